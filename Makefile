@@ -53,7 +53,7 @@ race: modules ## all tests with the race detector
 	go test -race -timeout 40m -parallel 4 $(PACKAGES)
 
 mutants: modules ## leave each rule of the judge of workers out in turn: the model check must find it; some five minutes. MUTANTS=REGEXP for some
-	go test -timeout 30m -run 'TestMutants$$' -v ./daemon/exchange -mutants '$(or $(MUTANTS),.)'
+	go test -timeout 30m -run 'TestMutants$$' -v ./daemon/request/exchange -mutants '$(or $(MUTANTS),.)'
 
 fuzz: modules ## each fuzz target for FUZZTIME (10s)
 	@mkdir -p .cache; go test -list '^Fuzz' $(PACKAGES) >.cache/fuzz.txt || { cat .cache/fuzz.txt; exit 1; }
@@ -78,12 +78,12 @@ bench: build ## one JSON line a figure, with its target; the data plane beside n
 	  run -bench '^BenchmarkFault$$' -benchtime 60x ./host && \
 	  run -bench '^Benchmark(Lookup|Lookup256Workers|Insert|InsertCold|BytesPerPair|LookupBesideInserts)$$' ./cache/prefix && \
 	  run -bench '^BenchmarkDecode$$' ./cache/kvevents && \
-	  run -bench '^BenchmarkPubToIndex$$' -benchtime 300000x ./daemon/feed && \
+	  run -bench '^BenchmarkPubToIndex$$' -benchtime 300000x ./daemon/fleet/feed && \
 	  run -bench '^Benchmark(Events|Hash|Lookup|Lookup256Workers|LookupBesideEvents|LookupBesideFleet|BytesPerPair)$$' ./cache/holdings && \
 	  run -bench '^Benchmark(Put|Page)$$' ./cache/kvstore/catalog && \
 	  run -bench '^BenchmarkPut$$' ./cache/kvstore/chunks && \
-	  run -bench '^Benchmark(Scan256KB|ScanHash256KB)$$' ./daemon/prompt && \
-	  run -bench '^BenchmarkHit$$' ./daemon/tokens && \
+	  run -bench '^Benchmark(Scan256KB|ScanHash256KB)$$' ./daemon/request/prompt && \
+	  run -bench '^BenchmarkHit$$' ./daemon/request/tokens && \
 	  run -bench '^Benchmark(Tell|Hear)$$' ./daemon/peers; \
 	} >.cache/bench.txt || { cat .cache/bench.txt; exit 1; }
 	@go run ./testdata/benchjson <.cache/bench.txt

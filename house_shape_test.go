@@ -33,9 +33,9 @@ const (
 // silent lists the rooms that act on what they are given. They import no net and read no clock, so a test, the backtest
 // and a dry run see exactly what the router sees.
 var silent = []string{
-	"daemon/route", "daemon/worker", "daemon/vllmsim/engine", "daemon/lab/trial",
+	"daemon/request/route", "daemon/fleet/worker", "daemon/lab/vllmsim/engine", "daemon/lab/trial",
 	"daemon/lab/traffic", "daemon/lab/world", "daemon/lab/served", "daemon/lab/setup",
-	"daemon/prompt", "sdk", "sdk/abi", "sdk/score", "sdk/sdktest", "plugins", "host/meter",
+	"daemon/request/prompt", "sdk", "sdk/abi", "sdk/score", "sdk/sdktest", "plugins", "host/meter",
 }
 
 // stillNoisy counts the imports and calls that a silent room has yet to lose. Numbers only go down.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/conf/certtest"
+	"github.com/warmpath/warmpath/daemon/lab/certtest"
 )
 
 const everyFile = `

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/operator"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 	"github.com/warmpath/warmpath/plugins"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/listen"
+	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
 
 // room is how many connections the limit of open files has room for.

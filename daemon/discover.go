@@ -6,7 +6,7 @@ import (
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
-	"github.com/warmpath/warmpath/daemon/discover"
+	"github.com/warmpath/warmpath/daemon/fleet/discover"
 )
 
 // nameServers are those of the system. Tests have their own.

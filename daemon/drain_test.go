@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // releasing answers with that text, and a request with X-Hold only when it is released; a stream has begun by then.

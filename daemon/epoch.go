@@ -2,8 +2,8 @@ package daemon
 
 import (
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/front"
-	"github.com/warmpath/warmpath/daemon/operator"
+	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/request/front"
 )
 
 // state is what a reload replaces.

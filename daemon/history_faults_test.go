@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/redistest"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/redistest"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // routers starts n daemons over the same workers and one Redis.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
-	"github.com/warmpath/warmpath/daemon/crew"
-	"github.com/warmpath/warmpath/daemon/operator"
+	"github.com/warmpath/warmpath/daemon/admin/crew"
+	"github.com/warmpath/warmpath/daemon/admin/operator"
 )
 
 // Reload reads the configuration file and the modules again. On any error all stays as it was.

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/operator"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
-	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
 // newcomer builds the strategy that a newcomer wrote, with the standard toolchain.

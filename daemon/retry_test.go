@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // TestLastWordsOfADyingWorkerAreRetried: what vLLM 0.32 answers on its way out (recorded under testdata/realvllm).

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
 // steps is a clock that goes on by a step with each look at it. The keeper looks too, while it replaces an instance.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
 // deep is a module whose wp_pick recurses without an end. The frame of each call has n values that live across other calls: those

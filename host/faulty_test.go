@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
 const modules = "../testdata/modules"

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 

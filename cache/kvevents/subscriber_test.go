@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/zmtp"
-	"github.com/warmpath/warmpath/conf/logtest"
-	"github.com/warmpath/warmpath/conf/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
 
 // follow runs a Subscriber of the worker until the test ends.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/zmtp"
-	"github.com/warmpath/warmpath/conf/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
 
 // fakeWorker publishes events as vLLM does, and keeps what its sink should hold.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/zmtp"
-	"github.com/warmpath/warmpath/conf/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/logtest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)

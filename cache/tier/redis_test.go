@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/warmpath/warmpath/conf/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
 )
 
 // server is a redis-server of the test's own, on a unix socket.

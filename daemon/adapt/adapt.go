@@ -1,5 +1,3 @@
-// Package adapt turns the configuration into what the rooms under daemon take: one function for each, from conf's words
-// to the room's own. It keeps the root, which wires, short enough to read. It keeps no state and starts nothing.
 package adapt
 
 import (
@@ -13,14 +11,14 @@ import (
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/discover"
-	"github.com/warmpath/warmpath/daemon/feed"
-	"github.com/warmpath/warmpath/daemon/kvcache"
+	"github.com/warmpath/warmpath/daemon/fleet/discover"
+	"github.com/warmpath/warmpath/daemon/fleet/feed"
+	"github.com/warmpath/warmpath/daemon/fleet/probe"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
-	"github.com/warmpath/warmpath/daemon/probe"
-	"github.com/warmpath/warmpath/daemon/route"
-	"github.com/warmpath/warmpath/daemon/upstream"
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
 // Peers connects to the routers that share the workers' history; nil if there are none.

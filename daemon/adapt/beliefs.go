@@ -2,7 +2,7 @@ package adapt
 
 import (
 	"github.com/warmpath/warmpath/cache/lmcache"
-	"github.com/warmpath/warmpath/daemon/kvcache"
+	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 )
 
 // Beliefs makes the KV cache report to LMCache's controller what it has lost; nil if there is no controller.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/exchange"
-	"github.com/warmpath/warmpath/daemon/front"
-	"github.com/warmpath/warmpath/daemon/gate"
-	"github.com/warmpath/warmpath/daemon/overflow"
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/front"
+	"github.com/warmpath/warmpath/daemon/request/overflow"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
 // Epoch makes the clients' side of a configuration. Its pools are added when they are there.

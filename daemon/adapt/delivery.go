@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/delivery"
+	"github.com/warmpath/warmpath/daemon/admin/delivery"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/plugins"
 )

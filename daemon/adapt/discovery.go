@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/discover"
-	"github.com/warmpath/warmpath/daemon/discover/endpoints"
+	"github.com/warmpath/warmpath/daemon/fleet/discover"
+	"github.com/warmpath/warmpath/daemon/fleet/discover/endpoints"
 )
 
 // Discovery returns how a pool's workers are found, with the configuration's own ways to read a file and to watch it.

@@ -2,8 +2,8 @@ package adapt
 
 import (
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/discover"
-	"github.com/warmpath/warmpath/daemon/kvcache"
+	"github.com/warmpath/warmpath/daemon/fleet/discover"
+	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 )
 
 // l2 returns the tier behind memory and disk, nil if it is off.

@@ -2,9 +2,9 @@ package adapt
 
 import (
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/exchange"
-	"github.com/warmpath/warmpath/daemon/tracing"
-	"github.com/warmpath/warmpath/daemon/whatif"
+	"github.com/warmpath/warmpath/daemon/admin/tracing"
+	"github.com/warmpath/warmpath/daemon/admin/whatif"
+	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/host"
 )
 

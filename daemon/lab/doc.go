@@ -7,7 +7,13 @@
 // by less than the rules differ. In virtual time a run of 12,000 requests takes seconds, on the code that serves, and
 // the same seed gives the same requests to each rule.
 //
-// # The rooms, lowest first
+// # The wing
+//
+// What stands in for users, workers and services lies below this folder: vllmsim is a simulated vLLM, replay plays a
+// recorded trace against a daemon. certtest, dnstest, kubetest, logtest, otlptest, porttest, redistest and wasmtest
+// serve the tests of all packages.
+//
+// # The packages of the lab, lowest first
 //
 // trial is the contract: what a rule of others sees, what a run leaves. traffic makes loads, world simulates a fleet of
 // vllmsim/engine, served puts the code that serves into it, peers has the rules of others. setup reads scenarios and

@@ -15,7 +15,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/served"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
-	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 	"github.com/warmpath/warmpath/plugins"
 )
 

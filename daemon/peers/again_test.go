@@ -3,7 +3,7 @@ package peers
 import (
 	"testing"
 
-	"github.com/warmpath/warmpath/conf/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
 )
 
 // TestPoolThatComesBack: after a reload that removed a pool and one that added it again, the other routers receive its

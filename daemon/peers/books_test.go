@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/route"
-	"github.com/warmpath/warmpath/daemon/session"
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
 // router is one of several routers without a Redis: frames arrive after a delay.

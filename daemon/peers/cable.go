@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/warmpath/warmpath/daemon/socket"
+	"github.com/warmpath/warmpath/daemon/transport/socket"
 )
 
 // keptReply bounds the memory for replies that a cable keeps between two of them.

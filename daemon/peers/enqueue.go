@@ -3,8 +3,8 @@ package peers
 import (
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/prompt"
-	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // Sent implements route.Teller.

@@ -3,7 +3,7 @@ package peers
 import (
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // maxEvents and maxHashes bound the events that wait to be written: 256 KB each.

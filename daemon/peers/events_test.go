@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/prompt"
-	"github.com/warmpath/warmpath/daemon/route"
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // both calls two senders with the same arguments.

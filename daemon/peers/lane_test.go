@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/redistest"
-	"github.com/warmpath/warmpath/daemon/route"
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // answered reads a reply once all of it has come, and not before. Bytes that no Redis sends are an error.

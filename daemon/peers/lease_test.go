@@ -12,10 +12,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/warmpath/warmpath/conf/logtest"
-	"github.com/warmpath/warmpath/conf/redistest"
-	"github.com/warmpath/warmpath/daemon/route"
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // mortal is a router that sends one record for a pool of p, a request in flight, and dies.

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // leastKept and mostKept bound the number of entries that a stream keeps, whatever their size.

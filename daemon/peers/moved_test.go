@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
 // TestOtherWorkerUnderTheSameID: a router ignores records about a worker whose id has another URL at the sender, until

@@ -3,7 +3,7 @@ package peers
 import (
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // NewPair returns both ends of one pool's history without a Redis between them. After pool.Tell(sender) the pool

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // Config states how routers find each other.

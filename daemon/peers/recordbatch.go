@@ -3,7 +3,7 @@ package peers
 import (
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // recordBatch collects the records of requests in a frame. The receiver first reads them and then applies them

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/logtest"
-	"github.com/warmpath/warmpath/conf/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
 )
 
 const (

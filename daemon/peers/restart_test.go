@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/route"
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // TestEndedBeforeAnotherSecret: a request whose end was queued, and not yet written, when the secret changed is no

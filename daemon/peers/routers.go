@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // maxRecords bounds the records that one router may send in a second: ten times those of a busy one.

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/tier"
-	"github.com/warmpath/warmpath/daemon/prompt"
-	"github.com/warmpath/warmpath/daemon/route"
-	"github.com/warmpath/warmpath/daemon/session"
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/host"
-	"github.com/warmpath/warmpath/host/wasmtest"
 )
 
 // began is when the pools of tests begin.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
 )
 
 // TestFlushedWhileARouterStarts: after Redis has lost all data, a router that starts takes over the secret of the

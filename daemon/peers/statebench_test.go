@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
 // BenchmarkStateFile measures a write and a start, with 8 workers of 32,768 blocks each, full of chats of 200 blocks.

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // saveEvery is the time between two writes of a state file.

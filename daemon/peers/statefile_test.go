@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/prefix"
-	"github.com/warmpath/warmpath/daemon/prompt"
-	"github.com/warmpath/warmpath/daemon/route"
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 var served = []string{"org/model", "*"}

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/prompt"
-	"github.com/warmpath/warmpath/daemon/route"
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // A state file holds one router's view of its workers' caches:

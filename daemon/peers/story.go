@@ -3,7 +3,7 @@ package peers
 import (
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // request reads the fields that the records sent and open share.

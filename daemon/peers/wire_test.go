@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/route"
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // toldFrames returns the frames of a router that has sent two requests, of which one has ended.

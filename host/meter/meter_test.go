@@ -10,7 +10,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
-	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
 var ctx = context.Background()

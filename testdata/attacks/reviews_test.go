@@ -120,8 +120,8 @@ func TestReviewsNameTestsOfTheTree(t *testing.T) {
 }
 
 func TestMissingTests(t *testing.T) {
-	folders := []string{"daemon", "daemon/prompt", "host"}
-	tests := map[string][]string{"TestA": {"daemon"}, "TestB": {"daemon/prompt", "host"}, "FuzzC": {"host"}}
+	folders := []string{"daemon", "daemon/request/prompt", "host"}
+	tests := map[string][]string{"TestA": {"daemon"}, "TestB": {"daemon/request/prompt", "host"}, "FuzzC": {"host"}}
 	f := func(cell string, found int, want ...string) {
 		t.Helper()
 		if n, got := missingTests(cell, folders, tests); n != found || !slices.Equal(got, want) {
@@ -130,7 +130,7 @@ func TestMissingTests(t *testing.T) {
 	}
 	f("daemon TestA", 1)
 	f("daemon: TestA (with Redis), prompt TestB; host FuzzC, TestB", 4)
-	f("daemon/prompt: TestA", 1, "daemon/prompt TestA")
+	f("daemon/request/prompt: TestA", 1, "daemon/request/prompt TestA")
 	f("daemon TestA (before the host), TestA (TestZ)", 3, "daemon TestZ")
 	f("TestA, TestZ", 2, "TestZ")
 	f("host TestA", 1, "host TestA")

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 	"github.com/warmpath/warmpath/testdata/databench/proc"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 	"github.com/warmpath/warmpath/host"
-	"github.com/warmpath/warmpath/host/wasmtest"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 

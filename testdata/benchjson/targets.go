@@ -87,7 +87,7 @@ var targets = []target{
 
 	least("cache/kvevents.Decode/form=array", "ev/s", 600e3),
 	least("cache/kvevents.Decode/form=map", "ev/s", 400e3),
-	least("daemon/feed.PubToIndex", "msg/s", 100e3),
+	least("daemon/fleet/feed.PubToIndex", "msg/s", 100e3),
 	least("cache/holdings.Events/prompts", "stored/s", 8e6),
 	least("cache/holdings.Events/prompts", "removed/s", 8e6),
 	least("cache/holdings.Events/single", "stored/s", 4e6),
@@ -109,11 +109,11 @@ var targets = []target{
 	most("cache/kvstore/catalog.Page/after_100000", "ns/op", 500e3),
 	most("cache/kvstore/chunks.Put", "ns/op", 1000),
 
-	least("daemon/prompt.Scan256KB", "MB/s", 4000),
-	most("daemon/prompt.ScanHash256KB", "ns/op", 200e3),
+	least("daemon/request/prompt.Scan256KB", "MB/s", 4000),
+	most("daemon/request/prompt.ScanHash256KB", "ns/op", 200e3),
 
-	most("daemon/tokens.Hit/8k", "ns/op", 50e3),
-	most("daemon/tokens.Hit/64k", "ns/op", 400e3),
+	most("daemon/request/tokens.Hit/8k", "ns/op", 50e3),
+	most("daemon/request/tokens.Hit/64k", "ns/op", 400e3),
 
 	most("daemon/peers.Tell", "ns/op", 5e3), // a request in all, of 200 blocks: what it adds at the router that serves it
 	most("daemon/peers.Hear", "ns/op", 15e3),

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/cache/prefix"
-	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
 // BenchmarkFromText goes from the text of a prompt, its JSON read already, to what each of 8 workers holds of it: hashing and

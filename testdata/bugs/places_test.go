@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/discover/endpoints/kubetest"
+	"github.com/warmpath/warmpath/daemon/lab/kubetest"
 	"github.com/warmpath/warmpath/testdata/databench/proc"
 	"github.com/warmpath/warmpath/testdata/signs/engine"
 )

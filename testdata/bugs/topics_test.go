@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/zmtp"
-	"github.com/warmpath/warmpath/conf/porttest"
-	"github.com/warmpath/warmpath/daemon/vllmsim/msgpack"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/msgpack"
 	"github.com/warmpath/warmpath/testdata/databench/proc"
 	"github.com/warmpath/warmpath/testdata/databench/wire"
 )

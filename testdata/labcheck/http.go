@@ -19,7 +19,7 @@ import (
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon"
 	"github.com/warmpath/warmpath/daemon/lab/traffic"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // site is a daemon and what stands behind it.

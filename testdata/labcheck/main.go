@@ -17,7 +17,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 //go:embed check.toml

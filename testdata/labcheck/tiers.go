@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/setup"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // tierTest plays one scenario with tiers behind the GPU to daemons over HTTP, at the same time to each.

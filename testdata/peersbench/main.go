@@ -9,8 +9,8 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/replay"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/replay"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 type options struct {

@@ -18,8 +18,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/logtest"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // stage is the processes of one run.

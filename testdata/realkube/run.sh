@@ -71,4 +71,4 @@ cp "$dir/certs/apiserver.crt" "$dir/account/ca.crt"
 printf prod >"$dir/account/namespace"
 kubectl $admin create token warmpath --duration 1h >"$dir/account/token"
 export WARMPATH_REALKUBE=$api WARMPATH_REALKUBE_ADMIN=$admin WARMPATH_REALKUBE_ACCOUNT=$dir/account WARMPATH_REALKUBE_RESTART=$dir/api.sh
-go test -count=1 -v -run TestRealServer ./daemon/discover/endpoints
+go test -count=1 -v -run TestRealServer ./daemon/fleet/discover/endpoints

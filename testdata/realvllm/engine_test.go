@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvevents"
-	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
 // asked is a request of a recording, and what the worker told of it. Texts have four bytes a token.

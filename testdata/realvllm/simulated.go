@@ -11,9 +11,9 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/served"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 	"github.com/warmpath/warmpath/daemon/lab/world"
-	"github.com/warmpath/warmpath/daemon/route"
-	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // simulation is the stage of the caches in virtual time: two simulated engines as small as the real ones, the router's

@@ -5,9 +5,9 @@
 //	{"sign":"401","load":"half","warmpath":{"refused":0,...,"explained":0},"nginx":{...},"ok":true}
 //
 // The exit status is 1 if warmpath refused, failed or cut a good request that the fleet's lost capacity does not
-// explain. nginx (round robin, defaults of package proc) stands in front of a fleet of its own that plays the same, and a
-// single engine plays it without a router, at an eighth of the load ("alone"). Neither fails the run. Without nginx in
-// the PATH its part is left out.
+// explain. nginx (round robin, defaults of package proc) stands in front of a fleet of its own that plays the same, and
+// a single engine plays it without a router, at an eighth of the load ("alone"). Neither fails the run. Without nginx
+// in the PATH its part is left out.
 //
 // # What an engine is
 //

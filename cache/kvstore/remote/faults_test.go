@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/logtest"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/certtest"
-	"github.com/warmpath/warmpath/conf/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/certtest"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
 
 var sizes = []int{0, 1, 28, 4096, 1 << 20, 5 << 20}

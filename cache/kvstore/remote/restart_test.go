@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/warmpath/warmpath/conf/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
 
 // TestRestartedRedis: a Redis that was killed comes back with its last snapshot, the mark in it. What came after the

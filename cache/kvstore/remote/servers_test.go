@@ -18,8 +18,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
-	"github.com/warmpath/warmpath/conf/porttest"
-	"github.com/warmpath/warmpath/conf/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
 )
 
 // redisServer is a redis-server of the test's own at a port: sentinels and clusters cannot use Unix sockets.

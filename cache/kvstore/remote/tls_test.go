@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/certtest"
-	"github.com/warmpath/warmpath/conf/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/certtest"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
 
 // startTLS starts a Redis that speaks TLS alone, and a daemon over it with many open connections.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
-	"github.com/warmpath/warmpath/conf/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/logtest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/holdings"
-	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
 // Changed implements [world.Router].

@@ -3,7 +3,7 @@ package served
 import (
 	"strings"
 
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
 // fleet knows the workers by their numbers. It is the pool's Watcher: that gives the number under which a worker's

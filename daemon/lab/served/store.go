@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
 // store keeps the sessions of one run, on its clock. Not safe for concurrent use.

@@ -3,7 +3,7 @@ package setup
 import (
 	"fmt"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
 // Engine is one worker of a fleet, in the words of a scenario's [engine] and of a model's file.

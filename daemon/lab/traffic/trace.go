@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/replay"
+	"github.com/warmpath/warmpath/daemon/lab/replay"
 )
 
 // ReadTrace reads the requests of a trace, each as a chat of one turn at its own time. It knows two forms of JSON

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
 var chats = Class{Rate: 1, Groups: 4, Shared: 100, Document: 500, Spread: .3, User: 40, Output: 30, Turns: 4, Think: 2}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/traffic"
-	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
 // Config is one run.

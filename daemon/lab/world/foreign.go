@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/trial"
-	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
 // Foreign is a router that places requests by a rule of others.

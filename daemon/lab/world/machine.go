@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/trial"
-	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
 // machine is one worker: an engine, as long as it is up.

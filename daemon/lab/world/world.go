@@ -8,7 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/traffic"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
-	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
 // world is one run while it lasts.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/traffic"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
-	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
 // rule is a chooser that notes its calls and sends each request to the first worker that is up, or the one that choose

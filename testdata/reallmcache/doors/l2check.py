@@ -101,7 +101,7 @@ def run(mib):
     for k in keys:
         assert wait(con.exists(k))
     exists_us = (time.perf_counter() - t) / a.chunks * 1e6
-    # resp:// cannot survive a GET miss (see daemon/resp), so it is only asked whether the key exists.
+    # resp:// cannot survive a GET miss (see daemon/kv/resp), so it is only asked whether the key exists.
     miss_ok = not wait(con.exists(key(4001))) and (resp or wait(con.get(key(4002))) is None)
     ok = bad == 0 and hits == a.chunks and miss_ok
     print(json.dumps({"lmcache": version("lmcache"), "url": a.url, "mib": mib, "chunks": a.chunks, "ok": ok, "bad": bad,

@@ -264,8 +264,8 @@ func readHead(in *bufio.Reader, out io.Writer) (h head, err error) {
 	}
 }
 
-// request answers one request of the HyperPod protocol (daemon/hyperpod/doc.go). A value keeps its place for ever, so a
-// lease is nothing but the place.
+// request answers one request of the HyperPod protocol (daemon/kv/hyperpod/doc.go). A value keeps its place for ever,
+// so a lease is nothing but the place.
 func (s *limit) request(in *bufio.Reader, out io.Writer) error {
 	h, err := readHead(in, out)
 	if err != nil {

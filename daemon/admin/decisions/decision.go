@@ -1,0 +1,29 @@
+package decisions
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/route"
+)
+
+// Decision is a request as pages and the API show it afterwards.
+type Decision struct {
+	route.Record
+	Number  uint64    `json:"number"` // of the request in this process, from 1
+	At      time.Time `json:"at"`     // of the decision, or of the end if nothing was decided
+	Client  string    `json:"client,omitempty"`
+	Key     string    `json:"key,omitempty"` // the name of the key, never the key
+	Method  string    `json:"method"`
+	Path    string    `json:"path"`
+	Open    bool      `json:"open"` // its answer has not ended
+	Status  int       `json:"status,omitempty"`
+	Stream  bool      `json:"stream"`
+	Retries int       `json:"retries"`
+	End     string    `json:"end,omitempty"` // how its answer ended, if not well
+	Bytes   int64     `json:"bytes"`
+	Seconds float64   `json:"seconds"`
+}
+
+// JSON writes the decision. Its error is that of a value that JSON does not have.
+func (d *Decision) JSON() ([]byte, error) { return json.Marshal(d) }

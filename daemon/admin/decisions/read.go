@@ -1,0 +1,167 @@
+package decisions
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/transport/packed"
+)
+
+// Query selects decisions. Empty fields select all.
+type Query struct {
+	Pool, Worker, Model, Key string
+	Slower                   time.Duration // than this, or still open for longer
+	Failed                   bool          // only those that did not end well: a status from 400 on, or a broken end
+	Limit                    int           // at most so many, the last ones
+}
+
+// fits reports whether the query selects the entry.
+func (q *Query) fits(e *entry, now time.Time) bool {
+	s := e.seen
+	took := time.Duration(e.seconds * float64(time.Second))
+	if e.open {
+		took = now.Sub(e.at)
+	}
+	return (q.Pool == "" || q.Pool == s.Pool) && (q.Worker == "" || q.Worker == s.Worker) &&
+		(q.Model == "" || q.Model == e.model) && (q.Key == "" || q.Key == e.key) &&
+		took >= q.Slower && (!q.Failed || s.Status >= 400 || !e.open && s.End != "")
+}
+
+// Latest returns the last decisions that q selects, the newest first.
+func (r *Ring) Latest(q Query) (list []Decision) {
+	v := view{Query: q, now: time.Now()}
+	r.walk(&v)
+	slices.SortFunc(v.list, func(a, b Decision) int { return cmp.Compare(b.Number, a.Number) })
+	return v.list[:min(len(v.list), q.Limit)]
+}
+
+// Since returns the decisions that q selects and that are new, or have ended, since the change of that number; the
+// newest first. It returns the number of the last change too. Beyond q.Limit the older ones are left out, and counted.
+func (r *Ring) Since(change uint64, q Query) (list []Decision, last uint64, left int) {
+	r.mu.Lock()
+	last = r.changes
+	r.mu.Unlock()
+	if change == last {
+		return nil, change, 0
+	}
+	v := view{Query: q, now: time.Now(), since: change, count: true}
+	r.walk(&v)
+	slices.SortFunc(v.list, func(a, b Decision) int { return cmp.Compare(b.Number, a.Number) })
+	n := min(len(v.list), q.Limit)
+	return v.list[:n], last, v.left + len(v.list) - n
+}
+
+// Find returns the last request of that id that is kept.
+func (r *Ring) Find(id string) (d Decision, ok bool) {
+	v := view{Query: Query{Limit: 1}, id: id, frame: true}
+	r.walk(&v)
+	for i := range v.list {
+		if !ok || v.list[i].Number > d.Number {
+			d, ok = v.list[i], true
+		}
+	}
+	return d, ok
+}
+
+// view is one look at the kept requests.
+type view struct {
+	Query
+	now   time.Time
+	since uint64 // only what has changed after it
+	id    string // only this; "" = all
+	frame bool   // is wanted
+	count bool   // of those that fit, for which there is no room, is wanted
+
+	list []Decision // those of the open requests that fit, and Limit of the others
+	left int        // of the others, for which there was no room
+}
+
+// atOnce is how many requests a look reads before it lets go of the lock: requests wait for it.
+const atOnce = 256
+
+// walk looks at what is open, then at what has ended from the newest on.
+func (r *Ring) walk(v *view) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range r.open {
+		if o == nil || o.change <= v.since {
+			continue
+		}
+		if e := whole(o.number, o.decided, nil); v.wants(e) {
+			v.list = append(v.list, e.decision(v.frame))
+		}
+	}
+	e := entry{seen: new(exchange.Seen)}
+	taken := 0
+	next := r.ended.gone + uint64(r.ended.count) // the number of the one after the newest
+	for looked := 1; next > r.ended.gone; looked++ {
+		next--
+		m := r.ended.at(int(next - r.ended.gone))
+		if m.change <= v.since || taken == v.Limit && !v.count {
+			return
+		}
+		switch v.read(&e, &r.ended, m); {
+		case !v.wants(&e):
+		case taken == v.Limit:
+			v.left++
+		default:
+			taken++
+			v.list = append(v.list, r.ended.entry(m).decision(v.frame))
+		}
+		if looked%atOnce == 0 {
+			r.mu.Unlock()
+			runtime.Gosched()
+			r.mu.Lock()
+		}
+	}
+}
+
+// read reads the fields of a record that v wants. The texts of e are parts of the record.
+func (v *view) read(e *entry, l *ended, m *mark) {
+	decided, end := l.text(m)
+	c := packed.Read(unsafe.String(unsafe.SliceData(decided), len(decided)))
+	e.codeAsked(&c)
+	if v.id == "" {
+		c = packed.Read(unsafe.String(unsafe.SliceData(end), len(end)))
+		e.codeEnd(&c)
+	}
+}
+
+// wants reports whether the entry is looked for.
+func (v *view) wants(e *entry) bool {
+	if v.id != "" {
+		return v.id == e.id
+	}
+	return v.fits(e, v.now)
+}
+
+// Stats is what the ring holds.
+type Stats struct {
+	Kept   int       // requests
+	Bytes  int       // of memory
+	Oldest time.Time // zero if there is none
+}
+
+// Stats returns what the ring holds now.
+func (r *Ring) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := Stats{Kept: r.ended.count, Bytes: r.opened + r.ended.cost()}
+	if s.Kept > 0 {
+		s.Oldest = r.ended.entry(r.ended.at(0)).at
+	}
+	for _, o := range r.open {
+		if o == nil {
+			continue
+		}
+		s.Kept++
+		if s.Oldest.IsZero() || o.at.Before(s.Oldest) {
+			s.Oldest = o.at
+		}
+	}
+	return s
+}

@@ -1,0 +1,110 @@
+package operator
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/route"
+)
+
+// served counts a request of pool "p" that a worker answered.
+func served(m *Metrics, name string) {
+	seen := &exchange.Seen{Record: route.Record{Pool: "p", Strategy: "s", Worker: name, Model: "m", PromptBlocks: 1}}
+	m.Picked(seen)
+	m.FirstByte(seen)
+	m.Ended(seen, exchange.End{Status: 200, Outcome: worker.Outcome{Kind: worker.Answered}})
+}
+
+// seriesOf counts the series of a worker, or with "" of pool "p".
+func seriesOf(t *testing.T, m *Metrics, name string) (n int) {
+	t.Helper()
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, s := range f.Metric {
+			for _, l := range s.Label {
+				if l.GetName() == "worker" && l.GetValue() == name || name == "" && l.GetName() == "pool" {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+func TestSweep(t *testing.T) {
+	m := NewMetrics("test")
+	g := NewDeparted(m, time.Minute)
+	p := newFleet(t, "a b")
+	served(m, "a")
+	served(m, "b")
+	began := time.Now()
+	f := func(after time.Duration, configured bool, a, b bool) {
+		t.Helper()
+		var pools []*Pool
+		if configured {
+			pools = []*Pool{p.Pool}
+		}
+		g.Sweep(pools, began.Add(after))
+		if gotA, gotB := seriesOf(t, m, "a") > 0, seriesOf(t, m, "b") > 0; gotA != a || gotB != b {
+			t.Fatalf("after %v: series of a %v, of b %v; want %v, %v", after, gotA, gotB, a, b)
+		}
+	}
+	f(0, true, true, true)
+	p.remove("b")
+	f(time.Second, true, true, true)
+	f(60*time.Second, true, true, true)
+	served(m, "b") // its last request: the stay began when it left
+	f(61*time.Second, true, true, false)
+	served(m, "b") // a straggler's series goes too
+	f(62*time.Second, true, true, true)
+	f(122*time.Second, true, true, false)
+
+	g.Leave(p.Pool)
+	f(200*time.Second, false, true, false)
+	f(230*time.Second, true, true, false) // it came back: the stay begins anew
+	g.Leave(p.Pool)
+	f(261*time.Second, false, true, false)
+	f(322*time.Second, false, false, false)
+	if n := seriesOf(t, m, ""); n != 0 {
+		t.Errorf("%d series of the pool are left", n)
+	}
+	served(m, "a") // counts anew, and does not fail
+	if n := seriesOf(t, m, "a"); n == 0 {
+		t.Error("a request after the sweep is counted nowhere")
+	}
+}
+
+// TestWhatGoesWithAPool: every metric with the label pool loses the pool's series, whichever file declares it.
+func TestWhatGoesWithAPool(t *testing.T) {
+	m := NewMetrics("test")
+	everySeries(m)
+	m.series.forget(owner{pool: "pool"})
+	if n := seriesOf(t, m, ""); n != 0 {
+		t.Errorf("%d series of the pool are left", n)
+	}
+}
+
+// everySeries makes a series of every counter and histogram. Each label has its own name as its value.
+func everySeries(m *Metrics) {
+	for i, c := range counters {
+		m.series.counter(counter(i), c.labels...)
+	}
+	for i, h := range histograms {
+		m.series.histogram(histogram(i), h.labels...).Observe(1)
+	}
+}
+
+func TestTwoMetricsOfOneNameArePanic(t *testing.T) {
+	defer func() {
+		if got := fmt.Sprint(recover()); got != "BUG: operator: two metrics are called warmpath_worker_up" {
+			t.Errorf("panic %q", got)
+		}
+	}()
+	declare(metric{name: "worker_up"})
+}

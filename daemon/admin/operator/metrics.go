@@ -1,0 +1,186 @@
+package operator
+
+import (
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+)
+
+// Metrics counts the outcomes of requests. It implements exchange.Meter and front.Meter.
+type Metrics struct {
+	registry *prometheus.Registry
+	series   series
+	recent   Recent
+	reload   reloads
+	version  string
+	stale    atomic.Bool // the configuration in force is not the file's
+}
+
+// NewMetrics returns the metrics of a process that runs a version.
+func NewMetrics(version string) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), version: version}
+	m.series.vectors = newVectors(m.registry)
+	m.registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// process returns the counts of the process itself.
+func (m *Metrics) process() processCounts {
+	return processCounts{version: m.version, reloaded: !m.stale.Load()}
+}
+
+// strategyOf returns the series of a request's pool and strategy.
+func (m *Metrics) strategyOf(s *exchange.Seen) *strategySeries {
+	return m.series.strategy(strategyOf{pool: s.Pool, strategy: s.Strategy})
+}
+
+// firstOutputOf returns the series of a request's first output.
+func (m *Metrics) firstOutputOf(s *exchange.Seen) *firstOutputSeries {
+	return m.series.first(firstOutputOf{pool: s.Pool, strategy: s.Strategy, worker: s.Worker, stream: s.Stream})
+}
+
+// Reloaded records the result of the last reload, and whether the configuration in force is the file's.
+func (m *Metrics) Reloaded(r Reload) {
+	m.stale.Store(!r.OK)
+	m.reload.set(r)
+}
+
+// Recent returns the counts of the last hour.
+func (m *Metrics) Recent() *Recent { return &m.recent }
+
+// at returns the time of the reported event. To read the clock takes 40 ns.
+func at(s *exchange.Seen) time.Time {
+	if s.At.IsZero() {
+		return time.Now()
+	}
+	return s.At
+}
+
+// Arrived implements exchange.Meter. The client chose the model's name.
+func (m *Metrics) Arrived(s *exchange.Seen) {
+	m.series.arrived(arrivalOf{pool: s.Pool, model: m.series.models.known(s.Model)}).Inc()
+	m.series.key(keyOf{pool: s.Pool, key: s.Key}).arrivals.Inc()
+	m.recent.arrived(s.Pool, at(s))
+}
+
+// Picked implements exchange.Meter.
+func (m *Metrics) Picked(s *exchange.Seen) {
+	m.recent.picked(s, at(s))
+	m.series.key(keyOf{pool: s.Pool, key: s.Key}).prompts.Add(float64(max(0, s.PromptTokens)))
+	of := m.strategyOf(s)
+	of.pick.Observe(s.PickTime.Seconds())
+	if s.Fallback != "" {
+		m.series.counter(fallbacks, s.Pool, s.Strategy, s.Fallback).Inc()
+	} else {
+		of.fuel.Observe(float64(s.Fuel))
+	}
+	if s.PromptBlocks > 0 {
+		of.blocks.Add(float64(s.PromptBlocks))
+		of.predicted.Add(float64(s.Predicted))
+	}
+}
+
+// Refused implements exchange.Meter. If no worker has answered for the model, the client made its name up, and it
+// becomes no label.
+func (m *Metrics) Refused(s *exchange.Seen, f exchange.Fault, status int, took time.Duration) {
+	m.series.counter(requests, s.Pool, s.Strategy, m.series.models.known(s.Model), "", strconv.Itoa(status)).Inc()
+	m.series.histogram(duration, s.Pool, s.Strategy).Observe(took.Seconds())
+	s.Counted = true
+	switch f.Cause {
+	case exchange.ClientLeft: // nobody refused it
+	case exchange.WorkerFailed:
+		m.recent.unanswered(s.Pool, at(s))
+	default:
+		m.recent.turnedAway(s.Pool, f.Cause == exchange.NoFreeWorker, at(s))
+	}
+	if f.Code == exchange.FaultFull.Code {
+		m.Shed(s.Pool, f.Code)
+	}
+}
+
+// Answered implements front.Meter: it counts a request that front refused, or that the router itself answered. No label
+// comes from the client.
+func (m *Metrics) Answered(s *exchange.Seen) {
+	if s.Counted {
+		return
+	}
+	s.Counted = true
+	model := ""
+	if s.Worker != "" && s.Model != "" {
+		model = m.series.models.known(s.Model)
+	}
+	m.series.answer(answerOf{pool: s.Pool, strategy: s.Strategy, model: model, worker: s.Worker, code: s.Status}).Inc()
+}
+
+// SessionRefused implements exchange.Meter.
+func (m *Metrics) SessionRefused(pool, code string) {
+	m.series.counter(sessionRefusals, pool, strings.TrimPrefix(code, "session_")).Inc()
+}
+
+// Placed implements exchange.Meter. The request's status is not known yet: Answered counts it.
+func (m *Metrics) Placed(s *exchange.Seen, took time.Duration) {
+	m.strategyOf(s).duration.Observe(took.Seconds())
+}
+
+// Retried implements exchange.Meter.
+func (m *Metrics) Retried(pool, reason string) { m.series.counter(retries, pool, reason).Inc() }
+
+// Foreign implements exchange.Meter.
+func (m *Metrics) Foreign(pool, worker string) { m.series.counter(foreign, pool, worker).Inc() }
+
+// Shed implements exchange.Meter.
+func (m *Metrics) Shed(pool, reason string) { m.series.counter(shed, pool, reason).Inc() }
+
+// Tokens implements the meter of package tokens.
+func (m *Metrics) Tokens(pool, outcome string) { m.series.counter(tokens, pool, outcome).Inc() }
+
+// FirstByte implements exchange.Meter.
+func (m *Metrics) FirstByte(s *exchange.Seen) {
+	m.firstOutputOf(s).ttft.Observe(s.FirstByte.Seconds())
+	m.recent.firstOutput(s, at(s))
+}
+
+// Ended implements exchange.Meter. The code is 499 for a client that left, 502 for an answer that broke off or
+// reported a failure.
+func (m *Metrics) Ended(s *exchange.Seen, e exchange.End) {
+	code := e.Status
+	switch e.Outcome.Kind {
+	case worker.Canceled:
+		code = 499
+	case worker.Broken, worker.Leaving:
+		code = 502
+	case worker.Failed:
+		if code < 500 { // reported inside an answer that had begun well
+			code = 502
+		}
+	}
+	model := s.Model
+	if code >= 400 && code < 500 { // 404 among them: a worker that lists no models gets requests for any name
+		model = m.series.models.known(model)
+	}
+	if e.Translated && (code == e.Status || e.Status >= 300) { // Answered counts it, by the status after translation
+		if code < 400 {
+			m.series.models.label(model)
+		}
+	} else {
+		m.series.answer(answerOf{pool: s.Pool, strategy: s.Strategy, model: model, worker: s.Worker, code: code}).Inc()
+		s.Counted = true
+	}
+	m.strategyOf(s).duration.Observe(e.Took.Seconds())
+	m.recent.ended(s, code < 400 || code == 499, at(s))
+	if code < 400 {
+		m.series.countTokens(s)
+	}
+	if s.Stream && s.FirstByte > 0 && e.Outcome.Kind == worker.Answered && e.Outcome.Tokens > 1 {
+		between := (e.Took - s.FirstByte).Seconds() / float64(e.Outcome.Tokens-1)
+		m.firstOutputOf(s).itl.Observe(max(0, between))
+	}
+}

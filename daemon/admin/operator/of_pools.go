@@ -1,0 +1,107 @@
+package operator
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/session"
+)
+
+// workerCounts holds the readings of a worker.
+type workerCounts struct {
+	worker.Stats
+	blocks int // that the worker holds by the prefix index
+}
+
+// workerLabels are the labels of every metric of a worker.
+var workerLabels = []string{"pool", "worker"}
+
+var ofWorkers = []reading[workerCounts]{
+	gauge("worker_up", "1 if the worker gets requests.", workerLabels,
+		func(w workerCounts) float64 { return bit(w.Up) }),
+	gauge("worker_draining", "1 if the worker gets no new requests because it is going: it was asked to drain, be it up "+
+		"or down, or its answers said so.", workerLabels,
+		func(w workerCounts) float64 { return bit(w.Drained || w.State == worker.Draining) }),
+	total("worker_left_total", "Times that a worker's answers said it is going.", workerLabels,
+		func(w workerCounts) float64 { return float64(w.Left) }),
+	gauge("worker_breaker_state", "0 = closed, 1 = a trial is due or runs, 2 = open.", workerLabels,
+		func(w workerCounts) float64 { return float64(w.Breaker) }),
+	gauge("worker_in_flight", "Requests sent and not ended.", workerLabels,
+		func(w workerCounts) float64 { return float64(w.InFlight) }),
+	gauge("worker_others_in_flight", "Requests that other routers have sent and not ended, as far as they report.",
+		workerLabels, func(w workerCounts) float64 { return float64(w.Theirs) }),
+	gauge("worker_running", "Requests running, as the worker says.", workerLabels,
+		func(w workerCounts) float64 { return float64(w.Running) }),
+	gauge("worker_waiting", "Requests waiting, as the worker says.", workerLabels,
+		func(w workerCounts) float64 { return float64(w.Waiting) }),
+	gauge("worker_kv_usage", "KV cache in use, 0 to 1, as the worker says.", workerLabels,
+		func(w workerCounts) float64 { return w.KVUsage }),
+	gauge("worker_slowness", "Learnt from streams and from the workers' metrics: prefill seconds per estimated second. "+
+		"Only prompts with 1,024 uncached tokens or more count; it is 1 until there were some.",
+		workerLabels, func(w workerCounts) float64 { return w.Slow }),
+	gauge("worker_queued_prefill_seconds", "Believed prefill queue.", workerLabels,
+		func(w workerCounts) float64 { return w.Wait }),
+	gauge("index_blocks", "Blocks believed held.", workerLabels,
+		func(w workerCounts) float64 { return float64(w.blocks) }),
+}
+
+// poolLabels are the labels of every metric of a pool.
+var poolLabels = []string{"pool"}
+
+var ofPools = []reading[*Pool]{
+	gauge("pool_ready", "1 if the pool can serve, as /ready says of it; also of a pool without workers. 0: no worker is "+
+		"up, or none lists a model that the pool is for.", poolLabels,
+		func(p *Pool) float64 { return bit(p.canServe(time.Now())) }),
+	gauge("index_nodes", "Nodes of the prefix index.", poolLabels,
+		func(p *Pool) float64 { return float64(p.Index.Stats().Nodes) }),
+	gauge("shared_kv_tokens", "Tokens of KV that the tier shared by the pool's workers is taken to hold: as "+
+		"configured, or by what is put into the KV cache of this process.", poolLabels,
+		func(p *Pool) float64 { return float64(p.SharedTokens()) }),
+	total("panic_requests_total", "Requests sent to a worker that is not up, as none was.", poolLabels,
+		func(p *Pool) float64 { return float64(p.Workers.Counts().Panics) }),
+	total("retries_denied_total", "Repeats that the retry budget refused.", poolLabels,
+		func(p *Pool) float64 { return float64(p.Workers.Counts().RetriesRefused) }),
+	newReading(metric{name: "session_events_total", help: "What happened to session bindings.", kind: isCounter,
+		labels: []string{"pool", "kind", "event"}},
+		func(p *Pool, send func(float64, ...string)) {
+			c := p.Sessions.Counts()
+			for _, k := range [...]session.Kind{session.Opened, session.Key, session.Response} {
+				send(float64(c.Opened[k]), k.String(), "opened")
+				send(float64(c.Used[k]), k.String(), "used")
+				send(float64(c.Closed[k]), k.String(), "closed")
+				send(float64(c.Lost[k]), k.String(), "lost")
+				send(float64(c.Rebound[k]), k.String(), "rebound")
+			}
+		}),
+}
+
+// strategyCounts holds the readings of a pool's strategy.
+type strategyCounts struct {
+	sha256      string
+	discarded   uint64 // instances
+	instances   int
+	quarantined bool
+	metrics     map[string]float64 // the module's own
+}
+
+// strategyLabels are the labels of every metric of a strategy.
+var strategyLabels = []string{"pool", "strategy"}
+
+var ofStrategies = []reading[strategyCounts]{
+	total("module_traps_total", "Instances discarded after an error.", strategyLabels,
+		func(s strategyCounts) float64 { return float64(s.discarded) }),
+	gauge("module_instances", "Live instances.", strategyLabels,
+		func(s strategyCounts) float64 { return float64(s.instances) }),
+	gauge("module_quarantined", "1 while the module is set aside after repeated errors.", strategyLabels,
+		func(s strategyCounts) float64 { return bit(s.quarantined) }),
+	newReading(metric{name: "module_info", help: "The module that serves; always 1.", kind: isGauge,
+		labels: []string{"pool", "strategy", "sha256"}},
+		func(s strategyCounts, send func(float64, ...string)) { send(1, s.sha256) }),
+	newReading(metric{name: "strategy_metric", help: "What a module counts by sdk.Metric, 64 names at most; from 0 " +
+		"again when another module is loaded.", kind: isGauge, labels: []string{"pool", "strategy", "name"}},
+		func(s strategyCounts, send func(float64, ...string)) {
+			for name, value := range s.metrics {
+				send(value, name)
+			}
+		}),
+}

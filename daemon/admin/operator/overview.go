@@ -1,0 +1,178 @@
+package operator
+
+import (
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/kv/kvcache"
+	"github.com/warmpath/warmpath/daemon/request/session"
+)
+
+// Overview is the answer of /api/v1/overview: all that the page shows except decisions, the last hour and the
+// configuration.
+type Overview struct {
+	Version  string         `json:"version"`
+	Now      time.Time      `json:"now"`
+	Began    time.Time      `json:"began"`
+	Ready    bool           `json:"ready"`
+	Draining bool           `json:"draining"`
+	InFlight int64          `json:"in_flight"`
+	Clients  int            `json:"connections"`
+	Kept     KeptDecisions  `json:"decisions"`
+	Reload   Reload         `json:"reload"`
+	Change   *Reload        `json:"last_change,omitempty"` // the last reload that changed something; absent = none has
+	Pools    []PoolOverview `json:"pools"`
+	Tiers    []Tier         `json:"tiers"`
+}
+
+// KeptDecisions describes how far back decisions are kept.
+type KeptDecisions struct {
+	Kept   int       `json:"kept"`
+	Bytes  int       `json:"bytes"`
+	Oldest time.Time `json:"oldest,omitzero"`
+}
+
+// PoolOverview is a pool with its demand and its sessions.
+type PoolOverview struct {
+	PoolState
+	Models   []string       `json:"models"`
+	Demand   float64        `json:"demand_seconds"` // as pool_demand_seconds
+	Sessions map[string]int `json:"sessions"`       // live, by kind
+	Blocks   int            `json:"index_blocks"`
+	Strategy StrategyState  `json:"module"`
+
+	Aside map[string]string `json:"canaries_set_aside,omitempty"` // last error by name; the fallback answers
+}
+
+// StrategyState describes a pool's module and its results.
+type StrategyState struct {
+	Picks     uint64            `json:"picks"`
+	Instances int               `json:"instances"`
+	Discarded uint64            `json:"traps"`
+	Fallbacks map[string]uint64 `json:"fallbacks"` // by reason
+	LastError string            `json:"last_error,omitempty"`
+}
+
+// Tier is a store of this process.
+type Tier struct {
+	Name    string `json:"name"`
+	Entries int    `json:"entries"`
+	Bytes   int64  `json:"bytes"`
+	Room    int64  `json:"room_bytes,omitempty"` // 0 = not known
+	Hits    uint64 `json:"hits"`
+	Misses  uint64 `json:"misses"`
+	State   string `json:"state"`
+}
+
+// Reload is the result of the last reading of the configuration's file.
+type Reload struct {
+	At      time.Time `json:"at"`
+	OK      bool      `json:"ok"`
+	Error   string    `json:"error,omitempty"`         // why the configuration from before stays in force
+	Changed []string  `json:"changed,omitempty"`       // keys, without their values
+	Restart []string  `json:"needs_restart,omitempty"` // keys of the file that take effect at the next start
+}
+
+// reloads keeps the last reload, and the last one that changed something. If the watch of the file has taken a change
+// up, a reload by hand finds none, and its caller still wants to see the change.
+type reloads struct {
+	mu     sync.Mutex // guards all below
+	last   Reload
+	change *Reload // never changed, only replaced
+}
+
+// set records a reload. A refused one does not change the keys that wait for a restart.
+func (r *reloads) set(to Reload) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !to.OK {
+		to.Restart = r.last.Restart
+	}
+	if len(to.Changed) > 0 {
+		r.change = &to
+	}
+	r.last = to
+}
+
+func (r *reloads) get() (last Reload, change *Reload) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last, r.change
+}
+
+// overview collects what the page shows.
+func (s *Server) overview() Overview {
+	now := time.Now()
+	pools := s.pools()
+	o := Overview{Version: s.c.Metrics.version, Now: now, Began: s.began, Draining: s.c.Draining(),
+		Tiers: tiers(s.c.Store(), s.c.KVCache.Stats)}
+	o.Reload, o.Change = s.c.Metrics.reload.get()
+	o.Ready, _ = Readiness(pools, o.Draining)
+	clients := s.c.Clients()
+	o.InFlight, o.Clients = clients.InFlight, clients.Open
+	kept := s.c.Ring.Stats()
+	o.Kept = KeptDecisions{Kept: kept.Kept, Bytes: kept.Bytes, Oldest: kept.Oldest}
+	states := Describe(pools)
+	for i, p := range pools {
+		o.Pools = append(o.Pools, overviewOf(p, states[i], s.c.Metrics.recent.Demand(p, now), now))
+	}
+	return o
+}
+
+func overviewOf(p *Pool, state PoolState, demand float64, now time.Time) PoolOverview {
+	v := PoolOverview{PoolState: state, Models: p.Models, Demand: demand, Sessions: map[string]int{},
+		Blocks: p.Index.Stats().Blocks, Aside: map[string]string{}}
+	for _, n := range p.Sessions.Live(now) {
+		for _, k := range [...]session.Kind{session.Opened, session.Key, session.Response} {
+			v.Sessions[k.String()] += n[k]
+		}
+	}
+	own := p.Strategy.Strategy()
+	for _, s := range p.Strategies() {
+		n := s.Stats()
+		switch {
+		case s == own:
+			v.Strategy = StrategyState{Picks: n.Picks, Instances: n.Instances, Discarded: n.Discarded,
+				Fallbacks: n.Fallbacks, LastError: n.LastError}
+		case n.Quarantined:
+			v.Aside[s.Name()] = n.LastError
+		}
+	}
+	return v
+}
+
+// tiers returns the stores of this process: its own, Redis behind that, and the workers' KV cache.
+func tiers(own tier.Stats, kv func() (kvcache.Stats, bool)) []Tier {
+	all := []Tier{{Name: "router's own store", Entries: own.Entries, Bytes: int64(own.Bytes), Hits: own.L1Hits,
+		Misses: own.Misses, State: "in memory"}}
+	if own.L2.Configured {
+		state := "answers"
+		if own.L2.Open {
+			state = "does not answer: memory alone serves"
+		}
+		all = append(all, Tier{Name: "Redis", Hits: own.L2Hits, State: state})
+	}
+	if n, open := kv(); open {
+		all = append(all, Tier{Name: "workers' KV cache", Entries: int(n.Store.Entries), Bytes: int64(n.Store.ValueBytes),
+			Room: int64(n.Store.ArenaBytes), Hits: n.Store.Hits + n.Store.FromDisk + n.Store.FromFar, Misses: n.Store.Misses,
+			State: "open"})
+	}
+	return all
+}
+
+// PoolHour is a pool's last hour.
+type PoolHour struct {
+	Pool  string `json:"pool"`
+	Spans []Span `json:"spans"`
+}
+
+// recent returns the last hour of every pool.
+func (s *Server) recent() []PoolHour {
+	all := []PoolHour{}
+	now := time.Now()
+	for _, p := range s.pools() {
+		all = append(all, PoolHour{Pool: p.Name, Spans: s.c.Metrics.recent.Hour(p.Name, now)})
+	}
+	return all
+}

@@ -1,0 +1,72 @@
+package operator
+
+import (
+	"slices"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/admin/shadow"
+	"github.com/warmpath/warmpath/daemon/fleet/feed"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
+)
+
+// Reasons why a pool cannot serve. Clients see these words on /ready: they name no worker and no model.
+const (
+	WhyStarting = "no worker has had its first health check yet"
+	WhyEmpty    = "no worker is up"
+	WhyPanics   = "no worker is up; requests go to workers that are not (panic = true)"
+	WhyUnfit    = "no worker lists a model that the pool's patterns fit"
+)
+
+// Pool is a pool as an operator sees it.
+type Pool struct {
+	*route.Pool
+	Models  []string // the patterns of the configuration
+	Serves  func(model string) bool
+	Events  *feed.Feed   // of its workers
+	Shadows *shadow.Pool // nil = there can be none
+	Panic   bool         // while no worker is up, requests go to workers that are down
+}
+
+// whyNot returns why a pool cannot serve, "" if it can. A worker whose models have not been read yet may have any.
+func (p *Pool) whyNot(stats []worker.Stats) string {
+	up, starting := 0, false
+	for _, s := range stats {
+		starting = starting || s.State == worker.Starting
+		if !s.Up {
+			continue
+		}
+		up++
+		if s.Models == nil || slices.ContainsFunc(s.Models, p.Serves) {
+			return ""
+		}
+	}
+	switch {
+	case up > 0:
+		return WhyUnfit
+	case starting:
+		return WhyStarting
+	}
+	return WhyEmpty
+}
+
+// verdict returns why a pool cannot serve, "" if it can, and whether it serves all the same, by panic alone.
+func (p *Pool) verdict(stats []worker.Stats) (why string, panics bool) {
+	why = p.whyNot(stats)
+	if why == WhyEmpty && p.panics(stats) {
+		return WhyPanics, true
+	}
+	return why, false
+}
+
+// canServe reports whether the pool is ready in the answer of /ready.
+func (p *Pool) canServe(now time.Time) bool {
+	why, panics := p.verdict(p.Workers.Stats(now))
+	return why == "" || panics
+}
+
+// panics reports whether a pool with no worker up serves all the same: panic = true is set, and a worker was not
+// drained. If a load balancer then stopped sending requests, it would take away the last resort.
+func (p *Pool) panics(stats []worker.Stats) bool {
+	return p.Panic && slices.ContainsFunc(stats, func(s worker.Stats) bool { return !s.Drained })
+}

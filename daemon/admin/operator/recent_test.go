@@ -1,0 +1,212 @@
+package operator
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/route"
+)
+
+func seenOf(pool string, first time.Duration, u route.Usage, believed int) *exchange.Seen {
+	return &exchange.Seen{Stream: true, Record: route.Record{Pool: pool, Model: "m", Strategy: "s", FirstByte: first, Usage: u,
+		Believed: believed}}
+}
+
+// The last hour falls into spans. Older counts are gone, also where their span is used again.
+func TestTheLastHour(t *testing.T) {
+	var r Recent
+	start := time.Unix(1_800_000_000, 0)
+	u := route.Usage{Known: true, Prompt: 100, Output: 10, Cached: 60, CachedKnown: true}
+	for i := range 100 {
+		r.arrived("p", start)
+		r.firstOutput(seenOf("p", time.Duration(i+1)*10*time.Millisecond, u, 0), start)
+		r.ended(seenOf("p", 0, u, 64), i%10 != 0, start)
+	}
+	r.turnedAway("p", true, start)
+	all := r.Hour("p", start)
+	s := all[len(all)-1]
+	if len(all) != 120 || s.Arrived != 100 || s.Failed != 10 || s.Refused != 1 || s.Streams != 100 || s.Prompt != 10_000 ||
+		s.Known != 10_000 || s.Cached != 6000 || s.Believed != 6400 || s.Output != 1000 {
+		t.Errorf("%d spans, the last %+v", len(all), s)
+	}
+	if s.TTFT50 < .5 || s.TTFT50 > .5*math.Sqrt2 || s.TTFT99 < .99 || s.TTFT99 > .99*math.Sqrt2 {
+		t.Errorf("p50 %v of 0.5 s, p99 %v of 0.99 s", s.TTFT50, s.TTFT99)
+	}
+	later := r.Hour("p", start.Add(59*time.Minute))
+	if later[1].Arrived != 100 || !later[1].At.Equal(start) {
+		t.Errorf("59 minutes later: %+v", later[:3])
+	}
+	for _, s := range r.Hour("p", start.Add(61*time.Minute)) {
+		if s.Arrived != 0 {
+			t.Errorf("after an hour: %+v", s)
+		}
+	}
+	r.arrived("p", start.Add(time.Hour)) // the same place in the ring
+	all = r.Hour("p", start.Add(time.Hour))
+	if s := all[len(all)-1]; s.Arrived != 1 || s.Streams != 0 {
+		t.Errorf("%+v", s)
+	}
+	r.forget("p")
+	if s := r.Hour("p", start)[119]; s.Arrived != 0 {
+		t.Errorf("a pool that is gone has %+v", s)
+	}
+}
+
+func TestFirstOutputsFallIntoBuckets(t *testing.T) {
+	f := func(d time.Duration, want int) {
+		t.Helper()
+		if got := ttftBucket(d); got != want {
+			t.Errorf("%s: bucket %d; want %d", d, got, want)
+		}
+	}
+	f(0, 0)
+	f(-time.Second, 0)
+	f(time.Microsecond, 0)
+	f(time.Millisecond, 0)
+	f(2*time.Millisecond, 2)
+	f(2100*time.Microsecond, 3)
+	f(time.Hour, ttftBuckets-1)
+}
+
+// The demand is the queued work, and the recently refused requests at the mean work of those sent.
+func TestDemand(t *testing.T) {
+	f := func(stats []worker.Stats, refused, each, want float64) {
+		t.Helper()
+		if got := demand(stats, refused, each); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%+v, %v refused of %v s: %v; want %v", stats, refused, each, got, want)
+		}
+	}
+	f(nil, 0, 1, 0)
+	f(nil, 3, 1, 3)
+	up := worker.Stats{Up: true, Wait: 2}
+	f([]worker.Stats{up, up}, 0, 3, 4)
+	f([]worker.Stats{up, up}, 5, 3, 4+5*3)
+	f([]worker.Stats{up, {Wait: 100}}, 5, 3, 2+5*3)
+}
+
+// TestRefusedIsWhatTheRouterRefuses: a client that leaves is not refused, and a request that the workers leave without an
+// answer has failed there: neither says that there are too few of them.
+func TestRefusedIsWhatTheRouterRefuses(t *testing.T) {
+	f := func(fault exchange.Fault, refused, failed uint32) {
+		t.Helper()
+		m := NewMetrics("test")
+		m.Refused(seenOf("p", 0, route.Usage{}, 0), fault, fault.Status, time.Second)
+		now := time.Now()
+		all := m.recent.Hour("p", now)
+		got := all[len(all)-1]
+		got.Refused += all[len(all)-2].Refused // the half minute may just have ended
+		got.Failed += all[len(all)-2].Failed
+		if got.Refused != refused || got.Failed != failed {
+			t.Errorf("%s: %d refused, %d failed; want %d, %d", fault.Code, got.Refused, got.Failed, refused, failed)
+		}
+	}
+	f(exchange.FaultFull, 1, 0)
+	f(exchange.FaultNoWorker, 1, 0)
+	f(exchange.FaultStopping, 1, 0)
+	f(exchange.FaultGone, 0, 0)
+	f(exchange.FaultUpstream, 0, 1)
+	f(exchange.FaultTimeout, 0, 1)
+	f(exchange.FaultDown, 0, 1)
+	f(exchange.FaultHidden, 0, 1)
+}
+
+func TestRefusalsFade(t *testing.T) {
+	var r Recent
+	start := time.Unix(1_800_000_000, 0)
+	r.turnedAway("p", true, start)
+	r.turnedAway("p", false, start)
+	r.turnedAway("", true, start)
+	if got, want := r.lacking("p", start.Add(30*time.Second)), math.Exp(-1); math.Abs(got-want) > 1e-9 {
+		t.Errorf("%v refused; want %v", got, want)
+	}
+	if refused := r.lacking("q", start); refused != 0 {
+		t.Errorf("a pool without requests: %v", refused)
+	}
+}
+
+// Tokens are counted by pool, model and key. A client's model name that no worker has answered for becomes no label.
+func TestTokensAreCounted(t *testing.T) {
+	m := NewMetrics("test")
+	s := seenOf("p", 0, route.Usage{Known: true, Prompt: 100, Output: 10, Cached: 60, CachedKnown: true}, 70)
+	s.Key, s.Worker = "team", "w"
+	m.Arrived(s)
+	m.Ended(s, exchange.End{Status: 200, Outcome: worker.Outcome{Kind: worker.Answered}})
+	m.Arrived(s)
+	m.Ended(s, exchange.End{Status: 400, Outcome: worker.Outcome{Kind: worker.Answered}})
+	for i := range 2 * maxNames {
+		m.Arrived(&exchange.Seen{Record: route.Record{Pool: "p", Model: fmt.Sprint("made-up-", i)}})
+	}
+	got := map[string]float64{}
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, x := range f.Metric {
+			name := f.GetName()
+			for _, l := range x.Label {
+				name += " " + l.GetValue()
+			}
+			if h := x.GetHistogram(); h != nil {
+				got[name] = h.GetSampleSum()
+			} else {
+				got[name] = x.GetCounter().GetValue()
+			}
+		}
+	}
+	for name, want := range map[string]float64{
+		"warmpath_prompt_tokens_total team m p":        100,
+		"warmpath_prompt_cached_tokens_total team m p": 60,
+		"warmpath_output_tokens_total team m p":        10,
+		"warmpath_belief_error_ratio p s":              .1,
+		"warmpath_arrivals_total m p":                  1,
+		"warmpath_arrivals_total unknown p":            1 + 2*maxNames,
+	} {
+		if math.Abs(got[name]-want) > 1e-9 {
+			t.Errorf("%s is %v; want %v", name, got[name], want)
+		}
+	}
+	m.series.forget(owner{pool: "p"})
+	if n := seriesOf(t, m, ""); n != 0 {
+		t.Errorf("%d series of the pool are left", n)
+	}
+}
+
+func TestRecentUnderLoad(t *testing.T) {
+	var r Recent
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range 1000 {
+				now := time.Unix(int64(1_800_000_000+i), 0)
+				r.arrived("p", now)
+				r.picked(seenOf("p", 0, route.Usage{}, 0), now)
+				r.ended(seenOf("p", 0, route.Usage{}, 0), true, now)
+				r.turnedAway("p", true, now)
+				if i%100 == 0 {
+					r.Hour("p", now)
+					r.forget("p")
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func BenchmarkRecent(b *testing.B) {
+	var r Recent
+	s := seenOf("p", 10*time.Millisecond, route.Usage{Known: true, Prompt: 10}, 0)
+	b.ReportAllocs()
+	for b.Loop() {
+		now := time.Now()
+		r.arrived("p", now)
+		r.picked(s, now)
+		r.firstOutput(s, now)
+		r.ended(s, true, now)
+	}
+}

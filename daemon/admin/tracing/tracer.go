@@ -1,0 +1,117 @@
+package tracing
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+)
+
+// Config sets where spans go. Its zero value is off.
+type Config struct {
+	Endpoint string  // URL of the collector's OTLP/HTTP; without a path /v1/traces is meant. "" = off
+	Sample   float64 // share of the requests without a traceparent, 0 to 1
+}
+
+// lastSpans is how long the spans of the last requests may take when tracing ends.
+const lastSpans = 2 * time.Second
+
+// Tracer makes the spans of requests. Its zero value is off. It is safe for concurrent use.
+type Tracer struct {
+	live  atomic.Pointer[pipe] // nil = off
+	stats counts
+
+	mu     sync.Mutex // one change at a time
+	conf   Config
+	ending sync.WaitGroup // pipes that were replaced
+}
+
+// pipe is a way to a collector.
+type pipe struct {
+	sampler sdk.Sampler // of traces that clients began
+	share   share       // of the others
+	queue   *queue
+}
+
+// Configure puts c in force. It logs an error in c, and nothing is traced then: a request is worth more than its span.
+// version is the binary's.
+func (t *Tracer) Configure(c Config, version string, log *slog.Logger) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c == t.conf {
+		return
+	}
+	t.conf = c
+	var next *pipe
+	if c.Endpoint != "" {
+		logSDK(log)
+		var err error
+		next, err = t.open(c, version, log)
+		if err != nil {
+			log.Error("no request is traced: correct [tracing], or the OTEL_ variables of the environment", "error", err)
+		}
+	}
+	if before := t.live.Swap(next); before != nil {
+		t.ending.Go(before.queue.close)
+	}
+}
+
+// open makes the way to a collector. It does not wait for one.
+func (t *Tracer) open(c Config, version string, log *slog.Logger) (*pipe, error) {
+	target, err := collector(c.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	sender := otlptracehttp.NewClient(otlptracehttp.WithEndpointURL(target))
+	if err := sender.Start(context.Background()); err != nil {
+		return nil, err
+	}
+	process, err := resource.New(context.Background(), resource.WithHost(), resource.WithTelemetrySDK(),
+		resource.WithAttributes(attribute.String("service.name", "warmpath"), attribute.String("service.version", version)),
+		resource.WithFromEnv()) // last: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES are over ours
+	if err != nil {
+		return nil, err
+	}
+	q := newQueue(sender, encodedProcess(process), &t.stats, log.With("endpoint", target))
+	return &pipe{queue: q, sampler: sdk.ParentBased(sdk.TraceIDRatioBased(c.Sample)), share: newShare(c.Sample)}, nil
+}
+
+// collector returns the URL that spans are posted to.
+func collector(endpoint string) (string, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return "", fmt.Errorf("tracing: endpoint: %w", err)
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/v1/traces"
+	}
+	return u.String(), nil
+}
+
+// Close sends the spans that wait, within lastSpans, and ends tracing.
+func (t *Tracer) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conf = Config{}
+	if p := t.live.Swap(nil); p != nil {
+		p.queue.close()
+	}
+	t.ending.Wait()
+}
+
+// Begin begins the span of a request that came at that time, if tracing is on.
+func (t *Tracer) Begin(in *exchange.Inbound, at time.Time) {
+	if p := t.live.Load(); p != nil {
+		begin(t, p, in, at)
+	}
+}

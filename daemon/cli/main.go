@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/warmpath/warmpath/daemon"
+)
+
+// Main runs the command that the process was started with. If the command fails, Main ends the process: with status 2
+// for a wrong command line, else with 1.
+func Main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	context.AfterFunc(ctx, cancel) // a second signal ends the process at once
+	if err := execute(ctx, root(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "warmpath:", spoken(err))
+		if _, wrong := errors.AsType[wrongLine](err); wrong {
+			os.Exit(2)
+		}
+		os.Exit(1)
+	}
+}
+
+// wrongLine is an error about the command line itself: nothing was done.
+type wrongLine struct{ error }
+
+// execute runs the command line.
+func execute(ctx context.Context, c *cobra.Command, args []string) error {
+	if err := unknownCommand(c, args); err != nil {
+		return err
+	}
+	c.SetArgs(args)
+	return c.ExecuteContext(ctx)
+}
+
+// unknownCommand returns an error for a word that should be a command and is none. cobra answers one below another
+// command with that one's help, and no error.
+func unknownCommand(root *cobra.Command, args []string) error {
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		return nil // a shell asks for completions
+	}
+	c, rest, _ := root.Find(args) // its error is that of a word below root, and has three lines
+	if c.Name() == "help" {
+		c, rest, _ = root.Find(rest)
+	}
+	at := slices.IndexFunc(rest, func(word string) bool { return !strings.HasPrefix(word, "-") })
+	if at < 0 || c.Runnable() || !c.HasSubCommands() {
+		return nil
+	}
+	remedy := "see " + c.CommandPath() + " --help"
+	if near := c.SuggestionsFor(rest[at]); len(near) > 0 {
+		remedy = fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return wrongLine{fmt.Errorf("unknown command %q for %q; %s", rest[at], c.CommandPath(), remedy)}
+}
+
+func root() *cobra.Command {
+	c := &cobra.Command{
+		Use:           "warmpath",
+		Short:         "A router for vLLM fleets that knows which worker holds which prefix",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       daemon.Version,
+	}
+	c.SetVersionTemplate("warmpath {{.Version}}\n")
+	c.AddCommand(serveCommand(), checkCommand(), simCommand(), replayCommand(), demoCommand(), cacheCommand(),
+		labCommand(), sessionsCommand(), shadowCommand(), whyCommand(), pluginCommand(), versionCommand(), statusCommand(),
+		topCommand(), reloadCommand(), upgradeCommand(), manCommand(),
+		drainCommand("drain", "Take a worker out: it gets no new requests, and those it has run to their end",
+			http.MethodPost),
+		drainCommand("undrain", "Put a worker back that was taken out", http.MethodDelete))
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return wrongLine{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
+	})
+	c.InitDefaultHelpCmd() // cobra adds both when it runs, which is too late for sayUse
+	c.InitDefaultCompletionCmd()
+	sayUse(c)
+	return c
+}
+
+// errEmpty is for what a shell makes of a variable that is not set, in quotes.
+var errEmpty = errors.New("an argument is empty")
+
+// sayUse has the errors about arguments of a command and those below it say how it is written.
+func sayUse(c *cobra.Command) {
+	c.SuggestionsMinimumDistance = 2 // letters that differ
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			err := cmp.Or(check(c, args), c.ValidateRequiredFlags())
+			if err == nil && slices.Contains(args, "") {
+				err = errEmpty
+			}
+			if err != nil {
+				return wrongLine{fmt.Errorf("%w; write: %s", err, c.UseLine())}
+			}
+			return nil
+		}
+	}
+	for _, below := range c.Commands() {
+		sayUse(below)
+	}
+}
+
+func versionCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(map[string]string{
+					"version":    daemon.Version,
+					"go_version": runtime.Version(),
+					"os":         runtime.GOOS,
+					"arch":       runtime.GOARCH,
+				})
+			}
+			_, err := fmt.Fprintln(c.OutOrStdout(), "warmpath", daemon.Version)
+			return err
+		}}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the version as JSON")
+	return c
+}

@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/admin/crew"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/plugins"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// pluginWish holds the flags for a module's check.
+type pluginWish struct {
+	options map[string]string
+	allow   []string
+	workers []int
+}
+
+func pluginCheckCommand() *cobra.Command {
+	var asJSON bool
+	var wish pluginWish
+	c := &cobra.Command{
+		Use:   "check FILE.wasm",
+		Short: "Load a module as the daemon would, and tell what a decision costs",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			r, err := checkPlugin(c.Context(), args[0], wish)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(r)
+			}
+			return r.print(c.OutOrStdout(), args[0])
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the figures as JSON")
+	c.Flags().StringToStringVar(&wish.options, "options", nil, "options of the strategy, as in max=4,tier=batch")
+	c.Flags().StringSliceVar(&wish.allow, "allow", nil, "what it may use, as strategies.NAME.allow: kv,headers:x-tier")
+	c.Flags().IntSliceVar(&wish.workers, "workers", []int{16, 256}, "sizes of the made-up fleets")
+	return c
+}
+
+// pluginReport is the result of a check.
+type pluginReport struct {
+	SHA256      string         `json:"sha256"`
+	Exports     []string       `json:"exports"`
+	Imports     []string       `json:"imports"`
+	Fleets      []pluginCost   `json:"fleets"`
+	FuelLimit   int64          `json:"fuel_limit"`
+	MemoryBytes uint64         `json:"memory_bytes"` // of an instance, after a decision on each fleet
+	MemoryAfter uint64         `json:"memory_bytes_after"`
+	Decisions   int            `json:"decisions"` // between the two
+	Reasons     map[string]int `json:"reasons"`   // that the module gave in them
+	MemoryLimit int            `json:"memory_limit_bytes"`
+}
+
+// pluginCost is the cost of a decision on a fleet.
+type pluginCost struct {
+	Workers int   `json:"workers"`
+	Fuel    int64 `json:"fuel"`
+	NS      int64 `json:"ns"` // the median of some hundred decisions, on this machine
+}
+
+func (r *pluginReport) print(w io.Writer, file string) error {
+	var cost, reasons []string
+	for _, f := range r.Fleets {
+		cost = append(cost, fmt.Sprintf("%d in %.1f us (%d workers)", f.Fuel, float64(f.NS)/1000, f.Workers))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Reasons)) {
+		reasons = append(reasons, fmt.Sprintf("%s (%d %%)", name, (100*r.Reasons[name]+r.Decisions/2)/max(r.Decisions, 1)))
+	}
+	_, err := fmt.Fprintf(w, "%s: ok\n"+
+		"  sha256           %s\n"+
+		"  exports          %s\n"+
+		"  imports          %s\n"+
+		"  fuel a decision  %s, of %d\n"+
+		"  memory           %d KiB an instance, %d KiB after %d decisions, of %d KiB\n"+
+		"  reasons          %s\n",
+		file, r.SHA256, strings.Join(r.Exports, " "), cmp.Or(strings.Join(r.Imports, " "), "none"),
+		strings.Join(cost, ", "), r.FuelLimit, r.MemoryBytes>>10, r.MemoryAfter>>10, r.Decisions, r.MemoryLimit>>10,
+		cmp.Or(strings.Join(reasons, ", "), "none"))
+	return err
+}
+
+// After so many decisions a module that does not free its memory shows. The time is a bound for slow modules.
+const (
+	maxDecisions = 1_000_000
+	maxDeciding  = 3 * time.Second
+	timed        = 301     // decisions whose median is shown
+	mostWorkers  = 1 << 16 // of a made-up fleet
+)
+
+// checkPlugin loads the module and makes it decide on made-up fleets.
+func checkPlugin(ctx context.Context, file string, wish pluginWish) (pluginReport, error) {
+	if i := slices.IndexFunc(wish.workers, func(n int) bool { return n < 1 || n > mostWorkers }); i >= 0 {
+		return pluginReport{}, fmt.Errorf("plugin: a fleet of %d workers cannot be made up; give 1 to %d", wish.workers[i],
+			mostWorkers)
+	}
+	wasm, err := os.ReadFile(file)
+	if err != nil {
+		return pluginReport{}, fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
+	}
+	limits := conf.DefaultStrategy()
+	store, err := tier.New(tier.Config{})
+	if err != nil {
+		return pluginReport{}, err
+	}
+	h, err := host.New(ctx, host.Config{Slots: 1, KV: store.Local(crew.StoreKeys, crew.StoreBytes)})
+	if err != nil {
+		return pluginReport{}, err
+	}
+	defer h.Close(ctx)
+	name := strings.TrimSuffix(filepath.Base(file), ".wasm")
+	s, err := h.Load(ctx, name, wasm, host.Options{Fuel: limits.Fuel, MemoryBytes: limits.MemoryMB << 20,
+		Values: wish.options, Allow: wish.allow})
+	if err != nil {
+		return pluginReport{}, err
+	}
+	defer s.Close(ctx)
+	r := pluginReport{SHA256: s.SHA256(), FuelLimit: limits.Fuel, MemoryLimit: limits.MemoryMB << 20}
+	for _, workers := range wish.workers {
+		cost, err := costOf(s, workers)
+		if err != nil {
+			return r, err
+		}
+		r.Fleets = append(r.Fleets, cost)
+	}
+	f := s.Surface()
+	r.Exports = f.Exports
+	r.Imports = append([]string{}, f.Imports...)
+	r.MemoryBytes = f.MemoryBytes
+	err = r.endure(s)
+	r.MemoryAfter = s.Surface().MemoryBytes
+	return r, err
+}
+
+// costOf measures decisions on a fleet of that many workers. It does not time the first, which may ask for a larger
+// frame.
+func costOf(s *host.Strategy, workers int) (pluginCost, error) {
+	frame, c := madeUp(workers), pluginCost{Workers: workers}
+	took := make([]time.Duration, 0, timed)
+	for i := range timed + 1 {
+		start := time.Now()
+		res, err := decide(s, frame)
+		if err != nil {
+			return c, fmt.Errorf("the module fails on a fleet of %d: %w", workers, err)
+		}
+		c.Fuel = res.Fuel
+		if i > 0 {
+			took = append(took, time.Since(start))
+		}
+	}
+	slices.Sort(took)
+	c.NS = took[timed/2].Nanoseconds()
+	return c, nil
+}
+
+// endure makes the module decide on fleets of 1 to 16 workers in all states, again and again.
+func (r *pluginReport) endure(s *host.Strategy) error {
+	r.Reasons = map[string]int{}
+	codes := map[uint16]int{}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	frame := madeUp(16)
+	all := frame.Rows
+	for end := time.Now().Add(maxDeciding); r.Decisions < maxDecisions; r.Decisions++ {
+		if r.Decisions%1000 == 0 && time.Now().After(end) {
+			break
+		}
+		shuffle(frame, all[:1+rnd.IntN(len(all))], rnd)
+		res, err := decide(s, frame)
+		if err != nil {
+			return fmt.Errorf("the module fails after %d decisions: %w", r.Decisions, err)
+		}
+		switch {
+		case res.Fallback != "":
+			r.Reasons["it declines"]++
+		case res.Reject != nil:
+			r.Reasons["it rejects"]++
+		default:
+			codes[res.Reason]++
+		}
+	}
+	for code, n := range codes {
+		r.Reasons[cmp.Or(s.ReasonName(code), plugins.ReasonText(s.Name(), code))] += n
+	}
+	return nil
+}
+
+// shuffle makes f another request for these workers, with random loads and caches.
+func shuffle(f *host.Frame, rows []abi.Row, rnd *rand.Rand) {
+	f.Rows = rows
+	f.Header.Seq++
+	f.Header.Random = rnd.Uint64()
+	f.Header.Session = rnd.Uint64() & -(rnd.Uint64() & 1)
+	for i := range rows {
+		w := &rows[i]
+		w.InFlight = rnd.Uint32N(16)
+		w.Wait = rnd.Float64() * float64(rnd.IntN(3))
+		w.GPU = rnd.Uint32N(f.Header.PromptBlocks+1) * rnd.Uint32N(2)
+		w.Predicted = w.GPU
+		w.State = abi.RowSlowStart * uint32(rnd.IntN(20)/19)
+	}
+}
+
+// decide makes the module decide on f. A "busy" is no fault of the module: the host makes or cleans its only instance
+// at that moment. decide tries again until maxDeciding.
+func decide(s *host.Strategy, f *host.Frame) (host.Result, error) {
+	for end := time.Now().Add(maxDeciding); ; time.Sleep(time.Millisecond) {
+		res := s.Pick(f)
+		switch {
+		case res.Fallback == "" || res.Fallback == "decline":
+			return res, nil
+		case res.Fallback != "busy" || time.Now().After(end):
+			return res, fmt.Errorf("%s: %s", res.Fallback, s.Stats().LastError)
+		}
+	}
+}
+
+// madeUp makes a frame of that many workers, no two of them alike.
+func madeUp(workers int) *host.Frame {
+	f := &host.Frame{}
+	f.Reset()
+	f.Header.PromptTokens = 8192
+	f.Header.PromptBlocks = 256
+	f.Header.BlockTokens = 32
+	f.Header.C1 = abi.PrefillSeconds
+	f.Header.C2 = abi.ContextSeconds
+	for i := range workers {
+		f.Rows = append(f.Rows, abi.Row{Worker: uint32(i), Key: uint64(i+1) * 0x9e3779b97f4a7c15, Slow: 1, Weight: 1,
+			InFlight: uint32(i % 7), GPU: uint32(i % 256), Predicted: uint32(i % 256)})
+		f.WorkerIDs = append(f.WorkerIDs, fmt.Sprint("w", i+1))
+	}
+	return f
+}

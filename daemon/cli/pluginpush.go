@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/warmpath/warmpath/daemon/admin/delivery"
+)
+
+// reloadTime is the time of a daemon, beyond adminTimeout, to compile modules, and to look for the workers of its file.
+const reloadTime = 2 * time.Minute
+
+func pluginPushCommand() *cobra.Command {
+	p := push{admin: adminDoor{patience: reloadTime}}
+	c := &cobra.Command{
+		Use:   "push FILE.wasm",
+		Short: "Bring a module to a running daemon, which checks it: it serves at once where its name is configured",
+		Long: "Bring a module to a running daemon, which checks it as it would at a start, and keeps it in " +
+			"server.strategies_dir. Where pools name the strategy, as their own, a shadow or a canary, the new version serves " +
+			"when this ends; what it keeps in the store stays. The daemon needs server.admin_token_file.",
+		Example: "  warmpath plugin push nearest.wasm --token-file admin.token --activate main",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.run(c.Context(), c.OutOrStdout(), args[0])
+		},
+	}
+	p.admin.flags(c)
+	f := c.Flags()
+	f.StringVar(&p.name, "name", "", "the strategy's name; default: the file's, without .wasm")
+	f.StringVar(&p.pool, "activate", "", "have it serve this pool, in the place of whom the daemon's file names")
+	f.StringVar(&p.was, "replaces", "", "the SHA-256 of the module that stands there; refused if it is another by now")
+	f.BoolVar(&p.asJSON, "json", false, "print the daemon's JSON")
+	return c
+}
+
+// push holds the flags of the command.
+type push struct {
+	admin           adminDoor
+	name, pool, was string
+	asJSON          bool
+}
+
+func (p *push) run(ctx context.Context, out io.Writer, file string) error {
+	wasm, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
+	}
+	name := cmp.Or(p.name, strings.TrimSuffix(filepath.Base(file), ".wasm"))
+	headers := []string{"Content-Type", "application/wasm", "Expect", "100-continue"}
+	if p.was != "" {
+		headers = append(headers, "If-Match", `"`+p.was+`"`)
+	}
+	raw, err := p.admin.call(ctx, http.MethodPut, "/api/v1/strategies/"+url.PathEscape(name), wasm, headers...)
+	if err != nil {
+		return err
+	}
+	var d delivery.Delivered
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return fmt.Errorf("what answers at %s is no warmpath admin listener: %w", p.admin.at, err)
+	}
+	if d.SHA256 != delivery.Sum(wasm) {
+		return fmt.Errorf("the daemon has %s now, and not %s: another push came between", d.SHA256, delivery.Sum(wasm))
+	}
+	if p.pool != "" {
+		raw, err = activate(ctx, &p.admin, p.pool, name)
+		if err != nil {
+			return fmt.Errorf("%s is delivered, and not activated: %w", name, err)
+		}
+		if err := json.Unmarshal(raw, &d.Strategy); err != nil {
+			return err
+		}
+		d.Note = ""
+	}
+	if p.asJSON {
+		_, err = fmt.Fprintln(out, strings.TrimSpace(string(raw)))
+		return err
+	}
+	fmt.Fprintf(out, "%s is delivered: %d bytes, sha256 %s\n", name, d.Bytes, d.SHA256)
+	return sayServes(out, &d.Strategy, d.Note)
+}
+
+// sayServes prints the pools that a strategy serves.
+func sayServes(out io.Writer, s *delivery.Strategy, note string) (err error) {
+	for i := range s.Serves {
+		v := &s.Serves[i]
+		line := fmt.Sprintf("%s is %s of pool %s", s.Name, v.As, v.Pool)
+		if v.InsteadOf != "" {
+			line += fmt.Sprintf(", activated in the place of %s, until warmpath plugin deactivate %s or another word in "+
+				"the daemon's file", v.InsteadOf, v.Pool)
+		}
+		if _, err = fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	if note != "" {
+		_, err = fmt.Fprintln(out, note)
+	}
+	return err
+}
+
+// activate makes a strategy serve a pool.
+func activate(ctx context.Context, admin *adminDoor, pool, name string) ([]byte, error) {
+	body, err := json.Marshal(map[string]string{"strategy": name})
+	if err != nil {
+		return nil, err
+	}
+	return admin.call(ctx, http.MethodPut, "/api/v1/pools/"+url.PathEscape(pool)+"/strategy", body)
+}
+
+func pluginActivateCommand() *cobra.Command {
+	admin := adminDoor{patience: reloadTime}
+	c := &cobra.Command{
+		Use:   "activate POOL STRATEGY",
+		Short: "Have a strategy serve a pool, in the place of the one that the daemon's file names, over restarts too",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			raw, err := activate(c.Context(), &admin, args[0], args[1])
+			return sayStrategy(c.OutOrStdout(), raw, err)
+		},
+	}
+	admin.flags(c)
+	return c
+}
+
+func pluginDeactivateCommand() *cobra.Command {
+	admin := adminDoor{patience: reloadTime}
+	c := &cobra.Command{
+		Use:   "deactivate POOL",
+		Short: "Have the strategy serve a pool again that the daemon's file names",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			raw, err := admin.call(c.Context(), http.MethodDelete, "/api/v1/pools/"+url.PathEscape(args[0])+"/strategy", nil)
+			return sayStrategy(c.OutOrStdout(), raw, err)
+		},
+	}
+	admin.flags(c)
+	return c
+}
+
+// sayStrategy prints the pools that the strategy of an answer serves.
+func sayStrategy(out io.Writer, raw []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	var s delivery.Strategy
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return err
+	}
+	return sayServes(out, &s, "")
+}
+
+func pluginListCommand() *cobra.Command {
+	var admin adminDoor
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the strategies of a running daemon, and whom they serve",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var all []delivery.Strategy
+			raw, err := admin.get(c.Context(), "/api/v1/strategies", &all)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				_, err = fmt.Fprintln(c.OutOrStdout(), strings.TrimSpace(string(raw)))
+				return err
+			}
+			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "STRATEGY\tFROM\tBYTES\tSHA256\tSERVES")
+			for i := range all {
+				s := &all[i]
+				var serves []string
+				for k := range s.Serves {
+					v := &s.Serves[k]
+					text := v.Pool + " (" + v.As + ")"
+					if v.InsteadOf != "" {
+						text = v.Pool + " (activated in the place of " + v.InsteadOf + ")"
+					}
+					serves = append(serves, text)
+				}
+				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.Name, s.Source, s.Bytes, cmp.Or(s.SHA256, "-"),
+					cmp.Or(strings.Join(serves, ", "), "-"))
+			}
+			return w.Flush()
+		},
+	}
+	admin.flags(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print the daemon's JSON")
+	return c
+}

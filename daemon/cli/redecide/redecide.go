@@ -1,0 +1,288 @@
+package redecide
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/transport/packed"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/score"
+)
+
+// Report is the result over the records.
+type Report struct {
+	Lines    int        `json:"lines"`
+	Unheld   int        `json:"lines_without_rows"` // server.explain_log did not pick them
+	Bound    int        `json:"bound"`              // the host chose the session's worker, without asking any strategy
+	Decided  int        `json:"decided"`
+	Agreed   int        `json:"agreed"` // the same first worker
+	Declined int        `json:"declined"`
+	Rejected int        `json:"rejected"`          // that the recorded strategy did not reject
+	Turned   int        `json:"recorded_rejected"` // of those decided; to reject them too is to agree
+	Failed   int        `json:"failed"`
+	Last     string     `json:"last_error,omitempty"`
+	Chosen   Worth      `json:"chosen"` // all that the two chose a worker for
+	Recorded Worth      `json:"recorded"`
+	Differ   []Decision `json:"differ"` // the first MaxShown
+	Bad      []BadLine  `json:"bad_lines"`
+	BadLines int        `json:"bad_lines_in_all"`
+}
+
+// Worth is the believed gain and cost of a choice, summed over requests.
+type Worth struct {
+	HeldTokens float64 `json:"held_tokens"`  // of the prompts, at the workers chosen
+	Seconds    float64 `json:"cost_seconds"` // by the host's own score
+}
+
+// Decision is a request that the strategy would have sent elsewhere.
+type Decision struct {
+	Line     int    `json:"line"`
+	ID       string `json:"id"`
+	Recorded string `json:"recorded"` // the worker, or "rejected with 429"
+	Chosen   string `json:"chosen"`
+	Reason   string `json:"reason"`
+	Gain     Worth  `json:"gain"` // more tokens held, fewer seconds
+}
+
+// BadLine is one that cannot be decided again.
+type BadLine struct {
+	Line int    `json:"line"`
+	Why  string `json:"why"`
+}
+
+// MaxShown bounds the lists of a report.
+const MaxShown = 20
+
+// maxLine bounds a line: one with 64 candidates has some 40 KB.
+const maxLine = 1 << 20
+
+// record is the part of a line that Run reads.
+type record struct {
+	ID         string `json:"id"`
+	Packed     string `json:"packed_frame"`
+	Frame      string `json:"frame"` // unpacked, as versions before wrote it
+	Session    string `json:"session"`
+	Model      string `json:"model"`
+	Status     int    `json:"status"`
+	End        string `json:"end"`
+	Candidates []struct {
+		Worker  string `json:"worker"`
+		Skipped string `json:"skipped"`
+	} `json:"candidates"`
+}
+
+// rejected reports whether the strategy turned the request away: its first candidate is then the host's, and got no
+// request.
+func (r *record) rejected() bool { return r.End == "rejected_by_strategy" }
+
+// Run makes s decide the records in log again. s is of a host that is Stepped: fuel bounds a pick and time does not, so
+// that each run gives the same report.
+func Run(ctx context.Context, s *host.Strategy, log io.Reader) (*Report, error) {
+	r := &Report{Differ: []Decision{}, Bad: []BadLine{}}
+	in := bufio.NewReaderSize(log, maxLine)
+	for ctx.Err() == nil {
+		line, err := in.ReadSlice('\n')
+		long := errors.Is(err, bufio.ErrBufferFull)
+		for errors.Is(err, bufio.ErrBufferFull) { // the rest of it is of no use
+			_, err = in.ReadSlice('\n')
+		}
+		if len(line) > 0 {
+			r.Lines++
+			if long {
+				r.bad(fmt.Errorf("it has more than %d bytes", maxLine))
+			} else if text := bytes.TrimSpace(line); len(text) > 0 {
+				r.take(ctx, s, text)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return r, nil
+		}
+		if err != nil {
+			return r, fmt.Errorf("the records cannot be read to their end: %w", err)
+		}
+	}
+	return r, ctx.Err()
+}
+
+func (r *Report) bad(why error) {
+	r.BadLines++
+	if len(r.Bad) < MaxShown {
+		r.Bad = append(r.Bad, BadLine{Line: r.Lines, Why: why.Error()})
+	}
+}
+
+// take decides one line again.
+func (r *Report) take(ctx context.Context, s *host.Strategy, line []byte) {
+	var rec record
+	if err := json.Unmarshal(line, &rec); err != nil {
+		r.bad(fmt.Errorf("it is no JSON of an access log: %w", err))
+		return
+	}
+	if rec.Frame == "" && rec.Packed == "" {
+		r.Unheld++
+		return
+	}
+	f, err := frameOf(&rec)
+	if err != nil {
+		r.bad(err)
+		return
+	}
+	was := f.rowOf(rec.Candidates[0].Worker)
+	switch {
+	case f.Header.Bound >= 0:
+		r.Bound++
+		return
+	case was < 0:
+		r.bad(fmt.Errorf("no row is that of its first candidate, %q", rec.Candidates[0].Worker))
+		return
+	}
+	r.decide(ctx, s, f, was)
+}
+
+// frame is a recorded frame.
+type frame struct {
+	host.Frame
+	of    *record
+	names map[uint64]string // of the workers, by key
+}
+
+// bytes returns the bytes of a record's frame.
+func (r *record) bytes() ([]byte, error) {
+	raw, err := base64.StdEncoding.DecodeString(cmp.Or(r.Packed, r.Frame))
+	if err != nil {
+		return nil, fmt.Errorf("its frame is no base64: %w", err)
+	}
+	if r.Packed == "" {
+		return raw, nil
+	}
+	table, ok := packed.ReadTable(raw, abi.HeaderSize, abi.RowSize)
+	if !ok {
+		return nil, errors.New("its frame ends too early")
+	}
+	return table, nil
+}
+
+// frameOf reads the frame of a record.
+func frameOf(rec *record) (*frame, error) {
+	raw, err := rec.bytes()
+	if err != nil {
+		return nil, err
+	}
+	rows := (len(raw) - abi.HeaderSize) / abi.RowSize
+	if len(raw) < abi.HeaderSize+abi.RowSize || len(raw) != abi.HeaderSize+rows*abi.RowSize {
+		return nil, fmt.Errorf("its frame has %d bytes, which are no header of %d and rows of %d", len(raw), abi.HeaderSize,
+			abi.RowSize)
+	}
+	if len(rec.Candidates) == 0 {
+		return nil, errors.New("it has a frame and no candidates")
+	}
+	f := &frame{of: rec, names: map[uint64]string{}}
+	f.Reset()
+	f.Rows = make([]abi.Row, rows)
+	in := bytes.NewReader(raw)
+	_ = binary.Read(in, binary.LittleEndian, &f.Header) // the length is right
+	_ = binary.Read(in, binary.LittleEndian, f.Rows)
+	if v := f.Header.Version; v > abi.Version { // 0: no module was asked
+		return nil, fmt.Errorf("its frame is of ABI %d.%d, and this warmpath knows %d.%d; run the one that wrote it", v>>16,
+			v&0xffff, abi.Version>>16, abi.Version&0xffff)
+	}
+	if int(f.Header.Rows) != rows {
+		return nil, fmt.Errorf("its frame has %d rows, and says %d", rows, f.Header.Rows)
+	}
+	for _, c := range rec.Candidates {
+		f.names[worker.KeyOf(c.Worker)] = c.Worker
+	}
+	for i := range f.Rows {
+		f.WorkerIDs = append(f.WorkerIDs, f.names[f.Rows[i].Key])
+	}
+	f.Model, f.Request = rec.Model, rec.ID
+	return f, nil
+}
+
+// rowOf returns the row of a worker, -1 if there is none.
+func (f *frame) rowOf(name string) int {
+	for i := range f.Rows {
+		if f.Rows[i].Key == worker.KeyOf(name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// decide compares what s chooses with row was.
+func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int) {
+	scale := score.NewScale(&f.Header, f.Rows)
+	if s.Notices().Wants()&abi.WantCost != 0 {
+		score.Price(&f.Header, f.Rows)
+	}
+	worth := func(row int) Worth {
+		w := &f.Rows[row]
+		return Worth{HeldTokens: float64(float32(w.Matched()) * f.Header.BlockTokens), Seconds: scale.Terms(w).Cost}
+	}
+	live := worth(was) // before the pick: it writes into the header
+	r.Decided++
+	if f.of.rejected() {
+		r.Turned++
+	}
+	got := s.Pick(&f.Frame)
+	switch {
+	case got.Fallback == "decline":
+		r.Declined++
+		return
+	case got.Fallback != "":
+		r.Failed++
+		r.Last = s.Stats().LastError
+		s.Settle(ctx)
+		return
+	case got.Reject != nil && f.of.rejected():
+		r.Agreed++
+		return
+	case got.Reject != nil:
+		r.Rejected++
+		return
+	}
+	s.Settle(ctx)
+	mine := worth(got.Row)
+	if f.of.rejected() { // it was sent nowhere: there is nothing to gain over
+		r.differ(s, f, got, fmt.Sprintf("rejected with %d", f.of.Status), Worth{})
+		return
+	}
+	r.Chosen.add(mine, 1)
+	r.Recorded.add(live, 1)
+	if got.Row == was {
+		r.Agreed++
+		return
+	}
+	gain := mine
+	gain.add(live, -1)
+	gain.Seconds = -gain.Seconds
+	r.differ(s, f, got, f.of.Candidates[0].Worker, gain)
+}
+
+// differ lists a request for which s chose a worker that is not what was recorded.
+func (r *Report) differ(s *host.Strategy, f *frame, got host.Result, recorded string, gain Worth) {
+	if len(r.Differ) == MaxShown {
+		return
+	}
+	reason := s.ReasonName(got.Reason)
+	if reason == "" {
+		reason = fmt.Sprint("reason ", got.Reason)
+	}
+	r.Differ = append(r.Differ, Decision{Line: r.Lines, ID: f.of.ID, Recorded: recorded, Chosen: f.WorkerIDs[got.Row],
+		Reason: reason, Gain: gain})
+}
+
+func (w *Worth) add(other Worth, sign float64) {
+	w.HeldTokens += sign * other.HeldTokens
+	w.Seconds += sign * other.Seconds
+}

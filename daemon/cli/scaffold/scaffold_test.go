@@ -1,0 +1,282 @@
+package scaffold
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// toolchain skips the test where a program is missing, and fails it where CI claims to have all. CI need not have Rust.
+func toolchain(t *testing.T, remedy string, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			if os.Getenv("CI") != "" && p != "cargo" {
+				t.Fatalf("%s is missing; %s", p, remedy)
+			}
+			t.Skipf("SKIPPED: %s is missing, so its projects are not proven here; %s", p, remedy)
+		}
+	}
+}
+
+// decides has the sandbox decide by a module of a project: the worker that holds the prompt, unless too much waits there.
+// then is the first alternative that it names, 0 for none.
+func decides(t *testing.T, wasm []byte, then int32) {
+	t.Helper()
+	h, err := host.New(t.Context(), host.Config{Slots: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close(context.Background())
+	s, err := h.Load(t.Context(), "mine", wasm, host.Options{PickTime: time.Second}) // a busy machine's picks are no slow module's
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.Background())
+	f := func(wait float64, want int) {
+		t.Helper()
+		f := &host.Frame{}
+		f.Reset()
+		f.Header.PromptBlocks, f.Header.BlockTokens, f.Header.C1 = 64, 32, abi.PrefillSeconds
+		for i := range 300 { // more than an instance begins with room for
+			f.Rows = append(f.Rows, abi.Row{Worker: uint32(i), Weight: 1, Slow: 1})
+			f.WorkerIDs = append(f.WorkerIDs, fmt.Sprint(i))
+		}
+		f.Rows[0].InFlight, f.Rows[200].GPU, f.Rows[200].Wait, f.Rows[299].GPU = 1, 62, wait, 10
+		for range 1000 {
+			r := s.Pick(f)
+			if r.Row != want || r.Fallback != "" || r.Fuel == 0 || then > 0 && r.Order[1] != then {
+				t.Fatalf("%v s wait at the worker that holds it: %d by %q, then %d, %d fuel (%s); want %d, then %d",
+					wait, r.Row, r.Fallback, r.Order[1], r.Fuel, s.Stats().LastError, want, then)
+			}
+		}
+	}
+	f(0, 200)
+	f(100, 299)
+}
+
+// A new project's test passes, its module is built and decides, also when it names an alternative, and the test fails
+// when the strategy is another.
+func TestProjects(t *testing.T) {
+	for _, c := range []struct {
+		language string
+		programs []string
+		file     string // of the strategy, in which old is replaced by new
+		old, new string
+		answer   string    // in the strategy, before which then stands
+		then     [2]string // what names worker 7 an alternative, and the name that is to be imported for it
+	}{
+		{"go", nil, "main.go", "w.Wait+", "", "", [2]string{}}, // its ranking names alternatives
+		{"c", []string{"clang", "wasm-ld"}, "strategy.c", "w->wait +", "", "return wp_to", [2]string{"wp_then(7);\n  ", ""}},
+		{"assemblyscript", []string{"node", "npm"}, "assembly/index.ts", "w.wait +", "", "return to(",
+			[2]string{"then(7);\n  ", "to }"}},
+		{"rust", []string{"cargo"}, "src/lib.rs", "w.wait +", "", "to(best", [2]string{"warmpath::then(request, 7);\n    ", ""}},
+	} {
+		t.Run(c.language, func(t *testing.T) {
+			toolchain(t, recipes[c.language].missed, c.programs...)
+			dir, err := New(t.TempDir(), "my-own_2", c.language, "v0.0.0-test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			prepare(t, c.language, dir)
+			var out bytes.Buffer
+			if err := Test(t.Context(), dir, &out); err != nil {
+				t.Fatalf("%v\n%s", err, out.Bytes())
+			}
+			built := func() []byte {
+				wasm, err := Build(t.Context(), dir, &out)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out.Bytes())
+				}
+				b, err := os.ReadFile(wasm)
+				if err != nil || !bytes.HasPrefix(b, []byte("\x00asm")) {
+					t.Errorf("%s is no module: %v", wasm, err)
+				}
+				return b
+			}
+			decides(t, built(), 0)
+			strategy := filepath.Join(dir, c.file)
+			if c.answer != "" {
+				change(t, strategy, c.answer, c.then[0]+c.answer)
+				if c.then[1] != "" {
+					change(t, strategy, c.then[1], "then, "+c.then[1])
+				}
+				if err := Test(t.Context(), dir, &out); err != nil {
+					t.Fatalf("with an alternative: %v\n%s", err, out.Bytes())
+				}
+				decides(t, built(), 7)
+			}
+			change(t, strategy, c.old, c.new)
+			if err := Test(t.Context(), dir, &out); err == nil {
+				t.Errorf("the test passes without the worker's queue:\n%s", out.Bytes())
+			}
+		})
+	}
+}
+
+// prepare fetches what a language's project needs once.
+func prepare(t *testing.T, language, dir string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	switch language {
+	case "assemblyscript":
+		c := exec.CommandContext(ctx, "npm", "install", "--silent", "--no-audit", "--no-fund")
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("npm install: %v\n%s", err, out)
+			}
+			t.Skipf("SKIPPED: npm cannot install AssemblyScript here: %v\n%s", err, out)
+		}
+	case "rust":
+		out, err := exec.CommandContext(ctx, "rustc", "--print", "target-libdir", "--target", "wasm32-unknown-unknown").Output()
+		if err == nil {
+			_, err = os.Stat(strings.TrimSpace(string(out)))
+		}
+		if err != nil {
+			t.Skip("SKIPPED: Rust has no wasm32-unknown-unknown here: rustup target add wasm32-unknown-unknown")
+		}
+	}
+}
+
+func change(t *testing.T, file, old, with string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(b), old, with, 1)
+	if changed == string(b) {
+		t.Fatalf("%s has no %q", file, old)
+	}
+	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every field of sdk/abi stands in each language's layout at its offset and with its meaning.
+func TestLayouts(t *testing.T) {
+	all, err := records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, language := range Languages[1:] {
+		_, text, err := layout(language)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range all {
+			if r.about == "" {
+				t.Errorf("%s has no comment", r.name)
+			}
+			for _, f := range r.fields {
+				if f.about == "" {
+					t.Errorf("%s.%s has no meaning", r.name, f.name)
+				}
+				if want := fmt.Sprintf("// %d: %s\n", f.offset, f.about); f.count == 0 && !strings.Contains(string(text), want) {
+					t.Errorf("%s: %s.%s is missing", language, r.name, f.name)
+				}
+			}
+		}
+	}
+}
+
+func TestNamesOfFields(t *testing.T) {
+	for in, want := range map[string]string{"GPU": "gpu", "FreeGPU": "free_gpu", "InFlight": "in_flight", "C1": "c1",
+		"InvBWL1": "inv_bwl1", "TTFT": "ttft", "KVUsage": "kvusage", "RejectLen": "reject_len"} {
+		if got := snake(in); got != want {
+			t.Errorf("%s is %s; want %s", in, got, want)
+		}
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"", "Mine", "../x", "a/b", "mine wasm", "1st", strings.Repeat("a", 32), "ümlaut"} {
+		if _, err := New(dir, name, "go", ""); err == nil {
+			t.Errorf("%q is taken as a name", name)
+		}
+	}
+	if _, err := New(dir, "mine", "cobol", ""); err == nil || !strings.Contains(err.Error(), "assemblyscript") {
+		t.Errorf("a language that there is not: %v", err)
+	}
+	if _, err := New(filepath.Join(dir, "nowhere"), "mine", "c", ""); err == nil {
+		t.Error("a folder that there is not is taken")
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("%v was left behind", left)
+	}
+	if _, err := New(dir, "mine", "c", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(dir, "mine", "c", ""); !errors.Is(err, ErrExists) {
+		t.Errorf("the same name again: %v", err)
+	}
+	if _, err := Build(t.Context(), dir, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "plugin new") {
+		t.Errorf("building what is no project: %v", err)
+	}
+}
+
+// The copy of the SDK has the project's licence and the examples, and builds with nothing else.
+func TestCopyOfTheSDK(t *testing.T) {
+	root, err := os.ReadFile("../../../LICENSE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own, err := sdk.Source.ReadFile("LICENSE"); err != nil || !bytes.Equal(own, root) {
+		t.Errorf("sdk/LICENSE is not the project's: %v", err)
+	}
+	mod, err := os.ReadFile("../../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := New(t.TempDir(), "mine", "go", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := goIn(t, filepath.Join(dir, "warmpath"), "test", "./sdk"); err != nil || !strings.HasPrefix(out, "ok") {
+		t.Errorf("the examples of the copy: %v\n%s", err, out)
+	}
+	for _, file := range []string{"go.mod", "warmpath/go.mod"} {
+		b, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, after, _ := strings.Cut(string(b), "\ngo "); !strings.Contains(string(mod), "\ngo "+strings.Fields(after)[0]+"\n") {
+			t.Errorf("%s asks for another Go than this project does", file)
+		}
+	}
+}
+
+// goIn runs the go command in a folder.
+func goIn(t *testing.T, dir string, args ...string) (out string, err error) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "go", args...)
+	c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOPROXY=off")
+	b, err := c.CombinedOutput()
+	return string(b), err
+}
+
+// A program that its user interrupts is not said to have taken too long.
+func TestInterrupted(t *testing.T) {
+	toolchain(t, "install sleep", "sleep")
+	ctx, stop := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, stop)
+	r := recipe{missed: "install sleep"}
+	err := r.one(ctx, t.TempDir(), nil, []string{"sleep", "60"}, &bytes.Buffer{})
+	if err == nil || !strings.Contains(err.Error(), "sleep 60 was interrupted") {
+		t.Errorf("got %v; want that it was interrupted", err)
+	}
+}

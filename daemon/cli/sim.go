@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/events"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/lmworker"
+)
+
+const simHelp = `Run simulated vLLM workers: real wire, paged KV cache and time model, no GPU.
+
+With --kv-events each worker publishes what its caches hold, as vLLM does. GET /kv_event_sources says where, also for
+ports that were found for 0. As in vLLM an address with * or ipc:// is listened at and any other is dialled; with
+--data-parallel rank r has the port r above the first one's.
+
+With --cpu-tokens what the KV cache forgets is loaded from the CPU tier instead of computed, 120,000 tokens a second,
+and with --shared from a tier that all workers of this process share, 40,000 a second. With --lmcache the CPU tier is
+LMCache's, in chunks of 256 tokens, and reports to a controller as the instance sim-0, sim-1, ... (-dp1 and so on behind
+it for further ranks); then --kv-events tells of the GPU alone.
+
+POST /sim/fault {"mode": "503", "count": 3, "seconds": 10} injects a fault: the next three requests meet it, within ten
+seconds. Without count all do, without seconds until {"mode": "none"}. The modes:
+
+  die           the port is closed and the cache lost
+  503           every path answers 503
+  stall         requests hang, and /health answers
+  slow-health   /health takes "delay" seconds
+  drain         SIGTERM with --shutdown-timeout: what runs ends, new requests get an empty 200
+  abort         SIGTERM without it: what runs ends at once, with finish_reason "abort"
+  reset         the connection is reset before the first byte
+  cut           it is closed after the first token
+  half-close    it is closed for writing in the midst of an answer
+  error-event   the engine dies after the first token: an error event; plain requests get 500
+  garbage       what follows the first token is no event; plain answers are no HTTP
+  bad-frame     a chunk without a size follows the first token; plain answers have two lengths
+  short-length  the answer is shorter than its Content-Length
+  accept-only   requests are read and never answered
+  open-error    a session is not opened: 424
+  open-bare     a session is opened, and the answer names it in no header
+
+Of KV events: events-gap, events-duplicate, events-reorder, events-silence, events-cut, events-restart. Their count is
+one of messages.`
+
+// setLMCache sets the addresses of a controller: none, or pull and reply, or these and heartbeat.
+func setLMCache(c *vllmsim.LMCache, addrs []string) error {
+	switch len(addrs) {
+	case 0:
+		return nil
+	case 2, 3:
+		c.Pull = addrs[0]
+		c.Reply = addrs[1]
+		c.Heartbeat = strings.Join(addrs[2:], "")
+		return nil
+	}
+	return fmt.Errorf("--lmcache has %d addresses; give PULL,REPLY or PULL,REPLY,HEARTBEAT, each host:port", len(addrs))
+}
+
+func simCommand() *cobra.Command {
+	var listen string
+	var count int
+	var cfg vllmsim.Config
+	var form string
+	var shared int
+	var lmcache []string
+	c := &cobra.Command{
+		Use:   "sim",
+		Short: "Run simulated vLLM workers: real wire, paged KV cache and time model, no GPU",
+		Args:  cobra.NoArgs,
+		Long:  simHelp,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg.KVEvents.Form = events.Form(form)
+			if cfg.KVEvents.Replay == "none" {
+				cfg.KVEvents.Replay = ""
+			}
+			if err := setLMCache(&cfg.LMCache, lmcache); err != nil {
+				return err
+			}
+			if shared > 0 {
+				cfg.Shared = vllmsim.NewTier(shared, cfg)
+			}
+			fleet, err := vllmsim.StartFleet(listen, count, cfg)
+			if err != nil {
+				return err
+			}
+			defer fleet.Close()
+			for _, u := range fleet.URLs() {
+				fmt.Fprintln(c.OutOrStdout(), u)
+			}
+			<-c.Context().Done()
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&listen, "listen", "127.0.0.1:9001", "address of the first worker; the others take the ports that follow")
+	f.IntVar(&count, "count", 1, "number of workers")
+	f.IntVar(&cfg.KVTokens, "kv-tokens", 524288, "KV cache of each worker, in tokens")
+	f.Float64Var(&cfg.Speed, "speed", 1, "simulated seconds in a second")
+	f.Float64Var(&cfg.Slowness, "slowness", 1, "factor on the time of every step")
+	f.StringSliceVar(&cfg.Models, "model", []string{"sim"}, "served model names")
+	f.IntVar(&cfg.MaxModelLen, "max-model-len", 0,
+		"longest prompt and reply together, in tokens (default: what the cache holds)")
+	f.StringVar(&cfg.APIKey, "api-key", "", "bearer key that paths under /v1, /v2 and /inference ask for")
+	f.BoolVar(&cfg.Sessions, "sessions", false, "keep SageMaker sessions on /invocations")
+	f.DurationVar(&cfg.SessionLife, "session-life", 20*time.Minute, "of each, from its opening")
+	f.IntVar(&cfg.BlockTokens, "block-tokens", 16, "tokens of a KV block")
+	f.IntVar(&cfg.DataParallel, "data-parallel", 1,
+		"engines of each worker, each with a cache of its own; X-data-parallel-rank chooses one")
+	f.IntVar(&cfg.CPUTokens, "cpu-tokens", 0, "CPU tier of each engine, in tokens: it keeps what the KV cache forgets")
+	f.IntVar(&shared, "shared", 0, "tier that all these workers share, in tokens")
+	f.StringVar(&cfg.KVEvents.Endpoint, "kv-events", "",
+		"publish KV events at tcp://127.0.0.1:0, tcp://*:PORT or ipc://PATH, or dial tcp://HOST:PORT")
+	f.StringVar(&cfg.KVEvents.Replay, "kv-events-replay", "tcp://127.0.0.1:0", "replay missed events here, or none")
+	f.StringVar(&cfg.KVEvents.Topic, "kv-events-topic", "kv@{id}@{model}", "topic of the events")
+	f.StringVar(&form, "kv-events-form", "map", "map, as vLLM 0.30 to 0.32, or array, as 0.17 to 0.19")
+	f.IntVar(&cfg.KVEvents.Buffer, "kv-events-buffer", 10000, "messages that a replay reaches back")
+	f.StringSliceVar(&lmcache, "lmcache", nil, "report the CPU tier to LMCache's controller at PULL,REPLY[,HEARTBEAT], "+
+		"each host:port")
+	f.StringVar(&cfg.LMCache.Release, "lmcache-release", lmworker.Release056,
+		"LMCache whose wire is spoken: "+lmworker.Release056+" or "+lmworker.Release039)
+	f.BoolVar(&cfg.ScaleOut, "enable-scale-out", false, "serve the render endpoints")
+	f.BoolVar(&cfg.DevMode, "dev", false, "serve POST /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1")
+	f.Uint64Var(&cfg.Seed, "seed", 0, "varies the replies")
+	return c
+}

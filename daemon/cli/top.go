@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/admin/operator"
+)
+
+func topCommand() *cobra.Command {
+	t := top{every: time.Second}
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "Show a running daemon live: workers, rates and the last decisions; Ctrl-C ends it",
+		Long: "Show a running daemon live: workers, rates and the last decisions. Ctrl-C ends it. Where the output is no " +
+			"terminal, each look is printed below the one before.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return t.run(c.Context(), c.OutOrStdout(), terminal(c.OutOrStdout()))
+		},
+	}
+	t.admin.flags(c)
+	c.Flags().DurationVar(&t.every, "every", t.every, "between two looks")
+	c.Flags().IntVarP(&t.looks, "looks", "n", 0, "end after so many looks; 0 = go on")
+	return c
+}
+
+// top holds the flags of the command. It draws with the four control sequences that every terminal supports: a library
+// for terminal pages would bring many packages for a table without input.
+type top struct {
+	admin adminDoor
+	every time.Duration
+	looks int
+}
+
+// Control sequences of ECMA-48: to the other screen and back, to the top, clear to the end of line and of screen.
+const (
+	otherScreen = "\x1b[?1049h\x1b[?25l"
+	firstScreen = "\x1b[?25h\x1b[?1049l"
+	toTheTop    = "\x1b[H"
+	clearLine   = "\x1b[K"
+	clearRest   = "\x1b[J"
+)
+
+// terminal reports whether out is a terminal.
+func terminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
+
+// run draws the page again and again until ctx ends. It waits for a daemon that does not answer, except at the start.
+func (t *top) run(ctx context.Context, out io.Writer, live bool) error {
+	if live {
+		fmt.Fprint(out, otherScreen)
+		defer fmt.Fprint(out, firstScreen)
+	}
+	for n := 1; ; n++ {
+		page, err := t.page(ctx, size(out, live))
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && n == 1:
+			return err
+		case err != nil:
+			page = []byte(err.Error() + "\n")
+		}
+		if live { // without the last newline, which would scroll a full screen
+			page = bytes.ReplaceAll(bytes.TrimSuffix(page, []byte("\n")), []byte("\n"), []byte(clearLine+"\n"))
+			page = slices.Concat([]byte(toTheTop), page, []byte(clearLine+clearRest))
+		}
+		if _, err := out.Write(page); err != nil {
+			return err
+		}
+		if n == t.looks {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(max(t.every, 100*time.Millisecond)):
+		}
+	}
+}
+
+// page makes the page once.
+func (t *top) page(ctx context.Context, to screen) ([]byte, error) {
+	var o operator.Overview
+	if _, err := t.admin.get(ctx, "/api/v1/overview", &o); err != nil {
+		return nil, err
+	}
+	var hours []operator.PoolHour
+	if _, err := t.admin.get(ctx, "/api/v1/recent", &hours); err != nil {
+		return nil, err
+	}
+	var last []decisions.Decision
+	if _, err := t.admin.get(ctx, "/api/v1/decisions?limit=12", &last); err != nil {
+		return nil, err
+	}
+	return to.draw(&o, hours, last)
+}
+
+// screen is the size of a terminal; zero = any page fits.
+type screen struct{ columns, rows int }
+
+// size returns the size of the terminal that out is.
+func size(out io.Writer, live bool) (s screen) {
+	if f, ok := out.(*os.File); ok && live {
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 && rows > 0 {
+			s = screen{columns, rows}
+		}
+	}
+	return s
+}
+
+// draw writes the page. Where there is no room for all of it, a line is cut, and of the pools, the last minute and the
+// last decisions those before stay.
+func (s screen) draw(o *operator.Overview, hours []operator.PoolHour, last []decisions.Decision) ([]byte, error) {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nLAST MINUTE\tREQUESTS\tREFUSED\tFAILED\tFIRST MEDIAN\tFIRST 99%\tHITS\tBELIEVED\tOUT TOKENS")
+	for i := range hours {
+		fmt.Fprintln(w, lastMinute(&hours[i]))
+	}
+	fmt.Fprintln(w, "\nTIME\tKEY\tMODEL\tWORKER\tPROMPT\tCACHED\tFIRST\tTOTAL\tEND\tWHY")
+	for i := range last {
+		fmt.Fprintln(w, lineOf(&last[i]))
+	}
+	if err := w.Flush(); err != nil {
+		return nil, err
+	}
+	rest := strings.SplitAfter(strings.TrimSuffix(b.String(), "\n"), "\n")
+	head, err := s.pools(o, s.rows-min(len(rest), s.rows/2))
+	if err != nil || s.rows == 0 {
+		return append(head, b.Bytes()...), err
+	}
+	lines := append(strings.SplitAfter(strings.TrimSuffix(string(head), "\n"), "\n"), rest...)
+	for i, line := range lines {
+		lines[i] = s.cut(strings.TrimRight(line, " \n")) + "\n"
+	}
+	return []byte(strings.Join(lines[:min(len(lines), s.rows)], "")), nil
+}
+
+// pools writes the status in so many rows, or in as many as it needs with one worker a pool.
+func (s screen) pools(o *operator.Overview, rows int) ([]byte, error) {
+	limit := allWorkers
+	if s.rows > 0 {
+		limit = 1
+		for i := range o.Pools {
+			limit = max(limit, min(rows, len(o.Pools[i].Workers)))
+		}
+	}
+	for ; ; limit-- {
+		var b bytes.Buffer
+		if err := writeStatus(&b, o, limit, s.columns); err != nil {
+			return nil, err
+		}
+		if limit <= 1 || bytes.Count(b.Bytes(), []byte("\n")) <= rows {
+			return b.Bytes(), nil
+		}
+	}
+}
+
+// cut shortens a line to the screen.
+func (s screen) cut(line string) string {
+	if r := []rune(line); len(r) > s.columns {
+		return string(r[:s.columns])
+	}
+	return line
+}
+
+// lastMinute sums the last two spans of a pool.
+func lastMinute(h *operator.PoolHour) string {
+	var s operator.Span
+	for _, x := range h.Spans[max(0, len(h.Spans)-2):] {
+		s.Arrived += x.Arrived
+		s.Refused += x.Refused
+		s.Failed += x.Failed
+		s.Known += x.Known
+		s.Cached += x.Cached
+		s.Believed += x.Believed
+		s.Output += x.Output
+		if x.Streams > 0 {
+			s.TTFT50, s.TTFT99 = x.TTFT50, x.TTFT99
+		}
+	}
+	hits, believed := "-", "-"
+	if s.Known > 0 {
+		hits = fmt.Sprintf("%.0f%%", 100*float64(s.Cached)/float64(s.Known))
+		believed = fmt.Sprintf("%.0f%%", 100*float64(s.Believed)/float64(s.Known))
+	}
+	return fmt.Sprintf("%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%d", h.Pool, s.Arrived, s.Refused, s.Failed, first(s.TTFT50),
+		first(s.TTFT99), hits, believed, s.Output)
+}
+
+// first formats a time to first output in seconds, "-" if there was none.
+func first(seconds float64) string {
+	if seconds <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3fs", seconds)
+}
+
+// lineOf formats a decision as one line.
+func lineOf(d *decisions.Decision) string {
+	prompt, cached := d.PromptTokens, fmt.Sprintf("~%d", d.Believed)
+	if d.Usage.Known {
+		prompt = d.Usage.Prompt
+	}
+	if d.Usage.CachedKnown {
+		cached = fmt.Sprint(d.Usage.Cached)
+	}
+	end := fmt.Sprint(d.Status)
+	if d.End != "" {
+		end += " " + d.End
+	}
+	if d.Open {
+		end = "open"
+	}
+	return strings.Join([]string{
+		d.At.Local().Format("15:04:05"), cmp.Or(d.Key, "-"), orNone(d.Model), cmp.Or(d.Worker, "-"), fmt.Sprint(prompt),
+		cached, first(d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, d.Reason,
+	}, "\t")
+}

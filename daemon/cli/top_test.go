@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/admin/operator"
+)
+
+// An unknown value is a dash, and not a time of 0.
+func TestTopOfWhatIsNotKnown(t *testing.T) {
+	f := func(got, want string) {
+		t.Helper()
+		if got = strings.ReplaceAll(got, "\t", " "); got != want {
+			t.Errorf("got %q; want %q", got, want)
+		}
+	}
+	var none, some operator.Span
+	none.Arrived, none.Refused = 2, 1
+	some.Streams, some.TTFT50, some.TTFT99 = 1, .25, .5
+	f(lastMinute(&operator.PoolHour{Pool: "p", Spans: []operator.Span{none}}), "p 2 1 0 - - - - 0")
+	f(lastMinute(&operator.PoolHour{Pool: "p", Spans: []operator.Span{none, some}}), "p 2 1 0 0.250s 0.500s - - 0")
+	var d decisions.Decision
+	d.At, d.Status, d.End = time.Now(), 503, "no_worker"
+	f(lineOf(&d)[len("15:04:05\t"):], "- none named - 0 ~0 - 0.000s 503 no_worker ")
+}
+
+// TestTopFitsTheTerminal: no page is larger than its terminal, which would scroll the head away; a worker that is down
+// is on it with its reason, however many are up.
+func TestTopFitsTheTerminal(t *testing.T) {
+	o := operator.Overview{Ready: true, Pools: make([]operator.PoolOverview, 2)}
+	for i := range o.Pools {
+		p := &o.Pools[i]
+		p.Name = fmt.Sprint("pool", i)
+		for k := range 60 {
+			p.Workers = append(p.Workers, operator.WorkerState{ID: fmt.Sprint("worker-", k), State: "up", Breaker: "closed"})
+		}
+	}
+	o.Pools[0].Workers[59] = operator.WorkerState{ID: "broken", State: "down", Breaker: "open", LastError: "no answer within 2s"}
+	hours, last := []operator.PoolHour{{Pool: "pool0"}, {Pool: "pool1"}}, make([]decisions.Decision, 12)
+	f := func(s screen, wants ...string) {
+		t.Helper()
+		page, err := s.draw(&o, hours, last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSuffix(string(page), "\n"), "\n")
+		if len(lines) > s.rows && s.rows > 0 {
+			t.Errorf("%v: %d lines:\n%s", s, len(lines), page)
+		}
+		for _, line := range lines {
+			if len(line) > s.columns && s.rows > 0 {
+				t.Errorf("%v: a line of %d:\n%s", s, len(line), line)
+			}
+		}
+		for _, want := range wants {
+			if !strings.Contains(string(page), want) {
+				t.Errorf("%v: it lacks %q:\n%s", s, want, page)
+			}
+		}
+	}
+	f(screen{40, 10}, "broken", "no answer within 2s", "... and 59 more")
+	f(screen{80, 24}, "broken", "no answer within 2s", "pool pool1", "LAST MINUTE")
+	f(screen{200, 60}, "broken", "no answer within 2s", "LAST MINUTE", "TIME ")
+	f(screen{200, 200}, "worker-58", "TIME ")
+	f(screen{}, "worker-58", "TIME ")
+	f(screen{1, 1})
+}
+
+// TestWhyBelowItsWorker: the table has one width for all workers; what is wrong with one stands beside the rest where the
+// screen has room for it, and else below.
+func TestWhyBelowItsWorker(t *testing.T) {
+	workers := []operator.WorkerState{
+		{ID: "a", State: "up", Breaker: "closed"},
+		{ID: "WORKER WHY", State: "down", Breaker: "closed", Why: "no answer within 2s"},
+	}
+	now := time.Now()
+	workers[0].Since = now
+	workers[1].Since = now
+	const head = "WORKER      STATE  SINCE  IN FLIGHT  RUNNING  WAITING  QUEUE  KV  HITS  SLOWNESS  FIRST  WHY\n" +
+		"a           up     0s     0          0        0        0.00s  0%  0%    0.00      -\n" +
+		"WORKER WHY  down   0s     0          0        0        0.00s  0%  0%    0.00      -"
+	f := func(columns int, want string) {
+		t.Helper()
+		var b strings.Builder
+		if err := writeWorkers(&b, workers, now, columns); err != nil || b.String() != head+want {
+			t.Errorf("%d columns: %v:\n%s\nwant\n%s", columns, err, b.String(), head+want)
+		}
+	}
+	f(0, "      no answer within 2s\n")
+	f(108, "      no answer within 2s\n")
+	f(107, "\n  no answer within 2s\n")
+	f(20, "\n  no answer within 2s\n")
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const someDecision = `{"id":"r1","pool":"main","strategy":"prefixaware","model":"m","prompt_tokens":34,"prompt_blocks":2,
+"worker":"gpu-1","reason":"longest prefix","believed_tokens":32,"method":"POST","path":"/v1/completions","status":200,
+"at":"2026-11-22T10:00:00Z","seconds":1.5,"ttft_ns":250000000,"usage":{"prompt_tokens":34,"output_tokens":7,"cached_tokens":16},
+"attempts":[{"worker":"gpu-9","reason":"connect"}],"candidates":[
+{"worker":"gpu-1","state":"up","gpu_blocks":2,"prefill":0.001,"cost":0.001,"slowness":1},
+{"worker":"gpu-2","state":"up","gpu_blocks":0,"prefill":0.003,"cost":0.0035,"slowness":1.5,"in_flight":3},
+{"worker":"gpu-4","state":"up","skipped":"does not list the model","in_flight":2,"slowness":1},
+{"worker":"gpu-3","state":"down","skipped":"down: refused"}]}`
+
+func TestWhy(t *testing.T) {
+	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/v1/decisions/r1":
+			io.WriteString(w, someDecision)
+		case "/api/v1/decisions/hung":
+			io.WriteString(w, `{"id":"hung","pool":"main","strategy":"prefixaware","model":"m","reason":"longest prefix","method":"POST",
+"path":"/v1/completions","status":499,"at":"2026-11-22T10:00:00Z","seconds":20,"end":"client_gone",
+"attempts":[{"worker":"gpu-9","reason":"client_gone","after_ns":20000000000}]}`)
+		case "/api/v1/decisions":
+			io.WriteString(w, "["+someDecision+"]")
+		default:
+			http.Error(w, `{"error":"it is not kept"}`, 404)
+		}
+	}))
+	defer admin.Close()
+	f := func(line string, code int, want ...string) {
+		t.Helper()
+		p := warmpath(t, workplace(t), line+" --admin "+admin.URL)
+		if got := p.end(); got != code {
+			t.Errorf("%s: exit %d:\n%s", line, got, p)
+		}
+		for _, w := range want {
+			if !strings.Contains(p.String(), w) {
+				t.Errorf("%s lacks %q:\n%s", line, w, p)
+			}
+		}
+	}
+	f("why r1", 0, "gpu-1, by prefixaware: longest prefix", "34 tokens, 32 believed cached there, 16 of 34 by the engine's own count",
+		"tried before  gpu-9: connect", "200 after 1.500s, first output after 0.250s, 7 tokens", "2 of 2", "+2.5 ms", "down: refused",
+		"gpu-4   -        -         -           -            2          -")
+	f("why hung", 0, "nobody answered", "tried     gpu-9: client_gone after 20s", "ended: client_gone")
+	f("why", 2, "give one request: its X-Request-Id, or last")
+	f("why last", 0, "request       r1")
+	f("why r1 --json", 0, `"worker":"gpu-1"`, `"cached_tokens":16`)
+	f("why r2", 1, "it is not kept")
+
+	log := filepath.Join(t.TempDir(), "access.log")
+	write(t, log, `{"time":"2026-11-22T10:00:01Z","msg":"request","id":"r2","key":"team","method":"POST","path":"/v1/completions","status":200,`+
+		`"seconds":1.5,"ttft_seconds":0.5,"model":"m","pool":"p","worker":"w2","strategy":"s","reason":"least cost","blocks":2,"believed_tokens":5,`+
+		`"prompt_tokens":40,"cached_tokens":16,"output_tokens":3,"queue_seconds":0.1,"retries":0,"end":""}`+"\n"+
+		`{"time":"2026-11-22T10:00:02Z","msg":"request","id":"r22","status":401,"end":"invalid_api_key"}`+"\n")
+	f("why r2 --log "+log, 0, "w2, by s: least cost", "16 of 40 by the engine's own count", "first output after 0.500s", "server.explain_log")
+	f("why r22 --log "+log, 0, "refused with invalid_api_key")
+	f("why r3 --log "+log, 1, "no line of the log has that id")
+	f("why r3 --log "+log+".gone", 1, "--log cannot be read")
+}

@@ -1,0 +1,11 @@
+// Package fleet is the wing that knows the workers: which there are, how they are, what they hold. It has no code of
+// its own: each folder below it is a package.
+//
+//	worker    the state of a pool's workers: up or not, load, speed, and what each sign against one proves
+//	probe     asks them for /health, /v1/models and /metrics
+//	discover  makes one list of workers of files, DNS names and Kubernetes
+//	feed      subscribes to their KV events
+//
+// worker has one lock, reads no clock and opens no socket: whoever calls it gives the time. probe, discover and feed
+// ask the network and tell it what they found. Read worker/evidence.go first.
+package fleet

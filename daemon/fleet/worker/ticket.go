@@ -1,0 +1,325 @@
+package worker
+
+import (
+	"slices"
+	"time"
+)
+
+// Dispatch describes a request that is sent to a worker.
+type Dispatch struct {
+	PromptTokens int
+	CachedTokens int     // of these, how many the index expects in the worker's cache
+	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
+	Model        string  // that it asks for; "" = it names none
+	Class        uint8   // of requests that a worker may refuse apart from others, below Classes
+	Whole        bool    // the answer comes in one piece: its first byte does not show when prefill ended
+	Talks        bool    // the answer is generated
+	Bound        bool    // the worker has the request's session, and may take it while it drains
+	Tried        uint64  // the workers that have had it before: a bit for each, by its slot modulo 64
+	Holder       Holder  // called if the worker went down or fell silent with the request; nil = the request waits on
+}
+
+// Ticket is one request sent to a worker, until it ends. Its methods may be called in any order, from any goroutine,
+// and after the worker was removed.
+type Ticket struct {
+	pool    *Pool
+	worker  *Worker
+	request request
+}
+
+// Begin counts a request that is about to be sent to w, if w still takes requests, and reports whether it does. Since
+// the snapshot another request may have got w's last free place or become its trial, or w may have gone down. Then the
+// caller goes on to its next choice. If none is left, the Standing of a new Snapshot gives the answer. A worker that
+// was removed since the snapshot still accepts, but a removed rank of a worker that stays does not.
+//
+// t is the caller's memory, which must not be moved, nor be used for a second ticket. Every ticket must be ended.
+func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
+	t.fill(p, w, d, now)
+	p.mu.Lock()
+	defer p.unlock()
+	if !p.admits(w, d.Bound, t.request.at) {
+		return false
+	}
+	p.fleet.requests++
+	t.request.number = p.fleet.requests
+	p.fleet.begin(w, &t.request)
+	if r := &t.request; w.breaker.trial == r && r.holder != nil {
+		p.later(seconds(patience(&p.fleet, w, r)), func(then time.Time) { p.giveUpTrial(w, r, then) })
+	}
+	return true
+}
+
+func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
+	t.pool, t.worker = p, w
+	r := &t.request
+	r.at = p.fleet.sec(now)
+	r.est = d.Est
+	r.tokens = d.PromptTokens
+	r.cached = d.CachedTokens
+	r.model = d.Model
+	r.class = d.Class % Classes
+	r.whole = d.Whole
+	r.talks = d.Talks
+	r.holder = d.Holder
+	r.tried = d.Tried
+	if r.est <= 0 {
+		r.est = p.Estimate(d.PromptTokens, d.CachedTokens)
+	}
+}
+
+// admits reports whether w, which a snapshot offered a moment ago, still takes the request. The caller holds p.mu.
+func (p *Pool) admits(w *Worker, bound bool, now float64) bool {
+	switch {
+	case w.full(p.fleet.conf.MaxInFlight):
+		return false
+	case w.place != configured: // removed; a removed rank of a worker that stays cannot be reached
+		return w.endpoint.place != configured
+	case w.offered:
+		return true
+	case bound:
+		return w.keeps(now)
+	}
+	return w.takes(now)
+}
+
+// BeginForeign counts a request that another router sent at that time to the worker with that Key. It returns nil if
+// there is no such worker, or if it is down: a request sent there then has failed. Every Foreign must be ended.
+// BeginForeign ignores Bound and Holder of d. seen is false for a request that the pool learns of long after it was
+// sent: it counts in flight, but not as work offered now.
+func (p *Pool) BeginForeign(key uint64, d Dispatch, seen bool, at time.Time) *Foreign {
+	f := &Foreign{pool: p}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f.worker = p.upFor(key, &f.request, &d, at)
+	if f.worker == nil {
+		return nil
+	}
+	p.fleet.beginForeign(f.worker, &f.request, seen)
+	return f
+}
+
+// upFor makes r a request of another router to the worker with that Key, and returns the worker; nil if there is none
+// or it is down. The caller holds p.mu.
+func (p *Pool) upFor(key uint64, r *request, d *Dispatch, at time.Time) *Worker {
+	w := p.fleet.keyed[key]
+	if w == nil || w.health.state == down {
+		return nil
+	}
+	r.at = p.fleet.sec(at)
+	r.est = d.Est
+	r.tokens = d.PromptTokens
+	r.cached = d.CachedTokens
+	r.whole = d.Whole
+	if r.est <= 0 {
+		r.est = p.fleet.conf.estimate(r.tokens, r.cached)
+	}
+	return w
+}
+
+// PassForeign counts a request that another router sent at that time, and that has ended. It has the effect of
+// BeginForeign, FirstByte and End together. A zero first means that no first byte came.
+func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := &p.fleet.passing
+	w := p.upFor(key, r, &d, at)
+	if w == nil {
+		return
+	}
+	p.fleet.beginForeign(w, r, true)
+	if !first.IsZero() {
+		w.queue.passed(r, p.fleet.sec(first))
+		w.moved = max(w.moved, p.fleet.sec(first))
+	}
+	w.endForeign(r)
+}
+
+// ByKey returns the configured worker with that Key, and whether it is down; nil if there is none.
+func (p *Pool) ByKey(key uint64) (w *Worker, isDown bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w = p.fleet.keyed[key]
+	return w, w != nil && w.health.state == down
+}
+
+// Process returns the start time of a worker's process by its metrics, in seconds since 1970; 0 = not known.
+func (p *Pool) Process(key uint64) float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.fleet.keyed[key]; w != nil {
+		return w.endpoint.process.began
+	}
+	return 0
+}
+
+// ExpectProcess sets the start time that a worker's process had before this router started. If the worker's first page
+// of metrics shows another, the worker has restarted meanwhile, and OnRestart is called. ExpectProcess does nothing
+// after the first page.
+func (p *Pool) ExpectProcess(key uint64, began float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.fleet.keyed[key]; w != nil && w.endpoint.process.began == 0 {
+		w.endpoint.process.began = began
+	}
+}
+
+// Learnt returns the learnt speed of a worker; 0 for a worker that the pool does not have.
+func (p *Pool) Learnt(key uint64) (of Speed, fleet FleetSpeed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := &p.fleet
+	fleet = FleetSpeed{Seconds: f.speed.slowness * f.conf.c1, Samples: f.speed.samples}
+	if w := f.keyed[key]; w != nil {
+		of = Speed{Rel: w.speed.rel, Evidence: w.speed.evidence}
+	}
+	return of, fleet
+}
+
+// RelearnFleet starts with the fleet's speed that an earlier process has learnt. It does nothing after the first
+// sample. The speed weighs as many samples as it rests on, but 50 at most: if it is wrong now, new samples correct it
+// soon.
+func (p *Pool) RelearnFleet(s FleetSpeed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := &p.fleet
+	if f.speed.samples == 0 && s.Samples > 0 && s.Seconds > 0 {
+		f.speed = fleetSpeed{slowness: bound(s.Seconds / f.conf.c1), samples: min(s.Samples, 50)}
+	}
+}
+
+// Relearn starts with a worker's speed that an earlier process has learnt. It does nothing after the first sample.
+func (p *Pool) Relearn(key uint64, s Speed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.fleet.keyed[key]; w != nil && w.speed.evidence == 0 && s.Rel > 0 {
+		w.speed.rel, w.speed.evidence = bound(s.Rel), max(0, s.Evidence)
+	}
+}
+
+// Est returns the estimated seconds of prefill of the request, on a worker of slowness 1.
+func (t *Ticket) Est() float64 { return t.request.est }
+
+// Worker returns the worker to which the request was sent.
+func (t *Ticket) Worker() *Worker { return t.worker }
+
+// FirstByte records the first byte of an answer that the model made. For an error call End alone: its time is no
+// measure of prefill.
+func (t *Ticket) FirstByte(now time.Time) {
+	p, w, r := t.pool, t.worker, &t.request
+	at := p.fleet.sec(now)
+	t.Flow(now)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.first > 0 || r.ended {
+		return
+	}
+	r.first = at
+	p.fleet.settle(w, at)
+	w.queue.firstByte(r, at)
+	if !r.whole {
+		w.ttft.add(max(0, at-r.at))
+	}
+}
+
+// Flow records that bytes of the answer came. It costs two atomic stores: call it for each chunk.
+func (t *Ticket) Flow(now time.Time) {
+	at := int64(now.Sub(t.pool.fleet.began)) // not the time of day, which may jump
+	t.request.flow.Store(at)
+	t.worker.flow.Store(at)
+}
+
+// Silent reports whether the holder has not been called and never will be. Call it only after End.
+func (t *Ticket) Silent() bool { return t.request.ended && !t.request.called }
+
+// Excuse takes back what End has counted against the worker for an outcome of that kind: another worker has failed the
+// same request in the same way, so that the fault is the request's.
+func (t *Ticket) Excuse(k Kind, now time.Time) {
+	t.pool.mu.Lock()
+	defer t.pool.unlock()
+	if t.worker.place == configured {
+		t.pool.fleet.acquit(t.worker.endpoint, &t.request, k, t.pool.fleet.sec(now))
+	}
+}
+
+// Confirm counts an outcome against the worker that needs a comparison: another worker has accepted the same request.
+// It does nothing for the other kinds, which End has counted.
+func (t *Ticket) Confirm(o Outcome, now time.Time) {
+	t.pool.mu.Lock()
+	defer t.pool.unlock()
+	if t.worker.place == configured {
+		t.pool.fleet.confirm(t.worker, &t.request, o.Kind, o.why(), t.pool.fleet.sec(now))
+	}
+}
+
+// Elsewhere reports whether a worker at another address takes the request now, and has room as far as its own refusals
+// show.
+func (t *Ticket) Elsewhere(now time.Time) bool {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	f, at := &t.pool.fleet, t.pool.fleet.sec(now)
+	return slices.ContainsFunc(f.workers, func(w *Worker) bool {
+		return f.mayTake(w, &t.request, t.worker.endpoint, at) && w.room.takes(w.endpoint.inFlight+w.endpoint.theirs, at)
+	})
+}
+
+// Doubtful reports whether a refusal of the worker is to be compared with another worker's answer: it has accepted no
+// request of the class yet, or has refused the one before, or is set aside for its refusals. Of the refusals of trusted
+// workers one a second is compared.
+func (t *Ticket) Doubtful(now time.Time) bool {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	f, e := &t.pool.fleet, t.worker.endpoint
+	if e.breaker.cause == refusing || e.records[t.request.class].doubtful() {
+		return true
+	}
+	at := f.sec(now)
+	if f.compared > 0 && at < f.compared+compareEach {
+		return false
+	}
+	f.compared = at
+	return true
+}
+
+// Survived reports whether the process at the worker with that Key lived on after that time, as its health checks and
+// its metrics since then show. Where several processes stand behind the URL they show nothing: another one answers
+// them.
+func (p *Pool) Survived(key uint64, at time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, since := p.fleet.keyed[key], p.fleet.sec(at)
+	return w != nil && !w.process.many && w.health.hears(since) && w.process.seen(since)
+}
+
+// Settled reports whether health checks have shown since that time what became of the process at the worker with that
+// Key.
+func (p *Pool) Settled(key uint64, at time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, since := p.fleet.keyed[key], p.fleet.sec(at)
+	return w == nil || w.health.settled(since) && (!w.health.hears(since) || w.process.seen(since))
+}
+
+// End counts the request down. Only the first call does anything.
+func (t *Ticket) End(now time.Time, o Outcome) {
+	p, w, r := t.pool, t.worker, &t.request
+	at := p.fleet.sec(now)
+	if o.Kind == Answered {
+		t.Flow(now)
+	}
+	p.mu.Lock()
+	defer p.unlock()
+	if r.ended {
+		return
+	}
+	r.ended = true
+	w.end(r, o, at)
+	p.fleet.places.end(r, o.Kind, at)
+	if w.place == configured {
+		p.fleet.outcome(w, r, at, o)
+		return
+	}
+	w.breaker.ended(r) // a rank that is gone leaves no trial behind at its endpoint
+	if p.fleet.release(w) {
+		p.fleet.note(w, event{kind: released}, at)
+	}
+}

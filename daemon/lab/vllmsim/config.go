@@ -1,0 +1,135 @@
+package vllmsim
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/lmworker"
+)
+
+// Config describes one simulated worker. The zero value serves the model "sim" in real time.
+type Config struct {
+	// ID names the worker in /sim/stats. Default "sim".
+	ID string
+	// Models are the served names of the one model, the first being the one that answers carry. Default ["sim"].
+	Models []string
+	// KVTokens, BlockTokens, MaxModelLen, MaxBatchedTokens and MaxSeqs are those of engine.Config, with its defaults.
+	KVTokens         int
+	BlockTokens      int
+	MaxModelLen      int
+	MaxBatchedTokens int
+	MaxSeqs          int
+	// Speed is how many simulated seconds pass in a second. Default 1. Above 1 a stream gets at most one event in 10 ms.
+	Speed float64
+	// Slowness multiplies the duration of every step: 2 is a worker half as fast. Default 1.
+	Slowness float64
+	// ReplyTokens is the mean length of a reply that ends by itself. Default 64.
+	ReplyTokens int
+	// APIKey is the bearer key that paths under /v1, /v2 and /inference ask for, as --api-key. Default none.
+	APIKey string
+	// Sessions makes the worker stateful, as SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true does. Off, it refuses what names a
+	// session.
+	Sessions bool
+	// SessionLife is how long a session lives from its opening, as SAGEMAKER_SESSIONS_EXPIRATION. Default 20 minutes.
+	SessionLife time.Duration
+	// DataParallel is the number of engines behind the worker's one port, each with a cache of its own, as
+	// --data-parallel-size. Default 1.
+	DataParallel int
+	// CPUTokens is the size of each engine's CPU tier, 0 for none, and Shared a tier that other workers may use too, nil
+	// for none. See engine.Config.
+	CPUTokens int
+	Shared    *engine.Tier
+	// KVEvents is where the worker publishes its caches. Default nowhere.
+	KVEvents KVEvents
+	// LMCache makes each engine's CPU tier LMCache's, which reports to a controller. Default it is vLLM's own offloading.
+	LMCache LMCache
+	// DevMode adds POST /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1 does.
+	DevMode bool
+	// ScaleOut serves /v1/chat/completions/render, /v1/completions/render and /v1/messages/render, as --enable-scale-out
+	// does. Without it they answer 403.
+	ScaleOut bool
+	// Seed varies the replies. Workers of one seed answer alike.
+	Seed uint64
+}
+
+// NewTier returns a tier of so many tokens for the Shared of workers with this configuration.
+func NewTier(tokens int, c Config) *engine.Tier {
+	return engine.NewTier(tokens, cmp.Or(c.chunkTokens(), c.BlockTokens, engine.BlockTokens))
+}
+
+// chunkTokens returns what the tiers store as one, 0 for a block.
+func (c *Config) chunkTokens() int {
+	if c.LMCache.Pull != "" {
+		return lmworker.ChunkTokens
+	}
+	return 0
+}
+
+// LMCache is the controller to which an engine's CPU tier reports.
+type LMCache struct {
+	// Pull, Reply and Heartbeat are the controller's addresses, host:port. Without Heartbeat the one is taken that the
+	// controller gives. Default none, which is no LMCache.
+	Pull, Reply, Heartbeat string
+	// Release is lmworker.Release056, the default, or lmworker.Release039.
+	Release string
+}
+
+// lmcacheTokens is the CPU tier of LMCache's default of 5 GB, at the 128 KB that a token of an 8B model has.
+const lmcacheTokens = 40_960
+
+// flushEvery is how often a stream of an accelerated worker gets an event, in wall time.
+const flushEvery = 10 * time.Millisecond
+
+func (c Config) withDefaults() (Config, error) {
+	if c.ID == "" {
+		c.ID = "sim"
+	}
+	if len(c.Models) == 0 {
+		c.Models = []string{"sim"}
+	}
+	setDefault(&c.Speed, 1)
+	setDefault(&c.ReplyTokens, 64)
+	setDefault(&c.SessionLife, sessionLife)
+	setDefault(&c.DataParallel, 1)
+	if c.LMCache.Pull != "" {
+		setDefault(&c.CPUTokens, lmcacheTokens)
+	}
+	if c.DataParallel < 0 || c.Speed < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 {
+		return c, fmt.Errorf("vllmsim: a negative size or speed in %+v; give a positive one, or 0 for the default", c)
+	}
+	e, err := c.engine().Complete()
+	if err != nil {
+		return c, fmt.Errorf("vllmsim: %w", err)
+	}
+	c.BlockTokens = e.BlockTokens
+	c.MaxModelLen = e.MaxModelLen
+	return c, nil
+}
+
+// engine returns the configuration of the worker's engine.
+func (c Config) engine() engine.Config {
+	e := engine.Config{
+		KVTokens:         c.KVTokens,
+		BlockTokens:      c.BlockTokens,
+		MaxModelLen:      c.MaxModelLen,
+		MaxBatchedTokens: c.MaxBatchedTokens,
+		MaxSeqs:          c.MaxSeqs,
+		CPUTokens:        c.CPUTokens,
+		Shared:           c.Shared,
+		ChunkTokens:      c.chunkTokens(),
+		Changes:          c.KVEvents.Endpoint != "" || c.LMCache.Pull != "",
+		Model:            engine.Model{Slowness: c.Slowness},
+	}
+	if c.Speed > 1 {
+		e.ShowEvery = time.Duration(float64(flushEvery) * c.Speed)
+	}
+	return e
+}
+
+func setDefault[T int | float64 | time.Duration](v *T, to T) {
+	if *v == 0 {
+		*v = to
+	}
+}

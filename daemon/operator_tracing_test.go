@@ -1,0 +1,156 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/lab/otlptest"
+)
+
+const (
+	clientTrace  = "4bf92f3577b34da6a3ce929d0e0e4736"
+	clientSpan   = "00f067aa0ba902b7"
+	clientParent = "00-" + clientTrace + "-" + clientSpan + "-01"
+)
+
+// tracedWorkers are two: the first answers 503 once, both note the trace context that they get.
+func tracedWorkers(t *testing.T) (urls []string, got *atomic.Pointer[http.Header]) {
+	got = new(atomic.Pointer[http.Header])
+	var failed atomic.Bool
+	serve := func(rw http.ResponseWriter, r *http.Request) {
+		if failed.CompareAndSwap(false, true) {
+			rw.WriteHeader(503)
+			return
+		}
+		header := r.Header.Clone()
+		got.Store(&header)
+		io.Copy(io.Discard, r.Body)
+		io.WriteString(rw, `{"choices":[{"index":0,"text":"a secret answer","finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":2}}}`)
+	}
+	return []string{fakeWorker(t, serve).URL, fakeWorker(t, serve).URL}, got
+}
+
+// TestARequestIsASpan: client, router and worker in one trace, with the decision and its retry; in the log and by id.
+func TestARequestIsASpan(t *testing.T) {
+	t.Setenv("WARMPATH_TEST_KEY", "sesame-sesame")
+	c, stop := otlptest.Start()
+	t.Cleanup(stop)
+	urls, got := tracedWorkers(t)
+	log := filepath.Join(t.TempDir(), "access.log")
+	toml := withServer(settings("roundrobin", urls...), fmt.Sprintf("access_log = %q\nexplain_log = \"all\"", log)) +
+		"[[keys]]\nname = \"team\"\nenv = \"WARMPATH_TEST_KEY\"\n" + fmt.Sprintf("[tracing]\nendpoint = %q\n", c.URL)
+	r := start(t, toml, 2)
+	ask := func(id, key, parent string) seen {
+		return r.do("POST", "/v1/completions?q=hidden-query", `{"model":"sim","prompt":"a secret prompt","max_tokens":3}`,
+			"X-Request-Id", id, "Authorization", "Bearer "+key, "traceparent", parent, "tracestate", "vendor=1")
+	}
+	if s := ask("sampled", "sesame-sesame", clientParent); s.status != 200 {
+		t.Fatal(s)
+	}
+	worker := *got.Load()
+	if s := ask("unsampled", "sesame-sesame", strings.TrimSuffix(clientParent, "01")+"00"); s.status != 200 {
+		t.Fatal(s)
+	}
+	unsampled := *got.Load()
+	if s := ask("stranger", "not-the-key-at-all", clientParent); s.status != 401 {
+		t.Fatal(s)
+	}
+	var d decisions.Decision
+	if code, text := r.decided("/api/v1/decisions/sampled", &d); code != 200 || d.Trace != clientTrace || len(d.Attempts) != 1 || d.Attempts[0].After <= 0 {
+		t.Errorf("by id: %d %s", code, text)
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	raw, _, _, _, errs := c.Seen()
+	if len(c.Spans()) != 1 || len(errs) > 0 {
+		t.Fatalf("%d spans, %v; want one", len(c.Spans()), errs)
+	}
+	s := c.Spans()[0]
+	if s.TraceID != clientTrace || s.ParentID != clientSpan || s.State != "vendor=1" || !s.Server || s.Failed || s.Name != "POST completion" || !s.End.After(s.Start) {
+		t.Errorf("the span is %+v", s)
+	}
+	if want := "00-" + clientTrace + "-" + s.SpanID + "-01"; worker.Get("Traceparent") != want || worker.Get("Tracestate") != "vendor=1" || len(worker["Traceparent"]) != 1 {
+		t.Errorf("the worker got %q, %q; want %q", worker["Traceparent"], worker["Tracestate"], want)
+	}
+	if p := unsampled.Get("Traceparent"); !strings.HasPrefix(p, "00-"+clientTrace) || !strings.HasSuffix(p, "-00") {
+		t.Errorf("of the trace that is not sampled the worker got %q", p)
+	}
+	for key, want := range map[string]any{"service.name": "warmpath", "http.request.method": "POST", "url.path": "/v1/completions",
+		"http.response.status_code": 200, "warmpath.request_id": "sampled", "warmpath.key": "team", "gen_ai.request.model": "sim",
+		"warmpath.pool": "main", "warmpath.strategy": "roundrobin", "warmpath.retries": 1, "gen_ai.usage.input_tokens": 5,
+		"gen_ai.usage.output_tokens": 3, "gen_ai.usage.cache_read.input_tokens": 2, "warmpath.worker": d.Worker, "warmpath.reason": d.Reason} {
+		if got := s.Attributes[key]; got != want || got == "" {
+			t.Errorf("%s is %v; want %v", key, got, want)
+		}
+	}
+	if text, _ := s.Attributes["warmpath.candidates"].(string); !strings.Contains(text, `"worker":"w2"`) {
+		t.Errorf("candidates: %q", text)
+	}
+	if len(s.Events) != 1 || s.Events[0].Name != "retry" || s.Events[0].Attributes["warmpath.retry.reason"] != "worker_busy" ||
+		s.Events[0].Attributes["warmpath.worker"] == d.Worker || s.Events[0].At.Before(s.Start) || s.Events[0].At.After(s.End) {
+		t.Errorf("events: %+v; want one retry within the span", s.Events)
+	}
+	for _, secret := range []string{"secret", "sesame", "hidden-query"} {
+		if bytes.Contains(raw, []byte(secret)) {
+			t.Errorf("%q stands in a span: %+v", secret, s)
+		}
+	}
+	traces := loggedTraces(t, log)
+	if traces["sampled"] != clientTrace || traces["unsampled"] != clientTrace || traces["stranger"] != nil || len(traces) != 3 {
+		t.Errorf("trace ids in the access log: %v; want the client's for all but who has no key", traces)
+	}
+}
+
+// loggedTraces reads the trace ids of three lines of an access log, by the requests' ids.
+func loggedTraces(t *testing.T, file string) map[string]any {
+	t.Helper()
+	eventually(t, "a line a request", func() bool { return len(logged(t, file)) == 3 })
+	traces := map[string]any{}
+	for _, m := range logged(t, file) {
+		traces[fmt.Sprint(m["id"])] = m["trace_id"]
+	}
+	return traces
+}
+
+// TestReloadTurnsTracingOn: without it the client's context goes to the worker untouched.
+func TestReloadTurnsTracingOn(t *testing.T) {
+	c, stop := otlptest.Start()
+	t.Cleanup(stop)
+	urls, got := tracedWorkers(t)
+	off := settings("roundrobin", urls...)
+	r := start(t, off, 2)
+	ask := func() string {
+		t.Helper()
+		if s := r.do("POST", "/v1/completions", short, "traceparent", clientParent); s.status != 200 {
+			t.Fatal(s)
+		}
+		return (*got.Load()).Get("Traceparent")
+	}
+	if p := ask(); p != clientParent {
+		t.Errorf("off: the worker got %q; want the client's", p)
+	}
+	reload := func(toml string) {
+		t.Helper()
+		write(t, r.file, toml)
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reload(off + fmt.Sprintf("[tracing]\nendpoint = %q\n", c.URL))
+	if p := ask(); p == clientParent || !strings.HasPrefix(p, "00-"+clientTrace) {
+		t.Errorf("on: the worker got %q; want the client's trace, and a span of the router's", p)
+	}
+	reload(off)
+	if p := ask(); p != clientParent {
+		t.Errorf("off again: the worker got %q; want the client's", p)
+	}
+	eventually(t, "the span of the one that was traced", func() bool { return len(c.Spans()) == 1 })
+}

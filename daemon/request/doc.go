@@ -1,0 +1,20 @@
+// Package request is the wing that a client's request passes, from its header to the last byte of the answer. It has no
+// code of its own: each folder below it is a package.
+//
+//	front       an HTTP request becomes an exchange.Inbound; its header is judged before its body is read
+//	exchange    one request: its body, the choice, the attempts, the answer
+//	route       which worker gets it, and what its end teaches; no socket, no clock, no goroutine
+//	prompt      what a body asks for: model, prompt, hashes of its blocks; what an answer said
+//	tokens      the token ids of a prompt, for the workers' KV events
+//	session     which worker has a session
+//	sessionapi  SageMaker's session calls and /sessions, in front of exchange
+//	sagemaker   SageMaker's wire: paths, headers, errors, event streams
+//	overflow    a body too long for memory, in a file until its worker has it
+//
+// Calls run down this list: front knows exchange, exchange knows route, and nobody knows who called. Read
+// exchange/exchange.go first, then route/choose.go.
+//
+// A request uses one epoch (exchange.Epoch: configuration, pools and settings), also if a reload makes a new one
+// meanwhile. What it may cost is bounded by package gate in transport; whether a worker is fit is judged by package
+// worker in fleet.
+package request

@@ -1,0 +1,132 @@
+package exchange
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/tokens"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// Asking sends the router's own questions to a pool's workers: it gets the token ids of prompts. It outlives epochs,
+// implements [tokens.Fleet], and is safe for concurrent use.
+type Asking struct {
+	*tokens.Source
+	pool    *route.Pool
+	clients *Clients
+	key     atomic.Pointer[string]
+
+	mu       sync.Mutex // guards all below
+	adapters map[string]bool
+	read     time.Time // when the workers' entries were
+}
+
+// Asked has the parts that NewAsking needs.
+type Asked struct {
+	Pool    *route.Pool
+	Clients *Clients
+	Log     *slog.Logger
+	Meter   tokens.Meter
+}
+
+// AskConfig bounds what an Asking may spend.
+type AskConfig = tokens.Config
+
+// NewAsking makes an Asking. Configure it before its first question.
+func NewAsking(c Asked) *Asking {
+	a := &Asking{pool: c.Pool, clients: c.Clients}
+	a.Source = tokens.New(tokens.Parts{Pool: c.Pool.Name, Log: c.Log, Meter: c.Meter, Fleet: a})
+	return a
+}
+
+// Configure sets the workers' API key, "" if they ask for none, and the limits.
+func (a *Asking) Configure(key string, c AskConfig) {
+	a.key.Store(&key)
+	a.Source.Configure(c)
+}
+
+// Askable implements tokens.Fleet.
+func (a *Asking) Askable(model string, now time.Time, out []tokens.Target) []tokens.Target {
+	rows, workers, _ := a.pool.Workers.Snapshot(worker.Query{Model: model, At: now, Again: true}, nil, nil)
+	for i, w := range workers {
+		out = append(out, tokens.Target{ID: w.ID(), URL: w.URL(), InFlight: int(rows[i].InFlight)})
+	}
+	return out
+}
+
+var (
+	errRemoved = errors.New("exchange: the worker has been removed")
+	errLong    = errors.New("exchange: the worker's answer is longer than was asked for")
+)
+
+// Post implements tokens.Fleet.
+func (a *Asking) Post(ctx context.Context, to tokens.Target, path string, body []byte, limit int) (int, []byte, error) {
+	client := a.clients.Get(to.URL)
+	if client == nil {
+		return 0, nil, errRemoved
+	}
+	header := []upstream.Field{{Name: "Content-Type", Value: "application/json"},
+		{Name: "Accept-Encoding", Value: "identity"}}
+	if key := *a.key.Load(); key != "" {
+		header = append(header, upstream.Field{Name: "Authorization", Value: "Bearer " + key})
+	}
+	resp, err := client.Do(ctx, &upstream.Request{Method: "POST", Path: path, Header: header, Body: body})
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Close()
+	var answer []byte
+	if resp.Length > 0 {
+		answer = make([]byte, 0, min(resp.Length, int64(limit))+1) // the last byte is room for the end to be read
+	}
+	for err == nil && len(answer) <= limit {
+		if len(answer) == cap(answer) {
+			answer = append(answer, make([]byte, 4<<10)...)[:len(answer)]
+		}
+		n := 0
+		n, err = resp.Read(answer[len(answer):cap(answer)])
+		answer = answer[:len(answer)+n]
+	}
+	switch {
+	case err == io.EOF:
+		return resp.Status, answer, nil
+	case err == nil:
+		err = errLong
+	}
+	return 0, nil, err
+}
+
+// adaptersEvery is how long Adapter uses the models that it has read. The prober reads a listing every 10 s.
+const adaptersEvery = time.Second
+
+// Adapter returns the model's name if it is a LoRA adapter, else "". vLLM lists adapters like models, with the name of
+// the model that they are for as their parent.
+func (a *Asking) Adapter(model string, now time.Time) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Sub(a.read) >= adaptersEvery {
+		a.read = now
+		a.adapters = map[string]bool{}
+		for _, raw := range a.pool.Workers.Models() {
+			var entry struct {
+				ID     string  `json:"id"`
+				Parent *string `json:"parent"`
+			}
+			if json.Unmarshal(raw, &entry) == nil && entry.Parent != nil && *entry.Parent != "" {
+				a.adapters[entry.ID] = true
+			}
+		}
+	}
+	if a.adapters[model] {
+		return model
+	}
+	return ""
+}

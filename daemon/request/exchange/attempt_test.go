@@ -1,0 +1,176 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// unanswered returns the transport's error about a worker that takes a request and closes without a byte.
+func unanswered(t *testing.T) error {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = c.Read(make([]byte, 1024))
+		c.Close()
+	}()
+	client, err := upstream.New(upstream.Config{URL: "http://" + l.Addr().String(), ConnectTimeout: time.Second, HeaderTimeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Do(context.Background(), &upstream.Request{Method: "GET", Path: "/"})
+	if !upstream.Unanswered(err) {
+		t.Fatalf("%v: the worker is taken to have answered", err)
+	}
+	return err
+}
+
+// TestAttemptDiagnose is the table of the transport's errors: what the client gets, how much the worker saw, and what
+// the router learns about it.
+func TestAttemptDiagnose(t *testing.T) {
+	endedBy := func(cause error) context.Context {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(cause)
+		return ctx
+	}
+	f := func(what string, err error, a *attempt, want failure, kind worker.Kind) {
+		t.Helper()
+		if a.ctx == nil {
+			a.ctx = context.Background()
+		}
+		got, o := a.diagnose(err)
+		if *got != want || o.Kind != kind {
+			t.Errorf("%s: %+v, outcome %v; want %+v, %v", what, *got, o, want, kind)
+		}
+		if (o.Err == "") != (kind == worker.Canceled) {
+			t.Errorf("%s: what is said of the worker is %q", what, o.Err)
+		}
+	}
+	lost := func() *attempt {
+		a := &attempt{}
+		a.given.Store(givenDead)
+		return a
+	}
+	closed, live := io.ErrUnexpectedEOF, &attempt{}
+	dial := func(err error) error { return fmt.Errorf("x: %w", &net.OpError{Op: "dial", Err: err}) }
+	late := fmt.Errorf("x: %w", os.ErrDeadlineExceeded)
+
+	notInTime := failure{reason: reasonLate, fault: FaultTimeout, paid: true}
+	f("late", closed, &attempt{ctx: endedBy(errLate)}, notInTime, worker.Broken)
+	f("late, and the timer's cancel is still to come", errLate, live, notInTime, worker.Broken)
+	f("down, by its own context", closed, &attempt{ctx: endedBy(errDown)}, failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
+	moved := &attempt{}
+	moved.given.Store(givenSilent)
+	f("moved from a silent worker", closed, moved, failure{reason: reasonMoved, fault: FaultDown, paid: true}, worker.Canceled)
+	f("down, by its life", closed, lost(), failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
+	f("the client left", closed, &attempt{ctx: endedBy(ErrClientGone)}, failure{grade: gradeFinal}, worker.Canceled)
+	f("the drain is over", closed, &attempt{ctx: endedBy(ErrDraining)}, failure{grade: gradeFinal}, worker.Canceled)
+	gone := lost()
+	gone.ctx = endedBy(ErrClientGone)
+	f("the client left a worker that is down", closed, gone, failure{grade: gradeFinal}, worker.Canceled)
+
+	f("no request", upstream.ErrRequest, live, failure{fault: FaultRequest, grade: gradeFinal}, worker.Canceled)
+	tail := func(err error) error { return fmt.Errorf("%w: %w", upstream.ErrTail, err) }
+	f("a tail too large", tail(ErrTooLarge), live, failure{fault: FaultTooLarge, grade: gradeFinal}, worker.Canceled)
+	f("a slow tail", tail(ErrSlowBody), live, failure{fault: FaultSlowBody, grade: gradeFinal}, worker.Canceled)
+	f("a tail cut off", tail(io.ErrUnexpectedEOF), live, failure{fault: FaultFraming, grade: gradeFinal}, worker.Canceled)
+
+	none := failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: gradeUnseen}
+	f("no descriptor", dial(syscall.EMFILE), live, none, worker.Canceled)
+	f("no descriptor in the system", dial(syscall.ENFILE), live, none, worker.Canceled)
+	connect := failure{reason: reasonConnect, fault: FaultUpstream, grade: gradeUnseen}
+	f("refused", dial(syscall.ECONNREFUSED), live, connect, worker.Refused)
+	connect.reason = reasonConnectLate
+	f("no connection in time", dial(os.ErrDeadlineExceeded), live, connect, worker.Late)
+	f("no way there", dial(syscall.EHOSTUNREACH), live, connect, worker.Late)
+	f("no answer in time", late, live, failure{reason: reasonTimeout, fault: FaultTimeout, grade: gradeFinal}, worker.Broken)
+	f("broke off", closed, live, failure{reason: reasonNoAnswer, fault: FaultUpstream}, worker.Broken)
+	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: FaultUpstream, grade: gradeSilent}, worker.Broken)
+}
+
+// TestInWords: the words for an error have no address.
+func TestInWords(t *testing.T) {
+	f := func(err error, want string) {
+		t.Helper()
+		if got := inWords(err); got != want {
+			t.Errorf("%v: %q; want %q", err, got, want)
+		}
+	}
+	f(&net.OpError{Op: "dial", Addr: &net.TCPAddr{}, Err: syscall.ECONNREFUSED}, "cannot be connected to")
+	f(fmt.Errorf("x: %w", upstream.ErrStalled), "sent nothing within stream_timeout")
+	f(os.ErrDeadlineExceeded, "did not answer within header_timeout")
+	f(errors.New("read 10.0.0.1:80"), "closed or reset the connection before the end of its answer")
+}
+
+// TestAttemptStopTimer: a deadline that is over cannot be stopped, and ends the attempt alone. If no repeat can be paid
+// for, it ends nothing.
+func TestAttemptStopTimer(t *testing.T) {
+	var a, b, c attempt
+	parent := new(Life)
+	paid := func() bool { return true }
+	a.begin(parent, true)
+	a.limit(time.Hour, paid)
+	for range 2 { // the second stop finds none
+		if !a.stopTimer() || a.ctx.Err() != nil {
+			t.Error("a deadline that is to come was not stopped")
+		}
+	}
+	a.close()
+	b.begin(parent, true)
+	b.limit(time.Nanosecond, paid)
+	<-b.ctx.Done()
+	if b.stopTimer() || causeOf(b.ctx) != errLate || parent.Err() != nil {
+		t.Errorf("the deadline: cause %v, and the request's %v", causeOf(b.ctx), parent.Err())
+	}
+	b.close()
+	asked := make(chan struct{})
+	c.begin(parent, true)
+	c.limit(time.Nanosecond, func() bool { close(asked); return false })
+	<-asked
+	if time.Sleep(5 * time.Millisecond); !c.stopTimer() || c.ctx.Err() != nil {
+		t.Error("an attempt without a repeat to come was ended")
+	}
+	c.close()
+}
+
+// TestGiveUpEndsItsOwnAttemptAlone: a late GiveUp of an earlier attempt does not end the one under way, nor one that
+// waits for its client.
+func TestGiveUpEndsItsOwnAttemptAlone(t *testing.T) {
+	var first, second attempt
+	life, request := new(Life), new(listener)
+	first.begin(life, false)
+	second.begin(life, false)
+	life.Hear(request)
+	first.GiveUp(true)
+	if request.told.Load() != 0 || first.given.Load() != givenDead {
+		t.Error("the end of the first attempt reached the second")
+	}
+	second.waits.Store(forClient)
+	second.GiveUp(true)
+	if request.told.Load() != 0 || second.given.Load() != notGiven {
+		t.Error("an attempt was given up that waits for its client")
+	}
+	second.waits.Store(forMore)
+	second.GiveUp(true)
+	second.GiveUp(true)
+	if request.told.Load() != 1 || second.given.Load() != givenDead || life.Err() != nil {
+		t.Errorf("told %d times; the request's end is %v", request.told.Load(), life.Err())
+	}
+}

@@ -1,0 +1,319 @@
+package exchange
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/tokens"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// smallBody bounds the answers of stated length that are read whole before the client gets its head. They take one
+// write, and the router can still replace a worker that breaks off in the answer or reports a failure in it.
+const smallBody = 256 << 10
+
+// maxReply bounds what is kept of an answer for the index: 1 MiB is some 250,000 generated tokens.
+const maxReply = 1 << 20
+
+var replies = sync.Pool{New: func() any { return prompt.NewReply(prompt.Other, false, maxReply) }}
+
+// errFailedInside is the end of a stream in which the worker reported a failure.
+var errFailedInside = errors.New("the worker reported a failure inside its answer")
+
+// body is the answer of an attempt: what it shows about its worker, and what the router learns from it. stream.go adds
+// what a stream needs. finish runs once, whichever way the answer ends.
+type body struct {
+	r       *request
+	a       *attempt
+	tries   *attempts     // of the request; not used once the client gets the answer
+	reply   *prompt.Reply // nil: nothing is learnt from it
+	habit   *habit        // of the worker's ids; nil as reply is, or if the worker has left
+	events  bool          // server-sent events
+	ok      bool          // the status is a success
+	bound   bool          // its id has been bound to the worker
+	first   bool          // its first output has come
+	served  bool          // the client has the whole answer
+	excused bool          // another worker failed the request in the same way
+	against worker.Kind   // what it shows against its worker, although the client gets it; Canceled = nothing
+	page    page          // what was read of a stream before its first output
+	once    sync.Once
+	came    time.Time        // when all of it had come; zero for a stream
+	plain   *tokens.Stripper // reads the answer without what it teaches; nil = it teaches nothing
+	jobs    *jobReader       // reads which jobs the answer names; nil = it names none
+}
+
+// start makes b the answer of an attempt whose response has its head.
+func (b *body) start(r *request, a *attempt, tries *attempts) {
+	b.r = r
+	b.a = a
+	b.tries = tries
+	b.ok = a.resp.Status < 300
+	plain := !coded(a.resp.Header)
+	b.events = plain && isEvents(a.resp.Header.Get("Content-Type"))
+	if b.ok && r.understood() {
+		b.reply = replies.Get().(*prompt.Reply)
+		b.reply.Reset(r.read.req.Kind, b.events, maxReply)
+		b.expect()
+	}
+	if b.ok && plain && r.lesson != nil {
+		b.plain = r.lesson.Strip(a.resp, b.events)
+	}
+	if b.ok {
+		b.startJob()
+	}
+}
+
+// isEvents reports whether a Content-Type is that of server-sent events. Media types have no case.
+func isEvents(kind string) bool {
+	const events = "text/event-stream"
+	return len(kind) >= len(events) && strings.EqualFold(kind[:len(events)], events)
+}
+
+// coded reports whether the answer is compressed, although the router asks workers not to. It then goes to the client
+// as it comes: there is no event to be read in it, and none may be appended.
+func coded(h upstream.Header) bool {
+	coding, ok := h.Lookup("Content-Encoding")
+	return ok && coding != "" && !strings.EqualFold(coding, "identity")
+}
+
+// read reads the next piece of the answer, in the form that the client gets.
+func (b *body) read(p []byte) (int, error) {
+	if b.plain != nil {
+		return b.plain.Read(p)
+	}
+	return b.a.resp.Read(p)
+}
+
+// readRoom is read into the memory of a room.
+func (b *body) readRoom(room upstream.Room) (int, error) {
+	if b.plain != nil {
+		return b.plain.Read(room.Take())
+	}
+	return b.a.resp.ReadRoom(room)
+}
+
+// length returns the length of the answer that the client gets, -1 if it is not known.
+func (b *body) length() int64 {
+	if b.plain != nil {
+		return -1
+	}
+	return b.a.resp.Length
+}
+
+// maxTaught bounds an answer of stated length that teaches and is read whole. Those of the largest bodies that may
+// teach have some 2 MiB of ids.
+const maxTaught = 8 << 20
+
+// small reports whether the answer is read whole.
+func (b *body) small() bool {
+	most := int64(smallBody)
+	if b.plain != nil {
+		most = maxTaught
+	}
+	return !b.events && b.a.resp.Length >= 0 && b.a.resp.Length <= most
+}
+
+// whole reads a small answer to its end.
+func (b *body) whole() ([]byte, *failure) {
+	if b.plain != nil {
+		text, err := io.ReadAll(b.plain)
+		if err != nil {
+			return nil, b.discardBroken(err)
+		}
+		return text, nil
+	}
+	length := b.a.resp.Length
+	text := make([]byte, length+1)
+	_, err := io.ReadFull(b.a.resp, text[:length])
+	if err == nil {
+		_, err = b.a.resp.Read(text[length:]) // its end
+		if err == io.EOF {
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, b.discardBroken(err)
+	}
+	return text[:length], nil
+}
+
+// readWhole gives the reply an answer that came whole, and reports whether the answer reports a failure inside.
+func (b *body) readWhole(text []byte) (failed bool) {
+	if b.reply == nil {
+		return false
+	}
+	b.reply.Body(text)
+	return b.reply.Failed() && !b.rejects()
+}
+
+// keepWhole records an answer that came whole and goes to the client.
+func (b *body) keepWhole(text []byte) {
+	if b.reply != nil {
+		b.bindResponse()
+	}
+	b.bindJobs(text)
+	b.came = b.noteFirstByte()
+}
+
+// learn gives the reply a piece of a stream.
+func (b *body) learn(p []byte) {
+	b.bindJobs(p)
+	if b.reply == nil || len(p) == 0 {
+		return
+	}
+	b.reply.Feed(p)
+	b.bindResponse()
+}
+
+// bindResponse binds a response's id to its worker: only that worker has the state, and requests that refer to the
+// response must go there.
+func (b *body) bindResponse() {
+	if b.bound || b.r.read.req.Kind != prompt.Responses {
+		return
+	}
+	if id := b.reply.ID(); id != "" {
+		b.bound = true
+		b.r.pool.Sessions.Bind(b.r.in.Stored(id), b.a.trip.Worker().ID(), time.Now())
+	}
+}
+
+// startJob prepares for an answer that may name jobs, and ends the binding of a job that was deleted.
+func (b *body) startJob() {
+	in, e := b.r.in, &b.r.in.Endpoint
+	if in.Method == http.MethodDelete && e.Role == Worker && endsIn(e.Path, e.ID) {
+		b.r.pool.Sessions.Close(in.Stored(e.ID), time.Now())
+		if e.Job && in.Caller.Name != "" {
+			b.r.pool.Sessions.Close(owned(e.ID), time.Now())
+		}
+		return
+	}
+	if (e.Creates || e.Job) && !coded(b.a.resp.Header) && strings.Contains(b.a.resp.Header.Get("Content-Type"), "json") {
+		b.jobs = new(jobReader)
+	}
+}
+
+// bindJobs binds the jobs that the answer names to its worker, as far as it has come. A piece must be read before the
+// client has it: the client may ask for the job at once.
+func (b *body) bindJobs(p []byte) {
+	if b.jobs == nil || len(p) == 0 {
+		return
+	}
+	in, at, now := b.r.in, b.a.trip.Worker().ID(), time.Now()
+	keyed := in.Caller.Name != ""
+	for i, id := range b.jobs.read(p) {
+		switch {
+		case id == "":
+		case i == 0 && (!in.Endpoint.Creates || id == in.Endpoint.ID): // the client has it already
+		case i > 0 && keyed && b.r.choice.Binding().Worker == "": // the job may be another key's, and its files too
+		default:
+			b.r.pool.Sessions.Bind(in.Stored(id), at, now)
+			if keyed {
+				b.r.pool.Sessions.Bind(owned(id), at, now)
+			}
+		}
+	}
+}
+
+// noteFirstOutput is noteFirstByte for an answer whose first bytes may be no output.
+func (b *body) noteFirstOutput() {
+	if !b.first && (b.reply == nil || b.reply.Output()) {
+		b.noteFirstByte()
+	}
+}
+
+// noteFirstByte records and counts the first byte of an answer that goes to the client.
+func (b *body) noteFirstByte() (now time.Time) {
+	b.a.stopTimer()
+	now = time.Now()
+	b.first = true
+	if b.ok {
+		b.a.trip.FirstByte(now)
+		seen := &b.r.in.Seen
+		seen.At = now
+		seen.FirstByte = now.Sub(b.r.arrived)
+		seen.Stream = b.events
+		seen.Worker = b.a.trip.Worker().ID()
+		b.r.journal.meter.FirstByte(seen)
+	}
+	return now
+}
+
+// rejects reports whether the error inside a 200 is about the request. Old vLLM answers so to embeddings of a model
+// without them.
+func (b *body) rejects() bool {
+	code := b.reply.FailedCode()
+	return code >= 400 && code < 500
+}
+
+// discardBroken ends an attempt whose answer broke off before the client saw any of it.
+func (b *body) discardBroken(err error) *failure {
+	f, o := b.a.diagnose(err)
+	return b.discard(o, f)
+}
+
+// discard ends an attempt whose answer does not reach the client. It reports the outcome to the route and returns f.
+func (b *body) discard(o worker.Outcome, f *failure) *failure {
+	b.once.Do(func() {}) // finish has nothing to do any more
+	b.tries.settle(&b.a.trip, &o)
+	b.a.trip.End(&o, route.End{At: time.Now()})
+	b.a.close()
+	b.giveBack()
+	return f
+}
+
+// giveBack returns the pooled parts.
+func (b *body) giveBack() {
+	if b.reply != nil {
+		b.reply.Expect(prompt.Mark{}) // that holds the request's id, which is part of its header
+		replies.Put(b.reply)
+		b.reply = nil
+	}
+	b.page.release()
+}
+
+// errForeign is the end of an answer that belongs to another request, in the words of the worker's record.
+const errForeign = "gave the answer to another request"
+
+// expect has the reply compare the ids of the answer with the request's, by the worker's habit.
+func (b *body) expect() {
+	b.habit = b.r.pool.Clients.habit(b.a.trip.Worker().URL(), b.r.read.req.Kind, b.events)
+	b.reply.Expect(b.habit.mark(b.r.in.ID, b.a.resp.FirstUse(), b.r.mistaken))
+}
+
+// foreign reports whether an id has shown that the answer, or a part of a stream, belongs to another request.
+func (b *body) foreign() bool { return b.reply != nil && b.reply.Foreign() }
+
+// discardForeign ends an attempt whose answer belongs to another request. That is nobody's answer any more.
+func (b *body) discardForeign() *failure {
+	o := b.noteForeign()
+	return b.discard(o, &failure{reason: reasonForeign, fault: FaultUpstream, grade: gradeSilent})
+}
+
+// noteForeign counts and logs an answer that belongs to another request. Its connection is out of step, and others of
+// that worker may be: none serves another request.
+func (b *body) noteForeign() worker.Outcome {
+	w := b.a.trip.Worker()
+	b.r.mistaken = true
+	b.habit.refused(b.r.in.ID, b.a.resp.FirstUse())
+	b.a.resp.Reject()
+	if client := b.r.pool.Clients.Get(w.URL()); client != nil {
+		client.Retire()
+	}
+	b.r.journal.foreign(b.r.in, b.r.pool, w)
+	return worker.Outcome{Kind: worker.Broken, Err: errForeign}
+}
+
+// learnHabit learns from an answer that came whole where the worker's ids have the request's.
+func (b *body) learnHabit(whole bool) {
+	if b.reply != nil && whole && !b.reply.Failed() {
+		owner, frame := b.reply.Owner()
+		b.habit.learn(b.r.in.ID, owner, frame)
+	}
+}

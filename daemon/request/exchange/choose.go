@@ -1,0 +1,243 @@
+package exchange
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+)
+
+// choose reads the request and decides where it goes. An answer that it returns refuses the request.
+func (r *request) choose(ctx context.Context) *Outbound {
+	in := r.in
+	r.read.parse(in, r.entry.Model)
+	if in.Tail != nil {
+		if out := readOn(ctx, r); out != nil {
+			return out
+		}
+	}
+	in.Seen.Model = r.read.req.Model
+	r.findReference()
+	if f := r.forbidden(); f != nil {
+		return r.refuse(*f)
+	}
+	pool, silent := r.choosePool()
+	if pool != nil {
+		r.pool, in.Seen.Pool = pool, pool.Name
+	}
+	in.Seen.Key, in.Seen.At = in.Caller.Name, r.arrived
+	r.journal.meter.Arrived(&in.Seen)
+	if pool == nil {
+		return r.refuse(FaultUnknownModel(r.read.req.Model))
+	}
+	if f := r.read.hidesResponse(in, r.target()); f != nil {
+		return r.refuse(*f)
+	}
+	r.deaths = r.lethal.await(ctx, in, r.arrived)
+	if r.deaths >= maxDeaths {
+		r.log().Warn("request refused: two workers ended when they got it", "id", in.ID, "model", in.Seen.Model,
+			"again_in", lethalFor)
+		return r.refuse(FaultLethal)
+	}
+	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
+		ID: in.ID, Caller: in.Caller.Name, Headers: &r.offered, Deadline: in.deadline(r.arrived),
+		EndWithWorker: r.epoch.Sessions.EndWithWorker, Turn: r.pool.Arrive(r.read.req.Model, r.arrived), At: r.arrived,
+		Class: classOf(r.read.req.Kind, in.Path), Rank: askedRank(clientRank(in, r.pool))}
+	ask.Claim.Silent = silent
+	if pool.Asking != nil && pool.WantsIDs() {
+		r.lesson = findIDs(ctx, pool.Asking, in, &r.read, &ask)
+	}
+	if f := r.decide(ctx, &ask); f != nil {
+		return r.refuse(*f)
+	}
+	if from, to := r.choice.Moved(); from != "" {
+		r.log().Info("session moves to another worker", "id", in.ID, "from", from, "to", to,
+			"session", session.Fingerprint(r.choice.Session()))
+	}
+	return nil
+}
+
+// choosePool returns the pool that the path names, that of the session, that of the worker that made the response, or
+// that of the model. silent: the store did not answer for one of the pools whether it has the session.
+func (r *request) choosePool() (p *Pool, silent bool) {
+	if p := r.epoch.Named(r.entry.Pool); p != nil {
+		return p, false
+	}
+	if r.entry.Session != "" {
+		p, s := r.epoch.Holding(r.in.Opened(r.entry.Session), r.arrived)
+		if p != nil {
+			return p, false
+		}
+		silent = s == session.Silent
+	}
+	for i, id := range r.responses() {
+		if id == "" || i == 0 && !r.in.Endpoint.Job && !r.in.Endpoint.Creates { // the body names a model too
+			continue
+		}
+		p, s := r.epoch.Living(r.in.Stored(id), r.arrived)
+		if p != nil {
+			return p, false
+		}
+		silent = silent || s == session.Silent
+	}
+	return r.epoch.For(r.read.req.Model), silent
+}
+
+// firstCheck is how long a request waits for a worker's first health check. After a restart the router knows bindings
+// at once and the workers a moment later, and a change may have replaced all workers.
+const firstCheck = 2 * time.Second
+
+// decide gets a choice from the pool. It waits while a first health check is still to come, and while the lists of
+// models are read anew if none has the model.
+func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
+	ask.Patient = true
+	v := r.pool.Choose(&r.choice, ask)
+	if v == route.Unheard {
+		v = r.await(ctx, ask)
+	}
+	if v == route.UnknownModel {
+		v = renewLists(ctx, r, ask)
+	}
+	r.noteChoice(v)
+	if v == route.Chosen {
+		v = r.choice.Bind()
+		r.in.Seen.Session = r.choice.SessionKind()
+		r.noteReason(ctx)
+	}
+	r.journal.decided(r.in, &r.choice, v)
+	if r.pool.Watch != nil && r.chosen {
+		r.in.Seen.Others = r.pool.Watch(&r.choice)
+	}
+	switch v {
+	case route.Chosen:
+		return nil
+	case route.SessionLost:
+		r.loseSession()
+	}
+	f := r.faultOf(v)
+	return &f
+}
+
+// loseSession ends the session whose state died with its worker.
+func (r *request) loseSession() {
+	if b, ended := r.choice.LoseSession(); ended {
+		r.log().Warn("session lost with its worker", "id", r.in.ID, "worker", b.Worker, "kind", b.Kind,
+			"session", session.Fingerprint(r.choice.Session()))
+	}
+}
+
+// await calls Choose again until a first health check must have come, or ctx ends.
+func (r *request) await(ctx context.Context, ask *route.Ask) route.Verdict {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(firstCheck); ; {
+		select {
+		case ask.At = <-tick.C:
+		case <-ctx.Done():
+		}
+		ask.Patient = ctx.Err() == nil && ask.At.Before(end)
+		if v := r.pool.Choose(&r.choice, ask); v != route.Unheard {
+			return v
+		}
+	}
+}
+
+// noteChoice records the decision and counts it. A verdict without a strategy gives the request's turn back.
+func (r *request) noteChoice(v route.Verdict) {
+	if v != route.Chosen && v != route.Rejected {
+		r.pool.GiveBack(r.read.req.Model)
+		return
+	}
+	r.chosen = true
+	seen := &r.in.Seen
+	seen.Note(&r.choice)
+	seen.At = time.Now()
+	if r.epoch.Access {
+		if logged, kept := r.epoch.Log.wanted(); kept {
+			seen.Explain(&r.choice)
+			seen.Logged = logged
+		}
+	}
+	r.journal.meter.Picked(seen)
+	if seen.Fallback != "" {
+		r.journal.failedStrategy(r.in, r.pool, &r.choice)
+	}
+}
+
+// noteReason records why the first worker since Bind was chosen, if something reads it: the words cost allocations.
+func (r *request) noteReason(ctx context.Context) {
+	debug := r.journal.log.Enabled(ctx, slog.LevelDebug)
+	if !debug && !r.epoch.Access && r.in.Trace.Span == nil {
+		return
+	}
+	seen := &r.in.Seen
+	seen.Reason = r.choice.Reason()
+	if debug {
+		r.log().Debug("routed", "id", r.in.ID, "path", gate.Cut(r.in.Path), "worker", r.choice.First().ID(),
+			"strategy", seen.Strategy, "reason", seen.Reason, "believed_prompt_tokens", seen.PromptTokens)
+		if seen.Strategy == "kvaware" && r.choice.Reported() { // in the words that scripts for other routers look for
+			r.log().Debug("Routing request to "+r.choice.First().ID()+" found by kvaware router", "id", r.in.ID)
+		}
+	}
+}
+
+// fullFor returns the answer to a request whose session lives at b: the others may have room.
+func fullFor(b session.Binding) Fault {
+	f := FaultFull
+	if b.Worker != "" {
+		f.Message = "the session's worker has as many requests as it may have (max_in_flight); try again shortly"
+	}
+	return f
+}
+
+// faultOf returns the answer to a verdict that refuses. It changes nothing, as a preview calls it too.
+func (r *request) faultOf(v route.Verdict) Fault {
+	switch v {
+	case route.UnknownModel:
+		return r.unlistedModel()
+	case route.Full:
+		return fullFor(r.choice.Binding())
+	case route.Rejected:
+		return rejection(r.choice.Rejection())
+	case route.SessionSilent:
+		return FaultSilent
+	case route.SessionUnknown:
+		return FaultSession(session.Unknown)
+	case route.SessionExpired:
+		return FaultSession(session.Expired)
+	case route.SessionClosed:
+		return FaultSession(session.Closed)
+	case route.SessionLost:
+		return FaultSession(session.Lost)
+	case route.SessionResting:
+		return FaultResting
+	case route.SessionOtherModel:
+		return FaultOtherModel
+	}
+	return FaultNoWorker
+}
+
+// maxNamed bounds how many models an error names.
+const maxNamed = 8
+
+// unlistedModel returns the fault for a model that the pool serves and none of its workers lists. Most likely one of
+// the two names is misspelt, so the fault names the models listed, if explain is on, to callers who may use any model.
+func (r *request) unlistedModel() Fault {
+	f := FaultUnknownModel(r.read.req.Model)
+	if !r.epoch.Explain || !r.in.Caller.Allows("") {
+		return f
+	}
+	var names []string
+	for _, m := range r.pool.Listed(r.arrived, maxNamed) {
+		names = append(names, strconv.Quote(gate.Cut(m)))
+	}
+	if len(names) > 0 {
+		f.Message += "; those of its pool list " + strings.Join(names, ", ")
+	}
+	return f
+}

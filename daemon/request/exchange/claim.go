@@ -1,0 +1,152 @@
+package exchange
+
+import (
+	"strings"
+
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
+)
+
+// maxName bounds a client's name for its session: a longer one names none.
+const maxName = 1 << 10
+
+// claim reads which session the request belongs to, from the most reliable source first: the id of an opened one, a
+// stored response, the header, a cookie of ours, a field of the body.
+func (r *request) claim() (c route.Claim) {
+	in, req, conf := r.in, r.read.req, &r.epoch.Sessions
+	c.Closing = r.entry.Op == Closing
+	switch {
+	case r.entry.Op == Opening: // a name for strategies that place by it
+		c.Key, c.Placing = session.Name{Kind: session.Key, ID: session.MintID()}, true
+		return c
+	case r.entry.Session != "":
+		c.Opened = in.Opened(r.entry.Session)
+		return c
+	}
+	for i, id := range r.responses() {
+		if id != "" {
+			c.Stored[i] = in.Stored(id)
+		}
+	}
+	id := ""
+	if conf.Header != "" {
+		id = in.Get(conf.Header)
+	}
+	if session.Minted(id) {
+		c.Maybe = in.Opened(id)
+	}
+	if id == "" && conf.Cookie != "" {
+		id = cookieOf(in.Header, conf.Cookie)
+	}
+	c.Binds = id != ""
+	if id == "" && req.SessionKey != "" {
+		for i := 0; i < len(conf.BodyFields) && id == ""; i++ {
+			id = req.SessionField(conf.BodyFields[i])
+		}
+	}
+	if id == "" && conf.Cookie != "" && req.Kind.Generates() {
+		id = session.MintID()
+		c.Binds = true
+		c.Fresh = true
+		r.cookie = id
+	}
+	if len(id) > maxName {
+		id = ""
+	}
+	c.Key = session.Name{Kind: session.Key, Tenant: in.Caller.Name + "\x00" + req.CacheSalt, ID: id}
+	return c
+}
+
+// responses returns the ids of the stored responses that the request refers to, in its body and its path. Of jobs the
+// path's comes first: what else the body names is sent along by most clients.
+func (r *request) responses() [2]string {
+	e := &r.in.Endpoint
+	if e.Job || e.Creates {
+		return [2]string{e.ID, r.reference}
+	}
+	of := [2]string{r.read.req.PreviousResponse}
+	if e.Role == Worker {
+		of[1] = e.ID
+	}
+	return of
+}
+
+// forbidden returns why the request is refused before a pool is chosen, or nil.
+func (r *request) forbidden() *Fault {
+	if r.entry.Op != Closing {
+		if f := r.read.forbids(r.in); f != nil {
+			return f
+		}
+	}
+	if f := r.foreign(); f != nil {
+		return f
+	}
+	if r.read.tooLongToTokenize(r.in) {
+		return &FaultTokenize
+	}
+	if r.read.hidesModel(r.in) && r.entry.Session == "" && r.epoch.Named(r.entry.Pool) == nil &&
+		!r.epoch.shareModel(r.arrived) {
+		return &faultLateModel
+	}
+	return nil
+}
+
+// foreign returns why a stored response or a job that the request names may not be used with its key, or nil. It
+// belongs to the key that made it. To another key the router answers as if there were none. Without keys its id is
+// enough.
+func (r *request) foreign() *Fault {
+	if r.in.Caller.Name == "" {
+		return nil
+	}
+	for _, id := range r.responses() {
+		if id == "" {
+			continue
+		}
+		p, s := r.epoch.Living(r.in.Stored(id), r.arrived)
+		switch {
+		case s == session.Silent:
+			return &FaultSilent
+		case r.in.Endpoint.Job || r.in.Endpoint.Creates:
+			if f := r.foreignJob(id, p); f != nil {
+				return f
+			}
+		case p == nil:
+			f := FaultUnknownResponse(id)
+			return &f
+		}
+	}
+	return nil
+}
+
+// foreignJob returns why a job may not be used with the request's key, or nil. p is the pool where the key has it. One
+// that nobody has bound goes to a worker, whose 404 is the honest one: the binding may have expired. A key for some
+// models gets none of those, as it names no model.
+func (r *request) foreignJob(id string, p *Pool) *Fault {
+	if p != nil {
+		p.Sessions.Use(owned(id))
+		return nil
+	}
+	others, s := r.epoch.Living(owned(id), r.arrived)
+	if s == session.Silent {
+		return &FaultSilent
+	}
+	if others == nil && (!r.in.Endpoint.Stored || r.in.Caller.Allows("")) {
+		return nil
+	}
+	f := FaultUnknownJob(id)
+	return &f
+}
+
+// findReference reads which file or job the body of a new one names.
+func (r *request) findReference() {
+	in := r.in
+	if !in.Endpoint.Creates || len(in.Body) == 0 {
+		return
+	}
+	if isJSON(in) {
+		r.reference = prompt.Reference(in.Body)
+	} else if kind := in.Get("Content-Type"); strings.HasPrefix(kind, "multipart/") {
+		r.reference = prompt.FormReference(kind, in.Body)
+	}
+}

@@ -1,0 +1,111 @@
+package exchange
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
+)
+
+// claiming returns a request whose body has been read, under the naming.
+func claiming(t *testing.T, naming Naming, in *Inbound) *request {
+	t.Helper()
+	r := &request{in: in, epoch: &Epoch{Sessions: naming}}
+	r.read.parse(in, "")
+	t.Cleanup(r.read.release)
+	return r
+}
+
+// TestClaim is the table of what names a session, the most reliable source first.
+func TestClaim(t *testing.T) {
+	all := Naming{Header: "X-Session-Id", Cookie: "wp", BodyFields: []string{"user", "session_id"}}
+	f := func(naming Naming, in *Inbound, key string, binds, fresh bool) {
+		t.Helper()
+		r := claiming(t, naming, in)
+		c := r.claim()
+		if fresh && c.Key.ID != "" && c.Key.ID == r.cookie {
+			key = r.cookie
+		}
+		want := session.Name{Kind: session.Key, Tenant: "\x00", ID: key}
+		if c.Key != want || c.Binds != binds || c.Fresh != fresh || (r.cookie != "") != fresh {
+			t.Errorf("%v %s: %+v, cookie %q; want %q, binds %v, fresh %v", in.Header, in.Body, c, r.cookie, key, binds, fresh)
+		}
+	}
+	chat := func(body string, header ...string) *Inbound {
+		return inbound("POST", "/v1/chat/completions", body, header...)
+	}
+	const named = `{"model":"m","user":"u","session_id":"s","messages":[]}`
+	f(all, chat(named, "x-session-id", "h", "Cookie", "wp=c"), "h", true, false)
+	f(all, chat(named, "Cookie", "wp=c"), "c", true, false)
+	f(all, chat(named, "Cookie", `{"ill-formed"; wp=c`), "c", true, false)
+	f(all, chat(named), "u", false, false)
+	f(Naming{BodyFields: []string{"session_id", "user"}}, chat(named), "s", false, false)
+	f(Naming{BodyFields: []string{"session_id"}}, chat(`{"user":"u"}`), "", false, false)
+	f(Naming{}, chat(named, "x-session-id", "h", "Cookie", "wp=c"), "", false, false)
+	f(all, chat(`{"messages":[]}`), "", true, true) // a cookie is made up
+	f(all, inbound("POST", "/v1/embeddings", `{"input":"x"}`), "", false, false)
+	f(all, chat(named, "x-session-id", strings.Repeat("x", maxName)), strings.Repeat("x", maxName), true, false)
+	f(all, chat(named, "x-session-id", strings.Repeat("x", maxName+1)), "", true, false)
+}
+
+// TestClaimOfTenants: the same session name under two keys, or two salts, is two sessions.
+func TestClaimOfTenants(t *testing.T) {
+	in := inbound("POST", "/v1/chat/completions", `{"cache_salt":"a","messages":[]}`, "x-session-id", "h")
+	in.Caller = callerOf(t, "*")
+	c := claiming(t, Naming{Header: "X-Session-Id"}, in).claim()
+	if c.Key.Tenant != "bob\x00a" {
+		t.Errorf("tenant %q", c.Key.Tenant)
+	}
+}
+
+// TestClaimOfOpened: a protocol's opened session comes before every other source.
+func TestClaimOfOpened(t *testing.T) {
+	naming := Naming{Header: "X-Session-Id", Cookie: "wp"}
+	in := inbound("POST", "/invocations", `{"messages":[]}`, "x-session-id", "h")
+	r := claiming(t, naming, in)
+	r.entry = Entry{Op: Opening}
+	if c := r.claim(); !c.Placing || c.Key.ID == "" || c.Key.ID == "h" || c.Binds || r.cookie != "" {
+		t.Errorf("an opening: %+v", c)
+	}
+	r.entry = Entry{Session: "s", Op: Closing}
+	if c := r.claim(); c != (route.Claim{Opened: in.Opened("s"), Closing: true}) {
+		t.Errorf("a closing: %+v", c)
+	}
+	minted := session.MintID()
+	in = inbound("POST", "/v1/chat/completions", `{"messages":[]}`, "x-session-id", minted)
+	if c := claiming(t, naming, in).claim(); c.Maybe != in.Opened(minted) || c.Key.ID != minted {
+		t.Errorf("an id as we give them out: %+v", c)
+	}
+}
+
+// TestClaimOfStoredResponses: a request may refer to two, in its body and its path.
+func TestClaimOfStoredResponses(t *testing.T) {
+	in := inbound("POST", "/v1/responses/resp_2/more", `{"previous_response_id":"resp_1"}`)
+	r := claiming(t, Naming{}, in)
+	if got := r.responses(); got[1] != "resp_2" {
+		t.Errorf("responses: %q", got)
+	}
+	in = inbound("POST", "/v1/responses", `{"previous_response_id":"resp_1"}`)
+	r = claiming(t, Naming{}, in)
+	if c := r.claim(); c.Stored != [2]session.Name{in.Stored("resp_1")} {
+		t.Errorf("claim: %+v", c)
+	}
+	in = inbound("GET", "/sessions/resp_3", ``)
+	if got := claiming(t, Naming{}, in).responses(); got != [2]string{} {
+		t.Errorf("a session's id is taken for a response's: %q", got)
+	}
+}
+
+// TestFaultOfVerdict is the table of what a client gets for a verdict that refuses.
+func TestFaultOfVerdict(t *testing.T) {
+	r := claiming(t, Naming{}, inbound("POST", "/v1/chat/completions", `{"model":"m"}`))
+	for v, code := range map[route.Verdict]string{route.NoWorker: "no_worker", route.Unheard: "no_worker", route.UnknownModel: "model_not_found",
+		route.Full: "workers_full", route.SessionSilent: "session_store_silent", route.SessionUnknown: "session_unknown",
+		route.SessionExpired: "session_expired", route.SessionClosed: "session_closed", route.SessionResting: "session_worker_resting",
+		route.SessionOtherModel: "session_of_another_model"} {
+		if got := r.faultOf(v); got.Code != code {
+			t.Errorf("%v: %q; want %q", v, got.Code, code)
+		}
+	}
+}

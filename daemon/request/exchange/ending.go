@@ -1,0 +1,138 @@
+package exchange
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// This file has the end of an answer that the client gets: what it shows about its worker, and who is told.
+
+// aborts reports whether the worker ended without an answer what it had accepted. It is then shutting down or paused.
+// An error that the worker names does not count, whatever its code: one bad request would take every worker that it is
+// tried at out of the pool.
+func (b *body) aborts() bool {
+	switch b.reply.FinishReason() {
+	case "abort":
+		return true
+	case "error":
+		return false
+	}
+	return !b.reply.ReportedError() && b.reply.Clean()
+}
+
+// failedInside reports whether the worker reported a failure inside a stream. An error event of its own goes to the
+// client as it is, and the stream ends as the worker ends it: a broken end can make a client lose the event before it
+// reads it. A finish_reason that looks like an end, with [DONE] behind it, would be taken for a whole answer and is
+// replaced.
+func (b *body) failedInside() bool {
+	return b.events && b.reply != nil && b.reply.Failed() && !b.rejects() || b.foreign()
+}
+
+// unfinished reports whether a stream ended properly in HTTP but not as an answer does, which is with a reason to
+// finish or [DONE].
+func (b *body) unfinished() bool {
+	return b.events && b.reply != nil && b.ok && b.reply.Understood() && b.r.generates() && !b.reply.Clean() &&
+		b.reply.FinishReason() == "" && !b.reply.ReportedError()
+}
+
+// finish records the end of an answer that went to the client, once. It reports it to the route, which updates index,
+// session and the worker's load, and the meter counts it. err is io.EOF at a proper end.
+func (b *body) finish(err error) {
+	b.once.Do(func() {
+		err = b.ending(err)
+		o := b.outcome(err)
+		now := b.came
+		if now.IsZero() {
+			now = time.Now()
+		}
+		seen := &b.r.in.Seen
+		seen.Usage = b.a.trip.End(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
+			At: now})
+		b.learnHabit(err == io.EOF)
+		b.a.resp.Release()
+		b.giveBack()
+		seen.At, seen.Total = now, now.Sub(b.r.arrived)
+		b.r.journal.meter.Ended(seen, End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total,
+			Translated: b.r.entry.Door != nil})
+	})
+}
+
+// noteServed records that the client has the whole answer, though the worker has not ended it. It is called when all
+// that was learnt of the answer has been passed on. Many clients close at [DONE], or as soon as they have a tool call.
+func (b *body) noteServed() {
+	if b.served || b.reply == nil || b.reply.FinishReason() == "" && !b.reply.Clean() && !b.reply.ReportedError() {
+		return
+	}
+	req := b.r.read.req
+	b.served = b.reply.Whole(max(1, req.N) * max(1, len(req.Chains)))
+}
+
+// ending returns err as the end of the answer. A client that leaves once it has been served ends the answer well.
+func (b *body) ending(err error) error {
+	if !b.served || err == io.EOF || !errors.Is(err, ErrClientGone) && causeOf(b.a.ctx) != ErrClientGone {
+		return err
+	}
+	if !b.reply.ReportedError() {
+		b.reply.EndHere()
+	}
+	return io.EOF
+}
+
+// outcome returns what the end of the answer means for the worker. It records and logs an end that is not good.
+func (b *body) outcome(err error) worker.Outcome {
+	seen, cause := &b.r.in.Seen, causeOf(b.a.ctx)
+	switch {
+	case errors.Is(err, ErrClientGone), err != io.EOF && cause == ErrClientGone:
+		seen.End = "client_gone"
+		return worker.Outcome{Kind: worker.Canceled}
+	case err != io.EOF && cause == ErrDraining:
+		seen.End = "drain_timeout"
+		return worker.Outcome{Kind: worker.Canceled}
+	case b.foreign():
+		seen.End = "broken"
+		return b.noteForeign()
+	case b.against != worker.Canceled && err == io.EOF:
+		if b.failedInside() {
+			seen.End = "hidden_failure"
+		}
+		return b.showing(nil)
+	case b.failedInside():
+		seen.End = "hidden_failure"
+		b.r.log().Warn("worker reported a failure in the middle of an answer", "id", b.r.in.ID,
+			"worker", b.a.trip.Worker().ID(), "code", b.reply.FailedCode())
+		if b.aborts() {
+			return worker.Outcome{Kind: worker.Leaving, Err: "gives up what it accepted"}
+		}
+		return worker.Outcome{Kind: worker.Failed, Err: errFailedInside.Error()}
+	case err != io.EOF:
+		seen.End = "broken"
+		words := inWords(err)
+		if b.a.given.Load() != notGiven {
+			words = errDown.Error()
+		} else {
+			b.r.lostAt(b.a.trip.Worker(), time.Now())
+		}
+		b.r.log().Warn("worker broke off in the middle of an answer", "id", b.r.in.ID, "worker", b.a.trip.Worker().ID(),
+			"error", words)
+		return worker.Outcome{Kind: worker.Broken, Err: words, Stalled: errors.Is(err, upstream.ErrStalled)}
+	}
+	return signOf(b.r, b.a.resp, nil)
+}
+
+// showing returns the outcome of an answer that shows something against its worker.
+func (b *body) showing(text []byte) worker.Outcome {
+	o := signOf(b.r, b.a.resp, text)
+	if o.Kind != b.against { // its status is good, and the failure stands inside
+		o = worker.Outcome{Kind: b.against, Err: "reported a failure inside its answer"}
+		if b.against == worker.Leaving {
+			o.Err = "gives up what it accepts"
+		}
+	}
+	o.Excused = b.excused
+	return o
+}

@@ -1,0 +1,48 @@
+package exchange
+
+import (
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// Entry is what a protocol around a request adds to its body: SageMaker's session calls. The zero value is
+// a plain request.
+type Entry struct {
+	Door    Door   // nil = the plain one, which changes nothing
+	Pool    string // that the path names; "" = the model or the session decides
+	Session string // the id of an opened session that must live; "" = none
+	Op      Op
+	Salt    string // keeps an application's prompts apart
+	Model   string // in place of the body's
+}
+
+// Op is what a request does to its opened session.
+type Op uint8
+
+// The operations.
+const (
+	Use     Op = iota
+	Opening    // no session lives yet: the choice of a worker is for it
+	Closing    // nobody but the session's worker can serve it, and no model is named
+)
+
+// Door changes what passes between client and worker.
+type Door interface {
+	// Target returns the path at the worker.
+	Target(p *Pool) string
+	// Strips reports whether the worker does not get this field of the client.
+	Strips(name, value string) bool
+	// Header appends the fields that name the session to the worker.
+	Header(out []upstream.Field, p *Pool, b session.Binding) []upstream.Field
+	// EndsStreams reports whether the door itself ends a stream that broke off. It then reads the cause as the stream's
+	// error, in place of an error event.
+	EndsStreams() bool
+}
+
+// salt returns what keeps prompts apart: by application and by the body's own salt.
+func (e *Entry) salt(body string) string {
+	if e.Salt == "" {
+		return body
+	}
+	return body + "\x00" + e.Salt
+}

@@ -1,0 +1,198 @@
+package exchange
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/overflow"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// Epoch is what is in force when a request comes in: configuration, pools, settings. A reload makes another, and a
+// request reads one alone. It is never changed.
+type Epoch struct {
+	Pools    []*Pool // in the order of the file
+	Sessions Naming
+	Explain  bool            // server.explain: headers may ask for the decision
+	Log      ExplainLog      // server.explain_log
+	Access   bool            // there is an access log
+	Overflow overflow.Limits // of bodies that are kept until they can be routed
+}
+
+// Naming is how clients name their sessions.
+type Naming struct {
+	Header        string   // "" = by none
+	Cookie        string   // of the router's own; "" = by none
+	BodyFields    []string // in their order
+	EndWithWorker bool     // a session ends with its worker and does not move
+}
+
+// ExplainLog sets which requests' candidates stand in the access log.
+type ExplainLog struct {
+	Share  float64       // of all requests, 0 to 1
+	Slower time.Duration // and those that take longer; 0 = no others
+}
+
+// wanted draws whether a request's candidates are logged however long it takes. kept: they must be kept to its end.
+func (l *ExplainLog) wanted() (logged, kept bool) {
+	logged = l.Share > 0 && rand.Float64() < l.Share
+	return logged, logged || l.Slower > 0
+}
+
+// Pool is a pool with the settings of an epoch.
+type Pool struct {
+	*route.Pool
+	Clients        *Clients
+	Serves         func(model string) bool // its patterns fit the model
+	Key            string                  // the workers' API key, "" if they ask for none
+	InvocationPath string                  // where SageMaker's calls go
+	WorkerSessions string                  // "auto", "on", "off": workers keep sessions of their own
+	ClientRank     bool                    // a client's X-data-parallel-rank chooses the engine of a worker
+	FirstByteRetry time.Duration           // after how long without a first byte another worker is tried; 0 = never
+	HeaderTimeout  time.Duration
+	Limited        bool // max_in_flight is set
+
+	Watch  func(*route.Choice) fmt.Stringer // starts the shadows' decisions; nil = no shadows. See Seen.Others
+	Asking *Asking                          // asks the workers beside requests; nil = nothing is asked
+}
+
+// Clients are the connections to a pool's workers, by their URL. They outlive epochs.
+type Clients struct {
+	mu     sync.RWMutex // guards all below
+	of     map[string]*upstream.Client
+	habits map[string]*habits // of these workers' ids
+}
+
+// Get returns the client of a worker, nil if it has been removed.
+func (c *Clients) Get(url string) *upstream.Client {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.of[url]
+}
+
+// habit returns what is known of a worker's ids, nil if it has been removed.
+func (c *Clients) habit(url string, k prompt.Kind, stream bool) *habit {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.habits[url].of(k, stream)
+}
+
+// Restarted drops what is known of the ids of a worker whose process has ended.
+func (c *Clients) Restarted(url string) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if h := c.habits[url]; h != nil {
+		h.forget()
+	}
+}
+
+// Set replaces the clients. Requests under way keep theirs.
+func (c *Clients) Set(of map[string]*upstream.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of = of
+	kept := make(map[string]*habits, len(of))
+	for url := range of {
+		kept[url] = c.habits[url]
+		if kept[url] == nil {
+			kept[url] = new(habits)
+		}
+	}
+	c.habits = kept
+}
+
+// CloseIdle closes the connections that wait for a request.
+func (c *Clients) CloseIdle() {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, u := range c.of {
+		u.CloseIdle()
+	}
+}
+
+// For returns the first pool that serves the model. A request that names none goes to the first pool. nil: no pool
+// serves it.
+func (e *Epoch) For(model string) *Pool {
+	for _, p := range e.Pools {
+		if model == "" || p.Serves(model) {
+			return p
+		}
+	}
+	return nil
+}
+
+// shareModel reports whether all workers of all pools list some model, or none does. Else a request that names no model
+// may go to a worker which does not serve the one that it means.
+func (e *Epoch) shareModel(at time.Time) bool {
+	var shared []string
+	some := false
+	for _, p := range e.Pools {
+		for _, s := range p.Workers.Stats(at) {
+			if len(s.Models) == 0 {
+				continue
+			}
+			if !some {
+				shared = s.Models
+			}
+			some = true
+			shared = slices.DeleteFunc(slices.Clone(shared), func(m string) bool { return !slices.Contains(s.Models, m) })
+		}
+	}
+	return !some || len(shared) > 0
+}
+
+// Named returns the pool of that name, or nil.
+func (e *Epoch) Named(name string) *Pool {
+	for _, p := range e.Pools {
+		if name == p.Name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Holding returns the pool whose store has a session, even one that has ended. nil: no pool has it (Unknown), or some
+// store does not answer (Silent).
+func (e *Epoch) Holding(n session.Name, at time.Time) (*Pool, session.Status) {
+	nobody := session.Unknown
+	for _, p := range e.Pools {
+		switch _, s := p.Sessions.Peek(n, at); s {
+		case session.Unknown:
+		case session.Silent: // another pool may hold it here
+			nobody = s
+		default:
+			return p, session.Found
+		}
+	}
+	return nil, nobody
+}
+
+// Living does as Holding for a session that lives.
+func (e *Epoch) Living(n session.Name, at time.Time) (*Pool, session.Status) {
+	nobody := session.Unknown
+	for _, p := range e.Pools {
+		switch _, s := p.Sessions.Peek(n, at); s {
+		case session.Found:
+			return p, s
+		case session.Silent:
+			nobody = s
+		}
+	}
+	return nil, nobody
+}
+
+// Saturated reports whether no pool has a worker that could take one more request.
+func (e *Epoch) Saturated() bool {
+	for _, p := range e.Pools {
+		if !p.Workers.Saturated() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,323 @@
+package exchange
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/request/tokens"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// Exchange is one request, from its choice of a worker to the last byte of its answer. It is one allocation with all
+// that its first attempt needs: nearly always the only one.
+type Exchange struct {
+	request
+	sending *sending       // nil but for the time of Send
+	late    bool           // a worker was given up as its first byte was late: that is done once
+	moved   bool           // a worker was given up because it is silent: that is done once
+	tries   uint32         // attempts
+	by      *worker.Worker // the worker that answered
+
+	first  attempt
+	answer stream
+	out    Outbound
+}
+
+// sending is what an exchange needs until an answer goes to the client. A stream would keep it for minutes.
+type sending struct {
+	upstream.Request
+	attempts attempts
+}
+
+// sendings keeps them, with the memory of their headers.
+var sendings = sync.Pool{New: func() any { return new(sending) }}
+
+// end gives s back. A worker has had the header by then.
+func (s *sending) end() {
+	list := s.Header
+	clear(list) // else it keeps the texts
+	if cap(list) > 64 {
+		list = nil
+	}
+	*s = sending{Request: upstream.Request{Header: list[:0]}}
+	sendings.Put(s)
+}
+
+// exchanges keeps those that are forgotten: 1.8 KB that a request would allocate.
+var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
+
+// forgotten reports whether nobody else can use the exchange any more. Its only attempt was read to its end, and
+// nothing can call it late: neither its worker's fall, nor a context of its own, nor a deadline.
+func (e *Exchange) forgotten() bool {
+	a := &e.first
+	return e.tries == 1 && e.by != nil && e.out.Stream == nil && e.lesson == nil && a.life != nil && a.trip.Silent()
+}
+
+// reuse gives the exchange to another request, if nobody else can use it.
+func (e *Exchange) reuse() {
+	if e.forgotten() {
+		*e = Exchange{}
+		exchanges.Put(e)
+	}
+}
+
+// Serve chooses a worker and sends the request to it.
+func (e *Exchange) Serve(ctx context.Context) *Outbound {
+	if out := e.Choose(ctx); out != nil {
+		return out
+	}
+	return e.Send(ctx)
+}
+
+// Choose decides where the request goes. An answer that it returns refuses the request; no other method may be called
+// then.
+func (e *Exchange) Choose(ctx context.Context) *Outbound {
+	out := e.choose(ctx)
+	if out != nil {
+		e.release()
+	}
+	return out
+}
+
+// Pool returns the pool that the request goes to.
+func (e *Exchange) Pool() *Pool { return e.pool }
+
+// Chosen returns the worker that comes first in the choice.
+func (e *Exchange) Chosen() *worker.Worker { return e.choice.First() }
+
+// By returns the worker that answered, nil if none did.
+func (e *Exchange) By() *worker.Worker { return e.by }
+
+// Binding returns where the request's session lived when it came.
+func (e *Exchange) Binding() session.Binding { return e.choice.Binding() }
+
+// Keep ends an exchange that the router answers itself, in place of Send.
+func (e *Exchange) Keep() {
+	e.in.Seen.Worker = e.Chosen().ID()
+	e.journal.meter.Placed(&e.in.Seen, time.Since(e.arrived))
+	e.release()
+}
+
+// Send tries the workers in the order of the choice until one gives an answer that can go to the client. Until then the
+// client has seen nothing.
+func (e *Exchange) Send(ctx context.Context) *Outbound {
+	r := sendings.Get().(*sending)
+	e.sending = r
+	defer func() {
+		e.sending = nil
+		r.end()
+	}()
+	r.Request = upstream.Request{Method: e.in.Method, Path: e.target(),
+		Header: workerHeader(r.Header, e.in, e.pool, e.entry.Door),
+		Body:   e.in.Body, Mark: markOf(e.in.ID), Tail: e.in.Tail, TailLength: e.in.Left}
+	if e.in.Tail == nil && e.in.Kept == nil && e.pool.WantsIDs() {
+		r.Body = tokens.Unreported(r.Body)
+	}
+	if e.lesson != nil {
+		r.Body = tokens.WithIDs(r.Body)
+	}
+	if e.entry.Door != nil {
+		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
+	}
+	if e.in.Query != "" {
+		r.Path += "?" + e.in.Query
+	}
+	r.attempts.last = FaultUpstream
+	r.attempts.broken = int32(e.deaths)
+	var failed step
+	for {
+		r.At = time.Now()
+		r.Fresh = e.mistaken
+		to, ok := e.choice.Next(r.At)
+		if !ok {
+			e.journal.nobodyLeft(e.in, e.pool, failed, len(e.choice.Tried()))
+			break
+		}
+		e.journal.passedOn(e.in, e.pool, failed, to.Worker)
+		failed = step{}
+		out, why := e.sendTo(ctx, to)
+		if why == nil {
+			return out
+		}
+		if ctx.Err() != nil {
+			if why.reason != reasonFull {
+				e.journal.unanswered(e.in, step{reason: endedFor(ctx), worker: to.Worker, after: time.Since(e.arrived)})
+			}
+			return e.releasing(e.abandon(ctx))
+		}
+		if why.reason != reasonFull { // that is no failure
+			failed = step{reason: why.reason, worker: to.Worker, after: time.Since(e.arrived)}
+		}
+		next := r.attempts.after(why, e.consumed(), e.choice.Left(), e.payRetry)
+		if next == giveUp {
+			e.journal.gaveUp(e.in, e.pool, failed, len(e.choice.Tried()))
+			break
+		}
+		if next == tryAgain {
+			e.choice.Again(time.Now())
+		}
+	}
+	return e.releasing(e.refuseAs(r.attempts.last, r.attempts.own))
+}
+
+// releasing gives the exchange's memory back, and returns its answer, which is no stream.
+func (e *Exchange) releasing(out *Outbound) *Outbound {
+	e.release()
+	return out
+}
+
+// sendTo sends the request to one worker. If it fails, it has ended the trip.
+func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *failure) {
+	client := e.pool.Clients.Get(to.Worker.URL())
+	if client == nil { // removed since the choice
+		return nil, &failure{reason: reasonRemoved, fault: FaultUpstream, grade: gradeUnseen}
+	}
+	a := &e.first
+	if e.tries > 0 {
+		a = new(attempt) // a late callback may still look at the first
+	}
+	e.tries++
+	wait := e.pool.FirstByteRetry
+	if !e.sending.attempts.others(e.choice.Left()) || e.late || e.in.Tail != nil { // a Tail is sent once
+		wait = 0
+	}
+	if !e.moved && e.in.Tail == nil && e.sending.attempts.further(e.choice.Left(), !e.choice.Pinned()) {
+		a.payer = e.pool.Workers
+	}
+	a.begin(ctx, wait > 0)
+	if !e.choice.Send(&a.trip, to, a, e.sending.At) {
+		a.close()
+		f := FaultNoWorker // the worker rests after failures, and its trial is another request
+		if e.pool.Limited {
+			f = FaultFull
+		}
+		return nil, &failure{reason: reasonFull, fault: f, grade: gradeUnseen}
+	}
+	e.in.Seen.Believed, e.in.Seen.Live = e.choice.Believed(), a.trip.Live()
+	e.sending.Header = pinRank(e.sending.Header, cmp.Or(clientRank(e.in, e.pool), to.Worker.RankHeader()))
+	if wait > 0 {
+		workers := e.pool.Workers
+		a.limit(wait, func() bool { return workers.MayRetry(time.Now()) })
+	}
+	returned := false
+	defer func() {
+		if !returned { // a panic: the worker's count comes down, and the front answers
+			a.trip.End(&worker.Outcome{Kind: worker.Canceled}, route.End{At: time.Now()})
+			a.close()
+		}
+	}()
+	out, f := e.receive(client, a)
+	returned = true
+	if f == nil {
+		return out, nil
+	}
+	f.by = to.Worker
+	switch f.reason {
+	case reasonLate:
+		e.late = true
+	case reasonMoved:
+		e.moved = true
+	case reasonNoAnswer:
+		e.lostAt(a.trip.Worker(), time.Now())
+	case reasonDying:
+		e.lostAt(a.trip.Worker(), time.Now().Add(dyingFor))
+	case reasonDown, reasonConnect, reasonConnectLate:
+		e.choice.Unreached(a.trip.Worker())
+	case reasonNoDescriptor:
+		for _, p := range e.epoch.Pools { // connections are kept for 3.5 s, and may be more than requests are under way
+			p.Clients.CloseIdle()
+		}
+		e.journal.noDescriptor(e.in, e.pool)
+	}
+	return nil, f
+}
+
+// receive sends an attempt's request and turns the response into the client's. Or it returns why the response must not
+// reach the client; it has then ended the trip and closed the response.
+func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *failure) {
+	if err := client.DoInto(a.ctx, &e.sending.Request, &a.answer); err != nil {
+		f, o := a.diagnose(err)
+		o.Partly = e.in.Tail != nil
+		e.sending.attempts.settle(&a.trip, &o)
+		a.trip.End(&o, route.End{At: time.Now()})
+		a.close()
+		return nil, f
+	}
+	resp := &a.answer
+	a.resp = resp
+	b := &e.answer
+	if a != &e.first {
+		b = new(stream)
+	}
+	b.start(&e.request, a, &e.sending.attempts)
+	w := weigher{request: &e.request, tries: &e.sending.attempts}
+	out := &e.out
+	*out = Outbound{Status: resp.Status, Length: b.length()}
+	if b.small() {
+		text, f := b.whole()
+		if f == nil {
+			f = w.judge(&b.body, text)
+		}
+		if f != nil {
+			return nil, f
+		}
+		out.Body = w.wordRefusal(out.Status, text)
+	} else {
+		f := w.weigh(&b.body, nil)
+		if f == nil {
+			f = b.awaitOutput(func(held []byte) *failure { return w.weighHidden(&b.body, held) })
+		}
+		if f != nil {
+			return nil, f
+		}
+		out.Stream = b
+	}
+	e.complete(out, b)
+	return out, nil
+}
+
+// complete fills in the head of an answer that goes to the client, and ends the exchange if it came whole.
+func (e *Exchange) complete(out *Outbound, b *stream) {
+	a, seen := b.a, &e.in.Seen
+	w := a.trip.Worker()
+	if b.ok && e.in.Endpoint.Adapters {
+		renewList(a.ctx, &e.request, w)
+	}
+	seen.Stream = b.events
+	seen.Worker = w.ID()
+	seen.Matched = a.trip.Matched()
+	out.Header = clientHeader(a.resp.Header)
+	if b.against == worker.Canceled && b.ok {
+		b.tries.accepted()
+	}
+	if (e.deaths > 0 || e.tries > 1) && b.against != worker.Failed && b.against != worker.Dying {
+		e.lethal.acquit(e.in)
+	}
+	if out.Status >= 300 && out.Status < 400 {
+		stayHere(out.Header, w.URL())
+	}
+	if b.against == worker.Busy {
+		out.comeBackIn(e.pool.after(asks(FaultNoWorker, out.Header), time.Now()).Retry)
+	}
+	e.explain(out)
+	e.by = w
+	if e.choice.Answered(w, out.Status < 400) && e.cookie != "" {
+		c := http.Cookie{Name: e.epoch.Sessions.Cookie, Value: e.cookie, Path: "/", HttpOnly: true,
+			SameSite: http.SameSiteLaxMode, Secure: e.in.TLS}
+		out.Set("Set-Cookie", c.String())
+	}
+	if out.Stream == nil {
+		b.finish(io.EOF)
+		b.Close()
+	} else {
+		e.choice.Release() // a stream may last for minutes, and rows of 256 workers are 32 KB
+		e.read.req.Trim()
+	}
+}

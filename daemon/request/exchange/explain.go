@@ -1,0 +1,84 @@
+package exchange
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/warmpath/warmpath/daemon/request/route"
+)
+
+// explainInJSON adds the whole record, as far as it fits into a header field.
+func explainInJSON(out *Outbound, r *route.Record) {
+	out.Set("X-Warmpath-Decision", decision(*r))
+}
+
+// maxShown bounds the candidates in a header field: clients take some 16 KB of header fields.
+const maxShown = 16
+
+// decision returns the record as JSON. The frame is for the log.
+func decision(r route.Record) string {
+	r.Frame = nil
+	if over := len(r.Candidates) - maxShown; over > 0 {
+		r.Candidates, r.More = r.Candidates[:maxShown], r.More+over
+	}
+	text, err := json.Marshal(&r)
+	if err != nil { // a term of the cost is no number
+		return `{"error":"the decision cannot be written as JSON"}`
+	}
+	return string(text)
+}
+
+// explainRefusal adds what is known of a request before a strategy was asked.
+func explainRefusal(out *Outbound, seen *Seen, pool string) {
+	out.Set("X-Warmpath-Retries", strconv.Itoa(seen.Retries))
+	if pool != "" {
+		out.Set("X-Warmpath-Pool", pool)
+	}
+}
+
+// explainInFields adds the decision field by field.
+func explainInFields(out *Outbound, seen *Seen, pool string) {
+	explainRefusal(out, seen, pool)
+	out.Set("X-Warmpath-Strategy", seen.Strategy)
+	out.Set("X-Warmpath-Reason", seen.Reason)
+	out.Set("X-Warmpath-Prompt", promptSize(&seen.Record))
+	if list := candidates(&seen.Record); list != "" { // none is left when everybody has failed
+		out.Set("X-Warmpath-Candidates", list)
+	}
+	if seen.Worker != "" {
+		out.Set("X-Warmpath-Worker", seen.Worker)
+		out.Set("X-Warmpath-Matched-Blocks", strconv.Itoa(seen.Matched))
+		out.Set("X-Warmpath-Matched-Tokens", strconv.Itoa(seen.Believed))
+	}
+}
+
+// promptSize returns blocks and tokens of the prompt. Of a list they are the longest one's, as the matched blocks are;
+// what all of them have, and the matched tokens are part of, stands behind.
+func promptSize(r *route.Record) string {
+	if r.Prompts < 2 {
+		return fmt.Sprintf("blocks=%d tokens=%d", r.PromptBlocks, r.PromptTokens)
+	}
+	return fmt.Sprintf("blocks=%d tokens=%d prompts=%d all_tokens=%d", r.PromptBlocks, r.LongestPrompt, r.Prompts,
+		r.PromptTokens)
+}
+
+// candidates lists the rows in the order of the choice: id, matched blocks, queued seconds, in flight.
+func candidates(r *route.Record) string {
+	var b strings.Builder
+	for i := range r.Candidates {
+		c := &r.Candidates[i]
+		if c.Skipped != "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s;matched=%d;wait=%.3f;inflight=%d", c.Worker, c.GPU, c.Wait, c.InFlight)
+	}
+	if r.More > 0 {
+		fmt.Fprintf(&b, ", and %d more", r.More)
+	}
+	return b.String()
+}

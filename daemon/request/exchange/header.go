@@ -1,0 +1,160 @@
+package exchange
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// perHop reports whether a field concerns one connection only (RFC 9110, section 7.6.1) or is one that we set
+// ourselves. The lengths sort out most names without a comparison.
+func perHop(name string) bool {
+	switch len(name) {
+	case 2:
+		return strings.EqualFold(name, "te")
+	case 4:
+		return strings.EqualFold(name, "host") || strings.EqualFold(name, "date")
+	case 6:
+		return strings.EqualFold(name, "expect") || strings.EqualFold(name, "server")
+	case 7:
+		return strings.EqualFold(name, "trailer") || strings.EqualFold(name, "upgrade")
+	case 10:
+		return strings.EqualFold(name, "connection") || strings.EqualFold(name, "keep-alive")
+	case 14:
+		return strings.EqualFold(name, "content-length")
+	case 16:
+		return strings.EqualFold(name, "proxy-connection")
+	case 17:
+		return strings.EqualFold(name, "transfer-encoding")
+	case 18:
+		return strings.EqualFold(name, "proxy-authenticate")
+	case 19:
+		return strings.EqualFold(name, "proxy-authorization")
+	}
+	return false
+}
+
+// replaced reports whether a worker gets this field of the client from us instead, or not at all.
+func replaced(name string, in *Inbound, p *Pool) bool {
+	if ourOwn(name) {
+		return true
+	}
+	switch len(name) {
+	case 6:
+		return strings.EqualFold(name, "cookie") && in.Epoch.Sessions.Cookie != ""
+	case 9:
+		return in.Caller.Name != "" && strings.EqualFold(name, "x-api-key")
+	case 13:
+		return (in.Caller.Name != "" || p.Key != "") && strings.EqualFold(name, "authorization")
+	case 10, 11:
+		return in.Trace.replaces(name)
+	case 15:
+		return strings.EqualFold(name, "accept-encoding") || strings.EqualFold(name, "x-forwarded-for")
+	case 16:
+		return strings.EqualFold(name, "x-forwarded-host")
+	case 17:
+		return strings.EqualFold(name, "x-forwarded-proto")
+	case 20:
+		return strings.EqualFold(name, rankHeader)
+	}
+	return false
+}
+
+// workerHeader appends the fields that a worker of the pool gets; door may be nil. They ask for no compression, as the
+// router reads answers on their way.
+func workerHeader(out []upstream.Field, in *Inbound, p *Pool, door Door) []upstream.Field {
+	named := connectionTokens(in.Header)
+	out = slices.Grow(out, len(in.Header)+10) // room for all that is added, a door's fields too
+	for _, f := range in.Header {
+		if perHop(f.Name) || replaced(f.Name, in, p) || door != nil && door.Strips(f.Name, f.Value) ||
+			named != nil && named[strings.ToLower(f.Name)] {
+			continue
+		}
+		out = append(out, f)
+	}
+	proto := "http"
+	if in.TLS {
+		proto = "https"
+	}
+	xff, xproto, xhost := gate.Forwarded(in.All, in.Remote, proto, in.Host)
+	out = append(out, upstream.Field{Name: "Accept-Encoding", Value: "identity"},
+		upstream.Field{Name: "X-Request-Id", Value: in.ID}, upstream.Field{Name: "X-Forwarded-For", Value: xff},
+		upstream.Field{Name: "X-Forwarded-Proto", Value: xproto}, upstream.Field{Name: "X-Forwarded-Host", Value: xhost})
+	out = in.Trace.appendTo(out)
+	if p.Key != "" {
+		out = append(out, upstream.Field{Name: "Authorization", Value: "Bearer " + p.Key})
+	}
+	if own := in.Epoch.Sessions.Cookie; own != "" {
+		if rest := otherCookies(in.Header, own); rest != "" {
+			out = append(out, upstream.Field{Name: "Cookie", Value: rest})
+		}
+	}
+	return out
+}
+
+// connectionTokens returns the fields that a Connection header declares hop-by-hop.
+func connectionTokens(in []upstream.Field) map[string]bool {
+	var named map[string]bool
+	for _, f := range in {
+		if len(f.Name) != len("connection") || !strings.EqualFold(f.Name, "connection") {
+			continue
+		}
+		for token := range strings.SplitSeq(f.Value, ",") {
+			token = strings.ToLower(strings.TrimSpace(token))
+			if token == "" || token == "close" || token == "keep-alive" {
+				continue
+			}
+			if named == nil {
+				named = map[string]bool{}
+			}
+			named[token] = true
+		}
+	}
+	return named
+}
+
+// ourOwn reports whether only this router may set the field.
+func ourOwn(name string) bool {
+	return len(name) == 12 && strings.EqualFold(name, "x-request-id") ||
+		len(name) > 11 && strings.EqualFold(name[:11], "x-warmpath-")
+}
+
+// clientHeader returns the worker's fields that a client gets, in the memory of h. The router answers CORS itself.
+func clientHeader(h upstream.Header) []upstream.Field {
+	named := connectionTokens(h)
+	out := h[:0]
+	for _, f := range h {
+		if f.Value == "" && strings.EqualFold(f.Name, "content-type") { // the same as none
+			continue
+		}
+		if perHop(f.Name) || gate.IsCORS(f.Name) || ourOwn(f.Name) ||
+			len(f.Name) == len(HeaderAnthropicRequest) && strings.EqualFold(f.Name, HeaderAnthropicRequest) ||
+			named != nil && named[strings.ToLower(f.Name)] {
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// stayHere cuts the worker's address off a Location. vLLM redirects a path with a slash too many to its own address,
+// where a client would miss the router or reach nobody.
+func stayHere(header []upstream.Field, worker string) {
+	for i := range header {
+		f := &header[i]
+		if !strings.EqualFold(f.Name, "location") {
+			continue
+		}
+		to, err := url.Parse(f.Value)
+		at, fault := url.Parse(worker)
+		if err != nil || fault != nil || to.Host == "" || to.Host != at.Host {
+			continue
+		}
+		to.Scheme, to.Host, to.User = "", "", nil
+		f.Value = cmp.Or(to.String(), "/")
+	}
+}

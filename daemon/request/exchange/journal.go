@@ -1,0 +1,154 @@
+package exchange
+
+import (
+	"cmp"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+	"github.com/warmpath/warmpath/daemon/transport/seldom"
+)
+
+// journal logs and counts how requests end. It is safe for concurrent use.
+type journal struct {
+	log    *slog.Logger
+	meter  Meter
+	keeper Keeper // nil = none
+
+	starved    seldom.Line // for noDescriptor
+	failedPick seldom.Line // for failedStrategy
+	refusedKey seldom.Line // for keyRefused
+	unkept     seldom.Line // for keptNothing
+	mixedUp    seldom.Line // for foreign
+}
+
+// of returns the logger that names the pool, which may be nil.
+func (j *journal) of(p *Pool) *slog.Logger {
+	if p == nil {
+		return j.log
+	}
+	return j.log.With("pool", p.Name)
+}
+
+// refusedSession logs and counts a request that is refused for its session. more are further attributes of the line.
+func (j *journal) refusedSession(in *Inbound, pool, code string, more ...any) {
+	j.meter.SessionRefused(pool, code)
+	j.log.Info("session refused",
+		append([]any{"id", in.ID, "pool", pool, "reason", code, "path", gate.Cut(in.Path)}, more...)...)
+}
+
+// decided passes the decision to the keeper. A verdict on the session alone looked at no worker; its code is enough.
+func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
+	switch v {
+	case route.Chosen, route.Rejected, route.NoWorker, route.UnknownModel, route.Full:
+		if j.keeper != nil {
+			j.keeper.Decided(in, c)
+		}
+	}
+}
+
+// failedStrategy logs which request the module failed on, as the host's own line does not know it. A module that
+// declines has not failed.
+func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice) {
+	switch in.Seen.Fallback {
+	case "decline", "no_rows", "busy", "quarantined", "closed":
+		return
+	}
+	if j.failedPick.Due(time.Now(), time.Second) { // a module that is broken fails on every request
+		j.of(p).Warn("the strategy failed on a request; the fallback chose its worker", "id", in.ID,
+			"strategy", in.Seen.Strategy, "reason", in.Seen.Fallback, "error", c.LastError())
+	}
+}
+
+// noDescriptor logs that this process had no descriptor for a request's connection. It logs once a second at most: a
+// line a request could fill the disk.
+func (j *journal) noDescriptor(in *Inbound, p *Pool) {
+	if j.starved.Due(time.Now(), time.Second) {
+		j.of(p).Error("no descriptor is left for a connection to a worker; raise the limit of open files"+
+			" (ulimit -n, LimitNOFILE)", "id", in.ID)
+	}
+}
+
+// keyRefused logs that a worker refuses the key which this router sends it. It logs once a minute at most.
+func (j *journal) keyRefused(in *Inbound, p *Pool, w *worker.Worker, status int) {
+	if j.refusedKey.Due(time.Now(), time.Minute) {
+		j.of(p).Warn("a worker refuses this router's key: compare worker_key_file of the pool with the worker's --api-key",
+			"id", in.ID, "worker", w.ID(), "status", status)
+	}
+}
+
+// keptNothing logs that a body could not be kept in a file.
+func (j *journal) keptNothing(in *Inbound, dir string, err error) {
+	if j.unkept.Due(time.Now(), time.Second) {
+		j.log.Error("a long body whose model has not come yet cannot be kept in a file, and its client gets 503; see that"+
+			" the folder can be written to and has room (server.overflow_dir)", "id", in.ID,
+			"folder", cmp.Or(dir, os.TempDir()), "error", err)
+	}
+}
+
+// foreign logs and counts that a worker gave the answer to another request. It logs once a second at most: many
+// connections may be out of step at once.
+func (j *journal) foreign(in *Inbound, p *Pool, w *worker.Worker) {
+	j.meter.Foreign(p.Name, w.ID())
+	if j.mixedUp.Due(time.Now(), time.Second) {
+		j.of(p).Warn("a worker gave the answer to another request, which no client gets; its connections are closed;"+
+			" look whether it, or a proxy before it, sends answers twice", "id", in.ID, "worker", w.ID())
+	}
+}
+
+// step is an attempt that gave the client no answer. The log has it once the next worker is known.
+type step struct {
+	reason reason
+	worker *worker.Worker
+	after  time.Duration // the request's arrival it was given up
+}
+
+// passedOn logs, counts and records that the request goes on to the next worker. That may be the same one again, if it
+// closed an idle connection.
+func (j *journal) passedOn(in *Inbound, p *Pool, from step, next *worker.Worker) {
+	if from.reason == reasonNone {
+		return
+	}
+	in.Seen.Retries++
+	j.unanswered(in, from)
+	j.meter.Retried(p.Name, string(from.reason))
+	if from.reason == reasonNoDescriptor { // that has its own line
+		return
+	}
+	j.of(p).Info("request goes to the next worker", "id", in.ID, "worker", from.worker.ID(),
+		"reason", string(from.reason), "next", next.ID())
+}
+
+// unanswered records an attempt that gave the client no answer. Without the last one nobody would know which worker
+// let the client wait until it left.
+func (j *journal) unanswered(in *Inbound, s step) {
+	in.Seen.Attempts = append(in.Seen.Attempts, route.Attempt{Worker: s.worker.ID(), Reason: string(s.reason),
+		After: s.after})
+}
+
+// gaveUp logs and records that the request goes to no other worker after that step, though there may be one, so that
+// the client gets an error.
+func (j *journal) gaveUp(in *Inbound, p *Pool, last step, tried int) {
+	if last.reason == reasonNone { // the fault is in the request
+		return
+	}
+	j.unanswered(in, last)
+	j.of(p).Warn("the request is sent to no other worker: its client gets an error", "id", in.ID,
+		"worker", last.worker.ID(), "reason", string(last.reason), "tried", tried)
+}
+
+// nobodyLeft logs and records that the last of so many workers has failed too, so that the client gets an error.
+func (j *journal) nobodyLeft(in *Inbound, p *Pool, last step, tried int) {
+	if last.reason == reasonNone {
+		return
+	}
+	j.unanswered(in, last)
+	if last.reason == reasonNoDescriptor { // that has its own line
+		return
+	}
+	j.of(p).Warn("no worker is left for the request: its client gets an error", "id", in.ID, "worker", last.worker.ID(),
+		"reason", string(last.reason), "tried", tried)
+}

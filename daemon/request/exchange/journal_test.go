@@ -1,0 +1,113 @@
+package exchange
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
+)
+
+// tally is a Meter that writes down what it counts.
+type tally struct{ counted []string }
+
+func (m *tally) note(what string, args ...any) {
+	m.counted = append(m.counted, what+fmt.Sprint(args...))
+}
+func (m *tally) Arrived(*Seen)                                    {}
+func (m *tally) Picked(*Seen)                                     { m.note("picked") }
+func (m *tally) Refused(_ *Seen, f Fault, _ int, _ time.Duration) { m.note("refused ", f.Code) }
+func (m *tally) SessionRefused(pool, code string)                 { m.note("session ", pool, " ", code) }
+func (m *tally) Placed(*Seen, time.Duration)                      { m.note("placed") }
+func (m *tally) Retried(pool, reason string)                      { m.note("retried ", pool, " ", reason) }
+func (m *tally) Foreign(pool, worker string)                      { m.note("foreign ", pool, " ", worker) }
+func (m *tally) Shed(pool, reason string)                         { m.note("shed ", pool, " ", reason) }
+func (m *tally) FirstByte(*Seen)                                  { m.note("first byte") }
+func (m *tally) Ended(*Seen, End)                                 { m.note("ended") }
+
+// recorded returns a journal, and functions that return what it has logged (without the time) and counted since.
+func recorded() (j *journal, logged, counted func() string) {
+	var b bytes.Buffer
+	m := &tally{}
+	j = &journal{meter: m, log: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))}
+	logged = func() string {
+		defer b.Reset()
+		return b.String()
+	}
+	counted = func() string {
+		defer func() { m.counted = nil }()
+		return strings.Join(m.counted, ", ")
+	}
+	return j, logged, counted
+}
+
+func TestJournalOfSteps(t *testing.T) {
+	j, logged, counted := recorded()
+	in, p := inbound("POST", "/v1/chat/completions", ""), &Pool{Pool: &route.Pool{Name: "p"}}
+	in.ID = "id-1"
+	_, workers, _ := newScene(t, []string{"refuse"}, []string{"refuse"}).pool.Workers.Snapshot(worker.Query{At: time.Now()}, nil, nil)
+	a, b := workers[0], workers[1]
+	f := func(from step, wantLog, wantCount string, retries int) {
+		t.Helper()
+		j.passedOn(in, p, from, b)
+		if got := logged(); got != wantLog {
+			t.Errorf("%+v: logged %q; want %q", from, got, wantLog)
+		}
+		if got := counted(); got != wantCount || in.Seen.Retries != retries || len(in.Seen.Attempts) != retries {
+			t.Errorf("%+v: counted %q, %+v; want %q, %d", from, got, in.Seen.Attempts, wantCount, retries)
+		}
+	}
+	f(step{}, "", "", 0)
+	f(step{reason: reasonConnect, worker: a},
+		"level=INFO msg=\"request goes to the next worker\" pool=p id=id-1 worker=w0 reason=connect next=w1\n", "retried p connect", 1)
+	f(step{reason: reasonNoDescriptor, worker: a}, "", "retried p no_descriptor", 2) // that has its own line
+	j.nobodyLeft(in, p, step{}, 0)
+	j.nobodyLeft(in, p, step{reason: reasonNoDescriptor, worker: a}, 1)
+	if got := logged(); got != "" {
+		t.Errorf("nobody is left, of no worker: %q", got)
+	}
+	j.nobodyLeft(in, p, step{reason: reasonLate, worker: a}, 2)
+	if got := logged(); got != "level=WARN msg=\"no worker is left for the request: its client gets an error\" pool=p id=id-1"+
+		" worker=w0 reason=late tried=2\n" {
+		t.Errorf("nobody is left: %q", got)
+	}
+	j.gaveUp(in, p, step{}, 0)
+	j.gaveUp(in, p, step{reason: reasonTimeout, worker: a}, 1)
+	if got := logged(); got != "level=WARN msg=\"the request is sent to no other worker: its client gets an error\" pool=p"+
+		" id=id-1 worker=w0 reason=timeout tried=1\n" {
+		t.Errorf("given up: %q", got)
+	}
+}
+
+func TestJournalOfRefusals(t *testing.T) {
+	j, logged, counted := recorded()
+	in := inbound("POST", "/invocations", "")
+	in.ID = "id-1"
+	s := Server{journal: journal{log: j.log, meter: j.meter}}
+	out := s.RefuseSession(in, FaultSessionBody)
+	if out.Status != 400 || in.Seen.End != "session_malformed" || counted() != "session  session_malformed" ||
+		logged() != "level=INFO msg=\"session refused\" id=id-1 pool=\"\" reason=session_malformed path=/invocations\n" {
+		t.Errorf("%+v, %q", out, in.Seen.End)
+	}
+	for range 3 {
+		j.noDescriptor(in, nil)
+	}
+	if n := strings.Count(logged(), "\n"); n < 1 || n > 2 { // two if the second ended meanwhile
+		t.Errorf("%d lines about descriptors", n)
+	}
+	in.Seen.Fallback = "decline" // that is no failure
+	j.failedStrategy(in, nil, nil)
+	if got := logged(); got != "" {
+		t.Errorf("a module that declines: %q", got)
+	}
+}

@@ -1,0 +1,55 @@
+package exchange
+
+import (
+	"bytes"
+	"cmp"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+)
+
+// lengthWords are how engines say that a request is longer than their model, by --max-model-len: vLLM, SGLang, and
+// LiteLLM before them. What follows mostly names the length.
+var lengthWords = [...]string{"maximum context length", "model's context length", "maximum model length",
+	"context_length_exceeded", "ContextWindowExceeded"}
+
+// saysTooLong reports whether a refusal is for the request's length, and returns the length that it names, 0 if none.
+func saysTooLong(text []byte) (length int, ok bool) {
+	for _, words := range lengthWords {
+		_, rest, found := bytes.Cut(text, []byte(words))
+		if !found {
+			continue
+		}
+		rest = bytes.TrimLeft(rest[:min(len(rest), 64)], " :=(ofisnly")
+		digits := 0
+		for digits < len(rest) && rest[digits]-'0' <= 9 {
+			digits++
+		}
+		length, _ = strconv.Atoi(string(rest[:min(digits, 10)]))
+		return length, true
+	}
+	return 0, false
+}
+
+// outgrown ends an attempt whose worker refuses the request for its length, if another one of the same model is longer.
+// That is done once: the next refusal goes to the client. nil: this one does.
+func outgrown(b *body, a *attempts, text []byte) *failure {
+	r := b.r
+	if b.a.resp.Status != http.StatusBadRequest || a.outgrew || a.begun == maxAttempts-1 || r.consumed() {
+		return nil
+	}
+	said, ok := saysTooLong(text)
+	if !ok {
+		return nil
+	}
+	workers, now := r.pool.Workers, time.Now()
+	length := cmp.Or(workers.Length(b.a.trip.Worker(), r.read.req.Model), said)
+	if length == 0 || !r.choice.KeepLonger(length, now) || !workers.MayRetry(now) {
+		return nil
+	}
+	a.outgrew = true
+	return b.discard(worker.Outcome{Kind: worker.Answered, Rejected: true},
+		&failure{reason: reasonTooShort, fault: FaultUpstream, paid: true})
+}

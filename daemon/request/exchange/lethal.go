@@ -1,0 +1,150 @@
+package exchange
+
+import (
+	"context"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+)
+
+// A request may end the engine that gets it. Its client, or this router, repeats it, and it ends the next one. So each
+// body with which a worker's connection was lost is remembered for a while by its hash, with the worker. Two workers
+// whose process has not lived on are enough: no further one gets the request.
+const (
+	maxDeaths    = 2
+	lethalFor    = 5 * time.Minute
+	maxSuspected = 4096 // bodies: a worker that dies takes some hundred requests with it
+)
+
+// lethal remembers which bodies came with the end of a worker. It is safe for concurrent use.
+type lethal struct {
+	seed maphash.Seed
+	some atomic.Bool // there may be an entry: else nobody needs a hash
+
+	mu     sync.Mutex // guards all below
+	bodies map[uint64]*ends
+	order  []uint64 // of bodies, the oldest first
+}
+
+// ends is when a body's workers were lost.
+type ends struct{ lost []loss }
+
+type loss struct {
+	pool   *worker.Pool
+	worker uint64 // its Key
+	at     time.Time
+}
+
+func newLethal() *lethal { return &lethal{seed: maphash.MakeSeed(), bodies: map[uint64]*ends{}} }
+
+func (l *lethal) hash(in *Inbound) uint64 {
+	var h maphash.Hash
+	h.SetSeed(l.seed)
+	_, _ = h.WriteString(in.Path) // never fails
+	_, _ = h.Write(in.Body)
+	return h.Sum64()
+}
+
+// lose records that a worker lost the connection of a request.
+func (l *lethal) lose(in *Inbound, p *worker.Pool, key uint64, at time.Time) {
+	h := l.hash(in)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.bodies[h]
+	if e == nil {
+		if len(l.order) == maxSuspected {
+			delete(l.bodies, l.order[0])
+			l.order = l.order[1:]
+		}
+		e = new(ends)
+		l.bodies[h] = e
+		l.order = append(l.order, h)
+	}
+	e.lost = append(e.lost, loss{pool: p, worker: key, at: at})
+	if len(e.lost) > maxDeaths {
+		e.lost = e.lost[1:]
+	}
+	l.some.Store(true)
+}
+
+// dyingFor is how long a process whose engine is dead may still answer its health checks.
+const dyingFor = time.Second
+
+// judged bounds how long a request waits until health checks have shown whether its workers lived on: a lost connection
+// asks for a check at once, and a late one takes two seconds.
+const judged = 3 * time.Second
+
+// await returns how many workers have ended with this request. While maxDeaths may have, and a health check is still to
+// show it, await waits.
+func (l *lethal) await(ctx context.Context, in *Inbound, now time.Time) int8 {
+	for end := now.Add(judged); ; now = time.Now() {
+		n := l.deaths(in, now)
+		if n < maxDeaths || now.After(end) || ctx.Err() != nil || l.settled(in) {
+			return n
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// deaths returns how many workers have ended with this request, or may have. One that has lived on lost the connection
+// alone.
+func (l *lethal) deaths(in *Inbound, now time.Time) (n int8) {
+	if !l.some.Load() {
+		return 0
+	}
+	for _, x := range l.losses(in, now) {
+		if now.Sub(x.at) < lethalFor && !x.pool.Survived(x.worker, x.at) {
+			n++
+		}
+	}
+	return n
+}
+
+// settled reports whether health checks have shown of each loss what became of the worker.
+func (l *lethal) settled(in *Inbound) bool {
+	for _, x := range l.losses(in, time.Now()) {
+		if !x.pool.Settled(x.worker, x.at) {
+			return false
+		}
+	}
+	return true
+}
+
+// losses returns the losses of a request.
+func (l *lethal) losses(in *Inbound, now time.Time) []loss {
+	h := l.hash(in)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire(now)
+	if e := l.bodies[h]; e != nil {
+		return slices.Clone(e.lost)
+	}
+	return nil
+}
+
+// acquit forgets a request that a worker has answered.
+func (l *lethal) acquit(in *Inbound) {
+	h := l.hash(in)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.bodies[h]; e != nil {
+		e.lost = e.lost[:0]
+	}
+}
+
+// expire forgets what is too old. An entry that was added to since stays a little longer. The caller holds l.mu.
+func (l *lethal) expire(now time.Time) {
+	for len(l.order) > 0 {
+		e := l.bodies[l.order[0]]
+		if n := len(e.lost); n > 0 && now.Sub(e.lost[n-1].at) < lethalFor {
+			return
+		}
+		delete(l.bodies, l.order[0])
+		l.order = l.order[1:]
+	}
+	l.some.Store(false)
+}

@@ -1,0 +1,235 @@
+package exchange
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+)
+
+// lists is what the workers of a scene list, and which of them were asked.
+type lists struct {
+	mu    sync.Mutex
+	of    map[uint64][]string
+	asked []int
+}
+
+// listing has the scene's workers list models, one text of names for each worker: first what the pool knows, after an
+// arrow what a reading from now on finds. "hangs" as the latter never answers.
+func (s *scene) listing(texts ...string) *lists {
+	all := &lists{of: map[uint64][]string{}}
+	for i, text := range texts {
+		known, now, _ := strings.Cut(text, " -> ")
+		s.tell(s.numbers[i], strings.Fields(known))
+		all.of[s.numbers[i]] = strings.Fields(now)
+	}
+	s.prober.list = func(id uint64) {
+		all.mu.Lock()
+		all.asked = append(all.asked, slices.Index(s.numbers, id))
+		models := all.of[id]
+		all.mu.Unlock()
+		s.pool.Workers.Listing(id)
+		if slices.Contains(models, "hangs") {
+			return
+		}
+		time.Sleep(30 * time.Millisecond)
+		s.tell(id, models)
+	}
+	return all
+}
+
+func (s *scene) tell(id uint64, models []string) {
+	entries := make([]json.RawMessage, len(models))
+	for i, m := range models {
+		entries[i] = json.RawMessage(`{"id":"` + m + `"}`)
+	}
+	s.pool.Workers.Listed(id, models, entries)
+}
+
+// who returns the workers that were asked, in order of their number.
+func (l *lists) who() []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(slices.Values(l.asked))
+}
+
+const noModel = `{"error":{"message":"The model does not exist.","code":404}}`
+
+// TestAnUnlistedModelHasTheListsRead: the lists are read anew before a request for a model that nobody lists is refused.
+func TestAnUnlistedModelHasTheListsRead(t *testing.T) {
+	f := func(what string, status int, by string, texts ...string) {
+		t.Helper()
+		answer := []string{whole(200, good)}
+		s := newScene(t, answer, answer)
+		s.listing(texts...)
+		began := time.Now()
+		a := s.ask(inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`))
+		if a.status != status || a.by != by || time.Since(began) > 2*listWait {
+			t.Errorf("%s: %d by %q after %v; want %d by %q", what, a.status, a.by, time.Since(began), status, by)
+		}
+		get := s.ask(inbound("GET", "/v1/models/m", ""))
+		if get.status != status {
+			t.Errorf("%s: the model's own page is %d; want %d", what, get.status, status)
+		}
+	}
+	f("it was loaded at the second", 200, "w1", "x -> x", "x -> x m")
+	f("it was loaded at the second, and the first does not answer", 200, "w1", "x -> hangs", "x -> m")
+	f("nobody has it", 404, "", "x -> x", "x -> y")
+	f("nobody answers", 404, "", "x -> hangs", "x -> hangs")
+}
+
+// TestAModelsPageHasTheListsRead: a client may ask whether a model is there before it sends a prompt.
+func TestAModelsPageHasTheListsRead(t *testing.T) {
+	s := newScene(t, []string{whole(200, good)})
+	s.listing("x -> x m")
+	if a := s.ask(inbound("GET", "/v1/models/m", "")); a.status != 200 || !strings.Contains(a.body, `"m"`) {
+		t.Errorf("%d %s; want the entry of m", a.status, a.body)
+	}
+}
+
+// TestNonsenseAsksOnceASecond: requests for a model that nobody has do not have the lists read each.
+func TestNonsenseAsksOnceASecond(t *testing.T) {
+	s := newScene(t, []string{whole(200, good)}, []string{whole(200, good)})
+	all := s.listing("x -> x", "x -> x")
+	began := time.Now()
+	for range 20 {
+		if a := s.chat(); a.status != 404 {
+			t.Fatalf("status %d; want 404", a.status)
+		}
+	}
+	if took := time.Since(began); took > listWait {
+		t.Skipf("the requests took %v", took)
+	}
+	if got := all.who(); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("asked %v; want each once", got)
+	}
+}
+
+// TestAWorkerThatLacksItsModel: a 404 for a model that the worker lists has its list read anew, and another is tried. It
+// is no sign against the worker.
+func TestAWorkerThatLacksItsModel(t *testing.T) {
+	s := newScene(t, []string{whole(200, good), whole(404, noModel), whole(200, good)}, []string{whole(200, good)})
+	all := s.listing("m -> x", "x m -> x m")
+	s.pool.Workers.Drain("w1", true, time.Now()) // the first must have accepted one of the kind
+	s.chat()
+	s.pool.Workers.Drain("w1", false, time.Now())
+	first := func() worker.Stats { return s.pool.Workers.Stats(time.Now())[0] }
+	for i := 0; first().Sent < 2; i++ { // until one goes there again
+		if a := s.chat(); a.status != 200 || i == 100 {
+			t.Fatalf("chat %d: %d %s", i, a.status, a.body)
+		}
+	}
+	time.Sleep(100 * time.Millisecond)
+	if got := all.who(); len(got) != 1 || got[0] != 0 {
+		t.Errorf("asked %v; want the first alone", got)
+	}
+	if got := first(); got.Ejections != 0 || slices.Contains(got.Models, "m") {
+		t.Errorf("the first worker: %+v", got)
+	}
+}
+
+// TestTheLast404OfAModelReachesTheClient: if no worker has the model, the client gets the worker's own words.
+func TestTheLast404OfAModelReachesTheClient(t *testing.T) {
+	s := newScene(t, []string{whole(404, noModel)}, []string{whole(404, noModel)})
+	all := s.listing("m -> x", "m -> x")
+	if a := s.chat(); a.status != 404 || a.body != noModel {
+		t.Errorf("%d %s; want the worker's 404", a.status, a.body)
+	}
+	time.Sleep(100 * time.Millisecond)
+	if got := all.who(); len(got) == 0 {
+		t.Error("no list was read anew")
+	}
+}
+
+// TestA404OfAnotherKindAsksNobody: it is not the model that the worker lacks.
+func TestA404OfAnotherKindAsksNobody(t *testing.T) {
+	f := func(what string, in *Inbound) {
+		t.Helper()
+		s := newScene(t, []string{whole(404, `{}`)})
+		all := s.listing("m -> m")
+		if a := s.ask(in); a.status != 404 {
+			t.Errorf("%s: %d", what, a.status)
+		}
+		time.Sleep(50 * time.Millisecond)
+		if got := all.who(); len(got) > 0 {
+			t.Errorf("%s: asked %v", what, got)
+		}
+	}
+	f("a response", inbound("GET", "/v1/responses/resp_1", ""))
+	f("a previous response", inbound("POST", "/v1/responses", `{"model":"m","input":"x","previous_response_id":"resp_1"}`))
+	f("a path that no worker has", inbound("POST", "/v1/nothing", `{"model":"m"}`))
+}
+
+const adapterCall = `{"lora_name":"m","lora_path":"/x"}`
+
+// TestAnAdapterCallHasTheListRead: the worker's list is new before the client has the answer.
+func TestAnAdapterCallHasTheListRead(t *testing.T) {
+	s := newScene(t, []string{whole(200, `"Success"`), whole(200, good)})
+	all := s.listing("x -> x m")
+	if a := s.ask(inbound("POST", "/v1/load_lora_adapter", adapterCall)); a.status != 200 {
+		t.Fatalf("load: %d", a.status)
+	}
+	if got := s.pool.Workers.Stats(time.Now())[0].Models; !slices.Contains(got, "m") {
+		t.Errorf("at the answer the worker is known to list %v; want m", got)
+	}
+	if got := all.who(); len(got) != 1 {
+		t.Errorf("asked %v; want once", got)
+	}
+	if a := s.chat(); a.status != 200 {
+		t.Errorf("the adapter's first chat: %d", a.status)
+	}
+}
+
+// TestAFailedLoadGoesNowhereElse: another worker may load what this one cannot, and nobody has asked for that.
+func TestAFailedLoadGoesNowhereElse(t *testing.T) {
+	s := newScene(t, []string{whole(404, `{}`)}, []string{whole(404, `{}`)})
+	all := s.listing("x -> x", "x -> x")
+	a := s.ask(inbound("POST", "/v1/load_lora_adapter", adapterCall))
+	if a.status != 404 || s.sent() != 1 || len(all.who()) > 0 {
+		t.Errorf("%d, %d workers got it, asked %v; want 404, one and nobody", a.status, s.sent(), all.who())
+	}
+}
+
+// sent counts the requests that the workers got.
+func (s *scene) sent() (n uint64) {
+	for _, w := range s.pool.Workers.Stats(time.Now()) {
+		n += w.Sent
+	}
+	return n
+}
+
+// TestAnUnloadFindsTheWorkerThatHasIt: it is refused where the adapter is not, and tried at the next.
+func TestAnUnloadFindsTheWorkerThatHasIt(t *testing.T) {
+	f := func(what string, status int, sent uint64, answers ...string) {
+		t.Helper()
+		var scripts [][]string
+		for _, a := range answers {
+			scripts = append(scripts, []string{a})
+		}
+		s := newScene(t, scripts...)
+		s.listing(slices.Repeat([]string{"x m -> x"}, len(answers))...)
+		for range 8 { // some begin at the worker that has it
+			a := s.ask(inbound("POST", "/v1/unload_lora_adapter", adapterCall))
+			if a.status != status {
+				t.Fatalf("%s: %d %s; want %d", what, a.status, a.body, status)
+			}
+		}
+		if s.sent() < sent {
+			t.Errorf("%s: the workers got %d; want %d", what, s.sent(), sent)
+		}
+		for _, w := range s.pool.Workers.Stats(time.Now()) {
+			if w.Ejections > 0 {
+				t.Errorf("%s: %s was set aside", what, w.ID)
+			}
+		}
+	}
+	absent, success := whole(404, `{"error":{"message":"not found"}}`), whole(200, `"Success"`)
+	f("the second has it", 200, 9, absent, success)
+	f("the last of four has it", 200, 9, absent, absent, absent, success)
+	f("nobody has it", 404, 16, absent, absent)
+	f("it is in use there", 400, 8, whole(400, `{}`), whole(400, `{}`))
+}

@@ -1,0 +1,40 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+)
+
+// Meter counts what becomes of requests. Seen carries pool, strategy, model and worker as far as they are known.
+type Meter interface {
+	// Arrived counts a request when its pool, or that it has none, is known, and before it may be refused there.
+	Arrived(s *Seen)
+	// Picked counts a decision.
+	Picked(s *Seen)
+	// Refused counts an answer of the router's own. status is the client's: on SageMaker's paths it may be another than
+	// the fault's.
+	Refused(s *Seen, f Fault, status int, took time.Duration)
+	// SessionRefused counts a request that was refused for its session.
+	SessionRefused(pool, code string)
+	// Placed counts a request that needed a worker's choice and no more.
+	Placed(s *Seen, took time.Duration)
+	// Retried counts a request that goes to another worker.
+	Retried(pool, reason string)
+	// Foreign counts an answer of a worker that belongs to another request.
+	Foreign(pool, worker string)
+	// Shed counts load that was turned away.
+	Shed(pool, reason string)
+	// FirstByte counts the first output of a good answer.
+	FirstByte(s *Seen)
+	// Ended counts the end of a worker's answer.
+	Ended(s *Seen, e End)
+}
+
+// End is how a worker's answer ended.
+type End struct {
+	Status     int // the worker's
+	Outcome    worker.Outcome
+	Took       time.Duration // from the request's arrival
+	Translated bool          // a door gives the answer another status: Seen is counted with what the client gets
+}

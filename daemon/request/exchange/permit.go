@@ -1,0 +1,181 @@
+package exchange
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/sagemaker"
+)
+
+// What a key for some models needs of a request, in words. Without such a key the worker's own error goes back.
+var (
+	faultUnreadJSON = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
+		Message: "the body is no JSON that can be read to its end, and what this API key may ask for cannot be told" +
+			" without it"}
+	faultUnsureModel = Fault{Status: 400, Kind: "invalid_request_error", Code: "ambiguous_model",
+		Message: `the body names "model" more than once, in another spelling or not in UTF-8, and this API key is for` +
+			" some models only; send it once"}
+	faultUnreadForm = Fault{Status: 400, Kind: "invalid_request_error", Code: "ambiguous_form",
+		Message: "the form cannot be read in one way only, and this API key is for some models only; send each part" +
+			" with one plain Content-Disposition, the field model once, and the closing boundary"}
+	faultBodyType = Fault{Status: 415, Kind: "invalid_request_error", Code: "unsupported_media_type",
+		Message: "this API key is for some models only, and its requests need one Content-Type: application/json or " +
+			"multipart/form-data"}
+	faultUnreadBody = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
+		Message: "the body is over server.buffer_body_bytes, and what this API key may ask for cannot be told without" +
+			" all of it, which this router does not keep (server.overflow_bytes)"}
+	faultLateModel = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
+		Message: "the body is over server.buffer_body_bytes and names its model behind that or not at all, so that no" +
+			" worker can be chosen; put the model first, or have server.overflow_bytes raised"}
+	faultOverflow = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
+		Message: "the body is over server.overflow_bytes and cannot be routed, or permitted, before more of it has been" +
+			" read; put the model first, or have the limit raised"}
+	faultNotKept = Fault{Status: 503, Kind: "service_unavailable", Code: "body_not_kept", Retry: 2,
+		Message: "this router cannot keep a body that is so long until it knows where it goes (its log has the reason);" +
+			" put the model first, or try again"}
+	FaultOverflowFull = Fault{Status: 429, Kind: "rate_limit_error", Code: "overflow_full", Retry: 2,
+		Message: "long bodies whose model has not come yet take all of server.overflow_bytes; try again shortly, or put" +
+			" the model first"}
+	faultNoModel = Fault{Status: 400, Kind: "invalid_request_error", Code: "missing_model",
+		Message: `"model" is missing or is no text, and this API key is for some models only; name one of GET /v1/models`}
+	faultAdapters = Fault{Status: 403, Kind: "invalid_request_error", Code: "adapter_not_allowed",
+		Message: "this API key is for some models only and may not load or unload adapters"}
+)
+
+// reading is what parse has read of a request's body.
+type reading struct {
+	parser *prompt.Parser
+	req    *prompt.Request
+	clear  bool   // the body was understood to its end
+	named  string // the body's model; a header may name another
+}
+
+var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
+
+// parse reads from the body what routing needs. A worker reports what is wrong with it.
+func (r *reading) parse(in *Inbound, model string) {
+	r.parser = parsers.Get().(*prompt.Parser)
+	if kind := in.Get("Content-Type"); len(kind) > 10 && strings.EqualFold(kind[:10], "multipart/") {
+		r.req, _ = r.parser.Parse(prompt.Other, nil)
+		r.req.Model, r.req.Stream, r.clear = prompt.Multipart(kind, in.Body)
+		r.named = r.req.Model
+		return
+	}
+	var err error
+	r.req, err = r.parser.Parse(in.Endpoint.Kind, in.Body)
+	r.clear, r.named = err == nil, r.req.Model
+	if model != "" {
+		r.req.Model = model
+	}
+}
+
+// release gives the parser back. What was read may not be used after it.
+func (r *reading) release() {
+	if r.parser != nil {
+		parsers.Put(r.parser)
+		r.parser, r.req = nil, nil
+	}
+}
+
+// forbids returns why the key's models do not allow the request, or nil. A key for some models needs a body that was
+// read to its end and understood: a worker may read more out of it, such as another model behind the first.
+func (r *reading) forbids(in *Inbound) *Fault {
+	switch {
+	case in.Caller.Allows(""): // any model
+		return nil
+	case in.Endpoint.Stored: // foreign checks whose it is
+		return nil
+	case in.Endpoint.Adapters:
+		return &faultAdapters
+	}
+	if in.Tail != nil && r.named != "" && !in.Caller.Allows(r.named) { // whatever may follow
+		f := FaultForbiddenModel(r.named)
+		return &f
+	}
+	if f := r.unread(in); f != nil {
+		return f
+	}
+	if !in.Caller.Allows(r.named) {
+		f := FaultForbiddenModel(r.named)
+		return &f
+	}
+	if r.req.AmbiguousModel {
+		return &faultUnsureModel
+	}
+	for _, h := range in.Header { // on every path: the router does not know what a worker makes of it
+		if strings.EqualFold(h.Name, sagemaker.HeaderAdapter) && !in.Caller.Allows(h.Value) {
+			f := FaultForbiddenModel(h.Value)
+			return &f
+		}
+	}
+	return nil
+}
+
+// unread returns why the body's model is not known for sure, or nil.
+func (r *reading) unread(in *Inbound) *Fault {
+	kinds, kind := 0, ""
+	for _, h := range in.Header {
+		if strings.EqualFold(h.Name, "Content-Type") {
+			kinds++
+			kind = strings.ToLower(h.Value)
+		}
+	}
+	form := strings.HasPrefix(kind, "multipart/form-data")
+	_, charset, coded := strings.Cut(kind, "charset") // some readers decode JSON by it, and UTF-7 has quotes of its own
+	switch {
+	case kinds > 1 || coded && strings.Trim(charset, ` ="`) != "utf-8" ||
+		!form && (strings.Contains(kind, "multipart") || strings.Contains(kind, "form")):
+		return &faultBodyType
+	case in.Tail != nil:
+		return &faultUnreadBody
+	case form && !r.clear:
+		return &faultUnreadForm
+	case len(in.Body) == 0:
+		return &faultNoModel
+	case !r.clear:
+		return &faultUnreadJSON
+	case r.named == "" && r.req.AmbiguousModel:
+		return &faultUnsureModel
+	case r.named == "":
+		return &faultNoModel
+	}
+	return nil
+}
+
+// hidesResponse returns why the body, sent to the target at a worker, may name a stored response, or a new job's file,
+// that the router has not seen, or nil.
+func (r *reading) hidesResponse(in *Inbound, target string) *Fault {
+	hides := strings.HasPrefix(target, "/v1/responses") || in.Endpoint.Creates && isJSON(in)
+	if in.Caller.Name == "" || in.Method != http.MethodPost || !hides {
+		return nil
+	}
+	switch {
+	case in.Tail != nil:
+		return &faultUnreadBody
+	case !r.clear && len(in.Body) > 0:
+		return &faultUnreadJSON
+	}
+	return nil
+}
+
+// hidesModel reports whether the body, JSON or a form, may name a model in what has not been read of it.
+func (r *reading) hidesModel(in *Inbound) bool {
+	if in.Tail == nil || r.req.Model != "" {
+		return false
+	}
+	start := bytes.TrimLeft(in.Body, " \t\r\n")
+	return bytes.HasPrefix(start, []byte("{")) || bytes.HasPrefix(start, []byte("--"))
+}
+
+// maxTokenize bounds the text that goes to /tokenize: vLLM tokenizes whatever comes, at some 650 bytes of its memory a
+// byte, and one body of 32 MB has been seen to end a worker. A token has some 4 bytes; 1 MiB is above a prompt of
+// 200,000 tokens.
+const maxTokenize = 1 << 20
+
+// tooLongToTokenize reports whether a body for /tokenize is over the bound.
+func (r *reading) tooLongToTokenize(in *Inbound) bool {
+	return r.req.Kind == prompt.Tokenize && (len(in.Body) > maxTokenize || in.Tail != nil)
+}

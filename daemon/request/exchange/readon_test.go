@@ -1,0 +1,117 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/request/overflow"
+)
+
+// arriving is a Tail that gives text, and then an error.
+type arriving struct {
+	strings.Reader
+	end    error
+	passed bool
+}
+
+func (a *arriving) Read(p []byte) (int, error) {
+	a.passed = true
+	n, err := a.Reader.Read(p)
+	if err == io.EOF {
+		err = a.end
+	}
+	return n, err
+}
+
+func (a *arriving) Passed() bool { return a.passed }
+
+// longRequest is a request of which memory holds the first 100 bytes.
+func longRequest(t *testing.T, in *Inbound, body string, end error, limits overflow.Limits) *request {
+	t.Helper()
+	j, _, _ := recorded()
+	r := &request{journal: j, in: in, epoch: &Epoch{Overflow: limits}, overflow: new(overflow.Store)}
+	const held = 100
+	in.Epoch, in.Body = r.epoch, []byte(body[:held])
+	in.Tail, in.Left = &arriving{Reader: *strings.NewReader(body[held:]), end: end}, int64(len(body)-held)
+	r.read.parse(in, "")
+	t.Cleanup(func() {
+		r.read.release()
+		in.DropKept()
+		in.DropKept() // a second time is nothing
+		if n := r.overflow.Taken(); n != 0 {
+			t.Errorf("%.40s: %d bytes are left", body, n)
+		}
+	})
+	return r
+}
+
+// TestKeepMore: how much is read of a body whose model is enough, and that what is left may be sent once.
+func TestKeepMore(t *testing.T) {
+	limits := overflow.Limits{Dir: t.TempDir(), Most: 1 << 20}
+	late := `{"messages":"` + strings.Repeat("x", 150) + `","model":"m","more":"`
+	f := func(body string, enough bool, model string, kept int) {
+		t.Helper()
+		in := inbound("POST", "/v1/chat/completions", "")
+		r := longRequest(t, in, body, io.EOF, limits)
+		if err := keepMore(t.Context(), r, enough); err != nil {
+			t.Fatal(err)
+		}
+		if r.read.req.Model != model || string(in.Body) != body[:kept] || in.Left != int64(len(body)-kept) || (in.Tail == nil) != (kept == len(body)) {
+			t.Errorf("%d bytes: model %q, %d kept, %d left, Tail %v; want %q, %d", len(body), r.read.req.Model, len(in.Body), in.Left, in.Tail,
+				model, kept)
+		}
+		if in.Tail == nil {
+			return
+		}
+		if r.consumed() {
+			t.Error("the request counts as used up, and nothing of it is gone")
+		}
+		if rest, err := io.ReadAll(in.Tail); string(rest) != body[kept:] || err != nil || !r.consumed() {
+			t.Errorf("the rest: %d bytes, %v, used up %v", len(rest), err, r.consumed())
+		}
+	}
+	f(late+`y"}`, true, "m", len(late)+3)
+	f(late+strings.Repeat("y", 5000)+`"}`, true, "m", 200)
+	f(late+strings.Repeat("y", 5000)+`"}`, false, "m", len(late)+5002)
+	f(`{"messages":"`+strings.Repeat("x", 1000)+`","model":"m"}`+strings.Repeat(" ", 5000), true, "m", 1600)
+	f(`{"messages":"`+strings.Repeat("x", 1000)+`"}`, true, "", 1015)
+}
+
+// TestReadOn: what a request for which all of the body is needed gets, by what becomes of that.
+func TestReadOn(t *testing.T) {
+	bob, dir := callerOf(t, "m"), t.TempDir()
+	good := `{"model":"m","messages":"` + strings.Repeat("x", 1000) + `"}`
+	left := errors.New("the client left")
+	f := func(what, code string, status int, body string, end error, limits overflow.Limits, ctx context.Context) {
+		t.Helper()
+		in := inbound("POST", "/v1/chat/completions", "")
+		in.Caller = bob
+		r := longRequest(t, in, body, end, limits)
+		out := readOn(ctx, r)
+		got := 0
+		if out != nil {
+			got = out.Status
+		}
+		if got != status || in.Seen.End != code {
+			t.Errorf("%s: %d %s; want %d %s", what, got, in.Seen.End, status, code)
+		}
+		if whole := in.Tail == nil && string(in.Body) == body; whole != (status == 0 && limits.Most > 0) {
+			t.Errorf("%s: %d bytes, Tail %v", what, len(in.Body), in.Tail)
+		}
+	}
+	gone, cancel := context.WithCancelCause(t.Context())
+	cancel(ErrClientGone)
+	room := overflow.Limits{Dir: dir, Most: 1 << 20}
+	f("all of it", "", 0, good, io.EOF, room, t.Context())
+	f("none is kept", "", 0, good, io.EOF, overflow.Limits{Dir: dir}, t.Context()) // forbidden refuses it
+	f("over the room", "body_too_large", 413, good, io.EOF, overflow.Limits{Dir: dir, Most: 500}, t.Context())
+	f("no folder", "body_not_kept", 503, good, io.EOF, overflow.Limits{Dir: dir + "/none", Most: 1 << 20}, t.Context())
+	f("over max_body_bytes", "body_too_large", 413, good, ErrTooLarge, room, t.Context())
+	f("too slow", "request_timeout", 408, good, ErrSlowBody, room, t.Context())
+	f("packed, and cut", "invalid_encoding", 400, good, ErrPacked, room, t.Context())
+	f("broken off", "bad_request", 400, good, left, room, t.Context())
+	f("the client left", "client_gone", 499, good, io.EOF, room, gone)
+}

@@ -1,0 +1,165 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/overflow"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/request/tokens"
+)
+
+// request is what is known of a request between its arrival and the end of its answer. One goroutine at a time uses it:
+// the handler's until the response head, then the one that reads the answer.
+type request struct {
+	journal  *journal
+	lethal   *lethal // nil in a preview
+	in       *Inbound
+	epoch    *Epoch
+	overflow *overflow.Store
+	entry    Entry
+	arrived  time.Time
+
+	pool      *Pool
+	read      reading
+	reference string // the file or job that the body of a new one names; "" = none
+	choice    route.Choice
+	deaths    int8           // workers that have ended with this request before
+	chosen    bool           // the strategy has been asked
+	offered   offered        // to the strategy
+	lesson    *tokens.Lesson // that the answer is to teach; nil = none
+	cookie    string         // the one to set, if the answer is a success
+	mistaken  bool           // a worker gave the answer to another request
+}
+
+// log returns the logger that names the request's pool.
+func (r *request) log() *slog.Logger { return r.journal.of(r.pool) }
+
+// shape returns the shape of the endpoint's errors.
+func (r *request) shape() Shape { return r.in.Endpoint.Shape }
+
+// poolName returns the name of the pool, or "" if none has been chosen.
+func (r *request) poolName() string {
+	if r.pool == nil {
+		return ""
+	}
+	return r.pool.Name
+}
+
+// refuse answers with an error of the router's own, and unbinds what the choice bound.
+func (r *request) refuse(f Fault) *Outbound { return r.refuseAs(f, nil) }
+
+// refuseAs is refuse in the words and with the status of the last worker that refused the request; own is nil if there
+// are none.
+func (r *request) refuseAs(f Fault, own *ownError) *Outbound {
+	seen := &r.in.Seen
+	r.choice.Unbind()
+	seen.At = time.Now()
+	f = r.pool.after(f, seen.At)
+	var out *Outbound
+	if own == nil {
+		out = f.Outbound(r.shape())
+	} else {
+		out = &own.Outbound
+		seen.Worker = own.worker
+		out.comeBackIn(f.Retry)
+	}
+	r.journal.meter.Refused(seen, f, out.Status, seen.At.Sub(r.arrived))
+	if strings.HasPrefix(f.Code, "session_") {
+		r.journal.refusedSession(r.in, r.poolName(), f.Code, "session", session.Fingerprint(r.choice.Session()))
+	}
+	seen.End = f.Code
+	r.explain(out)
+	return out
+}
+
+// abandon ends a request whose client has left, or that outlived the drain. Its session has had no answer, so that it
+// does not begin: a client that gave up on a worker that hangs must not find it again.
+func (r *request) abandon(ctx context.Context) *Outbound {
+	if endedFor(ctx) == reasonStopping {
+		return r.refuse(FaultStopping)
+	}
+	r.choice.Unbind()
+	r.in.Seen.End, r.in.Seen.At = "client_gone", time.Time{}
+	r.journal.meter.Refused(&r.in.Seen, FaultGone, FaultGone.Status, time.Since(r.arrived))
+	return FaultGone.Outbound(r.shape()) // nobody reads it
+}
+
+// endedFor returns why a request of that context, which has ended, is left without an answer.
+func endedFor(ctx context.Context) reason {
+	if errors.Is(context.Cause(ctx), ErrClientGone) {
+		return reasonClientGone
+	}
+	return reasonStopping
+}
+
+// consumed reports whether a failed attempt may have used up part of the body.
+func (r *request) consumed() bool { return r.in.Tail != nil && r.in.Tail.Passed() }
+
+// release gives the pooled parts back. What was read of the body may not be used after it.
+func (r *request) release() {
+	r.read.release()
+	r.choice.Release()
+}
+
+// target returns the request's path at the worker, without the query.
+func (r *request) target() string {
+	if r.entry.Door != nil {
+		return r.entry.Door.Target(r.pool)
+	}
+	return r.in.Path
+}
+
+// generates reports whether the answer is generated text.
+func (r *request) generates() bool { return r.read.req.Kind.Generates() }
+
+// understood reports whether the router reads answers of the request's kind.
+func (r *request) understood() bool { return r.read.req.Kind != prompt.Other }
+
+// explain adds the decision to the answer's head if the client asked for it and the operator allows it: in fields of
+// its own ("1"), or the whole record as JSON ("json"). Workers are named by id, never by URL.
+func (r *request) explain(out *Outbound) {
+	how := r.in.Get("X-Warmpath-Explain")
+	if how != "1" && how != "json" || !r.epoch.Explain {
+		return
+	}
+	seen := &r.in.Seen
+	if r.chosen && seen.Explain(&r.choice) {
+		seen.ID = r.in.ID
+	}
+	switch {
+	case how == "json":
+		explainInJSON(out, &seen.Record)
+	case r.chosen:
+		explainInFields(out, seen, r.poolName())
+	default: // refused before a strategy was asked
+		explainRefusal(out, seen, r.poolName())
+	}
+}
+
+// payRetry takes a repeat from the pool's budget.
+func (r *request) payRetry() bool {
+	if r.pool.Workers.MayRetry(time.Now()) {
+		return true
+	}
+	r.journal.meter.Shed(r.pool.Name, "retry_budget")
+	return false
+}
+
+// lostAt records that a worker lost the connection of the request before the end of its answer, or that its engine is
+// dead. Health checks after since show whether its process lives on.
+func (r *request) lostAt(w *worker.Worker, since time.Time) {
+	if r.in.Method == http.MethodPost {
+		r.lethal.lose(r.in, r.pool.Workers, w.Key(), since)
+	}
+}
+
+// endsStreams reports whether the door itself ends a stream that broke off.
+func (r *request) endsStreams() bool { return r.entry.Door != nil && r.entry.Door.EndsStreams() }

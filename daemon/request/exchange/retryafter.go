@@ -1,0 +1,56 @@
+package exchange
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// mostRetry bounds the seconds of a Retry-After: SDKs take a larger number for none.
+const mostRetry = 60
+
+// measures reports whether the pool's own measure says when the fault is over: it is for want of a worker, or for what
+// one did.
+func (f *Fault) measures() bool {
+	return f.Retry > 0 && (f.Cause == NoFreeWorker || f.Cause == WorkerFailed || f.Code == FaultResting.Code)
+}
+
+// after returns the fault with the Retry-After that the pool has measured, or that a worker has asked for, if that is
+// later.
+func (p *Pool) after(f Fault, now time.Time) Fault {
+	if p != nil && f.measures() {
+		f.Retry = min(mostRetry, max(f.Retry, p.Workers.RetryAfter(now)))
+	}
+	return f
+}
+
+// RetryAfter returns in how many seconds a client is to come back that was refused before its pool was known: when the
+// first pool has a place. 0 = there is no pool.
+func (e *Epoch) RetryAfter(now time.Time) (soonest int) {
+	for _, p := range e.Pools {
+		if s := p.Workers.RetryAfter(now); soonest == 0 || s < soonest {
+			soonest = s
+		}
+	}
+	return soonest
+}
+
+// asks returns the fault for a worker's refusal, with the Retry-After that the worker gave.
+func asks(f Fault, h upstream.Header) Fault {
+	if s, err := strconv.Atoi(strings.TrimSpace(h.Get("Retry-After"))); err == nil && s > 0 {
+		f.Retry = min(mostRetry, s)
+	}
+	return f
+}
+
+// comeBackIn sets Retry-After of a worker's own answer that says that it is full, to what the router knows of its pool.
+func (o *Outbound) comeBackIn(seconds int) {
+	if seconds == 0 || o.Status < 500 && o.Status != 429 && o.Status != 408 {
+		return
+	}
+	o.Header = slices.DeleteFunc(o.Header, func(f upstream.Field) bool { return strings.EqualFold(f.Name, "Retry-After") })
+	o.Set("Retry-After", strconv.Itoa(seconds))
+}

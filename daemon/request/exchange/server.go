@@ -1,0 +1,84 @@
+package exchange
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/overflow"
+	"github.com/warmpath/warmpath/daemon/request/route"
+)
+
+// Config is what a Server needs of its process.
+type Config struct {
+	Log    *slog.Logger
+	Meter  Meter
+	Keeper Keeper // nil = none
+}
+
+// Keeper keeps decisions, for later readers.
+type Keeper interface {
+	// Decided keeps the decision on a request before it is sent or refused. c is borrowed for the call.
+	Decided(in *Inbound, c *route.Choice)
+}
+
+// Server serves requests, each under the epoch that it brings. It is safe for concurrent use.
+type Server struct {
+	journal  journal
+	lethal   *lethal
+	overflow overflow.Store
+}
+
+// New makes a server.
+func New(c Config) *Server {
+	return &Server{journal: journal{log: c.Log, meter: c.Meter, keeper: c.Keeper}, lethal: newLethal()}
+}
+
+// Serve answers a plain request, in memory that the answer's Release gives back. It never fails: an error is an answer
+// in the endpoint's shape. If ctx ends, so does the request at the worker. ctx should be a [Life].
+func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
+	switch in.Endpoint.Role {
+	case Malformed:
+		in.Seen.End = FaultURL.Code
+		return FaultURL.Outbound(in.Endpoint.Shape)
+	case Models:
+		return listModels(in)
+	case Model:
+		return describeModel(ctx, in)
+	}
+	e := exchanges.Get().(*Exchange)
+	s.begin(e, in, Entry{})
+	out := e.Serve(ctx)
+	out.of = e
+	return out
+}
+
+// Overflow returns the bytes of bodies that are kept now.
+func (s *Server) Overflow() int64 { return s.overflow.Taken() }
+
+// RefuseSession answers an error about a session before a pool is chosen. It writes a log line, a counter, and the
+// error in the path's shape.
+func (s *Server) RefuseSession(in *Inbound, f Fault) *Outbound {
+	s.journal.refusedSession(in, in.Seen.Pool, f.Code)
+	in.Seen.End = f.Code
+	return f.Outbound(in.Endpoint.Shape)
+}
+
+// Begin makes the exchange that serves a request.
+func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
+	e := new(Exchange)
+	s.begin(e, in, entry)
+	return e
+}
+
+// begin fills in an exchange, field by field: a literal would be made on the stack and copied.
+func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
+	e.journal = &s.journal
+	e.lethal = s.lethal
+	e.overflow = &s.overflow
+	e.in = in
+	e.epoch = in.Epoch
+	e.entry = entry
+	e.arrived = time.Now()
+	e.offered.in = in
+}

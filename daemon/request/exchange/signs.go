@@ -1,0 +1,75 @@
+package exchange
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// This file reads from an answer what it shows of its worker.
+
+// dyingWords are what a vLLM on its way out answers with 500 to every prompt: its tokenizer is closed before its port
+// (0.32), or its engine is dead.
+var dyingWords = []struct{ text, err string }{
+	{"cannot schedule new futures after", "is shutting down"},
+	{"EngineCore encountered an issue", errEngineDead},
+}
+
+const errEngineDead = "its engine is dead"
+
+// signOf returns what the head of an answer shows against its worker, and its text if it came whole: Answered if
+// nothing.
+func signOf(r *request, resp *upstream.Response, text []byte) worker.Outcome {
+	switch status := resp.Status; status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusRequestTimeout,
+		http.StatusTooEarly, 529:
+		return worker.Outcome{Kind: worker.Busy, Err: "HTTP " + strconv.Itoa(status)}
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+		http.StatusUnprocessableEntity:
+		return worker.Outcome{Kind: worker.Denied, Err: "HTTP " + strconv.Itoa(status)}
+	case http.StatusInternalServerError:
+		for _, w := range dyingWords {
+			// Words that stand in the request may be the client's own.
+			if bytes.Contains(text, []byte(w.text)) && !bytes.Contains(r.in.Body, []byte(w.text)) {
+				return worker.Outcome{Kind: worker.Dying, Err: w.err}
+			}
+		}
+		return worker.Outcome{Kind: worker.Failed, Err: errText500}
+	case http.StatusBadGateway, http.StatusGatewayTimeout:
+		return worker.Outcome{Kind: worker.Failed, Err: errText500}
+	}
+	if resp.Status < 300 && r.understood() && isPage(resp.Header.Get("Content-Type")) {
+		return worker.Outcome{Kind: worker.Denied, Err: "answers with a page of HTML"}
+	}
+	return worker.Outcome{Kind: worker.Answered, Rejected: resp.Status >= 400}
+}
+
+const errText500 = "HTTP status of 500 or more"
+
+// isPage reports whether a Content-Type is that of a page for people, as a login or a proxy's error has it.
+func isPage(kind string) bool {
+	const page = "text/html"
+	return len(kind) >= len(page) && strings.EqualFold(kind[:len(page)], page)
+}
+
+// classOf returns the class of a request by which its worker's refusals are kept apart: the kind of its body, and what
+// has no kind by the first two segments of the path.
+func classOf(k prompt.Kind, path string) uint8 {
+	if k != prompt.Other {
+		return uint8(k)
+	}
+	hash, slashes := uint32(2166136261), 0 // FNV-1a
+	for i := 0; i < len(path) && slashes < 3; i++ {
+		if path[i] == '/' {
+			slashes++
+		}
+		hash = (hash ^ uint32(path[i])) * 16777619
+	}
+	const kinds = uint32(prompt.Invocations) + 1
+	return uint8(kinds + hash%(worker.Classes-kinds))
+}

@@ -1,0 +1,214 @@
+package exchange
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+)
+
+// weigher decides whether the client gets an answer that shows something against its worker, or another worker is
+// asked.
+type weigher struct {
+	*request
+	tries *attempts
+}
+
+// judge returns why an answer that came whole must not reach the client, or nil.
+func (w weigher) judge(b *body, text []byte) *failure {
+	if f := outgrown(b, w.tries, text); f != nil {
+		return f
+	}
+	if f := w.weigh(b, text); f != nil {
+		return f
+	}
+	failed := b.readWhole(text)
+	if b.foreign() {
+		return b.discardForeign()
+	}
+	if failed {
+		if f := w.weighHidden(b, text); f != nil {
+			return f
+		}
+	}
+	b.keepWhole(text)
+	return nil
+}
+
+// weigh decides on an answer whose status, or text if it came whole, shows something against its worker. It returns nil
+// if the client gets the answer. Else another worker is asked, and the attempt has ended.
+func (w weigher) weigh(b *body, text []byte) *failure {
+	o := signOf(w.request, b.a.resp, text)
+	if o.Kind == worker.Answered {
+		return nil
+	}
+	b.against = o.Kind
+	f := failureOf(&o)
+	if o.Kind == worker.Busy {
+		f.fault = asks(f.fault, b.a.resp.Header)
+	}
+	if o.Kind == worker.Denied && w.deniesKey(b) {
+		f = &failure{reason: reasonKey, fault: FaultWorkerKey, grade: gradeRefused}
+		w.journal.keyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)
+	}
+	if w.lacks(b) {
+		w.pool.Workers.RenewList(b.a.trip.Worker())
+	}
+	switch {
+	case w.tries.isRepeated(b.a.trip.Worker(), o.Kind):
+		b.excused = true
+		if f.reason != reasonKey {
+			return nil
+		}
+	case !w.asksElsewhere(b, o.Kind, f):
+		if f.reason != reasonKey {
+			return nil
+		}
+		f.grade = gradeFinal
+	}
+	if f.reason != reasonKey {
+		f.own = w.ownError(b, text)
+	}
+	o.Excused = b.excused
+	return b.discard(o, f)
+}
+
+// failureOf returns the failure of an attempt that ends for that sign.
+func failureOf(o *worker.Outcome) *failure {
+	switch {
+	case o.Kind == worker.Busy:
+		return &failure{reason: reasonBusy, fault: FaultNoWorker, grade: gradeRefused}
+	case o.Kind == worker.Denied:
+		return &failure{reason: reasonDenied, fault: FaultUpstream, grade: gradeRefused}
+	case o.Err == errEngineDead:
+		return &failure{reason: reasonDying, fault: FaultUpstream}
+	case o.Kind == worker.Dying:
+		return &failure{reason: reasonHidden, fault: FaultHidden}
+	}
+	return &failure{reason: reason500, fault: FaultUpstream}
+}
+
+// deniesKey reports whether the worker refuses the key that this router sends it. That is no answer to the client.
+func (w weigher) deniesKey(b *body) bool {
+	status := b.a.resp.Status
+	return w.pool.Key != "" && (status == http.StatusUnauthorized || status == http.StatusForbidden)
+}
+
+// asksElsewhere reports whether another worker is asked because of that sign, and pays for it:
+//
+//   - always if the worker is full and another one is not, if it dies, or refuses this router's own key;
+//   - for a refusal, if this worker has accepted nothing of the kind of late, so that the fault may be its own, or if
+//     it lacks what its list has;
+//   - for a failure, once, if this worker fails far more often than the others.
+func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
+	if w.consumed() || w.in.Endpoint.Adapters && !w.lacks(b) {
+		return false
+	}
+	switch {
+	case k == worker.Busy && !b.a.trip.Elsewhere(time.Now()): // the others have said that they are full, too
+		f.paid = false
+	case k == worker.Busy || k == worker.Dying:
+		f.paid = w.tries.further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry()
+	case f.reason == reasonKey:
+		f.paid = w.tries.others(w.choice.Left()) && w.payRetry()
+	case k == worker.Denied:
+		f.paid = w.tries.others(w.choice.Left()) && w.differs(b) && w.payRetry()
+	default:
+		f.paid = w.blames(b.a.trip.Worker())
+	}
+	return f.paid
+}
+
+// lacks reports whether the worker answers that it does not have what the request is about: a model that it lists, or
+// the adapter that is to be unloaded.
+func (w weigher) lacks(b *body) bool {
+	if b.a.resp.Status != http.StatusNotFound {
+		return false
+	}
+	if w.in.Endpoint.Adapters {
+		return w.in.Endpoint.unloads()
+	}
+	model := w.read.req.Model
+	return model != "" && w.understood() && w.responses() == [2]string{} &&
+		w.pool.Workers.Lists(b.a.trip.Worker(), model)
+}
+
+// differs reports whether another worker may accept what this one refuses. A worker that lacks one adapter is not at
+// fault: that is no sign against it.
+func (w weigher) differs(b *body) bool {
+	if w.in.Endpoint.Adapters {
+		b.excused = true
+		return true
+	}
+	if b.a.trip.Doubtful(time.Now()) {
+		return true
+	}
+	b.excused = w.lacks(b)
+	return b.excused
+}
+
+// blames reports whether a failed answer is blamed on the worker: once, if another worker can be tried and this one
+// fails far more often than the others.
+func (w weigher) blames(on *worker.Worker) bool {
+	if w.tries.blamed || !w.tries.others(w.choice.Left()) {
+		return false
+	}
+	w.tries.blamed = w.pool.Workers.FailsAlone(on) && w.pool.Workers.MayRetry(time.Now())
+	return w.tries.blamed
+}
+
+// weighHidden decides on an answer that reports the worker's failure inside a 200 (see prompt.Reply.Failed). It returns
+// nil if the client gets the answer: another worker has failed the request in the same way, or the worker has said in
+// words what is wrong and nobody else can be asked. text is what came of the answer.
+func (w weigher) weighHidden(b *body, text []byte) *failure {
+	b.against = worker.Failed
+	if b.aborts() {
+		b.against = worker.Leaving
+	}
+	o := b.showing(text)
+	if w.tries.isRepeated(b.a.trip.Worker(), o.Kind) {
+		b.excused = true
+		return nil
+	}
+	f := &failure{reason: reasonHidden, fault: FaultHidden}
+	switch {
+	case !w.consumed() && w.tries.further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry():
+		f.paid = true
+		if b.reply.ReportedError() {
+			f.own = w.ownError(b, bytes.Clone(text))
+		}
+	case b.reply.ReportedError():
+		return nil
+	default:
+		f.grade = gradeFinal
+	}
+	return b.discard(o, f)
+}
+
+// ownError returns the worker's error as the client would get it, if it came whole; else nil. A door has errors of its
+// own form.
+func (w weigher) ownError(b *body, text []byte) *ownError {
+	if text == nil || w.entry.Door != nil {
+		return nil
+	}
+	status := b.a.resp.Status
+	return &ownError{worker: b.a.trip.Worker().ID(), Outbound: Outbound{Status: status,
+		Header: clientHeader(b.a.resp.Header), Body: w.wordRefusal(status, text)}}
+}
+
+// bareRefusals are the bodies of a worker that has no such path or method (Starlette's own). The SDKs of clients find
+// no message in them.
+var bareRefusals = map[string]bool{`{"detail":"Not Found"}`: true, `{"detail":"Method Not Allowed"}`: true}
+
+// wordRefusal puts a bare refusal of a worker into the endpoint's shape, with words. Every other body stays as it is.
+func (w weigher) wordRefusal(status int, text []byte) []byte {
+	if status != http.StatusNotFound && status != http.StatusMethodNotAllowed || w.entry.Door != nil ||
+		!bareRefusals[string(text)] {
+		return text
+	}
+	f := FaultUnknownURL
+	f.Message = "the worker serves no " + gate.Cut(w.in.Method+" "+w.in.Path)
+	return f.inJSON(w.shape())
+}

@@ -1,0 +1,20 @@
+package front
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+)
+
+// Epoch is what is in force when a request comes in. A reload makes another. It is never changed.
+type Epoch struct {
+	exchange.Epoch
+	CORS        gate.CORS
+	Keys        *gate.Keys
+	MaxBody     int // bytes of a body
+	BufferBody  int // of these held in memory
+	MaxInFlight int
+	ReadTimeout time.Duration
+	IdleTimeout time.Duration
+}

@@ -1,0 +1,173 @@
+package front
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+)
+
+// intake reads a request's body with a bound, and with a deadline for each piece. It is the Tail of a request that is
+// not held whole.
+type intake struct {
+	conn   net.Conn
+	r      io.Reader // nil: there is no body
+	left   int64     // -1 = chunked
+	room   int64     // until the body is over the limit
+	pause  uint32    // milliseconds that a piece may take to come
+	reads  uint8     // pieces, headPieces+1 at most
+	passed bool      // part of it has been read as a Tail
+	ended  bool
+	buffer *[]byte // pooled: the first part of the body
+}
+
+// headPieces is how many pieces come under the header's deadline.
+const headPieces = 2
+
+// buffers holds those of up to keepBuffer bytes for the next requests.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const keepBuffer = 1 << 20
+
+// fill reads the body into memory, up to buffer_body_bytes, and makes it that of in. The rest becomes in's Tail.
+func (b *intake) fill(in *exchange.Inbound, w way, epoch *Epoch) exchange.Fault {
+	codings, known := packing(in)
+	if !known {
+		return exchange.FaultPacking
+	}
+	whole, r, length := w.body()
+	if r != nil {
+		b.begin(w, r, length, epoch)
+	}
+	switch {
+	case !codings.None() && r != nil:
+		return b.unpack(in, b, codings, epoch)
+	case !codings.None() && len(whole) > 0:
+		return b.unpack(in, bytes.NewReader(whole), codings, epoch)
+	case r == nil:
+		in.Body = whole
+		return exchange.Fault{}
+	case b.ended:
+		return exchange.Fault{}
+	}
+	err := b.readStart(b, length, epoch.BufferBody)
+	in.Body = *b.buffer
+	if err == nil {
+		in.Tail, in.Left = b, b.left
+		b.passed = false
+	}
+	return startFault(err)
+}
+
+// begin prepares the intake for a body that is read from r.
+func (b *intake) begin(w way, r io.Reader, length int64, epoch *Epoch) {
+	*b = intake{r: r, left: length, room: int64(epoch.MaxBody), ended: length == 0,
+		pause: uint32(min(epoch.ReadTimeout.Milliseconds(), math.MaxUint32))}
+	if conn := w.conn(); conn != nil {
+		b.conn = conn
+	}
+}
+
+// startFault returns the answer to a body whose first bytes could not be read; none if they could.
+func startFault(err error) exchange.Fault {
+	if err == nil || err == io.EOF {
+		return exchange.Fault{}
+	}
+	return exchange.BodyFault(err)
+}
+
+// readStart reads the body's first bytes from source, most at most, into the buffer. Its error is io.EOF if that was
+// all of it. length is -1 if it is not known.
+func (b *intake) readStart(source io.Reader, length int64, most int) error {
+	b.buffer = buffers.Get().(*[]byte)
+	held := (*b.buffer)[:0]
+	defer func() { *b.buffer = held }()
+	if want := int(min(length, int64(most), firstPiece)); cap(held) < want {
+		held = make([]byte, 0, want)
+	}
+	for len(held) < most {
+		if len(held) == cap(held) {
+			held = slices.Grow(held, grown(len(held), length, most)-len(held))
+		}
+		n, err := source.Read(held[len(held):min(cap(held), most)])
+		held = held[:len(held)+n]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstPiece is the memory that a body gets before any of it has come. A client could announce megabytes and send none,
+// and would hold all of them: the runtime clears memory that it uses again, which makes it resident.
+const firstPiece = 256 << 10
+
+// grown returns the size of a body's memory after so many bytes have come: four times as much, up to the length or
+// most. length is -1 if it is not known.
+func grown(come int, length int64, most int) int {
+	if length >= 0 {
+		most = int(min(length, int64(most)))
+	}
+	return max(come+1, min(4*max(1<<10, come), most))
+}
+
+// free gives the memory of in's body back. A stream may last for minutes after the worker has the request.
+func (b *intake) free(in *exchange.Inbound) {
+	if p, ok := in.Tail.(*packed); ok {
+		p.end()
+	}
+	in.DropKept()
+	in.Body, in.Tail = nil, nil
+	if b.buffer == nil {
+		return
+	}
+	if cap(*b.buffer) <= keepBuffer {
+		buffers.Put(b.buffer)
+	}
+	b.buffer = nil
+}
+
+// Passed implements exchange.Tail.
+func (b *intake) Passed() bool { return b.passed }
+
+// Read reads the next piece. The first pieces come under the header's deadline; each one after has a deadline of its
+// own.
+func (b *intake) Read(p []byte) (int, error) {
+	b.passed = true
+	if b.ended {
+		return 0, io.EOF // the next bytes on the connection are the next request
+	}
+	b.reads = min(b.reads, headPieces) + 1
+	if b.reads > headPieces && b.conn != nil {
+		_ = b.conn.SetReadDeadline(time.Now().Add(time.Duration(b.pause) * time.Millisecond))
+	}
+	n, err := b.r.Read(p)
+	b.room -= int64(n)
+	if b.left > 0 {
+		b.left -= int64(n)
+	}
+	switch {
+	case b.room < 0:
+		return 0, exchange.ErrTooLarge
+	case b.left == 0 || err == io.EOF && b.left < 0:
+		b.ended = true
+		return n, io.EOF
+	case err == nil:
+		return n, nil
+	case err == io.EOF: // fasthttp's error for a body that is shorter than its length
+		return n, io.ErrUnexpectedEOF
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, exchange.ErrSlowBody
+	}
+	return n, err
+}
+
+// done reports whether nothing of the body is left on the connection.
+func (b *intake) done() bool { return b.r == nil || b.ended }

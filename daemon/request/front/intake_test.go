@@ -1,0 +1,120 @@
+package front
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+)
+
+// TestIntakeRead: what stands of a body under its bound and its length.
+func TestIntakeRead(t *testing.T) {
+	f := func(body string, left, room int64, want string, wantErr error) {
+		t.Helper()
+		in := intake{r: strings.NewReader(body), left: left, room: room}
+		got, err := io.ReadAll(&in)
+		if string(got) != want || !errors.Is(err, wantErr) {
+			t.Errorf("%q, left %d, room %d: %q, %v; want %q, %v", body, left, room, got, err, want, wantErr)
+		}
+		if done := wantErr == nil; in.done() != done || !in.Passed() {
+			t.Errorf("%q, left %d, room %d: done %v, passed %v", body, left, room, in.done(), in.Passed())
+		}
+	}
+	f("hello", 5, 5, "hello", nil)
+	f("hello", 5, 9, "hello", nil)
+	f("hello", -1, 5, "hello", nil)
+	f("", -1, 5, "", nil)
+	f("hello", -1, 4, "", exchange.ErrTooLarge)
+	f("hello", 5, 4, "", exchange.ErrTooLarge)
+	f("hell", 5, 9, "hell", io.ErrUnexpectedEOF)
+}
+
+func TestIntakeReadsNothingBehindTheBody(t *testing.T) {
+	r := strings.NewReader("hello")
+	in := intake{r: r, left: 5, room: 9}
+	if _, err := io.ReadFull(&in, make([]byte, 5)); err != nil {
+		t.Fatal("the body cannot be read")
+	}
+	r.Reset("GET / HTTP/1.1")
+	if n, err := in.Read(make([]byte, 9)); n != 0 || err != io.EOF || r.Len() != 14 {
+		t.Errorf("%d, %v: of the next request %d bytes are left; want 14", n, err, r.Len())
+	}
+}
+
+// TestIntakeDeadlines: the first two pieces come under the header's deadline, and each one after has its own.
+func TestIntakeDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, client := net.Pipe()
+		defer ours.Close()
+		in := intake{conn: ours, r: ours, left: -1, room: 99, pause: 1000}
+		go func() {
+			for range 5 {
+				_, _ = client.Write([]byte("x"))
+				time.Sleep(900 * time.Millisecond)
+			}
+		}()
+		b := make([]byte, 9)
+		for i := range 5 {
+			if n, err := in.Read(b); n != 1 || err != nil {
+				t.Fatalf("piece %d: %d, %v", i, n, err)
+			}
+		}
+		began := time.Now()
+		if n, err := in.Read(b); n != 0 || !errors.Is(err, exchange.ErrSlowBody) {
+			t.Errorf("a piece that does not come: %d, %v; want %v", n, err, exchange.ErrSlowBody)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it was awaited for %v; want 1s", took)
+		}
+		client.Close()
+	})
+}
+
+// TestIntakeReadStart: the first bytes are held, the rest is left to the Tail.
+func TestIntakeReadStart(t *testing.T) {
+	f := func(body string, length int64, most int, want string, wantErr error) {
+		t.Helper()
+		b := intake{r: strings.NewReader(body), left: length, room: 1 << 20}
+		err := b.readStart(&b, length, most)
+		if string(*b.buffer) != want || !errors.Is(err, wantErr) {
+			t.Errorf("%d bytes, length %d, most %d: %d bytes, %v; want %d, %v", len(body), length, most, len(*b.buffer), err,
+				len(want), wantErr)
+		}
+		in := &exchange.Inbound{Body: *b.buffer, Tail: &b}
+		b.free(in)
+		b.free(in) // a second time is nothing
+		if in.Body != nil || in.Tail != nil || b.buffer != nil {
+			t.Error("memory that was given back is still held")
+		}
+	}
+	long := strings.Repeat("0123456789", 1000)
+	f(long, 10_000, 20_000, long, io.EOF)
+	f(long, -1, 20_000, long, io.EOF)
+	f(long, 10_000, 500, long[:500], nil)
+	f(long, -1, 500, long[:500], nil)
+	f(long, 10_001, 20_000, long, io.ErrUnexpectedEOF)
+	f("", -1, 500, "", io.EOF)
+}
+
+// TestAnnouncedBodiesTakeNoMemory: a body takes memory as it comes, and in the end no more than it has.
+func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
+	f := func(come int, length int64, most, want int) {
+		t.Helper()
+		b := intake{r: strings.NewReader(strings.Repeat("x", come)), left: length, room: 1 << 30}
+		_ = b.readStart(&b, length, most)
+		if got := cap(*b.buffer); len(*b.buffer) != min(come, most) || got > want+want/4 {
+			t.Errorf("%d of %d bytes have come: %d are held in %d", come, length, len(*b.buffer), got)
+		}
+	}
+	const most = 8 << 20
+	f(1000, most, most, max(firstPiece, keepBuffer))
+	f(1<<20, most, most, 4<<20)
+	f(most, most, most, most)
+	f(3<<20, 3<<20, most, 4<<20)
+	f(most+1, -1, most, most)
+}

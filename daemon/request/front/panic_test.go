@@ -1,0 +1,96 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/route"
+)
+
+// torn is a stream that gives a piece, and panics at the next read.
+type torn struct{ given bool }
+
+func (s *torn) Read(b []byte) (int, error) {
+	if s.given {
+		panic("in the stream")
+	}
+	s.given = true
+	return copy(b, "piece"), nil
+}
+
+func (s *torn) Close() error { return nil }
+
+// TestAPanicHasItsLine: a request that makes the daemon panic has its line in the access log, and its end, as others do.
+func TestAPanicHasItsLine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "access.json")
+	ends := make(chan int, 2)
+	epoch := &Epoch{MaxBody: 1 << 20, BufferBody: 1 << 20, MaxInFlight: 8, ReadTimeout: time.Minute, IdleTimeout: time.Minute}
+	workers := worker.New(worker.Config{}, time.Now())
+	epoch.Pools = []*exchange.Pool{{Pool: &route.Pool{Workers: workers}}}
+	s, err := New(Config{Log: slog.New(slog.DiscardHandler), Meter: uncounted{}, Listen: "127.0.0.1:0", MaxConns: 8, Connections: 8,
+		MaxHeaderBytes: 1 << 14, ReadTimeout: time.Minute, IdleTimeout: time.Minute, WriteTimeout: time.Minute,
+		Epoch: func() *Epoch { return epoch },
+		Ended: func(in *exchange.Inbound, _ time.Duration, _ int64) { ends <- in.Seen.Status },
+		Serve: func(_ context.Context, in *exchange.Inbound) *exchange.Outbound {
+			if in.ID == "stream" {
+				return &exchange.Outbound{Status: 200, Length: -1, Stream: &torn{}}
+			}
+			panic("before an answer")
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.OpenLog(file); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Run() }()
+	defer s.Close()
+	f := func(id string, status int) {
+		t.Helper()
+		req, _ := http.NewRequest("POST", "http://"+s.Addr()+"/v1/completions", strings.NewReader("{}"))
+		req.Header.Set("X-Request-Id", id)
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+		select {
+		case got := <-ends:
+			if got != status {
+				t.Errorf("%s: it ends with status %d; want %d", id, got, status)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: the request has no end", id)
+		}
+	}
+	f("whole", 500)
+	f("stream", 200)
+	s.CloseLog()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(text)) {
+		var l struct {
+			ID     string
+			Status int
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, l.ID)
+	}
+	if strings.Join(got, " ") != "whole stream" {
+		t.Errorf("lines of %q; want one of each request", got)
+	}
+}

@@ -1,0 +1,128 @@
+package front
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/transport/listen"
+)
+
+// traffic counts the requests being served, and holds the connections that a drain must end. Its zero value is ready.
+type traffic struct {
+	leaving   atomic.Bool // clients are to turn elsewhere: from the delay before a drain on
+	replaced  atomic.Bool // they find another process at the same address
+	draining  atomic.Bool
+	inFlight  atomic.Int64
+	endedLate atomic.Int64   // requests that ended in the drain
+	parked    sync.Map       // of *listen.Conn: those that wait for a request after a stream
+	lanes     sync.Map       // of *post
+	lives     exchange.Lives // of the requests
+}
+
+// begin counts a request up and returns its life, which end must be given.
+func (t *traffic) begin() *exchange.Life {
+	t.inFlight.Add(1)
+	life := lives.Get().(*exchange.Life)
+	t.lives.Begin(life)
+	return life
+}
+
+// lives are those of requests that have ended.
+var lives = sync.Pool{New: func() any { return new(exchange.Life) }}
+
+// end counts a request down. The life may be another request's from then on.
+func (t *traffic) end(life *exchange.Life) {
+	life.Leave()
+	if life.Renew() {
+		lives.Put(life)
+	}
+	if t.draining.Load() {
+		t.endedLate.Add(1)
+	}
+	t.inFlight.Add(-1)
+}
+
+// park marks a connection as one without a request, until unpark. It returns for how long it may wait for one.
+func (t *traffic) park(conn *listen.Conn, idle time.Duration) time.Duration {
+	t.parked.Store(conn, nil)
+	if t.draining.Load() {
+		return min(idle, grace)
+	}
+	return idle
+}
+
+func (t *traffic) unpark(conn *listen.Conn) { t.parked.Delete(conn) }
+
+// full returns why a request more would be too many, or notRefused if there is room.
+func (t *traffic) full(epoch *Epoch) refusal {
+	switch {
+	case t.inFlight.Load() >= int64(epoch.MaxInFlight):
+		return routerFull
+	case epoch.Saturated():
+		return workersFull
+	}
+	return notRefused
+}
+
+// beginDrain closes the connections that are parked; one that is parked later has as long as grace.
+func (t *traffic) beginDrain() {
+	t.leaving.Store(true)
+	t.draining.Store(true)
+	t.parked.Range(func(conn, _ any) bool {
+		conn.(*listen.Conn).Close()
+		return true
+	})
+	t.lanes.Range(func(key, _ any) bool {
+		if p := key.(*post); p.state.CompareAndSwap(postWaits, postLeft) {
+			p.client.Close()
+		}
+		return true
+	})
+}
+
+// post is a lane's connection as a drain finds it.
+type post struct {
+	client *listen.Conn
+	state  atomic.Int32
+}
+
+// What a lane does.
+const (
+	postWaits  int32 = iota // for a request, of which it has nothing
+	postServes              // a request, or writes its answer
+	postLeft                // the connection is closed, or another's
+)
+
+// man enters a lane's connection, until leave.
+func (t *traffic) man(p *post) { t.lanes.Store(p, nil) }
+
+// leave records that the lane is done with the connection.
+func (t *traffic) leave(p *post) {
+	p.state.Store(postLeft)
+	t.lanes.Delete(p)
+}
+
+// take records that a request has come. It returns false if a drain has closed the connection.
+func (p *post) take() bool { return p.state.CompareAndSwap(postWaits, postServes) }
+
+// awaitNext records that the answer has been written.
+func (p *post) awaitNext() { p.state.Store(postWaits) }
+
+// served reports whether a lane has a request, or writes its answer.
+func (t *traffic) served() (one bool) {
+	t.lanes.Range(func(key, _ any) bool {
+		one = key.(*post).state.Load() == postServes
+		return !one
+	})
+	return one
+}
+
+// awaitNone waits until no request is served, or until end. It returns how many still are.
+func (t *traffic) awaitNone(end time.Time) int64 {
+	for (t.inFlight.Load() > 0 || t.served()) && time.Now().Before(end) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return t.inFlight.Load()
+}

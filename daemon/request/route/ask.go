@@ -1,0 +1,46 @@
+package route
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/host"
+)
+
+// Ask is a request, as a pool needs it to choose a worker.
+type Ask struct {
+	Prompt        *prompt.Request // parsed; Choose hashes it. It must not change until the Trip has ended
+	Salt          string          // keeps tenants' prompts apart
+	IDs           []uint32        // the prompt's token ids as the engine has them; nil = not known. Not changed later
+	Adapter       string          // the model's name if it is a LoRA adapter: engines keep its blocks apart
+	ID            string          // of the request, for the log
+	Caller        string          // the name of the key that was shown; "" = none
+	Headers       host.HeaderSource
+	Deadline      time.Time // nobody waits for the answer after it; zero = not known
+	Claim         Claim
+	EndWithWorker bool      // a session ends with its worker and does not move (sessions.on_worker_down = "error")
+	Patient       bool      // Choose may return Unheard
+	Turn          uint64    // Arrive returned it
+	Class         uint8     // of requests that a worker may refuse apart from others, below worker.Classes
+	Rank          int       // 1 + the data-parallel rank that the client asks for; 0 = any
+	Random        uint64    // what a strategy takes for chance; 0 = Choose draws it
+	At            time.Time // now
+	By            *Strategy // Choose asks it in place of the pool's own, for a dry run; nil = the pool's own
+}
+
+// Strategy decides a pool's requests.
+type Strategy = host.Strategy
+
+// Claim is the sessions that a request may belong to. The zero value is none.
+type Claim struct {
+	Opened  session.Name    // ID "" = none: a session that must live, or the request is refused
+	Stored  [2]session.Name // the stored responses that the request refers to
+	Key     session.Name    // what the client calls its conversation
+	Maybe   session.Name    // Key as the id of an opened session, if it has the form of one
+	Fresh   bool            // Key was made up for this request: no other request has named it
+	Binds   bool            // a free choice binds Key, whatever the strategy asks for
+	Silent  bool            // the store did not answer the look-up of the session's pool
+	Placing bool            // Key is for strategies that place by it; nothing is bound
+	Closing bool            // the request ends the session: no other worker can serve it
+}

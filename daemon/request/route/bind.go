@@ -1,0 +1,127 @@
+package route
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/session"
+)
+
+// bind binds a free session to the chosen worker, or moves one whose worker is down. If another request was first, at
+// is that request's worker. SessionClosed means that the session ended meanwhile.
+func (s *stay) bind(b *session.Bindings, chosen string, at time.Time) Verdict {
+	if s.state == moving {
+		s.at = b.Rebind(s.name, s.from, chosen, at)
+		if s.at == "" && s.name.Kind == session.Opened {
+			return SessionClosed
+		}
+	}
+	if s.at == "" {
+		enter := b.Bind
+		if s.silent {
+			enter = b.Keep
+		}
+		s.at, s.mine = enter(s.name, chosen, at)
+	}
+	return Chosen
+}
+
+// overtaken reports whether another request, here or at a second router, has bound or moved the session first.
+func (s *stay) overtaken(chosen string) bool { return s.at != chosen || s.state == open && !s.mine }
+
+// confirm moves the session to the worker that gave it a good answer, if it lives elsewhere and cannot be served there.
+func (s *stay) confirm(b *session.Bindings, by string, at time.Time) {
+	lives := s.at
+	if lives == "" && s.refused && s.name.Kind != session.Response {
+		lives = s.binding.Worker
+	}
+	if lives != "" && lives != by {
+		b.Rebind(s.name, lives, by, at)
+	}
+}
+
+// Bind makes the choice's session last: it counts a use of a bound one, binds a free one, or moves one whose worker is
+// down. If another request was first, the worker that the session has now comes first in the order. SessionClosed means
+// that the session ended meanwhile.
+func (c *Choice) Bind() Verdict {
+	s, b := &c.stay, c.pool.Sessions
+	if s.binding.Worker != "" { // wherever the request goes
+		b.Use(s.name)
+	}
+	if !c.binds() {
+		return Chosen
+	}
+	chosen := c.First().ID()
+	if v := s.bind(b, chosen, c.at); v != Chosen {
+		return v
+	}
+	if s.overtaken(chosen) {
+		row := c.fleet.row(s.at)
+		c.fleet.frame.Header.Bound = int32(row)
+		c.order.putFirst(row)
+	}
+	return Chosen
+}
+
+// Moved returns from which worker Bind moved the session, and to which. Both are "" if it moved none.
+func (c *Choice) Moved() (from, to string) {
+	if c.stay.state != moving {
+		return "", ""
+	}
+	return c.stay.from, c.stay.at
+}
+
+// Unreached records that no connection to a worker was made, or that the worker went down with the request.
+func (c *Choice) Unreached(w *worker.Worker) {
+	if w.ID() == c.stay.worker() {
+		c.stay.refused = true
+	}
+}
+
+// Answered confirms the session's binding: a session begins with its first good answer, and lives at the worker that
+// gave it. It returns false if no session begins with this answer. It then takes back a binding that this request made.
+func (c *Choice) Answered(w *worker.Worker, good bool) bool {
+	if c.stay.at != "" && !good {
+		c.Unbind()
+		return false
+	}
+	c.stay.confirm(c.pool.Sessions, w.ID(), c.at)
+	return true
+}
+
+// Unbind takes back what Bind bound for this request, which got no good answer.
+func (c *Choice) Unbind() {
+	if s := &c.stay; s.mine {
+		c.pool.Sessions.Close(s.name, c.at)
+		s.at, s.mine = "", false
+	}
+}
+
+// LoseSession ends a session whose state died with its worker, after the verdict SessionLost. It returns the session's
+// binding, and false if the session had ended before.
+func (c *Choice) LoseSession() (session.Binding, bool) {
+	if c.stay.state != dying {
+		return session.Binding{}, false
+	}
+	c.pool.Sessions.Lose(c.stay.name, c.at)
+	return c.stay.binding, true
+}
+
+// Session returns the name of the request's session; its ID is "" if it has none.
+func (c *Choice) Session() session.Name { return c.stay.name }
+
+// Binding returns where the request's session lived when it came; Worker is "" if it was free.
+func (c *Choice) Binding() session.Binding {
+	if c.stay.state != bound {
+		return session.Binding{}
+	}
+	return c.stay.binding
+}
+
+// SessionKind returns the kind of the session that the request belongs to, "" if it belongs to none.
+func (c *Choice) SessionKind() string {
+	if c.stay.worker() == "" && c.stay.at == "" {
+		return ""
+	}
+	return c.stay.name.Kind.String()
+}

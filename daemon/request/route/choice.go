@@ -1,0 +1,379 @@
+package route
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/prefix"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/score"
+)
+
+// Choice is the decision for one request, and keeps track of the attempts that follow. Its zero value is ready for
+// Choose. The caller's request embeds it by value. It allocates nothing of its own, and borrows its memory until
+// Release.
+type Choice struct {
+	pool      *Pool
+	prompt    *prompt.Request
+	*decision // nil after Release
+	stay      stay
+	space     *prefix.Namespace // nil: there is no prompt
+	below     spaces            // the same in the tiers below the GPUs
+	spaceID   uint64
+	secret    *Secret // that its hashes are made with
+
+	arrived  time.Time     // the first time that Choose was called
+	at       time.Time     // of the last look at the fleet
+	serving  *host.Current // the pool's own strategy or a canary
+	strategy *host.Strategy
+	size     size
+	outgrew  int // the request has been refused by a worker of so many tokens; 0 = by none
+	held     int // tokens believed in the cache of the worker that the last trip went to
+	sent     int // trips
+}
+
+// decision is what a Choice needs until a worker has answered. A stream would hold it for minutes, and the rows of 256
+// workers are 32 KB.
+type decision struct {
+	ask    Ask
+	fleet  fleet
+	order  order
+	result host.Result
+}
+
+var decisions = sync.Pool{New: func() any { return new(decision) }}
+
+// reset makes d that of a request, and keeps the memory.
+func (d *decision) reset(a *Ask) {
+	d.ask = *a
+	d.fleet.reset()
+	d.order = order{}
+	d.result = host.Result{}
+}
+
+// Choose decides where the request goes. It writes to c and to nothing that another decision reads, except that the
+// index makes room for a model's name that is new to it.
+func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
+	c.reset(p, a)
+	if v := c.stay.find(p.Sessions, &c.ask); v != Chosen {
+		return v
+	}
+	c.hashPrompt()
+	if v := c.findWorkers(); v != Chosen {
+		return v
+	}
+	c.fillFrame()
+	if !c.askStrategy() {
+		return p.Choose(c, a)
+	}
+	if c.result.Reject != nil {
+		return Rejected
+	}
+	return Chosen
+}
+
+// reset forgets what was chosen before, but for the time when that began.
+func (c *Choice) reset(p *Pool, a *Ask) {
+	d, arrived := c.decision, c.arrived
+	if d == nil {
+		d = decisions.Get().(*decision)
+	}
+	d.reset(a)
+	if arrived.IsZero() {
+		arrived = a.At
+	}
+	*c = Choice{} // a literal with the fields in it would be made on the stack and copied
+	c.pool = p
+	c.prompt = a.Prompt
+	c.decision = d
+	c.arrived = arrived
+	c.at = a.At
+}
+
+// Release gives the decision's memory back. Afterwards only Answered, Unbind and the Trips may be used.
+func (c *Choice) Release() {
+	if c.decision != nil {
+		c.decision.ask = Ask{} // else the pool keeps the request's texts
+		decisions.Put(c.decision)
+		c.decision = nil
+	}
+}
+
+// hashPrompt hashes the prompt and measures it, before the workers are looked at: a short one may not take it.
+func (c *Choice) hashPrompt() {
+	if !c.prompt.HasPrompt {
+		return
+	}
+	c.secret = c.pool.secret.Load()
+	seed, id := c.secret.space(spaceName(c.prompt, c.ask.Salt))
+	c.spaceID = id
+	c.prompt.Hash(seed)
+	_, c.size = measure(&c.pool.scale, c.prompt)
+}
+
+// need returns how many tokens of its model's length the request surely takes.
+func (c *Choice) need() int { return max(needOf(c.prompt, &c.size, len(c.ask.IDs)), c.outgrew) }
+
+// query describes the request to the fleet.
+func (c *Choice) query() worker.Query {
+	return worker.Query{Model: c.prompt.Model, At: c.at, Rank: c.ask.Rank, Need: c.need(), Tied: c.stay.tied(&c.ask)}
+}
+
+// fillFleet gets the rows of the workers that take a request now. The bound worker gets a row even if it is in slow
+// start or drains. While the store is silent, the bound worker is the one that every router chooses.
+func (c *Choice) fillFleet(bound string) worker.Standing {
+	q := c.query()
+	if c.stay.silent {
+		q.Again = true // a worker in slow start here may not be so at another router
+		c.fleet.fill(c.pool.Workers, q)
+		q.Again = false
+		bound = home(&c.stay.name, &c.fleet)
+	}
+	q.Bound = bound
+	return c.fleet.fill(c.pool.Workers, q)
+}
+
+// findWorkers gets the rows. It decides what becomes of a session whose worker has no row.
+func (c *Choice) findWorkers() Verdict {
+	id := c.stay.worker()
+	standing := c.fillFleet(id)
+	if standing == worker.Starting && c.ask.Patient {
+		return Unheard
+	}
+	if id != "" && c.fleet.row(id) < 0 {
+		why := c.pool.Workers.Standing(id, c.prompt.Model, c.at)
+		if why == worker.Starting && c.ask.Patient {
+			return Unheard
+		}
+		if why == worker.Ready { // it became ready after the rows were filled
+			standing = c.fillFleet(id)
+		}
+		if c.fleet.row(id) < 0 {
+			if v := c.stay.leave(why, &c.ask); v != Chosen {
+				return v
+			}
+		}
+		if c.stay.state == moving && c.pool.Sessions.Alone() {
+			c.stay.silent = true
+			standing = c.fillFleet("")
+		}
+	}
+	if c.stay.free() {
+		c.fleet.countSessions(c.pool.Sessions)
+	}
+	return nobody(standing)
+}
+
+// fillFrame fills the frame of the strategy: what the request asks for, which worker holds how much of its prompt, and
+// which has its session.
+func (c *Choice) fillFrame() {
+	id := c.stay.name.ID
+	if c.stay.state == apart { // this request does not concern the session
+		id = ""
+	}
+	c.serving = c.pool.canaries.serving(&c.pool.Strategy, &c.ask, id)
+	c.strategy = c.ask.By
+	if c.strategy == nil {
+		c.strategy = c.serving.Strategy()
+	}
+	c.fleet.held.wanted = c.pool.wantsHeld(c.strategy)
+	frame := &c.fleet.frame
+	describe(frame, c.pool, &c.ask, id)
+	if c.prompt.HasPrompt {
+		p := c.pool
+		c.space = p.Index.Space(c.spaceID)
+		c.below = p.lower.spaces(c.spaceID)
+		c.size = c.fleet.match(p, c.space, &c.below, &c.ask)
+		c.fleet.known = known{candidates: c.fleet.workers, pool: p.Workers, index: p.Index, space: c.space, reuse: p.reuse,
+			lower: p.lower, below: &c.below,
+			at: c.at, block: p.scale.textBlock()}
+		frame.Prefixes = &c.fleet.known
+	}
+	frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
+}
+
+// askStrategy asks the strategy, for which the frame was filled, for the order of the workers. It returns false if
+// another strategy replaced it before it decided. The other one wants other fields and has other reasons, and one
+// decision is made by one version alone. While the store is silent, home.go's order, which is the same in every router,
+// overrides the answer.
+func (c *Choice) askStrategy() bool {
+	if c.strategy.Notices().Wants()&abi.WantCost != 0 {
+		score.Price(&c.fleet.frame.Header, c.fleet.frame.Rows)
+	}
+	if c.ask.By != nil {
+		c.result = c.ask.By.Pick(&c.fleet.frame)
+	} else {
+		r, next := c.serving.Ask(c.strategy, &c.fleet.frame)
+		if next != nil {
+			return false
+		}
+		c.result = r
+	}
+	c.order.begin(c.result.Order)
+	switch s := &c.stay; {
+	case s.state == bound && (c.ask.Claim.Closing || s.staysPut(&c.ask)):
+		c.order.pin()
+	case s.silent && c.binds():
+		sortAlike(c.order.rows, &s.name, &c.fleet)
+	}
+	return true
+}
+
+// binds reports whether the choice binds or moves the session.
+func (c *Choice) binds() bool {
+	switch c.stay.state {
+	case moving:
+		return true
+	case open:
+		return c.ask.Claim.Binds || c.result.Flags&abi.FlagBind != 0
+	}
+	return false
+}
+
+// Reason returns why the first of the order was chosen, "" if no strategy was asked.
+func (c *Choice) Reason() string {
+	if c.strategy == nil {
+		return ""
+	}
+	switch bound := int(c.fleet.frame.Header.Bound); {
+	case c.stay.silent && c.binds():
+		return "store silent: by the session's name"
+	case bound >= 0 && c.order.first() == bound:
+		return "bound session"
+	case c.result.Fallback != "":
+		return "fallback: " + c.result.Fallback
+	}
+	if name := c.strategy.ReasonName(c.result.Reason); name != "" {
+		return name
+	}
+	return c.pool.reason(c.strategy.Name(), c.result.Reason)
+}
+
+// Module returns the digest of the strategy's module, "" if no strategy was asked.
+func (c *Choice) Module() string {
+	if c.strategy == nil {
+		return ""
+	}
+	return c.strategy.SHA256()
+}
+
+// LastError returns the last error of the strategy that was asked, on this request or another.
+func (c *Choice) LastError() string { return c.strategy.Stats().LastError }
+
+// FellBack reports whether the host chose in the place of the strategy.
+func (c *Choice) FellBack() bool { return c.result.Fallback != "" }
+
+// Rejection returns the strategy's answer to the client, after the verdict Rejected: a status, a text and a time to
+// wait. For "" and 0 the router fills in its own.
+func (c *Choice) Rejection() (status int, text string, wait time.Duration) {
+	if r := c.result.Reject; r != nil {
+		return r.Status, r.Text, r.RetryAfter
+	}
+	return 0, "", 0
+}
+
+// Reported reports whether the first worker's match comes at least in part from the worker's own reports.
+func (c *Choice) Reported() bool {
+	first := c.order.first()
+	row := &c.fleet.frame.Rows[first]
+	return c.fleet.held.known && row.Matched() > 0 && c.fleet.held.told(first, row)
+}
+
+// First returns the worker that comes first; after a look that found nobody, the last one tried.
+func (c *Choice) First() *worker.Worker {
+	if c.order.first() < 0 {
+		return c.order.tried[len(c.order.tried)-1]
+	}
+	return c.fleet.workers[c.order.first()]
+}
+
+// Next returns the next worker in the order of the choice. At its end Next takes a second look at the fleet and goes on
+// with the workers that the order left out, in slow start or full then, the least busy first. It returns false when
+// nobody is left.
+//
+// Next looks once more after those: they may have hidden suspects, which get only what nobody else takes. A look that
+// finds nobody is the last for a while. An attempt may last for minutes, and the fleet is another one after it.
+func (c *Choice) Next(at time.Time) (Target, bool) {
+	if c.order.left() == 0 && c.MayWiden(at) {
+		c.lookAgain(at)
+	}
+	if c.order.left() == 0 {
+		return Target{}, false
+	}
+	return c.order.advance(&c.fleet), true
+}
+
+// lookAgain takes the second look: it fills rows and matches anew, from the workers as they are now.
+func (c *Choice) lookAgain(at time.Time) {
+	c.at = at
+	q := c.query()
+	q.Again, q.Tried = true, c.order.tried
+	c.fleet.fill(c.pool.Workers, q)
+	c.order.restart(&c.fleet)
+	if c.space != nil {
+		c.size = c.fleet.match(c.pool, c.space, &c.below, &c.ask)
+	}
+	c.fleet.frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
+	if c.outgrew > 0 {
+		c.dropShort()
+	}
+}
+
+// KeepLonger leaves the workers in the order, after those tried, that list more than so many tokens as the length of
+// the model, or list none. It reports whether there are any.
+func (c *Choice) KeepLonger(tokens int, at time.Time) bool {
+	if c.stay.tied(&c.ask) {
+		return false
+	}
+	c.outgrew = tokens + 1
+	o := &c.order
+	if c.dropShort(); o.left() == 0 && c.MayWiden(at) {
+		c.lookAgain(at)
+	}
+	return o.left() > 0
+}
+
+// dropShort takes those workers out of what is left of the order that the request has outgrown.
+func (c *Choice) dropShort() {
+	o, p := &c.order, c.pool.Workers
+	rest := slices.DeleteFunc(o.rows[o.next:], func(row int32) bool {
+		n := p.Length(c.fleet.workers[row], c.prompt.Model)
+		return n > 0 && n < c.outgrew // one that lists no length may be longer
+	})
+	o.rows = o.rows[:o.next+len(rest)]
+}
+
+// Again has Next return the last worker once more, unless a second look at the fleet finds another one.
+func (c *Choice) Again(at time.Time) {
+	if c.order.left() > 0 || !c.MayWiden(at) {
+		c.order.next--
+		return
+	}
+	c.lookAgain(at)
+	if last := c.order.tried[len(c.order.tried)-1]; c.order.left() == 0 {
+		if row := slices.Index(c.fleet.workers, last); row >= 0 {
+			c.order.rows = append(c.order.rows, int32(row))
+		}
+	}
+}
+
+// Left returns how many workers of the order have not been tried.
+func (c *Choice) Left() int { return c.order.left() }
+
+// lookEvery is after how long a further look at the fleet may find somebody new: one health check.
+const lookEvery = 2 * time.Second
+
+// MayWiden reports whether another look at the fleet may find somebody at that time.
+func (c *Choice) MayWiden(at time.Time) bool {
+	return !c.order.pinned && (!c.order.spent || at.Sub(c.at) >= lookEvery)
+}
+
+// Pinned reports whether no worker but the first may ever get the request.
+func (c *Choice) Pinned() bool { return c.order.pinned }
+
+// Tried returns the workers that Next returned and that Send has not found to take nothing, in their order.
+func (c *Choice) Tried() []*worker.Worker { return c.order.tried }

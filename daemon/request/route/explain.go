@@ -1,0 +1,132 @@
+package route
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/score"
+)
+
+// Note writes into r the parts of a decision that are cheap to get. It allocates nothing.
+func (r *Record) Note(c *Choice) {
+	h := &c.fleet.frame.Header
+	r.Strategy, r.Fallback = c.strategy.Name(), c.result.Fallback
+	r.Endpoint = c.prompt.Kind.String()
+	r.PromptTokens = c.size.all
+	r.PromptBlocks = int(h.PromptBlocks)
+	r.BlockTokens = h.BlockTokens
+	if n := len(c.prompt.Chains); n > 1 {
+		r.Prompts, r.LongestPrompt = n, c.size.longest
+	}
+	r.Fuel = c.result.Fuel
+	r.PickTime = c.result.Took
+	r.Believed = c.held
+	if first := c.order.first(); first >= 0 {
+		row := &c.fleet.frame.Rows[first]
+		r.Queue, r.Predicted = time.Duration(row.Wait*float64(time.Second)), int(row.Predicted)
+	}
+	r.Session = c.SessionKind()
+	r.Tokens = h.Flags&abi.HeaderTokens != 0
+}
+
+// Explain writes all of a decision into r: the module, the reason in words and the candidates. It uses the memory of r
+// again. It returns false after the choice was released.
+func (r *Record) Explain(c *Choice) bool {
+	if c.decision == nil {
+		return false
+	}
+	r.Note(c)
+	r.listed = r.listed[:0]
+	r.Module = c.strategy.SHA256()
+	r.Reason = c.Reason()
+	l := listing{order: &c.order, fleet: &c.fleet, model: c.prompt.Model, need: c.need(), all: r.Candidates[:0]}
+	var few [4]worker.Stats
+	r.Candidates, r.More = l.list(c.pool.Workers.Others(c.fleet.frame.Rows, c.at, few[:0], maxCandidates))
+	f := host.Frame{Header: c.fleet.frame.Header, Rows: c.fleet.frame.Rows[:min(len(c.fleet.frame.Rows), maxCandidates)]}
+	r.Frame = f.AppendTo(r.Frame[:0])
+	return true
+}
+
+// maxCandidates bounds the candidates that a record lists: 64 of them are some 10 KB of JSON.
+const maxCandidates = 64
+
+const sessionStays = "the session stays at its worker"
+
+// listing makes the candidates of a record.
+type listing struct {
+	order *order
+	fleet *fleet
+	model string
+	need  int // see Choice.need
+	all   []Candidate
+}
+
+// list returns the candidates: those of the order, then the skipped ones. others are the skipped workers that have no
+// row. more counts those of the order that are not listed.
+func (l *listing) list(others []worker.Stats) (all []Candidate, more int) {
+	rows := l.fleet.frame.Rows
+	l.all = slices.Grow(l.all, min(maxCandidates, len(rows)+len(others)))
+	scale := score.NewScale(&l.fleet.frame.Header, rows)
+	for _, i := range l.order.rows {
+		l.add(candidate(&rows[i], l.fleet.workers[i].ID(), &scale))
+	}
+	for i, w := range l.fleet.workers {
+		if !slices.Contains(l.order.rows, int32(i)) && !slices.Contains(l.order.tried, w) {
+			other := candidate(&rows[i], w.ID(), &scale)
+			other.Skipped = sessionStays
+			l.add(other)
+		}
+	}
+	for i := range others {
+		l.add(absent(&others[i], l.model, l.need))
+	}
+	return l.all, max(0, len(l.order.rows)-len(l.all))
+}
+
+func (l *listing) add(c Candidate) {
+	if len(l.all) < maxCandidates {
+		l.all = append(l.all, c)
+	}
+}
+
+// candidate describes a worker by its row.
+func candidate(r *abi.Row, id string, scale *score.Scale) Candidate {
+	t := scale.Terms(r)
+	return Candidate{Worker: id, State: "up", GPU: r.GPU, L1: r.L1, L2: r.L2, InFlight: r.InFlight, Wait: r.Wait,
+		Prefill: t.Prefill, Eviction: t.Eviction, Tilt: t.Tilt, Cost: t.Cost, FreeGPU: r.FreeGPU, Slowness: r.Slow,
+		Load: r.Load, SlowStart: r.State&abi.RowSlowStart != 0, Live: r.Live()}
+}
+
+// absent describes a worker that has no row.
+func absent(s *worker.Stats, model string, need int) Candidate {
+	return Candidate{Worker: s.ID, State: s.State.String(), Skipped: skipped(s, model, need),
+		InFlight: uint32(s.InFlight + s.Theirs), Wait: s.Wait, Slowness: s.Slow, Load: s.Load,
+		SlowStart: s.SlowStart}
+}
+
+// skipped returns why a worker was no candidate for so many tokens of the model.
+func skipped(s *worker.Stats, model string, need int) string {
+	length := 0
+	if i := slices.Index(s.Models, model); i >= 0 && i < len(s.Lengths) {
+		length = s.Lengths[i]
+	}
+	switch {
+	case !s.Up && s.Why != "":
+		return s.State.String() + ": " + s.Why
+	case !s.Up:
+		return s.State.String()
+	case model != "" && s.Models != nil && !slices.Contains(s.Models, model):
+		return "does not list the model"
+	case s.Full:
+		return "has max_in_flight requests"
+	case length > 0 && length < need:
+		return "too short: its max_model_len is " + strconv.Itoa(length)
+	case s.SlowStart:
+		return "begins slowly: not its turn"
+	}
+	return "was tried, or came up since"
+}

@@ -1,0 +1,55 @@
+package route
+
+import (
+	"github.com/warmpath/warmpath/cache/prefix"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/host"
+)
+
+// fleet is the candidates of one request: a row for each worker that may serve it, and the memory that the rows are
+// filled in.
+type fleet struct {
+	frame   host.Frame
+	workers []*worker.Worker // of the rows, by the same index
+	slots   []uint32
+	matched []uint32
+	caches  []prefix.WorkerStats
+	known   known
+	held    holds
+}
+
+// reset clears the last request and keeps the memory.
+func (f *fleet) reset() {
+	f.frame.Reset()
+	f.workers = f.workers[:0]
+	f.held.known = false
+}
+
+// fill gets the rows of the workers that take a request. It returns why there are none.
+func (f *fleet) fill(p *worker.Pool, q worker.Query) worker.Standing {
+	rows, workers, standing := p.Snapshot(q, f.frame.Rows[:0], f.workers[:0])
+	f.frame.Rows, f.workers = rows, workers
+	f.slots, f.frame.WorkerIDs = f.slots[:0], f.frame.WorkerIDs[:0]
+	for i := range rows {
+		f.slots = append(f.slots, rows[i].Worker)
+		f.frame.WorkerIDs = append(f.frame.WorkerIDs, workers[i].ID())
+	}
+	return standing
+}
+
+// countSessions fills how many sessions live at each worker, for a strategy that places one.
+func (f *fleet) countSessions(b *session.Bindings) {
+	b.FillLive(len(f.workers), func(i int) string { return f.workers[i].ID() },
+		func(i int, live uint32) { f.frame.Rows[i].Sessions = live })
+}
+
+// row returns the row of a worker, -1 if it is no candidate.
+func (f *fleet) row(id string) int {
+	for i, w := range f.workers {
+		if w.ID() == id {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,268 @@
+package route
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/holdings"
+	"github.com/warmpath/warmpath/cache/lmcache"
+	"github.com/warmpath/warmpath/cache/prefix"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// Pool decides for the requests of one pool. Its strategy must be put in before the first Choose.
+type Pool struct {
+	Name     string
+	Workers  *worker.Pool
+	Index    *prefix.Index   // what was routed
+	Held     *holdings.Index // what the workers report; the reader of their events writes and clears it
+	Offload  *lmcache.Roster // what their LMCache reports; nil = no reports are taken
+	Sessions *session.Bindings
+	Strategy host.Current // of the requests that no canary takes
+
+	canaries canaries
+	watched  atomic.Bool // a strategy that looks on wants what the workers report
+	reason   func(strategy string, code uint16) string
+	reuse    *prefix.Reuse
+	turns    turns
+	scale    scale
+	caps     *capacities
+	bare     sync.Map // of slots whose worker has answered that it keeps no sessions
+	lower    *lower
+	seed     maphash.Seed // of the models' turns: new in each process, so that no tenant can prepare a collision
+	secret   atomic.Pointer[Secret]
+	teller   atomic.Pointer[telling] // nil = nothing is published
+
+	ended func(url string) // Config.Ended
+
+	mu     sync.Mutex // guards warned
+	warned map[uint32]bool
+}
+
+// Config is the configuration of a pool.
+type Config struct {
+	Name     string
+	Sessions *session.Bindings
+	Reason   func(strategy string, code uint16) string // a strategy's reason code in words
+	Began    time.Time                                 // from which the workers' clock counts
+	Tiers    Tiers
+	Offload  *lmcache.Roster
+	Workers  worker.Config    // its hooks OnDown, OnRestart and OnCapacity are the pool's own
+	Ended    func(url string) // the process of a worker has ended, as far as is known; may be nil
+
+	// Clock is the clock of what ages in the indexes; nil = the process's. Secret makes the seeds of the namespaces'
+	// hashes; zero = a random one of this process. A backtest sets both, so that two runs are the same.
+	Clock  func() time.Time
+	Secret Secret
+}
+
+// New makes a pool whose prefix index is empty.
+func New(c Config) *Pool {
+	index := prefix.Config{}
+	if c.Clock != nil {
+		index.Now = func() int64 { return int64(c.Clock().Sub(c.Began)) }
+	}
+	p := &Pool{
+		Name: c.Name, Sessions: c.Sessions, reason: c.Reason,
+		Index: prefix.New(index), Held: holdings.New(holdings.Config{Now: c.Clock}), Offload: c.Offload,
+		lower: newLower(c.Tiers, index),
+		reuse: prefix.NewReuse(2*unknownTokens/32, c.Clock), caps: newCapacities(), seed: maphash.MakeSeed(),
+		warned: map[uint32]bool{}, ended: c.Ended,
+	}
+	if c.Secret == (Secret{}) {
+		c.Secret = NewSecret()
+	}
+	p.secret.Store(&c.Secret)
+	p.Workers = worker.New(p.hooked(c.Workers), c.Began)
+	return p
+}
+
+// Configure makes c the workers' configuration, and t that of what lies below their GPUs.
+func (p *Pool) Configure(c worker.Config, t Tiers) {
+	p.lower.configure(t)
+	p.Workers.Configure(p.hooked(c))
+}
+
+func (p *Pool) hooked(c worker.Config) worker.Config {
+	c.OnDown = p.forget
+	c.OnRestart = p.forget
+	c.OnCapacity = p.setCapacity
+	return c
+}
+
+// WantsIDs reports whether the prompt's token ids make a better decision. They do if a strategy, or one that looks on,
+// asks for what the workers report, and some worker's reports are live.
+func (p *Pool) WantsIDs() bool {
+	return p.wantsHeld(p.Strategy.Strategy()) || p.watched.Load() && p.reported() ||
+		slices.ContainsFunc(p.canaries.list(), func(c Canary) bool { return p.wantsHeld(c.Strategy.Strategy()) })
+}
+
+// wantsHeld reports whether the strategy goes by what the workers report, and some of these reports are live.
+func (p *Pool) wantsHeld(s *host.Strategy) bool {
+	return s != nil && s.Notices().Wants()&abi.WantHeld != 0 && p.reported()
+}
+
+// reported reports whether some worker's reports are live.
+func (p *Pool) reported() bool { return p.Held.Live() || p.Offload != nil && p.Offload.Live() }
+
+// WatchHeld sets whether a strategy that looks on, and decides by snapshots, wants what the workers report.
+func (p *Pool) WatchHeld(wanted bool) { p.watched.Store(wanted) }
+
+// SetCanaries makes these the pool's canaries. The first that takes a request serves it.
+func (p *Pool) SetCanaries(all []Canary) { p.canaries.all.Store(&all) }
+
+// Strategies returns the pool's own strategy and those of its canaries that are loaded.
+func (p *Pool) Strategies() []*host.Strategy {
+	var all []*host.Strategy
+	add := func(s *host.Strategy) {
+		if s != nil && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	add(p.Strategy.Strategy())
+	for _, c := range p.canaries.list() {
+		add(c.Strategy.Strategy())
+	}
+	return all
+}
+
+// forget drops what is known of a worker's process that has ended.
+func (p *Pool) forget(slot uint32) {
+	p.Index.Remove(slot)
+	p.lower.cpu.index.Remove(slot)
+	p.bare.Delete(slot)
+	w := p.Workers.At(slot)
+	if w == nil {
+		return
+	}
+	if to := p.teller.Load(); to != nil {
+		to.Forgotten(w.Key())
+	}
+	if p.ended != nil {
+		p.ended(w.URL())
+	}
+}
+
+// Secret returns the secret that makes the namespaces' seeds now.
+func (p *Pool) Secret() Secret { return *p.secret.Load() }
+
+// SetSecret makes the namespaces' seeds of s. If they were made with another secret, the pool forgets all history: its
+// hashes mean nothing any more.
+func (p *Pool) SetSecret(s Secret) {
+	if *p.secret.Load() == s {
+		return
+	}
+	p.secret.Store(&s)
+	p.Index.Clear()
+	p.lower.cpu.index.Clear()
+	p.lower.shared.index.Clear()
+}
+
+// Tell makes the pool publish to t from now on; nil = to nobody.
+func (p *Pool) Tell(t Teller) {
+	if t == nil {
+		p.teller.Store(nil)
+		return
+	}
+	p.teller.Store(&telling{t})
+}
+
+// NoteSessionless records that a worker answered that it keeps no sessions of its own.
+func (p *Pool) NoteSessionless(w *worker.Worker) { p.bare.Store(w.Slot(), struct{}{}) }
+
+// Sessionless reports whether the worker has answered so since it came up.
+func (p *Pool) Sessionless(w *worker.Worker) bool {
+	_, is := p.bare.Load(w.Slot())
+	return is
+}
+
+// Arrive counts a request for the model that has come in at the time, and returns its turn: the number of requests for
+// that model before it.
+func (p *Pool) Arrive(model string, at time.Time) uint64 {
+	p.Workers.Request(at)
+	return p.turns.next(maphash.String(p.seed, model))
+}
+
+// GiveBack gives back the turn of a request for which Choose asked no strategy, so that the next request gets it.
+func (p *Pool) GiveBack(model string) { p.turns.giveBack(maphash.String(p.seed, model)) }
+
+// Turn returns what Arrive would return next, and counts nothing.
+func (p *Pool) Turn(model string) uint64 { return p.turns.peek(maphash.String(p.seed, model)) }
+
+func (p *Pool) setCapacity(slot uint32, tokens int) {
+	if tokens == 0 { // another worker has got the slot
+		p.mu.Lock()
+		delete(p.warned, slot)
+		p.mu.Unlock()
+	}
+	p.caps.set(slot, tokens)
+	p.fitWorker(slot)
+}
+
+// fitWorker sets a worker's capacity in the index, in blocks of text by the current estimate.
+func (p *Pool) fitWorker(slot uint32) {
+	tokens, _ := p.caps.tokens(slot)
+	p.Index.SetCapacity(slot, max(1, int(float64(tokens)/p.scale.textBlock())))
+}
+
+// Tick passes the time to the strategies that want it. It corrects the workers' capacities by the current estimate of
+// tokens a byte, and the reuse curve by the fleet's size. Call it once a second. It returns each worker, once, whose
+// metrics lack the size of its KV cache: the router then goes by a guess, of guess tokens.
+func (p *Pool) Tick(now time.Time) (unknown []string, guess int) {
+	for _, s := range p.Strategies() {
+		s.Notices().Tick(now)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	total, stats := 0, p.Workers.Stats(now)
+	p.lower.fit(stats, p.scale.textBlock())
+	for _, s := range stats {
+		if !s.Up {
+			continue
+		}
+		tokens, known := p.caps.tokens(s.Slot)
+		total += tokens
+		p.fitWorker(s.Slot)
+		if !known && s.MetricsAge >= 0 && !p.warned[s.Slot] {
+			p.warned[s.Slot] = true
+			unknown, guess = append(unknown, s.ID), tokens
+		}
+	}
+	if total > 0 {
+		p.reuse.SetCapacity(int(2 * float64(total) / p.scale.textBlock()))
+	}
+	return unknown, guess
+}
+
+// SharedTokens returns how many tokens of KV the tier that all workers share is taken to hold; 0 = there is none.
+func (p *Pool) SharedTokens() int { return p.lower.sharedTokens() }
+
+// TokensPerByte returns the estimate of tokens in a byte of prompt text.
+func (p *Pool) TokensPerByte() float64 { return p.scale.tokensPerByte() }
+
+// spaceName returns the name under which a model's prompts are known. A salt keeps tenants apart.
+func spaceName(r *prompt.Request, salt string) string {
+	if salt == "" {
+		return r.Model
+	}
+	return r.Model + "#" + salt
+}
+
+// Listed returns models that the pool's workers list, at most so many, for an error about a misspelt name.
+func (p *Pool) Listed(at time.Time, most int) (models []string) {
+	for _, s := range p.Workers.Stats(at) {
+		for _, m := range s.Models {
+			if s.Up && len(models) < most && !slices.Contains(models, m) {
+				models = append(models, m)
+			}
+		}
+	}
+	return models
+}

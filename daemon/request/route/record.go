@@ -1,0 +1,128 @@
+package route
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/transport/jsonline"
+)
+
+// Record is what was decided on a request, why, and what came of it. Headers, the access log, metrics and pages read
+// it. Frame is enough to make the decision again. A field that is not known is zero.
+type Record struct {
+	ID       string `json:"id"`
+	Endpoint string `json:"endpoint,omitempty"` // the kind of body, as chat
+	Pool     string `json:"pool"`
+	Strategy string `json:"strategy"`
+	Module   string `json:"module_sha256,omitempty"`
+	Model    string `json:"model"`
+	Session  string `json:"session,omitempty"` // the kind of the session that it belongs to
+	Trace    string `json:"trace_id,omitempty"`
+
+	PromptTokens  int     `json:"prompt_tokens"`            // of all prompts together, as estimated here
+	LongestPrompt int     `json:"longest_prompt,omitempty"` // of the longest of several
+	Prompts       int     `json:"prompts,omitempty"`        // if there are several
+	PromptBlocks  int     `json:"prompt_blocks"`            // of the longest
+	BlockTokens   float32 `json:"block_tokens"`
+
+	Worker    string        `json:"worker,omitempty"` // the one that answered; before that the first of the order
+	Reason    string        `json:"reason,omitempty"` // why the first of the order was chosen
+	Fallback  string        `json:"fallback,omitempty"`
+	Fuel      int64         `json:"fuel"`
+	PickTime  time.Duration `json:"pick_ns"`
+	Matched   int           `json:"matched_blocks"`
+	Predicted int           `json:"predicted_blocks"` // that the first of the order was believed to hold, from history
+	Believed  int           `json:"believed_tokens"`  // of the prompt, in the last trip's worker's cache
+
+	Candidates []Candidate `json:"candidates,omitempty"` // in the order of the choice, then those that were skipped
+	More       int         `json:"more,omitempty"`       // candidates beyond those listed
+	Attempts   []Attempt   `json:"attempts,omitempty"`   // those that gave the client no answer
+
+	// Frame is what the strategy decided on, in the bytes of sdk/abi: an abi.Header, then an abi.Row for each listed
+	// candidate that had one. JSON has it in base64.
+	Frame []byte `json:"frame,omitempty"`
+
+	Tokens bool `json:"in_tokens,omitempty"` // the prompt's ids are known, and a block is a token
+	Live   bool `json:"live,omitempty"`      // Believed is what the worker itself reported
+
+	Queue     time.Duration `json:"queue_ns,omitempty"` // believed wait at the first of the order
+	FirstByte time.Duration `json:"ttft_ns,omitempty"`  // from the arrival
+	Total     time.Duration `json:"total_ns,omitempty"`
+	Usage     Usage         `json:"usage,omitzero"` // the engine's own counts
+
+	listed jsonline.Line // of CandidatesJSON; empty = not written yet
+}
+
+// Memory returns an empty record with the memory of this one, which may not be used any more.
+func (r *Record) Memory() Record {
+	return Record{Candidates: r.Candidates[:0], Frame: r.Frame[:0], listed: r.listed[:0]}
+}
+
+// Usage is the engine's own counts of an answer.
+type Usage prompt.Usage
+
+// MarshalJSON writes the counts that the engine gave.
+func (u Usage) MarshalJSON() ([]byte, error) {
+	if !u.Known {
+		return []byte("{}"), nil
+	}
+	said := struct {
+		Prompt int  `json:"prompt_tokens"`
+		Output int  `json:"output_tokens"`
+		Cached *int `json:"cached_tokens,omitempty"`
+	}{u.Prompt, u.Output, nil}
+	if u.CachedKnown {
+		said.Cached = &u.Cached
+	}
+	return json.Marshal(&said)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (u *Usage) UnmarshalJSON(text []byte) error {
+	var said struct {
+		Prompt *int `json:"prompt_tokens"`
+		Output int  `json:"output_tokens"`
+		Cached *int `json:"cached_tokens"`
+	}
+	if err := json.Unmarshal(text, &said); err != nil {
+		return err
+	}
+	*u = Usage{Output: said.Output}
+	if said.Prompt != nil {
+		u.Prompt, u.Known = *said.Prompt, true
+	}
+	if said.Cached != nil {
+		u.Cached, u.CachedKnown = *said.Cached, true
+	}
+	return nil
+}
+
+// Attempt is a try at a worker that gave the client no answer.
+type Attempt struct {
+	Worker string        `json:"worker"`
+	Reason string        `json:"reason"`
+	After  time.Duration `json:"after_ns"` // the request's arrival the router gave it up
+}
+
+// Candidate is one worker as a decision saw it. Times are seconds; the terms of the cost are those of package score,
+// whatever strategy chose.
+type Candidate struct {
+	Worker    string  `json:"worker"`
+	State     string  `json:"state"`
+	Skipped   string  `json:"skipped,omitempty"` // why it was no candidate
+	GPU       uint32  `json:"gpu_blocks"`
+	L1        uint32  `json:"l1_blocks"`
+	L2        uint32  `json:"l2_blocks"`
+	InFlight  uint32  `json:"in_flight"`
+	Wait      float64 `json:"wait"`
+	Prefill   float64 `json:"prefill"`
+	Eviction  float64 `json:"eviction"`
+	Tilt      float64 `json:"tilt"`
+	Cost      float64 `json:"cost"`
+	FreeGPU   float32 `json:"free_gpu_tokens"`
+	Slowness  float64 `json:"slowness"`
+	Load      float64 `json:"load"`
+	SlowStart bool    `json:"slow_start,omitempty"`
+	Live      bool    `json:"live,omitempty"` // the worker reported its blocks; else they are history
+}

@@ -1,0 +1,258 @@
+package route
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/cache/holdings"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/score"
+)
+
+// Trip is a request at one worker, from Send to End. Every trip must be ended.
+type Trip struct {
+	choice   *Choice
+	ticket   worker.Ticket
+	worker   *worker.Worker
+	believed int             // of the prompt's tokens, in the worker's cache when it was chosen
+	matched  uint32          // blocks
+	live     bool            // both come from the worker's own reports
+	ended    bool            // End was called
+	forecast holdings.Ticket // that the worker will hold the prompt
+	entered  entered         // what Send wrote into the index ahead of the answer
+	teller   Teller          // published the trip; nil = nobody
+	told     uint64          // the trip's number at teller
+	notice   abi.Outcome
+	sent     time.Time
+}
+
+// Send takes a place at the worker and enters the prompt in the index, where it stays unless the worker fails or
+// refuses the request. It returns false if the worker takes no request now: another request got its last place, or it
+// went down meanwhile. If the worker goes down while the request is there, it calls holder.GiveUp.
+func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bool {
+	w := to.Worker
+	held := c.believed(to)
+	*t = Trip{choice: c, worker: w, believed: held}
+	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
+		Est: c.estimate(to), Model: c.prompt.Model, Class: c.ask.Class, Whole: !c.prompt.Stream,
+		Talks: c.prompt.Kind.Generates(), Bound: w.ID() == c.stay.worker(), Tried: c.order.triedSlots(),
+		Holder: holder}, at) {
+		c.order.tried = c.order.tried[:max(0, len(c.order.tried)-1)] // it has not had the request, and may get it later
+		return false
+	}
+	c.sent++
+	c.held = held
+	row := &c.fleet.frame.Rows[to.row]
+	t.matched, t.live = row.Matched(), row.Live()
+	t.describe(c, at)
+	if c.fleet.held.known {
+		t.forecast = c.pool.Held.Predict(w.Slot(), &c.fleet.held.query)
+	}
+	t.entered.enter(c, w)
+	t.tellSent(c, t.ticket.Est(), at)
+	return true
+}
+
+// tellSent publishes a trip that has begun. It leaves out one whose prompt was hashed with an old secret.
+func (t *Trip) tellSent(c *Choice, est float64, at time.Time) {
+	to := c.pool.teller.Load()
+	if to == nil || c.secret != nil && *c.secret != *c.pool.secret.Load() {
+		return
+	}
+	t.teller = to.Teller
+	s := Sent{Worker: t.worker.Key(), Space: c.spaceID, Est: est, Tokens: c.size.all, Cached: t.believed,
+		Block: c.size.block, Whole: !c.prompt.Stream, Again: c.sent > 1}
+	t.told = t.teller.Sent(&s, c.prompt.Chains, at)
+}
+
+// describe fills what a module learns of the trip's end, while the frame is still there.
+func (t *Trip) describe(c *Choice, at time.Time) {
+	h := &c.fleet.frame.Header
+	t.sent = at
+	t.notice = abi.Outcome{Seq: h.Seq, Model: h.Model, Session: h.Session, Tenant: h.Tenant, Caller: h.Caller,
+		Key: t.worker.Key(), Worker: t.worker.Slot(), PromptTokens: uint32(c.size.all), CachedTokens: -1, OutputTokens: -1,
+		Reason: uint32(c.result.Reason), TTFT: -1, Believed: uint32(max(0, t.believed)), Attempts: uint32(c.sent)}
+}
+
+// estimate returns the seconds of prefill on a worker of slowness 1, with the time to bring KV from slower tiers, or a
+// transfer would be learnt as slowness. 0 = no KV is to be brought.
+func (c *Choice) estimate(to Target) float64 {
+	row := &c.fleet.frame.Rows[to.row]
+	if row.L1 == 0 && row.L2 == 0 || row.Slow <= 0 {
+		return 0
+	}
+	scale := score.NewScale(&c.fleet.frame.Header, c.fleet.frame.Rows)
+	return scale.Terms(row).Prefill / row.Slow
+}
+
+// believed returns how many of the prompt's tokens a worker is taken to hold; of a list, of all its prompts together.
+// Call it before the prompt enters the index.
+func (c *Choice) believed(to Target) int {
+	w, r, row := to.Worker, c.prompt, &c.fleet.frame.Rows[to.row]
+	if row.Live() { // in tokens, and as the engine itself counts them
+		return min(int(row.Matched()), c.size.all-1)
+	}
+	if len(r.Chains) < 2 || r.BypassesCache {
+		return inBlocks(float64(row.Matched())*c.size.block, c.size.all, w.BlockTokens())
+	}
+	sum, slot, out := 0, [1]uint32{w.Slot()}, [1]uint32{}
+	for k := range r.Chains {
+		chain := &r.Chains[k]
+		length, block := c.pool.scale.tokens(chain)
+		c.space.Match(chain.Hashes, slot[:], out[:])
+		sum += inBlocks(float64(out[0])*block, length, w.BlockTokens())
+	}
+	return sum
+}
+
+// inBlocks returns what an engine finds of so many held tokens of a prompt: whole blocks, and never the last token,
+// which it always computes. size is the tokens of a block, 0 if it is not known.
+func inBlocks(held float64, length, size int) int {
+	n := max(0, min(length-1, int(held)))
+	if size > 0 {
+		n -= n % size
+	}
+	return n
+}
+
+// Believed returns how many of the prompt's tokens the last trip's worker was taken to hold.
+func (c *Choice) Believed() int { return c.held }
+
+// Live reports whether what the worker was taken to hold comes from its own reports.
+func (t *Trip) Live() bool { return t.live }
+
+// Worker returns where the request was sent.
+func (t *Trip) Worker() *worker.Worker { return t.worker }
+
+// Matched returns how many leading blocks of the prompt the worker was believed to hold.
+func (t *Trip) Matched() int { return int(t.matched) }
+
+// FirstByte records the first output of a good answer.
+func (t *Trip) FirstByte(at time.Time) {
+	t.ticket.FirstByte(at)
+	if t.teller != nil {
+		t.teller.FirstByte(t.told, at)
+	}
+	t.notice.TTFT = float32(at.Sub(t.sent).Seconds())
+	if n := t.notices(abi.WantFirstToken); n != nil {
+		n.FirstToken(t.outcome(200, at))
+	}
+}
+
+// notices returns the notices of the strategy that serves now, nil if it does not want these.
+func (t *Trip) notices(want uint32) *host.Notices {
+	s := t.choice.serving.Strategy()
+	if s == nil || s.Notices().Wants()&want == 0 {
+		return nil
+	}
+	return s.Notices()
+}
+
+// outcome returns what a module learns of the trip as of now.
+func (t *Trip) outcome(status int, at time.Time) *abi.Outcome {
+	t.notice.Status, t.notice.Now = uint32(status), at.UnixNano()
+	t.notice.Seconds = float32(at.Sub(t.choice.arrived).Seconds())
+	return &t.notice
+}
+
+// Silent reports whether the trip has ended and its holder was not called and never will be.
+func (t *Trip) Silent() bool { return t.ended && t.ticket.Silent() }
+
+// Flow records that bytes of the answer came.
+func (t *Trip) Flow(at time.Time) { t.ticket.Flow(at) }
+
+// End is how a trip ended.
+type End struct {
+	Reply  *prompt.Reply // nil: nothing was read of the answer
+	Whole  bool          // the answer came to its end
+	Status int           // the client's, of the trip whose answer it got; 0 = this trip gave the client no answer
+	At     time.Time
+}
+
+// End counts the request down and learns from its answer: tokens a byte, what the worker's cache really held, and the
+// text itself if the answer came to its end. It returns the engine's own counts. It writes the generated tokens into o,
+// which is no field of End as it would be an allocation. Only the first call does anything.
+func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
+	if t.ended {
+		return u
+	}
+	t.ended = true
+	defer t.leave(o, e.At) // also if what reads the answer panics
+	if e.Reply != nil {
+		u = t.readReply(o, e.Reply, e.Whole, e.At)
+	}
+	if e.Status == 0 {
+		return u
+	}
+	if n := t.notices(abi.WantComplete); n != nil {
+		told := t.outcome(e.Status, e.At)
+		if u.Known {
+			told.PromptTokens, told.OutputTokens = uint32(u.Prompt), int32(u.Output)
+		}
+		if u.CachedKnown {
+			told.CachedTokens = int32(u.Cached)
+		}
+		n.Complete(told)
+	}
+	return u
+}
+
+// leave counts the request down, here and at the other routers.
+func (t *Trip) leave(o *worker.Outcome, at time.Time) {
+	t.ticket.End(at, *o)
+	if t.teller != nil {
+		t.teller.Ended(t.told, at)
+	}
+	if o.Kind <= worker.Answered && !o.Rejected { // a client that left shows nothing about the worker
+		return
+	}
+	t.choice.pool.Held.Withdraw(t.forecast)
+	if t.notice.TTFT < 0 { // the worker holds the prompt of what it has begun to answer
+		t.entered.takeBack(t.choice, t.worker)
+	}
+}
+
+// Excuse takes back what the trip's end has counted against its worker for an outcome of that kind: another worker has
+// failed the request in the same way.
+func (t *Trip) Excuse(k worker.Kind, at time.Time) { t.ticket.Excuse(k, at) }
+
+// Confirm counts a refusal that ended the trip against its worker: another worker has accepted the request.
+func (t *Trip) Confirm(o worker.Outcome, at time.Time) { t.ticket.Confirm(o, at) }
+
+// Elsewhere reports whether another worker takes the request now, and has not said of late that it is full.
+func (t *Trip) Elsewhere(at time.Time) bool { return t.ticket.Elsewhere(at) }
+
+// Doubtful reports whether a refusal of the trip's worker is to be compared with another worker's answer.
+func (t *Trip) Doubtful(at time.Time) bool { return t.ticket.Doubtful(at) }
+
+// readReply corrects the estimates by what the engine counted, and enters the answer's text in the index if it came to
+// its end.
+func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool, at time.Time) Usage {
+	ok, complete := r.Finish()
+	u := Usage(r.Usage())
+	o.Tokens = u.Output
+	c, chains, slot := t.choice, t.choice.prompt.Chains, t.worker.Slot()
+	if ok && u.Known && len(chains) == 1 {
+		if chain := &chains[0]; chain.Tokens == 0 {
+			c.pool.scale.correct(u.Prompt, chain.Bytes)
+		}
+		if u.CachedKnown && !t.live {
+			c.pool.caps.correct(slot, u.Cached, t.believed, u.Prompt)
+		}
+	}
+	if !whole || !complete || o.Kind != worker.Answered {
+		return u
+	}
+	for i := range chains {
+		if chain := &chains[i]; r.ExtendChoice(chain, c.prompt.FirstChoice(i)) {
+			c.space.Touch(slot, chain.Hashes)
+			c.below.touch(t.worker, chain.Hashes, 0)
+			if t.teller != nil {
+				t.teller.Answer(t.told, c.spaceID, chain.Hashes, at)
+			}
+		}
+	}
+	return u
+}

@@ -1,0 +1,64 @@
+package route
+
+import (
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/session"
+)
+
+// Verdict is the result of a choice. Every verdict but Chosen refuses the request.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Chosen       Verdict = iota
+	Unheard              // a first health check is still under way: ask again in a moment. Only for Ask.Patient
+	NoWorker             // no worker is up that may have the model
+	UnknownModel         // every worker's models are known, and none lists it
+	Full                 // every worker that could take it has max_in_flight requests
+	Rejected             // the strategy wants the client turned away
+
+	SessionSilent     // the store does not answer, and this router does not hold the session
+	SessionUnknown    // nobody opened it
+	SessionExpired    // its time is over
+	SessionClosed     // it was closed
+	SessionLost       // it ended with its worker
+	SessionResting    // its worker gets no requests now
+	SessionOtherModel // its worker does not list the model
+)
+
+var verdicts = [...]string{"chosen", "unheard", "no_worker", "unknown_model", "workers_full", "rejected",
+	"session_silent", "session_unknown", "session_expired", "session_closed", "session_lost", "session_resting",
+	"session_other_model"}
+
+// String returns the verdict's name, as tests and records show it.
+func (v Verdict) String() string { return verdicts[min(int(v), len(verdicts)-1)] }
+
+// nobody returns the verdict on a fleet that gave no rows, and Chosen if it gave some.
+func nobody(s worker.Standing) Verdict {
+	switch s {
+	case worker.Down, worker.Starting, worker.Silent:
+		return NoWorker
+	case worker.Lacking:
+		return UnknownModel
+	case worker.Full:
+		return Full
+	}
+	return Chosen
+}
+
+// refusal returns the verdict on a session that cannot be served.
+func refusal(s session.Status) Verdict {
+	switch s {
+	case session.Found:
+		return Chosen
+	case session.Silent:
+		return SessionSilent
+	case session.Expired:
+		return SessionExpired
+	case session.Closed:
+		return SessionClosed
+	case session.Lost:
+		return SessionLost
+	}
+	return SessionUnknown
+}

@@ -1,0 +1,147 @@
+package sessionapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/sagemaker"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// maxOpening bounds the answer to an opening, which is held whole.
+const maxOpening = 16 << 20
+
+// openings opens sessions.
+type openings struct {
+	server *exchange.Server
+	log    *slog.Logger
+	calls  sagemaker.Opens // under way, and those that have just ended
+}
+
+// serve answers NEW_SESSION. Attempts of one call, which SDKs repeat when an answer is late, open one session.
+func (o *openings) serve(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call) *exchange.Outbound {
+	id := ""
+	if c.InvocationID != "" {
+		id = in.Caller.Name + "\x00" + c.Endpoint + "\x00" + c.InvocationID
+	}
+	r, _, err := o.calls.Do(ctx, id, func() sagemaker.Result {
+		out, ok := o.attempt(ctx, in, c)
+		r := sagemaker.Result{OK: ok, Status: out.Status, Body: out.Body}
+		for _, f := range out.Header {
+			r.Header = append(r.Header, [2]string{f.Name, f.Value})
+		}
+		return r
+	})
+	if err != nil {
+		f := exchange.FaultStopping
+		if errors.Is(err, exchange.ErrClientGone) {
+			f = exchange.FaultGone
+		}
+		return f.Outbound(in.Endpoint.Shape)
+	}
+	out := &exchange.Outbound{Status: r.Status, Body: r.Body}
+	for _, h := range r.Header {
+		out.Header = append(out.Header, upstream.Field{Name: h[0], Value: h[1]})
+	}
+	return out
+}
+
+// attempt asks a worker to open a session, or opens one that the router alone holds, and reports whether a session
+// was opened.
+func (o *openings) attempt(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call) (
+	out *exchange.Outbound, ok bool) {
+	x := o.server.Begin(in, entry(in, c))
+	if out := x.Choose(ctx); out != nil {
+		return out, false
+	}
+	p, w := x.Pool(), x.Chosen()
+	if c.InBody && !keepsSessions(p, w) {
+		x.Keep()
+		return o.enter(in, c, opened{pool: p, worker: w, answer: &exchange.Outbound{Status: 200}})
+	}
+	out = x.Send(ctx)
+	w = x.By()
+	if w == nil {
+		return out, false
+	}
+	text, cut, err := out.Whole(maxOpening)
+	switch {
+	case err != nil || cut:
+		o.log.Warn("the answer to an opening broke off or is too long", "id", in.ID, "pool", p.Name, "worker", w.ID(),
+			"bytes", len(text), "error", err)
+		return o.server.RefuseSession(in, exchange.FaultOpening), false
+	case c.InBody && knowsNoSessions(out.Status, text) && p.WorkerSessions == "auto":
+		p.NoteSessionless(w)
+		return o.enter(in, c, opened{pool: p, worker: w, answer: &exchange.Outbound{Status: 200}})
+	case out.Status < 200 || out.Status > 299:
+		o.server.RefuseSession(in, exchange.FaultOpening)
+		return translate(&exchange.Outbound{Status: out.Status, Header: out.Header, Body: text}, in, c), false
+	}
+	return o.enter(in, c, opened{pool: p, worker: w, heard: true,
+		answer: &exchange.Outbound{Status: out.Status, Header: out.Header, Body: text}})
+}
+
+// knowsNoSessions reports that a worker keeps no sessions, from its answer to a body with NEW_SESSION. It knows vLLM's
+// answer where they are switched off, and that of releases which look for a prompt in the body.
+func knowsNoSessions(status int, body []byte) bool {
+	text := string(body[:min(len(body), 4096)])
+	return status == 404 || status == 405 || status == 422 ||
+		status == 400 && (strings.Contains(text, "not enabled") || strings.Contains(text, "suitable handler"))
+}
+
+// opened is a session that a worker has agreed to, or that the router alone holds.
+type opened struct {
+	pool   *exchange.Pool
+	worker *worker.Worker
+	answer *exchange.Outbound
+	heard  bool // the worker took the opening in
+}
+
+// enter binds an opened session and adds its id to the answer.
+func (o *openings) enter(in *exchange.Inbound, c *sagemaker.Call, s opened) (*exchange.Outbound, bool) {
+	in.Seen.Worker = s.worker.ID()
+	id, expires, minted, bad := sagemaker.Opened(s.answer.Get)
+	if bad != nil {
+		return o.refuse(in, s.worker, bad), false
+	}
+	if !minted {
+		id = session.MintID()
+	}
+	b, err := s.pool.Sessions.Open(in.Opened(id), session.Binding{Worker: s.worker.ID(), Minted: minted, Heard: s.heard,
+		Expires: expires}, time.Now())
+	if err != nil {
+		return o.refuse(in, s.worker, err), false
+	}
+	out := s.answer
+	if out.Body == nil { // the text is vLLM's
+		out.Body = []byte("Session " + id + " created")
+		out.Set("Content-Type", "text/plain; charset=utf-8")
+	}
+	out = translate(out, in, c)
+	out.Set(sagemaker.HeaderNewSession, sagemaker.FormatNew(id, b.Expires))
+	return out, true
+}
+
+// refuse logs that the router cannot keep a session which a worker has opened, and returns the answer to the client.
+func (o *openings) refuse(in *exchange.Inbound, w *worker.Worker, err error) *exchange.Outbound {
+	o.log.Warn("a worker opened a session that cannot be kept", "id", in.ID, "pool", in.Seen.Pool,
+		"worker", w.ID(), "error", err)
+	return o.server.RefuseSession(in, exchange.FaultOpening)
+}
+
+// keepsSessions reports whether a worker is taken to keep sessions of its own.
+func keepsSessions(p *exchange.Pool, w *worker.Worker) bool {
+	switch p.WorkerSessions {
+	case "on":
+		return true
+	case "off":
+		return false
+	}
+	return !p.Sessionless(w)
+}

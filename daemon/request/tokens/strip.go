@@ -1,0 +1,258 @@
+package tokens
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+)
+
+// addition is what WithIDs puts into a body.
+const addition = `"return_token_ids":true,`
+
+// WithIDs returns a body, which is a JSON object that is not empty, with a field that has the worker name the token
+// ids in its answer.
+func WithIDs(body []byte) []byte {
+	i := bytes.IndexByte(body, '{') + 1
+	out := make([]byte, 0, len(body)+len(addition))
+	out = append(append(out, body[:i]...), addition...)
+	return append(out, body[i:]...)
+}
+
+// span is a value in a text: text[lo:hi].
+type span struct{ lo, hi int }
+
+// finding is what return_token_ids has added to one JSON text of an answer.
+type finding struct {
+	lists  []span // that are null in an answer without it
+	prompt span   // of these, the first that holds the prompt's ids
+	hollow bool   // a chunk that is sent only because of it
+}
+
+// find looks for what return_token_ids has added: the lists prompt_token_ids, of a chat at the top and of a completion
+// in each choice, and token_ids in each choice. In a text that is cut it finds those before the cut.
+func (f *finding) find(text []byte) (whole bool) {
+	*f = finding{lists: f.lists[:0]}
+	choices, empty := 0, true
+	place := func(value []byte) span { // value is a part of text
+		lo := cap(text) - cap(value)
+		return span{lo, lo + len(value)}
+	}
+	note := func(name, value []byte) {
+		if value[0] != '[' {
+			return
+		}
+		switch string(name) {
+		case "prompt_token_ids":
+			if f.prompt.hi == 0 {
+				f.prompt = place(value)
+			}
+		case "token_ids":
+			f.hollow = true
+		default:
+			return
+		}
+		f.lists = append(f.lists, place(value))
+	}
+	whole = prompt.Fields(text, func(name, value []byte) bool {
+		switch string(name) {
+		case "choices":
+			prompt.Elements(value, func(choice []byte) bool {
+				choices++
+				prompt.Fields(choice, func(name, value []byte) bool {
+					if string(name) != "prompt_token_ids" && string(name) != "token_ids" {
+						empty = empty && isHollow(name, value)
+					}
+					note(name, value)
+					return true
+				})
+				return true
+			})
+		case "prompt_token_ids":
+			note(name, value)
+		}
+		return true
+	})
+	f.hollow = f.hollow && whole && choices == 1 && empty
+	return whole
+}
+
+// isHollow reports whether a field of a chunk's choice carries nothing. vLLM (0.19, 0.32) sends a chunk whose delta is
+// empty for tokens that its parsers keep for themselves, only with return_token_ids.
+func isHollow(name, value []byte) bool {
+	switch string(name) {
+	case "index":
+		return true
+	case "delta":
+		only := true
+		return prompt.Fields(value, func(_, v []byte) bool {
+			only = only && string(v) == "null"
+			return true
+		}) && only
+	}
+	return string(value) == "null"
+}
+
+// appendWithout appends a text without what was found in it.
+func (f *finding) appendWithout(b, text []byte) []byte {
+	at := 0
+	for _, l := range f.lists {
+		b = append(append(b, text[at:l.lo]...), "null"...)
+		at = l.hi
+	}
+	return append(b, text[at:]...)
+}
+
+// Bounds of what a Stripper holds. A body to which WithIDs was applied is at most maxLesson long, so that its ids are
+// some 2 MiB at most.
+const (
+	maxHeld  = 16 << 20
+	readSize = 4 << 10
+)
+
+// Stripper reads an answer to a body that WithIDs has changed, and gives what the worker would have answered without.
+// Of a stream it gives whole events only, and what stands behind the last one at the end. An event, or an answer in one
+// piece, that is longer than any with ids is given as it is.
+type Stripper struct {
+	from   io.Reader
+	events bool
+	learn  func(ids []uint32) // called once, with the prompt's ids; nil = called
+	held   []byte             // read, but no whole event yet
+	looked int                // of held: no end of an event is in it
+	out    []byte             // ready to be read
+	at     int                // of out: was read
+	long   bool               // more was held than may be: all goes through as it is
+	err    error              // after out
+	found  finding
+}
+
+// NewStripper makes a Stripper. learn gets the prompt's ids, if the answer has them.
+func NewStripper(from io.Reader, events bool, learn func(ids []uint32)) *Stripper {
+	return &Stripper{from: from, events: events, learn: learn}
+}
+
+// Read implements io.Reader. It never returns 0 and no error, unless p is empty.
+func (s *Stripper) Read(p []byte) (int, error) {
+	if s.long && s.at == len(s.out) && s.err == nil {
+		return s.from.Read(p)
+	}
+	for s.at == len(s.out) {
+		if s.err != nil || len(p) == 0 {
+			return 0, s.err
+		}
+		s.fill()
+	}
+	n := copy(p, s.out[s.at:])
+	s.at += n
+	return n, nil
+}
+
+// fill reads once more, and makes ready what can be.
+func (s *Stripper) fill() {
+	s.out, s.at = s.out[:0], 0
+	have := len(s.held)
+	if cap(s.held)-have < readSize {
+		s.held = append(make([]byte, 0, max(2*cap(s.held), 2*readSize)), s.held...)
+	}
+	n, err := s.from.Read(s.held[have:cap(s.held)])
+	s.held, s.err = s.held[:have+n], err
+	switch {
+	case s.events:
+		s.takeEvents()
+		if err == io.EOF {
+			s.takeRest()
+		}
+	case err == io.EOF:
+		s.takeRest()
+	}
+	if len(s.held) > maxHeld {
+		s.long = true
+		s.out = append(s.out, s.held...)
+		s.held = nil
+	}
+}
+
+// takeEvents makes the whole events ready.
+func (s *Stripper) takeEvents() {
+	done := 0
+	for {
+		end := endOfEvent(s.held, max(done, s.looked-3))
+		if end < 0 {
+			break
+		}
+		s.takeEvent(s.held[done:end])
+		done, s.looked = end, end
+	}
+	s.held = s.held[:copy(s.held, s.held[done:])]
+	s.looked = len(s.held)
+}
+
+// endOfEvent returns the place behind the first empty line that ends at from or later, -1 if there is none.
+func endOfEvent(b []byte, from int) int {
+	for i := from; ; i++ {
+		n := bytes.IndexByte(b[i:], '\n')
+		if n < 0 {
+			return -1
+		}
+		i += n
+		if i+1 < len(b) && b[i+1] == '\n' {
+			return i + 2
+		}
+		if i+2 < len(b) && b[i+1] == '\r' && b[i+2] == '\n' {
+			return i + 3
+		}
+	}
+}
+
+var dataField = []byte("data:")
+
+// takeEvent makes one event ready. An event of more lines than one is none of vLLM's and stays as it is.
+func (s *Stripper) takeEvent(event []byte) {
+	line := bytes.TrimRight(event, "\r\n")
+	if !bytes.HasPrefix(line, dataField) || bytes.IndexByte(line, '\n') >= 0 {
+		s.out = append(s.out, event...)
+		return
+	}
+	text := event[len(dataField):len(line)]
+	text = text[:len(text):len(text)]
+	s.found.find(text)
+	s.teach(text)
+	if s.found.hollow {
+		return
+	}
+	s.out = append(s.out, dataField...)
+	s.out = s.found.appendWithout(s.out, text)
+	s.out = append(s.out, event[len(line):]...)
+}
+
+// takeRest makes ready what came last: an answer in one piece, or the beginning of an event. Of one that is cut goes on
+// what stands before the first list.
+func (s *Stripper) takeRest() {
+	text, head := s.held, 0
+	if s.events && bytes.HasPrefix(text, dataField) {
+		head = len(dataField)
+	}
+	s.out = append(s.out, text[:head]...)
+	text = text[head:len(text):len(text)]
+	if s.found.find(text) || !bytes.Contains(text, []byte(`token_ids"`)) {
+		s.teach(text)
+		s.out = s.found.appendWithout(s.out, text)
+	} else {
+		s.out = append(s.out, text[:bytes.Index(text, []byte(`token_ids"`))]...)
+	}
+	s.held = nil
+}
+
+// teach hands on the prompt's ids.
+func (s *Stripper) teach(text []byte) {
+	at := s.found.prompt
+	if s.learn == nil || at.hi == 0 {
+		return
+	}
+	if ids, ok := appendIDs(make([]uint32, 0, (at.hi-at.lo)/4), text[at.lo:at.hi]); ok && len(ids) > 0 {
+		s.learn(ids)
+		s.learn = nil
+	}
+}
+
+var _ io.Reader = (*Stripper)(nil)

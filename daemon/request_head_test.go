@@ -1,0 +1,173 @@
+package daemon
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/certtest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+)
+
+// TestHeadsThatEndInLineFeeds: a head that has ended is answered, however it ended. With a read timeout of a minute
+// nobody waits.
+func TestHeadsThatEndInLineFeeds(t *testing.T) {
+	f := sims(t, 1, vllmsim.Config{})
+	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "60s"`), 1)
+	for _, text := range []string{
+		"GET /health HTTP/1.1\nHost: x\n\n",
+		"GET /health HTTP/1.1\r\nHost: x\n\n",
+		"GET /health HTTP/1.1\r\nHost: x\r\n\n",
+		"GET /health HTTP/1.1\r\nHost: x\n\r\n",
+		"GET /health HTTP/1.1\n\n",
+		"GET /health HTTP/1.0\n\n",
+		"\n\nGET /health HTTP/1.1\nHost: x\n\n",
+		"GET /health HTTP/1.1\r\nHost: x\nX: a\n\nfoo",
+		"POST /v1/completions HTTP/1.1\nHost: x\nContent-Length: 2\n\n{}",
+	} {
+		resp, _, _ := r.raw(text) // waits for 20 s at most
+		if resp.StatusCode != 400 || !resp.Close {
+			t.Errorf("%q: %d, close %v; want 400 and a close", text, resp.StatusCode, resp.Close)
+		}
+	}
+	// In pieces, and as the second request of a connection; a body may hold what it likes.
+	c, err := net.Dial("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	in := bufio.NewReader(c)
+	body := "{\"model\":\"sim\",\n\n\"prompt\":\"x\",\n\r\n\"max_tokens\":2}"
+	for _, piece := range []string{
+		fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", len(body)), "\r", "\n",
+		body[:16], body[16:30], body[30:],
+	} {
+		io.WriteString(c, piece)
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, want := range []int{200, 400} {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		if resp.StatusCode != want {
+			t.Errorf("%d %s; want %d", resp.StatusCode, text, want)
+		}
+		if want == 200 {
+			io.WriteString(c, "GET /health HTTP/1.1\nHost: x\n")
+			time.Sleep(20 * time.Millisecond)
+			io.WriteString(c, "\n")
+		}
+	}
+}
+
+// TestHalfAHeadIsRidOf: a client that sends half a head is answered 408 at its time and holds no descriptor for long
+// after it.
+func TestHalfAHeadIsRidOf(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 1, vllmsim.Config{})
+	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "1s"`), 1)
+	for _, text := range []string{"", "POST /v1/comp", "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"} {
+		c, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		began := time.Now()
+		io.WriteString(c, text)
+		_ = c.SetDeadline(began.Add(20 * time.Second))
+		if b, err := io.ReadAll(c); err != nil || text != "" && !strings.HasPrefix(string(b), "HTTP/1.1 408") {
+			t.Errorf("%q: %.40q, %v; want 408 and a clean end", text, b, err)
+		}
+		eventually(t, "the connection is closed", func() bool { return r.front.Stats().Connections.Open == 0 })
+		t.Logf("held for %v", time.Since(began))
+		if took := time.Since(began); took > 4*time.Second { // some 1.4 s; it was 6.1
+			t.Errorf("%q: the connection was held for %v with a read timeout of 1 s", text, took)
+		}
+	}
+}
+
+// TestLateHead: the time of the first head begins with the connection, whoever reads it. The next one has its own.
+func TestLateHead(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 1, vllmsim.Config{})
+	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "2s"`), 1)
+	const late, part = 1500 * time.Millisecond, "GET /he"
+	held := func(first string, least, most time.Duration) {
+		t.Helper()
+		c, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		began := time.Now()
+		_ = c.SetDeadline(began.Add(20 * time.Second))
+		time.Sleep(late)
+		in := bufio.NewReader(c)
+		if first != "" {
+			io.WriteString(c, first)
+			if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != 200 {
+				t.Fatal(resp, err)
+			} else {
+				_, _ = io.ReadAll(resp.Body)
+			}
+		}
+		io.WriteString(c, part)
+		b, err := io.ReadAll(in)
+		took := time.Since(began)
+		if err != nil || !strings.HasPrefix(string(b), "HTTP/1.1 408") || took < least || took > most {
+			t.Errorf("after %q: %.40q, %v after %v; want 408 between %v and %v", first, b, err, took, least, most)
+		}
+	}
+	held("", 2*time.Second, 3*time.Second)
+	held(onFasthttp, late+2*time.Second, late+3*time.Second)
+}
+
+// TestLateHeadWithABody: once the head of a client that was silent first is there, each piece of its body has its own
+// time.
+func TestLateHeadWithABody(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 1, vllmsim.Config{})
+	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "2s"`), 1)
+	c, err := net.Dial("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	const pause = 1500 * time.Millisecond
+	time.Sleep(pause)
+	io.WriteString(c, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+
+		"Transfer-Encoding: chunked\r\n\r\n")
+	for i, piece := range []string{`{"model"`, `:"sim",`, `"prompt"`, `:"a",`, `"max_tokens":1}`} {
+		if i > 1 { // the first two may come under the head's time
+			time.Sleep(pause)
+		}
+		fmt.Fprintf(c, "%x\r\n%s\r\n", len(piece), piece)
+	}
+	io.WriteString(c, "0\r\n\r\n")
+	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 200 {
+		t.Error(resp, err)
+	}
+}
+
+// TestPlainHTTPOnATLSPort: the client is told what to do.
+func TestPlainHTTPOnATLSPort(t *testing.T) {
+	dir := t.TempDir()
+	certtest.New(t, dir, "front", "first")
+	f := sims(t, 1, vllmsim.Config{})
+	r := start(t, withServer(settings("prefixaware", f.URLs()...), fmt.Sprintf("tls_cert_file = %q\ntls_key_file = %q", dir+"/front.pem", dir+"/front.key")), 1)
+	for _, text := range []string{"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("x", 100_000)} {
+		resp, said, _ := r.raw(text)
+		if resp.StatusCode != 400 || !strings.Contains(said, "https://") {
+			t.Errorf("%.20q: %d %q; want 400 and the remedy", text, resp.StatusCode, said)
+		}
+	}
+}

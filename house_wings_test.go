@@ -1,0 +1,258 @@
+package warmpath_test
+
+import (
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/plugins"
+)
+
+// wings lists for each wing of daemon the wings that it may import. Each folder at the first level below daemon is one,
+// and so is daemon itself: "." here. Rules between single rooms are in arrows.
+var wings = map[string][]string{
+	".":         {"adapt", "admin", "fleet", "kv", "peers", "request", "transport"},
+	"warmpath":  {"cli"},
+	"cli":       {".", "admin", "fleet", "kv", "lab", "transport"},
+	"adapt":     {"admin", "fleet", "kv", "peers", "request", "transport"},
+	"admin":     {"adapt", "fleet", "kv", "peers", "request", "transport"},
+	"peers":     {"fleet", "request", "transport"},
+	"request":   {"fleet", "transport"},
+	"kv":        {"fleet", "transport"},
+	"fleet":     {"transport"},
+	"transport": {},
+	"lab":       {"fleet", "peers", "request"}, // which it runs; nothing that serves imports it but cli
+}
+
+// arrows lists for each room the rooms that it may import, inside and outside its wing. The longest key that holds a
+// package is its room. A room may import itself, and what is below it only where that is listed. A pattern ending in
+// /... means the folder and all below.
+var arrows = map[string][]string{
+	// The process.
+	"daemon": { // wires the rooms; it and adapt alone know the configuration
+		"cache/...", "conf", "daemon/adapt", "daemon/admin/crew", "daemon/admin/decisions", "daemon/admin/operator",
+		"daemon/admin/tracing", "daemon/admin/unit", "daemon/admin/whatif", "daemon/fleet/discover",
+		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
+		"daemon/request/exchange", "daemon/request/front", "daemon/request/route", "daemon/request/session",
+		"daemon/request/sessionapi", "daemon/request/tokens", "daemon/transport/gate", "daemon/transport/listen",
+		"daemon/transport/upstream", "host", "plugins",
+	},
+	"daemon/warmpath": {"daemon/cli"}, // the main package
+	"daemon/adapt": { // what the configuration means for each room
+		"cache/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/delivery", "daemon/admin/tracing",
+		"daemon/admin/whatif", "daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
+		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
+		"daemon/request/front", "daemon/request/overflow", "daemon/request/route", "daemon/transport/gate",
+		"daemon/transport/upstream", "host", "plugins",
+	},
+
+	// A request, from front to upstream. No arrow runs up.
+	"daemon/request": {},
+	"daemon/request/exchange": {
+		"daemon/fleet/worker", "daemon/request/overflow", "daemon/request/prompt", "daemon/request/route",
+		"daemon/request/sagemaker", "daemon/request/session", "daemon/request/tokens", "daemon/transport/gate",
+		"daemon/transport/seldom", "daemon/transport/upstream",
+	},
+	"daemon/request/front": {
+		"daemon/request/exchange", "daemon/transport/gate", "daemon/transport/inflate", "daemon/transport/jsonline",
+		"daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
+	},
+	"daemon/request/overflow": {},
+	"daemon/request/prompt":   {"sdk/abi"},
+	"daemon/request/route": {
+		"cache/holdings", "cache/lmcache", "cache/prefix", "daemon/fleet/worker", "daemon/request/prompt",
+		"daemon/request/session", "daemon/transport/jsonline", "daemon/transport/packed", "host", "sdk/abi",
+		"sdk/score",
+	},
+	"daemon/request/sagemaker": {},
+	"daemon/request/session":   {},
+	"daemon/request/sessionapi": {
+		"daemon/fleet/worker", "daemon/request/exchange", "daemon/request/sagemaker", "daemon/request/session",
+		"daemon/transport/upstream",
+	},
+	"daemon/request/tokens": {"daemon/request/prompt"},
+
+	// Bytes on sockets.
+	"daemon/transport":          {},
+	"daemon/transport/gate":     {},
+	"daemon/transport/inflate":  {},
+	"daemon/transport/jsonline": {},
+	"daemon/transport/listen":   {"daemon/transport/seldom", "daemon/transport/socket"},
+	"daemon/transport/packed":   {},
+	"daemon/transport/seldom":   {},
+	"daemon/transport/socket":   {},
+	"daemon/transport/spool":    {},
+	"daemon/transport/upstream": {"daemon/transport/socket"},
+
+	// The workers.
+	"daemon/fleet":                    {},
+	"daemon/fleet/discover":           {"daemon/fleet/discover/endpoints"},
+	"daemon/fleet/discover/endpoints": {},
+	"daemon/fleet/feed": {
+		"cache/holdings", "cache/kvevents", "cache/zmtp", "daemon/fleet/worker", "daemon/transport/seldom",
+	},
+	"daemon/fleet/probe":  {},
+	"daemon/fleet/worker": {"sdk/abi"},
+
+	// Other routers.
+	"daemon/peers": {
+		"cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route",
+		"daemon/transport/socket",
+	},
+
+	// The workers' KV cache: a store, and the listeners in front of it.
+	"daemon/kv":          {},
+	"daemon/kv/hyperpod": {"cache/kvstore", "daemon/transport/listen", "daemon/transport/seldom"},
+	"daemon/kv/kvcache": {
+		"cache/goredis", "cache/kvstore/...", "daemon/fleet/discover", "daemon/kv/hyperpod", "daemon/kv/resp",
+	},
+	"daemon/kv/resp": {"cache/kvstore", "daemon/transport/seldom", "daemon/transport/socket"},
+
+	// Operators.
+	"daemon/admin": {},
+	"daemon/admin/crew": {
+		"conf", "daemon/adapt", "daemon/admin/shadow", "daemon/request/route", "host", "plugins", "sdk/abi",
+	},
+	"daemon/admin/decisions": {
+		"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate", "daemon/transport/packed",
+	},
+	"daemon/admin/delivery": {},
+	"daemon/admin/operator": {
+		"cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
+		"daemon/admin/decisions", "daemon/admin/delivery", "daemon/admin/shadow", "daemon/admin/tracing",
+		"daemon/admin/whatif", "daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
+		"daemon/request/exchange", "daemon/request/route", "daemon/request/session", "daemon/transport/gate",
+	},
+	"daemon/admin/shadow": {"daemon/request/route", "host"},
+	"daemon/admin/tracing": {
+		"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate", "daemon/transport/jsonline",
+	},
+	"daemon/admin/unit": {},
+	"daemon/admin/whatif": {
+		"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate", "daemon/transport/upstream",
+	},
+
+	// The command line.
+	"daemon/cli": {
+		"cache/...", "conf", "daemon", "daemon/admin/crew", "daemon/admin/decisions", "daemon/admin/delivery",
+		"daemon/admin/operator", "daemon/admin/unit", "daemon/cli/redecide", "daemon/cli/scaffold",
+		"daemon/kv/kvcache", "daemon/lab", "daemon/lab/...", "daemon/lab/replay", "daemon/lab/vllmsim",
+		"daemon/lab/vllmsim/events", "daemon/lab/vllmsim/lmworker", "daemon/transport/spool", "host", "plugins",
+		"sdk", "sdk/abi",
+	},
+	"daemon/cli/redecide": {"daemon/fleet/worker", "daemon/transport/packed", "host", "sdk/abi", "sdk/score"},
+	"daemon/cli/scaffold": {"sdk", "sdk/abi"},
+
+	// Simulated users, workers and services. The lab runs the code that serves.
+	"daemon/lab":           {"daemon/lab/...", "daemon/request/route"},
+	"daemon/lab/certtest":  {},
+	"daemon/lab/dnstest":   {},
+	"daemon/lab/logtest":   {},
+	"daemon/lab/otlptest":  {},
+	"daemon/lab/peers":     {"daemon/lab/trial", "sdk/abi"},
+	"daemon/lab/porttest":  {},
+	"daemon/lab/redistest": {},
+	"daemon/lab/replay":    {"sdk/abi"},
+	"daemon/lab/report":    {"daemon/lab/trial"},
+	"daemon/lab/served": {
+		"cache/holdings", "daemon/fleet/worker", "daemon/lab/...", "daemon/lab/vllmsim/engine", "daemon/peers",
+		"daemon/request/prompt", "daemon/request/route", "daemon/request/session", "host", "plugins", "sdk",
+		"sdk/abi",
+	},
+	"daemon/lab/setup":            {"daemon/lab/traffic", "daemon/lab/vllmsim/engine", "daemon/lab/world"},
+	"daemon/lab/traffic":          {"daemon/lab/replay", "daemon/lab/vllmsim/engine"},
+	"daemon/lab/trial":            {}, // the contract between rules and the lab
+	"daemon/lab/vllmsim":          {"daemon/lab/vllmsim/engine", "daemon/lab/vllmsim/events", "daemon/lab/vllmsim/lmworker"},
+	"daemon/lab/vllmsim/engine":   {"sdk/abi"},
+	"daemon/lab/vllmsim/events":   {"cache/zmtp", "daemon/lab/vllmsim/engine", "daemon/lab/vllmsim/msgpack"},
+	"daemon/lab/vllmsim/lmworker": {"cache/zmtp", "daemon/lab/vllmsim/engine", "daemon/lab/vllmsim/msgpack"},
+	"daemon/lab/vllmsim/msgpack":  {},
+	"daemon/lab/wasmtest":         {},
+	"daemon/lab/world":            {"daemon/lab/traffic", "daemon/lab/trial", "daemon/lab/vllmsim/engine"},
+
+	// The sandbox.
+	"host":       {"host/meter", "sdk/abi"},
+	"host/meter": {},
+
+	// The index, the stores, and the wires of LMCache and KV events.
+	"cache/goredis":         {},
+	"cache/holdings":        {"cache/prefix"},
+	"cache/kvevents":        {"cache/zmtp"},
+	"cache/kvstore":         {"cache/kvstore/..."},
+	"cache/kvstore/arena":   {},
+	"cache/kvstore/catalog": {},
+	"cache/kvstore/chunks":  {},
+	"cache/kvstore/evict":   {},
+	"cache/kvstore/remote":  {"cache/goredis", "cache/kvstore"},
+	"cache/kvstore/spill":   {"cache/kvstore", "cache/kvstore/catalog"},
+	"cache/lmcache":         {"cache/zmtp"},
+	"cache/prefix":          {"sdk/abi"},
+	"cache/tier":            {"cache/goredis", "sdk/abi"},
+	"cache/zmtp":            {},
+
+	// The configuration.
+	"conf": {},
+
+	// Strategies: of each built-in see init.
+	"plugins":          {"plugins/...", "sdk"},
+	"plugins/internal": {"sdk"},
+
+	// What a strategy imports.
+	"sdk":          {"sdk/abi", "sdk/internal/..."},
+	"sdk/abi":      {},
+	"sdk/internal": {"sdk/abi"},
+	"sdk/score":    {"sdk", "sdk/abi"},
+	"sdk/sdktest":  {"sdk", "sdk/abi", "sdk/internal/..."},
+}
+
+// A built-in is its folder and one row in plugins.go: this table is made of those rows, and make reads them.
+func init() {
+	for _, name := range plugins.Names() {
+		arrows["plugins/"+name] = []string{"plugins/internal/...", "sdk", "sdk/abi", "sdk/score"}
+	}
+}
+
+// wing returns the wing of a package below daemon.
+func wing(rel string) (name string, ok bool) {
+	if rel == "daemon" {
+		return ".", true
+	}
+	below, ok := strings.CutPrefix(rel, "daemon/")
+	name, _, _ = strings.Cut(below, "/")
+	return name, ok
+}
+
+// TestWings: a wing imports only the wings that it may, and has a doc.go of a screen and a half.
+func TestWings(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range goList(t, nil, "./daemon/...") {
+		from, _ := wing(strings.TrimPrefix(p.ImportPath, module+"/"))
+		seen[from] = true
+		may, known := wings[from]
+		if !known {
+			t.Errorf("%s is in no wing: give it a row in wings, or another place", p.ImportPath)
+		}
+		for _, imp := range p.Imports {
+			to, ok := wing(strings.TrimPrefix(imp, module+"/"))
+			if ok && to != from && !slices.Contains(may, to) {
+				t.Errorf("%s imports %s: wing %s may import %v", p.ImportPath, imp, from, may)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(wings)) {
+		if !seen[name] {
+			t.Errorf("wings[%q]: there is no such folder: delete the row", name)
+		}
+		if text, err := os.ReadFile(path.Join("daemon", name, "doc.go")); name != "warmpath" && err != nil {
+			t.Error(err)
+		} else if n := strings.Count(string(text), "\n"); n > maxWingDoc {
+			t.Errorf("daemon/%s/doc.go has %d lines; at most %d", name, n, maxWingDoc)
+		}
+	}
+}
+
+// maxWingDoc is a screen and a half.
+const maxWingDoc = 80
