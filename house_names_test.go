@@ -83,3 +83,32 @@ func TestEveryRoomHasADoc(t *testing.T) {
 		}
 	}
 }
+
+// ownWords are nouns that named types here, each with the words of the field in its place. The laboratory's visits are
+// simulated ones.
+var ownWords = map[string]string{
+	"visit":     "request",
+	"reception": "handler",
+	"sentry":    "header check",
+	"turnstile": "listener",
+	"intake":    "body reader",
+	"handed":    "taken over",
+	"post":      "connection state",
+}
+
+// TestStandardTerms: a type is named by a word that a reader who knows the field knows.
+func TestStandardTerms(t *testing.T) {
+	sources(t, func(file string, set *token.FileSet, f *ast.File) {
+		if strings.HasPrefix(file, "daemon/lab/") {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				if term := ownWords[strings.ToLower(spec.Name.Name)]; term != "" {
+					t.Errorf("%s: type %s: name it %s", set.Position(spec.Pos()), spec.Name.Name, term)
+				}
+			}
+			return true
+		})
+	})
+}

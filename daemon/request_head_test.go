@@ -94,7 +94,7 @@ func TestHalfAHeadIsRidOf(t *testing.T) {
 	}
 }
 
-// TestLateHead: the time of the first head begins with the connection, whoever reads it. The next one has its own.
+// TestLateHead: the time of the first head begins with the connection. The next one has its own.
 func TestLateHead(t *testing.T) {
 	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{})
@@ -127,7 +127,7 @@ func TestLateHead(t *testing.T) {
 		}
 	}
 	held("", 2*time.Second, 3*time.Second)
-	held(onFasthttp, late+2*time.Second, late+3*time.Second)
+	held(health, late+2*time.Second, late+3*time.Second)
 }
 
 // TestLateHeadWithABody: once the head of a client that was silent first is there, each piece of its body has its own

@@ -14,17 +14,14 @@ import (
 type answerHead struct {
 	status   int
 	fields   [2][]upstream.Field
-	length   int64 // of the body; unknown, or bodiless
+	length   int64 // of the body, or unknown
 	unframed bool  // a body of unknown length is not chunked, and the close is its end
 	last     bool  // on the connection
 	at       time.Time
 }
 
-// Lengths of an answerHead that are none.
-const (
-	unknown  = -1
-	bodiless = -2 // the head gives no length, as the status means that there is no body
-)
+// unknown is the length of a body that is chunked, or unframed.
+const unknown = -1
 
 // appendTo appends status line and fields.
 func (h *answerHead) appendTo(b []byte) []byte {
@@ -41,7 +38,6 @@ func (h *answerHead) appendTo(b []byte) []byte {
 		}
 	}
 	switch {
-	case h.length == bodiless:
 	case h.length >= 0:
 		b = append(b, "Content-Length: "...)
 		b = append(strconv.AppendInt(b, h.length, 10), "\r\n"...)

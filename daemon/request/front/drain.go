@@ -35,9 +35,6 @@ func (s *Server) Leave(delay time.Duration, replaced bool) {
 // request that it sends just as its connection is closed.
 const keepGrace = 5 * time.Second
 
-// grace is for the request of a connection that was accepted, or answered, just as a drain begins.
-const grace = 500 * time.Millisecond
-
 // Drain answers 503 on /ready and accepts no connection. Those that are open have as long as grace to send a request,
 // which is answered; open answers run to their end within the limit, then streams are ended with an error event. Its
 // error is nil after a clean drain.
@@ -91,7 +88,7 @@ func (s *Server) awaitEnd(end time.Time) int64 {
 	}
 }
 
-// shutdown waits until fasthttp has no connection left, but no longer than half a second after the last request: a
+// shutdown waits until fasthttp has no connection left, but no longer than half a second after the last answer: a
 // browser opens connections ahead, and a connection can stay in the middle of a header.
 func (s *Server) shutdown(limit time.Duration) error {
 	ended := make(chan error, 1)
@@ -107,7 +104,7 @@ func (s *Server) shutdown(limit time.Duration) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 		idle++
-		if s.traffic.inFlight.Load() > 0 {
+		if s.traffic.inFlight.Load() > 0 || s.listener.Answering() {
 			idle = 0
 		}
 		if idle >= 10 {

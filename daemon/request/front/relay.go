@@ -14,12 +14,12 @@ import (
 
 // relay writes a streamed answer to the client: one write for each read of the worker.
 //
-// It takes the connection over from fasthttp, or from the lane. Under fasthttp's own SetBodyStream a stream holds the
+// It takes the connection over from fasthttp. Under fasthttp's own SetBodyStream a stream holds the
 // reader of the next request, a writer and a copy buffer for as long as it lasts, 25 KB that nothing uses, and every
 // chunk is copied once more. Afterwards the connection is given back.
 type relay struct {
-	*reception
-	v      *visit        // until the answer has ended
+	*handler
+	q      *request      // until the answer has ended
 	idle   time.Duration // how long the connection waits for another request
 	conn   *listen.Conn
 	out    *exchange.Outbound
@@ -48,21 +48,21 @@ var (
 	largePieces = sync.Pool{New: func() any { b := make([]byte, frame+largePiece+2); return &b }}
 )
 
-// startRelay has the answer of v written to the connection, once nobody else uses that.
-func startRelay(v *visit, out *exchange.Outbound) {
-	r := &relay{v: v, reception: v.reception, idle: v.epoch.IdleTimeout, out: out, header: v.ownFields(out)}
-	v.body.free(&v.in)
-	w := v.way
-	v.way = nil
-	w.handOver(r.begin)
+// startRelay has the answer of q written to the connection, once nobody else uses that.
+func startRelay(q *request, out *exchange.Outbound) {
+	r := &relay{q: q, handler: q.handler, idle: q.epoch.IdleTimeout, out: out, header: q.ownFields(out)}
+	q.body.free(&q.in)
+	fc := q.fc
+	q.fc = nil
+	takeOver(fc, r.begin)
 }
 
 // begin is called once the connection is the relay's.
-func (r *relay) begin(h handed) {
-	r.conn = h.conn
-	r.http11 = h.http11
-	r.ahead = h.ahead
-	r.keep = h.keep
+func (r *relay) begin(t takenOver) {
+	r.conn = t.conn
+	r.http11 = t.http11
+	r.ahead = t.ahead
+	r.keep = t.keep
 	go r.run() // the caller takes its memory back, or ends
 }
 
@@ -77,10 +77,10 @@ func (r *relay) run() {
 	err := r.copy()
 	open = false
 	r.out.Stream.Close()
-	v := r.v
-	v.end()
-	r.v = nil // another request's as soon as it is released
-	v.release(time.Now())
+	q := r.q
+	q.end()
+	r.q = nil // another request's as soon as it is released
+	q.release(time.Now())
 	if err != nil && !r.http11 {
 		r.conn.AbortOnceSent() // its end would look like a whole answer's
 	}
@@ -95,22 +95,20 @@ func (r *relay) run() {
 	r.awaitRequest(r.conn, r.idle)
 }
 
-// breakOff resets the connection after a panic, and ends the stream if it has not ended: the panic may also come from
-// the next request on the connection.
+// breakOff resets the connection after a panic, and ends the stream if it has not ended.
 func (r *relay) breakOff(p any, open bool) {
-	stack := string(debug.Stack())
-	r.conn.Abort()
-	if r.v == nil {
-		r.log.Error("BUG: a connection made the daemon panic", "panic", p, "client", r.conn.Remote(), "stack", stack)
+	if r.q == nil {
+		r.abort(r.conn, p)
 		return
 	}
-	r.log.Error("BUG: a stream made the daemon panic", "panic", p, "id", r.v.in.ID, "pool", r.v.in.Seen.Pool,
-		"stack", stack)
-	r.v.end()
+	r.conn.Abort()
+	r.log.Error("BUG: a stream made the daemon panic", "panic", p, "id", r.q.in.ID, "pool", r.q.in.Seen.Pool,
+		"stack", string(debug.Stack()))
+	r.q.end()
 	if open {
 		r.closeAfterPanic()
 	}
-	r.v.recordAfterPanic()
+	r.q.recordAfterPanic()
 }
 
 // closeAfterPanic counts the stream down at its worker. A second panic would end the process.
@@ -129,7 +127,7 @@ func (r *relay) copy() error {
 	}
 	for {
 		n, err := read()
-		r.v.sent += int64(n)
+		r.q.sent += int64(n)
 		if n > 0 || err == io.EOF {
 			if werr := r.write(n, err == io.EOF); werr != nil {
 				return werr
@@ -171,6 +169,9 @@ func (r *relay) Drop() {
 	}
 }
 
+// headPool holds memory for the head of a stream, or its end, and a piece.
+var headPool = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
+
 const lastChunk = "0\r\n\r\n"
 
 // write sends the first n bytes of the piece. The head and the last chunk go in the same write.
@@ -189,8 +190,8 @@ func (r *relay) write(n int, last bool) error {
 		_, err := r.conn.Write(piece)
 		return err
 	}
-	buf := replyPool.Get().(*[]byte)
-	defer replyPool.Put(buf)
+	buf := headPool.Get().(*[]byte)
+	defer headPool.Put(buf)
 	all := (*buf)[:0]
 	if !r.began {
 		r.began = true
@@ -221,6 +222,6 @@ func (r *relay) head(b []byte) []byte {
 	h.last = !r.keep
 	b = h.appendTo(b)
 	r.header = nil
-	r.v.dropFields()
+	r.q.dropFields()
 	return b
 }

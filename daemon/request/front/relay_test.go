@@ -17,26 +17,26 @@ func (uncounted) Answered(*exchange.Seen) {}
 func (uncounted) Shed(string, string)     {}
 
 // TestAPanicBehindAStream: what panics on a connection whose stream has ended leaves other requests alone, among them
-// the one that has got the visit's memory.
+// the one that has got the request's memory.
 func TestAPanicBehindAStream(t *testing.T) {
 	client, conn := connected(t, listening(t))
 	var log strings.Builder
-	r := &reception{log: slog.New(slog.NewTextHandler(&log, nil)), meter: uncounted{}}
-	begin := func() *visit {
-		v := visits.Get().(*visit)
-		v.reception = r
-		v.epoch = &Epoch{}
-		v.life = r.traffic.begin()
-		return v
+	r := &handler{log: slog.New(slog.NewTextHandler(&log, nil)), meter: uncounted{}}
+	begin := func() *request {
+		q := requests.Get().(*request)
+		q.handler = r
+		q.epoch = &Epoch{}
+		q.life = r.traffic.begin()
+		return q
 	}
 	r.serveConn = func(net.Conn) error {
 		begin()
 		panic("on the next request")
 	}
-	v := begin()
-	v.extra = extras.Get().(*extra)
+	q := begin()
+	q.extra = extras.Get().(*extra)
 	out := &exchange.Outbound{Status: 200, Length: -1, Stream: io.NopCloser(strings.NewReader("x"))}
-	(&relay{v: v, reception: r, out: out, conn: conn, http11: true, keep: true, ahead: []byte("P")}).run()
+	(&relay{q: q, handler: r, out: out, conn: conn, http11: true, keep: true, ahead: []byte("P")}).run()
 	if n := r.traffic.inFlight.Load(); n != 1 || !strings.Contains(log.String(), "on the next request") {
 		t.Errorf("%d requests are in flight; want the other one\n%s", n, &log)
 	}

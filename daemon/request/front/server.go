@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/valyala/fasthttp"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
@@ -44,7 +43,7 @@ type Config struct {
 
 // Server serves the clients.
 type Server struct {
-	reception
+	handler
 	ready    func(draining bool) (ready bool, page any)
 	app      *fiber.App
 	listener *listen.Listener
@@ -61,7 +60,6 @@ func New(c Config) (*Server, error) {
 	s.trace = c.Trace
 	s.app = s.newApp(c)
 	s.serveConn = s.app.Server().ServeConn
-	s.maxHeader = c.MaxHeaderBytes
 	raw := c.Listener
 	var err error
 	if c.Bind == nil {
@@ -89,7 +87,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 		DisableStartupMessage:        true,
 		ErrorHandler:                 s.clientError,
 		StreamRequestBody:            true,
-		BodyLimit:                    1, // read ahead of the handler: the limit itself is in intake
+		BodyLimit:                    1, // read ahead of the handler: bodyReader has the limit itself
 		DisablePreParseMultipartForm: true,
 		DisableDefaultContentType:    true,             // an answer without a type goes on as it is
 		ReadBufferSize:               c.MaxHeaderBytes, // bounds all headers together
@@ -102,7 +100,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 		CaseSensitive:                true,
 		StrictRouting:                true,
 	})
-	app.Server().HeaderReceived = sentry{current: s.current, traffic: &s.traffic}.judge
+	app.Server().HeaderReceived = beforeBody
 	app.Server().ExpectHandler = s.expect
 	app.Server().SecureErrorLogMessage = true // else its log lines hold header values, keys among them
 	app.Get("/health", health)
@@ -112,22 +110,8 @@ func (s *Server) newApp(c Config) *fiber.App {
 		app.Get(base, index) // and HEAD, as of all the above
 	}
 	app.Use(s.handle)
-	app.Server().Handler = s.between(s.bypass(s.guard(app.Server().Handler)))
+	app.Server().Handler = s.wrap(app.Server().Handler)
 	return app
-}
-
-// between marks on the connection that the next bytes are the head of another request. Once the server is to be left,
-// it makes every answer end its connection instead. Streams decide that for themselves, see ownFields.
-func (s *Server) between(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return func(fc *fasthttp.RequestCtx) {
-		handle(fc)
-		if s.traffic.leaving.Load() && !fc.Hijacked() {
-			fc.SetConnectionClose()
-		}
-		if conn := listen.From(fc.Conn()); conn != nil {
-			conn.NextRequest()
-		}
-	}
 }
 
 func health(c *fiber.Ctx) error {
@@ -152,7 +136,7 @@ func (s *Server) readiness(c *fiber.Ctx) error {
 }
 
 // Run serves until Drain, or until the listener fails.
-func (s *Server) Run() error { return s.app.Listener(turnstile{s.listener, &s.reception}) }
+func (s *Server) Run() error { return s.app.Listener(s.listener) }
 
 // Draining reports whether Leave or Drain has begun.
 func (s *Server) Draining() bool { return s.traffic.leaving.Load() }

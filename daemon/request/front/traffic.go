@@ -16,8 +16,7 @@ type traffic struct {
 	draining  atomic.Bool
 	inFlight  atomic.Int64
 	endedLate atomic.Int64   // requests that ended in the drain
-	parked    sync.Map       // of *listen.Conn: those that wait for a request after a stream
-	lanes     sync.Map       // of *post
+	parked    sync.Map       // of *listen.Conn: those that wait for a request without fasthttp
 	lives     exchange.Lives // of the requests
 }
 
@@ -44,6 +43,9 @@ func (t *traffic) end(life *exchange.Life) {
 	t.inFlight.Add(-1)
 }
 
+// grace is for the request of a connection that was accepted, or answered, just as a drain begins.
+const grace = 500 * time.Millisecond
+
 // park marks a connection as one without a request, until unpark. It returns for how long it may wait for one.
 func (t *traffic) park(conn *listen.Conn, idle time.Duration) time.Duration {
 	t.parked.Store(conn, nil)
@@ -55,15 +57,15 @@ func (t *traffic) park(conn *listen.Conn, idle time.Duration) time.Duration {
 
 func (t *traffic) unpark(conn *listen.Conn) { t.parked.Delete(conn) }
 
-// full returns why a request more would be too many, or notRefused if there is room.
-func (t *traffic) full(epoch *Epoch) refusal {
+// full returns the fault of a request that would be one too many, none if there is room.
+func (t *traffic) full(epoch *Epoch) exchange.Fault {
 	switch {
 	case t.inFlight.Load() >= int64(epoch.MaxInFlight):
-		return routerFull
+		return exchange.FaultOverload
 	case epoch.Saturated():
-		return workersFull
+		return exchange.FaultFull
 	}
-	return notRefused
+	return exchange.Fault{}
 }
 
 // beginDrain closes the connections that are parked; one that is parked later has as long as grace.
@@ -74,54 +76,11 @@ func (t *traffic) beginDrain() {
 		conn.(*listen.Conn).Close()
 		return true
 	})
-	t.lanes.Range(func(key, _ any) bool {
-		if p := key.(*post); p.state.CompareAndSwap(postWaits, postLeft) {
-			p.client.Close()
-		}
-		return true
-	})
-}
-
-// post is a lane's connection as a drain finds it.
-type post struct {
-	client *listen.Conn
-	state  atomic.Int32
-}
-
-// What a lane does.
-const (
-	postWaits  int32 = iota // for a request, of which it has nothing
-	postServes              // a request, or writes its answer
-	postLeft                // the connection is closed, or another's
-)
-
-// man enters a lane's connection, until leave.
-func (t *traffic) man(p *post) { t.lanes.Store(p, nil) }
-
-// leave records that the lane is done with the connection.
-func (t *traffic) leave(p *post) {
-	p.state.Store(postLeft)
-	t.lanes.Delete(p)
-}
-
-// take records that a request has come. It returns false if a drain has closed the connection.
-func (p *post) take() bool { return p.state.CompareAndSwap(postWaits, postServes) }
-
-// awaitNext records that the answer has been written.
-func (p *post) awaitNext() { p.state.Store(postWaits) }
-
-// served reports whether a lane has a request, or writes its answer.
-func (t *traffic) served() (one bool) {
-	t.lanes.Range(func(key, _ any) bool {
-		one = key.(*post).state.Load() == postServes
-		return !one
-	})
-	return one
 }
 
 // awaitNone waits until no request is served, or until end. It returns how many still are.
 func (t *traffic) awaitNone(end time.Time) int64 {
-	for (t.inFlight.Load() > 0 || t.served()) && time.Now().Before(end) {
+	for t.inFlight.Load() > 0 && time.Now().Before(end) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return t.inFlight.Load()

@@ -3,27 +3,19 @@ package front
 import (
 	"strings"
 
-	"github.com/valyala/fasthttp"
+	"github.com/warmpath/warmpath/daemon/request/exchange"
 )
 
 // asksWebSocket reports whether the request is the handshake of a WebSocket (RFC 6455, section 4.1): a GET of HTTP/1.1
 // with that protocol among those of its Upgrade fields. A request that offers another protocol, as h2c, or that is no
 // handshake, is served as it is: a server may ignore Upgrade (RFC 9110, section 7.8). Connection: upgrade is not asked
 // for, as some proxies drop it and pass Upgrade on.
-func asksWebSocket(h *fasthttp.RequestHeader) bool {
-	if !h.IsGet() || !h.IsHTTP11() {
-		return false
-	}
-	for k, v := range h.All() {
-		if len(k) == len("Upgrade") && strings.EqualFold(string(k), "Upgrade") && offersWebSocket(string(v)) {
-			return true
-		}
-	}
-	return false
+func asksWebSocket(in *exchange.Inbound, http11 bool) bool {
+	return in.Method == "GET" && http11 && offersWebSocket(in.All("Upgrade"))
 }
 
-// offersWebSocket reports whether the protocols of an Upgrade field, each a name with or without /version, have
-// websocket among them.
+// offersWebSocket reports whether the protocols of Upgrade fields, each a name with or without /version, have websocket
+// among them.
 func offersWebSocket(protocols string) bool {
 	for p := range strings.SplitSeq(protocols, ",") {
 		name, _, _ := strings.Cut(p, "/")

@@ -13,6 +13,7 @@ import (
 type census struct {
 	start        time.Time     // write deadlines are reckoned from here
 	writeTimeout time.Duration // see Config
+	longSilence  time.Duration // see Conn.Await
 	log          *slog.Logger
 	limit        string // the name of most in the configuration
 	watcher      watcher

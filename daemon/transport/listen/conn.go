@@ -36,13 +36,11 @@ type Conn struct {
 	readBy lazy // the deadline of a plain connection's reads
 
 	// Only the goroutine that serves the connection uses these.
-	ahead    []byte    // Unread set it: the next reads return it first
-	head     head      // of the request under way
-	answered bool      // NextRequest was called, and no read deadline has been set since
-	latest   time.Time // HeadBy set it: no later deadline is set on a lease; zero = there is no bound
-	since    int64     // the look since which the lease waits for a request, see lazy; 0 = it does not
-	pages    *pages    // of Next; nil before the first
-	failure  error     // FailNext set it: the next read returns it
+	ahead []byte // Unread set it: the next reads return it first
+	head  head   // of the request under way
+	since int64  // the look since which the lease waits for a request, see lazy; 0 = it does not
+
+	answered atomic.Bool // NextRequest was called, and no read deadline has been set on a lease since
 
 	armed  atomic.Int64 // when the write deadline was last set, in ns after census.start; 0 = never
 	closed atomic.Bool
@@ -82,13 +80,8 @@ func (c *Conn) Unwatch(gen uint64) (gone bool) { return c.presence.unwatch(gen) 
 // the latter by themselves.
 func (c *Conn) NextRequest() {
 	c.head = head{}
-	c.answered = true
-	c.latest = time.Time{}
+	c.answered.Store(true)
 }
-
-// HeadBy bounds the deadlines that the lease's server sets, until NextRequest. It is for a client that has used up a
-// part of its request's time.
-func (c *Conn) HeadBy(t time.Time) { c.latest = t }
 
 // EndedBare reports whether the last head read ends as BareLF describes. Only the goroutine that reads may ask.
 func (c *Conn) EndedBare() bool { return c.head.bare }
@@ -96,9 +89,6 @@ func (c *Conn) EndedBare() bool { return c.head.bare }
 // Unread makes the next reads return b first. It is for bytes that a server read beyond the request that it passed on.
 // b is not copied.
 func (c *Conn) Unread(b []byte) { c.ahead = b }
-
-// FailNext makes the next read return err, the error of a wait for the client.
-func (c *Conn) FailNext(err error) { c.failure = err }
 
 // Read reads from the client. If a head ends in bare line feeds, it fails instead of waiting for the rest.
 func (c *Conn) Read(b []byte) (int, error) {
@@ -115,10 +105,6 @@ func (c *Conn) read(b []byte) (int, error) {
 		n := copy(b, c.ahead)
 		c.ahead = c.ahead[n:]
 		return n, nil
-	}
-	if err := c.failure; err != nil {
-		c.failure = nil
-		return 0, err
 	}
 	if c.tls != nil {
 		return c.tls.Read(b)

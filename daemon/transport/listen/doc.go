@@ -47,13 +47,11 @@
 // wait, and another once a byte of the request is there, read ahead or not (TestNotParked, TestParkHammer). TLS stays
 // as it is: most of what it holds is its own.
 //
-// A server of our own waits by Conn.Next, which takes memory to read into only once there is something to read. Next
-// ends a wait after a second as well, so that the server goes on in a fresh goroutine, and after half a minute, for
-// Conn.Await. On Linux no goroutine waits then: the watcher's epoll asks for data as well, and the look finds those
-// that have waited too long. Such a connection holds 1.8 KB of heap, one with a goroutine 4.0 KB with the stack (live
-// memory of 6,000, after a collection). A request on such a connection costs 411 us of CPU for 331 (peersbench -cost,
-// 333 requests/s: the watcher's thread sleeps in the kernel and must get a processor first). So only clients that may
-// never send again wait this way.
+// The parked connection waits in [Conn.Await]: half a minute in its goroutine, then in none. On Linux the watcher's
+// epoll asks for data as well from then on, and the look finds those that have waited too long. Such a connection holds
+// 1.8 KB of heap, one with a goroutine 4.0 KB with the stack (live memory of 6,000, after a collection). A request on
+// such a connection costs 411 us of CPU for 331 (peersbench -cost, 333 requests/s: the watcher's thread sleeps in the
+// kernel and must get a processor first). So only clients that may never send again wait this way.
 //
 // What lost: ReduceMemoryUsage of fasthttp, which keeps the reader where bodies are streamed.
 //

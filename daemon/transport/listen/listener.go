@@ -33,7 +33,8 @@ type Config struct {
 	// Log gets what an operator should know. Default none.
 	Log *slog.Logger
 
-	parkEvery time.Duration // a test's; 0 = parkEvery
+	parkEvery   time.Duration // a test's; 0 = parkEvery
+	longSilence time.Duration // a test's; 0 = longSilence
 }
 
 // Stats are counts since New, except Open.
@@ -73,6 +74,7 @@ func newListener(inner net.Listener, c Config, watch func() (watcher, error)) (*
 	l.census.limit = c.Limit
 	l.census.start = time.Now()
 	l.census.writeTimeout = c.WriteTimeout
+	l.census.longSilence = cmp.Or(c.longSilence, longSilence)
 	if c.CertFile != "" || c.KeyFile != "" {
 		certs, err := loadCerts(c.CertFile, c.KeyFile, c.Log)
 		if err != nil {
@@ -167,6 +169,10 @@ func (l *Listener) Stats() Stats {
 		SlowClosed: n.slow.Load(),
 	}
 }
+
+// Answering reports whether a server is writing an answer to a plain connection: from NextRequest until it closes the
+// lease or sets the deadline of its next read. It needs Config.Parked.
+func (l *Listener) Answering() bool { return l.census.parking.answering() }
 
 // Reload reads the certificate again. After an error the old one stays. Without TLS it does nothing. A changed pair
 // is also found without it, within a second, by the first handshake after the change.

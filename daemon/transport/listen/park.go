@@ -56,6 +56,18 @@ func (p *parking) look(last int64) {
 	}
 }
 
+// answering reports whether a server is writing an answer.
+func (p *parking) answering() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if c.answered.Load() && !c.closed.Load() {
+			return true
+		}
+	}
+	return false
+}
+
 func (p *parking) add(c *Conn) {
 	if p.parked == nil {
 		return
@@ -98,11 +110,7 @@ func (l *lease) Read(b []byte) (int, error) {
 // SetReadDeadline sets Conn's. fasthttp sets one before it waits for another request, and the next one once a byte of
 // it is there, whether or not it was read ahead. Between the two fasthttp holds nothing of the connection.
 func (l *lease) SetReadDeadline(t time.Time) error {
-	l.waits = l.answered && !l.over.Load()
-	l.answered = false
-	if !l.latest.IsZero() && t.After(l.latest) {
-		t = l.latest
-	}
+	l.waits = l.answered.Swap(false) && !l.over.Load()
 	return l.Conn.SetReadDeadline(t)
 }
 

@@ -39,15 +39,14 @@ func parkingFront(t *testing.T, every time.Duration) (l *Listener, parked chan *
 			t.Error(err)
 		}
 	})
-	// As the front does: the wait for the first byte is the parker's.
-	back = func(c *Conn) {
-		first := make([]byte, 1)
-		if n, _ := c.Read(first); n == 0 {
-			c.Close()
-			return
-		}
-		c.Unread(first)
-		_ = s.ServeConn(c.Lease())
+	back = func(c *Conn) { // as the front does
+		c.Await(time.Now().Add(patience), func(came bool) {
+			if !came {
+				c.Close()
+				return
+			}
+			_ = s.ServeConn(c.Lease())
+		})
 	}
 	return l, parked, back
 }
@@ -201,5 +200,35 @@ func TestParkHammer(t *testing.T) {
 	<-done
 	if taken == 0 {
 		t.Error("none was parked: too few to hold anything by")
+	}
+}
+
+// TestAnswering: a drain finds an answer whose client reads it slowly, until it has been written.
+func TestAnswering(t *testing.T) {
+	l := open(t, Config{Parked: func(c *Conn) { c.Close() }}, nil)
+	const size = 32 << 20
+	s := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
+		ctx.Response.SetBodyRaw(make([]byte, size))
+		From(ctx.Conn()).NextRequest()
+	}, ReadTimeout: patience, IdleTimeout: patience}
+	go s.Serve(l)
+	c := dialed(t, l)
+	if l.Answering() {
+		t.Error("an answer before a request")
+	}
+	c.send(t, posted("x"))
+	eventually(t, "the answer is written", l.Answering)
+	time.Sleep(50 * time.Millisecond)
+	if !l.Answering() {
+		t.Error("nobody writes, though the client has read nothing")
+	}
+	if r, err := http.ReadResponse(c.r, nil); err != nil {
+		t.Error(err)
+	} else if n, err := io.Copy(io.Discard, r.Body); n != size || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	eventually(t, "the answer has been written", func() bool { return !l.Answering() })
+	if err := s.Shutdown(); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,7 +1,6 @@
 package front
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"math"
@@ -11,12 +10,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
 
-// intake reads a request's body with a bound, and with a deadline for each piece. It is the Tail of a request that is
-// not held whole.
-type intake struct {
+// bodyReader reads a request's body with a bound, and with a deadline for each piece. It is the Tail of a request that
+// is not held whole.
+type bodyReader struct {
 	conn   net.Conn
 	r      io.Reader // nil: there is no body
 	left   int64     // -1 = chunked
@@ -28,8 +30,8 @@ type intake struct {
 	buffer *[]byte // pooled: the first part of the body
 }
 
-// headPieces is how many pieces come under the header's deadline.
-const headPieces = 2
+// headPieces is how many pieces come under the header's deadline: what has come with it.
+const headPieces = 1
 
 // buffers holds those of up to keepBuffer bytes for the next requests.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -37,23 +39,24 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 const keepBuffer = 1 << 20
 
 // fill reads the body into memory, up to buffer_body_bytes, and makes it that of in. The rest becomes in's Tail.
-func (b *intake) fill(in *exchange.Inbound, w way, epoch *Epoch) exchange.Fault {
+func (b *bodyReader) fill(in *exchange.Inbound, fc *fasthttp.RequestCtx, epoch *Epoch) exchange.Fault {
 	codings, known := packing(in)
 	if !known {
 		return exchange.FaultPacking
 	}
-	whole, r, length := w.body()
-	if r != nil {
-		b.begin(w, r, length, epoch)
+	r := fc.RequestBodyStream()
+	if r == nil {
+		return exchange.Fault{}
+	}
+	length := int64(max(-1, fc.Request.Header.ContentLength()))
+	*b = bodyReader{r: r, left: length, room: int64(epoch.MaxBody), ended: length == 0,
+		pause: uint32(min(epoch.ReadTimeout.Milliseconds(), math.MaxUint32))}
+	if conn := listen.From(fc.Conn()); conn != nil {
+		b.conn = conn
 	}
 	switch {
-	case !codings.None() && r != nil:
+	case !codings.None():
 		return b.unpack(in, b, codings, epoch)
-	case !codings.None() && len(whole) > 0:
-		return b.unpack(in, bytes.NewReader(whole), codings, epoch)
-	case r == nil:
-		in.Body = whole
-		return exchange.Fault{}
 	case b.ended:
 		return exchange.Fault{}
 	}
@@ -66,15 +69,6 @@ func (b *intake) fill(in *exchange.Inbound, w way, epoch *Epoch) exchange.Fault 
 	return startFault(err)
 }
 
-// begin prepares the intake for a body that is read from r.
-func (b *intake) begin(w way, r io.Reader, length int64, epoch *Epoch) {
-	*b = intake{r: r, left: length, room: int64(epoch.MaxBody), ended: length == 0,
-		pause: uint32(min(epoch.ReadTimeout.Milliseconds(), math.MaxUint32))}
-	if conn := w.conn(); conn != nil {
-		b.conn = conn
-	}
-}
-
 // startFault returns the answer to a body whose first bytes could not be read; none if they could.
 func startFault(err error) exchange.Fault {
 	if err == nil || err == io.EOF {
@@ -85,7 +79,7 @@ func startFault(err error) exchange.Fault {
 
 // readStart reads the body's first bytes from source, most at most, into the buffer. Its error is io.EOF if that was
 // all of it. length is -1 if it is not known.
-func (b *intake) readStart(source io.Reader, length int64, most int) error {
+func (b *bodyReader) readStart(source io.Reader, length int64, most int) error {
 	b.buffer = buffers.Get().(*[]byte)
 	held := (*b.buffer)[:0]
 	defer func() { *b.buffer = held }()
@@ -119,7 +113,7 @@ func grown(come int, length int64, most int) int {
 }
 
 // free gives the memory of in's body back. A stream may last for minutes after the worker has the request.
-func (b *intake) free(in *exchange.Inbound) {
+func (b *bodyReader) free(in *exchange.Inbound) {
 	if p, ok := in.Tail.(*packed); ok {
 		p.end()
 	}
@@ -135,11 +129,11 @@ func (b *intake) free(in *exchange.Inbound) {
 }
 
 // Passed implements exchange.Tail.
-func (b *intake) Passed() bool { return b.passed }
+func (b *bodyReader) Passed() bool { return b.passed }
 
 // Read reads the next piece. The first pieces come under the header's deadline; each one after has a deadline of its
 // own.
-func (b *intake) Read(p []byte) (int, error) {
+func (b *bodyReader) Read(p []byte) (int, error) {
 	b.passed = true
 	if b.ended {
 		return 0, io.EOF // the next bytes on the connection are the next request
@@ -170,4 +164,4 @@ func (b *intake) Read(p []byte) (int, error) {
 }
 
 // done reports whether nothing of the body is left on the connection.
-func (b *intake) done() bool { return b.r == nil || b.ended }
+func (b *bodyReader) done() bool { return b.r == nil || b.ended }

@@ -1,6 +1,9 @@
 package front
 
 import (
+	"bufio"
+	"bytes"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +16,8 @@ import (
 func TestReadHeader(t *testing.T) {
 	f := func(raw string, http11, sound bool, want ...string) {
 		t.Helper()
-		fields, ok := readHeader(nil, []byte(raw), http11)
+		fields, framing := readHeader(nil, []byte(raw), http11)
+		ok := framing.sound
 		var got []string
 		for _, field := range fields {
 			got = append(got, field.Name+"="+field.Value)
@@ -43,6 +47,26 @@ func TestReadHeader(t *testing.T) {
 	f("transfer-encoding: chunked\r\nCONTENT-LENGTH: 1\r\n\r\n", true, false)
 	f("Transfer-Encoding: chunked\r\n\r\n", false, false) // HTTP/1.0 has none
 	f("Content-Length: 1\r\n\r\n", false, true, "Content-Length=1")
+
+	f("Content-Length: 1\r\nContent-Length: 1\r\n\r\n", true, false)
+	f("Content-Length: +1\r\n\r\n", true, false)
+	f("Content-Length: \r\n\r\n", true, false)
+}
+
+// TestReadHeaderClose: a client that wants the connection closed is found in each form that it may ask in.
+func TestReadHeaderClose(t *testing.T) {
+	f := func(raw string, want bool) {
+		t.Helper()
+		if _, got := readHeader(nil, []byte(raw), true); got.close != want {
+			t.Errorf("%q: close %v; want %v", raw, got.close, want)
+		}
+	}
+	f("Connection: close\r\n\r\n", true)
+	f("connection: Close\r\n\r\n", true)
+	f("Connection: keep-alive, close\r\nConnection: x\r\n\r\n", true)
+	f("Connection: keep-alive\r\n\r\n", false)
+	f("Connectiom: close\r\n\r\n", false)
+	f("", false)
 }
 
 func FuzzReadHeader(f *testing.F) {
@@ -51,11 +75,11 @@ func FuzzReadHeader(f *testing.F) {
 	f.Add([]byte("Transfer-Encoding: chunked\r\n\r\n"), false)
 	f.Fuzz(func(t *testing.T, raw []byte, http11 bool) {
 		before := []upstream.Field{{Name: "before", Value: "it"}}
-		fields, sound := readHeader(before, raw, http11)
+		fields, framing := readHeader(before, raw, http11)
 		if len(fields) == 0 || fields[0] != before[0] {
 			t.Fatalf("the fields before are %v", fields)
 		}
-		if !sound {
+		if !framing.sound {
 			return
 		}
 		length, encoding := false, false
@@ -72,7 +96,7 @@ func FuzzReadHeader(f *testing.F) {
 	})
 }
 
-func TestPlainTarget(t *testing.T) {
+func TestIsPlainTarget(t *testing.T) {
 	f := func(line, host string, want bool) {
 		t.Helper()
 		method, rest, _ := strings.Cut(line, " ")
@@ -83,7 +107,7 @@ func TestPlainTarget(t *testing.T) {
 		h.SetRequestURI(target)
 		h.SetProtocol(version)
 		h.SetHost(host)
-		if got := plainTarget(&fc); got != want {
+		if got := isPlainTarget(&fc); got != want {
 			t.Errorf("%q to %q: %v; want %v", line, host, got, want)
 		}
 	}
@@ -100,4 +124,47 @@ func TestPlainTarget(t *testing.T) {
 	f("OPTIONS * HTTP/1.1", "a", true)
 	f("GET x HTTP/1.1", "a", false)
 	f("CONNECT a:80 HTTP/1.1", "a:80", false)
+}
+
+// headOf has fasthttp read a head, and then calls beforeBody as fasthttp does. It returns the length that fasthttp
+// found in it.
+func headOf(b []byte) (fc *fasthttp.RequestCtx, r *bufio.Reader, length int, err error) {
+	r = bufio.NewReaderSize(bytes.NewReader(b), 16<<10)
+	fc = new(fasthttp.RequestCtx)
+	fc.Request.Header.DisableNormalizing()
+	fc.Init2(new(net.TCPConn), nil, false)
+	fc.Request.Header.DisableNormalizing()
+	if err = fc.Request.Header.Read(r); err != nil {
+		return fc, r, 0, err
+	}
+	length = fc.Request.Header.ContentLength()
+	beforeBody(&fc.Request.Header)
+	return fc, r, length, nil
+}
+
+// FuzzLength holds the length that a request has to the one that fasthttp has read of its head, for both must agree on
+// where the next request begins. Before the request has it, fasthttp waits for no body.
+func FuzzLength(f *testing.F) {
+	const head = "POST /v1/completions HTTP/1.1\r\nHost: localhost:8080\r\n"
+	for _, lines := range []string{"", "Content-Length: 2\r\n", "content-length:002\t\r\n", "Content-Length: 0\r\n",
+		"Content-Length: +2\r\n", "Content-Length: 2\r\nContent-Length: 2\r\n", "Transfer-Encoding: chunked\r\n",
+		"Transfer-Encoding: identity\r\n", "Content-Length: 2\r\nTransfer-Encoding: identity\r\n", "X: a\r\n Content-Length: 2\r\n",
+		"Content-Length: 99999999999999999999\r\n", "Content-Length : 2\r\n", "Content-Length: 2\nX: a\r\n"} {
+		f.Add([]byte(head + lines + "\r\n{}rest"))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fc, _, length, err := headOf(b)
+		if err != nil {
+			return
+		}
+		header := &fc.Request.Header
+		if hidden := header.ContentLength(); hidden > 0 {
+			t.Fatalf("%q: fasthttp waits for %d bytes", b, hidden)
+		}
+		q := request{fc: fc}
+		q.readHeader()
+		if got := header.ContentLength(); q.sound && got != length {
+			t.Fatalf("%q: the length is %d; fasthttp read %d", b, got, length)
+		}
+	})
 }

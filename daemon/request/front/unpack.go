@@ -24,7 +24,7 @@ func packing(in *exchange.Inbound) (c inflate.Codings, known bool) {
 
 // unpack reads a packed body from source as fill does a plain one. From here on the request is one that was never
 // packed: the worker gets it so, since vLLM reads no Content-Encoding and would take a packed body for broken JSON.
-func (b *intake) unpack(in *exchange.Inbound, source io.Reader, c inflate.Codings, epoch *Epoch) exchange.Fault {
+func (b *bodyReader) unpack(in *exchange.Inbound, source io.Reader, c inflate.Codings, epoch *Epoch) exchange.Fault {
 	p := &packed{Reader: inflate.NewReader(source, c, int64(epoch.MaxBody))}
 	err := b.readStart(p, -1, epoch.BufferBody)
 	in.Body = *b.buffer

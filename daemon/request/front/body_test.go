@@ -12,11 +12,11 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 )
 
-// TestIntakeRead: what stands of a body under its bound and its length.
-func TestIntakeRead(t *testing.T) {
+// TestBodyRead: what stands of a body under its bound and its length.
+func TestBodyRead(t *testing.T) {
 	f := func(body string, left, room int64, want string, wantErr error) {
 		t.Helper()
-		in := intake{r: strings.NewReader(body), left: left, room: room}
+		in := bodyReader{r: strings.NewReader(body), left: left, room: room}
 		got, err := io.ReadAll(&in)
 		if string(got) != want || !errors.Is(err, wantErr) {
 			t.Errorf("%q, left %d, room %d: %q, %v; want %q, %v", body, left, room, got, err, want, wantErr)
@@ -34,9 +34,9 @@ func TestIntakeRead(t *testing.T) {
 	f("hell", 5, 9, "hell", io.ErrUnexpectedEOF)
 }
 
-func TestIntakeReadsNothingBehindTheBody(t *testing.T) {
+func TestBodyReadsNothingBehindTheBody(t *testing.T) {
 	r := strings.NewReader("hello")
-	in := intake{r: r, left: 5, room: 9}
+	in := bodyReader{r: r, left: 5, room: 9}
 	if _, err := io.ReadFull(&in, make([]byte, 5)); err != nil {
 		t.Fatal("the body cannot be read")
 	}
@@ -46,12 +46,12 @@ func TestIntakeReadsNothingBehindTheBody(t *testing.T) {
 	}
 }
 
-// TestIntakeDeadlines: the first two pieces come under the header's deadline, and each one after has its own.
-func TestIntakeDeadlines(t *testing.T) {
+// TestBodyDeadlines: the first piece comes under the header's deadline, and each one after has its own.
+func TestBodyDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, client := net.Pipe()
 		defer ours.Close()
-		in := intake{conn: ours, r: ours, left: -1, room: 99, pause: 1000}
+		in := bodyReader{conn: ours, r: ours, left: -1, room: 99, pause: 1000}
 		go func() {
 			for range 5 {
 				_, _ = client.Write([]byte("x"))
@@ -75,11 +75,11 @@ func TestIntakeDeadlines(t *testing.T) {
 	})
 }
 
-// TestIntakeReadStart: the first bytes are held, the rest is left to the Tail.
-func TestIntakeReadStart(t *testing.T) {
+// TestBodyReadStart: the first bytes are held, the rest is left to the Tail.
+func TestBodyReadStart(t *testing.T) {
 	f := func(body string, length int64, most int, want string, wantErr error) {
 		t.Helper()
-		b := intake{r: strings.NewReader(body), left: length, room: 1 << 20}
+		b := bodyReader{r: strings.NewReader(body), left: length, room: 1 << 20}
 		err := b.readStart(&b, length, most)
 		if string(*b.buffer) != want || !errors.Is(err, wantErr) {
 			t.Errorf("%d bytes, length %d, most %d: %d bytes, %v; want %d, %v", len(body), length, most, len(*b.buffer), err,
@@ -105,7 +105,7 @@ func TestIntakeReadStart(t *testing.T) {
 func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
 	f := func(come int, length int64, most, want int) {
 		t.Helper()
-		b := intake{r: strings.NewReader(strings.Repeat("x", come)), left: length, room: 1 << 30}
+		b := bodyReader{r: strings.NewReader(strings.Repeat("x", come)), left: length, room: 1 << 30}
 		_ = b.readStart(&b, length, most)
 		if got := cap(*b.buffer); len(*b.buffer) != min(come, most) || got > want+want/4 {
 			t.Errorf("%d of %d bytes have come: %d are held in %d", come, length, len(*b.buffer), got)

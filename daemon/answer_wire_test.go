@@ -12,15 +12,19 @@ import (
 	"time"
 )
 
-// onFasthttp is a request that no lane serves: fasthttp keeps its connection for those that follow.
-const onFasthttp = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+// health is a request for a page.
+const health = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// asksStream is a request whose answer is a stream. Its connection is taken over from fasthttp, and given back.
+const asksStream = "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nstream"
 
 // ownWords are what differs from one answer to another.
 var ownWords = regexp.MustCompile(`[0-9a-f]{32}`)
 
-// told is what a client reads of the answers to text, sent in pieces, until the connection ends or answers none are
-// left: status, fields in any order but the date, body, and whether the connection stays.
-func (r *running) told(first string, answers int, pieces ...string) (told []string) {
+// answersTo returns what a client reads of the answers to a text that it sends in pieces, until the connection ends or
+// that many have come: status, fields in any order but the date, body, and whether the connection stays. Before it sends
+// first, of which the answer does not count.
+func (r *running) answersTo(first string, answers int, pieces ...string) (read []string) {
 	r.t.Helper()
 	c, err := net.Dial("tcp", r.Addr())
 	if err != nil {
@@ -46,20 +50,20 @@ func (r *running) told(first string, answers int, pieces ...string) (told []stri
 	for range answers {
 		resp, err := http.ReadResponse(in, nil)
 		if err != nil {
-			return append(told, "end")
+			return append(read, "end")
 		}
 		text, err := io.ReadAll(resp.Body)
 		resp.Header.Del("Date")
-		told = append(told, ownWords.ReplaceAllString(fmt.Sprintf("%d %v %v %s %v", resp.StatusCode, resp.Close, resp.Header, text,
+		read = append(read, ownWords.ReplaceAllString(fmt.Sprintf("%d %v %v %s %v", resp.StatusCode, resp.Close, resp.Header, text,
 			err), "id"))
 		if resp.Close {
 			if rest, err := io.ReadAll(in); len(rest) > 0 || err != nil {
-				told = append(told, fmt.Sprintf("behind the last answer: %q, %v", rest, err))
+				read = append(read, fmt.Sprintf("behind the last answer: %q, %v", rest, err))
 			}
 			break
 		}
 	}
-	return told
+	return read
 }
 
 // answerByWord is a worker whose answer the body names.
@@ -93,20 +97,22 @@ func answerByWord(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestBothWays holds what a client reads from a lane to what it reads from fasthttp, request by request.
-func TestBothWays(t *testing.T) {
+// TestAnswersOnAnyConnection holds what a client reads on a new connection to what it reads behind a page and behind a
+// stream, request by request.
+func TestAnswersOnAnyConnection(t *testing.T) {
 	w := fakeWorker(t, answerByWord)
 	r := start(t, withServer(settings("roundrobin", w.URL), "read_timeout = \"1s\"\nmax_body_bytes = 300_000\n"+
 		`cors_origins = ["https://chat.example.com"]`), 1)
 	f := func(answers int, pieces ...string) {
 		t.Helper()
-		lane := strings.Join(r.told("", answers, pieces...), "\n")
-		if strings.Contains(lane, "some text") && strings.Contains(lane, "text/plain") {
-			t.Errorf("%.300q: the worker gave no type, and its client got\n%s", pieces, lane)
+		fresh := strings.Join(r.answersTo("", answers, pieces...), "\n")
+		if strings.Contains(fresh, "some text") && strings.Contains(fresh, "text/plain") {
+			t.Errorf("%.300q: the worker gave no type, and its client got\n%s", pieces, fresh)
 		}
-		fast := strings.Join(r.told(onFasthttp, answers, pieces...), "\n")
-		if lane != fast {
-			t.Errorf("%.300q: from a lane\n%.1000s\nand from fasthttp\n%.1000s", pieces, lane, fast)
+		for _, first := range []string{health, asksStream} {
+			if later := strings.Join(r.answersTo(first, answers, pieces...), "\n"); later != fresh {
+				t.Errorf("%.300q: on a new connection\n%.1000s\nand behind %.30q\n%.1000s", pieces, fresh, first, later)
+			}
 		}
 	}
 	post := func(body string, lines ...string) string {
@@ -120,14 +126,14 @@ func TestBothWays(t *testing.T) {
 	f(2, small[:len(small)-3], small[len(small)-3:]+small)
 	f(1, small[:30], small[30:])
 	f(2, small+small[:40], small[40:])
-	f(2, small+onFasthttp)
+	f(2, small+health)
 	f(2, small+"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
 	f(2, small+post("{}", "Connection: close\r\n"))
 	for _, body := range []string{"stream", "large", "empty", "untyped", "blank type", "cookies", "wrong"} {
 		f(2, post(body)+small)
 		f(1, post(body, "Origin: https://chat.example.com\r\n"))
 	}
-	for _, n := range []int{20_000, 23_500, 25_000, 47_900, 49_000, 200_000} { // around the sizes of a page
+	for _, n := range []int{20_000, 32_600, 32_800, 65_600, 200_000} { // around the sizes of a buffer
 		long := post(strings.Repeat("x", n))
 		f(2, long, small)
 		f(2, long[:1000], long[1000:]+small)

@@ -42,13 +42,13 @@ func TestPacking(t *testing.T) {
 	f(true, false, "gzip", "br")
 }
 
-// TestIntakeUnpacks: what stands of a packed body in memory, what is left to its Tail, and how it ends.
-func TestIntakeUnpacks(t *testing.T) {
+// TestBodyUnpacks: what stands of a packed body in memory, what is left to its Tail, and how it ends.
+func TestBodyUnpacks(t *testing.T) {
 	const most, buffer = 1 << 20, 1000
 	f := func(body string, length int64, want string, fault exchange.Fault, tail error) {
 		t.Helper()
 		c, _ := inflate.Parse("gzip")
-		b := &intake{r: strings.NewReader(body), left: length, room: most}
+		b := &bodyReader{r: strings.NewReader(body), left: length, room: most}
 		in := &exchange.Inbound{}
 		in.SetHeader([]upstream.Field{{Name: "A", Value: "a"}, {Name: "content-ENCODING", Value: "gzip"}, {Name: "B", Value: "b"}})
 		if got := b.unpack(in, b, c, &Epoch{MaxBody: most, BufferBody: buffer}); got != fault {

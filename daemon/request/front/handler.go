@@ -1,0 +1,66 @@
+package front
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/transport/listen"
+)
+
+// Meter counts what the front answers. [exchange.Meter] counts the rest.
+type Meter interface {
+	// Answered counts a request that nothing else has counted.
+	Answered(s *exchange.Seen)
+	// Shed counts load that was turned away.
+	Shed(pool, reason string)
+}
+
+// handler answers requests. It holds what they share.
+type handler struct {
+	log     *slog.Logger
+	meter   Meter
+	current func() *Epoch // in force now
+	serve   func(ctx context.Context, in *exchange.Inbound) *exchange.Outbound
+	ended   func(in *exchange.Inbound, took time.Duration, sent int64) // nil = nobody keeps ends
+	trace   func(in *exchange.Inbound, at time.Time)                   // nil = nobody traces
+	access  accessLog
+	traffic traffic
+
+	serveConn func(net.Conn) error // has fasthttp serve the requests on a connection that it has not accepted
+}
+
+// awaitRequest waits for the next request on a connection that fasthttp does not hold, and has it served. fasthttp
+// counts a connection without a request as busy in its first 5 s, and a drain would wait for it. It also holds 25 KB
+// for one that waits longer.
+func (h *handler) awaitRequest(conn *listen.Conn, idle time.Duration) {
+	conn.Await(time.Now().Add(h.traffic.park(conn, idle)), func(came bool) {
+		h.traffic.unpark(conn)
+		if !came {
+			conn.Close()
+			return
+		}
+		h.serveOn(conn, nil)
+	})
+}
+
+// serveOn serves the requests on a connection. ahead was read of the next one already.
+func (h *handler) serveOn(conn *listen.Conn, ahead []byte) {
+	defer func() {
+		if p := recover(); p != nil { // one connection breaks, not the process
+			h.abort(conn, p)
+		}
+	}()
+	conn.Unread(ahead)
+	_ = h.serveConn(conn.Lease()) // what ends it is the client's or logged there
+}
+
+// abort resets a connection that made the daemon panic.
+func (h *handler) abort(conn *listen.Conn, p any) {
+	h.log.Error("BUG: a connection made the daemon panic", "panic", p, "client", conn.Remote(),
+		"stack", string(debug.Stack()))
+	conn.Abort()
+}

@@ -1,0 +1,284 @@
+package front
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+	"github.com/warmpath/warmpath/daemon/transport/inflate"
+	"github.com/warmpath/warmpath/daemon/transport/listen"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// request is a client's request on the client's side, from its header to the last byte of its answer.
+type request struct {
+	*handler
+	epoch   *Epoch               // read once: the request is served under no other
+	fc      *fasthttp.RequestCtx // until a relay has the connection
+	conn    *listen.Conn         // nil for one that room listen has not accepted
+	in      exchange.Inbound
+	body    bodyReader
+	life    *exchange.Life // of a request that is counted, until end
+	watch   uint64
+	once    sync.Once
+	sound   bool // all readers agree on what the request is
+	arrived time.Time
+	sent    int64  // bytes of the answer's body
+	extra   *extra // nil but from ownFields to dropFields
+}
+
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+// extra is room for what an answer's header gets beside the worker's fields. A stream would keep it for minutes.
+type extra [5]upstream.Field
+
+var extras = sync.Pool{New: func() any { return new(extra) }}
+
+// newRequest begins a request, of which fasthttp has read the header.
+func newRequest(h *handler, fc *fasthttp.RequestCtx) *request {
+	q := requests.Get().(*request)
+	q.handler = h
+	q.arrived = time.Now()
+	q.epoch = h.current()
+	q.fc = fc
+	q.conn = listen.From(fc.Conn())
+	in := &q.in
+	in.Method = method(fc)
+	in.Path = pathOf(fc)
+	in.Query = string(fc.URI().QueryString())
+	in.Host = string(fc.Host())
+	if q.conn != nil {
+		in.Remote = q.conn.Remote()
+		in.TLS = q.conn.IsTLS()
+	} else {
+		in.Remote = fc.RemoteIP().String()
+	}
+	in.Epoch = &q.epoch.Epoch
+	in.Endpoint = exchange.Classify(in.Method, in.Path)
+	q.readHeader()
+	return q
+}
+
+// readHeader reads the header fields, and tells fasthttp what it has not found in them or was not to know so far.
+func (q *request) readHeader() {
+	header := &q.fc.Request.Header
+	fields, f := readHeader(q.in.Header, header.RawHeaders(), header.IsHTTP11())
+	q.in.SetHeader(fields)
+	q.sound = f.sound && isPlainTarget(q.fc)
+	if f.length > 0 {
+		header.SetContentLength(f.length) // see beforeBody
+	}
+	if f.close {
+		header.SetConnectionClose()
+	}
+}
+
+// malformed returns the fault of a request that is refused by its head alone, if it is to be.
+func (q *request) malformed() exchange.Fault {
+	switch {
+	case !q.sound:
+		return exchange.FaultFraming
+	case !slices.Contains(fiber.DefaultMethods, q.in.Method):
+		return exchange.FaultRequest
+	}
+	return exchange.Fault{}
+}
+
+// refuse answers what needs no body: bad framing, preflights, unknown paths and keys, too long bodies, and overload. It
+// returns nil if the request is to be served.
+func (q *request) refuse() *exchange.Outbound {
+	in := &q.in
+	if f := q.malformed(); f.Status != 0 {
+		in.ID = gate.RequestID("")
+		q.fc.SetConnectionClose()
+		return q.turnAway(f, exchange.OpenAI)
+	}
+	in.ID = gate.RequestID(in.Get("X-Request-Id"))
+	if status, header, text, ok := q.epoch.CORS.Preflight(in.Method, in.Get); ok {
+		return preflight(status, header, text)
+	}
+	if in.Endpoint.Role == exchange.Nobody {
+		return q.turnAway(exchange.FaultUnknownURL, in.Endpoint.Shape)
+	}
+	in.Path = in.Endpoint.Path
+	caller, ok := q.epoch.Keys.Check(in.Get("Authorization"), in.Get("X-Api-Key"))
+	if !ok {
+		return q.turnAway(exchange.FaultKey, in.Endpoint.Shape)
+	}
+	in.Caller = caller
+	if f := q.excess(); f.Status != 0 {
+		return q.turnAway(f, in.Endpoint.Shape)
+	}
+	return nil
+}
+
+// excess returns the fault of a request that asks for more than there is, if it does.
+func (q *request) excess() exchange.Fault {
+	switch {
+	case q.fc.Request.Header.ContentLength() > q.epoch.MaxBody:
+		return exchange.FaultTooLarge
+	case asksWebSocket(&q.in, q.fc.Request.Header.IsHTTP11()):
+		q.closeAfter() // what follows may be frames, and would be read as requests
+		return exchange.FaultWebSocket
+	}
+	return q.traffic.full(q.epoch)
+}
+
+// turnAway answers a request of which only the header, or part of the body, has been read.
+func (q *request) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound {
+	if f.Code == exchange.FaultOverload.Code || f.Code == exchange.FaultFull.Code {
+		q.meter.Shed("", f.Code)
+		f.Retry = max(f.Retry, q.epoch.RetryAfter(q.arrived))
+	}
+	q.in.Seen.End = f.Code
+	return f.Outbound(s)
+}
+
+// admit counts the request, reads its body and passes it to the exchange.
+func (q *request) admit() *exchange.Outbound {
+	q.life = q.traffic.begin()
+	if q.trace != nil {
+		q.trace(&q.in, q.arrived)
+	}
+	if f := q.body.fill(&q.in, q.fc, q.epoch); f.Status != 0 {
+		q.closeUnread()
+		if f == exchange.FaultSlowBody && q.conn != nil {
+			q.conn.LingerBriefly()
+		}
+		q.end()
+		out := q.turnAway(f, q.in.Endpoint.Shape)
+		if f == exchange.FaultPacking {
+			out.Set("Accept-Encoding", inflate.Known)
+		}
+		return out
+	}
+	if q.conn != nil {
+		q.watch = q.conn.Watch(q)
+	}
+	out := q.serve(q.life, &q.in)
+	if !q.body.done() {
+		q.closeUnread()
+	}
+	if out.Stream == nil {
+		q.end()
+	}
+	return out
+}
+
+// Gone ends the request. The listener calls it when the client closes its side before the answer has ended.
+func (q *request) Gone() { q.life.End(exchange.ErrClientGone) }
+
+// end counts the request down, if it was counted, and forgets the client. It may be called more than once.
+func (q *request) end() {
+	if q.life == nil {
+		return
+	}
+	q.once.Do(func() {
+		if q.conn != nil && q.watch != 0 {
+			q.conn.Unwatch(q.watch)
+		}
+		q.traffic.end(q.life)
+	})
+}
+
+// closeUnread makes the connection end with the answer if a part of the body has not been read.
+func (q *request) closeUnread() {
+	if !q.body.done() || q.body.r == nil && q.fc.RequestBodyStream() != nil {
+		q.closeAfter()
+	}
+}
+
+// closeAfter makes the connection end with the answer, politely: a close with bytes unread would be a reset, which can
+// destroy the answer on its way.
+func (q *request) closeAfter() {
+	q.fc.SetConnectionClose()
+	if q.conn != nil {
+		q.conn.Linger()
+	}
+}
+
+// finishPage ends a request that fiber has answered with a page, which has no line and no count. A browser needs more
+// fields. What follows an unread body or the handshake of a WebSocket would be read as the next request.
+func (q *request) finishPage() {
+	if q.fc.RequestBodyStream() != nil || asksWebSocket(&q.in, q.fc.Request.Header.IsHTTP11()) {
+		q.fc.SetConnectionClose()
+	}
+	for _, h := range q.epoch.CORS.Headers(q.in.Get("Origin")) {
+		q.fc.Response.Header.Set(h[0], h[1])
+	}
+	q.forget()
+}
+
+// ownFields returns what the answer's header gets beside the worker's fields, and notes the answer's status. The fields
+// hold until dropFields.
+func (q *request) ownFields(out *exchange.Outbound) []upstream.Field {
+	if q.traffic.leaving.Load() {
+		q.fc.SetConnectionClose()
+	}
+	q.extra = extras.Get().(*extra)
+	fields := q.extra[:0]
+	if q.in.ID != "" {
+		fields = append(fields, upstream.Field{Name: "X-Request-Id", Value: q.in.ID})
+	}
+	switch shape := q.in.Endpoint.Shape; {
+	case shape == exchange.AWS:
+		fields = append(fields, upstream.Field{Name: exchange.HeaderAWSRequest, Value: q.in.ID})
+	case shape == exchange.Anthropic || q.in.SpeaksAnthropic():
+		fields = append(fields, upstream.Field{Name: exchange.HeaderAnthropicRequest, Value: q.in.ID})
+	}
+	q.in.Seen.Status = out.Status
+	return corsFields(q.epoch.CORS, fields, out, q.in.Get("Origin"))
+}
+
+// dropFields gives the memory of the fields back.
+func (q *request) dropFields() {
+	*q.extra = extra{}
+	extras.Put(q.extra)
+	q.extra = nil
+}
+
+// answer gives an answer in one piece, and ends the request.
+func (q *request) answer(out *exchange.Outbound) {
+	q.sent = int64(len(out.Body))
+	respond(q.fc, q.ownFields(out), out)
+	q.dropFields()
+	q.release(time.Now())
+	out.Release()
+}
+
+// release counts and logs the request, and forgets it. Nothing may use the request after it.
+func (q *request) release(now time.Time) {
+	q.record(now)
+	q.forget()
+}
+
+// forget gives the request's memory back.
+func (q *request) forget() {
+	q.body.free(&q.in)
+	*q = request{in: exchange.Inbound{Header: q.in.Header[:0], Seen: exchange.Seen{Record: q.in.Seen.Memory()}}}
+	requests.Put(q)
+}
+
+// record counts and logs the request at its end.
+func (q *request) record(now time.Time) {
+	q.meter.Answered(&q.in.Seen)
+	took := now.Sub(q.arrived)
+	if q.ended != nil {
+		q.ended(&q.in, took, q.sent)
+	}
+	if q.in.Trace.Span != nil {
+		q.in.Trace.Span.End(&q.in, took, q.sent)
+	}
+	q.access.log(&q.in, ended{at: now, took: took, sent: q.sent, slower: q.epoch.Log.Slower})
+}
+
+// recordAfterPanic records a request that may be half done. A second panic would end the process.
+func (q *request) recordAfterPanic() {
+	defer func() { _ = recover() }()
+	q.record(time.Now())
+}
