@@ -15,9 +15,9 @@ import (
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
-	"github.com/warmpath/warmpath/daemon/admin/crew"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/admin/unit"
 	"github.com/warmpath/warmpath/daemon/fleet/discover"
@@ -86,7 +86,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 	level := new(slog.LevelVar)
 	operator.SetLevel(level, c.Server.LogLevel)
 	log = slog.New(operator.NewLeveled(log.Handler(), level))
-	controller, err := newLMCache(&c.LMCache, m.Listen, log) // first: a worker that is not answered soon reports nothing
+	controller, err := adapt.LMCache(&c.LMCache, m.Listen, log) // first: unanswered workers report nothing
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 		controller.Close()
 		return nil, err
 	}
-	kv := store.Local(crew.StoreKeys, crew.StoreBytes)
+	kv := store.Local(strategies.StoreKeys, strategies.StoreBytes)
 	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir(), Log: log, KV: kv})
 	if err != nil {
 		controller.Close()
@@ -163,15 +163,14 @@ func (d *Daemon) start(c *conf.Config) error {
 	}
 	most, forAdmin := d.room.fit(c, d.state.Load().pools) // the workers are known now
 	d.front.SetMaxConns(most)
-	latest := func() *conf.Config { return d.state.Load().conf }
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Pools: d.shown, Clients: d.clientStats,
 		Store: d.tier.Stats, KVCache: d.kvCache, LMCache: d.lmcache.Stats, Peers: d.peers.Stats, Ring: &d.ring,
-		WhatIf:   adapt.Lab(d.host, latest, func() *exchange.Epoch { return &d.epoch().Epoch }),
+		WhatIf: strategies.NewLab(d.host, process{d}), Strategies: strategies.NewStore(d.host, process{d}),
 		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, Upgrade: d.manager.Upgrade,
 		Configuration: func() map[string]any { return conf.Shown(d.state.Load().inForce) }, Reload: d.Reload,
-		Draining: d.front.Draining, Pprof: func() bool { return latest().Server.Pprof },
+		Draining: d.front.Draining, Pprof: func() bool { return d.state.Load().conf.Server.Pprof },
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, Memory: d.memory.Stats, Spans: d.tracer.Stats,
-		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, Strategies: adapt.Delivery(d.host, latest, d.Reload),
+		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {
 		return err
@@ -220,7 +219,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		go func() { failed <- door() }()
 	}
 	d.log.Info("serving", "version", Version, "pid", os.Getpid(), "listen", d.Addr(), "admin", d.AdminAddr(),
-		"tls", d.state.Load().conf.Server.TLSCertFile != "", "strategies", strategies(d.state.Load().pools))
+		"tls", d.state.Load().conf.Server.TLSCertFile != "", "strategies", modules(d.state.Load().pools))
 	select {
 	case err := <-failed:
 		return fmt.Errorf("daemon: a listener ended: %w", err)

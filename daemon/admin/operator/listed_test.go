@@ -18,7 +18,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/spill"
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
-	"github.com/warmpath/warmpath/daemon/admin/shadow"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/kv/hyperpod"
@@ -114,7 +114,7 @@ func (strategyCollector) Describe(chan<- *prometheus.Desc) {}
 
 func (strategyCollector) Collect(ch chan<- prometheus.Metric) {
 	collect(ch, ofStrategies, strategyCounts{metrics: map[string]float64{"hits": 1}}, "p", "s")
-	collect(ch, ofShadows, shadow.Report{}, "p", "s")
+	collect(ch, ofShadows, strategies.Report{}, "p", "s")
 	collect(ch, ofShadowQueues, 0, "p")
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/warmpath/warmpath/daemon/admin/whatif"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 )
 
 // files are the page: nothing is built, and nothing comes from elsewhere.
@@ -73,7 +73,7 @@ func (s *Server) addActions(app *fiber.App) {
 	})
 	app.Post("/api/v1/upgrade", upgradePage(s.c.Upgrade))
 	app.Post("/api/v1/whatif", func(c *fiber.Ctx) error {
-		var q whatif.Question
+		var q strategies.Question
 		if err := json.Unmarshal(c.Body(), &q); err != nil {
 			return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{"error": "this is no question in JSON: " + err.Error()})
 		}

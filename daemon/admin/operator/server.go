@@ -16,9 +16,8 @@ import (
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
-	"github.com/warmpath/warmpath/daemon/admin/delivery"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
-	"github.com/warmpath/warmpath/daemon/admin/whatif"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
 )
@@ -37,9 +36,9 @@ type Config struct {
 	Spans    func() tracing.Stats // nil = there are none
 	Draining func() bool
 	Ring     *decisions.Ring
-	WhatIf   *whatif.Lab
+	WhatIf   *strategies.Lab
 
-	Strategies *delivery.Store
+	Strategies *strategies.Store
 
 	Configuration func() map[string]any                         // in force, without its secrets
 	Reload        func() error                                  // reads the configuration's file again
