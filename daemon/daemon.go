@@ -163,14 +163,11 @@ func (d *Daemon) start(c *conf.Config) error {
 	}
 	most, forAdmin := d.room.fit(c, d.state.Load().pools) // the workers are known now
 	d.front.SetMaxConns(most)
-	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Pools: d.shown, Clients: d.clientStats,
-		Store: d.tier.Stats, KVCache: d.kvCache, LMCache: d.lmcache.Stats, Peers: d.peers.Stats, Ring: &d.ring,
+	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Process: process{d}, Store: d.tier,
+		KVCache: d.kvCache, LMCache: d.lmcache, Peers: d.peers, Memory: d.memory, Spans: &d.tracer, Ring: &d.ring,
 		WhatIf: strategies.NewLab(d.host, process{d}), Strategies: strategies.NewStore(d.host, process{d}),
-		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, Upgrade: d.manager.Upgrade,
-		Configuration: func() map[string]any { return conf.Shown(d.state.Load().inForce) }, Reload: d.Reload,
-		Draining: d.front.Draining, Pprof: func() bool { return d.state.Load().conf.Server.Pprof },
-		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, Memory: d.memory.Stats, Spans: d.tracer.Stats,
-		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
+		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, AdminTokenFile: s.AdminTokenFile,
+		Connections: forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {
 		return err
@@ -194,14 +191,6 @@ func (d *Daemon) serve(ctx context.Context, in *exchange.Inbound) *exchange.Outb
 		return d.api.Serve(ctx, in)
 	}
 	return d.server.Serve(ctx, in)
-}
-
-// clientStats are the counts of the clients' side.
-func (d *Daemon) clientStats() operator.ClientStats {
-	s := d.front.Stats()
-	return operator.ClientStats{InFlight: s.InFlight, LostLines: s.LostLines, Open: s.Connections.Open,
-		Accepted: s.Connections.Accepted, Refused: s.Connections.Refused, Gone: s.Connections.Gone,
-		SlowClosed: s.Connections.SlowClosed}
 }
 
 // epoch is what is in force for a request that comes in now.

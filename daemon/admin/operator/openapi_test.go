@@ -99,7 +99,7 @@ const openAPIFile = "openapi.json"
 
 // TestOpenAPIHasEveryRoute: the file has all registered routes except the profiles, which are no API.
 func TestOpenAPIHasEveryRoute(t *testing.T) {
-	s := &Server{c: Config{Metrics: NewMetrics("test")}, token: bearer{file: "token"}}
+	s := &Server{c: Config{Metrics: NewMetrics("test"), Process: serving{}}, token: bearer{file: "token"}}
 	registered, told := map[string]bool{}, map[string]bool{}
 	for _, r := range s.newApp(s.c).GetRoutes(true) {
 		if r.Method != "HEAD" { // fiber makes one of each GET
