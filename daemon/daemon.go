@@ -126,12 +126,11 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 func (d *Daemon) start(c *conf.Config) error {
 	s := &c.Server
 	var err error
-	d.front, err = front.New(front.Config{Log: d.log, Meter: d.metrics, Epoch: d.epoch, Serve: d.serve,
-		Ready:    func(draining bool) (bool, any) { return operator.Readiness(d.shown(), draining) },
+	d.front, err = front.New(front.Config{Log: d.log, Meter: d.metrics, Backend: process{d},
 		Listener: d.manager.Given().Client, Listen: s.Listen, Bind: d.manager.Listen,
 		TLSCert: s.TLSCertFile, TLSKey: s.TLSKeyFile, MaxConns: s.MaxConnections, Connections: s.MaxConnections,
-		MaxHeaderBytes: s.MaxHeaderBytes, Ended: d.ring.Ended, Trace: d.tracer.Begin,
-		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, WriteTimeout: s.WriteTimeout})
+		MaxHeaderBytes: s.MaxHeaderBytes,
+		ReadTimeout:    s.ReadTimeout, IdleTimeout: s.IdleTimeout, WriteTimeout: s.WriteTimeout})
 	if err != nil {
 		return err
 	}
@@ -152,9 +151,7 @@ func (d *Daemon) start(c *conf.Config) error {
 	}
 	d.tending.Go(func() { d.peers.Run(d.life) })
 	d.memory = peers.OpenState(s.StateFile, d.log)
-	d.manager.Hold(d.memory.Hold)
-	d.manager.HandOver(func() []byte { return operator.Drains(d.shown()) },
-		func(drains []byte) { operator.DrainAgain(d.shown(), drains, d.log) })
+	d.manager.HandOver(process{d})
 	d.reload.Lock()
 	err = d.loaded.Apply(c, d.apply)
 	d.reload.Unlock()
@@ -183,15 +180,6 @@ func (d *Daemon) Addr() string { return d.front.Addr() }
 
 // AdminAddr is where the operator is served.
 func (d *Daemon) AdminAddr() string { return d.operator.Addr() }
-
-// serve answers one request.
-func (d *Daemon) serve(ctx context.Context, in *exchange.Inbound) *exchange.Outbound {
-	switch in.Endpoint.Role {
-	case exchange.Sessions, exchange.Invocations, exchange.SageMaker:
-		return d.api.Serve(ctx, in)
-	}
-	return d.server.Serve(ctx, in)
-}
 
 // epoch is what is in force for a request that comes in now.
 func (d *Daemon) epoch() *front.Epoch { return d.state.Load().epoch }

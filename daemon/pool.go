@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 	"github.com/warmpath/warmpath/plugins"
 )
+
+// nameServers are those of the system. Tests have their own.
+var nameServers = &net.Resolver{StrictErrors: true}
 
 // pool runs what stands behind one [[pools]] table: the route decides, the prober asks the workers, discovery finds
 // them. It lives as long as a pool of its name is configured.

@@ -61,5 +61,5 @@ func (r *reception) failed(v *visit, w way, p any) {
 	v.in.Seen.Status, v.sent = out.Status, int64(len(out.Body))
 	v.recordAfterPanic()
 	w.end()
-	w.answer(corsFields(r.current().CORS, nil, out, v.in.Get("Origin")), out, time.Now())
+	w.answer(corsFields(r.backend.Epoch().CORS, nil, out, v.in.Get("Origin")), out, time.Now())
 }

@@ -12,7 +12,7 @@ import (
 // sentry judges requests by their header alone. fasthttp waits for the first byte of a body before it calls the
 // handler, and a client may wait for an answer before it sends one.
 type sentry struct {
-	current func() *Epoch // in force now
+	backend Backend
 	traffic *traffic
 }
 
@@ -66,7 +66,7 @@ func (s sentry) judge(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 
 // reason returns why a request is turned away.
 func (s sentry) reason(h *fasthttp.RequestHeader) refusal {
-	epoch := s.current()
+	epoch := s.backend.Epoch()
 	if epoch.Keys != nil && h.ContentLength() != 0 {
 		if _, ok := epoch.Keys.Check(anyCase(h, "Authorization"), anyCase(h, "X-Api-Key")); !ok {
 			return badKey

@@ -25,7 +25,7 @@ func TestSentry(t *testing.T) {
 		h.SetMethod("POST")
 		h.SetContentLength(length)
 		h.Set("authorization", authorization)
-		sentry{current: func() *Epoch { return epoch }, traffic: &busy}.judge(&h)
+		sentry{backend: backend{epoch: epoch}, traffic: &busy}.judge(&h)
 		if got := refusal(h.Peek(turnedAway)); got != want {
 			t.Errorf("%d bytes, %q: turned away with %q; want %q", length, authorization, got, want)
 		}
@@ -82,7 +82,7 @@ func TestSentryRefusesWebSockets(t *testing.T) {
 		for _, u := range upgrades {
 			h.Add("upgrade", u)
 		}
-		s := sentry{current: func() *Epoch { return epoch }, traffic: new(traffic)}
+		s := sentry{backend: backend{epoch: epoch}, traffic: new(traffic)}
 		s.judge(&h)
 		if got := refusal(h.Peek(turnedAway)); got != want {
 			t.Errorf("%s %s, Upgrade %q: turned away with %q; want %q", method, version, upgrades, got, want)

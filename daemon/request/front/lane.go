@@ -137,7 +137,7 @@ func (l *lane) await() (*[]byte, int, error) {
 
 // beginWait sets for how long the lane may wait.
 func (l *lane) beginWait() {
-	epoch := l.current()
+	epoch := l.backend.Epoch()
 	limit := epoch.IdleTimeout
 	l.most = listen.Short
 	if l.first {
@@ -170,7 +170,7 @@ func (l *lane) leaveHead(ahead []byte) {
 
 // admits reports whether the request may be served here. A sentry would turn the others away.
 func (l *lane) admits() bool {
-	epoch := l.current()
+	epoch := l.backend.Epoch()
 	return l.head.length <= int64(epoch.MaxBody) && l.traffic.full(epoch) == notRefused
 }
 
@@ -237,7 +237,7 @@ func (l *lane) turnedAway() (exchange.Fault, bool) { return exchange.Fault{}, fa
 func (l *lane) body() (whole []byte, r io.Reader, length int64) {
 	length = l.head.length
 	if int64(len(l.rest)) < length {
-		_ = l.client.SetReadDeadline(time.Now().Add(l.current().ReadTimeout)) // each Read sets it as well
+		_ = l.client.SetReadDeadline(time.Now().Add(l.backend.Epoch().ReadTimeout)) // each Read sets it as well
 		return nil, l, length
 	}
 	whole = l.rest[:length]

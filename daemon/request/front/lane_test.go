@@ -103,7 +103,7 @@ func TestLongSilence(t *testing.T) {
 func TestLanePanic(t *testing.T) {
 	client, ours := connected(t, listening(t))
 	var log strings.Builder
-	r := &reception{log: slog.New(slog.NewTextHandler(&log, nil)), current: func() *Epoch { panic("no epoch") }}
+	r := &reception{log: slog.New(slog.NewTextHandler(&log, nil)), backend: backend{}}
 	r.enterLane(ours, true)
 	if !strings.Contains(log.String(), "BUG: a connection made the daemon panic") {
 		t.Errorf("the log says %q", log.String())

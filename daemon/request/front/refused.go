@@ -111,7 +111,7 @@ func (r *reception) refuseUnread(w way, f exchange.Fault, parsed bool) {
 
 // allowPage adds to an answer that no visit made the fields that a browser needs.
 func (r *reception) allowPage(fc *fasthttp.RequestCtx) {
-	for _, h := range r.current().CORS.Headers(anyCase(&fc.Request.Header, "Origin")) {
+	for _, h := range r.backend.Epoch().CORS.Headers(anyCase(&fc.Request.Header, "Origin")) {
 		fc.Response.Header.Set(h[0], h[1])
 	}
 }

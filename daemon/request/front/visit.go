@@ -1,7 +1,6 @@
 package front
 
 import (
-	"context"
 	"log/slog"
 	"net"
 	"sync"
@@ -26,10 +25,7 @@ type Meter interface {
 type reception struct {
 	log     *slog.Logger
 	meter   Meter
-	current func() *Epoch // in force now
-	serve   func(ctx context.Context, in *exchange.Inbound) *exchange.Outbound
-	ended   func(in *exchange.Inbound, took time.Duration, sent int64) // nil = nobody keeps ends
-	trace   func(in *exchange.Inbound, at time.Time)                   // nil = nobody traces
+	backend Backend
 	access  accessLog
 	traffic traffic
 
@@ -65,7 +61,7 @@ func arrive(r *reception, w way) *visit {
 	v := visits.Get().(*visit)
 	v.reception = r
 	v.arrived = time.Now()
-	v.epoch = r.current()
+	v.epoch = r.backend.Epoch()
 	v.way = w
 	v.conn = w.conn()
 	w.line(&v.in)
@@ -117,9 +113,7 @@ func (v *visit) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound 
 // admit counts the request, reads its body and passes it to the exchange.
 func (v *visit) admit() *exchange.Outbound {
 	v.life = v.traffic.begin()
-	if v.trace != nil {
-		v.trace(&v.in, v.arrived)
-	}
+	v.backend.Trace(&v.in, v.arrived)
 	if f := v.body.fill(&v.in, v.way, v.epoch); f.Status != 0 {
 		v.closeUnread()
 		if f == exchange.FaultSlowBody && v.conn != nil {
@@ -135,7 +129,7 @@ func (v *visit) admit() *exchange.Outbound {
 	if v.conn != nil {
 		v.watch = v.conn.Watch(v)
 	}
-	out := v.serve(v.life, &v.in)
+	out := v.backend.Serve(v.life, &v.in)
 	if !v.body.done() {
 		v.closeUnread()
 	}
@@ -223,9 +217,7 @@ func (v *visit) release(now time.Time) {
 func (v *visit) record(now time.Time) {
 	v.meter.Answered(&v.in.Seen)
 	took := now.Sub(v.arrived)
-	if v.ended != nil {
-		v.ended(&v.in, took, v.sent)
-	}
+	v.backend.Ended(&v.in, took, v.sent)
 	if v.in.Trace.Span != nil {
 		v.in.Trace.Span.End(&v.in, took, v.sent)
 	}
