@@ -18,7 +18,7 @@ var wings = map[string][]string{
 	"warmpath":  {"cli"},
 	"cli":       {".", "admin", "fleet", "kv", "lab", "transport"},
 	"adapt":     {"admin", "fleet", "kv", "peers", "request", "transport"},
-	"admin":     {"adapt", "fleet", "kv", "peers", "request", "transport"},
+	"admin":     {"fleet", "kv", "peers", "request", "transport"},
 	"peers":     {"fleet", "request", "transport"},
 	"request":   {"fleet", "transport"},
 	"kv":        {"fleet", "transport"},
@@ -33,8 +33,8 @@ var wings = map[string][]string{
 var arrows = map[string][]string{
 	// The process.
 	"daemon": { // wires the rooms; it and adapt alone know the configuration
-		"cache/...", "conf", "daemon/adapt", "daemon/admin/crew", "daemon/admin/decisions", "daemon/admin/operator",
-		"daemon/admin/tracing", "daemon/admin/unit", "daemon/admin/whatif", "daemon/fleet/discover",
+		"cache/...", "conf", "daemon/adapt", "daemon/admin/decisions", "daemon/admin/operator",
+		"daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/discover",
 		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
 		"daemon/request/exchange", "daemon/request/front", "daemon/request/route", "daemon/request/session",
 		"daemon/request/sessionapi", "daemon/request/tokens", "daemon/transport/gate", "daemon/transport/listen",
@@ -42,8 +42,8 @@ var arrows = map[string][]string{
 	},
 	"daemon/warmpath": {"daemon/cli"}, // the main package
 	"daemon/adapt": { // what the configuration means for each room
-		"cache/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/delivery", "daemon/admin/tracing",
-		"daemon/admin/whatif", "daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
+		"cache/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/tracing",
+		"daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
 		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
 		"daemon/request/front", "daemon/request/overflow", "daemon/request/route", "daemon/transport/gate",
 		"daemon/transport/upstream", "host", "plugins",
@@ -113,32 +113,27 @@ var arrows = map[string][]string{
 
 	// Operators.
 	"daemon/admin": {},
-	"daemon/admin/crew": {
-		"conf", "daemon/adapt", "daemon/admin/shadow", "daemon/request/route", "host", "plugins", "sdk/abi",
-	},
 	"daemon/admin/decisions": {
 		"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate", "daemon/transport/packed",
 	},
-	"daemon/admin/delivery": {},
 	"daemon/admin/operator": {
 		"cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
-		"daemon/admin/decisions", "daemon/admin/delivery", "daemon/admin/shadow", "daemon/admin/tracing",
-		"daemon/admin/whatif", "daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
+		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/tracing", "daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
 		"daemon/request/exchange", "daemon/request/route", "daemon/request/session", "daemon/transport/gate",
 	},
-	"daemon/admin/shadow": {"daemon/request/route", "host"},
+	"daemon/admin/strategies": {
+		"conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",
+		"daemon/transport/upstream", "host", "plugins", "sdk/abi",
+	},
 	"daemon/admin/tracing": {
 		"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate", "daemon/transport/jsonline",
 	},
 	"daemon/admin/unit": {},
-	"daemon/admin/whatif": {
-		"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate", "daemon/transport/upstream",
-	},
 
 	// The command line.
 	"daemon/cli": {
-		"cache/...", "conf", "daemon", "daemon/admin/crew", "daemon/admin/decisions", "daemon/admin/delivery",
-		"daemon/admin/operator", "daemon/admin/unit", "daemon/cli/redecide", "daemon/cli/scaffold",
+		"cache/...", "conf", "daemon", "daemon/admin/decisions", "daemon/admin/operator", "daemon/admin/strategies",
+		"daemon/admin/unit", "daemon/cli/redecide", "daemon/cli/scaffold",
 		"daemon/kv/kvcache", "daemon/lab", "daemon/lab/...", "daemon/lab/replay", "daemon/lab/vllmsim",
 		"daemon/lab/vllmsim/events", "daemon/lab/vllmsim/lmworker", "daemon/transport/spool", "host", "plugins",
 		"sdk", "sdk/abi",

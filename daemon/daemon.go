@@ -15,9 +15,9 @@ import (
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
-	"github.com/warmpath/warmpath/daemon/admin/crew"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/admin/unit"
 	"github.com/warmpath/warmpath/daemon/fleet/discover"
@@ -86,7 +86,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 	level := new(slog.LevelVar)
 	operator.SetLevel(level, c.Server.LogLevel)
 	log = slog.New(operator.NewLeveled(log.Handler(), level))
-	controller, err := newLMCache(&c.LMCache, m.Listen, log) // first: a worker that is not answered soon reports nothing
+	controller, err := adapt.LMCache(&c.LMCache, m.Listen, log) // first: unanswered workers report nothing
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 		controller.Close()
 		return nil, err
 	}
-	kv := store.Local(crew.StoreKeys, crew.StoreBytes)
+	kv := store.Local(strategies.StoreKeys, strategies.StoreBytes)
 	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir(), Log: log, KV: kv})
 	if err != nil {
 		controller.Close()
@@ -126,12 +126,11 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 func (d *Daemon) start(c *conf.Config) error {
 	s := &c.Server
 	var err error
-	d.front, err = front.New(front.Config{Log: d.log, Meter: d.metrics, Epoch: d.epoch, Serve: d.serve,
-		Ready:    func(draining bool) (bool, any) { return operator.Readiness(d.shown(), draining) },
+	d.front, err = front.New(front.Config{Log: d.log, Meter: d.metrics, Backend: process{d},
 		Listener: d.manager.Given().Client, Listen: s.Listen, Bind: d.manager.Listen,
 		TLSCert: s.TLSCertFile, TLSKey: s.TLSKeyFile, MaxConns: s.MaxConnections, Connections: s.MaxConnections,
-		MaxHeaderBytes: s.MaxHeaderBytes, Ended: d.ring.Ended, Trace: d.tracer.Begin,
-		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, WriteTimeout: s.WriteTimeout})
+		MaxHeaderBytes: s.MaxHeaderBytes,
+		ReadTimeout:    s.ReadTimeout, IdleTimeout: s.IdleTimeout, WriteTimeout: s.WriteTimeout})
 	if err != nil {
 		return err
 	}
@@ -152,9 +151,7 @@ func (d *Daemon) start(c *conf.Config) error {
 	}
 	d.tending.Go(func() { d.peers.Run(d.life) })
 	d.memory = peers.OpenState(s.StateFile, d.log)
-	d.manager.Hold(d.memory.Hold)
-	d.manager.HandOver(func() []byte { return operator.Drains(d.shown()) },
-		func(drains []byte) { operator.DrainAgain(d.shown(), drains, d.log) })
+	d.manager.HandOver(process{d})
 	d.reload.Lock()
 	err = d.loaded.Apply(c, d.apply)
 	d.reload.Unlock()
@@ -163,15 +160,11 @@ func (d *Daemon) start(c *conf.Config) error {
 	}
 	most, forAdmin := d.room.fit(c, d.state.Load().pools) // the workers are known now
 	d.front.SetMaxConns(most)
-	latest := func() *conf.Config { return d.state.Load().conf }
-	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Pools: d.shown, Clients: d.clientStats,
-		Store: d.tier.Stats, KVCache: d.kvCache, LMCache: d.lmcache.Stats, Peers: d.peers.Stats, Ring: &d.ring,
-		WhatIf:   adapt.Lab(d.host, latest, func() *exchange.Epoch { return &d.epoch().Epoch }),
-		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, Upgrade: d.manager.Upgrade,
-		Configuration: func() map[string]any { return conf.Shown(d.state.Load().inForce) }, Reload: d.Reload,
-		Draining: d.front.Draining, Pprof: func() bool { return latest().Server.Pprof },
-		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, Memory: d.memory.Stats, Spans: d.tracer.Stats,
-		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, Strategies: adapt.Delivery(d.host, latest, d.Reload),
+	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Process: process{d}, Store: d.tier,
+		KVCache: d.kvCache, LMCache: d.lmcache, Peers: d.peers, Memory: d.memory, Spans: &d.tracer, Ring: &d.ring,
+		WhatIf: strategies.NewLab(d.host, process{d}), Strategies: strategies.NewStore(d.host, process{d}),
+		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, AdminTokenFile: s.AdminTokenFile,
+		Connections: forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {
 		return err
@@ -188,23 +181,6 @@ func (d *Daemon) Addr() string { return d.front.Addr() }
 // AdminAddr is where the operator is served.
 func (d *Daemon) AdminAddr() string { return d.operator.Addr() }
 
-// serve answers one request.
-func (d *Daemon) serve(ctx context.Context, in *exchange.Inbound) *exchange.Outbound {
-	switch in.Endpoint.Role {
-	case exchange.Sessions, exchange.Invocations, exchange.SageMaker:
-		return d.api.Serve(ctx, in)
-	}
-	return d.server.Serve(ctx, in)
-}
-
-// clientStats are the counts of the clients' side.
-func (d *Daemon) clientStats() operator.ClientStats {
-	s := d.front.Stats()
-	return operator.ClientStats{InFlight: s.InFlight, LostLines: s.LostLines, Open: s.Connections.Open,
-		Accepted: s.Connections.Accepted, Refused: s.Connections.Refused, Gone: s.Connections.Gone,
-		SlowClosed: s.Connections.SlowClosed}
-}
-
 // epoch is what is in force for a request that comes in now.
 func (d *Daemon) epoch() *front.Epoch { return d.state.Load().epoch }
 
@@ -220,7 +196,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		go func() { failed <- door() }()
 	}
 	d.log.Info("serving", "version", Version, "pid", os.Getpid(), "listen", d.Addr(), "admin", d.AdminAddr(),
-		"tls", d.state.Load().conf.Server.TLSCertFile != "", "strategies", strategies(d.state.Load().pools))
+		"tls", d.state.Load().conf.Server.TLSCertFile != "", "strategies", modules(d.state.Load().pools))
 	select {
 	case err := <-failed:
 		return fmt.Errorf("daemon: a listener ended: %w", err)

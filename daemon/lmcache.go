@@ -1,23 +1,11 @@
 package daemon
 
 import (
-	"log/slog"
 	"net/url"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/lmcache"
-	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/adapt"
 )
-
-// newLMCache starts the controller of the workers' LMCache. It is nil, which does nothing, if none is configured.
-func newLMCache(c *conf.LMCache, bind adapt.Binder, log *slog.Logger) (*lmcache.Controller, error) {
-	l, on := adapt.LMCache(c, bind, log)
-	if !on {
-		return nil, nil
-	}
-	return lmcache.New(l)
-}
 
 // enroll sets the roster to the workers that the pool has now.
 func (p *pool) enroll(now time.Time) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,8 +15,8 @@ import (
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
-	"github.com/warmpath/warmpath/daemon/admin/crew"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/fleet/discover"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/fleet/probe"
@@ -26,6 +27,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 	"github.com/warmpath/warmpath/plugins"
 )
+
+// nameServers are those of the system. Tests have their own.
+var nameServers = &net.Resolver{StrictErrors: true}
 
 // pool runs what stands behind one [[pools]] table: the route decides, the prober asks the workers, discovery finds
 // them. It lives as long as a pool of its name is configured.
@@ -42,7 +46,7 @@ type pool struct {
 	feed    *feed.Feed
 	leave   func() // shares the history no longer
 	drop    func() // has it written no longer
-	staff   *crew.Staff
+	staff   *strategies.Serving
 	store   func() int // tokens that this process's KV cache has room for
 
 	set      atomic.Pointer[setup]
@@ -64,8 +68,8 @@ type setup struct {
 func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, store: d.storeTokens}
-	p.vigil, p.staff = operator.NewVigil(p.log), crew.NewStaff()
-	p.found = newDiscovery(p.log)
+	p.vigil, p.staff = operator.NewVigil(p.log), strategies.NewServing()
+	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll))
 	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
 	first, err := newSetup(c, nil)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
-	"github.com/warmpath/warmpath/daemon/admin/crew"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 )
 
 // Reload reads the configuration file and the modules again. On any error all stays as it was.
@@ -83,12 +83,12 @@ func (d *Daemon) apply(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
-	loaded, err := crew.LoadAll(d.host, c, d.log)
+	loaded, err := strategies.LoadAll(d.host, c, d.log)
 	if err != nil {
 		return err
 	}
 	if err := d.front.OpenLog(c.Server.AccessLog); err != nil {
-		crew.CloseAll(loaded)
+		strategies.CloseAll(loaded)
 		return err
 	}
 	old := map[string]*pool{}
@@ -102,7 +102,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 		if !known {
 			p, err = newPool(c.Pools[i], inForce.Sessions, d)
 			if err != nil {
-				crew.CloseAll(loaded)
+				strategies.CloseAll(loaded)
 				for _, f := range fresh {
 					d.lmcache.Drop(f.roster)
 					f.close()
@@ -136,7 +136,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 
 // takeUp gives the pools that serve already their settings and strategies of next, and waits until a worker of each
 // fresh one is up: until then the old pools serve. All pools wait for their workers at the same time.
-func (d *Daemon) takeUp(next *state, loaded []*crew.Loaded, fresh []*pool) {
+func (d *Daemon) takeUp(next *state, loaded []*strategies.Loaded, fresh []*pool) {
 	var all sync.WaitGroup
 	for i, p := range next.pools {
 		all.Go(func() {

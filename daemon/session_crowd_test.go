@@ -40,7 +40,7 @@ func (f *flock) use(to int, left string) {
 				in := &exchange.Inbound{Epoch: &epoch.Epoch, Endpoint: exchange.Classify("POST", "/v1/completions"),
 					Method: "POST", Path: "/v1/completions", Body: []byte(hello), Caller: caller, ID: "x", Remote: "127.0.0.1",
 					Header: []upstream.Field{{Name: "X-Session-Id", Value: fmt.Sprintf("session-%d", i)}}}
-				out := f.r.serve(context.Background(), in)
+				out := process{f.r.Daemon}.Serve(context.Background(), in)
 				at := in.Seen.Worker
 				if out.Status != 200 || f.homes[i] != "" && f.homes[i] != at && f.homes[i] != left {
 					if wrong.Add(1) == 1 {

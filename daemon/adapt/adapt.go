@@ -128,11 +128,14 @@ func Clients(c *conf.Pool, t *tls.Config) (map[string]*upstream.Client, error) {
 	return clients, nil
 }
 
-// LMCache returns the controller of the workers' LMCache; on is false if none is configured.
-func LMCache(c *conf.LMCache, bind Binder, log *slog.Logger) (l lmcache.Config, on bool) {
-	return lmcache.Config{Pull: c.Pull, Reply: c.Reply, Heartbeat: c.Heartbeat, Advertise: c.Advertise,
+// LMCache starts the controller of the workers' LMCache. It is nil, which does nothing, if none is configured.
+func LMCache(c *conf.LMCache, bind Binder, log *slog.Logger) (*lmcache.Controller, error) {
+	if !c.On() {
+		return nil, nil
+	}
+	return lmcache.New(lmcache.Config{Pull: c.Pull, Reply: c.Reply, Heartbeat: c.Heartbeat, Advertise: c.Advertise,
 		Coordinator: c.Coordinator, Hash: c.Hash, ChunkSize: c.ChunkSize, Seed: uint32(c.HashSeed), Instances: c.Instances,
-		Bind: bind, Log: log}, c.On()
+		Bind: bind, Log: log})
 }
 
 // Questions returns how to ask a pool's workers, with their API key.

@@ -12,8 +12,8 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/admin/crew"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 )
 
 func checkCommand() *cobra.Command {
@@ -62,7 +62,7 @@ func check(file string) (notes []conf.Problem, err error) {
 	if err := checkStart(file, c); err != nil {
 		return nil, err
 	}
-	return c.Unused(), crew.Check(c)
+	return c.Unused(), strategies.Check(c)
 }
 
 func writeNotes(out io.Writer, notes []conf.Problem) {

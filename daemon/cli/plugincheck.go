@@ -18,7 +18,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/admin/crew"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/plugins"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -121,7 +121,7 @@ func checkPlugin(ctx context.Context, file string, wish pluginWish) (pluginRepor
 	if err != nil {
 		return pluginReport{}, err
 	}
-	h, err := host.New(ctx, host.Config{Slots: 1, KV: store.Local(crew.StoreKeys, crew.StoreBytes)})
+	h, err := host.New(ctx, host.Config{Slots: 1, KV: store.Local(strategies.StoreKeys, strategies.StoreBytes)})
 	if err != nil {
 		return pluginReport{}, err
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/warmpath/warmpath/daemon/admin/delivery"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 )
 
 // reloadTime is the time of a daemon, beyond adminTimeout, to compile modules, and to look for the workers of its file.
@@ -66,12 +66,12 @@ func (p *push) run(ctx context.Context, out io.Writer, file string) error {
 	if err != nil {
 		return err
 	}
-	var d delivery.Delivered
+	var d strategies.Delivered
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return fmt.Errorf("what answers at %s is no warmpath admin listener: %w", p.admin.at, err)
 	}
-	if d.SHA256 != delivery.Sum(wasm) {
-		return fmt.Errorf("the daemon has %s now, and not %s: another push came between", d.SHA256, delivery.Sum(wasm))
+	if d.SHA256 != strategies.Sum(wasm) {
+		return fmt.Errorf("the daemon has %s now, and not %s: another push came between", d.SHA256, strategies.Sum(wasm))
 	}
 	if p.pool != "" {
 		raw, err = activate(ctx, &p.admin, p.pool, name)
@@ -92,7 +92,7 @@ func (p *push) run(ctx context.Context, out io.Writer, file string) error {
 }
 
 // sayServes prints the pools that a strategy serves.
-func sayServes(out io.Writer, s *delivery.Strategy, note string) (err error) {
+func sayServes(out io.Writer, s *strategies.Strategy, note string) (err error) {
 	for i := range s.Serves {
 		v := &s.Serves[i]
 		line := fmt.Sprintf("%s is %s of pool %s", s.Name, v.As, v.Pool)
@@ -154,7 +154,7 @@ func sayStrategy(out io.Writer, raw []byte, err error) error {
 	if err != nil {
 		return err
 	}
-	var s delivery.Strategy
+	var s strategies.Strategy
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func pluginListCommand() *cobra.Command {
 		Short: "List the strategies of a running daemon, and whom they serve",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var all []delivery.Strategy
+			var all []strategies.Strategy
 			raw, err := admin.get(c.Context(), "/api/v1/strategies", &all)
 			if err != nil {
 				return err

@@ -85,14 +85,25 @@ func serve(ctx context.Context, m *unit.Manager, c *conf.Config, log *slog.Logge
 // logged.
 func patientLogger(s conf.Server, w io.Writer) (log *slog.Logger, flush func()) {
 	direct := logger(s, w)
-	lines := spool.New(spool.Config{
-		Line: func(line []byte) { _, _ = w.Write(line) },
-		Again: func(lost int) {
-			direct.Warn("this log was stuck, and lines were lost; read its pipe", "lost_lines", lost)
-		},
-	})
+	lines := spool.New(spool.Config{To: processLog{to: w, direct: direct}})
 	return logger(s, lines), func() { lines.Close(time.Second) }
 }
+
+// processLog is the process's own log.
+type processLog struct {
+	to     io.Writer
+	direct *slog.Logger // to the same, and may wait
+}
+
+func (l processLog) Line(line []byte) { _, _ = l.to.Write(line) }
+
+func (processLog) Lost(bool) {}
+
+func (l processLog) Again(lost int) {
+	l.direct.Warn("this log was stuck, and lines were lost; read its pipe", "lost_lines", lost)
+}
+
+func (processLog) End() {}
 
 // logger writes lines in the configured format. The daemon filters by level. Durations are words ("30s") in both
 // formats.

@@ -12,61 +12,77 @@ import (
 	"github.com/warmpath/warmpath/daemon/peers"
 )
 
-// collector reads the plain counts of the other rooms when Prometheus scrapes.
-type collector struct {
-	process func() processCounts
-	recent  *Recent
-	pools   func() []*Pool
-	clients func() ClientStats
-	store   func() tier.Stats
-	kv      func() (kvcache.Stats, bool)
-	lmcache func() lmcache.Stats // nil = there is none
-	peers   func() peers.Stats   // nil = there are none
-	memory  func() peers.Written // of the state file; nil = there is none
-	spans   func() tracing.Stats // nil = there are none
+// counts are those of the process and of its rooms at one moment. Of a room that is off they are zero.
+type counts struct {
+	process processCounts
+	clients ClientStats
+	store   tier.Stats
+	kv      kvcache.Stats
+	kvOpen  bool // kv is there
+	lmcache lmcache.Stats
+	peers   peers.Stats
+	memory  peers.Written
+	spans   tracing.Stats
 }
 
+// counts reads them.
+func (c *Config) counts() counts {
+	n := counts{process: c.Metrics.process(), clients: c.Process.Clients(), store: c.Store.Stats(),
+		lmcache: c.LMCache.Stats(), peers: c.Peers.Stats(), memory: c.Memory.Stats(), spans: c.Spans.Stats()}
+	n.kv, n.kvOpen = c.KVCache.Stats()
+	return n
+}
+
+// collector reads the plain counts of the other rooms when Prometheus scrapes.
+type collector struct{ c *Config }
+
 // Describe sends nothing: the collector is unchecked, as workers come and go.
-func (c collector) Describe(chan<- *prometheus.Desc) {}
+func (collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends all readings.
-func (c collector) Collect(ch chan<- prometheus.Metric) {
+func (all collector) Collect(ch chan<- prometheus.Metric) {
+	n := all.c.counts()
+	n.send(ch)
+	sendPools(ch, all.c.Process.Pools(), &all.c.Metrics.recent)
+}
+
+// send sends the readings of all that is on.
+func (n *counts) send(ch chan<- prometheus.Metric) {
+	collect(ch, ofProcess, n.process)
+	collect(ch, ofClients, n.clients)
+	collect(ch, ofStore, n.store)
+	if n.store.L2.Configured {
+		collect(ch, ofRedis, n.store.L2)
+	}
+	if n.kvOpen {
+		collect(ch, ofKVCache, n.kv)
+		if n.kv.L2 != nil {
+			collect(ch, ofL2, *n.kv.L2)
+		}
+	}
+	if n.lmcache.On {
+		collect(ch, ofLMCache, n.lmcache)
+	}
+	if n.peers.On {
+		collect(ch, ofHistory, n.peers)
+		for i := range n.peers.Pools {
+			collect(ch, ofPeers, &n.peers.Pools[i], n.peers.Pools[i].Name)
+		}
+	}
+	if n.memory.On {
+		collect(ch, ofStateFile, n.memory)
+	}
+	if n.spans.On {
+		collect(ch, ofSpans, n.spans)
+	}
+}
+
+// sendPools sends the readings of pools, of their workers and of their strategies.
+func sendPools(ch chan<- prometheus.Metric, pools []*Pool, recent *Recent) {
 	now := time.Now()
-	collect(ch, ofProcess, c.process())
-	collect(ch, ofClients, c.clients())
-	store := c.store()
-	collect(ch, ofStore, store)
-	if store.L2.Configured {
-		collect(ch, ofRedis, store.L2)
-	}
-	if kv, open := c.kv(); open {
-		collect(ch, ofKVCache, kv)
-		if kv.L2 != nil {
-			collect(ch, ofL2, *kv.L2)
-		}
-	}
-	if c.lmcache != nil {
-		if s := c.lmcache(); s.On {
-			collect(ch, ofLMCache, s)
-		}
-	}
-	if c.peers != nil {
-		if s := c.peers(); s.On {
-			collect(ch, ofHistory, s)
-			for i := range s.Pools {
-				collect(ch, ofPeers, &s.Pools[i], s.Pools[i].Name)
-			}
-		}
-	}
-	if c.memory != nil {
-		if w := c.memory(); w.On {
-			collect(ch, ofStateFile, w)
-		}
-	}
-	collectSpans(ch, c.spans)
-	for _, p := range c.pools() {
+	for _, p := range pools {
 		collect(ch, ofPools, p, p.Name)
-		collect(ch, ofDemand, c.recent.Demand(p, now), p.Name)
+		collect(ch, ofDemand, recent.Demand(p, now), p.Name)
 		for _, s := range p.Workers.Stats(now) {
 			collect(ch, ofWorkers, workerCounts{Stats: s, blocks: p.Index.Worker(s.Slot).Blocks}, p.Name, s.ID)
 			if p.Events == nil {
@@ -90,15 +106,5 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			collect(ch, ofStrategies, strategyCounts{sha256: s.SHA256(), discarded: n.Discarded, instances: n.Instances,
 				quarantined: n.Quarantined, metrics: n.Metrics}, p.Name, s.Name())
 		}
-	}
-}
-
-// collectSpans sends the counts of a tracer; spans is nil while tracing is off.
-func collectSpans(ch chan<- prometheus.Metric, spans func() tracing.Stats) {
-	if spans == nil {
-		return
-	}
-	if s := spans(); s.On {
-		collect(ch, ofSpans, s)
 	}
 }

@@ -49,8 +49,8 @@ func TestAnswersHaveADeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &timedListener{Listener: raw}
-	s := &Server{listener: l, draining: func() bool { return false }}
-	s.app = s.newApp(Config{Metrics: NewMetrics("test"), Draining: s.draining})
+	s := &Server{listener: l}
+	s.app = s.newApp(Config{Metrics: NewMetrics("test"), Process: serving{}})
 	s.decided.over = make(chan struct{})
 	go s.Run()
 	defer s.Close()

@@ -18,7 +18,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/spill"
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
-	"github.com/warmpath/warmpath/daemon/admin/shadow"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/kv/hyperpod"
@@ -67,28 +67,7 @@ func gather(t *testing.T) map[string]string {
 	t.Cleanup(p.Events.Close)
 	p.Events.Configure(map[string]feed.Origin{"a": {Events: "tcp://127.0.0.1:1"}}, nil)
 	p.Events.Tick(time.Now())
-	m.registry.MustRegister(collector{
-		process: m.process,
-		recent:  &m.recent,
-		pools:   func() []*Pool { return []*Pool{p.Pool} },
-		clients: func() ClientStats { return ClientStats{} },
-		store: func() tier.Stats {
-			return tier.Stats{
-				Namespaces: map[string]tier.NamespaceStats{"session/key/p": {Entries: 1}},
-				L2:         tier.L2Stats{Configured: true},
-			}
-		},
-		kv: func() (kvcache.Stats, bool) {
-			return kvcache.Stats{Store: kvstore.Stats{Refused: map[string]uint64{"full": 1}}, RESP: &resp.Stats{},
-				HyperPod: &hyperpod.Stats{}, Spill: &spill.Stats{},
-				L2:     &remote.Stats{Servers: []remote.ServerStats{{Address: "a:1", Refuses: "oom"}}},
-				Tokens: chunks.Estimate{Models: make([]chunks.Model, 1)}}, true
-		},
-		lmcache: func() lmcache.Stats { return lmcache.Stats{On: true} },
-		peers:   func() peers.Stats { return peers.Stats{On: true, Pools: []peers.PoolStats{{Name: "p"}}} },
-		memory:  func() peers.Written { return peers.Written{On: true, At: time.Unix(1, 0)} },
-		spans:   func() tracing.Stats { return tracing.Stats{On: true} },
-	}, strategyCollector{})
+	m.registry.MustRegister(everyCount{metrics: m, pool: p.Pool}, strategyCollector{})
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +86,33 @@ func gather(t *testing.T) map[string]string {
 	return rows
 }
 
+// everyCount sends what collector sends of a process in which all is on.
+type everyCount struct {
+	metrics *Metrics
+	pool    *Pool
+}
+
+func (everyCount) Describe(chan<- *prometheus.Desc) {}
+
+func (e everyCount) Collect(ch chan<- prometheus.Metric) {
+	n := counts{
+		process: e.metrics.process(),
+		store: tier.Stats{Namespaces: map[string]tier.NamespaceStats{"session/key/p": {Entries: 1}},
+			L2: tier.L2Stats{Configured: true}},
+		kv: kvcache.Stats{Store: kvstore.Stats{Refused: map[string]uint64{"full": 1}}, RESP: &resp.Stats{},
+			HyperPod: &hyperpod.Stats{}, Spill: &spill.Stats{},
+			L2:     &remote.Stats{Servers: []remote.ServerStats{{Address: "a:1", Refuses: "oom"}}},
+			Tokens: chunks.Estimate{Models: make([]chunks.Model, 1)}},
+		kvOpen:  true,
+		lmcache: lmcache.Stats{On: true},
+		peers:   peers.Stats{On: true, Pools: []peers.PoolStats{{Name: "p"}}},
+		memory:  peers.Written{On: true, At: time.Unix(1, 0)},
+		spans:   tracing.Stats{On: true},
+	}
+	n.send(ch)
+	sendPools(ch, []*Pool{e.pool}, &e.metrics.recent)
+}
+
 // strategyCollector sends the readings of a strategy: a fleet of this test has none.
 type strategyCollector struct{}
 
@@ -114,7 +120,7 @@ func (strategyCollector) Describe(chan<- *prometheus.Desc) {}
 
 func (strategyCollector) Collect(ch chan<- prometheus.Metric) {
 	collect(ch, ofStrategies, strategyCounts{metrics: map[string]float64{"hits": 1}}, "p", "s")
-	collect(ch, ofShadows, shadow.Report{}, "p", "s")
+	collect(ch, ofShadows, strategies.Report{}, "p", "s")
 	collect(ch, ofShadowQueues, 0, "p")
 }
 

@@ -92,11 +92,7 @@ type lmcacheInstance struct {
 }
 
 // lmcachePage answers with the known LMCache instances.
-func lmcachePage(c *fiber.Ctx, stats func() lmcache.Stats) error {
-	var s lmcache.Stats
-	if stats != nil {
-		s = stats()
-	}
+func lmcachePage(c *fiber.Ctx, s lmcache.Stats) error {
 	all := make([]lmcacheInstance, 0, len(s.Instances))
 	for _, i := range s.Instances {
 		kind := "worker"

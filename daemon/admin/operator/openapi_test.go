@@ -13,8 +13,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
-	"github.com/warmpath/warmpath/daemon/admin/delivery"
-	"github.com/warmpath/warmpath/daemon/admin/whatif"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 )
 
 // failure is the body of an answer of 400 and above, if it has one.
@@ -56,7 +55,7 @@ var operations = []operation{
 	{route: "POST /api/v1/upgrade", says: "Start the binary at this process's path, hand it the sockets, and drain; 409: " +
 		"this process goes on", query: "timeout: for the new process to serve, as 90s", answers: upgraded{}, fails: "400 409"},
 	{route: "POST /api/v1/whatif", says: "Where a request would go, by each strategy, without sending it",
-		takes: whatif.Question{}, answers: whatif.Answer{}, fails: "400"},
+		takes: strategies.Question{}, answers: strategies.Answer{}, fails: "400"},
 	{route: "GET /api/v1/shadows", says: "What each pool's shadows saw, beside the strategy that served",
 		answers: []PoolShadows{}},
 	{route: "GET /api/v1/decisions", says: "The last requests, who served them and why. With Accept: text/event-stream " +
@@ -77,19 +76,19 @@ var operations = []operation{
 	{route: "GET /api/v1/routers", says: "Other routers that share the history", answers: RoutersState{}},
 	{route: "GET /api/v1/lmcache", says: "LMCache's instances", answers: lmcacheState{}},
 	{route: "GET /api/v1/strategies", says: "The strategies that there are, each with its SHA-256 and whom it serves",
-		answers: []delivery.Strategy{}},
+		answers: []strategies.Strategy{}},
 	{route: "PUT /api/v1/strategies/:name", says: "Bring a module into server.strategies_dir; it serves at once where its " +
 		"name is configured. 422: it cannot serve, and why; 409: another stands there than If-Match says, or the configuration " +
 		"is in the way; 403: there is no token, which this needs on loopback too", takes: "application/wasm",
-		answers: delivery.Delivered{}, fails: "400 403 409 413 422 500",
+		answers: strategies.Delivered{}, fails: "400 403 409 413 422 500",
 		query: "If-Match: SHA-256 of the module in whose place it is to come"},
 	{route: "DELETE /api/v1/strategies/:name", says: "Remove a module that serves nobody", answers: removed{},
 		fails: "403 404 409 500"},
 	{route: "PUT /api/v1/pools/:pool/strategy", says: "Have a strategy serve in the place of the one that the file names, " +
 		"over reloads and restarts too; it ends when the file comes to name another", takes: activation{},
-		answers: delivery.Strategy{}, fails: "400 403 404 409 422 500"},
+		answers: strategies.Strategy{}, fails: "400 403 404 409 422 500"},
 	{route: "DELETE /api/v1/pools/:pool/strategy", says: "Have the strategy serve that the file names",
-		answers: delivery.Strategy{}, fails: "403 404 409 500"},
+		answers: strategies.Strategy{}, fails: "403 404 409 500"},
 	{route: "POST /api/v1/pools/:pool/workers/:worker/drain", says: "Take a worker out: its requests run to their end",
 		query: "rank: one of its data-parallel ranks", answers: drainState{}, fails: "404"},
 	{route: "DELETE /api/v1/pools/:pool/workers/:worker/drain", says: "Put it back",
@@ -100,7 +99,7 @@ const openAPIFile = "openapi.json"
 
 // TestOpenAPIHasEveryRoute: the file has all registered routes except the profiles, which are no API.
 func TestOpenAPIHasEveryRoute(t *testing.T) {
-	s := &Server{c: Config{Metrics: NewMetrics("test")}, token: bearer{file: "token"}}
+	s := &Server{c: Config{Metrics: NewMetrics("test"), Process: serving{}}, token: bearer{file: "token"}}
 	registered, told := map[string]bool{}, map[string]bool{}
 	for _, r := range s.newApp(s.c).GetRoutes(true) {
 		if r.Method != "HEAD" { // fiber makes one of each GET

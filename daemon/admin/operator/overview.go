@@ -104,12 +104,12 @@ func (r *reloads) get() (last Reload, change *Reload) {
 // overview collects what the page shows.
 func (s *Server) overview() Overview {
 	now := time.Now()
-	pools := s.pools()
-	o := Overview{Version: s.c.Metrics.version, Now: now, Began: s.began, Draining: s.c.Draining(),
-		Tiers: tiers(s.c.Store(), s.c.KVCache.Stats)}
+	pools := s.c.Process.Pools()
+	o := Overview{Version: s.c.Metrics.version, Now: now, Began: s.began, Draining: s.c.Process.Draining(),
+		Tiers: tiers(s.c.Store.Stats(), s.c.KVCache)}
 	o.Reload, o.Change = s.c.Metrics.reload.get()
 	o.Ready, _ = Readiness(pools, o.Draining)
-	clients := s.c.Clients()
+	clients := s.c.Process.Clients()
 	o.InFlight, o.Clients = clients.InFlight, clients.Open
 	kept := s.c.Ring.Stats()
 	o.Kept = KeptDecisions{Kept: kept.Kept, Bytes: kept.Bytes, Oldest: kept.Oldest}
@@ -143,7 +143,7 @@ func overviewOf(p *Pool, state PoolState, demand float64, now time.Time) PoolOve
 }
 
 // tiers returns the stores of this process: its own, Redis behind that, and the workers' KV cache.
-func tiers(own tier.Stats, kv func() (kvcache.Stats, bool)) []Tier {
+func tiers(own tier.Stats, kv *kvcache.Cache) []Tier {
 	all := []Tier{{Name: "router's own store", Entries: own.Entries, Bytes: int64(own.Bytes), Hits: own.L1Hits,
 		Misses: own.Misses, State: "in memory"}}
 	if own.L2.Configured {
@@ -153,7 +153,7 @@ func tiers(own tier.Stats, kv func() (kvcache.Stats, bool)) []Tier {
 		}
 		all = append(all, Tier{Name: "Redis", Hits: own.L2Hits, State: state})
 	}
-	if n, open := kv(); open {
+	if n, open := kv.Stats(); open {
 		all = append(all, Tier{Name: "workers' KV cache", Entries: int(n.Store.Entries), Bytes: int64(n.Store.ValueBytes),
 			Room: int64(n.Store.ArenaBytes), Hits: n.Store.Hits + n.Store.FromDisk + n.Store.FromFar, Misses: n.Store.Misses,
 			State: "open"})
@@ -171,7 +171,7 @@ type PoolHour struct {
 func (s *Server) recent() []PoolHour {
 	all := []PoolHour{}
 	now := time.Now()
-	for _, p := range s.pools() {
+	for _, p := range s.c.Process.Pools() {
 		all = append(all, PoolHour{Pool: p.Name, Spans: s.c.Metrics.recent.Hour(p.Name, now)})
 	}
 	return all

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/warmpath/warmpath/daemon/admin/whatif"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 )
 
 // files are the page: nothing is built, and nothing comes from elsewhere.
@@ -62,18 +62,18 @@ func addPage(app *fiber.App) {
 func (s *Server) addActions(app *fiber.App) {
 	app.Get("/api/v1/overview", func(c *fiber.Ctx) error { return c.JSON(s.overview()) })
 	app.Get("/api/v1/recent", func(c *fiber.Ctx) error { return c.JSON(s.recent()) })
-	app.Get("/api/v1/config", func(c *fiber.Ctx) error { return c.JSON(s.c.Configuration()) })
+	app.Get("/api/v1/config", func(c *fiber.Ctx) error { return c.JSON(s.c.Process.Settings()) })
 	app.Post("/api/v1/reload", func(c *fiber.Ctx) error {
-		if err := s.c.Reload(); err != nil {
+		if err := s.c.Process.Reload(); err != nil {
 			return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
 				"error": "the configuration in force stays: " + err.Error()})
 		}
 		last, _ := s.c.Metrics.reload.get()
 		return c.JSON(last)
 	})
-	app.Post("/api/v1/upgrade", upgradePage(s.c.Upgrade))
+	app.Post("/api/v1/upgrade", upgradePage(s.c.Process))
 	app.Post("/api/v1/whatif", func(c *fiber.Ctx) error {
-		var q whatif.Question
+		var q strategies.Question
 		if err := json.Unmarshal(c.Body(), &q); err != nil {
 			return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{"error": "this is no question in JSON: " + err.Error()})
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/admin/shadow"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -23,9 +23,9 @@ type Pool struct {
 	*route.Pool
 	Models  []string // the patterns of the configuration
 	Serves  func(model string) bool
-	Events  *feed.Feed   // of its workers
-	Shadows *shadow.Pool // nil = there can be none
-	Panic   bool         // while no worker is up, requests go to workers that are down
+	Events  *feed.Feed          // of its workers
+	Shadows *strategies.Shadows // nil = there can be none
+	Panic   bool                // while no worker is up, requests go to workers that are down
 }
 
 // whyNot returns why a pool cannot serve, "" if it can. A worker whose models have not been read yet may have any.

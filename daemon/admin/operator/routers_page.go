@@ -61,11 +61,7 @@ type RouterReplay struct {
 }
 
 // routersPage answers with the state of the routers that share the history.
-func routersPage(c *fiber.Ctx, stats func() peers.Stats) error {
-	var s peers.Stats
-	if stats != nil {
-		s = stats()
-	}
+func routersPage(c *fiber.Ctx, s peers.Stats) error {
 	page := RoutersState{On: s.On, Connected: s.Connected, Losses: s.Losses, Pools: []PoolRouters{}}
 	if s.On && !s.Connected {
 		page.LostSince, page.Error = &s.Since, s.Err

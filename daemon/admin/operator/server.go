@@ -16,35 +16,44 @@ import (
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
-	"github.com/warmpath/warmpath/daemon/admin/delivery"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
-	"github.com/warmpath/warmpath/daemon/admin/whatif"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
 )
 
-// Config configures a Server. Its functions return the values at the moment of the call.
+// Process is the process that an operator looks at and changes.
+type Process interface {
+	// Pools are those in force.
+	Pools() []*Pool
+	// Clients are the counts of the clients' side.
+	Clients() ClientStats
+	// Draining reports whether the process is about to end.
+	Draining() bool
+	// Settings are the configuration in force, without its secrets.
+	Settings() map[string]any
+	// Pprof reports whether profiles may be taken without a token.
+	Pprof() bool
+	// Reload reads the configuration's file again.
+	Reload() error
+	// Upgrade starts a new process that takes over within wait.
+	Upgrade(wait time.Duration) (pid int, err error)
+}
+
+// Config configures a Server.
 type Config struct {
-	Log      *slog.Logger
-	Metrics  *Metrics
-	Pools    func() []*Pool
-	Clients  func() ClientStats
-	Store    func() tier.Stats
-	KVCache  *kvcache.Cache       // nil, or one without a door: there is none
-	LMCache  func() lmcache.Stats // nil = there is none
-	Peers    func() peers.Stats   // nil = there are none
-	Memory   func() peers.Written // of the state file; nil = there is none
-	Spans    func() tracing.Stats // nil = there are none
-	Draining func() bool
-	Ring     *decisions.Ring
-	WhatIf   *whatif.Lab
-
-	Strategies *delivery.Store
-
-	Configuration func() map[string]any                         // in force, without its secrets
-	Reload        func() error                                  // reads the configuration's file again
-	Upgrade       func(wait time.Duration) (pid int, err error) // starts a new process that takes over
-	Pprof         func() bool                                   // profiles may be taken without a token
+	Log        *slog.Logger
+	Metrics    *Metrics
+	Process    Process
+	Store      *tier.Store
+	KVCache    *kvcache.Cache      // nil, or one without a door: there is none
+	LMCache    *lmcache.Controller // nil = there is none
+	Peers      *peers.Peers        // nil = there are none
+	Memory     *peers.StateFile    // nil = there is none
+	Spans      *tracing.Tracer
+	Ring       *decisions.Ring
+	WhatIf     *strategies.Lab
+	Strategies *strategies.Store
 
 	Bind func(network, addr string) (net.Listener, error) // of Admin; nil = net.Listen
 
@@ -63,8 +72,6 @@ type Server struct {
 	began    time.Time
 	app      *fiber.App
 	listener net.Listener
-	pools    func() []*Pool
-	draining func() bool
 	token    bearer
 
 	decided decided
@@ -72,7 +79,7 @@ type Server struct {
 
 // New binds the listener. It serves nothing before Run.
 func New(c Config) (*Server, error) {
-	s := &Server{c: c, began: time.Now(), pools: c.Pools, draining: c.Draining}
+	s := &Server{c: c, began: time.Now()}
 	s.decided.ring, s.decided.began = c.Ring, s.began
 	s.decided.over = make(chan struct{})
 	s.token.file = c.AdminTokenFile
@@ -83,9 +90,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Metrics.registry.MustRegister(
-		collector{process: c.Metrics.process, recent: &c.Metrics.recent, pools: c.Pools, clients: c.Clients,
-			store: c.Store, kv: c.KVCache.Stats, lmcache: c.LMCache, peers: c.Peers, memory: c.Memory, spans: c.Spans})
+	c.Metrics.registry.MustRegister(collector{&s.c})
 	s.app = s.newApp(c)
 	s.listener = raw
 	if c.Wrap != nil {
@@ -150,7 +155,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 		Concurrency:           c.Connections,
 	})
 	app.Server().SecureErrorLogMessage = true
-	app.Use(closing(c.Draining))
+	app.Use(closing(c.Process))
 	app.Use(lingerUnread)
 	app.Use(surviving(c.Log))
 	app.Use(ownPagesOnly(s.token.exists(), c.Admin))
@@ -161,21 +166,21 @@ func (s *Server) newApp(c Config) *fiber.App {
 		app.Use(s.token.require)
 	}
 	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(c.Metrics.registry, promhttp.HandlerOpts{})))
-	app.Use("/debug/pprof", profilesAllowed(s.token.exists(), c.Pprof))
+	app.Use("/debug/pprof", profilesAllowed(s.token.exists(), c.Process))
 	app.Use(pprof.New()) // shows where the time goes, even at three in the morning
 	app.Get("/", apiIndex)
 	app.Get("/api/v1", apiIndex)
 	app.Get("/api/v1/openapi.json", openAPIPage)
-	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(Describe(s.pools())) })
-	app.Get("/api/v1/sessions", func(c *fiber.Ctx) error { return sessionsPage(c, s.pools()) })
+	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(Describe(s.c.Process.Pools())) })
+	app.Get("/api/v1/sessions", func(c *fiber.Ctx) error { return sessionsPage(c, s.c.Process.Pools()) })
 	s.addActions(app)
 	addStrategies(app, c.Strategies, &s.token)
-	app.Get("/api/v1/shadows", func(c *fiber.Ctx) error { return shadowsPage(c, s.pools()) })
+	app.Get("/api/v1/shadows", func(c *fiber.Ctx) error { return shadowsPage(c, s.c.Process.Pools()) })
 	app.Get("/api/v1/decisions", s.decided.list)
 	app.Get("/api/v1/decisions/:id", s.decided.one)
 	cacheRoutes(app, c.KVCache)
-	app.Get("/api/v1/routers", func(r *fiber.Ctx) error { return routersPage(r, c.Peers) })
-	app.Get("/api/v1/lmcache", func(r *fiber.Ctx) error { return lmcachePage(r, c.LMCache) })
+	app.Get("/api/v1/routers", func(r *fiber.Ctx) error { return routersPage(r, c.Peers.Stats()) })
+	app.Get("/api/v1/lmcache", func(r *fiber.Ctx) error { return lmcachePage(r, c.LMCache.Stats()) })
 	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return s.drainWorker(c, true) })
 	app.Delete("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return s.drainWorker(c, false) })
 	return app
@@ -184,7 +189,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 func health(c *fiber.Ctx) error { return c.SendString("ok\n") }
 
 func (s *Server) readiness(c *fiber.Ctx) error {
-	ready, page := Readiness(s.pools(), s.draining())
+	ready, page := Readiness(s.c.Process.Pools(), s.c.Process.Draining())
 	status := fiber.StatusOK
 	if !ready {
 		status = fiber.StatusServiceUnavailable
@@ -282,7 +287,7 @@ type drainState struct {
 // drainWorker takes a worker out of routing, or puts it back: its requests run to their end.
 func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 	name, id := c.Params("pool"), workerParam(c)
-	for _, p := range s.pools() {
+	for _, p := range s.c.Process.Pools() {
 		if p.Name != name || !p.Workers.Drain(id, on, time.Now()) {
 			continue
 		}

@@ -3,15 +3,15 @@ package operator
 import (
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/warmpath/warmpath/daemon/admin/shadow"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 )
 
 // PoolShadows holds the reports of a pool's shadows.
 type PoolShadows struct {
-	Pool    string          `json:"pool"`
-	Serving string          `json:"strategy"` // the serving strategy, which they are compared with
-	Dropped uint64          `json:"dropped"`  // requests that they were too slow for
-	Shadows []shadow.Report `json:"shadows"`
+	Pool    string              `json:"pool"`
+	Serving string              `json:"strategy"` // the serving strategy, which they are compared with
+	Dropped uint64              `json:"dropped"`  // requests that they were too slow for
+	Shadows []strategies.Report `json:"shadows"`
 }
 
 // shadowsPage answers with the pools that have shadows.
@@ -33,11 +33,11 @@ func shadowsPage(c *fiber.Ctx, pools []*Pool) error {
 	return c.JSON(all)
 }
 
-var ofShadows = []reading[shadow.Report]{
+var ofShadows = []reading[strategies.Report]{
 	newReading(metric{name: "shadow_decisions_total", help: "Requests that a shadow decided beside the strategy that " +
 		"served, by what it chose: agreed, other, declined, failed, rejected.", kind: isCounter,
 		labels: []string{"pool", "shadow", "choice"}},
-		func(r shadow.Report, send func(float64, ...string)) {
+		func(r strategies.Report, send func(float64, ...string)) {
 			for _, c := range []struct {
 				choice string
 				n      uint64
@@ -47,17 +47,19 @@ var ofShadows = []reading[shadow.Report]{
 			}
 		}),
 	byStrategy("shadow_held_tokens_total", "Prompt tokens that the chosen worker was believed to hold, of the requests "+
-		"for which both chose one.", func(r shadow.Report) (own, live uint64) { return r.Held, r.LiveHeld }, 1),
+		"for which both chose one.", func(r strategies.Report) (own, live uint64) { return r.Held, r.LiveHeld }, 1),
 	byStrategy("shadow_fuel_total", "Fuel used by decisions on the same requests.",
-		func(r shadow.Report) (own, live uint64) { return r.Fuel, r.LiveFuel }, 1),
+		func(r strategies.Report) (own, live uint64) { return r.Fuel, r.LiveFuel }, 1),
 	byStrategy("shadow_seconds_total", "Seconds taken by decisions on the same requests.",
-		func(r shadow.Report) (own, live uint64) { return r.Nanos, r.LiveNanos }, 1e9),
+		func(r strategies.Report) (own, live uint64) { return r.Nanos, r.LiveNanos }, 1e9),
 }
 
 // byStrategy is a counter of a shadow and of the serving strategy, side by side.
-func byStrategy(name, help string, of func(shadow.Report) (own, live uint64), per float64) reading[shadow.Report] {
+func byStrategy(
+	name, help string, of func(strategies.Report) (own, live uint64), per float64,
+) reading[strategies.Report] {
 	return newReading(metric{name: name, help: help, kind: isCounter, labels: []string{"pool", "shadow", "by"}},
-		func(r shadow.Report, send func(float64, ...string)) {
+		func(r strategies.Report, send func(float64, ...string)) {
 			own, live := of(r)
 			send(float64(own)/per, "shadow")
 			send(float64(live)/per, "live")

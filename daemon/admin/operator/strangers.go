@@ -48,10 +48,10 @@ func ourName(called, own string) bool {
 
 // profilesAllowed allows profiles with a token, or where server.pprof does. A profile takes processor time for as long
 // as its caller likes, and an <img> on any page can be the caller: the browser marks that in Sec-Fetch-Site.
-func profilesAllowed(token bool, pprof func() bool) fiber.Handler {
+func profilesAllowed(token bool, p Process) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		site := c.Get("Sec-Fetch-Site")
-		if !token && (!pprof() || site == "cross-site" || site == "same-site") {
+		if !token && (!p.Pprof() || site == "cross-site" || site == "same-site") {
 			return c.Status(fiber.StatusForbidden).JSON(fiber.Map{
 				"error": "profiles need server.admin_token_file, or server.pprof = true (a reload takes it up)"})
 		}

@@ -101,11 +101,19 @@ func TestRequireToken(t *testing.T) {
 	f("", 401)
 }
 
+// mayProfile is a process that allows profiles without a token, or not.
+type mayProfile struct {
+	Process
+	allowed bool
+}
+
+func (p mayProfile) Pprof() bool { return p.allowed }
+
 func TestProfilesAllowed(t *testing.T) {
 	f := func(token, allowed bool, site string, want int) {
 		t.Helper()
 		app := fiber.New()
-		app.Use(profilesAllowed(token, func() bool { return allowed }))
+		app.Use(profilesAllowed(token, mayProfile{allowed: allowed}))
 		app.All("/", func(c *fiber.Ctx) error { return nil })
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Sec-Fetch-Site", site)

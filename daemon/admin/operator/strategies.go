@@ -10,23 +10,23 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"github.com/warmpath/warmpath/daemon/admin/delivery"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 )
 
 const strategiesPath = "/api/v1/strategies"
 
 // statusOf maps the reasons of refusals to statuses.
-var statusOf = map[delivery.Why]int{
-	delivery.Unnamed:   fiber.StatusBadRequest,
-	delivery.Unknown:   fiber.StatusNotFound,
-	delivery.Conflict:  fiber.StatusConflict,
-	delivery.BadModule: fiber.StatusUnprocessableEntity,
-	delivery.Broken:    fiber.StatusInternalServerError,
+var statusOf = map[strategies.Why]int{
+	strategies.Unnamed:   fiber.StatusBadRequest,
+	strategies.Unknown:   fiber.StatusNotFound,
+	strategies.Conflict:  fiber.StatusConflict,
+	strategies.BadModule: fiber.StatusUnprocessableEntity,
+	strategies.Broken:    fiber.StatusInternalServerError,
 }
 
 // refused answers with a refusal of the Store.
 func refused(c *fiber.Ctx, err error) error {
-	if r, ok := errors.AsType[*delivery.Refusal](err); ok {
+	if r, ok := errors.AsType[*strategies.Refusal](err); ok {
 		return c.Status(statusOf[r.Why]).JSON(fiber.Map{"error": err.Error()})
 	}
 	return err
@@ -46,7 +46,7 @@ type removed struct {
 //
 // These need a token on loopback too, where the others do not. They change the code that decides every request, and it
 // outlives the process: no restart undoes what a stray program on the machine has done.
-func addStrategies(app *fiber.App, store *delivery.Store, token *bearer) {
+func addStrategies(app *fiber.App, store *strategies.Store, token *bearer) {
 	app.Server().HeaderReceived = awaitModule(store, token)
 	tokenOnly := func(c *fiber.Ctx) error {
 		if !token.exists() {
@@ -59,7 +59,7 @@ func addStrategies(app *fiber.App, store *delivery.Store, token *bearer) {
 	app.Put(strategiesPath+"/:name", tokenOnly, func(c *fiber.Ctx) error {
 		if n := c.Request().Header.Peek(unread); len(n) > 0 {
 			return c.Status(fiber.StatusRequestEntityTooLarge).JSON(fiber.Map{"error": fmt.Sprintf("the module has %s bytes; "+
-				"the limit is %d; build it without debug information: -ldflags=-s -w, -O2, --release", n, store.MaxBytes)})
+				"the limit is %d; build it without debug information: -ldflags=-s -w, -O2, --release", n, strategies.MaxBytes)})
 		}
 		d, err := store.Put(c.Params("name"), bytes.Clone(c.Body()), unquoted(c.Get(fiber.HeaderIfMatch)))
 		if err != nil {
@@ -100,15 +100,15 @@ func unquoted(tag string) string { return strings.Trim(strings.TrimPrefix(tag, "
 
 // awaitModule allows the body of a module, which is longer than other bodies here. fasthttp calls it between header and
 // body: a client without a token, or with too long a body, gets its answer before the body is read.
-func awaitModule(store *delivery.Store, token *bearer) func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+func awaitModule(store *strategies.Store, token *bearer) func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return func(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
 		if string(h.Method()) != fiber.MethodPut || !bytes.HasPrefix(h.RequestURI(), []byte(strategiesPath+"/")) {
 			return c
 		}
-		if n := h.ContentLength(); n > store.MaxBytes || n != 0 && !token.in(h) {
+		if n := h.ContentLength(); n > strategies.MaxBytes || n != 0 && !token.in(h) {
 			leaveUnread(h, fmt.Sprint(n))
 		}
-		c.MaxRequestBodySize = store.MaxBytes
+		c.MaxRequestBodySize = strategies.MaxBytes
 		return c
 	}
 }

@@ -8,11 +8,18 @@ import (
 	"testing"
 )
 
+// serving is a process that does not drain, and cannot be looked at.
+type serving struct{ Process }
+
+func (serving) Draining() bool { return false }
+
+func (serving) Pools() []*Pool { panic("a fault") }
+
 // TestAPanicAtAPage: a page that makes the daemon panic is answered 500, and the process goes on.
 func TestAPanicAtAPage(t *testing.T) {
 	var log strings.Builder
 	s := &Server{c: Config{Metrics: NewMetrics("test"), Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Draining: func() bool { return false }}, pools: func() []*Pool { panic("a fault") }}
+		Process: serving{}}}
 	r := httptest.NewRequest("GET", "/api/v1/pools", nil)
 	r.Host = "127.0.0.1"
 	resp, err := s.newApp(s.c).Test(r)

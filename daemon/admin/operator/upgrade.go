@@ -16,7 +16,7 @@ type upgraded struct {
 }
 
 // upgradePage starts a new process that takes over, and answers with its pid.
-func upgradePage(upgrade func(wait time.Duration) (pid int, err error)) fiber.Handler {
+func upgradePage(p Process) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		wait := upgradeTime
 		if q := c.Query("timeout"); q != "" {
@@ -27,7 +27,7 @@ func upgradePage(upgrade func(wait time.Duration) (pid int, err error)) fiber.Ha
 					"error": fmt.Sprintf("timeout is a time up to %v, as 90s", maxUpgradeTime)})
 			}
 		}
-		pid, err := upgrade(wait)
+		pid, err := p.Upgrade(wait)
 		if err != nil {
 			return c.Status(fiber.StatusConflict).JSON(fiber.Map{"error": err.Error()})
 		}
@@ -37,10 +37,10 @@ func upgradePage(upgrade func(wait time.Duration) (pid int, err error)) fiber.Ha
 }
 
 // closing ends each connection with its answer once the process drains, as another process may listen here.
-func closing(draining func() bool) fiber.Handler {
+func closing(p Process) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		err := c.Next()
-		if draining() {
+		if p.Draining() {
 			c.Context().SetConnectionClose()
 		}
 		return err

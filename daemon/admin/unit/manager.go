@@ -23,10 +23,8 @@ type Manager struct {
 	socket  string  // of the service manager; "" = it wants no messages
 
 	log      *slog.Logger
-	hold     func() (release func()) // see Hold
-	give     func() []byte           // see HandOver
-	take     func([]byte)            // see HandOver
-	replaced chan struct{}           // closed once another process serves
+	handover Handover
+	replaced chan struct{} // closed once another process serves
 
 	upgrading sync.Mutex // one at a time
 	mu        sync.Mutex // guards phase and next, and keeps messages in order
@@ -47,8 +45,7 @@ const (
 // takes them for its own. It returns an error if a socket cannot be served on.
 func Find(log *slog.Logger) (*Manager, error) {
 	m := &Manager{parent: findParent(), program: program(), socket: os.Getenv("NOTIFY_SOCKET"), log: log,
-		hold: func() func() { return func() {} }, give: func() []byte { return nil }, take: func([]byte) {},
-		replaced: make(chan struct{})}
+		handover: nothing{}, replaced: make(chan struct{})}
 	m.gates.ours = make(chan struct{})
 	files := activation.Files(true)
 	var err error
@@ -73,19 +70,27 @@ func Find(log *slog.Logger) (*Manager, error) {
 // LogTo sets the logger for an operator's messages.
 func (m *Manager) LogTo(log *slog.Logger) { m.log = log }
 
-// Hold registers hold, for work that two processes must not both do. It is called before another process is started,
-// and its release if that fails.
-func (m *Manager) Hold(hold func() (release func())) {
-	if m != nil {
-		m.hold = hold
-	}
+// Handover is what one process leaves to the next, beside its sockets.
+type Handover interface {
+	// Hold stops work that two processes must not both do. It is called before another process is started, and its
+	// release if that fails.
+	Hold() (release func())
+	// Give returns what the new process is to know. The old one calls it when the new one takes over.
+	Give() []byte
+	// Take takes what the old process has given. The new one calls it just before it accepts.
+	Take(given []byte)
 }
 
-// HandOver registers give and take. When another process takes over, the old one calls give, and the new one calls take
-// with the result just before it accepts.
-func (m *Manager) HandOver(give func() []byte, take func([]byte)) {
+type nothing struct{}
+
+func (nothing) Hold() (release func()) { return func() {} }
+func (nothing) Give() []byte           { return nil }
+func (nothing) Take([]byte)            {}
+
+// HandOver registers h.
+func (m *Manager) HandOver(h Handover) {
 	if m != nil {
-		m.give, m.take = give, take
+		m.handover = h
 	}
 }
 
@@ -162,7 +167,7 @@ func (m *Manager) Ready(status string) {
 		if m.current() == stopping {
 			return
 		}
-		m.take(m.parent.ready(status))
+		m.handover.Take(m.parent.ready(status))
 		m.mu.Lock()
 		if m.phase == starting {
 			m.phase = ready // the process before sends it: the service manager accepts only its messages

@@ -155,6 +155,14 @@ func file(t *testing.T, l any, name string) *os.File {
 	return os.NewFile(uintptr(fd), name)
 }
 
+// takesNone is the handover of a process that is not to take over.
+type takesNone struct {
+	nothing
+	t *testing.T
+}
+
+func (n takesNone) Take([]byte) { n.t.Error("it takes over") }
+
 // TestSuccessorThatIsStopped: a successor that is told to stop before it serves reports that to the process before, and
 // takes nothing over from it.
 func TestSuccessorThatIsStopped(t *testing.T) {
@@ -171,7 +179,7 @@ func TestSuccessorThatIsStopped(t *testing.T) {
 	if err := to.Close(); err != nil { // the process before may accept no more, or has ended
 		t.Fatal(err)
 	}
-	m := &Manager{parent: &parent{told: told, word: word}, take: func([]byte) { t.Error("it takes over") }}
+	m := &Manager{parent: &parent{told: told, word: word}, handover: takesNone{t: t}}
 	m.gates.ours = make(chan struct{})
 	m.Stopping("draining")
 	m.Ready("serving")

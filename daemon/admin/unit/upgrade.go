@@ -38,7 +38,7 @@ func (m *Manager) Upgrade(wait time.Duration) (pid int, err error) {
 		return 0, m.refused(errInit)
 	}
 	m.log.Info("upgrade: starting the new process", "file", m.program, "timeout", wait)
-	release := m.hold()
+	release := m.handover.Hold()
 	pid, err = m.replace(wait)
 	if err != nil {
 		release()
@@ -82,7 +82,7 @@ func (m *Manager) replace(wait time.Duration) (pid int, err error) {
 	// The service manager accepts messages of the main process only. This one goes first: once released, the new process
 	// may send one about a reload.
 	m.send(fmt.Sprintf("MAINPID=%d", pid), "READY=1", "STATUS="+status)
-	if err := next.release(m.give()); err != nil {
+	if err := next.release(m.handover.Give()); err != nil {
 		m.send(fmt.Sprintf("MAINPID=%d", os.Getpid()))
 		return 0, next.end(fmt.Errorf("%s was ready and ended before it served (%v): look at its lines in the log",
 			m.program, err))

@@ -9,20 +9,26 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/discover/endpoints"
 )
 
-// Config is a Discovery's. W is the sources' description of a worker. Every field needs a value, except those for a
-// source that is never used.
+// Config is a Discovery's. W is the sources' description of a worker.
 type Config[W equaler[W]] struct {
 	Log     *slog.Logger
 	Resolve Resolver
+	Format  Format[W]
+}
 
-	URL   func(w W) string   // identifies a worker
-	AtURL func(url string) W // a worker of which only the URL is known
-	AtPod func(p endpoints.Worker) W
-
-	ReadFile func(path string) ([]W, error)
+// Format is how workers are described. A method for a source that is never used is not called.
+type Format[W any] interface {
+	// URL identifies a worker.
+	URL(w W) string
+	// AtURL returns a worker of which only the URL is known.
+	AtURL(url string) W
+	// AtPod returns the worker in a pod.
+	AtPod(p endpoints.Worker) W
+	// ReadFile reads a list of workers.
+	ReadFile(path string) ([]W, error)
 	// Watch calls changed after each change in the contents of files, and for what it finds first, until ctx ends. It
 	// calls files at each look.
-	Watch func(ctx context.Context, files func() []string, changed func())
+	Watch(ctx context.Context, files func() []string, changed func())
 }
 
 // Sources are where the workers of a pool come from.
@@ -50,7 +56,7 @@ type Discovery[W equaler[W]] struct {
 func New[W equaler[W]](c Config[W]) *Discovery[W] {
 	return &Discovery[W]{
 		config: c,
-		file:   fileSource[W]{log: c.Log, load: c.ReadFile},
+		file:   fileSource[W]{log: c.Log, format: c.Format},
 		name:   nameSource{log: c.Log, resolve: c.Resolve},
 		pods:   endpoints.New(c.Log),
 	}
@@ -93,15 +99,15 @@ func (d *Discovery[W]) changed() ([]W, bool) {
 func (d *Discovery[W]) union() (all []W) {
 	var named []W
 	for _, url := range d.name.urls() {
-		named = append(named, d.config.AtURL(url))
+		named = append(named, d.config.Format.AtURL(url))
 	}
 	for _, p := range d.pods.Workers() {
-		named = append(named, d.config.AtPod(p))
+		named = append(named, d.config.Format.AtPod(p))
 	}
 	seen := map[string]bool{}
 	for _, source := range [][]W{d.own, d.file.last(), named} {
 		for _, w := range source {
-			if url := d.config.URL(w); !seen[url] {
+			if url := d.config.Format.URL(w); !seen[url] {
 				seen[url] = true
 				all = append(all, w)
 			}
@@ -123,7 +129,7 @@ func (d *Discovery[W]) Run(ctx context.Context, changed func([]W)) {
 		}
 	}
 	reread := func() { d.file.read(); signal() }
-	both.Go(func() { d.config.Watch(ctx, d.file.paths, reread) })
+	both.Go(func() { d.config.Format.Watch(ctx, d.file.paths, reread) })
 	both.Go(func() { d.name.askAgain(ctx, signal) })
 	both.Go(func() { d.pods.Run(ctx, signal) })
 	for {

@@ -61,12 +61,17 @@ func urls(workers []conf.Worker) string {
 // discovery is what the daemon makes, with another resolver.
 func discovery(log *slog.Logger, resolve Resolver) *Discovery[conf.Worker] {
 	return New(Config[conf.Worker]{
-		Log: log, Resolve: resolve, ReadFile: conf.LoadWorkers,
-		URL: func(w conf.Worker) string { return w.URL }, AtURL: conf.WorkerAt,
-		Watch: func(ctx context.Context, files func() []string, changed func()) {
-			conf.Watch(ctx, watchPoll, files, changed)
-		},
-	})
+		Log: log, Resolve: resolve, Format: format{}})
+}
+
+// format is that of the configuration's workers. It has none for pods.
+type format struct{ Format[conf.Worker] }
+
+func (format) URL(w conf.Worker) string                    { return w.URL }
+func (format) AtURL(url string) conf.Worker                { return conf.WorkerAt(url) }
+func (format) ReadFile(path string) ([]conf.Worker, error) { return conf.LoadWorkers(path) }
+func (format) Watch(ctx context.Context, files func() []string, changed func()) {
+	conf.Watch(ctx, watchPoll, files, changed)
 }
 
 const watchPoll = 250 * time.Millisecond

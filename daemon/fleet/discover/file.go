@@ -11,8 +11,8 @@ type equaler[W any] interface{ Equal(W) bool }
 
 // fileSource is the workers of a file.
 type fileSource[W equaler[W]] struct {
-	log  *slog.Logger
-	load func(path string) ([]W, error)
+	log    *slog.Logger
+	format Format[W]
 
 	reading sync.Mutex // one reader at a time, or an older reading could replace a newer one
 
@@ -57,7 +57,7 @@ func (f *fileSource[W]) read() {
 	if path == "" {
 		return
 	}
-	workers, err := f.load(path)
+	workers, err := f.format.ReadFile(path)
 	if err != nil {
 		f.log.Error("workers_file refused: the workers it gave before stay", "file", path, "error", err)
 		return

@@ -10,13 +10,22 @@ import (
 	"github.com/warmpath/warmpath/conf"
 )
 
+// answer is a format whose file holds these workers, or is at fault.
+type answer struct {
+	Format[conf.Worker]
+	workers *[]conf.Worker
+	fault   *error
+}
+
+func (a answer) ReadFile(string) ([]conf.Worker, error) { return *a.workers, *a.fault }
+
 // TestFileSource: what was read last stays, until another file is followed.
 func TestFileSource(t *testing.T) {
 	var log bytes.Buffer
 	var fault error
 	workers := []conf.Worker{conf.WorkerAt("http://h:1")}
 	f := fileSource[conf.Worker]{log: slog.New(slog.NewTextHandler(&log, nil)),
-		load: func(string) ([]conf.Worker, error) { return workers, fault }}
+		format: answer{workers: &workers, fault: &fault}}
 	want := func(what, urlsWanted string, lines int) {
 		t.Helper()
 		f.read()

@@ -48,10 +48,9 @@ func TestServer(t *testing.T) {
 	var log logtest.Log
 	capacity, down := make(chan int, 9), make(chan bool, 9)
 	c := worker.Config{
-		Workers:    []worker.Spec{{ID: "a", URL: strings.Replace(s.URL, "//", "//me:hunter2@", 1)}},
-		Log:        slog.New(slog.NewTextHandler(&log, nil)),
-		OnDown:     func(uint32) { down <- true },
-		OnCapacity: func(_ uint32, n int) { capacity <- n },
+		Workers: []worker.Spec{{ID: "a", URL: strings.Replace(s.URL, "//", "//me:hunter2@", 1)}},
+		Log:     slog.New(slog.NewTextHandler(&log, nil)),
+		Caches:  caches{down: down, capacity: capacity},
 	}
 	q := quick
 	var last worker.Stats
@@ -70,6 +69,16 @@ func TestServer(t *testing.T) {
 		t.Errorf("last error %q; want a refused connection", last.LastError)
 	}
 }
+
+// caches passes on what the pool says of the workers' caches.
+type caches struct {
+	down     chan bool
+	capacity chan int
+}
+
+func (c caches) Down(uint32)             { c.down <- true }
+func (caches) Restarted(uint32)          {}
+func (c caches) Resized(_ uint32, n int) { c.capacity <- n }
 
 // followServer ends the server once the pool has read all of it, and returns what the pool knows of the worker then.
 func followServer(t *testing.T, p *worker.Pool, s *httptest.Server, capacity chan int, down chan bool) worker.Stats {

@@ -119,7 +119,7 @@ func TestNeededWorkerIsNotHeldToTrials(t *testing.T) {
 
 func TestEjectedKeepsItsCache(t *testing.T) {
 	downs := 0
-	p := New(Config{Workers: specs(2), OnDown: func(uint32) { downs++ }}, start)
+	p := New(Config{Workers: specs(2), Caches: hooks{down: func(uint32) { downs++ }}}, start)
 	for _, w := range p.fleet.workers {
 		p.heal(int(w.slot), 0)
 	}

@@ -34,12 +34,25 @@ type Config struct {
 	// not call f before it returns. nil means that no Holder is ever called.
 	After func(d time.Duration, f func(now time.Time))
 
-	// The hooks are called without the pool's lock, with the worker's slot. Any may be nil.
-	OnDown     func(slot uint32)             // down, removed, or its slot is free again: its cache is gone
-	OnRestart  func(slot uint32)             // it runs in a new process, though no health check saw it down
-	OnChange   func()                        // something that is written to the log has changed
-	OnCapacity func(slot uint32, tokens int) // of its KV cache, when registered (0 = not known yet) and when it changes
+	Caches   Caches // of the workers; default: nobody is told of them
+	OnChange func() // something that is written to the log has changed; called without the pool's lock. nil = nothing
 }
+
+// Caches is told what becomes of the workers' KV caches, by their slots. The pool calls it without its lock.
+type Caches interface {
+	// Down means that the worker is down or removed, or that its slot is free again: its cache is gone.
+	Down(slot uint32)
+	// Restarted means that the worker runs in a new process, though no health check saw it down.
+	Restarted(slot uint32)
+	// Resized tells a cache's capacity, when the worker is registered (0 = not known yet) and when it changes.
+	Resized(slot uint32, tokens int)
+}
+
+type untold struct{}
+
+func (untold) Down(uint32)         {}
+func (untold) Restarted(uint32)    {}
+func (untold) Resized(uint32, int) {}
 
 // Watcher checks workers' health and reads their models and metrics. It reports the results to the pool by the worker's
 // number: Healthy, Silent, Ill, Dead, Unchecked, Listing, Listed, Unlisted, Scraped and Unscraped. The pool calls a
@@ -74,6 +87,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Watcher == nil {
 		c.Watcher = unwatched{}
+	}
+	if c.Caches == nil {
+		c.Caches = untold{}
+	}
+	if c.OnChange == nil {
+		c.OnChange = func() {}
 	}
 	if c.After == nil {
 		c.After = func(time.Duration, func(time.Time)) {}

@@ -54,28 +54,9 @@ const (
 
 // announcer logs events and calls the hooks.
 type announcer struct {
-	log        *slog.Logger
-	onDown     func(slot uint32)
-	onRestart  func(slot uint32)
-	onChange   func()
-	onCapacity func(slot uint32, tokens int)
-}
-
-func newAnnouncer(c *Config) announcer {
-	a := announcer{log: c.Log, onDown: c.OnDown, onRestart: c.OnRestart, onChange: c.OnChange, onCapacity: c.OnCapacity}
-	if a.onDown == nil {
-		a.onDown = func(uint32) {}
-	}
-	if a.onRestart == nil {
-		a.onRestart = func(uint32) {}
-	}
-	if a.onChange == nil {
-		a.onChange = func() {}
-	}
-	if a.onCapacity == nil {
-		a.onCapacity = func(uint32, int) {}
-	}
-	return a
+	log      *slog.Logger
+	caches   Caches
+	onChange func()
 }
 
 // announce logs the events of one change and calls their hooks.
@@ -89,11 +70,11 @@ func (a *announcer) announce(events []event) {
 		for _, w := range e.of {
 			switch e.kind {
 			case removed, released, dropped:
-				a.onDown(w.slot)
+				a.caches.Down(w.slot)
 			case restarted, slept:
-				a.onRestart(w.slot)
+				a.caches.Restarted(w.slot)
 			case registered, resized:
-				a.onCapacity(w.slot, e.tokens)
+				a.caches.Resized(w.slot, e.tokens)
 			}
 		}
 	}

@@ -12,21 +12,21 @@ import (
 // TestAnnounce: each kind of event has its line and its hook.
 func TestAnnounce(t *testing.T) {
 	of := []*Worker{{identity: identity{id: "w", slot: 3}, endpoint: &endpoint{address: address{shown: "http://h:1"}}}}
-	f := func(e event, line string, hooks ...string) {
+	f := func(e event, line string, calls ...string) {
 		t.Helper()
 		var log bytes.Buffer
 		var got []string
 		slot := func(name string) func(uint32) {
 			return func(n uint32) { got = append(got, fmt.Sprint(name, n)) }
 		}
-		a := newAnnouncer(&Config{Log: slog.New(slog.NewTextHandler(&log, nil)),
-			OnDown: slot("down"), OnRestart: slot("restart"), OnChange: func() { got = append(got, "change") },
-			OnCapacity: func(n uint32, tokens int) { got = append(got, fmt.Sprintf("capacity%d=%d", n, tokens)) }})
+		a := announcer{log: slog.New(slog.NewTextHandler(&log, nil)), onChange: func() { got = append(got, "change") },
+			caches: hooks{down: slot("down"), restarted: slot("restart"),
+				resized: func(n uint32, tokens int) { got = append(got, fmt.Sprintf("capacity%d=%d", n, tokens)) }}}
 		a.announce([]event{e})
 		if !strings.Contains(log.String(), line) || strings.Count(log.String(), "\n") != 1 {
 			t.Errorf("kind %d logs %q; want one line with %q", e.kind, log.String(), line)
 		}
-		if want := append(hooks, "change"); fmt.Sprint(got) != fmt.Sprint(want) {
+		if want := append(calls, "change"); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("kind %d calls %v; want %v", e.kind, got, want)
 		}
 	}
@@ -60,8 +60,8 @@ func TestHooksMayCallThePool(t *testing.T) {
 			p.Snapshot(Query{At: start}, nil, nil)
 		}
 	}
-	p = New(Config{Workers: specs(2), OnChange: look, OnDown: func(uint32) { look() }, OnRestart: func(uint32) { look() },
-		OnCapacity: func(uint32, int) { look() }}, start)
+	p = New(Config{Workers: specs(2), OnChange: look, Caches: hooks{down: func(uint32) { look() },
+		restarted: func(uint32) { look() }, resized: func(uint32, int) { look() }}}, start)
 	p.heal(0, 1)
 	p.scrape(0, Metrics{Process: 100, Capacity: 10}, 2)
 	p.scrape(0, Metrics{Process: 200, Capacity: 20}, 3)
@@ -101,7 +101,7 @@ func TestRestartSinceAnEarlierLife(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := ""
 			p := New(Config{Workers: []Spec{{ID: "w0", URL: "http://w0"}},
-				OnRestart: func(slot uint32) { got += fmt.Sprint("restart", slot) }}, start)
+				Caches: hooks{restarted: func(slot uint32) { got += fmt.Sprint("restart", slot) }}}, start)
 			p.ExpectProcess(KeyOf("w0"), expected)
 			p.ExpectProcess(KeyOf("unknown"), expected)
 			p.scrape(0, Metrics{Process: page}, 1)

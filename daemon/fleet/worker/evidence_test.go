@@ -256,7 +256,7 @@ func TestProcess(t *testing.T) {
 // TestBalancerIsNoRestart: two processes behind one URL clear the cache once, and are said once.
 func TestBalancerIsNoRestart(t *testing.T) {
 	restarts := 0
-	p := upPoolOf(Config{Workers: specs(2), OnRestart: func(uint32) { restarts++ }})
+	p := upPoolOf(Config{Workers: specs(2), Caches: hooks{restarted: func(uint32) { restarts++ }}})
 	for i := range 20 {
 		p.scrape(0, Metrics{Process: 1000 + 100*float64(i%2)}, float64(i))
 	}
@@ -268,7 +268,7 @@ func TestBalancerIsNoRestart(t *testing.T) {
 // TestAsleep: an engine that was put to sleep gets nothing, not even as the last one, and its cache is gone.
 func TestAsleep(t *testing.T) {
 	cleared := 0
-	p := upPoolOf(Config{Workers: specs(2), OnRestart: func(uint32) { cleared++ }})
+	p := upPoolOf(Config{Workers: specs(2), Caches: hooks{restarted: func(uint32) { cleared++ }}})
 	p.scrape(0, Metrics{Asleep: true}, 1)
 	if got := snap(p, "", 1); got != "w1" || cleared != 1 || p.Stats(p.after(1))[0].State != Asleep {
 		t.Errorf("%s, cleared %d times, %v", got, cleared, p.Stats(p.after(1))[0].State)

@@ -28,7 +28,7 @@ type Pool struct {
 // New makes a pool. A worker is up only after its first good health check.
 func New(c Config, now time.Time) *Pool {
 	c = c.withDefaults()
-	p := &Pool{later: c.After, announce: newAnnouncer(&c), budget: newBudget()}
+	p := &Pool{later: c.After, announce: announcer{c.Log, c.Caches, c.OnChange}, budget: newBudget()}
 	p.fleet = fleet{
 		began: now, watcher: c.Watcher, grace: p.beginGrace, speed: fleetSpeed{slowness: 1},
 		taken: map[uint32]*Worker{}, watched: map[uint64]*endpoint{},

@@ -77,7 +77,7 @@ func TestRanksShareTheirEndpoint(t *testing.T) {
 	var log bytes.Buffer
 	var down []uint32
 	p := rankPool(Config{MaxInFlight: 2, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		OnDown: func(slot uint32) { down = append(down, slot) }}, 3)
+		Caches: hooks{down: func(slot uint32) { down = append(down, slot) }}}, 3)
 	a, b := p.send(0, Dispatch{}, 1), p.send(2, Dispatch{}, 1)
 	if got := snap(p, "", 1); got != "w1" {
 		t.Errorf("two requests at two ranks of one address that takes two: %s", got)

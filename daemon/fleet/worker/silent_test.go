@@ -102,7 +102,7 @@ func TestSurvived(t *testing.T) {
 // TestSilentGetsWhatNobodyElseTakes: a silent worker keeps its cache in the index and gets nothing while another is up.
 func TestSilentGetsWhatNobodyElseTakes(t *testing.T) {
 	cleared := 0
-	p := upPoolOf(Config{Workers: specs(2), OnDown: func(uint32) { cleared++ }})
+	p := upPoolOf(Config{Workers: specs(2), Caches: hooks{down: func(uint32) { cleared++ }}})
 	p.hush(0, 8)
 	p.hush(0, 10)
 	if got := snap(p, "", 10); got != "w1" || cleared != 0 || p.Up(p.after(10)) != 1 {

@@ -77,6 +77,30 @@ func TestUpdateBadSpecs(t *testing.T) {
 	}
 }
 
+// hooks are Caches of functions, any of which may be nil.
+type hooks struct {
+	down, restarted func(uint32)
+	resized         func(uint32, int)
+}
+
+func (h hooks) Down(slot uint32) {
+	if h.down != nil {
+		h.down(slot)
+	}
+}
+
+func (h hooks) Restarted(slot uint32) {
+	if h.restarted != nil {
+		h.restarted(slot)
+	}
+}
+
+func (h hooks) Resized(slot uint32, tokens int) {
+	if h.resized != nil {
+		h.resized(slot, tokens)
+	}
+}
+
 func TestHooks(t *testing.T) {
 	var got []string
 	hook := func(name string) func(uint32) {
@@ -84,8 +108,8 @@ func TestHooks(t *testing.T) {
 	}
 	s := specs(2)
 	s[0].KVTokens = 5000
-	p := New(Config{Workers: s, OnDown: hook("down"), OnRestart: hook("restart"),
-		OnCapacity: func(slot uint32, n int) { got = append(got, fmt.Sprintf("capacity %d=%d", slot, n)) }}, start)
+	p := New(Config{Workers: s, Caches: hooks{down: hook("down"), restarted: hook("restart"),
+		resized: func(slot uint32, n int) { got = append(got, fmt.Sprintf("capacity %d=%d", slot, n)) }}}, start)
 	expect := func(want ...string) {
 		t.Helper()
 		if fmt.Sprint(got) != fmt.Sprint(want) {

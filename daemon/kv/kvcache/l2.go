@@ -60,6 +60,15 @@ type member string
 // Equal reports whether both are one, for discover.
 func (m member) Equal(other member) bool { return m == other }
 
+// addresses is how discover gets members. They are in no file and no pod.
+type addresses struct{ discover.Format[member] }
+
+func (addresses) URL(m member) string { return string(m) }
+
+func (addresses) AtURL(url string) member { return member(strings.TrimPrefix(url, "http://")) }
+
+func (addresses) Watch(ctx context.Context, _ func() []string, _ func()) { <-ctx.Done() }
+
 // openL2 makes the clients of L2. It resolves the members' names, but sends nothing to a server.
 func openL2(life context.Context, c Config) (*far, error) {
 	if c.L2 == nil {
@@ -107,11 +116,7 @@ func (f *far) pool(c Config, authorities *x509.CertPool) (*remote.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.discovery = discover.New(discover.Config[member]{
-		Log: c.Log, Resolve: c.L2.Resolve, URL: func(m member) string { return string(m) },
-		AtURL: func(url string) member { return member(strings.TrimPrefix(url, "http://")) },
-		Watch: func(ctx context.Context, _ func() []string, _ func()) { <-ctx.Done() },
-	})
+	f.discovery = discover.New(discover.Config[member]{Log: c.Log, Resolve: c.L2.Resolve, Format: addresses{}})
 	p := &remote.Pool{Members: f.take(c.L2.Members), Bytes: c.MaxBytes, User: c.User, Password: password}
 	if c.TLSCert != "" {
 		p.TLS = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}

@@ -30,6 +30,8 @@ type accessLog struct {
 // accessWriter is the file's end of the queue. file belongs to the queue's goroutine.
 type accessWriter struct {
 	lines *spool.Spool
+	path  string
+	log   *slog.Logger // of the process
 	file  *logFile
 	next  atomic.Pointer[logFile] // takes file's place at the next line
 	lost  *atomic.Uint64
@@ -52,27 +54,12 @@ func (a *accessLog) open(path string, log *slog.Logger) error {
 		}
 		return nil
 	}
-	w := &accessWriter{file: f, lost: &a.lost}
+	w := &accessWriter{path: path, log: log, file: f, lost: &a.lost}
 	batch, delay := 0, time.Duration(0)
 	if f.path != "" { // the process's own streams are the log's too: see package spool
 		batch, delay = linesAtOnce, linesWait
 	}
-	w.lines = spool.New(spool.Config{
-		Line:  w.write,
-		Batch: batch,
-		Delay: delay,
-		End:   w.end,
-		Lost: func(first bool) {
-			a.lost.Add(1)
-			if first {
-				log.Warn("the access log is stuck: its lines are lost until it moves; read the pipe, mend the disk or "+
-					"correct server.access_log", "file", path)
-			}
-		},
-		Again: func(lost int) {
-			log.Warn("the access log moves again; lines were lost while it was stuck", "file", path, "lost_lines", lost)
-		},
-	})
+	w.lines = spool.New(spool.Config{To: w, Batch: batch, Delay: delay})
 	a.replace(w, path, log)
 	return nil
 }
@@ -111,8 +98,8 @@ const lastLines = time.Second
 // close writes the lines that wait, and ends the log.
 func (a *accessLog) close(log *slog.Logger) { a.replace(nil, "", log) }
 
-// write writes lines to the file, or to the one that takes its place.
-func (w *accessWriter) write(lines []byte) {
+// Line writes lines to the file, or to the one that takes its place.
+func (w *accessWriter) Line(lines []byte) {
 	if f := w.next.Swap(nil); f != nil {
 		w.file.close()
 		f.succeed(w.file)
@@ -122,7 +109,22 @@ func (w *accessWriter) write(lines []byte) {
 	w.lost.Add(uint64(w.file.lately))
 }
 
-func (w *accessWriter) end() {
+// Lost counts a line that is lost, and logs the first.
+func (w *accessWriter) Lost(first bool) {
+	w.lost.Add(1)
+	if first {
+		w.log.Warn("the access log is stuck: its lines are lost until it moves; read the pipe, mend the disk or "+
+			"correct server.access_log", "file", w.path)
+	}
+}
+
+// Again logs how many lines were lost.
+func (w *accessWriter) Again(lost int) {
+	w.log.Warn("the access log moves again; lines were lost while it was stuck", "file", w.path, "lost_lines", lost)
+}
+
+// End closes the files.
+func (w *accessWriter) End() {
 	w.file.close()
 	if f := w.next.Swap(nil); f != nil {
 		f.close()

@@ -1,7 +1,6 @@
 package front
 
 import (
-	"context"
 	"log/slog"
 	"net"
 	"runtime/debug"
@@ -23,10 +22,7 @@ type Meter interface {
 type handler struct {
 	log     *slog.Logger
 	meter   Meter
-	current func() *Epoch // in force now
-	serve   func(ctx context.Context, in *exchange.Inbound) *exchange.Outbound
-	ended   func(in *exchange.Inbound, took time.Duration, sent int64) // nil = nobody keeps ends
-	trace   func(in *exchange.Inbound, at time.Time)                   // nil = nobody traces
+	backend Backend
 	access  accessLog
 	traffic traffic
 

@@ -171,7 +171,7 @@ func TestReloadOnAFullDisk(t *testing.T) {
 	t.Cleanup(next.close)
 	w := &accessWriter{file: l, lost: new(atomic.Uint64)}
 	w.next.Store(next)
-	w.write([]byte("line\n"))
+	w.Line([]byte("line\n"))
 	wantTold(t, told, 1, 1)
 	if b, err := os.ReadFile(path); string(b) != "line\n" || !strings.Contains(told.String(), "lost_lines=5") {
 		t.Errorf("the log holds %q, %v, told %s", b, err, told.String())

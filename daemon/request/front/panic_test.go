@@ -30,6 +30,37 @@ func (s *torn) Read(b []byte) (int, error) {
 
 func (s *torn) Close() error { return nil }
 
+// backend panics at every request that is no stream, and without an epoch. It sends the statuses of requests that end
+// to ends.
+type backend struct {
+	epoch *Epoch
+	ends  chan int // nil = nowhere
+}
+
+func (b backend) Epoch() *Epoch {
+	if b.epoch == nil {
+		panic("no epoch")
+	}
+	return b.epoch
+}
+
+func (backend) Serve(_ context.Context, in *exchange.Inbound) *exchange.Outbound {
+	if in.ID == "stream" {
+		return &exchange.Outbound{Status: 200, Length: -1, Stream: &torn{}}
+	}
+	panic("before an answer")
+}
+
+func (backend) Ready(bool) (bool, any) { return true, nil }
+
+func (b backend) Ended(in *exchange.Inbound, _ time.Duration, _ int64) {
+	if b.ends != nil {
+		b.ends <- in.Seen.Status
+	}
+}
+
+func (backend) Trace(*exchange.Inbound, time.Time) {}
+
 // TestAPanicHasItsLine: a request that makes the daemon panic has its line in the access log, and its end, as others do.
 func TestAPanicHasItsLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "access.json")
@@ -39,14 +70,7 @@ func TestAPanicHasItsLine(t *testing.T) {
 	epoch.Pools = []*exchange.Pool{{Pool: &route.Pool{Workers: workers}}}
 	s, err := New(Config{Log: slog.New(slog.DiscardHandler), Meter: uncounted{}, Listen: "127.0.0.1:0", MaxConns: 8, Connections: 8,
 		MaxHeaderBytes: 1 << 14, ReadTimeout: time.Minute, IdleTimeout: time.Minute, WriteTimeout: time.Minute,
-		Epoch: func() *Epoch { return epoch },
-		Ended: func(in *exchange.Inbound, _ time.Duration, _ int64) { ends <- in.Seen.Status },
-		Serve: func(_ context.Context, in *exchange.Inbound) *exchange.Outbound {
-			if in.ID == "stream" {
-				return &exchange.Outbound{Status: 200, Length: -1, Stream: &torn{}}
-			}
-			panic("before an answer")
-		}})
+		Backend: backend{epoch: epoch, ends: ends}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +98,9 @@ func TestAPanicHasItsLine(t *testing.T) {
 	}
 	f("whole", 500)
 	f("stream", 200)
+	for s.traffic.inFlight.Load() > 0 { // the line follows the end
+		time.Sleep(time.Millisecond)
+	}
 	s.CloseLog()
 	text, err := os.ReadFile(file)
 	if err != nil {

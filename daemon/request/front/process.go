@@ -84,5 +84,5 @@ func (h *handler) failed(q *request, fc *fasthttp.RequestCtx, p any) {
 	q.in.Seen.Status, q.sent = out.Status, int64(len(out.Body))
 	q.recordAfterPanic()
 	fc.SetConnectionClose()
-	respond(fc, corsFields(h.current().CORS, nil, out, q.in.Get("Origin")), out)
+	respond(fc, corsFields(h.backend.Epoch().CORS, nil, out, q.in.Get("Origin")), out)
 }

@@ -21,7 +21,7 @@ func (uncounted) Shed(string, string)     {}
 func TestAPanicBehindAStream(t *testing.T) {
 	client, conn := connected(t, listening(t))
 	var log strings.Builder
-	r := &handler{log: slog.New(slog.NewTextHandler(&log, nil)), meter: uncounted{}}
+	r := &handler{log: slog.New(slog.NewTextHandler(&log, nil)), meter: uncounted{}, backend: backend{}}
 	begin := func() *request {
 		q := requests.Get().(*request)
 		q.handler = r

@@ -44,7 +44,7 @@ func newRequest(h *handler, fc *fasthttp.RequestCtx) *request {
 	q := requests.Get().(*request)
 	q.handler = h
 	q.arrived = time.Now()
-	q.epoch = h.current()
+	q.epoch = h.backend.Epoch()
 	q.fc = fc
 	q.conn = listen.From(fc.Conn())
 	in := &q.in
@@ -142,9 +142,7 @@ func (q *request) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outboun
 // admit counts the request, reads its body and passes it to the exchange.
 func (q *request) admit() *exchange.Outbound {
 	q.life = q.traffic.begin()
-	if q.trace != nil {
-		q.trace(&q.in, q.arrived)
-	}
+	q.backend.Trace(&q.in, q.arrived)
 	if f := q.body.fill(&q.in, q.fc, q.epoch); f.Status != 0 {
 		q.closeUnread()
 		if f == exchange.FaultSlowBody && q.conn != nil {
@@ -160,7 +158,7 @@ func (q *request) admit() *exchange.Outbound {
 	if q.conn != nil {
 		q.watch = q.conn.Watch(q)
 	}
-	out := q.serve(q.life, &q.in)
+	out := q.backend.Serve(q.life, &q.in)
 	if !q.body.done() {
 		q.closeUnread()
 	}
@@ -268,9 +266,7 @@ func (q *request) forget() {
 func (q *request) record(now time.Time) {
 	q.meter.Answered(&q.in.Seen)
 	took := now.Sub(q.arrived)
-	if q.ended != nil {
-		q.ended(&q.in, took, q.sent)
-	}
+	q.backend.Ended(&q.in, took, q.sent)
 	if q.in.Trace.Span != nil {
 		q.in.Trace.Span.End(&q.in, took, q.sent)
 	}

@@ -45,7 +45,7 @@ func limited() (*handler, *Epoch) {
 	epoch := &Epoch{MaxBody: 100, MaxInFlight: 2}
 	pool := &exchange.Pool{Pool: &route.Pool{Workers: worker.New(worker.Config{}, time.Now())}}
 	epoch.Pools = []*exchange.Pool{pool} // without one, every request is one too many
-	return &handler{meter: uncounted{}, current: func() *Epoch { return epoch }}, epoch
+	return &handler{meter: uncounted{}, backend: backend{epoch: epoch}}, epoch
 }
 
 // TestRefuse: whom a header alone turns away, before a byte of the body has come.

@@ -15,17 +15,9 @@ import (
 
 // Config is the configuration of a Server. Changing its limits needs a restart.
 type Config struct {
-	Log   *slog.Logger
-	Meter Meter
-	Epoch func() *Epoch // in force now
-	Serve func(ctx context.Context, in *exchange.Inbound) *exchange.Outbound
-	Ready func(draining bool) (ready bool, page any) // what /ready answers
-
-	// Ended takes how a request ended: its time, and the bytes of the answer's body. nil = nobody takes it.
-	Ended func(in *exchange.Inbound, took time.Duration, sent int64)
-
-	// Trace follows a request that has been let in, before its body is read: it may set in.Trace. nil = nobody does.
-	Trace func(in *exchange.Inbound, at time.Time)
+	Log     *slog.Logger
+	Meter   Meter
+	Backend Backend
 
 	Bind func(network, addr string) (net.Listener, error) // of Listen; nil = net.Listen
 
@@ -41,23 +33,33 @@ type Config struct {
 	WriteTimeout   time.Duration
 }
 
+// Backend is what stands behind the front.
+type Backend interface {
+	// Epoch is what is in force now.
+	Epoch() *Epoch
+	// Serve answers a request.
+	Serve(ctx context.Context, in *exchange.Inbound) *exchange.Outbound
+	// Ready is what /ready answers.
+	Ready(draining bool) (ready bool, page any)
+	// Ended takes how a request ended: its time, and the bytes of the answer's body.
+	Ended(in *exchange.Inbound, took time.Duration, sent int64)
+	// Trace follows a request that has been let in, before its body is read: it may set in.Trace.
+	Trace(in *exchange.Inbound, at time.Time)
+}
+
 // Server serves the clients.
 type Server struct {
 	handler
-	ready    func(draining bool) (ready bool, page any)
 	app      *fiber.App
 	listener *listen.Listener
 }
 
 // New binds the listener. Nothing is served before Run.
 func New(c Config) (*Server, error) {
-	s := &Server{ready: c.Ready}
+	s := &Server{}
 	s.log = c.Log
 	s.meter = c.Meter
-	s.current = c.Epoch
-	s.serve = c.Serve
-	s.ended = c.Ended
-	s.trace = c.Trace
+	s.backend = c.Backend
 	s.app = s.newApp(c)
 	s.serveConn = s.app.Server().ServeConn
 	raw := c.Listener
@@ -73,7 +75,7 @@ func New(c Config) (*Server, error) {
 	}
 	s.listener, err = listen.New(raw, listen.Config{WriteTimeout: c.WriteTimeout, MaxConns: c.MaxConns,
 		CertFile: c.TLSCert, KeyFile: c.TLSKey, Log: c.Log,
-		Parked: func(conn *listen.Conn) { s.awaitRequest(conn, s.current().IdleTimeout) }})
+		Parked: func(conn *listen.Conn) { s.awaitRequest(conn, s.backend.Epoch().IdleTimeout) }})
 	if err != nil {
 		raw.Close()
 		return nil, fmt.Errorf("daemon: %w", err)
@@ -127,7 +129,7 @@ func index(c *fiber.Ctx) error {
 
 // readiness answers 200 while requests can be served.
 func (s *Server) readiness(c *fiber.Ctx) error {
-	ready, page := s.ready(s.traffic.leaving.Load() && !s.traffic.replaced.Load())
+	ready, page := s.backend.Ready(s.traffic.leaving.Load() && !s.traffic.replaced.Load())
 	status := fiber.StatusOK
 	if !ready {
 		status = fiber.StatusServiceUnavailable

@@ -54,7 +54,7 @@ type Config struct {
 	Began    time.Time                                 // from which the workers' clock counts
 	Tiers    Tiers
 	Offload  *lmcache.Roster
-	Workers  worker.Config    // its hooks OnDown, OnRestart and OnCapacity are the pool's own
+	Workers  worker.Config    // its Caches are the pool's own
 	Ended    func(url string) // the process of a worker has ended, as far as is known; may be nil
 
 	// Clock is the clock of what ages in the indexes; nil = the process's. Secret makes the seeds of the namespaces'
@@ -80,22 +80,28 @@ func New(c Config) *Pool {
 		c.Secret = NewSecret()
 	}
 	p.secret.Store(&c.Secret)
-	p.Workers = worker.New(p.hooked(c.Workers), c.Began)
+	c.Workers.Caches = caches{p}
+	p.Workers = worker.New(c.Workers, c.Began)
 	return p
 }
 
 // Configure makes c the workers' configuration, and t that of what lies below their GPUs.
 func (p *Pool) Configure(c worker.Config, t Tiers) {
 	p.lower.configure(t)
-	p.Workers.Configure(p.hooked(c))
+	p.Workers.Configure(c)
 }
 
-func (p *Pool) hooked(c worker.Config) worker.Config {
-	c.OnDown = p.forget
-	c.OnRestart = p.forget
-	c.OnCapacity = p.setCapacity
-	return c
-}
+// caches are those of a pool's workers, as the indexes have them.
+type caches struct{ *Pool }
+
+// Down implements worker.Caches.
+func (c caches) Down(slot uint32) { c.forget(slot) }
+
+// Restarted implements worker.Caches.
+func (c caches) Restarted(slot uint32) { c.forget(slot) }
+
+// Resized implements worker.Caches.
+func (c caches) Resized(slot uint32, tokens int) { c.setCapacity(slot, tokens) }
 
 // WantsIDs reports whether the prompt's token ids make a better decision. They do if a strategy, or one that looks on,
 // asks for what the workers report, and some worker's reports are live.

@@ -23,14 +23,23 @@ const MaxBytes = 4 << 20
 // keptBytes is the largest buffer that stays between bursts.
 const keptBytes = 1 << 20
 
-// Config sets where lines go. The spool's own goroutine calls all of its functions but Lost.
+// Config sets where lines go.
 type Config struct {
-	Line  func([]byte)     // writes one line, for as long as that takes; with Batch several
-	Batch int              // so many bytes of whole lines are written at once, if they wait; 0 = each line by itself
-	Delay time.Duration    // so long less than Batch waits for more; 0 = not at all
-	Lost  func(first bool) // a line is lost, the first since Again. Write calls it. nil = nothing
-	Again func(lost int)   // lines are taken again, after so many were lost
-	End   func()           // after the last call of Line. nil = nothing
+	To    Log
+	Batch int           // so many bytes of whole lines are written at once, if they wait; 0 = each line by itself
+	Delay time.Duration // so long less than Batch waits for more; 0 = not at all
+}
+
+// Log is where lines go. The spool's own goroutine calls all of its methods but Lost.
+type Log interface {
+	// Line writes one line, for as long as that takes; with Batch several.
+	Line(b []byte)
+	// Lost means that a line is lost, the first since Again. Write calls it.
+	Lost(first bool)
+	// Again means that lines are taken again, after so many were lost.
+	Again(lost int)
+	// End comes after the last call of Line.
+	End()
 }
 
 // Spool is an io.Writer of whole lines that never waits and never fails.
@@ -74,8 +83,8 @@ func (s *Spool) Write(line []byte) (int, error) {
 		}
 	}
 	s.mu.Unlock()
-	if full && s.c.Lost != nil {
-		s.c.Lost(first)
+	if full {
+		s.c.To.Lost(first)
 	}
 	return len(line), nil
 }
@@ -109,22 +118,20 @@ func (s *Spool) delay() {
 
 func (s *Spool) run() {
 	defer close(s.done)
-	if s.c.End != nil {
-		defer s.c.End()
-	}
+	defer s.c.To.End()
 	var lines []byte
 	for {
 		lost := 0
 		lines, lost = s.swap(lines)
 		if lost > 0 {
-			s.c.Again(lost)
+			s.c.To.Again(lost)
 		}
 		if len(lines) == 0 && lost == 0 {
 			return
 		}
 		for rest := lines; len(rest) > 0; {
 			n := s.together(rest)
-			s.c.Line(rest[:n])
+			s.c.To.Line(rest[:n])
 			s.mu.Lock()
 			s.left -= bytes.Count(rest[:n], newline)
 			s.mu.Unlock()

@@ -11,6 +11,34 @@ import (
 	"time"
 )
 
+// log is a Log of functions. Any but line may be nil.
+type log struct {
+	line  func([]byte)
+	lost  func(first bool)
+	again func(lost int)
+	end   func()
+}
+
+func (l log) Line(b []byte) { l.line(b) }
+
+func (l log) Lost(first bool) {
+	if l.lost != nil {
+		l.lost(first)
+	}
+}
+
+func (l log) Again(lost int) {
+	if l.again != nil {
+		l.again(lost)
+	}
+}
+
+func (l log) End() {
+	if l.end != nil {
+		l.end()
+	}
+}
+
 // TestStuck: while nobody takes lines those that have room wait, in order. The others are counted, and Lost and Again
 // are called once each.
 func TestStuck(t *testing.T) {
@@ -18,16 +46,16 @@ func TestStuck(t *testing.T) {
 		stuck := make(chan struct{})
 		var got bytes.Buffer
 		full, again, ended := 0, []int(nil), false
-		s := New(Config{
-			Line: func(b []byte) { <-stuck; got.Write(b) },
-			Lost: func(first bool) {
+		s := New(Config{To: log{
+			line: func(b []byte) { <-stuck; got.Write(b) },
+			lost: func(first bool) {
 				if first {
 					full++
 				}
 			},
-			Again: func(lost int) { again = append(again, lost) },
-			End:   func() { ended = true },
-		})
+			again: func(lost int) { again = append(again, lost) },
+			end:   func() { ended = true },
+		}})
 		line := func(i int) string { return fmt.Sprintf("%07d%s\n", i, strings.Repeat("x", 1016)) } // 1 KiB
 		put := func(from, n int) {
 			for i := range n {
@@ -70,7 +98,7 @@ func TestStuck(t *testing.T) {
 func TestCloseOfAStuckSpool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
-		s := New(Config{Line: func([]byte) { <-stuck }, Again: func(int) {}})
+		s := New(Config{To: log{line: func([]byte) { <-stuck }}})
 		for range 3 {
 			s.Write([]byte("line\n"))
 		}
@@ -87,7 +115,7 @@ func TestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
 		var got []string
-		s := New(Config{Batch: 8, Line: func(b []byte) { <-stuck; got = append(got, string(b)) }})
+		s := New(Config{Batch: 8, To: log{line: func(b []byte) { <-stuck; got = append(got, string(b)) }}})
 		s.Write([]byte("0\n"))
 		synctest.Wait() // it is on its way out
 		for _, line := range []string{"1\n", "22\n", "333\n", "4\n", "longer than that\n", "5\n", "no end"} {
@@ -110,11 +138,11 @@ func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // guards got
 		var got []string
-		s := New(Config{Batch: 8, Delay: time.Second, Line: func(b []byte) {
+		s := New(Config{Batch: 8, Delay: time.Second, To: log{line: func(b []byte) {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, string(b))
-		}})
+		}}})
 		f := func(wait time.Duration, want ...string) {
 			t.Helper()
 			time.Sleep(wait)
@@ -152,14 +180,14 @@ func TestDelay(t *testing.T) {
 // TestHammer: of many writers no line is torn, none is lost, and each one's stay in order.
 func TestHammer(t *testing.T) {
 	var next [8]int
-	s := New(Config{Line: func(b []byte) {
+	s := New(Config{To: log{line: func(b []byte) {
 		var who, i int
 		if n, err := fmt.Sscanf(string(b), "line %d %d\n", &who, &i); n != 2 || err != nil || i != next[who] {
 			t.Errorf("%q, %v; want line %d of %d", b, err, next[who], who)
 			return
 		}
 		next[who]++
-	}, Again: func(lost int) { t.Errorf("%d lost", lost) }})
+	}, again: func(lost int) { t.Errorf("%d lost", lost) }}})
 	var all sync.WaitGroup
 	for who := range next {
 		all.Go(func() {
@@ -181,7 +209,7 @@ func TestHammer(t *testing.T) {
 
 // TestNoAllocationALine: a request pays nothing for the queue.
 func TestNoAllocationALine(t *testing.T) {
-	s := New(Config{Line: func([]byte) {}, Again: func(int) {}})
+	s := New(Config{To: log{line: func([]byte) {}}})
 	line := []byte(strings.Repeat("x", 500) + "\n")
 	if n := testing.AllocsPerRun(20_000, func() { s.Write(line) }); n >= 1 {
 		t.Errorf("%v allocations a line", n)

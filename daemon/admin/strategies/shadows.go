@@ -1,4 +1,4 @@
-package shadow
+package strategies
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/warmpath/warmpath/host"
 )
 
-// Strategy is one shadow.
-type Strategy struct {
+// Shadow is a strategy that decides without effect.
+type Shadow struct {
 	Module *host.Strategy
 	Share  float64  // of the requests that it sees
 	Allow  []string // as host.Options.Allow: the header fields that it may see
@@ -56,8 +56,8 @@ type job struct {
 	verdict  *Verdict
 }
 
-// Pool runs the shadows of one pool. It is safe for concurrent use.
-type Pool struct {
+// Shadows runs the shadows of one pool. It is safe for concurrent use.
+type Shadows struct {
 	queue   chan job
 	free    sync.Pool // of *route.Snapshot
 	dropped atomic.Uint64
@@ -76,24 +76,23 @@ type view struct {
 
 // shade is one shadow at work.
 type shade struct {
-	Strategy
+	Shadow
 	report Report
 }
 
-// New makes a pool without shadows.
-func New() *Pool {
-	return &Pool{queue: make(chan job, queued), free: sync.Pool{New: func() any { return new(route.Snapshot) }}}
+func newShadows() *Shadows {
+	return &Shadows{queue: make(chan job, queued), free: sync.Pool{New: func() any { return new(route.Snapshot) }}}
 }
 
-// Set makes these the shadows. Those before are closed; one whose module is the same goes on counting.
-func (p *Pool) Set(all []Strategy) {
+// set makes these the shadows. Those before are closed; one whose module is the same goes on counting.
+func (p *Shadows) set(all []Shadow) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.all
 	p.all = nil
 	var v view
 	for _, s := range all {
-		next := &shade{Strategy: s, report: Report{Strategy: s.Module.Name(), Module: s.Module.SHA256()}}
+		next := &shade{Shadow: s, report: Report{Strategy: s.Module.Name(), Module: s.Module.SHA256()}}
 		for _, old := range before {
 			if old.report.Strategy == next.report.Strategy && old.report.Module == next.report.Module {
 				next.report = old.report
@@ -118,7 +117,7 @@ func (p *Pool) Set(all []Strategy) {
 
 // Watch queues what c's strategy has decided for the shadows, to decide soon. The verdict is nil if they will not. It
 // waits for none of them: the request has yet to be sent.
-func (p *Pool) Watch(c *route.Choice) *Verdict {
+func (p *Shadows) Watch(c *route.Choice) *Verdict {
 	v := p.seen.Load()
 	if v == nil || rand.Float64() >= v.share {
 		return nil
@@ -146,8 +145,8 @@ const (
 	busyBatch = 2 * int(rest/busyGap) // so many requests in a rest still are
 )
 
-// Run lets the shadows decide until ctx ends. Set(nil) closes them.
-func (p *Pool) Run(ctx context.Context) {
+// Run lets the shadows decide until ctx ends. set(nil) closes them.
+func (p *Shadows) Run(ctx context.Context) {
 	pause := time.NewTimer(rest)
 	defer pause.Stop()
 	var last time.Time
@@ -178,7 +177,7 @@ func (p *Pool) Run(ctx context.Context) {
 }
 
 // decideWaiting decides what waits in the queue, at most as many as have room there, and returns how many that were.
-func (p *Pool) decideWaiting() (n int) {
+func (p *Shadows) decideWaiting() (n int) {
 	for n < queued {
 		select {
 		case j := <-p.queue:
@@ -192,7 +191,7 @@ func (p *Pool) decideWaiting() (n int) {
 }
 
 // decide asks each shadow.
-func (p *Pool) decide(j job) {
+func (p *Shadows) decide(j job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var others []string
@@ -264,7 +263,7 @@ func held(n *route.Snapshot, row int) uint64 {
 
 // Reports returns what the shadows have seen, in the order of the configuration, and how many requests they did not
 // see since they could not keep up.
-func (p *Pool) Reports() (all []Report, dropped uint64) {
+func (p *Shadows) Reports() (all []Report, dropped uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.all {

@@ -1,14 +1,4 @@
-// Package whatif answers where a request would go, by each strategy, without sending it.
-//
-// It asks the pool's own strategy as it serves. It loads those that serve another pool or none for the question and
-// closes them after it, so that none of them keeps memory while nobody asks; the compiled modules are cached, and the
-// load takes some 10 ms each. Questions wait for one another: a box on a page is no load test.
-//
-// A question's prompt is read, hashed and forgotten: it enters no index, no log and no record.
-//
-// What lost: a copy of each strategy kept loaded, 16 MB each for a box that is used once a day. Asking the copies that
-// serve other pools: their memory belongs to requests.
-package whatif
+package strategies
 
 import (
 	"context"
@@ -21,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
+	"github.com/warmpath/warmpath/host"
 )
 
 // Question is a request that is not to be sent.
@@ -32,12 +23,14 @@ type Question struct {
 
 // Lab answers questions. It is safe for concurrent use.
 type Lab struct {
-	Epoch func() *exchange.Epoch                               // in force
-	Names func() []string                                      // of the strategies that there are
-	Load  func(pool, strategy string) (*route.Strategy, error) // for a pool, with the options that it would have there
+	host    *host.Host
+	process Process
 
 	mu sync.Mutex // one question at a time
 }
+
+// NewLab asks the strategies of the configuration in force.
+func NewLab(h *host.Host, p Process) *Lab { return &Lab{host: h, process: p} }
 
 // Answer has the decisions, and the strategies that could not be asked.
 type Answer struct {
@@ -58,7 +51,7 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	in := &exchange.Inbound{Epoch: l.Epoch(), Method: "POST", Path: q.Path, Body: q.Body, Caller: everybody(),
+	in := &exchange.Inbound{Epoch: l.process.Served(), Method: "POST", Path: q.Path, Body: q.Body, Caller: everybody(),
 		Endpoint: exchange.Classify("POST", q.Path)}
 	if in.Endpoint.Role == exchange.Nobody || in.Endpoint.Role == exchange.Malformed {
 		return nil, fmt.Errorf("the router serves no POST %.100q", q.Path)
@@ -78,11 +71,12 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 		if s := p.Strategy.Strategy(); s != nil {
 			own = s.Name()
 		}
-		for _, name := range l.Names() {
+		c := l.process.Configuration()
+		for _, name := range names(c) {
 			if name == own {
 				continue
 			}
-			s, err := l.Load(p.Name, name)
+			s, err := readFor(l.host, c, p.Name, name)
 			if err != nil {
 				a.Failed = append(a.Failed, fmt.Sprintf("%s: %v", name, err))
 				continue

@@ -1,11 +1,8 @@
-package whatif
+package strategies
 
 import (
 	"strings"
 	"testing"
-
-	"github.com/warmpath/warmpath/daemon/request/exchange"
-	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 func TestPathOf(t *testing.T) {
@@ -25,8 +22,7 @@ func TestPathOf(t *testing.T) {
 
 // What is no question is refused, and an unknown model is answered as a client would be.
 func TestQuestionsThatCannotBeAsked(t *testing.T) {
-	l := &Lab{Epoch: func() *exchange.Epoch { return &exchange.Epoch{} }, Names: func() []string { return []string{"a"} },
-		Load: func(string, string) (*route.Strategy, error) { t.Error("a strategy is loaded"); return nil, nil }}
+	l := NewLab(nil, &scene{}) // with no sandbox: no strategy can be loaded
 	f := func(q Question, want string) {
 		t.Helper()
 		if _, err := l.Ask(q); err == nil || !strings.Contains(err.Error(), want) {

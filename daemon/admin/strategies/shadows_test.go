@@ -1,4 +1,4 @@
-package shadow
+package strategies
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // run has the shadows decide until the test ends.
-func run(t *testing.T, p *Pool) {
+func run(t *testing.T, p *Shadows) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -77,7 +77,7 @@ func run(t *testing.T, p *Pool) {
 	t.Cleanup(func() {
 		cancel()
 		all.Wait()
-		p.Set(nil)
+		p.set(nil)
 	})
 }
 
@@ -93,8 +93,8 @@ func TestShadowsAreCompared(t *testing.T) {
 		{abi.Reject, "same=a other=b declines=declines broken=fails", map[string]Report{"same": {}, "other": {},
 			"declines": {Declined: 1}, "broken": {Failed: 1}, "rejects": {Agreed: 1}}},
 	} {
-		p := New()
-		p.Set([]Strategy{{Module: chooses("same", 0), Share: 1}, {Module: chooses("other", 1), Share: 1},
+		p := newShadows()
+		p.set([]Shadow{{Module: chooses("same", 0), Share: 1}, {Module: chooses("other", 1), Share: 1},
 			{Module: chooses("declines", abi.Decline), Share: 1}, {Module: chooses("broken", 7), Share: 1},
 			{Module: chooses("rejects", abi.Reject), Share: 1}})
 		run(t, p)
@@ -124,8 +124,8 @@ func TestShadowsAreCompared(t *testing.T) {
 // TestShare: a shadow sees about the share that it is to see, and one beside it its own.
 func TestShare(t *testing.T) {
 	const requests = 2000
-	p := New()
-	p.Set([]Strategy{{Module: chooses("half", 0), Share: .5}, {Module: chooses("tenth", 0), Share: .1}})
+	p := newShadows()
+	p.set([]Shadow{{Module: chooses("half", 0), Share: .5}, {Module: chooses("tenth", 0), Share: .1}})
 	run(t, p)
 	c := decided(t, newPool(t, chooses("live", 0)))
 	defer c.Release()
@@ -152,7 +152,7 @@ func TestShare(t *testing.T) {
 	if n := seen["tenth"]; n < watched/10 || n > watched*3/10 {
 		t.Errorf("%d of %d for the other; want a fifth of them", n, watched)
 	}
-	p.Set([]Strategy{{Module: chooses("none", 0)}})
+	p.set([]Shadow{{Module: chooses("none", 0)}})
 	if p.Watch(c) != nil {
 		t.Error("a share of 0 is watched")
 	}
@@ -160,8 +160,8 @@ func TestShare(t *testing.T) {
 
 // TestQueueIsBounded: what comes faster than the shadows take it is dropped and counted; nobody waits.
 func TestQueueIsBounded(t *testing.T) {
-	p := New()
-	p.Set([]Strategy{{Module: chooses("slow", 0), Share: 1}})
+	p := newShadows()
+	p.set([]Shadow{{Module: chooses("slow", 0), Share: 1}})
 	c := decided(t, newPool(t, chooses("live", 0)))
 	defer c.Release()
 	for i := range queued + 10 {
@@ -178,7 +178,7 @@ func TestQueueIsBounded(t *testing.T) {
 
 // TestSetKeepsCounts: a shadow that stays goes on counting, another begins, and none is asked once it is gone.
 func TestSetKeepsCounts(t *testing.T) {
-	p := New()
+	p := newShadows()
 	if p.Watch(nil) != nil {
 		t.Error("without a shadow somebody watches")
 	}
@@ -187,14 +187,14 @@ func TestSetKeepsCounts(t *testing.T) {
 	defer c.Release()
 	for i := range 3 {
 		next := fmt.Sprint("next-", i)
-		p.Set([]Strategy{{Module: chooses("stays", 0), Share: 1}, {Module: chooses(next, 1), Share: 1}})
+		p.set([]Shadow{{Module: chooses("stays", 0), Share: 1}, {Module: chooses(next, 1), Share: 1}})
 		p.Watch(c)
 		eventually(t, "both have decided", func() bool {
 			all, _ := p.Reports()
 			return all[0].Seen == uint64(i+1) && all[1].Seen == 1 && all[1].Strategy == next
 		})
 	}
-	p.Set(nil)
+	p.set(nil)
 	if all, _ := p.Reports(); len(all) != 0 || p.Watch(c) != nil {
 		t.Errorf("shadows that are gone: %v", all)
 	}
@@ -202,7 +202,7 @@ func TestSetKeepsCounts(t *testing.T) {
 
 // TestShadowsHammer: requests come while the shadows are replaced.
 func TestShadowsHammer(t *testing.T) {
-	p := New()
+	p := newShadows()
 	run(t, p)
 	live := newPool(t, chooses("live", 0))
 	var all sync.WaitGroup
@@ -218,7 +218,7 @@ func TestShadowsHammer(t *testing.T) {
 		})
 	}
 	for i := range 200 {
-		p.Set([]Strategy{{Module: chooses("a", int32(i%2)), Share: 1}})
+		p.set([]Shadow{{Module: chooses("a", int32(i%2)), Share: 1}})
 		p.Reports()
 	}
 	all.Wait()

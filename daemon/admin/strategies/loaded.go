@@ -1,0 +1,110 @@
+package strategies
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/host"
+)
+
+// Loaded are a pool's strategies, ready and not at work yet. Either Serving.Take or CloseAll is to be called.
+type Loaded struct {
+	own      *host.Strategy
+	canaries []canary
+	modules  map[string]*host.Strategy // of the canaries, by name; canaries of one name share one
+	shadows  []Shadow
+	taken    bool // by a Serving
+}
+
+// canary is whom a strategy serves.
+type canary struct {
+	name string       // of the strategy
+	rule route.Canary // whose Strategy is not set
+}
+
+// LoadAll loads the strategies of every pool, or none. It logs which of them the admin API has activated.
+func LoadAll(h *host.Host, c *conf.Config, log *slog.Logger) ([]*Loaded, error) {
+	all, err := loadAll(h, c)
+	if err == nil {
+		logActivations(c, log)
+	}
+	return all, err
+}
+
+func loadAll(h *host.Host, c *conf.Config) ([]*Loaded, error) {
+	var all []*Loaded
+	for i := range c.Pools {
+		l := &Loaded{modules: map[string]*host.Strategy{}}
+		all = append(all, l)
+		if err := l.load(h, c, &c.Pools[i]); err != nil {
+			CloseAll(all)
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// CloseAll frees what no Serving has taken.
+func CloseAll(all []*Loaded) {
+	for _, l := range all {
+		if !l.taken {
+			l.close()
+		}
+	}
+}
+
+func (l *Loaded) load(h *host.Host, c *conf.Config, p *conf.Pool) (err error) {
+	l.own, err = read(h, c, p, false)
+	if err != nil {
+		return err
+	}
+	for i := range p.Canary {
+		one := &p.Canary[i]
+		name, value := one.HeaderPair()
+		rule := route.Canary{Percent: one.Percent, Header: name, Value: value, Caller: one.Key}
+		l.canaries = append(l.canaries, canary{one.Strategy, rule})
+		if l.modules[one.Strategy] != nil {
+			continue
+		}
+		s, err := read(h, c, conf.ServedBy(p, one.Strategy), false)
+		if err != nil {
+			return err
+		}
+		l.modules[one.Strategy] = s
+	}
+	for _, one := range p.Shadow {
+		as := conf.ServedBy(p, one.Strategy)
+		s, err := read(h, c, as, true)
+		if err != nil {
+			return err
+		}
+		l.shadows = append(l.shadows, Shadow{Module: s, Share: one.Share, Allow: c.StrategyOf(as).Allow})
+	}
+	return nil
+}
+
+func (l *Loaded) close() {
+	for _, s := range l.modules {
+		s.Close(context.Background())
+	}
+	for _, s := range l.shadows {
+		s.Module.Close(context.Background())
+	}
+	if l.own != nil {
+		l.own.Close(context.Background())
+	}
+}
+
+// Check loads every strategy that c names and throws it away: what `warmpath check` adds to conf's checks.
+func Check(c *conf.Config) error {
+	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir()})
+	if err != nil {
+		return err
+	}
+	defer h.Close(context.Background())
+	loaded, err := loadAll(h, c)
+	CloseAll(loaded)
+	return err
+}

@@ -1,0 +1,88 @@
+package strategies
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/plugins"
+)
+
+// StoreKeys and StoreBytes bound what each strategy keeps in the store.
+const StoreKeys, StoreBytes = 10_000, 8 << 20
+
+// A file names the built-in strategies, and conf, which checks it, imports nothing of ours.
+func init() { conf.Builtins = plugins.Names() }
+
+// read loads one pool's strategy: the built-in of its name, or the module at its path.
+func read(h *host.Host, c *conf.Config, p *conf.Pool, shadow bool) (*host.Strategy, error) {
+	wasm, err := plugins.Read(p.Strategy, c.StrategyOf(p).Path)
+	var s *host.Strategy
+	if err == nil {
+		s, err = load(h, c, p, wasm, shadow)
+	}
+	if err != nil { // with the line of the table that names the module
+		return nil, conf.Problems{c.StrategyProblem(p, err.Error())}
+	}
+	return s, nil
+}
+
+// readFor loads a strategy as if the file named it for the pool, without the pool's own options.
+func readFor(h *host.Host, c *conf.Config, pool, name string) (*host.Strategy, error) {
+	p := conf.DefaultPool()
+	p.Name, p.Strategy = pool, name
+	return read(h, c, &p, false)
+}
+
+// load makes a pool's strategy of a module.
+func load(h *host.Host, c *conf.Config, p *conf.Pool, wasm []byte, shadow bool) (*host.Strategy, error) {
+	sc := c.StrategyOf(p)
+	if sc.SHA256 != "" && !strings.EqualFold(Sum(wasm), sc.SHA256) {
+		return nil, fmt.Errorf("strategy %q is refused: its module has the SHA-256 %s, and strategies.%s.sha256 is %s; put "+
+			"the right module there, or correct the sum", p.Strategy, Sum(wasm), p.Strategy, strings.ToLower(sc.SHA256))
+	}
+	return h.Load(context.Background(), p.Strategy, wasm, host.Options{
+		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel,
+		MemoryBytes: sc.MemoryMB << 20, PickTime: sc.PickTimeout, Pool: p.Name, Shadow: shadow})
+}
+
+// checkLoads loads a module as each pool that it serves would, with the pool's options. One that serves nobody it loads
+// for a pool without options.
+func checkLoads(h *host.Host, c *conf.Config, name string, wasm []byte) error {
+	var as []*conf.Pool
+	for i := range c.Pools {
+		p := &c.Pools[i]
+		for _, v := range services(c, p, name) {
+			if v.As == asLive {
+				as = append(as, p)
+			} else {
+				as = append(as, conf.ServedBy(p, name))
+			}
+		}
+	}
+	if len(as) == 0 {
+		p := conf.DefaultPool()
+		as = append(as, conf.ServedBy(&p, name))
+	}
+	for _, p := range as {
+		s, err := load(h, c, p, wasm, false)
+		if err != nil && p.Name != "" {
+			return fmt.Errorf("pool %q: %w", p.Name, err)
+		}
+		if err != nil {
+			return err
+		}
+		s.Close(context.Background())
+	}
+	return nil
+}
+
+// Sum is the SHA-256 of a module, in hex.
+func Sum(wasm []byte) string {
+	s := sha256.Sum256(wasm)
+	return hex.EncodeToString(s[:])
+}

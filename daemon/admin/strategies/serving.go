@@ -1,0 +1,66 @@
+package strategies
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// Serving are the strategies of a running pool. One goroutine at a time may call Take and Close.
+type Serving struct {
+	Shadows *Shadows
+
+	canaries map[string]*host.Current
+}
+
+// NewServing has no strategies yet. Its shadows decide while Shadows.Run runs.
+func NewServing() *Serving {
+	return &Serving{Shadows: newShadows(), canaries: map[string]*host.Current{}}
+}
+
+// leaving is how long a canary that is gone may still be asked by requests that chose it a moment before.
+const leaving = time.Second
+
+// Take puts l to work in p, in the place of what was at work before. Each decision is made by one version alone.
+func (s *Serving) Take(p *route.Pool, l *Loaded) {
+	l.taken = true
+	p.Strategy.Replace(l.own)
+	gone := s.canaries
+	s.canaries = map[string]*host.Current{}
+	var rules []route.Canary
+	for _, c := range l.canaries {
+		name, rule := c.name, c.rule
+		if s.canaries[name] == nil {
+			now := gone[name]
+			if now == nil {
+				now = new(host.Current)
+			}
+			now.Replace(l.modules[name])
+			s.canaries[name] = now
+			delete(gone, name)
+		}
+		rule.Strategy = s.canaries[name]
+		rules = append(rules, rule)
+	}
+	p.SetCanaries(rules)
+	for _, old := range gone {
+		time.AfterFunc(leaving, func() { old.Strategy().Close(context.Background()) })
+	}
+	p.WatchHeld(slices.ContainsFunc(l.shadows, func(s Shadow) bool {
+		return s.Module.Notices().Wants()&abi.WantHeld != 0
+	}))
+	s.Shadows.set(l.shadows)
+}
+
+// Close ends the canaries and the shadows. The pointers stay: a request that found one of them before gets the
+// fallback's choice.
+func (s *Serving) Close() {
+	for _, c := range s.canaries {
+		c.Strategy().Close(context.Background())
+	}
+	s.Shadows.set(nil)
+}
