@@ -116,9 +116,7 @@ var arrows = map[string][]string{
 	"daemon/admin/crew": {
 		"conf", "daemon/adapt", "daemon/admin/shadow", "daemon/request/route", "host", "plugins", "sdk/abi",
 	},
-	"daemon/admin/decisions": {
-		"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate", "daemon/transport/packed",
-	},
+	"daemon/admin/decisions": {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
 	"daemon/admin/delivery": {},
 	"daemon/admin/operator": {
 		"cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
