@@ -98,10 +98,7 @@ var arrows = map[string][]string{
 	"daemon/fleet/worker": {"sdk/abi"},
 
 	// Other routers.
-	"daemon/peers": {
-		"cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route",
-		"daemon/transport/socket",
-	},
+	"daemon/peers": {"cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route"},
 
 	// The workers' KV cache: a store, and the listeners in front of it.
 	"daemon/kv":          {},
@@ -117,7 +114,7 @@ var arrows = map[string][]string{
 		"conf", "daemon/adapt", "daemon/admin/shadow", "daemon/request/route", "host", "plugins", "sdk/abi",
 	},
 	"daemon/admin/decisions": {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
-	"daemon/admin/delivery": {},
+	"daemon/admin/delivery":  {},
 	"daemon/admin/operator": {
 		"cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/delivery", "daemon/admin/shadow", "daemon/admin/tracing",
