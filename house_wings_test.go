@@ -121,11 +121,9 @@ var arrows = map[string][]string{
 		"daemon/admin/whatif", "daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
 		"daemon/request/exchange", "daemon/request/route", "daemon/request/session", "daemon/transport/gate",
 	},
-	"daemon/admin/shadow": {"daemon/request/route", "host"},
-	"daemon/admin/tracing": {
-		"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate", "daemon/transport/jsonline",
-	},
-	"daemon/admin/unit": {},
+	"daemon/admin/shadow":  {"daemon/request/route", "host"},
+	"daemon/admin/tracing": {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
+	"daemon/admin/unit":    {},
 	"daemon/admin/whatif": {
 		"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate", "daemon/transport/upstream",
 	},
