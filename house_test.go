@@ -47,8 +47,8 @@ var doors = map[string][]string{
 	"github.com/zeebo/xxh3":                                 {"cache/holdings", "cache/kvstore/remote", "daemon/request/prompt"},
 	"go.opentelemetry.io/otel":                              {"daemon/admin/tracing"},
 	"github.com/go-logr/logr":                               {"daemon/admin/tracing"},
-	"go.opentelemetry.io/proto/otlp":                        {"daemon/admin/tracing", "daemon/lab/otlptest"},
-	"google.golang.org/protobuf":                            {"daemon/admin/tracing", "daemon/lab/otlptest"},
+	"go.opentelemetry.io/proto/otlp":                        {"daemon/lab/otlptest"},
+	"google.golang.org/protobuf":                            {"daemon/lab/otlptest"},
 	"golang.org/x/term":                                     {"daemon/lab/replay", "daemon/lab", "daemon/cli"},
 	"golang.org/x/sys":                                      {"daemon/transport/listen", "cache/kvstore/arena"},
 }

@@ -98,10 +98,7 @@ var arrows = map[string][]string{
 	"daemon/fleet/worker": {"sdk/abi"},
 
 	// Other routers.
-	"daemon/peers": {
-		"cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route",
-		"daemon/transport/socket",
-	},
+	"daemon/peers": {"cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route"},
 
 	// The workers' KV cache: a store, and the listeners in front of it.
 	"daemon/kv":          {},
@@ -112,10 +109,8 @@ var arrows = map[string][]string{
 	"daemon/kv/resp": {"cache/kvstore", "daemon/transport/seldom", "daemon/transport/socket"},
 
 	// Operators.
-	"daemon/admin": {},
-	"daemon/admin/decisions": {
-		"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate", "daemon/transport/packed",
-	},
+	"daemon/admin":           {},
+	"daemon/admin/decisions": {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
 	"daemon/admin/operator": {
 		"cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/tracing", "daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
@@ -125,10 +120,8 @@ var arrows = map[string][]string{
 		"conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",
 		"daemon/transport/upstream", "host", "plugins", "sdk/abi",
 	},
-	"daemon/admin/tracing": {
-		"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate", "daemon/transport/jsonline",
-	},
-	"daemon/admin/unit": {},
+	"daemon/admin/tracing": {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
+	"daemon/admin/unit":    {},
 
 	// The command line.
 	"daemon/cli": {

@@ -17,9 +17,6 @@
 // A prompt is entered when it is sent (Enter), and Retract takes out again what a worker then refused, but for the
 // blocks that another request has touched since.
 //
-// A caller with several touches calls Index.Warm first: most of their cost is the wait for memory that was not read for
-// long.
-//
 // # Why the worker's own LRU
 //
 // The index must forget what the worker forgets. Each worker has one LRU over all namespaces, since its GPU has one
@@ -46,6 +43,6 @@
 // # How the files lie
 //
 // index over directory over namespace over forest (forest, touch), made of node, kids, holders and the worker's lru.
-// match is the walk of a lookup, and warm reads ahead for several touches. cursor reads a worker's LRU in parts, for a
-// copy of it. reuse learns from a forest of its own how likely a block of some age is requested again.
+// match is the walk of a lookup. cursor reads a worker's LRU in parts, for a copy of it. reuse learns from a forest of
+// its own how likely a block of some age is requested again.
 package prefix

@@ -38,14 +38,6 @@ func (k *kids) get(first uint64) *node {
 	return nil
 }
 
-// entry returns where the search for a child begins in a table; nil if there is no table.
-func (k *kids) entry(first uint64) *kid {
-	if k.many == nil {
-		return nil
-	}
-	return &k.many.slots[k.many.home(first)]
-}
-
 // put adds n, or replaces the child with the same first hash.
 func (k *kids) put(n *node) {
 	first := n.run[0]

@@ -93,21 +93,6 @@ func (r *Reuse) NoteAgo(chain []uint64, blockTokens float64, ago time.Duration) 
 	r.warmed.Store(true)
 }
 
-// Warm is [Index.Warm] for chains that are about to be noted. It uses only the chains of all.
-func (r *Reuse) Warm(all []Coming) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var own [Together]Coming
-	n := min(len(all), Together)
-	r.few = r.few[:0]
-	for i := range all[:n] {
-		from := len(r.few)
-		r.few = thinned(r.few, all[i].Chain)
-		own[i] = Coming{Space: r.all, Chain: r.few[from:]}
-	}
-	r.index.Warm(own[:n])
-}
-
 // thinned appends to few the blocks of a chain that are kept: all of the first ones, then the last of each eight. A
 // hash covers all blocks before its own. So two chains share as many of all blocks as of these, to within seven.
 func thinned(few, chain []uint64) []uint64 {

@@ -187,7 +187,7 @@ func (f *fleet) dies(number int) {
 }
 
 // restarts kills a router together with its unsent records. When the others have found that, another router takes its
-// place, which reads all that was sent.
+// position, which reads all that was sent.
 func (f *fleet) restarts(i int) {
 	f.routers = slices.Delete(f.routers, i, i+1)
 	for range 8 { // of half a second

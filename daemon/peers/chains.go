@@ -8,10 +8,10 @@ const (
 	anchorEvery = 16
 	// maxGeneration bounds the hashes of one generation: 8 MB, and with three of them some 40 MB a pool.
 	maxGeneration = 1 << 20
-	// maxPlaces bounds the entries of one generation. They are a sixth of the hashes or fewer, unless each chain adds
+	// maxPositions bounds the entries of one generation. They are a sixth of the hashes or fewer, unless each chain adds
 	// only one or two hashes. A table that grew beyond this would make a request wait for milliseconds.
-	maxPlaces   = maxGeneration / 4
-	generations = 3
+	maxPositions = maxGeneration / 4
+	generations  = 3
 )
 
 // chains remembers the chains that any router has sent in one stream. A message names the beginning of a chain by the
@@ -23,7 +23,7 @@ const (
 // concurrent use.
 type chains struct {
 	mu     sync.Mutex // guards all below
-	gens   [generations]places
+	gens   [generations]positions
 	gen    uint32 // the number of gens[0]
 	blocks int    // hashes in gens[0]
 	floor  uint32 // a chain whose beginning was sent in an older generation is not named
@@ -34,16 +34,16 @@ type chains struct {
 func newChains() *chains {
 	c := &chains{}
 	for i := range c.gens {
-		c.gens[i] = newPlaces(0)
+		c.gens[i] = newPositions(0)
 	}
 	return c
 }
 
 // enterSent enters a chain and returns how to name it: the hash and depth of the beginning that the receivers have, 0
 // if they have none, and the hashes after that beginning, which are a part of chain. The chain goes on where hint ends;
-// an empty hint means that the place has to be searched. end is the place where the chain ends, a hint for its
+// an empty hint means that the position has to be searched. end is the position where the chain ends, a hint for its
 // continuation.
-func (c *chains) enterSent(chain []uint64, hint place) (end place, parent uint64, depth int, rest []uint64) {
+func (c *chains) enterSent(chain []uint64, hint position) (end position, parent uint64, depth int, rest []uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := hint
@@ -58,9 +58,9 @@ func (c *chains) enterSent(chain []uint64, hint place) (end place, parent uint64
 	return c.enter(at, rest), parent, depth, rest
 }
 
-// begins reports whether the chain begins like the stored one up to the place, and whether that beginning may be named.
-// A hash stands for all before it.
-func (c *chains) begins(l place, chain []uint64) bool {
+// begins reports whether the chain begins like the stored one up to the position, and whether that beginning may be
+// named. A hash stands for all before it.
+func (c *chains) begins(l position, chain []uint64) bool {
 	d := l.depth()
 	return d > 0 && d <= len(chain) && l.run.root >= c.floor && chain[d-1] == l.run.hashes[l.n-1]
 }
@@ -70,7 +70,7 @@ func (c *chains) begins(l place, chain []uint64) bool {
 func (c *chains) enterReceived(parent uint64, depth int, rest []uint64) ([]uint64, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var at place
+	var at position
 	if parent != 0 || depth != 0 {
 		var ok bool
 		at, ok = c.find(parent)
@@ -84,34 +84,6 @@ func (c *chains) enterReceived(parent uint64, depth int, rest []uint64) ([]uint6
 	}
 	c.room = end.full(c.room)
 	return c.room, true
-}
-
-// warm reads all the slots where the hashes are or will be, at once. It returns a sum of what it read, because the
-// compiler would leave the reads out otherwise.
-func (c *chains) warm(hashes []uint64) (sum uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range c.gens {
-		if g := &c.gens[i]; g.used > 0 {
-			for _, h := range hashes {
-				sum += g.slots[g.home(h)].hash
-			}
-		}
-	}
-	for _, h := range hashes {
-		if l, ok := c.gens[0].get(h); ok {
-			sum += uint64(l.run.depth)
-		}
-	}
-	for _, h := range hashes {
-		if l, ok := c.gens[0].get(h); ok {
-			sum += l.run.hashes[l.n-1]
-			if up := l.run.before.run; up != nil {
-				sum += uint64(up.depth)
-			}
-		}
-	}
-	return sum
 }
 
 // sendInFull makes enterSent name no beginning of the chains so far, so that they are sent in full: the messages before
@@ -139,7 +111,7 @@ func (c *chains) held() int {
 
 func (c *chains) turn() {
 	copy(c.gens[1:], c.gens[:])
-	c.gens[0] = newPlaces(c.gens[1].used) // about as many will be sent again
+	c.gens[0] = newPositions(c.gens[1].used) // about as many will be sent again
 	c.gen++
 	c.blocks = 0
 	c.floor = max(c.floor, c.gen-1)
@@ -148,7 +120,7 @@ func (c *chains) turn() {
 // deepest returns the longest beginning of chain that may be named, as far as it finds one. If a block is known, the
 // anchors before it are known too. So a search for the last known anchor finds it, from the end, since most of a chat
 // was sent before. From that anchor on, the run shows how far both agree.
-func (c *chains) deepest(chain []uint64) (at place) {
+func (c *chains) deepest(chain []uint64) (at position) {
 	if n := len(chain); n > 0 { // the whole chain was sent before
 		if l, ok := c.named(chain[n-1]); ok && l.depth() == n {
 			return l
@@ -179,15 +151,15 @@ func (c *chains) deepest(chain []uint64) (at place) {
 	return c.along(at, chain)
 }
 
-// along follows the chain from a place to the end of its run, or as far as both agree if that place may be named.
-func (c *chains) along(at place, chain []uint64) place {
+// along follows the chain from a position to the end of its run, or as far as both agree if that position may be named.
+func (c *chains) along(at position, chain []uint64) position {
 	more, rest := at.run.hashes[at.n:], chain[at.depth():]
 	n := 0
 	for n < min(len(more), len(rest)) && more[n] == rest[n] {
 		n++
 	}
 	if n == len(more) {
-		return place{at.run, at.n + n}
+		return position{at.run, at.n + n}
 	}
 	if n > 0 {
 		if l, ok := c.named(rest[n-1]); ok && l.depth() == at.depth()+n {
@@ -198,36 +170,36 @@ func (c *chains) along(at place, chain []uint64) place {
 }
 
 // shallow is deepest for a chain without a known anchor: it finds the end of a short chain that begins this one.
-func (c *chains) shallow(chain []uint64) place {
+func (c *chains) shallow(chain []uint64) position {
 	for d := min(len(chain), anchorEvery-1); d > 0; d-- {
 		if l, ok := c.named(chain[d-1]); ok && l.depth() == d {
 			return l
 		}
 	}
-	return place{}
+	return position{}
 }
 
-// named is find for places that may be named to other routers.
-func (c *chains) named(hash uint64) (place, bool) {
+// named is find for positions that may be named to other routers.
+func (c *chains) named(hash uint64) (position, bool) {
 	l, ok := c.find(hash)
 	return l, ok && l.run.root >= c.floor
 }
 
-func (c *chains) find(hash uint64) (place, bool) {
+func (c *chains) find(hash uint64) (position, bool) {
 	for i := range c.gens {
 		if l, ok := c.gens[i].get(hash); ok {
 			return l, true
 		}
 	}
-	return place{}, false
+	return position{}, false
 }
 
-// enter adds hashes after a place, and returns the place where they end.
-func (c *chains) enter(at place, hashes []uint64) place {
+// enter adds hashes after a position, and returns the position where they end.
+func (c *chains) enter(at position, hashes []uint64) position {
 	if len(hashes) == 0 {
 		return at
 	}
-	if c.blocks >= maxGeneration || c.gens[0].used >= maxPlaces {
+	if c.blocks >= maxGeneration || c.gens[0].used >= maxPositions {
 		c.turn()
 	}
 	r, from := at.run, at.n
@@ -239,9 +211,9 @@ func (c *chains) enter(at place, hashes []uint64) place {
 	}
 	r.hashes = grow(r.hashes, hashes)
 	c.blocks += len(hashes)
-	young, end := &c.gens[0], place{r, len(r.hashes)}
+	young, end := &c.gens[0], position{r, len(r.hashes)}
 	for n := from + anchorEvery - (r.depth+from)%anchorEvery; n < end.n; n += anchorEvery {
-		young.put(r.hashes[n-1], place{r, n})
+		young.put(r.hashes[n-1], position{r, n})
 	}
 	young.put(r.hashes[end.n-1], end)
 	return end
@@ -261,7 +233,7 @@ func grow(old, more []uint64) []uint64 {
 }
 
 // linkedChain writes a chain, and names the beginning that the receivers have.
-func (w *writer) linkedChain(c *chains, chain []uint64, hint place) (end place) {
+func (w *writer) linkedChain(c *chains, chain []uint64, hint position) (end position) {
 	end, parent, depth, rest := c.enterSent(chain, hint)
 	w.chain(parent, depth, rest)
 	return end

@@ -80,7 +80,7 @@ func TestCost(t *testing.T) {
 			c[from].Ended(id, now)
 			for to := range hear { // all routers apply all frames
 				if to != from {
-					hear[to].enterSent(answered, place{})
+					hear[to].enterSent(answered, position{})
 				}
 			}
 		}

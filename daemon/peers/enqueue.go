@@ -17,9 +17,6 @@ func (s *Sender) Sent(sent *route.Sent, chains []prompt.Chain, at time.Time) uin
 	}
 	s.queue.addRequest(&e)
 	s.finishEvent(at)
-	if s.beginRound != nil {
-		s.beginRound(at.Add(-patience))
-	}
 	return e.id
 }
 
@@ -57,9 +54,6 @@ func (s *Sender) Ended(id uint64, at time.Time) {
 		s.queue.events = append(s.queue.events, event{kind: kindEnded, id: id, at: at})
 	}
 	s.finishEvent(at)
-	if s.beginRound != nil {
-		s.beginRound(at)
-	}
 }
 
 // Forgotten implements route.Teller.
@@ -75,7 +69,7 @@ func (s *Sender) Forgotten(worker uint64) {
 func (s *Sender) finishEvent(at time.Time) {
 	much := s.queue.full()
 	if !at.IsZero() {
-		s.wake(at)
+		s.announce(at)
 	}
 	s.mu.Unlock()
 	if much {

@@ -64,7 +64,7 @@ func (m *Member) refused() (writes, reads bool) {
 	return m.writeRefused, m.readRefused
 }
 
-func (m *Member) position() string {
+func (m *Member) readAfter() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.at == "" {

@@ -17,10 +17,10 @@ func NewPair(pool *route.Pool, self uint64) (*Sender, *Receiver) {
 	return s, r
 }
 
-func newPair(pool *route.Pool, self uint64, mark func() uint64, wake func(at time.Time),
+func newPair(pool *route.Pool, self uint64, mark func() uint64, announce func(at time.Time),
 	session func(Session)) (*chains, *Sender, *Receiver) {
 	c := newChains()
-	s := &Sender{self: self, mark: mark, chains: c, wake: wake, open: map[uint64]openRequest{}}
+	s := &Sender{self: self, mark: mark, chains: c, announce: announce, open: map[uint64]openRequest{}}
 	r := &Receiver{pool: pool, self: self, mark: mark, chains: c, session: session, peers: map[uint64]*peer{}}
 	return c, s, r
 }

@@ -29,18 +29,14 @@ type Config struct {
 
 // Peers shares the history of this router's pools with other routers through Redis. Safe for concurrent use.
 type Peers struct {
-	conf   Config
-	link   *link
-	log    *slog.Logger
-	wake   chan struct{}
-	health health
-	began  time.Time
-	due    atomic.Int64 // nanoseconds since began: a record queued from then on begins a round
-	lane   lane
-	guard  *time.Timer // fires when a round is due that no request began in passing
-	lapse  *time.Timer // fires when a lease ends
-
-	following sync.WaitGroup // the goroutines that read from cables
+	conf       Config
+	link       *link
+	log        *slog.Logger
+	queued     chan struct{} // a record was queued while runExchanges waited for one
+	health     health
+	began      time.Time
+	due        atomic.Int64 // nanoseconds since began: a record queued from then on is announced
+	leaseTimer *time.Timer  // fires when a lease ends
 
 	mu      sync.Mutex // guards members, offered
 	members []*Member
@@ -57,8 +53,8 @@ func Open(c Config) (*Peers, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Peers{conf: c, link: l, log: c.Log, wake: make(chan struct{}, 1), began: time.Now(),
-		guard: time.NewTimer(roundEvery), lapse: time.NewTimer(Lease)}
+	p := &Peers{conf: c, link: l, log: c.Log, queued: make(chan struct{}, 1), began: time.Now(),
+		leaseTimer: time.NewTimer(Lease)}
 	p.health.log, p.health.addr = c.Log, l.addr
 	text := c.Secret
 	if text == "" {
@@ -131,13 +127,12 @@ func (p *Peers) Join(name string, pool *route.Pool) (leave func()) {
 		return func() {}
 	}
 	m := &Member{name: name, stream: p.link.stream(name), pool: pool}
-	m.chains, m.sender, m.receiver = newPair(pool, newID(), p.mark.Load, p.wakeFor, func(s Session) {
+	m.chains, m.sender, m.receiver = newPair(pool, newID(), p.mark.Load, p.announce, func(s Session) {
 		pool.Sessions.Hear(s.Kind, s.Key, s.Value, s.Life)
 	})
 	pool.Sessions.Tell(func(kind byte, key string, value []byte, life time.Duration) {
 		m.sender.QueueSession(Session{Kind: kind, Key: key, Value: value, Life: life}, time.Now())
 	})
-	m.sender.beginRound = p.tryRound
 	pool.SetSecret(p.Secret())
 	pool.Tell(m.sender)
 	p.mu.Lock()
@@ -155,30 +150,13 @@ func (p *Peers) leave(m *Member) {
 	p.members = slices.DeleteFunc(p.members, func(o *Member) bool { return o == m })
 }
 
-// wakeFor wakes runRounds for a record that was queued at that time, if a send is due and no request will begin a
-// round.
-func (p *Peers) wakeFor(at time.Time) {
-	if p.lane.on.Load() || int64(at.Sub(p.began)) < p.due.Load() {
-		return
-	}
-	p.wakeNow()
-}
-
-// wakeNow wakes runRounds at once.
-func (p *Peers) wakeNow() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Run exchanges messages with the other routers until ctx ends, and then sends a last beat with the bye flag. A nil
 // Peers returns at once.
 func (p *Peers) Run(ctx context.Context) {
 	if p == nil {
 		return
 	}
-	p.runRounds(ctx)
+	p.runExchanges(ctx)
 	if p.health.ok() {
 		now := time.Now()
 		for _, m := range p.list() {
@@ -235,19 +213,16 @@ func (p *Peers) retry(ctx context.Context) {
 }
 
 // sendAgain sends what waits for a pool's stream, and before it the newest frames that the stream took: Redis may have
-// been replaced, or may have returned to an older state. It reports whether Redis took any of it. Nothing of the pool
-// is under way on the lane.
+// been replaced, or may have returned to an older state. It reports whether Redis took any of it.
 func (p *Peers) sendAgain(ctx context.Context, m *Member) bool {
-	p.lane.mu.Lock()
-	defer p.lane.mu.Unlock()
-	u := parcel{at: time.Now()}
+	t := transfer{at: time.Now()}
 	m.sender.requeue()
-	m.queueBeat(p.conf.Name, 0, u.at) // so that there is something to send
-	u.add(m, maxBatch, p.conf.StreamBytes)
-	x := p.link.exchange(ctx, u.batches, nil, nil)
-	sent, _ := p.applyReply(ctx, &u, &x)
+	m.queueBeat(p.conf.Name, 0, t.at) // so that there is something to send
+	t.add(m, p.conf.StreamBytes)
+	x := p.link.exchange(ctx, t.batches, nil, nil)
+	sent, _ := p.applyReply(ctx, &t, &x)
 	if sent > 0 {
-		m.sender.QueueOpen(u.at) // the others have ended this router's requests in flight
+		m.sender.QueueOpen(t.at) // the others have ended this router's requests in flight
 	}
 	return sent > 0
 }
@@ -267,7 +242,7 @@ func (p *Peers) expire(now time.Time) {
 		}
 	}
 	if !first.IsZero() {
-		p.lapse.Reset(max(first.Sub(now), roundEvery))
+		p.leaseTimer.Reset(max(first.Sub(now), exchangeEvery))
 	}
 }
 

@@ -68,7 +68,7 @@ func (p *Peers) readSmall(ctx context.Context, m *Member) error {
 			return err
 		}
 	}
-	id, err := p.link.idOf(ctx, "XRANGE", m.stream, "("+m.position(), "+")
+	id, err := p.link.idOf(ctx, "XRANGE", m.stream, "("+m.readAfter(), "+")
 	if err != nil {
 		id = p.link.idAt(time.Now()) // scripts are not allowed: all entries up to now are lost
 	}
@@ -95,7 +95,7 @@ func (r *reading) of(all []*Member) {
 func (r *reading) add(m *Member) {
 	r.members = append(r.members, m)
 	r.streams = append(r.streams, m.stream)
-	r.after = append(r.after, m.position())
+	r.after = append(r.after, m.readAfter())
 }
 
 // applyEntries enters the entries that were read into the pools' books, and returns how many of them other routers

@@ -36,12 +36,12 @@ type Receiver struct {
 	replay   bool
 	late     bool // the frame at hand fills a gap: its cached chains count, its requests in flight do not
 	in       reader
-	batch    recordBatch
-	all      [][]uint64 // chains of one request
-	asked    bool       // another router wants the list of this router's requests in flight
-	restart  bool       // another router lacks the beginnings of chains that this router names
-	unlinked bool       // a beginning was unknown since TakeRequests was called
-	missed   bool       // another router's requests in flight are unknown
+	request  requestRecord // memory for the record at hand
+	whole    [][]uint64    // memory for its chains
+	asked    bool          // another router wants the list of this router's requests in flight
+	restart  bool          // another router lacks the beginnings of chains that this router names
+	unlinked bool          // a beginning was unknown since TakeRequests was called
+	missed   bool          // another router's requests in flight are unknown
 	counts   ReceiverStats
 }
 
@@ -119,7 +119,6 @@ func (r *Receiver) applyFrame(head *head, bytes int, sent, now time.Time) error 
 		p.number = head.number
 	}
 	r.countFrame(p, bytes, sent, now)
-	defer r.applyBatch(p, now)
 	for r.in.more() {
 		if !p.allowsRecord(sent) && !r.replay {
 			r.counts.Flooded++
@@ -166,20 +165,13 @@ func (r *Receiver) countFrame(p *peer, bytes int, sent, now time.Time) {
 	r.counts.Lag = p.lag
 }
 
-// applyRecord applies the next record of the frame, or adds it to the batch.
+// applyRecord applies the next record of the frame.
 func (r *Receiver) applyRecord(p *peer, now time.Time) {
 	in := &r.in
 	k := kind(in.byte())
 	switch k {
 	case kindSent, kindFirst, kindAnswer, kindEnded:
-		r.readRequestRecord(k)
-		if r.batch.full() {
-			r.applyBatch(p, now)
-		}
-		return
-	}
-	r.applyBatch(p, now) // the records before this one
-	switch k {
+		r.applyRequest(p, k, now)
 	case kindOpen:
 		r.applyOpen(p, now)
 	case kindBeat:
@@ -212,7 +204,7 @@ func (r *Receiver) applyOpen(p *peer, now time.Time) {
 		if p.open[id] != nil || r.late || p.others[sent.Worker] {
 			continue
 		}
-		o := r.pool.Hear(&sent, &route.Story{At: at}, nil, false, now)
+		o := r.pool.Hear(&sent, &route.Outcome{At: at}, nil, false, now)
 		if flags&flagFirst != 0 {
 			o.FirstByte(first)
 		}

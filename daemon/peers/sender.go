@@ -19,17 +19,15 @@ const (
 	// keptFrames and keptBytes bound the newest frames that the stream took and that Redis may still lose: three seconds
 	// of a busy router.
 	keptFrames, keptBytes = 128, 4 << 20
-	patience              = 3 * time.Millisecond // for so long a request on its way leaves a round to one that ends
 )
 
 // Sender writes the changes that one pool of this router makes to its books into frames. It implements [route.Teller].
 // It has no clock and no socket: whoever sends the frames passes the time in. Safe for concurrent use.
 type Sender struct {
-	self       uint64
-	mark       func() uint64
-	chains     *chains
-	wake       func(at time.Time)      // a record waits since then; called with a lock held, so it only hints
-	beginRound func(at time.Time) bool // lets a request's goroutine begin a round; nil = there are no rounds
+	self     uint64
+	mark     func() uint64
+	chains   *chains
+	announce func(at time.Time) // a record is queued since then; called with a lock held, so it only hints
 
 	mu    sync.Mutex // guards the next two
 	queue eventQueue
@@ -60,7 +58,7 @@ type SenderStats struct {
 type openRequest struct {
 	route.Sent
 	at, first time.Time
-	end       place // of its prompt's chain, if it has only one
+	end       position // of its prompt's chain, if it has only one
 }
 
 // sealed is a complete frame that waits to be sent.
@@ -157,14 +155,14 @@ func (s *Sender) writeSent(w *writer, e *event, all *eventQueue) {
 	}
 	s.writeRequest(w, e.id, &e.sent, flags, e.at)
 	w.uint(uint64(e.chains))
-	var end place
+	var end position
 	for range e.chains {
 		chain, next := all.chainAt(from)
-		end = w.linkedChain(s.chains, chain, place{})
+		end = w.linkedChain(s.chains, chain, position{})
 		from = next
 	}
 	if e.chains != 1 {
-		end = place{}
+		end = position{}
 	}
 	if flags&flagFirst != 0 {
 		w.time(e.first)
@@ -237,7 +235,7 @@ func (s *Sender) QueueSession(c Session, at time.Time) {
 	defer s.writing.Unlock()
 	s.writeEvents()
 	w := s.beginRecord(kindSession, at)
-	s.wake(at)
+	s.announce(at)
 	w.byte(c.Kind)
 	w.bytes(c.Key)
 	w.bytes(string(c.Value))
@@ -250,7 +248,7 @@ func (s *Sender) QueueBeat(b *Beat, at time.Time) {
 	defer s.writing.Unlock()
 	s.writeEvents()
 	w := s.beginRecord(kindBeat, at)
-	s.wake(at)
+	s.announce(at)
 	w.byte(b.flags)
 	w.fixed(b.digest)
 	w.bytes(b.Name)
@@ -271,7 +269,7 @@ func (s *Sender) QueueOpen(at time.Time) {
 		return // the list would be incomplete
 	}
 	w := s.beginRecord(kindOpen, at)
-	s.wake(at)
+	s.announce(at)
 	w.uint(uint64(len(s.open)))
 	for id, o := range s.open {
 		flags, first := byte(0), o.at

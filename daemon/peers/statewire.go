@@ -224,7 +224,7 @@ func (f *stateFrames) worker(p *route.Pool, slot uint32, id string, most int) {
 		f.w.known(&f.w.workers, key)
 		f.w.known(&f.w.spaces, space)
 		f.w.time(asOf.Add(-min(ago, 20*time.Hour)))
-		f.w.linkedChain(f.chains, chain, place{})
+		f.w.linkedChain(f.chains, chain, position{})
 		most -= len(f.w.b) - before
 		if len(f.w.b) >= stateFrame {
 			f.end()

@@ -265,7 +265,7 @@ func TestChainsAreWhole(t *testing.T) {
 		if r.IntN(2) == 0 {
 			from, to = two, one
 		}
-		_, parent, depth, rest := from.enterSent(chain, place{})
+		_, parent, depth, rest := from.enterSent(chain, position{})
 		sent += len(rest)
 		got, ok := to.enterReceived(parent, depth, slices.Clone(rest))
 		if !ok || !slices.Equal(got, chain) {
@@ -280,7 +280,7 @@ func TestChainsAreWhole(t *testing.T) {
 		t.Errorf("%d hashes were sent, of which %d were new", sent, fresh)
 	}
 	one.sendInFull()
-	if _, _, depth, _ := one.enterSent(all[0], place{}); depth != 0 {
+	if _, _, depth, _ := one.enterSent(all[0], position{}); depth != 0 {
 		t.Errorf("after a restart a beginning of %d is named", depth)
 	}
 	if _, ok := two.enterReceived(12345, 9, nil); ok {

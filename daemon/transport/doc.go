@@ -8,7 +8,7 @@
 //	inflate   bodies that came compressed
 //	spool     log lines, written by a goroutine of its own
 //	jsonline  JSON, appended field by field
-//	packed    values in few bytes
+//	packed    a table's rows in few bytes, for the access log
 //	seldom    how often a line may be logged
 //
 // Read upstream/client.go first.

@@ -55,11 +55,11 @@
 //
 //	                                           mark   many runs
 //	the ring of decisions                      1.03   1.03 to 1.16, mostly 1.06 to 1.08
-//	spans of all requests                      1.03   1.15 to 1.27
-//	spans of 1 in 100                          1.03   1.01 to 1.14
+//	spans of all requests                      1.03   1.69 in one run (1.15 to 1.27 while written by hand)
+//	spans of 1 in 100, written by hand         1.03   1.01 to 1.14
 //	the access log                                    1.07 to 1.13
 //	  with the candidates of four workers      1.1    1.09 to 1.18
-//	  with these and spans of all              1.1    1.18, 1.22 (1.34 before they were written once for both)
+//	  with these and spans of all              1.1    1.59 in one run (1.18, 1.22 while written by hand)
 //
 // These runs take turns, and with "-beside" they give what each costs by another build over this one. Rings fill first,
 // unmeasured, and logs are emptied between turns: no machine pays for long for memory that nobody had touched. Two

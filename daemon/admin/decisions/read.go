@@ -5,10 +5,6 @@ import (
 	"runtime"
 	"slices"
 	"time"
-	"unsafe"
-
-	"github.com/warmpath/warmpath/daemon/request/exchange"
-	"github.com/warmpath/warmpath/daemon/transport/packed"
 )
 
 // Query selects decisions. Empty fields select all.
@@ -21,14 +17,13 @@ type Query struct {
 
 // fits reports whether the query selects the entry.
 func (q *Query) fits(e *entry, now time.Time) bool {
-	s := e.seen
-	took := time.Duration(e.seconds * float64(time.Second))
-	if e.open {
-		took = now.Sub(e.at)
+	took := time.Duration(e.Seconds * float64(time.Second))
+	if e.Open {
+		took = now.Sub(e.At)
 	}
-	return (q.Pool == "" || q.Pool == s.Pool) && (q.Worker == "" || q.Worker == s.Worker) &&
-		(q.Model == "" || q.Model == e.model) && (q.Key == "" || q.Key == e.key) &&
-		took >= q.Slower && (!q.Failed || s.Status >= 400 || !e.open && s.End != "")
+	return (q.Pool == "" || q.Pool == e.Pool) && (q.Worker == "" || q.Worker == e.Worker) &&
+		(q.Model == "" || q.Model == e.Model) && (q.Key == "" || q.Key == e.Key) &&
+		took >= q.Slower && (!q.Failed || e.Status >= 400 || !e.Open && e.End != "")
 }
 
 // Latest returns the last decisions that q selects, the newest first.
@@ -87,30 +82,26 @@ const atOnce = 256
 func (r *Ring) walk(v *view) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, o := range r.open {
-		if o == nil || o.change <= v.since {
-			continue
-		}
-		if e := whole(o.number, o.decided, nil); v.wants(e) {
+	for _, e := range r.open {
+		if e.change > v.since && v.wants(e) {
 			v.list = append(v.list, e.decision(v.frame))
 		}
 	}
-	e := entry{seen: new(exchange.Seen)}
 	taken := 0
-	next := r.ended.gone + uint64(r.ended.count) // the number of the one after the newest
-	for looked := 1; next > r.ended.gone; looked++ {
+	next := r.removed + uint64(len(r.ended)) // the number of the one after the newest
+	for looked := 1; next > r.removed; looked++ {
 		next--
-		m := r.ended.at(int(next - r.ended.gone))
-		if m.change <= v.since || taken == v.Limit && !v.count {
+		e := r.ended[next-r.removed]
+		if e.change <= v.since || taken == v.Limit && !v.count {
 			return
 		}
-		switch v.read(&e, &r.ended, m); {
-		case !v.wants(&e):
+		switch {
+		case !v.wants(e):
 		case taken == v.Limit:
 			v.left++
 		default:
 			taken++
-			v.list = append(v.list, r.ended.entry(m).decision(v.frame))
+			v.list = append(v.list, e.decision(v.frame))
 		}
 		if looked%atOnce == 0 {
 			r.mu.Unlock()
@@ -120,21 +111,10 @@ func (r *Ring) walk(v *view) {
 	}
 }
 
-// read reads the fields of a record that v wants. The texts of e are parts of the record.
-func (v *view) read(e *entry, l *ended, m *mark) {
-	decided, end := l.text(m)
-	c := packed.Read(unsafe.String(unsafe.SliceData(decided), len(decided)))
-	e.codeAsked(&c)
-	if v.id == "" {
-		c = packed.Read(unsafe.String(unsafe.SliceData(end), len(end)))
-		e.codeEnd(&c)
-	}
-}
-
 // wants reports whether the entry is looked for.
 func (v *view) wants(e *entry) bool {
 	if v.id != "" {
-		return v.id == e.id
+		return v.id == e.ID
 	}
 	return v.fits(e, v.now)
 }
@@ -150,17 +130,13 @@ type Stats struct {
 func (r *Ring) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := Stats{Kept: r.ended.count, Bytes: r.opened + r.ended.cost()}
-	if s.Kept > 0 {
-		s.Oldest = r.ended.entry(r.ended.at(0)).at
+	s := Stats{Kept: len(r.open) + len(r.ended), Bytes: r.used}
+	if len(r.ended) > 0 {
+		s.Oldest = r.ended[0].At
 	}
-	for _, o := range r.open {
-		if o == nil {
-			continue
-		}
-		s.Kept++
-		if s.Oldest.IsZero() || o.at.Before(s.Oldest) {
-			s.Oldest = o.at
+	for _, e := range r.open {
+		if s.Oldest.IsZero() || e.At.Before(s.Oldest) {
+			s.Oldest = e.At
 		}
 	}
 	return s

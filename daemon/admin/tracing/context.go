@@ -24,7 +24,7 @@ type ids struct {
 // begin decides whether the span is sampled, and sets what the worker gets.
 func begin(t *Tracer, p *pipe, in *exchange.Inbound, at time.Time) {
 	var id ids
-	var state string
+	var state trace.TraceState
 	_, sent := in.Lookup(exchange.HeaderTraceParent)
 	sampled := false
 	if sent {
@@ -33,24 +33,22 @@ func begin(t *Tracer, p *pipe, in *exchange.Inbound, at time.Time) {
 		id.draw()
 		sampled = p.share.takes(id.trace)
 	}
-	in.Trace.Parent, in.Trace.State = id.traceParent(sampled), state
+	in.Trace.Parent, in.Trace.State = id.traceParent(sampled), state.String()
 	in.Seen.Trace = in.Trace.Parent[len("00-") : len("00-")+2*len(id.trace)]
 	if sampled {
-		r := recordings.Get().(*recording)
-		*r = recording{tracer: t, ids: id, began: at, method: in.Method, state: state, remote: id.parent.IsValid()}
-		in.Trace.Span = r
+		in.Trace.Span = &recording{tracer: t, ids: id, began: at, state: state}
 	}
 }
 
 // follow reads the client's context, and asks the sampler.
-func (id *ids) follow(sampler sdk.Sampler, in *exchange.Inbound) (sampled bool, state string) {
+func (id *ids) follow(sampler sdk.Sampler, in *exchange.Inbound) (sampled bool, state trace.TraceState) {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), (*carrier)(in))
 	parent := trace.SpanContextFromContext(ctx)
 	id.trace, id.parent = parent.TraceID(), parent.SpanID()
 	id.draw()
 	verdict := sampler.ShouldSample(sdk.SamplingParameters{ParentContext: ctx, TraceID: id.trace, Name: in.Method,
 		Kind: trace.SpanKindServer})
-	return verdict.Decision == sdk.RecordAndSample, verdict.Tracestate.String()
+	return verdict.Decision == sdk.RecordAndSample, verdict.Tracestate
 }
 
 // draw makes the ids that are not known.

@@ -1,81 +1,42 @@
 package tracing
 
 import (
-	"sync"
+	"context"
+	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/warmpath/warmpath/daemon/request/exchange"
-	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
-// recording is the span of a request whose trace is sampled.
+// recording is the span of a request whose trace is sampled. The SDK's own is made when the request ends.
 type recording struct {
 	ids
 	tracer *Tracer
 	began  time.Time
-	method string
-	state  string
-	remote bool // the parent is the client's
+	state  trace.TraceState
 }
 
-// recordings are used again: they keep no part of a request but bytes.
-var recordings = sync.Pool{New: func() any { return new(recording) }}
+// idsKey is the key of a context's ids.
+type idsKey struct{}
 
-// desk is the memory that spans are encoded in, one after the other, and the fields that the last one had.
-type desk struct {
-	wire
-	of   setting
-	same wire // the fields of it
+// knownIDs gives the SDK the ids that the worker has got already.
+type knownIDs struct{}
+
+// NewIDs implements sdk.IDGenerator.
+func (knownIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	id, _ := ctx.Value(idsKey{}).(*ids)
+	return id.trace, id.span
 }
 
-var desks = sync.Pool{New: func() any { return &desk{wire: make(wire, 0, 2048)} }}
-
-// widest is the memory that desks keep of a span.
-const widest = 64 << 10
-
-// setting is the fields that most spans have in common. Its texts are the configuration's and the program's own: none
-// of them is a part of a request, which it would keep alive.
-type setting struct{ method, endpoint, key, pool, strategy, module string }
-
-// settingOf returns that of a request.
-func settingOf(in *exchange.Inbound) setting {
-	s := &in.Seen
-	return setting{method: known(in.Method), endpoint: s.Endpoint, key: s.Key, pool: s.Pool, strategy: s.Strategy,
-		module: s.Module}
-}
-
-// known returns the program's own text for a method that a client may send, "" if there is none.
-func known(method string) string {
-	switch method {
-	case "POST":
-		return "POST"
-	case "GET":
-		return "GET"
-	}
-	return ""
-}
-
-// encode appends the fields of a setting.
-func (s *setting) encode(w *wire) {
-	a := attributes{w, spanAttributes}
-	if s.method != "" {
-		s.name(w, s.method)
-		a.text("http.request.method", s.method)
-	}
-	a.text("gen_ai.operation.name", s.endpoint)
-	a.text("warmpath.key", s.key)
-	a.text("warmpath.pool", s.pool)
-	a.text("warmpath.strategy", s.strategy)
-	a.text("warmpath.module_sha256", s.module)
-}
-
-// name appends the span's name. A path may hold an id, and is not in it.
-func (s *setting) name(w *wire, method string) {
-	if s.endpoint != "" {
-		method += " " + s.endpoint
-	}
-	w.text(spanName, method)
+// NewSpanID implements sdk.IDGenerator.
+func (k knownIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	_, span := k.NewIDs(ctx)
+	return span
 }
 
 // End implements exchange.Span. The span goes to the collector that is in force by now.
@@ -85,88 +46,104 @@ func (r *recording) End(in *exchange.Inbound, took time.Duration, sent int64) {
 	case p == nil:
 		r.tracer.stats.failed.Add(1)
 	case p.queue.mayTake():
-		d := desks.Get().(*desk)
-		r.encode(d, in, took, sent)
-		p.queue.add(d.wire)
-		if cap(d.wire) <= widest {
-			d.wire = d.wire[:0]
-			desks.Put(d)
-		}
+		r.send(p.spans, in, took, sent)
 	}
-	*r = recording{}
-	recordings.Put(r)
 }
 
-// encode appends the fields of the span.
-func (r *recording) encode(d *desk, in *exchange.Inbound, took time.Duration, sent int64) {
-	w, seen := &d.wire, &in.Seen
-	if of := settingOf(in); of != d.of {
-		d.of, d.same = of, d.same[:0]
-		of.encode(&d.same)
+// send makes the SDK's span and ends it.
+func (r *recording) send(spans trace.Tracer, in *exchange.Inbound, took time.Duration, sent int64) {
+	ctx := context.WithValue(context.Background(), idsKey{}, &r.ids)
+	if r.parent.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: r.trace,
+			SpanID: r.parent, TraceFlags: trace.FlagsSampled, TraceState: r.state}))
 	}
-	*w = append(*w, d.same...)
-	a := attributes{w, spanAttributes}
-	if d.of.method == "" {
-		d.of.name(w, gate.Cut(in.Method))
-		a.text("http.request.method", gate.Cut(in.Method))
-	}
-	w.bytes(spanTraceID, r.trace[:])
-	w.bytes(spanID, r.span[:])
-	if r.state != "" {
-		w.text(spanState, r.state)
-	}
-	flags := uint32(1 | flagKnowsRemote) // 1: sampled
-	if r.remote {
-		w.bytes(spanParent, r.parent[:])
-		flags |= flagRemote
-	}
-	w.fixed32(spanFlags, flags)
-	w.enum(spanKind, kindServer)
-	w.time(spanStart, r.began)
-	w.time(spanEnd, r.began.Add(took))
+	a := make(attributes, 0, 40)
 	a.ofRequest(in, took, sent)
-	a.ofDecision(seen)
-	a.ofAnswer(seen)
-	for i := range seen.Attempts {
-		r.retry(w, &seen.Attempts[i])
+	a.ofDecision(&in.Seen)
+	a.ofAnswer(&in.Seen)
+	_, span := spans.Start(ctx, name(in), trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(r.began),
+		trace.WithAttributes(a...))
+	r.addRetries(span, in)
+	s := &in.Seen
+	if s.Status >= 500 || s.End != "" && s.Status < 400 && s.End != "client_gone" {
+		span.SetStatus(codes.Error, valid(s.End))
 	}
-	if seen.Status >= 500 || seen.End != "" && seen.Status < 400 && seen.End != "client_gone" {
-		var status wire
-		status.text(statusMessage, seen.End)
-		status.enum(statusCode, statusError)
-		w.bytes(spanStatus, status)
+	span.End(trace.WithTimestamp(r.began.Add(took)))
+}
+
+// name returns the span's name. A path may hold an id, and is not in it.
+func name(in *exchange.Inbound) string {
+	method := own(in.Method)
+	if in.Seen.Endpoint == "" {
+		return method
+	}
+	return method + " " + in.Seen.Endpoint
+}
+
+// addRetries adds an event for each attempt that gave the client no answer.
+func (r *recording) addRetries(span trace.Span, in *exchange.Inbound) {
+	for _, failed := range in.Seen.Attempts {
+		var a attributes
+		a.text("warmpath.worker", failed.Worker)
+		a.text("warmpath.retry.reason", failed.Reason)
+		span.AddEvent("retry", trace.WithTimestamp(r.began.Add(failed.After)), trace.WithAttributes(a...))
 	}
 }
 
-// retry appends the event of an attempt that gave the client no answer.
-func (r *recording) retry(w *wire, failed *route.Attempt) {
-	var event wire
-	event.time(eventTime, r.began.Add(failed.After))
-	event.text(eventName, "retry")
-	a := attributes{&event, eventAttributes}
-	a.text("warmpath.worker", failed.Worker)
-	a.text("warmpath.retry.reason", failed.Reason)
-	w.bytes(spanEvents, event)
+// valid makes a text UTF-8. One that is not would make the collector refuse the whole batch.
+func valid(v string) string { return strings.ToValidUTF8(v, "\uFFFD") }
+
+// own returns a copy of a client's own words, cut: the request's memory would live as long as the span.
+func own(v string) string { return valid(strings.Clone(gate.Cut(v))) }
+
+// attributes are those of a span. What is not known is left out.
+type attributes []attribute.KeyValue
+
+func (a *attributes) text(key, v string) {
+	if v != "" {
+		*a = append(*a, attribute.String(key, valid(v)))
+	}
 }
 
-// ofRequest adds the request and the size of its answer, without the setting. A client's own words are cut.
-func (a attributes) ofRequest(in *exchange.Inbound, took time.Duration, sent int64) {
+// number appends a count, unless it is 0.
+func (a *attributes) number(key string, n int64) {
+	if n != 0 {
+		a.count(key, n)
+	}
+}
+
+func (a *attributes) count(key string, n int64) { *a = append(*a, attribute.Int64(key, n)) }
+
+func (a *attributes) seconds(key string, d time.Duration) {
+	if d != 0 {
+		*a = append(*a, attribute.Float64(key, d.Seconds()))
+	}
+}
+
+// ofRequest adds the request and the size of its answer.
+func (a *attributes) ofRequest(in *exchange.Inbound, took time.Duration, sent int64) {
 	seen := &in.Seen
-	a.text("url.path", gate.Cut(in.Path))
+	a.text("http.request.method", own(in.Method))
+	a.text("gen_ai.operation.name", seen.Endpoint)
+	a.text("warmpath.key", seen.Key)
+	a.text("warmpath.pool", seen.Pool)
+	a.text("warmpath.strategy", seen.Strategy)
+	a.text("warmpath.module_sha256", seen.Module)
+	a.text("url.path", own(in.Path))
 	a.number("http.response.status_code", int64(seen.Status))
 	a.number("http.response.body.size", sent)
-	a.text("warmpath.request_id", gate.Cut(in.ID))
-	a.text("gen_ai.request.model", gate.Cut(seen.Model))
+	a.text("warmpath.request_id", own(in.ID))
+	a.text("gen_ai.request.model", own(seen.Model))
 	a.seconds("warmpath.seconds", took)
 }
 
-// ofDecision adds the chosen worker, the strategy and the reason.
-func (a attributes) ofDecision(seen *exchange.Seen) {
+// ofDecision adds the chosen worker and the reason.
+func (a *attributes) ofDecision(seen *exchange.Seen) {
 	if seen.Strategy == "" {
 		return
 	}
 	a.text("warmpath.worker", seen.Worker)
-	a.text("warmpath.reason", seen.Reason)
+	a.text("warmpath.reason", strings.Clone(seen.Reason))
 	a.text("warmpath.fallback", seen.Fallback)
 	a.text("warmpath.session_kind", seen.Session)
 	a.number("warmpath.prompt_tokens", int64(seen.PromptTokens))
@@ -177,17 +154,17 @@ func (a attributes) ofDecision(seen *exchange.Seen) {
 	a.seconds("warmpath.pick_seconds", seen.PickTime)
 	a.number("warmpath.pick_fuel", seen.Fuel)
 	if len(seen.Candidates) > 0 {
-		a.json("warmpath.candidates", seen.CandidatesJSON())
+		*a = append(*a, attribute.String("warmpath.candidates", string(seen.CandidatesJSON())))
 	}
 }
 
 // ofAnswer adds how the answer went, and the engine's own counts.
-func (a attributes) ofAnswer(seen *exchange.Seen) {
+func (a *attributes) ofAnswer(seen *exchange.Seen) {
 	a.number("warmpath.retries", int64(seen.Retries))
 	a.seconds("warmpath.ttft_seconds", seen.FirstByte)
 	a.text("warmpath.end", seen.End)
 	if seen.Stream {
-		a.flag("gen_ai.request.stream")
+		*a = append(*a, attribute.Bool("gen_ai.request.stream", true))
 	}
 	if !seen.Usage.Known {
 		return

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 )
@@ -40,8 +41,12 @@ type Tracer struct {
 type pipe struct {
 	sampler sdk.Sampler // of traces that clients began
 	share   share       // of the others
+	spans   trace.Tracer
 	queue   *queue
 }
+
+// close sends the spans that wait, within lastSpans.
+func (p *pipe) close() { _ = p.queue.Shutdown(context.Background()) } // what it cannot send is counted
 
 // Configure puts c in force. It logs an error in c, and nothing is traced then: a request is worth more than its span.
 // version is the binary's.
@@ -62,7 +67,7 @@ func (t *Tracer) Configure(c Config, version string, log *slog.Logger) {
 		}
 	}
 	if before := t.live.Swap(next); before != nil {
-		t.ending.Go(before.queue.close)
+		t.ending.Go(before.close)
 	}
 }
 
@@ -72,8 +77,8 @@ func (t *Tracer) open(c Config, version string, log *slog.Logger) (*pipe, error)
 	if err != nil {
 		return nil, err
 	}
-	sender := otlptracehttp.NewClient(otlptracehttp.WithEndpointURL(target))
-	if err := sender.Start(context.Background()); err != nil {
+	to, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(target))
+	if err != nil {
 		return nil, err
 	}
 	process, err := resource.New(context.Background(), resource.WithHost(), resource.WithTelemetrySDK(),
@@ -82,8 +87,11 @@ func (t *Tracer) open(c Config, version string, log *slog.Logger) (*pipe, error)
 	if err != nil {
 		return nil, err
 	}
-	q := newQueue(sender, encodedProcess(process), &t.stats, log.With("endpoint", target))
-	return &pipe{queue: q, sampler: sdk.ParentBased(sdk.TraceIDRatioBased(c.Sample)), share: newShare(c.Sample)}, nil
+	q := newQueue(to, &t.stats, log.With("endpoint", target))
+	spans := sdk.NewTracerProvider(sdk.WithSpanProcessor(q), sdk.WithResource(process),
+		sdk.WithSampler(sdk.AlwaysSample()), sdk.WithIDGenerator(knownIDs{})).Tracer("github.com/warmpath/warmpath")
+	return &pipe{spans: spans, queue: q, sampler: sdk.ParentBased(sdk.TraceIDRatioBased(c.Sample)),
+		share: newShare(c.Sample)}, nil
 }
 
 // collector returns the URL that spans are posted to.
@@ -104,7 +112,7 @@ func (t *Tracer) Close() {
 	defer t.mu.Unlock()
 	t.conf = Config{}
 	if p := t.live.Swap(nil); p != nil {
-		p.queue.close()
+		p.close()
 	}
 	t.ending.Wait()
 }

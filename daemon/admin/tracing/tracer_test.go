@@ -252,9 +252,7 @@ func TestBytesThatWaitAreBounded(t *testing.T) {
 		in.Trace.Span.End(in, time.Millisecond, 3)
 	}
 	q := tr.live.Load().queue
-	q.mu.Lock()
-	bytes := q.bytes
-	q.mu.Unlock()
+	bytes := q.bytes.Load()
 	if s := tr.Stats(); bytes > maxBytes || s.Full == 0 || s.Waiting+int(s.Full) != 100 {
 		t.Errorf("%d bytes wait, %+v; want at most %d bytes and the others dropped", bytes, s, maxBytes)
 	}

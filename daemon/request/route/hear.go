@@ -17,8 +17,9 @@ type Heard struct {
 	foreign *worker.Foreign
 }
 
-// Story is when another router sent a request, and what became of it so far, in one message. Zero times: not known yet.
-type Story struct {
+// Outcome is when another router sent a request, and what became of it so far, in one message. Zero times: not known
+// yet.
+type Outcome struct {
 	At       time.Time // it was sent
 	First    time.Time // the first byte came
 	Answered time.Time // the worker held the prompt, which is the only one, with its answer
@@ -29,32 +30,32 @@ type Story struct {
 // Hear enters a request that another router sent: its prompts in the index, and the request in flight if live.
 // [Heard.Begin] may count it in flight later. now is when this router learns of it. Hear returns nil if the request has
 // ended. A worker that is unknown or down has no books: its Heard does nothing.
-func (p *Pool) Hear(s *Sent, y *Story, chains [][]uint64, live bool, now time.Time) *Heard {
+func (p *Pool) Hear(s *Sent, o *Outcome, chains [][]uint64, live bool, now time.Time) *Heard {
 	w := p.upByKey(s.Worker)
 	for _, chain := range chains {
-		held, asked := y.At, chain
-		if !y.Answered.IsZero() {
-			held, asked = y.Answered, chain[:y.Prompt]
+		held, asked := o.At, chain
+		if !o.Answered.IsZero() {
+			held, asked = o.Answered, chain[:o.Prompt]
 		}
 		if w != nil {
 			p.recall(w, s.Space, chain, now.Sub(held))
 		}
 		if !s.Again {
-			p.reuse.NoteAgo(asked, s.Block, now.Sub(y.At))
+			p.reuse.NoteAgo(asked, s.Block, now.Sub(o.At))
 		}
 	}
-	if y.Ended {
+	if o.Ended {
 		if live {
-			p.Workers.PassForeign(s.Worker, s.dispatch(), y.At, y.First)
+			p.Workers.PassForeign(s.Worker, s.dispatch(), o.At, o.First)
 		}
 		return nil
 	}
-	h := &Heard{pool: p, sent: *s, at: y.At}
+	h := &Heard{pool: p, sent: *s, at: o.At}
 	if live {
 		h.begin(true)
 	}
-	if !y.First.IsZero() {
-		h.FirstByte(y.First)
+	if !o.First.IsZero() {
+		h.FirstByte(o.First)
 	}
 	return h
 }
@@ -73,31 +74,6 @@ func (p *Pool) recall(w *worker.Worker, space uint64, chain []uint64, ago time.D
 	p.Index.Space(space).TouchAgo(w.Slot(), chain, ago)
 	below := p.lower.spaces(space)
 	below.touch(w, chain, ago)
-}
-
-// Together is how many chains Warm heeds.
-const Together = prefix.Together
-
-// Coming is a chain that Hear or Recall is about to enter.
-type Coming struct {
-	Worker, Space uint64
-	Chain         []uint64
-	Asked         []uint64 // what the reuse curve learns of: the prompt, or nothing
-}
-
-// Warm reads what the chains will be looked up in, for all of them at once. It changes nothing.
-func (p *Pool) Warm(all []Coming) {
-	var held, asked [Together]prefix.Coming
-	h, a := held[:0], asked[:0]
-	for i := range all[:min(len(all), Together)] {
-		c := &all[i]
-		if w := p.upByKey(c.Worker); w != nil {
-			h = append(h, prefix.Coming{Space: p.Index.Space(c.Space), Slot: w.Slot(), Chain: c.Chain})
-		}
-		a = append(a, prefix.Coming{Chain: c.Asked})
-	}
-	p.Index.Warm(h)
-	p.reuse.Warm(a)
 }
 
 // upByKey returns the worker with that Key, nil if there is none or it is down.

@@ -25,7 +25,7 @@ func (r *relay) Sent(s *Sent, chains []prompt.Chain, at time.Time) uint64 {
 		all = append(all, slices.Clone(chains[i].Hashes))
 	}
 	id := uint64(len(r.told) + 1)
-	r.open[id] = r.to.Hear(s, &Story{At: at}, all, true, at)
+	r.open[id] = r.to.Hear(s, &Outcome{At: at}, all, true, at)
 	r.told = append(r.told, fmt.Sprintf("sent %d tokens, %d cached, whole %v, again %v", s.Tokens, s.Cached, s.Whole, s.Again))
 	return id
 }

@@ -59,6 +59,13 @@ func (r *Record) Memory() Record {
 	return Record{Candidates: r.Candidates[:0], Frame: r.Frame[:0], listed: r.listed[:0]}
 }
 
+// Bare returns a copy that shares no memory with r but its texts: without candidates, attempts and frame.
+func (r *Record) Bare() Record {
+	bare := *r
+	bare.Candidates, bare.Attempts, bare.Frame, bare.listed = nil, nil, nil, nil
+	return bare
+}
+
 // Usage is the engine's own counts of an answer.
 type Usage prompt.Usage
 

@@ -1,11 +1,7 @@
-// Package packed writes values into few bytes and reads them again, both by one list of the fields: what is kept of
-// thousands of requests, in the daemon's own memory and for itself alone. The access log has the rows of a decision as
-// a table (AppendTable).
+// Package packed writes a table of rows that are much alike into few bytes, and reads it again. The access log has the
+// rows of a decision so, in the field packed_frame.
 //
-// Bytes hold no pointer: the collector does not look at them, and a record is written in one go behind the last one,
-// where structs that are used again lie anywhere in memory.
-//
-// What lost: encoding/gob, which finds fields by reflection and describes its types in each stream; protobuf, whose
-// messages are filled first and encoded then. Nobody else reads these bytes, so that they need neither tags nor a
-// version.
+// Each row, and the head before them, is a mask with a bit for each of its words of eight bytes, then the words whose
+// bit is set. The others are zero, and a row after the first has its words combined with those of the row before by
+// exclusive or. All is in this machine's order: little-endian, where warmpath runs.
 package packed

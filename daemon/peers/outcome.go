@@ -20,18 +20,18 @@ func (r *reader) request() (id uint64, s route.Sent, flags byte, at time.Time) {
 	return id, s, flags, r.time()
 }
 
-// story reads what followed on a request with that many chains, the last of which has so many blocks.
-func (r *reader) story(flags byte, chains, blocks int) (y route.Story) {
-	y.Ended = flags&flagEnded != 0
+// outcome reads what followed on a request with that many chains, the last of which has so many blocks.
+func (r *reader) outcome(flags byte, chains, blocks int) (o route.Outcome) {
+	o.Ended = flags&flagEnded != 0
 	if flags&flagFirst != 0 {
-		y.First = r.time()
+		o.First = r.time()
 	}
 	if flags&flagAnswered == 0 {
-		return y
+		return o
 	}
-	y.Answered, y.Prompt = r.time(), r.upTo(maxFrame)
-	if chains > 1 || chains == 1 && y.Prompt > blocks {
+	o.Answered, o.Prompt = r.time(), r.upTo(maxFrame)
+	if chains > 1 || chains == 1 && o.Prompt > blocks {
 		r.fail()
 	}
-	return y
+	return o
 }
