@@ -21,6 +21,32 @@ type ids struct {
 	parent trace.SpanID
 }
 
+// recording is the span of a request whose trace is sampled. The SDK's own is made when the request ends.
+type recording struct {
+	ids
+	tracer *Tracer
+	began  time.Time
+	state  trace.TraceState
+}
+
+// idsKey is the key of a context's ids.
+type idsKey struct{}
+
+// knownIDs gives the SDK the ids that the worker has got already.
+type knownIDs struct{}
+
+// NewIDs implements sdk.IDGenerator.
+func (knownIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	id, _ := ctx.Value(idsKey{}).(*ids)
+	return id.trace, id.span
+}
+
+// NewSpanID implements sdk.IDGenerator.
+func (k knownIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	_, span := k.NewIDs(ctx)
+	return span
+}
+
 // begin decides whether the span is sampled, and sets what the worker gets.
 func begin(t *Tracer, p *pipe, in *exchange.Inbound, at time.Time) {
 	var id ids

@@ -13,32 +13,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
-// recording is the span of a request whose trace is sampled. The SDK's own is made when the request ends.
-type recording struct {
-	ids
-	tracer *Tracer
-	began  time.Time
-	state  trace.TraceState
-}
-
-// idsKey is the key of a context's ids.
-type idsKey struct{}
-
-// knownIDs gives the SDK the ids that the worker has got already.
-type knownIDs struct{}
-
-// NewIDs implements sdk.IDGenerator.
-func (knownIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	id, _ := ctx.Value(idsKey{}).(*ids)
-	return id.trace, id.span
-}
-
-// NewSpanID implements sdk.IDGenerator.
-func (k knownIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	_, span := k.NewIDs(ctx)
-	return span
-}
-
 // End implements exchange.Span. The span goes to the collector that is in force by now.
 func (r *recording) End(in *exchange.Inbound, took time.Duration, sent int64) {
 	p := r.tracer.live.Load()
