@@ -154,7 +154,9 @@ func TestComparisonsThatComeLate(t *testing.T) {
 // trial begins before the comparison, and only the comparison of the trial decides.
 func TestTheTrialOfARefusal(t *testing.T) {
 	p := upPool(t, 3)
-	p.send(0, Dispatch{Class: 2}, 1).End(p.after(1), Outcome{Kind: Answered})
+	for i := range 2 {
+		p.send(i, Dispatch{Class: 2}, 1).End(p.after(1), Outcome{Kind: Answered})
+	}
 	old := p.refuse(1, false, 1)
 	p.refuse(3, true, 1)
 	b := &p.fleet.endpoints[0].breaker
