@@ -52,8 +52,8 @@ test: modules ## all tests
 race: modules ## all tests with the race detector
 	go test -race -timeout 40m -parallel 4 $(PACKAGES)
 
-mutants: modules ## leave each rule of the judge of workers out in turn: the model check must find it; some five minutes. MUTANTS=REGEXP for some
-	go test -timeout 30m -run 'TestMutants$$' -v ./daemon/request/exchange -mutants '$(or $(MUTANTS),.)'
+mutants: modules ## leave each rule of the judge of workers out in turn: the model check or a test must find it; half an hour. MUTANTS=REGEXP for some
+	go test -timeout 3h -run 'TestMutants$$' -v ./daemon/request/exchange -mutants '$(or $(MUTANTS),.)'
 
 fuzz: modules ## each fuzz target for FUZZTIME (10s)
 	@mkdir -p .cache; go test -list '^Fuzz' $(PACKAGES) >.cache/fuzz.txt || { cat .cache/fuzz.txt; exit 1; }

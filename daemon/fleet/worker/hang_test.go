@@ -82,3 +82,30 @@ func TestTrialOfAHangingEngine(t *testing.T) {
 		t.Errorf("a trial that got nothing: %s", got)
 	}
 }
+
+// TestWhoWaitsBehindALongPrompt: clients that leave show a hang only after the time of the prompt before theirs.
+func TestWhoWaitsBehindALongPrompt(t *testing.T) {
+	for waited, want := range map[float64]Standing{12: Ready, 16: Ejected} {
+		p := upPool(t, 4)
+		p.send(0, Dispatch{Est: 5}, 100)
+		var all []*Ticket
+		for range proofs[Failed].requests {
+			all = append(all, p.send(0, Dispatch{}, 100))
+		}
+		for _, k := range all {
+			k.End(p.after(100+waited), Outcome{Kind: Canceled})
+		}
+		if got := p.Stats(p.after(100 + waited))[0].State; got != want {
+			t.Errorf("after %v s: %v; want %v", waited, got, want)
+		}
+	}
+}
+
+// TestAWorkerWaitsForTheRequest: it answers nothing as the client has not sent all.
+func TestAWorkerWaitsForTheRequest(t *testing.T) {
+	p := upPool(t, 4)
+	p.send(0, Dispatch{}, 100).End(p.after(160), Outcome{Kind: Canceled, Partly: true})
+	if got := p.Stats(p.after(160))[0].State; got != Ready {
+		t.Errorf("%v; want up", got)
+	}
+}

@@ -50,6 +50,8 @@ func (p *Pool) force(w *Worker, d Dispatch, at float64) *Ticket {
 	t.fill(p, w, d, p.after(at))
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.fleet.requests++
+	t.request.number = p.fleet.requests
 	p.fleet.begin(w, &t.request)
 	return t
 }

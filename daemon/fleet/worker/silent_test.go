@@ -97,6 +97,16 @@ func TestSurvived(t *testing.T) {
 	if p.Survived(key, p.after(7)) {
 		t.Error("another process behind the URL may have answered")
 	}
+	key = p.fleet.workers[1].key
+	p.scrape(1, Metrics{Process: 1e9}, 1)
+	p.heal(1, 3)
+	if p.Survived(key, p.after(2)) {
+		t.Error("a process that was started anew at once answers checks, too")
+	}
+	p.scrape(1, Metrics{Process: 1e9}, 4)
+	if !p.Survived(key, p.after(2)) {
+		t.Error("a page of metrics has shown the same process since")
+	}
 }
 
 // TestSilentGetsWhatNobodyElseTakes: a silent worker keeps its cache in the index and gets nothing while another is up.
@@ -175,4 +185,64 @@ func TestTrialIsMoved(t *testing.T) {
 	f("one in one piece, and the metrics stand still", Dispatch{Whole: true}, 0, 2, true)
 	pages = "move"
 	f("one in one piece, and the metrics move", Dispatch{Whole: true}, 0, 2, false)
+}
+
+// TestAnOpenPort: a worker that is down by what its checks answer may end what it has begun, and one whose port is closed
+// cannot.
+func TestAnOpenPort(t *testing.T) {
+	f := func(what string, falls func(p *Pool, id uint64), want bool) {
+		t.Helper()
+		c := new(clock)
+		p := upPoolOf(Config{Workers: specs(2), After: c.after})
+		id := p.fleet.workers[0].number
+		p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Refused}) // and is back soon
+		p.heal(0, 2)
+		h := &asker{clock: c}
+		p.send(0, Dispatch{Holder: h}, 3).FirstByte(p.after(4))
+		falls(p, id)
+		c.to(60)
+		if got := len(h.told) > 0; got != want || p.Stats(p.after(60))[0].State != Down {
+			t.Errorf("%s: given up %v; want %v", what, got, want)
+		}
+	}
+	f("503 twice", func(p *Pool, id uint64) { p.Ill(id, "503", p.after(5)); p.Ill(id, "503", p.after(6)) }, false)
+	f("refused", func(p *Pool, id uint64) { p.Dead(id, "refused", p.after(5)) }, true)
+}
+
+// TestASecondLookAtABadCheck: one 503 on /health is looked at again at once.
+func TestASecondLookAtABadCheck(t *testing.T) {
+	var w watcher
+	p := upPoolOf(Config{Workers: specs(1), Watcher: &w})
+	w.calls = nil
+	p.Ill(p.fleet.workers[0].number, "503", p.after(1))
+	w.want(t, "check 1")
+}
+
+// TestElsewhere: who takes a request that its worker is too full for.
+func TestElsewhere(t *testing.T) {
+	f := func(what string, workers int, before func(p *Pool), want bool) {
+		t.Helper()
+		p := upPool(t, workers)
+		if before != nil {
+			before(p)
+		}
+		if got := p.send(0, Dispatch{}, 1).Elsewhere(p.after(1)); got != want {
+			t.Errorf("%s: %v; want %v", what, got, want)
+		}
+	}
+	f("another worker", 2, nil, true)
+	f("nobody", 1, nil, false)
+	f("another rank of the same process", 1, func(p *Pool) { p.Counted(p.fleet.workers[0].number, 2, p.after(0)) }, false)
+	f("one that has said that it is full", 2, func(p *Pool) { p.fail(1, 1, 1, Busy) }, false)
+}
+
+// TestNobodyAsksASleeper: an engine that sleeps gets nothing, also if it was set aside before.
+func TestNobodyAsksASleeper(t *testing.T) {
+	p := upPool(t, 2)
+	p.fail(0, proofs[Failed].requests, 1, Failed)
+	p.kill(1, 1)
+	p.scrape(0, Metrics{Asleep: true}, 1)
+	if got := snap(p, "", 1); got != "none up" {
+		t.Errorf("%s; want nobody", got)
+	}
 }

@@ -20,8 +20,8 @@ func TestBreakerAlone(t *testing.T) {
 	b.open(failing, "500", 1, 10, 2)
 	want(11.9, Open, false)
 	want(12, HalfOpen, true)
-	if b.count(failed, 1, 12, false) {
-		t.Error("a failure of a request of before opens an open breaker")
+	if b.count(failed, failed.requests, 12, false) {
+		t.Error("failures of requests of before open an open breaker")
 	}
 	trial, other := &request{at: 12}, &request{at: 12}
 	b.sent(trial)
@@ -71,4 +71,66 @@ func TestProvenTrial(t *testing.T) {
 	if b.hasProven(60) {
 		t.Error("no trial has proven something")
 	}
+}
+
+// TestTakenBack: the sign that opened a breaker goes with its opening, and those before it stay.
+func TestTakenBack(t *testing.T) {
+	var b breaker
+	p := &proofs[Failed]
+	b.count(p, p.requests, 1, false)
+	b.open(failing, "500", 7, 1, 2)
+	b.takeBack(failing, 2)
+	if b.cause != none || b.tallies[failing].n != p.requests-1 {
+		t.Errorf("%+v; want closed, with %d signs", b, p.requests-1)
+	}
+}
+
+// TestTrialsThatClientsLeave: the next trial is put off for as long as the client waited, for the back-off at most, and
+// not at all if the client had a byte.
+func TestTrialsThatClientsLeave(t *testing.T) {
+	f := func(what string, waited float64, begun bool, again float64) {
+		t.Helper()
+		p := upPool(t, 2)
+		p.fail(0, proofs[Failed].requests, 1, Failed)
+		k := p.send(0, Dispatch{Whole: true}, 3)
+		if begun {
+			k.FirstByte(p.after(3.1))
+		}
+		k.End(p.after(3+waited), Outcome{Kind: Canceled})
+		near(t, what, p.fleet.endpoints[0].breaker.until, again, 1e-6)
+	}
+	f("soon", 1, false, 4+1)
+	f("late", 60, false, 63+2)
+	f("after a byte", 1, true, 3)
+}
+
+// TestTheTimeOfATrial: a trial is moved after five seconds, or after three of its predicted prefills, and has failed
+// then. Once its worker died and came back it is no trial any more.
+func TestTheTimeOfATrial(t *testing.T) {
+	f := func(what string, d Dispatch, dies bool, moved bool) {
+		t.Helper()
+		c := new(clock)
+		p := upPoolOf(Config{Workers: specs(3), After: c.after})
+		p.fail(0, proofs[Failed].requests, 1, Failed)
+		c.to(4)
+		h := &asker{clock: c}
+		d.Holder = h
+		k := new(Ticket)
+		p.Begin(k, p.fleet.workers[0], d, p.after(4))
+		if dies {
+			p.kill(0, 5)
+		}
+		p.heal(0, 6)
+		c.to(9.5)
+		if got := len(h.told) > 0; got != moved {
+			t.Errorf("%s: moved %v; want %v", what, got, moved)
+		}
+		k.End(p.after(9.5), Outcome{Kind: Canceled})
+		if got := p.fleet.endpoints[0].breaker.back; moved && got != 4 {
+			t.Errorf("%s: tried again after %v s; want 4, as it has failed", what, got)
+		}
+	}
+	f("a short prompt", Dispatch{}, false, true)
+	f("a long one", Dispatch{Est: 5}, false, false)
+	f("its worker is a new process", Dispatch{}, true, false)
 }

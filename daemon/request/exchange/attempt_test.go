@@ -174,3 +174,19 @@ func TestGiveUpEndsItsOwnAttemptAlone(t *testing.T) {
 		t.Errorf("told %d times; the request's end is %v", request.told.Load(), life.Err())
 	}
 }
+
+// TestASilentWorkerKeepsWhatNobodyPaysFor: a request is moved from a worker that is only silent if the budget has a
+// repeat for it.
+func TestASilentWorkerKeepsWhatNobodyPaysFor(t *testing.T) {
+	for spent, want := range map[bool]uint32{false: givenSilent, true: notGiven} {
+		s := newScene(t, []string{whole(200, good)})
+		if spent {
+			s.spend()
+		}
+		a := attempt{payer: s.pool.Workers}
+		a.begin(new(Life), false)
+		if a.GiveUp(false); a.given.Load() != want {
+			t.Errorf("spent %v: %d; want %d", spent, a.given.Load(), want)
+		}
+	}
+}

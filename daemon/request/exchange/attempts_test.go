@@ -1,6 +1,10 @@
 package exchange
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+)
 
 // TestAttemptsAfter is the table of what follows a failed attempt, by how much the worker saw of the request and what
 // is left of the order, the body and the budget.
@@ -18,7 +22,8 @@ func TestAttemptsAfter(t *testing.T) {
 		if a.begun != then.begun || a.broken != then.broken || a.repeated != then.repeated {
 			t.Errorf("%s: it leaves %+v; want %+v", what, a, then)
 		}
-		free := failed.grade == gradeUnseen || failed.grade == gradeFinal || failed.paid || consumed || then.begun == maxAttempts
+		free := failed.grade == gradeUnseen || failed.grade == gradeFinal || failed.paid || consumed ||
+			then.begun == maxAttempts || then.broken == maxBroken
 		if free == (asked > 0) {
 			t.Errorf("%s: the budget was asked %d times", what, asked)
 		}
@@ -45,6 +50,18 @@ func TestAttemptsAfter(t *testing.T) {
 	f("silent, nobody left, the body is gone", at(0), failure{grade: gradeSilent}, true, 0, paid, giveUp, at(1))
 	f("silent, nobody left, for the second time", again(1), failure{grade: gradeSilent}, false, 0, paid, tryNext, again(2))
 	f("silent, no other may be asked as two have seen it", at(2), failure{grade: gradeSilent}, false, 5, paid, giveUp, at(3))
+
+	late := failure{reason: reasonConnectLate, grade: gradeUnseen}
+	f("no connection in time, others left", at(0), late, false, 1, broke, tryNext, at(0))
+	f("no connection in time, nobody left", attempts{late: 3}, late, false, 0, broke, tryAgain, at(0))
+	f("no connection in time, for the fifth time", attempts{late: 4}, late, false, 0, broke, tryNext, at(0))
+
+	one, other := new(worker.Worker), new(worker.Worker)
+	lost := attempts{begun: 1, broken: 1, lost: one}
+	f("lost", at(0), failure{reason: reasonNoAnswer, by: one}, false, 1, paid, tryNext, lost)
+	f("lost twice by one worker", lost, failure{reason: reasonNoAnswer, by: one}, false, 1, paid, tryNext, attempts{begun: 2, broken: 1})
+	f("lost by two", lost, failure{reason: reasonNoAnswer, by: other}, false, 1, paid, giveUp, attempts{begun: 2, broken: 2})
+	f("lost, and then one dies", lost, failure{reason: reasonDying, by: other}, false, 1, paid, giveUp, attempts{begun: 2, broken: 2})
 
 	f("final", at(0), failure{grade: gradeFinal}, false, 5, paid, giveUp, at(1))
 	f("final, after others", at(1), failure{grade: gradeFinal}, true, 5, paid, giveUp, at(2))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,191 +15,62 @@ import (
 )
 
 var runMutants = flag.String("mutants", "",
-	"leave each rule of the judge out in turn that fits this pattern, and see that an invariant finds it")
+	"leave each rule of the judge out in turn that fits this pattern, and see that an invariant or a test finds it")
 
 // mutant is the judge without one of its rules.
 type mutant struct {
 	rule   string
-	caught string // by which invariants, whichever comes first; none: too rare for 10,000 fleets, a table test has it
-	edits  []edit // several where the rule stands in two places
+	caught string // by which invariants, whichever comes first
+	test   string // where random fleets are too coarse: the test that finds it, as "fleet/worker TestExcuse"
+	edits  []edit // several where the rule stands in several places
 }
 
 // edit puts one text of a file in another's place.
 type edit struct{ file, text, instead string }
 
-var mutants = []mutant{
-	{rule: "one failed answer sets nobody aside", caught: "evidence", edits: []edit{
-		{file: "fleet/worker/evidence.go", text: `words: "failed answer", cause: failing, requests: 5`,
-			instead: `words: "failed answer", cause: failing, requests: 1`},
-	}},
-	{rule: "one broken connection sets nobody aside", caught: "evidence", edits: []edit{
-		{file: "fleet/worker/evidence.go", text: `words: "connection broke", cause: failing, requests: 5`,
-			instead: `words: "connection broke", cause: failing, requests: 1`},
-	}},
-	{rule: "one abort sets nobody aside", caught: "evidence", edits: []edit{
-		{file: "fleet/worker/evidence.go", text: `cause: leaving, requests: 3`,
-			instead: `cause: leaving, requests: 1`},
-	}},
-	{rule: "one refusal sets nobody aside", caught: "evidence", edits: []edit{
-		{file: "fleet/worker/evidence.go", text: `cause: refusing, requests: 3`,
-			instead: `cause: refusing, requests: 1`},
-	}},
-	{rule: "failures set a worker aside", caught: "share", edits: []edit{
-		{file: "fleet/worker/evidence.go", text: `words: "failed answer", cause: failing`,
-			instead: `words: "failed answer"`},
-	}},
-	{rule: "broken connections set a worker aside", caught: "share", edits: []edit{
-		{file: "fleet/worker/evidence.go", text: `words: "connection broke", cause: failing`,
-			instead: `words: "connection broke"`},
-	}},
-	{rule: "aborts set a worker aside", caught: "share", edits: []edit{
-		{file: "fleet/worker/evidence.go", text: `words: "gives up what it accepts", cause: leaving`,
-			instead: `words: "gives up what it accepts"`},
-	}},
-	{rule: "refusals set a worker aside", caught: "share", edits: []edit{
-		{file: "fleet/worker/verdict.go", text: `if e.breaker.count(p, 1, now, tried) {`,
-			instead: `if e.breaker.count(p, 1, now, tried) && false {`},
-	}},
-	{rule: "a refusal is compared with another worker's answer", caught: "share", edits: []edit{
-		{file: "fleet/worker/ticket.go", text: `return e.breaker.cause == refusing || e.records[t.request.class].doubtful()`,
-			instead: `return e == nil`},
-	}},
-	{rule: "the accepting worker confirms a refusal", caught: "share", edits: []edit{
-		{file: "fleet/worker/ticket.go", text: `t.pool.fleet.confirm(`,
-			instead: `_ = t.pool.fleet.confirm; func(*Worker, *request, Kind, string, float64) {}(`},
-	}},
-	{rule: "a failure that another worker repeats is taken back", caught: "evidence|share", edits: []edit{
-		{file: "request/exchange/attempts.go", text: `s.trip.Excuse(k, time.Now())`,
-			instead: ``},
-	}},
-	{rule: "and does not count against that one", caught: "evidence|share", edits: []edit{
-		{file: "fleet/worker/verdict.go", text: `if o.Excused {`,
-			instead: `if false {`},
-	}},
-	{rule: "the breaker that it opened closes", caught: "evidence|share", edits: []edit{
-		{file: "fleet/worker/verdict.go", text: `		b.takeBack(p.cause, now)
-`,
-			instead: ``},
-	}},
-	{rule: "half of the workers stay", caught: "half", edits: []edit{
-		{file: "fleet/worker/verdict.go", text: `return 2*out <= there`,
-			instead: `return true`},
-	}},
-	{rule: "silence is no death", caught: "silence", edits: []edit{
-		{file: "fleet/worker/health.go", text: `		return silent
-`,
-			instead: `		return down
-`},
-	}},
-	{rule: "one late check is none", caught: "one late|one 503", edits: []edit{
-		{file: "fleet/worker/health.go", text: `maxLate = 2 `,
-			instead: `maxLate = 1 `},
-	}},
-	{rule: "a worker whose answers flow is not silent", caught: "silence", edits: []edit{
-		{file: "fleet/worker/health.go", text: `h.late >= maxLate && !flows`,
-			instead: `h.late >= maxLate`},
-	}},
-	{rule: "suspects get what nobody else takes", caught: "refused", edits: []edit{
-		{file: "fleet/worker/snapshot.go", text: `s.takeBy(trusting)`,
-			instead: ``},
-	}},
-	{rule: "full workers get what nobody else takes", caught: "refused", edits: []edit{
-		{file: "fleet/worker/snapshot.go", text: `s.takeBy(crowded)`,
-			instead: ``},
-	}},
-	{rule: "one 503 on /health is no death", caught: "one 503", edits: []edit{
-		{file: "fleet/worker/health.go", text: `maxIll  = 2 `,
-			instead: `maxIll  = 1 `},
-	}},
-	{rule: "a process of before is a balancer", caught: "balancer", edits: []edit{
-		{file: "fleet/worker/process.go", text: `return oldProcess`,
-			instead: `return newProcess`},
-	}},
-	{rule: "a balancer has no restarts", caught: "balancer", edits: []edit{
-		{file: "fleet/worker/process.go", text: `case p.many || p.began == 0:`,
-			instead: `case p.began == 0:`},
-	}},
-	{rule: "a full worker is left alone for a moment", caught: "goodput", edits: []edit{
-		{file: "fleet/worker/room.go", text: `return has < r.full+`,
-			instead: `return true || has < r.full+`},
-	}},
-	{rule: "a full worker is not sick", caught: "goodput|evidence", edits: []edit{
-		{file: "fleet/worker/evidence.go", text: `Busy:     {words: "says that it is busy", crowds: true}`,
-			instead: `Busy:     {words: "says that it is busy", cause: failing, requests: 5}`},
-	}},
-	{rule: "a request ends two engines at most", caught: "two engines", edits: []edit{
-		{file: "request/exchange/lethal.go", text: `		if now.Sub(x.at) < lethalFor &&`,
-			instead: `		if false &&`},
-	}},
-	{rule: "in its attempts too", caught: "two engines", edits: []edit{
-		{file: "request/exchange/attempts.go", text: `const maxBroken = 2`,
-			instead: `const maxBroken = 9`},
-	}},
-	{rule: "and repeats count with them", caught: "two engines", edits: []edit{
-		{file: "request/exchange/exchange.go", text: `	r.attempts.broken = int32(e.deaths)
-`,
-			instead: ``},
-	}},
-	{rule: "a good check does not speak for all behind a balancer", caught: "two engines", edits: []edit{
-		{file: "fleet/worker/ticket.go", text: `!w.process.many && `,
-			instead: ``},
-	}},
-	{rule: "only what another takes is given up", caught: "given up", edits: []edit{
-		{file: "fleet/worker/pool.go", text: `r.first == 0 && f.takesElsewhere(r, w.endpoint, at)`,
-			instead: `r.first == 0`},
-	}},
-	{rule: "who had it does not take it", caught: "given up", edits: []edit{
-		{file: "fleet/worker/judge.go", text: `r.tried&(1<<(w.slot%64)) == 0 &&`,
-			instead: ``},
-	}},
-	{rule: "who waits for a trial does not take all", caught: "given up", edits: []edit{
-		{file: "fleet/worker/judge.go", text: `w.breaker.cause == none &&`,
-			instead: ``},
-	}},
-	{rule: "what has begun is never given up", caught: "given up", edits: []edit{
-		{file: "fleet/worker/pool.go", text: `r.first == 0 && f.takesElsewhere`,
-			instead: `f.takesElsewhere`},
-		{file: "request/exchange/attempt.go", text: `waits == forMore || `,
-			instead: ``},
-	}},
-	{rule: "a request is moved once", caught: "blocking", edits: []edit{
-		{file: "request/exchange/exchange.go", text: `	case reasonMoved:
-		e.moved = true
-`,
-			instead: ``},
-	}},
-	{rule: "requests at a silent worker wait three times as long", caught: "blocking", edits: []edit{
-		{file: "fleet/worker/judge.go", text: `silentGraces = 3`,
-			instead: `silentGraces = 1`},
-	}},
-	{rule: "a second look is taken before a worker is asked again", caught: "refused", edits: []edit{
-		{file: "request/route/choice.go", text: `if c.order.left() > 0 || !c.MayWiden(at) {`,
-			instead: `if true {`},
-	}},
-	{rule: "there is a look after a long attempt", caught: "none|refused", edits: []edit{
-		{file: "request/route/choice.go", text: `(!c.order.spent || at.Sub(c.at) >= lookEvery)`,
-			instead: `!c.order.spent`},
-	}},
-	{rule: "a trial that is excused changes nothing", caught: "came back|share", edits: []edit{
-		{file: "fleet/worker/breaker.go", text: `*b = breaker{opening: b.before, until: now, tallies: b.had}`,
-			instead: `b.shut()`},
-	}},
-	{rule: "workers that had the request hide nobody", caught: "refused", edits: []edit{
-		{file: "fleet/worker/snapshot.go", text: `standing != s.standing && !tried {`,
-			instead: `standing != s.standing {`},
-	}},
-	{rule: "a worker that the request may have ended is checked", caught: "two engines", edits: []edit{
-		{file: "fleet/worker/verdict.go", text: `if o.Kind == Broken { // the request`,
-			instead: `if false { // the request`},
-	}},
-	{rule: "a worker that fell silent has not had the request", caught: "none|refused", edits: []edit{
-		{file: "request/route/trip.go", text: `c.order.tried[:max(0, len(c.order.tried)-1)]`,
-			instead: `c.order.tried`},
-	}},
-	{rule: "the same worker excuses nobody", caught: "none", edits: []edit{
-		{file: "request/exchange/attempts.go", text: ` && s.trip.Worker().Endpoint() != by.Endpoint()`,
-			instead: ``},
-	}},
+// without is a mutant, with the test that finds it.
+func without(rule, test, text, instead string) mutant {
+	return mutant{rule: rule, test: test, edits: []edit{{text: text, instead: instead}}}
+}
+
+// in places mutants of one edit in a file. Their tests are in its package.
+func in(file string, all ...mutant) []mutant {
+	for i := range all {
+		all[i].edits[0].file = file
+		all[i].test = path.Dir(file) + " " + all[i].test
+	}
+	return all
+}
+
+// TestMutantsFit: each mutant's text stands in its file once, and its test is there. Who
+// changes a rule learns here that its mutant changes with it.
+func TestMutantsFit(t *testing.T) {
+	for _, m := range slices.Concat(mutants, workerMutants, exchangeMutants) {
+		if _, err := m.mutated(); err != nil {
+			t.Errorf("%q, left out: %v", m.rule, err)
+		}
+		if (m.test == "") == (m.caught == "") {
+			t.Errorf("%q, left out: want either an invariant or a test that finds it", m.rule)
+		}
+		if dir, test, _ := strings.Cut(m.test, " "); test != "" && !hasTest(t, dir, test) {
+			t.Errorf("%q, left out: %s has no %s", m.rule, dir, test)
+		}
+	}
+}
+
+// hasTest reports whether a package has that test.
+func hasTest(t *testing.T, dir, test string) bool {
+	files, err := filepath.Glob(filepath.Join("../..", filepath.FromSlash(dir), "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), "func "+test+"(")
+	})
 }
 
 // TestMutants leaves each rule of the judge out in turn. make mutants calls it.
@@ -207,58 +79,108 @@ func TestMutants(t *testing.T) {
 		t.Skip("make mutants runs it, for some minutes")
 	}
 	wanted := regexp.MustCompile(*runMutants)
-	breach := regexp.MustCompile(`judge_test.go:\d+: ([a-z0-9 ]+): at|(requests are served)`)
-	for _, m := range mutants {
-		if !wanted.MatchString(m.rule) {
-			continue
-		}
-		out, ok := m.run(t)
-		found := "none"
-		if is := breach.FindStringSubmatch(out); is != nil {
-			found = is[1]
-			if is[2] != "" {
-				found = "goodput"
-			}
-		}
-		t.Logf("%-12s %s", found, m.rule)
-		if !slices.Contains(strings.Split(m.caught, "|"), found) || !ok && found == "none" {
-			t.Errorf("%q, left out: caught by %q; want %q\n%.2000s", m.rule, found, m.caught, out)
+	for _, m := range slices.Concat(mutants, workerMutants, exchangeMutants) {
+		if wanted.MatchString(m.rule) {
+			m.hunt(t)
 		}
 	}
 }
 
-// run runs the model check of the mutant, whose files lie over the tree.
-func (m *mutant) run(t *testing.T) (out string, ok bool) {
-	dir, replaced := t.TempDir(), map[string]string{}
-	for i, e := range m.edits {
-		path, err := filepath.Abs(filepath.Join("../..", filepath.FromSlash(e.file)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		source, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(source), e.text); n != 1 {
-			t.Fatalf("%s has %q %d times; want once", e.file, e.text, n)
-		}
-		replaced[path] = filepath.Join(dir, fmt.Sprintf("%d.go", i))
-		if err := os.WriteFile(replaced[path], []byte(strings.Replace(string(source), e.text, e.instead, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
+var (
+	breach = regexp.MustCompile(`judge_test.go:\d+: ([a-z0-9 ]+): at|(requests are served)`)
+	failed = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
+)
+
+// hunt reports whether what is to find the mutant does.
+func (m *mutant) hunt(t *testing.T) {
+	overlay, err := m.overlay(t.TempDir())
 	if err != nil {
-		t.Fatal(err)
+		t.Errorf("%q, left out: %v", m.rule, err)
+		return
 	}
-	overlay := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlay, list, 0o600); err != nil {
-		t.Fatal(err)
+	out := m.run(overlay)
+	found, want := "none", strings.Split(m.caught, "|")
+	switch is := breach.FindStringSubmatch(out); {
+	case m.test != "":
+		want = strings.Split(m.test, " ")[1:]
+		if is := failed.FindStringSubmatch(out); is != nil {
+			found = is[1]
+		}
+	case is == nil:
+	case is[2] != "":
+		found = "goodput"
+	default:
+		found = is[1]
 	}
-	b, err := exec.Command("go", "test", "-vet=off", "-overlay", overlay, "-run", "TestJudge$|TestGoodput", "-fleets", "10000",
-		".").CombinedOutput()
-	if strings.Contains(string(b), "[build failed]") {
-		t.Fatalf("%q, left out, does not compile:\n%s", m.rule, b)
+	t.Logf("%-30s %s", found, m.rule)
+	if !slices.Contains(want, found) {
+		t.Errorf("%q, left out: caught by %q; want %q\n%.2000s", m.rule, found, want, out)
 	}
-	return string(b), err == nil
+}
+
+// check returns the pattern of the tests whose invariants are to find the mutant.
+func (m *mutant) check() string {
+	if strings.Contains(m.caught, "goodput") {
+		return "TestJudge$|TestGoodput"
+	}
+	return "TestJudge$"
+}
+
+// run runs the model check, or the mutant's test, on the mutant.
+func (m *mutant) run(overlay string) (out string) {
+	args := []string{"test", "-vet=off", "-timeout", "5m", "-overlay", overlay, "-run"}
+	if dir, test, _ := strings.Cut(m.test, " "); test != "" {
+		args = append(args, "^"+test+"$", "../../"+dir)
+	} else {
+		args = append(args, m.check(), ".", "-fleets", "10000")
+	}
+	b, err := exec.Command("go", args...).CombinedOutput()
+	if err == nil || strings.Contains(string(b), "FAIL") {
+		return string(b)
+	}
+	return fmt.Sprintf("%s\n%v", b, err)
+}
+
+// overlay writes the mutant's files into a directory, and returns the list with which they lie over the tree.
+func (m *mutant) overlay(dir string) (list string, err error) {
+	files, err := m.mutated()
+	if err != nil {
+		return "", err
+	}
+	replaced := map[string]string{}
+	for name, text := range files {
+		replaced[name] = filepath.Join(dir, fmt.Sprintf("%d.go", len(replaced)))
+		if err := os.WriteFile(replaced[name], []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
+	if err != nil {
+		return "", err
+	}
+	list = filepath.Join(dir, "overlay.json")
+	return list, os.WriteFile(list, text, 0o600)
+}
+
+// mutated returns the mutant's files by their paths.
+func (m *mutant) mutated() (files map[string]string, err error) {
+	files = map[string]string{}
+	for _, e := range m.edits {
+		name, err := filepath.Abs(filepath.Join("../..", filepath.FromSlash(e.file)))
+		if err != nil {
+			return nil, err
+		}
+		if files[name] == "" {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return nil, err
+			}
+			files[name] = string(text)
+		}
+		if n := strings.Count(files[name], e.text); n != 1 {
+			return nil, fmt.Errorf("%s has %q %d times; want once", e.file, e.text, n)
+		}
+		files[name] = strings.Replace(files[name], e.text, e.instead, 1)
+	}
+	return files, nil
 }

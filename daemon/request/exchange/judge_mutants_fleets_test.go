@@ -1,0 +1,160 @@
+package exchange_test
+
+// mutants are found by an invariant of the model check.
+var mutants = []mutant{
+	{rule: "one failed answer sets nobody aside", caught: "evidence", edits: []edit{
+		{file: "fleet/worker/evidence.go", text: `words: "failed answer", cause: failing, requests: 5`,
+			instead: `words: "failed answer", cause: failing, requests: 1`},
+	}},
+	{rule: "one broken connection sets nobody aside", caught: "evidence", edits: []edit{
+		{file: "fleet/worker/evidence.go", text: `words: "connection broke", cause: failing, requests: 5`,
+			instead: `words: "connection broke", cause: failing, requests: 1`},
+	}},
+	{rule: "one abort sets nobody aside", caught: "evidence", edits: []edit{
+		{file: "fleet/worker/evidence.go", text: `cause: leaving, requests: 3`,
+			instead: `cause: leaving, requests: 1`},
+	}},
+	{rule: "one refusal sets nobody aside", caught: "evidence", edits: []edit{
+		{file: "fleet/worker/evidence.go", text: `cause: refusing, requests: 3`,
+			instead: `cause: refusing, requests: 1`},
+	}},
+	{rule: "failures set a worker aside", caught: "share", edits: []edit{
+		{file: "fleet/worker/evidence.go", text: `words: "failed answer", cause: failing`,
+			instead: `words: "failed answer"`},
+	}},
+	{rule: "broken connections set a worker aside", caught: "share", edits: []edit{
+		{file: "fleet/worker/evidence.go", text: `words: "connection broke", cause: failing`,
+			instead: `words: "connection broke"`},
+	}},
+	{rule: "aborts set a worker aside", caught: "share", edits: []edit{
+		{file: "fleet/worker/evidence.go", text: `words: "gives up what it accepts", cause: leaving`,
+			instead: `words: "gives up what it accepts"`},
+	}},
+	{rule: "refusals set a worker aside", caught: "share", edits: []edit{
+		{file: "fleet/worker/verdict.go", text: `if e.breaker.count(p, 1, now, tried) {`,
+			instead: `if e.breaker.count(p, 1, now, tried) && false {`},
+	}},
+	{rule: "a refusal is compared with another worker's answer", caught: "share", edits: []edit{
+		{file: "fleet/worker/ticket.go", text: `if e.breaker.cause == refusing || e.records[t.request.class].doubtful() {`,
+			instead: `if e == nil {`},
+	}},
+	{rule: "the accepting worker confirms a refusal", caught: "share", edits: []edit{
+		{file: "fleet/worker/ticket.go", text: `t.pool.fleet.confirm(`,
+			instead: `_ = t.pool.fleet.confirm; func(*Worker, *request, Kind, string, float64) {}(`},
+	}},
+	{rule: "a failure that another worker repeats is taken back", caught: "evidence|share", edits: []edit{
+		{file: "request/exchange/attempts.go", text: `s.trip.Excuse(k, time.Now())`,
+			instead: ``},
+	}},
+	{rule: "and does not count against that one", caught: "evidence|share", edits: []edit{
+		{file: "fleet/worker/verdict.go", text: `if o.Excused {`,
+			instead: `if false {`},
+	}},
+	{rule: "half of the workers stay", caught: "half", edits: []edit{
+		{file: "fleet/worker/verdict.go", text: `return 2*out <= there`,
+			instead: `return true`},
+	}},
+	{rule: "silence is no death", caught: "silence|refused", edits: []edit{
+		{file: "fleet/worker/health.go", text: `		return silent
+`,
+			instead: `		return down
+`},
+	}},
+	{rule: "one late check is none", caught: "one late|one 503", edits: []edit{
+		{file: "fleet/worker/health.go", text: `maxLate = 2 `,
+			instead: `maxLate = 1 `},
+	}},
+	{rule: "a worker whose answers flow is not silent", caught: "silence", edits: []edit{
+		{file: "fleet/worker/health.go", text: `h.late >= maxLate && !flows`,
+			instead: `h.late >= maxLate`},
+	}},
+	{rule: "suspects get what nobody else takes", caught: "refused", edits: []edit{
+		{file: "fleet/worker/snapshot.go", text: `s.takeBy(trusting)`,
+			instead: ``},
+	}},
+	{rule: "full workers get what nobody else takes", caught: "refused", edits: []edit{
+		{file: "fleet/worker/snapshot.go", text: `s.takeBy(crowded)`,
+			instead: ``},
+	}},
+	{rule: "one 503 on /health is no death", caught: "one 503", edits: []edit{
+		{file: "fleet/worker/health.go", text: `maxIll  = 2 `,
+			instead: `maxIll  = 1 `},
+	}},
+	{rule: "a process of before is a balancer", caught: "balancer", edits: []edit{
+		{file: "fleet/worker/process.go", text: `return oldProcess`,
+			instead: `return newProcess`},
+	}},
+	{rule: "a balancer has no restarts", caught: "balancer", edits: []edit{
+		{file: "fleet/worker/process.go", text: `case p.many || p.began == 0:`,
+			instead: `case p.began == 0:`},
+	}},
+	{rule: "a full worker is left alone for a moment", caught: "goodput", edits: []edit{
+		{file: "fleet/worker/room.go", text: `return has < r.full+`,
+			instead: `return true || has < r.full+`},
+	}},
+	{rule: "a full worker is not sick", caught: "goodput|evidence", edits: []edit{
+		{file: "fleet/worker/evidence.go", text: `Busy:     {words: "says that it is busy", crowds: true}`,
+			instead: `Busy:     {words: "says that it is busy", cause: failing, requests: 5}`},
+	}},
+	{rule: "a request ends two engines at most", caught: "two engines", edits: []edit{
+		{file: "request/exchange/lethal.go", text: `		if now.Sub(x.at) < lethalFor &&`,
+			instead: `		if false &&`},
+	}},
+	{rule: "in its attempts too", caught: "two engines", edits: []edit{
+		{file: "request/exchange/attempts.go", text: `const maxBroken = 2`,
+			instead: `const maxBroken = 9`},
+	}},
+	{rule: "and repeats count with them", caught: "two engines", edits: []edit{
+		{file: "request/exchange/exchange.go", text: `	r.attempts.broken = int32(e.deaths)
+`,
+			instead: ``},
+	}},
+	{rule: "a good check does not speak for all behind a balancer", caught: "two engines", edits: []edit{
+		{file: "fleet/worker/ticket.go", text: `!w.process.many && `,
+			instead: ``},
+	}},
+	{rule: "only what another takes is given up", caught: "given up", edits: []edit{
+		{file: "fleet/worker/pool.go", text: `r.first == 0 && f.takesElsewhere(r, w.endpoint, at)`,
+			instead: `r.first == 0`},
+	}},
+	{rule: "who had it does not take it", caught: "given up", edits: []edit{
+		{file: "fleet/worker/judge.go", text: `r.tried&(1<<(w.slot%64)) == 0 &&`,
+			instead: ``},
+	}},
+	{rule: "who waits for a trial does not take all", caught: "given up", edits: []edit{
+		{file: "fleet/worker/judge.go", text: `w.breaker.cause == none &&`,
+			instead: ``},
+	}},
+	{rule: "what has begun is never given up", caught: "given up", edits: []edit{
+		{file: "fleet/worker/pool.go", text: `r.first == 0 && f.takesElsewhere`,
+			instead: `f.takesElsewhere`},
+		{file: "request/exchange/attempt.go", text: `waits == forMore || `,
+			instead: ``},
+	}},
+	{rule: "a request is moved once", caught: "blocking", edits: []edit{
+		{file: "request/exchange/exchange.go", text: `	case reasonMoved:
+		e.moved = true
+`,
+			instead: ``},
+	}},
+	{rule: "requests at a silent worker wait three times as long", caught: "blocking", edits: []edit{
+		{file: "fleet/worker/judge.go", text: `silentGraces = 3`,
+			instead: `silentGraces = 1`},
+	}},
+	{rule: "a second look is taken before a worker is asked again", caught: "two engines|refused", edits: []edit{
+		{file: "request/route/choice.go", text: `if c.order.left() > 0 || !c.MayWiden(at) {`,
+			instead: `if true {`},
+	}},
+	{rule: "a trial that is excused changes nothing", caught: "came back|share", edits: []edit{
+		{file: "fleet/worker/breaker.go", text: `*b = breaker{opening: b.before, until: now, tallies: b.had}`,
+			instead: `b.shut()`},
+	}},
+	{rule: "workers that had the request hide nobody", caught: "refused", edits: []edit{
+		{file: "fleet/worker/snapshot.go", text: `standing != s.standing && !tried {`,
+			instead: `standing != s.standing {`},
+	}},
+	{rule: "a worker that the request may have ended is checked", caught: "two engines", edits: []edit{
+		{file: "fleet/worker/verdict.go", text: `if o.Kind == Broken { // the request`,
+			instead: `if false { // the request`},
+	}},
+}
