@@ -19,6 +19,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
+	"github.com/warmpath/warmpath/plugins"
 )
 
 // newcomer builds the strategy that a newcomer wrote, with the standard toolchain.
@@ -72,7 +73,7 @@ func TestNewcomersStrategyGoesLiveUnderLoad(t *testing.T) {
 		t.Errorf("decided by %q", s.header.Get("X-Warmpath-Strategy"))
 	}
 	sha := r.describe()[0].Module
-	builtin, err := os.ReadFile("../plugins/builtin/roundrobin.wasm")
+	builtin, err := plugins.Builtin("roundrobin")
 	if err != nil {
 		t.Fatal(err)
 	}
