@@ -15,6 +15,7 @@ FUZZTIME ?= 10s
 PACKAGES ?= ./...
 TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/bugs ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/kvtorture ./testdata/labcells ./testdata/labcheck ./testdata/pack ./testdata/peersbench ./testdata/pyvenv ./testdata/reallmcache/... ./testdata/realvllm ./testdata/sbom ./testdata/signs/...
 SOAK     ?= 3m
+STEPS    ?= $(shell awk '!/^\#/ { print $$1 }' .ci/night.txt)
 TORTURE  ?= 10m
 BENCHCOUNT ?= 3
 
@@ -28,12 +29,12 @@ CA       ?=
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules strategies run test race mutants fuzz bench faults attacks signs soak policies torture labcells labcheck clients check install
+.PHONY: help build modules strategies run test race hammers night chartcheck sbomcheck imagecheck mutants fuzz bench faults attacks signs soak policies torture labcells labcheck clients check install
 .PHONY: image release $(RELEASES:%=release-%)
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: modules ## bin/warmpath, one static binary with the built-in strategies in it
 	CGO_ENABLED=0 go build -trimpath -tags $(TAGS) -ldflags='$(LDFLAGS)' -o bin/warmpath ./daemon/warmpath
@@ -50,11 +51,19 @@ run: build ## the daemon on 127.0.0.1:8080 with four simulated workers, and a sh
 strategies: # the names of the built-in strategies
 	@echo $(STRATEGIES)
 
+# The packages wait more than they compute: four at a time fill two cores. make check vets.
 test: modules ## all tests
-	go test -timeout 30m -parallel 4 $(PACKAGES) $(TOOLS)
+	go test -vet=off -timeout 30m -p 4 -parallel 4 $(PACKAGES) $(TOOLS)
 
 race: modules ## all tests with the race detector
 	go test -race -timeout 40m -parallel 4 $(PACKAGES)
+
+# A test that hammers a lock has one of these words in its name.
+HAMMERS = Hammer|Race|UnderLoad|Torture|Beside|AtOnce|Together|Storm|Swap|OneVersion
+HAMMERED = $(filter-out daemon/cli,$(shell grep -rlE --include="*_test.go" "^func Test[A-Za-z]*($(HAMMERS))" cache conf daemon host | xargs -n 1 dirname | sort -u))
+
+hammers: modules ## the tests that hammer a lock, with the race detector
+	go test -race -vet=off -timeout 20m -parallel 4 -run '$(HAMMERS)' $(HAMMERED:%=./%)
 
 mutants: modules ## leave each rule of the judge of workers out in turn: the model check must find it; some five minutes. MUTANTS=REGEXP for some
 	go test -timeout 30m -run 'TestMutants$$' -v ./daemon/request/exchange -mutants '$(or $(MUTANTS),.)'
@@ -103,6 +112,18 @@ attacks: build ## every known way to break a running daemon from outside, a line
 
 signs: build ## what may speak against a worker, played at one of 8, a JSON line a sign and load; SIGNS='-seconds 15 -run REGEXP' for less
 	@go run ./testdata/signs -bin bin/warmpath $(SIGNS)
+
+night: ## what is too long for each change: the steps of .ci/night.txt, or STEPS of them; some 70 minutes
+	$(MAKE) -k SIGNS='-seconds 15 -run "^(done|abort|503|429|401|404|page|reset|health-503-once)"' $(STEPS)
+
+chartcheck: ## the Helm chart and the kustomization give the same objects
+	cd testdata/chart && go vet . && go test .
+
+sbomcheck: build ## the binary is small; its bill of materials is valid
+	cd testdata/sbomcheck && go vet . && BIN=$(CURDIR)/bin/warmpath go test .
+
+imagecheck: build ## the image, unpacked as an engine does, answers a request
+	cd testdata/image && go vet . && BIN=$(CURDIR)/bin/warmpath go test .
 
 soak: build ## SOAK (3m) of load with random faults: memory flat, nothing left over
 	@go run ./testdata/faults -bin bin/warmpath -soak $(SOAK)
