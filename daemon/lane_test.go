@@ -95,6 +95,7 @@ func answerByWord(rw http.ResponseWriter, r *http.Request) {
 
 // TestBothWays holds what a client reads from a lane to what it reads from fasthttp, request by request.
 func TestBothWays(t *testing.T) {
+	t.Parallel()
 	w := fakeWorker(t, answerByWord)
 	r := start(t, withServer(settings("roundrobin", w.URL), "read_timeout = \"1s\"\nmax_body_bytes = 300_000\n"+
 		`cors_origins = ["https://chat.example.com"]`), 1)

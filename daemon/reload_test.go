@@ -363,6 +363,7 @@ func TestDrainsFollowTheirWorkers(t *testing.T) {
 // TestAPoolThatComesLater: a pool that a reload adds keeps sessions as long as those that serve already. The file's new
 // life and ttl take effect at the next start, as the reload reports.
 func TestAPoolThatComesLater(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	toml := settings("roundrobin", f.URLs()[0])
 	r := start(t, toml, 1)
