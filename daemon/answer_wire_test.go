@@ -100,6 +100,7 @@ func answerByWord(rw http.ResponseWriter, r *http.Request) {
 // TestAnswersOnAnyConnection holds what a client reads on a new connection to what it reads behind a page and behind a
 // stream, request by request.
 func TestAnswersOnAnyConnection(t *testing.T) {
+	t.Parallel()
 	w := fakeWorker(t, answerByWord)
 	r := start(t, withServer(settings("roundrobin", w.URL), "read_timeout = \"1s\"\nmax_body_bytes = 300_000\n"+
 		`cors_origins = ["https://chat.example.com"]`), 1)

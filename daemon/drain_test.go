@@ -171,6 +171,7 @@ func (l *logLines) drained(t *testing.T, requests float64) {
 // TestConnectionsThatWaitForLong: a connection that waits is taken from fasthttp after two seconds. It serves another
 // request then, and a drain ends it.
 func TestConnectionsThatWaitForLong(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, settings("prefixaware", f.URLs()...), 1)
 	ask := func(c net.Conn, in *bufio.Reader) {

@@ -31,6 +31,7 @@ func (r *running) readiness() (got readiness) {
 // TestAPoolThatNoWorkerCanServeIsTold: the patterns of a pool and the names that its workers serve differ, the first
 // mistake of everybody.
 func TestAPoolThatNoWorkerCanServeIsTold(t *testing.T) {
+	t.Parallel()
 	q, l := sims(t, 1, vllmsim.Config{Models: []string{"Qwen/qwen3"}}), sims(t, 1, vllmsim.Config{Models: []string{"llama"}})
 	var toml strings.Builder
 	toml.WriteString("[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n")

@@ -83,6 +83,7 @@ func chat(who, turns int) string {
 
 // TestRanksOnTheWire: the rank that was chosen stands once in what the worker gets, whatever the client sends.
 func TestRanksOnTheWire(t *testing.T) {
+	t.Parallel()
 	for _, strategy := range []string{"prefixaware", "kvaware", "session", "roundrobin"} {
 		p, single := newParallel(t, 4), newParallel(t, 1)
 		r := start(t, settings(strategy, p.url, single.url), 5)
@@ -223,6 +224,7 @@ func TestASingleRankIsShownAsEver(t *testing.T) {
 // TestDataParallelIsReloaded: another data_parallel makes other workers of one address. The stream that runs there ends
 // whole, and sessions of the worker that was go on at one of its ranks.
 func TestDataParallelIsReloaded(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{DataParallel: 4, Speed: 5})
 	text := settings("session", f.URLs()...)
 	r := start(t, strings.Replace(text, "url =", "data_parallel = 1\nurl =", 1), 1)

@@ -11,6 +11,7 @@ import (
 // different prompts of about 2,000 tokens, to two workers of which one is eight times slower. At the default
 // intervals, in real time.
 func TestJSONFleetLearnsWhoIsSlow(t *testing.T) {
+	t.Parallel()
 	fast, slow := sims(t, 1, vllmsim.Config{Speed: 1}), sims(t, 1, vllmsim.Config{Speed: 1, Slowness: 8})
 	r := start(t, defaults(fast.URLs()[0], slow.URLs()[0]), 2)
 	rng := rand.New(rand.NewPCG(60, 8))

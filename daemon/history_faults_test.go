@@ -197,6 +197,7 @@ func (l *logLines) starting(t *testing.T, start string) (found map[string]any) {
 
 // Round robin over several routers gives each worker as many requests, but for a few.
 func TestRoundRobinOverRouters(t *testing.T) {
+	t.Parallel()
 	url := redistest.Start(t).URL()
 	all := routers(t, 4, url, "roundrobin", sims(t, 4, vllmsim.Config{}))
 	to := map[string]int{}
@@ -216,6 +217,7 @@ func TestRoundRobinOverRouters(t *testing.T) {
 
 // max_in_flight counts the requests of all routers.
 func TestLimitCountsAllRouters(t *testing.T) {
+	t.Parallel()
 	url := redistest.Start(t).URL()
 	free := make(chan struct{})
 	var held atomic.Int64

@@ -131,6 +131,7 @@ func TestRoutersWithoutTheirRedis(t *testing.T) {
 
 // A session that one router binds, the others know at once: without asking Redis, and without one for sessions at all.
 func TestRoutersShareTheirSessions(t *testing.T) {
+	t.Parallel()
 	url := redistest.Start(t).URL()
 	f := sims(t, 4, vllmsim.Config{})
 	all := routers(t, 2, url, "session", f)

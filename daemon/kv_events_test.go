@@ -126,6 +126,7 @@ func TestEventsByAuto(t *testing.T) {
 
 // The events of one worker stop and come back: its view is not believed meanwhile, and no request fails.
 func TestEventsAreCut(t *testing.T) {
+	t.Parallel()
 	sim := sims(t, 2, published(events.Map))
 	r := start(t, poolKeys(settings("kvaware", sim.URLs()...), "kv_events = \"auto\"\n"), 2)
 	r.awaitLive(2)

@@ -202,6 +202,7 @@ func TestChunksLostInRedisAreForgotten(t *testing.T) {
 
 // What ends on the disk is forgotten then.
 func TestEndedChunksAreForgotten(t *testing.T) {
+	t.Parallel()
 	s := newShelves(t, fmt.Sprintf("spill_dir = %q\nspill_bytes = 134217728\n", t.TempDir()))
 	for n := range 2 {
 		s.tell(n, "resp", true) // before the put: the chunk may end at any time after that

@@ -75,6 +75,7 @@ func TestTokenIDsAreNotAskedForByOthers(t *testing.T) {
 
 // What workers were asked to name in their answers is learnt, and no client sees it.
 func TestAnswersTeachUnseen(t *testing.T) {
+	t.Parallel()
 	varies := regexp.MustCompile(`"id":"[a-z]+-[^"]*"|"created":[0-9]+|"cached_tokens":[0-9]+|"created_cache_tokens":[0-9]+`)
 	learning := func(learn bool) *running {
 		r := start(t, settings("kvaware", sims(t, 1, vllmsim.Config{}).URLs()...)+

@@ -39,6 +39,7 @@ func putChunk(t *testing.T, address, key string) {
 // With a door of the KV cache open, the shared tier's size follows from what LMCache puts there: the pools that leave it
 // open have it in equal parts, and what the configuration says of a pool holds, at a reload too.
 func TestTheKVCacheIsTheSharedTier(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	var b strings.Builder
 	b.WriteString(settings("prefixaware", f.URLs()[0]))

@@ -76,6 +76,7 @@ func staying(t *testing.T, d time.Duration) {
 
 // TestSeriesOfARemovedPoolGo: by the daemon's own sweeps, and not before its last request has ended.
 func TestSeriesOfARemovedPoolGo(t *testing.T) {
+	t.Parallel()
 	a, b := sims(t, 1, vllmsim.Config{Models: []string{"a"}}), sims(t, 1, vllmsim.Config{Models: []string{"b"}})
 	var toml strings.Builder
 	toml.WriteString("[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n")

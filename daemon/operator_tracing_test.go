@@ -122,6 +122,7 @@ func loggedTraces(t *testing.T, file string) map[string]any {
 
 // TestReloadTurnsTracingOn: without it the client's context goes to the worker untouched.
 func TestReloadTurnsTracingOn(t *testing.T) {
+	t.Parallel()
 	c, stop := otlptest.Start()
 	t.Cleanup(stop)
 	urls, got := tracedWorkers(t)

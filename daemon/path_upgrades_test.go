@@ -83,6 +83,7 @@ func TestUpgrades(t *testing.T) {
 
 // TestBaseURLs: what clients ask at their base URL, before they show a key.
 func TestBaseURLs(t *testing.T) {
+	t.Parallel()
 	r := start(t, settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...), 1)
 	f := func(status int, method, path string) {
 		t.Helper()
@@ -106,6 +107,7 @@ func TestBaseURLs(t *testing.T) {
 // TestLargeHeads: how many bytes of header fields a request may have, by default and where the operator allows more. A
 // plain POST and a GET are read by different readers.
 func TestLargeHeads(t *testing.T) {
+	t.Parallel()
 	urls := sims(t, 1, vllmsim.Config{}).URLs()
 	for option, sizes := range map[string]map[int]int{
 		"":                         {20 << 10: 200, 31 << 10: 200, 33 << 10: 431, 60 << 10: 431},

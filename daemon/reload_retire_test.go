@@ -12,6 +12,7 @@ import (
 // TestCloseAwaitsRemovedPools: Close returns when a pool that a reload removed is closed too, and not with its strategy
 // and its goroutines still about.
 func TestCloseAwaitsRemovedPools(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	both := settings("prefixaware", f[0].URL())
 	both = strings.Replace(both, "[[pools]]", fmt.Sprintf("[[pools]]\nname = \"gone\"\nmodels = [\"gone\"]\nworkers = [{ url = %q }]\n[[pools]]",

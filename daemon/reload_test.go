@@ -19,6 +19,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
+	"github.com/warmpath/warmpath/plugins"
 )
 
 // newcomer builds the strategy that a newcomer wrote, with the standard toolchain.
@@ -72,7 +73,7 @@ func TestNewcomersStrategyGoesLiveUnderLoad(t *testing.T) {
 		t.Errorf("decided by %q", s.header.Get("X-Warmpath-Strategy"))
 	}
 	sha := r.describe()[0].Module
-	builtin, err := os.ReadFile("../plugins/builtin/roundrobin.wasm")
+	builtin, err := plugins.Builtin("roundrobin")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,6 +363,7 @@ func TestDrainsFollowTheirWorkers(t *testing.T) {
 // TestAPoolThatComesLater: a pool that a reload adds keeps sessions as long as those that serve already. The file's new
 // life and ttl take effect at the next start, as the reload reports.
 func TestAPoolThatComesLater(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	toml := settings("roundrobin", f.URLs()[0])
 	r := start(t, toml, 1)

@@ -22,6 +22,7 @@ func keepers() int {
 // strategies that it has loaded stays: those of the pool itself, of a new pool before it, and of the pool that serves. The
 // access log is that of before.
 func TestAPoolThatCannotBeMade(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 3, vllmsim.Config{})
 	settings := strings.Replace(settings("prefixaware", f.URLs()[0]), `"*"`, `"sim"`, 1)
 	access := filepath.Join(t.TempDir(), "access.log")

@@ -16,6 +16,7 @@ import (
 // TestModelBehindWhatIsHeld: a long body whose model has not come yet must not go to a worker of another model.
 // Anthropic's SDK for Python sends messages before the model, and a form may have its file first.
 func TestModelBehindWhatIsHeld(t *testing.T) {
+	t.Parallel()
 	var hits atomic.Int32
 	worker := func(model string) string {
 		w := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

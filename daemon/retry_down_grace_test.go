@@ -147,6 +147,7 @@ func TestNobodyWaitsAtADeadWorker(t *testing.T) {
 
 // TestSessionStaysWithItsDeadWorker: a request of an opened session goes to nobody else, and is told.
 func TestSessionStaysWithItsDeadWorker(t *testing.T) {
+	t.Parallel()
 	l := newLeaver(t)
 	const policy = "[sessions]\non_worker_down = \"error\"\n"
 	r := start(t, policy+fromDefaults(`down_grace = "1s"`, l.URL), 1)
@@ -178,6 +179,7 @@ func TestSessionStaysWithItsDeadWorker(t *testing.T) {
 // TestRemovedWorkerIsWatchedToItsLastRequest: a worker is taken from the configuration, as a name does that is about
 // to end a process, and then hangs.
 func TestRemovedWorkerIsWatchedToItsLastRequest(t *testing.T) {
+	t.Parallel()
 	l := newLeaver(t)
 	good := sims(t, 1, vllmsim.Config{})
 	r := start(t, fromDefaults(`down_grace = "1s"`, l.URL), 1)
@@ -197,6 +199,7 @@ func TestRemovedWorkerIsWatchedToItsLastRequest(t *testing.T) {
 
 // TestStreamedBodyIsNotRepeated: what was passed on as it came cannot be sent again: the client is told in time.
 func TestStreamedBodyIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	l := newLeaver(t)
 	good := sims(t, 1, vllmsim.Config{})
 	toml := withServer(fromDefaults(`down_grace = "1s"`, l.URL, good[0].URL()), "buffer_body_bytes = 65536")

@@ -83,6 +83,7 @@ func TestAbortInTheMiddleIsToldAndNotAnEnd(t *testing.T) {
 }
 
 func TestLateFirstByteGoesToAnotherWorker(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	r := start(t, withPool(settings("roundrobin", f.URLs()...), `first_byte_retry = "1s"`), 2)
 	if err := f[0].SetFault(vllmsim.Fault{Mode: vllmsim.FaultStall}); err != nil {

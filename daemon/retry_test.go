@@ -14,6 +14,7 @@ import (
 
 // TestLastWordsOfADyingWorkerAreRetried: what vLLM 0.32 answers on its way out (recorded under testdata/realvllm).
 func TestLastWordsOfADyingWorkerAreRetried(t *testing.T) {
+	t.Parallel()
 	f := func(body, state string, status int) {
 		t.Helper()
 		dying := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) {
@@ -92,6 +93,7 @@ func TestKeepAliveCommentsAreNotHeldBack(t *testing.T) {
 
 // TestWorkerThatAnswersOnly500 stands beside a good one: no client sees its 500.
 func TestWorkerThatAnswersOnly500(t *testing.T) {
+	t.Parallel()
 	const words = `{"error":{"message":"CUDA error: an illegal memory access was encountered","type":"InternalServerError","param":null,"code":500}}`
 	for _, strategy := range []string{"roundrobin", "prefixaware"} {
 		bad := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) {

@@ -92,6 +92,7 @@ func routersInSilence(t *testing.T, toml string, workers int, open func(first *r
 // What is opened by id is refused in a silence with what makes clients come again, on every path, by a router that
 // does not hold it.
 func TestIDsInASilence(t *testing.T) {
+	t.Parallel()
 	var aws, plain, answer string
 	worker := func() string {
 		return fakeWorker(t, func(w http.ResponseWriter, _ *http.Request) {

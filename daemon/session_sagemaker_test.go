@@ -170,6 +170,7 @@ func TestSessionsThatWorkersKeep(t *testing.T) {
 }
 
 func TestSessionsThatTheRouterKeeps(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"auto", "off"} {
 		toml := settings("session", plain(t, "w1"), plain(t, "w2"), plain(t, "w3"))
 		toml = strings.Replace(toml, "[[pools]]", "[[pools]]\nworker_sessions = \""+mode+"\"", 1)

@@ -104,6 +104,7 @@ func readOn(t *testing.T, c net.Conn, want string) {
 // TestStreamsThatBreakOffInAPause: a worker dies, is silent for too long, or the router ends, while a stream pauses. The
 // client gets an error event and no clean end.
 func TestStreamsThatBreakOffInAPause(t *testing.T) {
+	t.Parallel()
 	const first = "data: {\"choices\":[{\"index\":0,\"text\":\"a\"}]}\n\n"
 	for _, c := range []struct {
 		what, pool string

@@ -9,8 +9,10 @@
 package plugins
 
 import (
+	"compress/gzip"
 	"embed"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -51,11 +53,26 @@ func Builtin(name string) ([]byte, error) {
 	if index(name) < 0 {
 		return nil, fmt.Errorf("plugins: no strategy %q is built in; there are %s", name, strings.Join(Names(), ", "))
 	}
-	wasm, err := modules.ReadFile("builtin/" + name + ".wasm")
+	packed, err := modules.Open("builtin/" + name + ".wasm.gz")
 	if err != nil {
 		return nil, fmt.Errorf("plugins: strategy %q is not in this binary; run make modules, then build again", name)
 	}
+	defer packed.Close()
+	wasm, err := unpack(packed)
+	if err != nil {
+		return nil, fmt.Errorf("plugins: strategy %q in this binary is damaged; run make modules, then build again: %w",
+			name, err)
+	}
 	return wasm, nil
+}
+
+// unpack takes some 15 ms for a module. Packed, the four take 2 MB of the binary in place of 8.
+func unpack(packed io.Reader) ([]byte, error) {
+	r, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }
 
 // Native returns a built-in strategy as Go code outside the sandbox, nil if there is none of that name.

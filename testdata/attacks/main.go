@@ -101,7 +101,7 @@ func daemon(ctx context.Context, dir, bin string) (string, error) {
 	if bin != "" {
 		return filepath.Abs(bin)
 	}
-	if m, _ := filepath.Glob("plugins/builtin/*.wasm"); len(m) == 0 {
+	if m, _ := filepath.Glob("plugins/builtin/*.wasm.gz"); len(m) == 0 {
 		return "", errors.New("plugins/builtin holds no module; run `make modules` in the checkout first")
 	}
 	bin = filepath.Join(dir, "warmpath")

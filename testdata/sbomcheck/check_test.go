@@ -1,4 +1,4 @@
-// Package sbomcheck holds the bill of materials of testdata/sbom to CycloneDX's own schema. A module of its own: the
+// Package sbomcheck measures the binary, and holds the bill of materials of testdata/sbom to CycloneDX's own schema. A module of its own: the
 // schema comes with CycloneDX/cyclonedx-go (Apache-2.0), which stays out of the daemon's go.mod as all that reads JSON
 // Schema does.
 package sbomcheck
@@ -52,8 +52,9 @@ func schema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// TestTheBillFitsItsSchema: that of the daemon's binary, BIN, as make release makes it.
-func TestTheBillFitsItsSchema(t *testing.T) {
+// daemon returns the path of the daemon's binary, as make build makes it.
+func daemon(t *testing.T) string {
+	t.Helper()
 	binary := os.Getenv("BIN")
 	if binary == "" {
 		if os.Getenv("CI") != "" {
@@ -61,6 +62,25 @@ func TestTheBillFitsItsSchema(t *testing.T) {
 		}
 		t.Skip("SKIPPED: BIN names no binary of warmpath; make build, then BIN=$PWD/bin/warmpath")
 	}
+	return binary
+}
+
+// TestTheBinaryIsSmall: it has 31 MB. With a call by name in it, as a template makes, it has 43, and with the modules as they
+// are built 5 more.
+func TestTheBinaryIsSmall(t *testing.T) {
+	info, err := os.Stat(daemon(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 33_000_000
+	if info.Size() > most {
+		t.Errorf("%d bytes; at most %d", info.Size(), most)
+	}
+}
+
+// TestTheBillFitsItsSchema: that of the daemon's binary, BIN, as make release makes it.
+func TestTheBillFitsItsSchema(t *testing.T) {
+	binary := daemon(t)
 	out := filepath.Join(t.TempDir(), "a.cdx.json")
 	write := exec.Command("go", "run", "./testdata/sbom", "-version", "v1.2.3", "-o", out, binary)
 	write.Dir = "../.."

@@ -1,7 +1,6 @@
 package scaffold
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/warmpath/warmpath/sdk"
 )
@@ -55,14 +53,20 @@ func New(dir, name, language, version string) (string, error) {
 	return to, nil
 }
 
-// project is what the templates read.
+// project is what stands in the templates as {{.Name}} and so on.
 type project struct {
 	Name, Language, Version string
 }
 
 func (p *project) write(to string) error {
+	about, err := templates.ReadFile("template/about/" + p.Language + ".md")
+	if err != nil {
+		return fmt.Errorf("scaffold: %w", err)
+	}
+	fields := strings.NewReplacer("{{.About}}", strings.ReplaceAll(string(about), "{{.Version}}", p.Version),
+		"{{.Name}}", p.Name)
 	for _, from := range []string{"template/all", "template/" + p.Language} {
-		if err := p.fill(from, to); err != nil {
+		if err := fill(from, to, fields); err != nil {
 			return err
 		}
 	}
@@ -76,22 +80,19 @@ func (p *project) write(to string) error {
 	return put(filepath.Join(to, filepath.FromSlash(file)), text)
 }
 
-// fill executes each template below from. The file has its name without .tmpl.
-func (p *project) fill(from, to string) error {
+// fill writes each file below from with its fields replaced, and with its name without .tmpl. It is no text/template:
+// with one in the binary the linker keeps every exported method of every type.
+func fill(from, to string, fields *strings.Replacer) error {
 	return fs.WalkDir(templates, from, func(at string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		t, err := template.ParseFS(templates, at)
+		b, err := templates.ReadFile(at)
 		if err != nil {
 			return fmt.Errorf("scaffold: %w", err)
 		}
-		var b bytes.Buffer
-		if err := t.Execute(&b, p); err != nil {
-			return fmt.Errorf("scaffold: %w", err)
-		}
 		name := strings.TrimSuffix(strings.TrimPrefix(at, from+"/"), ".tmpl")
-		return put(filepath.Join(to, filepath.FromSlash(name)), b.Bytes())
+		return put(filepath.Join(to, filepath.FromSlash(name)), []byte(fields.Replace(string(b))))
 	})
 }
 

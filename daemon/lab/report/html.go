@@ -1,92 +1,132 @@
 package report
 
 import (
+	"bytes"
 	_ "embed"
-	"html/template"
+	"fmt"
 	"io"
+	"strings"
 )
 
-//go:embed page.html
-var pageText string
-
-var page = template.Must(template.New("page").Parse(pageText))
+//go:embed page.css
+var style string
 
 // WriteHTML writes one page with the same tables and a chart of each scenario. It needs no script and no network, and
 // follows the reader's light or dark theme.
 func (r *Report) WriteHTML(w io.Writer) error {
+	var p page
+	p.add(`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>%v</title>
+<style>
+`, r.Title)
+	p.WriteString(style)
+	p.add("</style>\n</head>\n<body>\n<h1>%v</h1>\n<ul class=\"soft\">", r.Title)
+	for _, c := range r.Conditions {
+		p.add("<li>%v</li>", c)
+	}
+	p.add("</ul>\n\n")
 	cells := r.Cells()
-	names := r.names(cells)
-	p := pageData{Report: r, Tallies: Tallies(cells), Names: names, Within: Within}
-	for _, f := range figures {
-		p.Heads = append(p.Heads, f.Name)
+	if len(cells) > 0 {
+		p.addPeers(r, cells)
 	}
-	for i := range cells {
-		p.Cells = append(p.Cells, cellData(&cells[i], names))
-	}
-	for _, s := range names {
-		p.Ratios = append(p.Ratios, ratiosChart(cells, s))
-	}
+	p.add("\n\n")
 	for _, s := range r.Scenarios() {
-		p.Scenarios = append(p.Scenarios, newScenario(r, s))
+		p.addScenario(r, s)
 	}
-	return page.Execute(w, p)
+	p.add(`
+`+legend+`
+</body>
+</html>
+`, r.Price)
+	_, err := w.Write(p.Bytes())
+	return err
 }
 
-type pageData struct {
-	*Report
-	Tallies   []Tally
-	Names     []string // of the strategies that are compared
-	Heads     []string
-	Within    float64
-	Cells     []cellRow
-	Ratios    []chart
-	Scenarios []scenarioData
+// legend takes the price of an hour.
+const legend = `<p class="soft">TTFT: time to first token. TPOT: mean time of a token after the first. ` +
+	"Hit rate: share of the prompt tokens found cached, in\nany tier. Imbalance: prefill seconds of the busiest worker " +
+	"over the mean. Cost: of 1,000 output tokens where a GPU hour costs %v.</p>"
+
+// page is HTML that grows. It is no html/template: with one in the binary the linker keeps every exported method of
+// every type, as it cannot know which of them a template calls.
+type page struct{ bytes.Buffer }
+
+// special are the characters that end a text or an attribute.
+var special = strings.NewReplacer("\x00", "\uFFFD", `"`, "&#34;", "&", "&amp;", "'", "&#39;", "+", "&#43;",
+	"<", "&lt;", ">", "&gt;")
+
+// add appends a format with its values, each escaped. A value stands in a text, or in an attribute within quotes.
+func (p *page) add(format string, values ...any) {
+	for i, v := range values {
+		values[i] = special.Replace(fmt.Sprint(v))
+	}
+	fmt.Fprintf(p, format, values...)
 }
 
-type cellRow struct {
-	Name, Best, BestPeer string
-	Seeds                int
-	Ratios               []ratioText
+// addPeers adds the comparison with the best peer.
+func (p *page) addPeers(r *Report, cells []Cell) {
+	names := r.names(cells)
+	p.add(`
+<h2>Against the best peer</h2>
+<p>TTFT divided by that of the peer with the smallest mean in that row, over the same seeds; `+
+		`± is twice the jackknife's error.
+Up to %v counts as equal (*: over it; ?: the interval lies on both sides).</p>
+<ul>`, Within)
+	for _, t := range Tallies(cells) {
+		p.add("<li><b>%v</b>: within 5 %% in %v of %v, geometric mean %v, worst %v (%v)</li>", t.Strategy, t.Within,
+			t.Cells, fmt.Sprintf("%.3f", t.Geometric), fmt.Sprintf("%.2f", t.Worst), t.WorstCell)
+	}
+	p.add("</ul>\n")
+	for _, s := range names {
+		p.addChart(ratiosChart(cells, s))
+	}
+	p.add("\n<div class=\"wide\"><table>\n<tr><th></th><th>seeds</th><th>best peer</th><th>s</th>")
+	for _, s := range names {
+		p.add("<th>%v</th>", s)
+	}
+	p.add("</tr>\n")
+	for i := range cells {
+		p.addCell(&cells[i], names)
+	}
+	p.add("</table></div>\n")
 }
 
-type ratioText struct{ Text, Class string }
-
-type scenarioData struct {
-	Name  string
-	Chart chart
-	Rows  []figureRow
-}
-
-type figureRow struct {
-	Strategy string
-	Class    string
-	Values   []string
-}
-
-func cellData(c *Cell, names []string) cellRow {
-	row := cellRow{Name: c.Scenario + " " + short(c.Figure), Best: figureByKey(c.Figure).show(c.Best.Value),
-		BestPeer: c.BestPeer, Seeds: c.Seeds}
+func (p *page) addCell(c *Cell, names []string) {
+	p.add("<tr><td>%v</td><td>%v</td><td>%v</td><td>%v</td>", c.Scenario+" "+short(c.Figure), c.Seeds, c.BestPeer,
+		figureByKey(c.Figure).show(c.Best.Value))
 	for _, s := range names {
 		class := "bad"
 		if c.Ratios[s].Within {
 			class = "good"
 		}
-		row.Ratios = append(row.Ratios, ratioText{Text: c.mark(s), Class: class})
+		p.add(`<td class="%v">%v</td>`, class, c.mark(s))
 	}
-	return row
+	p.add("</tr>\n")
 }
 
-func newScenario(r *Report, scenario string) scenarioData {
-	d := scenarioData{Name: scenario, Chart: timesChart(r, scenario)}
-	for _, s := range r.strategies(scenario) {
-		row := figureRow{Strategy: s, Class: "ours"}
-		if r.isPeer(s) {
-			row.Class = "peer"
-		}
-		for i := range figures {
-			row.Values = append(row.Values, shown(r.estimate(scenario, s, &figures[i]), &figures[i]))
-		}
-		d.Rows = append(d.Rows, row)
+// addScenario adds a scenario's chart and a row of figures for each strategy.
+func (p *page) addScenario(r *Report, scenario string) {
+	p.add("\n<h2>%v</h2>\n", scenario)
+	p.addChart(timesChart(r, scenario))
+	p.add("\n<div class=\"wide\"><table>\n<tr><th></th>")
+	for _, f := range figures {
+		p.add("<th>%v</th>", f.Name)
 	}
-	return d
+	p.add("</tr>\n")
+	for _, s := range r.strategies(scenario) {
+		class := "ours"
+		if r.isPeer(s) {
+			class = "peer"
+		}
+		p.add(`<tr class="%v"><td>%v</td>`, class, s)
+		for i := range figures {
+			p.add("<td>%v</td>", shown(r.estimate(scenario, s, &figures[i]), &figures[i]))
+		}
+		p.add("</tr>\n")
+	}
+	p.add("</table></div>\n")
 }
