@@ -57,7 +57,7 @@ func idleConnections(b *bench, running *proc.Proc) error {
 	before := int64(0)
 	silence := 3 * time.Second
 	if p.Name == "warmpath" || p.Name == "beside" {
-		silence += 30 * time.Second // after which it holds less: listen.Long
+		silence += 30 * time.Second // after which it holds less: see listen.Conn.Await
 	}
 	for i := range conns {
 		if i%each == 0 {
