@@ -15,6 +15,6 @@
 //
 // # What is repeated
 //
-// As in the exchange a request whose worker died before its first token is sent to another, up to three times, and as
-// far as the retry budget goes.
+// A request whose worker died before its first token is sent to another one, by [route.Attempts]: the rule that the
+// exchange goes by. What the exchange remembers of requests with which two workers ended is left out.
 package served
