@@ -115,7 +115,7 @@ func TestClassifyModels(t *testing.T) {
 	f("GET", "/v1/models/sim", Endpoint{Role: Model, ID: "sim"})
 	f("GET", "/v1/models/org/name", Endpoint{Role: Model, ID: "org/name"})
 	f("GET", "/v1/models/org%2Fname", Endpoint{Role: Model, ID: "org/name"})
-	f("GET", "/v1/models/%2e%2e/..", Endpoint{Role: Model, ID: "../../.."})
+	f("GET", "/v1/models/%2e%2e/..", Endpoint{Role: Model, ID: "../.."})
 	f("GET", "/v1/models/", Endpoint{Role: Models})
 }
 
