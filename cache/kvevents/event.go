@@ -36,7 +36,8 @@ func equalFold(b []byte, lower string) bool {
 type Sink interface {
 	Store(*blocks.Stored)
 	Remove(m blocks.Medium, hashes []uint64) // one physical block for each hash
-	Clear() // the worker has dropped everything, or what was handed on before may not hold
+	// Clear: the worker has dropped everything, or what was handed on before may not hold.
+	Clear()
 }
 
 // Batch is what a message has beside its events.
