@@ -92,9 +92,10 @@ var arrows = map[string][]string{
 	"daemon/fleet/discover":           {"daemon/fleet/discover/endpoints"},
 	"daemon/fleet/discover/endpoints": {},
 	"daemon/fleet/feed": {
-		"cache/holdings", "cache/kvevents", "cache/zmtp", "daemon/fleet/worker", "daemon/transport/seldom",
+		"cache/blocks", "cache/holdings", "cache/kvevents", "cache/zmtp", "daemon/fleet/worker",
+		"daemon/transport/seldom",
 	},
-	"daemon/fleet/probe":  {},
+	"daemon/fleet/probe":  {"daemon/fleet/worker"}, // whose Page it reads
 	"daemon/fleet/worker": {"sdk/abi"},
 
 	// Other routers.
@@ -146,9 +147,9 @@ var arrows = map[string][]string{
 	"daemon/lab/replay":    {"sdk/abi"},
 	"daemon/lab/report":    {"daemon/lab/trial"},
 	"daemon/lab/served": {
-		"cache/holdings", "daemon/fleet/worker", "daemon/lab/...", "daemon/lab/vllmsim/engine", "daemon/peers",
-		"daemon/request/prompt", "daemon/request/route", "daemon/request/session", "host", "plugins", "sdk",
-		"sdk/abi",
+		"cache/blocks", "cache/holdings", "daemon/fleet/worker", "daemon/lab/...", "daemon/lab/vllmsim/engine",
+		"daemon/peers", "daemon/request/prompt", "daemon/request/route", "daemon/request/session", "host", "plugins",
+		"sdk", "sdk/abi",
 	},
 	"daemon/lab/setup":            {"daemon/lab/traffic", "daemon/lab/vllmsim/engine", "daemon/lab/world"},
 	"daemon/lab/traffic":          {"daemon/lab/replay", "daemon/lab/vllmsim/engine"},
@@ -166,9 +167,10 @@ var arrows = map[string][]string{
 	"host/meter": {},
 
 	// The index, the stores, and the wires of LMCache and KV events.
+	"cache/blocks":          {}, // what a worker reports of its KV cache
 	"cache/goredis":         {},
-	"cache/holdings":        {"cache/prefix"},
-	"cache/kvevents":        {"cache/zmtp"},
+	"cache/holdings":        {"cache/blocks", "cache/prefix"},
+	"cache/kvevents":        {"cache/blocks", "cache/zmtp"},
 	"cache/kvstore":         {"cache/kvstore/..."},
 	"cache/kvstore/arena":   {},
 	"cache/kvstore/catalog": {},

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // crowd is a chat-like population: conversations that share a few system prompts and go turn by turn to one worker.
@@ -67,15 +69,15 @@ func newCrowd(convs, workers, size int) *crowd {
 }
 
 // events calls visit with the stores of a conversation, a turn each.
-func (c *conv) events(visit func(*Stored)) {
+func (c *conv) events(visit func(*blocks.Stored)) {
 	for from := c.shared; from < len(c.hashes); from += turnOf {
 		s := c.event(from, min(from+turnOf, len(c.hashes)))
 		visit(&s)
 	}
 }
 
-func (c *conv) event(from, to int) Stored {
-	s := Stored{Hashes: c.hashes[from:to], Tokens: c.ids[from*blockSize : to*blockSize], BlockSize: blockSize}
+func (c *conv) event(from, to int) blocks.Stored {
+	s := blocks.Stored{Hashes: c.hashes[from:to], Tokens: c.ids[from*blockSize : to*blockSize], BlockSize: blockSize}
 	if from > 0 {
 		s.HasParent = true
 		s.Parent = c.hashes[from-1]
@@ -84,18 +86,18 @@ func (c *conv) event(from, to int) Stored {
 }
 
 // fill stores the crowd, turn after turn as the conversations take turns.
-func (c *crowd) fill(x *Index) (writers []*Writer, blocks int) {
+func (c *crowd) fill(x *Index) (writers []*Writer, count int) {
 	for i := range c.workers {
 		writers = append(writers, x.Writer(uint32(i)))
 	}
 	for i := range c.convs {
 		cv := &c.convs[i]
-		cv.events(func(s *Stored) {
+		cv.events(func(s *blocks.Stored) {
 			writers[cv.slot].Store(s)
-			blocks += len(s.Hashes)
+			count += len(s.Hashes)
 		})
 	}
-	return writers, blocks
+	return writers, count
 }
 
 // BenchmarkEvents is 16 workers with a million blocks that evict as much as they store: a conversation goes leaf first and

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // prompt makes n blocks of 16 ids, and an engine's hashes for them.
@@ -35,21 +37,21 @@ func TestOverflowClears(t *testing.T) {
 	ids, hashes := blocksOf(1, 300)
 	w := x.Writer(3)
 	w.SetLive(true)
-	w.Store(&Stored{Hashes: hashes[:100], Tokens: ids[:1600], BlockSize: 16})
+	w.Store(&blocks.Stored{Hashes: hashes[:100], Tokens: ids[:1600], BlockSize: 16})
 	if got := held(x, 3, ids); got.GPU != 1600 || !got.Live {
 		t.Fatalf("%+v", got)
 	}
 	var q Query
 	q.Reset("", "", ids)
 	x.Predict(3, &q)
-	w.Store(&Stored{HasParent: true, Parent: hashes[99], Hashes: hashes[100:101], Tokens: ids[1600:1616], BlockSize: 16})
+	w.Store(&blocks.Stored{HasParent: true, Parent: hashes[99], Hashes: hashes[100:101], Tokens: ids[1600:1616], BlockSize: 16})
 	if got := held(x, 3, ids); got != (Held{}) {
 		t.Errorf("a worker that said too much is believed: %+v", got)
 	}
 	if s := x.Worker(3); s.Overflows != 1 || s.Blocks != 0 || s.Live || x.Chain() != 0 {
 		t.Errorf("%+v", s)
 	}
-	w.Store(&Stored{Hashes: hashes, Tokens: ids, BlockSize: 16}) // all in one event
+	w.Store(&blocks.Stored{Hashes: hashes, Tokens: ids, BlockSize: 16}) // all in one event
 	if s := x.Worker(3); s.Overflows != 2 || x.Chain() != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -62,10 +64,10 @@ func TestChainsAreBounded(t *testing.T) {
 	good.SetLive(true)
 	bad.SetLive(true)
 	ids, hashes := blocksOf(1, 1000)
-	good.Store(&Stored{Hashes: hashes, Tokens: ids, BlockSize: 16})
+	good.Store(&blocks.Stored{Hashes: hashes, Tokens: ids, BlockSize: 16})
 	for i := range uint64(20) {
 		ids, hashes := blocksOf(100+i, 900)
-		bad.Store(&Stored{Hashes: hashes, Tokens: ids, BlockSize: 16})
+		bad.Store(&blocks.Stored{Hashes: hashes, Tokens: ids, BlockSize: 16})
 		bad.Remove(GPU, hashes[:899])
 		if x.Chain() > 5000 {
 			t.Fatalf("%d blocks of chains", x.Chain())
@@ -87,13 +89,13 @@ func TestPlanesAreBounded(t *testing.T) {
 	w := x.Writer(0)
 	ids, hashes := blocksOf(1, 6)
 	for i, salt := range []string{"a", "b", "c"} {
-		w.Store(&Stored{Salt: salt, Hashes: hashes[2*i : 2*i+2], Tokens: ids[:32], BlockSize: 16})
+		w.Store(&blocks.Stored{Salt: salt, Hashes: hashes[2*i : 2*i+2], Tokens: ids[:32], BlockSize: 16})
 	}
 	if s := x.Worker(0); s.Crowded != 2 || s.Blocks != 4 {
 		t.Errorf("%+v", s)
 	}
 	w.Remove(GPU, hashes[:2]) // the first plane goes, and there is room
-	w.Store(&Stored{Salt: "c", Hashes: hashes[4:6], Tokens: ids[:32], BlockSize: 16})
+	w.Store(&blocks.Stored{Salt: "c", Hashes: hashes[4:6], Tokens: ids[:32], BlockSize: 16})
 	if s := x.Worker(0); s.Crowded != 2 || s.Blocks != 4 {
 		t.Errorf("%+v", s)
 	}
@@ -103,7 +105,7 @@ func TestPredictionsAreBounded(t *testing.T) {
 	x := New(Config{Predictions: 50})
 	w := x.Writer(0)
 	ids, hashes := blocksOf(1, 1)
-	w.Store(&Stored{Hashes: hashes, Tokens: ids, BlockSize: 16})
+	w.Store(&blocks.Stored{Hashes: hashes, Tokens: ids, BlockSize: 16})
 	var q Query
 	var prompts [][]uint32
 	for i := range uint64(10) {
@@ -135,7 +137,7 @@ func TestManyCopies(t *testing.T) {
 	x := New(Config{})
 	w := x.Writer(0)
 	ids, hashes := blocksOf(1, 2)
-	s := &Stored{Hashes: hashes[:1], Tokens: ids[:16], BlockSize: 16}
+	s := &blocks.Stored{Hashes: hashes[:1], Tokens: ids[:16], BlockSize: 16}
 	for range 3000 {
 		w.Store(s)
 	}
@@ -156,7 +158,7 @@ func TestLongRuns(t *testing.T) {
 	w := x.Writer(0)
 	const n = 3*maxRun + 17
 	ids, hashes := blocksOf(1, n)
-	w.Store(&Stored{Hashes: hashes, Tokens: ids, BlockSize: 16})
+	w.Store(&blocks.Stored{Hashes: hashes, Tokens: ids, BlockSize: 16})
 	if got := held(x, 0, append(slices.Clone(ids), 1)).GPU; got != n*16 {
 		t.Errorf("%d of %d", got, n*16)
 	}
@@ -196,9 +198,9 @@ func TestMatchAllocatesNothing(t *testing.T) {
 	x := New(Config{})
 	ids, hashes := blocksOf(1, 200)
 	for slot := range uint32(5) {
-		x.Writer(slot).Store(&Stored{Hashes: hashes, Tokens: ids, BlockSize: 16, Salt: "s"})
+		x.Writer(slot).Store(&blocks.Stored{Hashes: hashes, Tokens: ids, BlockSize: 16, Salt: "s"})
 	}
-	x.Writer(Shared).Store(&Stored{Hashes: hashes, Tokens: ids, BlockSize: 16, Salt: "s"})
+	x.Writer(Shared).Store(&blocks.Stored{Hashes: hashes, Tokens: ids, BlockSize: 16, Salt: "s"})
 	var q Query
 	slots, out := []uint32{4, 3, 2, 1, 0}, make([]Held, 5)
 	if n := testing.AllocsPerRun(100, func() {
@@ -215,7 +217,7 @@ func write(x *Index, slot uint32, ids []uint32, steps int) {
 	for range steps {
 		w, n := x.Writer(slot), 1+r.IntN(20)
 		from := r.IntN(400 - n)
-		s := &Stored{Tokens: ids[from*16 : (from+n)*16], BlockSize: 16, Tier: Tier(r.IntN(2)), HasParent: from > 0}
+		s := &blocks.Stored{Tokens: ids[from*16 : (from+n)*16], BlockSize: 16, Medium: blocks.Medium(r.IntN(2)), HasParent: from > 0}
 		s.Parent = uint64(from)
 		for i := range n {
 			s.Hashes = append(s.Hashes, uint64(from+i+1))
@@ -224,7 +226,7 @@ func write(x *Index, slot uint32, ids []uint32, steps int) {
 		case k < 50:
 			w.Store(s)
 		case k < 95:
-			w.Remove(s.Tier, s.Hashes)
+			w.Remove(s.Medium, s.Hashes)
 		case k < 97:
 			w.Clear()
 		case k < 98:
@@ -285,4 +287,25 @@ func TestHammer(t *testing.T) {
 	if x.dir.total.Load() != 0 || x.dir.n != 0 {
 		t.Errorf("%d blocks and %d planes left", x.dir.total.Load(), x.dir.n)
 	}
+}
+
+// TestMedia: what a worker has on its disk counts as in its memory, and no view has what is on another medium.
+func TestMedia(t *testing.T) {
+	f := func(m blocks.Medium, want [2]int) {
+		t.Helper()
+		x := New(Config{})
+		w := x.Writer(0)
+		w.Store(&blocks.Stored{Medium: m, Hashes: []uint64{7}, Tokens: []uint32{1, 2}, BlockSize: 2})
+		if got := x.Worker(0).Held; got != want {
+			t.Errorf("stored on %v: %v are held; want %v", m, got, want)
+		}
+		w.Remove(m, []uint64{7})
+		if got := x.Worker(0).Held; got != [2]int{} {
+			t.Errorf("removed from %v: %v are held", m, got)
+		}
+	}
+	f(blocks.GPU, [2]int{1, 0})
+	f(blocks.CPU, [2]int{0, 1})
+	f(blocks.Disk, [2]int{0, 1})
+	f(blocks.Other, [2]int{})
 }

@@ -3,6 +3,8 @@ package holdings
 import (
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // FuzzEvents plays any sequence of events, of workers that lie: a hash stands for any content, parents make no sense, sizes do
@@ -40,7 +42,7 @@ func FuzzEvents(f *testing.F) {
 			case 0, 1, 2, 3, 4, 5:
 				w.Store(fuzzed(op, space, ids, next))
 			case 6, 7, 8:
-				w.Remove(Tier(op>>2&3), []uint64{uint64(next()), uint64(op >> 2), uint64(next()) << 56})
+				w.Remove(blocks.Medium(op>>2&3), []uint64{uint64(next()), uint64(op >> 2), uint64(next()) << 56})
 			case 9:
 				w.Clear()
 			case 10:
@@ -75,9 +77,9 @@ func FuzzEvents(f *testing.F) {
 }
 
 // fuzzed makes a store of what comes.
-func fuzzed(op byte, space [2]string, ids []uint32, next func() byte) *Stored {
+func fuzzed(op byte, space [2]string, ids []uint32, next func() byte) *blocks.Stored {
 	size := 1 + int(op>>4&1)
-	s := &Stored{Adapter: space[0], Salt: space[1], BlockSize: size, Tokens: ids, Tier: Tier(op >> 5 & 1)}
+	s := &blocks.Stored{Adapter: space[0], Salt: space[1], BlockSize: size, Tokens: ids, Medium: blocks.Medium(op >> 5 & 1)}
 	for range len(ids) / size {
 		h := uint64(next())
 		if h&1 != 0 {

@@ -1,5 +1,7 @@
 package holdings
 
+import "github.com/warmpath/warmpath/cache/blocks"
+
 // entry stands for a holder in its node, with all that a lookup needs of it in a quarter of a cache line.
 type entry struct {
 	h         *holder
@@ -40,7 +42,7 @@ func (h *holder) shown() {
 }
 
 // hold adds the blocks from..to-1 of a tier and returns how many were held by it before.
-func (h *holder) hold(t Tier, from, to int) (before int) {
+func (h *holder) hold(t blocks.Medium, from, to int) (before int) {
 	added := h.bits[t].fill(from, to)
 	h.n[t] += uint16(added)
 	if t == GPU && h.spans != nil {
@@ -81,7 +83,7 @@ func (h *holder) lead(i int, local, shared bitmap) int {
 }
 
 // drop takes away one block of a tier, which is held.
-func (h *holder) drop(t Tier, i int) {
+func (h *holder) drop(t blocks.Medium, i int) {
 	h.bits[t].take(i)
 	h.n[t]--
 	if h.n[t] == 0 {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // world is an index beside its oracles, and what the made up engines do.
@@ -97,20 +99,20 @@ func (w *world) space() [2]string {
 func (w *world) size() int { return sizes[w.r.IntN(5)/4] }
 
 // event is a store of some blocks of a prompt, wherever they begin.
-func (w *world) event(i int) *Stored {
+func (w *world) event(i int) *blocks.Stored {
 	ids, space, size := w.prompt(), w.space(), w.size()
-	blocks := len(ids) / size
-	if blocks == 0 {
-		return &Stored{}
+	count := len(ids) / size
+	if count == 0 {
+		return &blocks.Stored{}
 	}
 	from := 0
 	if w.r.IntN(3) == 0 {
-		from = w.r.IntN(blocks)
+		from = w.r.IntN(count)
 	}
-	to := from + 1 + w.r.IntN(blocks-from)
-	s := &Stored{Adapter: space[0], Salt: space[1], BlockSize: size, Tokens: ids[from*size : to*size]}
+	to := from + 1 + w.r.IntN(count-from)
+	s := &blocks.Stored{Adapter: space[0], Salt: space[1], BlockSize: size, Tokens: ids[from*size : to*size]}
 	if w.r.IntN(4) == 0 {
-		s.Tier = Local
+		s.Medium = Local
 	}
 	if from > 0 {
 		s.HasParent = true
@@ -123,7 +125,7 @@ func (w *world) event(i int) *Stored {
 	case 0: // as native offloading sends it
 		s.Tokens = nil
 		s.BlockSize = 0
-		s.Tier = Local
+		s.Medium = Local
 	case 1:
 		s.Tokens = s.Tokens[1:]
 	case 2: // another size than the parent's
@@ -161,12 +163,12 @@ func (w *world) step() {
 	case k < 35:
 		s := w.event(i)
 		if i == w.workers() {
-			s.Tier = GPU
+			s.Medium = GPU
 		}
 		writer.Store(s)
 		o.store(s)
 	case k < 50:
-		t, hashes := Tier(w.r.IntN(2)), w.removal(i)
+		t, hashes := blocks.Medium(w.r.IntN(2)), w.removal(i)
 		writer.Remove(t, hashes)
 		if i == w.workers() {
 			t = GPU

@@ -3,6 +3,8 @@ package holdings
 import (
 	"slices"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // spot is a block by its content: all ids from the prompt's start to its end.
@@ -20,7 +22,7 @@ type kept struct {
 
 // waiting is a parked store of the oracle.
 type waiting struct {
-	s      Stored
+	s      blocks.Stored
 	copies [][2]int
 }
 
@@ -92,7 +94,7 @@ func (o *oracle) confirm(at spot) {
 }
 
 // raise adds a copy of a hash whose content is known, and reports false if it is not.
-func (o *oracle) raise(hash uint64, t Tier) bool {
+func (o *oracle) raise(hash uint64, t blocks.Medium) bool {
 	k := o.held[hash]
 	if k == nil {
 		return false
@@ -104,12 +106,12 @@ func (o *oracle) raise(hash uint64, t Tier) bool {
 	return true
 }
 
-func (o *oracle) store(s *Stored) {
+func (o *oracle) store(s *blocks.Stored) {
 	if len(s.Tokens) == 0 {
 		for _, h := range s.Hashes {
-			if !o.raise(h, s.Tier) {
+			if !o.raise(h, s.Medium) {
 				if b := o.berth(h); b != nil {
-					b[s.Tier]++
+					b[s.Medium]++
 				}
 			}
 		}
@@ -118,7 +120,7 @@ func (o *oracle) store(s *Stored) {
 	if len(s.Hashes) == 0 || len(s.Tokens) != len(s.Hashes)*s.BlockSize {
 		return
 	}
-	if s.Tier == GPU {
+	if s.Medium == GPU {
 		o.size = s.BlockSize
 	}
 	at := spot{space: s.Adapter + "\x00" + s.Salt, size: s.BlockSize}
@@ -135,7 +137,7 @@ func (o *oracle) store(s *Stored) {
 	}
 	ones := make([][2]int, len(s.Hashes))
 	for i := range ones {
-		ones[i][s.Tier] = 1
+		ones[i][s.Medium] = 1
 	}
 	came, ok := o.enter(s, at, ones)
 	for ok && len(came) > 0 {
@@ -171,7 +173,7 @@ func (o *oracle) store(s *Stored) {
 }
 
 // enter gives every hash its content and copies. It returns those that are new, and false if they are too many.
-func (o *oracle) enter(s *Stored, at spot, copies [][2]int) (came []uint64, ok bool) {
+func (o *oracle) enter(s *blocks.Stored, at spot, copies [][2]int) (came []uint64, ok bool) {
 	for i, h := range s.Hashes {
 		at.path += pathOf(s.Tokens[i*s.BlockSize : (i+1)*s.BlockSize])
 		if copies[i] == [2]int{} {
@@ -190,7 +192,7 @@ func (o *oracle) enter(s *Stored, at spot, copies [][2]int) (came []uint64, ok b
 	return came, len(o.held) <= o.capacity
 }
 
-func (o *oracle) park(s *Stored) {
+func (o *oracle) park(s *blocks.Stored) {
 	if len(s.Hashes) > o.orphans {
 		return
 	}
@@ -199,14 +201,14 @@ func (o *oracle) park(s *Stored) {
 	w.s.Tokens = slices.Clone(s.Tokens)
 	o.parked = append(o.parked, w)
 	for i, h := range s.Hashes {
-		if o.raise(h, s.Tier) {
+		if o.raise(h, s.Medium) {
 			continue
 		}
 		if b := o.berth(h); b != nil {
-			b[s.Tier]++
+			b[s.Medium]++
 			continue
 		}
-		w.copies[i][s.Tier] = 1
+		w.copies[i][s.Medium] = 1
 	}
 	o.tidy()
 	for {
@@ -221,7 +223,7 @@ func (o *oracle) park(s *Stored) {
 	}
 }
 
-func (o *oracle) remove(t Tier, hashes []uint64) {
+func (o *oracle) remove(t blocks.Medium, hashes []uint64) {
 	for _, h := range hashes {
 		if k := o.held[h]; k != nil {
 			if k.copies[t] > 0 {
@@ -253,7 +255,7 @@ func (o *oracle) predict(t Ticket, until time.Time, space string, ids []uint32) 
 }
 
 // view returns all that is held in a tier.
-func (o *oracle) view(t Tier) map[spot]bool {
+func (o *oracle) view(t blocks.Medium) map[spot]bool {
 	all := map[spot]bool{}
 	for _, k := range o.held {
 		if k.copies[t] > 0 {

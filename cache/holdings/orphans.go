@@ -1,10 +1,14 @@
 package holdings
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/warmpath/warmpath/cache/blocks"
+)
 
 // orphan is a store whose parent is not known. It waits, and what happens to its blocks meanwhile is counted in it.
 type orphan struct {
-	s      Stored
+	s      blocks.Stored
 	copies [][2]uint16 // of each hash, by tier; none of what is counted elsewhere
 	left   int         // hashes that have a copy
 	// The list of all by age, and the list of those with the same parent.
@@ -28,7 +32,7 @@ type orphans struct {
 
 // park takes a copy of s, without the hashes for which skip returns true, and returns how many blocks it dropped for
 // it.
-func (o *orphans) park(s *Stored, skip func(hash uint64) bool) (dropped int) {
+func (o *orphans) park(s *blocks.Stored, skip func(hash uint64) bool) (dropped int) {
 	if len(s.Hashes) > o.most {
 		return len(s.Hashes)
 	}
@@ -38,10 +42,10 @@ func (o *orphans) park(s *Stored, skip func(hash uint64) bool) (dropped int) {
 	}
 	n := &orphan{s: *s, copies: make([][2]uint16, len(s.Hashes))}
 	for i, h := range s.Hashes {
-		if skip(h) || o.count(h, s.Tier, 1) {
+		if skip(h) || o.count(h, s.Medium, 1) {
 			continue
 		}
-		n.copies[i][s.Tier] = 1
+		n.copies[i][s.Medium] = 1
 		n.left++
 		o.byHash[h] = berth{o: n, i: i}
 	}
@@ -51,7 +55,7 @@ func (o *orphans) park(s *Stored, skip func(hash uint64) bool) (dropped int) {
 	n.s.Hashes = slices.Clone(s.Hashes)
 	n.s.Tokens = slices.Clone(s.Tokens)
 	n.s.Adapter = "" // the parent's plane is its plane
-	n.s.Salt = ""
+	n.s.Salt, n.s.Session = "", ""
 	o.blocks += n.left
 	o.link(n)
 	for o.blocks > o.most {
@@ -63,7 +67,7 @@ func (o *orphans) park(s *Stored, skip func(hash uint64) bool) (dropped int) {
 
 // count adds to the copies of a parked hash, or takes from them. It reports whether the hash is parked and, to take
 // one, has a copy in that tier.
-func (o *orphans) count(hash uint64, t Tier, by int) bool {
+func (o *orphans) count(hash uint64, t blocks.Medium, by int) bool {
 	b, ok := o.byHash[hash]
 	if !ok {
 		return false

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // recordedStep is one line of a recording.
@@ -61,7 +63,7 @@ func apply(w *Writer, event any) {
 	f := fields(event)
 	switch hashes := numbers(f["block_hashes"]); f["type"] {
 	case "BlockStored":
-		s := &Stored{Hashes: hashes, BlockSize: int(number(f["block_size"]))}
+		s := &blocks.Stored{Hashes: hashes, BlockSize: int(number(f["block_size"]))}
 		for _, id := range numbers(f["token_ids"]) {
 			s.Tokens = append(s.Tokens, uint32(id))
 		}

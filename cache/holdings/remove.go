@@ -1,7 +1,9 @@
 package holdings
 
+import "github.com/warmpath/warmpath/cache/blocks"
+
 // remove takes one copy of each hash out of a tier. What is not there is counted.
-func (w *worker) remove(t Tier, hashes []uint64) {
+func (w *worker) remove(t blocks.Medium, hashes []uint64) {
 	for len(hashes) > 0 {
 		n := min(len(hashes), span64)
 		w.unnote(t, hashes[:n])
@@ -12,7 +14,7 @@ func (w *worker) remove(t Tier, hashes []uint64) {
 }
 
 // unnote takes one copy of each hash out of the table. w.drops has the places that are lost by it.
-func (w *worker) unnote(t Tier, hashes []uint64) {
+func (w *worker) unnote(t blocks.Medium, hashes []uint64) {
 	w.drops = w.drops[:0]
 	w.warm += w.table.touch(hashes)
 	for _, hash := range hashes {
@@ -37,7 +39,7 @@ func (w *worker) unnote(t Tier, hashes []uint64) {
 }
 
 // vacate takes the places in w.drops out of a tier.
-func (w *worker) vacate(t Tier) {
+func (w *worker) vacate(t blocks.Medium) {
 	var p *plane // locked
 	for _, d := range w.drops {
 		at := w.places[d.id]
@@ -56,7 +58,7 @@ func (w *worker) vacate(t Tier) {
 }
 
 // fewer takes one copy and reports whether another is left.
-func (w *worker) fewer(s *slot, t Tier) bool {
+func (w *worker) fewer(s *slot, t blocks.Medium) bool {
 	c := s.copies(t)
 	if c == mostCopies && w.many != nil {
 		key := copied{s.hash, t}
@@ -73,7 +75,7 @@ func (w *worker) fewer(s *slot, t Tier) bool {
 }
 
 // drop takes a block out of a tier unless the worker holds it under another hash.
-func (w *worker) drop(at place, t Tier, offset int) {
+func (w *worker) drop(at place, t blocks.Medium, offset int) {
 	if len(w.twins) > 0 {
 		key := twin{at.h.id, uint16(offset), t}
 		if n := w.twins[key]; n > 1 {

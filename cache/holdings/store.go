@@ -1,10 +1,12 @@
 package holdings
 
+import "github.com/warmpath/warmpath/cache/blocks"
+
 // store enters an event's blocks where they belong. It returns false when the worker reports more than it may hold. Its
 // view cannot be right any more: the caller clears it.
-func (w *worker) store(s *Stored) bool {
+func (w *worker) store(s *blocks.Stored) bool {
 	switch {
-	case s.Tier > Local || len(s.Hashes) == 0:
+	case s.Medium > Local || len(s.Hashes) == 0:
 		return true
 	case len(s.Tokens) == 0:
 		w.storeKnown(s)
@@ -13,7 +15,7 @@ func (w *worker) store(s *Stored) bool {
 		w.tally.Mismatched += uint64(len(s.Hashes))
 		return true
 	}
-	if s.Tier == GPU {
+	if s.Medium == GPU {
 		w.size.Store(int64(s.BlockSize))
 	}
 	if !s.HasParent {
@@ -21,7 +23,7 @@ func (w *worker) store(s *Stored) bool {
 	}
 	parent := w.table.find(s.Parent)
 	if parent < 0 {
-		w.tally.Dropped += uint64(w.parked.park(s, w.counted(s.Tier)))
+		w.tally.Dropped += uint64(w.parked.park(s, w.counted(s.Medium)))
 		return true
 	}
 	slot := &w.table.slots[parent]
@@ -34,7 +36,7 @@ func (w *worker) store(s *Stored) bool {
 }
 
 // counted returns a function that counts a copy more of a hash that has a place.
-func (w *worker) counted(t Tier) func(uint64) bool {
+func (w *worker) counted(t blocks.Medium) func(uint64) bool {
 	return func(hash uint64) bool {
 		at := w.table.find(hash)
 		if at >= 0 {
@@ -45,17 +47,17 @@ func (w *worker) counted(t Tier) func(uint64) bool {
 }
 
 // storeKnown enters blocks that come without their tokens.
-func (w *worker) storeKnown(s *Stored) {
-	counted := w.counted(s.Tier)
+func (w *worker) storeKnown(s *blocks.Stored) {
+	counted := w.counted(s.Medium)
 	for _, h := range s.Hashes {
-		if !counted(h) && !w.parked.count(h, s.Tier, 1) {
+		if !counted(h) && !w.parked.count(h, s.Medium, 1) {
 			w.tally.Unplaced++
 		}
 	}
 }
 
 // settle enters blocks whose place is known, and then those that waited for one of them.
-func (w *worker) settle(s *Stored, at *place, off int) bool {
+func (w *worker) settle(s *blocks.Stored, at *place, off int) bool {
 	if !w.add(s, at, off, nil) {
 		return false
 	}
@@ -97,7 +99,7 @@ func (w *worker) attach(o *orphan, parent int) (came []uint64, ok bool) {
 		if !some {
 			continue
 		}
-		o.s.Tier = t
+		o.s.Medium = t
 		if !w.add(&o.s, &at, slot.offset()+1, skip) {
 			return nil, false
 		}

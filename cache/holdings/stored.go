@@ -1,33 +1,19 @@
 package holdings
 
-import "math"
+import (
+	"math"
 
-// Tier is where a worker keeps a block.
-type Tier uint8
+	"github.com/warmpath/warmpath/cache/blocks"
+)
 
-// The tiers of a worker.
+// The tiers of a worker. What it has on its disk counts as in its memory.
 const (
-	GPU   Tier = iota
-	Local      // the worker's own CPU memory or disk: the medium "CPU", LMCache's LocalCPUBackend
+	GPU   = blocks.GPU
+	Local = blocks.CPU
 )
 
 // Shared is the slot of the pseudo-worker that stands for the shared tier, L2. The tiers of its blocks do not matter.
 const Shared uint32 = math.MaxUint32
-
-// Stored is the report that a worker has put blocks into a tier, one physical copy of each.
-type Stored struct {
-	Adapter   string // the LoRA adapter's name; "" = none. Only read of a store without a parent
-	Salt      string // the request's cache_salt; "" = none. Only read of a store without a parent
-	Parent    uint64 // the engine's hash of the block before the first one
-	HasParent bool   // false = the first one begins the prompt
-	// Hashes are the engine's own of each block, opaque. They are the names by which blocks are removed.
-	Hashes []uint64
-	// Tokens are the ids of all blocks. Empty = the blocks are known by their hashes from another tier, as of vLLM's own
-	// offloading to the CPU.
-	Tokens    []uint32
-	BlockSize int // tokens a block
-	Tier      Tier
-}
 
 // Stats is what the index knows of one worker, and what it did not take.
 type Stats struct {

@@ -1,6 +1,10 @@
 package holdings
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/warmpath/warmpath/cache/blocks"
+)
 
 // slot is what a worker's engine hash leads to.
 type slot struct {
@@ -20,9 +24,9 @@ const (
 func (s *slot) offset() int { return int(s.meta >> offsetShift) }
 
 // shift is where the count of a tier stands in meta.
-func shift(t Tier) uint { return copyBits * uint(1-t) }
+func shift(t blocks.Medium) uint { return copyBits * uint(1-t) }
 
-func (s *slot) copies(t Tier) uint32 { return s.meta >> shift(t) & mostCopies }
+func (s *slot) copies(t blocks.Medium) uint32 { return s.meta >> shift(t) & mostCopies }
 
 func (s *slot) settle(id uint32, offset int) {
 	s.id = id

@@ -3,6 +3,8 @@ package holdings
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // place is a holder of the worker's and the plane in which it is.
@@ -16,13 +18,13 @@ type place struct {
 type twin struct {
 	id     uint32
 	offset uint16
-	tier   Tier
+	tier   blocks.Medium
 }
 
 // copied is a hash with more copies in a tier than its slot can count.
 type copied struct {
 	hash uint64
-	tier Tier
+	tier blocks.Medium
 }
 
 // worker is what one worker has reported that it holds.
@@ -71,7 +73,7 @@ type seg struct {
 
 // add puts one copy of each block of s into its tier, after the block at the end of at; at nil stands for the root.
 // What skip names is passed over. It returns false when the worker has more than it may.
-func (w *worker) add(s *Stored, at *place, off int, skip []bool) bool {
+func (w *worker) add(s *blocks.Stored, at *place, off int, skip []bool) bool {
 	added := w.note(s, skip)
 	if added < 0 {
 		return false
@@ -90,7 +92,7 @@ func (w *worker) add(s *Stored, at *place, off int, skip []bool) bool {
 
 // note enters the hashes of s into the table, each with one copy more. w.found has the slots of those that are new, -1
 // for the others. It returns how many are new, -1 if they are too many.
-func (w *worker) note(s *Stored, skip []bool) (added int) {
+func (w *worker) note(s *blocks.Stored, skip []bool) (added int) {
 	w.found = w.found[:0]
 	w.fresh = w.fresh[:0]
 	if w.table.n+len(s.Hashes) > w.capacity {
@@ -115,21 +117,21 @@ func (w *worker) note(s *Stored, skip []bool) (added int) {
 		}
 		at, was := w.table.put(h)
 		if was {
-			w.again(at, s.Tier)
+			w.again(at, s.Medium)
 			w.found = append(w.found, -1)
 			continue
 		}
-		w.table.slots[at].meta = 1 << shift(s.Tier)
+		w.table.slots[at].meta = 1 << shift(s.Medium)
 		w.found = append(w.found, at)
 		added++
 	}
-	w.tally.Held[s.Tier] += added
+	w.tally.Held[s.Medium] += added
 	w.tally.Stored += uint64(len(s.Hashes))
 	return added
 }
 
 // again counts one copy more of a hash that the table has.
-func (w *worker) again(at int, t Tier) {
+func (w *worker) again(at int, t blocks.Medium) {
 	s := &w.table.slots[at]
 	switch c := s.copies(t); {
 	case c == mostCopies:
@@ -151,7 +153,7 @@ func (w *worker) again(at int, t Tier) {
 }
 
 // hold adds blocks to a holder, and counts those that it holds already, under another hash.
-func (w *worker) hold(h *holder, t Tier, from, to int) {
+func (w *worker) hold(h *holder, t blocks.Medium, from, to int) {
 	had := h.bits[t]
 	if h.n[t] == 0 || had.end(to) <= from {
 		h.hold(t, from, to)
@@ -168,7 +170,7 @@ func (w *worker) hold(h *holder, t Tier, from, to int) {
 }
 
 // forgo takes back what note entered.
-func (w *worker) forgo(s *Stored, added int) {
+func (w *worker) forgo(s *blocks.Stored, added int) {
 	for i, h := range s.Hashes {
 		if w.found[i] < 0 {
 			continue
@@ -177,14 +179,14 @@ func (w *worker) forgo(s *Stored, added int) {
 			w.table.remove(at)
 		}
 	}
-	w.tally.Held[s.Tier] -= added
+	w.tally.Held[s.Medium] -= added
 	w.tally.Crowded += uint64(added)
 	w.fresh = w.fresh[:0]
 }
 
 // chained hashes the blocks of s into w.chain, and returns the plane, locked, and the node in which its parent is. The
 // plane is nil if there are too many.
-func (w *worker) chained(s *Stored, at *place, off int) (*plane, *node) {
+func (w *worker) chained(s *blocks.Stored, at *place, off int) (*plane, *node) {
 	if at == nil {
 		w.chain = appendChain(w.chain[:0], w.seed, s.Tokens, s.BlockSize)
 		p := w.dir.plane(keyOf(s.Adapter, s.Salt), s.BlockSize)
@@ -209,12 +211,12 @@ func (w *worker) chained(s *Stored, at *place, off int) (*plane, *node) {
 }
 
 // stand finds the places of the blocks that note entered, and unlocks the plane.
-func (w *worker) stand(p *plane, n *node, off int, s *Stored) {
+func (w *worker) stand(p *plane, n *node, off int, s *blocks.Stored) {
 	w.segs = w.segs[:0]
 	for i := 0; i < len(w.chain); {
 		var from, to int
 		n, from, to = p.step(n, off, w.chain[i:])
-		w.enter(p, n, s.Tier, seg{from: from, at: i, n: to - from})
+		w.enter(p, n, s.Medium, seg{from: from, at: i, n: to - from})
 		i += to - from
 		off = to
 	}
@@ -229,7 +231,7 @@ func (w *worker) stand(p *plane, n *node, off int, s *Stored) {
 }
 
 // enter holds the new blocks of one segment.
-func (w *worker) enter(p *plane, n *node, t Tier, g seg) {
+func (w *worker) enter(p *plane, n *node, t blocks.Medium, g seg) {
 	var h *holder
 	for i := 0; i < g.n; {
 		first := i

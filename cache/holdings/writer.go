@@ -3,6 +3,8 @@ package holdings
 import (
 	"math/rand/v2"
 	"sync/atomic"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // Writer enters the events of one worker, in their order. Use one at a time; those of different workers go side by
@@ -57,13 +59,11 @@ func (w *Writer) Clear() {
 
 // Store enters blocks. It keeps no part of s. What cannot be placed is counted in Stats, not reported: an event of a
 // worker cannot be refused.
-func (w *Writer) Store(s *Stored) {
-	tier := *s
-	if w.w.slot == Shared {
-		tier.Tier = GPU // it has one
-	}
+func (w *Writer) Store(s *blocks.Stored) {
+	in := *s
+	in.Medium = w.tier(s.Medium)
 	w.w.mu.Lock()
-	over := !w.w.gone && !w.w.store(&tier)
+	over := !w.w.gone && !w.w.store(&in)
 	if over {
 		w.w.overflow()
 	}
@@ -76,14 +76,24 @@ func (w *Writer) Store(s *Stored) {
 	}
 }
 
-// Remove takes one copy of each block out of a tier. What is not there is counted in Stats, and harmless.
-func (w *Writer) Remove(t Tier, hashes []uint64) {
-	if w.w.slot == Shared {
-		t = GPU
-	}
+// Remove takes one copy of each block out of its tier. What is not there is counted in Stats, and harmless.
+func (w *Writer) Remove(m blocks.Medium, hashes []uint64) {
+	t := w.tier(m)
 	w.w.mu.Lock()
 	defer w.w.mu.Unlock()
 	if t <= Local && !w.w.gone {
 		w.w.remove(t, hashes)
 	}
+}
+
+// tier returns the tier of a medium: what a worker has on its disk counts as in its memory, and the shared tier is one.
+// It is above Local for a medium that no view has.
+func (w *Writer) tier(m blocks.Medium) blocks.Medium {
+	switch {
+	case w.w.slot == Shared:
+		return GPU
+	case m == blocks.Disk:
+		return Local
+	}
+	return m
 }

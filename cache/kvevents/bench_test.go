@@ -3,13 +3,15 @@ package kvevents
 import (
 	"fmt"
 	"testing"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 type nowhere struct{ tokens int }
 
-func (n *nowhere) Store(s *Stored)       { n.tokens += len(s.Tokens) }
-func (*nowhere) Remove(Medium, []uint64) {}
-func (*nowhere) Clear()                  {}
+func (n *nowhere) Store(s *blocks.Stored)       { n.tokens += len(s.Tokens) }
+func (*nowhere) Remove(blocks.Medium, []uint64) {}
+func (*nowhere) Clear()                         {}
 
 // storedBlocks is a batch of one BlockStored, as vLLM sends a prompt of so many blocks of 16 tokens. Ids are of a
 // vocabulary of 128k.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // Limits of one event. The longest context of today's models is 10M tokens in theory and 1M in use; one step stores
@@ -17,7 +19,7 @@ const (
 // Decoder decodes the batches of one source in their order. It is not safe for concurrent use.
 type Decoder struct {
 	skipped Skipped
-	stored  Stored
+	stored  blocks.Stored
 	group   int  // the one group of full attention whose events are handed on
 	chosen  bool // group is set
 	e       event
@@ -148,23 +150,23 @@ func (d *Decoder) ours(e *event, storing bool) bool {
 func (d *Decoder) store(sink Sink) {
 	e := &d.e
 	medium := mediumOf(e.medium)
-	blocks, tokens := uint64(len(e.hashes)), uint64(len(e.tokens))
+	count, tokens := uint64(len(e.hashes)), uint64(len(e.tokens))
 	switch {
 	case e.over:
 		d.skipped.Oversized++
 	case bytes.EqualFold(e.locality, []byte("REMOTE")):
 		d.skipped.Remote++
-	case medium == Other:
+	case medium == blocks.Other:
 		d.skipped.Medium++
 	case string(e.medium) == "cpu" && tokens > 0:
 		d.skipped.External++
-	case e.odd, e.size > maxTokens, tokens > 0 && e.size == 0, tokens > 0 && tokens != blocks*e.size:
+	case e.odd, e.size > maxTokens, tokens > 0 && e.size == 0, tokens > 0 && tokens != count*e.size:
 		d.skipped.Shape++
-	case tokens == 0 && medium == GPU:
+	case tokens == 0 && medium == blocks.GPU:
 		d.skipped.Shape++
 	case (tokens > 0 || e.hasGroup) && !d.ours(e, tokens > 0):
 		d.skipped.Group++
-	case blocks > 0:
+	case count > 0:
 		if !d.fill(medium) {
 			d.skipped.Shape++
 			return
@@ -174,7 +176,7 @@ func (d *Decoder) store(sink Sink) {
 }
 
 // fill makes the event what the sink is given.
-func (d *Decoder) fill(medium Medium) bool {
+func (d *Decoder) fill(medium blocks.Medium) bool {
 	e, s := &d.e, &d.stored
 	s.Medium = medium
 	s.Hashes = e.hashes
@@ -209,7 +211,7 @@ func (d *Decoder) remove(sink Sink) bool {
 	switch {
 	case bytes.EqualFold(e.locality, []byte("REMOTE")):
 		d.skipped.Remote++
-	case medium == Other:
+	case medium == blocks.Other:
 		d.skipped.Medium++
 	case e.over:
 		d.skipped.Oversized++
@@ -217,7 +219,7 @@ func (d *Decoder) remove(sink Sink) bool {
 	case e.odd:
 		d.skipped.Shape++
 		return false
-	case (medium == GPU || e.hasGroup) && !d.ours(e, false):
+	case (medium == blocks.GPU || e.hasGroup) && !d.ours(e, false):
 		d.skipped.Group++
 	case len(e.hashes) > 0:
 		sink.Remove(medium, e.hashes)

@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // lines is a Sink that writes down what it is given.
 type lines []string
 
-func (l *lines) Store(s *Stored) {
+func (l *lines) Store(s *blocks.Stored) {
 	parent := "nil"
 	if s.HasParent {
 		parent = fmt.Sprint(s.Parent)
@@ -28,7 +30,7 @@ func (l *lines) Store(s *Stored) {
 	*l = append(*l, line)
 }
 
-func (l *lines) Remove(m Medium, hashes []uint64) {
+func (l *lines) Remove(m blocks.Medium, hashes []uint64) {
 	*l = append(*l, fmt.Sprintf("remove %s %v", m, hashes))
 }
 
@@ -299,14 +301,14 @@ func TestScratchIsGivenBack(t *testing.T) {
 // checked is a Sink that fails where an event breaks what Stored promises.
 type checked struct{ t *testing.T }
 
-func (c checked) Store(s *Stored) {
-	if len(s.Hashes) == 0 || len(s.Hashes) > maxBlocks || s.Medium == Other ||
+func (c checked) Store(s *blocks.Stored) {
+	if len(s.Hashes) == 0 || len(s.Hashes) > maxBlocks || s.Medium == blocks.Other ||
 		len(s.Tokens) != 0 && len(s.Tokens) != len(s.Hashes)*s.BlockSize {
 		c.t.Fatalf("%d hashes of %d, %d tokens on %s", len(s.Hashes), s.BlockSize, len(s.Tokens), s.Medium)
 	}
 }
 
-func (c checked) Remove(_ Medium, hashes []uint64) {
+func (c checked) Remove(_ blocks.Medium, hashes []uint64) {
 	if len(hashes) == 0 || len(hashes) > maxBlocks {
 		c.t.Fatalf("%d hashes", len(hashes))
 	}

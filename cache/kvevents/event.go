@@ -1,30 +1,18 @@
 package kvevents
 
-// Medium is where a block lies, as the event names it.
-type Medium uint8
-
-// The media that are distinguished.
-const (
-	GPU   Medium = iota
-	CPU          // the worker's memory, by vLLM's own offloading
-	Disk         // of the worker
-	Other        // another: nothing is handed on
-)
-
-// String returns the name.
-func (m Medium) String() string { return [...]string{"gpu", "cpu", "disk", "other"}[m] }
+import "github.com/warmpath/warmpath/cache/blocks"
 
 // mediumOf reads a medium in any case. Releases before 0.10.2 have none, and mean the GPU.
-func mediumOf(name []byte) Medium {
+func mediumOf(name []byte) blocks.Medium {
 	switch {
 	case len(name) == 0 || equalFold(name, "gpu"):
-		return GPU
+		return blocks.GPU
 	case equalFold(name, "cpu"):
-		return CPU
+		return blocks.CPU
 	case equalFold(name, "disk") || equalFold(name, "ssd"):
-		return Disk
+		return blocks.Disk
 	}
-	return Other
+	return blocks.Other
 }
 
 // equalFold compares b with lower, which is in lower case.
@@ -43,31 +31,13 @@ func equalFold(b []byte, lower string) bool {
 	return true
 }
 
-// Stored is one run of physical blocks that a worker has filled. Blocks of the same content are not merged by the
-// engine: the same hash stored twice is two blocks, and each has its own removal.
-type Stored struct {
-	Medium    Medium
-	Hashes    []uint64 // the engine's own, opaque: equal only within one process of one worker
-	Parent    uint64   // hash of the block before the first
-	HasParent bool     // false at the head of a prompt
-	BlockSize int      // tokens a block; 0 if Tokens is empty
-	Adapter   string   // name of the LoRA adapter; "" = none
-	Salt      string   // cache_salt, in the event of the head alone: later ones inherit it through Parent
-	Session   string   // label of the request that caused it, from 0.30 on
-
-	// Tokens has BlockSize for each hash, or is empty: blocks offloaded to the CPU come without, with hashes that have
-	// been stored on the GPU before. In a block whose content is more than its tokens (an image, embeddings) they are
-	// replaced by numbers from 1<<31 on, which no tokenizer has: what follows keeps its place, and no prompt of text
-	// matches it.
-	Tokens []uint32
-}
-
 // Sink takes the events of one source in their order, from one goroutine at a time. What it is given is valid during
 // the call only.
 type Sink interface {
-	Store(*Stored)
-	Remove(m Medium, hashes []uint64) // one physical block for each hash
-	Clear()                           // the worker has dropped everything, or what was handed on before may not hold
+	Store(*blocks.Stored)
+	Remove(m blocks.Medium, hashes []uint64) // one physical block for each hash
+	// Clear: the worker has dropped everything, or what was handed on before may not hold.
+	Clear()
 }
 
 // Batch is what a message has beside its events.

@@ -3,6 +3,8 @@ package kvevents
 import (
 	"bytes"
 	"hash/maphash"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // contentSeed makes the numbers that stand for what is not text.
@@ -11,7 +13,7 @@ var contentSeed = maphash.MakeSeed()
 // readExtra reads extra_keys, one entry for each block: nil, or a list of the adapter's name, a pair (identifier,
 // offset) for each image, cache_salt in the head's first block, and the digest of embeddings. It sets the salt and
 // marks the tokens of blocks whose content is more than text. It reports whether there is an entry for each block.
-func readExtra(extra []byte, s *Stored, adapter []byte) bool {
+func readExtra(extra []byte, s *blocks.Stored, adapter []byte) bool {
 	if extra == nil {
 		return true
 	}
@@ -34,7 +36,7 @@ func readExtra(extra []byte, s *Stored, adapter []byte) bool {
 
 // readKeys reads the entry of one block and reports whether its content is more than text. Text in the first block of a
 // prompt is the salt, which is the last of the texts there.
-func readKeys(c *cursor, s *Stored, adapter []byte, head bool) (rich bool) {
+func readKeys(c *cursor, s *blocks.Stored, adapter []byte, head bool) (rich bool) {
 	n, ok := c.array()
 	if !ok {
 		c.skip()

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // asker asks the publisher's replay socket for all from a sequence on, and calls each with every answer until that
@@ -22,7 +24,7 @@ type follower struct {
 
 	decoder Decoder
 	gone    []uint64 // removals of the batch under way that the sink has not got yet, all of goneOf
-	goneOf  Medium
+	goneOf  blocks.Medium
 	ledger  *ledger
 	whole   bool      // the sink has got everything from the start of the process or its last clearing on
 	again   bool      // the view is to be built anew from 0
@@ -311,7 +313,7 @@ func (f *follower) apply(seq uint64, payload []byte) (at float64) {
 // Store, Remove and Clear make the follower the decoder's sink.
 
 // Store hands s on.
-func (f *follower) Store(s *Stored) {
+func (f *follower) Store(s *blocks.Stored) {
 	f.flush()
 	f.sink.Store(s)
 }
@@ -320,7 +322,7 @@ func (f *follower) Store(s *Stored) {
 const mostGone = 1024
 
 // Remove gathers removals: an engine sends one block an event, and the sink takes many at once in half the time.
-func (f *follower) Remove(m Medium, hashes []uint64) {
+func (f *follower) Remove(m blocks.Medium, hashes []uint64) {
 	if m != f.goneOf || len(f.gone)+len(hashes) > mostGone {
 		f.flush()
 		f.goneOf = m

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 // publishedAt is a batch of no events that was published so long ago.
@@ -253,9 +255,9 @@ func TestReplayIsTriedAgain(t *testing.T) {
 // calls writes down the calls that it gets.
 type calls []string
 
-func (c *calls) Store(s *Stored)             { *c = append(*c, fmt.Sprint("store ", s.Hashes)) }
-func (c *calls) Remove(m Medium, h []uint64) { *c = append(*c, fmt.Sprint("remove ", m, h)) }
-func (c *calls) Clear()                      { *c = append(*c, "clear") }
+func (c *calls) Store(s *blocks.Stored)             { *c = append(*c, fmt.Sprint("store ", s.Hashes)) }
+func (c *calls) Remove(m blocks.Medium, h []uint64) { *c = append(*c, fmt.Sprint("remove ", m, h)) }
+func (c *calls) Clear()                             { *c = append(*c, "clear") }
 
 // Removals one after the other become one, and none passes a store, a clearing, another medium or the batch's end.
 func TestRemovalsAreGathered(t *testing.T) {

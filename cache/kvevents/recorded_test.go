@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/warmpath/warmpath/cache/blocks"
 )
 
 var versions = []string{"0.11.1", "0.19.1", "0.32.0"}
@@ -67,7 +69,7 @@ func newCache(t *testing.T) *cache {
 	return &cache{t: t, at: map[uint64]place{}, held: map[place]int{}}
 }
 
-func (c *cache) Store(s *Stored) {
+func (c *cache) Store(s *blocks.Stored) {
 	p := place{salt: s.Salt}
 	if s.HasParent {
 		var known bool
@@ -89,7 +91,7 @@ func (c *cache) Store(s *Stored) {
 	}
 }
 
-func (c *cache) Remove(_ Medium, hashes []uint64) {
+func (c *cache) Remove(_ blocks.Medium, hashes []uint64) {
 	for _, h := range hashes {
 		p := c.at[h]
 		c.held[p]--

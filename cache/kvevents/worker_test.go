@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/blocks"
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
@@ -192,14 +193,14 @@ type view struct {
 	mu    sync.Mutex
 	state State
 	count map[uint64]int
-	tiers map[Medium]int
+	tiers map[blocks.Medium]int
 	wrong []string
 	pause chan struct{} // if set, Store waits until it is closed
 }
 
-func newView() *view { return &view{count: map[uint64]int{}, tiers: map[Medium]int{}} }
+func newView() *view { return &view{count: map[uint64]int{}, tiers: map[blocks.Medium]int{}} }
 
-func (v *view) Store(s *Stored) {
+func (v *view) Store(s *blocks.Stored) {
 	v.mu.Lock()
 	pause := v.pause
 	v.mu.Unlock()
@@ -214,7 +215,7 @@ func (v *view) Store(s *Stored) {
 	v.tiers[s.Medium] += len(s.Hashes)
 }
 
-func (v *view) Remove(_ Medium, hashes []uint64) {
+func (v *view) Remove(_ blocks.Medium, hashes []uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, h := range hashes {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -96,6 +97,7 @@ func row(rng *rand.Rand, i int, blocks uint32, busy bool) abi.Row {
 	r.Labels, r.Price, r.Rank = rng.Uint64()&rng.Uint64(), 4*rng.Float32(), rng.Uint32N(8)
 	r.KVTokens = rng.Uint32N(1_000_000)
 	r.State |= rng.Uint32() & (abi.RowStale | abi.RowLive | abi.RowAdapter | abi.RowAdapterWaiting | abi.RowAdaptersFull)
+	vary(rng, reflect.ValueOf(&r).Elem(), ruled)
 	if !busy {
 		return r
 	}
@@ -106,6 +108,25 @@ func row(rng *rand.Rand, i int, blocks uint32, busy bool) abi.Row {
 	r.Lately, r.Pending = 40*rng.Float32(), 4*rng.Float32()
 	r.TTFT, r.TPOT, r.MetricsAge = rng.Float32(), rng.Float32()/20, rng.Float32()
 	return r
+}
+
+// ruled is how many bytes of a Row have a rule above. Fields that come behind them need none: see vary.
+const ruled = 160
+
+// vary gives each field of a struct that lies at an offset of at least from a random value that its type allows: from 0
+// to 1 for a fraction, below 64 for a count.
+func vary(rng *rand.Rand, v reflect.Value, from uintptr) {
+	for i := range v.NumField() {
+		if v.Type().Field(i).Offset < from {
+			continue
+		}
+		switch f := v.Field(i); {
+		case f.CanFloat():
+			f.SetFloat(rng.Float64())
+		case f.CanUint():
+			f.SetUint(rng.Uint64N(64))
+		}
+	}
 }
 
 func encode(values map[string]string) []byte {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/kvevents"
+	"github.com/warmpath/warmpath/cache/blocks"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
@@ -50,10 +50,10 @@ func (c *chains) remove(hashes []uint64) {
 type heard struct{ *chains }
 
 // Store implements kvevents.Sink.
-func (h heard) Store(s *kvevents.Stored) { h.store(s.Hashes, s.Parent, fourBytes(s.Tokens)) }
+func (h heard) Store(s *blocks.Stored) { h.store(s.Hashes, s.Parent, fourBytes(s.Tokens)) }
 
 // Remove implements kvevents.Sink.
-func (h heard) Remove(_ kvevents.Medium, hashes []uint64) { h.remove(hashes) }
+func (h heard) Remove(_ blocks.Medium, hashes []uint64) { h.remove(hashes) }
 
 // Clear implements kvevents.Sink.
 func (heard) Clear() {}

@@ -12,18 +12,6 @@ import (
 	"github.com/warmpath/warmpath/cache/kvevents"
 )
 
-// entered enters what the decoder reads into the index, of one worker that keeps all on the GPU.
-type entered struct{ w *holdings.Writer }
-
-func (e entered) Store(s *kvevents.Stored) {
-	e.w.Store(&holdings.Stored{Adapter: s.Adapter, Salt: s.Salt, Parent: s.Parent, HasParent: s.HasParent, Hashes: s.Hashes,
-		Tokens: s.Tokens, BlockSize: s.BlockSize})
-}
-
-func (e entered) Remove(_ kvevents.Medium, hashes []uint64) { e.w.Remove(holdings.GPU, hashes) }
-
-func (e entered) Clear() { e.w.Clear() }
-
 // eachRecorded reads a recording: sink gets its events, and answered the line of each request.
 func eachRecorded(t *testing.T, file string, sink kvevents.Sink, answered func(v *vector)) {
 	t.Helper()
@@ -65,8 +53,8 @@ func TestRecordedCaches(t *testing.T) {
 	}
 	for _, file := range files {
 		index := holdings.New(holdings.Config{})
-		sink := entered{index.Writer(0)}
-		sink.w.SetLive(true)
+		sink := index.Writer(0)
+		sink.SetLive(true)
 		var q holdings.Query
 		requests, cached := 0, 0
 		eachRecorded(t, file, sink, func(v *vector) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/blocks"
 	"github.com/warmpath/warmpath/cache/kvevents"
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
@@ -114,9 +115,9 @@ func rankIn(payload []byte) (rank int, said bool) {
 // nowhere is a sink for callers that want the batch alone.
 type nowhere struct{}
 
-func (nowhere) Store(*kvevents.Stored)           {}
-func (nowhere) Remove(kvevents.Medium, []uint64) {}
-func (nowhere) Clear()                           {}
+func (nowhere) Store(*blocks.Stored)           {}
+func (nowhere) Remove(blocks.Medium, []uint64) {}
+func (nowhere) Clear()                         {}
 
 // find returns the worker that a publisher is, and its feed: by its id, else by the host and port that the topic names,
 // else by the address that it dials from, if that is one worker's alone.

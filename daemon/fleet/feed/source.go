@@ -29,32 +29,13 @@ type source struct {
 	forgotten bool // see forget; guarded by Feed.mu
 }
 
-// entry writes into the index for one worker. It is the subscriber's sink.
+// entry is the view of one worker in the index.
 type entry struct {
 	writer *holdings.Writer
 
 	mu    sync.Mutex // guards the rest
 	state kvevents.State
 	doubt string // why the view is not believed whatever the state; "" = nothing speaks against it
-}
-
-// Store enters blocks.
-func (e *entry) Store(s *kvevents.Stored) {
-	e.writer.Store(&holdings.Stored{Adapter: s.Adapter, Salt: s.Salt, Parent: s.Parent, HasParent: s.HasParent,
-		Hashes: s.Hashes, Tokens: s.Tokens, BlockSize: s.BlockSize, Tier: tierOf(s.Medium)})
-}
-
-// Remove takes blocks out.
-func (e *entry) Remove(m kvevents.Medium, hashes []uint64) { e.writer.Remove(tierOf(m), hashes) }
-
-// Clear takes all out.
-func (e *entry) Clear() { e.writer.Clear() }
-
-func tierOf(m kvevents.Medium) holdings.Tier {
-	if m == kvevents.GPU {
-		return holdings.GPU
-	}
-	return holdings.Local
 }
 
 // enter records a state of the subscriber.
@@ -88,8 +69,8 @@ func (e *entry) standing() (state kvevents.State, doubt string) {
 func newSource(x *holdings.Index, id string, slot uint32, at place, log *slog.Logger) *source {
 	s := &source{id: id, slot: slot, at: at, entry: &entry{writer: x.Writer(slot)}, done: make(chan struct{}),
 		log: log.With("worker", id), began: time.Now()}
-	s.sub = kvevents.New(kvevents.Config{Endpoint: at.events, Replay: at.replay, Sink: s.entry, OnState: s.entry.enter,
-		Log: s.log})
+	s.sub = kvevents.New(kvevents.Config{Endpoint: at.events, Replay: at.replay, Sink: s.entry.writer,
+		OnState: s.entry.enter, Log: s.log})
 	return s
 }
 
@@ -116,7 +97,7 @@ func (s *source) forget(now time.Time) {
 	}
 	if !s.forgotten && now.Sub(s.sub.Stats().Since) > forgetAfter {
 		s.forgotten = true
-		s.entry.Clear()
+		s.entry.writer.Clear()
 	}
 }
 

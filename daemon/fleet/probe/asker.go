@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"syscall"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
 const (
@@ -74,13 +76,13 @@ func (a *asker) models(ctx context.Context, base string) ([]string, []json.RawMe
 	return parseModels(b)
 }
 
-func (a *asker) metrics(ctx context.Context, page string, wait time.Duration) (Page, error) {
+func (a *asker) metrics(ctx context.Context, page string, wait time.Duration) (worker.Page, error) {
 	status, b, err := a.get(ctx, question{client: a.Client, url: page, wait: wait, limit: maxMetrics})
 	if err != nil {
-		return Page{}, fmt.Errorf("/metrics: %w", err)
+		return worker.Page{}, fmt.Errorf("/metrics: %w", err)
 	}
 	if status != http.StatusOK {
-		return Page{}, fmt.Errorf("/metrics: answers %d", status)
+		return worker.Page{}, fmt.Errorf("/metrics: answers %d", status)
 	}
 	return parseMetrics(b), nil
 }

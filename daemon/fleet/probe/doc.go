@@ -43,5 +43,6 @@
 // # Why this is not a part of the workers' room
 //
 // It was. The state of the workers is then bound to sockets and to the clock, so a backtest in virtual time could not
-// run it. Now either side declares the interface that it needs of the other, and neither knows the other.
+// run it. Now either side declares the interface that it needs of the other. This room imports the workers' for the
+// figures of a page alone.
 package probe

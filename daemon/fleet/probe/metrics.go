@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
 // page is a page of metrics in the making.
@@ -23,7 +25,7 @@ type engine struct {
 
 // sums adds up series.
 type sums struct {
-	Metrics
+	worker.Metrics
 	usages int // added up in Usage
 }
 
@@ -33,7 +35,7 @@ const maxEngines = 256
 // parseMetrics reads a page in Prometheus' text format. It never fails: lines that it does not know or cannot read are
 // skipped, as each vLLM release adds some. The label engine has the number of a data-parallel engine. Engines behind a
 // port need not begin with 0: with --data-parallel-hybrid-lb they have the numbers of the whole deployment.
-func parseMetrics(text []byte) Page {
+func parseMetrics(text []byte) worker.Page {
 	var p page
 	for len(text) > 0 {
 		var line []byte
@@ -71,13 +73,13 @@ func (p *page) engine(number int) *sums {
 }
 
 // finish returns what was read.
-func (p *page) finish() Page {
-	out := Page{Metrics: p.all.finish()}
+func (p *page) finish() worker.Page {
+	out := worker.Page{Metrics: p.all.finish()}
 	if p.crowded || len(p.engines) == 0 {
 		return out
 	}
 	slices.SortFunc(p.engines, func(a, b engine) int { return cmp.Compare(a.number, b.number) })
-	out.Engines = make([]Metrics, len(p.engines))
+	out.Engines = make([]worker.Metrics, len(p.engines))
 	for i := range p.engines {
 		out.Engines[i] = p.engines[i].finish()
 	}
@@ -85,7 +87,7 @@ func (p *page) finish() Page {
 }
 
 // finish returns the sums.
-func (s *sums) finish() Metrics {
+func (s *sums) finish() worker.Metrics {
 	if s.usages > 0 {
 		s.Usage /= float64(s.usages)
 	}

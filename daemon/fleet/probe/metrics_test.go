@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
 func TestParseRecordedPages(t *testing.T) {
-	f := func(file string, want Metrics) {
+	f := func(file string, want worker.Metrics) {
 		t.Helper()
 		page, err := os.ReadFile("testdata/" + file)
 		if err != nil {
@@ -25,20 +27,20 @@ func TestParseRecordedPages(t *testing.T) {
 			t.Errorf("%s: engines %+v; want one, which is the page", file, got.Engines)
 		}
 	}
-	f("metrics-0.32.0.txt", Metrics{Capacity: 23 * 128, Block: 128, Process: 1.79524799931e+09, SaysComputed: true})
-	f("metrics-0.11.1.txt", Metrics{Capacity: 127 * 16, Block: 16, Process: 1.79524968851e+09, Queries: 3697, Hits: 192,
+	f("metrics-0.32.0.txt", worker.Metrics{Capacity: 23 * 128, Block: 128, Process: 1.79524799931e+09, SaysComputed: true})
+	f("metrics-0.11.1.txt", worker.Metrics{Capacity: 127 * 16, Block: 16, Process: 1.79524968851e+09, Queries: 3697, Hits: 192,
 		Prefill: 19.75551417600036, Prefills: 46, Prompts: 3750, TokenTime: 2.13049174800035, TokenTimes: 46})
 }
 
 func TestParseMetrics(t *testing.T) {
-	f := func(page string, want Metrics) {
+	f := func(page string, want worker.Metrics) {
 		t.Helper()
 		if got := parseMetrics([]byte(page)); got.Metrics != want {
 			t.Errorf("%q: %+v; want %+v", page, got, want)
 		}
 	}
-	f("", Metrics{})
-	f("vllm:num_requests_running 3\nvllm:num_requests_waiting{} 4 1700000000000\r\n", Metrics{Running: 3, Waiting: 4})
+	f("", worker.Metrics{})
+	f("vllm:num_requests_running 3\nvllm:num_requests_waiting{} 4 1700000000000\r\n", worker.Metrics{Running: 3, Waiting: 4})
 	// Two engines: counts add up, usage is their mean, capacity is theirs together.
 	f(`vllm:num_requests_running{engine="0"} 3
 vllm:num_requests_running{engine="1"} 4
@@ -46,22 +48,22 @@ vllm:kv_cache_usage_perc{engine="0"} 0.5
 vllm:kv_cache_usage_perc{engine="1"} 1
 vllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="100"} 1.0
 vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="100"} 1.0
-`, Metrics{Running: 7, Usage: .75, Capacity: 2 * 99 * 16, Block: 16})
-	f(`vllm:gpu_cache_usage_perc{model_name="a b} \"c\" {"} 0.25`, Metrics{Usage: .25})
-	f(`vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1`, Metrics{Block: 16})
+`, worker.Metrics{Running: 7, Usage: .75, Capacity: 2 * 99 * 16, Block: 16})
+	f(`vllm:gpu_cache_usage_perc{model_name="a b} \"c\" {"} 0.25`, worker.Metrics{Usage: .25})
+	f(`vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1`, worker.Metrics{Block: 16})
 	f(`vllm:cache_config_info{kv_cache_size_tokens="3072",block_size="128",num_gpu_blocks="25"} 1`,
-		Metrics{Capacity: 3072 - 128, Block: 128})
+		worker.Metrics{Capacity: 3072 - 128, Block: 128})
 	f(`vllm:cache_config_info{block_size="2000000000",num_gpu_blocks="2000000000"} 1`,
-		Metrics{Capacity: math.MaxInt32, Block: 2000000000})
-	f("# vllm:num_requests_running 3\nvllm:num_requests_running_total 3\n", Metrics{})
-	f("vllm:num_requests_running NaN\nvllm:num_requests_waiting -1\nprocess_start_time_seconds +Inf\n", Metrics{})
-	f("vllm:num_requests_running{a=\"\\\nvllm:num_requests_waiting 2", Metrics{Waiting: 2})
-	f("vllm:num_requests_running\nvllm:num_requests_running \nvllm:num_requests_running{", Metrics{})
+		worker.Metrics{Capacity: math.MaxInt32, Block: 2000000000})
+	f("# vllm:num_requests_running 3\nvllm:num_requests_running_total 3\n", worker.Metrics{})
+	f("vllm:num_requests_running NaN\nvllm:num_requests_waiting -1\nprocess_start_time_seconds +Inf\n", worker.Metrics{})
+	f("vllm:num_requests_running{a=\"\\\nvllm:num_requests_waiting 2", worker.Metrics{Waiting: 2})
+	f("vllm:num_requests_running\nvllm:num_requests_running \nvllm:num_requests_running{", worker.Metrics{})
 }
 
 // TestParseEngines: each engine has its own figures, in order of their numbers.
 func TestParseEngines(t *testing.T) {
-	f := func(page string, want ...Metrics) {
+	f := func(page string, want ...worker.Metrics) {
 		t.Helper()
 		if got := parseMetrics([]byte(page)).Engines; !slices.Equal(got, want) {
 			t.Errorf("%q: engines %+v; want %+v", page, got, want)
@@ -81,8 +83,8 @@ vllm:request_prefill_time_seconds_sum{engine="10",model_name="m"} 2.5
 vllm:cache_config_info{block_size="16",engine="9",num_gpu_blocks="100"} 1.0
 vllm:cache_config_info{block_size="32",engine="10",num_gpu_blocks="50"} 1.0
 process_start_time_seconds 5
-`, Metrics{Running: 4, Usage: .5, Capacity: 99 * 16, Block: 16},
-		Metrics{Running: 3, Usage: 1, Capacity: 49 * 32, Block: 32, Prefill: 2.5})
+`, worker.Metrics{Running: 4, Usage: .5, Capacity: 99 * 16, Block: 16},
+		worker.Metrics{Running: 3, Usage: 1, Capacity: 49 * 32, Block: 32, Prefill: 2.5})
 	var many strings.Builder
 	for i := range maxEngines + 1 {
 		fmt.Fprintf(&many, "vllm:num_requests_running{engine=\"%d\"} 1\n", i)

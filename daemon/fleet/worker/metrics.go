@@ -1,14 +1,13 @@
 package worker
 
-// Page is a worker's page of metrics. It is an alias of plain values, so that a reader of pages can declare the same
-// type without importing this package.
-type Page = struct {
+// Page is what is read from a page of vLLM's metrics.
+type Page struct {
 	Metrics           // sums over the worker's data-parallel engines, usage their mean
 	Engines []Metrics // of each engine that the page names, in order of their numbers; none if it names none
 }
 
 // Metrics holds the metrics of an engine, or of all engines of a worker. A value that the page lacks is 0.
-type Metrics = struct {
+type Metrics struct {
 	Running  int     // requests
 	Waiting  int     // requests
 	Usage    float64 // of the KV cache, 0..1

@@ -8,13 +8,13 @@
 //   - Time comes from the simulation, chance from the seed, and the hashes' secret is fixed: see route.Config.
 //   - The sandbox is stepped (host.Config.Stepped). A module gets its notices right when they happen, not milliseconds
 //     later.
-//   - Pages of metrics come as worker.Page and KV events as holdings.Stored. Their decoders are passed by, as they
+//   - Pages of metrics come as worker.Page and KV events as blocks.Stored. Their decoders are passed by, as they
 //     decide nothing.
 //   - Sessions are kept in a map of one router, and not sent to the others.
 //   - What several routers send each other goes through [peers.NewPair] without a Redis, and nothing of it is lost.
 //
 // # What is repeated
 //
-// As in the exchange a request whose worker died before its first token is sent to another, up to three times, and as
-// far as the retry budget goes.
+// A request whose worker died before its first token is sent to another one, by [route.Attempts]: the rule that the
+// exchange goes by. What the exchange remembers of requests with which two workers ended is left out.
 package served

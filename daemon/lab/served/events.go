@@ -3,6 +3,7 @@ package served
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/cache/blocks"
 	"github.com/warmpath/warmpath/cache/holdings"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
@@ -24,19 +25,19 @@ func (r *Router) Changed(now time.Duration, number int, batches []engine.Batch) 
 // enter writes one change into the view of a worker, as package kvevents hands it on: vLLM names the tokens of what
 // stands on the GPU alone.
 func enter(w *holdings.Writer, c *engine.Change, size int) {
-	tier := holdings.GPU
+	at := blocks.GPU
 	if c.Medium == engine.OnCPU {
-		tier = holdings.Local
+		at = blocks.CPU
 	}
 	switch c.Kind {
 	case engine.Stored:
-		s := holdings.Stored{Salt: c.Salt, Parent: c.Parent, Hashes: c.Hashes, BlockSize: size, Tier: tier}
-		if tier == holdings.GPU {
+		s := blocks.Stored{Salt: c.Salt, Parent: c.Parent, Hashes: c.Hashes, BlockSize: size, Medium: at}
+		if at == blocks.GPU {
 			s.Tokens, s.HasParent = c.Tokens, c.HasParent
 		}
 		w.Store(&s)
 	case engine.Removed:
-		w.Remove(tier, c.Hashes)
+		w.Remove(at, c.Hashes)
 	case engine.Cleared:
 		w.Clear()
 	}

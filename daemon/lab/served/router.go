@@ -41,11 +41,8 @@ type Config struct {
 // epoch is the time of day at which simulated runs begin.
 var epoch = time.Unix(1_800_000_000, 0)
 
-// retryBudget is the default of [[pools]] retry_budget.
+// retryBudget is the default of [[pools]] retry_budget (TestTheRetryBudgetIsTheDefault).
 const retryBudget = 0.2
-
-// maxAttempts is how many workers a request is sent to, as in the exchange.
-const maxAttempts = 3
 
 // Router implements [world.Router] by the code that serves. Not safe for concurrent use.
 type Router struct {
@@ -71,7 +68,8 @@ type visit struct {
 	parser   prompt.Parser
 	choice   route.Choice
 	trip     route.Trip
-	attempts int
+	attempts route.Attempts
+	refused  bool // no other worker gets the request
 }
 
 // New makes a router of a fleet that has no workers yet.
@@ -148,19 +146,29 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 
 // choose sends a request to the next worker of the order that takes it.
 func (r *Router) choose(v *visit, at time.Time) (number int, ok bool) {
-	for v.attempts < maxAttempts {
+	for !v.refused {
 		to, left := v.choice.Next(at)
 		if !left {
 			break
 		}
 		if v.choice.Send(&v.trip, to, nil, at) {
-			v.attempts++
 			return r.fleet.numbers[to.Worker.ID()], true
 		}
+		r.retry(v, route.Failure{Grade: route.GradeUnseen}, at) // it is full
 	}
 	v.choice.Unbind()
 	r.leave(v)
 	return 0, false
+}
+
+// retry prepares what follows an attempt without an answer.
+func (r *Router) retry(v *visit, f route.Failure, at time.Time) {
+	switch v.attempts.After(f, false, v.choice.Left(), func() bool { return r.pool.Workers.MayRetry(at) }) {
+	case route.GiveUp:
+		v.refused = true
+	case route.TryAgain:
+		v.choice.Again(at)
+	}
 }
 
 // First implements [world.Router].
@@ -192,11 +200,8 @@ func (r *Router) End(now time.Duration, q *world.Request, e trial.End) {
 	}
 	v.trip.End(&o, end)
 	r.settle()
-	if e.Status == trial.Repeated && r.pool.Workers.MayRetry(at) {
-		return
-	}
-	if e.Status == trial.Repeated {
-		v.attempts = maxAttempts // Choose will refuse it
+	if e.Status == trial.Repeated { // vLLM sends the head of a stream before the prefill
+		r.retry(v, route.Failure{Grade: route.GradeSeen, Broke: true, By: v.trip.Worker()}, at)
 		return
 	}
 	r.leave(v)
@@ -207,7 +212,7 @@ func (r *Router) visit() *visit {
 	if n := len(r.idle); n > 0 {
 		v := r.idle[n-1]
 		r.idle = r.idle[:n-1]
-		v.choice, v.trip, v.attempts = route.Choice{}, route.Trip{}, 0
+		v.choice, v.trip, v.attempts, v.refused = route.Choice{}, route.Trip{}, route.Attempts{}, false
 		return v
 	}
 	return new(visit)

@@ -14,26 +14,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/events"
 )
 
-// intoIndex writes what a subscriber reads into the router's index.
-type intoIndex struct{ *holdings.Writer }
-
-func (x intoIndex) Store(s *kvevents.Stored) {
-	x.Writer.Store(&holdings.Stored{
-		Adapter:   s.Adapter,
-		Salt:      s.Salt,
-		Parent:    s.Parent,
-		HasParent: s.HasParent,
-		Hashes:    s.Hashes,
-		Tokens:    s.Tokens,
-		BlockSize: s.BlockSize,
-		Tier:      holdings.Tier(s.Medium),
-	})
-}
-
-func (x intoIndex) Remove(m kvevents.Medium, hashes []uint64) {
-	x.Writer.Remove(holdings.Tier(m), hashes)
-}
-
 // believer is the router's side of one worker: its subscriber and index.
 type believer struct {
 	index *holdings.Index
@@ -43,7 +23,7 @@ type believer struct {
 func believe(t *testing.T, at events.Source) *believer {
 	b := &believer{index: holdings.New(holdings.Config{})}
 	w := b.index.Writer(0)
-	b.sub = kvevents.New(kvevents.Config{Endpoint: at.Endpoint, Replay: *at.Replay, Sink: intoIndex{w},
+	b.sub = kvevents.New(kvevents.Config{Endpoint: at.Endpoint, Replay: *at.Replay, Sink: w,
 		OnState: func(s kvevents.State) { w.SetLive(s == kvevents.Live) }})
 	ctx, end := context.WithCancel(context.Background())
 	var over sync.WaitGroup

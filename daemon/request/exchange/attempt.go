@@ -136,27 +136,27 @@ func (a *attempt) diagnose(err error) (*failure, worker.Outcome) {
 		return &failure{reason: reasonDown, fault: FaultDown},
 			worker.Outcome{Kind: worker.Broken, Err: errDown.Error()}
 	case cause != nil:
-		return &failure{grade: gradeFinal}, worker.Outcome{Kind: worker.Canceled}
+		return &failure{grade: route.GradeFinal}, worker.Outcome{Kind: worker.Canceled}
 	case errors.Is(err, upstream.ErrRequest):
-		return &failure{fault: FaultRequest, grade: gradeFinal}, worker.Outcome{Kind: worker.Canceled}
+		return &failure{fault: FaultRequest, grade: route.GradeFinal}, worker.Outcome{Kind: worker.Canceled}
 	case errors.Is(err, upstream.ErrTail):
-		return &failure{fault: BodyFault(err), grade: gradeFinal}, worker.Outcome{Kind: worker.Canceled}
+		return &failure{fault: BodyFault(err), grade: route.GradeFinal}, worker.Outcome{Kind: worker.Canceled}
 	case upstream.NoDescriptor(err):
-		return &failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: gradeUnseen},
+		return &failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: route.GradeUnseen},
 			worker.Outcome{Kind: worker.Canceled}
 	case upstream.Closed(err):
-		return &failure{reason: reasonConnect, fault: FaultUpstream, grade: gradeUnseen},
+		return &failure{reason: reasonConnect, fault: FaultUpstream, grade: route.GradeUnseen},
 			worker.Outcome{Kind: worker.Refused, Err: inWords(err)}
 	case upstream.NotSent(err): // a packet was lost, or its accept queue is full
-		return &failure{reason: reasonConnectLate, fault: FaultUpstream, grade: gradeUnseen},
+		return &failure{reason: reasonConnectLate, fault: FaultUpstream, grade: route.GradeUnseen},
 			worker.Outcome{Kind: worker.Late, Err: inWords(err)}
 	case errors.As(err, &t) && t.Timeout(): // it may still be working on it, and header_timeout is long
-		return &failure{reason: reasonTimeout, fault: FaultTimeout, grade: gradeFinal},
+		return &failure{reason: reasonTimeout, fault: FaultTimeout, grade: route.GradeFinal},
 			worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
 	}
 	f := &failure{reason: reasonNoAnswer, fault: FaultUpstream}
 	if upstream.Unanswered(err) {
-		f.grade = gradeSilent
+		f.grade = route.GradeSilent
 	}
 	return f, worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
 }

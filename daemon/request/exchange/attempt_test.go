@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -80,29 +81,29 @@ func TestAttemptDiagnose(t *testing.T) {
 	moved.given.Store(givenSilent)
 	f("moved from a silent worker", closed, moved, failure{reason: reasonMoved, fault: FaultDown, paid: true}, worker.Canceled)
 	f("down, by its life", closed, lost(), failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
-	f("the client left", closed, &attempt{ctx: endedBy(ErrClientGone)}, failure{grade: gradeFinal}, worker.Canceled)
-	f("the drain is over", closed, &attempt{ctx: endedBy(ErrDraining)}, failure{grade: gradeFinal}, worker.Canceled)
+	f("the client left", closed, &attempt{ctx: endedBy(ErrClientGone)}, failure{grade: route.GradeFinal}, worker.Canceled)
+	f("the drain is over", closed, &attempt{ctx: endedBy(ErrDraining)}, failure{grade: route.GradeFinal}, worker.Canceled)
 	gone := lost()
 	gone.ctx = endedBy(ErrClientGone)
-	f("the client left a worker that is down", closed, gone, failure{grade: gradeFinal}, worker.Canceled)
+	f("the client left a worker that is down", closed, gone, failure{grade: route.GradeFinal}, worker.Canceled)
 
-	f("no request", upstream.ErrRequest, live, failure{fault: FaultRequest, grade: gradeFinal}, worker.Canceled)
+	f("no request", upstream.ErrRequest, live, failure{fault: FaultRequest, grade: route.GradeFinal}, worker.Canceled)
 	tail := func(err error) error { return fmt.Errorf("%w: %w", upstream.ErrTail, err) }
-	f("a tail too large", tail(ErrTooLarge), live, failure{fault: FaultTooLarge, grade: gradeFinal}, worker.Canceled)
-	f("a slow tail", tail(ErrSlowBody), live, failure{fault: FaultSlowBody, grade: gradeFinal}, worker.Canceled)
-	f("a tail cut off", tail(io.ErrUnexpectedEOF), live, failure{fault: FaultFraming, grade: gradeFinal}, worker.Canceled)
+	f("a tail too large", tail(ErrTooLarge), live, failure{fault: FaultTooLarge, grade: route.GradeFinal}, worker.Canceled)
+	f("a slow tail", tail(ErrSlowBody), live, failure{fault: FaultSlowBody, grade: route.GradeFinal}, worker.Canceled)
+	f("a tail cut off", tail(io.ErrUnexpectedEOF), live, failure{fault: FaultFraming, grade: route.GradeFinal}, worker.Canceled)
 
-	none := failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: gradeUnseen}
+	none := failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: route.GradeUnseen}
 	f("no descriptor", dial(syscall.EMFILE), live, none, worker.Canceled)
 	f("no descriptor in the system", dial(syscall.ENFILE), live, none, worker.Canceled)
-	connect := failure{reason: reasonConnect, fault: FaultUpstream, grade: gradeUnseen}
+	connect := failure{reason: reasonConnect, fault: FaultUpstream, grade: route.GradeUnseen}
 	f("refused", dial(syscall.ECONNREFUSED), live, connect, worker.Refused)
 	connect.reason = reasonConnectLate
 	f("no connection in time", dial(os.ErrDeadlineExceeded), live, connect, worker.Late)
 	f("no way there", dial(syscall.EHOSTUNREACH), live, connect, worker.Late)
-	f("no answer in time", late, live, failure{reason: reasonTimeout, fault: FaultTimeout, grade: gradeFinal}, worker.Broken)
+	f("no answer in time", late, live, failure{reason: reasonTimeout, fault: FaultTimeout, grade: route.GradeFinal}, worker.Broken)
 	f("broke off", closed, live, failure{reason: reasonNoAnswer, fault: FaultUpstream}, worker.Broken)
-	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: FaultUpstream, grade: gradeSilent}, worker.Broken)
+	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: FaultUpstream, grade: route.GradeSilent}, worker.Broken)
 }
 
 // TestInWords: the words for an error have no address.

@@ -293,7 +293,7 @@ func (b *body) foreign() bool { return b.reply != nil && b.reply.Foreign() }
 // discardForeign ends an attempt whose answer belongs to another request. That is nobody's answer any more.
 func (b *body) discardForeign() *failure {
 	o := b.noteForeign()
-	return b.discard(o, &failure{reason: reasonForeign, fault: FaultUpstream, grade: gradeSilent})
+	return b.discard(o, &failure{reason: reasonForeign, fault: FaultUpstream, grade: route.GradeSilent})
 }
 
 // noteForeign counts and logs an answer that belongs to another request. Its connection is out of step, and others of

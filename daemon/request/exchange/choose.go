@@ -180,8 +180,8 @@ func (r *request) noteReason(ctx context.Context) {
 	if debug {
 		r.log().Debug("routed", "id", r.in.ID, "path", gate.Cut(r.in.Path), "worker", r.choice.First().ID(),
 			"strategy", seen.Strategy, "reason", seen.Reason, "believed_prompt_tokens", seen.PromptTokens)
-		if seen.Strategy == "kvaware" && r.choice.Reported() { // in the words that scripts for other routers look for
-			r.log().Debug("Routing request to "+r.choice.First().ID()+" found by kvaware router", "id", r.in.ID)
+		if r.choice.Reported() { // in the words that scripts for other routers look for
+			r.log().Debug("Routing request to "+r.choice.First().ID()+" found by "+seen.Strategy+" router", "id", r.in.ID)
 		}
 	}
 }

@@ -15,9 +15,9 @@
 //     budget of time. choose.go asks the pool's route for a choice. While the verdict is that a first health check is
 //     still to come, choose.go waits and asks again: a choice changes nothing.
 //  4. exchange.go tries the workers in the order of the choice. Up to the first output nothing has reached the client,
-//     and a worker that refuses, closes or fails costs only time. attempts.go decides what is tried next
-//     (TestAttemptsAfter). It also keeps who has failed the request: a second worker that fails it alike shows that
-//     the fault is the request's, and one that accepts it shows that it is the worker's.
+//     and a worker that refuses, closes or fails costs only time. [route.Attempts] decides what is tried next.
+//     attempts.go keeps who has failed the request: a second worker that fails it alike shows that the fault is the
+//     request's, and one that accepts it shows that it is the worker's.
 //  5. body.go reads a small answer whole, and stream.go a stream up to its first output. signs.go reads what the
 //     answer shows against its worker: vLLM reports many failures inside a 200. weigh.go decides whether the client
 //     gets the answer all the same, or another worker is asked. If all give up, the client gets the last one's words.

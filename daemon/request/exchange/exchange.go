@@ -130,7 +130,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 		r.Path += "?" + e.in.Query
 	}
 	r.attempts.last = FaultUpstream
-	r.attempts.broken = int32(e.deaths)
+	r.attempts.Broken = int32(e.deaths)
 	var failed step
 	for {
 		r.At = time.Now()
@@ -156,11 +156,11 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			failed = step{reason: why.reason, worker: to.Worker, after: time.Since(e.arrived)}
 		}
 		next := r.attempts.after(why, e.consumed(), e.choice.Left(), e.payRetry)
-		if next == giveUp {
+		if next == route.GiveUp {
 			e.journal.gaveUp(e.in, e.pool, failed, len(e.choice.Tried()))
 			break
 		}
-		if next == tryAgain {
+		if next == route.TryAgain {
 			e.choice.Again(time.Now())
 		}
 	}
@@ -177,7 +177,7 @@ func (e *Exchange) releasing(out *Outbound) *Outbound {
 func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *failure) {
 	client := e.pool.Clients.Get(to.Worker.URL())
 	if client == nil { // removed since the choice
-		return nil, &failure{reason: reasonRemoved, fault: FaultUpstream, grade: gradeUnseen}
+		return nil, &failure{reason: reasonRemoved, fault: FaultUpstream, grade: route.GradeUnseen}
 	}
 	a := &e.first
 	if e.tries > 0 {
@@ -185,10 +185,10 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	}
 	e.tries++
 	wait := e.pool.FirstByteRetry
-	if !e.sending.attempts.others(e.choice.Left()) || e.late || e.in.Tail != nil { // a Tail is sent once
+	if !e.sending.attempts.Others(e.choice.Left()) || e.late || e.in.Tail != nil { // a Tail is sent once
 		wait = 0
 	}
-	if !e.moved && e.in.Tail == nil && e.sending.attempts.further(e.choice.Left(), !e.choice.Pinned()) {
+	if !e.moved && e.in.Tail == nil && e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned()) {
 		a.payer = e.pool.Workers
 	}
 	a.begin(ctx, wait > 0)
@@ -198,7 +198,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 		if e.pool.Limited {
 			f = FaultFull
 		}
-		return nil, &failure{reason: reasonFull, fault: f, grade: gradeUnseen}
+		return nil, &failure{reason: reasonFull, fault: f, grade: route.GradeUnseen}
 	}
 	e.in.Seen.Believed, e.in.Seen.Live = e.choice.Believed(), a.trip.Live()
 	e.sending.Header = pinRank(e.sending.Header, cmp.Or(clientRank(e.in, e.pool), to.Worker.RankHeader()))

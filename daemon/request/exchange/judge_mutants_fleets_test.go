@@ -101,11 +101,11 @@ var mutants = []mutant{
 			instead: `		if false &&`},
 	}},
 	{rule: "in its attempts too", caught: "two engines", edits: []edit{
-		{file: "request/exchange/attempts.go", text: `const maxBroken = 2`,
+		{file: "request/route/attempts.go", text: `const maxBroken = 2`,
 			instead: `const maxBroken = 9`},
 	}},
 	{rule: "and repeats count with them", caught: "two engines", edits: []edit{
-		{file: "request/exchange/exchange.go", text: `	r.attempts.broken = int32(e.deaths)
+		{file: "request/exchange/exchange.go", text: `	r.attempts.Broken = int32(e.deaths)
 `,
 			instead: ``},
 	}},

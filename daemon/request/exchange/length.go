@@ -37,7 +37,7 @@ func saysTooLong(text []byte) (length int, ok bool) {
 // That is done once: the next refusal goes to the client. nil: this one does.
 func outgrown(b *body, a *attempts, text []byte) *failure {
 	r := b.r
-	if b.a.resp.Status != http.StatusBadRequest || a.outgrew || a.begun == maxAttempts-1 || r.consumed() {
+	if b.a.resp.Status != http.StatusBadRequest || a.outgrew || !a.Others(1) || r.consumed() {
 		return nil
 	}
 	said, ok := saysTooLong(text)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
@@ -50,7 +51,7 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 		f.fault = asks(f.fault, b.a.resp.Header)
 	}
 	if o.Kind == worker.Denied && w.deniesKey(b) {
-		f = &failure{reason: reasonKey, fault: FaultWorkerKey, grade: gradeRefused}
+		f = &failure{reason: reasonKey, fault: FaultWorkerKey, grade: route.GradeRefused}
 		w.journal.keyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)
 	}
 	if w.lacks(b) {
@@ -66,7 +67,7 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 		if f.reason != reasonKey {
 			return nil
 		}
-		f.grade = gradeFinal
+		f.grade = route.GradeFinal
 	}
 	if f.reason != reasonKey {
 		f.own = w.ownError(b, text)
@@ -79,9 +80,9 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 func failureOf(o *worker.Outcome) *failure {
 	switch {
 	case o.Kind == worker.Busy:
-		return &failure{reason: reasonBusy, fault: FaultNoWorker, grade: gradeRefused}
+		return &failure{reason: reasonBusy, fault: FaultNoWorker, grade: route.GradeRefused}
 	case o.Kind == worker.Denied:
-		return &failure{reason: reasonDenied, fault: FaultUpstream, grade: gradeRefused}
+		return &failure{reason: reasonDenied, fault: FaultUpstream, grade: route.GradeRefused}
 	case o.Err == errEngineDead:
 		return &failure{reason: reasonDying, fault: FaultUpstream}
 	case o.Kind == worker.Dying:
@@ -110,11 +111,11 @@ func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
 	case k == worker.Busy && !b.a.trip.Elsewhere(time.Now()): // the others have said that they are full, too
 		f.paid = false
 	case k == worker.Busy || k == worker.Dying:
-		f.paid = w.tries.further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry()
+		f.paid = w.tries.Further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry()
 	case f.reason == reasonKey:
-		f.paid = w.tries.others(w.choice.Left()) && w.payRetry()
+		f.paid = w.tries.Others(w.choice.Left()) && w.payRetry()
 	case k == worker.Denied:
-		f.paid = w.tries.others(w.choice.Left()) && w.differs(b) && w.payRetry()
+		f.paid = w.tries.Others(w.choice.Left()) && w.differs(b) && w.payRetry()
 	default:
 		f.paid = w.blames(b.a.trip.Worker())
 	}
@@ -152,7 +153,7 @@ func (w weigher) differs(b *body) bool {
 // blames reports whether a failed answer is blamed on the worker: once, if another worker can be tried and this one
 // fails far more often than the others.
 func (w weigher) blames(on *worker.Worker) bool {
-	if w.tries.blamed || !w.tries.others(w.choice.Left()) {
+	if w.tries.blamed || !w.tries.Others(w.choice.Left()) {
 		return false
 	}
 	w.tries.blamed = w.pool.Workers.FailsAlone(on) && w.pool.Workers.MayRetry(time.Now())
@@ -174,7 +175,7 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 	}
 	f := &failure{reason: reasonHidden, fault: FaultHidden}
 	switch {
-	case !w.consumed() && w.tries.further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry():
+	case !w.consumed() && w.tries.Further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry():
 		f.paid = true
 		if b.reply.ReportedError() {
 			f.own = w.ownError(b, bytes.Clone(text))
@@ -182,7 +183,7 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 	case b.reply.ReportedError():
 		return nil
 	default:
-		f.grade = gradeFinal
+		f.grade = route.GradeFinal
 	}
 	return b.discard(o, f)
 }

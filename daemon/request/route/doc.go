@@ -14,7 +14,9 @@
 //     request and enters the prompt in the index at once, as answers come too late for the next request. If the worker
 //     then fails or refuses the request before its first byte, the entry is taken back: it would draw further requests
 //     to a worker that holds nothing of it.
-//  5. [Choice.Answered] confirms the session's binding or takes it back. [Trip.End] closes it: the answer's text
+//  5. After an attempt without an answer [Attempts.After] decides what is tried: the next worker, the same one again,
+//     or nothing more (TestAttemptsAfter).
+//  6. [Choice.Answered] confirms the session's binding or takes it back. [Trip.End] closes it: the answer's text
 //     enters the index, the engine's own counts correct the estimates, the worker's count goes down.
 //
 // A [Record] describes all of this as plain values. [Record.Note] is cheap and runs for every request; [Record.Explain]

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/blocks"
 	"github.com/warmpath/warmpath/cache/holdings"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/host"
@@ -28,10 +29,10 @@ func ids(from, to uint32) (all []uint32) {
 }
 
 // reports enters a report of a worker of blocks of 16: it holds ids in a tier, under hashes from first on.
-func (s *scene) reports(name string, tier holdings.Tier, first uint64, ids []uint32) {
+func (s *scene) reports(name string, at blocks.Medium, first uint64, ids []uint32) {
 	w := s.Held.Writer(s.worker(name).Slot())
 	w.SetLive(true)
-	st := holdings.Stored{Tokens: ids, BlockSize: 16, Tier: tier}
+	st := blocks.Stored{Tokens: ids, BlockSize: 16, Medium: at}
 	for i := range len(ids) / 16 {
 		st.Hashes = append(st.Hashes, first+uint64(i))
 	}
@@ -43,9 +44,9 @@ func TestRowsFromReports(t *testing.T) {
 	s := sceneBy(t, "a b c", worker.Config{}, asking())
 	s.served(s.asking(completion(first+2, text("x", 30)), Claim{})) // c, by history
 	s.served(s.asking(completion(first, text("x", 30)), Claim{}))   // a, which has lost it
-	s.reports("a", holdings.GPU, 1, ids(0, 160))
-	s.reports("b", holdings.GPU, 1, ids(0, 320))
-	s.reports("b", holdings.Local, 1, ids(0, 480))
+	s.reports("a", blocks.GPU, 1, ids(0, 160))
+	s.reports("b", blocks.GPU, 1, ids(0, 320))
+	s.reports("b", blocks.CPU, 1, ids(0, 480))
 	a := s.asking(completion(first+1, text("x", 30)), Claim{})
 	a.IDs = ids(0, 960)
 	c := s.chosen(a)
@@ -86,8 +87,8 @@ func TestRowsFromReports(t *testing.T) {
 func TestRowsFromPartOfTheReports(t *testing.T) {
 	s := sceneBy(t, "a b", worker.Config{}, asking())
 	s.served(s.asking(completion(first, text("x", 10)), Claim{})) // a, by history: 320 tokens
-	s.reports("a", holdings.GPU, 1, ids(0, 480))
-	s.reports("b", holdings.GPU, 1, ids(0, 160))
+	s.reports("a", blocks.GPU, 1, ids(0, 480))
+	s.reports("b", blocks.GPU, 1, ids(0, 160))
 	a := s.asking(completion(first, text("x", 10)), Claim{})
 	a.IDs = ids(0, 960)
 	f := func(tokens uint32) {
@@ -108,7 +109,7 @@ func TestRowsWithoutReports(t *testing.T) {
 	f := func(what string, strategy *host.Strategy, ids []uint32, r ...string) {
 		t.Helper()
 		s := sceneBy(t, "a", worker.Config{}, strategy)
-		s.reports("a", holdings.GPU, 1, make([]uint32, 160))
+		s.reports("a", blocks.GPU, 1, make([]uint32, 160))
 		a := s.asking(completion(first, r...), Claim{})
 		a.IDs = ids
 		c := s.chosen(a)
@@ -126,7 +127,7 @@ func TestRowsWithoutReports(t *testing.T) {
 // A request without a prompt has nothing of the one before it on the same memory.
 func TestNothingIsLeftOfReports(t *testing.T) {
 	s := sceneBy(t, "a", worker.Config{}, asking())
-	s.reports("a", holdings.GPU, 1, ids(0, 160))
+	s.reports("a", blocks.GPU, 1, ids(0, 160))
 	a := s.asking(completion(first, text("x", 4)), Claim{})
 	a.IDs = ids(0, 161)
 	c := s.chosen(a)
@@ -141,8 +142,8 @@ func TestADispatchIsPredicted(t *testing.T) {
 	now := start
 	s := sceneBy(t, "a b", worker.Config{}, asking())
 	s.Held = holdings.New(holdings.Config{Now: func() time.Time { return now }})
-	s.reports("a", holdings.GPU, 1, ids(5000, 5016))
-	s.reports("b", holdings.GPU, 1, ids(5000, 5016))
+	s.reports("a", blocks.GPU, 1, ids(5000, 5016))
+	s.reports("b", blocks.GPU, 1, ids(5000, 5016))
 	a := s.asking(completion(first, text("x", 4)), Claim{})
 	a.IDs = ids(0, 161)
 	held := func(what string, want uint32) {
@@ -165,7 +166,7 @@ func TestADispatchIsPredicted(t *testing.T) {
 	now = now.Add(6 * time.Second)
 	held("never confirmed", 0)
 	send()
-	s.reports("a", holdings.GPU, 100, ids(0, 96))
+	s.reports("a", blocks.GPU, 100, ids(0, 96))
 	now = now.Add(6 * time.Second)
 	held("confirmed in part", 96)
 }

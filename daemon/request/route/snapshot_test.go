@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/warmpath/warmpath/cache/holdings"
+	"github.com/warmpath/warmpath/cache/blocks"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -23,7 +23,7 @@ var pricing = sync.OnceValue(func() *host.Strategy {
 func TestASnapshotHasBothViews(t *testing.T) {
 	_, plain := shared()
 	s := sceneBy(t, "a b", worker.Config{}, plain)
-	s.reports("b", holdings.GPU, 1, ids(0, 320))
+	s.reports("b", blocks.GPU, 1, ids(0, 320))
 	a := s.asking(completion(first, text("x", 30)), Claim{})
 	a.IDs = ids(0, 960)
 	if s.WantsIDs() {
