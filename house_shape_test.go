@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/parser"
 	"go/token"
 	"go/types"
 	"maps"
@@ -27,7 +28,10 @@ var best = shape{pairs: 3, spread: 3, branches: 20}
 var exceptions = map[string]shape{}
 
 const (
-	maxRootLines = 900 // of package daemon, which wires the rooms and decides nothing
+	maxRootLines   = 900 // of package daemon, which wires the rooms and decides nothing
+	maxConfigFuncs = 3   // fields of a Config that are functions: more of them are an interface of the room
+	maxFuncFields  = 70  // fields of structs that are functions, in the whole house
+	funcFields     = 89  // today: the number only goes down
 )
 
 // silent lists the rooms that act on what they are given. They import no net and read no clock, so a test, the backtest
@@ -106,6 +110,68 @@ func ratchet(t *testing.T, what string, n, aim, today int, where string) {
 		t.Errorf("%s: %d is within %d: delete the exception of %d", what, n, aim, today)
 	case n < today:
 		t.Logf("%s: %d; the exception of %d can be lowered", what, n, today)
+	}
+}
+
+// TestFuncFields: what a room asks of who uses it is an interface that it declares, and no list of functions.
+func TestFuncFields(t *testing.T) {
+	total, most, where := 0, 0, ""
+	for dir, p := range packages(t, false) {
+		n, worst := p.funcFields()
+		total += n
+		if n > most {
+			most, where = n, fmt.Sprintf("most are in %s: %d", dir, n)
+		}
+		for name, n := range worst {
+			if n > maxConfigFuncs {
+				t.Errorf("%s: %s has %d fields that are functions; at most %d: declare an interface", dir, name, n, maxConfigFuncs)
+			}
+		}
+	}
+	ratchet(t, "fields that are functions", total, maxFuncFields, funcFields, where)
+}
+
+// funcFields counts the fields of structs that are functions, all and those of each Config.
+func (p *parsed) funcFields() (all int, configs map[string]int) {
+	configs = map[string]int{}
+	for _, f := range p.files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.TypeSpec:
+				if s, ok := x.Type.(*ast.StructType); ok && strings.HasSuffix(x.Name.Name, "Config") {
+					configs[x.Name.Name] = funcsIn(s)
+				}
+			case *ast.StructType:
+				all += funcsIn(x)
+			}
+			return true
+		})
+	}
+	return all, configs
+}
+
+// funcsIn counts the fields of one struct that are functions.
+func funcsIn(s *ast.StructType) (n int) {
+	for _, field := range s.Fields.List {
+		if _, ok := field.Type.(*ast.FuncType); ok {
+			n += len(field.Names)
+		}
+	}
+	return n
+}
+
+func TestFuncFieldsAreCounted(t *testing.T) {
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, "a.go", `package p
+type aConfig struct { f, g func(); n int; h func(int) error }
+type other struct { f func(); in struct { g func() } }
+var _ = []struct{ f func() }{}`, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, configs := (&parsed{set: set, files: []*ast.File{f}}).funcFields()
+	if all != 6 || len(configs) != 1 || configs["aConfig"] != 3 {
+		t.Errorf("%d fields, Configs %v; want 6, and 3 of aConfig", all, configs)
 	}
 }
 

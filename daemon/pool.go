@@ -44,10 +44,9 @@ type pool struct {
 	roster  *lmcache.Roster // whose LMCache is whose
 	asking  *exchange.Asking
 	feed    *feed.Feed
-	leave   func() // shares the history no longer
-	drop    func() // has it written no longer
+	ends    []func() // of what shares the history, and has it written
 	staff   *strategies.Serving
-	store   func() int // tokens that this process's KV cache has room for
+	daemon  *Daemon
 
 	set      atomic.Pointer[setup]
 	changing sync.Mutex // one change of workers at a time
@@ -67,7 +66,7 @@ type setup struct {
 // newPool starts a pool; its strategy is put in by the caller.
 func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, store: d.storeTokens}
+	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, daemon: d}
 	p.vigil, p.staff = operator.NewVigil(p.log), strategies.NewServing()
 	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll))
 	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
@@ -81,10 +80,10 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.prober = probe.New(adapt.Questions(&first.conf, first.key, first.tls))
 	p.roster = d.lmcache.NewRoster()
 	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(), Offload: p.roster,
-		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf, d.storeTokens), Ended: p.clients.Restarted,
+		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf, d.storeTokens), Clients: &p.clients,
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
-	p.leave = d.peers.Join(c.Name, p.route)
-	p.drop = d.memory.Join(c.Name, func() []string { return p.set.Load().conf.Models }, p.route)
+	p.ends = append(p.ends, d.peers.Join(c.Name, p.route),
+		d.memory.Join(c.Name, func() []string { return p.set.Load().conf.Models }, p.route))
 	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
 	p.asking.Configure(first.key, exchange.AskConfig(c.Tokens))
 	p.feed = feed.New(feed.Config{Index: p.route.Held, Workers: p.route.Workers.Stats, Door: d.door, Log: p.log})
@@ -129,16 +128,9 @@ func (p *pool) served() *exchange.Pool {
 	s := p.set.Load()
 	c := &s.conf
 	return &exchange.Pool{Pool: p.route, Clients: &p.clients, Serves: c.Serves, Key: s.key,
-		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions, ClientRank: c.ClientRank, Asking: p.asking,
-		Watch: p.watchers, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.MaxInFlight > 0}
-}
-
-// watchers has the pool's shadows decide what c decides.
-func (p *pool) watchers(c *route.Choice) fmt.Stringer {
-	if v := p.staff.Shadows.Watch(c); v != nil {
-		return v
-	}
-	return nil // and not an interface that holds a nil pointer
+		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions, ClientRank: c.ClientRank,
+		Asking: p.asking, Shadows: p.staff.Shadows, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout,
+		Limited: c.MaxInFlight > 0}
 }
 
 // newSetup reads the secrets and makes a client for each worker. Authorities that are as before stay the same value:
@@ -214,7 +206,7 @@ func (p *pool) change(c conf.Pool) error {
 	p.clients.Set(both)
 	p.set.Store(next)
 	p.asking.Configure(next.key, exchange.AskConfig(c.Tokens))
-	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf, p.store))
+	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf, p.daemon.storeTokens))
 	p.prober.Configure(adapt.Questions(&next.conf, next.key, next.tls))
 	p.feed.Configure(adapt.Origins(&next.conf), next.tls)
 	if all := worker.Union(adapt.Specs(&c), adapt.Specs(&before.conf)); len(all) > len(c.Workers) {
@@ -255,8 +247,9 @@ func (p *pool) await(ok func([]worker.Stats) bool) {
 // close stops watching the workers and frees the strategy once its running picks are over.
 func (p *pool) close() {
 	p.stop()
-	p.leave()
-	p.drop()
+	for _, end := range p.ends {
+		end()
+	}
 	p.feed.Close()
 	p.running.Wait()
 	p.staff.Close()

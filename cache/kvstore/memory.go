@@ -22,7 +22,7 @@ type memory struct {
 	wanted    map[string]*entry   // promised, and not there yet; only the pins of the entry are used
 	kept      map[string]*entry   // promised, and on this machine's disk; only the pins of the entry are used
 	lingerers []*entry            // passing values that are kept for a while, the oldest first; some are gone
-	rescue    func(*entry) bool   // offers a victim to the disk; true = evict another value first
+	disk      rescuer
 	seed      maphash.Seed
 	losses    *Losses
 
@@ -38,6 +38,9 @@ type memory struct {
 	evictions, expirations uint64
 	broken                 uint64 // promises of values that were lost
 }
+
+// rescuer offers a victim to the disk; true = evict another value first.
+type rescuer interface{ rescue(e *entry) bool }
 
 // stuckFor spares a store full of pins the search through all of them at each put.
 const stuckFor = 5 * time.Millisecond
@@ -88,7 +91,7 @@ func (m *memory) evict(now time.Time) bool {
 			return false
 		}
 		e := victim.Value
-		if passed < maxPassed && e.put && !e.expired(now) && m.rescue(e) {
+		if passed < maxPassed && e.put && !e.expired(now) && m.disk.rescue(e) {
 			m.policy.Add(victim)
 			continue
 		}

@@ -49,7 +49,7 @@ func Open(c Config) (*Store, error) {
 		ahead: make(chan string, maxWanted), idle: make(chan struct{}), memory: memory{arena: a, policy: policy,
 			entries: map[string]*entry{}, keys: catalog.New(0), pinned: map[*entry]struct{}{}, wanted: map[string]*entry{},
 			kept: map[string]*entry{}, seed: maphash.MakeSeed(), losses: c.Losses, maxRecords: records}}
-	s.memory.rescue = s.rescue
+	s.memory.disk = s
 	if a.Attached {
 		s.quietUntil = time.Now().Add(c.Quiet)
 		c.Log.Warn("workers have the shared memory of the last process mapped: no value is taken before its leases are "+

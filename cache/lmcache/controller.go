@@ -46,7 +46,6 @@ type Controller struct {
 	fleet  *fleet
 	learn  *learner
 	log    *slog.Logger
-	now    func() time.Time
 
 	pull, reply, heartbeat *zmtp.Listener
 	coordinator            *coordinator
@@ -88,7 +87,7 @@ func New(c Config) (*Controller, error) {
 	if _, err := newHasher(Variant{Chunk: max(c.ChunkSize, 0)}); c.ChunkSize != 0 && err != nil {
 		return nil, err
 	}
-	k := &Controller{config: c, log: c.Log, now: c.Now, fleet: newFleet(c.Limits, c.Log),
+	k := &Controller{config: c, log: c.Log, fleet: newFleet(c.Limits, c.Log),
 		learn: newLearner(c.Seed, algorithms, c.ChunkSize)}
 	k.fleet.seed = c.Seed
 	ctx, end := context.WithCancel(context.Background())
@@ -140,7 +139,7 @@ func (k *Controller) listen(ctx context.Context) (err error) {
 		}
 	}
 	if k.config.Coordinator != "" {
-		k.coordinator, err = newCoordinator(k.config.Coordinator, k.config.Bind, k.fleet, k.now)
+		k.coordinator, err = newCoordinator(k.config.Coordinator, k.config.Bind, k.fleet, k.config.Now)
 		if err != nil {
 			return fmt.Errorf("lmcache: coordinator = %q: %w", k.config.Coordinator, err)
 		}
@@ -214,7 +213,7 @@ func (k *Controller) tend(ctx context.Context) {
 			return
 		case <-beat.C:
 		}
-		tick(k.fleet, k.now())
+		tick(k.fleet, k.config.Now())
 		p.study(k.fleet, k.learn)
 		k.mu.Lock()
 		rosters := slices.Clone(k.rosters)
@@ -268,7 +267,7 @@ func (k *Controller) note(m *message, frame []byte) error {
 	if err := m.decode(frame); err != nil {
 		return err
 	}
-	now := k.now()
+	now := k.config.Now()
 	switch m.kind {
 	case register:
 		return k.fleet.register(m, now)
@@ -318,7 +317,7 @@ func (k *Controller) reckon(m *message, frame []byte, c *zmtp.Conn) ([]byte, err
 	if err := m.decode(frame); err != nil {
 		return nil, err
 	}
-	now := k.now()
+	now := k.config.Now()
 	switch m.kind {
 	case register:
 		return registered(k.heartbeatURL(c)), k.fleet.register(m, now)

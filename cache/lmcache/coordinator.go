@@ -77,7 +77,7 @@ func (l *crowdedListener) Accept() (net.Conn, error) {
 		}
 		select {
 		case l.places <- struct{}{}:
-			return &placedConn{Conn: conn, leave: sync.OnceFunc(func() { <-l.places })}, nil
+			return &placedConn{Conn: conn, places: l.places}, nil
 		default:
 			conn.Close()
 		}
@@ -86,12 +86,13 @@ func (l *crowdedListener) Accept() (net.Conn, error) {
 
 type placedConn struct {
 	net.Conn
-	leave func()
+	places <-chan struct{}
+	once   sync.Once
 }
 
 // Close implements net.Conn.
 func (c *placedConn) Close() error {
-	defer c.leave()
+	defer c.once.Do(func() { <-c.places })
 	return c.Conn.Close()
 }
 

@@ -110,7 +110,7 @@ func (x *Index) create(key string) *Namespace {
 	for x.names.len() >= x.maxNames {
 		x.forget(x.names.idlest())
 	}
-	n := &Namespace{key: key, forest: &x.forest, scratch: &x.scratch, now: x.now}
+	n := &Namespace{key: key, forest: &x.forest, scratch: &x.scratch, index: x}
 	if len(key) == 8 {
 		n.root.last = binary.BigEndian.Uint64([]byte(key))
 	}

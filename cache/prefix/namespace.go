@@ -13,7 +13,7 @@ type Namespace struct {
 	key     string
 	forest  *forest
 	scratch *sync.Pool // *scratch of Match
-	now     func() int64
+	index   *Index
 	used    atomic.Int64 // in order of use among namespaces
 	root    node         // guarded by forest.mu
 	gone    bool         // guarded by forest.mu
@@ -22,12 +22,12 @@ type Namespace struct {
 // Touch records that the worker holds the whole chain as of now, because it was sent there or served there. It evicts
 // blocks beyond the worker's capacity, oldest first, of any namespace. It ignores a slot out of range, and does nothing
 // in a namespace that was evicted.
-func (n *Namespace) Touch(slot uint32, chain []uint64) { n.touch(slot, chain, n.now()) }
+func (n *Namespace) Touch(slot uint32, chain []uint64) { n.touch(slot, chain, n.index.now()) }
 
 // TouchAgo is Touch for an event some time ago. Later touches of the worker stay newer than this one. So touches that
 // are reported late, in any order, leave the same state as in their own order.
 func (n *Namespace) TouchAgo(slot uint32, chain []uint64, ago time.Duration) {
-	n.touch(slot, chain, n.now()-int64(max(0, ago)))
+	n.touch(slot, chain, n.index.now()-int64(max(0, ago)))
 }
 
 func (n *Namespace) touch(slot uint32, chain []uint64, now int64) touched {

@@ -3,7 +3,7 @@ package prefix
 // Enter is Touch for a chain that the worker was sent and may yet refuse. It returns how many leading blocks the worker
 // held before, and when it was entered, for Retract.
 func (n *Namespace) Enter(slot uint32, chain []uint64) (held uint32, at int64) {
-	at = n.now()
+	at = n.index.now()
 	return uint32(n.touch(slot, chain, at).found), at
 }
 

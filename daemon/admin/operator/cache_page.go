@@ -277,14 +277,14 @@ func cacheValue(c *fiber.Ctx, k *kvcache.Cache) error {
 	c.Context().SetConnectionClose()
 	c.Set(fiber.HeaderContentType, fiber.MIMEOctetStream)
 	pieces := l.Pieces()
-	c.Context().SetBodyStream(&value{pieces: pieces, release: l.Release}, int(l.Size()))
+	c.Context().SetBodyStream(&value{pieces: pieces, lease: l}, int(l.Size()))
 	return nil
 }
 
 // value reads a leased value. The server closes it at the end of the answer, whether or not the answer was complete.
 type value struct {
-	pieces  [][]byte
-	release func()
+	pieces [][]byte
+	lease  interface{ Release() }
 }
 
 // Read implements io.Reader.
@@ -302,6 +302,6 @@ func (v *value) Read(b []byte) (int, error) {
 
 // Close ends the lease.
 func (v *value) Close() error {
-	v.release()
+	v.lease.Release()
 	return nil
 }

@@ -3,7 +3,6 @@ package operator
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"time"
@@ -12,59 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
 	"github.com/gofiber/fiber/v2/middleware/pprof"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/warmpath/warmpath/cache/lmcache"
-	"github.com/warmpath/warmpath/cache/tier"
-	"github.com/warmpath/warmpath/daemon/admin/decisions"
-	"github.com/warmpath/warmpath/daemon/admin/strategies"
-	"github.com/warmpath/warmpath/daemon/admin/tracing"
-	"github.com/warmpath/warmpath/daemon/kv/kvcache"
-	"github.com/warmpath/warmpath/daemon/peers"
 )
-
-// Process is the process that an operator looks at and changes.
-type Process interface {
-	// Pools are those in force.
-	Pools() []*Pool
-	// Clients are the counts of the clients' side.
-	Clients() ClientStats
-	// Draining reports whether the process is about to end.
-	Draining() bool
-	// Settings are the configuration in force, without its secrets.
-	Settings() map[string]any
-	// Pprof reports whether profiles may be taken without a token.
-	Pprof() bool
-	// Reload reads the configuration's file again.
-	Reload() error
-	// Upgrade starts a new process that takes over within wait.
-	Upgrade(wait time.Duration) (pid int, err error)
-}
-
-// Config configures a Server.
-type Config struct {
-	Log        *slog.Logger
-	Metrics    *Metrics
-	Process    Process
-	Store      *tier.Store
-	KVCache    *kvcache.Cache      // nil, or one without a door: there is none
-	LMCache    *lmcache.Controller // nil = there is none
-	Peers      *peers.Peers        // nil = there are none
-	Memory     *peers.StateFile    // nil = there is none
-	Spans      *tracing.Tracer
-	Ring       *decisions.Ring
-	WhatIf     *strategies.Lab
-	Strategies *strategies.Store
-
-	Bind func(network, addr string) (net.Listener, error) // of Admin; nil = net.Listen
-
-	Listener       net.Listener // given at the start of the process; nil = Admin is bound
-	Admin          string       // host:port
-	AdminTokenFile string       // "" = no token
-	Connections    int          // at a time
-	ReadTimeout    time.Duration
-	IdleTimeout    time.Duration
-	Wrap           func(net.Listener) net.Listener // makes a listener outlast failed accepts; nil = unchanged
-}
 
 // Server is the operator's listener.
 type Server struct {

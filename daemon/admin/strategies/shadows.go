@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -115,9 +116,9 @@ func (p *Shadows) set(all []Shadow) {
 	}
 }
 
-// Watch queues what c's strategy has decided for the shadows, to decide soon. The verdict is nil if they will not. It
-// waits for none of them: the request has yet to be sent.
-func (p *Shadows) Watch(c *route.Choice) *Verdict {
+// Watch queues what c's strategy has decided for the shadows, to decide soon. It returns a Verdict, or nil if they will
+// not. It waits for none of them: the request has yet to be sent.
+func (p *Shadows) Watch(c *route.Choice) fmt.Stringer {
 	v := p.seen.Load()
 	if v == nil || rand.Float64() >= v.share {
 		return nil

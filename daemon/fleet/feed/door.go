@@ -39,7 +39,7 @@ func Open(ctx context.Context, addr string, bind func(network, addr string) (net
 	c := kvevents.SubscribeConfig()
 	c.Bind = bind
 	c.Refused = func(from zmtp.Address, err error) { d.refuse(from.String(), err.Error()) }
-	d.ports = &ports{ctx: ctx, base: addr, config: c, handle: d.serve, log: log, listeners: map[int]*zmtp.Listener{}}
+	d.ports = &ports{ctx: ctx, base: addr, config: c, to: d, log: log, listeners: map[int]*zmtp.Listener{}}
 	l, err := d.ports.open()
 	if err != nil {
 		return nil, fmt.Errorf("daemon: cannot listen for KV events; change server.kv_events_listen or free the port: %w",

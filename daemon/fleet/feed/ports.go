@@ -19,7 +19,7 @@ import (
 type ports struct {
 	ctx    context.Context
 	config zmtp.Config
-	handle func(c *zmtp.Conn, rank int)
+	to     interface{ serve(c *zmtp.Conn, rank int) } // a Door
 	log    *slog.Logger
 
 	mu        sync.Mutex // guards all below
@@ -51,7 +51,7 @@ func (p *ports) open() (*zmtp.Listener, error) {
 
 // listen makes the listener of a rank. p.mu is held.
 func (p *ports) listen(addr string, rank int) (*zmtp.Listener, error) {
-	l, err := zmtp.Listen(p.ctx, addr, p.config, func(c *zmtp.Conn) { p.handle(c, rank) })
+	l, err := zmtp.Listen(p.ctx, addr, p.config, func(c *zmtp.Conn) { p.to.serve(c, rank) })
 	if err == nil {
 		p.listeners[rank] = l
 	}

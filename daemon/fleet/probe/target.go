@@ -20,10 +20,10 @@ type target struct {
 	url     string
 	metrics string // URL
 	asker   *atomic.Pointer[asker]
-	check   chan struct{} // ends the wait for the next health check
-	list    chan struct{} // asks for a listing
-	scrape  chan struct{} // ends the wait for the next scrape
-	stop    func()        // ends the loops; nil if none run
+	check   chan struct{}      // ends the wait for the next health check
+	list    chan struct{}      // asks for a listing
+	scrape  chan struct{}      // ends the wait for the next scrape
+	stop    context.CancelFunc // ends the loops; nil if none run
 }
 
 // followHealth checks at once and then every interval. It has the models listed on every fifth good check and on the

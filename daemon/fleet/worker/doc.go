@@ -53,8 +53,8 @@
 //   - Suspicion never empties a pool. At most half of the workers that are there are set aside, and if nobody else
 //     takes a request, a suspect gets it.
 //
-// Down is death: the worker's queue is dropped, Caches.Down makes the index drop its cache, and it returns with the fleet's
-// speed. For lesser faults there is a breaker, which leaves the cache in the index:
+// Down is death: the worker's queue is dropped, Caches.Down makes the index drop its cache, and it returns with the
+// fleet's speed. For lesser faults there is a breaker, which leaves the cache in the index:
 //
 //   - Five failed answers in a row eject a worker for a back-off that doubles from one health interval to 30 s. After
 //     the back-off there is one trial request at a time: it is a client's, and must be repeated elsewhere if it fails.

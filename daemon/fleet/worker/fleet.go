@@ -14,9 +14,9 @@ import (
 type fleet struct {
 	began   time.Time
 	watcher Watcher
-	grace   func(w *Worker) // starts the grace of the requests in flight at a worker that went down
-	conf    *settings       // in force
-	running bool            // New has returned: a worker that is added from now on starts slowly
+	grace   grace
+	conf    *settings // in force
+	running bool      // New has returned: a worker that is added from now on starts slowly
 
 	endpoints []*endpoint          // as configured
 	workers   []*Worker            // the ranks of all endpoints, in order of slot
@@ -38,6 +38,9 @@ type fleet struct {
 	events   []event
 	passing  request // the request of a PassForeign call; it is in no queue between two calls
 }
+
+// grace starts the grace of the requests in flight at a worker that went down.
+type grace interface{ beginGrace(w *Worker) }
 
 // sec returns the time in seconds since the pool began, and at least a nanosecond: 0 means never.
 func (f *fleet) sec(t time.Time) float64 { return max(1e-9, t.Sub(f.began).Seconds()) }

@@ -84,7 +84,7 @@ func (f *fleet) fall(e *endpoint, to state, now float64) {
 	e.health.fall(to, now)
 	for _, w := range f.taken {
 		if w.endpoint == e {
-			f.grace(w)
+			f.grace.beginGrace(w)
 		}
 	}
 }

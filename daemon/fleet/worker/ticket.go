@@ -153,8 +153,8 @@ func (p *Pool) Process(key uint64) float64 {
 }
 
 // ExpectProcess sets the start time that a worker's process had before this router started. If the worker's first page
-// of metrics shows another, the worker has restarted meanwhile, and Caches.Restarted is called. ExpectProcess does nothing
-// after the first page.
+// of metrics shows another, the worker has restarted meanwhile, and Caches.Restarted is called. ExpectProcess does
+// nothing after the first page.
 func (p *Pool) ExpectProcess(key uint64, began float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

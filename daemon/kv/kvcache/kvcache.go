@@ -192,8 +192,7 @@ func (k *Cache) openRESP(c Config) error {
 		Version: c.Version, Log: c.Log}
 	if c.L2 != nil && c.L2.Redis == nil {
 		rc.Peer = remote.PeerName
-		rc.Hear = k.far.remote.Hear
-		rc.Member = k.far.mayBeMember
+		rc.Pool = k.far
 	}
 	if c.TLSCert != "" {
 		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)

@@ -145,14 +145,18 @@ func (f *far) take(m Members) []string {
 	return f.note(texts(f.discovery.Take(ctx, s)))
 }
 
-// note stores the addresses of the members, for mayBeMember.
+// note stores the addresses of the members, for Member.
 func (f *far) note(members []string) []string {
 	f.current.Store(&members)
 	return members
 }
 
-// mayBeMember reports whether an address is a member's or this machine's own. It resolves the names of members.
-func (f *far) mayBeMember(a netip.Addr) bool {
+// Hear implements resp.Pool.
+func (f *far) Hear(message []byte) error { return f.remote.Hear(message) }
+
+// Member implements resp.Pool: it reports whether an address is a member's or this machine's own. It resolves the names
+// of members.
+func (f *far) Member(a netip.Addr) bool {
 	if a.IsLoopback() || addressesHere(f.log)[a] {
 		return true
 	}

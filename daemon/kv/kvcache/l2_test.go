@@ -28,17 +28,17 @@ func TestSelf(t *testing.T) {
 	f("10.0.0.1", ":6380", false)
 }
 
-// TestMayBeMember: the addresses that may be a member's, by number or by name.
-func TestMayBeMember(t *testing.T) {
+// TestMember: the addresses that may be a member's, by number or by name.
+func TestMember(t *testing.T) {
 	f := &far{life: context.Background(), log: slog.New(slog.DiscardHandler)}
 	f.note([]string{"10.0.0.1:6380", "[fd00::1]:6380", "localhost:6380", "no port"})
 	for addr, want := range map[string]bool{"10.0.0.1": true, "fd00::1": true, "127.0.0.1": true, "10.0.0.2": false} {
-		if got := f.mayBeMember(netip.MustParseAddr(addr)); got != want {
+		if got := f.Member(netip.MustParseAddr(addr)); got != want {
 			t.Errorf("%s may be a member: %v", addr, got)
 		}
 	}
 	for addr := range addressesHere(f.log) {
-		if !f.mayBeMember(addr) {
+		if !f.Member(addr) {
 			t.Errorf("%s of this machine may be no member", addr)
 		}
 	}

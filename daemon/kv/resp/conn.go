@@ -80,7 +80,7 @@ func newConn(s *Server, n net.Conn, id int64) *conn {
 	}
 	c.in = bufio.NewReaderSize(c, readBuffer)
 	c.reader = reader{in: c.in, sink: c}
-	c.out = writer{conn: c.net, sent: func(n int64) { s.counts.written.Add(uint64(n)) }}
+	c.out = writer{conn: c.net, sent: &s.counts.written}
 	return c
 }
 
@@ -259,7 +259,7 @@ func (c *conn) call(name string) bool {
 // mayBePeer reports whether the client has given the password, or, if none is set, has the address of a member.
 func (c *conn) mayBePeer() bool {
 	s := &c.server.config
-	return c.authorized && (s.Password != "" || s.Member != nil && s.Member(c.owner))
+	return c.authorized && (s.Password != "" || s.Pool != nil && s.Pool.Member(c.owner))
 }
 
 // key returns the store's name of a client's key: databases are namespaces. "r" marks this door.

@@ -8,6 +8,16 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
+// pool is one to which every address belongs, or none. It counts what it hears.
+type pool struct {
+	member bool
+	heard  *int
+}
+
+func (p pool) Member(netip.Addr) bool { return p.member }
+
+func (p pool) Hear([]byte) error { *p.heard++; return nil }
+
 // TestPeer: a daemon of the pool reaches all keys. It has the password, or a member's address where none is set. A
 // client that only uses the name is refused, and stays in its own namespace.
 func TestPeer(t *testing.T) {
@@ -15,8 +25,7 @@ func TestPeer(t *testing.T) {
 	f := func(name, password string, member bool, hello, want string) {
 		t.Run(name, func(t *testing.T) {
 			heard := 0
-			s, store := serve(t, Config{Peer: "pool", Password: password, Member: func(netip.Addr) bool { return member },
-				Hear: func([]byte) error { heard++; return nil }})
+			s, store := serve(t, Config{Peer: "pool", Password: password, Pool: pool{member: member, heard: &heard}})
 			c := dial(t, s)
 			got := ask(t, c, hello)
 			if !strings.Contains(got, want) {

@@ -31,11 +31,16 @@ type Config struct {
 	Version  string        // of the program, for INFO
 	Log      *slog.Logger  // default slog.Default()
 
-	// Member reports whether a daemon of the pool may have that address. It is used without a Password, which such a
-	// daemon would have to give; nil (default) = no address.
-	Member func(addr netip.Addr) bool
+	Pool Pool // of daemons that share their memory; nil (default) = there is none
+}
 
-	Hear func(message []byte) error // receives what such a daemon publishes; message is valid until Hear returns
+// Pool is several daemons that share their memory.
+type Pool interface {
+	// Member reports whether a daemon of the pool may have that address. It is asked where there is no Password, which
+	// such a daemon would have to give.
+	Member(addr netip.Addr) bool
+	// Hear receives what such a daemon publishes. message is valid until Hear returns.
+	Hear(message []byte) error
 }
 
 // Server is the door. New binds it, Run serves, Close ends both.

@@ -228,13 +228,13 @@ func runFlush(c *conn, args [][]byte) error {
 	return nil
 }
 
-// runPublish passes a message between daemons of the pool to Config.Hear. The door has no subscribers.
+// runPublish passes a message between daemons of the pool to Config.Pool. The door has no subscribers.
 func runPublish(c *conn, args [][]byte) error {
-	if !c.peer || c.server.config.Hear == nil {
+	if !c.peer || c.server.config.Pool == nil {
 		c.failed(unknown(args))
 		return nil
 	}
-	if err := c.server.config.Hear(args[2]); err != nil {
+	if err := c.server.config.Pool.Hear(args[2]); err != nil {
 		c.failed("ERR " + err.Error())
 		return nil
 	}

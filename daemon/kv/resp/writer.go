@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/transport/socket"
@@ -23,7 +24,7 @@ type writer struct {
 	list  [][]byte  // of the last reply, kept for its memory
 	until time.Time // the write deadline in force
 	resp3 bool
-	sent  func(n int64)
+	sent  *atomic.Uint64 // bytes
 }
 
 var crlf = []byte("\r\n")
@@ -110,7 +111,7 @@ func (w *writer) send(list [][]byte) error {
 	}
 	if len(list) == 1 {
 		sent, err := w.conn.Write(list[0])
-		w.sent(int64(sent))
+		w.sent.Add(uint64(sent))
 		return err
 	}
 	buffers := net.Buffers(list)
@@ -119,7 +120,7 @@ func (w *writer) send(list [][]byte) error {
 		to = plain.TCPConn
 	}
 	sent, err := buffers.WriteTo(to)
-	w.sent(sent)
+	w.sent.Add(uint64(sent))
 	return err
 }
 

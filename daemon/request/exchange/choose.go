@@ -110,8 +110,8 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 		r.noteReason(ctx)
 	}
 	r.journal.decided(r.in, &r.choice, v)
-	if r.pool.Watch != nil && r.chosen {
-		r.in.Seen.Others = r.pool.Watch(&r.choice)
+	if r.pool.Shadows != nil && r.chosen {
+		r.in.Seen.Others = r.pool.Shadows.Watch(&r.choice)
 	}
 	switch v {
 	case route.Chosen:

@@ -58,8 +58,14 @@ type Pool struct {
 	HeaderTimeout  time.Duration
 	Limited        bool // max_in_flight is set
 
-	Watch  func(*route.Choice) fmt.Stringer // starts the shadows' decisions; nil = no shadows. See Seen.Others
-	Asking *Asking                          // asks the workers beside requests; nil = nothing is asked
+	Shadows Shadows // nil = none
+	Asking  *Asking // asks the workers beside requests; nil = nothing is asked
+}
+
+// Shadows are strategies that decide beside the pool's own, without effect.
+type Shadows interface {
+	// Watch starts their decisions. It returns nil if they do not decide. See Seen.Others.
+	Watch(c *route.Choice) fmt.Stringer
 }
 
 // Clients are the connections to a pool's workers, by their URL. They outlive epochs.

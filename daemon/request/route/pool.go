@@ -40,7 +40,7 @@ type Pool struct {
 	secret   atomic.Pointer[Secret]
 	teller   atomic.Pointer[telling] // nil = nothing is published
 
-	ended func(url string) // Config.Ended
+	clients Clients // nil = none
 
 	mu     sync.Mutex // guards warned
 	warned map[uint32]bool
@@ -54,13 +54,19 @@ type Config struct {
 	Began    time.Time                                 // from which the workers' clock counts
 	Tiers    Tiers
 	Offload  *lmcache.Roster
-	Workers  worker.Config    // its Caches are the pool's own
-	Ended    func(url string) // the process of a worker has ended, as far as is known; may be nil
+	Workers  worker.Config // its Caches are the pool's own
+	Clients  Clients       // nil = none
 
 	// Clock is the clock of what ages in the indexes; nil = the process's. Secret makes the seeds of the namespaces'
 	// hashes; zero = a random one of this process. A backtest sets both, so that two runs are the same.
 	Clock  func() time.Time
 	Secret Secret
+}
+
+// Clients are the connections to the workers.
+type Clients interface {
+	// Restarted means that the process of the worker at url has ended, as far as is known.
+	Restarted(url string)
 }
 
 // New makes a pool whose prefix index is empty.
@@ -74,7 +80,7 @@ func New(c Config) *Pool {
 		Index: prefix.New(index), Held: holdings.New(holdings.Config{Now: c.Clock}), Offload: c.Offload,
 		lower: newLower(c.Tiers, index),
 		reuse: prefix.NewReuse(2*unknownTokens/32, c.Clock), caps: newCapacities(), seed: maphash.MakeSeed(),
-		warned: map[uint32]bool{}, ended: c.Ended,
+		warned: map[uint32]bool{}, clients: c.Clients,
 	}
 	if c.Secret == (Secret{}) {
 		c.Secret = NewSecret()
@@ -151,8 +157,8 @@ func (p *Pool) forget(slot uint32) {
 	if to := p.teller.Load(); to != nil {
 		to.Forgotten(w.Key())
 	}
-	if p.ended != nil {
-		p.ended(w.URL())
+	if p.clients != nil {
+		p.clients.Restarted(w.URL())
 	}
 }
 
