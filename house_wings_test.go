@@ -73,7 +73,7 @@ var arrows = map[string][]string{
 		"daemon/fleet/worker", "daemon/request/exchange", "daemon/request/sagemaker", "daemon/request/session",
 		"daemon/transport/upstream",
 	},
-	"daemon/request/tokens": {"daemon/request/prompt"},
+	"daemon/request/tokens": {"cache/breaker", "daemon/request/prompt"},
 
 	// Bytes on sockets.
 	"daemon/transport":          {},
@@ -178,6 +178,7 @@ var arrows = map[string][]string{
 	"host/meter": {},
 
 	// The index, the stores, and the wires of LMCache and KV events.
+	"cache/breaker":         {},
 	"cache/goredis":         {},
 	"cache/holdings":        {"cache/prefix"},
 	"cache/kvevents":        {"cache/zmtp"},
@@ -186,11 +187,11 @@ var arrows = map[string][]string{
 	"cache/kvstore/catalog": {},
 	"cache/kvstore/chunks":  {},
 	"cache/kvstore/evict":   {},
-	"cache/kvstore/remote":  {"cache/goredis", "cache/kvstore"},
+	"cache/kvstore/remote":  {"cache/breaker", "cache/goredis", "cache/kvstore"},
 	"cache/kvstore/spill":   {"cache/kvstore", "cache/kvstore/catalog"},
 	"cache/lmcache":         {"cache/zmtp"},
 	"cache/prefix":          {"sdk/abi"},
-	"cache/tier":            {"cache/goredis", "sdk/abi"},
+	"cache/tier":            {"cache/breaker", "cache/goredis", "sdk/abi"},
 	"cache/zmtp":            {},
 
 	// The configuration.

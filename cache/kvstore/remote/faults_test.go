@@ -227,7 +227,7 @@ func (oom) RedisError()   {}
 func TestRefusesLargeValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &record{}
-		n := &node{addr: "redis:6379", log: slog.New(slog.NewTextHandler(log, nil))}
+		n := newNode("redis:6379", slog.New(slog.NewTextHandler(log, nil)))
 		for range 100 {
 			n.refuse(oom{})
 			time.Sleep(pauseTime)

@@ -122,7 +122,7 @@ func (s *asker) choose(model, tried string) (Target, error) {
 		if all[k].InFlight < all[i].InFlight {
 			i = k
 		}
-		if all[i].ID != tried && s.standings.lets(all[i].ID, now) {
+		if all[i].ID != tried && s.standings.breaker(all[i].ID).Lets(now) {
 			return all[i], nil
 		}
 		all[i] = all[n-1]
@@ -260,7 +260,10 @@ func (s *asker) note(to Target, err error, size int, took time.Duration) {
 			err = context.DeadlineExceeded
 		}
 	}
-	if s.standings.answered(to.ID, err == nil, time.Now()) {
+	b := s.standings.breaker(to.ID)
+	if err == nil {
+		b.Close(time.Now())
+	} else if b.Fail(time.Now()) {
 		s.warned.once(s.log, "rest "+to.ID, "a worker does not return prompts' token ids: it is asked less often, and "+
 			"requests are routed by their text meanwhile", "worker", to.ID, "error", inWords(err))
 	}
