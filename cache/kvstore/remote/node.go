@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/warmpath/warmpath/cache/breaker"
+	"github.com/warmpath/warmpath/cache/seldom"
 )
 
 // node is one server behind a breaker. It is a hook of go-redis: every command to the server passes it.
@@ -24,14 +25,13 @@ type node struct {
 
 	evictions evictions
 	breaker   breaker.Breaker // open while it is down
+	denied    seldom.Once     // lines on commands that the server's ACL forbids
 
 	mu      sync.Mutex // guards all below
 	good    time.Time  // the last answer
 	why     trouble    // as of the last line, while it is down
 	empty   uint64     // how often it came back without its values so fast that it was never down
 	beating bool       // a pulse is under way
-
-	denied map[string]bool // commands that the server's ACL was logged to forbid
 
 	refusing refusal // why the server takes no value; "" = it does
 	from     time.Time
@@ -246,17 +246,8 @@ func troubleOf(err error) trouble {
 
 // deny logs a command that the server's ACL forbids, once: what lacks it does not fail, but never hits.
 func (n *node) deny(command string, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.denied[command] {
-		return
-	}
-	if n.denied == nil {
-		n.denied = map[string]bool{}
-	}
-	n.denied[command] = true
-	n.log.Warn("the ACL of the KV cache's L2 forbids a command: values may be misses; allow the user what "+
-		"docs/kv-cache.md lists", "server", n.addr, "command", command, "error", err)
+	n.denied.Warn(n.log, command, "the ACL of the KV cache's L2 forbids a command: values may be misses; allow the user "+
+		"what docs/kv-cache.md lists", "server", n.addr, "command", command, "error", err)
 }
 
 // refuse records that the server refused a value, and returns the reason.

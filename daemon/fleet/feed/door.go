@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvevents"
+	"github.com/warmpath/warmpath/cache/seldom"
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
-	"github.com/warmpath/warmpath/daemon/transport/seldom"
 )
 
 // Door takes workers that dial us. It serves the feeds of all pools.

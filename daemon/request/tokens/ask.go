@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/seldom"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
@@ -105,7 +106,7 @@ func isFinal(err error) bool { return err == errRefused || err == errNoWay || er
 type asker struct {
 	fleet  Fleet
 	log    *slog.Logger
-	warned *warnings
+	warned *seldom.Once
 	slow   func() time.Duration // the time after which an answer to a short text is late
 
 	standings standings
@@ -264,7 +265,7 @@ func (s *asker) note(to Target, err error, size int, took time.Duration) {
 	if err == nil {
 		b.Close(time.Now())
 	} else if b.Fail(time.Now()) {
-		s.warned.once(s.log, "rest "+to.ID, "a worker does not return prompts' token ids: it is asked less often, and "+
+		s.warned.Warn(s.log, "rest:"+to.ID, "a worker does not return prompts' token ids: it is asked less often, and "+
 			"requests are routed by their text meanwhile", "worker", to.ID, "error", inWords(err))
 	}
 }
