@@ -169,6 +169,7 @@ var arrows = map[string][]string{
 	"daemon/lab/vllmsim/events":   {"cache/zmtp", "daemon/lab/vllmsim/engine", "daemon/lab/vllmsim/msgpack"},
 	"daemon/lab/vllmsim/lmworker": {"cache/zmtp", "daemon/lab/vllmsim/engine", "daemon/lab/vllmsim/msgpack"},
 	"daemon/lab/vllmsim/msgpack":  {},
+	"daemon/lab/waittest":         {},
 	"daemon/lab/wasmtest":         {},
 	"daemon/lab/world":            {"daemon/lab/traffic", "daemon/lab/trial", "daemon/lab/vllmsim/engine"},
 
