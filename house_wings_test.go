@@ -53,8 +53,8 @@ var arrows = map[string][]string{
 	"daemon/request": {},
 	"daemon/request/exchange": {
 		"cache/seldom", "daemon/fleet/worker", "daemon/request/overflow", "daemon/request/prompt",
-		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/tokens",
-		"daemon/transport/gate", "daemon/transport/upstream",
+		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
+		"daemon/request/tokens", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/front": {
 		"daemon/request/exchange", "daemon/transport/gate", "daemon/transport/inflate", "daemon/transport/jsonline",
@@ -73,7 +73,8 @@ var arrows = map[string][]string{
 		"daemon/fleet/worker", "daemon/request/exchange", "daemon/request/sagemaker", "daemon/request/session",
 		"daemon/transport/upstream",
 	},
-	"daemon/request/tokens": {"cache/breaker", "cache/seldom", "daemon/request/prompt"},
+	"daemon/request/sse":    {},
+	"daemon/request/tokens": {"cache/breaker", "cache/seldom", "daemon/request/prompt", "daemon/request/sse"},
 
 	// Bytes on sockets.
 	"daemon/transport":          {},
