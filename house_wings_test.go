@@ -52,9 +52,9 @@ var arrows = map[string][]string{
 	// A request, from front to upstream. No arrow runs up.
 	"daemon/request": {},
 	"daemon/request/exchange": {
-		"daemon/fleet/worker", "daemon/request/overflow", "daemon/request/prompt", "daemon/request/route",
-		"daemon/request/sagemaker", "daemon/request/session", "daemon/request/tokens", "daemon/transport/gate",
-		"daemon/transport/seldom", "daemon/transport/upstream",
+		"cache/seldom", "daemon/fleet/worker", "daemon/request/overflow", "daemon/request/prompt",
+		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
+		"daemon/request/tokens", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/front": {
 		"daemon/request/exchange", "daemon/transport/gate", "daemon/transport/inflate", "daemon/transport/jsonline",
@@ -73,16 +73,16 @@ var arrows = map[string][]string{
 		"daemon/fleet/worker", "daemon/request/exchange", "daemon/request/sagemaker", "daemon/request/session",
 		"daemon/transport/upstream",
 	},
-	"daemon/request/tokens": {"daemon/request/prompt"},
+	"daemon/request/sse":    {},
+	"daemon/request/tokens": {"cache/breaker", "cache/seldom", "daemon/request/prompt", "daemon/request/sse"},
 
 	// Bytes on sockets.
 	"daemon/transport":          {},
 	"daemon/transport/gate":     {},
 	"daemon/transport/inflate":  {},
 	"daemon/transport/jsonline": {},
-	"daemon/transport/listen":   {"daemon/transport/seldom", "daemon/transport/socket"},
+	"daemon/transport/listen":   {"cache/seldom", "daemon/transport/socket"},
 	"daemon/transport/packed":   {},
-	"daemon/transport/seldom":   {},
 	"daemon/transport/socket":   {},
 	"daemon/transport/spool":    {},
 	"daemon/transport/upstream": {"daemon/transport/socket"},
@@ -92,8 +92,7 @@ var arrows = map[string][]string{
 	"daemon/fleet/discover":           {"daemon/fleet/discover/endpoints"},
 	"daemon/fleet/discover/endpoints": {},
 	"daemon/fleet/feed": {
-		"cache/blocks", "cache/holdings", "cache/kvevents", "cache/zmtp", "daemon/fleet/worker",
-		"daemon/transport/seldom",
+		"cache/blocks", "cache/holdings", "cache/kvevents", "cache/seldom", "cache/zmtp", "daemon/fleet/worker",
 	},
 	"daemon/fleet/probe":  {"daemon/fleet/worker"}, // whose Page it reads
 	"daemon/fleet/worker": {"sdk/abi"},
@@ -103,11 +102,11 @@ var arrows = map[string][]string{
 
 	// The workers' KV cache: a store, and the listeners in front of it.
 	"daemon/kv":          {},
-	"daemon/kv/hyperpod": {"cache/kvstore", "daemon/transport/listen", "daemon/transport/seldom"},
+	"daemon/kv/hyperpod": {"cache/kvstore", "cache/seldom", "daemon/transport/listen"},
 	"daemon/kv/kvcache": {
 		"cache/goredis", "cache/kvstore/...", "daemon/fleet/discover", "daemon/kv/hyperpod", "daemon/kv/resp",
 	},
-	"daemon/kv/resp": {"cache/kvstore", "daemon/transport/seldom", "daemon/transport/socket"},
+	"daemon/kv/resp": {"cache/kvstore", "cache/seldom", "daemon/transport/socket"},
 
 	// Operators.
 	"daemon/admin":           {},
@@ -159,6 +158,7 @@ var arrows = map[string][]string{
 	"daemon/lab/vllmsim/events":   {"cache/zmtp", "daemon/lab/vllmsim/engine", "daemon/lab/vllmsim/msgpack"},
 	"daemon/lab/vllmsim/lmworker": {"cache/zmtp", "daemon/lab/vllmsim/engine", "daemon/lab/vllmsim/msgpack"},
 	"daemon/lab/vllmsim/msgpack":  {},
+	"daemon/lab/waittest":         {},
 	"daemon/lab/wasmtest":         {},
 	"daemon/lab/world":            {"daemon/lab/traffic", "daemon/lab/trial", "daemon/lab/vllmsim/engine"},
 
@@ -168,6 +168,7 @@ var arrows = map[string][]string{
 
 	// The index, the stores, and the wires of LMCache and KV events.
 	"cache/blocks":          {}, // what a worker reports of its KV cache
+	"cache/breaker":         {},
 	"cache/goredis":         {},
 	"cache/holdings":        {"cache/blocks", "cache/prefix"},
 	"cache/kvevents":        {"cache/blocks", "cache/zmtp"},
@@ -176,11 +177,12 @@ var arrows = map[string][]string{
 	"cache/kvstore/catalog": {},
 	"cache/kvstore/chunks":  {},
 	"cache/kvstore/evict":   {},
-	"cache/kvstore/remote":  {"cache/goredis", "cache/kvstore"},
-	"cache/kvstore/spill":   {"cache/kvstore", "cache/kvstore/catalog"},
-	"cache/lmcache":         {"cache/zmtp"},
+	"cache/kvstore/remote":  {"cache/breaker", "cache/goredis", "cache/kvstore", "cache/seldom"},
+	"cache/kvstore/spill":   {"cache/kvstore", "cache/kvstore/catalog", "cache/seldom"},
+	"cache/lmcache":         {"cache/seldom", "cache/zmtp"},
 	"cache/prefix":          {"sdk/abi"},
-	"cache/tier":            {"cache/goredis", "sdk/abi"},
+	"cache/seldom":          {},
+	"cache/tier":            {"cache/breaker", "cache/goredis", "sdk/abi"},
 	"cache/zmtp":            {},
 
 	// The configuration.

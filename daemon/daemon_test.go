@@ -18,6 +18,7 @@ import (
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/plugins"
 )
 
@@ -100,21 +101,7 @@ func (r *running) waitUp(n int) {
 // describe is what /api/v1/pools says.
 func (r *running) describe() []operator.PoolState { return operator.Describe(r.shown()) }
 
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	patience := 20 * time.Second
-	if raceEnabled { // with its detector everything takes some five times as long
-		patience = 100 * time.Second
-	}
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
+var eventually = waittest.Until
 
 // settings are a [server] table on free ports and one pool of that strategy.
 func settings(strategy string, urls ...string) string {

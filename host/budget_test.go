@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
@@ -69,7 +70,7 @@ func TestTimeOfAPick(t *testing.T) {
 		s := load(t, newHost(t, Config{Slots: 1, QuarantineAfter: 1000}), wat(t, name), Options{Fuel: 1e12})
 		best := time.Hour
 		for range 5 {
-			eventually(t, "an instance", func() bool { return s.Stats().Instances == 1 })
+			waittest.Until(t, "an instance", func() bool { return s.Stats().Instances == 1 })
 			f := frame(8, 5)
 			began := time.Now()
 			f.Began = began
@@ -101,7 +102,7 @@ func TestSlowStrategyIsSetAside(t *testing.T) {
 			if i%every == 0 {
 				fr = slow
 			}
-			eventually(t, "an instance", func() bool { return s.Stats().Instances == 1 })
+			waittest.Until(t, "an instance", func() bool { return s.Stats().Instances == 1 })
 			s.Pick(fr)
 		}
 		if got := s.Stats().Quarantined; got != want {

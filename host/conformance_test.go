@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -84,7 +85,7 @@ func TestFaults(t *testing.T) {
 					if n == 100 {
 						t.Fatalf("not set aside after %d picks: %+v", n, s.Stats())
 					}
-					eventually(t, "an instance", func() bool { return s.Stats().Instances == 1 })
+					waittest.Until(t, "an instance", func() bool { return s.Stats().Instances == 1 })
 					began := time.Now()
 					r := s.Pick(frame(8, 5))
 					longest = max(longest, time.Since(began))

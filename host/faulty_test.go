@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
@@ -143,16 +144,6 @@ func TestFrameOutgrown(t *testing.T) {
 	}
 }
 
-// eventually waits for the keeper.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // TestQuarantine: set aside after five errors in a row, tried again by one pick after the pause, back when that succeeds.
 func TestQuarantine(t *testing.T) {
 	const pause = 50 * time.Millisecond
@@ -160,7 +151,7 @@ func TestQuarantine(t *testing.T) {
 	s := load(t, h, wat(t, "trap"), Options{})
 	bad, good := frame(8, 5), frame(2, 1)
 	for range 5 {
-		eventually(t, "an instance to fail", func() bool { return s.Pick(bad).Fallback == "trap" })
+		waittest.Until(t, "an instance to fail", func() bool { return s.Pick(bad).Fallback == "trap" })
 	}
 	if st := s.Stats(); !st.Quarantined || st.Fallbacks["trap"] != 5 {
 		t.Fatalf("after 5 traps: %+v; want it quarantined", st)
@@ -168,24 +159,24 @@ func TestQuarantine(t *testing.T) {
 	if r := s.Pick(good); r.Fallback != "quarantined" || r.Row != 1 {
 		t.Errorf("got %+v; want the fallback", r)
 	}
-	eventually(t, "the try that fails", func() bool { return s.Pick(bad).Fallback == "trap" })
+	waittest.Until(t, "the try that fails", func() bool { return s.Pick(bad).Fallback == "trap" })
 	if !s.Stats().Quarantined {
 		t.Error("a failed try ended the quarantine")
 	}
-	eventually(t, "the try that succeeds", func() bool { return s.Pick(good).Fallback == "" })
+	waittest.Until(t, "the try that succeeds", func() bool { return s.Pick(good).Fallback == "" })
 	if s.Stats().Quarantined {
 		t.Error("a good answer did not end the quarantine")
 	}
-	eventually(t, "all instances", func() bool { return s.Stats().Instances == 2 })
+	waittest.Until(t, "all instances", func() bool { return s.Stats().Instances == 2 })
 }
 
 // TestMaintFails: an instance whose upkeep fails is replaced, and picks go on.
 func TestMaintFails(t *testing.T) {
 	s := load(t, newHost(t, Config{Slots: 2}), wat(t, "maint"), Options{})
 	f := frame(4, 1)
-	eventually(t, "a replaced instance", func() bool {
+	waittest.Until(t, "a replaced instance", func() bool {
 		s.Pick(f)
 		return s.Stats().Discarded > 0
 	})
-	eventually(t, "a good answer", func() bool { return s.Pick(f).Fallback == "" })
+	waittest.Until(t, "a good answer", func() bool { return s.Pick(f).Fallback == "" })
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -26,12 +27,12 @@ func TestFailedInstanceIsDiscarded(t *testing.T) {
 				global.get $n i64.const 1 i64.eq if `+fail+` end
 				i64.const 0))`), Options{})
 		for range 3 {
-			eventually(t, "an instance", func() bool { return s.Stats().Instances == 1 })
+			waittest.Until(t, "an instance", func() bool { return s.Stats().Instances == 1 })
 			if r := s.Pick(frame(8, 5)); r.Fallback == "" {
 				t.Errorf("after %q the instance that failed answered: %+v", fail, r)
 			}
 		}
-		eventually(t, "three discarded", func() bool { return s.Stats().Discarded == 3 })
+		waittest.Until(t, "three discarded", func() bool { return s.Stats().Discarded == 3 })
 	}
 }
 
@@ -39,7 +40,7 @@ func TestFailedInstanceIsDiscarded(t *testing.T) {
 // is set aside.
 func TestDiscardedInstancesAreCounted(t *testing.T) {
 	s := load(t, newHost(t, Config{Slots: 2, QuarantineAfter: 2}), wat(t, "trap"), Options{})
-	eventually(t, "two instances", func() bool { return s.Stats().Instances == 2 })
+	waittest.Until(t, "two instances", func() bool { return s.Stats().Instances == 2 })
 	s.Pick(frame(8, 5))
 	s.Pick(frame(8, 5))
 	if st := s.Stats(); st.Discarded != 2 || !st.Quarantined || st.Fallbacks["trap"] != 2 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -24,13 +25,13 @@ func TestNoticesAreDelivered(t *testing.T) {
 		return v
 	}
 	n.Tick(time.Unix(0, 7))
-	eventually(t, "the tick", func() bool { return sum("tick") == 7 })
+	waittest.Until(t, "the tick", func() bool { return sum("tick") == 7 })
 	for i := range 500 { // more than stand in a frame of 64 rows
 		n.FirstToken(&abi.Outcome{Seq: uint64(i)})
 		n.Complete(&abi.Outcome{Seq: uint64(i), OutputTokens: int32(i), CachedTokens: -1})
 		n.KVEvents([]abi.KVEvent{{Tokens: 16}, {Tokens: 1}})
 	}
-	eventually(t, "all outcomes and events", func() bool {
+	waittest.Until(t, "all outcomes and events", func() bool {
 		return sum("first") == 500 && sum("complete") == 500*499/2 && sum("event") == 17*500
 	})
 	st := s.Stats()
@@ -82,18 +83,18 @@ func TestNoticeThatFails(t *testing.T) {
 		t.Helper()
 		before := s.Stats().Discarded
 		send(&abi.Outcome{})
-		eventually(t, "an instance is discarded", func() bool { return s.Stats().Discarded > before })
+		waittest.Until(t, "an instance is discarded", func() bool { return s.Stats().Discarded > before })
 		if got := s.Stats().LastError; !strings.Contains(got, want) {
 			t.Errorf("last error %q; want %q", got, want)
 		}
-		eventually(t, "a pick is answered", func() bool { return s.Pick(f).Fallback == "" })
+		waittest.Until(t, "a pick is answered", func() bool { return s.Pick(f).Fallback == "" })
 	}
 	fail("wp_on_complete: wasm error: unreachable", n.Complete)
 	fail("wp_on_first_token used up its fuel of 100000", n.FirstToken)
 	fail("wp_on_complete", n.Complete)
 	n.Complete(&abi.Outcome{})
 	n.Tick(time.Now())
-	eventually(t, "what comes now is dropped", func() bool {
+	waittest.Until(t, "what comes now is dropped", func() bool {
 		d := s.Stats().Dropped
 		return d["wp_on_complete"] == 1 && d["wp_tick"] == 1
 	})

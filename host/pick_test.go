@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"log/slog"
 
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -171,7 +172,7 @@ func TestStartStopsNothing(t *testing.T) {
 	}
 	defer s.Close(ctx)
 	cancel() // of the load, not of the strategy
-	eventually(t, "all instances", func() bool { return s.Stats().Instances == 2 })
+	waittest.Until(t, "all instances", func() bool { return s.Stats().Instances == 2 })
 	if r := s.Pick(frame(4, 2)); r.Fallback != "" {
 		t.Errorf("got %+v", r)
 	}

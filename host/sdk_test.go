@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -66,7 +67,7 @@ func TestTheSDKInTheSandbox(t *testing.T) {
 		v, _ := kv.Add(t.Name(), key, 0, 0)
 		return v
 	}
-	eventually(t, "all notices", func() bool {
+	waittest.Until(t, "all notices", func() bool {
 		return sum("tick") == 5 && sum("first") == 600 && sum("complete") == 300*299/2 && sum("event") == 17*300
 	})
 	if st := s.Stats(); st.Discarded != 0 || st.LastError != "" {

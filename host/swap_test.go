@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // TestSwapUnderLoad: strategies are replaced while goroutines pick, and no pick is answered by the fallback.
@@ -16,7 +18,7 @@ func TestSwapUnderLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "all instances", func() bool { return s.Stats().Instances == 4 })
+		waittest.Until(t, "all instances", func() bool { return s.Stats().Instances == 4 })
 		return s
 	}
 	c := new(Current)
@@ -82,7 +84,7 @@ func TestHammer(t *testing.T) {
 	f := frame(8, 2)
 	f.Header.Random = 1 << 40
 	// A busy machine may have kept the keeper from making instances all the while: it gets its turn now.
-	eventually(t, "an answer by the module", func() bool {
+	waittest.Until(t, "an answer by the module", func() bool {
 		s.Pick(f)
 		want++
 		return s.Stats().Picks > 0

@@ -15,6 +15,7 @@ import (
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // follow runs a Subscriber of the worker until the test ends.
@@ -37,7 +38,7 @@ func follow(t testing.TB, c Config) (*Subscriber, *view, *logtest.Log) {
 
 func awaitState(t testing.TB, s *Subscriber, want State) {
 	t.Helper()
-	await(t, want.String(), func() bool { return s.Stats().State == want })
+	waittest.Until(t, want.String(), func() bool { return s.Stats().State == want })
 }
 
 // awaitExact waits until the view is what the worker holds, and live.
@@ -48,7 +49,7 @@ func awaitExact(t testing.TB, s *Subscriber, v *view, w *fakeWorker) {
 			t.Logf("%+v\nheld %d, viewed %d", s.Stats(), len(w.held()), len(v.held()))
 		}
 	}()
-	await(t, "the view is what the worker holds", func() bool {
+	waittest.Until(t, "the view is what the worker holds", func() bool {
 		return s.Stats().State == Live && maps.Equal(v.held(), w.held())
 	})
 	for _, wrong := range v.wrong {
@@ -67,7 +68,7 @@ func TestReplayAtTheStart(t *testing.T) {
 		w.remove(sent)
 		s, v, _ := follow(t, Config{Endpoint: w.endpoint, Replay: w.replay})
 		awaitExact(t, s, v, w)
-		await(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
+		waittest.Until(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
 		w.store(sent)
 		awaitExact(t, s, v, w)
 		if st := s.Stats(); st.Replayed != 51 || st.Gaps != 0 || st.Topic != "kv@w@m" {
@@ -85,7 +86,7 @@ func TestBeginningIsGone(t *testing.T) {
 	}
 	s, v, _ := follow(t, Config{Endpoint: w.endpoint, Replay: w.replay})
 	awaitState(t, s, Partial)
-	await(t, "five batches", func() bool { return s.Stats().Batches == 5 })
+	waittest.Until(t, "five batches", func() bool { return s.Stats().Batches == 5 })
 	w.clear(sent)
 	w.store(sent)
 	awaitExact(t, s, v, w)
@@ -95,7 +96,7 @@ func TestWithoutReplaySocket(t *testing.T) {
 	w := startWorker(t)
 	s, v, j := follow(t, Config{Endpoint: w.endpoint})
 	awaitState(t, s, Partial) // nobody knows what was before
-	await(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
+	waittest.Until(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
 	w.store(sent)
 	awaitExact(t, s, v, w) // 0 is the first
 	w.store(lost)
@@ -107,7 +108,7 @@ func TestWithoutReplaySocket(t *testing.T) {
 	w.clear(sent)
 	awaitExact(t, s, v, w)
 	w.restart()
-	await(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
+	waittest.Until(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
 	w.store(sent)
 	awaitExact(t, s, v, w)
 }
@@ -201,7 +202,7 @@ func TestFlood(t *testing.T) {
 	close(v.pause)
 	v.pause = nil
 	v.mu.Unlock()
-	await(t, "a gap", func() bool {
+	waittest.Until(t, "a gap", func() bool {
 		w.store(sent)
 		return s.Stats().Gaps > 0
 	})
@@ -223,7 +224,7 @@ func TestGarbage(t *testing.T) {
 		w.store(sent)
 	}
 	awaitExact(t, s, v, w) // by a replay, perhaps
-	await(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
+	waittest.Until(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		frames := make([][]byte, 1+rng.IntN(4))
@@ -236,7 +237,7 @@ func TestGarbage(t *testing.T) {
 		w.pub.Publish(frames...)
 	}
 	w.pub.Publish(w.topic, bytes.Repeat([]byte{0xff}, 8), nil)
-	await(t, "garbage", func() bool { return s.Stats().Dropped > 100 })
+	waittest.Until(t, "garbage", func() bool { return s.Stats().Dropped > 100 })
 	w.store(sent)
 	awaitExact(t, s, v, w)
 	if lines := j.Count("level="); lines > 40 {
@@ -270,7 +271,7 @@ func TestNoPublisher(t *testing.T) {
 		"ftp://" + l.Addr().String() + "/x": "want tcp://",
 	} {
 		s, v, j := follow(t, Config{Endpoint: endpoint})
-		await(t, want, func() bool { return j.Count(want) == 1 })
+		waittest.Until(t, want, func() bool { return j.Count(want) == 1 })
 		time.Sleep(50 * time.Millisecond)
 		if n := j.Count("level="); n != 1 || s.Stats().State != Never || v.state != Never {
 			t.Errorf("%s: %d lines, %s", endpoint, n, s.Stats().State)
@@ -285,9 +286,9 @@ func TestReplaySocketFails(t *testing.T) {
 	w.store(sent)
 	s, v, j := follow(t, Config{Endpoint: w.endpoint, Replay: "tcp://127.0.0.1:1"})
 	awaitState(t, s, Partial)
-	await(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
+	waittest.Until(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
 	w.store(sent)
-	await(t, "a batch", func() bool { return s.Stats().Batches == 1 })
+	waittest.Until(t, "a batch", func() bool { return s.Stats().Batches == 1 })
 	if st := s.Stats(); st.State != Partial || st.Failed == 0 || j.Count("check kv_events_replay") == 0 {
 		t.Errorf("%+v", st)
 	}
@@ -316,7 +317,7 @@ func TestServe(t *testing.T) {
 	t.Cleanup(l.Close)
 	ctx, cancel := context.WithCancel(t.Context())
 	go w.pub.Connect(ctx, l.Addr().String())
-	await(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
+	waittest.Until(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
 	w.store(sent)
 	w.store(sent)
 	awaitExact(t, s, v, w)
@@ -334,5 +335,5 @@ func TestCleared(t *testing.T) {
 	w.store(sent)
 	awaitExact(t, s, v, w)
 	s.Cleared()
-	await(t, "an empty view", func() bool { return len(v.held()) == 0 && s.Stats().State == Live })
+	waittest.Until(t, "an empty view", func() bool { return len(v.held()) == 0 && s.Stats().State == Live })
 }

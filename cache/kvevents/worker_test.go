@@ -249,14 +249,3 @@ func (v *view) held() map[uint64]int {
 func packReal(f float64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{mpFloat64}, math.Float64bits(f))
 }
-
-const soon = 20 * time.Second // a wait that only a failing test sees the end of
-
-func await(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(soon); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it did not happen: %s", what)
-		}
-	}
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -39,16 +40,6 @@ func dial(t *testing.T, addr string, kind zmtp.Kind) *zmtp.Conn {
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
-}
-
-// await waits until ok.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
 }
 
 // ask sends a request as a DEALER or REQ does and returns the answer.
@@ -121,15 +112,15 @@ func TestRecordedWorkers(t *testing.T) {
 					}
 				}
 			})
-			await(t, "four chunks", func() bool { return one(t, k).Keys["LocalCPUBackend"] == 4 && k.Stats().Counts.Evicts == 2 })
-			await(t, "the hash is found out", func() bool { return match() == Held{48, 48, true} })
+			waittest.Until(t, "four chunks", func() bool { return one(t, k).Keys["LocalCPUBackend"] == 4 && k.Stats().Counts.Evicts == 2 })
+			waittest.Until(t, "the hash is found out", func() bool { return match() == Held{48, 48, true} })
 			if s := one(t, k); s.State != "live" || s.Ranks != 1 || !strings.Contains(s.Hash, "builtin") {
 				t.Errorf("the instance is %+v", s)
 			}
 			if err := push.Send(last); err != nil {
 				t.Fatal(err)
 			}
-			await(t, "the worker is gone", func() bool { return len(k.Stats().Instances) == 0 })
+			waittest.Until(t, "the worker is gone", func() bool { return len(k.Stats().Instances) == 0 })
 			if !strings.Contains(out.String(), `msg="Worker registered: inst0"`) {
 				t.Errorf("the log is %s", out)
 			}
@@ -179,7 +170,7 @@ func TestRecordedFullSync(t *testing.T) {
 			if err := push.Send(sync["FullSyncBatchMsg"], sync["FullSyncEndMsg"]); err != nil {
 				t.Fatal(err)
 			}
-			await(t, "the sync is done", func() bool { return k.Stats().Counts.Syncs == 1 })
+			waittest.Until(t, "the sync is done", func() bool { return k.Stats().Counts.Syncs == 1 })
 			done := progress{complete: true, share: 1}
 			if got := ask(t, c, sync["FullSyncStatusMsg"]); !bytes.Equal(got, done.answer(m.sync)) {
 				t.Errorf("the status after it is %q", got)
@@ -240,7 +231,7 @@ func TestGarbage(t *testing.T) {
 			break
 		}
 	}
-	await(t, "the connection is closed", func() bool { return push.Send(pack()) != nil })
+	waittest.Until(t, "the connection is closed", func() bool { return push.Send(pack()) != nil })
 	if n := strings.Count(out.String(), "is dropped"); n != 1 {
 		t.Errorf("%d warnings for one peer:\n%s", n, out)
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/seldom"
 )
 
 // fleet is who has registered and what each holds by its reports. It has no sockets and no clock.
@@ -16,12 +18,13 @@ type fleet struct {
 	limit Limits
 	seed  uint32 // PYTHONHASHSEED of the workers
 
-	mu        sync.Mutex // guards instances, what is in them, count, warned and freed
+	warned seldom.Once
+
+	mu        sync.Mutex // guards instances, what is in them, count and freed
 	instances map[string]*instance
 	common    *instance         // who holds what all servers share; not in instances
 	conns     map[uint64]string // the hosts of open connections
 	count     Counts
-	warned    map[string]bool
 
 	freed   []uint32      // numbers of instances that are gone
 	numbers atomic.Int64  // given so far: every instance's is below
@@ -65,7 +68,7 @@ type Counts struct {
 func newFleet(l Limits, log *slog.Logger) *fleet {
 	l = l.withDefaults()
 	f := &fleet{dir: newDirectory(l.AllKeys), log: log, limit: l, instances: map[string]*instance{},
-		conns: map[uint64]string{}, warned: map[string]bool{}}
+		conns: map[uint64]string{}}
 	f.common = &instance{server: true, ranks: map[int]*rank{}}
 	return f
 }
@@ -287,16 +290,7 @@ func (f *fleet) clear(i *instance) {
 }
 
 // warn logs once for each key.
-func (f *fleet) warn(key, text string, args ...any) {
-	if f.warned[key] || len(f.warned) >= maxWarned {
-		return
-	}
-	f.warned[key] = true
-	f.log.Warn(text, args...)
-}
-
-// maxWarned bounds the memory of what was warned of; names come from the wire.
-const maxWarned = 4096
+func (f *fleet) warn(key, text string, args ...any) { f.warned.Warn(f.log, key, text, args...) }
 
 // plug notes a connection on which workers report.
 func (f *fleet) plug(conn uint64, host string) {

@@ -69,5 +69,5 @@
 //
 // tier, ops and yield are the Store; operation is one call of it, local the view that never waits. They work on tiers:
 // memory (memory, answers and walk, over lru, entry, expiry and debt) and redis (redis and batch, over scripts, keys,
-// breaker, guard and epoch). healer alone moves what is owed from one to the other.
+// guard and epoch). healer alone moves what is owed from one to the other.
 package tier

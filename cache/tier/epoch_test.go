@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // sureOfNone reports whether a store is certain that there is no value.
@@ -21,8 +23,8 @@ func TestAFlushedRedisIsNotBelieved(t *testing.T) {
 	for i := range n {
 		p.a.Set("ns", fmt.Sprint(i), []byte("1"), time.Hour)
 	}
-	eventually(t, "Redis knows them", func() bool { return p.r.bare.DBSize(context.Background()).Val() >= n })
-	eventually(t, "both know its mark", func() bool { return p.a.l2.epoch.forDebt() != "" && p.a.l2.epoch.forDebt() == p.b.l2.epoch.forDebt() })
+	waittest.Until(t, "Redis knows them", func() bool { return p.r.bare.DBSize(context.Background()).Val() >= n })
+	waittest.Until(t, "both know its mark", func() bool { return p.a.l2.epoch.forDebt() != "" && p.a.l2.epoch.forDebt() == p.b.l2.epoch.forDebt() })
 	p.b.Keep("ns", "0", []byte("newer"), time.Hour) // as if Redis had been silent for b
 	p.r.bare.FlushAll(context.Background())
 	for i := range n {
@@ -30,11 +32,11 @@ func TestAFlushedRedisIsNotBelieved(t *testing.T) {
 			t.Fatalf("b is sure that there is no %s, right after the flush", key)
 		}
 	}
-	eventually(t, "Redis was told again", func() bool { return p.r.bare.DBSize(context.Background()).Val() >= n })
+	waittest.Until(t, "Redis was told again", func() bool { return p.r.bare.DBSize(context.Background()).Val() >= n })
 	for i := range n {
 		p.agree(fmt.Sprint(i), "1")
 	}
-	eventually(t, "Redis is believed again", func() bool { return sureOfNone(p.b, "nothing") && sureOfNone(p.a, "nothing") })
+	waittest.Until(t, "Redis is believed again", func() bool { return sureOfNone(p.b, "nothing") && sureOfNone(p.a, "nothing") })
 }
 
 // The same of one that comes back empty; and what was entered in the silence gives way to what others had held before it.
@@ -43,7 +45,7 @@ func TestARedisThatComesBackEmpty(t *testing.T) {
 	for i := range 100 {
 		p.seed(fmt.Sprint(i), "older")
 	}
-	eventually(t, "both know its mark", func() bool { return p.a.l2.epoch.forDebt() != "" && p.a.l2.epoch.forDebt() == p.b.l2.epoch.forDebt() })
+	waittest.Until(t, "both know its mark", func() bool { return p.a.l2.epoch.forDebt() != "" && p.a.l2.epoch.forDebt() == p.b.l2.epoch.forDebt() })
 	p.r.Kill()
 	waitOpen(t, p.a)
 	waitOpen(t, p.b)
@@ -74,7 +76,7 @@ func TestDoubtAfterASilence(t *testing.T) {
 		t.Error("not set")
 	}
 	p.agree("k", "1") // long before the doubt is over
-	eventually(t, "the doubt is over", func() bool { return sureOfNone(p.b, "nothing") })
+	waittest.Until(t, "the doubt is over", func() bool { return sureOfNone(p.b, "nothing") })
 }
 
 func TestEpoch(t *testing.T) {

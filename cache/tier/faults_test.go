@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 const recovery = 5 * time.Second // reliability: closed again within this after Redis is back
@@ -114,12 +116,10 @@ func (b *busy) check(t *testing.T, limit time.Duration) {
 	}
 }
 
-func isOpen(s *Store) bool { return s.Stats().L2.Open }
-
 func waitOpen(t *testing.T, s *Store) {
 	t.Helper()
 	start := time.Now()
-	eventually(t, "the breaker opens", func() bool { return isOpen(s) })
+	waittest.Until(t, "the breaker opens", func() bool { return isOpen(s) })
 	t.Logf("open after %v", time.Since(start).Round(time.Millisecond))
 }
 
@@ -127,7 +127,7 @@ func waitOpen(t *testing.T, s *Store) {
 func waitClosed(t *testing.T, s *Store) {
 	t.Helper()
 	start := time.Now()
-	eventually(t, "the breaker closes", func() bool { return !isOpen(s) })
+	waittest.Until(t, "the breaker closes", func() bool { return !isOpen(s) })
 	took := time.Since(start)
 	t.Logf("closed after %v", took.Round(time.Millisecond))
 	if took > 2*recovery {
@@ -160,7 +160,7 @@ func TestKilledAndRestarted(t *testing.T) {
 	for i := range 300 {
 		want(t, other, fmt.Sprint("during", i), "2")
 		if i > 0 { // s reads it, finds that Redis lost it, and gives it back
-			eventually(t, "Redis has what it lost", func() bool {
+			waittest.Until(t, "Redis has what it lost", func() bool {
 				want(t, s, fmt.Sprint("before", i), "1")
 				_, ok := other.Get("ns", fmt.Sprint("before", i))
 				return ok
@@ -179,7 +179,7 @@ func TestKilledAndRestarted(t *testing.T) {
 // oneEpisode wants one line when Redis was lost and one when it was back, however many calls failed.
 func oneEpisode(t *testing.T, s *Store, lines *logged) {
 	t.Helper()
-	eventually(t, "each loss and each return is logged once", func() bool {
+	waittest.Until(t, "each loss and each return is logged once", func() bool {
 		all, opens := strings.Join(lines.all(), ""), int(s.Stats().L2.Opens)
 		return opens > 0 && strings.Count(all, "Redis is lost") == opens && strings.Count(all, "Redis is back") == opens
 	})
@@ -204,11 +204,11 @@ func TestDeletionsAreTold(t *testing.T) {
 	wantNone(t, s, "k") // before and after Redis gets the deletion
 	waitClosed(t, s)
 	wantNone(t, s, "k")
-	eventually(t, "the other router forgets it too", func() bool { _, ok := other.Get("ns", "k"); return !ok })
-	eventually(t, "the longer life is told", func() bool {
+	waittest.Until(t, "the other router forgets it too", func() bool { _, ok := other.Get("ns", "k"); return !ok })
+	waittest.Until(t, "the longer life is told", func() bool {
 		return r.bare.PTTL(context.Background(), s.l2.keys.key(id{"ns", "touched"})).Val() > 50*time.Minute
 	})
-	eventually(t, "nothing is owed", func() bool { return s.Stats().L2.Owing == 0 })
+	waittest.Until(t, "nothing is owed", func() bool { return s.Stats().L2.Owing == 0 })
 }
 
 // With the limit of production: stopped for 2 s, no call waits longer than that limit, most not at all.
@@ -271,7 +271,7 @@ func TestLoading(t *testing.T) {
 			s.Close()
 		}
 		s, _ = open(t, Config{Redis: r.URL(), Timeout: 50 * time.Millisecond})
-		eventually(t, "Redis loads", func() bool {
+		waittest.Until(t, "Redis loads", func() bool {
 			err := r.bare.Ping(ctx).Err()
 			saw = err != nil && strings.Contains(err.Error(), "LOADING")
 			return saw || err == nil
@@ -300,7 +300,7 @@ func TestFlushed(t *testing.T) {
 		t.Error("Touch: lost with the flush")
 	}
 	want(t, other, "touched", "2")
-	eventually(t, "the value is back in Redis", func() bool {
+	waittest.Until(t, "the value is back in Redis", func() bool {
 		want(t, s, "k", "1")
 		_, ok := other.Get("ns", "k")
 		return ok

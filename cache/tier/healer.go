@@ -47,7 +47,7 @@ func (h healer) run(ctx context.Context) {
 func (h healer) heal(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 4*backgroundTimeout)
 	defer cancel()
-	open := h.l2.open.Load()
+	open := h.l2.breaker.Open()
 	if !h.probe(ctx, open) || !h.restore(ctx) {
 		return
 	}
@@ -56,7 +56,7 @@ func (h healer) heal(ctx context.Context) {
 		return
 	}
 	h.l2.epoch.doubtFrom(time.Now())
-	lasted := h.l2.close()
+	lasted, _ := h.l2.breaker.Close(time.Now())
 	h.l2.log.Info("tier: Redis is back", "addr", h.l2.addr, "after", lasted.Round(time.Millisecond), "told", paid)
 }
 

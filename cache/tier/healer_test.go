@@ -13,7 +13,7 @@ func TestTheBreakerClosesWhenAllIsPaid(t *testing.T) {
 	r := startRedis(t)
 	s := notRun(t, Config{Redis: r.URL(), Timeout: patient})
 	ctx, h := context.Background(), healer{&s.tiers}
-	s.l2.open.Store(true)
+	s.l2.breaker.Trip(time.Now())
 	for i := range 2 * batch {
 		s.Set("ns", fmt.Sprint(i), []byte("1"), time.Hour)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -67,18 +68,18 @@ func TestLocalIsTold(t *testing.T) {
 	if e := la.CompareAndSwap("mine", "k", nil, []byte("from a"), time.Minute); e != 0 {
 		t.Fatal(e)
 	}
-	eventually(t, "the other router has it", func() bool { v, _ := lb.Get("mine", "k"); return string(v) == "from a" })
+	waittest.Until(t, "the other router has it", func() bool { v, _ := lb.Get("mine", "k"); return string(v) == "from a" })
 	if e := lb.CompareAndSwap("mine", "k", []byte("from a"), []byte("from b"), time.Minute); e != 0 {
 		t.Fatal(e)
 	}
-	eventually(t, "it comes back", func() bool { v, _ := la.Get("mine", "k"); return string(v) == "from b" })
+	waittest.Until(t, "it comes back", func() bool { v, _ := la.Get("mine", "k"); return string(v) == "from b" })
 
 	for _, l := range []*Local{la, lb} { // both at once: one of them stands in the end, on both
 		if e := l.CompareAndSwap("mine", "both", nil, fmt.Append(nil, l == la), time.Minute); e != 0 {
 			t.Fatal(e)
 		}
 	}
-	eventually(t, "both agree", func() bool {
+	waittest.Until(t, "both agree", func() bool {
 		x, _ := la.Get("mine", "both")
 		y, _ := lb.Get("mine", "both")
 		return string(x) == string(y) && a.Stats().L2.Owing == 0 && b.Stats().L2.Owing == 0
@@ -115,7 +116,7 @@ func TestLocalQuota(t *testing.T) {
 	if e := put("large", "k", 1, 0); e != abi.ErrConflict {
 		t.Errorf("a key that is there: %d; want ErrConflict", e)
 	}
-	eventually(t, "room, as keys expire", func() bool { return put("many", "more", 1, 0) == 0 })
+	waittest.Until(t, "room, as keys expire", func() bool { return put("many", "more", 1, 0) == 0 })
 }
 
 // What strategies ask is no sign of Redis's health, and is not asked of what Redis is owed. What they write gives way.

@@ -57,7 +57,7 @@ func TestKeepWakesTheHealer(t *testing.T) {
 	}
 	<-s.wake
 	s.Keep("ns", "k", []byte("2"), time.Hour) // changes nothing
-	s.l2.open.Store(true)
+	s.l2.breaker.Trip(time.Now())
 	s.Keep("ns", "other", []byte("1"), time.Hour)
 	if len(s.wake) != 0 {
 		t.Error("the healer was woken for nothing")

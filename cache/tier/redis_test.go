@@ -28,16 +28,6 @@ func startRedis(t testing.TB, args ...string) *server {
 	return s
 }
 
-// eventually waits up to 20 s.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
-}
-
 // logged collects log lines.
 type logged struct {
 	mu    sync.Mutex // guards lines
@@ -108,3 +98,5 @@ func wantNone(t testing.TB, s *Store, key string) {
 		t.Errorf("Get(%q) = %q; want none", key, v)
 	}
 }
+
+func isOpen(s *Store) bool { return s.Stats().L2.Open }

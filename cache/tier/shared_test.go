@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // table runs the same steps on memory alone, with a Redis, and with one that is down.
@@ -121,7 +123,7 @@ func TestTwoRouters(t *testing.T) {
 		t.Errorf("b took a's key: %q, %v", now, set)
 	}
 	b.Set("ns", "k", []byte("3"), time.Hour)
-	eventually(t, "a sees b's value", func() bool { v, _ := a.Get("ns", "k"); return string(v) == "3" })
+	waittest.Until(t, "a sees b's value", func() bool { v, _ := a.Get("ns", "k"); return string(v) == "3" })
 	a.Delete("ns", "k")
 	wantNone(t, a, "k")
 	if b.Touch("ns", "k", time.Hour) {
@@ -129,10 +131,10 @@ func TestTwoRouters(t *testing.T) {
 	}
 	b.Set("ns", "k", []byte("4"), time.Hour)
 	want(t, b, "k", "4")
-	eventually(t, "a sees b's new value", func() bool { v, _ := a.Get("ns", "k"); return string(v) == "4" })
+	waittest.Until(t, "a sees b's new value", func() bool { v, _ := a.Get("ns", "k"); return string(v) == "4" })
 	start := time.Now()
 	a.Delete("ns", "k")
-	eventually(t, "b forgets", func() bool { _, ok := b.Get("ns", "k"); return !ok })
+	waittest.Until(t, "b forgets", func() bool { _, ok := b.Get("ns", "k"); return !ok })
 	t.Logf("b forgot what a deleted after %v", time.Since(start))
 	var never []string
 	for i := range 20 {
@@ -226,7 +228,7 @@ func TestTTLInRedis(t *testing.T) {
 	})
 	s.Set("ns", "short", nil, 2*time.Second)
 	want(t, other, "short", "")
-	eventually(t, "it expires on both", func() bool {
+	waittest.Until(t, "it expires on both", func() bool {
 		_, a := s.Get("ns", "short")
 		_, b := other.Get("ns", "short")
 		return !a && !b

@@ -66,7 +66,7 @@ func (s *Store) Close() error {
 }
 
 // Lost reports whether Redis is configured and does not answer: L1 decides every call.
-func (s *Store) Lost() bool { return s.l2 != nil && s.l2.open.Load() }
+func (s *Store) Lost() bool { return s.l2 != nil && s.l2.breaker.Open() }
 
 // Local returns a view of the store in which each namespace may hold so many keys and bytes. Its Run is to be called.
 func (s *Store) Local(keys, bytes int) *Local { return newLocal(&s.tiers, keys, bytes) }

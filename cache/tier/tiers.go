@@ -10,7 +10,7 @@ type tiers struct {
 }
 
 // shared reports whether Redis is there and answers.
-func (t *tiers) shared() bool { return t.l2 != nil && !t.l2.open.Load() }
+func (t *tiers) shared() bool { return t.l2 != nil && !t.l2.breaker.Open() }
 
 // owing returns what a change owes to Redis if it is made in memory alone.
 func (t *tiers) owing(d debt) debt {

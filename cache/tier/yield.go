@@ -58,7 +58,7 @@ func (s *Store) Settle(ns, key string) {
 		return
 	}
 	for end := time.Now().Add(settleTime); time.Now().Before(end) && s.l1.owes(id{ns, key}, s.now()); {
-		if s.l2.openFor() > settleTime {
+		if s.l2.breaker.OpenFor(time.Now()) > settleTime {
 			return
 		}
 		s.wakeHealer()

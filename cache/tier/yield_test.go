@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // pair is two routers' stores on one Redis, under the default limits.
@@ -39,7 +41,7 @@ func (p *pair) resume() {
 	p.r.Signal(syscall.SIGCONT)
 	for _, s := range []*Store{p.a, p.b} {
 		waitClosed(p.t, s)
-		eventually(p.t, "nothing is owed", func() bool { return s.Stats().L2.Owing == 0 })
+		waittest.Until(p.t, "nothing is owed", func() bool { return s.Stats().L2.Owing == 0 })
 	}
 }
 
@@ -51,7 +53,7 @@ func (p *pair) agree(key, value string) {
 		want = "t"
 	}
 	var raw string
-	eventually(p.t, fmt.Sprintf("%s is %q everywhere", key, value), func() bool {
+	waittest.Until(p.t, fmt.Sprintf("%s is %q everywhere", key, value), func() bool {
 		va, _, oka, erra := p.a.Find("ns", key)
 		vb, _, okb, errb := p.b.Find("ns", key)
 		raw = p.r.bare.Get(context.Background(), p.a.l2.keys.key(id{"ns", key})).Val()
@@ -65,7 +67,7 @@ func (p *pair) seed(key, value string) {
 	if _, set := p.a.SetIfAbsent("ns", key, []byte(value), time.Hour); !set {
 		p.t.Fatalf("%s stands already", key)
 	}
-	eventually(p.t, "Redis has "+key, func() bool {
+	waittest.Until(p.t, "Redis has "+key, func() bool {
 		return p.r.bare.Exists(context.Background(), p.a.l2.keys.key(id{"ns", key})).Val() == 1
 	})
 }
@@ -81,7 +83,7 @@ func wantSilent(t *testing.T, s *Store, key string) {
 func TestASilentRedisIsNotAnEmptyOne(t *testing.T) {
 	p := newPair(t)
 	p.seed("held", "1")
-	eventually(t, "there is none, for sure", func() bool { _, _, ok, err := p.b.Find("ns", "nothing"); return !ok && err == nil })
+	waittest.Until(t, "there is none, for sure", func() bool { _, _, ok, err := p.b.Find("ns", "nothing"); return !ok && err == nil })
 	before := p.b.Stats().Silent // on a machine that is late there are some already
 	p.r.Signal(syscall.SIGSTOP)
 	wantSilent(t, p.b, "held") // within 5 ms, the breaker still closed
@@ -101,7 +103,7 @@ func TestASilentRedisIsNotAnEmptyOne(t *testing.T) {
 	}
 	p.resume()
 	p.agree("held", "1")
-	eventually(t, "there is none, for sure again", func() bool { _, _, ok, err := p.b.Find("ns", "nothing"); return !ok && err == nil })
+	waittest.Until(t, "there is none, for sure again", func() bool { _, _, ok, err := p.b.Find("ns", "nothing"); return !ok && err == nil })
 }
 
 // What is entered in a silence gives way to what Redis holds, however it was changed meanwhile.
@@ -146,7 +148,7 @@ func TestChangesOfWhatBothHold(t *testing.T) {
 	p := newPair(t)
 	for _, key := range []string{"one moves", "both move", "one ends", "one drops", "one drops what moves", "forced"} {
 		p.seed(key, "w1")
-		eventually(t, "b holds it", func() bool { v, _ := p.b.Get("ns", key); return string(v) == "w1" })
+		waittest.Until(t, "b holds it", func() bool { v, _ := p.b.Get("ns", key); return string(v) == "w1" })
 	}
 	p.stop()
 	w1, w2, w3 := []byte("w1"), []byte("w2"), []byte("w3")
@@ -193,7 +195,7 @@ func TestDropOfAnotherValue(t *testing.T) {
 	p.a.Drop("ns", "k", []byte("1"))
 	p.agree("k", "")
 	p.a.Drop("ns", "never there", []byte("1"))
-	eventually(t, "all is told", func() bool { return p.a.Stats().L2.Owing == 0 })
+	waittest.Until(t, "all is told", func() bool { return p.a.Stats().L2.Owing == 0 })
 	if n := p.r.bare.Exists(context.Background(), p.a.l2.keys.key(id{"ns", "never there"})).Val(); n != 0 {
 		t.Error("it left something in Redis")
 	}
@@ -231,7 +233,7 @@ func TestSettle(t *testing.T) {
 	var delay atomic.Int64
 	late, _ := open(t, Config{Redis: "redis://" + proxy(t, listen(t), r.Socket(), &delay)})
 	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
-	eventually(t, "it is there", func() bool { _, _, _, err := late.Find("ns", "x"); return err == nil })
+	waittest.Until(t, "it is there", func() bool { _, _, _, err := late.Find("ns", "x"); return err == nil })
 	for i := range 20 {
 		key := fmt.Sprint(i)
 		delay.Store(int64(8 * time.Millisecond)) // one call is late

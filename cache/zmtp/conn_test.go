@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 const soon = 10 * time.Second // a wait that only a failing test sees the end of
@@ -88,7 +90,7 @@ func TestPublish(t *testing.T) {
 	t.Cleanup(l.Close)
 	kv := dial(t, l.Addr().String(), Config{Kind: SUB, Subscribe: []string{"kv@"}})
 	all := dial(t, l.Addr().String(), Config{Kind: SUB, Subscribe: []string{""}})
-	await(t, func() bool { return p.Subscribers("kv@a") == 2 })
+	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("kv@a") == 2 })
 	p.Publish([]byte("other"), []byte("1"))
 	p.Publish([]byte("kv@a"), []byte("2"))
 	for _, c := range []struct {
@@ -101,15 +103,15 @@ func TestPublish(t *testing.T) {
 		}
 	}
 	_ = all.Send([]byte{0})
-	await(t, func() bool { return p.Subscribers("other") == 0 })
+	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("other") == 0 })
 	all.sendCommand("SUBSCRIBE", []byte("oth"))
-	await(t, func() bool { return p.Subscribers("other") == 1 })
+	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("other") == 1 })
 	all.sendCommand("CANCEL", []byte("oth"))
-	await(t, func() bool { return p.Subscribers("other") == 0 })
+	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("other") == 0 })
 	for i := range maxTopics + 1 {
 		_ = kv.Send(fmt.Appendf([]byte{1}, "topic-%d", i))
 	}
-	await(t, func() bool { return p.Subscribers("kv@") == 0 }) // over the limit: gone
+	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("kv@") == 0 }) // over the limit: gone
 }
 
 func TestSlowSubscriberMisses(t *testing.T) {
@@ -120,7 +122,7 @@ func TestSlowSubscriberMisses(t *testing.T) {
 	}
 	t.Cleanup(l.Close)
 	slow := dial(t, l.Addr().String(), Config{Kind: SUB, Subscribe: []string{""}})
-	await(t, func() bool { return p.Subscribers("") == 1 })
+	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("") == 1 })
 	body := make([]byte, 1<<20)
 	for end := time.Now().Add(soon); p.Dropped() == 0 && time.Now().Before(end); {
 		p.Publish(nil, body)
@@ -145,7 +147,7 @@ func TestPublisherThatConnects(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { p.Connect(ctx, at); close(done) }()
-	await(t, func() bool { return p.Subscribers("a") == 1 })
+	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("a") == 1 })
 	p.Publish([]byte("a"))
 	if m := <-got; m != "a" {
 		t.Errorf("got %q", m)
@@ -220,11 +222,11 @@ func TestPeersAreCounted(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	await(t, func() bool { n, _ := l.Peers(); return n == 2 })
+	waittest.Until(t, "peers come and go", func() bool { n, _ := l.Peers(); return n == 2 })
 	if _, err := Dial(t.Context(), at, Config{Kind: DEALER}); err == nil {
 		t.Error("a third peer was let in")
 	}
-	await(t, func() bool { n, refused := l.Peers(); return n == 0 && refused == 3 && told.Load() == 3 }) // the deadline ends the silent
+	waittest.Until(t, "peers come and go", func() bool { n, refused := l.Peers(); return n == 0 && refused == 3 && told.Load() == 3 }) // the deadline ends the silent
 	c := dial(t, at, Config{Kind: DEALER})
 	_ = c.Send([]byte("a"))
 	if _, err := c.Recv(); err != nil {
@@ -307,14 +309,5 @@ func TestContextEndsAll(t *testing.T) {
 	l.Close()
 	if _, err := Dial(t.Context(), l.Addr().String(), Config{Kind: PUSH}); err == nil {
 		t.Error("the listener outlives its context")
-	}
-}
-
-func await(t *testing.T, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(soon); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it did not happen")
-		}
 	}
 }

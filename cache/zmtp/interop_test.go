@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/testdata/pyvenv"
 )
 
@@ -124,7 +125,7 @@ func TestLibzmqSubscribes(t *testing.T) {
 	t.Cleanup(l.Close)
 	sub := startPeer(t, SUB, "connect", l.Addr().String(), samples)
 	publish := func(sub *peer) {
-		await(t, func() bool { return p.Subscribers("kv@w@m") == 1 })
+		waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("kv@w@m") == 1 })
 		p.Publish([]byte("other"), []byte("not wanted"))
 		for i := range samples {
 			p.Publish(sample(i)...)
@@ -134,7 +135,7 @@ func TestLibzmqSubscribes(t *testing.T) {
 		}
 	}
 	publish(sub)
-	await(t, func() bool { return p.Subscribers("kv@w@m") == 0 })
+	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("kv@w@m") == 0 })
 	sub = startPeer(t, SUB, "bind", "tcp://127.0.0.1:*", samples)
 	at := sub.line()
 	go p.Connect(t.Context(), at)

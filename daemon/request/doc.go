@@ -6,6 +6,7 @@
 //	route       which worker gets it, and what its end teaches; no socket, no clock, no goroutine
 //	prompt      what a body asks for: model, prompt, hashes of its blocks; what an answer said
 //	tokens      the token ids of a prompt, for the workers' KV events
+//	sse         where events end in a stream
 //	session     which worker has a session
 //	sessionapi  SageMaker's session calls and /sessions, in front of exchange
 //	sagemaker   SageMaker's wire: paths, headers, errors, event streams

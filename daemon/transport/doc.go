@@ -9,7 +9,6 @@
 //	spool     log lines, written by a goroutine of its own
 //	jsonline  JSON, appended field by field
 //	packed    a table's rows in few bytes, for the access log
-//	seldom    how often a line may be logged
 //
 // Read upstream/client.go first.
 package transport

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 const (
@@ -109,11 +110,11 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := startRedis(t)
 			d, log := logged(t, "redis://"+r.addr)
-			eventually(t, "the server answers", func() bool { return d.remote.servers.up("k") })
+			waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
 			x := startTraffic(d)
-			eventually(t, "values come from the server", func() bool { return d.store.Stats().FromFar > 50 })
+			waittest.Until(t, "values come from the server", func() bool { return d.store.Stats().FromFar > 50 })
 			fault(r, d)
-			eventually(t, "the log has "+during, func() bool {
+			waittest.Until(t, "the log has "+during, func() bool {
 				if log.has(strings.Split(during, "&")...) {
 					return true
 				}
@@ -124,9 +125,9 @@ func TestFaults(t *testing.T) {
 			})
 			time.Sleep(time.Second)
 			mend(r)
-			eventually(t, "the log has "+after, func() bool { return log.has(strings.Split(after, "&")...) })
+			waittest.Until(t, "the log has "+after, func() bool { return log.has(strings.Split(after, "&")...) })
 			before := d.store.Stats().FromFar
-			eventually(t, "values come from the server again", func() bool { return d.store.Stats().FromFar > before+50 })
+			waittest.Until(t, "values come from the server again", func() bool { return d.store.Stats().FromFar > before+50 })
 			lookup, get := x.stop()
 			t.Logf("lookups: p99 %s of %d; longest get %s; %+v", lookup, len(x.lookups), get, d.remote.Stats())
 			if lookup > 300*time.Millisecond || get > patience {
@@ -156,9 +157,9 @@ func TestFaults(t *testing.T) {
 func TestNoPermission(t *testing.T) {
 	r := startRedis(t, "--user", "me", "on", ">pw", "~*", "&*", "+@all", "-set")
 	d, log := logged(t, "redis://me:pw@"+r.addr)
-	eventually(t, "the server answers", func() bool { return d.remote.servers.up("k") })
+	waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
 	d.put("k", 10)
-	eventually(t, "it is refused", func() bool { return d.remote.Stats().Refused["login"] == 1 })
+	waittest.Until(t, "it is refused", func() bool { return d.remote.Stats().Refused["login"] == 1 })
 	if !log.has("takes no value", "user or the password") || !d.get("k", 10) {
 		t.Error("no clear line, or the value is lost")
 	}
@@ -170,7 +171,7 @@ func TestShutOut(t *testing.T) {
 		t.Helper()
 		r := startRedis(t, args...)
 		d, log := logged(t, "redis://"+user+r.addr+"/"+database)
-		eventually(t, "the log says why", func() bool { return log.has("lets this daemon not in", why) })
+		waittest.Until(t, "the log says why", func() bool { return log.has("lets this daemon not in", why) })
 		if d.remote.servers.up("k") {
 			t.Error(why + ": the server is up")
 		}
@@ -185,7 +186,7 @@ func TestForbiddenCommands(t *testing.T) {
 	r := startRedis(t, "--user", "me", "on", ">pw", "~*", "&*", "+@all", "-info")
 	d, log := logged(t, "redis://me:pw@"+r.addr)
 	d.put("k", 10)
-	eventually(t, "the log names the command", func() bool { return log.has("forbids a command", "command=info") })
+	waittest.Until(t, "the log names the command", func() bool { return log.has("forbids a command", "command=info") })
 	time.Sleep(1200 * time.Millisecond)
 	if n := strings.Count(log.String(), "command=info"); n != 1 || !d.remote.servers.up("k") {
 		t.Errorf("%d lines:\n%s", n, log)
@@ -196,21 +197,21 @@ func TestForbiddenCommands(t *testing.T) {
 func TestRefusedReplacement(t *testing.T) {
 	r := startRedis(t)
 	d := overRedis(t, "redis://"+r.addr)
-	eventually(t, "the server answers", func() bool { return d.remote.servers.up("k") })
+	waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
 	d.put("k", 1000)
 	d.written()
 	r.do("CONFIG", "SET", "maxmemory", "1")
 	d.put("k", 2000)
-	eventually(t, "it is refused", func() bool { return d.remote.Stats().Refused["oom"] == 1 })
+	waittest.Until(t, "it is refused", func() bool { return d.remote.Stats().Refused["oom"] == 1 })
 	d.put("k", 3000) // not even sent
 	d.written()
 	d.forget("k") // as an eviction does
 	if d.exists("k") || d.get("k", 3000) {
 		t.Error("the old value is there again")
 	}
-	eventually(t, "the server has deleted it", func() bool { return r.bare.Exists(t.Context(), "p:k").Val() == 0 })
+	waittest.Until(t, "the server has deleted it", func() bool { return r.bare.Exists(t.Context(), "p:k").Val() == 0 })
 	r.do("CONFIG", "SET", "maxmemory", "0")
-	eventually(t, "a new value goes there", func() bool {
+	waittest.Until(t, "a new value goes there", func() bool {
 		d.put("k", 4000)
 		d.written()
 		return r.bare.StrLen(t.Context(), "p:k").Val() == 4000
@@ -227,7 +228,7 @@ func (oom) RedisError()   {}
 func TestRefusesLargeValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &record{}
-		n := &node{addr: "redis:6379", log: slog.New(slog.NewTextHandler(log, nil))}
+		n := newNode("redis:6379", slog.New(slog.NewTextHandler(log, nil)))
 		for range 100 {
 			n.refuse(oom{})
 			time.Sleep(pauseTime)
@@ -248,14 +249,14 @@ func TestRefusesLargeValues(t *testing.T) {
 func TestFailover(t *testing.T) {
 	url, master, _ := startSentinel(t)
 	d, log := logged(t, url)
-	eventually(t, "the server answers", func() bool { return d.remote.servers.up("k") })
+	waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
 	x := startTraffic(d)
-	eventually(t, "values come from the master", func() bool { return d.store.Stats().FromFar > 50 })
+	waittest.Until(t, "values come from the master", func() bool { return d.store.Stats().FromFar > 50 })
 	master.Kill()
-	eventually(t, "the master is down", func() bool { return log.has("does not answer") })
-	eventually(t, "the replica is there", func() bool { return log.has("is back") })
+	waittest.Until(t, "the master is down", func() bool { return log.has("does not answer") })
+	waittest.Until(t, "the replica is there", func() bool { return log.has("is back") })
 	before := d.store.Stats().FromFar
-	eventually(t, "values come from the replica", func() bool { return d.store.Stats().FromFar > before+50 })
+	waittest.Until(t, "values come from the replica", func() bool { return d.store.Stats().FromFar > before+50 })
 	lookup, get := x.stop()
 	t.Logf("lookups: p99 %s; longest get %s; %+v", lookup, get, d.remote.Stats())
 	if lookup > 300*time.Millisecond || get > patience {
@@ -270,14 +271,14 @@ func TestClusterNodeDies(t *testing.T) {
 		n.do("CONFIG", "SET", "cluster-require-full-coverage", "no")
 	}
 	d, log := logged(t, url)
-	eventually(t, "the cluster is known", func() bool { return d.remote.servers.up("k") })
+	waittest.Until(t, "the cluster is known", func() bool { return d.remote.servers.up("k") })
 	for i := range 60 {
 		d.put(fmt.Sprint("k", i), 1000)
 	}
 	d.written()
 	nodes[2].Kill()
 	hits := 0
-	eventually(t, "the node is down", func() bool {
+	waittest.Until(t, "the node is down", func() bool {
 		hits = 0
 		for i := range 60 {
 			key := fmt.Sprint("k", i)
@@ -300,13 +301,13 @@ func TestRedisEvicts(t *testing.T) {
 	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.addr}}) // memory keeps nothing for itself
 	worker := netip.MustParseAddr("10.0.0.1")
 	promise := func(key string) bool { return d.store.Promise(key, worker, time.Minute) }
-	eventually(t, "the Redis has said what it evicted", func() bool {
+	waittest.Until(t, "the Redis has said what it evicted", func() bool {
 		d.put("k", 1<<20)
 		d.put("j", 1<<20)
 		d.written()
 		return promise("k")
 	})
-	eventually(t, "what was promised is in memory", func() bool { return d.store.Stats().Wanted == 0 })
+	waittest.Until(t, "what was promised is in memory", func() bool { return d.store.Stats().Wanted == 0 })
 	flood := func() {
 		for i := range 64 {
 			r.do("SET", fmt.Sprint("flood", i), make([]byte, 1<<20))
@@ -318,15 +319,15 @@ func TestRedisEvicts(t *testing.T) {
 	} else {
 		l.Release()
 	}
-	eventually(t, "the evictions are known", func() bool { f, _ := d.remote.known("j"); return !d.remote.servers.steady("j", f) })
+	waittest.Until(t, "the evictions are known", func() bool { f, _ := d.remote.known("j"); return !d.remote.servers.steady("j", f) })
 	if promise("j") {
 		t.Error("it promises what may be evicted")
 	}
-	eventually(t, "it found out that this one is", func() bool { return !d.exists("j") })
+	waittest.Until(t, "it found out that this one is", func() bool { return !d.exists("j") })
 	if n := d.store.Stats(); n.Broken != 0 {
 		t.Errorf("%d promises were broken", n.Broken)
 	}
 	d.put("l", 1<<20)
 	d.written()
-	eventually(t, "what is known to be there is promised", func() bool { return promise("l") })
+	waittest.Until(t, "what is known to be there is promised", func() bool { return promise("l") })
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // TestFlush: a daemon that has just started deletes the values of another one, counts them, and leaves the rest alone.
@@ -16,7 +18,7 @@ func TestFlush(t *testing.T) {
 				return Config{Memory: true, Timeout: 5 * time.Second, Redis: &Redis{URL: url, Prefix: prefix}}
 			}
 			a, other := startDaemon(t, conf("p[*:")), startDaemon(t, conf("p[x:"))
-			eventually(t, "the servers are known", func() bool {
+			waittest.Until(t, "the servers are known", func() bool {
 				return a.remote.servers.up("k") && other.remote.servers.up("k")
 			})
 			for i := range 50 {
@@ -26,11 +28,11 @@ func TestFlush(t *testing.T) {
 			other.put("k0", 100)
 			a.written()
 			other.written()
-			eventually(t, "the first daemon has read the mark", func() bool {
+			waittest.Until(t, "the first daemon has read the mark", func() bool {
 				return a.remote.servers.client.Exists(t.Context(), "p[*:"+markKey).Val() == 1
 			})
 			b := startDaemon(t, conf("p[*:"))
-			eventually(t, "the servers are known", func() bool { return b.remote.servers.up("k") })
+			waittest.Until(t, "the servers are known", func() bool { return b.remote.servers.up("k") })
 			for _, x := range []struct {
 				prefix string
 				want   int64
@@ -42,7 +44,7 @@ func TestFlush(t *testing.T) {
 			if b.get("k0", 100) || b.get("j0", 100) {
 				t.Error("what was flushed is there")
 			}
-			eventually(t, "the other daemon forgets what it knew", func() bool { return !a.remote.Exists("k0", time.Time{}) })
+			waittest.Until(t, "the other daemon forgets what it knew", func() bool { return !a.remote.Exists("k0", time.Time{}) })
 			if !other.get("k0", 100) || !other.remote.Exists("k0", time.Time{}) {
 				t.Error("keys of another prefix are gone")
 			}
@@ -78,16 +80,16 @@ func TestFlushOfOwn(t *testing.T) {
 func TestFlushTellsOthers(t *testing.T) {
 	r := startRedis(t)
 	a, b := overRedis(t, "redis://"+r.addr), overRedis(t, "redis://"+r.addr)
-	eventually(t, "a daemon has made the mark", func() bool {
+	waittest.Until(t, "a daemon has made the mark", func() bool {
 		return r.bare.Exists(t.Context(), "p:"+markKey).Val() == 1
 	})
 	time.Sleep(2 * markEvery * tendEvery) // and both have read it
 	a.put("k", 100)
-	eventually(t, "the other daemon knows the key", func() bool { return b.remote.Exists("k", time.Time{}) })
+	waittest.Until(t, "the other daemon knows the key", func() bool { return b.remote.Exists("k", time.Time{}) })
 	a.remote.Delete("k")
-	eventually(t, "the server has deleted it", func() bool { return r.bare.Exists(t.Context(), "p:k").Val() == 0 })
+	waittest.Until(t, "the server has deleted it", func() bool { return r.bare.Exists(t.Context(), "p:k").Val() == 0 })
 	if n, err := a.remote.Flush(t.Context(), "k"); n != 0 || err != nil {
 		t.Errorf("Flush = %d, %v; want nothing", n, err)
 	}
-	eventually(t, "the other daemon forgets it", func() bool { return !b.remote.Exists("k", time.Time{}) })
+	waittest.Until(t, "the other daemon forgets it", func() bool { return !b.remote.Exists("k", time.Time{}) })
 }

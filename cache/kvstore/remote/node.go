@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/cache/breaker"
+	"github.com/warmpath/warmpath/cache/seldom"
 )
 
 // node is one server behind a breaker. It is a hook of go-redis: every command to the server passes it.
@@ -21,22 +24,22 @@ type node struct {
 	log  *slog.Logger
 
 	evictions evictions
+	breaker   breaker.Breaker // open while it is down
+	denied    seldom.Once     // lines on commands that the server's ACL forbids
 
 	mu      sync.Mutex // guards all below
-	fails   int        // in a row
 	good    time.Time  // the last answer
-	down    bool
-	why     trouble   // as of the last line, while it is down
-	since   time.Time // when it went down
-	opens   uint64
-	empty   uint64 // how often it came back without its values so fast that it was never down
-	beating bool   // a pulse is under way
-
-	denied map[string]bool // commands that the server's ACL was logged to forbid
+	why     trouble    // as of the last line, while it is down
+	empty   uint64     // how often it came back without its values so fast that it was never down
+	beating bool       // a pulse is under way
 
 	refusing refusal // why the server takes no value; "" = it does
 	from     time.Time
 	pause    time.Time // no value is sent before
+}
+
+func newNode(addr string, log *slog.Logger) *node {
+	return &node{addr: addr, log: log, breaker: breaker.Breaker{Rule: breaker.Rule{Failures: failsToOpen}}}
 }
 
 // refusal is the reason for which a server that answers takes no value.
@@ -112,7 +115,7 @@ func (n *node) lost() uint64 {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.opens + n.empty
+	return n.breaker.Opens() + n.empty
 }
 
 // emptied records that the server has lost its values without having been down.
@@ -122,11 +125,7 @@ func (n *node) emptied() {
 	n.empty++
 }
 
-func (n *node) up() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return !n.down
-}
+func (n *node) up() bool { return !n.breaker.Open() }
 
 // report counts the outcome of a command. Any reply counts as an answer, unless it says that the server cannot answer
 // yet, or lets nobody in.
@@ -192,12 +191,9 @@ func (n *node) succeed() {
 	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.fails = 0
 	n.good = now
-	if n.down {
-		n.down = false
-		n.log.Info("a server of the KV cache's L2 is back", "server", n.addr,
-			"down_for", now.Sub(n.since).Round(time.Millisecond))
+	if lasted, was := n.breaker.Close(now); was {
+		n.log.Info("a server of the KV cache's L2 is back", "server", n.addr, "down_for", lasted.Round(time.Millisecond))
 	}
 }
 
@@ -205,15 +201,13 @@ func (n *node) fail(err error, pulse bool) {
 	why := troubleOf(err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.fails++
+	fail := n.breaker.Fail
+	if pulse {
+		fail = n.breaker.Trip
+	}
 	switch {
-	case !n.down && n.fails < failsToOpen && !pulse:
-		return
-	case !n.down:
-		n.down = true
-		n.since = time.Now()
-		n.opens++
-	case why == silent || why == n.why: // a reason may show later than the first error
+	case fail(time.Now()):
+	case n.up() || why == silent || why == n.why: // a reason may show later than the first error
 		return
 	}
 	n.why = why
@@ -252,17 +246,8 @@ func troubleOf(err error) trouble {
 
 // deny logs a command that the server's ACL forbids, once: what lacks it does not fail, but never hits.
 func (n *node) deny(command string, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.denied[command] {
-		return
-	}
-	if n.denied == nil {
-		n.denied = map[string]bool{}
-	}
-	n.denied[command] = true
-	n.log.Warn("the ACL of the KV cache's L2 forbids a command: values may be misses; allow the user what "+
-		"docs/kv-cache.md lists", "server", n.addr, "command", command, "error", err)
+	n.denied.Warn(n.log, command, "the ACL of the KV cache's L2 forbids a command: values may be misses; allow the user "+
+		"what docs/kv-cache.md lists", "server", n.addr, "command", command, "error", err)
 }
 
 // refuse records that the server refused a value, and returns the reason.
@@ -321,7 +306,7 @@ func refusalOf(err error) refusal {
 // library has closed the client, as of a node that has left its cluster.
 func (n *node) beat(ctx context.Context, c *redis.Client, timeout time.Duration, closed func()) {
 	n.mu.Lock()
-	due := !n.beating && (n.down || time.Since(n.good) >= pulseEvery)
+	due := !n.beating && (!n.up() || time.Since(n.good) >= pulseEvery)
 	n.beating = n.beating || due
 	n.mu.Unlock()
 	if !due {
@@ -347,21 +332,4 @@ func (n *node) beat(ctx context.Context, c *redis.Client, timeout time.Duration,
 // isClosed reports whether the server had closed the connection of a command.
 func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-}
-
-// outage logs the first of a series of errors, and its end.
-type outage struct{ since time.Time }
-
-func (o *outage) lost(log *slog.Logger, err error) {
-	if o.since.IsZero() {
-		o.since = time.Now()
-		log.Warn("no server of the KV cache's L2 says how the cluster is divided: all its values are misses", "error", err)
-	}
-}
-
-func (o *outage) back(log *slog.Logger) {
-	if !o.since.IsZero() {
-		log.Info("the cluster of the KV cache's L2 is there", "after", time.Since(o.since).Round(time.Millisecond))
-		o.since = time.Time{}
-	}
 }

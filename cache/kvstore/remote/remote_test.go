@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 var sizes = []int{0, 1, 28, 4096, 1 << 20, 5 << 20}
@@ -23,7 +24,7 @@ func TestKinds(t *testing.T) {
 			conf.Memory = true
 			conf.Timeout = 5 * time.Second // no server fails here, not even on a slow machine
 			a, b := startDaemon(t, conf), startDaemon(t, conf)
-			eventually(t, "the servers are known", func() bool {
+			waittest.Until(t, "the servers are known", func() bool {
 				return a.remote.servers.up("k") && b.remote.servers.up("k")
 			})
 			check(t, a, b)
@@ -69,7 +70,7 @@ func check(t *testing.T, a, b *daemon) {
 	a.written()
 	for _, size := range sizes {
 		key := fmt.Sprint("size", size)
-		eventually(t, "the other daemon knows "+key, func() bool { return b.exists(key) })
+		waittest.Until(t, "the other daemon knows "+key, func() bool { return b.exists(key) })
 		if !b.get(key, size) {
 			t.Errorf("%s is no hit: %+v", key, b.remote.Stats())
 		}
@@ -81,10 +82,10 @@ func check(t *testing.T, a, b *daemon) {
 	if a.exists("size1") || a.get("size1", 1) {
 		t.Error("a deleted value is there")
 	}
-	eventually(t, "the servers know of the deletion", func() bool { b.forget("size1"); return !b.get("size1", 1) })
+	waittest.Until(t, "the servers know of the deletion", func() bool { b.forget("size1"); return !b.get("size1", 1) })
 	a.putFor("short", 100, 300*time.Millisecond)
 	a.written()
-	eventually(t, "a value ends", func() bool { return !a.exists("short") && !b.get("short", 100) })
+	waittest.Until(t, "a value ends", func() bool { return !a.exists("short") && !b.get("short", 100) })
 	if n := a.remote.Stats(); n.PutErrors+n.GetErrors+n.Skipped+n.Crowded != 0 {
 		t.Errorf("%+v", n)
 	}
@@ -102,7 +103,7 @@ func TestNotKnown(t *testing.T) {
 	if b.exists("k") {
 		t.Error("it knew")
 	}
-	eventually(t, "it asked in the background", func() bool { return b.exists("k") })
+	waittest.Until(t, "it asked in the background", func() bool { return b.exists("k") })
 	if !b.get("j", 1000) {
 		t.Error("a Get does not ask")
 	}
@@ -114,7 +115,7 @@ func TestMemoryOff(t *testing.T) {
 	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.addr}})
 	d.put("k", 1<<20)
 	d.written()
-	eventually(t, "memory is empty", func() bool { return d.store.Stats().Entries == 0 })
+	waittest.Until(t, "memory is empty", func() bool { return d.store.Stats().Entries == 0 })
 	for range 2 {
 		if !d.exists("k") || !d.get("k", 1<<20) {
 			t.Error("it is no hit")
@@ -124,7 +125,7 @@ func TestMemoryOff(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	r.Kill()
-	eventually(t, "the server is down", func() bool { return !d.remote.servers.up("k") })
+	waittest.Until(t, "the server is down", func() bool { return !d.remote.servers.up("k") })
 	d.put("l", 1000)
 	if !d.get("l", 1000) || !d.exists("l") {
 		t.Error("what no server has was not kept")
@@ -243,7 +244,7 @@ func TestCheck(t *testing.T) {
 	r.Signal(stop)
 	d.remote.Check(t.Context(), []string{"kept"})
 	r.Signal(cont)
-	eventually(t, "the value is there after an outage", func() bool { return d.exists("kept") })
+	waittest.Until(t, "the value is there after an outage", func() bool { return d.exists("kept") })
 }
 
 // TestCheckAndPut: the answer to a query does not mark a value as lost that was put while the query was under way, be

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // TestRestartedRedis: a Redis that was killed comes back with its last snapshot, the mark in it. What came after the
@@ -23,20 +24,20 @@ func TestRestartedRedis(t *testing.T) {
 	promise := func(key string) bool { return d.store.Promise(key, worker, time.Minute) }
 	d.put("old", 1000)
 	d.written()
-	eventually(t, "the mark is there", func() bool { return r.bare.Exists(t.Context(), "p:"+markKey).Val() == 1 })
+	waittest.Until(t, "the mark is there", func() bool { return r.bare.Exists(t.Context(), "p:"+markKey).Val() == 1 })
 	r.do("SAVE")
 	d.put("new", 1000)
 	d.written()
-	eventually(t, "the Redis has said what it evicted", func() bool { return d.remote.Sure("new") })
+	waittest.Until(t, "the Redis has said what it evicted", func() bool { return d.remote.Sure("new") })
 	r.Kill()
-	eventually(t, "the server is down", func() bool { return !d.remote.servers.up("k") })
+	waittest.Until(t, "the server is down", func() bool { return !d.remote.servers.up("k") })
 	r.start()
-	eventually(t, "it is known that values may be lost", func() bool { return !d.remote.Sure("new") })
+	waittest.Until(t, "it is known that values may be lost", func() bool { return !d.remote.Sure("new") })
 	if promise("new") {
 		t.Error("a value that the restart has lost is promised")
 	}
-	eventually(t, "it is known which", func() bool { return !d.exists("new") })
-	eventually(t, "what the snapshot had is promised", func() bool { return promise("old") })
+	waittest.Until(t, "it is known which", func() bool { return !d.exists("new") })
+	waittest.Until(t, "what the snapshot had is promised", func() bool { return promise("old") })
 	if n := d.store.Stats(); n.Broken != 0 {
 		t.Errorf("%d promises were broken", n.Broken)
 	}
@@ -56,7 +57,7 @@ func TestMemberRestartsFast(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "the member answers", func() bool { return opens() > 0 })
+	waittest.Until(t, "the member answers", func() bool { return opens() > 0 })
 	for round := range 20 {
 		known := func() (n int) {
 			for i := range 20 {
@@ -80,7 +81,7 @@ func TestMemberRestartsFast(t *testing.T) {
 		if opens() != before {
 			continue // a PING has found it down
 		}
-		eventually(t, "its values are known to be lost", func() bool { return known() == 0 })
+		waittest.Until(t, "its values are known to be lost", func() bool { return known() == 0 })
 		return
 	}
 	t.Skip("SKIPPED: no restart was fast enough")
@@ -98,7 +99,7 @@ func TestReplicasHoldNoMore(t *testing.T) {
 	for _, n := range append(nodes, replica) {
 		n.do("CONFIG", "SET", "maxmemory", "64mb")
 	}
-	eventually(t, "the cluster knows that the replica follows", func() bool {
+	waittest.Until(t, "the cluster knows that the replica follows", func() bool {
 		for n := range 50 { // a replica counts once it has got a write
 			_ = nodes[n%3].bare.Set(t.Context(), fmt.Sprint("k", n), "v", 0).Err() // another node has the slot
 		}
@@ -106,7 +107,7 @@ func TestReplicasHoldNoMore(t *testing.T) {
 		return err == nil && slices.ContainsFunc(ranges, func(r any) bool { return len(r.([]any)) == 4 })
 	})
 	d := startDaemon(t, Config{Redis: &Redis{URL: url}})
-	eventually(t, "all four nodes are known", func() bool {
+	waittest.Until(t, "all four nodes are known", func() bool {
 		d.remote.servers.client.(*redis.ClusterClient).ReloadState(t.Context())
 		up := 0
 		for _, s := range d.remote.Stats().Servers {
@@ -128,12 +129,12 @@ func TestNodeLeavesCluster(t *testing.T) {
 	r := startRedis(t)
 	d, log := logged(t, "redis://"+r.addr)
 	gone := d.remote.servers.newClient(&redis.Options{Addr: r.addr})
-	eventually(t, "both answer", func() bool {
+	waittest.Until(t, "both answer", func() bool {
 		all := d.remote.Stats().Servers
 		return len(all) == 2 && all[0].Up && all[1].Up
 	})
 	gone.Close()
-	eventually(t, "one is left", func() bool { return len(d.remote.Stats().Servers) == 1 })
+	waittest.Until(t, "one is left", func() bool { return len(d.remote.Stats().Servers) == 1 })
 	if log.has("does not answer") {
 		t.Errorf("it is logged as down:\n%s", log)
 	}

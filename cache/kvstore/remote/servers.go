@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/warmpath/warmpath/cache/breaker"
 	"github.com/warmpath/warmpath/cache/goredis"
 )
 
@@ -33,7 +34,8 @@ type servers struct {
 	size   atomic.Int64  // the bound of the servers' value bytes; 0 = not known
 	losses atomic.Uint64 // of a Redis: how often it is known to have lost its values
 	mapped atomic.Bool   // the slots of a cluster are known
-	log    outage        // until then
+
+	unmapped breaker.Breaker // open from the first failure to read them to their first reading
 
 	mu    sync.Mutex // guards nodes
 	nodes map[*redis.Client]*node
@@ -89,7 +91,7 @@ func (s *servers) newClient(opt *redis.Options) *redis.Client {
 
 // adopt puts a node in front of the client.
 func (s *servers) adopt(c *redis.Client, addr string) {
-	n := &node{addr: addr, log: s.config.Log}
+	n := newNode(addr, s.config.Log)
 	c.AddHook(n)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +173,9 @@ func (s *servers) node(c *redis.Client) *node {
 	if n := s.nodes[c]; n != nil {
 		return n
 	}
-	return &node{down: true, log: s.config.Log}
+	n := newNode("", s.config.Log)
+	n.breaker.Trip(time.Now())
+	return n
 }
 
 // each calls f for every server.
@@ -263,10 +267,15 @@ func (s *servers) readMap(ctx context.Context, c *redis.ClusterClient) {
 	_, err := c.MasterForKey(ctx, "")
 	if err == nil {
 		s.mapped.Store(true)
-		s.log.back(s.config.Log)
+		if lasted, was := s.unmapped.Close(time.Now()); was {
+			s.config.Log.Info("the cluster of the KV cache's L2 is there", "after", lasted.Round(time.Millisecond))
+		}
 		return
 	}
-	s.log.lost(s.config.Log, err)
+	if s.unmapped.Fail(time.Now()) {
+		s.config.Log.Warn("no server of the KV cache's L2 says how the cluster is divided: all its values are misses",
+			"error", err)
+	}
 }
 
 // markKey cannot be a key of a store: those begin with their door.
@@ -325,12 +334,8 @@ func (s *servers) stats() (list []ServerStats) {
 	s.each(func(_ *redis.Client, n *node) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		one := ServerStats{Address: n.addr, Self: s.kind == pool && s.config.Pool.Self(n.addr), Up: !n.down, Opens: n.opens,
-			Refuses: string(n.refusing)}
-		if n.down {
-			one.DownFor = now.Sub(n.since)
-		}
-		list = append(list, one)
+		list = append(list, ServerStats{Address: n.addr, Self: s.kind == pool && s.config.Pool.Self(n.addr), Up: n.up(),
+			Opens: n.breaker.Opens(), DownFor: n.breaker.OpenFor(now), Refuses: string(n.refusing)})
 	})
 	slices.SortFunc(list, func(a, b ServerStats) int { return cmp.Compare(a.Address, b.Address) })
 	return list

@@ -20,6 +20,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // redisServer is a redis-server of the test's own at a port: sentinels and clusters cannot use Unix sockets.
@@ -55,7 +56,7 @@ func (s *redisServer) port() string {
 func (s *redisServer) start() {
 	s.t.Helper()
 	s.Launch()
-	eventually(s.t, "redis-server listens", func() bool {
+	waittest.Until(s.t, "redis-server listens", func() bool {
 		c, err := net.Dial("tcp", s.addr)
 		if err == nil {
 			c.Close()
@@ -69,16 +70,6 @@ func (s *redisServer) do(args ...any) {
 	if err := s.bare.Do(context.Background(), args...).Err(); err != nil {
 		s.t.Fatal(args[0], err)
 	}
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
 }
 
 // daemon is a store over a Remote.
@@ -167,7 +158,7 @@ func (d *daemon) exists(key string) bool { return d.store.Exists(key, netip.Addr
 // written waits until the servers have all values.
 func (d *daemon) written() {
 	d.t.Helper()
-	eventually(d.t, "the queue is written", func() bool { return d.remote.Stats().Queued == 0 })
+	waittest.Until(d.t, "the queue is written", func() bool { return d.remote.Stats().Queued == 0 })
 }
 
 // forget deletes a key in memory only.
@@ -178,7 +169,7 @@ func startSentinel(t testing.TB) (url string, master, replica *redisServer) {
 	t.Helper()
 	master = startRedis(t)
 	replica = startRedis(t, "--replicaof", "127.0.0.1 "+master.port())
-	eventually(t, "the replica follows", func() bool {
+	waittest.Until(t, "the replica follows", func() bool {
 		s, err := replica.bare.Info(t.Context(), "replication").Result()
 		return err == nil && strings.Contains(s, "master_link_status:up")
 	})
@@ -198,7 +189,7 @@ func startSentinel(t testing.TB) (url string, master, replica *redisServer) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	eventually(t, "the sentinel knows the replica", func() bool {
+	waittest.Until(t, "the sentinel knows the replica", func() bool {
 		list, err := redis.NewSentinelClient(&redis.Options{Addr: addr}).Replicas(t.Context(), "m").Result()
 		return err == nil && len(list) == 1
 	})
@@ -219,7 +210,7 @@ func startCluster(t testing.TB) (url string, nodes []*redisServer) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	eventually(t, "the cluster is up", func() bool {
+	waittest.Until(t, "the cluster is up", func() bool {
 		for _, n := range nodes {
 			if s, err := n.bare.ClusterInfo(t.Context()).Result(); err != nil || !strings.Contains(s, "cluster_state:ok") {
 				return false

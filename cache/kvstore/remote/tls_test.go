@@ -12,6 +12,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // startTLS starts a Redis that speaks TLS alone, and a daemon over it with many open connections.
@@ -24,7 +25,7 @@ func startTLS(t *testing.T) (r *redisServer, d *daemon, log *record) {
 	log = &record{}
 	d = startDaemon(t, Config{Log: slog.New(slog.NewTextHandler(log, nil)), Timeout: 5 * time.Second,
 		Redis: &Redis{URL: "rediss://" + r.addr, TLS: &tls.Config{RootCAs: pair.Authority}}})
-	eventually(t, "the server answers", func() bool { return d.remote.servers.up("k") })
+	waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
 	for i := range 64 {
 		d.put(fmt.Sprint("k", i), 1<<20)
 	}
@@ -43,7 +44,7 @@ func TestTLSRestart(t *testing.T) {
 	r, d, log := startTLS(t)
 	r.Kill()
 	r.start()
-	eventually(t, "the server is back", func() bool { return log.has("is back") })
+	waittest.Until(t, "the server is back", func() bool { return log.has("is back") })
 	_, after, _ := strings.Cut(log.String(), "down_for=")
 	text, _, _ := strings.Cut(after, "\n")
 	if lasted, err := time.ParseDuration(text); err != nil || lasted > time.Second {
@@ -67,7 +68,7 @@ func TestTLSFaults(t *testing.T) {
 		log := &record{}
 		d := startDaemon(t, Config{Log: slog.New(slog.NewTextHandler(log, nil)), Memory: true,
 			Redis: &Redis{URL: "rediss://127.0.0.1:" + port, TLS: c}})
-		eventually(t, "the log explains it: "+want, func() bool { return log.has("cannot agree on TLS", want) })
+		waittest.Until(t, "the log explains it: "+want, func() bool { return log.has("cannot agree on TLS", want) })
 		d.put("k", 1000)
 		if !d.get("k", 1000) {
 			t.Error("the value is lost")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
+	"github.com/warmpath/warmpath/cache/seldom"
 )
 
 // Config sets where values are kept, and how many.
@@ -53,8 +54,8 @@ type Disk struct {
 	grows    time.Time            // when limit goes up again
 	promised map[string]time.Time // keys promised by Exists, and until when
 	attic    int64                // bytes of promised values whose segment is gone
-	told     time.Time            // no line about promises before
-	failing  time.Time            // no line about errors of the disk before
+	crowded  seldom.Line          // of promises that leave no room
+	failing  seldom.Line          // of errors of the disk
 	small    bool                 // a line has reported that the disk is smaller
 }
 

@@ -157,10 +157,8 @@ func (d *Disk) endPromises() {
 func (d *Disk) waitForPromises() {
 	now := time.Now()
 	d.paused = now.Add(promiseWait)
-	if now.Before(d.told) {
-		return
+	if d.crowded.Due(now, toldEvery) {
+		d.config.Log.Warn("values of the KV cache are not spilled, as all segments of the disk are full of values that are "+
+			"promised to clients", "folder", d.config.Dir, "remedy", "enlarge kv_cache.spill_bytes and kv_cache.max_bytes")
 	}
-	d.told = now.Add(toldEvery)
-	d.config.Log.Warn("values of the KV cache are not spilled, as all segments of the disk are full of values that are "+
-		"promised to clients", "folder", d.config.Dir, "remedy", "enlarge kv_cache.spill_bytes and kv_cache.max_bytes")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 var client = netip.MustParseAddr("10.0.0.1")
@@ -70,7 +71,7 @@ func TestPromiseEnds(t *testing.T) {
 			t.Errorf("after its segment has gone %s is there: %v", key, got)
 		}
 	}
-	eventually(t, "k1 goes", func() bool { return !x.disk.Exists("k1", time.Time{}) })
+	waittest.Until(t, "k1 goes", func() bool { return !x.disk.Exists("k1", time.Time{}) })
 	x.disk.mu.Lock()
 	attic := x.disk.attic
 	x.disk.mu.Unlock()

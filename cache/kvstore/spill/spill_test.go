@@ -15,6 +15,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -80,7 +81,7 @@ func (x *tiers) put(key string, size int, t kvstore.Terms) {
 // settled waits until no value waits to be written.
 func (x *tiers) settled() {
 	x.t.Helper()
-	eventually(x.t, "all is written", func() bool {
+	waittest.Until(x.t, "all is written", func() bool {
 		x.disk.mu.Lock()
 		defer x.disk.mu.Unlock()
 		return len(x.disk.pending) == 0 && len(x.disk.jobs) == 0 && x.disk.queued == 0
@@ -99,15 +100,6 @@ func (x *tiers) get(key string, size int) bool {
 		x.t.Errorf("%s has other bytes", key)
 	}
 	return true
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
 }
 
 // Values that memory has evicted are on the disk, and are there after a restart.
@@ -337,7 +329,7 @@ func TestEndOfSpilled(t *testing.T) {
 	x.put("replaced", 5, kvstore.Terms{Life: 200 * time.Millisecond})
 	x.put("replaced", 5, kvstore.Terms{Life: time.Hour})
 	var lost []string
-	eventually(t, "the end is noted", func() bool {
+	waittest.Until(t, "the end is noted", func() bool {
 		keys, _ := x.losses.Take(nil)
 		lost = append(lost, keys...)
 		return len(lost) > 0

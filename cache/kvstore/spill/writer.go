@@ -172,12 +172,10 @@ func (d *Disk) fail(err error) {
 	now := time.Now()
 	d.stats.Failures++
 	d.paused = now.Add(pauseTime)
-	if now.Before(d.failing) {
-		return
+	if d.failing.Due(now, toldEvery) {
+		d.config.Log.Error("values of the KV cache cannot be spilled; memory serves on", "folder", d.config.Dir, "error", err,
+			"again_in", pauseTime)
 	}
-	d.failing = now.Add(toldEvery)
-	d.config.Log.Error("values of the KV cache cannot be spilled; memory serves on", "folder", d.config.Dir, "error", err,
-		"again_in", pauseTime)
 }
 
 // markDead marks the records of deleted and replaced values, so that no start restores them.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/warmpath/warmpath/cache/blocks"
 	"github.com/warmpath/warmpath/cache/kvevents"
+	"github.com/warmpath/warmpath/cache/seldom"
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
-	"github.com/warmpath/warmpath/daemon/transport/seldom"
 )
 
 // Door takes workers that dial us. It serves the feeds of all pools.

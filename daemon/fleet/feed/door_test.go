@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvevents"
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // A worker that connects again and again is refused until its connections are older than takeoverTime. Of workers that
@@ -56,14 +57,14 @@ func TestConnectionThatEnded(t *testing.T) {
 	if err := c.Send([]byte("kv@a@m"), make([]byte, 8), storedBlocks(1, 2)); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the batch", func() bool { e, _ := f.Of("a"); return e.Live && e.Held.Blocks == 2 })
+	waittest.Until(t, "the batch", func() bool { e, _ := f.Of("a"); return e.Live && e.Held.Blocks == 2 })
 	c.Close()
-	await(t, "the end of the connection", func() bool { e, _ := f.Of("a"); return e.State == kvevents.Lost })
+	waittest.Until(t, "the end of the connection", func() bool { e, _ := f.Of("a"); return e.State == kvevents.Lost })
 	f.Tick(time.Now().Add(forgetAfter / 2))
 	if e, _ := f.Of("a"); e.Held.Blocks != 2 || e.Live {
 		t.Errorf("half a minute later: %+v", e)
 	}
-	await(t, "the end of the source", func() bool {
+	waittest.Until(t, "the end of the source", func() bool {
 		f.Tick(time.Now().Add(2 * forgetAfter))
 		e, ok := f.Of("a")
 		return ok && e.Held.Blocks == 0

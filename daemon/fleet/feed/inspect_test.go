@@ -11,16 +11,8 @@ import (
 	"github.com/warmpath/warmpath/cache/kvevents"
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
-
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it did not happen: " + what)
-		}
-	}
-}
 
 // fleet is a feed of two workers, of which the first publishes.
 func fleet(t *testing.T, topic string) (f *Feed, publish func(), answer func(n uint64), log *bytes.Buffer) {
@@ -38,7 +30,7 @@ func fleet(t *testing.T, topic string) (f *Feed, publish func(), answer func(n u
 	t.Cleanup(f.Close)
 	f.Configure(map[string]Origin{"a": {URL: "http://127.0.0.1:1", Events: l.Addr().String()}}, nil)
 	f.Tick(time.Now())
-	await(t, "the subscription", func() bool {
+	waittest.Until(t, "the subscription", func() bool {
 		e, _ := f.Of("a")
 		return e.Connected && p.Subscribers(topic) == 1
 	})
@@ -64,7 +56,7 @@ func TestSilentWorker(t *testing.T) {
 		t.Errorf("doubt %q; want %q", e.Doubt, doubtSilent)
 	}
 	publish()
-	await(t, "an event", func() bool { e, _ := f.Of("a"); return e.Batches == 1 })
+	waittest.Until(t, "an event", func() bool { e, _ := f.Of("a"); return e.Batches == 1 })
 	f.Tick(time.Now().Add(silentTime))
 	if e, _ := f.Of("a"); e.Doubt != "" || !e.Live || e.Held.Blocks != 2 {
 		t.Errorf("after an event: %+v", e)
@@ -82,7 +74,7 @@ func TestSilentWorker(t *testing.T) {
 func TestTopicNamesAnother(t *testing.T) {
 	f, publish, _, log := fleet(t, "kv@b@m")
 	publish()
-	await(t, "an event", func() bool { e, _ := f.Of("a"); return e.Batches == 1 && e.Topic != "" })
+	waittest.Until(t, "an event", func() bool { e, _ := f.Of("a"); return e.Batches == 1 && e.Topic != "" })
 	f.Tick(time.Now())
 	if e, _ := f.Of("a"); e.Live || !strings.Contains(e.Doubt, `names worker "b"`) {
 		t.Errorf("%+v", e)
@@ -97,7 +89,7 @@ func TestTopicNamesAnother(t *testing.T) {
 func TestReload(t *testing.T) {
 	f, publish, _, _ := fleet(t, "pod-17")
 	publish()
-	await(t, "an event", func() bool { e, _ := f.Of("a"); return e.Live && e.Held.Blocks == 2 })
+	waittest.Until(t, "an event", func() bool { e, _ := f.Of("a"); return e.Live && e.Held.Blocks == 2 })
 	same := map[string]Origin{"a": f.origins["a"]}
 	f.Configure(same, nil)
 	f.Tick(time.Now())
@@ -137,7 +129,7 @@ func TestTwoUnderOneName(t *testing.T) {
 		}
 		before, _ := f.Of("a")
 		_ = c.Send([]byte("kv@a@m"), make([]byte, 8), storedBlocks(1, 2))
-		await(t, "the batch, or a refusal", func() bool {
+		waittest.Until(t, "the batch, or a refusal", func() bool {
 			e, ok := f.Of("a")
 			return ok && (e.Batches > 0 && e.Since != before.Since || e.Doubt == doubtTwo)
 		})

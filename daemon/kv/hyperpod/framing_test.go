@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // Bodies that break off, and lengths that are missing, leave nothing behind.
@@ -161,7 +163,7 @@ func TestCloseEndsAll(t *testing.T) {
 	}
 	defer c.Close()
 	io.WriteString(c, "PUT /v1/kv/b/half HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"+strings.Repeat("half", firstRoom/4))
-	await(t, "the value's room is taken", func() bool { return store.Stats().Fillings == 1 })
+	waittest.Until(t, "the value's room is taken", func() bool { return store.Stats().Fillings == 1 })
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
 	s.Close(ctx)
@@ -169,20 +171,11 @@ func TestCloseEndsAll(t *testing.T) {
 	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the connection stays open")
 	}
-	await(t, "nothing is left", func() bool {
+	waittest.Until(t, "nothing is left", func() bool {
 		n := store.Stats()
 		return n.Fillings == 0 && n.Leases == 0 && s.Stats().Connections == 0 && s.Stats().Leases == 0
 	})
 	if _, err := net.Dial("tcp", s.Addr()); err == nil {
 		t.Error("the door takes connections after its end")
-	}
-}
-
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not within 20 s: ", what)
-		}
 	}
 }

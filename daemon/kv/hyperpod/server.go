@@ -20,8 +20,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/seldom"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
-	"github.com/warmpath/warmpath/daemon/transport/seldom"
 )
 
 // Config configures the door and names the store behind it.

@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/discover"
 	"github.com/warmpath/warmpath/daemon/lab/dnstest"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // twoHosts returns two addresses of loopback with one free port.
@@ -58,9 +59,9 @@ func TestMembersByDNS(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "both have a share", func() bool { n := share(); return n > 5 && n < 35 })
+	waittest.Until(t, "both have a share", func() bool { n := share(); return n > 5 && n < 35 })
 	names.Set(one)
-	eventually(t, "who left the name gets nothing", func() bool { return share() == 0 })
+	waittest.Until(t, "who left the name gets nothing", func() bool { return share() == 0 })
 	for i := range 40 {
 		if got, err := c.Get(t.Context(), fmt.Sprint("k", round, "-", i)).Result(); got != "v" || err != nil && err != redis.Nil {
 			t.Errorf("GET of a value of the member that is left: %q, %v", got, err)
@@ -71,5 +72,5 @@ func TestMembersByDNS(t *testing.T) {
 		t.Errorf("%d values went to who left, as the name has no answer", n)
 	}
 	names.Set(both)
-	eventually(t, "who is back has a share", func() bool { n := share(); return n > 5 && n < 35 })
+	waittest.Until(t, "who is back has a share", func() bool { n := share(); return n > 5 && n < 35 })
 }

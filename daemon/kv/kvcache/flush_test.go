@@ -6,6 +6,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // TestFlushOfPool: one member makes the others delete their own values, and counts these.
@@ -35,7 +36,7 @@ func TestFlushOfPool(t *testing.T) {
 		return n
 	}
 	before := there()
-	eventually(t, "the members are known", func() bool {
+	waittest.Until(t, "the members are known", func() bool {
 		n, err := k.FlushL2(t.Context(), "r\x01")
 		return n == 0 && err == nil
 	})
@@ -49,7 +50,7 @@ func TestFlushOfPool(t *testing.T) {
 		t.Error("a client that is no member may flush")
 	}
 	all[1].kill()
-	eventually(t, "a member that is down is an error", func() bool {
+	waittest.Until(t, "a member that is down is an error", func() bool {
 		_, err := k.FlushL2(t.Context(), "")
 		return err != nil
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // hearer records the calls of Beliefs.
@@ -186,7 +187,7 @@ func TestPoolFindsSpilled(t *testing.T) {
 		if err := peer.Set(t.Context(), "r\x00"+key, valueOf(key, size), 0).Err(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the value is spilled", func() bool { return tiers(n) == "l1 disk" })
+		waittest.Until(t, "the value is spilled", func() bool { return tiers(n) == "l1 disk" })
 	}
 	c := client(t, all[0])
 	found, asked := 0, 0
@@ -227,7 +228,7 @@ func TestLossesOfThePool(t *testing.T) {
 	chunk := func(n int) string { return fmt.Sprintf("org/tiny@01000100@0@%016x", n+1) }
 	const chunks = 16
 	inStore := func(k *Cache, n int) bool { return kvstore.NewView(k.store, kvstore.Here).Has("r\x00" + chunk(n)) }
-	eventually(t, "the other member has a chunk", func() bool {
+	waittest.Until(t, "the other member has a chunk", func() bool {
 		theirs := 0
 		for n := range chunks {
 			set(chunk(n))
@@ -255,7 +256,7 @@ func TestLossesOfThePool(t *testing.T) {
 			t.Fatalf("after %d values %d chunks are there still", n, left)
 		}
 	}
-	eventually(t, "all that was lost is told", func() bool { return len(h.all()) == chunks })
+	waittest.Until(t, "all that was lost is told", func() bool { return len(h.all()) == chunks })
 }
 
 // safeHearer records the hashes of the calls.

@@ -22,6 +22,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // asMember makes the test binary a daemon of a pool: a JSON of its doors and members.
@@ -116,7 +117,7 @@ func awaitAll(t *testing.T, pool []*process) {
 	t.Helper()
 	for n, from := range pool {
 		c := from.client()
-		eventually(t, "a member knows the others", func() bool {
+		waittest.Until(t, "a member knows the others", func() bool {
 			for i := range 40 {
 				if err := c.Set(t.Context(), fmt.Sprint("warm", n, "-", i), "v", 0).Err(); err != nil {
 					t.Fatal(err)
@@ -191,16 +192,6 @@ func owners(t *testing.T, pool []*process) (counts []int, of map[string]int) {
 	return counts, of
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
-}
-
 // hits counts the keys for which one daemon returns the right bytes.
 func hits(t *testing.T, c *redis.Client) (n int) {
 	t.Helper()
@@ -236,7 +227,7 @@ func TestPool(t *testing.T) {
 	}
 	for _, p := range pool {
 		c := p.client()
-		eventually(t, "a daemon knows all keys", func() bool {
+		waittest.Until(t, "a daemon knows all keys", func() bool {
 			known := 0
 			for i := range poolKeys {
 				known += int(c.Exists(t.Context(), fmt.Sprint("k", i)).Val())
@@ -255,7 +246,7 @@ func TestPool(t *testing.T) {
 		t.Errorf("DEL = %d", n)
 	}
 	c := pool[1].client()
-	eventually(t, "the deleted value is gone", func() bool { return c.Get(t.Context(), "k1").Err() == redis.Nil })
+	waittest.Until(t, "the deleted value is gone", func() bool { return c.Get(t.Context(), "k1").Err() == redis.Nil })
 }
 
 // TestMemberKilled: a member is killed under load. Its own keys are misses, the others' are not, no client gets an
@@ -290,15 +281,15 @@ func TestMemberKilled(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "there is load", func() bool { return gets.Load() > 200 })
+	waittest.Until(t, "there is load", func() bool { return gets.Load() > 200 })
 	pool[2].kill()
 	c := pool[0].client()
-	eventually(t, "the others' keys are hits, the dead member's misses", func() bool {
+	waittest.Until(t, "the others' keys are hits, the dead member's misses", func() bool {
 		return hits(t, c) == poolKeys-before[2]
 	})
 	// Like workers, the test computes and puts the misses again. Behind l1 = false a put on its way to the dead member is
 	// lost, so one round is not enough.
-	eventually(t, "all keys are hits again", func() bool {
+	waittest.Until(t, "all keys are hits again", func() bool {
 		put(t, c)
 		return hits(t, c) == poolKeys
 	})
@@ -309,7 +300,7 @@ func TestMemberKilled(t *testing.T) {
 		}
 	}
 	pool[2].start()
-	eventually(t, "the member has keys again", func() bool {
+	waittest.Until(t, "the member has keys again", func() bool {
 		put(t, c)
 		now, _ := owners(t, pool)
 		return now[2] == before[2]
@@ -344,7 +335,7 @@ func TestMemberHangs(t *testing.T) {
 	if err := pool[2].cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all keys are hits", func() bool { return hits(t, c) == poolKeys })
+	waittest.Until(t, "all keys are hits", func() bool { return hits(t, c) == poolKeys })
 }
 
 // TestPoolTLS: members reach each other over TLS if their doors speak it.
@@ -358,7 +349,7 @@ func TestPoolTLS(t *testing.T) {
 	}
 	c := redis.NewClient(&redis.Options{Addr: pool[0].run.Self, Protocol: 2, TLSConfig: &tls.Config{InsecureSkipVerify: true}})
 	defer c.Close()
-	eventually(t, "both members have values, and all are hits", func() bool {
+	waittest.Until(t, "both members have values, and all are hits", func() bool {
 		put(t, c)
 		own := c.DBSize(t.Context()).Val()
 		return hits(t, c) == poolKeys && own > poolKeys/5 && own < poolKeys

@@ -8,6 +8,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // TestClientCertificate: a Redis that asks for a certificate, as redis-server does by default, takes the values of a
@@ -24,14 +25,14 @@ func TestClientCertificate(t *testing.T) {
 		c.L2 = &L2{Memory: true, CAFile: pair.Cert, CertFile: certFile, KeyFile: keyFile, Promote: "always",
 			Timeout: 5 * time.Second, Redis: func() (string, error) { return "rediss://127.0.0.1:" + port, nil }}
 		k, _ := running(t, c)
-		eventually(t, "the Redis has answered, or refused", func() bool {
+		waittest.Until(t, "the Redis has answered, or refused", func() bool {
 			s, _ := k.Stats()
 			return s.L2.Servers[0].Up == want && (want || s.L2.Servers[0].Opens > 0)
 		})
 		if err := client(t, k).Set(t.Context(), "k", "v", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the value is written or skipped", func() bool {
+		waittest.Until(t, "the value is written or skipped", func() bool {
 			s, _ := k.Stats()
 			return want && s.L2.Puts == 1 || !want && s.L2.Skipped == 1
 		})
@@ -52,6 +53,6 @@ func TestUnequalMembers(t *testing.T) {
 		all = append(all, k)
 	}
 	for _, k := range all {
-		eventually(t, "each member knows the room of the pool", func() bool { return k.room() == 5*16<<20 })
+		waittest.Until(t, "each member knows the room of the pool", func() bool { return k.room() == 5*16<<20 })
 	}
 }

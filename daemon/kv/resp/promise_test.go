@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // fleeting is a tier behind with one value, which the test makes it lose.
@@ -51,7 +52,7 @@ func TestExistsFetchesForNativeClients(t *testing.T) {
 			t.Fatalf("EXISTS: %q", got)
 		}
 		if first == "" {
-			eventually(t, "it is fetched", func() bool { return store.Stats().Pins == 1 })
+			waittest.Until(t, "it is fetched", func() bool { return store.Stats().Pins == 1 })
 		} else if n := far.reads.Load(); n != 0 {
 			t.Errorf("after %q: it was fetched", first)
 		}

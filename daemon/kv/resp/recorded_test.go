@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // recordedLine is what one side sent, as far as the recording kept it.
@@ -104,7 +105,7 @@ func replay(t *testing.T, s *Server, lines []recordedLine, compare bool) {
 			s.mu.Unlock()
 			c = dial(t, s)
 			conns[l.Conn] = c
-			eventually(t, "it is accepted", func() bool { return s.Stats().Connections == len(conns) })
+			waittest.Until(t, "it is accepted", func() bool { return s.Stats().Connections == len(conns) })
 		}
 		if l.From == "client" {
 			if _, err := c.Write(l.bytes); err != nil {
@@ -133,7 +134,7 @@ func replay(t *testing.T, s *Server, lines []recordedLine, compare bool) {
 		}
 		c.Close()
 	}
-	eventually(t, "all are gone", func() bool { return s.Stats().Connections == 0 })
+	waittest.Until(t, "all are gone", func() bool { return s.Stats().Connections == 0 })
 }
 
 // idOf returns the number that the recorded server gave to a connection.

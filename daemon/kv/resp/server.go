@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
-	"github.com/warmpath/warmpath/daemon/transport/seldom"
+	"github.com/warmpath/warmpath/cache/seldom"
 )
 
 // Config configures the door and names the store behind it.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // serve starts a door on port 0 over a store of 64 MiB.
@@ -342,7 +343,7 @@ func TestTooManyClients(t *testing.T) {
 		t.Errorf("the third gets %q", got)
 	}
 	a.Close()
-	eventually(t, "a place is free", func() bool { return s.Stats().Connections == 1 })
+	waittest.Until(t, "a place is free", func() bool { return s.Stats().Connections == 1 })
 	if got := ask(t, dial(t, s), cmd("PING")); got != "+PONG\r\n" {
 		t.Errorf("got %q", got)
 	}
@@ -384,17 +385,8 @@ func TestBrokenOff(t *testing.T) {
 		io.WriteString(c, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4000000\r\n"+strings.Repeat("v", 100_000))
 		c.Close()
 	}
-	eventually(t, "all are gone", func() bool { return s.Stats().Connections == 0 })
+	waittest.Until(t, "all are gone", func() bool { return s.Stats().Connections == 0 })
 	if n := store.Stats(); n.Fillings != 0 || n.ReservedBytes != 0 || n.Entries != 0 {
 		t.Errorf("left behind: %+v", n)
-	}
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
 	}
 }

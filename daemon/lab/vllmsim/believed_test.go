@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvevents"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/events"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // believer is the router's side of one worker: its subscriber and index.
@@ -120,7 +121,7 @@ func (p *chats) turn(exact bool) {
 	salt := fmt.Sprint("salt-", i%2)
 	if exact {
 		_, sent := settle(p.t, p.s.process.Load().infer.ranks.drivers[0])
-		eventually(p.t, "the router has read all", func() bool {
+		waittest.Until(p.t, "the router has read all", func() bool {
 			st := p.router.sub.Stats()
 			return st.State == kvevents.Live && st.Next == sent
 		})

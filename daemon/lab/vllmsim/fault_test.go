@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 func setFault(t *testing.T, s *Server, body string) {
@@ -43,7 +44,7 @@ func TestFault503(t *testing.T) {
 	if health(s) != 503 || w.Code != 503 || !strings.Contains(w.Body.String(), `"code":503`) {
 		t.Errorf("health %d, chat %d %s", health(s), w.Code, w.Body)
 	}
-	await(t, "the fault to end", func() bool { return health(s) == 200 })
+	waittest.Until(t, "the fault to end", func() bool { return health(s) == 200 })
 }
 
 // TestFaultCount: of requests at the same time, exactly so many meet the fault; asking for health is none of them.
@@ -92,7 +93,7 @@ func TestFaultCut(t *testing.T) {
 	if text == "" || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %q and %v, want some text and an unexpected end", text, err)
 	}
-	await(t, "the slot to be free", func() bool { return s.Stats().Running == 0 })
+	waittest.Until(t, "the slot to be free", func() bool { return s.Stats().Running == 0 })
 }
 
 // TestFaultDrain: what runs is finished, what comes is left empty, and only the answers show it.
@@ -103,7 +104,7 @@ func TestFaultDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Body.Close()
-	await(t, "the request to run", func() bool { return s.Stats().Running == 1 })
+	waittest.Until(t, "the request to run", func() bool { return s.Stats().Running == 1 })
 	setFault(t, s, `{"mode":"drain"}`)
 	if text, end, err := streamed(r.Body); end != "length" || len(text) != 20*engine.BytesPerToken || err != nil {
 		t.Errorf("the running stream ended with %q after %d bytes: %v", end, len(text), err)
@@ -145,7 +146,7 @@ func TestFaultAbort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Body.Close()
-	await(t, "a token", func() bool { return s.Stats().Generated > 0 })
+	waittest.Until(t, "a token", func() bool { return s.Stats().Generated > 0 })
 	setFault(t, s, `{"mode":"abort"}`)
 	if text, end, err := streamed(r.Body); text == "" || end != "abort" || err != nil {
 		t.Errorf("the stream ended with %q after %q: %v", end, text, err)
@@ -186,7 +187,7 @@ func TestBrokenAnswers(t *testing.T) {
 		if w := do(s, "POST", path, chatBody(false, 1, "x")); w.Code != 200 {
 			t.Errorf("%s: the third request got %d", mode, w.Code)
 		}
-		await(t, "the slots to be free", func() bool { return s.Stats().Running == 0 })
+		waittest.Until(t, "the slots to be free", func() bool { return s.Stats().Running == 0 })
 	}
 	f("error-event", "\"code\":500}}\n\ndata: [DONE]\n\n", "500 Internal")
 	f("garbage", "{]}\x1b[2J", "malformed HTTP")
@@ -252,11 +253,11 @@ func TestDeathAndRevival(t *testing.T) {
 	if _, _, err := streamed(r.Body); err == nil {
 		t.Error("the stream ended well")
 	}
-	await(t, "the port to be closed", func() bool {
+	waittest.Until(t, "the port to be closed", func() bool {
 		_, err := client.Get(s.URL() + "/health")
 		return errors.Is(err, syscall.ECONNREFUSED)
 	})
-	await(t, "the revival", func() bool { return health(s) == 200 })
+	waittest.Until(t, "the revival", func() bool { return health(s) == 200 })
 	a := answerOf(t, s, "/v1/chat/completions", chatBody(false, 1, prompt))
 	if a.Usage.Details.Cached != 0 || !s.process.Load().born.After(born) {
 		t.Errorf("%d tokens cached after a death, born %v and before %v", a.Usage.Details.Cached, s.process.Load().born, born)

@@ -17,6 +17,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/events"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/msgpack"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // spot is where a reader believes a block.
@@ -272,7 +273,7 @@ func playFaults(t *testing.T, s *Server, rng *rand.Rand) {
 			if mode == FaultEventsRestart {
 				for i, r := range readers {
 					r.restart()
-					eventually(t, "the reader is back", func() bool {
+					waittest.Until(t, "the reader is back", func() bool {
 						return s.process.Load().infer.ranks.drivers[i].events.Subscribers() == 1
 					})
 				}

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/lmworker"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // control starts the router's controller. Addresses that end in 0 are any.
@@ -21,17 +21,6 @@ func control(t *testing.T, pull, reply, heartbeat string) *lmcache.Controller {
 	}
 	t.Cleanup(k.Close)
 	return k
-}
-
-// eventually fails the test if something has not come true within some seconds.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 // keysOf returns the number of chunks that the controller believes an instance to hold, -1 where it knows none.
@@ -67,7 +56,7 @@ func TestControllerKnowsTheTier(t *testing.T) {
 				d.mu.Lock()
 				held := len(d.engine.Held(engine.OnCPU))
 				d.mu.Unlock()
-				eventually(t, "as many keys as chunks", func() bool { return keysOf(k, "worker-a") == int64(held) })
+				waittest.Until(t, "as many keys as chunks", func() bool { return keysOf(k, "worker-a") == int64(held) })
 			}
 			for range 8 {
 				for range 8 {
@@ -115,7 +104,7 @@ func wantMatch(t *testing.T, s *Server, k *lmcache.Controller) {
 	settleTier(s)
 	var q lmcache.Query
 	out := make([]lmcache.Held, 1)
-	eventually(t, "768 tokens matched", func() bool { // the first look shows the controller which hash it is
+	waittest.Until(t, "768 tokens matched", func() bool { // the first look shows the controller which hash it is
 		q.Reset("", ids)
 		r.Match(&q, []uint32{0}, out)
 		return out[0].Live && out[0].Local == 768
@@ -133,7 +122,7 @@ func TestLeaving(t *testing.T) {
 	closed := newTiny(t, cfg)
 	want := func(ids ...string) {
 		t.Helper()
-		eventually(t, strings.Join(ids, ", "), func() bool {
+		waittest.Until(t, strings.Join(ids, ", "), func() bool {
 			var found []string
 			for _, i := range k.Stats().Instances {
 				found = append(found, i.ID)

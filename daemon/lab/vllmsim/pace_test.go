@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // paced asks for a paced answer.
@@ -70,10 +72,10 @@ func TestHalfCloseIsADisconnect(t *testing.T) {
 		c.SetDeadline(time.Now().Add(20 * time.Second))
 		io.WriteString(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+header+
 			"Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body)
-		await(t, "the request to run", func() bool { return s.Stats().Running == 1 })
+		waittest.Until(t, "the request to run", func() bool { return s.Stats().Running == 1 })
 		c.(*net.TCPConn).CloseWrite()
 		begin := time.Now()
-		await(t, "the slot to be free", func() bool { return s.Stats().Running == 0 })
+		waittest.Until(t, "the slot to be free", func() bool { return s.Stats().Running == 0 })
 		t.Logf("%s: free after %v", name, time.Since(begin))
 		if b, _ := io.ReadAll(c); strings.Contains(string(b), "[DONE]") || strings.HasSuffix(string(b), "\r\n0\r\n\r\n") ||
 			strings.Contains(string(b), "finish_reason\":\"") {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 func TestResponsesAreKnownToTheirWorkerAlone(t *testing.T) {
@@ -46,7 +48,7 @@ func TestBackgroundResponse(t *testing.T) {
 	if a["status"] != "queued" {
 		t.Errorf("status %v, want queued", a["status"])
 	}
-	await(t, "the response", func() bool { return status(a["id"].(string)) != "queued" })
+	waittest.Until(t, "the response", func() bool { return status(a["id"].(string)) != "queued" })
 	if got := status(a["id"].(string)); got != "incomplete" {
 		t.Errorf("status %v, want incomplete: 50 tokens were asked for", got)
 	}
@@ -55,7 +57,7 @@ func TestBackgroundResponse(t *testing.T) {
 	}
 	id := want(t, do(s, "POST", "/v1/responses", `{"input":"x","background":true}`), 200)["id"].(string)
 	want(t, do(s, "POST", "/v1/responses/"+id+"/cancel", ""), 200)
-	await(t, "the slot to be free", func() bool {
+	waittest.Until(t, "the slot to be free", func() bool {
 		st := s.Stats()
 		return st.Running+st.Waiting == 0 && s.process.Load().infer.load.Load() == 0
 	})

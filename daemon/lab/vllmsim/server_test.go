@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // start starts a worker on a loopback port.
@@ -207,21 +208,12 @@ func TestHammer(t *testing.T) {
 		})
 	}
 	all.Wait()
-	await(t, "the worker to be idle", func() bool {
+	waittest.Until(t, "the worker to be idle", func() bool {
 		st := s.Stats()
 		return st.Running+st.Waiting+st.BlocksHeld == 0 && s.process.Load().infer.load.Load() == 0
 	})
 	s.Close()
-	await(t, "all goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
-}
-
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 10 s for %s; goroutines %d", what, runtime.NumGoroutine())
-		}
-	}
+	waittest.Until(t, "all goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 func TestDisconnectFreesTheSlot(t *testing.T) {
@@ -233,9 +225,9 @@ func TestDisconnectFreesTheSlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Body.Close()
-	await(t, "the request to run", func() bool { return s.Stats().Running == 1 })
+	waittest.Until(t, "the request to run", func() bool { return s.Stats().Running == 1 })
 	cancel()
-	await(t, "the slot to be free", func() bool { st := s.Stats(); return st.Running == 0 && st.BlocksHeld == 0 })
+	waittest.Until(t, "the slot to be free", func() bool { st := s.Stats(); return st.Running == 0 && st.BlocksHeld == 0 })
 	if n := s.Stats().Finished; n != 0 {
 		t.Errorf("a request that was cut off counts as finished")
 	}

@@ -6,10 +6,10 @@ import (
 	"os"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/seldom"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
-	"github.com/warmpath/warmpath/daemon/transport/seldom"
 )
 
 // journal logs and counts how requests end. It is safe for concurrent use.

@@ -1,6 +1,6 @@
 package exchange
 
-import "bytes"
+import "github.com/warmpath/warmpath/daemon/request/sse"
 
 // splitter lets whole events of a stream through and holds back the beginning of the next: an error event can then
 // follow at any time. The zero value is at an event's end.
@@ -26,7 +26,7 @@ func (s *splitter) split(p []byte, room int) int {
 	if len(p) == 0 {
 		return 0
 	}
-	end := endOfEvents(p)
+	end := sse.LastEnd(p)
 	switch {
 	case end == len(p):
 		s.inside = false
@@ -40,20 +40,4 @@ func (s *splitter) split(p []byte, room int) int {
 		s.part = append(s.part[:0], p...)
 	}
 	return end
-}
-
-// endOfEvents returns the place behind the last empty line. It goes back from line feed to line feed, and the first one
-// is nearly always it. A search for either mark from behind costs a byte a step: vLLM sends no \n\r\n, so it would
-// read each large piece from its end to its start, half of a fast stream's CPU.
-func endOfEvents(p []byte) int {
-	for end := len(p); ; {
-		i := bytes.LastIndexByte(p[:end], '\n')
-		switch {
-		case i < 1:
-			return 0
-		case p[i-1] == '\n', i > 1 && p[i-1] == '\r' && p[i-2] == '\n':
-			return i + 1
-		}
-		end = i
-	}
 }

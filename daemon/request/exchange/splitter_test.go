@@ -6,69 +6,6 @@ import (
 	"testing"
 )
 
-func TestEndOfEvents(t *testing.T) {
-	f := func(text string, want int) {
-		t.Helper()
-		if got := endOfEvents([]byte(text)); got != want {
-			t.Errorf("%q: %d; want %d", text, got, want)
-		}
-	}
-	f("", 0)
-	f("data: 1\n", 0)
-	f("data: 1\n\n", 9)
-	f("data: 1\n\ndata: 2", 9)
-	f("data: 1\n\ndata: 2\n\n", 18)
-	f("data: 1\r\n\r\n", 11)
-	f("data: 1\r\n\r\ndata: 2\r\n", 11)
-	f("data: 1\n\ndata: 2\r\n\r\nx", 20)
-	f("data: 1\r\n\r\ndata: 2\n\nx", 20)
-	f("\n\n", 2)
-	f("data: 1\n\r\ndata: 2", 10) // each line may end in its own way
-	f("data: 1\r\n\ndata: 2", 10)
-}
-
-// lastMark is endOfEvents by its definition: the place behind the last of either mark.
-func lastMark(p []byte) (end int) {
-	for _, mark := range []string{"\n\n", "\n\r\n"} {
-		if i := bytes.LastIndex(p, []byte(mark)); i >= 0 {
-			end = max(end, i+len(mark))
-		}
-	}
-	return end
-}
-
-// TestEndOfEventsIsTheLastMark goes through all texts of up to eight bytes that are line feeds, carriage returns and
-// others.
-func TestEndOfEventsIsTheLastMark(t *testing.T) {
-	for length := range 9 {
-		count := 1
-		for range length {
-			count *= 3
-		}
-		text := make([]byte, length)
-		for number := range count {
-			for i := range text {
-				text[i] = "\n\rx"[number%3]
-				number /= 3
-			}
-			if got, want := endOfEvents(text), lastMark(text); got != want {
-				t.Fatalf("%q: %d; want %d", text, got, want)
-			}
-		}
-	}
-}
-
-func FuzzEndOfEvents(f *testing.F) {
-	for _, s := range []string{"", "\n", "data: 1\n\ndata: 2\r\n\r\nx\n", "\r\n\r\n\r\n", "\n\r\n\r\n", "\r\r\n\n\r\n"} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, p []byte) {
-		if got, want := endOfEvents(p), lastMark(p); got != want {
-			t.Errorf("%q: %d; want %d", p, got, want)
-		}
-	})
-}
-
 // TestSplit is the table of what the client may have of a piece and what the splitter holds back.
 func TestSplit(t *testing.T) {
 	f := func(s splitter, piece string, room, want int, part string, inside bool) {

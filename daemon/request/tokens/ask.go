@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/seldom"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
@@ -105,7 +106,7 @@ func isFinal(err error) bool { return err == errRefused || err == errNoWay || er
 type asker struct {
 	fleet  Fleet
 	log    *slog.Logger
-	warned *warnings
+	warned *seldom.Once
 	slow   func() time.Duration // the time after which an answer to a short text is late
 
 	standings standings
@@ -122,7 +123,7 @@ func (s *asker) choose(model, tried string) (Target, error) {
 		if all[k].InFlight < all[i].InFlight {
 			i = k
 		}
-		if all[i].ID != tried && s.standings.lets(all[i].ID, now) {
+		if all[i].ID != tried && s.standings.breaker(all[i].ID).Lets(now) {
 			return all[i], nil
 		}
 		all[i] = all[n-1]
@@ -260,8 +261,11 @@ func (s *asker) note(to Target, err error, size int, took time.Duration) {
 			err = context.DeadlineExceeded
 		}
 	}
-	if s.standings.answered(to.ID, err == nil, time.Now()) {
-		s.warned.once(s.log, "rest "+to.ID, "a worker does not return prompts' token ids: it is asked less often, and "+
+	b := s.standings.breaker(to.ID)
+	if err == nil {
+		b.Close(time.Now())
+	} else if b.Fail(time.Now()) {
+		s.warned.Warn(s.log, "rest:"+to.ID, "a worker does not return prompts' token ids: it is asked less often, and "+
 			"requests are routed by their text meanwhile", "worker", to.ID, "error", inWords(err))
 	}
 }

@@ -172,7 +172,7 @@ func (s *Source) check(ctx context.Context, c *chat, o Outcome, ids []uint32) {
 			right := slices.Equal(all, ids)
 			s.hinges.compared(c.context, right, time.Now())
 			if !right {
-				s.warned.once(s.log, "apart", "a chat template does not print messages one by one: chats are tokenised "+
+				s.warned.Warn(s.log, "apart", "a chat template does not print messages one by one: chats are tokenised "+
 					"whole", "model", c.model)
 			}
 		}

@@ -62,7 +62,7 @@
 //
 // # What a worker is spared
 //
-// A worker that fails, or is slow with a short text, rests (breaker.go). A long text that will be late by the pace of
+// A worker that fails, or is slow with a short text, rests (standings.go). A long text that will be late by the pace of
 // those before is not waited for, but asked for all the same: the next request may have it too. /tokenize never gets
 // more than a few times what the model can take.
 //

@@ -71,7 +71,7 @@ func (l *Lesson) learn(ids []uint32) {
 // compare records whether a worker's /tokenize or render gave what its engine has.
 func (s *Source) compare(class digest, asked, has []uint32) {
 	if s.trust.compared(class, slices.Equal(asked, has), time.Now()) {
-		s.warned.once(s.log, "differs", "a worker's /tokenize or render gives other token ids than its engine has: such "+
+		s.warned.Warn(s.log, "differs", "a worker's /tokenize or render gives other token ids than its engine has: such "+
 			"prompts are routed by their text, or by ids that answers have named", "asked", len(asked), "has", len(has))
 	}
 }

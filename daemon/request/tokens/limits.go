@@ -2,7 +2,6 @@ package tokens
 
 import (
 	"errors"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,29 +87,4 @@ func (p *pace) learn(size int, took time.Duration) {
 		now = was + (now-was)/8
 	}
 	p.perMiB.Store(max(1, now)) // two that learn at once lose one of the two
-}
-
-// maxWarnings bounds the causes that are remembered: workers come and go.
-const maxWarnings = 1024
-
-// warnings logs each cause once. It is safe for concurrent use.
-type warnings struct {
-	mu   sync.Mutex // guards seen
-	seen map[string]bool
-}
-
-// once logs a warning unless its cause has been logged.
-func (w *warnings) once(log *slog.Logger, cause, text string, more ...any) {
-	w.mu.Lock()
-	before := w.seen[cause] || len(w.seen) >= maxWarnings
-	if w.seen == nil {
-		w.seen = map[string]bool{}
-	}
-	if !before {
-		w.seen[cause] = true
-	}
-	w.mu.Unlock()
-	if !before {
-		log.Warn(text, more...)
-	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/seldom"
 )
 
 // Config is what a Source may spend.
@@ -33,7 +35,7 @@ type Source struct {
 	asker  asker
 	trust  trust
 	hinges hinges
-	warned warnings
+	warned seldom.Once
 
 	mu      sync.Mutex // guards flights and asked, and a flight's waiting and wanted
 	flights map[digest]*flight
@@ -115,7 +117,7 @@ func (s *Source) find(ctx context.Context, r Request) ([]uint32, Outcome) {
 		return f.ids, f.outcome
 	case <-t.C:
 		s.leave(f, true)
-		s.warned.once(s.log, "late", "a prompt's token ids took longer than pools.tokens.budget: such requests are "+
+		s.warned.Warn(s.log, "late", "a prompt's token ids took longer than pools.tokens.budget: such requests are "+
 			"routed by their text", "budget", s.set.Load().Budget)
 		return nil, Late
 	case <-ctx.Done():

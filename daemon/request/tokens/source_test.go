@@ -282,7 +282,10 @@ func TestClientsLeave(t *testing.T) {
 			t.Errorf("the worker's request ended: %v; %d asked, %d flights", ended, s.asked, len(s.flights))
 		}
 		for id, w := range s.asker.standings.of {
-			if w.failed != 0 {
+			for range rests.Failures - 1 {
+				w.breaker.Fail(time.Now())
+			}
+			if w.breaker.Open() {
 				t.Errorf("worker %s is blamed for its client", id)
 			}
 		}

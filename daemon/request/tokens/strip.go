@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/sse"
 )
 
 // addition is what WithIDs puts into a body.
@@ -176,7 +177,7 @@ func (s *Stripper) fill() {
 func (s *Stripper) takeEvents() {
 	done := 0
 	for {
-		end := endOfEvent(s.held, max(done, s.looked-3))
+		end := sse.FirstEnd(s.held, max(done, s.looked-3))
 		if end < 0 {
 			break
 		}
@@ -185,23 +186,6 @@ func (s *Stripper) takeEvents() {
 	}
 	s.held = s.held[:copy(s.held, s.held[done:])]
 	s.looked = len(s.held)
-}
-
-// endOfEvent returns the place behind the first empty line that ends at from or later, -1 if there is none.
-func endOfEvent(b []byte, from int) int {
-	for i := from; ; i++ {
-		n := bytes.IndexByte(b[i:], '\n')
-		if n < 0 {
-			return -1
-		}
-		i += n
-		if i+1 < len(b) && b[i+1] == '\n' {
-			return i + 2
-		}
-		if i+2 < len(b) && b[i+1] == '\r' && b[i+2] == '\n' {
-			return i + 3
-		}
-	}
 }
 
 var dataField = []byte("data:")

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/transport/seldom"
+	"github.com/warmpath/warmpath/cache/seldom"
 )
 
 // census counts the connections of a Listener and bounds them. It holds what each connection needs of its Listener.

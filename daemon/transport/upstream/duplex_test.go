@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // pattern is random; its period in noise is odd to all sizes in use.
@@ -162,7 +164,7 @@ func TestTailFaults(t *testing.T) {
 			if s := u.Stats(); s.Open != 0 || s.Dials != 1 {
 				t.Errorf("%s: %+v; want one connection, closed", name, s)
 			}
-			eventually(t, name+": the worker sees the request break off", func() bool {
+			waittest.Until(t, name+": the worker sees the request break off", func() bool {
 				return strings.Contains(seen.Load().(string), "unexpected EOF")
 			})
 		})

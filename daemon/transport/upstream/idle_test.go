@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -40,9 +42,9 @@ func TestIdleConnectionsAreBoundedAndReaped(t *testing.T) {
 	if s := u.Stats(); s.Dials != 5 || s.Idle > 3 || s.Open != s.Idle {
 		t.Errorf("%+v; want 5 dials, at most 3 idle, none in use", s)
 	}
-	eventually(t, "idle connections are closed", func() bool { return u.Stats().Open == 0 })
+	waittest.Until(t, "idle connections are closed", func() bool { return u.Stats().Open == 0 })
 	together(t, u, 1) // the timer runs again
-	eventually(t, "idle connections are closed again", func() bool { return u.Stats().Open == 0 })
+	waittest.Until(t, "idle connections are closed again", func() bool { return u.Stats().Open == 0 })
 }
 
 func TestLastBackIsFirstOut(t *testing.T) {
@@ -94,7 +96,7 @@ func TestDeadIdleConnections(t *testing.T) {
 			}
 		})})
 		together(t, u, 4)
-		eventually(t, "worker is done", func() bool { return done.Load() == 4 })
+		waittest.Until(t, "worker is done", func() bool { return done.Load() == 4 })
 		if _, body, err := ask(u, post); body != "ok" || err != nil {
 			t.Errorf("%s: got %q, %v", name, body, err)
 		}

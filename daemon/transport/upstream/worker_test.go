@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // rawWorker answers each connection with what serve writes. n counts connections from 1.
@@ -82,22 +84,12 @@ func ask(u *Client, r *Request) (status int, body string, err error) {
 	return resp.Status, string(b), err
 }
 
-// eventually waits until ok, for as long as a busy machine may need.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // settles checks that what the test does leaves no goroutine and no descriptor behind.
 func settles(t *testing.T, do func()) {
 	t.Helper()
 	goroutines, files := runtime.NumGoroutine(), descriptors()
 	do()
-	eventually(t, "goroutines and descriptors are back to baseline", func() bool {
+	waittest.Until(t, "goroutines and descriptors are back to baseline", func() bool {
 		return runtime.NumGoroutine() <= goroutines && descriptors() <= files
 	})
 }

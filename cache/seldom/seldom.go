@@ -1,4 +1,8 @@
-// Package seldom bounds how often a line is logged that clients or requests could cause thousands of times a second.
+// Package seldom bounds how often a line is logged that clients or requests could cause thousands of times a second:
+// once in a time (Line), or once for each key (Once).
+//
+// Two limits are of another kind and stay with their owners. kvevents logs some lines of each text, as the first few
+// show what a worker does. host gives a strategy the lines that sdk promises: ten at once, and one a second.
 package seldom
 
 import (
