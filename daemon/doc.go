@@ -34,5 +34,5 @@
 //	pools of 4 workers   1: 33       16: 32
 //	connections in turn  10: 30      1,000: 40    9,000: 43
 //
-// testdata/databench/doc.go lists where the time of a request goes.
+// testdata/databench/figures.md lists where the time of a request goes.
 package daemon

@@ -35,19 +35,12 @@
 // Index.mu, then worker.mu, then forecast.mu, then one plane.mu; directory.mu is taken last and alone. A worker's table
 // is under worker.mu only: while a plane is locked for a store nothing is hashed, and no table is searched.
 //
-// # What lost
-//
-// cache/prefix's tree for this: it splits and joins runs, so a table of places would need forward pointers, and it
-// takes it for granted that who holds a block holds those before it. A search of the table for one hash after the
-// other: the wait for memory was most of an event's time, and reading the places of up to 64 hashes first (table.touch)
-// made stores and removals almost twice as fast. For the same reason a removal of one hash costs twice as much as one
-// of 24 a hash, and cache/kvevents hands those of one batch over together. A binary search of a run where a child is
-// known to hang: asking for the child at the highest offset first leaves the run in memory untouched. Asking for the
-// read lock again and again before sleeping for it: beside a writer that never rests a lookup took as long, 4 to 10 us.
-// Flags of who is live in the workers themselves: with 256 they were a sixth of a lookup, so they lie side by side.
-//
 // # How the files lie
 //
 // lookup and writer are the doors, over index. index is over forecast, worker and store, and these over directory,
 // plane, tree with holder, table and orphans. query hashes, bits counts, stored has the fields of an event.
+//
+// # Why
+//
+// why.md has what was measured, and what was tried and lost.
 package holdings

@@ -56,11 +56,7 @@
 //	variant, pyhash, serial   keys              learn             which variant
 //	roster, match             the answer to a request: one hash pass a variant, no allocation
 //
-// # What was chosen, and what lost
+// # Why
 //
-// tinylib/msgp's readers of byte slices (MIT, released in September 2026) skip what is unknown with a bound on depth,
-// copy nothing and allocate nothing, so counts and names can be limited while they are read. vmihailenco/msgpack reads
-// into any or by reflection and has had no release since 2023. zeebo/blake3 (CC0, the author of the xxh3 in use here)
-// hashes a chunk in a third of lukechampine.com/blake3's time and without its six allocations. net/http serves the
-// coordinator rather than fiber: a body of 64 MB is decoded batch by batch as it comes, and fiber would hold all of it.
+// why.md has which libraries were chosen, and which lost.
 package lmcache
