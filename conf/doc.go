@@ -5,7 +5,7 @@
 //
 // A [Config] that Load returned is complete and immutable: every default is filled in, every path is resolved against
 // the file's folder, every worker has an id, every pool a name. Runtime state never hangs on it, so that a reload is:
-// load, build anew, swap one pointer; on any error the old one stays.
+// load, build, swap one pointer; on any error the old one stays.
 //
 // A file that is wrong is refused with a [Problems]: each carries file, line, key, what is wrong and the remedy. An
 // unknown key is an error, not a warning: a misspelt drain_timeout that silently keeps its default is found at the
@@ -13,11 +13,11 @@
 //
 // # Why a locator of our own
 //
-// The TOML library knows where a syntax error stands, but not where a key does: its key table is by name, so the
-// second [[pools.workers]] shadows the first, and it does not export positions. Decoding through toml.Primitive keeps
-// no lines either. locate.go walks a document which the library has already accepted and notes the line of each key
-// by its indexed path (pools[1].workers[0].url); a fuzz test holds its paths equal to the library's tree. An error in
-// the third worker points at the third worker.
+// The TOML library gives the line of a syntax error, but not that of a key: its key table is by name, so the second
+// [[pools.workers]] shadows the first, and it does not export positions. Decoding through toml.Primitive keeps no lines
+// either. locate.go walks a document which the library has already accepted and notes the line of each key by its
+// indexed path (pools[1].workers[0].url); a fuzz test holds its paths equal to the library's tree. An error in the
+// third worker points at the third worker.
 //
 // # Why secrets are not in the file, nor in Config
 //
@@ -30,7 +30,7 @@
 //
 // A certificate that does not fit its key, a CA file without a certificate, a workers_file with a misspelt key: found
 // at load, each is a line of `warmpath check` and a reload that is refused while the old state serves. Found later,
-// each is a stream of failed handshakes. Between Load and use a file may change: the room that reads it then reports
+// each is a stream of failed handshakes. Between Load and use a file may change: the package that reads it then reports
 // its own error.
 //
 // # Why a tag for what needs a restart
@@ -48,5 +48,5 @@
 //
 // warmpath.toml is the manual, what `warmpath check --defaults` prints, and a file that serves. A test holds each of
 // its values equal to [Default] and [DefaultPool] and each known key present, so that none of the three can drift. A
-// table that does something by being there ([[keys]]) stands as a comment, and the test takes the marks off.
+// table that does something by being there ([[keys]]) is a comment, and the test takes the marks off.
 package conf

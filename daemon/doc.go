@@ -1,17 +1,17 @@
-// Package daemon is the process: it wires the rooms, runs, reloads, drains and closes. It knows everybody, and decides
-// nothing about a request. Only it and adapt, which makes the settings of each room of the configuration, know that.
+// Package daemon is the process: it wires the packages, runs, reloads, drains and closes. It decides nothing about a
+// request. Only it and adapt know the configuration, of which adapt makes the settings of each package.
 //
 // # A request's way
 //
 //	front       HTTP from fiber becomes an exchange.Inbound; the header is judged before a byte of the body is read
-//	sessionapi  SageMaker's session calls, and /sessions, as a door around the exchange
+//	sessionapi  SageMaker's session calls, and /sessions, in front of the exchange
 //	exchange    body, choice, attempts, answer: one request from Inbound to its last byte
 //	route       which worker, and what its end teaches; no socket, no clock, no goroutine
 //	upstream    the request at the worker
 //
-// No arrow runs up. unit keeps sockets over a restart or an upgrade, and sends systemd the state of the process. Beside
-// them stand operator (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's sources to its
-// workers). See each doc.go for what it does, house_test.go for who may import whom.
+// No arrow runs up. unit keeps sockets over a restart or an upgrade, and sends systemd the state of the process. Three
+// more are operator (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's sources to its
+// workers). Each doc.go says what its package does; house_test.go says who may import whom.
 //
 // # Who owns what
 //

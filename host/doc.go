@@ -38,8 +38,8 @@
 //
 // # What may a module touch?
 //
-// What stands in imports.go and prefixes.go, and the stubs of wasi.go. A limit on its memory is put into its own memory
-// section by the meter, so that strategies with different limits share one engine.
+// The functions in imports.go and prefixes.go, and the stubs of wasi.go. A limit on its memory is put into its own
+// memory section by the meter, so that strategies with different limits share one engine.
 //
 // # Instances
 //

@@ -49,8 +49,8 @@
 // milliseconds, and not at all where outcomes come faster than the strategy takes them. A strategy answers with [To],
 // [Decline], [Reject] or [Request.Reject]; the examples of this package are complete strategies, and run as its tests.
 //
-// What a strategy prints in Route, by println or to standard output, stands in the daemon's log at level debug, with
-// the pool and the request's id; so does [Log] at any level. Lines are rate-limited: one a second, ten at once.
+// What a strategy prints in Route, by println or to standard output, goes to the daemon's log at level debug, with the
+// pool and the request's id; so does [Log] at any level. Lines are rate-limited: one a second, ten at once.
 //
 // # Why it looks like this
 //

@@ -1,14 +1,14 @@
 // Package holdings answers, for a prompt's token ids: how many leading tokens does each worker hold by its own reports,
 // on its GPU, in its own memory or disk, in the shared tier? It learns from the events that engines send when they
-// store and evict blocks. cache/prefix is beside it and knows what was routed to a worker. No sockets are here.
+// store and evict blocks. cache/prefix estimates the same from what was routed to a worker. There are no sockets here.
 //
 // # The shape
 //
 // A directory (armon/go-radix) leads from "adapter#salt" to planes, one for each block size, each with a lock of its
 // own. It is not cache/prefix's directory, since an event names no model: it has the adapter and the salt of its
 // worker. A plane is a tree of runs of chained hashes. Hash i covers block i and all before it, and is made here of the
-// token ids (xxh3, begun with a secret, or a tenant could make up prompts that collide). The engine's own hashes stay
-// opaque.
+// token ids (xxh3, begun with a secret, or a tenant could make up prompts that collide). The engine's own hashes are
+// only compared.
 //
 // Nodes are never split and never joined. A child hangs at any offset of its parent, so (node, offset) names a block
 // for as long as anybody holds it, and a worker's table of engine hash -> (node, offset, copies) stays right whatever
@@ -24,20 +24,20 @@
 //   - A store whose parent is not known is parked. Removals and copies meanwhile are counted in it.
 //   - A salt is in the first event of a chain only: what follows goes where its parent is.
 //   - A worker that reports more than Config.Blocks, or pins more of Config.Chain than any other, is cleared and not
-//     live. No view is better than a wrong one.
+//     live. No knowledge is better than a wrong one.
 //   - A dispatch is predicted: its blocks count as on the GPU until an event confirms them, or Config.Predicted.
 //
-// TestRecordedEvents holds the index to what three releases of vLLM sent and then found in their caches. TestOracle
-// compares all of it with brute force after random events, and proves the invariants after every step.
+// TestRecordedEvents compares the index with what three releases of vLLM sent and then found in their caches.
+// TestOracle compares it with brute force after random events, and checks the invariants after every step.
 //
 // # Locks
 //
 // Index.mu, then worker.mu, then forecast.mu, then one plane.mu; directory.mu is taken last and alone. A worker's table
 // is under worker.mu only: while a plane is locked for a store nothing is hashed, and no table is searched.
 //
-// # How the files lie
+// # Which file has what
 //
-// lookup and writer are the doors, over index. index is over forecast, worker and store, and these over directory,
+// Callers use lookup and writer, which use index. index uses forecast, worker and store, and these use directory,
 // plane, tree with holder, table and orphans. query hashes, bits counts, stored has the fields of an event.
 //
 // # Why

@@ -2,7 +2,7 @@
 // server reports to. From their reports it knows which chunks of KV cache each worker holds in its own memory, on its
 // disk and in the stores behind it, and answers for a prompt's token ids how many tokens of it each worker has.
 //
-// # Who speaks how
+// # Which release speaks how
 //
 // The source of the messages is lmcache/v1/cache_controller/message.py, of the events lmcache/v1/mp_coordinator/api.py.
 // testdata has what workers of the releases in the second row sent. One set of ports serves all three generations:
@@ -23,11 +23,11 @@
 //
 // # What is never wrong
 //
-// A view may know too little, never too much. Whatever could have lost an eviction clears it: a gap, a reconnection of
-// a worker without sequence numbers, two workers under one name, more chunks than the limit, a registration, a
-// connection that is gone for 30 s. A chunk counts when all ranks that have registered hold it; of a server, when all
-// ranks of its world_size do. The disk has no full sync in LMCache: after a gap it fills again with what is written
-// from then on.
+// What is known may be too little, never too much. Whatever could have lost an eviction clears it: a gap, a
+// reconnection of a worker without sequence numbers, two workers under one name, more chunks than the limit, a
+// registration, a connection that is gone for 30 s. A chunk counts when all ranks that have registered hold it; of a
+// server, when all ranks of its world_size do. The disk has no full sync in LMCache: after a gap it fills again with
+// what is written from then on.
 //
 // A server does not learn what the store behind it loses, and so cannot report it. This daemon's own KV cache reports
 // it here (Controller.Forget). In another store the chunks that servers have put there count until they delete them.

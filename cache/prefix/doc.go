@@ -28,7 +28,7 @@
 // of the CPU may have no head on the GPU. The row of a worker with live events is filled from there, those of the
 // others from here.
 //
-// # How the files lie
+// # Which file has what
 //
 // index over directory over namespace over forest (forest, touch), made of node, kids, holders and the worker's lru.
 // match is the walk of a lookup, and warm reads ahead for several touches. cursor reads a worker's LRU in parts, for a

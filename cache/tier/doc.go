@@ -7,10 +7,10 @@
 // No call fails because of Redis, and none waits longer for it than Config.Timeout, 5 ms, in all: one deadline covers
 // the wait for a connection, the dial and every round trip; nothing is retried. Five failures in a row, with no success
 // for 150 ms, open the breaker, with or without traffic (Run probes ten times a second), and L1 alone serves. A value
-// expires to the millisecond in L1 and, by PX, in Redis. Both count a life down, so a wall clock that is set moves no
-// end. Settle alone waits longer, half a second at most, and is for who opens something.
+// expires to the millisecond in L1 and, by PX, in Redis. Both count the remaining time down, so that setting the wall
+// clock changes no expiry. Only Settle waits longer, half a second at most: for callers that open something.
 //
-// # What Redis is owed
+// # What Redis has still to get
 //
 // Every entry of L1 has a debt (debt.go). The healer pays it before the breaker closes, and at every pulse. Tombstones
 // are the entries of a deletion; L1 keeps one only until Redis has it.
@@ -29,7 +29,7 @@
 //	  but the value was changed meanwhile as it was, on the base that Redis is now known to have
 //
 // A debt of replace or drop gives way: it carries its base, what Redis had when it last answered (nothing, maybe), and
-// if Redis has something else by then, that stands. Set and delete hold whatever Redis has. TestDebts,
+// if Redis has something else by then, that wins. Set and delete win over whatever Redis has. TestDebts,
 // TestAnswersToChanges and yield_test.go walk this table.
 //
 // # What if Redis is silent, or has forgotten?
@@ -46,7 +46,7 @@
 // SetIfAbsent, CompareAndSwap and Add ask Redis each time. Operations on one key at the same moment on one router have
 // no order; Redis's is taken over within that second.
 //
-// # How the files lie
+// # Which file has what
 //
 // tier, ops and yield are the Store; operation is one call of it, local the view that never waits. They work on tiers:
 // memory (memory, answers and walk, over lru, entry, expiry and debt) and redis (redis and batch, over scripts, keys,

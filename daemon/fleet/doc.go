@@ -7,5 +7,5 @@
 //	feed      subscribes to their KV events
 //
 // worker has one lock, reads no clock and opens no socket: whoever calls it gives the time. probe, discover and feed
-// ask the network and tell it what they found. Read worker/evidence.go first.
+// ask the network and report to it what they found. Read worker/evidence.go first.
 package fleet

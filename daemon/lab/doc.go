@@ -9,15 +9,15 @@
 //
 // # The wing
 //
-// What stands in for users, workers and services lies below this folder: vllmsim is a simulated vLLM, replay plays a
-// recorded trace against a daemon. certtest, dnstest, kubetest, logtest, otlptest, porttest, redistest and wasmtest
-// serve the tests of all packages.
+// What plays users, workers and services is below this folder: vllmsim is a simulated vLLM, replay plays a recorded
+// trace against a daemon. certtest, dnstest, kubetest, logtest, otlptest, porttest, redistest and wasmtest serve the
+// tests of all packages.
 //
 // # The packages of the lab, lowest first
 //
 // trial is the contract: what a rule of others sees, what a run leaves. traffic makes loads, world simulates a fleet of
 // vllmsim/engine, served puts the code that serves into it, peers has the rules of others. setup reads scenarios and
-// models, report writes what came out. This room crosses scenarios, strategies and seeds.
+// models, report writes what came out. This package runs every strategy on every scenario and seed.
 //
 // # What holds
 //
@@ -25,5 +25,5 @@
 // decision of a run (TestModulesChooseAsTheirNativeForm). Each request ends once, and tokens are neither lost nor made
 // (TestNothingIsLost). A small load has over HTTP, through the daemon and `warmpath sim` in real time, the hit rate
 // that it has here within a point, and the median TTFT within a tenth: testdata/labcheck measures both, as no test
-// should stand on the clock of a busy machine.
+// should depend on the clock of a busy machine.
 package lab

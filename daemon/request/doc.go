@@ -11,7 +11,7 @@
 //	sagemaker   SageMaker's wire: paths, headers, errors, event streams
 //	overflow    a body too long for memory, in a file until its worker has it
 //
-// Calls run down this list: front knows exchange, exchange knows route, and nobody knows who called. Read
+// Calls run down this list: front calls exchange, exchange calls route, and none knows its caller. Read
 // exchange/exchange.go first, then route/choose.go.
 //
 // A request uses one epoch (exchange.Epoch: configuration, pools and settings), also if a reload makes a new one

@@ -6,8 +6,8 @@
 //
 // # What is measured
 //
-// One worker process that answers at once (package wire) stands behind all proxies. The daemon serves as configured
-// by default: prefixaware, prompts hashed and learnt, metrics on, explain on. Every prompt is new, so each request pays
+// One worker process that answers at once (package wire) is behind all proxies. The daemon serves as configured by
+// default: prefixaware, prompts hashed and learnt, metrics on, explain on. Every prompt is new, so each request pays
 // for entering the index; only the turns of the growing chats find their prefix.
 //
 //   - CPU is the kernel's count of the time that the proxy's threads ran. The load generator's and the worker's do not

@@ -1,5 +1,6 @@
-// Package resp is the Redis door of the KV cache. LMCache reaches it by remote_url = "redis://" or "resp://", and so
-// does any other client of Redis. It serves a kvstore.Store in RESP2, and in RESP3 to clients that send HELLO 3.
+// Package resp is the KV cache's listener for Redis clients. LMCache reaches it by remote_url = "redis://" or
+// "resp://", and so does any other client of Redis. It serves a kvstore.Store in RESP2, and in RESP3 to clients that
+// send HELLO 3.
 //
 // # Which commands are there?
 //
@@ -17,19 +18,19 @@
 //     since the last proof of it, EXISTS returns :0, and a request in the background finds out
 //     (TestExistsFetchesForNativeClients, TestRedisEvicts in cache/kvstore/remote). If L2 loses it between its last
 //     count of evictions, a second ago at most, and the fetch, the broken promise is counted and logged.
-//   - GET returns the value or a miss, never an error, not even to a client that has yet to authenticate. The door
+//   - GET returns the value or a miss, never an error, not even to a client that has yet to authenticate. The listener
 //     closes no connection in the middle of a GET unless its client stopped reading, and no idle one: TCP's keep-alive
 //     finds clients that vanished.
-//   - A value that does not fit is refused at SET, after the door has read its bytes and dropped them.
+//   - A value that does not fit is refused at SET, after the listener has read its bytes and dropped them.
 //
 // # What may a hostile client take?
 //
 // Memory for a command's arguments as their bytes come, 8 MiB a connection; before AUTH ten arguments of 16 KiB, as in
 // Redis (TestArgumentsAreBounded). Memory for a value after 8 KiB of it have come, and half of the memory for all
 // values under way (TestAnnouncedBodies). A command must have come in 30 s and a second for each MiB (TestSlowBodies).
-// A web page can make a browser send HTTP with commands in its body, so the door closes at a POST or a Host field. The
-// name of a daemon of the pool opens all keys, so it is refused to a client without the password; where none is set, to
-// a client without a member's address (TestPeer).
+// A web page can make a browser send HTTP with commands in its body, so a POST or a Host field closes the connection.
+// The name of a daemon of the pool opens all keys, so it is refused to a client without the password; where none is
+// set, to a client without a member's address (TestPeer).
 //
 // # Why
 //

@@ -1,12 +1,12 @@
-// Package vllmsim is a simulated vLLM worker, as real as the wire can show.
+// Package vllmsim is a simulated vLLM worker, seen over HTTP like a real one.
 //
-// A router cannot be judged against an echo server: what it must get right is where a prompt is cached, what that
-// cache evicts and how long a queue makes others wait. A real vLLM needs a GPU, or a minute of start and gigabytes a
-// worker on a CPU. So this room speaks vLLM 0.32.0's HTTP in front of package engine, which computes what vLLM would
-// do and how long it would take. Recordings of the real one in testdata/vllm hold the wire to that:
+// A router cannot be judged against an echo server: what it must get right is where a prompt is cached, what that cache
+// evicts and how long a queue makes others wait. A real vLLM needs a GPU, or a minute of start and gigabytes a worker
+// on a CPU. So this package speaks vLLM 0.32.0's HTTP in front of package engine, which computes what vLLM would do and
+// how long it would take. Tests compare it with recordings of the real one in testdata/vllm:
 // TestPlainWireMatchesRecording, TestStreamWireMatchesRecording, TestErrorsMatchRecording, TestMetricsMatchRecording.
 //
-// # How the room lies
+// # Which type does what
 //
 //	Server     listener, connections, death and revival; it outlives its process
 //	process    what dies with a worker: engine, stored responses, sessions, routes
@@ -15,13 +15,12 @@
 //	form       the shape of an answer: chat and completions, responses, messages
 //	ranks      the engines of a worker, one for each data-parallel rank, and the balance among them
 //	driver     runs an engine by the wall clock; the one goroutine, timer and lock of a rank
-//	events     a room: publishes what the engines' caches hold
-//	lmworker   a room: reports the CPU tier to LMCache's controller
+//	events     a package: publishes what the engines' caches hold
+//	lmworker   a package: reports the CPU tier to LMCache's controller
 //
 // # Rules
 //
-//   - The engine knows no clock. clock.go turns wall time into its time, Speed times as fast, and stands still in a
-//     stall.
+//   - The engine reads no clock. clock.go turns wall time into its time, Speed times as fast, and stops it in a stall.
 //   - Time is simulated: a step's end is computed, not waited for. A late wake-up catches up step by step, so 20 times
 //     real time changes no decision, only the moment at which tokens are shown: TestSpeedChangesNoDecision. At Speed
 //     above 1 the driver wakes for first tokens, ends and otherwise every 10 ms, and an event then carries several
@@ -39,14 +38,16 @@
 // # KV events
 //
 // A rank publishes its caches as vLLM does: one message for each step that changed something, before the tokens of that
-// step are shown. TestEventsAreTheCaches reads them through every fault of events and compares with the caches, and
-// TestBelievedIsCached has the router's own subscriber and index believe what the answers then report as cached. As in
-// vLLM a reset is reported with the next step, and a restart by nothing but the sequence that begins at 0 again.
+// step are shown. TestEventsAreTheCaches compares the events with the caches, through every fault of events.
+// TestBelievedIsCached compares what the router's own subscriber and index take for cached with what the answers then
+// report. As in vLLM a reset is reported with the next step, and a restart only shows in the sequence, which begins at
+// 0 again.
 //
 // # Data-parallel ranks
 //
-// Config.DataParallel engines stand behind one port. X-data-parallel-rank names one, else the least loaded takes the
-// request, by vLLM's rule. All prompts and choices of a request run on one rank, where vLLM balances each by itself.
+// There are Config.DataParallel engines behind one port. X-data-parallel-rank names one, else the least loaded takes
+// the request, by vLLM's rule. All prompts and choices of a request run on one rank, where vLLM balances each by
+// itself.
 //
 // # Why
 //

@@ -10,7 +10,7 @@
 //
 // The file has no name from the moment at which it is made, so nothing is left of it when the process ends in whatever
 // way. Its descriptor is closed as soon as no more is to be added. Limits bounds what all bodies together have on the
-// disk (TestLimits). Whoever keeps a body closes it once nobody reads it any more: the memory is gone then.
+// disk (TestLimits). The owner of a body closes it after its last read, which frees the memory.
 //
 // An error of the file is a [Failure], which names no body. One that shows later, when a disk cannot read what it took,
 // is a fault of the memory: Bytes makes it a panic of the goroutine that reads, which ends one request

@@ -22,18 +22,18 @@
 //
 // Two clients that send the same chat seldom send the same bytes: one escapes é and /, one sorts keys, one writes a
 // text as a list of one part. The worker's chat template sees the same, and so must the hashes. canon.go states the
-// form. Two rules shape it. All that identifies a text stands before it and only an end mark after it, so that long
-// prompts which differ in their last word share all before; a length in front would undo that. And an answer,
-// appended to its prompt, is the beginning of the next turn's text byte for byte: the answer is entered in the index
-// before it is ever sent back.
+// form. Two rules shape it. All that identifies a text comes before it and only an end mark after it, so that long
+// prompts which differ in their last word share all before; a length in front would undo that. And an answer, appended
+// to its prompt, is the beginning of the next turn's text byte for byte: the answer is entered in the index before it
+// is ever sent back.
 //
 // # Which endpoints share
 //
-// vLLM turns an Anthropic message into a chat and renders it by the same template, so the two have one canonical
-// text. A Responses input becomes messages too, but its renderer starts otherwise, with other tokens from the first
-// on: it has a domain of its own. With previous_response_id the conversation lies in the worker, nothing is hashed,
-// and that worker is the one to go to. Lists to be embedded are one prompt each. A rerank is one chain: a chain per
-// document would hash the query a thousand times to learn that all of them go to one worker.
+// vLLM turns an Anthropic message into a chat and renders it by the same template, so the two have one canonical text.
+// A Responses input becomes messages too, but its renderer starts otherwise, with other tokens from the first on: it
+// has a domain of its own. With previous_response_id the worker has the conversation: nothing is hashed, and the
+// request goes to that worker. Lists to be embedded are one prompt each. A rerank is one chain: a chain per document
+// would hash the query a thousand times to learn that all of them go to one worker.
 //
 // # Why
 //

@@ -8,9 +8,9 @@
 //
 //  1. [Path], then [Read] with [RequestType] of the body. An [Error] is the answer: Status, Headers, Body.
 //  2. To the worker: every field but those that [Call.Strip] names, on its own path. On the stream path Accept is
-//     Call.Accept. A worker that holds the session gets [HeaderSession] with the id that it gave; no other worker
-//     gets that field, since vLLM without sessions answers 400 to it. A body whose Op stands in it (Call.InBody) goes
-//     to workers that hold sessions; elsewhere the router answers such a body itself, there is nothing to infer.
+//     Call.Accept. A worker that holds the session gets [HeaderSession] with the id that it gave; no other worker gets
+//     that field, since vLLM without sessions answers 400 to it. A body that has its Op in it (Call.InBody) goes to
+//     workers that hold sessions; elsewhere the router answers such a body itself, there is nothing to infer.
 //  3. Open runs inside [Opens.Do], keyed by the caller's name and Call.InvocationID: pick, send, read the answer
 //     whole. 2xx: [Opened] returns what the worker minted, else the caller mints one; then session.Bindings.Open,
 //     whose end goes to the client as HeaderNewSession: [FormatNew]. A result that is not OK is not kept, so the
@@ -30,10 +30,10 @@
 //
 // # Why attempts are matched in memory
 //
-// An SDK that gave up waiting sends the same call again with the same invocation id: without a match each attempt
-// would open a session, and fill a worker with states that nobody uses. Attempts go over one kept connection or at
-// least to one router as a rule; to share their results among routers would put answers of any size into the tier
-// store, to save a session that ends by itself after 20 minutes.
+// An SDK that gave up waiting sends the same call again with the same invocation id: without a match each attempt would
+// open a session, and fill a worker with states that no client uses. Attempts go over one kept connection or at least
+// to one router as a rule; to share their results among routers would put answers of any size into the tier store, to
+// save a session that ends by itself after 20 minutes.
 //
 // # Libraries
 //

@@ -38,7 +38,7 @@
 //   - Close and Lose delete nothing: they leave a mark until the session's time would have been over.
 //   - Keys are SHA-256 of the tenant and the id. Neither Redis nor a page shows an id. Unknown names write nothing.
 //   - The end of an opened session is a date that holds, cut to whole seconds. The store counts it down by a clock that
-//     nobody sets (TestAClockThatIsSet).
+//     cannot be set (TestAClockThatIsSet).
 //
 // why.md has the reasons, and what lost.
 package session

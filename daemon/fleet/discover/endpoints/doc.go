@@ -11,8 +11,8 @@
 //   - An address is one worker. Of entries for one address or one pod a ready one wins, in whatever order they come.
 //   - An API server that fails or is silent takes no worker away. The router logs one WARN when an outage begins, with
 //     what to do, and one INFO when it ends; between two tries are 0.5 s, doubling up to 30 s, each with jitter.
-//   - The token is read for each request, as kubelet replaces it, and the CA with each connection's client anew
-//     when the file has changed.
+//   - The token is read for each request, as kubelet replaces it, and the CA for each connection when the file has
+//     changed.
 //   - A list ends at maxPods pods and maxList bytes, an event at maxEvent bytes.
 //
 // # Why Leaving and not gone
