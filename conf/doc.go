@@ -8,8 +8,8 @@
 // load, build, swap one pointer; on any error the old one stays.
 //
 // A file that is wrong is refused with a [Problems]: each carries file, line, key, what is wrong and the remedy. An
-// unknown key is an error, not a warning: a misspelt drain_timeout that silently keeps its default is found at the
-// worst hour. The nearest known key is offered.
+// unknown key is an error, not a warning: a misspelt drain_timeout that silently keeps its default would be noticed too
+// late. The message offers the nearest known key.
 //
 // # Why a locator of our own
 //
@@ -21,10 +21,10 @@
 //
 // # Why secrets are not in the file, nor in Config
 //
-// A configuration is pasted into issues and kept in git; so [Key] names a file or a variable, and [Key.Secret] reads
-// it when the process asks, so that a reload takes up a new one and no %+v of a Config shows any. Load reads each
-// once to refuse what could never work: empty, a line break within, two names for one key. Errors show the place and
-// the length, never the text. What a user wrote where a name belongs may be the key itself, and is not shown either.
+// A configuration is pasted into issues and kept in git; so [Key] names a file or a variable, and [Key.Secret] reads it
+// when the process asks, so that a reload reads a new one and no %+v of a Config shows any. Load reads each once to
+// refuse what could never work: empty, a line break within, two names for one key. Errors show the place and the
+// length, never the text. What a user wrote where a name belongs may be the key itself, and is not shown either.
 //
 // # Why files are opened by Load
 //
@@ -35,14 +35,14 @@
 //
 // # Why a tag for what needs a restart
 //
-// Most keys are taken up by a reload. A field that is not has the tag reload:"restart", and [NeedRestart] reads that by
-// reflection. A list of comparisons kept beside the daemon's reload lost: a new key is forgotten there.
+// Most keys take effect at a reload. A field that does not has the tag reload:"restart", and [NeedRestart] reads that
+// by reflection. A list of comparisons kept beside the daemon's reload lost: a new key is forgotten there.
 //
 // # Why polling
 //
-// [Watch] hashes contents on a timer. inotify loses the file at rename-over, sees a Kubernetes ConfigMap only as a
-// swap of the ..data link two folders up, and does not work on NFS; a hash of a few megabytes each two seconds costs
-// a millisecond and has one rule for all of them. Size and mtime alone miss a second write within the clock's grain.
+// [Watch] hashes contents on a timer. inotify loses the file at rename-over, sees a Kubernetes ConfigMap only as a swap
+// of the ..data link two folders up, and does not work on NFS; a hash of a few megabytes each two seconds costs a
+// millisecond and is one rule for all of them. Size and mtime alone miss a second write within the clock's resolution.
 //
 // # Why one file of defaults
 //

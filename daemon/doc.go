@@ -6,12 +6,12 @@
 //	front       HTTP from fiber becomes an exchange.Inbound; the header is judged before a byte of the body is read
 //	sessionapi  SageMaker's session calls, and /sessions, in front of the exchange
 //	exchange    body, choice, attempts, answer: one request from Inbound to its last byte
-//	route       which worker, and what its end teaches; no socket, no clock, no goroutine
+//	route       which worker, and what is learnt at its end; no socket, no clock, no goroutine
 //	upstream    the request at the worker
 //
-// No arrow runs up. unit keeps sockets over a restart or an upgrade, and sends systemd the state of the process. Three
-// more are operator (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's sources to its
-// workers). Each doc.go says what its package does; house_test.go says who may import whom.
+// None of them imports one above it. unit keeps sockets over a restart or an upgrade, and sends systemd the state of
+// the process. Three more are operator (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's
+// sources to its workers). Each doc.go says what its package does; house_test.go says who may import whom.
 //
 // # Who owns what
 //
@@ -23,7 +23,7 @@
 // reads one epoch when it comes in and is served under no other. Workers come and go within an epoch: their
 // connections are an exchange.Clients, which lives as long as the pool.
 //
-// Modules are loaded before anything is changed, since they are what can fail; on any error all stays as it was.
+// Modules are loaded before anything is changed, since they are what can fail; on any error everything stays as it was.
 // Workers that leave serve until the new ones have had their first health check (TestReloadIsAllOrNothing).
 //
 // # How its cost grows

@@ -26,14 +26,14 @@
 // # How does a module of an older version run?
 //
 // The marker that it exports names its layout (abi.Layouts), and [Frame] writes that one: rows of our own version in
-// one copy, those of an older one row by row, as they are the beginning of ours. To let the guest skip what it does not
-// know lost: modules in C have the strides as constants. TestModuleOfABI10 holds a module of 1.0.
+// one copy, those of an older one row by row, as they are the beginning of ours. A layout in which the guest skips what
+// it does not know lost: modules in C have the strides as constants. TestModuleOfABI10 holds a module of 1.0.
 //
-// # What does a module learn beside its picks?
+// # Which notices does a module get?
 //
-// What it wants, by wp_wants or by what it exports: [Notices] wait in bounded queues for the keeper, which keeps one
-// instance for a millisecond at a time and then rests as long. Each call has a pick's fuel and time and fails as a pick
-// does. After several failures in a row the module gets no notices for a while, though it goes on answering
+// Those that it asks for, by wp_wants or by its exports: [Notices] wait in bounded queues for the keeper, which keeps
+// one instance for a millisecond at a time and then rests as long. Each call has a pick's fuel and time and fails as a
+// pick does. After several failures in a row the module gets no notices for a while, though it goes on answering
 // (TestNoticeThatFails).
 //
 // # What may a module touch?

@@ -23,11 +23,11 @@
 //
 // # What is never wrong
 //
-// What is known may be too little, never too much. Whatever could have lost an eviction clears it: a gap, a
-// reconnection of a worker without sequence numbers, two workers under one name, more chunks than the limit, a
-// registration, a connection that is gone for 30 s. A chunk counts when all ranks that have registered hold it; of a
-// server, when all ranks of its world_size do. The disk has no full sync in LMCache: after a gap it fills again with
-// what is written from then on.
+// A view may have too little, never too much. Whatever could have lost an eviction clears it: a gap, a reconnection of
+// a worker without sequence numbers, two workers under one name, more chunks than the limit, a registration, a
+// connection that is gone for 30 s. A chunk counts when all ranks that have registered hold it; of a server, when all
+// ranks of its world_size do. The disk has no full sync in LMCache: after a gap it fills again with what is written
+// from then on.
 //
 // A server does not learn what the store behind it loses, and so cannot report it. This daemon's own KV cache reports
 // it here (Controller.Forget). In another store the chunks that servers have put there count until they delete them.
@@ -58,5 +58,5 @@
 //
 // # Why
 //
-// why.md has which libraries were chosen, and which lost.
+// why.md has the choice of libraries.
 package lmcache

@@ -29,16 +29,17 @@
 //
 // # Why a check reports healthy, silent, ill or dead
 //
-// A worker deep in prefill answers /health late, so silence is not death, and the sink weighs it against the bytes that
-// flow from the worker. A refused connection is proof. A 5xx comes from a dead engine, and once from a sidecar that
-// reloads: the sink asks again. A check for which this process had no file descriptor shows nothing about the worker,
-// so it is none of these.
+// A worker deep in prefill answers /health late, so a silent worker is not dead, and the sink takes into account
+// whether the worker still sends bytes. A refused connection is proof. A 5xx comes from a dead engine, and once from a
+// sidecar that reloads: the sink asks again. A check for which this process had no file descriptor shows nothing about
+// the worker, so it is none of these.
 //
-// # Why /metrics is read by an own scanner
+// # Why /metrics is read by a scanner of our own
 //
 // Some fifteen names of the 700 lines in vLLM's page matter. github.com/prometheus/common/expfmt makes a protobuf of
 // every histogram bucket to find them, and brings protobuf and an ABNF engine into this package. The scanner skips a
-// line after its name (BenchmarkParseMetrics). Pages recorded from two vLLM releases and a fuzz test hold it.
+// line after its name (BenchmarkParseMetrics). It is tested with pages recorded from two vLLM releases, and by a fuzz
+// test.
 //
 // # Why this is not a part of package worker
 //

@@ -28,7 +28,7 @@
 //
 // It serves the clients already, and streams a body to its handler: from the socket into the value's place. net/http
 // does so too, but wakes a second goroutine at each request, to notice a client that leaves: a lease took two and a
-// half times as long, and three to four times the processor time. Room listen reads and writes the sockets, bounds
+// half times as long, and three to four times the processor time. Package listen reads and writes the sockets, bounds
 // their number, and lets a client read the reason for a refusal while it is still sending.
 //
 // The protocol has no authentication: let it listen where only workers are.

@@ -35,7 +35,7 @@
 // request goes to that worker. Lists to be embedded are one prompt each. A rerank is one chain: a chain per document
 // would hash the query a thousand times to learn that all of them go to one worker.
 //
-// # Why
+// # Rules
 //
 //   - JSON is scanned by hand, and a fuzz test holds the scanner to encoding/json's verdict on every body.
 //   - Multipart reads every form as well as it can, and reports whether all readers would understand it alike
