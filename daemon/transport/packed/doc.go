@@ -3,9 +3,9 @@
 // a table (AppendTable).
 //
 // Bytes hold no pointer: the collector does not look at them, and a record is written in one go behind the last one,
-// where structs that are used again are anywhere in memory.
+// where structs that are used again lie anywhere in memory.
 //
 // What lost: encoding/gob, which finds fields by reflection and describes its types in each stream; protobuf, whose
-// messages are filled first and encoded then. Only this process reads these bytes, so they need neither tags nor a
+// messages are filled first and encoded then. Nobody else reads these bytes, so that they need neither tags nor a
 // version.
 package packed
