@@ -1,17 +1,17 @@
-// Package daemon is the process: it wires the rooms, runs, reloads, drains and closes. It knows everybody, and decides
-// nothing about a request. Only it and adapt, which makes the settings of each room of the configuration, know that.
+// Package daemon is the process: it wires the packages, runs, reloads, drains and closes. It decides nothing about a
+// request. Only it and adapt know the configuration, of which adapt makes the settings of each package.
 //
 // # A request's way
 //
 //	front       HTTP from fiber becomes an exchange.Inbound; the header is judged before a byte of the body is read
-//	sessionapi  SageMaker's session calls, and /sessions, as a door around the exchange
+//	sessionapi  SageMaker's session calls, and /sessions, in front of the exchange
 //	exchange    body, choice, attempts, answer: one request from Inbound to its last byte
-//	route       which worker, and what its end teaches; no socket, no clock, no goroutine
+//	route       which worker, and what is learnt at its end; no socket, no clock, no goroutine
 //	upstream    the request at the worker
 //
-// No arrow runs up. unit keeps sockets over a restart or an upgrade, and sends systemd the state of the process. Beside
-// them stand operator (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's sources to its
-// workers). See each doc.go for what it does, house_test.go for who may import whom.
+// None of them imports one above it. unit keeps sockets over a restart or an upgrade, and sends systemd the state of
+// the process. Three more are operator (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's
+// sources to its workers). Each doc.go says what its package does; house_test.go says who may import whom.
 //
 // # Who owns what
 //
@@ -23,7 +23,7 @@
 // reads one epoch when it comes in and is served under no other. Workers come and go within an epoch: their
 // connections are an exchange.Clients, which lives as long as the pool.
 //
-// Modules are loaded before anything is changed, since they are what can fail; on any error all stays as it was.
+// Modules are loaded before anything is changed, since they are what can fail; on any error everything stays as it was.
 // Workers that leave serve until the new ones have had their first health check (TestReloadIsAllOrNothing).
 //
 // # How its cost grows
@@ -34,5 +34,5 @@
 //	pools of 4 workers   1: 33       16: 32
 //	connections in turn  10: 30      1,000: 40    9,000: 43
 //
-// testdata/databench/doc.go lists where the time of a request goes.
+// testdata/databench/figures.md lists where the time of a request goes.
 package daemon

@@ -1,6 +1,6 @@
 // Package sdk is what the author of a routing strategy imports.
 //
-// A strategy is one method, registered in init, for main does not run in the kind of module that the host loads:
+// A strategy is one method, registered in init, as main does not run in the kind of module that the host loads:
 //
 //	package main
 //
@@ -45,17 +45,17 @@
 //	FirstTokener   when answers begin                        Completer      how requests end
 //	KVEventer      what workers report of their caches
 //
-// The last four are called beside the picks, on whichever instance is idle: once for each outcome, late by
-// milliseconds, and not at all where outcomes come faster than the strategy takes them. A strategy answers with [To],
-// [Decline], [Reject] or [Request.Reject]; the examples of this package are complete strategies, and run as its tests.
+// The last four are called between picks, on any idle instance: once for each outcome, late by milliseconds, and not at
+// all where outcomes come faster than the strategy takes them. A strategy answers with [To], [Decline], [Reject] or
+// [Request.Reject]; the examples of this package are complete strategies, and run as its tests.
 //
-// What a strategy prints in Route, by println or to standard output, stands in the daemon's log at level debug, with
-// the pool and the request's id; so does [Log] at any level. Lines are rate-limited: one a second, ten at once.
+// What a strategy prints in Route, by println or to standard output, goes to the daemon's log at level debug, with the
+// pool and the request's id; so does [Log] at any level. Lines are rate-limited: one a second, ten at once.
 //
 // # Why it looks like this
 //
-// The package imports no fmt, encoding/json or reflect, nor time, which alone is 250 KB of wasm: they would stand in
-// every module and be compiled at every start. An empty module of the standard toolchain has 1.82 MB, a built-in 1.89.
+// The package imports no fmt, encoding/json or reflect, nor time, which alone is 250 KB of wasm: they would be in every
+// module and be compiled at every start. An empty module of the standard toolchain has 1.82 MB, a built-in 1.89.
 // Options are scalars for the same reason.
 //
 // Rows are pushed: the host writes the table into memory that the guest owns, and Route sees that memory as a slice.

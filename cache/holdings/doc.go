@@ -1,14 +1,14 @@
 // Package holdings answers, for a prompt's token ids: how many leading tokens does each worker hold by its own reports,
 // on its GPU, in its own memory or disk, in the shared tier? It learns from the events that engines send when they
-// store and evict blocks. cache/prefix is beside it and knows what was routed to a worker. No sockets are here.
+// store and evict blocks. cache/prefix estimates the same from what was routed to a worker. There are no sockets here.
 //
 // # The shape
 //
 // A directory (armon/go-radix) leads from "adapter#salt" to planes, one for each block size, each with a lock of its
 // own. It is not cache/prefix's directory, since an event names no model: it has the adapter and the salt of its
 // worker. A plane is a tree of runs of chained hashes. Hash i covers block i and all before it, and is made here of the
-// token ids (xxh3, begun with a secret, or a tenant could make up prompts that collide). The engine's own hashes stay
-// opaque.
+// token ids (xxh3, begun with a secret, or a tenant could make up prompts that collide). The engine's own hashes are
+// only compared.
 //
 // Nodes are never split and never joined. A child hangs at any offset of its parent, so (node, offset) names a block
 // for as long as anybody holds it, and a worker's table of engine hash -> (node, offset, copies) stays right whatever
@@ -24,30 +24,23 @@
 //   - A store whose parent is not known is parked. Removals and copies meanwhile are counted in it.
 //   - A salt is in the first event of a chain only: what follows goes where its parent is.
 //   - A worker that reports more than Config.Blocks, or pins more of Config.Chain than any other, is cleared and not
-//     live. No view is better than a wrong one.
+//     live. No knowledge is better than a wrong one.
 //   - A dispatch is predicted: its blocks count as on the GPU until an event confirms them, or Config.Predicted.
 //
-// TestRecordedEvents holds the index to what three releases of vLLM sent and then found in their caches. TestOracle
-// compares all of it with brute force after random events, and proves the invariants after every step.
+// TestRecordedEvents compares the index with what three releases of vLLM sent and then found in their caches.
+// TestOracle compares it with brute force after random events, and checks the invariants after every step.
 //
 // # Locks
 //
 // Index.mu, then worker.mu, then forecast.mu, then one plane.mu; directory.mu is taken last and alone. A worker's table
 // is under worker.mu only: while a plane is locked for a store nothing is hashed, and no table is searched.
 //
-// # What lost
+// # Which file has what
 //
-// cache/prefix's tree for this: it splits and joins runs, so a table of places would need forward pointers, and it
-// takes it for granted that who holds a block holds those before it. A search of the table for one hash after the
-// other: the wait for memory was most of an event's time, and reading the places of up to 64 hashes first (table.touch)
-// made stores and removals almost twice as fast. For the same reason a removal of one hash costs twice as much as one
-// of 24 a hash, and cache/kvevents hands those of one batch over together. A binary search of a run where a child is
-// known to hang: asking for the child at the highest offset first leaves the run in memory untouched. Asking for the
-// read lock again and again before sleeping for it: beside a writer that never rests a lookup took as long, 4 to 10 us.
-// Flags of who is live in the workers themselves: with 256 they were a sixth of a lookup, so they lie side by side.
-//
-// # How the files lie
-//
-// lookup and writer are the doors, over index. index is over forecast, worker and store, and these over directory,
+// Callers use lookup and writer, which use index. index uses forecast, worker and store, and these use directory,
 // plane, tree with holder, table and orphans. query hashes, bits counts, stored has the fields of an event.
+//
+// # Why
+//
+// why.md has what was measured, and what was tried and lost.
 package holdings

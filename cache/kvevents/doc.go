@@ -5,11 +5,12 @@
 //
 // A Subscriber is for one publisher: a worker, or one data-parallel rank of it. It dials the worker, or takes a
 // connection of one that dials us, and reads into a queue with a bound. One goroutine takes from the queue and drives a
-// follower, which is the whole logic of sequences without a socket: it judges each batch by its ledger, asks the replay
-// socket for what is missing, and has a Decoder hand the events on. While the queue is full the socket is not read, so
-// a worker that sends more than can be applied drops at its own high-water mark, and its sequence shows it.
+// follower, which is the whole logic of sequences without a socket: it compares each batch with its ledger, asks the
+// replay socket for what is missing, and passes the events on through a Decoder. While the queue is full the socket is
+// not read, so a worker that sends more than can be applied drops at its own high-water mark, and its sequence shows
+// it.
 //
-// # What a source may be believed
+// # When a source is believed
 //
 // Live is the only state in which the sink's view is all that the worker holds. A Subscriber that connects asks for a
 // replay from 0, so a router that was restarted knows at once. Partial means that the beginning is gone (the publisher
@@ -21,11 +22,12 @@
 //   - A batch that comes late or twice is known by its content, not by its number: the numbers of a new process start
 //     at 0 again. Of 1024 batches the sums are kept.
 //   - After a new connection, a second after each batch that no other follows, after requests that the worker is known
-//     to have served, and then every 30 s, the last applied batch is asked for again. If it is another, the process is;
-//     if more follows, it was missed without a later one to show the gap.
+//     to have served, and then every 30 s, the last applied batch is asked for again. If it differs, the process is a
+//     new one; if more follows it, those batches were missed without a later one that shows the gap.
 //   - One gap after another is not bridged each time: what comes is dropped for a second, and then asked for at once.
 //     The view is kept meanwhile, and not believed. Batches that keep coming in the wrong order are such gaps.
-//   - Silence is no sign of a worker's end. The connection is pinged, and the worker's health is probed by HTTP.
+//   - Silence does not mean that a worker has ended. The connection is pinged, and the worker's health is probed by
+//     HTTP.
 //   - A request with kv_cache_report_mode makes a worker of 0.26 or later announce blocks again that it holds once:
 //     they count twice until it clears its cache. Such events differ in nothing but their session, so the field must be
 //     kept from workers. TestRecordedBelief has one.

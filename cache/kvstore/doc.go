@@ -36,10 +36,10 @@
 // It guards a map, a list and a bitmap: half a microsecond for values whose copy takes a hundred. Bounds and evictions
 // are exact under one lock and guesses under sixteen.
 //
-// # How the files lie
+// # Which file has what
 //
 // store and view have the calls; lease has their results, Lease and Filling; load reads missing and promised values
-// from backing. All of them use memory, the index of entries; list lists the keys in order. Below stand the rooms arena
+// from backing. All of them use memory, the index of entries; list lists the keys in order. They use the packages arena
 // (the bytes, and which are free), evict (which value goes next) and catalog (the keys in order). chunks estimates from
 // the puts how many tokens fit.
 package kvstore

@@ -2,7 +2,7 @@
 // server reports to. From their reports it knows which chunks of KV cache each worker holds in its own memory, on its
 // disk and in the stores behind it, and answers for a prompt's token ids how many tokens of it each worker has.
 //
-// # Who speaks how
+// # Which release speaks how
 //
 // The source of the messages is lmcache/v1/cache_controller/message.py, of the events lmcache/v1/mp_coordinator/api.py.
 // testdata has what workers of the releases in the second row sent. One set of ports serves all three generations:
@@ -23,7 +23,7 @@
 //
 // # What is never wrong
 //
-// A view may know too little, never too much. Whatever could have lost an eviction clears it: a gap, a reconnection of
+// A view may have too little, never too much. Whatever could have lost an eviction clears it: a gap, a reconnection of
 // a worker without sequence numbers, two workers under one name, more chunks than the limit, a registration, a
 // connection that is gone for 30 s. A chunk counts when all ranks that have registered hold it; of a server, when all
 // ranks of its world_size do. The disk has no full sync in LMCache: after a gap it fills again with what is written
@@ -56,11 +56,7 @@
 //	variant, pyhash, serial   keys              learn             which variant
 //	roster, match             the answer to a request: one hash pass a variant, no allocation
 //
-// # What was chosen, and what lost
+// # Why
 //
-// tinylib/msgp's readers of byte slices (MIT, released in September 2026) skip what is unknown with a bound on depth,
-// copy nothing and allocate nothing, so counts and names can be limited while they are read. vmihailenco/msgpack reads
-// into any or by reflection and has had no release since 2023. zeebo/blake3 (CC0, the author of the xxh3 in use here)
-// hashes a chunk in a third of lukechampine.com/blake3's time and without its six allocations. net/http serves the
-// coordinator rather than fiber: a body of 64 MB is decoded batch by batch as it comes, and fiber would hold all of it.
+// why.md has the choice of libraries.
 package lmcache

@@ -17,21 +17,6 @@
 // A prompt is entered when it is sent (Enter), and Retract takes out again what a worker then refused, but for the
 // blocks that another request has touched since.
 //
-// # Why the worker's own LRU
-//
-// The index must forget what the worker forgets. Each worker has one LRU over all namespaces, since its GPU has one
-// pool of blocks, of its real capacity. A touch goes from the leaf to the root, and a trim evicts block by block from
-// the end of the oldest chain: vLLM's order. In simulation half the true capacity took the mean time to first token to
-// fifty times; double costs little.
-//
-// # What lost
-//
-// A flat map of hashes walks every block, so its time grows with the prompt. go-radix as the engine itself takes
-// fourteen times the memory a block and inserts twenty times slower; the tests keep it as the second oracle, with its
-// exact recipe. A table of the last 256 blocks at most, as others have it, lost 23 points of hit rate on long
-// documents; depth has no bound here. A lock for each namespace would be possible for readers, but an insert evicts
-// from any namespace: one RWMutex guards everything.
-//
 // # Where KV events go
 //
 // They go into cache/holdings, a tree of another shape. This index records what was routed, and all of it assumes that
@@ -40,9 +25,13 @@
 // of the CPU may have no head on the GPU. The row of a worker with live events is filled from there, those of the
 // others from here.
 //
-// # How the files lie
+// # Which file has what
 //
 // index over directory over namespace over forest (forest, touch), made of node, kids, holders and the worker's lru.
-// match is the walk of a lookup. cursor reads a worker's LRU in parts, for a copy of it. reuse learns from a forest of
-// its own how likely a block of some age is requested again.
+// match is the walk of a lookup. cursor reads a worker's LRU in parts, for a copy of it. reuse learns from a forest of its own how likely a block of some age is requested again.
+//
+// # Why
+//
+// Each worker has one LRU over all namespaces, as large as its KV cache. It evicts in vLLM's order, from the end of the
+// oldest chain. why.md has the reason, and what was tried and lost.
 package prefix

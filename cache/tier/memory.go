@@ -9,7 +9,7 @@ import (
 // slots of change counters; two keys that share one cost each other an extra look at Redis, nothing else.
 const slots = 4096
 
-// memory is L1. It has one lock: doc.go has what that was measured against.
+// memory is L1. It has one lock: why.md has what that was measured against.
 type memory struct {
 	seed maphash.Seed
 	mu   sync.Mutex // guards everything below

@@ -4,8 +4,8 @@
 // # The shape
 //
 // Dial makes a Conn, Listen a Listener that hands each peer to a function of its own goroutine, as net/http does. A
-// Conn sends and receives messages of one or more frames and is otherwise dumb: it knows no envelopes and no
-// identities. What libzmq calls a socket is left to the caller, to whom the connection is the identity:
+// Conn sends and receives messages of one or more frames: it knows no envelopes and no identities. What libzmq calls a
+// socket is left to the caller, to whom the connection is the identity:
 //
 //	SUB     Dial or Listen, Config.Subscribe; each message is [topic, ...]
 //	PUB     Publisher: a queue with a bound for each subscriber; a full one drops, as libzmq at its high-water mark
@@ -20,15 +20,15 @@
 //
 // Claim a length: a frame is read as its bytes come, so memory follows what was sent, never what was announced
 // (TestAnnouncedLengthCostsNothing). Send without end: frame, message, frames of a message, commands and topics have
-// limits, and a peer over one is disconnected. Dawdle: the handshake, the rest of a message that has begun, and every
-// write have deadlines. Crowd: a Listener keeps Config.Peers at most. A listening socket has no key of its own
-// (NULL), so it belongs on a network that only the workers reach.
+// limits, and a peer over one is disconnected. Be slow: the handshake, the rest of a message that has begun, and every
+// write have deadlines. Take all connections: a Listener keeps Config.Peers at most. A listening socket has no key of
+// its own (NULL), so it belongs on a network that only the workers reach.
 //
 // # What lost
 //
 // go-zeromq/zmq4 allocates by the length in a frame's header without any limit, has had no commit since June 2024, and
 // with its own reconnecting a Dial races with Close. pebbe/zmq4 and goczmq need cgo and libzmq. What is spoken here is
-// a greeting, a READY and two forms of frame header, so the bytes cost less than an interface that tames a library.
+// a greeting, a READY and two forms of frame header, so this is less code than a library and its wrapper.
 // interop_test.go runs both directions against libzmq.
 //
 // ZMTP 2.0 and 1.0 (libzmq before 4.0) are refused with an error that names the version, and PLAIN and CURVE with one

@@ -6,6 +6,6 @@
 //	discover  makes one list of workers of files, DNS names and Kubernetes
 //	feed      subscribes to their KV events
 //
-// worker has one lock, reads no clock and opens no socket: whoever calls it gives the time. probe, discover and feed
-// ask the network and tell it what they found. Read worker/evidence.go first.
+// worker has one lock, reads no clock and opens no socket: its callers pass the time in. probe, discover and feed ask
+// the network and report to it what they found. Read worker/evidence.go first.
 package fleet

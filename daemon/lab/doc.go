@@ -3,27 +3,28 @@
 //
 // # Why a simulation
 //
-// A rule that routes is chosen by figures that take hours to measure on engines, and that no two measurements agree on
-// by less than the rules differ. In virtual time a run of 12,000 requests takes seconds, on the code that serves, and
-// the same seed gives the same requests to each rule.
+// A routing rule is chosen by figures that take hours to measure on engines, and two measurements differ by more than
+// two rules do. In virtual time a run of 12,000 requests takes seconds, on the daemon's own code, and the same seed
+// gives the same requests to each rule.
 //
 // # The wing
 //
-// What stands in for users, workers and services lies below this folder: vllmsim is a simulated vLLM, replay plays a
-// recorded trace against a daemon. certtest, dnstest, kubetest, logtest, otlptest, porttest, redistest, waittest and
-// wasmtest serve the tests of all packages.
+// What plays users, workers and services is below this folder: vllmsim is a simulated vLLM, replay plays a recorded
+// trace against a daemon. certtest, dnstest, kubetest, logtest, otlptest, porttest, redistest, waittest and wasmtest
+// serve the tests of all packages.
 //
 // # The packages of the lab, lowest first
 //
-// trial is the contract: what a rule of others sees, what a run leaves. traffic makes loads, world simulates a fleet of
-// vllmsim/engine, served puts the code that serves into it, peers has the rules of others. setup reads scenarios and
-// models, report writes what came out. This room crosses scenarios, strategies and seeds.
+// trial is the contract: what another router's rule sees, and what a run results in. traffic makes loads, world
+// simulates a fleet of vllmsim/engine, served runs the daemon's own code in it, peers has the rules of other routers.
+// setup reads scenarios and models, report writes what came out. This package runs every strategy on every scenario and
+// seed.
 //
-// # What holds
+// # What the tests show
 //
-// Two runs of one seed are equal to the byte (TestTwoRunsAreEqual). A module and its native form choose alike in every
-// decision of a run (TestModulesChooseAsTheirNativeForm). Each request ends once, and tokens are neither lost nor made
+// Two runs of one seed are equal to the byte (TestTwoRunsAreEqual). A module and its native form make the same
+// decisions in a run (TestModulesChooseAsTheirNativeForm). Each request ends once, and tokens are neither lost nor made
 // (TestNothingIsLost). A small load has over HTTP, through the daemon and `warmpath sim` in real time, the hit rate
 // that it has here within a point, and the median TTFT within a tenth: testdata/labcheck measures both, as no test
-// should stand on the clock of a busy machine.
+// should depend on the clock of a busy machine.
 package lab

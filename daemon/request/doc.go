@@ -3,7 +3,7 @@
 //
 //	front       an HTTP request becomes an exchange.Inbound; its header is judged before its body is read
 //	exchange    one request: its body, the choice, the attempts, the answer
-//	route       which worker gets it, and what its end teaches; no socket, no clock, no goroutine
+//	route       which worker gets it, and what is learnt at its end; no socket, no clock, no goroutine
 //	prompt      what a body asks for: model, prompt, hashes of its blocks; what an answer said
 //	tokens      the token ids of a prompt, for the workers' KV events
 //	sse         where events end in a stream
@@ -12,7 +12,7 @@
 //	sagemaker   SageMaker's wire: paths, headers, errors, event streams
 //	overflow    a body too long for memory, in a file until its worker has it
 //
-// Calls run down this list: front knows exchange, exchange knows route, and nobody knows who called. Read
+// Calls run down this list: front calls exchange, exchange calls route, and none knows its caller. Read
 // exchange/exchange.go first, then route/choose.go.
 //
 // A request uses one epoch (exchange.Epoch: configuration, pools and settings), also if a reload makes a new one

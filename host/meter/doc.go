@@ -3,9 +3,9 @@
 // [Rewrite] appends one mutable i64 global, exported as [Global], and one import, [Refill]. It puts a charge at the
 // start of every function body and of every turn of a loop, within long code, and in front of every instruction whose
 // time depends on a size: take the price from the global, call the import below zero. Loops get an outer loop that
-// makes the call (scan.go has the reason), and labels that cross it count one more. The import stands in front of all
-// own functions, so that the first of these becomes the last. Nothing else moves: other functions, types, tables and
-// locals keep their indexes. The host sets the global before each call.
+// makes the call (scan.go has the reason), and labels that cross it count one more. The import comes before all own
+// functions, so that the first of these becomes the last. Nothing else moves: other functions, types, tables and locals
+// keep their indexes. The host sets the global before each call.
 //
 // # Prices
 //

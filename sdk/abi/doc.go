@@ -42,17 +42,11 @@
 // module runs unchanged under every later host of the same major version, and an older host refuses it by the name of
 // its marker.
 //
-// 1.0 had headers and rows of 128 bytes: the first 128 of today's, with zeros in Endpoint, Lately and Pending, which a
-// host of 1.1 fills for it, too. It ended at wp_pick, wp_configure and wp_maint, and every rejection was a 429.
-//
-// 1.1 brought Lately, Pending and Endpoint where zeros were; caller, deadline, labels and rejections in the header;
-// Cost, Labels, FlightTokens, KVTokens, Price and Rank in a row, and the bits from RowLive on; wp_wants, wp_reasons and
-// the four calls off the request path; prefix_best, prefix_worker, prefix_match_key and cache_tiers; StrCaller,
-// StrLabel and StrHeader.
-//
 // The rule for 1.2: no field moves, changes its type or its meaning. A new one takes Header.Reserved or a bit that is
 // zero today, or is appended, which makes a layout of its own with a marker of its own. Older layouts are beginnings of
 // newer ones, so that the host has one struct to fill, and copies it whole to a module of its own version and row by
 // row to an older one. New exports are optional, new imports may be missing in an older host. What cannot be done so is
 // 2.0.
+//
+// why.md lists what each version brought.
 package abi

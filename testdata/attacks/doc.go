@@ -11,8 +11,8 @@
 // that is possible. Workers are raw sockets of this process, so that they can send what no HTTP library sends. A
 // topic that found its daemon dead or its log telling of a panic has one more line, which is BROKEN.
 //
-// All loads are bounded, all addresses are on loopback, and what was started is stopped. Figures of time are told; a
+// All loads are bounded, all addresses are on loopback, and what was started is stopped. Figures of time are printed; a
 // way is judged by one only where the attack is on time, with a control in the same run. What a strategy does to
-// another pool's p99 is told with an interval: one round, the default, shows gross harm alone, -rounds 10 and more on a
-// machine that does nothing else show whether it is within 10 %.
+// another pool's p99 is printed with an interval: one round, the default, shows gross harm alone, -rounds 10 and more
+// on a machine that does nothing else show whether it is within 10 %.
 package main

@@ -5,7 +5,7 @@
 //
 // The figures are those of targets.go, in its order; of repeated runs (-count) the median counts. A figure that the
 // output lacks is a line with "missing":true, and the exit status is 1: a benchmark that was renamed must not vanish in
-// silence. A missed target is told by "ok":false alone, since machines differ; compare figures of one machine.
+// silence. A missed target only sets "ok":false, since machines differ; compare figures of one machine.
 //
-// It stands under testdata, as it is a tool of the Makefile and no part of the module's packages.
+// It is under testdata, as it is a tool of the Makefile and no part of the module's packages.
 package main

@@ -1,5 +1,5 @@
-// Package bugs keeps one small case for each report of a fault in a router, an engine or what stands around them, so
-// that the fault, and others of its kind, cannot come in unseen:
+// Package bugs keeps one small case for each report of a fault in a router, an engine or what is around them, so that
+// the fault, and others of its kind, cannot come in unseen:
 //
 //	go test ./testdata/bugs                      # builds the daemon first; BIN=bin/warmpath names another
 //	go test ./testdata/bugs -run 'Wall/poison'   # some cases, by the start of their names

@@ -1,4 +1,4 @@
-// Faults breaks what stands around a running daemon and prints one JSON line a check:
+// Faults breaks what is around a running daemon and prints one JSON line a check:
 //
 //	go run ./testdata/faults -bin bin/warmpath   # -quick: under 2 minutes and no nginx; -run REGEXP; -soak 3m
 //	{"fault":"kill -9 of one of 4 workers","figure":"lost 0 of 50; ...","pass":"...","ok":true}

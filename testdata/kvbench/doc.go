@@ -1,8 +1,8 @@
-// Kvbench measures the doors of the KV cache in one run, taking turns, and prints one JSON line a figure. These are SET
-// and GET of values of 1 KiB, 1, 4, 16 and 32 MiB by 1 and 8 clients beside redis-server, and reads of shared memory
-// beside a plain copy of as many bytes. A client has one command under way, as LMCache has. Both servers are full, so
-// that each SET evicts. A read of shared memory is a lease, the copy, and a release, over HTTP that is written by hand
-// with calls that block: net/http as the client took longer than the daemon.
+// Kvbench measures the listeners of the KV cache in one run, taking turns, and prints one JSON line a figure. These are
+// SET and GET of values of 1 KiB, 1, 4, 16 and 32 MiB by 1 and 8 clients beside redis-server, and reads of shared
+// memory beside a plain copy of as many bytes. A client has one command under way, as LMCache has. Both servers are
+// full, so that each SET evicts. A read of shared memory is a lease, the copy, and a release, over HTTP that is written
+// by hand with calls that block: net/http as the client took longer than the daemon.
 //
 //	make build && go run ./testdata/kvbench -bin bin/warmpath [-sizes 1048576 -clients 1]
 //

@@ -1,4 +1,4 @@
-// Kvtorture torments the KV cache: random puts, gets, leases and deletions at both doors of running daemons, while
+// Kvtorture torments the KV cache: random puts, gets, leases and deletions at both listeners of running daemons, while
 // clients break off in the middle of a command or are killed, daemons are killed and started again over their spilled
 // values, and the disk is full now and then. Values replace, evict and spill each other all the time.
 //

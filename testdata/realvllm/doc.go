@@ -7,6 +7,6 @@
 //
 //	testdata/realvllm/run.sh
 //
-// It prints one line a check with its figure and exits with 1 if one failed. It stands under testdata, as it needs 6
-// GB of Python packages and minutes: no part of the module's packages, not in CI. README.md tells more.
+// It prints one line a check with its figure and exits with 1 if one failed. It is under testdata, as it needs 6 GB of
+// Python packages and minutes: no part of the module's packages, not in CI. README.md has more.
 package main

@@ -5,9 +5,9 @@
 //	{"sign":"401","load":"half","warmpath":{"refused":0,...,"explained":0},"nginx":{...},"ok":true}
 //
 // The exit status is 1 if warmpath refused, failed or cut a good request that the fleet's lost capacity does not
-// explain. nginx (round robin, defaults of package proc) stands in front of a fleet of its own that plays the same, and
-// a single engine plays it without a router, at an eighth of the load ("alone"). Neither fails the run. Without nginx
-// in the PATH its part is left out.
+// explain. nginx (round robin, defaults of package proc) is in front of a fleet of its own that plays the same, and a
+// single engine plays it without a router, at an eighth of the load ("alone"). Neither fails the run. Without nginx in
+// the PATH its part is left out.
 //
 // # What an engine is
 //
@@ -18,7 +18,7 @@
 //
 // By the engines' own counts: an answer that the engine itself cut after its first byte; the answers that its idle
 // places would have been, where all others were busy throughout and more was asked for than they can do before the last
-// client's patience ends (at full load that takes some five minutes: until then queues grow and nobody is refused); and
-// what an engine that takes requests and is silent got before anybody could know: until the first client's patience
+// client's patience ends (at full load that takes some five minutes: until then queues grow and no client is refused);
+// and what an engine that takes requests and is silent got before anybody could know: until the first client's patience
 // ended for a hang, and for two scrapes of /metrics where the engine tells.
 package main

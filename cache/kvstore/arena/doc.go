@@ -1,7 +1,7 @@
 // Package arena is one piece of memory of a fixed size, with a map of its free parts. A value's place is a list of
 // extents. Memory is anonymous, or a file in /dev/shm that workers on the same machine map and read in place.
 //
-// # How is room found?
+// # How is free memory found?
 //
 // Memory is cut into pages of 64 KiB, and a bitmap marks the free ones. A value takes whole pages, as one run where
 // there is one near, else as several. Since any free page will do, no arena is ever too fragmented for a value that it
@@ -9,9 +9,9 @@
 // LMCache's metadata of 28 bytes takes 64, and 1 MiB behind 28 bytes of metadata takes 64 bytes more than 1 MiB.
 // TestFragmentation measures it: 94 to 99 % of an arena holds values.
 //
-// What lost: one run of pages a value. With 1, 4 and 16 MiB in one arena and evictions at random a value lies in 5
-// pieces on average; the arena would have had to evict for each missing run. Powers of two: 1 MiB behind 28 bytes of
-// metadata would take two.
+// What lost: one run of pages a value. With 1, 4 and 16 MiB in one arena and evictions at random a value is in 5 pieces
+// on average; the arena would have had to evict for each missing run. Powers of two: 1 MiB behind 28 bytes of metadata
+// would take two.
 //
 // # Why is the segment there in full from the start?
 //
@@ -23,9 +23,8 @@
 // # What becomes of it at the end?
 //
 // A restart takes up the same inode, since workers still have it mapped; Attached reports such workers. If there are
-// none, Close removes both names, and a start with another size makes the segment anew. A write lease (fcntl
-// F_SETLEASE) shows whether there are any: the kernel grants it only on a file that no other process has open or
-// mapped.
+// none, Close removes both names, and a start with another size makes a new segment. A write lease (fcntl F_SETLEASE)
+// shows whether there are any: the kernel grants it only on a file that no other process has open or mapped.
 //
 // A killed daemon leaves its segment. Its next start takes that up. A start with another name, or without a segment,
 // frees it, unless a process has it (TestOrphans).

@@ -8,14 +8,14 @@
 // all of a model's values have one size then, which does not show the tokens. [lmcache] chunk_size gives their number;
 // else LMCache's default is assumed, and [Estimate.Guessed] is set.
 //
-// A token's KV lies in several values if a model runs on several GPUs or is kept layer by layer. Each of these parts
-// has its own keys: the parts seen are added up. So the first put of a model of 8 ranks counts for an eighth, until the
+// A token's KV is in several values if a model runs on several GPUs or is kept layer by layer. Each of these parts has
+// its own keys: the parts seen are added up. So the first put of a model of 8 ranks counts for an eighth, until the
 // others have put theirs.
 //
 // # Several models in one tier
 //
-// Each has the share of the room that its puts had lately: in the last one to two fillings of the tier. Values that are
-// not KV take room as well.
+// Each has the share of the memory that its puts had lately: in the last one to two fillings of the tier. Values that
+// are not KV take memory as well.
 //
 // # Sources
 //

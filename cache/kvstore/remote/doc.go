@@ -24,30 +24,20 @@
 //
 // Flush does not use the index: it makes the servers search for the keys with a prefix (TestFlush).
 //
-// For a client that waits for ever, Exists must not return true wrongly. For it there is Sure: once a second each
-// server reports how many values it has evicted, and a fact from before the last eviction is not sure until a probe
-// confirms it.
+// Exists must never be wrong for a client that waits for ever. Sure is for such clients: once a second each server
+// reports how many values it has evicted, and a fact from before the last eviction is not sure until a probe confirms
+// it.
 //
 // # How is a pool divided?
 //
 // By go-redis's Ring: rendezvous hashing over the members that answer. A member that leaves or comes back moves its own
 // share of the keys and no other. Each daemon decides for itself which members answer; while two differ, a key may be
-// put at two members. So a pool is for values that their keys name for good, as KV blocks are. Nothing is replicated. A
-// member's own keys stay in its store and never go over the network. Its door recognises the others by their PeerName
-// and serves them from its own memory and disk, so no request is passed on.
+// put at two members. So a pool is for values that never change under their key, as KV blocks do not. Nothing is
+// replicated. A member's own keys stay in its store and never go over the network. Its listener recognises the others
+// by their PeerName and serves them from its own memory and disk, so no request is passed on.
 //
-// # Why go-redis, and how often is a value copied?
+// # Why
 //
-// github.com/redis/go-redis/v9 is Redis's own client, BSD-2-Clause, and speaks to sentinels, clusters and rings with
-// the same calls. It writes a value in one piece of the arena to the socket from there, and GetToBuffer reads a value
-// from the socket into its place: no copy in either direction. A value in several pieces is copied once; Stats.Copied
-// counts them. The library's deadline covers a whole command, which for 128 MiB has to be long; conn.go has one for
-// each part.
-//
-// # What lost
-//
-// Keyspace events for Exists: the server must be configured for them. hashicorp/memberlist for the members (MPL-2.0,
-// well kept): the Ring's heartbeats already show which members are there, and a list or a DNS name gives the possible
-// ones; it would be a second port with keys of its own to configure. A breaker for all servers: a dead member would
-// take the others' values with it.
+// A value that is one piece of the arena is copied in neither direction; one in several pieces is copied once
+// (Stats.Copied). why.md has why go-redis, and what lost.
 package remote

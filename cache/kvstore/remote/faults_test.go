@@ -171,7 +171,7 @@ func TestShutOut(t *testing.T) {
 		t.Helper()
 		r := startRedis(t, args...)
 		d, log := logged(t, "redis://"+user+r.addr+"/"+database)
-		waittest.Until(t, "the log says why", func() bool { return log.has("lets this daemon not in", why) })
+		waittest.Until(t, "the log says why", func() bool { return log.has("refuses this daemon's login", why) })
 		if d.remote.servers.up("k") {
 			t.Error(why + ": the server is up")
 		}

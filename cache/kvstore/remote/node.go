@@ -213,8 +213,8 @@ func (n *node) fail(err error, pulse bool) {
 	n.why = why
 	switch why {
 	case shutOut:
-		n.log.Warn("a server of the KV cache's L2 lets this daemon not in: its values are misses until it does; correct the "+
-			"user, the password or the database, which in a pool all members share", "server", n.addr, "error", err)
+		n.log.Warn("a server of the KV cache's L2 refuses this daemon's login: its values are misses until it accepts; "+
+			"correct the user, the password or the database, which in a pool all members share", "server", n.addr, "error", err)
 	case noTLS:
 		n.log.Warn("a server of the KV cache's L2 and this daemon cannot agree on TLS: its values are misses until they do; "+
 			"correct the URL, tls_ca_file or tls_cert_file of kv_cache.l2, or the server's certificate", "server", n.addr,

@@ -1,7 +1,7 @@
 // Package spill is a disk behind a kvstore.Store. It writes values soon after they were put, so that a value that
 // memory evicts is not lost, and a restart finds it.
 //
-// # How do they lie on the disk?
+// # What is on the disk?
 //
 // In segments, files of an eighth of Config.MaxBytes that are only appended to. When there are too many, the oldest is
 // deleted with all its values. A record is a header of 36 bytes and the key, up to the next 4096 bytes, and the value,
@@ -22,8 +22,8 @@
 //
 // # What if the disk is slow, or full?
 //
-// Nobody waits for it. The disk leases the values that it has still to write, up to Config.MaxQueue bytes or one value;
-// further values are skipped and counted. An error pauses writing for five seconds and is logged; clients notice
+// No caller waits for it. The disk leases the values that it has still to write, up to Config.MaxQueue bytes or one
+// value; further values are skipped and counted. An error pauses writing for five seconds and is logged; clients notice
 // nothing. Memory offers a skipped value again before it evicts it (TestSpillAtEviction); not earlier, as memory has
 // it.
 //

@@ -3,7 +3,7 @@
 // # Metrics
 //
 // [Metrics] implements exchange.Meter and front.Meter: it counts the outcomes of requests in the counters and
-// histograms of counted.go. The counts of other rooms are read when Prometheus scrapes, by the tables of of_pools.go
+// histograms of counted.go. The counts of other packages are read when Prometheus scrapes, by the tables of of_pools.go
 // and of_process.go. A metric is one declaration there and nothing else: it registers itself, and is removed with its
 // worker or pool. docs/metrics.md lists them all (TestMetricsAreListed writes it). What lost: a field, its constructor,
 // its registration and its removal, each in a list of its own.
@@ -13,7 +13,7 @@
 // minute after its last request (departed.go, TestSeriesOfGoneWorkersGo): otherwise pods that roll would make
 // /metrics grow for the life of the process.
 //
-// Only this room imports prometheus/client_golang: the format has one well-kept implementation.
+// Only this package imports prometheus/client_golang: the format has one well-kept implementation.
 //
 // # The listener
 //
@@ -26,6 +26,6 @@
 //
 // # Whether a pool can serve
 //
-// [Readiness] and [Describe] read the workers' counts at that moment. A [Vigil] logs the two changes that nobody may
-// miss: a pool lost its last worker, or no worker lists a model that the pool is to serve.
+// [Readiness] and [Describe] read the workers' counts at that moment. A [Vigil] logs the two changes that no operator
+// may miss: a pool lost its last worker, or no worker lists a model that the pool is to serve.
 package operator

@@ -136,7 +136,7 @@ func list() string {
 		rows = append(rows, row(m.name, string(m.kind), m.labels, m.help))
 	}
 	slices.Sort(rows)
-	return "# Metrics\n\nWhat `GET /metrics` on `server.admin` answers. Beside these stand Go's own, `go_` and `process_`, as " +
+	return "# Metrics\n\nWhat `GET /metrics` on `server.admin` answers. Go's own, `go_` and `process_`, come in addition, as " +
 		"the client library for Go gives them.\nThis list is written by a test: " +
 		"`go test ./daemon/admin/operator -run Listed -update`.\n\n" +
 		"| name | type | labels | what it says |\n| --- | --- | --- | --- |\n" + strings.Join(rows, "")

@@ -7,7 +7,7 @@
 // What a strategy asks the host for by a call is not recorded: names, header fields, the index beyond the rows and the
 // store are as if they were unknown. For a strategy that lives by those use a shadow, which sees them.
 //
-// The frame stands there as packed_frame, in base64, as packed.AppendTable writes it: of the header, and of each row, a
+// The frame is there as packed_frame, in base64, as packed.AppendTable writes it: of the header, and of each row, a
 // mask with a bit for each of its words of eight bytes, then the words whose bit is set. The others are zero, and a row
 // after the first has its words combined with those of the row before by exclusive or. All is little-endian.
 //

@@ -1,6 +1,6 @@
-// Package discover makes one list of workers of a pool's sources: those that the configuration names itself, those
-// of workers_file, one for each address that the name of workers_dns has, and one for each pod of a Kubernetes
-// service, which the room endpoints below follows.
+// Package discover makes one list of workers of a pool's sources: those that the configuration names itself, those of
+// workers_file, one for each address that the name of workers_dns has, and one for each pod of a Kubernetes service,
+// which package endpoints follows.
 //
 // # Rules
 //
@@ -21,9 +21,9 @@
 //
 // # Why the type of a worker is a parameter
 //
-// This room needs a worker's URL and nothing else of it. With a struct of its own it would copy each key of the
-// configuration there and back, and every new key would be three edits. The file's format and the watch on it are the
-// configuration's too, so they come as functions.
+// This package needs only a worker's URL. With a struct of its own it would copy each key of the configuration there
+// and back, and every new key would be three edits. The file's format and the watch on it are the configuration's too,
+// so they come as functions.
 //
 // # What lost
 //

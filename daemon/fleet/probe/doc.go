@@ -4,7 +4,7 @@
 // # Rules
 //
 //   - A worker is known by a number that its owner chose and never gives twice. So an answer that comes late, when its
-//     worker was already replaced under the same name, is the answer of nobody.
+//     worker was already replaced under the same name, is discarded.
 //   - Each worker has three loops. One checks its health every HealthInterval and wakes the second on every fifth good
 //     check, which reads its models. The third reads its metrics every ScrapeInterval while it is up. Intervals vary by
 //     a tenth, so that the probes of many workers do not fall together.
@@ -29,18 +29,19 @@
 //
 // # Why a check reports healthy, silent, ill or dead
 //
-// A worker deep in prefill answers /health late, so silence is not death, and the sink weighs it against the bytes that
-// flow from the worker. A refused connection is proof. A 5xx comes from a dead engine, and once from a sidecar that
-// reloads: the sink asks again. A check for which this process had no file descriptor shows nothing about the worker,
-// so it is none of these.
+// A worker deep in prefill answers /health late, so a silent worker is not dead, and the sink takes into account
+// whether the worker still sends bytes. A refused connection is proof. A 5xx comes from a dead engine, and once from a
+// sidecar that reloads: the sink asks again. A check for which this process had no file descriptor shows nothing about
+// the worker, so it is none of these.
 //
-// # Why /metrics is read by an own scanner
+// # Why /metrics is read by a scanner of our own
 //
 // Some fifteen names of the 700 lines in vLLM's page matter. github.com/prometheus/common/expfmt makes a protobuf of
-// every histogram bucket to find them, and brings protobuf and an ABNF engine into this room. The scanner skips a line
-// after its name (BenchmarkParseMetrics). Pages recorded from two vLLM releases and a fuzz test hold it.
+// every histogram bucket to find them, and brings protobuf and an ABNF engine into this package. The scanner skips a
+// line after its name (BenchmarkParseMetrics). It is tested with pages recorded from two vLLM releases, and by a fuzz
+// test.
 //
-// # Why this is not a part of the workers' room
+// # Why this is not a part of package worker
 //
 // It was. The state of the workers is then bound to sockets and to the clock, so a backtest in virtual time could not
 // run it. Now either side declares the interface that it needs of the other. This room imports the workers' for the

@@ -1,5 +1,5 @@
-// Package hyperpod is the door of the KV cache for LMCache's remote_url = "sagemaker-hyperpod://". It takes the place
-// of the tiered-storage daemon of SageMaker HyperPod. A worker on the same machine puts values over HTTP and reads them
+// Package hyperpod is the KV cache's listener for LMCache's remote_url = "sagemaker-hyperpod://". It takes the place of
+// the tiered-storage daemon of SageMaker HyperPod. A worker on the same machine puts values over HTTP and reads them
 // out of shared memory, at the offsets that a lease names: a read sends no byte of a value through a socket.
 //
 // # The protocol, as LMCache 0.3.9.post2, 0.4.3 and 0.5.6 speak it
@@ -14,8 +14,8 @@
 // sent.
 //
 // A miss returns at once. LMCache looks keys up by leases that it releases at once, one after the other until the first
-// miss, and reads by another lease. So for a value that L2 is not known to have, the door only starts a query in the
-// background. A value that L2 is known to have is fetched, for timeout_ms at most (TestLookups). If memory need not
+// miss, and reads by another lease. So for a value that L2 is not known to have, the listener only starts a query in
+// the background. A value that L2 is known to have is fetched, for timeout_ms at most (TestLookups). If memory need not
 // keep it, it stays for a few seconds all the same, so that the read does not fetch it again (TestLookupThenRead).
 //
 // # What does a lease do?
@@ -28,7 +28,7 @@
 //
 // It serves the clients already, and streams a body to its handler: from the socket into the value's place. net/http
 // does so too, but wakes a second goroutine at each request, to notice a client that leaves: a lease took two and a
-// half times as long, and three to four times the processor time. Room listen reads and writes the sockets, bounds
+// half times as long, and three to four times the processor time. Package listen reads and writes the sockets, bounds
 // their number, and lets a client read the reason for a refusal while it is still sending.
 //
 // The protocol has no authentication: let it listen where only workers are.

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// doc.go gives the reasons: "How large are the kernel's buffers?".
+// why.md gives the reasons: "How large are the kernel's buffers?".
 const (
 	receiveRoom = 4 << 20
 	sendRoom    = 512 << 10

@@ -1,5 +1,6 @@
-// Package resp is the Redis door of the KV cache. LMCache reaches it by remote_url = "redis://" or "resp://", and so
-// does any other client of Redis. It serves a kvstore.Store in RESP2, and in RESP3 to clients that send HELLO 3.
+// Package resp is the KV cache's listener for Redis clients. LMCache reaches it by remote_url = "redis://" or
+// "resp://", and so does any other client of Redis. It serves a kvstore.Store in RESP2, and in RESP3 to clients that
+// send HELLO 3.
 //
 // # Which commands are there?
 //
@@ -17,41 +18,22 @@
 //     since the last proof of it, EXISTS returns :0, and a request in the background finds out
 //     (TestExistsFetchesForNativeClients, TestRedisEvicts in cache/kvstore/remote). If L2 loses it between its last
 //     count of evictions, a second ago at most, and the fetch, the broken promise is counted and logged.
-//   - GET returns the value or a miss, never an error, not even to a client that has yet to authenticate. The door
+//   - GET returns the value or a miss, never an error, not even to a client that has yet to authenticate. The listener
 //     closes no connection in the middle of a GET unless its client stopped reading, and no idle one: TCP's keep-alive
 //     finds clients that vanished.
-//   - A value that does not fit is refused at SET, after the door has read its bytes and dropped them.
+//   - A value that does not fit is refused at SET, after the listener has read its bytes and dropped them.
 //
 // # What may a hostile client take?
 //
 // Memory for a command's arguments as their bytes come, 8 MiB a connection; before AUTH ten arguments of 16 KiB, as in
 // Redis (TestArgumentsAreBounded). Memory for a value after 8 KiB of it have come, and half of the memory for all
 // values under way (TestAnnouncedBodies). A command must have come in 30 s and a second for each MiB (TestSlowBodies).
-// A web page can make a browser send HTTP with commands in its body, so the door closes at a POST or a Host field. The
-// name of a daemon of the pool opens all keys, so it is refused to a client without the password; where none is set, to
-// a client without a member's address (TestPeer).
+// A web page can make a browser send HTTP with commands in its body, so a POST or a Host field closes the connection.
+// The name of a daemon of the pool opens all keys, so it is refused to a client without the password; where none is
+// set, to a client without a member's address (TestPeer).
 //
-// # Why by hand?
+// # Why
 //
-// The value of a SET is read from the socket into its place in the arena, and GET writes it from there with writev. The
-// existing servers (tidwall/redcon, MIT) hand over a command as bytes gathered in a growing buffer, which was 2.5 to 3
-// times slower at 1 MiB. testdata/kvbench measures this door beside redis-server.
-//
-// Reads and short replies go through package socket, unknown to Go's scheduler: a command with 1 KiB cost 1.4 to 1.7
-// times the processor time without. A value is sent with one ordinary writev. What brought nothing: SO_RCVLOWAT, to be
-// woken once for more of a value; and runtime.Gosched after a reply, so that the next command has come before the read.
-//
-// # How large are the kernel's buffers?
-//
-// Linux begins with a receive buffer of 128 KiB and enlarges it as it is read, too late for eight clients with 4 MiB
-// each. The door makes it larger by SO_RCVLOWAT, for a moment: the kernel keeps the size, below net.ipv4.tcp_rmem, and
-// goes on to enlarge it. So a client sends its value in one go and leaves the processor to the server: 1.2 to 1.5 times
-// the speed of redis-server by SET of 4 MiB, a third less processor time, and 1.95 to 2.4 times at 16 MiB (8 clients,
-// two cores). SO_RCVBUF would fix the size, below net.core.rmem_max, which is less than the buffer grows to.
-//
-// To a client of the same machine the fewer bytes are under way the better, as they are read while the processor's
-// cache has them: with SO_SNDBUF of 512 KiB GET of 1 MiB went from 1.7 to 2.0 times the speed of redis-server, of 4 MiB
-// from 2.5 to 3.2, with a fifth less processor time. Half of that was worse with one client, twice that no better than
-// none; net.core.wmem_max of 208 KiB, which many systems have, costs half of the gain. TCP_NOTSENT_LOWAT was worse than
-// nothing. Clients elsewhere keep the kernel's own size: on a long way the smaller one would bound their speed.
+// why.md has why commands are read by hand, which sizes of the kernel's buffers were measured, and what brought
+// nothing.
 package resp

@@ -1,7 +1,6 @@
-// Package replay plays a recorded trace of requests against a running daemon
-// over HTTP, once for each model name, and reports what the routing was worth:
-// block hit rate, time to first token, and how evenly the prefill work lay on
-// the workers. It is what `warmpath replay` runs.
+// Package replay plays a recorded trace of requests against a running daemon over HTTP, once for each model name, and
+// reports what the routing was worth: block hit rate, time to first token, and how evenly the prefill work was spread
+// over the workers. It is what `warmpath replay` runs.
 //
 // # What is sent
 //
@@ -27,24 +26,20 @@
 //
 // # When it is sent
 //
-// Arrivals are an open loop: a request leaves at its time in the trace, divided
-// by the speed, whether or not earlier ones were answered. A closed loop would
-// slow down with the daemon and flatter the slower strategy. One bound breaks
-// the rule, [Config].MaxInFlight, as sockets are finite. A run that reached it
-// reports for how many requests, since its times are then understated.
+// Arrivals are an open loop: a request leaves at its time in the trace, divided by the speed, whether or not earlier
+// ones were answered. A closed loop would slow down with the daemon, and make the slower strategy look better. One
+// bound breaks the rule, [Config].MaxInFlight, as sockets are finite. A run that reached it reports for how many
+// requests, since its times are then understated.
 //
 // # What is measured
 //
-// Times are in trace time: wall time multiplied by the speed, from the moment
-// the client sends to the first event that carries output. Simulated workers
-// must run at the same speed. Hits are those that the worker reports in its
-// usage, in whole KV blocks of 16 tokens: what it really did not compute, not
-// what the router believed. Prefill work is computed here from the tokens that
-// were not cached, with the router's cost model (see [PrefillSeconds]), and
-// laid to the account of the worker named by the header X-Warmpath-Worker,
-// which the daemon sends when X-Warmpath-Explain: 1 is asked for.
+// Times are in trace time: wall time multiplied by the speed, from the moment the client sends to the first event that
+// carries output. Simulated workers must run at the same speed. Hits are those that the worker reports in its usage, in
+// whole KV blocks of 16 tokens: what it really did not compute, not what the router believed. Prefill work is computed
+// here from the tokens that were not cached, with the router's cost model (see [PrefillSeconds]), and counted for the
+// worker named by the header X-Warmpath-Worker, which the daemon sends when X-Warmpath-Explain: 1 is asked for.
 //
-// # Why so plain a client
+// # Why the client is so simple
 //
 // It shares a small machine with the daemon and the workers that it measures.
 // Half an hour of conversation holds two million events. Decoding each as JSON

@@ -1,7 +1,7 @@
 // Package setup reads what a simulated run is made of: a scenario of the lab, and the model whose engines it runs.
 //
 // Both are TOML. A scenario names a model and may change any number of it under [engine]. Those that come with the lab
-// lie in scenarios and models, and each number there has its source beside it. An unknown key is an error, as it is in
+// are in scenarios and models, and each number there has its source next to it. An unknown key is an error, as it is in
 // the daemon's own file.
 //
 // # The columns

@@ -4,9 +4,8 @@
 //
 // A prompt is a list of [Part]s. A part is a number and a length; the same number is the same text, so two prompts
 // share exactly the beginning that their parts share. [AppendText] makes the text of it, letters of which the simulated
-// engine makes one token every 4 bytes. What a turn's answer was stands in the next turn's prompt as a part too, with
-// the very tokens that the engine generates for its number ([Turn].Answer). So the cache reaches over answers, as in a
-// real chat.
+// engine makes one token every 4 bytes. A turn's answer is a part of the next turn's prompt too, with the very tokens
+// that the engine generates for its number ([Turn].Answer). So the cache reaches over answers, as in a real chat.
 //
 // # Time
 //

@@ -8,12 +8,12 @@
 //
 // # Rules
 //
-// The file has no name from the moment at which it is made, so nothing is left of it when the process ends in whatever
-// way. Its descriptor is closed as soon as no more is to be added. Limits bounds what all bodies together have on the
-// disk (TestLimits). Whoever keeps a body closes it once nobody reads it any more: the memory is gone then.
+// The file has no name from the moment at which it is made, so nothing is left of it, however the process ends. Its
+// descriptor is closed as soon as no more is to be added. Limits bounds what all bodies together take on the disk
+// (TestLimits). The owner of a body closes it after its last read, which frees the memory.
 //
-// An error of the file is a [Failure], which names no body. One that shows later, when a disk cannot read what it took,
-// is a fault of the memory: Bytes makes it a panic of the goroutine that reads, which ends one request
+// An error of the file is a [Failure], which names no body. One that shows later, when the disk cannot read what it
+// wrote, is a memory fault: Bytes turns it into a panic of the reading goroutine, which ends one request
 // (TestADiskThatForgets).
 //
 // # Why a mapping
@@ -26,6 +26,6 @@
 //
 // A parser that goes on where it stopped: a second scanner for JSON and a second reader of forms, each to be held to
 // the first, and no body that can be repeated. A larger buffer_body_bytes: it is memory for each request in flight.
-// Memory without a file: 1 GiB of it is what a small router has. Room spool, which keeps lines of logs: it loses what
-// has no room.
+// Memory without a file: 1 GiB of it is what a small router has. Package spool, which keeps lines of logs: it drops
+// what exceeds its bound.
 package overflow

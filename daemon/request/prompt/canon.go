@@ -16,7 +16,7 @@ const TextVersion = 1
 //	tools   = FE tool... FF
 //	message = F8 role [FC name] [FD tool_call_id] part... call... FF
 //	part    = F9 text | FA type 8-byte-digest         (an empty text writes nothing, and so does content null)
-//	call    = FB name F9 arguments                    (as a JSON value if they are one; the id is left out, see doc.go)
+//	call    = FB name F9 arguments                    (as a JSON value if they are one; the id is left out, see why.md)
 //	value   = the JSON with no white space, each string as F9 text FF
 const (
 	markMessage = 0xF8

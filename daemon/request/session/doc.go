@@ -33,28 +33,12 @@
 //	worker := func(i int) string { return workers[i].ID() }
 //	b.FillLive(len(rows), worker, func(i int, live uint32) { rows[i].Sessions = live })
 //
-// What lost: the end of each session in a queue of its own, which is exact to the second. It would hold each session
-// twice, and a key's use would move its entry. Strategies that place sessions evenly do well with numbers that are a
-// second old.
+// # Rules
 //
-// # Why nothing is deleted that was opened
+//   - Close and Lose delete nothing: they leave a mark until the session's time would have been over.
+//   - Keys are SHA-256 of the tenant and the id. Neither Redis nor a page shows an id. Unknown names write nothing.
+//   - The end of an opened session is a date that holds, cut to whole seconds. The store counts it down by a clock that
+//     cannot be set (TestAClockThatIsSet).
 //
-// Close and Lose leave a mark until the session's time would have been over. A delete can be undone: 1. Redis is
-// lost. 2. The session is closed, in memory alone. 3. Redis is back with the old value, and a second router serves
-// it. A mark is a value as any other, which the store writes to Redis when that is back. It also lets a caller learn
-// why. It costs some 100 bytes for at most the life of a session.
-//
-// # Why keys are hashes
-//
-// An id is all that it takes to use a session, so neither Redis nor a page should show it. SHA-256 of the tenant and
-// the id compares them whole, takes names of any length and bytes, and shows nothing through the time a lookup takes.
-// Unknown names write nothing, so that guessing costs no memory. Ids of the router's own (MintID) have 130 random
-// bits.
-//
-// # Why not last-use for all
-//
-// SDKs hand the end of a session to the application as a date, which has to hold; a session that lives on after it
-// would be an end that nobody can rely on, one that dies before it a broken promise. The end is cut to whole seconds,
-// as the client gets it. The store counts it down by a clock that nobody sets, so a router whose wall clock jumps ends
-// no session early and lets none live on (TestAClockThatIsSet).
+// why.md has the reasons, and what lost.
 package session

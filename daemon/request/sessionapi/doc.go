@@ -9,8 +9,8 @@
 // # Rules
 //
 // A session's worker may keep one of its own (vLLM does, with --enable-session). The client then gets the worker's id,
-// or one of ours that stands for it. A worker that keeps none is sent nothing about sessions: the router alone holds
-// them (knowsNoSessions finds that out).
+// or one of ours in its place. A worker that keeps none is sent nothing about sessions: the router alone holds them
+// (knowsNoSessions finds that out).
 //
 // Attempts of one opening, which SDKs repeat when an answer is late, open one session (sagemaker.Opens). A close is
 // sent to the worker that took the opening in, unless that is down. If it cannot answer, the session stays, and the

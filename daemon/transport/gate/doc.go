@@ -1,15 +1,15 @@
-// Package gate is what the front door decides about a request before anything is spent on it: whose key it shows,
-// whether a web page may ask, under which id it travels, and which fields describe its way to the worker. It knows no
-// HTTP library: the process hands in header values and gets header values back, so that every rule is tested as a
-// plain function.
+// Package gate decides what can be decided about a request before anything is spent on it: whose key it shows, whether
+// a web page may ask, under which id it travels, and which fields describe its way to the worker. It knows no HTTP
+// library: the process hands in header values and gets header values back, so that every rule is tested as a plain
+// function.
 //
 // # Why every key is compared, by its digest
 //
 // Comparing text byte by byte, or looking it up in a map, answers sooner the earlier a guess is wrong, and over a
-// network that difference can be averaged out of the noise. [Keys.Check] hashes what was given and compares 32 bytes
-// in constant time with every key, without leaving early, as vLLM does. The time shows how long the guess was and how
-// many keys there are, no more. A hundred keys cost some microseconds. Thousands of keys belong into a door in front.
-// The keys themselves are not kept, only their digests: a heap dump or a stray %v shows none.
+// network that difference can be averaged out of the noise. [Keys.Check] hashes what was given and compares 32 bytes in
+// constant time with every key, without leaving early, as vLLM does. The time shows how long the guess was and how many
+// keys there are, no more. A hundred keys cost some microseconds. Thousands of keys belong into a gateway in front. The
+// keys themselves are not kept, only their digests: a heap dump or a stray %v shows none.
 //
 // # Why CORS is answered here
 //

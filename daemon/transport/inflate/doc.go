@@ -18,7 +18,7 @@
 // The standard library has no zstd. github.com/klauspost/compress does (BSD licence, pure Go, fuzzed). The tree has it
 // already, by fasthttp and Prometheus' client. Its decoder with a concurrency of 1 has no goroutine, so that a pool may
 // lose one, and lowmem keeps no more than a window. gzip and deflate stay with the standard library: bodies are small
-// and seldom packed, and twice the speed is worth no second door.
+// and seldom packed, and twice the speed is not worth a second library.
 //
 // # What lost
 //

@@ -5,5 +5,5 @@
 // encoding/json: texts that are not plain ASCII. TestLine compares every kind of value with it.
 //
 // What lost: a library that generates code for structs. The lines are no structs, as fields are left out of them by
-// what is known, and a generated file would stand for forty lines of ours.
+// what is known, and a generated file would replace forty lines of ours.
 package jsonline

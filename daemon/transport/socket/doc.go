@@ -16,7 +16,7 @@
 //
 // A call keeps its processor from the garbage collector's stops, so it moves [maxCall] bytes at most; an ordinary call
 // moves what may be more. The race detector sees the memory that syscall.Read writes to, and not what a bare call
-// writes: a build with it, and every other system, uses the ordinary ways of package net (plain.go).
+// writes: a build with it, and every other system, uses package net in the ordinary way (plain.go).
 //
 // # What lost
 //

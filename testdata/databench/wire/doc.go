@@ -5,8 +5,8 @@
 // is ambiguous, hides where an answer broke off) and costs several times the proxy that is measured. Both sides are
 // lean on purpose: what they do not need of HTTP, they do not understand.
 //
-// What a worker does with a request stands in the request's query, or in its field X-Wish as a query would have it, so
-// that the client decides and no state is shared:
+// What a worker does with a request is in the request's query, or in its field X-Wish as a query would have it, so that
+// the client decides and no state is shared:
 //
 //	hold=MS        wait before the answer, as queue and prefill do
 //	chunks=N       answer with a stream of N events and [DONE]; without it, with one JSON

@@ -6,20 +6,21 @@
 //   - One list, then a watch from its resourceVersion. A watch that ends goes on from the last version that was
 //     seen, bookmarks count as seen. 410 Gone, as a status or as an event, means a new list.
 //   - A ready endpoint is a worker. One that is terminating, or was ready and is not, is Leaving: it gets no new
-//     requests at once, and those that it has run on. What was never ready is no worker yet.
-//   - A pod is one worker, also where a service of two address families lists it in two slices. IPv4 goes first.
+//     requests at once, and finishes those that it has. What was never ready is no worker yet.
+//   - A pod is one worker, even where a service of two address families lists it in two slices. IPv4 goes first.
 //   - An address is one worker. Of entries for one address or one pod a ready one wins, in whatever order they come.
 //   - An API server that fails or is silent takes no worker away. The router logs one WARN when an outage begins, with
 //     what to do, and one INFO when it ends; between two tries are 0.5 s, doubling up to 30 s, each with jitter.
-//   - The token is read for each request, as kubelet replaces it, and the CA with each connection's client anew
-//     when the file has changed.
+//   - The token is read for each request, as kubelet replaces it, and the CA for each connection when the file has
+//     changed.
 //   - A list ends at maxPods pods and maxList bytes, an event at maxEvent bytes.
 //
 // # Why Leaving and not gone
 //
-// A worker that leaves the list serves on while new ones beside it wait for their first health check, so that a change
-// of all workers at once loses no request. A terminating pod must not. Its slice marks it as terminating until its
-// process has ended. Until then the router counts it as draining, and watches the streams that it still answers.
+// A worker that leaves the list continues to get requests while new ones wait for their first health check, so that a
+// change of all workers at once loses no request. A terminating pod must not get any. Its slice marks it as terminating
+// until its process has ended. Until then the router counts it as draining, and watches the streams that it still
+// answers.
 //
 // # Why by hand and not k8s.io/client-go
 //

@@ -6,10 +6,10 @@
 //   - Time is passed in. Every instant is a time.Duration since the engine's start, in simulated time. The package
 //     reads no clock, never sleeps, and starts no goroutine. Package vllmsim drives an engine by the wall clock. A
 //     backtest drives many of them in virtual time, thousands of simulated seconds in one: TestVirtualTime.
-//   - An Engine has no lock. Whoever shares one between goroutines locks around every call and around what is read of a
+//   - An Engine has no lock. A caller that shares one between goroutines locks around every call and around reads of a
 //     Sequence after Submit.
 //   - Submit, Advance, Cancel and ResetCache are the only calls that change anything. Advance and Cancel return what
-//     happened, as events in the order of their instants.
+//     happened, as events in the order of their times.
 //   - A step's end is computed, not waited for. How far Advance strides changes no step, no time and no token, only the
 //     moment at which tokens are shown: TestStridesChangeNothing. The same calls give the same events: TestSameSeeds.
 //   - Nothing is random. A reply is a function of prompt, salt and seed.
@@ -36,9 +36,9 @@
 // prefill, admission while blocks last, preemption of the last. blocks.go follows its BlockPool. model.go computes how
 // long a step takes; the constants of the prefill are those of sdk/abi, from which the router starts too.
 //
-// change.go reports what the caches hold, a batch for each step, as KV events do: TestRecordedRequests plays what a
-// real vLLM 0.32.0 was asked, and every store, removal, parent and their order is that one's. TestInvariants holds a
-// view that follows the changes to the caches, after random calls.
+// change.go reports what the caches hold, a batch for each step, as KV events do: TestRecordedRequests plays the
+// requests of a recorded vLLM 0.32.0, and compares every store, removal, parent and their order. TestInvariants
+// compares a view that follows the changes with the caches, after random calls.
 //
 // # Tiers
 //

@@ -1,8 +1,8 @@
 // Package events publishes what an engine's caches hold, as vLLM does: KV events over ZeroMQ.
 //
-// One Publisher stands for one engine process, so its sequence begins at 0 with the first batch. It lives behind the
-// engine's driver: Publish numbers a batch, encodes it, keeps it for replay and queues it for each subscriber, and
-// never waits. Sockets are those of cache/zmtp.
+// One Publisher is one engine process, so its sequence begins at 0 with the first batch. It lives behind the engine's
+// driver: Publish numbers a batch, encodes it, keeps it for replay and queues it for each subscriber, and never waits.
+// Sockets are those of cache/zmtp.
 //
 // # The wire
 //
