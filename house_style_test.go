@@ -73,8 +73,8 @@ const (
 
 // docToday lists the words of package comments that are still longer. Numbers only go down, and a row goes with its comment.
 var docToday = map[string]int{
-	"daemon/peers":            1028,
-	"daemon/transport/listen": 1037,
+	"daemon/peers":            877,
+	"daemon/transport/listen": 1004,
 }
 
 func TestPackageComments(t *testing.T) {

@@ -28,7 +28,8 @@
 // # Which file has what
 //
 // index over directory over namespace over forest (forest, touch), made of node, kids, holders and the worker's lru.
-// match is the walk of a lookup. cursor reads a worker's LRU in parts, for a copy of it. reuse learns from a forest of its own how likely a block of some age is requested again.
+// match is the walk of a lookup. cursor reads a worker's LRU in parts, for a copy of it. reuse learns
+// from a forest of its own how likely a block of some age is requested again.
 //
 // # Why
 //

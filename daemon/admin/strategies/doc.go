@@ -47,10 +47,5 @@
 // load takes some 10 ms each. Questions wait for one another: a box on a page is no load test. A question's prompt is
 // read, hashed and forgotten: it enters no index, no log and no record.
 //
-// # What lost?
-//
-// An activation that the process alone remembers: the next restart would bring the old strategy back without a word.
-// Rewriting the configuration file: it belongs to its author, and is often mounted read-only. For questions, a copy of
-// each strategy kept loaded: 16 MB each for a box that is used once a day. Asking the copies that serve other pools:
-// their memory belongs to requests.
+// why.md has what was tried and lost.
 package strategies

@@ -13,7 +13,7 @@
 //     were left out. The second look fills its rows and matches again. [Choice.Send] counts the request at the worker
 //     and enters its prompt in the index. If the worker then fails or refuses the request before its first byte, the
 //     entry is taken back.
-//  5. After an attempt without an answer [Attempts.After] decides what is tried next (TestAttemptsAfter).
+//  5. After a failed attempt [Attempts.After] decides what is tried next.
 //  6. [Choice.Answered] confirms the session's binding or takes it back. [Trip.End] enters the answer's text in the
 //     index, corrects the estimates by the engine's own counts, and takes the request off the worker's count.
 //
