@@ -50,10 +50,9 @@
 // # Rules
 //
 // The package has no socket, no clock, no goroutine and no log: callers pass the time in. So a simulation can run it in
-// virtual time. A [Pool] is safe for concurrent use; a [Choice] and its [Trip] belong to one request.
+// virtual time. A [Pool] is safe for concurrent use; a [Choice] belongs to one request.
 //
 // # Why
 //
-// why.md has what it is worth to know the tiers below the GPUs, why history is kept beside reports, and what was tried
-// and lost.
+// why.md has what the tiers below the GPUs are worth, why history is kept beside reports, and what lost.
 package route
