@@ -42,7 +42,7 @@ type Daemon struct {
 	kvCache  *kvcache.Cache
 	peers    *peers.Peers     // nil = the history is not shared
 	memory   *peers.StateFile // nil = a restart is a cold start
-	door     *feed.Door       // for workers that dial us; nil = there is none
+	door     *feed.Listener       // for workers that dial us; nil = there is none
 	metrics  *operator.Metrics
 	departed *operator.Departed
 	server   *exchange.Server
@@ -56,7 +56,7 @@ type Daemon struct {
 	reload  sync.Mutex // one change of state at a time
 	loaded  conf.Loaded
 	atStart *conf.Config // whose listeners and limits are in force
-	room    room
+	room    descriptorLimit
 	ring    decisions.Ring // of the last requests
 
 	collecting *time.Timer // see collectSoon; guarded by reload
@@ -107,7 +107,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 		store.Close()
 		return nil, err
 	}
-	d := &Daemon{log: log, room: room{log: log}, level: level, host: h, lmcache: controller, tier: store, atStart: c,
+	d := &Daemon{log: log, room: descriptorLimit{log: log}, level: level, host: h, lmcache: controller, tier: store, atStart: c,
 		manager: m, metrics: operator.NewMetrics(Version)}
 	d.departed = operator.NewDeparted(d.metrics, seriesStay)
 	d.server = exchange.New(exchange.Config{Log: log, Meter: d.metrics, Keeper: &d.ring})

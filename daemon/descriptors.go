@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
 
-// room is how many connections the limit of open files has room for.
-type room struct {
+// descriptorLimit is how many connections the limit of open files has descriptorLimit for.
+type descriptorLimit struct {
 	log    *slog.Logger
 	logged atomic.Int64 // clients, in the last line
 }
@@ -19,7 +19,7 @@ var openFiles = listen.OpenFiles
 
 // fit returns how many connections clients and the operator can have: what is configured, or what there is room for.
 // Reloads and discovery change how many workers there are, and with them the room.
-func (r *room) fit(c *conf.Config, pools []*pool) (clients, admin int) {
+func (r *descriptorLimit) fit(c *conf.Config, pools []*pool) (clients, admin int) {
 	clients = c.Server.MaxConnections
 	limit, ok := openFiles()
 	if !ok {

@@ -11,11 +11,11 @@ import "math"
 //	}
 //	return k.Choose(r)
 type Ranking struct {
-	at [1 + Alternatives]place
+	at [1 + Alternatives]rankedWorker
 	n  int
 }
 
-type place struct {
+type rankedWorker struct {
 	cost   float64
 	worker *Worker
 	row    int
@@ -26,11 +26,11 @@ type place struct {
 // worst.
 func (k *Ranking) Enter(i int, w *Worker, cost float64) {
 	if k.n < len(k.at) || cost <= k.at[len(k.at)-1].cost {
-		k.insert(place{cost, w, i})
+		k.insert(rankedWorker{cost, w, i})
 	}
 }
 
-func (k *Ranking) insert(p place) {
+func (k *Ranking) insert(p rankedWorker) {
 	i := k.n
 	if i < len(k.at) {
 		k.n++
@@ -50,7 +50,7 @@ func (k *Ranking) insert(p place) {
 }
 
 // before reports whether p's worker is better than q's. The last tie needs no test, as p was entered later.
-func (p *place) before(q *place) bool {
+func (p *rankedWorker) before(q *rankedWorker) bool {
 	if p.cost != q.cost {
 		return p.cost < q.cost
 	}

@@ -75,7 +75,7 @@ func (w *worker) fewer(s *slot, t blocks.Medium) bool {
 }
 
 // drop takes a block out of a tier unless the worker holds it under another hash.
-func (w *worker) drop(at place, t blocks.Medium, offset int) {
+func (w *worker) drop(at position, t blocks.Medium, offset int) {
 	if len(w.twins) > 0 {
 		key := twin{at.h.id, uint16(offset), t}
 		if n := w.twins[key]; n > 1 {
@@ -88,7 +88,7 @@ func (w *worker) drop(at place, t blocks.Medium, offset int) {
 	}
 	at.h.drop(t, offset)
 	if at.h.n == [2]uint16{} {
-		w.places[at.h.id] = place{}
+		w.places[at.h.id] = position{}
 		w.free = append(w.free, at.h.id)
 		at.h.id = 0
 	}

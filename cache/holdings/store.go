@@ -57,7 +57,7 @@ func (w *worker) storeKnown(s *blocks.Stored) {
 }
 
 // settle enters blocks whose place is known, and then those that waited for one of them.
-func (w *worker) settle(s *blocks.Stored, at *place, off int) bool {
+func (w *worker) settle(s *blocks.Stored, at *position, off int) bool {
 	if !w.add(s, at, off, nil) {
 		return false
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/warmpath/warmpath/cache/blocks"
 )
 
-// place is a holder of the worker's and the plane in which it is.
-type place struct {
+// position is a holder of the worker's and the plane in which it is.
+type position struct {
 	h *holder
 	p *plane
 }
@@ -39,7 +39,7 @@ type worker struct {
 	mu     sync.Mutex // guards all below. It is taken before a plane's
 	gone   bool       // forgotten: whoever still has a Writer writes to nothing
 	table  table
-	places []place // by id; the first is never used
+	places []position // by id; the first is never used
 	free   []uint32
 	twins  map[twin]uint32   // further hashes
 	many   map[copied]uint32 // further copies
@@ -73,7 +73,7 @@ type seg struct {
 
 // add puts one copy of each block of s into its tier, after the block at the end of at; at nil stands for the root.
 // What skip names is passed over. It returns false when the worker has more than it may.
-func (w *worker) add(s *blocks.Stored, at *place, off int, skip []bool) bool {
+func (w *worker) add(s *blocks.Stored, at *position, off int, skip []bool) bool {
 	added := w.note(s, skip)
 	if added < 0 {
 		return false
@@ -186,7 +186,7 @@ func (w *worker) forgo(s *blocks.Stored, added int) {
 
 // chained hashes the blocks of s into w.chain, and returns the plane, locked, and the node in which its parent is. The
 // plane is nil if there are too many.
-func (w *worker) chained(s *blocks.Stored, at *place, off int) (*plane, *node) {
+func (w *worker) chained(s *blocks.Stored, at *position, off int) (*plane, *node) {
 	if at == nil {
 		w.chain = appendChain(w.chain[:0], w.seed, s.Tokens, s.BlockSize)
 		p := w.dir.plane(keyOf(s.Adapter, s.Salt), s.BlockSize)
@@ -265,12 +265,12 @@ func (w *worker) holder(p *plane, n *node) *holder {
 		w.free = w.free[:k-1]
 	} else {
 		if len(w.places) == 0 {
-			w.places = append(w.places, place{})
+			w.places = append(w.places, position{})
 		}
 		h.id = uint32(len(w.places))
-		w.places = append(w.places, place{})
+		w.places = append(w.places, position{})
 	}
-	w.places[h.id] = place{h: h, p: p}
+	w.places[h.id] = position{h: h, p: p}
 	return h
 }
 

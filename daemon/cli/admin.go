@@ -17,14 +17,14 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 )
 
-// adminDoor is the admin listener of a running daemon, from the flags.
-type adminDoor struct {
+// adminFlags is the admin listener of a running daemon, from the flags.
+type adminFlags struct {
 	at, tokenFile string
 	patience      time.Duration // beyond adminTimeout
 }
 
 // flags adds --admin and --token-file.
-func (a *adminDoor) flags(c *cobra.Command) {
+func (a *adminFlags) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&a.at, "admin", "127.0.0.1:9090", "the daemon's server.admin: HOST:PORT, or a URL")
 	f.StringVar(&a.tokenFile, "token-file", "", "holds the admin listener's token, if it asks for one")
@@ -40,7 +40,7 @@ var errNotThere = errors.New("not there")
 const maxAnswer = 64 << 20
 
 // call sends a request and returns the answer's body. Any status but 200 is an error.
-func (a *adminDoor) call(ctx context.Context, method, path string, body []byte, headers ...string) ([]byte, error) {
+func (a *adminFlags) call(ctx context.Context, method, path string, body []byte, headers ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout+a.patience)
 	defer cancel()
 	resp, err := a.open(ctx, method, path, body, headers...)
@@ -89,7 +89,7 @@ func reasonIn(raw []byte) string {
 }
 
 // open sends a request. headers alternates names and values.
-func (a *adminDoor) open(ctx context.Context, method, path string, body []byte, headers ...string) (*http.Response,
+func (a *adminFlags) open(ctx context.Context, method, path string, body []byte, headers ...string) (*http.Response,
 	error) {
 	base := strings.TrimSuffix(a.at, "/")
 	if !strings.Contains(base, "://") {
@@ -120,7 +120,7 @@ func (a *adminDoor) open(ctx context.Context, method, path string, body []byte, 
 }
 
 // get reads JSON into v, and returns the bytes as they came.
-func (a *adminDoor) get(ctx context.Context, path string, v any) ([]byte, error) {
+func (a *adminFlags) get(ctx context.Context, path string, v any) ([]byte, error) {
 	raw, err := a.call(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (a *adminDoor) get(ctx context.Context, path string, v any) ([]byte, error)
 }
 
 // reload makes the daemon read its file again.
-func (a *adminDoor) reload(ctx context.Context) (r operator.Reload, err error) {
+func (a *adminFlags) reload(ctx context.Context) (r operator.Reload, err error) {
 	raw, err := a.call(ctx, http.MethodPost, "/api/v1/reload", nil)
 	if err == nil {
 		err = json.Unmarshal(raw, &r)
@@ -142,7 +142,7 @@ func (a *adminDoor) reload(ctx context.Context) (r operator.Reload, err error) {
 
 // lastChange describes the daemon's last change: the daemon watches its file, and often reloads before the command. ""
 // = no change.
-func (a *adminDoor) lastChange(ctx context.Context) string {
+func (a *adminFlags) lastChange(ctx context.Context) string {
 	var o operator.Overview
 	if _, err := a.get(ctx, "/api/v1/overview", &o); err != nil || o.Change == nil {
 		return ""

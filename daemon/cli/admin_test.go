@@ -16,15 +16,15 @@ func TestAWrongToken(t *testing.T) {
 	defer admin.Close()
 	file := filepath.Join(t.TempDir(), "new.token")
 	write(t, file, "a token that was rotated")
-	f := func(d adminDoor, want string) {
+	f := func(d adminFlags, want string) {
 		t.Helper()
 		d.at = admin.URL
 		if _, err := d.call(t.Context(), "GET", "/api/v1/overview", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("with the token of %q: %v; want %q", d.tokenFile, err, want)
 		}
 	}
-	f(adminDoor{}, "wants its token: --token-file FILE")
-	f(adminDoor{tokenFile: file}, "refuses the token of "+file+": it wants what server.admin_token_file of the daemon holds")
+	f(adminFlags{}, "wants its token: --token-file FILE")
+	f(adminFlags{tokenFile: file}, "refuses the token of "+file+": it wants what server.admin_token_file of the daemon holds")
 }
 
 // TestAnotherPort: who names the clients' port, or another server, is told which port to name. A 404 of the admin
@@ -37,7 +37,7 @@ func TestAnotherPort(t *testing.T) {
 			_, _ = w.Write([]byte(answer))
 		}))
 		defer admin.Close()
-		d := adminDoor{at: admin.URL}
+		d := adminFlags{at: admin.URL}
 		if _, err := d.call(t.Context(), "GET", "/api/v1/overview", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("to %s: %v; want %q", answer, err, want)
 		}

@@ -23,7 +23,7 @@ import (
 
 // cacheAsk holds the flags of `warmpath cache`.
 type cacheAsk struct {
-	adminDoor
+	adminFlags
 	asJSON bool
 	out    io.Writer
 	prefix string
@@ -59,7 +59,7 @@ func (q *cacheAsk) stat() *cobra.Command {
 			if c.Flags().Changed("prefix") {
 				query.Set("prefix", q.prefix)
 			}
-			raw, err := q.adminDoor.get(c.Context(), cachePath+"?"+query.Encode(), &s)
+			raw, err := q.adminFlags.get(c.Context(), cachePath+"?"+query.Encode(), &s)
 			if err != nil {
 				return err
 			}
@@ -176,7 +176,7 @@ func (q *cacheAsk) each(ctx context.Context, after string, limit int, f func(*op
 		}
 		var page operator.CacheKeys
 		query := url.Values{"prefix": {q.prefix}, "after": {after}, "limit": {strconv.Itoa(n)}}
-		if _, err := q.adminDoor.get(ctx, cachePath+"/keys?"+query.Encode(), &page); err != nil {
+		if _, err := q.adminFlags.get(ctx, cachePath+"/keys?"+query.Encode(), &page); err != nil {
 			return 0, "", err
 		}
 		for i := range page.Keys {

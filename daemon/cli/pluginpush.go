@@ -23,7 +23,7 @@ import (
 const reloadTime = 2 * time.Minute
 
 func pluginPushCommand() *cobra.Command {
-	p := push{admin: adminDoor{patience: reloadTime}}
+	p := push{admin: adminFlags{patience: reloadTime}}
 	c := &cobra.Command{
 		Use:   "push FILE.wasm",
 		Short: "Bring a module to a running daemon, which checks it: it serves at once where its name is configured",
@@ -47,7 +47,7 @@ func pluginPushCommand() *cobra.Command {
 
 // push holds the flags of the command.
 type push struct {
-	admin           adminDoor
+	admin           adminFlags
 	name, pool, was string
 	asJSON          bool
 }
@@ -111,7 +111,7 @@ func sayServes(out io.Writer, s *strategies.Strategy, note string) (err error) {
 }
 
 // activate makes a strategy serve a pool.
-func activate(ctx context.Context, admin *adminDoor, pool, name string) ([]byte, error) {
+func activate(ctx context.Context, admin *adminFlags, pool, name string) ([]byte, error) {
 	body, err := json.Marshal(map[string]string{"strategy": name})
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func activate(ctx context.Context, admin *adminDoor, pool, name string) ([]byte,
 }
 
 func pluginActivateCommand() *cobra.Command {
-	admin := adminDoor{patience: reloadTime}
+	admin := adminFlags{patience: reloadTime}
 	c := &cobra.Command{
 		Use:   "activate POOL STRATEGY",
 		Short: "Have a strategy serve a pool, in the place of the one that the daemon's file names, over restarts too",
@@ -135,7 +135,7 @@ func pluginActivateCommand() *cobra.Command {
 }
 
 func pluginDeactivateCommand() *cobra.Command {
-	admin := adminDoor{patience: reloadTime}
+	admin := adminFlags{patience: reloadTime}
 	c := &cobra.Command{
 		Use:   "deactivate POOL",
 		Short: "Have the strategy serve a pool again that the daemon's file names",
@@ -162,7 +162,7 @@ func sayStrategy(out io.Writer, raw []byte, err error) error {
 }
 
 func pluginListCommand() *cobra.Command {
-	var admin adminDoor
+	var admin adminFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list",

@@ -44,7 +44,7 @@ func sessionsCommand() *cobra.Command {
 
 // sessionsQuery holds the flags of the command.
 type sessionsQuery struct {
-	admin  adminDoor
+	admin  adminFlags
 	worker string
 	limit  int
 }

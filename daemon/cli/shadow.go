@@ -12,7 +12,7 @@ import (
 )
 
 func shadowCommand() *cobra.Command {
-	var admin adminDoor
+	var admin adminFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "shadow",

@@ -21,7 +21,7 @@ import (
 )
 
 func statusCommand() *cobra.Command {
-	var admin adminDoor
+	var admin adminFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "status",
@@ -230,7 +230,7 @@ func drainCommand(use, short, method string) *cobra.Command {
 
 // drain holds the flags of the command.
 type drain struct {
-	admin  adminDoor
+	admin  adminFlags
 	pool   string
 	method string
 	wait   time.Duration
@@ -367,7 +367,7 @@ func (d *drain) await(ctx context.Context, out io.Writer, pool, worker string) e
 }
 
 func reloadCommand() *cobra.Command {
-	admin := adminDoor{patience: reloadTime}
+	admin := adminFlags{patience: reloadTime}
 	c := &cobra.Command{
 		Use:   "reload",
 		Short: "Have a running daemon read its file again: exit 1 and the reason if the file is refused",

@@ -40,7 +40,7 @@ func topCommand() *cobra.Command {
 // top holds the flags of the command. It draws with the four control sequences that every terminal supports: a library
 // for terminal pages would bring many packages for a table without input.
 type top struct {
-	admin adminDoor
+	admin adminFlags
 	every time.Duration
 	looks int
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func upgradeCommand() *cobra.Command {
-	var admin adminDoor
+	var admin adminFlags
 	c := &cobra.Command{
 		Use:   "upgrade",
 		Short: "Have a running daemon hand its sockets to a new binary, and drain: exit 1 and the reason if it stays",

@@ -55,7 +55,7 @@ func whyCommand() *cobra.Command {
 
 // why holds the flags of the command.
 type why struct {
-	admin  adminDoor
+	admin  adminFlags
 	log    string
 	asJSON bool
 }

@@ -40,10 +40,10 @@ type Disk struct {
 	jobs   chan *job
 
 	mu       sync.Mutex // guards all below
-	index    map[string]place
+	index    map[string]extent
 	keys     *catalog.Catalog // of index, in order
 	pending  map[string]*job
-	dead     []place // records to mark as dead
+	dead     []extent // records to mark as dead
 	segments []*segment
 	next     uint64
 	queued   int64
@@ -92,7 +92,7 @@ func Open(c Config) (*Disk, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	d := &Disk{config: c, jobs: make(chan *job, maxJobs), index: map[string]place{}, keys: catalog.New(0),
+	d := &Disk{config: c, jobs: make(chan *job, maxJobs), index: map[string]extent{}, keys: catalog.New(0),
 		pending: map[string]*job{}, limit: c.MaxBytes, promised: map[string]time.Time{}}
 	if err := d.open(); err != nil {
 		d.closeFiles()
@@ -141,7 +141,7 @@ func (d *Disk) restore(path string) error {
 			d.remove(r.key)
 		}
 		if !r.over(now) {
-			d.put(place{segment: g, at: at, record: r})
+			d.put(extent{segment: g, at: at, record: r})
 		}
 	})
 	g.bytes = s.bytes
@@ -157,7 +157,7 @@ func (d *Disk) restore(path string) error {
 	return err
 }
 
-func (d *Disk) put(p place) {
+func (d *Disk) put(p extent) {
 	d.index[p.record.key] = p
 	d.keys.Put(catalog.Item{Key: p.record.key, Size: p.record.size, Expires: p.record.expires})
 	p.segment.keys[p.record.key] = struct{}{}
@@ -184,7 +184,7 @@ func (d *Disk) Exists(key string, keep time.Time) bool {
 
 // find returns the place of a readable value: an expired one is readable as long as a promise lasts. The caller holds
 // mu.
-func (d *Disk) find(key string) (place, bool) {
+func (d *Disk) find(key string) (extent, bool) {
 	p, ok := d.index[key]
 	now := time.Now()
 	return p, ok && (!p.record.over(now) || now.Before(d.promised[key]))
@@ -244,7 +244,7 @@ func (d *Disk) Page(prefix, after string, limit int) []catalog.Item {
 }
 
 // forget removes a value from the index, and queues its record to be marked.
-func (d *Disk) forget(p place) {
+func (d *Disk) forget(p extent) {
 	d.remove(p.record.key)
 	if p.segment == nil {
 		d.attic -= p.record.size
@@ -336,7 +336,7 @@ func (d *Disk) Get(ctx context.Context, key string, room kvstore.Place) (bool, e
 
 var errCorrupt = errors.New("the bytes do not fit the checksum")
 
-func (d *Disk) read(ctx context.Context, p place, room kvstore.Place) error {
+func (d *Disk) read(ctx context.Context, p extent, room kvstore.Place) error {
 	pieces, err := room(kvstore.Arrival{Size: p.record.size, Expires: p.record.expires})
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func (d *Disk) dropSegment() bool {
 			continue
 		}
 		delete(g.keys, p.record.key)
-		d.index[p.record.key] = place{record: p.record, saved: saved[i]}
+		d.index[p.record.key] = extent{record: p.record, saved: saved[i]}
 		d.attic += p.record.size
 	}
 	for key := range g.keys {
@@ -101,11 +101,11 @@ func (d *Disk) dropSegment() bool {
 }
 
 // chooseVictim returns the segment to drop, and its promised values.
-func (d *Disk) chooseVictim() (*segment, []place) {
+func (d *Disk) chooseVictim() (*segment, []extent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	promised := map[*segment][]place{}
+	promised := map[*segment][]extent{}
 	bytes := map[*segment]int64{}
 	for key, until := range d.promised {
 		if p, ok := d.index[key]; ok && p.segment != nil && now.Before(until) {
@@ -132,7 +132,7 @@ func (d *Disk) unkeep(key string) {
 }
 
 // drop deletes a value on the disk's own account.
-func (d *Disk) drop(p place) {
+func (d *Disk) drop(p extent) {
 	d.forget(p)
 	d.config.Losses.Note(p.record.key)
 }

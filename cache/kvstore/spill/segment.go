@@ -21,8 +21,8 @@ type segment struct {
 	leaving bool // it is about to be deleted: no more promises of its values
 }
 
-// place is the place of a value.
-type place struct {
+// extent is the extent of a value.
+type extent struct {
 	segment *segment // nil = saved has the value
 	at      int64
 	record  record

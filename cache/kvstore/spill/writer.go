@@ -83,7 +83,7 @@ func (d *Disk) write(j *job) {
 		if err == nil {
 			err = g.write(at, &j.record, pieces)
 			if err == nil {
-				d.wrote(j, place{segment: g, at: at, record: j.record})
+				d.wrote(j, extent{segment: g, at: at, record: j.record})
 				return
 			}
 			_ = g.file.Truncate(at) // else the next start has to cut it off
@@ -97,7 +97,7 @@ func (d *Disk) write(j *job) {
 }
 
 // wrote enters a written value into the index.
-func (d *Disk) wrote(j *job, p place) {
+func (d *Disk) wrote(j *job, p extent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.queued -= j.record.size

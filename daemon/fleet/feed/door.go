@@ -16,8 +16,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
-// Door takes workers that dial us. It serves the feeds of all pools.
-type Door struct {
+// Listener takes workers that dial us. It serves the feeds of all pools.
+type Listener struct {
 	log   *slog.Logger
 	ports *ports
 
@@ -31,11 +31,11 @@ type Door struct {
 // Open listens at addr, tcp://HOST:PORT or ipc://PATH, until ctx ends. With no addr there is no Door. bind makes
 // the socket; nil = net.Listen.
 func Open(ctx context.Context, addr string, bind func(network, addr string) (net.Listener, error),
-	log *slog.Logger) (*Door, error) {
+	log *slog.Logger) (*Listener, error) {
 	if addr == "" {
 		return nil, nil
 	}
-	d := &Door{log: log, taken: map[string][]time.Time{}}
+	d := &Listener{log: log, taken: map[string][]time.Time{}}
 	c := kvevents.SubscribeConfig()
 	c.Bind = bind
 	c.Refused = func(from zmtp.Address, err error) { d.refuse(from.String(), err.Error()) }
@@ -50,36 +50,36 @@ func Open(ctx context.Context, addr string, bind func(network, addr string) (net
 }
 
 // Addr returns the address at which d listens for rank 0.
-func (d *Door) Addr() string { return d.ports.addr() }
+func (d *Listener) Addr() string { return d.ports.addr() }
 
 // Close ends all connections. A nil Door has none.
-func (d *Door) Close() {
+func (d *Listener) Close() {
 	if d != nil {
 		d.ports.close()
 	}
 }
 
-func (d *Door) add(f *Feed) {
+func (d *Listener) add(f *Feed) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.feeds = append(d.feeds, f)
 }
 
-func (d *Door) remove(f *Feed) {
+func (d *Listener) remove(f *Feed) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.feeds = slices.DeleteFunc(d.feeds, func(x *Feed) bool { return x == f })
 }
 
 // refuse logs, at most every ten seconds, that a peer was turned away.
-func (d *Door) refuse(from, why string) {
+func (d *Listener) refuse(from, why string) {
 	if d.refusals.Due(time.Now(), 10*time.Second) {
 		d.log.Warn("a publisher of KV events is refused", "from", from, "why", why)
 	}
 }
 
 // serve follows one publisher once its first message has named it. rank is that of the port that it dialled.
-func (d *Door) serve(c *zmtp.Conn, rank int) {
+func (d *Listener) serve(c *zmtp.Conn, rank int) {
 	first, err := c.Recv()
 	if err != nil {
 		return
@@ -121,7 +121,7 @@ func (nowhere) Clear()                         {}
 
 // find returns the worker that a publisher is, and its feed: by its id, else by the host and port that the topic names,
 // else by the address that it dials from, if that is one worker's alone.
-func (d *Door) find(topic string, from zmtp.Address, rank int) (*Feed, *worker.Stats) {
+func (d *Listener) find(topic string, from zmtp.Address, rank int) (*Feed, *worker.Stats) {
 	d.mu.Lock()
 	feeds := slices.Clone(d.feeds)
 	d.mu.Unlock()
@@ -169,7 +169,7 @@ const (
 
 // crowded counts a connection of a worker and reports whether there were too many. It forgets a worker that has made
 // none for takeoverTime: each pod of a rollout has an id of its own.
-func (d *Door) crowded(id string) bool {
+func (d *Listener) crowded(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()

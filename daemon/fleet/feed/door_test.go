@@ -18,7 +18,7 @@ import (
 // are gone nothing is kept.
 func TestCrowded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &Door{taken: map[string][]time.Time{}}
+		d := &Listener{taken: map[string][]time.Time{}}
 		for i := range 100 {
 			if d.crowded(fmt.Sprint("pod-", i)) {
 				t.Error("a first connection is refused")
@@ -82,7 +82,7 @@ func TestFind(t *testing.T) {
 		{ID: "e#0", Endpoint: "e", URL: "http://gpu-5:8000"}, {ID: "e#1", Endpoint: "e", URL: "http://gpu-5:8000", Rank: 1},
 		{ID: "f", Endpoint: "f", URL: "http://10.0.0.6"}}
 	feed := &Feed{config: Config{Workers: func(time.Time) []worker.Stats { return stats }}}
-	d := &Door{feeds: []*Feed{feed}}
+	d := &Listener{feeds: []*Feed{feed}}
 	f := func(topic, from string, rank int, want string) {
 		t.Helper()
 		_, w := d.find(topic, zmtp.Address{Addr: from}, rank)

@@ -17,7 +17,7 @@ import (
 type Config struct {
 	Index   *holdings.Index
 	Workers func(now time.Time) []worker.Stats
-	Door    *Door // for workers that dial us; nil = there is none
+	Door    *Listener // for workers that dial us; nil = there is none
 	Log     *slog.Logger
 }
 

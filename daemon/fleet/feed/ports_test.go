@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
 )
 
-func openAt(t *testing.T, addr string, log *slog.Logger) *Door {
+func openAt(t *testing.T, addr string, log *slog.Logger) *Listener {
 	t.Helper()
 	d, err := Open(t.Context(), addr, nil, log)
 	if err != nil {
@@ -24,7 +24,7 @@ func openAt(t *testing.T, addr string, log *slog.Logger) *Door {
 
 // A rank's address is ours if it is where that rank would dial; one with a wildcard is the worker's.
 func TestWhoseAddress(t *testing.T) {
-	d := &Door{ports: &ports{base: "tcp://0.0.0.0:5557"}}
+	d := &Listener{ports: &ports{base: "tcp://0.0.0.0:5557"}}
 	f := func(addr string, rank int, ours bool) {
 		t.Helper()
 		if got := d.ports.isAt(addr, rank); got != ours {
@@ -51,7 +51,7 @@ func TestWhoseAddress(t *testing.T) {
 
 // A worker that listens at the router's own port number is dialled all the same.
 func TestAWorkerThatListensIsDialled(t *testing.T) {
-	f := &Feed{config: Config{Door: &Door{ports: &ports{base: "tcp://0.0.0.0:5557"}}}, origins: map[string]Origin{
+	f := &Feed{config: Config{Door: &Listener{ports: &ports{base: "tcp://0.0.0.0:5557"}}}, origins: map[string]Origin{
 		"listens": {URL: "http://gpu:8000", Events: "tcp://*:5557"},
 		"dials":   {URL: "http://gpu:8000", Events: "tcp://router:5557"},
 	}}

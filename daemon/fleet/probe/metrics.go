@@ -10,8 +10,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
-// page is a page of metrics in the making.
-type page struct {
+// metricsPage is a metricsPage of metrics in the making.
+type metricsPage struct {
 	all     sums
 	engines []engine // in the order in which the page names them
 	crowded bool     // it names more than maxEngines
@@ -36,7 +36,7 @@ const maxEngines = 256
 // skipped, as each vLLM release adds some. The label engine has the number of a data-parallel engine. Engines behind a
 // port need not begin with 0: with --data-parallel-hybrid-lb they have the numbers of the whole deployment.
 func parseMetrics(text []byte) worker.Page {
-	var p page
+	var p metricsPage
 	for len(text) > 0 {
 		var line []byte
 		line, text, _ = bytes.Cut(text, []byte("\n"))
@@ -48,7 +48,7 @@ func parseMetrics(text []byte) worker.Page {
 }
 
 // add takes up one line, cut behind the metric's name.
-func (p *page) add(name, rest []byte) {
+func (p *metricsPage) add(name, rest []byte) {
 	if !p.all.add(name, rest) {
 		return
 	}
@@ -58,7 +58,7 @@ func (p *page) add(name, rest []byte) {
 }
 
 // engine returns the sums of the engine of that number.
-func (p *page) engine(number int) *sums {
+func (p *metricsPage) engine(number int) *sums {
 	for i := range p.engines {
 		if p.engines[i].number == number {
 			return &p.engines[i].sums
@@ -73,7 +73,7 @@ func (p *page) engine(number int) *sums {
 }
 
 // finish returns what was read.
-func (p *page) finish() worker.Page {
+func (p *metricsPage) finish() worker.Page {
 	out := worker.Page{Metrics: p.all.finish()}
 	if p.crowded || len(p.engines) == 0 {
 		return out

@@ -18,7 +18,7 @@ type endpoint struct {
 	// All below is guarded by the pool's lock.
 	spec     Spec      // as configured, for ranks to come
 	ranks    []*Worker // by rank, at least one; replaced, never changed, as events hold it
-	place    place
+	place    membership
 	drained  bool // Drain was called for all of it: ranks to come are drained too
 	inFlight int  // requests at its ranks, also at removed ones
 	theirs   int  // those of other routers
@@ -26,7 +26,7 @@ type endpoint struct {
 	health    health
 	breaker   breaker
 	failures  failures
-	room      room
+	room      headroom
 	records   records
 	listing   *listing          // nil = not read yet: any model may be there
 	entries   []json.RawMessage // of listing.ids
@@ -94,7 +94,7 @@ func (e *endpoint) flows(sinceBegan time.Duration) bool {
 func (e *endpoint) forget() {
 	e.breaker.reset()
 	e.failures = failures{}
-	e.room = room{}
+	e.room = headroom{}
 	e.records = records{}
 	e.census.fewer = fewerPages // a new process may have any number of engines: its first page counts
 	for _, w := range e.ranks {

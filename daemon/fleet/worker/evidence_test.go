@@ -218,7 +218,7 @@ func TestRecord(t *testing.T) {
 func TestRoom(t *testing.T) {
 	f := func(what string, full, has int, after float64, want bool) {
 		t.Helper()
-		r := room{}
+		r := headroom{}
 		r.refused(full, 1)
 		if got := r.takes(has, 1+after); got != want {
 			t.Errorf("%s: %v; want %v", what, got, want)
@@ -232,7 +232,7 @@ func TestRoom(t *testing.T) {
 	f("2 s later", 0, 0, 2, true)
 	f("full at 100, 1 s later", 100, 149, 1, true)
 	f("at its end", 4, 1000, roomLasts, true)
-	if (&room{}).takes(1e6, 9) != true {
+	if (&headroom{}).takes(1e6, 9) != true {
 		t.Error("a worker that never refused is full")
 	}
 }

@@ -1,11 +1,11 @@
 package worker
 
-// room is how many requests a worker takes, as its own refusals show (Busy, Late). A worker that says 503 because its
+// headroom is how many requests a worker takes, as its own refusals show (Busy, Late). A worker that says 503 because its
 // queue is full is alive. To set it aside would halve a fleet that is at its limit, and to go on sending would give it
-// the requests that others have room for, as nobody refuses faster than a full worker. So it is left alone while it has
+// the requests that others have headroom for, as nobody refuses faster than a full worker. So it is left alone while it has
 // as many requests as when it refused one. The bound grows by half a second, so that a worker which takes more again
 // is found soon, and ends after a while.
-type room struct {
+type headroom struct {
 	full int     // requests that it had when it last refused one
 	at   float64 // when that was; 0 = never
 }
@@ -16,12 +16,12 @@ const (
 )
 
 // refused records that the worker had so many requests when it refused another.
-func (r *room) refused(has int, now float64) { *r = room{full: max(0, has), at: now} }
+func (r *headroom) refused(has int, now float64) { *r = headroom{full: max(0, has), at: now} }
 
 // takes reports whether a worker that has so many requests takes another, as far as its refusals show.
 //
 // Worked: a worker that refuses its 5th request takes one if it has fewer than 4, after 0.4 s if it has fewer than 5.
-func (r *room) takes(has int, now float64) bool {
+func (r *headroom) takes(has int, now float64) bool {
 	if r.at == 0 || now >= r.at+roomLasts {
 		return true
 	}

@@ -17,7 +17,7 @@ type Worker struct {
 
 	// The pool's lock guards all below. The fields of a row stand together.
 	marks
-	place     place
+	place     membership
 	draining  bool // Drain was called for it
 	offered   bool // in panic mode: Begin accepts requests to it although it is not up
 	slowStart slowStart
@@ -40,11 +40,11 @@ type Worker struct {
 	since    time.Time // when shownAs last changed
 }
 
-// place states whether a worker is part of the pool.
-type place uint8
+// membership states whether a worker is part of the pool.
+type membership uint8
 
 const (
-	configured place = iota
+	configured membership = iota
 	leftOver         // removed by an update, with requests in flight
 	freed            // and its slot given back
 )

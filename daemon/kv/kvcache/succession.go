@@ -22,13 +22,13 @@ type succession struct {
 	cache   atomic.Pointer[Cache] // nil = not open yet
 
 	mu      sync.Mutex // guards the rest, and cache's first value
-	doors   []door     // bound already: a handed-over socket that no code takes would be closed
+	doors   []boundListener     // bound already: a handed-over socket that no code takes would be closed
 	members *Members   // set before the cache is open
 	closed  bool
 }
 
-// door is a listener at which nobody serves yet.
-type door struct {
+// boundListener is a listener at which nobody serves yet.
+type boundListener struct {
 	addr string
 	net.Listener
 }
@@ -63,7 +63,7 @@ func openLater(c Config) (*Cache, error) {
 			s.close()
 			return nil, fmt.Errorf("kvcache: %w", err)
 		}
-		s.doors = append(s.doors, door{addr, l})
+		s.doors = append(s.doors, boundListener{addr, l})
 	}
 	s.config.Bind = s.bound
 	return &Cache{heir: s, log: c.Log}, nil

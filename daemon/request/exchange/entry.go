@@ -8,7 +8,7 @@ import (
 // Entry is what a protocol around a request adds to its body: SageMaker's session calls. The zero value is
 // a plain request.
 type Entry struct {
-	Door    Door   // nil = the plain one, which changes nothing
+	Door    Protocol   // nil = the plain one, which changes nothing
 	Pool    string // that the path names; "" = the model or the session decides
 	Session string // the id of an opened session that must live; "" = none
 	Op      Op
@@ -26,8 +26,8 @@ const (
 	Closing    // nobody but the session's worker can serve it, and no model is named
 )
 
-// Door changes what passes between client and worker.
-type Door interface {
+// Protocol changes what passes between client and worker.
+type Protocol interface {
 	// Target returns the path at the worker.
 	Target(p *Pool) string
 	// Strips reports whether the worker does not get this field of the client.

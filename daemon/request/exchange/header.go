@@ -66,7 +66,7 @@ func replaced(name string, in *Inbound, p *Pool) bool {
 
 // workerHeader appends the fields that a worker of the pool gets; door may be nil. They ask for no compression, as the
 // router reads answers on their way.
-func workerHeader(out []upstream.Field, in *Inbound, p *Pool, door Door) []upstream.Field {
+func workerHeader(out []upstream.Field, in *Inbound, p *Pool, door Protocol) []upstream.Field {
 	named := connectionTokens(in.Header)
 	out = slices.Grow(out, len(in.Header)+10) // room for all that is added, a door's fields too
 	for _, f := range in.Header {

@@ -51,7 +51,7 @@ func TestWorkerHeader(t *testing.T) {
 		keyed  bool // the router asks for the client's key
 		key    string
 		cookie string
-		door   Door
+		door   Protocol
 		tls    bool
 	}
 	f := func(c conf, want string, header ...string) {

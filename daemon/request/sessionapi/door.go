@@ -12,12 +12,12 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
-// door passes a SageMaker call to a worker.
-type door struct{ call *sagemaker.Call }
+// sagemakerProtocol passes a SageMaker call to a worker.
+type sagemakerProtocol struct{ call *sagemaker.Call }
 
 // entry returns what a call sets for its request: the pool, the session, its salt, the model and the operation.
 func entry(in *exchange.Inbound, c *sagemaker.Call) exchange.Entry {
-	e := exchange.Entry{Door: door{c}, Pool: c.Endpoint, Session: c.Session, Salt: c.PrefixAwareID,
+	e := exchange.Entry{Door: sagemakerProtocol{c}, Pool: c.Endpoint, Session: c.Session, Salt: c.PrefixAwareID,
 		Model: in.Get(sagemaker.HeaderAdapter)}
 	switch c.Op {
 	case sagemaker.Open:
@@ -29,13 +29,13 @@ func entry(in *exchange.Inbound, c *sagemaker.Call) exchange.Entry {
 }
 
 // Target implements exchange.Door.
-func (d door) Target(p *exchange.Pool) string { return p.InvocationPath }
+func (d sagemakerProtocol) Target(p *exchange.Pool) string { return p.InvocationPath }
 
 // Strips implements exchange.Door.
-func (d door) Strips(name, value string) bool { return d.call.Strip(name, value) }
+func (d sagemakerProtocol) Strips(name, value string) bool { return d.call.Strip(name, value) }
 
 // Header implements exchange.Door.
-func (d door) Header(out []upstream.Field, p *exchange.Pool, b session.Binding) []upstream.Field {
+func (d sagemakerProtocol) Header(out []upstream.Field, p *exchange.Pool, b session.Binding) []upstream.Field {
 	c := d.call
 	if c.Stream && c.Accept != "" {
 		out = append(out, upstream.Field{Name: "Accept", Value: c.Accept})
@@ -50,7 +50,7 @@ func (d door) Header(out []upstream.Field, p *exchange.Pool, b session.Binding) 
 }
 
 // EndsStreams implements exchange.Door: an exception of SageMaker's own form ends its streams.
-func (d door) EndsStreams() bool { return d.call.Stream }
+func (d sagemakerProtocol) EndsStreams() bool { return d.call.Stream }
 
 // translate turns a worker's answer into SageMaker's form.
 func translate(out *exchange.Outbound, in *exchange.Inbound, c *sagemaker.Call) *exchange.Outbound {
@@ -106,4 +106,4 @@ func exception(err error) sagemaker.StreamError {
 	return sagemaker.ModelBroke(err)
 }
 
-var _ exchange.Door = door{}
+var _ exchange.Protocol = sagemakerProtocol{}

@@ -55,7 +55,7 @@ func TestEntry(t *testing.T) {
 func TestDoorHeader(t *testing.T) {
 	f := func(c sagemaker.Call, keeps string, b session.Binding, want string) {
 		t.Helper()
-		if got := lines(door{&c}.Header(nil, &exchange.Pool{WorkerSessions: keeps}, b)); got != want {
+		if got := lines(sagemakerProtocol{&c}.Header(nil, &exchange.Pool{WorkerSessions: keeps}, b)); got != want {
 			t.Errorf("%+v, %q, %+v:\n%s\nwant:\n%s", c, keeps, b, got, want)
 		}
 	}

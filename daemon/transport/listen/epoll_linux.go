@@ -18,14 +18,14 @@ type epoll struct {
 	raw  syscall.RawConn
 
 	mu    sync.Mutex // guards the rest
-	slots []slot
+	slots []watchSlot
 	free  []uint32 // indexes into slots
 }
 
-// slot is a connection's place in the table that events point into. An event's data is the slot's number in the upper
-// and its generation in the lower 32 bits. A generation that has come round once (4 G connections in one slot) would
+// watchSlot is a connection's place in the table that events point into. An event's data is the watchSlot's number in the upper
+// and its generation in the lower 32 bits. A generation that has come round once (4 G connections in one watchSlot) would
 // have to do so between an epoll_wait and the look into the table.
-type slot struct {
+type watchSlot struct {
 	gen  uint32
 	peer *presence
 }
@@ -39,7 +39,7 @@ func newEpoll() (*epoll, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	e := &epoll{file: os.NewFile(uintptr(fd), "epoll"), slots: make([]slot, 1)} // number 0 is never used
+	e := &epoll{file: os.NewFile(uintptr(fd), "epoll"), slots: make([]watchSlot, 1)} // number 0 is never used
 	e.raw, err = e.file.SyscallConn()
 	if err != nil {
 		e.file.Close()
@@ -132,7 +132,7 @@ func (e *epoll) enter(p *presence) (number, gen uint32) {
 		e.free = e.free[:n-1]
 	} else {
 		number = uint32(len(e.slots))
-		e.slots = append(e.slots, slot{})
+		e.slots = append(e.slots, watchSlot{})
 	}
 	s := &e.slots[number]
 	s.gen++

@@ -9,14 +9,14 @@ const maxAside = 8 << 10
 type chunks struct {
 	left  int64 // of the chunk's data
 	aside int   // bytes of this chunk's size line, or of the trailers
-	at    place
+	at    chunkState
 }
 
-// place is where in the framing the next byte stands (RFC 9112, section 7.1).
-type place uint8
+// chunkState is where in the framing the next byte stands (RFC 9112, section 7.1).
+type chunkState uint8
 
 const (
-	atSize  place = iota // the first digit of a size
+	atSize  chunkState = iota // the first digit of a size
 	inSize               // the digits after it
 	inBlank              // behind the digits; only blanks, an extension or the end of the line may follow
 	inExtension

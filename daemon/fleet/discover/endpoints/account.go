@@ -81,8 +81,8 @@ func (s Service) base() (string, error) {
 
 var errEmpty = errors.New("the file is empty")
 
-// door makes requests to the API server. It is safe for concurrent use.
-type door struct {
+// apiServer makes requests to the API server. It is safe for concurrent use.
+type apiServer struct {
 	mu     sync.Mutex // guards all below
 	ca     []byte
 	client *http.Client
@@ -98,7 +98,7 @@ const (
 )
 
 // open returns a client that believes the account's authority, a new one if that has changed.
-func (d *door) open(s Service) (*http.Client, error) {
+func (d *apiServer) open(s Service) (*http.Client, error) {
 	ca, err := s.read("ca.crt")
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // a proxy, or an authority of the system

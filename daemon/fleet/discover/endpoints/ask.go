@@ -70,7 +70,7 @@ type status struct {
 }
 
 // get asks the API server for the slices with these parameters. The caller closes the body.
-func (d *door) get(ctx context.Context, s Service, q url.Values) (*http.Response, error) {
+func (d *apiServer) get(ctx context.Context, s Service, q url.Values) (*http.Response, error) {
 	base, err := s.base()
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (d *door) get(ctx context.Context, s Service, q url.Values) (*http.Response
 }
 
 // list returns all slices and the version that a watch starts from.
-func (d *door) list(ctx context.Context, s Service) (found map[string]*slice, version string, err error) {
+func (d *apiServer) list(ctx context.Context, s Service) (found map[string]*slice, version string, err error) {
 	found = map[string]*slice{}
 	for next := ""; ; {
 		q := url.Values{"limit": {strconv.Itoa(page)}}
@@ -153,7 +153,7 @@ type watching struct {
 
 // watch passes on each event after the version until the answer ends. It is no error if the answer ends, or breaks off:
 // the next one shows whether the server is there.
-func (d *door) watch(ctx context.Context, s Service, w watching) error {
+func (d *apiServer) watch(ctx context.Context, s Service, w watching) error {
 	ctx, stop := context.WithTimeout(ctx, w.lasts+listTimeout) // a server that forgets to end it
 	defer stop()
 	resp, err := d.get(ctx, s, url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"},

@@ -22,7 +22,7 @@ type Source struct {
 	log *slog.Logger
 
 	asking sync.Mutex // one list at a time
-	door   door
+	door   apiServer
 
 	mu      sync.Mutex // guards all below
 	service followed
