@@ -256,6 +256,9 @@ func (p *patron) ask(n uint64) bool {
 	if resp.Header.Get("X-Tag") == "" && slices.Contains(d.fails, 3) && bytes.Contains(got, []byte(`"wrong"`)) { // a worker's own
 		return err == nil && !resp.Close
 	}
+	if resp.StatusCode == 503 && slices.Contains(d.fails, 0) && string(got) == "wrong" { // others were full lately, too
+		return err == nil && !resp.Close && !old
+	}
 	p.checkHeader(&d, resp.Header)
 	whole, event, _ := strings.Cut(string(got), "data: {\"error\"")
 	switch {

@@ -74,7 +74,7 @@ func (q *request) readHeader() {
 		header.SetContentLength(f.length) // see beforeBody
 	}
 	if f.close {
-		header.SetConnectionClose()
+		q.fc.SetConnectionClose() // fasthttp has looked at the request's own field already
 	}
 }
 
@@ -99,6 +99,9 @@ func (q *request) refuse() *exchange.Outbound {
 		return q.turnAway(f, exchange.OpenAI)
 	}
 	in.ID = gate.RequestID(in.Get("X-Request-Id"))
+	if q.asksWebSocket() {
+		q.closeAfter() // what follows may be frames, and would be read as requests
+	}
 	if status, header, text, ok := q.epoch.CORS.Preflight(in.Method, in.Get); ok {
 		return preflight(status, header, text)
 	}
@@ -122,8 +125,7 @@ func (q *request) excess() exchange.Fault {
 	switch {
 	case q.fc.Request.Header.ContentLength() > q.epoch.MaxBody:
 		return exchange.FaultTooLarge
-	case asksWebSocket(&q.in, q.fc.Request.Header.IsHTTP11()):
-		q.closeAfter() // what follows may be frames, and would be read as requests
+	case q.asksWebSocket():
 		return exchange.FaultWebSocket
 	}
 	return q.traffic.full(q.epoch)
@@ -203,7 +205,7 @@ func (q *request) closeAfter() {
 // finishPage ends a request that fiber has answered with a page, which has no line and no count. A browser needs more
 // fields. What follows an unread body or the handshake of a WebSocket would be read as the next request.
 func (q *request) finishPage() {
-	if q.fc.RequestBodyStream() != nil || asksWebSocket(&q.in, q.fc.Request.Header.IsHTTP11()) {
+	if q.fc.RequestBodyStream() != nil || q.asksWebSocket() {
 		q.fc.SetConnectionClose()
 	}
 	for _, h := range q.epoch.CORS.Headers(q.in.Get("Origin")) {

@@ -1,17 +1,13 @@
 package front
 
-import (
-	"strings"
-
-	"github.com/warmpath/warmpath/daemon/request/exchange"
-)
+import "strings"
 
 // asksWebSocket reports whether the request is the handshake of a WebSocket (RFC 6455, section 4.1): a GET of HTTP/1.1
 // with that protocol among those of its Upgrade fields. A request that offers another protocol, as h2c, or that is no
 // handshake, is served as it is: a server may ignore Upgrade (RFC 9110, section 7.8). Connection: upgrade is not asked
 // for, as some proxies drop it and pass Upgrade on.
-func asksWebSocket(in *exchange.Inbound, http11 bool) bool {
-	return in.Method == "GET" && http11 && offersWebSocket(in.All("Upgrade"))
+func (q *request) asksWebSocket() bool {
+	return q.in.Method == "GET" && q.fc.Request.Header.IsHTTP11() && offersWebSocket(q.in.All("Upgrade"))
 }
 
 // offersWebSocket reports whether the protocols of Upgrade fields, each a name with or without /version, have websocket

@@ -90,7 +90,7 @@ func (c *Conn) awaitByte(deadline time.Time) error {
 		return err
 	}
 	first := make([]byte, 1)
-	n, err := c.Read(first)
+	n, err := c.read(first) // the next read passes it on to the head's check
 	if n == 0 {
 		return errors.Join(err, errLeft)
 	}

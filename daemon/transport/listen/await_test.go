@@ -130,3 +130,19 @@ func TestAwaitHoldsNoGoroutine(t *testing.T) {
 		<-woken
 	}
 }
+
+// TestUnread: what was unread comes first, also if nothing more is unread after it.
+func TestUnread(t *testing.T) {
+	client, ours := pair(t, open(t, Config{}, nil))
+	ours.Unread([]byte("b"))
+	ours.Unread(nil)
+	ours.Unread([]byte("a"))
+	if _, err := io.WriteString(client, "c"); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 3)
+	_ = ours.SetReadDeadline(time.Now().Add(patience))
+	if _, err := io.ReadFull(ours, got); err != nil || string(got) != "abc" {
+		t.Errorf("it reads %q, %v; want abc", got, err)
+	}
+}

@@ -86,9 +86,13 @@ func (c *Conn) NextRequest() {
 // EndedBare reports whether the last head read ends as BareLF describes. Only the goroutine that reads may ask.
 func (c *Conn) EndedBare() bool { return c.head.bare }
 
-// Unread makes the next reads return b first. It is for bytes that a server read beyond the request that it passed on.
-// b is not copied.
-func (c *Conn) Unread(b []byte) { c.ahead = b }
+// Unread makes the next reads return b, and what was unread before behind it. It is for bytes that a server read beyond
+// the request that it passed on. b is not copied.
+func (c *Conn) Unread(b []byte) {
+	if len(b) > 0 {
+		c.ahead = append(b, c.ahead...)
+	}
+}
 
 // Read reads from the client. If a head ends in bare line feeds, it fails instead of waiting for the rest.
 func (c *Conn) Read(b []byte) (int, error) {
