@@ -107,8 +107,8 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 		store.Close()
 		return nil, err
 	}
-	d := &Daemon{log: log, room: descriptorLimit{log: log}, level: level, host: h, lmcache: controller, tier: store, atStart: c,
-		manager: m, metrics: operator.NewMetrics(Version)}
+	d := &Daemon{log: log, room: descriptorLimit{log: log}, level: level, host: h, lmcache: controller, tier: store,
+		atStart: c, manager: m, metrics: operator.NewMetrics(Version)}
 	d.departed = operator.NewDeparted(d.metrics, seriesStay)
 	d.server = exchange.New(exchange.Config{Log: log, Meter: d.metrics, Keeper: &d.ring})
 	d.api = sessionapi.New(d.server, log)

@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
 
-// descriptorLimit is how many connections the limit of open files has descriptorLimit for.
+// descriptorLimit is how many connections the limit of open files leaves for clients.
 type descriptorLimit struct {
 	log    *slog.Logger
 	logged atomic.Int64 // clients, in the last line

@@ -21,7 +21,7 @@ type segment struct {
 	leaving bool // it is about to be deleted: no more promises of its values
 }
 
-// extent is the extent of a value.
+// extent is where a value is in the file.
 type extent struct {
 	segment *segment // nil = saved has the value
 	at      int64

@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
-// metricsPage is a metricsPage of metrics in the making.
+// metricsPage is a page of metrics in the making.
 type metricsPage struct {
 	all     sums
 	engines []engine // in the order in which the page names them

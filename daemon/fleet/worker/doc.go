@@ -43,7 +43,7 @@
 //     request, one of these gets it.
 //
 // Down means dead: the worker's queue is dropped, Caches.Down makes the index forget its cache, and it returns with the
-// fleet's speed. For lesser faults there is a breaker, which leaves the cache in the index. For a moment, room.go
+// fleet's speed. For lesser faults there is a breaker, which leaves the cache in the index. For a moment, headroom.go
 // lowers the share of a worker that is full (503, 429), slowstart.go that of one that comes back. budget.go bounds
 // repeats. why.md lists what opens a breaker and what moves a request away from a worker that hangs.
 //

@@ -43,5 +43,6 @@
 //
 // # Why
 //
-// why.md has why SageMaker's protocol is an [Entry] with a [Protocol], how many allocations a request takes, and what lost.
+// why.md has why SageMaker's protocol is an [Entry] with a [Protocol], how many allocations a request takes, and what
+// lost.
 package exchange

@@ -89,7 +89,7 @@ var mutants = []mutant{
 			instead: `case p.began == 0:`},
 	}},
 	{rule: "a full worker is left alone for a moment", caught: "goodput", edits: []edit{
-		{file: "fleet/worker/room.go", text: `return has < r.full+`,
+		{file: "fleet/worker/headroom.go", text: `return has < r.full+`,
 			instead: `return true || has < r.full+`},
 	}},
 	{rule: "a full worker is not sick", caught: "goodput|evidence", edits: []edit{

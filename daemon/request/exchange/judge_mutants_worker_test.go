@@ -120,7 +120,7 @@ var workerMutants = slices.Concat(
 			`o = excusePause(w, r, now, f.conf.ScrapeInterval.Seconds(), o)`, `_ = excusePause`),
 		without("the breaker that it opened closes", "TestExcuse", "\t\tb.takeBack(p.cause, now)\n", ""),
 	),
-	in("fleet/worker/room.go",
+	in("fleet/worker/headroom.go",
 		without("what a worker refused at is its bound", "TestConfirm",
 			`return has < r.full+int`, `return has <= r.full+int`),
 		without("the bound grows", "TestRoom", `roomGrowth = 0.5 `, `roomGrowth = 0.0 `),

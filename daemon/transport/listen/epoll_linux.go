@@ -22,9 +22,9 @@ type epoll struct {
 	free  []uint32 // indexes into slots
 }
 
-// watchSlot is a connection's place in the table that events point into. An event's data is the watchSlot's number in the upper
-// and its generation in the lower 32 bits. A generation that has come round once (4 G connections in one watchSlot) would
-// have to do so between an epoll_wait and the look into the table.
+// watchSlot is a connection's place in the table that events point into. An event's data is the slot's number in the
+// upper and its generation in the lower 32 bits. A generation that has come round once (4 G connections in one slot)
+// would have to do so between an epoll_wait and the look into the table.
 type watchSlot struct {
 	gen  uint32
 	peer *presence

@@ -1,10 +1,10 @@
 package worker
 
-// headroom is how many requests a worker takes, as its own refusals show (Busy, Late). A worker that says 503 because its
-// queue is full is alive. To set it aside would halve a fleet that is at its limit, and to go on sending would give it
-// the requests that others have headroom for, as nobody refuses faster than a full worker. So it is left alone while it has
-// as many requests as when it refused one. The bound grows by half a second, so that a worker which takes more again
-// is found soon, and ends after a while.
+// headroom is how many requests a worker takes, as its refusals show (Busy, Late). A worker that answers 503 because
+// its queue is full is alive. To set it aside would halve a fleet that is at its limit, and to go on sending would give
+// it the requests that others have room for, as nobody refuses faster than a full worker. So it is left alone while it
+// has as many requests as when it refused one. The bound grows by half a second, so that a worker which takes more
+// again is found soon, and ends after a while.
 type headroom struct {
 	full int     // requests that it had when it last refused one
 	at   float64 // when that was; 0 = never
