@@ -51,9 +51,9 @@ run: build ## the daemon on 127.0.0.1:8080 with four simulated workers, and a sh
 strategies: # the names of the built-in strategies
 	@echo $(STRATEGIES)
 
-# The packages wait more than they compute: four at a time fill two cores. make check vets.
+# make check vets.
 test: modules ## all tests
-	go test -vet=off -timeout 30m -p 4 -parallel 4 $(PACKAGES) $(TOOLS)
+	go test -vet=off -timeout 30m -parallel 4 $(PACKAGES) $(TOOLS)
 
 race: modules ## all tests with the race detector
 	go test -race -timeout 40m -parallel 4 $(PACKAGES)
