@@ -42,7 +42,7 @@ type Daemon struct {
 	kvCache  *kvcache.Cache
 	peers    *peers.Peers     // nil = the history is not shared
 	memory   *peers.StateFile // nil = a restart is a cold start
-	door     *feed.Listener       // for workers that dial us; nil = there is none
+	door     *feed.Listener   // for workers that dial us; nil = there is none
 	metrics  *operator.Metrics
 	departed *operator.Departed
 	server   *exchange.Server

@@ -45,8 +45,8 @@ type membership uint8
 
 const (
 	configured membership = iota
-	leftOver         // removed by an update, with requests in flight
-	freed            // and its slot given back
+	leftOver              // removed by an update, with requests in flight
+	freed                 // and its slot given back
 )
 
 // capacity is the size of a KV cache in tokens.

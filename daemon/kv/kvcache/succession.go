@@ -21,9 +21,9 @@ type succession struct {
 	stopped chan struct{}         // closed by close
 	cache   atomic.Pointer[Cache] // nil = not open yet
 
-	mu      sync.Mutex // guards the rest, and cache's first value
-	doors   []boundListener     // bound already: a handed-over socket that no code takes would be closed
-	members *Members   // set before the cache is open
+	mu      sync.Mutex      // guards the rest, and cache's first value
+	doors   []boundListener // bound already: a handed-over socket that no code takes would be closed
+	members *Members        // set before the cache is open
 	closed  bool
 }
 

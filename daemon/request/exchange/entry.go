@@ -8,9 +8,9 @@ import (
 // Entry is what a protocol around a request adds to its body: SageMaker's session calls. The zero value is
 // a plain request.
 type Entry struct {
-	Door    Protocol   // nil = the plain one, which changes nothing
-	Pool    string // that the path names; "" = the model or the session decides
-	Session string // the id of an opened session that must live; "" = none
+	Door    Protocol // nil = the plain one, which changes nothing
+	Pool    string   // that the path names; "" = the model or the session decides
+	Session string   // the id of an opened session that must live; "" = none
 	Op      Op
 	Salt    string // keeps an application's prompts apart
 	Model   string // in place of the body's

@@ -17,8 +17,8 @@ type chunkState uint8
 
 const (
 	atSize  chunkState = iota // the first digit of a size
-	inSize               // the digits after it
-	inBlank              // behind the digits; only blanks, an extension or the end of the line may follow
+	inSize                    // the digits after it
+	inBlank                   // behind the digits; only blanks, an extension or the end of the line may follow
 	inExtension
 	atSizeLF
 	inData
