@@ -18,7 +18,6 @@ import (
 type lab struct {
 	ctx      context.Context
 	dir, bin string
-	modules  string
 	quick    bool
 	report   *report
 	what     string

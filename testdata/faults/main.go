@@ -18,7 +18,6 @@ import (
 
 func main() {
 	bin := flag.String("bin", "bin/warmpath", "the daemon")
-	modules := flag.String("modules", "plugins/builtin", "folder of the strategies' modules, for swapping them")
 	quick := flag.Bool("quick", false, "smaller numbers")
 	only := flag.String("run", "", "only the checks whose name fits this expression")
 	dir := flag.String("dir", "", "folder for configurations and logs, which stay there; default: a temporary one")
@@ -45,7 +44,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "faults:", s.run(*listen, *n))
 		os.Exit(1)
 	}
-	ok, err := runAll(*dir, *bin, *modules, *only, *quick, *soak)
+	ok, err := runAll(*dir, *bin, *only, *quick, *soak)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 	}
@@ -97,7 +96,7 @@ func (r *report) print(l line) {
 	r.out.Encode(l)
 }
 
-func runAll(dir, bin, modules, only string, quick bool, soak time.Duration) (ok bool, err error) {
+func runAll(dir, bin, only string, quick bool, soak time.Duration) (ok bool, err error) {
 	want, err := regexp.Compile(only)
 	if err != nil {
 		return false, err
@@ -119,10 +118,6 @@ func runAll(dir, bin, modules, only string, quick bool, soak time.Duration) (ok 
 	if err != nil {
 		return false, err
 	}
-	modules, err = filepath.Abs(modules)
-	if err != nil {
-		return false, err
-	}
 	todo := checks
 	if soak > 0 {
 		todo = []check{soakCheck(soak)}
@@ -138,7 +133,7 @@ func runAll(dir, bin, modules, only string, quick bool, soak time.Duration) (ok 
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		l := &lab{ctx: ctx, dir: dir, bin: bin, modules: modules, quick: quick, report: r, what: c.name + ": " + c.what}
+		l := &lab{ctx: ctx, dir: dir, bin: bin, quick: quick, report: r, what: c.name + ": " + c.what}
 		if c.calm {
 			beside.Go(func() { judge(l, c, r, &beside) })
 			continue

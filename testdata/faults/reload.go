@@ -2,13 +2,13 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/warmpath/warmpath/plugins"
 	"github.com/warmpath/warmpath/testdata/databench/proc"
 	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
@@ -62,9 +62,9 @@ func checkReload(l *lab) (verdict, error) {
 		return verdict{}, err
 	}
 	swap := func(name string) (string, error) {
-		b, err := os.ReadFile(filepath.Join(l.modules, name+".wasm"))
+		b, err := plugins.Builtin(name)
 		if err != nil {
-			return "", fmt.Errorf("%w; run make modules", err)
+			return "", err
 		}
 		path := filepath.Join(l.dir, "mine.wasm")
 		return fmt.Sprintf("[strategies.mine]\npath = %q\n", path), proc.Replace(path, string(b))
