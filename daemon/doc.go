@@ -1,5 +1,6 @@
 // Package daemon is the process: it wires the packages, runs, reloads, drains and closes. It decides nothing about a
-// request. Only it and adapt know the configuration, of which adapt makes the settings of each package.
+// request. adapt makes the settings of each package of the configuration. Beside these two only admin/strategies and
+// cli read the configuration.
 //
 // # A request's way
 //
@@ -11,7 +12,7 @@
 //
 // None of them imports one above it. unit keeps sockets over a restart or an upgrade, and sends systemd the state of
 // the process. Three more are operator (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's
-// sources to its workers). Each doc.go says what its package does; house_test.go says who may import whom.
+// sources to its workers). Each doc.go says what its package does; house_wings_test.go says who may import whom.
 //
 // # Who owns what
 //

@@ -12,8 +12,8 @@
 //	sagemaker   SageMaker's wire: paths, headers, errors, event streams
 //	overflow    a body too long for memory, in a file until its worker has it
 //
-// Calls run down this list: front calls exchange, exchange calls route, and none knows its caller. Read
-// exchange/exchange.go first, then route/choose.go.
+// front calls exchange, exchange calls route, and none of the three knows its caller. sessionapi stands in front of
+// exchange and calls it; the others are called by these. Read exchange/exchange.go first, then route/choice.go.
 //
 // A request uses one epoch (exchange.Epoch: configuration, pools and settings), also if a reload makes a new one
 // meanwhile. What it may cost is bounded by package gate in transport; whether a worker is fit is judged by package
