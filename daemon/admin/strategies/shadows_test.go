@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/host"
@@ -59,15 +60,6 @@ func decided(t *testing.T, p *route.Pool) *route.Choice {
 	return c
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
-}
-
 // run has the shadows decide until the test ends.
 func run(t *testing.T, p *Shadows) {
 	t.Helper()
@@ -104,7 +96,7 @@ func TestShadowsAreCompared(t *testing.T) {
 		if v == nil {
 			t.Fatal("nobody watches")
 		}
-		eventually(t, "a verdict", func() bool { return v.String() != "" })
+		waittest.Until(t, "a verdict", func() bool { return v.String() != "" })
 		if v.String() != c.verdict {
 			t.Errorf("live %d: %q; want %q", c.live, v, c.verdict)
 		}
@@ -137,7 +129,7 @@ func TestShare(t *testing.T) {
 		time.Sleep(20 * time.Microsecond) // so that not many are dropped
 	}
 	var seen map[string]uint64
-	eventually(t, "all are seen", func() bool {
+	waittest.Until(t, "all are seen", func() bool {
 		seen = map[string]uint64{}
 		all, _ := p.Reports()
 		for _, r := range all {
@@ -173,7 +165,7 @@ func TestQueueIsBounded(t *testing.T) {
 		t.Errorf("%d dropped; want 10", dropped)
 	}
 	run(t, p)
-	eventually(t, "those that waited are decided", func() bool { all, _ := p.Reports(); return all[0].Seen == queued })
+	waittest.Until(t, "those that waited are decided", func() bool { all, _ := p.Reports(); return all[0].Seen == queued })
 }
 
 // TestSetKeepsCounts: a shadow that stays goes on counting, another begins, and none is asked once it is gone.
@@ -189,7 +181,7 @@ func TestSetKeepsCounts(t *testing.T) {
 		next := fmt.Sprint("next-", i)
 		p.set([]Shadow{{Module: chooses("stays", 0), Share: 1}, {Module: chooses(next, 1), Share: 1}})
 		p.Watch(c)
-		eventually(t, "both have decided", func() bool {
+		waittest.Until(t, "both have decided", func() bool {
 			all, _ := p.Reports()
 			return all[0].Seen == uint64(i+1) && all[1].Seen == 1 && all[1].Strategy == next
 		})

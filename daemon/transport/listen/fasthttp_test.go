@@ -15,6 +15,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // The server that the Listener is made for. What is asserted of fasthttp here is what the daemon relies on.
@@ -117,7 +118,7 @@ func TestFasthttpWatch(t *testing.T) {
 				}
 			}
 			leaveStream(t, client, scheme+l.Addr().String()+"/stream", arrived, steps, began)
-			eventually(t, "the client's leaving is told", told.called)
+			waittest.Until(t, "the client's leaving is told", told.called)
 			close(steps) // as the upstream does when it is closed
 			if !<-ended {
 				t.Error("Unwatch does not tell that Gone was called")
@@ -225,7 +226,7 @@ func TestFasthttpRefusal(t *testing.T) {
 			t.Errorf("%s: got %.40q, %v; want %s and a clean end", name, answer, err, c.want)
 		}
 	}
-	eventually(t, "fasthttp logs its errors", func() bool { return log.lines.String() != "" })
+	waittest.Until(t, "fasthttp logs its errors", func() bool { return log.lines.String() != "" })
 	if strings.Contains(log.lines.String(), "secret") {
 		t.Error("fasthttp logs headers: set SecureErrorLogMessage")
 	}

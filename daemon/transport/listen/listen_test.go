@@ -14,19 +14,11 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // patience is for a slow, loaded machine; nothing is expected to need it.
 const patience = 20 * time.Second
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
 
 // open listens on a free port; the test ends with nothing left open.
 func open(t testing.TB, c Config, watch func() (watcher, error)) *Listener {
@@ -45,7 +37,7 @@ func open(t testing.TB, c Config, watch func() (watcher, error)) *Listener {
 	}
 	t.Cleanup(func() {
 		l.Close()
-		eventually(t, "all connections are closed", func() bool { return l.Stats().Open == 0 })
+		waittest.Until(t, "all connections are closed", func() bool { return l.Stats().Open == 0 })
 	})
 	return l
 }
@@ -199,7 +191,7 @@ func TestAcceptOutlivesEMFILE(t *testing.T) {
 		_, err := l.Accept()
 		ended <- err
 	}()
-	eventually(t, "accept fails again", func() bool { return h.left.Load() < 1<<30-2 })
+	waittest.Until(t, "accept fails again", func() bool { return h.left.Load() < 1<<30-2 })
 	l.Close()
 	if err := <-ended; !errors.Is(err, net.ErrClosed) || !strings.Contains(err.Error(), "use of closed network connection") {
 		t.Errorf("Accept of a closed Listener: %v; fasthttp knows a clean end by net.ErrClosed's text", err)
@@ -219,7 +211,7 @@ func TestCloseLeavesConnectionsOpen(t *testing.T) {
 	var g counter
 	server.Watch(&g)
 	client.Close()
-	eventually(t, "a client's leaving is noticed while the Listener drains", g.called)
+	waittest.Until(t, "a client's leaving is noticed while the Listener drains", g.called)
 }
 
 func TestAbortResets(t *testing.T) {
@@ -331,7 +323,7 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		l.Close()
 	}
-	eventually(t, "descriptors and goroutines are back where they were", func() bool {
+	waittest.Until(t, "descriptors and goroutines are back where they were", func() bool {
 		return open() <= descriptors && runtime.NumGoroutine() <= goroutines
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // parkingFront answers each request with its body, and looks for servers that wait every so often. What is parked goes
@@ -119,7 +121,7 @@ func TestParked(t *testing.T) {
 		t.Errorf("%+v; want one connection", s)
 	}
 	c.Close()
-	eventually(t, "it is closed after its client has left", func() bool { return l.Stats().Open == 0 })
+	waittest.Until(t, "it is closed after its client has left", func() bool { return l.Stats().Open == 0 })
 }
 
 // TestNotParked: nothing is taken of which its server holds a byte, or whose first request is still to come.
@@ -195,7 +197,7 @@ func TestParkHammer(t *testing.T) {
 		})
 	}
 	all.Wait()
-	eventually(t, "all are closed", func() bool { return l.Stats().Open == 0 })
+	waittest.Until(t, "all are closed", func() bool { return l.Stats().Open == 0 })
 	parked <- nil
 	<-done
 	if taken == 0 {
@@ -217,7 +219,7 @@ func TestAnswering(t *testing.T) {
 		t.Error("an answer before a request")
 	}
 	c.send(t, posted("x"))
-	eventually(t, "the answer is written", l.Answering)
+	waittest.Until(t, "the answer is written", l.Answering)
 	time.Sleep(50 * time.Millisecond)
 	if !l.Answering() {
 		t.Error("nobody writes, though the client has read nothing")
@@ -227,7 +229,7 @@ func TestAnswering(t *testing.T) {
 	} else if n, err := io.Copy(io.Discard, r.Body); n != size || err != nil {
 		t.Errorf("%d bytes, %v", n, err)
 	}
-	eventually(t, "the answer has been written", func() bool { return !l.Answering() })
+	waittest.Until(t, "the answer has been written", func() bool { return !l.Answering() })
 	if err := s.Shutdown(); err != nil {
 		t.Error(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // insecure is for a client's end of a loopback pair.
@@ -73,7 +74,7 @@ func TestTLS(t *testing.T) {
 		var g counter
 		server.Watch(&g)
 		client.Close()
-		eventually(t, "a TLS client's leaving is noticed", g.called)
+		waittest.Until(t, "a TLS client's leaving is noticed", g.called)
 	}
 	_, plain := pair(t, open(t, Config{}, nil))
 	if plain.IsTLS() {
@@ -103,7 +104,7 @@ func TestTLSStalledReader(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("a write to a client that does not read was not given up")
 	}
-	eventually(t, "the connection is closed and counted", func() bool {
+	waittest.Until(t, "the connection is closed and counted", func() bool {
 		return l.Stats().SlowClosed == 1 && l.Stats().Open == 0
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // watchers are the ways to watch that this system can run.
@@ -41,12 +43,12 @@ func TestGone(t *testing.T) {
 				client, server := pair(t, l)
 				gen := server.Watch(&waiting)
 				leave(client)
-				eventually(t, "Gone is called", waiting.called)
+				waittest.Until(t, "Gone is called", waiting.called)
 				if !server.Unwatch(gen) {
 					t.Error("Unwatch does not tell that Gone was called")
 				}
 				gen = server.Watch(&late)
-				eventually(t, "Gone is called of a client that had left before", late.called)
+				waittest.Until(t, "Gone is called of a client that had left before", late.called)
 				server.Unwatch(gen)
 				if server.Unwatch(gen - 1) {
 					t.Error("Unwatch of an older generation is not false")
@@ -79,7 +81,7 @@ func TestNotGone(t *testing.T) {
 			t.Error("an older Unwatch ended or told a newer Watch")
 		}
 		client.Close()
-		eventually(t, "the second request's Gone", second.called)
+		waittest.Until(t, "the second request's Gone", second.called)
 		if first.called() {
 			t.Error("the event reached the request before")
 		}
