@@ -98,7 +98,7 @@ func TestAPanicHasItsLine(t *testing.T) {
 	}
 	f("whole", 500)
 	f("stream", 200)
-	for s.traffic.inFlight.Load() > 0 { // the line follows the end
+	for s.traffic.inFlight.Load() > 0 { // the end of a stream follows its line
 		time.Sleep(time.Millisecond)
 	}
 	s.CloseLog()

@@ -78,9 +78,10 @@ func (r *relay) run() {
 	open = false
 	r.out.Stream.Close()
 	q := r.q
-	q.end()
-	r.q = nil // another request's as soon as it is released
-	q.release(time.Now())
+	q.record(time.Now())
+	q.end()   // after its line: a drain waits for the end alone
+	r.q = nil // another request's as soon as it is forgotten
+	q.forget()
 	if err != nil && !r.http11 {
 		r.conn.AbortOnceSent() // its end would look like a whole answer's
 	}
@@ -104,11 +105,11 @@ func (r *relay) breakOff(p any, open bool) {
 	r.conn.Abort()
 	r.log.Error("BUG: a stream made the daemon panic", "panic", p, "id", r.q.in.ID, "pool", r.q.in.Seen.Pool,
 		"stack", string(debug.Stack()))
-	r.q.end()
 	if open {
 		r.closeAfterPanic()
 	}
 	r.q.recordAfterPanic()
+	r.q.end()
 }
 
 // closeAfterPanic counts the stream down at its worker. A second panic would end the process.

@@ -247,17 +247,12 @@ func (q *request) answer(out *exchange.Outbound) {
 	q.sent = int64(len(out.Body))
 	respond(q.fc, q.ownFields(out), out)
 	q.dropFields()
-	q.release(time.Now())
+	q.record(time.Now())
+	q.forget()
 	out.Release()
 }
 
-// release counts and logs the request, and forgets it. Nothing may use the request after it.
-func (q *request) release(now time.Time) {
-	q.record(now)
-	q.forget()
-}
-
-// forget gives the request's memory back.
+// forget gives the request's memory back. Nothing may use the request after it.
 func (q *request) forget() {
 	q.body.free(&q.in)
 	*q = request{in: exchange.Inbound{Header: q.in.Header[:0], Seen: exchange.Seen{Record: q.in.Seen.Memory()}}}
