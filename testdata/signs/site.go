@@ -30,6 +30,7 @@ type site struct {
 	blind atomic.Int64 // requests that it took in silence before anybody could know
 	tells atomic.Int64 // requests and waiting ones, for its metrics
 	taken atomic.Int64 // requests that got a place, for its metrics
+	steps atomic.Int64 // in which it gave tokens, likewise
 	born  atomic.Int64 // its process's start, in seconds
 
 	mu    sync.Mutex // guards act and all below
@@ -141,6 +142,8 @@ func (s *site) metrics() string {
 	}
 	page += fmt.Sprintf("# TYPE vllm:prefix_cache_queries counter\n"+
 		"vllm:prefix_cache_queries_total{engine=\"0\",model_name=\"sim\"} %d.0\n", 5*s.taken.Load())
+	page += "# TYPE vllm:iteration_tokens_total histogram\n" +
+		fmt.Sprintf("vllm:iteration_tokens_total_count{engine=\"0\",model_name=\"sim\"} %d.0\n", s.steps.Load())
 	page += fmt.Sprintf("# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %d.5\n", s.born.Load())
 	page += "# TYPE vllm:engine_sleep_state gauge\n"
 	for state, on := range map[string]bool{"awake": awake, "weights_offloaded": !awake, "discard_all": false} {
@@ -170,6 +173,7 @@ func (s *site) post(c *wire.Call) bool {
 	s.slots <- struct{}{}
 	defer func() { <-s.slots }()
 	s.taken.Add(1)
+	s.steps.Add(1)
 	if c.Wait(time.Millisecond) {
 		return false // its client left while it waited
 	}
@@ -206,6 +210,7 @@ func (s *site) answer(c *wire.Call) bool {
 	defer s.note(c)()
 	_ = c.Chunk(engine.Role)
 	for range 8 {
+		s.steps.Add(1)
 		if c.Chunk(engine.Delta(`{"content":"word "}`, "null")) != nil || c.Wait(takes/10) {
 			return false
 		}

@@ -27,6 +27,7 @@ type wire struct {
 	models  string         // the one that is listed; default tiny
 	pages   string
 	sources string
+	paused  bool
 }
 
 func (f *wire) set(host string, v any) {
@@ -56,6 +57,7 @@ func (f *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		v = own
 	}
 	pages, sources := f.pages, f.sources
+	paused := f.paused
 	model, slow := cmp.Or(f.models, "tiny"), f.slow
 	f.mu.Unlock()
 	body := ""
@@ -67,6 +69,8 @@ func (f *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		body = pages
 	case "/kv_event_sources":
 		body = sources
+	case "/is_paused":
+		body = fmt.Sprintf(`{"is_paused":%v}`, paused)
 	}
 	switch v := v.(type) {
 	case int:

@@ -127,6 +127,8 @@ func (s *sums) add(name, rest []byte) bool {
 		s.TokenTime += number(rest)
 	case "vllm:request_time_per_output_token_seconds_count":
 		s.TokenTimes += number(rest)
+	case "vllm:iteration_tokens_total_count":
+		s.Steps += number(rest)
 	case "vllm:engine_sleep_state":
 		s.Asleep = s.Asleep || isAwakeState(rest) && number(rest) == 0
 	case "process_start_time_seconds":

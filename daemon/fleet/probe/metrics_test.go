@@ -29,7 +29,7 @@ func TestParseRecordedPages(t *testing.T) {
 	}
 	f("metrics-0.32.0.txt", worker.Metrics{Capacity: 23 * 128, Block: 128, Process: 1.79524799931e+09, SaysComputed: true})
 	f("metrics-0.11.1.txt", worker.Metrics{Capacity: 127 * 16, Block: 16, Process: 1.79524968851e+09, Queries: 3697, Hits: 192,
-		Prefill: 19.75551417600036, Prefills: 46, Prompts: 3750, TokenTime: 2.13049174800035, TokenTimes: 46})
+		Prefill: 19.75551417600036, Prefills: 46, Prompts: 3750, TokenTime: 2.13049174800035, TokenTimes: 46, Steps: 71})
 }
 
 func TestParseMetrics(t *testing.T) {

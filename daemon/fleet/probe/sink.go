@@ -10,10 +10,10 @@ import (
 // Sink takes the workers' answers. Its methods are called from many goroutines at once. An id that it does not know is
 // that of a worker that has gone meanwhile.
 type Sink interface {
-	// Phase reports whether the worker is up, whether it has answered that it is shutting down, and whether its engines
-	// are to be counted before it is reported healthy. A worker that is not up is checked more often and not scraped.
-	// One that is shutting down is scraped each second, to find its new process soon.
-	Phase(id uint64) (up, leaving, counts bool)
+	// Phase returns what matters of a worker here. One that is not up is checked more often and not scraped. One that is
+	// shutting down is scraped each second, to find its new process soon. One whose engine stands still is asked whether
+	// it is paused.
+	Phase(id uint64) worker.Phase
 
 	// Counted takes how many data-parallel engines the worker reports. It comes before Healthy, and only if Phase asks
 	// for it and the worker reports them.

@@ -39,7 +39,7 @@ func (t *target) followHealth(ctx context.Context, sink Sink) {
 		was = ok
 		a = t.asker.Load()
 		every := a.HealthInterval
-		if up, _, _ := sink.Phase(t.id); !up {
+		if !sink.Phase(t.id).Up {
 			every = min(every, downEvery)
 		}
 		gap := min(minGap, every/2)
@@ -76,10 +76,10 @@ func (t *target) followHealthAlone(ctx context.Context, sink Sink) {
 func (t *target) followMetrics(ctx context.Context, sink Sink) {
 	for ctx.Err() == nil {
 		a := t.asker.Load()
-		switch up, leaving, _ := sink.Phase(t.id); {
-		case !up:
+		switch phase := sink.Phase(t.id); {
+		case !phase.Up:
 			sleep(ctx, min(minGap, a.ScrapeInterval), nil, nil) // soon after it came up
-		case leaving:
+		case phase.Leaving:
 			t.readMetrics(ctx, a, sink)
 			sleep(ctx, jitter(min(leaveEvery, a.ScrapeInterval)), nil, nil)
 		default:
@@ -116,7 +116,7 @@ func (t *target) checkHealth(ctx context.Context, a *asker, sink Sink) bool {
 // wants the count. The sink must know it before the first request goes there: the worker answers 400 to a rank that it
 // has no more.
 func (t *target) countEngines(ctx context.Context, a *asker, sink Sink) {
-	if _, _, counts := sink.Phase(t.id); !counts {
+	if !sink.Phase(t.id).Counts {
 		return
 	}
 	if n := a.engines(ctx, t.url, t.metrics); n > 0 && ctx.Err() == nil {
@@ -136,6 +136,9 @@ func (t *target) listModels(ctx context.Context, a *asker, sink Sink) {
 
 func (t *target) readMetrics(ctx context.Context, a *asker, sink Sink) {
 	p, err := a.metrics(ctx, t.metrics, a.ScrapeInterval)
+	if err == nil && sink.Phase(t.id).Still && a.paused(ctx, t.url) {
+		p.Pause()
+	}
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:

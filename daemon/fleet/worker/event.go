@@ -91,7 +91,7 @@ var plainLines = map[kind]struct {
 	closed:    {slog.LevelInfo, "worker answers again"},
 	restarted: {slog.LevelWarn, "worker restarted: its cache is empty"},
 	acquitted: {slog.LevelInfo, "worker is back: another worker failed the same request in the same way"},
-	slept:     {slog.LevelWarn, "worker asleep: its engine has been put to sleep and gets no requests"},
+	slept:     {slog.LevelWarn, "worker asleep: its engine has been put to sleep, or is paused, and gets no requests"},
 	woke:      {slog.LevelInfo, "worker awake"},
 	balanced: {slog.LevelWarn, "several processes answer at the worker's URL in turn, so that it is a balancer: load, " +
 		"cache and start of each are not known; name the processes themselves: workers_dns, [pools.kubernetes], or " +

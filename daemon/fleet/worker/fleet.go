@@ -39,8 +39,11 @@ type fleet struct {
 	passing  request // the request of a PassForeign call; it is in no queue between two calls
 }
 
-// grace starts the grace of the requests in flight at a worker that went down.
-type grace interface{ beginGrace(w *Worker) }
+// grace gives up the requests in flight at a worker that is no use to them.
+type grace interface {
+	beginGrace(w *Worker)    // it went down or fell silent
+	beginClearing(w *Worker) // it does nothing
+}
 
 // sec returns the time in seconds since the pool began, and at least a nanosecond: 0 means never.
 func (f *fleet) sec(t time.Time) float64 { return max(1e-9, t.Sub(f.began).Seconds()) }

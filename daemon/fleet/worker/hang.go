@@ -57,3 +57,61 @@ func waitsInVain(w *Worker, r *request) bool {
 func hanging(waited float64) Outcome {
 	return Outcome{Kind: Broken, Err: fmt.Sprintf("no byte of any answer in %.0f s", math.Floor(waited))}
 }
+
+// stillPages is how many pages of metrics in a row must show no progress.
+const stillPages = 3
+
+// oldestWaiting returns the request that has waited for longest at w for its first byte; nil = none waits.
+func oldestWaiting(w *Worker) *request {
+	for r := w.flight.oldest; r != nil; r = r.newer {
+		if r.first == 0 && !r.ended {
+			return r
+		}
+	}
+	return nil
+}
+
+// idleFor returns for how many seconds the engine of w has done nothing although a request waits for its first byte: no
+// byte of any answer has come, and its metrics have not moved. It returns 0 where that cannot be known: an engine which
+// does not count its steps may be decoding one long answer.
+func idleFor(w *Worker, now float64) float64 {
+	r := oldestWaiting(w)
+	if r == nil || w.moved == 0 || w.readings.Steps == 0 {
+		return 0
+	}
+	since := max(r.at, w.moved)
+	if time.Duration(w.endpoint.flow.Load()).Seconds() > since {
+		return 0
+	}
+	return now - since
+}
+
+// standsStill reports whether the engine of w has done nothing for so long that its next requests are to go elsewhere.
+// A step of vLLM's engine takes seconds at most, but for one that computes a long prompt in one piece.
+func standsStill(f *fleet, w *Worker, now float64) bool {
+	if w.still < stillPages || !w.isUp() {
+		return false
+	}
+	est := 0.0
+	if w.queue.front != nil {
+		est = w.queue.front.est
+	}
+	return idleFor(w, now) >= max(shortWait, longPrefills*f.speed.slowness*w.speed.rel*est)
+}
+
+// mayBePaused reports whether the worker is to be asked whether its engine is paused, which its metrics do not tell.
+func mayBePaused(w *Worker) bool {
+	return w.readings.Asleep || w.still > 0 && oldestWaiting(w) != nil
+}
+
+// movable reports whether r, which waits at w for its first byte, may go to another worker. The engine says that it
+// sleeps or is paused; or it stood still before r came, so that r is not what stopped it. A trial has its own patience.
+func movable(w *Worker, r *request, reading float64) bool {
+	switch {
+	case r.first > 0 || r.holder == nil:
+		return false
+	case w.readings.Asleep:
+		return true
+	}
+	return r.at > w.moved+reading && w.breaker.trial != r
+}

@@ -109,3 +109,140 @@ func TestAWorkerWaitsForTheRequest(t *testing.T) {
 		t.Errorf("%v; want up", got)
 	}
 }
+
+// TestAnEngineThatStandsStill: three pages of metrics that show no step set a worker aside whose request waits.
+func TestAnEngineThatStandsStill(t *testing.T) {
+	steps := func(n float64) func(p *Pool, at float64) {
+		return func(p *Pool, at float64) { p.scrape(0, Metrics{Steps: n}, at) }
+	}
+	for name, c := range map[string]struct {
+		d      Dispatch
+		first  float64                   // when the first byte comes; 0 = never
+		page   func(p *Pool, at float64) // each 5 s
+		pages  int
+		during func(p *Pool, at float64) // with each page
+		ejects bool
+	}{
+		"a stream waits":           {pages: 3, page: steps(9), ejects: true},
+		"an answer in one piece":   {d: Dispatch{Whole: true}, pages: 3, page: steps(9), ejects: true},
+		"two pages":                {pages: 2, page: steps(9)},
+		"a long prompt":            {d: Dispatch{Est: 6}, pages: 3, page: steps(9)},
+		"a long prompt for long":   {d: Dispatch{Est: 6}, pages: 4, page: steps(9), ejects: true},
+		"the answer has begun":     {first: 101, pages: 9, page: steps(9)},
+		"the engine steps":         {pages: 9, page: func(p *Pool, at float64) { steps(at)(p, at) }},
+		"its cache fills":          {pages: 9, page: func(p *Pool, at float64) { p.scrape(0, Metrics{Steps: 9, Usage: at / 1e3}, at) }},
+		"the page counts no steps": {pages: 9, page: func(p *Pool, at float64) { p.scrape(0, Metrics{Queries: 9}, at) }},
+		"another answer flows": {pages: 9, page: steps(9), during: func(p *Pool, at float64) {
+			p.send(0, Dispatch{}, at).Flow(p.after(at))
+		}},
+		"its requests have ended": {pages: 9, page: steps(9), during: func(p *Pool, at float64) {
+			p.fleet.workers[0].flight = flight{}
+		}},
+	} {
+		p := upPool(t, 4)
+		c.page(p, 50)
+		p.scrape(0, Metrics{Steps: 9, Queries: 9}, 55)
+		c.page(p, 60)
+		k := p.send(0, c.d, 100)
+		if c.first > 0 {
+			k.FirstByte(p.after(c.first))
+		}
+		at := 100.0
+		for range c.pages {
+			at += 5
+			if c.during != nil {
+				c.during(p, at)
+			}
+			c.page(p, at)
+		}
+		want := "w0 w1 w2 w3"
+		if c.ejects {
+			want = "w1 w2 w3"
+		}
+		if got := snap(p, "", at+.1); got != want {
+			t.Errorf("%s: %s; want %s", name, got, want)
+		}
+	}
+}
+
+// TestWhatWaitsIsMoved: requests leave an engine that stands still if they came after it had stopped, and all leave one
+// that sleeps. They stay while no other worker can take them, and once the engine goes on.
+func TestWhatWaitsIsMoved(t *testing.T) {
+	f := func(what string, page, then Metrics, alone bool, before, after []int) {
+		t.Helper()
+		c := new(clock)
+		p := upPoolOf(Config{Workers: specs(3), After: c.after})
+		c.to(90)
+		p.scrape(0, Metrics{Steps: 8}, 90)
+		p.scrape(0, Metrics{Steps: 9}, 95)
+		first, second := &asker{clock: c}, &asker{clock: c}
+		p.send(0, Dispatch{Holder: first}, 99)
+		p.send(0, Dispatch{Holder: second}, 101)
+		if alone {
+			p.kill(1, 101)
+			p.kill(2, 101)
+		}
+		for at := 105.0; at <= 115; at += 5 {
+			c.to(at)
+			p.scrape(0, page, at)
+		}
+		c.to(116.5)
+		p.scrape(0, then, 116.5)
+		c.to(130)
+		first.want(t, what+": the request of before", before...)
+		second.want(t, what+": the later one", after...)
+	}
+	still := Metrics{Steps: 9}
+	on := Metrics{Steps: 10}
+	f("it stands still", still, on, false, nil, []int{115, 116})
+	f("it goes on", Metrics{Steps: 9, Usage: .1}, on, false, nil, nil)
+	f("nobody else is there", still, on, true, nil, nil)
+	asleep := Metrics{Steps: 9, Asleep: true}
+	seconds := []int{105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115, 116}
+	f("it sleeps", asleep, on, false, seconds, seconds)
+	f("it sleeps, and nobody else is there", asleep, on, true, nil, nil)
+}
+
+// TestMayBePaused: a worker is asked whether it is paused if it stands still while requests wait, until it goes on.
+func TestMayBePaused(t *testing.T) {
+	p := upPool(t, 2)
+	f := func(what string, want bool) {
+		t.Helper()
+		if got := p.Phase(p.fleet.workers[0].number).Still; got != want {
+			t.Errorf("%s: %v; want %v", what, got, want)
+		}
+	}
+	p.scrape(0, Metrics{Steps: 1}, 1)
+	p.scrape(0, Metrics{Steps: 1}, 2)
+	f("nobody asks for anything", false)
+	p.send(0, Dispatch{}, 2)
+	f("a request waits", true)
+	p.scrape(0, Metrics{Steps: 1, Asleep: true}, 3)
+	f("it is paused", true)
+	p.scrape(0, Metrics{Steps: 2}, 4)
+	f("it goes on", false)
+}
+
+// TestMovable: which requests may leave an engine that stood still at 10 s, by pages that are 1 s apart.
+func TestMovable(t *testing.T) {
+	f := func(what string, r *request, asleep, trial, want bool) {
+		t.Helper()
+		r.holder = &asker{}
+		w := &Worker{endpoint: new(endpoint), moved: 10, readings: readings{Metrics: Metrics{Asleep: asleep}}}
+		if trial {
+			w.breaker.trial = r
+		}
+		if got := movable(w, r, 1); got != want {
+			t.Errorf("%s: %v; want %v", what, got, want)
+		}
+	}
+	f("it came before the engine stopped", &request{at: 10.5}, false, false, false)
+	f("it came after", &request{at: 11.5}, false, false, true)
+	f("it is the trial", &request{at: 11.5}, false, true, false)
+	f("its answer has begun", &request{at: 11.5, first: 12}, false, false, false)
+	f("the engine sleeps", &request{at: 10.5}, true, false, true)
+	f("it sleeps, and the answer has begun", &request{at: 10.5, first: 11}, true, false, false)
+	if movable(&Worker{endpoint: new(endpoint)}, &request{at: 9}, 1) {
+		t.Error("a request that nobody can move is moved")
+	}
+}

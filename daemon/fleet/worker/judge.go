@@ -1,9 +1,12 @@
 package worker
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
-// This file has all changes of a worker's state by its health checks and by its metrics; verdict.go has those by the
-// requests that end there.
+// This file has all changes of a worker's state by its health checks and by its metrics, and the opening and closing of
+// its breaker. verdict.go has the changes by the requests that end there.
 
 // healthy records a good health check.
 func (f *fleet) healthy(e *endpoint, now float64) {
@@ -169,6 +172,11 @@ func (f *fleet) read(w *Worker, m Metrics, now float64) {
 	if w.resize() {
 		f.note(w, event{kind: resized, tokens: w.capacity.inForce}, now)
 	}
+	if e := w.endpoint; e.breaker.cause == none && standsStill(f, w, now) {
+		why := fmt.Sprintf("no byte of any answer and no step of its engine in %.0f s", idleFor(w, now))
+		f.setAside(w, failing, why, 0, now)
+		f.grace.beginClearing(w)
+	}
 }
 
 // counted records the number of engines that an endpoint reports before it is up.
@@ -184,6 +192,7 @@ func (f *fleet) counted(e *endpoint, n int, now float64) {
 func (f *fleet) turnIn(w *Worker, asleep bool, now float64) {
 	if asleep {
 		f.note(w, event{kind: slept}, now)
+		f.grace.beginClearing(w)
 		return
 	}
 	f.startSlow(w, now)
@@ -287,4 +296,61 @@ func (f *fleet) level(w *Worker) {
 func (f *fleet) renew(e *endpoint) {
 	e.renewal = wanted
 	f.watcher.ListSoon(e.number)
+}
+
+// setAside opens the breaker of w's endpoint, if the fleet can spare the endpoint.
+func (f *fleet) setAside(w *Worker, c cause, why string, by uint64, now float64) {
+	e := w.endpoint
+	if e.breaker.cause == leaving { // the trial failed in another way: the worker is no better for that
+		c = leaving
+	}
+	if !f.maySpare(e) {
+		e.breaker.shut() // the trial failed, but the worker is needed
+		return
+	}
+	kind := ejected
+	switch {
+	case c == refusing:
+		kind = refuses
+	case c == leaving:
+		kind = wentLeaving
+	}
+	switch {
+	case c != leaving:
+		w.totals.ejected++
+	case e.breaker.cause != leaving:
+		w.totals.left++
+	}
+	e.breaker.open(c, why, by, now, f.conf.HealthInterval.Seconds())
+	for _, o := range e.ranks {
+		o.slowStart = slowStart{}
+	}
+	f.noteAll(e.ranks, event{kind: kind, why: why, wait: seconds(e.breaker.back), tokens: e.inFlight}, now)
+}
+
+// maySpare reports whether an endpoint may be set aside. Half of the endpoints that are there always stay: if all fail,
+// the fault is in the requests or in what they share.
+func (f *fleet) maySpare(e *endpoint) bool {
+	there, out := 0, 1
+	for _, o := range f.endpoints {
+		if !o.isUp() || o.allDrain() {
+			continue
+		}
+		there++
+		if o != e && o.breaker.cause != none {
+			out++
+		}
+	}
+	return 2*out <= there
+}
+
+// closeBreaker closes an endpoint's breaker after a good trial and starts its ranks slowly: they still have their
+// caches, but no load.
+func (f *fleet) closeBreaker(e *endpoint, now float64) {
+	e.breaker.shut()
+	for _, w := range e.ranks {
+		f.startSlow(w, now)
+	}
+	f.panicked = false
+	f.noteAll(e.ranks, event{kind: closed}, now)
 }

@@ -58,8 +58,8 @@ func TestReportsOfNobody(t *testing.T) {
 		p.Scraped(id, Page{Metrics: Metrics{Running: 7, Process: 3}}, p.after(2))
 		p.Counted(id, 4, p.after(2))
 		p.Unscraped(id, "late", p.after(2))
-		if isUp, isLeaving, counts := p.Phase(id); isUp || isLeaving || counts {
-			t.Errorf("number %d is up %v, leaving %v, counts %v; want none of it", id, isUp, isLeaving, counts)
+		if got := p.Phase(id); got != (Phase{}) {
+			t.Errorf("number %d: %+v; want none of it", id, got)
 		}
 	}
 	after := p.Stats(p.after(2))

@@ -16,7 +16,8 @@ type Metrics struct {
 	Queries  float64 // tokens looked up in the prefix cache since the process began
 	Hits     float64 // tokens found there
 	Process  float64 // when the process began, Unix seconds
-	Asleep   bool    // the engine has been put to sleep: it says so, and answers no requests
+	Asleep   bool    // the engine has been put to sleep or is paused: it says so, and answers no requests
+	Steps    float64 // of the engine that gave tokens, since the process began; 0 = the page has no count
 
 	// Sums over ended requests since the process began. See speed.go.
 	Prefill      float64 // seconds of prefill
@@ -27,6 +28,14 @@ type Metrics struct {
 	ExternalHits float64 // as Hits, from a KV connector
 	TokenTime    float64 // the mean seconds a generated token of each
 	TokenTimes   float64 // requests in TokenTime
+}
+
+// Pause records that the worker says of itself that it is paused, which its page does not tell.
+func (p *Page) Pause() {
+	p.Asleep = true
+	for i := range p.Engines {
+		p.Engines[i].Asleep = true
+	}
 }
 
 // readings is a worker's metrics as read last.
@@ -58,5 +67,5 @@ func progressed(was, is *Metrics) bool {
 	return is.Usage > was.Usage || is.Queries != was.Queries || is.Hits != was.Hits ||
 		is.ExternalHits != was.ExternalHits || is.Prefill != was.Prefill || is.Prefills != was.Prefills ||
 		is.Computed != was.Computed || is.Prompts != was.Prompts || is.TokenTime != was.TokenTime ||
-		is.TokenTimes != was.TokenTimes
+		is.TokenTimes != was.TokenTimes || is.Steps != was.Steps
 }

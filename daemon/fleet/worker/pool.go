@@ -333,6 +333,39 @@ func (p *Pool) giveUp(w *Worker, fell float64, now time.Time) {
 	}
 }
 
+// beginClearing has the requests that wait at w, whose engine does nothing, go to other workers. The caller holds p.mu.
+func (p *Pool) beginClearing(w *Worker) {
+	if !w.clearing {
+		w.clearing = true
+		p.later(time.Millisecond, func(now time.Time) { p.clear(w, now) })
+	}
+}
+
+// clear calls the holders of the requests that may leave w, and again each second until its engine goes on.
+func (p *Pool) clear(w *Worker, now time.Time) {
+	f, at := &p.fleet, p.fleet.sec(now)
+	var leave []Holder
+	p.mu.Lock()
+	w.clearing = w.isUp() && w.flight.n > 0 && (w.readings.Asleep || w.still >= stillPages)
+	for r := w.flight.oldest; r != nil && w.clearing; r = r.newer {
+		if movable(w, r, f.conf.ScrapeInterval.Seconds()) && f.takesElsewhere(r, w.endpoint, at) {
+			r.called = true
+			leave = append(leave, r.holder)
+		}
+		if f.conf.MaxInFlight > 0 && len(leave) > 0 { // there may be a single free place
+			break
+		}
+	}
+	again := w.clearing
+	p.mu.Unlock()
+	for _, h := range leave {
+		h.GiveUp(false)
+	}
+	if again {
+		p.later(seconds(askAgain), func(then time.Time) { p.clear(w, then) })
+	}
+}
+
 // giveUpTrial has a trial go to another worker that has had no byte for so long, although the worker answers its health
 // checks: it is a client's request, and at an engine that hangs it would wait until the client leaves.
 func (p *Pool) giveUpTrial(w *Worker, r *request, now time.Time) {

@@ -2,22 +2,31 @@ package worker
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
 // This file takes in the results of a Watcher, by the number that Watcher.Watch gave. A number that is not watched any
 // more belongs to a worker that has gone meanwhile, and its result is ignored.
 
-// Phase reports whether the worker is up, whether an answer of it showed that it shuts down, and whether the caller
-// must report its number of engines before its next good health check.
-func (p *Pool) Phase(id uint64) (isUp, isLeaving, counts bool) {
+// Phase is what a Watcher must know of a worker. The zero Phase is that of a worker which is not watched any more.
+type Phase struct {
+	Up      bool
+	Leaving bool // an answer of it showed that it shuts down
+	Counts  bool // its number of engines must be reported before its next good health check
+	Still   bool // an engine of it does nothing although requests wait, or is paused
+}
+
+// Phase returns the phase of a worker.
+func (p *Pool) Phase(id uint64) Phase {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.fleet.watched[id]
 	if e == nil {
-		return false, false, false
+		return Phase{}
 	}
-	return e.isUp(), e.breaker.cause == leaving, !e.isUp() && e.place == configured && e.learns()
+	return Phase{Up: e.isUp(), Leaving: e.breaker.cause == leaving,
+		Counts: !e.isUp() && e.place == configured && e.learns(), Still: slices.ContainsFunc(e.ranks, mayBePaused)}
 }
 
 // Counted records how many engines, data-parallel ranks, a worker reports.

@@ -32,6 +32,8 @@ type Worker struct {
 	tpot      mean
 	readings  readings
 	moved     float64 // when its metrics, or another router, last showed that the engine has done something
+	still     int     // pages of metrics since then
+	clearing  bool    // its requests are being moved to other workers
 
 	capacity capacity
 	ended    ended
@@ -125,6 +127,7 @@ func (w *Worker) forget() {
 	w.tpot = mean{}
 	w.readings = readings{}
 	w.moved = 0
+	w.still = 0
 }
 
 // condition returns a worker's state for pages and logs: Starting, Ready, Silent, Down, Asleep, Ejected or Draining,
@@ -190,8 +193,10 @@ func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
 	if was.at == 0 {
 		return 0
 	}
+	w.still++
 	if progressed(&was.Metrics, &m) {
 		w.moved = now
+		w.still = 0
 	}
 	if n, s := m.TokenTimes-was.TokenTimes, m.TokenTime-was.TokenTime; n > 0 && s > 0 {
 		w.tpot.add(s / n)

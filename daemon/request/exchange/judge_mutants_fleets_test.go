@@ -51,7 +51,7 @@ var mutants = []mutant{
 			instead: `if false {`},
 	}},
 	{rule: "half of the workers stay", caught: "half", edits: []edit{
-		{file: "fleet/worker/verdict.go", text: `return 2*out <= there`,
+		{file: "fleet/worker/judge.go", text: `return 2*out <= there`,
 			instead: `return true`},
 	}},
 	{rule: "silence is no death", caught: "silence|refused", edits: []edit{
