@@ -9,8 +9,8 @@
 //
 // Each of these is a type with its own file and no reference to another: health, process, breaker, room, slowStart,
 // queue, flight, speed, rates, failures, listing, budget. An endpoint and its Workers are made of them. The fleet
-// decides what needs all workers: judge.go has every change of a worker's state by its health checks, metrics and breaker,
-// verdict.go by the requests that end there. Pool locks and delegates.
+// decides what needs all workers: judge.go has every change of a worker's state by its health checks, its metrics and
+// its breaker, verdict.go by the requests that end there. Pool locks and delegates.
 //
 // # Ranks
 //

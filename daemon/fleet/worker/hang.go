@@ -58,6 +58,9 @@ func hanging(waited float64) Outcome {
 	return Outcome{Kind: Broken, Err: fmt.Sprintf("no byte of any answer in %.0f s", math.Floor(waited))}
 }
 
+// shortly is for how many seconds a request may have waited at an engine that is found asleep or paused, to be moved.
+const shortly = 2.0
+
 // stillPages is how many pages of metrics in a row must show no progress.
 const stillPages = 3
 
@@ -104,14 +107,16 @@ func mayBePaused(w *Worker) bool {
 	return w.readings.Asleep || w.still > 0 && oldestWaiting(w) != nil
 }
 
-// movable reports whether r, which waits at w for its first byte, may go to another worker. The engine says that it
-// sleeps or is paused; or it stood still before r came, so that r is not what stopped it. A trial has its own patience.
+// movable reports whether r, which waits at w for its first byte, may go to another worker: the engine had stopped
+// before r came, so that r is not what stopped it. If the engine says that it sleeps or is paused, this is taken for
+// granted of all that came shortly before. What had waited for longer may have blocked it, and would block the next
+// worker. A trial has its own patience.
 func movable(w *Worker, r *request, reading float64) bool {
 	switch {
 	case r.first > 0 || r.holder == nil:
 		return false
 	case w.readings.Asleep:
-		return true
+		return r.at > w.slept-shortly
 	}
 	return r.at > w.moved+reading && w.breaker.trial != r
 }

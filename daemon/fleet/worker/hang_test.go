@@ -177,7 +177,7 @@ func TestWhatWaitsIsMoved(t *testing.T) {
 		p.scrape(0, Metrics{Steps: 9}, 95)
 		first, second := &asker{clock: c}, &asker{clock: c}
 		p.send(0, Dispatch{Holder: first}, 99)
-		p.send(0, Dispatch{Holder: second}, 101)
+		p.send(0, Dispatch{Holder: second}, 103.5)
 		if alone {
 			p.kill(1, 101)
 			p.kill(2, 101)
@@ -199,7 +199,7 @@ func TestWhatWaitsIsMoved(t *testing.T) {
 	f("nobody else is there", still, on, true, nil, nil)
 	asleep := Metrics{Steps: 9, Asleep: true}
 	seconds := []int{105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115, 116}
-	f("it sleeps", asleep, on, false, seconds, seconds)
+	f("it sleeps", asleep, on, false, nil, seconds)
 	f("it sleeps, and nobody else is there", asleep, on, true, nil, nil)
 }
 
@@ -225,10 +225,11 @@ func TestMayBePaused(t *testing.T) {
 
 // TestMovable: which requests may leave an engine that stood still at 10 s, by pages that are 1 s apart.
 func TestMovable(t *testing.T) {
-	f := func(what string, r *request, asleep, trial, want bool) {
+	f := func(what string, r *request, asleep, trial, want bool) { // asleep = since 20 s
 		t.Helper()
 		r.holder = &asker{}
-		w := &Worker{endpoint: new(endpoint), moved: 10, readings: readings{Metrics: Metrics{Asleep: asleep}}}
+		w := &Worker{endpoint: new(endpoint), moved: 10, slept: 20,
+			readings: readings{Metrics: Metrics{Asleep: asleep}}}
 		if trial {
 			w.breaker.trial = r
 		}
@@ -240,8 +241,9 @@ func TestMovable(t *testing.T) {
 	f("it came after", &request{at: 11.5}, false, false, true)
 	f("it is the trial", &request{at: 11.5}, false, true, false)
 	f("its answer has begun", &request{at: 11.5, first: 12}, false, false, false)
-	f("the engine sleeps", &request{at: 10.5}, true, false, true)
-	f("it sleeps, and the answer has begun", &request{at: 10.5, first: 11}, true, false, false)
+	f("the engine sleeps", &request{at: 18.5}, true, false, true)
+	f("it sleeps, and the request had waited for long", &request{at: 17.5}, true, false, false)
+	f("it sleeps, and the answer has begun", &request{at: 18.5, first: 19}, true, false, false)
 	if movable(&Worker{endpoint: new(endpoint)}, &request{at: 9}, 1) {
 		t.Error("a request that nobody can move is moved")
 	}

@@ -191,6 +191,7 @@ func (f *fleet) counted(e *endpoint, n int, now float64) {
 // turnIn records that w's engine has been put to sleep, or woken up. Either way its KV cache is gone.
 func (f *fleet) turnIn(w *Worker, asleep bool, now float64) {
 	if asleep {
+		w.slept = now
 		f.note(w, event{kind: slept}, now)
 		f.grace.beginClearing(w)
 		return

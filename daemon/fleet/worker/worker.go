@@ -33,6 +33,7 @@ type Worker struct {
 	readings  readings
 	moved     float64 // when its metrics, or another router, last showed that the engine has done something
 	still     int     // pages of metrics since then
+	slept     float64 // when its engine was last found asleep
 	clearing  bool    // its requests are being moved to other workers
 
 	capacity capacity
