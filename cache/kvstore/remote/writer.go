@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
 // lastWrites bounds the time for writes of a daemon that ends.
@@ -43,7 +45,9 @@ func (r *Remote) write(ctx context.Context, lane <-chan *job) {
 		if j.remove {
 			r.remove(ctx, j)
 		} else {
-			joined = r.set(ctx, j, joined)
+			if kvstore.Touch(func() { joined = r.set(ctx, j, joined) }) != nil {
+				r.counts.skipped.Add(1)
+			}
 		}
 		r.queue.done(j)
 	}

@@ -86,6 +86,12 @@ func newConn(s *Server, n net.Conn, id int64) *conn {
 
 // serve executes commands until the client leaves or breaks the protocol.
 func (c *conn) serve() {
+	if kvstore.Touch(c.converse) != nil { // a value in place is gone: no reply to this command would be right
+		c.server.config.Log.Debug("a client of the KV cache is closed", "client", c.owner, "error", kvstore.ErrTorn)
+	}
+}
+
+func (c *conn) converse() {
 	defer c.abort()
 	for !c.quit && c.await() {
 		err := c.reader.next()
