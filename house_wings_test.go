@@ -102,17 +102,17 @@ var arrows = map[string][]string{
 
 	// The workers' KV cache: a store, and the listeners in front of it.
 	"daemon/kv":          {},
-	"daemon/kv/hyperpod": {"cache/kvstore", "cache/seldom", "daemon/transport/listen"},
+	"daemon/kv/hyperpod": {"cache/kvstore", "cache/seldom", "cache/webpage", "daemon/transport/listen"},
 	"daemon/kv/kvcache": {
 		"cache/goredis", "cache/kvstore/...", "daemon/fleet/discover", "daemon/kv/hyperpod", "daemon/kv/resp",
 	},
-	"daemon/kv/resp": {"cache/kvstore", "cache/seldom", "daemon/transport/socket"},
+	"daemon/kv/resp": {"cache/kvstore", "cache/quota", "cache/seldom", "daemon/transport/socket"},
 
 	// Operators.
 	"daemon/admin":           {},
 	"daemon/admin/decisions": {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
 	"daemon/admin/operator": {
-		"cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
+		"cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/tracing", "daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
 		"daemon/request/exchange", "daemon/request/route", "daemon/request/session", "daemon/transport/gate",
 	},
@@ -171,19 +171,21 @@ var arrows = map[string][]string{
 	"cache/breaker":         {},
 	"cache/goredis":         {},
 	"cache/holdings":        {"cache/blocks", "cache/prefix"},
-	"cache/kvevents":        {"cache/blocks", "cache/zmtp"},
+	"cache/kvevents":        {"cache/blocks", "cache/quota", "cache/zmtp"},
 	"cache/kvstore":         {"cache/kvstore/..."},
 	"cache/kvstore/arena":   {},
 	"cache/kvstore/catalog": {},
 	"cache/kvstore/chunks":  {},
 	"cache/kvstore/evict":   {},
-	"cache/kvstore/remote":  {"cache/breaker", "cache/goredis", "cache/kvstore", "cache/seldom"},
+	"cache/kvstore/remote":  {"cache/breaker", "cache/goredis", "cache/kvstore", "cache/kvstore/chunks", "cache/seldom"},
 	"cache/kvstore/spill":   {"cache/kvstore", "cache/kvstore/catalog", "cache/seldom"},
-	"cache/lmcache":         {"cache/seldom", "cache/zmtp"},
+	"cache/lmcache":         {"cache/quota", "cache/seldom", "cache/webpage", "cache/zmtp"},
 	"cache/prefix":          {"sdk/abi"},
+	"cache/quota":           {},
 	"cache/seldom":          {},
 	"cache/tier":            {"cache/breaker", "cache/goredis", "sdk/abi"},
-	"cache/zmtp":            {},
+	"cache/webpage":         {},
+	"cache/zmtp":            {"cache/quota"},
 
 	// The configuration.
 	"conf": {},

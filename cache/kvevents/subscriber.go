@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/quota"
 	"github.com/warmpath/warmpath/cache/zmtp"
 )
 
@@ -51,9 +52,13 @@ const (
 // Limits of what a worker may send. An event of a prompt of 1M tokens has 6 MB.
 const maxFrame = 16 << 20
 
+// sharedBytes bounds the messages that all workers together have sent in part, or that wait to be decoded.
+var sharedBytes = quota.New(4 * maxFrame)
+
 // limits are those of both connections.
 func limits(kind zmtp.Kind) zmtp.Config {
-	return zmtp.Config{Kind: kind, MaxFrame: maxFrame, MaxMessage: maxFrame, MaxFrames: 8, Heartbeat: heartbeat}
+	return zmtp.Config{Kind: kind, MaxFrame: maxFrame, MaxMessage: maxFrame, MaxFrames: 8, Heartbeat: heartbeat,
+		Held: sharedBytes}
 }
 
 // SubscribeConfig is what a Listener for workers that dial us is made of.

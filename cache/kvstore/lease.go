@@ -12,6 +12,24 @@ type Lease struct {
 	entry *entry
 	heap  []byte // the value itself, where the arena had no room for it; entry is nil then
 	first bool   // it fetched the value from a tier behind
+	held  bool   // counted by Hold
+}
+
+// Hold counts a lease that its client may keep for seconds. false = promises and such leases hold half of the memory
+// already: the caller is to release this one.
+func (l *Lease) Hold() bool {
+	s, e := l.store, l.entry
+	if e == nil {
+		return true // outside the arena, with a bound of its own
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.memory.holds.fits(e) {
+		return false
+	}
+	s.memory.holds.add(e)
+	l.held = true
+	return true
 }
 
 // Size returns the bytes of the value.
@@ -51,6 +69,9 @@ func (l *Lease) Release() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if l.held {
+		s.memory.holds.remove(e)
+	}
 	s.memory.release(e)
 	s.checkIdle()
 }

@@ -150,7 +150,7 @@ func (s *Store) room(ctx context.Context, key string, a Arrival) (r arrival, err
 			r.filling.entry.passing = a.Passing
 			return r, nil
 		}
-		if !errors.Is(err, ErrFull) && !errors.Is(err, ErrQuiet) {
+		if !errors.Is(err, ErrFull) && !errors.Is(err, ErrQuiet) && !errors.Is(err, ErrTorn) {
 			return r, err
 		}
 		if s.loads.takeHeap(a.Size) {
@@ -193,14 +193,21 @@ func (r *arrival) abort(s *Store) {
 // reader gets the value on the heap, as it may have been promised.
 func (s *Store) fetch(ctx context.Context, key string, b Backing, owner netip.Addr) *Lease {
 	var to arrival
-	found, err := b.Get(ctx, key, func(a Arrival) (pieces [][]byte, err error) {
-		to.abort(s)
-		to, err = s.room(ctx, key, a)
-		if err != nil {
-			return nil, err
-		}
-		return to.pieces(), nil
+	var found bool
+	var err error
+	torn := Touch(func() {
+		found, err = b.Get(ctx, key, func(a Arrival) (pieces [][]byte, err error) {
+			to.abort(s)
+			to, err = s.room(ctx, key, a)
+			if err != nil {
+				return nil, err
+			}
+			return to.pieces(), nil
+		})
 	})
+	if torn != nil {
+		err = torn
+	}
 	if err != nil {
 		s.count(func(n *counts) { n.loadErrors++ })
 	}
@@ -220,7 +227,7 @@ func (f *Filling) land(b Backing, owner netip.Addr) *Lease {
 	s, e := f.store, f.entry
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if newer := s.memory.find(e.key, time.Now()); newer != nil || !b.Exists(e.key, time.Time{}) {
+	if newer := s.memory.find(e.key, time.Now()); newer != nil || s.torn || !b.Exists(e.key, time.Time{}) {
 		s.memory.abandon(e)
 		s.checkIdle()
 		if newer == nil || s.closed {

@@ -22,6 +22,7 @@ type memory struct {
 	wanted    map[string]*entry   // promised, and not there yet; only the pins of the entry are used
 	kept      map[string]*entry   // promised, and on this machine's disk; only the pins of the entry are used
 	lingerers []*entry            // passing values that are kept for a while, the oldest first; some are gone
+	holds     holds               // of pins, and of leases that clients keep
 	disk      rescuer
 	seed      maphash.Seed
 	losses    *Losses
@@ -48,7 +49,7 @@ const stuckFor = 5 * time.Millisecond
 // find returns the entry of the key if it can be read. An expired entry can be read as long as a promise lasts.
 func (m *memory) find(key string, now time.Time) *entry {
 	e := m.entries[key]
-	if e != nil && e.expired(now) && !e.pinned(now) {
+	if e != nil && e.expired(now) && !m.isPinned(e, now) {
 		m.expire(e)
 		return nil
 	}
@@ -78,12 +79,12 @@ func (m *memory) reserve(key string, size int64, now time.Time) *entry {
 // maxPassed is how many victims in a row may be passed over because the disk does not have them yet.
 const maxPassed = 8
 
-// evict evicts the policy's victim, and reports whether there was one.
+// evict evicts the policy's victim, together with its mate, and reports whether there was one.
 func (m *memory) evict(now time.Time) bool {
 	if now.Before(m.stuck) {
 		return false
 	}
-	free := func(i *evict.Item[*entry]) bool { return i.Value.refs == 0 && !i.Value.pinned(now) }
+	free := func(i *evict.Item[*entry]) bool { return i.Value.refs == 0 && !m.isKept(i.Value, now) }
 	for passed := 0; ; passed++ {
 		victim := m.policy.Victim(free)
 		if victim == nil {
@@ -91,14 +92,33 @@ func (m *memory) evict(now time.Time) bool {
 			return false
 		}
 		e := victim.Value
-		if passed < maxPassed && e.put && !e.expired(now) && m.disk.rescue(e) {
+		if passed < maxPassed && m.rescue(e, now) {
 			m.policy.Add(victim)
 			continue
 		}
 		m.evictions++
+		if e.mate != nil {
+			m.evictions++
+			m.drop(e.mate)
+		}
 		m.drop(e)
 		return true
 	}
+}
+
+// isKept reports whether the value, or its other half, was promised.
+func (m *memory) isKept(e *entry, now time.Time) bool {
+	return m.isPinned(e, now) || e.mate != nil && m.isPinned(e.mate, now)
+}
+
+// rescue offers the disk what it does not have of the value and its mate; true = evict another value first.
+func (m *memory) rescue(e *entry, now time.Time) bool {
+	for _, half := range []*entry{e, e.mate} {
+		if half != nil && half.put && !half.expired(now) && m.disk.rescue(half) {
+			return true
+		}
+	}
+	return false
 }
 
 // add makes a filled entry the value of its key.
@@ -121,9 +141,8 @@ func (m *memory) add(e *entry) {
 	if !e.expires.IsZero() {
 		heap.Push(&m.ends, e)
 	}
-	if len(e.pins) > 0 {
-		m.pinned[e] = struct{}{}
-	}
+	m.carry(e)
+	m.marry(e)
 	m.stuck = time.Time{}
 }
 
@@ -152,7 +171,8 @@ func (m *memory) drop(e *entry) {
 
 // detach is drop for an entry whose key has another entry in the index by then, or none.
 func (m *memory) detach(e *entry) {
-	delete(m.pinned, e)
+	m.unpinAll(e)
+	e.part()
 	m.policy.Remove(&e.item)
 	if e.place >= 0 {
 		heap.Remove(&m.ends, e.place)
@@ -171,6 +191,16 @@ func (m *memory) free(e *entry) {
 	m.stuck = time.Time{}
 }
 
+// dropAll drops all values, as their bytes are lost.
+func (m *memory) dropAll() {
+	for _, e := range m.entries {
+		if len(e.pins) > 0 {
+			m.broken++
+		}
+		m.drop(e)
+	}
+}
+
 func (m *memory) expire(e *entry) {
 	m.expirations++
 	m.drop(e)
@@ -180,12 +210,8 @@ func (m *memory) expire(e *entry) {
 func (m *memory) lease(e *entry, owner netip.Addr) {
 	m.hold(e)
 	m.policy.Touch(&e.item)
-	if len(e.pins) == 0 {
-		return
-	}
-	e.redeem(owner)
-	if len(e.pins) == 0 {
-		delete(m.pinned, e)
+	if len(e.pins) > 0 {
+		m.redeem(e, owner)
 	}
 }
 
@@ -210,14 +236,9 @@ func (m *memory) release(e *entry) {
 	m.stuck = time.Time{}
 }
 
-func (m *memory) pin(e *entry, owner netip.Addr, until time.Time) {
-	e.pin(owner, until)
-	m.pinned[e] = struct{}{}
-}
-
 // pass drops a value that nobody needs in memory.
 func (m *memory) pass(e *entry, now time.Time) {
-	if e.passing && !e.gone && e.refs == 0 && !e.pinned(now) && !now.Before(e.lingers) {
+	if e.passing && !e.gone && e.refs == 0 && !m.isPinned(e, now) && !now.Before(e.lingers) {
 		m.drop(e)
 	}
 }
@@ -259,7 +280,7 @@ func (m *memory) sweep(now time.Time) {
 		m.leaveOldest()
 	}
 	for e := range m.pinned {
-		if !e.pinned(now) {
+		if !m.isPinned(e, now) {
 			delete(m.pinned, e)
 			m.stuck = time.Time{}
 			m.pass(e, now)
@@ -267,7 +288,7 @@ func (m *memory) sweep(now time.Time) {
 	}
 	for _, promised := range []map[string]*entry{m.wanted, m.kept} {
 		for key, w := range promised {
-			if !w.pinned(now) {
+			if !w.pinned(now, uncounted) {
 				delete(promised, key)
 			}
 		}
@@ -275,7 +296,7 @@ func (m *memory) sweep(now time.Time) {
 	var promised []*entry
 	for len(m.ends) > 0 && m.ends[0].expired(now) {
 		e := m.ends[0]
-		if e.pinned(now) {
+		if m.isPinned(e, now) {
 			heap.Pop(&m.ends)
 			promised = append(promised, e)
 			continue
@@ -307,7 +328,7 @@ func (m *memory) settle(key string, owner netip.Addr, found bool) (unkept bool) 
 		if found {
 			w.redeem(owner)
 		} else {
-			broken = broken || w.pinned(time.Now())
+			broken = broken || w.pinned(time.Now(), uncounted)
 			w.pins = nil
 		}
 		if len(w.pins) == 0 {

@@ -278,7 +278,7 @@ func TestBrokenPromiseOfDisk(t *testing.T) {
 		s.loads.maxHeap = 1
 		for i := range 7 {
 			must(t, put(s, fmt.Sprint("m", i), "x", 1<<20, Terms{}))
-			s.Exists(fmt.Sprint("m", i), bob, time.Minute)
+			defer s.Get(t.Context(), fmt.Sprint("m", i), bob).Release()
 		}
 		held := s.Get(t.Context(), "held", alice)
 		if l := s.Get(t.Context(), "waits", alice); l != nil || s.Stats().Broken != 2 {
@@ -296,5 +296,67 @@ func TestPutTakesPromiseOver(t *testing.T) {
 	must(t, put(s, "k", "new", 1<<20, Terms{}))
 	if n := s.Stats(); n.Pins != 1 || len(s.memory.kept) != 0 {
 		t.Errorf("%d values in memory are promised; want k", n.Pins)
+	}
+}
+
+// TestPromisesHoldHalf: the values that one client was promised hold a quarter of the memory, those of all clients and
+// their leases half. Beyond it a client that accepts a miss is told that the value is there, and one that waits for ever
+// that it is not; puts of others go on.
+func TestPromisesHoldHalf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Config{MaxBytes: 66 << 20})
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.Run(ctx)
+		defer cancel()
+		const n = 60
+		for i := range n {
+			must(t, put(s, fmt.Sprint("k", i), "x", 1<<20, Terms{}))
+		}
+		promised := func(owner netip.Addr) (count int) {
+			for i := range n {
+				if s.Promise(fmt.Sprint("k", i), owner, 30*time.Second) {
+					count++
+				}
+				if !s.Exists(fmt.Sprint("k", i), owner, 30*time.Second) {
+					t.Errorf("k%d is not there", i)
+				}
+			}
+			return count
+		}
+		if a, b := promised(alice), promised(bob); a != 15 || b != 15 {
+			t.Errorf("alice was promised %d values of %d, bob %d; want 15 each", a, n, b)
+		}
+		held := 0
+		for i := range n {
+			l := s.Get(ctx, fmt.Sprint("k", i), nobody)
+			defer l.Release()
+			if l.Hold() {
+				held++
+			}
+		}
+		if held != 31 {
+			t.Errorf("%d of %d leases are held; want 31: those of promised values, and what is left of half", held, n)
+		}
+		time.Sleep(31 * time.Second)
+		if got := s.memory.holds.bytes; got != 31<<20 || len(s.memory.holds.of) != 0 {
+			t.Errorf("%d bytes are held by leases, and %d clients have promises", got, len(s.memory.holds.of))
+		}
+	})
+}
+
+// TestPromiseAndPutOfOthers: all values are asked for by one client, and another one's puts are taken all the same.
+func TestPromiseAndPutOfOthers(t *testing.T) {
+	s := open(t, Config{})
+	for i := range 7 {
+		must(t, put(s, fmt.Sprint("k", i), "x", 1<<20, Terms{}))
+		s.Exists(fmt.Sprint("k", i), alice, time.Minute)
+	}
+	for i := range 8 {
+		must(t, put(s, fmt.Sprint("other", i), "x", 1<<20, Terms{}))
+	}
+	if l := s.Get(t.Context(), "k0", alice); l == nil {
+		t.Error("the first promise is not kept")
+	} else {
+		l.Release()
 	}
 }

@@ -32,7 +32,7 @@ type counts struct {
 // reasons are the labels of refused values.
 var reasons = map[error]string{
 	ErrTooLarge: "too_large", ErrKey: "key", ErrFull: "full", ErrWriting: "writing",
-	ErrQuiet: "quiet", ErrClosed: "closed",
+	ErrQuiet: "quiet", ErrTorn: "torn", ErrClosed: "closed",
 }
 
 func (s *Store) count(add func(*counts)) {

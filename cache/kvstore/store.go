@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore/arena"
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
+	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 	"github.com/warmpath/warmpath/cache/kvstore/evict"
 )
 
@@ -25,6 +26,8 @@ type Store struct {
 	counts     counts
 	quietUntil time.Time
 	closed     bool
+	torn       bool          // a worker has truncated the segment: nothing is taken until it is mended
+	mended     error         // of the last try to mend it, which was logged
 	fetching   int           // goroutines that empty ahead
 	idle       chan struct{} // closed by the last lease or filling after Close began
 }
@@ -48,7 +51,8 @@ func Open(c Config) (*Store, error) {
 	s := &Store{config: c, behind: newBehind(c.Disk, c.Far), loads: loads{maxHeap: maxHeaps * c.MaxValue},
 		ahead: make(chan string, maxWanted), idle: make(chan struct{}), memory: memory{arena: a, policy: policy,
 			entries: map[string]*entry{}, keys: catalog.New(0), pinned: map[*entry]struct{}{}, wanted: map[string]*entry{},
-			kept: map[string]*entry{}, seed: maphash.MakeSeed(), losses: c.Losses, maxRecords: records}}
+			kept: map[string]*entry{}, holds: newHolds(a.Space.Size()), seed: maphash.MakeSeed(), losses: c.Losses,
+			maxRecords: records}}
 	s.memory.disk = s
 	if a.Attached {
 		s.quietUntil = time.Now().Add(c.Quiet)
@@ -71,16 +75,49 @@ func (s *Store) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			s.mu.Lock()
-			closed := s.closed
-			if !closed {
-				s.memory.sweep(now)
-			}
-			s.mu.Unlock()
-			if !closed {
-				s.memory.arena.Tend()
-			}
+			s.tend(now)
 		}
+	}
+}
+
+func (s *Store) tend(now time.Time) {
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.memory.sweep(now)
+		s.mend()
+	}
+	s.mu.Unlock()
+	if !closed {
+		s.memory.arena.Tend()
+	}
+}
+
+// mend drops all values of a segment that a worker has truncated. It makes the memory anew once no reader and no writer
+// is left, as they would find zeros in the place of a value. The caller holds mu.
+func (s *Store) mend() {
+	if !s.torn && !s.memory.arena.IsTorn() {
+		return
+	}
+	if !s.torn {
+		s.torn = true
+		s.config.Log.Error("a process has truncated the shared memory of the KV cache: its values are lost, and none is "+
+			"taken until its readers are gone", "segment", s.config.Segment, "values", len(s.memory.entries), "remedy",
+			"find the worker that opens the segment with O_TRUNC or truncates it, and restart that")
+	}
+	s.memory.dropAll()
+	if s.memory.leases > 0 || s.memory.fillings > 0 {
+		return
+	}
+	err := s.memory.arena.Mend()
+	if err != nil && s.mended == nil {
+		s.config.Log.Error("the shared memory of the KV cache cannot be made anew", "segment", s.config.Segment,
+			"error", err, "remedy", "make room in /dev/shm, or restart this daemon")
+	}
+	s.mended = err
+	if err == nil {
+		s.torn = false
+		s.config.Log.Info("the shared memory of the KV cache is made anew", "segment", s.config.Segment)
 	}
 }
 
@@ -186,29 +223,39 @@ func (s *Store) Promise(key string, owner netip.Addr, lasts time.Duration) bool 
 }
 
 func (s *Store) exists(key string, to pin, promise time.Duration, reach Reach) bool {
+	other, split := chunks.Mate(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if s.closed {
 		return false
 	}
+	if promise > 0 {
+		to.until = now.Add(promise)
+	}
+	if !split || reach != Everywhere { // at a daemon of the pool the other half may be another's
+		return s.existsOne(key, to, reach, now)
+	}
+	// Both are looked up before one is promised: a tier behind finds out later about what it does not know.
+	here, there := s.existsOne(key, pin{}, reach, now), s.existsOne(other, pin{}, reach, now)
+	return here && there && s.existsOne(other, to, reach, now) && s.existsOne(key, to, reach, now)
+}
+
+// existsOne is exists for one key, until to.until; zero = no promise. The caller holds mu.
+func (s *Store) existsOne(key string, to pin, reach Reach, now time.Time) bool {
 	if e := s.memory.find(key, now); e != nil {
-		if promise > 0 {
-			s.memory.pin(e, to.owner, now.Add(promise))
-		}
-		return true
+		return to.until.IsZero() || s.memory.pin(e, to.owner, to.until) || !to.firm
 	}
 	i := s.behind.find(key, reach)
 	switch {
-	case i < 0 || promise <= 0:
+	case i < 0 || to.until.IsZero():
 		return i >= 0
 	case i < s.behind.here:
-		to.until = now.Add(promise)
 		return s.keep(i, key, to)
 	case !to.firm:
 		return true
 	}
-	return s.behind.sure(i, key) && s.want(key, to.owner, now.Add(promise))
+	return s.behind.sure(i, key) && s.want(key, to.owner, to.until)
 }
 
 // freeHeap counts down a value outside the arena whose reader is done.
@@ -321,6 +368,8 @@ func (s *Store) reserve(key string, size int64, announced bool) (*Filling, error
 		return nil, ErrClosed
 	case now.Before(s.quietUntil):
 		return nil, ErrQuiet
+	case s.torn:
+		return nil, ErrTorn
 	}
 	if n := s.memory.announced; announced && n > 0 && n+size > s.memory.arena.Space.Size()/writingShare {
 		return nil, ErrWriting
@@ -348,6 +397,10 @@ func (s *Store) commit(e *entry, t Terms, reach Reach) (waits []<-chan struct{},
 	defer s.mu.Unlock()
 	defer s.checkIdle()
 	now := time.Now()
+	if s.torn { // while the value was written
+		s.memory.abandon(e)
+		return nil, false
+	}
 	if t.When != Always {
 		present := s.memory.find(e.key, now) != nil || s.behind.find(e.key, reach) >= 0
 		if present != (t.When == IfPresent) {

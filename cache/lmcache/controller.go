@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/quota"
 	"github.com/warmpath/warmpath/cache/zmtp"
 )
 
@@ -52,6 +53,10 @@ type Controller struct {
 
 	conns atomic.Uint64 // numbers the connections
 
+	reading sync.Mutex // guards ops and keys
+	ops     []operation
+	keys    []uint64
+
 	mu      sync.Mutex // guards rosters
 	rosters []*Roster
 
@@ -64,8 +69,11 @@ const (
 	maxFrame   = 8 << 20
 	maxFrames  = 256
 	maxPeers   = 4096
-	maxGarbage = 100 // frames that are not understood, before a connection is closed
+	maxHeld    = 4 * maxFrame // bytes of messages that are on their way or waiting, of all connections
+	maxGarbage = 100          // frames that are not understood, before a connection is closed
 	pingEvery  = 10 * time.Second
+
+	firstMessage = 30 * time.Second // ZeroMQ dials anew by itself, and keeps what it has to send
 )
 
 // New binds all sockets and serves them at once: a worker whose registration is not answered within 30 s of its own
@@ -116,6 +124,7 @@ func algorithmsOf(name string) ([]Algorithm, error) {
 }
 
 func (k *Controller) listen(ctx context.Context) (err error) {
+	held := quota.New(maxHeld)
 	for _, l := range []struct {
 		name, addr string
 		kind       zmtp.Kind
@@ -131,7 +140,7 @@ func (k *Controller) listen(ctx context.Context) (err error) {
 			continue
 		}
 		c := zmtp.Config{Kind: l.kind, MaxFrame: maxFrame, MaxMessage: 4 * maxFrame, MaxFrames: maxFrames, Peers: maxPeers,
-			Heartbeat: pingEvery, Refused: k.turnedAway, Bind: k.config.Bind}
+			Heartbeat: pingEvery, First: firstMessage, Held: held, Refused: k.turnedAway, Bind: k.config.Bind}
 		*l.into, err = zmtp.Listen(ctx, "tcp://"+l.addr, c, l.serve)
 		if err != nil {
 			*l.into = nil
@@ -252,7 +261,9 @@ func (k *Controller) take(c *zmtp.Conn) {
 			if err := k.note(m, f); err != nil {
 				bad++
 				k.misunderstood(c, err)
+				continue
 			}
+			c.Settle()
 		}
 		if bad > maxGarbage {
 			return
@@ -262,11 +273,28 @@ func (k *Controller) take(c *zmtp.Conn) {
 
 var errUnknown = errors.New("an unknown type of message")
 
-// note takes one unanswered message.
-func (k *Controller) note(m *message, frame []byte) error {
+// read decodes one message and has use take it. One at a time: what it unfolds into is memory that all connections
+// share, and the fleet has one lock in any case.
+func (k *Controller) read(m *message, frame []byte, use func() error) error {
+	k.reading.Lock()
+	defer k.reading.Unlock()
+	m.ops, m.keys = k.ops, k.keys
+	defer func() {
+		k.ops, k.keys = m.ops, m.keys
+		m.ops, m.keys = nil, nil
+	}()
 	if err := m.decode(frame); err != nil {
 		return err
 	}
+	return use()
+}
+
+// note takes one unanswered message.
+func (k *Controller) note(m *message, frame []byte) error {
+	return k.read(m, frame, func() error { return k.apply(m) })
+}
+
+func (k *Controller) apply(m *message) error {
 	now := k.config.Now()
 	switch m.kind {
 	case register:
@@ -297,6 +325,8 @@ func (k *Controller) answer(c *zmtp.Conn) {
 			k.misunderstood(c, err)
 			reply = refused(err.Error())
 			bad++
+		} else {
+			c.Settle()
 		}
 		if bad > maxGarbage {
 			return
@@ -313,10 +343,15 @@ func (k *Controller) answer(c *zmtp.Conn) {
 }
 
 // reckon returns the answer to one request.
-func (k *Controller) reckon(m *message, frame []byte, c *zmtp.Conn) ([]byte, error) {
-	if err := m.decode(frame); err != nil {
-		return nil, err
-	}
+func (k *Controller) reckon(m *message, frame []byte, c *zmtp.Conn) (reply []byte, err error) {
+	err = k.read(m, frame, func() (err error) {
+		reply, err = k.replyTo(m, c)
+		return err
+	})
+	return reply, err
+}
+
+func (k *Controller) replyTo(m *message, c *zmtp.Conn) ([]byte, error) {
 	now := k.config.Now()
 	switch m.kind {
 	case register:

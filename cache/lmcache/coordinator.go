@@ -1,7 +1,6 @@
 package lmcache
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/cache/webpage"
 )
 
 // coordinator answers LMCache's multi-process servers (lmcache/v1/mp_coordinator of 0.5.6): who is there, and what each
@@ -21,14 +23,16 @@ type coordinator struct {
 	on    net.Listener
 	http  *http.Server
 	done  sync.WaitGroup
+	held  *quota.Bytes // of what requests unfold into
 }
 
 // What a server may send. It publishes once a second and gives up after 2 s.
 const (
-	maxBody        = 64 << 20
-	maxBodyConns   = 1024
-	maxBatch       = 1 << 16 // entries of one batch
-	maxChunkTokens = maxChunk
+	maxBody      = 64 << 20
+	maxQuestion  = 8 << 20 // bytes of a look-up
+	maxIntro     = 8 << 10 // bytes of a registration
+	maxBodyConns = 1024
+	maxBatch     = 1 << 16 // entries of one batch
 )
 
 func newCoordinator(addr string, bind binder, f *fleet, now func() time.Time) (*coordinator, error) {
@@ -36,7 +40,8 @@ func newCoordinator(addr string, bind binder, f *fleet, now func() time.Time) (*
 	if err != nil {
 		return nil, err
 	}
-	c := &coordinator{fleet: f, now: now, on: &crowdedListener{Listener: on, places: make(chan struct{}, maxBodyConns)}}
+	c := &coordinator{fleet: f, now: now, on: &crowdedListener{Listener: on, places: make(chan struct{}, maxBodyConns)},
+		held: quota.New(heldItems)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /instances", c.register)
 	mux.HandleFunc("GET /instances", c.list)
@@ -49,10 +54,21 @@ func newCoordinator(addr string, bind binder, f *fleet, now func() time.Time) (*
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		write(w, map[string]string{"status": "ok"})
 	})
-	c.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+	c.http = &http.Server{Handler: c.workersOnly(mux), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
 	c.done.Go(func() { _ = c.http.Serve(c.on) })
 	return c, nil
+}
+
+// workersOnly refuses what web pages send.
+func (c *coordinator) workersOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if webpage.Sends(r.Header) {
+			http.Error(w, webpage.Refusal, http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (c *coordinator) addr() string { return c.on.Addr().String() }
@@ -107,6 +123,9 @@ func (c *coordinator) refuse(w http.ResponseWriter, r *http.Request, err error) 
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 		status = http.StatusRequestEntityTooLarge
 	}
+	if errors.Is(err, quota.ErrFull) {
+		status = http.StatusServiceUnavailable
+	}
 	c.fleet.refuse("http "+hostOfRequest(r), "a message to the LMCache coordinator is dropped", "peer", r.RemoteAddr,
 		"path", r.URL.Path, "error", err,
 		"remedy", "LMCache 0.5.0 to 0.5.6 is understood; look whether the peer is its server")
@@ -129,7 +148,7 @@ func (c *coordinator) register(w http.ResponseWriter, r *http.Request) {
 		IP   string `json:"ip"`
 		Port int    `json:"http_port"`
 	}
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&body)
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxIntro)).Decode(&body)
 	id, ip := strings.TrimSpace(body.ID), strings.TrimSpace(body.IP)
 	switch {
 	case err != nil:
@@ -168,20 +187,30 @@ func (c *coordinator) deregister(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// list writes the servers one by one.
 func (c *coordinator) list(w http.ResponseWriter, _ *http.Request) {
-	all := []map[string]any{}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"instances":[`)
+	to, between := json.NewEncoder(w), ""
 	for _, s := range statsOf(c.fleet).Instances {
-		if s.Server {
-			all = append(all, map[string]any{"instance_id": s.ID, "ip": s.Address, "keys": s.Keys})
+		if !s.Server {
+			continue
+		}
+		_, _ = io.WriteString(w, between)
+		between = ","
+		if to.Encode(map[string]any{"instance_id": s.ID, "ip": s.Address, "keys": s.Keys}) != nil {
+			return
 		}
 	}
-	write(w, map[string]any{"instances": all})
+	_, _ = io.WriteString(w, "]}\n")
 }
 
 // events takes the batches of a request one by one, so that only one is in memory.
 func (c *coordinator) events(w http.ResponseWriter, r *http.Request) {
+	x := newItems(http.MaxBytesReader(w, r.Body, maxBody), c.held)
+	defer x.close()
 	var counts [3]int
-	err := eachBatch(http.MaxBytesReader(w, r.Body, maxBody), func(b *batch) error {
+	err := x.batches(func(b *batch) error {
 		v, err := c.fleet.take(b, c.now())
 		counts[v]++
 		return err
@@ -194,99 +223,18 @@ func (c *coordinator) events(w http.ResponseWriter, r *http.Request) {
 		"stale": counts[staleIncarnation]})
 }
 
-// eachBatch reads {"batches": [...]}. Other fields are skipped.
-func eachBatch(body io.Reader, f func(*batch) error) error {
-	d := json.NewDecoder(body)
-	if err := expect(d, '{'); err != nil {
-		return err
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		if name != "batches" {
-			var skipped json.RawMessage
-			if err := d.Decode(&skipped); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := expect(d, '['); err != nil {
-			return err
-		}
-		for d.More() {
-			b := new(batch)
-			if err := d.Decode(b); err != nil {
-				return err
-			}
-			if err := b.check(); err != nil {
-				return err
-			}
-			if err := f(b); err != nil {
-				return err
-			}
-		}
-		if err := expect(d, ']'); err != nil {
-			return err
-		}
-	}
-	return expect(d, '}')
-}
-
-func expect(d *json.Decoder, want json.Delim) error {
-	got, err := d.Token()
-	if err == nil && got != want {
-		err = fmt.Errorf("%v; want %v", got, want)
-	}
-	return err
-}
-
-// check refuses what no server sends.
-func (b *batch) check() error {
-	if len(b.Entries) > maxBatch {
-		return fmt.Errorf("%d entries in a batch; at most %d", len(b.Entries), maxBatch)
-	}
-	if len(b.Instance) > maxName {
-		return fmt.Errorf("an instance_id of %d bytes; at most %d", len(b.Instance), maxName)
-	}
-	return nil
-}
-
-// lookup answers where chunks are: those of the keys given, or of a prompt's tokens, as a whole number of chunks.
 func (c *coordinator) lookup(w http.ResponseWriter, r *http.Request) {
-	var body struct {
-		Keys   []objectKey `json:"keys"`
-		Model  string      `json:"model_name"`
-		World  int         `json:"world_size"`
-		Tokens []uint32    `json:"token_ids"`
-		Salt   string      `json:"cache_salt"`
+	x := newItems(http.MaxBytesReader(w, r.Body, maxQuestion), c.held)
+	defer x.close()
+	l, err := x.lookup()
+	var sums [][]byte
+	if err == nil {
+		sums, err = l.sums(c.fleet)
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 8<<20)).Decode(&body); err != nil {
+	if err != nil {
 		c.refuse(w, r, err)
 		return
 	}
-	chunks := len(body.Keys)
-	if chunks == 0 && body.World >= 1 && body.World <= maxRanks {
-		sums := c.fleet.serverSums(body.Tokens)
-		chunks = len(sums)
-		for _, sum := range sums {
-			for rank := range body.World {
-				n := uint32(body.World)
-				body.Keys = append(body.Keys, objectKey{Hash: hex.EncodeToString(sum), Model: body.Model,
-					Rank: n<<24 | uint32(rank)<<16 | n<<8 | uint32(rank), Salt: body.Salt})
-			}
-		}
-	}
-	results := make([]map[string]any, 0, len(body.Keys))
-	for n := range body.Keys {
-		key := &body.Keys[n]
-		places := []placement{}
-		if sum, err := key.key(); err == nil {
-			places = c.fleet.placements(key.spread(sum), key.rank())
-		}
-		results = append(results, map[string]any{"key": key, "placements": places, "token_ids": []uint32{},
-			"access_count": 0})
-	}
-	write(w, map[string]any{"chunks": chunks, "results": results})
+	w.Header().Set("Content-Type", "application/json")
+	l.answer(c.fleet, sums, w)
 }

@@ -133,16 +133,22 @@ type mp struct {
 	seq         int
 }
 
+// sentBatch is a batch with its entries, as a server sends it.
+type sentBatch struct {
+	batch
+	Entries []entry `json:"entries"`
+}
+
 // event sends one batch and returns what the coordinator made of it.
 func (m *mp) event(kind, tier string, shared bool, keys ...objectKey) string {
 	m.t.Helper()
 	m.seq++
-	b := batch{Instance: m.id, Incarnation: int64(m.incarnation), Seq: int64(m.seq), Type: kind, Tier: tier, Backend: "b",
-		Shared: shared}
+	b := sentBatch{batch: batch{Instance: m.id, Incarnation: int64(m.incarnation), Seq: int64(m.seq), Type: kind, Tier: tier,
+		Backend: "b", Shared: shared}}
 	for _, key := range keys {
 		b.Entries = append(b.Entries, entry{Key: key, Offset: -1})
 	}
-	body, _ := json.Marshal(map[string]any{"batches": []batch{b}})
+	body, _ := json.Marshal(map[string]any{"batches": []sentBatch{b}})
 	_, answer := send(m.t, m.k, "POST", "/events", string(body))
 	return answer
 }
@@ -246,8 +252,8 @@ func lookUpAndLeave(t *testing.T, k *Controller, ids []uint32) {
 func TestServerTellsTokens(t *testing.T) {
 	k, _ := start(t, Config{})
 	ids := upTo(64)
-	body, _ := json.Marshal(map[string]any{"batches": []batch{{Instance: "s", Seq: 1, Type: "store", Tier: "l1", Backend: "b",
-		Entries: []entry{{Key: objectKey{Hash: sums(ids, 64)[0], Model: "m", Rank: 1<<24 | 1<<8}, Tokens: ids}}}}})
+	body, _ := json.Marshal(map[string]any{"batches": []sentBatch{{batch: batch{Instance: "s", Seq: 1, Type: "store",
+		Tier: "l1", Backend: "b"}, Entries: []entry{{Key: objectKey{Hash: sums(ids, 64)[0], Model: "m", Rank: 1<<24 | 1<<8}, Tokens: ids}}}}})
 	for _, path := range []string{"/l2/events", "/directory/events"} {
 		if status, answer := send(t, k, "POST", path, string(body)); status != 200 {
 			t.Fatal(path, answer)
@@ -285,10 +291,12 @@ func FuzzEvents(f *testing.F) {
 		`"entries":[{"key":{"chunk_hash_hex":"de348128be77bfd0","model_name":"m","kv_rank":16777472,"cache_salt":""}}]}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		fleet := newFleet(Limits{Instances: 8, AllKeys: 100}, quiet)
-		_ = eachBatch(bytes.NewReader(body), func(b *batch) error {
+		x := newItems(bytes.NewReader(body), nil)
+		_ = x.batches(func(b *batch) error {
 			_, err := fleet.take(b, time.Unix(1, 0))
 			return err
 		})
+		_, _ = newItems(bytes.NewReader(body), nil).lookup()
 	})
 }
 

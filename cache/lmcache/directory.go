@@ -93,6 +93,9 @@ func (d *directory) newSeat(of *instance, rank int, location string, t tier) *se
 	return s
 }
 
+// seatCount returns how many seats there are. The caller serialises it with newSeat and freeSeat.
+func (d *directory) seatCount() int { return len(*d.seats.Load()) - len(d.free) }
+
 // freeSeat forgets what s holds and s itself.
 func (d *directory) freeSeat(s *seat) {
 	d.clear(s)

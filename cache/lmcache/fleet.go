@@ -51,8 +51,12 @@ func (l Limits) withDefaults() Limits {
 // maxRanks is how many ranks an instance may have: a bit of a word each.
 const maxRanks = 64
 
-// maxLocations is how many locations one rank may name.
-const maxLocations = 8
+// maxLocations is how many locations one rank may name, and maxSeats how many all together: 1,024 instances of 16 ranks
+// with two each.
+const (
+	maxLocations = 8
+	maxSeats     = 1 << 15
+)
 
 // Counts are what has happened since the start.
 type Counts struct {
@@ -86,8 +90,8 @@ func (f *fleet) find(id string, server bool, now time.Time) (*instance, error) {
 		}
 		return i, nil
 	}
-	if len(f.instances) >= f.limit.Instances {
-		return nil, fmt.Errorf("%d instances already", f.limit.Instances)
+	if len(f.instances) >= f.limit.Instances && !f.makeRoom(now) {
+		return nil, fmt.Errorf("%d instances already, and none of them is lost", f.limit.Instances)
 	}
 	i := &instance{id: id, server: server, ranks: map[int]*rank{}, since: now}
 	f.instances[id] = i
@@ -112,6 +116,7 @@ func (f *fleet) rankOf(i *instance, number int, now time.Time) (*rank, error) {
 		return r, nil
 	}
 	if number >= maxRanks {
+		f.discard(i)
 		return nil, fmt.Errorf("worker_id %d; at most %d ranks of an instance are followed", number, maxRanks)
 	}
 	r := &rank{number: number, since: now, heard: now, asks: f.asks.Load(), streams: map[string]*stream{}}
@@ -126,6 +131,9 @@ func (f *fleet) rankOf(i *instance, number int, now time.Time) (*rank, error) {
 func (f *fleet) streamOf(i *instance, r *rank, location string, t tier) (*stream, error) {
 	if s := r.streams[location]; s != nil {
 		return s, nil
+	}
+	if f.dir.seatCount() >= maxSeats {
+		return nil, fmt.Errorf("%d ranks and locations already", maxSeats)
 	}
 	if location == "" || len(r.streams) >= maxLocations {
 		return nil, fmt.Errorf("location %q; at most %d with a name each", location, maxLocations)

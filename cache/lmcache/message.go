@@ -1,12 +1,9 @@
 package lmcache
 
 import (
-	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/tinylib/msgp/msgp"
 )
@@ -72,10 +69,12 @@ const (
 	maxName = 256     // bytes of an identifier or an address
 	maxKeys = 1 << 18 // keys or operations of one message
 	maxType = 64      // bytes of a class name
+	maxJSON = 64 << 10
 )
 
 var (
 	errShape = errors.New("not a map with named fields")
+	errJSON  = fmt.Errorf("a message in JSON of over %d bytes; LMCache sends msgpack", maxJSON)
 	errMany  = fmt.Errorf("over %d keys or operations in one message", maxKeys)
 )
 
@@ -85,6 +84,9 @@ func (m *message) decode(frame []byte) error {
 	*m = message{from: m.from, conn: m.conn, instance: m.instance, location: m.location, ip: m.ip,
 		ops: m.ops[:0], keys: m.keys[:0]}
 	if len(frame) > 0 && frame[0] == '{' {
+		if len(frame) > maxJSON {
+			return errJSON
+		}
 		return m.decodeJSON(frame)
 	}
 	n, b, err := msgp.ReadMapHeaderBytes(frame)
@@ -162,13 +164,26 @@ func (m *message) field(name, b []byte, op *operation) (rest []byte, err error) 
 	return rest, err
 }
 
-// skip passes over a value of any shape.
+// skip passes over a value of any shape. However deep it is nested, that costs no stack.
 func skip(b []byte) ([]byte, error) {
-	rest, err := msgp.Skip(b)
-	if err != nil {
-		return nil, errShape
+	for left := uint64(1); left > 0; left-- {
+		var n uint32
+		var err error
+		switch msgp.NextType(b) {
+		case msgp.ArrayType:
+			n, b, err = msgp.ReadArrayHeaderBytes(b)
+			left += uint64(n)
+		case msgp.MapType:
+			n, b, err = msgp.ReadMapHeaderBytes(b)
+			left += 2 * uint64(n)
+		default:
+			b, err = msgp.Skip(b)
+		}
+		if err != nil {
+			return nil, errShape
+		}
 	}
-	return rest, nil
+	return b, nil
 }
 
 func readName(b []byte) (s, rest []byte, err error) {
@@ -306,86 +321,5 @@ func (o *operation) setType(s []byte) error {
 	default:
 		return fmt.Errorf("op_type %.16q; want admit or evict", string(s))
 	}
-	return nil
-}
-
-// jsonKey is a key in JSON: an int, or a digest in base64, as msgspec writes bytes.
-type jsonKey uint64
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (k *jsonKey) UnmarshalJSON(b []byte) error {
-	text := string(b)
-	if quoted, err := strconv.Unquote(text); err == nil {
-		digest, err := base64.StdEncoding.DecodeString(quoted)
-		if err != nil {
-			return err
-		}
-		folded, err := foldDigest(digest)
-		*k = jsonKey(folded)
-		return err
-	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		*k = jsonKey(n)
-		return nil
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	*k = jsonKey(n)
-	return err
-}
-
-func (m *message) decodeJSON(frame []byte) error {
-	var j struct {
-		Type           string    `json:"type"`
-		Instance       string    `json:"instance_id"`
-		Worker         uint32    `json:"worker_id"`
-		IP             string    `json:"ip"`
-		Port           uint16    `json:"port"`
-		PeerURL        string    `json:"peer_init_url"`
-		DistributedURL string    `json:"distributed_url"`
-		Location       string    `json:"location"`
-		Sync           string    `json:"sync_id"`
-		Batch          uint16    `json:"batch_id"`
-		Total          uint32    `json:"total_keys"`
-		ActualTotal    uint32    `json:"actual_total_keys"`
-		Batches        uint32    `json:"batch_count"`
-		Key            jsonKey   `json:"key"`
-		Keys           []jsonKey `json:"keys"`
-		Hashes         []jsonKey `json:"hashes"`
-		Operations     []struct {
-			Type string  `json:"op_type"`
-			Key  jsonKey `json:"key"`
-			Seq  *int64  `json:"seq_num"`
-		} `json:"operations"`
-	}
-	if err := json.Unmarshal(frame, &j); err != nil {
-		return err
-	}
-	for _, s := range []string{j.Instance, j.IP, j.PeerURL, j.DistributedURL, j.Location, j.Sync} {
-		if len(s) > maxName {
-			return fmt.Errorf("a name of %d bytes; at most %d", len(s), maxName)
-		}
-	}
-	m.instance, m.ip, m.location, m.sync = j.Instance, j.IP, j.Location, j.Sync
-	m.peerURL = j.PeerURL + j.DistributedURL
-	m.worker, m.port, m.batch, m.batches = int(j.Worker), int(j.Port), int(j.Batch), int(j.Batches)
-	m.total = int(max(j.Total, j.ActualTotal))
-	if max(len(j.Keys), len(j.Hashes), len(j.Operations)) > maxKeys {
-		return errMany
-	}
-	for _, k := range append(j.Keys, j.Hashes...) {
-		m.keys = append(m.keys, uint64(k))
-	}
-	for _, o := range j.Operations {
-		op := operation{key: uint64(o.Key), seq: noSeq}
-		if o.Seq != nil {
-			op.seq = *o.Seq
-		}
-		if err := op.setType([]byte(o.Type)); err != nil {
-			return err
-		}
-		m.ops = append(m.ops, op)
-	}
-	m.setKind([]byte(j.Type))
-	m.close(operation{key: uint64(j.Key)})
 	return nil
 }

@@ -9,14 +9,47 @@ import (
 
 // batch is a CacheEventBatch (lmcache/v1/mp_coordinator/api.py): changes of one kind in one tier of one server.
 type batch struct {
-	Instance    string  `json:"instance_id"`
-	Incarnation int64   `json:"incarnation"` // when the server started, in seconds
-	Seq         int64   `json:"seq"`         // from 1 on in each incarnation
-	Type        string  `json:"event_type"`  // store, delete, access, config
-	Tier        string  `json:"tier"`        // l1, l2
-	Backend     string  `json:"backend"`
-	Shared      bool    `json:"shared"`
-	Entries     []entry `json:"entries"`
+	Instance    string `json:"instance_id"`
+	Incarnation int64  `json:"incarnation"` // when the server started, in seconds
+	Seq         int64  `json:"seq"`         // from 1 on in each incarnation
+	Type        string `json:"event_type"`  // store, delete, access, config
+	Tier        string `json:"tier"`        // l1, l2
+	Backend     string `json:"backend"`
+	Shared      bool   `json:"shared"`
+
+	parts   []part   // what is left of its entries; a server sends shared behind them
+	bad     error    // about the first entry that has no key
+	sample  []uint32 // the tokens of one chunk, which show how the server hashes
+	sampled uint64   // that chunk's key
+}
+
+// part is one chunk's part in an entry. It takes little, as a batch is kept until all of it has come.
+type part struct {
+	key         uint64 // as it is entered
+	model       string
+	world, rank uint8
+}
+
+// add keeps what an entry says. Parts of other object groups than the first come and go with it.
+func (b *batch) add(e *entry) {
+	k := &e.Key
+	if k.Group != 0 {
+		return
+	}
+	key, err := k.key()
+	if err != nil {
+		if b.bad == nil {
+			b.bad = err
+		}
+		return
+	}
+	if b.sample == nil && e.Offset == 0 && len(e.Tokens) > 0 && len(e.Tokens) <= maxChunk {
+		b.sample, b.sampled = e.Tokens, key
+	}
+	if n := len(b.parts); n > 0 && b.parts[n-1].model == k.Model {
+		k.Model = b.parts[n-1].model // the same memory
+	}
+	b.parts = append(b.parts, part{key: k.spread(key), model: k.Model, world: uint8(k.world()), rank: uint8(k.rank())})
 }
 
 type entry struct {
@@ -129,6 +162,10 @@ func (f *fleet) take(b *batch, now time.Time) (verdict, error) {
 	if b.Seq < 1 || b.Incarnation < 0 {
 		return 0, fmt.Errorf("seq %d, incarnation %d; want 1 and 0 at least", b.Seq, b.Incarnation)
 	}
+	changes := b.Type == "store" || b.Type == "delete" // access, config and what later releases add hold no places
+	if changes && b.bad != nil {
+		return 0, b.bad
+	}
 	i, err := f.find(b.Instance, true, now)
 	if err != nil {
 		return 0, err
@@ -153,48 +190,42 @@ func (f *fleet) take(b *batch, now time.Time) (verdict, error) {
 	i.seq = b.Seq
 	f.count.Events++
 	defer i.judge()
-	if b.Type != "store" && b.Type != "delete" {
-		return applied, nil // access, config and what later releases add hold no places
-	}
-	for n := range b.Entries {
-		if err := f.change(i, b, &b.Entries[n], now); err != nil {
+	for n := range b.parts {
+		if !changes {
+			break
+		}
+		if err := f.change(i, b, &b.parts[n], now); err != nil {
+			f.clear(i) // a deletion may be among the rest
 			return applied, err
 		}
 	}
 	return applied, nil
 }
 
-// change enters or removes one chunk's part. Parts of other object groups than the first come and go with it.
-func (f *fleet) change(i *instance, b *batch, e *entry, now time.Time) error {
-	if e.Key.Group != 0 {
-		return nil
-	}
-	key, err := e.Key.key()
+// change enters or removes one chunk's part.
+func (f *fleet) change(i *instance, b *batch, p *part, now time.Time) error {
+	s, err := f.shelf(i, b, int(p.rank), now)
 	if err != nil {
 		return err
 	}
-	s, err := f.shelf(i, b, e.Key.rank(), now)
-	if err != nil {
-		return err
-	}
-	spread := e.Key.spread(key)
 	if b.Type == "delete" {
 		f.count.Evicts++
-		f.dir.evict(s.seat, spread)
+		f.dir.evict(s.seat, p.key)
 		return nil
 	}
-	model := nameHash(e.Key.Model)
+	model := nameHash(p.model)
 	if known := i.model.Load(); known != 0 && known != model {
 		f.warn("model"+i.id, "an LMCache server holds chunks of several models: only those of the last are counted",
-			"instance", i.id, "model", e.Key.Model, "remedy", "run a server a model")
+			"instance", i.id, "model", p.model, "remedy", "run a server a model")
 	}
 	i.model.Store(model)
-	i.need.Store(1<<e.Key.world() - 1)
-	if i.variant.Load() == nil && e.Offset == 0 && len(e.Tokens) > 0 {
-		i.variant.Store(f.explain(e.Tokens, key))
+	i.need.Store(1<<p.world - 1)
+	if i.variant.Load() == nil && len(b.sample) > 0 {
+		i.variant.Store(f.explain(b.sample, b.sampled))
+		b.sample = nil
 	}
 	f.count.Admits++
-	f.admit(i, s.seat, spread, now)
+	f.admit(i, s.seat, p.key, now)
 	return nil
 }
 
@@ -229,9 +260,6 @@ func (f *fleet) clearTier(i *instance, t tier) {
 
 // explain returns the variant by which the tokens have the key, or nil.
 func (f *fleet) explain(tokens []uint32, key uint64) *Variant {
-	if len(tokens) > maxChunk {
-		return nil
-	}
 	l := learner{}
 	for _, v := range forms(f.seed) {
 		v.Chunk = len(tokens)

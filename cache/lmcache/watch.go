@@ -25,6 +25,7 @@ func tick(f *fleet, now time.Time) {
 			watch(f, i, r, now, connected[r.from])
 		}
 		i.judge()
+		f.forgetRanks(i, now)
 	}
 	f.dir.sweep()
 }

@@ -3,6 +3,8 @@ package zmtp
 import (
 	"net"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/quota"
 )
 
 // Kind is the type of a socket, as READY names it.
@@ -34,11 +36,12 @@ type Config struct {
 	Identity  string   // of a DEALER, REQ or ROUTER, at most 255 bytes; "" = none
 	Subscribe []string // prefixes of topics that a SUB wants, "" for all; none = nothing comes
 
-	MaxFrame   int // bytes of one frame; 64 MiB
-	MaxMessage int // bytes of all frames of a message; 64 MiB
-	MaxFrames  int // of a message; 1024
-	Peers      int // connections that a Listener keeps; 1024
-	Queue      int // messages that a Publisher keeps for a slow subscriber; 10,000
+	MaxFrame   int          // bytes of one frame; 64 MiB
+	MaxMessage int          // bytes of all frames of a message; 64 MiB
+	MaxFrames  int          // of a message; 1024
+	Peers      int          // connections that a Listener keeps; 1024
+	Held       *quota.Bytes // bytes of messages that those who share it hold, beyond 8 KiB a connection; nil = no bound
+	Queue      int          // messages that a Publisher keeps for a slow subscriber; 10,000
 
 	// Refused, if set, is called with each peer that a Listener turns away, and why. It must be safe for use side by side.
 	Refused func(Address, error)
@@ -47,6 +50,7 @@ type Config struct {
 	Bind func(network, addr string) (net.Listener, error)
 
 	Handshake time.Duration // from the connection to READY, and for Dial the connecting too; 5 s
+	First     time.Duration // from READY to Conn.Settle; 0 = for ever
 	Message   time.Duration // for the rest of a message that has begun to come; 30 s
 	Write     time.Duration // for one message to leave; 10 s
 	Heartbeat time.Duration // a PING to a peer of 3.1 that often; three without a sign of life end the Conn. 0 = none

@@ -22,6 +22,10 @@ type Conn struct {
 	mu  sync.Mutex // guards out
 	out *bufio.Writer
 
+	settled atomic.Bool
+	due     time.Time // until Settle the peer has this long; zero = for ever
+	place   *place    // among those that have yet to settle; nil = a Listener keeps none
+
 	ctx   context.Context // ends with the Conn; its cause is why
 	end   context.CancelCauseFunc
 	under func() bool // stops watching the context of the caller
@@ -69,6 +73,10 @@ func newConn(ctx context.Context, nc net.Conn, a Address, cfg Config, deadline t
 		return nil, fmt.Errorf("zmtp: handshake with %s: %w", a, c.fail(err))
 	}
 	_ = nc.SetDeadline(time.Time{})
+	if cfg.First > 0 {
+		c.due = time.Now().Add(cfg.First)
+	}
+	_ = nc.SetReadDeadline(c.due)
 	c.peer = peer
 	c.peer.Address = a
 	c.in.command = c.obey
@@ -95,6 +103,17 @@ func (c *Conn) Peer() Peer { return c.peer }
 // Local returns the address of this end.
 func (c *Conn) Local() Address { return addressOf(c.conn.LocalAddr()) }
 
+// Settle tells that the peer has sent what only its like sends. From then on it may be silent as long as it likes, and
+// a Listener that is full does not close it for another. The goroutine that receives calls it.
+func (c *Conn) Settle() {
+	if c.settled.Swap(true) {
+		return
+	}
+	c.place.leave()
+	c.due = time.Time{}
+	_ = c.conn.SetReadDeadline(c.due)
+}
+
 // Done is closed when the Conn has ended.
 func (c *Conn) Done() <-chan struct{} { return c.ctx.Done() }
 
@@ -103,7 +122,9 @@ func (c *Conn) Done() <-chan struct{} { return c.ctx.Done() }
 func (c *Conn) Recv() ([][]byte, error) {
 	frames, err := c.in.message()
 	if err != nil {
-		return nil, c.fail(err)
+		err = c.fail(err)
+		c.in.forget()
+		return nil, err
 	}
 	c.signs.Add(1)
 	return frames, nil
@@ -193,7 +214,7 @@ func (c *Conn) beat() {
 
 // rush sets the deadline of the rest of a message, and lifts it.
 func (c *Conn) rush(on bool) {
-	var until time.Time
+	until := c.due
 	if on {
 		until = time.Now().Add(c.config.Message)
 	}
@@ -205,6 +226,7 @@ func (c *Conn) fail(err error) error {
 	c.end(err)
 	c.under()
 	c.conn.Close()
+	c.in.share.Drop()
 	return context.Cause(c.ctx)
 }
 

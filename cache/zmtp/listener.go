@@ -21,6 +21,7 @@ type Listener struct {
 	ctx     context.Context
 	end     context.CancelFunc
 	running sync.WaitGroup
+	waiting places // of peers that have yet to settle
 	peers   atomic.Int64
 	turned  atomic.Uint64
 }
@@ -93,17 +94,34 @@ func (l *Listener) accept() {
 			}
 			continue
 		}
-		if l.peers.Add(1) > int64(l.config.Peers) {
+		if l.peers.Add(1) > int64(l.config.Peers) && !l.makeRoom() {
 			l.peers.Add(-1)
 			nc.Close()
 			l.turn(addressOf(nc.RemoteAddr()), fmt.Errorf("zmtp: %d peers already: %w", l.config.Peers, ErrLimit))
 			continue
 		}
+		at := l.waiting.add(nc)
 		l.running.Go(func() {
 			defer l.peers.Add(-1)
-			l.serve(nc)
+			defer at.leave()
+			l.serve(nc, at)
 		})
 	}
+}
+
+// makeRoom closes the peer that has waited longest without a word, where each has a time for that. It reports whether
+// there was one.
+func (l *Listener) makeRoom() bool {
+	if l.config.First <= 0 {
+		return false
+	}
+	oldest := l.waiting.closeOldest()
+	if oldest == nil {
+		return false
+	}
+	l.turn(addressOf(oldest.RemoteAddr()),
+		fmt.Errorf("zmtp: %d peers already, and it has sent nothing: %w", l.config.Peers, ErrLimit))
+	return true
 }
 
 func (l *Listener) turn(a Address, err error) {
@@ -113,7 +131,7 @@ func (l *Listener) turn(a Address, err error) {
 	}
 }
 
-func (l *Listener) serve(nc net.Conn) {
+func (l *Listener) serve(nc net.Conn, at *place) {
 	if t, ok := nc.(*net.TCPConn); ok {
 		_ = t.SetKeepAliveConfig(keepAlive)
 	}
@@ -126,6 +144,7 @@ func (l *Listener) serve(nc net.Conn) {
 		return
 	}
 	defer c.Close()
+	c.place = at
 	l.handle(c)
 }
 

@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"slices"
+
+	"github.com/warmpath/warmpath/cache/quota"
 )
 
 // A frame is a byte of flags, a length of 1 byte or of 8 in big-endian order, and the body. 01 02 68 69 is the frame
@@ -20,10 +22,11 @@ const (
 )
 
 const (
-	maxCommand = 4096      // bytes of a command: READY with an Identity and a few properties, PING, SUBSCRIBE
-	readStep   = 64 << 10  // bytes by which the memory of a message runs ahead of what has come
-	keepBuffer = 1 << 20   // bytes that a reader keeps for the next message
-	readAhead  = 32 * 1024 // bytes of the buffer below, a peer
+	maxCommand = 4096    // bytes of a command: READY with an Identity and a few properties, PING, SUBSCRIBE
+	readStep   = 4 << 10 // bytes by which the memory of a message runs ahead, or as many as have come
+	keepBuffer = 8 << 10 // bytes that a reader keeps for the next message, and that Config.Held does not count
+	keepFrames = 64      // of a message, for the next one
+	readAhead  = 4 << 10 // bytes of each buffer below, a peer
 )
 
 // ErrLimit is in the chain of every error about a peer that sent more than it may.
@@ -39,6 +42,7 @@ type reader struct {
 	command func(name string, body []byte) error // called for each command, also between the frames of a message
 	rush    func(on bool)                        // sets the deadline of a message that is not all there, and lifts it
 
+	share  *quota.Share
 	rushed bool
 	buf    []byte
 	ends   []int
@@ -46,16 +50,13 @@ type reader struct {
 }
 
 func newReader(from io.Reader, limits Config) *reader {
-	return &reader{from: bufio.NewReaderSize(from, readAhead), limits: limits, rush: func(bool) {}}
+	return &reader{from: bufio.NewReaderSize(from, readAhead), limits: limits, rush: func(bool) {},
+		share: quota.NewShare(limits.Held, keepBuffer)}
 }
 
 // message returns the frames of the next message. They are valid until the next call.
 func (r *reader) message() ([][]byte, error) {
-	if cap(r.buf) > keepBuffer {
-		r.buf = nil
-	}
-	r.buf = r.buf[:0]
-	r.ends = r.ends[:0]
+	r.forget()
 	defer r.relax()
 	for more := true; more; {
 		flags, n, err := r.header(len(r.ends) > 0)
@@ -89,9 +90,21 @@ func (r *reader) message() ([][]byte, error) {
 	return r.split(), nil
 }
 
+// forget drops the last message.
+func (r *reader) forget() {
+	clear(r.frames) // they point into the buffer
+	if cap(r.buf) > keepBuffer {
+		r.buf = nil
+	}
+	if cap(r.ends) > keepFrames {
+		r.ends, r.frames = nil, nil
+	}
+	r.buf, r.ends, r.frames = r.buf[:0], r.ends[:0], r.frames[:0]
+	r.share.Drop()
+}
+
 // split cuts the buffer, which grows no more, into the frames.
 func (r *reader) split() [][]byte {
-	r.frames = r.frames[:0]
 	start := 0
 	for _, end := range r.ends {
 		r.frames = append(r.frames, r.buf[start:end:end])
@@ -126,11 +139,14 @@ func (r *reader) header(begun bool) (flags byte, n uint64, err error) {
 }
 
 // body appends n bytes to dst, as they come: memory for bytes that are only announced is readStep at most, or as much
-// as has come.
+// as has come. What all peers hold together has a bound.
 func (r *reader) body(dst []byte, n int) ([]byte, error) {
 	r.hurry(n)
 	for n > 0 {
-		step := min(n, readStep)
+		step := min(n, max(readStep, len(dst)))
+		if err := r.share.Grow(int64(len(dst) + step)); err != nil {
+			return dst, fmt.Errorf("zmtp: a message of over %d bytes: %w", len(dst), err)
+		}
 		dst = slices.Grow(dst, step)
 		at := len(dst)
 		dst = dst[:at+step]
@@ -148,9 +164,10 @@ func (r *reader) runCommand(n uint64) error {
 	if n > maxCommand {
 		return fmt.Errorf("zmtp: a command of %d bytes: %w of %d", n, ErrLimit, maxCommand)
 	}
-	body, err := r.body(make([]byte, 0, n), int(n))
-	if err != nil {
-		return err
+	body := make([]byte, n)
+	r.hurry(len(body))
+	if _, err := io.ReadFull(r.from, body); err != nil {
+		return unexpected(err)
 	}
 	if len(body) == 0 || int(body[0]) >= len(body) {
 		return fmt.Errorf("zmtp: a command without a name: %w", errFrame)

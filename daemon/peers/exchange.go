@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -151,7 +152,7 @@ func (p *Peers) applyReply(ctx context.Context, t *transfer, x *exchanged) (sent
 			m.recordWritten(x.last[i])
 			sent += n
 		}
-		if err := x.errs[i]; err != nil && ctx.Err() == nil {
+		if err := x.errs[i]; err != nil && ctx.Err() == nil && !p.restartStream(ctx, m, err) {
 			p.recordFailure(m, err, t.at)
 		}
 	}
@@ -159,6 +160,25 @@ func (p *Peers) applyReply(ctx context.Context, t *transfer, x *exchanged) (sent
 		others = p.applyEntries(&t.reading, x.got, t.at)
 	}
 	return sent, others
+}
+
+// restartStream deletes a stream that takes no entry any more, because somebody has written one with the last possible
+// id, and has it read from its new beginning. The other routers find that by the ids that Redis gives them then. It
+// reports whether it did so.
+func (p *Peers) restartStream(ctx context.Context, m *Member, why error) bool {
+	if !isReply(why) || !strings.Contains(why.Error(), "last possible ID") {
+		return false
+	}
+	if err := p.link.restart(ctx, m.stream); err != nil {
+		return false
+	}
+	m.replayAgain()
+	if m.warningDue("restarted", time.Now()) {
+		p.log.Warn("history: somebody wrote the last possible id into a pool's stream, after which Redis takes no more: it "+
+			"begins anew, without the older messages; keep others from writing to the stream", "pool", m.name,
+			"stream", m.stream)
+	}
+	return true
 }
 
 // recordFailure records that Redis took no more frames of a pool. An error for one pool alone does not count against

@@ -304,6 +304,23 @@ func (l *link) idOf(ctx context.Context, find, stream, from, to string) (string,
 	return id, nil
 }
 
+// restart deletes a stream whose last id is the last possible one. Of several routers that do so at once, only the first
+// deletes.
+func (l *link) restart(ctx context.Context, stream string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	const script = `local s = redis.call('XINFO', 'STREAM', KEYS[1])
+for i = 1, #s, 2 do
+  if s[i] == 'last-generated-id' and s[i+1] == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+end
+return 0`
+	const last = "18446744073709551615-18446744073709551615"
+	if err := l.c.Eval(ctx, script, []string{stream}, last).Err(); err != nil {
+		return l.wrapError(err)
+	}
+	return nil
+}
+
 // wrapError wraps an error of Redis without the URL, which may hold a password.
 func (l *link) wrapError(err error) error { return fmt.Errorf("peers: Redis at %s: %w", l.addr, err) }
 

@@ -83,8 +83,11 @@ func (r *Receiver) countUnreadable() {
 
 // applyFrame applies the opened frame if it is new and its sender is accepted.
 func (r *Receiver) applyFrame(head *head, bytes int, sent, now time.Time) error {
-	p := r.peers[head.sender]
+	p, foreign := r.peers[head.sender], r.isForeign(head)
 	if p == nil {
+		if foreign && r.foreigners() >= maxForeign {
+			return r.refuse(head)
+		}
 		if len(r.peers) >= maxPeers && !r.evictPeer() {
 			r.counts.Flooded++
 			return errMany
@@ -92,16 +95,13 @@ func (r *Receiver) applyFrame(head *head, bytes int, sent, now time.Time) error 
 		p = &peer{id: head.sender, first: now, recordedAt: sent.Add(-head.waited), open: map[uint64]*route.Heard{}}
 		r.peers[head.sender] = p
 	}
-	p.version, p.secret = [2]byte{head.version, head.text}, false
+	p.version, p.secret, p.foreign = [2]byte{head.version, head.text}, false, foreign
 	p.lastSent, p.gone = maxTime(p.lastSent, sent), false
 	switch {
-	case head.version != wireVersion || head.text != prompt.TextVersion:
-		r.counts.Versions++
-		return errVersion
-	case head.mark != r.mark():
-		p.secret = true
-		r.counts.Secrets++
-		return errSecret
+	case foreign:
+		err := r.refuse(head)
+		p.secret = err == errSecret
+		return err
 	case head.number <= p.number && !p.fillsGap(head.number):
 		r.counts.Repeated++
 		return nil
@@ -135,12 +135,41 @@ func (r *Receiver) applyFrame(head *head, bytes int, sent, now time.Time) error 
 	return nil
 }
 
-// evictPeer forgets the gone peer that was silent for longest. In a replay every peer is a candidate, since it is
+// maxForeign bounds the routers of another release or secret that are shown to operators. Whoever may write to the
+// stream can make up as many as he likes.
+const maxForeign = 16
+
+// isForeign reports whether a frame is of a router of another release or secret.
+func (r *Receiver) isForeign(head *head) bool {
+	return head.version != wireVersion || head.text != prompt.TextVersion || head.mark != r.mark()
+}
+
+// foreigners counts the routers whose frames are refused.
+func (r *Receiver) foreigners() (n int) {
+	for _, p := range r.peers {
+		if p.foreign {
+			n++
+		}
+	}
+	return n
+}
+
+// refuse counts a foreign frame and returns why it is refused.
+func (r *Receiver) refuse(head *head) error {
+	if head.version != wireVersion || head.text != prompt.TextVersion {
+		r.counts.Versions++
+		return errVersion
+	}
+	r.counts.Secrets++
+	return errSecret
+}
+
+// evictPeer forgets the gone or foreign peer that was silent for longest. In a replay every peer is a candidate, since it is
 // not yet known which of them are alive. evictPeer reports whether it found one.
 func (r *Receiver) evictPeer() bool {
 	var oldest *peer
 	for _, p := range r.peers {
-		if (p.gone || r.replay) && (oldest == nil || p.lastSent.Before(oldest.lastSent)) {
+		if (p.gone || p.foreign || r.replay) && (oldest == nil || p.lastSent.Before(oldest.lastSent)) {
 			oldest = p
 		}
 	}

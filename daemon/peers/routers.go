@@ -47,6 +47,7 @@ type peer struct {
 	bytes      uint64
 	version    [2]byte
 	secret     bool // its frames were made with another secret
+	foreign    bool // its frames are refused, for their version or their secret
 	gone       bool // its lease is over, or it sent a bye
 	open       map[uint64]*route.Heard
 	others     map[uint64]bool // keys that name other workers here: records about them are ignored

@@ -1,11 +1,16 @@
 package peers
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
 // TestFlushedWhileARouterStarts: after Redis has lost all data, a router that starts takes over the secret of the
@@ -39,4 +44,55 @@ func TestFlushedWhileARouterStarts(t *testing.T) {
 	}
 	f("flushed", func(b *redistest.Server) { b.Do("FLUSHALL") })
 	f("killed, and another takes over", func(b *redistest.Server) { b.Kill(); b.Start() })
+}
+
+// TestForeignSendersTakeNoPlaces: made-up senders of another secret or release keep no router out, and few of them are
+// shown.
+func TestForeignSendersTakeNoPlaces(t *testing.T) {
+	now := time.Now()
+	pool := newPool(t, &clock{now}, 2, 1<<16)
+	secret := pool.Secret()
+	mark := secret.Fingerprint()
+	_, _, r := newPair(pool, 1, func() uint64 { return mark }, func(time.Time) {}, nil)
+	send := func(sender, mark uint64, version byte) error {
+		var w writer
+		w.begin(&head{version: version, text: prompt.TextVersion, mark: mark, sender: sender, number: 1}, now)
+		return r.Apply(seal(append(w.b, byte(kindForgotten), 0, 0, 0, 0, 0, 0, 0, 0, 0), now, now, false), now, now)
+	}
+	for n := range uint64(2 * maxPeers) {
+		if err := send(1000+n, mark+1, wireVersion); !errors.Is(err, errSecret) {
+			t.Fatalf("another secret: %v", err)
+		}
+		if err := send(5000+n, mark, wireVersion+1); !errors.Is(err, errVersion) {
+			t.Fatalf("another release: %v", err)
+		}
+	}
+	if n := len(r.Routers(now)); n != maxForeign {
+		t.Errorf("%d foreign routers are shown; want %d", n, maxForeign)
+	}
+	for n := range uint64(maxPeers) {
+		if err := send(10_000+n, mark, wireVersion); err != nil {
+			t.Errorf("router %d: %v", n, err)
+		}
+	}
+}
+
+// TestTheLastID: an entry with the last possible id, after which Redis takes no more, ends nothing for long: the stream
+// begins anew, and all routers hear each other.
+func TestTheLastID(t *testing.T) {
+	server := redistest.Start(t)
+	a, b := open(t, server, "a"), open(t, server, "b")
+	holds(a, 1)
+	eventually(t, "b hears a", func() bool { return blocks(b) == 1 })
+	c := client(t, server)
+	last := redis.XAddArgs{Stream: stream, ID: "18446744073709551615-18446744073709551615", Values: []any{"f", "x"}}
+	if err := c.XAdd(context.Background(), &last).Err(); err != nil {
+		t.Fatal(err)
+	}
+	holds(a, 2)
+	holds(b, 3)
+	eventually(t, "both hear each other again", func() bool { return blocks(a) == 1 && blocks(b) == 2 })
+	late := open(t, server, "late")
+	holds(b, 4)
+	eventually(t, "a router that starts hears them", func() bool { return blocks(late) >= 1 })
 }

@@ -86,6 +86,13 @@ func (a *Arena) Tend() {
 	}
 }
 
+// IsTorn reports whether a worker has truncated the segment, or cut a hole into it: its values are lost, and touching
+// them may end the process.
+func (a *Arena) IsTorn() bool { return a.segment != nil && a.segment.isTorn() }
+
+// Mend gives a torn segment its size and pages again, empty. Nobody may use the memory meanwhile.
+func (a *Arena) Mend() error { return a.segment.mend() }
+
 // Close unmaps the memory, which must not be used any more. It deletes a segment that no worker has mapped. A segment
 // that a worker has mapped stays for the next start, and kept is true.
 func (a *Arena) Close() (kept bool, err error) {

@@ -31,4 +31,8 @@ func openSegment(c Config, _ int64) (*segment, error) {
 
 func (*segment) tend() {}
 
+func (*segment) isTorn() bool { return false }
+
+func (*segment) mend() error { return nil }
+
 func (*segment) close() (bool, error) { return false, nil }

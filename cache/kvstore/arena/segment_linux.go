@@ -218,6 +218,24 @@ func (s *segment) tend() {
 	}
 }
 
+// isTorn compares the pages that the file has with those that it was given.
+func (s *segment) isTorn() bool {
+	var file unix.Stat_t
+	err := unix.Fstat(s.fd, &file)
+	return err == nil && (file.Size < int64(len(s.mem)) || file.Blocks*512 < int64(len(s.mem)))
+}
+
+func (s *segment) mend() error {
+	size := int64(len(s.mem))
+	if err := unix.Ftruncate(s.fd, size); err != nil {
+		return fmt.Errorf("arena: segment %s: it cannot be given its %d bytes again: %w", s.path, size, err)
+	}
+	if err := s.fill(size); err != nil {
+		return fmt.Errorf("arena: segment %s: %w", s.path, err)
+	}
+	return nil
+}
+
 func (s *segment) close() (kept bool, err error) {
 	kept = !s.alone()
 	if !kept {

@@ -75,6 +75,22 @@ func ParseKey(key string) (k Key, ok bool) {
 	return k, true
 }
 
+// Mate returns the key under which LMCache keeps the other half of a chunk that it splits into metadata and bytes.
+// false = the key is of no such chunk.
+func Mate(key string) (other string, ok bool) {
+	if base, is := strings.CutSuffix(key, metadataSuffix); is {
+		other = base + payloadSuffix
+	} else if base, is := strings.CutSuffix(key, payloadSuffix); is {
+		other = base + metadataSuffix
+	} else {
+		return "", false
+	}
+	if _, ok = ParseKey(key); !ok {
+		return "", false // a client's own name that happens to end so
+	}
+	return other, true
+}
+
 // cutDoor returns the door's mark and the client's own name of the key. The rest before it keeps clients apart.
 func cutDoor(key string) (door byte, rest string) {
 	switch {

@@ -331,3 +331,28 @@ func TestRedisEvicts(t *testing.T) {
 	d.written()
 	waittest.Until(t, "what is known to be there is promised", func() bool { return promise("l") })
 }
+
+// TestNoOlderValue: a value that the Redis missed is never followed by the one before it, also if this daemon did not
+// know of that one. Of LMCache's chunks, whose keys name their content, another daemon's value stays.
+func TestNoOlderValue(t *testing.T) {
+	const chunk = "r\x00org/model@1@0@00112233@bfloat16kv_bytes"
+	r := startRedis(t)
+	for _, key := range []string{"k", chunk} {
+		r.do("SET", "p:"+key, strings.Repeat("1", 1000))
+	}
+	d := overRedis(t, "redis://"+r.addr)
+	waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
+	r.do("CONFIG", "SET", "maxmemory", "1")
+	for _, key := range []string{"k", chunk} {
+		d.put(key, 2000)
+		d.written()
+		d.forget(key) // as an eviction does
+	}
+	if d.get("k", 1000) {
+		t.Error("the value before the last one is there")
+	}
+	waittest.Until(t, "the server has deleted it", func() bool { return r.bare.Exists(t.Context(), "p:k").Val() == 0 })
+	if r.bare.Exists(t.Context(), "p:"+chunk).Val() != 1 {
+		t.Error("another daemon's chunk is deleted")
+	}
+}

@@ -145,9 +145,7 @@ func (r *Remote) Put(key string, expires time.Time, value *kvstore.Lease) (writt
 	} else {
 		r.counts.skipped.Add(1)
 	}
-	if had {
-		r.Delete(key) // the old value
-	}
+	r.dropOld(j)
 	return nil, false
 }
 

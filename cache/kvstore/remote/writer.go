@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 )
 
 // lastWrites bounds the time for writes of a daemon that ends.
@@ -43,7 +46,9 @@ func (r *Remote) write(ctx context.Context, lane <-chan *job) {
 		if j.remove {
 			r.remove(ctx, j)
 		} else {
-			joined = r.set(ctx, j, joined)
+			if kvstore.Touch(func() { joined = r.set(ctx, j, joined) }) != nil {
+				r.counts.skipped.Add(1)
+			}
 		}
 		r.queue.done(j)
 	}
@@ -69,7 +74,7 @@ func (r *Remote) set(ctx context.Context, j *job, joined []byte) []byte {
 	written := false
 	defer func() {
 		if !written {
-			r.removeOld(j)
+			r.dropOld(j)
 		}
 		j.end(written && !r.config.Memory)
 	}()
@@ -127,9 +132,12 @@ func (r *Remote) send(ctx context.Context, j *job, value []byte, life time.Durat
 	return true
 }
 
-// removeOld deletes the value that an unwritten one was to replace: it would come back once memory evicts the new one.
-func (r *Remote) removeOld(j *job) {
-	if r.index.forget(markOf(j.key)) || j.had {
+// dropOld deletes the value that an unwritten one was to replace: it would come back once memory evicts the new one. Of
+// LMCache's chunks only a value that this daemon knows of is deleted: their keys name their content, so the value that
+// another daemon may have put is as good.
+func (r *Remote) dropOld(j *job) {
+	known := r.index.forget(markOf(j.key)) || j.had
+	if _, chunk := chunks.ParseKey(j.key); known || !chunk {
 		r.Delete(j.key)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
 // Run writes values until ctx ends; then it releases those that it has not written.
@@ -19,7 +21,9 @@ func (d *Disk) Run(ctx context.Context) {
 			d.giveBack()
 			return
 		case j := <-d.jobs:
-			d.write(j)
+			if kvstore.Touch(func() { d.write(j) }) != nil {
+				d.giveUp(j, kvstore.ErrTorn)
+			}
 		case <-tick.C:
 			after = d.expire(after)
 			d.endPromises()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 )
 
@@ -295,7 +296,10 @@ func (v *value) Read(b []byte) (int, error) {
 	if len(v.pieces) == 0 {
 		return 0, io.EOF
 	}
-	n := copy(b, v.pieces[0])
+	n := 0
+	if err := kvstore.Touch(func() { n = copy(b, v.pieces[0]) }); err != nil {
+		return 0, err
+	}
 	v.pieces[0] = v.pieces[0][n:]
 	return n, nil
 }

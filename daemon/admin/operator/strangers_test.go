@@ -42,7 +42,7 @@ func TestOurName(t *testing.T) {
 }
 
 func TestOwnPagesOnly(t *testing.T) {
-	f := func(token bool, method, host, origin string, want int) {
+	f := func(token bool, method, host, origin string, want int, sent ...string) {
 		t.Helper()
 		app := fiber.New()
 		app.Use(ownPagesOnly(token, "admin.corp:9090"))
@@ -51,6 +51,9 @@ func TestOwnPagesOnly(t *testing.T) {
 		r.Host = host
 		if origin != "" {
 			r.Header.Set("Origin", origin)
+		}
+		for i, name := range []string{"Sec-Fetch-Site", "Sec-Fetch-Mode"}[:len(sent)] {
+			r.Header.Set(name, sent[i])
 		}
 		resp, err := app.Test(r)
 		if err != nil || resp.StatusCode != want {
@@ -68,6 +71,12 @@ func TestOwnPagesOnly(t *testing.T) {
 	f(false, "POST", "127.0.0.1:9090", "http://evil.example", 403)
 	f(true, "DELETE", "127.0.0.1:9090", "http://evil.example", 403)
 	f(true, "POST", "127.0.0.1:9090", "null", 403)
+	f(false, "GET", "127.0.0.1:9090", "", 200, "same-origin", "cors")
+	f(false, "GET", "127.0.0.1:9090", "", 200, "none", "navigate")
+	f(false, "GET", "127.0.0.1:9090", "", 200, "cross-site", "navigate") // a link was followed
+	f(false, "GET", "127.0.0.1:9090", "", 403, "cross-site", "no-cors")  // an image
+	f(true, "GET", "127.0.0.1:9090", "", 403, "same-site", "no-cors")
+	f(false, "POST", "127.0.0.1:9090", "", 403, "cross-site", "navigate") // a form
 }
 
 func TestRequireToken(t *testing.T) {

@@ -39,14 +39,35 @@ func (l lingering) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lingeringConn{Conn: c}, nil
+	return &lingeringConn{Conn: c, opened: time.Now()}, nil
 }
+
+// firstByte is how long a client may take to begin its first request. The connections are few, and silent ones would
+// keep a scrape waiting.
+const firstByte = 5 * time.Second
 
 // lingeringConn reads on when it is closed, if the client is still sending: a plain close would reset the connection,
 // and the client might not see the answer.
 type lingeringConn struct {
 	net.Conn
 	linger atomic.Bool
+	opened time.Time
+	begun  bool // something has come; only the goroutine that reads uses it
+}
+
+// Read reads, and until something has come with the deadline of the first byte.
+func (c *lingeringConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.begun = c.begun || n > 0
+	return n, err
+}
+
+// SetReadDeadline bounds reads.
+func (c *lingeringConn) SetReadDeadline(t time.Time) error {
+	if end := c.opened.Add(firstByte); !c.begun && (t.IsZero() || end.Before(t)) {
+		t = end
+	}
+	return c.Conn.SetReadDeadline(t)
 }
 
 // Bounds of the reading after a close: a module that is twice too long comes within a second or two.

@@ -38,6 +38,7 @@ func Open(ctx context.Context, addr string, bind func(network, addr string) (net
 	d := &Listener{log: log, taken: map[string][]time.Time{}}
 	c := kvevents.SubscribeConfig()
 	c.Bind = bind
+	c.First = firstMessage
 	c.Refused = func(from zmtp.Address, err error) { d.refuse(from.String(), err.Error()) }
 	d.ports = &ports{ctx: ctx, base: addr, config: c, to: d, log: log, listeners: map[int]*zmtp.Listener{}}
 	l, err := d.ports.open()
@@ -48,6 +49,10 @@ func Open(ctx context.Context, addr string, bind func(network, addr string) (net
 	log.Info("listening for the KV events of workers", "address", l.Addr().String())
 	return d, nil
 }
+
+// firstMessage is how long a publisher may take to say who it is. An engine that has nothing to say for longer dials
+// anew by itself: ZeroMQ queues what it publishes meanwhile.
+const firstMessage = 30 * time.Second
 
 // Addr returns the address at which d listens for rank 0.
 func (d *Listener) Addr() string { return d.ports.addr() }
@@ -98,6 +103,7 @@ func (d *Listener) serve(c *zmtp.Conn, rank int) {
 			`--kv-events-config to "kv@<worker id>@<model>"`, first[0], rank))
 		return
 	}
+	c.Settle()
 	if d.crowded(w.ID) {
 		f.doubtTwo(w.ID)
 		d.refuse(from.String(), fmt.Sprintf("%s %s: give each worker its own topic", doubtTwo, w.ID))

@@ -78,7 +78,14 @@ func (s *Server) put(r *fasthttp.RequestCtx, bucket, rawKey string) {
 		s.fail(r, statusOf(err), err.Error())
 		return
 	}
-	if err := s.fill(r, f.Pieces(), first, length); err != nil {
+	torn := kvstore.Touch(func() { err = s.fill(r, f.Pieces(), first, length) })
+	if torn != nil {
+		f.Abort()
+		r.SetConnectionClose()
+		s.fail(r, http.StatusServiceUnavailable, torn.Error())
+		return
+	}
+	if err != nil {
 		f.Abort()
 		s.broken(r, err, length)
 		return
@@ -209,6 +216,11 @@ func (s *Server) lease(r *fasthttp.RequestCtx, bucket, rawKey string) {
 		}
 		s.counts.misses.Add(1)
 		answer(r, http.StatusNotFound, map[string]string{"error": "miss"})
+		return
+	}
+	if !l.Hold() {
+		l.Release()
+		s.fail(r, http.StatusServiceUnavailable, "workers hold half of the memory by leases and promises; release some")
 		return
 	}
 	g := granted{Offsets: make([]offset, 0, len(l.Extents()))}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/seldom"
+	"github.com/warmpath/warmpath/cache/webpage"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
 
@@ -236,6 +237,10 @@ func (s *Server) unread(r *fasthttp.RequestCtx, why error) {
 
 // answer runs the call for a path. It splits the raw path: a key has slashes, which are escaped.
 func (s *Server) answer(r *fasthttp.RequestCtx) {
+	if webpage.Sends(fields{r}) {
+		s.fail(r, http.StatusForbidden, webpage.Refusal)
+		return
+	}
 	raw, _, _ := strings.Cut(string(r.RequestURI()), "?")
 	parts := strings.Split(raw, "/")
 	switch {
@@ -262,6 +267,12 @@ func (s *Server) answer(r *fasthttp.RequestCtx) {
 		s.fail(r, http.StatusNotFound, "there is no such path; a slash in a key is to be written as %2F")
 	}
 }
+
+// fields are those of a request.
+type fields struct{ r *fasthttp.RequestCtx }
+
+// Get implements webpage.Header.
+func (f fields) Get(name string) string { return string(f.r.Request.Header.Peek(name)) }
 
 func allow(r *fasthttp.RequestCtx, method string) bool {
 	if string(r.Method()) == method {

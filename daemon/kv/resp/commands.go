@@ -146,6 +146,9 @@ func runPing(c *conn, args [][]byte) error {
 	case 1:
 		c.out.status("PONG")
 	case 2:
+		if err := c.reader.hold(3 * int64(len(args[1]))); err != nil { // the argument, and the reply twice
+			return err
+		}
 		c.out.bulk(string(args[1]))
 	default:
 		c.failed("ERR wrong number of arguments for 'ping' command")

@@ -10,10 +10,13 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/quota"
 	"github.com/warmpath/warmpath/daemon/transport/socket"
 )
 
@@ -21,6 +24,7 @@ import (
 type conn struct {
 	server *Server
 	net    net.Conn
+	raw    net.Conn // net without TLS
 	id     int64
 	owner  netip.Addr // the address that EXISTS promises values to
 	in     *bufio.Reader
@@ -30,6 +34,8 @@ type conn struct {
 	view kvstore.View // the values that its commands reach
 	peer bool         // a daemon of the same pool: its keys are the store's own, and its commands are not passed on
 
+	opened     time.Time
+	introduced atomic.Bool // it has sent a command, and the password if there is one
 	authorized bool
 	named      bool // its first commands were those of a Redis library; LMCache's native client sends none of them
 	settled    bool // named has been decided
@@ -62,7 +68,7 @@ const pieceTime = 30 * time.Second
 func timeFor(n int64) time.Duration { return pieceTime + time.Duration(n/leastRate)*time.Second }
 
 func newConn(s *Server, n net.Conn, id int64) *conn {
-	c := &conn{server: s, net: n, id: id, authorized: s.config.Password == "",
+	c := &conn{server: s, net: n, raw: n, id: id, opened: time.Now(), authorized: s.config.Password == "",
 		view: kvstore.NewView(s.config.Store, kvstore.Everywhere)}
 	if a, err := netip.ParseAddrPort(n.RemoteAddr().String()); err == nil {
 		c.owner = a.Addr().Unmap()
@@ -79,25 +85,55 @@ func newConn(s *Server, n net.Conn, id int64) *conn {
 		}
 	}
 	c.in = bufio.NewReaderSize(c, readBuffer)
-	c.reader = reader{in: c.in, sink: c}
+	c.reader = reader{in: c.in, sink: c, share: quota.NewShare(s.held, keptArgBuf)}
 	c.out = writer{conn: c.net, sent: &s.counts.written}
 	return c
 }
 
 // serve executes commands until the client leaves or breaks the protocol.
 func (c *conn) serve() {
+	if kvstore.Touch(c.converse) != nil { // a value in place is gone: no reply to this command would be right
+		c.server.config.Log.Debug("a client of the KV cache is closed", "client", c.owner, "error", kvstore.ErrTorn)
+	}
+}
+
+func (c *conn) converse() {
 	defer c.abort()
+	defer c.reader.forget()
+	if !c.shakeHands() {
+		return
+	}
 	for !c.quit && c.await() {
 		err := c.reader.next()
 		if err == nil {
 			err = c.execute()
 		}
 		c.within = false
+		c.reader.forget()
+		if err == nil && c.authorized {
+			c.introduced.Store(true)
+		}
 		if c.fail(err) {
 			break
 		}
 	}
 	_ = c.out.flushIf(1)
+}
+
+// introduction is how long a client may take for TLS's handshake, and to give the password where one is set. A client
+// that has done so may be silent for ever, as LMCache's native client never reconnects. Where there is no password, a
+// client that has sent no command gives its place to another once all are taken; see Server.makeRoom.
+const introduction = 10 * time.Second
+
+// shakeHands does TLS's handshake.
+func (c *conn) shakeHands() bool {
+	t, ok := c.net.(*tls.Conn)
+	if !ok {
+		return true
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), c.opened.Add(introduction))
+	defer cancel()
+	return t.HandshakeContext(ctx) == nil
 }
 
 // fail reports whether an error ends the connection. It sends the client an error that the client can mend.
@@ -170,6 +206,13 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 func (c *conn) setDeadline() error {
+	if !c.authorized && !c.introduced.Load() {
+		if end := c.opened.Add(introduction); c.until != end {
+			c.until = end
+			return c.deadline()
+		}
+		return nil
+	}
 	if !c.within {
 		if c.until.IsZero() {
 			return nil
@@ -189,6 +232,10 @@ func (c *conn) setDeadline() error {
 		}
 		c.until = next
 	}
+	return c.deadline()
+}
+
+func (c *conn) deadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ending && !c.within {
@@ -237,10 +284,16 @@ func (c *conn) abort() {
 	c.refused = nil
 }
 
+const maxName = 1 << 10
+
 // call sets the name that a client gives itself. The name of the pool marks a daemon of the same pool, which may use
 // all keys. call returns false if a client has no right to that name. Then it has sent an error, so that a member's
 // keys are not stored among a client's.
 func (c *conn) call(name string) bool {
+	if len(name) > maxName {
+		c.failed("ERR a client's name is longer than " + strconv.Itoa(maxName) + " bytes")
+		return false
+	}
 	peer := c.server.config.Peer != "" && name == c.server.config.Peer
 	if peer && !c.mayBePeer() {
 		c.server.warnOfStranger(c.owner)

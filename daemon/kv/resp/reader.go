@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"github.com/warmpath/warmpath/cache/quota"
 )
 
 const (
@@ -13,10 +15,12 @@ const (
 	maxLine    = 64 << 10  // of an inline command; Redis's limit
 	maxArgs    = 1 << 20   // of a command; Redis's limit
 	maxArgBuf  = 8 << 20   // bytes of a command's arguments together, without the value of SET
-	keptArgBuf = 64 << 10  // of the buffer for them, kept between two commands
+	keptArgBuf = 16 << 10  // of the buffer for them, kept between two commands and not counted in Server.held
+	keptArgs   = 64        // arguments, likewise
+	argBytes   = 32        // what an argument takes beside its bytes
 	maxBulk    = 512 << 20 // a longer value is an error of the protocol; Redis's proto-max-bulk-len
 
-	argStep      = 64 << 10 // memory for an argument grows with its bytes, not with its announced length
+	argStep      = 8 << 10  // memory for an argument grows with its bytes, not with its announced length
 	strangerArgs = 10       // of a command before AUTH; Redis's limit
 	strangerBulk = 16 << 10 // of an argument before AUTH; Redis's limit
 )
@@ -31,10 +35,11 @@ func (e protocolError) Error() string { return "ERR Protocol error: " + string(e
 type reader struct {
 	in    *bufio.Reader
 	sink  sink
-	buf   []byte   // the arguments' bytes
-	ends  []int    // end of each argument in buf
-	args  [][]byte // of the last command; valid until the next one
-	value bool     // args[2] is empty, and its bytes went to the sink
+	share *quota.Share // of the bytes of all clients' arguments
+	buf   []byte       // the arguments' bytes
+	ends  []int        // end of each argument in buf
+	args  [][]byte     // of the last command; valid until the next one
+	value bool         // args[2] is empty, and its bytes went to the sink
 }
 
 // sink receives the value of SET.
@@ -49,10 +54,6 @@ type sink interface {
 
 // next reads a command. An empty line makes one without arguments.
 func (r *reader) next() error {
-	if cap(r.buf) > keptArgBuf {
-		r.buf, r.ends, r.args = nil, nil, nil
-	}
-	r.buf, r.ends, r.args = r.buf[:0], r.ends[:0], r.args[:0]
 	r.value = false
 	first, err := r.in.ReadByte()
 	if err != nil {
@@ -77,6 +78,27 @@ func (r *reader) next() error {
 		}
 	}
 	r.slice()
+	return nil
+}
+
+// forget drops the last command.
+func (r *reader) forget() {
+	clear(r.args) // they point into the buffer
+	if cap(r.buf) > keptArgBuf {
+		r.buf = nil
+	}
+	if cap(r.args) > keptArgs || cap(r.ends) > keptArgs {
+		r.ends, r.args = nil, nil
+	}
+	r.buf, r.ends, r.args = r.buf[:0], r.ends[:0], r.args[:0]
+	r.share.Drop()
+}
+
+// hold counts bytes of a command. The client gets an error if all clients together have sent too many.
+func (r *reader) hold(n int64) error {
+	if r.share.Grow(n) != nil {
+		return protocolError("the clients' commands together are too long; try again")
+	}
 	return nil
 }
 
@@ -123,9 +145,15 @@ func (r *reader) bulk(i int) error {
 	if int64(len(r.buf))+n+16*int64(len(r.ends)) > maxArgBuf {
 		return protocolError(fmt.Sprintf("the arguments of a command are longer than %d bytes", maxArgBuf))
 	}
+	if err := r.hold(int64(len(r.buf)) + argBytes*int64(len(r.ends))); err != nil {
+		return err
+	}
 	for n > 0 {
-		step := min(n, argStep)
+		step := min(n, max(argStep, int64(len(r.buf))))
 		start := len(r.buf)
+		if err := r.hold(int64(start) + step + argBytes*int64(len(r.ends))); err != nil {
+			return err
+		}
 		r.buf = append(r.buf, make([]byte, step)...)
 		if _, err := io.ReadFull(r.in, r.buf[start:]); err != nil {
 			return ended(err)
@@ -193,6 +221,9 @@ func (r *reader) inline() error {
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return ended(err)
 		}
+	}
+	if err := r.hold(int64(len(line)) * argBytes); err != nil { // a word may have one byte
+		return err
 	}
 	words, ok := splitWords(line)
 	if !ok {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/warmpath/warmpath/cache/quota"
 	"io"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ func (k *keeper) take(_ []byte, n int64, in *bufio.Reader) (err error) {
 // readAll returns every command as its words, and the error that ends the stream.
 func readAll(in io.Reader) (commands [][]string, err error) {
 	k := &keeper{}
-	r := reader{in: bufio.NewReaderSize(in, 64), sink: k}
+	r := reader{in: bufio.NewReaderSize(in, 64), sink: k, share: quota.NewShare(nil, 0)}
 	for {
 		if err := r.next(); err != nil {
 			return commands, err
@@ -80,13 +81,13 @@ func FuzzReader(f *testing.F) {
 // Memory for an argument grows with its bytes, and a client that has yet to authenticate can only send short commands.
 func TestArgumentsAreBounded(t *testing.T) {
 	k := &keeper{}
-	r := reader{in: bufio.NewReader(strings.NewReader("*2\r\n$3\r\nGET\r\n$8000000\r\nabc")), sink: k}
+	r := reader{in: bufio.NewReader(strings.NewReader("*2\r\n$3\r\nGET\r\n$8000000\r\nabc")), sink: k, share: quota.NewShare(nil, 0)}
 	if err := r.next(); !errors.Is(err, io.ErrUnexpectedEOF) || cap(r.buf) > 2*argStep {
 		t.Errorf("%v after %d bytes of memory for 3 of 8,000,000", err, cap(r.buf))
 	}
 	f := func(odd bool, command, want string) {
 		t.Helper()
-		r := reader{in: bufio.NewReader(strings.NewReader(command)), sink: &keeper{odd: odd}}
+		r := reader{in: bufio.NewReader(strings.NewReader(command)), sink: &keeper{odd: odd}, share: quota.NewShare(nil, 0)}
 		if err := r.next(); fmt.Sprint(err) != want {
 			t.Errorf("before AUTH %v, %.40q: %v; want %s", odd, command, err, want)
 		}

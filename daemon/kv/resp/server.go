@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/quota"
 	"github.com/warmpath/warmpath/cache/seldom"
 )
 
@@ -50,6 +51,7 @@ type Server struct {
 	started  time.Time
 	run      string // of this start, as Redis has one in INFO
 	counts   counters
+	held     *quota.Bytes // of the arguments of commands
 
 	unaccepted, stalls, passwords, strangers seldom.Line // log lines that clients cause
 
@@ -96,7 +98,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("resp: %w", err)
 	}
 	return &Server{config: c, listener: l, started: time.Now(), run: rand.Text(),
-		conns: map[*conn]struct{}{}}, nil
+		held: quota.New(maxHeld), conns: map[*conn]struct{}{}}, nil
 }
 
 // Addr returns the door's address, host:port.
@@ -133,7 +135,7 @@ func (s *Server) Run() error {
 func (s *Server) admit(n net.Conn) *conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing || len(s.conns) >= s.config.MaxConns {
+	if s.closing || len(s.conns) >= s.config.MaxConns && !s.makeRoom() {
 		return nil
 	}
 	s.ids++
@@ -141,6 +143,27 @@ func (s *Server) admit(n net.Conn) *conn {
 	s.conns[c] = struct{}{}
 	s.running.Add(1)
 	return c
+}
+
+// maxHeld bounds the bytes of all clients' commands, beyond what each may hold.
+const maxHeld = 64 << 20
+
+// makeRoom closes the client that was silent for longest among those that have sent no command, or no password where
+// one is set. It reports whether there was one. The caller holds mu.
+func (s *Server) makeRoom() bool {
+	var oldest *conn
+	for c := range s.conns {
+		if !c.introduced.Load() && (oldest == nil || c.id < oldest.id) {
+			oldest = c
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	delete(s.conns, oldest)
+	oldest.raw.Close()
+	s.counts.refused.Add(1)
+	return true
 }
 
 func (s *Server) refuse(n net.Conn) {

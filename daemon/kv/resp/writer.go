@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	flushAt   = 64 << 10         // replies to pipelined commands are gathered up to this size
+	flushAt   = 32 << 10         // replies to pipelined commands are gathered up to this size
 	copyBelow = 16 << 10         // shorter values are copied among the replies: one write for many
 	stallTime = 60 * time.Second // a client that takes no byte of a reply for one to two times this is given up
 	leastRate = 1 << 20          // bytes a second that a client must take of a long reply after that

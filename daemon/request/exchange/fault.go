@@ -70,7 +70,7 @@ var (
 	FaultFraming = Fault{Status: 400, Kind: "invalid_request_error", Code: "bad_request",
 		Message: "the request is not well-formed HTTP"}
 	FaultSlowBody = Fault{Status: 408, Kind: "invalid_request_error", Code: "request_timeout",
-		Message: "the request did not arrive within server.read_timeout"}
+		Message: "the request did not arrive within server.read_timeout, or its body at 16 KiB a second"}
 	FaultPacking = Fault{Status: 415, Kind: "invalid_request_error", Code: "unsupported_encoding",
 		Message: "this router reads no body of that Content-Encoding: send gzip, deflate or zstd, or the body as it is"}
 	FaultPacked = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_encoding",

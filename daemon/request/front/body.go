@@ -27,14 +27,20 @@ type bodyReader struct {
 	reads  uint8     // pieces, headPieces+1 at most
 	passed bool      // part of it has been read as a Tail
 	ended  bool
-	buffer *[]byte // pooled: the first part of the body
+	buffer *buffer // pooled
+}
+
+// buffer is what a body has while it comes.
+type buffer struct {
+	first []byte        // its first part
+	late  time.Duration // that was waited for pieces, less what the least rate allows for what has come
 }
 
 // headPieces is how many pieces come under the header's deadline: what has come with it.
 const headPieces = 1
 
 // buffers holds those of up to keepBuffer bytes for the next requests.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 const keepBuffer = 1 << 20
 
@@ -61,7 +67,7 @@ func (b *bodyReader) fill(in *exchange.Inbound, fc *fasthttp.RequestCtx, epoch *
 		return exchange.Fault{}
 	}
 	err := b.readStart(b, length, epoch.BufferBody)
-	in.Body = *b.buffer
+	in.Body = b.buffer.first
 	if err == nil {
 		in.Tail, in.Left = b, b.left
 		b.passed = false
@@ -80,9 +86,10 @@ func startFault(err error) exchange.Fault {
 // readStart reads the body's first bytes from source, most at most, into the buffer. Its error is io.EOF if that was
 // all of it. length is -1 if it is not known.
 func (b *bodyReader) readStart(source io.Reader, length int64, most int) error {
-	b.buffer = buffers.Get().(*[]byte)
-	held := (*b.buffer)[:0]
-	defer func() { *b.buffer = held }()
+	b.buffer = buffers.Get().(*buffer)
+	b.buffer.late = 0
+	held := b.buffer.first[:0]
+	defer func() { b.buffer.first = held }()
 	if want := int(min(length, int64(most), firstPiece)); cap(held) < want {
 		held = make([]byte, 0, want)
 	}
@@ -122,7 +129,7 @@ func (b *bodyReader) free(in *exchange.Inbound) {
 	if b.buffer == nil {
 		return
 	}
-	if cap(*b.buffer) <= keepBuffer {
+	if cap(b.buffer.first) <= keepBuffer {
 		buffers.Put(b.buffer)
 	}
 	b.buffer = nil
@@ -139,10 +146,7 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 		return 0, io.EOF // the next bytes on the connection are the next request
 	}
 	b.reads = min(b.reads, headPieces) + 1
-	if b.reads > headPieces && b.conn != nil {
-		_ = b.conn.SetReadDeadline(time.Now().Add(time.Duration(b.pause) * time.Millisecond))
-	}
-	n, err := b.r.Read(p)
+	n, err := b.readPiece(p)
 	b.room -= int64(n)
 	if b.left > 0 {
 		b.left -= int64(n)
@@ -160,6 +164,26 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, exchange.ErrSlowBody
 	}
+	return n, err
+}
+
+// leastRate is how many bytes a second a client must send of a body on average, after leastTime. A request counts in
+// max_in_flight while its body comes, so one that sends a byte now and then would keep a place from the others.
+const (
+	leastRate = 16 << 10
+	leastTime = 30 * time.Second
+)
+
+// readPiece reads with the deadline of a piece: read_timeout, and no longer than the least rate allows. Time in which the
+// worker does not take what has come is none of the client's.
+func (b *bodyReader) readPiece(p []byte) (int, error) {
+	if b.reads <= headPieces || b.conn == nil || b.buffer == nil {
+		return b.r.Read(p)
+	}
+	began, late := time.Now(), &b.buffer.late
+	_ = b.conn.SetReadDeadline(began.Add(min(leastTime-*late, time.Duration(b.pause)*time.Millisecond)))
+	n, err := b.r.Read(p)
+	*late += time.Since(began) - time.Duration(n)*time.Second/leastRate
 	return n, err
 }
 

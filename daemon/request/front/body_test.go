@@ -51,7 +51,7 @@ func TestBodyDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, client := net.Pipe()
 		defer ours.Close()
-		in := bodyReader{conn: ours, r: ours, left: -1, room: 99, pause: 1000}
+		in := bodyReader{conn: ours, r: ours, left: -1, room: 99, pause: 1000, buffer: new(buffer)}
 		go func() {
 			for range 5 {
 				_, _ = client.Write([]byte("x"))
@@ -75,17 +75,61 @@ func TestBodyDeadlines(t *testing.T) {
 	})
 }
 
+// TestBodyRate: a body that comes byte by byte is given up after 30 s, however short each pause is; one of the least rate
+// goes on, and so does one that waits for its worker.
+func TestBodyRate(t *testing.T) {
+	f := func(name string, piece int, every, worker time.Duration, pieces, want int) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ours, client := net.Pipe()
+				defer client.Close()
+				defer ours.Close()
+				in := bodyReader{conn: ours, r: ours, left: -1, room: 1 << 40, pause: 20_000, buffer: new(buffer)}
+				go func() {
+					for range pieces {
+						if _, err := client.Write(make([]byte, piece)); err != nil {
+							return
+						}
+						time.Sleep(every)
+					}
+				}()
+				b, got := make([]byte, piece), 0
+				for got < pieces {
+					n, err := io.ReadFull(&in, b)
+					if err != nil && !errors.Is(err, exchange.ErrSlowBody) {
+						t.Fatalf("%d, %v", n, err)
+					}
+					if err != nil {
+						break
+					}
+					got++
+					time.Sleep(worker)
+				}
+				if got < want-1 || got > want {
+					t.Errorf("%d pieces of %d came; want %d, or one less", got, pieces, want)
+				}
+				ours.Close()
+				time.Sleep(every) // until the client has noticed
+			})
+		})
+	}
+	f("a byte in 2 s", 1, 2*time.Second, 0, 1000, 16)
+	f("the least rate", leastRate, time.Second, 0, 200, 200)
+	f("half of it", leastRate/2, time.Second, 0, 200, 60)
+	f("a worker that takes a minute for each piece", 1, time.Second, time.Minute, 100, 100)
+}
+
 // TestBodyReadStart: the first bytes are held, the rest is left to the Tail.
 func TestBodyReadStart(t *testing.T) {
 	f := func(body string, length int64, most int, want string, wantErr error) {
 		t.Helper()
 		b := bodyReader{r: strings.NewReader(body), left: length, room: 1 << 20}
 		err := b.readStart(&b, length, most)
-		if string(*b.buffer) != want || !errors.Is(err, wantErr) {
-			t.Errorf("%d bytes, length %d, most %d: %d bytes, %v; want %d, %v", len(body), length, most, len(*b.buffer), err,
+		if string(b.buffer.first) != want || !errors.Is(err, wantErr) {
+			t.Errorf("%d bytes, length %d, most %d: %d bytes, %v; want %d, %v", len(body), length, most, len(b.buffer.first), err,
 				len(want), wantErr)
 		}
-		in := &exchange.Inbound{Body: *b.buffer, Tail: &b}
+		in := &exchange.Inbound{Body: b.buffer.first, Tail: &b}
 		b.free(in)
 		b.free(in) // a second time is nothing
 		if in.Body != nil || in.Tail != nil || b.buffer != nil {
@@ -107,8 +151,8 @@ func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
 		t.Helper()
 		b := bodyReader{r: strings.NewReader(strings.Repeat("x", come)), left: length, room: 1 << 30}
 		_ = b.readStart(&b, length, most)
-		if got := cap(*b.buffer); len(*b.buffer) != min(come, most) || got > want+want/4 {
-			t.Errorf("%d of %d bytes have come: %d are held in %d", come, length, len(*b.buffer), got)
+		if got := cap(b.buffer.first); len(b.buffer.first) != min(come, most) || got > want+want/4 {
+			t.Errorf("%d of %d bytes have come: %d are held in %d", come, length, len(b.buffer.first), got)
 		}
 	}
 	const most = 8 << 20

@@ -27,7 +27,7 @@ func packing(in *exchange.Inbound) (c inflate.Codings, known bool) {
 func (b *bodyReader) unpack(in *exchange.Inbound, source io.Reader, c inflate.Codings, epoch *Epoch) exchange.Fault {
 	p := &packed{Reader: inflate.NewReader(source, c, int64(epoch.MaxBody))}
 	err := b.readStart(p, -1, epoch.BufferBody)
-	in.Body = *b.buffer
+	in.Body = b.buffer.first
 	if err == nil {
 		in.Tail, in.Left = p, -1
 		p.passed = false

@@ -35,8 +35,16 @@ type query struct {
 	group    int // of standings
 }
 
-// maxAnswer bounds an answer: 2 MiB of text are at most as many tokens, each with up to 11 bytes.
-const maxAnswer = 24 << 20
+// A text of n bytes has hardly more than n tokens, each with up to 9 bytes in JSON, and a render repeats the text. What
+// a chat template adds has its room. A worker that sends more than that lies.
+const (
+	leastAnswer = 64 << 10
+	answerShare = 16       // bytes of an answer for each byte of the question
+	maxAnswer   = 24 << 20 // 2 MiB of text are at most as many tokens, each with up to 11 bytes
+)
+
+// longestAnswer returns how long the answer to a question may be.
+func longestAnswer(body []byte) int { return min(leastAnswer+answerShare*len(body), maxAnswer) }
 
 // newQuery copies from a request's body what a worker needs. byTokenize: /tokenize gives its ids too.
 func newQuery(q *Question, body []byte, byTokenize bool) *query {
@@ -166,7 +174,7 @@ func (s *asker) ask(ctx context.Context, a *query) ([]uint32, error) {
 func (s *asker) askAt(ctx context.Context, to Target, a *query) ([]uint32, error) {
 	now := time.Now()
 	if a.render != "" && s.standings.rendersAt(to.ID, a.group, now) {
-		status, answer, err := s.fleet.Post(ctx, to, a.render, a.body, maxAnswer)
+		status, answer, err := s.fleet.Post(ctx, to, a.render, a.body, longestAnswer(a.body))
 		switch {
 		case err != nil:
 			return nil, err
@@ -207,7 +215,7 @@ func tokenizeText(model, text string) []byte {
 
 // tokenize asks a worker's /tokenize.
 func (s *asker) tokenize(ctx context.Context, to Target, model string, body []byte) ([]uint32, error) {
-	status, answer, err := s.fleet.Post(ctx, to, "/tokenize", body, maxAnswer)
+	status, answer, err := s.fleet.Post(ctx, to, "/tokenize", body, longestAnswer(body))
 	switch {
 	case err != nil:
 		return nil, err
@@ -235,7 +243,7 @@ func (s *asker) detokenize(ctx context.Context, model string, id uint32) (text s
 		Model  string   `json:"model,omitempty"`
 		Tokens []uint32 `json:"tokens"`
 	}{model, []uint32{id}})
-	status, answer, err := s.fleet.Post(ctx, to, "/detokenize", body, maxAnswer)
+	status, answer, err := s.fleet.Post(ctx, to, "/detokenize", body, longestAnswer(body))
 	switch {
 	case err != nil:
 		return "", err

@@ -1,0 +1,61 @@
+package zmtp
+
+import (
+	"container/list"
+	"net"
+	"sync"
+)
+
+// places holds the peers of a Listener that have yet to settle, the longest waiting first. So strangers that stay
+// silent cannot take all connections. The zero value is ready.
+type places struct {
+	mu  sync.Mutex // guards all
+	all list.List  // of *place
+}
+
+// place is one such peer. A nil place is of a peer that no Listener has accepted.
+type place struct {
+	among *places
+	at    *list.Element // nil = it has left
+	conn  net.Conn
+}
+
+func (p *places) add(conn net.Conn) *place {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := &place{among: p, conn: conn}
+	at.at = p.all.PushBack(at)
+	return at
+}
+
+// closeOldest closes the connection of the longest waiting peer and returns it; nil = none waits.
+func (p *places) closeOldest() net.Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := p.all.Front()
+	if first == nil {
+		return nil
+	}
+	at := first.Value.(*place)
+	at.remove()
+	at.conn.Close()
+	return at.conn
+}
+
+// leave takes the peer out, because it has settled or gone.
+func (at *place) leave() {
+	if at == nil {
+		return
+	}
+	at.among.mu.Lock()
+	defer at.among.mu.Unlock()
+	at.remove()
+}
+
+// remove is leave where the caller holds mu.
+func (at *place) remove() {
+	if at.at != nil {
+		at.among.all.Remove(at.at)
+		at.at = nil
+	}
+}
