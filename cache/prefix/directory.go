@@ -53,10 +53,10 @@ func (d directory) all() (list []*Namespace) {
 	return list
 }
 
-// lightest returns the namespace that holds the fewest blocks, of equal ones the one longest unused. It passes over those
-// used after recent: one that has just been made is about to get its first blocks. So clients that make up salts
-// push out each other's, and no namespace that workers hold much of. It walks all namespaces: an ordered list would make
-// every lookup a writer.
+// lightest returns the namespace that holds the fewest blocks, of equal ones the one longest unused. It passes over
+// those used after recent: one that has just been made is about to get its first blocks. So clients that make up salts
+// push out each other's, and no namespace that workers hold much of. It walks all namespaces: an ordered list would
+// make every lookup a writer.
 func (d directory) lightest(recent int64) *Namespace {
 	var found *Namespace
 	least := math.MaxInt
@@ -74,7 +74,8 @@ func (d directory) lightest(recent int64) *Namespace {
 	return found
 }
 
-// weigh returns how many blocks are held in the tree below a root, by all workers together. It stops counting above most.
+// weigh returns how many blocks are held in the tree below a root, by all workers together. It stops
+// counting above most.
 func (n *node) weigh(most int) (blocks int) {
 	stack := []*node{n}
 	for len(stack) > 0 && blocks <= most {
