@@ -70,7 +70,8 @@ var arrows = map[string][]string{
 	"daemon/request/sagemaker": {},
 	"daemon/request/session":   {},
 	"daemon/request/sessionapi": {
-		"daemon/fleet/worker", "daemon/request/exchange", "daemon/request/sagemaker", "daemon/request/session",
+		"cache/seldom", "daemon/fleet/worker", "daemon/request/exchange", "daemon/request/sagemaker",
+		"daemon/request/session",
 		"daemon/transport/upstream",
 	},
 	"daemon/request/sse":    {},

@@ -68,6 +68,9 @@ type Key struct {
 	File   string   `toml:"file"`   // holds the key; read again at a reload
 	Env    string   `toml:"env"`    // or this variable holds it
 	Models []string `toml:"models"` // that it may use: names, "org/*", "*"
+
+	Explain   bool      `toml:"explain"`    // it may ask how its requests were decided; others' prompts show in that
+	CacheSalt CacheSalt `toml:"cache_salt"` // keeps its prompts apart in the workers' caches
 }
 
 // Pool is a set of workers that serve the same models.

@@ -24,6 +24,11 @@ func shown(v reflect.Value, key string) any {
 		return x.String()
 	case ExplainLog:
 		return x.String()
+	case CacheSalt:
+		if x.Text != "" { // who knows it can be in its tenant's place
+			return hidden
+		}
+		return x.On
 	case string:
 		return withoutSecret(key, x)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/front"
+	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/sessionapi"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 	"github.com/warmpath/warmpath/host"
@@ -91,6 +92,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 		return nil, err
 	}
 	kept, err := adapt.Store(&c.Cache, log)
+	kept.Owners = session.Shares{}
 	if err != nil {
 		controller.Close()
 		return nil, fmt.Errorf("daemon: %w", err)

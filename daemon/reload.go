@@ -121,6 +121,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 		delete(old, p.name)
 		epoch.Pools = append(epoch.Pools, p.served())
 	}
+	d.tier.SetOwners(len(inForce.Keys))
 	d.kvCache.SetMembers(adapt.Members(&c.KVCache))
 	d.state.Store(next)
 	operator.SetLevel(d.level, c.Server.LogLevel)

@@ -3,6 +3,7 @@ package prefix
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"math"
 	"strings"
 
 	"github.com/armon/go-radix"
@@ -52,15 +53,43 @@ func (d directory) all() (list []*Namespace) {
 	return list
 }
 
-// idlest returns the namespace longest unused. It walks all namespaces: an ordered list would make every lookup a
-// writer.
-func (d directory) idlest() *Namespace {
-	var oldest *Namespace
+// lightest returns the namespace that holds the fewest blocks, of equal ones the one longest unused. It passes over
+// those used after recent: one that has just been made is about to get its first blocks. So clients that make up salts
+// push out each other's, and no namespace that workers hold much of. It walks all namespaces: an ordered list would
+// make every lookup a writer.
+func (d directory) lightest(recent int64) *Namespace {
+	var found *Namespace
+	least := math.MaxInt
 	d.tree.Walk(func(_ string, v any) bool {
-		if n := v.(*Namespace); oldest == nil || n.used.Load() < oldest.used.Load() {
-			oldest = n
+		n := v.(*Namespace)
+		if n.used.Load() > recent {
+			return false
+		}
+		held := n.root.weigh(least)
+		if found == nil || held < least || held == least && n.used.Load() < found.used.Load() {
+			found, least = n, held
 		}
 		return false
 	})
-	return oldest
+	return found
+}
+
+// weigh returns how many blocks are held in the tree below a root, by all workers together. It stops
+// counting above most.
+func (n *node) weigh(most int) (blocks int) {
+	stack := []*node{n}
+	for len(stack) > 0 && blocks <= most {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for i := range n.held {
+			blocks += int(n.held[i].length)
+		}
+		for k := range n.kids.all {
+			stack = append(stack, k)
+			if len(stack) > most {
+				return len(stack) // each holds a block at least
+			}
+		}
+	}
+	return blocks
 }

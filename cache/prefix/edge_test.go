@@ -105,7 +105,9 @@ func TestBounds(t *testing.T) {
 	if got := x.Namespace("m").depth(1, chained([]byte{1, 99, 99, 4})); got != 4 {
 		t.Errorf("the newest chain is at %d of 4", got)
 	}
+	x.drop("m")
 	old := x.Namespace("m")
+	old.Touch(0, chained([]byte("m")))
 	for _, name := range []string{"a", "b", "c"} {
 		x.Namespace(name).Touch(0, chained([]byte(name)))
 	}

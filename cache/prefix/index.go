@@ -21,7 +21,7 @@ type Config struct {
 	// MaxNodes bounds the nodes of all trees together. Beyond it the oldest holdings of the fleet are dropped. Default
 	// 1<<20, an estimated 200 MB beside the hashes; a conversation takes one or two.
 	MaxNodes int
-	// MaxNamespaces bounds the directory; beyond it the namespace longest unused is dropped. Default 4096.
+	// MaxNamespaces bounds the directory; beyond it the one that holds least is dropped. Default 4096.
 	MaxNamespaces int
 	// Now reads a clock in nanoseconds. Default: monotonic time since New.
 	Now func() int64
@@ -65,7 +65,7 @@ func New(c Config) *Index {
 }
 
 // Namespace returns the tree of that name ("model:adapter#salt"), and makes it if there is none. If there are too many,
-// the one longest unused is dropped with all its content.
+// the one that holds the fewest blocks is dropped.
 func (x *Index) Namespace(name string) *Namespace {
 	key := bounded(name)
 	x.mu.RLock()
@@ -108,7 +108,7 @@ func (x *Index) create(key string) *Namespace {
 		return n
 	}
 	for x.names.len() >= x.maxNames {
-		x.forget(x.names.idlest())
+		x.forget(x.names.lightest(x.uses.Load() - int64(x.maxNames)/8))
 	}
 	n := &Namespace{key: key, forest: &x.forest, scratch: &x.scratch, index: x}
 	if len(key) == 8 {

@@ -15,7 +15,7 @@ func TestAnswersToChanges(t *testing.T) {
 	k := id{"ns", "k"}
 	f := func(name string, owes debt, r reply, meanwhile func(m *memory), value string, after debt, base string) {
 		t.Helper()
-		m := newMemory(1 << 20)
+		m := newMemory(Config{MaxBytes: 1 << 20})
 		m.put(k, write{value: []byte("first"), expires: hour}, 0)
 		m.put(k, write{value: []byte("mine"), expires: hour, owes: owes}, 0)
 		d := m.debts(m.debtors(), now)
@@ -106,7 +106,7 @@ func TestLongValuesAreNotReadAhead(t *testing.T) {
 func TestAnAnswerFromBeforeADebtWasPaid(t *testing.T) {
 	k := id{"ns", "k"}
 	const now, hour = int64(time.Second), int64(time.Hour)
-	m := newMemory(1 << 20)
+	m := newMemory(Config{MaxBytes: 1 << 20})
 	m.put(k, write{value: []byte("mine"), expires: hour, owes: oweReplace}, 0)
 	d := m.debts(m.debtors(), now)
 	ticket := m.read(k, now, 0).ticket
@@ -120,7 +120,7 @@ func TestAnAnswerFromBeforeADebtWasPaid(t *testing.T) {
 // What this router owes is newer than what Redis answers.
 func TestAnAnswerToADebtor(t *testing.T) {
 	k := id{"ns", "k"}
-	m := newMemory(1 << 20)
+	m := newMemory(Config{MaxBytes: 1 << 20})
 	m.put(k, write{value: []byte("mine"), expires: never, owes: oweSet}, 0)
 	m.adopt(k, answer{ticket: m.read(k, 1, 0).ticket, value: []byte("older"), expires: never}, 1)
 	if v := m.read(k, 1, 0); string(v.value) != "mine" || v.owes != oweSet {

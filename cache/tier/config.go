@@ -9,6 +9,7 @@ import (
 // Config is where values are kept. The zero value keeps them in 64 MiB of memory.
 type Config struct {
 	MaxBytes int           // L1: keys, values and overhead, in bytes; one namespace may hold half of it. Default 64 MiB
+	Owners   Owners        // of values, who share half of MaxBytes; nil = no value has one
 	Redis    string        // L2: redis://, rediss:// or unix:// URL; "" (default) for none. Its password is never logged
 	TLS      *tls.Config   // of rediss://: its RootCAs and GetClientCertificate; nil = the system's authorities
 	Prefix   string        // of every key in Redis; default "warmpath:". Routers that share values have the same

@@ -16,7 +16,7 @@ func TestDebts(t *testing.T) {
 	f := func(what string, change func(m *memory), want ...debt) {
 		t.Helper()
 		for i, d := range from {
-			m := newMemory(1 << 20)
+			m := newMemory(Config{MaxBytes: 1 << 20})
 			m.put(k, write{value: []byte("first"), expires: hour}, 0)
 			switch d {
 			case oweTouch:
@@ -73,7 +73,7 @@ func TestDebts(t *testing.T) {
 func TestMarks(t *testing.T) {
 	k := id{"ns", "k"}
 	const now = int64(time.Hour)
-	m := newMemory(1 << 20)
+	m := newMemory(Config{MaxBytes: 1 << 20})
 	ticket, _ := m.put(k, write{expires: never, owes: oweDelete}, now)
 	m.markPaid(k, ticket, now)
 	if m.entries != 0 || len(m.owing) != 0 {
@@ -105,7 +105,7 @@ func TestMarks(t *testing.T) {
 func TestDeleteOnly(t *testing.T) {
 	k := id{"ns", "k"}
 	const now, hour = int64(time.Second), int64(time.Hour)
-	m := newMemory(1 << 20)
+	m := newMemory(Config{MaxBytes: 1 << 20})
 	if _, ok := m.deleteOnly(k, []byte("1"), hour, now); !ok || string(m.find(k, now).base) != "1" {
 		t.Errorf("%v, %+v; want a tombstone on the base 1", ok, m.find(k, now))
 	}
@@ -118,7 +118,7 @@ func TestDeleteOnly(t *testing.T) {
 // What is expired or gone is not owed any more; what Redis has confirmed once is put back, a debt is not.
 func TestWhoOwes(t *testing.T) {
 	const now, hour = int64(time.Second), int64(time.Hour)
-	m := newMemory(1 << 20)
+	m := newMemory(Config{MaxBytes: 1 << 20})
 	for _, e := range []struct {
 		key     string
 		expires int64

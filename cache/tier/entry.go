@@ -6,6 +6,7 @@ type id struct{ ns, key string }
 // entry is a value, or a tombstone that keeps Redis's old value from coming back. Times are of the store's clock.
 type entry struct {
 	space      *space
+	shelf      *shelf // whose ring it is in
 	key        string
 	value      []byte // never changed in place: readers hold it outside the lock
 	expires    int64
@@ -18,10 +19,10 @@ type entry struct {
 	prev, next *entry // of the LRU ring
 }
 
-// overhead is what an entry costs beside its key and value: the entry itself (176 bytes), two map slots' worth of a
+// overhead is what an entry costs beside its key and value: the entry itself (192 bytes), two map slots' worth of a
 // half-full table (2 x 24), one place in the expiry heap (8), rounding of two allocations (2 x 16). TestMemoryIsBounded
 // weighs it against the heap.
-const overhead = 272
+const overhead = 288
 
 func (e *entry) cost() int { return len(e.key) + len(e.value) + overhead }
 
@@ -52,29 +53,26 @@ func (e *entry) debtAfter(d debt) debt {
 	return d
 }
 
-// space is a namespace: its entries, and the ring that has the most recently used one first.
+// space is a namespace: its entries.
 type space struct {
 	name    string
 	entries map[string]*entry
 	bytes   int
-	root    entry // of the ring
+	shelf   shelf // of its values that have no owner
 	evicted uint64
 	expired uint64
 }
 
-// oldest returns the least recently used entry; root if there is none.
-func (s *space) oldest() *entry { return s.root.prev }
-
-// moveToFront makes the entry the most recently used of its namespace.
+// moveToFront makes the entry the most recently used of its shelf.
 func (e *entry) moveToFront() {
-	if e.space.root.next != e {
+	if e.shelf.root.next != e {
 		e.unlink()
 		e.link()
 	}
 }
 
 func (e *entry) link() {
-	r := &e.space.root
+	r := &e.shelf.root
 	e.prev = r
 	e.next = r.next
 	e.prev.next = e

@@ -10,6 +10,7 @@ const maxSpaces = 64
 type lru struct {
 	max  int // bytes of all
 	part int // bytes of one namespace
+	shares
 
 	bytes   int
 	entries int
@@ -23,7 +24,8 @@ type lru struct {
 }
 
 func newLRU(max int) lru {
-	return lru{max: max, part: max / 2, spaces: map[string]*space{}, owing: map[*entry]struct{}{}}
+	return lru{max: max, part: max / 2, shares: shares{most: max / 2, expect: 1, owners: map[string]*owner{}},
+		spaces: map[string]*space{}, owing: map[*entry]struct{}{}}
 }
 
 // find returns the entry of a value, and removes it if it is expired.
@@ -47,7 +49,7 @@ func (l *lru) add(k id, expires int64) *entry {
 		l.refused++
 		return nil
 	}
-	e := &entry{space: s, key: strings.Clone(k.key), expires: expires, due: expires}
+	e := &entry{space: s, shelf: &s.shelf, key: strings.Clone(k.key), expires: expires, due: expires}
 	s.entries[e.key] = e
 	l.entries++
 	l.charge(e, e.cost())
@@ -73,21 +75,39 @@ func (l *lru) space(ns string) *space {
 		}
 	}
 	s := &space{name: strings.Clone(ns), entries: map[string]*entry{}}
-	s.root.prev = &s.root
-	s.root.next = &s.root
+	s.shelf.clear(nil)
 	l.spaces[s.name] = s
 	return s
 }
 
-// setValue gives an entry another value. The caller makes room afterwards.
+// setValue gives an entry another value. A tombstone has none, and stays where the value was. The caller makes room
+// afterwards.
 func (l *lru) setValue(e *entry, value []byte) {
 	l.charge(e, len(value)-len(e.value))
 	e.value = value
+	if value != nil {
+		l.shelve(e, l.shelfOf(e.space, value))
+	}
+}
+
+// shelve puts an entry into another shelf.
+func (l *lru) shelve(e *entry, to *shelf) {
+	from := e.shelf
+	if from == to {
+		return
+	}
+	e.unlink()
+	l.shares.charge(from, -e.cost())
+	e.shelf = to
+	l.shares.charge(to, e.cost())
+	e.link()
+	l.forget(from)
 }
 
 func (l *lru) charge(e *entry, n int) {
 	l.bytes += n
 	e.space.bytes += n
+	l.shares.charge(e.shelf, n)
 }
 
 // setExpiry gives an entry another end.
@@ -117,6 +137,7 @@ func (l *lru) remove(e *entry) {
 	l.entries--
 	l.due.remove(e)
 	e.unlink()
+	l.forget(e.shelf)
 }
 
 func (l *lru) removeExpired(e *entry) {
@@ -128,23 +149,55 @@ func (l *lru) removeExpired(e *entry) {
 // tooLarge reports whether a value may not be held at all.
 func (l *lru) tooLarge(key string, value []byte) bool { return len(key)+len(value)+overhead > l.part }
 
-// makeRoom evicts least recently used entries, never e: first of a namespace over its part, then of the largest.
-func (l *lru) makeRoom(e *entry) {
-	for s := e.space; s.bytes > l.part && s.oldest() != e; {
-		l.evict(s.oldest())
+// makeRoom evicts least recently used entries, never e: first of the owner of e, or of a namespace over its part, then
+// of the largest. It reports whether e has room now.
+func (l *lru) makeRoom(e *entry) bool {
+	if e.shelf.owner != nil {
+		for victim, over := l.excess(e); over; victim, over = l.excess(e) {
+			if victim == nil {
+				return false
+			}
+			l.evict(victim)
+		}
+	} else {
+		for s := e.shelf; s.bytes > l.part && s.oldest() != e; {
+			l.evict(s.oldest())
+		}
 	}
 	for l.bytes > l.max {
-		var largest *space
-		for _, s := range l.spaces {
-			if s.oldest() != e && len(s.entries) > 0 && (largest == nil || s.bytes > largest.bytes) {
-				largest = s
-			}
-		}
+		largest := l.largest(e)
 		if largest == nil {
-			return
+			break
 		}
 		l.evict(largest.oldest())
 	}
+	return true
+}
+
+// largest returns the largest shelf that has another entry than e: of a namespace, and of an owner only if all others
+// are empty. That can be only for a moment, when the number of owners has changed.
+func (l *lru) largest(e *entry) *shelf {
+	var largest *shelf
+	consider := func(s *shelf) {
+		if s.oldest() != e && s.bytes > 0 && (largest == nil || s.bytes > largest.bytes) {
+			largest = s
+		}
+	}
+	for _, s := range l.spaces {
+		consider(&s.shelf)
+	}
+	if largest != nil {
+		return largest
+	}
+	for _, o := range l.owners {
+		consider(&o.loose)
+	}
+	for _, o := range l.owners {
+		if largest == nil || largest.owner != o {
+			consider(&o.promised)
+		}
+	}
+	return largest
 }
 
 func (l *lru) evict(e *entry) {

@@ -17,7 +17,12 @@ type memory struct {
 	changes [slots]uint32 // moves with every change of a key of that slot that was not read from Redis
 }
 
-func newMemory(max int) *memory { return &memory{seed: maphash.MakeSeed(), lru: newLRU(max)} }
+func newMemory(conf Config) *memory {
+	m := &memory{seed: maphash.MakeSeed(), lru: newLRU(conf.MaxBytes)}
+	m.of = conf.Owners
+	m.backed = conf.Redis != ""
+	return m
+}
 
 // seen is what L1 knew of a value at one moment.
 type seen struct {
@@ -154,11 +159,29 @@ func (m *memory) fits(key string, value []byte) bool {
 	return false
 }
 
+// admits reports whether a new value may be stored as far as its owner's share goes.
+func (m *memory) admits(ns, key string, value []byte) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.shares.admits(ns, value, len(key)+len(value)+overhead)
+}
+
+// setOwners sets how many owners are expected.
+func (m *memory) setOwners(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.setExpect(n)
+}
+
 // store puts an entry in front and makes room for it. The lock is held.
 func (m *memory) store(k id, w write, now int64) (ticket uint32, ok bool) {
 	slot := m.slot(k)
 	*slot++
 	e := m.find(k, now)
+	var stood *shelf
+	if e != nil {
+		stood = e.shelf
+	}
 	if m.tooLarge(k.key, w.value) { // from a router with a larger memory: Redis has it, L1 cannot
 		if e != nil {
 			m.remove(e)
@@ -178,6 +201,10 @@ func (m *memory) store(k id, w write, now int64) (ticket uint32, ok bool) {
 	m.setExpiry(e, w.expires)
 	m.setDebt(e, owes)
 	e.moveToFront()
-	m.makeRoom(e)
+	if !m.makeRoom(e) && e.shelf != stood { // one that stood there already takes no more room than before
+		m.refused++
+		m.remove(e)
+		return *slot, false
+	}
 	return *slot, true
 }

@@ -203,7 +203,7 @@ func TestAnswersThatCameLate(t *testing.T) {
 	k := id{"ns", "k"}
 	f := func(name string, want bool, value string, change func(m *memory)) {
 		t.Helper()
-		m := newMemory(1 << 20)
+		m := newMemory(Config{MaxBytes: 1 << 20})
 		m.put(k, write{value: []byte("old"), expires: never}, 0)
 		ticket := m.read(k, now, 0).ticket
 		change(m)
@@ -285,20 +285,29 @@ func checkMemory(t *testing.T, m *memory) {
 	defer m.mu.Unlock()
 	bytes, entries := 0, 0
 	for name, s := range m.spaces {
-		mine, ring := 0, 0
+		mine := 0
 		for key, e := range s.entries {
 			mine += e.cost()
 			if e.key != key || e.space != s || m.due.h[e.at] != e || e.due > e.expires {
 				t.Errorf("%s/%s: entry out of place", name, key)
 			}
 		}
-		for e := s.root.next; e != &s.root; e = e.next {
-			ring++
+		if mine != s.bytes {
+			t.Errorf("%s: %d bytes counted, %d there", name, s.bytes, mine)
 		}
-		if mine != s.bytes || ring != len(s.entries) {
-			t.Errorf("%s: %d bytes counted, %d there; %d in the ring, %d in the map", name, s.bytes, mine, ring, len(s.entries))
+		bytes += mine
+		entries += checkShelf(t, name, &s.shelf)
+	}
+	common := 0
+	for name, o := range m.owners {
+		entries += checkShelf(t, name, &o.promised) + checkShelf(t, name, &o.loose)
+		common += m.beyond(o)
+		if o.bytes() == 0 {
+			t.Errorf("the owner %q holds nothing and is still known", name)
 		}
-		bytes, entries = bytes+mine, entries+ring
+	}
+	if common != m.common {
+		t.Errorf("owners hold %d bytes beyond their parts; counted are %d", common, m.common)
 	}
 	if bytes != m.bytes || entries != m.entries || entries != len(m.due.h) || m.bytes > m.max {
 		t.Errorf("%d bytes and %d entries counted, %d and %d there, %d in the heap", m.bytes, m.entries, bytes, entries, len(m.due.h))
@@ -348,7 +357,7 @@ func TestHammer(t *testing.T) {
 
 // One sweep removes all that is expired, however much it is.
 func TestOneSweep(t *testing.T) {
-	m := newMemory(64 << 20)
+	m := newMemory(Config{MaxBytes: 64 << 20})
 	for i := range 3*walkStep + 1 {
 		m.put(id{"ns", fmt.Sprint(i)}, write{expires: int64(i)}, 0)
 	}
@@ -360,7 +369,7 @@ func TestOneSweep(t *testing.T) {
 
 // When all is full the largest namespace gives way, and what is given up unpaid is counted.
 func TestTheLargestGivesWay(t *testing.T) {
-	m := newMemory(20 * (overhead + 2))
+	m := newMemory(Config{MaxBytes: 20 * (overhead + 2)})
 	put := func(ns string, n int, owes debt) {
 		for i := range n {
 			m.put(id{ns, fmt.Sprintf("%02d", i)}, write{expires: never, owes: owes}, 0)

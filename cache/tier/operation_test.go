@@ -66,7 +66,7 @@ func TestKeepWakesTheHealer(t *testing.T) {
 
 // Of many who find a value stale one asks.
 func TestOneAsks(t *testing.T) {
-	m, k := newMemory(1<<20), id{"ns", "k"}
+	m, k := newMemory(Config{MaxBytes: 1 << 20}), id{"ns", "k"}
 	m.put(k, write{value: []byte("1"), expires: never}, 0)
 	const now, stale = int64(time.Hour), int64(time.Minute)
 	if first, second := m.read(k, now, stale), m.read(k, now, stale); first.checked >= stale || second.checked != now {

@@ -61,8 +61,9 @@ func (s *Store) Set(ns, key string, value []byte, ttl time.Duration) {
 }
 
 // SetIfAbsent stores a value if none stands there, in one step among all routers that share the Redis. It returns what
-// stands there afterwards and whether that is the value given; nil, false if it was refused for its size. If Redis does
-// not answer, the value stands in L1 until Redis does, and gives way to what Redis has then.
+// stands there afterwards and whether that is the value given; nil, false if it was refused for its size, or for its
+// owner's share. If Redis does not answer, the value stands in L1 until Redis does, and gives way to what Redis has
+// then.
 func (s *Store) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool) {
 	o := s.begin(id{ns, key})
 	defer o.end()
@@ -70,7 +71,7 @@ func (s *Store) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (no
 	if o.seen.live {
 		return o.seen.value, false
 	}
-	if !s.l1.fits(key, value) {
+	if !s.l1.fits(key, value) || !s.l1.admits(ns, key, value) {
 		return nil, false
 	}
 	if !o.alone() {

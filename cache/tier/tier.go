@@ -9,13 +9,13 @@ import (
 //
 // A ttl of 0 or less means no expiry. Values returned are shared: do not change them; values given are copied. No call
 // fails or waits because of Redis, but Find may return that nobody knows: see the package comment. A value larger than
-// half of MaxBytes is refused, and counted.
+// half of MaxBytes is refused, and counted, and so is a promised one whose owner has no room (see [Owners]).
 type Store struct{ tiers }
 
 // New makes a store. It fails on a bad URL only, never because Redis is down, and does not wait for it. Call Run.
 func New(conf Config) (*Store, error) {
 	conf = conf.withDefaults()
-	s := &Store{tiers{clock: clock{start: time.Now()}, l1: newMemory(conf.MaxBytes), wake: make(chan struct{}, 1)}}
+	s := &Store{tiers{clock: clock{start: time.Now()}, l1: newMemory(conf), wake: make(chan struct{}, 1)}}
 	if conf.Redis == "" {
 		return s, nil
 	}
@@ -67,6 +67,12 @@ func (s *Store) Close() error {
 
 // Lost reports whether Redis is configured and does not answer: L1 decides every call.
 func (s *Store) Lost() bool { return s.l2 != nil && s.l2.breaker.Open() }
+
+// SetOwners sets how many owners of values share half of memory, see [Owners]; fewer than 1 count as 1, the default.
+func (s *Store) SetOwners(n int) { s.l1.setOwners(n) }
+
+// Room reports whether the share of a new value's owner has room for it. Values that are not promised find room.
+func (s *Store) Room(ns, key string, value []byte) bool { return s.l1.admits(ns, key, value) }
 
 // Local returns a view of the store in which each namespace may hold so many keys and bytes. Its Run is to be called.
 func (s *Store) Local(keys, bytes int) *Local { return newLocal(&s.tiers, keys, bytes) }

@@ -18,7 +18,8 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 		if err != nil {
 			return nil, fmt.Errorf("daemon: %w", err)
 		}
-		keys = append(keys, gate.Key{Name: k.Name, Secret: secret, Models: k.Models})
+		keys = append(keys, gate.Key{Name: k.Name, Secret: secret, Models: k.Models, Explain: k.Explain,
+			Salt: k.CacheSalt.Of(k.Name, secret)})
 	}
 	s, n := &c.Server, &c.Sessions
 	return &front.Epoch{

@@ -26,7 +26,7 @@ func Main() {
 	defer cancel()
 	context.AfterFunc(ctx, cancel) // a second signal ends the process at once
 	if err := execute(ctx, root(), os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "warmpath:", spoken(err))
+		fmt.Fprintln(&printable{to: os.Stderr}, "warmpath:", spoken(err))
 		if _, wrong := errors.AsType[wrongLine](err); wrong {
 			os.Exit(2)
 		}
@@ -43,6 +43,7 @@ func execute(ctx context.Context, c *cobra.Command, args []string) error {
 		return err
 	}
 	c.SetArgs(args)
+	c.SetOut(&printable{to: c.OutOrStdout()})
 	return c.ExecuteContext(ctx)
 }
 

@@ -28,7 +28,8 @@ func topCommand() *cobra.Command {
 			"terminal, each look is printed below the one before.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return t.run(c.Context(), c.OutOrStdout(), terminal(c.OutOrStdout()))
+			out := bare(c.OutOrStdout()) // for top's own control sequences
+			return t.run(c.Context(), out, terminal(out))
 		},
 	}
 	t.admin.flags(c)
@@ -72,13 +73,14 @@ func (t *top) run(ctx context.Context, out io.Writer, live bool) error {
 	}
 	for n := 1; ; n++ {
 		page, err := t.page(ctx, size(out, live))
+		page = harmless(nil, page)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil && n == 1:
 			return err
 		case err != nil:
-			page = []byte(err.Error() + "\n")
+			page = harmless(nil, []byte(err.Error()+"\n"))
 		}
 		if live { // without the last newline, which would scroll a full screen
 			page = bytes.ReplaceAll(bytes.TrimSuffix(page, []byte("\n")), []byte("\n"), []byte(clearLine+"\n"))

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -83,12 +84,21 @@ func newVectors(registry *prometheus.Registry) *vectors {
 
 // counter returns the series with these labels.
 func (v *vectors) counter(c counter, labels ...string) prometheus.Counter {
-	return v.counters[c].WithLabelValues(labels...)
+	return v.counters[c].WithLabelValues(inUTF8(labels)...)
 }
 
 // histogram returns the series with these labels.
 func (v *vectors) histogram(h histogram, labels ...string) prometheus.Observer {
-	return v.histograms[h].WithLabelValues(labels...)
+	return v.histograms[h].WithLabelValues(inUTF8(labels)...)
+}
+
+// inUTF8 makes label values valid, in place: what clients, workers and modules write may be any bytes, and the library
+// panics at others.
+func inUTF8(labels []string) []string {
+	for i, l := range labels {
+		labels[i] = strings.ToValidUTF8(l, "\uFFFD")
+	}
+	return labels
 }
 
 // remove removes the series with these labels. A metric without one of the labels keeps all its series.

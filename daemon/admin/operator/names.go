@@ -1,6 +1,9 @@
 package operator
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // maxNames bounds the values that a label can take from clients.
 const maxNames = 1000
@@ -11,8 +14,9 @@ type names struct {
 	seen map[string]struct{}
 }
 
-// label returns s, or "other".
+// label returns s in valid UTF-8, or "other".
 func (n *names) label(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, ok := n.seen[s]; ok {
@@ -30,6 +34,7 @@ func (n *names) label(s string) string {
 
 // known returns s if label has passed it before, and "unknown" if not.
 func (n *names) known(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, ok := n.seen[s]; ok {

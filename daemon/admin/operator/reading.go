@@ -43,7 +43,7 @@ func collect[T any](ch chan<- prometheus.Metric, readings []reading[T], of T, fi
 			typ = prometheus.CounterValue
 		}
 		r.read(of, func(value float64, labels ...string) {
-			ch <- prometheus.MustNewConstMetric(r.desc, typ, value, slices.Concat(first, labels)...)
+			ch <- prometheus.MustNewConstMetric(r.desc, typ, value, inUTF8(slices.Concat(first, labels))...)
 		})
 	}
 }

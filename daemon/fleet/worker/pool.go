@@ -199,6 +199,15 @@ func (p *Pool) Labels() (names []string, epoch uint32) {
 	return l.names, l.epoch
 }
 
+// Place counts a session that was given to a worker without a request to it. Else many openings in a row, which send
+// nothing, would all find the same worker the least used.
+func (p *Pool) Place(w *Worker, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.missed++
+	p.fleet.rates.place(&w.share, p.fleet.sec(now))
+}
+
 // Lambda returns the requests sent per second and worker that is up: the average over 30 s, or half of the newest rate
 // if that is more.
 func (p *Pool) Lambda(now time.Time) float64 {

@@ -50,6 +50,9 @@ func (r *rates) age(now float64) (dt float64) {
 	return dt
 }
 
+// place counts a session that the worker of s is to serve from now on, as one request.
+func (r *rates) place(s *share, now float64) { s.requests += r.forward(now) }
+
 // add counts a request with that many seconds of prefill for the worker of s.
 func (r *rates) add(s *share, seconds, now float64) {
 	forward := r.forward(now)

@@ -25,7 +25,7 @@ type Worker struct {
 	flight    flight
 	theirs    theirs
 	sent      uint64
-	missed    uint64 // added to sent in rows: the mean of the others' requests while it was away
+	missed    uint64 // added to sent in rows: the others' mean while it was away, and sessions that were opened
 	share     share
 	speed     speed
 	ttft      mean

@@ -39,6 +39,9 @@ func (s *store) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) ([]
 	return value, true
 }
 
+// Room implements [session.Store]: the lab's sessions always find room.
+func (s *store) Room(string, string, []byte) bool { return true }
+
 // Keep implements [session.Store].
 func (s *store) Keep(ns, key string, value []byte, ttl time.Duration) ([]byte, bool) {
 	return s.SetIfAbsent(ns, key, value, ttl)

@@ -190,7 +190,7 @@ func (b *body) startJob() {
 	if in.Method == http.MethodDelete && e.Role == Worker && endsIn(e.Path, e.ID) {
 		b.r.pool.Sessions.Close(in.Stored(e.ID), time.Now())
 		if e.Job && in.Caller.Name != "" {
-			b.r.pool.Sessions.Close(owned(e.ID), time.Now())
+			b.r.pool.Sessions.Close(owned(e.ID, ""), time.Now())
 		}
 		return
 	}
@@ -215,7 +215,7 @@ func (b *body) bindJobs(p []byte) {
 		default:
 			b.r.pool.Sessions.Bind(in.Stored(id), at, now)
 			if keyed {
-				b.r.pool.Sessions.Bind(owned(id), at, now)
+				b.r.pool.Sessions.Bind(owned(id, in.Caller.Name), at, now)
 			}
 		}
 	}
@@ -284,7 +284,7 @@ const errForeign = "gave the answer to another request"
 // expect has the reply compare the ids of the answer with the request's, by the worker's habit.
 func (b *body) expect() {
 	b.habit = b.r.pool.Clients.habit(b.a.trip.Worker().URL(), b.r.read.req.Kind, b.events)
-	b.reply.Expect(b.habit.mark(b.r.in.ID, b.a.resp.FirstUse(), b.r.mistaken))
+	b.reply.Expect(b.habit.mark(b.r.id, b.a.resp.FirstUse(), b.r.mistaken))
 }
 
 // foreign reports whether an id has shown that the answer, or a part of a stream, belongs to another request.
@@ -301,7 +301,7 @@ func (b *body) discardForeign() *failure {
 func (b *body) noteForeign() worker.Outcome {
 	w := b.a.trip.Worker()
 	b.r.mistaken = true
-	b.habit.refused(b.r.in.ID, b.a.resp.FirstUse())
+	b.habit.refused(b.r.id, b.a.resp.FirstUse())
 	b.a.resp.Reject()
 	if client := b.r.pool.Clients.Get(w.URL()); client != nil {
 		client.Retire()
@@ -314,6 +314,6 @@ func (b *body) noteForeign() worker.Outcome {
 func (b *body) learnHabit(whole bool) {
 	if b.reply != nil && whole && !b.reply.Failed() {
 		owner, frame := b.reply.Owner()
-		b.habit.learn(b.r.in.ID, owner, frame)
+		b.habit.learn(b.r.id, owner, frame)
 	}
 }

@@ -54,7 +54,8 @@ func (r *request) claim() (c route.Claim) {
 	if len(id) > maxName {
 		id = ""
 	}
-	c.Key = session.Name{Kind: session.Key, Tenant: in.Caller.Name + "\x00" + req.CacheSalt, ID: id}
+	c.Key = session.Name{Kind: session.Key, Tenant: in.Caller.Name + "\x00" + req.CacheSalt,
+		Owner: in.Caller.Name, ID: id}
 	return c
 }
 
@@ -78,6 +79,9 @@ func (r *request) forbidden() *Fault {
 		if f := r.read.forbids(r.in); f != nil {
 			return f
 		}
+	}
+	if f := r.read.unsalted(r.in); f != nil && r.entry.Op == Use {
+		return f
 	}
 	if f := r.foreign(); f != nil {
 		return f
@@ -124,10 +128,10 @@ func (r *request) foreign() *Fault {
 // models gets none of those, as it names no model.
 func (r *request) foreignJob(id string, p *Pool) *Fault {
 	if p != nil {
-		p.Sessions.Use(owned(id))
+		p.Sessions.Use(owned(id, ""))
 		return nil
 	}
-	others, s := r.epoch.Living(owned(id), r.arrived)
+	others, s := r.epoch.Living(owned(id, ""), r.arrived)
 	if s == session.Silent {
 		return &FaultSilent
 	}

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -34,6 +35,7 @@ type Exchange struct {
 type sending struct {
 	upstream.Request
 	attempts attempts
+	behind   []byte // of a kept body, which follows it; nil = none
 }
 
 // sendings keeps them, with the memory of their headers.
@@ -48,6 +50,27 @@ func (s *sending) end() {
 	}
 	*s = sending{Request: upstream.Request{Header: list[:0]}}
 	sendings.Put(s)
+}
+
+// addSalt writes the salt into the request's body. A body that is kept in a file is not copied: the end of it is sent
+// behind it.
+func (s *sending) addSalt(r *request) {
+	if !r.read.salted {
+		return
+	}
+	start, end := writeSalt(s.Body, r.read.req.CacheSalt)
+	if r.in.Kept != nil {
+		s.Body, s.behind = start, end
+		return
+	}
+	s.Body = append(append(make([]byte, 0, len(start)+len(end)), start...), end...)
+}
+
+// rewind makes what is sent behind the body anew, for each worker that gets it.
+func (s *sending) rewind() {
+	if s.behind != nil {
+		s.Tail, s.TailLength = bytes.NewReader(s.behind), int64(len(s.behind))
+	}
 }
 
 // exchanges keeps those that are forgotten: 1.8 KB that a request would allocate.
@@ -101,6 +124,7 @@ func (e *Exchange) Binding() session.Binding { return e.choice.Binding() }
 // Keep ends an exchange that the router answers itself, in place of Send.
 func (e *Exchange) Keep() {
 	e.in.Seen.Worker = e.Chosen().ID()
+	e.pool.Workers.Place(e.Chosen(), time.Now())
 	e.journal.meter.Placed(&e.in.Seen, time.Since(e.arrived))
 	e.release()
 }
@@ -115,14 +139,15 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 		r.end()
 	}()
 	r.Request = upstream.Request{Method: e.in.Method, Path: e.target(),
-		Header: workerHeader(r.Header, e.in, e.pool, e.entry.Door),
-		Body:   e.in.Body, Mark: markOf(e.in.ID), Tail: e.in.Tail, TailLength: e.in.Left}
+		Header: workerHeader(r.Header, e.in, e.id, e.pool, e.entry.Door),
+		Body:   e.in.Body, Mark: markOf(e.id), Tail: e.in.Tail, TailLength: e.in.Left}
 	if e.in.Tail == nil && e.in.Kept == nil && e.pool.WantsIDs() {
 		r.Body = tokens.Unreported(r.Body)
 	}
 	if e.lesson != nil {
 		r.Body = tokens.WithIDs(r.Body)
 	}
+	r.addSalt(&e.request)
 	if e.entry.Door != nil {
 		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
 	}
@@ -206,6 +231,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 		workers := e.pool.Workers
 		a.limit(wait, func() bool { return workers.MayRetry(time.Now()) })
 	}
+	e.sending.rewind()
 	returned := false
 	defer func() {
 		if !returned { // a panic: the worker's count comes down, and the front answers

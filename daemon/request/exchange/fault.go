@@ -98,6 +98,9 @@ var (
 			" try again shortly"}
 	FaultOpening = Fault{Status: 502, Kind: "upstream_error", Code: "session_not_opened", Cause: WorkerFailed,
 		Message: "the worker did not open the session"}
+	FaultSessionsFull = Fault{Status: 429, Kind: "rate_limit_error", Code: "sessions_full", Retry: 5,
+		Message: "the open sessions of this API key take all of its share of the router's memory (cache.max_bytes); close" +
+			" some, or try again when some have ended"}
 	FaultSessionBody = Fault{Status: 400, Kind: "invalid_request_error", Code: "session_malformed",
 		Message: "the body must be small and JSON, as {\"model\": \"NAME\"}, or empty"}
 

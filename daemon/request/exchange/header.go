@@ -2,6 +2,8 @@ package exchange
 
 import (
 	"cmp"
+	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strings"
@@ -64,9 +66,18 @@ func replaced(name string, in *Inbound, p *Pool) bool {
 	return false
 }
 
-// workerHeader appends the fields that a worker of the pool gets; door may be nil. They ask for no compression, as the
-// router reads answers on their way.
-func workerHeader(out []upstream.Field, in *Inbound, p *Pool, door Protocol) []upstream.Field {
+// idAtWorker returns the request's id as its worker gets it. Where clients have keys, and chose the id, a random part
+// makes it unique: to engines equal ids are one request, so that two tenants could end each other's.
+func idAtWorker(in *Inbound) string {
+	if in.Caller.Name == "" || in.Get("X-Request-Id") != in.ID {
+		return in.ID
+	}
+	return fmt.Sprintf("%s-%08x", in.ID, rand.Uint32())
+}
+
+// workerHeader appends the fields that a worker of the pool gets, under the id that it gets; door may be nil. They ask
+// for no compression, as the router reads answers on their way.
+func workerHeader(out []upstream.Field, in *Inbound, id string, p *Pool, door Protocol) []upstream.Field {
 	named := connectionTokens(in.Header)
 	out = slices.Grow(out, len(in.Header)+10) // room for all that is added, a door's fields too
 	for _, f := range in.Header {
@@ -82,7 +93,7 @@ func workerHeader(out []upstream.Field, in *Inbound, p *Pool, door Protocol) []u
 	}
 	xff, xproto, xhost := gate.Forwarded(in.All, in.Remote, proto, in.Host)
 	out = append(out, upstream.Field{Name: "Accept-Encoding", Value: "identity"},
-		upstream.Field{Name: "X-Request-Id", Value: in.ID}, upstream.Field{Name: "X-Forwarded-For", Value: xff},
+		upstream.Field{Name: "X-Request-Id", Value: id}, upstream.Field{Name: "X-Forwarded-For", Value: xff},
 		upstream.Field{Name: "X-Forwarded-Proto", Value: xproto}, upstream.Field{Name: "X-Forwarded-Host", Value: xhost})
 	out = in.Trace.appendTo(out)
 	if p.Key != "" {

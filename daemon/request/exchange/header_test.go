@@ -62,7 +62,7 @@ func TestWorkerHeader(t *testing.T) {
 		if c.keyed {
 			in.Caller = callerOf(t, "*")
 		}
-		if got := lines(workerHeader(nil, in, &Pool{Key: c.key}, c.door)); got != want {
+		if got := lines(workerHeader(nil, in, in.ID, &Pool{Key: c.key}, c.door)); got != want {
 			t.Errorf("%q, %+v:\n%s\nwant:\n%s", header, c, got, want)
 		}
 	}

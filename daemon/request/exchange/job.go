@@ -93,8 +93,9 @@ func isJSON(in *Inbound) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(in.Body, " \t\r\n\xef\xbb\xbf"), []byte("{"))
 }
 
-// owned returns the name that stands for a job whichever key made it. Where there are keys it is bound beside the
-// key's own name: so a job of another key differs from one that nobody has bound, which a worker may still know.
-func owned(id string) session.Name {
-	return session.Name{Kind: session.Response, Tenant: "\x00", ID: id}
+// owned returns the name that stands for a job whichever key made it; owner is who binds it, "" in a look-up. Where
+// there are keys it is bound beside the key's own name: so a job of another key differs from one that nobody has bound,
+// which a worker may still know.
+func owned(id, owner string) session.Name {
+	return session.Name{Kind: session.Response, Tenant: "\x00", Owner: owner, ID: id}
 }

@@ -93,12 +93,12 @@ type Seen struct {
 
 // Stored returns the name of a stored response: that of the key that made it, or of nobody where there are no keys.
 func (in *Inbound) Stored(id string) session.Name {
-	return session.Name{Kind: session.Response, Tenant: in.Caller.Name, ID: id}
+	return session.Name{Kind: session.Response, Tenant: in.Caller.Name, Owner: in.Caller.Name, ID: id}
 }
 
 // Opened returns the name of an opened session of the request's caller.
 func (in *Inbound) Opened(id string) session.Name {
-	return session.Name{Kind: session.Opened, Tenant: in.Caller.Name, ID: id}
+	return session.Name{Kind: session.Opened, Tenant: in.Caller.Name, Owner: in.Caller.Name, ID: id}
 }
 
 // Get returns the first value of a header field.

@@ -51,6 +51,7 @@ type reading struct {
 	req    *prompt.Request
 	clear  bool   // the body was understood to its end
 	named  string // the body's model; a header may name another
+	salted bool   // the worker gets a cache_salt of the caller's key
 }
 
 var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
@@ -62,6 +63,7 @@ func (r *reading) parse(in *Inbound, model string) {
 		r.req, _ = r.parser.Parse(prompt.Other, nil)
 		r.req.Model, r.req.Stream, r.clear = prompt.Multipart(kind, in.Body)
 		r.named = r.req.Model
+		r.salted = false
 		return
 	}
 	var err error
@@ -70,6 +72,42 @@ func (r *reading) parse(in *Inbound, model string) {
 	if model != "" {
 		r.req.Model = model
 	}
+	r.addSalt(in)
+}
+
+// takesSalt reports whether an engine computes the prompt of such a body, and so may keep its KV.
+func takesSalt(k prompt.Kind) bool {
+	switch k {
+	case prompt.Other, prompt.CountTokens, prompt.Tokenize:
+		return false
+	}
+	return true
+}
+
+// addSalt makes the body's cache_salt that of the caller's key, with the client's own behind it.
+func (r *reading) addSalt(in *Inbound) {
+	salt := in.Caller.Salt
+	r.salted = salt != "" && in.Method == http.MethodPost && takesSalt(r.req.Kind)
+	switch {
+	case !r.salted:
+	case r.req.CacheSalt == "":
+		r.req.CacheSalt = salt
+	default:
+		r.req.CacheSalt = salt + "/" + r.req.CacheSalt
+	}
+}
+
+// unsalted returns why the salt of the caller's key cannot be written into the body, or nil.
+func (r *reading) unsalted(in *Inbound) *Fault {
+	switch {
+	case in.Caller.Salt == "" || in.Method != http.MethodPost || !r.salted && !takesSalt(in.Endpoint.Kind):
+		return nil
+	case in.Tail != nil:
+		return &faultUnreadBody
+	case !r.clear || !isJSON(in):
+		return &faultUnreadJSON
+	}
+	return nil
 }
 
 // release gives the parser back. What was read may not be used after it.

@@ -35,7 +35,7 @@ func TestClientsRank(t *testing.T) {
 		if got != want || askedRank(got) != asked {
 			t.Errorf("%q, allowed %v: %q, asked %d; want %q, %d", client, allowed, got, askedRank(got), want, asked)
 		}
-		if sent := lines(workerHeader(nil, in, &Pool{ClientRank: allowed}, nil)); strings.Contains(strings.ToLower(sent), "rank") {
+		if sent := lines(workerHeader(nil, in, in.ID, &Pool{ClientRank: allowed}, nil)); strings.Contains(strings.ToLower(sent), "rank") {
 			t.Errorf("%q, allowed %v: it is passed on as it stands: %s", client, allowed, sent)
 		}
 	}

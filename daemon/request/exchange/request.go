@@ -22,6 +22,7 @@ type request struct {
 	journal  *journal
 	lethal   *lethal // nil in a preview
 	in       *Inbound
+	id       string // that the worker gets
 	epoch    *Epoch
 	overflow *overflow.Store
 	entry    Entry
@@ -123,11 +124,11 @@ func (r *request) generates() bool { return r.read.req.Kind.Generates() }
 // understood reports whether the router reads answers of the request's kind.
 func (r *request) understood() bool { return r.read.req.Kind != prompt.Other }
 
-// explain adds the decision to the answer's head if the client asked for it and the operator allows it: in fields of
-// its own ("1"), or the whole record as JSON ("json"). Workers are named by id, never by URL.
+// explain adds the decision to the answer's head if the client asked for it and the operator allows it to its key: in
+// fields of its own ("1"), or the whole record as JSON ("json"). Workers are named by id, never by URL.
 func (r *request) explain(out *Outbound) {
 	how := r.in.Get("X-Warmpath-Explain")
-	if how != "1" && how != "json" || !r.epoch.Explain {
+	if how != "1" && how != "json" || !r.epoch.Explain || !r.in.Caller.Explain {
 		return
 	}
 	seen := &r.in.Seen

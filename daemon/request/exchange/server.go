@@ -79,6 +79,7 @@ func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
 	e.in = in
 	e.epoch = in.Epoch
 	e.entry = entry
+	e.id = idAtWorker(in)
 	e.arrived = time.Now()
 	e.offered.in = in
 }

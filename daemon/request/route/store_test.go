@@ -38,6 +38,8 @@ func (s *store) SetIfAbsent(ns, key string, value []byte, _ time.Duration) ([]by
 	return value, true
 }
 
+func (s *store) Room(string, string, []byte) bool { return true }
+
 func (s *store) Keep(ns, key string, value []byte, ttl time.Duration) ([]byte, bool) {
 	s.kept++
 	return s.SetIfAbsent(ns, key, value, ttl)

@@ -28,6 +28,7 @@ func (k Kind) String() string { return [...]string{"opened", "key", "response", 
 type Name struct {
 	Kind   Kind
 	Tenant string // whose it is: the API key's name, the cache salt, or both; "" = everybody's
+	Owner  string // whose share of the store it takes: the API key's name; "" = everybody's
 	ID     string // as the client knows it
 }
 
@@ -38,6 +39,7 @@ type Binding struct {
 	Minted        bool      // the worker named the session and holds its state, which dies with it
 	Heard         bool      // the worker answered the opening, and may hold state for it: it must get the close too
 	WorkerSession string    // what the worker calls it, if the client knows it by another id; "" = the same
+	Owner         string    // of the name that it stands under; "" in a binding of an older router
 	Created       time.Time // to the millisecond
 	Expires       time.Time // to the second; zero for kinds that last from their last use
 
@@ -75,7 +77,8 @@ func (s Status) String() string {
 //
 //	version 1 | state | kind | flags (1 = minted, 2 = heard) |
 //	created, varint of Unix ms | expires, varint of Unix s, 0 = none |
-//	uvarint length and bytes of the worker's id | the same of its name for the session
+//	uvarint length and bytes of the worker's id | the same of its name for the session | the same of its owner,
+//	unless that is empty
 //
 // What follows is ignored, so that a newer router can add to it while older ones share its store. Another version is
 // taken for nothing at all: the session is unknown.
@@ -88,7 +91,7 @@ const (
 
 // encode appends nothing that could be read as an address or a prompt: values may stand in a Redis that others read.
 func (b *Binding) encode() []byte {
-	out := make([]byte, 0, 40+len(b.Worker)+len(b.WorkerSession))
+	out := make([]byte, 0, 40+len(b.Worker)+len(b.WorkerSession)+len(b.Owner))
 	flags := byte(0)
 	if b.Minted {
 		flags |= flagMinted
@@ -103,7 +106,10 @@ func (b *Binding) encode() []byte {
 		expires = b.Expires.Unix()
 	}
 	out = binary.AppendVarint(out, expires)
-	for _, s := range [...]string{b.Worker, b.WorkerSession} {
+	for i, s := range [...]string{b.Worker, b.WorkerSession, b.Owner} {
+		if i == 2 && s == "" {
+			break
+		}
 		out = binary.AppendUvarint(out, uint64(len(s)))
 		out = append(out, s...)
 	}
@@ -132,9 +138,12 @@ func decode(v []byte) (Binding, error) {
 	if times[1] != 0 {
 		b.Expires = time.Unix(times[1], 0).UTC()
 	}
-	for _, s := range [...]*string{&b.Worker, &b.WorkerSession} {
+	for i, s := range [...]*string{&b.Worker, &b.WorkerSession, &b.Owner} {
 		length, n := binary.Uvarint(v)
 		if n <= 0 || length > uint64(len(v)-n) {
+			if i == 2 { // an older router wrote none
+				break
+			}
 			return Binding{}, errValue
 		}
 		end := n + int(length)

@@ -12,12 +12,13 @@ const maxSwaps = 8
 
 // Open stores a session that its caller asked for. It sets Created and, where they are missing or too late, Expires. It
 // returns the binding for the answer to the client. An error means that nothing was stored: the end that the worker
-// named has passed, or the id is in use.
+// named has passed, the id is in use, or there is no room (ErrFull).
 func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 	if n.ID == "" || as.Worker == "" {
 		return Binding{}, fmt.Errorf("session: a session without id or worker cannot be opened")
 	}
 	as.Kind = Opened
+	as.Owner = n.Owner
 	as.Created = now
 	as.state = Found
 	if as.Expires.IsZero() {
@@ -55,7 +56,17 @@ func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 			return as, nil
 		}
 	}
+	if !b.store.Room(b.ns[Opened], k, v) {
+		return Binding{}, ErrFull
+	}
 	return Binding{}, fmt.Errorf("session: the store did not take a new session of worker %q", as.Worker)
+}
+
+// Full reports whether the owner of a name has no room to open a session more, so that a worker need not be asked.
+func (b *Bindings) Full(n Name) bool {
+	as := Binding{Owner: n.Owner, Created: time.Now()}
+	k := key(n)
+	return !b.store.Room(b.ns[Opened], k, as.encode())
 }
 
 // openedTTL is how long the store keeps an opened session: to its end and a little longer, to report that it has ended.
@@ -88,7 +99,7 @@ func (b *Bindings) bind(n Name, worker string, now time.Time, set setter) (at st
 	if n.ID == "" || n.Kind == Opened || n.Kind >= kinds {
 		return worker, false
 	}
-	as := Binding{Worker: worker, Kind: n.Kind, Created: now}
+	as := Binding{Worker: worker, Kind: n.Kind, Owner: n.Owner, Created: now}
 	k, v := key(n), as.encode()
 	stood, ok := set(b.ns[n.Kind], k, v, b.conf.TTL)
 	if !ok {

@@ -65,6 +65,8 @@ func (m *memory) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) ([
 	return m.absent("SetIfAbsent", ns, key, value, ttl)
 }
 
+func (m *memory) Room(string, string, []byte) bool { return true }
+
 func (m *memory) Keep(ns, key string, value []byte, ttl time.Duration) ([]byte, bool) {
 	return m.absent("Keep", ns, key, value, ttl)
 }

@@ -13,6 +13,8 @@ type Store interface {
 	// SetIfAbsent writes a value where none stands, and returns what stands there afterwards. While the store is silent
 	// it does so here alone, and gives way to what the store has when it answers again.
 	SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool)
+	// Room reports whether the share of a new value's owner has room for it.
+	Room(ns, key string, value []byte) bool
 	// Keep is SetIfAbsent here alone, for a caller whose Find found the store silent.
 	Keep(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool)
 	// Replace replaces old by new, and reports whether old stood there. What it writes while the store is silent gives

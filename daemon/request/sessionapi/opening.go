@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/seldom"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
@@ -22,6 +23,7 @@ type openings struct {
 	server *exchange.Server
 	log    *slog.Logger
 	calls  sagemaker.Opens // under way, and those that have just ended
+	warned seldom.Line     // of a full share
 }
 
 // serve answers NEW_SESSION. Attempts of one call, which SDKs repeat when an answer is late, open one session.
@@ -56,6 +58,9 @@ func (o *openings) serve(ctx context.Context, in *exchange.Inbound, c *sagemaker
 // was opened.
 func (o *openings) attempt(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call) (
 	out *exchange.Outbound, ok bool) {
+	if out := o.full(in); out != nil {
+		return out, false
+	}
 	x := o.server.Begin(in, entry(in, c))
 	if out := x.Choose(ctx); out != nil {
 		return out, false
@@ -128,8 +133,28 @@ func (o *openings) enter(in *exchange.Inbound, c *sagemaker.Call, s opened) (*ex
 	return out, true
 }
 
+// full refuses an opening, before a worker is asked, if the open sessions of its key take all of the key's share.
+func (o *openings) full(in *exchange.Inbound) *exchange.Outbound {
+	pools := in.Epoch.Pools
+	if len(pools) == 0 || !pools[0].Sessions.Full(in.Opened(session.MintID())) { // all pools share one store
+		return nil
+	}
+	return o.refuseFull(in)
+}
+
+func (o *openings) refuseFull(in *exchange.Inbound) *exchange.Outbound {
+	if o.warned.Due(time.Now(), time.Minute) {
+		o.log.Warn("an opening is refused: the open sessions of its key take all of the key's share of memory; "+
+			"raise cache.max_bytes, or let sessions end sooner (sessions.life)", "id", in.ID, "key", in.Caller.Name)
+	}
+	return o.server.RefuseSession(in, exchange.FaultSessionsFull)
+}
+
 // refuse logs that the router cannot keep a session which a worker has opened, and returns the answer to the client.
 func (o *openings) refuse(in *exchange.Inbound, w *worker.Worker, err error) *exchange.Outbound {
+	if errors.Is(err, session.ErrFull) {
+		return o.refuseFull(in)
+	}
 	o.log.Warn("a worker opened a session that cannot be kept", "id", in.ID, "pool", in.Seen.Pool,
 		"worker", w.ID(), "error", err)
 	return o.server.RefuseSession(in, exchange.FaultOpening)

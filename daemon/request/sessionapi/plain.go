@@ -83,6 +83,9 @@ func (r *plain) open(ctx context.Context, in *exchange.Inbound) *exchange.Outbou
 	if len(in.Body) > 0 && !json.Valid(in.Body) || in.Tail != nil {
 		return r.server.RefuseSession(in, exchange.FaultSessionBody)
 	}
+	if out := r.openings.full(in); out != nil {
+		return out
+	}
 	call := &sagemaker.Call{Op: sagemaker.Open, InBody: true}
 	x := r.server.Begin(in, entry(in, call))
 	if out := x.Choose(ctx); out != nil {

@@ -11,6 +11,9 @@ type Key struct {
 	Name   string   // in logs
 	Secret string   // what the client shows; an empty one is never accepted
 	Models []string // that it may use: names, "org/*", "*"; none = nothing
+
+	Explain bool   // it may ask how its requests were decided
+	Salt    string // cache_salt of its requests; "" = as its clients send it
 }
 
 // Keys finds the caller by the key that a request shows. The nil Keys lets everybody pass. Safe for concurrent use: it
@@ -22,12 +25,14 @@ type Keys struct {
 
 // Caller is the sender of a request.
 type Caller struct {
-	Name   string // of the key; "" where no key is asked for
-	models []string
+	Name    string // of the key; "" where no key is asked for
+	Explain bool   // it may ask how its requests were decided
+	Salt    string // cache_salt of its requests; "" = as the client sends it
+	models  []string
 }
 
 // everybody is the caller where no key is asked for.
-var everybody = &Caller{models: []string{"*"}}
+var everybody = &Caller{Explain: true, models: []string{"*"}}
 
 // NewKeys returns the keys that Check accepts; without any, nil: everybody passes.
 func NewKeys(list []Key) *Keys {
@@ -37,7 +42,7 @@ func NewKeys(list []Key) *Keys {
 	k := &Keys{}
 	for _, key := range list {
 		k.digests = append(k.digests, sha256.Sum256([]byte(key.Secret)))
-		k.callers = append(k.callers, Caller{Name: key.Name, models: key.Models})
+		k.callers = append(k.callers, Caller{Name: key.Name, Explain: key.Explain, Salt: key.Salt, models: key.Models})
 	}
 	return k
 }
