@@ -102,7 +102,5 @@ func (c *Config) StrategyProblem(p *Pool, what string) Problem {
 			}
 		}
 	}
-	r := report{file: c.Path, lines: c.lines}
-	r.add(key, fmt.Sprintf("pool %q: %s", p.Name, what), "")
-	return r.list[0]
+	return c.Note(key, fmt.Sprintf("pool %q: %s", p.Name, what), "")
 }

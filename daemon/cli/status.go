@@ -378,6 +378,9 @@ func reloadCommand() *cobra.Command {
 				return err
 			}
 			out := c.OutOrStdout()
+			if len(r.Kept) > 0 {
+				return errors.New("reloaded, but: " + strings.Join(r.Kept, "\n"))
+			}
 			if len(r.Changed) > 0 {
 				fmt.Fprintln(out, "reloaded; changed:", strings.Join(r.Changed, ", "))
 			} else {
