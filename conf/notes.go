@@ -12,7 +12,7 @@ import (
 
 // Notes lists what is not wrong, and hardly meant: keys without an effect, and certificates outside their dates, which
 // serve must start with all the same.
-func (c *Config) Notes() []Problem {
+func Notes(c *Config) []Problem {
 	r := &report{file: c.Path, lines: c.lines}
 	noteUnused(r, c)
 	noteCertificates(r, c, time.Now())
@@ -28,13 +28,6 @@ func (c *Config) Notes() []Problem {
 	}
 	list, _ := r.err().(Problems)
 	return append([]Problem{}, list...)
-}
-
-// Note returns what was found of a key after the file was read, with its line.
-func (c *Config) Note(key, what, remedy string) Problem {
-	r := report{file: c.Path, lines: c.lines}
-	r.add(key, what, remedy)
-	return r.list[0]
 }
 
 // noteUnused notes the tables [strategies.NAME] whose strategy no pool has.
@@ -101,7 +94,8 @@ func firstCertificate(file string) *x509.Certificate {
 
 func noteKVCache(r *report, c *KVCache) {
 	if c.SpillDir != "" && !c.Open() {
-		r.add("kv_cache.spill_dir", "the KV cache has no listener, so nothing is kept", "give kv_cache.resp or kv_cache.hyperpod")
+		r.add("kv_cache.spill_dir", "the KV cache has no listener, so nothing is kept",
+			"give kv_cache.resp or kv_cache.hyperpod")
 	}
 	if l2 := &c.L2; !l2.Enabled && (l2.URL+l2.URLFile+l2.MembersDNS != "" || len(l2.Members) > 0) {
 		r.add("kv_cache.l2", "it is not enabled, so nothing is kept there", "add enabled = true, or take the table out")

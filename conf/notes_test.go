@@ -45,7 +45,7 @@ func wantNotes(t *testing.T, name, text, want string) {
 		t.Fatalf("%s: %v", name, err)
 	}
 	var got []string
-	for _, p := range c.Notes() {
+	for _, p := range Notes(c) {
 		got = append(got, fmt.Sprintf("%d %s", p.Line, p.Key))
 	}
 	if s := strings.Join(got, ", "); s != want {
@@ -63,7 +63,7 @@ func TestNotedCertificates(t *testing.T) {
 		" ends on ":         {-day, 13 * day},
 		"has expired on 20": {-9 * day, -time.Minute},
 	} {
-		pair := certtest.Dated(t, t.TempDir(), "c", "c", dates[0], dates[1])
+		pair := certtest.Dated(t, t.TempDir(), "c", "c", certtest.Dates{dates[0], dates[1]})
 		for _, table := range []string{"server", "kv_cache"} {
 			text := fmt.Sprintf("[%s]\ntls_cert_file = %q\ntls_key_file = %q\n[[pools]]\nworkers = [{url = 'http://a'}]\n",
 				table, filepath.ToSlash(pair.Cert), pair.Key)
@@ -71,7 +71,7 @@ func TestNotedCertificates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			notes := c.Notes()
+			notes := Notes(c)
 			if want == "" && len(notes) > 0 {
 				t.Errorf("%s: %v", table, notes)
 			}

@@ -250,10 +250,10 @@ func noFolder(t *testing.T) string {
 func ending(t *testing.T) string {
 	const day = 24 * time.Hour
 	dir := t.TempDir()
-	pair := certtest.Dated(t, dir, "front", "localhost", -day, 7*day)
+	pair := certtest.Dated(t, dir, "front", "localhost", certtest.Dates{-day, 7 * day})
 	r := start(t, withServer(settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...),
 		fmt.Sprintf("tls_cert_file = %q\ntls_key_file = %q", pair.Cert, pair.Key)), 1)
-	certtest.Dated(t, dir, "front", "localhost", -2*day, -day)
+	certtest.Dated(t, dir, "front", "localhost", certtest.Dates{-2 * day, -day})
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ func TestAnExpiredCertificateIsNotTakenUp(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	dir := t.TempDir()
-	front := certtest.Dated(t, dir, "front", "front-good", -day, 30*day)
-	store := certtest.Dated(t, dir, "store", "store-good", -day, 30*day)
+	front := certtest.Dated(t, dir, "front", "front-good", certtest.Dates{-day, 30 * day})
+	store := certtest.Dated(t, dir, "store", "store-good", certtest.Dates{-day, 30 * day})
 	toml := withServer(settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...),
 		fmt.Sprintf("tls_cert_file = %q\ntls_key_file = %q", front.Cert, front.Key)) +
 		fmt.Sprintf("\n[kv_cache]\nresp = \"127.0.0.1:0\"\nmax_bytes = 16777216\ntls_cert_file = %q\ntls_key_file = %q\n",
@@ -43,8 +43,8 @@ func TestAnExpiredCertificateIsNotTakenUp(t *testing.T) {
 		b, _ := io.ReadAll(resp.Body)
 		return string(b)
 	}
-	certtest.Dated(t, dir, "front", "front-expired", -2*day, -day)
-	certtest.Dated(t, dir, "store", "store-tomorrow", day, 30*day)
+	certtest.Dated(t, dir, "front", "front-expired", certtest.Dates{-2 * day, -day})
+	certtest.Dated(t, dir, "store", "store-tomorrow", certtest.Dates{day, 30 * day})
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func TestAnExpiredCertificateIsNotTakenUp(t *testing.T) {
 	if a, b := shown(r.Addr()), shown(r.kvCache.RESPAddr()); a != "front-good" || b != "store-good" {
 		t.Errorf("clients are shown %q, LMCache %q", a, b)
 	}
-	certtest.Dated(t, dir, "front", "front-renewed", -day, 90*day)
-	certtest.Dated(t, dir, "store", "store-renewed", -day, 90*day)
+	certtest.Dated(t, dir, "front", "front-renewed", certtest.Dates{-day, 90 * day})
+	certtest.Dated(t, dir, "store", "store-renewed", certtest.Dates{-day, 90 * day})
 	eventually(t, "both renewed ones are used, without a reload", func() bool {
 		return shown(r.Addr()) == "front-renewed" && shown(r.kvCache.RESPAddr()) == "store-renewed"
 	})

@@ -107,8 +107,8 @@ func KVCache(c *conf.Config, version string, resolve discover.Resolver, bind Bin
 	k := &c.KVCache
 	return kvcache.Config{MaxBytes: int64(k.MaxBytes), Policy: k.Policy, RESP: k.RESP, User: k.User,
 		SpillDir: k.SpillDir, SpillBytes: int64(k.SpillBytes), HyperPod: k.HyperPod, Segment: k.Segment,
-		Mode: k.FileMode(), Password: k.Password, MaxConns: k.MaxConnections, ChunkTokens: c.LMCache.ChunkSize, L2: l2(k, resolve),
-		Version: version, Bind: bind, Log: log}
+		Mode: k.FileMode(), Password: k.Password, MaxConns: k.MaxConnections, ChunkTokens: c.LMCache.ChunkSize,
+		L2: l2(k, resolve), Version: version, Bind: bind, Log: log}
 }
 
 // Certificates reads the certificates of the listeners that have one.

@@ -63,7 +63,7 @@ func check(file string) (notes []conf.Problem, err error) {
 	if err := checkStart(c); err != nil {
 		return nil, err
 	}
-	return append(c.Notes(), memoryNotes(c)...), strategies.Check(c)
+	return append(conf.Notes(c), memoryNotes(c)...), strategies.Check(c)
 }
 
 // memoryNotes notes a KV cache that is larger than the memory here, which would end the process.
@@ -72,8 +72,9 @@ func memoryNotes(c *conf.Config) []conf.Problem {
 	if !c.KVCache.Open() || has == 0 || int64(c.KVCache.MaxBytes) <= has {
 		return nil
 	}
-	return []conf.Problem{c.Note("kv_cache.max_bytes", fmt.Sprintf("%d is more than this machine, or this container, has: %d",
-		c.KVCache.MaxBytes, has), "lower it, or raise the container's limit: the system ends the process else")}
+	what := fmt.Sprintf("%d is more than this machine, or this container, has: %d", c.KVCache.MaxBytes, has)
+	return []conf.Problem{c.Note("kv_cache.max_bytes", what,
+		"lower it, or raise the container's limit: the system ends the process else")}
 }
 
 func writeNotes(out io.Writer, notes []conf.Problem) {

@@ -60,10 +60,13 @@ func WriteDated(dir, name, subject string, from, until time.Time) (p Pair, err e
 	return p, errors.Join(err, os.WriteFile(p.Key, private, 0o600), os.WriteFile(p.Cert, cert, 0o600))
 }
 
-// Dated is [WriteDated] in a test, of a certificate that is valid from and until so long after now.
-func Dated(t testing.TB, dir, name, subject string, from, until time.Duration) Pair {
+// Dates are when a certificate begins and ends to be valid, after now.
+type Dates [2]time.Duration
+
+// Dated is [WriteDated] in a test.
+func Dated(t testing.TB, dir, name, subject string, d Dates) Pair {
 	t.Helper()
-	p, err := WriteDated(dir, name, subject, time.Now().Add(from), time.Now().Add(until))
+	p, err := WriteDated(dir, name, subject, time.Now().Add(d[0]), time.Now().Add(d[1]))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ type scene struct {
 func begin(t *testing.T, from, until time.Duration) *scene {
 	t.Helper()
 	s := &scene{t: t, dir: t.TempDir(), now: time.Now()}
-	files := certtest.Dated(t, s.dir, "c", "first", from, until)
+	files := certtest.Dated(t, s.dir, "c", "first", certtest.Dates{from, until})
 	var err error
 	s.Pair, err = Load(Config{Listener: "server", CertFile: files.Cert, KeyFile: files.Key,
 		Log: slog.New(slog.NewTextHandler(&s.log, nil))})
@@ -40,7 +40,7 @@ func begin(t *testing.T, from, until time.Duration) *scene {
 // renew writes other files, and looks two seconds later.
 func (s *scene) renew(name string, from, until time.Duration) {
 	s.t.Helper()
-	certtest.Dated(s.t, s.dir, "c", name, from, until)
+	certtest.Dated(s.t, s.dir, "c", name, certtest.Dates{from, until})
 	s.after(2 * time.Second)
 }
 
