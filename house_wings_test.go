@@ -37,16 +37,16 @@ var arrows = map[string][]string{
 		"daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/discover",
 		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
 		"daemon/request/exchange", "daemon/request/front", "daemon/request/route", "daemon/request/session",
-		"daemon/request/sessionapi", "daemon/request/tokens", "daemon/transport/gate", "daemon/transport/listen",
-		"daemon/transport/upstream", "host", "plugins",
+		"daemon/request/sessionapi", "daemon/request/tokens", "daemon/transport/certificate",
+		"daemon/transport/gate", "daemon/transport/listen", "daemon/transport/upstream", "host", "plugins",
 	},
 	"daemon/warmpath": {"daemon/cli"}, // the main package
 	"daemon/adapt": { // what the configuration means for each room
 		"cache/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/tracing",
 		"daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
 		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
-		"daemon/request/front", "daemon/request/overflow", "daemon/request/route", "daemon/transport/gate",
-		"daemon/transport/upstream", "host", "plugins",
+		"daemon/request/front", "daemon/request/overflow", "daemon/request/route",
+		"daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/upstream", "host", "plugins",
 	},
 
 	// A request, from front to upstream. No arrow runs up.
@@ -57,8 +57,8 @@ var arrows = map[string][]string{
 		"daemon/request/tokens", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/front": {
-		"daemon/request/exchange", "daemon/transport/gate", "daemon/transport/inflate", "daemon/transport/jsonline",
-		"daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
+		"daemon/request/exchange", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/inflate",
+		"daemon/transport/jsonline", "daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
 	},
 	"daemon/request/overflow": {},
 	"daemon/request/prompt":   {"sdk/abi"},
@@ -78,15 +78,16 @@ var arrows = map[string][]string{
 	"daemon/request/tokens": {"cache/breaker", "cache/seldom", "daemon/request/prompt", "daemon/request/sse"},
 
 	// Bytes on sockets.
-	"daemon/transport":          {},
-	"daemon/transport/gate":     {},
-	"daemon/transport/inflate":  {},
-	"daemon/transport/jsonline": {},
-	"daemon/transport/listen":   {"cache/seldom", "daemon/transport/socket"},
-	"daemon/transport/packed":   {},
-	"daemon/transport/socket":   {},
-	"daemon/transport/spool":    {},
-	"daemon/transport/upstream": {"daemon/transport/socket"},
+	"daemon/transport":             {},
+	"daemon/transport/certificate": {},
+	"daemon/transport/gate":        {},
+	"daemon/transport/inflate":     {},
+	"daemon/transport/jsonline":    {},
+	"daemon/transport/listen":      {"cache/seldom", "daemon/transport/certificate", "daemon/transport/socket"},
+	"daemon/transport/packed":      {},
+	"daemon/transport/socket":      {},
+	"daemon/transport/spool":       {},
+	"daemon/transport/upstream":    {"daemon/transport/socket"},
 
 	// The workers.
 	"daemon/fleet":                    {},
@@ -106,6 +107,7 @@ var arrows = map[string][]string{
 	"daemon/kv/hyperpod": {"cache/kvstore", "cache/seldom", "cache/webpage", "daemon/transport/listen"},
 	"daemon/kv/kvcache": {
 		"cache/goredis", "cache/kvstore/...", "daemon/fleet/discover", "daemon/kv/hyperpod", "daemon/kv/resp",
+		"daemon/transport/certificate",
 	},
 	"daemon/kv/resp": {"cache/kvstore", "cache/quota", "cache/seldom", "daemon/transport/socket"},
 
@@ -115,7 +117,8 @@ var arrows = map[string][]string{
 	"daemon/admin/operator": {
 		"cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/tracing", "daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
-		"daemon/request/exchange", "daemon/request/route", "daemon/request/session", "daemon/transport/gate",
+		"daemon/request/exchange", "daemon/request/route", "daemon/request/session", "daemon/transport/certificate",
+		"daemon/transport/gate",
 	},
 	"daemon/admin/strategies": {
 		"conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",

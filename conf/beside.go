@@ -46,8 +46,14 @@ func checkBeside(r *report, path string, c *Config, p *Pool) {
 			r.outOfRange(child(at, "share"), s.Share, "write a share of requests from 0 to 1, as 0.1")
 		}
 	}
+	percent := 0.
 	for i := range p.Canary {
 		at := elem(child(path, "canary"), i)
+		percent += p.Canary[i].Percent
+		if within(p.Canary[i].Percent, 0, 100) && percent > 100 && percent-p.Canary[i].Percent <= 100 {
+			r.add(child(at, "percent"), fmt.Sprintf("with it the pool's canaries have %g %% together", percent),
+				"share 100 among them; what is left is the pool's own strategy's")
+		}
 		checkCanary(r, at, c, &p.Canary[i])
 		if p.Canary[i].Strategy == p.Strategy {
 			r.add(child(at, "strategy"), fmt.Sprintf("%q serves the pool already", p.Strategy),

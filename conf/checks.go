@@ -97,6 +97,10 @@ func (r *report) patterns(path string, models []string, each func(at, pattern st
 			r.add(at, fmt.Sprintf("%q is no pattern", pattern), `write a model's name, "org/*" or "*"`)
 			continue
 		}
+		if prefix, regular := strings.CutSuffix(pattern, ".*"); regular {
+			r.add(at, fmt.Sprintf("%q is no pattern: a dot is a dot here", pattern), fmt.Sprintf("write %q", prefix+"*"))
+			continue
+		}
 		each(at, pattern)
 	}
 }

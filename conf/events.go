@@ -28,6 +28,10 @@ func checkEvents(r *report, at, events, replay string) {
 		checkEventAddress(r, child(at, "kv_events"), events)
 	}
 	checkEventAddress(r, child(at, "kv_events_replay"), replay)
+	if replay != "" && overlap(strings.TrimPrefix(events, "tcp://"), strings.TrimPrefix(replay, "tcp://")) {
+		r.add(child(at, "kv_events_replay"), fmt.Sprintf("%q is the address of kv_events too", replay),
+			"give vLLM's replay_endpoint, which has a port of its own")
+	}
 }
 
 // maxIPC is what the kernel takes for the path of a socket, less what a data-parallel rank appends.

@@ -130,6 +130,7 @@ func checkKVCache(r *report, c *KVCache) {
 		checkAddress(r, "kv_cache.hyperpod", c.HyperPod)
 	}
 	r.between("kv_cache.spill_bytes", c.SpillBytes, 64<<20, 64<<40, "bytes")
+	checkFolder(r, "kv_cache.spill_dir", c.SpillDir)
 	r.name("kv_cache.segment", c.Segment)
 	if n, err := strconv.ParseUint(c.Mode, 8, 32); err != nil || n&^0o666 != 0 || n&0o600 != 0o600 {
 		r.add("kv_cache.segment_mode", fmt.Sprintf("%.20q is no mode of a file that its owner can use", c.Mode),

@@ -31,26 +31,6 @@ func (c *Config) StrategyOf(p *Pool) Strategy {
 	return DefaultStrategy()
 }
 
-// Unused lists the tables [strategies.NAME] whose strategy no pool has. Such a table is not wrong.
-func (c *Config) Unused() []Problem {
-	used := map[string]bool{}
-	for i := range c.Pools {
-		p := &c.Pools[i]
-		for _, name := range append(beside(p), p.Strategy, c.Activated[p.Name].InsteadOf) {
-			used[name] = true
-		}
-	}
-	list := []Problem{}
-	for _, name := range slices.Sorted(maps.Keys(c.Strategies)) {
-		key := child("strategies", name)
-		if line := c.lines[key]; line > 0 && !used[name] { // without a line it is a module of server.strategies_dir
-			list = append(list, Problem{File: c.Path, Line: line, Key: key, What: "no pool uses it, and it was not loaded",
-				Remedy: "name it as strategy, shadow or canary of a pool, or take the table out"})
-		}
-	}
-	return list
-}
-
 // Files lists the files whose change is a change of the configuration: Path, and the WatchedFiles.
 func (c *Config) Files() []string { return append([]string{c.Path}, c.WatchedFiles()...) }
 

@@ -147,7 +147,7 @@ path = "no-such-file.wasm"
 		t.Fatal(err)
 	}
 	var got []string
-	for _, p := range c.Unused() {
+	for _, p := range Notes(c) {
 		got = append(got, fmt.Sprintf("%d %s", p.Line, p.Key))
 	}
 	if want := []string{"17 strategies.forgotten", "19 strategies.roundrobin"}; !slices.Equal(got, want) {

@@ -102,7 +102,12 @@ func (c *Config) StrategyProblem(p *Pool, what string) Problem {
 			}
 		}
 	}
+	return c.Note(key, fmt.Sprintf("pool %q: %s", p.Name, what), "")
+}
+
+// Note returns what was found of a key after the file was read, with its line.
+func (c *Config) Note(key, what, remedy string) Problem {
 	r := report{file: c.Path, lines: c.lines}
-	r.add(key, fmt.Sprintf("pool %q: %s", p.Name, what), "")
+	r.add(key, what, remedy)
 	return r.list[0]
 }

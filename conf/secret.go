@@ -80,10 +80,16 @@ func variable(s string) bool {
 	return s != "" && len(s) <= 128 && strings.Trim(s, first+"0123456789") == "" && strings.Contains(first, s[:1])
 }
 
-// checkKeys checks who may send requests. Two names for one key would make the log name the wrong one.
-func checkKeys(r *report, keys []Key) {
+// checkKeys checks who may send requests. Two names for one key would make the log name the wrong one, and a client
+// with the operator's token could drain workers.
+func checkKeys(r *report, keys []Key, tokenFile string) {
 	names := make(map[string]string)   // name -> path
 	secrets := make(map[string]string) // secret -> path; never shown
+	if tokenFile != "" {
+		if token, f := secret(tokenFile, "", 1); f == nil {
+			secrets[token] = "server.admin_token_file"
+		}
+	}
 	for i, k := range keys {
 		path := elem("keys", i)
 		r.name(child(path, "name"), k.Name)

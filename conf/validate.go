@@ -14,7 +14,7 @@ import (
 func validate(r *report, c *Config) {
 	checkServer(r, &c.Server)
 	checkStateFile(r, c.Server.StateFile, c.History.shares(&c.Cache))
-	checkKeys(r, c.Keys)
+	checkKeys(r, c.Keys, c.Server.AdminTokenFile)
 	checkCache(r, &c.Cache)
 	checkHistory(r, &c.History)
 	checkTracing(r, &c.Tracing)

@@ -129,6 +129,20 @@ func checkOrigin(r *report, path, s string) {
 	}
 }
 
+// checkFolder checks a folder without making it: it is there, or can be made.
+func checkFolder(r *report, path, dir string) {
+	for up := dir; up != ""; up = filepath.Dir(up) {
+		info, err := os.Stat(up)
+		if err != nil {
+			continue // the root is there at the latest, or "." of a relative path
+		}
+		if !info.IsDir() {
+			r.add(path, up+" is no folder", "write the name of a folder, or of one that can be made")
+		}
+		return
+	}
+}
+
 // checkAccessLog checks a file without making it: its folder must be there.
 func checkAccessLog(r *report, path, s string) {
 	if s == "" || s == "stdout" || s == "stderr" {

@@ -28,6 +28,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/front"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/sessionapi"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 	"github.com/warmpath/warmpath/host"
 )
@@ -44,6 +45,7 @@ type Daemon struct {
 	peers    *peers.Peers     // nil = the history is not shared
 	memory   *peers.StateFile // nil = a restart is a cold start
 	door     *feed.Listener   // for workers that dial us; nil = there is none
+	certs    certificate.All
 	metrics  *operator.Metrics
 	departed *operator.Departed
 	server   *exchange.Server
@@ -128,15 +130,20 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 func (d *Daemon) start(c *conf.Config) error {
 	s := &c.Server
 	var err error
+	d.certs, err = adapt.Certificates(c, d.log)
+	if err != nil {
+		return fmt.Errorf("daemon: %w", err)
+	}
 	d.front, err = front.New(front.Config{Log: d.log, Meter: d.metrics, Backend: process{d},
 		Listener: d.manager.Given().Client, Listen: s.Listen, Bind: d.manager.Listen,
-		TLSCert: s.TLSCertFile, TLSKey: s.TLSKeyFile, MaxConns: s.MaxConnections, Connections: s.MaxConnections,
+		Certificate: d.certs.Server, MaxConns: s.MaxConnections, Connections: s.MaxConnections,
 		MaxHeaderBytes: s.MaxHeaderBytes,
 		ReadTimeout:    s.ReadTimeout, IdleTimeout: s.IdleTimeout, WriteTimeout: s.WriteTimeout})
 	if err != nil {
 		return err
 	}
 	kv := adapt.KVCache(c, Version, discover.System(nameServers), d.manager.Listen, d.log)
+	kv.Certificate = d.certs.KVCache
 	kv.Succeeds = d.manager.Succeeds()
 	kv.Beliefs = adapt.Beliefs(d.lmcache)
 	d.kvCache, err = kvcache.Open(kv)
@@ -163,8 +170,8 @@ func (d *Daemon) start(c *conf.Config) error {
 	most, forAdmin := d.room.fit(c, d.state.Load().pools) // the workers are known now
 	d.front.SetMaxConns(most)
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Process: process{d}, Store: d.tier,
-		KVCache: d.kvCache, LMCache: d.lmcache, Peers: d.peers, Memory: d.memory, Spans: &d.tracer, Ring: &d.ring,
-		WhatIf: strategies.NewLab(d.host, process{d}), Strategies: strategies.NewStore(d.host, process{d}),
+		KVCache: d.kvCache, Certificates: &d.certs, LMCache: d.lmcache, Peers: d.peers, Memory: d.memory, Spans: &d.tracer,
+		Ring: &d.ring, WhatIf: strategies.NewLab(d.host, process{d}), Strategies: strategies.NewStore(d.host, process{d}),
 		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, AdminTokenFile: s.AdminTokenFile,
 		Connections: forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
@@ -251,6 +258,7 @@ func (d *Daemon) Close() {
 // until ctx ends.
 func (d *Daemon) tend(ctx context.Context) {
 	everySecond(ctx, func(now time.Time) {
+		d.certs.Look(now)
 		d.departed.Sweep(d.shown(), now)
 		for _, p := range d.state.Load().pools {
 			p.enroll(now)

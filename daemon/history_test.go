@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -166,5 +167,29 @@ func TestRoutersShareTheirSessions(t *testing.T) {
 				t.Errorf("%s: %s at router %d; want %s", id, w, i+1, home)
 			}
 		}
+	}
+}
+
+// TestADrainTravels: a worker that is drained at one router gets nothing from the other, and both say so; the other
+// names who has requests there.
+func TestADrainTravels(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{})
+	all := routers(t, 2, redistest.Start(t).URL(), "roundrobin", f)
+	worker := all[0].shown()[0].Workers.Stats(time.Now())[0].ID
+	drained := func(r *running) bool {
+		return r.shown()[0].Workers.Stats(time.Now())[0].Drained
+	}
+	path := "/api/v1/pools/" + all[0].shown()[0].Name + "/workers/" + worker + "/drain"
+	for i, method := range []string{"POST", "DELETE"} {
+		req, _ := http.NewRequest(method, "http://"+all[i].AdminAddr()+path, nil)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatal(resp, err)
+		}
+		resp.Body.Close()
+		eventually(t, method+" reaches both routers", func() bool {
+			return drained(all[0]) == (method == "POST") && drained(all[1]) == (method == "POST")
+		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/events"
@@ -39,6 +40,7 @@ var brokenDaemons = []broken{
 	{"KV events that are cut", []string{"WarmpathKVEventsStale main"}, eventsCut},
 	{"a cache that keeps nothing", []string{"WarmpathBelievesTooMuch main"}, forgets},
 	{"no Redis, no room for clients, no room on the disk", []string{"WarmpathStoreDown", "WarmpathClientsRefused", "WarmpathAccessLogLost"}, noRoom},
+	{"a certificate that ends, and a worse one", []string{"WarmpathCertificateEnds", "WarmpathCertificateRefused"}, ending},
 	{"a state file that cannot be written", []string{"WarmpathStateFileFailing"}, noFolder},
 }
 
@@ -241,5 +243,19 @@ func noFolder(t *testing.T) string {
 		t.Fatal(err)
 	}
 	r.memory.Save()
+	return r.AdminAddr()
+}
+
+// ending is a daemon whose certificate ends in a week, and whose files hold one that has ended.
+func ending(t *testing.T) string {
+	const day = 24 * time.Hour
+	dir := t.TempDir()
+	pair := certtest.Dated(t, dir, "front", "localhost", certtest.Dates{-day, 7 * day})
+	r := start(t, withServer(settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...),
+		fmt.Sprintf("tls_cert_file = %q\ntls_key_file = %q", pair.Cert, pair.Key)), 1)
+	certtest.Dated(t, dir, "front", "localhost", certtest.Dates{-2 * day, -day})
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
 	return r.AdminAddr()
 }

@@ -32,11 +32,14 @@ func (d *Daemon) reloadFile() error {
 		d.log.Error("reload refused: the configuration in force stays", "file", old.Path, "error", err)
 		return err
 	}
-	if err := d.front.ReloadTLS(); err != nil {
+	var kept []string
+	if err := d.certs.Reload(); err != nil {
 		d.log.Error("the certificate in force stays", "error", err)
+		kept = append(kept, err.Error())
 	}
 	if err := d.operator.ReloadToken(); err != nil {
 		d.log.Error("the operator's token in force stays", "error", err)
+		kept = append(kept, err.Error())
 	}
 	keys := conf.NeedRestart(d.atStart, c)
 	if len(keys) > 0 {
@@ -46,7 +49,8 @@ func (d *Daemon) reloadFile() error {
 	if more := len(changed) - maxListed; more > 0 {
 		changed = append(changed[:maxListed:maxListed], fmt.Sprintf("and %d more", more))
 	}
-	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, Changed: changed, Restart: keys})
+	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, Changed: changed, Restart: keys,
+		Kept: kept})
 	d.log.Info("reloaded", "file", c.Path, "changed", changed)
 	return nil
 }

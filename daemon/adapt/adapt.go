@@ -18,6 +18,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -106,9 +107,25 @@ func KVCache(c *conf.Config, version string, resolve discover.Resolver, bind Bin
 	k := &c.KVCache
 	return kvcache.Config{MaxBytes: int64(k.MaxBytes), Policy: k.Policy, RESP: k.RESP, User: k.User,
 		SpillDir: k.SpillDir, SpillBytes: int64(k.SpillBytes), HyperPod: k.HyperPod, Segment: k.Segment,
-		Mode: k.FileMode(), Password: k.Password, TLSCert: k.TLSCertFile, TLSKey: k.TLSKeyFile,
-		MaxConns: k.MaxConnections, ChunkTokens: c.LMCache.ChunkSize, L2: l2(k, resolve),
-		Version: version, Bind: bind, Log: log}
+		Mode: k.FileMode(), Password: k.Password, MaxConns: k.MaxConnections, ChunkTokens: c.LMCache.ChunkSize,
+		L2: l2(k, resolve), Version: version, Bind: bind, Log: log}
+}
+
+// Certificates reads the certificates of the listeners that have one.
+func Certificates(c *conf.Config, log *slog.Logger) (all certificate.All, err error) {
+	load := func(listener, cert, key string) *certificate.Pair {
+		if cert == "" || err != nil {
+			return nil
+		}
+		var p *certificate.Pair
+		p, err = certificate.Load(certificate.Config{Listener: listener, CertFile: cert, KeyFile: key, Log: log})
+		return p
+	}
+	all.Server = load("server", c.Server.TLSCertFile, c.Server.TLSKeyFile)
+	if c.KVCache.RESP != "" {
+		all.KVCache = load("kv_cache", c.KVCache.TLSCertFile, c.KVCache.TLSKeyFile)
+	}
+	return all, err
 }
 
 // Binder binds a listener, as net.Listen does.

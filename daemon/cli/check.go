@@ -14,6 +14,7 @@ import (
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
+	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 )
 
 func checkCommand() *cobra.Command {
@@ -59,10 +60,21 @@ func check(file string) (notes []conf.Problem, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkStart(file, c); err != nil {
+	if err := checkStart(c); err != nil {
 		return nil, err
 	}
-	return c.Unused(), strategies.Check(c)
+	return append(conf.Notes(c), memoryNotes(c)...), strategies.Check(c)
+}
+
+// memoryNotes notes a KV cache that is larger than the memory here, which would end the process.
+func memoryNotes(c *conf.Config) []conf.Problem {
+	has := kvcache.SystemMemory()
+	if !c.KVCache.Open() || has == 0 || int64(c.KVCache.MaxBytes) <= has {
+		return nil
+	}
+	what := fmt.Sprintf("%d is more than this machine, or this container, has: %d", c.KVCache.MaxBytes, has)
+	return []conf.Problem{c.Note("kv_cache.max_bytes", what,
+		"lower it, or raise the container's limit: the system ends the process else")}
 }
 
 func writeNotes(out io.Writer, notes []conf.Problem) {
@@ -73,7 +85,7 @@ func writeNotes(out io.Writer, notes []conf.Problem) {
 
 // checkStart parses the URLs of Redis servers and reads the operator's token. The daemon does that when it starts, and
 // not at a reload. It returns nil or conf.Problems.
-func checkStart(file string, c *conf.Config) error {
+func checkStart(c *conf.Config) error {
 	var ps conf.Problems
 	f := func(key string, read func() (string, error), parse func(url string) error) {
 		url, err := read()
@@ -81,7 +93,7 @@ func checkStart(file string, c *conf.Config) error {
 			err = parse(url)
 		}
 		if err != nil {
-			ps = append(ps, conf.Problem{File: file, Key: key, What: err.Error()})
+			ps = append(ps, c.Note(key, err.Error(), ""))
 		}
 	}
 	state := func(url string) error { _, err := tier.Options(url, nil, 0); return err }

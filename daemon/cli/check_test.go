@@ -16,7 +16,7 @@ func TestCheckToken(t *testing.T) {
 			write(t, filepath.Join(dir, "token"), token)
 		}
 		p := warmpath(t, dir, "check --config x.toml")
-		if code := p.end(); code != 1 || !strings.Contains(p.String(), "x.toml: server.admin_token_file: "+want) {
+		if code := p.end(); code != 1 || !strings.Contains(p.String(), "x.toml:2: server.admin_token_file: "+want) {
 			t.Errorf("exit %d: %s", code, p)
 		}
 	}

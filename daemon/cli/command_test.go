@@ -143,7 +143,7 @@ func TestCheckRedis(t *testing.T) {
 		dir := workplace(t)
 		write(t, filepath.Join(dir, "x.toml"), settings+toml)
 		p := warmpath(t, dir, "check --config x.toml")
-		if code := p.end(); code != 1 || !strings.Contains(p.String(), "x.toml: "+key+": ") ||
+		if code := p.end(); code != 1 || !strings.Contains(p.String(), ": "+key+": ") || strings.Contains(p.String(), "x.toml: ") ||
 			strings.Contains(p.String(), "hidden") {
 			t.Errorf("exit %d: %s", code, p)
 		}

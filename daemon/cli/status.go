@@ -2,13 +2,10 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -205,167 +202,6 @@ func ago(at, now time.Time) string {
 	return fmt.Sprintf("%.0fd", d.Hours()/24)
 }
 
-// drainCommand drains a worker, or puts it back.
-func drainCommand(use, short, method string) *cobra.Command {
-	var d drain
-	d.method = method
-	c := &cobra.Command{
-		Use:   use + " WORKER",
-		Short: short,
-		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if d.wait < 0 {
-				return wrongLine{fmt.Errorf("--wait %s is negative; write how long, as 30s", d.wait)}
-			}
-			return d.run(c.Context(), c.OutOrStdout(), args[0])
-		},
-	}
-	d.admin.flags(c)
-	c.Flags().StringVar(&d.pool, "pool", "", "the worker's pool; needed if two pools have a worker of that id")
-	if method == http.MethodPost {
-		c.Flags().DurationVar(&d.wait, "wait", 0, "wait so long for its requests to end; exit 1 if some are left")
-	}
-	return c
-}
-
-// drain holds the flags of the command.
-type drain struct {
-	admin  adminFlags
-	pool   string
-	method string
-	wait   time.Duration
-}
-
-func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
-	pool, err := d.find(ctx, worker)
-	if err != nil {
-		return err
-	}
-	path := "/api/v1/pools/" + url.PathEscape(pool) + "/workers/" + url.PathEscape(worker) + "/drain"
-	raw, err := d.admin.call(ctx, d.method, path, nil)
-	if err != nil {
-		return err
-	}
-	if d.method == http.MethodDelete {
-		return d.back(ctx, out, pool, worker)
-	}
-	fmt.Fprintf(out, "%s of pool %s gets no new requests until warmpath undrain %s, or the end of the daemon (an upgrade "+
-		"keeps it out)\n", worker, pool, worker)
-	if text := warningOf(raw); text != "" {
-		fmt.Fprintln(out, "warning:", text)
-	}
-	return d.await(ctx, out, pool, worker)
-}
-
-// back says that the worker was put back, and for each of its ranks that is not up what still keeps requests away.
-func (d *drain) back(ctx context.Context, out io.Writer, pool, worker string) error {
-	var pools []operator.PoolState
-	if _, err := d.admin.get(ctx, "/api/v1/pools", &pools); err != nil {
-		return err
-	}
-	again := true
-	for i := range pools {
-		for k := range pools[i].Workers {
-			w := &pools[i].Workers[k]
-			if pools[i].Name != pool || w.ID != worker && w.Endpoint != worker || w.State == "up" {
-				continue
-			}
-			again = false
-			fmt.Fprintf(out, "%s of pool %s is put back, and gets requests once it is up; it is %s: %s\n", w.ID, pool, w.State,
-				whyOf(w))
-		}
-	}
-	if again {
-		fmt.Fprintf(out, "%s of pool %s gets requests again\n", worker, pool)
-	}
-	return nil
-}
-
-// find returns the pool that has the worker.
-func (d *drain) find(ctx context.Context, worker string) (string, error) {
-	var pools []operator.PoolState
-	if _, err := d.admin.get(ctx, "/api/v1/pools", &pools); err != nil {
-		return "", err
-	}
-	var in, all, names []string
-	for i := range pools {
-		p := &pools[i]
-		names = append(names, p.Name)
-		if d.pool != "" && d.pool != p.Name {
-			continue
-		}
-		for k := range p.Workers {
-			all = append(all, p.Workers[k].ID)
-		}
-		named := func(w operator.WorkerState) bool { return w.ID == worker || w.Endpoint == worker }
-		if slices.ContainsFunc(p.Workers, named) {
-			in = append(in, p.Name)
-		}
-	}
-	switch len(in) {
-	case 0:
-		return "", d.lacks(worker, all, names)
-	case 1:
-		return in[0], nil
-	}
-	return "", fmt.Errorf("worker %q is in the pools %s; say which by --pool", worker, strings.Join(in, ", "))
-}
-
-// lacks is the error that no pool, or not the one of --pool, has the worker.
-func (d *drain) lacks(worker string, all, pools []string) error {
-	where := ""
-	if d.pool != "" {
-		if !slices.Contains(pools, d.pool) {
-			return fmt.Errorf("there is no pool %q; there are %s", d.pool, some(pools))
-		}
-		where = fmt.Sprintf(" in pool %q", d.pool)
-	}
-	if len(all) == 0 {
-		return fmt.Errorf("there is no worker%s", where)
-	}
-	return fmt.Errorf("there is no worker %q%s; there are %s", worker, where, some(all))
-}
-
-// some lists the first names.
-func some(names []string) string {
-	const most = 20
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more: warmpath status lists them", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
-}
-
-// await waits until the worker has no request any more.
-func (d *drain) await(ctx context.Context, out io.Writer, pool, worker string) error {
-	for end := time.Now().Add(d.wait); d.wait > 0; {
-		left := 0
-		var pools []operator.PoolState
-		if _, err := d.admin.get(ctx, "/api/v1/pools", &pools); err != nil {
-			return err
-		}
-		for i := range pools {
-			for k := range pools[i].Workers {
-				if w := &pools[i].Workers[k]; pools[i].Name == pool && (w.ID == worker || w.Endpoint == worker) {
-					left += w.InFlight
-				}
-			}
-		}
-		if left == 0 {
-			_, err := fmt.Fprintln(out, "it has no request any more")
-			return err
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("%s still at %s after %s", count(left, "request"), worker, d.wait)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-	return nil
-}
-
 func reloadCommand() *cobra.Command {
 	admin := adminFlags{patience: reloadTime}
 	c := &cobra.Command{
@@ -378,6 +214,9 @@ func reloadCommand() *cobra.Command {
 				return err
 			}
 			out := c.OutOrStdout()
+			if len(r.Kept) > 0 {
+				return errors.New("reloaded, but: " + strings.Join(r.Kept, "\n"))
+			}
 			if len(r.Changed) > 0 {
 				fmt.Fprintln(out, "reloaded; changed:", strings.Join(r.Changed, ", "))
 			} else {

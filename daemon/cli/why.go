@@ -99,6 +99,10 @@ type logLine struct {
 	Prompt *int      `json:"prompt_tokens"` // the engine's
 	Cached *int      `json:"cached_tokens"`
 	Output int       `json:"output_tokens"`
+	Tried  []struct {
+		Worker, Reason string
+		After          float64 `json:"after_seconds"`
+	}
 }
 
 // maxLine bounds a line of an access log: one with 64 candidates has some 40 KB.
@@ -129,6 +133,9 @@ func findInLog(log io.Reader, id string) (*decisions.Decision, error) {
 	d := l.Decision
 	d.At = l.Time.Add(-time.Duration(l.Seconds * float64(time.Second)))
 	d.FirstByte, d.Queue, d.PromptBlocks = inSeconds(l.First), inSeconds(l.Wait), l.Blocks
+	for _, a := range l.Tried {
+		d.Tried(a.Worker, a.Reason, inSeconds(a.After))
+	}
 	if l.Prompt != nil {
 		d.PromptTokens, d.Usage.Prompt, d.Usage.Known, d.Usage.Output = *l.Prompt, *l.Prompt, true, l.Output
 	}

@@ -21,6 +21,7 @@ func newPair(pool *route.Pool, self uint64, mark func() uint64, announce func(at
 	session func(Session)) (*chains, *Sender, *Receiver) {
 	c := newChains()
 	s := &Sender{self: self, mark: mark, chains: c, announce: announce, open: map[uint64]openRequest{}}
-	r := &Receiver{pool: pool, self: self, mark: mark, chains: c, session: session, peers: map[uint64]*peer{}}
+	r := &Receiver{pool: pool, self: self, mark: mark, chains: c, session: session, peers: map[uint64]*peer{},
+		drains: &drains{pool: pool}}
 	return c, s, r
 }

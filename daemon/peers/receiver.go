@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -29,6 +30,7 @@ type Receiver struct {
 	self    uint64
 	mark    func() uint64
 	session func(s Session)
+	drains  *drains
 
 	mu       sync.Mutex // guards all below
 	peers    map[uint64]*peer
@@ -212,7 +214,13 @@ func (r *Receiver) applyRecord(p *peer, now time.Time) {
 	case kindSession:
 		c := Session{Kind: in.byte(), Key: in.bytes(), Value: []byte(in.bytes())}
 		c.Life = time.Duration(in.upTo(maxLife))*time.Millisecond - now.Sub(in.began)
-		if !in.bad && !r.late && r.session != nil {
+		switch {
+		case in.bad || r.late:
+		case c.Kind == drainRecord:
+			if !r.replay && !p.others[worker.KeyOf(c.Key)] {
+				r.drains.apply(&c, now)
+			}
+		case r.session != nil:
 			r.session(c)
 		}
 	default:

@@ -78,6 +78,16 @@ func (p *peer) fillsGap(number uint64) bool {
 	return true
 }
 
+// inFlight counts the router's requests in flight by their workers' keys.
+func (p *peer) inFlight() map[uint64]int {
+	at := map[uint64]int{}
+	for _, o := range p.open {
+		sent, _ := o.Sent()
+		at[sent.Worker]++
+	}
+	return at
+}
+
 // findOtherWorkers finds the keys that name another worker at the router than here, by the addresses in own, and ends
 // the router's requests in flight there.
 func (p *peer) findOtherWorkers(own map[uint64]uint64) {
@@ -126,6 +136,7 @@ type Router struct {
 	Lag           time.Duration
 	Frames, Bytes uint64
 	InFlight      int
+	At            map[uint64]int // of InFlight at each worker, by its key
 	Workers       []Named
 	Version, Text int // versions of its messages, and of its hashes
 	OtherSecret   bool
@@ -186,7 +197,7 @@ func (r *Receiver) Routers(now time.Time) (all []Router) {
 	for _, p := range r.peers {
 		all = append(all, Router{ID: fmt.Sprintf("%016x", p.id), Name: p.beat.Name,
 			Alive: !p.gone && now.Sub(p.lastSent) <= Lease, LastSent: p.lastSent, Lag: p.lag, Frames: p.frames, Bytes: p.bytes,
-			InFlight: len(p.open), Workers: p.beat.Workers, digest: p.beat.digest, Version: int(p.version[0]),
+			InFlight: len(p.open), At: p.inFlight(), Workers: p.beat.Workers, digest: p.beat.digest, Version: int(p.version[0]),
 			Text: int(p.version[1]), OtherSecret: p.secret})
 	}
 	slices.SortFunc(all, func(a, b Router) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })

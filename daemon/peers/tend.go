@@ -23,6 +23,7 @@ func (m *Member) tend(name string, now time.Time) {
 	m.mu.Lock()
 	m.beats++
 	due := m.beats%openEvery == 0
+	allDrains := m.beats%drainsEvery == 0
 	if m.aged.IsZero() {
 		m.aged = now
 	}
@@ -42,6 +43,9 @@ func (m *Member) tend(name string, now time.Time) {
 		m.chains.sendInFull()
 	}
 	m.queueBeat(name, flags, now)
+	for _, d := range m.receiver.drains.take(allDrains, now) {
+		m.sender.QueueSession(d, now)
+	}
 	if asked || due {
 		m.sender.QueueOpen(now)
 	}

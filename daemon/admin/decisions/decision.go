@@ -25,5 +25,10 @@ type Decision struct {
 	Seconds float64   `json:"seconds"`
 }
 
+// Tried adds a worker that gave the client no answer.
+func (d *Decision) Tried(worker, reason string, after time.Duration) {
+	d.Attempts = append(d.Attempts, route.Attempt{Worker: worker, Reason: reason, After: after})
+}
+
 // JSON writes the decision. Its error is that of a value that JSON does not have.
 func (d *Decision) JSON() ([]byte, error) { return json.Marshal(d) }

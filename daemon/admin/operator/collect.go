@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
 // counts are those of the process and of its rooms at one moment. Of a room that is off they are zero.
@@ -23,12 +24,14 @@ type counts struct {
 	peers   peers.Stats
 	memory  peers.Written
 	spans   tracing.Stats
+	certs   []certificate.Stats
 }
 
 // counts reads them.
 func (c *Config) counts() counts {
 	n := counts{process: c.Metrics.process(), clients: c.Process.Clients(), store: c.Store.Stats(),
-		lmcache: c.LMCache.Stats(), peers: c.Peers.Stats(), memory: c.Memory.Stats(), spans: c.Spans.Stats()}
+		lmcache: c.LMCache.Stats(), peers: c.Peers.Stats(), memory: c.Memory.Stats(), spans: c.Spans.Stats(),
+		certs: c.Certificates.Stats()}
 	n.kv, n.kvOpen = c.KVCache.Stats()
 	return n
 }
@@ -50,6 +53,9 @@ func (all collector) Collect(ch chan<- prometheus.Metric) {
 func (n *counts) send(ch chan<- prometheus.Metric) {
 	collect(ch, ofProcess, n.process)
 	collect(ch, ofClients, n.clients)
+	for _, c := range n.certs {
+		collect(ch, ofCertificates, c, c.Listener)
+	}
 	collect(ch, ofStore, n.store)
 	if n.store.L2.Configured {
 		collect(ch, ofRedis, n.store.L2)

@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
 // Process is the process that an operator looks at and changes.
@@ -34,14 +35,17 @@ type Process interface {
 
 // Config configures a Server.
 type Config struct {
-	Log        *slog.Logger
-	Metrics    *Metrics
-	Process    Process
-	Store      *tier.Store
-	KVCache    *kvcache.Cache      // nil, or one without a door: there is none
-	LMCache    *lmcache.Controller // nil = there is none
-	Peers      *peers.Peers        // nil = there are none
-	Memory     *peers.StateFile    // nil = there is none
+	Log     *slog.Logger
+	Metrics *Metrics
+	Process Process
+	Store   *tier.Store
+	KVCache *kvcache.Cache      // nil, or one without a door: there is none
+	LMCache *lmcache.Controller // nil = there is none
+	Peers   *peers.Peers        // nil = there are none
+
+	Certificates *certificate.All
+
+	Memory     *peers.StateFile // nil = there is none
 	Spans      *tracing.Tracer
 	Ring       *decisions.Ring
 	WhatIf     *strategies.Lab

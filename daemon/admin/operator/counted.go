@@ -6,7 +6,8 @@ import "github.com/prometheus/client_golang/prometheus"
 var (
 	requests = newCounter("requests_total", "Requests answered, each once, as in the access log. code is the status, but "+
 		"for a stream that did not end well, which has the status 200 there: 499 if the client left it, 502 if the worker "+
-		"broke it off. pool, strategy, model and worker are empty where a request was answered before they were known.",
+		"broke it off. worker is the one that answered, or else the last that was tried. pool, strategy, model and worker "+
+		"are empty where a request was answered before they were known.",
 		"pool", "strategy", "model", "worker", "code")
 	duration = newHistogram("request_duration_seconds", "Arrival to the end of the answer, of requests whose body was "+
 		"read for a pool.", secondBuckets, "pool", "strategy")

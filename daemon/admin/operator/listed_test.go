@@ -25,6 +25,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/kv/resp"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md anew")
@@ -108,6 +109,7 @@ func (e everyCount) Collect(ch chan<- prometheus.Metric) {
 		peers:   peers.Stats{On: true, Pools: []peers.PoolStats{{Name: "p"}}},
 		memory:  peers.Written{On: true, At: time.Unix(1, 0)},
 		spans:   tracing.Stats{On: true},
+		certs:   []certificate.Stats{{Listener: "server"}},
 	}
 	n.send(ch)
 	sendPools(ch, []*Pool{e.pool}, &e.metrics.recent)

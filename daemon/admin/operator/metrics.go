@@ -91,7 +91,8 @@ func (m *Metrics) Picked(s *exchange.Seen) {
 // Refused implements exchange.Meter. If no worker has answered for the model, the client made its name up, and it
 // becomes no label.
 func (m *Metrics) Refused(s *exchange.Seen, f exchange.Fault, status int, took time.Duration) {
-	m.series.counter(requests, s.Pool, s.Strategy, m.series.models.known(s.Model), "", strconv.Itoa(status)).Inc()
+	m.series.counter(requests, s.Pool, s.Strategy, m.series.models.known(s.Model), lastTried(s),
+		strconv.Itoa(status)).Inc()
 	m.series.histogram(duration, s.Pool, s.Strategy).Observe(took.Seconds())
 	s.Counted = true
 	switch f.Cause {
@@ -104,6 +105,14 @@ func (m *Metrics) Refused(s *exchange.Seen, f exchange.Fault, status int, took t
 	if f.Code == exchange.FaultFull.Code {
 		m.Shed(s.Pool, f.Code)
 	}
+}
+
+// lastTried returns the last worker that was tried in vain, "" if none was.
+func lastTried(s *exchange.Seen) string {
+	if n := len(s.Attempts); n > 0 {
+		return s.Attempts[n-1].Worker
+	}
+	return ""
 }
 
 // Answered implements front.Meter: it counts a request that front refused, or that the router itself answered. No label

@@ -24,6 +24,8 @@ type Overview struct {
 	Change   *Reload        `json:"last_change,omitempty"` // the last reload that changed something; absent = none has
 	Pools    []PoolOverview `json:"pools"`
 	Tiers    []Tier         `json:"tiers"`
+
+	Certificates []CertificateState `json:"certificates"`
 }
 
 // KeptDecisions describes how far back decisions are kept.
@@ -72,6 +74,7 @@ type Reload struct {
 	Error   string    `json:"error,omitempty"`         // why the configuration from before stays in force
 	Changed []string  `json:"changed,omitempty"`       // keys, without their values
 	Restart []string  `json:"needs_restart,omitempty"` // keys of the file that take effect at the next start
+	Kept    []string  `json:"kept,omitempty"`          // what stays as it was before, as the new one is worse, and why
 }
 
 // reloads keeps the last reload, and the last one that changed something. If the watch of the file has taken a change
@@ -106,7 +109,7 @@ func (s *Server) overview() Overview {
 	now := time.Now()
 	pools := s.c.Process.Pools()
 	o := Overview{Version: s.c.Metrics.version, Now: now, Began: s.began, Draining: s.c.Process.Draining(),
-		Tiers: tiers(s.c.Store.Stats(), s.c.KVCache)}
+		Tiers: tiers(s.c.Store.Stats(), s.c.KVCache), Certificates: describeCertificates(s.c.Certificates.Stats(), now)}
 	o.Reload, o.Change = s.c.Metrics.reload.get()
 	o.Ready, _ = Readiness(pools, o.Draining)
 	clients := s.c.Process.Clients()

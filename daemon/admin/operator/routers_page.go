@@ -43,6 +43,8 @@ type RouterState struct {
 	Version     int       `json:"version"`      // of its messages
 	TextVersion int       `json:"text_version"` // of its hashes
 	OtherSecret bool      `json:"other_secret"`
+
+	At map[string]int `json:"in_flight_by_worker"` // workers without any are left out
 }
 
 // RouterTraffic counts the messages in one direction.
@@ -84,9 +86,15 @@ func describeRouters(p *peers.PoolStats) PoolRouters {
 		Waiting: p.Sent.Waiting,
 	}
 	for _, r := range p.Routers {
+		at := map[string]int{}
+		for _, w := range r.Workers {
+			if n := r.At[w.Key]; n > 0 {
+				at[w.ID] = n
+			}
+		}
 		out.Routers = append(out.Routers, RouterState{ID: r.ID, Name: r.Name, Alive: r.Alive, Heard: r.LastSent,
 			Lag: r.Lag.Seconds(), Messages: r.Frames, Bytes: r.Bytes, InFlight: r.InFlight, Workers: len(r.Workers),
-			Version: r.Version, TextVersion: r.Text, OtherSecret: r.OtherSecret})
+			Version: r.Version, TextVersion: r.Text, OtherSecret: r.OtherSecret, At: at})
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package kvcache
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -18,6 +17,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/spill"
 	"github.com/warmpath/warmpath/daemon/kv/hyperpod"
 	"github.com/warmpath/warmpath/daemon/kv/resp"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
 // Config sets the size of the cache and the addresses of its doors.
@@ -25,11 +25,11 @@ type Config struct {
 	MaxBytes int64  // of memory
 	Policy   string // "lru", "s3fifo" or "fifo"
 
-	RESP            string                 // HOST:PORT of the Redis door; "" = none
-	User            string                 // of AUTH, beside "default"
-	Password        func() (string, error) // of AUTH; "" = AUTH is not required
-	TLSCert, TLSKey string                 // PEM files; "" = plain TCP
-	MaxConns        int
+	RESP        string                 // HOST:PORT of the Redis door; "" = none
+	User        string                 // of AUTH, beside "default"
+	Password    func() (string, error) // of AUTH; "" = AUTH is not required
+	Certificate *certificate.Pair      // nil = plain TCP
+	MaxConns    int
 
 	SpillDir   string // folder for values that memory evicts; "" = none
 	SpillBytes int64  // of its files
@@ -100,6 +100,10 @@ func open(c Config) (*Cache, error) {
 	arena.RemoveOrphans(own, c.Log)
 	if c.RESP == "" && c.HyperPod == "" {
 		return k, nil
+	}
+	if has := SystemMemory(); has > 0 && c.MaxBytes > has {
+		c.Log.Warn("the KV cache may grow beyond the memory of this machine, or of its container, and the system then ends "+
+			"this process; lower kv_cache.max_bytes, or raise the limit", "max_bytes", c.MaxBytes, "memory_bytes", has)
 	}
 	sc := kvstore.Config{MaxBytes: c.MaxBytes, Policy: c.Policy, Log: c.Log}
 	if c.Beliefs != nil {
@@ -194,12 +198,8 @@ func (k *Cache) openRESP(c Config) error {
 		rc.Peer = remote.PeerName
 		rc.Pool = k.far
 	}
-	if c.TLSCert != "" {
-		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
-		if err != nil {
-			return err
-		}
-		rc.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if c.Certificate != nil {
+		rc.TLS = c.Certificate.TLS()
 	}
 	k.resp, err = resp.New(rc)
 	if err != nil {

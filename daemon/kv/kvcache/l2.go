@@ -118,7 +118,7 @@ func (f *far) pool(c Config, authorities *x509.CertPool) (*remote.Pool, error) {
 	}
 	f.discovery = discover.New(discover.Config[member]{Log: c.Log, Resolve: c.L2.Resolve, Format: addresses{}})
 	p := &remote.Pool{Members: f.take(c.L2.Members), Bytes: c.MaxBytes, User: c.User, Password: password}
-	if c.TLSCert != "" {
+	if c.Certificate != nil {
 		p.TLS = &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
 	}
 	p.Self = func(m string) bool { return m == c.L2.Self }

@@ -104,7 +104,6 @@ func TestRefused(t *testing.T) {
 	f("kv_cache.resp", func(c *Config) { c.RESP = taken.Addr().String() })
 	f("kv_cache.hyperpod", func(c *Config) { c.HyperPod = taken.Addr().String() })
 	f("kv_cache.resp", func(c *Config) { c.Password = func() (string, error) { return "", os.ErrNotExist } })
-	f("kv_cache.resp", func(c *Config) { c.TLSCert, c.TLSKey = "none.pem", "none.pem" })
 	f("too few", func(c *Config) { c.MaxBytes = 1 << 20 })
 	f("policy", func(c *Config) { c.Policy = "random" })
 	f("has room for", func(c *Config) { c.MaxBytes = 1 << 50 }) // /dev/shm is too small

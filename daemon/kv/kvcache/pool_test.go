@@ -23,6 +23,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
 // asMember makes the test binary a daemon of a pool: a JSON of its doors and members.
@@ -53,7 +54,15 @@ func TestMain(m *testing.M) {
 }
 
 func (r run) config(log *slog.Logger) Config {
-	return Config{MaxBytes: 64 << 20, Policy: "lru", RESP: r.Self, MaxConns: 1000, TLSCert: r.TLSCert, TLSKey: r.TLSKey,
+	var shown *certificate.Pair
+	if r.TLSCert != "" {
+		var err error
+		shown, err = certificate.Load(certificate.Config{CertFile: r.TLSCert, KeyFile: r.TLSKey, Log: log})
+		if err != nil {
+			panic(err)
+		}
+	}
+	return Config{MaxBytes: 64 << 20, Policy: "lru", RESP: r.Self, MaxConns: 1000, Certificate: shown,
 		Password: func() (string, error) { return r.Password, nil }, Version: "test", Log: log,
 		L2: &L2{Memory: r.L1, Members: Members{List: r.Members}, Self: r.Self, CAFile: r.TLSCert, Promote: "always",
 			Timeout: 500 * time.Millisecond, Through: true}}

@@ -165,6 +165,23 @@ var lines = sync.Pool{New: func() any { l := make(jsonline.Line, 0, 2048); retur
 
 const longLine = 64 << 10
 
+// appendTried appends the workers that gave the client no answer, and why not.
+func appendTried(l *jsonline.Line, seen *exchange.Seen) {
+	if len(seen.Attempts) == 0 {
+		return
+	}
+	l.OpenList("tried")
+	for i := range seen.Attempts {
+		a := &seen.Attempts[i]
+		l.Open("")
+		l.Text("worker", a.Worker)
+		l.Text("reason", a.Reason)
+		l.Number("after_seconds", a.After.Seconds())
+		l.Close()
+	}
+	l.CloseList()
+}
+
 // appendLine appends the line of a request, with its end.
 func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 	seen, took := &in.Seen, e.took
@@ -207,6 +224,7 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 	l.Number("queue_seconds", seen.Queue.Seconds())
 	l.Int("retries", int64(seen.Retries))
 	l.Text("end", seen.End)
+	appendTried(l, seen)
 	if seen.Trace != "" {
 		l.Text("trace_id", seen.Trace)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
 
@@ -20,12 +21,11 @@ type Config struct {
 
 	Bind func(network, addr string) (net.Listener, error) // of Listen; nil = net.Listen
 
-	Listener       net.Listener // that the process was started with; nil = Listen is bound
-	Listen         string       // host:port
-	TLSCert        string       // files; "" = plain HTTP
-	TLSKey         string
-	MaxConns       int // that the limit of open files has room for
-	Connections    int // max_connections: MaxConns may grow to it
+	Listener       net.Listener      // that the process was started with; nil = Listen is bound
+	Listen         string            // host:port
+	Certificate    *certificate.Pair // nil = plain HTTP
+	MaxConns       int               // that the limit of open files has room for
+	Connections    int               // max_connections: MaxConns may grow to it
 	MaxHeaderBytes int
 	ReadTimeout    time.Duration
 	IdleTimeout    time.Duration
@@ -59,7 +59,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("daemon: cannot listen for clients; change server.listen or free the port: %w", err)
 	}
 	s.listener, err = listen.New(raw, listen.Config{WriteTimeout: c.WriteTimeout, MaxConns: c.MaxConns,
-		CertFile: c.TLSCert, KeyFile: c.TLSKey, Log: c.Log,
+		Certificate: c.Certificate, Log: c.Log,
 		Parked: func(conn *listen.Conn) { s.awaitRequest(conn, s.backend.Epoch().IdleTimeout) }})
 	if err != nil {
 		raw.Close()
@@ -146,9 +146,6 @@ func (s *Server) CloseLog() {
 		s.access.close(s.log)
 	}
 }
-
-// ReloadTLS reads the certificate again. On an error the one in force stays.
-func (s *Server) ReloadTLS() error { return s.listener.Reload() }
 
 // SetMaxConns changes how many connections are let in.
 func (s *Server) SetMaxConns(n int) { s.listener.SetMaxConns(n) }

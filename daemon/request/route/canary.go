@@ -21,9 +21,9 @@ type Canary struct {
 // one.
 var canarySeed = maphash.MakeSeed()
 
-// takes reports whether the canary serves the request. By percent a session keeps its strategy for as long as this
-// process lives, whatever other canaries there are.
-func (c *Canary) takes(a *Ask, session string) bool {
+// takes reports whether the canary serves the request. By percent it takes the part that begins at from, the sum of the
+// canaries before it. So a session keeps its strategy for as long as this process lives and these percents stay.
+func (c *Canary) takes(a *Ask, session string, from float64) bool {
 	switch {
 	case c.Caller != "":
 		return a.Caller == c.Caller
@@ -35,14 +35,19 @@ func (c *Canary) takes(a *Ask, session string) bool {
 		return ok && strings.TrimSpace(v) == c.Value
 	case c.Percent <= 0:
 		return false
-	case session != "":
-		return chance(maphash.String(canarySeed, session)) < c.Percent/100
 	}
-	return chance(maphash.Comparable(canarySeed, a.Turn)) < c.Percent/100
+	drawn := 100 * chance(a.Turn, session)
+	return drawn >= from && drawn < from+c.Percent
 }
 
-// chance makes a number from 0 to 1 of a hash.
-func chance(hash uint64) float64 { return float64(hash>>11) / (1 << 53) }
+// chance makes a number from 0 to 1 of a session, or of the turn of a request that has none.
+func chance(turn uint64, session string) float64 {
+	hash := maphash.Comparable(canarySeed, turn)
+	if session != "" {
+		hash = maphash.String(canarySeed, session)
+	}
+	return float64(hash>>11) / (1 << 53)
+}
 
 // canaries are those of a pool.
 type canaries struct{ all atomic.Pointer[[]Canary] }
@@ -58,10 +63,12 @@ func (c *canaries) list() []Canary {
 // serving returns what serves the request: the first canary that takes it, else own.
 func (c *canaries) serving(own *host.Current, a *Ask, session string) *host.Current {
 	all := c.list()
+	from := 0.
 	for i := range all {
-		if all[i].takes(a, session) {
+		if all[i].takes(a, session, from) {
 			return all[i].Strategy
 		}
+		from += all[i].Percent
 	}
 	return own
 }

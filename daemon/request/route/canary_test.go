@@ -3,6 +3,8 @@ package route
 import (
 	"fmt"
 	"testing"
+
+	"github.com/warmpath/warmpath/host"
 )
 
 // header is a request with one field.
@@ -30,7 +32,7 @@ func TestCanaryTakes(t *testing.T) {
 		{"all sessions", Canary{Percent: 100}, Ask{}, "s", true},
 		{"none", Canary{Percent: 0}, Ask{Turn: 3}, "", false},
 	} {
-		if got := c.canary.takes(&c.ask, c.session); got != c.want {
+		if got := c.canary.takes(&c.ask, c.session, 0); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -42,18 +44,47 @@ func TestCanaryShare(t *testing.T) {
 	sessions, turns := 0, 0
 	for i := range 10_000 {
 		name := fmt.Sprint("session-", i)
-		took := c.takes(&Ask{Turn: 1}, name)
-		if took != c.takes(&Ask{Turn: 2}, name) {
+		took := c.takes(&Ask{Turn: 1}, name, 0)
+		if took != c.takes(&Ask{Turn: 2}, name, 0) {
 			t.Fatalf("%s is taken once, and once not", name)
 		}
 		if took {
 			sessions++
 		}
-		if c.takes(&Ask{Turn: uint64(i)}, "") {
+		if c.takes(&Ask{Turn: uint64(i)}, "", 0) {
 			turns++
 		}
 	}
 	if sessions < 1800 || sessions > 2200 || turns < 1800 || turns > 2200 {
 		t.Errorf("%d sessions and %d requests of 10,000; want 2,000", sessions, turns)
+	}
+}
+
+// Several canaries by percent each get their share, whatever stands between them, and together all of 100.
+func TestCanariesAddUp(t *testing.T) {
+	for _, percents := range [][]float64{{20, 20}, {20, 40}, {50, 0, 50}, {10, 20, 30, 40}} {
+		var c canaries
+		all := make([]Canary, len(percents))
+		for i, p := range percents {
+			all[i] = Canary{Strategy: new(host.Current), Percent: p}
+			if p == 0 {
+				all[i].Caller = "team"
+			}
+		}
+		c.all.Store(&all)
+		own, got := new(host.Current), map[*host.Current]float64{}
+		for i := range 10_000 {
+			got[c.serving(own, &Ask{Turn: uint64(i)}, "")] += .01
+		}
+		left := 100.
+		for i, p := range percents {
+			left -= p
+			if share := got[all[i].Strategy]; share < p-2 || share > p+2 {
+				t.Errorf("%v: canary %d gets %.1f %%", percents, i, share)
+			}
+		}
+		if got[own] < left-2 || got[own] > left+2 {
+			t.Errorf("%v: the pool's own strategy gets %.1f %%", percents, got[own])
+		}
 	}
 }

@@ -1,7 +1,10 @@
 package listen
 
 import (
+	"errors"
 	"log/slog"
+	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +26,8 @@ type census struct {
 
 	plainLine seldom.Line // for warnPlain
 	fullLine  seldom.Line // for warnFull
+
+	untrustedLine seldom.Line // for warnUntrusted
 
 	mu      sync.Mutex // guards the rest
 	most    int        // Config.MaxConns, or the bound of SetMaxConns
@@ -105,6 +110,17 @@ func (n *census) warnFull(most int) {
 func (n *census) warnPlain(client string) {
 	if n.plainLine.Due(time.Now(), warnEvery) {
 		n.log.Warn("listen: a client spoke plain HTTP to a port that serves TLS; give it an https:// URL", "client", client)
+	}
+}
+
+// warnUntrusted logs that a client refuses the certificate, every ten minutes at most: its side says so as it breaks
+// the handshake off.
+func (n *census) warnUntrusted(client string, err error) {
+	var alert *net.OpError
+	refused := errors.As(err, &alert) && alert.Op == "remote error" && strings.Contains(err.Error(), "certificate")
+	if refused && n.untrustedLine.Due(time.Now(), 10*time.Minute) {
+		n.log.Warn("listen: a client refuses the TLS certificate; see its dates and names, and whether clients know who "+
+			"signed it", "client", client, "error", err)
 	}
 }
 

@@ -35,6 +35,7 @@ func (s *secureLease) Handshake() error {
 	err := s.tls.Handshake()
 	if err != nil {
 		s.answerPlain(err)
+		s.census.warnUntrusted(s.remote, err)
 	}
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
 // Config sets how connections are served. The zero value is usable.
@@ -21,9 +23,8 @@ type Config struct {
 	// Limit is the name of MaxConns in the configuration, for the log. Default server.max_connections.
 	Limit string
 
-	// CertFile and KeyFile are PEM files. With both every connection speaks TLS (1.2 or later, http/1.1); with neither
-	// none does. When they change the new pair is used for the next handshake, see Listener.Reload.
-	CertFile, KeyFile string
+	// Certificate makes every connection speak TLS (1.2 or later, http/1.1). Default nil: none does.
+	Certificate *certificate.Pair
 
 	// Parked takes a plain connection whose server has waited for another request for a second or two, on a goroutine of
 	// its own. The server has let it go; Parked waits on and then leases it anew, or closes it. Default nil: the server
@@ -49,13 +50,11 @@ type Stats struct {
 // Listener accepts connections and watches over them. Safe for concurrent use.
 type Listener struct {
 	inner  *Patient
-	certs  *certs // nil without TLS
-	tls    *tls.Config
+	tls    *tls.Config // nil = plain connections
 	census census
 }
 
-// New wraps inner, which it owns from then on. An error is a certificate that cannot be used, or a system without
-// another descriptor to spare.
+// New wraps inner, which it owns from then on. An error is a system without another descriptor to spare.
 func New(inner net.Listener, c Config) (*Listener, error) { return newListener(inner, c, newWatcher) }
 
 func newListener(inner net.Listener, c Config, watch func() (watcher, error)) (*Listener, error) {
@@ -75,13 +74,8 @@ func newListener(inner net.Listener, c Config, watch func() (watcher, error)) (*
 	l.census.start = time.Now()
 	l.census.writeTimeout = c.WriteTimeout
 	l.census.longSilence = cmp.Or(c.longSilence, longSilence)
-	if c.CertFile != "" || c.KeyFile != "" {
-		certs, err := loadCerts(c.CertFile, c.KeyFile, c.Log)
-		if err != nil {
-			return nil, err
-		}
-		l.certs = certs
-		l.tls = certs.config()
+	if c.Certificate != nil {
+		l.tls = c.Certificate.TLS("http/1.1")
 	}
 	w, err := watch()
 	if err != nil {
@@ -173,12 +167,3 @@ func (l *Listener) Stats() Stats {
 // Answering reports whether a server is writing an answer to a plain connection: from NextRequest until it closes the
 // lease or sets the deadline of its next read. It needs Config.Parked.
 func (l *Listener) Answering() bool { return l.census.parking.answering() }
-
-// Reload reads the certificate again. After an error the old one stays. Without TLS it does nothing. A changed pair
-// is also found without it, within a second, by the first handshake after the change.
-func (l *Listener) Reload() error {
-	if l.certs == nil {
-		return nil
-	}
-	return l.certs.reload()
-}

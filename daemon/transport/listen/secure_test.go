@@ -3,9 +3,8 @@ package listen
 import (
 	"crypto/tls"
 	"io"
+	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
 // insecure is for a client's end of a loopback pair.
@@ -21,9 +21,13 @@ var insecure = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", 
 
 // withTLS is a Config whose certificate bears the name "first".
 func withTLS(t testing.TB) Config {
-	dir := t.TempDir()
-	pair := certtest.New(t, dir, "door", "first")
-	return Config{CertFile: pair.Cert, KeyFile: pair.Key}
+	pair := certtest.New(t, t.TempDir(), "door", "first")
+	held, err := certificate.Load(certificate.Config{CertFile: pair.Cert, KeyFile: pair.Key,
+		Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{Certificate: held}
 }
 
 // securePair is a TLS connection after its handshake.
@@ -49,8 +53,6 @@ func securePair(t testing.TB, l *Listener) (*tls.Conn, *secureLease) {
 	t.Cleanup(func() { client.Close(); c.Close() })
 	return client, c.(*secureLease)
 }
-
-func nameOf(c *tls.Conn) string { return c.ConnectionState().PeerCertificates[0].Subject.CommonName }
 
 func TestTLS(t *testing.T) {
 	l := open(t, withTLS(t), nil)
@@ -137,63 +139,33 @@ func TestSlowHandshake(t *testing.T) {
 	}
 }
 
-func TestCertificateReload(t *testing.T) {
+// TestUntrusted: one line tells that clients refuse the certificate, however many do, and none that one has left.
+func TestUntrusted(t *testing.T) {
 	conf := withTLS(t)
 	var log logtest.Log
 	conf.Log = textLog(&log)
 	l := open(t, conf, nil)
-	serves := func(want string) {
-		t.Helper()
-		client, _ := securePair(t, l)
-		if got := nameOf(client); got != want {
-			t.Errorf("serves %q, want %q", got, want)
+	for i, trusting := range []*tls.Config{nil, {ServerName: "localhost"}, {ServerName: "localhost"}} {
+		raw, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	serves("first")
-
-	certtest.New(t, filepath.Dir(conf.CertFile), "door", "second")
-	if err := l.Reload(); err != nil {
-		t.Fatal(err)
-	}
-	serves("second")
-
-	if err := os.WriteFile(conf.CertFile, []byte("no certificate"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Reload(); err == nil || !strings.Contains(err.Error(), conf.CertFile) {
-		t.Errorf("Reload of a bad pair = %v, want an error that names the file", err)
-	}
-	serves("second")
-
-	certtest.New(t, filepath.Dir(conf.CertFile), "door", "third")
-	l.certs.mu.Lock()
-	l.certs.looked = time.Time{} // as if a second had passed
-	l.certs.mu.Unlock()
-	serves("third")
-
-	if err := os.Remove(conf.KeyFile); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		l.certs.mu.Lock()
-		l.certs.looked = time.Time{}
-		l.certs.mu.Unlock()
-		serves("third")
-	}
-	if got := strings.Count(log.String(), "the old one stays"); got != 1 {
-		t.Errorf("the missing key was logged %d times, want once:\n%s", got, log.String())
-	}
-}
-
-func TestBadCertificateAtStart(t *testing.T) {
-	good := withTLS(t)
-	for name, conf := range map[string]Config{
-		"no key":  {CertFile: good.CertFile},
-		"no file": {CertFile: "missing.pem", KeyFile: good.KeyFile},
-		"swapped": {CertFile: good.KeyFile, KeyFile: good.CertFile},
-	} {
-		if _, err := New(nil, conf); err == nil {
-			t.Errorf("%s: New took it", name)
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		shaken := make(chan error, 1)
+		go func() { shaken <- c.(*secureLease).Handshake() }()
+		if trusting != nil {
+			_ = tls.Client(raw, trusting).Handshake()
+		}
+		raw.Close()
+		if err := <-shaken; err == nil {
+			t.Error("the handshake succeeded")
+		}
+		c.Close()
+		if got := strings.Count(log.String(), "refuses the TLS certificate"); got != min(i, 1) {
+			t.Errorf("client %d: %d lines:\n%s", i, got, log.String())
 		}
 	}
 }

@@ -1,0 +1,138 @@
+package conf
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Notes lists what is not wrong, and hardly meant: keys without an effect, and certificates outside their dates, which
+// serve must start with all the same.
+func Notes(c *Config) []Problem {
+	r := &report{file: c.Path, lines: c.lines}
+	noteUnused(r, c)
+	noteCertificates(r, c, time.Now())
+	noteKVCache(r, &c.KVCache)
+	if c.LMCache.Pull != "" && c.LMCache.Reply == "" {
+		r.add("lmcache.pull", "workers register at lmcache.reply, which is not there", "give reply too")
+	}
+	for i := range c.Keys {
+		noteKey(r, c, i)
+	}
+	for i := range c.Pools {
+		notePool(r, elem("pools", i), &c.Pools[i])
+	}
+	list, _ := r.err().(Problems)
+	return append([]Problem{}, list...)
+}
+
+// noteUnused notes the tables [strategies.NAME] whose strategy no pool has.
+func noteUnused(r *report, c *Config) {
+	used := map[string]bool{}
+	for i := range c.Pools {
+		p := &c.Pools[i]
+		for _, name := range append(beside(p), p.Strategy, c.Activated[p.Name].InsteadOf) {
+			used[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Strategies)) {
+		key := child("strategies", name)
+		if c.lines[key] > 0 && !used[name] { // without a line it is a module of server.strategies_dir
+			r.add(key, "no pool uses it, and it was not loaded",
+				"name it as strategy, shadow or canary of a pool, or take the table out")
+		}
+	}
+}
+
+// soon is how long before its end a certificate is noted.
+const soon = 14 * 24 * time.Hour
+
+// noteCertificates notes each certificate, of ours or of an authority, that is outside its dates or soon will be.
+func noteCertificates(r *report, c *Config, now time.Time) {
+	files := [][2]string{{"server.tls_cert_file", c.Server.TLSCertFile}, {"kv_cache.tls_cert_file", c.KVCache.TLSCertFile},
+		{"kv_cache.l2.tls_cert_file", c.KVCache.L2.TLSCertFile}, {"cache.tls_cert_file", c.Cache.TLSCertFile},
+		{"history.tls_cert_file", c.History.TLSCertFile}}
+	for i := range c.Pools {
+		files = append(files, [2]string{child(elem("pools", i), "tls_ca_file"), c.Pools[i].TLSCAFile})
+	}
+	for _, f := range files {
+		leaf := firstCertificate(f[1])
+		switch {
+		case leaf == nil:
+		case now.After(leaf.NotAfter):
+			r.add(f[0], fmt.Sprintf("%s has expired on %s", f[1], leaf.NotAfter.UTC().Format(time.RFC3339)), "renew it")
+		case now.Before(leaf.NotBefore):
+			r.add(f[0], fmt.Sprintf("%s is not valid before %s", f[1], leaf.NotBefore.UTC().Format(time.RFC3339)),
+				"wait, or correct this machine's clock")
+		case leaf.NotAfter.Sub(now) < soon:
+			r.add(f[0], fmt.Sprintf("%s ends on %s", f[1], leaf.NotAfter.UTC().Format(time.RFC3339)), "renew it before")
+		}
+	}
+}
+
+// firstCertificate returns the first certificate of a file; nil if there is none, which is reported elsewhere.
+func firstCertificate(file string) *x509.Certificate {
+	if file == "" {
+		return nil
+	}
+	data, err := read(file, maxPEM)
+	if err != nil {
+		return nil
+	}
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" {
+			leaf, _ := x509.ParseCertificate(block.Bytes)
+			return leaf
+		}
+	}
+	return nil
+}
+
+func noteKVCache(r *report, c *KVCache) {
+	if c.SpillDir != "" && !c.Open() {
+		r.add("kv_cache.spill_dir", "the KV cache has no listener, so nothing is kept",
+			"give kv_cache.resp or kv_cache.hyperpod")
+	}
+	if l2 := &c.L2; !l2.Enabled && (l2.URL+l2.URLFile+l2.MembersDNS != "" || len(l2.Members) > 0) {
+		r.add("kv_cache.l2", "it is not enabled, so nothing is kept there", "add enabled = true, or take the table out")
+	}
+}
+
+// noteKey notes patterns of a key that no model of a pool can fit.
+func noteKey(r *report, c *Config, i int) {
+	at := child(elem("keys", i), "models")
+	for _, pattern := range c.Keys[i].Models {
+		start, open := strings.CutSuffix(pattern, "*")
+		if !slices.ContainsFunc(c.Pools, func(p Pool) bool {
+			return p.Serves(start) || open && slices.ContainsFunc(p.Models, func(m string) bool {
+				return strings.HasPrefix(m, start) || strings.HasSuffix(m, "*") && strings.HasPrefix(start, m[:len(m)-1])
+			})
+		}) {
+			r.add(at, fmt.Sprintf("no pool serves %.80q: the key can ask for nothing there", pattern),
+				"correct it, or models of the pool")
+		}
+	}
+}
+
+// ownHistory are the built-in strategies that go by the router's own history, whatever workers publish.
+var ownHistory = []string{"prefixaware", "session", "roundrobin"}
+
+func notePool(r *report, at string, p *Pool) {
+	publishes := p.KVEvents != "" || slices.ContainsFunc(p.Workers, func(w Worker) bool { return w.KVEvents != "" })
+	if publishes && !slices.ContainsFunc(append(beside(p), p.Strategy), func(s string) bool {
+		return !slices.Contains(ownHistory, s)
+	}) {
+		r.add(child(at, "kv_events"), p.Strategy+" does not go by KV events",
+			`write strategy = "kvaware", or take kv_events out`)
+	}
+	elsewhere := p.WorkersFile != "" || p.Kubernetes.On()
+	if p.TLSCAFile != "" && !elsewhere && !slices.ContainsFunc(p.Workers, func(w Worker) bool {
+		return strings.HasPrefix(w.URL, "https://") || strings.HasPrefix(w.MetricsURL, "https://")
+	}) {
+		r.add(child(at, "tls_ca_file"), "no worker of the pool has an https:// URL", "write https://, or take it out")
+	}
+}
