@@ -48,19 +48,23 @@ func (e *evidence) sickWorkers() (all []Warning) {
 		}
 		for k := range all[first:] {
 			w := &all[first+k]
-			w.Title, w.Text = entitle(p.Name, w.Title, w.Text, groups[w.Title])
+			w.Title, w.Text = e.entitle(p.Name, w.Title, w.Text, groups[w.Title])
 		}
 	}
 	return all
 }
 
 // entitle writes a title and a text of the workers with one ailment; why is the first one's reason.
-func entitle(pool, word, why string, ids []string) (title, text string) {
-	if len(ids) == 1 {
-		return ids[0] + " " + word, fmt.Sprintf("of pool %s: %s", pool, cmp.Or(why, "no reason is known"))
+func (e *evidence) entitle(pool, word, why string, ids []string) (title, text string) {
+	why = cmp.Or(why, "no reason is known")
+	of := ""
+	if len(e.Pools) > 1 {
+		of = " of " + pool
 	}
-	text = fmt.Sprintf("%s; %s: %s", someIDs(ids), ids[0], cmp.Or(why, "no reason is known"))
-	return fmt.Sprintf("%d workers of %s %s", len(ids), pool, word), text
+	if len(ids) == 1 {
+		return ids[0] + of + " " + word, why
+	}
+	return fmt.Sprintf("%d workers%s %s", len(ids), of, word), fmt.Sprintf("%s; %s: %s", someIDs(ids), ids[0], why)
 }
 
 // sick names the workers that are not up, and why the first of them is not.

@@ -69,18 +69,22 @@ func TestWarnings(t *testing.T) {
 	})
 	f("bad: pool p refuses requests | some 7 in the last minute, as its workers had max_in_flight requests or refused more | warmpath top --admin host:1",
 		func(e *evidence, _ *PoolOverview) { e.lacking["p"] = 7.2 })
-	f("warn: b down | of pool p: no answer within 2s | "+probe, func(_ *evidence, p *PoolOverview) {
+	f("warn: b down | no answer within 2s | "+probe, func(_ *evidence, p *PoolOverview) {
 		p.Workers[1].State, p.Workers[1].LastError = "down", "no answer within 2s"
 	})
-	f("warn: 2 workers of p ejected | a, c; a: 401 | "+probe, func(_ *evidence, p *PoolOverview) {
+	f("warn: 2 workers ejected | a, c; a: 401 | "+probe, func(_ *evidence, p *PoolOverview) {
 		p.Workers[0].State, p.Workers[0].Why = "ejected", "401"
 		p.Workers[2].State, p.Workers[2].Why = "ejected", "403"
 	})
-	f("warn: a fails | of pool p: /v1/models answers 401 | "+probe+"\nwarn: b on trial | of pool p: its breaker is half-open | "+probe+
-		"\nwarn: c KV events: gap | of pool p: no reason is known | "+probe, func(_ *evidence, p *PoolOverview) {
+	f("warn: a fails | /v1/models answers 401 | "+probe+"\nwarn: b on trial | its breaker is half-open | "+probe+
+		"\nwarn: c KV events: gap | no reason is known | "+probe, func(_ *evidence, p *PoolOverview) {
 		p.Workers[0].LastError = "/v1/models answers 401"
 		p.Workers[1].Breaker = "half-open"
 		p.Workers[2].Events = &EventsState{State: "gap"}
+	})
+	f("warn: b of p down | no reason is known | "+probe+"\nwarn: b of q down | no reason is known | "+probe, func(e *evidence, p *PoolOverview) {
+		p.Workers[1].State = "down"
+		e.Pools = append(e.Pools, PoolOverview{PoolState: PoolState{Name: "q", Workers: p.Workers}})
 	})
 	f("", func(_ *evidence, p *PoolOverview) { // what an operator did himself, what is over, and what has only begun
 		p.Workers[0].State, p.Workers[0].Drained, p.Workers[0].Why = "draining", true, "asked to drain"

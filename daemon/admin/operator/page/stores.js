@@ -2,17 +2,17 @@
 import {json} from "/page/api.js";
 import {$, bytes, count, el, ms, part, since, table, titled} from "/page/words.js";
 
+const listed = (counts) => Object.entries(counts || {}).filter((x) => x[1]).map(([k, v]) => `${k} ${count(v)}`).join(", ") || "none";
+
 export function drawPools(o) {
-  const kinds = [["opened", "opened"], ["key", "named"], ["response", "responses"]];
   const last = (p) => p.why_not ? 0 : 1;
   const pools = [...o.pools].sort((a, b) => last(a) - last(b)); // those that cannot serve first
-  $("modules").replaceChildren(table(["Pool", "Models", "Up", "State", "Strategy", "Module", "Picks", "Instances", "Traps", "Fallbacks", "Demand",
-    "Index", ...kinds.map((k) => `Sessions ${k[1]}`)], pools.map((p) => [p.name, el("span", "wrap", p.models.join(", ")), `${p.up} of ${p.workers.length}`,
-    p.why_not ? el("span", "bad wrap", p.why_not) : p.module_quarantined ? el("span", "bad wrap", "strategy set aside: " + p.module.last_error.split("\n")[0].slice(0, 160)) :
-      el("span", "good", "serves"),
-    `${p.strategy} on ${p.view}`, el("span", "id", p.module_sha256.slice(0, 12)), count(p.module.picks), String(p.module.instances), String(p.module.traps),
-    Object.entries(p.module.fallbacks || {}).map(([k, v]) => `${k} ${v}`).join(", ") || "none", ms(p.demand_seconds), count(p.index_blocks),
-    ...kinds.map((k) => count(p.sessions[k[0]] || 0))]), [6, 7, 8, 10, 11, 12, 13, 14]));
+  $("modules").replaceChildren(table(["Pool", "Models", "Up", "State", "Strategy", "Module", "Picks", "Traps", "Fallbacks", "Demand", "Index", "Sessions"],
+    pools.map((p) => [p.name, el("span", "wrap", p.models.join(", ")), `${p.up} of ${p.workers.length}`,
+      p.why_not ? el("span", "bad wrap", p.why_not) : p.module_quarantined ? el("span", "bad wrap", "strategy set aside: " +
+        p.module.last_error.split("\n")[0].slice(0, 160)) : el("span", "good", "serves"),
+      el("span", "wrap", `${p.strategy} on ${p.view}`), el("span", "id", p.module_sha256.slice(0, 12)), count(p.module.picks), String(p.module.traps),
+      listed(p.module.fallbacks), ms(p.demand_seconds), count(p.index_blocks), el("span", "wrap", listed(p.sessions))]), [6, 7, 9, 10]));
   $("tiers").replaceChildren(table(["Tier", "State", "Holds", "Hits", "Misses"], o.tiers.map((t) =>
     [t.name, el("span", /not answer|lost|down|refuse/.test(t.state) ? "bad" : "", t.state),
       `${count(t.entries)} in ${bytes(t.bytes)}${t.room_bytes ? " of " + bytes(t.room_bytes) : ""}`, count(t.hits), count(t.misses)]), [3, 4]));

@@ -4,14 +4,14 @@ import {look} from "/page/workers.js";
 
 const DAY = 86400e3;
 
-// endings are the certificates that end within two weeks, or have ended.
+// endings are the certificates that end within two weeks, have ended, or of which the newer one is not used.
 function endings(o) {
   return (o.certificates || []).flatMap((c) => {
-    const days = (new Date(c.not_after) - new Date(o.now)) / DAY;
-    if (!(days < 14)) return [];
-    const file = c.file || c.name || "the certificate";
-    return [{grade: days < 0 ? "bad" : "warn", title: days < 0 ? "certificate has ended" : `certificate ends in ${Math.floor(days)} days`,
-      text: `${file} is good until ${new Date(c.not_after).toLocaleString()}`, command: `openssl x509 -noout -dates -in ${file}`}];
+    const days = (new Date(c.not_after) - new Date(o.now)) / DAY, command = `openssl x509 -noout -dates -in ${c.file}`;
+    const all = c.refused ? [{grade: "warn", title: "certificate refused", text: `the one before stays in force: ${c.refused}`, command}] : [];
+    if (days < 14) all.push({grade: days < 0 ? "bad" : "warn", command, title: days < 0 ? "certificate has ended" :
+      `certificate ends in ${Math.floor(days)} days`, text: `${c.file} is good until ${new Date(c.not_after).toLocaleString()}`});
+    return all;
   });
 }
 

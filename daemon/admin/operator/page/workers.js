@@ -38,9 +38,10 @@ function medians(p) {
 
 const late = (v, median) => v > SLOW * median;
 
+// trouble orders the rows. A pool that cannot serve is named as a whole, so its workers come behind those that are sick alone.
 function trouble(w) {
   const g = grade(w);
-  return g === "bad" ? 0 : g === "warn" ? 1 : late(w.ttft_seconds, w.median.first) || late(w.tpot_seconds, w.median.each) ? 2 : full(w) ? 3 : 4;
+  return g !== "good" && w.dead ? 2 : g === "bad" ? 0 : g === "warn" ? 1 : late(w.ttft_seconds, w.median.first) || late(w.tpot_seconds, w.median.each) ? 3 : full(w) ? 4 : 5;
 }
 
 // words of everything that is wrong, each once.
@@ -58,7 +59,7 @@ function whyOf(w) {
 const COLUMNS = [
   {id: "worker", head: "Worker", of: (w) => w.id},
   {id: "pool", head: "Pool", of: (w) => w.pool},
-  {id: "state", head: "State", of: (w) => trouble(w) * 1e12 - (trouble(w) < 4 ? new Date(w.since) / 1e3 : 0),
+  {id: "state", head: "State", of: (w) => trouble(w) * 1e12 - (trouble(w) < 3 ? new Date(w.since) / 1e3 : 0),
     put: (e, w, now) => put(e, full(w) && w.state === "up" ? "full" : `${w.state} ${since(w.since, now)}`, full(w) && grade(w) === "good" ? "warn" : grade(w))},
   {id: "flight", head: "In flight", n: true, of: (w) => w.in_flight + (w.others_in_flight || 0),
     say: (w) => w.in_flight + (w.others_in_flight ? "+" + w.others_in_flight : "") + (w.max_in_flight ? "/" + w.max_in_flight : "")},
@@ -159,13 +160,8 @@ function makeCard() {
 function fillCard(r, w, now) {
   const c = r.card ??= makeCard();
   const list = facts(w, now);
-  if (c.list.children.length !== 2 * list.length) {
-    c.list.replaceChildren(...list.flatMap(([what]) => [el("dt", "", what), el("dd")]));
-  }
-  list.forEach(([what, value], i) => {
-    put(c.list.children[2 * i], what);
-    put(c.list.children[2 * i + 1], value);
-  });
+  if (c.list.children.length !== list.length) c.list.replaceChildren(...list.map(() => el("div", "", el("dt"), el("dd"))));
+  list.forEach((fact, i) => fact.forEach((text, k) => put(c.list.children[i].children[k], text)));
   put(c.why, w.why || "", "warn");
   put(c.error, w.last_error && !w.last_error_over ? `${w.last_error}, ${since(w.last_error_at, now)} ago` : "", "bad");
   put(c.button, w.drained ? "Undrain" : "Drain");
@@ -231,7 +227,7 @@ export function drawWorkers(o) {
   let at = 0;
   for (const p of o.pools) {
     const median = medians(p);
-    for (const w of p.workers) Object.assign(w, {pool: p.name, median, at: at++});
+    for (const w of p.workers) Object.assign(w, {pool: p.name, dead: Boolean(p.why_not), median, at: at++});
   }
   draw();
 }
