@@ -28,17 +28,17 @@ function draw() {
   const a = 60 / h.step_seconds; // of a span to a minute
   const marks = h.events.slice(-60).map((m) => ({at: m.at, sign: sign(m.kind)[0], grade: sign(m.kind)[1]}));
   charts[0].draw(times, [
-    {name: "came", style: "first", words: perMinute, values: spans.map((x) => a * x.arrived)},
+    {name: "came", style: "first", words: perMinute, ceiling: 1, values: spans.map((x) => a * x.arrived)},
     {name: "refused", style: "second", words: perMinute, values: spans.map((x) => a * x.refused)},
     {name: "failed", style: "third", words: perMinute, values: spans.map((x) => a * x.failed)}], marks);
   charts[1].draw(times, [
-    {name: "half within", style: "first", words: ms, values: some((x) => x.streams, (x) => x.ttft_p50_seconds)},
+    {name: "half within", style: "first", words: ms, ceiling: .01, values: some((x) => x.streams, (x) => x.ttft_p50_seconds)},
     {name: "9 of 10", style: "second", words: ms, values: some((x) => x.streams, (x) => x.ttft_p90_seconds)}], marks);
   charts[2].draw(times, [
     {name: "engines say", style: "first", words: percent, ceiling: 1, values: some((x) => x.known_tokens, (x) => x.cached_tokens / x.known_tokens)},
     {name: "believed", style: "second", words: percent, ceiling: 1, values: some((x) => x.known_tokens, (x) => x.believed_tokens / x.known_tokens)}], marks);
   charts[3].draw(times, [
-    {name: "queue", style: "first", words: ms, values: load.map((x) => x.up < 0 ? null : x.queue_seconds)},
+    {name: "queue", style: "first", words: ms, ceiling: .01, values: load.map((x) => x.up < 0 ? null : x.queue_seconds)},
     {name: "KV in use", style: "second", words: percent, ceiling: 1, right: true, values: load.map((x) => x.up > 0 ? x.kv_usage : null)}], marks);
   const told = h.events.slice(-100).reverse().map((m) => el("li", "", el("span", sign(m.kind)[1], sign(m.kind)[0]), ` ${clock(m.at)} ${inWords(m)}`));
   $("newest").replaceChildren(...(told.length ? [...told[0].cloneNode(true).childNodes] : ["no event in the last hour"]));
