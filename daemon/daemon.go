@@ -172,13 +172,14 @@ func (d *Daemon) start(c *conf.Config) error {
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Process: process{d}, Store: d.tier,
 		KVCache: d.kvCache, Certificates: &d.certs, LMCache: d.lmcache, Peers: d.peers, Memory: d.memory, Spans: &d.tracer,
 		Ring: &d.ring, WhatIf: strategies.NewLab(d.host, process{d}), Strategies: strategies.NewStore(d.host, process{d}),
-		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, AdminTokenFile: s.AdminTokenFile,
-		Connections: forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
+		Succeeds: d.manager.Succeeds(), Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen,
+		AdminTokenFile: s.AdminTokenFile,
+		Connections:    forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {
 		return err
 	}
-	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true})
+	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, File: c.Path})
 	d.tending.Go(func() { d.tend(d.life) })
 	d.tending.Go(func() { d.memory.Run(d.life) })
 	return nil
@@ -260,6 +261,7 @@ func (d *Daemon) tend(ctx context.Context) {
 	everySecond(ctx, func(now time.Time) {
 		d.certs.Look(now)
 		d.departed.Sweep(d.shown(), now)
+		d.metrics.Look(d.shown(), now)
 		for _, p := range d.state.Load().pools {
 			p.enroll(now)
 		}

@@ -74,7 +74,7 @@ func openTab(t *testing.T) *tab {
 	var attached struct{ SessionID string }
 	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	b.session = attached.SessionID
-	for _, domain := range []string{"Page", "Runtime", "Network", "Log"} {
+	for _, domain := range []string{"Page", "Runtime", "Network", "Log", "Performance"} {
 		b.call(domain+".enable", nil, nil)
 	}
 	return b
@@ -187,11 +187,45 @@ func (b *tab) await(what, script string) time.Duration {
 	return 0
 }
 
-// look writes a picture of the page to a file, as wide as said, in light or dark.
-func (b *tab) look(file string, width, height int, scheme string) {
+// unfold opens the card of a worker, by its row.
+func (b *tab) unfold(pool, id string) {
+	b.t.Helper()
+	row := fmt.Sprintf(`document.querySelector("#fleet tr[data-key='%s %s']")`, pool, id)
+	b.await("the row of "+id, row)
+	b.eval(`if (` + row + `.getAttribute("aria-expanded") !== "true") ` + row + `.click()`)
+	b.await("the card of "+id, row+`.nextSibling.matches("tr.more")`)
+}
+
+// spent returns how many seconds the page has run script for since it was opened.
+func (b *tab) spent() float64 {
+	b.t.Helper()
+	var got struct {
+		Metrics []struct {
+			Name  string
+			Value float64
+		}
+	}
+	b.call("Performance.getMetrics", nil, &got)
+	for _, m := range got.Metrics {
+		if m.Name == "ScriptDuration" {
+			return m.Value
+		}
+	}
+	b.t.Fatalf("no ScriptDuration in %v", got)
+	return 0
+}
+
+// screen makes the screen of the tab so large.
+func (b *tab) screen(width, height int) {
 	b.t.Helper()
 	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1,
 		"mobile": width < 500}, nil)
+}
+
+// look writes a picture of the page to a file, as wide as said, in light or dark.
+func (b *tab) look(file string, width, height int, scheme string) {
+	b.t.Helper()
+	b.screen(width, height)
 	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{
 		map[string]string{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 	time.Sleep(300 * time.Millisecond)

@@ -30,7 +30,7 @@ func TestThePageInARealBrowser(t *testing.T) {
 	origin := "http://" + r.AdminAddr()
 	b.call("Page.navigate", map[string]any{"url": origin + "/"}, nil)
 	b.await("the page is ready", `document.documentElement.dataset.ready === "yes"`)
-	b.await("the workers are there", `document.querySelectorAll("#pools article").length === 4`)
+	b.await("the workers are there", `document.querySelectorAll("#fleet tr.one").length === 4`)
 	b.await("the stream of decisions is open", `document.querySelector("#live").textContent === "live"`)
 
 	const body = `{"model":"sim","stream":true,"messages":[{"role":"user","content":"%s"}],"max_tokens":3}`
@@ -52,11 +52,12 @@ func TestThePageInARealBrowser(t *testing.T) {
 	}
 
 	for _, id := range []string{"w1", "w4"} { // w4 is down: who drains it may have stopped it already
+		b.unfold("main", id)
 		b.eval(fmt.Sprintf(`document.querySelector("[aria-label='Drain %s']").click()`, id))
 		b.await("the question", `document.querySelector("#sure").open`)
 		b.eval(`document.querySelector("#sure button[value=yes]").click()`)
 		b.await(id+" is drained", fmt.Sprintf(`document.querySelector("[aria-label='Undrain %s']")`, id))
-		b.await(id+" says so", `document.querySelector("#pools").innerText.includes("asked to drain")`)
+		b.await(id+" says so", `document.querySelector("#fleet").innerText.includes("asked to drain")`)
 		b.eval(fmt.Sprintf(`document.querySelector("[aria-label='Undrain %s']").click()`, id))
 		b.await(id+" is back", fmt.Sprintf(`document.querySelector("[aria-label='Drain %s']")`, id))
 	}
@@ -124,7 +125,8 @@ func TestClicksOnThePageUnderTraffic(t *testing.T) {
 	})
 	b.await("the candidates", `document.querySelector("#log tr.more")`)
 	b.await("what came meanwhile", `document.querySelectorAll("#log tr.one").length === 2`)
-	click("[aria-label='Drain w2']", func() { time.Sleep(2100 * time.Millisecond) }) // the cards are drawn every two seconds
+	b.unfold("main", "w2")
+	click("[aria-label='Drain w2']", func() { time.Sleep(2100 * time.Millisecond) }) // the workers are drawn every two seconds
 	b.await("the question", `document.querySelector("#sure").open`)
 }
 
@@ -178,9 +180,9 @@ func TestThePageShowsWhatIsConfigured(t *testing.T) {
 	b.blameless(origin)
 }
 
-// TestThePageOfAFleetInTrouble: the head says which pool cannot serve, as one without workers, and a line which workers
-// to look at; Escape in the question gives the focus back to the button, though it was drawn anew; the names of models
-// and workers leave the end of a request on the screen.
+// TestThePageOfAFleetInTrouble: the head says which pool cannot serve, as one without workers, and which worker is down, a
+// strip why and what to do; Escape in the question gives the focus back to the button, though its card was drawn meanwhile;
+// the names of models and workers leave the end of a request on the screen.
 func TestThePageOfAFleetInTrouble(t *testing.T) {
 	b := openTab(t)
 	empty := filepath.Join(t.TempDir(), "workers.toml")
@@ -194,20 +196,23 @@ func TestThePageOfAFleetInTrouble(t *testing.T) {
 	}
 	b.call("Page.navigate", map[string]any{"url": "http://" + r.AdminAddr() + "/"}, nil)
 	b.await("the state", `document.querySelector("#state")?.textContent ===
-		"ready · pool second: no worker is up · 1 of 2 workers up"`)
+		"pool second cannot serve · w2 of main down · 1 of 2 workers up"`)
 	b.await("its colour", `document.querySelector("#state").className === "bad"`)
-	b.await("whom to look at", `/w2 is (down|starting)/.test(document.querySelector("#pools").innerText)`)
-	b.await("its card", `document.getElementById(decodeURIComponent(
-		document.querySelector("#pools a").hash.slice(1))).innerText.includes("connection refused")`)
+	b.await("its reason and what to do", `/w2 of main down.*connection refused.*warmpath check --probe/s.test(document.querySelector("#warnings").innerText)`)
+	b.await("the sick one first", `document.querySelector("#fleet tr.one").dataset.key === "main w2"`)
+	b.eval(`document.querySelector("[aria-label='Show w2 of main']").click()`)
+	b.await("its card", `document.querySelector("#fleet tr.more").innerText.includes("connection refused")`)
 	b.await("the decision", `document.querySelectorAll("#log tr.one").length === 1`)
 	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": false}, nil)
 	if at := b.eval(`document.querySelector("#log tr.one > td:last-child").getBoundingClientRect().right < innerWidth`); at != "true" {
 		t.Error("the end of a request whose model has a long name is beside the screen")
 	}
 
+	b.unfold("main", "w1")
 	b.eval(`document.querySelector("[aria-label='Drain w1']").focus()`)
-	b.eval(`globalThis.old = document.activeElement; old.click()`)
-	b.await("the button is drawn anew", `document.querySelector("#sure").open && !document.contains(old)`)
+	b.eval(`document.activeElement.click()`)
+	b.await("the question", `document.querySelector("#sure").open`)
+	time.Sleep(2100 * time.Millisecond) // the workers are drawn every two seconds
 	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "Escape", "code": "Escape", "windowsVirtualKeyCode": 27}, nil)
 	b.await("the focus is back", `!document.querySelector("#sure").open &&
 		document.activeElement.getAttribute("aria-label") === "Drain w1"`)
@@ -272,11 +277,11 @@ func TestThePageAsksForTheToken(t *testing.T) {
 	}
 	give("a-wrong-token")
 	b.await("the refusal", `document.querySelector("#login").open && document.querySelector("#refused").textContent !== ""`)
-	if got := b.eval(`document.querySelectorAll("#pools article").length`); got != "0" {
+	if got := b.eval(`document.querySelectorAll("#fleet tr.one").length`); got != "0" {
 		t.Errorf("without the token %s workers are shown", got)
 	}
 	give("a-token-of-the-admin")
-	b.await("the workers", `document.querySelectorAll("#pools article").length === 1`)
+	b.await("the workers", `document.querySelectorAll("#fleet tr.one").length === 1`)
 	if got := b.eval(`location.href + document.cookie + JSON.stringify(localStorage)`); strings.Contains(got, "a-token") {
 		t.Errorf("the token is in %s", got)
 	}
@@ -285,23 +290,4 @@ func TestThePageAsksForTheToken(t *testing.T) {
 			t.Errorf("the token is in %s", u)
 		}
 	}
-}
-
-var pictureOf = flag.String("picture-of", "", "URL of the admin listener of a daemon that runs: -pictures are of that")
-
-// TestPictureOfADaemon is how the picture in the README was made.
-func TestPictureOfADaemon(t *testing.T) {
-	if *pictureOf == "" {
-		t.Skip("SKIPPED: it draws a daemon that runs, by hand: -picture-of URL -pictures FOLDER")
-	}
-	b := openTab(t)
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1200, "height": 1000, "deviceScaleFactor": 1, "mobile": false}, nil)
-	b.call("Page.navigate", map[string]any{"url": *pictureOf + "/"}, nil)
-	b.await("the charts", `document.querySelectorAll("#charts figure").length >= 3 && document.querySelectorAll("#log tr.one").length > 5`)
-	b.eval(`document.querySelector("#pause").click(); document.querySelectorAll("#log tr.one")[2].click()`)
-	time.Sleep(time.Second)
-	b.look(filepath.Join(*pictures, "page.webp"), 1200, 1150, "light")
-	b.look(filepath.Join(*pictures, "all.png"), 1200, 3300, "light")
-	b.look(filepath.Join(*pictures, "dark.png"), 1200, 3300, "dark")
-	b.look(filepath.Join(*pictures, "telephone.png"), 390, 3300, "dark")
 }

@@ -28,7 +28,7 @@ func (d *Daemon) reloadFile() error {
 	old := d.state.Load().conf
 	c, err := d.loaded.Load(old.Path, d.apply)
 	if err != nil {
-		d.metrics.Reloaded(operator.Reload{At: time.Now(), Error: err.Error()})
+		d.metrics.Reloaded(operator.Reload{At: time.Now(), File: old.Path, Error: err.Error()})
 		d.log.Error("reload refused: the configuration in force stays", "file", old.Path, "error", err)
 		return err
 	}
@@ -49,7 +49,7 @@ func (d *Daemon) reloadFile() error {
 	if more := len(changed) - maxListed; more > 0 {
 		changed = append(changed[:maxListed:maxListed], fmt.Sprintf("and %d more", more))
 	}
-	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, Changed: changed, Restart: keys,
+	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, File: c.Path, Changed: changed, Restart: keys,
 		Kept: kept})
 	d.log.Info("reloaded", "file", c.Path, "changed", changed)
 	return nil

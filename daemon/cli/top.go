@@ -9,11 +9,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
@@ -117,75 +115,6 @@ func (t *top) page(ctx context.Context, to screen) ([]byte, error) {
 	return to.draw(&o, hours, last)
 }
 
-// screen is the size of a terminal; zero = any page fits.
-type screen struct{ columns, rows int }
-
-// size returns the size of the terminal that out is.
-func size(out io.Writer, live bool) (s screen) {
-	if f, ok := out.(*os.File); ok && live {
-		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 && rows > 0 {
-			s = screen{columns, rows}
-		}
-	}
-	return s
-}
-
-// draw writes the page. Where there is no room for all of it, a line is cut, and of the pools, the last minute and the
-// last decisions those before stay.
-func (s screen) draw(o *operator.Overview, hours []operator.PoolHour, last []decisions.Decision) ([]byte, error) {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nLAST MINUTE\tREQUESTS\tREFUSED\tFAILED\tFIRST MEDIAN\tFIRST 99%\tHITS\tBELIEVED\tOUT TOKENS")
-	for i := range hours {
-		fmt.Fprintln(w, lastMinute(&hours[i]))
-	}
-	fmt.Fprintln(w, "\nTIME\tKEY\tMODEL\tWORKER\tPROMPT\tCACHED\tFIRST\tTOTAL\tEND\tWHY")
-	for i := range last {
-		fmt.Fprintln(w, lineOf(&last[i]))
-	}
-	if err := w.Flush(); err != nil {
-		return nil, err
-	}
-	rest := strings.SplitAfter(strings.TrimSuffix(b.String(), "\n"), "\n")
-	head, err := s.pools(o, s.rows-min(len(rest), s.rows/2))
-	if err != nil || s.rows == 0 {
-		return append(head, b.Bytes()...), err
-	}
-	lines := append(strings.SplitAfter(strings.TrimSuffix(string(head), "\n"), "\n"), rest...)
-	for i, line := range lines {
-		lines[i] = s.cut(strings.TrimRight(line, " \n")) + "\n"
-	}
-	return []byte(strings.Join(lines[:min(len(lines), s.rows)], "")), nil
-}
-
-// pools writes the status in so many rows, or in as many as it needs with one worker a pool.
-func (s screen) pools(o *operator.Overview, rows int) ([]byte, error) {
-	limit := allWorkers
-	if s.rows > 0 {
-		limit = 1
-		for i := range o.Pools {
-			limit = max(limit, min(rows, len(o.Pools[i].Workers)))
-		}
-	}
-	for ; ; limit-- {
-		var b bytes.Buffer
-		if err := writeStatus(&b, o, limit, s.columns); err != nil {
-			return nil, err
-		}
-		if limit <= 1 || bytes.Count(b.Bytes(), []byte("\n")) <= rows {
-			return b.Bytes(), nil
-		}
-	}
-}
-
-// cut shortens a line to the screen.
-func (s screen) cut(line string) string {
-	if r := []rune(line); len(r) > s.columns {
-		return string(r[:s.columns])
-	}
-	return line
-}
-
 // lastMinute sums the last two spans of a pool.
 func lastMinute(h *operator.PoolHour) string {
 	var s operator.Span
@@ -198,7 +127,7 @@ func lastMinute(h *operator.PoolHour) string {
 		s.Believed += x.Believed
 		s.Output += x.Output
 		if x.Streams > 0 {
-			s.TTFT50, s.TTFT99 = x.TTFT50, x.TTFT99
+			s.TTFT50, s.TTFT90 = x.TTFT50, x.TTFT90
 		}
 	}
 	hits, believed := "-", "-"
@@ -207,7 +136,7 @@ func lastMinute(h *operator.PoolHour) string {
 		believed = fmt.Sprintf("%.0f%%", 100*float64(s.Believed)/float64(s.Known))
 	}
 	return fmt.Sprintf("%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%d", h.Pool, s.Arrived, s.Refused, s.Failed, first(s.TTFT50),
-		first(s.TTFT99), hits, believed, s.Output)
+		first(s.TTFT90), hits, believed, s.Output)
 }
 
 // first formats a time to first output in seconds, "-" if there was none.

@@ -20,7 +20,7 @@ func TestTopOfWhatIsNotKnown(t *testing.T) {
 	}
 	var none, some operator.Span
 	none.Arrived, none.Refused = 2, 1
-	some.Streams, some.TTFT50, some.TTFT99 = 1, .25, .5
+	some.Streams, some.TTFT50, some.TTFT90 = 1, .25, .5
 	f(lastMinute(&operator.PoolHour{Pool: "p", Spans: []operator.Span{none}}), "p 2 1 0 - - - - 0")
 	f(lastMinute(&operator.PoolHour{Pool: "p", Spans: []operator.Span{none, some}}), "p 2 1 0 0.250s 0.500s - - 0")
 	var d decisions.Decision
@@ -40,6 +40,7 @@ func TestTopFitsTheTerminal(t *testing.T) {
 		}
 	}
 	o.Pools[0].Workers[59] = operator.WorkerState{ID: "broken", State: "down", Breaker: "open", LastError: "no answer within 2s"}
+	o.Warnings = []operator.Warning{{Grade: "bad", Title: "pool pool1 cannot serve", Text: "no worker is up", Command: "warmpath check"}}
 	hours, last := []operator.PoolHour{{Pool: "pool0"}, {Pool: "pool1"}}, make([]decisions.Decision, 12)
 	f := func(s screen, wants ...string) {
 		t.Helper()
@@ -62,12 +63,53 @@ func TestTopFitsTheTerminal(t *testing.T) {
 			}
 		}
 	}
-	f(screen{40, 10}, "broken", "no answer within 2s", "... and 59 more")
-	f(screen{80, 24}, "broken", "no answer within 2s", "pool pool1", "LAST MINUTE")
+	f(screen{60, 10}, "broken", "pool pool1 cannot serve")
+	f(screen{120, 24}, "broken", "no answer within 2s", "pool1 ", "LAST MINUTE", "... and", "warmpath check")
 	f(screen{200, 60}, "broken", "no answer within 2s", "LAST MINUTE", "TIME ")
-	f(screen{200, 200}, "worker-58", "TIME ")
+	f(screen{200, 200}, "worker-58", "TIME ", "LAST MINUTE")
 	f(screen{}, "worker-58", "TIME ")
 	f(screen{1, 1})
+}
+
+// TestTopAtFleetSize: with 256 workers in 16 pools and five things wrong, a usual terminal shows each of these, the sick
+// worker, the dead pool and the last decision.
+func TestTopAtFleetSize(t *testing.T) {
+	o := operator.Overview{Ready: true}
+	for i := range 16 {
+		p := operator.PoolOverview{PoolState: operator.PoolState{Name: fmt.Sprint("pool", i), Up: 16}}
+		for k := range 16 {
+			p.Workers = append(p.Workers, operator.WorkerState{ID: fmt.Sprint("w", k), State: "up", Breaker: "closed"})
+		}
+		o.Pools = append(o.Pools, p)
+	}
+	o.Pools[15].WhyNot, o.Pools[15].Up = operator.WhyEmpty, 0
+	for k := range o.Pools[15].Workers {
+		o.Pools[15].Workers[k].State = "down"
+	}
+	o.Pools[9].Workers[3].State, o.Pools[9].Workers[3].Why = "ejected", "refuses what others accept"
+	for i := range 5 {
+		o.Warnings = append(o.Warnings, operator.Warning{Grade: "warn", Title: fmt.Sprint("trouble ", i), Text: strings.Repeat("why ", 100), Command: "warmpath check"})
+	}
+	last := make([]decisions.Decision, 12)
+	last[0].Model = "the-last"
+	for _, s := range []screen{{80, 24}, {120, 40}, {200, 60}} {
+		page, err := s.draw(&o, nil, last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(page)
+		if n := strings.Count(text, "\n"); n > s.rows {
+			t.Errorf("%v: %d lines", s, n)
+		}
+		for _, want := range []string{"trouble 0", "trouble 4", "warmpath check", "pool15 ", "w3 ", "ejected", "the-last"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%v: it lacks %q:\n%s", s, want, text)
+			}
+		}
+		if strings.Index(text, "ejected") > strings.Index(text, " down ") && strings.Contains(text, " down ") {
+			t.Errorf("%v: the workers of the dead pool hide the sick one:\n%s", s, text)
+		}
+	}
 }
 
 // TestWhyBelowItsWorker: the table has one width for all workers; what is wrong with one stands beside the rest where the

@@ -50,6 +50,7 @@ type Config struct {
 	Ring       *decisions.Ring
 	WhatIf     *strategies.Lab
 	Strategies *strategies.Store
+	Succeeds   bool // this process takes over from another
 
 	Bind func(network, addr string) (net.Listener, error) // of Admin; nil = net.Listen
 

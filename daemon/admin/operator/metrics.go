@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/warmpath/warmpath/daemon/admin/timeline"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 )
@@ -16,8 +17,10 @@ import (
 // Metrics counts the outcomes of requests. It implements exchange.Meter and front.Meter.
 type Metrics struct {
 	registry *prometheus.Registry
+	byKey    *prometheus.Registry // those of the counters above that have a label key
 	series   series
 	recent   Recent
+	timeline timeline.Timeline
 	reload   reloads
 	version  string
 	stale    atomic.Bool // the configuration in force is not the file's
@@ -27,6 +30,7 @@ type Metrics struct {
 func NewMetrics(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), version: version}
 	m.series.vectors = newVectors(m.registry)
+	m.byKey = m.series.keyed()
 	m.registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -51,6 +55,12 @@ func (m *Metrics) firstOutputOf(s *exchange.Seen) *firstOutputSeries {
 func (m *Metrics) Reloaded(r Reload) {
 	m.stale.Store(!r.OK)
 	m.reload.set(r)
+	switch {
+	case !r.OK:
+		m.timeline.Mark(timeline.Mark{At: r.At, Kind: timeline.Refused, Text: r.Error})
+	case len(r.Changed) > 0:
+		m.timeline.Mark(timeline.Mark{At: r.At, Kind: timeline.Reloaded, Text: strings.Join(r.Changed, ", ")})
+	}
 }
 
 // Recent returns the counts of the last hour.
@@ -101,6 +111,7 @@ func (m *Metrics) Refused(s *exchange.Seen, f exchange.Fault, status int, took t
 		m.recent.unanswered(s.Pool, at(s))
 	default:
 		m.recent.turnedAway(s.Pool, f.Cause == exchange.NoFreeWorker, at(s))
+		m.series.key(keyOf{pool: s.Pool, key: s.Key}).refused.Inc()
 	}
 	if f.Code == exchange.FaultFull.Code {
 		m.Shed(s.Pool, f.Code)

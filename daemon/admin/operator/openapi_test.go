@@ -49,6 +49,11 @@ var operations = []operation{
 		query: "worker: of this one only; limit: how many sessions to list, up to 10000"},
 	{route: "GET /api/v1/overview", says: "All at one look: pools, demand, tiers and the last reload", answers: Overview{}},
 	{route: "GET /api/v1/recent", says: "The last hour of each pool, in spans of half a minute", answers: []PoolHour{}},
+	{route: "GET /api/v1/timeline", says: "The last hour as the page draws it, in the spans of /api/v1/recent: requests and load " +
+		"of all pools together, and what happened", answers: LastHour{}, fails: "404",
+		query: "pool: of this one only; curves: 1 = with the last hour of each worker"},
+	{route: "GET /api/v1/keys", says: "Requests, refusals and tokens by the client's key, since the start",
+		answers: []KeyState{}},
 	{route: "GET /api/v1/config", says: "The configuration in force, without its secrets", answers: map[string]any{}},
 	{route: "POST /api/v1/reload", says: "Read the configuration's file again; 422: the one in force stays",
 		answers: Reload{}, fails: "422"},

@@ -22,6 +22,7 @@ type Overview struct {
 	Kept     KeptDecisions  `json:"decisions"`
 	Reload   Reload         `json:"reload"`
 	Change   *Reload        `json:"last_change,omitempty"` // the last reload that changed something; absent = none has
+	Warnings []Warning      `json:"warnings"`              // what an operator is to look at, the worst first
 	Pools    []PoolOverview `json:"pools"`
 	Tiers    []Tier         `json:"tiers"`
 
@@ -71,6 +72,7 @@ type Tier struct {
 type Reload struct {
 	At      time.Time `json:"at"`
 	OK      bool      `json:"ok"`
+	File    string    `json:"file,omitempty"`
 	Error   string    `json:"error,omitempty"`         // why the configuration from before stays in force
 	Changed []string  `json:"changed,omitempty"`       // keys, without their values
 	Restart []string  `json:"needs_restart,omitempty"` // keys of the file that take effect at the next start
@@ -120,6 +122,7 @@ func (s *Server) overview() Overview {
 	for i, p := range pools {
 		o.Pools = append(o.Pools, overviewOf(p, states[i], s.c.Metrics.recent.Demand(p, now), now))
 	}
+	o.Warnings = warnings(s.evidence(&o))
 	return o
 }
 
@@ -175,7 +178,7 @@ func (s *Server) recent() []PoolHour {
 	all := []PoolHour{}
 	now := time.Now()
 	for _, p := range s.c.Process.Pools() {
-		all = append(all, PoolHour{Pool: p.Name, Spans: s.c.Metrics.recent.Hour(p.Name, now)})
+		all = append(all, PoolHour{Pool: p.Name, Spans: s.c.Metrics.recent.Hour(now, p.Name)})
 	}
 	return all
 }

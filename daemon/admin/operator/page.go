@@ -3,6 +3,7 @@ package operator
 import (
 	"embed"
 	"encoding/json"
+	"path"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -15,13 +16,12 @@ import (
 //go:embed page
 var files embed.FS
 
-// pageTypes lists the files of the page that are served, with their types.
+// pageTypes are the types of the page's files by the ends of their names.
 var pageTypes = map[string]string{
-	"index.html": "text/html; charset=utf-8",
-	"page.css":   "text/css; charset=utf-8",
-	"page.js":    "text/javascript; charset=utf-8",
-	"chart.js":   "text/javascript; charset=utf-8",
-	"icon.svg":   "image/svg+xml",
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
 }
 
 // pagePolicy lets the page load its own files and send requests to its own server only. If a text of a worker or a
@@ -31,15 +31,11 @@ const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img
 
 // pageFile serves a file of the page. It needs no token; the calls of the page do, and the page prompts for one.
 func pageFile(c *fiber.Ctx, name string) error {
-	kind, ok := pageTypes[name]
-	if !ok {
-		return fiber.ErrNotFound
-	}
 	text, err := files.ReadFile("page/" + name)
 	if err != nil {
-		return err
+		return fiber.ErrNotFound
 	}
-	c.Set("Content-Type", kind)
+	c.Set("Content-Type", pageTypes[path.Ext(name)])
 	c.Set("Content-Security-Policy", pagePolicy)
 	c.Set("X-Content-Type-Options", "nosniff")
 	c.Set("Referrer-Policy", "no-referrer")
@@ -62,6 +58,8 @@ func addPage(app *fiber.App) {
 func (s *Server) addActions(app *fiber.App) {
 	app.Get("/api/v1/overview", func(c *fiber.Ctx) error { return c.JSON(s.overview()) })
 	app.Get("/api/v1/recent", func(c *fiber.Ctx) error { return c.JSON(s.recent()) })
+	app.Get("/api/v1/timeline", s.timeline)
+	app.Get("/api/v1/keys", s.keys)
 	app.Get("/api/v1/config", func(c *fiber.Ctx) error { return c.JSON(s.c.Process.Settings()) })
 	app.Post("/api/v1/reload", func(c *fiber.Ctx) error {
 		if err := s.c.Process.Reload(); err != nil {

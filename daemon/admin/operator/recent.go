@@ -5,13 +5,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/admin/timeline"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 )
 
 // The last hour is kept in spans of half a minute, so that a page can draw it without a Prometheus. A pool takes 20 KB.
 const (
-	spanLength = 30 * time.Second
-	spans      = int(time.Hour / spanLength)
+	spanLength = timeline.Step
+	spans      = timeline.Spans
 )
 
 // fallTime is how long a request counts for demand: it fades as e^(-age/fallTime), like the load of a worker.
@@ -179,6 +180,7 @@ type Span struct {
 	Fallback uint32    `json:"fallback"`         // the strategy failed
 	Streams  uint32    `json:"streams"`          // whose first output came
 	TTFT50   float64   `json:"ttft_p50_seconds"` // of streams; within a factor of 1.41. 0 = none came
+	TTFT90   float64   `json:"ttft_p90_seconds"` // likewise
 	TTFT99   float64   `json:"ttft_p99_seconds"` // likewise
 	Prompt   uint64    `json:"prompt_tokens"`    // counted by the engines
 	Output   uint64    `json:"output_tokens"`    // likewise
@@ -187,31 +189,53 @@ type Span struct {
 	Believed uint64    `json:"believed_tokens"`  // of these
 }
 
-// Hour returns the spans of a pool's last hour, the oldest first, empty ones included.
-func (r *Recent) Hour(pool string, now time.Time) []Span {
+// Hour returns the spans of the last hour of all these pools together, the oldest first, empty ones included.
+func (r *Recent) Hour(now time.Time, pools ...string) []Span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := r.of[pool]
-	if h == nil {
-		h = new(hour)
-	}
 	last := now.Unix() / int64(spanLength/time.Second)
 	all := make([]Span, 0, spans)
 	for n := last - int64(spans) + 1; n <= last; n++ {
-		t := span{}
-		if s := &h.spans[n%int64(spans)]; s.number == n {
-			t = *s
+		sum := span{number: n}
+		for _, name := range pools {
+			h := r.of[name]
+			if h == nil {
+				continue
+			}
+			if s := &h.spans[n%int64(spans)]; s.number == n {
+				sum.add(s)
+			}
 		}
-		s := Span{At: time.Unix(n*int64(spanLength/time.Second), 0).UTC(), Arrived: t.arrived, Refused: t.refused,
-			Failed: t.failed, Fallback: t.fell, Prompt: t.prompt, Output: t.output, Known: t.known, Cached: t.cached,
-			Believed: t.believed}
-		for _, n := range t.ttft {
-			s.Streams += n
-		}
-		s.TTFT50, s.TTFT99 = t.quantile(.5, s.Streams), t.quantile(.99, s.Streams)
-		all = append(all, s)
+		all = append(all, sum.describe())
 	}
 	return all
+}
+
+// add adds the counts of another pool's span.
+func (t *span) add(o *span) {
+	t.arrived += o.arrived
+	t.refused += o.refused
+	t.failed += o.failed
+	t.fell += o.fell
+	t.prompt += o.prompt
+	t.known += o.known
+	t.cached += o.cached
+	t.believed += o.believed
+	t.output += o.output
+	for i, n := range o.ttft {
+		t.ttft[i] += n
+	}
+}
+
+func (t *span) describe() Span {
+	s := Span{At: time.Unix(t.number*int64(spanLength/time.Second), 0).UTC(), Arrived: t.arrived, Refused: t.refused,
+		Failed: t.failed, Fallback: t.fell, Prompt: t.prompt, Output: t.output, Known: t.known, Cached: t.cached,
+		Believed: t.believed}
+	for _, n := range t.ttft {
+		s.Streams += n
+	}
+	s.TTFT50, s.TTFT90, s.TTFT99 = t.quantile(.5, s.Streams), t.quantile(.9, s.Streams), t.quantile(.99, s.Streams)
+	return s
 }
 
 // quantile returns the upper bound of the bucket in which the quantile lies, of n first outputs.

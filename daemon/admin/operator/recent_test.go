@@ -28,7 +28,7 @@ func TestTheLastHour(t *testing.T) {
 		r.ended(seenOf("p", 0, u, 64), i%10 != 0, start)
 	}
 	r.turnedAway("p", true, start)
-	all := r.Hour("p", start)
+	all := r.Hour(start, "p")
 	s := all[len(all)-1]
 	if len(all) != 120 || s.Arrived != 100 || s.Failed != 10 || s.Refused != 1 || s.Streams != 100 || s.Prompt != 10_000 ||
 		s.Known != 10_000 || s.Cached != 6000 || s.Believed != 6400 || s.Output != 1000 {
@@ -37,22 +37,22 @@ func TestTheLastHour(t *testing.T) {
 	if s.TTFT50 < .5 || s.TTFT50 > .5*math.Sqrt2 || s.TTFT99 < .99 || s.TTFT99 > .99*math.Sqrt2 {
 		t.Errorf("p50 %v of 0.5 s, p99 %v of 0.99 s", s.TTFT50, s.TTFT99)
 	}
-	later := r.Hour("p", start.Add(59*time.Minute))
+	later := r.Hour(start.Add(59*time.Minute), "p")
 	if later[1].Arrived != 100 || !later[1].At.Equal(start) {
 		t.Errorf("59 minutes later: %+v", later[:3])
 	}
-	for _, s := range r.Hour("p", start.Add(61*time.Minute)) {
+	for _, s := range r.Hour(start.Add(61*time.Minute), "p") {
 		if s.Arrived != 0 {
 			t.Errorf("after an hour: %+v", s)
 		}
 	}
 	r.arrived("p", start.Add(time.Hour)) // the same place in the ring
-	all = r.Hour("p", start.Add(time.Hour))
+	all = r.Hour(start.Add(time.Hour), "p")
 	if s := all[len(all)-1]; s.Arrived != 1 || s.Streams != 0 {
 		t.Errorf("%+v", s)
 	}
 	r.forget("p")
-	if s := r.Hour("p", start)[119]; s.Arrived != 0 {
+	if s := r.Hour(start, "p")[119]; s.Arrived != 0 {
 		t.Errorf("a pool that is gone has %+v", s)
 	}
 }
@@ -97,7 +97,7 @@ func TestRefusedIsWhatTheRouterRefuses(t *testing.T) {
 		m := NewMetrics("test")
 		m.Refused(seenOf("p", 0, route.Usage{}, 0), fault, fault.Status, time.Second)
 		now := time.Now()
-		all := m.recent.Hour("p", now)
+		all := m.recent.Hour(now, "p")
 		got := all[len(all)-1]
 		got.Refused += all[len(all)-2].Refused // the half minute may just have ended
 		got.Failed += all[len(all)-2].Failed
@@ -189,7 +189,7 @@ func TestRecentUnderLoad(t *testing.T) {
 				r.ended(seenOf("p", 0, route.Usage{}, 0), true, now)
 				r.turnedAway("p", true, now)
 				if i%100 == 0 {
-					r.Hour("p", now)
+					r.Hour(now, "p")
 					r.forget("p")
 				}
 			}

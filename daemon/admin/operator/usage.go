@@ -23,6 +23,8 @@ var (
 	keyPrompts = newCounter("key_prompt_tokens_total", "Tokens of the prompts that were routed by the name of the "+
 		"client's key, as the router estimates them: also of streams of which the engine counts nothing, for want of "+
 		"stream_options.include_usage.", "pool", "key")
+	keyRefusals = newCounter("key_refusals_total", "Requests of key_arrivals_total that were refused: by the router, or "+
+		"since no worker was up or had a free place.", "pool", "key")
 	arrivals = newCounter("arrivals_total", "Requests that came for a pool, refused ones too; with an empty pool those "+
 		"for a model that no pool serves. A model that no worker has answered for yet is \"unknown\".", "pool", "model")
 )
@@ -34,7 +36,7 @@ var beliefBuckets = []float64{-.5, -.25, -.1, -.05, -.01, .01, .05, .1, .25, .5,
 type keyOf struct{ pool, key string }
 
 // keySeries are the series of keyOf.
-type keySeries struct{ arrivals, prompts prometheus.Counter }
+type keySeries struct{ arrivals, prompts, refused prometheus.Counter }
 
 // key returns the series of a key.
 func (s *series) key(of keyOf) *keySeries {
@@ -42,6 +44,7 @@ func (s *series) key(of keyOf) *keySeries {
 		return &keySeries{
 			arrivals: s.counter(keyArrivals, of.pool, of.key),
 			prompts:  s.counter(keyPrompts, of.pool, of.key),
+			refused:  s.counter(keyRefusals, of.pool, of.key),
 		}
 	})
 }

@@ -1,7 +1,8 @@
-// Lines over the last hour, drawn as SVG. No library: two polylines and their axes.
+// Lines over the last hour, drawn as SVG. doc.go says why no library does it.
+import {clock, el, put} from "/page/words.js";
 
 const NS = "http://www.w3.org/2000/svg";
-const W = 480, H = 170, LEFT = 58, RIGHT = 8, TOP = 10, BOTTOM = 22;
+const H = 112, LEFT = 46, RIGHT = 8, TOP = 12, BOTTOM = 16;
 
 function svg(name, attributes, text) {
   const e = document.createElementNS(NS, name);
@@ -10,42 +11,107 @@ function svg(name, attributes, text) {
   return e;
 }
 
-// points breaks a line where there is no value.
+// path writes a line; a value that is null or below 0 breaks it.
 function path(values, x, y) {
   let d = "", pen = false;
-  values.forEach((v, i) => {
-    if (v === null) { pen = false; return; }
+  for (let i = 0; i < values.length; i++) {
+    const v = values[i];
+    if (v === null || v < 0) { pen = false; continue; }
     d += `${pen ? "L" : "M"}${x(i).toFixed(1)} ${y(v).toFixed(1)}`;
-    if (!pen && (i + 1 >= values.length || values[i + 1] === null)) d += "h1.5";
+    if (!pen && !(values[i + 1] >= 0)) d += "h1.5";
     pen = true;
-  });
+  }
   return d;
 }
 
-// chart draws lines = [{name, values, style}] of equal length; a value is a number or null. words writes a value.
-export function chart(title, lines, words, ceiling) {
-  const n = lines[0].values.length;
-  const most = Math.max(ceiling || 0, ...lines.flatMap((l) => l.values.filter((v) => v !== null)), 1e-9);
-  const x = (i) => LEFT + (W - LEFT - RIGHT) * i / Math.max(1, n - 1);
-  const y = (v) => TOP + (H - TOP - BOTTOM) * (1 - Math.min(v, most) / most);
-  const last = (l) => { const v = l.values.findLast((v) => v !== null); return v === undefined ? "none" : words(v); };
-  const says = lines.map((l) => `${l.name} ${last(l)}`).join(", ");
-  const s = svg("svg", {viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${title}; last: ${says}`});
-  for (const part of [0, .5, 1]) {
-    const at = y(most * part);
-    s.append(svg("line", {class: "axis", x1: LEFT, x2: W - RIGHT, y1: at, y2: at}),
-      svg("text", {x: LEFT - 4, y: at + 5, "text-anchor": "end"}, words(most * part)));
+const top = (line) => Math.max(line.ceiling || 0, 1e-9, ...line.values.filter((v) => v !== null));
+
+// Chart is one figure. lines = [{name, words, style, values, ceiling}]: with words of its own, a line has an axis of its
+// own, on the right. Values are numbers or null, one a span.
+export class Chart {
+  constructor(title) {
+    this.title = title;
+    this.caption = el("figcaption");
+    this.svg = svg("svg", {role: "img"});
+    this.figure = el("figure", "", this.caption, this.svg);
+    this.svg.addEventListener("pointermove", (e) => this.point(e.clientX));
+    this.svg.addEventListener("pointerleave", () => this.point(null));
   }
-  s.append(svg("text", {x: LEFT, y: H - 4}, "1 h ago"), svg("text", {x: W - RIGHT, y: H - 4, "text-anchor": "end"}, "now"));
-  for (const l of lines) s.append(svg("path", {class: l.style, d: path(l.values, x, y)}));
-  const f = document.createElement("figure"), c = document.createElement("figcaption");
-  c.append(title + ": ");
-  lines.forEach((l, i) => {
-    const k = document.createElement("span");
-    k.className = "key-" + l.style;
-    k.textContent = `${i ? " · " : ""}${l.name} ${last(l)}`;
-    c.append(k);
-  });
-  f.append(c, s);
-  return f;
+
+  draw(times, lines, marks) {
+    Object.assign(this, {times, lines});
+    const width = Math.max(140, this.figure.clientWidth - 14), n = times.length;
+    const right = lines.some((l) => l.right) ? 36 : RIGHT;
+    const x = (i) => LEFT + (width - LEFT - right) * i / Math.max(1, n - 1);
+    const shared = Math.max(...lines.filter((l) => !l.right).map(top));
+    const y = (most) => (v) => TOP + (H - TOP - BOTTOM) * (1 - Math.min(v, most) / most);
+    const parts = [];
+    for (const part of [0, .5, 1]) {
+      const at = y(1)(part), other = lines.find((l) => l.right);
+      parts.push(svg("line", {class: "axis", x1: LEFT, x2: width - right, y1: at, y2: at}),
+        svg("text", {x: LEFT - 4, y: at + 4, "text-anchor": "end"}, lines[0].words(shared * part)));
+      if (other) parts.push(svg("text", {x: width - right + 3, y: at + 4}, other.words(top(other) * part)));
+    }
+    parts.push(svg("text", {x: LEFT, y: H - 3}, "1 h ago"), svg("text", {x: width - right, y: H - 3, "text-anchor": "end"}, "now"));
+    const from = new Date(times[0]), step = (new Date(times[n - 1]) - from) / (n - 1);
+    for (const m of marks) {
+      const at = x(Math.min(n - 1, Math.max(0, (new Date(m.at) - from) / step)));
+      parts.push(svg("path", {class: "mark " + m.grade, d: `M${at} ${TOP}V${H - BOTTOM}`}), svg("text", {class: "sign " + m.grade,
+        x: at, y: TOP - 2, "text-anchor": "middle"}, m.sign));
+    }
+    for (const l of lines) parts.push(svg("path", {class: l.style, d: path(l.values, x, y(l.right ? top(l) : shared))}));
+    this.cursor = svg("path", {class: "cursor", d: ""});
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${H}`);
+    this.svg.setAttribute("height", H);
+    this.svg.replaceChildren(...parts, this.cursor);
+    this.x = x;
+    this.says(null);
+    this.svg.setAttribute("aria-label", `${this.title}, last: ${this.caption.textContent}`);
+  }
+
+  // says writes the values of a span, or the last ones.
+  says(i) {
+    const value = (l) => {
+      const v = i === null ? l.values.findLast((v) => v !== null) : l.values[i];
+      return v === undefined || v === null ? "none" : l.words(v);
+    };
+    this.caption.replaceChildren(el("b", "", this.title), ...this.lines.map((l) => el("span", "key-" + l.style, `${l.name} ${value(l)}`)),
+      i === null ? "" : el("span", "quiet", "at " + clock(this.times[i])));
+  }
+
+  // point shows the values under the pointer.
+  point(clientX) {
+    if (!this.x) return;
+    if (clientX === null) {
+      this.cursor.setAttribute("d", "");
+      this.says(null);
+      return;
+    }
+    const n = this.times.length, left = clientX - this.svg.getBoundingClientRect().left;
+    const i = Math.round(Math.min(n - 1, Math.max(0, (left - this.x(0)) / (this.x(1) - this.x(0)))));
+    this.cursor.setAttribute("d", `M${this.x(i)} ${TOP}V${H - BOTTOM}`);
+    this.says(i);
+  }
+}
+
+const CURVE = 54, CURVE_H = 14;
+
+// Curve is a small line in a cell, beside a text.
+export class Curve {
+  constructor(cell) {
+    this.text = el("span");
+    this.line = svg("path", {class: "first"});
+    const s = svg("svg", {class: "curve", viewBox: `0 0 ${CURVE} ${CURVE_H}`, width: CURVE, height: CURVE_H, "aria-hidden": "true"});
+    s.append(this.line);
+    cell.append(s, this.text);
+  }
+
+  say(text, cls) { put(this.text, text, cls); }
+
+  draw(values, ceiling) {
+    if (values === this.values) return;
+    this.values = values;
+    const most = Math.max(ceiling, ...values);
+    this.line.setAttribute("d", path(values, (i) => i * CURVE / (values.length - 1), (v) => 1 + (CURVE_H - 2) * (1 - v / most)));
+  }
 }

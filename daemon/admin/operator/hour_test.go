@@ -1,0 +1,111 @@
+package operator
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/route"
+)
+
+// of is a process with these pools.
+type of struct {
+	serving
+	pools []*Pool
+}
+
+func (p of) Pools() []*Pool { return p.pools }
+
+// ask has a server with these pools and metrics answer, and reads the answer into v. It returns the status.
+func ask(t *testing.T, m *Metrics, pools []*Pool, path string, v any) int {
+	t.Helper()
+	s := &Server{c: Config{Metrics: m, Process: of{pools: pools}}}
+	r := httptest.NewRequest("GET", path, nil)
+	r.Host = "127.0.0.1"
+	answer, err := s.newApp(s.c).Test(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode == 200 {
+		err = json.Unmarshal(text, v)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v: %s", path, err, text)
+	}
+	return answer.StatusCode
+}
+
+// The timeline has requests and workers in the same spans, of one pool or all, and what happened to both and to the file.
+func TestTimelinePage(t *testing.T) {
+	m := NewMetrics("v1")
+	a, b := newFleet(t, "w1 w2"), newFleet(t, "w3")
+	b.Name = "q"
+	pools := []*Pool{a.Pool, b.Pool}
+	now := time.Now()
+	m.began(true, now)
+	m.Look(pools, now)
+	a.become(t, "w2", "down")
+	m.Look(pools, now)
+	m.Reloaded(Reload{At: now, OK: true}) // nothing has changed
+	m.Reloaded(Reload{At: now, OK: true, Changed: []string{"pools.p.strategy"}})
+	m.Reloaded(Reload{At: now, Error: "line 3"})
+	m.recent.arrived("p", now)
+	m.recent.arrived("q", now)
+	f := func(path string, status, arrived, curves int, events string) {
+		t.Helper()
+		var h LastHour
+		if got := ask(t, m, pools, path, &h); got != status || status != 200 {
+			if got != status {
+				t.Errorf("%s: %d; want %d", path, got, status)
+			}
+			return
+		}
+		sum, told := 0, ""
+		for i, s := range h.Spans {
+			sum += int(s.Arrived)
+			if !s.At.Equal(h.Load[i].At) {
+				t.Fatalf("%s: span %d begins at %s and its load at %s", path, i, s.At, h.Load[i].At)
+			}
+		}
+		for _, e := range h.Marks {
+			told += fmt.Sprint(e.Kind, e.Workers, e.Text, " ")
+		}
+		if sum != arrived || len(h.Curves) != curves || told != events || h.Step != 30 {
+			t.Errorf("%s: %d came, %d curves, %s; want %d, %d, %s", path, sum, len(h.Curves), told, arrived, curves, events)
+		}
+	}
+	const ofProcess = "reload[]pools.p.strategy refused[]line 3 "
+	f("/api/v1/timeline", 200, 2, 0, "upgrade[]v1 down[w2] "+ofProcess)
+	f("/api/v1/timeline?pool=p&curves=1", 200, 1, 2, "upgrade[]v1 down[w2] "+ofProcess)
+	f("/api/v1/timeline?pool=q&curves=1", 200, 1, 1, "upgrade[]v1 "+ofProcess)
+	f("/api/v1/timeline?pool=r", 404, 0, 0, "")
+}
+
+// The counts of a key are summed over pools and models.
+func TestKeysPage(t *testing.T) {
+	m := NewMetrics("v1")
+	for i, pool := range []string{"p", "q"} {
+		s := &exchange.Seen{Key: "team-a", Record: route.Record{Pool: pool, Model: "m", Strategy: "s", PromptTokens: 100,
+			Usage: route.Usage{Known: true, Prompt: 90, Cached: 60, CachedKnown: true, Output: 10}}}
+		m.Arrived(s)
+		m.Picked(s)
+		m.series.countTokens(s)
+		if i == 0 {
+			m.Refused(s, exchange.FaultFull, 429, 0)
+		}
+	}
+	left := &exchange.Seen{Key: "team-b", Record: route.Record{Pool: "p"}}
+	m.Arrived(left)
+	m.Refused(left, exchange.Fault{Cause: exchange.ClientLeft}, 499, 0) // nobody refused it
+	var got []KeyState
+	ask(t, m, nil, "/api/v1/keys", &got)
+	want := []KeyState{{Key: "team-a", Arrived: 2, Refused: 1, Routed: 200, Prompt: 180, Cached: 120, Output: 20}, {Key: "team-b", Arrived: 1}}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%+v; want %+v", got, want)
+	}
+}

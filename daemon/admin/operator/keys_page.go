@@ -1,0 +1,67 @@
+package operator
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// KeyState counts what the clients of one key did since the start of this process, in all pools together.
+type KeyState struct {
+	Key     string  `json:"key"`              // its name; "" = clients without a key
+	Arrived float64 `json:"requests"`         // refused ones too
+	Refused float64 `json:"refused"`          // by the router, or since no worker was up or had a free place
+	Routed  float64 `json:"estimated_tokens"` // of prompts, as the router estimates them
+	Prompt  float64 `json:"prompt_tokens"`    // as the engines count them; streams that ask for no usage are missing
+	Cached  float64 `json:"cached_tokens"`    // of these
+	Output  float64 `json:"output_tokens"`    // likewise
+}
+
+// ofKeys are the counters that /api/v1/keys sums.
+var ofKeys = []counter{keyArrivals, keyRefusals, keyPrompts, promptTokens, cachedTokens, outputTokens}
+
+// keyed returns a registry of ofKeys alone, so that reading them does not read all that Prometheus scrapes.
+func (v *vectors) keyed() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	for _, c := range ofKeys {
+		r.MustRegister(v.counters[c])
+	}
+	return r
+}
+
+// keys sums the counters of each key, over pools and models.
+func (m *Metrics) keys() ([]KeyState, error) {
+	families, err := m.byKey.Gather()
+	sums := map[string]map[string]float64{} // by key and name of the metric
+	for _, f := range families {
+		for _, s := range f.Metric {
+			for _, l := range s.Label {
+				if l.GetName() != "key" {
+					continue
+				}
+				if sums[l.GetValue()] == nil {
+					sums[l.GetValue()] = map[string]float64{}
+				}
+				sums[l.GetValue()][f.GetName()] += s.Counter.GetValue()
+			}
+		}
+	}
+	all := []KeyState{}
+	for _, key := range slices.Sorted(maps.Keys(sums)) {
+		of := func(c counter) float64 { return sums[key][counters[c].name] }
+		all = append(all, KeyState{Key: key, Arrived: of(keyArrivals), Refused: of(keyRefusals), Routed: of(keyPrompts),
+			Prompt: of(promptTokens), Cached: of(cachedTokens), Output: of(outputTokens)})
+	}
+	return all, err
+}
+
+// keys answers GET /api/v1/keys.
+func (s *Server) keys(c *fiber.Ctx) error {
+	all, err := s.c.Metrics.keys()
+	if err != nil {
+		return err
+	}
+	return c.JSON(all)
+}

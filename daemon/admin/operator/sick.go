@@ -1,0 +1,92 @@
+package operator
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// ailment is what is wrong with a worker: a short word that may stand behind its name, and the reason.
+type ailment struct{ word, why string }
+
+// ail returns what is wrong with a worker that should serve. One that was drained or put to sleep should not.
+func (w *WorkerState) ail() (a ailment, ok bool) {
+	why := cmp.Or(w.Why, w.LastError)
+	switch {
+	case w.Drained || w.State == "asleep" || w.State == "starting":
+		return ailment{}, false
+	case w.State != "up":
+		return ailment{word: w.State, why: why}, true
+	case w.Breaker != "closed":
+		return ailment{word: "on trial", why: cmp.Or(why, "its breaker is "+w.Breaker)}, true
+	case w.LastError != "" && !w.ErrorOver:
+		return ailment{word: "fails", why: w.LastError}, true
+	case w.Events != nil && !w.Events.Live && w.Events.State != "replaying":
+		return ailment{word: "KV events: " + w.Events.State, why: cmp.Or(w.Events.Why, w.Events.Problem)}, true
+	}
+	return ailment{}, false
+}
+
+// sickWorkers names the workers with an ailment, those of a pool with the same one together. Where a pool cannot serve,
+// its own warning names those that are not up.
+func (e *evidence) sickWorkers() (all []Warning) {
+	for i := range e.Pools {
+		p := &e.Pools[i]
+		groups := map[string][]string{}
+		first := len(all)
+		for k := range p.Workers {
+			w := &p.Workers[k]
+			a, ok := w.ail()
+			if !ok || p.WhyNot != "" && w.State != "up" {
+				continue
+			}
+			if groups[a.word] == nil {
+				all = append(all, Warning{Grade: warn, Title: a.word, Text: a.why, Pool: p.Name, Worker: w.ID,
+					Command: e.commands.check(" --probe")})
+			}
+			groups[a.word] = append(groups[a.word], w.ID)
+		}
+		for k := range all[first:] {
+			w := &all[first+k]
+			w.Title, w.Text = e.entitle(p.Name, w.Title, w.Text, groups[w.Title])
+		}
+	}
+	return all
+}
+
+// entitle writes a title and a text of the workers with one ailment; why is the first one's reason.
+func (e *evidence) entitle(pool, word, why string, ids []string) (title, text string) {
+	why = cmp.Or(why, "no reason is known")
+	of := ""
+	if len(e.Pools) > 1 {
+		of = " of " + pool
+	}
+	if len(ids) == 1 {
+		return ids[0] + of + " " + word, why
+	}
+	return fmt.Sprintf("%d workers%s %s", len(ids), of, word), fmt.Sprintf("%s; %s: %s", someIDs(ids), ids[0], why)
+}
+
+// sick names the workers that are not up, and why the first of them is not.
+func sick(workers []WorkerState) string {
+	var ids []string
+	why := ""
+	for i := range workers {
+		if w := &workers[i]; w.State != "up" {
+			ids = append(ids, w.ID+" "+w.State)
+			why = cmp.Or(why, w.Why, w.LastError)
+		}
+	}
+	if why == "" {
+		return someIDs(ids)
+	}
+	return someIDs(ids) + ": " + why
+}
+
+// someIDs lists the first names.
+func someIDs(ids []string) string {
+	if more := len(ids) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:maxNamed], ", "), more)
+	}
+	return strings.Join(ids, ", ")
+}

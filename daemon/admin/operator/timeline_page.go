@@ -1,0 +1,61 @@
+package operator
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/warmpath/warmpath/daemon/admin/timeline"
+)
+
+// LastHour is the answer of /api/v1/timeline: the last hour of one pool, or of all together.
+type LastHour struct {
+	Step   float64          `json:"step_seconds"` // length of a span
+	Spans  []Span           `json:"spans"`        // requests, the oldest first
+	Load   []timeline.Point `json:"load"`         // of the same spans
+	Marks  []timeline.Mark  `json:"events"`
+	Curves []timeline.Curve `json:"workers,omitempty"` // with curves=1, of the same spans
+}
+
+// began marks the start of the process.
+func (m *Metrics) began(succeeds bool, at time.Time) {
+	kind := timeline.Started
+	if succeeds {
+		kind = timeline.Upgraded
+	}
+	m.timeline.Mark(timeline.Mark{At: at, Kind: kind, Text: m.version})
+}
+
+// Look records how the workers are, for the last hour. Call it about once a second.
+func (m *Metrics) Look(pools []*Pool, now time.Time) {
+	var all []timeline.Worker
+	for _, p := range pools {
+		for _, w := range p.Workers.Stats(now) {
+			all = append(all, timeline.Worker{Pool: p.Name, ID: w.ID, State: w.State.String(), Up: w.Up,
+				InFlight: w.InFlight + w.Theirs, Queue: w.Wait, KV: w.KVUsage, TTFT: w.TTFT})
+		}
+	}
+	m.timeline.Look(all, now)
+}
+
+// timeline answers GET /api/v1/timeline?pool=P&curves=1.
+func (s *Server) timeline(c *fiber.Ctx) error {
+	var pools []string
+	for _, p := range s.c.Process.Pools() {
+		pools = append(pools, p.Name)
+	}
+	if one := c.Query("pool"); one != "" {
+		if !slices.Contains(pools, one) {
+			return c.Status(fiber.StatusNotFound).JSON(fiber.Map{"error": "there is no such pool; /api/v1/pools lists them"})
+		}
+		pools = []string{one}
+	}
+	now, m := time.Now(), s.c.Metrics
+	out := LastHour{Step: timeline.Step.Seconds(), Spans: m.recent.Hour(now, pools...),
+		Load: m.timeline.Load(pools, now), Marks: m.timeline.Marks(pools, now)}
+	if c.Query("curves") == "1" {
+		out.Curves = m.timeline.Curves(pools, now)
+	}
+	return c.JSON(out)
+}

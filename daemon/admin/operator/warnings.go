@@ -1,0 +1,193 @@
+package operator
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/warmpath/warmpath/cache/kvstore/remote"
+	"github.com/warmpath/warmpath/daemon/peers"
+)
+
+// Warning is something that an operator is to look at now. The page and warmpath top show all of them at the top.
+type Warning struct {
+	Grade   string `json:"grade"`            // bad: requests are lost or refused; warn: it serves, and something is wrong
+	Title   string `json:"title"`            // in a few words
+	Text    string `json:"text"`             // what, since when, why
+	Command string `json:"command"`          // that tells more, or mends it
+	Pool    string `json:"pool,omitempty"`   // whose it is
+	Worker  string `json:"worker,omitempty"` // likewise; of several the first
+}
+
+// The grades of a warning.
+const (
+	bad  = "bad"
+	warn = "warn"
+)
+
+const (
+	maxWarnings = 40
+	maxNamed    = 5   // workers that a warning names
+	maxReason   = 240 // bytes of a reason; a refused file can have a hundred problems, a strategy a stack
+)
+
+// evidence is what the warnings are made of.
+type evidence struct {
+	*Overview
+	lacking  map[string]float64 // by pool: requests refused lately as all workers were full or none was up
+	store    bool               // the Redis of [cache] does not answer
+	peers    peers.Stats
+	l2       *remote.Stats // of the KV cache; nil = it has none
+	commands commands
+}
+
+// commands are the flags that an operator's commands need.
+type commands struct{ file, admin string }
+
+// status is a command of warmpath that asks this process.
+func (c commands) status(command string) string { return "warmpath " + command + c.admin }
+
+// check is warmpath check of the file in force.
+func (c commands) check(flags string) string {
+	return "warmpath check" + flags + " --config " + cmp.Or(c.file, "FILE")
+}
+
+// evidence gathers it. The pools of o are there already.
+func (s *Server) evidence(o *Overview) *evidence {
+	e := &evidence{Overview: o, lacking: map[string]float64{}, store: s.c.Store.Stats().L2.Open, peers: s.c.Peers.Stats(),
+		commands: commands{file: o.Reload.File, admin: adminFlags(s.Addr(), s.token.file)}}
+	for i := range o.Pools {
+		name := o.Pools[i].Name
+		e.lacking[name] = s.c.Metrics.recent.lacking(name, o.Now)
+	}
+	if kv, open := s.c.KVCache.Stats(); open {
+		e.l2 = kv.L2
+	}
+	return e
+}
+
+// adminFlags are those by which a command finds this process, on this machine.
+func adminFlags(addr, tokenFile string) (flags string) {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil && net.ParseIP(host).IsUnspecified() {
+		addr = net.JoinHostPort("127.0.0.1", port)
+	}
+	if addr != "127.0.0.1:9090" {
+		flags = " --admin " + addr
+	}
+	if tokenFile != "" {
+		flags += " --token-file " + tokenFile
+	}
+	return flags
+}
+
+// warnings lists what is wrong, the worst first.
+func warnings(e *evidence) []Warning {
+	all := slices.Concat(e.deadPools(), e.refusedFile(), e.lostStores(), e.setAside(), e.sickWorkers(), e.fullPools())
+	slices.SortStableFunc(all, func(a, b Warning) int { return cmp.Compare(a.Grade, b.Grade) }) // "bad" before "warn"
+	if more := len(all) - maxWarnings; more > 0 {
+		all = append(all[:maxWarnings], Warning{Grade: warn, Title: fmt.Sprintf("%d more", more),
+			Text: "there are more warnings than are listed", Command: e.commands.status("status")})
+	}
+	for i := range all {
+		all[i].Text = cut(all[i].Text)
+	}
+	return append([]Warning{}, all...)
+}
+
+// cut shortens a text to one line of a bearable length.
+func cut(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if r := []rune(text); len(r) > maxReason {
+		return string(r[:maxReason]) + "..."
+	}
+	return text
+}
+
+func (e *evidence) deadPools() (all []Warning) {
+	for i := range e.Pools {
+		p := &e.Pools[i]
+		if p.WhyNot == "" {
+			continue
+		}
+		w := Warning{Grade: bad, Title: "pool " + p.Name + " cannot serve", Pool: p.Name, Command: e.commands.check(" --probe"),
+			Text: p.WhyNot}
+		if who := sick(p.Workers); who != "" {
+			w.Text += "; " + who
+		}
+		if p.Panics {
+			w.Title = "pool " + p.Name + " serves by panic alone"
+		}
+		if len(p.Workers) == 0 {
+			w.Text = p.WhyNot + "; its sources name no worker"
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+func (e *evidence) refusedFile() []Warning {
+	if e.Reload.OK {
+		return nil
+	}
+	return []Warning{{Grade: warn, Title: "file refused", Command: e.commands.check(""),
+		Text: "the configuration in force stays: " + e.Reload.Error}}
+}
+
+func (e *evidence) lostStores() (all []Warning) {
+	if e.store {
+		all = append(all, Warning{Grade: warn, Title: "Redis of [cache] lost", Command: e.commands.check(" --probe"),
+			Text: "it does not answer: the memory of this router alone serves sessions"})
+	}
+	if e.peers.On && !e.peers.Connected && !e.peers.Since.IsZero() {
+		all = append(all, Warning{Grade: warn, Title: "Redis of [history] lost", Command: e.commands.check(" --probe"),
+			Text: "the routers hear nothing of one another: " + cmp.Or(e.peers.Err, "no connection")})
+	}
+	if e.l2 == nil {
+		return all
+	}
+	for _, s := range e.l2.Servers {
+		switch {
+		case !s.Up:
+			all = append(all, Warning{Grade: warn, Title: "L2 of the KV cache lost", Command: e.commands.status("cache stat"),
+				Text: s.Address + " does not answer: its values are misses"})
+		case s.Refuses != "":
+			all = append(all, Warning{Grade: warn, Title: "L2 of the KV cache takes no values",
+				Command: e.commands.status("cache stat"), Text: s.Address + " refuses them: " + s.Refuses})
+		}
+	}
+	return all
+}
+
+func (e *evidence) setAside() (all []Warning) {
+	for i := range e.Pools {
+		p := &e.Pools[i]
+		if p.Quarantine {
+			all = append(all, Warning{Grade: warn, Title: "strategy of " + p.Name + " set aside", Pool: p.Name,
+				Command: e.commands.status("status"),
+				Text:    fmt.Sprintf("%s failed again and again, and the fallback answers: %s", p.PoolState.Strategy, p.Strategy.LastError)})
+		}
+		for _, name := range slices.Sorted(maps.Keys(p.Aside)) {
+			all = append(all, Warning{Grade: warn, Title: "canary of " + p.Name + " set aside", Pool: p.Name,
+				Command: e.commands.status("status"),
+				Text:    fmt.Sprintf("%s failed again and again, and the fallback answers: %s", name, p.Aside[name])})
+		}
+	}
+	return all
+}
+
+// fullPools are those that refuse requests though workers are up.
+func (e *evidence) fullPools() (all []Warning) {
+	for i := range e.Pools {
+		p := &e.Pools[i]
+		if n := e.lacking[p.Name]; n >= 1 && p.WhyNot == "" {
+			all = append(all, Warning{Grade: bad, Title: "pool " + p.Name + " refuses requests", Pool: p.Name,
+				Command: e.commands.status("top"),
+				Text:    fmt.Sprintf("some %.0f in the last minute, as its workers had max_in_flight requests or refused more", n)})
+		}
+	}
+	return all
+}

@@ -1,0 +1,139 @@
+package operator
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore/remote"
+	"github.com/warmpath/warmpath/daemon/peers"
+)
+
+// healthy is evidence of a pool "p" whose workers are up.
+func healthy(ids ...string) *evidence {
+	o := &Overview{Reload: Reload{OK: true}, Pools: []PoolOverview{{PoolState: PoolState{Name: "p"}}}}
+	for _, id := range ids {
+		o.Pools[0].Workers = append(o.Pools[0].Workers, WorkerState{ID: id, State: "up", Breaker: "closed"})
+	}
+	return &evidence{Overview: o, lacking: map[string]float64{}, commands: commands{file: "w.toml", admin: " --admin host:1"}}
+}
+
+// Each thing that is wrong is one warning, with a title, a reason and a command.
+func TestWarnings(t *testing.T) {
+	f := func(want string, spoil func(e *evidence, p *PoolOverview)) {
+		t.Helper()
+		e := healthy("a", "b", "c")
+		spoil(e, &e.Pools[0])
+		var got []string
+		for _, w := range warnings(e) {
+			got = append(got, fmt.Sprintf("%s: %s | %s | %s", w.Grade, w.Title, w.Text, w.Command))
+		}
+		if s := strings.Join(got, "\n"); s != want {
+			t.Errorf("got\n%s\nwant\n%s", s, want)
+		}
+	}
+	const check, probe, status = "warmpath check --config w.toml", "warmpath check --probe --config w.toml", "warmpath status --admin host:1"
+	f("", func(*evidence, *PoolOverview) {})
+	f("bad: pool p cannot serve | no worker is up; a down, b down, c down: connection refused | "+probe, func(_ *evidence, p *PoolOverview) {
+		p.WhyNot = WhyEmpty
+		for i := range p.Workers {
+			p.Workers[i].State, p.Workers[i].LastError = "down", "connection refused"
+		}
+	})
+	f("bad: pool p serves by panic alone | "+WhyPanics+"; a silent | "+probe, func(_ *evidence, p *PoolOverview) {
+		p.WhyNot, p.Panics, p.Workers = WhyPanics, true, p.Workers[:1]
+		p.Workers[0].State = "silent"
+	})
+	f("bad: pool p cannot serve | no worker is up; its sources name no worker | "+probe, func(_ *evidence, p *PoolOverview) {
+		p.WhyNot, p.Workers = WhyEmpty, nil
+	})
+	f("bad: pool p cannot serve | "+WhyUnfit+" | "+probe, func(_ *evidence, p *PoolOverview) { p.WhyNot = WhyUnfit })
+	f("warn: file refused | the configuration in force stays: w.toml:3: no | "+check, func(e *evidence, _ *PoolOverview) {
+		e.Reload = Reload{Error: "w.toml:3: no\nw.toml:4: nor this"}
+	})
+	f("warn: Redis of [cache] lost | it does not answer: the memory of this router alone serves sessions | "+probe,
+		func(e *evidence, _ *PoolOverview) { e.store = true })
+	f("warn: Redis of [history] lost | the routers hear nothing of one another: EOF | "+probe, func(e *evidence, _ *PoolOverview) {
+		e.peers = peers.Stats{On: true, Since: time.Now(), Err: "EOF"}
+	})
+	f("", func(e *evidence, _ *PoolOverview) { e.peers = peers.Stats{On: true} }) // it has only begun to connect
+	f("warn: L2 of the KV cache lost | r:1 does not answer: its values are misses | warmpath cache stat --admin host:1\n"+
+		"warn: L2 of the KV cache takes no values | r:2 refuses them: oom | warmpath cache stat --admin host:1", func(e *evidence, _ *PoolOverview) {
+		e.l2 = &remote.Stats{Servers: []remote.ServerStats{{Address: "r:1"}, {Address: "r:2", Up: true, Refuses: "oom"}, {Address: "r:3", Up: true}}}
+	})
+	f("warn: strategy of p set aside | mine failed again and again, and the fallback answers: panic | "+status+"\n"+
+		"warn: canary of p set aside | other failed again and again, and the fallback answers: trap | "+status, func(_ *evidence, p *PoolOverview) {
+		p.Quarantine, p.PoolState.Strategy, p.Strategy.LastError = true, "mine", "panic\n\tstack"
+		p.Aside = map[string]string{"other": "trap"}
+	})
+	f("bad: pool p refuses requests | some 7 in the last minute, as its workers had max_in_flight requests or refused more | warmpath top --admin host:1",
+		func(e *evidence, _ *PoolOverview) { e.lacking["p"] = 7.2 })
+	f("warn: b down | no answer within 2s | "+probe, func(_ *evidence, p *PoolOverview) {
+		p.Workers[1].State, p.Workers[1].LastError = "down", "no answer within 2s"
+	})
+	f("warn: 2 workers ejected | a, c; a: 401 | "+probe, func(_ *evidence, p *PoolOverview) {
+		p.Workers[0].State, p.Workers[0].Why = "ejected", "401"
+		p.Workers[2].State, p.Workers[2].Why = "ejected", "403"
+	})
+	f("warn: a fails | /v1/models answers 401 | "+probe+"\nwarn: b on trial | its breaker is half-open | "+probe+
+		"\nwarn: c KV events: gap | no reason is known | "+probe, func(_ *evidence, p *PoolOverview) {
+		p.Workers[0].LastError = "/v1/models answers 401"
+		p.Workers[1].Breaker = "half-open"
+		p.Workers[2].Events = &EventsState{State: "gap"}
+	})
+	f("warn: b of p down | no reason is known | "+probe+"\nwarn: b of q down | no reason is known | "+probe, func(e *evidence, p *PoolOverview) {
+		p.Workers[1].State = "down"
+		e.Pools = append(e.Pools, PoolOverview{PoolState: PoolState{Name: "q", Workers: p.Workers}})
+	})
+	f("", func(_ *evidence, p *PoolOverview) { // what an operator did himself, what is over, and what has only begun
+		p.Workers[0].State, p.Workers[0].Drained, p.Workers[0].Why = "draining", true, "asked to drain"
+		p.Workers[1].LastError, p.Workers[1].ErrorOver = "EOF", true
+		p.Workers[2].State = "starting"
+	})
+	f("bad: pool p cannot serve | "+WhyEmpty+"; a down: x | "+probe+"\nwarn: file refused | the configuration in force stays: no | "+check,
+		func(e *evidence, p *PoolOverview) { // the worst first
+			e.Reload = Reload{Error: "no"}
+			p.WhyNot, p.Workers = WhyEmpty, p.Workers[:1]
+			p.Workers[0].State, p.Workers[0].LastError = "down", "x"
+		})
+}
+
+// However much is wrong, the list is bounded, and so is each text.
+func TestWarningsAreBounded(t *testing.T) {
+	e := healthy()
+	for i := range 200 {
+		p := PoolOverview{PoolState: PoolState{Name: fmt.Sprint("pool", i), WhyNot: WhyEmpty}}
+		for k := range 300 {
+			p.Workers = append(p.Workers, WorkerState{ID: fmt.Sprint("w", k), State: "down", Why: strings.Repeat("x", 1000)})
+		}
+		e.Pools = append(e.Pools, p)
+	}
+	all := warnings(e)
+	if len(all) != maxWarnings+1 || all[maxWarnings].Title != "160 more" {
+		t.Errorf("%d warnings, the last %+v", len(all), all[len(all)-1])
+	}
+	for _, w := range all {
+		if len(w.Text) > maxReason+3 {
+			t.Errorf("%d bytes: %s", len(w.Text), w.Text)
+		}
+	}
+	if !strings.Contains(all[0].Text, "w4 down and 295 more") {
+		t.Error(all[0].Text)
+	}
+}
+
+// A command can be copied: it names the listener where that is not the default, and the token's file.
+func TestAdminFlags(t *testing.T) {
+	f := func(addr, token, want string) {
+		t.Helper()
+		if got := adminFlags(addr, token); got != want {
+			t.Errorf("%s, %q: %q; want %q", addr, token, got, want)
+		}
+	}
+	f("127.0.0.1:9090", "", "")
+	f("127.0.0.1:9091", "", " --admin 127.0.0.1:9091")
+	f("0.0.0.0:9090", "/run/token", " --token-file /run/token")
+	f("[::]:9091", "", " --admin 127.0.0.1:9091")
+	f("10.0.0.1:9090", "", " --admin 10.0.0.1:9090")
+}

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/term"
+
+	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/admin/operator"
+)
+
+// screen is the size of a terminal; zero = any page fits.
+type screen struct{ columns, rows int }
+
+// size returns the size of the terminal that out is.
+func size(out io.Writer, live bool) (s screen) {
+	if f, ok := out.(*os.File); ok && live {
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 && rows > 0 {
+			s = screen{columns, rows}
+		}
+	}
+	return s
+}
+
+// section is a part of the page: lines, of which the first head are always shown.
+type section struct {
+	lines []string
+	head  int
+	most  int // of 100 rows of the screen, if other sections need the rest
+}
+
+// draw writes the page in the order of the page in a browser: what is wrong, the pools, the workers, the decisions. Of
+// pools and workers those in trouble come first. A line that is too long is cut, and of each section what has no room.
+func (s screen) draw(o *operator.Overview, hours []operator.PoolHour, last []decisions.Decision) ([]byte, error) {
+	sections := []section{s.wrong(o), poolRows(o, hours), workerRows(o), decisionRows(last)}
+	var page bytes.Buffer
+	left := s.rows
+	for i, part := range sections {
+		lines := part.lines
+		if s.rows > 0 {
+			lines = part.cut(left, s.rows, sections[i+1:])
+			left -= len(lines)
+		}
+		for _, line := range lines {
+			page.WriteString(s.cut(strings.TrimRight(line, " ")) + "\n")
+		}
+	}
+	return page.Bytes(), nil
+}
+
+// cut returns the lines for which there is room: what its share of the rows is, and what the sections after it do not
+// need of theirs.
+func (p *section) cut(left, rows int, after []section) []string {
+	free := left
+	for i := range after {
+		free -= min(len(after[i].lines), after[i].most*rows/100)
+	}
+	room := min(left, max(free, p.most*rows/100, min(p.head+1, left)))
+	if len(p.lines) <= room {
+		return p.lines
+	}
+	lines := slices.Clone(p.lines[:max(0, room)])
+	if room > p.head+1 { // else the line would stand in place of the only one
+		lines[room-1] = fmt.Sprintf("... and %d more", len(p.lines)-room+1)
+	}
+	return lines
+}
+
+// cut shortens a line to the screen.
+func (s screen) cut(line string) string {
+	if r := []rune(line); len(r) > s.columns && s.rows > 0 {
+		return string(r[:s.columns])
+	}
+	return line
+}
+
+// wrong is the head and a line for each warning, with its command below if there is no room beside it.
+func (s screen) wrong(o *operator.Overview) section {
+	up, all := 0, 0
+	for i := range o.Pools {
+		up, all = up+o.Pools[i].Up, all+len(o.Pools[i].Workers)
+	}
+	lines := []string{fmt.Sprintf("%s  %d of %d workers up, %d in flight, %s, warmpath %s, up %s", stateOf(o), up, all, o.InFlight,
+		count(o.Clients, "connection"), o.Version, ago(o.Began, o.Now))}
+	for _, w := range o.Warnings {
+		line := fmt.Sprintf("%s %s: ", strings.ToUpper(w.Grade), w.Title)
+		if room := s.columns - len(line) - len(w.Command) - 3; s.rows > 0 && len(w.Text) > room {
+			w.Text = string([]rune(w.Text)[:max(0, min(room, len([]rune(w.Text))))])
+		}
+		lines = append(lines, line+w.Text+"   "+w.Command)
+	}
+	return section{lines: lines, head: 1, most: 30}
+}
+
+// poolRows has a line for each pool, with its last minute. Those that cannot serve or refuse requests come first.
+func poolRows(o *operator.Overview, hours []operator.PoolHour) section {
+	order := make([]*operator.PoolOverview, len(o.Pools))
+	minutes := map[string]*operator.PoolHour{}
+	for i := range hours {
+		minutes[hours[i].Pool] = &hours[i]
+	}
+	for i := range o.Pools {
+		order[i] = &o.Pools[i]
+		if minutes[o.Pools[i].Name] == nil {
+			minutes[o.Pools[i].Name] = &operator.PoolHour{Pool: o.Pools[i].Name}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b *operator.PoolOverview) int { return cmp.Compare(poolTrouble(a), poolTrouble(b)) })
+	return tabbed("\nLAST MINUTE\tUP\tDEMAND\tREQUESTS\tREFUSED\tFAILED\tFIRST MEDIAN\tFIRST 90%\tHITS\tBELIEVED\tOUT TOKENS",
+		25, func(w io.Writer) {
+			for _, p := range order {
+				name, rest, _ := strings.Cut(lastMinute(minutes[p.Name]), "\t")
+				fmt.Fprintf(w, "%s\t%d/%d\t%.1fs\t%s\n", name, p.Up, len(p.Workers), p.Demand, rest)
+			}
+		})
+}
+
+// poolTrouble is less for a pool that an operator must see first.
+func poolTrouble(p *operator.PoolOverview) int {
+	switch {
+	case p.WhyNot != "":
+		return 0
+	case p.Up < len(p.Workers) || p.Quarantine:
+		return 1
+	}
+	return 2
+}
+
+// workerRows has a line for each worker of all pools, those in trouble first. Those of a pool that cannot serve come
+// behind those that are sick alone: the pool is named as a whole.
+func workerRows(o *operator.Overview) section {
+	type row struct {
+		pool string
+		dead bool
+		*operator.WorkerState
+	}
+	var all []row
+	for i := range o.Pools {
+		p := &o.Pools[i]
+		for k := range p.Workers {
+			all = append(all, row{pool: p.Name, dead: p.WhyNot != "", WorkerState: &p.Workers[k]})
+		}
+	}
+	rank := func(r row) int {
+		if r.dead {
+			return min(1, trouble(r.WorkerState)+1)
+		}
+		return trouble(r.WorkerState)
+	}
+	slices.SortStableFunc(all, func(a, b row) int { return cmp.Compare(rank(a), rank(b)) })
+	return tabbed("\nWORKER\tPOOL\tSTATE\tSINCE\tIN FLIGHT\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\tWHY", 30, func(w io.Writer) {
+		for _, r := range all {
+			hits := "-"
+			if r.Hits >= 0 {
+				hits = fmt.Sprintf("%.0f%%", 100*r.Hits)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s\n", r.ID, r.pool, r.State, ago(r.Since, o.Now),
+				inFlight(r.WorkerState), r.Waiting, r.Queue, 100*r.KVUsage, hits, r.Slowness, first(r.TTFT), whyOf(r.WorkerState))
+		}
+	})
+}
+
+// inFlight writes the requests at a worker, with those of other routers and the limit.
+func inFlight(w *operator.WorkerState) string {
+	text := fmt.Sprint(w.InFlight)
+	if w.Others > 0 {
+		text += fmt.Sprintf("+%d", w.Others)
+	}
+	if w.Limit > 0 {
+		text += fmt.Sprintf("/%d", w.Limit)
+	}
+	return text
+}
+
+func decisionRows(last []decisions.Decision) section {
+	return tabbed("\nTIME\tKEY\tMODEL\tWORKER\tPROMPT\tCACHED\tFIRST\tTOTAL\tEND\tWHY", 15, func(w io.Writer) {
+		for i := range last {
+			fmt.Fprintln(w, lineOf(&last[i]))
+		}
+	})
+}
+
+// tabbed aligns a table, with an empty line before its head.
+func tabbed(head string, most int, rows func(io.Writer)) section {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, head)
+	rows(w)
+	_ = w.Flush() // into memory
+	return section{lines: strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), head: 2, most: most}
+}
+
+// stateOf says whether the daemon serves.
+func stateOf(o *operator.Overview) string {
+	switch {
+	case o.Draining:
+		return "draining"
+	case !o.Ready || !servesAny(o.Pools):
+		return "NOT READY"
+	case len(o.Warnings) > 0:
+		return "serves, " + count(len(o.Warnings), "warning")
+	}
+	return "ready"
+}
