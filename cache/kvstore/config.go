@@ -44,6 +44,14 @@ const (
 	MinBytes = 2 << 20
 )
 
+const (
+	// lingerTime is from LMCache's lookup of a chunk, which is a lease, to the lease by which it reads: the lookups of
+	// the chunks behind it are in between.
+	lingerTime = 5 * time.Second
+
+	lingerShare = 8 // of the arena: more values leave sooner
+)
+
 // Reasons for a refusal. The text is for the client that sent the value.
 var (
 	ErrTooLarge = errors.New("the value is larger than this cache takes")

@@ -10,6 +10,10 @@
 //     Release. A value that Exists promised to a client stays for the time of the promise, or until that client has
 //     read it. Eviction goes around both. Only a deletion ends a promise sooner; a put of the same key takes the
 //     promise over.
+//   - Promises, and the leases that Hold counts, keep half of the memory, one client's half of that. Beyond it
+//     Exists promises nothing, and Promise returns false (TestPromisesHoldHalf).
+//   - The two keys under which LMCache keeps a chunk are promised, evicted and found as one (TestHalves).
+//   - If a process truncates the segment, Touch returns an error, and all values are lost (TestTornSegment).
 //   - A promised value on the disk is delivered although memory is full of other promises: its reader gets it on the
 //     heap, four times Config.MaxValue in all, or waits up to 10 s for that (TestPromiseOnDiskIsKept). Stats.Broken
 //     counts the promises that are broken all the same.
@@ -31,15 +35,10 @@
 // value when it was put, memory offers it again before it evicts it; up to eight victims are passed over for that. A
 // View that ends Here never uses Config.Far.
 //
-// # Why one lock?
-//
-// It guards a map, a list and a bitmap: half a microsecond for values whose copy takes a hundred. Bounds and evictions
-// are exact under one lock and guesses under sixteen.
-//
 // # Which file has what
 //
 // store and view have the calls; lease has their results, Lease and Filling; load reads missing and promised values
 // from backing. All of them use memory, the index of entries; list lists the keys in order. They use the packages arena
 // (the bytes, and which are free), evict (which value goes next) and catalog (the keys in order). chunks estimates from
-// the puts how many tokens fit.
+// the puts how many tokens fit. holds counts promises.
 package kvstore

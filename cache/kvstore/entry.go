@@ -24,7 +24,7 @@ type entry struct {
 	put     bool      // by a client: a tier that refused it gets it again before it is evicted
 	pins    []pin
 	holders int       // promises and leases of clients, as holds counts them
-	mate    *entry    // the other half of a value that LMCache keeps under two keys, if it is in memory; see pair.go
+	mate    *entry    // the other half of a value that LMCache keeps under two keys, if it is in memory; see memory.marry
 	lingers time.Time // a passing value is kept until then, unless room is needed
 
 	announced bool // a client is writing it: its size is part of memory.announced
@@ -105,6 +105,14 @@ func (e *entry) redeem(owner netip.Addr) (last bool) {
 	e.pins[i] = e.pins[len(e.pins)-1]
 	e.pins = e.pins[:len(e.pins)-1]
 	return true
+}
+
+// part parts a value that leaves the index from its other half.
+func (e *entry) part() {
+	if e.mate != nil {
+		e.mate.mate = nil
+		e.mate = nil
+	}
 }
 
 // expiries is a heap of the entries that have an end, the next one first.

@@ -227,7 +227,7 @@ func (f *Filling) land(b Backing, owner netip.Addr) *Lease {
 	s, e := f.store, f.entry
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if newer := s.memory.find(e.key, time.Now()); newer != nil || s.torn || !b.Exists(e.key, time.Time{}) {
+	if newer := s.memory.find(e.key, time.Now()); newer != nil || s.tear.open || !b.Exists(e.key, time.Time{}) {
 		s.memory.abandon(e)
 		s.checkIdle()
 		if newer == nil || s.closed {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore/arena"
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
+	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 	"github.com/warmpath/warmpath/cache/kvstore/evict"
 )
 
@@ -236,20 +237,74 @@ func (m *memory) release(e *entry) {
 	m.stuck = time.Time{}
 }
 
+// pin promises a value to a client. It returns false if the clients, or this one, hold as much as they may.
+func (m *memory) pin(e *entry, owner netip.Addr, until time.Time) bool {
+	if !e.isPinnedBy(owner) {
+		if !m.holds.fitsOwner(e, owner) {
+			return false
+		}
+		m.pinned[e] = struct{}{}
+	}
+	if by, fresh := e.pin(owner, until); fresh {
+		m.holds.pinned(e, by)
+	}
+	return true
+}
+
+// redeem ends one promise to a client that has read the value.
+func (m *memory) redeem(e *entry, owner netip.Addr) {
+	if e.redeem(owner) {
+		m.holds.unpinned(e, owner)
+	}
+	if len(e.pins) == 0 {
+		delete(m.pinned, e)
+	}
+}
+
+// isPinned reports whether a promise of the value is in force. It drops those that are over.
+func (m *memory) isPinned(e *entry, now time.Time) bool {
+	return e.pinned(now, func(over netip.Addr) { m.holds.unpinned(e, over) })
+}
+
+// carry counts the promises that a value brings with it from the one before, or from its way into memory. They hold
+// also beyond the bound.
+func (m *memory) carry(e *entry) {
+	for _, p := range e.pins {
+		m.holds.pinned(e, p.owner)
+	}
+	if len(e.pins) > 0 {
+		m.pinned[e] = struct{}{}
+	}
+}
+
+// unpinAll is for a value that leaves the index.
+func (m *memory) unpinAll(e *entry) {
+	for _, p := range e.pins {
+		m.holds.unpinned(e, p.owner)
+	}
+	e.pins = nil
+	delete(m.pinned, e)
+}
+
+// LMCache keeps a chunk of redis:// under two keys, ...metadata and ...kv_bytes, and looks up the first one alone. So
+// the two are promised together, evicted together, and a look-up of one finds nothing if the other is gone. marry joins
+// a value that has just come with its other half.
+func (m *memory) marry(e *entry) {
+	other, ok := chunks.Mate(e.key)
+	if !ok {
+		return
+	}
+	if mate := m.entries[other]; mate != nil {
+		e.mate, mate.mate = mate, e
+	}
+}
+
 // pass drops a value that nobody needs in memory.
 func (m *memory) pass(e *entry, now time.Time) {
 	if e.passing && !e.gone && e.refs == 0 && !m.isPinned(e, now) && !now.Before(e.lingers) {
 		m.drop(e)
 	}
 }
-
-const (
-	// lingerTime is from LMCache's lookup of a chunk, which is a lease, to the lease by which it reads: the lookups of
-	// the chunks behind it are in between.
-	lingerTime = 5 * time.Second
-
-	lingerShare = 8 // of the arena: more values leave sooner
-)
 
 // linger keeps a passing value until then, as far as the share of the arena goes.
 func (m *memory) linger(e *entry, until time.Time) {

@@ -338,6 +338,8 @@ func TestPromisesHoldHalf(t *testing.T) {
 			t.Errorf("%d of %d leases are held; want 31: those of promised values, and what is left of half", held, n)
 		}
 		time.Sleep(31 * time.Second)
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if got := s.memory.holds.bytes; got != 31<<20 || len(s.memory.holds.of) != 0 {
 			t.Errorf("%d bytes are held by leases, and %d clients have promises", got, len(s.memory.holds.of))
 		}

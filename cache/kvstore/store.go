@@ -26,8 +26,7 @@ type Store struct {
 	counts     counts
 	quietUntil time.Time
 	closed     bool
-	torn       bool          // a worker has truncated the segment: nothing is taken until it is mended
-	mended     error         // of the last try to mend it, which was logged
+	tear       tear          // while there is one, nothing is taken
 	fetching   int           // goroutines that empty ahead
 	idle       chan struct{} // closed by the last lease or filling after Close began
 }
@@ -54,6 +53,7 @@ func Open(c Config) (*Store, error) {
 			kept: map[string]*entry{}, holds: newHolds(a.Space.Size()), seed: maphash.MakeSeed(), losses: c.Losses,
 			maxRecords: records}}
 	s.memory.disk = s
+	s.tear = tear{arena: a, segment: c.Segment, log: c.Log}
 	if a.Attached {
 		s.quietUntil = time.Now().Add(c.Quiet)
 		c.Log.Warn("workers have the shared memory of the last process mapped: no value is taken before its leases are "+
@@ -85,39 +85,16 @@ func (s *Store) tend(now time.Time) {
 	closed := s.closed
 	if !closed {
 		s.memory.sweep(now)
-		s.mend()
+		if s.tear.found(len(s.memory.entries)) {
+			s.memory.dropAll()
+			if s.memory.leases == 0 && s.memory.fillings == 0 { // they would find zeros in the place of a value
+				s.tear.mend()
+			}
+		}
 	}
 	s.mu.Unlock()
 	if !closed {
 		s.memory.arena.Tend()
-	}
-}
-
-// mend drops all values of a segment that a worker has truncated. It makes the memory anew once no reader and no writer
-// is left, as they would find zeros in the place of a value. The caller holds mu.
-func (s *Store) mend() {
-	if !s.torn && !s.memory.arena.IsTorn() {
-		return
-	}
-	if !s.torn {
-		s.torn = true
-		s.config.Log.Error("a process has truncated the shared memory of the KV cache: its values are lost, and none is "+
-			"taken until its readers are gone", "segment", s.config.Segment, "values", len(s.memory.entries), "remedy",
-			"find the worker that opens the segment with O_TRUNC or truncates it, and restart that")
-	}
-	s.memory.dropAll()
-	if s.memory.leases > 0 || s.memory.fillings > 0 {
-		return
-	}
-	err := s.memory.arena.Mend()
-	if err != nil && s.mended == nil {
-		s.config.Log.Error("the shared memory of the KV cache cannot be made anew", "segment", s.config.Segment,
-			"error", err, "remedy", "make room in /dev/shm, or restart this daemon")
-	}
-	s.mended = err
-	if err == nil {
-		s.torn = false
-		s.config.Log.Info("the shared memory of the KV cache is made anew", "segment", s.config.Segment)
 	}
 }
 
@@ -368,7 +345,7 @@ func (s *Store) reserve(key string, size int64, announced bool) (*Filling, error
 		return nil, ErrClosed
 	case now.Before(s.quietUntil):
 		return nil, ErrQuiet
-	case s.torn:
+	case s.tear.open:
 		return nil, ErrTorn
 	}
 	if n := s.memory.announced; announced && n > 0 && n+size > s.memory.arena.Space.Size()/writingShare {
@@ -397,7 +374,7 @@ func (s *Store) commit(e *entry, t Terms, reach Reach) (waits []<-chan struct{},
 	defer s.mu.Unlock()
 	defer s.checkIdle()
 	now := time.Now()
-	if s.torn { // while the value was written
+	if s.tear.open { // while the value was written
 		s.memory.abandon(e)
 		return nil, false
 	}

@@ -12,9 +12,9 @@ import (
 // TestTornSegment: a worker truncates the segment, or cuts a hole. What touches its bytes gets an error, all values are
 // misses, and once the last reader has gone the memory is taken anew.
 func TestTornSegment(t *testing.T) {
-	t.Run("truncated", func(t *testing.T) { tear(t, func(path string) error { return os.Truncate(path, 0) }) })
+	t.Run("truncated", func(t *testing.T) { tearApart(t, func(path string) error { return os.Truncate(path, 0) }) })
 	t.Run("opened with O_TRUNC, and as long again", func(t *testing.T) {
-		tear(t, func(path string) error {
+		tearApart(t, func(path string) error {
 			f, err := os.OpenFile(path, os.O_RDWR|os.O_TRUNC, 0)
 			if err != nil {
 				return err
@@ -25,7 +25,7 @@ func TestTornSegment(t *testing.T) {
 	})
 }
 
-func tear(t *testing.T, cut func(path string) error) {
+func tearApart(t *testing.T, cut func(path string) error) {
 	name := fmt.Sprintf("warmpath-test-torn-%d-%d", os.Getpid(), time.Now().UnixNano())
 	s := open(t, Config{MaxBytes: 8 << 20, Segment: name})
 	must(t, put(s, "k", "k", 1<<20, Terms{}))

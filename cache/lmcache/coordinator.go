@@ -32,7 +32,6 @@ const (
 	maxQuestion  = 8 << 20 // bytes of a look-up
 	maxIntro     = 8 << 10 // bytes of a registration
 	maxBodyConns = 1024
-	maxBatch     = 1 << 16 // entries of one batch
 )
 
 func newCoordinator(addr string, bind binder, f *fleet, now func() time.Time) (*coordinator, error) {

@@ -51,12 +51,12 @@
 // # Shape
 //
 //	controller   sockets, over cache/zmtp       message, answer   bytes of the workers
-//	coordinator  HTTP                           server            what its events do
+//	coordinator  HTTP, items                    server            what its events do
 //	fleet, apply who is there, their reports    directory         who holds a key; one look finds all instances
 //	variant, pyhash, serial   keys              learn             which variant
 //	roster, match             the answer to a request: one hash pass a variant, no allocation
 //
 // # Why
 //
-// why.md has the choice of libraries.
+// See why.md; also for hostile peers.
 package lmcache

@@ -90,7 +90,7 @@ func (f *fleet) find(id string, server bool, now time.Time) (*instance, error) {
 		}
 		return i, nil
 	}
-	if len(f.instances) >= f.limit.Instances && !f.makeRoom(now) {
+	if len(f.instances) >= f.limit.Instances && !makeRoom(f, now) {
 		return nil, fmt.Errorf("%d instances already, and none of them is lost", f.limit.Instances)
 	}
 	i := &instance{id: id, server: server, ranks: map[int]*rank{}, since: now}
@@ -252,6 +252,13 @@ func (f *fleet) remove(i *instance) {
 	delete(f.instances, i.id)
 	f.freed = append(f.freed, i.number)
 	f.changed.Add(1)
+}
+
+// discard takes an instance out again that was made for a message which was then refused.
+func (f *fleet) discard(i *instance) {
+	if len(i.ranks) == 0 && !i.server {
+		f.remove(i)
+	}
 }
 
 // doubtFor is how long a view is not believed after a conflict, a flood or gap after gap.

@@ -130,6 +130,19 @@ func (i *instance) judge() {
 	i.live.Store(ok)
 }
 
+// lastHeard returns the last sign of life, and whether the instance is known to have gone.
+func (i *instance) lastHeard() (at time.Time, lost bool) {
+	at = i.heard
+	lost = !i.server || !i.live.Load()
+	for _, r := range i.ranks {
+		if r.heard.After(at) {
+			at = r.heard
+		}
+		lost = lost && (r.lost || i.server)
+	}
+	return at, lost
+}
+
 // sign notes a sign of life.
 func (r *rank) sign(from string, now time.Time) {
 	r.heard, r.lost = now, false

@@ -15,6 +15,7 @@ const (
 	freeItem   = 32 << 10  // bytes that each connection may hold beside what is counted
 	heldItems  = 32 << 20  // bytes that all of them may hold
 	unfolded   = 4         // bytes counted for each byte of an entry: the decoder's buffer and what it makes
+	maxBatch   = 1 << 16   // entries of one batch
 	maxLookup  = 1 << 16   // keys, and parts of a prompt, of one look-up
 	maxPrompt  = 1 << 20   // tokens of one
 	tokenBytes = 8         // of memory, while a list of them grows

@@ -1,9 +1,10 @@
 package lmcache
 
 import (
-	"encoding/binary"
-	"errors"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/tinylib/msgp/msgp"
 )
@@ -66,16 +67,14 @@ const noSeq = -1
 // The limits of a message. LMCache sends at most 2,000 keys in a batch of a full sync unless configured otherwise, and
 // as many operations as have gathered in some milliseconds.
 const (
-	maxName = 256     // bytes of an identifier or an address
 	maxKeys = 1 << 18 // keys or operations of one message
 	maxType = 64      // bytes of a class name
 	maxJSON = 64 << 10
 )
 
 var (
-	errShape = errors.New("not a map with named fields")
-	errJSON  = fmt.Errorf("a message in JSON of over %d bytes; LMCache sends msgpack", maxJSON)
-	errMany  = fmt.Errorf("over %d keys or operations in one message", maxKeys)
+	errJSON = fmt.Errorf("a message in JSON of over %d bytes; LMCache sends msgpack", maxJSON)
+	errMany = fmt.Errorf("over %d keys or operations in one message", maxKeys)
 )
 
 // decode reads a frame: a msgpack map, or JSON if it begins with a brace. What it does not know it skips, so a field
@@ -164,83 +163,6 @@ func (m *message) field(name, b []byte, op *operation) (rest []byte, err error) 
 	return rest, err
 }
 
-// skip passes over a value of any shape. However deep it is nested, that costs no stack.
-func skip(b []byte) ([]byte, error) {
-	for left := uint64(1); left > 0; left-- {
-		var n uint32
-		var err error
-		switch msgp.NextType(b) {
-		case msgp.ArrayType:
-			n, b, err = msgp.ReadArrayHeaderBytes(b)
-			left += uint64(n)
-		case msgp.MapType:
-			n, b, err = msgp.ReadMapHeaderBytes(b)
-			left += 2 * uint64(n)
-		default:
-			b, err = msgp.Skip(b)
-		}
-		if err != nil {
-			return nil, errShape
-		}
-	}
-	return b, nil
-}
-
-func readName(b []byte) (s, rest []byte, err error) {
-	s, rest, err = msgp.ReadStringZC(b)
-	if err == nil && len(s) > maxName {
-		err = fmt.Errorf("a name of %d bytes; at most %d", len(s), maxName)
-	}
-	return s, rest, err
-}
-
-// readInto reads a string or nil. What is as before is not allocated again.
-func readInto(s *string, b []byte) (rest []byte, err error) {
-	if msgp.IsNil(b) {
-		*s = ""
-		return msgp.ReadNilBytes(b)
-	}
-	text, rest, err := readName(b)
-	if err == nil && string(text) != *s {
-		*s = string(text)
-	}
-	return rest, err
-}
-
-// readCount reads a number from 0 to 2^31-1.
-func readCount(b []byte) (int, []byte, error) {
-	n, rest, err := msgp.ReadInt64Bytes(b)
-	if err == nil && (n < 0 || n > 1<<31-1) {
-		err = fmt.Errorf("%d; want 0 to %d", n, 1<<31-1)
-	}
-	return int(n), rest, err
-}
-
-// readKey reads the hash of a chunk: an int of up to 64 bits with or without a sign, or a digest, of which the first
-// eight bytes count.
-func readKey(b []byte) (uint64, []byte, error) {
-	switch msgp.NextType(b) {
-	case msgp.BinType:
-		digest, rest, err := msgp.ReadBytesZC(b)
-		if err != nil {
-			return 0, nil, err
-		}
-		k, err := foldDigest(digest)
-		return k, rest, err
-	case msgp.UintType:
-		return msgp.ReadUint64Bytes(b)
-	}
-	n, rest, err := msgp.ReadInt64Bytes(b)
-	return uint64(n), rest, err
-}
-
-func foldDigest(digest []byte) (uint64, error) {
-	if len(digest) < 8 || len(digest) > 64 {
-		return 0, fmt.Errorf("a chunk hash of %d bytes; want 8 to 64", len(digest))
-	}
-	return binary.BigEndian.Uint64(digest), nil
-}
-
 func (m *message) readKeys(b []byte) ([]byte, error) {
 	n, b, err := msgp.ReadArrayHeaderBytes(b)
 	if err != nil {
@@ -321,5 +243,86 @@ func (o *operation) setType(s []byte) error {
 	default:
 		return fmt.Errorf("op_type %.16q; want admit or evict", string(s))
 	}
+	return nil
+}
+
+// jsonKey is a key in JSON: an int, or a digest in base64, as msgspec writes bytes.
+type jsonKey uint64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (k *jsonKey) UnmarshalJSON(b []byte) error {
+	text := string(b)
+	if quoted, err := strconv.Unquote(text); err == nil {
+		digest, err := base64.StdEncoding.DecodeString(quoted)
+		if err != nil {
+			return err
+		}
+		folded, err := foldDigest(digest)
+		*k = jsonKey(folded)
+		return err
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		*k = jsonKey(n)
+		return nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	*k = jsonKey(n)
+	return err
+}
+
+func (m *message) decodeJSON(frame []byte) error {
+	var j struct {
+		Type           string    `json:"type"`
+		Instance       string    `json:"instance_id"`
+		Worker         uint32    `json:"worker_id"`
+		IP             string    `json:"ip"`
+		Port           uint16    `json:"port"`
+		PeerURL        string    `json:"peer_init_url"`
+		DistributedURL string    `json:"distributed_url"`
+		Location       string    `json:"location"`
+		Sync           string    `json:"sync_id"`
+		Batch          uint16    `json:"batch_id"`
+		Total          uint32    `json:"total_keys"`
+		ActualTotal    uint32    `json:"actual_total_keys"`
+		Batches        uint32    `json:"batch_count"`
+		Key            jsonKey   `json:"key"`
+		Keys           []jsonKey `json:"keys"`
+		Hashes         []jsonKey `json:"hashes"`
+		Operations     []struct {
+			Type string  `json:"op_type"`
+			Key  jsonKey `json:"key"`
+			Seq  *int64  `json:"seq_num"`
+		} `json:"operations"`
+	}
+	if err := json.Unmarshal(frame, &j); err != nil {
+		return err
+	}
+	for _, s := range []string{j.Instance, j.IP, j.PeerURL, j.DistributedURL, j.Location, j.Sync} {
+		if len(s) > maxName {
+			return fmt.Errorf("a name of %d bytes; at most %d", len(s), maxName)
+		}
+	}
+	m.instance, m.ip, m.location, m.sync = j.Instance, j.IP, j.Location, j.Sync
+	m.peerURL = j.PeerURL + j.DistributedURL
+	m.worker, m.port, m.batch, m.batches = int(j.Worker), int(j.Port), int(j.Batch), int(j.Batches)
+	m.total = int(max(j.Total, j.ActualTotal))
+	if max(len(j.Keys), len(j.Hashes), len(j.Operations)) > maxKeys {
+		return errMany
+	}
+	for _, k := range append(j.Keys, j.Hashes...) {
+		m.keys = append(m.keys, uint64(k))
+	}
+	for _, o := range j.Operations {
+		op := operation{key: uint64(o.Key), seq: noSeq}
+		if o.Seq != nil {
+			op.seq = *o.Seq
+		}
+		if err := op.setType([]byte(o.Type)); err != nil {
+			return err
+		}
+		m.ops = append(m.ops, op)
+	}
+	m.setKind([]byte(j.Type))
+	m.close(operation{key: uint64(j.Key)})
 	return nil
 }

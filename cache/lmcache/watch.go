@@ -25,7 +25,7 @@ func tick(f *fleet, now time.Time) {
 			watch(f, i, r, now, connected[r.from])
 		}
 		i.judge()
-		f.forgetRanks(i, now)
+		forgetRanks(f, i, now)
 	}
 	f.dir.sweep()
 }
@@ -79,3 +79,33 @@ func watchServer(f *fleet, i *instance, now time.Time) {
 
 // forgetAfter is when a silent server's memory is taken for gone.
 const forgetAfter = 10 * time.Minute
+
+// LMCache makes up an instance_id at each start unless it is given one. So instances that are gone must not keep the
+// places of those that come.
+
+// makeRoom forgets the instance that was silent for longest among those that are lost, or silent for forgetAfter. It
+// reports whether there was one. The caller holds mu.
+func makeRoom(f *fleet, now time.Time) bool {
+	var oldest *instance
+	var heard time.Time
+	for _, i := range f.instances {
+		at, lost := i.lastHeard()
+		if (lost || now.Sub(at) > forgetAfter) && (oldest == nil || at.Before(heard)) {
+			oldest, heard = i, at
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	f.dismissLocked(oldest)
+	return true
+}
+
+// forgetRanks forgets the ranks of a worker that have been lost for long.
+func forgetRanks(f *fleet, i *instance, now time.Time) {
+	for _, r := range i.ranks {
+		if r.lost && now.Sub(r.heard) > forgetAfter {
+			f.drop(i, r)
+		}
+	}
+}

@@ -24,7 +24,7 @@ type Conn struct {
 
 	settled atomic.Bool
 	due     time.Time // until Settle the peer has this long; zero = for ever
-	place   *place    // among those that have yet to settle; nil = a Listener keeps none
+	place   *newcomer // among those that have yet to settle; nil = a Listener keeps none
 
 	ctx   context.Context // ends with the Conn; its cause is why
 	end   context.CancelCauseFunc

@@ -21,8 +21,12 @@
 // Claim a length: a frame is read as its bytes come, so memory follows what was sent, never what was announced
 // (TestAnnouncedLengthCostsNothing). Send without end: frame, message, frames of a message, commands and topics have
 // limits, and a peer over one is disconnected. Be slow: the handshake, the rest of a message that has begun, and every
-// write have deadlines. Take all connections: a Listener keeps Config.Peers at most. A listening socket has no key of
-// its own (NULL), so it belongs on a network that only the workers reach.
+// write have deadlines. Take all connections: a Listener keeps Config.Peers at most, and one that has not settled
+// within
+// Config.First is closed, or as soon as another wants its place. Take all memory: what all connections hold of
+// messages
+// together is bounded by Config.Held. A listening socket has no key of its own (NULL), so it belongs on a network that
+// only the workers reach.
 //
 // # What lost
 //

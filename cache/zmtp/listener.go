@@ -21,7 +21,7 @@ type Listener struct {
 	ctx     context.Context
 	end     context.CancelFunc
 	running sync.WaitGroup
-	waiting places // of peers that have yet to settle
+	waiting newcomers // of peers that have yet to settle
 	peers   atomic.Int64
 	turned  atomic.Uint64
 }
@@ -131,7 +131,7 @@ func (l *Listener) turn(a Address, err error) {
 	}
 }
 
-func (l *Listener) serve(nc net.Conn, at *place) {
+func (l *Listener) serve(nc net.Conn, at *newcomer) {
 	if t, ok := nc.(*net.TCPConn); ok {
 		_ = t.SetKeepAliveConfig(keepAlive)
 	}

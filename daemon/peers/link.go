@@ -304,8 +304,8 @@ func (l *link) idOf(ctx context.Context, find, stream, from, to string) (string,
 	return id, nil
 }
 
-// restart deletes a stream whose last id is the last possible one. Of several routers that do so at once, only the first
-// deletes.
+// restart deletes a stream whose last id is the last possible one. Of several routers that do so at once, only the
+// first deletes.
 func (l *link) restart(ctx context.Context, stream string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -27,6 +27,7 @@ var topics = []topic{
 	{"sandbox", attackSandbox},
 	{"conf", attackConf},
 	{"memory", attackMemory},
+	{"ports", attackPorts},
 }
 
 // topic is a group of ways that share daemons.

@@ -85,10 +85,8 @@ func Mate(key string) (other string, ok bool) {
 	} else {
 		return "", false
 	}
-	if _, ok = ParseKey(key); !ok {
-		return "", false // a client's own name that happens to end so
-	}
-	return other, true
+	_, ok = ParseKey(key) // else it is a client's own name that happens to end so
+	return other, ok
 }
 
 // cutDoor returns the door's mark and the client's own name of the key. The rest before it keeps clients apart.

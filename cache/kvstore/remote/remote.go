@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 )
 
 // Remote is a kvstore.Backing. Run works for it; Close ends it.
@@ -147,6 +148,16 @@ func (r *Remote) Put(key string, expires time.Time, value *kvstore.Lease) (writt
 	}
 	r.dropOld(j)
 	return nil, false
+}
+
+// dropOld deletes the value that an unwritten one was to replace: it would come back once memory evicts the new one. Of
+// LMCache's chunks only a value that this daemon knows of is deleted: their keys name their content, so the value that
+// another daemon may have put is as good.
+func (r *Remote) dropOld(j *job) {
+	known := r.index.forget(markOf(j.key)) || j.had
+	if _, chunk := chunks.ParseKey(j.key); known || !chunk {
+		r.Delete(j.key)
+	}
 }
 
 // settle drops a deletion that the servers have done, or that is older than the newest put.

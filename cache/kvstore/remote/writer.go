@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
-	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 )
 
 // lastWrites bounds the time for writes of a daemon that ends.
@@ -130,16 +129,6 @@ func (r *Remote) send(ctx context.Context, j *job, value []byte, life time.Durat
 	r.index.add(markOf(j.key), f)
 	r.news.tell(j.key, f)
 	return true
-}
-
-// dropOld deletes the value that an unwritten one was to replace: it would come back once memory evicts the new one. Of
-// LMCache's chunks only a value that this daemon knows of is deleted: their keys name their content, so the value that
-// another daemon may have put is as good.
-func (r *Remote) dropOld(j *job) {
-	known := r.index.forget(markOf(j.key)) || j.had
-	if _, chunk := chunks.ParseKey(j.key); known || !chunk {
-		r.Delete(j.key)
-	}
 }
 
 // failed counts a value that was not written.

@@ -19,14 +19,19 @@
 //     (TestExistsFetchesForNativeClients, TestRedisEvicts in cache/kvstore/remote). If L2 loses it between its last
 //     count of evictions, a second ago at most, and the fetch, the broken promise is counted and logged.
 //   - GET returns the value or a miss, never an error, not even to a client that has yet to authenticate. The listener
-//     closes no connection in the middle of a GET unless its client stopped reading, and no idle one: TCP's keep-alive
-//     finds clients that vanished.
+//     closes no connection in the middle of a GET unless its client stopped reading, and no idle one that has sent a
+//     command: TCP's keep-alive finds clients that vanished.
 //   - A value that does not fit is refused at SET, after the listener has read its bytes and dropped them.
 //
 // # What may a hostile client take?
 //
-// Memory for a command's arguments as their bytes come, 8 MiB a connection; before AUTH ten arguments of 16 KiB, as in
-// Redis (TestArgumentsAreBounded). Memory for a value after 8 KiB of it have come, and half of the memory for all
+// Memory for a command's arguments as their bytes come, 8 MiB a connection and 64 MiB in all
+// (TestCommandsShareABound);
+// before AUTH ten arguments of 16 KiB, as in Redis (TestArgumentsAreBounded). A client has 10 s for TLS's handshake
+// and
+// the password, and one that has sent no command gives its place to another (TestSilentClientsGiveWay). What it was
+// promised holds a quarter of the store's memory. Memory for a value after 8 KiB of it have come, and half of the
+// memory for all
 // values under way (TestAnnouncedBodies). A command must have come in 30 s and a second for each MiB (TestSlowBodies).
 // A web page can make a browser send HTTP with commands in its body, so a POST or a Host field closes the connection.
 // The name of a daemon of the pool opens all keys, so it is refused to a client without the password; where none is

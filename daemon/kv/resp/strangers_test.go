@@ -72,7 +72,9 @@ func TestIntroduction(t *testing.T) {
 // back.
 func TestCommandsShareABound(t *testing.T) {
 	s, _ := serve(t, Config{})
+	s.mu.Lock()
 	s.held = quota.New(4 << 20)
+	s.mu.Unlock()
 	hog := dial(t, s)
 	_, _ = io.WriteString(hog, "*2\r\n$4\r\nPING\r\n$8000000\r\n"+strings.Repeat("x", 3<<20))
 	waittest.Until(t, "it is counted", func() bool { return s.held.Held() > 2<<20 })

@@ -72,7 +72,7 @@ type Tail interface {
 // Why a client's body may fail. Inbound.Tail returns these.
 var (
 	ErrTooLarge = errors.New("the body is over server.max_body_bytes")
-	ErrSlowBody = errors.New("the body came too slowly: a piece within server.read_timeout, all of it at 16 KiB a second after 30 s")
+	ErrSlowBody = errors.New("the body came too slowly for server.read_timeout, or for 16 KiB a second")
 	ErrPacked   = errors.New("the body cannot be unpacked")
 )
 

@@ -174,8 +174,8 @@ const (
 	leastTime = 30 * time.Second
 )
 
-// readPiece reads with the deadline of a piece: read_timeout, and no longer than the least rate allows. Time in which the
-// worker does not take what has come is none of the client's.
+// readPiece reads with the deadline of a piece: read_timeout, and no longer than the least rate allows. Time in which
+// the worker does not take what has come is none of the client's.
 func (b *bodyReader) readPiece(p []byte) (int, error) {
 	if b.reads <= headPieces || b.conn == nil || b.buffer == nil {
 		return b.r.Read(p)

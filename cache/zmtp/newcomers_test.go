@@ -122,3 +122,17 @@ func TestHeld(t *testing.T) {
 		t.Errorf("%d bytes and %d of the bound are kept", cap(r.buf), r.limits.Held.Held())
 	}
 }
+
+// TestNothingIsKept: a peer that is silent after a message holds nothing of it.
+func TestNothingIsKept(t *testing.T) {
+	r := newReader(strings.NewReader("\x01\x01a\x00\x01b"), Config{}.withDefaults())
+	if _, err := r.message(); err != nil {
+		t.Fatal(err)
+	}
+	r.forget()
+	for _, f := range r.frames[:cap(r.frames)] {
+		if f != nil {
+			t.Errorf("frame %q is kept", f)
+		}
+	}
+}

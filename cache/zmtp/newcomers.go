@@ -6,44 +6,44 @@ import (
 	"sync"
 )
 
-// places holds the peers of a Listener that have yet to settle, the longest waiting first. So strangers that stay
+// newcomers holds the peers of a Listener that have yet to settle, the longest waiting first. So strangers that stay
 // silent cannot take all connections. The zero value is ready.
-type places struct {
+type newcomers struct {
 	mu  sync.Mutex // guards all
-	all list.List  // of *place
+	all list.List  // of *newcomer
 }
 
-// place is one such peer. A nil place is of a peer that no Listener has accepted.
-type place struct {
-	among *places
+// newcomer is one such peer. A nil newcomer is of a peer that no Listener has accepted.
+type newcomer struct {
+	among *newcomers
 	at    *list.Element // nil = it has left
 	conn  net.Conn
 }
 
-func (p *places) add(conn net.Conn) *place {
+func (p *newcomers) add(conn net.Conn) *newcomer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := &place{among: p, conn: conn}
+	at := &newcomer{among: p, conn: conn}
 	at.at = p.all.PushBack(at)
 	return at
 }
 
 // closeOldest closes the connection of the longest waiting peer and returns it; nil = none waits.
-func (p *places) closeOldest() net.Conn {
+func (p *newcomers) closeOldest() net.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first := p.all.Front()
 	if first == nil {
 		return nil
 	}
-	at := first.Value.(*place)
+	at := first.Value.(*newcomer)
 	at.remove()
 	at.conn.Close()
 	return at.conn
 }
 
 // leave takes the peer out, because it has settled or gone.
-func (at *place) leave() {
+func (at *newcomer) leave() {
 	if at == nil {
 		return
 	}
@@ -53,7 +53,7 @@ func (at *place) leave() {
 }
 
 // remove is leave where the caller holds mu.
-func (at *place) remove() {
+func (at *newcomer) remove() {
 	if at.at != nil {
 		at.among.all.Remove(at.at)
 		at.at = nil

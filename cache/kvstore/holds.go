@@ -2,7 +2,6 @@ package kvstore
 
 import (
 	"net/netip"
-	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore/arena"
 )
@@ -61,53 +60,4 @@ func (h *holds) unpinned(e *entry, owner netip.Addr) {
 	if h.of[owner] == 0 {
 		delete(h.of, owner)
 	}
-}
-
-// pin promises a value to a client. It returns false if the clients, or this one, hold as much as they may.
-func (m *memory) pin(e *entry, owner netip.Addr, until time.Time) bool {
-	if !e.isPinnedBy(owner) {
-		if !m.holds.fitsOwner(e, owner) {
-			return false
-		}
-		m.pinned[e] = struct{}{}
-	}
-	if by, fresh := e.pin(owner, until); fresh {
-		m.holds.pinned(e, by)
-	}
-	return true
-}
-
-// redeem ends one promise to a client that has read the value.
-func (m *memory) redeem(e *entry, owner netip.Addr) {
-	if e.redeem(owner) {
-		m.holds.unpinned(e, owner)
-	}
-	if len(e.pins) == 0 {
-		delete(m.pinned, e)
-	}
-}
-
-// isPinned reports whether a promise of the value is in force. It drops those that are over.
-func (m *memory) isPinned(e *entry, now time.Time) bool {
-	return e.pinned(now, func(over netip.Addr) { m.holds.unpinned(e, over) })
-}
-
-// carry counts the promises that a value brings with it from the one before, or from its way into memory. They hold
-// also beyond the bound.
-func (m *memory) carry(e *entry) {
-	for _, p := range e.pins {
-		m.holds.pinned(e, p.owner)
-	}
-	if len(e.pins) > 0 {
-		m.pinned[e] = struct{}{}
-	}
-}
-
-// unpinAll drops the promises of a value that leaves the index.
-func (m *memory) unpinAll(e *entry) {
-	for _, p := range e.pins {
-		m.holds.unpinned(e, p.owner)
-	}
-	e.pins = nil
-	delete(m.pinned, e)
 }
