@@ -289,6 +289,7 @@ func probeAll(ctx context.Context, out io.Writer, file string, asJSON bool) erro
 		return err
 	}
 	all, notes := probeWorkers(ctx, c)
+	all = append(all, probeRedis(ctx, c)...)
 	to := out
 	if asJSON {
 		to = io.Discard
