@@ -20,8 +20,9 @@ const (
 )
 
 // errURL contains nothing of the URL, which may hold a password.
-var errURL = errors.New(`it is no URL of a Redis; write "redis://USER:PASSWORD@HOST:PORT/DB", "rediss://..." for TLS, ` +
-	`"unix:///PATH", "redis://SENTINEL:PORT/DB?master_name=NAME&addr=SENTINEL2:PORT&username=USER&password=PASSWORD" or ` +
+var errURL = errors.New(`it is no URL of a Redis; write "redis://USER:PASSWORD@HOST:PORT/DB", ` +
+	`"rediss://..." for TLS, "unix:///PATH", "redis://SENTINEL:PORT/DB?master_name=NAME&addr=SENTINEL2:PORT&` +
+	`username=USER&password=PASSWORD" or ` +
 	`"redis://USER:PASSWORD@NODE:PORT?cluster=true&addr=NODE2:PORT", with special characters percent-encoded`)
 
 // Servers holds the options of a URL, in the form for its kind: the others are nil.

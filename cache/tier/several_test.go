@@ -13,7 +13,7 @@ import (
 // a look ahead.
 func TestCluster(t *testing.T) {
 	url, nodes := redistest.Cluster(t)
-	if err := Check(t.Context(), url, nil); err != nil {
+	if err := Check(t.Context(), url, nil, NeedsOfStore); err != nil {
 		t.Error(err)
 	}
 	first, _ := open(t, Config{Redis: url, Timeout: patient})
@@ -35,9 +35,9 @@ func TestCluster(t *testing.T) {
 	}
 	_, port, _ := strings.Cut(strings.TrimPrefix(url, "redis://"), ":") // without ?cluster=true
 	port, _, _ = strings.Cut(port, "?")
-	err := Check(t.Context(), "redis://127.0.0.1:"+port, nil)
+	err := Check(t.Context(), "redis://127.0.0.1:"+port, nil, NeedsOfStore)
 	if err == nil { // this node has the slot of the first key
-		err = Check(t.Context(), nodes[1].URL(), nil)
+		err = Check(t.Context(), nodes[1].URL(), nil, NeedsOfStore)
 	}
 	if err == nil || !strings.Contains(err.Error(), "?cluster=true") {
 		t.Errorf("a node of a cluster by itself: %v", err)
@@ -75,7 +75,7 @@ func lines(log *logged) int { return strings.Count(strings.Join(log.all(), ""), 
 func TestRedisOfEveryKind(t *testing.T) {
 	f := func(what, url, remedy string) {
 		t.Helper()
-		err := Check(t.Context(), url, nil)
+		err := Check(t.Context(), url, nil, NeedsOfStore)
 		if err == nil || !strings.Contains(err.Error(), remedy) || strings.Contains(err.Error(), "\n") ||
 			strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %v; want %q", what, err, remedy)
@@ -92,6 +92,11 @@ func TestRedisOfEveryKind(t *testing.T) {
 	}
 	locked := redistest.Start(t)
 	locked.Do("ACL SETUSER narrow on >hidden ~warmpath* +@all -eval -evalsha -set")
+	locked.Do("ACL SETUSER history on >hidden ~warmpath/history* +ping +set +expire +xadd") // of what docs/routers.md lists
+	if err := Check(t.Context(), strings.Replace(locked.URL(), "unix://", "unix://history:hidden@", 1), nil,
+		NeedsOfHistory); err != nil {
+		t.Errorf("a user for the history alone: %v", err)
+	}
 	locked.Do("CONFIG SET requirepass right")
 	f("no password", locked.URL(), "correct the user and the password")
 	f("a wrong password", strings.Replace(locked.URL(), "unix://", "unix://default:hidden@", 1), "correct the user and the password")
