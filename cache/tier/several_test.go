@@ -97,6 +97,21 @@ func TestRedisOfEveryKind(t *testing.T) {
 		NeedsOfHistory); err != nil {
 		t.Errorf("a user for the history alone: %v", err)
 	}
+	const store = "+ping +time +get +set +getrange +pttl +scan +eval +evalsha +script|load +setnx +exists +pexpire +persist +del"
+	locked.Do("ACL SETUSER store on >hidden ~warmpath:* " + store) // as docs/routers.md lists it
+	own := strings.Replace(locked.URL(), "unix://", "unix://store:hidden@", 1)
+	if err := Check(t.Context(), own, nil, NeedsOfStore); err != nil {
+		t.Errorf("a user for the store alone: %v", err)
+	}
+	s, _ := open(t, Config{Redis: own, Timeout: patient})
+	s.Set("ns", "k", []byte("v"), time.Hour)
+	s.Touch("ns", "k", 2*time.Hour)
+	s.CompareAndSwap("ns", "k", []byte("v"), []byte("w"), time.Hour)
+	s.Delete("ns", "k")
+	time.Sleep(3 * pulse)
+	if _, err := s.Load(t.Context()); err != nil || s.Stats().L2.Failures > 0 {
+		t.Errorf("a user for the store alone: %v, %+v", err, s.Stats().L2)
+	}
 	locked.Do("CONFIG SET requirepass right")
 	f("no password", locked.URL(), "correct the user and the password")
 	f("a wrong password", strings.Replace(locked.URL(), "unix://", "unix://default:hidden@", 1), "correct the user and the password")
