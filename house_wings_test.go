@@ -100,7 +100,7 @@ var arrows = map[string][]string{
 	"daemon/fleet/worker": {"sdk/abi"},
 
 	// Other routers.
-	"daemon/peers": {"cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route"},
+	"daemon/peers": {"cache/goredis", "cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route"},
 
 	// The workers' KV cache: a store, and the listeners in front of it.
 	"daemon/kv":          {},
@@ -146,7 +146,7 @@ var arrows = map[string][]string{
 	"daemon/lab/otlptest":  {},
 	"daemon/lab/peers":     {"daemon/lab/trial", "sdk/abi"},
 	"daemon/lab/porttest":  {},
-	"daemon/lab/redistest": {},
+	"daemon/lab/redistest": {"daemon/lab/porttest"},
 	"daemon/lab/replay":    {"sdk/abi"},
 	"daemon/lab/report":    {"daemon/lab/trial"},
 	"daemon/lab/served": {

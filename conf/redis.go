@@ -3,6 +3,7 @@ package conf
 import (
 	"fmt"
 	"net/url"
+	"strings"
 )
 
 // RedisFiles are the PEM files of TLS with the Redis of a table; "" = none.
@@ -30,6 +31,11 @@ func checkRedis(r *report, path, s string) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" || u.Host == "" && u.Path == "" {
 		r.add(path, "it is no URL of a Redis", "write redis://HOST:PORT/DB, rediss://USER:PASSWORD@HOST:PORT or unix:///PATH")
+		return
+	}
+	if strings.ContainsAny(u.Host, ", ;") {
+		r.add(path, "it names several hosts", `write "redis://SENTINEL:PORT?master_name=NAME&addr=SENTINEL2:PORT", or `+
+			`"redis://NODE:PORT?cluster=true&addr=NODE2:PORT" for a cluster`)
 	}
 }
 

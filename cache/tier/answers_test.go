@@ -68,8 +68,8 @@ func TestAnAnswerIsHeld(t *testing.T) {
 // An answer that is there is taken, though the time for it is over: on a starved machine it is we who are late.
 func TestALateLook(t *testing.T) {
 	r := startRedis(t)
-	dial := dialer(nil, 1<<20)
-	c, err := dial(context.Background(), "unix", r.Socket())
+	dial := dialer{1 << 20}
+	c, err := dial.Dial(context.Background(), "unix", r.Socket(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,11 @@ func (r *remote) queue(ctx context.Context, p redis.Pipeliner, o *owed) *redis.C
 // readPage reads some of the values that stand in Redis and calls got for each. It skips tombstones, what is not ours,
 // and values over ahead. next is the cursor of the next page; 0 is the end.
 func (r *remote) readPage(ctx context.Context, cursor uint64, got func(id, reply)) (next uint64, err error) {
-	names, next, err := r.c.Scan(ctx, cursor, r.keys.pattern(), scanned).Result()
+	holder, err := r.c.Holder(ctx, r.keys.epoch())
+	if err != nil {
+		return cursor, err
+	}
+	names, next, err := holder.Scan(ctx, cursor, r.keys.pattern(), scanned).Result()
 	if err != nil || len(names) == 0 {
 		return next, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -90,13 +91,23 @@ func (g *guard) follow(p []byte) bool {
 func (g *guard) expect() bool {
 	switch {
 	case g.line.negative:
-	case g.line.kind == '$':
+	case strings.IndexByte(bulks, g.line.kind) >= 0:
 		g.skip = g.line.n + 2
-	case g.line.kind == '*':
+	case strings.IndexByte(arrays, g.line.kind) >= 0:
 		g.items -= g.line.n
+	case strings.IndexByte(maps, g.line.kind) >= 0:
+		g.items -= 2 * g.line.n
 	}
 	return g.items >= 0
 }
+
+// The kinds of replies, in RESP2 and RESP3: the library speaks that to Sentinels.
+const (
+	plainKinds = "+-:_#,("
+	bulks      = "$!="
+	arrays     = "*~>"
+	maps       = "%|"
+)
 
 // line is a line of a reply while it is read.
 type line struct {
@@ -112,7 +123,7 @@ func (l *line) add(c byte, most int64) (ended, ok bool) {
 	switch {
 	case l.read == 1:
 		*l = line{kind: c, read: 1}
-		return false, c == '+' || c == '-' || c == ':' || c == '$' || c == '*'
+		return false, strings.IndexByte(plainKinds+bulks+arrays+maps, c) >= 0
 	case l.read > maxLine:
 		return false, false
 	case c == '\n':
@@ -120,7 +131,7 @@ func (l *line) add(c byte, most int64) (ended, ok bool) {
 		return true, true
 	case c == '-':
 		l.negative = true
-	case c >= '0' && c <= '9' && (l.kind == '$' || l.kind == '*'):
+	case c >= '0' && c <= '9' && strings.IndexByte(bulks+arrays+maps, l.kind) >= 0:
 		l.n = 10*l.n + int64(c-'0')
 	}
 	return false, l.n <= most

@@ -43,7 +43,9 @@ func TestGuard(t *testing.T) {
 	f(false, strings.Repeat("*900\r\n", 80))
 	f(false, "$900\r\n"+strings.Repeat("x", 900)+"\r\n$200\r\n"+strings.Repeat("x", 200)+"\r\n") // 1,000 for all that was asked at once
 	f(false, "HTTP/1.1 400 Bad Request\r\n")
-	f(false, "%2\r\n") // RESP3 was not asked for
+	f(true, "%1\r\n+a\r\n_\r\n>2\r\n$1\r\na\r\n#t\r\n,1.5\r\n(123\r\n=5\r\ntxt:a\r\n!2\r\nno\r\n~0\r\n") // of Sentinels
+	f(false, "%1000000000\r\n")
+	f(false, strings.Repeat("%900\r\n", 40))
 }
 
 // The bounds are of what was asked at once, not of a connection's life.

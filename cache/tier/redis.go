@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -31,73 +30,68 @@ var outage = breaker.Rule{Failures: 5, Over: 150 * time.Millisecond}
 
 // remote is L2: one Redis behind a breaker. Every call ends by its deadline, and what went wrong is only counted.
 type remote struct {
-	c       *redis.Client
+	c       *goredis.Client
 	addr    string // without user and password
 	keys    keys
 	timeout time.Duration
 	log     *slog.Logger
 	breaker breaker.Breaker // that healer alone closes, once Redis has answered in time and has got what it missed
 
+	why atomic.Value // string: of the last outage
+
 	epoch                                  epoch
 	calls, failed, slow, garbage, restored atomic.Uint64
 }
 
 func newRemote(conf Config) (*remote, error) {
-	opt, err := Options(conf.Redis, conf.TLS, int64(conf.MaxBytes/2)+maxLine) // no value that memory takes is larger
+	c, err := Connect(conf.Redis, conf.TLS, Bounds{Bytes: int64(conf.MaxBytes/2) + maxLine, // no value in memory is larger
+		Reply: dialTimeout, Pool: conf.Timeout, Connections: 16, Idle: 4}) // more only queue at Redis's one thread
 	if err != nil {
 		return nil, err
 	}
-	opt.PoolTimeout = conf.Timeout
-	if opt.PoolSize == 0 {
-		opt.PoolSize = 16 // more only queue at Redis's one thread
-	}
-	if opt.MinIdleConns == 0 {
-		opt.MinIdleConns = 4
-	}
 	return &remote{
-		c: redis.NewClient(opt), addr: opt.Addr, keys: keys(conf.Prefix), timeout: conf.Timeout, log: conf.Log,
+		c: c, addr: c.Addr, keys: keys(c.Prefix(conf.Prefix)), timeout: conf.Timeout, log: conf.Log,
 		breaker: breaker.Breaker{Rule: outage},
 	}, nil
 }
 
-var errPool = errors.New("tier: pool_size is out of range")
+// Bounds are the limits of a client.
+type Bounds struct {
+	Bytes       int64         // of a reply: a larger one ends its connection
+	Reply, Pool time.Duration // of the waits for a reply, and for a connection; a context's deadline is shorter
+	Connections int           // at most, but for a URL with a pool_size
+	Least       int           // connections, whatever the URL says
+	Idle        int           // kept ready
+}
 
-// Options returns how to reach the Redis of a URL: nothing is retried, a context's deadline holds, and a reply of more
-// than most bytes ends its connection. security has the authorities and the client certificate of rediss://; nil = the
-// system's authorities. An error does not show the URL.
-func Options(url string, security *tls.Config, most int64) (*redis.Options, error) {
-	opt, err := redis.ParseURL(url)
-	if err == nil && !goredis.PoolFits(opt.PoolSize) {
-		err = errPool
+// Connect makes a client of the Redis of a URL, which may be a Sentinel's or a cluster: nothing is retried, and a
+// context's deadline holds. security has the authorities and the client certificate of rediss://; nil = the system's
+// authorities. An error does not show the URL.
+func Connect(url string, security *tls.Config, b Bounds) (*goredis.Client, error) {
+	c, err := goredis.Connect(url, goredis.Settings{TLS: security, Dialer: dialer{b.Bytes}, Dial: dialTimeout,
+		Reply: b.Reply, Pool: b.Pool, Connections: b.Connections, Least: b.Least, Idle: b.Idle})
+	if err != nil {
+		return nil, fmt.Errorf("tier: the Redis URL is not valid: %w", err)
 	}
-	if err != nil { // neither the URL nor the error is shown: both may hold the password
-		return nil, errors.New("tier: the Redis URL is not valid; want redis://[user:password@]host:port[/db], " +
-			"rediss://... or unix://[user:password@]/path[?db=n], with special characters of the password percent-encoded")
-	}
-	goredis.Plain(opt)
-	opt.DialTimeout = dialTimeout
-	opt.ReadTimeout = dialTimeout
-	opt.WriteTimeout = dialTimeout
-	opt.TLSConfig = goredis.Secured(opt.TLSConfig, security)
-	opt.Dialer = dialer(opt.TLSConfig, most)
-	return opt, nil
+	return c, nil
 }
 
 // dialer connects to Redis, and limits replies to most bytes. Unlike go-redis's own it stops at the end of its context
 // in the TLS handshake too.
-func dialer(conf *tls.Config, most int64) func(context.Context, string, string) (net.Conn, error) {
+type dialer struct{ most int64 }
+
+// Dial implements [goredis.Dialer].
+func (d dialer) Dial(ctx context.Context, network, addr string, conf *tls.Config) (net.Conn, error) {
 	plain := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
 	dial := plain.DialContext
 	if conf != nil {
 		dial = (&tls.Dialer{NetDialer: plain, Config: conf}).DialContext
 	}
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return guarded(c, most), nil
+	c, err := dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
 	}
+	return guarded(c, d.most), nil
 }
 
 // ask runs a script on one value until the deadline of ctx.
@@ -167,7 +161,10 @@ func (r *remote) count(start time.Time, err error) {
 	}
 	r.failed.Add(1)
 	if r.breaker.Fail(time.Now()) {
-		r.log.Warn("tier: Redis is lost; memory alone serves, and Redis gets the writes later", "addr", r.addr, "err", err)
+		why := goredis.Remedy(err)
+		r.why.Store(fmt.Sprintf("%v; %s", err, why))
+		r.log.Warn("tier: Redis is lost; memory alone serves, and Redis gets the writes later", "addr", r.addr, "err", err,
+			"remedy", why)
 	}
 }
 
@@ -180,8 +177,12 @@ func (r *remote) writeProbe(ctx context.Context, timeout time.Duration) error {
 
 // loadScripts gives Redis the scripts of requests.
 func (r *remote) loadScripts(ctx context.Context) error {
+	holder, err := r.c.Holder(ctx, r.keys.epoch())
+	if err != nil {
+		return err
+	}
 	for _, script := range scripts {
-		if err := script.Load(ctx, r.c).Err(); err != nil {
+		if err := script.Load(ctx, holder).Err(); err != nil {
 			return err
 		}
 	}
@@ -220,6 +221,9 @@ func millis(ttl time.Duration) int64 {
 func (r *remote) stats(st *L2Stats) {
 	st.Configured = true
 	st.Open = r.breaker.Open()
+	if st.Open {
+		st.Why, _ = r.why.Load().(string)
+	}
 	st.Opens = r.breaker.Opens()
 	st.Calls = r.calls.Load()
 	st.Failures = r.failed.Load()

@@ -23,6 +23,7 @@ type NamespaceStats struct {
 type L2Stats struct {
 	Configured bool
 	Open       bool   // the breaker: Redis is not asked
+	Why        string // what the Redis said when it was lost, and what to do; "" while it is there
 	Opens      uint64 // how often it opened
 	Calls      uint64
 	Failures   uint64 // calls without an answer in time, or answered by an error

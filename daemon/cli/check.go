@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/warmpath/warmpath/cache/kvstore/remote"
-	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/cache/goredis"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
@@ -96,19 +95,18 @@ func checkStart(c *conf.Config) error {
 			ps = append(ps, c.Note(key, err.Error(), ""))
 		}
 	}
-	state := func(url string) error { _, err := tier.Options(url, nil, 0); return err }
 	if c.Server.AdminTokenFile != "" {
 		f("server.admin_token_file", func() (string, error) {
 			_, err := operator.Token(c.Server.AdminTokenFile)
 			return "", err
 		}, nil)
 	}
-	f("cache.redis", c.Cache.RedisURL, state)
+	f("cache.redis", c.Cache.RedisURL, goredis.CheckURL)
 	if c.History.Redis+c.History.RedisURLFile != "" { // else it is the cache's
-		f("history.redis", func() (string, error) { return c.History.RedisURL(&c.Cache) }, state)
+		f("history.redis", func() (string, error) { return c.History.RedisURL(&c.Cache) }, goredis.CheckURL)
 	}
 	if l2 := &c.KVCache.L2; l2.Enabled && l2.Backend == conf.BackendRedis {
-		f("kv_cache.l2.url", l2.RedisURL, remote.CheckURL)
+		f("kv_cache.l2.url", l2.RedisURL, goredis.CheckURL)
 	}
 	if ps == nil {
 		return nil

@@ -4,6 +4,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
 )
 
 // TestCheckToken: check refuses an operator's token with which serve would not start.
@@ -37,5 +40,37 @@ func TestProbeOfPods(t *testing.T) {
 	p := warmpath(t, dir, "check --probe --config x.toml")
 	if code := p.end(); code != 1 || !strings.Contains(p.String(), "WRONG p ") {
 		t.Errorf("exit %d: %s", code, p)
+	}
+}
+
+// TestProbeOfRedis: `check --probe` asks each Redis of the file, and `status` of a daemon says what it lacks.
+func TestProbeOfRedis(t *testing.T) {
+	dir := workplace(t)
+	server := redistest.Start(t)
+	server.Do("CONFIG SET requirepass right")
+	f := func(url string) string {
+		write(t, filepath.Join(dir, "url"), url)
+		write(t, filepath.Join(dir, "x.toml"), "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \""+porttest.Address(t)+"\"\n"+
+			"[cache]\nredis_url_file = \"url\"\n"+
+			"[[pools]]\nstrategy = \"roundrobin\"\nkubernetes = { service = \"vllm\", namespace = \"n\", api = \"http://127.0.0.1:1\" }\n")
+		p := warmpath(t, dir, "check --probe --config x.toml")
+		p.end()
+		return p.String()
+	}
+	const remedy = "correct the user and the password"
+	wrong := strings.Replace(server.URL(), "unix://", "unix://default:hidden@", 1)
+	if out := f(wrong); strings.Count(out, remedy) != 2 || strings.Contains(out, "hidden") {
+		t.Errorf("a wrong password: %s", out)
+	}
+	if out := f(strings.Replace(server.URL(), "unix://", "unix://default:right@", 1)); strings.Contains(out, "WRONG") ||
+		!strings.Contains(out, "ok    [cache]") || !strings.Contains(out, "ok    [history]") {
+		t.Errorf("the right password: %s", out)
+	}
+	for _, table := range []string{"cache", "history"} {
+		write(t, filepath.Join(dir, "two.toml"), "["+table+"]\nredis = \"redis://a:1,b:1\"\n[[pools]]\nworkers = [{ url = \"http://a\" }]\n")
+		p := warmpath(t, dir, "check --config two.toml")
+		if code := p.end(); code != 1 || !strings.Contains(p.String(), "it names several hosts") {
+			t.Errorf("%s: %d %s", table, code, p)
+		}
 	}
 }

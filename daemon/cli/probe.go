@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/goredis"
+	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 )
 
@@ -281,6 +283,39 @@ func writeProbe(out io.Writer, all []probeFinding, notes []string) (wrong int) {
 	return wrong
 }
 
+// probeRedis asks the Redis servers of the file for what the router needs of them.
+func probeRedis(ctx context.Context, c *conf.Config) (all []probeFinding) {
+	f := func(table string, read func() (string, error), files conf.RedisFiles, needs tier.Needs) {
+		url, err := read()
+		if err == nil && url == "" {
+			return
+		}
+		found := probeFinding{Pool: "[" + table + "]", Worker: "redis", Good: []string{}, Wrong: []string{}}
+		secured, bad := goredis.TLS(files.Table, files.CA, files.Cert, files.Key)
+		switch {
+		case err != nil:
+		case bad != nil:
+			err = bad
+		default:
+			err = tier.Check(ctx, url, secured, needs)
+		}
+		if err != nil {
+			found.Wrong = append(found.Wrong, err.Error())
+		} else {
+			found.Good = append(found.Good, "it takes what a router sends")
+		}
+		all = append(all, found)
+	}
+	f("cache", c.Cache.RedisURL, c.Cache.Security(), tier.NeedsOfStore)
+	shared := func() (string, error) { return c.History.RedisURL(&c.Cache) }
+	f("history", shared, c.History.Security(&c.Cache), tier.NeedsOfHistory)
+	if l2 := &c.KVCache.L2; l2.Enabled && l2.Backend == conf.BackendRedis {
+		f("kv_cache.l2", l2.RedisURL, conf.RedisFiles{Table: "kv_cache.l2", CA: l2.TLSCAFile, Cert: l2.TLSCertFile,
+			Key: l2.TLSKeyFile}, tier.Needs{Prefix: l2.Prefix + "check"})
+	}
+	return all
+}
+
 // probeAll probes the workers of a configuration, prints the findings, and returns an error that counts what will not
 // work.
 func probeAll(ctx context.Context, out io.Writer, file string, asJSON bool) error {
@@ -289,6 +324,7 @@ func probeAll(ctx context.Context, out io.Writer, file string, asJSON bool) erro
 		return err
 	}
 	all, notes := probeWorkers(ctx, c)
+	all = append(all, probeRedis(ctx, c)...)
 	to := out
 	if asJSON {
 		to = io.Discard

@@ -68,6 +68,11 @@ func writeStatus(out io.Writer, o *operator.Overview, limit, columns int) error 
 	fmt.Fprintf(out, "%s  warmpath %s, up %s, %d in flight, %s\n", state, o.Version, ago(o.Began, o.Now), o.InFlight,
 		count(o.Clients, "connection"))
 	writeReloads(out, o)
+	for _, t := range o.Tiers {
+		if strings.HasPrefix(t.State, "does not answer") {
+			fmt.Fprintf(out, "STORE LOST: %s %s\n", t.Name, t.State)
+		}
+	}
 	for i := range o.Pools {
 		p := &o.Pools[i]
 		fmt.Fprintf(out, "\npool %s  models %s, %s on %s, %d of %d up, demand %.1f s of prefill\n", p.Name,

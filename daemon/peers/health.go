@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/goredis"
 )
 
 // health records whether Redis is there, and logs when it is lost and when it returns.
@@ -30,7 +32,7 @@ func (h *health) fail(err error, now time.Time) {
 	h.since = now
 	h.lost++
 	h.log.Warn("history: Redis is lost: routers receive nothing from each other, and each goes on with what it knows",
-		"addr", h.addr, "err", err)
+		"addr", h.addr, "err", err, "remedy", goredis.Remedy(err))
 }
 
 // failRead records that a read failed. Only a failed write means that Redis is lost: reads also fail for reasons of
@@ -42,7 +44,8 @@ func (h *health) failRead(err error, now time.Time) {
 	there := h.since.IsZero()
 	h.mu.Unlock()
 	if !was && there {
-		h.log.Warn("history: the messages of other routers cannot be read", "addr", h.addr, "err", err)
+		h.log.Warn("history: the messages of other routers cannot be read", "addr", h.addr, "err", err,
+			"remedy", goredis.Remedy(err))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/warmpath/warmpath/cache/goredis"
 	"github.com/warmpath/warmpath/cache/tier"
 )
 
@@ -42,8 +43,7 @@ const (
 // link is the Redis between the routers. It has a stream for each pool, the secret, and the clock to which all times
 // refer.
 type link struct {
-	c      *redis.Client
-	opt    redis.Options // as given, before the client changed them
+	c      *goredis.Client
 	addr   string
 	prefix string
 	offset atomic.Int64 // nanoseconds from this process's clock to Redis's
@@ -53,16 +53,13 @@ type link struct {
 }
 
 func newLink(url string, security *tls.Config, prefix string, self uint64) (*link, error) {
-	opt, err := tier.Options(url, security, maxReply)
+	c, err := tier.Connect(url, security, tier.Bounds{Bytes: maxReply, Reply: replayTimeout, Pool: callTimeout,
+		Least: 8})
 	if err != nil {
 		return nil, err
 	}
-	opt.PoolSize = 8
-	opt.ReadTimeout = replayTimeout // the contexts set shorter limits
-	opt.PoolTimeout = callTimeout
-	plain := *opt
-	return &link{c: redis.NewClient(opt), opt: plain, addr: opt.Addr, prefix: prefix,
-		mark: fmt.Sprintf("%shistory-mark/%016x", prefix, self)}, nil
+	prefix = c.Prefix(prefix)
+	return &link{c: c, addr: c.Addr, prefix: prefix, mark: fmt.Sprintf("%shistory-mark/%016x", prefix, self)}, nil
 }
 
 func (l *link) stream(pool string) string { return l.prefix + "history/" + pool }

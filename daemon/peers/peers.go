@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/goredis"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -256,7 +257,7 @@ func (p *Peers) Stats() (s Stats) {
 	h.mu.Lock()
 	s.Connected, s.Since, s.Losses = h.since.IsZero(), h.since, h.lost
 	if h.err != nil {
-		s.Err = h.err.Error()
+		s.Err = h.err.Error() + "; " + goredis.Remedy(h.err)
 	}
 	h.mu.Unlock()
 	now := time.Now()

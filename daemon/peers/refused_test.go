@@ -12,8 +12,7 @@ import (
 const (
 	saysLost   = "history: Redis is lost: routers receive nothing from each other, and each goes on with what it knows"
 	saysBack   = "history: Redis is back: routers receive from each other again"
-	saysRefuse = "history: Redis accepts no messages of a pool: other routers receive none; delete the key stream if it is " +
-		"no stream, and give the Redis user the right to XADD"
+	saysRefuse = "history: Redis accepts no messages of a pool: other routers receive none"
 )
 
 // alive returns how many other routers of a pool are alive by a router's books.

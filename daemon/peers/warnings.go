@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/goredis"
 )
 
 // maxWarned bounds the log lines that a Member remembers in order to write each at most once a minute.
@@ -57,8 +59,8 @@ func (m *Member) markWriteRefused(log *slog.Logger, err error, now time.Time) {
 	m.writeRefused = true
 	m.mu.Unlock()
 	if m.warningDue("refused", now) {
-		log.Warn("history: Redis accepts no messages of a pool: other routers receive none; delete the key stream if "+
-			"it is no stream, and give the Redis user the right to XADD", "pool", m.name, "stream", m.stream, "err", err)
+		log.Warn("history: Redis accepts no messages of a pool: other routers receive none",
+			"pool", m.name, "stream", m.stream, "err", err, "remedy", goredis.Remedy(err))
 	}
 }
 
@@ -68,8 +70,8 @@ func (m *Member) markReadRefused(log *slog.Logger, err error, now time.Time) {
 	m.readRefused = true
 	m.mu.Unlock()
 	if m.warningDue("unreadable", now) {
-		log.Warn("history: the messages of other routers about a pool cannot be read; delete the key stream if it is no "+
-			"stream, and give the Redis user the rights to XREAD and XREVRANGE", "pool", m.name, "stream", m.stream, "err", err)
+		log.Warn("history: the messages of other routers about a pool cannot be read", "pool", m.name, "stream", m.stream,
+			"err", err, "remedy", goredis.Remedy(err))
 	}
 }
 

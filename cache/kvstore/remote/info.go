@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/cache/goredis"
 )
 
 // weigh reads how much the servers keep. A server without an answer or without a limit makes the sum unknown. A
@@ -25,7 +27,7 @@ func (s *servers) weigh(ctx context.Context) {
 			return // its limit is of no use now
 		}
 		text, err := infoOf(ctx, c, "memory", "replication")
-		if role, _ := fieldOf(text, "role"); s.kind == cluster && role == "slave" {
+		if role, _ := fieldOf(text, "role"); s.kind == goredis.Cluster && role == "slave" {
 			return
 		}
 		bytes := limitOf(text)

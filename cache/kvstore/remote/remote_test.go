@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -187,35 +186,6 @@ func TestQueueIsBounded(t *testing.T) {
 			t.Error("memory has lost it")
 		}
 	}
-}
-
-// TestURLs: a broken URL is refused, without a word of it in the error.
-func TestURLs(t *testing.T) {
-	f := func(url string, want kind) {
-		t.Helper()
-		p, err := parseURL(url)
-		if want == "" && err == nil || want != "" && (err != nil || p.kind != want) {
-			t.Errorf("%s is %q, %v; want %q", url, p.kind, err, want)
-		}
-		if err != nil && strings.Contains(err.Error(), "hidden") {
-			t.Errorf("the error shows the URL: %v", err)
-		}
-	}
-	f("redis://h:1/2", single)
-	f("rediss://u:p@h:1", single)
-	f("redis://u:p@h:1?master_name=m&addr=h:2", sentinel)
-	f("redis://u:p@h:1?cluster=true&addr=h:2", cluster)
-	f("rediss://h:1?cluster=1", cluster)
-	f("http://hidden:1", "")
-	f("redis://u:hidden@h:port", "")
-	f("redis://u:hidden@h:1?wrong=1", "")
-	f("redis://u:hidden@h:1/x", "")
-	f("redis://u:hidden@h:1?cluster=yes", "")
-	f("redis://h:1?pool_size=100", single)
-	f("redis://u:hidden@h:1?pool_size=-1", "")
-	f("redis://u:hidden@h:1?master_name=m&pool_size=-1", "")
-	f("redis://u:hidden@h:1?cluster=true&pool_size=1000000000000", "")
-	f("", "")
 }
 
 // TestCheck: a check finds the values that a Redis has evicted or deleted, and is no use of the others. Keys whose

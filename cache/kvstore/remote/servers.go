@@ -22,10 +22,13 @@ import (
 // only from its own machine.
 const PeerName = "warmpath-pool"
 
+// pool is the kind of the daemons themselves.
+const pool goredis.Kind = "pool"
+
 // servers holds the nodes behind one client of go-redis.
 type servers struct {
 	config Config
-	kind   kind
+	kind   goredis.Kind
 	client redis.UniversalClient
 	ring   *redis.Ring // the client, if it is a pool
 
@@ -55,19 +58,19 @@ func newServers(c Config) (*servers, error) {
 	if c.Redis == nil {
 		return nil, errNoServers
 	}
-	p, err := parseURL(c.Redis.URL)
+	p, err := goredis.Parse(c.Redis.URL)
 	if err != nil {
 		return nil, err
 	}
-	s.kind = p.kind
+	s.kind = p.Kind
 	s.prefix = c.Redis.Prefix
-	switch p.kind {
-	case sentinel:
-		s.client = s.newFailover(p.sentinel)
-	case cluster:
-		s.client = s.newCluster(p.cluster)
+	switch p.Kind {
+	case goredis.Sentinel:
+		s.client = s.newFailover(p.Sentinel)
+	case goredis.Cluster:
+		s.client = s.newCluster(p.Cluster)
 	default:
-		opt := p.single
+		opt := p.Single
 		opt.Dialer = dialer(goredis.Secured(opt.TLSConfig, c.Redis.TLS), c.Timeout)
 		s.client = s.newClient(opt)
 	}
@@ -238,7 +241,7 @@ func (s *servers) stand(key string) stand {
 
 // at returns the client for a key. For a cluster that is the common one, which follows a key that has moved.
 func (s *servers) at(key string) (redis.Cmdable, error) {
-	if s.kind == cluster {
+	if s.kind == goredis.Cluster {
 		return s.client, nil
 	}
 	if c, _ := s.owner(key); c != nil {

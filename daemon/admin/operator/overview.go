@@ -6,6 +6,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
+	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
@@ -111,7 +112,8 @@ func (s *Server) overview() Overview {
 	now := time.Now()
 	pools := s.c.Process.Pools()
 	o := Overview{Version: s.c.Metrics.version, Now: now, Began: s.began, Draining: s.c.Process.Draining(),
-		Tiers: tiers(s.c.Store.Stats(), s.c.KVCache), Certificates: describeCertificates(s.c.Certificates.Stats(), now)}
+		Tiers:        tiers(s.c.Store.Stats(), s.c.Peers.Stats(), s.c.KVCache),
+		Certificates: describeCertificates(s.c.Certificates.Stats(), now)}
 	o.Reload, o.Change = s.c.Metrics.reload.get()
 	o.Ready, _ = Readiness(pools, o.Draining)
 	clients := s.c.Process.Clients()
@@ -148,16 +150,23 @@ func overviewOf(p *Pool, state PoolState, demand float64, now time.Time) PoolOve
 	return v
 }
 
-// tiers returns the stores of this process: its own, Redis behind that, and the workers' KV cache.
-func tiers(own tier.Stats, kv *kvcache.Cache) []Tier {
+// tiers returns the stores of this process: its own, Redis behind that, the other routers', and the workers' KV cache.
+func tiers(own tier.Stats, shared peers.Stats, kv *kvcache.Cache) []Tier {
 	all := []Tier{{Name: "router's own store", Entries: own.Entries, Bytes: int64(own.Bytes), Hits: own.L1Hits,
 		Misses: own.Misses, State: "in memory"}}
 	if own.L2.Configured {
 		state := "answers"
 		if own.L2.Open {
-			state = "does not answer: memory alone serves"
+			state = "does not answer: memory alone serves: " + own.L2.Why
 		}
 		all = append(all, Tier{Name: "Redis", Hits: own.L2Hits, State: state})
+	}
+	if shared.On {
+		state := "answers"
+		if !shared.Connected {
+			state = "does not answer: this router learns nothing of the others: " + shared.Err
+		}
+		all = append(all, Tier{Name: "routers' history", State: state})
 	}
 	if n, open := kv.Stats(); open {
 		all = append(all, Tier{Name: "workers' KV cache", Entries: int(n.Store.Entries), Bytes: int64(n.Store.ValueBytes),
