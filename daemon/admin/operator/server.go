@@ -22,6 +22,7 @@ type Server struct {
 	token    bearer
 
 	decided decided
+	trends  trends
 }
 
 // New binds the listener. It serves nothing before Run.

@@ -80,6 +80,7 @@ function facts(pairs) {
 }
 
 function grade(w) {
+  if (w.state === "full") return "warn";
   if (w.state === "up") return w.breaker === "closed" ? "good" : "warn";
   return w.drained || w.state === "starting" || w.state === "draining" ? "warn" : "bad";
 }
