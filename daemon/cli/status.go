@@ -209,6 +209,15 @@ func whyOf(s *operator.WorkerState) string {
 	return strings.Join(why, "; ")
 }
 
+// some lists the first names.
+func some(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more: warmpath status lists them", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
 // count writes a number of things.
 func count(n int, thing string) string {
 	if n == 1 {

@@ -112,7 +112,7 @@ func (s *Server) overview() Overview {
 	n := s.c.counts()
 	o := Overview{Version: s.c.Metrics.version, Now: now, Began: s.began, Draining: s.c.Process.Draining(),
 		Tiers: tiers(n.store, s.c.KVCache), Certificates: describeCertificates(n.certs, now),
-		Warnings: s.warnings(&n, now)}
+		Warnings: warnings(&n, &s.trends, now)}
 	o.Reload, o.Change = s.c.Metrics.reload.get()
 	o.Ready, _ = Readiness(pools, o.Draining)
 	clients := s.c.Process.Clients()

@@ -99,16 +99,15 @@ func (t *trends) keep(there map[string]bool) {
 	})
 }
 
-// Tick watches the counts of what is lost or refused, and logs when a pool begins to refuse requests, and when that is
-// over. Call it once a second.
-func (s *Server) Tick(now time.Time, log *slog.Logger) {
-	spans := s.c.Spans.Stats()
-	s.trends.see(spansLost, spans.Failed+spans.Full, now)
-	s.trends.see(linesLost, s.c.Process.Clients().LostLines, now)
+// tick looks at the counts, and logs when a pool begins to refuse requests, and when that is over.
+func (t *trends) tick(c *Config, now time.Time, log *slog.Logger) {
+	spans := c.Spans.Stats()
+	t.see(spansLost, spans.Failed+spans.Full, now)
+	t.see(linesLost, c.Process.Clients().LostLines, now)
 	there := map[string]bool{}
-	for _, p := range s.c.Process.Pools() {
+	for _, p := range c.Process.Pools() {
 		there[p.Name] = true
-		was, begins, ends := s.trends.see(shedsOf+p.Name, s.c.Metrics.full.of(p.Name), now)
+		was, begins, ends := t.see(shedsOf+p.Name, c.Metrics.full.of(p.Name), now)
 		switch {
 		case begins:
 			log.Warn("the pool refuses requests, as its workers are full: add workers, or raise max_in_flight", "pool", p.Name)
@@ -117,26 +116,5 @@ func (s *Server) Tick(now time.Time, log *slog.Logger) {
 				"for", was.rose.Sub(was.began).Round(time.Second))
 		}
 	}
-	s.trends.keep(there)
-}
-
-// tally counts by pool.
-type tally struct {
-	mu sync.Mutex // guards n
-	n  map[string]uint64
-}
-
-func (t *tally) add(pool string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.n == nil {
-		t.n = map[string]uint64{}
-	}
-	t.n[pool]++
-}
-
-func (t *tally) of(pool string) uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.n[pool]
+	t.keep(there)
 }
