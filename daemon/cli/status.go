@@ -102,10 +102,10 @@ func writeStatus(out io.Writer, o *operator.Overview, limit, columns int) error 
 			fmt.Fprintf(out, "CANNOT SERVE: %s\n", p.WhyNot)
 		}
 		if p.Quarantine {
-			fmt.Fprintf(out, "STRATEGY SET ASIDE: %s\n", p.Strategy.LastError)
+			fmt.Fprintf(out, "STRATEGY SET ASIDE: %s\n", firstLine(p.Strategy.LastError))
 		}
 		for _, name := range slices.Sorted(maps.Keys(p.Aside)) {
-			fmt.Fprintf(out, "CANARY %s SET ASIDE: %s\n", name, p.Aside[name])
+			fmt.Fprintf(out, "CANARY %s SET ASIDE: %s\n", name, firstLine(p.Aside[name]))
 		}
 		workers := p.Workers
 		if limit >= 0 && len(workers) > limit {
@@ -121,6 +121,15 @@ func writeStatus(out io.Writer, o *operator.Overview, limit, columns int) error 
 		}
 	}
 	return nil
+}
+
+// firstLine returns an error of a strategy without the stack behind it, which the log has.
+func firstLine(text string) string {
+	before, _, cut := strings.Cut(strings.ReplaceAll(text, `\n`, "\n"), "\n")
+	if cut {
+		before += " ... (the log has all of it)"
+	}
+	return before
 }
 
 // trouble is less for a worker that an operator must see first.

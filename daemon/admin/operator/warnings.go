@@ -44,9 +44,12 @@ func warnings(n *counts, t *trends, now time.Time) []Warning {
 			"free the disk, or correct server.access_log")
 	}
 	for _, c := range describeCertificates(n.certs, now) {
-		if c.Wrong() {
-			add("certificate", strings.TrimSuffix(fmt.Sprintf("%s of %s %s, its end is %s; %s", c.File, c.Listener,
-				is(c.State), c.NotAfter.UTC().Format(time.RFC3339), c.Refused), "; "), "renew it: no restart is needed")
+		if c.State != certificateOK {
+			add("certificate", fmt.Sprintf("the certificate of %s, %s, %s: %s", c.Listener, c.File, is(c.State),
+				c.NotAfter.UTC().Format(time.RFC3339)), "renew it: no restart is needed")
+		}
+		if c.Refused != "" {
+			add("certificate", strings.TrimPrefix(c.Refused, "listen: "), "no restart is needed")
 		}
 	}
 	for pool, x := range t.shedding() {

@@ -363,10 +363,8 @@ func runInfo(c *conn, args [][]byte) error {
 		"total_net_output_bytes", n.BytesSent, "expired_keys", s.Expirations, "evicted_keys", s.Evictions,
 		"keyspace_hits", hits, "keyspace_misses", s.Misses, "pinned_keys", s.Pins, "leased_values", s.Leases)
 	section("Replication", "role", "master", "connected_slaves", 0)
-	if s.Entries == 0 {
-		section("Keyspace")
-	} else { // as Redis, which exporters read: https://redis.io/docs/latest/commands/info
-		section("Keyspace", "db0", fmt.Sprintf("keys=%d,expires=0,avg_ttl=0", s.Entries))
+	if wantsSection(args[1:], "Keyspace") {
+		section("Keyspace", c.keyspace(uint64(s.Entries))...)
 	}
 	c.out.bulk(b.String())
 	return nil
