@@ -364,7 +364,7 @@ func runInfo(c *conn, args [][]byte) error {
 		"keyspace_hits", hits, "keyspace_misses", s.Misses, "pinned_keys", s.Pins, "leased_values", s.Leases)
 	section("Replication", "role", "master", "connected_slaves", 0)
 	if wantsSection(args[1:], "Keyspace") {
-		section("Keyspace", c.keyspace(uint64(s.Entries))...)
+		section("Keyspace", keyspace(c.server.config.Store, databases, uint64(s.Entries))...)
 	}
 	c.out.bulk(b.String())
 	return nil

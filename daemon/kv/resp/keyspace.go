@@ -1,6 +1,10 @@
 package resp
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
 
 // Page by page, so that no other client waits long; and no further, as INFO comes every few seconds.
 const (
@@ -10,10 +14,10 @@ const (
 
 // keyspace returns the lines of INFO's section Keyspace in Redis's form, from which exporters read the number of keys.
 // Nearly all keys are in database 0: only those of the others are counted one by one. In memory, as DBSIZE.
-func (c *conn) keyspace(entries uint64) (pairs []any) {
+func keyspace(s *kvstore.Store, databases int, entries uint64) (pairs []any) {
 	others := uint64(0)
 	for db := 1; db < databases; db++ {
-		if n := c.countKeys(string([]byte{'r', byte(db)})); n > 0 {
+		if n := countKeys(s, string([]byte{'r', byte(db)})); n > 0 {
 			others += n
 			pairs = append(pairs, fmt.Sprintf("db%d", db), keysLine(n))
 		}
@@ -27,10 +31,10 @@ func (c *conn) keyspace(entries uint64) (pairs []any) {
 func keysLine(n uint64) string { return fmt.Sprintf("keys=%d,expires=0,avg_ttl=0", n) }
 
 // countKeys counts the keys in memory that begin with the prefix, up to mostCounted.
-func (c *conn) countKeys(prefix string) (n uint64) {
+func countKeys(s *kvstore.Store, prefix string) (n uint64) {
 	after := ""
 	for range mostCounted / countedAtOnce {
-		page := c.server.config.Store.Page(prefix, after, countedAtOnce)
+		page := s.Page(prefix, after, countedAtOnce)
 		for i := range page {
 			if page[i].Memory {
 				n++
