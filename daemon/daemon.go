@@ -260,6 +260,7 @@ func (d *Daemon) Close() {
 func (d *Daemon) tend(ctx context.Context) {
 	everySecond(ctx, func(now time.Time) {
 		d.certs.Look(now)
+		d.operator.Tick(now, d.log)
 		d.departed.Sweep(d.shown(), now)
 		d.metrics.Look(d.shown(), now)
 		for _, p := range d.state.Load().pools {
@@ -267,6 +268,7 @@ func (d *Daemon) tend(ctx context.Context) {
 		}
 		most, _ := d.room.fit(d.atStart, d.state.Load().pools)
 		d.front.SetMaxConns(most)
+		d.manager.Alive(now)
 	})
 }
 

@@ -64,7 +64,7 @@ func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
 	if text := warningOf(raw); text != "" {
 		fmt.Fprintln(out, "warning:", text)
 	}
-	w := drained{drain: d, pool: pool, worker: worker}
+	w := drained{admin: &d.admin, wait: d.wait, pool: pool, worker: worker}
 	return w.await(ctx, out)
 }
 
@@ -135,13 +135,4 @@ func (d *drain) lacks(worker string, all, pools []string) error {
 		return fmt.Errorf("there is no worker%s", where)
 	}
 	return fmt.Errorf("there is no worker %q%s; there are %s", worker, where, some(all))
-}
-
-// some lists the first names.
-func some(names []string) string {
-	const most = 20
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more: warmpath status lists them", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }

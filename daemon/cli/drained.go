@@ -18,7 +18,8 @@ const toldWithin = 3 * time.Second
 
 // drained waits until a worker that is drained has no request, of this router or of another that shares the history.
 type drained struct {
-	*drain
+	admin        *adminFlags
+	wait         time.Duration
 	pool, worker string
 	others       []string // names of the other routers that are alive
 	lost         bool     // the history is lost: other routers hear nothing
@@ -61,7 +62,8 @@ func (d *drained) await(ctx context.Context, out io.Writer) error {
 func (d *drained) over() string {
 	switch {
 	case d.lost:
-		return "it has no request of this router any more; the history is lost, so other routers were not told: drain it there"
+		return "it has no request of this router any more; the history is lost, so other routers were not told: drain " +
+			"it there"
 	case len(d.others) > 0:
 		return "it has no request any more, of this router or of " + strings.Join(d.others, ", ")
 	}
@@ -79,7 +81,8 @@ func (d *drained) still(left map[string]int) error {
 	if len(left) > 1 || left[ownRouter] == 0 {
 		more = "; if another router goes on sending there, drain it there too"
 	}
-	return fmt.Errorf("%s still at %s after %s: %s%s", count(all, "request"), d.worker, d.wait, strings.Join(list, ", "), more)
+	return fmt.Errorf("%s still at %s after %s: %s%s", count(all, "request"), d.worker, d.wait,
+		strings.Join(list, ", "), more)
 }
 
 const ownRouter = "this router"

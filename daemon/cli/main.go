@@ -83,7 +83,7 @@ func root() *cobra.Command {
 			http.MethodPost),
 		drainCommand("undrain", "Put a worker back that was taken out", http.MethodDelete))
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return wrongLine{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
+		return wrongLine{fmt.Errorf("%w%s; see %s --help", err, hintOfFlag(c, err), c.CommandPath())}
 	})
 	c.InitDefaultHelpCmd() // cobra adds both when it runs, which is too late for sayUse
 	c.InitDefaultCompletionCmd()
@@ -117,6 +117,8 @@ func sayUse(c *cobra.Command) {
 			err := cmp.Or(check(c, args), c.ValidateRequiredFlags())
 			if err == nil && slices.Contains(args, "") {
 				err = errEmpty
+			} else if err != nil && len(args) > 0 {
+				err = fmt.Errorf("%w%s", err, hintOf(c, err, args[0]))
 			}
 			if err != nil {
 				return wrongLine{fmt.Errorf("%w; write: %s", err, c.UseLine())}

@@ -36,8 +36,8 @@ func statusCommand() *cobra.Command {
 			} else {
 				err = writeStatus(out, &o, allWorkers, 0)
 			}
-			if err == nil && (!o.Ready || !servesAny(o.Pools)) {
-				err = errors.New("no pool can serve, or the daemon drains")
+			if err == nil {
+				err = notServing(&o)
 			}
 			return err
 		},
@@ -52,6 +52,27 @@ func servesAny(pools []operator.PoolOverview) bool {
 	return slices.ContainsFunc(pools, func(p operator.PoolOverview) bool { return p.WhyNot == "" || p.Panics })
 }
 
+// notServing returns what a script should stop at: the daemon drains, or a pool cannot serve.
+func notServing(o *operator.Overview) error {
+	if !o.Ready || !servesAny(o.Pools) {
+		return errors.New("no pool can serve, or the daemon drains")
+	}
+	if dead := deadPools(o.Pools); len(dead) > 0 {
+		return fmt.Errorf("a pool cannot serve: %s", some(dead))
+	}
+	return nil
+}
+
+// deadPools lists the pools that cannot serve.
+func deadPools(pools []operator.PoolOverview) (names []string) {
+	for i := range pools {
+		if p := &pools[i]; p.WhyNot != "" && !p.Panics {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
 // allWorkers is the limit of writeStatus that leaves out no worker.
 const allWorkers = -1
 
@@ -64,9 +85,14 @@ func writeStatus(out io.Writer, o *operator.Overview, limit, columns int) error 
 		state = "draining"
 	case !o.Ready || !servesAny(o.Pools):
 		state = "NOT READY"
+	case len(deadPools(o.Pools)) > 0:
+		state = "POOL DOWN"
 	}
 	fmt.Fprintf(out, "%s  warmpath %s, up %s, %d in flight, %s\n", state, o.Version, ago(o.Began, o.Now), o.InFlight,
 		count(o.Clients, "connection"))
+	for _, w := range o.Warnings {
+		fmt.Fprintf(out, "WARNING %s; %s\n", w.Text, w.Do)
+	}
 	writeReloads(out, o)
 	for _, t := range o.Tiers {
 		if strings.HasPrefix(t.State, "does not answer") {
@@ -81,10 +107,10 @@ func writeStatus(out io.Writer, o *operator.Overview, limit, columns int) error 
 			fmt.Fprintf(out, "CANNOT SERVE: %s\n", p.WhyNot)
 		}
 		if p.Quarantine {
-			fmt.Fprintf(out, "STRATEGY SET ASIDE: %s\n", p.Strategy.LastError)
+			fmt.Fprintf(out, "STRATEGY SET ASIDE: %s\n", firstLine(p.Strategy.LastError))
 		}
 		for _, name := range slices.Sorted(maps.Keys(p.Aside)) {
-			fmt.Fprintf(out, "CANARY %s SET ASIDE: %s\n", name, p.Aside[name])
+			fmt.Fprintf(out, "CANARY %s SET ASIDE: %s\n", name, firstLine(p.Aside[name]))
 		}
 		workers := p.Workers
 		if limit >= 0 && len(workers) > limit {
@@ -102,12 +128,21 @@ func writeStatus(out io.Writer, o *operator.Overview, limit, columns int) error 
 	return nil
 }
 
+// firstLine returns an error of a strategy without the stack behind it, which the log has.
+func firstLine(text string) string {
+	before, _, cut := strings.Cut(strings.ReplaceAll(text, `\n`, "\n"), "\n")
+	if cut {
+		before += " ... (the log has all of it)"
+	}
+	return before
+}
+
 // trouble is less for a worker that an operator must see first.
 func trouble(s *operator.WorkerState) int {
 	switch {
-	case s.State != "up":
+	case s.State != "up" && s.State != "full":
 		return 0
-	case whyOf(s) != "":
+	case s.State == "full" || whyOf(s) != "":
 		return 1
 	}
 	return 2
@@ -138,19 +173,22 @@ func writeWaiting(out io.Writer, r *operator.Reload) {
 func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time, columns int) error {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "WORKER\tSTATE\tSINCE\tIN FLIGHT\tRUNNING\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\t")
+	fmt.Fprintln(w, "WORKER\tSTATE\tSINCE\tIN FLIGHT\tRUNNING\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\tTPOT\t")
 	whys := []string{"WHY"} // of each line
 	for i := range workers {
 		s := &workers[i]
-		hits, first := "-", "-"
+		hits, first, tpot := "-", "-", "-"
+		if s.TPOT > 0 {
+			tpot = fmt.Sprintf("%.0fms", 1000*s.TPOT)
+		}
 		if s.Hits >= 0 {
 			hits = fmt.Sprintf("%.0f%%", 100*s.Hits)
 		}
 		if s.TTFT > 0 {
 			first = fmt.Sprintf("%.2fs", s.TTFT)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t\n", s.ID, s.State, ago(s.Since, now),
-			s.InFlight, s.Running, s.Waiting, s.Queue, 100*s.KVUsage, hits, s.Slowness, first)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s\t\n", s.ID, s.State, ago(s.Since, now),
+			s.InFlight, s.Running, s.Waiting, s.Queue, 100*s.KVUsage, hits, s.Slowness, first, tpot)
 		whys = append(whys, whyOf(s))
 	}
 	if err := w.Flush(); err != nil {
@@ -183,6 +221,15 @@ func whyOf(s *operator.WorkerState) string {
 		why = append(why, "KV events "+e.State)
 	}
 	return strings.Join(why, "; ")
+}
+
+// some lists the first names.
+func some(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more: warmpath status lists them", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // count writes a number of things.

@@ -45,7 +45,7 @@ func TestStatusFailsIfNothingIsServed(t *testing.T) {
 	serving := pool("", false)
 	f("a pool that serves", true, "ready",
 		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{serving}})
-	f("one of two pools serves", true, "ready",
+	f("one of two pools serves", false, "POOL DOWN",
 		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{pool(operator.WhyUnfit, false), serving}})
 	f("workers that list other models", false, "NOT READY",
 		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{pool(operator.WhyUnfit, false)}})

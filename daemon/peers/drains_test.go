@@ -89,3 +89,16 @@ func TestDrainsOfNobody(t *testing.T) {
 		t.Errorf("%v is kept", d.known)
 	}
 }
+
+// TestTheLaterDrainHolds: a record that comes late, or twice, does not undo a later one.
+func TestTheLaterDrainHolds(t *testing.T) {
+	s := &drainScene{fleet: newFleet(t, 3, 1, 1, 1<<16), off: []time.Duration{0}}
+	d := s.routers[0].receiver.drains
+	for _, c := range []struct {
+		value string
+		want  bool
+	}{{"true 100", true}, {"false 50", true}, {"false 100", true}, {"false 101", false}, {"true 100", false}} {
+		d.apply(&Session{Kind: drainRecord, Key: "w0", Value: []byte(c.value), Life: time.Second}, s.now)
+		s.want(c.value, c.want)
+	}
+}

@@ -16,9 +16,6 @@ type CertificateState struct {
 	Refused   string    `json:"refused,omitempty"` // why the newer one in the file is not used
 }
 
-// Wrong reports whether an operator has something to do.
-func (s *CertificateState) Wrong() bool { return s.State != certificateOK || s.Refused != "" }
-
 const certificateOK = "ok"
 
 func describeCertificates(all []certificate.Stats, now time.Time) []CertificateState {

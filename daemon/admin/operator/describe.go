@@ -35,6 +35,7 @@ type WorkerState struct {
 	Others    int          `json:"others_in_flight,omitempty"` // of other routers; max_in_flight counts them too
 	Queue     float64      `json:"queue_seconds"`              // estimated prefill queue
 	TTFT      float64      `json:"ttft_seconds"`               // running mean; 0 = none seen
+	TPOT      float64      `json:"tpot_seconds"`               // between two output tokens, running mean; 0 = none seen
 	Load      float64      `json:"load"`                       // seconds of prefill sent to it per second
 	Hits      float64      `json:"hit_rate"`                   // by its own counters since its start; -1 = it reports none
 	Running   int          `json:"running"`
@@ -91,6 +92,7 @@ func describeWorker(w worker.Stats) WorkerState {
 		Others:    w.Theirs,
 		Queue:     w.Wait,
 		TTFT:      w.TTFT,
+		TPOT:      w.TPOT,
 		Load:      w.Load,
 		Hits:      hitRate(w),
 		Running:   w.Running,
@@ -102,6 +104,9 @@ func describeWorker(w worker.Stats) WorkerState {
 		LastError: w.LastError,
 		ErrorAt:   w.LastErrorAt,
 		ErrorOver: w.ErrorOver,
+	}
+	if w.State == worker.Ready && w.Full {
+		s.State = worker.Full.String()
 	}
 	if w.Ranks > 1 {
 		s.Endpoint, s.Rank = w.Endpoint, &w.Rank

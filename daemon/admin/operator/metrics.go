@@ -22,6 +22,7 @@ type Metrics struct {
 	recent   Recent
 	timeline timeline.Timeline
 	reload   reloads
+	full     tally // requests refused as all workers of a pool were full
 	version  string
 	stale    atomic.Bool // the configuration in force is not the file's
 }
@@ -115,6 +116,7 @@ func (m *Metrics) Refused(s *exchange.Seen, f exchange.Fault, status int, took t
 	}
 	if f.Code == exchange.FaultFull.Code {
 		m.Shed(s.Pool, f.Code)
+		m.full.add(s.Pool)
 	}
 }
 

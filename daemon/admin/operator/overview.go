@@ -111,9 +111,9 @@ func (r *reloads) get() (last Reload, change *Reload) {
 func (s *Server) overview() Overview {
 	now := time.Now()
 	pools := s.c.Process.Pools()
+	n := s.c.counts()
 	o := Overview{Version: s.c.Metrics.version, Now: now, Began: s.began, Draining: s.c.Process.Draining(),
-		Tiers:        tiers(s.c.Store.Stats(), s.c.Peers.Stats(), s.c.KVCache),
-		Certificates: describeCertificates(s.c.Certificates.Stats(), now)}
+		Tiers: tiers(n.store, n.peers, s.c.KVCache), Certificates: describeCertificates(n.certs, now)}
 	o.Reload, o.Change = s.c.Metrics.reload.get()
 	o.Ready, _ = Readiness(pools, o.Draining)
 	clients := s.c.Process.Clients()

@@ -3,6 +3,7 @@ package operator
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"time"
@@ -22,6 +23,7 @@ type Server struct {
 	token    bearer
 
 	decided decided
+	trends  trends
 }
 
 // New binds the listener. It serves nothing before Run.
@@ -78,6 +80,9 @@ func (s *Server) Run() error { return s.app.Listener(s.listener) }
 
 // ReloadToken reads the token's file again. On an error the token in force stays.
 func (s *Server) ReloadToken() error { return s.token.read() }
+
+// Tick watches the counts of what is lost or refused. Call it once a second.
+func (s *Server) Tick(now time.Time, log *slog.Logger) { s.trends.tick(&s.c, now, log) }
 
 // Addr returns the address of the listener.
 func (s *Server) Addr() string { return s.listener.Addr().String() }

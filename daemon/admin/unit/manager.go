@@ -22,13 +22,16 @@ type Manager struct {
 	program string  // the file that an upgrade starts
 	socket  string  // of the service manager; "" = it wants no messages
 
+	watchdog time.Duration // between two signs of life, at most; 0 = the service manager wants none
+
 	log      *slog.Logger
 	handover Handover
 	replaced chan struct{} // closed once another process serves
 
 	upgrading sync.Mutex // one at a time
-	mu        sync.Mutex // guards phase and next, and keeps messages in order
+	mu        sync.Mutex // guards phase, next and alive, and keeps messages in order
 	phase     phase
+	alive     time.Time  // when the last sign of life was sent
 	next      *successor // that an upgrade waits for
 }
 
@@ -46,6 +49,7 @@ const (
 func Find(log *slog.Logger) (*Manager, error) {
 	m := &Manager{parent: findParent(), program: program(), socket: os.Getenv("NOTIFY_SOCKET"), log: log,
 		handover: nothing{}, replaced: make(chan struct{})}
+	m.watchdog = watchdog(m.parent != nil)
 	m.gates.ours = make(chan struct{})
 	files := activation.Files(true)
 	var err error

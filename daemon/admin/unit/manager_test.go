@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -209,5 +210,23 @@ func TestUpgradeNotBegun(t *testing.T) {
 	}
 	if text := log.String() + beside.Error() + after.Error(); strings.Contains(text, "serves on") {
 		t.Errorf("they say %s", text)
+	}
+}
+
+// TestWatchdogIsForThisProcess: the variables of another process ask for nothing, but in an upgrade.
+func TestWatchdogIsForThisProcess(t *testing.T) {
+	for _, c := range []struct {
+		usec, pid string
+		successor bool
+		want      time.Duration
+	}{
+		{"2000000", "", false, 2 * time.Second}, {"2000000", strconv.Itoa(os.Getpid()), false, 2 * time.Second},
+		{"2000000", "1", false, 0}, {"2000000", "1", true, 2 * time.Second}, {"", "", false, 0}, {"x", "", false, 0}, {"-5", "", false, 0},
+	} {
+		t.Setenv("WATCHDOG_USEC", c.usec)
+		t.Setenv("WATCHDOG_PID", c.pid)
+		if got := watchdog(c.successor); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
 	}
 }

@@ -366,7 +366,9 @@ func runInfo(c *conn, args [][]byte) error {
 		"total_net_output_bytes", n.BytesSent, "expired_keys", s.Expirations, "evicted_keys", s.Evictions,
 		"keyspace_hits", hits, "keyspace_misses", s.Misses, "pinned_keys", s.Pins, "leased_values", s.Leases)
 	section("Replication", "role", "master", "connected_slaves", 0)
-	section("Keyspace", "keys", s.Entries)
+	if wantsSection(args[1:], "Keyspace") {
+		section("Keyspace", keyspace(c.server.config.Store, databases, uint64(s.Entries))...)
+	}
 	c.out.bulk(b.String())
 	return nil
 }

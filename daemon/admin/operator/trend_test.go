@@ -1,0 +1,46 @@
+package operator
+
+import (
+	"testing"
+	"time"
+)
+
+// TestTrend: a rise begins once, ends a minute after its last step, and can begin again.
+func TestTrend(t *testing.T) {
+	var x trends
+	at := time.Now()
+	step := func(wait time.Duration, value uint64, begins, ends bool) {
+		t.Helper()
+		at = at.Add(wait)
+		was, b, e := x.see("c", value, at)
+		if b != begins || e != ends {
+			t.Errorf("at %d: begins %v, ends %v", value, b, e)
+		}
+		if now, rising := x.of("c"); e && (rising || was.began.IsZero() || now.grown() != was.grown()) {
+			t.Errorf("it ends, rising %v, was %+v", rising, was)
+		}
+	}
+	step(0, 0, false, false)
+	step(time.Second, 5, true, false)
+	step(30*time.Second, 9, false, false)
+	step(59*time.Second, 9, false, false)
+	if now, rising := x.of("c"); !rising || now.grown() != 9 {
+		t.Errorf("%+v, rising %v", now, rising)
+	}
+	step(time.Second, 9, false, true)
+	step(time.Hour, 9, false, false)
+	step(time.Second, 10, true, false)
+	if now, _ := x.of("c"); now.grown() != 1 {
+		t.Errorf("the next rise has %d", now.grown())
+	}
+	x.see(shedsOf+"p", 0, at)
+	x.see(shedsOf+"p", 1, at)
+	x.see(shedsOf+"q", 1, at)
+	if n := len(x.shedding()); n != 2 {
+		t.Errorf("%d pools refuse", n)
+	}
+	x.keep(map[string]bool{"q": true})
+	if n := len(x.shedding()); n != 1 {
+		t.Errorf("%d pools refuse; one is gone", n)
+	}
+}

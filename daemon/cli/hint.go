@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// hintOf returns how a word is written that a command without arguments was given: as the file of --config, or the
+// address of --admin. Without such a flag, or for another error, it returns "".
+func hintOf(c *cobra.Command, err error, word string) string {
+	if !strings.HasPrefix(err.Error(), "unknown command ") {
+		return ""
+	}
+	for _, flag := range []string{"config", "admin"} {
+		if c.Flags().Lookup(flag) != nil {
+			return "; did you mean --" + flag + " " + word + "?"
+		}
+	}
+	return ""
+}
+
+// hintOfFlag returns the flag that names a file, for an unknown one that was to hold what is in it.
+func hintOfFlag(c *cobra.Command, err error) string {
+	word := strings.TrimPrefix(err.Error(), "unknown flag: --")
+	if c.Flags().Lookup(word+"-file") == nil {
+		return ""
+	}
+	return "; did you mean --" + word + "-file?"
+}
