@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// maxNamed bounds the workers that a warning names.
+const maxNamed = 5
+
 // ailment is what is wrong with a worker: a short word that may stand behind its name, and the reason.
 type ailment struct{ word, why string }
 

@@ -19,19 +19,25 @@ func healthy(ids ...string) *evidence {
 	return &evidence{Overview: o, lacking: map[string]float64{}, commands: commands{file: "w.toml", admin: " --admin host:1"}}
 }
 
+// holdWarnings spoils a pool of three and compares the warnings, a line each.
+func holdWarnings(t *testing.T, want string, spoil func(e *evidence, p *PoolOverview)) {
+	t.Helper()
+	e := healthy("a", "b", "c")
+	spoil(e, &e.Pools[0])
+	var got []string
+	for _, w := range warnings(e) {
+		got = append(got, fmt.Sprintf("%s: %s | %s | %s", w.Grade, w.Title, w.Text, w.Command))
+	}
+	if s := strings.Join(got, "\n"); s != want {
+		t.Errorf("got\n%s\nwant\n%s", s, want)
+	}
+}
+
 // Each thing that is wrong is one warning, with a title, a reason and a command.
 func TestWarnings(t *testing.T) {
 	f := func(want string, spoil func(e *evidence, p *PoolOverview)) {
 		t.Helper()
-		e := healthy("a", "b", "c")
-		spoil(e, &e.Pools[0])
-		var got []string
-		for _, w := range warnings(e) {
-			got = append(got, fmt.Sprintf("%s: %s | %s | %s", w.Grade, w.Title, w.Text, w.Command))
-		}
-		if s := strings.Join(got, "\n"); s != want {
-			t.Errorf("got\n%s\nwant\n%s", s, want)
-		}
+		holdWarnings(t, want, spoil)
 	}
 	const check, probe, status = "warmpath check --config w.toml", "warmpath check --probe --config w.toml", "warmpath status --admin host:1"
 	f("", func(*evidence, *PoolOverview) {})
@@ -69,6 +75,15 @@ func TestWarnings(t *testing.T) {
 	})
 	f("bad: pool p refuses requests | some 7 in the last minute, as its workers had max_in_flight requests or refused more | warmpath top --admin host:1",
 		func(e *evidence, _ *PoolOverview) { e.lacking["p"] = 7.2 })
+}
+
+// Workers with one ailment are one warning. What an operator did himself is none.
+func TestWarningsOfWorkers(t *testing.T) {
+	const check, probe = "warmpath check --config w.toml", "warmpath check --probe --config w.toml"
+	f := func(want string, spoil func(e *evidence, p *PoolOverview)) {
+		t.Helper()
+		holdWarnings(t, want, spoil)
+	}
 	f("warn: b down | no answer within 2s | "+probe, func(_ *evidence, p *PoolOverview) {
 		p.Workers[1].State, p.Workers[1].LastError = "down", "no answer within 2s"
 	})
