@@ -97,12 +97,12 @@ func (e *evidence) setAside() (all []Warning) {
 		if p.Quarantine {
 			all = append(all, Warning{Grade: warn, Title: "strategy of " + p.Name + " set aside", Pool: p.Name,
 				Command: e.commands.status("status"),
-				Text:    fmt.Sprintf("%s failed again and again, and the fallback answers: %s", p.PoolState.Strategy, p.Strategy.LastError)})
+				Text:    failing(p.PoolState.Strategy, p.Strategy.LastError)})
 		}
 		for _, name := range slices.Sorted(maps.Keys(p.Aside)) {
 			all = append(all, Warning{Grade: warn, Title: "canary of " + p.Name + " set aside", Pool: p.Name,
 				Command: e.commands.status("status"),
-				Text:    fmt.Sprintf("%s failed again and again, and the fallback answers: %s", name, p.Aside[name])})
+				Text:    failing(name, p.Aside[name])})
 		}
 	}
 	return all
@@ -119,7 +119,8 @@ func (e *evidence) fullPools() (all []Warning) {
 		if n := e.lacking[p.Name]; n >= 1 && p.WhyNot == "" {
 			all = append(all, Warning{Grade: bad, Title: "pool " + p.Name + " refuses requests", Pool: p.Name,
 				Command: e.commands.status("top"),
-				Text:    fmt.Sprintf("some %.0f in the last minute, as its workers had max_in_flight requests or refused more", n)})
+				Text: fmt.Sprintf("some %.0f in the last minute, as its workers had max_in_flight requests or refused more",
+					n)})
 		}
 	}
 	return all
