@@ -122,8 +122,8 @@ var arrows = map[string][]string{
 		"daemon/transport/upstream", "host", "plugins", "sdk/abi",
 	},
 	"daemon/admin/timeline": {},
-	"daemon/admin/tracing": {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
-	"daemon/admin/unit":    {},
+	"daemon/admin/tracing":  {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
+	"daemon/admin/unit":     {},
 
 	// The command line.
 	"daemon/cli": {
