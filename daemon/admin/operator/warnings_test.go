@@ -106,6 +106,10 @@ func TestWarningsOfWorkers(t *testing.T) {
 		p.Workers[1].LastError, p.Workers[1].ErrorOver = "EOF", true
 		p.Workers[2].State = "starting"
 	})
+	f("", func(_ *evidence, p *PoolOverview) { p.Workers[0].State = "full" })
+	f("", func(_ *evidence, p *PoolOverview) {
+		p.Workers[0].State = "asleep"
+	})
 	f("bad: pool p cannot serve | "+WhyEmpty+"; a down: x | "+probe+"\nwarn: file refused | the configuration in force stays: no | "+check,
 		func(e *evidence, p *PoolOverview) { // the worst first
 			e.Reload = Reload{Error: "no"}
