@@ -116,16 +116,17 @@ var arrows = map[string][]string{
 	"daemon/admin/decisions": {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
 	"daemon/admin/operator": {
 		"cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
-		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/tracing", "daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
-		"daemon/request/exchange", "daemon/request/route", "daemon/request/session", "daemon/transport/certificate",
-		"daemon/transport/gate",
+		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
+		"daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
+		"daemon/request/route", "daemon/request/session", "daemon/transport/certificate", "daemon/transport/gate",
 	},
 	"daemon/admin/strategies": {
 		"conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",
 		"daemon/transport/upstream", "host", "plugins", "sdk/abi",
 	},
-	"daemon/admin/tracing": {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
-	"daemon/admin/unit":    {},
+	"daemon/admin/timeline": {},
+	"daemon/admin/tracing":  {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
+	"daemon/admin/unit":     {},
 
 	// The command line.
 	"daemon/cli": {

@@ -95,7 +95,8 @@ func TestThePageAtFleetSize(t *testing.T) {
 	const inSight = `(() => { const e = %s, r = e.getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight && r.right <= innerWidth })()`
 	for _, s := range []struct{ width, height int }{{1280, 800}, {390, 844}} {
 		b.screen(s.width, s.height)
-		b.eval(`scrollTo(0, 0)`)
+		b.call("Page.navigate", map[string]any{"url": origin + "/"}, nil)                     // a telephone keeps the scale of before
+		b.await("the charts", `document.querySelectorAll("#charts path.first").length === 4`) // they push the workers down
 		b.await("the worker that is down", fmt.Sprintf(inSight, `document.querySelector("#fleet tr[data-key='p3 w5']")`))
 		b.await("the strip", fmt.Sprintf(inSight, `document.querySelector("#strip")`))
 		if n := b.eval(`[...document.querySelectorAll("#warnings li")].filter((li) => li.querySelector("code").textContent.startsWith("warmpath ")).length`); n != fmt.Sprint(len(troubles)) {
@@ -111,6 +112,8 @@ func TestThePageAtFleetSize(t *testing.T) {
 		}
 	}
 	b.screen(1280, 800)
+	b.call("Page.navigate", map[string]any{"url": origin + "/"}, nil)
+	b.await("that there are more", `!document.querySelector("#every").hidden`)
 	b.eval(`document.querySelector("#every").click()`)
 	b.await("all workers", `document.querySelectorAll("#fleet tr.one").length === 256`)
 	b.scriptIsCheap("all rows")

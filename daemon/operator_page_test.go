@@ -291,3 +291,24 @@ func TestThePageAsksForTheToken(t *testing.T) {
 		}
 	}
 }
+
+var pictureOf = flag.String("picture-of", "", "URL of the admin listener of a daemon that runs: -pictures are of that")
+
+// TestPictureOfADaemon is how the picture in the README was made.
+func TestPictureOfADaemon(t *testing.T) {
+	if *pictureOf == "" {
+		t.Skip("SKIPPED: it draws a daemon that runs, by hand: -picture-of URL -pictures FOLDER")
+	}
+	b := openTab(t)
+	for _, p := range []struct {
+		name, scheme  string
+		width, height int
+	}{{"page.webp", "light", 1280, 1000}, {"all.png", "light", 1280, 3300}, {"dark.png", "dark", 1280, 1000}, {"telephone.png", "dark", 390, 1700}} {
+		b.screen(p.width, p.height)
+		b.call("Page.navigate", map[string]any{"url": *pictureOf + "/"}, nil)
+		b.await("the decisions", `document.querySelectorAll("#log tr.one").length > 5`)
+		b.eval(`document.querySelector("#pause").click(); document.querySelectorAll("#log tr.one")[2].click()`)
+		time.Sleep(12 * time.Second) // the curves of the workers, and the keys
+		b.look(filepath.Join(*pictures, p.name), p.width, p.height, p.scheme)
+	}
+}

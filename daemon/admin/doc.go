@@ -3,6 +3,7 @@
 //
 //	operator    /metrics, /api/v1, profiles, the status page
 //	decisions   the last requests, so that each can be explained
+//	timeline    the last hour of the workers, and the events in it
 //	tracing     OpenTelemetry spans
 //	strategies  the one that serves a pool, canaries, shadows; modules from the admin API; what-if questions
 //	unit        systemd's messages, and sockets that are handed to the next process

@@ -91,7 +91,7 @@ func writeStatus(out io.Writer, o *operator.Overview, limit, columns int) error 
 	fmt.Fprintf(out, "%s  warmpath %s, up %s, %d in flight, %s\n", state, o.Version, ago(o.Began, o.Now), o.InFlight,
 		count(o.Clients, "connection"))
 	for _, w := range o.Warnings {
-		fmt.Fprintf(out, "WARNING %s; %s\n", w.Text, w.Do)
+		fmt.Fprintf(out, "WARNING %s: %s; %s\n", w.Title, w.Text, w.Command)
 	}
 	writeReloads(out, o)
 	for _, t := range o.Tiers {

@@ -2,13 +2,11 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,58 +111,4 @@ func (t *top) page(ctx context.Context, to screen) ([]byte, error) {
 		return nil, err
 	}
 	return to.draw(&o, hours, last)
-}
-
-// lastMinute sums the last two spans of a pool.
-func lastMinute(h *operator.PoolHour) string {
-	var s operator.Span
-	for _, x := range h.Spans[max(0, len(h.Spans)-2):] {
-		s.Arrived += x.Arrived
-		s.Refused += x.Refused
-		s.Failed += x.Failed
-		s.Known += x.Known
-		s.Cached += x.Cached
-		s.Believed += x.Believed
-		s.Output += x.Output
-		if x.Streams > 0 {
-			s.TTFT50, s.TTFT90 = x.TTFT50, x.TTFT90
-		}
-	}
-	hits, believed := "-", "-"
-	if s.Known > 0 {
-		hits = fmt.Sprintf("%.0f%%", 100*float64(s.Cached)/float64(s.Known))
-		believed = fmt.Sprintf("%.0f%%", 100*float64(s.Believed)/float64(s.Known))
-	}
-	return fmt.Sprintf("%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%d", h.Pool, s.Arrived, s.Refused, s.Failed, first(s.TTFT50),
-		first(s.TTFT90), hits, believed, s.Output)
-}
-
-// first formats a time to first output in seconds, "-" if there was none.
-func first(seconds float64) string {
-	if seconds <= 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.3fs", seconds)
-}
-
-// lineOf formats a decision as one line.
-func lineOf(d *decisions.Decision) string {
-	prompt, cached := d.PromptTokens, fmt.Sprintf("~%d", d.Believed)
-	if d.Usage.Known {
-		prompt = d.Usage.Prompt
-	}
-	if d.Usage.CachedKnown {
-		cached = fmt.Sprint(d.Usage.Cached)
-	}
-	end := fmt.Sprint(d.Status)
-	if d.End != "" {
-		end += " " + d.End
-	}
-	if d.Open {
-		end = "open"
-	}
-	return strings.Join([]string{
-		d.At.Local().Format("15:04:05"), cmp.Or(d.Key, "-"), orNone(d.Model), cmp.Or(d.Worker, "-"), fmt.Sprint(prompt),
-		cached, first(d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, d.Reason,
-	}, "\t")
 }

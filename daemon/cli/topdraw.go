@@ -87,8 +87,8 @@ func (s screen) wrong(o *operator.Overview) section {
 	for i := range o.Pools {
 		up, all = up+o.Pools[i].Up, all+len(o.Pools[i].Workers)
 	}
-	lines := []string{fmt.Sprintf("%s  %d of %d workers up, %d in flight, %s, warmpath %s, up %s", stateOf(o), up, all, o.InFlight,
-		count(o.Clients, "connection"), o.Version, ago(o.Began, o.Now))}
+	lines := []string{fmt.Sprintf("%s  %d of %d workers up, %d in flight, %s, warmpath %s, up %s", stateOf(o), up, all,
+		o.InFlight, count(o.Clients, "connection"), o.Version, ago(o.Began, o.Now))}
 	for _, w := range o.Warnings {
 		line := fmt.Sprintf("%s %s: ", strings.ToUpper(w.Grade), w.Title)
 		if room := s.columns - len(line) - len(w.Command) - 3; s.rows > 0 && len(w.Text) > room {
@@ -112,14 +112,16 @@ func poolRows(o *operator.Overview, hours []operator.PoolHour) section {
 			minutes[o.Pools[i].Name] = &operator.PoolHour{Pool: o.Pools[i].Name}
 		}
 	}
-	slices.SortStableFunc(order, func(a, b *operator.PoolOverview) int { return cmp.Compare(poolTrouble(a), poolTrouble(b)) })
-	return tabbed("\nLAST MINUTE\tUP\tDEMAND\tREQUESTS\tREFUSED\tFAILED\tFIRST MEDIAN\tFIRST 90%\tHITS\tBELIEVED\tOUT TOKENS",
-		25, func(w io.Writer) {
-			for _, p := range order {
-				name, rest, _ := strings.Cut(lastMinute(minutes[p.Name]), "\t")
-				fmt.Fprintf(w, "%s\t%d/%d\t%.1fs\t%s\n", name, p.Up, len(p.Workers), p.Demand, rest)
-			}
-		})
+	slices.SortStableFunc(order, func(a, b *operator.PoolOverview) int {
+		return cmp.Compare(poolTrouble(a), poolTrouble(b))
+	})
+	return tabbed("\nLAST MINUTE\tUP\tDEMAND\tREQUESTS\tREFUSED\tFAILED\tFIRST MEDIAN\tFIRST 90%\tHITS\tBELIEVED\t"+
+		"OUT TOKENS", 25, func(w io.Writer) {
+		for _, p := range order {
+			name, rest, _ := strings.Cut(lastMinute(minutes[p.Name]), "\t")
+			fmt.Fprintf(w, "%s\t%d/%d\t%.1fs\t%s\n", name, p.Up, len(p.Workers), p.Demand, rest)
+		}
+	})
 }
 
 // poolTrouble is less for a pool that an operator must see first.
@@ -155,14 +157,16 @@ func workerRows(o *operator.Overview) section {
 		return trouble(r.WorkerState)
 	}
 	slices.SortStableFunc(all, func(a, b row) int { return cmp.Compare(rank(a), rank(b)) })
-	return tabbed("\nWORKER\tPOOL\tSTATE\tSINCE\tIN FLIGHT\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\tWHY", 30, func(w io.Writer) {
+	const head = "\nWORKER\tPOOL\tSTATE\tSINCE\tIN FLIGHT\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\tWHY"
+	return tabbed(head, 30, func(w io.Writer) {
 		for _, r := range all {
 			hits := "-"
 			if r.Hits >= 0 {
 				hits = fmt.Sprintf("%.0f%%", 100*r.Hits)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s\n", r.ID, r.pool, r.State, ago(r.Since, o.Now),
-				inFlight(r.WorkerState), r.Waiting, r.Queue, 100*r.KVUsage, hits, r.Slowness, first(r.TTFT), whyOf(r.WorkerState))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s\n", r.ID, r.pool, r.State,
+				ago(r.Since, o.Now), inFlight(r.WorkerState), r.Waiting, r.Queue, 100*r.KVUsage, hits, r.Slowness,
+				first(r.TTFT), whyOf(r.WorkerState))
 		}
 	})
 }
@@ -208,4 +212,58 @@ func stateOf(o *operator.Overview) string {
 		return "serves, " + count(len(o.Warnings), "warning")
 	}
 	return "ready"
+}
+
+// lastMinute sums the last two spans of a pool.
+func lastMinute(h *operator.PoolHour) string {
+	var s operator.Span
+	for _, x := range h.Spans[max(0, len(h.Spans)-2):] {
+		s.Arrived += x.Arrived
+		s.Refused += x.Refused
+		s.Failed += x.Failed
+		s.Known += x.Known
+		s.Cached += x.Cached
+		s.Believed += x.Believed
+		s.Output += x.Output
+		if x.Streams > 0 {
+			s.TTFT50, s.TTFT90 = x.TTFT50, x.TTFT90
+		}
+	}
+	hits, believed := "-", "-"
+	if s.Known > 0 {
+		hits = fmt.Sprintf("%.0f%%", 100*float64(s.Cached)/float64(s.Known))
+		believed = fmt.Sprintf("%.0f%%", 100*float64(s.Believed)/float64(s.Known))
+	}
+	return fmt.Sprintf("%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%d", h.Pool, s.Arrived, s.Refused, s.Failed, first(s.TTFT50),
+		first(s.TTFT90), hits, believed, s.Output)
+}
+
+// first formats a time to first output in seconds, "-" if there was none.
+func first(seconds float64) string {
+	if seconds <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3fs", seconds)
+}
+
+// lineOf formats a decision as one line.
+func lineOf(d *decisions.Decision) string {
+	prompt, cached := d.PromptTokens, fmt.Sprintf("~%d", d.Believed)
+	if d.Usage.Known {
+		prompt = d.Usage.Prompt
+	}
+	if d.Usage.CachedKnown {
+		cached = fmt.Sprint(d.Usage.Cached)
+	}
+	end := fmt.Sprint(d.Status)
+	if d.End != "" {
+		end += " " + d.End
+	}
+	if d.Open {
+		end = "open"
+	}
+	return strings.Join([]string{
+		d.At.Local().Format("15:04:05"), cmp.Or(d.Key, "-"), orNone(d.Model), cmp.Or(d.Worker, "-"), fmt.Sprint(prompt),
+		cached, first(d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, d.Reason,
+	}, "\t")
 }

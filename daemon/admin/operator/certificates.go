@@ -16,7 +16,10 @@ type CertificateState struct {
 	Refused   string    `json:"refused,omitempty"` // why the newer one in the file is not used
 }
 
-const certificateOK = "ok"
+const (
+	certificateOK   = "ok"
+	certificateEnds = "ends soon"
+)
 
 func describeCertificates(all []certificate.Stats, now time.Time) []CertificateState {
 	list := []CertificateState{}
@@ -29,7 +32,7 @@ func describeCertificates(all []certificate.Stats, now time.Time) []CertificateS
 		case now.Before(c.NotBefore):
 			s.State = "not yet valid"
 		case c.NotAfter.Sub(now) < certificate.Soon:
-			s.State = "ends soon"
+			s.State = certificateEnds
 		}
 		if c.Refused != nil {
 			s.Refused = c.Refused.Error()

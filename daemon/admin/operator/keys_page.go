@@ -23,7 +23,7 @@ type KeyState struct {
 var ofKeys = []counter{keyArrivals, keyRefusals, keyPrompts, promptTokens, cachedTokens, outputTokens}
 
 // keyed returns a registry of ofKeys alone, so that reading them does not read all that Prometheus scrapes.
-func (v *vectors) keyed() *prometheus.Registry {
+func keyed(v *vectors) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	for _, c := range ofKeys {
 		r.MustRegister(v.counters[c])
@@ -31,9 +31,9 @@ func (v *vectors) keyed() *prometheus.Registry {
 	return r
 }
 
-// keys sums the counters of each key, over pools and models.
-func (m *Metrics) keys() ([]KeyState, error) {
-	families, err := m.byKey.Gather()
+// keyStates sums the counters of each key, over pools and models.
+func keyStates(byKey *prometheus.Registry) ([]KeyState, error) {
+	families, err := byKey.Gather()
 	sums := map[string]map[string]float64{} // by key and name of the metric
 	for _, f := range families {
 		for _, s := range f.Metric {
@@ -57,9 +57,9 @@ func (m *Metrics) keys() ([]KeyState, error) {
 	return all, err
 }
 
-// keys answers GET /api/v1/keys.
-func (s *Server) keys(c *fiber.Ctx) error {
-	all, err := s.c.Metrics.keys()
+// keysPage answers GET /api/v1/keys.
+func keysPage(c *fiber.Ctx, byKey *prometheus.Registry) error {
+	all, err := keyStates(byKey)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type Metrics struct {
 func NewMetrics(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), version: version}
 	m.series.vectors = newVectors(m.registry)
-	m.byKey = m.series.keyed()
+	m.byKey = keyed(m.series.vectors)
 	m.registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

@@ -124,7 +124,6 @@ func (s *Server) overview() Overview {
 	for i, p := range pools {
 		o.Pools = append(o.Pools, overviewOf(p, states[i], s.c.Metrics.recent.Demand(p, now), now))
 	}
-	o.Warnings = warnings(s.evidence(&o))
 	return o
 }
 

@@ -56,10 +56,14 @@ func addPage(app *fiber.App) {
 
 // addActions adds the routes for the page's data and actions.
 func (s *Server) addActions(app *fiber.App) {
-	app.Get("/api/v1/overview", func(c *fiber.Ctx) error { return c.JSON(s.overview()) })
+	app.Get("/api/v1/overview", func(c *fiber.Ctx) error {
+		o := s.overview()
+		o.Warnings = warnings(newEvidence(&o, &s.c, &s.trends, s.Addr()))
+		return c.JSON(o)
+	})
 	app.Get("/api/v1/recent", func(c *fiber.Ctx) error { return c.JSON(s.recent()) })
-	app.Get("/api/v1/timeline", s.timeline)
-	app.Get("/api/v1/keys", s.keys)
+	app.Get("/api/v1/timeline", func(c *fiber.Ctx) error { return timelinePage(c, s.c.Process.Pools(), s.c.Metrics) })
+	app.Get("/api/v1/keys", func(c *fiber.Ctx) error { return keysPage(c, s.c.Metrics.byKey) })
 	app.Get("/api/v1/config", func(c *fiber.Ctx) error { return c.JSON(s.c.Process.Settings()) })
 	app.Post("/api/v1/reload", func(c *fiber.Ctx) error {
 		if err := s.c.Process.Reload(); err != nil {

@@ -163,7 +163,7 @@ func apiIndex(c *fiber.Ctx) error {
 		"GET /api/v1/sessions":     "how many sessions live at each worker",
 		"GET /api/v1/overview":     "all of that at one look, with demand, tiers and the last reload",
 		"GET /api/v1/recent":       "the last hour of each pool, in spans of half a minute",
-		"GET /api/v1/timeline":     "the last hour as the page draws it: requests, load, events; ?pool=NAME; ?curves=1: of each worker",
+		"GET /api/v1/timeline":     "the last hour: requests, load, events; ?pool=NAME; ?curves=1: of each worker",
 		"GET /api/v1/keys":         "requests, refusals and tokens by the client's key, since the start",
 		"GET /api/v1/config":       "the configuration in force, without its secrets",
 		"POST /api/v1/reload":      "read the configuration's file again",

@@ -6,8 +6,14 @@ import (
 	"strings"
 )
 
+// maxNamed bounds the workers that a warning names.
+const maxNamed = 5
+
 // ailment is what is wrong with a worker: a short word that may stand behind its name, and the reason.
 type ailment struct{ word, why string }
+
+// serves reports whether the worker is up. A full one is: it has max_in_flight requests.
+func (w *WorkerState) serves() bool { return w.State == "up" || w.State == "full" }
 
 // ail returns what is wrong with a worker that should serve. One that was drained or put to sleep should not.
 func (w *WorkerState) ail() (a ailment, ok bool) {
@@ -15,7 +21,7 @@ func (w *WorkerState) ail() (a ailment, ok bool) {
 	switch {
 	case w.Drained || w.State == "asleep" || w.State == "starting":
 		return ailment{}, false
-	case w.State != "up":
+	case !w.serves():
 		return ailment{word: w.State, why: why}, true
 	case w.Breaker != "closed":
 		return ailment{word: "on trial", why: cmp.Or(why, "its breaker is "+w.Breaker)}, true
@@ -37,7 +43,7 @@ func (e *evidence) sickWorkers() (all []Warning) {
 		for k := range p.Workers {
 			w := &p.Workers[k]
 			a, ok := w.ail()
-			if !ok || p.WhyNot != "" && w.State != "up" {
+			if !ok || p.WhyNot != "" && !w.serves() {
 				continue
 			}
 			if groups[a.word] == nil {
@@ -72,7 +78,7 @@ func sick(workers []WorkerState) string {
 	var ids []string
 	why := ""
 	for i := range workers {
-		if w := &workers[i]; w.State != "up" {
+		if w := &workers[i]; !w.serves() {
 			ids = append(ids, w.ID+" "+w.State)
 			why = cmp.Or(why, w.Why, w.LastError)
 		}

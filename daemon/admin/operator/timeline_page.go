@@ -39,10 +39,10 @@ func (m *Metrics) Look(pools []*Pool, now time.Time) {
 	m.timeline.Look(all, now)
 }
 
-// timeline answers GET /api/v1/timeline?pool=P&curves=1.
-func (s *Server) timeline(c *fiber.Ctx) error {
+// timelinePage answers GET /api/v1/timeline?pool=P&curves=1.
+func timelinePage(c *fiber.Ctx, all []*Pool, m *Metrics) error {
 	var pools []string
-	for _, p := range s.c.Process.Pools() {
+	for _, p := range all {
 		pools = append(pools, p.Name)
 	}
 	if one := c.Query("pool"); one != "" {
@@ -51,7 +51,7 @@ func (s *Server) timeline(c *fiber.Ctx) error {
 		}
 		pools = []string{one}
 	}
-	now, m := time.Now(), s.c.Metrics
+	now := time.Now()
 	out := LastHour{Step: timeline.Step.Seconds(), Spans: m.recent.Hour(now, pools...),
 		Load: m.timeline.Load(pools, now), Marks: m.timeline.Marks(pools, now)}
 	if c.Query("curves") == "1" {

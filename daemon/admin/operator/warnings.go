@@ -4,89 +4,20 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
-
-	"github.com/warmpath/warmpath/cache/kvstore/remote"
-	"github.com/warmpath/warmpath/daemon/peers"
-)
-
-// Warning is something that an operator is to look at now. The page and warmpath top show all of them at the top.
-type Warning struct {
-	Grade   string `json:"grade"`            // bad: requests are lost or refused; warn: it serves, and something is wrong
-	Title   string `json:"title"`            // in a few words
-	Text    string `json:"text"`             // what, since when, why
-	Command string `json:"command"`          // that tells more, or mends it
-	Pool    string `json:"pool,omitempty"`   // whose it is
-	Worker  string `json:"worker,omitempty"` // likewise; of several the first
-}
-
-// The grades of a warning.
-const (
-	bad  = "bad"
-	warn = "warn"
+	"time"
 )
 
 const (
 	maxWarnings = 40
-	maxNamed    = 5   // workers that a warning names
 	maxReason   = 240 // bytes of a reason; a refused file can have a hundred problems, a strategy a stack
 )
 
-// evidence is what the warnings are made of.
-type evidence struct {
-	*Overview
-	lacking  map[string]float64 // by pool: requests refused lately as all workers were full or none was up
-	store    bool               // the Redis of [cache] does not answer
-	peers    peers.Stats
-	l2       *remote.Stats // of the KV cache; nil = it has none
-	commands commands
-}
-
-// commands are the flags that an operator's commands need.
-type commands struct{ file, admin string }
-
-// status is a command of warmpath that asks this process.
-func (c commands) status(command string) string { return "warmpath " + command + c.admin }
-
-// check is warmpath check of the file in force.
-func (c commands) check(flags string) string {
-	return "warmpath check" + flags + " --config " + cmp.Or(c.file, "FILE")
-}
-
-// evidence gathers it. The pools of o are there already.
-func (s *Server) evidence(o *Overview) *evidence {
-	e := &evidence{Overview: o, lacking: map[string]float64{}, store: s.c.Store.Stats().L2.Open, peers: s.c.Peers.Stats(),
-		commands: commands{file: o.Reload.File, admin: adminFlags(s.Addr(), s.token.file)}}
-	for i := range o.Pools {
-		name := o.Pools[i].Name
-		e.lacking[name] = s.c.Metrics.recent.lacking(name, o.Now)
-	}
-	if kv, open := s.c.KVCache.Stats(); open {
-		e.l2 = kv.L2
-	}
-	return e
-}
-
-// adminFlags are those by which a command finds this process, on this machine.
-func adminFlags(addr, tokenFile string) (flags string) {
-	host, port, err := net.SplitHostPort(addr)
-	if err == nil && net.ParseIP(host).IsUnspecified() {
-		addr = net.JoinHostPort("127.0.0.1", port)
-	}
-	if addr != "127.0.0.1:9090" {
-		flags = " --admin " + addr
-	}
-	if tokenFile != "" {
-		flags += " --token-file " + tokenFile
-	}
-	return flags
-}
-
 // warnings lists what is wrong, the worst first.
 func warnings(e *evidence) []Warning {
-	all := slices.Concat(e.deadPools(), e.refusedFile(), e.lostStores(), e.setAside(), e.sickWorkers(), e.fullPools())
+	all := slices.Concat(e.deadPools(), e.refusedFile(), e.lostStores(), e.certificates(), e.setAside(),
+		e.sickWorkers(), e.fullPools(), e.losses())
 	slices.SortStableFunc(all, func(a, b Warning) int { return cmp.Compare(a.Grade, b.Grade) }) // "bad" before "warn"
 	if more := len(all) - maxWarnings; more > 0 {
 		all = append(all[:maxWarnings], Warning{Grade: warn, Title: fmt.Sprintf("%d more", more),
@@ -113,8 +44,8 @@ func (e *evidence) deadPools() (all []Warning) {
 		if p.WhyNot == "" {
 			continue
 		}
-		w := Warning{Grade: bad, Title: "pool " + p.Name + " cannot serve", Pool: p.Name, Command: e.commands.check(" --probe"),
-			Text: p.WhyNot}
+		w := Warning{Grade: bad, Title: "pool " + p.Name + " cannot serve", Text: p.WhyNot, Pool: p.Name,
+			Command: e.commands.check(" --probe")}
 		if who := sick(p.Workers); who != "" {
 			w.Text += "; " + who
 		}
@@ -152,12 +83,44 @@ func (e *evidence) lostStores() (all []Warning) {
 	for _, s := range e.l2.Servers {
 		switch {
 		case !s.Up:
-			all = append(all, Warning{Grade: warn, Title: "L2 of the KV cache lost", Command: e.commands.status("cache stat"),
-				Text: s.Address + " does not answer: its values are misses"})
+			all = append(all, Warning{Grade: warn, Title: "L2 of the KV cache lost",
+				Command: e.commands.status("cache stat"), Text: s.Address + " does not answer: its values are misses"})
 		case s.Refuses != "":
 			all = append(all, Warning{Grade: warn, Title: "L2 of the KV cache takes no values",
 				Command: e.commands.status("cache stat"), Text: s.Address + " refuses them: " + s.Refuses})
 		}
+	}
+	return all
+}
+
+func (e *evidence) certificates() (all []Warning) {
+	for _, c := range e.Certificates {
+		w := Warning{Grade: warn, Title: "certificate " + c.State, Command: "openssl x509 -noout -dates -in " + c.File,
+			Text: fmt.Sprintf("that of %s, valid from %s to %s: renew it, no restart is needed", c.Listener,
+				c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))}
+		if c.State != certificateOK && c.State != certificateEnds {
+			w.Grade = bad // clients refuse it
+		}
+		if c.State != certificateOK {
+			all = append(all, w)
+		}
+		if c.Refused != "" {
+			all = append(all, Warning{Grade: warn, Title: "certificate refused", Text: strings.TrimPrefix(c.Refused, "listen: "),
+				Command: w.Command})
+		}
+	}
+	return all
+}
+
+// losses are what this process throws away meanwhile.
+func (e *evidence) losses() (all []Warning) {
+	if lost, rising := e.trends.of(spansLost); rising {
+		all = append(all, Warning{Grade: warn, Title: "spans lost", Command: e.commands.check(""),
+			Text: fmt.Sprintf("%d, as the collector of [tracing] takes none: see that it runs and can be reached", lost.grown())})
+	}
+	if lost, rising := e.trends.of(linesLost); rising {
+		all = append(all, Warning{Grade: warn, Title: "lines of the access log lost", Command: "df",
+			Text: fmt.Sprintf("%d: free the disk, or correct server.access_log", lost.grown())})
 	}
 	return all
 }
@@ -168,15 +131,19 @@ func (e *evidence) setAside() (all []Warning) {
 		if p.Quarantine {
 			all = append(all, Warning{Grade: warn, Title: "strategy of " + p.Name + " set aside", Pool: p.Name,
 				Command: e.commands.status("status"),
-				Text:    fmt.Sprintf("%s failed again and again, and the fallback answers: %s", p.PoolState.Strategy, p.Strategy.LastError)})
+				Text:    failing(p.PoolState.Strategy, p.Strategy.LastError)})
 		}
 		for _, name := range slices.Sorted(maps.Keys(p.Aside)) {
 			all = append(all, Warning{Grade: warn, Title: "canary of " + p.Name + " set aside", Pool: p.Name,
 				Command: e.commands.status("status"),
-				Text:    fmt.Sprintf("%s failed again and again, and the fallback answers: %s", name, p.Aside[name])})
+				Text:    failing(name, p.Aside[name])})
 		}
 	}
 	return all
+}
+
+func failing(strategy, why string) string {
+	return fmt.Sprintf("%s failed again and again, and the fallback answers: %s", strategy, why)
 }
 
 // fullPools are those that refuse requests though workers are up.
@@ -186,7 +153,8 @@ func (e *evidence) fullPools() (all []Warning) {
 		if n := e.lacking[p.Name]; n >= 1 && p.WhyNot == "" {
 			all = append(all, Warning{Grade: bad, Title: "pool " + p.Name + " refuses requests", Pool: p.Name,
 				Command: e.commands.status("top"),
-				Text:    fmt.Sprintf("some %.0f in the last minute, as its workers had max_in_flight requests or refused more", n)})
+				Text: fmt.Sprintf("some %.0f in the last minute, as its workers had max_in_flight requests or refused more",
+					n)})
 		}
 	}
 	return all

@@ -16,22 +16,28 @@ func healthy(ids ...string) *evidence {
 	for _, id := range ids {
 		o.Pools[0].Workers = append(o.Pools[0].Workers, WorkerState{ID: id, State: "up", Breaker: "closed"})
 	}
-	return &evidence{Overview: o, lacking: map[string]float64{}, commands: commands{file: "w.toml", admin: " --admin host:1"}}
+	return &evidence{Overview: o, lacking: map[string]float64{}, trends: &trends{}, commands: commands{file: "w.toml", admin: " --admin host:1"}}
+}
+
+// holdWarnings spoils a pool of three and compares the warnings, a line each.
+func holdWarnings(t *testing.T, want string, spoil func(e *evidence, p *PoolOverview)) {
+	t.Helper()
+	e := healthy("a", "b", "c")
+	spoil(e, &e.Pools[0])
+	var got []string
+	for _, w := range warnings(e) {
+		got = append(got, fmt.Sprintf("%s: %s | %s | %s", w.Grade, w.Title, w.Text, w.Command))
+	}
+	if s := strings.Join(got, "\n"); s != want {
+		t.Errorf("got\n%s\nwant\n%s", s, want)
+	}
 }
 
 // Each thing that is wrong is one warning, with a title, a reason and a command.
 func TestWarnings(t *testing.T) {
 	f := func(want string, spoil func(e *evidence, p *PoolOverview)) {
 		t.Helper()
-		e := healthy("a", "b", "c")
-		spoil(e, &e.Pools[0])
-		var got []string
-		for _, w := range warnings(e) {
-			got = append(got, fmt.Sprintf("%s: %s | %s | %s", w.Grade, w.Title, w.Text, w.Command))
-		}
-		if s := strings.Join(got, "\n"); s != want {
-			t.Errorf("got\n%s\nwant\n%s", s, want)
-		}
+		holdWarnings(t, want, spoil)
 	}
 	const check, probe, status = "warmpath check --config w.toml", "warmpath check --probe --config w.toml", "warmpath status --admin host:1"
 	f("", func(*evidence, *PoolOverview) {})
@@ -67,8 +73,36 @@ func TestWarnings(t *testing.T) {
 		p.Quarantine, p.PoolState.Strategy, p.Strategy.LastError = true, "mine", "panic\n\tstack"
 		p.Aside = map[string]string{"other": "trap"}
 	})
+	from, to := time.Unix(0, 0), time.Unix(1e9, 0)
+	cert := CertificateState{Listener: "server", File: "a.pem", NotBefore: from, NotAfter: to, State: certificateOK}
+	const dates, span = "openssl x509 -noout -dates -in a.pem",
+		"that of server, valid from 1970-01-01T00:00:00Z to 2001-09-09T01:46:40Z: renew it, no restart is needed"
+	f("bad: certificate expired | "+span+" | "+dates+"\nwarn: certificate refused | no pair | "+dates, func(e *evidence, _ *PoolOverview) {
+		cert.State, cert.Refused = "expired", "listen: no pair"
+		e.Certificates = []CertificateState{cert}
+	})
+	f("warn: certificate ends soon | "+span+" | "+dates, func(e *evidence, _ *PoolOverview) {
+		cert.State, cert.Refused = certificateEnds, ""
+		e.Certificates = []CertificateState{cert}
+	})
+	f("warn: spans lost | 7, as the collector of [tracing] takes none: see that it runs and can be reached | "+check+
+		"\nwarn: lines of the access log lost | 7: free the disk, or correct server.access_log | df", func(e *evidence, _ *PoolOverview) {
+		for _, name := range []string{spansLost, linesLost} {
+			e.trends.see(name, 0, time.Now())
+			e.trends.see(name, 7, time.Now())
+		}
+	})
 	f("bad: pool p refuses requests | some 7 in the last minute, as its workers had max_in_flight requests or refused more | warmpath top --admin host:1",
 		func(e *evidence, _ *PoolOverview) { e.lacking["p"] = 7.2 })
+}
+
+// Workers with one ailment are one warning. What an operator did himself is none.
+func TestWarningsOfWorkers(t *testing.T) {
+	const check, probe = "warmpath check --config w.toml", "warmpath check --probe --config w.toml"
+	f := func(want string, spoil func(e *evidence, p *PoolOverview)) {
+		t.Helper()
+		holdWarnings(t, want, spoil)
+	}
 	f("warn: b down | no answer within 2s | "+probe, func(_ *evidence, p *PoolOverview) {
 		p.Workers[1].State, p.Workers[1].LastError = "down", "no answer within 2s"
 	})
@@ -90,6 +124,10 @@ func TestWarnings(t *testing.T) {
 		p.Workers[0].State, p.Workers[0].Drained, p.Workers[0].Why = "draining", true, "asked to drain"
 		p.Workers[1].LastError, p.Workers[1].ErrorOver = "EOF", true
 		p.Workers[2].State = "starting"
+	})
+	f("", func(_ *evidence, p *PoolOverview) { p.Workers[0].State = "full" })
+	f("", func(_ *evidence, p *PoolOverview) {
+		p.Workers[0].State = "asleep"
 	})
 	f("bad: pool p cannot serve | "+WhyEmpty+"; a down: x | "+probe+"\nwarn: file refused | the configuration in force stays: no | "+check,
 		func(e *evidence, p *PoolOverview) { // the worst first

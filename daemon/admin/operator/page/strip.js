@@ -2,25 +2,6 @@
 import {$, el, order, put} from "/page/words.js";
 import {look} from "/page/workers.js";
 
-const DAY = 86400e3;
-
-// endings are the certificates that end within two weeks, have ended, or of which the newer one is not used.
-function endings(o) {
-  return (o.certificates || []).flatMap((c) => {
-    const days = (new Date(c.not_after) - new Date(o.now)) / DAY, command = `openssl x509 -noout -dates -in ${c.file}`;
-    const all = c.refused ? [{grade: "warn", title: "certificate refused", text: `the one before stays in force: ${c.refused}`, command}] : [];
-    if (days < 14) all.push({grade: days < 0 ? "bad" : "warn", command, title: days < 0 ? "certificate has ended" :
-      `certificate ends in ${Math.floor(days)} days`, text: `${c.file} is good until ${new Date(c.not_after).toLocaleString()}`});
-    return all;
-  });
-}
-
-// warningsOf lists what the router warns of.
-function warningsOf(o) {
-  const all = o.warnings || [];
-  return all.some((w) => w.title.startsWith("certificate")) ? all : [...all, ...endings(o)];
-}
-
 // say writes the state. A screen reader reads it out when it changes, so it has no figure that always does.
 export function say(grade, text) { put($("state"), text, grade); }
 
@@ -51,7 +32,7 @@ const NAMED = 8; // warnings that the head names
 
 // strip draws the warnings, and says in the head whether the router serves.
 export function strip(o) {
-  const all = warningsOf(o);
+  const all = o.warnings || [];
   const now = new Map();
   for (const w of all) {
     let key = w.title;

@@ -1,0 +1,61 @@
+package operator
+
+import (
+	"cmp"
+	"net"
+
+	"github.com/warmpath/warmpath/cache/kvstore/remote"
+	"github.com/warmpath/warmpath/daemon/peers"
+)
+
+// evidence is what the warnings are made of.
+type evidence struct {
+	*Overview
+	lacking  map[string]float64 // by pool: requests refused lately as all workers were full or none was up
+	store    bool               // the Redis of [cache] does not answer
+	peers    peers.Stats
+	l2       *remote.Stats // of the KV cache; nil = it has none
+	trends   *trends
+	commands commands
+}
+
+// commands are the flags that an operator's commands need.
+type commands struct{ file, admin string }
+
+// status is a command of warmpath that asks this process.
+func (c commands) status(command string) string { return "warmpath " + command + c.admin }
+
+// check is warmpath check of the file in force.
+func (c commands) check(flags string) string {
+	return "warmpath check" + flags + " --config " + cmp.Or(c.file, "FILE")
+}
+
+// newEvidence gathers it, with the commands for the listener at addr. The pools of o are there already.
+func newEvidence(o *Overview, c *Config, t *trends, addr string) *evidence {
+	e := &evidence{Overview: o, lacking: map[string]float64{}, store: c.Store.Stats().L2.Open, peers: c.Peers.Stats(),
+		trends:   t,
+		commands: commands{file: o.Reload.File, admin: adminFlags(addr, c.AdminTokenFile)}}
+	for i := range o.Pools {
+		name := o.Pools[i].Name
+		e.lacking[name] = c.Metrics.recent.lacking(name, o.Now)
+	}
+	if kv, open := c.KVCache.Stats(); open {
+		e.l2 = kv.L2
+	}
+	return e
+}
+
+// adminFlags are those by which a command finds this process, on this machine.
+func adminFlags(addr, tokenFile string) (flags string) {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil && net.ParseIP(host).IsUnspecified() {
+		addr = net.JoinHostPort("127.0.0.1", port)
+	}
+	if addr != "127.0.0.1:9090" {
+		flags = " --admin " + addr
+	}
+	if tokenFile != "" {
+		flags += " --token-file " + tokenFile
+	}
+	return flags
+}
