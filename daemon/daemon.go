@@ -173,8 +173,7 @@ func (d *Daemon) start(c *conf.Config) error {
 		KVCache: d.kvCache, Certificates: &d.certs, LMCache: d.lmcache, Peers: d.peers, Memory: d.memory, Spans: &d.tracer,
 		Ring: &d.ring, WhatIf: strategies.NewLab(d.host, process{d}), Strategies: strategies.NewStore(d.host, process{d}),
 		Succeeds: d.manager.Succeeds(), Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen,
-		AdminTokenFile: s.AdminTokenFile,
-		Connections:    forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
+		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {
 		return err

@@ -49,8 +49,7 @@ func (d *Daemon) reloadFile() error {
 	if more := len(changed) - maxListed; more > 0 {
 		changed = append(changed[:maxListed:maxListed], fmt.Sprintf("and %d more", more))
 	}
-	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, File: c.Path, Changed: changed, Restart: keys,
-		Kept: kept})
+	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, File: c.Path, Changed: changed, Restart: keys, Kept: kept})
 	d.log.Info("reloaded", "file", c.Path, "changed", changed)
 	return nil
 }

@@ -76,19 +76,6 @@ func (t *trends) of(name string) (x trend, rising bool) {
 	return *t.all[name], !t.all[name].began.IsZero()
 }
 
-// shedding returns the pools that refuse requests now.
-func (t *trends) shedding() map[string]trend {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	pools := map[string]trend{}
-	for name, x := range t.all {
-		if pool, ok := strings.CutPrefix(name, shedsOf); ok && !x.began.IsZero() {
-			pools[pool] = *x
-		}
-	}
-	return pools
-}
-
 // keep forgets the pools that are not there any more.
 func (t *trends) keep(there map[string]bool) {
 	t.mu.Lock()

@@ -116,7 +116,8 @@ func (e *evidence) certificates() (all []Warning) {
 func (e *evidence) losses() (all []Warning) {
 	if lost, rising := e.trends.of(spansLost); rising {
 		all = append(all, Warning{Grade: warn, Title: "spans lost", Command: e.commands.check(""),
-			Text: fmt.Sprintf("%d, as the collector of [tracing] takes none: see that it runs and can be reached", lost.grown())})
+			Text: fmt.Sprintf("%d, as the collector of [tracing] takes none: see that it runs and can be reached",
+				lost.grown())})
 	}
 	if lost, rising := e.trends.of(linesLost); rising {
 		all = append(all, Warning{Grade: warn, Title: "lines of the access log lost", Command: "df",
