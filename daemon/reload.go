@@ -41,15 +41,15 @@ func (d *Daemon) reloadFile() error {
 		d.log.Error("the operator's token in force stays", "error", err)
 		kept = append(kept, err.Error())
 	}
-	keys := conf.NeedRestart(d.atStart, c)
-	if len(keys) > 0 {
-		d.log.Warn("reloaded, but some changed keys take effect at the next start only", "keys", keys)
+	due := conf.NeedRestart(d.atStart, c)
+	if len(due) > 0 {
+		d.log.Warn("reloaded, but some changed keys take effect at the next start only", "keys", due)
 	}
 	changed := conf.Changes(old, c)
 	if more := len(changed) - maxListed; more > 0 {
 		changed = append(changed[:maxListed:maxListed], fmt.Sprintf("and %d more", more))
 	}
-	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, File: c.Path, Changed: changed, Restart: keys, Kept: kept})
+	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, File: c.Path, Changed: changed, Restart: due, Kept: kept})
 	d.log.Info("reloaded", "file", c.Path, "changed", changed)
 	return nil
 }

@@ -78,7 +78,7 @@ func aNight(t *testing.T, dir, file string, at func(int) string) (stop func()) {
 		"[[pools]]\nname = \"other\"\nmodels = [\"other\"]\nstrategy = \"mine\"\n[[pools.workers]]\nid = \"other-1\"\ndata_parallel = 4\nurl = \"http://%s\"\n",
 		at(0), at(1), at(2), at(3), at(4)))
 	sim := launch(t, dir, "bin/warmpath sim --count 2 --listen "+at(2))
-	ranks := launch(t, dir, "bin/warmpath sim --data-parallel 4 --listen "+at(4))
+	ranks := launch(t, dir, "bin/warmpath sim --model sim,other --data-parallel 4 --listen "+at(4))
 	answers := func(url string) func() bool {
 		return func() bool {
 			resp, err := http.Get(url)

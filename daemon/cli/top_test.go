@@ -122,9 +122,9 @@ func TestWhyBelowItsWorker(t *testing.T) {
 	now := time.Now()
 	workers[0].Since = now
 	workers[1].Since = now
-	const head = "WORKER      STATE  SINCE  IN FLIGHT  RUNNING  WAITING  QUEUE  KV  HITS  SLOWNESS  FIRST  WHY\n" +
-		"a           up     0s     0          0        0        0.00s  0%  0%    0.00      -\n" +
-		"WORKER WHY  down   0s     0          0        0        0.00s  0%  0%    0.00      -"
+	const head = "WORKER      STATE  SINCE  IN FLIGHT  RUNNING  WAITING  QUEUE  KV  HITS  SLOWNESS  FIRST  TPOT  WHY\n" +
+		"a           up     0s     0          0        0        0.00s  0%  0%    0.00      -      -\n" +
+		"WORKER WHY  down   0s     0          0        0        0.00s  0%  0%    0.00      -      -"
 	f := func(columns int, want string) {
 		t.Helper()
 		var b strings.Builder
@@ -132,8 +132,8 @@ func TestWhyBelowItsWorker(t *testing.T) {
 			t.Errorf("%d columns: %v:\n%s\nwant\n%s", columns, err, b.String(), head+want)
 		}
 	}
-	f(0, "      no answer within 2s\n")
-	f(108, "      no answer within 2s\n")
-	f(107, "\n  no answer within 2s\n")
+	f(0, "     no answer within 2s\n")
+	f(114, "     no answer within 2s\n")
+	f(113, "\n  no answer within 2s\n")
 	f(20, "\n  no answer within 2s\n")
 }
