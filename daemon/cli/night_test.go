@@ -34,7 +34,7 @@ func TestTenQuestions(t *testing.T) {
 		"7":  {`warmpath_key_arrivals_total{key="flood",pool="main"} `, `warmpath_key_prompt_tokens_total{key="flood",pool="main"} 9`},
 		"8":  {`"model":"nobody"`, `"end":"model_not_found"`},
 		"9":  {"gets no new requests", "it has no request any more"},
-		"10": {"demand 0.0 s of prefill", "REFUSED"},
+		"10": {"DEMAND", "REFUSED"},
 	}
 	page := read(t, "../../docs/night.md")
 	ports := strings.NewReplacer("127.0.0.1:9090", at(1))
