@@ -117,7 +117,7 @@ func TestARealBrowser(t *testing.T) {
 		}
 		io.WriteString(rw, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"two\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	})
-	r := start(t, settings("prefixaware", w.URL)+"[[keys]]\nname = \"team\"\nenv = \"WARMPATH_TEST_KEY\"\n", 1)
+	r := start(t, settings("prefixaware", w.URL)+"[[keys]]\nname = \"team\"\nenv = \"WARMPATH_TEST_KEY\"\nexplain = true\n", 1)
 	s := browse(t, "http://"+r.Addr(), func() { seen <- struct{}{} })
 	if s.Error != "" || s.Status != 200 || len(s.ID) != 32 || s.Strategy != "prefixaware" || !strings.HasSuffix(s.Text, "data: [DONE]\n\n") {
 		t.Errorf("the page saw %+v; want 200, an id, a strategy and the whole stream", s)

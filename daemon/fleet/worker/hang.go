@@ -59,7 +59,7 @@ func hanging(waited float64) Outcome {
 }
 
 // shortly is for how many seconds a request may have waited at an engine that is found asleep or paused, to be moved.
-const shortly = 2.0
+const shortly = 3.0
 
 // stillPages is how many pages of metrics in a row must show no progress.
 const stillPages = 3
@@ -102,9 +102,14 @@ func standsStill(f *fleet, w *Worker, now float64) bool {
 	return idleFor(w, now) >= max(shortWait, longPrefills*f.speed.slowness*w.speed.rel*est)
 }
 
-// mayBePaused reports whether the worker is to be asked whether its engine is paused, which its metrics do not tell.
+// mayBePaused reports whether the worker is to be asked whether its engine is paused, which its metrics do not tell: the
+// engine counts its steps, made none up to the last page, and a request has waited since before that.
 func mayBePaused(w *Worker) bool {
-	return w.readings.Asleep || w.still > 0 && oldestWaiting(w) != nil
+	if w.readings.Asleep {
+		return true
+	}
+	r := oldestWaiting(w)
+	return r != nil && w.readings.Steps > 0 && w.still > 0 && r.at < w.readings.at
 }
 
 // movable reports whether r, which waits at w for its first byte, may go to another worker: the engine had stopped

@@ -215,12 +215,17 @@ func TestMayBePaused(t *testing.T) {
 	p.scrape(0, Metrics{Steps: 1}, 1)
 	p.scrape(0, Metrics{Steps: 1}, 2)
 	f("nobody asks for anything", false)
-	p.send(0, Dispatch{}, 2)
-	f("a request waits", true)
-	p.scrape(0, Metrics{Steps: 1, Asleep: true}, 3)
+	p.send(0, Dispatch{}, 2.5)
+	f("a request has come", false)
+	p.scrape(0, Metrics{Steps: 1}, 3)
+	f("it waits from page to page", true)
+	p.scrape(0, Metrics{Steps: 1, Asleep: true}, 4)
 	f("it is paused", true)
-	p.scrape(0, Metrics{Steps: 2}, 4)
+	p.scrape(0, Metrics{Steps: 2}, 5)
 	f("it goes on", false)
+	p.scrape(0, Metrics{}, 6)
+	p.scrape(0, Metrics{}, 7)
+	f("its page counts no steps", false)
 }
 
 // TestMovable: which requests may leave an engine that stood still at 10 s, by pages that are 1 s apart.
@@ -241,8 +246,8 @@ func TestMovable(t *testing.T) {
 	f("it came after", &request{at: 11.5}, false, false, true)
 	f("it is the trial", &request{at: 11.5}, false, true, false)
 	f("its answer has begun", &request{at: 11.5, first: 12}, false, false, false)
-	f("the engine sleeps", &request{at: 18.5}, true, false, true)
-	f("it sleeps, and the request had waited for long", &request{at: 17.5}, true, false, false)
+	f("the engine sleeps", &request{at: 17.5}, true, false, true)
+	f("it sleeps, and the request had waited for long", &request{at: 16.5}, true, false, false)
 	f("it sleeps, and the answer has begun", &request{at: 18.5, first: 19}, true, false, false)
 	if movable(&Worker{endpoint: new(endpoint)}, &request{at: 9}, 1) {
 		t.Error("a request that nobody can move is moved")

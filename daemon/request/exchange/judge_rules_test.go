@@ -159,8 +159,8 @@ func (f *fleet) judge(a *ask) {
 	if a.ended != nil && *a.ended > 2 {
 		f.fail("two engines", "request %s and its repeats have ended %d engines", a, *a.ended)
 	}
-	// One that blocks for up to 2 s may leave an engine that falls asleep meanwhile: nothing tells it from others.
-	if n := count(a.blocked); a.broken == 0 && (n > 2 || n > 1 && a.length <= longestBlock && a.length > 2*time.Second) {
+	// One that blocks for up to 3 s may leave an engine that falls asleep meanwhile: nothing tells it from others.
+	if n := count(a.blocked); a.broken == 0 && (n > 2 || n > 1 && a.length <= longestBlock && a.length > 3*time.Second) {
 		f.fail("blocking", "request %s, of %v, has blocked %d workers", a, a.length, n)
 	}
 	if refused := a.status >= 500 || a.status == 429; a.kind == plain && refused && !a.left && a.begun < 3 && a.broken < 2 {
