@@ -102,8 +102,8 @@ func standsStill(f *fleet, w *Worker, now float64) bool {
 	return idleFor(w, now) >= max(shortWait, longPrefills*f.speed.slowness*w.speed.rel*est)
 }
 
-// mayBePaused reports whether the worker is to be asked whether its engine is paused, which its metrics do not tell: the
-// engine counts its steps, made none up to the last page, and a request has waited since before that.
+// mayBePaused reports whether the worker is to be asked whether its engine is paused, which its metrics do not tell:
+// the engine counts its steps, made none up to the last page, and a request has waited since before that.
 func mayBePaused(w *Worker) bool {
 	if w.readings.Asleep {
 		return true
