@@ -151,8 +151,7 @@ func TestThePageGreysWhileTheRouterHangs(t *testing.T) {
 	}
 	var hangs atomic.Bool
 	end := make(chan struct{})
-	through := httputil.NewSingleHostReverseProxy(to)
-	through.Rewrite, through.Director = func(p *httputil.ProxyRequest) { p.SetURL(to) }, nil
+	through := &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(to) }}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if hangs.Load() {
 			select {
