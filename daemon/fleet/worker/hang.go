@@ -23,11 +23,16 @@ func hangs(w *Worker, r *request, slowness, now float64) int {
 	if r.whole || r.first > 0 || w.moved > r.at || time.Duration(w.endpoint.flow.Load()).Seconds() > r.at {
 		return 0
 	}
-	est := r.est
+	return int((now - r.at) / longWait(w, r.est, slowness))
+}
+
+// longWait returns for how many seconds a request of that estimate waits at w before its wait shows something. The
+// prompt that is computed now may be a long one.
+func longWait(w *Worker, est, slowness float64) float64 {
 	if w.queue.front != nil {
 		est = max(est, w.queue.front.est)
 	}
-	return int((now - r.at) / max(shortWait, longPrefills*slowness*w.speed.rel*est))
+	return max(shortWait, longPrefills*slowness*w.speed.rel*est)
 }
 
 // patientTrial is how many seconds a trial waits for its first byte at least, until it is moved.
@@ -95,11 +100,7 @@ func standsStill(f *fleet, w *Worker, now float64) bool {
 	if w.still < stillPages || !w.isUp() {
 		return false
 	}
-	est := 0.0
-	if w.queue.front != nil {
-		est = w.queue.front.est
-	}
-	return idleFor(w, now) >= max(shortWait, longPrefills*f.speed.slowness*w.speed.rel*est)
+	return idleFor(w, now) >= longWait(w, 0, f.speed.slowness)
 }
 
 // mayBePaused reports whether the worker is to be asked whether its engine is paused, which its metrics do not tell:

@@ -210,7 +210,7 @@ var workerMutants = slices.Concat(
 		without("what flows shows that the engine works", "TestAnEngineThatStandsStill",
 			`if time.Duration(w.endpoint.flow.Load()).Seconds() > since {`, `if since < 0 {`),
 		without("a long prompt stands still for long", "TestAnEngineThatStandsStill",
-			`max(shortWait, longPrefills*f.speed.slowness*w.speed.rel*est)`, `max(shortWait, 0*f.speed.slowness*est)`),
+			`longWait(w, 0, f.speed.slowness)`, `shortWait`),
 		without("what may have stopped an engine stays there", "TestWhatWaitsIsMoved",
 			`return r.at > w.moved+reading && w`, `return w`),
 		without("an answer that has begun is not moved", "TestMovable", `case r.first > 0 || r.holder`, `case r.holder`),
