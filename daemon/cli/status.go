@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +33,7 @@ func statusCommand() *cobra.Command {
 			if asJSON {
 				_, err = fmt.Fprintln(out, strings.TrimSpace(string(raw)))
 			} else {
-				err = writeStatus(out, &o, allWorkers, 0)
+				err = writeStatus(out, &o)
 			}
 			if err == nil {
 				err = notServing(&o)
@@ -73,12 +72,8 @@ func deadPools(pools []operator.PoolOverview) (names []string) {
 	return names
 }
 
-// allWorkers is the limit of writeStatus that leaves out no worker.
-const allWorkers = -1
-
-// writeStatus prints all pools as tables for a screen of so many columns; 0 = any. Each table has at most limit
-// workers: those in trouble go first where there are more.
-func writeStatus(out io.Writer, o *operator.Overview, limit, columns int) error {
+// writeStatus prints what is wrong, and all pools as tables.
+func writeStatus(out io.Writer, o *operator.Overview) error {
 	state := "ready"
 	switch {
 	case o.Draining:
@@ -112,17 +107,8 @@ func writeStatus(out io.Writer, o *operator.Overview, limit, columns int) error 
 		for _, name := range slices.Sorted(maps.Keys(p.Aside)) {
 			fmt.Fprintf(out, "CANARY %s SET ASIDE: %s\n", name, firstLine(p.Aside[name]))
 		}
-		workers := p.Workers
-		if limit >= 0 && len(workers) > limit {
-			workers = slices.Clone(workers)
-			slices.SortStableFunc(workers, func(a, b operator.WorkerState) int { return cmp.Compare(trouble(&a), trouble(&b)) })
-			workers = workers[:limit]
-		}
-		if err := writeWorkers(out, workers, o.Now, columns); err != nil {
+		if err := writeWorkers(out, p.Workers, o.Now, 0); err != nil {
 			return err
-		}
-		if n := len(p.Workers) - len(workers); n > 0 {
-			fmt.Fprintf(out, "... and %d more: warmpath status has all\n", n)
 		}
 	}
 	return nil
