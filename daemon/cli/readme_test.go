@@ -14,7 +14,10 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
 
-// reader follows README.md from top to bottom, like a person who has just built bin/warmpath.
+// readerPages are read in this order: the later ones use the daemon of README.md.
+var readerPages = []string{"README.md", "docs/requests.md", "docs/workers.md", "docs/replay.md", "docs/measured.md", "CONTRIBUTING.md"}
+
+// reader follows these pages from top to bottom, like a person who has just built bin/warmpath.
 type reader struct {
 	t          *testing.T
 	root, dir  string // the repository; the folder that the reader works in
@@ -26,7 +29,7 @@ type reader struct {
 	ran        map[string]bool
 }
 
-// steps maps the beginnings of the commands that the README may show to their tests.
+// steps maps the beginnings of the commands that these pages may show to their tests.
 var steps = map[string]func(*reader, string){
 	"make run":             (*reader).makeRun,
 	"make build":           (*reader).makeTarget,
@@ -37,17 +40,20 @@ var steps = map[string]func(*reader, string){
 	"bin/warmpath plugin":  (*reader).runPlugin,
 	"bin/warmpath lab":     (*reader).runLab,
 	"bin/warmpath replay":  (*reader).runReplay,
+	"bin/warmpath drain":   (*reader).runDrain,
+	"bin/warmpath undrain": (*reader).runDrain,
 	"curl -X":              (*reader).curl,
 	"curl -si":             (*reader).explain,
 	"bin/warmpath session": (*reader).runSessions,
 	"bin/warmpath why":     (*reader).runWhy,
 	"testdata/realvllm":    (*reader).script,
+	"go run ./testdata":    (*reader).tool,
 }
 
 // fence matches a fenced block: its language and its text.
 var fence = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 
-// TestREADME runs every command of README.md on the files that it shows. A new command or block needs a step here.
+// TestREADME runs every command of readerPages on the files that they show. A new command or block needs a step here.
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -65,12 +71,14 @@ func TestREADME(t *testing.T) {
 	if err := os.CopyFS(traces, os.DirFS(filepath.Join(root, "testdata", "traces"))); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range fence.FindAllStringSubmatch(read(t, filepath.Join(root, "README.md")), -1) {
-		r.block(m[1], r.ports.Replace(m[2]))
+	for _, page := range readerPages {
+		for _, m := range fence.FindAllStringSubmatch(read(t, filepath.Join(root, page)), -1) {
+			r.block(m[1], r.ports.Replace(m[2]))
+		}
 	}
 	for name := range steps {
 		if !r.ran[name] {
-			t.Errorf("README.md no longer shows %q", name)
+			t.Errorf("no page shows %q any more", name)
 		}
 	}
 	r.serve.stop()
@@ -89,10 +97,6 @@ func (r *reader) block(language, text string) {
 		write(r.t, r.file(), text)
 	case language == "toml" && strings.HasPrefix(text, "[strategies.mine]"):
 		r.chooseMine(text)
-	case language == "yaml" && strings.HasPrefix(text, "kvCacheSpec:"): // HyperPod's own
-	case language == "toml" && strings.HasPrefix(text, "[kv_cache]"):
-		write(r.t, filepath.Join(r.dir, "kv.toml"), text)
-		r.run("bin/warmpath check --config kv.toml").succeed()
 	case language == "go":
 		r.newModule(text)
 	case language == "" && strings.Contains(text, "──HTTP──▶"): // a drawing
@@ -119,7 +123,7 @@ func (r *reader) command(line string) {
 			return
 		}
 	}
-	r.t.Fatalf("README.md shows a command that the test does not run: %s", line)
+	r.t.Fatalf("a page shows a command that the test does not run: %s", line)
 }
 
 func (r *reader) file() string { return filepath.Join(r.dir, "warmpath.toml") }
@@ -203,12 +207,24 @@ func (r *reader) curl(line string) {
 		}
 		return
 	}
-	want := map[string]string{"POST": "draining", "DELETE": "up"}[method]
+	r.gpu1Is(map[string]string{"POST": "draining", "DELETE": "up"}[method], line)
+}
+
+// gpu1Is expects the worker in that state after the command.
+func (r *reader) gpu1Is(want, line string) {
+	r.t.Helper()
 	for _, w := range r.pool().Workers {
 		if w.ID == "gpu-1" && w.State != want {
 			r.t.Errorf("%s: the worker is %s; want %s", line, w.State, want)
 		}
 	}
+}
+
+// runDrain takes gpu-1 out, or back in.
+func (r *reader) runDrain(line string) {
+	r.t.Helper()
+	r.run(line).succeed()
+	r.gpu1Is(map[bool]string{true: "up", false: "draining"}[strings.Contains(line, " undrain ")], line)
 }
 
 // explained matches a request whose decision the client requests as JSON, as in the line.
@@ -255,6 +271,14 @@ func (r *reader) runWhy(line string) {
 func (r *reader) script(line string) {
 	r.t.Helper()
 	if info, err := os.Stat(filepath.Join(r.root, line)); err != nil || info.Mode()&0o111 == 0 {
+		r.t.Errorf("%s cannot be run: %v", line, err)
+	}
+}
+
+// tool is not run here, as it takes minutes.
+func (r *reader) tool(line string) {
+	r.t.Helper()
+	if _, err := os.Stat(filepath.Join(r.root, strings.Fields(line)[2], "main.go")); err != nil {
 		r.t.Errorf("%s cannot be run: %v", line, err)
 	}
 }
@@ -352,6 +376,6 @@ func (r *reader) runReplay(line string) {
 		r.t.Errorf("%d of %d requests answered, want 60 of 60:\n%s", got.Answered, got.Requests, out)
 	}
 	if got.BlockHitRate < 0.035 || got.BlockHitRate > 0.045 {
-		r.t.Errorf("block hit rate %.3f; README.md says .040", got.BlockHitRate)
+		r.t.Errorf("block hit rate %.3f; docs/replay.md says .040", got.BlockHitRate)
 	}
 }

@@ -1,5 +1,5 @@
 // Command labcells runs the columns of the lab by which prefixaware and kvaware are judged, beside tuned rules of
-// others, and prints the table of docs/lab.md: TTFT, mean and P90, over that of the best of them.
+// others, and prints the table of docs/measured.md: TTFT, mean and P90, over that of the best of them.
 //
 //	go run ./testdata/labcells -first 101 -n 2 -trace FILE
 //
