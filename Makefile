@@ -11,6 +11,8 @@ TAGS      = grpcnotrace
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS   = -s -w -X github.com/warmpath/warmpath/daemon.Version=$(VERSION)
 PREFIX   ?= /usr/local
+UNITDIR  ?= $(PREFIX)/lib/systemd/system
+BIN      ?= bin/warmpath
 FUZZTIME ?= 10s
 PACKAGES ?= ./...
 TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/bugs ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/kvtorture ./testdata/labcells ./testdata/labcheck ./testdata/pack ./testdata/peersbench ./testdata/pyvenv ./testdata/reallmcache/... ./testdata/realvllm ./testdata/sbom ./testdata/signs/...
@@ -29,7 +31,7 @@ CA       ?=
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules strategies run test race hammers night chartcheck sbomcheck imagecheck mutants fuzz bench faults attacks signs soak policies torture labcells labcheck clients check install
+.PHONY: help build modules strategies run test race hammers night chartcheck sbomcheck imagecheck mutants fuzz bench faults attacks signs soak policies torture labcells labcheck clients check install uninstall
 .PHONY: image release $(RELEASES:%=release-%)
 .DELETE_ON_ERROR:
 
@@ -163,9 +165,27 @@ check: modules ## fmt, vet, staticcheck, the plan of the house, tidy; leaves git
 	if [ "$$before" != "$$after" ]; then echo "check: git status changed:"; echo "$$after"; exit 1; fi; \
 	echo "check: ok"
 
-install: build ## bin/warmpath to PREFIX/bin (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 bin/warmpath $(DESTDIR)$(PREFIX)/bin/warmpath
+# Each file of an installation but the manual pages, which are named by the commands.
+SHARE     = $(PREFIX)/share
+INSTALLED = $(PREFIX)/bin/warmpath $(UNITDIR)/warmpath.service $(UNITDIR)/warmpath.socket $(SHARE)/doc/warmpath/warmpath.toml \
+  $(SHARE)/doc/warmpath/all-keys.toml $(SHARE)/bash-completion/completions/warmpath $(SHARE)/zsh/site-functions/_warmpath \
+  $(SHARE)/fish/vendor_completions.d/warmpath.fish
+
+install: build ## binary, systemd units, manual pages, completions and an example below PREFIX (/usr/local), all below DESTDIR
+	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))) $(SHARE)/man/man1)
+	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/warmpath
+	sed 's#/usr/local/bin/#$(PREFIX)/bin/#' deploy/systemd/warmpath.service >$(DESTDIR)$(UNITDIR)/warmpath.service
+	install -m 644 deploy/systemd/warmpath.socket $(DESTDIR)$(UNITDIR)
+	install -m 644 deploy/systemd/warmpath.toml $(DESTDIR)$(SHARE)/doc/warmpath
+	install -m 644 conf/warmpath.toml $(DESTDIR)$(SHARE)/doc/warmpath/all-keys.toml
+	$(BIN) man $(DESTDIR)$(SHARE)/man/man1
+	$(BIN) completion bash >$(DESTDIR)$(SHARE)/bash-completion/completions/warmpath
+	$(BIN) completion zsh >$(DESTDIR)$(SHARE)/zsh/site-functions/_warmpath
+	$(BIN) completion fish >$(DESTDIR)$(SHARE)/fish/vendor_completions.d/warmpath.fish
+
+uninstall: ## delete what make install wrote, with the same PREFIX and DESTDIR; the configuration and what the router wrote stay
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED)) $(DESTDIR)$(SHARE)/man/man1/warmpath.1 $(DESTDIR)$(SHARE)/man/man1/warmpath-*.1
+	rmdir $(DESTDIR)$(SHARE)/doc/warmpath
 
 # The same sources and Go give the same bytes, wherever they lie.
 $(RELEASES:%=release-%): release-%: modules

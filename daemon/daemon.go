@@ -129,6 +129,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 
 func (d *Daemon) start(c *conf.Config) error {
 	s := &c.Server
+	d.manager.Given().LogUnused(d.log, s.Listen, s.Admin)
 	var err error
 	d.certs, err = adapt.Certificates(c, d.log)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestTOMLOfThePages(t *testing.T) {
 }
 
 // operatorsPages run from top to bottom, each as one script: commands, TOML as warmpath.toml, nginx as its file.
-var operatorsPages = []string{"sizing", "security", "behind", "migrating", "kubernetes", "release", "first-hour"}
+var operatorsPages = []string{"sizing", "security", "behind", "migrating", "kubernetes", "release", "install", "first-hour"}
 
 // hour lists the output that a newcomer sees.
 var hour = []string{`"object":"chat.completion"`, "2 of 2 up", "decision  gpu-", "gets no new requests", "reloaded"}

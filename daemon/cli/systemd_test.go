@@ -21,7 +21,7 @@ func TestSystemdFiles(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"verify"}
 	for _, name := range []string{"warmpath.service", "warmpath.socket"} {
-		text := read(t, filepath.Join("../../docs/systemd", name))
+		text := read(t, filepath.Join("../../deploy/systemd", name))
 		text = strings.ReplaceAll(text, "/usr/local/bin/warmpath", filepath.Join(built, "bin", "warmpath"))
 		if name == "warmpath.service" {
 			dropIn, _ := underSystemd(t)
@@ -56,7 +56,7 @@ func underSystemd(t *testing.T) (dropIn, text string) {
 // TestUnitHasRoomForItsFiles: the unit lets the service write every file that docs/security.md names under systemd, or
 // the drop-in passes it in. The names are checked even without systemd.
 func TestUnitHasRoomForItsFiles(t *testing.T) {
-	unit := read(t, "../../docs/systemd/warmpath.service")
+	unit := read(t, "../../deploy/systemd/warmpath.service")
 	dropIn, text := underSystemd(t)
 	rooms := map[string]string{"/var/log/warmpath/": "\nLogsDirectory=warmpath\n", "/var/lib/warmpath/": "\nStateDirectory=warmpath\n"}
 	files := regexp.MustCompile("\\| `(/.*/)(.*)` \\|").FindAllStringSubmatch(text, -1)

@@ -85,6 +85,9 @@ func TestServesOnGivenSockets(t *testing.T) {
 	if status, _, body := fetch("GET", k.admin+"/ready", ""); status != 200 {
 		t.Errorf("/ready of the operator's socket after READY=1: %d %s", status, body)
 	}
+	if log := p.String(); strings.Count(log, "unused_listen=127.0.0.1:1 ") != 1 || !strings.Contains(log, "unused_admin=127.0.0.1:2") {
+		t.Errorf("no line, or several, on the addresses of the configuration that are not used:\n%s", log)
+	}
 	p.signal(syscall.SIGHUP)
 	told("RELOADING=1\nMONOTONIC_USEC=")
 	told("READY=1\nSTATUS=serving; reloaded")

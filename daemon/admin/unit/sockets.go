@@ -3,6 +3,7 @@ package unit
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -11,6 +12,21 @@ import (
 // Sockets are listeners that the service manager bound; nil = the process has to bind its own.
 type Sockets struct {
 	Client, Admin net.Listener
+}
+
+// LogUnused logs the addresses of the configuration that these sockets replace.
+func (s Sockets) LogUnused(log *slog.Logger, listen, admin string) {
+	var fields []any
+	if s.Client != nil {
+		fields = append(fields, "clients", s.Client.Addr().String(), "unused_listen", listen)
+	}
+	if s.Admin != nil {
+		fields = append(fields, "admin", s.Admin.Addr().String(), "unused_admin", admin)
+	}
+	if len(fields) > 0 {
+		log.Info("serving on the service manager's sockets, not on server.listen and server.admin of the configuration: "+
+			"change an address by ListenStream= of the socket unit", fields...)
+	}
 }
 
 // Keys of the manager's sockets for a successor. All others have their network and address as keys.
