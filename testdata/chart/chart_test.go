@@ -49,8 +49,8 @@ func (o objects) add(t *testing.T, file, text string) {
 	}
 }
 
-// rendered is what the chart makes under the name of a release.
-func rendered(t *testing.T, name string, values map[string]any) objects {
+// render returns the files that the chart makes under the name of a release, or why helm refuses the values.
+func render(t *testing.T, name string, values map[string]any) (map[string]string, error) {
 	t.Helper()
 	c, err := loader.Load(chartFolder)
 	if err != nil {
@@ -59,9 +59,15 @@ func rendered(t *testing.T, name string, values map[string]any) objects {
 	all, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: name, Namespace: "fleet", IsInstall: true},
 		chartutil.DefaultCapabilities)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	files, err := engine.Render(c, all)
+	return engine.Render(c, all)
+}
+
+// rendered is what the chart makes under the name of a release.
+func rendered(t *testing.T, name string, values map[string]any) objects {
+	t.Helper()
+	files, err := render(t, name, values)
 	if err != nil {
 		t.Fatal(err)
 	}
