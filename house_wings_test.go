@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 	},
 	"daemon/warmpath": {"daemon/cli"}, // the main package
 	"daemon/adapt": { // what the configuration means for each room
-		"cache/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/tracing",
+		"cache/bind", "cache/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/tracing",
 		"daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
 		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
 		"daemon/request/front", "daemon/request/overflow", "daemon/request/route",
@@ -57,7 +57,7 @@ var arrows = map[string][]string{
 		"daemon/request/tokens", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/front": {
-		"daemon/request/exchange", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/inflate",
+		"cache/bind", "daemon/request/exchange", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/inflate",
 		"daemon/transport/jsonline", "daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
 	},
 	"daemon/request/overflow": {},
@@ -94,7 +94,7 @@ var arrows = map[string][]string{
 	"daemon/fleet/discover":           {"daemon/fleet/discover/endpoints"},
 	"daemon/fleet/discover/endpoints": {},
 	"daemon/fleet/feed": {
-		"cache/blocks", "cache/holdings", "cache/kvevents", "cache/seldom", "cache/zmtp", "daemon/fleet/worker",
+		"cache/bind", "cache/blocks", "cache/holdings", "cache/kvevents", "cache/seldom", "cache/zmtp", "daemon/fleet/worker",
 	},
 	"daemon/fleet/probe":  {"daemon/fleet/worker"}, // whose Page it reads
 	"daemon/fleet/worker": {"sdk/abi"},
@@ -104,18 +104,18 @@ var arrows = map[string][]string{
 
 	// The workers' KV cache: a store, and the listeners in front of it.
 	"daemon/kv":          {},
-	"daemon/kv/hyperpod": {"cache/kvstore", "cache/seldom", "cache/webpage", "daemon/transport/listen"},
+	"daemon/kv/hyperpod": {"cache/bind", "cache/kvstore", "cache/seldom", "cache/webpage", "daemon/transport/listen"},
 	"daemon/kv/kvcache": {
-		"cache/goredis", "cache/kvstore/...", "daemon/fleet/discover", "daemon/kv/hyperpod", "daemon/kv/resp",
+		"cache/bind", "cache/goredis", "cache/kvstore/...", "daemon/fleet/discover", "daemon/kv/hyperpod", "daemon/kv/resp",
 		"daemon/transport/certificate",
 	},
-	"daemon/kv/resp": {"cache/kvstore", "cache/quota", "cache/seldom", "daemon/transport/socket"},
+	"daemon/kv/resp": {"cache/bind", "cache/kvstore", "cache/quota", "cache/seldom", "daemon/transport/socket"},
 
 	// Operators.
 	"daemon/admin":           {},
 	"daemon/admin/decisions": {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
 	"daemon/admin/operator": {
-		"cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
+		"cache/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
 		"daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
 		"daemon/request/route", "daemon/request/session", "daemon/transport/certificate", "daemon/transport/gate",
@@ -172,6 +172,7 @@ var arrows = map[string][]string{
 	"host/meter": {},
 
 	// The index, the stores, and the wires of LMCache and KV events.
+	"cache/bind":            {}, // who makes the sockets of a port
 	"cache/blocks":          {}, // what a worker reports of its KV cache
 	"cache/breaker":         {},
 	"cache/goredis":         {},
@@ -184,13 +185,13 @@ var arrows = map[string][]string{
 	"cache/kvstore/evict":   {},
 	"cache/kvstore/remote":  {"cache/breaker", "cache/goredis", "cache/kvstore", "cache/kvstore/chunks", "cache/seldom"},
 	"cache/kvstore/spill":   {"cache/kvstore", "cache/kvstore/catalog", "cache/seldom"},
-	"cache/lmcache":         {"cache/quota", "cache/seldom", "cache/webpage", "cache/zmtp"},
+	"cache/lmcache":         {"cache/bind", "cache/quota", "cache/seldom", "cache/webpage", "cache/zmtp"},
 	"cache/prefix":          {"sdk/abi"},
 	"cache/quota":           {},
 	"cache/seldom":          {},
 	"cache/tier":            {"cache/breaker", "cache/goredis", "sdk/abi"},
 	"cache/webpage":         {},
-	"cache/zmtp":            {"cache/quota"},
+	"cache/zmtp":            {"cache/bind", "cache/quota"},
 
 	// The configuration.
 	"conf": {},

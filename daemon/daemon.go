@@ -89,7 +89,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 	level := new(slog.LevelVar)
 	operator.SetLevel(level, c.Server.LogLevel)
 	log = slog.New(operator.NewLeveled(log.Handler(), level))
-	controller, err := adapt.LMCache(&c.LMCache, m.Listen, log) // first: unanswered workers report nothing
+	controller, err := adapt.LMCache(&c.LMCache, m, log) // first: unanswered workers report nothing
 	if err != nil {
 		return nil, err
 	}
@@ -136,14 +136,13 @@ func (d *Daemon) start(c *conf.Config) error {
 		return fmt.Errorf("daemon: %w", err)
 	}
 	d.front, err = front.New(front.Config{Log: d.log, Meter: d.metrics, Backend: process{d},
-		Listener: d.manager.Given().Client, Listen: s.Listen, Bind: d.manager.Listen,
-		Certificate: d.certs.Server, MaxConns: s.MaxConnections, Connections: s.MaxConnections,
-		MaxHeaderBytes: s.MaxHeaderBytes,
-		ReadTimeout:    s.ReadTimeout, IdleTimeout: s.IdleTimeout, WriteTimeout: s.WriteTimeout})
+		Listener: d.manager.Given().Client, Listen: s.Listen, Bind: d.manager,
+		Certificate: d.certs.Server, MaxConns: s.MaxConnections, Connections: s.MaxConnections, ReadTimeout: s.ReadTimeout,
+		MaxHeaderBytes: s.MaxHeaderBytes, IdleTimeout: s.IdleTimeout, WriteTimeout: s.WriteTimeout})
 	if err != nil {
 		return err
 	}
-	kv := adapt.KVCache(c, Version, discover.System(nameServers), d.manager.Listen, d.log)
+	kv := adapt.KVCache(c, Version, discover.System(nameServers), d.manager, d.log)
 	kv.Certificate = d.certs.KVCache
 	kv.Succeeds = d.manager.Succeeds()
 	kv.Beliefs = adapt.Beliefs(d.lmcache)
@@ -151,7 +150,7 @@ func (d *Daemon) start(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
-	d.door, err = feed.Open(d.life, s.KVEventsListen, d.manager.Listen, d.log)
+	d.door, err = feed.Open(d.life, s.KVEventsListen, d.manager, d.log)
 	if err != nil {
 		return err
 	}
@@ -173,7 +172,7 @@ func (d *Daemon) start(c *conf.Config) error {
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Process: process{d}, Store: d.tier,
 		KVCache: d.kvCache, Certificates: &d.certs, LMCache: d.lmcache, Peers: d.peers, Memory: d.memory, Spans: &d.tracer,
 		Ring: &d.ring, WhatIf: strategies.NewLab(d.host, process{d}), Strategies: strategies.NewStore(d.host, process{d}),
-		Succeeds: d.manager.Succeeds(), Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen,
+		Succeeds: d.manager.Succeeds(), Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager,
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {

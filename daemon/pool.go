@@ -119,7 +119,7 @@ func (p *pool) look() {
 // shown is the pool as an operator sees it.
 func (p *pool) shown() *operator.Pool {
 	c := &p.set.Load().conf
-	return &operator.Pool{Pool: p.route, Models: c.Models, Serves: c.Serves, Panic: c.Panic, Events: p.feed,
+	return &operator.Pool{Pool: p.route, Models: c.Models, Patterns: c, Panic: c.Panic, Events: p.feed,
 		Shadows: p.staff.Shadows}
 }
 
@@ -127,7 +127,7 @@ func (p *pool) shown() *operator.Pool {
 func (p *pool) served() *exchange.Pool {
 	s := p.set.Load()
 	c := &s.conf
-	return &exchange.Pool{Pool: p.route, Clients: &p.clients, Serves: c.Serves, Key: s.key,
+	return &exchange.Pool{Pool: p.route, Clients: &p.clients, Patterns: c, Key: s.key,
 		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions, ClientRank: c.ClientRank,
 		Asking: p.asking, Shadows: p.staff.Shadows, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout,
 		Limited: c.MaxInFlight > 0}

@@ -106,7 +106,7 @@ func (f *follower) noteReplay(err error) {
 	}
 	f.again = true
 	f.retry = min(max(2*f.retry, firstAgain), longestWait)
-	f.retryAt = f.now().Add(f.retry)
+	f.retryAt = time.Now().Add(f.retry)
 	f.change(func(st *Stats) {
 		st.Failed++
 		st.Problem = err.Error()

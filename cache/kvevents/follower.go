@@ -20,7 +20,6 @@ type follower struct {
 	onState func(State) // called in the order of the sink's calls
 	ask     asker       // nil = the publisher has no replay socket
 	log     *slog.Logger
-	now     func() time.Time
 
 	decoder Decoder
 	gone    []uint64 // removals of the batch under way that the sink has not got yet, all of goneOf
@@ -43,7 +42,7 @@ type follower struct {
 }
 
 func newFollower(sink Sink, ask asker, log *slog.Logger) *follower {
-	return &follower{sink: sink, ask: ask, log: log, now: time.Now, onState: func(State) {},
+	return &follower{sink: sink, ask: ask, log: log, onState: func(State) {},
 		ledger: newLedger(), lines: map[string]repeated{}}
 }
 
@@ -70,7 +69,7 @@ func (f *follower) enter(s State) {
 	}
 	f.change(func(st *Stats) {
 		st.State = s
-		st.Since = f.now()
+		st.Since = time.Now()
 	})
 	f.onState(s)
 }
@@ -89,7 +88,7 @@ type repeated struct {
 // logLine logs a line unless the same text has been logged often enough.
 func (f *follower) logLine(level slog.Level, text string, args ...any) {
 	r := f.lines[text]
-	if now := f.now(); now.Sub(r.since) >= linesTime {
+	if now := time.Now(); now.Sub(r.since) >= linesTime {
 		r = repeated{since: now}
 	}
 	r.n++
@@ -184,7 +183,7 @@ func (f *follower) message(ctx context.Context, seq uint64, payload []byte) {
 
 // resume asks for what was dropped in a pause that is over, and builds the view anew after a replay that failed.
 func (f *follower) resume(ctx context.Context) {
-	switch now := f.now(); {
+	switch now := time.Now(); {
 	case now.Before(f.patient):
 	case !f.patient.IsZero():
 		f.patient = time.Time{}
@@ -231,7 +230,7 @@ func (f *follower) bridge(ctx context.Context, seq uint64) {
 // crowded counts a gap and reports whether there were too many, in which case it sets the pause: longer each time while
 // the publisher no longer has what is missing.
 func (f *follower) crowded() bool {
-	now := f.now()
+	now := time.Now()
 	if since := now.Sub(f.lastGap); since > longestWait {
 		f.gaps = 0
 		f.pause = 0
@@ -258,7 +257,7 @@ func (f *follower) live(seq uint64, payload []byte) {
 		f.whole = true
 	}
 	at := f.apply(seq, payload)
-	now := f.now()
+	now := time.Now()
 	f.looked = now
 	f.change(func(st *Stats) {
 		st.LastBatch = now

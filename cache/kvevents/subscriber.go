@@ -228,7 +228,7 @@ func (s *Subscriber) loop(ctx context.Context, q *queue) error {
 // was the last. It returns when to ask next: soon where one had been missed, as the next may be.
 func (f *follower) look(ctx context.Context) time.Duration {
 	applied := f.ledger.next
-	f.looked = f.now()
+	f.looked = time.Now()
 	if !f.patient.IsZero() || f.again {
 		f.resume(ctx)
 	} else if f.ask != nil {
@@ -246,9 +246,9 @@ func (f *follower) nextLook(quiet time.Duration) time.Duration {
 	const least = 10 * time.Millisecond
 	switch {
 	case !f.patient.IsZero():
-		return max(least, f.patient.Sub(f.now()))
+		return max(least, f.patient.Sub(time.Now()))
 	case f.again && f.ask != nil:
-		return max(least, f.retryAt.Sub(f.now()))
+		return max(least, f.retryAt.Sub(time.Now()))
 	}
 	return quiet - time.Duration(rand.Int64N(int64(quiet)/5))
 }
@@ -277,7 +277,7 @@ func (s *Subscriber) Doubt(age time.Duration) {
 func (s *Subscriber) Served() {
 	s.later(func(ctx context.Context) {
 		f := s.follow
-		if f.Stats().Connected && f.now().Sub(f.looked) >= firstVerify/2 {
+		if f.Stats().Connected && time.Now().Sub(f.looked) >= firstVerify/2 {
 			f.look(ctx)
 		}
 	})

@@ -131,7 +131,7 @@ func TestMessagesUnfoldInBounds(t *testing.T) {
 	if rest, err := skip(append(nested, 7)); err != nil || len(rest) != 1 {
 		t.Errorf("after a nested value: %v, %v", rest, err)
 	}
-	k := &Controller{config: Config{Now: time.Now}, fleet: newFleet(Limits{}, quiet)}
+	k := &Controller{fleet: newFleet(Limits{}, quiet)}
 	frame := msgp.AppendArrayHeader(msgp.AppendString(msgp.AppendMapHeader(nil, 1), "operations"), 1<<17)
 	frame = append(frame, bytes.Repeat([]byte{0x80}, 1<<17)...)
 	for range 3 {

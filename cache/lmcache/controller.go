@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/quota"
 	"github.com/warmpath/warmpath/cache/zmtp"
 )
@@ -30,12 +31,8 @@ type Config struct {
 
 	Limits Limits
 	Log    *slog.Logger
-	Now    func() time.Time // time.Now
-	Bind   binder           // net.Listen
+	Bind   bind.Binder // nil = the system
 }
-
-// binder binds a listener.
-type binder = func(network, addr string) (net.Listener, error)
 
 // Algorithms lists what Config.Hash takes.
 func Algorithms() []string { return append([]string{"auto"}, algorithmNames[:]...) }
@@ -81,12 +78,6 @@ const (
 func New(c Config) (*Controller, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Bind == nil {
-		c.Bind = net.Listen
 	}
 	algorithms, err := algorithmsOf(c.Hash)
 	if err != nil {
@@ -148,7 +139,7 @@ func (k *Controller) listen(ctx context.Context) (err error) {
 		}
 	}
 	if k.config.Coordinator != "" {
-		k.coordinator, err = newCoordinator(k.config.Coordinator, k.config.Bind, k.fleet, k.config.Now)
+		k.coordinator, err = newCoordinator(k.config.Coordinator, k.config.Bind, k.fleet)
 		if err != nil {
 			return fmt.Errorf("lmcache: coordinator = %q: %w", k.config.Coordinator, err)
 		}
@@ -222,7 +213,7 @@ func (k *Controller) tend(ctx context.Context) {
 			return
 		case <-beat.C:
 		}
-		tick(k.fleet, k.config.Now())
+		tick(k.fleet, time.Now())
 		p.study(k.fleet, k.learn)
 		k.mu.Lock()
 		rosters := slices.Clone(k.rosters)
@@ -295,7 +286,7 @@ func (k *Controller) note(m *message, frame []byte) error {
 }
 
 func (k *Controller) apply(m *message) error {
-	now := k.config.Now()
+	now := time.Now()
 	switch m.kind {
 	case register:
 		return k.fleet.register(m, now)
@@ -352,7 +343,7 @@ func (k *Controller) reckon(m *message, frame []byte, c *zmtp.Conn) (reply []byt
 }
 
 func (k *Controller) replyTo(m *message, c *zmtp.Conn) ([]byte, error) {
-	now := k.config.Now()
+	now := time.Now()
 	switch m.kind {
 	case register:
 		return registered(k.heartbeatURL(c)), k.fleet.register(m, now)

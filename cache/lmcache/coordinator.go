@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/quota"
 	"github.com/warmpath/warmpath/cache/webpage"
 )
@@ -19,7 +20,6 @@ import (
 // stores and deletes.
 type coordinator struct {
 	fleet *fleet
-	now   func() time.Time
 	on    net.Listener
 	http  *http.Server
 	done  sync.WaitGroup
@@ -34,12 +34,12 @@ const (
 	maxBodyConns = 1024
 )
 
-func newCoordinator(addr string, bind binder, f *fleet, now func() time.Time) (*coordinator, error) {
-	on, err := bind("tcp", addr)
+func newCoordinator(addr string, binder bind.Binder, f *fleet) (*coordinator, error) {
+	on, err := bind.Or(binder).Listen("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	c := &coordinator{fleet: f, now: now, on: &crowdedListener{Listener: on, places: make(chan struct{}, maxBodyConns)},
+	c := &coordinator{fleet: f, on: &crowdedListener{Listener: on, places: make(chan struct{}, maxBodyConns)},
 		held: quota.New(heldItems)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /instances", c.register)
@@ -158,7 +158,7 @@ func (c *coordinator) register(w http.ResponseWriter, r *http.Request) {
 	}
 	known := false
 	if err == nil {
-		known, err = c.fleet.enroll(id, ip, hostOfRequest(r), c.now())
+		known, err = c.fleet.enroll(id, ip, hostOfRequest(r), time.Now())
 	}
 	if err != nil {
 		c.refuse(w, r, err)
@@ -172,7 +172,7 @@ func (c *coordinator) register(w http.ResponseWriter, r *http.Request) {
 
 func (c *coordinator) heartbeat(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	if c.fleet.alive(id, c.now()) {
+	if c.fleet.alive(id, time.Now()) {
 		write(w, map[string]string{"instance_id": id})
 		return
 	}
@@ -210,7 +210,7 @@ func (c *coordinator) events(w http.ResponseWriter, r *http.Request) {
 	defer x.close()
 	var counts [3]int
 	err := x.batches(func(b *batch) error {
-		v, err := c.fleet.take(b, c.now())
+		v, err := c.fleet.take(b, time.Now())
 		counts[v]++
 		return err
 	})

@@ -1,9 +1,9 @@
 package zmtp
 
 import (
-	"net"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/quota"
 )
 
@@ -46,8 +46,7 @@ type Config struct {
 	// Refused, if set, is called with each peer that a Listener turns away, and why. It must be safe for use side by side.
 	Refused func(Address, error)
 
-	// Bind makes a Listener's socket; nil = net.Listen. A daemon that hands its sockets to another gives its own.
-	Bind func(network, addr string) (net.Listener, error)
+	Bind bind.Binder // of a Listener's socket; nil = the system
 
 	Handshake time.Duration // from the connection to READY, and for Dial the connecting too; 5 s
 	First     time.Duration // from READY to Conn.Settle; 0 = for ever
@@ -77,9 +76,6 @@ func (c Config) withDefaults() Config {
 	c.Handshake = orDefault(c.Handshake, defaultHandshake)
 	c.Message = orDefault(c.Message, defaultMessage)
 	c.Write = orDefault(c.Write, defaultWrite)
-	if c.Bind == nil {
-		c.Bind = net.Listen
-	}
 	return c
 }
 

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/bind"
 )
 
 // Listener accepts peers and hands each to a function. Its methods may be called side by side.
@@ -37,7 +39,7 @@ func Listen(ctx context.Context, addr string, c Config, handle func(*Conn)) (*Li
 		removeLeftover(a.Addr)
 	}
 	c = c.withDefaults()
-	on, err := c.Bind(a.Network, a.Addr)
+	on, err := bind.Or(c.Bind).Listen(a.Network, a.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("zmtp: %w", err)
 	}

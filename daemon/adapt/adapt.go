@@ -4,9 +4,9 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 
+	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/goredis"
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
@@ -103,12 +103,13 @@ func StorePart(c *conf.Config, tokens int64) int {
 }
 
 // KVCache returns the workers' KV cache with its doors.
-func KVCache(c *conf.Config, version string, resolve discover.Resolver, bind Binder, log *slog.Logger) kvcache.Config {
+func KVCache(c *conf.Config, version string, resolve discover.Resolver, by bind.Binder,
+	log *slog.Logger) kvcache.Config {
 	k := &c.KVCache
 	return kvcache.Config{MaxBytes: int64(k.MaxBytes), Policy: k.Policy, RESP: k.RESP, User: k.User,
 		SpillDir: k.SpillDir, SpillBytes: int64(k.SpillBytes), HyperPod: k.HyperPod, Segment: k.Segment,
 		Mode: k.FileMode(), Password: k.Password, MaxConns: k.MaxConnections, ChunkTokens: c.LMCache.ChunkSize,
-		L2: l2(k, resolve), Version: version, Bind: bind, Log: log}
+		L2: l2(k, resolve), Version: version, Bind: by, Log: log}
 }
 
 // Certificates reads the certificates of the listeners that have one.
@@ -128,9 +129,6 @@ func Certificates(c *conf.Config, log *slog.Logger) (all certificate.All, err er
 	return all, err
 }
 
-// Binder binds a listener, as net.Listen does.
-type Binder = func(network, addr string) (net.Listener, error)
-
 // Clients makes a client for each worker of a pool, by its URL. t is for those with https.
 func Clients(c *conf.Pool, t *tls.Config) (map[string]*upstream.Client, error) {
 	clients := make(map[string]*upstream.Client, len(c.Workers))
@@ -146,13 +144,13 @@ func Clients(c *conf.Pool, t *tls.Config) (map[string]*upstream.Client, error) {
 }
 
 // LMCache starts the controller of the workers' LMCache. It is nil, which does nothing, if none is configured.
-func LMCache(c *conf.LMCache, bind Binder, log *slog.Logger) (*lmcache.Controller, error) {
+func LMCache(c *conf.LMCache, by bind.Binder, log *slog.Logger) (*lmcache.Controller, error) {
 	if !c.On() {
 		return nil, nil
 	}
 	return lmcache.New(lmcache.Config{Pull: c.Pull, Reply: c.Reply, Heartbeat: c.Heartbeat, Advertise: c.Advertise,
 		Coordinator: c.Coordinator, Hash: c.Hash, ChunkSize: c.ChunkSize, Seed: uint32(c.HashSeed), Instances: c.Instances,
-		Bind: bind, Log: log})
+		Bind: by, Log: log})
 }
 
 // Questions returns how to ask a pool's workers, with their API key.

@@ -104,7 +104,7 @@ func (f *labFlags) run(c *cobra.Command, scenarios []string) error {
 // compare runs a comparison, with a progress bar.
 func compare(c *cobra.Command, config lab.Config) (r figures.Report, err error) {
 	bar := lab.NewBar(c.ErrOrStderr())
-	config.Progress = bar.Show
+	config.Progress = bar
 	runs, err := lab.Run(c.Context(), config)
 	bar.Close()
 	if err != nil {

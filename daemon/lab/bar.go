@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Bar draws how far the runs are, on a terminal. Elsewhere it writes a line at each tenth. Show is a Config.Progress.
+// Bar draws how far the runs are, on a terminal. Elsewhere it writes a line at each tenth. It is a Config.Progress.
 type Bar struct {
 	mu    sync.Mutex // guards all below
 	w     io.Writer

@@ -21,8 +21,8 @@ type Config struct {
 	Seeds      []uint64
 	Processors int // runs at a time; default all
 
-	// Progress is called with the requests that have ended in all runs, from several goroutines. It may be nil.
-	Progress func(done, total int)
+	// Progress is shown the requests that have ended in all runs, from several goroutines. It may be nil.
+	Progress world.Progress
 }
 
 // job is one run.
@@ -50,7 +50,7 @@ func Run(ctx context.Context, c Config) ([]*trial.Run, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p := progress{told: c.Progress}
+	p := progress{to: c.Progress}
 	runs, errs := make([]*trial.Run, len(jobs)), make([]error, len(jobs))
 	queue := make(chan int)
 	var workers sync.WaitGroup
@@ -112,20 +112,28 @@ func (j *job) run(ctx context.Context, l *served.Loader, p *progress) (*trial.Ru
 
 // progress adds up that of all runs.
 type progress struct {
-	told        func(done, total int)
+	to          world.Progress
 	done, total atomic.Int64
 }
 
-// of returns the function that one run of so many requests calls with its progress.
-func (p *progress) of(requests int) func(done, total int) {
-	if p.told == nil {
+// of returns the progress of one run of so many requests.
+func (p *progress) of(requests int) world.Progress {
+	if p.to == nil {
 		return nil
 	}
 	p.total.Add(int64(requests))
-	before := 0
-	return func(done, _ int) {
-		now := p.done.Add(int64(done - before))
-		before = done
-		p.told(int(now), int(p.total.Load()))
-	}
+	return &runProgress{all: p}
+}
+
+// runProgress is the progress of one run.
+type runProgress struct {
+	all    *progress
+	before int
+}
+
+// Show adds what has ended since the last call.
+func (r *runProgress) Show(done, _ int) {
+	now := r.all.done.Add(int64(done - r.before))
+	r.before = done
+	r.all.to.Show(int(now), int(r.all.total.Load()))
 }

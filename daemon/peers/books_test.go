@@ -50,15 +50,20 @@ func newFleet(t testing.TB, seed uint64, routers, workers, tokens int) *fleet {
 	return f
 }
 
+// hearing is a router whose secret never changes.
+type hearing struct {
+	alone
+	pool *route.Pool
+}
+
+func (h hearing) session(s Session) { h.pool.Sessions.Hear(s.Kind, s.Key, s.Value, s.Life) }
+
 func (f *fleet) join() *router {
 	f.names++
 	n := &router{}
 	n.pool, n.health = watchedPool(f.t, f.clock, f.workers, f.tokens)
 	secret := n.pool.Secret()
-	mark := secret.Fingerprint()
-	_, n.sender, n.receiver = newPair(n.pool, f.names, func() uint64 { return mark }, func(time.Time) {}, func(s Session) {
-		n.pool.Sessions.Hear(s.Kind, s.Key, s.Value, s.Life)
-	})
+	_, n.sender, n.receiver = newPair(n.pool, f.names, hearing{alone(secret.Fingerprint()), n.pool})
 	n.pool.Sessions.Tell(func(kind byte, key string, value []byte, life time.Duration) {
 		n.sender.QueueSession(Session{Kind: kind, Key: key, Value: value, Life: life}, f.now)
 	})

@@ -56,7 +56,7 @@ func TestCost(t *testing.T) {
 		c := make([]*Sender, n)
 		hear := make([]*chains, n)
 		for i := range c {
-			hear[i], c[i], _ = newPair(nil, uint64(i+1), func() uint64 { return 1 }, func(time.Time) {}, nil)
+			hear[i], c[i], _ = newPair(nil, uint64(i+1), alone(1))
 		}
 		requests, frames, bytes := 3000, 0, 0
 		for i := range requests {
@@ -95,7 +95,7 @@ func TestCost(t *testing.T) {
 
 // BenchmarkSend measures what the sender adds to a request, all four events.
 func BenchmarkSend(b *testing.B) {
-	_, sender, _ := newPair(nil, 1, func() uint64 { return 1 }, func(time.Time) {}, nil)
+	_, sender, _ := newPair(nil, 1, alone(1))
 	k := newTalk(300)
 	s := &route.Sent{Worker: 1, Space: 9, Est: .1, Tokens: 5000, Block: 32}
 	type pair struct{ asked, answered []uint64 }
@@ -128,7 +128,8 @@ func BenchmarkReceive(b *testing.B) {
 func benchmarkReceive(b *testing.B, workers int) {
 	c := &clock{began}
 	p := newPool(b, c, workers, 1<<20)
-	_, sender, _ := newPair(nil, 2, func() uint64 { s := p.Secret(); return s.Fingerprint() }, func(time.Time) {}, nil)
+	secret := p.Secret()
+	_, sender, _ := newPair(nil, 2, alone(secret.Fingerprint()))
 	_, h := NewPair(p, 1)
 	k := newTalk(300)
 	var frames [][]byte

@@ -69,7 +69,7 @@ func (s *Sender) Forgotten(worker uint64) {
 func (s *Sender) finishEvent(at time.Time) {
 	much := s.queue.full()
 	if !at.IsZero() {
-		s.announce(at)
+		s.owner.announce(at)
 	}
 	s.mu.Unlock()
 	if much {

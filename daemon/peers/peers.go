@@ -76,6 +76,15 @@ func newID() uint64 {
 	return binary.LittleEndian.Uint64(id[:])
 }
 
+// joined is a pool that a router shares with others.
+type joined struct {
+	*Peers
+	pool *route.Pool
+}
+
+func (j joined) session(s Session)   { j.pool.Sessions.Hear(s.Kind, s.Key, s.Value, s.Life) }
+func (j joined) fingerprint() uint64 { return j.mark.Load() }
+
 // Secret returns the secret from which the namespaces' seeds are made. It changes if Redis was away at the start and
 // turns out to hold another secret.
 func (p *Peers) Secret() route.Secret { return *p.secret.Load() }
@@ -128,9 +137,7 @@ func (p *Peers) Join(name string, pool *route.Pool) (leave func()) {
 		return func() {}
 	}
 	m := &Member{name: name, stream: p.link.stream(name), pool: pool}
-	m.chains, m.sender, m.receiver = newPair(pool, newID(), p.mark.Load, p.announce, func(s Session) {
-		pool.Sessions.Hear(s.Kind, s.Key, s.Value, s.Life)
-	})
+	m.chains, m.sender, m.receiver = newPair(pool, newID(), joined{Peers: p, pool: pool})
 	pool.Sessions.Tell(func(kind byte, key string, value []byte, life time.Duration) {
 		m.sender.QueueSession(Session{Kind: kind, Key: key, Value: value, Life: life}, time.Now())
 	})

@@ -25,12 +25,11 @@ const (
 // Receiver applies the frames of other routers to one pool's books. It has no clock and no socket: whoever receives a
 // frame passes the time in. Safe for concurrent use.
 type Receiver struct {
-	pool    *route.Pool
-	chains  *chains
-	self    uint64
-	mark    func() uint64
-	session func(s Session)
-	drains  *drains
+	pool   *route.Pool
+	chains *chains
+	self   uint64
+	owner  owner
+	drains *drains
 
 	mu       sync.Mutex // guards all below
 	peers    map[uint64]*peer
@@ -143,7 +142,7 @@ const maxForeign = 16
 
 // isForeign reports whether a frame is of a router of another release or secret.
 func (r *Receiver) isForeign(head *head) bool {
-	return head.version != wireVersion || head.text != prompt.TextVersion || head.mark != r.mark()
+	return head.version != wireVersion || head.text != prompt.TextVersion || head.mark != r.owner.fingerprint()
 }
 
 // foreigners counts the routers whose frames are refused.
@@ -220,8 +219,8 @@ func (r *Receiver) applyRecord(p *peer, now time.Time) {
 			if !r.replay && !p.others[worker.KeyOf(c.Key)] {
 				r.drains.apply(&c, now)
 			}
-		case r.session != nil:
-			r.session(c)
+		default:
+			r.owner.session(c)
 		}
 	default:
 		in.fail()

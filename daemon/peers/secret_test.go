@@ -53,7 +53,7 @@ func TestForeignSendersTakeNoPlaces(t *testing.T) {
 	pool := newPool(t, &clock{now}, 2, 1<<16)
 	secret := pool.Secret()
 	mark := secret.Fingerprint()
-	_, _, r := newPair(pool, 1, func() uint64 { return mark }, func(time.Time) {}, nil)
+	_, _, r := newPair(pool, 1, alone(mark))
 	send := func(sender, mark uint64, version byte) error {
 		var w writer
 		w.begin(&head{version: version, text: prompt.TextVersion, mark: mark, sender: sender, number: 1}, now)

@@ -24,10 +24,9 @@ const (
 // Sender writes the changes that one pool of this router makes to its books into frames. It implements [route.Teller].
 // It has no clock and no socket: whoever sends the frames passes the time in. Safe for concurrent use.
 type Sender struct {
-	self     uint64
-	mark     func() uint64
-	chains   *chains
-	announce func(at time.Time) // a record is queued since then; called with a lock held, so it only hints
+	self   uint64
+	owner  owner
+	chains *chains
 
 	mu    sync.Mutex // guards the next two
 	queue eventQueue
@@ -183,7 +182,8 @@ func (s *Sender) beginRecord(k kind, at time.Time) *writer {
 	}
 	if s.w.records == 0 {
 		s.number++
-		s.w.begin(&head{version: wireVersion, text: prompt.TextVersion, mark: s.mark(), sender: s.self, number: s.number}, at)
+		s.w.begin(&head{version: wireVersion, text: prompt.TextVersion, mark: s.owner.fingerprint(), sender: s.self,
+			number: s.number}, at)
 	}
 	s.last = at
 	s.w.kind(k)
@@ -235,7 +235,7 @@ func (s *Sender) QueueSession(c Session, at time.Time) {
 	defer s.writing.Unlock()
 	s.writeEvents()
 	w := s.beginRecord(kindSession, at)
-	s.announce(at)
+	s.owner.announce(at)
 	w.byte(c.Kind)
 	w.bytes(c.Key)
 	w.bytes(string(c.Value))
@@ -248,7 +248,7 @@ func (s *Sender) QueueBeat(b *Beat, at time.Time) {
 	defer s.writing.Unlock()
 	s.writeEvents()
 	w := s.beginRecord(kindBeat, at)
-	s.announce(at)
+	s.owner.announce(at)
 	w.byte(b.flags)
 	w.fixed(b.digest)
 	w.bytes(b.Name)
@@ -269,7 +269,7 @@ func (s *Sender) QueueOpen(at time.Time) {
 		return // the list would be incomplete
 	}
 	w := s.beginRecord(kindOpen, at)
-	s.announce(at)
+	s.owner.announce(at)
 	w.uint(uint64(len(s.open)))
 	for id, o := range s.open {
 		flags, first := byte(0), o.at

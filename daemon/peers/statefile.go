@@ -315,11 +315,8 @@ func (f *StateFile) writeTo(file io.Writer) error {
 	pools := slices.Clone(f.pools)
 	f.mu.Unlock()
 	out := bufio.NewWriterSize(file, 1<<16) // it keeps the first error
-	sum := uint32(0)
-	s := stateWriter{at: time.Now(), put: func(b []byte) {
-		sum = crc32.Update(sum, castagnoli, b)
-		_, _ = out.Write(b)
-	}}
+	sum := crc32.New(castagnoli)
+	s := stateWriter{at: time.Now(), to: io.MultiWriter(out, sum)}
 	workers := 0
 	for _, p := range pools {
 		workers += len(p.pool.Workers.Stats(s.at))
@@ -328,6 +325,6 @@ func (f *StateFile) writeTo(file io.Writer) error {
 	for _, p := range pools {
 		s.pool(p.name, modelsSum(p.models()), p.pool, maxState/max(1, workers))
 	}
-	_, _ = out.Write(binary.LittleEndian.AppendUint32(nil, sum))
+	_, _ = out.Write(binary.LittleEndian.AppendUint32(nil, sum.Sum32()))
 	return out.Flush()
 }

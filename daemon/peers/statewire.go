@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"math"
 	"slices"
 	"time"
@@ -144,9 +145,11 @@ func (r *reader) length() int {
 
 // stateWriter makes the bytes of a file, part by part.
 type stateWriter struct {
-	put func([]byte) // takes the next bytes
-	at  time.Time
+	to io.Writer // which keeps its first error
+	at time.Time
 }
+
+func (s *stateWriter) put(b []byte) { _, _ = s.to.Write(b) }
 
 func (s *stateWriter) head(pools int) {
 	b := append([]byte("WHST"), stateVersion, prompt.TextVersion)

@@ -50,7 +50,7 @@ func FuzzHear(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		_, h := NewPair(p, 1)
 		if len(frame) > headBytes+sumBytes { // get past the sum and the secret
-			binary.LittleEndian.PutUint64(frame[4:], h.mark())
+			binary.LittleEndian.PutUint64(frame[4:], h.owner.fingerprint())
 			frame = resum(frame)
 		}
 		_ = h.Apply(frame, c.now, c.now)
@@ -334,13 +334,21 @@ func TestReplayOfARouterThatEnded(t *testing.T) {
 	}
 }
 
+// lives collects the lives of the sessions that come.
+type lives struct {
+	alone
+	got *[]time.Duration
+}
+
+func (l *lives) session(s Session) { *l.got = append(*l.got, s.Life) }
+
 // TestLifeOfASession: the time that a change of a session was on its way is no part of the life that is left.
 func TestLifeOfASession(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	var got []time.Duration
 	p := newPool(t, c, 3, 1<<20)
 	secret := p.Secret()
-	_, _, h := newPair(p, 1, secret.Fingerprint, nil, func(s Session) { got = append(got, s.Life) })
+	_, _, h := newPair(p, 1, &lives{alone: alone(secret.Fingerprint()), got: &got})
 	sender, _ := NewPair(newPool(t, c, 3, 1<<20), 7)
 	hear := func(replay bool) {
 		sender.QueueSession(Session{Key: "k", Value: []byte("v"), Life: time.Minute}, c.now)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
@@ -52,7 +53,7 @@ type Config struct {
 	Strategies *strategies.Store
 	Succeeds   bool // this process takes over from another
 
-	Bind func(network, addr string) (net.Listener, error) // of Admin; nil = net.Listen
+	Bind bind.Binder // of Admin; nil = the system
 
 	Listener       net.Listener // given at the start of the process; nil = Admin is bound
 	Admin          string       // host:port

@@ -46,8 +46,8 @@ func newFleet(t *testing.T, words string) *fleet {
 	f.Pool = &Pool{
 		Pool: route.New(route.Config{Name: "p", Workers: c, Began: time.Now(),
 			Sessions: session.On(store, session.Config{Pool: "p"})}),
-		Models: []string{"m"},
-		Serves: func(model string) bool { return model == "m" },
+		Models:   []string{"m"},
+		Patterns: onlyModel("m"),
 	}
 	for _, word := range strings.Fields(words) {
 		name, what, _ := strings.Cut(word, ":")
@@ -89,3 +89,8 @@ func (f *fleet) remove(name string) {
 	slices.SortFunc(specs, func(a, b worker.Spec) int { return strings.Compare(a.ID, b.ID) })
 	f.Workers.Update(specs, time.Now())
 }
+
+// onlyModel is the pattern of one model.
+type onlyModel string
+
+func (m onlyModel) Serves(model string) bool { return model == string(m) }

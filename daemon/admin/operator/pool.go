@@ -7,6 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -21,11 +22,11 @@ const (
 // Pool is a pool as an operator sees it.
 type Pool struct {
 	*route.Pool
-	Models  []string // the patterns of the configuration
-	Serves  func(model string) bool
-	Events  *feed.Feed          // of its workers
-	Shadows *strategies.Shadows // nil = there can be none
-	Panic   bool                // while no worker is up, requests go to workers that are down
+	Models   []string // the patterns of the configuration
+	Patterns exchange.Patterns
+	Events   *feed.Feed          // of its workers
+	Shadows  *strategies.Shadows // nil = there can be none
+	Panic    bool                // while no worker is up, requests go to workers that are down
 }
 
 // whyNot returns why a pool cannot serve, "" if it can. A worker whose models have not been read yet may have any.
@@ -37,7 +38,7 @@ func (p *Pool) whyNot(stats []worker.Stats) string {
 			continue
 		}
 		up++
-		if s.Models == nil || slices.ContainsFunc(s.Models, p.Serves) {
+		if s.Models == nil || slices.ContainsFunc(s.Models, p.Patterns.Serves) {
 			return ""
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
 	"github.com/gofiber/fiber/v2/middleware/pprof"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/warmpath/warmpath/cache/bind"
 )
 
 // Server is the operator's listener.
@@ -54,10 +56,7 @@ func New(c Config) (*Server, error) {
 // for server.admin hold for it too.
 func (c *Config) listen(token bool) (net.Listener, error) {
 	if c.Listener == nil {
-		if c.Bind == nil {
-			c.Bind = net.Listen
-		}
-		l, err := c.Bind("tcp", c.Admin)
+		l, err := bind.Or(c.Bind).Listen("tcp", c.Admin)
 		if err != nil {
 			return nil, fmt.Errorf("daemon: cannot listen for the operator; change server.admin or free the port: %w", err)
 		}

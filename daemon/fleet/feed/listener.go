@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/blocks"
 	"github.com/warmpath/warmpath/cache/kvevents"
 	"github.com/warmpath/warmpath/cache/seldom"
@@ -28,16 +29,14 @@ type Listener struct {
 	taken map[string][]time.Time // when a worker connected lately, by its id
 }
 
-// Open listens at addr, tcp://HOST:PORT or ipc://PATH, until ctx ends. With no addr there is no Door. bind makes
-// the socket; nil = net.Listen.
-func Open(ctx context.Context, addr string, bind func(network, addr string) (net.Listener, error),
-	log *slog.Logger) (*Listener, error) {
+// Open listens at addr, tcp://HOST:PORT or ipc://PATH, until ctx ends. With no addr there is no Listener.
+func Open(ctx context.Context, addr string, by bind.Binder, log *slog.Logger) (*Listener, error) {
 	if addr == "" {
 		return nil, nil
 	}
 	d := &Listener{log: log, taken: map[string][]time.Time{}}
 	c := kvevents.SubscribeConfig()
-	c.Bind = bind
+	c.Bind = by
 	c.First = firstMessage
 	c.Refused = func(from zmtp.Address, err error) { d.refuse(from.String(), err.Error()) }
 	d.ports = &ports{ctx: ctx, base: addr, config: c, to: d, log: log, listeners: map[int]*zmtp.Listener{}}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/seldom"
 	"github.com/warmpath/warmpath/cache/webpage"
@@ -27,9 +28,9 @@ import (
 
 // Config configures the door and names the store behind it.
 type Config struct {
-	Listen string                                           // HOST:PORT
-	Bind   func(network, addr string) (net.Listener, error) // default net.Listen
-	Store  *kvstore.Store                                   // its arena is the segment that workers map
+	Listen string         // HOST:PORT
+	Bind   bind.Binder    // nil = the system
+	Store  *kvstore.Store // its arena is the segment that workers map
 
 	MaxConns int          // further ones are closed at once; default 10,000, as at the Redis door
 	Log      *slog.Logger // default slog.Default()
@@ -79,13 +80,10 @@ func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	if c.Bind == nil {
-		c.Bind = net.Listen
-	}
 	if c.MaxConns <= 0 {
 		c.MaxConns = 10_000
 	}
-	bound, err := c.Bind("tcp", c.Listen)
+	bound, err := bind.Or(c.Bind).Listen("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("hyperpod: %w", err)
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/arena"
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
@@ -46,7 +46,7 @@ type Config struct {
 
 	ChunkTokens int // the chunk_size of the workers' LMCache; 0 = not known
 
-	Bind func(network, addr string) (net.Listener, error) // of the doors; default net.Listen
+	Bind bind.Binder // of the listeners; nil = the system
 
 	Version string
 	Log     *slog.Logger

@@ -156,7 +156,7 @@ func twoMembers(t *testing.T, more func(n int, c *Config)) (all []*Cache) {
 	for n, m := range members {
 		c := config()
 		c.RESP = m
-		c.Bind = func(_, addr string) (net.Listener, error) { return doors[addr], nil }
+		c.Bind = bound(doors)
 		c.L2 = &L2{Memory: true, Members: Members{List: members}, Self: m, Promote: "always", Timeout: 30 * time.Second}
 		more(n, &c)
 		k, _ := running(t, c)
@@ -280,3 +280,8 @@ func (h *safeHearer) all() []string {
 	defer h.mu.Unlock()
 	return slices.Sorted(maps.Keys(h.told))
 }
+
+// bound are listeners by their address.
+type bound map[string]net.Listener
+
+func (b bound) Listen(_, addr string) (net.Listener, error) { return b[addr], nil }

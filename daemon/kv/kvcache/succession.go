@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/kvstore/arena"
 	"github.com/warmpath/warmpath/cache/kvstore/spill"
 )
@@ -50,29 +51,25 @@ func Open(c Config) (*Cache, error) {
 // openLater binds the doors. Run does the rest.
 func openLater(c Config) (*Cache, error) {
 	s := &succession{config: c, stopped: make(chan struct{})}
-	bind := c.Bind
-	if bind == nil {
-		bind = net.Listen
-	}
 	for _, addr := range []string{c.RESP, c.HyperPod} {
 		if addr == "" {
 			continue
 		}
-		l, err := bind("tcp", addr)
+		l, err := bind.Or(c.Bind).Listen("tcp", addr)
 		if err != nil {
 			s.close()
 			return nil, fmt.Errorf("kvcache: %w", err)
 		}
 		s.doors = append(s.doors, boundListener{addr, l})
 	}
-	s.config.Bind = s.bound
+	s.config.Bind = s
 	return &Cache{heir: s, log: c.Log}, nil
 }
 
 func (s *succession) now() *Cache { return s.cache.Load() }
 
-// bound returns the listener bound before: open binds its doors after it has folder and segment.
-func (s *succession) bound(network, addr string) (net.Listener, error) {
+// Listen returns the listener bound before: open binds its listeners after it has folder and segment.
+func (s *succession) Listen(network, addr string) (net.Listener, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, d := range s.doors {

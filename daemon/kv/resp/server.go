@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/quota"
 	"github.com/warmpath/warmpath/cache/seldom"
@@ -20,8 +21,8 @@ import (
 
 // Config configures the door and names the store behind it.
 type Config struct {
-	Listen   string                                           // HOST:PORT
-	Bind     func(network, addr string) (net.Listener, error) // default net.Listen
+	Listen   string      // HOST:PORT
+	Bind     bind.Binder // nil = the system
 	Store    *kvstore.Store
 	User     string        // of AUTH, beside "default"; "" (default) = "default" alone
 	Password string        // "" (default) = no AUTH is required
@@ -90,10 +91,7 @@ func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	if c.Bind == nil {
-		c.Bind = net.Listen
-	}
-	l, err := c.Bind("tcp", c.Listen)
+	l, err := bind.Or(c.Bind).Listen("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("resp: %w", err)
 	}

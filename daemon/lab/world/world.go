@@ -25,17 +25,21 @@ type world struct {
 	total    int
 	follow   bool // some router wants KV events
 	text     []byte
-	progress func(done, total int)
+	progress Progress
 	err      error
 }
 
 // patience is the simulated time after the last begin of a chat within which a run must end.
 const patience = 7 * 24 * time.Hour
 
-// Run simulates a load until each request has ended. make gives the routers, each by its number. progress is called
+// Progress is shown how many requests of a run have ended.
+type Progress interface {
+	Show(done, total int)
+}
+
+// Run simulates a load until each request has ended. make gives the routers, each by its number. progress is shown
 // now and then, and may be nil.
-func Run(ctx context.Context, c Config, make func(router int) (Router, error),
-	progress func(done, total int)) (*trial.Run, error) {
+func Run(ctx context.Context, c Config, make func(router int) (Router, error), progress Progress) (*trial.Run, error) {
 	c, err := c.complete()
 	if err != nil {
 		return nil, err
@@ -291,7 +295,7 @@ func (w *world) finish(q *Request) {
 	w.left--
 	q.IDs, q.Chain, q.machine = nil, nil, nil
 	if w.progress != nil && (w.left%128 == 0) {
-		w.progress(w.total-w.left, w.total)
+		w.progress.Show(w.total-w.left, w.total)
 	}
 	// The next turn is planned, not sent, so that an engine's list of events stays valid.
 	if c.left > 0 {

@@ -45,16 +45,22 @@ func (l *ExplainLog) wanted() (logged, kept bool) {
 	return logged, logged || l.Slower > 0
 }
 
+// Patterns are those of the models that a pool serves.
+type Patterns interface {
+	// Serves reports whether one of the patterns fits the model.
+	Serves(model string) bool
+}
+
 // Pool is a pool with the settings of an epoch.
 type Pool struct {
 	*route.Pool
 	Clients        *Clients
-	Serves         func(model string) bool // its patterns fit the model
-	Key            string                  // the workers' API key, "" if they ask for none
-	InvocationPath string                  // where SageMaker's calls go
-	WorkerSessions string                  // "auto", "on", "off": workers keep sessions of their own
-	ClientRank     bool                    // a client's X-data-parallel-rank chooses the engine of a worker
-	FirstByteRetry time.Duration           // after how long without a first byte another worker is tried; 0 = never
+	Patterns       Patterns      // of the models that it serves
+	Key            string        // the workers' API key, "" if they ask for none
+	InvocationPath string        // where SageMaker's calls go
+	WorkerSessions string        // "auto", "on", "off": workers keep sessions of their own
+	ClientRank     bool          // a client's X-data-parallel-rank chooses the engine of a worker
+	FirstByteRetry time.Duration // after how long without a first byte another worker is tried; 0 = never
 	HeaderTimeout  time.Duration
 	Limited        bool // max_in_flight is set
 
@@ -126,7 +132,7 @@ func (c *Clients) CloseIdle() {
 // serves it.
 func (e *Epoch) For(model string) *Pool {
 	for _, p := range e.Pools {
-		if model == "" || p.Serves(model) {
+		if model == "" || p.Patterns.Serves(model) {
 			return p
 		}
 	}

@@ -134,7 +134,7 @@ func newFleet(t *testing.T, seed uint64, n int) *fleet {
 	}
 	c.Watcher = &watcher{fleet: f, places: places}
 	c.After = func(d time.Duration, call func(time.Time)) { time.AfterFunc(d, func() { call(time.Now()) }) }
-	f.pool = &exchange.Pool{Clients: new(exchange.Clients), Serves: func(string) bool { return true }, HeaderTimeout: never}
+	f.pool = &exchange.Pool{Clients: new(exchange.Clients), Patterns: allModels{}, HeaderTimeout: never}
 	f.pool.Pool = route.New(route.Config{Name: "p", Sessions: session.On(store(), session.Config{Pool: "p"}), Began: f.began,
 		Workers: c, Reason: func(string, uint16) string { return "" }, Clock: time.Now, Secret: route.Secret{1}})
 	f.pool.Strategy.Replace(leastBusy())
@@ -265,3 +265,8 @@ func (silentMeter) Retried(string, string)                                     {
 func (silentMeter) Shed(string, string)                                        {}
 func (silentMeter) FirstByte(*exchange.Seen)                                   {}
 func (silentMeter) Ended(*exchange.Seen, exchange.End)                         {}
+
+// allModels is the pattern "*".
+type allModels struct{}
+
+func (allModels) Serves(string) bool { return true }

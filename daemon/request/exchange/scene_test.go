@@ -93,7 +93,7 @@ func newScene(t *testing.T, scripts ...[]string) *scene {
 		}
 	}
 	s := &scene{t: t, log: new(strings.Builder), counted: new(tally), prober: ids}
-	s.pool = &Pool{Clients: new(Clients), Serves: func(string) bool { return true }, InvocationPath: "/invocations",
+	s.pool = &Pool{Clients: new(Clients), Patterns: everyModel{}, InvocationPath: "/invocations",
 		HeaderTimeout: 5 * time.Second}
 	s.pool.Pool = route.New(route.Config{Name: "p", Sessions: session.On(store, session.Config{Pool: "p"}), Began: time.Now(),
 		Workers: c, Reason: func(string, uint16) string { return "" }})
@@ -238,3 +238,8 @@ func (f *fickle) whole(out *Outbound) (string, error) {
 		}
 	}
 }
+
+// everyModel is the pattern "*".
+type everyModel struct{}
+
+func (everyModel) Serves(string) bool { return true }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
@@ -19,7 +20,7 @@ type Config struct {
 	Meter   Meter
 	Backend Backend
 
-	Bind func(network, addr string) (net.Listener, error) // of Listen; nil = net.Listen
+	Bind bind.Binder // of Listen; nil = the system
 
 	Listener       net.Listener      // that the process was started with; nil = Listen is bound
 	Listen         string            // host:port
@@ -49,11 +50,8 @@ func New(c Config) (*Server, error) {
 	s.serveConn = s.app.Server().ServeConn
 	raw := c.Listener
 	var err error
-	if c.Bind == nil {
-		c.Bind = net.Listen
-	}
 	if raw == nil {
-		raw, err = c.Bind("tcp", c.Listen)
+		raw, err = bind.Or(c.Bind).Listen("tcp", c.Listen)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("daemon: cannot listen for clients; change server.listen or free the port: %w", err)
