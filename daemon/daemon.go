@@ -44,7 +44,7 @@ type Daemon struct {
 	kvCache  *kvcache.Cache
 	peers    *peers.Peers     // nil = the history is not shared
 	memory   *peers.StateFile // nil = a restart is a cold start
-	door     *feed.Listener   // for workers that dial us; nil = there is none
+	kvEvents *feed.Listener   // for workers that dial us; nil = there is none
 	certs    certificate.All
 	metrics  *operator.Metrics
 	departed *operator.Departed
@@ -150,7 +150,7 @@ func (d *Daemon) start(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
-	d.door, err = feed.Open(d.life, s.KVEventsListen, d.manager, d.log)
+	d.kvEvents, err = feed.Open(d.life, s.KVEventsListen, d.manager, d.log)
 	if err != nil {
 		return err
 	}
@@ -201,8 +201,8 @@ func (d *Daemon) shown() []*operator.Pool { return d.state.Load().shown() }
 // after a clean drain.
 func (d *Daemon) Run(ctx context.Context) error {
 	failed := make(chan error, 3)
-	for _, door := range []func() error{d.operator.Run, d.kvCache.Run, d.serveClients} {
-		go func() { failed <- door() }()
+	for _, run := range []func() error{d.operator.Run, d.kvCache.Run, d.serveClients} {
+		go func() { failed <- run() }()
 	}
 	d.log.Info("serving", "version", Version, "pid", os.Getpid(), "listen", d.Addr(), "admin", d.AdminAddr(),
 		"tls", d.state.Load().conf.Server.TLSCertFile != "", "strategies", modules(d.state.Load().pools))
@@ -216,7 +216,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if d.manager.IsReplaced() { // workers and their caches are to go to the new process at once
 		d.kvCache.Close()
 		d.lmcache.Close()
-		d.door.Close()
+		d.kvEvents.Close()
 	}
 	d.front.Leave(d.state.Load().conf.Server.DrainDelay, d.manager.IsReplaced())
 	return d.front.Drain(d.state.Load().conf.Server.DrainTimeout)

@@ -148,7 +148,7 @@ func TestEventsByListening(t *testing.T) {
 		"[server]\nkv_events_listen = \"tcp://127.0.0.1:0\"\n", 1)
 	r := start(t, toml, 0)
 	c := published(events.Map)
-	c.KVEvents.Endpoint = r.door.Addr()
+	c.KVEvents.Endpoint = r.kvEvents.Addr()
 	c.KVEvents.Topic = "kv@w1@sim"
 	sim := sims(t, 1, c)
 	write(t, r.file, strings.Replace(toml, "http://127.0.0.1:1", sim.URLs()[0], 1))

@@ -86,7 +86,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 		d.memory.Join(c.Name, func() []string { return p.set.Load().conf.Models }, p.route))
 	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
 	p.asking.Configure(first.key, exchange.AskConfig(c.Tokens))
-	p.feed = feed.New(feed.Config{Index: p.route.Held, Workers: p.route.Workers.Stats, Door: d.door, Log: p.log})
+	p.feed = feed.New(feed.Config{Index: p.route.Held, Workers: p.route.Workers.Stats, Listener: d.kvEvents, Log: p.log})
 	p.feed.Configure(adapt.Origins(&first.conf), first.tls)
 	p.running.Go(func() { p.prober.Run(ctx, p.route.Workers) })
 	go p.route.Sessions.Run(ctx)

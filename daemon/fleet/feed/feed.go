@@ -15,10 +15,10 @@ import (
 
 // Config is the configuration of a Feed.
 type Config struct {
-	Index   *holdings.Index
-	Workers func(now time.Time) []worker.Stats
-	Door    *Listener // for workers that dial us; nil = there is none
-	Log     *slog.Logger
+	Index    *holdings.Index
+	Workers  func(now time.Time) []worker.Stats
+	Listener *Listener // for workers that dial us; nil = there is none
+	Log      *slog.Logger
 }
 
 // Feed is the events of a pool's workers. It is safe for concurrent use.
@@ -50,8 +50,8 @@ func New(c Config) *Feed {
 	f := &Feed{config: c, sources: map[string]*source{}, asked: map[string]*asked{}}
 	f.life, f.end = context.WithCancel(context.Background())
 	f.client = newClient(nil)
-	if c.Door != nil {
-		c.Door.add(f)
+	if c.Listener != nil {
+		c.Listener.add(f)
 	}
 	return f
 }
@@ -114,7 +114,7 @@ func (f *Feed) Tick(now time.Time) {
 			f.drop(id, true)
 		}
 	}
-	if d := f.config.Door; d != nil {
+	if d := f.config.Listener; d != nil {
 		d.ports.reach(highest, now)
 	}
 }
@@ -158,7 +158,7 @@ func (f *Feed) placeOf(w *worker.Stats, now time.Time) (at place, ok bool) {
 		f.complain(w.ID, err)
 		return place{}, false
 	}
-	return at, f.config.Door == nil || listens(said) || !f.config.Door.ports.isAt(at.events, w.Rank)
+	return at, f.config.Listener == nil || listens(said) || !f.config.Listener.ports.isAt(at.events, w.Rank)
 }
 
 // complain logs once what is wrong with a worker's addresses.
@@ -230,8 +230,8 @@ func (f *Feed) Reset(id string) {
 
 // Close ends all sources.
 func (f *Feed) Close() {
-	if f.config.Door != nil {
-		f.config.Door.remove(f)
+	if f.config.Listener != nil {
+		f.config.Listener.remove(f)
 	}
 	f.end()
 	f.mu.Lock()

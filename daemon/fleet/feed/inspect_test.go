@@ -117,7 +117,7 @@ func TestTwoUnderOneName(t *testing.T) {
 		t.Fatal(err)
 	}
 	stats := []worker.Stats{{ID: "a", Endpoint: "a", Ranks: 1}}
-	f := New(Config{Index: holdings.New(holdings.Config{}), Log: logger, Door: d,
+	f := New(Config{Index: holdings.New(holdings.Config{}), Log: logger, Listener: d,
 		Workers: func(time.Time) []worker.Stats { return stats }})
 	for range takeovers + 2 {
 		c, err := zmtp.Dial(t.Context(), d.Addr(), zmtp.Config{Kind: zmtp.PUB})

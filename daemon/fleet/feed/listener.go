@@ -56,7 +56,7 @@ const firstMessage = 30 * time.Second
 // Addr returns the address at which d listens for rank 0.
 func (d *Listener) Addr() string { return d.ports.addr() }
 
-// Close ends all connections. A nil Door has none.
+// Close ends all connections. A nil Listener has none.
 func (d *Listener) Close() {
 	if d != nil {
 		d.ports.close()

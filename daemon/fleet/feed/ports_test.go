@@ -51,7 +51,7 @@ func TestWhoseAddress(t *testing.T) {
 
 // A worker that listens at the router's own port number is dialled all the same.
 func TestAWorkerThatListensIsDialled(t *testing.T) {
-	f := &Feed{config: Config{Door: &Listener{ports: &ports{base: "tcp://0.0.0.0:5557"}}}, origins: map[string]Origin{
+	f := &Feed{config: Config{Listener: &Listener{ports: &ports{base: "tcp://0.0.0.0:5557"}}}, origins: map[string]Origin{
 		"listens": {URL: "http://gpu:8000", Events: "tcp://*:5557"},
 		"dials":   {URL: "http://gpu:8000", Events: "tcp://router:5557"},
 	}}

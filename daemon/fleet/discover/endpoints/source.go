@@ -22,7 +22,7 @@ type Source struct {
 	log *slog.Logger
 
 	asking sync.Mutex // one list at a time
-	door   apiServer
+	api    apiServer
 
 	mu      sync.Mutex // guards all below
 	service followed
@@ -114,7 +114,7 @@ func (c *Source) talk(ctx context.Context, s followed, changed func()) error {
 		return err
 	}
 	changed() // also what Follow found before Run began
-	err := c.door.watch(ctx, s.Service, watching{
+	err := c.api.watch(ctx, s.Service, watching{
 		version: c.since(), lasts: watchFor*9/10 + rand.N(watchFor/5), opened: func() { c.answers(s) },
 		took: func(kind string, one *slice) {
 			if c.took(s, kind, one) {
@@ -146,7 +146,7 @@ func (c *Source) list(ctx context.Context, s followed) error {
 	if c.since() != "" {
 		return nil
 	}
-	found, version, err := c.door.list(ctx, s.Service)
+	found, version, err := c.api.list(ctx, s.Service)
 	if err != nil {
 		return err
 	}

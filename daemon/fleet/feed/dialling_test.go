@@ -44,7 +44,7 @@ func TestConnectionThatEnded(t *testing.T) {
 	logger := slog.New(slog.DiscardHandler)
 	d := openAt(t, "tcp://127.0.0.1:0", logger)
 	stats := []worker.Stats{{ID: "a", Endpoint: "a", Ranks: 1}}
-	f := New(Config{Index: holdings.New(holdings.Config{}), Log: logger, Door: d,
+	f := New(Config{Index: holdings.New(holdings.Config{}), Log: logger, Listener: d,
 		Workers: func(time.Time) []worker.Stats { return stats }})
 	t.Cleanup(f.Close)
 	c, err := zmtp.Dial(t.Context(), d.Addr(), zmtp.Config{Kind: zmtp.PUB})
