@@ -10,7 +10,7 @@ import (
 )
 
 // TestOnce: each key has one line, however many warn at once, until so many keys are known.
-func TestOnce(t *testing.T) {
+func TestOnceHammer(t *testing.T) {
 	var o Once
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, nil))

@@ -9,17 +9,9 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
 
 // TestExchangesThroughFaults: while requests come, a connection that breaks, or a Redis that is slow or full, costs the
 // other router no record.
@@ -64,8 +56,8 @@ func TestExchangesThroughFaults(t *testing.T) {
 			continue // Redis takes nothing until the next one
 		}
 		before := member(0).sender.Stats().Frames
-		eventually(t, "records are sent again", func() bool { send(); return member(0).sender.Stats().Frames > before+3 })
-		eventually(t, "the other router has received all", received)
+		waittest.Until(t, "records are sent again", func() bool { send(); return member(0).sender.Stats().Frames > before+3 })
+		waittest.Until(t, "the other router has received all", received)
 	}
 	if s := member(1).receiver.Stats(); s.Gaps+s.Foreign+s.Flooded+s.Unlinked > 0 {
 		t.Errorf("something was lost: %+v", s)

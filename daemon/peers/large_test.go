@@ -11,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -89,7 +90,7 @@ func TestEntriesTooLarge(t *testing.T) {
 			told := func(n int) {
 				t.Helper()
 				holds(first, uint64(n))
-				eventually(t, "it is in the stream", func() bool {
+				waittest.Until(t, "it is in the stream", func() bool {
 					m := first.list()[0]
 					return !m.sender.hasQueued() && m.sender.Stats().Waiting == 0
 				})
@@ -100,12 +101,12 @@ func TestEntriesTooLarge(t *testing.T) {
 			}
 			told(2)
 			second := open(t, server, "second")
-			eventually(t, "a router that starts knows what was sent", func() bool { return blocks(second) == known })
+			waittest.Until(t, "a router that starts knows what was sent", func() bool { return blocks(second) == known })
 			for range count {
 				foreign(t, c, bytes)
 			}
 			told(3)
-			eventually(t, "a router that runs receives what is sent after", func() bool { return blocks(second) == known+1 })
+			waittest.Until(t, "a router that runs receives what is sent after", func() bool { return blocks(second) == known+1 })
 			if s := second.list()[0].receiver.Stats(); s.Foreign < 1 || s.Gaps+s.Unlinked > 0 {
 				t.Errorf("%+v; want foreign entries, and nothing lost", s)
 			}

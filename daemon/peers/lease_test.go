@@ -15,6 +15,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -41,12 +42,12 @@ func TestLeaseEndsInTime(t *testing.T) {
 	p := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "p")
 	runUntil(t, p)
 	c := client(t, b)
-	eventually(t, "it has replayed", func() bool { return !p.anyReplayPending() })
+	waittest.Until(t, "it has replayed", func() bool { return !p.anyReplayPending() })
 	open := func() int { return p.list()[0].receiver.Stats().Open }
 	for i := range uint64(4) { // beats, which check the leases, are a second apart
 		died := mortal(t, p, c, 100+i)
-		eventually(t, "the request is received", func() bool { return open() == 1 })
-		eventually(t, "and no longer counted", func() bool { return open() == 0 })
+		waittest.Until(t, "the request is received", func() bool { return open() == 1 })
+		waittest.Until(t, "and no longer counted", func() bool { return open() == 0 })
 		// An entry's time is in whole milliseconds of Redis's clock, which the router estimates.
 		if took := time.Since(died); took < Lease-5*time.Millisecond || took > Lease+beatEvery/5 {
 			t.Errorf("router %d: after %v; want %v", i, took, Lease)
@@ -57,8 +58,8 @@ func TestLeaseEndsInTime(t *testing.T) {
 	for i := range uint64(200) {
 		mortal(t, p, c, 1000+i)
 	}
-	eventually(t, "all are received", func() bool { return open() == 200 })
-	eventually(t, "and gone", func() bool { return open() == 0 })
+	waittest.Until(t, "all are received", func() bool { return open() == 200 })
+	waittest.Until(t, "and gone", func() bool { return open() == 0 })
 	if n := lines.Count("routers are gone") - before; n > 20 {
 		t.Errorf("%d lines of 200 routers", n)
 	}
@@ -74,18 +75,18 @@ func TestLeasesWhileRedisIsLost(t *testing.T) {
 			p := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "p")
 			runUntil(t, p)
 			open(t, b, "two")
-			eventually(t, "it receives from the other one", func() bool { return alive(p, 0) == 1 })
+			waittest.Until(t, "it receives from the other one", func() bool { return alive(p, 0) == 1 })
 			mortal(t, p, client(t, b), 100)
 			flights := func() int { return p.list()[0].receiver.Stats().Open }
-			eventually(t, "a request is in flight", func() bool { return flights() == 1 })
+			waittest.Until(t, "a request is in flight", func() bool { return flights() == 1 })
 			breaks(b)
-			eventually(t, "Redis is lost", func() bool { return !p.Stats().Connected })
-			eventually(t, "the request is no longer counted", func() bool { return flights() == 0 })
+			waittest.Until(t, "Redis is lost", func() bool { return !p.Stats().Connected })
+			waittest.Until(t, "the request is no longer counted", func() bool { return flights() == 0 })
 			time.Sleep(beatEvery / 2)
 			mends(b)
 			back := func() bool { return len(lines.With(t, "msg", saysBack)) == 1 }
-			eventually(t, "Redis is back", back)
-			eventually(t, "the dead router is gone", func() bool { return lines.Count("routers are gone") == 1 })
+			waittest.Until(t, "Redis is back", back)
+			waittest.Until(t, "the dead router is gone", func() bool { return lines.Count("routers are gone") == 1 })
 			gone := lines.With(t, "routers", "0000000000000064")
 			if len(gone) != 1 || alive(p, 0) != 1 || !back() {
 				t.Errorf("%d alive; want one, and a line that the other is gone:\n%s", alive(p, 0), lines.String())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 const (
@@ -37,11 +38,11 @@ func TestRedisThatRefuses(t *testing.T) {
 			runUntil(t, one)
 			two := open(t, b, "two")
 			hear := func() bool { return alive(one, 0) == 1 && alive(two, 0) == 1 }
-			eventually(t, "they receive from each other", hear)
+			waittest.Until(t, "they receive from each other", hear)
 			for _, c := range breaks {
 				b.Do(c)
 			}
-			eventually(t, "the loss is known", func() bool { return !one.Stats().Connected })
+			waittest.Until(t, "the loss is known", func() bool { return !one.Stats().Connected })
 			since := one.Stats().Since
 			for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 				if s := one.Stats(); s.Connected || s.Since != since || s.Losses != 1 {
@@ -52,7 +53,7 @@ func TestRedisThatRefuses(t *testing.T) {
 			for _, c := range mends {
 				b.Do(c)
 			}
-			eventually(t, "they receive from each other again", func() bool { return one.Stats().Connected && hear() && blocks(two) == 1 })
+			waittest.Until(t, "they receive from each other again", func() bool { return one.Stats().Connected && hear() && blocks(two) == 1 })
 			for text, want := range map[string]int{saysLost: 1, saysRefuse: 1, saysBack: 1} {
 				if n := len(lines.With(t, "msg", text)); n != want {
 					t.Errorf("%d lines %q; want %d:\n%s", n, text, want, lines.String())
@@ -72,19 +73,19 @@ func TestOnePoolRefused(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	one := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "bad", "p")
 	runUntil(t, one)
-	eventually(t, "it sends", func() bool { return one.list()[0].sender.Stats().Frames > 0 })
+	waittest.Until(t, "it sends", func() bool { return one.list()[0].sender.Stats().Frames > 0 })
 	b.Do("DEL w/history/bad")
 	b.Do("SET w/history/bad x")
 	two := prepare(t, b, "two", log, "bad", "p")
 	runUntil(t, two)
-	eventually(t, "they receive the other pool's frames", func() bool { return alive(one, 1) == 1 && alive(two, 1) == 1 })
-	eventually(t, "it is logged", func() bool { return len(lines.With(t, "msg", saysRefuse)) == 1 })
+	waittest.Until(t, "they receive the other pool's frames", func() bool { return alive(one, 1) == 1 && alive(two, 1) == 1 })
+	waittest.Until(t, "it is logged", func() bool { return len(lines.With(t, "msg", saysRefuse)) == 1 })
 	time.Sleep(3 * time.Second)
 	if a, c := one.Stats(), two.Stats(); a.Losses+c.Losses > 0 || alive(one, 1) != 1 || alive(two, 1) != 1 {
 		t.Errorf("%+v, %+v", a, c)
 	}
 	b.Do("DEL w/history/bad")
-	eventually(t, "they receive the frames of both", func() bool { return alive(one, 0) == 1 && alive(two, 0) == 1 })
+	waittest.Until(t, "they receive the frames of both", func() bool { return alive(one, 0) == 1 && alive(two, 0) == 1 })
 	if n := lines.Count("WARN"); n > 2 {
 		t.Errorf("%d warnings; want one of writing, and one of reading:\n%s", n, lines.String())
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
@@ -21,7 +22,7 @@ func TestFlushedWhileARouterStarts(t *testing.T) {
 			b := redistest.Start(t)
 			old := open(t, b, "old")
 			holds(old, 1)
-			eventually(t, "it is sent", func() bool { return old.list()[0].sender.Stats().Frames > 0 })
+			waittest.Until(t, "it is sent", func() bool { return old.list()[0].sender.Stats().Frames > 0 })
 			pool := old.list()[0].pool
 			slot := pool.Workers.Stats(time.Now())[0].Slot
 			pool.Index.Space(9).TouchAgo(slot, []uint64{1, 3, 5}, 0)
@@ -32,8 +33,8 @@ func TestFlushedWhileARouterStarts(t *testing.T) {
 				t.Skip("the old router came first: this time there is nothing to see")
 			}
 			runUntil(t, late)
-			eventually(t, "the late router has the secret of the old one", func() bool { return late.Secret() == before })
-			eventually(t, "the late router receives from the old one", func() bool {
+			waittest.Until(t, "the late router has the secret of the old one", func() bool { return late.Secret() == before })
+			waittest.Until(t, "the late router receives from the old one", func() bool {
 				all := late.list()[0].receiver.Routers(time.Now())
 				return len(all) == 1 && all[0].Alive && !all[0].OtherSecret
 			})
@@ -83,7 +84,7 @@ func TestTheLastID(t *testing.T) {
 	server := redistest.Start(t)
 	a, b := open(t, server, "a"), open(t, server, "b")
 	holds(a, 1)
-	eventually(t, "b hears a", func() bool { return blocks(b) == 1 })
+	waittest.Until(t, "b hears a", func() bool { return blocks(b) == 1 })
 	c := client(t, server)
 	last := redis.XAddArgs{Stream: stream, ID: "18446744073709551615-18446744073709551615", Values: []any{"f", "x"}}
 	if err := c.XAdd(context.Background(), &last).Err(); err != nil {
@@ -91,8 +92,8 @@ func TestTheLastID(t *testing.T) {
 	}
 	holds(a, 2)
 	holds(b, 3)
-	eventually(t, "both hear each other again", func() bool { return blocks(a) == 1 && blocks(b) == 2 })
+	waittest.Until(t, "both hear each other again", func() bool { return blocks(a) == 1 && blocks(b) == 2 })
 	late := open(t, server, "late")
 	holds(b, 4)
-	eventually(t, "a router that starts hears them", func() bool { return blocks(late) >= 1 })
+	waittest.Until(t, "a router that starts hears them", func() bool { return blocks(late) >= 1 })
 }

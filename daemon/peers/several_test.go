@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -39,7 +40,7 @@ func TestHistoryOverSeveralRedises(t *testing.T) {
 			t.Helper()
 			to, from := all[0].list()[pool].sender, all[1].list()[pool].receiver
 			before := from.Stats().Frames
-			eventually(t, c.url+": the other router hears", func() bool {
+			waittest.Until(t, c.url+": the other router hears", func() bool {
 				now := time.Now()
 				id := to.Sent(&route.Sent{Worker: worker.KeyOf("w1"), Space: 9, Est: .1, Tokens: 64, Block: 32}, nil, now)
 				to.Ended(id, now)

@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
 	"github.com/warmpath/warmpath/daemon/lab/otlptest"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -29,15 +30,6 @@ func newCollector(t testing.TB) *otlptest.Collector {
 	c, stop := otlptest.Start()
 	t.Cleanup(stop)
 	return c
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
 }
 
 // request is one with these fields, names and values by turns.
@@ -133,7 +125,7 @@ func TestACollectorCostsNoRequestAnything(t *testing.T) {
 			if waits := tr.live.Load().queue.waiting.Load(); waits > maxWaiting {
 				t.Errorf("%d spans wait; at most %d", waits, maxWaiting)
 			}
-			eventually(t, "a warning", func() bool { return len(log.With(t, "level", "WARN")) > 0 })
+			waittest.Until(t, "a warning", func() bool { return len(log.With(t, "level", "WARN")) > 0 })
 			tr.Close()
 			if s := tr.Stats(); name == "down" && s.Failed+s.Full != n || s.Sent != 0 || s.Failed+s.Full == 0 {
 				t.Errorf("%+v of %d", s, n)
@@ -150,10 +142,10 @@ func TestACollectorThatComesBackIsTold(t *testing.T) {
 	c.Answer(400) // it is not asked again
 	tr, log := tracing(t, c.URL, 1)
 	tr.serve()
-	eventually(t, "the warning", func() bool { return len(log.With(t, "level", "WARN")) == 1 })
+	waittest.Until(t, "the warning", func() bool { return len(log.With(t, "level", "WARN")) == 1 })
 	c.Answer(0)
 	tr.serve()
-	eventually(t, "that it is over", func() bool { return len(log.With(t, "level", "INFO")) == 1 })
+	waittest.Until(t, "that it is over", func() bool { return len(log.With(t, "level", "INFO")) == 1 })
 	if l := log.With(t, "level", "INFO")[0]; l["lost_spans"] != 1.0 {
 		t.Errorf("%v; want one span lost", l)
 	}
