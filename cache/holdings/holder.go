@@ -2,8 +2,8 @@ package holdings
 
 import "github.com/warmpath/warmpath/cache/blocks"
 
-// entry stands for a holder in its node, with all that a lookup needs of it in a quarter of a cache line.
-type entry struct {
+// holderRef stands for a holder in its node, with all that a lookup needs of it in a quarter of a cache line.
+type holderRef struct {
 	h         *holder
 	slot      uint32
 	gpu, both uint16 // leading blocks: on the GPU, and on the GPU or Local

@@ -8,11 +8,11 @@ const maxRun = 1 << 12
 // node is a run of blocks. It is never split and never joined, so (node, offset) names a block for as long as anybody
 // holds it: a run is extended and cut at its end, and a child hangs at any offset.
 type node struct {
-	run    []uint64 // chained hashes; never empty but in a root
-	last   uint64   // of run: a lookup of all of a cold run need not fetch it
-	held   []entry  // one for each worker that holds some of it, in no order
-	shared *holder  // what the shared tier holds; nil = nothing
-	parent *node    // nil in a root
+	run    []uint64    // chained hashes; never empty but in a root
+	last   uint64      // of run: a lookup of all of a cold run need not fetch it
+	held   []holderRef // one for each worker that holds some of it, in no order
+	shared *holder     // what the shared tier holds; nil = nothing
+	parent *node       // nil in a root
 	kids   kids
 	at     uint16 // this node's offset in its parent
 	// The run is as long as the larger of these two. Both are counted, or every removal would look at all holders.
@@ -161,7 +161,7 @@ func (n *node) join(slot uint32) *holder {
 	if slot == Shared {
 		n.shared = h
 	} else {
-		n.held = append(n.held, entry{h: h, slot: slot})
+		n.held = append(n.held, holderRef{h: h, slot: slot})
 	}
 	return h
 }
@@ -176,13 +176,13 @@ func (n *node) leave(h *holder) {
 	end := len(n.held) - 1
 	n.held[h.at] = n.held[end]
 	n.held[h.at].h.at = h.at
-	n.held[end] = entry{}
+	n.held[end] = holderRef{}
 	n.held = n.held[:end]
 	switch {
 	case end == 0:
 		n.held = nil
 	case cap(n.held) > 4*end+8:
-		n.held = append([]entry(nil), n.held...)
+		n.held = append([]holderRef(nil), n.held...)
 	}
 }
 

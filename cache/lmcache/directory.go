@@ -6,26 +6,26 @@ import (
 	"sync/atomic"
 )
 
-// place is a chunk's entry for one seat.
-type place struct{ seat, gen uint32 }
+// copyAt is a chunk's entry for one seat.
+type copyAt struct{ seat, gen uint32 }
 
 // holders is who has a chunk: most are held by one or two seats.
 type holders struct {
-	few  [2]place // the first n
+	few  [2]copyAt // the first n
 	n    uint8
-	more []place // from the third on
+	more []copyAt // from the third on
 }
 
 func (h *holders) len() int { return int(h.n) + len(h.more) }
 
-func (h *holders) at(i int) *place {
+func (h *holders) at(i int) *copyAt {
 	if i < len(h.few) {
 		return &h.few[i]
 	}
 	return &h.more[i-len(h.few)]
 }
 
-func (h *holders) add(p place) {
+func (h *holders) add(p copyAt) {
 	if int(h.n) < len(h.few) {
 		h.few[h.n] = p
 		h.n++
@@ -111,7 +111,7 @@ func (d *directory) clear(s *seat) {
 func (d *directory) shard(key uint64) *shard { return &d.shards[key%shardCount] }
 
 // current reports whether p is an entry of its seat's generation.
-func (p place) current(seats []*seat) bool { return seats[p.seat].gen.Load() == p.gen }
+func (p copyAt) current(seats []*seat) bool { return seats[p.seat].gen.Load() == p.gen }
 
 // admit enters key for s. It reports false, and enters nothing, if the directory is full.
 func (d *directory) admit(s *seat, key uint64) bool {
@@ -143,7 +143,7 @@ func (d *directory) admit(s *seat, key uint64) bool {
 		b.put(key, h)
 		return false
 	}
-	h.add(place{seat: s.number, gen: gen})
+	h.add(copyAt{seat: s.number, gen: gen})
 	b.keys[key] = h
 	d.entries.Add(1)
 	s.keys.Add(1)

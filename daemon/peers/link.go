@@ -134,7 +134,7 @@ type exchanged struct {
 	taken   []int    // of each batch, how many of its frames the stream took
 	last    []string // id of the last of these
 	errs    []error  // why the stream did not take the others
-	got     map[string][]entry
+	got     map[string][]message
 	readErr error
 }
 
@@ -174,7 +174,7 @@ func (l *link) exchange(ctx context.Context, all []batch, streams, after []strin
 }
 
 // entriesOf returns the entries of a read by stream. A read without new entries is no error.
-func (l *link) entriesOf(read *redis.XStreamSliceCmd) (map[string][]entry, error) {
+func (l *link) entriesOf(read *redis.XStreamSliceCmd) (map[string][]message, error) {
 	got, err := read.Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
@@ -182,30 +182,30 @@ func (l *link) entriesOf(read *redis.XStreamSliceCmd) (map[string][]entry, error
 	if err != nil {
 		return nil, l.wrapError(err)
 	}
-	all := make(map[string][]entry, len(got))
+	all := make(map[string][]message, len(got))
 	for _, s := range got {
 		all[s.Stream] = entries(s.Messages)
 	}
 	return all, nil
 }
 
-// entry is one message of a stream.
-type entry struct {
+// message is one message of a stream.
+type message struct {
 	id    string
 	frame []byte
 }
 
-func entries(messages []redis.XMessage) (all []entry) {
+func entries(messages []redis.XMessage) (all []message) {
 	for _, m := range messages {
 		frame, _ := m.Values["f"].(string)
-		all = append(all, entry{m.ID, []byte(frame)})
+		all = append(all, message{m.ID, []byte(frame)})
 	}
 	return all
 }
 
 // read returns at most n entries of each stream after the given ids. It waits up to block for one; -1 = not at all. A
 // read without new entries is no error.
-func (l *link) read(ctx context.Context, streams, after []string, n int64, block time.Duration) (map[string][]entry,
+func (l *link) read(ctx context.Context, streams, after []string, n int64, block time.Duration) (map[string][]message,
 	error) {
 	most := callTimeout + readBlock
 	if block < 0 {
@@ -218,7 +218,7 @@ func (l *link) read(ctx context.Context, streams, after []string, n int64, block
 }
 
 // readBefore returns at most n entries before an id, the newest first. The id "+" is the end of the stream.
-func (l *link) readBefore(ctx context.Context, stream, id string, n int64) ([]entry, error) {
+func (l *link) readBefore(ctx context.Context, stream, id string, n int64) ([]message, error) {
 	ctx, cancel := context.WithTimeout(ctx, replayTimeout)
 	defer cancel()
 	got, err := l.c.XRevRangeN(ctx, stream, upTo(id), "-", n).Result()
@@ -249,7 +249,7 @@ func upTo(id string) string {
 // fails. When it gives up, it returns the error together with the entries read before. It calls found with the number
 // of entries so far.
 func (l *link) readBack(ctx context.Context, stream string, want int, found func(n int), passOver func(id string)) (
-	back []entry, err error) {
+	back []message, err error) {
 	n, tries := int64(readCount), 0
 	for bytes, id := 0, "+"; bytes < want; {
 		page, err := l.readBefore(ctx, stream, id, n)

@@ -73,7 +73,7 @@ func (m *Member) readAfter() string {
 	return m.at
 }
 
-func (m *Member) recordRead(e entry, sent time.Time) {
+func (m *Member) recordRead(e message, sent time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.at = e.id

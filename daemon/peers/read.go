@@ -100,7 +100,7 @@ func (r *reading) add(m *Member) {
 
 // applyEntries enters the entries that were read into the pools' books, and returns how many of them other routers
 // sent. asked is when the read began; the zero time if the streams may hold more.
-func (p *Peers) applyEntries(r *reading, got map[string][]entry, asked time.Time) (others int) {
+func (p *Peers) applyEntries(r *reading, got map[string][]message, asked time.Time) (others int) {
 	p.health.goodRead()
 	for _, m := range r.members {
 		all := got[m.stream]

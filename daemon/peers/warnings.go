@@ -30,7 +30,7 @@ func (m *Member) warningDue(about string, now time.Time) bool {
 }
 
 // logRefused logs why a message was refused.
-func (m *Member) logRefused(log *slog.Logger, e entry, err error, now time.Time) {
+func (m *Member) logRefused(log *slog.Logger, e message, err error, now time.Time) {
 	if err == nil {
 		return
 	}
@@ -85,7 +85,7 @@ func (m *Member) clearReadRefused() {
 // logUnreadable counts and logs an entry that is too large to be read.
 func (m *Member) logUnreadable(log *slog.Logger, id string) {
 	m.receiver.countUnreadable()
-	m.logRefused(log, entry{id: id}, errLarge, time.Now())
+	m.logRefused(log, message{id: id}, errLarge, time.Now())
 }
 
 // logDifferences logs which workers of the pool other routers name differently, and which only one of the routers has.

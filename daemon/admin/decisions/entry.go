@@ -10,8 +10,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
-// entry is one request as the ring keeps it. Its memory is used again.
-type entry struct {
+// keptRequest is one request as the ring keeps it. Its memory is used again.
+type keptRequest struct {
 	Decision // without candidates and frame, which Explain makes of the sketch
 	sketch   route.Sketch
 	change   uint64 // of the ring, when the entry was last written
@@ -20,7 +20,7 @@ type entry struct {
 }
 
 // begin makes e that of a request whose answer has not begun, decided on as c says; c is nil if nothing was decided.
-func (e *entry) begin(in *exchange.Inbound, c *route.Choice, at time.Time) {
+func (e *keptRequest) begin(in *exchange.Inbound, c *route.Choice, at time.Time) {
 	s := &in.Seen
 	e.Decision = Decision{Record: s.Bare(), At: at.Round(0), Client: in.Remote, Method: in.Method, Path: in.Path,
 		Open: true}
@@ -44,7 +44,7 @@ func (e *entry) begin(in *exchange.Inbound, c *route.Choice, at time.Time) {
 
 // copyTexts replaces the texts of the request by copies, all in one piece of memory. Of the client's own words it
 // copies gate.MaxText bytes.
-func (e *entry) copyTexts() {
+func (e *keptRequest) copyTexts() {
 	e.ID, e.Model, e.Method, e.Path = gate.Cut(e.ID), gate.Cut(e.Model), gate.Cut(e.Method), gate.Cut(e.Path)
 	texts := [...]*string{&e.ID, &e.Model, &e.Method, &e.Path, &e.Client, &e.Trace, &e.Reason}
 	var memory [512]byte
@@ -60,7 +60,7 @@ func (e *entry) copyTexts() {
 }
 
 // end writes what is known when the answer has ended.
-func (e *entry) end(in *exchange.Inbound, took time.Duration, sent int64) {
+func (e *keptRequest) end(in *exchange.Inbound, took time.Duration, sent int64) {
 	s := &in.Seen
 	e.Open, e.Status, e.Stream, e.Retries, e.End = false, s.Status, s.Stream, s.Retries, s.End
 	e.Bytes, e.Seconds = sent, took.Seconds()
@@ -70,12 +70,12 @@ func (e *entry) end(in *exchange.Inbound, took time.Duration, sent int64) {
 }
 
 // size returns the bytes of memory.
-func (e *entry) size() int {
+func (e *keptRequest) size() int {
 	return int(unsafe.Sizeof(*e)) + e.own + e.sketch.Size() + len(e.Attempts)*int(unsafe.Sizeof(route.Attempt{}))
 }
 
 // decision returns the entry in words. The frame, which is for machines, is in it only if it is wanted.
-func (e *entry) decision(frame bool) Decision {
+func (e *keptRequest) decision(frame bool) Decision {
 	d := e.Decision
 	if e.sketch.Known() {
 		e.sketch.Explain(&d.Record)

@@ -16,7 +16,7 @@ type Query struct {
 }
 
 // fits reports whether the query selects the entry.
-func (q *Query) fits(e *entry, now time.Time) bool {
+func (q *Query) fits(e *keptRequest, now time.Time) bool {
 	took := time.Duration(e.Seconds * float64(time.Second))
 	if e.Open {
 		took = now.Sub(e.At)
@@ -112,7 +112,7 @@ func (r *Ring) walk(v *view) {
 }
 
 // wants reports whether the entry is looked for.
-func (v *view) wants(e *entry) bool {
+func (v *view) wants(e *keptRequest) bool {
 	if v.id != "" {
 		return v.id == e.ID
 	}

@@ -13,18 +13,18 @@ import (
 type Ring struct {
 	most atomic.Int64 // bytes
 
-	mu      sync.Mutex // guards all below, and the entries
-	open    []*entry   // decided, and not ended
-	ended   []*entry   // the oldest first
-	removed uint64     // from ended, ever
-	opened  int        // bytes of open
-	used    int        // bytes of both
-	number  uint64     // of the last request
+	mu      sync.Mutex     // guards all below, and the entries
+	open    []*keptRequest // decided, and not ended
+	ended   []*keptRequest // the oldest first
+	removed uint64         // from ended, ever
+	opened  int            // bytes of open
+	used    int            // bytes of both
+	number  uint64         // of the last request
 	changes uint64
 }
 
 // spare is the memory of entries that made room.
-var spare = sync.Pool{New: func() any { return new(entry) }}
+var spare = sync.Pool{New: func() any { return new(keptRequest) }}
 
 // Resize bounds the ring to so many bytes. 0 = keep nothing.
 func (r *Ring) Resize(most int) {
@@ -59,7 +59,7 @@ func (r *Ring) Decided(in *exchange.Inbound, c *route.Choice) {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	e := spare.Get().(*entry)
+	e := spare.Get().(*keptRequest)
 	e.begin(in, c, at)
 	r.mu.Lock() // and no defer: each would cost a request
 	kept := r.addOpen(e)
@@ -72,7 +72,7 @@ func (r *Ring) Decided(in *exchange.Inbound, c *route.Choice) {
 }
 
 // addOpen adds a request that is open, unless those that are open leave no room. The caller holds r.mu.
-func (r *Ring) addOpen(e *entry) bool {
+func (r *Ring) addOpen(e *keptRequest) bool {
 	size := e.size()
 	if r.opened+size > int(r.most.Load()) {
 		return false
@@ -89,7 +89,7 @@ func (r *Ring) addOpen(e *entry) bool {
 
 // drop forgets what is kept of a request that is under way.
 func (r *Ring) drop(in *exchange.Inbound) {
-	e, kept := in.Seen.Kept.(*entry)
+	e, kept := in.Seen.Kept.(*keptRequest)
 	if !kept {
 		return
 	}
@@ -101,7 +101,7 @@ func (r *Ring) drop(in *exchange.Inbound) {
 }
 
 // removeOpen removes an open request. The caller holds r.mu.
-func (r *Ring) removeOpen(e *entry) {
+func (r *Ring) removeOpen(e *keptRequest) {
 	last := len(r.open) - 1
 	r.open[e.place] = r.open[last]
 	r.open[e.place].place = e.place
@@ -119,10 +119,10 @@ func (r *Ring) Ended(in *exchange.Inbound, took time.Duration, sent int64) {
 		r.drop(in)
 		return
 	}
-	e, decided := in.Seen.Kept.(*entry)
+	e, decided := in.Seen.Kept.(*keptRequest)
 	in.Seen.Kept = nil
 	if !decided {
-		e = spare.Get().(*entry)
+		e = spare.Get().(*keptRequest)
 		e.begin(in, nil, time.Now())
 	}
 	r.mu.Lock()

@@ -161,6 +161,7 @@ func TestTheEnvironmentIsHeard(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "edge")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
+	t.Setenv("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "4")
 	c := newCollector(t)
 	tr, log := tracing(t, c.URL+"/", 1)
 	tr.serve()
@@ -172,6 +173,9 @@ func TestTheEnvironmentIsHeard(t *testing.T) {
 	}
 	if a := s[0].Attributes; a["service.name"] != "edge" || a["service.version"] != "test" || a["deployment.environment.name"] != "test" {
 		t.Errorf("%v", a)
+	}
+	if got := s[0].Attributes["url.path"]; got != "/v1/" {
+		t.Errorf("url.path is %q; want the first four characters", got)
 	}
 	if text := log.String(); strings.Contains(text, "secret") || strings.Contains(text, "sesame") || !strings.Contains(text, "OTEL_") {
 		t.Errorf("the log is %s; want a warning of the malformed header, and nothing of it", text)

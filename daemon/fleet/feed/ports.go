@@ -13,8 +13,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
-// ports are the listeners of a Listener. A worker of several ranks that is given one address has rank r dial r ports above
-// it, or _dp<r> behind the path. So there is a listener for each known rank of a worker that may dial, up to
+// ports are the sockets of a Listener. A worker of several ranks that is given one address has rank r dial r ports
+// above it, or _dp<r> behind the path. So there is a socket for each known rank of a worker that may dial, up to
 // worker.MaxRanks. One that is open stays so.
 type ports struct {
 	ctx    context.Context

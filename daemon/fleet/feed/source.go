@@ -16,7 +16,7 @@ type source struct {
 	slot  uint32
 	at    place
 	sub   *kvevents.Subscriber
-	entry *entry
+	entry *workerView
 	log   *slog.Logger
 
 	began     time.Time
@@ -29,8 +29,8 @@ type source struct {
 	forgotten bool // see forget; guarded by Feed.mu
 }
 
-// entry is the view of one worker in the index.
-type entry struct {
+// workerView is the view of one worker in the index.
+type workerView struct {
 	writer *holdings.Writer
 
 	mu    sync.Mutex // guards the rest
@@ -39,7 +39,7 @@ type entry struct {
 }
 
 // enter records a state of the subscriber.
-func (e *entry) enter(s kvevents.State) {
+func (e *workerView) enter(s kvevents.State) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.state = s
@@ -47,7 +47,7 @@ func (e *entry) enter(s kvevents.State) {
 }
 
 // doubted sets why the view is not believed. It reports whether that reason is new.
-func (e *entry) doubted(why string) bool {
+func (e *workerView) doubted(why string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.doubt == why {
@@ -59,7 +59,7 @@ func (e *entry) doubted(why string) bool {
 }
 
 // standing returns the state that the pages show.
-func (e *entry) standing() (state kvevents.State, doubt string) {
+func (e *workerView) standing() (state kvevents.State, doubt string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.state, e.doubt
@@ -67,7 +67,7 @@ func (e *entry) standing() (state kvevents.State, doubt string) {
 
 // newSource makes a source that does nothing yet.
 func newSource(x *holdings.Index, id string, slot uint32, at place, log *slog.Logger) *source {
-	s := &source{id: id, slot: slot, at: at, entry: &entry{writer: x.Writer(slot)}, done: make(chan struct{}),
+	s := &source{id: id, slot: slot, at: at, entry: &workerView{writer: x.Writer(slot)}, done: make(chan struct{}),
 		log: log.With("worker", id), began: time.Now()}
 	s.sub = kvevents.New(kvevents.Config{Endpoint: at.events, Replay: at.replay, Sink: s.entry.writer,
 		OnState: s.entry.enter, Log: s.log})

@@ -38,11 +38,11 @@ const prebleWindow = 3 * time.Minute
 
 // window sums what was sent in the last three minutes.
 type window struct {
-	sent    []entry
+	sent    []sending
 	seconds float64
 }
 
-type entry struct {
+type sending struct {
 	at      time.Duration
 	seconds float64
 }
@@ -111,7 +111,7 @@ func (p *Preble) cost(now time.Duration, worker int, q *trial.Request, v *trial.
 func (p *Preble) Sent(now time.Duration, q *trial.Request, worker int) {
 	w := p.of(worker)
 	seconds := prefill(p.missing(worker, q), float64(q.Prompt)) + DecodeSeconds*p.mean
-	w.sent = append(w.sent, entry{at: now, seconds: seconds})
+	w.sent = append(w.sent, sending{at: now, seconds: seconds})
 	w.seconds += seconds
 	p.remembering.Sent(now, q, worker)
 }

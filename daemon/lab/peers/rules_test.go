@@ -254,7 +254,7 @@ func TestPreble(t *testing.T) {
 	s.now = prebleWindow + 1
 	s.want("the load is forgotten, the prefix is not", 1, append(chat[:10:10], chain(5, 11, 0)...))
 	load := func(p *Preble, seconds float64, worker int) {
-		p.of(worker).sent = append(p.of(worker).sent, entry{seconds: seconds})
+		p.of(worker).sent = append(p.of(worker).sent, sending{seconds: seconds})
 		p.of(worker).seconds += seconds
 	}
 	p := rule(.5, 3, 0)

@@ -14,7 +14,7 @@ var style string
 // WriteHTML writes one page with the same tables and a chart of each scenario. It needs no script and no network, and
 // follows the reader's light or dark theme.
 func (r *Report) WriteHTML(w io.Writer) error {
-	var p page
+	var p htmlPage
 	p.add(`<!doctype html>
 <html lang="en">
 <head>
@@ -51,16 +51,16 @@ const legend = `<p class="soft">TTFT: time to first token. TPOT: mean time of a 
 	"Hit rate: share of the prompt tokens found cached, in\nany tier. Imbalance: prefill seconds of the busiest worker " +
 	"over the mean. Cost: of 1,000 output tokens where a GPU hour costs %v.</p>"
 
-// page is HTML that grows. It is no html/template: with one in the binary the linker keeps every exported method of
+// htmlPage is HTML that grows. It is no html/template: with one in the binary the linker keeps every exported method of
 // every type, as it cannot know which of them a template calls.
-type page struct{ bytes.Buffer }
+type htmlPage struct{ bytes.Buffer }
 
 // special are the characters that end a text or an attribute.
 var special = strings.NewReplacer("\x00", "\uFFFD", `"`, "&#34;", "&", "&amp;", "'", "&#39;", "+", "&#43;",
 	"<", "&lt;", ">", "&gt;")
 
 // add appends a format with its values, each escaped. A value stands in a text, or in an attribute within quotes.
-func (p *page) add(format string, values ...any) {
+func (p *htmlPage) add(format string, values ...any) {
 	for i, v := range values {
 		values[i] = special.Replace(fmt.Sprint(v))
 	}
@@ -68,7 +68,7 @@ func (p *page) add(format string, values ...any) {
 }
 
 // addPeers adds the comparison with the best peer.
-func (p *page) addPeers(r *Report, cells []Cell) {
+func (p *htmlPage) addPeers(r *Report, cells []Cell) {
 	names := r.names(cells)
 	p.add(`
 <h2>Against the best peer</h2>
@@ -95,7 +95,7 @@ Up to %v counts as equal (*: over it; ?: the interval lies on both sides).</p>
 	p.add("</table></div>\n")
 }
 
-func (p *page) addCell(c *Cell, names []string) {
+func (p *htmlPage) addCell(c *Cell, names []string) {
 	p.add("<tr><td>%v</td><td>%v</td><td>%v</td><td>%v</td>", c.Scenario+" "+short(c.Figure), c.Seeds, c.BestPeer,
 		figureByKey(c.Figure).show(c.Best.Value))
 	for _, s := range names {
@@ -109,7 +109,7 @@ func (p *page) addCell(c *Cell, names []string) {
 }
 
 // addScenario adds a scenario's chart and a row of figures for each strategy.
-func (p *page) addScenario(r *Report, scenario string) {
+func (p *htmlPage) addScenario(r *Report, scenario string) {
 	p.add("\n<h2>%v</h2>\n", scenario)
 	p.addChart(timesChart(r, scenario))
 	p.add("\n<div class=\"wide\"><table>\n<tr><th></th>")

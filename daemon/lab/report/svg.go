@@ -1,7 +1,7 @@
 package report
 
 // addChart adds a chart as a picture in SVG.
-func (p *page) addChart(c chart) {
+func (p *htmlPage) addChart(c chart) {
 	p.add(`
 <div class="wide"><svg viewBox="0 0 %[1]v %[2]v" width="%[1]v" height="%[2]v" role="img" aria-label="%[3]v">
 <text class="soft" x="0" y="14">%[3]v</text>`, c.Width, c.Height, c.Title)
@@ -21,7 +21,7 @@ func (p *page) addChart(c chart) {
 	p.add("\n</svg></div>\n")
 }
 
-func (p *page) addRow(r *chartRow) {
+func (p *htmlPage) addRow(r *chartRow) {
 	p.add("\n"+`<text class="%[1]v" x="0" y="%[2]v" dy="4">%[3]v</text><g class="%[1]v">`, r.Class, r.Y, r.Label)
 	for _, m := range r.Marks {
 		p.add(`<line class="whisker" x1="%[1]v" x2="%[2]v" y1="%[3]v" y2="%[3]v"/>`+

@@ -50,7 +50,7 @@ type Router struct {
 	ctx      context.Context
 	pool     *route.Pool
 	specs    []worker.Spec
-	fleet    fleet
+	fleet    workerNumbers
 	clock    time.Duration
 	chance   *rand.Rand
 	idle     []*visit // to be used again

@@ -10,15 +10,15 @@ import (
 // store keeps the sessions of one run, on its clock. Not safe for concurrent use.
 type store struct {
 	now    func() time.Time
-	values map[[2]string]entry
+	values map[[2]string]stored
 }
 
-type entry struct {
+type stored struct {
 	value   []byte
 	expires time.Time
 }
 
-func newStore(now func() time.Time) *store { return &store{now: now, values: map[[2]string]entry{}} }
+func newStore(now func() time.Time) *store { return &store{now: now, values: map[[2]string]stored{}} }
 
 // Find implements [session.Store].
 func (s *store) Find(ns, key string) ([]byte, time.Duration, bool, error) {
@@ -35,7 +35,7 @@ func (s *store) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) ([]
 	if old, _, ok, _ := s.Find(ns, key); ok {
 		return old, false
 	}
-	s.values[[2]string{ns, key}] = entry{value: bytes.Clone(value), expires: s.now().Add(ttl)}
+	s.values[[2]string{ns, key}] = stored{value: bytes.Clone(value), expires: s.now().Add(ttl)}
 	return value, true
 }
 
@@ -53,7 +53,7 @@ func (s *store) Replace(ns, key string, old, new []byte, ttl time.Duration) bool
 	if !ok || !bytes.Equal(now, old) {
 		return false
 	}
-	s.values[[2]string{ns, key}] = entry{value: bytes.Clone(new), expires: s.now().Add(ttl)}
+	s.values[[2]string{ns, key}] = stored{value: bytes.Clone(new), expires: s.now().Add(ttl)}
 	return true
 }
 

@@ -15,8 +15,8 @@ type cache struct {
 	used  *list.List               // the last used first
 }
 
-// entry is a text in the cache.
-type entry struct {
+// cachedText is a text in the cache.
+type cachedText struct {
 	key digest
 	run *run
 	n   int // of the run's ids
@@ -46,7 +46,7 @@ func (c *cache) get(key digest) ([]uint32, bool) {
 		return nil, false
 	}
 	c.used.MoveToFront(e)
-	is := e.Value.(*entry)
+	is := e.Value.(*cachedText)
 	return is.run.ids[:is.n:is.n], true
 }
 
@@ -71,7 +71,7 @@ func (c *cache) put(ids []uint32, keys []digest, counts []int) {
 		}
 		r.uses++
 		c.bytes += entryBytes
-		c.of[key] = c.used.PushFront(&entry{key: key, run: r, n: counts[i]})
+		c.of[key] = c.used.PushFront(&cachedText{key: key, run: r, n: counts[i]})
 	}
 	c.shrink()
 }
@@ -93,7 +93,7 @@ func (c *cache) shrink() {
 
 // remove drops a text. The caller holds c.mu.
 func (c *cache) remove(e *list.Element) {
-	is := c.used.Remove(e).(*entry)
+	is := c.used.Remove(e).(*cachedText)
 	delete(c.of, is.key)
 	c.bytes -= entryBytes
 	is.run.uses--
