@@ -28,10 +28,8 @@ func (k *Cache) room() int64 {
 			bytes = max(bytes, s.MaxBytes())
 		}
 	}
-	if k.far != nil && k.far.remote.MaxBytes() == 0 {
-		if s := k.far.remote.Stats(); s.Backend == "tieredstorage" { // until the members have said how large they are
-			bytes = max(bytes, k.store.Stats().ArenaBytes*int64(len(s.Servers)))
-		}
+	if k.far.isPool() && k.far.remote.MaxBytes() == 0 { // until the members have said how large they are
+		bytes = max(bytes, k.store.Stats().ArenaBytes*int64(len(k.far.remote.Stats().Servers)))
 	}
 	return bytes
 }

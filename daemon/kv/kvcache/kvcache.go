@@ -194,7 +194,7 @@ func (k *Cache) openRESP(c Config) error {
 	}
 	rc := resp.Config{Listen: c.RESP, Bind: c.Bind, Store: k.store, User: c.User, Password: password, MaxConns: c.MaxConns,
 		Version: c.Version, Log: c.Log}
-	if c.L2 != nil && c.L2.Redis == nil {
+	if k.far.isPool() {
 		rc.Peer = remote.PeerName
 		rc.Pool = k.far
 	}

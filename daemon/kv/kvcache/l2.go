@@ -100,6 +100,9 @@ func openL2(life context.Context, c Config) (*far, error) {
 	return f, err
 }
 
+// isPool reports whether L2 is the memory of daemons that reach each other by their Redis listeners.
+func (f *far) isPool() bool { return f != nil && f.discovery != nil }
+
 // run works for L2 until life ends. The door is open by then, so this daemon can find itself among the members.
 func (f *far) run(tending *sync.WaitGroup) {
 	if f == nil {
