@@ -24,7 +24,7 @@ func (e *ExplainLog) UnmarshalTOML(v any) error {
 	case string:
 		return e.named(v)
 	}
-	return wrongExplainLog("it is no text and no number")
+	return wrongExplainLog("it is neither a text nor a number")
 }
 
 func (e *ExplainLog) named(s string) error {

@@ -46,8 +46,8 @@ func TestBadExplainLog(t *testing.T) {
 	f("1.5", "1.5 is out of range")
 	f("-1", "-1 is out of range")
 	f("nan", "NaN is out of range")
-	f("true", "it is no text and no number")
-	f("['all']", "it is no text and no number")
-	f("{ share = 1 }", "it is no text and no number")
+	f("true", "it is neither a text nor a number")
+	f("['all']", "it is neither a text nor a number")
+	f("{ share = 1 }", "it is neither a text nor a number")
 	f(`"`+strings.Repeat("x", 50)+`"`, `"`+strings.Repeat("x", 40)+`" is unknown`)
 }

@@ -8,13 +8,13 @@ import (
 )
 
 // KVCache is the workers' KV cache: a store of large values, and the doors at which LMCache reaches it. No memory is
-// taken while no door is open.
+// taken while it has no listener.
 type KVCache struct {
 	L1       bool   `toml:"l1" reload:"restart"`           // memory keeps what an L2 has, too
 	MaxBytes int    `toml:"max_bytes" reload:"restart"`    // of memory: values, their keys and records
 	Policy   string `toml:"policy" reload:"restart"`       // lru | s3fifo | fifo
-	RESP     string `toml:"resp" reload:"restart"`         // HOST:PORT of the Redis door; "" = none
-	HyperPod string `toml:"hyperpod" reload:"restart"`     // HOST:PORT of the HyperPod door; "" = none
+	RESP     string `toml:"resp" reload:"restart"`         // HOST:PORT of the Redis listener; "" = none
+	HyperPod string `toml:"hyperpod" reload:"restart"`     // HOST:PORT of the HyperPod listener; "" = none
 	Segment  string `toml:"segment" reload:"restart"`      // the memory's name in /dev/shm, for HyperPod's workers
 	Mode     string `toml:"segment_mode" reload:"restart"` // of that file, in octal digits
 
@@ -23,7 +23,7 @@ type KVCache struct {
 
 	User           string `toml:"user" reload:"restart"`            // of AUTH, beside "default"
 	PasswordFile   string `toml:"password_file" reload:"restart"`   // holds the password of AUTH; "" = none is asked for
-	TLSCertFile    string `toml:"tls_cert_file" reload:"restart"`   // PEM; with TLSKeyFile: TLS at the Redis door
+	TLSCertFile    string `toml:"tls_cert_file" reload:"restart"`   // PEM; with TLSKeyFile: TLS at the Redis listener
 	TLSKeyFile     string `toml:"tls_key_file" reload:"restart"`    // PEM
 	MaxConnections int    `toml:"max_connections" reload:"restart"` // at each door; more are refused
 
@@ -43,7 +43,7 @@ type L2 struct {
 	TLSKeyFile  string        `toml:"tls_key_file" reload:"restart"`  // PEM
 	TTL         time.Duration `toml:"ttl" reload:"restart"`           // of values put without one; 0 = none
 
-	Members    []string `toml:"members"`                      // tieredstorage: HOST:PORT of each daemon's Redis door
+	Members    []string `toml:"members"`                      // tieredstorage: HOST:PORT of each daemon's Redis listener
 	MembersDNS string   `toml:"members_dns"`                  // or name:port, each address of which is one
 	Self       string   `toml:"self" reload:"restart"`        // which of them this one is; "" = found by its addresses
 	Write      string   `toml:"write" reload:"restart"`       // behind | through
@@ -101,7 +101,7 @@ func (c *KVCache) FileMode() os.FileMode {
 	return os.FileMode(n)
 }
 
-// Password reads the password of the Redis door, now; "" if none is asked for. An error never shows it.
+// Password reads the password of the Redis listener, now; "" if none is asked for. An error never shows it.
 func (c *KVCache) Password() (string, error) {
 	if c.PasswordFile == "" {
 		return "", nil

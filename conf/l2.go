@@ -39,7 +39,7 @@ func checkL2(r *report, kv *KVCache) {
 		r.add("kv_cache.l1", "it is false without an L2", "set kv_cache.l2.enabled = true, or leave l1 on")
 	case !c.Enabled:
 	case !kv.Open():
-		r.add(at+".enabled", "the KV cache has no door, so nothing reaches it",
+		r.add(at+".enabled", "the KV cache has no listener, so nothing reaches it",
 			`give kv_cache.resp, as "0.0.0.0:6380", or kv_cache.hyperpod`)
 	case c.Backend == BackendRedis:
 		checkL2URL(r, c)
@@ -69,7 +69,7 @@ func checkL2URL(r *report, c *L2) {
 func checkPoolOf(r *report, kv *KVCache) {
 	c := &kv.L2
 	if kv.RESP == "" {
-		r.add("kv_cache.l2.backend", "tieredstorage has no Redis door: daemons reach each other there",
+		r.add("kv_cache.l2.backend", "tieredstorage has no Redis listener: daemons reach each other there",
 			`give kv_cache.resp, as "0.0.0.0:6380"`)
 	}
 	if len(c.Members) == 0 && c.MembersDNS == "" {
@@ -80,7 +80,7 @@ func checkPoolOf(r *report, kv *KVCache) {
 		r.add("kv_cache.l2.url", "it is of backend redis", `set backend = "redis", or leave url out`)
 	}
 	if c.TLSCertFile != "" {
-		r.add("kv_cache.l2.tls_cert_file", "it is of backend redis: the members' doors ask for no certificate",
+		r.add("kv_cache.l2.tls_cert_file", "it is of backend redis: the members' listeners ask for no certificate",
 			`set backend = "redis", or leave it out`)
 	}
 }

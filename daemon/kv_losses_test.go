@@ -14,7 +14,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
 )
 
-// shelves is a daemon with a KV cache and LMCache's coordinator, and a client of its Redis door that puts what a
+// shelves is a daemon with a KV cache and LMCache's coordinator, and a client of its Redis listener that puts what a
 // multi-process server would.
 type shelves struct {
 	t    *testing.T
@@ -38,7 +38,7 @@ const valueBytes = 1 << 20
 // chunkHash is of the n-th chunk.
 func chunkHash(n int) string { return strings.Repeat(fmt.Sprintf("%016x", n+1), 4) }
 
-// chunkKey is how a server of LMCache 0.5.6 names it at the Redis door, and in the store.
+// chunkKey is how a server of LMCache 0.5.6 names it at the Redis listener, and in the store.
 func chunkKey(n int) string { return "org/tiny@01000100@0@" + chunkHash(n) }
 
 func (s *shelves) put(n int) {

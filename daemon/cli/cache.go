@@ -77,7 +77,7 @@ func (q *cacheAsk) stat() *cobra.Command {
 // writeCache prints a cache's state as tables.
 func writeCache(out io.Writer, s *operator.CacheState) error {
 	if !s.Open {
-		_, err := fmt.Fprintln(out, "the KV cache has no door: set [kv_cache] resp or hyperpod")
+		_, err := fmt.Fprintln(out, "the KV cache has no listener: set [kv_cache] resp or hyperpod")
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

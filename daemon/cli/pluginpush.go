@@ -97,8 +97,8 @@ func sayServes(out io.Writer, s *strategies.Strategy, note string) (err error) {
 		v := &s.Serves[i]
 		line := fmt.Sprintf("%s is %s of pool %s", s.Name, v.As, v.Pool)
 		if v.InsteadOf != "" {
-			line += fmt.Sprintf(", activated in the place of %s, until warmpath plugin deactivate %s or another word in "+
-				"the daemon's file", v.InsteadOf, v.Pool)
+			line += fmt.Sprintf(", activated in the place of %s, until warmpath plugin deactivate %s or another "+
+				"strategy for it in the configuration", v.InsteadOf, v.Pool)
 		}
 		if _, err = fmt.Fprintln(out, line); err != nil {
 			return err

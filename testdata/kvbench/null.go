@@ -94,7 +94,7 @@ func (n *null) command() error {
 	return n.writeAll(append(list, []byte("\r\n")))
 }
 
-// request answers PUT and POST of the HyperPod door.
+// request answers PUT and POST of the HyperPod listener.
 func (n *null) request(p []byte) error {
 	head, body, _ := bytes.Cut(p, []byte("\r\n\r\n"))
 	var length, size, client, number int

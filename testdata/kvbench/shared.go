@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// compareShared measures reads at the HyperPod door: a lease, a copy out of shared memory, a release. Beside it stands
-// the copy alone, of as many values of the reader's own memory, and the same reads with leases of the null server: what
-// two round trips take on this machine.
+// compareShared measures reads at the HyperPod listener: a lease, a copy out of shared memory, a release. Beside it
+// stands the copy alone, of as many values of the reader's own memory, and the same reads with leases of the null
+// server: what two round trips take on this machine.
 func compareShared(all *servers, t turn, rounds int) (figure, error) {
 	f := figure{Name: t.name("shared memory, read"), Least: 0.5}
 	ours, err := newReaders(all.pod, all.pod.segment, t)

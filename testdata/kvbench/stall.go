@@ -33,7 +33,7 @@ const (
 // stall is a daemon over a Redis that gets into trouble under load. Its memory has room for a quarter of the values.
 type stall struct {
 	redis, ours *server
-	pod         string  // host:port of the HyperPod door
+	pod         string  // host:port of the HyperPod listener
 	idle        *server // a Redis that gets only the same EXISTS: how long the machine itself makes them wait
 	route       string  // URL of a completion
 	direct      string  // the same at the worker
@@ -309,7 +309,7 @@ func (s *stall) readAndWrite(ctx context.Context) error {
 	return nil
 }
 
-// noLease is what looks a key up at the HyperPod door that is nowhere.
+// noLease is what looks a key up at the HyperPod listener that is nowhere.
 const noLease = "a lease of a key that is nowhere"
 
 // askLease asks for leases of keys that no tier has: LMCache's lookups end with one.

@@ -76,7 +76,7 @@ var errIdle = errors.New("too little has happened; give it longer")
 type run struct {
 	game  *game
 	sites []*site
-	open  *site // has the Redis door alone, and is killed often
+	open  *site // has the Redis listener alone, and is killed often
 	pod   *site // has both: after a kill it takes no value for a minute, as workers may still read
 	self  string
 	failc chan error

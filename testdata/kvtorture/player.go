@@ -133,7 +133,7 @@ func (p *player) judge(key string, h *history, got []byte) error {
 	return nil
 }
 
-// move is one command at the Redis door.
+// move is one command at the Redis listener.
 func (p *player) move() error {
 	key, h := p.pick()
 	_ = p.conn.SetDeadline(time.Now().Add(30 * time.Second))

@@ -50,7 +50,7 @@ func (w *window) check() error {
 	return nil
 }
 
-// podMove is one command at the HyperPod door.
+// podMove is one command at the HyperPod listener.
 func (p *player) podMove(w *window) error {
 	key, h := p.pick()
 	_ = p.conn.SetDeadline(time.Now().Add(30 * time.Second))

@@ -13,7 +13,7 @@ type Key struct {
 	Part  string // rank, and layer if there is one: together the parts are a token's KV
 	Kind  Kind
 
-	Door byte   // where it was put: 'r' the Redis door, 'h' the HyperPod door; 0 = the key has no mark
+	Door byte   // where it was put: 'r' the Redis listener, 'h' the HyperPod listener; 0 = the key has no mark
 	Hash string // of the chunk, in hexadecimal digits
 	Rank uint32 // kv_rank of a multi-process server; 0 = the key is of no server
 	Salt string // cache_salt of such a server
@@ -92,9 +92,9 @@ func Mate(key string) (other string, ok bool) {
 // cutDoor returns the door's mark and the client's own name of the key. The rest before it keeps clients apart.
 func cutDoor(key string) (door byte, rest string) {
 	switch {
-	case len(key) > 2 && key[0] == 'r' && key[1] < ' ': // the Redis door: then the database
+	case len(key) > 2 && key[0] == 'r' && key[1] < ' ': // the Redis listener: then the database
 		return key[0], key[2:]
-	case len(key) > 2 && key[0] == 'h' && key[1] < ' ': // the HyperPod door: then the bucket's length, and the bucket
+	case len(key) > 2 && key[0] == 'h' && key[1] < ' ': // the HyperPod listener: then the bucket's length, and the bucket
 		return key[0], key[min(len(key), 2+int(key[1])):]
 	}
 	return 0, key

@@ -30,7 +30,7 @@ type Redis struct {
 
 // Pool is several daemons that share their memory. Each value belongs to one of them.
 type Pool struct {
-	Members        []string                 // HOST:PORT of each one's Redis door; all daemons must have the same texts
+	Members        []string                 // HOST:PORT of each one's Redis listener; all daemons must have the same texts
 	Self           func(member string) bool // reports whether the member is this daemon
 	Bytes          int64                    // of values that this daemon keeps at most
 	User, Password string                   // of the doors

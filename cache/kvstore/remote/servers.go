@@ -18,7 +18,7 @@ import (
 	"github.com/warmpath/warmpath/cache/goredis"
 )
 
-// PeerName is the client name of a daemon at another's Redis door, which checks the right to it. That door serves it
+// PeerName is the client name of a daemon at another's Redis listener, which checks the right to it and serves the name
 // only from its own machine.
 const PeerName = "warmpath-pool"
 

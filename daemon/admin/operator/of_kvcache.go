@@ -2,7 +2,7 @@ package operator
 
 import "github.com/warmpath/warmpath/daemon/kv/kvcache"
 
-// ofKVCache has no values where the KV cache has no door.
+// ofKVCache has no values where the KV cache has no listener.
 var ofKVCache = []reading[kvcache.Stats]{
 	newReading(metric{name: "kv_gets_total",
 		help: "Reads of the workers' KV cache by outcome: hit in memory (l1), on " +
@@ -70,7 +70,7 @@ var ofKVCache = []reading[kvcache.Stats]{
 			send(float64(s.Store.Wanted), "wanted")
 		}),
 	newReading(metric{name: "kv_door_connections",
-		help: "Connections open at a door of the KV cache.", kind: isGauge,
+		help: "Connections open at a listener of the KV cache.", kind: isGauge,
 		labels: inDoor},
 		func(s kvcache.Stats, send func(float64, ...string)) {
 			if s.RESP != nil {
@@ -81,7 +81,7 @@ var ofKVCache = []reading[kvcache.Stats]{
 			}
 		}),
 	newReading(metric{name: "kv_door_requests_total",
-		help: "Requests at a door of the KV cache: answered, or answered an " +
+		help: "Requests at a listener of the KV cache: answered, or answered an " +
 			"error.", kind: isCounter, labels: []string{"door", "result"}},
 		func(s kvcache.Stats, send func(float64, ...string)) {
 			if s.RESP != nil {
@@ -94,7 +94,7 @@ var ofKVCache = []reading[kvcache.Stats]{
 			}
 		}),
 	newReading(metric{name: "kv_door_lost_total",
-		help: "Connections at a door of the KV cache that were refused as there " +
+		help: "Connections at a listener of the KV cache that were refused as there " +
 			"were too many, and clients given up as they stopped in the middle (stalled).", kind: isCounter,
 		labels: []string{"door", "why"}},
 		func(s kvcache.Stats, send func(float64, ...string)) {
@@ -107,7 +107,7 @@ var ofKVCache = []reading[kvcache.Stats]{
 			}
 		}),
 	newReading(metric{name: "kv_door_bytes_total",
-		help: "Bytes that came in and went out at a door of the KV cache. leased: values that workers read in shared " +
+		help: "Bytes that came in and went out at a listener of the KV cache. leased: values that workers read in shared " +
 			"memory.", kind: isCounter, labels: []string{"door", "direction"}},
 		func(s kvcache.Stats, send func(float64, ...string)) {
 			if s.RESP != nil {
@@ -120,7 +120,7 @@ var ofKVCache = []reading[kvcache.Stats]{
 			}
 		}),
 	newReading(metric{name: "kv_door_gets_total",
-		help: "Values that clients asked for at a door of the KV cache, by outcome: hit, miss.", kind: isCounter,
+		help: "Values that clients asked for at a listener of the KV cache, by outcome: hit, miss.", kind: isCounter,
 		labels: []string{"door", "result"}},
 		func(s kvcache.Stats, send func(float64, ...string)) {
 			if s.RESP != nil {
@@ -165,7 +165,7 @@ var ofKVCache = []reading[kvcache.Stats]{
 			}
 		}),
 	newReading(metric{name: "kv_leases_total",
-		help: "Leases on values of the KV cache that workers were granted at its HyperPod door, and those of them that " +
+		help: "Leases on values of the KV cache that workers were granted at its HyperPod listener, and those of them that " +
 			"were not released in time (expired).", kind: isCounter, labels: []string{"event"}},
 		func(s kvcache.Stats, send func(float64, ...string)) {
 			if s.HyperPod != nil {

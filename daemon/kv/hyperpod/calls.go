@@ -110,7 +110,7 @@ func statusOf(why error) int {
 	return http.StatusServiceUnavailable
 }
 
-// readPiece bounds the bytes of a value that one system call reads, as at the Redis door.
+// readPiece bounds the bytes of a value that one system call reads, as at the Redis listener.
 const readPiece = 128 << 10
 
 // leastRate is how many bytes a second a worker must send of a value, counted over the whole value and after pieceTime.

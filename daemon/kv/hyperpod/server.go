@@ -32,7 +32,7 @@ type Config struct {
 	Bind   bind.Binder    // nil = the system
 	Store  *kvstore.Store // its arena is the segment that workers map
 
-	MaxConns int          // further ones are closed at once; default 10,000, as at the Redis door
+	MaxConns int          // further ones are closed at once; default 10,000, as at the Redis listener
 	Log      *slog.Logger // default slog.Default()
 }
 
@@ -287,5 +287,5 @@ func (s *Server) fail(r *fasthttp.RequestCtx, status int, what string) {
 	answer(r, status, map[string]string{"error": what})
 }
 
-// nobody is the owner of no promise: here leases keep values; the Redis door has promises.
+// nobody is the owner of no promise: here leases keep values; the Redis listener has promises.
 var nobody netip.Addr

@@ -40,7 +40,7 @@ func serve(t testing.TB, maxBytes int64) (*Server, *kvstore.Store, *worker) {
 func serveOver(t testing.TB, maxBytes int64, far kvstore.Backing) (*Server, *kvstore.Store, *worker) {
 	t.Helper()
 	if _, err := os.Stat("/dev/shm"); err != nil {
-		t.Skip("SKIPPED: there is no /dev/shm, so nothing of the HyperPod door is tested here")
+		t.Skip("SKIPPED: there is no /dev/shm, so nothing of the HyperPod listener is tested here")
 	}
 	name := fmt.Sprintf("warmpath-test-%d-%s", os.Getpid(), strings.ReplaceAll(t.Name(), "/", "-"))
 	quiet := slog.New(slog.DiscardHandler)

@@ -25,7 +25,7 @@ type Config struct {
 	MaxBytes int64  // of memory
 	Policy   string // "lru", "s3fifo" or "fifo"
 
-	RESP        string                 // HOST:PORT of the Redis door; "" = none
+	RESP        string                 // HOST:PORT of the Redis listener; "" = none
 	User        string                 // of AUTH, beside "default"
 	Password    func() (string, error) // of AUTH; "" = AUTH is not required
 	Certificate *certificate.Pair      // nil = plain TCP
@@ -36,7 +36,7 @@ type Config struct {
 
 	L2 *L2 // nil = none
 
-	HyperPod string      // HOST:PORT of the HyperPod door; "" = none
+	HyperPod string      // HOST:PORT of the HyperPod listener; "" = none
 	Segment  string      // the memory's name in /dev/shm, if there is that door
 	Mode     os.FileMode // of that file
 
@@ -56,7 +56,7 @@ type Config struct {
 type Cache struct {
 	heir    heir // in an upgrade, holds the cache in this one's place; nil = it is this one
 	log     *slog.Logger
-	store   *kvstore.Store    // nil = there is no door
+	store   *kvstore.Store    // nil = there is no listener
 	resp    *resp.Server      // nil = there is no such door
 	pod     *hyperpod.Server  // nil = there is no such door
 	disk    *spill.Disk       // nil = nothing is spilled
@@ -239,7 +239,7 @@ func (k *Cache) SetMembers(m Members) {
 	k.far.setMembers(m)
 }
 
-// RESPAddr returns the address of the Redis door, host:port; "" = there is none.
+// RESPAddr returns the address of the Redis listener, host:port; "" = there is none.
 func (k *Cache) RESPAddr() string {
 	k = k.now()
 	if k == nil || k.resp == nil {
@@ -248,7 +248,7 @@ func (k *Cache) RESPAddr() string {
 	return k.resp.Addr()
 }
 
-// HyperPodAddr returns the address of the HyperPod door, host:port; "" = there is none.
+// HyperPodAddr returns the address of the HyperPod listener, host:port; "" = there is none.
 func (k *Cache) HyperPodAddr() string {
 	k = k.now()
 	if k == nil || k.pod == nil {

@@ -38,7 +38,7 @@ type L2 struct {
 	Timeout time.Duration
 }
 
-// Members are the daemons of a pool, by their Redis doors.
+// Members are the daemons of a pool, by their Redis listeners.
 type Members struct {
 	List []string // HOST:PORT
 	Name string   // name:port, a member at each address of it; "" = none

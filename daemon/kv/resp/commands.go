@@ -136,7 +136,7 @@ func printable(b []byte) string {
 
 // runHTTP closes the connection, as Redis does: a web page can make a browser send HTTP with commands in its body.
 func runHTTP(c *conn, _ [][]byte) error {
-	c.failed("ERR this is a Redis door, which does not speak HTTP")
+	c.failed("ERR this is a Redis listener, which does not speak HTTP")
 	c.quit = true
 	return nil
 }
