@@ -53,6 +53,12 @@ type L2 struct {
 	Timeout time.Duration `toml:"timeout" reload:"restart"` // of a server's silence
 }
 
+// The values of L2.Backend.
+const (
+	BackendRedis = "redis"
+	BackendPool  = "tieredstorage"
+)
+
 func defaultL2() L2 {
 	return L2{Backend: BackendPool, Prefix: "warmpath:kv:", Members: []string{}, Write: "behind", Promote: "always",
 		Timeout: 500 * time.Millisecond}

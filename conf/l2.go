@@ -9,12 +9,6 @@ import (
 	"time"
 )
 
-// The values of L2.Backend.
-const (
-	BackendRedis = "redis"
-	BackendPool  = "tieredstorage"
-)
-
 func checkL2(r *report, kv *KVCache) {
 	c := &kv.L2
 	const at = "kv_cache.l2"
