@@ -119,13 +119,13 @@ night: ## what is too long for each change: the steps of .ci/night.txt, or STEPS
 	$(MAKE) -k SIGNS='-seconds 15 -run "^(done|abort|503|429|401|404|page|reset|health-503-once)"' $(STEPS)
 
 chartcheck: ## the Helm chart and the kustomization give the same objects
-	cd testdata/chart && go vet . && go test .
+	cd testdata/chart && go vet . && go test -count=1 .
 
 sbomcheck: build ## the binary is small; its bill of materials is valid
-	cd testdata/sbomcheck && go vet . && BIN=$(CURDIR)/bin/warmpath go test .
+	cd testdata/sbomcheck && go vet . && BIN=$(CURDIR)/bin/warmpath go test -count=1 .
 
 imagecheck: build ## the image, unpacked as an engine does, answers a request
-	cd testdata/image && go vet . && BIN=$(CURDIR)/bin/warmpath go test .
+	cd testdata/image && go vet . && BIN=$(CURDIR)/bin/warmpath go test -count=1 .
 
 soak: build ## SOAK (3m) of load with random faults: memory flat, nothing left over
 	@go run ./testdata/faults -bin bin/warmpath -soak $(SOAK)
