@@ -12,6 +12,7 @@ import (
 
 // TestRequestsDoNotHearOfTheAccessLog: full disk, no folder, and back, through the socket.
 func TestRequestsDoNotHearOfTheAccessLog(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "logs")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -143,6 +143,7 @@ func TestDeployedNamesAreExported(t *testing.T) {
 
 // TestEveryAlertFires: each has a test that breaks what it watches, and one in which it is silent.
 func TestEveryAlertFires(t *testing.T) {
+	t.Parallel()
 	out, err := exec.Command(needTool(t, "promtool"), "test", "rules", filepath.Join(deployed, "prometheus", "alerts_test.yml")).CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -164,6 +165,7 @@ func TestEveryAlertFires(t *testing.T) {
 
 // TestMonitoringPage: the commands of the page run as they stand.
 func TestMonitoringPage(t *testing.T) {
+	t.Parallel()
 	needTool(t, "promtool")
 	page, err := os.ReadFile("../docs/monitoring.md")
 	if err != nil {
@@ -310,6 +312,7 @@ func loaded(t *testing.T, r *running) {
 // TestDashboardAndAlertsUnderLoad: every query of the dashboard and HyperPod's names have data, no alert stirs; then
 // the workers die and a reload is refused, and those of that do.
 func TestDashboardAndAlertsUnderLoad(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 3, vllmsim.Config{})
 	r := start(t, settings("prefixaware", f.URLs()...), 3)
 	p := startPrometheus(t, r.AdminAddr())

@@ -144,6 +144,7 @@ func (b *tab) scriptIsCheap(what string) {
 
 // TestThePageGreysWhileTheRouterHangs: a router that takes connections and does not answer is no router that is well.
 func TestThePageGreysWhileTheRouterHangs(t *testing.T) {
+	t.Parallel()
 	r := start(t, settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...), 1)
 	to, err := url.Parse("http://" + r.AdminAddr())
 	if err != nil {

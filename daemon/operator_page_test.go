@@ -97,6 +97,7 @@ func TestThePageInARealBrowser(t *testing.T) {
 // TestClicksOnThePageUnderTraffic: a row and a card that would be drawn anew between the press of the mouse and its
 // release get their click.
 func TestClicksOnThePageUnderTraffic(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	r := start(t, settings("prefixaware", sims(t, 2, vllmsim.Config{}).URLs()...), 2)
 	ask := func() { r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`) }
@@ -149,6 +150,7 @@ func seesDecisions(t *testing.T, b *tab, n int, send func()) {
 // TestThePageShowsWhatIsConfigured: shadows and how often they agree, the other routers, the workers' KV cache and
 // LMCache's instances; without them there is nothing of it.
 func TestThePageShowsWhatIsConfigured(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	f := sims(t, 2, vllmsim.Config{})
 	redis := redistest.Start(t).URL()
@@ -184,6 +186,7 @@ func TestThePageShowsWhatIsConfigured(t *testing.T) {
 // strip why and what to do; Escape in the question gives the focus back to the button, though its card was drawn meanwhile;
 // the names of models and workers leave the end of a request on the screen.
 func TestThePageOfAFleetInTrouble(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	empty := filepath.Join(t.TempDir(), "workers.toml")
 	write(t, empty, "workers = []\n")
@@ -226,6 +229,7 @@ func TestThePageOfAFleetInTrouble(t *testing.T) {
 // TestThePageOutlivesTheRouter: while the router is away, the page says since when it knows nothing; what another process
 // decides then, whose numbers begin anew, is shown, and what the first one decided is gone.
 func TestThePageOutlivesTheRouter(t *testing.T) {
+	t.Parallel()
 	toml := settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...)
 	first := start(t, toml, 1)
 	var admin atomic.Pointer[url.URL]
@@ -264,6 +268,7 @@ func TestThePageOutlivesTheRouter(t *testing.T) {
 // TestThePageAsksForTheToken: with a token the page shows nothing before it is given, keeps it in the tab, and not in
 // the address.
 func TestThePageAsksForTheToken(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	file := filepath.Join(t.TempDir(), "token")
 	write(t, file, "a-token-of-the-admin\n")

@@ -116,6 +116,7 @@ func TestOperatorsTokenIsReloaded(t *testing.T) {
 // TestTheTokenOfTheStartIsWatched: the file of the start is in force until the next one, and so are its changes, also
 // when the configuration names another by now.
 func TestTheTokenOfTheStartIsWatched(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
 	write(t, file, "open-sesame-123")
 	write(t, file+".next", "open-sesame-789")

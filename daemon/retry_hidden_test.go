@@ -278,6 +278,7 @@ func TestHTTP10ClientsGetAWholeAnswer(t *testing.T) {
 // TestNamedErrorsInA200LeaveTheWorkersUp: a request that every worker answers with an error of its own says nothing of
 // the workers. Only one that ends what it accepted without a word is taken for draining.
 func TestNamedErrorsInA200LeaveTheWorkersUp(t *testing.T) {
+	t.Parallel()
 	f := func(path, kind, answer string) {
 		t.Helper()
 		w := fakeWorker(t, func(rw http.ResponseWriter, r *http.Request) {

@@ -47,6 +47,7 @@ func TestBadOpenings(t *testing.T) {
 }
 
 func TestSessionsEnd(t *testing.T) {
+	t.Parallel()
 	k, url := newKeeper(t, "w1")
 	k.life = 2 * time.Second
 	dying, dyingURL := newKeeper(t, "w2")
