@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestOnce: each key has one line, however many warn at once, until so many keys are known.
+// TestOnceHammer: each key has one line, however many warn at once, until so many keys are known.
 func TestOnceHammer(t *testing.T) {
 	var o Once
 	var text bytes.Buffer
