@@ -166,6 +166,7 @@ func (f *fleet) read(w *Worker, m Metrics, now float64) {
 	if n := w.read(m, f.conf.c1, now); n > 0 {
 		f.compare(w, n)
 	}
+	f.weighOutput(w, now)
 	if m.Asleep != slept {
 		f.turnIn(w, m.Asleep, now)
 	}
