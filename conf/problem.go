@@ -91,8 +91,12 @@ func (r *report) err() error {
 }
 
 // StrategyProblem returns a problem with the strategy of one of c's pools that was found after the file was read. It
-// has the line of the table that names the module, or else of the pool. what includes the remedy.
+// has the line of the table that names the module, or else of the pool, or of the option that the strategy does not
+// know. what includes the remedy.
 func (c *Config) StrategyProblem(p *Pool, what string) Problem {
+	if problem, ok := c.optionProblem(p, what); ok {
+		return problem
+	}
 	key := child("strategies", p.Strategy)
 	if _, own := c.Strategies[p.Strategy]; !own {
 		key = "pools"

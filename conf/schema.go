@@ -35,7 +35,7 @@ func (r *report) schema(path string, v any, t reflect.Type) bool {
 		r.tooLong(path, v, t)
 		return true
 	}
-	r.add(path, fmt.Sprintf("%s is no %s", show(path, v), what), "write "+specimen[what])
+	r.add(path, fmt.Sprintf("%s is no %s", show(path, v), what), remedyOf(path, v, what))
 	return false
 }
 
