@@ -28,12 +28,17 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		return Report{}, err
 	}
 	spread(trace, cfg.Spread, cfg.Seed)
+	a, err := newAccess(&cfg)
+	if err != nil {
+		return Report{}, err
+	}
 	trip := newTransport(cfg.MaxInFlight)
+	trip.TLSClientConfig = a.trust
 	defer trip.CloseIdleConnections()
 
 	report := Report{Trace: cfg.File, Speed: cfg.Speed}
 	for _, model := range cfg.Models {
-		res, err := play(ctx, &cfg, trip, model, trace)
+		res, err := play(ctx, &cfg, a, trip, model, trace)
 		report.Results = append(report.Results, res)
 		if err != nil {
 			return report, err
@@ -48,6 +53,7 @@ var errGaveUp = errors.New("no request succeeds")
 // run is one passage of the trace under one model.
 type run struct {
 	cfg     *Config
+	access  access
 	send    *sender
 	trace   []Request
 	samples []sample // one a request that was sent; each written by its own goroutine
@@ -56,11 +62,13 @@ type run struct {
 }
 
 // play runs the trace under one model.
-func play(ctx context.Context, cfg *Config, trip http.RoundTripper, model string, trace []Request) (Result, error) {
+func play(ctx context.Context, cfg *Config, a access, trip http.RoundTripper, model string, trace []Request) (Result,
+	error) {
 	r := &run{
 		cfg:     cfg,
+		access:  a,
 		trace:   trace,
-		send:    newSender(cfg, trip, model),
+		send:    newSender(cfg, trip, a.key, model),
 		samples: make([]sample, len(trace)),
 		counts:  newCounts(len(trace), cfg.MaxInFlight),
 	}
@@ -134,8 +142,7 @@ func (r *run) sendOne(ctx context.Context, i int) sample {
 	}
 	failed := c.failed.Add(1)
 	if c.begun.Load() == 0 && failed == int64(min(giveUpAfter, len(r.trace))) && ctx.Err() == nil {
-		r.abort(fmt.Errorf("%w: %w; is the daemon at %s, and does its /v1/models list the model?",
-			errGaveUp, s.err, r.cfg.URL))
+		r.abort(fmt.Errorf("%w: %w; %s", errGaveUp, s.err, r.access.remedy(r.cfg, s.err)))
 	}
 	return s
 }
