@@ -8,6 +8,16 @@ import (
 	"strings"
 )
 
+// specimen shows what a value of each kind looks like.
+var specimen = map[string]string{
+	"text":                       `it in "quotes"`,
+	"whole number":               "digits, as 1000",
+	"number":                     "digits, as 2.5",
+	"true or false":              "true or false, without quotes",
+	"duration":                   `"10s", "1m30s" or "250ms"`,
+	"text, number or true/false": "a single value; lists and tables do not reach a strategy",
+}
+
 // addresses are the last words of the keys that take the HOST:PORT of a listener.
 var addresses = []string{"listen", "admin", "resp", "hyperpod"}
 
@@ -73,29 +83,4 @@ func formOf(text string) string {
 		return ""
 	}
 	return ""
-}
-
-// unknownOption finds what a strategy says that was given an option which it does not know: the SDK's words, as they
-// are or quoted by the host.
-var unknownOption = regexp.MustCompile(`sdk: unknown option \\?"([^"\\]*)\\?"; ` +
-	`the strategy (?:knows ([^")\\]*)|has no options)`)
-
-// optionProblem returns the problem of a pool's strategy that was given an option which it does not know, with the line
-// of the option. ok is false for another problem.
-func (c *Config) optionProblem(p *Pool, what string) (_ Problem, ok bool) {
-	m := unknownOption.FindStringSubmatch(what)
-	if m == nil {
-		return Problem{}, false
-	}
-	remedy := "remove it: the strategy has none"
-	if m[2] != "" {
-		remedy = remedyFor(m[1], strings.Fields(m[2]))
-	}
-	key := child(child(child("strategies", p.Strategy), "options"), m[1])
-	for i := range c.Pools {
-		if _, own := p.Options[m[1]]; own && &c.Pools[i] == p {
-			key = child(child(elem("pools", i), "options"), m[1])
-		}
-	}
-	return c.Note(key, fmt.Sprintf("the strategy %s of pool %q has no such option", p.Strategy, p.Name), remedy), true
 }

@@ -131,16 +131,6 @@ func (r *report) array(path string, v any, t reflect.Type) bool {
 	return ok
 }
 
-// specimen shows what a value of each kind looks like.
-var specimen = map[string]string{
-	"text":                       `it in "quotes"`,
-	"whole number":               "digits, as 1000",
-	"number":                     "digits, as 2.5",
-	"true or false":              "true or false, without quotes",
-	"duration":                   `"10s", "1m30s" or "250ms"`,
-	"text, number or true/false": "a single value; lists and tables do not reach a strategy",
-}
-
 // mismatch names the kind that t wants and v is not, or "".
 func mismatch(v any, t reflect.Type) string {
 	ok := false

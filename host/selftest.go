@@ -15,11 +15,11 @@ const selfTestRows, selfTestBlock = 3, 32
 var selfTestTokens = []int{200, 8_192, 120_000}
 
 // selfTest has the module judge made-up requests, without the store. To decline or to reject is an answer.
-func (in *instance) selfTest() error {
+func selfTest(in *instance) error {
 	kv := in.kv
 	in.kv = nil
 	for n := 1; n <= selfTestRows; n++ {
-		if err := in.judgeMadeUp(n, 0, in.program.random()); err != nil {
+		if err := judgeMadeUp(in, n, 0, in.program.random()); err != nil {
 			return err
 		}
 	}
@@ -28,7 +28,7 @@ func (in *instance) selfTest() error {
 			break
 		}
 		for n := 1; n <= selfTestRows; n++ {
-			if err := in.judgeMadeUp(n, tokens, uint64(i+n)*0x9e3779b97f4a7c15); err != nil {
+			if err := judgeMadeUp(in, n, tokens, uint64(i+n)*0x9e3779b97f4a7c15); err != nil {
 				return err
 			}
 		}
@@ -41,7 +41,7 @@ func (in *instance) selfTest() error {
 }
 
 // judgeMadeUp has the module judge a made-up request of so many tokens to n workers.
-func (in *instance) judgeMadeUp(n, tokens int, random uint64) error {
+func judgeMadeUp(in *instance, n, tokens int, random uint64) error {
 	f := &Frame{Model: "self-test", Header: abi.Header{Bound: -1, BestRow: -1, Now: 1, C1: abi.PrefillSeconds,
 		Random: random}}
 	for i := range n {

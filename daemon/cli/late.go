@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 
@@ -56,3 +57,11 @@ var marked = regexp.MustCompile(`\b[0-9.]+m?s!`)
 
 // redden returns a page for a terminal, with the marked times in red.
 func redden(page []byte) []byte { return marked.ReplaceAll(page, []byte("\x1b[31m$0\x1b[0m")) }
+
+// perToken formats a time per output token in seconds, "-" if none is known.
+func perToken(seconds float64) string {
+	if seconds <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0fms", 1000*seconds)
+}

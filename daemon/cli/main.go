@@ -34,9 +34,6 @@ func Main() {
 	}
 }
 
-// wrongLine is an error about the command line itself: nothing was done.
-type wrongLine struct{ error }
-
 // execute runs the command line.
 func execute(ctx context.Context, c *cobra.Command, args []string) error {
 	if err := unknownCommand(c, args); err != nil {

@@ -39,7 +39,8 @@ type section struct {
 // draw writes the page in the order of the page in a browser: what is wrong, the pools, the workers, the decisions. Of
 // pools and workers those in trouble come first. A line that is too long is cut, and of each section what has no room.
 func (s screen) draw(o *operator.Overview, hours []operator.PoolHour, last []decisions.Decision) ([]byte, error) {
-	sections := []section{s.wrong(o), poolRows(o, hours), workerRows(o, s.rows == 0 || s.columns >= wideScreen), decisionRows(last)}
+	wide := s.rows == 0 || s.columns >= wideScreen
+	sections := []section{s.wrong(o), poolRows(o, hours), workerRows(o, wide), decisionRows(last)}
 	var page bytes.Buffer
 	left := s.rows
 	for i, part := range sections {
@@ -261,14 +262,6 @@ func first(seconds float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.3fs", seconds)
-}
-
-// perToken formats a time per output token in seconds, "-" if none is known.
-func perToken(seconds float64) string {
-	if seconds <= 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.0fms", 1000*seconds)
 }
 
 // lineOf formats a decision as one line.

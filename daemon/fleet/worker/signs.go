@@ -46,11 +46,11 @@ func (s *signs) fresh(now float64) bool { return s.at > 0 && now-s.at <= freshSi
 type usual struct{ perToken, firstByte float64 }
 
 // gauge returns the medians of the workers that have a mean, taken of late. Of two it takes the lower one.
-func gauge(all []*Worker, now float64) usual {
+func gauge(all []*signs, now float64) usual {
 	median := func(of func(*signs) mean) float64 {
 		var values []float64
-		for _, w := range all {
-			if m := of(&w.signs); m.n >= fewSigns && w.signs.fresh(now) {
+		for _, s := range all {
+			if m := of(s); m.n >= fewSigns && s.fresh(now) {
 				values = append(values, m.value)
 			}
 		}
@@ -95,24 +95,3 @@ func dragOf(x float64) float64 {
 
 // times returns how much slower the worker is than the fleet, by its prefill or by its output.
 func (s *speed) times() float64 { return max(s.rel, s.drag) }
-
-// fadeSpeeds lets what was learnt of each worker fade, but for what its answers still show: a worker whose first byte
-// stays late is no faster than it was.
-func (f *fleet) fadeSpeeds(keep, now float64) {
-	f.usual = gauge(f.workers, now)
-	for _, w := range f.workers {
-		if !w.signs.fresh(now) {
-			w.speed.drag = dragOf(math.Pow(w.speed.drag, keep))
-			w.speed.drift(keep)
-		} else if times(w.signs.quick, f.usual.firstByte) < lateTimes {
-			w.speed.drift(keep)
-		}
-	}
-}
-
-// weighOutput compares w's time per output token with the pool's, if a value of it was noted now.
-func (f *fleet) weighOutput(w *Worker, now float64) {
-	if x := times(w.signs.perToken(), f.usual.perToken); x > 0 && w.signs.at == now {
-		w.speed.pull(x)
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 )
@@ -42,12 +43,26 @@ func newAccess(c *Config) (a access, err error) {
 	return a, nil
 }
 
+// keyed sends requests with an API key; "" = without.
+type keyed struct {
+	http.RoundTripper
+	key string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (k keyed) RoundTrip(req *http.Request) (*http.Response, error) {
+	if k.key != "" {
+		req.Header.Set("Authorization", "Bearer "+k.key) // the request is nobody else's
+	}
+	return k.RoundTripper.RoundTrip(req)
+}
+
 // remedy returns what to try after the first requests have all failed with err.
-func (a access) remedy(c *Config, err error) string {
+func remedy(c *Config, err error) string {
 	var status *statusError
 	var unknown x509.UnknownAuthorityError
 	switch {
-	case errors.As(err, &status) && status.code == 401 && a.key == "":
+	case errors.As(err, &status) && status.code == 401 && c.KeyFile == "":
 		return "give the file of a key in --key-file"
 	case errors.As(err, &status) && status.code == 401:
 		return "is what " + c.KeyFile + " holds one of the daemon's keys?"

@@ -107,7 +107,7 @@ func TestConnectionsAreReused(t *testing.T) {
 		return dial(ctx, network, addr)
 	}
 	trace := readTestTrace(t, 20)
-	res, err := play(t.Context(), testConfig(t, Config{URL: s.URL, Speed: 1e6, MaxInFlight: 1}), access{}, tr, "A", trace)
+	res, err := play(t.Context(), testConfig(t, Config{URL: s.URL, Speed: 1e6, MaxInFlight: 1}), tr, "A", trace)
 	if err != nil || res.Answered != 16 || res.Errors["status 429"] != 4 || dialled > 2 {
 		t.Errorf("%d connections for %d requests, %v, %v", dialled, res.Sent, res.Errors, err)
 	}
@@ -135,7 +135,7 @@ func TestErrorKindsOverHTTP(t *testing.T) {
 		}
 	})
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	res, err := play(t.Context(), testConfig(t, Config{URL: s.URL, MaxInFlight: 1}), access{}, newTransport(1), "A",
+	res, err := play(t.Context(), testConfig(t, Config{URL: s.URL, MaxInFlight: 1}), newTransport(1), "A",
 		requests(0, 0, 0, 0, 0, 0))
 	want := map[string]int{"stream cut short": 2, "connection lost": 1, "error event": 1, "status 307": 1}
 	if err != nil || res.Answered != 1 || !maps.Equal(res.Errors, want) || res.TTFT.Count != 4 {

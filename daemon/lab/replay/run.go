@@ -38,7 +38,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 
 	report := Report{Trace: cfg.File, Speed: cfg.Speed}
 	for _, model := range cfg.Models {
-		res, err := play(ctx, &cfg, a, trip, model, trace)
+		res, err := play(ctx, &cfg, keyed{trip, a.key}, model, trace)
 		report.Results = append(report.Results, res)
 		if err != nil {
 			return report, err
@@ -53,7 +53,6 @@ var errGaveUp = errors.New("no request succeeds")
 // run is one passage of the trace under one model.
 type run struct {
 	cfg     *Config
-	access  access
 	send    *sender
 	trace   []Request
 	samples []sample // one a request that was sent; each written by its own goroutine
@@ -62,13 +61,11 @@ type run struct {
 }
 
 // play runs the trace under one model.
-func play(ctx context.Context, cfg *Config, a access, trip http.RoundTripper, model string, trace []Request) (Result,
-	error) {
+func play(ctx context.Context, cfg *Config, trip http.RoundTripper, model string, trace []Request) (Result, error) {
 	r := &run{
 		cfg:     cfg,
-		access:  a,
 		trace:   trace,
-		send:    newSender(cfg, trip, a.key, model),
+		send:    newSender(cfg, trip, model),
 		samples: make([]sample, len(trace)),
 		counts:  newCounts(len(trace), cfg.MaxInFlight),
 	}
@@ -142,7 +139,7 @@ func (r *run) sendOne(ctx context.Context, i int) sample {
 	}
 	failed := c.failed.Add(1)
 	if c.begun.Load() == 0 && failed == int64(min(giveUpAfter, len(r.trace))) && ctx.Err() == nil {
-		r.abort(fmt.Errorf("%w: %w; %s", errGaveUp, s.err, r.access.remedy(r.cfg, s.err)))
+		r.abort(fmt.Errorf("%w: %w; %s", errGaveUp, s.err, remedy(r.cfg, s.err)))
 	}
 	return s
 }

@@ -57,7 +57,7 @@ func TestArrivalsAreAnOpenLoopInTraceTime(t *testing.T) {
 		start := time.Now()
 		var mu sync.Mutex
 		var sent []time.Duration
-		res, err := play(t.Context(), testConfig(t, Config{Speed: 10}), access{}, trip(func(r *http.Request) (*http.Response, error) {
+		res, err := play(t.Context(), testConfig(t, Config{Speed: 10}), trip(func(r *http.Request) (*http.Response, error) {
 			mu.Lock()
 			sent = append(sent, time.Since(start))
 			mu.Unlock()
@@ -86,7 +86,7 @@ func TestBoundInFlight(t *testing.T) {
 		cfg := testConfig(t, Config{Speed: 2, MaxInFlight: 2})
 		progress := &strings.Builder{}
 		cfg.Progress = progress
-		res, err := play(t.Context(), cfg, access{}, trip(func(r *http.Request) (*http.Response, error) {
+		res, err := play(t.Context(), cfg, trip(func(r *http.Request) (*http.Response, error) {
 			most.Store(max(most.Load(), open.Add(1)))
 			defer open.Add(-1)
 			if n.Add(1) == 1 { // so that no two places come free in one instant
@@ -114,7 +114,7 @@ func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		n := atomic.Int64{}
-		res, err := play(t.Context(), testConfig(t, Config{Speed: 1, Grace: 7 * sec, MaxInFlight: 2}), access{},
+		res, err := play(t.Context(), testConfig(t, Config{Speed: 1, Grace: 7 * sec, MaxInFlight: 2}),
 			trip(func(r *http.Request) (*http.Response, error) {
 				if n.Add(1) > 1 && !sleep(r, time.Hour) {
 					return nil, r.Context().Err()
@@ -136,7 +136,7 @@ func TestCancelStopsAtOnce(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(1500*time.Millisecond, cancel)
-		res, err := play(ctx, testConfig(t, Config{Speed: 1}), access{}, trip(func(r *http.Request) (*http.Response, error) {
+		res, err := play(ctx, testConfig(t, Config{Speed: 1}), trip(func(r *http.Request) (*http.Response, error) {
 			if !sleep(r, time.Minute) {
 				return nil, r.Context().Err()
 			}
@@ -160,7 +160,7 @@ func TestGivesUpWhenNothingSucceeds(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			var n atomic.Int64
-			res, err := play(t.Context(), testConfig(t, Config{Speed: 1}), access{}, trip(func(r *http.Request) (*http.Response, error) {
+			res, err := play(t.Context(), testConfig(t, Config{Speed: 1}), trip(func(r *http.Request) (*http.Response, error) {
 				if fail(n.Add(1)) {
 					return &http.Response{StatusCode: 404,
 						Body: io.NopCloser(strings.NewReader(`{"error":{"message":"no model A","code":"model_not_found"}}`))}, nil
@@ -181,7 +181,7 @@ func TestGivesUpWhenNothingSucceeds(t *testing.T) {
 }
 
 func TestShortTraceOfFailuresIsAnError(t *testing.T) {
-	_, err := play(t.Context(), testConfig(t, Config{}), access{}, trip(func(*http.Request) (*http.Response, error) {
+	_, err := play(t.Context(), testConfig(t, Config{}), trip(func(*http.Request) (*http.Response, error) {
 		return nil, errors.New("refused")
 	}), "A", requests(0, 0))
 	if !errors.Is(err, errGaveUp) || !strings.Contains(err.Error(), "refused") {

@@ -32,11 +32,10 @@ type sender struct {
 	trip   http.RoundTripper
 	model  string // as JSON
 	target string
-	key    string // for Authorization; "" = none
 	seed   uint64 // of the prompts' text
 }
 
-func newSender(cfg *Config, trip http.RoundTripper, key, model string) *sender {
+func newSender(cfg *Config, trip http.RoundTripper, model string) *sender {
 	quoted, _ := json.Marshal(model) // a string always has a JSON form
 	name := fnv.New64a()
 	name.Write([]byte(model))
@@ -45,7 +44,6 @@ func newSender(cfg *Config, trip http.RoundTripper, key, model string) *sender {
 		trip:   trip,
 		model:  string(quoted),
 		target: cfg.URL + "/v1/completions",
-		key:    key,
 		seed:   cfg.Seed ^ name.Sum64(),
 	}
 }
@@ -83,9 +81,6 @@ func (s *sender) send(ctx context.Context, r *Request, first func()) (out sample
 	req.GetBody = func() (io.ReadCloser, error) { return &body{prompt: p}, nil }
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Warmpath-Explain", "1")
-	if s.key != "" {
-		req.Header.Set("Authorization", "Bearer "+s.key)
-	}
 	// RoundTrip and not Client.Do: a redirect would be a wrong URL, to be reported.
 	resp, err := s.trip.RoundTrip(req)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestSimulatedWorkerCountsTheSame(t *testing.T) {
 	c := testConfig(t, Config{URL: w.URL()})
 	trip := newTransport(1)
 	defer trip.CloseIdleConnections()
-	s := newSender(c, trip, "", "A")
+	s := newSender(c, trip, "A")
 
 	held := map[uint64]bool{}
 	total := 0
