@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,4 +135,28 @@ func TestStrategyProblemNamesTheLine(t *testing.T) {
 	if got, want := c.StrategyProblem(&c.Pools[1], "it fails").Error(), `conf: x.toml:10: pools[1].strategy: pool "b": it fails`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// An option that the strategy does not know has its own line, and the nearest of those that it knows.
+func TestProblemOfAnOption(t *testing.T) {
+	c, err := Parse([]byte("[[pools]]\nname = \"a\"\nmodels = [\"a\"]\nworkers = [{ url = \"http://h:1\" }]\n[pools.options]\neech = 1\n"+
+		"[[pools]]\nname = \"b\"\nmodels = [\"b\"]\nstrategy = \"session\"\nworkers = [{ url = \"http://h:2\" }]\n"+
+		"[strategies.session.options]\neach = 2\n"), "x.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(pool int, what, want string) {
+		t.Helper()
+		if got := c.StrategyProblem(&c.Pools[pool], what).Error(); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", what, got, want)
+		}
+	}
+	const host = `host: module "m": wp_configure answers errno -3 (it says "sdk: unknown option \"%s\"; the strategy knows each half")`
+	f(0, fmt.Sprintf(host, "eech"),
+		`conf: x.toml:6: pools[0].options.eech: the strategy prefixaware of pool "a" has no such option; did you mean "each"?`)
+	f(0, fmt.Sprintf(host, "nothing_like_it"), `conf: x.toml:12: strategies.prefixaware.options.nothing_like_it: `+
+		`the strategy prefixaware of pool "a" has no such option; known here: each, half`)
+	f(1, `sdk: unknown option "each"; the strategy has no options; remove it`,
+		`conf: x.toml:13: strategies.session.options.each: the strategy session of pool "b" has no such option; `+
+			`remove it: the strategy has none`)
 }

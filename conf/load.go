@@ -72,6 +72,10 @@ func parseTree(r *report, data []byte) (text string, tree map[string]any, err er
 		return "", nil, Problems{{File: r.file, Line: line, What: what, Remedy: remedy}}
 	}
 	if _, err := toml.Decode(text, &tree); err != nil {
+		if form := formOf(text); form != "" {
+			return "", nil, Problems{{File: r.file, Line: 1, What: "this is " + form + ", and not TOML",
+				Remedy: "write [server] and below it key = value; `warmpath check --defaults` prints every key"}}
+		}
 		return "", nil, syntaxProblem(r.file, err)
 	}
 	r.lines = locate(text)

@@ -3,6 +3,7 @@ package conf
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -91,8 +92,12 @@ func (r *report) err() error {
 }
 
 // StrategyProblem returns a problem with the strategy of one of c's pools that was found after the file was read. It
-// has the line of the table that names the module, or else of the pool. what includes the remedy.
+// has the line of the table that names the module, or else of the pool, or of the option that the strategy does not
+// know. what includes the remedy.
 func (c *Config) StrategyProblem(p *Pool, what string) Problem {
+	if problem, ok := c.optionProblem(p, what); ok {
+		return problem
+	}
 	key := child("strategies", p.Strategy)
 	if _, own := c.Strategies[p.Strategy]; !own {
 		key = "pools"
@@ -110,4 +115,29 @@ func (c *Config) Note(key, what, remedy string) Problem {
 	r := report{file: c.Path, lines: c.lines}
 	r.add(key, what, remedy)
 	return r.list[0]
+}
+
+// unknownOption finds what a strategy says that was given an option which it does not know: the SDK's words, as they
+// are or quoted by the host.
+var unknownOption = regexp.MustCompile(`sdk: unknown option \\?"([^"\\]*)\\?"; ` +
+	`the strategy (?:knows ([^")\\]*)|has no options)`)
+
+// optionProblem returns the problem of a pool's strategy that was given an option which it does not know, with the line
+// of the option. ok is false for another problem.
+func (c *Config) optionProblem(p *Pool, what string) (_ Problem, ok bool) {
+	m := unknownOption.FindStringSubmatch(what)
+	if m == nil {
+		return Problem{}, false
+	}
+	remedy := "remove it: the strategy has none"
+	if m[2] != "" {
+		remedy = remedyFor(m[1], strings.Fields(m[2]))
+	}
+	key := child(child(child("strategies", p.Strategy), "options"), m[1])
+	for i := range c.Pools {
+		if _, own := p.Options[m[1]]; own && &c.Pools[i] == p {
+			key = child(child(elem("pools", i), "options"), m[1])
+		}
+	}
+	return c.Note(key, fmt.Sprintf("the strategy %s of pool %q has no such option", p.Strategy, p.Name), remedy), true
 }

@@ -35,7 +35,7 @@ func (r *report) schema(path string, v any, t reflect.Type) bool {
 		r.tooLong(path, v, t)
 		return true
 	}
-	r.add(path, fmt.Sprintf("%s is no %s", show(path, v), what), "write "+specimen[what])
+	r.add(path, fmt.Sprintf("%s is no %s", show(path, v), what), remedyOf(path, v, what))
 	return false
 }
 
@@ -129,16 +129,6 @@ func (r *report) array(path string, v any, t reflect.Type) bool {
 		ok = r.schema(elem(path, i), items.Index(i).Interface(), t) && ok
 	}
 	return ok
-}
-
-// specimen shows what a value of each kind looks like.
-var specimen = map[string]string{
-	"text":                       `it in "quotes"`,
-	"whole number":               "digits, as 1000",
-	"number":                     "digits, as 2.5",
-	"true or false":              "true or false, without quotes",
-	"duration":                   `"10s", "1m30s" or "250ms"`,
-	"text, number or true/false": "a single value; lists and tables do not reach a strategy",
 }
 
 // mismatch names the kind that t wants and v is not, or "".

@@ -81,6 +81,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	f("selftest", "self-test on a fleet of 1: trap", "unreachable")
+	f("long_prompts", "self-test on a fleet of 1 with a prompt of 8192 tokens: trap", "unreachable")
 	f("start", "with a fuel of 100000000 in 2s: out of fuel")
 	f("initialize", "with a fuel of 100000000 in 2s", "out of fuel")
 	f("startcalls", "with a fuel of 100000000 in 2s", "out of fuel")

@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,12 +60,16 @@ func (q *quarantine) wait() time.Duration {
 // was slow.
 func (q *quarantine) failed(why reason, err error) {
 	q.keep(err)
+	text := err.Error()
+	if q.inARow.Load() > 0 {
+		text = Brief(text) // the line before has the stack of a guest that panics
+	}
 	switch {
 	case !q.lines.allow():
 	case q.shadow:
-		q.log.Warn("shadow failed; its decision is sent nowhere", "reason", reasonNames[why], "err", err)
+		q.log.Warn("shadow failed; its decision is sent nowhere", "reason", reasonNames[why], "err", text)
 	default:
-		q.log.Warn("strategy failed; the fallback answers", "reason", reasonNames[why], "err", err)
+		q.log.Warn("strategy failed; the fallback answers", "reason", reasonNames[why], "err", text)
 	}
 	slow := why == outOfTime && q.tooSlow()
 	if n := q.inARow.Add(1); n >= q.after || slow {
@@ -116,11 +121,25 @@ func (q *quarantine) setAside(why reason, err error) {
 	switch set := q.retryAt.Swap(until) == 0; {
 	case set && q.shadow:
 		q.log.Warn("shadow is set aside after errors; it counts as failed until a pick that tries it again succeeds",
-			"errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", err)
+			"errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", Brief(err.Error()))
 	case set:
 		q.log.Error("strategy is set aside after errors; the fallback answers until a pick that tries it again succeeds",
-			"errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", err)
+			"errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", Brief(err.Error()))
 	}
+}
+
+// Brief returns the text of a module's error with no more than the first line of what the module itself says: a Go
+// guest that panics says its stack too.
+func Brief(text string) string {
+	before, said, found := strings.Cut(text, ` (it says "`)
+	if !found {
+		return text
+	}
+	first, _, cut := strings.Cut(said, `\n`)
+	if !cut {
+		return text
+	}
+	return before + ` (it says "` + first + ` ...")`
 }
 
 // succeeded ends a row of errors, and reports whether the strategy is back in service by that.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"time"
 
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -92,31 +91,4 @@ func (in *instance) describe(err error, fuel int64) error {
 			p.name, in.mem.Size()>>20, p.memory>>20, cause(err), in.words())
 	}
 	return fmt.Errorf("host: module %q: wp_pick: %w%s", p.name, cause(err), in.words())
-}
-
-// selfTest has the module judge made-up requests, without the store. To decline or to reject is an answer.
-func (in *instance) selfTest() error {
-	kv := in.kv
-	in.kv = nil
-	f := &Frame{Rows: make([]abi.Row, 3), WorkerIDs: []string{"a", "b", "c"}, Model: "self-test"}
-	for i := range f.Rows {
-		f.Rows[i] = abi.Row{Worker: uint32(i), Weight: 1, Slow: 1, Key: uint64(i) + 1, MetricsAge: -1}
-	}
-	for n := 1; n <= len(f.Rows); n++ {
-		g := Frame{Rows: f.Rows[:n], WorkerIDs: f.WorkerIDs[:n], Model: f.Model,
-			Header: abi.Header{Bound: -1, BestRow: -1, Now: 1, C1: abi.PrefillSeconds, Random: in.program.random()}}
-		if !in.program.cfg.Stepped {
-			g.Header.Now = time.Now().UnixNano()
-		}
-		g.prepare()
-		if _, why, err := in.run(&g); why != ok && why != decline {
-			return fmt.Errorf("host: module %q fails its self-test on a fleet of %d: %s: %w%s",
-				in.program.name, n, reasonNames[why], cause(err), in.words())
-		}
-	}
-	if err := in.maintain(); err != nil {
-		return err
-	}
-	in.kv = kv
-	return nil
 }

@@ -95,7 +95,7 @@ func (s *Strategy) start(ctx context.Context) error {
 	s.slots[0].state.Store(taken)
 	err = s.introduce(in)
 	if err == nil {
-		err = in.selfTest()
+		err = selfTest(in)
 	}
 	if err != nil {
 		in.close()

@@ -55,6 +55,11 @@ func (a *adminFlags) call(ctx context.Context, method, path string, body []byte,
 	switch resp.StatusCode {
 	case http.StatusOK:
 		return raw, nil
+	case http.StatusBadRequest:
+		if bytes.Contains(raw, []byte("HTTPS")) {
+			return nil, fmt.Errorf("what answers at %s is a port for clients, with TLS: give the daemon's server.admin as "+
+				"--admin, and not server.listen", a.at)
+		}
 	case http.StatusNotFound:
 		if reason := reasonIn(raw); reason != "" {
 			return nil, fmt.Errorf("%w: %s", errNotThere, reason)
@@ -113,6 +118,10 @@ func (a *adminFlags) open(ctx context.Context, method, path string, body []byte,
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := http.DefaultClient.Do(req)
+	if err != nil && strings.HasPrefix(base, "https://") {
+		return nil, fmt.Errorf("the admin listener speaks no TLS: give server.admin's HOST:PORT as --admin, and not "+
+			"server.listen's: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the daemon's admin listener does not answer; is --admin its server.admin? %w", err)
 	}

@@ -44,5 +44,14 @@ func TestAnotherPort(t *testing.T) {
 	}
 	f(`{"error":{"message":"there is nothing at this URL","code":"unknown_url"}}`, "give the daemon's server.admin as --admin")
 	f("<html>404 Not Found</html>", "give the daemon's server.admin as --admin")
+	secured := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secured.Close()
+	for at, want := range map[string]string{secured.URL: "the admin listener speaks no TLS",
+		strings.TrimPrefix(secured.URL, "https://"): "a port for clients, with TLS"} {
+		d := adminFlags{at: at}
+		if _, err := d.call(t.Context(), "GET", "/api/v1/overview", nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("to %s: %v; want %q", at, err, want)
+		}
+	}
 	f(`{"error":"no such worker"}`, "not there: no such worker")
 }

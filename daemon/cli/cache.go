@@ -81,13 +81,14 @@ func writeCache(out io.Writer, s *operator.CacheState) error {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TIER\tVALUES\tBYTES\tROOM\tHITS\tEVICTED\tSKIPPED")
+	fmt.Fprintln(w, "TIER\tVALUES\tBYTES\tROOM\tHITS\tEVICTED\tSKIPPED\tSTATE")
 	for _, t := range s.Tiers {
 		room := "-"
 		if t.MaxBytes > 0 {
 			room = strconv.FormatInt(t.MaxBytes, 10)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t%d\n", t.Tier, t.Values, t.Bytes, room, t.Hits, t.Evictions, t.Skipped)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t%d\t%s\n", t.Tier, t.Values, t.Bytes, room, t.Hits, t.Evictions, t.Skipped,
+			t.State)
 	}
 	refused := uint64(0)
 	for _, n := range s.Refused {

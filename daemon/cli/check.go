@@ -25,6 +25,9 @@ func checkCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			out := c.OutOrStdout()
+			if defaults && asJSON {
+				return wrongLine{errors.New("--defaults prints TOML, the form of the file; leave --json out")}
+			}
 			if defaults {
 				fmt.Fprint(out, conf.DefaultsTOML())
 				return nil

@@ -1,10 +1,15 @@
 package cli
 
 import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
 )
@@ -71,6 +76,40 @@ func TestProbeOfRedis(t *testing.T) {
 		p := warmpath(t, dir, "check --config two.toml")
 		if code := p.end(); code != 1 || !strings.Contains(p.String(), "it names several hosts") {
 			t.Errorf("%s: %d %s", table, code, p)
+		}
+	}
+}
+
+// The guess at the cause of a worker that does not answer fits its error.
+func TestGuesses(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	secured := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secured.Close()
+	secured.Config.ErrorLog = log.New(io.Discard, "", 0)
+	x, err := newProber(&conf.Pool{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := func(s *httptest.Server) string { return s.Listener.Addr().String() }
+	for at, want := range map[string]string{
+		"https://" + host(secured):      "set tls_ca_file",
+		"https://" + host(plain):        "begin its url with http://",
+		"http://" + host(secured):       "begin its url with https://",
+		"http://" + host(plain):         "is vLLM there",
+		"http://" + porttest.Address(t): "is vLLM there",
+	} {
+		_, err := x.ask(t.Context(), at+"/health")
+		if err == nil || !strings.Contains(guess(err), want) {
+			t.Errorf("%s: %v: %s; want %q", at, err, guess(err), want)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"0":{"endpoint":"tcp://*:5557","topic":"kv"},"1":{"endpoint":"tcp://*:5558"}}`: "tcp://*:5557, tcp://*:5558",
+		`{}`: "but names no rank", `[1]`: "but names no rank",
+	} {
+		if got := places([]byte(text)); got != want {
+			t.Errorf("%s: %q; want %q", text, got, want)
 		}
 	}
 }

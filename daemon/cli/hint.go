@@ -22,6 +22,12 @@ func hintOf(c *cobra.Command, err error, word string) string {
 
 // hintOfFlag returns the flag that names a file, for an unknown one that was to hold what is in it.
 func hintOfFlag(c *cobra.Command, err error) string {
+	if _, given, short := strings.Cut(err.Error(), " in -"); short { // as in serve -config FILE
+		if c.Flags().Lookup(given) != nil {
+			return "; did you mean --" + given + "?"
+		}
+		return ""
+	}
 	word := strings.TrimPrefix(err.Error(), "unknown flag: --")
 	if c.Flags().Lookup(word+"-file") == nil {
 		return ""

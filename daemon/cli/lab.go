@@ -44,6 +44,9 @@ func labCommand() *cobra.Command {
 			if len(args) == 0 {
 				args = []string{"A"}
 			}
+			if err := positive(c, "workers", "requests", "jobs"); err != nil {
+				return err
+			}
 			return f.run(c, args)
 		},
 	}
@@ -62,6 +65,16 @@ func labCommand() *cobra.Command {
 	fl.BoolVar(&f.list, "list", false, "list the scenarios and the rules of others")
 	c.AddCommand(labTuneCommand())
 	return c
+}
+
+// positive returns an error if one of these flags was given, and is below 1.
+func positive(c *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if n, err := c.Flags().GetInt(name); err == nil && n < 1 && c.Flags().Changed(name) {
+			return wrongLine{fmt.Errorf("--%s %d is below 1; give 1 or more, or leave it out", name, n)}
+		}
+	}
+	return nil
 }
 
 // writeList lists the lab's scenarios and rules.

@@ -34,9 +34,6 @@ func Main() {
 	}
 }
 
-// wrongLine is an error about the command line itself: nothing was done.
-type wrongLine struct{ error }
-
 // execute runs the command line.
 func execute(ctx context.Context, c *cobra.Command, args []string) error {
 	if err := unknownCommand(c, args); err != nil {
@@ -62,7 +59,9 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		return nil
 	}
 	remedy := "see " + c.CommandPath() + " --help"
-	if near := c.SuggestionsFor(rest[at]); len(near) > 0 {
+	if flag, is := strings.CutPrefix(rest[max(0, at-1)], "--"); is && c.Flag(flag) == nil { // of the commands below
+		remedy = "write " + rest[at-1] + " behind the command: " + c.CommandPath() + " COMMAND " + rest[at-1] + " " + rest[at]
+	} else if near := c.SuggestionsFor(rest[at]); len(near) > 0 {
 		remedy = fmt.Sprintf("did you mean %q?", near[0])
 	}
 	return wrongLine{fmt.Errorf("unknown command %q for %q; %s", rest[at], c.CommandPath(), remedy)}

@@ -14,9 +14,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
-// TestTenQuestions runs each command of the table in docs/night.md against a daemon, and searches its output for what
+// TestQuestionsOfTheNight runs each command of the table in docs/night.md against a daemon, and searches its output for what
 // the table promises.
-func TestTenQuestions(t *testing.T) {
+func TestQuestionsOfTheNight(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs servers")
 	}
@@ -35,6 +35,7 @@ func TestTenQuestions(t *testing.T) {
 		"8":  {`"model":"nobody"`, `"end":"model_not_found"`},
 		"9":  {"gets no new requests", "it has no request any more"},
 		"10": {"DEMAND", "REFUSED"},
+		"11": {"ready  warmpath", "configuration read"},
 	}
 	page := read(t, "../../docs/night.md")
 	ports := strings.NewReplacer("127.0.0.1:9090", at(1))

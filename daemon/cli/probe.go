@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,7 +127,7 @@ func (x *prober) probe(ctx context.Context, w *conf.Worker) probeFinding {
 	good := func(format string, args ...any) { f.Good = append(f.Good, fmt.Sprintf(format, args...)) }
 	wrong := func(format string, args ...any) { f.Wrong = append(f.Wrong, fmt.Sprintf(format, args...)) }
 	if _, err := x.ask(ctx, w.URL+"/health"); err != nil {
-		wrong("/health: %v: it gets no requests; is vLLM there, at this address and port?", err)
+		wrong("/health: %v: it gets no requests; %s", err, guess(err))
 		return f
 	}
 	good("/health")
@@ -170,7 +172,7 @@ func (x *prober) probeEvents(ctx context.Context, w *conf.Worker, good, wrong fu
 				"set kv_events = \"tcp://*:5557\"", err)
 			return
 		}
-		good("KV events: it says %.60s", text)
+		good("KV events: it says where: %s", places(text))
 		return
 	case !strings.HasPrefix(at, "tcp://"):
 		return // ipc: the daemon's own user must reach it
@@ -187,6 +189,35 @@ func (x *prober) probeEvents(ctx context.Context, w *conf.Worker, good, wrong fu
 		return
 	}
 	good("KV events at %s", address)
+}
+
+// guess returns what may be the cause of an error of a worker's health, and what to do.
+func guess(err error) string {
+	var unknown x509.UnknownAuthorityError
+	switch text := err.Error(); {
+	case errors.As(err, &unknown):
+		return "set tls_ca_file of the pool to the authority that signed the worker's certificate"
+	case strings.Contains(text, "HTTP response to HTTPS client"):
+		return "the worker has no TLS: begin its url with http://"
+	case strings.Contains(text, "HTTP 400") || strings.Contains(text, "malformed HTTP response"):
+		return "does it speak TLS? Then begin its url with https://"
+	case strings.Contains(text, "HTTP 401") || strings.Contains(text, "HTTP 403"):
+		return "does a proxy before it ask for a key?"
+	}
+	return "is vLLM there, at this address and port?"
+}
+
+// places lists the addresses of the KV events of each rank that /kv_event_sources names.
+func places(text []byte) string {
+	var ranks map[string]struct{ Endpoint string }
+	if err := json.Unmarshal(text, &ranks); err != nil || len(ranks) == 0 {
+		return "but names no rank"
+	}
+	var all []string
+	for _, rank := range slices.Sorted(maps.Keys(ranks)) {
+		all = append(all, ranks[rank].Endpoint)
+	}
+	return some(all)
 }
 
 // greeted returns an error unless a ZeroMQ socket answers: its greeting begins with ff, eight bytes and 7f.

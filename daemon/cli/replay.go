@@ -31,6 +31,8 @@ func replayCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&cfg.URL, "http", "http://127.0.0.1:8080", "base URL of the daemon")
+	f.StringVar(&cfg.KeyFile, "key-file", "", "holds an API key, if the daemon has [[keys]]")
+	f.StringVar(&cfg.CAFile, "ca-file", "", "the authority of the daemon's certificate, in PEM; default the system's")
 	f.StringArrayVar(&cfg.Models, "model", nil, "model name; repeat it to compare pools")
 	f.Float64Var(&cfg.Speed, "speed", 20, "trace seconds in a second; the workers must run as fast")
 	f.DurationVar(&cfg.Spread, "spread", 0, "each request comes up to so much later than the trace says, by chance: "+

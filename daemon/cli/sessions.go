@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -53,7 +54,19 @@ type sessionsQuery struct {
 func (q *sessionsQuery) fetch(ctx context.Context) (pools []operator.PoolSessions, raw []byte, err error) {
 	query := url.Values{"worker": {q.worker}, "limit": {strconv.Itoa(q.limit)}}
 	raw, err = q.admin.get(ctx, "/api/v1/sessions?"+query.Encode(), &pools)
+	if err == nil && q.worker != "" && !slices.ContainsFunc(pools, someAt) {
+		err = q.known(ctx)
+	}
 	return pools, raw, err
+}
+
+// someAt reports whether a pool has sessions.
+func someAt(p operator.PoolSessions) bool { return len(p.Workers) > 0 }
+
+// known returns an error unless a pool has the worker, at which there are no sessions.
+func (q *sessionsQuery) known(ctx context.Context) error {
+	_, err := (&drain{admin: q.admin}).find(ctx, q.worker)
+	return err
 }
 
 // writeSessions prints counts and list as tables.

@@ -16,7 +16,14 @@ const someSessions = `[{"pool":"main","workers":[{"worker":"w1","opened":2,"keys
 
 func TestSessions(t *testing.T) {
 	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("worker") != "w1" {
+		switch {
+		case r.URL.Path == "/api/v1/pools":
+			io.WriteString(w, `[{"name":"main","workers":[{"id":"w1"}]}]`)
+			return
+		case r.URL.Query().Get("worker") == "nosuch":
+			io.WriteString(w, `[{"pool":"main","workers":[],"sessions":[]}]`)
+			return
+		case r.URL.Query().Get("worker") != "w1":
 			http.Error(w, "which worker?", 400)
 			return
 		}
@@ -26,6 +33,10 @@ func TestSessions(t *testing.T) {
 	p := warmpath(t, workplace(t), "sessions --worker w1 --admin "+strings.TrimPrefix(admin.URL, "http://"))
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "main  w1      2       3     0") ||
 		!strings.Contains(p.out.String(), "abc      opened  w1") || !strings.Contains(p.out.String(), "--limit") {
+		t.Errorf("exit %d:\n%s", code, p)
+	}
+	p = warmpath(t, workplace(t), "sessions --worker nosuch --admin "+admin.URL)
+	if code := p.end(); code != 1 || !strings.Contains(p.String(), `no worker "nosuch"; there are w1`) {
 		t.Errorf("exit %d:\n%s", code, p)
 	}
 	p = warmpath(t, workplace(t), "sessions --json --worker w1 --admin "+admin.URL)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +34,7 @@ func statusCommand() *cobra.Command {
 			if asJSON {
 				_, err = fmt.Fprintln(out, strings.TrimSpace(string(raw)))
 			} else {
-				err = writeStatus(out, &o)
+				err = printStatus(out, &o)
 			}
 			if err == nil {
 				err = notServing(&o)
@@ -44,6 +45,19 @@ func statusCommand() *cobra.Command {
 	admin.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the daemon's JSON")
 	return c
+}
+
+// printStatus prints the status, with what is late in red where out is a terminal.
+func printStatus(out io.Writer, o *operator.Overview) error {
+	if !terminal(bare(out)) {
+		return writeStatus(out, o)
+	}
+	var page bytes.Buffer
+	if err := writeStatus(&page, o); err != nil {
+		return err
+	}
+	_, err := bare(out).Write(redden(harmless(nil, page.Bytes())))
+	return err
 }
 
 // servesAny reports whether a pool can serve. /ready has a weaker rule, for the reason in docs/states.md.
@@ -96,8 +110,8 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 	}
 	for i := range o.Pools {
 		p := &o.Pools[i]
-		fmt.Fprintf(out, "\npool %s  models %s, %s on %s, %d of %d up, demand %.1f s of prefill\n", p.Name,
-			strings.Join(p.Models, " "), p.PoolState.Strategy, p.View, p.Up, len(p.Workers), p.Demand)
+		fmt.Fprintf(out, "\npool %s  models %s, %s on %s, %d of %d up, demand %.1f s of prefill%s\n", p.Name,
+			strings.Join(p.Models, " "), p.PoolState.Strategy, p.View, p.Up, len(p.Workers), p.Demand, wantedBy(p))
 		if p.WhyNot != "" {
 			fmt.Fprintf(out, "CANNOT SERVE: %s\n", p.WhyNot)
 		}
@@ -112,6 +126,14 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 		}
 	}
 	return nil
+}
+
+// wantedBy says how many workers a pool wants that refuses requests.
+func wantedBy(p *operator.PoolOverview) string {
+	if p.Wanted <= p.Up {
+		return ""
+	}
+	return fmt.Sprintf(", %d workers wanted for what it refuses", p.Wanted)
 }
 
 // firstLine returns an error of a strategy without the stack behind it, which the log has.
@@ -161,12 +183,10 @@ func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time, 
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WORKER\tSTATE\tSINCE\tIN FLIGHT\tRUNNING\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\tTPOT\t")
 	whys := []string{"WHY"} // of each line
+	m := mediansOf(workers)
 	for i := range workers {
 		s := &workers[i]
-		hits, first, tpot := "-", "-", "-"
-		if s.TPOT > 0 {
-			tpot = fmt.Sprintf("%.0fms", 1000*s.TPOT)
-		}
+		hits, first := "-", "-"
 		if s.Hits >= 0 {
 			hits = fmt.Sprintf("%.0f%%", 100*s.Hits)
 		}
@@ -174,7 +194,8 @@ func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time, 
 			first = fmt.Sprintf("%.2fs", s.TTFT)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s\t\n", s.ID, s.State, ago(s.Since, now),
-			s.InFlight, s.Running, s.Waiting, s.Queue, 100*s.KVUsage, hits, s.Slowness, first, tpot)
+			s.InFlight, s.Running, s.Waiting, s.Queue, 100*s.KVUsage, hits, s.Slowness, mark(first, s.TTFT, m.first),
+			mark(perToken(s.TPOT), s.TPOT, m.perToken))
 		whys = append(whys, whyOf(s))
 	}
 	if err := w.Flush(); err != nil {

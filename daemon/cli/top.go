@@ -24,6 +24,9 @@ func topCommand() *cobra.Command {
 			"terminal, each look is printed below the one before.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if t.looks < 0 {
+				return wrongLine{fmt.Errorf("--looks %d is negative; give a number of looks, or 0 to go on", t.looks)}
+			}
 			out := bare(c.OutOrStdout()) // for top's own control sequences
 			return t.run(c.Context(), out, terminal(out))
 		},
@@ -79,7 +82,7 @@ func (t *top) run(ctx context.Context, out io.Writer, live bool) error {
 			page = harmless(nil, []byte(err.Error()+"\n"))
 		}
 		if live { // without the last newline, which would scroll a full screen
-			page = bytes.ReplaceAll(bytes.TrimSuffix(page, []byte("\n")), []byte("\n"), []byte(clearLine+"\n"))
+			page = bytes.ReplaceAll(bytes.TrimSuffix(redden(page), []byte("\n")), []byte("\n"), []byte(clearLine+"\n"))
 			page = slices.Concat([]byte(toTheTop), page, []byte(clearLine+clearRest))
 		}
 		if _, err := out.Write(page); err != nil {

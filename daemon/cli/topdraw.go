@@ -39,7 +39,8 @@ type section struct {
 // draw writes the page in the order of the page in a browser: what is wrong, the pools, the workers, the decisions. Of
 // pools and workers those in trouble come first. A line that is too long is cut, and of each section what has no room.
 func (s screen) draw(o *operator.Overview, hours []operator.PoolHour, last []decisions.Decision) ([]byte, error) {
-	sections := []section{s.wrong(o), poolRows(o, hours), workerRows(o), decisionRows(last)}
+	wide := s.rows == 0 || s.columns >= wideScreen
+	sections := []section{s.wrong(o), poolRows(o, hours), workerRows(o, wide), decisionRows(last)}
 	var page bytes.Buffer
 	left := s.rows
 	for i, part := range sections {
@@ -72,6 +73,9 @@ func (p *section) cut(left, rows int, after []section) []string {
 	}
 	return lines
 }
+
+// wideScreen is from how many columns on there is room for the time per output token of the workers.
+const wideScreen = 140
 
 // cut shortens a line to the screen.
 func (s screen) cut(line string) string {
@@ -137,36 +141,50 @@ func poolTrouble(p *operator.PoolOverview) int {
 
 // workerRows has a line for each worker of all pools, those in trouble first. Those of a pool that cannot serve come
 // behind those that are sick alone: the pool is named as a whole.
-func workerRows(o *operator.Overview) section {
+func workerRows(o *operator.Overview, wide bool) section {
 	type row struct {
 		pool string
 		dead bool
+		medians
 		*operator.WorkerState
 	}
 	var all []row
 	for i := range o.Pools {
 		p := &o.Pools[i]
+		m := mediansOf(p.Workers)
 		for k := range p.Workers {
-			all = append(all, row{pool: p.Name, dead: p.WhyNot != "", WorkerState: &p.Workers[k]})
+			all = append(all, row{pool: p.Name, dead: p.WhyNot != "", medians: m, WorkerState: &p.Workers[k]})
 		}
 	}
 	rank := func(r row) int {
+		t := trouble(r.WorkerState)
 		if r.dead {
-			return min(1, trouble(r.WorkerState)+1)
+			return min(1, t+1)
 		}
-		return trouble(r.WorkerState)
+		if r.late(r.WorkerState) {
+			return min(1, t)
+		}
+		return t
 	}
 	slices.SortStableFunc(all, func(a, b row) int { return cmp.Compare(rank(a), rank(b)) })
-	const head = "\nWORKER\tPOOL\tSTATE\tSINCE\tIN FLIGHT\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\tWHY"
+	head := "\nWORKER\tPOOL\tSTATE\tSINCE\tIN FLIGHT\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\t"
+	if wide {
+		head += "TPOT\t"
+	}
+	head += "WHY"
 	return tabbed(head, 30, func(w io.Writer) {
 		for _, r := range all {
 			hits := "-"
 			if r.Hits >= 0 {
 				hits = fmt.Sprintf("%.0f%%", 100*r.Hits)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s\n", r.ID, r.pool, r.State,
+			each := ""
+			if wide {
+				each = mark(perToken(r.TPOT), r.TPOT, r.perToken) + "\t"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s%s\n", r.ID, r.pool, r.State,
 				ago(r.Since, o.Now), inFlight(r.WorkerState), r.Waiting, r.Queue, 100*r.KVUsage, hits, r.Slowness,
-				first(r.TTFT), whyOf(r.WorkerState))
+				mark(first(r.TTFT), r.TTFT, r.first), each, whyOf(r.WorkerState))
 		}
 	})
 }
@@ -263,7 +281,7 @@ func lineOf(d *decisions.Decision) string {
 		end = "open"
 	}
 	return strings.Join([]string{
-		d.At.Local().Format("15:04:05"), cmp.Or(d.Key, "-"), orNone(d.Model), cmp.Or(d.Worker, "-"), fmt.Sprint(prompt),
+		d.At.Local().Format("15:04:05"), cmp.Or(d.Key, "-"), modelOf(d), cmp.Or(d.Worker, "-"), fmt.Sprint(prompt),
 		cached, first(d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, d.Reason,
 	}, "\t")
 }

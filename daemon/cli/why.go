@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -158,7 +159,7 @@ func explain(out io.Writer, d *decisions.Decision) error {
 		line("trace", "%s", d.Trace)
 	}
 	line("came", "%s  %s %s%s", d.At.Local().Format("2006-01-02 15:04:05.000"), d.Method, d.Path, from(d))
-	line("model", "%s%s", orNone(d.Model), inPool(d))
+	line("model", "%s%s", modelOf(d), inPool(d))
 	line("decision", "%s", decision(d))
 	if d.PromptTokens > 0 || d.Usage.Known {
 		line("prompt", "%s", promptOf(d))
@@ -205,11 +206,19 @@ func inPool(d *decisions.Decision) string {
 	return ", pool " + d.Pool
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return "none named"
+// unread are the ends of requests that are refused by their head, or before all of the body has come.
+var unread = []string{"invalid_api_key", "overloaded", "workers_full", "body_too_large", "headers_too_large",
+	"request_timeout", "unsupported_encoding", "invalid_encoding", "overflow_full"}
+
+// modelOf formats the model that a request named.
+func modelOf(d *decisions.Decision) string {
+	switch {
+	case d.Model != "":
+		return d.Model
+	case slices.Contains(unread, d.End):
+		return "not read"
 	}
-	return s
+	return "none named"
 }
 
 // decision formats which worker served the request and why.
@@ -252,7 +261,7 @@ func answerOf(d *decisions.Decision) string {
 		return fmt.Sprintf("under way for %s", time.Since(d.At).Round(time.Millisecond))
 	}
 	s := fmt.Sprintf("%d after %.3fs", d.Status, d.Seconds)
-	if d.FirstByte > 0 {
+	if d.FirstByte > 0 && d.Stream {
 		s += fmt.Sprintf(", first output after %.3fs", d.FirstByte.Seconds())
 	}
 	if d.Usage.Known {

@@ -52,7 +52,7 @@ func (d *Disk) cut() bool {
 	if !d.small {
 		d.small = true
 		d.config.Log.Warn("the disk has less room for spilled values than spill_bytes: the oldest go sooner", "folder",
-			d.config.Dir, "spill_bytes", d.config.MaxBytes, "room", d.limit, "remedy",
+			d.config.Dir, "spill_bytes", d.config.MaxBytes, "room", d.bytes(), "remedy",
 			"enlarge the disk, or lower kv_cache.spill_bytes")
 	}
 	d.mu.Unlock()

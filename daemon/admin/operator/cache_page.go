@@ -1,15 +1,18 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 )
 
@@ -37,6 +40,7 @@ type CacheTier struct {
 	Hits      uint64 `json:"hits"`
 	Evictions uint64 `json:"evictions"`
 	Skipped   uint64 `json:"skipped"` // values that were put and not written there; a disk is offered them again
+	State     string `json:"state"`   // up, or of l2 which servers are down or refuse values
 }
 
 // CacheTokens is how many tokens of KV the cache has room for, estimated from the puts.
@@ -140,6 +144,25 @@ func cacheState(c *fiber.Ctx, k *kvcache.Cache) error {
 	return c.JSON(s)
 }
 
+// tierUp is the state of a tier with which nothing is wrong.
+const tierUp = "up"
+
+// stateOfL2 says which servers of L2 are down or take no values.
+func stateOfL2(servers []remote.ServerStats) string {
+	var wrong []string
+	for i := range servers {
+		switch s := &servers[i]; {
+		case !s.Up && s.DownFor >= time.Second:
+			wrong = append(wrong, fmt.Sprintf("%s down for %s", s.Address, s.DownFor.Round(time.Second)))
+		case !s.Up:
+			wrong = append(wrong, s.Address+" down")
+		case s.Refuses != "":
+			wrong = append(wrong, s.Address+" refuses values: "+s.Refuses)
+		}
+	}
+	return cmp.Or(strings.Join(wrong, "; "), tierUp)
+}
+
 func describeCache(k *kvcache.Cache) CacheState {
 	out := CacheState{Tiers: []CacheTier{}, Refused: map[string]uint64{}, Tokens: CacheTokens{Models: []CacheModel{}}}
 	if k == nil {
@@ -153,14 +176,15 @@ func describeCache(k *kvcache.Cache) CacheState {
 	out.Open, out.Policy, out.Misses, out.Puts, out.Refused = true, k.Policy(), s.Misses, s.Puts, s.Refused
 	out.Leased, out.Promised = s.Leases, s.Pins
 	out.Tiers = append(out.Tiers, CacheTier{Tier: "l1", Values: s.Entries, Bytes: s.ValueBytes, MaxBytes: s.ArenaBytes,
-		Hits: s.Hits, Evictions: s.Evictions})
+		Hits: s.Hits, Evictions: s.Evictions, State: tierUp})
 	if d := all.Spill; d != nil {
 		out.Tiers = append(out.Tiers, CacheTier{Tier: "disk", Values: d.Values, Bytes: d.Bytes,
-			MaxBytes: d.MaxBytes, Hits: d.Read, Evictions: d.Dropped, Skipped: d.Skipped})
+			MaxBytes: d.MaxBytes, Hits: d.Read, Evictions: d.Dropped, Skipped: d.Skipped,
+			State: tierUp})
 	}
 	if l := all.L2; l != nil {
 		out.Tiers = append(out.Tiers, CacheTier{Tier: "l2", Values: all.InL2.Keys, Bytes: all.InL2.ValueBytes,
-			MaxBytes: all.L2Bytes, Hits: l.Hits, Skipped: l.Unwritten()})
+			MaxBytes: all.L2Bytes, Hits: l.Hits, Skipped: l.Unwritten(), State: stateOfL2(l.Servers)})
 	}
 	e, _ := k.Holds()
 	out.Tokens.Room, out.Tokens.Guessed = e.Tokens, e.Guessed

@@ -88,7 +88,7 @@ func sendPools(ch chan<- prometheus.Metric, pools []*Pool, recent *Recent) {
 	now := time.Now()
 	for _, p := range pools {
 		collect(ch, ofPools, p, p.Name)
-		collect(ch, ofDemand, recent.Demand(p, now), p.Name)
+		collect(ch, ofDemand, recent.load(p, now), p.Name)
 		for _, s := range p.Workers.Stats(now) {
 			collect(ch, ofWorkers, workerCounts{Stats: s, blocks: p.Index.Worker(s.Slot).Blocks}, p.Name, s.ID)
 			if p.Events == nil {

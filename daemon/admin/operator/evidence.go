@@ -2,7 +2,10 @@ package operator
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"net"
+	"os"
 
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/daemon/peers"
@@ -15,6 +18,7 @@ type evidence struct {
 	store    bool               // the Redis of [cache] does not answer
 	peers    peers.Stats
 	l2       *remote.Stats // of the KV cache; nil = it has none
+	gone     bool          // the configuration's file
 	trends   *trends
 	commands commands
 }
@@ -37,7 +41,10 @@ func newEvidence(o *Overview, c *Config, t *trends, addr string) *evidence {
 		commands: commands{file: o.Reload.File, admin: adminFlags(addr, c.AdminTokenFile)}}
 	for i := range o.Pools {
 		name := o.Pools[i].Name
-		e.lacking[name] = c.Metrics.recent.lacking(name, o.Now)
+		e.lacking[name], _ = c.Metrics.recent.lacking(name, o.Now)
+	}
+	if _, err := os.Stat(o.Reload.File); o.Reload.File != "" {
+		e.gone = errors.Is(err, fs.ErrNotExist)
 	}
 	if kv, open := c.KVCache.Stats(); open {
 		e.l2 = kv.L2

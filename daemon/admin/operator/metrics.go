@@ -22,7 +22,8 @@ type Metrics struct {
 	recent   Recent
 	timeline timeline.Timeline
 	reload   reloads
-	full     tally // requests refused as all workers of a pool were full
+	full     tally         // requests refused as all workers of a pool were full
+	crowded  atomic.Uint64 // of these, those whose body was not read
 	version  string
 	stale    atomic.Bool // the configuration in force is not the file's
 }
@@ -118,6 +119,21 @@ func (m *Metrics) Refused(s *exchange.Seen, f exchange.Fault, status int, took t
 		m.Shed(s.Pool, f.Code)
 		m.full.add(s.Pool)
 	}
+}
+
+// Crowded implements front.Meter. Nobody knows for which pool the request was: where there are several they take turns.
+func (m *Metrics) Crowded(s *exchange.Seen, pools []*exchange.Pool) {
+	of := pools[m.crowded.Add(1)%uint64(len(pools))].Name
+	if len(pools) == 1 {
+		s.Pool = of
+	}
+	m.Shed(s.Pool, exchange.FaultFull.Code)
+	m.full.add(of)
+	key := m.series.key(keyOf{pool: s.Pool, key: s.Key})
+	key.arrivals.Inc()
+	key.refused.Inc()
+	m.recent.arrived(of, at(s))
+	m.recent.turnedAway(of, true, at(s))
 }
 
 // lastTried returns the last worker that was tried in vain, "" if none was.

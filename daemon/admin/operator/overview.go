@@ -42,6 +42,7 @@ type PoolOverview struct {
 	PoolState
 	Models   []string       `json:"models"`
 	Demand   float64        `json:"demand_seconds"` // as pool_demand_seconds
+	Wanted   int            `json:"workers_wanted"` // as pool_workers_wanted
 	Sessions map[string]int `json:"sessions"`       // live, by kind
 	Blocks   int            `json:"index_blocks"`
 	Strategy StrategyState  `json:"module"`
@@ -122,14 +123,14 @@ func (s *Server) overview() Overview {
 	o.Kept = KeptDecisions{Kept: kept.Kept, Bytes: kept.Bytes, Oldest: kept.Oldest}
 	states := Describe(pools)
 	for i, p := range pools {
-		o.Pools = append(o.Pools, overviewOf(p, states[i], s.c.Metrics.recent.Demand(p, now), now))
+		o.Pools = append(o.Pools, overviewOf(p, states[i], s.c.Metrics.recent.load(p, now), now))
 	}
 	return o
 }
 
-func overviewOf(p *Pool, state PoolState, demand float64, now time.Time) PoolOverview {
-	v := PoolOverview{PoolState: state, Models: p.Models, Demand: demand, Sessions: map[string]int{},
-		Blocks: p.Index.Stats().Blocks, Aside: map[string]string{}}
+func overviewOf(p *Pool, state PoolState, asked load, now time.Time) PoolOverview {
+	v := PoolOverview{PoolState: state, Models: p.Models, Demand: asked.demand, Wanted: asked.wanted,
+		Sessions: map[string]int{}, Blocks: p.Index.Stats().Blocks, Aside: map[string]string{}}
 	for _, n := range p.Sessions.Live(now) {
 		for _, k := range [...]session.Kind{session.Opened, session.Key, session.Response} {
 			v.Sessions[k.String()] += n[k]

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
 func TestWhetherAPoolCanServe(t *testing.T) {
@@ -157,4 +159,18 @@ func TestMovesToNewPlaces(t *testing.T) {
 	if got := third.Workers.Drains(); !maps.Equal(got, map[string]bool{"b": true}) {
 		t.Errorf("the new pool has %v drained", got)
 	}
+}
+
+// A worker that is up and has max_in_flight requests is full, in the page and in status; one that is down is not.
+func TestFullIsAState(t *testing.T) {
+	f := func(s worker.Stats, want string) {
+		t.Helper()
+		if got := describeWorker(s).State; got != want {
+			t.Errorf("%+v is %q; want %q", s, got, want)
+		}
+	}
+	f(worker.Stats{State: worker.Ready}, "up")
+	f(worker.Stats{State: worker.Ready, Full: true}, "full")
+	f(worker.Stats{State: worker.Down, Full: true}, "down")
+	f(worker.Stats{State: worker.Draining, Full: true}, "draining")
 }

@@ -27,6 +27,7 @@ type Recent struct {
 // hour is one pool's.
 type hour struct {
 	spans   [spans]span // an instant has the span with its number modulo spans
+	came    fading      // requests
 	refused fading      // because there was no worker, or no free place at one
 }
 
@@ -88,7 +89,9 @@ func (r *Recent) arrived(pool string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if pool != "" {
-		r.pool(pool).at(now).arrived++
+		h := r.pool(pool)
+		h.at(now).arrived++
+		h.came.add(1, now)
 	}
 }
 
@@ -155,15 +158,15 @@ func (r *Recent) forget(pool string) {
 	delete(r.of, pool)
 }
 
-// lacking returns the recent count of requests refused for want of a worker or a place.
-func (r *Recent) lacking(pool string, now time.Time) float64 {
+// lacking returns the recent count of requests refused for want of a worker or a place, and of all that came.
+func (r *Recent) lacking(pool string, now time.Time) (refused, came float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.of[pool]
 	if h == nil {
-		return 0
+		return 0, 0
 	}
-	return h.refused.now(now)
+	return h.refused.now(now), h.came.now(now)
 }
 
 // ttftBucket returns the bucket of a time.

@@ -89,6 +89,59 @@ func TestDemand(t *testing.T) {
 	f([]worker.Stats{up, {Wait: 100}}, 5, 3, 2+5*3)
 }
 
+// The workers wanted are those that would have had a place for all that came.
+func TestWanted(t *testing.T) {
+	f := func(what string, up, all int, refused, came float64, want int) {
+		t.Helper()
+		if got := wanted(up, all, refused, came); got != want {
+			t.Errorf("%s: %d workers are wanted; want %d", what, got, want)
+		}
+	}
+	f("no requests", 8, 8, 0, 0, 8)
+	f("none refused", 8, 8, 0, 300, 8)
+	f("one refused, by chance", 8, 8, .9, 300, 8)
+	f("more than half refused", 8, 8, 175, 323, 18)
+	f("one in a hundred refused", 8, 8, 3, 300, 9)
+	f("nearly all refused, and repeated again and again", 8, 8, 5000, 5010, 32)
+	f("all refused, while all are full", 2, 8, 50, 50, 8)
+	f("none is up", 0, 8, 300, 300, 8)
+}
+
+// A request that is refused before its body is read, as every worker of every pool is full, counts as a refusal of its
+// pool like one whose body was read: in the demand, in the page's minute and by key. If there are several pools they
+// take turns, as nobody knows which one was meant.
+func TestCrowded(t *testing.T) {
+	pool := func(name string) *exchange.Pool {
+		p := new(exchange.Pool)
+		p.Pool = route.New(route.Config{Name: name})
+		return p
+	}
+	f := func(pools []*exchange.Pool, name string, refused float64) {
+		t.Helper()
+		m := NewMetrics("test")
+		for range 4 {
+			s := seenOf("", 0, route.Usage{}, 0)
+			s.Key = "team"
+			m.Crowded(s, pools)
+			if s.Pool != name {
+				t.Errorf("of %d pools the request gets %q; want %q", len(pools), s.Pool, name)
+			}
+		}
+		for _, p := range pools {
+			n, came := m.recent.lacking(p.Name, time.Now())
+			if math.Abs(n-refused) > .1 || math.Abs(came-refused) > .1 || m.full.of(p.Name) != uint64(refused) {
+				t.Errorf("%d pools: %s refused %.1f of %.1f, the log knows %d; want %v", len(pools), p.Name, n, came,
+					m.full.of(p.Name), refused)
+			}
+		}
+		if keys, err := keyStates(m.byKey); err != nil || len(keys) != 1 || keys[0].Refused != 4 || keys[0].Arrived != 4 {
+			t.Errorf("keys %+v, %v; want 4 of 4 refused", keys, err)
+		}
+	}
+	f([]*exchange.Pool{pool("p")}, "p", 4)
+	f([]*exchange.Pool{pool("p"), pool("q")}, "", 2)
+}
+
 // TestRefusedIsWhatTheRouterRefuses: a client that leaves is not refused, and a request that the workers leave without an
 // answer has failed there: neither says that there are too few of them.
 func TestRefusedIsWhatTheRouterRefuses(t *testing.T) {
@@ -121,11 +174,13 @@ func TestRefusalsFade(t *testing.T) {
 	r.turnedAway("p", true, start)
 	r.turnedAway("p", false, start)
 	r.turnedAway("", true, start)
-	if got, want := r.lacking("p", start.Add(30*time.Second)), math.Exp(-1); math.Abs(got-want) > 1e-9 {
-		t.Errorf("%v refused; want %v", got, want)
+	r.arrived("p", start)
+	refused, came := r.lacking("p", start.Add(30*time.Second))
+	if want := math.Exp(-1); math.Abs(refused-want) > 1e-9 || math.Abs(came-want) > 1e-9 {
+		t.Errorf("%v of %v refused; want %v of as many", refused, came, want)
 	}
-	if refused := r.lacking("q", start); refused != 0 {
-		t.Errorf("a pool without requests: %v", refused)
+	if refused, came := r.lacking("q", start); refused != 0 || came != 0 {
+		t.Errorf("a pool without requests: %v of %v", refused, came)
 	}
 }
 

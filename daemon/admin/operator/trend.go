@@ -94,14 +94,19 @@ func (t *trends) tick(c *Config, now time.Time, log *slog.Logger) {
 	there := map[string]bool{}
 	for _, p := range c.Process.Pools() {
 		there[p.Name] = true
-		was, begins, ends := t.see(shedsOf+p.Name, c.Metrics.full.of(p.Name), now)
-		switch {
-		case begins:
-			log.Warn("the pool refuses requests, as its workers are full: add workers, or raise max_in_flight", "pool", p.Name)
-		case ends:
-			log.Info("the pool has refused no request for a minute", "pool", p.Name, "refused", was.grown(),
-				"for", was.rose.Sub(was.began).Round(time.Second))
-		}
+		t.shed(p.Name, c.Metrics.full.of(p.Name), now, log)
 	}
 	t.keep(there)
+}
+
+// shed takes the count of the requests that a pool has refused as its workers were full.
+func (t *trends) shed(pool string, refused uint64, now time.Time, log *slog.Logger) {
+	was, begins, ends := t.see(shedsOf+pool, refused, now)
+	switch {
+	case begins:
+		log.Warn("the pool refuses requests, as its workers are full: add workers, or raise max_in_flight", "pool", pool)
+	case ends:
+		log.Info("the pool has refused no request for a minute", "pool", pool, "refused", was.grown(),
+			"for", was.rose.Sub(was.began).Round(time.Second))
+	}
 }

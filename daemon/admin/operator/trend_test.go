@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 )
@@ -39,5 +41,25 @@ func TestTrend(t *testing.T) {
 	x.keep(map[string]bool{"q": true})
 	if len(x.all) != 2 || x.all[shedsOf+"q"] == nil {
 		t.Errorf("%v are kept; want c and the pool that is there", x.all)
+	}
+}
+
+// A pool that refuses requests has one line when that begins, and one when it is over, with how many and for how long.
+func TestShedLines(t *testing.T) {
+	var lines strings.Builder
+	log := slog.New(slog.NewTextHandler(&lines, nil))
+	var x trends
+	start := time.Now()
+	for second := range 200 {
+		refused := uint64(max(0, min(second-10, 30))) // from 11 to 40
+		x.shed("p", refused, start.Add(time.Duration(second)*time.Second), log)
+		if n := strings.Count(lines.String(), "\n"); second < 100 && n != min(1, int(refused)) {
+			t.Fatalf("after %d s %d lines:\n%s", second, n, &lines)
+		}
+	}
+	_, ended, _ := strings.Cut(lines.String(), "\n")
+	const want = `level=INFO msg="the pool has refused no request for a minute" pool=p refused=30 for=29s` + "\n"
+	if !strings.HasSuffix(ended, want) || strings.Count(ended, "\n") != 1 {
+		t.Errorf("at its end the log says %q; want %q", ended, want)
 	}
 }

@@ -61,6 +61,10 @@ func (e *evidence) deadPools() (all []Warning) {
 }
 
 func (e *evidence) refusedFile() []Warning {
+	if e.gone {
+		return []Warning{{Grade: warn, Title: "file gone", Command: "ls -l " + e.Reload.File,
+			Text: "the configuration in force stays, and a restart would fail: put " + e.Reload.File + " back"}}
+	}
 	if e.Reload.OK {
 		return nil
 	}
@@ -144,6 +148,9 @@ func (e *evidence) setAside() (all []Warning) {
 }
 
 func failing(strategy, why string) string {
+	if first, _, cut := strings.Cut(why, `\n`); cut { // the host quotes what a module says, as the stack of a panic
+		why = first + ` ...")`
+	}
 	return fmt.Sprintf("%s failed again and again, and the fallback answers: %s", strategy, why)
 }
 
@@ -154,8 +161,8 @@ func (e *evidence) fullPools() (all []Warning) {
 		if n := e.lacking[p.Name]; n >= 1 && p.WhyNot == "" {
 			all = append(all, Warning{Grade: bad, Title: "pool " + p.Name + " refuses requests", Pool: p.Name,
 				Command: e.commands.status("top"),
-				Text: fmt.Sprintf("some %.0f in the last minute, as its workers had max_in_flight requests or refused more",
-					n)})
+				Text: fmt.Sprintf("some %.0f in the last minute, as its workers had max_in_flight requests or refused more; "+
+					"some %d workers would have had a place for all", n, p.Wanted)})
 		}
 	}
 	return all

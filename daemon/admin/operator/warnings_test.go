@@ -58,6 +58,9 @@ func TestWarnings(t *testing.T) {
 	f("warn: file refused | the configuration in force stays: w.toml:3: no | "+check, func(e *evidence, _ *PoolOverview) {
 		e.Reload = Reload{Error: "w.toml:3: no\nw.toml:4: nor this"}
 	})
+	f("warn: file gone | the configuration in force stays, and a restart would fail: put w.toml back | ls -l w.toml", func(e *evidence, _ *PoolOverview) {
+		e.gone, e.Reload.File = true, "w.toml"
+	})
 	f("warn: Redis of [cache] lost | it does not answer: the memory of this router alone serves sessions | "+probe,
 		func(e *evidence, _ *PoolOverview) { e.store = true })
 	f("warn: Redis of [history] lost | the routers hear nothing of one another: EOF | "+probe, func(e *evidence, _ *PoolOverview) {
@@ -68,9 +71,9 @@ func TestWarnings(t *testing.T) {
 		"warn: L2 of the KV cache takes no values | r:2 refuses them: oom | warmpath cache stat --admin host:1", func(e *evidence, _ *PoolOverview) {
 		e.l2 = &remote.Stats{Servers: []remote.ServerStats{{Address: "r:1"}, {Address: "r:2", Up: true, Refuses: "oom"}, {Address: "r:3", Up: true}}}
 	})
-	f("warn: strategy of p set aside | mine failed again and again, and the fallback answers: panic | "+status+"\n"+
+	f("warn: strategy of p set aside | mine failed again and again, and the fallback answers: (it says \"panic ...\") | "+status+"\n"+
 		"warn: canary of p set aside | other failed again and again, and the fallback answers: trap | "+status, func(_ *evidence, p *PoolOverview) {
-		p.Quarantine, p.PoolState.Strategy, p.Strategy.LastError = true, "mine", "panic\n\tstack"
+		p.Quarantine, p.PoolState.Strategy, p.Strategy.LastError = true, "mine", `(it says "panic\n\tstack")`
 		p.Aside = map[string]string{"other": "trap"}
 	})
 	from, to := time.Unix(0, 0), time.Unix(1e9, 0)
@@ -92,8 +95,9 @@ func TestWarnings(t *testing.T) {
 			e.trends.see(name, 7, time.Now())
 		}
 	})
-	f("bad: pool p refuses requests | some 7 in the last minute, as its workers had max_in_flight requests or refused more | warmpath top --admin host:1",
-		func(e *evidence, _ *PoolOverview) { e.lacking["p"] = 7.2 })
+	f("bad: pool p refuses requests | some 7 in the last minute, as its workers had max_in_flight requests or refused more; "+
+		"some 5 workers would have had a place for all | warmpath top --admin host:1",
+		func(e *evidence, p *PoolOverview) { e.lacking["p"], p.Wanted = 7.2, 5 })
 }
 
 // Workers with one ailment are one warning. What an operator did himself is none.

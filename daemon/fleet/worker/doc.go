@@ -49,5 +49,6 @@
 //
 // # What is learnt
 //
-// queue.go, speed.go and rates.go have the rules for W, m, rho and lambda. Answers that are errors are no samples.
+// queue.go, speed.go, signs.go and rates.go have the rules for W, m, rho and lambda. Answers that are errors are no
+// samples.
 package worker

@@ -29,6 +29,7 @@ type fleet struct {
 	up        int                  // workers that are up
 
 	speed    fleetSpeed
+	usual    usual
 	rates    rates
 	places   places
 	labels   *labelSet
@@ -56,7 +57,7 @@ func (f *fleet) noteAll(ranks []*Worker, e event, now float64) {
 	e.of = ranks
 	f.events = append(f.events, e)
 	for _, w := range ranks {
-		if s, _ := w.condition(); s != w.shownAs || w.since.IsZero() {
+		if s, _ := w.condition(); s != w.shownAs || w.since.IsZero() || e.kind == restarted {
 			w.shownAs = s
 			w.since = f.began.Add(seconds(now))
 		}
@@ -273,11 +274,11 @@ func (f *fleet) age(now float64) {
 	if dt == 0 {
 		return
 	}
-	fade, drift := math.Exp(-dt/window), math.Exp(-dt/driftTime)
+	fade := math.Exp(-dt / window)
 	for _, w := range f.workers {
 		w.share.fade(fade)
-		w.speed.drift(drift)
 	}
+	f.fadeSpeeds(math.Exp(-dt/driftTime), now)
 }
 
 // settle brings w's queue up to now: a complete group of first bytes becomes a sample, and answers in one piece whose
@@ -286,14 +287,15 @@ func (f *fleet) settle(w *Worker, now float64) {
 	if x, ok := w.queue.sample(now); ok {
 		f.speed.learn(&w.speed, x)
 	}
-	w.queue.expire(now, f.speed.slowness*w.speed.rel)
+	w.queue.expire(now, f.speed.slowness*w.speed.times())
 }
 
 // begin counts a request to w.
 func (f *fleet) begin(w *Worker, r *request) {
 	f.age(r.at)
 	f.settle(w, r.at)
-	f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.rel, r.at)
+	f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.times(), r.at)
+	r.quick = w.queue.front == nil && r.est*f.speed.slowness <= quickWork
 	w.begin(r)
 	f.places.begin(r)
 }
@@ -302,7 +304,7 @@ func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {
 	if seen {
 		f.age(r.at)
 		f.settle(w, r.at)
-		f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.rel, r.at)
+		f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.times(), r.at)
 		w.slowStart.spend()
 		w.theirs.sent++
 	}

@@ -32,7 +32,7 @@ func longWait(w *Worker, est, slowness float64) float64 {
 	if w.queue.front != nil {
 		est = max(est, w.queue.front.est)
 	}
-	return max(shortWait, longPrefills*slowness*w.speed.rel*est)
+	return max(shortWait, longPrefills*slowness*w.speed.times()*est)
 }
 
 // patientTrial is how many seconds a trial waits for its first byte at least, until it is moved.
@@ -45,7 +45,7 @@ func patience(f *fleet, w *Worker, r *request) float64 {
 	if r.whole {
 		least = max(least, 3*f.conf.ScrapeInterval.Seconds())
 	}
-	return max(least, longPrefills*f.speed.slowness*w.speed.rel*r.est)
+	return max(least, longPrefills*f.speed.slowness*w.speed.times()*r.est)
 }
 
 // waitsInVain reports whether the trial r at w has waited for long enough, although the worker answers its health

@@ -2,11 +2,12 @@ package worker
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
-// This file has all changes of a worker's state by its health checks and by its metrics, and the opening and closing of
-// its breaker. verdict.go has the changes by the requests that end there.
+// This file has all changes of a worker's state by its health checks and by its metrics, of its speed by what all
+// answers show, and the opening and closing of its breaker. verdict.go has the changes by the requests that end there.
 
 // healthy records a good health check.
 func (f *fleet) healthy(e *endpoint, now float64) {
@@ -166,6 +167,7 @@ func (f *fleet) read(w *Worker, m Metrics, now float64) {
 	if n := w.read(m, f.conf.c1, now); n > 0 {
 		f.compare(w, n)
 	}
+	f.weighOutput(w, now)
 	if m.Asleep != slept {
 		f.turnIn(w, m.Asleep, now)
 	}
@@ -354,4 +356,29 @@ func (f *fleet) closeBreaker(e *endpoint, now float64) {
 	}
 	f.panicked = false
 	f.noteAll(e.ranks, event{kind: closed}, now)
+}
+
+// fadeSpeeds lets what was learnt of each worker fade, but for what its answers still show: a worker whose first byte
+// stays late is no faster than it was.
+func (f *fleet) fadeSpeeds(keep, now float64) {
+	all := make([]*signs, len(f.workers))
+	for i, w := range f.workers {
+		all[i] = &w.signs
+	}
+	f.usual = gauge(all, now)
+	for _, w := range f.workers {
+		if !w.signs.fresh(now) {
+			w.speed.drag = dragOf(math.Pow(w.speed.drag, keep))
+			w.speed.drift(keep)
+		} else if times(w.signs.quick, f.usual.firstByte) < lateTimes {
+			w.speed.drift(keep)
+		}
+	}
+}
+
+// weighOutput compares w's time per output token with the pool's, if a value of it was noted now.
+func (f *fleet) weighOutput(w *Worker, now float64) {
+	if x := times(w.signs.perToken(), f.usual.perToken); x > 0 && w.signs.at == now {
+		w.speed.pull(x)
+	}
 }

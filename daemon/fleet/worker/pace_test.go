@@ -64,7 +64,7 @@ func TestToldWhoIsSlow(t *testing.T) {
 		if m[0] < .8 || m[0] > 1.25 || m[1] < .8 || m[1] > 1.25 || m[2] < 6 || m[2] > 9 {
 			t.Errorf("old %v: slowness %.2f; want about 1, 1, 8", old, m)
 		}
-		near(t, "TPOT", p.fleet.workers[0].tpot.value, .02, 1e-9)
+		near(t, "TPOT", p.fleet.workers[0].signs.perToken().value, .02, 1e-9)
 		if p.fleet.speed.slowness != 1 {
 			t.Errorf("the fleet's speed is %v; want it left alone", p.fleet.speed.slowness)
 		}

@@ -25,13 +25,13 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.KVTokens = uint32(w.capacity.inForce)
 	r.PendingTokens = uint32(max(0, w.queue.tokens))
 	r.Sent = w.sent + w.theirs.sent + w.missed
-	r.Slow = m.slowness * w.speed.rel
+	r.Slow = m.slowness * w.speed.times()
 	r.Wait = w.queue.wait(m.now, r.Slow)
 	r.Load = w.share.seconds * m.back / window
 	r.Lately = float32(w.share.requests * m.back)
 	r.Pending = float32(w.queue.pend)
 	r.TTFT = float32(w.ttft.value)
-	r.TPOT = float32(w.tpot.value)
+	r.TPOT = float32(w.signs.perToken().value)
 	age := w.readings.age(m.now)
 	r.MetricsAge = float32(age)
 	r.Running = uint32(w.readings.Running)
@@ -100,7 +100,7 @@ type Stats struct {
 }
 
 func (w *Worker) stats(m *moment, limit int) Stats {
-	slow := m.slowness * w.speed.rel
+	slow := m.slowness * w.speed.times()
 	s := Stats{
 		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Slot: w.slot, Since: w.since,
 		Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
@@ -110,7 +110,7 @@ func (w *Worker) stats(m *moment, limit int) Stats {
 		Capacity: w.capacity.inForce, CPUTokens: w.CPUTokens(),
 		PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits,
 		Wait: w.queue.wait(m.now, slow), Slow: slow, Load: w.share.seconds * m.back / window,
-		TTFT: w.ttft.value, TPOT: w.tpot.value, SlowStart: w.slowStart.runs(m.now),
+		TTFT: w.ttft.value, TPOT: w.signs.perToken().value, SlowStart: w.slowStart.runs(m.now),
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,
 		Busy: w.totals.busy, Denied: w.totals.denied,
 		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Left: w.totals.left,

@@ -30,10 +30,12 @@ type fleetSpeed struct {
 	samples  int
 }
 
-// speed records how slow one worker is relative to the fleet. Its slowness m is fleetSpeed.slowness times rel.
+// speed records how slow one worker is relative to the fleet. Its slowness m is fleetSpeed.slowness times the
+// larger of rel and drag.
 type speed struct {
 	rel      float64
 	evidence float64 // samples of rel, those of long ago counted less
+	drag     float64 // times the fleet's time per output token; 0 = it is usual
 	pace     pace
 }
 

@@ -170,7 +170,7 @@ func (p *Pool) Learnt(key uint64) (of Speed, fleet FleetSpeed) {
 	f := &p.fleet
 	fleet = FleetSpeed{Seconds: f.speed.slowness * f.conf.c1, Samples: f.speed.samples}
 	if w := f.keyed[key]; w != nil {
-		of = Speed{Rel: w.speed.rel, Evidence: w.speed.evidence}
+		of = Speed{Rel: w.speed.times(), Evidence: w.speed.evidence}
 	}
 	return of, fleet
 }
@@ -218,6 +218,9 @@ func (t *Ticket) FirstByte(now time.Time) {
 	w.queue.firstByte(r, at)
 	if !r.whole {
 		w.ttft.add(max(0, at-r.at))
+		if r.quick {
+			w.signs.note(&w.signs.quick, max(0, at-r.at), at)
+		}
 	}
 }
 
@@ -313,6 +316,7 @@ func (t *Ticket) End(now time.Time, o Outcome) {
 	}
 	r.ended = true
 	w.end(r, o, at)
+	p.fleet.weighOutput(w, at)
 	p.fleet.places.end(r, o.Kind, at)
 	if w.place == configured {
 		p.fleet.outcome(w, r, at, o)

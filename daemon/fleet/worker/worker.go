@@ -29,7 +29,7 @@ type Worker struct {
 	share     share
 	speed     speed
 	ttft      mean
-	tpot      mean
+	signs     signs
 	readings  readings
 	moved     float64 // when its metrics, or another router, last showed that the engine has done something
 	still     int     // pages of metrics since then
@@ -125,7 +125,7 @@ func (w *Worker) forget() {
 	w.ended = ended{}
 	w.speed = speed{rel: 1}
 	w.ttft = mean{}
-	w.tpot = mean{}
+	w.signs = signs{}
 	w.readings = readings{}
 	w.moved = 0
 	w.still = 0
@@ -200,7 +200,8 @@ func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
 		w.still = 0
 	}
 	if n, s := m.TokenTimes-was.TokenTimes, m.TokenTime-was.TokenTime; n > 0 && s > 0 {
-		w.tpot.add(s / n)
+		w.signs.note(&w.signs.pages, s/n, now)
+		w.signs.paged = now
 	}
 	requests = m.Prefills - was.Prefills
 	seconds, tokens := m.Prefill-was.Prefill, newTokens(&m)-newTokens(&was.Metrics)
@@ -239,7 +240,7 @@ func (w *Worker) end(r *request, o Outcome, now float64) {
 		return
 	}
 	if r.first > 0 && !r.whole && o.Tokens > 1 {
-		w.tpot.add(max(0, now-r.first) / float64(o.Tokens-1))
+		w.signs.note(&w.signs.streams, max(0, now-r.first)/float64(o.Tokens-1), now)
 	}
 	w.ended.est += r.est
 	w.ended.new += r.newTokens()

@@ -24,6 +24,13 @@ type Config struct {
 	// File is the trace, JSON lines: see [ReadTrace].
 	File string
 
+	// KeyFile holds the API key for a daemon that has [[keys]]; "" means none.
+	KeyFile string
+
+	// CAFile holds, in PEM, the authority that signed the certificate of a daemon
+	// at an https URL; "" means those of the system.
+	CAFile string
+
 	// Speed is how many seconds of trace go into one of wall time; 0 means 20,
 	// at which the half hour takes 90 s. Give the simulated workers the same.
 	Speed float64

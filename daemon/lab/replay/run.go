@@ -28,12 +28,17 @@ func Run(ctx context.Context, c Config) (Report, error) {
 		return Report{}, err
 	}
 	spread(trace, cfg.Spread, cfg.Seed)
+	a, err := newAccess(&cfg)
+	if err != nil {
+		return Report{}, err
+	}
 	trip := newTransport(cfg.MaxInFlight)
+	trip.TLSClientConfig = a.trust
 	defer trip.CloseIdleConnections()
 
 	report := Report{Trace: cfg.File, Speed: cfg.Speed}
 	for _, model := range cfg.Models {
-		res, err := play(ctx, &cfg, trip, model, trace)
+		res, err := play(ctx, &cfg, keyed{trip, a.key}, model, trace)
 		report.Results = append(report.Results, res)
 		if err != nil {
 			return report, err
@@ -134,8 +139,7 @@ func (r *run) sendOne(ctx context.Context, i int) sample {
 	}
 	failed := c.failed.Add(1)
 	if c.begun.Load() == 0 && failed == int64(min(giveUpAfter, len(r.trace))) && ctx.Err() == nil {
-		r.abort(fmt.Errorf("%w: %w; is the daemon at %s, and does its /v1/models list the model?",
-			errGaveUp, s.err, r.cfg.URL))
+		r.abort(fmt.Errorf("%w: %w; %s", errGaveUp, s.err, remedy(r.cfg, s.err)))
 	}
 	return s
 }

@@ -90,4 +90,6 @@ func exposeHistograms(x *exposition) {
 	x.histogram("vllm:request_prefill_kv_computed_tokens",
 		"Histogram of new KV tokens computed during prefill (excluding cached tokens).",
 		func(st *engine.Stats) *engine.Histogram { return &st.PrefillTokens })
+	x.histogram("vllm:iteration_tokens_total", "Histogram of number of tokens per engine_step.",
+		func(st *engine.Stats) *engine.Histogram { return &st.StepTokens })
 }

@@ -22,7 +22,7 @@ var omitted = []string{
 	"python_", "process_", "http_", "vllm:estimated_", "vllm:engine_sleep_state",
 	"vllm:mm_cache_",
 	"vllm:prompt_tokens_by_source_total", "vllm:prompt_tokens_cached_by_source_total", "vllm:admission_rejections_total",
-	"vllm:request_prompt_tokens", "vllm:request_generation_tokens", "vllm:iteration_tokens_total",
+	"vllm:request_prompt_tokens", "vllm:request_generation_tokens",
 	"vllm:request_max_num_generation_tokens", "vllm:request_params_", "vllm:request_inference_time_seconds",
 	"vllm:request_decode_time_seconds", "vllm:request_num_preemptions",
 }

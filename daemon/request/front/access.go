@@ -201,7 +201,9 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 	l.Int("status", int64(seen.Status))
 	l.Int("bytes", e.sent)
 	l.Number("seconds", took.Seconds())
-	l.Number("ttft_seconds", seen.FirstByte.Seconds())
+	if seen.Stream || seen.FirstByte == 0 { // the first byte of an answer in one piece is its last
+		l.Number("ttft_seconds", seen.FirstByte.Seconds())
+	}
 	l.Bool("stream", seen.Stream)
 	l.Text("endpoint", seen.Endpoint)
 	l.Text("model", gate.Cut(seen.Model))

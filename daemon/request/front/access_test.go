@@ -45,6 +45,7 @@ func TestLineOfARequest(t *testing.T) {
 	in.Seen.Worker = "w"
 	in.Seen.Retries = 1
 	in.Seen.FirstByte = 1500 * time.Microsecond
+	in.Seen.Stream = true
 	in.Seen.Usage.Prompt = 7
 	in.Seen.Usage.Known = true
 	line := lineOf(t, in, ended{at: time.Now(), took: time.Second, sent: 42})
@@ -65,6 +66,15 @@ func TestLineOfARequest(t *testing.T) {
 	}
 	if s := line["seconds"].(float64); s < 1 || s > 60 {
 		t.Errorf("it took %v s", s)
+	}
+}
+
+// The first byte of an answer in one piece comes with its last, which says nothing of the first token.
+func TestWholeAnswersHaveNoFirstToken(t *testing.T) {
+	in := &exchange.Inbound{}
+	in.Seen.FirstByte = time.Second
+	if line := lineOf(t, in, ended{at: time.Now(), took: time.Second}); line["ttft_seconds"] != nil {
+		t.Errorf("ttft_seconds is %v; want none", line["ttft_seconds"])
 	}
 }
 

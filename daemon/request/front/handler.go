@@ -16,6 +16,9 @@ type Meter interface {
 	Answered(s *exchange.Seen)
 	// Shed counts load that was turned away.
 	Shed(pool, reason string)
+	// Crowded counts a request that was refused before its body was read, as all workers of all these pools were full.
+	// It sets the pool of s, if there is but one.
+	Crowded(s *exchange.Seen, pools []*exchange.Pool)
 }
 
 // handler answers requests. It holds what they share.

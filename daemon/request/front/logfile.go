@@ -24,7 +24,7 @@ type logFile struct {
 	checked time.Time // when path was last looked up
 	gone    error     // why path could not be opened when it was last tried
 	failed  error     // of the last write
-	torn    bool      // half a line was written last
+	rest    []byte    // of a line of which only the beginning could be written; it goes before the next lines
 	lost    int       // lines since lost lines were logged
 	lately  int       // lines lost by the last write
 }
@@ -48,24 +48,26 @@ func newLogFile(path string, log *slog.Logger) (*logFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("daemon: server.access_log cannot be written; correct the path or its rights: %w", err)
 	}
-	return &logFile{path: path, file: f, log: log, checked: time.Now(), torn: endsTorn(path)}, nil
+	return &logFile{path: path, file: f, log: log, checked: time.Now(), rest: restOf(path)}, nil
 }
 
-// endsTorn reports whether the file ends in the midst of a line, which a full disk or a process that was killed has
-// left there: the next line would be lost with it.
-func endsTorn(path string) bool {
+// restOf returns a newline for a file that ends in the midst of a line, which a process that was killed has left there:
+// the next line would be lost with it. Else it returns nothing.
+func restOf(path string) []byte {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 { // opening a FIFO for reading would wait
-		return false
+		return nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer f.Close()
 	var last [1]byte
-	_, err = f.ReadAt(last[:], info.Size()-1)
-	return err == nil && last[0] != '\n'
+	if _, err := f.ReadAt(last[:], info.Size()-1); err != nil || last[0] == '\n' {
+		return nil
+	}
+	return []byte("\n")
 }
 
 // succeed takes the place of the log before, of the same name, which has not logged yet how many lines it has lost.
@@ -73,7 +75,16 @@ func endsTorn(path string) bool {
 func (l *logFile) succeed(before *logFile) {
 	l.failed = before.failed
 	l.lost = before.lost
-	l.torn = endsTorn(l.path)
+	l.rest = restOf(l.path)
+	if theirs, err := before.file.Stat(); err == nil && len(l.rest) > 0 && len(before.rest) > 0 && is(l.file, theirs) {
+		l.rest = before.rest
+	}
+}
+
+// is reports whether an open file is the one that was described.
+func is(f *os.File, described os.FileInfo) bool {
+	ours, err := f.Stat()
+	return err == nil && os.SameFile(described, ours)
 }
 
 // Write writes whole lines. It never fails: package slog would keep the error to itself.
@@ -83,14 +94,19 @@ func (l *logFile) Write(lines []byte) (int, error) {
 		l.follow()
 	}
 	was := l.failed != nil
-	if l.torn {
-		_, l.failed = l.file.Write([]byte("\n"))
-		l.torn = l.failed != nil
-	}
 	n := 0
-	if !l.torn {
+	if len(l.rest) > 0 {
+		n, l.failed = l.file.Write(l.rest)
+		l.rest = l.rest[n:]
+		n = 0
+	}
+	if len(l.rest) == 0 {
 		n, l.failed = l.file.Write(lines)
-		l.torn = n > 0 && n < len(lines) && lines[n-1] != '\n'
+		if n > 0 && n < len(lines) && lines[n-1] != '\n' {
+			end := bytes.IndexByte(lines[n:], '\n') + 1
+			l.rest = bytes.Clone(lines[n : n+end])
+			n += end
+		}
 	}
 	l.lately = 0
 	if l.failed != nil {
@@ -102,18 +118,15 @@ func (l *logFile) Write(lines []byte) (int, error) {
 
 // follow opens the file that stands under the name now, if it is another.
 func (l *logFile) follow() {
-	named, err := os.Stat(l.path)
-	if err == nil {
-		if ours, err := l.file.Stat(); err == nil && os.SameFile(named, ours) {
-			l.setGone(nil)
-			return
-		}
+	if named, err := os.Stat(l.path); err == nil && is(l.file, named) {
+		l.setGone(nil)
+		return
 	}
 	f, err := openLog(l.path)
 	if err == nil {
 		l.file.Close()
 		l.file = f
-		l.torn = endsTorn(l.path)
+		l.rest = restOf(l.path)
 	}
 	l.setGone(err) // the file before takes the lines until the new one opens: after a move they are not lost
 }

@@ -97,7 +97,7 @@ func TestLogWhoseFolderIsGone(t *testing.T) {
 	}
 }
 
-// TestTornLine: half a line that got out before the disk was full does not swallow the next one.
+// TestTornLine: half a line that got out before the disk was full is completed before the next one.
 func TestTornLine(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -120,8 +120,11 @@ func TestTornLine(t *testing.T) {
 	go func() { b, _ := io.ReadAll(r); got <- string(b) }()
 	_, _ = l.Write([]byte("next\n"))
 	w.Close()
-	if s := <-got; strings.Trim(s, "x") != "\nnext\n" {
-		t.Errorf("the log holds %q", strings.Trim(s, "x"))
+	if s := <-got; strings.Trim(s, "x") != "\nnext\n" || len(s) != 1<<20-1+len("\nnext\n") {
+		t.Errorf("the log holds %q, and %d bytes in all", strings.Trim(s, "x"), len(s))
+	}
+	if !strings.Contains(told.String(), "lost_lines=0") {
+		t.Errorf("told %s; want that no line is lost", told.String())
 	}
 	wantTold(t, told, 1, 1)
 }

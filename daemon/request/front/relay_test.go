@@ -13,8 +13,9 @@ import (
 // uncounted is a Meter of nothing.
 type uncounted struct{}
 
-func (uncounted) Answered(*exchange.Seen) {}
-func (uncounted) Shed(string, string)     {}
+func (uncounted) Answered(*exchange.Seen)                  {}
+func (uncounted) Shed(string, string)                      {}
+func (uncounted) Crowded(*exchange.Seen, []*exchange.Pool) {}
 
 // TestAPanicBehindAStream: what panics on a connection whose stream has ended leaves other requests alone, among them
 // the one that has got the request's memory.

@@ -133,8 +133,13 @@ func (q *request) excess() exchange.Fault {
 
 // turnAway answers a request of which only the header, or part of the body, has been read.
 func (q *request) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound {
-	if f.Code == exchange.FaultOverload.Code || f.Code == exchange.FaultFull.Code {
+	switch f.Code {
+	case exchange.FaultOverload.Code:
 		q.meter.Shed("", f.Code)
+		f.Retry = max(f.Retry, q.epoch.RetryAfter(q.arrived))
+	case exchange.FaultFull.Code:
+		q.in.Seen.Key = q.in.Caller.Name
+		q.meter.Crowded(&q.in.Seen, q.epoch.Pools)
 		f.Retry = max(f.Retry, q.epoch.RetryAfter(q.arrived))
 	}
 	q.in.Seen.End = f.Code

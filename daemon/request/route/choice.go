@@ -261,8 +261,9 @@ func (c *Choice) Module() string {
 	return c.strategy.SHA256()
 }
 
-// LastError returns the last error of the strategy that was asked, on this request or another.
-func (c *Choice) LastError() string { return c.strategy.Stats().LastError }
+// LastError returns the last error of the strategy that was asked, on this request or another, without the stack of a
+// guest that panics: the host has logged that.
+func (c *Choice) LastError() string { return host.Brief(c.strategy.Stats().LastError) }
 
 // FellBack reports whether the host chose in the place of the strategy.
 func (c *Choice) FellBack() bool { return c.result.Fallback != "" }

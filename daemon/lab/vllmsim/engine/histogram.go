@@ -27,6 +27,9 @@ func tokenBounds(limit int) (bounds []float64) {
 	}
 }
 
+// stepBounds are those of the tokens of a step.
+var stepBounds = []float64{1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}
+
 // Histogram is a Prometheus histogram with fixed bounds.
 type Histogram struct {
 	Bounds  []float64

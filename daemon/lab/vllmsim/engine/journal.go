@@ -19,8 +19,9 @@ func (j *journal) add(kind Kind, q *Sequence, at time.Duration) {
 }
 
 // step records a step with so many seconds and tokens of prefill.
-func (j *journal) step(prefillSeconds float64, prefillTokens int) {
+func (j *journal) step(prefillSeconds float64, prefillTokens, decodes int) {
 	j.sums.Steps++
+	j.sums.StepTokens.observe(float64(prefillTokens + decodes))
 	j.sums.PrefillSeconds += prefillSeconds
 	j.sums.ComputedTokens += int64(prefillTokens)
 }

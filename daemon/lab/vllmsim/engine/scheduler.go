@@ -81,7 +81,7 @@ func (s *scheduler) startStep(now time.Duration) bool {
 		seconds += s.cfg.Model.Prefill(sh.n, sh.seq.done)
 		tokens += sh.n
 	}
-	s.journal.step(seconds*s.cfg.Model.Slowness, tokens)
+	s.journal.step(seconds*s.cfg.Model.Slowness, tokens, decodes)
 	st.active = true
 	st.end = now + s.cfg.Model.Step(seconds, decodes, context)
 	return true

@@ -31,6 +31,7 @@ type Stats struct {
 	Prefill       Histogram // from admission to the first token
 	PrefillTokens Histogram // prompt tokens that were not cached
 	PerToken      Histogram // mean time between two tokens of a sequence
+	StepTokens    Histogram // of one step
 }
 
 // KVUsage returns the part of the usable blocks that sequences hold, 0 to 1.
@@ -43,6 +44,7 @@ func newStats(maxModelLen int) (s Stats) {
 	s.Queue.Bounds = latencyBounds
 	s.Latency.Bounds = latencyBounds
 	s.Prefill.Bounds = latencyBounds
+	s.StepTokens.Bounds = stepBounds
 	s.PrefillTokens.Bounds = tokenBounds(maxModelLen)
 	s.PerToken.Bounds = interTokenBounds
 	return s
