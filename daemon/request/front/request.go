@@ -53,6 +53,7 @@ func newRequest(h *handler, fc *fasthttp.RequestCtx) *request {
 	in.Query = string(fc.URI().QueryString())
 	in.Host = string(fc.Host())
 	if q.conn != nil {
+		q.conn.HeadCame()
 		in.Remote = q.conn.Remote()
 		in.TLS = q.conn.IsTLS()
 	} else {
@@ -133,6 +134,9 @@ func (q *request) excess() exchange.Fault {
 
 // turnAway answers a request of which only the header, or part of the body, has been read.
 func (q *request) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound {
+	if f.Code == exchange.FaultOverload.Code && q.conn != nil {
+		q.conn.LackRoom()
+	}
 	if f.Code == exchange.FaultOverload.Code || f.Code == exchange.FaultFull.Code {
 		q.meter.Shed("", f.Code)
 		f.Retry = max(f.Retry, q.epoch.RetryAfter(q.arrived))
