@@ -57,7 +57,7 @@ var arrows = map[string][]string{
 		"daemon/request/tokens", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/front": {
-		"daemon/request/exchange", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/inflate",
+		"cache/seldom", "daemon/request/exchange", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/inflate",
 		"daemon/transport/jsonline", "daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
 	},
 	"daemon/request/overflow": {},

@@ -149,7 +149,7 @@ func (q *request) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outboun
 func (q *request) admit() *exchange.Outbound {
 	q.life = q.traffic.begin()
 	q.backend.Trace(&q.in, q.arrived)
-	if f := q.body.fill(&q.in, q.fc, q.epoch); f.Status != 0 {
+	if f := q.body.fill(&q.in, q.fc, q.epoch, newHolding(q.handler, &q.in, q.epoch)); f.Status != 0 {
 		q.closeUnread()
 		if f == exchange.FaultSlowBody && q.conn != nil {
 			q.conn.LingerBriefly()
