@@ -52,7 +52,7 @@ var arrows = map[string][]string{
 	// A request, from front to upstream. No arrow runs up.
 	"daemon/request": {},
 	"daemon/request/exchange": {
-		"cache/seldom", "daemon/fleet/worker", "daemon/request/overflow", "daemon/request/prompt",
+		"cache/quota", "cache/seldom", "daemon/fleet/worker", "daemon/request/overflow", "daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
 		"daemon/request/tokens", "daemon/transport/gate", "daemon/transport/upstream",
 	},
@@ -96,7 +96,7 @@ var arrows = map[string][]string{
 	"daemon/fleet/feed": {
 		"cache/blocks", "cache/holdings", "cache/kvevents", "cache/seldom", "cache/zmtp", "daemon/fleet/worker",
 	},
-	"daemon/fleet/probe":  {"daemon/fleet/worker"}, // whose Page it reads
+	"daemon/fleet/probe":  {"cache/quota", "daemon/fleet/worker"}, // whose Page it reads
 	"daemon/fleet/worker": {"sdk/abi"},
 
 	// Other routers.
