@@ -15,7 +15,7 @@ import (
 // third each. The clients are the keys, and the addresses where there are none.
 
 const (
-	heldBodies = 32        // as much as so many bodies of buffer_body_bytes are held by all
+	heldBodies = 24        // as much as so many bodies of buffer_body_bytes are held by all
 	leastHeld  = 64 << 20  // by all
 	freeBody   = 16 << 10  // of each body, which are not counted
 	warnEvery  = time.Hour // at most
