@@ -52,12 +52,13 @@ var arrows = map[string][]string{
 	// A request, from front to upstream. No arrow runs up.
 	"daemon/request": {},
 	"daemon/request/exchange": {
-		"cache/seldom", "daemon/fleet/worker", "daemon/request/overflow", "daemon/request/prompt",
+		"cache/quota", "cache/seldom", "daemon/fleet/worker", "daemon/request/overflow", "daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
 		"daemon/request/tokens", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/front": {
-		"cache/bind", "daemon/request/exchange", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/inflate",
+		"cache/bind", "cache/seldom", "daemon/request/exchange", "daemon/transport/certificate", "daemon/transport/gate",
+		"daemon/transport/inflate",
 		"daemon/transport/jsonline", "daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
 	},
 	"daemon/request/overflow": {},
@@ -96,7 +97,7 @@ var arrows = map[string][]string{
 	"daemon/fleet/feed": {
 		"cache/bind", "cache/blocks", "cache/holdings", "cache/kvevents", "cache/seldom", "cache/zmtp", "daemon/fleet/worker",
 	},
-	"daemon/fleet/probe":  {"daemon/fleet/worker"}, // whose Page it reads
+	"daemon/fleet/probe":  {"cache/quota", "daemon/fleet/worker"}, // whose Page it reads
 	"daemon/fleet/worker": {"sdk/abi"},
 
 	// Other routers.

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -90,6 +91,46 @@ func TestHalfAHeadIsRidOf(t *testing.T) {
 		t.Logf("held for %v", time.Since(began))
 		if took := time.Since(began); took > 4*time.Second { // some 1.4 s; it was 6.1
 			t.Errorf("%q: the connection was held for %v with a read timeout of 1 s", text, took)
+		}
+	}
+}
+
+// TestHalfAHandshakeIsRidOf: a TLS handshake has the read timeout, however it is dragged out, and a request after it too.
+func TestHalfAHandshakeIsRidOf(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	certtest.New(t, dir, "front", "first")
+	r := start(t, withServer(settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...), fmt.Sprintf(
+		"read_timeout = \"1s\"\ntls_cert_file = %q\ntls_key_file = %q", dir+"/front.pem", dir+"/front.key")), 1)
+	const hello = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+	for what, stop := range map[string]func(c net.Conn){
+		"nothing": func(net.Conn) {},
+		"half":    func(c net.Conn) { io.WriteString(c, hello) },
+		"byte by byte": func(c net.Conn) {
+			for i := range 100 {
+				if _, err := c.Write([]byte(hello + strings.Repeat("x", 100))[i : i+1]); err != nil {
+					return
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		},
+		"the handshake alone": func(c net.Conn) {
+			if err := tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake(); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		c, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		began := time.Now()
+		go stop(c)
+		eventually(t, what+": the connection is open", func() bool { return r.front.Stats().Connections.Open == 1 })
+		eventually(t, what+": the connection is closed", func() bool { return r.front.Stats().Connections.Open == 0 })
+		if took := time.Since(began); took > 4*time.Second { // a handshake and a head after it have a second each
+			t.Errorf("%s: the connection was held for %v with a read timeout of 1 s", what, took)
 		}
 	}
 }

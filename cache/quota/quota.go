@@ -4,6 +4,7 @@ package quota
 
 import (
 	"errors"
+	"io"
 	"sync/atomic"
 	"time"
 )
@@ -77,4 +78,31 @@ func (s *Share) Grow(total int64) error {
 // Drop gives all back.
 func (s *Share) Drop() {
 	s.of.Give(s.held.Swap(0))
+}
+
+// firstPiece is the memory that an answer gets before any of it has come.
+const firstPiece = 4 << 10
+
+// ReadAll reads to the end, or as many bytes as most, and counts the memory that it takes: the length that an answer
+// states says nothing of what will come.
+func (s *Share) ReadAll(from io.Reader, most int64) ([]byte, error) {
+	var text []byte
+	for int64(len(text)) < most {
+		if len(text) == cap(text) {
+			size := min(max(firstPiece, 2*int64(len(text))), most)
+			if err := s.Grow(size); err != nil {
+				return text, err
+			}
+			text = append(make([]byte, 0, size), text...)
+		}
+		n, err := from.Read(text[len(text):min(int64(cap(text)), most)])
+		text = text[:len(text)+n]
+		switch {
+		case err == io.EOF:
+			return text, nil
+		case err != nil:
+			return text, err
+		}
+	}
+	return text, nil
 }

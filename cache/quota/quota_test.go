@@ -1,6 +1,9 @@
 package quota
 
 import (
+	"errors"
+	"io"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -60,4 +63,53 @@ func TestHammer(t *testing.T) {
 	if all.Held() != 0 {
 		t.Errorf("%d bytes are left", all.Held())
 	}
+}
+
+// slow gives its pieces one after the other, then the error.
+type slow struct {
+	pieces []string
+	err    error
+}
+
+func (s *slow) Read(b []byte) (int, error) {
+	if len(s.pieces) == 0 {
+		return 0, s.err
+	}
+	n := copy(b, s.pieces[0])
+	s.pieces[0] = s.pieces[0][n:]
+	if s.pieces[0] == "" {
+		s.pieces = s.pieces[1:]
+	}
+	return n, nil
+}
+
+// TestReadAll: what comes is read to its end, its bound, the error or what all may hold, and is counted meanwhile.
+func TestReadAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		f := func(sizes []int, end error, most int64, want int, held int64, wantErr error) {
+			t.Helper()
+			from := &slow{err: end}
+			for _, n := range sizes {
+				from.pieces = append(from.pieces, strings.Repeat("x", n))
+			}
+			all := New(1 << 20)
+			s := NewShare(all, 8<<10)
+			text, err := s.ReadAll(from, most)
+			if string(text) != strings.Repeat("x", want) || err != wantErr || all.Held() != held {
+				t.Errorf("%v: %d bytes, %v, %d held; want %d, %v, %d", sizes, len(text), err, all.Held(), want, wantErr, held)
+			}
+			s.Drop()
+			if all.Held() != 0 {
+				t.Errorf("%d bytes are left", all.Held())
+			}
+		}
+		f(nil, io.EOF, 1<<30, 0, 0, nil)
+		f([]int{100, 1, 5000}, io.EOF, 1<<30, 5101, 0, nil)
+		f([]int{4 << 10}, io.EOF, 1<<30, 4<<10, 0, nil)
+		f([]int{9000}, io.EOF, 1<<30, 9000, 8<<10, nil)
+		f([]int{5000, 5000}, io.EOF, 7000, 7000, 0, nil)
+		f([]int{5000}, broken, 1<<30, 5000, 0, broken)
+		f([]int{1 << 20, 1 << 20}, io.EOF, 1<<30, 1<<20, 1<<20-8<<10, ErrFull)
+	})
 }

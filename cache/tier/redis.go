@@ -37,7 +37,8 @@ type remote struct {
 	log     *slog.Logger
 	breaker breaker.Breaker // that healer alone closes, once Redis has answered in time and has got what it missed
 
-	why atomic.Value // string: of the last outage
+	why      atomic.Value // string: of the last outage
+	refusals refusals
 
 	epoch                                  epoch
 	calls, failed, slow, garbage, restored atomic.Uint64
@@ -166,6 +167,13 @@ func (r *remote) count(start time.Time, err error) {
 		r.log.Warn("tier: Redis is lost; memory alone serves, and Redis gets the writes later", "addr", r.addr, "err", err,
 			"remedy", why)
 	}
+	if r.breaker.Open() {
+		return
+	}
+	if remedy, due := r.refusals.note(err, time.Now()); due {
+		r.log.Warn("tier: Redis refuses a part of what it is asked; the memory of this router alone has that", "addr", r.addr,
+			"err", err, "remedy", remedy)
+	}
 }
 
 // writeProbe writes a key of its own, since a replica or a full Redis answers a read.
@@ -223,6 +231,8 @@ func (r *remote) stats(st *L2Stats) {
 	st.Open = r.breaker.Open()
 	if st.Open {
 		st.Why, _ = r.why.Load().(string)
+	} else {
+		st.Refuses = r.refusals.state(time.Now())
 	}
 	st.Opens = r.breaker.Opens()
 	st.Calls = r.calls.Load()

@@ -24,6 +24,7 @@ type L2Stats struct {
 	Configured bool
 	Open       bool   // the breaker: Redis is not asked
 	Why        string // what the Redis said when it was lost, and what to do; "" while it is there
+	Refuses    string // what it refuses while it takes the rest, and what to do; "" = nothing
 	Opens      uint64 // how often it opened
 	Calls      uint64
 	Failures   uint64 // calls without an answer in time, or answered by an error

@@ -62,10 +62,10 @@ func TestProbeOfRedis(t *testing.T) {
 		p.end()
 		return p.String()
 	}
-	const remedy = "correct the user and the password"
-	wrong := strings.Replace(server.URL(), "unix://", "unix://default:hidden@", 1)
-	if out := f(wrong); strings.Count(out, remedy) != 2 || strings.Contains(out, "hidden") {
-		t.Errorf("a wrong password: %s", out)
+	for _, r := range redistest.Refusals(t) {
+		if out := f(r.URL); strings.Count(out, r.Remedy) != 2 || strings.Contains(out, "hidden") {
+			t.Errorf("%s: %s", r.Name, out)
+		}
 	}
 	if out := f(strings.Replace(server.URL(), "unix://", "unix://default:right@", 1)); strings.Contains(out, "WRONG") ||
 		!strings.Contains(out, "ok    [cache]") || !strings.Contains(out, "ok    [history]") {

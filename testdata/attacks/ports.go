@@ -50,7 +50,8 @@ func (l *lab) withPorts() (*proc.Proc, ports, error) {
 // doorMemory is what one port may take over an idle daemon.
 const doorMemory = 256 << 20
 
-// attackPorts sends to the listeners for workers what costs most: each has no password unless one is set.
+// attackPorts sends to each listener what costs most: those for workers have no password unless one is set, and clients
+// may break off their bodies.
 func attackPorts(l *lab) error {
 	for _, w := range []struct {
 		name string
@@ -82,6 +83,8 @@ func attackPorts(l *lab) error {
 		{"redis-words", func(_ *proc.Proc, p ports) string {
 			return raws(p.redis, 2000, []byte("EXISTS"+strings.Repeat(" a", 32_000)+"\r\n"))
 		}},
+		{"clients-half", func(d *proc.Proc, _ ports) string { return raws(d.Addr, 60, halfChat(7<<20)) }},
+		{"clients-many", func(d *proc.Proc, _ ports) string { return raws(d.Addr, 2000, halfChat(250<<10)) }},
 		{"hyperpod-many", func(_ *proc.Proc, p ports) string {
 			return raws(p.hyperpod, 2000, []byte("PUT /v1/kv/b/k HTTP/1.1\r\nX: "+strings.Repeat("x", 31_000)))
 		}},
@@ -120,6 +123,12 @@ func doorCost(d *proc.Proc, try func() string) (bool, string) {
 			}
 		}
 	}
+}
+
+// halfChat is a chat of which so many bytes come.
+func halfChat(size int) []byte {
+	return []byte("POST " + chatPath + " HTTP/1.1\r\nHost: r\r\n" + jsonType + "\r\nContent-Length: 8000000\r\n\r\n" +
+		`{"model":"sim","messages":[{"role":"user","content":"` + strings.Repeat("x", size))
 }
 
 // list is a body of so many bytes: one thing again and again.

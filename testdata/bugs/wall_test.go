@@ -17,7 +17,7 @@ type wallCase struct {
 
 // wall is all cases.
 var wall = slices.Concat(misfortunes, deaths, refusals, fullness, silences, connects, begunStreams, firstPieces, numbers,
-	states, answers, jobs, lengths, bodies, adapters, places, topics, ends, doors)
+	states, answers, jobs, lengths, bodies, adapters, places, topics, ends, doors, strangers)
 
 func TestWall(t *testing.T) {
 	got := measured{}
@@ -97,6 +97,7 @@ var kinds = []string{
 	"duplicates resolved by order",
 	"identities compared as text",
 	"a refusal that ends a client's session",
+	"places without a deadline",
 }
 
 // TestFindings holds the table against the cases: each has one row with a kind and both figures, and no row is without a case.

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
+	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/peers"
 )
 
@@ -15,7 +16,7 @@ import (
 type evidence struct {
 	*Overview
 	lacking  map[string]float64 // by pool: requests refused lately as all workers were full or none was up
-	store    bool               // the Redis of [cache] does not answer
+	store    tier.L2Stats       // of the Redis of [cache]
 	peers    peers.Stats
 	l2       *remote.Stats // of the KV cache; nil = it has none
 	gone     bool          // the configuration's file
@@ -36,7 +37,7 @@ func (c commands) check(flags string) string {
 
 // newEvidence gathers it, with the commands for the listener at addr. The pools of o are there already.
 func newEvidence(o *Overview, c *Config, t *trends, addr string) *evidence {
-	e := &evidence{Overview: o, lacking: map[string]float64{}, store: c.Store.Stats().L2.Open, peers: c.Peers.Stats(),
+	e := &evidence{Overview: o, lacking: map[string]float64{}, store: c.Store.Stats().L2, peers: c.Peers.Stats(),
 		trends:   t,
 		commands: commands{file: o.Reload.File, admin: adminFlags(addr, c.AdminTokenFile)}}
 	for i := range o.Pools {

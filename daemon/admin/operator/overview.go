@@ -156,8 +156,11 @@ func tiers(own tier.Stats, shared peers.Stats, kv *kvcache.Cache) []Tier {
 		Misses: own.Misses, State: "in memory"}}
 	if own.L2.Configured {
 		state := "answers"
-		if own.L2.Open {
+		switch {
+		case own.L2.Open:
 			state = "does not answer: memory alone serves: " + own.L2.Why
+		case own.L2.Refuses != "":
+			state = "refuses a part of what it is asked: memory alone has that: " + own.L2.Refuses
 		}
 		all = append(all, Tier{Name: "Redis", Hits: own.L2Hits, State: state})
 	}

@@ -73,7 +73,11 @@ func (e *evidence) refusedFile() []Warning {
 }
 
 func (e *evidence) lostStores() (all []Warning) {
-	if e.store {
+	if e.store.Refuses != "" {
+		all = append(all, Warning{Grade: warn, Title: "Redis of [cache] refuses a part",
+			Command: e.commands.check(" --probe"), Text: "the memory of this router alone has it: " + e.store.Refuses})
+	}
+	if e.store.Open {
 		all = append(all, Warning{Grade: warn, Title: "Redis of [cache] lost", Command: e.commands.check(" --probe"),
 			Text: "it does not answer: the memory of this router alone serves sessions"})
 	}

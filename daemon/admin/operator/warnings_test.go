@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
+	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/peers"
 )
 
@@ -62,7 +63,7 @@ func TestWarnings(t *testing.T) {
 		e.gone, e.Reload.File = true, "w.toml"
 	})
 	f("warn: Redis of [cache] lost | it does not answer: the memory of this router alone serves sessions | "+probe,
-		func(e *evidence, _ *PoolOverview) { e.store = true })
+		func(e *evidence, _ *PoolOverview) { e.store = tier.L2Stats{Open: true} })
 	f("warn: Redis of [history] lost | the routers hear nothing of one another: EOF | "+probe, func(e *evidence, _ *PoolOverview) {
 		e.peers = peers.Stats{On: true, Since: time.Now(), Err: "EOF"}
 	})

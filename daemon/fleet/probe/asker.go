@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"syscall"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/quota"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
@@ -23,6 +23,11 @@ const (
 
 	countWait = time.Second / 2 // for each of two questions: a worker that comes up is not kept from its work for longer
 )
+
+// answersHeld bounds what the answers of all workers hold while they come, beside freeAnswer each.
+var answersHeld = quota.New(64 << 20)
+
+const freeAnswer = 256 << 10
 
 // asker sends the questions by one Config. It is never changed, only replaced.
 type asker struct {
@@ -138,7 +143,9 @@ func (a *asker) get(ctx context.Context, q question) (int, []byte, error) {
 		return 0, nil, withoutAddress(err, q.wait)
 	}
 	defer answer.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(answer.Body, q.limit))
+	share := quota.NewShare(answersHeld, freeAnswer)
+	defer share.Drop()
+	b, err := share.ReadAll(answer.Body, q.limit)
 	if err != nil {
 		return 0, nil, withoutAddress(err, q.wait)
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/quota"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
@@ -83,26 +83,23 @@ func (a *Asking) Post(ctx context.Context, to tokens.Target, path string, body [
 		return 0, nil, err
 	}
 	defer resp.Close()
-	var answer []byte
-	if resp.Length > 0 {
-		answer = make([]byte, 0, min(resp.Length, int64(limit))+1) // the last byte is room for the end to be read
-	}
-	for err == nil && len(answer) <= limit {
-		if len(answer) == cap(answer) {
-			answer = append(answer, make([]byte, 4<<10)...)[:len(answer)]
-		}
-		n := 0
-		n, err = resp.Read(answer[len(answer):cap(answer)])
-		answer = answer[:len(answer)+n]
-	}
+	share := quota.NewShare(answersHeld, freeAnswer)
+	defer share.Drop()
+	answer, err := share.ReadAll(resp, int64(limit)+1)
 	switch {
-	case err == io.EOF:
-		return resp.Status, answer, nil
-	case err == nil:
-		err = errLong
+	case err != nil:
+		return 0, nil, err
+	case len(answer) > limit:
+		return 0, nil, errLong
 	}
-	return 0, nil, err
+	return resp.Status, answer, nil
 }
+
+// answersHeld bounds what the answers of all pools' workers hold while they come, beside freeAnswer each. A worker may
+// send its answer slowly, and 32 are awaited at a time by each pool.
+var answersHeld = quota.New(64 << 20)
+
+const freeAnswer = 64 << 10
 
 // adaptersEvery is how long Adapter uses the models that it has read. The prober reads a listing every 10 s.
 const adaptersEvery = time.Second

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,20 +31,48 @@ type bodyReader struct {
 
 // buffer is what a body has while it comes.
 type buffer struct {
-	first []byte        // its first part
-	late  time.Duration // that was waited for pieces, less what the least rate allows for what has come
+	first []byte // its first part
+	holding
+	late time.Duration // that was waited for pieces, less what the least rate allows for what has come
 }
 
 // headPieces is how many pieces come under the header's deadline: what has come with it.
 const headPieces = 1
 
-// buffers holds those of up to keepBuffer bytes for the next requests.
-var buffers = sync.Pool{New: func() any { return new(buffer) }}
+// The buffers of up to freeBody bytes, and those of up to keepBuffer, are kept for the next requests: a short body
+// that came in a long one's buffer would hold as much.
+var (
+	buffers     = sync.Pool{New: func() any { return new(buffer) }}
+	longBuffers = sync.Pool{New: func() any { return new(buffer) }}
+)
 
 const keepBuffer = 1 << 20
 
+// newBuffer returns a buffer for a body of that length, -1 if it is not known.
+func newBuffer(length int64, p holding) *buffer {
+	pool := &buffers
+	if length > freeBody {
+		pool = &longBuffers
+	}
+	b := pool.Get().(*buffer)
+	b.late = 0
+	b.holding = p
+	return b
+}
+
+// free gives the buffer's memory back.
+func (b *buffer) free() {
+	b.drop()
+	switch {
+	case cap(b.first) <= freeBody:
+		buffers.Put(b)
+	case cap(b.first) <= keepBuffer:
+		longBuffers.Put(b)
+	}
+}
+
 // fill reads the body into memory, up to buffer_body_bytes, and makes it that of in. The rest becomes in's Tail.
-func (b *bodyReader) fill(in *exchange.Inbound, fc *fasthttp.RequestCtx, epoch *Epoch) exchange.Fault {
+func (b *bodyReader) fill(in *exchange.Inbound, fc *fasthttp.RequestCtx, epoch *Epoch, p holding) exchange.Fault {
 	codings, known := packing(in)
 	if !known {
 		return exchange.FaultPacking
@@ -60,6 +87,7 @@ func (b *bodyReader) fill(in *exchange.Inbound, fc *fasthttp.RequestCtx, epoch *
 	if conn := listen.From(fc.Conn()); conn != nil {
 		b.conn = conn
 	}
+	b.buffer = newBuffer(length, p)
 	switch {
 	case !codings.None():
 		return b.unpack(in, b, codings, epoch)
@@ -83,19 +111,25 @@ func startFault(err error) exchange.Fault {
 	return exchange.BodyFault(err)
 }
 
-// readStart reads the body's first bytes from source, most at most, into the buffer. Its error is io.EOF if that was
-// all of it. length is -1 if it is not known.
+// readStart reads the body's first bytes from source, most at most and no more than may be held, into the buffer. Its
+// error is io.EOF if that was all of it. length is -1 if it is not known.
 func (b *bodyReader) readStart(source io.Reader, length int64, most int) error {
-	b.buffer = buffers.Get().(*buffer)
-	b.buffer.late = 0
 	held := b.buffer.first[:0]
 	defer func() { b.buffer.first = held }()
-	if want := int(min(length, int64(most), firstPiece)); cap(held) < want {
+	want := int(min(length, int64(most), firstPiece))
+	switch {
+	case !b.buffer.upTo(max(want, cap(held))):
+		held = make([]byte, 0, min(most, freeBody))
+	case cap(held) < want:
 		held = make([]byte, 0, want)
 	}
 	for len(held) < most {
 		if len(held) == cap(held) {
-			held = slices.Grow(held, grown(len(held), length, most)-len(held))
+			size := grown(len(held), length, most)
+			if !b.buffer.upTo(size) {
+				return nil
+			}
+			held = append(make([]byte, 0, size), held...)
 		}
 		n, err := source.Read(held[len(held):min(cap(held), most)])
 		held = held[:len(held)+n]
@@ -126,13 +160,10 @@ func (b *bodyReader) free(in *exchange.Inbound) {
 	}
 	in.DropKept()
 	in.Body, in.Tail = nil, nil
-	if b.buffer == nil {
-		return
+	if b.buffer != nil {
+		b.buffer.free()
+		b.buffer = nil
 	}
-	if cap(b.buffer.first) <= keepBuffer {
-		buffers.Put(b.buffer)
-	}
-	b.buffer = nil
 }
 
 // Passed implements exchange.Tail.

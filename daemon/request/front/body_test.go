@@ -123,7 +123,7 @@ func TestBodyRate(t *testing.T) {
 func TestBodyReadStart(t *testing.T) {
 	f := func(body string, length int64, most int, want string, wantErr error) {
 		t.Helper()
-		b := bodyReader{r: strings.NewReader(body), left: length, room: 1 << 20}
+		b := bodyReader{r: strings.NewReader(body), left: length, room: 1 << 20, buffer: newBuffer(length, holding{})}
 		err := b.readStart(&b, length, most)
 		if string(b.buffer.first) != want || !errors.Is(err, wantErr) {
 			t.Errorf("%d bytes, length %d, most %d: %d bytes, %v; want %d, %v", len(body), length, most, len(b.buffer.first), err,
@@ -149,7 +149,8 @@ func TestBodyReadStart(t *testing.T) {
 func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
 	f := func(come int, length int64, most, want int) {
 		t.Helper()
-		b := bodyReader{r: strings.NewReader(strings.Repeat("x", come)), left: length, room: 1 << 30}
+		b := bodyReader{r: strings.NewReader(strings.Repeat("x", come)), left: length, room: 1 << 30,
+			buffer: newBuffer(length, holding{})}
 		_ = b.readStart(&b, length, most)
 		if got := cap(b.buffer.first); len(b.buffer.first) != min(come, most) || got > want+want/4 {
 			t.Errorf("%d of %d bytes have come: %d are held in %d", come, length, len(b.buffer.first), got)

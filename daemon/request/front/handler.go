@@ -29,6 +29,8 @@ type handler struct {
 	access  accessLog
 	traffic traffic
 
+	holdings holdings
+
 	serveConn func(net.Conn) error // has fasthttp serve the requests on a connection that it has not accepted
 }
 

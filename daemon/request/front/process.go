@@ -22,7 +22,7 @@ func (h *handler) wrap(router fasthttp.RequestHandler) fasthttp.RequestHandler {
 		if h.traffic.leaving.Load() && !fc.Hijacked() {
 			fc.SetConnectionClose()
 		}
-		if conn := listen.From(fc.Conn()); conn != nil {
+		if conn := listen.From(fc.Conn()); conn != nil && !fc.Hijacked() {
 			conn.NextRequest()
 		}
 	}
@@ -80,6 +80,9 @@ func (h *handler) failed(q *request, fc *fasthttp.RequestCtx, p any) {
 		"stack", string(debug.Stack()))
 	q.end()
 	q.in.DropKept()
+	if q.body.buffer != nil {
+		q.body.buffer.drop() // its memory may be in use still
+	}
 	out := exchange.FaultInternal.Outbound(exchange.OpenAI)
 	q.in.Seen.Status, q.sent = out.Status, int64(len(out.Body))
 	q.recordAfterPanic()

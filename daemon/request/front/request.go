@@ -53,6 +53,7 @@ func newRequest(h *handler, fc *fasthttp.RequestCtx) *request {
 	in.Query = string(fc.URI().QueryString())
 	in.Host = string(fc.Host())
 	if q.conn != nil {
+		q.conn.HeadCame()
 		in.Remote = q.conn.Remote()
 		in.TLS = q.conn.IsTLS()
 	} else {
@@ -135,6 +136,9 @@ func (q *request) excess() exchange.Fault {
 func (q *request) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound {
 	switch f.Code {
 	case exchange.FaultOverload.Code:
+		if q.conn != nil {
+			q.conn.LackRoom()
+		}
 		q.meter.Shed("", f.Code)
 		f.Retry = max(f.Retry, q.epoch.RetryAfter(q.arrived))
 	case exchange.FaultFull.Code:
@@ -150,7 +154,7 @@ func (q *request) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outboun
 func (q *request) admit() *exchange.Outbound {
 	q.life = q.traffic.begin()
 	q.backend.Trace(&q.in, q.arrived)
-	if f := q.body.fill(&q.in, q.fc, q.epoch); f.Status != 0 {
+	if f := q.body.fill(&q.in, q.fc, q.epoch, newHolding(q.handler, &q.in, q.epoch)); f.Status != 0 {
 		q.closeUnread()
 		if f == exchange.FaultSlowBody && q.conn != nil {
 			q.conn.LingerBriefly()

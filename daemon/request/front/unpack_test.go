@@ -48,7 +48,7 @@ func TestBodyUnpacks(t *testing.T) {
 	f := func(body string, length int64, want string, fault exchange.Fault, tail error) {
 		t.Helper()
 		c, _ := inflate.Parse("gzip")
-		b := &bodyReader{r: strings.NewReader(body), left: length, room: most}
+		b := &bodyReader{r: strings.NewReader(body), left: length, room: most, buffer: newBuffer(-1, holding{})}
 		in := &exchange.Inbound{}
 		in.SetHeader([]upstream.Field{{Name: "A", Value: "a"}, {Name: "content-ENCODING", Value: "gzip"}, {Name: "B", Value: "b"}})
 		if got := b.unpack(in, b, c, &Epoch{MaxBody: most, BufferBody: buffer}); got != fault {

@@ -15,8 +15,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
-// maxOpening bounds the answer to an opening, which is held whole.
-const maxOpening = 16 << 20
+// maxOpening bounds the answer to an opening, which is held whole: a sentence and some header fields.
+const maxOpening = 256 << 10
 
 // openings opens sessions.
 type openings struct {

@@ -30,13 +30,13 @@ func inWords(err error) string {
 	return "not reached, or it broke off"
 }
 
-// parseTokenize reads an answer of /tokenize: the ids, and the longest prompt that the model takes.
-func parseTokenize(answer []byte) (ids []uint32, longest int, err error) {
+// parseTokenize reads an answer of /tokenize: the ids, no more than most, and the longest prompt that the model takes.
+func parseTokenize(answer []byte, most int) (ids []uint32, longest int, err error) {
 	count, ok := -1, false
 	whole := prompt.Fields(answer, func(name, value []byte) bool {
 		switch string(name) {
 		case "tokens":
-			ids, ok = appendIDs(make([]uint32, 0, len(value)/5), value)
+			ids, ok = appendIDs(make([]uint32, 0, min(len(value)/5, most)), value, most)
 		case "count":
 			_ = json.Unmarshal(value, &count)
 		case "max_model_len":
@@ -52,7 +52,7 @@ func parseTokenize(answer []byte) (ids []uint32, longest int, err error) {
 
 // parseRender reads an answer of a render: an object, or a list of one for a completion. With features the prompt has
 // more than text in it.
-func parseRender(answer []byte) (ids []uint32, err error) {
+func parseRender(answer []byte, most int) (ids []uint32, err error) {
 	ok, plain := false, true
 	if i := skipSpace(answer, 0); i < len(answer) && answer[i] == '[' {
 		n := 0
@@ -68,7 +68,7 @@ func parseRender(answer []byte) (ids []uint32, err error) {
 	whole := prompt.Fields(answer, func(name, value []byte) bool {
 		switch string(name) {
 		case "token_ids":
-			ids, ok = appendIDs(make([]uint32, 0, len(value)/5), value)
+			ids, ok = appendIDs(make([]uint32, 0, min(len(value)/5, most)), value, most)
 		case "features":
 			plain = value[0] == 'n'
 		}

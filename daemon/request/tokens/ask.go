@@ -46,6 +46,9 @@ const (
 // longestAnswer returns how long the answer to a question may be.
 func longestAnswer(body []byte) int { return min(leastAnswer+answerShare*len(body), maxAnswer) }
 
+// mostIDs returns how many ids the answer to a question may have.
+func mostIDs(body []byte) int { return leastAnswer/4 + len(body) }
+
 // newQuery copies from a request's body what a worker needs. byTokenize: /tokenize gives its ids too.
 func newQuery(q *Question, body []byte, byTokenize bool) *query {
 	a := &query{model: q.model}
@@ -179,7 +182,7 @@ func (s *asker) askAt(ctx context.Context, to Target, a *query) ([]uint32, error
 		case err != nil:
 			return nil, err
 		case status == 200:
-			return parseRender(answer)
+			return parseRender(answer, mostIDs(a.body))
 		case status == 401 || status == 403 || status == 404 || status == 405 || status == 501:
 			s.standings.lacksRender(to.ID, a.group, now)
 		case status < 500:
@@ -226,7 +229,7 @@ func (s *asker) tokenize(ctx context.Context, to Target, model string, body []by
 	case status != 200:
 		return nil, statusError(status)
 	}
-	ids, longest, err := parseTokenize(answer)
+	ids, longest, err := parseTokenize(answer, mostIDs(body))
 	if err == nil {
 		s.maxLens.learn(model, longest)
 	}

@@ -70,7 +70,7 @@ func FuzzIDs(f *testing.F) {
 	f.Add([]byte(`[1, 2,3]`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, list []byte) {
-		ids, ok := appendIDs(nil, list)
+		ids, ok := appendIDs(nil, list, len(list))
 		var want []uint32
 		if err := json.Unmarshal(list, &want); ok != (err == nil && want != nil && !strings.Contains(string(list), "null")) {
 			t.Fatalf("%q: %v; encoding/json: %v", list, ok, err)

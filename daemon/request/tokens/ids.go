@@ -1,8 +1,8 @@
 package tokens
 
-// appendIDs appends the token ids of a JSON list. It is false if the list holds anything else, or an id of more than
-// 32 bits.
-func appendIDs(ids []uint32, list []byte) ([]uint32, bool) {
+// appendIDs appends the token ids of a JSON list, which are no more than most. It is false if the list holds anything
+// else, or an id of more than 32 bits.
+func appendIDs(ids []uint32, list []byte, most int) ([]uint32, bool) {
 	i := skipSpace(list, 0)
 	if i >= len(list) || list[i] != '[' {
 		return ids, false
@@ -17,7 +17,7 @@ func appendIDs(ids []uint32, list []byte) ([]uint32, bool) {
 			v = v*10 + uint64(list[i]-'0')
 			i++
 		}
-		if i == lo || v > 1<<32-1 || list[lo] == '0' && i > lo+1 {
+		if len(ids) == most || i == lo || v > 1<<32-1 || list[lo] == '0' && i > lo+1 {
 			return ids, false
 		}
 		ids = append(ids, uint32(v))

@@ -3,6 +3,8 @@ package tokens
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -33,4 +35,26 @@ func TestAnswersAreBoundedByTheirQuestion(t *testing.T) {
 	f(800, 64<<10+16*800)
 	f(1<<20, 64<<10+16<<20)
 	f(2<<20, 24<<20)
+}
+
+// TestIDsAreBoundedByTheirQuestion: a worker's answer has hardly more ids than the text has bytes, however short it writes
+// them.
+func TestIDsAreBoundedByTheirQuestion(t *testing.T) {
+	f := func(size, ids int, ok bool) {
+		t.Helper()
+		list := "[" + strings.Repeat("1,", ids-1) + "1]"
+		most := mostIDs(make([]byte, size))
+		if got, _, err := parseTokenize([]byte(fmt.Sprintf(`{"count":%d,"max_model_len":9,"tokens":%s}`, ids, list)), most); (err == nil) != ok ||
+			cap(got) > 2*most {
+			t.Errorf("/tokenize: %d ids for %d bytes: %v, room for %d", ids, size, err, cap(got))
+		}
+		if got, err := parseRender([]byte(`{"token_ids":`+list+`}`), most); (err == nil) != ok || cap(got) > 2*most {
+			t.Errorf("a render: %d ids for %d bytes: %v, room for %d", ids, size, err, cap(got))
+		}
+	}
+	f(100, 100, true)
+	f(100, 16<<10, true)
+	f(100, 17<<10, false)
+	f(800, 1<<20, false)
+	f(1<<20, 1<<20, true)
 }

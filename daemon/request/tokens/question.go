@@ -204,7 +204,7 @@ func (q *Question) readPrompt(v []byte) {
 
 // give takes the ids that the body names.
 func (q *Question) give(list []byte) {
-	ids, ok := appendIDs(nil, list)
+	ids, ok := appendIDs(nil, list, len(list))
 	if !ok || len(ids) == 0 || len(ids) > maxGiven {
 		q.why = Unsupported
 		return

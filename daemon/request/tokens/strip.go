@@ -233,7 +233,7 @@ func (s *Stripper) teach(text []byte) {
 	if s.learn == nil || at.hi == 0 {
 		return
 	}
-	if ids, ok := appendIDs(make([]uint32, 0, (at.hi-at.lo)/4), text[at.lo:at.hi]); ok && len(ids) > 0 {
+	if ids, ok := appendIDs(make([]uint32, 0, (at.hi-at.lo)/4), text[at.lo:at.hi], at.hi-at.lo); ok && len(ids) > 0 {
 		s.learn(ids)
 		s.learn = nil
 	}

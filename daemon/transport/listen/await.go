@@ -21,6 +21,9 @@ const longSilence = 30 * time.Second
 // At first the caller's goroutine waits. On Linux no goroutine waits for a plain connection any more after longSilence,
 // and then is called on one of its own.
 func (c *Conn) Await(until time.Time, then func(came bool)) {
+	if c.asked.Load() == 0 {
+		c.asks()
+	}
 	soon := time.Now().Add(c.census.longSilence)
 	if c.tls != nil || until.Before(soon) {
 		soon = until

@@ -24,8 +24,11 @@ type census struct {
 
 	accepted, refused, gone, slow atomic.Uint64
 
+	pressed atomic.Bool // see Conn.LackRoom
+
 	plainLine seldom.Line // for warnPlain
 	fullLine  seldom.Line // for warnFull
+	roomLine  seldom.Line // for letGo
 
 	untrustedLine seldom.Line // for warnUntrusted
 

@@ -42,6 +42,11 @@ type Conn struct {
 
 	answered atomic.Bool // NextRequest was called, and no read deadline has been set on a lease since
 
+	// See crowd.go.
+	asked   atomic.Int64 // the look before which the server began to wait for a request; 0 = it has one
+	reading atomic.Int64 // the look before which the read under way began; 0 = there is none
+	shown   atomic.Bool  // the head of a request has come at some time
+
 	armed  atomic.Int64 // when the write deadline was last set, in ns after census.start; 0 = never
 	closed atomic.Bool
 	linger atomic.Int64 // for so many ns Close reads on; 0 = it closes at once
@@ -61,6 +66,7 @@ func newConn(raw net.Conn, n *census) *Conn {
 	if a, ok := raw.RemoteAddr().(*net.TCPAddr); ok {
 		c.remote = a.IP.String()
 	}
+	c.asks()
 	return c
 }
 
@@ -80,8 +86,22 @@ func (c *Conn) Unwatch(gen uint64) (gone bool) { return c.presence.unwatch(gen) 
 // the latter by themselves.
 func (c *Conn) NextRequest() {
 	c.head = head{}
+	c.asks()
 	c.answered.Store(true)
 }
+
+// HeadCame marks that the head of a request has come, until NextRequest.
+func (c *Conn) HeadCame() {
+	c.shown.Store(true)
+	c.asked.Store(0)
+}
+
+// asks marks that the next bytes are the head of a request.
+func (c *Conn) asks() { c.asked.Store(c.census.parking.now.Load()) }
+
+// LackRoom tells that a request was refused because too many are under way. A client that has stopped in the middle of
+// a body keeps a place among them, and may lose it.
+func (c *Conn) LackRoom() { c.census.pressed.Store(true) }
 
 // EndedBare reports whether the last head read ends as BareLF describes. Only the goroutine that reads may ask.
 func (c *Conn) EndedBare() bool { return c.head.bare }
@@ -99,7 +119,9 @@ func (c *Conn) Read(b []byte) (int, error) {
 	if c.head.bare {
 		return 0, errBareLF
 	}
+	c.reading.Store(c.census.parking.now.Load())
 	n, err := c.read(b)
+	c.reading.Store(0)
 	c.head.note(b[:n])
 	return n, err
 }

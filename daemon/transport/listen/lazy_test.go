@@ -24,7 +24,7 @@ func TestReadDeadlinesAreSetWhenNeeded(t *testing.T) {
 	defer near.Close()
 	defer far.Close()
 	raw := &counted{Conn: near}
-	c := &Conn{raw: raw, socket: raw}
+	c := &Conn{raw: raw, socket: raw, census: &census{}}
 	b := make([]byte, 8)
 	f := func(what string, wait time.Duration, want int) {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestReadDeadlineReachesAReadThatRuns(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
 	defer far.Close()
-	c := &Conn{raw: near, socket: near}
+	c := &Conn{raw: near, socket: near, census: &census{}}
 	_ = c.SetReadDeadline(time.Now().Add(time.Hour))
 	ended := make(chan error, 1)
 	go func() {

@@ -34,7 +34,7 @@ type Config struct {
 	// Log gets what an operator should know. Default none.
 	Log *slog.Logger
 
-	parkEvery   time.Duration // a test's; 0 = parkEvery
+	parkEvery   time.Duration // a test's, between two looks at all connections; 0 = parkEvery
 	longSilence time.Duration // a test's; 0 = longSilence
 }
 
@@ -82,7 +82,7 @@ func newListener(inner net.Listener, c Config, watch func() (watcher, error)) (*
 		return nil, fmt.Errorf("listen: cannot watch connections; raise the limit of open files: %w", err)
 	}
 	l.census.watcher = w
-	l.census.parking.begin(c.Parked, cmp.Or(c.parkEvery, parkEvery))
+	l.census.parking.begin(c.Parked, cmp.Or(c.parkEvery, parkEvery), l.census.makeRoom)
 	return l, nil
 }
 
@@ -116,9 +116,8 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 	}
 	if l.tls != nil {
 		c.tls = tls.Server((*wire)(c), l.tls)
-	} else {
-		l.census.parking.add(c)
 	}
+	l.census.parking.add(c)
 	return c.Lease()
 }
 
@@ -164,6 +163,6 @@ func (l *Listener) Stats() Stats {
 	}
 }
 
-// Answering reports whether a server is writing an answer to a plain connection: from NextRequest until it closes the
+// Answering reports whether a server is writing an answer: from NextRequest until it closes the
 // lease or sets the deadline of its next read. It needs Config.Parked.
 func (l *Listener) Answering() bool { return l.census.parking.answering() }

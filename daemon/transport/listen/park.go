@@ -19,12 +19,12 @@ type parking struct {
 	now    atomic.Int64  // looks so far, and one; 0 = nobody looks
 	done   chan struct{} // closed with the watching
 
-	mu    sync.Mutex // guards conns
-	conns map[*Conn]struct{}
+	mu    sync.Mutex         // guards conns
+	conns map[*Conn]struct{} // all that are open; nil = nobody looks
 }
 
-// begin looks every so often until the watching ends.
-func (p *parking) begin(parked func(*Conn), every time.Duration) {
+// begin looks every so often until the watching ends. After each look it calls then with the look's number.
+func (p *parking) begin(parked func(*Conn), every time.Duration, then func(look int64)) {
 	p.done = make(chan struct{})
 	if parked == nil {
 		return
@@ -39,7 +39,9 @@ func (p *parking) begin(parked func(*Conn), every time.Duration) {
 			case <-p.done:
 				return
 			case <-t.C:
-				p.look(p.now.Add(1) - 2)
+				now := p.now.Add(1)
+				p.look(now - 2)
+				then(now)
 			}
 		}
 	}()
@@ -66,6 +68,15 @@ func (p *parking) answering() bool {
 		}
 	}
 	return false
+}
+
+// each calls f for every connection.
+func (p *parking) each(f func(*Conn)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		f(c)
+	}
 }
 
 func (p *parking) add(c *Conn) {

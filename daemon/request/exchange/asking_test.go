@@ -1,0 +1,76 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/daemon/request/tokens"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// TestAnswersTogether: workers that announce long answers and stop within them hold a bounded memory together, and none
+// that they have not sent. Short answers come meanwhile.
+func TestAnswersTogether(t *testing.T) {
+	const long, come = 24 << 20, 6 << 20
+	gone := make(chan struct{})
+	worker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/short" {
+			_, _ = w.Write([]byte("short"))
+			return
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(long))
+		_, _ = w.Write([]byte(strings.Repeat("x", come)))
+		w.(http.Flusher).Flush()
+		<-gone
+	}))
+	defer worker.Close()
+	defer close(gone)
+	client, err := upstream.New(upstream.Config{URL: worker.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clients Clients
+	clients.Set(map[string]*upstream.Client{worker.URL: client})
+	asking := NewAsking(Asked{Pool: newScene(t).pool.Pool, Clients: &clients, Log: slog.New(slog.DiscardHandler), Meter: uncounted{}})
+	asking.Configure("", AskConfig{})
+	to := tokens.Target{URL: worker.URL}
+	ctx, stop := context.WithTimeout(t.Context(), 4*time.Second)
+	defer stop()
+	var all sync.WaitGroup
+	var mu sync.Mutex // guards full
+	full := 0
+	for range 30 {
+		all.Go(func() {
+			_, _, err := asking.Post(ctx, to, "/long", nil, long)
+			mu.Lock()
+			defer mu.Unlock()
+			if errors.Is(err, quota.ErrFull) {
+				full++
+			}
+		})
+	}
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if held := answersHeld.Held(); held > 64<<20 {
+			t.Fatalf("%d bytes are held", held)
+		}
+	}
+	if held := answersHeld.Held(); held < 32<<20 {
+		t.Errorf("%d bytes are held; the test asks for more", held)
+	}
+	if status, answer, err := asking.Post(t.Context(), to, "/short", nil, 100); status != 200 || string(answer) != "short" {
+		t.Errorf("%d %q %v", status, answer, err)
+	}
+	all.Wait()
+	if held := answersHeld.Held(); held != 0 || full == 0 {
+		t.Errorf("%d bytes are held afterwards; %d of 30 were refused", held, full)
+	}
+}
