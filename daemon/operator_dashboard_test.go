@@ -311,7 +311,7 @@ func loaded(t *testing.T, r *running) {
 // the workers die and a reload is refused, and those of that do.
 func TestDashboardAndAlertsUnderLoad(t *testing.T) {
 	f := sims(t, 3, vllmsim.Config{})
-	r := start(t, settings("prefixaware", f.URLs()...), 3)
+	r := start(t, bindAlways+settings("prefixaware", f.URLs()...), 3)
 	p := startPrometheus(t, r.AdminAddr())
 	loaded(t, r)
 	panels, _ := dashboard(t)

@@ -37,6 +37,9 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	}
 	row, code, flags := abi.Unpack(in.stack[0])
 	r.Row, r.Reason, r.Flags = int(row), code, flags
+	if flags&abi.FlagBind != 0 && !in.program.binds.Load() {
+		in.program.binds.Store(true)
+	}
 	switch {
 	case row == abi.Decline:
 		return r, decline, nil
@@ -104,7 +107,9 @@ func (in *instance) selfTest() error {
 	}
 	for n := 1; n <= len(f.Rows); n++ {
 		g := Frame{Rows: f.Rows[:n], WorkerIDs: f.WorkerIDs[:n], Model: f.Model,
-			Header: abi.Header{Bound: -1, BestRow: -1, Last: -1, ParentRow: -1, Now: 1, C1: abi.PrefillSeconds, Random: in.program.random()}}
+			Header: abi.Header{Bound: -1, BestRow: -1, Last: -1, ParentRow: -1, Now: 1, C1: abi.PrefillSeconds,
+				Random:  in.program.random(),
+				Session: uint64(n - 1)}} // none, then some: a strategy that binds shows it
 		if !in.program.cfg.Stepped {
 			g.Header.Now = time.Now().UnixNano()
 		}

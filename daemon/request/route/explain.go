@@ -11,7 +11,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
-// Note writes into r the parts of a decision that are cheap to get. It allocates nothing.
+// Note writes into r the parts of a decision that are cheap to get. It allocates nothing but the names of the session.
 func (r *Record) Note(c *Choice) {
 	h := &c.fleet.frame.Header
 	r.Strategy, r.Fallback = c.strategy.Name(), c.result.Fallback
@@ -30,6 +30,7 @@ func (r *Record) Note(c *Choice) {
 		r.Queue, r.Predicted = time.Duration(row.Wait*float64(time.Second)), int(row.Predicted)
 	}
 	r.Session = c.SessionKind()
+	r.noteTalk(c)
 	r.Tokens = h.Flags&abi.HeaderTokens != 0
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// describe writes the request's own fields into its frame. id is that of its session.
-func describe(f *host.Frame, p *Pool, a *Ask, id string) {
+// describe writes the request's own fields into its frame. id is that of its session, whose name is tenant's.
+func describe(f *host.Frame, p *Pool, a *Ask, tenant, id string) {
 	h, r := &f.Header, a.Prompt
 	h.Seq = a.Turn
 	h.Now = a.At.UnixNano()
@@ -19,7 +19,7 @@ func describe(f *host.Frame, p *Pool, a *Ask, id string) {
 		h.Flags |= abi.HeaderStream
 	}
 	h.Model = hashOf(r.Model)
-	h.Session = hashOf(id)
+	h.Session = hashIn(tenant, id)
 	h.Tenant = hashOf(r.CacheSalt)
 	h.Caller, h.Endpoint = hashOf(a.Caller), endpoints[r.Kind]
 	h.Lambda = float32(p.Workers.Lambda(a.At))
