@@ -7,6 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -25,6 +26,7 @@ type Pool struct {
 	Serves  func(model string) bool
 	Events  *feed.Feed          // of its workers
 	Shadows *strategies.Shadows // nil = there can be none
+	Asking  *exchange.Asking    // asks its workers; nil = they can be asked nothing
 	Panic   bool                // while no worker is up, requests go to workers that are down
 }
 
