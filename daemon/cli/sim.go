@@ -62,19 +62,13 @@ func setLMCache(c *vllmsim.LMCache, addrs []string) error {
 	return fmt.Errorf("--lmcache has %d addresses; give PULL,REPLY or PULL,REPLY,HEARTBEAT, each host:port", len(addrs))
 }
 
-// readScript reads the calls by which the workers drive agents; no file = none.
+// readScript reads the calls by which the workers drive agents.
 func readScript(script *[]vllmsim.Turn, file string) error {
-	if file == "" {
-		return nil
-	}
 	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, script)
-	}
 	if err != nil {
-		return fmt.Errorf("--script cannot be read: %w", err)
+		return err
 	}
-	return nil
+	return json.Unmarshal(text, script)
 }
 
 func simCommand() *cobra.Command {
@@ -84,7 +78,6 @@ func simCommand() *cobra.Command {
 	var form string
 	var shared int
 	var lmcache []string
-	var script string
 	c := &cobra.Command{
 		Use:   "sim",
 		Short: "Run simulated vLLM workers: real wire, paged KV cache and time model, no GPU",
@@ -96,9 +89,6 @@ func simCommand() *cobra.Command {
 				cfg.KVEvents.Replay = ""
 			}
 			if err := setLMCache(&cfg.LMCache, lmcache); err != nil {
-				return err
-			}
-			if err := readScript(&cfg.Script, script); err != nil {
 				return err
 			}
 			if shared > 0 {
@@ -145,8 +135,8 @@ func simCommand() *cobra.Command {
 		"LMCache whose wire is spoken: "+lmworker.Release056+" or "+lmworker.Release039)
 	f.BoolVar(&cfg.ScaleOut, "enable-scale-out", false, "serve the render endpoints")
 	f.BoolVar(&cfg.DevMode, "dev", false, "serve POST /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1")
-	f.StringVar(&script, "script", "", "drive agents: a JSON file with a list, for each turn an object of a call's arguments "+
-		"by the tool's name")
+	f.Func("script", "drive agents: a JSON `file` with a list, for each turn a call's arguments by the tool's name",
+		func(file string) error { return readScript(&cfg.Script, file) })
 	f.Uint64Var(&cfg.Seed, "seed", 0, "varies the replies")
 	return c
 }

@@ -100,7 +100,8 @@ func readOrder(c *fiber.Ctx) (o order, err error) {
 	o = order{path: copied(c, "path"), body: bytes.Clone(c.Body()), wait: orderTime}
 	path, _, _ := strings.Cut(o.path, "?")
 	known := false
-	if o.effect, known = orders[path]; !known || strings.ContainsAny(o.path, " #\r\n") {
+	o.effect, known = orders[path]
+	if !known || strings.ContainsAny(o.path, " #\r\n") {
 		return o, fmt.Errorf("path must be one of these, with its query: %s",
 			strings.Join(slices.Sorted(maps.Keys(orders)), " "))
 	}

@@ -17,7 +17,7 @@ import (
 // Question is a request that is not to be sent.
 type Question struct {
 	Path    string          `json:"path"`    // "" = guessed from the body
-	Session string          `json:"session"` // the name of a session, in the first header field of sessions.identity; "" = none
+	Session string          `json:"session"` // its name, in the first header field of sessions.identity; "" = none
 	Body    json.RawMessage `json:"body"`
 }
 

@@ -44,7 +44,7 @@ type Book struct {
 	mu    sync.Mutex // guards all below
 	young map[[2]uint64]beginning
 	old   map[[2]uint64]beginning
-	keys  map[string]*places
+	keys  map[string]*histogram
 }
 
 // beginning is that of a prompt.
@@ -54,15 +54,15 @@ type beginning struct {
 	fine   prompt.Fine
 }
 
-// places are where the prompts of a key broke.
-type places struct {
+// histogram counts where the prompts of a key broke.
+type histogram struct {
 	turns  int
 	breaks [blocks]int
 	at     [blocks]int // bytes into the block, from the newest that was hashed in pieces; -1 = none was
 }
 
 // New makes an empty book.
-func New() *Book { return &Book{young: map[[2]uint64]beginning{}, keys: map[string]*places{}} }
+func New() *Book { return &Book{young: map[[2]uint64]beginning{}, keys: map[string]*histogram{}} }
 
 // Watch returns 1 + the block of a key's prompts that is to be hashed in pieces, 0 if there is none.
 func (b *Book) Watch(key string) int {
@@ -107,7 +107,7 @@ func (b *Book) count(key string, was, is *beginning) {
 		if len(b.keys) >= maxKeys {
 			return
 		}
-		p = new(places)
+		p = new(histogram)
 		for i := range p.at {
 			p.at[i] = -1
 		}
@@ -133,7 +133,7 @@ func (b *Book) count(key string, was, is *beginning) {
 }
 
 // top returns the block in which most break.
-func (p *places) top() (top int) {
+func (p *histogram) top() (top int) {
 	for i := range p.breaks {
 		if p.breaks[i] > p.breaks[top] {
 			top = i

@@ -7,7 +7,6 @@ import (
 
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
-	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -64,7 +63,7 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	if v := c.stay.find(p, &c.ask); v != Chosen {
 		return v
 	}
-	c.findTalk()
+	c.talk.find(p, &c.ask)
 	c.hashPrompt()
 	if v := c.findWorkers(); v != Chosen {
 		return v
@@ -114,7 +113,7 @@ func (c *Choice) hashPrompt() {
 	c.secret = c.pool.secret.Load()
 	seed, id := c.secret.space(spaceName(c.prompt, c.ask.Salt))
 	c.spaceID = id
-	if c.talk.key != (identity.Key{}) {
+	if !c.talk.none() {
 		c.prompt.Watch = c.pool.breaks.Watch(c.ask.Caller)
 	}
 	c.prompt.Hash(seed)
@@ -200,7 +199,7 @@ func (c *Choice) fillFrame() {
 		frame.Prefixes = &c.fleet.known
 	}
 	frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
-	c.describeTalk()
+	c.talk.describe(c.pool, &c.ask, &c.fleet)
 }
 
 // askStrategy asks the strategy, for which the frame was filled, for the order of the workers. It returns false if
@@ -325,7 +324,7 @@ func (c *Choice) lookAgain(at time.Time) {
 		c.size = c.fleet.match(c.pool, c.space, &c.below, &c.ask)
 	}
 	c.fleet.frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
-	c.moveTalk()
+	c.talk.place(c.pool, &c.ask, &c.fleet)
 	if c.outgrew > 0 {
 		c.dropShort()
 	}

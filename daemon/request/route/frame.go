@@ -47,6 +47,14 @@ func hashOf(s string) uint64 {
 	return max(1, h.Sum64())
 }
 
+// hashIn returns a session's number for strategies: that of its name alone, if it is no tenant's.
+func hashIn(tenant, id string) uint64 {
+	if tenant == "" || tenant == "\x00" || id == "" { // no key and no salt
+		return hashOf(id)
+	}
+	return hashOf(tenant + "\x00" + id)
+}
+
 // endpoints are the kinds of bodies in the contract's words.
 var endpoints = map[prompt.Kind]uint32{
 	prompt.Chat: abi.EndpointChat, prompt.Completion: abi.EndpointCompletions, prompt.Responses: abi.EndpointResponses,

@@ -89,7 +89,7 @@ func (s *stay) findKey(p *Pool, a *Ask) Verdict {
 			return refusal(status)
 		}
 	}
-	if !p.binds(a) {
+	if !binds(p, a) {
 		return Chosen
 	}
 	if c.Fresh {
@@ -102,6 +102,19 @@ func (s *stay) findKey(p *Pool, a *Ask) Verdict {
 	}
 	s.silent = status == session.Silent
 	return Chosen
+}
+
+// binds reports whether the request's session is bound: the configuration says so, or the strategy that serves it binds
+// sessions.
+func binds(p *Pool, a *Ask) bool {
+	if a.Claim.Binds {
+		return true
+	}
+	s := a.By
+	if s == nil {
+		s = p.canaries.serving(&p.Strategy, a, a.Claim.Key.ID).Strategy()
+	}
+	return s != nil && s.Binds()
 }
 
 func (s *stay) bindTo(name session.Name, b session.Binding) {

@@ -43,7 +43,9 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 		return false
 	}
 	c.sent++
-	c.turn(w.Key(), at)
+	if c.sent == 1 {
+		c.talk.turn(c.pool, &c.ask, w.Key(), at)
+	}
 	c.held = held
 	row := &c.fleet.frame.Rows[to.row]
 	t.matched, t.live = row.Matched(), row.Live()
