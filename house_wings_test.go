@@ -62,7 +62,7 @@ var arrows = map[string][]string{
 		"daemon/transport/jsonline", "daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
 	},
 	"daemon/request/breaks":   {"daemon/request/prompt"},
-	"daemon/request/identity": {},
+	"daemon/request/identity": {"daemon/transport/upstream"},
 	"daemon/request/overflow": {},
 	"daemon/request/prompt":   {"sdk/abi"},
 	"daemon/request/route": {

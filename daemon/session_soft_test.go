@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/request/identity"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
 // fullWorker is a fleet of two workers that take one request each, one of which has a stream of the session "mine".
@@ -114,6 +117,24 @@ func TestABindingOfAnotherStrategyIsLeft(t *testing.T) {
 	}
 	if got := f.ask(t, "X-Session-Id", "mine"); got == f.at || len(got) != 2 {
 		t.Errorf("answered by %q; the worker that has room is not %s", got, f.at)
+	}
+}
+
+// TestDefaultIdentitiesAreRead: each field of the body in the default list is one that the bodies' reader knows.
+func TestDefaultIdentitiesAreRead(t *testing.T) {
+	for _, entry := range conf.Identities {
+		field, ofBody := strings.CutPrefix(entry, identity.OfBody)
+		if !ofBody {
+			continue
+		}
+		body := `"x"`
+		for path := strings.Split(field, "."); len(path) > 0; path = path[:len(path)-1] {
+			body = fmt.Sprintf("{%q:%s}", path[len(path)-1], body)
+		}
+		r, err := new(prompt.Parser).Parse(prompt.Messages, []byte(body))
+		if err != nil || !r.Named() || r.Name(field) != "x" {
+			t.Errorf("%s: %v, %q", body, err, r.Name(field))
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func (r *request) claim() (c route.Claim) {
 // identify returns the client's own name for its session, or one that the router makes up for a cookie.
 func (r *request) identify(c *route.Claim) identity.Identity {
 	in, req, conf := r.in, r.read.req, &r.epoch.Sessions
-	who := conf.Identity.InHeader(in)
+	who := conf.Identity.InHeader(in.Header)
 	if session.Minted(who.Session) {
 		c.Maybe = in.Opened(who.Session)
 	}

@@ -1,6 +1,10 @@
 package identity
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
 
 // MaxName bounds a name in bytes.
 const MaxName = 1 << 10
@@ -15,9 +19,6 @@ type Identity struct {
 	By      string // the entry of the list that named it
 	Final   bool   // the client says that no request of it follows
 }
-
-// Header gives the first value of a header field, "" if there is none.
-type Header interface{ Get(name string) string }
 
 // Body gives the text of a field of the body, "" if there is none. Fields inside others are written with dots.
 type Body interface{ Name(field string) string }
@@ -55,7 +56,10 @@ func schemaOf(entry string) schema {
 }
 
 // List is where the names are looked for. A nil List finds none.
-type List struct{ header, body []schema }
+type List struct {
+	header, body []schema
+	lengths      uint64 // a bit for each length of a name in header, which is below 64
+}
 
 // New makes a list of entries, the surest first: names of header fields, and fields of the body behind OfBody.
 func New(entries []string) *List {
@@ -66,6 +70,7 @@ func New(entries []string) *List {
 			l.body = append(l.body, s)
 		} else {
 			l.header = append(l.header, s)
+			l.lengths |= 1 << (len(s.session) % 64)
 		}
 	}
 	return l
@@ -79,27 +84,36 @@ func (l *List) First() string {
 	return l.header[0].session
 }
 
-// InHeader returns the identity by the first entry whose field the header has.
-func (l *List) InHeader(h Header) Identity {
+// InHeader returns the identity by the first entry whose field the header has. It looks at each field once: nearly all
+// are told apart by their lengths.
+func (l *List) InHeader(fields upstream.Header) Identity {
 	if l == nil {
 		return Identity{}
 	}
-	for i := range l.header {
-		s := &l.header[i]
-		if id := s.inHeader(h); id.Session != "" {
-			id.By, id.Final = s.session, h.Get(finalField) == "true"
-			return id
+	first := len(l.header)
+	for i := range fields {
+		f := &fields[i]
+		if l.lengths&(1<<(len(f.Name)%64)) == 0 {
+			continue
+		}
+		for k := range first {
+			if s := l.header[k].session; len(s) == len(f.Name) && strings.EqualFold(s, f.Name) && name(f.Value) != "" {
+				first = k
+				break
+			}
 		}
 	}
-	return Identity{}
+	if first == len(l.header) {
+		return Identity{}
+	}
+	id := l.header[first].inHeader(fields)
+	id.By, id.Final = l.header[first].session, fields.Get(finalField) == "true"
+	return id
 }
 
 // inHeader returns the identity by one schema. The name of a subagent stands for itself only within its session.
-func (s *schema) inHeader(h Header) (id Identity) {
+func (s *schema) inHeader(h upstream.Header) (id Identity) {
 	id.Session = name(h.Get(s.session))
-	if id.Session == "" {
-		return id
-	}
 	if s.parent != "" {
 		id.Parent = name(h.Get(s.parent))
 	}
