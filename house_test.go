@@ -43,6 +43,7 @@ var doors = map[string][]string{
 	"github.com/schollz/progressbar/v3":                     {"daemon/lab/replay", "daemon/lab"},
 	"github.com/zeebo/blake3":                               {"cache/lmcache"},
 	"github.com/klauspost/compress":                         {"daemon/transport/inflate"},
+	"github.com/andybalholm/brotli":                         {"daemon/transport/inflate"},
 	"github.com/tinylib/msgp":                               {"cache/lmcache"},
 	"github.com/zeebo/xxh3":                                 {"cache/holdings", "cache/kvstore/remote", "daemon/request/prompt"},
 	"go.opentelemetry.io/otel":                              {"daemon/admin/tracing"},

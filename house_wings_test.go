@@ -45,14 +45,15 @@ var arrows = map[string][]string{
 		"cache/bind", "cache/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/tracing",
 		"daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
 		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
-		"daemon/request/front", "daemon/request/overflow", "daemon/request/route",
+		"daemon/request/front", "daemon/request/identity", "daemon/request/overflow", "daemon/request/route",
 		"daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/upstream", "host", "plugins",
 	},
 
 	// A request, from front to upstream. No arrow runs up.
 	"daemon/request": {},
 	"daemon/request/exchange": {
-		"cache/quota", "cache/seldom", "daemon/fleet/worker", "daemon/request/overflow", "daemon/request/prompt",
+		"cache/quota", "cache/seldom", "daemon/fleet/worker", "daemon/request/identity", "daemon/request/overflow",
+		"daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
 		"daemon/request/tokens", "daemon/transport/gate", "daemon/transport/upstream",
 	},
@@ -61,10 +62,13 @@ var arrows = map[string][]string{
 		"daemon/transport/inflate",
 		"daemon/transport/jsonline", "daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
 	},
+	"daemon/request/breaks":   {"daemon/request/prompt"},
+	"daemon/request/identity": {"daemon/transport/upstream"},
 	"daemon/request/overflow": {},
 	"daemon/request/prompt":   {"sdk/abi"},
 	"daemon/request/route": {
-		"cache/holdings", "cache/lmcache", "cache/prefix", "daemon/fleet/worker", "daemon/request/prompt",
+		"cache/holdings", "cache/lmcache", "cache/prefix", "daemon/fleet/worker", "daemon/request/breaks",
+		"daemon/request/identity", "daemon/request/prompt",
 		"daemon/request/session", "daemon/transport/jsonline", "daemon/transport/packed", "host", "sdk/abi",
 		"sdk/score",
 	},

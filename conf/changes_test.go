@@ -97,7 +97,7 @@ func TestNeedRestart(t *testing.T) {
 		}
 	}
 	f("")
-	f("[server]\nlog_level = 'debug'\nmax_in_flight = 5\nexplain_log = 'all'\ncors_origins = []\n[sessions]\nheader = 'X'")
+	f("[server]\nlog_level = 'debug'\nmax_in_flight = 5\nexplain_log = 'all'\ncors_origins = []\n[sessions]\nidentity = ['X']")
 	f("[server]\nread_timeout = '1m'\nlog_level = 'debug'\nlisten = ':1'", "server.listen", "server.read_timeout")
 	f("[cache]\nredis = 'redis://h:1'\nmax_bytes = 99999999\ntimeout = '9ms'", "cache.redis", "cache.max_bytes", "cache.timeout")
 	f("[sessions]\nlife = '1h'\nttl = '1h'", "sessions.life", "sessions.ttl")

@@ -2,6 +2,7 @@ package conf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,23 +20,31 @@ type Cache struct {
 
 // Sessions is what makes requests one session, and how long it lasts.
 type Sessions struct {
-	Header       string        `toml:"header"`                // whose value names a session; "" = none
+	Identity     []string      `toml:"identity"`              // fields of the header, and of the body, that name a session
+	Bind         string        `toml:"bind"`                  // strategy | always
 	Cookie       string        `toml:"cookie"`                // the name of a cookie that the router sets; "" = none
-	BodyFields   []string      `toml:"body_fields"`           // name a session for strategies that bind
 	Life         time.Duration `toml:"life" reload:"restart"` // of an opened session, from its opening
 	TTL          time.Duration `toml:"ttl" reload:"restart"`  // of any other, from its last use
 	OnWorkerDown string        `toml:"on_worker_down"`        // rehome | error
 }
 
-// BodyFields are the fields that may name a session, in the order of their default.
-var BodyFields = []string{"prompt_cache_key", "session_id", "user"}
+// Identities are the fields by which agents name their sessions, in the order of their default: the surest first.
+var Identities = []string{"X-Warmpath-Session-Id", "X-Dynamo-Session-ID", "X-Claude-Code-Session-Id", "Thread-Id",
+	"Session-Id", "Session_id", "X-Session-Affinity", "X-Session-Id", "body.prompt_cache_key", "body.session_id",
+	"body.vllm_xargs.agentic_context.program_id", "body.user", "body.metadata.user_id", "body.safety_identifier"}
+
+// ofBody begins the identities that are fields of the body.
+const ofBody = "body."
+
+// maxIdentities bounds a list of them: each is looked for in each request.
+const maxIdentities = 32
 
 func defaultCache() Cache { return Cache{MaxBytes: 64 << 20, Timeout: 5 * time.Millisecond} }
 
 func defaultSessions() Sessions {
 	return Sessions{
-		Header:       "X-Session-Id",
-		BodyFields:   append([]string(nil), BodyFields...),
+		Identity:     slices.Clone(Identities),
+		Bind:         "strategy",
 		Life:         20 * time.Minute, // SageMaker's
 		TTL:          30 * time.Minute,
 		OnWorkerDown: "rehome",
@@ -68,11 +77,9 @@ func checkCache(r *report, c *Cache) {
 }
 
 func checkSessions(r *report, s *Sessions) {
-	checkToken(r, "sessions.header", s.Header)
+	checkIdentities(r, s.Identity)
+	r.oneOf("sessions.bind", s.Bind, "strategy", "always")
 	checkToken(r, "sessions.cookie", s.Cookie)
-	for i, f := range s.BodyFields {
-		r.oneOf(elem("sessions.body_fields", i), f, BodyFields...)
-	}
 	if !within(s.Life, time.Second, 24*time.Hour) {
 		r.outOfRange("sessions.life", s.Life, `write from "1s" to "24h"`)
 	}
@@ -80,6 +87,24 @@ func checkSessions(r *report, s *Sessions) {
 		r.outOfRange("sessions.ttl", s.TTL, `write how long, at least "1s", as "30m"`)
 	}
 	r.oneOf("sessions.on_worker_down", s.OnWorkerDown, "rehome", "error")
+}
+
+// checkIdentities checks the names of header fields, and that those of the body are known.
+func checkIdentities(r *report, list []string) {
+	known := slices.DeleteFunc(slices.Clone(Identities), func(s string) bool { return !strings.HasPrefix(s, ofBody) })
+	for i, name := range list {
+		switch at := elem("sessions.identity", i); {
+		case i >= maxIdentities:
+			r.add(at, fmt.Sprintf("these are more than %d", maxIdentities), "leave out what no client sends")
+			return
+		case strings.HasPrefix(name, ofBody):
+			r.oneOf(at, name, known...)
+		case name == "":
+			r.add(at, "it is empty", "name a header field, or take it out")
+		default:
+			checkToken(r, at, name)
+		}
+	}
 }
 
 // checkToken checks the name of a header field or a cookie (RFC 9110, section 5.6.2); "" is none.

@@ -92,7 +92,7 @@ func TestLinesAboutARequestNameIt(t *testing.T) {
 	f := sims(t, 5, vllmsim.Config{})
 	file := filepath.Join(t.TempDir(), "trap.wasm")
 	module(t, "trap.wat", file)
-	r, lines := startLogged(t, settings("mine", f.URLs()...)+fmt.Sprintf("[strategies.mine]\npath = %q\n", file), 5)
+	r, lines := startLogged(t, bindAlways+settings("mine", f.URLs()...)+fmt.Sprintf("[strategies.mine]\npath = %q\n", file), 5)
 	named := func(msg, id string) {
 		t.Helper()
 		if l := lines.wait(t, msg); l["id"] != id || l["pool"] != "main" {
@@ -131,7 +131,7 @@ func TestLinesAboutARequestNameIt(t *testing.T) {
 func TestAccessLogTellsTheDecisionAndTheTokens(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "access.log")
 	toml := strings.Replace(settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...), "[server]", fmt.Sprintf("[server]\naccess_log = %q", log), 1)
-	r := start(t, toml, 1)
+	r := start(t, bindAlways+toml, 1)
 	long := strings.Repeat("Low water is at noon. ", 40)
 	m := []message{{"user", long}}
 	for _, stream := range []bool{false, true} {
@@ -143,9 +143,9 @@ func TestAccessLogTellsTheDecisionAndTheTokens(t *testing.T) {
 	var got []map[string]any
 	eventually(t, "three lines", func() bool { got = logged(t, log); return len(got) == 3 })
 	for i, want := range []map[string]any{
-		{"stream": false, "reason": "no prefix, least cost", "session": "key", "cached_tokens": 0.},
-		{"stream": true, "reason": "bound session", "session": "key"},
-		{"stream": false, "reason": "", "session": "", "prompt_tokens": nil, "cached_tokens": nil},
+		{"stream": false, "reason": "no prefix, least cost", "session": "key", "named_by": "X-Session-Id", "turn": 1., "parent": nil, "cached_tokens": 0.},
+		{"stream": true, "reason": "bound session", "session": "key", "named_by": "X-Session-Id", "turn": 2.},
+		{"stream": false, "reason": "", "session": "", "named_by": nil, "prompt_tokens": nil, "cached_tokens": nil},
 	} {
 		for k, v := range want {
 			if got[i][k] != v {

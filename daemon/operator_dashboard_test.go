@@ -314,7 +314,7 @@ func loaded(t *testing.T, r *running) {
 func TestDashboardAndAlertsUnderLoad(t *testing.T) {
 	t.Parallel()
 	f := sims(t, 3, vllmsim.Config{})
-	r := start(t, settings("prefixaware", f.URLs()...), 3)
+	r := start(t, bindAlways+settings("prefixaware", f.URLs()...), 3)
 	p := startPrometheus(t, r.AdminAddr())
 	loaded(t, r)
 	panels, _ := dashboard(t)

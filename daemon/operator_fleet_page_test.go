@@ -23,7 +23,7 @@ import (
 func troubledFleet(t *testing.T) *running {
 	redis := redistest.Start(t)
 	var b strings.Builder
-	fmt.Fprintf(&b, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n[cache]\nredis = %q\n", redis.URL())
+	fmt.Fprintf(&b, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n%s[cache]\nredis = %q\n", bindAlways, redis.URL())
 	trap := filepath.Join(t.TempDir(), "trap.wasm")
 	module(t, "trap.wat", trap)
 	fmt.Fprintf(&b, "[strategies.mine]\npath = %q\n", trap)

@@ -101,6 +101,7 @@ var asked = map[string]struct {
 	"delete /api/v1/cache/keys":                          {path: "/api/v1/cache/keys?prefix="},
 	"post /api/v1/upgrade":                               {path: "/api/v1/upgrade?timeout=never", status: 400},
 	"post /api/v1/whatif":                                {body: `{"body":{"model":"sim","prompt":"hello","max_tokens":1}}`},
+	"post /api/v1/pools/{pool}/each":                     {path: "/api/v1/pools/main/each?path=/pause", status: 403},
 	"put /api/v1/strategies/{name}":                      {path: "/api/v1/strategies/mine", status: 403},
 	"delete /api/v1/strategies/{name}":                   {path: "/api/v1/strategies/mine", status: 403},
 	"put /api/v1/pools/{pool}/strategy":                  {path: "/api/v1/pools/main/strategy", status: 403},
@@ -112,7 +113,7 @@ var asked = map[string]struct {
 // TestTheAPIIsAsItsFileSays: every operation of /api/v1/openapi.json answers as the file says, on a daemon that has
 // served, with every field in a schema and every required field there.
 func TestTheAPIIsAsItsFileSays(t *testing.T) {
-	r := start(t, settings("prefixaware", append(sims(t, 2, vllmsim.Config{}).URLs(), "http://127.0.0.1:1")...)+`
+	r := start(t, bindAlways+settings("prefixaware", append(sims(t, 2, vllmsim.Config{}).URLs(), "http://127.0.0.1:1")...)+`
 [[pools.shadow]]
 strategy = "roundrobin"
 [kv_cache]

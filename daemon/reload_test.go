@@ -368,7 +368,7 @@ func TestAPoolThatComesLater(t *testing.T) {
 	toml := settings("roundrobin", f.URLs()[0])
 	r := start(t, toml, 1)
 	var b strings.Builder
-	b.WriteString("[sessions]\nttl = \"2m\"\nlife = \"1m\"\n")
+	b.WriteString(bindAlways + "ttl = \"2m\"\nlife = \"1m\"\n")
 	addPool(&b, "second", "roundrobin", "sim", f.URLs()[1])
 	b.WriteString(toml)
 	write(t, r.file, b.String())

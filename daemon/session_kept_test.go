@@ -30,6 +30,9 @@ func echoes(t *testing.T, n int) (urls []string) {
 	return urls
 }
 
+// bindAlways has the router keep a session at its worker, whatever the strategy.
+const bindAlways = "[sessions]\nbind = \"always\"\n"
+
 const hello = `{"model":"sim","prompt":"hello","max_tokens":1}`
 
 // at sends a completion and returns the worker that answered.
@@ -45,7 +48,7 @@ func (r *running) at(header ...string) string {
 func TestASessionStaysUnderEveryStrategy(t *testing.T) {
 	urls := echoes(t, 3)
 	for _, strategy := range []string{"roundrobin", "prefixaware", "kvaware", "session"} {
-		r := start(t, settings(strategy, urls...), 3)
+		r := start(t, bindAlways+settings(strategy, urls...), 3)
 		used := map[string]bool{}
 		for i := range 6 {
 			id := fmt.Sprintf("conversation-%d", i)
@@ -67,7 +70,7 @@ func TestASessionStaysUnderEveryStrategy(t *testing.T) {
 
 func TestSessionsOutliveARestartAndAreShared(t *testing.T) {
 	urls := echoes(t, 4)
-	toml := fmt.Sprintf("[cache]\nredis = %q\n", redistest.Start(t).URL()) + settings("roundrobin", urls...)
+	toml := fmt.Sprintf("[cache]\nredis = %q\n", redistest.Start(t).URL()) + bindAlways + settings("roundrobin", urls...)
 	first := start(t, toml, 4)
 	home := map[string]string{}
 	for i := range 400 {
@@ -97,7 +100,7 @@ func TestWhatBecomesOfSessionsWhoseWorkerIsGone(t *testing.T) {
 			w.Header().Set("Worker", "w3")
 			io.WriteString(w, "{}")
 		})
-		r := start(t, "[sessions]\non_worker_down = \""+policy+"\"\n"+settings("roundrobin", append(urls, dying.URL)...), 3)
+		r := start(t, bindAlways+"on_worker_down = \""+policy+"\"\n"+settings("roundrobin", append(urls, dying.URL)...), 3)
 		id := ""
 		for i := 0; ; i++ {
 			if id = fmt.Sprint("s", i); r.at("X-Session-Id", id) == "w3" {
@@ -128,7 +131,7 @@ func TestWhatBecomesOfSessionsWhoseWorkerIsGone(t *testing.T) {
 }
 
 func TestADrainingWorkerKeepsItsSessions(t *testing.T) {
-	r := start(t, settings("roundrobin", echoes(t, 3)...), 3)
+	r := start(t, bindAlways+settings("roundrobin", echoes(t, 3)...), 3)
 	home := r.at("X-Session-Id", "mine")
 	if !r.state.Load().pools[0].route.Workers.Drain(home, true, time.Now()) {
 		t.Fatal("no such worker")
@@ -144,7 +147,7 @@ func TestADrainingWorkerKeepsItsSessions(t *testing.T) {
 }
 
 func TestTheRoutersCookie(t *testing.T) {
-	r := start(t, "[sessions]\ncookie = \"wp\"\n"+settings("roundrobin", echoes(t, 3)...), 3)
+	r := start(t, bindAlways+"cookie = \"wp\"\n"+settings("roundrobin", echoes(t, 3)...), 3)
 	s := r.do("POST", "/v1/completions", hello)
 	set := s.header.Get("Set-Cookie")
 	value, rest, _ := strings.Cut(strings.TrimPrefix(set, "wp="), ";")
@@ -177,7 +180,7 @@ func TestAFailedFirstRequestLeavesNoBinding(t *testing.T) {
 }
 
 func TestBodyFieldsNameASessionInTheirOrder(t *testing.T) {
-	r := start(t, "[sessions]\nbody_fields = [\"user\", \"session_id\"]\n"+settings("session", echoes(t, 4)...), 4)
+	r := start(t, "[sessions]\nidentity = [\"body.user\", \"body.session_id\"]\n"+settings("session", echoes(t, 4)...), 4)
 	send := func(fields string) string {
 		return r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x",`+fields+`}`).header.Get("Worker")
 	}

@@ -27,7 +27,7 @@ func TestAPauseOfRedisMovesNoSession(t *testing.T) {
 
 func pauseUnderLoad(t *testing.T, strategy string) {
 	redis := redistest.Start(t)
-	toml := fmt.Sprintf("[cache]\nredis = %q\n", redis.URL()) + settings(strategy, echoes(t, 4)...)
+	toml := fmt.Sprintf("[cache]\nredis = %q\n", redis.URL()) + bindAlways + settings(strategy, echoes(t, 4)...)
 	l := &trackedSessions{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
 	l.open(1000, 500, 500)
 	l.each(l.all, func(s *trackedSession) {
@@ -172,7 +172,7 @@ func keysInASilence(t *testing.T, strategy string) {
 		w.Header().Set("Worker", "w5")
 		io.WriteString(w, "{}")
 	})
-	toml := "[sessions]\ncookie = \"wp\"\n" + settings(strategy, append(echoes(t, 4), dying.URL)...)
+	toml := bindAlways + "cookie = \"wp\"\n" + settings(strategy, append(echoes(t, 4), dying.URL)...)
 	first, second, redis := routersInSilence(t, toml, 5, func(*running) {})
 	eventually(t, "both have found out", func() bool { return first.tier.Stats().L2.Open && second.tier.Stats().L2.Open })
 	type key struct{ header, value, body string }

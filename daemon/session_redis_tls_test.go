@@ -22,7 +22,7 @@ func TestRedisOverTLS(t *testing.T) {
 	w := sims(t, 1, vllmsim.Config{})
 	files := fmt.Sprintf("redis = \"rediss://127.0.0.1:%s\"\ntls_ca_file = %q\ntls_cert_file = %q\ntls_key_file = %q\n", port,
 		pair.Cert, pair.Cert, pair.Key)
-	r := start(t, settings("prefixaware", w.URLs()...)+"[cache]\n"+files, 1)
+	r := start(t, settings("prefixaware", w.URLs()...)+bindAlways+"[cache]\n"+files, 1)
 	other := start(t, settings("prefixaware", w.URLs()...)+"[history]\n"+files, 1)
 	for _, r := range []*running{r, other} {
 		eventually(t, "a router hears the other", func() bool { return r.hears() == 1 })

@@ -78,7 +78,7 @@ func TestAStrangeRedisHoldsUpNoStart(t *testing.T) {
 			t.Skip("the peak of resident memory cannot be reset here: ", err)
 		}
 		before, began := resident(t), time.Now()
-		r := start(t, fmt.Sprintf("[cache]\nredis = %q\n", url)+settings("roundrobin", worker...), 1)
+		r := start(t, fmt.Sprintf("[cache]\nredis = %q\n", url)+bindAlways+settings("roundrobin", worker...), 1)
 		r.at("X-Session-Id", "any")
 		took, grown := time.Since(began), resident(t)-before
 		if t.Logf("%s: served after %v, %d MB more", name, took.Round(time.Millisecond), grown>>20); grown > most {

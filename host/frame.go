@@ -10,7 +10,7 @@ import (
 )
 
 // Frame is one request on its way to a module. Not safe for concurrent use; keep it in a pool, since its slices are
-// reused. Mind the zero value: Header.Bound and Header.BestRow of 0 name row 0; Reset sets both to -1.
+// reused. Mind the zero value: Header.Bound, BestRow, Last and ParentRow of 0 name row 0; Reset sets each to -1.
 type Frame struct {
 	// The caller fills Header except Version, HeaderBytes, RowBytes, Rows, OrderLen, the fields of a rejection and
 	// Reserved; Random is drawn if it is 0.
@@ -36,7 +36,7 @@ type Frame struct {
 // Reset empties f and keeps its memory.
 func (f *Frame) Reset() {
 	*f = Frame{Rows: f.Rows[:0], Order: f.Order[:0], WorkerIDs: f.WorkerIDs[:0], Chain: f.Chain[:0], seen: f.seen,
-		Header: abi.Header{Bound: -1, BestRow: -1}}
+		Header: abi.Header{Bound: -1, BestRow: -1, Last: -1, ParentRow: -1}}
 }
 
 // began is Began on the clock of the budgets; 0 = not known.

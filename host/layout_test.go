@@ -7,37 +7,44 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// A module of ABI 1.0 runs unchanged: it gets its own layout of a frame that is filled for 1.1, over every size of a
-// fleet, and its order is read where 1.0 has it.
-func TestModuleOfABI10(t *testing.T) {
-	s := load(t, newHost(t, Config{}), wat(t, "abi_1_0"), Options{})
-	for _, n := range []int{1, 2, 16, 64, 65, 300} {
-		f := frame(n, 0)
-		for i := range f.Rows {
-			f.Rows[i].Key, f.Rows[i].Cost, f.Rows[i].Labels, f.Rows[i].Rank = uint64(i)+1, 1e9, 1<<63-1, 7
-		}
-		f.Header.Caller, f.Header.Reserved = 1<<63, [3]uint64{1, 2, 3}
-		r := s.Pick(f)
-		if r.Fallback != "" || r.Row != n-1 || len(r.Order) != n || r.Order[0] != int32(n-1) || n > 1 && r.Order[1] != 0 {
-			t.Errorf("%d workers: %+v (%s)", n, r, s.Stats().LastError)
+// A module of an older version runs unchanged: it gets its own layout of a frame that is filled for the newest, over
+// every size of a fleet, and its order is read where its version has it.
+func TestModulesOfOlderVersions(t *testing.T) {
+	for _, module := range []string{"abi_1_0", "abi_1_1"} {
+		s := load(t, newHost(t, Config{}), wat(t, module), Options{})
+		for _, n := range []int{1, 2, 16, 64, 65, 300} {
+			f := frame(n, 0)
+			for i := range f.Rows {
+				f.Rows[i].Key, f.Rows[i].Cost, f.Rows[i].Labels, f.Rows[i].Rank = uint64(i)+1, 1e9, 1<<63-1, 7
+				f.Rows[i].HeldTokens, f.Rows[i].SharedTokens = 1<<32-1, 1<<32-1
+			}
+			f.Header.Caller, f.Header.Parent, f.Header.Reserved = 1<<63, 1<<63, [3]uint64{1, 2, 3}
+			r := s.Pick(f)
+			if r.Fallback != "" || r.Row != n-1 || len(r.Order) != n || r.Order[0] != int32(n-1) || n > 1 && r.Order[1] != 0 {
+				t.Errorf("%s, %d workers: %+v (%s)", module, n, r, s.Stats().LastError)
+			}
 		}
 	}
 }
 
-// One frame goes to modules of both versions, as with a shadow.
-func TestOneFrameForBothVersions(t *testing.T) {
+// One frame goes to modules of all versions, as with a shadow.
+func TestOneFrameForAllVersions(t *testing.T) {
 	h := newHost(t, Config{})
-	old, now := load(t, h, wat(t, "abi_1_0"), Options{}), load(t, h, wat(t, "tiny"), Options{})
+	oldest, old := load(t, h, wat(t, "abi_1_0"), Options{}), load(t, h, wat(t, "abi_1_1"), Options{})
+	now := load(t, h, wat(t, "tiny"), Options{})
 	f := frame(5, 0)
 	for i := range f.Rows {
-		f.Rows[i].Key = uint64(i) + 1
+		f.Rows[i].Key, f.Rows[i].Rank = uint64(i)+1, 7
 	}
 	for range 3 {
-		if r := old.Pick(f); r.Fallback != "" || r.Row != 4 {
+		if r := oldest.Pick(f); r.Fallback != "" || r.Row != 4 {
 			t.Errorf("1.0: %+v", r)
 		}
-		if r := now.Pick(f); r.Fallback != "" || r.Row != 0 || r.Reason != 9 {
+		if r := old.Pick(f); r.Fallback != "" || r.Row != 4 {
 			t.Errorf("1.1: %+v", r)
+		}
+		if r := now.Pick(f); r.Fallback != "" || r.Row != 0 || r.Reason != 9 {
+			t.Errorf("1.2: %+v", r)
 		}
 	}
 }

@@ -15,6 +15,7 @@ type nativePick func(h *abi.Header, rows []abi.Row, order []uint32) (decision ui
 func Native(name string, wants uint32, pick func(h *abi.Header, rows []abi.Row, order []uint32) uint64) *Strategy {
 	s := &Strategy{program: &program{name: name}, native: pick}
 	s.notices.wants = wants & (abi.WantCost | abi.WantHeld)
+	s.binds.Store(true) // it has no self-test, and may
 	return s
 }
 

@@ -2,13 +2,15 @@ package host
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// program is a compiled module with what holds for all of its instances. It stays as it is once the first has started.
+// program is a compiled module with what holds for all of its instances. It stays as it is once the first has started,
+// but for binds.
 type program struct {
 	name, sha256 string
 	cfg          Config
@@ -26,5 +28,6 @@ type program struct {
 	shadow       bool
 	rt           wazero.Runtime
 	compiled     wazero.CompiledModule
-	layout       abi.Layout // of the module's version
+	layout       abi.Layout  // of the module's version
+	binds        atomic.Bool // a decision has asked for a session to be bound
 }

@@ -36,6 +36,9 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	}
 	row, code, flags := abi.Unpack(in.stack[0])
 	r.Row, r.Reason, r.Flags = int(row), code, flags
+	if flags&abi.FlagBind != 0 && !in.program.binds.Load() {
+		in.program.binds.Store(true)
+	}
 	switch {
 	case row == abi.Decline:
 		return r, decline, nil

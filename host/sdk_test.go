@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// The SDK's form of ABI 1.1 works in a sandbox: a Go module that uses all of it, from the header of the request to the
+// The SDK's form of ABI 1.2 works in a sandbox: a Go module that uses all of it, from the header of the request to the
 // records beside the picks.
 func TestTheSDKInTheSandbox(t *testing.T) {
 	wasm, err := observer()

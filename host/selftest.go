@@ -42,8 +42,9 @@ func selfTest(in *instance) error {
 
 // judgeMadeUp has the module judge a made-up request of so many tokens to n workers.
 func judgeMadeUp(in *instance, n, tokens int, random uint64) error {
-	f := &Frame{Model: "self-test", Header: abi.Header{Bound: -1, BestRow: -1, Now: 1, C1: abi.PrefillSeconds,
-		Random: random}}
+	f := &Frame{Model: "self-test", Header: abi.Header{Bound: -1, BestRow: -1, Last: -1, ParentRow: -1, Now: 1,
+		C1: abi.PrefillSeconds, Random: random,
+		Session: uint64(n - 1)}} // none, then some: a strategy that binds shows it
 	for i := range n {
 		f.Rows = append(f.Rows, abi.Row{Worker: uint32(i), Weight: 1, Slow: 1, Key: uint64(i) + 1, MetricsAge: -1})
 		f.WorkerIDs = append(f.WorkerIDs, string(rune('a'+i)))

@@ -61,6 +61,10 @@ func (s *Strategy) SHA256() string { return s.sha256 }
 // Notices returns the queue of what the module wants to learn outside of its picks.
 func (s *Strategy) Notices() *Notices { return &s.notices }
 
+// Binds reports whether the strategy binds sessions, as far as its decisions have shown it. One that does shows it
+// before it serves a request: the self-test asks for requests with a session.
+func (s *Strategy) Binds() bool { return s.binds.Load() }
+
 // ReasonName returns what the module calls one of its reason codes, "" if it has no name for it.
 func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames.of(code) }
 

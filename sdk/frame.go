@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/internal/imports"
 )
 
-// maxRows bounds what wp_frame hands out: 64 Ki rows are 10.25 MiB, and the default memory limit is 16.
+// maxRows bounds what wp_frame hands out: 64 Ki rows are 10.75 MiB, and the default memory limit is 16.
 const maxRows = 64 << 10
 
 // frame is the area that the host writes a request into. It is a Go object like any other, held by a package

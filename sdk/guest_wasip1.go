@@ -7,7 +7,7 @@ import "runtime"
 // shared is the one frame of an instance.
 var shared frame
 
-//go:wasmexport warmpath_abi_1_1
+//go:wasmexport warmpath_abi_1_2
 func marker() {}
 
 //go:wasmexport wp_frame

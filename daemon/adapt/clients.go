@@ -6,6 +6,7 @@ import (
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/front"
+	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -24,7 +25,7 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 	s, n := &c.Server, &c.Sessions
 	return &front.Epoch{
 		Epoch: exchange.Epoch{
-			Sessions: exchange.Naming{Header: n.Header, Cookie: n.Cookie, BodyFields: n.BodyFields,
+			Sessions: exchange.Naming{Identity: identity.New(n.Identity), Cookie: n.Cookie, Always: n.Bind == "always",
 				EndWithWorker: n.OnWorkerDown == "error"},
 			Overflow: overflow.Limits{Dir: s.OverflowDir, Most: int64(s.OverflowBytes)},
 			Explain:  s.Explain, Access: s.AccessLog != "",

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -58,6 +60,15 @@ func setLMCache(c *vllmsim.LMCache, addrs []string) error {
 		return nil
 	}
 	return fmt.Errorf("--lmcache has %d addresses; give PULL,REPLY or PULL,REPLY,HEARTBEAT, each host:port", len(addrs))
+}
+
+// readScript reads the calls by which the workers drive agents.
+func readScript(script *[]vllmsim.Turn, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, script)
 }
 
 func simCommand() *cobra.Command {
@@ -124,6 +135,8 @@ func simCommand() *cobra.Command {
 		"LMCache whose wire is spoken: "+lmworker.Release056+" or "+lmworker.Release039)
 	f.BoolVar(&cfg.ScaleOut, "enable-scale-out", false, "serve the render endpoints")
 	f.BoolVar(&cfg.DevMode, "dev", false, "serve POST /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1")
+	f.Func("script", "drive agents: a JSON `file` with a list, for each turn a call's arguments by the tool's name",
+		func(file string) error { return readScript(&cfg.Script, file) })
 	f.Uint64Var(&cfg.Seed, "seed", 0, "varies the replies")
 	return c
 }

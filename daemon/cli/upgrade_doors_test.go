@@ -112,7 +112,7 @@ func TestUpgradeKeepsSessionsInRedis(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return "", "[[pools.workers]]\nurl = \"http://" + second + "\"\n[cache]\nredis = \"unix://" + socket + "\"\n[history]\nredis = \"off\"\n"
+		return "", "[[pools.workers]]\nurl = \"http://" + second + "\"\n[cache]\nredis = \"unix://" + socket + "\"\n[history]\nredis = \"off\"\n[sessions]\nbind = \"always\"\n"
 	})
 	s.says(`msg="worker up"`, 2)
 	where := func(session string) string {

@@ -160,6 +160,9 @@ func explain(out io.Writer, d *decisions.Decision) error {
 	}
 	line("came", "%s  %s %s%s", d.At.Local().Format("2006-01-02 15:04:05.000"), d.Method, d.Path, from(d))
 	line("model", "%s%s", modelOf(d), inPool(d))
+	if d.Named != nil {
+		line("session", "%s", identityOf(d))
+	}
 	line("decision", "%s", decision(d))
 	if d.PromptTokens > 0 || d.Usage.Known {
 		line("prompt", "%s", promptOf(d))
@@ -242,6 +245,21 @@ func decision(d *decisions.Decision) string {
 	}
 	if d.Session != "" {
 		s += ", session by " + d.Session
+	}
+	return s
+}
+
+// identityOf formats which session the request names, and where in it the request stands.
+func identityOf(d *decisions.Decision) string {
+	s := d.Identity
+	if d.NamedBy != "" {
+		s += ", named by " + d.NamedBy
+	}
+	if d.Turn > 0 {
+		s += fmt.Sprintf(", turn %d", d.Turn)
+	}
+	if d.Parent != "" {
+		s += ", begun by " + d.Parent
 	}
 	return s
 }

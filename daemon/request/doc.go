@@ -7,6 +7,8 @@
 //	prompt      what a body asks for: model, prompt, hashes of its blocks; what an answer said
 //	tokens      the token ids of a prompt, for the workers' KV events
 //	sse         where events end in a stream
+//	identity    by which names agents tell their sessions apart, and how far each session is
+//	breaks      where the prompts of a session break from turn to turn
 //	session     which worker has a session
 //	sessionapi  SageMaker's session calls and /sessions, in front of exchange
 //	sagemaker   SageMaker's wire: paths, headers, errors, event streams

@@ -52,7 +52,14 @@ func TestHeaderLayout(t *testing.T) {
 	at(t, "RetryAfter", unsafe.Offsetof(h.RetryAfter), 156)
 	at(t, "RejectText", unsafe.Offsetof(h.RejectText), 160)
 	at(t, "RejectLen", unsafe.Offsetof(h.RejectLen), 164)
-	at(t, "Reserved", unsafe.Offsetof(h.Reserved), 168)
+	at(t, "Parent", unsafe.Offsetof(h.Parent), 168)
+	at(t, "Turn", unsafe.Offsetof(h.Turn), 176)
+	at(t, "SinceLast", unsafe.Offsetof(h.SinceLast), 180)
+	at(t, "ExpectedOutput", unsafe.Offsetof(h.ExpectedOutput), 184)
+	at(t, "ExpectedTurns", unsafe.Offsetof(h.ExpectedTurns), 188)
+	at(t, "Last", unsafe.Offsetof(h.Last), 192)
+	at(t, "ParentRow", unsafe.Offsetof(h.ParentRow), 196)
+	at(t, "Reserved", unsafe.Offsetof(h.Reserved), 200)
 }
 
 func TestRowLayout(t *testing.T) {
@@ -91,6 +98,8 @@ func TestRowLayout(t *testing.T) {
 	at(t, "KVTokens", unsafe.Offsetof(r.KVTokens), 148)
 	at(t, "Price", unsafe.Offsetof(r.Price), 152)
 	at(t, "Rank", unsafe.Offsetof(r.Rank), 156)
+	at(t, "HeldTokens", unsafe.Offsetof(r.HeldTokens), 160)
+	at(t, "SharedTokens", unsafe.Offsetof(r.SharedTokens), 164)
 }
 
 // Every layout is a beginning of the newest, whose rows are aligned; so a module of an older one gets a part of each
@@ -115,9 +124,10 @@ func TestLayouts(t *testing.T) {
 			t.Errorf("%s, %d rows: order at %d of %d; want %d of %d", l.Marker, n, l.OrderAt(n), l.FrameSize(n), order, size)
 		}
 	}
-	f(Layouts[0], 64, 192+64*160, 192+64*164)
-	f(Layouts[1], 64, 128+64*128, 128+64*132)
-	f(Layouts[1], 1, 256, 260)
+	f(Layouts[0], 64, 224+64*168, 224+64*172)
+	f(Layouts[1], 64, 192+64*160, 192+64*164)
+	f(Layouts[2], 64, 128+64*128, 128+64*132)
+	f(Layouts[2], 1, 256, 260)
 }
 
 func TestRecordLayout(t *testing.T) {

@@ -9,18 +9,23 @@
 //
 // wp_frame(max_workers) returns the address, 8-byte aligned, of an area the guest keeps alive until it is asked again:
 //
-//	offset 0                     Header   HeaderSize (192) bytes
-//	offset 192                   rows     max_workers * RowSize (160) bytes, one Row a candidate worker
-//	offset 192+160*max_workers   order    max_workers * 4 bytes, u32 row indexes written by the guest
+//	offset 0                     Header   HeaderSize (224) bytes
+//	offset 224                   rows     max_workers * RowSize (168) bytes, one Row a candidate worker
+//	offset 224+168*max_workers   order    max_workers * 4 bytes, u32 row indexes written by the guest
 //
 // The fields and their offsets are the struct declarations of [Header] and [Row]: their Go layout is the wire layout,
-// and a test holds each offset. Worked values: with max_workers 64, row 2 is at 512, its Cost at 640, the order area at
-// 10432, and the frame has 10688 bytes.
+// and a test holds each offset. Worked values: with max_workers 64, row 2 is at 560, its Cost at 688, the order area at
+// 10976, and the frame has 11232 bytes.
 //
 // Three requests sent to a worker 0, 30 and 60 s ago make Row.Lately 1 + .368 + .135 = 1.503; two of 1.229 s of prefill
 // that wait for their first byte make Pending 2.458, and so they do on a worker of slowness 8, whose Wait is up to
 // 19.7. A pool whose labels are pool=a, tier=batch and tier=live has Header.Labels 3 and gives a worker of tier=live in
 // pool=a the Labels 0b101.
+//
+// A worker has three requests in flight. Two have prompts of 90,000 and 60,000 tokens that begin with the same 20,000, and
+// answers that are expected to have 300. The third has 5,000 and asks for 100 at most. Row.HeldTokens is 135,700. A
+// request with a prompt of 80,000 tokens that begins with the same 20,000 sees 20,000 as Row.SharedTokens: it would make
+// that worker's HeldTokens 195,700, and its answer.
 //
 // # Decision
 //
@@ -37,12 +42,12 @@
 //
 // # Versions
 //
-// A module exports one marker, "warmpath_abi_1_1", which names the minor version it was made for. The host writes it
+// A module exports one marker, "warmpath_abi_1_2", which names the minor version it was made for. The host writes it
 // the layout of that version ([Layouts]), looks at no export of a later one, and gives it whatever it imports. So a
 // module runs unchanged under every later host of the same major version, and an older host refuses it by the name of
 // its marker.
 //
-// The rule for 1.2: no field moves, changes its type or its meaning. A new one takes Header.Reserved or a bit that is
+// The rule for 1.3: no field moves, changes its type or its meaning. A new one takes Header.Reserved or a bit that is
 // zero today, or is appended, which makes a layout of its own with a marker of its own. Older layouts are beginnings of
 // newer ones, so that the host has one struct to fill, and copies it whole to a module of its own version and row by
 // row to an older one. New exports are optional, new imports may be missing in an older host. What cannot be done so is

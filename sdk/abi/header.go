@@ -1,7 +1,7 @@
 package abi
 
 // Header describes one request. Offsets are in the comments; a test compares them with the compiler's. A module made
-// for 1.0 gets the first 128 bytes.
+// for 1.0 gets the first 128 bytes, one for 1.1 the first 192.
 type Header struct {
 	Version      uint32  // 0: of the layout: major<<16 | minor
 	HeaderBytes  uint32  // 4: size of the header
@@ -44,7 +44,17 @@ type Header struct {
 	RejectText   uint32 // 160: address of the text that the client gets, UTF-8; what is beyond MaxText bytes is cut
 	RejectLen    uint32 // 164: its length; 0 = the host's own words
 
-	Reserved [3]uint64 // 168: zero; room for later minor versions
+	// Since 1.2.
+
+	Parent         uint64  // 168: hash of the session that began this one, as a subagent's; 0 = none
+	Turn           uint32  // 176: number of the request in its session, from 1; 0 = not known
+	SinceLast      float32 // 180: seconds since the request before in its session began; 0 = it is the first, or not known
+	ExpectedOutput uint32  // 184: tokens that the answer is expected to have, by those before; 0 = not known
+	ExpectedTurns  uint32  // 188: requests that the session is expected to send after this one; 0 = none, or not known
+	Last           int32   // 192: row of the worker that the session's request before went to; -1 = none, or no candidate
+	ParentRow      int32   // 196: row of the worker that the parent's last request went to; -1 = none, or no candidate
+
+	Reserved [3]uint64 // 200: zero; room for later minor versions
 }
 
 // Bits of Header.Flags.

@@ -2,12 +2,12 @@ package abi
 
 // Version is major<<16 | minor of this package. A host refuses another major version. What a minor version may change
 // stands in the package's documentation.
-const Version = 1<<16 | 1
+const Version = 1<<16 | 2
 
-// HeaderSize, RowSize and OrderSize are the bytes of a Header, a Row and an entry of the order area in version 1.1.
+// HeaderSize, RowSize and OrderSize are the bytes of a Header, a Row and an entry of the order area in version 1.2.
 const (
-	HeaderSize = 192
-	RowSize    = 160
+	HeaderSize = 224
+	RowSize    = 168
 	OrderSize  = 4
 )
 
@@ -24,6 +24,7 @@ type Layout struct {
 // newest.
 var Layouts = []Layout{
 	{Marker: Marker, Version: Version, HeaderBytes: HeaderSize, RowBytes: RowSize},
+	{Marker: "warmpath_abi_1_1", Version: 1<<16 | 1, HeaderBytes: 192, RowBytes: 160},
 	{Marker: "warmpath_abi_1_0", Version: 1 << 16, HeaderBytes: 128, RowBytes: 128},
 }
 

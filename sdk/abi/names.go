@@ -27,7 +27,7 @@ const Memory = "memory"
 
 // Marker is exported by a module of this minor version: a function () -> () that is never called. Layouts has those of
 // others.
-const Marker = "warmpath_abi_1_1"
+const Marker = "warmpath_abi_1_2"
 
 // Exports lists what a module exports beside Memory. Those of a later minor version than a module's own are not looked
 // at.

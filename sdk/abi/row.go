@@ -1,7 +1,7 @@
 package abi
 
 // Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its
-// results as of the request's arrival. A module made for 1.0 gets the first 128 bytes.
+// results as of the request's arrival. A module made for 1.0 gets the first 128 bytes, one for 1.1 the first 160.
 type Row struct {
 	Worker        uint32  // 0: the worker's slot in its pool, stable while the worker is configured
 	State         uint32  // 4: RowSlowStart and the other Row bits
@@ -39,6 +39,11 @@ type Row struct {
 	KVTokens     uint32  // 148: tokens that its GPU's KV cache holds; 0 = not known
 	Price        float32 // 152: the operator's cost of the worker, in units of the operator's own; 0 = not given
 	Rank         uint32  // 156: data-parallel rank that the row stands for, of those behind one address; 0 also without
+
+	// Since 1.2.
+
+	HeldTokens   uint32 // 160: tokens of KV that the requests in flight there hold, or will soon: see doc.go
+	SharedTokens uint32 // 164: leading tokens of the prompt that are among those already
 }
 
 // Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1.

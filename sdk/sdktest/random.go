@@ -31,7 +31,7 @@ func (f *Frame) Randomize(rng *rand.Rand, n int) {
 		Seq: rng.Uint64(), Now: rng.Int64(), Random: rng.Uint64(),
 		PromptTokens: tokens, PromptBlocks: blocks, BlockTokens: block,
 		MaxTokens: rng.Uint32N(4096), Flags: rng.Uint32N(4), Model: rng.Uint64(), Session: rng.Uint64(), Tenant: rng.Uint64(),
-		Bound: -1, BestRow: -1, Lambda: 3 * rng.Float32(),
+		Bound: -1, BestRow: -1, Last: -1, ParentRow: -1, Lambda: 3 * rng.Float32(),
 		C1: abi.PrefillSeconds * (.25 + rng.Float32()), C2: abi.ContextSeconds * rng.Float32(),
 	}
 	f.Header.Endpoint, f.Header.Caller = rng.Uint32N(abi.EndpointTokenize+1), rng.Uint64()
@@ -44,6 +44,11 @@ func (f *Frame) Randomize(rng *rand.Rand, n int) {
 	}
 	if edge() {
 		f.Header.Bound = int32(rng.IntN(n))
+	}
+	if rng.IntN(2) == 0 {
+		f.Header.Turn, f.Header.SinceLast, f.Header.Last = 1+rng.Uint32N(50), 60*rng.Float32(), int32(rng.IntN(n+1))-1
+		f.Header.Parent, f.Header.ParentRow = rng.Uint64(), int32(rng.IntN(n+1))-1
+		f.Header.ExpectedOutput, f.Header.ExpectedTurns = rng.Uint32N(2000), rng.Uint32N(40)
 	}
 	if rng.IntN(2) == 0 {
 		f.Header.InvBWL1 = 1e-5 * rng.Float32()
@@ -102,6 +107,7 @@ func row(rng *rand.Rand, i int, blocks uint32, busy bool) abi.Row {
 		return r
 	}
 	r.FlightTokens, r.Cost = rng.Uint32N(500_000), 8*rng.Float64()
+	r.HeldTokens, r.SharedTokens = rng.Uint32N(1_200_000), rng.Uint32N(60_000)
 	r.InFlight, r.Running, r.Waiting = rng.Uint32N(64), rng.Uint32N(64), rng.Uint32N(16)
 	r.PendingTokens, r.KVUsage = rng.Uint32N(200_000), rng.Float32()
 	r.Wait, r.Load = 4*rng.Float64(), 1.2*rng.Float64()
@@ -111,7 +117,7 @@ func row(rng *rand.Rand, i int, blocks uint32, busy bool) abi.Row {
 }
 
 // ruled is how many bytes of a Row have a rule above. Fields that come behind them need none: see vary.
-const ruled = 160
+const ruled = 168
 
 // vary gives each field of a struct that lies at an offset of at least from a random value that its type allows: from 0
 // to 1 for a fraction, below 64 for a count.

@@ -21,7 +21,7 @@ func attackMemory(l *lab) error {
 	if err != nil {
 		return err
 	}
-	d, err := l.serve(proc.Router{Workers: []string{w.addr}})
+	d, err := l.serve(proc.Router{Workers: []string{w.addr}, Strategies: "[sessions]\nbind = \"always\"\n"})
 	if err != nil {
 		return err
 	}
@@ -32,9 +32,10 @@ func attackMemory(l *lab) error {
 		was := d.RSS()
 		many(d.Addr, n, func(i int) []byte {
 			return request("POST", chatPath, chat("sim"), jsonType,
-				fmt.Sprintf("X-Session-Id: %s%d", strings.Repeat("s", 12_000), i))
+				fmt.Sprintf("X-Session-Id: %s%d", strings.Repeat("s", 1000), i),
+				fmt.Sprintf("X-Session-Affinity: %s%d", strings.Repeat("s", 12_000), i))
 		})
-		return grown(d, was, 48<<20, fmt.Sprintf("%d session names of 12 KB", n))
+		return grown(d, was, 48<<20, fmt.Sprintf("%d session names of 1 KB, and as many of 12 KB", n))
 	})
 	l.way("made-up-salts", func() (bool, string) {
 		const n = 300

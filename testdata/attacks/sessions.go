@@ -62,7 +62,7 @@ func (l *lab) routers(strategy string) (pair, error) {
 	conf := proc.Router{
 		Pool:       fmt.Sprintf("name = \"p\"\nstrategy = %q\nworker_sessions = \"off\"\n", strategy),
 		Workers:    at,
-		Strategies: fmt.Sprintf("[cache]\nredis = \"redis://%s\"\n", p.redis.Addr),
+		Strategies: fmt.Sprintf("[sessions]\nbind = \"always\"\n[cache]\nredis = \"redis://%s\"\n", p.redis.Addr),
 	}
 	p.a, err = l.serve(conf)
 	if err != nil {

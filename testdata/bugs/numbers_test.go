@@ -42,7 +42,8 @@ const often = "scrape_interval = \"200ms\"\n"
 
 func service(n int) func(*lab) (string, bool) {
 	return func(l *lab) (string, bool) {
-		r := l.routerWith(proc.Router{Pool: often}, l.pods(n), l.engine(&engine.Engine{}))
+		always := "[sessions]\nbind = \"always\"\n"
+		r := l.routerWith(proc.Router{Pool: often, Strategies: always}, l.pods(n), l.engine(&engine.Engine{}))
 		long := strings.Repeat("the same long text ", 200)
 		found := 0
 		for i := range 10 {

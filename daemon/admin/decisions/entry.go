@@ -71,7 +71,11 @@ func (e *keptRequest) end(in *exchange.Inbound, took time.Duration, sent int64) 
 
 // size returns the bytes of memory.
 func (e *keptRequest) size() int {
-	return int(unsafe.Sizeof(*e)) + e.own + e.sketch.Size() + len(e.Attempts)*int(unsafe.Sizeof(route.Attempt{}))
+	named := 0
+	if n := e.Named; n != nil {
+		named = int(unsafe.Sizeof(*n)) + len(n.Identity) + len(n.Parent)
+	}
+	return int(unsafe.Sizeof(*e)) + named + e.own + e.sketch.Size() + len(e.Attempts)*int(unsafe.Sizeof(route.Attempt{}))
 }
 
 // decision returns the entry in words. The frame, which is for machines, is in it only if it is wanted.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // PoolState is a pool in the answers of /ready and /api/v1/pools. Workers are named by id, never by URL.
@@ -18,6 +19,7 @@ type PoolState struct {
 	WhyNot     string        `json:"why_not,omitempty"` // why it cannot serve, or serves by panics alone
 	Panics     bool          `json:"panics,omitempty"`  // its requests go to workers that are not up (panic = true)
 	Workers    []WorkerState `json:"workers"`
+	Breaks     []route.Break `json:"prefix_breaks,omitempty"` // where its prompts change from turn to turn
 }
 
 // WorkerState is one worker of a PoolState.
@@ -56,7 +58,8 @@ func Describe(pools []*Pool) (all []PoolState) {
 	for _, p := range pools {
 		live := 0
 		stats := p.Workers.Stats(now)
-		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now), Workers: []WorkerState{}}
+		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now), Workers: []WorkerState{},
+			Breaks: p.Breaks()}
 		s.WhyNot, s.Panics = p.verdict(stats)
 		if st := p.Strategy.Strategy(); st != nil {
 			s.Strategy = st.Name()

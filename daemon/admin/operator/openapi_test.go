@@ -59,6 +59,10 @@ var operations = []operation{
 		answers: Reload{}, fails: "422"},
 	{route: "POST /api/v1/upgrade", says: "Start the binary at this process's path, hand it the sockets, and drain; 409: " +
 		"this process goes on", query: "timeout: for the new process to serve, as 90s", answers: upgraded{}, fails: "400 409"},
+	{route: "POST /api/v1/pools/:pool/each", says: "Send an order of vLLM's to each worker of a pool, the body with it; 502, " +
+		"with the same answer: some worker did not obey. With a token only", fails: "400 403 404 502", answers: Ordered{},
+		query: "pool: its name; path: /pause, /resume, /sleep, /wake_up, /reset_prefix_cache, /update_weights, and others that " +
+			"a refusal names, with a query of its own; timeout: for the workers to answer, as 90s, up to 10m"},
 	{route: "POST /api/v1/whatif", says: "Where a request would go, by each strategy, without sending it",
 		takes: strategies.Question{}, answers: strategies.Answer{}, fails: "400"},
 	{route: "GET /api/v1/shadows", says: "What each pool's shadows saw, beside the strategy that served",

@@ -26,6 +26,7 @@ type Pool struct {
 	Patterns exchange.Patterns
 	Events   *feed.Feed          // of its workers
 	Shadows  *strategies.Shadows // nil = there can be none
+	Asking   *exchange.Asking    // asks its workers; nil = they can be asked nothing
 	Panic    bool                // while no worker is up, requests go to workers that are down
 }
 

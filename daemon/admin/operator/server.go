@@ -127,6 +127,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 	app.Get("/api/v1/sessions", func(c *fiber.Ctx) error { return sessionsPage(c, s.c.Process.Pools()) })
 	s.addActions(app)
 	addStrategies(app, c.Strategies, &s.token)
+	addOrders(app, c.Process, &s.token)
 	app.Get("/api/v1/shadows", func(c *fiber.Ctx) error { return shadowsPage(c, s.c.Process.Pools()) })
 	app.Get("/api/v1/decisions", s.decided.list)
 	app.Get("/api/v1/decisions/:id", s.decided.one)
@@ -189,6 +190,8 @@ func apiIndex(c *fiber.Ctx) error {
 		"POST /api/v1/pools/POOL/workers/WORKER/drain": "take a worker out: its requests run to their end; ?rank=N for one " +
 			"of its data-parallel ranks",
 		"DELETE /api/v1/pools/POOL/workers/WORKER/drain": "put it back",
+		"POST /api/v1/pools/POOL/each": "send /pause, /resume, /sleep, /wake_up, /reset_prefix_cache or an update of " +
+			"weights to all workers: ?path=/sleep%3Flevel=1&timeout=1m; needs a token",
 		"GET /debug/pprof": "profiles of this process, with a token or server.pprof = true",
 	})
 }

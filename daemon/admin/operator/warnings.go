@@ -17,7 +17,7 @@ const (
 // warnings lists what is wrong, the worst first.
 func warnings(e *evidence) []Warning {
 	all := slices.Concat(e.deadPools(), e.refusedFile(), e.lostStores(), e.certificates(), e.setAside(),
-		e.sickWorkers(), e.fullPools(), e.losses())
+		e.sickWorkers(), e.fullPools(), e.losses(), e.brokenPrefixes())
 	slices.SortStableFunc(all, func(a, b Warning) int { return cmp.Compare(a.Grade, b.Grade) }) // "bad" before "warn"
 	if more := len(all) - maxWarnings; more > 0 {
 		all = append(all[:maxWarnings], Warning{Grade: warn, Title: fmt.Sprintf("%d more", more),
@@ -167,6 +167,28 @@ func (e *evidence) fullPools() (all []Warning) {
 				Command: e.commands.status("top"),
 				Text: fmt.Sprintf("some %.0f in the last minute, as its workers had max_in_flight requests or refused more; "+
 					"some %d workers would have had a place for all", n, p.Wanted)})
+		}
+	}
+	return all
+}
+
+// brokenPrefixes are prompts of which the engines compute nearly all anew at each turn.
+func (e *evidence) brokenPrefixes() (all []Warning) {
+	for i := range e.Pools {
+		p := &e.Pools[i]
+		for _, b := range p.Breaks {
+			whose := "of clients without a key"
+			if b.Key != "" {
+				whose = "of key " + b.Key
+			}
+			near := "near byte"
+			if b.Exact {
+				near = "at byte"
+			}
+			all = append(all, Warning{Grade: warn, Title: "prompts " + whose + " break early", Pool: p.Name,
+				Command: e.commands.status("why last"),
+				Text: fmt.Sprintf("the prefix breaks %s %d in %.0f %% of turns, so that all behind is computed again: move the "+
+					"date, id or counter there behind what stays", near, b.Byte, 100*b.Share)})
 		}
 	}
 	return all

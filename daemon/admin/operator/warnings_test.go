@@ -9,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // healthy is evidence of a pool "p" whose workers are up.
@@ -76,6 +77,12 @@ func TestWarnings(t *testing.T) {
 		"warn: canary of p set aside | other failed again and again, and the fallback answers: trap | "+status, func(_ *evidence, p *PoolOverview) {
 		p.Quarantine, p.PoolState.Strategy, p.Strategy.LastError = true, "mine", `(it says "panic\n\tstack")`
 		p.Aside = map[string]string{"other": "trap"}
+	})
+	f("warn: prompts of key team-a break early | the prefix breaks at byte 312 in 94 % of turns, so that all behind is computed again: move the "+
+		"date, id or counter there behind what stays | warmpath why last --admin host:1\n"+
+		"warn: prompts of clients without a key break early | the prefix breaks near byte 128 in 60 % of turns, so that all behind is computed again: move the "+
+		"date, id or counter there behind what stays | warmpath why last --admin host:1", func(_ *evidence, p *PoolOverview) {
+		p.Breaks = []route.Break{{Key: "team-a", Byte: 312, Exact: true, Share: .94}, {Byte: 128, Share: .6}}
 	})
 	from, to := time.Unix(0, 0), time.Unix(1e9, 0)
 	cert := CertificateState{Listener: "server", File: "a.pem", NotBefore: from, NotAfter: to, State: certificateOK}

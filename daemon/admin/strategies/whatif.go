@@ -17,7 +17,7 @@ import (
 // Question is a request that is not to be sent.
 type Question struct {
 	Path    string          `json:"path"`    // "" = guessed from the body
-	Session string          `json:"session"` // the value that the configured header would have; "" = none
+	Session string          `json:"session"` // its name, in the first header field of sessions.identity; "" = none
 	Body    json.RawMessage `json:"body"`
 }
 
@@ -56,7 +56,7 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 	if in.Endpoint.Role == exchange.Nobody || in.Endpoint.Role == exchange.Malformed {
 		return nil, fmt.Errorf("the router serves no POST %.100q", q.Path)
 	}
-	if h := in.Epoch.Sessions.Header; h != "" && q.Session != "" {
+	if h := in.Epoch.Sessions.Identity.First(); h != "" && q.Session != "" {
 		in.Header = append(in.Header, upstream.Field{Name: h, Value: q.Session})
 	}
 	a := new(Answer)

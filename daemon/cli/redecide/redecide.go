@@ -156,11 +156,20 @@ type frame struct {
 	names map[uint64]string // of the workers, by key
 }
 
-// bytes returns the bytes of a record's frame.
+// bytes returns the bytes of a record's frame, in the newest layout.
 func (r *record) bytes() ([]byte, error) {
 	raw, err := base64.StdEncoding.DecodeString(cmp.Or(r.Packed, r.Frame))
 	if err != nil {
 		return nil, fmt.Errorf("its frame is no base64: %w", err)
+	}
+	for i := len(abi.Layouts) - 1; i > 0; i-- {
+		l, table := &abi.Layouts[i], raw
+		if r.Packed != "" {
+			table, _ = packed.ReadTable(raw, l.HeaderBytes, l.RowBytes)
+		}
+		if len(table) > l.HeaderBytes && binary.LittleEndian.Uint32(table) == l.Version {
+			return widen(table, l), nil
+		}
 	}
 	if r.Packed == "" {
 		return raw, nil
@@ -170,6 +179,17 @@ func (r *record) bytes() ([]byte, error) {
 		return nil, errors.New("its frame ends too early")
 	}
 	return table, nil
+}
+
+// widen returns a frame of an older layout in the newest one.
+func widen(table []byte, l *abi.Layout) []byte {
+	b := make([]byte, abi.HeaderSize)
+	copy(b, table[:l.HeaderBytes])
+	for rest := table[l.HeaderBytes:]; len(rest) >= l.RowBytes; rest = rest[l.RowBytes:] {
+		b = append(b, rest[:l.RowBytes]...)
+		b = append(b, make([]byte, abi.RowSize-l.RowBytes)...)
+	}
+	return b
 }
 
 // frameOf reads the frame of a record.

@@ -50,6 +50,7 @@ const (
 	balanced
 	slept
 	woke
+	emptied
 )
 
 // announcer logs events and calls the hooks.
@@ -71,7 +72,7 @@ func (a *announcer) announce(events []event) {
 			switch e.kind {
 			case removed, released, dropped:
 				a.caches.Down(w.slot)
-			case restarted, slept:
+			case restarted, slept, emptied:
 				a.caches.Restarted(w.slot)
 			case registered, resized:
 				a.caches.Resized(w.slot, e.tokens)
@@ -93,6 +94,7 @@ var plainLines = map[kind]struct {
 	acquitted: {slog.LevelInfo, "worker is back: another worker failed the same request in the same way"},
 	slept:     {slog.LevelWarn, "worker asleep: its engine has been put to sleep, or is paused, and gets no requests"},
 	woke:      {slog.LevelInfo, "worker awake"},
+	emptied:   {slog.LevelInfo, "worker's cache is empty: an operator had it emptied"},
 	balanced: {slog.LevelWarn, "several processes answer at the worker's URL in turn, so that it is a balancer: load, " +
 		"cache and start of each are not known; name the processes themselves: workers_dns, [pools.kubernetes], or " +
 		"a worker for each"},

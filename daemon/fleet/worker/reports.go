@@ -156,3 +156,29 @@ func (p *Pool) Lists(w *Worker, model string) bool {
 	defer p.mu.Unlock()
 	return w.listing != nil && w.listing.has(model)
 }
+
+// Slept records that the engines of the endpoint with that id were put to sleep or paused, before their metrics tell
+// it. They are awake again if the next page of these does not.
+func (p *Pool) Slept(id string, now time.Time) {
+	p.mu.Lock()
+	defer p.unlock()
+	e := p.fleet.at(id)
+	if e == nil {
+		return
+	}
+	for _, w := range e.ranks {
+		if !w.readings.Asleep {
+			w.readings.Asleep = true
+			p.fleet.turnIn(w, true, p.fleet.sec(now))
+		}
+	}
+}
+
+// Emptied records that the KV caches of the endpoint with that id were emptied, which no metrics tell.
+func (p *Pool) Emptied(id string, now time.Time) {
+	p.mu.Lock()
+	defer p.unlock()
+	if e := p.fleet.at(id); e != nil {
+		p.fleet.noteAll(e.ranks, event{kind: emptied}, p.fleet.sec(now))
+	}
+}

@@ -36,11 +36,7 @@ func (a chatAPI) prepareChat(r *http.Request, raw []byte) (task, *apiError) {
 	if !isNull(b.Tools) && json.Unmarshal(b.Tools, &tools) != nil {
 		return task{}, invalid("list_type", "body.tools", "Input should be a valid list", "'<value>'")
 	}
-	if len(b.Messages) > 0 {
-		if called := chooseTool(tools, b.ToolChoice, &b.Messages[len(b.Messages)-1]); called != nil {
-			f.callTool(called)
-		}
-	}
+	f.chooseCall(a.cfg.Script, tools, b.ToolChoice, b.Messages)
 	f.prompts = [][]uint32{chatTokens(b.Tools, b.Messages, true)}
 	return a.task(r, f, &b)
 }

@@ -45,6 +45,9 @@ type Config struct {
 	KVEvents KVEvents
 	// LMCache makes each engine's CPU tier LMCache's, which reports to a controller. Default it is vLLM's own offloading.
 	LMCache LMCache
+	// Script is how the worker drives an agent: in the n-th turn of a conversation, which has n-1 results of tools, it
+	// calls the tool of Script[n-1] that the request offers. Default it calls none on its own.
+	Script []Turn
 	// DevMode adds POST /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1 does.
 	DevMode bool
 	// ScaleOut serves /v1/chat/completions/render, /v1/completions/render and /v1/messages/render, as --enable-scale-out

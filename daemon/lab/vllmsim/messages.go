@@ -93,9 +93,7 @@ func (a messagesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 	if b.Output != nil {
 		f.fixed = b.Output.Format.sample()
 	}
-	if called := chooseTool(b.Tools, b.Choice, lastOf(messages)); called != nil {
-		f.callTool(called)
-	}
+	f.chooseCall(a.cfg.Script, b.Tools, b.Choice, messages)
 	f.prompts = [][]uint32{chatTokens(nestedTools(b.Tools), messages, true)}
 	return task{job: &f.job, form: f}, a.prepareJob(r, &f.job, &like)
 }

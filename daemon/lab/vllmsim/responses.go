@@ -37,9 +37,7 @@ func (a responsesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 	if b.Text != nil {
 		f.fixed = b.Text.Format.sample()
 	}
-	if called := chooseTool(b.Tools, b.ToolChoice, lastOf(messages)); called != nil {
-		f.callTool(called)
-	}
+	f.chooseCall(a.cfg.Script, b.Tools, b.ToolChoice, messages)
 	asked := messages
 	if b.Instructions != nil {
 		asked = append([]message{{Role: "system", Content: *b.Instructions}}, messages...)

@@ -101,6 +101,45 @@ func TestToolCalls(t *testing.T) {
 	f(`"messages":[{"role":"user","content":"use the tool"},{"role":"tool","tool_call_id":"x","content":"sunny"}]`, false)
 }
 
+// TestScriptedCalls: the script says what a conversation's next turn calls, by the results of tools that it has, in each
+// API. A conversation at the script's end, or one that does not offer the tool, gets text that ends on its own.
+func TestScriptedCalls(t *testing.T) {
+	s := newTiny(t, Config{Speed: 1000, Script: []Turn{
+		{"other": []byte(`{}`), "weather": []byte(`{"city":"one"}`)}, {"weather": []byte(`{"city":"two"}`)}, {"none": []byte(`{}`)}}})
+	f := func(path, body, want string) {
+		t.Helper()
+		w := do(s, "POST", path, body)
+		if w.Code != 200 || (want == "") == strings.Contains(w.Body.String(), "city") || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s %s: %d %s; want a call with %q", path, body, w.Code, w.Body, want)
+		}
+	}
+	flat := `{"type":"function","name":"weather","parameters":{"type":"object"}}`
+	const user, result = `{"role":"user","content":"hi"}`, `,{"role":"tool","tool_call_id":"x","content":"sunny"}`
+	chat := func(tools, results string) string {
+		return `{"max_tokens":500,"tools":[` + tools + `],"messages":[` + user + results + `]}`
+	}
+	f("/v1/chat/completions", chat(weather, ""), "one")
+	f("/v1/chat/completions", chat(weather, result), "two")
+	f("/v1/chat/completions", chat(weather, result+result), "")
+	f("/v1/chat/completions", chat(weather, result+result+result), "")
+	f("/v1/chat/completions", chat(strings.Replace(weather, "weather", "third", 1), ""), "")
+	f("/v1/responses", `{"tools":[`+flat+`],"input":[`+user+`]}`, "one")
+	f("/v1/responses", `{"tools":[`+flat+`],"input":[`+user+`,{"type":"function_call","call_id":"x","name":"weather","arguments":"{}"},`+
+		`{"type":"function_call_output","call_id":"x","output":"sunny"}]}`, "two")
+	f("/v1/messages", `{"max_tokens":500,"tools":[{"name":"weather","input_schema":{"type":"object"}}],"messages":[`+user+`,`+
+		`{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"weather","input":{}}]},`+
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"sunny"}]}]}`, "two")
+	var a struct {
+		Usage struct {
+			Output int `json:"completion_tokens"`
+		}
+	}
+	w := do(s, "POST", "/v1/chat/completions", chat(weather, result+result))
+	if json.Unmarshal(w.Body.Bytes(), &a) != nil || a.Usage.Output >= 500 {
+		t.Errorf("the text does not end on its own: %s", w.Body)
+	}
+}
+
 // toolCall reads the call out of a chat answer or stream.
 func toolCall(t *testing.T, body []byte, stream bool) (name, arguments, end string) {
 	t.Helper()

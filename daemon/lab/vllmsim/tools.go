@@ -53,6 +53,33 @@ func nestedTools(tools []tool) json.RawMessage {
 	return raw
 }
 
+// Turn is what an agent is made to do next: the arguments of the call, by the names of the tools that can do it.
+type Turn map[string]json.RawMessage
+
+// chooseCall makes the replies a call of a tool, where the request, its last message or the script says so. A client
+// that offers tools goes on for many turns: its replies end on their own.
+func (j *job) chooseCall(script []Turn, tools []tool, choice json.RawMessage, messages []message) {
+	j.softLimit = j.softLimit || len(tools) > 0
+	turn := 0
+	for i := range messages {
+		if messages[i].Role == "tool" {
+			turn++
+		}
+	}
+	if turn < len(script) && string(choice) != `"none"` {
+		for _, t := range tools {
+			f := t.nested().Function
+			if arguments, ok := script[turn][f.Name]; ok {
+				j.tool, j.fixed = f.Name, string(arguments)
+				return
+			}
+		}
+	}
+	if called := chooseTool(tools, choice, lastOf(messages)); called != nil {
+		j.callTool(called)
+	}
+}
+
 // chooseTool returns the tool that the reply calls, or nil. choice is a tool_choice of any of the endpoints.
 func chooseTool(tools []tool, choice json.RawMessage, last *message) *toolFunction {
 	var word string

@@ -101,6 +101,11 @@ var answersHeld = quota.New(64 << 20)
 
 const freeAnswer = 64 << 10
 
+// Order posts an operator's order to a worker and returns its answer, of at most limit bytes. A longer one is an error.
+func (a *Asking) Order(ctx context.Context, url, path string, body []byte, limit int) (int, []byte, error) {
+	return a.Post(ctx, tokens.Target{URL: url}, path, body, limit)
+}
+
 // adaptersEvery is how long Adapter uses the models that it has read. The prober reads a listing every 10 s.
 const adaptersEvery = time.Second
 

@@ -3,18 +3,16 @@ package exchange
 import (
 	"strings"
 
+	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
-// maxName bounds a client's name for its session: a longer one names none.
-const maxName = 1 << 10
-
 // claim reads which session the request belongs to, from the most reliable source first: the id of an opened one, a
-// stored response, the header, a cookie of ours, a field of the body.
+// stored response, a header field, a cookie of ours, a field of the body.
 func (r *request) claim() (c route.Claim) {
-	in, req, conf := r.in, r.read.req, &r.epoch.Sessions
+	in := r.in
 	c.Closing = r.entry.Op == Closing
 	switch {
 	case r.entry.Op == Opening: // a name for strategies that place by it
@@ -29,34 +27,41 @@ func (r *request) claim() (c route.Claim) {
 			c.Stored[i] = in.Stored(id)
 		}
 	}
-	id := ""
-	if conf.Header != "" {
-		id = in.Get(conf.Header)
-	}
-	if session.Minted(id) {
-		c.Maybe = in.Opened(id)
-	}
-	if id == "" && conf.Cookie != "" {
-		id = cookieOf(in.Header, conf.Cookie)
-	}
-	c.Binds = id != ""
-	if id == "" && req.SessionKey != "" {
-		for i := 0; i < len(conf.BodyFields) && id == ""; i++ {
-			id = req.SessionField(conf.BodyFields[i])
-		}
-	}
-	if id == "" && conf.Cookie != "" && req.Kind.Generates() {
-		id = session.MintID()
-		c.Binds = true
-		c.Fresh = true
-		r.cookie = id
-	}
-	if len(id) > maxName {
-		id = ""
-	}
-	c.Key = session.Name{Kind: session.Key, Tenant: in.Caller.Name + "\x00" + req.CacheSalt,
-		Owner: in.Caller.Name, ID: id}
+	who := r.identify(&c)
+	c.Key = session.Name{Kind: session.Key, Tenant: in.Caller.Name + "\x00" + r.read.req.CacheSalt,
+		Owner: in.Caller.Name, ID: who.Session}
+	c.Parent, c.By, c.Final = who.Parent, who.By, who.Final
 	return c
+}
+
+// identify returns the client's own name for its session, or one that the router makes up for a cookie.
+func (r *request) identify(c *route.Claim) identity.Identity {
+	in, req, conf := r.in, r.read.req, &r.epoch.Sessions
+	who := conf.Identity.InHeader(in.Header)
+	if session.Minted(who.Session) {
+		c.Maybe = in.Opened(who.Session)
+	}
+	if who.Session == "" && conf.Cookie != "" {
+		who = named(cookieOf(in.Header, conf.Cookie))
+	}
+	c.Binds = conf.Always && who.Session != ""
+	if who.Session == "" && req.Named() {
+		who = conf.Identity.InBody(req)
+	}
+	if who.Session == "" && conf.Cookie != "" && req.Kind.Generates() {
+		r.cookie = session.MintID()
+		who = named(r.cookie)
+		c.Binds, c.Fresh = conf.Always, true
+	}
+	return who
+}
+
+// named returns the identity that a cookie names.
+func named(cookie string) identity.Identity {
+	if cookie == "" || len(cookie) > identity.MaxName {
+		return identity.Identity{}
+	}
+	return identity.Identity{Session: cookie, By: "cookie"}
 }
 
 // responses returns the ids of the stored responses that the request refers to, in its body and its path. Of jobs the

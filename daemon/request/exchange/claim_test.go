@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
@@ -19,7 +20,9 @@ func claiming(t *testing.T, naming Naming, in *Inbound) *request {
 
 // TestClaim is the table of what names a session, the most reliable source first.
 func TestClaim(t *testing.T) {
-	all := Naming{Header: "X-Session-Id", Cookie: "wp", BodyFields: []string{"user", "session_id"}}
+	all := Naming{Identity: identity.New([]string{"X-Session-Id", "body.user", "body.session_id"}), Cookie: "wp", Always: true}
+	soft := all
+	soft.Always = false
 	f := func(naming Naming, in *Inbound, key string, binds, fresh bool) {
 		t.Helper()
 		r := claiming(t, naming, in)
@@ -40,20 +43,24 @@ func TestClaim(t *testing.T) {
 	f(all, chat(named, "Cookie", "wp=c"), "c", true, false)
 	f(all, chat(named, "Cookie", `{"ill-formed"; wp=c`), "c", true, false)
 	f(all, chat(named), "u", false, false)
-	f(Naming{BodyFields: []string{"session_id", "user"}}, chat(named), "s", false, false)
-	f(Naming{BodyFields: []string{"session_id"}}, chat(`{"user":"u"}`), "", false, false)
+	f(soft, chat(named, "x-session-id", "h", "Cookie", "wp=c"), "h", false, false)
+	f(soft, chat(named, "Cookie", "wp=c"), "c", false, false)
+	f(soft, chat(`{"messages":[]}`), "", false, true)
+	f(Naming{Identity: identity.New([]string{"body.session_id", "body.user"})}, chat(named), "s", false, false)
+	f(Naming{Identity: identity.New([]string{"body.session_id"})}, chat(`{"user":"u"}`), "", false, false)
 	f(Naming{}, chat(named, "x-session-id", "h", "Cookie", "wp=c"), "", false, false)
 	f(all, chat(`{"messages":[]}`), "", true, true) // a cookie is made up
 	f(all, inbound("POST", "/v1/embeddings", `{"input":"x"}`), "", false, false)
-	f(all, chat(named, "x-session-id", strings.Repeat("x", maxName)), strings.Repeat("x", maxName), true, false)
-	f(all, chat(named, "x-session-id", strings.Repeat("x", maxName+1)), "", true, false)
+	f(all, chat(named, "x-session-id", strings.Repeat("x", identity.MaxName)), strings.Repeat("x", identity.MaxName), true, false)
+	f(all, chat(named, "x-session-id", strings.Repeat("x", identity.MaxName+1)), "u", false, false)
+	f(all, chat(named, "Cookie", "wp="+strings.Repeat("x", identity.MaxName+1)), "u", false, false)
 }
 
 // TestClaimOfTenants: the same session name under two keys, or two salts, is two sessions.
 func TestClaimOfTenants(t *testing.T) {
 	in := inbound("POST", "/v1/chat/completions", `{"cache_salt":"a","messages":[]}`, "x-session-id", "h")
 	in.Caller = callerOf(t, "*")
-	c := claiming(t, Naming{Header: "X-Session-Id"}, in).claim()
+	c := claiming(t, Naming{Identity: identity.New([]string{"X-Session-Id"})}, in).claim()
 	if c.Key.Tenant != "bob\x00a" {
 		t.Errorf("tenant %q", c.Key.Tenant)
 	}
@@ -61,7 +68,7 @@ func TestClaimOfTenants(t *testing.T) {
 
 // TestClaimOfOpened: a protocol's opened session comes before every other source.
 func TestClaimOfOpened(t *testing.T) {
-	naming := Naming{Header: "X-Session-Id", Cookie: "wp"}
+	naming := Naming{Identity: identity.New([]string{"X-Session-Id"}), Cookie: "wp", Always: true}
 	in := inbound("POST", "/invocations", `{"messages":[]}`, "x-session-id", "h")
 	r := claiming(t, naming, in)
 	r.entry = Entry{Op: Opening}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -27,10 +28,10 @@ type Epoch struct {
 
 // Naming is how clients name their sessions.
 type Naming struct {
-	Header        string   // "" = by none
-	Cookie        string   // of the router's own; "" = by none
-	BodyFields    []string // in their order
-	EndWithWorker bool     // a session ends with its worker and does not move
+	Identity      *identity.List // nil = by none
+	Cookie        string         // of the router's own; "" = by none
+	Always        bool           // a session stays at its worker whatever the strategy asks for
+	EndWithWorker bool           // a session ends with its worker and does not move
 }
 
 // ExplainLog sets which requests' candidates stand in the access log.

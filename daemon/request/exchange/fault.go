@@ -72,7 +72,7 @@ var (
 	FaultSlowBody = Fault{Status: 408, Kind: "invalid_request_error", Code: "request_timeout",
 		Message: "the request did not arrive within server.read_timeout, or its body at 16 KiB a second"}
 	FaultPacking = Fault{Status: 415, Kind: "invalid_request_error", Code: "unsupported_encoding",
-		Message: "this router reads no body of that Content-Encoding: send gzip, deflate or zstd, or the body as it is"}
+		Message: "this router reads no body of that Content-Encoding: send gzip, deflate, zstd or br, or the body as it is"}
 	FaultPacked = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_encoding",
 		Message: "the body cannot be unpacked: it is cut short, goes on behind its end, needs a window of more than 8 MiB," +
 			" or is something else than its Content-Encoding says"}

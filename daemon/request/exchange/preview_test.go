@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
@@ -14,7 +15,7 @@ import (
 func TestForeseeALostSession(t *testing.T) {
 	good := []string{streamed(role, word, stop, done)}
 	s := newScene(t, good, good)
-	s.epoch.Sessions = Naming{Header: "X-Session-Id", EndWithWorker: true}
+	s.epoch.Sessions = Naming{Identity: identity.New([]string{"X-Session-Id"}), EndWithWorker: true, Always: true}
 	bound := s.chat("X-Session-Id", "mine").by
 	var others []worker.Spec
 	for _, w := range s.pool.Workers.Stats(time.Now()) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/identity"
 )
 
 // TestBrokenStreamInCapitals: a media type has no case.
@@ -44,7 +46,7 @@ func TestErrorEventOfResponsesIsNumbered(t *testing.T) {
 // TestASessionDoesNotBeginWithoutAnAnswer: its client left, perhaps because the worker hangs.
 func TestASessionDoesNotBeginWithoutAnAnswer(t *testing.T) {
 	s := newScene(t, []string{strings.Repeat(pause, 50)})
-	s.epoch.Sessions.Header = "X-Session-Id"
+	s.epoch.Sessions = Naming{Identity: identity.New([]string{"X-Session-Id"}), Always: true}
 	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`, "X-Session-Id", "a")
 	in.Epoch, in.ID = s.epoch, "id-1"
 	var all Lives

@@ -182,6 +182,19 @@ func appendTried(l *jsonline.Line, seen *exchange.Seen) {
 	l.CloseList()
 }
 
+// appendIdentity appends the session that the request names, as fingerprints: ids are secrets.
+func appendIdentity(l *jsonline.Line, seen *exchange.Seen) {
+	if seen.Named == nil {
+		return
+	}
+	l.Text("identity", seen.Identity)
+	l.Text("named_by", seen.NamedBy)
+	l.Int("turn", int64(seen.Turn))
+	if seen.Parent != "" {
+		l.Text("parent", seen.Parent)
+	}
+}
+
 // appendLine appends the line of a request, with its end.
 func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 	seen, took := &in.Seen, e.took
@@ -213,6 +226,7 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 	l.Text("reason", seen.Reason)
 	l.Text("fallback", seen.Fallback)
 	l.Text("session", seen.Session)
+	appendIdentity(l, seen)
 	l.Int("matched_blocks", int64(seen.Matched))
 	l.Int("blocks", int64(seen.PromptBlocks))
 	l.Int("believed_tokens", int64(seen.Believed))

@@ -35,6 +35,15 @@ func TestMessagesAreAChat(t *testing.T) {
 	f(`{"tools":[{"name":"f","description":"d","input_schema":{"type":"object"}}],"messages":[`+user+`]}`, tools, true)
 	f(`{"tools":[{"type":"custom","input_schema":{"type":"object"},"name":"f","description":"d"}],"messages":[`+user+`]}`, tools, true)
 	f(`{"tools":[{"name":"g","description":"d","input_schema":{"type":"object"}}],"messages":[`+user+`]}`, tools, false)
+	typed := func(fields string) string { return `{"tools":[{` + fields + `}],"messages":[` + user + `]}` }
+	space := typed(`"type":"namespace","name":"agents","description":"d","tools":[{"type":"function","name":"spawn"}]`)
+	f(typed(`"type":"namespace","name":"agents","description":"d","tools":[{"type":"function","name":"wait"}]`), space, false)
+	f(typed(`"type": "namespace", "name":"\u0061gents","description":"d","tools":[{"type":"function","name":"spawn"}]`), space, true)
+	f(typed(`"type":"bash_20250124","name":"bash","restart":true`), typed(`"type":"bash_20250124","name":"bash"`), false)
+	f(typed(`"type":"custom","name":"patch","description":"d","format":{"type":"grammar"}`),
+		typed(`"type":"custom","name":"patch","description":"d","format":{"type":"text"}`), false)
+	f(typed(`"type":"function","description":"d","name":"f","parameters":{"type":"object"}`),
+		typed(`"name":"f","parameters":{"type":"object"},"type":"function","description":"d"`), true)
 }
 
 // A prefill is joined by the client with what comes after it.

@@ -24,6 +24,18 @@ func (f *function) readField(s *scanner, key []byte) bool {
 	return s.value()
 }
 
+// isTool reports whether a tool of that type is this function and nothing else. Anthropic's has no type or custom, and
+// a schema; OpenAI's of that type has a grammar in its place.
+func (f *function) isTool(kind []byte) bool {
+	switch string(kind) {
+	case "custom":
+		return f.name.hi > 0 && f.params.hi > 0
+	case "", "function":
+		return f.name.hi > 0
+	}
+	return false
+}
+
 // calls appends an assistant's tool calls.
 func (w *writer) calls(c *Chain, raw []byte) {
 	var s scanner
@@ -96,16 +108,12 @@ func (w *writer) tools(c *Chain, raw []byte) {
 			}
 			return f.readField(&s, key) // in Responses and Messages the function's fields stand here
 		})
-		if f.name.hi == 0 { // no function: in the order in which it comes
+		if !f.isTool(inside(kind.of(raw))) { // as it comes: nobody knows what the engine leaves out of it
 			c.value(raw[lo:s.i])
 			return ok
 		}
 		c.mark(markCall)
-		if k := inside(kind.of(raw)); len(k) == 0 || string(k) == "custom" {
-			c.Append([]byte("function")) // Anthropic's words for it
-		} else {
-			c.text(k)
-		}
+		c.Append([]byte("function")) // in Anthropic's words custom, or nothing
 		c.tagged(markName, f.name.of(raw))
 		c.tagged(markText, f.about.of(raw))
 		c.mark(markEnd)

@@ -35,10 +35,12 @@ type Chain struct {
 	Hashes []uint64 // one per full block
 	Bytes  int      // canonical length, the unhashed rest included
 	Tokens int      // token ids; 0 if the prompt is text
+	Fine   Fine     // the block that Request.Watch has named, if the chain is so long
 
 	hash  uint64 // of the last full block, or the seed
 	size  int    // bytes in a block
 	n     int    // bytes in tail
+	watch int    // 1 + the index of the block for Fine; 0 = none
 	fixed bool   // the answer does not come back behind this prompt (echo, continue_final_message, a body cut short)
 	tail  [BlockBytes]byte
 }
@@ -47,6 +49,7 @@ func (c *Chain) reset(seed uint64, domain byte) {
 	c.Hashes = c.Hashes[:0]
 	c.Bytes = 0
 	c.Tokens = 0
+	c.Fine = Fine{}
 	c.n = 0
 	c.fixed = false
 	c.size = BlockBytes
@@ -110,12 +113,29 @@ func (c *Chain) mark(b byte) {
 func (c *Chain) fold(blocks []byte) {
 	h := c.hash
 	out := slices.Grow(c.Hashes, len(blocks)/c.size)
+	var watched []byte
+	if at := c.watch - 1 - len(out); at >= 0 && at < len(blocks)/c.size {
+		watched = blocks[at*c.size:][:c.size]
+	}
 	for ; len(blocks) > 0; blocks = blocks[c.size:] {
 		h = max(xxh3.HashSeed(blocks[:c.size], h), 1)
 		out = append(out, h)
 	}
 	c.hash = h
 	c.Hashes = out
+	if watched != nil {
+		c.look(watched)
+	}
+}
+
+// look fills Fine with its block, which has been folded.
+func (c *Chain) look(block []byte) {
+	before := uint64(0)
+	if c.watch > 1 {
+		before = c.Hashes[c.watch-2]
+	}
+	c.Fine.Block = c.watch
+	c.Fine.read(block, before)
 }
 
 // sum returns the digest of a chain that is used as one.

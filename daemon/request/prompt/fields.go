@@ -32,6 +32,13 @@ const (
 	fieldCacheKey
 	fieldSessionID
 	fieldUser
+	fieldSafety       // OpenAI's name for the user, in place of user
+	fieldExtension    // Dynamo's nvext
+	fieldHintLength   // in nvext's agent_hints
+	fieldHintPriority // there too
+	fieldExtra        // vllm_xargs
+	fieldProgram      // in its agentic_context
+	fieldProgramOf    // there too: who began the program
 	fieldSalt
 
 	fieldUnknown // any other
@@ -72,6 +79,9 @@ var fieldNames = byLength(map[string]bodyField{
 	"prompt_cache_key":       fieldCacheKey,
 	"session_id":             fieldSessionID,
 	"user":                   fieldUser,
+	"safety_identifier":      fieldSafety,
+	"nvext":                  fieldExtension,
+	"vllm_xargs":             fieldExtra,
 	"cache_salt":             fieldSalt,
 })
 
@@ -106,18 +116,24 @@ func fieldNamed(key []byte) bodyField {
 	return fieldUnknown
 }
 
-// sessionFields name a session, the surest first, by the names under which SessionField knows them.
-var sessionFields = [...]namedField{
+// nameFields are what names a conversation or its user, by the names under which Request.Name knows them.
+var nameFields = [...]namedField{
 	{"prompt_cache_key", fieldCacheKey},
 	{"session_id", fieldSessionID},
 	{"user", fieldUser},
-	{"user", fieldUserID},
+	{"metadata.user_id", fieldUserID},
+	{"safety_identifier", fieldSafety},
+	{"vllm_xargs.agentic_context.program_id", fieldProgram},
+	{"vllm_xargs.agentic_context.parent_program_id", fieldProgramOf},
 }
+
+// names has the bits of nameFields.
+const names = 1<<fieldCacheKey | 1<<fieldSessionID | 1<<fieldUser | 1<<fieldUserID | 1<<fieldSafety | 1<<fieldProgram
 
 // fields are the places of a body's fields. Of a field that comes twice the last counts, as in Python.
 type fields struct {
 	body []byte
-	seen uint32 // a bit for each bodyField that is there; the places of others are of bodies before
+	seen uint64 // a bit for each bodyField that is there; the places of others are of bodies before
 	at   [fieldUnknown]span
 }
 

@@ -44,6 +44,7 @@ func (r *Request) addChain(seed uint64, domain byte) *Chain {
 	}
 	c := &r.Chains[n]
 	c.reset(seed, domain)
+	c.watch = r.Watch
 	c.fixed = r.fixed || !r.Kind.Generates()
 	return c
 }

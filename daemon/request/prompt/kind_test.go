@@ -46,8 +46,10 @@ func TestRequestsOfKinds(t *testing.T) {
 	f(Responses, `{"input":[],"prompt":"x"}`, prompts(0))
 	f(Responses, `{"input":[{"role":"user","content":"a"}],"input":"a"}`, func(r *Request) bool { return len(r.talk.messages) == 0 && r.HasPrompt })
 	f(Messages, `{"messages":[{"role":"user","content":"a"}],"max_tokens":7,"metadata":{"user_id":"u"}}`,
-		func(r *Request) bool { return r.MaxTokens == 7 && r.SessionKey == "u" && len(r.Chains) == 1 })
-	f(Chat, `{"metadata":{"user_id":"u"}}`, func(r *Request) bool { return r.SessionKey == "" })
+		func(r *Request) bool {
+			return r.MaxTokens == 7 && r.Name("metadata.user_id") == "u" && len(r.Chains) == 1
+		})
+	f(Chat, `{"metadata":{"user_id":"u"}}`, func(r *Request) bool { return !r.Named() })
 	f(Embedding, `{"input":"a"}`, prompts(1))
 	f(Embedding, `{"input":["a","b"]}`, prompts(2))
 	f(Embedding, `{"input":[1,2,3]}`, func(r *Request) bool { return r.Chains[0].Tokens == 3 })

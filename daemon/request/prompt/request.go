@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"bytes"
+	"math"
 	"sync"
 	"unicode/utf8"
 )
@@ -21,19 +22,20 @@ type Request struct {
 	IncludeUsage     bool   // stream_options.include_usage
 	MaxTokens        uint32 // max_completion_tokens or max_output_tokens, else max_tokens; 0 = not given
 	N                int    // answers per prompt, at least 1
-	Priority         int32  // vLLM's: lower goes first
-	SessionKey       string // prompt_cache_key, else session_id, else user, else Anthropic's metadata.user_id
+	Priority         int32  // vLLM's: lower goes first. Without one the opposite of nvext.agent_hints.priority
+	Expected         uint32 // tokens of answer that the client expects, by nvext.agent_hints.osl; 0 = it does not say
 	CacheSalt        string
 	PreviousResponse string  // previous_response_id: the conversation before lies in the worker that gave that answer
 	HasPrompt        bool    // there is something to hash
 	BypassesCache    bool    // the worker computes the whole prompt, cached or not: prompt_logprobs, or echo with logprobs
 	Chains           []Chain // one per prompt, filled by Hash
+	Watch            int     // 1 + the index of the block that Hash puts into each chain's Fine; 0 = none. Parse sets 0
 
 	fixed bool // of the chains: echo, continue_final_message, an item in progress, or a body that did not end well
 	*work      // nil before the first Parse, and after Trim
 }
 
-// work is what Parse leaves to Hash and SessionField: places in the body, and memory. It is the largest part of a
+// work is what Parse leaves to Hash and Name: places in the body, and memory. It is the largest part of a
 // request, the more so with many messages, and an answer may take minutes.
 type work struct {
 	fields fields
@@ -43,7 +45,7 @@ type work struct {
 
 var works = sync.Pool{New: func() any { return new(work) }}
 
-// Trim gives back the memory that only Hash and SessionField need. Neither may be called again before the next Parse.
+// Trim gives back the memory that only Hash and Name need. Neither may be called again before the next Parse.
 func (r *Request) Trim() {
 	if r.work != nil {
 		works.Put(r.work)
@@ -78,6 +80,7 @@ func (p *Parser) Parse(kind Kind, body []byte) (*Request, error) {
 func (r *Request) reset(kind Kind, body []byte) {
 	r.Kind = kind
 	r.AmbiguousModel = false
+	r.Watch = 0
 	r.Chains = r.Chains[:0]
 	r.fields.reset(body)
 	r.talk.reset(body)
@@ -110,6 +113,14 @@ func (r *Request) readField(key []byte) bool {
 	case fieldStreamOptions:
 		r.fields.forget(fieldIncludeUsage)
 		return s.object(r.readStreamOption)
+	case fieldExtension:
+		r.fields.forget(fieldHintLength)
+		r.fields.forget(fieldHintPriority)
+		return s.object(r.readExtension)
+	case fieldExtra:
+		r.fields.forget(fieldProgram)
+		r.fields.forget(fieldProgramOf)
+		return s.object(r.readExtra)
 	}
 	return r.fields.locate(s, f)
 }
@@ -140,6 +151,44 @@ func (r *Request) readMetadata(key []byte) bool {
 	return r.w.scan.value()
 }
 
+// readExtension scans a field of nvext.
+func (r *Request) readExtension(key []byte) bool {
+	if string(key) == "agent_hints" {
+		return r.w.scan.object(r.readHint)
+	}
+	return r.w.scan.value()
+}
+
+// readHint scans a field of nvext's agent_hints.
+func (r *Request) readHint(key []byte) bool {
+	switch string(key) {
+	case "osl":
+		return r.fields.locate(&r.w.scan, fieldHintLength)
+	case "priority":
+		return r.fields.locate(&r.w.scan, fieldHintPriority)
+	}
+	return r.w.scan.value()
+}
+
+// readExtra scans a field of vllm_xargs.
+func (r *Request) readExtra(key []byte) bool {
+	if string(key) == "agentic_context" {
+		return r.w.scan.object(r.readProgram)
+	}
+	return r.w.scan.value()
+}
+
+// readProgram scans a field of vllm_xargs' agentic_context.
+func (r *Request) readProgram(key []byte) bool {
+	switch string(key) {
+	case "program_id":
+		return r.fields.locate(&r.w.scan, fieldProgram)
+	case "parent_program_id":
+		return r.fields.locate(&r.w.scan, fieldProgramOf)
+	}
+	return r.w.scan.value()
+}
+
 // resolve turns the places found into values.
 func (r *Request) resolve() {
 	f := &r.fields
@@ -147,11 +196,14 @@ func (r *Request) resolve() {
 	r.AmbiguousModel = r.AmbiguousModel || !utf8.ValidString(r.Model)
 	r.setText(&r.CacheSalt, fieldSalt)
 	r.setText(&r.PreviousResponse, fieldPrevious)
-	r.resolveSession()
 	r.Stream = f.flag(fieldStream)
 	r.IncludeUsage = f.flag(fieldIncludeUsage)
 	r.N = int(max(f.count(fieldN), 1))
 	r.Priority = f.signed(fieldPriority)
+	if !f.has(fieldPriority) {
+		r.Priority = -max(f.signed(fieldHintPriority), -math.MaxInt32)
+	}
+	r.Expected = f.count(fieldHintLength)
 	r.MaxTokens = f.count(fieldMaxNew)
 	if r.MaxTokens == 0 {
 		r.MaxTokens = f.count(fieldMaxTokens)
@@ -163,17 +215,6 @@ func (r *Request) resolve() {
 		r.Kind = r.shownKind()
 	}
 	r.HasPrompt = r.hasPrompt()
-}
-
-// resolveSession sets SessionKey to the first of its fields that is not empty.
-func (r *Request) resolveSession() {
-	for i := range sessionFields {
-		if f := sessionFields[i].bodyField; len(r.fields.inside(f)) > 0 {
-			r.setText(&r.SessionKey, f)
-			return
-		}
-	}
-	r.SessionKey = ""
 }
 
 // shownKind returns the kind of an /invocations body by what it holds, in the order in which vLLM tries.
@@ -242,13 +283,15 @@ func (r *Request) setText(s *string, f bodyField) {
 	}
 }
 
-// SessionField returns the session's name in one field of the body: prompt_cache_key, session_id or user (Anthropic's
-// metadata.user_id too). SessionKey is the first of them. Like the Request it holds until the next Parse.
-func (r *Request) SessionField(name string) string {
-	s := ""
-	for _, known := range sessionFields {
-		if name == known.name && s == "" {
-			r.setText(&s, known.bodyField)
+// Named reports whether the body may name a conversation or its user. Without it Name finds nothing.
+func (r *Request) Named() bool { return r.fields.seen&names != 0 }
+
+// Name returns the text of a field that names a conversation or its user, one of nameFields. A field inside another is
+// written with dots. Like the Request it holds until the next Parse.
+func (r *Request) Name(field string) (s string) {
+	for i := range nameFields {
+		if field == nameFields[i].name {
+			r.setText(&s, nameFields[i].bodyField)
 		}
 	}
 	return s

@@ -31,9 +31,21 @@ func TestParseFields(t *testing.T) {
 	f(`{"max_tokens":-3,"priority":-5,"n":3}`, func(r *Request) bool { return r.MaxTokens == 0 && r.Priority == -5 && r.N == 3 })
 	f(`{"max_tokens":1e300,"priority":-1e300}`, func(r *Request) bool { return r.MaxTokens == 1<<32-1 && r.Priority == -1<<31 })
 	f(`{"max_tokens":1e999,"temperature":NaN,"top_p":-Infinity}`, func(r *Request) bool { return r.MaxTokens == 1<<32-1 })
-	f(`{"user":"u","session_id":"s","prompt_cache_key":"k"}`, func(r *Request) bool { return r.SessionKey == "k" })
-	f(`{"user":"u","session_id":"s","prompt_cache_key":null}`, func(r *Request) bool { return r.SessionKey == "s" })
-	f(`{"user":"u","session_id":""}`, func(r *Request) bool { return r.SessionKey == "u" })
+	f(`{"user":"u","session_id":"s","prompt_cache_key":"k"}`, func(r *Request) bool { return r.Name("prompt_cache_key") == "k" })
+	f(`{"user":"u","session_id":"s","prompt_cache_key":null}`, func(r *Request) bool { return r.Name("prompt_cache_key") == "" && r.Name("session_id") == "s" })
+	f(`{"user":"u","session_id":""}`, func(r *Request) bool { return r.Name("session_id") == "" && r.Name("user") == "u" })
+	f(`{"user":"u","metadata":{"user_id":"m"},"safety_identifier":"h"}`, func(r *Request) bool {
+		return r.Named() && r.Name("user") == "u" && r.Name("metadata.user_id") == "" && r.Name("safety_identifier") == "h" && r.Name("model") == ""
+	})
+	f(`{"nvext":{"agent_hints":{"osl":700,"priority":5,"x":[1]},"y":{}}}`, func(r *Request) bool { return r.Expected == 700 && r.Priority == -5 && !r.Named() })
+	f(`{"nvext":{"agent_hints":{"priority":5}},"priority":3}`, func(r *Request) bool { return r.Expected == 0 && r.Priority == 3 })
+	f(`{"nvext":{"agent_hints":{"priority":-1e300}}}`, func(r *Request) bool { return r.Priority == 1<<31-1 })
+	f(`{"nvext":{"agent_hints":{"osl":7}},"nvext":null}`, func(r *Request) bool { return r.Expected == 0 })
+	f(`{"agent_hints":{"osl":7},"nvext":[{"agent_hints":{"osl":7}}]}`, func(r *Request) bool { return r.Expected == 0 })
+	f(`{"vllm_xargs":{"k":1,"agentic_context":{"program_id":"p","parent_program_id":"q","z":0}}}`, func(r *Request) bool {
+		return r.Named() && r.Name("vllm_xargs.agentic_context.program_id") == "p" && r.Name("vllm_xargs.agentic_context.parent_program_id") == "q"
+	})
+	f(`{"vllm_xargs":{"agentic_context":{"program_id":"p"}},"vllm_xargs":{}}`, func(r *Request) bool { return !r.Named() })
 	f(`{"cache_salt":"x"}`, func(r *Request) bool { return r.CacheSalt == "x" })
 	f("\xef\xbb\xbf{\"model\":\"bom\"}", func(r *Request) bool { return r.Model == "bom" })
 	f(`[{"model":"inner"}]`, func(r *Request) bool { return r.Model == "" })
@@ -93,7 +105,7 @@ func TestParserReuse(t *testing.T) {
 		r.Hash(1)
 		r, err = p.Parse(Chat, []byte(`{}`))
 		r.Hash(1)
-		if err != nil || r.Model+r.SessionKey+r.CacheSalt != "" || r.Stream || r.N != 1 || r.MaxTokens != 0 || r.Priority != 0 ||
+		if err != nil || r.Model+r.CacheSalt != "" || r.Named() || r.Stream || r.N != 1 || r.MaxTokens != 0 || r.Priority != 0 ||
 			r.HasPrompt || len(r.Chains) != 0 || r.fields.flag(fieldEcho) || r.fields.has(fieldTools) {
 			t.Fatalf("left over: %+v", r)
 		}
@@ -250,7 +262,7 @@ func TestTrim(t *testing.T) {
 		want := r.Chains[0].Hashes
 		r.Trim()
 		r.Trim() // nothing is left to give back
-		if r.work != nil || r.Model != "m" || r.SessionKey != "u" || len(want) == 0 || &r.Chains[0].Hashes[0] != &want[0] {
+		if r.work != nil || r.Model != "m" || len(want) == 0 || &r.Chains[0].Hashes[0] != &want[0] {
 			t.Errorf("%+v", r)
 		}
 	}

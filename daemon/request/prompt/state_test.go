@@ -67,8 +67,8 @@ func TestStates(t *testing.T) {
 }
 
 func TestFieldNames(t *testing.T) {
-	if fieldUnknown > 32 {
-		t.Fatalf("%d fields; fields.seen has 32 bits", fieldUnknown)
+	if fieldUnknown > 64 {
+		t.Fatalf("%d fields; fields.seen has 64 bits", fieldUnknown)
 	}
 	named := 0
 	for length, alike := range fieldNames {
@@ -84,7 +84,7 @@ func TestFieldNames(t *testing.T) {
 			}
 		}
 	}
-	if named != 33 || fieldNamed(nil) != fieldUnknown || fieldNamed([]byte("MODEL")) != fieldUnknown {
+	if named != 36 || fieldNamed(nil) != fieldUnknown || fieldNamed([]byte("MODEL")) != fieldUnknown {
 		t.Errorf("%d names", named)
 	}
 }

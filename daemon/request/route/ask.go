@@ -38,6 +38,9 @@ type Claim struct {
 	Stored  [2]session.Name // the stored responses that the request refers to
 	Key     session.Name    // what the client calls its conversation
 	Maybe   session.Name    // Key as the id of an opened session, if it has the form of one
+	Parent  string          // what the client calls the conversation that began Key's; "" = none
+	By      string          // the field that has Key's name, as X-Session-Id; "" = none
+	Final   bool            // the client says that no request of Key's follows
 	Fresh   bool            // Key was made up for this request: no other request has named it
 	Binds   bool            // a free choice binds Key, whatever the strategy asks for
 	Silent  bool            // the store did not answer the look-up of the session's pool

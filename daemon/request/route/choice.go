@@ -21,6 +21,7 @@ type Choice struct {
 	prompt    *prompt.Request
 	*decision // nil after Release
 	stay      stay
+	talk      talk
 	space     *prefix.Namespace // nil: there is no prompt
 	below     spaces            // the same in the tiers below the GPUs
 	spaceID   uint64
@@ -59,9 +60,10 @@ func (d *decision) reset(a *Ask) {
 // index makes room for a model's name that is new to it.
 func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	c.reset(p, a)
-	if v := c.stay.find(p.Sessions, &c.ask); v != Chosen {
+	if v := c.stay.find(p, &c.ask); v != Chosen {
 		return v
 	}
+	c.talk.find(p, &c.ask)
 	c.hashPrompt()
 	if v := c.findWorkers(); v != Chosen {
 		return v
@@ -111,6 +113,9 @@ func (c *Choice) hashPrompt() {
 	c.secret = c.pool.secret.Load()
 	seed, id := c.secret.space(spaceName(c.prompt, c.ask.Salt))
 	c.spaceID = id
+	if !c.talk.none() {
+		c.prompt.Watch = c.pool.breaks.Watch(c.ask.Caller)
+	}
 	c.prompt.Hash(seed)
 	_, c.size = measure(&c.pool.scale, c.prompt)
 }
@@ -182,7 +187,7 @@ func (c *Choice) fillFrame() {
 	}
 	c.fleet.held.wanted = c.pool.wantsHeld(c.strategy)
 	frame := &c.fleet.frame
-	describe(frame, c.pool, &c.ask, id)
+	describe(frame, c.pool, &c.ask, c.stay.name.Tenant, id)
 	if c.prompt.HasPrompt {
 		p := c.pool
 		c.space = p.Index.Space(c.spaceID)
@@ -194,6 +199,7 @@ func (c *Choice) fillFrame() {
 		frame.Prefixes = &c.fleet.known
 	}
 	frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
+	c.talk.describe(c.pool, &c.ask, &c.fleet)
 }
 
 // askStrategy asks the strategy, for which the frame was filled, for the order of the workers. It returns false if
@@ -319,6 +325,7 @@ func (c *Choice) lookAgain(at time.Time) {
 		c.size = c.fleet.match(c.pool, c.space, &c.below, &c.ask)
 	}
 	c.fleet.frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
+	c.talk.place(c.pool, &c.ask, &c.fleet)
 	if c.outgrew > 0 {
 		c.dropShort()
 	}

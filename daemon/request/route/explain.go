@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
-// Note writes into r the parts of a decision that are cheap to get. It allocates nothing.
+// Note writes into r the parts of a decision that are cheap to get. It allocates nothing but the names of the session.
 func (r *Record) Note(c *Choice) {
 	h := &c.fleet.frame.Header
 	r.Strategy, r.Fallback = c.strategy.Name(), c.result.Fallback
@@ -30,7 +31,19 @@ func (r *Record) Note(c *Choice) {
 		r.Queue, r.Predicted = time.Duration(row.Wait*float64(time.Second)), int(row.Predicted)
 	}
 	r.Session = c.SessionKind()
+	if r.Named == nil && !c.talk.none() {
+		r.Named = named(&c.ask.Claim, h.Turn)
+	}
 	r.Tokens = h.Flags&abi.HeaderTokens != 0
+}
+
+// named returns the session that a request names, under the names that pages and logs have for sessions.
+func named(c *Claim, turn uint32) *Named {
+	n := &Named{Identity: session.Fingerprint(c.conversation()), NamedBy: c.By, Turn: int(turn)}
+	if c.Parent != "" {
+		n.Parent = session.Fingerprint(session.Name{Tenant: c.Key.Tenant, ID: c.Parent})
+	}
+	return n
 }
 
 // Explain writes all of a decision into r: the module, the reason in words and the candidates. It uses the memory of r

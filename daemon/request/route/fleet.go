@@ -44,6 +44,16 @@ func (f *fleet) countSessions(b *session.Bindings) {
 		func(i int, live uint32) { f.frame.Rows[i].Sessions = live })
 }
 
+// rowOf returns the row of the worker with that key, -1 if it is no candidate.
+func (f *fleet) rowOf(key uint64) int32 {
+	for i := range f.frame.Rows {
+		if f.frame.Rows[i].Key == key {
+			return int32(i)
+		}
+	}
+	return -1
+}
+
 // row returns the row of a worker, -1 if it is no candidate.
 func (f *fleet) row(id string) int {
 	for i, w := range f.workers {

@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// describe writes the request's own fields into its frame. id is that of its session.
-func describe(f *host.Frame, p *Pool, a *Ask, id string) {
+// describe writes the request's own fields into its frame. id is that of its session, whose name is tenant's.
+func describe(f *host.Frame, p *Pool, a *Ask, tenant, id string) {
 	h, r := &f.Header, a.Prompt
 	h.Seq = a.Turn
 	h.Now = a.At.UnixNano()
@@ -19,7 +19,7 @@ func describe(f *host.Frame, p *Pool, a *Ask, id string) {
 		h.Flags |= abi.HeaderStream
 	}
 	h.Model = hashOf(r.Model)
-	h.Session = hashOf(id)
+	h.Session = hashIn(tenant, id)
 	h.Tenant = hashOf(r.CacheSalt)
 	h.Caller, h.Endpoint = hashOf(a.Caller), endpoints[r.Kind]
 	h.Lambda = float32(p.Workers.Lambda(a.At))
@@ -45,6 +45,14 @@ func hashOf(s string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s))
 	return max(1, h.Sum64())
+}
+
+// hashIn returns a session's number for strategies: that of its name alone, if it is no tenant's.
+func hashIn(tenant, id string) uint64 {
+	if tenant == "" || tenant == "\x00" || id == "" { // no key and no salt
+		return hashOf(id)
+	}
+	return hashOf(tenant + "\x00" + id)
 }
 
 // endpoints are the kinds of bodies in the contract's words.

@@ -11,6 +11,8 @@ import (
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/breaks"
+	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/host"
@@ -32,6 +34,8 @@ type Pool struct {
 	reason   func(strategy string, code uint16) string
 	reuse    *prefix.Reuse
 	turns    turns
+	book     *identity.Book
+	breaks   *breaks.Book
 	scale    scale
 	caps     *capacities
 	bare     sync.Map // of slots whose worker has answered that it keeps no sessions
@@ -78,7 +82,7 @@ func New(c Config) *Pool {
 	p := &Pool{
 		Name: c.Name, Sessions: c.Sessions, reason: c.Reason,
 		Index: prefix.New(index), Held: holdings.New(holdings.Config{Now: c.Clock}), Offload: c.Offload,
-		lower: newLower(c.Tiers, index),
+		lower: newLower(c.Tiers, index), book: identity.NewBook(), breaks: breaks.New(),
 		reuse: prefix.NewReuse(2*unknownTokens/32, c.Clock), caps: newCapacities(), seed: maphash.MakeSeed(),
 		warned: map[uint32]bool{}, clients: c.Clients,
 	}
@@ -129,6 +133,12 @@ func (p *Pool) WatchHeld(wanted bool) { p.watched.Store(wanted) }
 
 // SetCanaries makes these the pool's canaries. The first that takes a request serves it.
 func (p *Pool) SetCanaries(all []Canary) { p.canaries.all.Store(&all) }
+
+// Break is where the prompts of a key break from turn to turn, near their beginning.
+type Break = breaks.Break
+
+// Breaks returns those that are frequent.
+func (p *Pool) Breaks() []Break { return p.breaks.Report() }
 
 // Strategies returns the pool's own strategy and those of its canaries that are loaded.
 func (p *Pool) Strategies() []*host.Strategy {

@@ -51,7 +51,17 @@ type Record struct {
 	Total     time.Duration `json:"total_ns,omitempty"`
 	Usage     Usage         `json:"usage,omitzero"` // the engine's own counts
 
+	*Named // the session that the request names, bound or not; nil = none
+
 	listed jsonline.Line // of CandidatesJSON; empty = not written yet
+}
+
+// Named is a session as the request names it. It is never changed.
+type Named struct {
+	Identity string `json:"identity,omitempty"` // fingerprint of the name
+	Parent   string `json:"parent,omitempty"`   // that of the session that began it
+	NamedBy  string `json:"named_by,omitempty"` // the field that names it, as X-Session-Id or body.user
+	Turn     int    `json:"turn,omitempty"`     // number of the request in it, from 1, as this router has counted
 }
 
 // Memory returns an empty record with the memory of this one, which may not be used any more.

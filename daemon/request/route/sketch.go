@@ -50,7 +50,7 @@ func (s *Sketch) Take(c *Choice) {
 func (s *Sketch) takeBest(f *host.Frame, order []int32) {
 	scale := score.NewScale(&f.Header, f.Rows)
 	s.sums = scale.Sums()
-	s.header.Bound, s.header.BestRow = -1, -1
+	s.header.Bound, s.header.BestRow, s.header.Last, s.header.ParentRow = -1, -1, -1, -1
 	for n, i := range order[:min(len(order), maxCandidates)] {
 		s.rows = append(s.rows, f.Rows[i])
 		s.ids = append(s.ids, f.WorkerIDs[i])
@@ -60,6 +60,12 @@ func (s *Sketch) takeBest(f *host.Frame, order []int32) {
 		}
 		if i == f.Header.BestRow {
 			s.header.BestRow = int32(n)
+		}
+		if i == f.Header.Last {
+			s.header.Last = int32(n)
+		}
+		if i == f.Header.ParentRow {
+			s.header.ParentRow = int32(n)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 //	state   meaning                                             the choice           Bind does
 //	none    the request has no session                          free                 nothing
 //	placing Key places a session that is not opened yet         free                 nothing
-//	open    nobody has bound Key                                free; or by home.go  binds, if Binds or FlagBind say so
+//	open    nobody has bound Key, or nothing is to bind it      free; or by home.go  binds, if Binds or FlagBind say so
 //	bound   it lives at a worker                                that worker          makes the binding last
 //	moving  it lived at a worker that is down                   free; or by home.go  moves the binding
 //	apart   it lives elsewhere, and this request goes alone     free                 makes the binding last
@@ -41,8 +41,8 @@ type stay struct {
 }
 
 // find looks for the session that the request claims.
-func (s *stay) find(b *session.Bindings, a *Ask) Verdict {
-	c := &a.Claim
+func (s *stay) find(p *Pool, a *Ask) Verdict {
+	c, b := &a.Claim, p.Sessions
 	*s = stay{}
 	if c.Opened.ID != "" {
 		found, status := b.Peek(c.Opened, a.At)
@@ -72,12 +72,13 @@ func (s *stay) find(b *session.Bindings, a *Ask) Verdict {
 		s.state = placing
 		return Chosen
 	}
-	return s.findKey(b, a)
+	return s.findKey(p, a)
 }
 
-// findKey looks for a session by the client's own name for it.
-func (s *stay) findKey(b *session.Bindings, a *Ask) Verdict {
-	c := &a.Claim
+// findKey looks for a session by the client's own name for it. Where nothing binds sessions the name is a hint: a
+// binding that another strategy has left is not looked for.
+func (s *stay) findKey(p *Pool, a *Ask) Verdict {
+	c, b := &a.Claim, p.Sessions
 	if c.Maybe.ID != "" {
 		switch found, status := b.Peek(c.Maybe, a.At); status {
 		case session.Found:
@@ -87,6 +88,9 @@ func (s *stay) findKey(b *session.Bindings, a *Ask) Verdict {
 		default:
 			return refusal(status)
 		}
+	}
+	if !binds(p, a) {
+		return Chosen
 	}
 	if c.Fresh {
 		s.silent = b.Alone()
@@ -98,6 +102,19 @@ func (s *stay) findKey(b *session.Bindings, a *Ask) Verdict {
 	}
 	s.silent = status == session.Silent
 	return Chosen
+}
+
+// binds reports whether the request's session is bound: the configuration says so, or the strategy that serves it binds
+// sessions.
+func binds(p *Pool, a *Ask) bool {
+	if a.Claim.Binds {
+		return true
+	}
+	s := a.By
+	if s == nil {
+		s = p.canaries.serving(&p.Strategy, a, a.Claim.Key.ID).Strategy()
+	}
+	return s != nil && s.Binds()
 }
 
 func (s *stay) bindTo(name session.Name, b session.Binding) {

@@ -43,6 +43,9 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 		return false
 	}
 	c.sent++
+	if c.sent == 1 {
+		c.talk.turn(c.pool, &c.ask, w.Key(), at)
+	}
 	c.held = held
 	row := &c.fleet.frame.Rows[to.row]
 	t.matched, t.live = row.Matched(), row.Live()
@@ -185,6 +188,9 @@ func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 	}
 	if e.Status == 0 {
 		return u
+	}
+	if u.Known && o.Kind == worker.Answered {
+		t.choice.pool.book.Answered(t.choice.talk.key, u.Output)
 	}
 	if n := t.notices(abi.WantComplete); n != nil {
 		told := t.outcome(e.Status, e.At)

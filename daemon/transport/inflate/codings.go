@@ -3,7 +3,7 @@ package inflate
 import "strings"
 
 // Known lists the codings in the form of an Accept-Encoding field.
-const Known = "gzip, deflate, zstd"
+const Known = "gzip, deflate, zstd, br"
 
 // maxCodings bounds how often a body may be packed. Nobody is known to send two.
 const maxCodings = 3
@@ -15,6 +15,7 @@ const (
 	gzipped coding = iota
 	deflated
 	zstandard
+	brotlied
 )
 
 // Codings is what was done to a body, in that order. The zero value is nothing.
@@ -39,6 +40,8 @@ func Parse(field string) (c Codings, ok bool) {
 			next = deflated
 		case "zstd":
 			next = zstandard
+		case "br":
+			next = brotlied
 		default:
 			return Codings{}, false
 		}

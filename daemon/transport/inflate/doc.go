@@ -9,9 +9,9 @@
 //
 // gzip and x-gzip, with any number of members. deflate, in zlib's form as RFC 9110 has it, and bare as some clients
 // send it: a zlib head is known by its check bits. zstd, with any number of frames, and windows up to the 8 MiB that
-// RFC 9659 allows on the web. Lists of up to three of these, and identity. A body that ends early, or goes on behind
-// its end, is corrupt: a reader that passed over the difference would see another request than the next one does. An
-// empty body is an empty body.
+// RFC 9659 allows on the web; br, with windows up to the same. Lists of up to three of these, and identity. A body that
+// ends early, or goes on behind its end, is corrupt: a reader that passed over the difference would see another request
+// than the next one does. An empty body is an empty body.
 //
 // # Why these libraries
 //
@@ -20,8 +20,7 @@
 // lose one, and lowmem keeps no more than a window. gzip and deflate stay with the standard library: bodies are small
 // and seldom packed, and twice the speed is not worth a second library.
 //
-// # What lost
-//
-// brotli: no client of an LLM's API is known to pack requests with it, and its decoder has no bound on memory beyond
-// its format's 16 MiB.
+// github.com/andybalholm/brotli (MIT licence, pure Go) comes with fasthttp. Its decoder takes the memory of a window at
+// once and has no bound but the format's 16 MiB, so a body that declares a larger window than 8 MiB is refused by its
+// first byte.
 package inflate

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/andybalholm/brotli"
 )
 
 const room = 64 << 20
@@ -28,9 +30,10 @@ func TestParse(t *testing.T) {
 	f("gzip", gzipped)
 	f("X-GZip", gzipped)
 	f("deflate,\tzstd", deflated, zstandard)
+	f("br, identity", brotlied)
 	f("identity, gzip , identity", gzipped)
 	f("gzip, gzip, gzip", gzipped, gzipped, gzipped)
-	for _, field := range []string{"br", "gzip, br", "compress", "gzip;q=1", "*", "gzip gzip", "gzip, gzip, gzip, gzip"} {
+	for _, field := range []string{"compress", "gzip, bz2", "gzip;q=1", "*", "gzip gzip", "gzip, gzip, gzip, gzip"} {
 		if c, ok := Parse(field); ok {
 			t.Errorf("%q is taken for %v", field, c)
 		}
@@ -65,11 +68,13 @@ func TestUnpack(t *testing.T) {
 			f("deflate", "deflate", text)
 			f("deflate", "bare", text)
 			f("zstd", "zstd", text)
+			f("br", "br", text)
 		}
 	}
 	lists := map[string][]byte{
 		"gzip, zstd":          pack(t, "zstd", pack(t, "gzip", short)),
 		"deflate, gzip":       pack(t, "gzip", pack(t, "bare", short)),
+		"br, gzip":            pack(t, "gzip", pack(t, "br", short)),
 		"zstd, zstd, deflate": pack(t, "deflate", pack(t, "zstd", pack(t, "zstd", short))),
 	}
 	for field, packed := range lists {
@@ -77,7 +82,7 @@ func TestUnpack(t *testing.T) {
 			t.Errorf("%s: %q, %v", field, got, err)
 		}
 	}
-	for _, field := range []string{"gzip", "deflate", "zstd", "gzip, zstd"} {
+	for _, field := range []string{"gzip", "deflate", "zstd", "br", "gzip, zstd"} {
 		if got, err := unpack(t, field, strings.NewReader(""), room); err != nil || len(got) != 0 {
 			t.Errorf("an empty body in %s: %q, %v", field, got, err)
 		}
@@ -99,7 +104,7 @@ func TestCorrupt(t *testing.T) {
 			t.Errorf("%s in %s: %d bytes, %v; want %v", what, field, len(got), err, ErrCorrupt)
 		}
 	}
-	for way, field := range map[string]string{"gzip": "gzip", "deflate": "deflate", "bare": "deflate", "zstd": "zstd"} {
+	for way, field := range map[string]string{"gzip": "gzip", "deflate": "deflate", "bare": "deflate", "zstd": "zstd", "br": "br"} {
 		packed := pack(t, way, text)
 		for _, n := range []int{1, 2, 3, len(packed) / 2, len(packed) - 1} {
 			f("cut, "+way, field, packed[:n])
@@ -115,6 +120,15 @@ func TestCorrupt(t *testing.T) {
 	sum[len(sum)-6] ^= 1
 	f("a wrong checksum", "gzip", sum)
 	f("a window of 16 MiB", "zstd", wide(t, bytes.Repeat([]byte("0123456789abcdef"), 2<<20), 16<<20))
+	for bits, fault := range map[int]error{23: nil, 24: ErrCorrupt} {
+		var b bytes.Buffer
+		w := brotli.NewWriterOptions(&b, brotli.WriterOptions{LGWin: bits})
+		_, _ = w.Write(text)
+		_ = w.Close()
+		if _, err := unpack(t, "br", &b, room); !errors.Is(err, fault) {
+			t.Errorf("br with a window of 2^%d: %v; want %v", bits, err, fault)
+		}
+	}
 	if got, err := unpack(t, "zstd", bytes.NewReader(wide(t, text, 8<<20)), room); err != nil || len(got) != len(text) {
 		t.Errorf("a window of 8 MiB: %d, %v", len(got), err)
 	}
@@ -123,7 +137,7 @@ func TestCorrupt(t *testing.T) {
 // TestTheSourcesOwnError is not taken for a corrupt body.
 func TestTheSourcesOwnError(t *testing.T) {
 	own := errors.New("the client left")
-	for way, field := range map[string]string{"gzip": "gzip", "deflate": "deflate", "bare": "deflate", "zstd": "zstd"} {
+	for way, field := range map[string]string{"gzip": "gzip", "deflate": "deflate", "bare": "deflate", "zstd": "zstd", "br": "br"} {
 		packed := pack(t, "gzip", pack(t, way, bytes.Repeat([]byte("hello "), 1<<16)))
 		for _, n := range []int{0, 1, 20, len(packed)} {
 			source := io.MultiReader(bytes.NewReader(packed[:n]), iotest.ErrReader(own))
@@ -158,7 +172,7 @@ func TestBombs(t *testing.T) {
 			t.Errorf("%s, a Read after its end: %d, %v", field, again, err2)
 		}
 	}
-	for way, field := range map[string]string{"gzip": "gzip", "deflate": "deflate", "bare": "deflate", "zstd": "zstd"} {
+	for way, field := range map[string]string{"gzip": "gzip", "deflate": "deflate", "bare": "deflate", "zstd": "zstd", "br": "br"} {
 		c, _ := Parse(field)
 		r := NewReader(bytes.NewReader(pack(t, way, zeros)), c, most)
 		n, err := io.Copy(io.Discard, r)
@@ -179,7 +193,8 @@ func TestBombs(t *testing.T) {
 // FuzzReader: no body makes a reader panic, give more than its bound, or fail with an error of another kind.
 func FuzzReader(f *testing.F) {
 	text := []byte(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`)
-	for _, way := range []string{"gzip", "deflate", "bare", "zstd"} {
+	for _, way := range []string{"gzip", "deflate", "bare", "zstd", "br"} {
+		f.Add("br", pack(f, way, text))
 		f.Add("gzip", pack(f, way, text))
 		f.Add("deflate", pack(f, way, text))
 		f.Add("zstd", pack(f, way, text))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -26,6 +27,8 @@ func pack(t testing.TB, way string, text []byte) []byte {
 		w, err = flate.NewWriter(&b, flate.DefaultCompression)
 	case "zstd":
 		w, err = zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true))
+	case "br":
+		w = brotli.NewWriter(&b)
 	}
 	if err == nil {
 		_, err = w.Write(text)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -24,10 +25,11 @@ type stage struct {
 	decoder io.Reader // one of those below; nil before the first Read
 	err     error     // the end, or what went wrong; stays
 
-	gzip  *gzip.Reader
-	zlib  io.ReadCloser
-	flate io.ReadCloser
-	zstd  *zstd.Decoder
+	gzip   *gzip.Reader
+	zlib   io.ReadCloser
+	flate  io.ReadCloser
+	zstd   *zstd.Decoder
+	brotli *brotli.Reader
 }
 
 var stages = sync.Pool{New: func() any { return &stage{in: bufio.NewReaderSize(nil, 4<<10)} }}
@@ -62,6 +64,8 @@ func (s *stage) open() error {
 		return s.openGzip()
 	case zstandard:
 		return s.openZstd()
+	case brotlied:
+		return s.openBrotli(head[0])
 	}
 	if len(head) == 2 && isZlib(head) {
 		return s.openZlib()
@@ -112,6 +116,24 @@ func (s *stage) openZstd() (err error) {
 	}
 	s.decoder = s.zstd
 	return cutShort(err)
+}
+
+// errWide is for a window that nobody needs for a request.
+var errWide = errors.New("it needs a window of more than 8 MiB")
+
+// openBrotli opens a body that begins with first. Its low bits have the window, 16 MiB at most (RFC 7932, section 9.1):
+// the decoder takes memory for all of it before it has read so much.
+func (s *stage) openBrotli(first byte) error {
+	if first&0xf == 0xf {
+		return errWide
+	}
+	if s.brotli == nil {
+		s.brotli = brotli.NewReader(s.in)
+	} else {
+		_ = s.brotli.Reset(s.in) // always nil
+	}
+	s.decoder = s.brotli
+	return nil
 }
 
 // cutShort makes the end inside a decoder's head what it is: io.EOF is for the end of a whole body.

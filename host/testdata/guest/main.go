@@ -19,7 +19,7 @@ var (
 
 func main() {}
 
-//go:wasmexport warmpath_abi_1_1
+//go:wasmexport warmpath_abi_1_2
 func marker() {}
 
 //go:wasmexport wp_frame

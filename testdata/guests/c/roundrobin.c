@@ -9,16 +9,16 @@ typedef unsigned long long u64;
 
 #define EXPORT(name) __attribute__((export_name(name)))
 
-enum { HEADER = 192, ROW = 160, MAX = 4096, REASON_TURN = 9 };
+enum { HEADER = 224, ROW = 168, MAX = 4096, REASON_TURN = 9 };
 
-// Header, rows and order area, by the offsets in sdk/abi. 656 KiB of it are rows and order.
+// Header, rows and order area, by the offsets in sdk/abi. 688 KiB of it are rows and order.
 static u64 frame[(HEADER + MAX * (ROW + 4)) / 8];
 static u32 max_rows;
 
 #define U32(offset) (*(u32 *)((char *)frame + (offset)))
 #define U64(offset) (*(u64 *)((char *)frame + (offset)))
 
-EXPORT("warmpath_abi_1_1") void marker(void) {}
+EXPORT("warmpath_abi_1_2") void marker(void) {}
 
 EXPORT("wp_frame") void *wp_frame(u32 max_workers) {
   if (max_workers > MAX)

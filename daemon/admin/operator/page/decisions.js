@@ -63,6 +63,7 @@ function unfolded(d) {
   const td = el("td", "", el("p", "", el("span", "id", d.id), ` · ${d.method} ${d.path}${d.key ? " · key " + d.key : ""}` +
     ` · ${d.pool ? `pool ${d.pool}` : "no pool"}${d.strategy ? ` · by ${d.strategy}` : ""}` +
     `${d.fallback ? ` · fallback: ${d.fallback}` : ""}${d.session ? ` · session by ${d.session}` : ""}` +
+    `${d.identity ? ` · session ${d.identity}${d.turn ? `, turn ${d.turn}` : ""}${d.named_by ? `, by ${d.named_by}` : ""}${d.parent ? `, begun by ${d.parent}` : ""}` : ""}` +
     ` · believed cached ${count(d.believed_tokens)} tokens`));
   for (const a of d.attempts || []) td.append(el("p", "warn", `tried${d.worker ? " before" : ""}: ${a.worker}: ${a.reason}`));
   td.append(d.candidates ? candidates(d) : el("p", "quiet", "No strategy was asked."));
@@ -73,7 +74,7 @@ function unfolded(d) {
 function fits(d) {
   const q = $("filter").value.trim().toLowerCase();
   return (!$("failed").checked || d.status >= 400 || (!d.open && d.end)) &&
-    (!q || [d.id, d.model, d.worker, d.key, d.pool, d.reason].some((x) => (x || "").toLowerCase().includes(q)));
+    (!q || [d.id, d.model, d.worker, d.key, d.pool, d.reason, d.identity, d.parent].some((x) => (x || "").toLowerCase().includes(q)));
 }
 
 let due = null, drawn = -Infinity;

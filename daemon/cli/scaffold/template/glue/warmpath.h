@@ -1,4 +1,4 @@
-// The frame of a strategy, and what connects it to the host: warmpath's ABI 1.1. "warmpath plugin new" wrote this file; a
+// The frame of a strategy, and what connects it to the host: warmpath's ABI 1.2. "warmpath plugin new" wrote this file; a
 // later version of warmpath still runs what is built with it. The whole contract: docs/abi.md of warmpath
 #ifndef WARMPATH_H
 #define WARMPATH_H
@@ -32,7 +32,7 @@ static struct {
 
 static uint32_t wp_rows;
 
-WP_EXPORT("warmpath_abi_1_1") void wp_marker(void) {}
+WP_EXPORT("warmpath_abi_1_2") void wp_marker(void) {}
 
 WP_EXPORT("wp_frame") void *wp_frame(uint32_t max_workers) {
   if (max_workers > WP_MAX_WORKERS)

@@ -1,4 +1,4 @@
-// The frame of a strategy, and what connects it to the host: warmpath's ABI 1.1. "warmpath plugin new" wrote this file; a
+// The frame of a strategy, and what connects it to the host: warmpath's ABI 1.2. "warmpath plugin new" wrote this file; a
 // later version of warmpath still runs what is built with it. The whole contract: docs/abi.md of warmpath
 #![allow(dead_code)]
 
@@ -42,7 +42,7 @@ mod guest {
     static mut ROWS: u32 = 0;
 
     #[no_mangle]
-    pub extern "C" fn warmpath_abi_1_1() {}
+    pub extern "C" fn warmpath_abi_1_2() {}
 
     #[no_mangle]
     pub extern "C" fn wp_frame(max_workers: u32) -> u32 {

@@ -1,4 +1,4 @@
-// The frame of a strategy, and what connects it to the host: warmpath's ABI 1.1. "warmpath plugin new" wrote this file; a
+// The frame of a strategy, and what connects it to the host: warmpath's ABI 1.2. "warmpath plugin new" wrote this file; a
 // later version of warmpath still runs what is built with it. The whole contract: docs/abi.md of warmpath
 
 @STRUCTURES@
@@ -9,10 +9,10 @@ export const DECLINE: i32 = -1;
 export const REJECT: i32 = -2;
 
 // Header, rows and order area; the sizes are those of the classes above.
-const area: usize = memory.data(192 + 4096 * (160 + 4), 8);
+const area: usize = memory.data(224 + 4096 * (168 + 4), 8);
 let rows: u32 = 0;
 
-export function warmpath_abi_1_1(): void {}
+export function warmpath_abi_1_2(): void {}
 
 export function wp_frame(max: u32): usize {
   if (max > MAX_WORKERS) unreachable();

@@ -1,0 +1,146 @@
+package identity
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+)
+
+// maxTalks bounds the conversations of each of a book's two halves: both take some 5 MB.
+const maxTalks = 1 << 15
+
+// maxKinds bounds the kinds of conversation that are counted apart: as many as keys and fields that name sessions.
+const maxKinds = 1 << 10
+
+// Key stands for a conversation in a book. The zero value is none.
+type Key [2]uint64
+
+// Talk is what is known of a conversation.
+type Talk struct {
+	Turns  uint32    // its requests that were sent to a worker
+	Last   time.Time // when the last of them was
+	Worker uint64    // that it was sent to, as the caller counts them
+	Output float64   // mean tokens of its answers, of late; 0 = none has ended
+}
+
+// Kind is conversations that are alike: those of one API key's agents of one make.
+type Kind struct{ Owner, By string }
+
+// habit is how long the conversations of a kind are: the turns of those that began of late, so far.
+type habit struct{ begun, turns float64 }
+
+// Book counts the turns of conversations. It keeps those that were used last, at least maxTalks. It is safe for
+// concurrent use.
+type Book struct {
+	seeds [2]maphash.Seed // new in each process, so that no client can make up a name for another's place
+
+	mu    sync.Mutex // guards all below
+	young map[Key]Talk
+	old   map[Key]Talk // those of young before it was full
+	kinds map[Kind]habit
+}
+
+// NewBook makes an empty book.
+func NewBook() *Book {
+	return &Book{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, young: map[Key]Talk{},
+		kinds: map[Kind]habit{}}
+}
+
+// Of returns the key of a tenant's conversation; none for the name "".
+func (b *Book) Of(tenant, session string) (k Key) {
+	if session == "" {
+		return k
+	}
+	type named struct{ tenant, session string }
+	for i, seed := range b.seeds {
+		k[i] = max(1, maphash.Comparable(seed, named{tenant, session}))
+	}
+	return k
+}
+
+// Look returns what is known of a conversation, and how many turns one of its kind has on average after any of its
+// turns. It changes nothing.
+func (b *Book) Look(k Key, of Kind) (t Talk, more float64) {
+	if k == (Key{}) {
+		return t, 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h := b.kinds[of]; h.begun > 0 {
+		more = h.turns/h.begun - 1
+	}
+	return b.find(k), more
+}
+
+// fresh is how many conversations of a kind make its habit: those before count less and less.
+const fresh = 1000
+
+// Turn counts a request of a conversation that was sent to a worker.
+func (b *Book) Turn(k Key, of Kind, worker uint64, at time.Time) {
+	if k == (Key{}) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.find(k)
+	h, known := b.kinds[of]
+	if t.Turns == 0 {
+		h.begun++
+	}
+	h.turns++
+	if h.begun > fresh {
+		h = habit{h.begun / 2, h.turns / 2}
+	}
+	if known || len(b.kinds) < maxKinds {
+		b.kinds[of] = h
+	}
+	t.Turns++
+	t.Last, t.Worker = at, worker
+	b.keep(k, t)
+}
+
+// learning is the weight of the newest answer in the mean of a conversation's.
+const learning = .3
+
+// Answered learns from the length of an answer in tokens, if the conversation goes on.
+func (b *Book) Answered(k Key, tokens int) {
+	if k == (Key{}) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.find(k)
+	if t.Turns == 0 {
+		return
+	}
+	if t.Output == 0 {
+		t.Output = float64(tokens)
+	}
+	t.Output += learning * (float64(tokens) - t.Output)
+	b.keep(k, t)
+}
+
+// Forget drops a conversation that has ended.
+func (b *Book) Forget(k Key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.young, k)
+	delete(b.old, k)
+}
+
+// keep writes down what is known of a conversation. The caller holds b.mu.
+func (b *Book) keep(k Key, t Talk) {
+	if _, ok := b.young[k]; !ok && len(b.young) >= maxTalks {
+		b.old, b.young = b.young, map[Key]Talk{}
+	}
+	b.young[k] = t
+}
+
+// find returns what is known of a conversation. The caller holds b.mu.
+func (b *Book) find(k Key) Talk {
+	t, ok := b.young[k]
+	if !ok {
+		t = b.old[k]
+	}
+	return t
+}

@@ -1,0 +1,90 @@
+package route
+
+import (
+	"math"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/breaks"
+	"github.com/warmpath/warmpath/daemon/request/identity"
+	"github.com/warmpath/warmpath/daemon/request/session"
+)
+
+// talk is the conversation that a request names, in the pool's book. It is a hint for strategies: no request waits for
+// it or stays at a worker because of it. The zero value is none.
+type talk struct {
+	key identity.Key
+	of  identity.Kind
+}
+
+// conversation returns the name of the conversation that the client says the request belongs to; ID "" = none.
+func (c *Claim) conversation() session.Name {
+	switch {
+	case c.Opened.ID != "":
+		return c.Opened
+	case c.Placing || c.Fresh:
+		return session.Name{}
+	}
+	return c.Key
+}
+
+// none reports whether the request names no conversation.
+func (t *talk) none() bool { return t.key == identity.Key{} }
+
+// find finds the conversation of a request whose answer is generated.
+func (t *talk) find(p *Pool, a *Ask) {
+	name := a.Claim.conversation()
+	if name.ID != "" && a.Prompt.Kind.Generates() {
+		*t = talk{key: p.book.Of(name.Tenant, name.ID), of: identity.Kind{Owner: name.Owner, By: a.Claim.By}}
+	}
+}
+
+// describe writes the conversation into the frame, whose rows are there.
+func (t *talk) describe(p *Pool, a *Ask, f *fleet) {
+	h := &f.frame.Header
+	h.ExpectedOutput = a.Prompt.Expected
+	if t.none() || h.Session == 0 {
+		return
+	}
+	known, more := p.book.Look(t.key, t.of)
+	h.Turn, h.ExpectedTurns = known.Turns+1, uint32(min(more, math.MaxUint32))
+	if known.Turns > 0 {
+		h.SinceLast = float32(max(0, a.At.Sub(known.Last).Seconds()))
+	}
+	if h.ExpectedOutput == 0 {
+		h.ExpectedOutput = uint32(known.Output)
+	}
+	if a.Claim.Parent != "" {
+		h.Parent = hashIn(a.Claim.Key.Tenant, a.Claim.Parent)
+	}
+	t.place(p, a, f)
+}
+
+// place writes into the frame in which rows the workers are that the conversation and its parent went to. The rows may
+// have changed since.
+func (t *talk) place(p *Pool, a *Ask, f *fleet) {
+	h, c := &f.frame.Header, &a.Claim
+	if h.Turn == 0 {
+		return
+	}
+	known, _ := p.book.Look(t.key, t.of)
+	h.Last, h.ParentRow = f.rowOf(known.Worker), -1
+	if c.Parent != "" {
+		parent, _ := p.book.Look(p.book.Of(c.Key.Tenant, c.Parent), t.of)
+		h.ParentRow = f.rowOf(parent.Worker)
+	}
+}
+
+// turn counts the request in its conversation, when the first worker gets it.
+func (t *talk) turn(p *Pool, a *Ask, worker uint64, at time.Time) {
+	if t.none() {
+		return
+	}
+	if chains := a.Prompt.Chains; len(chains) == 1 && chains[0].Tokens == 0 {
+		p.breaks.Note(&breaks.Turn{Key: a.Caller, Session: t.key, Chain: &chains[0], At: at})
+	}
+	if a.Claim.Final {
+		p.book.Forget(t.key)
+	} else {
+		p.book.Turn(t.key, t.of, worker, at)
+	}
+}

@@ -1,0 +1,62 @@
+package route
+
+import (
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/session"
+)
+
+// TestConversation: a strategy is told which turn of its session a request is, where the turn before went, how long ago
+// that was, and the same of the session that began this one. A dry run counts nothing, and a name is its tenant's.
+func TestConversation(t *testing.T) {
+	s := newScene(t, "a b c")
+	claim := Claim{Key: session.Name{Kind: session.Key, Tenant: "team-a\x00", Owner: "team-a", ID: "child"}, Parent: "root", By: "X-Session-Id"}
+	root := claim
+	root.Key.ID, root.Parent = "root", ""
+	turn := func(c Claim, out int) string {
+		t.Helper()
+		choice := s.chosen(s.ask(first, c))
+		to, _ := choice.Next(s.now)
+		trip := s.send(choice, to)
+		s.book.Answered(choice.talk.key, out)
+		trip.End(&worker.Outcome{Kind: worker.Answered}, End{Whole: true, Status: 200, At: s.now})
+		return to.Worker.ID()
+	}
+	f := func(what string, c Claim, turns uint32, since float32, last, parent string, output uint32) {
+		t.Helper()
+		choice := s.chosen(s.ask(first, c))
+		s.chosen(s.ask(first, c)) // a second look changes nothing
+		h := &choice.fleet.frame.Header
+		at := func(row int32) string {
+			if row < 0 {
+				return ""
+			}
+			return choice.fleet.workers[row].ID()
+		}
+		if h.Turn != turns || h.SinceLast != since || at(h.Last) != last || at(h.ParentRow) != parent || h.ExpectedOutput != output ||
+			(h.Parent != 0) != (c.Parent != "") {
+			t.Errorf("%s: turn %d, %v s after %q, parent %x at %q, %d tokens expected; want turn %d, %v s after %q, parent at %q, %d tokens",
+				what, h.Turn, h.SinceLast, at(h.Last), h.Parent, at(h.ParentRow), h.ExpectedOutput, turns, since, last, parent, output)
+		}
+	}
+	f("before all", claim, 1, 0, "", "", 0)
+	began := turn(root, 40)
+	f("the child's first turn", claim, 1, 0, "", began, 0)
+	home := turn(claim, 100)
+	s.now = s.now.Add(30 * time.Second)
+	f("its second", claim, 2, 30, home, began, 100)
+	other := claim
+	other.Key.Tenant = "team-b\x00"
+	f("another tenant's of that name", other, 1, 0, "", "", 0)
+	if mine, theirs := hashIn(claim.Key.Tenant, "child"), hashIn(other.Key.Tenant, "child"); mine == theirs || mine == hashOf("child") ||
+		hashIn("\x00", "child") != hashOf("child") {
+		t.Error("two tenants' sessions of one name have one number, or a session of nobody's another than before")
+	}
+	f("no name", Claim{}, 0, 0, "", "", 0)
+	last := claim
+	last.Final = true
+	turn(last, 0)
+	f("after its end", claim, 1, 0, "", began, 0)
+}
