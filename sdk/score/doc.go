@@ -1,7 +1,7 @@
 // Package score is the rule behind prefixaware and kvaware: what a request costs on each worker, in seconds, smallest
 // first. Your own strategy can start from the same rule.
 //
-//	score_i = 2*W*(1 + tilt_i/2) + Y*(1 + tilt_i) + 2*K*F*(Wmean + F)                            Y = P + 2*E
+//	score_i = 2*W*(1 + tilt_i/2) + (Y + O)*(1 + tilt_i) + 2*K*F*(Wmean + F)                      Y = P + 2*E
 //
 //	tilt_i = .75 * gate * max(inflight_i, prompt tokens in flight_i / mean prompt in flight) / max(1, mean inflight)
 //	gate = min(1, max(0, (U - .1)/.3, (mean inflight - 8)/16))    U = prompt tokens in flight / KV tokens, of all rows
@@ -9,18 +9,20 @@
 //	E = max(0, L - h0 - free0_i) * R0_i * again                   again = m_i*(c1 + c2*L/2)
 //	    with a CPU tier: the GPU's part at 1/bw1,
 //	    plus max(0, L - h0 - h1 - free1_i) * R1_i * (shared tier ? 1/bw2 : again)
+//	O = min(L, over_i - the least over of all rows) * again
+//	    over_i = max(0, L + expected answer - room_i)    room_i = .9*KV tokens - held by requests in flight + shared
 //	F = m*(c1*n + c2*n*(L - n/2))                                 m = the fleet's mean; what a tier brings is not in F
 //	K = lambda / (1 - min(.9, 1.3*rho))                           rho = the fleet's mean
 //
 // Equal to the row b of the smallest score are the rows i of which all that is known is no worse:
 //
 //	score_i <= score_b + .15*(2*W_b + Y_b), matches within one block, inflight_i <= inflight_b,
-//	pending_i <= pending_b, Y_i/m_i <= 1.01*Y_b/m_b
+//	pending_i <= pending_b, Y_i/m_i <= 1.01*Y_b/m_b, over_i <= over_b
 //	of these: fewest in flight, then fewest sent in the last 30 s (sum of e^(-age/30 s)), then fewest ever sent,
 //	then index
 //
 // W is the wait in the worker's queue, P the prefill of what is not cached, E what is pushed out and will be wanted
-// again, 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it. The host
+// again, O what the engine preempts, or keeps waiting, as requests hold all of its KV, 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it. The host
 // measures what these are made of, and writes it into the rows.
 //
 // # What the terms are for
@@ -30,6 +32,8 @@
 //   - The tilt grows with the part of the fleet's KV that prompts in flight hold: none below a tenth, all of it from
 //     four tenths on. It counts requests, or their prompt tokens if those are more. The gate is open where capacities
 //     are unknown, or a worker has a weight of its own or is in slow start.
+//   - A request past the edge of KV pushes another one out, whose whole context is then computed again. What counts is
+//     how far a worker is past it more than the least of all: where all are, hits are not given up for nothing.
 //   - Requests in flight are counted per unit of weight. A worker in slow start counts as if it had twice its requests,
 //     the fleet's mean and two more.
 //   - Near ties count as equal: the difference may be noise in what was learnt. So a worker that really is up to 15 %

@@ -8,7 +8,9 @@ import (
 // Dispatch describes a request that is sent to a worker.
 type Dispatch struct {
 	PromptTokens int
-	CachedTokens int     // of these, how many the index expects in the worker's cache
+	CachedTokens int // of these, how many the index expects in the worker's cache
+	Beginning    Beginning
+	Output       int     // tokens that the answer is expected to have; 0 = not known
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
 	Model        string  // that it asks for; "" = it names none
 	Class        uint8   // of requests that a worker may refuse apart from others, below Classes
@@ -56,6 +58,8 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.est = d.Est
 	r.tokens = d.PromptTokens
 	r.cached = d.CachedTokens
+	r.output = d.Output
+	r.begins(&d.Beginning)
 	r.model = d.Model
 	r.class = d.Class % Classes
 	r.whole = d.Whole

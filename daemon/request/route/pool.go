@@ -32,6 +32,7 @@ type Pool struct {
 	reason   func(strategy string, code uint16) string
 	reuse    *prefix.Reuse
 	turns    turns
+	answers  answers
 	scale    scale
 	caps     *capacities
 	bare     sync.Map // of slots whose worker has answered that it keeps no sessions
