@@ -104,7 +104,8 @@ func (in *instance) selfTest() error {
 	}
 	for n := 1; n <= len(f.Rows); n++ {
 		g := Frame{Rows: f.Rows[:n], WorkerIDs: f.WorkerIDs[:n], Model: f.Model,
-			Header: abi.Header{Bound: -1, BestRow: -1, Last: -1, ParentRow: -1, Now: 1, C1: abi.PrefillSeconds, Random: in.program.random()}}
+			Header: abi.Header{Bound: -1, BestRow: -1, Last: -1, ParentRow: -1, Now: 1, C1: abi.PrefillSeconds,
+				Random: in.program.random()}}
 		if !in.program.cfg.Stepped {
 			g.Header.Now = time.Now().UnixNano()
 		}

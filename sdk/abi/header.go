@@ -64,8 +64,8 @@ func (h *Header) Need() float64 {
 	return float64(int64(h.PromptTokens)) + float64(int64(h.ExpectedOutput))
 }
 
-// Edge returns the [Row.Room] below which a row is full for the request: Need if some row has so much, else -Inf, as then
-// nothing is gained by passing a row over.
+// Edge returns the [Row.Room] below which a row is full for the request: Need if some row has so much, else -Inf, as
+// then nothing is gained by passing a row over.
 func (h *Header) Edge(rows []Row) float64 {
 	need := h.Need()
 	for i := range rows {

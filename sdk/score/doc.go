@@ -22,18 +22,17 @@
 //	then index
 //
 // W is the wait in the worker's queue, P the prefill of what is not cached, E what is pushed out and will be wanted
-// again, O what the engine preempts, or keeps waiting, as requests hold all of its KV, 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it. The host
-// measures what these are made of, and writes it into the rows.
+// again, O what is computed again as the engine has no KV left, 2*K*F*(Wmean + F) the price: what requests wait that
+// come while the fleet is occupied with it. The host measures what these are made of, and writes it into the rows.
 //
 // # What the terms are for
 //
 //   - All terms are seconds.
 //   - The price has nothing in it that differs from worker to worker, except for what is known of the match.
-//   - The tilt grows with the part of the fleet's KV that prompts in flight hold: none below a tenth, all of it from
-//     four tenths on. It counts requests, or their prompt tokens if those are more. The gate is open where capacities
-//     are unknown, or a worker has a weight of its own or is in slow start.
-//   - A request past the edge of KV pushes another one out, whose whole context is then computed again. What counts is
-//     how far a worker is past it more than the least of all: where all are, hits are not given up for nothing.
+//   - The tilt grows with the part of the fleet's KV that prompts in flight hold, from a tenth to four tenths. It counts
+//     requests, or their prompt tokens if those are more. The gate is open where capacities are unknown, or a worker
+//     has a weight of its own or is in slow start.
+//   - O counts how far a worker is past its KV more than the least of all: where all are, no hit is given up for it.
 //   - Requests in flight are counted per unit of weight. A worker in slow start counts as if it had twice its requests,
 //     the fleet's mean and two more.
 //   - Near ties count as equal: the difference may be noise in what was learnt. So a worker that really is up to 15 %

@@ -122,7 +122,10 @@ func (t *tie) enter(i int) {
 		return
 	}
 	d := held(w) - held(best)
-	if d < -1 || d > 1 || w.Room() < t.request.need && w.Room() < best.Room() || sdk.PerWeight(float64(w.InFlight), w) > sdk.PerWeight(float64(best.InFlight), best) {
+	if room := w.Room(); d < -1 || d > 1 || room < t.request.need && room < best.Room() {
+		return
+	}
+	if sdk.PerWeight(float64(w.InFlight), w) > sdk.PerWeight(float64(best.InFlight), best) {
 		return
 	}
 	if now := &t.workers[t.row]; !before(w, now) && (i >= t.row || before(now, w)) {

@@ -170,8 +170,8 @@ func price(lambda, load float64) float64 {
 	return 2 * lambda / (.1 + .5*(slack+math.Abs(slack))) // 1 - min(.9, 1.3*load)
 }
 
-// overflow returns the seconds by which a worker without room for the request is worse than the roomiest one. What of the
-// request's KV finds no room here, and would there, pushes others out or waits for them: as much is computed again.
+// overflow returns the seconds by which a worker without room for the request is worse than the roomiest one. What of
+// the request's KV finds no room here, and would there, pushes others out or waits for them: as much is computed again.
 func (c *request) overflow(w *sdk.Worker) float64 {
 	over := c.fits - w.Room()
 	if !(over > 0) {

@@ -12,9 +12,9 @@ type Terms struct {
 	Wait     float64 // 2W: seconds of prefill queued there, twice
 	Prefill  float64 // P: seconds to compute what it does not hold, and to bring what lies in its slower tiers
 	Eviction float64 // 2E: seconds that others lose by what the prompt pushes out, twice
-	Overflow float64 // seconds of what is computed again as the KV cache is full, more than on the roomiest worker
+	Overflow float64 // O: seconds of what is computed again as its KV is full, more than on the roomiest worker
 	Future   float64 // seconds that those who come meanwhile wait for it
-	Tilt     float64 // factor on prefill, eviction and overflow, for what is in flight there; half as far from 1 on the wait
+	Tilt     float64 // factor on P, 2E and O, for what is in flight there; half as far from 1 on the wait
 	Cost     float64 // the sum, tilted: the smallest wins
 }
 

@@ -192,8 +192,8 @@ func write(w io.Writer, r *report.Report, asked []string) {
 
 // writeWhole writes a table of all strategies in one column: its tail and what its engines preempted decide there.
 func writeWhole(w io.Writer, r *report.Report, column string) {
-	fmt.Fprintf(w, "| %s | mean, s | P90 | P99 | later P90 | hit rate, %% | preempted |\n| --- | --- | --- | --- | --- | --- | --- |\n",
-		column)
+	fmt.Fprintf(w, "| %s | mean, s | P90 | P99 | later P90 | hit rate, %% | preempted |\n", column)
+	fmt.Fprintln(w, "| --- | --- | --- | --- | --- | --- | --- |")
 	for _, name := range strategies {
 		var sum report.Figures
 		var hits, n float64

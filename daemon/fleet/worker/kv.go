@@ -1,17 +1,5 @@
 package worker
 
-import "github.com/warmpath/warmpath/sdk/abi"
-
-// MaxParts bounds the parts of a Beginning.
-const MaxParts = 32
-
-// Beginning is the first parts of a prompt, by which the pool knows what several requests in flight share. An engine
-// holds it once.
-type Beginning struct {
-	Parts  []uint64 // a hash for each, of it and all before it; those behind MaxParts are left out
-	Tokens int      // of a part
-}
-
 // kv counts the tokens of KV that the requests in flight at a worker hold: their prompts, with a beginning that several
 // share once, and the answers that are expected of them.
 type kv struct {
@@ -68,21 +56,4 @@ func (k *kv) shared(b *Beginning) int {
 		}
 	}
 	return low * b.Tokens
-}
-
-// FillShared writes into the rows of workers that have no room for so many tokens what requests in flight there hold of
-// a prompt. The other rows need no answer: their worker has room for all of it.
-func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need float64) {
-	locked := false
-	for i := range rows {
-		if rows[i].Room() >= need {
-			continue
-		}
-		if !locked {
-			locked = true
-			p.mu.Lock()
-			defer p.mu.Unlock()
-		}
-		rows[i].SharedTokens = uint32(workers[i].kv.shared(b))
-	}
 }

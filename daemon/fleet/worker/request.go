@@ -8,6 +8,16 @@ import "sync/atomic"
 // each second until the ticket has ended. One more call may come just after that.
 type Holder interface{ GiveUp(dead bool) }
 
+// MaxParts bounds the parts of a Beginning.
+const MaxParts = 32
+
+// Beginning is the first parts of a prompt, by which the pool knows what several requests in flight share. An engine
+// holds it once.
+type Beginning struct {
+	Parts  []uint64 // a hash for each, of it and all before it; those behind MaxParts are left out
+	Tokens int      // of a part
+}
+
 // request is one request at a worker, until it ends. Times are seconds since the pool began; 0 = never.
 type request struct {
 	number uint64       // among all of the pool; 0 = another router's

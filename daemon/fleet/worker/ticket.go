@@ -3,6 +3,8 @@ package worker
 import (
 	"slices"
 	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Dispatch describes a request that is sent to a worker.
@@ -136,6 +138,23 @@ func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
 		w.moved = max(w.moved, p.fleet.sec(first))
 	}
 	w.endForeign(r)
+}
+
+// FillShared writes into the rows of workers that have no room for so many tokens what requests in flight there hold of
+// a prompt. The other rows need no answer: their worker has room for all of it.
+func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need float64) {
+	locked := false
+	for i := range rows {
+		if rows[i].Room() >= need {
+			continue
+		}
+		if !locked {
+			locked = true
+			p.mu.Lock()
+			defer p.mu.Unlock()
+		}
+		rows[i].SharedTokens = uint32(workers[i].kv.shared(b))
+	}
 }
 
 // ByKey returns the configured worker with that Key, and whether it is down; nil if there is none.

@@ -45,12 +45,6 @@ func (a *Agent) check(c *Class) error {
 			len(a.Products), len(a.Shares))
 	case !sound(a.Shares...) || slices.Max(a.Shares) == 0:
 		return fmt.Errorf("its agent has shares of %v; give numbers from 0 on, and one above", a.Shares)
-	case !sound(a.UserSigma, a.OutputSigma, a.TurnsSigma, a.ThinkSigma, a.MaxThink, a.SubagentTurns, a.SubagentSigma) ||
-		max(a.UserSigma, a.OutputSigma, a.TurnsSigma, a.ThinkSigma, a.SubagentSigma) > 3:
-		return fmt.Errorf("its agent has a number below 0 or none, or a sigma over 3")
-	case !(a.Subagents >= 0 && a.Subagents <= 1 && a.Waits >= 0 && a.Waits <= 1) || a.MaxSubagents < 0 || a.MaxSubagents > 100:
-		return fmt.Errorf("its agent has chances of %g and %g and up to %d subagents; give chances from 0 to 1, and up to 100",
-			a.Subagents, a.Waits, a.MaxSubagents)
 	case a.Projects < 0 || a.Projects > maxGroups || a.Least < 0 || a.Most < a.Least || a.Summary < 1 || a.CompactAt < 1:
 		return fmt.Errorf("give its agent up to %d projects, project_most not below project_least, compact_at and summary",
 			maxGroups)
@@ -58,6 +52,20 @@ func (a *Agent) check(c *Class) error {
 		return fmt.Errorf("its agent may go on without an end; give max_turns")
 	case slices.Max(a.Products)+max(a.Most, a.Summary)+a.CompactAt+2*mostResult > maxTokens:
 		return fmt.Errorf("its agent's prompts are longer than %d tokens", maxTokens)
+	}
+	return a.checkChances()
+}
+
+// checkChances returns what is wrong with the distributions that an agent is drawn from.
+func (a *Agent) checkChances() error {
+	sigmas := []float64{a.UserSigma, a.OutputSigma, a.TurnsSigma, a.ThinkSigma, a.SubagentSigma}
+	switch {
+	case !sound(sigmas...) || !sound(a.MaxThink, a.SubagentTurns) || slices.Max(sigmas) > 3:
+		return fmt.Errorf("its agent has a number below 0 or none, or a sigma over 3")
+	case !(a.Subagents >= 0 && a.Subagents <= 1 && a.Waits >= 0 && a.Waits <= 1):
+		return fmt.Errorf("its agent has chances of %g and %g; give chances from 0 to 1", a.Subagents, a.Waits)
+	case a.MaxSubagents < 0 || a.MaxSubagents > 100:
+		return fmt.Errorf("its agent begins up to %d subagents at once; give up to 100", a.MaxSubagents)
 	}
 	return nil
 }
@@ -111,7 +119,8 @@ func (t *thread) run(turns int) {
 	for range turns {
 		t.compact()
 		t.parts = append(t.parts, Part{ID: d.number(), Tokens: min(d.around(t.User, a.UserSigma), mostResult)})
-		turn := Turn{After: t.after, Parts: slices.Clone(t.parts), Answer: d.number(), Output: d.around(t.Output, a.OutputSigma)}
+		turn := Turn{After: t.after, Parts: slices.Clone(t.parts), Answer: d.number(),
+			Output: d.around(t.Output, a.OutputSigma)}
 		if t.session != t.chat.Session && !t.NoName {
 			turn.Session, turn.Parent = t.session, t.parent
 		}

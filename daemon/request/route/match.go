@@ -76,7 +76,8 @@ func (f *fleet) match(p *Pool, space *prefix.Namespace, below *spaces, a *Ask) s
 // an agent's sessions share.
 const partBlocks = 64
 
-// share takes the parts of the prompt's beginning, each of so many tokens, and fills what requests in flight hold of it.
+// share takes the parts of the prompt's beginning, each of so many tokens, and fills what requests in flight hold of
+// it.
 func (f *fleet) share(p *Pool, chain *prompt.Chain, tokens int) {
 	b := &f.beginning
 	b.Parts = b.Parts[:0] // those of a first look at the fleet
