@@ -159,7 +159,7 @@ func sound(workers []sdk.Worker) (slow, load float64) {
 // work returns Y of one row: its score for a request in an empty fleet, less its wait.
 func (c *request) work(row []sdk.Worker) float64 {
 	alone, key := *c, [1]uint64{}
-	alone.price, alone.tilt, alone.full = 0, 0, false
+	alone.price, alone.tilt, alone.full, alone.turns = 0, 0, false, 0
 	_, best := alone.rank(row, key[:])
 	return math.Float64frombits(best[0]&^rowMask) - float64(2*row[0].Wait)
 }

@@ -80,6 +80,8 @@ type request struct {
 	need float64 // tokens of KV that the request will hold
 	fits float64 // of these, what the roomiest worker has room for, need at most
 	full bool    // some worker has no room for all of them
+
+	turns float64 // that will follow where a session begins; 0 = none begins, or a short one
 }
 
 // The tilt, and where it comes from.
@@ -112,8 +114,33 @@ func common(h *abi.Header) request {
 	return request{
 		l: l, block: float64(h.BlockTokens), token: c1 + 2*float64(halfC2*l), again: c1 + float64(halfC2*l), halfC2: halfC2,
 		bw1: float64(h.InvBWL1), bw2: float64(h.InvBWL2), lambda: float64(h.Lambda),
-		need: h.Need(),
+		need: h.Need(), turns: following(h),
 	}
+}
+
+// A session begins with its first two requests: agents send a small one, for a title, before or beside the one that has
+// their tools. One that goes on for fewer turns than long is a chat, which gains no more than the noise.
+const (
+	begins = 2
+	long   = 8
+)
+
+// following returns the turns that will follow a request where its session begins.
+func following(h *abi.Header) float64 {
+	if h.Turn < 1 || h.Turn > begins || h.ExpectedTurns < long {
+		return 0
+	}
+	return float64(int64(h.ExpectedTurns))
+}
+
+// later returns the seconds that a session's further turns will wait on a worker: each for what is in flight there, at
+// the mean work of what was sent there lately.
+func (c *request) later(w *sdk.Worker) float64 {
+	mean := 30 * w.Load / float64(w.Lately)
+	if !(mean > 0) || mean > 60 {
+		return 0
+	}
+	return float64(c.turns*float64(int64(w.InFlight))) * mean
 }
 
 // survey adds what is known of the fleet. What is equal to the best (see tie) is found without it.
@@ -243,7 +270,8 @@ func (c *request) rank(
 	workers []sdk.Worker, keys []uint64,
 ) (longest uint32, best [1 + sdk.Alternatives]uint64) {
 	l, block, token, again, halfC2 := c.l, c.block, c.token, c.again, c.halfC2
-	bw1, price, slow, wait, tilt, single, full := c.bw1, c.price, c.slow, c.wait, c.tilt, c.single, c.full
+	bw1, price, slow, wait, tilt, single := c.bw1, c.price, c.slow, c.wait, c.tilt, c.single
+	full, fresh := c.full, c.turns > 0
 	k0, k1, k2, k3 := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)
 	keys = keys[:len(workers)]
 	for i := range workers {
@@ -271,6 +299,9 @@ func (c *request) rank(
 		y += float64(float64((out+math.Abs(out))*float64(w.ReuseGPU)) * back)
 		if full {
 			y += c.overflow(w)
+		}
+		if fresh {
+			y += c.later(w)
 		}
 		flight, prompts := float64(int64(w.InFlight)), float64(float64(int64(w.FlightTokens))*single)
 		flight = .5 * (flight + prompts + math.Abs(flight-prompts))
