@@ -30,9 +30,9 @@
 // # What the terms are for
 //
 //   - The price has nothing in it that differs from worker to worker, but for the match.
-//   - The tilt grows with the part of the KV that prompts in flight hold. The gate is open where capacities are unknown,
-//     or a worker has a weight of its own or is in slow start.
-//   - O counts how far a worker is past its KV more than the least of all: where all are, no hit is given up for it.
+//   - The tilt grows with the part of the KV that prompts in flight hold. The gate is open where capacities are
+//     unknown, or a worker has a weight of its own or is in slow start.
+//   - O counts how far a worker is past its KV more than the least of all: where all are, no hit is given up.
 //   - In flight is counted per unit of weight; in slow start as twice that, the fleet's mean and two more.
 //   - Near ties count as equal: they may be noise.
 //
