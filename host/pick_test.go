@@ -37,6 +37,24 @@ func TestFallback(t *testing.T) {
 	f(-1, 0, row{0, 2, 1}, row{0, 2, 1})               // then the lower index
 }
 
+// A row whose KV is full is passed over while another has room, whatever it holds.
+func TestFallbackAtTheEdgeOfKV(t *testing.T) {
+	f := func(want int, held ...uint32) {
+		t.Helper()
+		fr := &Frame{Header: abi.Header{Bound: -1, PromptTokens: 300}}
+		for i, n := range held {
+			fr.Rows = append(fr.Rows, abi.Row{GPU: uint32(9 - 4*i), InFlight: uint32(1 + i), KVTokens: 1000, HeldTokens: n})
+		}
+		if got := Fallback(fr); got != want {
+			t.Errorf("held %v: row %d; want %d", held, got, want)
+		}
+	}
+	f(0, 600, 0, 0)
+	f(1, 601, 600, 0)
+	f(2, 601, 601, 600)
+	f(0, 601, 700, 800)
+}
+
 func TestBoundIsHonoured(t *testing.T) {
 	s := load(t, newHost(t, Config{}), wat(t, "tiny"), Options{})
 	f := frame(8, 3)

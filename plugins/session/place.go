@@ -9,6 +9,7 @@ func hashed(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	var k sdk.Ranking
 	limit := bound * mean(workers)
 	most := crowd * meanSessions(workers)
+	edge := r.Edge(workers)
 	first, highest := 0, uint64(0)
 	for i := range workers {
 		w := &workers[i]
@@ -18,6 +19,8 @@ func hashed(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 		}
 		cost := 1 - float64(h>>11)/(1<<53) // in (0, 1]; 53 bits are exact in a float64
 		switch {                           // after all that are under the bounds, still in the session's order
+		case w.Room() < edge:
+			cost += 8
 		case load(w) >= 2*limit+4:
 			cost += 6
 		case sdk.PerWeight(float64(w.Sessions), w) >= most+1:
@@ -36,11 +39,19 @@ func hashed(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 
 func leastLoaded(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	var k sdk.Ranking
+	edge := r.Edge(workers)
 	for i := range workers {
-		k.Enter(i, &workers[i], load(&workers[i]))
+		cost := load(&workers[i])
+		if workers[i].Room() < edge {
+			cost += full
+		}
+		k.Enter(i, &workers[i], cost)
 	}
 	return k.Choose(r).Because(sdk.ReasonLeast)
 }
+
+// full puts a worker whose KV cache is full after all others: what comes there pushes another request out.
+const full = 1e6
 
 // load is what w has in flight per unit of weight; fourfold, and one more, in slow start.
 func load(w *sdk.Worker) float64 {

@@ -8,6 +8,8 @@
 // that joins would otherwise stay behind for as long as they live. A request without a session goes to the fewest in
 // flight.
 //
+// A worker whose KV cache is full for the request gets neither while another has room.
+//
 // In flight is counted per unit of weight. A worker in slow start takes new sessions up to a quarter of the bound:
 // a session stays for long, and one worker that is just back must not collect them all.
 package session

@@ -29,6 +29,26 @@ func TestNoSessionGoesToFewestInFlight(t *testing.T) {
 	}
 }
 
+// A worker whose KV is full gets neither a new session nor a request without one, while another has room.
+func TestTheEdgeOfKV(t *testing.T) {
+	for _, session := range []uint64{0, 7} {
+		f := sdktest.NewFrame(4)
+		f.Header.Session = session
+		first := f.Run(t, New()).Row
+		f.Rows[first].HeldTokens = 449_001 // of 450,000, and the prompt has 1,000
+		got := f.Run(t, New())
+		if got.Row == first || got.Order[2] != first {
+			t.Errorf("session %d: row %d, then %v; row %d is full", session, got.Row, got.Order, first)
+		}
+		for i := range f.Rows {
+			f.Rows[i].HeldTokens = 449_001
+		}
+		if got := f.Run(t, New()).Row; got != first {
+			t.Errorf("session %d, all are full: row %d; want %d", session, got, first)
+		}
+	}
+}
+
 // On an idle fleet a session's place depends on the workers' ids alone: neither on the order of the rows, nor, unless
 // its own worker leaves, on who else is there.
 func TestRendezvous(t *testing.T) {

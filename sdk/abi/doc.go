@@ -22,10 +22,8 @@
 // 19.7. A pool whose labels are pool=a, tier=batch and tier=live has Header.Labels 3 and gives a worker of tier=live in
 // pool=a the Labels 0b101.
 //
-// A worker has three requests in flight. Two have prompts of 90,000 and 60,000 tokens that begin with the same 20,000, and
-// answers that are expected to have 300. The third has 5,000 and asks for 100 at most. Row.HeldTokens is 135,700. A
-// request with a prompt of 80,000 tokens that begins with the same 20,000 sees 20,000 as Row.SharedTokens: it would make
-// that worker's HeldTokens 195,700, and its answer.
+// Two prompts in flight have 90,000 and 60,000 tokens, of which the first 20,000 are the same, and answers of 300:
+// Row.HeldTokens is 130,600. A third such prompt sees SharedTokens 20,000.
 //
 // # Decision
 //

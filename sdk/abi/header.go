@@ -1,5 +1,7 @@
 package abi
 
+import "math"
+
 // Header describes one request. Offsets are in the comments; a test compares them with the compiler's. A module made
 // for 1.0 gets the first 128 bytes, one for 1.1 the first 192.
 type Header struct {
@@ -55,6 +57,23 @@ type Header struct {
 	ParentRow      int32   // 196: row of the worker that the parent's last request went to; -1 = none, or no candidate
 
 	Reserved [3]uint64 // 200: zero; room for later minor versions
+}
+
+// Need returns the tokens of KV that the request will hold: its prompt and the answer that is expected.
+func (h *Header) Need() float64 {
+	return float64(int64(h.PromptTokens)) + float64(int64(h.ExpectedOutput))
+}
+
+// Edge returns the [Row.Room] below which a row is full for the request: Need if some row has so much, else -Inf, as
+// then nothing is gained by passing a row over.
+func (h *Header) Edge(rows []Row) float64 {
+	need := h.Need()
+	for i := range rows {
+		if rows[i].Room() >= need {
+			return need
+		}
+	}
+	return math.Inf(-1)
 }
 
 // Bits of Header.Flags.

@@ -42,7 +42,7 @@ type Row struct {
 
 	// Since 1.2.
 
-	HeldTokens   uint32 // 160: tokens of KV that the requests in flight there hold, or will soon: see doc.go
+	HeldTokens   uint32 // 160: tokens of KV that the requests in flight there hold: a shared beginning once, and answers
 	SharedTokens uint32 // 164: leading tokens of the prompt that are among those already
 }
 
@@ -67,6 +67,17 @@ func (r *Row) Live() bool { return r.State&RowLive != 0 }
 
 // Adapter reports whether the LoRA adapter that the request names as its model runs there.
 func (r *Row) Adapter() bool { return r.State&RowAdapter != 0 }
+
+// Brim is the part of a worker's KV cache that requests may hold. Past it a request waits until others end, or the
+// engine preempts one, whose whole context is then computed again. An engine is full before its last token is taken: it
+// gives out blocks, and answers grow.
+const Brim = .9
+
+// Room returns the tokens of KV that are left on the worker for the request, up to Brim: below zero if it is past that.
+// A cache of unknown size counts as one of 2^32 tokens. There is no branch in it, as a loop over the rows calls it.
+func (r *Row) Room() float64 {
+	return float64(Brim*(float64(int64(r.KVTokens-1))+1)) - float64(int64(r.HeldTokens)) + float64(int64(r.SharedTokens))
+}
 
 // Matched returns the leading blocks of the prompt that are held there, in all tiers.
 func (r *Row) Matched() uint32 { return r.GPU + r.L1 + r.L2 }

@@ -1,7 +1,7 @@
 // Package score is the rule behind prefixaware and kvaware: what a request costs on each worker, in seconds, smallest
 // first. Your own strategy can start from the same rule.
 //
-//	score_i = 2*W*(1 + tilt_i/2) + Y*(1 + tilt_i) + 2*K*F*(Wmean + F)                            Y = P + 2*E
+//	score_i = 2*W*(1 + tilt_i/2) + (Y + O + T)*(1 + tilt_i) + 2*K*F*(Wmean + F)                      Y = P + 2*E
 //
 //	tilt_i = .75 * gate * max(inflight_i, prompt tokens in flight_i / mean prompt in flight) / max(1, mean inflight)
 //	gate = min(1, max(0, (U - .1)/.3, (mean inflight - 8)/16))    U = prompt tokens in flight / KV tokens, of all rows
@@ -9,31 +9,32 @@
 //	E = max(0, L - h0 - free0_i) * R0_i * again                   again = m_i*(c1 + c2*L/2)
 //	    with a CPU tier: the GPU's part at 1/bw1,
 //	    plus max(0, L - h0 - h1 - free1_i) * R1_i * (shared tier ? 1/bw2 : again)
+//	O = min(L, over_i - the least over of all rows) * again
+//	    over_i = max(0, L + expected answer - room_i)    room_i = .9*KV tokens - held by requests in flight + shared
+//	T = turns to follow where a session begins * inflight_i * mean prefill of what was sent lately
 //	F = m*(c1*n + c2*n*(L - n/2))                                 m = the fleet's mean; what a tier brings is not in F
 //	K = lambda / (1 - min(.9, 1.3*rho))                           rho = the fleet's mean
 //
 // Equal to the row b of the smallest score are the rows i of which all that is known is no worse:
 //
 //	score_i <= score_b + .15*(2*W_b + Y_b), matches within one block, inflight_i <= inflight_b,
-//	pending_i <= pending_b, Y_i/m_i <= 1.01*Y_b/m_b
+//	pending_i <= pending_b, Y_i/m_i <= 1.01*Y_b/m_b, over_i <= over_b
 //	of these: fewest in flight, then fewest sent in the last 30 s (sum of e^(-age/30 s)), then fewest ever sent,
 //	then index
 //
 // W is the wait in the worker's queue, P the prefill of what is not cached, E what is pushed out and will be wanted
-// again, 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it. The host
-// measures what these are made of, and writes it into the rows.
+// again, O what is computed again as the engine has no KV left, T what the turns of a new session will wait there,
+// 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it. The host measures what
+// these are made of, and writes it into the rows.
 //
 // # What the terms are for
 //
-//   - All terms are seconds.
-//   - The price has nothing in it that differs from worker to worker, except for what is known of the match.
-//   - The tilt grows with the part of the fleet's KV that prompts in flight hold: none below a tenth, all of it from
-//     four tenths on. It counts requests, or their prompt tokens if those are more. The gate is open where capacities
-//     are unknown, or a worker has a weight of its own or is in slow start.
-//   - Requests in flight are counted per unit of weight. A worker in slow start counts as if it had twice its requests,
-//     the fleet's mean and two more.
-//   - Near ties count as equal: the difference may be noise in what was learnt. So a worker that really is up to 15 %
-//     slower gets an equal share of an idle fleet's cold prompts.
+//   - The price has nothing in it that differs from worker to worker, but for the match.
+//   - The tilt grows with the part of the KV that prompts in flight hold. The gate is open where capacities are
+//     unknown, or a worker has a weight of its own or is in slow start.
+//   - O counts how far a worker is past its KV more than the least of all: where all are, no hit is given up.
+//   - In flight is counted per unit of weight; in slow start as twice that, the fleet's mean and two more.
+//   - Near ties count as equal: they may be noise.
 //
 // why.md has the reasons, what was measured, and what lost.
 //
@@ -43,9 +44,6 @@
 // the wasm form would not choose the same row. Clamps use math.Abs, as min and max of floats call a function in wasm. A
 // score that is not a number counts as infinite.
 //
-// # Who computes it?
-//
-// The host, where a strategy asks for it ([sdk.WantCost]) and takes the result ([Rule].ByCost): that takes about half
-// of the time of a pick. [Price] takes all rows in one call and runs the module's own loop, so that both choose the
-// same row, to the bit (TestPriceDecides). A strategy that changes what is scored computes it itself.
+// For a strategy that wants it ([sdk.WantCost], [Rule].ByCost) the host computes the score, by the module's own loop
+// ([Price]).
 package score

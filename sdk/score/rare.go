@@ -122,7 +122,10 @@ func (t *tie) enter(i int) {
 		return
 	}
 	d := held(w) - held(best)
-	if d < -1 || d > 1 || sdk.PerWeight(float64(w.InFlight), w) > sdk.PerWeight(float64(best.InFlight), best) {
+	if room := w.Room(); d < -1 || d > 1 || room < t.request.need && room < best.Room() {
+		return
+	}
+	if sdk.PerWeight(float64(w.InFlight), w) > sdk.PerWeight(float64(best.InFlight), best) {
 		return
 	}
 	if now := &t.workers[t.row]; !before(w, now) && (i >= t.row || before(now, w)) {
@@ -156,7 +159,7 @@ func sound(workers []sdk.Worker) (slow, load float64) {
 // work returns Y of one row: its score for a request in an empty fleet, less its wait.
 func (c *request) work(row []sdk.Worker) float64 {
 	alone, key := *c, [1]uint64{}
-	alone.price, alone.tilt = 0, 0
+	alone.price, alone.tilt, alone.full, alone.turns = 0, 0, false, 0
 	_, best := alone.rank(row, key[:])
 	return math.Float64frombits(best[0]&^rowMask) - float64(2*row[0].Wait)
 }

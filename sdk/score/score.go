@@ -76,6 +76,12 @@ type request struct {
 	flight float64 // mean in flight per unit of weight
 	single float64 // requests that a prompt token in flight counts as: 1 / the mean prompt in flight
 	tilt   float64 // for one request in flight: reach * gate / max(1, flight)
+
+	need float64 // tokens of KV that the request will hold
+	fits float64 // of these, what the roomiest worker has room for, need at most
+	full bool    // some worker has no room for all of them
+
+	turns float64 // that will follow where a session begins; 0 = none begins, or a short one
 }
 
 // The tilt, and where it comes from.
@@ -108,16 +114,49 @@ func common(h *abi.Header) request {
 	return request{
 		l: l, block: float64(h.BlockTokens), token: c1 + 2*float64(halfC2*l), again: c1 + float64(halfC2*l), halfC2: halfC2,
 		bw1: float64(h.InvBWL1), bw2: float64(h.InvBWL2), lambda: float64(h.Lambda),
+		need: h.Need(), turns: following(h),
 	}
+}
+
+// A session begins with its first two requests: agents send a small one, for a title, before or beside the one that has
+// their tools. One that goes on for fewer turns than long is a chat, which gains no more than the noise.
+const (
+	begins = 2
+	long   = 8
+)
+
+// following returns the turns that will follow a request where its session begins.
+func following(h *abi.Header) float64 {
+	if h.Turn < 1 || h.Turn > begins || h.ExpectedTurns < long {
+		return 0
+	}
+	return float64(int64(h.ExpectedTurns))
+}
+
+// later returns the seconds that a session's further turns will wait on a worker: each for what is in flight there, at
+// the mean work of what was sent there lately.
+func (c *request) later(w *sdk.Worker) float64 {
+	mean := 30 * w.Load / float64(w.Lately)
+	if !(mean > 0) || mean > 60 {
+		return 0
+	}
+	return float64(c.turns*float64(int64(w.InFlight))) * mean
 }
 
 // survey adds what is known of the fleet. What is equal to the best (see tie) is found without it.
 func (c *request) survey(workers []sdk.Worker) {
 	wait, slow, load, weight := 0., 0., 0., float64(len(workers))
 	flight, held, room := uint64(0), uint64(0), uint64(0)
-	alike := true
+	alike, least, most := true, math.Inf(1), math.Inf(-1)
 	for i := range workers {
 		w := &workers[i]
+		left := w.Room()
+		if left < least {
+			least = left
+		}
+		if left > most {
+			most = left
+		}
 		wait, slow, load = wait+w.Wait, slow+w.Slow, load+w.Load
 		flight += uint64(w.InFlight)
 		held, room = held+uint64(w.FlightTokens), room+uint64(w.KVTokens)
@@ -128,19 +167,23 @@ func (c *request) survey(workers []sdk.Worker) {
 			}
 		}
 	}
+	c.fits, c.full = c.need, least < c.need
+	if most < c.need {
+		c.fits = most
+	}
 	mean := float64(flight) / weight
 	open := 1.
 	if alike {
 		open = gate(held, room, mean)
 	}
-	least := mean
-	if least < 1 {
-		least = 1
+	count := mean
+	if count < 1 {
+		count = 1
 	}
 	if held > 0 {
 		c.single = float64(flight) / float64(held)
 	}
-	c.flight, c.tilt = mean, reach*open/least
+	c.flight, c.tilt = mean, reach*open/count
 	n := float64(len(workers))
 	if sum := slow + load; sum-sum != 0 {
 		slow, load = sound(workers)
@@ -152,6 +195,19 @@ func (c *request) survey(workers []sdk.Worker) {
 func price(lambda, load float64) float64 {
 	slack := .9 - float64(1.3*load)
 	return 2 * lambda / (.1 + .5*(slack+math.Abs(slack))) // 1 - min(.9, 1.3*load)
+}
+
+// overflow returns the seconds by which a worker without room for the request is worse than the roomiest one. What of
+// the request's KV finds no room here, and would there, pushes others out or waits for them: as much is computed again.
+func (c *request) overflow(w *sdk.Worker) float64 {
+	over := c.fits - w.Room()
+	if !(over > 0) {
+		return 0
+	}
+	if over > c.l {
+		over = c.l
+	}
+	return float64(over * float64(w.Slow*c.again))
 }
 
 // A key is a row's score as the bits of a float64, which order as integers do while it is positive, its last 16 bits
@@ -215,6 +271,7 @@ func (c *request) rank(
 ) (longest uint32, best [1 + sdk.Alternatives]uint64) {
 	l, block, token, again, halfC2 := c.l, c.block, c.token, c.again, c.halfC2
 	bw1, price, slow, wait, tilt, single := c.bw1, c.price, c.slow, c.wait, c.tilt, c.single
+	full, fresh := c.full, c.turns > 0
 	k0, k1, k2, k3 := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)
 	keys = keys[:len(workers)]
 	for i := range workers {
@@ -240,6 +297,12 @@ func (c *request) rank(
 			back = bw1
 		}
 		y += float64(float64((out+math.Abs(out))*float64(w.ReuseGPU)) * back)
+		if full {
+			y += c.overflow(w)
+		}
+		if fresh {
+			y += c.later(w)
+		}
 		flight, prompts := float64(int64(w.InFlight)), float64(float64(int64(w.FlightTokens))*single)
 		flight = .5 * (flight + prompts + math.Abs(flight-prompts))
 		if w.Weight != 1 || w.State&abi.RowSlowStart != 0 {

@@ -28,22 +28,34 @@ func of(r abi.Row) float64 {
 	return 1
 }
 
+// room is the tokens of KV that a row has left for a request.
+func room(r *abi.Row) float64 {
+	if r.KVTokens == 0 {
+		return math.Inf(1)
+	}
+	return .9*float64(r.KVTokens) - float64(r.HeldTokens) + float64(r.SharedTokens)
+}
+
 // formula is the score as doc.go writes it, term by term, and without a thought for speed. work is its Y.
 func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
-	var wait, flight, weight, held, room, slow, load float64
-	alike := true
+	var wait, flight, weight, held, kv, slow, load float64
+	alike, least := true, math.Inf(1)
+	over := func(r *abi.Row) float64 {
+		return max(0, float64(h.PromptTokens)+float64(h.ExpectedOutput)-room(r))
+	}
 	for _, r := range rows {
+		least = min(least, over(&r))
 		wait, flight, weight = wait+r.Wait, flight+float64(r.InFlight), weight+of(r)
 		slow, load = slow+r.Slow, load+r.Load
-		held, room = held+float64(r.FlightTokens), room+float64(r.KVTokens)
+		held, kv = held+float64(r.FlightTokens), kv+float64(r.KVTokens)
 		alike = alike && r.Weight == 1 && r.State&abi.RowSlowStart == 0
 	}
 	requests := flight
 	all := float64(len(rows))
 	wait, slow, load, flight = wait/all, slow/all, load/all, flight/weight
 	gate := 1.
-	if alike && room > 0 {
-		gate = min(1, max(0, (held/room-.1)/.3, (flight-8)/16))
+	if alike && kv > 0 {
+		gate = min(1, max(0, (held/kv-.1)/.3, (flight-8)/16))
 	}
 	r := rows[i]
 	l, c1, c2, b := float64(h.PromptTokens), float64(h.C1), float64(h.C2), float64(h.BlockTokens)
@@ -73,7 +85,11 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 		mine = 2*mine + flight + 2
 	}
 	tilt := .75 * gate * mine / max(1, flight)
-	return 2*r.Wait*(1+.5*tilt) + 2*k*mean*(wait+mean) + y*(1+tilt), y
+	full := min(over(&r)-least, l) * again
+	if h.Turn >= 1 && h.Turn <= 2 && h.ExpectedTurns >= 8 && r.Lately > 0 && 30*r.Load/float64(r.Lately) <= 60 {
+		full += float64(h.ExpectedTurns) * float64(r.InFlight) * 30 * r.Load / float64(r.Lately)
+	}
+	return 2*r.Wait*(1+.5*tilt) + 2*k*mean*(wait+mean) + (y+full)*(1+tilt), y
 }
 
 // chosen is the row to choose by doc.go: of those that are equal to the one of the smallest score the first by flight,
@@ -92,6 +108,9 @@ func chosen(h *abi.Header, rows []abi.Row) (row int, equals []int, scores []floa
 	row = -1
 	for i, r := range rows {
 		far := int64(r.GPU+r.L1+r.L2) - int64(best.GPU+best.L1+best.L2)
+		if left := room(&r); left < h.Need() && left < room(&best) {
+			continue
+		}
 		if scores[i] > scores[b]+.15*alone || far < -1 || far > 1 || r.Pending > best.Pending ||
 			work[i]/r.Slow > 1.01*work[b]/best.Slow ||
 			per(float64(r.InFlight), r) > per(float64(best.InFlight), best) {
@@ -164,6 +183,7 @@ func TestMonotonic(t *testing.T) {
 		"longer match": func(r *abi.Row, left uint32) { r.GPU += rng.Uint32N(left + 1) },
 		"less wait":    func(r *abi.Row, _ uint32) { r.Wait *= rng.Float64() },
 		"more free":    func(r *abi.Row, _ uint32) { r.FreeGPU += 1e5 * rng.Float32() },
+		"more room":    func(r *abi.Row, _ uint32) { r.HeldTokens = uint32(float64(r.HeldTokens) * rng.Float64()) },
 		"less reuse":   func(r *abi.Row, _ uint32) { r.ReuseGPU *= rng.Float32() },
 		"faster":       func(r *abi.Row, _ uint32) { r.Slow *= rng.Float64() },
 	}
@@ -261,6 +281,63 @@ func TestNearTies(t *testing.T) {
 		for i := range f.Rows {
 			f.Rows[i].Slow, f.Rows[i].Lately = 1, 0
 		}
+	})
+}
+
+// A session of many turns begins where they wait for little, though a hit there is lost. A later turn stays where its
+// context is, and so does a chat of few turns, or one worker with nobody beside it.
+func TestWhereASessionBegins(t *testing.T) {
+	f := func(what string, want int, turn, more, inFlight uint32) {
+		t.Helper()
+		fr := sdktest.NewFrame(3).Prompt(8000).Hold(0, 7700)
+		fr.Header.Lambda, fr.Header.Turn, fr.Header.ExpectedTurns = .05, turn, more
+		for i := range fr.Rows {
+			fr.Rows[i].Lately, fr.Rows[i].Load = 30, .05
+		}
+		fr.Rows[0].InFlight = inFlight
+		if got := fr.Run(t, &strategy{}); got.Row != want {
+			t.Errorf("%s: row %d; want %d", what, got.Row, want)
+		}
+	}
+	f("the first turn of many", 1, 1, 20, 4)
+	f("the second, beside a title", 1, 2, 20, 4)
+	f("the third", 0, 3, 20, 4)
+	f("a chat", 0, 1, 4, 4)
+	f("no session is named", 0, 0, 20, 4)
+	f("nobody is there", 0, 1, 20, 0)
+}
+
+// At the edge of KV a hit is left for a worker that has room, and kept if nobody has.
+func TestTheEdgeOfKV(t *testing.T) {
+	f := func(what string, want int, change func(f *sdktest.Frame)) {
+		t.Helper()
+		fr := sdktest.NewFrame(3).Prompt(60_000).Hold(0, 54_000).Hold(1, 50_000)
+		change(fr)
+		score.Price(&fr.Header, fr.Rows)
+		for _, byCost := range []bool{false, true} {
+			if got := fr.Run(t, &strategy{rule: score.Rule{ByCost: byCost}}); got.Row != want {
+				t.Errorf("%s: row %d; want %d", what, got.Row, want)
+			}
+		}
+	}
+	f("room", 0, func(f *sdktest.Frame) { f.Rows[0].HeldTokens = 390_000 })
+	f("full", 1, func(f *sdktest.Frame) { f.Rows[0].HeldTokens = 450_000 })
+	f("full, but for what is shared", 0, func(f *sdktest.Frame) {
+		f.Rows[0].HeldTokens, f.Rows[0].SharedTokens = 440_000, 50_000
+	})
+	f("the answer does not fit", 1, func(f *sdktest.Frame) {
+		f.Rows[0].HeldTokens, f.Header.ExpectedOutput = 389_000, 40_000
+	})
+	f("all are full", 0, func(f *sdktest.Frame) {
+		for i := range f.Rows {
+			f.Rows[i].HeldTokens = 450_000
+		}
+	})
+	f("nobody knows", 0, func(f *sdktest.Frame) {
+		for i := range f.Rows {
+			f.Rows[i].KVTokens = 0
+		}
+		f.Rows[0].HeldTokens = 900_000
 	})
 }
 

@@ -12,8 +12,10 @@ type Terms struct {
 	Wait     float64 // 2W: seconds of prefill queued there, twice
 	Prefill  float64 // P: seconds to compute what it does not hold, and to bring what lies in its slower tiers
 	Eviction float64 // 2E: seconds that others lose by what the prompt pushes out, twice
+	Overflow float64 // O: seconds of what is computed again as its KV is full, more than on the roomiest worker
+	Later    float64 // T: seconds that the further turns of a session that begins will wait there
 	Future   float64 // seconds that those who come meanwhile wait for it
-	Tilt     float64 // factor on prefill and eviction, for what is in flight there; half as far from 1 on the wait
+	Tilt     float64 // factor on P, 2E, O and T, for what is in flight there; half as far from 1 on the wait
 	Cost     float64 // the sum, tilted: the smallest wins
 }
 
@@ -40,20 +42,23 @@ type Scale struct {
 	single       float64 // requests that a prompt token in flight counts as
 	gate         float64 // of the tilt
 	slow, price  float64 // mean slowness, and 2*K
+	fits         float64 // tokens of KV of the request that the roomiest worker has room for
 }
 
 // NewScale returns the scale of a request and its rows.
 func NewScale(h *abi.Header, rows []abi.Row) Scale {
 	s := Scale{header: h}
-	weight, load, held, room, alike := 0., 0., uint64(0), uint64(0), true
+	weight, load, held, room, alike, most := 0., 0., uint64(0), uint64(0), true, math.Inf(-1)
 	for i := range rows {
 		r := &rows[i]
+		most = max(most, r.Room())
 		held, room = held+uint64(r.FlightTokens), room+uint64(r.KVTokens)
 		alike = alike && r.Weight == 1 && !r.SlowStart()
 		s.wait, s.slow, load = s.wait+r.Wait, s.slow+r.Slow, load+r.Load
 		s.flight += float64(r.InFlight)
 		weight += weightOf(r)
 	}
+	s.fits = min(h.Need(), most)
 	n := float64(max(1, len(rows)))
 	if sum := s.slow + load; sum-sum != 0 {
 		s.slow, load = sound(rows)
@@ -73,13 +78,14 @@ func NewScale(h *abi.Header, rows []abi.Row) Scale {
 }
 
 // Sums returns what a scale is made of beside the header, for one who keeps it.
-func (s *Scale) Sums() [6]float64 {
-	return [...]float64{s.wait, s.flight, s.single, s.gate, s.slow, s.price}
+func (s *Scale) Sums() [7]float64 {
+	return [...]float64{s.wait, s.flight, s.single, s.gate, s.slow, s.price, s.fits}
 }
 
 // ScaleOf returns the scale of a request and of sums that Sums has returned.
-func ScaleOf(h *abi.Header, sums [6]float64) Scale {
-	return Scale{header: h, wait: sums[0], flight: sums[1], single: sums[2], gate: sums[3], slow: sums[4], price: sums[5]}
+func ScaleOf(h *abi.Header, sums [7]float64) Scale {
+	return Scale{header: h, wait: sums[0], flight: sums[1], single: sums[2], gate: sums[3], slow: sums[4], price: sums[5],
+		fits: sums[6]}
 }
 
 // Terms returns the terms of a row.
@@ -103,7 +109,10 @@ func (s *Scale) Terms(r *abi.Row) Terms {
 		t.Prefill += l1*bw1 + l2*bw2
 		t.Eviction = 2 * (evicted*bw1 + max(0, length-gpu-l1-float64(r.FreeL1))*float64(r.ReuseL1)*back)
 	}
-	work := t.Prefill + t.Eviction
+	t.Overflow = min(max(0, s.fits-r.Room()), length) * again
+	c := request{turns: following(h)}
+	t.Later = c.later(r)
+	work := t.Prefill + t.Eviction + t.Overflow + t.Later
 	t.Future = s.price * fleet * (s.wait + fleet)
 	mine := max(float64(r.InFlight), float64(r.FlightTokens)*s.single) / weightOf(r)
 	if r.State&abi.RowSlowStart != 0 {

@@ -21,7 +21,7 @@ import (
 
 // columns are the scenarios; the first of those that are left is measured first.
 var columns = []string{"A", "B", "O", "S", "C", "D", "Z", "E", "F", "T", "G", "L", "H", "X",
-	"conv", "conv+cpu", "syn", "syn+cpu"}
+	"conv", "conv+cpu", "syn", "syn+cpu", "agents", "agents-full", "agents-surge", "agents+cpu"}
 
 // strategies are the two that are judged, outside of the sandbox (they choose alike there), and rules of others with
 // constants that were tuned on training seeds. Rules that won no column of any table yet are left out.
@@ -173,6 +173,11 @@ func write(w io.Writer, r *report.Report, asked []string) {
 			mark(c, strategies[0]), mark(c, strategies[1]))
 	}
 	fmt.Fprintln(w)
+	for _, column := range asked {
+		if strings.HasPrefix(column, "agents") {
+			writeWhole(w, r, column)
+		}
+	}
 	for _, t := range report.Tallies(cells) {
 		fmt.Fprintf(w, "%s: within 5 %% of the best in %d of %d cells, geometric mean %.3f, worst %.2f (%s)\n",
 			strings.TrimPrefix(t.Strategy, "native:"), t.Within, t.Cells, t.Geometric, t.Worst, t.WorstCell)
@@ -183,6 +188,34 @@ func write(w io.Writer, r *report.Report, asked []string) {
 	if len(missing) > 0 {
 		fmt.Fprintf(w, "not measured: %s\n", strings.Join(missing, ", "))
 	}
+}
+
+// writeWhole writes a table of all strategies in one column: its tail and what its engines preempted decide there.
+func writeWhole(w io.Writer, r *report.Report, column string) {
+	fmt.Fprintf(w, "| %s | mean, s | P90 | P99 | later P90 | hit rate, %% | preempted |\n", column)
+	fmt.Fprintln(w, "| --- | --- | --- | --- | --- | --- | --- |")
+	for _, name := range strategies {
+		var sum report.Figures
+		var hits, n float64
+		for i := range r.Runs {
+			f := &r.Runs[i].Figures
+			if r.Runs[i].Scenario != column || r.Runs[i].Strategy != name {
+				continue
+			}
+			n++
+			hits += f.HitRate()
+			sum.TTFTMean += f.TTFTMean
+			sum.TTFTP90 += f.TTFTP90
+			sum.TTFTP99 += f.TTFTP99
+			sum.LaterP90 += f.LaterP90
+			sum.Preemptions += f.Preemptions
+		}
+		if n > 0 {
+			fmt.Fprintf(w, "| %s | %.3f | %.3f | %.2f | %.3f | %.1f | %.1f |\n", strings.TrimPrefix(name, "native:"),
+				sum.TTFTMean/n, sum.TTFTP90/n, sum.TTFTP99/n, sum.LaterP90/n, 100*hits/n, float64(sum.Preemptions)/n)
+		}
+	}
+	fmt.Fprintln(w)
 }
 
 // mark is a ratio with its interval, bold if it is over the mark.

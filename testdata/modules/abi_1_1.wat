@@ -1,5 +1,5 @@
 ;; A strategy of ABI 1.1, whose frame has a header of 192 bytes and rows of 160: it traps on any other, and unless each row
-;; begins with its index (Worker) and ends with the number 7 (Rank). It chooses the last row, then row 0. Not faulty.
+;; begins with its index (Worker) and has one more behind it (Key). It chooses the last row, then row 0. Not faulty.
 (module
   (memory (export "memory") 4)
   (global $rows (mut i32) (i32.const 0))
@@ -13,7 +13,7 @@
     i32.const 1216 local.set $row
     loop
       local.get $row i32.load local.get $i i32.ne if unreachable end
-      local.get $row i32.const 156 i32.add i32.load i32.const 7 i32.ne if unreachable end
+      local.get $row i32.const 112 i32.add i32.load local.get $i i32.const 1 i32.add i32.ne if unreachable end
       local.get $row i32.const 160 i32.add local.set $row
       local.get $i i32.const 1 i32.add local.tee $i
       i32.const 1036 i32.load i32.lt_u br_if 0                               ;; Rows

@@ -8,6 +8,16 @@ import "sync/atomic"
 // each second until the ticket has ended. One more call may come just after that.
 type Holder interface{ GiveUp(dead bool) }
 
+// MaxParts bounds the parts of a Beginning.
+const MaxParts = 32
+
+// Beginning is the first parts of a prompt, by which the pool knows what several requests in flight share. An engine
+// holds it once.
+type Beginning struct {
+	Parts  []uint64 // a hash for each, of it and all before it; those behind MaxParts are left out
+	Tokens int      // of a part
+}
+
 // request is one request at a worker, until it ends. Times are seconds since the pool began; 0 = never.
 type request struct {
 	number uint64       // among all of the pool; 0 = another router's
@@ -20,8 +30,14 @@ type request struct {
 	tried  uint64       // the workers that have had it before, as Dispatch.Tried
 	flow   atomic.Int64 // nanoseconds from the pool's beginning to the last byte of the answer; 0 = none came
 	class  uint8        // of the endpoint's records
-	whole  bool         // the answer comes in one piece
-	talks  bool         // it is generated
+
+	output     int              // tokens that the answer is expected to have
+	parts      [MaxParts]uint64 // of the prompt's beginning
+	nparts     int
+	partTokens int
+
+	whole bool // the answer comes in one piece
+	talks bool // it is generated
 
 	// Guarded by the pool's lock.
 	queued       bool
@@ -31,6 +47,15 @@ type request struct {
 	first        float64  // when the first byte came
 	prev, next   *request // in the worker's queue
 	older, newer *request // in the worker's flight
+}
+
+// rest returns the tokens of KV that the request holds behind the parts of its beginning.
+func (r *request) rest() int { return max(0, r.tokens-r.nparts*r.partTokens) + r.output }
+
+// begins sets the parts of the prompt's beginning.
+func (r *request) begins(b *Beginning) {
+	r.nparts = copy(r.parts[:], b.Parts)
+	r.partTokens = b.Tokens
 }
 
 // newTokens returns the number of tokens that the request's prefill has to compute.

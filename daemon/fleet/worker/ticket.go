@@ -3,12 +3,16 @@ package worker
 import (
 	"slices"
 	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Dispatch describes a request that is sent to a worker.
 type Dispatch struct {
 	PromptTokens int
-	CachedTokens int     // of these, how many the index expects in the worker's cache
+	CachedTokens int // of these, how many the index expects in the worker's cache
+	Beginning    Beginning
+	Output       int     // tokens that the answer is expected to have; 0 = not known
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
 	Model        string  // that it asks for; "" = it names none
 	Class        uint8   // of requests that a worker may refuse apart from others, below Classes
@@ -56,6 +60,8 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.est = d.Est
 	r.tokens = d.PromptTokens
 	r.cached = d.CachedTokens
+	r.output = d.Output
+	r.begins(&d.Beginning)
 	r.model = d.Model
 	r.class = d.Class % Classes
 	r.whole = d.Whole
@@ -132,6 +138,23 @@ func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
 		w.moved = max(w.moved, p.fleet.sec(first))
 	}
 	w.endForeign(r)
+}
+
+// FillShared writes into the rows of workers that have no room for so many tokens what requests in flight there hold of
+// a prompt. The other rows need no answer: their worker has room for all of it.
+func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need float64) {
+	locked := false
+	for i := range rows {
+		if rows[i].Room() >= need {
+			continue
+		}
+		if !locked {
+			locked = true
+			p.mu.Lock()
+			defer p.mu.Unlock()
+		}
+		rows[i].SharedTokens = uint32(workers[i].kv.shared(b))
+	}
 }
 
 // ByKey returns the configured worker with that Key, and whether it is down; nil if there is none.

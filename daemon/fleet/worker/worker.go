@@ -23,6 +23,7 @@ type Worker struct {
 	slowStart slowStart
 	queue     queue
 	flight    flight
+	kv        kv
 	theirs    theirs
 	sent      uint64
 	missed    uint64 // added to sent in rows: the others' mean while it was away, and sessions that were opened
@@ -229,12 +230,14 @@ func (w *Worker) begin(r *request) {
 	w.breaker.sent(r)
 	w.queue.push(r)
 	w.flight.push(r)
+	w.kv.add(r)
 }
 
 // end counts a request down.
 func (w *Worker) end(r *request, o Outcome, now float64) {
 	w.queue.remove(r)
 	w.flight.remove(r)
+	w.kv.remove(r)
 	w.inFlight--
 	if o.Kind != Answered {
 		return

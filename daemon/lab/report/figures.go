@@ -29,7 +29,8 @@ type Figures struct {
 	TTFTP50  float64 `json:"ttft_p50"`
 	TTFTP90  float64 `json:"ttft_p90"`
 	TTFTP99  float64 `json:"ttft_p99"`
-	TPOTMean float64 `json:"tpot_mean"` // seconds a token after the first
+	LaterP90 float64 `json:"later_ttft_p90"` // of turns after a chat's first
+	TPOTMean float64 `json:"tpot_mean"`      // seconds a token after the first
 	TPOTP90  float64 `json:"tpot_p90"`
 
 	Imbalance float64 `json:"imbalance"` // prefill seconds of the busiest worker over the mean

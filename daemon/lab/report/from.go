@@ -19,6 +19,13 @@ func FromTrial(t *trial.Run, peer bool) Run {
 		TTFTP90: known(trial.Quantile(ttft, .9)), TTFTP99: known(trial.Quantile(ttft, .99)),
 		TPOTMean: known(trial.Mean(tpot)), TPOTP90: known(trial.Quantile(tpot, .9)),
 	}
+	later := t.Values(func(o *trial.Outcome) float64 {
+		if o.Turn == 0 {
+			return math.NaN()
+		}
+		return o.TTFT()
+	})
+	f.LaterP90 = known(trial.Quantile(later, .9))
 	for i := range t.Outcomes {
 		if o := &t.Outcomes[i]; o.First > 0 {
 			f.PromptTokens += o.Prompt

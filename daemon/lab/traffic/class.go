@@ -29,6 +29,8 @@ type Class struct {
 	// with its own text, and the next turn comes when all of them have ended, behind their answers.
 	Branches int  `toml:"branches"`
 	NoName   bool `toml:"no_name"` // clients name no session
+
+	Agent *Agent `toml:"agent"` // nil = people
 }
 
 // Surge multiplies the rate at which chats begin for a while. Times are seconds.
@@ -105,6 +107,8 @@ func (c *Class) check() error {
 		return fmt.Errorf("it has %d groups; give up to %d", c.Groups, maxGroups)
 	case c.User < 1 || c.Output < 1 || c.Shared < 0 || c.Document < 0 || longest > maxTokens:
 		return fmt.Errorf("give user and output at least 1, and prompts up to %d tokens", maxTokens)
+	case c.Agent != nil:
+		return c.Agent.check(c)
 	}
 	return nil
 }
@@ -131,6 +135,10 @@ func (p *Plan) expected() (chats, requests float64) {
 			turns = min(turns, float64(c.MaxTurns))
 		}
 		chats += n
+		if c.Agent != nil {
+			requests += n * c.Agent.requests(c)
+			continue
+		}
 		requests += n * turns * float64(1+c.Branches)
 	}
 	return chats, requests
@@ -168,7 +176,11 @@ func (p *Plan) draw(c *Class, d *dice) (chats []Chat) {
 		if p.Seconds > 0 && at >= p.Seconds || p.Requests > 0 && len(chats) >= p.Requests {
 			return chats
 		}
-		chats = append(chats, c.chat(d, time.Duration(at*float64(time.Second))))
+		draw := c.chat
+		if c.Agent != nil {
+			draw = c.session
+		}
+		chats = append(chats, draw(d, time.Duration(at*float64(time.Second))))
 	}
 	return nil
 }

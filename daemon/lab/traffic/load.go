@@ -31,6 +31,9 @@ type Turn struct {
 	Parts  []Part        // of the prompt
 	Answer uint64        // number of the answer's part
 	Output int           // tokens of the answer
+
+	Session uint64 // that the client names for a subagent's turn; 0 = the chat's
+	Parent  uint64 // session that began it; 0 = none
 }
 
 // Tokens returns the length of the turn's prompt.

@@ -92,6 +92,55 @@ func TestBranches(t *testing.T) {
 	t.Error("no tree of two turns was drawn")
 }
 
+var agents = Class{Rate: 1, User: 900, Output: 260, Turns: 43, MaxTurns: 200, Think: 4, Agent: &Agent{
+	Products: []int{20_000, 14_000}, Shares: []float64{3, 1}, Projects: 5, Least: 3000, Most: 9000, UserSigma: 1.2,
+	OutputSigma: 1, TurnsSigma: .6, ThinkSigma: 1.1, MaxThink: 90, CompactAt: 90_000, Summary: 8000, Subagents: .05,
+	MaxSubagents: 3, SubagentTurns: 12, SubagentSigma: .6, Waits: .5}}
+
+// An agent's session begins with what its product's sessions share, appends what it did, and falls back to a summary.
+// Its subagents begin behind one of its turns with the product's beginning alone.
+func TestAgents(t *testing.T) {
+	l := drawn(t, Plan{Classes: []Class{agents}, Seconds: 400, Workers: 1}, 1)
+	products, turns, compacted, waited, subs := map[Part]int{}, 0, 0, 0, 0
+	for _, c := range l.Chats {
+		products[c.Turns[0].Parts[0]]++
+		for k := range c.Turns {
+			q := &c.Turns[k]
+			if len(q.Parts) < 2 || q.Parts[0] != c.Turns[0].Parts[0] {
+				t.Fatalf("turn %d does not begin with its product: %v", k, q.Parts)
+			}
+			if q.Tokens() > 90_000+mostResult {
+				t.Fatalf("turn %d has %d tokens", k, q.Tokens())
+			}
+			if q.Session == 0 {
+				turns++
+			} else if q.Parent != c.Session || q.After == nil {
+				t.Fatalf("a subagent's turn %+v in session %x", q, c.Session)
+			}
+			if k == 0 {
+				continue
+			}
+			switch before := &c.Turns[q.After[0]]; {
+			case before.Session != q.Session:
+				subs++
+			case len(q.After) > 1:
+				waited++
+			case q.Parts[1].Tokens == 8000 && len(q.Parts) == 3:
+				compacted++
+			case !slices.Equal(q.Parts[:len(before.Parts)], before.Parts):
+				t.Fatalf("turn %d does not continue the one before", k)
+			}
+		}
+	}
+	if n := len(l.Chats); len(products) != 2 || turns < 40*n || turns > 60*n || subs < 2*n || waited < n/2 || compacted < n/4 {
+		t.Errorf("%d sessions: %d products, %d turns, %d subagents, waited for %d times, %d compactions", n, len(products), turns,
+			subs, waited, compacted)
+	}
+	if again := drawn(t, Plan{Classes: []Class{agents}, Seconds: 400, Workers: 1}, 1); !reflect.DeepEqual(l, again) {
+		t.Error("one seed gives two loads")
+	}
+}
+
 // Equal parts give equal tokens, which are those that the engine's tokenizer makes of the text, and an answer's part
 // those that the engine generates.
 func TestText(t *testing.T) {
@@ -135,6 +184,21 @@ func TestCheckPlan(t *testing.T) {
 	f(func(p *Plan) { p.Classes[0].Think = math.Inf(1) }, "class 1")
 	f(func(p *Plan) { p.Classes[0].Turns = 1e8 }, "fewer turns")
 	f(func(p *Plan) { p.Classes[0].Branches = 1e7 }, "fewer turns")
+	agent := func(change func(c *Class)) func(p *Plan) {
+		return func(p *Plan) {
+			own := *agents.Agent
+			p.Classes[0] = agents
+			p.Classes[0].Agent = &own
+			change(&p.Classes[0])
+		}
+	}
+	f(agent(func(c *Class) { c.Agent.Shares = nil }), "as many of both")
+	f(agent(func(c *Class) { c.Agent.Shares = []float64{0, 0} }), "shares of")
+	f(agent(func(c *Class) { c.Agent.UserSigma = 4 }), "sigma over 3")
+	f(agent(func(c *Class) { c.Agent.Waits = 2 }), "chances from 0 to 1")
+	f(agent(func(c *Class) { c.Agent.Most = 1 }), "project_least")
+	f(agent(func(c *Class) { c.MaxTurns = 0 }), "max_turns")
+	f(agent(func(c *Class) { c.Agent.CompactAt = 2 << 20 }), "longer than")
 	f(func(p *Plan) { p.Classes[0].Groups = 1e9 }, "groups")
 	f(func(p *Plan) { p.Requests, p.Clients = 10, 1e9 }, "up to")
 	f(func(p *Plan) { p.Requests = 2e6 }, "up to")

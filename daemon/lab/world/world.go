@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -181,9 +182,10 @@ func (c *chat) ready(t *traffic.Turn) bool {
 // arrive lets a turn come to a router.
 func (w *world) arrive(c *chat, turn int) {
 	q := &Request{Turn: &c.Turns[turn], chat: c, turn: turn}
-	q.Request = trial.Request{ID: len(w.run.Outcomes), Session: c.Session, Turn: turn, Tenant: c.Tenant,
+	session := cmp.Or(q.Turn.Session, c.Session)
+	q.Request = trial.Request{ID: len(w.run.Outcomes), Session: session, Turn: turn, Tenant: c.Tenant,
 		Prompt: q.Turn.Tokens(), MaxTokens: q.Turn.Output, BlockTokens: w.Engine.BlockTokens}
-	w.run.Outcomes = append(w.run.Outcomes, trial.Outcome{Arrived: w.now, Worker: -1, Session: c.Session, Turn: turn,
+	w.run.Outcomes = append(w.run.Outcomes, trial.Outcome{Arrived: w.now, Worker: -1, Session: session, Turn: turn,
 		Tenant: c.Tenant, Prompt: q.Prompt})
 	if len(w.routers) > 1 {
 		draw := w.chance.Uint64()

@@ -36,6 +36,7 @@ func (r *Record) list(l *jsonline.Line) {
 		number(l, "wait", c.Wait)
 		number(l, "prefill", c.Prefill)
 		number(l, "eviction", c.Eviction)
+		number(l, "overflow", c.Overflow)
 		number(l, "tilt", c.Tilt)
 		number(l, "cost", c.Cost)
 		number(l, "free_gpu_tokens", float64(c.FreeGPU))

@@ -17,6 +17,8 @@ type fleet struct {
 	caches  []prefix.WorkerStats
 	known   known
 	held    holds
+
+	beginning worker.Beginning // of the longest prompt
 }
 
 // reset clears the last request and keeps the memory.
@@ -24,6 +26,7 @@ func (f *fleet) reset() {
 	f.frame.Reset()
 	f.workers = f.workers[:0]
 	f.held.known = false
+	f.beginning.Parts = f.beginning.Parts[:0]
 }
 
 // fill gets the rows of the workers that take a request. It returns why there are none.

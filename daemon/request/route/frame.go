@@ -22,6 +22,7 @@ func describe(f *host.Frame, p *Pool, a *Ask, tenant, id string) {
 	h.Session = hashIn(tenant, id)
 	h.Tenant = hashOf(r.CacheSalt)
 	h.Caller, h.Endpoint = hashOf(a.Caller), endpoints[r.Kind]
+	h.ExpectedOutput = p.answers.expected(h.Model, h.Caller, r.MaxTokens)
 	h.Lambda = float32(p.Workers.Lambda(a.At))
 	h.C1, h.C2 = float32(p.Workers.C1()), float32(p.Workers.C2())
 	f.Labels, h.LabelsEpoch = p.Workers.Labels()

@@ -52,6 +52,9 @@ func (h *holds) fill(f *fleet, t *Tiers, ids int, block float64) {
 		row.Predicted = tokens(row.Predicted)
 		if got.Live {
 			row.State |= abi.RowLive
+			if row.State&abi.RowStale == 0 { // what other routers and clients have there is in it too
+				row.HeldTokens = max(row.HeldTokens, uint32(float64(row.KVUsage)*float64(row.KVTokens)))
+			}
 			got = besides(got, old, w.CPUTokens() > 0)
 		} else {
 			head.Flags &^= abi.HeaderEvents

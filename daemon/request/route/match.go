@@ -2,6 +2,7 @@ package route
 
 import (
 	"github.com/warmpath/warmpath/cache/prefix"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
@@ -50,7 +51,7 @@ func (f *fleet) match(p *Pool, space *prefix.Namespace, below *spaces, a *Ask) s
 	h.PromptBlocks = uint32(len(chain.Hashes))
 	h.BlockTokens = float32(z.block)
 	f.frame.Chain = chain.Hashes
-	text := p.scale.textBlock()
+	text, part := p.scale.textBlock(), int(partBlocks*z.block)
 	for i := range f.frame.Rows {
 		row, c := &f.frame.Rows[i], &f.caches[i]
 		row.Predicted, row.GPU = f.matched[i], f.matched[i]
@@ -67,7 +68,24 @@ func (f *fleet) match(p *Pool, space *prefix.Namespace, below *spaces, a *Ask) s
 		z = size{all: len(a.IDs), longest: len(a.IDs), block: 1}
 	}
 	f.best()
+	f.share(p, chain, part)
 	return z
+}
+
+// partBlocks is the blocks of text in a part of a prompt's beginning: some 2,000 tokens, a tenth of the beginning that
+// an agent's sessions share.
+const partBlocks = 64
+
+// share takes the parts of the prompt's beginning, each of so many tokens, and fills what requests in flight hold of
+// it.
+func (f *fleet) share(p *Pool, chain *prompt.Chain, tokens int) {
+	b := &f.beginning
+	b.Parts = b.Parts[:0] // those of a first look at the fleet
+	for i := partBlocks; i <= len(chain.Hashes) && len(b.Parts) < worker.MaxParts; i += partBlocks {
+		b.Parts = append(b.Parts, chain.Hashes[i-1])
+	}
+	b.Tokens = tokens
+	p.Workers.FillShared(f.frame.Rows, f.workers, b, f.frame.Header.Need())
 }
 
 // best writes into the header which row has the longest match.

@@ -36,6 +36,7 @@ type Pool struct {
 	turns    turns
 	book     *identity.Book
 	breaks   *breaks.Book
+	answers  answers
 	scale    scale
 	caps     *capacities
 	bare     sync.Map // of slots whose worker has answered that it keeps no sessions

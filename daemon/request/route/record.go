@@ -135,6 +135,7 @@ type Candidate struct {
 	Wait      float64 `json:"wait"`
 	Prefill   float64 `json:"prefill"`
 	Eviction  float64 `json:"eviction"`
+	Overflow  float64 `json:"overflow"`
 	Tilt      float64 `json:"tilt"`
 	Cost      float64 `json:"cost"`
 	FreeGPU   float32 `json:"free_gpu_tokens"`

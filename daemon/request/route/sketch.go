@@ -18,7 +18,7 @@ import (
 type Sketch struct {
 	header abi.Header
 	cut    bool       // rows were left out
-	sums   [6]float64 // of the scale of all rows, if cut
+	sums   [7]float64 // of the scale of all rows, if cut
 	rows   []abi.Row  // at most maxCandidates
 	ids    []string   // of the rows
 	order  []int32    // of the rows
@@ -137,7 +137,7 @@ func (s *Sketch) Size() int {
 
 // finite replaces what is no number.
 func (c *Candidate) finite() {
-	for _, v := range []*float64{&c.Wait, &c.Prefill, &c.Eviction, &c.Tilt, &c.Cost, &c.Slowness, &c.Load} {
+	for _, v := range []*float64{&c.Wait, &c.Prefill, &c.Eviction, &c.Overflow, &c.Tilt, &c.Cost, &c.Slowness, &c.Load} {
 		if math.IsNaN(*v) || math.IsInf(*v, 0) {
 			*v = math.MaxFloat64
 		}
