@@ -78,12 +78,6 @@ func TestWarnings(t *testing.T) {
 		p.Quarantine, p.PoolState.Strategy, p.Strategy.LastError = true, "mine", `(it says "panic\n\tstack")`
 		p.Aside = map[string]string{"other": "trap"}
 	})
-	f("warn: prompts of key team-a break early | the prefix breaks at byte 312 in 94 % of turns, so that all behind is computed again: move the "+
-		"date, id or counter there behind what stays | warmpath why last --admin host:1\n"+
-		"warn: prompts of clients without a key break early | the prefix breaks near byte 128 in 60 % of turns, so that all behind is computed again: move the "+
-		"date, id or counter there behind what stays | warmpath why last --admin host:1", func(_ *evidence, p *PoolOverview) {
-		p.Breaks = []route.Break{{Key: "team-a", Byte: 312, Exact: true, Share: .94}, {Byte: 128, Share: .6}}
-	})
 	from, to := time.Unix(0, 0), time.Unix(1e9, 0)
 	cert := CertificateState{Listener: "server", File: "a.pem", NotBefore: from, NotAfter: to, State: certificateOK}
 	const dates, span = "openssl x509 -noout -dates -in a.pem",
@@ -106,6 +100,16 @@ func TestWarnings(t *testing.T) {
 	f("bad: pool p refuses requests | some 7 in the last minute, as its workers had max_in_flight requests or refused more; "+
 		"some 5 workers would have had a place for all | warmpath top --admin host:1",
 		func(e *evidence, p *PoolOverview) { e.lacking["p"], p.Wanted = 7.2, 5 })
+}
+
+// A prefix that breaks early costs its key the caches of all that is behind.
+func TestWarningsOfPrompts(t *testing.T) {
+	holdWarnings(t, "warn: prompts of key team-a break early | the prefix breaks at byte 312 in 94 % of turns, so that all behind is computed again: move the "+
+		"date, id or counter there behind what stays | warmpath why last --admin host:1\n"+
+		"warn: prompts of clients without a key break early | the prefix breaks near byte 128 in 60 % of turns, so that all behind is computed again: move the "+
+		"date, id or counter there behind what stays | warmpath why last --admin host:1", func(_ *evidence, p *PoolOverview) {
+		p.Breaks = []route.Break{{Key: "team-a", Byte: 312, Exact: true, Share: .94}, {Byte: 128, Share: .6}}
+	})
 }
 
 // Workers with one ailment are one warning. What an operator did himself is none.
