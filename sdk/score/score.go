@@ -122,7 +122,7 @@ func common(h *abi.Header) request {
 // their tools. One that goes on for fewer turns than long is a chat, which gains no more than the noise.
 const (
 	begins = 2
-	long   = 8
+	long   = 5
 )
 
 // following returns the turns that will follow a request where its session begins.

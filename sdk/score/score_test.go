@@ -86,7 +86,7 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 	}
 	tilt := .75 * gate * mine / max(1, flight)
 	full := min(over(&r)-least, l) * again
-	if h.Turn >= 1 && h.Turn <= 2 && h.ExpectedTurns >= 8 && r.Lately > 0 && 30*r.Load/float64(r.Lately) <= 60 {
+	if h.Turn >= 1 && h.Turn <= 2 && h.ExpectedTurns >= 5 && r.Lately > 0 && 30*r.Load/float64(r.Lately) <= 60 {
 		full += float64(h.ExpectedTurns) * float64(r.InFlight) * 30 * r.Load / float64(r.Lately)
 	}
 	return 2*r.Wait*(1+.5*tilt) + 2*k*mean*(wait+mean) + (y+full)*(1+tilt), y
