@@ -14,7 +14,7 @@ type part struct{ requests, tokens int }
 // add counts what a request holds.
 func (k *kv) add(r *request) {
 	k.tokens += r.rest()
-	for _, h := range r.parts[:r.nparts] {
+	for _, h := range r.parts {
 		p := k.parts[h]
 		if p.requests == 0 {
 			p.tokens = int(r.partTokens)
@@ -31,7 +31,7 @@ func (k *kv) add(r *request) {
 // remove counts a request down.
 func (k *kv) remove(r *request) {
 	k.tokens -= r.rest()
-	for _, h := range r.parts[:r.nparts] {
+	for _, h := range r.parts {
 		p := k.parts[h]
 		p.requests--
 		if p.requests > 0 {

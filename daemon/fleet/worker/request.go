@@ -31,9 +31,8 @@ type request struct {
 	flow   atomic.Int64 // nanoseconds from the pool's beginning to the last byte of the answer; 0 = none came
 	class  uint8        // of the endpoint's records
 
-	output     int              // tokens that the answer is expected to have
-	parts      [MaxParts]uint64 // of the prompt's beginning
-	nparts     int
+	output     int      // tokens that the answer is expected to have
+	parts      []uint64 // of the prompt's beginning
 	partTokens int
 
 	whole bool // the answer comes in one piece
@@ -50,11 +49,11 @@ type request struct {
 }
 
 // rest returns the tokens of KV that the request holds behind the parts of its beginning.
-func (r *request) rest() int { return max(0, r.tokens-r.nparts*r.partTokens) + r.output }
+func (r *request) rest() int { return max(0, r.tokens-len(r.parts)*r.partTokens) + r.output }
 
 // begins sets the parts of the prompt's beginning.
 func (r *request) begins(b *Beginning) {
-	r.nparts = copy(r.parts[:], b.Parts)
+	r.parts = append(r.parts[:0], b.Parts[:min(len(b.Parts), MaxParts)]...)
 	r.partTokens = b.Tokens
 }
 

@@ -66,11 +66,14 @@ func (b *Book) Look(k Key, of Kind) (t Talk, more float64) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if h := b.kinds[of]; h.begun > 0 {
-		more = h.turns/h.begun - 1
-	}
-	return b.find(k), more
+	h := b.kinds[of]
+	return b.find(k), (assumed.turns+h.turns)/(assumed.begun+h.begun) - 1
 }
+
+// assumed is what counts of each kind beside what was seen: agents' sessions are long. Conversations that have just
+// begun count as if they ended there, and without it the first ones of a kind, or many that begin at once, would make
+// all look short. Seven of one turn each outweigh it.
+var assumed = habit{begun: 3, turns: 3 * 16}
 
 // fresh is how many conversations of a kind make its habit: those before count less and less.
 const fresh = 1000

@@ -41,7 +41,9 @@ func (t *talk) find(p *Pool, a *Ask) {
 // describe writes the conversation into the frame, whose rows are there.
 func (t *talk) describe(p *Pool, a *Ask, f *fleet) {
 	h := &f.frame.Header
-	h.ExpectedOutput = a.Prompt.Expected
+	if a.Prompt.Expected > 0 {
+		h.ExpectedOutput = a.Prompt.Expected
+	}
 	if t.none() || h.Session == 0 {
 		return
 	}
@@ -50,7 +52,7 @@ func (t *talk) describe(p *Pool, a *Ask, f *fleet) {
 	if known.Turns > 0 {
 		h.SinceLast = float32(max(0, a.At.Sub(known.Last).Seconds()))
 	}
-	if h.ExpectedOutput == 0 {
+	if a.Prompt.Expected == 0 && known.Output > 0 {
 		h.ExpectedOutput = uint32(known.Output)
 	}
 	if a.Claim.Parent != "" {

@@ -47,6 +47,9 @@ func (s *stage) end() {
 	s.feed = feed{}
 	s.in.Reset(nil)
 	s.decoder = nil
+	if s.err != io.EOF {
+		s.brotli = nil // its Reset keeps what it has read of a body that was left
+	}
 	s.err = nil
 	if s.zstd != nil {
 		_ = s.zstd.Reset(nil)
