@@ -36,7 +36,7 @@ var brokenDaemons = []broken{
 	{"workers that reset connections", []string{"WarmpathRetries main"}, resets},
 	{"a strategy that traps", []string{"WarmpathStrategySetAside main", "WarmpathFallbacks main"}, traps},
 	{"a slow worker", []string{"WarmpathSlowFirstToken main", "WarmpathWorkersShort main"}, slow},
-	{"a worker that is full", []string{"WarmpathWorkerFull main", "WarmpathShedding"}, full},
+	{"a worker that is full", []string{"WarmpathWorkerFull main", "WarmpathShedding main"}, full},
 	{"KV events that are cut", []string{"WarmpathKVEventsStale main"}, eventsCut},
 	{"a cache that keeps nothing", []string{"WarmpathBelievesTooMuch main"}, forgets},
 	{"no Redis, no room for clients, no room on the disk", []string{"WarmpathStoreDown", "WarmpathClientsRefused", "WarmpathAccessLogLost"}, noRoom},

@@ -231,7 +231,7 @@ func TestOpenedSessionsAreShared(t *testing.T) {
 
 // Without its Redis a router goes on with what it has in memory.
 func TestRedisIsNotThere(t *testing.T) {
-	toml := "[cache]\nredis = \"unix:///nowhere/r.sock\"\n" + settings("roundrobin", echoes(t, 3)...)
+	toml := "[cache]\nredis = \"unix:///nowhere/r.sock\"\n" + bindAlways + settings("roundrobin", echoes(t, 3)...)
 	r := start(t, toml, 3)
 	for i := range 20 {
 		id := fmt.Sprint("s", i)

@@ -236,7 +236,7 @@ func keysInASilence(t *testing.T, strategy string) {
 func TestAFlushOfRedisTakesNoSession(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	toml := fmt.Sprintf("[cache]\nredis = %q\n", redis.URL()) + settings("roundrobin", echoes(t, 4)...)
+	toml := fmt.Sprintf("[cache]\nredis = %q\n", redis.URL()) + bindAlways + settings("roundrobin", echoes(t, 4)...)
 	l := &trackedSessions{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
 	l.open(200, 100, 100)
 	l.settled()

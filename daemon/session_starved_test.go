@@ -60,7 +60,7 @@ func lateRedis(t *testing.T, url string, oneOf *atomic.Int64) string {
 func TestAStarvedMachineMovesNoSession(t *testing.T) {
 	var oneOf atomic.Int64
 	url := lateRedis(t, redistest.Start(t).URL(), &oneOf)
-	toml := fmt.Sprintf("[cache]\nredis = %q\n", url) + settings("roundrobin", echoes(t, 4)...)
+	toml := fmt.Sprintf("[cache]\nredis = %q\n", url) + bindAlways + settings("roundrobin", echoes(t, 4)...)
 	l := &trackedSessions{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
 	l.silence.Store(true)
 	oneOf.Store(10)
