@@ -22,12 +22,13 @@ type effect uint8
 const (
 	nothing effect = iota
 	stops          // the engine serves no request until another order
+	wakes          // it serves requests again
 	empties        // its KV cache is of no use any more
 )
 
 // orders are the paths that may be sent to all workers of a pool. They are vLLM's for reinforcement learning and for
 // sleep. None runs code of the caller's, as /collective_rpc does.
-var orders = map[string]effect{"/pause": stops, "/resume": nothing, "/sleep": stops, "/wake_up": nothing,
+var orders = map[string]effect{"/pause": stops, "/resume": wakes, "/sleep": stops, "/wake_up": wakes,
 	"/reset_prefix_cache": empties, "/reset_mm_cache": nothing, "/reset_encoder_cache": nothing,
 	"/init_weight_transfer_engine": nothing, "/start_weight_update": nothing, "/update_weights": empties,
 	"/finish_weight_update": empties}
@@ -155,6 +156,8 @@ func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) 
 	case !w.ok():
 	case o.effect == stops:
 		o.pool.Workers.Slept(to.Endpoint, time.Now())
+	case o.effect == wakes:
+		o.pool.Workers.Woke(to.Endpoint, time.Now())
 	case o.effect == empties:
 		o.pool.Workers.Emptied(to.Endpoint, time.Now())
 	}

@@ -319,3 +319,27 @@ func TestTrustedRefusals(t *testing.T) {
 		t.Errorf("%d refusals compared in 10 s; want one a second", compared)
 	}
 }
+
+// TestOrders: an order puts a worker to sleep before its page says so. A second one wakes it where no page comes.
+func TestOrders(t *testing.T) {
+	p := upPool(t, 2)
+	f := func(what string, at float64, want string) {
+		t.Helper()
+		if got := snap(p, "", at); got != want {
+			t.Errorf("%s: %q get requests; want %q", what, got, want)
+		}
+	}
+	id := p.fleet.workers[0].id
+	p.Slept(id, p.after(1))
+	f("asleep", 1, "w1")
+	p.Woke(id, p.after(2))
+	f("awake, without a page", 200, "w0 w1")
+	p.Slept(id, p.after(201))
+	p.scrape(0, Metrics{Asleep: true}, 202)
+	p.Woke(id, p.after(203)) // a part of it
+	f("asleep by its page", 203, "w1")
+	p.scrape(0, Metrics{}, 204)
+	f("awake by its page", 400, "w0 w1")
+	p.Woke("none", p.after(401))
+	p.Slept("none", p.after(401))
+}

@@ -29,6 +29,21 @@ func (s *signs) note(m *mean, x, now float64) {
 	s.at = now
 }
 
+// A stream counts up to farStream times the mean of those before it, or leastFar: a few clients that read slowly are as
+// slow as nothing else, and would make the worker slow for all.
+const (
+	farStream = 2.0
+	leastFar  = .005 // seconds per output token
+)
+
+// noteStream adds the seconds per output token of a stream.
+func (s *signs) noteStream(x, now float64) {
+	if s.streams.n >= fewSigns {
+		x = min(x, max(leastFar, farStream*s.streams.value))
+	}
+	s.note(&s.streams, x, now)
+}
+
 // perToken returns the seconds per output token: the engine's own figure, while it reports one.
 func (s *signs) perToken() mean {
 	if s.pages.n > 0 && s.paged >= s.at-freshSigns {

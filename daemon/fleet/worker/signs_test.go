@@ -68,6 +68,14 @@ func TestBusyIsNotSlow(t *testing.T) {
 	}
 	near(t, "slowness of a worker whose client reads slowly", slowness(p, 600)[1], 1, 0)
 
+	// Without the engine's own figure: one client of four reads at a token a second, all of its chats at one worker.
+	p = upPool(t, 3)
+	for at := 1.0; at < 1800; at += 20 {
+		chats(p, at, at+15, first, []float64{.02, .02, .02})
+		chats(p, at+15, at+20, first, []float64{.02, 1, .02})
+	}
+	near(t, "slowness of a worker, one client of which reads slowly", slowness(p, 1800)[1], 1, 0)
+
 	p = upPool(t, 1)
 	chats(p, 1, 600, first[:1], []float64{.5})
 	near(t, "slowness of a worker that is alone", slowness(p, 600)[0], 1, 0)

@@ -243,7 +243,7 @@ func (w *Worker) end(r *request, o Outcome, now float64) {
 		return
 	}
 	if r.first > 0 && !r.whole && o.Tokens > 1 {
-		w.signs.note(&w.signs.streams, max(0, now-r.first)/float64(o.Tokens-1), now)
+		w.signs.noteStream(max(0, now-r.first)/float64(o.Tokens-1), now)
 	}
 	w.ended.est += r.est
 	w.ended.new += r.newTokens()

@@ -19,7 +19,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("%+v, %v more; want %+v, %v more", got, more, want, wantMore)
 		}
 	}
-	const unseen, seen = 15, (8*16+2)/(8+1.) - 1
+	const unseen, seen = 15, (3*16+2)/(3+1.) - 1
 	f(k, codex, Talk{}, unseen)
 	b.Answered(k, 7) // it has no turn
 	f(k, codex, Talk{}, unseen)

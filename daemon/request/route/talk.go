@@ -6,6 +6,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/request/breaks"
 	"github.com/warmpath/warmpath/daemon/request/identity"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
@@ -42,7 +43,7 @@ func (t *talk) find(p *Pool, a *Ask) {
 func (t *talk) describe(p *Pool, a *Ask, f *fleet) {
 	h := &f.frame.Header
 	if a.Prompt.Expected > 0 {
-		h.ExpectedOutput = a.Prompt.Expected
+		h.ExpectedOutput = hinted(a.Prompt, h.ExpectedOutput)
 	}
 	if t.none() || h.Session == 0 {
 		return
@@ -59,6 +60,23 @@ func (t *talk) describe(p *Pool, a *Ask, f *fleet) {
 		h.Parent = hashIn(a.Claim.Key.Tenant, a.Claim.Parent)
 	}
 	t.place(p, a, f)
+}
+
+// A hint of an answer's length counts up to farFrom times what such answers have, or freeHint tokens: what is expected
+// counts as held KV while the request is in flight, and a client that exaggerates would make workers look full to all.
+const (
+	farFrom  = 8
+	freeHint = 4 << 10
+)
+
+// hinted returns the tokens that an answer is expected to have by the client's hint. usual is what such answers have,
+// 0 = not known.
+func hinted(r *prompt.Request, usual uint32) uint32 {
+	n := min(uint64(r.Expected), max(freeHint, farFrom*uint64(usual)))
+	if r.MaxTokens > 0 {
+		n = min(n, uint64(r.MaxTokens))
+	}
+	return uint32(n)
 }
 
 // place writes into the frame in which rows the workers are that the conversation and its parent went to. The rows may

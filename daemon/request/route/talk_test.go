@@ -1,6 +1,7 @@
 package route
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -59,4 +60,24 @@ func TestConversation(t *testing.T) {
 	last.Final = true
 	turn(last, 0)
 	f("after its end", claim, 1, 0, "", began, 0)
+}
+
+// TestHints: a client's word on its answer's length counts within bounds, or it would make workers look full to all.
+func TestHints(t *testing.T) {
+	f := func(hint, limit uint32, usual int, want uint32) {
+		t.Helper()
+		s := newScene(t, "a b")
+		a := s.ask(first, Claim{})
+		a.Prompt.Expected, a.Prompt.MaxTokens = hint, limit
+		s.answers.learn(hashOf(a.Prompt.Model), hashOf(a.Caller), usual)
+		if got := s.chosen(a).fleet.frame.Header.ExpectedOutput; got != want {
+			t.Errorf("a hint of %d, max_tokens %d, usually %d: %d tokens expected; want %d", hint, limit, usual, got, want)
+		}
+	}
+	f(700, 0, 0, 700)
+	f(700, 50, 0, 50)
+	f(math.MaxUint32, 0, 0, 4096)
+	f(math.MaxUint32, 0, 1000, 8000)
+	f(6000, 0, 1000, 6000)
+	f(0, 0, 1000, 1000)
 }

@@ -1,6 +1,7 @@
 package inflate
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -131,6 +132,42 @@ func TestCorrupt(t *testing.T) {
 	}
 	if got, err := unpack(t, "zstd", bytes.NewReader(wide(t, text, 8<<20)), room); err != nil || len(got) != len(text) {
 		t.Errorf("a window of 8 MiB: %d, %v", len(got), err)
+	}
+}
+
+// TestLeftMidBody: a decoder that was left in the middle of a body, or failed, serves the next one as a new one does.
+func TestLeftMidBody(t *testing.T) {
+	other, next := make([]byte, 1<<18), bytes.Repeat([]byte("mine "), 999)
+	for i := range other {
+		other[i] = "abcdefgh"[rand.IntN(8)]
+	}
+	for way, field := range map[string]string{"gzip": "gzip", "deflate": "deflate", "bare": "deflate", "zstd": "zstd", "br": "br"} {
+		left := pack(t, way, other)
+		if way == "br" { // with a window that fills while there is input left
+			var b bytes.Buffer
+			w := brotli.NewWriterOptions(&b, brotli.WriterOptions{Quality: 5, LGWin: 16})
+			_, _ = w.Write(other)
+			_ = w.Close()
+			left = b.Bytes()
+		}
+		broken := slices.Clone(left)
+		broken[len(broken)/2] ^= 0xff
+		for what, c := range map[string]struct {
+			packed []byte
+			read   int64
+		}{"unread": {left, 0}, "left": {left, 1000}, "left later": {left, 38_777}, "left near its end": {left, 189_885},
+			"cut": {left[:len(left)/2], 1 << 20}, "broken": {broken, 1 << 20}} {
+			s := new(stage)
+			s.in = bufio.NewReaderSize(nil, 4<<10)
+			codings, _ := Parse(field)
+			s.begin(bytes.NewReader(c.packed), codings.of[0], room)
+			_, _ = io.CopyN(io.Discard, s, c.read)
+			s.end()
+			s.begin(bytes.NewReader(pack(t, way, next)), codings.of[0], room)
+			if got, err := io.ReadAll(s); err != nil || !bytes.Equal(got, next) {
+				t.Errorf("%s after a body that was %s: %d bytes, %v", way, what, len(got), err)
+			}
+		}
 	}
 }
 

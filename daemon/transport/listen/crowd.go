@@ -76,6 +76,9 @@ func (n *census) silent(look int64, kinds ...silence) (all []silent) {
 func (n *census) letGo(all []silent, most int) {
 	all = all[:min(len(all), max(1, most))]
 	for _, s := range all {
+		if silenceOf(s.conn) != s { // it has spoken since it was listed
+			continue
+		}
 		if s.kind == idle {
 			go s.conn.Close() // TLS says goodbye to its client, which may not read
 			continue

@@ -199,6 +199,20 @@ func TestLackRoom(t *testing.T) {
 	}
 }
 
+// TestWhoSpeaksStays: a client that has sent something since it was found silent keeps its place.
+func TestWhoSpeaksStays(t *testing.T) {
+	l := crowdedFront(t, Config{parkEvery: time.Hour}, nil)
+	for _, kind := range []silence{stranger, stopped, idle} {
+		client, conn := pairOf(t, l)
+		was := silenceOf(conn)
+		was.kind, was.since = kind, was.since-1
+		l.census.letGo([]silent{was}, 1)
+		time.Sleep(20 * time.Millisecond) // an idle one is closed by and by
+		client.send(t, posted("y"))
+		client.want(t, "y")
+	}
+}
+
 // pairOf returns a connection that the server holds too.
 func pairOf(t *testing.T, l *Listener) (client talk, conn *Conn) {
 	t.Helper()
