@@ -36,29 +36,43 @@ type agent struct {
 	final   string // finds the text of its answers in what it prints
 	namedBy string // the field by which it names its session; "" = it has none
 	child   bool   // it is made to start a subagent
+	probes  int    // how often it tries a WebSocket before it asks
 }
 
 // noTelemetry keeps what is no request to the router on this machine: nobody serves that port.
 var noTelemetry = []string{"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "NO_PROXY=127.0.0.1"}
 
-var agents = []agent{
-	{
-		name: "codex", program: "codex", file: ".codex/config.toml", namedBy: "Thread-Id",
-		args: []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json", task},
-		env:  append(noTelemetry, "ROUTER_KEY=none"),
-		config: `
+var codexArgs = []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json", task}
+
+const (
+	codexConfig = `
 model = "tiny"
-model_provider = "router"
 check_for_update_on_startup = false
 [analytics]
 enabled = false
+`
+	codexFinal = `"type":"agent_message","text":"([^"]+)"`
+)
+
+var agents = []agent{
+	{
+		name: "codex", program: "codex", file: ".codex/config.toml", namedBy: "Thread-Id",
+		args: codexArgs, env: append(noTelemetry, "ROUTER_KEY=none"),
+		config: `model_provider = "router"` + codexConfig + `
 [model_providers.router]
 name = "router"
 base_url = "http://ROUTER/v1"
 wire_api = "responses"
 env_key = "ROUTER_KEY"
 `,
-		final: `"type":"agent_message","text":"([^"]+)"`,
+		final: codexFinal,
+	},
+	{
+		// Its own provider tries a WebSocket, and asks by POST only if the refusal suits it.
+		name: "codex openai", program: "codex", file: ".codex/config.toml", namedBy: "Thread-Id", probes: 1,
+		args: codexArgs, env: append(noTelemetry, "CODEX_API_KEY=none"),
+		config: `openai_base_url = "http://ROUTER/v1"` + codexConfig,
+		final:  codexFinal,
 	},
 	{
 		name: "claude code", program: "claude", namedBy: "X-Claude-Code-Session-Id", child: true,
@@ -187,12 +201,12 @@ func (a *agent) checks(ctx context.Context, f *fleet, t *total) error {
 	if err != nil {
 		return err
 	}
-	log, err := a.await(f.log(), len(before))
+	log, probes, err := a.await(f.log(), len(before))
 	if err != nil {
 		return err
 	}
 	runChecks(ctx, "agent "+a.name, t, []check{
-		{"every turn answered, none asked twice", func(context.Context) error { return a.answered(log) }},
+		{"every turn answered, none asked twice", func(context.Context) error { return a.answered(log, probes) }},
 		{"final text", func(context.Context) error { return a.told(said, log) }},
 		{"session, parent and turns", func(context.Context) error { return a.named(log) }},
 		{"prefix found from turn 2 on", func(context.Context) error { return found(log) }},
@@ -207,7 +221,7 @@ var retried = regexp.MustCompile(`(?i)\bretr(y|ies)|reconnect|stream error`)
 func (a *agent) run(ctx context.Context, f *fleet) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	home, work := filepath.Join(f.dir, a.program, "home"), filepath.Join(f.dir, a.program, "work")
+	home, work := filepath.Join(f.dir, a.name, "home"), filepath.Join(f.dir, a.name, "work")
 	file := filepath.Join(home, a.file)
 	if err := errors.Join(os.MkdirAll(work, 0o755), os.MkdirAll(filepath.Dir(file), 0o755)); err != nil {
 		return "", err

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -54,23 +56,25 @@ func (a *agent) wanted() int {
 	return *turns + 1
 }
 
-// await waits up to 10 s for the lines of the agent, which has ended, behind those before it.
-func (a *agent) await(file string, before int) ([]request, error) {
+// await waits up to 10 s for the lines of the agent, which has ended, behind those before it. It counts apart those of
+// WebSockets that were refused.
+func (a *agent) await(file string, before int) (asked []request, probes int, err error) {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		log, err := readLog(file)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		if len(log) >= before+a.wanted() || time.Now().After(end) {
-			return log[before:], nil
+		if len(log) >= before+a.wanted()+a.probes || time.Now().After(end) {
+			asked = slices.DeleteFunc(log[before:], func(r request) bool { return r.Status == http.StatusUpgradeRequired })
+			return asked, len(log) - before - len(asked), nil
 		}
 	}
 }
 
 // answered checks that the agent made the requests of its turns, and that each was answered at once.
-func (a *agent) answered(log []request) (err error) {
-	if len(log) != a.wanted() {
-		err = fmt.Errorf("%d requests, want %d", len(log), a.wanted())
+func (a *agent) answered(log []request, probes int) (err error) {
+	if len(log) != a.wanted() || probes != a.probes {
+		err = fmt.Errorf("%d requests and %d WebSockets, want %d and %d", len(log), probes, a.wanted(), a.probes)
 	}
 	for i, r := range log {
 		if r.Status != 200 || r.End != "" || r.Retries != 0 || r.Output == 0 {
