@@ -144,8 +144,8 @@ labcheck: modules ## the lab's model held to the daemon over HTTP, in real time;
 	@go run ./testdata/labcheck
 
 # The Go SDK of OpenAI is one package of some hundred thousand lines: unoptimised it compiles in a third of the time.
-clients: build ## the SDKs of OpenAI, Anthropic and AWS, as applications use them, against simulated workers
-	@cd testdata/clients && go run -gcflags='github.com/openai/openai-go/v3/...=-N -l' -gcflags='github.com/aws/...=-N -l' .
+clients: build ## the SDKs of OpenAI, Anthropic and AWS and four coding agents, against simulated workers; CLIENTS='-only agents -turns 20' and more
+	@cd testdata/clients && go run -gcflags='github.com/openai/openai-go/v3/...=-N -l' -gcflags='github.com/aws/...=-N -l' . $(CLIENTS)
 
 # The guests' own files are seen only by wasip1; sdktest is not for it, hence no
 # tests there; and what is only exported to the host counts as unused (U1000).

@@ -28,6 +28,7 @@ const (
 // fleet is a warmpath with its workers.
 type fleet struct {
 	root, dir string
+	binary    string   // warmpath
 	url       string   // of the router
 	admin     string   // of its own pages
 	workers   []string // URLs of the workers
@@ -42,7 +43,7 @@ func open(ctx context.Context, root, binary string) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &fleet{root: root, dir: dir}
+	h := &fleet{root: root, dir: dir, binary: binary}
 	if err := h.start(ctx, binary); err != nil {
 		h.close()
 		return nil, err
@@ -61,12 +62,17 @@ func (h *fleet) start(ctx context.Context, binary string) error {
 		return err
 	}
 	h.workers = urls
+	return h.serve(ctx, binary, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n[[pools]]\n"+
+		"health_interval = \"500ms\"\n"+workersOf(urls))
+}
+
+// workersOf is the part of a configuration that lists the workers of a pool.
+func workersOf(urls []string) string {
 	var b strings.Builder
-	b.WriteString("[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n[[pools]]\nhealth_interval = \"500ms\"\n")
 	for _, u := range urls {
 		fmt.Fprintf(&b, "[[pools.workers]]\nurl = %q\n", u)
 	}
-	return h.serve(ctx, binary, b.String())
+	return b.String()
 }
 
 // sim starts n workers.

@@ -32,6 +32,17 @@ func install(ctx context.Context, root, language string) (command string, env []
 	return "node", []string{"WARMPATH_NODE=" + dir}, err
 }
 
+// installAgents puts the coding agents under .cache/clients/agents, unless they are there: a gigabyte.
+func installAgents(ctx context.Context, root string) error {
+	dir := filepath.Join(root, ".cache", "clients")
+	if err := os.MkdirAll(filepath.Join(dir, "agents"), 0o755); err != nil {
+		return err
+	}
+	return once(ctx, root, dir, "agents/package.json", [][]string{
+		{"npm", "install", "--silent", "--no-package-lock", "--no-audit", "--no-fund", "--prefix", "agents"},
+	})
+}
+
 // once runs the commands in dir, beside a copy of the list of packages, if the list is not the one they last ran for.
 func once(ctx context.Context, root, dir, list string, commands [][]string) error {
 	wanted, err := os.ReadFile(filepath.Join(root, "testdata", "clients", list))

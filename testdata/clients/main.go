@@ -20,7 +20,7 @@ func main() {
 	root := flag.String("root", "../..", "the repository")
 	binary := flag.String("warmpath", "", "the program to test (default bin/warmpath of the repository)")
 	direct := flag.Bool("direct", false, "ask a worker instead of the router: what fails then is no fault of the "+
-		"router's; not for sagemaker, whose wire is the router's alone")
+		"router's; not for sagemaker and agents, which check what only the router does")
 	only := flag.String("only", "", "run only clients whose name holds this, as python or go openai")
 	flag.Parse()
 	ok, err := run(*root, *binary, *only, *direct)
@@ -84,10 +84,11 @@ func run(root, binary, only string, direct bool) (bool, error) {
 		{"go sagemaker", sagemakerChecks},
 		{"python sagemaker", script("python", "sagemaker_checks.py")},
 		{"node sagemaker", script("node", "sagemaker_checks.mjs")},
+		{"agents", agentChecks},
 	} {
 		at := f
 		aws := strings.HasSuffix(c.name, "sagemaker")
-		if !strings.Contains(c.name, only) || direct && aws {
+		if !strings.Contains(c.name, only) || direct && (aws || c.name == "agents") {
 			continue
 		}
 		if aws {

@@ -68,6 +68,8 @@ func TestWorkerHeader(t *testing.T) {
 	}
 	f(conf{}, ours)
 	f(conf{}, "Content-Type: application/json\ntraceparent: 00-1\n"+ours, "Content-Type", "application/json", "traceparent", "00-1")
+	f(conf{}, "anthropic-beta: a-1,b-2\nanthropic-version: 2023-06-01\nOpenAI-Beta: responses=v1\n"+ours,
+		"anthropic-beta", "a-1,b-2", "anthropic-version", "2023-06-01", "OpenAI-Beta", "responses=v1")
 	f(conf{}, ours, "Connection", "keep-alive, close", "Keep-Alive", "1", "Transfer-Encoding", "chunked", "Host", "evil",
 		"Expect", "100-continue")
 	f(conf{}, "B: 2\n"+ours, "Connection", "close, A ,, x-c", "a", "1", "B", "2", "X-C", "3") // named by Connection
