@@ -70,6 +70,7 @@ type Stats struct {
 	Values        int
 	Bytes         int64  // of the files
 	MaxBytes      int64  // the bound of Bytes
+	Short         int64  // bytes that Config.MaxBytes has and a full disk had no room for
 	Written, Read uint64 // values
 	Skipped       uint64 // values that came faster than the disk writes, or while it was full, or too large for it
 	Dropped       uint64 // values that were deleted with their segment
@@ -362,7 +363,7 @@ func (d *Disk) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.stats
-	s.Values, s.MaxBytes, s.Bytes = len(d.index), d.limit, d.bytes()
+	s.Values, s.MaxBytes, s.Bytes, s.Short = len(d.index), d.limit, d.bytes(), d.config.MaxBytes-d.limit
 	return s
 }
 

@@ -144,7 +144,7 @@ func TestFullDisk(t *testing.T) {
 	x.settled()
 	mend()
 	n := x.disk.Stats()
-	if n.Dropped != 15 || n.Failures+n.Skipped != 0 || n.MaxBytes != had || !x.disk.Exists("over", time.Time{}) {
+	if n.Dropped != 15 || n.Failures+n.Skipped != 0 || n.MaxBytes != had || n.Short != 2*MinBytes-had || !x.disk.Exists("over", time.Time{}) {
 		t.Errorf("after the disk was full: %+v; want 15 values dropped, none skipped, and room for %d bytes", n, had)
 	}
 	for i := range 100 {

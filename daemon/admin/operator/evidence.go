@@ -19,6 +19,7 @@ type evidence struct {
 	store    tier.L2Stats       // of the Redis of [cache]
 	peers    peers.Stats
 	l2       *remote.Stats // of the KV cache; nil = it has none
+	short    int64         // bytes of spill_bytes that the disk has no room for
 	gone     bool          // the configuration's file
 	trends   *trends
 	commands commands
@@ -49,6 +50,9 @@ func newEvidence(o *Overview, c *Config, t *trends, addr string) *evidence {
 	}
 	if kv, open := c.KVCache.Stats(); open {
 		e.l2 = kv.L2
+		if kv.Spill != nil {
+			e.short = kv.Spill.Short
+		}
 	}
 	return e
 }

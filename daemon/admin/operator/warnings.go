@@ -79,11 +79,16 @@ func (e *evidence) lostStores() (all []Warning) {
 	}
 	if e.store.Open {
 		all = append(all, Warning{Grade: warn, Title: "Redis of [cache] lost", Command: e.commands.check(" --probe"),
-			Text: "it does not answer: the memory of this router alone serves sessions"})
+			Text: "the memory of this router alone serves sessions: " + cmp.Or(e.store.Why, "it does not answer")})
 	}
 	if e.peers.On && !e.peers.Connected && !e.peers.Since.IsZero() {
 		all = append(all, Warning{Grade: warn, Title: "Redis of [history] lost", Command: e.commands.check(" --probe"),
 			Text: "the routers hear nothing of one another: " + cmp.Or(e.peers.Err, "no connection")})
+	}
+	if e.short > 0 {
+		all = append(all, Warning{Grade: warn, Title: "disk of the KV cache full", Command: e.commands.status("cache stat"),
+			Text: fmt.Sprintf("it has no room for %d MiB of kv_cache.spill_bytes, so the oldest values go sooner: enlarge the "+
+				"disk, or lower spill_bytes", max(1, e.short>>20))})
 	}
 	if e.l2 == nil {
 		return all

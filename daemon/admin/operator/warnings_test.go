@@ -63,8 +63,11 @@ func TestWarnings(t *testing.T) {
 	f("warn: file gone | the configuration in force stays, and a restart would fail: put w.toml back | ls -l w.toml", func(e *evidence, _ *PoolOverview) {
 		e.gone, e.Reload.File = true, "w.toml"
 	})
-	f("warn: Redis of [cache] lost | it does not answer: the memory of this router alone serves sessions | "+probe,
-		func(e *evidence, _ *PoolOverview) { e.store = tier.L2Stats{Open: true} })
+	const alone = "warn: Redis of [cache] lost | the memory of this router alone serves sessions: "
+	f(alone+"it does not answer | "+probe, func(e *evidence, _ *PoolOverview) { e.store = tier.L2Stats{Open: true} })
+	f(alone+"WRONGPASS; correct it | "+probe, func(e *evidence, _ *PoolOverview) {
+		e.store = tier.L2Stats{Open: true, Why: "WRONGPASS; correct it"}
+	})
 	f("warn: Redis of [history] lost | the routers hear nothing of one another: EOF | "+probe, func(e *evidence, _ *PoolOverview) {
 		e.peers = peers.Stats{On: true, Since: time.Now(), Err: "EOF"}
 	})
@@ -100,6 +103,12 @@ func TestWarnings(t *testing.T) {
 	f("bad: pool p refuses requests | some 7 in the last minute, as its workers had max_in_flight requests or refused more; "+
 		"some 5 workers would have had a place for all | warmpath top --admin host:1",
 		func(e *evidence, p *PoolOverview) { e.lacking["p"], p.Wanted = 7.2, 5 })
+}
+
+func TestWarningsOfTheDisk(t *testing.T) {
+	holdWarnings(t, "warn: disk of the KV cache full | it has no room for 512 MiB of kv_cache.spill_bytes, so the oldest values go "+
+		"sooner: enlarge the disk, or lower spill_bytes | warmpath cache stat --admin host:1",
+		func(e *evidence, _ *PoolOverview) { e.short = 512 << 20 })
 }
 
 // A prefix that breaks early costs its key the caches of all that is behind.
