@@ -11,6 +11,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/world"
 )
 
+// settled is when the lab's workers are out of their slow start.
+const settled = 100 * time.Second
+
 // ofOneAgent is n sessions of one agent, .4 s apart: a title, and beside it eight turns of 400 tokens each, a tenth of
 // which is the answer, behind 31 KB of tools and system text.
 func ofOneAgent(n int, gap time.Duration) (l traffic.Load) {
@@ -18,7 +21,7 @@ func ofOneAgent(n int, gap time.Duration) (l traffic.Load) {
 	number := uint64(1000)
 	next := func() uint64 { number++; return number }
 	for i := range n {
-		c := traffic.Chat{Session: next(), Start: time.Duration(i) * 400 * time.Millisecond}
+		c := traffic.Chat{Session: next(), Start: settled + time.Duration(i)*400*time.Millisecond}
 		c.Turns = append(c.Turns, traffic.Turn{Parts: []traffic.Part{{ID: 7, Tokens: 590}, {ID: next(), Tokens: 10}},
 			Answer: next(), Output: 10})
 		parts := []traffic.Part{{ID: shared, Tokens: 7750}}
@@ -92,4 +95,6 @@ func TestSessionsOfOneAgent(t *testing.T) {
 	}
 	f(9, 0, .20, .92, 3)
 	f(9, 400*time.Millisecond, .20, .92, 3)
+	f(1, 0, .17, .85, 2) // its title shares nothing, and is computed elsewhere
+	f(1, 400*time.Millisecond, .17, .85, 2)
 }
