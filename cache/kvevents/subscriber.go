@@ -246,9 +246,9 @@ func (f *follower) nextLook(quiet time.Duration) time.Duration {
 	const least = 10 * time.Millisecond
 	switch {
 	case !f.patient.IsZero():
-		return max(least, f.patient.Sub(time.Now()))
+		return max(least, time.Until(f.patient))
 	case f.again && f.ask != nil:
-		return max(least, f.retryAt.Sub(time.Now()))
+		return max(least, time.Until(f.retryAt))
 	}
 	return quiet - time.Duration(rand.Int64N(int64(quiet)/5))
 }
@@ -277,7 +277,7 @@ func (s *Subscriber) Doubt(age time.Duration) {
 func (s *Subscriber) Served() {
 	s.later(func(ctx context.Context) {
 		f := s.follow
-		if f.Stats().Connected && time.Now().Sub(f.looked) >= firstVerify/2 {
+		if f.Stats().Connected && time.Since(f.looked) >= firstVerify/2 {
 			f.look(ctx)
 		}
 	})

@@ -71,7 +71,12 @@ func (h healer) probe(ctx context.Context, open bool) bool {
 		r.count(start, err)
 		return err == nil
 	}
-	if r.writeProbe(ctx, backgroundTimeout) != nil || r.loadScripts(ctx) != nil {
+	err := r.writeProbe(ctx, backgroundTimeout)
+	if err == nil {
+		err = r.loadScripts(ctx)
+	}
+	if err != nil {
+		r.still(err)
 		return false
 	}
 	for range probesToClose {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -38,6 +39,7 @@ type remote struct {
 	breaker breaker.Breaker // that healer alone closes, once Redis has answered in time and has got what it missed
 
 	why      atomic.Value // string: of the last outage
+	refused  atomic.Bool  // a line says what the Redis refused in that outage
 	refusals refusals
 
 	epoch                                  epoch
@@ -162,10 +164,9 @@ func (r *remote) count(start time.Time, err error) {
 	}
 	r.failed.Add(1)
 	if r.breaker.Fail(time.Now()) {
-		why := goredis.Remedy(err)
-		r.why.Store(fmt.Sprintf("%v; %s", err, why))
+		r.refused.Store(isReply(err))
 		r.log.Warn("tier: Redis is lost; memory alone serves, and Redis gets the writes later", "addr", r.addr, "err", err,
-			"remedy", why)
+			"remedy", r.explain(err))
 	}
 	if r.breaker.Open() {
 		return
@@ -174,6 +175,31 @@ func (r *remote) count(start time.Time, err error) {
 		r.log.Warn("tier: Redis refuses a part of what it is asked; the memory of this router alone has that", "addr", r.addr,
 			"err", err, "remedy", remedy)
 	}
+}
+
+// explain keeps why the Redis is lost, and returns what is to be done.
+func (r *remote) explain(err error) (remedy string) {
+	remedy = goredis.Remedy(err)
+	r.why.Store(fmt.Sprintf("%v; %s", err, remedy))
+	return remedy
+}
+
+// still takes what a lost Redis did with a probe. A refusal tells more than the call without an answer in time by which
+// the Redis may have been lost.
+func (r *remote) still(err error) {
+	if !isReply(err) {
+		return
+	}
+	remedy := r.explain(err)
+	if !r.refused.Swap(true) {
+		r.log.Warn("tier: Redis answers again, and refuses; memory alone serves", "addr", r.addr, "err", err, "remedy", remedy)
+	}
+}
+
+// isReply reports whether an error is the Redis's own answer.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
 }
 
 // writeProbe writes a key of its own, since a replica or a full Redis answers a read.

@@ -1,12 +1,9 @@
 package tier
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/warmpath/warmpath/cache/goredis"
 )
@@ -27,8 +24,7 @@ type refusals struct {
 
 // note takes an error of a Redis that is not lost. It reports whether a line is due, and what that says is to be done.
 func (r *refusals) note(err error, now time.Time) (remedy string, due bool) {
-	var reply redis.Error
-	if !errors.As(err, &reply) {
+	if !isReply(err) {
 		return "", false
 	}
 	r.mu.Lock()
