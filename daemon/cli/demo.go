@@ -14,6 +14,7 @@ import (
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon"
+	"github.com/warmpath/warmpath/daemon/admin/operator"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
@@ -69,7 +70,11 @@ func demo(ctx context.Context, out, logs io.Writer, cfg demoSettings) error {
 	url := "http://" + d.Addr()
 	fmt.Fprintf(out, "\nwarmpath on %s, %d simulated workers behind it, metrics on http://%s/metrics\n\n",
 		url, cfg.workers, d.AdminAddr())
-	if err := chat(ctx, out, url); err != nil {
+	err = waitUp(ctx, "http://"+d.AdminAddr(), cfg.workers)
+	if err == nil {
+		err = chat(ctx, out, url)
+	}
+	if err != nil {
 		stop()
 		<-ended
 		return err
@@ -98,9 +103,6 @@ func demoConfig(cfg demoSettings, urls []string) (*conf.Config, error) {
 
 // chat plays three turns and prints for each its worker and how much was cached there.
 func chat(ctx context.Context, out io.Writer, url string) error {
-	if err := waitReady(ctx, url); err != nil {
-		return err
-	}
 	type message map[string]string
 	const rules = "You are a patient guide to the harbour town. "
 	messages := []message{{"role": "system", "content": strings.Repeat(rules, 40)}}
@@ -169,22 +171,24 @@ func complete(ctx context.Context, url string, body []byte) (reply, error) {
 	return r, nil
 }
 
-// waitReady waits until a worker is up.
-func waitReady(ctx context.Context, url string) error {
+// waitUp waits until all workers are up: with fewer, the chat's home would be another one from time to time.
+func waitUp(ctx context.Context, admin string, workers int) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
-		req, _ := http.NewRequestWithContext(ctx, "GET", url+"/ready", nil)
+		var pools []operator.PoolState
+		req, _ := http.NewRequestWithContext(ctx, "GET", admin+"/api/v1/pools", nil)
 		resp, err := http.DefaultClient.Do(req)
 		if err == nil {
+			_ = json.NewDecoder(resp.Body).Decode(&pools) // what cannot be read has nobody up
 			resp.Body.Close()
-			if resp.StatusCode == 200 {
+			if len(pools) == 1 && pools[0].Up == workers {
 				return nil
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no worker came up within 30 s: %w", ctx.Err())
+			return fmt.Errorf("not all of %d workers came up within 30 s: %w", workers, ctx.Err())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
