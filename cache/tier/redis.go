@@ -192,7 +192,8 @@ func (r *remote) still(err error) {
 	}
 	remedy := r.explain(err)
 	if !r.refused.Swap(true) {
-		r.log.Warn("tier: Redis answers again, and refuses; memory alone serves", "addr", r.addr, "err", err, "remedy", remedy)
+		r.log.Warn("tier: Redis answers again, and refuses; memory alone serves", "addr", r.addr, "err", err,
+			"remedy", remedy)
 	}
 }
 
