@@ -26,11 +26,15 @@ func (b *Bytes) Take(n int64) bool {
 	if b == nil {
 		return true
 	}
-	if b.held.Add(n) > b.most {
-		b.held.Add(-n)
-		return false
+	for {
+		held := b.held.Load()
+		if held+n > b.most {
+			return false
+		}
+		if b.held.CompareAndSwap(held, held+n) {
+			return true
+		}
 	}
-	return true
 }
 
 // Give counts n bytes down.
