@@ -1,4 +1,4 @@
-package main
+package warmpath_test
 
 import (
 	"go/ast"
@@ -52,13 +52,13 @@ func treeTests(t *testing.T, root string) (folders []string, tests map[string][]
 	return folders, tests
 }
 
-// named is a folder, whole or its last part, or the name of a test.
-var named = regexp.MustCompile(`\b(?:(?:Test|Fuzz|Benchmark|Example)[A-Z]\w*|[a-z]\w*(?:/\w+)*)\b`)
+// namedTests matches a folder, whole or its last part, or the name of a test.
+var namedTests = regexp.MustCompile(`\b(?:(?:Test|Fuzz|Benchmark|Example)[A-Z]\w*|[a-z]\w*(?:/\w+)*)\b`)
 
 // aside is text in brackets: it names no folder, though its words may be those of one.
 var aside = regexp.MustCompile(`\([^()]*\)`)
 
-// missingTests returns the tests of one cell that are not in the tree. The last folder named before a test is where
+// missingTests returns the tests of one cell that are not in the tree. The last folder namedTests before a test is where
 // it stands.
 func missingTests(cell string, folders []string, tests map[string][]string) (found int, missing []string) {
 	cell = aside.ReplaceAllStringFunc(cell, func(s string) string { return regexp.MustCompile(`\b[a-z]\w*`).ReplaceAllString(s, "") })
@@ -66,7 +66,7 @@ func missingTests(cell string, folders []string, tests map[string][]string) (fou
 	isIn := func(folder string) bool {
 		return folder == in || path.Base(folder) == in || strings.HasSuffix(folder, "/"+in)
 	}
-	for _, word := range named.FindAllString(cell, -1) {
+	for _, word := range namedTests.FindAllString(cell, -1) {
 		if c := word[0]; c >= 'a' && c <= 'z' {
 			was := in
 			if in = word; !slices.ContainsFunc(folders, isIn) {
@@ -85,11 +85,11 @@ func missingTests(cell string, folders []string, tests map[string][]string) (fou
 // TestReviewsNameTestsOfTheTree: a row of testdata/reviews.md is a promise, and a test that is renamed must not break
 // it in silence.
 func TestReviewsNameTestsOfTheTree(t *testing.T) {
-	folders, tests := treeTests(t, "../..")
+	folders, tests := treeTests(t, ".")
 	if len(tests) < 500 {
 		t.Fatalf("only %d tests were found in the tree", len(tests))
 	}
-	text, err := os.ReadFile("../reviews.md")
+	text, err := os.ReadFile("testdata/reviews.md")
 	if err != nil {
 		t.Fatal(err)
 	}
