@@ -23,7 +23,7 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.InFlight = uint32(w.flight.n + w.theirs.n)
 	r.FlightTokens = uint32(max(0, w.flight.tokens+w.theirs.tokens))
 	r.KVTokens = uint32(w.capacity.inForce)
-	r.HeldTokens = uint32(max(0, w.kv.tokens+w.theirs.tokens))
+	r.HeldTokens = w.heldTokens()
 	r.PendingTokens = uint32(max(0, w.queue.tokens))
 	r.Sent = w.sent + w.theirs.sent + w.missed
 	r.Slow = m.slowness * w.speed.times()
@@ -45,6 +45,9 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 		r.State |= abi.RowSlowStart
 	}
 }
+
+// heldTokens returns the tokens of KV that requests in flight hold.
+func (w *Worker) heldTokens() uint32 { return uint32(max(0, w.kv.held()+w.theirs.tokens)) }
 
 // Stats describes one worker's state, for pages and metrics.
 type Stats struct {

@@ -140,8 +140,9 @@ func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
 	w.endForeign(r)
 }
 
-// FillShared writes into the rows of workers that have no room for so many tokens what requests in flight there hold of
-// a prompt. The other rows need no answer: their worker has room for all of it.
+// FillShared writes into the rows of workers that have no room for so many tokens what requests in flight there hold,
+// with what they share once, and what of it is the prompt's. The other rows need no answer: their worker has room for all
+// of it.
 func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need float64) {
 	locked := false
 	for i := range rows {
@@ -153,7 +154,10 @@ func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need 
 			p.mu.Lock()
 			defer p.mu.Unlock()
 		}
-		rows[i].SharedTokens = uint32(workers[i].kv.shared(b))
+		w := workers[i]
+		w.kv.countShared(&w.flight)
+		rows[i].HeldTokens = w.heldTokens()
+		rows[i].SharedTokens = uint32(w.kv.shared(b))
 	}
 }
 
