@@ -22,6 +22,8 @@ type Strategy struct {
 	peer peers.Variant
 	tier tiers
 
+	names served.Names // of sessions
+
 	routers int           // 0 = as the scenario has it
 	history time.Duration // on its way from one to the others; 0 = they share nothing
 }
@@ -38,12 +40,15 @@ const (
 
 var tierNames = map[string]tiers{"gpu": gpuAlone, "l1": gpuAndCPU, "l2": allTiers, "flat": untold}
 
+var sessionNames = map[string]served.Names{"hard": served.Binding, "unnamed": served.Unread}
+
 // Find returns the strategies of a name: a built-in, native:NAME for its rule outside of the sandbox, the path of a
 // module that ends in .wasm, the rule of others as package peers names it, peer:NAME where both have it, or peers for
 // all of those by their own defaults. Options of a module follow it, see [served.Read]. @gpu behind all that leaves out
 // the tiers behind the GPUs, @l1 the shared one. With @flat the tiers are there, and the router knows of none: it takes
 // each worker's KV cache to be as large as its CPU tier. With @4 there are four routers that share nothing, with
-// @4/10ms four that send each other what they do, 10 ms late.
+// @4/10ms four that send each other what they do, 10 ms late. With @hard each session stays at its worker, as with
+// [sessions] bind = "always"; with @unnamed the router reads no session's name.
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
 	column, err := readSuffix(suffix)
@@ -53,7 +58,7 @@ func Find(name string) ([]Strategy, error) {
 	found, err := find(name, plain)
 	for i := range found {
 		s := &found[i]
-		s.tier, s.routers, s.history = column.tier, column.routers, column.history
+		s.tier, s.names, s.routers, s.history = column.tier, column.names, column.routers, column.history
 	}
 	return found, err
 }
@@ -64,14 +69,18 @@ func readSuffix(text string) (s Strategy, err error) {
 		s.tier = tier
 		return s, nil
 	}
+	if names, known := sessionNames[text]; known {
+		s.names = names
+		return s, nil
+	}
 	routers, delay, shares := strings.Cut(text, "/")
 	s.routers, err = strconv.Atoi(routers)
 	if err == nil && shares {
 		s.history, err = time.ParseDuration(delay)
 	}
 	if err != nil || s.routers < 1 || shares && s.history <= 0 {
-		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, a number of routers as @4, or one with the delay "+
-			"of what they tell each other, as @4/10ms", text)
+		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, a number of routers as @4, or "+
+			"one with the delay of what they tell each other, as @4/10ms", text)
 	}
 	return s, nil
 }
@@ -139,6 +148,7 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		Tiers: route.Tiers{SharedTokens: sc.Engine.SharedTokens, L1Rate: 1 / c.Engine.CPUSeconds,
 			L2Rate: 1 / c.Engine.SharedSeconds},
 		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: number, Shares: c.History > 0 && c.Routers > 1,
+		Names: s.names,
 	}
 	if s.tier == untold {
 		known.KVTokens, known.CPUTokens, known.Tiers = sc.Engine.CPUTokens, 0, route.Tiers{}

@@ -31,12 +31,23 @@ type Config struct {
 	Seed      uint64 // of the chance that strategies get
 	Number    int    // of several routers
 	Shares    bool   // its history with the others
+	Names     Names
 
 	// PrefillTokensPerSecond is configured as in [[pools]]; 0 = the default.
 	PrefillTokensPerSecond float64
 	// Seen is called after each choice, and may be nil: the request, the strategy's result and the frame that it saw.
 	Seen func(q *trial.Request, c *route.Choice)
 }
+
+// Names is what the router makes of the names of sessions.
+type Names uint8
+
+// The values of Names.
+const (
+	Hints   Names = iota // for strategies, as by default
+	Binding              // a session stays at its worker: [sessions] bind = "always"
+	Unread               // nothing
+)
 
 // epoch is the time of day at which simulated runs begin.
 var epoch = time.Unix(1_800_000_000, 0)
@@ -121,7 +132,8 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 		panic("BUG: served: a body that cannot be read: " + err.Error())
 	}
 	ask := route.Ask{Prompt: p, Turn: r.pool.Arrive(model, at), Random: r.chance.Uint64() | 1, At: at}
-	if q.Session != 0 {
+	if q.Session != 0 && r.Names != Unread {
+		ask.Claim.Binds = r.Names == Binding
 		ask.Claim.Key = session.Name{Kind: session.Key, ID: strconv.FormatUint(q.Session, 36)}
 	}
 	if r.follows && r.pool.WantsIDs() {
