@@ -91,3 +91,20 @@ func TestRoomOfARow(t *testing.T) {
 		t.Errorf("an unknown KV: the edge is %v; want 500", got)
 	}
 }
+
+// What an engine has put back before it was first read is not counted, and a new process counts from 0.
+func TestPreempts(t *testing.T) {
+	p := upPool(t, 1)
+	f := func(what string, m Metrics, at float64, want uint64) {
+		t.Helper()
+		p.scrape(0, m, at)
+		if got := p.Stats(p.after(at))[0].Preempts; got != want {
+			t.Errorf("%s: %d; want %d", what, got, want)
+		}
+	}
+	f("the first page", Metrics{Process: 1000, Preempts: 40}, 1, 0)
+	f("three more", Metrics{Process: 1000, Preempts: 43}, 6, 3)
+	f("none", Metrics{Process: 1000, Preempts: 43}, 11, 3)
+	f("a new process", Metrics{Process: 1600, Preempts: 2}, 16, 3)
+	f("one more", Metrics{Process: 1600, Preempts: 3}, 21, 4)
+}

@@ -97,6 +97,7 @@ type Stats struct {
 	Ejections uint64
 	Restarts  uint64
 	Left      uint64 // answers that showed that it shuts down
+	Preempts  uint64 // requests that its engine put back for want of KV, by the pages that were read
 
 	LastError   string
 	LastErrorAt time.Time // zero = never
@@ -117,7 +118,7 @@ func (w *Worker) stats(m *moment, limit int) Stats {
 		TTFT: w.ttft.value, TPOT: w.signs.perToken().value, SlowStart: w.slowStart.runs(m.now),
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,
 		Busy: w.totals.busy, Denied: w.totals.denied,
-		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Left: w.totals.left,
+		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Left: w.totals.left, Preempts: w.totals.preempts,
 		LastError: w.lastError.text, LastErrorAt: w.lastError.at, ErrorOver: w.lastError.over,
 	}
 	if age := w.readings.age(m.now); age >= 0 {
