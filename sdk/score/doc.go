@@ -12,7 +12,7 @@
 //	O = min(L, over_i - the least over of all rows) * again
 //	    over_i = max(0, L + expected answer - room_i)    room_i = .9*KV tokens - held by requests in flight + shared
 //	T = turns to follow where a session begins * inflight_i * mean prefill of what was sent lately
-//	    at its first request, and at the second unless the first has left more of it on its worker than others have
+//	    at turn 1, and at turn 2 unless the last worker has the longest match
 //	F = m*(c1*n + c2*n*(L - n/2))                                 m = the fleet's mean; what a tier brings is not in F
 //	K = lambda / (1 - min(.9, 1.3*rho))                           rho = the fleet's mean
 //

@@ -141,8 +141,7 @@ func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
 }
 
 // FillShared writes into the rows of workers that have no room for so many tokens what requests in flight there hold,
-// with what they share once, and what of it is the prompt's. The other rows need no answer: their worker has room for all
-// of it.
+// with what they share once, and what of it is the prompt's. The other rows' workers have room for all of it.
 func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need float64) {
 	locked := false
 	for i := range rows {
