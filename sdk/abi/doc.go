@@ -23,7 +23,7 @@
 // pool=a the Labels 0b101.
 //
 // Two prompts in flight have 90,000 and 60,000 tokens, the first 20,000 shared, and answers of 300: Row.HeldTokens is
-// 130,600. A third such prompt sees SharedTokens 20,000. With KV for all three it sees 150,600 and 0.
+// 130,600. A third sees SharedTokens 20,000. With room it sees 150,600 and 0.
 //
 // # Decision
 //
