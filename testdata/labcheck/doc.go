@@ -9,6 +9,11 @@
 //
 // It takes four minutes and wants an idle machine: the daemon's side is measured by the clock.
 //
+// With -load agents the chats are sessions of agents, with subagents. The hit rates may be two points apart, and the order
+// of the strategies by their mean TTFT is compared.
+//
+//	go run ./testdata/labcheck -load agents -strategies prefixaware,kvaware,session,roundrobin -seeds 3
+//
 // With -tiers it plays scenarios with a CPU tier to three daemons over HTTP: prefixaware with the tiers configured,
 // prefixaware with one cache as large as the CPU tier configured, and round robin, one JSON line a scenario. It fails
 // if the first is more than 5 % slower than the second, in mean or P90 of TTFT, or not better than the third. conv+cpu

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -106,38 +107,69 @@ func (c *clients) ready(ctx context.Context) error {
 // real returns how long the simulated time d takes.
 func (c *clients) real(d time.Duration) time.Duration { return time.Duration(float64(d) / c.speed) }
 
-// play plays one chat whose turns follow each other.
+// play plays one chat. Each turn begins when those before it have ended.
 func (c *clients) play(ctx context.Context, chat *traffic.Chat) {
 	if chat.Start > c.until {
 		return
 	}
 	time.Sleep(time.Until(c.began.Add(c.real(chat.Start))))
-	answers := map[uint64]string{}
-	for i := range chat.Turns {
-		turn := &chat.Turns[i]
-		if i > 0 {
-			time.Sleep(c.real(turn.Gap))
-		}
-		if time.Since(c.began) > c.real(c.until) {
-			return
-		}
-		var prompt []byte
-		for k := range turn.Parts {
-			if p := turn.Parts[k]; p.Answer {
-				prompt = append(prompt, answers[p.ID]...)
-			} else {
-				prompt = traffic.AppendText(prompt, turn.Parts[k:k+1])
-			}
-		}
-		text, err := c.send(ctx, prompt, turn.Output)
-		if err != nil {
-			c.mu.Lock()
-			c.errs = append(c.errs, err)
-			c.mu.Unlock()
-			return
-		}
-		answers[turn.Answer] = text
+	var turns sync.WaitGroup
+	talk := talk{chat: chat, answers: map[uint64]string{}}
+	for range chat.Turns {
+		talk.ended = append(talk.ended, make(chan struct{}))
 	}
+	for i := range chat.Turns {
+		turns.Go(func() {
+			defer close(talk.ended[i])
+			c.take(ctx, &talk, i)
+		})
+	}
+	turns.Wait()
+}
+
+// talk is a chat under way.
+type talk struct {
+	chat  *traffic.Chat
+	ended []chan struct{} // by turn
+
+	mu      sync.Mutex // guards answers
+	answers map[uint64]string
+}
+
+// prompt returns the prompt of a turn. What it repeats has ended.
+func (t *talk) prompt(turn *traffic.Turn) (prompt []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k := range turn.Parts {
+		if p := turn.Parts[k]; p.Answer {
+			prompt = append(prompt, t.answers[p.ID]...)
+		} else {
+			prompt = traffic.AppendText(prompt, turn.Parts[k:k+1])
+		}
+	}
+	return prompt
+}
+
+// take plays a turn, unless its time has not come when the load is over.
+func (c *clients) take(ctx context.Context, t *talk, number int) {
+	turn := &t.chat.Turns[number]
+	for _, before := range turn.After {
+		<-t.ended[before]
+	}
+	time.Sleep(c.real(turn.Gap))
+	if time.Since(c.began) > c.real(c.until) {
+		return
+	}
+	text, err := c.send(ctx, t.prompt(turn), turn.Output, cmp.Or(turn.Session, t.chat.Session))
+	if err != nil {
+		c.mu.Lock()
+		c.errs = append(c.errs, err)
+		c.mu.Unlock()
+		return
+	}
+	t.mu.Lock()
+	t.answers[turn.Answer] = text
+	t.mu.Unlock()
 }
 
 // event is what is read of a stream.
@@ -153,8 +185,8 @@ type event struct {
 	} `json:"usage"`
 }
 
-// send sends one request and returns the answer's text.
-func (c *clients) send(ctx context.Context, prompt []byte, output int) (string, error) {
+// send sends one request of a session, 0 = none, and returns the answer's text.
+func (c *clients) send(ctx context.Context, prompt []byte, output int, session uint64) (string, error) {
 	body, err := json.Marshal(map[string]any{"model": "m", "prompt": string(prompt), "max_tokens": output,
 		"ignore_eos": true, "stream": true, "stream_options": map[string]bool{"include_usage": true}})
 	if err != nil {
@@ -167,6 +199,9 @@ func (c *clients) send(ctx context.Context, prompt []byte, output int) (string, 
 		return "", err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if session != 0 {
+		req.Header.Set("X-Session-Id", strconv.FormatUint(session, 36))
+	}
 	began := time.Now()
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
