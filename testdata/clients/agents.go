@@ -138,33 +138,36 @@ func agentScript(file string) error {
 	return os.WriteFile(file, b, 0o644)
 }
 
-// openAgents starts the router with three workers.
-func openAgents(ctx context.Context, main *fleet) (*fleet, error) {
+// agentWorkers is how many workers drive the agents.
+const agentWorkers = 3
+
+// openAgents starts the router with its workers. pool is further lines of [[pools]].
+func openAgents(ctx context.Context, main *fleet, pool string) (*fleet, error) {
 	dir, err := os.MkdirTemp("", "warmpath-clients-")
 	if err != nil {
 		return nil, err
 	}
 	f := &fleet{root: main.root, dir: dir, binary: main.binary}
-	if err := f.startAgents(ctx); err != nil {
+	if err := f.startAgents(ctx, pool); err != nil {
 		f.close()
 		return nil, err
 	}
 	return f, nil
 }
 
-func (h *fleet) startAgents(ctx context.Context) error {
+func (h *fleet) startAgents(ctx context.Context, pool string) error {
 	ctx, cancel := context.WithTimeout(ctx, startup)
 	defer cancel()
 	script := filepath.Join(h.dir, "script.json")
 	if err := agentScript(script); err != nil {
 		return err
 	}
-	urls, err := h.sim(ctx, h.binary, 3, "--script", script)
+	urls, err := h.sim(ctx, h.binary, agentWorkers, "--script", script)
 	if err != nil {
 		return err
 	}
 	return h.serve(ctx, h.binary, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n"+
-		fmt.Sprintf("access_log = %q\n[[pools]]\nhealth_interval = \"500ms\"\n", h.log())+workersOf(urls))
+		fmt.Sprintf("access_log = %q\n[[pools]]\nhealth_interval = \"500ms\"\n%s", h.log(), pool)+workersOf(urls))
 }
 
 // log is the router's access log.
@@ -178,7 +181,7 @@ func agentChecks(ctx context.Context, main *fleet, t *total) error {
 	if err := installAgents(ctx, main.root); err != nil {
 		return err
 	}
-	f, err := openAgents(ctx, main)
+	f, err := openAgents(ctx, main, "")
 	if err != nil {
 		return err
 	}
@@ -188,7 +191,7 @@ func agentChecks(ctx context.Context, main *fleet, t *total) error {
 			t.line(fmt.Sprintf("FAIL agent %s: %s", a.name, strings.ReplaceAll(err.Error(), "\n", " ")))
 		}
 	}
-	return nil
+	return fullChecks(ctx, main, t)
 }
 
 // checks runs the agent and judges what came of it.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -60,7 +59,7 @@ func overHTTP(ctx context.Context, s *sums, at site, load traffic.Load) error {
 	go func() { ended <- d.Run(ctx) }()
 	defer func() { stop(); <-ended }()
 	cl := clients{url: "http://" + d.Addr(), began: time.Now().Add(2 * time.Second),
-		speed: max(1, at.sim.Speed), until: cmp.Or(at.until, math.MaxInt64)}
+		speed: max(1, at.sim.Speed), until: cmp.Or(at.until, 1000*time.Hour)}
 	if err := cl.ready(ctx); err != nil {
 		return err
 	}
@@ -68,6 +67,9 @@ func overHTTP(ctx context.Context, s *sums, at site, load traffic.Load) error {
 		cl.chats.Go(func() { cl.play(ctx, &load.Chats[i]) })
 	}
 	cl.chats.Wait()
+	if len(cl.seen.ttft) == 0 {
+		cl.errs = append(cl.errs, errors.New("no request was answered"))
+	}
 	s.add(&cl.seen)
 	return errors.Join(cl.errs...)
 }
