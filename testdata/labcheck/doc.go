@@ -9,8 +9,8 @@
 //
 // It takes four minutes and wants an idle machine: the daemon's side is measured by the clock.
 //
-// With -load agents the chats are sessions of agents, with subagents. The hit rates may be two points apart, and the order
-// of the strategies by their mean TTFT is compared.
+// With -load agents the chats are sessions of agents, with subagents. The hit rates may be two points apart, and the
+// order of the strategies by their mean TTFT is compared.
 //
 //	go run ./testdata/labcheck -load agents -strategies prefixaware,kvaware,session,roundrobin -seeds 3
 //

@@ -75,7 +75,7 @@ func (s *sums) side() side {
 
 func main() {
 	strategies := flag.String("strategies", "prefixaware,roundrobin", "built-ins, with a comma between; all at once")
-	load := flag.String("load", "chats", "chats, or agents: of these the order of the strategies is compared, not the TTFT")
+	load := flag.String("load", "chats", "chats, or agents: these by the order of the strategies, not by TTFT")
 	first := flag.Uint64("seed", 1, "of the first load")
 	n := flag.Uint64("seeds", 8, "loads, each of a seed of its own, at the same time on a daemon of its own")
 	tiers := flag.String("tiers", "", "instead, what the tier's rows are worth in these scenarios, as G,L")
