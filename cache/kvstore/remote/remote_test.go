@@ -223,7 +223,8 @@ func TestCheckAndPut(t *testing.T) {
 	for name, tell := range map[string]func(*index, mark, time.Time){"lose": (*index).lose, "miss": (*index).miss} {
 		x := newIndex()
 		asked := time.Now()
-		x.newer = map[mark]fact{1: {size: 1, at: asked.UnixNano() - 1}, 2: {size: 1, at: asked.UnixNano()}}
+		x.facts.Put(1, fact{size: 1, at: asked.UnixNano() - 1})
+		x.facts.Put(2, fact{size: 1, at: asked.UnixNano()})
 		for m := range mark(3) {
 			tell(x, m+1, asked)
 		}
