@@ -378,23 +378,6 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// A full Redis, or a replica after a failover, answers reads and refuses writes: it is as good as lost until it takes them.
-func TestRefusesWrites(t *testing.T) {
-	t.Parallel()
-	r := startRedis(t)
-	s, _ := open(t, Config{Redis: r.URL(), Timeout: 50 * time.Millisecond})
-	s.Set("ns", "k", []byte("1"), time.Hour)
-	ctx := context.Background()
-	r.bare.Do(ctx, "REPLICAOF", "127.0.0.1", "1")
-	waitOpen(t, s)
-	s.Set("ns", "k", []byte("2"), time.Hour)
-	want(t, s, "k", "2")
-	r.bare.Do(ctx, "REPLICAOF", "NO", "ONE")
-	waitClosed(t, s)
-	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
-	want(t, other, "k", "2")
-}
-
 func TestBadURL(t *testing.T) {
 	for _, url := range []string{
 		"http://h", "h:6379", "unix://", "redis://h/x", "redis://:hid/den@h:1", "redis://:12/hidden@h", "redis://h:hidden",

@@ -23,7 +23,6 @@ import (
 // TestUpgradeHandsOverEveryDoor: after an upgrade the new process has them all: TLS, the doors of LMCache, a KV cache
 // with a folder and a segment of its own, spilled values included, and sessions.
 func TestUpgradeHandsOverEveryDoor(t *testing.T) {
-	t.Parallel()
 	segment := fmt.Sprintf("warmpath-test-upgrade-%d", os.Getpid())
 	port := porttest.Row(t, 6)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
