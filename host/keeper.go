@@ -27,16 +27,16 @@ func (s *Strategy) keep(ctx context.Context) {
 		case <-again:
 		}
 		again = nil
-		for i := range s.slots {
-			if sl := &s.slots[i]; sl.due.Load() && sl.state.CompareAndSwap(idle, taken) {
+		for i := range s.instances {
+			if sl := &s.instances[i]; sl.due.Load() && sl.state.CompareAndSwap(idle, taken) {
 				s.upkeep(sl)
 			}
 		}
 		if !s.rest(s.deliver()) {
 			return
 		}
-		for i := range s.slots {
-			pause, failed := s.fill(ctx, &s.slots[i])
+		for i := range s.instances {
+			pause, failed := s.fill(ctx, &s.instances[i])
 			if failed {
 				again = time.After(pause)
 				break
@@ -54,20 +54,20 @@ func (s *Strategy) Settle(ctx context.Context) {
 	if s.native != nil {
 		return
 	}
-	for i := range s.slots {
-		sl := &s.slots[i]
+	for i := range s.instances {
+		sl := &s.instances[i]
 		s.fill(ctx, sl)
 		if sl.due.Load() && sl.state.CompareAndSwap(idle, taken) {
 			s.upkeep(sl)
 		}
 	}
 	for s.notices.due() {
-		if n, _ := s.slots.alive(); n == 0 {
+		if n, _ := s.instances.alive(); n == 0 {
 			return // it cannot be made any more
 		}
 		s.deliver()
-		for i := range s.slots {
-			s.fill(ctx, &s.slots[i])
+		for i := range s.instances {
+			s.fill(ctx, &s.instances[i])
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (s *Strategy) deliver() (pause time.Duration) {
 		s.notices.clear()
 		return 0
 	}
-	sl, _ := s.slots.take()
+	sl, _ := s.instances.take()
 	if sl == nil {
 		return 0
 	}
@@ -147,7 +147,7 @@ func (s *Strategy) fill(ctx context.Context, sl *slot) (pause time.Duration, fai
 	if sl.state.Load() != empty {
 		return 0, false
 	}
-	if n, _ := s.slots.alive(); n > 0 && s.quarantine.on() { // one instance is enough to try it again
+	if n, _ := s.instances.alive(); n > 0 && s.quarantine.on() { // one instance is enough to try it again
 		return 0, false
 	}
 	sl.state.Store(filling)

@@ -20,7 +20,7 @@ func (s *Strategy) Pick(f *Frame) Result {
 	if s.quarantine.on() && !s.quarantine.admit() {
 		return s.fallback(f, quarantined)
 	}
-	sl, waited := s.slots.take()
+	sl, waited := s.instances.take()
 	if sl == nil {
 		if s.closed.Load() {
 			return s.fallback(f, closed)

@@ -14,7 +14,7 @@ type Strategy struct {
 	*program
 	notices     Notices // what the module wants to learn outside of its picks
 	reasonNames codeNames
-	slots       slots
+	instances   instances
 	quarantine  quarantine
 	closed      atomic.Bool
 	native      nativePick // nil: it is a module
@@ -72,9 +72,9 @@ func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames.of(code
 func (s *Strategy) Stats() Stats {
 	now := Stats{Fallbacks: map[string]uint64{}, Quarantined: s.quarantine.on(), Discarded: s.discarded.Load(),
 		LastError: s.quarantine.last(), Metrics: s.metrics.all()}
-	now.Instances, now.MemoryBytes = s.slots.alive()
-	for i := range s.slots {
-		now.Picks += s.slots[i].picks.Load()
+	now.Instances, now.MemoryBytes = s.instances.alive()
+	for i := range s.instances {
+		now.Picks += s.instances[i].picks.Load()
 	}
 	for r := trap; r < reasons; r++ {
 		if n := s.fallbacks[r].Load(); n > 0 {
@@ -94,9 +94,9 @@ func (s *Strategy) start(ctx context.Context) error {
 	s.quarantine.after, s.quarantine.pause = int64(s.cfg.QuarantineAfter), s.cfg.QuarantineFor
 	s.quarantine.log, s.quarantine.started, s.quarantine.shadow = s.log, time.Now(), s.shadow
 	s.wake, s.stop, s.done = make(bell, 1), make(chan struct{}), make(chan struct{})
-	s.slots = make(slots, s.cfg.Slots)
-	s.slots[0].put(in)
-	s.slots[0].state.Store(taken)
+	s.instances = make(instances, s.cfg.Slots)
+	s.instances[0].put(in)
+	s.instances[0].state.Store(taken)
 	err = s.introduce(in)
 	if err == nil {
 		err = selfTest(in)
@@ -105,7 +105,7 @@ func (s *Strategy) start(ctx context.Context) error {
 		in.close()
 		return err
 	}
-	s.slots[0].state.Store(idle)
+	s.instances[0].state.Store(idle)
 	if s.cfg.Stepped {
 		close(s.done)
 		return nil
@@ -155,7 +155,7 @@ func (s *Strategy) Close(ctx context.Context) {
 	}
 	close(s.stop)
 	<-s.done
-	s.slots.shut()
+	s.instances.shut()
 	_ = s.compiled.Close(ctx)
 }
 
@@ -173,8 +173,8 @@ func (s *Strategy) Surface() Surface {
 		}
 	}
 	slices.Sort(f.Imports)
-	for i := range s.slots {
-		sl := &s.slots[i]
+	for i := range s.instances {
+		sl := &s.instances[i]
 		for range 1000 { // the keeper may have it, for a tick or to make it
 			if now := sl.state.Load(); now != taken && now != filling {
 				break

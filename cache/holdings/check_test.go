@@ -220,14 +220,14 @@ func (c *checker) predictions() error {
 
 func (c *checker) worker(w *worker) error {
 	n, held := 0, [2]int{}
-	for i := range w.table.slots {
-		s := &w.table.slots[i]
+	for i := range w.table.buckets {
+		s := &w.table.buckets[i]
 		if s.id == 0 {
 			continue
 		}
 		n++
 		if w.table.find(s.hash) != i || int(s.id) >= len(w.places) || w.places[s.id].h == nil {
-			return fmt.Errorf("slot %d: hash %x, place %d of %d", i, s.hash, s.id, len(w.places))
+			return fmt.Errorf("bucket %d: hash %x, place %d of %d", i, s.hash, s.id, len(w.places))
 		}
 		h := w.places[s.id].h
 		for t := GPU; t <= Local; t++ {

@@ -19,14 +19,14 @@ func (w *worker) unnote(t blocks.Medium, hashes []uint64) {
 	w.warm += w.table.touch(hashes)
 	for _, hash := range hashes {
 		at := w.table.find(hash)
-		if at < 0 || w.table.slots[at].copies(t) == 0 {
+		if at < 0 || w.table.buckets[at].copies(t) == 0 {
 			if !w.parked.count(hash, t, -1) {
 				w.tally.Unknown++
 			}
 			continue
 		}
 		w.tally.Removed++
-		s := &w.table.slots[at]
+		s := &w.table.buckets[at]
 		if w.fewer(s, t) {
 			continue
 		}
@@ -58,7 +58,7 @@ func (w *worker) vacate(t blocks.Medium) {
 }
 
 // fewer takes one copy and reports whether another is left.
-func (w *worker) fewer(s *slot, t blocks.Medium) bool {
+func (w *worker) fewer(s *bucket, t blocks.Medium) bool {
 	c := s.copies(t)
 	if c == mostCopies && w.many != nil {
 		key := copied{s.hash, t}

@@ -26,13 +26,13 @@ func (w *worker) store(s *blocks.Stored) bool {
 		w.tally.Dropped += uint64(w.parked.park(s, w.counted(s.Medium)))
 		return true
 	}
-	slot := &w.table.slots[parent]
-	at := w.places[slot.id]
+	b := &w.table.buckets[parent]
+	at := w.places[b.id]
 	if at.p.size != s.BlockSize {
 		w.tally.Mismatched += uint64(len(s.Hashes))
 		return true
 	}
-	return w.settle(s, &at, slot.offset()+1)
+	return w.settle(s, &at, b.offset()+1)
 }
 
 // counted returns a function that counts a copy more of a hash that has a place.
@@ -83,8 +83,8 @@ func (w *worker) unpark(came []uint64) bool {
 
 // attach enters an orphan whose parent has come, with the copies that it has now, and returns the hashes that are new.
 func (w *worker) attach(o *orphan, parent int) (came []uint64, ok bool) {
-	slot := w.table.slots[parent]
-	at := w.places[slot.id]
+	b := w.table.buckets[parent]
+	at := w.places[b.id]
 	if at.p.size != o.s.BlockSize {
 		w.tally.Mismatched += uint64(len(o.s.Hashes))
 		return nil, true
@@ -100,7 +100,7 @@ func (w *worker) attach(o *orphan, parent int) (came []uint64, ok bool) {
 			continue
 		}
 		o.s.Medium = t
-		if !w.add(&o.s, &at, slot.offset()+1, skip) {
+		if !w.add(&o.s, &at, b.offset()+1, skip) {
 			return nil, false
 		}
 		came = append(came, w.fresh...)

@@ -121,7 +121,7 @@ func (w *worker) note(s *blocks.Stored, skip []bool) (added int) {
 			w.found = append(w.found, -1)
 			continue
 		}
-		w.table.slots[at].meta = 1 << shift(s.Medium)
+		w.table.buckets[at].meta = 1 << shift(s.Medium)
 		w.found = append(w.found, at)
 		added++
 	}
@@ -132,7 +132,7 @@ func (w *worker) note(s *blocks.Stored, skip []bool) (added int) {
 
 // again counts one copy more of a hash that the table has.
 func (w *worker) again(at int, t blocks.Medium) {
-	s := &w.table.slots[at]
+	s := &w.table.buckets[at]
 	switch c := s.copies(t); {
 	case c == mostCopies:
 		if w.many == nil {
@@ -224,7 +224,7 @@ func (w *worker) stand(p *plane, n *node, off int, s *blocks.Stored) {
 	w.dir.unlock(p)
 	for _, g := range w.segs {
 		for i := range g.n {
-			w.table.slots[w.found[g.at+i]].settle(g.id, g.from+i)
+			w.table.buckets[w.found[g.at+i]].settle(g.id, g.from+i)
 		}
 		w.fresh = append(w.fresh, s.Hashes[g.at:g.at+g.n]...)
 	}
@@ -296,7 +296,7 @@ func (w *worker) clear() {
 		at.p.release(h)
 		w.dir.unlock(at.p)
 	}
-	w.table.slots = nil
+	w.table.buckets = nil
 	w.table.n = 0
 	w.places = nil
 	w.free = nil

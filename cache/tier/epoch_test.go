@@ -18,6 +18,7 @@ func sureOfNone(s *Store, key string) bool {
 
 // A Redis that has lost its data is not believed while routers put back what they hold.
 func TestAFlushedRedisIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	const n = 600 // more than a batch
 	for i := range n {
@@ -41,6 +42,7 @@ func TestAFlushedRedisIsNotBelieved(t *testing.T) {
 
 // The same of one that comes back empty; and what was entered in the silence gives way to what others had held before it.
 func TestARedisThatComesBackEmpty(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	for i := range 100 {
 		p.seed(fmt.Sprint(i), "older")
@@ -67,6 +69,7 @@ func TestARedisThatComesBackEmpty(t *testing.T) {
 
 // After a silence a router does not believe "there is none" until others have had time to send what they did meanwhile.
 func TestDoubtAfterASilence(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	p.stop()
 	p.r.Signal(syscall.SIGCONT)

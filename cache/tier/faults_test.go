@@ -137,6 +137,7 @@ func waitClosed(t *testing.T, s *Store) {
 
 // Killed, and back without its data: nothing is lost, in either direction.
 func TestKilledAndRestarted(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	s, lines := open(t, Config{Redis: r.URL(), Timeout: 50 * time.Millisecond})
 	for i := range 300 {
@@ -187,6 +188,7 @@ func oneEpisode(t *testing.T, s *Store, lines *logged) {
 
 // A deletion while Redis is away, which then comes back with the value.
 func TestDeletionsAreTold(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	s, _ := open(t, Config{Redis: r.URL(), Timeout: 50 * time.Millisecond})
 	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
@@ -213,6 +215,7 @@ func TestDeletionsAreTold(t *testing.T) {
 
 // With the limit of production: stopped for 2 s, no call waits longer than that limit, most not at all.
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	s, lines := open(t, Config{Redis: r.URL()})
 	b := keepBusy(t, s)
@@ -228,6 +231,7 @@ func TestStopped(t *testing.T) {
 }
 
 func TestDownAtStart(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	r.Kill()
 	s, lines := open(t, Config{Redis: "unix://router:secret-word@" + r.Socket(), Timeout: 50 * time.Millisecond})
@@ -253,6 +257,7 @@ func TestDownAtStart(t *testing.T) {
 
 // Redis refuses every command while it loads its file.
 func TestLoading(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t, "--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024")
 	ctx := context.Background()
 	for i := range 1000 {
@@ -289,6 +294,7 @@ func TestLoading(t *testing.T) {
 }
 
 func TestFlushed(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	s, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
@@ -350,6 +356,7 @@ func TestGarbage(t *testing.T) {
 
 // A proxy that adds delay to every answer.
 func TestSlow(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	var delay atomic.Int64
 	url := "redis://" + proxy(t, listen(t), r.Socket(), &delay) + "/0"
@@ -369,22 +376,6 @@ func TestSlow(t *testing.T) {
 	if !strings.Contains(strings.Join(lines.all(), ""), "Redis is lost") {
 		t.Error("not logged")
 	}
-}
-
-// A full Redis, or a replica after a failover, answers reads and refuses writes: it is as good as lost until it takes them.
-func TestRefusesWrites(t *testing.T) {
-	r := startRedis(t)
-	s, _ := open(t, Config{Redis: r.URL(), Timeout: 50 * time.Millisecond})
-	s.Set("ns", "k", []byte("1"), time.Hour)
-	ctx := context.Background()
-	r.bare.Do(ctx, "REPLICAOF", "127.0.0.1", "1")
-	waitOpen(t, s)
-	s.Set("ns", "k", []byte("2"), time.Hour)
-	want(t, s, "k", "2")
-	r.bare.Do(ctx, "REPLICAOF", "NO", "ONE")
-	waitClosed(t, s)
-	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
-	want(t, other, "k", "2")
 }
 
 func TestBadURL(t *testing.T) {

@@ -51,6 +51,7 @@ func TestRestoreIsTriedAgain(t *testing.T) {
 
 // While the breaker is open the first answer may take its time, and those after it may not.
 func TestProbe(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	var delay atomic.Int64
 	s := notRun(t, Config{Redis: "redis://" + proxy(t, listen(t), r.Socket(), &delay), Timeout: 300 * time.Millisecond})

@@ -61,6 +61,7 @@ func TestLocalFloodWithAHungRedis(t *testing.T) {
 
 // TestLocalIsTold: what one router's strategy writes reaches the other's, and what memory does not hold is there at a later call.
 func TestLocalIsTold(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	b, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
@@ -88,6 +89,7 @@ func TestLocalIsTold(t *testing.T) {
 
 // TestLocalQuota: keys and bytes of a namespace are bounded, each on its own, and room comes back as keys expire.
 func TestLocalQuota(t *testing.T) {
+	t.Parallel()
 	s, _ := open(t, Config{})
 	l := locally(t, s, 10, 8<<10)
 	put := func(ns, key string, n int, ttl time.Duration) int32 {

@@ -1,9 +1,11 @@
 package tier
 
 import (
+	"context"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
@@ -27,4 +29,21 @@ func TestALostRedisThatRefuses(t *testing.T) {
 	if n := strings.Count(strings.Join(lines.all(), ""), "Redis answers again, and refuses"); n != 1 {
 		t.Errorf("%d lines; want 1: %s", n, lines.all())
 	}
+}
+
+// A full Redis, or a replica after a failover, answers reads and refuses writes: it is as good as lost until it takes them.
+func TestRefusesWrites(t *testing.T) {
+	t.Parallel()
+	r := startRedis(t)
+	s, _ := open(t, Config{Redis: r.URL(), Timeout: 50 * time.Millisecond})
+	s.Set("ns", "k", []byte("1"), time.Hour)
+	ctx := context.Background()
+	r.bare.Do(ctx, "REPLICAOF", "127.0.0.1", "1")
+	waitOpen(t, s)
+	s.Set("ns", "k", []byte("2"), time.Hour)
+	want(t, s, "k", "2")
+	r.bare.Do(ctx, "REPLICAOF", "NO", "ONE")
+	waitClosed(t, s)
+	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
+	want(t, other, "k", "2")
 }

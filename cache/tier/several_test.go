@@ -12,6 +12,7 @@ import (
 // TestCluster: the store works over a cluster of three, with all that it asks for: scripts over two keys, batches, and
 // a look ahead.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	url, nodes := redistest.Cluster(t)
 	if err := Check(t.Context(), url, nil, NeedsOfStore); err != nil {
 		t.Error(err)
@@ -46,6 +47,7 @@ func TestCluster(t *testing.T) {
 
 // TestSentinelFailover: the primary dies, and the store goes on with the one that a Sentinel names next.
 func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
 	url, primary, _ := redistest.Sentinels(t)
 	s, _ := open(t, Config{Redis: url, Timeout: patient})
 	s.Set("ns", "before", []byte("1"), time.Hour)
@@ -73,22 +75,25 @@ func lines(log *logged) int { return strings.Count(strings.Join(log.all(), ""), 
 
 // TestRedisOfEveryKind: what a Redis refuses is one line that says what to do, from a check and from the store.
 func TestRedisOfEveryKind(t *testing.T) {
+	t.Parallel()
 	f := func(what, url, remedy string) {
-		t.Helper()
-		err := Check(t.Context(), url, nil, NeedsOfStore)
-		if err == nil || !strings.Contains(err.Error(), remedy) || strings.Contains(err.Error(), "\n") ||
-			strings.Contains(err.Error(), "hidden") {
-			t.Errorf("%s: %v; want %q", what, err, remedy)
-		}
-		s, log := open(t, Config{Redis: url, Timeout: patient})
-		for range 10 {
-			s.Set("ns", "k", []byte("v"), time.Hour)
-		}
-		for end := time.Now().Add(10 * time.Second); lines(log) == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		}
-		if why := s.Stats().L2.Why; !strings.Contains(why, remedy) || lines(log) != 1 {
-			t.Errorf("%s: the store says %q, in %d lines", what, why, lines(log))
-		}
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			err := Check(t.Context(), url, nil, NeedsOfStore)
+			if err == nil || !strings.Contains(err.Error(), remedy) || strings.Contains(err.Error(), "\n") ||
+				strings.Contains(err.Error(), "hidden") {
+				t.Errorf("%v; want %q", err, remedy)
+			}
+			s, log := open(t, Config{Redis: url, Timeout: patient})
+			for range 10 {
+				s.Set("ns", "k", []byte("v"), time.Hour)
+			}
+			for end := time.Now().Add(10 * time.Second); lines(log) == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			}
+			if why := s.Stats().L2.Why; !strings.Contains(why, remedy) || lines(log) != 1 {
+				t.Errorf("the store says %q, in %d lines", why, lines(log))
+			}
+		})
 	}
 	locked := redistest.Start(t)
 	locked.Do("ACL SETUSER history on >hidden ~warmpath/history* +ping +set +expire +xadd") // of what docs/routers.md lists
@@ -124,6 +129,7 @@ func TestRedisOfEveryKind(t *testing.T) {
 // TestOneNodeOfACluster: a check refuses a cluster that is named like a single Redis, also where one node has all of it,
 // since that may change. It takes a part of what the store asks; the rest stays in memory, and is told once.
 func TestOneNodeOfACluster(t *testing.T) {
+	t.Parallel()
 	url, _ := redistest.NodeWithAll(t)
 	err := Check(t.Context(), url, nil, NeedsOfStore)
 	if err == nil || !strings.Contains(err.Error(), "CROSSSLOT") || !strings.Contains(err.Error(), "add ?cluster=true") {

@@ -114,6 +114,7 @@ func TestAdd(t *testing.T) {
 }
 
 func TestTwoRouters(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	b, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
@@ -191,6 +192,7 @@ func TestAtomicAmongRouters(t *testing.T) {
 }
 
 func TestTTLInRedis(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	s, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	left := func(key string) time.Duration {

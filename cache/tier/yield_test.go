@@ -81,6 +81,7 @@ func wantSilent(t *testing.T, s *Store, key string) {
 
 // "Redis did not answer" is no "there is none".
 func TestASilentRedisIsNotAnEmptyOne(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	p.seed("held", "1")
 	waittest.Until(t, "there is none, for sure", func() bool { _, _, ok, err := p.b.Find("ns", "nothing"); return !ok && err == nil })
@@ -108,6 +109,7 @@ func TestASilentRedisIsNotAnEmptyOne(t *testing.T) {
 
 // What is entered in a silence gives way to what Redis holds, however it was changed meanwhile.
 func TestTheOlderValueWins(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	p.seed("last", "older")
 	keys := []string{"kept", "touched", "replaced", "dropped", "kept again", "set if absent"}
@@ -145,6 +147,7 @@ func TestTheOlderValueWins(t *testing.T) {
 
 // What both routers held before a silence and changed in it ends alike.
 func TestChangesOfWhatBothHold(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	for _, key := range []string{"one moves", "both move", "one ends", "one drops", "one drops what moves", "forced"} {
 		p.seed(key, "w1")
@@ -186,6 +189,7 @@ func TestChangesOfWhatBothHold(t *testing.T) {
 
 // Drop takes away nothing but what its caller saw.
 func TestDropOfAnotherValue(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	p.seed("k", "1")
 	p.b.Drop("ns", "k", []byte("2")) // b has not seen it
@@ -209,6 +213,7 @@ func TestDropOfAnotherValue(t *testing.T) {
 
 // A longer life that is sent late shortens none.
 func TestALateTouchShortensNothing(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	p.seed("k", "1")
 	p.seed("longer", "1")
@@ -229,6 +234,7 @@ func TestALateTouchShortensNothing(t *testing.T) {
 
 // A change that Redis was late for is sent at once, and Settle waits for it.
 func TestSettle(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	var delay atomic.Int64
 	late, _ := open(t, Config{Redis: "redis://" + proxy(t, listen(t), r.Socket(), &delay)})

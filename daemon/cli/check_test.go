@@ -34,6 +34,7 @@ func TestCheckToken(t *testing.T) {
 
 // TestProbeOfPods: pods that only the cluster lists are a note. A list of workers that cannot be read is WRONG.
 func TestProbeOfPods(t *testing.T) {
+	t.Parallel()
 	dir := workplace(t)
 	pods := "[[pools]]\nname = \"p\"\nstrategy = \"roundrobin\"\nkubernetes = { service = \"vllm\", namespace = \"n\" }\n"
 	write(t, filepath.Join(dir, "x.toml"), pods)
@@ -50,6 +51,7 @@ func TestProbeOfPods(t *testing.T) {
 
 // TestProbeOfRedis: `check --probe` asks each Redis of the file, and `status` of a daemon says what it lacks.
 func TestProbeOfRedis(t *testing.T) {
+	t.Parallel()
 	dir := workplace(t)
 	server := redistest.Start(t)
 	server.Do("CONFIG SET requirepass right")

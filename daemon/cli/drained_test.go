@@ -13,6 +13,7 @@ import (
 // TestDrainWaitsForOtherRouters: what others have in flight counts, and who it is stands in the error; beside others a
 // moment without any proves nothing.
 func TestDrainWaitsForOtherRouters(t *testing.T) {
+	t.Parallel()
 	f := func(own, others int, routers operator.RoutersState, wait, want string) {
 		t.Helper()
 		pools := []operator.PoolState{{Name: "p", Workers: []operator.WorkerState{{ID: "w", State: "draining", InFlight: own,

@@ -34,8 +34,22 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 			return 1
 		}
+		if err := shareGoCache(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		return m.Run()
 	}())
+}
+
+// shareGoCache has the compiler of the tests' projects use the cache that there is. By XDG_CACHE_HOME, which keeps
+// warmpath's cache apart, it would begin with an empty one, and compile the standard library twice.
+func shareGoCache() error {
+	dir, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		return fmt.Errorf("go env GOCACHE: %w", err)
+	}
+	return os.Setenv("GOCACHE", strings.TrimSpace(string(dir)))
 }
 
 // workplace returns an empty folder with the built program as bin/warmpath.

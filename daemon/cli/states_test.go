@@ -16,7 +16,7 @@ var statesOf = map[string][]struct {
 }{
 	"State of a worker": {{"daemon/fleet/worker/standing.go", "[...]string{", "}[s]", `: "([^"]+)"`}},
 	"Why a worker was no candidate": {
-		{"daemon/request/route/explain.go", "func skipped(", "\n}", `return "([^"]+)"`},
+		{"daemon/request/route/candidate.go", "func skipped(", "\n}", `return "([^"]+)"`},
 		{"daemon/request/route/explain.go", "const sessionStays", "\n", `= "([^"]+)"`},
 	},
 	"Why a request went to the next worker": {{"daemon/request/exchange/attempts.go", "type reason string", "\n)", `reason = "(\w+)"`}},

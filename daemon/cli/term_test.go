@@ -95,6 +95,7 @@ func termDuringAReload(t *testing.T, after time.Duration) {
 // TestTermDuringAnUpgrade: who stops the process while the new one starts stops both. The new one took the place of a
 // process that had ended, as after a crash.
 func TestTermDuringAnUpgrade(t *testing.T) {
+	t.Parallel()
 	port := porttest.Row(t, 2)
 	dir := workplace(t)
 	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\n"+
@@ -114,6 +115,7 @@ func TestTermDuringAnUpgrade(t *testing.T) {
 // TestHangupDuringTheStart: a SIGHUP that comes while the daemon looks for its workers does not end it, and the file is
 // read again once it serves.
 func TestHangupDuringTheStart(t *testing.T) {
+	t.Parallel()
 	port := porttest.Row(t, 2)
 	dir := workplace(t)
 	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\n"+

@@ -95,6 +95,7 @@ func TestUpgradeHandsOverEveryDoor(t *testing.T) {
 
 // TestUpgradeKeepsSessionsInRedis: the new process sends a session that the old one bound to the session's worker.
 func TestUpgradeKeepsSessionsInRedis(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("no redis-server on this machine")
 	}

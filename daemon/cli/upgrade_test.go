@@ -225,6 +225,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 // TestUpgradeKeepsDrains: a worker that an operator has drained stays drained in the new process, up or down. One that
 // he has put back, although the file drains it, serves there.
 func TestUpgradeKeepsDrains(t *testing.T) {
+	t.Parallel()
 	s := newSiteWith(t, "1000", func(string) (server, tables string) {
 		return "", "id = \"a\"\n[[pools.workers]]\nid = \"b\"\nurl = \"http://127.0.0.1:1\"\n" +
 			"[[pools.workers]]\nid = \"c\"\nurl = \"http://127.0.0.1:2\"\ndrain = true\n"

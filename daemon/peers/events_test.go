@@ -47,6 +47,7 @@ func (b both) Forgotten(worker uint64) {
 // The books of a router that applies each event by itself and of one that applies many at once, whole requests among
 // them, agree, both live and in a replay.
 func TestEventsSentAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, replay := range []bool{false, true} {
 		f := newFleet(t, 21, 1, 3, 20_000)
 		from := f.routers[0]

@@ -16,6 +16,7 @@ import (
 // TestExchangesThroughFaults: while requests come, a connection that breaks, or a Redis that is slow or full, costs the
 // other router no record.
 func TestExchangesThroughFaults(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	ctx, stop := context.WithCancel(context.Background())
 	var all [2]*Peers

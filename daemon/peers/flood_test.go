@@ -31,6 +31,7 @@ func backlog(t *Sender, c *clock, away time.Duration, atOnce bool) (all []letter
 // TestBacklogIsNoFlood: a router that was cut off for long sends all its records at once, and receivers accept them.
 // The records of a router that sends more than that are refused, and a beat requests its list of requests in flight.
 func TestBacklogIsNoFlood(t *testing.T) {
+	t.Parallel()
 	const away = 30 * time.Second
 	hear := func(h *Receiver, all []letter, now time.Time) (err error) {
 		for _, l := range all {

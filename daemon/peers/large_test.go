@@ -82,8 +82,10 @@ func blocks(p *Peers) int {
 // TestEntriesTooLarge: an entry that is larger than any reply, or several that are so together, keep no router from the
 // messages around them, whether the router starts then or runs.
 func TestEntriesTooLarge(t *testing.T) {
+	t.Parallel()
 	f := func(name string, count, bytes, known int) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server := redistest.Start(t)
 			c := client(t, server)
 			first := open(t, server, "first")

@@ -37,6 +37,7 @@ func mortal(t *testing.T, p *Peers, c *redis.Client, self uint64) (died time.Tim
 // TestLeaseEndsInTime: 3 s after a router's death none of its requests counts as in flight. Many deaths at once make
 // one log line.
 func TestLeaseEndsInTime(t *testing.T) {
+	t.Parallel()
 	b := redistest.Start(t)
 	var lines logtest.Log
 	p := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "p")
@@ -68,8 +69,10 @@ func TestLeaseEndsInTime(t *testing.T) {
 // TestLeasesWhileRedisIsLost: routers that were silent because Redis was lost do not count as gone, but their requests
 // in flight end. One that died meanwhile is gone a Lease after Redis is back.
 func TestLeasesWhileRedisIsLost(t *testing.T) {
+	t.Parallel()
 	f := func(name string, breaks, mends func(b *redistest.Server)) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := redistest.Start(t)
 			var lines logtest.Log
 			p := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "p")

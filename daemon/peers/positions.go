@@ -39,21 +39,21 @@ func (l position) full(room []uint64) []uint64 {
 	return room
 }
 
-// leastPositions is the number of slots that a table of positions begins with: 24 KB.
+// leastPositions is the number of buckets that a table of positions begins with: 24 KB.
 const leastPositions = 1 << 10
 
 // positions finds a position in a chain by the hash before it. The chains of another router lie in memory that was not
 // read for long. A built-in map takes four or five reads there, each of which waits for the one before. This table
 // takes one. It never deletes an entry. A hash is made with a secret, so no outsider can choose many hashes for one
-// slot.
+// bucket.
 type positions struct {
-	slots []slot // a power of two; a quarter stays free
-	shift int    // 64 less the bits of an index
-	used  int
+	buckets []bucket // a power of two; a quarter stays free
+	shift   int      // 64 less the bits of an index
+	used    int
 }
 
-// slot is an entry of the table. It is free if it has no run.
-type slot struct {
+// bucket is a place in the table. It is free if it has no run.
+type bucket struct {
 	hash uint64
 	position
 }
@@ -64,17 +64,17 @@ func newPositions(n int) (p positions) {
 	return p
 }
 
-func (p *positions) resize(slots int) {
-	p.slots, p.shift = make([]slot, slots), 64-bits.Len(uint(slots-1))
+func (p *positions) resize(size int) {
+	p.buckets, p.shift = make([]bucket, size), 64-bits.Len(uint(size-1))
 }
 
 // home returns where the search for a hash begins. The hashes of tests count up: the multiplier spreads these too.
 func (p *positions) home(hash uint64) uint64 { return hash * 0x9e3779b97f4a7c15 >> p.shift }
 
-// slot returns the slot of a hash, or the free slot where it belongs.
-func (p *positions) slot(hash uint64) *slot {
+// bucket returns the bucket of a hash, or the free one where it belongs.
+func (p *positions) bucket(hash uint64) *bucket {
 	for i := p.home(hash); ; i++ {
-		s := &p.slots[i&uint64(len(p.slots)-1)]
+		s := &p.buckets[i&uint64(len(p.buckets)-1)]
 		if s.hash == hash || s.run == nil {
 			return s
 		}
@@ -82,23 +82,23 @@ func (p *positions) slot(hash uint64) *slot {
 }
 
 func (p *positions) get(hash uint64) (position, bool) {
-	s := p.slot(hash)
+	s := p.bucket(hash)
 	return s.position, s.run != nil
 }
 
 func (p *positions) put(hash uint64, l position) {
-	if p.used >= len(p.slots)*3/4 {
-		old := p.slots
+	if p.used >= len(p.buckets)*3/4 {
+		old := p.buckets
 		p.resize(2 * len(old))
 		for i := range old {
 			if s := &old[i]; s.run != nil {
-				*p.slot(s.hash) = *s
+				*p.bucket(s.hash) = *s
 			}
 		}
 	}
-	s := p.slot(hash)
+	s := p.bucket(hash)
 	if s.run == nil {
 		p.used++
 	}
-	*s = slot{hash, l}
+	*s = bucket{hash, l}
 }

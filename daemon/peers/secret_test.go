@@ -17,6 +17,7 @@ import (
 // TestFlushedWhileARouterStarts: after Redis has lost all data, a router that starts takes over the secret of the
 // running routers, whoever stores one first. So their history stays valid.
 func TestFlushedWhileARouterStarts(t *testing.T) {
+	t.Parallel()
 	f := func(name string, loses func(b *redistest.Server)) {
 		t.Run(name, func(t *testing.T) {
 			b := redistest.Start(t)
@@ -81,6 +82,7 @@ func TestForeignSendersTakeNoPlaces(t *testing.T) {
 // TestTheLastID: an entry with the last possible id, after which Redis takes no more, ends nothing for long: the stream
 // begins anew, and all routers hear each other.
 func TestTheLastID(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	a, b := open(t, server, "a"), open(t, server, "b")
 	holds(a, 1)

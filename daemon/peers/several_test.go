@@ -16,6 +16,7 @@ import (
 // TestHistoryOverSeveralRedises: two routers of two pools hear each other over a cluster of three, and over a Sentinel,
 // there also after its primary has died.
 func TestHistoryOverSeveralRedises(t *testing.T) {
+	t.Parallel()
 	cluster, _ := redistest.Cluster(t)
 	sentinel, primary, _ := redistest.Sentinels(t)
 	for _, c := range []struct {

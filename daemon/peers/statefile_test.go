@@ -69,6 +69,7 @@ func newLife(t testing.TB, path string, workers int, secret byte, models []strin
 
 // The next process restores what one process has written: the secret, and the same blocks of every worker.
 func TestStateFileRestores(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state")
 	one := newLife(t, path, 4, 7, served)
 	if !strings.Contains(one.log.String(), "none yet") {
@@ -133,6 +134,7 @@ func TestStateFileRestores(t *testing.T) {
 
 // A file that does not fit is ignored: one log line gives the reason and the remedy, and the file is written anew.
 func TestStateFileRefused(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state")
 	one := newLife(t, path, 4, 7, served)
 	seenChains(one.pool, time.Now())

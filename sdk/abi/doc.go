@@ -9,13 +9,12 @@
 //
 // wp_frame(max_workers) returns the address, 8-byte aligned, of an area the guest keeps alive until it is asked again:
 //
-//	offset 0                     Header   HeaderSize (224) bytes
-//	offset 224                   rows     max_workers * RowSize (168) bytes, one Row a candidate worker
-//	offset 224+168*max_workers   order    max_workers * 4 bytes, u32 row indexes written by the guest
+//	offset 0                                 Header   HeaderSize bytes
+//	offset HeaderSize                        rows     max_workers * RowSize bytes, one Row a candidate worker
+//	offset HeaderSize+max_workers*RowSize    order    max_workers * 4 bytes, u32 row indexes written by the guest
 //
 // The fields and their offsets are the struct declarations of [Header] and [Row]: their Go layout is the wire layout,
-// and a test holds each offset. Worked values: with max_workers 64, row 2 is at 560, its Cost at 688, the order area at
-// 10976, and the frame has 11232 bytes.
+// and a test holds each offset to the comment beside it. docs/abi.md has worked values.
 //
 // Three requests sent to a worker 0, 30 and 60 s ago make Row.Lately 1 + .368 + .135 = 1.503; two of 1.229 s of prefill
 // that wait for their first byte make Pending 2.458, and so they do on a worker of slowness 8, whose Wait is up to

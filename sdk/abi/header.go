@@ -59,6 +59,9 @@ type Header struct {
 	Reserved [3]uint64 // 200: zero; room for later minor versions
 }
 
+// HeaderSize is the bytes of a Header.
+const HeaderSize = 224
+
 // Need returns the tokens of KV that the request will hold: its prompt and the answer that is expected.
 func (h *Header) Need() float64 {
 	return float64(int64(h.PromptTokens)) + float64(int64(h.ExpectedOutput))

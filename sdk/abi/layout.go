@@ -4,12 +4,8 @@ package abi
 // stands in the package's documentation.
 const Version = 1<<16 | 2
 
-// HeaderSize, RowSize and OrderSize are the bytes of a Header, a Row and an entry of the order area in version 1.2.
-const (
-	HeaderSize = 224
-	RowSize    = 168
-	OrderSize  = 4
-)
+// OrderSize is the bytes of an entry of the order area.
+const OrderSize = 4
 
 // Layout is the frame of one minor version. A module's marker names the one it was made for, and the host writes that
 // one: a module never sees sizes other than those it was compiled with.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 var update = flag.Bool("update", false, "write docs/abi.md anew")
@@ -46,8 +47,9 @@ func TestPage(t *testing.T) {
 		"kinds":  s.values(t, "EventStored", []any{EventStored, EventRemoved, EventCleared}),
 		"tiers":  s.values(t, "TierGPU", []any{TierGPU, TierL1, TierL2}),
 		"sizes": fmt.Sprintf("| what | bytes |\n| --- | --- |\n| a header | %d |\n| a row | %d |\n| an entry of the order area | %d |\n"+
-			"| a frame of 64 rows | %d |\n| its order area, from its start | %d |\n", HeaderSize, RowSize, OrderSize, FrameSize(64),
-			Layouts[0].OrderAt(64)),
+			"| a frame of 64 rows | %d |\n| its row 2, from its start | %d |\n| Cost of row 2 | %d |\n| its order area | %d |\n",
+			HeaderSize, RowSize, OrderSize, FrameSize(64), HeaderSize+2*RowSize,
+			HeaderSize+2*RowSize+int(unsafe.Offsetof(Row{}.Cost)), Layouts[0].OrderAt(64)),
 	}
 	seen := map[string]bool{}
 	got := regexp.MustCompile(`(?s)<!-- ([a-z]+) -->\n.*?<!-- end -->\n`).ReplaceAllStringFunc(string(b), func(part string) string {

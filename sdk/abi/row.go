@@ -46,6 +46,9 @@ type Row struct {
 	SharedTokens uint32 // 164: leading tokens of the prompt that are among those already
 }
 
+// RowSize is the bytes of a Row.
+const RowSize = 168
+
 // Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1.
 const (
 	RowSlowStart      uint32 = 1 << iota // back a short while ago: send little

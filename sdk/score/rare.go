@@ -156,14 +156,6 @@ func sound(workers []sdk.Worker) (slow, load float64) {
 	return slow, load
 }
 
-// work returns Y of one row: its score for a request in an empty fleet, less its wait.
-func (c *request) work(row []sdk.Worker) float64 {
-	alone, key := *c, [1]uint64{}
-	alone.price, alone.tilt, alone.full, alone.turns = 0, 0, false, 0
-	_, best := alone.rank(row, key[:])
-	return math.Float64frombits(best[0]&^rowMask) - float64(2*row[0].Wait)
-}
-
 // held is the leading blocks of the prompt that w has, in all tiers.
 func held(w *sdk.Worker) int64 {
 	return int64(w.GPU) + int64(w.L1) + int64(w.L2)

@@ -324,3 +324,11 @@ func (c *request) rank(
 	}
 	return longest, [...]uint64{k0, k1, k2, k3}
 }
+
+// work returns Y of one row: its score for a request in an empty fleet, less its wait.
+func (c *request) work(row []sdk.Worker) float64 {
+	alone, key := *c, [1]uint64{}
+	alone.price, alone.tilt, alone.full, alone.turns = 0, 0, false, 0
+	_, best := alone.rank(row, key[:])
+	return math.Float64frombits(best[0]&^rowMask) - float64(2*row[0].Wait)
+}

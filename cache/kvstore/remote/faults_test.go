@@ -106,8 +106,10 @@ const patience = 500*time.Millisecond + 2*time.Second
 // TestFaults: under any fault of a Redis under load, lookups do not wait for it, gets wait no longer than for its
 // silence, no get returns wrong bytes, the log explains the fault, and all is well when the Redis is.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	f := func(name string, fault func(r *redisServer, d *daemon), during string, mend func(r *redisServer), after string) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := startRedis(t)
 			d, log := logged(t, "redis://"+r.addr)
 			waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
@@ -183,6 +185,7 @@ func TestShutOut(t *testing.T) {
 
 // TestForbiddenCommands: the log names each command that an ACL forbids, once, though nothing fails for it.
 func TestForbiddenCommands(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t, "--user", "me", "on", ">pw", "~*", "&*", "+@all", "-info")
 	d, log := logged(t, "redis://me:pw@"+r.addr)
 	d.put("k", 10)
@@ -195,6 +198,7 @@ func TestForbiddenCommands(t *testing.T) {
 
 // TestRefusedReplacement: a value that a Redis refuses does not leave the key's older value there.
 func TestRefusedReplacement(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	d := overRedis(t, "redis://"+r.addr)
 	waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
@@ -247,6 +251,7 @@ func TestRefusesLargeValues(t *testing.T) {
 
 // TestFailover: the master of a sentinel dies, its replica takes over.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	url, master, _ := startSentinel(t)
 	d, log := logged(t, url)
 	waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
@@ -266,6 +271,7 @@ func TestFailover(t *testing.T) {
 
 // TestClusterNodeDies: the values of a dead node are misses, those of the others are not.
 func TestClusterNodeDies(t *testing.T) {
+	t.Parallel()
 	url, nodes := startCluster(t)
 	for _, n := range nodes {
 		n.do("CONFIG", "SET", "cluster-require-full-coverage", "no")
@@ -297,6 +303,7 @@ func TestClusterNodeDies(t *testing.T) {
 // TestRedisEvicts: with a Redis that evicts by itself, LMCache's native client gets what it was promised. A value that
 // the Redis may have evicted is not promised until a query has found it.
 func TestRedisEvicts(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t, "--maxmemory", "24mb", "--maxmemory-policy", "allkeys-lru")
 	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.addr}}) // memory keeps nothing for itself
 	worker := netip.MustParseAddr("10.0.0.1")

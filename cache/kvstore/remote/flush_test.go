@@ -11,6 +11,7 @@ import (
 
 // TestFlush: a daemon that has just started deletes the values of another one, counts them, and leaves the rest alone.
 func TestFlush(t *testing.T) {
+	t.Parallel()
 	f := func(name string, servers func(t *testing.T) string) {
 		t.Run(name, func(t *testing.T) {
 			url := servers(t)
@@ -78,6 +79,7 @@ func TestFlushOfOwn(t *testing.T) {
 // TestFlushTellsOthers: the other daemons of a Redis forget what a flush deleted, even if the flushing daemon knew all
 // of it, and had deleted it before it asked the Redis.
 func TestFlushTellsOthers(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	a, b := overRedis(t, "redis://"+r.addr), overRedis(t, "redis://"+r.addr)
 	waittest.Until(t, "a daemon has made the mark", func() bool {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/warmpath/warmpath/cache/recent"
 )
 
 // mark stands for a key: 64 bits of XXH3. Two of a million keys have the same mark with a chance of 3 in 10^8; then
@@ -30,24 +32,22 @@ type stand struct {
 	losses uint64
 }
 
-// index holds what this daemon knows of the servers' values. It has two halves: when the newer half is full, the older
-// one is dropped with all facts that were not used meanwhile.
+// index holds what this daemon knows of the servers' values, those that were used last.
 type index struct {
-	mu         sync.Mutex // guards all below
-	newer      map[mark]fact
-	older      map[mark]fact
-	absent     map[mark]time.Time // values that the servers lacked a moment ago
-	wasAbsent  map[mark]time.Time
-	halfLength int
+	mu     sync.Mutex // guards all below
+	facts  *recent.Map[mark, fact]
+	absent *recent.Map[mark, time.Time] // values that the servers lacked a moment ago
 }
 
 const (
-	halfLength  = 1 << 19 // some 56 bytes each: 60 MB in all
+	factCount   = 1 << 19 // to twice as many, some 56 bytes each: 60 MB in all
 	absentTime  = time.Second
 	absentCount = 1 << 16
 )
 
-func newIndex() *index { return &index{halfLength: halfLength} }
+func newIndex() *index {
+	return &index{facts: recent.New[mark, fact](factCount), absent: recent.New[mark, time.Time](absentCount)}
+}
 
 // find returns the fact of a value that the servers have.
 func (x *index) find(m mark, now time.Time) (fact, bool) {
@@ -57,27 +57,16 @@ func (x *index) find(m mark, now time.Time) (fact, bool) {
 }
 
 func (x *index) get(m mark, now time.Time) (fact, bool) {
-	f, ok := x.either(m)
-	if !ok {
+	f, ok := x.facts.Get(m)
+	switch {
+	case !ok:
+		return f, false
+	case f.over(now):
+		x.facts.Delete(m)
 		return f, false
 	}
-	if _, newer := x.newer[m]; !newer {
-		x.put(m, f)
-	}
-	if f.over(now) {
-		delete(x.newer, m)
-		delete(x.older, m)
-		return f, false
-	}
+	x.facts.Put(m, f)
 	return f, true
-}
-
-func (x *index) put(m mark, f fact) {
-	if x.newer == nil || len(x.newer) >= x.halfLength {
-		x.older = x.newer
-		x.newer = map[mark]fact{}
-	}
-	x.newer[m] = f
 }
 
 // add records that the servers have a value.
@@ -85,21 +74,17 @@ func (x *index) add(m mark, f fact) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	f.at = time.Now().UnixNano()
-	f.came = f.came || x.newer[m].came || x.older[m].came
-	x.put(m, f)
-	delete(x.absent, m)
-	delete(x.wasAbsent, m)
+	was, _ := x.facts.Get(m)
+	f.came = f.came || was.came
+	x.facts.Put(m, f)
+	x.absent.Delete(m)
 }
 
 // forget records that the servers do not have a value.
 func (x *index) forget(m mark) (had bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	_, a := x.newer[m]
-	_, b := x.older[m]
-	delete(x.newer, m)
-	delete(x.older, m)
-	return a || b
+	return x.facts.Delete(m)
 }
 
 // miss records that a query, sent at asked, found no value. A newer fact stays: a put may have overtaken the answer.
@@ -113,46 +98,30 @@ func (x *index) miss(m mark, asked time.Time) {
 func (x *index) lose(m mark, asked time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if _, known := x.either(m); known {
+	if _, known := x.facts.Get(m); known {
 		x.lack(m, asked)
 	}
 }
 
 // lack is miss. The caller holds x.mu.
 func (x *index) lack(m mark, asked time.Time) {
-	if f, ok := x.either(m); ok && f.at >= asked.UnixNano() {
+	if f, ok := x.facts.Get(m); ok && f.at >= asked.UnixNano() {
 		return
 	}
-	delete(x.newer, m)
-	delete(x.older, m)
-	if x.absent == nil || len(x.absent) >= absentCount {
-		x.wasAbsent = x.absent
-		x.absent = map[mark]time.Time{}
-	}
-	x.absent[m] = asked
-}
-
-func (x *index) either(m mark) (fact, bool) {
-	f, ok := x.newer[m]
-	if !ok {
-		f, ok = x.older[m]
-	}
-	return f, ok
+	x.facts.Delete(m)
+	x.absent.Put(m, asked)
 }
 
 // missed reports whether the servers lacked the value a moment ago.
 func (x *index) missed(m mark, now time.Time) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	at, ok := x.absent[m]
-	if !ok {
-		at, ok = x.wasAbsent[m]
-	}
+	at, ok := x.absent.Get(m)
 	return ok && now.Sub(at) < absentTime
 }
 
 func (x *index) length() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return len(x.newer) + len(x.older)
+	return x.facts.Len()
 }

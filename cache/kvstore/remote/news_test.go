@@ -2,6 +2,8 @@ package remote
 
 import (
 	"testing"
+
+	"github.com/warmpath/warmpath/cache/recent"
 )
 
 // FuzzNews: from any message a daemon accepts no value with a negative size or time, and every fact that it accepts
@@ -51,7 +53,7 @@ func TestNews(t *testing.T) {
 // TestIndexIsBounded: facts without use are dropped first.
 func TestIndexIsBounded(t *testing.T) {
 	x := newIndex()
-	x.halfLength = 100
+	x.facts = recent.New[mark, fact](100)
 	for i := range mark(1000) {
 		x.add(i, fact{size: 1})
 		if _, known := x.find(0, now()); !known {

@@ -17,8 +17,10 @@ var sizes = []int{0, 1, 28, 4096, 1 << 20, 5 << 20}
 // TestKinds: a second daemon finds the values of the first and reads the same bytes; deleted values are gone; values
 // end at their time.
 func TestKinds(t *testing.T) {
+	t.Parallel()
 	f := func(name string, c func(t *testing.T) Config) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			conf := c(t)
 			conf.Memory = true
 			conf.Timeout = 5 * time.Second // no server fails here, not even on a slow machine
@@ -156,6 +158,7 @@ func TestPromote(t *testing.T) {
 
 // TestThrough: after a put the servers have the value.
 func TestThrough(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	d := startDaemon(t, Config{Memory: true, Through: true, Redis: &Redis{URL: "redis://" + r.addr}})
 	for i := range 20 {
@@ -191,6 +194,7 @@ func TestQueueIsBounded(t *testing.T) {
 // TestCheck: a check finds the values that a Redis has evicted or deleted, and is no use of the others. Keys whose
 // server does not answer keep their facts.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lfu")
 	d := startDaemon(t, Config{Memory: true, Redis: &Redis{URL: "redis://" + r.addr, Prefix: "p:"}})
 	for _, key := range []string{"kept", "lost"} {
@@ -223,7 +227,8 @@ func TestCheckAndPut(t *testing.T) {
 	for name, tell := range map[string]func(*index, mark, time.Time){"lose": (*index).lose, "miss": (*index).miss} {
 		x := newIndex()
 		asked := time.Now()
-		x.newer = map[mark]fact{1: {size: 1, at: asked.UnixNano() - 1}, 2: {size: 1, at: asked.UnixNano()}}
+		x.facts.Put(1, fact{size: 1, at: asked.UnixNano() - 1})
+		x.facts.Put(2, fact{size: 1, at: asked.UnixNano()})
 		for m := range mark(3) {
 			tell(x, m+1, asked)
 		}

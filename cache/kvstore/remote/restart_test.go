@@ -18,6 +18,7 @@ import (
 // TestRestartedRedis: a Redis that was killed comes back with its last snapshot, the mark in it. What came after the
 // snapshot is not promised to LMCache's native client, which would wait for it for ever.
 func TestRestartedRedis(t *testing.T) {
+	t.Parallel()
 	r := startRedis(t)
 	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.addr, Prefix: "p:"}}) // memory keeps nothing for itself
 	worker := netip.MustParseAddr("10.0.0.1")
@@ -45,6 +46,7 @@ func TestRestartedRedis(t *testing.T) {
 
 // TestMemberRestartsFast: a member of a pool that was started anew between two PINGs has lost its values all the same.
 func TestMemberRestartsFast(t *testing.T) {
+	t.Parallel()
 	self := porttest.Address(t)
 	r := startRedis(t) // takes the same commands as a member's door
 	d := startDaemon(t, Config{Memory: true, Pool: &Pool{Members: []string{self, r.addr},
@@ -89,6 +91,7 @@ func TestMemberRestartsFast(t *testing.T) {
 
 // TestReplicasHoldNoMore: the size of a cluster is that of its masters.
 func TestReplicasHoldNoMore(t *testing.T) {
+	t.Parallel()
 	url, nodes := startCluster(t)
 	replica := startRedis(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(porttest.Row(t, 1)))
 	out, err := exec.Command("redis-cli", "--cluster", "add-node", replica.addr, nodes[0].addr, "--cluster-slave").

@@ -41,6 +41,7 @@ func startTLS(t *testing.T) (r *redisServer, d *daemon, log *record) {
 // TestTLSRestart: when a Redis with TLS was started anew, the connections of before cost it no second of its own time:
 // the library takes them for good until each has failed.
 func TestTLSRestart(t *testing.T) {
+	t.Parallel()
 	r, d, log := startTLS(t)
 	r.Kill()
 	r.start()

@@ -64,12 +64,16 @@ func (g *gate) hand() {
 
 // file returns a second descriptor of the socket; nil = it is closed.
 func (g *gate) file() (*os.File, error) {
+	f, err := second(g.Listener)
 	select {
-	case <-g.over:
+	case <-g.over: // before, or meanwhile
+		if f != nil {
+			f.Close()
+		}
 		return nil, nil
 	default:
+		return f, err
 	}
-	return second(g.Listener)
 }
 
 // gates holds all listeners of the process. Safe for concurrent use.

@@ -84,6 +84,7 @@ func TestProjects(t *testing.T) {
 		{"rust", []string{"cargo"}, "src/lib.rs", "w.wait +", "", "to(best", [2]string{"warmpath::then(request, 7);\n    ", ""}},
 	} {
 		t.Run(c.language, func(t *testing.T) {
+			t.Parallel()
 			toolchain(t, recipes[c.language].missed, c.programs...)
 			dir, err := New(t.TempDir(), "my-own_2", c.language, "v0.0.0-test")
 			if err != nil {

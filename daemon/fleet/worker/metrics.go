@@ -1,5 +1,7 @@
 package worker
 
+import "github.com/warmpath/warmpath/sdk/abi"
+
 // Page is what is read from a page of vLLM's metrics.
 type Page struct {
 	Metrics           // sums over the worker's data-parallel engines, usage their mean
@@ -51,6 +53,18 @@ func (r *readings) age(now float64) float64 {
 		return -1
 	}
 	return max(0, now-r.at)
+}
+
+// fill writes the metrics into the worker's row. They are stale from that age in seconds on.
+func (r *readings) fill(row *abi.Row, now, stale float64) {
+	age := r.age(now)
+	row.MetricsAge = float32(age)
+	row.Running = uint32(r.Running)
+	row.Waiting = uint32(r.Waiting)
+	row.KVUsage = float32(r.Usage)
+	if age < 0 || age > stale {
+		row.State |= abi.RowStale
+	}
 }
 
 // newTokens returns the prompt tokens of ended requests that were not cached. Before 0.19 vLLM does not report them.

@@ -33,14 +33,7 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.Pending = float32(w.queue.pend)
 	r.TTFT = float32(w.ttft.value)
 	r.TPOT = float32(w.signs.perToken().value)
-	age := w.readings.age(m.now)
-	r.MetricsAge = float32(age)
-	r.Running = uint32(w.readings.Running)
-	r.Waiting = uint32(w.readings.Waiting)
-	r.KVUsage = float32(w.readings.Usage)
-	if age < 0 || age > m.stale {
-		r.State |= abi.RowStale
-	}
+	w.readings.fill(r, m.now, m.stale)
 	if w.slowStart.runs(m.now) && w.slowStart.credit < 1 {
 		r.State |= abi.RowSlowStart
 	}

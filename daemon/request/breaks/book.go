@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/recent"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
@@ -41,9 +42,8 @@ type Break struct {
 type Book struct {
 	last atomic.Int64 // Unix nanoseconds of the last comparison
 
-	mu    sync.Mutex // guards all below
-	young map[[2]uint64]beginning
-	old   map[[2]uint64]beginning
+	mu    sync.Mutex                        // guards all below
+	turns *recent.Map[[2]uint64, beginning] // the last of each session
 	keys  map[string]*histogram
 }
 
@@ -62,7 +62,9 @@ type histogram struct {
 }
 
 // New makes an empty book.
-func New() *Book { return &Book{young: map[[2]uint64]beginning{}, keys: map[string]*histogram{}} }
+func New() *Book {
+	return &Book{turns: recent.New[[2]uint64, beginning](maxTurns), keys: map[string]*histogram{}}
+}
 
 // Watch returns 1 + the block of a key's prompts that is to be hashed in pieces, 0 if there is none.
 func (b *Book) Watch(key string) int {
@@ -87,14 +89,8 @@ func (b *Book) Note(t *Turn) {
 	defer b.mu.Unlock()
 	is := beginning{fine: t.Chain.Fine}
 	is.n = copy(is.hashes[:], t.Chain.Hashes)
-	was, known := b.young[t.Session]
-	if !known {
-		was, known = b.old[t.Session]
-	}
-	if len(b.young) >= maxTurns {
-		b.old, b.young = b.young, map[[2]uint64]beginning{}
-	}
-	b.young[t.Session] = is
+	was, known := b.turns.Get(t.Session)
+	b.turns.Put(t.Session, is)
 	if known {
 		b.count(t.Key, &was, &is)
 	}

@@ -115,15 +115,15 @@ func TestABookIsBounded(t *testing.T) {
 		s.turn(t, fmt.Sprint(i%(2*maxKeys)), uint64(i), strings.Repeat("a", 300))
 		s.turn(t, fmt.Sprint(i%(2*maxKeys)), uint64(i), strings.Repeat("b", 300))
 	}
-	if len(s.young)+len(s.old) > 2*maxTurns || len(s.keys) > maxKeys {
-		t.Errorf("%d prompts and %d keys are kept", len(s.young)+len(s.old), len(s.keys))
+	if s.turns.Len() > 2*maxTurns || len(s.keys) > maxKeys {
+		t.Errorf("%d prompts and %d keys are kept", s.turns.Len(), len(s.keys))
 	}
 	s = newScene()
 	c := &prompt.Chain{Hashes: []uint64{1}}
 	for i := range 1000 {
 		s.Note(&Turn{Session: [2]uint64{uint64(i)}, Chain: c, At: s.at.Add(time.Duration(i) * time.Millisecond)})
 	}
-	if n := len(s.young); n != 200 {
+	if n := s.turns.Len(); n != 200 {
 		t.Errorf("%d of 1000 turns in a second are compared; want 200", n)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"sync"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/recent"
 )
 
 // maxTalks bounds the conversations of each of a book's two halves: both take some 5 MB.
@@ -35,14 +37,13 @@ type Book struct {
 	seeds [2]maphash.Seed // new in each process, so that no client can make up a name for another's place
 
 	mu    sync.Mutex // guards all below
-	young map[Key]Talk
-	old   map[Key]Talk // those of young before it was full
+	talks *recent.Map[Key, Talk]
 	kinds map[Kind]habit
 }
 
 // NewBook makes an empty book.
 func NewBook() *Book {
-	return &Book{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, young: map[Key]Talk{},
+	return &Book{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, talks: recent.New[Key, Talk](maxTalks),
 		kinds: map[Kind]habit{}}
 }
 
@@ -67,7 +68,8 @@ func (b *Book) Look(k Key, of Kind) (t Talk, more float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.kinds[of]
-	return b.find(k), (assumed.turns+h.turns)/(assumed.begun+h.begun) - 1
+	t, _ = b.talks.Get(k)
+	return t, (assumed.turns+h.turns)/(assumed.begun+h.begun) - 1
 }
 
 // assumed is what counts of each kind beside what was seen: agents' sessions are long. Conversations that have just
@@ -85,7 +87,7 @@ func (b *Book) Turn(k Key, of Kind, worker uint64, at time.Time) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t := b.find(k)
+	t, _ := b.talks.Get(k)
 	h, known := b.kinds[of]
 	if t.Turns == 0 {
 		h.begun++
@@ -99,7 +101,7 @@ func (b *Book) Turn(k Key, of Kind, worker uint64, at time.Time) {
 	}
 	t.Turns++
 	t.Last, t.Worker = at, worker
-	b.keep(k, t)
+	b.talks.Put(k, t)
 }
 
 // learning is the weight of the newest answer in the mean of a conversation's.
@@ -112,38 +114,20 @@ func (b *Book) Answered(k Key, tokens int) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t := b.find(k)
-	if t.Turns == 0 {
+	t, ok := b.talks.Get(k)
+	if !ok {
 		return
 	}
 	if t.Output == 0 {
 		t.Output = float64(tokens)
 	}
 	t.Output += learning * (float64(tokens) - t.Output)
-	b.keep(k, t)
+	b.talks.Put(k, t)
 }
 
 // Forget drops a conversation that has ended.
 func (b *Book) Forget(k Key) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.young, k)
-	delete(b.old, k)
-}
-
-// keep writes down what is known of a conversation. The caller holds b.mu.
-func (b *Book) keep(k Key, t Talk) {
-	if _, ok := b.young[k]; !ok && len(b.young) >= maxTalks {
-		b.old, b.young = b.young, map[Key]Talk{}
-	}
-	b.young[k] = t
-}
-
-// find returns what is known of a conversation. The caller holds b.mu.
-func (b *Book) find(k Key) Talk {
-	t, ok := b.young[k]
-	if !ok {
-		t = b.old[k]
-	}
-	return t
+	b.talks.Delete(k)
 }

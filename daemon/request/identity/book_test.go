@@ -70,7 +70,7 @@ func TestABookIsBounded(t *testing.T) {
 		}
 		b.Turn(b.Of("b", fmt.Sprint(i)), Kind{By: fmt.Sprint(i)}, 1, at)
 	}
-	if n := len(b.young) + len(b.old); n > 2*maxTalks || len(b.kinds) > maxKinds {
+	if n := b.talks.Len(); n > 2*maxTalks || len(b.kinds) > maxKinds {
 		t.Errorf("%d conversations and %d kinds are kept", n, len(b.kinds))
 	}
 	if got, _ := b.Look(mine, codex); got.Turns != 4*maxTalks/1000+1 {

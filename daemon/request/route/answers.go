@@ -3,11 +3,10 @@ package route
 import "sync"
 
 // answers learns how many tokens the answers have that a caller gets of a model. A caller of whom little is known is
-// expected to get what all callers of the model do. It knows both by the hashes of their names, and bounds them as
-// turns does.
+// expected to get what all callers of the model do. It knows both by the hashes of their names.
 type answers struct {
 	mu sync.Mutex // guards of
-	of map[uint64]answerMean
+	of counted[answerMean]
 }
 
 type answerMean struct {
@@ -28,13 +27,13 @@ func (a *answers) learn(model, caller uint64, tokens int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.of == nil {
-		a.of = map[uint64]answerMean{}
+		a.of = counted[answerMean]{}
 	}
 	for _, key := range [...]uint64{model, keyOf(model, caller)} {
-		m, known := a.of[key]
-		if !known && len(a.of) >= maxModels {
+		if !a.of.takes(key) {
 			continue
 		}
+		m := a.of[key]
 		m.n = min(m.n+1, steady)
 		m.tokens += (float64(tokens) - m.tokens) / float64(m.n)
 		a.of[key] = m

@@ -2,7 +2,6 @@ package route
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
@@ -104,42 +103,4 @@ func (l *listing) add(c Candidate) {
 	if len(l.all) < maxCandidates {
 		l.all = append(l.all, c)
 	}
-}
-
-// candidate describes a worker by its row.
-func candidate(r *abi.Row, id string, scale *score.Scale) Candidate {
-	t := scale.Terms(r)
-	return Candidate{Worker: id, State: "up", GPU: r.GPU, L1: r.L1, L2: r.L2, InFlight: r.InFlight, Wait: r.Wait,
-		Prefill: t.Prefill, Eviction: t.Eviction, Overflow: t.Overflow, Tilt: t.Tilt, Cost: t.Cost, FreeGPU: r.FreeGPU,
-		Slowness: r.Slow, Load: r.Load, SlowStart: r.State&abi.RowSlowStart != 0, Live: r.Live()}
-}
-
-// absent describes a worker that has no row.
-func absent(s *worker.Stats, model string, need int) Candidate {
-	return Candidate{Worker: s.ID, State: s.State.String(), Skipped: skipped(s, model, need),
-		InFlight: uint32(s.InFlight + s.Theirs), Wait: s.Wait, Slowness: s.Slow, Load: s.Load,
-		SlowStart: s.SlowStart}
-}
-
-// skipped returns why a worker was no candidate for so many tokens of the model.
-func skipped(s *worker.Stats, model string, need int) string {
-	length := 0
-	if i := slices.Index(s.Models, model); i >= 0 && i < len(s.Lengths) {
-		length = s.Lengths[i]
-	}
-	switch {
-	case !s.Up && s.Why != "":
-		return s.State.String() + ": " + s.Why
-	case !s.Up:
-		return s.State.String()
-	case model != "" && s.Models != nil && !slices.Contains(s.Models, model):
-		return "does not list the model"
-	case s.Full:
-		return "has max_in_flight requests"
-	case length > 0 && length < need:
-		return "too short: its max_model_len is " + strconv.Itoa(length)
-	case s.SlowStart:
-		return "begins slowly: not its turn"
-	}
-	return "was tried, or came up since"
 }

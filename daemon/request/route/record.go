@@ -121,26 +121,3 @@ type Attempt struct {
 	Reason string        `json:"reason"`
 	After  time.Duration `json:"after_ns"` // the request's arrival the router gave it up
 }
-
-// Candidate is one worker as a decision saw it. Times are seconds; the terms of the cost are those of package score,
-// whatever strategy chose.
-type Candidate struct {
-	Worker    string  `json:"worker"`
-	State     string  `json:"state"`
-	Skipped   string  `json:"skipped,omitempty"` // why it was no candidate
-	GPU       uint32  `json:"gpu_blocks"`
-	L1        uint32  `json:"l1_blocks"`
-	L2        uint32  `json:"l2_blocks"`
-	InFlight  uint32  `json:"in_flight"`
-	Wait      float64 `json:"wait"`
-	Prefill   float64 `json:"prefill"`
-	Eviction  float64 `json:"eviction"`
-	Overflow  float64 `json:"overflow"`
-	Tilt      float64 `json:"tilt"`
-	Cost      float64 `json:"cost"`
-	FreeGPU   float32 `json:"free_gpu_tokens"`
-	Slowness  float64 `json:"slowness"`
-	Load      float64 `json:"load"`
-	SlowStart bool    `json:"slow_start,omitempty"`
-	Live      bool    `json:"live,omitempty"` // the worker reported its blocks; else they are history
-}

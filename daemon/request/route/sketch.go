@@ -1,7 +1,6 @@
 package route
 
 import (
-	"math"
 	"slices"
 	"sync"
 	"unsafe"
@@ -133,16 +132,4 @@ func (s *Sketch) Clear() {
 func (s *Sketch) Size() int {
 	return cap(s.rows)*abi.RowSize + cap(s.ids)*int(unsafe.Sizeof("")) + cap(s.order)*int(unsafe.Sizeof(int32(0))) +
 		cap(s.absent)*int(unsafe.Sizeof(Candidate{}))
-}
-
-// finite replaces what is no number.
-func (c *Candidate) finite() {
-	for _, v := range []*float64{&c.Wait, &c.Prefill, &c.Eviction, &c.Overflow, &c.Tilt, &c.Cost, &c.Slowness, &c.Load} {
-		if math.IsNaN(*v) || math.IsInf(*v, 0) {
-			*v = math.MaxFloat64
-		}
-	}
-	if f := float64(c.FreeGPU); math.IsNaN(f) || math.IsInf(f, 0) {
-		c.FreeGPU = math.MaxFloat32
-	}
 }

@@ -7,21 +7,29 @@ import "sync"
 // a client can make up a name of 8 MB. Two names with one hash share a count, which harms neither.
 type turns struct {
 	mu sync.Mutex // guards of
-	of map[uint64]uint64
+	of counted[uint64]
 }
 
-// maxModels bounds the models that are counted apart, as a client can make up names. The others share a count.
+// counted has something for each of at most maxModels names, as a client can make up names.
+type counted[V any] map[uint64]V
+
 const (
 	maxModels   = 1000
-	otherModels = 0
+	otherModels = 0 // the names that are not counted apart share a count
 )
+
+// takes reports whether a name is counted, or there is room for it.
+func (c counted[V]) takes(name uint64) bool {
+	_, ok := c[name]
+	return ok || len(c) < maxModels
+}
 
 // next counts a request for the model and returns the number of those before it.
 func (t *turns) next(model uint64) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of == nil {
-		t.of = map[uint64]uint64{}
+		t.of = counted[uint64]{}
 	}
 	model = t.known(model)
 	n := t.of[model]
@@ -51,8 +59,8 @@ func (t *turns) peek(model uint64) uint64 {
 
 // known returns the model, or otherModels if there is no room for it. The caller holds t.mu.
 func (t *turns) known(model uint64) uint64 {
-	if _, ok := t.of[model]; !ok && len(t.of) >= maxModels {
-		return otherModels
+	if t.of.takes(model) {
+		return model
 	}
-	return model
+	return otherModels
 }

@@ -9,10 +9,11 @@ typedef unsigned long long u64;
 
 #define EXPORT(name) __attribute__((export_name(name)))
 
-enum { HEADER = 224, ROW = 168, MAX = 4096, REASON_TURN = 9 };
+enum { LARGEST = 256, MAX = 4096, REASON_TURN = 9 };
 
-// Header, rows and order area, by the offsets in sdk/abi. 688 KiB of it are rows and order.
-static u64 frame[(HEADER + MAX * (ROW + 4)) / 8];
+// Header, rows and order area, by the offsets in sdk/abi. The header has the bytes of itself and of a row; there is room for
+// larger ones.
+static u64 frame[(LARGEST + MAX * (LARGEST + 4)) / 8];
 static u32 max_rows;
 
 #define U32(offset) (*(u32 *)((char *)frame + (offset)))
@@ -28,11 +29,11 @@ EXPORT("wp_frame") void *wp_frame(u32 max_workers) {
 }
 
 EXPORT("wp_pick") u64 wp_pick(void) {
-  u32 rows = U32(12);
-  if (U32(0) >> 16 != 1 || rows == 0 || rows > max_rows)
+  u32 header = U32(4), row = U32(8), rows = U32(12);
+  if (U32(0) >> 16 != 1 || header > LARGEST || row > LARGEST || rows == 0 || rows > max_rows)
     return 0xffffffffu; // decline
   u32 turn = (u32)(U64(16) % rows);
-  u32 order = HEADER + max_rows * ROW;
+  u32 order = header + max_rows * row;
   u32 n = rows - 1 < 3 ? rows - 1 : 3;
   for (u32 i = 0; i < n; i++)
     U32(order + 4 * i) = (turn + 1 + i) % rows;

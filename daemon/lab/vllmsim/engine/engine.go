@@ -116,19 +116,6 @@ func (e *Engine) ResetCache(preempt, external bool) bool {
 // step that changed anything. There are none without Config.Changes.
 func (e *Engine) TakeBatches() []Batch { return e.sched.pool.log.take() }
 
-// Stats returns what the engine has done, and what it holds as of the last call.
-func (e *Engine) Stats() Stats {
-	s := e.journal.sums
-	s.Running = len(e.sched.running)
-	s.Waiting = len(e.sched.waiting)
-	s.Loading = len(e.sched.loading)
-	s.Blocks = e.sched.pool.usable()
-	s.BlocksHeld = s.Blocks - e.sched.pool.free
-	s.BlocksCached = e.sched.pool.cached
-	s.ChunksOnCPU = e.sched.cpu.Len()
-	return s
-}
-
 // Held returns how many copies of each block, or chunk, a medium holds.
 func (e *Engine) Held(m Medium) map[uint64]int {
 	held := map[uint64]int{}

@@ -34,6 +34,19 @@ type Stats struct {
 	StepTokens    Histogram // of one step
 }
 
+// Stats returns what the engine has done, and what it holds as of the last call.
+func (e *Engine) Stats() Stats {
+	s := e.journal.sums
+	s.Running = len(e.sched.running)
+	s.Waiting = len(e.sched.waiting)
+	s.Loading = len(e.sched.loading)
+	s.Blocks = e.sched.pool.usable()
+	s.BlocksHeld = s.Blocks - e.sched.pool.free
+	s.BlocksCached = e.sched.pool.cached
+	s.ChunksOnCPU = e.sched.cpu.Len()
+	return s
+}
+
 // KVUsage returns the part of the usable blocks that sequences hold, 0 to 1.
 func (s *Stats) KVUsage() float64 { return 1 - float64(s.Blocks-s.BlocksHeld)/float64(s.Blocks) }
 

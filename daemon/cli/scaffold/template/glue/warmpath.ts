@@ -8,8 +8,8 @@ const MAX_WORKERS: u32 = 4096;
 export const DECLINE: i32 = -1;
 export const REJECT: i32 = -2;
 
-// Header, rows and order area; the sizes are those of the classes above.
-const area: usize = memory.data(224 + 4096 * (168 + 4), 8);
+// Header, rows and order area.
+const area: usize = memory.data(<i32>(offsetof<Header>() + MAX_WORKERS * (offsetof<Row>() + 4)), 8);
 let rows: u32 = 0;
 
 export function warmpath_abi_1_2(): void {}

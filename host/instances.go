@@ -32,8 +32,8 @@ const (
 // a goroutine that is running, or was preempted between two instructions; yielding lets that one go on.
 const spins = 64
 
-// slots are the instances of a strategy.
-type slots []slot
+// instances are those of a strategy.
+type instances []slot
 
 // put gives the slot an instance. The caller owns the slot.
 func (sl *slot) put(in *instance) {
@@ -43,7 +43,7 @@ func (sl *slot) put(in *instance) {
 }
 
 // take borrows an instance, and reports whether it waited. It returns nil if none becomes free within a moment.
-func (s slots) take() (sl *slot, waited bool) {
+func (s instances) take() (sl *slot, waited bool) {
 	n := uint32(len(s))
 	for i := range spins {
 		waiting := false
@@ -70,7 +70,7 @@ func (s slots) take() (sl *slot, waited bool) {
 }
 
 // alive returns the number of instances, and the bytes of their memories.
-func (s slots) alive() (instances int, bytes uint64) {
+func (s instances) alive() (instances int, bytes uint64) {
 	for i := range s {
 		if now := s[i].state.Load(); now == idle || now == taken {
 			instances++
@@ -81,7 +81,7 @@ func (s slots) alive() (instances int, bytes uint64) {
 }
 
 // shut waits for the picks that run, and ends all instances.
-func (s slots) shut() {
+func (s instances) shut() {
 	for i := range s {
 		sl := &s[i]
 		for !sl.state.CompareAndSwap(idle, gone) && !sl.state.CompareAndSwap(empty, gone) {

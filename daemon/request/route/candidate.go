@@ -1,0 +1,129 @@
+package route
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/transport/jsonline"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/score"
+)
+
+// Candidate is one worker as a decision saw it. Times are seconds; the terms of the cost are those of package score,
+// whatever strategy chose.
+type Candidate struct {
+	Worker    string  `json:"worker"`
+	State     string  `json:"state"`
+	Skipped   string  `json:"skipped,omitempty"` // why it was no candidate
+	GPU       uint32  `json:"gpu_blocks"`
+	L1        uint32  `json:"l1_blocks"`
+	L2        uint32  `json:"l2_blocks"`
+	InFlight  uint32  `json:"in_flight"`
+	Wait      float64 `json:"wait"`
+	Prefill   float64 `json:"prefill"`
+	Eviction  float64 `json:"eviction"`
+	Overflow  float64 `json:"overflow"`
+	Tilt      float64 `json:"tilt"`
+	Cost      float64 `json:"cost"`
+	FreeGPU   float32 `json:"free_gpu_tokens"`
+	Slowness  float64 `json:"slowness"`
+	Load      float64 `json:"load"`
+	SlowStart bool    `json:"slow_start,omitempty"`
+	Live      bool    `json:"live,omitempty"` // the worker reported its blocks; else they are history
+}
+
+// candidate describes a worker by its row.
+func candidate(r *abi.Row, id string, scale *score.Scale) Candidate {
+	t := scale.Terms(r)
+	return Candidate{Worker: id, State: "up", GPU: r.GPU, L1: r.L1, L2: r.L2, InFlight: r.InFlight, Wait: r.Wait,
+		Prefill: t.Prefill, Eviction: t.Eviction, Overflow: t.Overflow, Tilt: t.Tilt, Cost: t.Cost, FreeGPU: r.FreeGPU,
+		Slowness: r.Slow, Load: r.Load, SlowStart: r.State&abi.RowSlowStart != 0, Live: r.Live()}
+}
+
+// absent describes a worker that has no row.
+func absent(s *worker.Stats, model string, need int) Candidate {
+	return Candidate{Worker: s.ID, State: s.State.String(), Skipped: skipped(s, model, need),
+		InFlight: uint32(s.InFlight + s.Theirs), Wait: s.Wait, Slowness: s.Slow, Load: s.Load,
+		SlowStart: s.SlowStart}
+}
+
+// skipped returns why a worker was no candidate for so many tokens of the model.
+func skipped(s *worker.Stats, model string, need int) string {
+	length := 0
+	if i := slices.Index(s.Models, model); i >= 0 && i < len(s.Lengths) {
+		length = s.Lengths[i]
+	}
+	switch {
+	case !s.Up && s.Why != "":
+		return s.State.String() + ": " + s.Why
+	case !s.Up:
+		return s.State.String()
+	case model != "" && s.Models != nil && !slices.Contains(s.Models, model):
+		return "does not list the model"
+	case s.Full:
+		return "has max_in_flight requests"
+	case length > 0 && length < need:
+		return "too short: its max_model_len is " + strconv.Itoa(length)
+	case s.SlowStart:
+		return "begins slowly: not its turn"
+	}
+	return "was tried, or came up since"
+}
+
+// finite replaces what is no number.
+func (c *Candidate) finite() {
+	for _, v := range []*float64{&c.Wait, &c.Prefill, &c.Eviction, &c.Overflow, &c.Tilt, &c.Cost, &c.Slowness, &c.Load} {
+		if math.IsNaN(*v) || math.IsInf(*v, 0) {
+			*v = math.MaxFloat64
+		}
+	}
+	if f := float64(c.FreeGPU); math.IsNaN(f) || math.IsInf(f, 0) {
+		c.FreeGPU = math.MaxFloat32
+	}
+}
+
+// write appends the candidate.
+func (c *Candidate) write(l *jsonline.Line) {
+	l.Open("")
+	l.Text("worker", c.Worker)
+	l.Text("state", c.State)
+	if c.Skipped != "" {
+		l.Text("skipped", c.Skipped)
+	}
+	count(l, "gpu_blocks", c.GPU)
+	count(l, "l1_blocks", c.L1)
+	count(l, "l2_blocks", c.L2)
+	count(l, "in_flight", c.InFlight)
+	number(l, "wait", c.Wait)
+	number(l, "prefill", c.Prefill)
+	number(l, "eviction", c.Eviction)
+	number(l, "overflow", c.Overflow)
+	number(l, "tilt", c.Tilt)
+	number(l, "cost", c.Cost)
+	number(l, "free_gpu_tokens", float64(c.FreeGPU))
+	number(l, "slowness", c.Slowness)
+	number(l, "load", c.Load)
+	if c.SlowStart {
+		l.Bool("slow_start", true)
+	}
+	if c.Live {
+		l.Bool("live", true)
+	}
+	l.Close()
+}
+
+// count appends a count, unless it is 0.
+func count(l *jsonline.Line, name string, n uint32) {
+	if n != 0 {
+		l.Int(name, int64(n))
+	}
+}
+
+// number appends a number, unless it is 0.
+func number(l *jsonline.Line, name string, v float64) {
+	if v != 0 {
+		l.Number(name, v)
+	}
+}
