@@ -26,6 +26,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/front"
+	"github.com/warmpath/warmpath/daemon/request/ledger"
+	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/sessionapi"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
@@ -60,6 +62,8 @@ type Daemon struct {
 	loaded  conf.Loaded
 	atStart *conf.Config // whose listeners and limits are in force
 	room    descriptorLimit
+	limits  limit.Book     // of the clients' keys
+	ledger  *ledger.Ledger // nil = no other router shares them
 	ring    decisions.Ring // of the last requests
 
 	collecting *time.Timer // see collectSoon; guarded by reload
@@ -159,6 +163,11 @@ func (d *Daemon) start(c *conf.Config) error {
 		return err
 	}
 	d.tending.Go(func() { d.peers.Run(d.life) })
+	d.ledger, err = adapt.Ledger(&c.Cache, &d.limits, d.log)
+	if err != nil {
+		return err
+	}
+	d.tending.Go(func() { d.ledger.Run(d.life) })
 	d.memory = peers.OpenState(s.StateFile, d.log)
 	d.manager.HandOver(process{d})
 	d.reload.Lock()

@@ -17,6 +17,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/ledger"
+	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -57,6 +59,19 @@ func Store(c *conf.Cache, log *slog.Logger) (tier.Config, error) {
 	}
 	secured, err := security(c.Security())
 	return tier.Config{MaxBytes: c.MaxBytes, Redis: url, TLS: secured, Timeout: c.Timeout, Log: log}, err
+}
+
+// Ledger connects to the Redis that shares the limits of keys; nil if there is none.
+func Ledger(c *conf.Cache, book *limit.Book, log *slog.Logger) (*ledger.Ledger, error) {
+	url, err := c.RedisURL()
+	if err != nil {
+		return nil, err
+	}
+	secured, err := security(c.Security())
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Open(ledger.Config{Redis: url, TLS: secured, Book: book, Log: log})
 }
 
 // Specs returns a pool's workers.

@@ -169,6 +169,7 @@ func (b *body) learn(p []byte) {
 		return
 	}
 	b.reply.Feed(p)
+	b.grow()
 	b.bindResponse()
 }
 

@@ -38,6 +38,9 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if f := r.read.hidesResponse(in, r.target()); f != nil {
 		return r.refuse(*f)
 	}
+	if out := r.enter(); out != nil {
+		return out
+	}
 	r.deaths = r.lethal.await(ctx, in, r.arrived)
 	if r.deaths >= maxDeaths {
 		r.log().Warn("request refused: two workers ended when they got it", "id", in.ID, "model", in.Seen.Model,
@@ -54,6 +57,9 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	}
 	if f := r.decide(ctx, &ask); f != nil {
 		return r.refuse(*f)
+	}
+	if out := r.reserve(); out != nil {
+		return out
 	}
 	if from, to := r.choice.Moved(); from != "" {
 		r.log().Info("session moves to another worker", "id", in.ID, "from", from, "to", to,

@@ -50,9 +50,11 @@ func (b *body) finish(err error) {
 		if now.IsZero() {
 			now = time.Now()
 		}
+		streamed := b.streamed()
 		seen := &b.r.in.Seen
 		seen.Usage = b.a.trip.End(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
 			At: now})
+		b.use(seen.Usage, streamed, err == io.EOF)
 		b.learnHabit(err == io.EOF)
 		b.a.resp.Release()
 		b.giveBack()

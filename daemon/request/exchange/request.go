@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -29,6 +30,7 @@ type request struct {
 	arrived  time.Time
 
 	pool      *Pool
+	limits    *limit.Key // of the caller's key; nil = it has none
 	read      reading
 	reference string // the file or job that the body of a new one names; "" = none
 	choice    route.Choice
@@ -78,6 +80,7 @@ func (r *request) refuseAs(f Fault, own *ownError) *Outbound {
 	}
 	seen.End = f.Code
 	r.explain(out)
+	r.tellLimits(out)
 	return out
 }
 
@@ -88,6 +91,7 @@ func (r *request) abandon(ctx context.Context) *Outbound {
 		return r.refuse(FaultStopping)
 	}
 	r.choice.Unbind()
+	r.in.Spent.UsePrompt()
 	r.in.Seen.End, r.in.Seen.At = "client_gone", time.Time{}
 	r.journal.meter.Refused(&r.in.Seen, FaultGone, FaultGone.Status, time.Since(r.arrived))
 	return FaultGone.Outbound(r.shape()) // nobody reads it
