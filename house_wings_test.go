@@ -36,9 +36,8 @@ var arrows = map[string][]string{
 		"cache/...", "conf", "daemon/adapt", "daemon/admin/decisions", "daemon/admin/operator",
 		"daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/discover",
 		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
-		"daemon/request/exchange", "daemon/request/front", "daemon/request/ledger", "daemon/request/limit",
-		"daemon/request/route", "daemon/request/session",
-		"daemon/request/sessionapi", "daemon/request/tokens", "daemon/transport/certificate",
+		"daemon/request/exchange", "daemon/request/front", "daemon/request/ledger", "daemon/request/route",
+		"daemon/request/session", "daemon/request/sessionapi", "daemon/request/tokens", "daemon/transport/certificate",
 		"daemon/transport/gate", "daemon/transport/listen", "daemon/transport/upstream", "host", "plugins",
 	},
 	"daemon/warmpath": {"daemon/cli"}, // the main package
@@ -47,8 +46,7 @@ var arrows = map[string][]string{
 		"daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
 		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
 		"daemon/request/front", "daemon/request/identity", "daemon/request/ledger", "daemon/request/limit",
-		"daemon/request/overflow", "daemon/request/route",
-		"daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/upstream", "host", "plugins",
+		"daemon/request/overflow", "daemon/request/route", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/upstream", "host", "plugins",
 	},
 
 	// A request, from front to upstream. No arrow runs up.
@@ -127,8 +125,8 @@ var arrows = map[string][]string{
 		"cache/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
 		"daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
-		"daemon/request/limit",
-		"daemon/request/route", "daemon/request/session", "daemon/transport/certificate", "daemon/transport/gate",
+		"daemon/request/ledger", "daemon/request/limit", "daemon/request/route", "daemon/request/session",
+		"daemon/transport/certificate", "daemon/transport/gate",
 	},
 	"daemon/admin/strategies": {
 		"conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",

@@ -27,7 +27,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/front"
 	"github.com/warmpath/warmpath/daemon/request/ledger"
-	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/sessionapi"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
@@ -62,8 +61,7 @@ type Daemon struct {
 	loaded  conf.Loaded
 	atStart *conf.Config // whose listeners and limits are in force
 	room    descriptorLimit
-	limits  limit.Book     // of the clients' keys
-	ledger  *ledger.Ledger // nil = no other router shares them
+	limits  *ledger.Ledger // of the clients' keys
 	ring    decisions.Ring // of the last requests
 
 	collecting *time.Timer // see collectSoon; guarded by reload
@@ -97,13 +95,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 	if err != nil {
 		return nil, err
 	}
-	kept, err := adapt.Store(&c.Cache, log)
-	kept.Owners = session.Shares{}
-	if err != nil {
-		controller.Close()
-		return nil, fmt.Errorf("daemon: %w", err)
-	}
-	store, err := tier.Open(kept)
+	store, err := adapt.OpenStore(&c.Cache, session.Shares{}, log)
 	if err != nil {
 		controller.Close()
 		return nil, err
@@ -158,16 +150,12 @@ func (d *Daemon) start(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
-	d.peers, err = adapt.Peers(c, d.log)
+	d.peers, d.limits, err = adapt.Shared(c, d.log)
 	if err != nil {
 		return err
 	}
 	d.tending.Go(func() { d.peers.Run(d.life) })
-	d.ledger, err = adapt.Ledger(&c.Cache, &d.limits, d.log)
-	if err != nil {
-		return err
-	}
-	d.tending.Go(func() { d.ledger.Run(d.life) })
+	d.tending.Go(func() { d.limits.Run(d.life) })
 	d.memory = peers.OpenState(s.StateFile, d.log)
 	d.manager.HandOver(process{d})
 	d.reload.Lock()

@@ -38,8 +38,8 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if f := r.read.hidesResponse(in, r.target()); f != nil {
 		return r.refuse(*f)
 	}
-	if out := r.enter(); out != nil {
-		return out
+	if f := r.limits.enter(in); f != nil {
+		return r.refuse(*f)
 	}
 	r.deaths = r.lethal.await(ctx, in, r.arrived)
 	if r.deaths >= maxDeaths {
@@ -58,8 +58,8 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if f := r.decide(ctx, &ask); f != nil {
 		return r.refuse(*f)
 	}
-	if out := r.reserve(); out != nil {
-		return out
+	if f := r.limits.reserve(r.read.req, &r.choice); f != nil {
+		return r.refuse(*f)
 	}
 	if from, to := r.choice.Moved(); from != "" {
 		r.log().Info("session moves to another worker", "id", in.ID, "from", from, "to", to,

@@ -335,7 +335,7 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 		out.comeBackIn(e.pool.after(asks(FaultNoWorker, out.Header), time.Now()).Retry)
 	}
 	e.explain(out)
-	e.tellLimits(out)
+	e.limits.tell(out, e.shape())
 	e.by = w
 	if e.choice.Answered(w, out.Status < 400) && e.cookie != "" {
 		c := http.Cookie{Name: e.epoch.Sessions.Cookie, Value: e.cookie, Path: "/", HttpOnly: true,

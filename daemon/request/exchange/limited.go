@@ -5,109 +5,116 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
-// This file has what the limits of the caller's key mean for a request. A key without limits is nil here, and costs a
-// look-up in an empty map. The front ends the spending with the request: see Inbound.
+// allowance is what the limits of the caller's key mean for one request. Its zero value is that of a key without limits.
+// The front ends the spending with the request: see Inbound.
+type allowance struct {
+	key     *limit.Key
+	spent   *limit.Spending // of the Inbound
+	refused *limit.Refusal  // nil = it was let in
+}
 
 // usualOutput is how many tokens an answer is expected to have while nobody knows.
 const usualOutput = 256
 
-// enter takes the request's place in flight and its number of the key's limits. An answer that it returns refuses it.
-func (r *request) enter() *Outbound {
-	r.limits = r.epoch.Limits[r.in.Caller.Name]
-	if r.limits == nil || r.in.Spent.Limited() { // a call that opens a session sends a request of its own
+// enter takes the request's place in flight and its number of the key's limits. A fault that it returns refuses it.
+func (a *allowance) enter(in *Inbound) *Fault {
+	a.key = in.Epoch.Limits[in.Caller.Name]
+	if a.key == nil || in.Spent.Limited() { // a call that opens a session sends a request of its own
+		a.spent = in.Spent
 		return nil
 	}
-	var refused *limit.Refusal
-	r.in.Spent, refused = r.limits.Enter(time.Now())
-	if refused != nil {
-		return r.overLimit(refused)
-	}
-	return nil
+	in.Spent, a.refused = a.key.Enter(time.Now())
+	a.spent = in.Spent
+	return a.fault()
 }
 
-// reserve takes the tokens of the key's limit that the request is expected to need.
-func (r *request) reserve() *Outbound {
-	if !r.in.Spent.Limited() {
+// reserve takes the tokens of the key's limit that the request is expected to need. One of which no engine computes the
+// prompt, such as a question for its tokens, needs none.
+func (a *allowance) reserve(req *prompt.Request, c *route.Choice) *Fault {
+	if !a.spent.Limited() {
 		return nil
 	}
-	t, exact := r.expects()
-	if refused := r.in.Spent.Reserve(t, exact, time.Now()); refused != nil {
-		return r.overLimit(refused)
+	var t limit.Tokens
+	var e route.Expected
+	if takesSalt(req.Kind) {
+		e = route.Expect(c)
+		t = limit.Tokens{Prompt: e.Prompt, Cached: e.Cached, Output: e.Output}
 	}
-	return nil
-}
-
-// expects returns the tokens that the request is expected to need. One of which no engine computes the prompt, such as
-// a question for its tokens, needs none.
-func (r *request) expects() (t limit.Tokens, exact bool) {
-	req := r.read.req
-	if !takesSalt(req.Kind) {
-		return t, true
-	}
-	e := r.choice.Expects()
-	t = limit.Tokens{Prompt: e.Prompt, Cached: e.Cached}
-	if req.Kind.Generates() {
-		t.Output = e.Output
-		if t.Output == 0 {
-			t.Output = usualOutput
-			if req.MaxTokens > 0 {
-				t.Output = min(t.Output, int(req.MaxTokens))
-			}
-			t.Output *= max(1, req.N) * max(1, len(req.Chains))
+	switch {
+	case !req.Kind.Generates():
+		t.Output = 0
+	case t.Output == 0:
+		t.Output = usualOutput
+		if req.MaxTokens > 0 {
+			t.Output = min(t.Output, int(req.MaxTokens))
 		}
+		t.Output *= max(1, req.N) * max(1, len(req.Chains))
 	}
-	return t, e.Exact
+	a.refused = a.spent.Reserve(t, e.Exact, time.Now())
+	return a.fault()
 }
 
-// grow takes more of the limit if the answer outgrows what was expected.
-func (b *body) grow() {
-	if spent := b.r.in.Spent; spent.Limited() && b.r.generates() {
-		spent.Grow(b.streamed(), time.Now())
-	}
-}
-
-// streamed returns the tokens of the answer so far. vLLM sends one token an event, but several to a client that is
-// slow.
-func (b *body) streamed() int {
-	if b.reply == nil || !b.r.in.Spent.Limited() {
+// streamed returns the tokens of the answer that have come so far. vLLM sends one token an event, but several to a
+// client that is slow.
+func (a *allowance) streamed(p *Pool, answer *prompt.Reply) int {
+	if answer == nil || !a.spent.Limited() {
 		return 0
 	}
-	pieces, bytes := b.reply.Streamed()
-	if n := b.r.pool.TokensOf(bytes); n > 2*pieces {
+	pieces, bytes := answer.Streamed()
+	if n := route.TokensOf(p.Pool, bytes); n > 2*pieces {
 		return n
 	}
 	return pieces
 }
 
-// use records what the answer has used of the limit: by the engine's counts, or by what was sent.
-func (b *body) use(u route.Usage, streamed int, whole bool) {
-	spent := b.r.in.Spent
-	if !spent.Limited() || !b.ok || !takesSalt(b.r.read.req.Kind) { // an engine that refuses has computed nothing
+// grow takes more of the limit if the answer outgrows what was expected.
+func (a *allowance) grow(p *Pool, answer *prompt.Reply) {
+	if a.spent.Limited() {
+		a.spent.Grow(a.streamed(p, answer), time.Now())
+	}
+}
+
+// answered is an answer that the client got, whole or in part.
+type answered struct {
+	usage    route.Usage // the engine's counts
+	streamed int         // tokens, by what was sent
+	cached   int         // of the prompt, as the router believes
+	whole    bool
+}
+
+// use records what an answer has used of the limit: by the engine's counts, or by what was sent.
+func (a *allowance) use(req *prompt.Request, s answered) {
+	if !a.spent.Limited() || !takesSalt(req.Kind) {
 		return
 	}
-	t := spent.Expected()
-	t.Cached = b.r.in.Seen.Believed
+	t, u := a.spent.Expected(), &s.usage
+	t.Cached = s.cached
 	switch {
 	case u.Known:
 		t.Prompt, t.Output = u.Prompt, u.Output
 		if u.CachedKnown {
 			t.Cached = u.Cached
 		}
-		if !whole {
-			t.Output = max(u.Output, streamed)
+		if !s.whole {
+			t.Output = max(u.Output, s.streamed)
 		}
-	case !whole || streamed > 0: // else nothing was read of the answer, as of one that is made in the background
-		t.Output = streamed
+	case !s.whole || s.streamed > 0: // else nothing was read of the answer, as of one that is made in the background
+		t.Output = s.streamed
 	}
-	spent.Use(t)
+	a.spent.Use(t)
 }
 
-// overLimit refuses a request of a key that is at its limit.
-func (r *request) overLimit(by *limit.Refusal) *Outbound {
-	f := Fault{Status: 429, Kind: "rate_limit_error", Code: "rate_limit_exceeded", Retry: retryIn(by.After)}
+// fault returns the answer to a request that was refused, nil if it was not.
+func (a *allowance) fault() *Fault {
+	by := a.refused
+	if by == nil {
+		return nil
+	}
+	f := &Fault{Status: 429, Kind: "rate_limit_error", Code: "rate_limit_exceeded", Retry: retryIn(by.After)}
 	switch {
 	case by.Asked > 0:
 		f.Retry = 0
@@ -119,15 +126,27 @@ func (r *request) overLimit(by *limit.Refusal) *Outbound {
 	default:
 		f.Message = fmt.Sprintf("this API key has reached its %s of %d; try again in %d s", by.By, by.Limit, f.Retry)
 	}
-	out := r.refuse(f)
-	out.Set("X-Warmpath-Dropped", "limit")
-	if by.Asked > 0 {
-		out.Set("X-Should-Retry", "false") // the SDKs of OpenAI and Anthropic repeat every other 429
-	}
-	return out
+	return f
 }
 
 // retryIn returns a wait as the seconds of a Retry-After.
 func retryIn(wait time.Duration) int {
 	return min(mostRetry, max(1, int((wait+time.Second-1)/time.Second)))
+}
+
+// tell writes what is left of the key's limits into an answer, and that it was refused for them.
+func (a *allowance) tell(out *Outbound, s Shape) {
+	if a.key == nil {
+		return
+	}
+	now := time.Now()
+	requests, tokens := a.key.Balances(now)
+	tellLimits(out, s, now, [2]limit.Balance{requests, tokens})
+	if a.refused == nil {
+		return
+	}
+	out.Set("X-Warmpath-Dropped", "limit")
+	if a.refused.Asked > 0 {
+		out.Set("X-Should-Retry", "false") // the SDKs of OpenAI and Anthropic repeat every other 429
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
-	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -30,7 +29,7 @@ type request struct {
 	arrived  time.Time
 
 	pool      *Pool
-	limits    *limit.Key // of the caller's key; nil = it has none
+	limits    allowance // of the caller's key
 	read      reading
 	reference string // the file or job that the body of a new one names; "" = none
 	choice    route.Choice
@@ -80,7 +79,7 @@ func (r *request) refuseAs(f Fault, own *ownError) *Outbound {
 	}
 	seen.End = f.Code
 	r.explain(out)
-	r.tellLimits(out)
+	r.limits.tell(out, r.shape())
 	return out
 }
 

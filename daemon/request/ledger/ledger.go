@@ -24,16 +24,15 @@ const (
 
 // Config is what a Ledger needs.
 type Config struct {
-	Redis string      // its URL
+	Redis string      // its URL; "" = no other router shares the limits
 	TLS   *tls.Config // of rediss://; nil = the system's authorities
-	Book  *limit.Book // of this router
 	Log   *slog.Logger
 }
 
-// Ledger shares the limits of a Book. A nil Ledger shares nothing.
+// Ledger is a Book whose limits are those of all routers that share a Redis.
 type Ledger struct {
-	c      *goredis.Client
-	book   *limit.Book
+	limit.Book
+	c      *goredis.Client // nil = there is none
 	log    *slog.Logger
 	prefix string
 	self   string
@@ -42,26 +41,28 @@ type Ledger struct {
 	list   []limit.Message // memory
 }
 
-// Open makes a Ledger; nothing is sent before Run. It returns nil without a Redis.
+// Open makes a Ledger; nothing is sent before Run. It fails on a bad URL only.
 func Open(conf Config) (*Ledger, error) {
+	l := &Ledger{log: conf.Log, self: fmt.Sprintf("%016x", rand.Uint64())}
 	if conf.Redis == "" {
-		return nil, nil
+		return l, nil
 	}
-	c, err := tier.Connect(conf.Redis, conf.TLS, tier.Bounds{Bytes: maxReply, Reply: patience, Pool: patience,
+	var err error
+	l.c, err = tier.Connect(conf.Redis, conf.TLS, tier.Bounds{Bytes: maxReply, Reply: patience, Pool: patience,
 		Connections: 2})
 	if err != nil {
 		return nil, err
 	}
-	return &Ledger{c: c, book: conf.Book, log: conf.Log, prefix: c.Prefix("warmpath/") + "limits/",
-		self: fmt.Sprintf("%016x", rand.Uint64())}, nil
+	l.prefix = l.c.Prefix("warmpath/") + "limits/"
+	return l, nil
 }
 
 // Lost reports whether Redis does not answer, so that this router gives out an equal part of each limit.
-func (l *Ledger) Lost() bool { return l != nil && l.lost.Load() }
+func (l *Ledger) Lost() bool { return l.lost.Load() }
 
 // Run shares the limits until ctx ends.
 func (l *Ledger) Run(ctx context.Context) {
-	if l == nil {
+	if l.c == nil {
 		return
 	}
 	defer l.c.Close()
@@ -93,7 +94,7 @@ func (l *Ledger) exchange(ctx context.Context) error {
 // messages returns what is to be told now: first that this router is there.
 func (l *Ledger) messages(now time.Time) []limit.Message {
 	l.turn++
-	all := l.book.Messages(append(l.list[:0], limit.Message{}), now)
+	all := l.Messages(append(l.list[:0], limit.Message{}), now)
 	kept := all[:1]
 	for _, m := range all[1:] {
 		if !m.Idle || l.turn%idleTurns == 1 {

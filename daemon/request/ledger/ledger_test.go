@@ -21,20 +21,18 @@ import (
 // open makes a router's ledger, with a book of these limits.
 func open(t *testing.T, s *redistest.Server, l map[string]limit.Limits) (*Ledger, map[string]*limit.Key) {
 	t.Helper()
-	book := &limit.Book{}
-	keys := book.Configure(l, time.Now())
-	x, err := Open(Config{Redis: s.URL(), Book: book, Log: slog.New(slog.DiscardHandler)})
+	x, err := Open(Config{Redis: s.URL(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { x.c.Close() })
-	return x, keys
+	return x, x.Configure(l, time.Now())
 }
 
 // TestWithoutRedis: no Redis is no ledger, which shares nothing.
 func TestWithoutRedis(t *testing.T) {
 	x, err := Open(Config{})
-	if x != nil || err != nil || x.Lost() {
+	if x == nil || err != nil || x.Lost() {
 		t.Errorf("got %v, %v", x, err)
 	}
 	x.Run(context.Background())
@@ -74,7 +72,7 @@ func TestTheScriptLendsAsTheRoom(t *testing.T) {
 			there = max(there, min(i+1, 3))
 			want := m.Lend(others.amounts, others.wants, there)
 			x.self = fmt.Sprint("r", router)
-			got, err := lend.Run(t.Context(), x.c, []string{x.prefix + key}, appendMessage([]any{x.self}, &m)...).StringSlice()
+			got, err := x.c.Eval(t.Context(), lend, []string{x.prefix + key}, appendMessage([]any{x.self}, &m)...).StringSlice()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +99,7 @@ func TestGarbageIsRemoved(t *testing.T) {
 	stale := strconv.FormatInt(time.Now().Add(-time.Minute).UnixMilli(), 10) + " 9 9 9 1 1 1"
 	x.c.HSet(t.Context(), key, "gone", stale, "short", "1 2", "text", "a b c d e f g", "none", "")
 	m := limit.Message{Key: "team", Limits: limit.Amounts{10, 10, 10}}
-	got, err := lend.Run(t.Context(), x.c, []string{key}, appendMessage([]any{x.self}, &m)...).StringSlice()
+	got, err := x.c.Eval(t.Context(), lend, []string{key}, appendMessage([]any{x.self}, &m)...).StringSlice()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +189,7 @@ func TestTwoRoutersOneLimit(t *testing.T) {
 // routersOf returns how many routers a ledger's book knows.
 func routersOf(l *Ledger) int {
 	m := limit.Message{}
-	got, err := lend.Run(context.Background(), l.c, []string{l.prefix}, appendMessage([]any{l.self}, &m)...).StringSlice()
+	got, err := l.c.Eval(context.Background(), lend, []string{l.prefix}, appendMessage([]any{l.self}, &m)...).StringSlice()
 	if err != nil {
 		return 0
 	}

@@ -6,15 +6,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/warmpath/warmpath/daemon/request/limit"
 )
 
 // lend does for each of KEYS what [limit.Message.Lend] does, and remembers what this router holds. ARGV: the router's
 // name, then for each key three limits, what is taken of each and whether more is wanted of each. It returns for each
 // key the number of routers and what is lent of each limit, as text: numbers would be cut.
-var lend = redis.NewScript(`
+const lend = `
 local stale, time = 3000, redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local answer, arg = {}, 1
@@ -55,7 +53,7 @@ for _, key in ipairs(KEYS) do
   redis.call('PEXPIRE', key, 60000)
 end
 return answer
-`)
+`
 
 // send runs the script for some keys.
 func (l *Ledger) send(ctx context.Context, some []limit.Message) error {
@@ -68,7 +66,7 @@ func (l *Ledger) send(ctx context.Context, some []limit.Message) error {
 		keys[i] = l.prefix + some[i].Key
 		args = appendMessage(args, &some[i])
 	}
-	answer, err := lend.Run(ctx, l.c, keys, args...).StringSlice()
+	answer, err := l.c.Eval(ctx, lend, keys, args...).StringSlice()
 	if err != nil {
 		return err
 	}
@@ -112,7 +110,7 @@ func (l *Ledger) take(m *limit.Message, answer []string, now time.Time) error {
 		return fmt.Errorf("ledger: Redis at %s: %w", l.c.Addr, err)
 	}
 	if m.Key == "" {
-		l.book.Share(routers)
+		l.Share(routers)
 		return nil
 	}
 	m.Lent(lent, now)

@@ -40,6 +40,27 @@ func (b *Book) Configure(all map[string]Limits, at time.Time) map[string]*Key {
 	return maps.Clone(next)
 }
 
+// Share sets how many routers share the limits, this one too.
+func (b *Book) Share(routers int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.routers == routers {
+		return
+	}
+	b.routers = routers
+	for _, k := range b.keys {
+		k.join(routers)
+	}
+}
+
+// Messages appends to all those of the keys.
+func (b *Book) Messages(all []Message, at time.Time) []Message {
+	for _, k := range b.list() {
+		all = append(all, messageOf(k, at))
+	}
+	return all
+}
+
 // list returns the keys by their names.
 func (b *Book) list() []*Key {
 	b.mu.Lock()

@@ -29,9 +29,6 @@
 // key is shut out for longer than it takes to wait off what it took. An answer that outgrows what was expected of it
 // takes more as it grows. A request whose prompt is surely above the tokens of a minute is never let in.
 //
-// 50 clients on a key of 10,000 tokens a minute, with requests of 80 to 330 tokens, got 1.03 times their limit at most
-// in every 60 s, and .99 of it in all (TestTenThousandTokensAMinute, 200 seeds).
-//
 // # Several routers
 //
 // Where routers share a Redis, package ledger tells it every 100 ms what each key has taken here, and what came back is

@@ -13,36 +13,18 @@ type Limits struct {
 	Cached   bool // the tokens of prompts that a worker has in its cache count, too
 }
 
-// By names one of the limits.
-type By uint8
-
-// The limits.
-const (
-	ByInFlight By = iota
-	ByRequests
-	ByTokens
-
-	Count = iota // how many there are
-)
-
-// String returns its key in the configuration.
-func (b By) String() string {
-	return [...]string{"max_in_flight", "requests_per_minute", "tokens_per_minute"}[b]
-}
-
-// Refusal is why a request is not let in.
-type Refusal struct {
-	By    By
-	Limit int           // that is in force for the key
-	After time.Duration // until the next request is let in; 0 = not known, or never
-	Asked int           // tokens that the request surely needs, and never gets; 0 = it may come again
-}
-
 // Tokens are those of one request.
 type Tokens struct {
 	Prompt int
 	Cached int // of the prompt, in the worker's cache
 	Output int
+}
+
+// Used counts what a key has taken since the start of the process.
+type Used struct {
+	Requests uint64        // that a worker got and that have ended
+	Tokens   float64       // of these, as they count
+	Over     [Count]uint64 // requests that were refused, by the limit
 }
 
 // Key holds the limits of one key and what it has taken. It is safe for concurrent use. A nil Key has no limits.
@@ -67,6 +49,20 @@ func (k *Key) configure(l Limits, at time.Time) {
 	k.requests.whole = true
 	k.requests.set(l.Requests, at)
 	k.tokens.set(l.Tokens, at)
+}
+
+// join sets how many routers share the limits.
+func (k *Key) join(routers int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, s := range k.shares() {
+		s.routers = routers
+	}
+}
+
+// shares returns those of the limits.
+func (k *Key) shares() [Count]*share {
+	return [Count]*share{ByInFlight: &k.places, ByRequests: &k.requests.share, ByTokens: &k.tokens.share}
 }
 
 // crowded reports whether one more request in flight would be one too many.
@@ -111,4 +107,14 @@ func (k *Key) counted(t Tokens) float64 {
 		n -= min(max(0, t.Cached), max(0, t.Prompt))
 	}
 	return float64(n)
+}
+
+// Balances returns what is left of the requests and of the tokens a minute.
+func (k *Key) Balances(at time.Time) (requests, tokens Balance) {
+	if k == nil {
+		return Balance{}, Balance{}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.requests.left(at), k.tokens.left(at)
 }

@@ -35,8 +35,8 @@ func TestAKeyWithoutLimits(t *testing.T) {
 	if !ok || s.Limited() || r != (Refusal{}) {
 		t.Errorf("got %+v, %v", r, ok)
 	}
-	if requests, tokens := (*Key)(nil).Rooms(began); requests != (Room{}) || tokens != (Room{}) {
-		t.Errorf("got the rooms %v, %v", requests, tokens)
+	if requests, tokens := (*Key)(nil).Balances(began); requests != (Balance{}) || tokens != (Balance{}) {
+		t.Errorf("got the balances %v, %v", requests, tokens)
 	}
 }
 
@@ -240,23 +240,24 @@ func TestAReloadKeepsWhatWasTaken(t *testing.T) {
 	}
 }
 
-// TestRooms are what the fields of an answer say.
-func TestRooms(t *testing.T) {
+// TestBalances are what the fields of an answer say.
+func TestBalances(t *testing.T) {
 	k := newKey(Limits{Requests: 60, Tokens: 1000})
-	check := func(at time.Duration, wantRequests, wantTokens Room) {
+	check := func(at time.Duration, wantRequests, wantTokens Balance) {
 		t.Helper()
-		requests, tokens := k.Rooms(began.Add(at))
+		requests, tokens := k.Balances(began.Add(at))
 		if requests != wantRequests || tokens != wantTokens {
 			t.Errorf("got %+v and %+v; want %+v and %+v", requests, tokens, wantRequests, wantTokens)
 		}
 	}
-	check(0, Room{Limit: 60, Remaining: 60}, Room{Limit: 1000, Remaining: 1000})
+	check(0, Balance{Limit: 60, Remaining: 60}, Balance{Limit: 1000, Remaining: 1000})
 	s, _, _ := take(k, 0, Tokens{Prompt: 40})
 	s.Sent()
 	all := time.Minute + slot
-	check(0, Room{Limit: 60, Remaining: 59, Reset: all}, Room{Limit: 1000, Remaining: 960, Reset: all})
-	check(30*time.Second, Room{Limit: 60, Remaining: 59, Reset: all/2 + slot/2}, Room{Limit: 1000, Remaining: 960, Reset: all/2 + slot/2})
+	check(0, Balance{Limit: 60, Remaining: 59, Reset: all}, Balance{Limit: 1000, Remaining: 960, Reset: all})
+	half := all/2 + slot/2
+	check(30*time.Second, Balance{Limit: 60, Remaining: 59, Reset: half}, Balance{Limit: 1000, Remaining: 960, Reset: half})
 	s.Use(Tokens{Prompt: 990})
 	s.End(began)
-	check(30*time.Second, Room{Limit: 60, Remaining: 59, Reset: all/2 + slot/2}, Room{Limit: 1000, Reset: all/2 + slot/2})
+	check(30*time.Second, Balance{Limit: 60, Remaining: 59, Reset: half}, Balance{Limit: 1000, Reset: half})
 }

@@ -82,6 +82,26 @@ func (m *meter) correct(units float64, taken, at time.Time) {
 	m.minute.add(units, taken)
 }
 
+// Balance is what is left of a limit of a minute.
+type Balance struct {
+	Limit     int           // 0 = there is no limit
+	Remaining int           // of the last 60 s; 0 = no request is let in now
+	Reset     time.Duration // until a request is let in again, or, if one is let in now, until all of it is there again
+}
+
+// left returns what is left of the limit.
+func (m *meter) left(at time.Time) Balance {
+	if m.limit == 0 {
+		return Balance{}
+	}
+	b := Balance{Limit: int(m.limit), Reset: m.wait(at)}
+	if b.Reset == 0 {
+		b.Remaining = max(1, int(math.Floor(m.share.of(m.limit, at)-m.minute.sum)))
+		b.Reset = m.minute.empty(at)
+	}
+	return b
+}
+
 // seconds returns a time in whole microseconds, rounded up, so that it has passed when it is over.
 func seconds(s float64) time.Duration {
 	return time.Duration(math.Ceil(s*1e6)) * time.Microsecond

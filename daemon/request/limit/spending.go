@@ -34,16 +34,17 @@ func (s *Spending) Reserve(t Tokens, exact bool, at time.Time) *Refusal {
 		return nil
 	}
 	most := float64(k.limits.Tokens)
-	refusal := Refusal{By: ByTokens, Limit: k.limits.Tokens}
+	refusal := Refusal{By: ByTokens, Limit: k.limits.Tokens, After: k.tokens.wait(at)}
 	if n := k.counted(sure); n > most {
-		refusal.Asked = int(n)
-	} else if refusal.After = k.tokens.wait(at); refusal.After == 0 {
-		s.reserved, s.at = min(most, k.counted(t)), at
-		k.tokens.take(s.reserved, at)
-		return nil
+		refusal.Asked, refusal.After = int(n), 0
 	}
-	k.leave(s, at)
-	return k.refuse(refusal)
+	if refusal.Asked > 0 || refusal.After > 0 {
+		s.leave(at)
+		return k.refuse(refusal)
+	}
+	s.reserved, s.at = min(most, k.counted(t)), at
+	k.tokens.take(s.reserved, at)
+	return nil
 }
 
 // surely is the share of a prompt's estimated tokens that it surely has.
@@ -96,14 +97,14 @@ func (s *Spending) End(at time.Time) {
 	if !s.Limited() {
 		return
 	}
-	k := s.key
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.leave(s, at)
+	s.key.mu.Lock()
+	defer s.key.mu.Unlock()
+	s.leave(at)
 }
 
-// leave ends the spending. The caller holds k.mu.
-func (k *Key) leave(s *Spending, at time.Time) {
+// leave is End. The caller holds the key's mu.
+func (s *Spending) leave(at time.Time) {
+	k := s.key
 	s.key = nil
 	k.inFlight--
 	if !s.sent {

@@ -8,8 +8,8 @@ type Expected struct {
 	Exact  bool // Prompt is known and no estimate
 }
 
-// Expects returns what the request is expected to need. Call it after Choose, and before Send.
-func (c *Choice) Expects() Expected {
+// Expect returns what a request is expected to need. Call it after Choose has chosen, and before Send.
+func Expect(c *Choice) Expected {
 	e := Expected{Prompt: c.size.all, Output: int(c.fleet.frame.Header.ExpectedOutput),
 		Exact: c.size.counted || c.fleet.held.known}
 	if row := c.order.first(); row >= 0 && c.size.all > 0 {
@@ -19,4 +19,4 @@ func (c *Choice) Expects() Expected {
 }
 
 // TokensOf estimates the tokens of a text by its bytes.
-func (p *Pool) TokensOf(bytes int) int { return int(float64(bytes) * p.scale.tokensPerByte()) }
+func TokensOf(p *Pool, bytes int) int { return int(float64(bytes) * p.scale.tokensPerByte()) }
