@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/limit"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 // warnings lists what is wrong, the worst first.
 func warnings(e *evidence) []Warning {
 	all := slices.Concat(e.deadPools(), e.refusedFile(), e.lostStores(), e.certificates(), e.setAside(),
-		e.sickWorkers(), e.fullPools(), e.losses(), e.brokenPrefixes())
+		e.sickWorkers(), e.fullPools(), e.keysAtLimit(), e.losses(), e.brokenPrefixes())
 	slices.SortStableFunc(all, func(a, b Warning) int { return cmp.Compare(a.Grade, b.Grade) }) // "bad" before "warn"
 	if more := len(all) - maxWarnings; more > 0 {
 		all = append(all[:maxWarnings], Warning{Grade: warn, Title: fmt.Sprintf("%d more", more),
@@ -172,6 +174,25 @@ func (e *evidence) fullPools() (all []Warning) {
 				Command: e.commands.status("top"),
 				Text: fmt.Sprintf("some %.0f in the last minute, as its workers had max_in_flight requests or refused more; "+
 					"some %d workers would have had a place for all", n, p.Wanted)})
+		}
+	}
+	return all
+}
+
+// keysAtLimit are the keys of which requests are refused for a limit.
+func (e *evidence) keysAtLimit() (all []Warning) {
+	for i := range e.limits {
+		s := &e.limits[i]
+		for by, most := range limitsOf(s) {
+			name := limit.By(by).String()
+			refused, rising := e.trends.of(limitOf + name + " " + s.Key)
+			if !rising {
+				continue
+			}
+			all = append(all, Warning{Grade: warn, Title: "key " + s.Key + " is at its limit",
+				Command: "curl -s http://" + e.commands.address + "/api/v1/keys",
+				Text: fmt.Sprintf("%d of its requests got 429 for %s = %.0f: raise it, or see what its clients do",
+					refused.grown(), name, most)})
 		}
 	}
 	return all

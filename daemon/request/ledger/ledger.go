@@ -58,7 +58,15 @@ func Open(conf Config) (*Ledger, error) {
 }
 
 // Lost reports whether Redis does not answer, so that this router gives out an equal part of each limit.
-func (l *Ledger) Lost() bool { return l.lost.Load() }
+func (l *Ledger) Lost() bool { return l != nil && l.lost.Load() }
+
+// Counts returns the figures of all keys with limits. A nil Ledger has none.
+func (l *Ledger) Counts(at time.Time) []limit.Stats {
+	if l == nil {
+		return nil
+	}
+	return l.Stats(at)
+}
 
 // Run shares the limits until ctx ends.
 func (l *Ledger) Run(ctx context.Context) {

@@ -21,8 +21,8 @@
 //
 //   - What it took in the last 60 s is below its limit. The minute ends now and not at the border of a window, where
 //     twice the limit would fit.
-//   - What it has taken beyond the rate of its limit is at most a twentieth of the limit. This is GCRA (ITU-T I.371),
-//     as a leaky bucket, and spreads the requests over the minute.
+//   - What it has taken beyond the rate of its limit is at most .15 of the limit. This is GCRA (ITU-T I.371), as a
+//     leaky bucket, and spreads the requests over the minute.
 //
 // Of requests both are exact: 20 a minute are never 21 in 60 s. Of tokens nobody knows how many an answer will have. So
 // a request is let in at .98 of the limit and pays afterwards: a long prompt does not starve beside short ones, and no

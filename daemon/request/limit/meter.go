@@ -17,7 +17,8 @@ type meter struct {
 
 // Shares of a limit.
 const (
-	burst = .05 // the debt with which the next request is let in: six seconds of the rate
+	burst = .15 // the debt with which the next request is let in: nine seconds of the rate
+	few   = 5   // requests that may come at once, however low their limit is
 	full  = .98 // of the tokens of a minute with which the next request is let in: it may be larger than what is left
 )
 
@@ -42,7 +43,7 @@ func (m *meter) pass(at time.Time) {
 // bounds returns the debt and the units in the last minute up to which a request is let in.
 func (m *meter) bounds(at time.Time) (debt, taken float64) {
 	if m.whole {
-		return max(1, burst*m.limit) - 1, m.share.places(int(m.limit), at) - 1
+		return max(few, burst*m.limit) - 1, m.share.places(int(m.limit), at) - 1
 	}
 	return burst * m.limit, m.share.of(full*m.limit, at)
 }
