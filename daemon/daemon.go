@@ -167,9 +167,9 @@ func (d *Daemon) start(c *conf.Config) error {
 	most, forAdmin := d.room.fit(c, d.state.Load().pools) // the workers are known now
 	d.front.SetMaxConns(most)
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Process: process{d}, Store: d.tier,
-		KVCache: d.kvCache, Certificates: &d.certs, LMCache: d.lmcache, Peers: d.peers, Memory: d.memory, Limits: d.limits, Spans: &d.tracer,
+		KVCache: d.kvCache, Certificates: &d.certs, LMCache: d.lmcache, Peers: d.peers, Memory: d.memory, Spans: &d.tracer,
 		Ring: &d.ring, WhatIf: strategies.NewLab(d.host, process{d}), Strategies: strategies.NewStore(d.host, process{d}),
-		Succeeds: d.manager.Succeeds(), Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager,
+		Limits: d.limits, Succeeds: d.manager.Succeeds(), Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager,
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {

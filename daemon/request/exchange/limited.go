@@ -9,8 +9,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
-// allowance is what the limits of the caller's key mean for one request. Its zero value is that of a key without limits.
-// The front ends the spending with the request: see Inbound.
+// allowance is what the limits of the caller's key mean for one request. Its zero value is that of a key without
+// limits. The front ends the spending with the request: see Inbound.
 type allowance struct {
 	key     *limit.Key
 	spent   *limit.Spending // of the Inbound
