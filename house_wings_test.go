@@ -36,8 +36,8 @@ var arrows = map[string][]string{
 		"cache/...", "conf", "daemon/adapt", "daemon/admin/decisions", "daemon/admin/operator",
 		"daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/discover",
 		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
-		"daemon/request/exchange", "daemon/request/front", "daemon/request/route", "daemon/request/session",
-		"daemon/request/sessionapi", "daemon/request/tokens", "daemon/transport/certificate",
+		"daemon/request/exchange", "daemon/request/front", "daemon/request/ledger", "daemon/request/route",
+		"daemon/request/session", "daemon/request/sessionapi", "daemon/request/tokens", "daemon/transport/certificate",
 		"daemon/transport/gate", "daemon/transport/listen", "daemon/transport/upstream", "host", "plugins",
 	},
 	"daemon/warmpath": {"daemon/cli"}, // the main package
@@ -45,15 +45,15 @@ var arrows = map[string][]string{
 		"cache/bind", "cache/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/tracing",
 		"daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
 		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
-		"daemon/request/front", "daemon/request/identity", "daemon/request/overflow", "daemon/request/route",
-		"daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/upstream", "host", "plugins",
+		"daemon/request/front", "daemon/request/identity", "daemon/request/ledger", "daemon/request/limit",
+		"daemon/request/overflow", "daemon/request/route", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/upstream", "host", "plugins",
 	},
 
 	// A request, from front to upstream. No arrow runs up.
 	"daemon/request": {},
 	"daemon/request/exchange": {
-		"cache/quota", "cache/seldom", "daemon/fleet/worker", "daemon/request/identity", "daemon/request/overflow",
-		"daemon/request/prompt",
+		"cache/quota", "cache/seldom", "daemon/fleet/worker", "daemon/request/identity", "daemon/request/limit",
+		"daemon/request/overflow", "daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
 		"daemon/request/tokens", "daemon/transport/gate", "daemon/transport/upstream",
 	},
@@ -64,6 +64,8 @@ var arrows = map[string][]string{
 	},
 	"daemon/request/breaks":   {"cache/recent", "daemon/request/prompt"},
 	"daemon/request/identity": {"cache/recent", "daemon/transport/upstream"},
+	"daemon/request/ledger":   {"cache/goredis", "cache/tier", "daemon/request/limit"},
+	"daemon/request/limit":    {},
 	"daemon/request/overflow": {},
 	"daemon/request/prompt":   {"sdk/abi"},
 	"daemon/request/route": {
@@ -123,7 +125,8 @@ var arrows = map[string][]string{
 		"cache/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
 		"daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
-		"daemon/request/route", "daemon/request/session", "daemon/transport/certificate", "daemon/transport/gate",
+		"daemon/request/ledger", "daemon/request/limit", "daemon/request/route", "daemon/request/session",
+		"daemon/transport/certificate", "daemon/transport/gate",
 	},
 	"daemon/admin/strategies": {
 		"conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",

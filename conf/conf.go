@@ -71,6 +71,11 @@ type Key struct {
 
 	Explain   bool      `toml:"explain"`    // it may ask how its requests were decided; others' prompts show in that
 	CacheSalt CacheSalt `toml:"cache_salt"` // keeps its prompts apart in the workers' caches
+
+	MaxInFlight int    `toml:"max_in_flight"`       // its requests at a time; 0 = no limit. More get 429
+	Requests    int    `toml:"requests_per_minute"` // likewise
+	Tokens      int    `toml:"tokens_per_minute"`   // likewise: of prompts and answers
+	Count       string `toml:"count"`               // uncached | all: which tokens of prompts
 }
 
 // Pool is a set of workers that serve the same models.
@@ -251,7 +256,7 @@ func WorkerAt(url string) Worker {
 }
 
 // DefaultKey is a client's key before the file is read: it may use every model.
-func DefaultKey() Key { return Key{Models: []string{"*"}} }
+func DefaultKey() Key { return Key{Models: []string{"*"}, Count: "uncached"} }
 
 // DefaultStrategy is a strategy before the file is read: the limits of sandboxed code.
 func DefaultStrategy() Strategy {

@@ -26,6 +26,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/front"
+	"github.com/warmpath/warmpath/daemon/request/ledger"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/sessionapi"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
@@ -60,6 +61,7 @@ type Daemon struct {
 	loaded  conf.Loaded
 	atStart *conf.Config // whose listeners and limits are in force
 	room    descriptorLimit
+	limits  *ledger.Ledger // of the clients' keys
 	ring    decisions.Ring // of the last requests
 
 	collecting *time.Timer // see collectSoon; guarded by reload
@@ -93,13 +95,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 	if err != nil {
 		return nil, err
 	}
-	kept, err := adapt.Store(&c.Cache, log)
-	kept.Owners = session.Shares{}
-	if err != nil {
-		controller.Close()
-		return nil, fmt.Errorf("daemon: %w", err)
-	}
-	store, err := tier.Open(kept)
+	store, err := adapt.OpenStore(&c.Cache, session.Shares{}, log)
 	if err != nil {
 		controller.Close()
 		return nil, err
@@ -154,11 +150,12 @@ func (d *Daemon) start(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
-	d.peers, err = adapt.Peers(c, d.log)
+	d.peers, d.limits, err = adapt.Shared(c, d.log)
 	if err != nil {
 		return err
 	}
 	d.tending.Go(func() { d.peers.Run(d.life) })
+	d.tending.Go(func() { d.limits.Run(d.life) })
 	d.memory = peers.OpenState(s.StateFile, d.log)
 	d.manager.HandOver(process{d})
 	d.reload.Lock()
@@ -172,7 +169,7 @@ func (d *Daemon) start(c *conf.Config) error {
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Process: process{d}, Store: d.tier,
 		KVCache: d.kvCache, Certificates: &d.certs, LMCache: d.lmcache, Peers: d.peers, Memory: d.memory, Spans: &d.tracer,
 		Ring: &d.ring, WhatIf: strategies.NewLab(d.host, process{d}), Strategies: strategies.NewStore(d.host, process{d}),
-		Succeeds: d.manager.Succeeds(), Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager,
+		Limits: d.limits, Succeeds: d.manager.Succeeds(), Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager,
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {

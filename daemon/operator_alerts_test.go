@@ -37,6 +37,7 @@ var brokenDaemons = []broken{
 	{"a strategy that traps", []string{"WarmpathStrategySetAside main", "WarmpathFallbacks main"}, traps},
 	{"a slow worker", []string{"WarmpathSlowFirstToken main", "WarmpathWorkersShort main"}, slow},
 	{"a worker that is full", []string{"WarmpathWorkerFull main", "WarmpathShedding main"}, full},
+	{"a key at its limit", []string{"WarmpathKeyAtLimit"}, keyAtLimit},
 	{"KV events that are cut", []string{"WarmpathKVEventsStale main"}, eventsCut},
 	{"a cache that keeps nothing", []string{"WarmpathBelievesTooMuch main"}, forgets},
 	{"no Redis, no room for clients, no room on the disk", []string{"WarmpathStoreDown", "WarmpathClientsRefused", "WarmpathAccessLogLost"}, noRoom},
@@ -110,6 +111,20 @@ func asks(t *testing.T, r *running, clients int, body string) {
 		})
 	}
 	t.Cleanup(func() { cancel(); running.Wait(); client.CloseIdleConnections() })
+}
+
+// keyAtLimit has a client that sends more than its key may.
+func keyAtLimit(t *testing.T) string {
+	r := start(t, limited(t, "team", "requests_per_minute = 1")+settings("roundrobin", sims(t, 1, vllmsim.Config{}).URLs()...), 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
+			r.as("team", "POST", "/v1/completions", `{"model":"sim","max_tokens":1,"prompt":"a"}`)
+		}
+	})
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return r.AdminAddr()
 }
 
 // prompted is a request with a prompt of many blocks.

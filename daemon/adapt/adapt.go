@@ -17,13 +17,24 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/ledger"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
-// Peers connects to the routers that share the workers' history; nil if there are none.
-func Peers(c *conf.Config, log *slog.Logger) (*peers.Peers, error) {
+// Shared connects to the routers that share the workers' history, nil if there are none, and the limits of keys.
+func Shared(c *conf.Config, log *slog.Logger) (*peers.Peers, *ledger.Ledger, error) {
+	limits, err := limits(&c.Cache, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	history, err := history(c, log)
+	return history, limits, err
+}
+
+// history connects to the routers that share the workers' history.
+func history(c *conf.Config, log *slog.Logger) (*peers.Peers, error) {
 	url, err := c.History.RedisURL(&c.Cache)
 	if err != nil || url == "" {
 		return nil, err
@@ -49,14 +60,32 @@ func security(f conf.RedisFiles) (*tls.Config, error) {
 	return goredis.TLS(f.Table, f.CA, f.Cert, f.Key)
 }
 
-// Store returns where the router keeps its own state.
-func Store(c *conf.Cache, log *slog.Logger) (tier.Config, error) {
-	url, err := c.RedisURL()
+// OpenStore opens where the router keeps its own state.
+func OpenStore(c *conf.Cache, owners tier.Owners, log *slog.Logger) (*tier.Store, error) {
+	url, secured, err := redisOf(c)
 	if err != nil {
-		return tier.Config{}, err
+		return nil, fmt.Errorf("daemon: %w", err)
 	}
-	secured, err := security(c.Security())
-	return tier.Config{MaxBytes: c.MaxBytes, Redis: url, TLS: secured, Timeout: c.Timeout, Log: log}, err
+	return tier.Open(tier.Config{MaxBytes: c.MaxBytes, Redis: url, TLS: secured, Timeout: c.Timeout, Owners: owners,
+		Log: log})
+}
+
+// redisOf returns the URL and the TLS settings of the Redis of [cache].
+func redisOf(c *conf.Cache) (url string, secured *tls.Config, err error) {
+	url, err = c.RedisURL()
+	if err == nil {
+		secured, err = security(c.Security())
+	}
+	return url, secured, err
+}
+
+// limits keeps the limits of keys, for all routers that share the Redis of [cache].
+func limits(c *conf.Cache, log *slog.Logger) (*ledger.Ledger, error) {
+	url, secured, err := redisOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Open(ledger.Config{Redis: url, TLS: secured, Log: log})
 }
 
 // Specs returns a pool's workers.

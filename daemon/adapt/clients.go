@@ -7,9 +7,19 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/front"
 	"github.com/warmpath/warmpath/daemon/request/identity"
+	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
+
+// Limits returns what the keys of a configuration may take, by their names.
+func Limits(c *conf.Config) map[string]limit.Limits {
+	all := make(map[string]limit.Limits, len(c.Keys))
+	for _, k := range c.Keys {
+		all[k.Name] = limit.Limits{InFlight: k.MaxInFlight, Requests: k.Requests, Tokens: k.Tokens, Cached: k.Count == "all"}
+	}
+	return all
+}
 
 // Epoch makes the clients' side of a configuration. Its pools are added when they are there.
 func Epoch(c *conf.Config) (*front.Epoch, error) {

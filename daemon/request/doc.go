@@ -13,6 +13,8 @@
 //	sessionapi  SageMaker's session calls and /sessions, in front of exchange
 //	sagemaker   SageMaker's wire: paths, headers, errors, event streams
 //	overflow    a body too long for memory, in a file until its worker has it
+//	limit       what each API key takes, and whether one more request is let in
+//	ledger      the same for all routers that share a Redis
 //
 // front calls exchange, exchange calls route, and none of the three knows its caller. sessionapi stands in front of
 // exchange and calls it; the others are called by these. Read exchange/exchange.go first, then route/choice.go.

@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
@@ -25,13 +26,14 @@ type counts struct {
 	memory  peers.Written
 	spans   tracing.Stats
 	certs   []certificate.Stats
+	limits  []limit.Stats
 }
 
 // counts reads them.
 func (c *Config) counts() counts {
 	n := counts{process: c.Metrics.process(), clients: c.Process.Clients(), store: c.Store.Stats(),
 		lmcache: c.LMCache.Stats(), peers: c.Peers.Stats(), memory: c.Memory.Stats(), spans: c.Spans.Stats(),
-		certs: c.Certificates.Stats()}
+		certs: c.Certificates.Stats(), limits: c.Limits.Counts(time.Now())}
 	n.kv, n.kvOpen = c.KVCache.Stats()
 	return n
 }
@@ -55,6 +57,9 @@ func (n *counts) send(ch chan<- prometheus.Metric) {
 	collect(ch, ofClients, n.clients)
 	for _, c := range n.certs {
 		collect(ch, ofCertificates, c, c.Listener)
+	}
+	for _, l := range n.limits {
+		collect(ch, ofLimits, l, l.Key)
 	}
 	collect(ch, ofStore, n.store)
 	if n.store.L2.Configured {

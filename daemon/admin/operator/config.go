@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/ledger"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
@@ -43,6 +44,7 @@ type Config struct {
 	KVCache *kvcache.Cache      // nil, or one without a door: there is none
 	LMCache *lmcache.Controller // nil = there is none
 	Peers   *peers.Peers        // nil = there are none
+	Limits  *ledger.Ledger      // of keys; nil = there are none
 
 	Certificates *certificate.All
 

@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/limit"
 )
 
 // evidence is what the warnings are made of.
@@ -21,12 +22,13 @@ type evidence struct {
 	l2       *remote.Stats // of the KV cache; nil = it has none
 	short    int64         // bytes of spill_bytes that the disk has no room for
 	gone     bool          // the configuration's file
+	limits   []limit.Stats // of keys
 	trends   *trends
 	commands commands
 }
 
 // commands are the flags that an operator's commands need.
-type commands struct{ file, admin string }
+type commands struct{ file, admin, address string }
 
 // status is a command of warmpath that asks this process.
 func (c commands) status(command string) string { return "warmpath " + command + c.admin }
@@ -39,8 +41,8 @@ func (c commands) check(flags string) string {
 // newEvidence gathers it, with the commands for the listener at addr. The pools of o are there already.
 func newEvidence(o *Overview, c *Config, t *trends, addr string) *evidence {
 	e := &evidence{Overview: o, lacking: map[string]float64{}, store: c.Store.Stats().L2, peers: c.Peers.Stats(),
-		trends:   t,
-		commands: commands{file: o.Reload.File, admin: adminFlags(addr, c.AdminTokenFile)}}
+		trends: t, limits: c.Limits.Counts(o.Now),
+		commands: commands{file: o.Reload.File, admin: adminFlags(addr, c.AdminTokenFile), address: addr}}
 	for i := range o.Pools {
 		name := o.Pools[i].Name
 		e.lacking[name], _ = c.Metrics.recent.lacking(name, o.Now)

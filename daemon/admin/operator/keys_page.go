@@ -6,6 +6,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/warmpath/warmpath/daemon/request/limit"
 )
 
 // KeyState counts what the clients of one key did since the start of this process, in all pools together.
@@ -17,6 +19,32 @@ type KeyState struct {
 	Prompt  float64 `json:"prompt_tokens"`    // as the engines count them; streams that ask for no usage are missing
 	Cached  float64 `json:"cached_tokens"`    // of these
 	Output  float64 `json:"output_tokens"`    // likewise
+
+	Limits []KeyLimit `json:"limits,omitempty"` // those that are set
+}
+
+// KeyLimit is a limit of a key.
+type KeyLimit struct {
+	Limit string  `json:"limit"`   // as in the configuration: tokens_per_minute
+	Most  float64 `json:"most"`    // its value
+	Used  float64 `json:"used"`    // share of it that is taken now; 1 = the next request is refused
+	Over  uint64  `json:"refused"` // requests since the start of this process
+}
+
+// keyLimits returns the limits of keys by their names.
+func keyLimits(all []limit.Stats) map[string][]KeyLimit {
+	of := map[string][]KeyLimit{}
+	for i := range all {
+		s := &all[i]
+		used := usedOf(s)
+		for by, most := range limitsOf(s) {
+			if most > 0 {
+				of[s.Key] = append(of[s.Key], KeyLimit{Limit: limit.By(by).String(), Most: most, Used: used[by],
+					Over: s.Used.Over[by]})
+			}
+		}
+	}
+	return of
 }
 
 // ofKeys are the counters that /api/v1/keys sums.
@@ -58,10 +86,14 @@ func keyStates(byKey *prometheus.Registry) ([]KeyState, error) {
 }
 
 // keysPage answers GET /api/v1/keys.
-func keysPage(c *fiber.Ctx, byKey *prometheus.Registry) error {
+func keysPage(c *fiber.Ctx, byKey *prometheus.Registry, limits []limit.Stats) error {
 	all, err := keyStates(byKey)
 	if err != nil {
 		return err
+	}
+	of := keyLimits(limits)
+	for i := range all {
+		all[i].Limits = of[all[i].Key]
 	}
 	return c.JSON(all)
 }

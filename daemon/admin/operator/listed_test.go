@@ -25,6 +25,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/kv/resp"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
@@ -110,6 +111,7 @@ func (e everyCount) Collect(ch chan<- prometheus.Metric) {
 		memory:  peers.Written{On: true, At: time.Unix(1, 0)},
 		spans:   tracing.Stats{On: true},
 		certs:   []certificate.Stats{{Listener: "server"}},
+		limits:  []limit.Stats{{Key: "k", Limits: limit.Limits{InFlight: 1}}},
 	}
 	n.send(ch)
 	sendPools(ch, []*Pool{e.pool}, &e.metrics.recent)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -63,7 +64,9 @@ func (s *Server) addActions(app *fiber.App) {
 	})
 	app.Get("/api/v1/recent", func(c *fiber.Ctx) error { return c.JSON(s.recent()) })
 	app.Get("/api/v1/timeline", func(c *fiber.Ctx) error { return timelinePage(c, s.c.Process.Pools(), s.c.Metrics) })
-	app.Get("/api/v1/keys", func(c *fiber.Ctx) error { return keysPage(c, s.c.Metrics.byKey) })
+	app.Get("/api/v1/keys", func(c *fiber.Ctx) error {
+		return keysPage(c, s.c.Metrics.byKey, s.c.Limits.Counts(time.Now()))
+	})
 	app.Get("/api/v1/config", func(c *fiber.Ctx) error { return c.JSON(s.c.Process.Settings()) })
 	app.Post("/api/v1/reload", func(c *fiber.Ctx) error {
 		if err := s.c.Process.Reload(); err != nil {

@@ -8,17 +8,20 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/limit"
 )
 
 // quiet is how long a count must stand still until what it counts is over.
 const quiet = time.Minute
 
-// The names of what is watched. That of a pool has the pool's name behind it.
+// The names of what is watched. That of a pool has the pool's name behind it; that of a key at a limit has the limit, a
+// space and the key.
 const (
 	spansLost  = "spans"
 	linesLost  = "lines"
 	shedsOf    = "sheds "    // requests refused, as all workers are full
 	preemptsOf = "preempts " // requests that the workers' engines put back for want of KV
+	limitOf    = "limit "
 )
 
 // trend is a count that only rises, from when it began to rise. Its zero value is one that does not.
@@ -79,13 +82,12 @@ func (t *trends) of(name string) (x trend, rising bool) {
 	return *t.all[name], !t.all[name].began.IsZero()
 }
 
-// keep forgets the pools that are not there any more.
+// keep forgets the pools and keys that are not there any more.
 func (t *trends) keep(there map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.all, func(name string, _ *trend) bool {
-		_, pool, ofPool := strings.Cut(name, " ")
-		return ofPool && !there[pool]
+		return !there[name] && strings.Contains(name, " ")
 	})
 }
 
@@ -96,11 +98,33 @@ func (t *trends) tick(c *Config, now time.Time, log *slog.Logger) {
 	t.see(linesLost, c.Process.Clients().LostLines, now)
 	there := map[string]bool{}
 	for _, p := range c.Process.Pools() {
-		there[p.Name] = true
+		there[shedsOf+p.Name] = true
 		t.shed(p.Name, c.Metrics.full.of(p.Name), now, log)
+		there[preemptsOf+p.Name] = true
 		t.see(preemptsOf+p.Name, preempts(p.Workers.Stats(now)), now)
 	}
+	for _, k := range c.Limits.Counts(now) {
+		for by, n := range k.Used.Over {
+			name := limitOf + limit.By(by).String()
+			there[name+" "+k.Key] = true
+			t.over(name, k.Key, n, now, log)
+		}
+	}
 	t.keep(there)
+}
+
+// over takes the count of the requests of a key that were refused for a limit.
+func (t *trends) over(name, key string, refused uint64, now time.Time, log *slog.Logger) {
+	was, begins, ends := t.see(name+" "+key, refused, now)
+	by := strings.TrimPrefix(name, limitOf)
+	switch {
+	case begins:
+		log.Warn("a key is at its limit, and more of its requests get 429: raise the limit, or see what its clients do",
+			"key", key, "limit", by)
+	case ends:
+		log.Info("no request of the key has been refused for its limit for a minute", "key", key, "limit", by,
+			"refused", was.grown(), "for", was.rose.Sub(was.began).Round(time.Second))
+	}
 }
 
 // shed takes the count of the requests that a pool has refused as its workers were full.

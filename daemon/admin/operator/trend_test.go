@@ -38,7 +38,7 @@ func TestTrend(t *testing.T) {
 	x.see(shedsOf+"p", 0, at)
 	x.see(shedsOf+"p", 1, at)
 	x.see(shedsOf+"q", 1, at)
-	x.keep(map[string]bool{"q": true})
+	x.keep(map[string]bool{shedsOf + "q": true})
 	if len(x.all) != 2 || x.all[shedsOf+"q"] == nil {
 		t.Errorf("%v are kept; want c and the pool that is there", x.all)
 	}

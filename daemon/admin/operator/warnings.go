@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/limit"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 // warnings lists what is wrong, the worst first.
 func warnings(e *evidence) []Warning {
 	all := slices.Concat(e.deadPools(), e.refusedFile(), e.lostStores(), e.certificates(), e.setAside(),
-		e.sickWorkers(), e.fullPools(), e.preempting(), e.losses(), e.brokenPrefixes())
+		e.sickWorkers(), e.fullPools(), e.preempting(), e.keysAtLimit(), e.losses(), e.brokenPrefixes())
 	slices.SortStableFunc(all, func(a, b Warning) int { return cmp.Compare(a.Grade, b.Grade) }) // "bad" before "warn"
 	if more := len(all) - maxWarnings; more > 0 {
 		all = append(all[:maxWarnings], Warning{Grade: warn, Title: fmt.Sprintf("%d more", more),
@@ -186,6 +188,25 @@ func (e *evidence) preempting() (all []Warning) {
 				Command: e.commands.status("status"),
 				Text: fmt.Sprintf("they put %d requests back, to be computed again: bound what a worker gets (max_in_flight), "+
 					"add workers, or give the engines more memory", x.grown())})
+		}
+	}
+	return all
+}
+
+// keysAtLimit are the keys of which requests are refused for a limit.
+func (e *evidence) keysAtLimit() (all []Warning) {
+	for i := range e.limits {
+		s := &e.limits[i]
+		for by, most := range limitsOf(s) {
+			name := limit.By(by).String()
+			refused, rising := e.trends.of(limitOf + name + " " + s.Key)
+			if !rising {
+				continue
+			}
+			all = append(all, Warning{Grade: warn, Title: "key " + s.Key + " is at its limit",
+				Command: "curl -s http://" + e.commands.address + "/api/v1/keys",
+				Text: fmt.Sprintf("%d of its requests got 429 for %s = %.0f: raise it, or see what its clients do",
+					refused.grown(), name, most)})
 		}
 	}
 	return all

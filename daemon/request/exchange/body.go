@@ -169,6 +169,7 @@ func (b *body) learn(p []byte) {
 		return
 	}
 	b.reply.Feed(p)
+	b.r.limits.grow(b.r.pool, b.reply)
 	b.bindResponse()
 }
 

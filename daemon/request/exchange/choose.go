@@ -38,6 +38,9 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if f := r.read.hidesResponse(in, r.target()); f != nil {
 		return r.refuse(*f)
 	}
+	if f := r.limits.enter(in); f != nil {
+		return r.refuse(*f)
+	}
 	r.deaths = r.lethal.await(ctx, in, r.arrived)
 	if r.deaths >= maxDeaths {
 		r.log().Warn("request refused: two workers ended when they got it", "id", in.ID, "model", in.Seen.Model,
@@ -53,6 +56,9 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		r.lesson = findIDs(ctx, pool.Asking, in, &r.read, &ask)
 	}
 	if f := r.decide(ctx, &ask); f != nil {
+		return r.refuse(*f)
+	}
+	if f := r.limits.reserve(r.read.req, &r.choice); f != nil {
 		return r.refuse(*f)
 	}
 	if from, to := r.choice.Moved(); from != "" {

@@ -50,9 +50,14 @@ func (b *body) finish(err error) {
 		if now.IsZero() {
 			now = time.Now()
 		}
+		streamed := b.r.limits.streamed(b.r.pool, b.reply)
 		seen := &b.r.in.Seen
 		seen.Usage = b.a.trip.End(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
 			At: now})
+		if b.ok { // an engine that refuses has computed nothing
+			b.r.limits.use(b.r.read.req, answered{usage: seen.Usage, streamed: streamed, cached: seen.Believed,
+				whole: err == io.EOF})
+		}
 		b.learnHabit(err == io.EOF)
 		b.a.resp.Release()
 		b.giveBack()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/identity"
+	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -24,6 +25,8 @@ type Epoch struct {
 	Log      ExplainLog      // server.explain_log
 	Access   bool            // there is an access log
 	Overflow overflow.Limits // of bodies that are kept until they can be routed
+
+	Limits map[string]*limit.Key // of the keys that have limits, by their names; nil = none has
 }
 
 // Naming is how clients name their sessions.

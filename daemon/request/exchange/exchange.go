@@ -125,6 +125,7 @@ func (e *Exchange) Binding() session.Binding { return e.choice.Binding() }
 func (e *Exchange) Keep() {
 	e.in.Seen.Worker = e.Chosen().ID()
 	e.pool.Workers.Place(e.Chosen(), time.Now())
+	e.in.Spent.Sent()
 	e.journal.meter.Placed(&e.in.Seen, time.Since(e.arrived))
 	e.release()
 }
@@ -225,6 +226,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 		}
 		return nil, &failure{reason: reasonFull, fault: f, grade: route.GradeUnseen}
 	}
+	e.in.Spent.Sent()
 	e.in.Seen.Believed, e.in.Seen.Live = e.choice.Believed(), a.trip.Live()
 	e.sending.Header = pinRank(e.sending.Header, cmp.Or(clientRank(e.in, e.pool), to.Worker.RankHeader()))
 	if wait > 0 {
@@ -333,6 +335,7 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 		out.comeBackIn(e.pool.after(asks(FaultNoWorker, out.Header), time.Now()).Retry)
 	}
 	e.explain(out)
+	e.limits.tell(out, e.shape())
 	e.by = w
 	if e.choice.Answered(w, out.Status < 400) && e.cookie != "" {
 		c := http.Cookie{Name: e.epoch.Sessions.Cookie, Value: e.cookie, Path: "/", HttpOnly: true,

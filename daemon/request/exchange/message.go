@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -34,8 +35,9 @@ type Inbound struct {
 	TLS    bool         // it came over TLS
 	Caller *gate.Caller // whose key was shown
 
-	Trace Trace // set by the front's tracer
-	Seen  Seen  // filled on the way
+	Trace Trace           // set by the front's tracer
+	Seen  Seen            // filled on the way
+	Spent *limit.Spending // of the limits of Caller's key; nil = nothing. Whoever made the Inbound calls its End
 
 	lengths uint64 // of the names in Header, as SetHeader made it; 0 = not known
 }

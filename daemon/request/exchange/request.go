@@ -29,6 +29,7 @@ type request struct {
 	arrived  time.Time
 
 	pool      *Pool
+	limits    allowance // of the caller's key
 	read      reading
 	reference string // the file or job that the body of a new one names; "" = none
 	choice    route.Choice
@@ -78,6 +79,7 @@ func (r *request) refuseAs(f Fault, own *ownError) *Outbound {
 	}
 	seen.End = f.Code
 	r.explain(out)
+	r.limits.tell(out, r.shape())
 	return out
 }
 
@@ -88,6 +90,7 @@ func (r *request) abandon(ctx context.Context) *Outbound {
 		return r.refuse(FaultStopping)
 	}
 	r.choice.Unbind()
+	r.in.Spent.UsePrompt()
 	r.in.Seen.End, r.in.Seen.At = "client_gone", time.Time{}
 	r.journal.meter.Refused(&r.in.Seen, FaultGone, FaultGone.Status, time.Since(r.arrived))
 	return FaultGone.Outbound(r.shape()) // nobody reads it

@@ -191,6 +191,7 @@ func (q *request) end() {
 		if q.conn != nil && q.watch != 0 {
 			q.conn.Unwatch(q.watch)
 		}
+		q.in.Spent.End(time.Now())
 		q.traffic.end(q.life)
 	})
 }

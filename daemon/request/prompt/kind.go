@@ -1,7 +1,7 @@
 package prompt
 
 // Kind is the shape of an endpoint's body.
-type Kind int
+type Kind uint8
 
 // These kinds have prompts that are understood. The body of any other still has model, stream and session key.
 const (

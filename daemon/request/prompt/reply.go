@@ -16,6 +16,7 @@ type Reply struct {
 	split   events
 	body    []byte
 	fed     int // bytes
+	pieces  int // events with output
 	sound   int // of them, up to the end of the last event before the failure
 }
 
@@ -40,6 +41,7 @@ func (r *Reply) Reset(kind Kind, stream bool, max int) {
 	r.split.reset()
 	r.body = r.body[:0]
 	r.fed = 0
+	r.pieces = 0
 	r.sound = 0
 }
 
@@ -87,6 +89,9 @@ func (r *Reply) quickly(chunk []byte) int {
 		return 0
 	}
 	n, number := r.quick.match(chunk, &r.t.answers)
+	if n > 0 {
+		r.pieces++
+	}
 	if number != nil {
 		r.t.next = int(parseNumber(number)) + 1
 	}
@@ -126,6 +131,9 @@ func (r *Reply) Body(body []byte) {
 	}
 }
 
+// Streamed returns how many events of a stream had output so far, and the bytes of text and calls in them.
+func (r *Reply) Streamed() (pieces, bytes int) { return r.pieces, r.t.answers.size }
+
 // Finish ends the answer; call it once at the end of the body. ok: all of it was understood and no error was in it.
 // complete: besides, each answer ended by itself (stop, length, tool_calls), so that it may be entered in the index.
 func (r *Reply) Finish() (ok, complete bool) {
@@ -150,7 +158,11 @@ func (r *Reply) readEvent(ev event) {
 	if ev.fault {
 		r.t.state.fail(failureReported, 0)
 	}
+	before := r.t.answers.size
 	r.readDocument(ev.data)
+	if r.t.answers.size > before || r.t.piece.text.hi-r.t.piece.text.lo > 2 {
+		r.pieces++
+	}
 	if !ev.fault && !r.t.state.failed() {
 		r.quick.remember(ev, r.t.piece, r.t.kind)
 	}

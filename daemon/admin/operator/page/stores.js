@@ -64,6 +64,13 @@ function drawLMCache(l) {
   if (l.on && !l.instances.length) $("lmcache").replaceChildren(el("h3", "", "LMCache"), el("p", "quiet", "No instance has registered."));
 }
 
+// limits shows how much of each limit of a key is taken.
+function limits(list) {
+  const worst = Math.max(0, ...list.map((l) => l.used));
+  return el("span", worst >= 1 ? "bad" : worst > .8 ? "warn" : "",
+    list.map((l) => `${Math.round(100 * l.used)} % of ${count(l.most)} ${l.limit.replaceAll("_", " ")}`).join(", ") || "none");
+}
+
 const MINUTE = 60e3;
 let before = []; // answers of the last minute, the oldest first: {at, keys}
 
@@ -78,9 +85,9 @@ function drawKeys(list) {
   const rows = list.map((k) => ({k, came: grown(k, "requests"), refused: grown(k, "refused"), tokens: grown(k, "estimated_tokens")}))
     .sort((a, b) => b.tokens - a.tokens || b.k.estimated_tokens - a.k.estimated_tokens);
   $("bykey").replaceChildren(table(["Key", "Requests", "a minute", "Refused", "a minute", "Prompt tokens, estimated", "a minute",
-    "Counted by the engines", "of these cached", "Output tokens"], rows.map(({k, came, refused, tokens}) => [k.key || "none", count(k.requests), count(came),
+    "Counted by the engines", "of these cached", "Output tokens", "Of its limits"], rows.map(({k, came, refused, tokens}) => [k.key || "none", count(k.requests), count(came),
     count(k.refused), el("span", refused ? "bad" : "", count(refused)), count(k.estimated_tokens), count(tokens), count(k.prompt_tokens),
-    part(k.cached_tokens, k.prompt_tokens), count(k.output_tokens)]), [1, 2, 3, 4, 5, 6, 7, 8, 9]));
+    part(k.cached_tokens, k.prompt_tokens), count(k.output_tokens), limits(k.limits || [])]), [1, 2, 3, 4, 5, 6, 7, 8, 9]));
 }
 
 export async function rest() {

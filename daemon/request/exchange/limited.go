@@ -1,0 +1,152 @@
+package exchange
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
+)
+
+// allowance is what the limits of the caller's key mean for one request. Its zero value is that of a key without
+// limits. The front ends the spending with the request: see Inbound.
+type allowance struct {
+	key     *limit.Key
+	spent   *limit.Spending // of the Inbound
+	refused *limit.Refusal  // nil = it was let in
+}
+
+// usualOutput is how many tokens an answer is expected to have while nobody knows.
+const usualOutput = 256
+
+// enter takes the request's place in flight and its number of the key's limits. A fault that it returns refuses it.
+func (a *allowance) enter(in *Inbound) *Fault {
+	a.key = in.Epoch.Limits[in.Caller.Name]
+	if a.key == nil || in.Spent.Limited() { // a call that opens a session sends a request of its own
+		a.spent = in.Spent
+		return nil
+	}
+	in.Spent, a.refused = a.key.Enter(time.Now())
+	a.spent = in.Spent
+	return a.fault()
+}
+
+// reserve takes the tokens of the key's limit that the request is expected to need. One of which no engine computes the
+// prompt, such as a question for its tokens, needs none.
+func (a *allowance) reserve(req *prompt.Request, c *route.Choice) *Fault {
+	if !a.spent.Limited() {
+		return nil
+	}
+	var t limit.Tokens
+	var e route.Expected
+	if takesSalt(req.Kind) {
+		e = route.Expect(c)
+		t = limit.Tokens{Prompt: e.Prompt, Cached: e.Cached, Output: e.Output}
+	}
+	switch {
+	case !req.Kind.Generates():
+		t.Output = 0
+	case t.Output == 0:
+		t.Output = usualOutput
+		if req.MaxTokens > 0 {
+			t.Output = min(t.Output, int(req.MaxTokens))
+		}
+		t.Output *= max(1, req.N) * max(1, len(req.Chains))
+	}
+	a.refused = a.spent.Reserve(t, e.Exact, time.Now())
+	return a.fault()
+}
+
+// streamed returns the tokens of the answer that have come so far. vLLM sends one token an event, but several to a
+// client that is slow.
+func (a *allowance) streamed(p *Pool, answer *prompt.Reply) int {
+	if answer == nil || !a.spent.Limited() {
+		return 0
+	}
+	pieces, bytes := answer.Streamed()
+	if n := route.TokensOf(p.Pool, bytes); n > 2*pieces {
+		return n
+	}
+	return pieces
+}
+
+// grow takes more of the limit if the answer outgrows what was expected.
+func (a *allowance) grow(p *Pool, answer *prompt.Reply) {
+	if a.spent.Limited() {
+		a.spent.Grow(a.streamed(p, answer), time.Now())
+	}
+}
+
+// answered is an answer that the client got, whole or in part.
+type answered struct {
+	usage    route.Usage // the engine's counts
+	streamed int         // tokens, by what was sent
+	cached   int         // of the prompt, as the router believes
+	whole    bool
+}
+
+// use records what an answer has used of the limit: by the engine's counts, or by what was sent.
+func (a *allowance) use(req *prompt.Request, s answered) {
+	if !a.spent.Limited() || !takesSalt(req.Kind) {
+		return
+	}
+	t, u := a.spent.Expected(), &s.usage
+	t.Cached = s.cached
+	switch {
+	case u.Known:
+		t.Prompt, t.Output = u.Prompt, u.Output
+		if u.CachedKnown {
+			t.Cached = u.Cached
+		}
+		if !s.whole {
+			t.Output = max(u.Output, s.streamed)
+		}
+	case !s.whole || s.streamed > 0: // else nothing was read of the answer, as of one that is made in the background
+		t.Output = s.streamed
+	}
+	a.spent.Use(t)
+}
+
+// fault returns the answer to a request that was refused, nil if it was not.
+func (a *allowance) fault() *Fault {
+	by := a.refused
+	if by == nil {
+		return nil
+	}
+	f := &Fault{Status: 429, Kind: "rate_limit_error", Code: "rate_limit_exceeded", Retry: retryIn(by.After)}
+	switch {
+	case by.Asked > 0:
+		f.Retry = 0
+		f.Message = fmt.Sprintf("the request needs some %d tokens, and this API key may take %d a minute"+
+			" (tokens_per_minute): to try again does not help; send less", by.Asked, by.Limit)
+	case by.By == limit.ByInFlight:
+		f.Message = fmt.Sprintf("this API key has as many requests under way as it may have at a time (max_in_flight %d);"+
+			" try again when one has ended", by.Limit)
+	default:
+		f.Message = fmt.Sprintf("this API key has reached its %s of %d; try again in %d s", by.By, by.Limit, f.Retry)
+	}
+	return f
+}
+
+// retryIn returns a wait as the seconds of a Retry-After.
+func retryIn(wait time.Duration) int {
+	return min(mostRetry, max(1, int((wait+time.Second-1)/time.Second)))
+}
+
+// tell writes what is left of the key's limits into an answer, and that it was refused for them.
+func (a *allowance) tell(out *Outbound, s Shape) {
+	if a.key == nil {
+		return
+	}
+	now := time.Now()
+	requests, tokens := a.key.Balances(now)
+	tellLimits(out, s, now, [2]limit.Balance{requests, tokens})
+	if a.refused == nil {
+		return
+	}
+	out.Set("X-Warmpath-Dropped", "limit")
+	if a.refused.Asked > 0 {
+		out.Set("X-Should-Retry", "false") // the SDKs of OpenAI and Anthropic repeat every other 429
+	}
+}

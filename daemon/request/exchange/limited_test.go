@@ -1,0 +1,125 @@
+package exchange
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// limitedInbound is a request of a key with these limits.
+func limitedInbound(l limit.Limits) *Inbound {
+	keys := (&limit.Book{}).Configure(map[string]limit.Limits{"team": l}, time.Now())
+	return &Inbound{Epoch: &Epoch{Limits: keys}, Caller: &gate.Caller{Name: "team"}}
+}
+
+// TestTellLimits: the fields are those of the client's API, the worker's own of the names are left out, and AWS and keys
+// without a limit get none.
+func TestTellLimits(t *testing.T) {
+	now := time.Date(2026, 11, 27, 12, 0, 0, 1, time.UTC)
+	left := [2]limit.Balance{{Limit: 60, Remaining: 59, Reset: time.Second},
+		{Limit: 150_000, Remaining: 149_984, Reset: 6*time.Minute + 1500*time.Microsecond}}
+	for _, c := range []struct {
+		shape Shape
+		want  string
+	}{
+		{shape: OpenAI, want: "x-ratelimit-limit-requests: 60, x-ratelimit-remaining-requests: 59, x-ratelimit-reset-requests: 1s, " +
+			"x-ratelimit-limit-tokens: 150000, x-ratelimit-remaining-tokens: 149984, x-ratelimit-reset-tokens: 6m0.002s"},
+		{shape: Anthropic, want: "anthropic-ratelimit-requests-limit: 60, anthropic-ratelimit-requests-remaining: 59, " +
+			"anthropic-ratelimit-requests-reset: 2026-11-27T12:00:02Z, anthropic-ratelimit-tokens-limit: 150000, " +
+			"anthropic-ratelimit-tokens-remaining: 149984, anthropic-ratelimit-tokens-reset: 2026-11-27T12:06:01Z"},
+		{shape: AWS, want: "X-RateLimit-Limit-Requests: 7, anthropic-ratelimit-x: 8"},
+	} {
+		out := &Outbound{Header: []upstream.Field{{Name: "X-RateLimit-Limit-Requests", Value: "7"}, {Name: "anthropic-ratelimit-x", Value: "8"}}}
+		tellLimits(out, c.shape, now, left)
+		var got []string
+		for _, f := range out.Header {
+			got = append(got, f.Name+": "+f.Value)
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("shape %d: got\n%s\nwant\n%s", c.shape, text, c.want)
+		}
+	}
+	out := &Outbound{}
+	if tellLimits(out, OpenAI, now, [2]limit.Balance{}); len(out.Header) > 0 {
+		t.Errorf("without limits: %v", out.Header)
+	}
+}
+
+// TestWhatAnAnswerUses: the engine's usage, else what was sent.
+func TestWhatAnAnswerUses(t *testing.T) {
+	known := route.Usage{Known: true, Prompt: 900, Output: 50, Cached: 600, CachedKnown: true}
+	begun := route.Usage{Known: true, Prompt: 900} // Messages say the prompt's at the beginning
+	for _, c := range []struct {
+		about string
+		of    answered
+		want  float64
+	}{
+		{about: "the engine's counts", of: answered{usage: known, streamed: 48, cached: 640, whole: true}, want: 350},
+		{about: "counts without the cached ones", of: answered{usage: begun, streamed: 48, cached: 640, whole: true}, want: 260},
+		{about: "counts of an answer that broke off", of: answered{usage: begun, streamed: 48, cached: 640}, want: 308},
+		{about: "no counts", of: answered{streamed: 48, cached: 640, whole: true}, want: 408},
+		{about: "no counts, broken off", of: answered{cached: 640}, want: 360},
+		{about: "nothing was read of it", of: answered{cached: 640, whole: true}, want: 460},
+	} {
+		in := limitedInbound(limit.Limits{Tokens: 1 << 30})
+		var a allowance
+		a.enter(in)
+		in.Spent.Reserve(limit.Tokens{Prompt: 1000, Cached: 640, Output: 100}, true, time.Now())
+		in.Spent.Sent()
+		a.use(&prompt.Request{Kind: prompt.Chat}, c.of)
+		in.Spent.End(time.Now())
+		_, tokens := a.key.Balances(time.Now())
+		if got := float64(tokens.Limit - tokens.Remaining); got != c.want {
+			t.Errorf("%s: %v tokens; want %v", c.about, got, c.want)
+		}
+	}
+}
+
+// TestFaultsOfLimits: each has words, and a Retry-After only if that helps.
+func TestFaultsOfLimits(t *testing.T) {
+	for _, c := range []struct {
+		by    limit.Refusal
+		retry int
+		words string
+	}{
+		{by: limit.Refusal{By: limit.ByInFlight, Limit: 4}, retry: 1, words: "max_in_flight 4"},
+		{by: limit.Refusal{By: limit.ByRequests, Limit: 60, After: 1200 * time.Millisecond}, retry: 2, words: "requests_per_minute of 60; try again in 2 s"},
+		{by: limit.Refusal{By: limit.ByTokens, Limit: 100, After: time.Hour}, retry: 60, words: "tokens_per_minute of 100"},
+		{by: limit.Refusal{By: limit.ByTokens, Limit: 100, Asked: 250}, words: "some 250 tokens"},
+	} {
+		a := allowance{refused: &c.by}
+		f := a.fault()
+		if f.Status != 429 || f.Code != "rate_limit_exceeded" || f.Retry != c.retry || !strings.Contains(f.Message, c.words) {
+			t.Errorf("%+v: %+v", c.by, f)
+		}
+	}
+	if f := (&allowance{}).fault(); f != nil {
+		t.Errorf("a fault without a refusal: %v", fmt.Sprint(f))
+	}
+}
+
+// BenchmarkNoLimits is what limits cost a request of a key without any, where other keys have some: at most 1 us.
+func BenchmarkNoLimits(b *testing.B) {
+	in := limitedInbound(limit.Limits{Requests: 1})
+	in.Caller = &gate.Caller{Name: "another"}
+	out := &Outbound{}
+	b.ReportAllocs()
+	for b.Loop() {
+		var a allowance
+		if a.enter(in) != nil || a.reserve(nil, nil) != nil {
+			b.Fatal("refused")
+		}
+		in.Spent.Sent()
+		a.grow(nil, nil)
+		a.use(nil, answered{})
+		a.tell(out, OpenAI)
+		in.Spent.End(time.Time{})
+	}
+}

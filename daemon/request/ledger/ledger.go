@@ -1,0 +1,131 @@
+package ledger
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/goredis"
+	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/request/limit"
+)
+
+const (
+	every     = 100 * time.Millisecond // between two messages
+	idleTurns = 10                     // of them that leave out the keys that nobody uses
+	patience  = 500 * time.Millisecond // for an answer
+	maxReply  = 1 << 20
+	atOnce    = 128 // keys in a script
+)
+
+// Config is what a Ledger needs.
+type Config struct {
+	Redis string      // its URL; "" = no other router shares the limits
+	TLS   *tls.Config // of rediss://; nil = the system's authorities
+	Log   *slog.Logger
+}
+
+// Ledger is a Book whose limits are those of all routers that share a Redis.
+type Ledger struct {
+	limit.Book
+	c      *goredis.Client // nil = there is none
+	log    *slog.Logger
+	prefix string
+	self   string
+	lost   atomic.Bool
+	turn   int
+	list   []limit.Message // memory
+}
+
+// Open makes a Ledger; nothing is sent before Run. It fails on a bad URL only.
+func Open(conf Config) (*Ledger, error) {
+	l := &Ledger{log: conf.Log, self: fmt.Sprintf("%016x", rand.Uint64())}
+	if conf.Redis == "" {
+		return l, nil
+	}
+	var err error
+	l.c, err = tier.Connect(conf.Redis, conf.TLS, tier.Bounds{Bytes: maxReply, Reply: patience, Pool: patience,
+		Connections: 2})
+	if err != nil {
+		return nil, err
+	}
+	l.prefix = l.c.Prefix("warmpath/") + "limits/"
+	return l, nil
+}
+
+// Lost reports whether Redis does not answer, so that this router gives out an equal part of each limit.
+func (l *Ledger) Lost() bool { return l != nil && l.lost.Load() }
+
+// Counts returns the figures of all keys with limits. A nil Ledger has none.
+func (l *Ledger) Counts(at time.Time) []limit.Stats {
+	if l == nil {
+		return nil
+	}
+	return l.Stats(at)
+}
+
+// Run shares the limits until ctx ends.
+func (l *Ledger) Run(ctx context.Context) {
+	if l.c == nil {
+		return
+	}
+	defer l.c.Close()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		l.note(ctx, l.exchange(ctx))
+	}
+}
+
+// exchange sends a message for each key, and takes the answers.
+func (l *Ledger) exchange(ctx context.Context) error {
+	all := l.messages(time.Now())
+	for len(all) > 0 {
+		some := all[:min(atOnce, len(all))]
+		all = all[len(some):]
+		if err := l.send(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// messages returns what is to be told now: first that this router is there.
+func (l *Ledger) messages(now time.Time) []limit.Message {
+	l.turn++
+	all := l.Messages(append(l.list[:0], limit.Message{}), now)
+	kept := all[:1]
+	for _, m := range all[1:] {
+		if !m.Idle || l.turn%idleTurns == 1 {
+			kept = append(kept, m)
+		}
+	}
+	l.list = all[:0]
+	if len(all) == 1 { // no key has limits
+		return nil
+	}
+	return kept
+}
+
+// note logs when Redis is lost, and when it is back.
+func (l *Ledger) note(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		if l.lost.Swap(false) {
+			l.log.Info("the limits of keys are shared again", "addr", l.c.Addr)
+		}
+	case !l.lost.Swap(true):
+		l.log.Warn("the limits of keys are not shared, as Redis does not answer: this router gives out an equal part of"+
+			" each", "addr", l.c.Addr, "error", err, "remedy", goredis.Remedy(err))
+	}
+}

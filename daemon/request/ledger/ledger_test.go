@@ -1,0 +1,208 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/request/limit"
+)
+
+// open makes a router's ledger, with a book of these limits.
+func open(t *testing.T, s *redistest.Server, l map[string]limit.Limits) (*Ledger, map[string]*limit.Key) {
+	t.Helper()
+	x, err := Open(Config{Redis: s.URL(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.c.Close() })
+	return x, x.Configure(l, time.Now())
+}
+
+// TestWithoutRedis: no Redis is no ledger, which shares nothing.
+func TestWithoutRedis(t *testing.T) {
+	x, err := Open(Config{})
+	if x == nil || err != nil || x.Lost() {
+		t.Errorf("got %v, %v", x, err)
+	}
+	x.Run(context.Background())
+	if _, err := Open(Config{Redis: "nonsense"}); err == nil {
+		t.Error("a URL that is none is taken")
+	}
+}
+
+// TestTheScriptLendsAsTheRoom: Redis does the sums of limit.Message.Lend, for any amounts at three routers.
+func TestTheScriptLendsAsTheRoom(t *testing.T) {
+	redis := redistest.Start(t)
+	draw := rand.New(rand.NewPCG(1, 2))
+	amount := func() float64 { return math.Round(draw.Float64()*draw.Float64()*1e9) / 1e3 }
+	type held struct {
+		amounts limit.Amounts
+		wants   [limit.Count]bool
+	}
+	x, _ := open(t, redis, nil)
+	for round := range 200 {
+		key, holds := fmt.Sprint("k", round), [3]held{}
+		there := 1
+		for i := range 9 {
+			router := i % 3
+			m := limit.Message{Key: key}
+			for k := range m.Limits {
+				m.Limits[k], m.Taken[k], m.Wants[k] = amount(), amount(), draw.IntN(3) == 0
+			}
+			var others held
+			for of, h := range holds {
+				for k := range h.amounts {
+					if of != router {
+						others.amounts[k] += h.amounts[k]
+						others.wants[k] = others.wants[k] || h.wants[k]
+					}
+				}
+			}
+			there = max(there, min(i+1, 3))
+			want := m.Lend(others.amounts, others.wants, there)
+			x.self = fmt.Sprint("r", router)
+			got, err := x.c.Eval(t.Context(), lend, []string{x.prefix + key}, appendMessage([]any{x.self}, &m)...).StringSlice()
+			if err != nil {
+				t.Fatal(err)
+			}
+			routers, lent, err := parse(got)
+			if err != nil || routers != there {
+				t.Fatalf("%d routers, %v; want %d", routers, err, there)
+			}
+			holds[router] = held{wants: m.Wants}
+			for k := range lent {
+				if math.Abs(lent[k]-want[k]) > 1e-3 {
+					t.Fatalf("round %d, router %d, limit %d of %+v beside %+v: %v; want %v", round, router, k, m, others, lent[k], want[k])
+				}
+				holds[router].amounts[k] = max(lent[k], m.Taken[k])
+			}
+		}
+	}
+}
+
+// TestGarbageIsRemoved: what no router wrote at a key, or one that is gone, counts for nothing.
+func TestGarbageIsRemoved(t *testing.T) {
+	redis := redistest.Start(t)
+	x, _ := open(t, redis, nil)
+	key := x.prefix + "team"
+	stale := strconv.FormatInt(time.Now().Add(-time.Minute).UnixMilli(), 10) + " 9 9 9 1 1 1"
+	x.c.HSet(t.Context(), key, "gone", stale, "short", "1 2", "text", "a b c d e f g", "none", "")
+	m := limit.Message{Key: "team", Limits: limit.Amounts{10, 10, 10}}
+	got, err := x.c.Eval(t.Context(), lend, []string{key}, appendMessage([]any{x.self}, &m)...).StringSlice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if routers, lent, err := parse(got); err != nil || routers != 1 || lent != (limit.Amounts{10, 10, 10}) {
+		t.Errorf("%d routers, %v, %v", routers, lent, err)
+	}
+	if n := x.c.HLen(t.Context(), key).Val(); n != 1 {
+		t.Errorf("%d fields are left", n)
+	}
+}
+
+// FuzzParse: an answer that is none is refused, whatever stands in it.
+func FuzzParse(f *testing.F) {
+	f.Add("1 2 3 4")
+	f.Add("0 1 1 1")
+	f.Add("1 NaN Inf -1")
+	f.Add("1 1e308 1e400 0x10")
+	f.Fuzz(func(t *testing.T, text string) {
+		answer := strings.Split(text, " ")
+		if len(answer) != 4 {
+			return
+		}
+		routers, lent, err := parse(answer)
+		bad := slices.ContainsFunc(lent[:], func(n float64) bool { return !(n >= 0 && n < 1e18) })
+		if err == nil && (routers < 1 || routers > maxRouters || bad) {
+			t.Errorf("%q: %d, %v", text, routers, lent)
+		}
+	})
+}
+
+// TestTwoRoutersOneLimit: two routers that share a Redis let a key in as one would, while each tries all the time.
+// Without the Redis each gives out half, and when it is back they share again.
+func TestTwoRoutersOneLimit(t *testing.T) {
+	redis := redistest.Start(t)
+	l := map[string]limit.Limits{"team": {Requests: 600}, "other": {InFlight: 6}}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var routers [2]map[string]*limit.Key
+	var ledgers [2]*Ledger
+	for i := range routers {
+		ledgers[i], routers[i] = open(t, redis, l)
+		go ledgers[i].Run(ctx)
+	}
+	var let atomic.Int64
+	flood := func(d time.Duration) int64 {
+		before := let.Load()
+		for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			for i := range routers {
+				if s, no := routers[i]["team"].Enter(time.Now()); no == nil {
+					s.Sent()
+					s.End(time.Now())
+					let.Add(1)
+				}
+			}
+		}
+		return let.Load() - before
+	}
+	flood(time.Second) // until they know each other
+	for i := range routers {
+		if n := routersOf(ledgers[i]); n != 2 {
+			t.Errorf("router %d knows of %d routers", i, n)
+		}
+	}
+	var held [2][]*limit.Spending
+	for range 10 {
+		for i := range routers {
+			for {
+				s, no := routers[i]["other"].Enter(time.Now())
+				if no != nil {
+					break
+				}
+				s.Sent()
+				held[i] = append(held[i], s)
+			}
+		}
+		time.Sleep(every)
+	}
+	if a, b := len(held[0]), len(held[1]); a+b != 6 {
+		t.Errorf("%d and %d in flight; want 6 in all", a, b)
+	}
+	redis.Signal(syscall.SIGSTOP)
+	eventually(t, "both have found out", func() bool { return ledgers[0].Lost() && ledgers[1].Lost() })
+	redis.Signal(syscall.SIGCONT)
+	eventually(t, "both have it back", func() bool { return !ledgers[0].Lost() && !ledgers[1].Lost() })
+}
+
+// routersOf returns how many routers a ledger's book knows.
+func routersOf(l *Ledger) int {
+	m := limit.Message{}
+	got, err := l.c.Eval(context.Background(), lend, []string{l.prefix}, appendMessage([]any{l.self}, &m)...).StringSlice()
+	if err != nil {
+		return 0
+	}
+	n, _, _ := parse(got)
+	return n
+}
+
+// eventually waits until it holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}

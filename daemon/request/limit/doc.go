@@ -1,0 +1,47 @@
+// Package limit counts what each API key takes: its requests in flight, its requests a minute and its tokens a minute.
+// It decides whether one more request is let in. It has no socket, no clock, no goroutine and no log: the caller passes
+// the time in, and tests run hours of it in milliseconds.
+//
+// # A request's way
+//
+//	Enter    before anything is spent on the request: it takes a place in flight and one of the requests a minute
+//	Reserve  once its worker is chosen: it takes the tokens that the request is expected to need
+//	Sent     a worker has the request: from here on it counts
+//	Grow     so much of the answer has come, perhaps more than was expected
+//	Use      what the engine has counted, or what was sent of an answer that broke off
+//	End      the place is free again, and the tokens are corrected to what was used
+//
+// A [Spending] holds this for one request. Its End may be called more than once, and at any time: whoever counts the
+// process's own requests down calls it, so that no panic and no abort keeps a place. A request that no worker got gives
+// everything back.
+//
+// # The rule
+//
+// A request is let in while two things hold of its key (type meter):
+//
+//   - What it took in the last 60 s is below its limit. The minute ends now and not at the border of a window, where
+//     twice the limit would fit.
+//   - What it has taken beyond the rate of its limit is at most .15 of the limit. This is GCRA (ITU-T I.371), as a
+//     leaky bucket, and spreads the requests over the minute.
+//
+// Of requests both are exact: 20 a minute are never 21 in 60 s. Of tokens nobody knows how many an answer will have. So
+// a request is let in at .98 of the limit and pays afterwards: a long prompt does not starve beside short ones, and no
+// key is shut out for longer than it takes to wait off what it took. An answer that outgrows what was expected of it
+// takes more as it grows. A request whose prompt is surely above the tokens of a minute is never let in.
+//
+// # Several routers
+//
+// Where routers share a Redis, package ledger tells it every 100 ms what each key has taken here, and what came back is
+// the slice of the limit that is lent to this router until the next message ([Message.Lend]). No request waits for
+// that. The slices of all routers are the limit, so that they exceed it by the last request of each at most. What is
+// told is a sum and no difference: a message that is lost, or comes twice, changes nothing, and a Redis that has
+// forgotten everything knows it again after the next. While it is silent, each router gives out the limit divided by
+// the routers known last.
+//
+// # What lost
+//
+// GCRA alone, with the limit as its burst, let a key through with twice its limit in the minute after a rest; with a
+// small burst a key got 1.10 times its limit, as the border of a minute may fall on a large request. A key that waits
+// until all tokens of a request are there starves its long prompts. Loans that a request waits for would make Redis
+// part of its time. Differences in place of sums counted twice when the answer to a message was lost.
+package limit

@@ -1,0 +1,120 @@
+package limit
+
+import (
+	"sync"
+	"time"
+)
+
+// Limits are what a key may take. Zero is no limit.
+type Limits struct {
+	InFlight int  // requests at a time
+	Requests int  // a minute
+	Tokens   int  // a minute: of prompts and answers
+	Cached   bool // the tokens of prompts that a worker has in its cache count, too
+}
+
+// Tokens are those of one request.
+type Tokens struct {
+	Prompt int
+	Cached int // of the prompt, in the worker's cache
+	Output int
+}
+
+// Used counts what a key has taken since the start of the process.
+type Used struct {
+	Requests uint64        // that a worker got and that have ended
+	Tokens   float64       // of these, as they count
+	Over     [Count]uint64 // requests that were refused, by the limit
+}
+
+// Key holds the limits of one key and what it has taken. It is safe for concurrent use. A nil Key has no limits.
+type Key struct {
+	name string
+
+	mu       sync.Mutex // guards all below
+	limits   Limits
+	inFlight int
+	places   share // in flight
+	requests meter
+	tokens   meter
+	asked    time.Time // last
+	used     Used
+}
+
+// configure sets the limits.
+func (k *Key) configure(l Limits, at time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.limits = l
+	k.requests.whole = true
+	k.requests.set(l.Requests, at)
+	k.tokens.set(l.Tokens, at)
+}
+
+// join sets how many routers share the limits.
+func (k *Key) join(routers int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, s := range k.shares() {
+		s.routers = routers
+	}
+}
+
+// shares returns those of the limits.
+func (k *Key) shares() [Count]*share {
+	return [Count]*share{ByInFlight: &k.places, ByRequests: &k.requests.share, ByTokens: &k.tokens.share}
+}
+
+// crowded reports whether one more request in flight would be one too many.
+func (k *Key) crowded(at time.Time) bool {
+	return k.limits.InFlight > 0 && float64(k.inFlight) >= k.places.places(k.limits.InFlight, at)
+}
+
+// Enter lets a request in, or returns why not. It takes a place in flight and one of the requests a minute. A nil Key
+// lets it in, and there is no Spending.
+func (k *Key) Enter(at time.Time) (*Spending, *Refusal) {
+	if k == nil {
+		return nil, nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked = at
+	requests, tokens := k.requests.wait(at), k.tokens.wait(at)
+	switch {
+	case k.crowded(at):
+		return nil, k.refuse(Refusal{By: ByInFlight, Limit: k.limits.InFlight})
+	case requests > tokens:
+		return nil, k.refuse(Refusal{By: ByRequests, Limit: k.limits.Requests, After: requests})
+	case tokens > 0:
+		return nil, k.refuse(Refusal{By: ByTokens, Limit: k.limits.Tokens, After: tokens})
+	}
+	k.inFlight++
+	k.requests.take(1, at)
+	return &Spending{key: k, at: at}, nil
+}
+
+// refuse counts a refusal.
+func (k *Key) refuse(r Refusal) *Refusal {
+	k.used.Over[r.By]++
+	k.shares()[r.By].wants = true
+	return &r
+}
+
+// counted returns how many of the tokens count.
+func (k *Key) counted(t Tokens) float64 {
+	n := max(0, t.Prompt) + max(0, t.Output)
+	if !k.limits.Cached {
+		n -= min(max(0, t.Cached), max(0, t.Prompt))
+	}
+	return float64(n)
+}
+
+// Balances returns what is left of the requests and of the tokens a minute.
+func (k *Key) Balances(at time.Time) (requests, tokens Balance) {
+	if k == nil {
+		return Balance{}, Balance{}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.requests.left(at), k.tokens.left(at)
+}
