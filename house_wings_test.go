@@ -66,6 +66,7 @@ var arrows = map[string][]string{
 	"daemon/request/identity": {"daemon/transport/upstream"},
 	"daemon/request/overflow": {},
 	"daemon/request/prompt":   {"sdk/abi"},
+	"daemon/request/queue":    {},
 	"daemon/request/route": {
 		"cache/holdings", "cache/lmcache", "cache/prefix", "daemon/fleet/worker", "daemon/request/breaks",
 		"daemon/request/identity", "daemon/request/prompt",

@@ -1,0 +1,152 @@
+package queue
+
+import (
+	"container/list"
+	"time"
+)
+
+// Bounds of what a request says of itself. Enter moves what lies outside.
+const (
+	MaxClass    = 100
+	leastCost   = .01 // seconds: a prompt that is in a cache still takes some steps of its worker
+	mostCost    = 3600
+	leastWeight = .1
+	mostWeight  = 100
+)
+
+// patience is where a request without a deadline stands among those of its flow that have one.
+const patience = time.Minute
+
+// Request is one that waits. Its owner sets the exported fields before Enter, and neither changes nor moves it until it
+// has left.
+type Request struct {
+	Lane     uint64    // the same for requests that the same workers can serve
+	Class    int       // the greater comes first; -MaxClass to MaxClass
+	Flow     string    // takes turns with the others of its class
+	Weight   float64   // the flow's share beside the others', .1 to 100; 0 = 1
+	Cost     float64   // seconds of prefill at the worker that has the most of the prompt
+	Bytes    int64     // of memory that it holds
+	Deadline time.Time // for its first token; zero = none
+	Entered  time.Time // when it first came; zero = Enter sets it
+
+	flow       *flow // nil = it does not wait
+	prev, next *Request
+}
+
+// clamp moves what is no sane number to one.
+func (r *Request) clamp() {
+	r.Class = min(max(r.Class, -MaxClass), MaxClass)
+	r.Cost = between(r.Cost, leastCost, mostCost)
+	r.Bytes = max(0, r.Bytes)
+	if !(r.Weight > 0) {
+		r.Weight = 1
+	}
+	r.Weight = between(r.Weight, leastWeight, mostWeight)
+}
+
+// between returns x within bounds, the lower one for NaN.
+func between(x, least, most float64) float64 {
+	if !(x >= least) {
+		return least
+	}
+	return min(x, most)
+}
+
+// due is when the request wants its first token.
+func (r *Request) due() time.Time {
+	if r.Deadline.IsZero() {
+		return r.Entered.Add(patience)
+	}
+	return r.Deadline
+}
+
+// flowKey tells the flows of a queue apart.
+type flowKey struct {
+	lane  uint64
+	class int
+	name  string
+}
+
+// flow has the requests of a name in one class of a lane. It lives as long as one of them waits.
+type flow struct {
+	key         flowKey
+	class       *class
+	first, last *Request // in the order of their turns
+	requests    int
+	bytes       int64
+	cost        float64 // seconds of all of them
+	weight      float64
+
+	deficit  float64 // seconds that it may still take in this round
+	credited bool    // it got its quantum of this round
+	served   time.Time
+	round    *list.Element // in class.rounds
+	age      *list.Element // in class.ages
+
+	share float64 // of the queue's bounds, for its weight
+	place int     // in worst
+}
+
+// insert puts a request behind those that come before it: by arrival or by deadline.
+func (f *flow) insert(r *Request, byDeadline bool) {
+	later := func(other *Request) bool { return other.Entered.After(r.Entered) }
+	if byDeadline {
+		later = func(other *Request) bool { return other.due().After(r.due()) }
+	}
+	before := f.last
+	for before != nil && later(before) {
+		before = before.prev
+	}
+	r.flow, r.prev = f, before
+	if before == nil {
+		r.next, f.first = f.first, r
+	} else {
+		r.next, before.next = before.next, r
+	}
+	if r.next == nil {
+		f.last = r
+	} else {
+		r.next.prev = r
+	}
+	f.count(r, 1)
+}
+
+// drop takes a request out.
+func (f *flow) drop(r *Request) {
+	if r.prev == nil {
+		f.first = r.next
+	} else {
+		r.prev.next = r.next
+	}
+	if r.next == nil {
+		f.last = r.prev
+	} else {
+		r.next.prev = r.prev
+	}
+	r.flow, r.prev, r.next = nil, nil, nil
+	f.count(r, -1)
+}
+
+// count adds n times a request to the sums.
+func (f *flow) count(r *Request, n int) {
+	f.requests += n
+	f.bytes += int64(n) * r.Bytes
+	f.cost += float64(n) * r.Cost
+}
+
+// ahead returns how many requests of the flow come before r, and their seconds: all of them if r does not wait.
+func (f *flow) ahead(r *Request) (requests int, cost float64) {
+	if r.flow != f {
+		return f.requests, f.cost
+	}
+	for other := f.first; other != r; other = other.next {
+		requests++
+		cost += other.Cost
+	}
+	return requests, cost
+}
+
+// holds returns which share of the bounds so many requests and bytes are, for the flow's weight.
+func (f *flow) holds(c *Config, requests int, bytes int64) float64 {
+	return max(float64(requests)/float64(max(1, c.MaxRequests)), float64(bytes)/float64(max(1, c.MaxBytes))) / f.weight
+}
