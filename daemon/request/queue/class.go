@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// lane has the requests that the same workers can serve.
-type lane struct {
+// laneState has the requests that the same workers can serve.
+type laneState struct {
 	id      uint64
 	blocked bool    // one of them found no room, and nothing has changed since
 	spent   float64 // seconds that were served for the weight of its flows
@@ -18,7 +18,7 @@ type lane struct {
 
 // class has the flows of one class in one lane.
 type class struct {
-	lane     *lane
+	lane     *laneState
 	number   int
 	place    int       // in Queue.classes
 	rounds   list.List // of *flow: the first has its turn

@@ -28,6 +28,7 @@ type Request struct {
 	Bytes    int64     // of memory that it holds
 	Deadline time.Time // for its first token; zero = none
 	Entered  time.Time // when it first came; zero = Enter sets it
+	Owner    any       // the caller's
 
 	flow       *flow // nil = it does not wait
 	prev, next *Request

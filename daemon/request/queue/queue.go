@@ -31,7 +31,7 @@ type Queue struct {
 	mu      sync.Mutex // guards what follows
 	conf    Config
 	bytes   int64
-	lanes   map[uint64]*lane
+	lanes   map[uint64]*laneState
 	classes []*class // of all lanes
 	flows   map[flowKey]*flow
 	worst   worst
@@ -49,7 +49,7 @@ type Queue struct {
 
 // New makes an empty queue.
 func New(c Config) *Queue {
-	return &Queue{conf: c, lanes: map[uint64]*lane{}, flows: map[flowKey]*flow{}}
+	return &Queue{conf: c, lanes: map[uint64]*laneState{}, flows: map[flowKey]*flow{}}
 }
 
 // Configure sets the bounds and the order for those who come from now on. What waits goes on waiting.
@@ -120,7 +120,7 @@ func (q *Queue) flowOf(r *Request) *flow {
 func (q *Queue) attach(f *flow, at time.Time) {
 	l := q.lanes[f.key.lane]
 	if l == nil {
-		l = &lane{id: f.key.lane, spent: q.spent, rate: q.rate}
+		l = &laneState{id: f.key.lane, spent: q.spent, rate: q.rate}
 		l.rate.begin(at)
 		q.lanes[l.id] = l
 	}
@@ -136,7 +136,7 @@ func (q *Queue) attach(f *flow, at time.Time) {
 }
 
 // classOf returns a class of a lane; nil if nothing waits there.
-func (q *Queue) classOf(l *lane, number int) *class {
+func (q *Queue) classOf(l *laneState, number int) *class {
 	for _, c := range q.classes {
 		if c.lane == l && c.number == number {
 			return c

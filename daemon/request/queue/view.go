@@ -92,8 +92,8 @@ func (q *Queue) Position(r *Request) int {
 // before is what comes before a request in its lane: all of higher classes, those of its flow that came earlier, and of
 // the other flows of its class at most what they may take meanwhile.
 type before struct {
-	r                                             Request // with sane numbers
-	lane                                          *lane   // nil = nothing waits in it
+	r                                             Request    // with sane numbers
+	lane                                          *laneState // nil = nothing waits in it
 	higher, own, others, otherFlows               int
 	higherCost, ownCost, othersCost, othersWeight float64
 }
