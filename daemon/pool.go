@@ -24,6 +24,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 	"github.com/warmpath/warmpath/plugins"
 )
@@ -46,6 +47,7 @@ type pool struct {
 	feed    *feed.Feed
 	ends    []func() // of what shares the history, and has it written
 	staff   *strategies.Serving
+	queue   *waiting.Queue // of its requests
 	daemon  *Daemon
 
 	set      atomic.Pointer[setup]
@@ -67,7 +69,7 @@ type setup struct {
 func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, daemon: d}
-	p.vigil, p.staff = operator.NewVigil(p.log), strategies.NewServing()
+	p.vigil, p.staff, p.queue = operator.NewVigil(p.log), strategies.NewServing(), waiting.New(adapt.Queue(&c))
 	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll))
 	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
 	first, err := newSetup(c, nil)
@@ -127,10 +129,14 @@ func (p *pool) shown() *operator.Pool {
 func (p *pool) served() *exchange.Pool {
 	s := p.set.Load()
 	c := &s.conf
-	return &exchange.Pool{Pool: p.route, Clients: &p.clients, Patterns: c, Key: s.key,
+	served := &exchange.Pool{Pool: p.route, Clients: &p.clients, Patterns: c, Key: s.key,
 		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions, ClientRank: c.ClientRank,
 		Asking: p.asking, Shadows: p.staff.Shadows, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout,
-		Limited: c.MaxInFlight > 0}
+		Limited: c.Bounded(), WaitEmpty: c.Queue.WaitEmpty > 0}
+	if c.Queues() {
+		served.Queue = p.queue
+	}
+	return served
 }
 
 // newSetup reads the secrets and makes a client for each worker. Authorities that are as before stay the same value:
@@ -156,13 +162,17 @@ func newSetup(c conf.Pool, before *setup) (*setup, error) {
 // watch is what the pool of workers needs of the settings.
 func (p *pool) watch(s *setup) worker.Config {
 	c := &s.conf
-	return worker.Config{
+	w := worker.Config{
 		Workers: adapt.Specs(c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
 		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
 		PrefillTokensPerSecond: c.PrefillTokensPerSecond, RetryBudget: c.RetryBudget,
 		MaxInFlight: c.MaxInFlight, MaxWait: c.MaxWait, MaxKVUse: c.MaxKVUse,
 		Panic: c.Panic, DownGrace: c.DownGrace, Log: p.log, Watcher: p.prober, After: later, OnChange: p.look,
 	}
+	if c.Queues() {
+		w.Room = p.queue
+	}
+	return w
 }
 
 // later is the clock of the workers' pool, which has none of its own.
@@ -207,6 +217,7 @@ func (p *pool) change(c conf.Pool) error {
 	p.clients.Set(both)
 	p.set.Store(next)
 	p.asking.Configure(next.key, exchange.AskConfig(c.Tokens))
+	p.queue.Configure(adapt.Queue(&c))
 	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf, p.daemon.storeTokens))
 	p.prober.Configure(adapt.Questions(&next.conf, next.key, next.tls))
 	p.feed.Configure(adapt.Origins(&next.conf), next.tls)

@@ -175,6 +175,9 @@ func (m *Metrics) Retried(pool, reason string) { m.series.counter(retries, pool,
 func (m *Metrics) Foreign(pool, worker string) { m.series.counter(foreign, pool, worker).Inc() }
 
 // Shed implements exchange.Meter.
+func (m *Metrics) Waited(s *exchange.Seen, w exchange.Waited) {}
+
+// Shed implements exchange.Meter.
 func (m *Metrics) Shed(pool, reason string) { m.series.counter(shed, pool, reason).Inc() }
 
 // Tokens implements the meter of package tokens.

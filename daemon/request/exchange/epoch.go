@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -63,7 +64,10 @@ type Pool struct {
 	ClientRank     bool          // a client's X-data-parallel-rank chooses the engine of a worker
 	FirstByteRetry time.Duration // after how long without a first byte another worker is tried; 0 = never
 	HeaderTimeout  time.Duration
-	Limited        bool // max_in_flight is set
+	Limited        bool // something bounds what a worker has at a time
+
+	Queue     *waiting.Queue // where requests wait; nil = they do not
+	WaitEmpty bool           // also while no worker is up
 
 	Shadows Shadows // nil = none
 	Asking  *Asking // asks the workers beside requests; nil = nothing is asked
@@ -200,10 +204,10 @@ func (e *Epoch) Living(n session.Name, at time.Time) (*Pool, session.Status) {
 	return nil, nobody
 }
 
-// Saturated reports whether no pool has a worker that could take one more request.
+// Saturated reports whether no pool could take one more request, at a worker or in its queue.
 func (e *Epoch) Saturated(now time.Time) bool {
 	for _, p := range e.Pools {
-		if !p.Workers.Saturated(now) {
+		if p.Queue != nil || !p.Workers.Saturated(now) {
 			return false
 		}
 	}
