@@ -95,6 +95,7 @@ func checkKeys(r *report, keys []Key, tokenFile string) {
 		r.name(child(path, "name"), k.Name)
 		r.unique(names, k.Name, child(path, "name"), "give each key its own name")
 		r.patterns(child(path, "models"), k.Models, func(string, string) {})
+		checkRank(r, path, &k)
 		if (k.File == "") == (k.Env == "") {
 			r.add(path, "it needs one of file and env", `write file = "team-a.key" or env = "TEAM_A_KEY": where the key stands`)
 			continue

@@ -49,7 +49,7 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 	checkBeside(r, path, c, p)
 	checkWorkerKey(r, path, p)
 	checkAuthorities(r, child(path, "tls_ca_file"), p.TLSCAFile)
-	r.between(child(path, "max_in_flight"), p.MaxInFlight, 0, maxCount, "requests at one worker")
+	checkBounds(r, path, p)
 	if !within(p.RetryBudget, 0, 1) {
 		r.outOfRange(child(path, "retry_budget"), p.RetryBudget, "write a share of requests from 0 to 1, as 0.2")
 	}
@@ -72,6 +72,7 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 		r.outOfRange(child(path, "prefill_tokens_per_second"), p.PrefillTokensPerSecond, "write tokens a second, as 15000")
 	}
 	checkTokens(r, child(path, "tokens"), &p.Tokens)
+	checkQueue(r, child(path, "queue"), &p.Queue)
 }
 
 // maxTokensBudget is the longest that a request may wait for its prompt's ids: more costs more than a prefill saves.

@@ -159,7 +159,8 @@ func (p *pool) watch(s *setup) worker.Config {
 	return worker.Config{
 		Workers: adapt.Specs(c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
 		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
-		PrefillTokensPerSecond: c.PrefillTokensPerSecond, MaxInFlight: c.MaxInFlight, RetryBudget: c.RetryBudget,
+		PrefillTokensPerSecond: c.PrefillTokensPerSecond, RetryBudget: c.RetryBudget,
+		MaxInFlight: c.MaxInFlight, MaxWait: c.MaxWait, MaxKVUse: c.MaxKVUse,
 		Panic: c.Panic, DownGrace: c.DownGrace, Log: p.log, Watcher: p.prober, After: later, OnChange: p.look,
 	}
 }

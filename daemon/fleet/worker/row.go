@@ -23,7 +23,7 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.InFlight = uint32(w.flight.n + w.theirs.n)
 	r.FlightTokens = uint32(max(0, w.flight.tokens+w.theirs.tokens))
 	r.KVTokens = uint32(w.capacity.inForce)
-	r.HeldTokens = uint32(max(0, w.kv.tokens+w.theirs.tokens))
+	r.HeldTokens = uint32(w.held())
 	r.PendingTokens = uint32(max(0, w.queue.tokens))
 	r.Sent = w.sent + w.theirs.sent + w.missed
 	r.Slow = m.slowness * w.speed.times()
@@ -63,7 +63,7 @@ type Stats struct {
 	InFlight int    // requests of this router
 	Theirs   int    // requests of other routers, by their messages
 	Limit    int    // of requests at all ranks together; 0 = none
-	Full     bool   // Limit is reached
+	Full     bool   // it has no room for another: Limit, or another bound of the configuration, is reached
 	Sent     uint64
 	Pending  int // prompt tokens without a first byte
 
@@ -100,13 +100,13 @@ type Stats struct {
 	ErrorOver   bool      // it is up again, or the error's source has succeeded since
 }
 
-func (w *Worker) stats(m *moment, limit int) Stats {
+func (f *fleet) stats(w *Worker, m *moment) Stats {
 	slow := m.slowness * w.speed.times()
 	s := Stats{
 		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Slot: w.slot, Since: w.since,
 		Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
-		Theirs: w.theirs.n, Limit: limit,
-		Full: w.full(limit), Sent: w.sent, Pending: w.queue.tokens,
+		Theirs: w.theirs.n, Limit: f.conf.MaxInFlight,
+		Full: f.full(w, 0, m.now), Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,
 		Capacity: w.capacity.inForce, CPUTokens: w.CPUTokens(),
 		PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits,

@@ -16,7 +16,11 @@ type Query struct {
 	Rank  int       // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
 	Need  int       // tokens that it surely has: a worker of a shorter max_model_len is TooShort; 0 = not known
 	Tied  bool      // nobody but Bound can serve its session: Bound is never TooShort
+	Full  bool      // also workers without room get a row, for one who only wants to know what they hold
 	At    time.Time
+
+	Holds     int       // tokens of KV that it takes, those of Beginning too; 0 = not known
+	Beginning Beginning // of its prompt
 }
 
 // shot is one call of Snapshot. The pool's lock is held throughout.
@@ -111,7 +115,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 		return Draining
 	case m != blind && !w.takes(s.moment.now) && !(bound && w.keeps(s.moment.now)) && !(m == trusting && w.suspected()):
 		return s.absence(w)
-	case w.full(s.fleet.conf.MaxInFlight):
+	case !s.Full && s.fleet.fullFor(w, s.Holds, &s.Beginning, s.moment.now):
 		return Full
 	case m == blind:
 		return Panicked

@@ -41,7 +41,7 @@ func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
 	t.fill(p, w, d, now)
 	p.mu.Lock()
 	defer p.unlock()
-	if !p.admits(w, d.Bound, t.request.at) {
+	if !p.admits(w, &d, t.request.at) {
 		return false
 	}
 	p.fleet.requests++
@@ -74,15 +74,15 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 }
 
 // admits reports whether w, which a snapshot offered a moment ago, still takes the request. The caller holds p.mu.
-func (p *Pool) admits(w *Worker, bound bool, now float64) bool {
+func (p *Pool) admits(w *Worker, d *Dispatch, now float64) bool {
 	switch {
-	case w.full(p.fleet.conf.MaxInFlight):
+	case p.fleet.fullFor(w, d.PromptTokens+d.Output, &d.Beginning, now):
 		return false
 	case w.place != configured: // removed; a removed rank of a worker that stays cannot be reached
 		return w.endpoint.place != configured
 	case w.offered:
 		return true
-	case bound:
+	case d.Bound:
 		return w.keeps(now)
 	}
 	return w.takes(now)
@@ -232,7 +232,7 @@ func (t *Ticket) FirstByte(now time.Time) {
 	at := p.fleet.sec(now)
 	t.Flow(now)
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlockWithRoom()
 	if r.first > 0 || r.ended {
 		return
 	}
@@ -333,7 +333,7 @@ func (t *Ticket) End(now time.Time, o Outcome) {
 		t.Flow(now)
 	}
 	p.mu.Lock()
-	defer p.unlock()
+	defer p.unlockWithRoom()
 	if r.ended {
 		return
 	}

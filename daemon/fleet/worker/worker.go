@@ -169,8 +169,8 @@ func (w *Worker) suspected() bool {
 	return !w.draining && !w.readings.Asleep && (w.health.state == silent || w.isUp() && w.breaker.cause != none)
 }
 
-// standing returns what w can do for a request of the model that is bound to it.
-func (w *Worker) standing(model string, limit int, now float64) Standing {
+// standingOf returns what w can do for a request of the model that is bound to it.
+func (f *fleet) standingOf(w *Worker, model string, now float64) Standing {
 	switch s, _ := w.condition(); {
 	case !w.isUp() || w.readings.Asleep:
 		return s
@@ -178,7 +178,7 @@ func (w *Worker) standing(model string, limit int, now float64) Standing {
 		return w.breaker.standing()
 	case !w.listing.fits(model):
 		return Lacking
-	case w.full(limit):
+	case f.full(w, 0, now):
 		return Full
 	}
 	return Ready

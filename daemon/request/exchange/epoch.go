@@ -201,9 +201,9 @@ func (e *Epoch) Living(n session.Name, at time.Time) (*Pool, session.Status) {
 }
 
 // Saturated reports whether no pool has a worker that could take one more request.
-func (e *Epoch) Saturated() bool {
+func (e *Epoch) Saturated(now time.Time) bool {
 	for _, p := range e.Pools {
-		if !p.Workers.Saturated() {
+		if !p.Workers.Saturated(now) {
 			return false
 		}
 	}

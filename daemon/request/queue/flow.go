@@ -10,7 +10,7 @@ const (
 	MaxClass    = 100
 	leastCost   = .01 // seconds: a prompt that is in a cache still takes some steps of its worker
 	mostCost    = 3600
-	leastWeight = .1
+	leastWeight = 1e-5 // the flows of a key may share its weight
 	mostWeight  = 100
 )
 
@@ -23,7 +23,7 @@ type Request struct {
 	Lane     uint64    // the same for requests that the same workers can serve
 	Class    int       // the greater comes first; -MaxClass to MaxClass
 	Flow     string    // takes turns with the others of its class
-	Weight   float64   // the flow's share beside the others', .1 to 100; 0 = 1
+	Weight   float64   // the flow's share beside the others', at most 100; 0 = 1
 	Cost     float64   // seconds of prefill at the worker that has the most of the prompt
 	Bytes    int64     // of memory that it holds
 	Deadline time.Time // for its first token; zero = none

@@ -117,7 +117,11 @@ func (c *Choice) hashPrompt() {
 		c.prompt.Watch = c.pool.breaks.Watch(c.ask.Caller)
 	}
 	c.prompt.Hash(seed)
-	_, c.size = measure(&c.pool.scale, c.prompt)
+	longest, z := measure(&c.pool.scale, c.prompt)
+	c.size = z
+	if longest != nil {
+		c.fleet.begin(longest, int(partBlocks*z.block))
+	}
 }
 
 // need returns how many tokens of its model's length the request surely takes.
@@ -125,7 +129,13 @@ func (c *Choice) need() int { return max(needOf(c.prompt, &c.size, len(c.ask.IDs
 
 // query describes the request to the fleet.
 func (c *Choice) query() worker.Query {
-	return worker.Query{Model: c.prompt.Model, At: c.at, Rank: c.ask.Rank, Need: c.need(), Tied: c.stay.tied(&c.ask)}
+	q := worker.Query{Model: c.prompt.Model, At: c.at, Rank: c.ask.Rank, Need: c.need(), Tied: c.stay.tied(&c.ask)}
+	if c.pool.Workers.BoundsKV() {
+		model, caller := hashOf(c.prompt.Model), hashOf(c.ask.Caller)
+		q.Holds = c.size.all + int(c.pool.answers.expected(model, caller, c.prompt.MaxTokens))
+		q.Beginning = c.fleet.beginning
+	}
+	return q
 }
 
 // fillFleet gets the rows of the workers that take a request now. The bound worker gets a row even if it is in slow
