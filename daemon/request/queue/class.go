@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"container/list"
 	"math"
 	"time"
@@ -31,10 +32,8 @@ type class struct {
 
 // before reports whether the class has its turn before another.
 func (c *class) before(other *class) bool {
-	if c.number != other.number {
-		return c.number > other.number
-	}
-	return c.lane.spent < other.lane.spent
+	return cmp.Or(cmp.Compare(other.number, c.number), cmp.Compare(c.lane.spent, other.lane.spent),
+		cmp.Compare(c.lane.id, other.lane.id)) < 0
 }
 
 // oldest returns when the flow was served that was served the longest ago.

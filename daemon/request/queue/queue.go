@@ -79,6 +79,11 @@ func (q *Queue) Enter(r *Request, at time.Time) (displaced []*Request, ok bool) 
 		r.Entered = at
 	}
 	f := q.flowOf(r)
+	if f.weight != r.Weight { // its key's weight was changed
+		f.class.weigh(r.Weight - f.weight)
+		f.weight = r.Weight
+		q.rank(f)
+	}
 	displaced, ok = q.makeRoom(r, f)
 	if !ok {
 		return nil, false
@@ -88,9 +93,6 @@ func (q *Queue) Enter(r *Request, at time.Time) (displaced []*Request, ok bool) 
 	}
 	if f.class == nil {
 		q.attach(f, at)
-	} else if f.weight != r.Weight {
-		f.class.weigh(r.Weight - f.weight)
-		f.weight = r.Weight
 	}
 	f.insert(r, q.conf.ByDeadline)
 	f.class.count(r, 1)
