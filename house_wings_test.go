@@ -35,8 +35,8 @@ var arrows = map[string][]string{
 	"daemon": { // wires the rooms; it and adapt alone know the configuration
 		"cache/...", "conf", "daemon/adapt", "daemon/admin/decisions", "daemon/admin/operator",
 		"daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/discover",
-		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
-		"daemon/request/exchange", "daemon/request/front", "daemon/request/route", "daemon/request/session",
+		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/wake", "daemon/fleet/worker", "daemon/kv/kvcache",
+		"daemon/peers", "daemon/request/exchange", "daemon/request/front", "daemon/request/route", "daemon/request/session",
 		"daemon/request/sessionapi", "daemon/request/tokens", "daemon/request/waiting", "daemon/transport/certificate",
 		"daemon/transport/gate", "daemon/transport/listen", "daemon/transport/upstream", "host", "plugins",
 	},
@@ -104,6 +104,7 @@ var arrows = map[string][]string{
 		"cache/bind", "cache/blocks", "cache/holdings", "cache/kvevents", "cache/seldom", "cache/zmtp", "daemon/fleet/worker",
 	},
 	"daemon/fleet/probe":  {"cache/quota", "daemon/fleet/worker"}, // whose Page it reads
+	"daemon/fleet/wake":   {},
 	"daemon/fleet/worker": {"sdk/abi"},
 
 	// Other routers.
@@ -125,7 +126,8 @@ var arrows = map[string][]string{
 		"cache/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
 		"daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
-		"daemon/request/route", "daemon/request/session", "daemon/transport/certificate", "daemon/transport/gate",
+		"daemon/request/route", "daemon/request/session", "daemon/request/waiting", "daemon/transport/certificate",
+		"daemon/transport/gate",
 	},
 	"daemon/admin/strategies": {
 		"conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",

@@ -20,6 +20,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/discover"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/fleet/probe"
+	"github.com/warmpath/warmpath/daemon/fleet/wake"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -48,6 +49,7 @@ type pool struct {
 	ends    []func() // of what shares the history, and has it written
 	staff   *strategies.Serving
 	queue   *waiting.Queue // of its requests
+	waker   *wake.Waker
 	daemon  *Daemon
 
 	set      atomic.Pointer[setup]
@@ -70,6 +72,8 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, daemon: d}
 	p.vigil, p.staff, p.queue = operator.NewVigil(p.log), strategies.NewServing(), waiting.New(adapt.Queue(&c))
+	p.waker = wake.New(c.Name, p.log)
+	p.waker.Configure(c.Queue.WakeURL)
 	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll))
 	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
 	first, err := newSetup(c, nil)
@@ -122,7 +126,7 @@ func (p *pool) look() {
 func (p *pool) shown() *operator.Pool {
 	c := &p.set.Load().conf
 	return &operator.Pool{Pool: p.route, Models: c.Models, Patterns: c, Panic: c.Panic, Events: p.feed,
-		Shadows: p.staff.Shadows, Asking: p.asking}
+		Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue}
 }
 
 // served is the pool as a request of this epoch sees it.
@@ -132,7 +136,8 @@ func (p *pool) served() *exchange.Pool {
 	served := &exchange.Pool{Pool: p.route, Clients: &p.clients, Patterns: c, Key: s.key,
 		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions, ClientRank: c.ClientRank,
 		Asking: p.asking, Shadows: p.staff.Shadows, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout,
-		Limited: c.Bounded(), WaitEmpty: c.Queue.WaitEmpty > 0}
+		Limited: c.Bounded(), WaitEmpty: c.Queue.WaitEmpty > 0,
+		Waker: p.waker}
 	if c.Queues() {
 		served.Queue = p.queue
 	}
@@ -218,6 +223,7 @@ func (p *pool) change(c conf.Pool) error {
 	p.set.Store(next)
 	p.asking.Configure(next.key, exchange.AskConfig(c.Tokens))
 	p.queue.Configure(adapt.Queue(&c))
+	p.waker.Configure(c.Queue.WakeURL)
 	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf, p.daemon.storeTokens))
 	p.prober.Configure(adapt.Questions(&next.conf, next.key, next.tls))
 	p.feed.Configure(adapt.Origins(&next.conf), next.tls)

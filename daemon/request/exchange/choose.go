@@ -105,6 +105,7 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 	if v == route.UnknownModel {
 		v = renewLists(ctx, r, ask)
 	}
+	v = r.missing(v)
 	var dropped *Fault
 	if r.queues(v) {
 		v, dropped = r.wait(ctx, ask, v)
@@ -215,7 +216,9 @@ func fullFor(b session.Binding) Fault {
 func (r *request) faultOf(v route.Verdict) Fault {
 	switch v {
 	case route.UnknownModel:
-		return r.unlistedModel()
+		if !r.pool.Patterns.Names(r.read.req.Model) {
+			return r.unlistedModel()
+		}
 	case route.Full:
 		return fullFor(r.choice.Binding())
 	case route.Rejected:

@@ -51,6 +51,8 @@ func (l *ExplainLog) wanted() (logged, kept bool) {
 type Patterns interface {
 	// Serves reports whether one of the patterns fits the model.
 	Serves(model string) bool
+	// Names reports whether one of the patterns is just that model.
+	Names(model string) bool
 }
 
 // Pool is a pool with the settings of an epoch.
@@ -68,10 +70,14 @@ type Pool struct {
 
 	Queue     *waiting.Queue // where requests wait; nil = they do not
 	WaitEmpty bool           // also while no worker is up
+	Waker     Waker          // is told that no worker is up for a request; nil = nobody is
 
 	Shadows Shadows // nil = none
 	Asking  *Asking // asks the workers beside requests; nil = nothing is asked
 }
+
+// Waker asks for workers.
+type Waker interface{ Wake() }
 
 // Shadows are strategies that decide beside the pool's own, without effect.
 type Shadows interface {

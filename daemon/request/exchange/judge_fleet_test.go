@@ -271,3 +271,4 @@ func (silentMeter) Ended(*exchange.Seen, exchange.End)                         {
 type allModels struct{}
 
 func (allModels) Serves(string) bool { return true }
+func (allModels) Names(string) bool  { return false }

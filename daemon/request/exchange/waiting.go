@@ -31,6 +31,22 @@ func (r *request) patient(v route.Verdict) bool {
 	return v == route.Full || v == route.NoWorker && r.pool.WaitEmpty
 }
 
+// choosing asks the pool for a choice. A model that the pool names and no worker has is one whose workers are away, and
+// not a client's mistake: somebody is to be asked for one.
+func (r *request) choosing(ask *route.Ask) route.Verdict {
+	return r.missing(r.pool.Choose(&r.choice, ask))
+}
+
+func (r *request) missing(v route.Verdict) route.Verdict {
+	if v == route.UnknownModel && r.pool.Patterns.Names(r.read.req.Model) {
+		v = route.NoWorker
+	}
+	if v == route.NoWorker && r.pool.Waker != nil {
+		r.pool.Waker.Wake()
+	}
+	return v
+}
+
 // wait has the request wait in its pool's queue and choose again whenever it has the turn, until the verdict is one
 // that time does not change. With Chosen it keeps the turn: nobody else may take the place that it has found. A fault
 // ends the wait.
@@ -44,7 +60,7 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 		r.choice.Release()
 		news := p.Await(ctx)
 		ask.At = time.Now()
-		found := r.pool.Choose(&r.choice, ask)
+		found := r.choosing(ask)
 		switch {
 		case news != waiting.Turn: // the choice is for the record alone
 			return v, r.ended(news)
@@ -137,7 +153,7 @@ func (e *Exchange) waitAgain(ctx context.Context) bool {
 		return false
 	}
 	now := time.Now()
-	v := e.choice.Lacks(now)
+	v := e.missing(e.choice.Lacks(now))
 	if v != route.Chosen && !e.patient(v) {
 		return false
 	}
@@ -154,7 +170,7 @@ func (e *Exchange) waitAgain(ctx context.Context) bool {
 			return e.giveUpFor(e.ended(news))
 		}
 		now = time.Now()
-		v = e.choice.Anew(now)
+		v = e.missing(e.choice.Anew(now))
 		if v == route.Chosen {
 			return true
 		}

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -490,5 +491,47 @@ func TestWaitingUnderLoad(t *testing.T) {
 	for len(x.came) > 0 {
 		<-x.came
 	}
+	x.rests()
+}
+
+// calls counts the calls of a Waker.
+type calls struct{ atomic.Int64 }
+
+func (c *calls) Wake() { c.Add(1) }
+
+// A model that the pool names and no worker lists is one whose workers are away: 503, not 404, and a scaler is told.
+// Requests for it wait where they may.
+func TestANamedModelWithoutWorkers(t *testing.T) {
+	x := newCrowd(t, 1, waiting.Config{Wait: long})
+	var woken calls
+	x.pool.Waker = &woken
+	for _, id := range x.prober.ids {
+		x.pool.Workers.Listed(id, []string{"m"}, []json.RawMessage{nil})
+	}
+	ask := func(model string) *guest {
+		in := inbound("POST", "/v1/chat/completions", `{"model":"`+model+`","messages":[]}`)
+		in.Epoch, in.ID = x.epoch, model
+		g := &guest{in: in, life: new(Life), done: make(chan *Outbound, 1)}
+		go func() { g.done <- x.Serve(g.life, in) }()
+		return g
+	}
+	ask("unnamed").wants(t, 404, "")
+	if n := woken.Load(); n != 0 {
+		t.Errorf("a scaler was told %d times of a model that nobody has", n)
+	}
+	ask("named").wants(t, 503, "no_workers")
+	if woken.Load() == 0 {
+		t.Error("no scaler was told")
+	}
+	x.pool.WaitEmpty = true
+	x.queue.Configure(waiting.Config{Config: queue.Config{MaxRequests: 9, MaxBytes: 1 << 30}, Wait: long, WaitEmpty: long})
+	g := ask("named")
+	x.waits(1)
+	for _, id := range x.prober.ids {
+		x.pool.Workers.Listed(id, []string{"m", "named"}, []json.RawMessage{nil, nil})
+	}
+	<-x.came
+	x.free <- true
+	g.wants(t, 200, "")
 	x.rests()
 }
