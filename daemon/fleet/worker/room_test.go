@@ -33,6 +33,7 @@ func TestBoundsOfAWorker(t *testing.T) {
 				t.Errorf("%s: no row for one who asks for full workers too", what)
 			}
 		}
+		next.Holds = q.Holds
 		if _, ok := p.TryBegin(w, next, p.after(at)); ok == want {
 			t.Errorf("%s: Begin took it: %v", what, ok)
 		}

@@ -11,6 +11,7 @@ import (
 type Dispatch struct {
 	PromptTokens int
 	CachedTokens int // of these, how many the index expects in the worker's cache
+	Holds        int // of its Query: else the pool would refuse what its Snapshot offers, again and again
 	Beginning    Beginning
 	Output       int     // tokens that the answer is expected to have; 0 = not known
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
@@ -76,7 +77,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 // admits reports whether w, which a snapshot offered a moment ago, still takes the request. The caller holds p.mu.
 func (p *Pool) admits(w *Worker, d *Dispatch, now float64) bool {
 	switch {
-	case p.fleet.fullFor(w, d.PromptTokens+d.Output, &d.Beginning, now):
+	case p.fleet.fullFor(w, d.Holds, &d.Beginning, now):
 		return false
 	case w.place != configured: // removed; a removed rank of a worker that stays cannot be reached
 		return w.endpoint.place != configured

@@ -32,6 +32,7 @@ type Choice struct {
 	serving  *host.Current // the pool's own strategy or a canary
 	strategy *host.Strategy
 	size     size
+	holds    int // tokens of KV that it takes, by the last look at the fleet
 	outgrew  int // the request has been refused by a worker of so many tokens; 0 = by none
 	held     int // tokens believed in the cache of the worker that the last trip went to
 	sent     int // trips
@@ -132,7 +133,8 @@ func (c *Choice) query() worker.Query {
 	q := worker.Query{Model: c.prompt.Model, At: c.at, Rank: c.ask.Rank, Need: c.need(), Tied: c.stay.tied(&c.ask)}
 	if c.pool.Workers.BoundsKV() {
 		model, caller := hashOf(c.prompt.Model), hashOf(c.ask.Caller)
-		q.Holds = c.size.all + int(c.pool.answers.expected(model, caller, c.prompt.MaxTokens))
+		c.holds = c.size.all + int(c.pool.answers.expected(model, caller, c.prompt.MaxTokens))
+		q.Holds = c.holds
 		q.Beginning = c.fleet.beginning
 	}
 	return q
