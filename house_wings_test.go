@@ -35,9 +35,9 @@ var arrows = map[string][]string{
 	"daemon": { // wires the rooms; it and adapt alone know the configuration
 		"cache/...", "conf", "daemon/adapt", "daemon/admin/decisions", "daemon/admin/operator",
 		"daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/discover",
-		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
-		"daemon/request/exchange", "daemon/request/front", "daemon/request/route", "daemon/request/session",
-		"daemon/request/sessionapi", "daemon/request/tokens", "daemon/transport/certificate",
+		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/wake", "daemon/fleet/worker", "daemon/kv/kvcache",
+		"daemon/peers", "daemon/request/exchange", "daemon/request/front", "daemon/request/route", "daemon/request/session",
+		"daemon/request/sessionapi", "daemon/request/tokens", "daemon/request/waiting", "daemon/transport/certificate",
 		"daemon/transport/gate", "daemon/transport/listen", "daemon/transport/upstream", "host", "plugins",
 	},
 	"daemon/warmpath": {"daemon/cli"}, // the main package
@@ -45,8 +45,8 @@ var arrows = map[string][]string{
 		"cache/bind", "cache/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/tracing",
 		"daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
 		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
-		"daemon/request/front", "daemon/request/identity", "daemon/request/overflow", "daemon/request/route",
-		"daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/upstream", "host", "plugins",
+		"daemon/request/front", "daemon/request/identity", "daemon/request/overflow",
+		"daemon/request/queue", "daemon/request/route", "daemon/request/waiting", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/upstream", "host", "plugins",
 	},
 
 	// A request, from front to upstream. No arrow runs up.
@@ -55,7 +55,7 @@ var arrows = map[string][]string{
 		"cache/quota", "cache/seldom", "daemon/fleet/worker", "daemon/request/identity", "daemon/request/overflow",
 		"daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
-		"daemon/request/tokens", "daemon/transport/gate", "daemon/transport/upstream",
+		"daemon/request/tokens", "daemon/request/waiting", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/front": {
 		"cache/bind", "cache/seldom", "daemon/request/exchange", "daemon/transport/certificate", "daemon/transport/gate",
@@ -80,8 +80,9 @@ var arrows = map[string][]string{
 		"daemon/request/session",
 		"daemon/transport/upstream",
 	},
-	"daemon/request/sse":    {},
-	"daemon/request/tokens": {"cache/breaker", "cache/seldom", "daemon/request/prompt", "daemon/request/sse"},
+	"daemon/request/sse":     {},
+	"daemon/request/waiting": {"daemon/request/queue"},
+	"daemon/request/tokens":  {"cache/breaker", "cache/seldom", "daemon/request/prompt", "daemon/request/sse"},
 
 	// Bytes on sockets.
 	"daemon/transport":             {},
@@ -103,6 +104,7 @@ var arrows = map[string][]string{
 		"cache/bind", "cache/blocks", "cache/holdings", "cache/kvevents", "cache/seldom", "cache/zmtp", "daemon/fleet/worker",
 	},
 	"daemon/fleet/probe":  {"cache/quota", "daemon/fleet/worker"}, // whose Page it reads
+	"daemon/fleet/wake":   {},
 	"daemon/fleet/worker": {"sdk/abi"},
 
 	// Other routers.
@@ -124,7 +126,8 @@ var arrows = map[string][]string{
 		"cache/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
 		"daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
-		"daemon/request/route", "daemon/request/session", "daemon/transport/certificate", "daemon/transport/gate",
+		"daemon/request/route", "daemon/request/session", "daemon/request/waiting", "daemon/transport/certificate",
+		"daemon/transport/gate",
 	},
 	"daemon/admin/strategies": {
 		"conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",

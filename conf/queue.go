@@ -31,9 +31,12 @@ func defaultQueue() Queue {
 	return Queue{MaxRequests: 5000, MaxBytes: 256 << 20, Wait: time.Minute, Order: "fifo", Starve: 5 * time.Second}
 }
 
+// Bounded reports whether something bounds what a worker of the pool has at a time.
+func (p *Pool) Bounded() bool { return p.MaxInFlight > 0 || p.MaxWait > 0 || p.MaxKVUse > 0 }
+
 // Queues reports whether requests of the pool may wait in the router.
 func (p *Pool) Queues() bool {
-	return p.Queue.MaxRequests > 0 && (p.MaxInFlight > 0 || p.MaxWait > 0 || p.MaxKVUse > 0 || p.Queue.WaitEmpty > 0)
+	return p.Queue.MaxRequests > 0 && (p.Bounded() || p.Queue.WaitEmpty > 0)
 }
 
 // Names reports whether one of the pool's patterns is just that model.

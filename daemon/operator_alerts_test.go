@@ -194,7 +194,7 @@ func full(t *testing.T) string {
 		io.WriteString(rw, "vllm:kv_cache_usage_perc 0.99\nvllm:num_requests_waiting 7\nvllm:num_requests_running 1\n")
 	}))
 	t.Cleanup(s.Close)
-	r := start(t, withPool(settings("prefixaware", s.URL), "max_in_flight = 1"), 1)
+	r := start(t, withPool(settings("prefixaware", s.URL), "max_in_flight = 1\nqueue.max_requests = 0"), 1)
 	asks(t, r, 3, prompted(`,"stream":true`))
 	return r.AdminAddr()
 }

@@ -17,7 +17,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -67,6 +69,13 @@ func Specs(c *conf.Pool) []worker.Spec {
 			Weight: w.Weight, Cost: w.Cost, Labels: w.Labels, DataParallel: w.DataParallel, Drain: w.Drain}
 	}
 	return s
+}
+
+// Queue returns how much a pool's queue takes, and how long.
+func Queue(c *conf.Pool) waiting.Config {
+	q := &c.Queue
+	return waiting.Config{Wait: q.Wait, WaitEmpty: q.WaitEmpty, Config: queue.Config{MaxRequests: q.MaxRequests,
+		MaxBytes: int64(q.MaxBytes), Starve: q.Starve, ByDeadline: q.Order == "deadline"}}
 }
 
 // Origins returns where a pool's workers publish KV events, by their ids.

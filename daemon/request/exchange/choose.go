@@ -52,7 +52,9 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if pool.Asking != nil && pool.WantsIDs() {
 		r.lesson = findIDs(ctx, pool.Asking, in, &r.read, &ask)
 	}
-	if f := r.decide(ctx, &ask); f != nil {
+	if f := r.decide(ctx, &ask); f == &FaultGone {
+		return r.abandon(ctx)
+	} else if f != nil {
 		return r.refuse(*f)
 	}
 	if from, to := r.choice.Moved(); from != "" {
@@ -103,6 +105,14 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 	if v == route.UnknownModel {
 		v = renewLists(ctx, r, ask)
 	}
+	v = r.missing(v)
+	var dropped *Fault
+	if r.queues(v) {
+		v, dropped = r.wait(ctx, ask, v)
+	}
+	if dropped != nil {
+		return r.drop(v, dropped)
+	}
 	r.noteChoice(v)
 	if v == route.Chosen {
 		v = r.choice.Bind()
@@ -121,6 +131,13 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 	}
 	f := r.faultOf(v)
 	return &f
+}
+
+// drop records a request that the queue has dropped after that verdict.
+func (r *request) drop(v route.Verdict, f *Fault) *Fault {
+	r.noteChoice(route.Full)
+	r.journal.decided(r.in, &r.choice, v)
+	return f
 }
 
 // loseSession ends the session whose state died with its worker.
@@ -190,7 +207,7 @@ func (r *request) noteReason(ctx context.Context) {
 func fullFor(b session.Binding) Fault {
 	f := FaultFull
 	if b.Worker != "" {
-		f.Message = "the session's worker has as many requests as it may have (max_in_flight); try again shortly"
+		f.Message = "the session's worker has as much to do as it may have; try again shortly"
 	}
 	return f
 }
@@ -199,7 +216,9 @@ func fullFor(b session.Binding) Fault {
 func (r *request) faultOf(v route.Verdict) Fault {
 	switch v {
 	case route.UnknownModel:
-		return r.unlistedModel()
+		if !r.pool.Patterns.Names(r.read.req.Model) {
+			return r.unlistedModel()
+		}
 	case route.Full:
 		return fullFor(r.choice.Binding())
 	case route.Rejected:

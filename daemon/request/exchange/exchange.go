@@ -102,7 +102,14 @@ func (e *Exchange) Serve(ctx context.Context) *Outbound {
 // Choose decides where the request goes. An answer that it returns refuses the request; no other method may be called
 // then.
 func (e *Exchange) Choose(ctx context.Context) *Outbound {
+	returned := false
+	defer func() {
+		if !returned { // a panic: nobody else would get a turn
+			e.leaveQueue()
+		}
+	}()
 	out := e.choose(ctx)
+	returned = true
 	if out != nil {
 		e.release()
 	}
@@ -135,6 +142,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	r := sendings.Get().(*sending)
 	e.sending = r
 	defer func() {
+		e.leaveQueue()
 		e.sending = nil
 		r.end()
 	}()
@@ -161,6 +169,12 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 		r.At = time.Now()
 		r.Fresh = e.mistaken
 		to, ok := e.choice.Next(r.At)
+		if !ok && e.waitAgain(ctx) {
+			continue
+		}
+		if !ok && ctx.Err() != nil { // while it waited
+			return e.releasing(e.abandon(ctx))
+		}
 		if !ok {
 			e.journal.nobodyLeft(e.in, e.pool, failed, len(e.choice.Tried()))
 			break
@@ -239,6 +253,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 			a.close()
 		}
 	}()
+	e.hasWorker(e.sending.At)
 	out, f := e.receive(client, a)
 	returned = true
 	if f == nil {

@@ -69,6 +69,9 @@ func (p *Place) AtOnce() bool {
 
 // Await waits for the turn. With any other news than Turn the place has left the queue.
 func (p *Place) Await(ctx context.Context) News {
+	if !p.inside { // AtOnce has heard it
+		return Full
+	}
 	end, _ := p.q.end(p)
 	timer := time.NewTimer(time.Until(end))
 	defer timer.Stop()

@@ -1,6 +1,7 @@
 package waiting
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,38 @@ func (q *Queue) Depth() int { return q.order.Depth() }
 
 // Counts returns what waits and what has become of the rest.
 func (q *Queue) Counts() queue.Counts { return q.order.Counts() }
+
+// Most returns how many requests may wait.
+func (q *Queue) Most() int { return q.conf.Load().MaxRequests }
+
+// Level is what waits of the classes that have one name.
+type Level struct {
+	Name     string
+	Requests int
+	Bytes    int64
+}
+
+// ClassName returns the name of a class for metrics, which must not have a label for each number.
+func ClassName(class int) string {
+	switch {
+	case class < 0:
+		return "low"
+	case class > 0:
+		return "high"
+	}
+	return "normal"
+}
+
+// Levels returns what waits by the names of the classes, also where nothing does.
+func (q *Queue) Levels() []Level {
+	all := []Level{{Name: "low"}, {Name: "normal"}, {Name: "high"}}
+	for _, c := range q.order.Counts().Classes {
+		i := slices.IndexFunc(all, func(l Level) bool { return l.Name == ClassName(c.Class) })
+		all[i].Requests += c.Requests
+		all[i].Bytes += c.Bytes
+	}
+	return all
+}
 
 // Flows returns those of which the most requests wait, n at most.
 func (q *Queue) Flows(n int) []queue.FlowCount { return q.order.Flows(n) }
