@@ -77,9 +77,9 @@ func (r *request) enter(ask *route.Ask, v route.Verdict) (*waiting.Place, *Fault
 	q, now := r.pool.Queue, time.Now()
 	r.place = nil
 	w := r.choice.Weigh()
-	p := &waiting.Place{Key: r.in.Caller.Name}
+	p := &waiting.Place{}
 	p.Lane, p.Cost, p.Entered = w.Lane, w.Prefill, r.arrived
-	p.Class, p.Flow, p.Weight = r.priority(), r.flow(ask), r.in.Caller.Weight
+	p.Class, p.Key, p.Weight, p.Flow = r.priority(), r.in.Caller.Name, r.in.Caller.Weight, r.flow(ask)
 	p.Bytes = waitingBytes
 	if r.in.Kept == nil { // else a file has it
 		p.Bytes += int64(cap(r.in.Body))
