@@ -97,7 +97,7 @@ type Pool struct {
 	TLSCAFile     string `toml:"tls_ca_file"`     // PEM of who signs the workers' certificates; "" = the system's
 
 	MaxInFlight int           `toml:"max_in_flight"`    // requests at a time at one worker; 0 = no limit. All full: see Queue
-	MaxWait     float64       `toml:"max_wait_seconds"` // of prefill queued at a worker, above which it gets no more; 0 = no bound
+	MaxWait     float64       `toml:"max_wait_seconds"` // of prefill queued at a worker, above which others come first; 0 = no bound
 	MaxKVUse    float64       `toml:"max_kv_use"`       // share of a worker's KV for what is in flight there; 0 = no bound
 	RetryBudget float64       `toml:"retry_budget"`     // repeats, as a share of requests, beside 10 a second
 	Panic       bool          `toml:"panic"`            // no worker is up: send to one all the same, instead of 503

@@ -24,7 +24,7 @@ type Config struct {
 	DownGrace time.Duration
 
 	MaxInFlight int     // requests at a time at one worker; 0 = no limit
-	MaxWait     float64 // seconds of prefill believed queued at a worker, above which it gets no more; 0 = no bound
+	MaxWait     float64 // seconds of prefill believed queued at a worker, above which others come first; 0 = no bound
 	MaxKVUse    float64 // share of its KV tokens that requests in flight may hold; 0 = no bound, as where that is not known
 	Room        Room    // is told when there may be room; nil = nobody is
 	RetryBudget float64 // repeats that MayRetry lets through, as a share of requests, beside 10 a second; 0 = these alone

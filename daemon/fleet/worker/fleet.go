@@ -352,7 +352,7 @@ func (f *fleet) saturated(now float64) bool {
 		if !w.isUp() || w.draining {
 			continue
 		}
-		if !f.full(w, 0, now) {
+		if !f.full(w, now) {
 			return false
 		}
 		some = true

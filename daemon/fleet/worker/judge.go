@@ -115,7 +115,8 @@ func (f *fleet) takesElsewhere(r *request, e *endpoint, now float64) bool {
 // mayTake reports whether w, at another address than e's, takes the request now.
 func (f *fleet) mayTake(w *Worker, r *request, e *endpoint, now float64) bool {
 	return w.endpoint != e && r.tried&(1<<(w.slot%64)) == 0 && w.takes(now) && w.breaker.cause == none &&
-		w.listing.fits(r.model) && !f.fullFor(w, r.tokens+r.output, &Beginning{r.parts, r.partTokens}, now)
+		w.listing.fits(r.model) && !f.backlogged(w, now) &&
+		!f.packedFor(w, r.tokens+r.output, &Beginning{r.parts, r.partTokens})
 }
 
 // restart records that an endpoint has a new process although no health check found it down.

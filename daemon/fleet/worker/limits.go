@@ -3,34 +3,37 @@ package worker
 // limited reports whether anything bounds what a worker has at a time.
 func (s *settings) limited() bool { return s.MaxInFlight > 0 || s.MaxWait > 0 || s.MaxKVUse > 0 }
 
-// full reports whether w has no room for one more request that takes so many tokens of KV. It goes by what the routers
-// have sent there, which no silence of the worker's metrics can change. A worker without a request takes any: one that
-// is larger than the bound could go nowhere else either.
-func (f *fleet) full(w *Worker, tokens int, now float64) bool {
+// full reports whether w has no room for another request.
+func (f *fleet) full(w *Worker, now float64) bool { return f.packed(w, 0) || f.backlogged(w, now) }
+
+// packed reports whether w may have no further request, or has no KV for one that takes so many tokens. It goes by what
+// the routers have sent there, which no silence of the worker's metrics can change. A worker without a request takes any:
+// one that is larger than the bound could go nowhere else either.
+func (f *fleet) packed(w *Worker, tokens int) bool {
 	c := f.conf
 	if c.MaxInFlight > 0 && w.endpoint.inFlight+w.endpoint.theirs >= c.MaxInFlight {
 		return true
 	}
-	if w.flight.n+w.theirs.n == 0 {
-		return false
-	}
-	if c.MaxWait > 0 {
-		m := f.speed.slowness * w.speed.times()
-		w.queue.expire(now, m)
-		if w.queue.wait(now, m) > c.MaxWait {
-			return true
-		}
-	}
 	size := w.capacity.inForce
-	return c.MaxKVUse > 0 && size > 0 && float64(w.held()+tokens) > c.MaxKVUse*float64(size)
+	return w.flight.n+w.theirs.n > 0 && c.MaxKVUse > 0 && size > 0 && float64(w.held()+tokens) > c.MaxKVUse*float64(size)
 }
 
-// fullFor is full for a request whose prompt begins with b, and which takes so many tokens together with that.
-func (f *fleet) fullFor(w *Worker, tokens int, b *Beginning, now float64) bool {
+// packedFor is packed for a request whose prompt begins with b, and which takes so many tokens together with that.
+func (f *fleet) packedFor(w *Worker, tokens int, b *Beginning) bool {
 	if f.conf.MaxKVUse > 0 && tokens > 0 {
 		tokens -= w.kv.shared(b)
 	}
-	return f.full(w, tokens, now)
+	return f.packed(w, tokens)
+}
+
+// backlogged reports whether more prefill is believed queued at w than MaxWait.
+func (f *fleet) backlogged(w *Worker, now float64) bool {
+	if f.conf.MaxWait <= 0 || w.flight.n+w.theirs.n == 0 {
+		return false
+	}
+	m := f.speed.slowness * w.speed.times()
+	w.queue.expire(now, m)
+	return w.queue.wait(now, m) > f.conf.MaxWait
 }
 
 // held returns the tokens of KV that requests in flight hold.

@@ -155,6 +155,9 @@ func (p *Pool) Saturated(now time.Time) bool {
 // BoundsKV reports whether the KV bounds what a worker has at a time, so that a Query needs Holds.
 func (p *Pool) BoundsKV() bool { return p.set.Load().MaxKVUse > 0 }
 
+// MaxWait returns the bound of the prefill queued at a worker in seconds; 0 = there is none.
+func (p *Pool) MaxWait() float64 { return p.set.Load().MaxWait }
+
 // RetryAfter returns in how many seconds a client is to come back that found no worker with a place, from 1 to 60: what
 // it measures of the answers at the workers says when one will be free.
 func (p *Pool) RetryAfter(now time.Time) int {

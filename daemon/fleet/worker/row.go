@@ -106,7 +106,7 @@ func (f *fleet) stats(w *Worker, m *moment) Stats {
 		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Slot: w.slot, Since: w.since,
 		Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
 		Theirs: w.theirs.n, Limit: f.conf.MaxInFlight,
-		Full: f.full(w, 0, m.now), Sent: w.sent, Pending: w.queue.tokens,
+		Full: f.full(w, m.now), Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,
 		Capacity: w.capacity.inForce, CPUTokens: w.CPUTokens(),
 		PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits,

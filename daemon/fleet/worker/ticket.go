@@ -10,8 +10,9 @@ import (
 // Dispatch describes a request that is sent to a worker.
 type Dispatch struct {
 	PromptTokens int
-	CachedTokens int // of these, how many the index expects in the worker's cache
-	Holds        int // of its Query: else the pool would refuse what its Snapshot offers, again and again
+	CachedTokens int  // of these, how many the index expects in the worker's cache
+	Holds        int  // of its Query: else the pool would refuse what its Snapshot offers, again and again
+	Backlogged   bool // the Snapshot offered w although more prefill is queued there than MaxWait
 	Beginning    Beginning
 	Output       int     // tokens that the answer is expected to have; 0 = not known
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
@@ -77,7 +78,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 // admits reports whether w, which a snapshot offered a moment ago, still takes the request. The caller holds p.mu.
 func (p *Pool) admits(w *Worker, d *Dispatch, now float64) bool {
 	switch {
-	case p.fleet.fullFor(w, d.Holds, &d.Beginning, now):
+	case p.fleet.packedFor(w, d.Holds, &d.Beginning), !d.Backlogged && p.fleet.backlogged(w, now):
 		return false
 	case w.place != configured: // removed; a removed rank of a worker that stays cannot be reached
 		return w.endpoint.place != configured

@@ -178,7 +178,7 @@ func (f *fleet) standingOf(w *Worker, model string, now float64) Standing {
 		return w.breaker.standing()
 	case !w.listing.fits(model):
 		return Lacking
-	case f.full(w, 0, now):
+	case f.full(w, now):
 		return Full
 	}
 	return Ready

@@ -210,6 +210,7 @@ func (c *Choice) fillFrame() {
 			at: c.at, block: p.scale.textBlock()}
 		frame.Prefixes = &c.fleet.known
 	}
+	c.fleet.dropBacklogged(c.pool.Workers.MaxWait(), c.stay.worker())
 	frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
 	c.talk.describe(c.pool, &c.ask, &c.fleet)
 }
@@ -332,10 +333,11 @@ func (c *Choice) lookAgain(at time.Time) {
 	q := c.query()
 	q.Again, q.Tried = true, c.order.tried
 	c.fleet.fill(c.pool.Workers, q)
-	c.order.restart(&c.fleet)
 	if c.space != nil {
 		c.size = c.fleet.match(c.pool, c.space, &c.below, &c.ask)
 	}
+	c.fleet.dropBacklogged(c.pool.Workers.MaxWait(), c.stay.worker())
+	c.order.restart(&c.fleet)
 	c.fleet.frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
 	c.talk.place(c.pool, &c.ask, &c.fleet)
 	if c.outgrew > 0 {
