@@ -38,7 +38,7 @@ const (
 var silent = []string{
 	"daemon/request/route", "daemon/fleet/worker", "daemon/lab/vllmsim/engine", "daemon/lab/trial",
 	"daemon/lab/traffic", "daemon/lab/world", "daemon/lab/served", "daemon/lab/setup",
-	"daemon/request/prompt", "sdk", "sdk/abi", "sdk/score", "sdk/sdktest", "plugins", "host/meter",
+	"daemon/request/prompt", "daemon/request/queue", "sdk", "sdk/abi", "sdk/score", "sdk/sdktest", "plugins", "host/meter",
 }
 
 // stillNoisy counts the imports and calls that a silent room has yet to lose. Numbers only go down.

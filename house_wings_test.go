@@ -35,9 +35,10 @@ var arrows = map[string][]string{
 	"daemon": { // wires the rooms; it and adapt alone know the configuration
 		"cache/...", "conf", "daemon/adapt", "daemon/admin/decisions", "daemon/admin/operator",
 		"daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/discover",
-		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
-		"daemon/request/exchange", "daemon/request/front", "daemon/request/ledger", "daemon/request/route",
-		"daemon/request/session", "daemon/request/sessionapi", "daemon/request/tokens", "daemon/transport/certificate",
+		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/wake", "daemon/fleet/worker", "daemon/kv/kvcache",
+		"daemon/peers", "daemon/request/exchange", "daemon/request/front", "daemon/request/ledger",
+		"daemon/request/route", "daemon/request/session", "daemon/request/sessionapi", "daemon/request/tokens",
+		"daemon/request/waiting", "daemon/transport/certificate",
 		"daemon/transport/gate", "daemon/transport/listen", "daemon/transport/upstream", "host", "plugins",
 	},
 	"daemon/warmpath": {"daemon/cli"}, // the main package
@@ -46,7 +47,8 @@ var arrows = map[string][]string{
 		"daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
 		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
 		"daemon/request/front", "daemon/request/identity", "daemon/request/ledger", "daemon/request/limit",
-		"daemon/request/overflow", "daemon/request/route", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/upstream", "host", "plugins",
+		"daemon/request/overflow", "daemon/request/queue", "daemon/request/route", "daemon/request/waiting",
+		"daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/upstream", "host", "plugins",
 	},
 
 	// A request, from front to upstream. No arrow runs up.
@@ -55,7 +57,7 @@ var arrows = map[string][]string{
 		"cache/quota", "cache/seldom", "daemon/fleet/worker", "daemon/request/identity", "daemon/request/limit",
 		"daemon/request/overflow", "daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
-		"daemon/request/tokens", "daemon/transport/gate", "daemon/transport/upstream",
+		"daemon/request/tokens", "daemon/request/waiting", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/front": {
 		"cache/bind", "cache/seldom", "daemon/request/exchange", "daemon/transport/certificate", "daemon/transport/gate",
@@ -68,6 +70,7 @@ var arrows = map[string][]string{
 	"daemon/request/limit":    {},
 	"daemon/request/overflow": {},
 	"daemon/request/prompt":   {"sdk/abi"},
+	"daemon/request/queue":    {},
 	"daemon/request/route": {
 		"cache/holdings", "cache/lmcache", "cache/prefix", "daemon/fleet/worker", "daemon/request/breaks",
 		"daemon/request/identity", "daemon/request/prompt",
@@ -81,8 +84,9 @@ var arrows = map[string][]string{
 		"daemon/request/session",
 		"daemon/transport/upstream",
 	},
-	"daemon/request/sse":    {},
-	"daemon/request/tokens": {"cache/breaker", "cache/seldom", "daemon/request/prompt", "daemon/request/sse"},
+	"daemon/request/sse":     {},
+	"daemon/request/waiting": {"daemon/request/queue"},
+	"daemon/request/tokens":  {"cache/breaker", "cache/seldom", "daemon/request/prompt", "daemon/request/sse"},
 
 	// Bytes on sockets.
 	"daemon/transport":             {},
@@ -104,6 +108,7 @@ var arrows = map[string][]string{
 		"cache/bind", "cache/blocks", "cache/holdings", "cache/kvevents", "cache/seldom", "cache/zmtp", "daemon/fleet/worker",
 	},
 	"daemon/fleet/probe":  {"cache/quota", "daemon/fleet/worker"}, // whose Page it reads
+	"daemon/fleet/wake":   {},
 	"daemon/fleet/worker": {"sdk/abi"},
 
 	// Other routers.
@@ -126,7 +131,7 @@ var arrows = map[string][]string{
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
 		"daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
 		"daemon/request/ledger", "daemon/request/limit", "daemon/request/route", "daemon/request/session",
-		"daemon/transport/certificate", "daemon/transport/gate",
+		"daemon/request/waiting", "daemon/transport/certificate", "daemon/transport/gate",
 	},
 	"daemon/admin/strategies": {
 		"conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",
@@ -148,7 +153,7 @@ var arrows = map[string][]string{
 	"daemon/cli/scaffold": {"sdk", "sdk/abi"},
 
 	// Simulated users, workers and services. The lab runs the code that serves.
-	"daemon/lab":           {"daemon/lab/...", "daemon/request/route"},
+	"daemon/lab":           {"daemon/lab/...", "daemon/request/queue", "daemon/request/route"},
 	"daemon/lab/certtest":  {},
 	"daemon/lab/dnstest":   {},
 	"daemon/lab/logtest":   {},
@@ -160,8 +165,8 @@ var arrows = map[string][]string{
 	"daemon/lab/report":    {"daemon/lab/trial"},
 	"daemon/lab/served": {
 		"cache/blocks", "cache/holdings", "daemon/fleet/worker", "daemon/lab/...", "daemon/lab/vllmsim/engine",
-		"daemon/peers", "daemon/request/prompt", "daemon/request/route", "daemon/request/session", "host", "plugins",
-		"sdk", "sdk/abi",
+		"daemon/peers", "daemon/request/prompt", "daemon/request/queue", "daemon/request/route", "daemon/request/session",
+		"host", "plugins", "sdk", "sdk/abi",
 	},
 	"daemon/lab/setup":            {"daemon/lab/traffic", "daemon/lab/vllmsim/engine", "daemon/lab/world"},
 	"daemon/lab/traffic":          {"daemon/lab/replay", "daemon/lab/vllmsim/engine"},

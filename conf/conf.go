@@ -69,6 +69,9 @@ type Key struct {
 	Env    string   `toml:"env"`    // or this variable holds it
 	Models []string `toml:"models"` // that it may use: names, "org/*", "*"
 
+	Priority []int   `toml:"priority"` // the least and the greatest that its requests may ask for
+	Weight   float64 `toml:"weight"`   // its share of a queue beside the other keys' of the same priority
+
 	Explain   bool      `toml:"explain"`    // it may ask how its requests were decided; others' prompts show in that
 	CacheSalt CacheSalt `toml:"cache_salt"` // keeps its prompts apart in the workers' caches
 
@@ -98,10 +101,12 @@ type Pool struct {
 	WorkerKeyEnv  string `toml:"worker_key_env"`  // or this variable holds it
 	TLSCAFile     string `toml:"tls_ca_file"`     // PEM of who signs the workers' certificates; "" = the system's
 
-	MaxInFlight int           `toml:"max_in_flight"` // requests at a time at one worker; 0 = no limit. All full: 429
-	RetryBudget float64       `toml:"retry_budget"`  // repeats, as a share of requests, beside 10 a second
-	Panic       bool          `toml:"panic"`         // no worker is up: send to one all the same, instead of 503
-	SlowStart   time.Duration `toml:"slow_start"`    // for how long a worker that is back gets less than its share
+	MaxInFlight int           `toml:"max_in_flight"`    // requests at a time at one worker; 0 = no limit
+	MaxWait     float64       `toml:"max_wait_seconds"` // of prefill queued at one worker; 0 = no bound
+	MaxKVUse    float64       `toml:"max_kv_use"`       // share of its KV for requests in flight; 0 = no bound
+	RetryBudget float64       `toml:"retry_budget"`     // repeats, as a share of requests, beside 10 a second
+	Panic       bool          `toml:"panic"`            // no worker is up: send to one all the same, instead of 503
+	SlowStart   time.Duration `toml:"slow_start"`       // for how long a worker that is back gets less than its share
 
 	HealthInterval time.Duration `toml:"health_interval"`  // between probes of a worker's /health
 	ScrapeInterval time.Duration `toml:"scrape_interval"`  // between reads of a worker's /metrics
@@ -125,6 +130,7 @@ type Pool struct {
 	PrefillTokensPerSecond float64 `toml:"prefill_tokens_per_second"` // first guess of a worker's speed; learnt after that
 
 	Tokens Tokens `toml:"tokens"`
+	Queue  Queue  `toml:"queue"`
 }
 
 // Shadow is a strategy that decides a pool's requests beside the one that serves. Its choices are compared and go
@@ -241,6 +247,7 @@ func DefaultPool() Pool {
 		InvocationPath:         "/invocations",
 		PrefillTokensPerSecond: 15000, CPURate: 120_000, SharedRate: 40_000,
 		Tokens: Tokens{Budget: 50 * time.Millisecond, CacheBytes: 64 << 20, Learn: true},
+		Queue:  defaultQueue(),
 	}
 }
 
@@ -256,7 +263,9 @@ func WorkerAt(url string) Worker {
 }
 
 // DefaultKey is a client's key before the file is read: it may use every model.
-func DefaultKey() Key { return Key{Models: []string{"*"}, Count: "uncached"} }
+func DefaultKey() Key {
+	return Key{Models: []string{"*"}, Priority: []int{-MaxPriority, 0}, Weight: 1, Count: "uncached"}
+}
 
 // DefaultStrategy is a strategy before the file is read: the limits of sandboxed code.
 func DefaultStrategy() Strategy {
@@ -267,6 +276,24 @@ func DefaultStrategy() Strategy {
 func (p *Pool) Serves(model string) bool {
 	for _, pattern := range p.Models {
 		if fits(pattern, model) {
+			return true
+		}
+	}
+	return false
+}
+
+// Bounded reports whether something bounds what a worker of the pool has at a time.
+func (p *Pool) Bounded() bool { return p.MaxInFlight > 0 || p.MaxWait > 0 || p.MaxKVUse > 0 }
+
+// Queues reports whether requests of the pool may wait in the router.
+func (p *Pool) Queues() bool {
+	return p.Queue.MaxRequests > 0 && (p.Bounded() || p.Queue.WaitEmpty > 0)
+}
+
+// Names reports whether one of the pool's patterns is just that model.
+func (p *Pool) Names(model string) bool {
+	for _, pattern := range p.Models {
+		if pattern == model && model != "*" {
 			return true
 		}
 	}

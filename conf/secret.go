@@ -96,6 +96,7 @@ func checkKeys(r *report, keys []Key, tokenFile string) {
 		r.unique(names, k.Name, child(path, "name"), "give each key its own name")
 		r.patterns(child(path, "models"), k.Models, func(string, string) {})
 		checkKeyLimits(r, path, &keys[i])
+		checkRank(r, path, &k)
 		if (k.File == "") == (k.Env == "") {
 			r.add(path, "it needs one of file and env", `write file = "team-a.key" or env = "TEAM_A_KEY": where the key stands`)
 			continue
@@ -112,6 +113,21 @@ func checkKeys(r *report, keys []Key, tokenFile string) {
 		} else {
 			secrets[s] = path
 		}
+	}
+}
+
+// checkRank checks what a key's requests are worth beside the others'.
+func checkRank(r *report, path string, k *Key) {
+	at := child(path, "priority")
+	switch p := k.Priority; {
+	case len(p) != 2:
+		r.add(at, fmt.Sprintf("it has %d numbers", len(p)), "write the least and the greatest, as [-100, 0]")
+	case !within(p[0], -MaxPriority, MaxPriority) || !within(p[1], p[0], MaxPriority):
+		r.outOfRange(at, p, fmt.Sprintf("write the least and the greatest, from -%d to %d, as [-100, 0]",
+			MaxPriority, MaxPriority))
+	}
+	if !within(k.Weight, minKeyWeight, maxKeyWeight) {
+		r.outOfRange(child(path, "weight"), k.Weight, "write a number from 0.1 to 100, as 2.0 for twice a key's share")
 	}
 }
 

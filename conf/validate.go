@@ -49,7 +49,7 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 	checkBeside(r, path, c, p)
 	checkWorkerKey(r, path, p)
 	checkAuthorities(r, child(path, "tls_ca_file"), p.TLSCAFile)
-	r.between(child(path, "max_in_flight"), p.MaxInFlight, 0, maxCount, "requests at one worker")
+	checkBounds(r, path, p)
 	if !within(p.RetryBudget, 0, 1) {
 		r.outOfRange(child(path, "retry_budget"), p.RetryBudget, "write a share of requests from 0 to 1, as 0.2")
 	}
@@ -72,6 +72,7 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 		r.outOfRange(child(path, "prefill_tokens_per_second"), p.PrefillTokensPerSecond, "write tokens a second, as 15000")
 	}
 	checkTokens(r, child(path, "tokens"), &p.Tokens)
+	checkQueue(r, child(path, "queue"), &p.Queue)
 }
 
 // maxTokensBudget is the longest that a request may wait for its prompt's ids: more costs more than a prefill saves.
@@ -146,5 +147,16 @@ func checkStrategy(r *report, c *Config, name string) {
 	}
 	if !within(s.MemoryMB, 1, 4096) {
 		r.outOfRange(child(path, "memory_mb"), s.MemoryMB, "write MiB from 1 to 4096, as 16")
+	}
+}
+
+// checkBounds checks what bounds the room at a worker.
+func checkBounds(r *report, path string, p *Pool) {
+	r.between(child(path, "max_in_flight"), p.MaxInFlight, 0, maxCount, "requests at one worker")
+	if !within(p.MaxWait, 0, 1e6) {
+		r.outOfRange(child(path, "max_wait_seconds"), p.MaxWait, "write seconds, as 2.0, or 0 for no bound")
+	}
+	if !within(p.MaxKVUse, 0, 10) {
+		r.outOfRange(child(path, "max_kv_use"), p.MaxKVUse, "write a share of the worker's KV, as 0.9, or 0 for no bound")
 	}
 }

@@ -230,7 +230,7 @@ func TestLimitCountsAllRouters(t *testing.T) {
 	}).URL
 	var all []*running
 	for i := range 2 {
-		toml := withPool(settings("prefixaware", worker), "max_in_flight = 2")
+		toml := withPool(settings("prefixaware", worker), "max_in_flight = 2\nqueue.max_requests = 0")
 		all = append(all, start(t, toml+fmt.Sprintf("[history]\nredis = %q\nname = \"router-%d\"\n", url, i), 1))
 	}
 	for i, r := range all {

@@ -38,6 +38,7 @@ var brokenDaemons = []broken{
 	{"a slow worker", []string{"WarmpathSlowFirstToken main", "WarmpathWorkersShort main"}, slow},
 	{"a worker that is full", []string{"WarmpathWorkerFull main", "WarmpathShedding main"}, full},
 	{"a key at its limit", []string{"WarmpathKeyAtLimit"}, keyAtLimit},
+	{"a queue that never empties", []string{"WarmpathQueueFilling main"}, queued},
 	{"KV events that are cut", []string{"WarmpathKVEventsStale main"}, eventsCut},
 	{"a cache that keeps nothing", []string{"WarmpathBelievesTooMuch main"}, forgets},
 	{"no Redis, no room for clients, no room on the disk", []string{"WarmpathStoreDown", "WarmpathClientsRefused", "WarmpathAccessLogLost"}, noRoom},
@@ -209,7 +210,13 @@ func full(t *testing.T) string {
 		io.WriteString(rw, "vllm:kv_cache_usage_perc 0.99\nvllm:num_requests_waiting 7\nvllm:num_requests_running 1\n")
 	}))
 	t.Cleanup(s.Close)
-	r := start(t, withPool(settings("prefixaware", s.URL), "max_in_flight = 1"), 1)
+	r := start(t, withPool(settings("prefixaware", s.URL), "max_in_flight = 1\nqueue.max_requests = 0"), 1)
+	asks(t, r, 3, prompted(`,"stream":true`))
+	return r.AdminAddr()
+}
+
+func queued(t *testing.T) string {
+	r := start(t, withPool(settings("prefixaware", fakeWorker(t, streams(time.Minute)).URL), "max_in_flight = 1"), 1)
 	asks(t, r, 3, prompted(`,"stream":true`))
 	return r.AdminAddr()
 }

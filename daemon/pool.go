@@ -20,10 +20,12 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/discover"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/fleet/probe"
+	"github.com/warmpath/warmpath/daemon/fleet/wake"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 	"github.com/warmpath/warmpath/plugins"
 )
@@ -46,6 +48,8 @@ type pool struct {
 	feed    *feed.Feed
 	ends    []func() // of what shares the history, and has it written
 	staff   *strategies.Serving
+	queue   *waiting.Queue // of its requests
+	waker   *wake.Waker
 	daemon  *Daemon
 
 	set      atomic.Pointer[setup]
@@ -67,7 +71,8 @@ type setup struct {
 func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, daemon: d}
-	p.vigil, p.staff = operator.NewVigil(p.log), strategies.NewServing()
+	p.vigil, p.staff, p.queue = operator.NewVigil(p.log), strategies.NewServing(), waiting.New(adapt.Queue(&c))
+	p.waker = wake.New(c.Name, c.Queue.WakeURL, p.log)
 	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll))
 	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
 	first, err := newSetup(c, nil)
@@ -120,17 +125,16 @@ func (p *pool) look() {
 func (p *pool) shown() *operator.Pool {
 	c := &p.set.Load().conf
 	return &operator.Pool{Pool: p.route, Models: c.Models, Patterns: c, Panic: c.Panic, Events: p.feed,
-		Shadows: p.staff.Shadows, Asking: p.asking}
+		Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue}
 }
 
 // served is the pool as a request of this epoch sees it.
 func (p *pool) served() *exchange.Pool {
 	s := p.set.Load()
-	c := &s.conf
-	return &exchange.Pool{Pool: p.route, Clients: &p.clients, Patterns: c, Key: s.key,
-		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions, ClientRank: c.ClientRank,
-		Asking: p.asking, Shadows: p.staff.Shadows, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout,
-		Limited: c.MaxInFlight > 0}
+	served := adapt.Served(&s.conf, p.queue)
+	served.Pool, served.Clients, served.Key = p.route, &p.clients, s.key
+	served.Asking, served.Shadows, served.Waker = p.asking, p.staff.Shadows, p.waker
+	return served
 }
 
 // newSetup reads the secrets and makes a client for each worker. Authorities that are as before stay the same value:
@@ -155,17 +159,10 @@ func newSetup(c conf.Pool, before *setup) (*setup, error) {
 
 // watch is what the pool of workers needs of the settings.
 func (p *pool) watch(s *setup) worker.Config {
-	c := &s.conf
-	return worker.Config{
-		Workers: adapt.Specs(c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
-		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
-		PrefillTokensPerSecond: c.PrefillTokensPerSecond, MaxInFlight: c.MaxInFlight, RetryBudget: c.RetryBudget,
-		Panic: c.Panic, DownGrace: c.DownGrace, Log: p.log, Watcher: p.prober, After: later, OnChange: p.look,
-	}
+	w := adapt.Workers(&s.conf, p.queue)
+	w.Log, w.Watcher, w.OnChange = p.log, p.prober, p.look
+	return w
 }
-
-// later is the clock of the workers' pool, which has none of its own.
-func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { f(time.Now()) }) }
 
 // takeOver bounds how long the workers of the old configuration serve on while none of the new ones has had a health
 // check.
@@ -206,6 +203,8 @@ func (p *pool) change(c conf.Pool) error {
 	p.clients.Set(both)
 	p.set.Store(next)
 	p.asking.Configure(next.key, exchange.AskConfig(c.Tokens))
+	p.queue.Configure(adapt.Queue(&c))
+	p.waker.Configure(c.Queue.WakeURL)
 	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf, p.daemon.storeTokens))
 	p.prober.Configure(adapt.Questions(&next.conf, next.key, next.tls))
 	p.feed.Configure(adapt.Origins(&next.conf), next.tls)

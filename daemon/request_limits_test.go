@@ -147,14 +147,14 @@ func TestOverloadIsTurnedAwayBeforeTheBody(t *testing.T) {
 		}
 	}
 	f(withServer(settings("prefixaware", w.URL), "max_in_flight = 2"), "overloaded")
-	f(withPool(settings("prefixaware", w.URL), "max_in_flight = 2"), "workers_full")
+	f(withPool(settings("prefixaware", w.URL), "max_in_flight = 2\nqueue.max_requests = 0"), "workers_full")
 }
 
 // TestFullWorkerOfASession: a session waits for its worker, though another has room, and the refusal says so.
 func TestFullWorkerOfASession(t *testing.T) {
 	hold := make(chan struct{})
 	busy := func(http.ResponseWriter, *http.Request) { <-hold }
-	r := start(t, withPool(settings("session", fakeWorker(t, busy).URL, fakeWorker(t, busy).URL), "max_in_flight = 1"), 2)
+	r := start(t, withPool(settings("session", fakeWorker(t, busy).URL, fakeWorker(t, busy).URL), "max_in_flight = 1\nqueue.max_requests = 0"), 2)
 	ask := func(user string) seen {
 		return r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","user":"`+user+`"}`)
 	}

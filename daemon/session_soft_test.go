@@ -65,7 +65,7 @@ func (f *fullWorker) ask(t *testing.T, header ...string) string {
 // onePlace is a pool whose workers take one request at a time.
 func onePlace(strategy string) string {
 	return fmt.Sprintf("[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n[[pools]]\nname = \"main\"\nstrategy = %q\n"+
-		"max_in_flight = 1\nhealth_interval = \"100ms\"\nscrape_interval = \"100ms\"\nURLS\n", strategy)
+		"max_in_flight = 1\nqueue.max_requests = 0\nhealth_interval = \"100ms\"\nscrape_interval = \"100ms\"\nURLS\n", strategy)
 }
 
 // TestAFullWorkerIsLeft: where nothing binds sessions, a session whose worker is full is served by another. Strategies

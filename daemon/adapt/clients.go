@@ -30,7 +30,7 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 			return nil, fmt.Errorf("daemon: %w", err)
 		}
 		keys = append(keys, gate.Key{Name: k.Name, Secret: secret, Models: k.Models, Explain: k.Explain,
-			Salt: k.CacheSalt.Of(k.Name, secret)})
+			Salt: k.CacheSalt.Of(k.Name, secret), Priority: [2]int(k.Priority), Weight: k.Weight})
 	}
 	s, n := &c.Server, &c.Sessions
 	return &front.Epoch{

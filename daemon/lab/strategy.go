@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/served"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
 	"github.com/warmpath/warmpath/daemon/lab/world"
+	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -26,6 +27,7 @@ type Strategy struct {
 
 	routers int           // 0 = as the scenario has it
 	history time.Duration // on its way from one to the others; 0 = they share nothing
+	queue   bool          // requests wait in the router, not at the workers
 }
 
 // tiers is which of a scenario's tiers a column has.
@@ -48,7 +50,8 @@ var sessionNames = map[string]served.Names{"hard": served.Binding, "unnamed": se
 // the tiers behind the GPUs, @l1 the shared one. With @flat the tiers are there, and the router knows of none: it takes
 // each worker's KV cache to be as large as its CPU tier. With @4 there are four routers that share nothing, with
 // @4/10ms four that send each other what they do, 10 ms late. With @hard each session stays at its worker, as with
-// [sessions] bind = "always"; with @unnamed the router reads no session's name.
+// [sessions] bind = "always"; with @unnamed the router reads no session's name. With @queue requests wait in the router,
+// by the scenario's bounds or by those of [setup.Scenario.Wait].
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
 	column, err := readSuffix(suffix)
@@ -58,7 +61,8 @@ func Find(name string) ([]Strategy, error) {
 	found, err := find(name, plain)
 	for i := range found {
 		s := &found[i]
-		s.tier, s.names, s.routers, s.history = column.tier, column.names, column.routers, column.history
+		s.tier, s.names, s.queue = column.tier, column.names, column.queue
+		s.routers, s.history = column.routers, column.history
 	}
 	return found, err
 }
@@ -73,14 +77,18 @@ func readSuffix(text string) (s Strategy, err error) {
 		s.names = names
 		return s, nil
 	}
+	if text == "queue" {
+		s.queue = true
+		return s, nil
+	}
 	routers, delay, shares := strings.Cut(text, "/")
 	s.routers, err = strconv.Atoi(routers)
 	if err == nil && shares {
 		s.history, err = time.ParseDuration(delay)
 	}
 	if err != nil || s.routers < 1 || shares && s.history <= 0 {
-		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, a number of routers as @4, or "+
-			"one with the delay of what they tell each other, as @4/10ms", text)
+		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, a number of routers as "+
+			"@4, or one with the delay of what they tell each other, as @4/10ms", text)
 	}
 	return s, nil
 }
@@ -148,7 +156,11 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		Tiers: route.Tiers{SharedTokens: sc.Engine.SharedTokens, L1Rate: 1 / c.Engine.CPUSeconds,
 			L2Rate: 1 / c.Engine.SharedSeconds},
 		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: number, Shares: c.History > 0 && c.Routers > 1,
-		Names: s.names,
+		Names: s.names, Room: served.Room(sc.Room),
+	}
+	if q := &sc.Queue; q.MaxRequests > 0 {
+		known.Queue = &served.Queue{Wait: q.Wait, Config: queue.Config{MaxRequests: q.MaxRequests, MaxBytes: q.MaxBytes,
+			Starve: q.Starve}}
 	}
 	if s.tier == untold {
 		known.KVTokens, known.CPUTokens, known.Tiers = sc.Engine.CPUTokens, 0, route.Tiers{}

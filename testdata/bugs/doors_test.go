@@ -18,7 +18,7 @@ var doors = []wallCase{
 	{"a-head-of-the-root-is-200", headOfRoot},
 	{"20-kb-of-header-pass", header(20 << 10)},
 	{"30-kb-of-header-pass", header(30 << 10)},
-	{"a-full-pool-says-retry-after-3-at-least", retryAfter("max_in_flight = 1\n", "")},
+	{"a-full-pool-says-retry-after-3-at-least", retryAfter("max_in_flight = 1\nqueue.max_requests = 0\n", "")},
 	{"a-full-router-says-retry-after-3-at-least", retryAfter("", "max_in_flight = 2\n")},
 }
 

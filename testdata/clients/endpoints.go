@@ -57,7 +57,7 @@ func (h *fleet) startEndpoints(ctx context.Context, binary string) error {
 	}{
 		{"lasting", "", keeping[:2]}, {"brief", "", brief}, {"plain", "", plain}, {"faulty", "retry_budget = 0.0\n",
 			keeping[2:3]},
-		{"busy", "max_in_flight = 1\n", keeping[3:]}, {"down", "",
+		{"busy", "max_in_flight = 1\nqueue.max_requests = 0\n", keeping[3:]}, {"down", "",
 			[]string{"http://127.0.0.1:9"}}, // discard, which nobody serves
 	} {
 		fmt.Fprintf(&b, "[[pools]]\nname = %q\nmodels = [%q] # none asks for it: the endpoint names the "+

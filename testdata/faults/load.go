@@ -19,7 +19,7 @@ func checkOverload(l *lab) (verdict, error) {
 		}
 		nodes = append(nodes, n)
 	}
-	r, err := l.inFrontOf("max_in_flight = 16\n", poolKeys+"max_in_flight = 8\n", nodes...)
+	r, err := l.inFrontOf("max_in_flight = 16\n", poolKeys+"max_in_flight = 8\nqueue.max_requests = 0\n", nodes...)
 	if err != nil {
 		return verdict{}, err
 	}

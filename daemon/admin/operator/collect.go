@@ -94,6 +94,11 @@ func sendPools(ch chan<- prometheus.Metric, pools []*Pool, recent *Recent) {
 	for _, p := range pools {
 		collect(ch, ofPools, p, p.Name)
 		collect(ch, ofDemand, recent.load(p, now), p.Name)
+		if p.Queue != nil {
+			for _, l := range p.Queue.Levels() {
+				collect(ch, ofQueues, l, p.Name, l.Name)
+			}
+		}
 		for _, s := range p.Workers.Stats(now) {
 			collect(ch, ofWorkers, workerCounts{Stats: s, blocks: p.Index.Worker(s.Slot).Blocks}, p.Name, s.ID)
 			if p.Events == nil {

@@ -19,6 +19,7 @@ type PoolState struct {
 	WhyNot     string        `json:"why_not,omitempty"` // why it cannot serve, or serves by panics alone
 	Panics     bool          `json:"panics,omitempty"`  // its requests go to workers that are not up (panic = true)
 	Workers    []WorkerState `json:"workers"`
+	Queue      *QueueState   `json:"queue,omitempty"`         // what waits in the router; absent = nothing does
 	Breaks     []route.Break `json:"prefix_breaks,omitempty"` // where its prompts change from turn to turn
 }
 
@@ -60,7 +61,7 @@ func Describe(pools []*Pool) (all []PoolState) {
 		live := 0
 		stats := p.Workers.Stats(now)
 		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now), Workers: []WorkerState{},
-			Breaks: p.Breaks()}
+			Queue: describeQueue(p.Queue), Breaks: p.Breaks()}
 		s.WhyNot, s.Panics = p.verdict(stats)
 		if st := p.Strategy.Strategy(); st != nil {
 			s.Strategy = st.Name()

@@ -94,3 +94,4 @@ func (f *fleet) remove(name string) {
 type onlyModel string
 
 func (m onlyModel) Serves(model string) bool { return model == string(m) }
+func (m onlyModel) Names(model string) bool  { return model == string(m) }

@@ -115,8 +115,11 @@ func (m *Metrics) Refused(s *exchange.Seen, f exchange.Fault, status int, took t
 		m.recent.turnedAway(s.Pool, f.Cause == exchange.NoFreeWorker, at(s))
 		m.series.key(keyOf{pool: s.Pool, key: s.Key}).refused.Inc()
 	}
-	if f.Code == exchange.FaultFull.Code {
+	switch f.Code {
+	case exchange.FaultFull.Code:
 		m.Shed(s.Pool, f.Code)
+		m.full.add(s.Pool)
+	case exchange.FaultQueueFull.Code, exchange.FaultWaited.Code: // queueDropped has them
 		m.full.add(s.Pool)
 	}
 }

@@ -32,6 +32,16 @@ func (n *names) label(s string) string {
 	return s
 }
 
+// nameAll makes labels of the models that a pool's configuration names: their requests count under them before a worker
+// has ever served one.
+func (n *names) nameAll(p *Pool) {
+	for _, model := range p.Models {
+		if p.Patterns.Names(model) {
+			n.label(model)
+		}
+	}
+}
+
 // known returns s if label has passed it before, and "unknown" if not.
 func (n *names) known(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")

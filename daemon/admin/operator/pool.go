@@ -9,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
 )
 
 // Reasons why a pool cannot serve. Clients see these words on /ready: they name no worker and no model.
@@ -27,6 +28,7 @@ type Pool struct {
 	Events   *feed.Feed          // of its workers
 	Shadows  *strategies.Shadows // nil = there can be none
 	Asking   *exchange.Asking    // asks its workers; nil = they can be asked nothing
+	Queue    *waiting.Queue      // of its requests; nil = it has none
 	Panic    bool                // while no worker is up, requests go to workers that are down
 }
 

@@ -31,6 +31,7 @@ func (m *Metrics) began(succeeds bool, at time.Time) {
 func (m *Metrics) Look(pools []*Pool, now time.Time) {
 	var all []timeline.Worker
 	for _, p := range pools {
+		m.series.models.nameAll(p)
 		for _, w := range p.Workers.Stats(now) {
 			all = append(all, timeline.Worker{Pool: p.Name, ID: w.ID, State: w.State.String(), Up: w.Up,
 				InFlight: w.InFlight + w.Theirs, Queue: w.Wait, KV: w.KVUsage, TTFT: w.TTFT})

@@ -52,9 +52,6 @@ const fewerPages = 2
 // isUp reports whether the endpoint passes its health checks.
 func (e *endpoint) isUp() bool { return e.health.state == up }
 
-// full reports whether the endpoint has as many requests as limit, those of other routers included; 0 = no limit.
-func (e *endpoint) full(limit int) bool { return limit > 0 && e.inFlight+e.theirs >= limit }
-
 // learns reports whether the worker's metrics set the number of ranks.
 func (e *endpoint) learns() bool { return e.spec.DataParallel == 0 }
 

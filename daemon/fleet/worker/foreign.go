@@ -20,7 +20,7 @@ func (f *Foreign) FirstByte(at time.Time) {
 	p, w, r := f.pool, f.worker, &f.request
 	now := p.fleet.sec(at)
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlockWithRoom()
 	if !r.ended {
 		w.queue.passed(r, now)
 		w.moved = max(w.moved, now)
@@ -31,7 +31,7 @@ func (f *Foreign) FirstByte(at time.Time) {
 func (f *Foreign) End() {
 	p, w, r := f.pool, f.worker, &f.request
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.unlockWithRoom()
 	if r.ended {
 		return
 	}

@@ -50,7 +50,7 @@ func TestForeignCountsAgainstTheLimit(t *testing.T) {
 	if _, ok := p.TryBegin(w, Dispatch{PromptTokens: 9}, p.after(1)); !ok {
 		t.Fatal("the second place is refused")
 	}
-	if _, ok := p.TryBegin(w, Dispatch{PromptTokens: 9}, p.after(1)); ok || len(p.rows(1)) != 0 || !p.Saturated() {
+	if _, ok := p.TryBegin(w, Dispatch{PromptTokens: 9}, p.after(1)); ok || len(p.rows(1)) != 0 || !p.Saturated(p.after(1)) {
 		t.Error("a third request goes in")
 	}
 	f.End()

@@ -16,7 +16,11 @@ type Query struct {
 	Rank  int       // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
 	Need  int       // tokens that it surely has: a worker of a shorter max_model_len is TooShort; 0 = not known
 	Tied  bool      // nobody but Bound can serve its session: Bound is never TooShort
+	Full  bool      // also workers without room get a row, for one who only wants to know what they hold
 	At    time.Time
+
+	Holds     int       // tokens of KV that it takes, those of Beginning too; 0 = not known
+	Beginning Beginning // of its prompt
 }
 
 // shot is one call of Snapshot. The pool's lock is held throughout.
@@ -28,6 +32,7 @@ type shot struct {
 	rows     []abi.Row
 	workers  []*Worker
 	standing Standing
+	eased    bool // a worker has room: those with more prefill queued than MaxWait are offered too
 }
 
 // mode selects the workers that a pass may offer.
@@ -48,6 +53,7 @@ func (s *shot) take() {
 	if s.Again {
 		first = outOfTurn
 	}
+	s.eased = s.fleet.conf.MaxWait > 0 && s.hasRoom(first)
 	s.takeBy(first)
 	switch s.standing {
 	case Held: // slow start holds back all that there are
@@ -111,7 +117,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 		return Draining
 	case m != blind && !w.takes(s.moment.now) && !(bound && w.keeps(s.moment.now)) && !(m == trusting && w.suspected()):
 		return s.absence(w)
-	case w.full(s.fleet.conf.MaxInFlight):
+	case !s.Full && w.packed(&s.fleet.conf.limits, s.Holds, &s.Beginning), s.backlogged(w, bound):
 		return Full
 	case m == blind:
 		return Panicked
@@ -121,6 +127,20 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 		return Held
 	}
 	return Ready
+}
+
+// hasRoom reports whether some worker takes the request at once.
+func (s *shot) hasRoom(m mode) bool {
+	return slices.ContainsFunc(s.fleet.workers, func(w *Worker) bool {
+		return w.listing.fits(s.Model) && !(s.Rank > 0 && w.otherRank(s.Rank-1)) && s.judge(w, m) == Ready
+	})
+}
+
+// backlogged reports whether a worker is not offered for the prefill that is queued there. While another worker has
+// room it is offered: its row shows the wait, and whoever knows the prompt decides (Dispatch.Backlogged). A session
+// that can go nowhere else waits until it has room.
+func (s *shot) backlogged(w *Worker, bound bool) bool {
+	return !s.Full && (!s.eased || s.Tied && bound) && w.backlogged(&s.fleet.conf.limits, &s.moment)
 }
 
 // absence returns why a worker that takes no requests is not offered.

@@ -13,7 +13,7 @@ const (
 	Ejected                  // it is up, but has failed so often that it is left alone for a while
 	Draining                 // Drain was called for it, or its answers show that it shuts down
 	Lacking                  // it does not list the model. Of a fleet: nor does any other, and all models are known
-	Full                     // it has MaxInFlight requests
+	Full                     // it has no room: Config.MaxInFlight, MaxWait or MaxKVUse
 	Held                     // it came back a short while ago, and it does not have its turn
 	Panicked                 // it is not up, and is offered because no worker is: Config.Panic
 	Silent                   // its port is open as far as is known, and its health checks get no answer in time

@@ -55,7 +55,9 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if pool.Asking != nil && pool.WantsIDs() {
 		r.lesson = findIDs(ctx, pool.Asking, in, &r.read, &ask)
 	}
-	if f := r.decide(ctx, &ask); f != nil {
+	if f := r.decide(ctx, &ask); f == &FaultGone {
+		return r.abandon(ctx)
+	} else if f != nil {
 		return r.refuse(*f)
 	}
 	if f := r.limits.reserve(r.read.req, &r.choice); f != nil {
@@ -109,6 +111,14 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 	if v == route.UnknownModel {
 		v = renewLists(ctx, r, ask)
 	}
+	v = r.missing(v)
+	var dropped *Fault
+	if r.queues(v) {
+		v, dropped = r.wait(ctx, ask, v)
+	}
+	if dropped != nil {
+		return r.drop(v, dropped)
+	}
 	r.noteChoice(v)
 	if v == route.Chosen {
 		v = r.choice.Bind()
@@ -127,6 +137,13 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 	}
 	f := r.faultOf(v)
 	return &f
+}
+
+// drop records a request that the queue has dropped after that verdict.
+func (r *request) drop(v route.Verdict, f *Fault) *Fault {
+	r.noteChoice(route.Full)
+	r.journal.decided(r.in, &r.choice, v)
+	return f
 }
 
 // loseSession ends the session whose state died with its worker.
@@ -196,7 +213,7 @@ func (r *request) noteReason(ctx context.Context) {
 func fullFor(b session.Binding) Fault {
 	f := FaultFull
 	if b.Worker != "" {
-		f.Message = "the session's worker has as many requests as it may have (max_in_flight); try again shortly"
+		f.Message = "the session's worker has as much to do as it may have; try again shortly"
 	}
 	return f
 }
@@ -246,4 +263,111 @@ func (r *request) unlistedModel() Fault {
 		f.Message += "; those of its pool list " + strings.Join(names, ", ")
 	}
 	return f
+}
+
+// queues reports whether a request of that verdict waits, if its pool has a queue. One that could be sent waits too
+// while others do: it would take the place that one of them waits for.
+func (r *request) queues(v route.Verdict) bool {
+	switch q := r.pool.Queue; {
+	case q == nil:
+		return false
+	case v == route.Chosen:
+		return q.Depth() > 0
+	}
+	return r.patient(v)
+}
+
+// patient reports whether a verdict is one that time may change.
+func (r *request) patient(v route.Verdict) bool {
+	return v == route.Full || v == route.NoWorker && r.pool.WaitEmpty
+}
+
+// known returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers are
+// away, and not a client's mistake.
+func (r *request) known(v route.Verdict) route.Verdict {
+	if v == route.UnknownModel && r.pool.Patterns.Names(r.read.req.Model) {
+		return route.NoWorker
+	}
+	return v
+}
+
+// missing is known, and has a worker asked for if there is none.
+func (r *request) missing(v route.Verdict) route.Verdict {
+	v = r.known(v)
+	if v == route.NoWorker && r.pool.Waker != nil {
+		r.pool.Waker.Wake()
+	}
+	return v
+}
+
+// enter takes a place in the pool's queue, or says why there is none.
+func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
+	r.turn.meter, r.turn.seen = r.journal.meter, &r.in.Seen
+	weight := route.Weigh(&r.choice)
+	w := newWait(r.in, r.read.req, ask, &weight)
+	w.Entered = r.arrived
+	return r.turn.enter(r.pool.Queue, w, v == route.NoWorker, firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))
+}
+
+// wait has the request wait in its pool's queue and choose again whenever it has the turn, until the verdict is one
+// that time does not change. With Chosen it keeps the turn: nobody else may take the place that it has found. A fault
+// ends the wait.
+func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (route.Verdict, *Fault) {
+	f := r.enter(ask, v)
+	if f != nil || v == route.Chosen && r.turn.wait.AtOnce() {
+		return v, f
+	}
+	ask.Patient = false
+	for {
+		r.choice.Release()
+		f := r.turn.await(ctx)
+		ask.At = time.Now()
+		found := r.missing(r.pool.Choose(&r.choice, ask)) // after a fault it is for the record alone
+		switch {
+		case f != nil:
+			return v, f
+		case !r.patient(found):
+			return found, nil
+		}
+		v = found
+		r.turn.wait.Blocked(v == route.NoWorker, ask.At)
+	}
+}
+
+// unqueued is why a request does not wait for another worker: that would not help it.
+var unqueued Fault
+
+// waitAgain has a request wait whose order has come to its end, if the workers that have not had it are full. It
+// returns nil when the choice has a worker again, and else why it got none.
+func (r *request) waitAgain(ctx context.Context) *Fault {
+	if r.pool.Queue == nil {
+		return &unqueued
+	}
+	now := time.Now()
+	v := r.missing(route.Lacks(&r.choice, now))
+	if v != route.Chosen && !r.patient(v) {
+		return &unqueued
+	}
+	for {
+		if r.turn.waits() {
+			r.turn.wait.Blocked(v == route.NoWorker, now)
+		} else {
+			ask := route.Asked(&r.choice)
+			if f := r.enter(&ask, v); f != nil {
+				return f
+			}
+		}
+		if f := r.turn.await(ctx); f != nil {
+			return f
+		}
+		now = time.Now()
+		v = r.missing(route.Anew(&r.choice, now))
+		switch {
+		case v == route.Chosen:
+			return nil
+		case !r.patient(v):
+			f := r.faultOf(v)
+			return &f
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -53,6 +54,8 @@ func (l *ExplainLog) wanted() (logged, kept bool) {
 type Patterns interface {
 	// Serves reports whether one of the patterns fits the model.
 	Serves(model string) bool
+	// Names reports whether one of the patterns is just that model.
+	Names(model string) bool
 }
 
 // Pool is a pool with the settings of an epoch.
@@ -66,11 +69,18 @@ type Pool struct {
 	ClientRank     bool          // a client's X-data-parallel-rank chooses the engine of a worker
 	FirstByteRetry time.Duration // after how long without a first byte another worker is tried; 0 = never
 	HeaderTimeout  time.Duration
-	Limited        bool // max_in_flight is set
+	Limited        bool // something bounds what a worker has at a time
+
+	Queue     *waiting.Queue // where requests wait; nil = they do not
+	WaitEmpty bool           // also while no worker is up
+	Waker     Waker          // is told that no worker is up for a request; nil = nobody is
 
 	Shadows Shadows // nil = none
 	Asking  *Asking // asks the workers beside requests; nil = nothing is asked
 }
+
+// Waker asks for workers.
+type Waker interface{ Wake() }
 
 // Shadows are strategies that decide beside the pool's own, without effect.
 type Shadows interface {
@@ -203,10 +213,10 @@ func (e *Epoch) Living(n session.Name, at time.Time) (*Pool, session.Status) {
 	return nil, nobody
 }
 
-// Saturated reports whether no pool has a worker that could take one more request.
-func (e *Epoch) Saturated() bool {
+// Saturated reports whether no pool could take one more request, at a worker or in its queue.
+func (e *Epoch) Saturated(now time.Time) bool {
 	for _, p := range e.Pools {
-		if !p.Workers.Saturated() {
+		if p.Queue != nil || !p.Workers.Saturated(now) {
 			return false
 		}
 	}

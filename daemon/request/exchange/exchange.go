@@ -102,7 +102,14 @@ func (e *Exchange) Serve(ctx context.Context) *Outbound {
 // Choose decides where the request goes. An answer that it returns refuses the request; no other method may be called
 // then.
 func (e *Exchange) Choose(ctx context.Context) *Outbound {
+	returned := false
+	defer func() {
+		if !returned { // a panic: nobody else would get a turn
+			e.turn.leave()
+		}
+	}()
 	out := e.choose(ctx)
+	returned = true
 	if out != nil {
 		e.release()
 	}
@@ -136,6 +143,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	r := sendings.Get().(*sending)
 	e.sending = r
 	defer func() {
+		e.turn.leave()
 		e.sending = nil
 		r.end()
 	}()
@@ -163,6 +171,15 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 		r.Fresh = e.mistaken
 		to, ok := e.choice.Next(r.At)
 		if !ok {
+			f := e.waitAgain(ctx)
+			switch {
+			case f == nil:
+				continue
+			case f == &FaultGone:
+				return e.releasing(e.abandon(ctx))
+			case f != &unqueued && route.Trips(&e.choice) == 0: // else the worker's failure is the answer
+				r.attempts.last, r.attempts.own = *f, nil
+			}
 			e.journal.nobodyLeft(e.in, e.pool, failed, len(e.choice.Tried()))
 			break
 		}
@@ -241,6 +258,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 			a.close()
 		}
 	}()
+	e.turn.served(e.sending.At)
 	out, f := e.receive(client, a)
 	returned = true
 	if f == nil {

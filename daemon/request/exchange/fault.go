@@ -19,7 +19,11 @@ type Fault struct {
 	Message string
 	Retry   int // seconds for Retry-After; 0 = none
 	Cause   Cause
+	Dropped string // X-Warmpath-Dropped: why the router turned it away unserved; "" = there is no such field
 }
+
+// headerDropped says why a request was turned away that a worker could have served: the text of an error is for people.
+const headerDropped = "X-Warmpath-Dropped"
 
 // Cause is why a request gets no answer of a worker. The counts of requests differ by it.
 type Cause uint8
@@ -34,6 +38,7 @@ const (
 // The faults whose text does not depend on the request.
 var (
 	FaultNoWorker = Fault{Status: 503, Kind: "service_unavailable", Code: "no_worker", Retry: 2, Cause: NoFreeWorker,
+		Dropped: "no_workers",
 		Message: "no worker that is up can serve this request; try again shortly"}
 	FaultTooLarge = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
 		Message: "the request body is over this router's limit (server.max_body_bytes)"}
@@ -58,7 +63,16 @@ var (
 	FaultHidden = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_draining", Retry: 1, Cause: WorkerFailed,
 		Message: "the worker accepted the request and then gave it up; try again shortly"}
 	FaultFull = Fault{Status: 429, Kind: "rate_limit_error", Code: "workers_full", Retry: 1, Cause: NoFreeWorker,
-		Message: "every worker has as many requests as it may have (max_in_flight); try again shortly"}
+		Message: "every worker has as much to do as it may have; try again shortly"}
+	FaultQueueFull = Fault{Status: 429, Kind: "rate_limit_error", Code: "queue_full", Retry: 1, Cause: NoFreeWorker,
+		Dropped: "queue_full",
+		Message: "every worker has as much to do as it may have, and no more requests may wait here; try again shortly"}
+	FaultWaited = Fault{Status: 429, Kind: "rate_limit_error", Code: "queue_wait", Retry: 1, Cause: NoFreeWorker,
+		Dropped: "wait",
+		Message: "no worker had room for as long as a request may wait here; try again shortly"}
+	FaultOverdue = Fault{Status: 429, Kind: "rate_limit_error", Code: "deadline", Retry: 1, Cause: NoFreeWorker,
+		Dropped: "deadline",
+		Message: "the first token would come later than the request asks for (X-Slo-Ttft-Ms, X-Stainless-Timeout)"}
 	FaultOverload = Fault{Status: 429, Kind: "rate_limit_error", Code: "overloaded", Retry: 1,
 		Message: "this router has as many requests as it may have; try again shortly"}
 	FaultStopping = Fault{Status: 503, Kind: "service_unavailable", Code: "router_stopping", Retry: 1,
@@ -261,6 +275,9 @@ func (f Fault) Outbound(s Shape) *Outbound {
 	}
 	if f.Retry > 0 {
 		o.Set("Retry-After", strconv.Itoa(f.Retry))
+	}
+	if f.Dropped != "" {
+		o.Set(headerDropped, f.Dropped)
 	}
 	if f.Status == FaultWebSocket.Status { // a 426 must name the protocol to be used (RFC 9110, section 15.5.22)
 		o.Set("Upgrade", "HTTP/1.1")

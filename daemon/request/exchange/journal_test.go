@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,9 +14,14 @@ import (
 )
 
 // tally is a Meter that writes down what it counts.
-type tally struct{ counted []string }
+type tally struct {
+	mu      sync.Mutex // guards counted
+	counted []string
+}
 
 func (m *tally) note(what string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.counted = append(m.counted, what+fmt.Sprint(args...))
 }
 func (m *tally) Arrived(*Seen)                                    {}
@@ -25,6 +31,7 @@ func (m *tally) SessionRefused(pool, code string)                 { m.note("sess
 func (m *tally) Placed(*Seen, time.Duration)                      { m.note("placed") }
 func (m *tally) Retried(pool, reason string)                      { m.note("retried ", pool, " ", reason) }
 func (m *tally) Foreign(pool, worker string)                      { m.note("foreign ", pool, " ", worker) }
+func (m *tally) Waited(s *Seen, w Waited)                         { m.note("waited ", s.Pool, " ", w.Dropped) }
 func (m *tally) Shed(pool, reason string)                         { m.note("shed ", pool, " ", reason) }
 func (m *tally) FirstByte(*Seen)                                  { m.note("first byte") }
 func (m *tally) Ended(*Seen, End)                                 { m.note("ended") }

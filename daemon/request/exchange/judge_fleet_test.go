@@ -262,6 +262,7 @@ func (silentMeter) Refused(*exchange.Seen, exchange.Fault, int, time.Duration) {
 func (silentMeter) SessionRefused(string, string)                              {}
 func (silentMeter) Placed(*exchange.Seen, time.Duration)                       {}
 func (silentMeter) Retried(string, string)                                     {}
+func (silentMeter) Waited(*exchange.Seen, exchange.Waited)                     {}
 func (silentMeter) Shed(string, string)                                        {}
 func (silentMeter) FirstByte(*exchange.Seen)                                   {}
 func (silentMeter) Ended(*exchange.Seen, exchange.End)                         {}
@@ -270,3 +271,4 @@ func (silentMeter) Ended(*exchange.Seen, exchange.End)                         {
 type allModels struct{}
 
 func (allModels) Serves(string) bool { return true }
+func (allModels) Names(string) bool  { return false }

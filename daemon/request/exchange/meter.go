@@ -23,12 +23,20 @@ type Meter interface {
 	Retried(pool, reason string)
 	// Foreign counts an answer of a worker that belongs to another request.
 	Foreign(pool, worker string)
+	// Waited counts the end of a wait in a pool's queue.
+	Waited(s *Seen, w Waited)
 	// Shed counts load that was turned away.
 	Shed(pool, reason string)
 	// FirstByte counts the first output of a good answer.
 	FirstByte(s *Seen)
 	// Ended counts the end of a worker's answer.
 	Ended(s *Seen, e End)
+}
+
+// Waited is how a request's wait for room ended.
+type Waited struct {
+	Took    time.Duration
+	Dropped string // why it got no worker: the value of X-Warmpath-Dropped, or client_gone; "" = it got one
 }
 
 // End is how a worker's answer ended.

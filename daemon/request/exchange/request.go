@@ -33,6 +33,7 @@ type request struct {
 	read      reading
 	reference string // the file or job that the body of a new one names; "" = none
 	choice    route.Choice
+	turn      turn           // of the pool's queue
 	deaths    int8           // workers that have ended with this request before
 	chosen    bool           // the strategy has been asked
 	offered   offered        // to the strategy
@@ -109,6 +110,7 @@ func (r *request) consumed() bool { return r.in.Tail != nil && r.in.Tail.Passed(
 
 // release gives the pooled parts back. What was read of the body may not be used after it.
 func (r *request) release() {
+	r.turn.leave()
 	r.read.release()
 	r.choice.Release()
 }

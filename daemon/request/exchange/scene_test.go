@@ -242,4 +242,5 @@ func (f *fickle) whole(out *Outbound) (string, error) {
 // everyModel is the pattern "*".
 type everyModel struct{}
 
-func (everyModel) Serves(string) bool { return true }
+func (everyModel) Serves(string) bool      { return true }
+func (everyModel) Names(model string) bool { return model == "named" }

@@ -62,7 +62,7 @@ func (t *traffic) full(epoch *Epoch) exchange.Fault {
 	switch {
 	case t.inFlight.Load() >= int64(epoch.MaxInFlight):
 		return exchange.FaultOverload
-	case epoch.Saturated():
+	case epoch.Saturated(time.Now()):
 		return exchange.FaultFull
 	}
 	return exchange.Fault{}

@@ -29,6 +29,7 @@ const (
 	fieldMaxTokens
 	fieldN
 	fieldPriority
+	fieldTier // OpenAI's service_tier
 	fieldCacheKey
 	fieldSessionID
 	fieldUser
@@ -76,6 +77,7 @@ var fieldNames = byLength(map[string]bodyField{
 	"max_tokens":             fieldMaxTokens,
 	"n":                      fieldN,
 	"priority":               fieldPriority,
+	"service_tier":           fieldTier,
 	"prompt_cache_key":       fieldCacheKey,
 	"session_id":             fieldSessionID,
 	"user":                   fieldUser,

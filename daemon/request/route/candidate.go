@@ -63,7 +63,7 @@ func skipped(s *worker.Stats, model string, need int) string {
 	case model != "" && s.Models != nil && !slices.Contains(s.Models, model):
 		return "does not list the model"
 	case s.Full:
-		return "has max_in_flight requests"
+		return "has no room: max_in_flight, max_wait_seconds or max_kv_use"
 	case length > 0 && length < need:
 		return "too short: its max_model_len is " + strconv.Itoa(length)
 	case s.SlowStart:

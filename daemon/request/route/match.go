@@ -51,7 +51,7 @@ func (f *fleet) match(p *Pool, space *prefix.Namespace, below *spaces, a *Ask) s
 	h.PromptBlocks = uint32(len(chain.Hashes))
 	h.BlockTokens = float32(z.block)
 	f.frame.Chain = chain.Hashes
-	text, part := p.scale.textBlock(), int(partBlocks*z.block)
+	text := p.scale.textBlock()
 	for i := range f.frame.Rows {
 		row, c := &f.frame.Rows[i], &f.caches[i]
 		row.Predicted, row.GPU = f.matched[i], f.matched[i]
@@ -68,7 +68,7 @@ func (f *fleet) match(p *Pool, space *prefix.Namespace, below *spaces, a *Ask) s
 		z = size{all: len(a.IDs), longest: len(a.IDs), block: 1}
 	}
 	f.best()
-	f.share(p, chain, part)
+	p.Workers.FillShared(f.frame.Rows, f.workers, &f.beginning, h.Need())
 	return z
 }
 
@@ -76,16 +76,14 @@ func (f *fleet) match(p *Pool, space *prefix.Namespace, below *spaces, a *Ask) s
 // an agent's sessions share.
 const partBlocks = 64
 
-// share takes the parts of the prompt's beginning, each of so many tokens, and fills what requests in flight hold of
-// it.
-func (f *fleet) share(p *Pool, chain *prompt.Chain, tokens int) {
+// begin takes the parts of the prompt's beginning, each of so many tokens.
+func (f *fleet) begin(chain *prompt.Chain, tokens int) {
 	b := &f.beginning
-	b.Parts = b.Parts[:0] // those of a first look at the fleet
+	b.Parts = b.Parts[:0]
 	for i := partBlocks; i <= len(chain.Hashes) && len(b.Parts) < worker.MaxParts; i += partBlocks {
 		b.Parts = append(b.Parts, chain.Hashes[i-1])
 	}
 	b.Tokens = tokens
-	p.Workers.FillShared(f.frame.Rows, f.workers, b, f.frame.Header.Need())
 }
 
 // best writes into the header which row has the longest match.

@@ -26,6 +26,9 @@ type Record struct {
 	PromptBlocks  int     `json:"prompt_blocks"`            // of the longest
 	BlockTokens   float32 `json:"block_tokens"`
 
+	Tokens bool `json:"in_tokens,omitempty"` // the prompt's ids are known, and a block is a token
+	Live   bool `json:"live,omitempty"`      // Believed is what the worker itself reported
+
 	Worker    string        `json:"worker,omitempty"` // the one that answered; before that the first of the order
 	Reason    string        `json:"reason,omitempty"` // why the first of the order was chosen
 	Fallback  string        `json:"fallback,omitempty"`
@@ -43,15 +46,13 @@ type Record struct {
 	// candidate that had one. JSON has it in base64.
 	Frame []byte `json:"frame,omitempty"`
 
-	Tokens bool `json:"in_tokens,omitempty"` // the prompt's ids are known, and a block is a token
-	Live   bool `json:"live,omitempty"`      // Believed is what the worker itself reported
-
 	Queue     time.Duration `json:"queue_ns,omitempty"` // believed wait at the first of the order
 	FirstByte time.Duration `json:"ttft_ns,omitempty"`  // from the arrival
 	Total     time.Duration `json:"total_ns,omitempty"`
 	Usage     Usage         `json:"usage,omitzero"` // the engine's own counts
 
-	*Named // the session that the request names, bound or not; nil = none
+	*Named  // the session that the request names, bound or not; nil = none
+	*Queued // how it waited in the router's queue; nil = it did not
 
 	listed jsonline.Line // of CandidatesJSON; empty = not written yet
 }
@@ -62,6 +63,13 @@ type Named struct {
 	Parent   string `json:"parent,omitempty"`   // that of the session that began it
 	NamedBy  string `json:"named_by,omitempty"` // the field that names it, as X-Session-Id or body.user
 	Turn     int    `json:"turn,omitempty"`     // number of the request in it, from 1, as this router has counted
+}
+
+// Queued is a request's wait in the router's queue.
+type Queued struct {
+	Priority int           `json:"priority"`
+	Behind   int           `json:"waited_behind"`       // so many others, about, when it came
+	Waited   time.Duration `json:"waited_ns,omitempty"` // in all; 0 = it waits still, or was turned away at once
 }
 
 // Memory returns an empty record with the memory of this one, which may not be used any more.

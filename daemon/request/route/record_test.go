@@ -41,7 +41,7 @@ func TestCandidates(t *testing.T) {
 	f("a b c", s.ask(first+1, Claim{}), "b; a; c")
 	f("a b:down c:starting d:ejected e:leaving f:draining g:lacks h:full i:slow j k l m", s.ask(first, Claim{}),
 		"a; j; k; l; m; b: down; c: starting; d: ejected: failed answer; e: draining: gives up what it accepts; "+
-			"f: draining: asked to drain; g: does not list the model; h: has max_in_flight requests; i: begins slowly: not its turn")
+			"f: draining: asked to drain; g: does not list the model; h: has no room: max_in_flight, max_wait_seconds or max_kv_use; i: begins slowly: not its turn")
 	f("a b:busy c:down", s.ask(first, Claim{Opened: opened("s")}), "a; b: the session stays at its worker; c: down")
 }
 

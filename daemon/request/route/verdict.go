@@ -14,7 +14,7 @@ const (
 	Unheard              // a first health check is still under way: ask again in a moment. Only for Ask.Patient
 	NoWorker             // no worker is up that may have the model
 	UnknownModel         // every worker's models are known, and none lists it
-	Full                 // every worker that could take it has max_in_flight requests
+	Full                 // no worker that could take it has room
 	Rejected             // the strategy wants the client turned away
 
 	SessionSilent     // the store does not answer, and this router does not hold the session
@@ -44,6 +44,17 @@ func nobody(s worker.Standing) Verdict {
 		return Full
 	}
 	return Chosen
+}
+
+// alone returns the verdict on a request that one worker alone may serve.
+func alone(s worker.Standing) Verdict {
+	switch s {
+	case worker.Ready:
+		return Chosen
+	case worker.Full:
+		return Full
+	}
+	return NoWorker
 }
 
 // refusal returns the verdict on a session that cannot be served.

@@ -14,6 +14,9 @@ type Key struct {
 
 	Explain bool   // it may ask how its requests were decided
 	Salt    string // cache_salt of its requests; "" = as its clients send it
+
+	Priority [2]int  // the least and the greatest of its requests
+	Weight   float64 // its share of a queue beside the others'; 0 = 1
 }
 
 // Keys finds the caller by the key that a request shows. The nil Keys lets everybody pass. Safe for concurrent use: it
@@ -29,10 +32,13 @@ type Caller struct {
 	Explain bool   // it may ask how its requests were decided
 	Salt    string // cache_salt of its requests; "" = as the client sends it
 	models  []string
+
+	Priority [2]int  // the least and the greatest of its requests
+	Weight   float64 // its share of a queue; 0 = 1
 }
 
 // everybody is the caller where no key is asked for.
-var everybody = &Caller{Explain: true, models: []string{"*"}}
+var everybody = &Caller{Explain: true, models: []string{"*"}, Priority: [2]int{-100, 0}}
 
 // NewKeys returns the keys that Check accepts; without any, nil: everybody passes.
 func NewKeys(list []Key) *Keys {
@@ -42,7 +48,8 @@ func NewKeys(list []Key) *Keys {
 	k := &Keys{}
 	for _, key := range list {
 		k.digests = append(k.digests, sha256.Sum256([]byte(key.Secret)))
-		k.callers = append(k.callers, Caller{Name: key.Name, Explain: key.Explain, Salt: key.Salt, models: key.Models})
+		k.callers = append(k.callers, Caller{Name: key.Name, Explain: key.Explain, Salt: key.Salt, models: key.Models,
+			Priority: key.Priority, Weight: key.Weight})
 	}
 	return k
 }

@@ -1,0 +1,79 @@
+package operator
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
+)
+
+// Metrics of the queues of pools.
+var (
+	queueWait = newHistogram("queue_wait_seconds", "Time that a request waited in the router for a worker with room. "+
+		"class: low, normal or high, as its priority is below 0, 0, or above. Requests that did not wait are not counted.",
+		secondBuckets, "pool", "class")
+	queueDropped = newCounter("queue_dropped_total", "Requests that the queue turned away or gave up: queue_full, wait "+
+		"(no room in time), no_workers (no worker came up in time), deadline (the first token would come too late), "+
+		"client_gone.", "pool", "class", "reason")
+)
+
+var ofQueues = []reading[waiting.Level]{
+	gauge("queue_depth", "Requests that wait in the router for a worker with room.", []string{"pool", "class"},
+		func(l waiting.Level) float64 { return float64(l.Requests) }),
+	gauge("queue_bytes", "Memory that these requests hold.", []string{"pool", "class"},
+		func(l waiting.Level) float64 { return float64(l.Bytes) }),
+}
+
+// Waited implements exchange.Meter.
+func (m *Metrics) Waited(s *exchange.Seen, w exchange.Waited) {
+	class := waiting.ClassName(s.Queued.Priority)
+	if w.Took > 0 {
+		m.series.histogram(queueWait, s.Pool, class).Observe(w.Took.Seconds())
+	}
+	if w.Dropped != "" {
+		m.series.counter(queueDropped, s.Pool, class, w.Dropped).Inc()
+	}
+}
+
+// QueueState is what waits for the workers of a pool, in the answer of /api/v1/pools.
+type QueueState struct {
+	Waiting int         `json:"waiting"`
+	Bytes   int64       `json:"bytes"`
+	Most    int         `json:"max_requests"`
+	Flows   []FlowState `json:"flows,omitempty"` // those with the most requests first
+}
+
+// FlowState is what waits of a key, or of an agent of a key.
+type FlowState struct {
+	Flow     string    `json:"flow"` // the key's name, and behind a slash the fingerprint of the agent's session
+	Priority int       `json:"priority"`
+	Requests int       `json:"requests"`
+	Seconds  float64   `json:"prefill_seconds"` // that they need
+	Served   time.Time `json:"served_at"`       // when one of them got a worker last, or the first came
+	Blocked  bool      `json:"blocked"`         // a look for a worker found none with room since the last change
+}
+
+// shownFlows bounds the flows that are listed.
+const shownFlows = 16
+
+// describeQueue returns nil for a pool without a queue, and one in which nothing waits.
+func describeQueue(q *waiting.Queue) *QueueState {
+	if q == nil || q.Depth() == 0 {
+		return nil
+	}
+	n := q.Counts()
+	s := &QueueState{Waiting: n.Depth, Bytes: n.Bytes, Most: q.Most()}
+	for _, f := range q.Flows(shownFlows) {
+		s.Flows = append(s.Flows, FlowState{Flow: f.Flow, Priority: f.Class, Requests: f.Requests, Seconds: f.Cost,
+			Served: f.Served, Blocked: f.Blocked})
+	}
+	return s
+}
+
+// waits returns how many requests wait for the pool's workers.
+func (p *Pool) waits() int {
+	if p.Queue == nil {
+		return 0
+	}
+	return p.Queue.Depth()
+}

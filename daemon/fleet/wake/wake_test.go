@@ -1,0 +1,69 @@
+package wake
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// However many requests come, the scaler is called once in a cool-down, and a failure is told without the URL.
+func TestOneCallACoolDown(t *testing.T) {
+	calls := make(chan string, 100)
+	status := 200
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		calls <- r.Method + " " + string(b)
+		rw.WriteHeader(status)
+	}))
+	defer s.Close()
+	var log locked
+	w := New("main", "", slog.New(slog.NewTextHandler(&log, nil)))
+	w.Wake()
+	w.Configure(s.URL + "/?secret=1")
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(w.Wake)
+	}
+	all.Wait()
+	if got := <-calls; got != `POST {"pool":"main"}` {
+		t.Errorf("called with %s", got)
+	}
+	status = 500
+	w.next.Store(0) // the cool-down is over
+	w.Wake()
+	<-calls
+	s.Close() // it waits for the answer
+	w.next.Store(0)
+	w.Wake()
+	for end := time.Now().Add(5 * time.Second); strings.Count(log.String(), "does not take") < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the log:\n%s", log.String())
+		}
+	}
+	if n := len(calls); n != 0 || strings.Contains(log.String(), "secret") || !strings.Contains(log.String(), "it answered 500") {
+		t.Errorf("%d calls more, and the log:\n%s", n, log.String())
+	}
+}
+
+type locked struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,154 @@
+package exchange
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
+)
+
+// waitingBytes is what a request that waits holds beside its body: goroutine, header and what the front keeps.
+const waitingBytes = 16 << 10
+
+// turn is the place of a request in its pool's queue. The zero value has none.
+type turn struct {
+	wait  *waiting.Wait // nil = it has not waited, or has its worker
+	meter Meter
+	seen  *Seen
+}
+
+// enter takes a place, or says why there is none. due is when the first token comes too late, zero = never; queued is
+// how long it takes at the best worker before the request's own prefill begins.
+func (t *turn) enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Time, queued time.Duration) *Fault {
+	t.wait = nil
+	now := time.Now()
+	if t.seen.Queued == nil {
+		t.seen.Queued = &route.Queued{Priority: w.Class, Behind: q.Before(w)}
+	}
+	if !due.IsZero() {
+		w.Deadline = due.Add(-inSeconds(w.Cost))
+		if w.Deadline.Before(now.Add(q.Predict(w) + queued)) {
+			return t.dropped(waiting.Overdue)
+		}
+	}
+	if !q.Enter(w, empty, now) {
+		return t.dropped(waiting.Full)
+	}
+	t.wait = w
+	return nil
+}
+
+// await waits for the turn. A fault means that the request has left the queue.
+func (t *turn) await(ctx context.Context) *Fault {
+	news := t.wait.Await(ctx)
+	if news == waiting.Turn {
+		return nil
+	}
+	return t.dropped(news)
+}
+
+// droppedFor are the answers to requests that leave the queue without a worker.
+var droppedFor = [...]*Fault{waiting.Full: &FaultQueueFull, waiting.Gone: &FaultGone, waiting.Late: &FaultWaited,
+	waiting.Empty: &FaultNoWorker, waiting.Overdue: &FaultOverdue}
+
+// dropped counts that the request gets no worker, and returns the answer.
+func (t *turn) dropped(n waiting.News) *Fault {
+	f, why := droppedFor[n], droppedFor[n].Dropped
+	if n == waiting.Gone {
+		why = f.Code
+	}
+	t.note(why)
+	return f
+}
+
+// note counts the end of a wait, and records it.
+func (t *turn) note(dropped string) {
+	took := time.Duration(0)
+	if t.wait != nil {
+		took = t.wait.Waited(time.Now())
+	}
+	q := *t.seen.Queued // who has the one before may read it
+	q.Waited += took
+	t.seen.Queued = &q
+	t.meter.Waited(t.seen, Waited{Took: took, Dropped: dropped})
+}
+
+// waits reports whether the request is in the queue.
+func (t *turn) waits() bool { return t.wait != nil && t.wait.Waits() }
+
+// served ends the wait: the request has a worker's place.
+func (t *turn) served(at time.Time) {
+	if t.waits() {
+		t.wait.Served(at)
+		t.note("")
+		t.wait = nil
+	}
+}
+
+// leave gives back the request's place in the queue, if it has one.
+func (t *turn) leave() {
+	if t.wait != nil {
+		t.wait.Leave(time.Now())
+	}
+}
+
+// newWait returns what the queue has to know of a request that it is to take.
+func newWait(in *Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *waiting.Wait {
+	p := &waiting.Wait{}
+	p.Lane, p.Cost, p.Class = w.Lane, w.Prefill, priorityOf(in, r)
+	p.Key, p.Weight, p.Flow = in.Caller.Name, in.Caller.Weight, flowOf(in, &a.Claim)
+	p.Bytes = waitingBytes
+	if in.Kept == nil { // else a file has the body
+		p.Bytes += int64(cap(in.Body))
+	}
+	return p
+}
+
+// flowOf returns whose turns the request takes: those of its key's agent, if it names one, or of its key.
+func flowOf(in *Inbound, c *route.Claim) string {
+	switch {
+	case c.Key.ID != "" && !c.Fresh && !c.Placing:
+		return in.Caller.Name + "/" + session.Fingerprint(c.Key)
+	case in.Caller.Name != "":
+		return in.Caller.Name
+	}
+	return "default"
+}
+
+// priorityFields name a request's priority, greater first, before any field of its body.
+var priorityFields = [...]string{"X-Warmpath-Priority", "X-Dynamo-Request-Priority"}
+
+// priorityOf returns the class of the request in a queue, as far as its key may ask for it.
+func priorityOf(in *Inbound, r *prompt.Request) int {
+	may := in.Caller.Priority
+	for _, name := range priorityFields {
+		if p, ok := prompt.Priority([]byte(in.Get(name))); ok {
+			return max(may[0], min(p, may[1]))
+		}
+	}
+	p, _ := r.Urgency()
+	return max(may[0], min(p, may[1]))
+}
+
+// sloFields give the milliseconds in which a client wants the first token.
+var sloFields = [...]string{"X-Slo-Ttft-Ms", "X-Llm-D-Slo-Ttft-Ms"}
+
+// firstTokenBy returns when the request's first token comes too late; zero if it does not say.
+func firstTokenBy(in *Inbound, arrived time.Time) time.Time {
+	for _, name := range sloFields {
+		given := in.Get(name)
+		if given == "" {
+			continue
+		}
+		if ms, err := strconv.ParseFloat(given, 64); err == nil && ms > 0 && ms < 1e9 {
+			return arrived.Add(inSeconds(ms / 1000))
+		}
+	}
+	return in.deadline(arrived)
+}
+
+func inSeconds(s float64) time.Duration { return time.Duration(min(s, 1e8) * float64(time.Second)) }

@@ -1,0 +1,132 @@
+package queue
+
+import (
+	"container/list"
+	"time"
+)
+
+// Bounds of what a request says of itself. Enter moves what lies outside.
+const (
+	MaxClass    = 100
+	leastCost   = .01 // seconds: a prompt that is in a cache still takes some steps of its worker
+	mostCost    = 3600
+	leastWeight = .01
+	mostWeight  = 100
+)
+
+// patience is where a request without a deadline stands among those of its flow that have one.
+const patience = time.Minute
+
+// Request is one that waits. Its owner sets the exported fields before Enter, and neither changes nor moves it until it
+// has left.
+type Request struct {
+	Lane     uint64    // the same for requests that the same workers can serve
+	Class    int       // the greater comes first; -MaxClass to MaxClass
+	Key      string    // takes turns with the other keys of its class
+	Weight   float64   // the key's share beside the others', .01 to 100; 0 = 1
+	Flow     string    // takes turns with the other flows of its key
+	Cost     float64   // seconds of prefill at the worker that has the most of the prompt
+	Bytes    int64     // of memory that it holds
+	Deadline time.Time // for its first token; zero = none
+	Entered  time.Time // when it first came; zero = Enter sets it
+	Owner    any       // the caller's
+
+	flow       *flow // nil = it does not wait
+	prev, next *Request
+}
+
+// clamp moves what is no sane number to one.
+func (r *Request) clamp() {
+	r.Class = min(max(r.Class, -MaxClass), MaxClass)
+	r.Cost = between(r.Cost, leastCost, mostCost)
+	r.Bytes = max(0, r.Bytes)
+	if !(r.Weight > 0) {
+		r.Weight = 1
+	}
+	r.Weight = between(r.Weight, leastWeight, mostWeight)
+}
+
+// between returns x within bounds, the lower one for NaN.
+func between(x, least, most float64) float64 {
+	if !(x >= least) {
+		return least
+	}
+	return min(x, most)
+}
+
+// due is when the request wants its first token.
+func (r *Request) due() time.Time {
+	if r.Deadline.IsZero() {
+		return r.Entered.Add(patience)
+	}
+	return r.Deadline
+}
+
+// flowName tells the flows of a queue apart.
+type flowName struct {
+	keyName
+	flow string
+}
+
+// flow has the requests of a name, of a key in one class of a lane. It lives as long as one of them waits.
+type flow struct {
+	member
+	name        flowName
+	key         *key
+	first, last *Request // in the order of their turns
+	served      time.Time
+	age         *list.Element // in class.ages
+}
+
+// next implements taker.
+func (f *flow) next() (*member, float64) { return &f.member, f.first.Cost }
+
+// insert puts a request behind those that come before it: by arrival or by deadline.
+func (f *flow) insert(r *Request, byDeadline bool) {
+	later := func(other *Request) bool { return other.Entered.After(r.Entered) }
+	if byDeadline {
+		later = func(other *Request) bool { return other.due().After(r.due()) }
+	}
+	before := f.last
+	for before != nil && later(before) {
+		before = before.prev
+	}
+	r.flow, r.prev = f, before
+	if before == nil {
+		r.next, f.first = f.first, r
+	} else {
+		r.next, before.next = before.next, r
+	}
+	if r.next == nil {
+		f.last = r
+	} else {
+		r.next.prev = r
+	}
+}
+
+// drop takes a request out.
+func (f *flow) drop(r *Request) {
+	if r.prev == nil {
+		f.first = r.next
+	} else {
+		r.prev.next = r.next
+	}
+	if r.next == nil {
+		f.last = r.prev
+	} else {
+		r.next.prev = r.prev
+	}
+	r.flow, r.prev, r.next = nil, nil, nil
+}
+
+// ahead returns how many requests of the flow come before r, and their seconds: all of them if r does not wait.
+func (f *flow) ahead(r *Request) (requests int, cost float64) {
+	if r.flow != f {
+		return f.requests, f.cost
+	}
+	for other := f.first; other != r; other = other.next {
+		requests++
+		cost += other.Cost
+	}
+	return requests, cost
+}

@@ -1,0 +1,139 @@
+package queue
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Counts are what has become of the requests of a queue since it began, and what waits.
+type Counts struct {
+	Depth     int
+	Bytes     int64
+	Entered   uint64
+	Served    uint64
+	Displaced uint64
+	Classes   []ClassCount // with something that waits, the first first
+}
+
+// ClassCount is what waits in a class, over all lanes.
+type ClassCount struct {
+	Class    int
+	Requests int
+	Bytes    int64
+}
+
+// FlowCount is what waits of a flow.
+type FlowCount struct {
+	Key      string
+	Flow     string
+	Class    int
+	Lane     uint64
+	Requests int
+	Bytes    int64
+	Cost     float64   // seconds of prefill
+	Served   time.Time // when one was served last, or its first came
+	Blocked  bool      // its lane found no room
+}
+
+// Counts returns the counts.
+func (q *Queue) Counts() Counts {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := Counts{Depth: q.Depth(), Bytes: q.bytes, Entered: q.entered, Served: q.served, Displaced: q.displaced}
+	for _, c := range q.classes {
+		i, found := slices.BinarySearchFunc(all.Classes, c.number,
+			func(x ClassCount, number int) int { return cmp.Compare(number, x.Class) })
+		if !found {
+			all.Classes = slices.Insert(all.Classes, i, ClassCount{Class: c.number})
+		}
+		all.Classes[i].Requests += c.requests
+		all.Classes[i].Bytes += c.bytes
+	}
+	return all
+}
+
+// Flows returns at most n of the flows that wait, those with the most requests first.
+func (q *Queue) Flows(n int) []FlowCount {
+	q.mu.Lock()
+	all := make([]FlowCount, 0, len(q.flows))
+	for name, f := range q.flows {
+		all = append(all, FlowCount{Key: name.key, Flow: name.flow, Class: name.class, Lane: name.lane, Requests: f.requests,
+			Bytes: f.bytes, Cost: f.cost, Served: f.served, Blocked: f.key.class.lane.blocked})
+	}
+	q.mu.Unlock()
+	slices.SortFunc(all, func(x, y FlowCount) int {
+		return cmp.Or(cmp.Compare(y.Requests, x.Requests), cmp.Compare(x.Key, y.Key), cmp.Compare(x.Flow, y.Flow),
+			cmp.Compare(y.Class, x.Class), cmp.Compare(x.Lane, y.Lane))
+	})
+	return slices.Clip(all[:min(max(0, n), len(all))])
+}
+
+// Predict returns about how long a request would wait that came now, or how much longer one waits; 0 while that is not
+// known. It counts what comes before it, at the rate at which its lane was served of late.
+func (q *Queue) Predict(r *Request) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lanes[r.Lane]
+	if l == nil || l.rate.value() == 0 {
+		return 0
+	}
+	_, seconds := q.before(r)
+	return time.Duration(min(seconds/l.rate.value(), mostCost) * float64(time.Second))
+}
+
+// Position returns about how many requests come before one.
+func (q *Queue) Position(r *Request) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	requests, _ := q.before(r)
+	return requests
+}
+
+// before returns about how many requests of its lane come before r, and their seconds: all of higher classes, those of
+// its flow that came earlier, and of the other flows of its key, and of the other keys of its class, at most what they
+// may take meanwhile.
+func (q *Queue) before(r *Request) (requests int, cost float64) {
+	sane := *r
+	sane.clamp()
+	f := r.flow
+	if f == nil {
+		f = q.flowOf(&sane)
+	}
+	k := q.keys[f.name.keyName]
+	if k == nil {
+		k = &key{member: member{weight: sane.Weight}}
+	}
+	requests, cost = f.ahead(r)
+	flows := float64(k.flows.Len())
+	if f.key != nil {
+		flows--
+	}
+	requests, cost = meanwhile(requests, cost, sane.Cost, flows, k.less(&f.member))
+	for _, c := range q.classes {
+		if c.lane.id == r.Lane && c.number == sane.Class {
+			weight := c.weight
+			if k.class != nil {
+				weight -= k.weight
+			}
+			requests, cost = meanwhile(requests, cost, sane.Cost, weight/k.weight, c.less(&k.member))
+		}
+	}
+	for _, c := range q.classes {
+		if c.lane.id == r.Lane && c.number > sane.Class {
+			requests, cost = requests+c.requests, cost+c.cost
+		}
+	}
+	return requests, cost
+}
+
+// meanwhile adds to the requests before one of a member, and their seconds, what the other members take until its turn:
+// their share for each that the member takes, if they have so much.
+func meanwhile(requests int, cost, own, share float64, others member) (int, float64) {
+	return requests + min(others.requests, int(float64(requests+1)*share)), cost + min(others.cost, (cost+own)*share)
+}
+
+// less returns the member without a part of it.
+func (m *member) less(part *member) member {
+	return member{requests: m.requests - part.requests, cost: m.cost - part.cost}
+}

@@ -1,0 +1,100 @@
+package route
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"time"
+
+	"github.com/warmpath/warmpath/sdk/score"
+)
+
+// Weight is what a queue weighs a request by that no worker has room for.
+type Weight struct {
+	Lane    uint64  // the same for requests that the same workers can serve
+	Prefill float64 // seconds that the worker needs for it that holds the most of it, be it full or not
+	Queued  float64 // seconds of prefill before it at the worker where they are the fewest
+}
+
+// Weigh returns that of a choice after any verdict, and before Release. It changes nothing of the choice.
+func Weigh(c *Choice) (w Weight) {
+	d := decisions.Get().(*decision)
+	defer decisions.Put(d)
+	d.reset(&c.ask)
+	defer func() { d.ask = Ask{} }()
+	q := c.query()
+	q.Full, q.Again, q.Bound = true, true, c.stay.worker()
+	f := &d.fleet
+	f.fill(c.pool.Workers, q)
+	w.Lane = laneOf(c)
+	h := &f.frame.Header
+	h.C1, h.C2 = float32(c.pool.Workers.C1()), float32(c.pool.Workers.C2())
+	if c.prompt.HasPrompt {
+		below := c.pool.lower.spaces(c.spaceID)
+		f.match(c.pool, c.pool.Index.Space(c.spaceID), &below, &c.ask)
+	}
+	scale := score.NewScale(h, f.frame.Rows)
+	w.Prefill, w.Queued = math.Inf(1), math.Inf(1)
+	for i := range f.frame.Rows {
+		row := &f.frame.Rows[i]
+		if id := c.stay.worker(); id != "" && f.workers[i].ID() != id {
+			continue
+		}
+		w.Prefill, w.Queued = min(w.Prefill, scale.Terms(row).Prefill), min(w.Queued, row.Wait)
+	}
+	if math.IsInf(w.Prefill, 1) { // none is up
+		w.Prefill, w.Queued = c.pool.Workers.Estimate(c.size.all, 0), 0
+	}
+	return w
+}
+
+// laneOf returns the number of those that the same workers can serve: by model, by the worker of a bound session, and
+// by the rank that the client asks for.
+func laneOf(c *Choice) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(c.prompt.Model))
+	h.Write([]byte{0})
+	h.Write([]byte(c.stay.worker()))
+	h.Write(binary.LittleEndian.AppendUint64([]byte{0}, uint64(c.ask.Rank)))
+	return h.Sum64()
+}
+
+// Asked returns the request of a choice that is not released yet.
+func Asked(c *Choice) Ask { return c.ask }
+
+// Trips returns how many workers have got the request of a choice.
+func Trips(c *Choice) int { return c.sent }
+
+// Lacks returns the verdict on the workers that have not had the request, whose order has come to its end: Full if one
+// of them is up. Chosen: one takes it now.
+func Lacks(c *Choice, at time.Time) Verdict {
+	if c.order.pinned {
+		return alone(c.pool.Workers.Standing(c.First().ID(), c.prompt.Model, at))
+	}
+	q := c.query()
+	q.At, q.Again, q.Tried = at, true, c.order.tried
+	_, _, standing := c.pool.Workers.Snapshot(q, nil, nil)
+	return nobody(standing)
+}
+
+// Anew chooses again for a request that has waited since its order came to its end. The strategy is asked, unless a
+// worker has had the request before: then the others follow, the least busy first.
+func Anew(c *Choice, at time.Time) Verdict {
+	if c.sent == 0 {
+		ask := c.ask
+		ask.At = at
+		c.Unbind()
+		if v := c.pool.Choose(c, &ask); v != Chosen {
+			return v
+		}
+		return c.Bind()
+	}
+	v := Lacks(c, at)
+	if v == Chosen && !c.order.pinned {
+		c.lookAgain(at)
+	}
+	if v == Chosen && c.order.left() == 0 {
+		return NoWorker
+	}
+	return v
+}

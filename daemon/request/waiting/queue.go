@@ -1,0 +1,178 @@
+package waiting
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/queue"
+)
+
+// Config is how much a queue takes, and how long.
+type Config struct {
+	queue.Config
+	Wait      time.Duration // for room
+	WaitEmpty time.Duration // for a worker, while none is up that has the model
+}
+
+// wakeEvery is the time between two looks for room of which no event tells.
+const wakeEvery = 50 * time.Millisecond
+
+// Queue is where requests of a pool wait. It is safe for concurrent use, and outlives configurations.
+type Queue struct {
+	order *queue.Queue
+	conf  atomic.Pointer[Config]
+	ticks atomic.Bool // a tick is due
+
+	mu    sync.Mutex // guards all below
+	lanes map[uint64]*outlook
+}
+
+// outlook is what the requests know that the same workers can serve.
+type outlook struct {
+	waiting int
+	empty   bool // the last look found no worker up
+	since   time.Time
+}
+
+// New makes an empty queue.
+func New(c Config) *Queue {
+	q := &Queue{order: queue.New(c.Config), lanes: map[uint64]*outlook{}}
+	q.conf.Store(&c)
+	return q
+}
+
+// Configure makes c hold for those who come from now on. What waits goes on waiting, no longer than it was to.
+func (q *Queue) Configure(c Config) {
+	q.conf.Store(&c)
+	q.order.Configure(c.Config)
+	q.MayHaveCome()
+}
+
+// Depth returns how many requests wait. It takes no lock.
+func (q *Queue) Depth() int { return q.order.Depth() }
+
+// Counts returns what waits and what has become of the rest.
+func (q *Queue) Counts() queue.Counts { return q.order.Counts() }
+
+// Most returns how many requests may wait.
+func (q *Queue) Most() int { return q.conf.Load().MaxRequests }
+
+// Level is what waits of the classes that have one name.
+type Level struct {
+	Name     string
+	Requests int
+	Bytes    int64
+}
+
+// ClassName returns the name of a class for metrics, which must not have a label for each number.
+func ClassName(class int) string {
+	switch {
+	case class < 0:
+		return "low"
+	case class > 0:
+		return "high"
+	}
+	return "normal"
+}
+
+// Levels returns what waits by the names of the classes, also where nothing does.
+func (q *Queue) Levels() []Level {
+	all := []Level{{Name: "low"}, {Name: "normal"}, {Name: "high"}}
+	for _, c := range q.order.Counts().Classes {
+		i := slices.IndexFunc(all, func(l Level) bool { return l.Name == ClassName(c.Class) })
+		all[i].Requests += c.Requests
+		all[i].Bytes += c.Bytes
+	}
+	return all
+}
+
+// Flows returns those of which the most requests wait, n at most.
+func (q *Queue) Flows(n int) []queue.FlowCount { return q.order.Flows(n) }
+
+// MayHaveCome gives a request the turn, since there may be room. It implements worker.Room.
+func (q *Queue) MayHaveCome() {
+	if q.order.Depth() == 0 {
+		return
+	}
+	q.order.Wake()
+	q.pass(time.Now())
+}
+
+// pass gives the turn to whom it is due.
+func (q *Queue) pass(at time.Time) {
+	if r := q.order.Next(at); r != nil {
+		r.Owner.(*Wait).news <- Turn
+	}
+}
+
+// tickSoon has the queue woken after a while, and again for as long as something waits.
+func (q *Queue) tickSoon() {
+	if q.ticks.CompareAndSwap(false, true) {
+		time.AfterFunc(wakeEvery, q.tick)
+	}
+}
+
+func (q *Queue) tick() {
+	q.ticks.Store(false) // first: one that enters after the look at the depth starts another
+	if q.order.Depth() > 0 {
+		q.MayHaveCome()
+		q.tickSoon()
+	}
+}
+
+// enter counts a place in its lane.
+func (q *Queue) enter(p *Wait, empty bool, at time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lanes[p.Lane]
+	if l == nil {
+		l = &outlook{empty: empty, since: at}
+		q.lanes[p.Lane] = l
+	}
+	l.waiting++
+}
+
+// leave counts a place down.
+func (q *Queue) leave(p *Wait) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l := q.lanes[p.Lane]; l.waiting > 1 {
+		l.waiting--
+	} else {
+		delete(q.lanes, p.Lane)
+	}
+}
+
+// found records what the last look for a worker of a lane found.
+func (q *Queue) found(p *Wait, empty bool, at time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l := q.lanes[p.Lane]; l.empty != empty {
+		l.empty, l.since = empty, at
+	}
+}
+
+// end returns when a place's wait is over, and why.
+func (q *Queue) end(p *Wait) (at time.Time, why News) {
+	q.mu.Lock()
+	l := *q.lanes[p.Lane]
+	q.mu.Unlock()
+	c := q.conf.Load()
+	from, last := p.began, p.began.Add(p.most)
+	if l.since.After(from) {
+		from = l.since
+	}
+	at, why = from.Add(c.Wait), Late
+	if l.empty {
+		at, why = from.Add(c.WaitEmpty), Empty
+	}
+	if at.After(last) {
+		at = last
+	}
+	if d := p.Deadline; !d.IsZero() && d.Before(at) {
+		at, why = d, Overdue
+	}
+	return at, why
+}

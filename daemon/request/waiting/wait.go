@@ -1,0 +1,140 @@
+package waiting
+
+import (
+	"context"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/queue"
+)
+
+// News is what a place hears.
+type News uint8
+
+// The news.
+const (
+	Turn    News = iota // it has the turn
+	Full                // another request has its place in the queue
+	Gone                // its client left, or the router stops
+	Late                // no worker had room in time
+	Empty               // no worker came up in time
+	Overdue             // its deadline is over
+)
+
+// Wait is that of one request, once. Its owner sets Request before Enter, and does not move it.
+type Wait struct {
+	queue.Request
+
+	q      *Queue
+	news   chan News
+	began  time.Time
+	most   time.Duration // that it may wait in all
+	inside bool          // Enter took it, and nothing has ended that. Only the owner reads and writes it
+	turn   bool          // likewise: it has the turn
+}
+
+// Enter has a place wait. empty: no worker is up that has the model; else each is full. It returns false if the queue
+// is full. p must not wait already.
+func (q *Queue) Enter(p *Wait, empty bool, at time.Time) bool {
+	c := q.conf.Load()
+	p.q, p.news, p.began, p.most = q, make(chan News, 1), at, c.Wait+c.WaitEmpty
+	p.Owner = p
+	q.enter(p, empty, at)
+	out, ok := q.order.Enter(&p.Request, at)
+	for _, r := range out {
+		r.Owner.(*Wait).news <- Full
+	}
+	p.inside = ok
+	if !ok {
+		q.leave(p)
+		return false
+	}
+	q.tickSoon()
+	q.pass(at)
+	return true
+}
+
+// AtOnce reports whether the place has the turn now.
+func (p *Wait) AtOnce() bool {
+	select {
+	case n := <-p.news:
+		p.hear(n)
+		return p.turn
+	default:
+		return false
+	}
+}
+
+// Await waits for the turn. With any other news than Turn the place has left the queue.
+func (p *Wait) Await(ctx context.Context) News {
+	if !p.inside { // AtOnce has heard it
+		return Full
+	}
+	end, _ := p.q.end(p)
+	timer := time.NewTimer(time.Until(end))
+	defer timer.Stop()
+	for {
+		select {
+		case n := <-p.news:
+			return p.hear(n)
+		case <-ctx.Done():
+			p.Leave(time.Now())
+			return Gone
+		case now := <-timer.C:
+			end, why := p.q.end(p)
+			if end.After(now) {
+				timer.Reset(end.Sub(now))
+				continue
+			}
+			p.Leave(now)
+			return why
+		}
+	}
+}
+
+func (p *Wait) hear(n News) News {
+	p.turn = n == Turn
+	if n == Full {
+		p.inside = false
+		p.q.leave(p)
+	}
+	return n
+}
+
+// HasTurn reports whether nobody else of the pool gets a turn before the owner says how this one ended.
+func (p *Wait) HasTurn() bool { return p.turn }
+
+// Waits reports whether the place is in the queue.
+func (p *Wait) Waits() bool { return p.inside }
+
+// Blocked ends the turn without a worker: the place stays. empty: none is up that has the model.
+func (p *Wait) Blocked(empty bool, at time.Time) {
+	p.turn = false
+	p.q.found(p, empty, at)
+	p.q.order.Blocked(&p.Request)
+	p.q.pass(at)
+}
+
+// Served ends the turn, and the wait: the request has its worker.
+func (p *Wait) Served(at time.Time) { p.leaveBy(p.q.order.Served, at) }
+
+// Leave ends the wait in any state.
+func (p *Wait) Leave(at time.Time) { p.leaveBy(p.q.order.Leave, at) }
+
+func (p *Wait) leaveBy(by func(*queue.Request, time.Time), at time.Time) {
+	if !p.inside {
+		return
+	}
+	p.inside, p.turn = false, false
+	by(&p.Request, at)
+	p.q.leave(p)
+	p.q.pass(at)
+}
+
+// Waited returns how long the place has waited by then.
+func (p *Wait) Waited(at time.Time) time.Duration { return max(0, at.Sub(p.began)) }
+
+// Before returns about how many requests come before the place, or would if it entered q now.
+func (q *Queue) Before(p *Wait) int { return q.order.Position(&p.Request) }
+
+// Predict returns about how long the place would wait if it entered now; 0 = nobody knows.
+func (q *Queue) Predict(p *Wait) time.Duration { return q.order.Predict(&p.Request) }
