@@ -202,6 +202,8 @@ func TestFind(t *testing.T) {
 	f("roundrobin@gpu", 1, false)
 	f("native:kvaware@l1", 1, false)
 	f("roundrobin@l3", 0, false)
+	f("prefixaware@hard", 1, false)
+	f("prefixaware@unnamed", 1, false)
 	f("prefixaware@4", 1, false)
 	f("prefixaware@16/50ms", 1, false)
 	f("prefixaware@0", 0, false)

@@ -23,6 +23,8 @@ type Strategy struct {
 	peer peers.Variant
 	tier tiers
 
+	names served.Names // of sessions
+
 	routers int           // 0 = as the scenario has it
 	history time.Duration // on its way from one to the others; 0 = they share nothing
 	queue   bool          // requests wait in the router, not at the workers
@@ -40,13 +42,16 @@ const (
 
 var tierNames = map[string]tiers{"gpu": gpuAlone, "l1": gpuAndCPU, "l2": allTiers, "flat": untold}
 
+var sessionNames = map[string]served.Names{"hard": served.Binding, "unnamed": served.Unread}
+
 // Find returns the strategies of a name: a built-in, native:NAME for its rule outside of the sandbox, the path of a
 // module that ends in .wasm, the rule of others as package peers names it, peer:NAME where both have it, or peers for
 // all of those by their own defaults. Options of a module follow it, see [served.Read]. @gpu behind all that leaves out
 // the tiers behind the GPUs, @l1 the shared one. With @flat the tiers are there, and the router knows of none: it takes
 // each worker's KV cache to be as large as its CPU tier. With @4 there are four routers that share nothing, with
-// @4/10ms four that send each other what they do, 10 ms late. With @queue requests wait in the router, by the scenario's
-// bounds or by those of [setup.Scenario.Wait].
+// @4/10ms four that send each other what they do, 10 ms late. With @hard each session stays at its worker, as with
+// [sessions] bind = "always"; with @unnamed the router reads no session's name. With @queue requests wait in the router,
+// by the scenario's bounds or by those of [setup.Scenario.Wait].
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
 	column, err := readSuffix(suffix)
@@ -56,7 +61,8 @@ func Find(name string) ([]Strategy, error) {
 	found, err := find(name, plain)
 	for i := range found {
 		s := &found[i]
-		s.tier, s.routers, s.history, s.queue = column.tier, column.routers, column.history, column.queue
+		s.tier, s.names, s.queue = column.tier, column.names, column.queue
+		s.routers, s.history = column.routers, column.history
 	}
 	return found, err
 }
@@ -65,6 +71,10 @@ func Find(name string) ([]Strategy, error) {
 func readSuffix(text string) (s Strategy, err error) {
 	if tier, known := tierNames[text]; known {
 		s.tier = tier
+		return s, nil
+	}
+	if names, known := sessionNames[text]; known {
+		s.names = names
 		return s, nil
 	}
 	if text == "queue" {
@@ -77,8 +87,8 @@ func readSuffix(text string) (s Strategy, err error) {
 		s.history, err = time.ParseDuration(delay)
 	}
 	if err != nil || s.routers < 1 || shares && s.history <= 0 {
-		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @queue, a number of routers as @4, or one with the "+
-			"delay of what they tell each other, as @4/10ms", text)
+		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, a number of routers as "+
+			"@4, or one with the delay of what they tell each other, as @4/10ms", text)
 	}
 	return s, nil
 }
@@ -146,7 +156,7 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		Tiers: route.Tiers{SharedTokens: sc.Engine.SharedTokens, L1Rate: 1 / c.Engine.CPUSeconds,
 			L2Rate: 1 / c.Engine.SharedSeconds},
 		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: number, Shares: c.History > 0 && c.Routers > 1,
-		Room: served.Room(sc.Room),
+		Names: s.names, Room: served.Room(sc.Room),
 	}
 	if q := &sc.Queue; q.MaxRequests > 0 {
 		known.Queue = &served.Queue{Wait: q.Wait, Config: queue.Config{MaxRequests: q.MaxRequests, MaxBytes: q.MaxBytes,

@@ -22,8 +22,8 @@
 // 19.7. A pool whose labels are pool=a, tier=batch and tier=live has Header.Labels 3 and gives a worker of tier=live in
 // pool=a the Labels 0b101.
 //
-// Two prompts in flight have 90,000 and 60,000 tokens, of which the first 20,000 are the same, and answers of 300:
-// Row.HeldTokens is 130,600. A third such prompt sees SharedTokens 20,000.
+// Two prompts in flight have 90,000 and 60,000 tokens, the first 20,000 shared, and answers of 300: Row.HeldTokens is
+// 130,600. A third sees SharedTokens 20,000. With room it sees 150,600 and 0.
 //
 // # Decision
 //

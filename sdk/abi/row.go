@@ -42,7 +42,7 @@ type Row struct {
 
 	// Since 1.2.
 
-	HeldTokens   uint32 // 160: tokens of KV that the requests in flight there hold: a shared beginning once, and answers
+	HeldTokens   uint32 // 160: tokens of KV held by requests in flight; what they share counts once if room is short
 	SharedTokens uint32 // 164: leading tokens of the prompt that are among those already
 }
 

@@ -12,6 +12,7 @@
 //	O = min(L, over_i - the least over of all rows) * again
 //	    over_i = max(0, L + expected answer - room_i)    room_i = .9*KV tokens - held by requests in flight + shared
 //	T = turns to follow where a session begins * inflight_i * mean prefill of what was sent lately
+//	    at turn 1; at turn 2 if the last worker lacks the longest match
 //	F = m*(c1*n + c2*n*(L - n/2))                                 m = the fleet's mean; what a tier brings is not in F
 //	K = lambda / (1 - min(.9, 1.3*rho))                           rho = the fleet's mean
 //
@@ -29,11 +30,11 @@
 //
 // # What the terms are for
 //
-//   - The price has nothing in it that differs from worker to worker, but for the match.
+//   - The price differs between workers by the match alone.
 //   - The tilt grows with the part of the KV that prompts in flight hold. The gate is open where capacities are
-//     unknown, or a worker has a weight of its own or is in slow start.
+//     unknown, or a worker has its own weight or is in slow start.
 //   - O counts how far a worker is past its KV more than the least of all: where all are, no hit is given up.
-//   - In flight is counted per unit of weight; in slow start as twice that, the fleet's mean and two more.
+//   - In flight counts per unit of weight; in slow start as twice that, the fleet's mean and two more.
 //   - Near ties count as equal: they may be noise.
 //
 // why.md has the reasons, what was measured, and what lost.

@@ -119,7 +119,8 @@ func common(h *abi.Header) request {
 }
 
 // A session begins with its first two requests: agents send a small one, for a title, before or beside the one that has
-// their tools. One that goes on for fewer turns than long is a chat, which gains no more than the noise.
+// their tools. The second goes on where the first has left more of it than any other worker has. A session that goes on
+// for fewer turns than long is a chat, which gains no more than the noise.
 const (
 	begins = 2
 	long   = 5
@@ -128,6 +129,9 @@ const (
 // following returns the turns that will follow a request where its session begins.
 func following(h *abi.Header) float64 {
 	if h.Turn < 1 || h.Turn > begins || h.ExpectedTurns < long {
+		return 0
+	}
+	if h.Turn > 1 && h.BestRow >= 0 && h.BestRow == h.Last {
 		return 0
 	}
 	return float64(int64(h.ExpectedTurns))

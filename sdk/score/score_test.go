@@ -86,7 +86,7 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 	}
 	tilt := .75 * gate * mine / max(1, flight)
 	full := min(over(&r)-least, l) * again
-	if h.Turn >= 1 && h.Turn <= 2 && h.ExpectedTurns >= 5 && r.Lately > 0 && 30*r.Load/float64(r.Lately) <= 60 {
+	if h.Turn >= 1 && h.Turn <= 2 && (h.Turn < 2 || h.BestRow < 0 || h.BestRow != h.Last) && h.ExpectedTurns >= 5 && r.Lately > 0 && 30*r.Load/float64(r.Lately) <= 60 {
 		full += float64(h.ExpectedTurns) * float64(r.InFlight) * 30 * r.Load / float64(r.Lately)
 	}
 	return 2*r.Wait*(1+.5*tilt) + 2*k*mean*(wait+mean) + (y+full)*(1+tilt), y
@@ -287,9 +287,11 @@ func TestNearTies(t *testing.T) {
 // A session of many turns begins where they wait for little, though a hit there is lost. A later turn stays where its
 // context is, and so does a chat of few turns, or one worker with nobody beside it.
 func TestWhereASessionBegins(t *testing.T) {
+	last := int32(-1)
 	f := func(what string, want int, turn, more, inFlight uint32) {
 		t.Helper()
 		fr := sdktest.NewFrame(3).Prompt(8000).Hold(0, 7700)
+		fr.Header.Last = last
 		fr.Header.Lambda, fr.Header.Turn, fr.Header.ExpectedTurns = .05, turn, more
 		for i := range fr.Rows {
 			fr.Rows[i].Lately, fr.Rows[i].Load = 30, .05
@@ -301,6 +303,10 @@ func TestWhereASessionBegins(t *testing.T) {
 	}
 	f("the first turn of many", 1, 1, 20, 4)
 	f("the second, beside a title", 1, 2, 20, 4)
+	last = 1
+	f("the second, whose title went elsewhere", 1, 2, 20, 4)
+	last = 0
+	f("the second, behind one that has left most of it", 0, 2, 20, 4)
 	f("the third", 0, 3, 20, 4)
 	f("a chat", 0, 1, 4, 4)
 	f("no session is named", 0, 0, 20, 4)

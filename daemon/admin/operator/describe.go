@@ -44,6 +44,7 @@ type WorkerState struct {
 	Running   int          `json:"running"`
 	Waiting   int          `json:"waiting"`
 	KVUsage   float64      `json:"kv_usage"`
+	Preempted uint64       `json:"preempted"` // requests that its engine put back for want of KV
 	KVTokens  int          `json:"kv_tokens"`
 	Slowness  float64      `json:"slowness"`
 	Models    []string     `json:"models"`
@@ -102,6 +103,7 @@ func describeWorker(w worker.Stats) WorkerState {
 		Running:   w.Running,
 		Waiting:   w.Waiting,
 		KVUsage:   w.KVUsage,
+		Preempted: w.Preempts,
 		KVTokens:  w.Capacity,
 		Slowness:  w.Slow,
 		Models:    w.Models,

@@ -6,16 +6,19 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
 // quiet is how long a count must stand still until what it counts is over.
 const quiet = time.Minute
 
-// The names of what is watched. That of a pool that refuses requests is shedsOf and the pool.
+// The names of what is watched. That of a pool has the pool's name behind it.
 const (
-	spansLost = "spans"
-	linesLost = "lines"
-	shedsOf   = "sheds "
+	spansLost  = "spans"
+	linesLost  = "lines"
+	shedsOf    = "sheds "    // requests refused, as all workers are full
+	preemptsOf = "preempts " // requests that the workers' engines put back for want of KV
 )
 
 // trend is a count that only rises, from when it began to rise. Its zero value is one that does not.
@@ -81,8 +84,8 @@ func (t *trends) keep(there map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.all, func(name string, _ *trend) bool {
-		pool, sheds := strings.CutPrefix(name, shedsOf)
-		return sheds && !there[pool]
+		_, pool, ofPool := strings.Cut(name, " ")
+		return ofPool && !there[pool]
 	})
 }
 
@@ -95,6 +98,7 @@ func (t *trends) tick(c *Config, now time.Time, log *slog.Logger) {
 	for _, p := range c.Process.Pools() {
 		there[p.Name] = true
 		t.shed(p.Name, c.Metrics.full.of(p.Name), now, log)
+		t.see(preemptsOf+p.Name, preempts(p.Workers.Stats(now)), now)
 	}
 	t.keep(there)
 }
@@ -109,4 +113,12 @@ func (t *trends) shed(pool string, refused uint64, now time.Time, log *slog.Logg
 		log.Info("the pool has refused no request for a minute", "pool", pool, "refused", was.grown(),
 			"for", was.rose.Sub(was.began).Round(time.Second))
 	}
+}
+
+// preempts sums up how many requests the workers' engines have put back.
+func preempts(all []worker.Stats) (n uint64) {
+	for i := range all {
+		n += all[i].Preempts
+	}
+	return n
 }

@@ -17,7 +17,7 @@ const (
 // warnings lists what is wrong, the worst first.
 func warnings(e *evidence) []Warning {
 	all := slices.Concat(e.deadPools(), e.refusedFile(), e.lostStores(), e.certificates(), e.setAside(),
-		e.sickWorkers(), e.fullPools(), e.losses(), e.brokenPrefixes())
+		e.sickWorkers(), e.fullPools(), e.preempting(), e.losses(), e.brokenPrefixes())
 	slices.SortStableFunc(all, func(a, b Warning) int { return cmp.Compare(a.Grade, b.Grade) }) // "bad" before "warn"
 	if more := len(all) - maxWarnings; more > 0 {
 		all = append(all[:maxWarnings], Warning{Grade: warn, Title: fmt.Sprintf("%d more", more),
@@ -172,6 +172,20 @@ func (e *evidence) fullPools() (all []Warning) {
 				Command: e.commands.status("top"),
 				Text: fmt.Sprintf("some %.0f in the last minute, as its workers had max_in_flight requests or refused more; "+
 					"some %d workers would have had a place for all", n, p.Wanted)})
+		}
+	}
+	return all
+}
+
+// preempting are pools whose engines lack KV: each request that one puts back is computed again, with all its context.
+func (e *evidence) preempting() (all []Warning) {
+	for i := range e.Pools {
+		p := &e.Pools[i]
+		if x, rising := e.trends.of(preemptsOf + p.Name); rising {
+			all = append(all, Warning{Grade: warn, Title: "engines of " + p.Name + " lack KV", Pool: p.Name,
+				Command: e.commands.status("status"),
+				Text: fmt.Sprintf("they put %d requests back, to be computed again: bound what a worker gets (max_in_flight), "+
+					"add workers, or give the engines more memory", x.grown())})
 		}
 	}
 	return all

@@ -105,6 +105,14 @@ func TestWarnings(t *testing.T) {
 		func(e *evidence, p *PoolOverview) { e.lacking["p"], p.Wanted = 7.2, 5 })
 }
 
+func TestWarningsOfPreemptions(t *testing.T) {
+	holdWarnings(t, "warn: engines of p lack KV | they put 7 requests back, to be computed again: bound what a worker gets (max_in_flight), "+
+		"add workers, or give the engines more memory | warmpath status --admin host:1", func(e *evidence, _ *PoolOverview) {
+		e.trends.see(preemptsOf+"p", 0, time.Now())
+		e.trends.see(preemptsOf+"p", 7, time.Now())
+	})
+}
+
 func TestWarningsOfTheDisk(t *testing.T) {
 	holdWarnings(t, "warn: disk of the KV cache full | it has no room for 512 MiB of kv_cache.spill_bytes, so the oldest values go "+
 		"sooner: enlarge the disk, or lower spill_bytes | warmpath cache stat --admin host:1",

@@ -108,6 +108,8 @@ func (s *sums) add(name, rest []byte) bool {
 		s.Queries += number(rest)
 	case "vllm:prefix_cache_hits_total":
 		s.Hits += number(rest)
+	case "vllm:num_preemptions_total":
+		s.Preempts += number(rest)
 	case "vllm:cache_config_info":
 		tokens, block := cacheSize(rest)
 		s.Capacity = min(math.MaxInt32, s.Capacity+tokens)

@@ -49,6 +49,7 @@ vllm:kv_cache_usage_perc{engine="1"} 1
 vllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="100"} 1.0
 vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="100"} 1.0
 `, worker.Metrics{Running: 7, Usage: .75, Capacity: 2 * 99 * 16, Block: 16})
+	f("vllm:num_preemptions_total{engine=\"0\"} 3\nvllm:num_preemptions_total{engine=\"1\"} 4\n", worker.Metrics{Preempts: 7})
 	f(`vllm:gpu_cache_usage_perc{model_name="a b} \"c\" {"} 0.25`, worker.Metrics{Usage: .25})
 	f(`vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1`, worker.Metrics{Block: 16})
 	f(`vllm:cache_config_info{kv_cache_size_tokens="3072",block_size="128",num_gpu_blocks="25"} 1`,

@@ -116,7 +116,7 @@ func (f *fleet) takesElsewhere(r *request, e *endpoint, now float64) bool {
 func (f *fleet) mayTake(w *Worker, r *request, e *endpoint, now float64) bool {
 	return w.endpoint != e && r.tried&(1<<(w.slot%64)) == 0 && w.takes(now) && w.breaker.cause == none &&
 		w.listing.fits(r.model) && !f.backlogged(w, now) &&
-		!f.packedFor(w, r.tokens+r.output, &Beginning{r.parts, r.partTokens})
+		!f.packed(w, r.tokens+r.output, &Beginning{r.parts, r.partTokens})
 }
 
 // restart records that an endpoint has a new process although no health check found it down.

@@ -6,8 +6,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// A row has what requests in flight hold of the worker's KV: what several share once, and expected answers, whatever
-// ends first.
+// A row has what requests in flight hold of the worker's KV with expected answers, whatever ends first. What several
+// share counts once from the time when a request lacks room, until the worker has half of what it had then.
 func TestHeldTokens(t *testing.T) {
 	s := specs(1)
 	s[0].KVTokens = 1000
@@ -22,37 +22,43 @@ func TestHeldTokens(t *testing.T) {
 	a := p.send(0, Dispatch{PromptTokens: 350, Output: 20, Beginning: begins(1, 2, 3)}, 1)
 	f("one request", 1, 370)
 	b := p.send(0, Dispatch{PromptTokens: 260, Output: 20, Beginning: begins(1, 2)}, 2)
-	f("another that shares 200", 2, 450)
-	c := p.send(0, Dispatch{PromptTokens: 90}, 3)
-	f("one without a beginning", 3, 540)
+	f("another that shares 200", 2, 650)
+	c := p.send(0, Dispatch{PromptTokens: 190}, 3)
+	f("one without a beginning", 3, 840)
+	held := uint32(840)
 	shared := func(need float64, want uint32, parts ...uint64) {
 		t.Helper()
 		rows, workers, _ := p.Snapshot(Query{At: p.after(3)}, nil, nil)
 		b := begins(parts...)
 		p.FillShared(rows, workers, &b, need)
+		if got := rows[0].HeldTokens; got != held {
+			t.Errorf("%v: %d tokens are held; want %d", parts, got, held)
+		}
 		if got := rows[0].SharedTokens; got != want {
 			t.Errorf("%v: shares %d tokens; want %d", parts, got, want)
 		}
 	}
+	shared(60, 0, 1, 2, 3) // there is room for all of it
+	held = 640
 	shared(500, 300, 1, 2, 3, 4)
 	shared(500, 200, 1, 2, 7, 3)
 	shared(500, 0, 8, 2)
 	shared(500, 0)
-	shared(360, 0, 1, 2, 3) // there is room for all of it
+	shared(260, 0, 1, 2, 3) // there is room for all of it
 	a.End(p.after(4), Outcome{Kind: Answered})
-	f("the first has ended: the other holds what they shared", 4, 370)
+	f("the first has ended: the other holds what they shared", 4, 470)
 	b.End(p.after(5), Outcome{Kind: Answered})
-	f("the second too", 5, 90)
+	f("the second too", 5, 190)
 	c.End(p.after(6), Outcome{Kind: Broken})
 	f("all", 6, 0)
-	if n := len(p.fleet.workers[0].kv.parts); n != 0 {
-		t.Errorf("%d parts are left of no request", n)
-	}
 	long := make([]uint64, 2*MaxParts)
 	for i := range long {
 		long[i] = uint64(i) + 1
 	}
 	d := p.send(0, Dispatch{PromptTokens: 100 * len(long), Beginning: begins(long...)}, 7)
+	if p.fleet.workers[0].kv.parts != nil {
+		t.Error("what is shared is still counted on an idle worker")
+	}
 	f("more parts than are kept", 7, uint32(100*len(long)))
 	other := p.BeginForeign(p.fleet.workers[0].key, Dispatch{PromptTokens: 50}, true, p.after(8))
 	f("and a request of another router", 8, uint32(100*len(long))+50)
@@ -84,4 +90,21 @@ func TestRoomOfARow(t *testing.T) {
 	if got := h.Edge([]abi.Row{{HeldTokens: 9000}}); got != 500 {
 		t.Errorf("an unknown KV: the edge is %v; want 500", got)
 	}
+}
+
+// What an engine has put back before it was first read is not counted, and a new process counts from 0.
+func TestPreempts(t *testing.T) {
+	p := upPool(t, 1)
+	f := func(what string, m Metrics, at float64, want uint64) {
+		t.Helper()
+		p.scrape(0, m, at)
+		if got := p.Stats(p.after(at))[0].Preempts; got != want {
+			t.Errorf("%s: %d; want %d", what, got, want)
+		}
+	}
+	f("the first page", Metrics{Process: 1000, Preempts: 40}, 1, 0)
+	f("three more", Metrics{Process: 1000, Preempts: 43}, 6, 3)
+	f("none", Metrics{Process: 1000, Preempts: 43}, 11, 3)
+	f("a new process", Metrics{Process: 1600, Preempts: 2}, 16, 3)
+	f("one more", Metrics{Process: 1600, Preempts: 3}, 21, 4)
 }

@@ -17,6 +17,7 @@ type Metrics struct {
 	Hits     float64 // tokens found there
 	Process  float64 // when the process began, Unix seconds
 	Asleep   bool    // the engine has been put to sleep or is paused: it says so, and answers no requests
+	Preempts float64 // requests put back to be computed again, for want of KV, since the process began
 	Steps    float64 // of the engine that gave tokens, since the process began; 0 = the page has no count
 
 	// Sums over ended requests since the process began. See speed.go.

@@ -18,7 +18,7 @@ func (o *Outcome) why() string { return cmp.Or(o.Err, proofs[o.Kind].words) }
 
 // totals counts the outcomes at a worker.
 type totals struct {
-	answered, failed, broken, refused, busy, denied, ejected, left, restarts uint64
+	answered, failed, broken, refused, busy, denied, ejected, left, restarts, preempts uint64
 }
 
 // count counts how an exchange ended.

@@ -48,6 +48,9 @@ type request struct {
 	older, newer *request // in the worker's flight
 }
 
+// holds returns the tokens of KV that the request holds.
+func (r *request) holds() int { return max(r.tokens, len(r.parts)*r.partTokens) + r.output }
+
 // rest returns the tokens of KV that the request holds behind the parts of its beginning.
 func (r *request) rest() int { return max(0, r.tokens-len(r.parts)*r.partTokens) + r.output }
 

@@ -23,7 +23,7 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.InFlight = uint32(w.flight.n + w.theirs.n)
 	r.FlightTokens = uint32(max(0, w.flight.tokens+w.theirs.tokens))
 	r.KVTokens = uint32(w.capacity.inForce)
-	r.HeldTokens = uint32(w.held())
+	r.HeldTokens = w.heldTokens()
 	r.PendingTokens = uint32(max(0, w.queue.tokens))
 	r.Sent = w.sent + w.theirs.sent + w.missed
 	r.Slow = m.slowness * w.speed.times()
@@ -45,6 +45,9 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 		r.State |= abi.RowSlowStart
 	}
 }
+
+// heldTokens returns the tokens of KV that requests in flight hold.
+func (w *Worker) heldTokens() uint32 { return uint32(max(0, w.kv.held()+w.theirs.tokens)) }
 
 // Stats describes one worker's state, for pages and metrics.
 type Stats struct {
@@ -94,6 +97,7 @@ type Stats struct {
 	Ejections uint64
 	Restarts  uint64
 	Left      uint64 // answers that showed that it shuts down
+	Preempts  uint64 // requests that its engine put back for want of KV, by the pages that were read
 
 	LastError   string
 	LastErrorAt time.Time // zero = never
@@ -114,7 +118,7 @@ func (f *fleet) stats(w *Worker, m *moment) Stats {
 		TTFT: w.ttft.value, TPOT: w.signs.perToken().value, SlowStart: w.slowStart.runs(m.now),
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,
 		Busy: w.totals.busy, Denied: w.totals.denied,
-		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Left: w.totals.left,
+		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Left: w.totals.left, Preempts: w.totals.preempts,
 		LastError: w.lastError.text, LastErrorAt: w.lastError.at, ErrorOver: w.lastError.over,
 	}
 	if age := w.readings.age(m.now); age >= 0 {

@@ -117,7 +117,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 		return Draining
 	case m != blind && !w.takes(s.moment.now) && !(bound && w.keeps(s.moment.now)) && !(m == trusting && w.suspected()):
 		return s.absence(w)
-	case !s.Full && s.fleet.packedFor(w, s.Holds, &s.Beginning), s.backlogged(w, bound):
+	case !s.Full && s.fleet.packed(w, s.Holds, &s.Beginning), s.backlogged(w, bound):
 		return Full
 	case m == blind:
 		return Panicked

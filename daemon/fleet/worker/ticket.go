@@ -78,7 +78,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 // admits reports whether w, which a snapshot offered a moment ago, still takes the request. The caller holds p.mu.
 func (p *Pool) admits(w *Worker, d *Dispatch, now float64) bool {
 	switch {
-	case p.fleet.packedFor(w, d.Holds, &d.Beginning), !d.Backlogged && p.fleet.backlogged(w, now):
+	case p.fleet.packed(w, d.Holds, &d.Beginning), !d.Backlogged && p.fleet.backlogged(w, now):
 		return false
 	case w.place != configured: // removed; a removed rank of a worker that stays cannot be reached
 		return w.endpoint.place != configured
@@ -142,8 +142,8 @@ func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
 	w.endForeign(r)
 }
 
-// FillShared writes into the rows of workers that have no room for so many tokens what requests in flight there hold of
-// a prompt. The other rows need no answer: their worker has room for all of it.
+// FillShared writes into the rows of workers that have no room for so many tokens what requests in flight there hold,
+// with what they share once, and what of it is the prompt's. The other rows' workers have room for all of it.
 func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need float64) {
 	locked := false
 	for i := range rows {
@@ -155,7 +155,10 @@ func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need 
 			p.mu.Lock()
 			defer p.mu.Unlock()
 		}
-		rows[i].SharedTokens = uint32(workers[i].kv.shared(b))
+		w := workers[i]
+		w.kv.countShared(&w.flight)
+		rows[i].HeldTokens = w.heldTokens()
+		rows[i].SharedTokens = uint32(w.kv.shared(b))
 	}
 }
 

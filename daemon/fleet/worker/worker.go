@@ -195,6 +195,7 @@ func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
 	if was.at == 0 {
 		return 0
 	}
+	w.totals.preempts += uint64(max(0, m.Preempts-was.Preempts))
 	w.still++
 	if progressed(&was.Metrics, &m) {
 		w.moved = now

@@ -137,6 +137,7 @@ function facts(w, now) {
     ["running, waiting", `${w.running}, ${w.waiting}`],
     ["queue", ms(w.queue_seconds) + " of prefill"],
     ["KV in use", percent(w.kv_usage) + (w.kv_tokens ? ` of ${count(w.kv_tokens)} tokens` : "")],
+    ["put back for want of KV", w.preempted ? `${count(w.preempted)} requests` : null],
     ["first token", w.ttft_seconds ? ms(w.ttft_seconds) : "none seen"],
     ["each token", w.tpot_seconds ? ms(w.tpot_seconds) : null],
     ["hit rate", w.hit_rate < 0 ? "not said" : percent(w.hit_rate)],
