@@ -132,13 +132,10 @@ func (p *pool) shown() *operator.Pool {
 // served is the pool as a request of this epoch sees it.
 func (p *pool) served() *exchange.Pool {
 	s := p.set.Load()
-	c := &s.conf
-	served := &exchange.Pool{Pool: p.route, Clients: &p.clients, Patterns: c, Key: s.key,
-		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions, ClientRank: c.ClientRank,
-		Asking: p.asking, Shadows: p.staff.Shadows, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout,
-		Limited: c.Bounded(), WaitEmpty: c.Queue.WaitEmpty > 0,
-		Waker: p.waker}
-	if c.Queues() {
+	served := adapt.Served(&s.conf)
+	served.Pool, served.Clients, served.Key = p.route, &p.clients, s.key
+	served.Asking, served.Shadows, served.Waker = p.asking, p.staff.Shadows, p.waker
+	if s.conf.Queues() {
 		served.Queue = p.queue
 	}
 	return served
@@ -166,15 +163,9 @@ func newSetup(c conf.Pool, before *setup) (*setup, error) {
 
 // watch is what the pool of workers needs of the settings.
 func (p *pool) watch(s *setup) worker.Config {
-	c := &s.conf
-	w := worker.Config{
-		Workers: adapt.Specs(c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
-		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
-		PrefillTokensPerSecond: c.PrefillTokensPerSecond, RetryBudget: c.RetryBudget,
-		MaxInFlight: c.MaxInFlight, MaxWait: c.MaxWait, MaxKVUse: c.MaxKVUse,
-		Panic: c.Panic, DownGrace: c.DownGrace, Log: p.log, Watcher: p.prober, After: later, OnChange: p.look,
-	}
-	if c.Queues() {
+	w := adapt.Workers(&s.conf)
+	w.Log, w.Watcher, w.After, w.OnChange = p.log, p.prober, later, p.look
+	if s.conf.Queues() {
 		w.Room = p.queue
 	}
 	return w

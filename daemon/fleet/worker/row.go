@@ -100,13 +100,13 @@ type Stats struct {
 	ErrorOver   bool      // it is up again, or the error's source has succeeded since
 }
 
-func (f *fleet) stats(w *Worker, m *moment) Stats {
+func (w *Worker) stats(m *moment, l *limits) Stats {
 	slow := m.slowness * w.speed.times()
 	s := Stats{
 		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Slot: w.slot, Since: w.since,
 		Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
-		Theirs: w.theirs.n, Limit: f.conf.MaxInFlight,
-		Full: f.full(w, 0, m.now), Sent: w.sent, Pending: w.queue.tokens,
+		Theirs: w.theirs.n, Limit: l.requests,
+		Full: w.full(l, m, 0, nil), Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,
 		Capacity: w.capacity.inForce, CPUTokens: w.CPUTokens(),
 		PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits,

@@ -115,7 +115,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 		return Draining
 	case m != blind && !w.takes(s.moment.now) && !(bound && w.keeps(s.moment.now)) && !(m == trusting && w.suspected()):
 		return s.absence(w)
-	case !s.Full && s.fleet.fullFor(w, s.Holds, &s.Beginning, s.moment.now):
+	case !s.Full && w.full(&s.fleet.conf.limits, &s.moment, s.Holds, &s.Beginning):
 		return Full
 	case m == blind:
 		return Panicked

@@ -76,7 +76,8 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 // admits reports whether w, which a snapshot offered a moment ago, still takes the request. The caller holds p.mu.
 func (p *Pool) admits(w *Worker, d *Dispatch, now float64) bool {
 	switch {
-	case p.fleet.fullFor(w, d.PromptTokens+d.Output, &d.Beginning, now):
+	case w.full(&p.fleet.conf.limits, &moment{now: now, slowness: p.fleet.speed.slowness}, d.PromptTokens+d.Output,
+		&d.Beginning):
 		return false
 	case w.place != configured: // removed; a removed rank of a worker that stays cannot be reached
 		return w.endpoint.place != configured
@@ -156,6 +157,9 @@ func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need 
 		rows[i].SharedTokens = uint32(workers[i].kv.shared(b))
 	}
 }
+
+// BoundsKV reports whether the KV bounds what a worker has at a time, so that a Query needs Holds.
+func (p *Pool) BoundsKV() bool { return p.set.Load().MaxKVUse > 0 }
 
 // ByKey returns the configured worker with that Key, and whether it is down; nil if there is none.
 func (p *Pool) ByKey(key uint64) (w *Worker, isDown bool) {

@@ -169,20 +169,51 @@ func (w *Worker) suspected() bool {
 	return !w.draining && !w.readings.Asleep && (w.health.state == silent || w.isUp() && w.breaker.cause != none)
 }
 
-// standingOf returns what w can do for a request of the model that is bound to it.
-func (f *fleet) standingOf(w *Worker, model string, now float64) Standing {
+// standing returns what w can do for a request of the model that is bound to it.
+func (w *Worker) standing(model string, l *limits, m *moment) Standing {
 	switch s, _ := w.condition(); {
 	case !w.isUp() || w.readings.Asleep:
 		return s
-	case !w.breaker.lets(now):
+	case !w.breaker.lets(m.now):
 		return w.breaker.standing()
 	case !w.listing.fits(model):
 		return Lacking
-	case f.full(w, 0, now):
+	case w.full(l, m, 0, nil):
 		return Full
 	}
 	return Ready
 }
+
+// full reports whether w has no room for one more request that takes so many tokens of KV, those of its beginning among
+// them. A worker without a request takes any: one that is larger than the bound could go nowhere else either.
+func (w *Worker) full(l *limits, m *moment, tokens int, b *Beginning) bool {
+	switch {
+	case l.requests > 0 && w.endpoint.inFlight+w.endpoint.theirs >= l.requests:
+		return true
+	case w.flight.n+w.theirs.n == 0:
+		return false
+	case l.wait > 0 && w.wait(m) > l.wait:
+		return true
+	}
+	size := w.capacity.inForce
+	if l.kv == 0 || size == 0 {
+		return false
+	}
+	if b != nil {
+		tokens -= w.kv.shared(b)
+	}
+	return float64(w.held()+tokens) > l.kv*float64(size)
+}
+
+// wait returns W at the moment, without the answers in one piece whose prefill is over.
+func (w *Worker) wait(m *moment) float64 {
+	slow := m.slowness * w.speed.times()
+	w.queue.expire(m.now, slow)
+	return w.queue.wait(m.now, slow)
+}
+
+// held returns the tokens of KV that requests in flight hold.
+func (w *Worker) held() int { return max(0, w.kv.tokens+w.theirs.tokens) }
 
 // read records a page of metrics of the worker's engine. It returns the number of requests on which the page measured a
 // pace, 0 if it measured none. See pace.

@@ -26,12 +26,12 @@ type Queue struct {
 	ticks atomic.Bool // a tick is due
 
 	mu    sync.Mutex // guards all below
-	lanes map[uint64]*lane
+	lanes map[uint64]*outlook
 	flows map[string]*owner
 }
 
-// lane is what the requests know that the same workers can serve.
-type lane struct {
+// outlook is what the requests know that the same workers can serve.
+type outlook struct {
 	waiting int
 	empty   bool // the last look found no worker up
 	since   time.Time
@@ -44,7 +44,7 @@ type owner struct {
 
 // New makes an empty queue.
 func New(c Config) *Queue {
-	q := &Queue{order: queue.New(c.Config), lanes: map[uint64]*lane{}, flows: map[string]*owner{}}
+	q := &Queue{order: queue.New(c.Config), lanes: map[uint64]*outlook{}, flows: map[string]*owner{}}
 	q.conf.Store(&c)
 	return q
 }
@@ -109,7 +109,7 @@ func (q *Queue) MayHaveCome() {
 // pass gives the turn to whom it is due.
 func (q *Queue) pass(at time.Time) {
 	if r := q.order.Next(at); r != nil {
-		r.Owner.(*Place).news <- Turn
+		r.Owner.(*Wait).news <- Turn
 	}
 }
 
@@ -130,12 +130,12 @@ func (q *Queue) tick() {
 
 // enter counts a place in its lane, and among those of its owner. It returns the weight of the place's flow: the
 // flows of an owner share the owner's, or one who names many agents would get many shares.
-func (q *Queue) enter(p *Place, empty bool, at time.Time) (weight float64) {
+func (q *Queue) enter(p *Wait, empty bool, at time.Time) (weight float64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lanes[p.Lane]
 	if l == nil {
-		l = &lane{empty: empty, since: at}
+		l = &outlook{empty: empty, since: at}
 		q.lanes[p.Lane] = l
 	}
 	l.waiting++
@@ -149,7 +149,7 @@ func (q *Queue) enter(p *Place, empty bool, at time.Time) (weight float64) {
 }
 
 // leave counts a place down.
-func (q *Queue) leave(p *Place) {
+func (q *Queue) leave(p *Wait) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if l := q.lanes[p.Lane]; l.waiting > 1 {
@@ -158,7 +158,8 @@ func (q *Queue) leave(p *Place) {
 		delete(q.lanes, p.Lane)
 	}
 	o := q.flows[p.Key]
-	if o.waiting[p.Flow]--; o.waiting[p.Flow] == 0 {
+	o.waiting[p.Flow]--
+	if o.waiting[p.Flow] == 0 {
 		delete(o.waiting, p.Flow)
 	}
 	if len(o.waiting) == 0 {
@@ -167,7 +168,7 @@ func (q *Queue) leave(p *Place) {
 }
 
 // found records what the last look for a worker of a lane found.
-func (q *Queue) found(p *Place, empty bool, at time.Time) {
+func (q *Queue) found(p *Wait, empty bool, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if l := q.lanes[p.Lane]; l.empty != empty {
@@ -176,7 +177,7 @@ func (q *Queue) found(p *Place, empty bool, at time.Time) {
 }
 
 // end returns when a place's wait is over, and why.
-func (q *Queue) end(p *Place) (at time.Time, why News) {
+func (q *Queue) end(p *Wait) (at time.Time, why News) {
 	q.mu.Lock()
 	l := *q.lanes[p.Lane]
 	q.mu.Unlock()
