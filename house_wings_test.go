@@ -149,7 +149,7 @@ var arrows = map[string][]string{
 	"daemon/cli/scaffold": {"sdk", "sdk/abi"},
 
 	// Simulated users, workers and services. The lab runs the code that serves.
-	"daemon/lab":           {"daemon/lab/...", "daemon/request/route"},
+	"daemon/lab":           {"daemon/lab/...", "daemon/request/queue", "daemon/request/route"},
 	"daemon/lab/certtest":  {},
 	"daemon/lab/dnstest":   {},
 	"daemon/lab/logtest":   {},
@@ -161,8 +161,8 @@ var arrows = map[string][]string{
 	"daemon/lab/report":    {"daemon/lab/trial"},
 	"daemon/lab/served": {
 		"cache/blocks", "cache/holdings", "daemon/fleet/worker", "daemon/lab/...", "daemon/lab/vllmsim/engine",
-		"daemon/peers", "daemon/request/prompt", "daemon/request/route", "daemon/request/session", "host", "plugins",
-		"sdk", "sdk/abi",
+		"daemon/peers", "daemon/request/prompt", "daemon/request/queue", "daemon/request/route", "daemon/request/session",
+		"host", "plugins", "sdk", "sdk/abi",
 	},
 	"daemon/lab/setup":            {"daemon/lab/traffic", "daemon/lab/vllmsim/engine", "daemon/lab/world"},
 	"daemon/lab/traffic":          {"daemon/lab/replay", "daemon/lab/vllmsim/engine"},

@@ -160,18 +160,3 @@ func checkBounds(r *report, path string, p *Pool) {
 		r.outOfRange(child(path, "max_kv_use"), p.MaxKVUse, "write a share of the worker's KV, as 0.9, or 0 for no bound")
 	}
 }
-
-// checkRank checks what a key's requests are worth beside the others'.
-func checkRank(r *report, path string, k *Key) {
-	at := child(path, "priority")
-	switch p := k.Priority; {
-	case len(p) != 2:
-		r.add(at, fmt.Sprintf("it has %d numbers", len(p)), "write the least and the greatest, as [-100, 0]")
-	case !within(p[0], -MaxPriority, MaxPriority) || !within(p[1], p[0], MaxPriority):
-		r.outOfRange(at, p, fmt.Sprintf("write the least and the greatest, from -%d to %d, as [-100, 0]",
-			MaxPriority, MaxPriority))
-	}
-	if !within(k.Weight, minKeyWeight, maxKeyWeight) {
-		r.outOfRange(child(path, "weight"), k.Weight, "write a number from 0.1 to 100, as 2.0 for twice a key's share")
-	}
-}

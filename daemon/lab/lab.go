@@ -85,6 +85,9 @@ func (j *job) run(ctx context.Context, l *served.Loader, p *progress) (*trial.Ru
 	}
 	sc := *j.scenario
 	j.strategy.tier.cut(&sc.Engine)
+	if j.strategy.queue {
+		sc.Wait()
+	}
 	if j.strategy.routers > 0 {
 		sc.Routers, sc.History = j.strategy.routers, j.strategy.history.Seconds()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/served"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
 	"github.com/warmpath/warmpath/daemon/lab/world"
+	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -24,6 +25,7 @@ type Strategy struct {
 
 	routers int           // 0 = as the scenario has it
 	history time.Duration // on its way from one to the others; 0 = they share nothing
+	queue   bool          // requests wait in the router, not at the workers
 }
 
 // tiers is which of a scenario's tiers a column has.
@@ -43,7 +45,8 @@ var tierNames = map[string]tiers{"gpu": gpuAlone, "l1": gpuAndCPU, "l2": allTier
 // all of those by their own defaults. Options of a module follow it, see [served.Read]. @gpu behind all that leaves out
 // the tiers behind the GPUs, @l1 the shared one. With @flat the tiers are there, and the router knows of none: it takes
 // each worker's KV cache to be as large as its CPU tier. With @4 there are four routers that share nothing, with
-// @4/10ms four that send each other what they do, 10 ms late.
+// @4/10ms four that send each other what they do, 10 ms late. With @queue requests wait in the router, by the scenario's
+// bounds or by those of [setup.Scenario.Wait].
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
 	column, err := readSuffix(suffix)
@@ -53,7 +56,7 @@ func Find(name string) ([]Strategy, error) {
 	found, err := find(name, plain)
 	for i := range found {
 		s := &found[i]
-		s.tier, s.routers, s.history = column.tier, column.routers, column.history
+		s.tier, s.routers, s.history, s.queue = column.tier, column.routers, column.history, column.queue
 	}
 	return found, err
 }
@@ -64,14 +67,18 @@ func readSuffix(text string) (s Strategy, err error) {
 		s.tier = tier
 		return s, nil
 	}
+	if text == "queue" {
+		s.queue = true
+		return s, nil
+	}
 	routers, delay, shares := strings.Cut(text, "/")
 	s.routers, err = strconv.Atoi(routers)
 	if err == nil && shares {
 		s.history, err = time.ParseDuration(delay)
 	}
 	if err != nil || s.routers < 1 || shares && s.history <= 0 {
-		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, a number of routers as @4, or one with the delay "+
-			"of what they tell each other, as @4/10ms", text)
+		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @queue, a number of routers as @4, or one with the "+
+			"delay of what they tell each other, as @4/10ms", text)
 	}
 	return s, nil
 }
@@ -139,6 +146,11 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		Tiers: route.Tiers{SharedTokens: sc.Engine.SharedTokens, L1Rate: 1 / c.Engine.CPUSeconds,
 			L2Rate: 1 / c.Engine.SharedSeconds},
 		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: number, Shares: c.History > 0 && c.Routers > 1,
+		Room: served.Room(sc.Room),
+	}
+	if q := &sc.Queue; q.MaxRequests > 0 {
+		known.Queue = &served.Queue{Wait: q.Wait, Config: queue.Config{MaxRequests: q.MaxRequests, MaxBytes: q.MaxBytes,
+			Starve: q.Starve}}
 	}
 	if s.tier == untold {
 		known.KVTokens, known.CPUTokens, known.Tiers = sc.Engine.CPUTokens, 0, route.Tiers{}

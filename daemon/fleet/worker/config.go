@@ -24,10 +24,10 @@ type Config struct {
 	DownGrace time.Duration
 
 	MaxInFlight int        // requests at a time at one worker; 0 = no limit
-	MaxWait     float64    // seconds of prefill believed queued at a worker, above which it gets no more; 0 = no bound
+	MaxWait     float64    // seconds of prefill believed queued at a worker, above which others come first; 0 = no bound
 	MaxKVUse    float64    // share of a worker's KV tokens, if they are known, for requests in flight; 0 = no bound
 	Room        RoomHearer // nil = nobody is told of room
-	RetryBudget float64    // repeats that MayRetry lets through, as a share of requests, beside 10 a second; 0 = these alone
+	RetryBudget float64    // repeats that MayRetry lets through, a share of requests, beside 10 a second; 0 = these alone
 	Panic       bool       // while no worker is up, Snapshot offers all of them, as Panicked
 
 	// New reads the fields below. Configure ignores them.

@@ -352,7 +352,7 @@ func (f *fleet) saturated(now float64) bool {
 		if !w.isUp() || w.draining {
 			continue
 		}
-		if !w.full(&f.conf.limits, &m, 0, nil) {
+		if !w.full(&f.conf.limits, &m) {
 			return false
 		}
 		some = true

@@ -105,10 +105,10 @@ func (p *Pool) Drains() map[string]bool {
 
 // Snapshot appends a row for each worker that can take the request, and the Workers themselves, in order of slot. Such
 // a worker is up, awake and not draining, its breaker is closed or ready for a trial, it has room and fewer requests
-// than it refused at of late, it has its turn if it starts slowly, and it lists the model. If there is none, those get a
-// row that refused a request of late, and else those that are only suspected. Until its models were read, any model
-// fits a worker. The rows lack the fields that depend on the prompt: the prefix index fills Predicted,
-// GPU, L1, L2, FreeGPU, FreeL1, ReuseGPU and ReuseL1 by the row's slot.
+// than it refused at of late, it has its turn if it starts slowly, and it lists the model. If there is none, those get
+// a row that refused a request of late, and else those that are only suspected. Until its models were read, any model
+// fits a worker. The rows lack the fields that depend on the prompt: the prefix index fills Predicted, GPU, L1, L2,
+// FreeGPU, FreeL1, ReuseGPU and ReuseL1 by the row's slot.
 //
 // The Standing is Ready or Panicked if there are rows, else the reason why there are none: Full, Starting, Down or
 // Lacking. Snapshot does not allocate if rows and ws have the capacity.

@@ -33,6 +33,7 @@ func TestBoundsOfAWorker(t *testing.T) {
 				t.Errorf("%s: no row for one who asks for full workers too", what)
 			}
 		}
+		next.Holds = q.Holds
 		if _, ok := p.TryBegin(w, next, p.after(at)); ok == want {
 			t.Errorf("%s: Begin took it: %v", what, ok)
 		}
@@ -134,5 +135,38 @@ func TestARequestMovesWhereItsKVFits(t *testing.T) {
 		if got := k.Elsewhere(p.after(2)); got != (i == 0) {
 			t.Error(fmt.Sprint("parts ", parts, ": takes it elsewhere: ", got))
 		}
+	}
+}
+
+// TestBacklogged: a worker with more prefill queued than max_wait_seconds is offered while another has room, so that a
+// prompt whose beginning it holds can wait there. One that does not know of the backlog gets no place, and neither does
+// a session that can go nowhere else.
+func TestBacklogged(t *testing.T) {
+	p := upPoolOf(Config{Workers: specs(2), MaxWait: .5})
+	busy := p.fleet.workers[0]
+	p.send(0, Dispatch{PromptTokens: 15000, Est: 1}, 1)
+	rows := func(q Query) (ids string, s Standing) {
+		q.At = p.after(1)
+		_, ws, s := p.Snapshot(q, nil, nil)
+		for _, w := range ws {
+			ids += w.ID()
+		}
+		return ids, s
+	}
+	if ids, _ := rows(Query{}); ids != "w0w1" {
+		t.Errorf("%q are offered while one has room; want both", ids)
+	}
+	if ids, _ := rows(Query{Bound: "w0", Tied: true}); ids != "w1" {
+		t.Errorf("%q are offered to a session that is tied to the first; want the other, which cannot serve it", ids)
+	}
+	if _, ok := p.TryBegin(busy, Dispatch{PromptTokens: 9}, p.after(1)); ok {
+		t.Error("it takes a request that knows of no backlog")
+	}
+	if _, ok := p.TryBegin(busy, Dispatch{PromptTokens: 9, Backlogged: true}, p.after(1)); !ok {
+		t.Error("it does not take a request that knows of its backlog")
+	}
+	p.send(1, Dispatch{PromptTokens: 15000, Est: 1}, 1)
+	if ids, s := rows(Query{}); ids != "" || s != Full {
+		t.Errorf("%q are offered, %v, while both have too much; want none, as full", ids, s)
 	}
 }

@@ -32,6 +32,7 @@ type shot struct {
 	rows     []abi.Row
 	workers  []*Worker
 	standing Standing
+	eased    bool // a worker has room: those with more prefill queued than MaxWait are offered too
 }
 
 // mode selects the workers that a pass may offer.
@@ -52,6 +53,7 @@ func (s *shot) take() {
 	if s.Again {
 		first = outOfTurn
 	}
+	s.eased = s.fleet.conf.MaxWait > 0 && s.hasRoom(first)
 	s.takeBy(first)
 	switch s.standing {
 	case Held: // slow start holds back all that there are
@@ -115,7 +117,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 		return Draining
 	case m != blind && !w.takes(s.moment.now) && !(bound && w.keeps(s.moment.now)) && !(m == trusting && w.suspected()):
 		return s.absence(w)
-	case !s.Full && w.full(&s.fleet.conf.limits, &s.moment, s.Holds, &s.Beginning):
+	case !s.Full && w.packed(&s.fleet.conf.limits, s.Holds, &s.Beginning), s.backlogged(w, bound):
 		return Full
 	case m == blind:
 		return Panicked
@@ -125,6 +127,20 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 		return Held
 	}
 	return Ready
+}
+
+// hasRoom reports whether some worker takes the request at once.
+func (s *shot) hasRoom(m mode) bool {
+	return slices.ContainsFunc(s.fleet.workers, func(w *Worker) bool {
+		return w.listing.fits(s.Model) && !(s.Rank > 0 && w.otherRank(s.Rank-1)) && s.judge(w, m) == Ready
+	})
+}
+
+// backlogged reports whether a worker is not offered for the prefill that is queued there. While another worker has
+// room it is offered: its row shows the wait, and whoever knows the prompt decides (Dispatch.Backlogged). A session
+// that can go nowhere else waits until it has room.
+func (s *shot) backlogged(w *Worker, bound bool) bool {
+	return !s.Full && (!s.eased || s.Tied && bound) && w.backlogged(&s.fleet.conf.limits, &s.moment)
 }
 
 // absence returns why a worker that takes no requests is not offered.

@@ -10,7 +10,9 @@ import (
 // Dispatch describes a request that is sent to a worker.
 type Dispatch struct {
 	PromptTokens int
-	CachedTokens int // of these, how many the index expects in the worker's cache
+	CachedTokens int  // of these, how many the index expects in the worker's cache
+	Holds        int  // of its Query: else the pool would refuse what its Snapshot offers, again and again
+	Backlogged   bool // the Snapshot offered w although more prefill is queued there than MaxWait
 	Beginning    Beginning
 	Output       int     // tokens that the answer is expected to have; 0 = not known
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
@@ -75,9 +77,9 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 
 // admits reports whether w, which a snapshot offered a moment ago, still takes the request. The caller holds p.mu.
 func (p *Pool) admits(w *Worker, d *Dispatch, now float64) bool {
+	m := &moment{now: now, slowness: p.fleet.speed.slowness}
 	switch {
-	case w.full(&p.fleet.conf.limits, &moment{now: now, slowness: p.fleet.speed.slowness}, d.PromptTokens+d.Output,
-		&d.Beginning):
+	case w.packed(&p.fleet.conf.limits, d.Holds, &d.Beginning), !d.Backlogged && w.backlogged(&p.fleet.conf.limits, m):
 		return false
 	case w.place != configured: // removed; a removed rank of a worker that stays cannot be reached
 		return w.endpoint.place != configured
@@ -160,6 +162,9 @@ func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need 
 
 // BoundsKV reports whether the KV bounds what a worker has at a time, so that a Query needs Holds.
 func (p *Pool) BoundsKV() bool { return p.set.Load().MaxKVUse > 0 }
+
+// MaxWait returns the bound of the prefill queued at a worker in seconds; 0 = there is none.
+func (p *Pool) MaxWait() float64 { return p.set.Load().MaxWait }
 
 // ByKey returns the configured worker with that Key, and whether it is down; nil if there is none.
 func (p *Pool) ByKey(key uint64) (w *Worker, isDown bool) {

@@ -178,38 +178,40 @@ func (w *Worker) standing(model string, l *limits, m *moment) Standing {
 		return w.breaker.standing()
 	case !w.listing.fits(model):
 		return Lacking
-	case w.full(l, m, 0, nil):
+	case w.full(l, m):
 		return Full
 	}
 	return Ready
 }
 
-// full reports whether w has no room for one more request that takes so many tokens of KV, those of its beginning among
-// them. A worker without a request takes any: one that is larger than the bound could go nowhere else either.
-func (w *Worker) full(l *limits, m *moment, tokens int, b *Beginning) bool {
-	switch {
+// full reports whether w has no room for another request.
+func (w *Worker) full(l *limits, m *moment) bool { return w.packed(l, 0, nil) || w.backlogged(l, m) }
+
+// packed reports whether w may have no further request, or has no KV for one that takes so many tokens, those of its
+// beginning among them. A worker without a request takes any: one that is larger than the bound could go nowhere else
+// either.
+func (w *Worker) packed(l *limits, tokens int, b *Beginning) bool {
+	switch size := w.capacity.inForce; {
 	case l.requests > 0 && w.endpoint.inFlight+w.endpoint.theirs >= l.requests:
 		return true
-	case w.flight.n+w.theirs.n == 0:
+	case l.kv == 0 || size == 0 || w.flight.n+w.theirs.n == 0:
 		return false
-	case l.wait > 0 && w.wait(m) > l.wait:
-		return true
+	case b != nil:
+		return float64(w.held()+tokens-w.kv.shared(b)) > l.kv*float64(size)
+	default:
+		return float64(w.held()+tokens) > l.kv*float64(size)
 	}
-	size := w.capacity.inForce
-	if l.kv == 0 || size == 0 {
-		return false
-	}
-	if b != nil {
-		tokens -= w.kv.shared(b)
-	}
-	return float64(w.held()+tokens) > l.kv*float64(size)
 }
 
-// wait returns W at the moment, without the answers in one piece whose prefill is over.
-func (w *Worker) wait(m *moment) float64 {
+// backlogged reports whether more prefill is believed queued at w than it may have, without the answers in one piece
+// whose prefill is over.
+func (w *Worker) backlogged(l *limits, m *moment) bool {
+	if l.wait == 0 || w.flight.n+w.theirs.n == 0 {
+		return false
+	}
 	slow := m.slowness * w.speed.times()
 	w.queue.expire(m.now, slow)
-	return w.queue.wait(m.now, slow)
+	return w.queue.wait(m.now, slow) > l.wait
 }
 
 // held returns the tokens of KV that requests in flight hold.

@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/world"
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/host"
@@ -31,6 +32,10 @@ type Config struct {
 	Seed      uint64 // of the chance that strategies get
 	Number    int    // of several routers
 	Shares    bool   // its history with the others
+
+	// Queue is that of [[pools.queue]]; nil = requests that find no room are refused.
+	Queue *Queue
+	Room  Room
 
 	// PrefillTokensPerSecond is configured as in [[pools]]; 0 = the default.
 	PrefillTokensPerSecond float64
@@ -59,6 +64,7 @@ type Router struct {
 	notices  bool // the strategy wants some
 	follows  bool // it wants what workers report
 	fallback int
+	waiting  *waiting      // nil = no request waits
 	sender   *peers.Sender // this and the next: nil = it shares nothing
 	receiver *peers.Receiver
 }
@@ -70,6 +76,13 @@ type visit struct {
 	trip     route.Trip
 	attempts route.Attempts
 	refused  bool // no other worker gets the request
+
+	request *world.Request
+	ask     route.Ask
+	body    []byte        // of one that may wait: it is read again then
+	place   queue.Request // in the queue
+	entered uint64        // numbers the times that requests entered
+	arrived time.Time
 }
 
 // New makes a router of a fleet that has no workers yet.
@@ -79,12 +92,18 @@ func New(ctx context.Context, c Config) *Router {
 	r.notices = wants&^(abi.WantCost|abi.WantHeld) != 0
 	r.follows = wants&abi.WantHeld != 0
 	r.reply = prompt.NewReply(prompt.Completion, true, 0)
+	workers := worker.Config{ScrapeInterval: c.Scrape, RetryBudget: retryBudget, Watcher: &r.fleet,
+		PrefillTokensPerSecond: c.PrefillTokensPerSecond, MaxInFlight: c.Room.MaxInFlight, MaxWait: c.Room.MaxWait,
+		MaxKVUse: c.Room.MaxKVUse}
+	if c.Queue != nil {
+		r.waiting = newWaiting(c.Queue)
+		workers.Room = r.waiting
+	}
 	r.pool = route.New(route.Config{
 		Name: model, Reason: plugins.ReasonText, Began: epoch, Tiers: c.Tiers, Clock: r.time,
 		Sessions: session.On(newStore(r.time), session.Config{Pool: model}),
-		Workers: worker.Config{ScrapeInterval: c.Scrape, RetryBudget: retryBudget, Watcher: &r.fleet,
-			PrefillTokensPerSecond: c.PrefillTokensPerSecond},
-		Secret: route.Secret{1}, // not zero: that is one of the process
+		Workers:  workers,
+		Secret:   route.Secret{1}, // not zero: that is one of the process
 	})
 	r.pool.Strategy.Replace(c.Strategy)
 	if c.Shares {
@@ -109,56 +128,113 @@ func (r *Router) settle() {
 }
 
 // Choose implements [world.Router].
-func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (number int, ok bool) {
+func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (number int, p world.Placement) {
 	at := r.at(now)
 	if v, again := q.Own.(*visit); again {
-		return r.choose(v, at)
+		number, p = r.choose(v, at)
+		return number, r.orWait(v, p, at)
 	}
 	v := r.visit()
-	r.body = appendBody(r.body[:0], q, text)
-	p, err := v.parser.Parse(prompt.Completion, r.body)
+	v.request, v.arrived = q, at
+	body := &r.body
+	if r.waiting != nil {
+		body = &v.body
+	}
+	*body = appendBody((*body)[:0], q, text)
+	parsed, err := v.parser.Parse(prompt.Completion, *body)
 	if err != nil {
 		panic("BUG: served: a body that cannot be read: " + err.Error())
 	}
-	ask := route.Ask{Prompt: p, Turn: r.pool.Arrive(model, at), Random: r.chance.Uint64() | 1, At: at}
+	v.ask = route.Ask{Prompt: parsed, Turn: r.pool.Arrive(model, at), Random: r.chance.Uint64() | 1}
 	if q.Session != 0 {
-		ask.Claim.Key = session.Name{Kind: session.Key, ID: strconv.FormatUint(q.Session, 36)}
+		v.ask.Claim.Key = session.Name{Kind: session.Key, ID: strconv.FormatUint(q.Session, 36)}
 	}
 	if r.follows && r.pool.WantsIDs() {
-		ask.IDs = q.IDs
+		v.ask.IDs = q.IDs
 	}
+	if r.Waiting() {
+		return 0, r.orWait(v, world.Waits, at)
+	}
+	number, p = r.decide(v, at)
+	return number, r.orWait(v, p, at)
+}
+
+// decide chooses a worker for a request, and sends it there. It waits if no worker has room, and there is a queue.
+func (r *Router) decide(v *visit, at time.Time) (number int, p world.Placement) {
 	r.Strategy.Settle(r.ctx)
-	if r.pool.Choose(&v.choice, &ask) != route.Chosen {
+	v.ask.At = at
+	verdict := r.pool.Choose(&v.choice, &v.ask)
+	if verdict == route.Full && r.waiting != nil {
+		return 0, world.Waits
+	}
+	if verdict != route.Chosen {
 		r.pool.GiveBack(model)
 		r.leave(v)
-		return 0, false
+		return 0, world.Refused
 	}
 	if v.choice.FellBack() {
 		r.fallback++
 	}
 	if r.Seen != nil {
-		r.Seen(&q.Request, &v.choice)
+		r.Seen(&v.request.Request, &v.choice)
 	}
 	v.choice.Bind()
-	q.Own = v
+	v.request.Own = v
 	return r.choose(v, at)
 }
 
 // choose sends a request to the next worker of the order that takes it.
-func (r *Router) choose(v *visit, at time.Time) (number int, ok bool) {
+func (r *Router) choose(v *visit, at time.Time) (number int, p world.Placement) {
 	for !v.refused {
 		to, left := v.choice.Next(at)
 		if !left {
 			break
 		}
 		if v.choice.Send(&v.trip, to, nil, at) {
-			return r.fleet.numbers[to.Worker.ID()], true
+			return r.fleet.numbers[to.Worker.ID()], world.Sent
 		}
 		r.retry(v, route.Failure{Grade: route.GradeUnseen}, at) // it is full
 	}
 	v.choice.Unbind()
+	if r.waiting != nil && !v.refused {
+		return 0, world.Waits
+	}
 	r.leave(v)
-	return 0, false
+	return 0, world.Refused
+}
+
+// orWait enters a request that is to wait. It is refused if there is no room for it.
+func (r *Router) orWait(v *visit, p world.Placement, at time.Time) world.Placement {
+	if p != world.Waits || r.waiting.enter(v, r.pool.Workers.Estimate(v.request.Prompt, 0), at) {
+		return p
+	}
+	r.pool.GiveBack(model)
+	r.leave(v)
+	return world.Refused
+}
+
+// Waiting implements [world.Queuer].
+func (r *Router) Waiting() bool { return r.waiting != nil && r.waiting.some() }
+
+// Release implements [world.Queuer].
+func (r *Router) Release(now time.Duration) (q *world.Request, number int, p world.Placement) {
+	at := r.at(now)
+	if v := r.waiting.over(at); v != nil {
+		r.pool.GiveBack(model)
+		r.leave(v)
+		return v.request, 0, world.Refused
+	}
+	r.waiting.wake(at)
+	for turn := r.waiting.queue.Next(at); turn != nil; turn = r.waiting.queue.Next(at) {
+		v := turn.Owner.(*visit)
+		number, p = r.decide(v, at)
+		if p != world.Waits {
+			r.waiting.left(v, p == world.Sent, at)
+			return v.request, number, p
+		}
+		r.waiting.queue.Blocked(turn)
+	}
+	return nil, 0, world.Refused
 }
 
 // retry prepares what follows an attempt without an answer.
@@ -213,6 +289,7 @@ func (r *Router) visit() *visit {
 		v := r.idle[n-1]
 		r.idle = r.idle[:n-1]
 		v.choice, v.trip, v.attempts, v.refused = route.Choice{}, route.Trip{}, route.Attempts{}, false
+		v.place = queue.Request{}
 		return v
 	}
 	return new(visit)
@@ -298,4 +375,4 @@ func (r *Router) Close() { r.Strategy.Close(r.ctx) }
 // name is a worker's id.
 func name(number int) string { return fmt.Sprintf("w%d", number) }
 
-var _ world.Router = (*Router)(nil)
+var _ world.Queuer = (*Router)(nil)

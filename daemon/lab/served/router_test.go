@@ -33,11 +33,11 @@ func TestTheRuleOfRepeatsIsTheExchanges(t *testing.T) {
 	q := &world.Request{Request: trial.Request{Prompt: 4, MaxTokens: 8}}
 	for died := range 3 {
 		now := time.Duration(died+1) * time.Second
-		number, ok := r.Choose(now, q, []byte("a prompt"))
-		if want := died < 2; ok != want {
-			t.Fatalf("%d workers died with it: it is sent to another one: %v; want %v", died, ok, want)
+		number, p := r.Choose(now, q, []byte("a prompt"))
+		if want := died < 2; (p == world.Sent) != want {
+			t.Fatalf("%d workers died with it: it is sent to another one: %v; want %v", died, p, want)
 		}
-		if ok {
+		if p == world.Sent {
 			r.Down(now, number)
 			r.End(now, q, trial.End{Status: trial.Repeated, Cached: -1})
 		}

@@ -37,10 +37,38 @@ type Scenario struct {
 	History  float64 `toml:"history_delay"` // seconds that what one router did takes to the others; 0 = it is not sent
 
 	Engine  Engine          `toml:"engine"`
+	Room    Room            `toml:"room"`
+	Queue   Queue           `toml:"queue"`
 	Classes []traffic.Class `toml:"class"`
 	Surges  []traffic.Surge `toml:"surge"`
 	Fates   []Fate          `toml:"fate"`
 	Trace   Trace           `toml:"trace"`
+}
+
+// Room is what bounds the work at one worker, as keys of [[pools]] do. 0 = no bound.
+type Room struct {
+	MaxInFlight int     `toml:"max_in_flight"`
+	MaxWait     float64 `toml:"max_wait_seconds"`
+	MaxKVUse    float64 `toml:"max_kv_use"`
+}
+
+// Queue is where requests wait for room, as [pools.queue] has it.
+type Queue struct {
+	MaxRequests int           `toml:"max_requests"` // 0 = no queue
+	MaxBytes    int64         `toml:"max_bytes"`
+	Wait        time.Duration `toml:"wait"`
+	Starve      time.Duration `toml:"starve"`
+}
+
+// Wait makes requests wait in the router, as by default in a daemon's configuration, and bounds the workers' room if
+// the scenario does not.
+func (s *Scenario) Wait() {
+	if s.Room == (Room{}) {
+		s.Room = Room{MaxWait: 1, MaxKVUse: .9}
+	}
+	if s.Queue == (Queue{}) {
+		s.Queue = Queue{MaxRequests: 5000, MaxBytes: 256 << 20, Wait: time.Minute, Starve: 5 * time.Second}
+	}
 }
 
 // Fate is what befalls a worker.

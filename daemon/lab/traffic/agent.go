@@ -91,7 +91,7 @@ type thread struct {
 
 // session draws one session.
 func (c *Class) session(d *dice, start time.Duration) Chat {
-	chat := Chat{Session: d.number(), Start: start}
+	chat := Chat{Session: d.number(), Start: start, Caller: c.Caller}
 	product := d.weighted(c.Agent.Shares)
 	t := thread{Class: c, dice: d, chat: &chat, session: chat.Session,
 		product: Part{ID: mix(d.space ^ uint64(product+1)<<32), Tokens: c.Agent.Products[product]}}

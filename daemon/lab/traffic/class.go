@@ -30,6 +30,8 @@ type Class struct {
 	Branches int  `toml:"branches"`
 	NoName   bool `toml:"no_name"` // clients name no session
 
+	Caller
+
 	Agent *Agent `toml:"agent"` // nil = people
 }
 
@@ -267,7 +269,7 @@ func (d *dice) group(n int, skew float64) int {
 
 // chat draws one chat.
 func (c *Class) chat(d *dice, start time.Duration) Chat {
-	chat := Chat{Session: d.number(), Start: start}
+	chat := Chat{Session: d.number(), Start: start, Caller: c.Caller}
 	var parts []Part
 	if c.Groups > 0 && c.Shared > 0 {
 		g := uint64(d.group(c.Groups, c.Skew))

@@ -20,8 +20,16 @@ func (l *Load) Requests() (n int) {
 type Chat struct {
 	Session uint64 // that a client names; 0 = none
 	Tenant  uint64 // 0 = none
-	Start   time.Duration
-	Turns   []Turn
+	Caller
+	Start time.Duration
+	Turns []Turn
+}
+
+// Caller is who sends a chat, as a router's queue sees it.
+type Caller struct {
+	Key      string  `toml:"key"`      // the name of the API key; "" = none
+	Priority int     `toml:"priority"` // the greater goes first
+	Weight   float64 `toml:"weight"`   // the key's share beside the other keys'; 0 = 1
 }
 
 // Turn is one request of a chat.

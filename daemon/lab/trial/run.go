@@ -35,7 +35,8 @@ type Outcome struct {
 	Turn     int
 	Tenant   uint64
 	Status   Status
-	Attempts int // workers that it was sent to
+	Attempts int           // workers that it was sent to
+	Queued   time.Duration // in the router
 
 	Prompt int // tokens
 	Output int // tokens generated

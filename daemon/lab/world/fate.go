@@ -50,11 +50,12 @@ func (w *world) kill(m *machine) {
 			e.Output = q.seq.OutputTokens()
 		}
 		w.routers[q.router].End(w.now, q, e)
-		w.tell(q.router)
+		w.called(q.router)
 	}
 	for _, r := range w.routers {
 		r.Lost(w.now, m.number)
 	}
+	w.askAll()
 	for _, q := range lost {
 		o := &w.run.Outcomes[q.ID]
 		if q.first {
@@ -76,6 +77,7 @@ func (w *world) scrape(m *machine) {
 	for _, r := range w.routers {
 		r.Scraped(w.now, m.number, &s)
 	}
+	w.askAll()
 }
 
 func (w *world) scrapeOften(m *machine) {
@@ -88,5 +90,6 @@ func (w *world) tick() {
 	for _, r := range w.routers {
 		r.Tick(w.now)
 	}
+	w.askAll()
 	w.at(w.now+time.Second, w.tick)
 }

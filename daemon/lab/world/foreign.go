@@ -27,7 +27,7 @@ func NewForeign(rule trial.Chooser, workers, kvTokens int) *Foreign {
 }
 
 // Choose implements [Router].
-func (f *Foreign) Choose(now time.Duration, q *Request, _ []byte) (worker int, ok bool) {
+func (f *Foreign) Choose(now time.Duration, q *Request, _ []byte) (worker int, p Placement) {
 	for i := range f.fleet {
 		if f.scraped[i] >= 0 {
 			f.fleet[i].Age = now - f.scraped[i]
@@ -35,12 +35,12 @@ func (f *Foreign) Choose(now time.Duration, q *Request, _ []byte) (worker int, o
 	}
 	w := f.rule.Choose(now, &q.Request, f.fleet)
 	if w < 0 || w >= len(f.fleet) || !f.fleet[w].Up {
-		return 0, false
+		return 0, Refused
 	}
 	f.fleet[w].InFlight++
 	f.rule.Sent(now, &q.Request, w)
 	q.Own = w
-	return w, true
+	return w, Sent
 }
 
 // First implements [Router].

@@ -10,11 +10,11 @@ import (
 
 // Router places requests. It is called by one goroutine, with times that never fall.
 type Router interface {
-	// Choose sends a request to a worker, by number. false: to nobody, and the request is refused. It is called again for
-	// a request whose worker died before the first token. text is the prompt's, valid until Choose returns.
-	Choose(now time.Duration, q *Request, text []byte) (worker int, ok bool)
+	// Choose sends a request to a worker, by number, refuses it, or lets it wait if the router is a Queuer. It is called
+	// again for a request whose worker died before the first token. text is the prompt's, valid until Choose returns.
+	Choose(now time.Duration, q *Request, text []byte) (worker int, p Placement)
 	First(now time.Duration, q *Request)            // the first token
-	End(now time.Duration, q *Request, e trial.End) // once for each Choose that sent it
+	End(now time.Duration, q *Request, e trial.End) // once for each time that it was sent
 	Down(now time.Duration, worker int)             // its process is gone. End is called next for each request there
 	Lost(now time.Duration, worker int)             // after those: what it held is gone
 	Up(now time.Duration, worker int)               // a process without a cache
@@ -29,9 +29,29 @@ type Router interface {
 	Close()
 }
 
+// Placement is what became of a request at a router.
+type Placement uint8
+
+// The placements.
+const (
+	Refused Placement = iota
+	Sent
+	Waits
+)
+
+// Queuer is a Router that lets requests wait. It is asked after each of its calls, and each 50 ms.
+type Queuer interface {
+	Router
+	// Waiting reports whether requests wait.
+	Waiting() bool
+	// Release takes out a request that has waited, and says where it goes, or that it is refused; nil: there is none now.
+	Release(now time.Duration) (q *Request, worker int, p Placement)
+}
+
 // Request is one request on its way.
 type Request struct {
 	trial.Request
+	Chat *traffic.Chat
 	Turn *traffic.Turn
 	IDs  []uint32 // the prompt's tokens
 	Own  any      // the router's
@@ -43,9 +63,10 @@ type Request struct {
 	chat    *chat
 	turn    int // of the chat's turns
 	router  int
-	machine *machine // where it is; nil = nowhere
-	started bool     // a step has worked on it
-	first   bool     // it has its first token
+	machine *machine      // where it is; nil = nowhere
+	waits   time.Duration // since when it waits in a router's queue
+	started bool          // a step has worked on it
+	first   bool          // it has its first token
 }
 
 // Reply returns the first n tokens of the answer as text.

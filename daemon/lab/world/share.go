@@ -16,24 +16,25 @@ const frameTime = 10 * time.Millisecond
 
 // tell plans that a router sends the others what it has just done, if they share.
 func (w *world) tell(router int) {
-	if w.History <= 0 || len(w.routers) < 2 || w.telling[router] {
+	if w.History <= 0 || len(w.routers) < 2 || w.told[router].sends {
 		return
 	}
 	if r, shares := w.routers[router].(Sharer); shares {
-		w.telling[router] = true
+		w.told[router].sends = true
 		w.at(w.now+frameTime, func() { w.post(router, r) })
 	}
 }
 
 // post sends a router's frames on their way to the others.
 func (w *world) post(router int, from Sharer) {
-	w.telling[router] = false
+	w.told[router].sends = false
 	sent := w.now
 	for _, frame := range from.Told(sent) {
 		w.at(sent+w.History, func() {
 			for i, to := range w.routers {
 				if other, hears := to.(Sharer); hears && i != router {
 					other.Hear(w.now, sent, frame)
+					w.ask(i)
 				}
 			}
 		})

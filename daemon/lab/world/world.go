@@ -18,7 +18,7 @@ type world struct {
 	clock
 	machines []*machine
 	routers  []Router
-	telling  []bool // by router: what it did is to be sent in a moment
+	told     []told // by router
 	chance   *rand.Rand
 	run      *trial.Run
 	waiting  []*chat // of a closed loop, that nobody has begun
@@ -56,7 +56,7 @@ func Run(ctx context.Context, c Config, make func(router int) (Router, error), p
 		if err != nil {
 			return nil, err
 		}
-		w.routers, w.telling = append(w.routers, r), append(w.telling, false)
+		w.routers, w.told = append(w.routers, r), append(w.told, told{})
 		w.follow = w.follow || r.Follows()
 	}
 	if err := w.begin(); err != nil {
@@ -181,7 +181,7 @@ func (c *chat) ready(t *traffic.Turn) bool {
 
 // arrive lets a turn come to a router.
 func (w *world) arrive(c *chat, turn int) {
-	q := &Request{Turn: &c.Turns[turn], chat: c, turn: turn}
+	q := &Request{Chat: c.Chat, Turn: &c.Turns[turn], chat: c, turn: turn}
 	session := cmp.Or(q.Turn.Session, c.Session)
 	q.Request = trial.Request{ID: len(w.run.Outcomes), Session: session, Turn: turn, Tenant: c.Tenant,
 		Prompt: q.Turn.Tokens(), MaxTokens: q.Turn.Output, BlockTokens: w.Engine.BlockTokens}
@@ -199,16 +199,25 @@ func (w *world) arrive(c *chat, turn int) {
 
 // send has a router place a request.
 func (w *world) send(q *Request) {
-	o := &w.run.Outcomes[q.ID]
 	w.text = traffic.AppendText(w.text[:0], q.Turn.Parts)
 	q.IDs = traffic.AppendTokens(nil, w.text)
 	q.seq = engine.NewSequence(q.IDs, "", 0, w.Engine.BlockTokens)
 	q.seq.Owner, q.seq.MaxTokens, q.seq.Reply = q, q.MaxTokens, engine.NewReply(q.Turn.Answer)
 	q.Chain = q.seq.Hashes()
 	q.Chain = q.Chain[:len(q.Chain):len(q.Chain)]
-	number, ok := w.routers[q.router].Choose(w.now, q, w.text)
-	w.tell(q.router)
-	if !ok {
+	number, p := w.routers[q.router].Choose(w.now, q, w.text)
+	w.called(q.router)
+	if p == Waits {
+		q.waits = w.now
+		return
+	}
+	w.place(q, number, p)
+}
+
+// place submits a request to the worker that its router has chosen, or ends it.
+func (w *world) place(q *Request, number int, p Placement) {
+	o := &w.run.Outcomes[q.ID]
+	if p == Refused {
 		o.Status = trial.Refused
 		w.finish(q)
 		return
@@ -255,13 +264,13 @@ func (w *world) observe(m *machine) {
 			q.first = true
 			o.First = m.began + ev.At
 			w.routers[q.router].First(w.now, q)
-			w.tell(q.router)
+			w.called(q.router)
 		case engine.Finished:
 			m.drop(q)
 			o.Ended, o.Output = m.began+ev.At, q.seq.OutputTokens()
 			w.routers[q.router].End(w.now, q, trial.End{Status: trial.Answered, Output: o.Output, Cached: o.Cached,
 				Chain: q.seq.Hashes()})
-			w.tell(q.router)
+			w.called(q.router)
 			w.finish(q)
 		}
 	}

@@ -216,9 +216,7 @@ func fullFor(b session.Binding) Fault {
 func (r *request) faultOf(v route.Verdict) Fault {
 	switch v {
 	case route.UnknownModel:
-		if !r.pool.Patterns.Names(r.read.req.Model) {
-			return r.unlistedModel()
-		}
+		return r.unlistedModel()
 	case route.Full:
 		return fullFor(r.choice.Binding())
 	case route.Rejected:
@@ -278,12 +276,18 @@ func (r *request) patient(v route.Verdict) bool {
 	return v == route.Full || v == route.NoWorker && r.pool.WaitEmpty
 }
 
-// missing returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers
-// are away, and not a client's mistake: somebody is to be asked for one.
-func (r *request) missing(v route.Verdict) route.Verdict {
+// known returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers are
+// away, and not a client's mistake.
+func (r *request) known(v route.Verdict) route.Verdict {
 	if v == route.UnknownModel && r.pool.Patterns.Names(r.read.req.Model) {
-		v = route.NoWorker
+		return route.NoWorker
 	}
+	return v
+}
+
+// missing is known, and has a worker asked for if there is none.
+func (r *request) missing(v route.Verdict) route.Verdict {
+	v = r.known(v)
 	if v == route.NoWorker && r.pool.Waker != nil {
 		r.pool.Waker.Wake()
 	}
@@ -324,16 +328,19 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 	}
 }
 
-// waitAgain has a request wait whose order has come to its end, if the workers that have not had it are full. It returns
-// true when the choice has a worker again. A fault says why it got none.
-func (r *request) waitAgain(ctx context.Context) (chosen bool, f *Fault) {
+// unqueued is why a request does not wait for another worker: that would not help it.
+var unqueued Fault
+
+// waitAgain has a request wait whose order has come to its end, if the workers that have not had it are full. It
+// returns nil when the choice has a worker again, and else why it got none.
+func (r *request) waitAgain(ctx context.Context) *Fault {
 	if r.pool.Queue == nil {
-		return false, nil
+		return &unqueued
 	}
 	now := time.Now()
 	v := r.missing(route.Lacks(&r.choice, now))
 	if v != route.Chosen && !r.patient(v) {
-		return false, nil
+		return &unqueued
 	}
 	for {
 		if r.turn.waits() {
@@ -341,20 +348,20 @@ func (r *request) waitAgain(ctx context.Context) (chosen bool, f *Fault) {
 		} else {
 			ask := route.Asked(&r.choice)
 			if f := r.enter(&ask, v); f != nil {
-				return false, f
+				return f
 			}
 		}
 		if f := r.turn.await(ctx); f != nil {
-			return false, f
+			return f
 		}
 		now = time.Now()
 		v = r.missing(route.Anew(&r.choice, now))
 		switch {
 		case v == route.Chosen:
-			return true, nil
+			return nil
 		case !r.patient(v):
 			f := r.faultOf(v)
-			return false, &f
+			return &f
 		}
 	}
 }

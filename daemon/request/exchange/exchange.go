@@ -170,14 +170,13 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 		r.Fresh = e.mistaken
 		to, ok := e.choice.Next(r.At)
 		if !ok {
-			again, f := e.waitAgain(ctx)
-			if again {
+			f := e.waitAgain(ctx)
+			switch {
+			case f == nil:
 				continue
-			}
-			if f == &FaultGone {
+			case f == &FaultGone:
 				return e.releasing(e.abandon(ctx))
-			}
-			if f != nil && route.Trips(&e.choice) == 0 { // else the worker's failure is the answer
+			case f != &unqueued && route.Trips(&e.choice) == 0: // else the worker's failure is the answer
 				r.attempts.last, r.attempts.own = *f, nil
 			}
 			e.journal.nobodyLeft(e.in, e.pool, failed, len(e.choice.Tried()))

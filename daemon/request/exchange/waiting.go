@@ -98,9 +98,9 @@ func (t *turn) leave() {
 
 // newWait returns what the queue has to know of a request that it is to take.
 func newWait(in *Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *waiting.Wait {
-	p := &waiting.Wait{Key: in.Caller.Name}
-	p.Lane, p.Cost = w.Lane, w.Prefill
-	p.Class, p.Flow, p.Weight = priorityOf(in, r), flowOf(in, &a.Claim), in.Caller.Weight
+	p := &waiting.Wait{}
+	p.Lane, p.Cost, p.Class = w.Lane, w.Prefill, priorityOf(in, r)
+	p.Key, p.Weight, p.Flow = in.Caller.Name, in.Caller.Weight, flowOf(in, &a.Claim)
 	p.Bytes = waitingBytes
 	if in.Kept == nil { // else a file has the body
 		p.Bytes += int64(cap(in.Body))

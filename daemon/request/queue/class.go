@@ -2,8 +2,8 @@ package queue
 
 import (
 	"cmp"
+	"container/heap"
 	"container/list"
-	"math"
 	"time"
 )
 
@@ -11,23 +11,19 @@ import (
 type laneState struct {
 	id      uint64
 	blocked bool    // one of them found no room, and nothing has changed since
-	spent   float64 // seconds that were served for the weight of its flows
-	weight  float64 // of all its flows
+	spent   float64 // seconds that were served for the weight of its keys
+	weight  float64 // of all its keys
 	classes int
 	rate    rate
 }
 
-// class has the flows of one class in one lane.
+// class has the keys of one class in one lane.
 type class struct {
-	lane     *laneState
-	number   int
-	place    int       // in Queue.classes
-	rounds   list.List // of *flow: the first has its turn
-	ages     list.List // of *flow: the first was served the longest ago
-	requests int
-	bytes    int64
-	cost     float64
-	weight   float64 // of its flows
+	member // all that waits in it; weight is the sum of its keys'
+	lane   *laneState
+	index  int       // in Queue.classes
+	keys   list.List // of *key: the first has its turn
+	ages   list.List // of *flow: the first was served the longest ago
 }
 
 // before reports whether the class has its turn before another.
@@ -39,84 +35,64 @@ func (c *class) before(other *class) bool {
 // oldest returns when the flow was served that was served the longest ago.
 func (c *class) oldest() time.Time { return c.ages.Front().Value.(*flow).served }
 
-// add takes a flow in.
-func (c *class) add(f *flow, at time.Time) {
-	f.class, f.served = c, at
-	f.round, f.age = c.rounds.PushBack(f), c.ages.PushBack(f)
-	c.weigh(f.weight)
-}
-
-// drop takes a flow out.
-func (c *class) drop(f *flow) {
-	c.rounds.Remove(f.round)
-	c.ages.Remove(f.age)
-	c.weigh(-f.weight)
-}
-
-// weigh adds to the weight of the flows.
+// weigh adds to the weight of the keys.
 func (c *class) weigh(weight float64) {
 	c.weight += weight
 	c.lane.weight += weight
 }
 
-// count adds n times a request to the sums.
-func (c *class) count(r *Request, n int) {
-	c.requests += n
-	c.bytes += int64(n) * r.Bytes
-	c.cost += float64(n) * r.Cost
+// turn returns the request whose turn it is: of the key, and the flow of it, whose turn it is.
+func (c *class) turn() *Request {
+	return roundRobin(&c.keys, c.mean()*float64(c.keys.Len())/c.weight).(*key).turn().first
 }
 
-// next returns the flow whose turn it is. It visits at most as many flows as requests wait: what all flows cannot pay
-// after a round is more than a mean request each.
-func (c *class) next() *flow {
-	quantum := c.cost / float64(c.requests) * float64(c.rounds.Len()) / c.weight // for a weight of 1
-	for {
-		f := c.rounds.Front().Value.(*flow)
-		if !f.credited {
-			f.credited = true
-			f.deficit += quantum * f.weight
-		}
-		if f.deficit >= f.first.Cost {
-			return f
-		}
-		f.credited = false
-		c.rounds.MoveToBack(f.round)
-	}
+// keyName tells the keys of a queue apart.
+type keyName struct {
+	lane  uint64
+	class int
+	key   string
 }
 
-// spend charges a flow for a request that is served.
-func (c *class) spend(f *flow, r *Request, at time.Time) {
+// key has the flows of a client's key in one class of a lane.
+type key struct {
+	member
+	name  keyName
+	class *class
+	flows list.List // of *flow: the first has its turn
+	worst worst     // of its flows
+}
+
+// turn returns the flow whose turn it is.
+func (k *key) turn() *flow { return roundRobin(&k.flows, k.mean()).(*flow) }
+
+// next implements taker.
+func (k *key) next() (*member, float64) { return &k.member, k.turn().first.Cost }
+
+// add takes a flow in.
+func (k *key) add(f *flow, at time.Time) {
+	f.key, f.served = k, at
+	f.round, f.age = k.flows.PushBack(f), k.class.ages.PushBack(f)
+	heap.Push(&k.worst, f)
+}
+
+// drop takes a flow out.
+func (k *key) drop(f *flow) {
+	k.flows.Remove(f.round)
+	k.class.ages.Remove(f.age)
+	heap.Remove(&k.worst, f.place)
+}
+
+// count adds n times a request of a flow to the sums of the flow, the key and the class.
+func (k *key) count(f *flow, r *Request, n int) {
+	f.count(r, n)
+	k.member.count(r, n)
+	k.class.member.count(r, n)
+}
+
+// spend charges a flow and its key for a request that is served.
+func (k *key) spend(f *flow, r *Request, at time.Time) {
 	f.deficit -= r.Cost
+	k.deficit -= r.Cost
 	f.served = at
-	c.ages.MoveToBack(f.age)
-}
-
-// memory is how long a rate looks back.
-const memory = 10 * time.Second
-
-// rate learns how many seconds of prefill are served in a second in which requests wait.
-type rate struct {
-	since   time.Time // up to when it is counted
-	served  float64
-	seconds float64
-}
-
-// begin counts from a time on.
-func (r *rate) begin(at time.Time) { r.since = at }
-
-// add counts the time since the last call, and so many seconds that were served at its end.
-func (r *rate) add(cost float64, at time.Time) {
-	passed := max(0, at.Sub(r.since)).Seconds()
-	fade := math.Exp(-passed / memory.Seconds())
-	r.served = r.served*fade + cost
-	r.seconds = r.seconds*fade + passed
-	r.since = at
-}
-
-// value returns the rate; 0 = too little was seen.
-func (r *rate) value() float64 {
-	if r.seconds < 1 {
-		return 0
-	}
-	return r.served / r.seconds
+	k.class.ages.MoveToBack(f.age)
 }

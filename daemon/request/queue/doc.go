@@ -11,25 +11,27 @@
 //
 // # Order
 //
-// A lane ([Request.Lane]) has the requests that the same workers can serve. In a lane the highest class comes first. The
-// flows of a class take turns by deficit round robin (Shreedhar and Varghese, 1995). Its unit is not requests or tokens,
-// as a prompt that is in a cache costs nothing, but seconds of prefill at the best worker ([Request.Cost]). The quantum
-// is the mean cost of what waits in the class, so a turn costs the same however many flows there are.
+// A lane ([Request.Lane]) has the requests that the same workers can serve. In a lane the highest class comes first.
+// The keys of a class take turns, and in a key's turn its flows: a client that names many agents has many flows, and
+// gets no more for that. Both take turns by deficit round robin (Shreedhar and Varghese, 1995). Its unit is not
+// requests or tokens, as a prompt that is in a cache costs nothing, but seconds of prefill at the best worker
+// ([Request.Cost]). The quantum is the mean cost of what waits, so a turn costs the same however many flows there are.
 //
 // A class with a flow that has not been served for Starve gets a turn before higher classes, but only every fourth of
-// the queue: else a thousand flows of a low class would take all. Within the class its flows take turns as always.
+// the queue: else a thousand flows of a low class would take all. Within the class its keys take turns as always.
 //
 // Of several lanes whose first request has the same class, the one comes first that has had the least seconds for the
-// weight of its flows. A lane that had nothing to serve for a while does not catch up.
+// weight of its keys. A lane that had nothing to serve for a while does not catch up.
 //
 // # Bounds
 //
-// Of MaxRequests and MaxBytes one flow may have all. If the queue is full, a request displaces the last ones of the flow
-// that holds the most of the lowest class, if that is a lower class than its own, or the same and that flow holds more
-// than its own. More than MaxFlows names share one flow. A flow is forgotten with its last request.
+// Of MaxRequests and MaxBytes one key may have all. If the queue is full, a request displaces the last ones of the key
+// that holds the most of the lowest class, if that is a lower class than its own, or the same and that key holds more
+// than its own: of that key's flow that holds the most. If that is its own key, the two flows are compared. More than
+// MaxFlows names share one flow for each key. A flow is forgotten with its last request.
 //
 // # Rules
 //
-// The package has no clock, no goroutine, no socket and no log. Callers pass the time in, so the lab runs the same code.
-// A Queue is safe for concurrent use.
+// The package has no clock, no goroutine, no socket and no log. Callers pass the time in, so the lab runs the same
+// code. A Queue is safe for concurrent use.
 package queue

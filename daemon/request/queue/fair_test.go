@@ -14,7 +14,7 @@ func TestJain(t *testing.T) {
 	q, chance := New(roomy), rand.New(rand.NewPCG(3, 4))
 	request := func(i int) *Request {
 		mean := .01 * math.Pow(1000, float64(i)/(flows-1))
-		return &Request{Flow: fmt.Sprint(i), Cost: mean * (.5 + chance.Float64()), Owner: i}
+		return &Request{Key: fmt.Sprint(i), Cost: mean * (.5 + chance.Float64()), Owner: i}
 	}
 	for i := range flows {
 		enter(t, q, start, request(i), request(i))
@@ -48,18 +48,18 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	q := New(roomy)
 	var light []*Request
 	for i := range 10 {
-		r := &Request{Flow: fmt.Sprint("light", i), Class: -i / 2, Cost: 1}
+		r := &Request{Key: fmt.Sprint("light", i), Class: -i / 2, Cost: 1}
 		light = append(light, r)
 		enter(t, q, start, r)
 	}
 	for i := range 20_000 {
 		at := after(float64(i) / 100)
-		enter(t, q, at, &Request{Flow: "high", Class: 1, Cost: .01}, &Request{Flow: "flood", Class: -i % 6, Cost: 3})
+		enter(t, q, at, &Request{Key: "high", Class: 1, Cost: .01}, &Request{Key: "flood", Class: -i % 6, Cost: 3})
 		serve(q, at, 1)
 	}
 	for _, r := range light {
 		if r.flow != nil {
-			t.Errorf("%s, class %d, still waits after 200 s", r.Flow, r.Class)
+			t.Errorf("%s, class %d, still waits after 200 s", r.Key, r.Class)
 		}
 	}
 }

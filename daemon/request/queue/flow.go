@@ -10,7 +10,7 @@ const (
 	MaxClass    = 100
 	leastCost   = .01 // seconds: a prompt that is in a cache still takes some steps of its worker
 	mostCost    = 3600
-	leastWeight = 1e-5 // the flows of a key may share its weight
+	leastWeight = .01
 	mostWeight  = 100
 )
 
@@ -22,8 +22,9 @@ const patience = time.Minute
 type Request struct {
 	Lane     uint64    // the same for requests that the same workers can serve
 	Class    int       // the greater comes first; -MaxClass to MaxClass
-	Flow     string    // takes turns with the others of its class
-	Weight   float64   // the flow's share beside the others', at most 100; 0 = 1
+	Key      string    // takes turns with the other keys of its class
+	Weight   float64   // the key's share beside the others', .01 to 100; 0 = 1
+	Flow     string    // takes turns with the other flows of its key
 	Cost     float64   // seconds of prefill at the worker that has the most of the prompt
 	Bytes    int64     // of memory that it holds
 	Deadline time.Time // for its first token; zero = none
@@ -61,32 +62,24 @@ func (r *Request) due() time.Time {
 	return r.Deadline
 }
 
-// flowKey tells the flows of a queue apart.
-type flowKey struct {
-	lane  uint64
-	class int
-	name  string
+// flowName tells the flows of a queue apart.
+type flowName struct {
+	keyName
+	flow string
 }
 
-// flow has the requests of a name in one class of a lane. It lives as long as one of them waits.
+// flow has the requests of a name, of a key in one class of a lane. It lives as long as one of them waits.
 type flow struct {
-	key         flowKey
-	class       *class
+	member
+	name        flowName
+	key         *key
 	first, last *Request // in the order of their turns
-	requests    int
-	bytes       int64
-	cost        float64 // seconds of all of them
-	weight      float64
-
-	deficit  float64 // seconds that it may still take in this round
-	credited bool    // it got its quantum of this round
-	served   time.Time
-	round    *list.Element // in class.rounds
-	age      *list.Element // in class.ages
-
-	share float64 // of the queue's bounds, for its weight
-	place int     // in worst
+	served      time.Time
+	age         *list.Element // in class.ages
 }
+
+// next implements taker.
+func (f *flow) next() (*member, float64) { return &f.member, f.first.Cost }
 
 // insert puts a request behind those that come before it: by arrival or by deadline.
 func (f *flow) insert(r *Request, byDeadline bool) {
@@ -109,7 +102,6 @@ func (f *flow) insert(r *Request, byDeadline bool) {
 	} else {
 		r.next.prev = r
 	}
-	f.count(r, 1)
 }
 
 // drop takes a request out.
@@ -125,14 +117,6 @@ func (f *flow) drop(r *Request) {
 		r.next.prev = r.prev
 	}
 	r.flow, r.prev, r.next = nil, nil, nil
-	f.count(r, -1)
-}
-
-// count adds n times a request to the sums.
-func (f *flow) count(r *Request, n int) {
-	f.requests += n
-	f.bytes += int64(n) * r.Bytes
-	f.cost += float64(n) * r.Cost
 }
 
 // ahead returns how many requests of the flow come before r, and their seconds: all of them if r does not wait.
@@ -145,9 +129,4 @@ func (f *flow) ahead(r *Request) (requests int, cost float64) {
 		cost += other.Cost
 	}
 	return requests, cost
-}
-
-// holds returns which share of the bounds so many requests and bytes are, for the flow's weight.
-func (f *flow) holds(c *Config, requests int, bytes int64) float64 {
-	return max(float64(requests)/float64(max(1, c.MaxRequests)), float64(bytes)/float64(max(1, c.MaxBytes))) / f.weight
 }

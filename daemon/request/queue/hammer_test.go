@@ -77,7 +77,7 @@ func TestQueueUnderLoad(t *testing.T) {
 	for i := range 100 {
 		all.Go(func() {
 			for n := range 30 {
-				g := &guest{Request: Request{Lane: uint64(i % 2), Class: i % 3, Flow: fmt.Sprint(i % 7), Cost: float64(1+n%5) / 10}}
+				g := &guest{Request: Request{Lane: uint64(i % 2), Class: i % 3, Key: fmt.Sprint(i % 3), Flow: fmt.Sprint(i % 7), Cost: float64(1+n%5) / 10}}
 				fate := h.wait(t, g, time.Duration(1+(i+n)%40)*time.Millisecond)
 				count, _ := fates.LoadOrStore(fate, new(atomic.Int64))
 				count.(*atomic.Int64).Add(1)

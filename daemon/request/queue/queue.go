@@ -10,7 +10,7 @@ import (
 const (
 	// MaxFlows bounds the flows of a queue that have a name of their own.
 	MaxFlows = 10_000
-	// Others is the name of the flow that the others share.
+	// Others is the name of the flow that the other flows of a key share.
 	Others = "(others)"
 
 	ordered = 3 // turns in the order of classes between two that are not
@@ -33,8 +33,9 @@ type Queue struct {
 	bytes   int64
 	lanes   map[uint64]*laneState
 	classes []*class // of all lanes
-	flows   map[flowKey]*flow
-	worst   worst
+	keys    map[keyName]*key
+	flows   map[flowName]*flow
+	worst   worst // of the keys
 
 	turn    *Request // that has it
 	early   bool     // it got it before a higher class
@@ -49,7 +50,7 @@ type Queue struct {
 
 // New makes an empty queue.
 func New(c Config) *Queue {
-	return &Queue{conf: c, lanes: map[uint64]*laneState{}, flows: map[flowKey]*flow{}}
+	return &Queue{conf: c, lanes: map[uint64]*laneState{}, keys: map[keyName]*key{}, flows: map[flowName]*flow{}}
 }
 
 // Configure sets the bounds and the order for those who come from now on. What waits goes on waiting.
@@ -57,8 +58,12 @@ func (q *Queue) Configure(c Config) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.conf = c
-	for _, f := range q.worst {
-		f.share = f.holds(&q.conf, f.requests, f.bytes)
+	for _, k := range q.keys {
+		k.rank(&q.conf)
+		for _, f := range k.worst {
+			f.account().rank(&q.conf)
+		}
+		heap.Init(&k.worst)
 	}
 	heap.Init(&q.worst)
 }
@@ -78,98 +83,126 @@ func (q *Queue) Enter(r *Request, at time.Time) (displaced []*Request, ok bool) 
 	if r.Entered.IsZero() {
 		r.Entered = at
 	}
-	f := q.flowOf(r)
-	if f.weight != r.Weight { // its key's weight was changed
-		f.class.weigh(r.Weight - f.weight)
-		f.weight = r.Weight
-		q.rank(f)
+	if k := q.keys[nameOf(r).keyName]; k != nil && k.weight != r.Weight { // it was changed
+		k.class.weigh(r.Weight - k.weight)
+		k.weight = r.Weight
+		q.rank(k)
 	}
-	displaced, ok = q.makeRoom(r, f)
+	displaced, ok = q.makeRoom(r)
 	if !ok {
 		return nil, false
 	}
 	if q.depth.Load() == 0 {
 		q.rate.begin(at)
 	}
-	if f.class == nil {
-		q.attach(f, at)
+	f := q.flowOf(r)
+	if f.key == nil {
+		q.attach(f, r.Weight, at)
 	}
 	f.insert(r, q.conf.ByDeadline)
-	f.class.count(r, 1)
-	q.depth.Add(1)
-	q.bytes += r.Bytes
+	q.count(f, r, 1)
 	q.entered++
-	q.rank(f)
 	return displaced, true
+}
+
+// nameOf returns the name of a request's flow.
+func nameOf(r *Request) flowName {
+	return flowName{keyName: keyName{lane: r.Lane, class: r.Class, key: r.Key}, flow: r.Flow}
 }
 
 // flowOf returns the flow of a request, or a new one, which is not yet in the queue.
 func (q *Queue) flowOf(r *Request) *flow {
-	key := flowKey{lane: r.Lane, class: r.Class, name: r.Flow}
-	if f := q.flows[key]; f != nil {
+	name := nameOf(r)
+	if f := q.flows[name]; f != nil {
 		return f
 	}
 	if len(q.flows) >= MaxFlows {
-		key.name = Others
-		if f := q.flows[key]; f != nil {
+		name.flow = Others
+		if f := q.flows[name]; f != nil {
 			return f
 		}
 	}
-	return &flow{key: key, weight: r.Weight, place: -1}
+	return &flow{name: name, member: member{weight: 1, number: r.Class}}
+}
+
+// count adds n times a request of a flow to all sums, and finds the places of those who hold it.
+func (q *Queue) count(f *flow, r *Request, n int) {
+	f.key.count(f, r, n)
+	q.depth.Add(int64(n))
+	q.bytes += int64(n) * r.Bytes
+	f.rank(&q.conf)
+	heap.Fix(&f.key.worst, f.place)
+	q.rank(f.key)
+}
+
+// rank finds the place of a key that holds more or less than before.
+func (q *Queue) rank(k *key) {
+	k.rank(&q.conf)
+	heap.Fix(&q.worst, k.place)
 }
 
 // attach takes a new flow in.
-func (q *Queue) attach(f *flow, at time.Time) {
-	l := q.lanes[f.key.lane]
+func (q *Queue) attach(f *flow, weight float64, at time.Time) {
+	name := f.name.keyName
+	k := q.keys[name]
+	if k == nil {
+		k = &key{name: name, member: member{weight: weight, number: name.class}}
+		k.class = q.classOf(name, at)
+		k.round = k.class.keys.PushBack(k)
+		k.class.weigh(weight)
+		q.keys[name] = k
+		heap.Push(&q.worst, k)
+	}
+	k.add(f, at)
+	q.flows[f.name] = f
+}
+
+// classOf returns the class of a lane, which it makes if nothing waits there.
+func (q *Queue) classOf(name keyName, at time.Time) *class {
+	l := q.lanes[name.lane]
 	if l == nil {
-		l = &laneState{id: f.key.lane, spent: q.spent, rate: q.rate}
+		l = &laneState{id: name.lane, spent: q.spent, rate: q.rate}
 		l.rate.begin(at)
 		q.lanes[l.id] = l
 	}
-	c := q.classOf(l, f.key.class)
-	if c == nil {
-		c = &class{lane: l, number: f.key.class, place: len(q.classes)}
-		q.classes = append(q.classes, c)
-		l.classes++
-	}
-	c.add(f, at)
-	q.flows[f.key] = f
-	heap.Push(&q.worst, f)
-}
-
-// classOf returns a class of a lane; nil if nothing waits there.
-func (q *Queue) classOf(l *laneState, number int) *class {
 	for _, c := range q.classes {
-		if c.lane == l && c.number == number {
+		if c.lane == l && c.number == name.class {
 			return c
 		}
 	}
-	return nil
+	c := &class{lane: l, member: member{number: name.class}, index: len(q.classes)}
+	q.classes = append(q.classes, c)
+	l.classes++
+	return c
 }
 
-// remove takes a request out, and its flow, class and lane if they are empty then.
+// remove takes a request out, and its flow, key, class and lane if they are empty then.
 func (q *Queue) remove(r *Request) {
 	f := r.flow
-	c := f.class
+	k := f.key
 	f.drop(r)
-	c.count(r, -1)
-	q.depth.Add(-1)
-	q.bytes -= r.Bytes
+	q.count(f, r, -1)
 	if q.turn == r {
 		q.turn = nil
 	}
 	if f.requests > 0 {
-		q.rank(f)
 		return
 	}
-	heap.Remove(&q.worst, f.place)
-	delete(q.flows, f.key)
-	c.drop(f)
+	k.drop(f)
+	delete(q.flows, f.name)
+	if k.requests > 0 {
+		return
+	}
+	heap.Remove(&q.worst, k.place)
+	delete(q.keys, k.name)
+	c := k.class
+	c.keys.Remove(k.round)
+	c.weigh(-k.weight)
 	if c.requests > 0 {
 		return
 	}
 	last := q.classes[len(q.classes)-1]
-	q.classes[c.place], last.place = last, c.place
+	q.classes[c.index], last.index = last, c.index
 	q.classes[len(q.classes)-1] = nil
 	q.classes = q.classes[:len(q.classes)-1]
 	c.lane.classes--
@@ -198,7 +231,7 @@ func (q *Queue) Next(at time.Time) *Request {
 	if q.early {
 		c = starved
 	}
-	q.turn, q.seen = c.next().first, q.wakes
+	q.turn, q.seen = c.turn(), q.wakes
 	return q.turn
 }
 
@@ -241,8 +274,8 @@ func (q *Queue) Served(r *Request, at time.Time) {
 	if q.turn == r && q.early {
 		q.inOrder = 0
 	}
-	f.class.spend(f, r, at)
-	l := f.class.lane
+	f.key.spend(f, r, at)
+	l := f.key.class.lane
 	q.spent = max(q.spent, l.spent) // so a lane that lags behind does not catch up
 	l.spent = q.spent + r.Cost/l.weight
 	l.rate.add(r.Cost, at)
@@ -260,7 +293,7 @@ func (q *Queue) Blocked(r *Request) {
 		return
 	}
 	q.turn = nil
-	r.flow.class.lane.blocked = q.wakes == q.seen // else it may have looked too early
+	r.flow.key.class.lane.blocked = q.wakes == q.seen // else it may have looked too early
 }
 
 // Leave takes a request out that waits no longer: its client went, or its time is over. It gives back the turn, if the
@@ -271,7 +304,7 @@ func (q *Queue) Leave(r *Request, at time.Time) {
 	if r.flow == nil {
 		return
 	}
-	r.flow.class.lane.rate.add(0, at)
+	r.flow.key.class.lane.rate.add(0, at)
 	q.rate.add(0, at)
 	q.remove(r)
 }

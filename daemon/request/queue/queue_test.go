@@ -20,29 +20,29 @@ func after(seconds float64) time.Time {
 var roomy = Config{MaxRequests: 1 << 20, MaxBytes: 1 << 40, Starve: 5 * time.Second}
 
 // asked is a request of a flow, with its cost.
-func asked(flow string, cost float64) *Request { return &Request{Flow: flow, Cost: cost} }
+func asked(key string, cost float64) *Request { return &Request{Key: key, Cost: cost} }
 
 // enter enters requests that must find room.
 func enter(t *testing.T, q *Queue, at time.Time, all ...*Request) {
 	t.Helper()
 	for _, r := range all {
 		if out, ok := q.Enter(r, at); !ok || len(out) > 0 {
-			t.Fatalf("%q entered: %t, and displaced %d; want room", r.Flow, ok, len(out))
+			t.Fatalf("%q entered: %t, and displaced %d; want room", r.Key, ok, len(out))
 		}
 	}
 }
 
-// serve serves n requests, and names their flows.
-func serve(q *Queue, at time.Time, n int) (flows []string) {
+// serve serves n requests, and names their keys.
+func serve(q *Queue, at time.Time, n int) (keys []string) {
 	for range n {
 		r := q.Next(at)
 		if r == nil {
-			return append(flows, "nobody")
+			return append(keys, "nobody")
 		}
 		q.Served(r, at)
-		flows = append(flows, r.Flow)
+		keys = append(keys, r.Key)
 	}
-	return flows
+	return keys
 }
 
 // wantOrder fails unless the flows are those of a text.
@@ -57,14 +57,14 @@ func TestOneTurnAtATime(t *testing.T) {
 	q := New(roomy)
 	enter(t, q, start, asked("a", 1), asked("b", 1))
 	r := q.Next(start)
-	if r == nil || r.Flow != "a" || q.Next(start) != nil {
+	if r == nil || r.Key != "a" || q.Next(start) != nil {
 		t.Fatalf("%v has the turn, and another too; want a alone", r)
 	}
 	q.Served(r, start)
 	q.Served(r, start) // changes nothing
 	q.Leave(r, start)
 	wantOrder(t, serve(q, start, 2), "b nobody")
-	if c := q.Counts(); c.Depth != 0 || c.Bytes != 0 || c.Entered != 2 || c.Served != 2 || len(q.lanes)+len(q.classes)+len(q.flows) != 0 {
+	if c := q.Counts(); c.Depth != 0 || c.Bytes != 0 || c.Entered != 2 || c.Served != 2 || len(q.lanes)+len(q.classes)+len(q.keys)+len(q.flows) != 0 {
 		t.Errorf("left behind: %+v, %d lanes", c, len(q.lanes))
 	}
 }
@@ -87,7 +87,7 @@ func TestLeave(t *testing.T) {
 
 func TestBlocked(t *testing.T) {
 	q := New(roomy)
-	other := &Request{Lane: 2, Flow: "other", Cost: 1}
+	other := &Request{Lane: 2, Key: "other", Cost: 1}
 	enter(t, q, start, asked("a", 1), asked("a", 2), other)
 	r := q.Next(start)
 	q.Blocked(r)
@@ -125,17 +125,43 @@ func TestFairness(t *testing.T) {
 	for range 1500 {
 		r := q.Next(start)
 		q.Served(r, start)
-		seconds[r.Flow] += r.Cost
+		seconds[r.Key] += r.Cost
 	}
 	if l, s, h := seconds["long"], seconds["short"], seconds["heavy"]; math.Abs(l-s) > 15 || math.Abs(h-2*s) > 15 {
 		t.Errorf("%v; want as much of long as of short, and twice as much of heavy", seconds)
 	}
 }
 
+// A key with a thousand flows gets no more than a key with one, whose request does not wait for a round of them all. The
+// flows of the key share what it gets.
+func TestFlowsShareWithinTheirKey(t *testing.T) {
+	q := New(roomy)
+	for i := range 3000 {
+		enter(t, q, start, &Request{Key: "many", Flow: fmt.Sprint(i % 1000), Cost: 1}, asked("one", 1))
+	}
+	served := map[string]int{}
+	for i := range 2000 {
+		r := q.Next(start)
+		q.Served(r, start)
+		served[r.Key]++
+		served[r.Key+"/"+r.Flow]++
+		if i == 1000 {
+			light := asked("light", 1)
+			enter(t, q, start, light)
+			if got := serve(q, start, 4); !slices.Contains(got, "light") {
+				t.Errorf("a request of a third key came not within four turns: %q", got)
+			}
+		}
+	}
+	if n, m := served["one"], served["many"]; n < 990 || n > 1010 || served["many/7"] != 1 || served["many/999"] != 1 {
+		t.Errorf("%d of the key with one flow, %d of the other, %d of one of its flows", n, m, served["many/7"])
+	}
+}
+
 func TestClasses(t *testing.T) {
 	q := New(roomy)
-	low := &Request{Flow: "low", Class: -1, Cost: 1}
-	enter(t, q, start, low, &Request{Flow: "low", Class: -1, Cost: 1})
+	low := &Request{Key: "low", Class: -1, Cost: 1}
+	enter(t, q, start, low, &Request{Key: "low", Class: -1, Cost: 1})
 	for range 20 {
 		enter(t, q, start, asked("high", 1))
 	}
@@ -149,7 +175,7 @@ func TestClasses(t *testing.T) {
 func TestStarvedTakeTurns(t *testing.T) {
 	q := New(roomy)
 	for i := range 3 {
-		enter(t, q, start, &Request{Flow: fmt.Sprint("low", i), Class: -1, Cost: 1})
+		enter(t, q, start, &Request{Key: fmt.Sprint("low", i), Class: -1, Cost: 1})
 	}
 	for range 20 {
 		enter(t, q, start, asked("high", 1))
@@ -161,13 +187,13 @@ func TestDeadlines(t *testing.T) {
 	c := roomy
 	c.ByDeadline = true
 	q := New(c)
-	for _, r := range []*Request{{Flow: "40", Deadline: after(40)}, {Flow: "none"}, {Flow: "20", Deadline: after(20)},
-		{Flow: "90", Deadline: after(90)}, {Flow: "20 too", Deadline: after(20)}} {
+	for _, r := range []*Request{{Key: "40", Deadline: after(40)}, {Key: "none"}, {Key: "20", Deadline: after(20)},
+		{Key: "90", Deadline: after(90)}, {Key: "20 too", Deadline: after(20)}} {
 		r.Cost = 1
-		name := r.Flow
-		r.Flow = "" // all are of one flow
+		name := r.Key
+		r.Key = "" // all are of one flow
 		enter(t, q, start, r)
-		r.Flow = name
+		r.Key = name
 	}
 	wantOrder(t, serve(q, start, 5), "20 20 too 40 none 90")
 }
@@ -188,7 +214,7 @@ func TestLanes(t *testing.T) {
 	in := func(lane uint64, n int, flows ...string) {
 		for range n {
 			for _, f := range flows {
-				enter(t, q, start, &Request{Lane: lane, Flow: f, Cost: 1})
+				enter(t, q, start, &Request{Lane: lane, Key: f, Cost: 1})
 			}
 		}
 	}
@@ -207,7 +233,7 @@ func TestLanes(t *testing.T) {
 	if turns(80); served[1] < 59 || served[1] > 61 {
 		t.Errorf("%v; want three of lane 1 for each of lane 2", served)
 	}
-	high := &Request{Lane: 1, Class: 1, Flow: "e", Cost: 1}
+	high := &Request{Lane: 1, Class: 1, Key: "e", Cost: 1}
 	enter(t, q, start, high)
 	if q.Next(start) != high {
 		t.Error("a lane's higher class has not the turn")
@@ -239,7 +265,7 @@ func TestFull(t *testing.T) {
 		}
 	}
 	req := func(flow string, class int, bytes int64) *Request {
-		return &Request{Flow: flow, Class: class, Bytes: bytes}
+		return &Request{Key: flow, Class: class, Bytes: bytes}
 	}
 	four := func() []*Request { return []*Request{req("a", 0, 1), req("a", 0, 1), req("a", 0, 1), req("b", 0, 1)} }
 	f("the flow that has the most gives way", four(), req("c", 0, 1), true, 2)
@@ -256,6 +282,14 @@ func TestFull(t *testing.T) {
 	f("bytes that one flow has not", bytes(), req("c", 1, 90), false)
 	f("more bytes than there may be", nil, req("c", 0, 101), false)
 	f("nobody gives way below the newcomer", bytes(), req("c", 0, 50), false)
+	agents := func() []*Request {
+		return []*Request{{Key: "a", Flow: "1"}, {Key: "a", Flow: "1"}, {Key: "a", Flow: "2"}, {Key: "b"}}
+	}
+	f("the key's flow that has the most", agents(), req("c", 0, 1), true, 1)
+	f("a flow to another of its key", agents(), &Request{Key: "a", Flow: "3"}, true, 1)
+	f("not to a flow that would have as many", agents(), &Request{Key: "a", Flow: "2"}, false)
+	f("many flows are one key", []*Request{{Key: "a", Flow: "1"}, {Key: "a", Flow: "2"}, {Key: "b"}, {Key: "b"}},
+		&Request{Key: "a", Flow: "3"}, false)
 	heavy := four()
 	for _, r := range heavy[:3] {
 		r.Weight = 10
@@ -266,7 +300,7 @@ func TestFull(t *testing.T) {
 // Who has the turn is not displaced: it may be on its way to a worker.
 func TestTheTurnIsNotDisplaced(t *testing.T) {
 	q := New(Config{MaxRequests: 1, MaxBytes: 100})
-	enter(t, q, start, &Request{Class: -1, Flow: "a"})
+	enter(t, q, start, &Request{Class: -1, Key: "a"})
 	r := q.Next(start)
 	if out, ok := q.Enter(&Request{Class: 1}, start); ok || out != nil {
 		t.Errorf("entered: %t, displaced %v; want neither", ok, out)
@@ -279,9 +313,9 @@ func TestTheTurnIsNotDisplaced(t *testing.T) {
 
 func TestConfigure(t *testing.T) {
 	q := New(Config{MaxRequests: 4, MaxBytes: 100})
-	enter(t, q, start, &Request{Flow: "a", Bytes: 60}, &Request{Flow: "b", Bytes: 1}, &Request{Flow: "b", Bytes: 1})
+	enter(t, q, start, &Request{Key: "a", Bytes: 60}, &Request{Key: "b", Bytes: 1}, &Request{Key: "b", Bytes: 1})
 	q.Configure(Config{MaxRequests: 3, MaxBytes: 1000})
-	if out, ok := q.Enter(&Request{Flow: "c", Bytes: 1}, start); !ok || len(out) != 1 || out[0].Bytes != 1 {
+	if out, ok := q.Enter(&Request{Key: "c", Bytes: 1}, start); !ok || len(out) != 1 || out[0].Bytes != 1 {
 		t.Errorf("entered: %t, displaced %v; want one of b, which now holds the most", ok, out)
 	}
 	q.Configure(Config{})
@@ -295,8 +329,8 @@ func TestInsaneNumbers(t *testing.T) {
 	q := New(roomy)
 	bad := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 0, 1e308}
 	for i, x := range bad {
-		enter(t, q, start, &Request{Flow: fmt.Sprint(i), Cost: x, Weight: x, Class: math.MinInt, Bytes: math.MinInt64,
-			Deadline: after(x)}, &Request{Flow: fmt.Sprint(i), Cost: 1, Class: math.MaxInt})
+		enter(t, q, start, &Request{Key: fmt.Sprint(i), Cost: x, Weight: x, Class: math.MinInt, Bytes: math.MinInt64,
+			Deadline: after(x)}, &Request{Key: fmt.Sprint(i), Cost: 1, Class: math.MaxInt})
 	}
 	if n := len(serve(q, after(1), 2*len(bad))); n != 2*len(bad) || q.Depth() != 0 || q.Counts().Bytes != 0 {
 		t.Errorf("%d served, %d wait", n, q.Depth())
@@ -307,12 +341,12 @@ func TestInsaneNumbers(t *testing.T) {
 func TestForgedNames(t *testing.T) {
 	q := New(roomy)
 	for i := range MaxFlows + 500 {
-		enter(t, q, start, asked(fmt.Sprint(i), 1))
+		enter(t, q, start, &Request{Flow: fmt.Sprint(i), Cost: 1})
 	}
 	if all := q.Flows(1); len(q.flows) != MaxFlows+1 || all[0].Flow != Others || all[0].Requests != 500 {
 		t.Errorf("%d flows, the largest %+v", len(q.flows), all[0])
 	}
-	if n := q.Position(asked("new", 1)); n != MaxFlows+500 {
+	if n := q.Position(&Request{Flow: "new", Cost: 1}); n != MaxFlows+500 {
 		t.Errorf("%d requests before a name that is one too many; want %d", n, MaxFlows+500)
 	}
 }

@@ -1,52 +1,8 @@
 package queue
 
-import "container/heap"
-
-// worst orders flows by who makes room first: of the lowest class the one that holds the most.
-type worst []*flow
-
-// Len implements heap.Interface.
-func (w worst) Len() int { return len(w) }
-
-// Less implements heap.Interface.
-func (w worst) Less(i, j int) bool {
-	if a, b := w[i].key.class, w[j].key.class; a != b {
-		return a < b
-	}
-	return w[i].share > w[j].share
-}
-
-// Swap implements heap.Interface.
-func (w worst) Swap(i, j int) {
-	w[i], w[j] = w[j], w[i]
-	w[i].place, w[j].place = i, j
-}
-
-// Push implements heap.Interface.
-func (w *worst) Push(x any) {
-	f := x.(*flow)
-	f.place = len(*w)
-	*w = append(*w, f)
-}
-
-// Pop implements heap.Interface.
-func (w *worst) Pop() any {
-	n := len(*w) - 1
-	f := (*w)[n]
-	(*w)[n] = nil
-	*w = (*w)[:n]
-	return f
-}
-
-// rank finds the place of a flow whose share has changed.
-func (q *Queue) rank(f *flow) {
-	f.share = f.holds(&q.conf, f.requests, f.bytes)
-	heap.Fix(&q.worst, f.place)
-}
-
-// makeRoom displaces requests of the worst flow until r fits, which is to go to f. It displaces none if r does not fit
-// even so.
-func (q *Queue) makeRoom(r *Request, f *flow) (displaced []*Request, ok bool) {
+// makeRoom displaces requests of the worst flow of the worst key until r fits. It displaces none if r does not fit even
+// so.
+func (q *Queue) makeRoom(r *Request) (displaced []*Request, ok bool) {
 	requests, bytes := q.Depth()+1-q.conf.MaxRequests, q.bytes+r.Bytes-q.conf.MaxBytes
 	if requests <= 0 && bytes <= 0 {
 		return nil, true
@@ -54,20 +10,18 @@ func (q *Queue) makeRoom(r *Request, f *flow) (displaced []*Request, ok bool) {
 	if len(q.worst) == 0 {
 		return nil, false
 	}
-	w := q.worst[0]
-	if w == f || w.key.class > r.Class {
+	k := q.worst[0].(*key)
+	f := k.worst[0].(*flow)
+	loser, least := q.rivals(r, k, f)
+	if loser == nil {
 		return nil, false
 	}
-	least := -1. // it may lose all to a higher class
-	if w.key.class == r.Class {
-		least = f.holds(&q.conf, f.requests+1, f.bytes+r.Bytes)
-	}
-	left, held := w.requests, w.bytes
-	for last := w.last; requests > 0 || bytes > 0; last = last.prev {
+	left, held := loser.requests, loser.bytes
+	for last := f.last; requests > 0 || bytes > 0; last = last.prev {
 		if last == q.turn && last != nil {
 			last = last.prev // it may be on its way to a worker
 		}
-		if last == nil || w.holds(&q.conf, left, held) <= least {
+		if last == nil || loser.holds(&q.conf, left, held) <= least {
 			return nil, false
 		}
 		displaced = append(displaced, last)
@@ -79,4 +33,23 @@ func (q *Queue) makeRoom(r *Request, f *flow) (displaced []*Request, ok bool) {
 	}
 	q.displaced += uint64(len(displaced))
 	return displaced, true
+}
+
+// rivals returns who would lose requests to r, the worst key or a flow of r's own key, and which share that one keeps
+// at least: what r's key, or its flow, would have with r. A lower class may lose all. nil: nobody loses anything to r.
+func (q *Queue) rivals(r *Request, k *key, f *flow) (loser *member, least float64) {
+	own := q.flowOf(r)
+	switch {
+	case k.number > r.Class || own == f:
+		return nil, 0
+	case k.number < r.Class:
+		return &k.member, -1
+	case k.name == own.name.keyName:
+		return &f.member, own.holds(&q.conf, own.requests+1, own.bytes+r.Bytes)
+	}
+	rival := member{weight: r.Weight}
+	if has := q.keys[own.name.keyName]; has != nil {
+		rival = has.member
+	}
+	return &k.member, rival.holds(&q.conf, rival.requests+1, rival.bytes+r.Bytes)
 }

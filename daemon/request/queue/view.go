@@ -25,6 +25,7 @@ type ClassCount struct {
 
 // FlowCount is what waits of a flow.
 type FlowCount struct {
+	Key      string
 	Flow     string
 	Class    int
 	Lane     uint64
@@ -56,14 +57,14 @@ func (q *Queue) Counts() Counts {
 func (q *Queue) Flows(n int) []FlowCount {
 	q.mu.Lock()
 	all := make([]FlowCount, 0, len(q.flows))
-	for key, f := range q.flows {
-		all = append(all, FlowCount{Flow: key.name, Class: key.class, Lane: key.lane, Requests: f.requests, Bytes: f.bytes,
-			Cost: f.cost, Served: f.served, Blocked: f.class.lane.blocked})
+	for name, f := range q.flows {
+		all = append(all, FlowCount{Key: name.key, Flow: name.flow, Class: name.class, Lane: name.lane, Requests: f.requests,
+			Bytes: f.bytes, Cost: f.cost, Served: f.served, Blocked: f.key.class.lane.blocked})
 	}
 	q.mu.Unlock()
 	slices.SortFunc(all, func(x, y FlowCount) int {
-		return cmp.Or(cmp.Compare(y.Requests, x.Requests), cmp.Compare(x.Flow, y.Flow), cmp.Compare(y.Class, x.Class),
-			cmp.Compare(x.Lane, y.Lane))
+		return cmp.Or(cmp.Compare(y.Requests, x.Requests), cmp.Compare(x.Key, y.Key), cmp.Compare(x.Flow, y.Flow),
+			cmp.Compare(y.Class, x.Class), cmp.Compare(x.Lane, y.Lane))
 	})
 	return slices.Clip(all[:min(max(0, n), len(all))])
 }
@@ -73,55 +74,66 @@ func (q *Queue) Flows(n int) []FlowCount {
 func (q *Queue) Predict(r *Request) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a := q.before(r)
-	if a.lane == nil || a.lane.rate.value() == 0 {
+	l := q.lanes[r.Lane]
+	if l == nil || l.rate.value() == 0 {
 		return 0
 	}
-	seconds := a.higherCost + a.ownCost + min(a.othersCost, (a.ownCost+a.r.Cost)*a.othersWeight/a.r.Weight)
-	return time.Duration(min(seconds/a.lane.rate.value(), mostCost) * float64(time.Second))
+	_, seconds := q.before(r)
+	return time.Duration(min(seconds/l.rate.value(), mostCost) * float64(time.Second))
 }
 
 // Position returns about how many requests come before one.
 func (q *Queue) Position(r *Request) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a := q.before(r)
-	return a.higher + a.own + min(a.others, (a.own+1)*a.otherFlows)
+	requests, _ := q.before(r)
+	return requests
 }
 
-// before is what comes before a request in its lane: all of higher classes, those of its flow that came earlier, and of
-// the other flows of its class at most what they may take meanwhile.
-type before struct {
-	r                                             Request    // with sane numbers
-	lane                                          *laneState // nil = nothing waits in it
-	higher, own, others, otherFlows               int
-	higherCost, ownCost, othersCost, othersWeight float64
-}
-
-// before returns what comes before a request.
-func (q *Queue) before(r *Request) (b before) {
-	b.r = *r
-	b.r.clamp()
-	b.lane = q.lanes[r.Lane]
-	own := r.flow
-	if own == nil {
-		own = q.flowOf(&b.r)
+// before returns about how many requests of its lane come before r, and their seconds: all of higher classes, those of
+// its flow that came earlier, and of the other flows of its key, and of the other keys of its class, at most what they
+// may take meanwhile.
+func (q *Queue) before(r *Request) (requests int, cost float64) {
+	sane := *r
+	sane.clamp()
+	f := r.flow
+	if f == nil {
+		f = q.flowOf(&sane)
 	}
-	b.own, b.ownCost = own.ahead(r)
+	k := q.keys[f.name.keyName]
+	if k == nil {
+		k = &key{member: member{weight: sane.Weight}}
+	}
+	requests, cost = f.ahead(r)
+	flows := float64(k.flows.Len())
+	if f.key != nil {
+		flows--
+	}
+	requests, cost = meanwhile(requests, cost, sane.Cost, flows, k.less(&f.member))
 	for _, c := range q.classes {
-		switch {
-		case c.lane != b.lane:
-		case c.number > b.r.Class:
-			b.higher += c.requests
-			b.higherCost += c.cost
-		case c.number == b.r.Class:
-			b.others, b.otherFlows = c.requests, c.rounds.Len()
-			b.othersCost, b.othersWeight = c.cost, c.weight
-			if own.class == c {
-				b.others, b.otherFlows = b.others-own.requests, b.otherFlows-1
-				b.othersCost, b.othersWeight = b.othersCost-own.cost, b.othersWeight-own.weight
+		if c.lane.id == r.Lane && c.number == sane.Class {
+			weight := c.weight
+			if k.class != nil {
+				weight -= k.weight
 			}
+			requests, cost = meanwhile(requests, cost, sane.Cost, weight/k.weight, c.less(&k.member))
 		}
 	}
-	return b
+	for _, c := range q.classes {
+		if c.lane.id == r.Lane && c.number > sane.Class {
+			requests, cost = requests+c.requests, cost+c.cost
+		}
+	}
+	return requests, cost
+}
+
+// meanwhile adds to the requests before one of a member, and their seconds, what the other members take until its turn:
+// their share for each that the member takes, if they have so much.
+func meanwhile(requests int, cost, own, share float64, others member) (int, float64) {
+	return requests + min(others.requests, int(float64(requests+1)*share)), cost + min(others.cost, (cost+own)*share)
+}
+
+// less returns the member without a part of it.
+func (m *member) less(part *member) member {
+	return member{requests: m.requests - part.requests, cost: m.cost - part.cost}
 }

@@ -32,6 +32,7 @@ type Choice struct {
 	serving  *host.Current // the pool's own strategy or a canary
 	strategy *host.Strategy
 	size     size
+	holds    int // tokens of KV that it takes, by the last look at the fleet
 	outgrew  int // the request has been refused by a worker of so many tokens; 0 = by none
 	held     int // tokens believed in the cache of the worker that the last trip went to
 	sent     int // trips
@@ -132,7 +133,8 @@ func (c *Choice) query() worker.Query {
 	q := worker.Query{Model: c.prompt.Model, At: c.at, Rank: c.ask.Rank, Need: c.need(), Tied: c.stay.tied(&c.ask)}
 	if c.pool.Workers.BoundsKV() {
 		model, caller := hashOf(c.prompt.Model), hashOf(c.ask.Caller)
-		q.Holds = c.size.all + int(c.pool.answers.expected(model, caller, c.prompt.MaxTokens))
+		c.holds = c.size.all + int(c.pool.answers.expected(model, caller, c.prompt.MaxTokens))
+		q.Holds = c.holds
 		q.Beginning = c.fleet.beginning
 	}
 	return q
@@ -208,6 +210,7 @@ func (c *Choice) fillFrame() {
 			at: c.at, block: p.scale.textBlock()}
 		frame.Prefixes = &c.fleet.known
 	}
+	c.fleet.dropBacklogged(c.pool.Workers.MaxWait(), c.stay.worker())
 	frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
 	c.talk.describe(c.pool, &c.ask, &c.fleet)
 }
@@ -330,10 +333,11 @@ func (c *Choice) lookAgain(at time.Time) {
 	q := c.query()
 	q.Again, q.Tried = true, c.order.tried
 	c.fleet.fill(c.pool.Workers, q)
-	c.order.restart(&c.fleet)
 	if c.space != nil {
 		c.size = c.fleet.match(c.pool, c.space, &c.below, &c.ask)
 	}
+	c.fleet.dropBacklogged(c.pool.Workers.MaxWait(), c.stay.worker())
+	c.order.restart(&c.fleet)
 	c.fleet.frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
 	c.talk.place(c.pool, &c.ask, &c.fleet)
 	if c.outgrew > 0 {

@@ -48,8 +48,8 @@ func Weigh(c *Choice) (w Weight) {
 	return w
 }
 
-// laneOf returns the number of those that the same workers can serve: by model, by the worker of a bound session, and by
-// the rank that the client asks for.
+// laneOf returns the number of those that the same workers can serve: by model, by the worker of a bound session, and
+// by the rank that the client asks for.
 func laneOf(c *Choice) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(c.prompt.Model))

@@ -27,7 +27,6 @@ type Queue struct {
 
 	mu    sync.Mutex // guards all below
 	lanes map[uint64]*outlook
-	flows map[string]*owner
 }
 
 // outlook is what the requests know that the same workers can serve.
@@ -37,14 +36,9 @@ type outlook struct {
 	since   time.Time
 }
 
-// owner is a key, whose flows share its weight.
-type owner struct {
-	waiting map[string]int // by flow
-}
-
 // New makes an empty queue.
 func New(c Config) *Queue {
-	q := &Queue{order: queue.New(c.Config), lanes: map[uint64]*outlook{}, flows: map[string]*owner{}}
+	q := &Queue{order: queue.New(c.Config), lanes: map[uint64]*outlook{}}
 	q.conf.Store(&c)
 	return q
 }
@@ -128,9 +122,8 @@ func (q *Queue) tick() {
 	}
 }
 
-// enter counts a place in its lane, and among those of its owner. It returns the weight of the place's flow: the
-// flows of an owner share the owner's, or one who names many agents would get many shares.
-func (q *Queue) enter(p *Wait, empty bool, at time.Time) (weight float64) {
+// enter counts a place in its lane.
+func (q *Queue) enter(p *Wait, empty bool, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lanes[p.Lane]
@@ -139,13 +132,6 @@ func (q *Queue) enter(p *Wait, empty bool, at time.Time) (weight float64) {
 		q.lanes[p.Lane] = l
 	}
 	l.waiting++
-	o := q.flows[p.Key]
-	if o == nil {
-		o = &owner{waiting: map[string]int{}}
-		q.flows[p.Key] = o
-	}
-	o.waiting[p.Flow]++
-	return p.Weight / float64(len(o.waiting))
 }
 
 // leave counts a place down.
@@ -156,14 +142,6 @@ func (q *Queue) leave(p *Wait) {
 		l.waiting--
 	} else {
 		delete(q.lanes, p.Lane)
-	}
-	o := q.flows[p.Key]
-	o.waiting[p.Flow]--
-	if o.waiting[p.Flow] == 0 {
-		delete(o.waiting, p.Flow)
-	}
-	if len(o.waiting) == 0 {
-		delete(q.flows, p.Key)
 	}
 }
 

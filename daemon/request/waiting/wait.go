@@ -20,10 +20,9 @@ const (
 	Overdue             // its deadline is over
 )
 
-// Wait is that of one request, and waits once. Its owner sets Request and Key before Enter, and does not move it.
+// Wait is that of one request, once. Its owner sets Request before Enter, and does not move it.
 type Wait struct {
-	queue.Request        // Weight is that of Key
-	Key           string // whose flows share one weight
+	queue.Request
 
 	q      *Queue
 	news   chan News
@@ -39,8 +38,7 @@ func (q *Queue) Enter(p *Wait, empty bool, at time.Time) bool {
 	c := q.conf.Load()
 	p.q, p.news, p.began, p.most = q, make(chan News, 1), at, c.Wait+c.WaitEmpty
 	p.Owner = p
-	key := p.Weight
-	p.Weight = q.enter(p, empty, at)
+	q.enter(p, empty, at)
 	out, ok := q.order.Enter(&p.Request, at)
 	for _, r := range out {
 		r.Owner.(*Wait).news <- Full
@@ -48,7 +46,6 @@ func (q *Queue) Enter(p *Wait, empty bool, at time.Time) bool {
 	p.inside = ok
 	if !ok {
 		q.leave(p)
-		p.Weight = key
 		return false
 	}
 	q.tickSoon()

@@ -1,0 +1,136 @@
+package served
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/queue"
+)
+
+// Room is what bounds the work at one worker, as in [[pools]].
+type Room struct {
+	MaxInFlight int     // requests; 0 = no bound
+	MaxWait     float64 // seconds of prefill believed queued there; 0 = no bound
+	MaxKVUse    float64 // share of its KV cache; 0 = no bound
+}
+
+// Queue is the queue of a router, as in [[pools.queue]].
+type Queue struct {
+	queue.Config
+	Wait time.Duration // for room, after which a request is refused
+}
+
+// waiting is the requests of a router that found no room.
+type waiting struct {
+	queue     *queue.Queue
+	wait      time.Duration
+	order     []entry // in which they entered, those that have left among them
+	entered   uint64
+	displaced []*visit
+	woken     time.Time
+	room      bool // it may have come since
+	flows     flows
+}
+
+// flows counts what waits of each flow, by key. The flows of a key share its weight.
+type flows map[string]map[string]int
+
+// add counts a request, and returns how many flows of its key wait.
+func (f flows) add(key, flow string) int {
+	if f[key] == nil {
+		f[key] = map[string]int{}
+	}
+	f[key][flow]++
+	return len(f[key])
+}
+
+// drop counts a request down.
+func (f flows) drop(key, flow string) {
+	f[key][flow]--
+	if f[key][flow] == 0 {
+		delete(f[key], flow)
+	}
+}
+
+// every is how often the lanes are opened though nothing has happened, as by the daemon.
+const every = 50 * time.Millisecond
+
+// MayHaveCome implements [worker.Room].
+func (w *waiting) MayHaveCome() { w.room = true }
+
+// entry is one time that a request entered.
+type entry struct {
+	visit  *visit
+	number uint64
+}
+
+func newWaiting(c *Queue) *waiting {
+	return &waiting{queue: queue.New(c.Config), wait: c.Wait, flows: flows{}}
+}
+
+// some reports whether requests wait, or were displaced.
+func (w *waiting) some() bool { return w.queue.Depth() > 0 || len(w.displaced) > 0 }
+
+// enter lets a request wait. It returns false if the queue is full.
+func (w *waiting) enter(v *visit, cost float64, at time.Time) bool {
+	c := &v.request.Chat.Caller
+	v.place = queue.Request{Class: c.Priority, Flow: c.Key + "/" + strconv.FormatUint(v.request.Session, 36), Cost: cost,
+		Bytes: int64(len(v.body)), Entered: v.arrived, Owner: v}
+	v.place.Weight = cmp.Or(c.Weight, 1) / float64(w.flows.add(c.Key, v.place.Flow))
+	displaced, ok := w.queue.Enter(&v.place, at)
+	if !ok {
+		w.flows.drop(c.Key, v.place.Flow)
+		return false
+	}
+	for _, d := range displaced {
+		other := d.Owner.(*visit)
+		w.flows.drop(other.request.Chat.Key, d.Flow)
+		other.entered = 0
+		w.displaced = append(w.displaced, other)
+	}
+	w.entered++
+	v.entered = w.entered
+	w.order = append(w.order, entry{visit: v, number: w.entered})
+	return true
+}
+
+// over takes out a request that was displaced, or has waited for too long; nil: there is none.
+func (w *waiting) over(at time.Time) *visit {
+	if n := len(w.displaced) - 1; n >= 0 {
+		v := w.displaced[n]
+		w.displaced = w.displaced[:n]
+		return v
+	}
+	for len(w.order) > 0 {
+		first := w.order[0]
+		if first.visit.entered == first.number {
+			if at.Sub(first.visit.place.Entered) < w.wait {
+				return nil
+			}
+			w.left(first.visit, false, at)
+			return first.visit
+		}
+		w.order = w.order[1:]
+	}
+	return nil
+}
+
+// left takes a request out that goes to a worker, or is refused.
+func (w *waiting) left(v *visit, served bool, at time.Time) {
+	w.flows.drop(v.request.Chat.Key, v.place.Flow)
+	v.entered = 0
+	if served {
+		w.queue.Served(&v.place, at)
+		return
+	}
+	w.queue.Leave(&v.place, at)
+}
+
+// wake opens the lanes if room may have come.
+func (w *waiting) wake(at time.Time) {
+	if w.room || at.Sub(w.woken) >= every {
+		w.room, w.woken = false, at
+		w.queue.Wake()
+	}
+}
