@@ -96,9 +96,9 @@ type Pool struct {
 	WorkerKeyEnv  string `toml:"worker_key_env"`  // or this variable holds it
 	TLSCAFile     string `toml:"tls_ca_file"`     // PEM of who signs the workers' certificates; "" = the system's
 
-	MaxInFlight int           `toml:"max_in_flight"`    // requests at a time at one worker; 0 = no limit. All full: see Queue
-	MaxWait     float64       `toml:"max_wait_seconds"` // of prefill queued at a worker, above which others come first; 0 = no bound
-	MaxKVUse    float64       `toml:"max_kv_use"`       // share of a worker's KV for what is in flight there; 0 = no bound
+	MaxInFlight int           `toml:"max_in_flight"`    // requests at a time at one worker; 0 = no limit
+	MaxWait     float64       `toml:"max_wait_seconds"` // of prefill queued at one worker; 0 = no bound
+	MaxKVUse    float64       `toml:"max_kv_use"`       // share of its KV for requests in flight; 0 = no bound
 	RetryBudget float64       `toml:"retry_budget"`     // repeats, as a share of requests, beside 10 a second
 	Panic       bool          `toml:"panic"`            // no worker is up: send to one all the same, instead of 503
 	SlowStart   time.Duration `toml:"slow_start"`       // for how long a worker that is back gets less than its share
@@ -269,6 +269,24 @@ func DefaultStrategy() Strategy {
 func (p *Pool) Serves(model string) bool {
 	for _, pattern := range p.Models {
 		if fits(pattern, model) {
+			return true
+		}
+	}
+	return false
+}
+
+// Bounded reports whether something bounds what a worker of the pool has at a time.
+func (p *Pool) Bounded() bool { return p.MaxInFlight > 0 || p.MaxWait > 0 || p.MaxKVUse > 0 }
+
+// Queues reports whether requests of the pool may wait in the router.
+func (p *Pool) Queues() bool {
+	return p.Queue.MaxRequests > 0 && (p.Bounded() || p.Queue.WaitEmpty > 0)
+}
+
+// Names reports whether one of the pool's patterns is just that model.
+func (p *Pool) Names(model string) bool {
+	for _, pattern := range p.Models {
+		if pattern == model && model != "*" {
 			return true
 		}
 	}

@@ -31,24 +31,6 @@ func defaultQueue() Queue {
 	return Queue{MaxRequests: 5000, MaxBytes: 256 << 20, Wait: time.Minute, Order: "fifo", Starve: 5 * time.Second}
 }
 
-// Bounded reports whether something bounds what a worker of the pool has at a time.
-func (p *Pool) Bounded() bool { return p.MaxInFlight > 0 || p.MaxWait > 0 || p.MaxKVUse > 0 }
-
-// Queues reports whether requests of the pool may wait in the router.
-func (p *Pool) Queues() bool {
-	return p.Queue.MaxRequests > 0 && (p.Bounded() || p.Queue.WaitEmpty > 0)
-}
-
-// Names reports whether one of the pool's patterns is just that model.
-func (p *Pool) Names(model string) bool {
-	for _, pattern := range p.Models {
-		if pattern == model && model != "*" {
-			return true
-		}
-	}
-	return false
-}
-
 func checkQueue(r *report, path string, q *Queue) {
 	r.between(child(path, "max_requests"), q.MaxRequests, 0, maxCount, "requests, 0 for no queue,")
 	r.between(child(path, "max_bytes"), q.MaxBytes, minBuffer, 1<<40, "bytes")
@@ -59,30 +41,5 @@ func checkQueue(r *report, path string, q *Queue) {
 	if u, err := url.Parse(q.WakeURL); q.WakeURL != "" &&
 		(err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		r.add(child(path, "wake_url"), fmt.Sprintf("%.80q is no URL", q.WakeURL), `write as "http://scaler:8080/wake"`)
-	}
-}
-
-// checkBounds checks what bounds the room at a worker.
-func checkBounds(r *report, path string, p *Pool) {
-	r.between(child(path, "max_in_flight"), p.MaxInFlight, 0, maxCount, "requests at one worker")
-	if !within(p.MaxWait, 0, 1e6) {
-		r.outOfRange(child(path, "max_wait_seconds"), p.MaxWait, "write seconds, as 2.0, or 0 for no bound")
-	}
-	if !within(p.MaxKVUse, 0, 10) {
-		r.outOfRange(child(path, "max_kv_use"), p.MaxKVUse, "write a share of the worker's KV, as 0.9, or 0 for no bound")
-	}
-}
-
-// checkRank checks what a key's requests are worth beside the others'.
-func checkRank(r *report, path string, k *Key) {
-	at := child(path, "priority")
-	switch p := k.Priority; {
-	case len(p) != 2:
-		r.add(at, fmt.Sprintf("it has %d numbers", len(p)), "write the least and the greatest, as [-100, 0]")
-	case !within(p[0], -MaxPriority, MaxPriority) || !within(p[1], p[0], MaxPriority):
-		r.outOfRange(at, p, fmt.Sprintf("write the least and the greatest, from -%d to %d, as [-100, 0]", MaxPriority, MaxPriority))
-	}
-	if !within(k.Weight, minKeyWeight, maxKeyWeight) {
-		r.outOfRange(child(path, "weight"), k.Weight, "write a number from 0.1 to 100, as 2.0 for twice a key's share")
 	}
 }

@@ -115,6 +115,21 @@ func checkKeys(r *report, keys []Key, tokenFile string) {
 	}
 }
 
+// checkRank checks what a key's requests are worth beside the others'.
+func checkRank(r *report, path string, k *Key) {
+	at := child(path, "priority")
+	switch p := k.Priority; {
+	case len(p) != 2:
+		r.add(at, fmt.Sprintf("it has %d numbers", len(p)), "write the least and the greatest, as [-100, 0]")
+	case !within(p[0], -MaxPriority, MaxPriority) || !within(p[1], p[0], MaxPriority):
+		r.outOfRange(at, p, fmt.Sprintf("write the least and the greatest, from -%d to %d, as [-100, 0]",
+			MaxPriority, MaxPriority))
+	}
+	if !within(k.Weight, minKeyWeight, maxKeyWeight) {
+		r.outOfRange(child(path, "weight"), k.Weight, "write a number from 0.1 to 100, as 2.0 for twice a key's share")
+	}
+}
+
 // checkWorkerKey checks the key that a pool's workers ask for.
 func checkWorkerKey(r *report, path string, p *Pool) {
 	at := child(path, "worker_key_file")

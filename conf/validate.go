@@ -149,3 +149,14 @@ func checkStrategy(r *report, c *Config, name string) {
 		r.outOfRange(child(path, "memory_mb"), s.MemoryMB, "write MiB from 1 to 4096, as 16")
 	}
 }
+
+// checkBounds checks what bounds the room at a worker.
+func checkBounds(r *report, path string, p *Pool) {
+	r.between(child(path, "max_in_flight"), p.MaxInFlight, 0, maxCount, "requests at one worker")
+	if !within(p.MaxWait, 0, 1e6) {
+		r.outOfRange(child(path, "max_wait_seconds"), p.MaxWait, "write seconds, as 2.0, or 0 for no bound")
+	}
+	if !within(p.MaxKVUse, 0, 10) {
+		r.outOfRange(child(path, "max_kv_use"), p.MaxKVUse, "write a share of the worker's KV, as 0.9, or 0 for no bound")
+	}
+}

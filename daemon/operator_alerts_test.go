@@ -37,6 +37,7 @@ var brokenDaemons = []broken{
 	{"a strategy that traps", []string{"WarmpathStrategySetAside main", "WarmpathFallbacks main"}, traps},
 	{"a slow worker", []string{"WarmpathSlowFirstToken main", "WarmpathWorkersShort main"}, slow},
 	{"a worker that is full", []string{"WarmpathWorkerFull main", "WarmpathShedding main"}, full},
+	{"a queue that never empties", []string{"WarmpathQueueFilling main"}, queued},
 	{"KV events that are cut", []string{"WarmpathKVEventsStale main"}, eventsCut},
 	{"a cache that keeps nothing", []string{"WarmpathBelievesTooMuch main"}, forgets},
 	{"no Redis, no room for clients, no room on the disk", []string{"WarmpathStoreDown", "WarmpathClientsRefused", "WarmpathAccessLogLost"}, noRoom},
@@ -195,6 +196,12 @@ func full(t *testing.T) string {
 	}))
 	t.Cleanup(s.Close)
 	r := start(t, withPool(settings("prefixaware", s.URL), "max_in_flight = 1\nqueue.max_requests = 0"), 1)
+	asks(t, r, 3, prompted(`,"stream":true`))
+	return r.AdminAddr()
+}
+
+func queued(t *testing.T) string {
+	r := start(t, withPool(settings("prefixaware", fakeWorker(t, streams(time.Minute)).URL), "max_in_flight = 1"), 1)
 	asks(t, r, 3, prompted(`,"stream":true`))
 	return r.AdminAddr()
 }

@@ -163,6 +163,25 @@ func TestEveryAlertFires(t *testing.T) {
 	}
 }
 
+// TestScalerWantsWorkers: the query of the KEDA object is the one that is tested beside it, and its metrics are ours.
+func TestScalerWantsWorkers(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command(needTool(t, "promtool"), "test", "rules", filepath.Join(deployed, "keda", "scaledobject_test.yml")).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	object, _ := os.ReadFile(filepath.Join(deployed, "keda", "scaledobject.yaml"))
+	tests, _ := os.ReadFile(filepath.Join(deployed, "keda", "scaledobject_test.yml"))
+	query := regexp.MustCompile(`(?m)^ +query: (.*)$`).FindSubmatch(object)
+	if query == nil {
+		t.Fatal("the object has no query")
+	}
+	cases, same := strings.Count(string(tests), "- expr: "), strings.Count(string(tests), "- expr: "+string(query[1])+"\n")
+	if cases < 5 || cases != same {
+		t.Errorf("%d of %d tests are of the object's query", same, cases)
+	}
+}
+
 // TestMonitoringPage: the commands of the page run as they stand.
 func TestMonitoringPage(t *testing.T) {
 	t.Parallel()

@@ -72,8 +72,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, daemon: d}
 	p.vigil, p.staff, p.queue = operator.NewVigil(p.log), strategies.NewServing(), waiting.New(adapt.Queue(&c))
-	p.waker = wake.New(c.Name, p.log)
-	p.waker.Configure(c.Queue.WakeURL)
+	p.waker = wake.New(c.Name, c.Queue.WakeURL, p.log)
 	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll))
 	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
 	first, err := newSetup(c, nil)
@@ -132,15 +131,9 @@ func (p *pool) shown() *operator.Pool {
 // served is the pool as a request of this epoch sees it.
 func (p *pool) served() *exchange.Pool {
 	s := p.set.Load()
-	c := &s.conf
-	served := &exchange.Pool{Pool: p.route, Clients: &p.clients, Patterns: c, Key: s.key,
-		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions, ClientRank: c.ClientRank,
-		Asking: p.asking, Shadows: p.staff.Shadows, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout,
-		Limited: c.Bounded(), WaitEmpty: c.Queue.WaitEmpty > 0,
-		Waker: p.waker}
-	if c.Queues() {
-		served.Queue = p.queue
-	}
+	served := adapt.Served(&s.conf, p.queue)
+	served.Pool, served.Clients, served.Key = p.route, &p.clients, s.key
+	served.Asking, served.Shadows, served.Waker = p.asking, p.staff.Shadows, p.waker
 	return served
 }
 
@@ -166,22 +159,10 @@ func newSetup(c conf.Pool, before *setup) (*setup, error) {
 
 // watch is what the pool of workers needs of the settings.
 func (p *pool) watch(s *setup) worker.Config {
-	c := &s.conf
-	w := worker.Config{
-		Workers: adapt.Specs(c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
-		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
-		PrefillTokensPerSecond: c.PrefillTokensPerSecond, RetryBudget: c.RetryBudget,
-		MaxInFlight: c.MaxInFlight, MaxWait: c.MaxWait, MaxKVUse: c.MaxKVUse,
-		Panic: c.Panic, DownGrace: c.DownGrace, Log: p.log, Watcher: p.prober, After: later, OnChange: p.look,
-	}
-	if c.Queues() {
-		w.Room = p.queue
-	}
+	w := adapt.Workers(&s.conf, p.queue)
+	w.Log, w.Watcher, w.OnChange = p.log, p.prober, p.look
 	return w
 }
-
-// later is the clock of the workers' pool, which has none of its own.
-func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { f(time.Now()) }) }
 
 // takeOver bounds how long the workers of the old configuration serve on while none of the new ones has had a health
 // check.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/goredis"
@@ -17,6 +18,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
@@ -69,6 +71,34 @@ func Specs(c *conf.Pool) []worker.Spec {
 			Weight: w.Weight, Cost: w.Cost, Labels: w.Labels, DataParallel: w.DataParallel, Drain: w.Drain}
 	}
 	return s
+}
+
+// Workers returns how a pool treats its workers. q is told when one may have room, if the pool has a queue.
+func Workers(c *conf.Pool, q *waiting.Queue) worker.Config {
+	w := worker.Config{
+		Workers: Specs(c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
+		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
+		PrefillTokensPerSecond: c.PrefillTokensPerSecond, RetryBudget: c.RetryBudget, Panic: c.Panic, DownGrace: c.DownGrace,
+		MaxInFlight: c.MaxInFlight, MaxWait: c.MaxWait, MaxKVUse: c.MaxKVUse, After: later,
+	}
+	if c.Queues() {
+		w.Room = q
+	}
+	return w
+}
+
+// later is the clock of the workers' pool, which has none of its own.
+func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { f(time.Now()) }) }
+
+// Served returns a pool's settings for its requests, which wait in q if the pool has a queue.
+func Served(c *conf.Pool, q *waiting.Queue) *exchange.Pool {
+	p := &exchange.Pool{Patterns: c, InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions,
+		ClientRank: c.ClientRank, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.Bounded(),
+		WaitEmpty: c.Queue.WaitEmpty > 0}
+	if c.Queues() {
+		p.Queue = q
+	}
+	return p
 }
 
 // Queue returns how much a pool's queue takes, and how long.

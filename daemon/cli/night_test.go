@@ -36,6 +36,7 @@ func TestQuestionsOfTheNight(t *testing.T) {
 		"9":  {"gets no new requests", "it has no request any more"},
 		"10": {"DEMAND", "REFUSED"},
 		"11": {"ready  warmpath", "configuration read"},
+		"12": {"LAST MINUTE"},
 	}
 	page := read(t, "../../docs/night.md")
 	ports := strings.NewReplacer("127.0.0.1:9090", at(1))

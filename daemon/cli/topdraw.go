@@ -40,7 +40,7 @@ type section struct {
 // pools and workers those in trouble come first. A line that is too long is cut, and of each section what has no room.
 func (s screen) draw(o *operator.Overview, hours []operator.PoolHour, last []decisions.Decision) ([]byte, error) {
 	wide := s.rows == 0 || s.columns >= wideScreen
-	sections := []section{s.wrong(o), poolRows(o, hours), workerRows(o, wide), decisionRows(last)}
+	sections := []section{s.wrong(o), poolRows(o, hours), waitingRows(o), workerRows(o, wide), decisionRows(last)}
 	var page bytes.Buffer
 	left := s.rows
 	for i, part := range sections {
@@ -124,6 +124,30 @@ func poolRows(o *operator.Overview, hours []operator.PoolHour) section {
 		for _, p := range order {
 			name, rest, _ := strings.Cut(lastMinute(minutes[p.Name]), "\t")
 			fmt.Fprintf(w, "%s\t%d/%d\t%.1fs\t%s\n", name, p.Up, len(p.Workers), p.Demand, rest)
+		}
+	})
+}
+
+// waitingRows has a line for each key, or agent of a key, whose requests wait in the router; it is empty if none do.
+func waitingRows(o *operator.Overview) section {
+	if !slices.ContainsFunc(o.Pools, func(p operator.PoolOverview) bool { return p.Queue != nil }) {
+		return section{}
+	}
+	return tabbed("\nWAITS IN THE ROUTER\tPOOL\tREQUESTS\tPRIORITY\tPREFILL\tLAST SERVED\tWHY", 15, func(w io.Writer) {
+		for i := range o.Pools {
+			p := &o.Pools[i]
+			if p.Queue == nil {
+				continue
+			}
+			why := "no worker has room"
+			if p.Up == 0 {
+				why = "no worker is up"
+			}
+			for _, f := range p.Queue.Flows {
+				fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%.1fs\t%s\t%s\n", f.Flow, p.Name, f.Requests, f.Priority, f.Seconds,
+					ago(f.Served, o.Now), why)
+			}
+			fmt.Fprintf(w, "all\t%s\t%d of %d\t\t\t\t\n", p.Name, p.Queue.Waiting, p.Queue.Most)
 		}
 	})
 }

@@ -96,6 +96,7 @@ type logLine struct {
 	Time   time.Time `json:"time"`
 	First  float64   `json:"ttft_seconds"`
 	Wait   float64   `json:"queue_seconds"`
+	Held   float64   `json:"waited_seconds"` // in the router
 	Blocks int       `json:"blocks"`
 	Prompt *int      `json:"prompt_tokens"` // the engine's
 	Cached *int      `json:"cached_tokens"`
@@ -134,6 +135,9 @@ func findInLog(log io.Reader, id string) (*decisions.Decision, error) {
 	d := l.Decision
 	d.At = l.Time.Add(-time.Duration(l.Seconds * float64(time.Second)))
 	d.FirstByte, d.Queue, d.PromptBlocks = inSeconds(l.First), inSeconds(l.Wait), l.Blocks
+	if d.Queued != nil {
+		d.Waited = inSeconds(l.Held)
+	}
 	for _, a := range l.Tried {
 		d.Tried(a.Worker, a.Reason, inSeconds(a.After))
 	}
@@ -162,6 +166,9 @@ func explain(out io.Writer, d *decisions.Decision) error {
 	line("model", "%s%s", modelOf(d), inPool(d))
 	if d.Named != nil {
 		line("session", "%s", identityOf(d))
+	}
+	if d.Queued != nil {
+		line("waited", "%s", waitOf(d))
 	}
 	line("decision", "%s", decision(d))
 	if d.PromptTokens > 0 || d.Usage.Known {
@@ -262,6 +269,12 @@ func identityOf(d *decisions.Decision) string {
 		s += ", begun by " + d.Parent
 	}
 	return s
+}
+
+// waitOf formats how long the request waited in the router for a worker with room.
+func waitOf(d *decisions.Decision) string {
+	return fmt.Sprintf("%s for a worker with room, behind some %d others, with priority %d",
+		d.Waited.Round(time.Millisecond), d.Behind, d.Priority)
 }
 
 // promptOf formats how much of the prompt was expected in the cache, and how much was there.

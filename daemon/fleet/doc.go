@@ -5,6 +5,7 @@
 //	probe     asks them for /health, /v1/models and /metrics
 //	discover  makes one list of workers of files, DNS names and Kubernetes
 //	feed      subscribes to their KV events
+//	wake      calls an operator's scaler while no worker is up for a request
 //
 // worker has one lock, reads no clock and opens no socket: its callers pass the time in. probe, discover and feed ask
 // the network and report to it what they found. Read worker/evidence.go first.

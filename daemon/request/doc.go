@@ -5,6 +5,7 @@
 //	exchange    one request: its body, the choice, the attempts, the answer
 //	route       which worker gets it, and what is learnt at its end; no socket, no clock, no goroutine
 //	queue       the requests that no worker has room for, and whose turn is next; silent as route is
+//	waiting     has those requests wait on their goroutines, and passes them their turns
 //	prompt      what a body asks for: model, prompt, hashes of its blocks; what an answer said
 //	tokens      the token ids of a prompt, for the workers' KV events
 //	sse         where events end in a stream

@@ -65,7 +65,7 @@ func (e *keptRequest) end(in *exchange.Inbound, took time.Duration, sent int64) 
 	e.Open, e.Status, e.Stream, e.Retries, e.End = false, s.Status, s.Stream, s.Retries, s.End
 	e.Bytes, e.Seconds = sent, took.Seconds()
 	e.Worker, e.Live, e.Matched, e.Believed, e.Usage = s.Worker, s.Live, s.Matched, s.Believed, s.Usage
-	e.FirstByte, e.Total = s.FirstByte, s.Total
+	e.FirstByte, e.Total, e.Queued = s.FirstByte, s.Total, s.Queued
 	e.Attempts = slices.Clone(s.Attempts)
 }
 
@@ -74,6 +74,9 @@ func (e *keptRequest) size() int {
 	named := 0
 	if n := e.Named; n != nil {
 		named = int(unsafe.Sizeof(*n)) + len(n.Identity) + len(n.Parent)
+	}
+	if e.Queued != nil {
+		named += int(unsafe.Sizeof(*e.Queued))
 	}
 	return int(unsafe.Sizeof(*e)) + named + e.own + e.sketch.Size() + len(e.Attempts)*int(unsafe.Sizeof(route.Attempt{}))
 }

@@ -29,10 +29,10 @@ type Waker struct {
 	http http.Client
 }
 
-// New makes a waker that calls nobody yet. The body of its calls names the pool.
-func New(pool string, log *slog.Logger) *Waker {
+// New makes a waker that calls url; "" = nobody. The body of its calls names the pool.
+func New(pool, url string, log *slog.Logger) *Waker {
 	w := &Waker{pool: pool, log: log, from: time.Now(), http: http.Client{Timeout: patience}}
-	w.Configure("")
+	w.Configure(url)
 	return w
 }
 

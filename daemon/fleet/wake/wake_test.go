@@ -23,7 +23,7 @@ func TestOneCallACoolDown(t *testing.T) {
 	}))
 	defer s.Close()
 	var log locked
-	w := New("main", slog.New(slog.NewTextHandler(&log, nil)))
+	w := New("main", "", slog.New(slog.NewTextHandler(&log, nil)))
 	w.Wake()
 	w.Configure(s.URL + "/?secret=1")
 	var all sync.WaitGroup

@@ -23,12 +23,12 @@ type Config struct {
 	// Requests without output at a worker that fell silent have three times as long. Default 20 s.
 	DownGrace time.Duration
 
-	MaxInFlight int     // requests at a time at one worker; 0 = no limit
-	MaxWait     float64 // seconds of prefill believed queued at a worker, above which others come first; 0 = no bound
-	MaxKVUse    float64 // share of its KV tokens that requests in flight may hold; 0 = no bound, as where that is not known
-	Room        Room    // is told when there may be room; nil = nobody is
-	RetryBudget float64 // repeats that MayRetry lets through, as a share of requests, beside 10 a second; 0 = these alone
-	Panic       bool    // while no worker is up, Snapshot offers all of them, as Panicked
+	MaxInFlight int        // requests at a time at one worker; 0 = no limit
+	MaxWait     float64    // seconds of prefill believed queued at a worker, above which others come first; 0 = no bound
+	MaxKVUse    float64    // share of a worker's KV tokens, if they are known, for requests in flight; 0 = no bound
+	Room        RoomHearer // nil = nobody is told of room
+	RetryBudget float64    // repeats that MayRetry lets through, a share of requests, beside 10 a second; 0 = these alone
+	Panic       bool       // while no worker is up, Snapshot offers all of them, as Panicked
 
 	// New reads the fields below. Configure ignores them.
 	Log     *slog.Logger // default: none
@@ -98,7 +98,7 @@ func (c Config) withDefaults() Config {
 		c.OnChange = func() {}
 	}
 	if c.Room == nil {
-		c.Room = unasked{}
+		c.Room = deaf{}
 	}
 	if c.After == nil {
 		c.After = func(time.Duration, func(time.Time)) {}
@@ -109,12 +109,14 @@ func (c Config) withDefaults() Config {
 // settings is a Config in force, with the values computed from it. It is never changed, only replaced.
 type settings struct {
 	Config
+	limits limits
 	c1, c2 float64
 }
 
 func newSettings(c Config) *settings {
 	c1 := 1 / c.PrefillTokensPerSecond
-	return &settings{Config: c, c1: c1, c2: 2 * c1 / abi.AttentionTokens}
+	l := limits{requests: c.MaxInFlight, wait: c.MaxWait, kv: c.MaxKVUse}
+	return &settings{Config: c, limits: l, c1: c1, c2: 2 * c1 / abi.AttentionTokens}
 }
 
 // estimate returns P/m, the seconds of prefill on a worker of slowness 1 for a prompt of tokens, cached of which are

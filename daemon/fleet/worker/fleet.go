@@ -347,12 +347,12 @@ func (f *fleet) failsAlone(e *endpoint) bool {
 
 // saturated reports whether every worker that is up is full. It is false if none is up.
 func (f *fleet) saturated(now float64) bool {
-	some := false
+	some, m := false, moment{now: now, slowness: f.speed.slowness}
 	for _, w := range f.workers {
 		if !w.isUp() || w.draining {
 			continue
 		}
-		if !f.full(w, now) {
+		if !w.full(&f.conf.limits, &m) {
 			return false
 		}
 		some = true

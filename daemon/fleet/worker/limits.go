@@ -1,44 +1,28 @@
 package worker
 
-// limited reports whether anything bounds what a worker has at a time.
-func (s *settings) limited() bool { return s.MaxInFlight > 0 || s.MaxWait > 0 || s.MaxKVUse > 0 }
-
-// full reports whether w has no room for another request.
-func (f *fleet) full(w *Worker, now float64) bool {
-	return f.packed(w, 0, &Beginning{}) || f.backlogged(w, now)
+// limits bound what a worker has at a time; 0 = no bound. They go by what the routers have sent there, which no silence
+// of the worker's metrics can change.
+type limits struct {
+	requests int     // at its endpoint
+	wait     float64 // seconds of prefill that is queued
+	kv       float64 // share of its KV tokens that requests in flight hold
 }
 
-// packed reports whether w may have no further request, or has no KV for one whose prompt begins with b and which takes
-// so many tokens together with that. It goes by what the routers have sent there, which no silence of the worker's
-// metrics can change. A worker without a request takes any: one that is larger than the bound could go nowhere else
-// either.
-func (f *fleet) packed(w *Worker, tokens int, b *Beginning) bool {
-	c := f.conf
-	if c.MaxInFlight > 0 && w.endpoint.inFlight+w.endpoint.theirs >= c.MaxInFlight {
-		return true
-	}
-	most := int(c.MaxKVUse * float64(w.capacity.inForce))
-	if most <= 0 || w.flight.n+w.theirs.n == 0 || int(w.heldTokens())+tokens <= most {
-		return false
-	}
-	w.kv.countShared(&w.flight)
-	return int(w.heldTokens())+max(0, tokens-w.kv.shared(b)) > most
+// any reports whether there is a bound.
+func (l *limits) any() bool { return l.requests > 0 || l.wait > 0 || l.kv > 0 }
+
+// moment is what all rows of one Snapshot share.
+type moment struct {
+	now      float64
+	stale    float64 // age in seconds from which metrics are stale
+	slowness float64 // the fleet's
+	back     float64 // weight of the shares now
 }
 
-// backlogged reports whether more prefill is believed queued at w than MaxWait.
-func (f *fleet) backlogged(w *Worker, now float64) bool {
-	if f.conf.MaxWait <= 0 || w.flight.n+w.theirs.n == 0 {
-		return false
-	}
-	m := f.speed.slowness * w.speed.times()
-	w.queue.expire(now, m)
-	return w.queue.wait(now, m) > f.conf.MaxWait
-}
+// RoomHearer is told that there may be room where there was none: a request ended or had its first byte, here or at
+// another router, a worker came or may take requests again, or a bound changed. The pool calls it without its lock.
+type RoomHearer interface{ MayHaveCome() }
 
-// Room is told that there may be room where there was none: a request ended or had its first byte, here or at another
-// router, a worker came or may take requests again, or a bound changed. The pool calls it without its lock.
-type Room interface{ MayHaveCome() }
+type deaf struct{}
 
-type unasked struct{}
-
-func (unasked) MayHaveCome() {}
+func (deaf) MayHaveCome() {}

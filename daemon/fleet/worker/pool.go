@@ -60,9 +60,8 @@ func (p *Pool) unlock() {
 
 // unlockWithRoom is unlock after what may have made room.
 func (p *Pool) unlockWithRoom() {
-	room := p.fleet.conf.Room
+	defer p.fleet.conf.Room.MayHaveCome()
 	p.unlock()
-	room.MayHaveCome()
 }
 
 // Configure replaces intervals, limits, budget and prefill speed at once, and keeps all state of the workers. It
@@ -106,10 +105,10 @@ func (p *Pool) Drains() map[string]bool {
 
 // Snapshot appends a row for each worker that can take the request, and the Workers themselves, in order of slot. Such
 // a worker is up, awake and not draining, its breaker is closed or ready for a trial, it has room and fewer requests
-// than it refused at of late, it has its turn if it starts slowly, and it lists the model. If there is none, those get a
-// row that refused a request of late, and else those that are only suspected. Until its models were read, any model
-// fits a worker. The rows lack the fields that depend on the prompt: the prefix index fills Predicted,
-// GPU, L1, L2, FreeGPU, FreeL1, ReuseGPU and ReuseL1 by the row's slot.
+// than it refused at of late, it has its turn if it starts slowly, and it lists the model. If there is none, those get
+// a row that refused a request of late, and else those that are only suspected. Until its models were read, any model
+// fits a worker. The rows lack the fields that depend on the prompt: the prefix index fills Predicted, GPU, L1, L2,
+// FreeGPU, FreeL1, ReuseGPU and ReuseL1 by the row's slot.
 //
 // The Standing is Ready or Panicked if there are rows, else the reason why there are none: Full, Starting, Down or
 // Lacking. Snapshot does not allocate if rows and ws have the capacity.
@@ -130,7 +129,7 @@ func (p *Pool) Standing(id, model string, now time.Time) Standing {
 	if w == nil {
 		return p.fleet.absence(id)
 	}
-	return p.fleet.standingOf(w, model, p.fleet.sec(now))
+	return w.standing(model, &p.fleet.conf.limits, &moment{now: p.fleet.sec(now), slowness: p.fleet.speed.slowness})
 }
 
 // FailsAlone reports whether a failed answer of w is blamed on w, not on the request: w fails often, and the other
@@ -144,19 +143,13 @@ func (p *Pool) FailsAlone(w *Worker) bool {
 // Saturated reports whether no worker that is up has room, so that Snapshot would return Full for any model. It is
 // false if none is up.
 func (p *Pool) Saturated(now time.Time) bool {
-	if !p.set.Load().limited() {
+	if !p.set.Load().limits.any() {
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fleet.saturated(p.fleet.sec(now))
 }
-
-// BoundsKV reports whether the KV bounds what a worker has at a time, so that a Query needs Holds.
-func (p *Pool) BoundsKV() bool { return p.set.Load().MaxKVUse > 0 }
-
-// MaxWait returns the bound of the prefill queued at a worker in seconds; 0 = there is none.
-func (p *Pool) MaxWait() float64 { return p.set.Load().MaxWait }
 
 // RetryAfter returns in how many seconds a client is to come back that found no worker with a place, from 1 to 60: what
 // it measures of the answers at the workers says when one will be free.
@@ -186,7 +179,7 @@ func (p *Pool) Others(rows []abi.Row, now time.Time, into []Stats, limit int) []
 			if m.now == 0 {
 				m = p.fleet.advance(at)
 			}
-			into = append(into, p.fleet.stats(w, &m))
+			into = append(into, w.stats(&m, &p.fleet.conf.limits))
 		}
 	}
 	return into
@@ -249,7 +242,7 @@ func (p *Pool) Stats(now time.Time) []Stats {
 	m := p.fleet.advance(p.fleet.sec(now))
 	out := make([]Stats, len(p.fleet.workers))
 	for i, w := range p.fleet.workers {
-		out[i] = p.fleet.stats(w, &m)
+		out[i] = w.stats(&m, &p.fleet.conf.limits)
 	}
 	return out
 }
@@ -341,7 +334,7 @@ func (p *Pool) giveUp(w *Worker, fell float64, now time.Time) {
 		late, next = w.flight.overdue(fell, f.graceOf(w.endpoint), at, func(r *request) bool {
 			return dead || r.first == 0 && f.takesElsewhere(r, w.endpoint, at)
 		})
-		if !dead && f.conf.limited() && len(late) > 1 { // there may be a single free place
+		if !dead && f.conf.limits.any() && len(late) > 1 { // there may be a single free place
 			late = late[:1]
 		}
 		if next == noneDue && !dead && w.flight.n > 0 {
@@ -379,7 +372,7 @@ func (p *Pool) clear(w *Worker, now time.Time) {
 			r.called = true
 			leave = append(leave, r.holder)
 		}
-		if f.conf.limited() && len(leave) > 0 { // there may be a single free place
+		if f.conf.limits.any() && len(leave) > 0 { // there may be a single free place
 			break
 		}
 	}

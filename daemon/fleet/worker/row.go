@@ -6,14 +6,6 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// moment is what all rows of one Snapshot share.
-type moment struct {
-	now      float64
-	stale    float64 // age in seconds from which metrics are stale
-	slowness float64 // the fleet's
-	back     float64 // weight of the shares now
-}
-
 // fill writes all of a row that does not depend on the prompt. The row must be zero.
 func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.Worker = w.slot
@@ -104,13 +96,13 @@ type Stats struct {
 	ErrorOver   bool      // it is up again, or the error's source has succeeded since
 }
 
-func (f *fleet) stats(w *Worker, m *moment) Stats {
+func (w *Worker) stats(m *moment, l *limits) Stats {
 	slow := m.slowness * w.speed.times()
 	s := Stats{
 		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Slot: w.slot, Since: w.since,
 		Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
-		Theirs: w.theirs.n, Limit: f.conf.MaxInFlight,
-		Full: f.full(w, m.now), Sent: w.sent, Pending: w.queue.tokens,
+		Theirs: w.theirs.n, Limit: l.requests,
+		Full: w.full(l, m), Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,
 		Capacity: w.capacity.inForce, CPUTokens: w.CPUTokens(),
 		PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits,

@@ -117,7 +117,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 		return Draining
 	case m != blind && !w.takes(s.moment.now) && !(bound && w.keeps(s.moment.now)) && !(m == trusting && w.suspected()):
 		return s.absence(w)
-	case !s.Full && s.fleet.packed(w, s.Holds, &s.Beginning), s.backlogged(w, bound):
+	case !s.Full && w.packed(&s.fleet.conf.limits, s.Holds, &s.Beginning), s.backlogged(w, bound):
 		return Full
 	case m == blind:
 		return Panicked
@@ -137,10 +137,10 @@ func (s *shot) hasRoom(m mode) bool {
 }
 
 // backlogged reports whether a worker is not offered for the prefill that is queued there. While another worker has
-// room it is offered: its row shows the wait, and whoever knows the prompt decides (Dispatch.Backlogged). A session that
-// can go nowhere else waits until it has room.
+// room it is offered: its row shows the wait, and whoever knows the prompt decides (Dispatch.Backlogged). A session
+// that can go nowhere else waits until it has room.
 func (s *shot) backlogged(w *Worker, bound bool) bool {
-	return !s.Full && (!s.eased || s.Tied && bound) && s.fleet.backlogged(w, s.moment.now)
+	return !s.Full && (!s.eased || s.Tied && bound) && w.backlogged(&s.fleet.conf.limits, &s.moment)
 }
 
 // absence returns why a worker that takes no requests is not offered.

@@ -77,8 +77,9 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 
 // admits reports whether w, which a snapshot offered a moment ago, still takes the request. The caller holds p.mu.
 func (p *Pool) admits(w *Worker, d *Dispatch, now float64) bool {
+	m := &moment{now: now, slowness: p.fleet.speed.slowness}
 	switch {
-	case p.fleet.packed(w, d.Holds, &d.Beginning), !d.Backlogged && p.fleet.backlogged(w, now):
+	case w.packed(&p.fleet.conf.limits, d.Holds, &d.Beginning), !d.Backlogged && w.backlogged(&p.fleet.conf.limits, m):
 		return false
 	case w.place != configured: // removed; a removed rank of a worker that stays cannot be reached
 		return w.endpoint.place != configured
@@ -161,6 +162,12 @@ func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need 
 		rows[i].SharedTokens = uint32(w.kv.shared(b))
 	}
 }
+
+// BoundsKV reports whether the KV bounds what a worker has at a time, so that a Query needs Holds.
+func (p *Pool) BoundsKV() bool { return p.set.Load().MaxKVUse > 0 }
+
+// MaxWait returns the bound of the prefill queued at a worker in seconds; 0 = there is none.
+func (p *Pool) MaxWait() float64 { return p.set.Load().MaxWait }
 
 // ByKey returns the configured worker with that Key, and whether it is down; nil if there is none.
 func (p *Pool) ByKey(key uint64) (w *Worker, isDown bool) {

@@ -169,20 +169,53 @@ func (w *Worker) suspected() bool {
 	return !w.draining && !w.readings.Asleep && (w.health.state == silent || w.isUp() && w.breaker.cause != none)
 }
 
-// standingOf returns what w can do for a request of the model that is bound to it.
-func (f *fleet) standingOf(w *Worker, model string, now float64) Standing {
+// standing returns what w can do for a request of the model that is bound to it.
+func (w *Worker) standing(model string, l *limits, m *moment) Standing {
 	switch s, _ := w.condition(); {
 	case !w.isUp() || w.readings.Asleep:
 		return s
-	case !w.breaker.lets(now):
+	case !w.breaker.lets(m.now):
 		return w.breaker.standing()
 	case !w.listing.fits(model):
 		return Lacking
-	case f.full(w, now):
+	case w.full(l, m):
 		return Full
 	}
 	return Ready
 }
+
+// full reports whether w has no room for another request.
+func (w *Worker) full(l *limits, m *moment) bool { return w.packed(l, 0, nil) || w.backlogged(l, m) }
+
+// packed reports whether w may have no further request, or has no KV for one that takes so many tokens, those of its
+// beginning among them. A worker without a request takes any: one that is larger than the bound could go nowhere else
+// either.
+func (w *Worker) packed(l *limits, tokens int, b *Beginning) bool {
+	switch size := w.capacity.inForce; {
+	case l.requests > 0 && w.endpoint.inFlight+w.endpoint.theirs >= l.requests:
+		return true
+	case l.kv == 0 || size == 0 || w.flight.n+w.theirs.n == 0:
+		return false
+	case b != nil:
+		return float64(w.held()+tokens-w.kv.shared(b)) > l.kv*float64(size)
+	default:
+		return float64(w.held()+tokens) > l.kv*float64(size)
+	}
+}
+
+// backlogged reports whether more prefill is believed queued at w than it may have, without the answers in one piece
+// whose prefill is over.
+func (w *Worker) backlogged(l *limits, m *moment) bool {
+	if l.wait == 0 || w.flight.n+w.theirs.n == 0 {
+		return false
+	}
+	slow := m.slowness * w.speed.times()
+	w.queue.expire(m.now, slow)
+	return w.queue.wait(m.now, slow) > l.wait
+}
+
+// held returns the tokens of KV that requests in flight hold.
+func (w *Worker) held() int { return max(0, w.kv.tokens+w.theirs.tokens) }
 
 // read records a page of metrics of the worker's engine. It returns the number of requests on which the page measured a
 // pace, 0 if it measured none. See pace.

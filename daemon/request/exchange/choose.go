@@ -216,9 +216,7 @@ func fullFor(b session.Binding) Fault {
 func (r *request) faultOf(v route.Verdict) Fault {
 	switch v {
 	case route.UnknownModel:
-		if !r.pool.Patterns.Names(r.read.req.Model) {
-			return r.unlistedModel()
-		}
+		return r.unlistedModel()
 	case route.Full:
 		return fullFor(r.choice.Binding())
 	case route.Rejected:
@@ -259,4 +257,111 @@ func (r *request) unlistedModel() Fault {
 		f.Message += "; those of its pool list " + strings.Join(names, ", ")
 	}
 	return f
+}
+
+// queues reports whether a request of that verdict waits, if its pool has a queue. One that could be sent waits too
+// while others do: it would take the place that one of them waits for.
+func (r *request) queues(v route.Verdict) bool {
+	switch q := r.pool.Queue; {
+	case q == nil:
+		return false
+	case v == route.Chosen:
+		return q.Depth() > 0
+	}
+	return r.patient(v)
+}
+
+// patient reports whether a verdict is one that time may change.
+func (r *request) patient(v route.Verdict) bool {
+	return v == route.Full || v == route.NoWorker && r.pool.WaitEmpty
+}
+
+// known returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers are
+// away, and not a client's mistake.
+func (r *request) known(v route.Verdict) route.Verdict {
+	if v == route.UnknownModel && r.pool.Patterns.Names(r.read.req.Model) {
+		return route.NoWorker
+	}
+	return v
+}
+
+// missing is known, and has a worker asked for if there is none.
+func (r *request) missing(v route.Verdict) route.Verdict {
+	v = r.known(v)
+	if v == route.NoWorker && r.pool.Waker != nil {
+		r.pool.Waker.Wake()
+	}
+	return v
+}
+
+// enter takes a place in the pool's queue, or says why there is none.
+func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
+	r.turn.meter, r.turn.seen = r.journal.meter, &r.in.Seen
+	weight := route.Weigh(&r.choice)
+	w := newWait(r.in, r.read.req, ask, &weight)
+	w.Entered = r.arrived
+	return r.turn.enter(r.pool.Queue, w, v == route.NoWorker, firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))
+}
+
+// wait has the request wait in its pool's queue and choose again whenever it has the turn, until the verdict is one
+// that time does not change. With Chosen it keeps the turn: nobody else may take the place that it has found. A fault
+// ends the wait.
+func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (route.Verdict, *Fault) {
+	f := r.enter(ask, v)
+	if f != nil || v == route.Chosen && r.turn.wait.AtOnce() {
+		return v, f
+	}
+	ask.Patient = false
+	for {
+		r.choice.Release()
+		f := r.turn.await(ctx)
+		ask.At = time.Now()
+		found := r.missing(r.pool.Choose(&r.choice, ask)) // after a fault it is for the record alone
+		switch {
+		case f != nil:
+			return v, f
+		case !r.patient(found):
+			return found, nil
+		}
+		v = found
+		r.turn.wait.Blocked(v == route.NoWorker, ask.At)
+	}
+}
+
+// unqueued is why a request does not wait for another worker: that would not help it.
+var unqueued Fault
+
+// waitAgain has a request wait whose order has come to its end, if the workers that have not had it are full. It
+// returns nil when the choice has a worker again, and else why it got none.
+func (r *request) waitAgain(ctx context.Context) *Fault {
+	if r.pool.Queue == nil {
+		return &unqueued
+	}
+	now := time.Now()
+	v := r.missing(route.Lacks(&r.choice, now))
+	if v != route.Chosen && !r.patient(v) {
+		return &unqueued
+	}
+	for {
+		if r.turn.waits() {
+			r.turn.wait.Blocked(v == route.NoWorker, now)
+		} else {
+			ask := route.Asked(&r.choice)
+			if f := r.enter(&ask, v); f != nil {
+				return f
+			}
+		}
+		if f := r.turn.await(ctx); f != nil {
+			return f
+		}
+		now = time.Now()
+		v = r.missing(route.Anew(&r.choice, now))
+		switch {
+		case v == route.Chosen:
+			return nil
+		case !r.patient(v):
+			f := r.faultOf(v)
+			return &f
+		}
+	}
 }

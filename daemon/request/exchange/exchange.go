@@ -105,7 +105,7 @@ func (e *Exchange) Choose(ctx context.Context) *Outbound {
 	returned := false
 	defer func() {
 		if !returned { // a panic: nobody else would get a turn
-			e.leaveQueue()
+			e.turn.leave()
 		}
 	}()
 	out := e.choose(ctx)
@@ -142,7 +142,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	r := sendings.Get().(*sending)
 	e.sending = r
 	defer func() {
-		e.leaveQueue()
+		e.turn.leave()
 		e.sending = nil
 		r.end()
 	}()
@@ -169,13 +169,16 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 		r.At = time.Now()
 		r.Fresh = e.mistaken
 		to, ok := e.choice.Next(r.At)
-		if !ok && e.waitAgain(ctx) {
-			continue
-		}
-		if !ok && ctx.Err() != nil { // while it waited
-			return e.releasing(e.abandon(ctx))
-		}
 		if !ok {
+			f := e.waitAgain(ctx)
+			switch {
+			case f == nil:
+				continue
+			case f == &FaultGone:
+				return e.releasing(e.abandon(ctx))
+			case f != &unqueued && route.Trips(&e.choice) == 0: // else the worker's failure is the answer
+				r.attempts.last, r.attempts.own = *f, nil
+			}
 			e.journal.nobodyLeft(e.in, e.pool, failed, len(e.choice.Tried()))
 			break
 		}
@@ -253,7 +256,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 			a.close()
 		}
 	}()
-	e.hasWorker(e.sending.At)
+	e.turn.served(e.sending.At)
 	out, f := e.receive(client, a)
 	returned = true
 	if f == nil {

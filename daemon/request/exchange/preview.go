@@ -47,7 +47,7 @@ func Foresee(in *Inbound, others func(p *Pool) []*route.Strategy) Preview {
 
 // foresee decides once. It writes a verdict that refuses into x.
 func foresee(r *request, ask *route.Ask, x *Preview) (told route.Record) {
-	v := r.pool.Choose(&r.choice, ask)
+	v := r.known(r.pool.Choose(&r.choice, ask))
 	if v != route.Chosen && v != route.Rejected {
 		f := FaultNoWorker
 		if v != route.Unheard {

@@ -14,7 +14,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
-	"github.com/warmpath/warmpath/daemon/request/waiting"
 )
 
 // request is what is known of a request between its arrival and the end of its answer. One goroutine at a time uses it:
@@ -33,7 +32,7 @@ type request struct {
 	read      reading
 	reference string // the file or job that the body of a new one names; "" = none
 	choice    route.Choice
-	place     *waiting.Place // in the pool's queue; nil = the request has not waited
+	turn      turn           // of the pool's queue
 	deaths    int8           // workers that have ended with this request before
 	chosen    bool           // the strategy has been asked
 	offered   offered        // to the strategy
@@ -108,7 +107,7 @@ func (r *request) consumed() bool { return r.in.Tail != nil && r.in.Tail.Passed(
 
 // release gives the pooled parts back. What was read of the body may not be used after it.
 func (r *request) release() {
-	r.leaveQueue()
+	r.turn.leave()
 	r.read.release()
 	r.choice.Release()
 }

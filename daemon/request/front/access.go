@@ -238,6 +238,11 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 	}
 	l.Int("output_tokens", int64(seen.Usage.Output))
 	l.Number("queue_seconds", seen.Queue.Seconds())
+	if q := seen.Queued; q != nil {
+		l.Int("priority", int64(q.Priority))
+		l.Number("waited_seconds", q.Waited.Seconds())
+		l.Int("waited_behind", int64(q.Behind))
+	}
 	l.Int("retries", int64(seen.Retries))
 	l.Text("end", seen.End)
 	appendTried(l, seen)

@@ -11,11 +11,11 @@
 //
 // # Order
 //
-// A lane ([Request.Lane]) has the requests that the same workers can serve. In a lane the highest class comes first. The
-// keys of a class take turns, and in a key's turn its flows: a client that names many agents has many flows, and gets no
-// more for that. Both take turns by deficit round robin (Shreedhar and Varghese, 1995). Its unit is not requests or
-// tokens, as a prompt that is in a cache costs nothing, but seconds of prefill at the best worker ([Request.Cost]). The
-// quantum is the mean cost of what waits, so a turn costs the same however many flows there are.
+// A lane ([Request.Lane]) has the requests that the same workers can serve. In a lane the highest class comes first.
+// The keys of a class take turns, and in a key's turn its flows: a client that names many agents has many flows, and
+// gets no more for that. Both take turns by deficit round robin (Shreedhar and Varghese, 1995). Its unit is not
+// requests or tokens, as a prompt that is in a cache costs nothing, but seconds of prefill at the best worker
+// ([Request.Cost]). The quantum is the mean cost of what waits, so a turn costs the same however many flows there are.
 //
 // A class with a flow that has not been served for Starve gets a turn before higher classes, but only every fourth of
 // the queue: else a thousand flows of a low class would take all. Within the class its keys take turns as always.
@@ -32,6 +32,6 @@
 //
 // # Rules
 //
-// The package has no clock, no goroutine, no socket and no log. Callers pass the time in, so the lab runs the same code.
-// A Queue is safe for concurrent use.
+// The package has no clock, no goroutine, no socket and no log. Callers pass the time in, so the lab runs the same
+// code. A Queue is safe for concurrent use.
 package queue

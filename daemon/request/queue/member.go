@@ -42,9 +42,9 @@ type taker interface {
 	next() (*member, float64)
 }
 
-// roundRobin returns the taker whose turn it is, by deficit round robin. quantum is for a weight of 1. If it is the mean
-// cost of what waits, for the mean weight, at most as many are visited as requests wait: what none can pay after a round
-// is more than a mean request each.
+// roundRobin returns the taker whose turn it is, by deficit round robin. quantum is for a weight of 1. If it is the
+// mean cost of what waits, for the mean weight, at most as many are visited as requests wait: what none can pay after
+// a round is more than a mean request each.
 func roundRobin(ring *list.List, quantum float64) taker {
 	for {
 		t := ring.Front().Value.(taker)

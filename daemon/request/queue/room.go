@@ -35,8 +35,8 @@ func (q *Queue) makeRoom(r *Request) (displaced []*Request, ok bool) {
 	return displaced, true
 }
 
-// rivals returns who would lose requests to r, the worst key or a flow of r's own key, and which share that one keeps at
-// least: what r's key, or its flow, would have with r. A lower class may lose all. nil: nobody loses anything to r.
+// rivals returns who would lose requests to r, the worst key or a flow of r's own key, and which share that one keeps
+// at least: what r's key, or its flow, would have with r. A lower class may lose all. nil: nobody loses anything to r.
 func (q *Queue) rivals(r *Request, k *key, f *flow) (loser *member, least float64) {
 	own := q.flowOf(r)
 	switch {

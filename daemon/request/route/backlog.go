@@ -1,8 +1,8 @@
 package route
 
-// dropBacklogged takes out the rows of workers above max_wait_seconds, unless all are. Only those stay that hold more of
-// the prompt than any worker below it: to wait there costs less than to compute the prompt anew, which is work that the
-// fleet lacks just then. The worker of the request's session stays too, as its strategy decides whether it does.
+// dropBacklogged takes out the rows of workers above max_wait_seconds, unless all are. Only those stay that hold more
+// of the prompt than any worker below it: to wait there costs less than to compute the prompt anew, which is work that
+// the fleet lacks just then. The worker of the request's session stays too, as its strategy decides whether it does.
 func (f *fleet) dropBacklogged(most float64, bound string) {
 	rows, best, some := f.frame.Rows, uint32(0), false
 	for i := range rows {

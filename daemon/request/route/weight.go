@@ -16,8 +16,8 @@ type Weight struct {
 	Queued  float64 // seconds of prefill before it at the worker where they are the fewest
 }
 
-// Weigh returns it after any verdict, and before Release. It changes nothing of the choice.
-func (c *Choice) Weigh() (w Weight) {
+// Weigh returns that of a choice after any verdict, and before Release. It changes nothing of the choice.
+func Weigh(c *Choice) (w Weight) {
 	d := decisions.Get().(*decision)
 	defer decisions.Put(d)
 	d.reset(&c.ask)
@@ -26,7 +26,7 @@ func (c *Choice) Weigh() (w Weight) {
 	q.Full, q.Again, q.Bound = true, true, c.stay.worker()
 	f := &d.fleet
 	f.fill(c.pool.Workers, q)
-	w.Lane = c.lane()
+	w.Lane = laneOf(c)
 	h := &f.frame.Header
 	h.C1, h.C2 = float32(c.pool.Workers.C1()), float32(c.pool.Workers.C2())
 	if c.prompt.HasPrompt {
@@ -48,9 +48,9 @@ func (c *Choice) Weigh() (w Weight) {
 	return w
 }
 
-// lane returns the number of those that the same workers can serve: by model, by the worker of a bound session, and by
-// the rank that the client asks for.
-func (c *Choice) lane() uint64 {
+// laneOf returns the number of those that the same workers can serve: by model, by the worker of a bound session, and
+// by the rank that the client asks for.
+func laneOf(c *Choice) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(c.prompt.Model))
 	h.Write([]byte{0})
@@ -59,15 +59,15 @@ func (c *Choice) lane() uint64 {
 	return h.Sum64()
 }
 
-// Asked returns the request, for a caller that has released nothing yet.
-func (c *Choice) Asked() Ask { return c.ask }
+// Asked returns the request of a choice that is not released yet.
+func Asked(c *Choice) Ask { return c.ask }
 
-// Sent returns how many workers have got the request.
-func (c *Choice) Sent() int { return c.sent }
+// Trips returns how many workers have got the request of a choice.
+func Trips(c *Choice) int { return c.sent }
 
 // Lacks returns the verdict on the workers that have not had the request, whose order has come to its end: Full if one
 // of them is up. Chosen: one takes it now.
-func (c *Choice) Lacks(at time.Time) Verdict {
+func Lacks(c *Choice, at time.Time) Verdict {
 	if c.order.pinned {
 		return alone(c.pool.Workers.Standing(c.First().ID(), c.prompt.Model, at))
 	}
@@ -79,7 +79,7 @@ func (c *Choice) Lacks(at time.Time) Verdict {
 
 // Anew chooses again for a request that has waited since its order came to its end. The strategy is asked, unless a
 // worker has had the request before: then the others follow, the least busy first.
-func (c *Choice) Anew(at time.Time) Verdict {
+func Anew(c *Choice, at time.Time) Verdict {
 	if c.sent == 0 {
 		ask := c.ask
 		ask.At = at
@@ -89,7 +89,7 @@ func (c *Choice) Anew(at time.Time) Verdict {
 		}
 		return c.Bind()
 	}
-	v := c.Lacks(at)
+	v := Lacks(c, at)
 	if v == Chosen && !c.order.pinned {
 		c.lookAgain(at)
 	}

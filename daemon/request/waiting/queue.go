@@ -26,11 +26,11 @@ type Queue struct {
 	ticks atomic.Bool // a tick is due
 
 	mu    sync.Mutex // guards all below
-	lanes map[uint64]*lane
+	lanes map[uint64]*outlook
 }
 
-// lane is what the requests know that the same workers can serve.
-type lane struct {
+// outlook is what the requests know that the same workers can serve.
+type outlook struct {
 	waiting int
 	empty   bool // the last look found no worker up
 	since   time.Time
@@ -38,7 +38,7 @@ type lane struct {
 
 // New makes an empty queue.
 func New(c Config) *Queue {
-	q := &Queue{order: queue.New(c.Config), lanes: map[uint64]*lane{}}
+	q := &Queue{order: queue.New(c.Config), lanes: map[uint64]*outlook{}}
 	q.conf.Store(&c)
 	return q
 }
@@ -103,7 +103,7 @@ func (q *Queue) MayHaveCome() {
 // pass gives the turn to whom it is due.
 func (q *Queue) pass(at time.Time) {
 	if r := q.order.Next(at); r != nil {
-		r.Owner.(*Place).news <- Turn
+		r.Owner.(*Wait).news <- Turn
 	}
 }
 
@@ -123,19 +123,19 @@ func (q *Queue) tick() {
 }
 
 // enter counts a place in its lane.
-func (q *Queue) enter(p *Place, empty bool, at time.Time) {
+func (q *Queue) enter(p *Wait, empty bool, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lanes[p.Lane]
 	if l == nil {
-		l = &lane{empty: empty, since: at}
+		l = &outlook{empty: empty, since: at}
 		q.lanes[p.Lane] = l
 	}
 	l.waiting++
 }
 
 // leave counts a place down.
-func (q *Queue) leave(p *Place) {
+func (q *Queue) leave(p *Wait) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if l := q.lanes[p.Lane]; l.waiting > 1 {
@@ -146,7 +146,7 @@ func (q *Queue) leave(p *Place) {
 }
 
 // found records what the last look for a worker of a lane found.
-func (q *Queue) found(p *Place, empty bool, at time.Time) {
+func (q *Queue) found(p *Wait, empty bool, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if l := q.lanes[p.Lane]; l.empty != empty {
@@ -155,7 +155,7 @@ func (q *Queue) found(p *Place, empty bool, at time.Time) {
 }
 
 // end returns when a place's wait is over, and why.
-func (q *Queue) end(p *Place) (at time.Time, why News) {
+func (q *Queue) end(p *Wait) (at time.Time, why News) {
 	q.mu.Lock()
 	l := *q.lanes[p.Lane]
 	q.mu.Unlock()

@@ -13,6 +13,12 @@ export function drawPools(o) {
         p.module.last_error.split("\n")[0].slice(0, 160)) : el("span", "good", "serves"),
       el("span", "wrap", `${p.strategy} on ${p.view}`), el("span", "id", p.module_sha256.slice(0, 12)), count(p.module.picks), String(p.module.traps),
       listed(p.module.fallbacks), ms(p.demand_seconds), count(p.index_blocks), el("span", "wrap", listed(p.sessions))]), [6, 7, 9, 10]));
+  const now = new Date();
+  const waits = pools.filter((p) => p.queue).flatMap((p) => p.queue.flows.map((f) => [f.flow, p.name, String(f.requests), String(f.priority),
+    ms(f.prefill_seconds), since(f.served_at, now), p.up ? "no worker has room" : "no worker is up"]));
+  $("waits").replaceChildren(...(waits.length ? titled("Waits in the router",
+    pools.filter((p) => p.queue).map((p) => `${p.name}: ${p.queue.waiting} of ${p.queue.max_requests}, ${bytes(p.queue.bytes)}`).join(" · "),
+    ["Key / agent", "Pool", "Requests", "Priority", "Prefill", "Last served", "Why"], waits, [2, 3, 4]) : []));
   $("tiers").replaceChildren(table(["Tier", "State", "Holds", "Hits", "Misses"], o.tiers.map((t) =>
     [t.name, el("span", /not answer|lost|down|refuse/.test(t.state) ? "bad" : "", t.state),
       `${count(t.entries)} in ${bytes(t.bytes)}${t.room_bytes ? " of " + bytes(t.room_bytes) : ""}`, count(t.hits), count(t.misses)]), [3, 4]));

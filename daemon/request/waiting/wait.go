@@ -20,8 +20,8 @@ const (
 	Overdue             // its deadline is over
 )
 
-// Place is that of one request, and waits once. Its owner sets Request before Enter, and does not move it.
-type Place struct {
+// Wait is that of one request, once. Its owner sets Request before Enter, and does not move it.
+type Wait struct {
 	queue.Request
 
 	q      *Queue
@@ -34,14 +34,14 @@ type Place struct {
 
 // Enter has a place wait. empty: no worker is up that has the model; else each is full. It returns false if the queue
 // is full. p must not wait already.
-func (q *Queue) Enter(p *Place, empty bool, at time.Time) bool {
+func (q *Queue) Enter(p *Wait, empty bool, at time.Time) bool {
 	c := q.conf.Load()
 	p.q, p.news, p.began, p.most = q, make(chan News, 1), at, c.Wait+c.WaitEmpty
 	p.Owner = p
 	q.enter(p, empty, at)
 	out, ok := q.order.Enter(&p.Request, at)
 	for _, r := range out {
-		r.Owner.(*Place).news <- Full
+		r.Owner.(*Wait).news <- Full
 	}
 	p.inside = ok
 	if !ok {
@@ -54,7 +54,7 @@ func (q *Queue) Enter(p *Place, empty bool, at time.Time) bool {
 }
 
 // AtOnce reports whether the place has the turn now.
-func (p *Place) AtOnce() bool {
+func (p *Wait) AtOnce() bool {
 	select {
 	case n := <-p.news:
 		p.hear(n)
@@ -65,7 +65,7 @@ func (p *Place) AtOnce() bool {
 }
 
 // Await waits for the turn. With any other news than Turn the place has left the queue.
-func (p *Place) Await(ctx context.Context) News {
+func (p *Wait) Await(ctx context.Context) News {
 	if !p.inside { // AtOnce has heard it
 		return Full
 	}
@@ -91,7 +91,7 @@ func (p *Place) Await(ctx context.Context) News {
 	}
 }
 
-func (p *Place) hear(n News) News {
+func (p *Wait) hear(n News) News {
 	p.turn = n == Turn
 	if n == Full {
 		p.inside = false
@@ -101,13 +101,13 @@ func (p *Place) hear(n News) News {
 }
 
 // HasTurn reports whether nobody else of the pool gets a turn before the owner says how this one ended.
-func (p *Place) HasTurn() bool { return p.turn }
+func (p *Wait) HasTurn() bool { return p.turn }
 
 // Waits reports whether the place is in the queue.
-func (p *Place) Waits() bool { return p.inside }
+func (p *Wait) Waits() bool { return p.inside }
 
 // Blocked ends the turn without a worker: the place stays. empty: none is up that has the model.
-func (p *Place) Blocked(empty bool, at time.Time) {
+func (p *Wait) Blocked(empty bool, at time.Time) {
 	p.turn = false
 	p.q.found(p, empty, at)
 	p.q.order.Blocked(&p.Request)
@@ -115,12 +115,12 @@ func (p *Place) Blocked(empty bool, at time.Time) {
 }
 
 // Served ends the turn, and the wait: the request has its worker.
-func (p *Place) Served(at time.Time) { p.leaveBy(p.q.order.Served, at) }
+func (p *Wait) Served(at time.Time) { p.leaveBy(p.q.order.Served, at) }
 
 // Leave ends the wait in any state.
-func (p *Place) Leave(at time.Time) { p.leaveBy(p.q.order.Leave, at) }
+func (p *Wait) Leave(at time.Time) { p.leaveBy(p.q.order.Leave, at) }
 
-func (p *Place) leaveBy(by func(*queue.Request, time.Time), at time.Time) {
+func (p *Wait) leaveBy(by func(*queue.Request, time.Time), at time.Time) {
 	if !p.inside {
 		return
 	}
@@ -131,10 +131,10 @@ func (p *Place) leaveBy(by func(*queue.Request, time.Time), at time.Time) {
 }
 
 // Waited returns how long the place has waited by then.
-func (p *Place) Waited(at time.Time) time.Duration { return max(0, at.Sub(p.began)) }
+func (p *Wait) Waited(at time.Time) time.Duration { return max(0, at.Sub(p.began)) }
 
 // Before returns about how many requests come before the place, or would if it entered q now.
-func (q *Queue) Before(p *Place) int { return q.order.Position(&p.Request) }
+func (q *Queue) Before(p *Wait) int { return q.order.Position(&p.Request) }
 
 // Predict returns about how long the place would wait if it entered now; 0 = nobody knows.
-func (q *Queue) Predict(p *Place) time.Duration { return q.order.Predict(&p.Request) }
+func (q *Queue) Predict(p *Wait) time.Duration { return q.order.Predict(&p.Request) }
