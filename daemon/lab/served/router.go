@@ -222,7 +222,7 @@ func (r *Router) choose(v *visit, at time.Time) (number int, p world.Placement) 
 
 // orWait enters a request that is to wait. It is refused if there is no room for it.
 func (r *Router) orWait(v *visit, p world.Placement, at time.Time) world.Placement {
-	if p != world.Waits || r.waiting.enter(v, v.choice.Weigh(), at) {
+	if p != world.Waits || r.waiting.enter(v, route.Weigh(&v.choice), at) {
 		return p
 	}
 	r.pool.GiveBack(model)
