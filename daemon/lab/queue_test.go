@@ -51,7 +51,7 @@ func alone(sc *setup.Scenario) {
 }
 
 // unbounded has requests go to the workers at once.
-func unbounded(sc *setup.Scenario) { sc.Room, sc.Queue = setup.Room{}, setup.Queue{} }
+func unbounded(sc *setup.Scenario) { sc.Room, sc.Queue = setup.Bounds{}, setup.Queue{} }
 
 // p90 returns the time to first token that nine in ten of the requests have that came within some seconds.
 func p90(all []*trial.Outcome, from, until float64) float64 {

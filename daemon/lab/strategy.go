@@ -156,7 +156,7 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		Tiers: route.Tiers{SharedTokens: sc.Engine.SharedTokens, L1Rate: 1 / c.Engine.CPUSeconds,
 			L2Rate: 1 / c.Engine.SharedSeconds},
 		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: number, Shares: c.History > 0 && c.Routers > 1,
-		Names: s.names, Room: served.Room(sc.Room),
+		Names: s.names, Room: served.Bounds(sc.Room),
 	}
 	if q := &sc.Queue; q.MaxRequests > 0 {
 		known.Queue = &served.Queue{Wait: q.Wait, Config: queue.Config{MaxRequests: q.MaxRequests, MaxBytes: q.MaxBytes,

@@ -205,6 +205,9 @@ func (w *Worker) packed(l *limits, tokens int, b *Beginning) bool {
 	return int(w.heldTokens())+tokens > most
 }
 
+// heldTokens returns the tokens of KV that requests in flight hold.
+func (w *Worker) heldTokens() uint32 { return uint32(max(0, w.kv.held()+w.theirs.tokens)) }
+
 // backlogged reports whether more prefill is believed queued at w than it may have, without the answers in one piece
 // whose prefill is over.
 func (w *Worker) backlogged(l *limits, m *moment) bool {

@@ -36,7 +36,7 @@ type Config struct {
 
 	// Queue is that of [[pools.queue]]; nil = requests that find no room are refused.
 	Queue *Queue
-	Room  Room
+	Room  Bounds
 
 	// PrefillTokensPerSecond is configured as in [[pools]]; 0 = the default.
 	PrefillTokensPerSecond float64

@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
-// Room is what bounds the work at one worker, as in [[pools]].
-type Room struct {
+// Bounds are what bounds the work at one worker, as in [[pools]].
+type Bounds struct {
 	MaxInFlight int     // requests; 0 = no bound
 	MaxWait     float64 // seconds of prefill believed queued there; 0 = no bound
 	MaxKVUse    float64 // share of its KV cache; 0 = no bound
@@ -25,7 +25,7 @@ type Queue struct {
 type waiting struct {
 	queue     *queue.Queue
 	wait      time.Duration
-	order     []entry // in which they entered, those that have left among them
+	order     []queued // in which they entered, those that have left among them
 	entered   uint64
 	displaced []*visit
 	woken     time.Time
@@ -38,8 +38,8 @@ const every = 50 * time.Millisecond
 // MayHaveCome implements [worker.Room].
 func (w *waiting) MayHaveCome() { w.room = true }
 
-// entry is one time that a request entered.
-type entry struct {
+// queued is one time that a request entered.
+type queued struct {
 	visit  *visit
 	number uint64
 }
@@ -68,7 +68,7 @@ func (w *waiting) enter(v *visit, weight route.Weight, at time.Time) bool {
 	}
 	w.entered++
 	v.entered = w.entered
-	w.order = append(w.order, entry{visit: v, number: w.entered})
+	w.order = append(w.order, queued{visit: v, number: w.entered})
 	return true
 }
 
