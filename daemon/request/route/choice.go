@@ -134,8 +134,7 @@ func (c *Choice) query() worker.Query {
 	if c.pool.Workers.BoundsKV() {
 		model, caller := hashOf(c.prompt.Model), hashOf(c.ask.Caller)
 		c.holds = c.size.all + int(c.pool.answers.expected(model, caller, c.prompt.MaxTokens))
-		q.Holds = c.holds
-		q.Beginning = c.fleet.beginning
+		q.Holds, q.Beginning = c.holds, c.fleet.beginning
 	}
 	return q
 }
