@@ -11,9 +11,9 @@ import (
 var ofDemand = []reading[load]{
 	gauge("pool_demand_seconds", "Worker-seconds of prefill that are asked of the pool and not done: W + N*P. W = sum "+
 		"over its workers that are up of the prefill believed queued there; N = requests that wait in the router, and "+
-		"those refused as no worker was up or all were full, each counted e^(-age/30 s); P = mean prefill seconds of the "+
-		"requests that were sent, counted alike, 1 if none was. Workers wanted = the larger of this / the seconds that a prompt may wait, and "+
-		"warmpath_pool_workers_wanted.", poolLabels, func(l load) float64 { return l.demand }),
+		"those refused as no worker was up or all were full, each counted e^(-age/30 s); P = mean prefill seconds of "+
+		"the requests that were sent, counted alike, 1 if none was. Workers wanted = the larger of this / the seconds "+
+		"that a prompt may wait, and warmpath_pool_workers_wanted.", poolLabels, func(l load) float64 { return l.demand }),
 	gauge("pool_workers_wanted", "Workers that would have had a place for all requests: those that are up * all requests "+
 		"/ those that were not refused as no worker was up or all were full, each counted e^(-age/30 s); at most four times "+
 		"those that are up. Those that are up if none was refused. If none is up, all of the pool, and 1 at least if a "+
