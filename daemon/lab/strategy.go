@@ -50,8 +50,8 @@ var sessionNames = map[string]served.Names{"hard": served.Binding, "unnamed": se
 // the tiers behind the GPUs, @l1 the shared one. With @flat the tiers are there, and the router knows of none: it takes
 // each worker's KV cache to be as large as its CPU tier. With @4 there are four routers that share nothing, with
 // @4/10ms four that send each other what they do, 10 ms late. With @hard each session stays at its worker, as with
-// [sessions] bind = "always"; with @unnamed the router reads no session's name. With @queue requests wait in the router,
-// by the scenario's bounds or by those of [setup.Scenario.Wait].
+// [sessions] bind = "always"; with @unnamed the router reads no session's name. With @queue requests wait in the
+// router, by the scenario's bounds or by those of [setup.Scenario.Wait].
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
 	column, err := readSuffix(suffix)
@@ -156,7 +156,7 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		Tiers: route.Tiers{SharedTokens: sc.Engine.SharedTokens, L1Rate: 1 / c.Engine.CPUSeconds,
 			L2Rate: 1 / c.Engine.SharedSeconds},
 		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: number, Shares: c.History > 0 && c.Routers > 1,
-		Names: s.names, Room: served.Room(sc.Room),
+		Names: s.names, Room: served.Bounds(sc.Room),
 	}
 	if q := &sc.Queue; q.MaxRequests > 0 {
 		known.Queue = &served.Queue{Wait: q.Wait, Config: queue.Config{MaxRequests: q.MaxRequests, MaxBytes: q.MaxBytes,

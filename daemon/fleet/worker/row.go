@@ -31,9 +31,6 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	}
 }
 
-// heldTokens returns the tokens of KV that requests in flight hold.
-func (w *Worker) heldTokens() uint32 { return uint32(max(0, w.kv.held()+w.theirs.tokens)) }
-
 // Stats describes one worker's state, for pages and metrics.
 type Stats struct {
 	ID       string

@@ -191,17 +191,22 @@ func (w *Worker) full(l *limits, m *moment) bool { return w.packed(l, 0, nil) ||
 // beginning among them. A worker without a request takes any: one that is larger than the bound could go nowhere else
 // either.
 func (w *Worker) packed(l *limits, tokens int, b *Beginning) bool {
-	switch size := w.capacity.inForce; {
-	case l.requests > 0 && w.endpoint.inFlight+w.endpoint.theirs >= l.requests:
+	if l.requests > 0 && w.endpoint.inFlight+w.endpoint.theirs >= l.requests {
 		return true
-	case l.kv == 0 || size == 0 || w.flight.n+w.theirs.n == 0:
-		return false
-	case b != nil:
-		return float64(w.held()+tokens-w.kv.shared(b)) > l.kv*float64(size)
-	default:
-		return float64(w.held()+tokens) > l.kv*float64(size)
 	}
+	most := int(l.kv * float64(w.capacity.inForce))
+	if most == 0 || w.flight.n+w.theirs.n == 0 || int(w.heldTokens())+tokens <= most {
+		return false
+	}
+	w.kv.countShared(&w.flight)
+	if b != nil {
+		tokens -= w.kv.shared(b)
+	}
+	return int(w.heldTokens())+tokens > most
 }
+
+// heldTokens returns the tokens of KV that requests in flight hold.
+func (w *Worker) heldTokens() uint32 { return uint32(max(0, w.kv.held()+w.theirs.tokens)) }
 
 // backlogged reports whether more prefill is believed queued at w than it may have, without the answers in one piece
 // whose prefill is over.
@@ -213,9 +218,6 @@ func (w *Worker) backlogged(l *limits, m *moment) bool {
 	w.queue.expire(m.now, slow)
 	return w.queue.wait(m.now, slow) > l.wait
 }
-
-// held returns the tokens of KV that requests in flight hold.
-func (w *Worker) held() int { return max(0, w.kv.tokens+w.theirs.tokens) }
 
 // read records a page of metrics of the worker's engine. It returns the number of requests on which the page measured a
 // pace, 0 if it measured none. See pace.

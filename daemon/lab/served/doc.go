@@ -10,6 +10,7 @@
 //     later.
 //   - Pages of metrics come as worker.Page and KV events as blocks.Stored. Their decoders are passed by, as they
 //     decide nothing.
+//   - Requests that wait for room wait in a list, and not on goroutines of package waiting. The queue is the daemon's.
 //   - Sessions are kept in a map of one router, and not sent to the others.
 //   - What several routers send each other goes through [peers.NewPair] without a Redis, and nothing of it is lost.
 //

@@ -36,7 +36,7 @@ type Config struct {
 
 	// Queue is that of [[pools.queue]]; nil = requests that find no room are refused.
 	Queue *Queue
-	Room  Room
+	Room  Bounds
 
 	// PrefillTokensPerSecond is configured as in [[pools]]; 0 = the default.
 	PrefillTokensPerSecond float64
@@ -164,18 +164,23 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 	if r.follows && r.pool.WantsIDs() {
 		v.ask.IDs = q.IDs
 	}
-	if r.Waiting() {
-		return 0, r.orWait(v, world.Waits, at)
+	verdict := r.verdict(v, at)
+	if verdict == route.Chosen && r.Waiting() { // it would take the place that another one waits for
+		verdict = route.Full
 	}
-	number, p = r.decide(v, at)
+	number, p = r.follow(v, verdict, at)
 	return number, r.orWait(v, p, at)
 }
 
-// decide chooses a worker for a request, and sends it there. It waits if no worker has room, and there is a queue.
-func (r *Router) decide(v *visit, at time.Time) (number int, p world.Placement) {
+// verdict chooses a worker for a request.
+func (r *Router) verdict(v *visit, at time.Time) route.Verdict {
 	r.Strategy.Settle(r.ctx)
 	v.ask.At = at
-	verdict := r.pool.Choose(&v.choice, &v.ask)
+	return r.pool.Choose(&v.choice, &v.ask)
+}
+
+// follow sends a request to the worker that was chosen for it. It waits if none has room, and there is a queue.
+func (r *Router) follow(v *visit, verdict route.Verdict, at time.Time) (number int, p world.Placement) {
 	if verdict == route.Full && r.waiting != nil {
 		return 0, world.Waits
 	}
@@ -217,7 +222,7 @@ func (r *Router) choose(v *visit, at time.Time) (number int, p world.Placement) 
 
 // orWait enters a request that is to wait. It is refused if there is no room for it.
 func (r *Router) orWait(v *visit, p world.Placement, at time.Time) world.Placement {
-	if p != world.Waits || r.waiting.enter(v, r.pool.Workers.Estimate(v.request.Prompt, 0), at) {
+	if p != world.Waits || r.waiting.enter(v, route.Weigh(&v.choice), at) {
 		return p
 	}
 	r.pool.GiveBack(model)
@@ -239,7 +244,7 @@ func (r *Router) Release(now time.Duration) (q *world.Request, number int, p wor
 	r.waiting.wake(at)
 	for turn := r.waiting.queue.Next(at); turn != nil; turn = r.waiting.queue.Next(at) {
 		v := turn.Owner.(*visit)
-		number, p = r.decide(v, at)
+		number, p = r.follow(v, r.verdict(v, at), at)
 		if p != world.Waits {
 			r.waiting.left(v, p == world.Sent, at)
 			return v.request, number, p

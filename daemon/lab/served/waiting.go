@@ -1,15 +1,15 @@
 package served
 
 import (
-	"cmp"
 	"strconv"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/queue"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
-// Room is what bounds the work at one worker, as in [[pools]].
-type Room struct {
+// Bounds are what bounds the work at one worker, as in [[pools]].
+type Bounds struct {
 	MaxInFlight int     // requests; 0 = no bound
 	MaxWait     float64 // seconds of prefill believed queued there; 0 = no bound
 	MaxKVUse    float64 // share of its KV cache; 0 = no bound
@@ -25,32 +25,11 @@ type Queue struct {
 type waiting struct {
 	queue     *queue.Queue
 	wait      time.Duration
-	order     []entry // in which they entered, those that have left among them
+	order     []queued // in which they entered, those that have left among them
 	entered   uint64
 	displaced []*visit
 	woken     time.Time
 	room      bool // it may have come since
-	flows     flows
-}
-
-// flows counts what waits of each flow, by key. The flows of a key share its weight.
-type flows map[string]map[string]int
-
-// add counts a request, and returns how many flows of its key wait.
-func (f flows) add(key, flow string) int {
-	if f[key] == nil {
-		f[key] = map[string]int{}
-	}
-	f[key][flow]++
-	return len(f[key])
-}
-
-// drop counts a request down.
-func (f flows) drop(key, flow string) {
-	f[key][flow]--
-	if f[key][flow] == 0 {
-		delete(f[key], flow)
-	}
 }
 
 // every is how often the lanes are opened though nothing has happened, as by the daemon.
@@ -59,39 +38,37 @@ const every = 50 * time.Millisecond
 // MayHaveCome implements [worker.Room].
 func (w *waiting) MayHaveCome() { w.room = true }
 
-// entry is one time that a request entered.
-type entry struct {
+// queued is one time that a request entered.
+type queued struct {
 	visit  *visit
 	number uint64
 }
 
 func newWaiting(c *Queue) *waiting {
-	return &waiting{queue: queue.New(c.Config), wait: c.Wait, flows: flows{}}
+	return &waiting{queue: queue.New(c.Config), wait: c.Wait}
 }
 
 // some reports whether requests wait, or were displaced.
 func (w *waiting) some() bool { return w.queue.Depth() > 0 || len(w.displaced) > 0 }
 
 // enter lets a request wait. It returns false if the queue is full.
-func (w *waiting) enter(v *visit, cost float64, at time.Time) bool {
+func (w *waiting) enter(v *visit, weight route.Weight, at time.Time) bool {
 	c := &v.request.Chat.Caller
-	v.place = queue.Request{Class: c.Priority, Flow: c.Key + "/" + strconv.FormatUint(v.request.Session, 36), Cost: cost,
-		Bytes: int64(len(v.body)), Entered: v.arrived, Owner: v}
-	v.place.Weight = cmp.Or(c.Weight, 1) / float64(w.flows.add(c.Key, v.place.Flow))
+	v.place = queue.Request{Lane: weight.Lane, Class: c.Priority, Key: c.Key, Weight: c.Weight,
+		Flow: strconv.FormatUint(v.request.Session, 36), Cost: weight.Prefill, Bytes: int64(len(v.body)), Entered: v.arrived,
+		Owner: v}
 	displaced, ok := w.queue.Enter(&v.place, at)
 	if !ok {
-		w.flows.drop(c.Key, v.place.Flow)
 		return false
 	}
 	for _, d := range displaced {
 		other := d.Owner.(*visit)
-		w.flows.drop(other.request.Chat.Key, d.Flow)
 		other.entered = 0
 		w.displaced = append(w.displaced, other)
 	}
 	w.entered++
 	v.entered = w.entered
-	w.order = append(w.order, entry{visit: v, number: w.entered})
+	w.order = append(w.order, queued{visit: v, number: w.entered})
 	return true
 }
 
@@ -118,7 +95,6 @@ func (w *waiting) over(at time.Time) *visit {
 
 // left takes a request out that goes to a worker, or is refused.
 func (w *waiting) left(v *visit, served bool, at time.Time) {
-	w.flows.drop(v.request.Chat.Key, v.place.Flow)
 	v.entered = 0
 	if served {
 		w.queue.Served(&v.place, at)

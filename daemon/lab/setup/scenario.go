@@ -37,7 +37,7 @@ type Scenario struct {
 	History  float64 `toml:"history_delay"` // seconds that what one router did takes to the others; 0 = it is not sent
 
 	Engine  Engine          `toml:"engine"`
-	Room    Room            `toml:"room"`
+	Room    Bounds          `toml:"room"`
 	Queue   Queue           `toml:"queue"`
 	Classes []traffic.Class `toml:"class"`
 	Surges  []traffic.Surge `toml:"surge"`
@@ -45,8 +45,8 @@ type Scenario struct {
 	Trace   Trace           `toml:"trace"`
 }
 
-// Room is what bounds the work at one worker, as keys of [[pools]] do. 0 = no bound.
-type Room struct {
+// Bounds are what bounds the work at one worker, as keys of [[pools]] do. 0 = no bound.
+type Bounds struct {
 	MaxInFlight int     `toml:"max_in_flight"`
 	MaxWait     float64 `toml:"max_wait_seconds"`
 	MaxKVUse    float64 `toml:"max_kv_use"`
@@ -63,8 +63,8 @@ type Queue struct {
 // Wait makes requests wait in the router, as by default in a daemon's configuration, and bounds the workers' room if
 // the scenario does not.
 func (s *Scenario) Wait() {
-	if s.Room == (Room{}) {
-		s.Room = Room{MaxWait: 1, MaxKVUse: .9}
+	if s.Room == (Bounds{}) {
+		s.Room = Bounds{MaxWait: 1}
 	}
 	if s.Queue == (Queue{}) {
 		s.Queue = Queue{MaxRequests: 5000, MaxBytes: 256 << 20, Wait: time.Minute, Starve: 5 * time.Second}

@@ -1,6 +1,17 @@
 package queue
 
-import "container/list"
+import (
+	"container/list"
+	"time"
+)
+
+// Config is how much a queue takes, and in which order it gives turns.
+type Config struct {
+	MaxRequests int
+	MaxBytes    int64         // of Request.Bytes in all
+	Starve      time.Duration // after which a flow gives its class a turn before higher ones; 0 = never
+	ByDeadline  bool          // a flow's nearest deadline comes first, not the request that came first
+}
 
 // member is one of those that take turns with each other: a key of a class, or a flow of a key.
 type member struct {

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
-	"testing"
 	"time"
 )
 
@@ -140,7 +138,7 @@ func (m *model) bytesOf(all []*Request) (n int64) {
 
 // mustRefuse reports whether a newcomer finds no room, by one of the worst flows at least.
 func (m *model) mustRefuse(r, turn *Request) bool {
-	if len(m.all()) < m.conf.MaxRequests && m.bytes()+r.Bytes <= m.conf.MaxBytes {
+	if m.fits(r) {
 		return false
 	}
 	for _, name := range m.worst() {
@@ -323,151 +321,4 @@ func (m *model) serve(r *Request, early bool, at time.Time) {
 		m.inOrder = 0
 	}
 	m.remove(r)
-}
-
-// drive lets a queue and the model do what the operations say, one byte each with what it takes, and compares them.
-func drive(t *testing.T, conf Config, ops []byte) {
-	q := New(conf)
-	m := &model{conf: conf, blocked: map[uint64]bool{}, spent: map[uint64]float64{}}
-	at, number := start, 0
-	take := func() (b byte) {
-		if len(ops) > 0 {
-			b, ops = ops[0], ops[1:]
-		}
-		return b
-	}
-	fate := map[*Request]string{}
-	end := func(r *Request, how string) {
-		if fate[r] != "" {
-			t.Fatalf("%q was %s, and is %s", r.Owner, fate[r], how)
-		}
-		fate[r] = how
-	}
-	turn := func() *Request {
-		want, early := m.next(at)
-		if r := q.Next(at); r != want {
-			t.Fatalf("%+v has the turn; want %+v", r, want)
-		} else if r != nil && q.early != early {
-			t.Fatalf("%q before a higher class: %t; want %t", r.Owner, q.early, early)
-		}
-		if q.Next(at) != nil {
-			t.Fatal("two have the turn")
-		}
-		return want
-	}
-	served := func() bool {
-		r := turn()
-		if r == nil {
-			return false
-		}
-		early := q.early
-		q.Served(r, at)
-		m.serve(r, early, at)
-		end(r, "served")
-		return true
-	}
-	enter := func(has *Request) {
-		a, b := take(), take()
-		r := &Request{Lane: uint64(a & 1), Class: int(a>>1&3) - 2, Key: string('a' + rune(a>>3&1)), Flow: string('a' + rune(a>>4&1)), Bytes: int64(b & 63),
-			Weight: []float64{.5, 1, 2, 4}[a>>5&3], Cost: float64(1+int(b)*3) / 64, Owner: number}
-		if a>>7 == 1 {
-			r.Deadline = at.Add(time.Duration(b) * time.Second)
-		}
-		number++
-		if k := m.key(nameOf(r).keyName); k != nil {
-			k.weight = r.Weight
-		}
-		refuse := m.mustRefuse(r, has)
-		out, ok := q.Enter(r, at)
-		switch {
-		case !ok && !refuse:
-			t.Fatalf("%+v was refused", r)
-		case !ok:
-			end(r, "refused")
-			return
-		case len(out) == 0 && (len(m.all()) >= conf.MaxRequests || m.bytes()+r.Bytes > conf.MaxBytes):
-			t.Fatalf("%+v entered a full queue", r)
-		case len(out) > 0:
-			if err := m.mayDisplace(r, has, out); err != nil {
-				t.Fatalf("%+v entered: %v", r, err)
-			}
-		}
-		for _, d := range out {
-			m.remove(d)
-			end(d, "displaced")
-		}
-		m.enter(r, at)
-	}
-	leave := func() {
-		if all := m.all(); len(all) > 0 {
-			r := all[int(take())%len(all)]
-			q.Leave(r, at)
-			m.remove(r)
-			end(r, "gone")
-		}
-	}
-	for len(ops) > 0 {
-		at = at.Add(1) // no two flows have waited equally long
-		switch op := take(); op % 16 {
-		default:
-			enter(nil)
-		case 0, 1, 2:
-			served()
-		case 3, 4:
-			if r := turn(); r != nil {
-				q.Blocked(r)
-				m.blocked[r.Lane] = true
-			}
-		case 5: // it looks for a worker while others come and go, and finds none
-			if r := turn(); r != nil {
-				enter(r)
-				if op&16 > 0 {
-					q.Wake()
-					clear(m.blocked)
-				}
-				q.Blocked(r)
-				m.blocked[r.Lane] = op&16 == 0
-			}
-		case 6:
-			leave()
-		case 7, 8:
-			q.Wake()
-			clear(m.blocked)
-		case 9:
-			at = at.Add(time.Duration(take()) * 20 * time.Millisecond)
-		}
-		if c := q.Counts(); c.Depth != len(m.all()) || c.Bytes != m.bytes() || c.Depth > conf.MaxRequests || c.Bytes > conf.MaxBytes {
-			t.Fatalf("%d wait with %d bytes; want %d with %d", c.Depth, c.Bytes, len(m.all()), m.bytes())
-		}
-	}
-	q.Wake()
-	clear(m.blocked)
-	for served() {
-	}
-	if c := q.Counts(); c.Depth != 0 || c.Bytes != 0 || len(fate) != number || len(q.lanes)+len(q.classes)+len(q.keys)+len(q.flows)+len(q.worst) != 0 {
-		t.Fatalf("of %d requests %d have an end; left behind: %+v", number, len(fate), c)
-	}
-}
-
-// small bounds make a queue of the model full often.
-func small(byDeadline bool) Config {
-	return Config{MaxRequests: 12, MaxBytes: 300, Starve: time.Second, ByDeadline: byDeadline}
-}
-
-// TestAsTheModel: the queue does what plain loops do, in whatever order things happen.
-func TestAsTheModel(t *testing.T) {
-	chance := rand.New(rand.NewPCG(1, 2))
-	for range 400 {
-		ops := make([]byte, 600)
-		for i := range ops {
-			ops[i] = byte(chance.Uint32())
-		}
-		drive(t, small(ops[0]&1 == 0), ops)
-	}
-}
-
-func FuzzQueue(f *testing.F) {
-	f.Add([]byte("abcdefghijklmnopqrstuvwxyz"), false)
-	f.Add([]byte{10, 1, 2, 10, 3, 4, 0, 3, 7, 5, 10, 200, 9, 255, 6, 1}, true)
-	f.Fuzz(func(t *testing.T, ops []byte, byDeadline bool) { drive(t, small(byDeadline), ops) })
 }

@@ -16,14 +16,6 @@ const (
 	ordered = 3 // turns in the order of classes between two that are not
 )
 
-// Config is how much a queue takes, and in which order it gives turns.
-type Config struct {
-	MaxRequests int
-	MaxBytes    int64         // of Request.Bytes in all
-	Starve      time.Duration // after which a flow gives its class a turn before higher ones; 0 = never
-	ByDeadline  bool          // a flow's nearest deadline comes first, not the request that came first
-}
-
 // Queue is the queue of one pool.
 type Queue struct {
 	depth atomic.Int64
