@@ -17,7 +17,8 @@ var ofLimits = []reading[limit.Stats]{
 			}
 		}),
 	newReading(metric{name: "key_used_ratio", help: "Share of a key's limit that is taken now: of its requests in " +
-		"flight, and of its requests and tokens in the last 60 s. 1 = the next request is refused.", kind: isGauge, labels: ofLimit},
+		"flight, and of its requests and tokens in the last 60 s. 1 = the next request is refused.", kind: isGauge,
+		labels: ofLimit},
 		func(s limit.Stats, send func(float64, ...string)) {
 			for by, used := range usedOf(&s) {
 				if used >= 0 {
