@@ -215,7 +215,7 @@ var workerMutants = slices.Concat(
 			`return r.at > w.moved+reading && w`, `return w`),
 		without("an answer that has begun is not moved", "TestMovable", `case r.first > 0 || r.holder`, `case r.holder`),
 		without("a trial has its own patience", "TestMovable", ` && w.breaker.trial != r`, ""),
-		without("all leave an engine that sleeps", "TestWhatWaitsIsMoved", `case w.readings.Asleep:`, `case false:`),
+		without("all leave an engine that sleeps", "TestMovable", `case w.readings.Asleep:`, `case false:`),
 		without("what had waited for long stays at an engine that sleeps", "TestMovable",
 			`return r.at > w.slept-shortly`, `return true`),
 		without("a trial in one piece needs metrics that moved before", "TestTrialIsMoved",
