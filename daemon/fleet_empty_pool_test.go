@@ -37,7 +37,7 @@ func TestAPoolThatNoWorkerCanServeIsTold(t *testing.T) {
 	toml.WriteString("[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n")
 	addPool(&toml, "qwen", "prefixaware", "qwen", q.URLs()...)
 	r, lines := startLogged(t, toml.String(), 1)
-	const warned = "no worker lists a model that the pool's patterns fit: its requests get 404; correct models of the pool, or --served-model-name of the workers"
+	const warned = "no worker lists a model that the pool's patterns fit: its requests are refused; correct models of the pool, or --served-model-name of the workers"
 	w := lines.wait(t, warned)
 	if w["level"] != "WARN" || w["pool"] != "qwen" || fmt.Sprint(w["patterns"]) != "[qwen]" || fmt.Sprint(w["they_list"]) != "[Qwen/qwen3]" {
 		t.Errorf("the line is %v; want WARN with pool, patterns and the models listed", w)
@@ -51,13 +51,13 @@ func TestAPoolThatNoWorkerCanServeIsTold(t *testing.T) {
 	}
 	ask := func() string {
 		s := r.do("POST", "/v1/completions", `{"model":"qwen","prompt":"x"}`)
-		if s.status != 404 {
-			t.Errorf("%d %s; want 404", s.status, s.body)
+		if s.status != 503 || s.header.Get("Retry-After") == "" {
+			t.Errorf("%d %s; want 503 with Retry-After: its workers may be away", s.status, s.body)
 		}
 		return s.body
 	}
 	if body := ask(); !strings.Contains(body, `list \"Qwen/qwen3\"`) {
-		t.Errorf("the 404 does not name what the workers list: %s", body)
+		t.Errorf("the 503 does not name what the workers list: %s", body)
 	}
 	addPool(&toml, "llama", "prefixaware", "llama", l.URLs()...)
 	text := strings.Replace(toml.String(), "[server]", "[server]\nexplain = false", 1)
@@ -66,7 +66,7 @@ func TestAPoolThatNoWorkerCanServeIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if body := ask(); strings.Contains(body, "Qwen") {
-		t.Errorf("explain is off, and the 404 names the workers' models: %s", body)
+		t.Errorf("explain is off, and the 503 names the workers' models: %s", body)
 	}
 	eventually(t, "ready by the other pool", func() bool { got = r.readiness(); return got.status == 200 })
 	if got.Pools[0].Ready || !got.Pools[1].Ready {

@@ -134,7 +134,7 @@ func (x *prober) probe(ctx context.Context, w *conf.Worker) probeFinding {
 	if models, err := x.models(ctx, w); err != nil {
 		wrong("/v1/models: %v: any model is sent there; a key that vLLM asks for goes into worker_key_file", err)
 	} else if fit := x.fitting(models); len(fit) == 0 {
-		wrong("it serves %q, and the pool is for %q: its requests get 404; correct models, or vLLM's --served-model-name",
+		wrong("it serves %q, and the pool is for %q: its requests are refused; correct models, or vLLM's --served-model-name",
 			models, x.pool.Models)
 	} else {
 		good("models %s", strings.Join(fit, ", "))

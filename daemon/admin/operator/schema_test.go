@@ -100,11 +100,11 @@ func (s *schemas) fields(t reflect.Type, properties object, required *[]string) 
 		tag := f.Tag.Get("json")
 		switch {
 		case f.Anonymous && tag == "":
-			embedded := f.Type
-			if embedded.Kind() == reflect.Pointer { // none of its fields may be there: each is to be omitted if empty
-				embedded = embedded.Elem()
+			if f.Type.Kind() == reflect.Pointer { // none of its fields may be there
+				s.fields(f.Type.Elem(), properties, new([]string))
+			} else {
+				s.fields(f.Type, properties, required)
 			}
-			s.fields(embedded, properties, required)
 			continue
 		case !f.IsExported() || tag == "-":
 			continue

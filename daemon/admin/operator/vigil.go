@@ -58,7 +58,7 @@ func (v *Vigil) Look(p *Pool) {
 		v.log.Info("a worker lists a model that the pool's patterns fit")
 		return
 	}
-	v.log.Warn("no worker lists a model that the pool's patterns fit: its requests get 404; correct models of the pool, "+
+	v.log.Warn("no worker lists a model that the pool's patterns fit: its requests are refused; correct models of the pool, "+
 		"or --served-model-name of the workers", "patterns", p.Models, "they_list", listed(stats))
 }
 

@@ -241,6 +241,8 @@ func (r *request) faultOf(v route.Verdict) Fault {
 		return FaultResting
 	case route.SessionOtherModel:
 		return FaultOtherModel
+	case route.NoWorker:
+		return r.awayModel()
 	}
 	return FaultNoWorker
 }
@@ -252,17 +254,33 @@ const maxNamed = 8
 // the two names is misspelt, so the fault names the models listed, if explain is on, to callers who may use any model.
 func (r *request) unlistedModel() Fault {
 	f := FaultUnknownModel(r.read.req.Model)
+	f.Message += r.theyList()
+	return f
+}
+
+// awayModel returns the fault for a model that no worker has which is up. Those of the pool may list others.
+func (r *request) awayModel() Fault {
+	f := FaultNoWorker
+	if others := r.theyList(); others != "" && r.pool.Patterns.Names(r.read.req.Model) {
+		f.Message = "no worker that is up lists the model " + strconv.Quote(gate.Cut(r.read.req.Model)) +
+			"; try again shortly" + others
+	}
+	return f
+}
+
+// theyList returns words for the models that the pool's workers list, "" if they list none, or the client may not know.
+func (r *request) theyList() string {
 	if !r.epoch.Explain || !r.in.Caller.Allows("") {
-		return f
+		return ""
 	}
 	var names []string
 	for _, m := range r.pool.Listed(r.arrived, maxNamed) {
 		names = append(names, strconv.Quote(gate.Cut(m)))
 	}
-	if len(names) > 0 {
-		f.Message += "; those of its pool list " + strings.Join(names, ", ")
+	if len(names) == 0 {
+		return ""
 	}
-	return f
+	return "; those of its pool list " + strings.Join(names, ", ")
 }
 
 // queues reports whether a request of that verdict waits, if its pool has a queue. One that could be sent waits too

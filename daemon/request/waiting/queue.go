@@ -43,7 +43,7 @@ func New(c Config) *Queue {
 	return q
 }
 
-// Configure makes c hold for those who come from now on. What waits goes on waiting, no longer than it was to.
+// Configure makes c hold for those who come from now on. What waits goes on waiting, for as long as it was to.
 func (q *Queue) Configure(c Config) {
 	q.conf.Store(&c)
 	q.order.Configure(c.Config)
@@ -159,14 +159,13 @@ func (q *Queue) end(p *Wait) (at time.Time, why News) {
 	q.mu.Lock()
 	l := *q.lanes[p.Lane]
 	q.mu.Unlock()
-	c := q.conf.Load()
-	from, last := p.began, p.began.Add(p.most)
+	from, last := p.began, p.began.Add(p.room+p.worker)
 	if l.since.After(from) {
 		from = l.since
 	}
-	at, why = from.Add(c.Wait), Late
+	at, why = from.Add(p.room), Late
 	if l.empty {
-		at, why = from.Add(c.WaitEmpty), Empty
+		at, why = from.Add(p.worker), Empty
 	}
 	if at.After(last) {
 		at = last

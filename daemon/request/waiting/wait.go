@@ -27,7 +27,8 @@ type Wait struct {
 	q      *Queue
 	news   chan News
 	began  time.Time
-	most   time.Duration // that it may wait in all
+	room   time.Duration // for how long it may wait for room
+	worker time.Duration // and for a worker, while none is up
 	inside bool          // Enter took it, and nothing has ended that. Only the owner reads and writes it
 	turn   bool          // likewise: it has the turn
 }
@@ -36,7 +37,7 @@ type Wait struct {
 // is full. p must not wait already.
 func (q *Queue) Enter(p *Wait, empty bool, at time.Time) bool {
 	c := q.conf.Load()
-	p.q, p.news, p.began, p.most = q, make(chan News, 1), at, c.Wait+c.WaitEmpty
+	p.q, p.news, p.began, p.room, p.worker = q, make(chan News, 1), at, c.Wait, c.WaitEmpty
 	p.Owner = p
 	q.enter(p, empty, at)
 	out, ok := q.order.Enter(&p.Request, at)
