@@ -58,8 +58,8 @@ func (v *Vigil) Look(p *Pool) {
 		v.log.Info("a worker lists a model that the pool's patterns fit")
 		return
 	}
-	v.log.Warn("no worker lists a model that the pool's patterns fit: its requests are refused; correct models of the pool, "+
-		"or --served-model-name of the workers", "patterns", p.Models, "they_list", listed(stats))
+	v.log.Warn("no worker lists a model that the pool's patterns fit: its requests are refused; correct models of the "+
+		"pool, or --served-model-name of the workers", "patterns", p.Models, "they_list", listed(stats))
 }
 
 // logEmpty logs the last worker's fall or drain, and its return. A worker whose breaker lets one trial through is not
