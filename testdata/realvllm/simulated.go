@@ -210,9 +210,9 @@ func (g *simulation) play(t *turn, past bool) (*played, error) {
 	done := &played{turn: *t, prompt: len(ids), past: past}
 	at, r := t.home, g.routers[t.router%len(g.routers)]
 	if !past {
-		var ok bool
-		at, ok = r.Choose(g.now, q, []byte(c.text+"<|start|>assistant "))
-		if !ok {
+		var p world.Placement
+		at, p = r.Choose(g.now, q, []byte(c.text+"<|start|>assistant "))
+		if p != world.Sent {
 			return nil, errors.New("no worker took it")
 		}
 		done.believed = g.chosen.Believed()

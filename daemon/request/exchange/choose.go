@@ -320,7 +320,9 @@ func (r *request) missing(v route.Verdict) route.Verdict {
 
 // enter takes a place in the pool's queue, or says why there is none.
 func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
-	r.turn.meter, r.turn.seen = r.journal.meter, &r.in.Seen
+	if r.turn == nil {
+		r.turn = &turn{meter: r.journal.meter, seen: &r.in.Seen}
+	}
 	weight := route.Weigh(&r.choice)
 	w := newWait(r.in, r.read.req, ask, &weight)
 	w.Entered = r.arrived

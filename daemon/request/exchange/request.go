@@ -33,7 +33,7 @@ type request struct {
 	read      reading
 	reference string // the file or job that the body of a new one names; "" = none
 	choice    route.Choice
-	turn      turn           // of the pool's queue
+	turn      *turn          // in the pool's queue; nil = it was in none
 	deaths    int8           // workers that have ended with this request before
 	chosen    bool           // the strategy has been asked
 	offered   offered        // to the strategy

@@ -14,7 +14,7 @@ import (
 // waitingBytes is what a request that waits holds beside its body: goroutine, header and what the front keeps.
 const waitingBytes = 16 << 10
 
-// turn is the place of a request in its pool's queue. The zero value has none.
+// turn is the place of a request in its pool's queue. A nil turn has none.
 type turn struct {
 	wait  *waiting.Wait // nil = it has not waited, or has its worker
 	meter Meter
@@ -78,7 +78,7 @@ func (t *turn) note(dropped string) {
 }
 
 // waits reports whether the request is in the queue.
-func (t *turn) waits() bool { return t.wait != nil && t.wait.Waits() }
+func (t *turn) waits() bool { return t != nil && t.wait != nil && t.wait.Waits() }
 
 // served ends the wait: the request has a worker's place.
 func (t *turn) served(at time.Time) {
@@ -91,7 +91,7 @@ func (t *turn) served(at time.Time) {
 
 // leave gives back the request's place in the queue, if it has one.
 func (t *turn) leave() {
-	if t.wait != nil {
+	if t != nil && t.wait != nil {
 		t.wait.Leave(time.Now())
 	}
 }
