@@ -185,7 +185,7 @@ func TestNoPlaceIsLost(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		case 4:
 			time.Sleep(30 * time.Millisecond)
-			http.Error(rw, "{}", 503)
+			http.Error(rw, "{}", http.StatusServiceUnavailable)
 		default:
 			rw.Header().Set("Content-Type", "application/json")
 			io.WriteString(rw, `{"id":"x","choices":[{"index":0,"text":"a","finish_reason":"stop"}]}`)
