@@ -2,9 +2,7 @@ package unit
 
 import (
 	"errors"
-	"log/slog"
 	"net"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,17 +14,7 @@ import (
 // TestToldHammer: however reloads, the beginning and the end fall together, the first message is READY, the last one
 // STOPPING, and there is one of these.
 func TestToldHammer(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "notify")
-	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	t.Setenv("NOTIFY_SOCKET", socket)
-	m, err := Find(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, l, socket := managed(t)
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {

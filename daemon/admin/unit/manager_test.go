@@ -15,20 +15,27 @@ import (
 	"time"
 )
 
-// TestTold checks the messages to a manager, in order. A reload before the process serves or after its end began sends
-// none: its READY=1 would be false.
-func TestTold(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "notify")
+// managed returns the manager that this process has, and the socket where its messages come.
+func managed(t *testing.T) (m *Manager, l *net.UnixConn, socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() { l.Close() })
 	t.Setenv("NOTIFY_SOCKET", socket)
-	m, err := Find(slog.New(slog.DiscardHandler))
+	m, err = Find(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m, l, socket
+}
+
+// TestTold checks the messages to a manager, in order. A reload before the process serves or after its end began sends
+// none: its READY=1 would be false.
+func TestTold(t *testing.T) {
+	m, l, socket := managed(t)
 	refused := errors.New("a typing error")
 	reload := func(want error) {
 		if err := m.Reload(func() error { return want }); err != want {

@@ -101,9 +101,6 @@ func (p *Wait) hear(n News) News {
 	return n
 }
 
-// HasTurn reports whether nobody else of the pool gets a turn before the owner says how this one ended.
-func (p *Wait) HasTurn() bool { return p.turn }
-
 // Waits reports whether the place is in the queue.
 func (p *Wait) Waits() bool { return p.inside }
 
