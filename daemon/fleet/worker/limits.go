@@ -11,14 +11,6 @@ type limits struct {
 // any reports whether there is a bound.
 func (l *limits) any() bool { return l.requests > 0 || l.wait > 0 || l.kv > 0 }
 
-// moment is what all rows of one Snapshot share.
-type moment struct {
-	now      float64
-	stale    float64 // age in seconds from which metrics are stale
-	slowness float64 // the fleet's
-	back     float64 // weight of the shares now
-}
-
 // RoomHearer is told that there may be room where there was none: a request ended or had its first byte, here or at
 // another router, a worker came or may take requests again, or a bound changed. The pool calls it without its lock.
 type RoomHearer interface{ MayHaveCome() }

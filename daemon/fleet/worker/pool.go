@@ -115,7 +115,7 @@ func (p *Pool) Drains() map[string]bool {
 func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Standing) {
 	p.mu.Lock()
 	defer p.unlock()
-	s := shot{Query: q, fleet: &p.fleet, moment: p.fleet.advance(p.fleet.sec(q.At)), rows: rows, workers: ws}
+	s := shot{Query: q, fleet: &p.fleet, moment: p.fleet.advance(p.fleet.sec(q.At)), lists: true, rows: rows, workers: ws}
 	s.take()
 	s.takeShort()
 	return s.rows, s.workers, s.standing

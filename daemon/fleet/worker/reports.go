@@ -159,25 +159,14 @@ func (p *Pool) Lists(w *Worker, model string) bool {
 
 // Slept records that the engines of the endpoint with that id were put to sleep or paused, before their metrics tell
 // it. They are awake again if the next page of these does not, or by Woke.
-func (p *Pool) Slept(id string, now time.Time) {
-	p.mu.Lock()
-	defer p.unlock()
-	e := p.fleet.at(id)
-	if e == nil {
-		return
-	}
-	for _, w := range e.ranks {
-		if !w.readings.Asleep {
-			w.readings.Asleep = true
-			p.fleet.turnIn(w, true, p.fleet.sec(now))
-		}
-	}
-}
+func (p *Pool) Slept(id string, now time.Time) { p.setAsleep(id, true, now) }
 
 // Woke records that the engines of the endpoint with that id were woken up or go on, where no page of metrics has come
 // since they were put to sleep: a worker may have none. Where there are pages the next one tells it, as an order may
 // wake a part of an engine.
-func (p *Pool) Woke(id string, now time.Time) {
+func (p *Pool) Woke(id string, now time.Time) { p.setAsleep(id, false, now) }
+
+func (p *Pool) setAsleep(id string, asleep bool, now time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
 	e := p.fleet.at(id)
@@ -185,9 +174,9 @@ func (p *Pool) Woke(id string, now time.Time) {
 		return
 	}
 	for _, w := range e.ranks {
-		if w.readings.Asleep && w.readings.at < w.slept {
-			w.readings.Asleep = false
-			p.fleet.turnIn(w, false, p.fleet.sec(now))
+		if w.readings.Asleep != asleep && (asleep || w.readings.at < w.slept) {
+			w.readings.Asleep = asleep
+			p.fleet.turnIn(w, asleep, p.fleet.sec(now))
 		}
 	}
 }

@@ -28,7 +28,9 @@ type shot struct {
 	Query
 	fleet    *fleet
 	moment   moment
-	weight   float64 // of all workers that are up; 0 = not summed yet
+	listing  *listing // of the worker before: a fleet mostly shares one, so the model is looked up once
+	lists    bool     // it has the model; true while listing is nil
+	weight   float64  // of all workers that are up; 0 = not summed yet
 	rows     []abi.Row
 	workers  []*Worker
 	standing Standing
@@ -71,15 +73,18 @@ func (s *shot) take() {
 	}
 }
 
+// concerns reports whether a worker lists the request's model, and has its rank.
+func (s *shot) concerns(w *Worker) bool {
+	if w.listing != s.listing {
+		s.listing = w.listing
+		s.lists = w.listing.fits(s.Model)
+	}
+	return s.lists && (s.Rank == 0 || !w.otherRank(s.Rank-1))
+}
+
 func (s *shot) takeBy(m mode) {
-	var list *listing // of the worker before: a fleet mostly shares one listing, so the name is looked up once
-	fits := true
 	for _, w := range s.fleet.workers {
-		if w.listing != list {
-			list = w.listing
-			fits = list.fits(s.Model)
-		}
-		if !fits || s.Rank > 0 && w.otherRank(s.Rank-1) {
+		if !s.concerns(w) {
 			continue
 		}
 		if w.breaker.hasProven(s.moment.now) {
@@ -132,7 +137,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 // hasRoom reports whether some worker takes the request at once.
 func (s *shot) hasRoom(m mode) bool {
 	return slices.ContainsFunc(s.fleet.workers, func(w *Worker) bool {
-		return w.listing.fits(s.Model) && !(s.Rank > 0 && w.otherRank(s.Rank-1)) && s.judge(w, m) == Ready
+		return s.concerns(w) && s.judge(w, m) == Ready
 	})
 }
 

@@ -169,6 +169,14 @@ func (w *Worker) suspected() bool {
 	return !w.draining && !w.readings.Asleep && (w.health.state == silent || w.isUp() && w.breaker.cause != none)
 }
 
+// moment is what all rows of one Snapshot share.
+type moment struct {
+	now      float64
+	stale    float64 // age in seconds from which metrics are stale
+	slowness float64 // the fleet's
+	back     float64 // weight of the shares now
+}
+
 // standing returns what w can do for a request of the model that is bound to it.
 func (w *Worker) standing(model string, l *limits, m *moment) Standing {
 	switch s, _ := w.condition(); {
