@@ -55,23 +55,20 @@ func (m *Member) logRefused(log *slog.Logger, e message, err error, now time.Tim
 
 // markWriteRefused records and logs that Redis refuses writes to the stream.
 func (m *Member) markWriteRefused(log *slog.Logger, err error, now time.Time) {
-	m.mu.Lock()
-	m.writeRefused = true
-	m.mu.Unlock()
-	if m.warningDue("refused", now) {
-		log.Warn("history: Redis accepts no messages of a pool: other routers receive none",
-			"pool", m.name, "stream", m.stream, "err", err, "remedy", goredis.Remedy(err))
-	}
+	m.refuse(log, "history: Redis accepts no messages of a pool: other routers receive none", &m.writeRefused, err, now)
 }
 
 // markReadRefused records and logs that Redis refuses reads of the stream.
 func (m *Member) markReadRefused(log *slog.Logger, err error, now time.Time) {
+	m.refuse(log, "history: the messages of other routers about a pool cannot be read", &m.readRefused, err, now)
+}
+
+func (m *Member) refuse(log *slog.Logger, what string, refused *bool, err error, now time.Time) {
 	m.mu.Lock()
-	m.readRefused = true
+	*refused = true
 	m.mu.Unlock()
-	if m.warningDue("unreadable", now) {
-		log.Warn("history: the messages of other routers about a pool cannot be read", "pool", m.name, "stream", m.stream,
-			"err", err, "remedy", goredis.Remedy(err))
+	if m.warningDue(what, now) {
+		log.Warn(what, "pool", m.name, "stream", m.stream, "err", err, "remedy", goredis.Remedy(err))
 	}
 }
 
