@@ -160,7 +160,7 @@ var arrows = map[string][]string{
 	"daemon/lab/otlptest":  {},
 	"daemon/lab/peers":     {"daemon/lab/trial", "sdk/abi"},
 	"daemon/lab/porttest":  {},
-	"daemon/lab/redistest": {"daemon/lab/porttest"},
+	"daemon/lab/redistest": {"daemon/lab/certtest", "daemon/lab/porttest"},
 	"daemon/lab/replay":    {"sdk/abi"},
 	"daemon/lab/report":    {"daemon/lab/trial"},
 	"daemon/lab/served": {

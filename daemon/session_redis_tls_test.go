@@ -3,11 +3,8 @@ package daemon
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/lab/certtest"
-	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
@@ -15,13 +12,10 @@ import (
 // TestRedisOverTLS: routers share sessions and history through a Redis whose certificate a private authority signs and
 // which asks for a certificate, as redis-server does by default. A history without a URL uses the files of [cache].
 func TestRedisOverTLS(t *testing.T) {
-	pair := certtest.New(t, t.TempDir(), "redis", "redis")
-	port := strconv.Itoa(porttest.Row(t, 1))
-	redistest.Start(t, "--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key, "--tls-ca-cert-file",
-		pair.Cert)
+	url, pair := redistest.TLS(t)
 	w := sims(t, 1, vllmsim.Config{})
-	files := fmt.Sprintf("redis = \"rediss://127.0.0.1:%s\"\ntls_ca_file = %q\ntls_cert_file = %q\ntls_key_file = %q\n", port,
-		pair.Cert, pair.Cert, pair.Key)
+	files := fmt.Sprintf("redis = %q\ntls_ca_file = %q\ntls_cert_file = %q\ntls_key_file = %q\n", url, pair.Cert, pair.Cert,
+		pair.Key)
 	r := start(t, settings("prefixaware", w.URLs()...)+bindAlways+"[cache]\n"+files, 1)
 	other := start(t, settings("prefixaware", w.URLs()...)+"[history]\n"+files, 1)
 	for _, r := range []*running{r, other} {

@@ -1,11 +1,9 @@
 package kvcache
 
 import (
-	"strconv"
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
@@ -14,16 +12,13 @@ import (
 // TestClientCertificate: a Redis that asks for a certificate, as redis-server does by default, takes the values of a
 // daemon that has one, and not of another.
 func TestClientCertificate(t *testing.T) {
-	pair := certtest.New(t, t.TempDir(), "redis", "redis")
-	port := strconv.Itoa(porttest.Row(t, 1))
-	redistest.Start(t, "--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key, "--tls-ca-cert-file",
-		pair.Cert)
+	url, pair := redistest.TLS(t)
 	f := func(certFile, keyFile string, want bool) {
 		t.Helper()
 		c := config()
 		c.RESP = "127.0.0.1:0"
 		c.L2 = &L2{Memory: true, CAFile: pair.Cert, CertFile: certFile, KeyFile: keyFile, Promote: "always",
-			Timeout: 5 * time.Second, Redis: func() (string, error) { return "rediss://127.0.0.1:" + port, nil }}
+			Timeout: 5 * time.Second, Redis: func() (string, error) { return url, nil }}
 		k, _ := running(t, c)
 		waittest.Until(t, "the Redis has answered, or refused", func() bool {
 			s, _ := k.Stats()
