@@ -156,6 +156,7 @@ var arrows = map[string][]string{
 	"daemon/lab":           {"daemon/lab/...", "daemon/request/queue", "daemon/request/route"},
 	"daemon/lab/certtest":  {},
 	"daemon/lab/dnstest":   {},
+	"daemon/lab/lendtest":  {},
 	"daemon/lab/logtest":   {},
 	"daemon/lab/otlptest":  {},
 	"daemon/lab/peers":     {"daemon/lab/trial", "sdk/abi"},

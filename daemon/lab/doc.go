@@ -10,8 +10,8 @@
 // # The wing
 //
 // What plays users, workers and services is below this folder: vllmsim is a simulated vLLM, replay plays a recorded
-// trace against a daemon. certtest, dnstest, kubetest, logtest, otlptest, porttest, redistest, waittest and wasmtest
-// serve the tests of all packages.
+// trace against a daemon. certtest, dnstest, kubetest, lendtest, logtest, otlptest, porttest, redistest, waittest and
+// wasmtest serve the tests of all packages.
 //
 // # The packages of the lab, lowest first
 //

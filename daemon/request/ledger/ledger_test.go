@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/lendtest"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 )
@@ -41,7 +42,7 @@ func TestWithoutRedis(t *testing.T) {
 	}
 }
 
-// TestTheScriptLendsAsTheRoom: Redis does the sums of limit.Message.Lend, for any amounts at three routers.
+// TestTheScriptLendsAsTheRoom: Redis does the sums of lendtest.Lend, for any amounts at three routers.
 func TestTheScriptLendsAsTheRoom(t *testing.T) {
 	redis := redistest.Start(t)
 	draw := rand.New(rand.NewPCG(1, 2))
@@ -70,7 +71,6 @@ func TestTheScriptLendsAsTheRoom(t *testing.T) {
 				}
 			}
 			there = max(there, min(i+1, 3))
-			want := m.Lend(others.amounts, others.wants, there)
 			x.self = fmt.Sprint("r", router)
 			got, err := x.c.Eval(t.Context(), lend, []string{x.prefix + key}, appendMessage([]any{x.self}, &m)...).StringSlice()
 			if err != nil {
@@ -82,8 +82,9 @@ func TestTheScriptLendsAsTheRoom(t *testing.T) {
 			}
 			holds[router] = held{wants: m.Wants}
 			for k := range lent {
-				if math.Abs(lent[k]-want[k]) > 1e-3 {
-					t.Fatalf("round %d, router %d, limit %d of %+v beside %+v: %v; want %v", round, router, k, m, others, lent[k], want[k])
+				want := lendtest.Lend(m.Limits[k], m.Taken[k], others.amounts[k], others.wants[k], there)
+				if math.Abs(lent[k]-want) > 1e-3 {
+					t.Fatalf("round %d, router %d, limit %d of %+v beside %+v: %v; want %v", round, router, k, m, others, lent[k], want)
 				}
 				holds[router].amounts[k] = max(lent[k], m.Taken[k])
 			}

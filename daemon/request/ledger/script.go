@@ -9,9 +9,13 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/limit"
 )
 
-// lend does for each of KEYS what [limit.Message.Lend] does, and remembers what this router holds. ARGV: the router's
-// name, then for each key three limits, what is taken of each and whether more is wanted of each. It returns for each
-// key the number of routers and what is lent of each limit, as text: numbers would be cut.
+// lend answers the messages of a router: for each of KEYS it computes what is lent to the router, and remembers what
+// the router holds. Of what nobody holds each router gets an equal part. If more is held than there is, as requests pay
+// afterwards, each waits until its part of that is over. A router that has more than an equal part, while another wants
+// some, gets no more until it has no more than that.
+//
+// ARGV: the router's name, then for each key three limits, what is taken of each and whether more is wanted of each. It
+// returns for each key the number of routers and what is lent of each limit, as text: numbers would be cut.
 const lend = `
 local stale, time = 3000, redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -32,7 +32,7 @@
 // # Several routers
 //
 // Where routers share a Redis, package ledger tells it every 100 ms what each key has taken here, and what came back is
-// the slice of the limit that is lent to this router until the next message ([Message.Lend]). No request waits for
+// the slice of the limit that is lent to this router until the next message ([Message.Lent]). No request waits for
 // that. The slices of all routers are the limit, so that they exceed it by the last request of each at most. What is
 // told is a sum and no difference: a message that is lost, or comes twice, changes nothing, and a Redis that has
 // forgotten everything knows it again after the next. While it is silent, each router gives out the limit divided by

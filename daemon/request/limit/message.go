@@ -16,28 +16,6 @@ type Message struct {
 	of     *Key
 }
 
-// Lend returns what is lent to a router, in answer to its message. others are what the others hold of each limit, each
-// the larger of what it has taken and what is lent to it; theirs is whether one of them wants more. Package ledger has
-// Redis do the same. Of what nobody holds each router gets an equal part. If more is held than there is, as requests
-// pay afterwards, each waits until its part of that is over. A router that has more than an equal part, while another
-// wants some, gets no more until it has no more than that.
-func (m *Message) Lend(others Amounts, theirs [Count]bool, routers int) (lent Amounts) {
-	n := float64(routers)
-	for i, limit := range m.Limits {
-		taken := m.Taken[i]
-		switch free := limit - taken - others[i]; {
-		case free > 0:
-			lent[i] = taken + free/n
-		case taken > 0:
-			lent[i] = taken * limit / (taken + others[i])
-		}
-		if theirs[i] && taken > limit/n {
-			lent[i] = min(lent[i], limit/n)
-		}
-	}
-	return lent
-}
-
 // Lent takes the answer to the message.
 func (m *Message) Lent(a Amounts, at time.Time) {
 	k := m.of

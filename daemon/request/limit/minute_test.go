@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/lendtest"
 )
 
 // began is when the virtual time of these tests begins.
@@ -295,7 +297,10 @@ func (r *redis) hear(router int, b *Book, at time.Time) {
 				others.wants[by] = others.wants[by] || h.wants[by]
 			}
 		}
-		lent := m.Lend(others.amounts, others.wants, len(r.holds))
+		var lent Amounts
+		for by := range lent {
+			lent[by] = lendtest.Lend(m.Limits[by], m.Taken[by], others.amounts[by], others.wants[by], len(r.holds))
+		}
 		m.Lent(lent, at)
 		for by := range lent {
 			lent[by] = max(lent[by], m.Taken[by])

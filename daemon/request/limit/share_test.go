@@ -29,29 +29,6 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestLend is what a router of two gets of a limit of 10, by what it has taken and what the other holds.
-func TestLend(t *testing.T) {
-	for _, c := range []struct {
-		about         string
-		taken, others float64
-		wanted        bool
-		want          float64
-	}{
-		{about: "nobody has any", want: 5},
-		{about: "half of what nobody holds", taken: 4, others: 2, want: 6},
-		{about: "all is taken", taken: 4, others: 6, want: 4},
-		{about: "twice of all", taken: 8, others: 12, want: 4},
-		{about: "it has more than its part, and another wants some", taken: 8, wanted: true, want: 5},
-		{about: "it has less than its part, and another wants some", taken: 2, others: 7, wanted: true, want: 2.5},
-	} {
-		m := Message{Limits: Amounts{ByTokens: 10}, Taken: Amounts{ByTokens: c.taken}}
-		lent := m.Lend(Amounts{ByTokens: c.others}, [Count]bool{ByTokens: c.wanted}, 2)
-		if lent[ByTokens] != c.want || lent[ByInFlight] != 0 {
-			t.Errorf("%s: %v; want %v", c.about, lent, c.want)
-		}
-	}
-}
-
 // routers are two with one key, and what they have in flight.
 type routers struct {
 	redis
