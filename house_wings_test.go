@@ -134,7 +134,7 @@ var arrows = map[string][]string{
 		"daemon/request/waiting", "daemon/transport/certificate", "daemon/transport/gate",
 	},
 	"daemon/admin/strategies": {
-		"conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",
+		"cache/bounded", "conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",
 		"daemon/transport/upstream", "host", "plugins", "sdk/abi",
 	},
 	"daemon/admin/timeline": {},
@@ -188,27 +188,29 @@ var arrows = map[string][]string{
 	// The index, the stores, and the wires of LMCache and KV events.
 	"cache/bind":            {}, // who makes the sockets of a port
 	"cache/blocks":          {}, // what a worker reports of its KV cache
+	"cache/bounded":         {}, // a queue that loses what it has no room for
 	"cache/breaker":         {},
 	"cache/goredis":         {},
 	"cache/holdings":        {"cache/blocks", "cache/prefix"},
-	"cache/kvevents":        {"cache/blocks", "cache/quota", "cache/zmtp"},
-	"cache/kvstore":         {"cache/kvstore/..."},
+	"cache/kvevents":        {"cache/blocks", "cache/bounded", "cache/quota", "cache/zmtp"},
+	"cache/kvstore":         {"cache/bounded", "cache/kvstore/..."},
 	"cache/kvstore/arena":   {},
 	"cache/kvstore/catalog": {},
 	"cache/kvstore/chunks":  {},
 	"cache/kvstore/evict":   {},
 	"cache/kvstore/remote": {
-		"cache/breaker", "cache/goredis", "cache/kvstore", "cache/kvstore/chunks", "cache/recent", "cache/seldom",
+		"cache/bounded", "cache/breaker", "cache/goredis", "cache/kvstore", "cache/kvstore/chunks", "cache/recent",
+		"cache/seldom",
 	},
-	"cache/kvstore/spill": {"cache/kvstore", "cache/kvstore/catalog", "cache/seldom"},
+	"cache/kvstore/spill": {"cache/bounded", "cache/kvstore", "cache/kvstore/catalog", "cache/seldom"},
 	"cache/lmcache":       {"cache/bind", "cache/quota", "cache/seldom", "cache/webpage", "cache/zmtp"},
 	"cache/prefix":        {"sdk/abi"},
 	"cache/quota":         {},
 	"cache/recent":        {},
 	"cache/seldom":        {},
-	"cache/tier":          {"cache/breaker", "cache/goredis", "sdk/abi"},
+	"cache/tier":          {"cache/bounded", "cache/breaker", "cache/goredis", "sdk/abi"},
 	"cache/webpage":       {},
-	"cache/zmtp":          {"cache/bind", "cache/quota"},
+	"cache/zmtp":          {"cache/bind", "cache/bounded", "cache/quota"},
 
 	// The configuration.
 	"conf": {},

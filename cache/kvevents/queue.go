@@ -1,6 +1,10 @@
 package kvevents
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/warmpath/warmpath/cache/bounded"
+)
 
 // Bounds of what waits between the socket and the sink, a source. They are what a sink that stands still for the
 // length of a garbage collection leaves at 100,000 batches a second. When they are full the socket is not read: TCP
@@ -26,8 +30,8 @@ type queue struct {
 	first  int
 	n      int
 	bytes  int
-	err    error         // why it has ended
-	filled chan struct{} // has one element while there may be something to take
+	err    error                   // why it has ended
+	filled bounded.Queue[struct{}] // has one element while there may be something to take
 }
 
 func newQueue() *queue {
@@ -70,12 +74,7 @@ func (q *queue) grow() {
 	q.first = 0
 }
 
-func (q *queue) signal() {
-	select {
-	case q.filled <- struct{}{}:
-	default:
-	}
-}
+func (q *queue) signal() { q.filled.Put(struct{}{}) }
 
 // end makes put fail, and take once what is queued has been taken.
 func (q *queue) end(err error) {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bounded"
 	"github.com/warmpath/warmpath/cache/quota"
 	"github.com/warmpath/warmpath/cache/zmtp"
 )
@@ -26,7 +27,7 @@ type Subscriber struct {
 	config Config
 	follow *follower
 	dial   func(ctx context.Context, addr string, c zmtp.Config) (link, error) // tests have another
-	asks   chan func(context.Context)
+	asks   bounded.Queue[func(context.Context)]
 	logged bool // that it cannot connect
 }
 
@@ -73,7 +74,7 @@ func New(c Config) *Subscriber {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Subscriber{config: c, asks: make(chan func(context.Context), 4)}
+	s := &Subscriber{config: c, asks: make(bounded.Queue[func(context.Context)], 4)}
 	s.dial = func(ctx context.Context, addr string, c zmtp.Config) (link, error) { return zmtp.Dial(ctx, addr, c) }
 	var ask asker
 	if c.Replay != "" {
@@ -257,7 +258,7 @@ func (f *follower) nextLook(quiet time.Duration) time.Duration {
 // Without a replay socket that costs the view, so there only a connection older than age counts: the end of a process
 // ends its connections, which has been seen by then.
 func (s *Subscriber) Doubt(age time.Duration) {
-	s.later(func(ctx context.Context) {
+	s.asks.Put(func(ctx context.Context) {
 		f := s.follow
 		st := f.Stats()
 		switch {
@@ -275,7 +276,7 @@ func (s *Subscriber) Doubt(age time.Duration) {
 // Served has the Subscriber ask whether the last event was the last, unless one has just come: the worker has answered
 // requests, so there may be more.
 func (s *Subscriber) Served() {
-	s.later(func(ctx context.Context) {
+	s.asks.Put(func(ctx context.Context) {
 		f := s.follow
 		if f.Stats().Connected && time.Since(f.looked) >= firstVerify/2 {
 			f.look(ctx)
@@ -285,20 +286,12 @@ func (s *Subscriber) Served() {
 
 // Cleared clears the view at once: the worker's cache was reset. Its own event of that comes with its next store only.
 func (s *Subscriber) Cleared() {
-	s.later(func(context.Context) {
+	s.asks.Put(func(context.Context) {
 		s.follow.Clear()
 		if s.follow.Stats().Connected {
 			s.follow.settle()
 		}
 	})
-}
-
-// later has the goroutine of the sink call do. If it has enough to do already, that is dropped.
-func (s *Subscriber) later(do func(context.Context)) {
-	select {
-	case s.asks <- do:
-	default:
-	}
 }
 
 // askReplay is the asker over the network.

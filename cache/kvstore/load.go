@@ -7,15 +7,23 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/bounded"
 )
 
 // loads holds the reads of the tiers behind. All readers of one key wait for one read.
 type loads struct {
+	ahead bounded.Queue[string] // keys to fetch, since clients were promised them
+
 	mu      sync.Mutex // guards flights
 	flights map[flight]*read
 
 	heap    atomic.Int64 // bytes of values on their way to a reader, for which the arena had no room
 	maxHeap int64
+}
+
+func newLoads(maxValue int64) loads {
+	return loads{ahead: make(bounded.Queue[string], maxWanted), maxHeap: maxHeaps * maxValue}
 }
 
 // flight is a read under way. A read of this machine never waits for one that goes further: two daemons that each take
@@ -257,9 +265,7 @@ func (s *Store) want(key string, owner netip.Addr, until time.Time) bool {
 		if len(s.memory.wanted) >= maxWanted {
 			return false
 		}
-		select {
-		case s.ahead <- key:
-		default:
+		if !s.loads.ahead.Put(key) {
 			return false
 		}
 		w = &entry{}
@@ -296,10 +302,11 @@ func (s *Store) fetchAhead() {
 func (s *Store) nextWanted() (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.ahead) > 0 && !s.closed {
-		key := <-s.ahead
-		if s.memory.wanted[key] != nil {
-			return key, true
+	if !s.closed {
+		for key := range s.loads.ahead.Waiting(maxWanted) {
+			if s.memory.wanted[key] != nil {
+				return key, true
+			}
 		}
 	}
 	s.fetching--

@@ -19,7 +19,6 @@ type Store struct {
 	config Config
 	behind behind
 	loads  loads
-	ahead  chan string // keys to fetch, since clients were promised them
 
 	mu         sync.Mutex // guards all below
 	memory     memory
@@ -47,8 +46,8 @@ func Open(c Config) (*Store, error) {
 		return nil, fmt.Errorf("kvstore: %w", err)
 	}
 	c.MaxValue = min(c.MaxValue, a.Space.Size())
-	s := &Store{config: c, behind: newBehind(c.Disk, c.Far), loads: loads{maxHeap: maxHeaps * c.MaxValue},
-		ahead: make(chan string, maxWanted), idle: make(chan struct{}), memory: memory{arena: a, policy: policy,
+	s := &Store{config: c, behind: newBehind(c.Disk, c.Far), loads: newLoads(c.MaxValue),
+		idle: make(chan struct{}), memory: memory{arena: a, policy: policy,
 			entries: map[string]*entry{}, keys: catalog.New(0), pinned: map[*entry]struct{}{}, wanted: map[string]*entry{},
 			kept: map[string]*entry{}, holds: newHolds(a.Space.Size()), seed: maphash.MakeSeed(), losses: c.Losses,
 			maxRecords: records}}

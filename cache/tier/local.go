@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bounded"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -18,7 +19,7 @@ type Local struct {
 	t      *tiers
 	keys   int // a namespace may hold
 	bytes  int // of a namespace: keys, values and overhead
-	wanted chan id
+	wanted bounded.Queue[id]
 }
 
 const (
@@ -29,7 +30,7 @@ const (
 )
 
 func newLocal(t *tiers, keys, bytes int) *Local {
-	return &Local{t: t, keys: keys, bytes: min(bytes, t.l1.part), wanted: make(chan id, wantedMost)}
+	return &Local{t: t, keys: keys, bytes: min(bytes, t.l1.part), wanted: make(bounded.Queue[id], wantedMost)}
 }
 
 // Run asks Redis for what memory did not hold, until ctx is done.
@@ -70,10 +71,7 @@ func (l *Local) Get(ns, key string) ([]byte, bool) {
 	stale := now - int64(fresh)
 	v := t.l1.read(id{ns, key}, now, stale)
 	if t.shared() && v.owes == paid && (!v.live || v.checked < stale) {
-		select {
-		case l.wanted <- id{strings.Clone(ns), key}:
-		default:
-		}
+		l.wanted.Put(id{strings.Clone(ns), key})
 	}
 	if !v.live {
 		t.n.misses.Add(1)

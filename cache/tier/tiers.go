@@ -1,11 +1,13 @@
 package tier
 
+import "github.com/warmpath/warmpath/cache/bounded"
+
 // tiers is what every part of a store works on: memory, Redis if there is one, and the clock.
 type tiers struct {
 	clock
 	l1   *memory
-	l2   *remote       // nil: none
-	wake chan struct{} // a change did not reach Redis: the healer need not wait for its pulse
+	l2   *remote                 // nil: none
+	wake bounded.Queue[struct{}] // a change did not reach Redis: the healer need not wait for its pulse
 	n    counters
 }
 
@@ -21,9 +23,4 @@ func (t *tiers) owing(d debt) debt {
 }
 
 // wakeHealer makes the healer pay debts now.
-func (t *tiers) wakeHealer() {
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
-}
+func (t *tiers) wakeHealer() { t.wake.Put(struct{}{}) }

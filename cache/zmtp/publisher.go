@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/bounded"
 )
 
 // Publisher is a PUB: each message goes to every subscriber that wants its first frame. It never waits for one: a
@@ -22,7 +24,7 @@ type Publisher struct {
 // subscriber is one connected SUB.
 type subscriber struct {
 	conn  *Conn
-	queue chan [][]byte
+	queue bounded.Queue[[][]byte]
 
 	mu     sync.Mutex // guards topics
 	topics [][]byte
@@ -65,7 +67,7 @@ func (p *Publisher) Connect(ctx context.Context, addr string) {
 
 // serve keeps one subscriber until its connection ends.
 func (p *Publisher) serve(c *Conn) {
-	s := &subscriber{conn: c, queue: make(chan [][]byte, p.config.Queue)}
+	s := &subscriber{conn: c, queue: make(bounded.Queue[[][]byte], p.config.Queue)}
 	p.mu.Lock()
 	p.peers[s] = struct{}{}
 	p.mu.Unlock()
@@ -166,14 +168,13 @@ func (s *subscriber) send(m [][]byte) error {
 	defer c.mu.Unlock()
 	_ = c.conn.SetWriteDeadline(time.Now().Add(c.config.Write))
 	const batch = 64
-	for n := 1; ; n++ {
+	if err := c.put(m); err != nil {
+		return c.fail(err)
+	}
+	for m := range s.queue.Waiting(batch - 1) {
 		if err := c.put(m); err != nil {
 			return c.fail(err)
 		}
-		if n == batch || len(s.queue) == 0 {
-			break
-		}
-		m = <-s.queue // nobody else takes from it
 	}
 	if err := c.out.Flush(); err != nil {
 		return c.fail(err)
@@ -186,12 +187,7 @@ func (p *Publisher) Publish(frames ...[]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for s := range p.peers {
-		if !s.wants(frames[0]) {
-			continue
-		}
-		select {
-		case s.queue <- frames:
-		default:
+		if s.wants(frames[0]) && !s.queue.Put(frames) {
 			p.dropped.Add(1)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bounded"
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
@@ -35,7 +36,7 @@ func (j *job) end(leave bool) {
 
 // queue holds the jobs on their way to the servers. Jobs of one key are in one lane, so they keep their order.
 type queue struct {
-	lanes [8]chan *job
+	lanes [8]bounded.Queue[*job]
 
 	mu       sync.Mutex // guards all below
 	maxBytes int64
@@ -49,7 +50,7 @@ const laneLength = 2048
 func newQueue(maxBytes int64) *queue {
 	q := &queue{maxBytes: maxBytes, jobs: map[mark]int{}}
 	for i := range q.lanes {
-		q.lanes[i] = make(chan *job, laneLength)
+		q.lanes[i] = make(bounded.Queue[*job], laneLength)
 	}
 	return q
 }
@@ -62,14 +63,12 @@ func (q *queue) push(j *job) bool {
 		return false
 	}
 	m := markOf(j.key)
-	select {
-	case q.lanes[uint64(m)%uint64(len(q.lanes))] <- j:
-		q.bytes += j.size
-		q.jobs[m]++
-		return true
-	default:
+	if !q.lanes[uint64(m)%uint64(len(q.lanes))].Put(j) {
 		return false
 	}
+	q.bytes += j.size
+	q.jobs[m]++
+	return true
 }
 
 // done counts down a job that has ended.

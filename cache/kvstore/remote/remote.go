@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/warmpath/warmpath/cache/bounded"
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 )
@@ -20,7 +21,7 @@ type Remote struct {
 	servers *servers
 	index   *index
 	queue   *queue
-	probes  chan string // keys for which EXISTS found no fact
+	probes  bounded.Queue[string] // keys for which EXISTS found no fact
 	news    *news
 	counts  counts
 
@@ -41,7 +42,7 @@ func Open(c Config) (*Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Remote{config: c, servers: s, index: newIndex(), probes: make(chan string, maxProbes),
+	r := &Remote{config: c, servers: s, index: newIndex(), probes: make(bounded.Queue[string], maxProbes),
 		gone: map[string]uint64{}}
 	r.queue = newQueue(c.Queue)
 	r.news = newNews(s)
@@ -59,7 +60,7 @@ func (r *Remote) Exists(key string, _ time.Time) bool {
 	}
 	f, known := r.known(key)
 	if !known && !r.index.missed(markOf(key), time.Now()) {
-		r.askLater(key)
+		r.probes.Put(key)
 	}
 	return known && f.size >= 0
 }
@@ -71,20 +72,13 @@ func (r *Remote) Sure(key string) bool {
 	if known && r.servers.steady(key, f) {
 		return true
 	}
-	r.askLater(key)
+	r.probes.Put(key)
 	return false
 }
 
 // Unsure reports whether the false of Exists for a key is no proof that the key is missing: its server does not answer,
 // or its value is on the way.
 func (r *Remote) Unsure(key string) bool { return !r.servers.up(key) || r.queue.has(key) }
-
-func (r *Remote) askLater(key string) {
-	select {
-	case r.probes <- key:
-	default: // the queue is full; the number of probes is bounded
-	}
-}
 
 // known returns the fact of a key, if it still holds.
 func (r *Remote) known(key string) (fact, bool) {

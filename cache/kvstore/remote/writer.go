@@ -160,11 +160,7 @@ func (r *Remote) probe(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case key := <-r.probes:
-			batch := []string{key}
-			for len(batch) < probeBatch && len(r.probes) > 0 {
-				batch = append(batch, <-r.probes)
-			}
-			r.ask(ctx, batch)
+			r.ask(ctx, slices.AppendSeq([]string{key}, r.probes.Waiting(probeBatch-1)))
 		}
 	}
 }

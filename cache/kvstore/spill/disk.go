@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bounded"
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
 	"github.com/warmpath/warmpath/cache/seldom"
@@ -37,7 +38,7 @@ const (
 type Disk struct {
 	config Config
 	lock   *os.File
-	jobs   chan *job
+	jobs   bounded.Queue[*job]
 
 	mu       sync.Mutex // guards all below
 	index    map[string]extent
@@ -93,7 +94,7 @@ func Open(c Config) (*Disk, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	d := &Disk{config: c, jobs: make(chan *job, maxJobs), index: map[string]extent{}, keys: catalog.New(0),
+	d := &Disk{config: c, jobs: make(bounded.Queue[*job], maxJobs), index: map[string]extent{}, keys: catalog.New(0),
 		pending: map[string]*job{}, limit: c.MaxBytes, promised: map[string]time.Time{}}
 	if err := d.open(); err != nil {
 		d.closeFiles()

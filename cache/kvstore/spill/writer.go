@@ -55,15 +55,10 @@ func (d *Disk) expire(after string) string {
 
 // giveBack ends the leases of the values that wait.
 func (d *Disk) giveBack() {
-	for {
-		select {
-		case j := <-d.jobs:
-			j.value.Release()
-		default:
-			d.markDead()
-			return
-		}
+	for j := range d.jobs.Waiting(maxJobs) {
+		j.value.Release()
 	}
+	d.markDead()
 }
 
 // Close closes the files. Run must have returned, and no read may be under way.

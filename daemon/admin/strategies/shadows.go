@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/bounded"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/host"
 )
@@ -59,7 +60,7 @@ type job struct {
 
 // Shadows runs the shadows of one pool. It is safe for concurrent use.
 type Shadows struct {
-	queue   chan job
+	queue   bounded.Queue[job]
 	free    sync.Pool // of *route.Snapshot
 	dropped atomic.Uint64
 
@@ -82,7 +83,8 @@ type shade struct {
 }
 
 func newShadows() *Shadows {
-	return &Shadows{queue: make(chan job, queued), free: sync.Pool{New: func() any { return new(route.Snapshot) }}}
+	return &Shadows{queue: make(bounded.Queue[job], queued),
+		free: sync.Pool{New: func() any { return new(route.Snapshot) }}}
 }
 
 // set makes these the shadows. Those before are closed; one whose module is the same goes on counting.
@@ -125,14 +127,12 @@ func (p *Shadows) Watch(c *route.Choice) fmt.Stringer {
 	}
 	j := job{snapshot: p.free.Get().(*route.Snapshot), verdict: new(Verdict)}
 	j.snapshot.Take(c, v.names)
-	select {
-	case p.queue <- j:
-		return j.verdict
-	default:
+	if !p.queue.Put(j) {
 		p.dropped.Add(1)
 		p.free.Put(j.snapshot)
 		return nil
 	}
+	return j.verdict
 }
 
 // Under load the shadows rest for a while when they have decided all that waited. They then wake once for some tens of
@@ -158,7 +158,11 @@ func (p *Shadows) Run(ctx context.Context) {
 		case j := <-p.queue:
 			p.decide(j)
 		}
-		n := 1 + p.decideWaiting()
+		n := 1
+		for j := range p.queue.Waiting(queued) {
+			p.decide(j)
+			n++
+		}
 		now := time.Now()
 		quick++
 		if now.Sub(last) > busyGap {
@@ -175,20 +179,6 @@ func (p *Shadows) Run(ctx context.Context) {
 		case <-pause.C:
 		}
 	}
-}
-
-// decideWaiting decides what waits in the queue, at most as many as have room there, and returns how many that were.
-func (p *Shadows) decideWaiting() (n int) {
-	for n < queued {
-		select {
-		case j := <-p.queue:
-			p.decide(j)
-			n++
-		default:
-			return n
-		}
-	}
-	return n
 }
 
 // decide asks each shadow.
