@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
@@ -111,7 +112,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := startRedis(t)
-			d, log := logged(t, "redis://"+r.addr)
+			d, log := logged(t, "redis://"+r.Addr)
 			waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
 			x := startTraffic(d)
 			waittest.Until(t, "values come from the server", func() bool { return d.store.Stats().FromFar > 50 })
@@ -158,7 +159,7 @@ func TestFaults(t *testing.T) {
 // TestNoPermission: the log names a user who may not write as the cause.
 func TestNoPermission(t *testing.T) {
 	r := startRedis(t, "--user", "me", "on", ">pw", "~*", "&*", "+@all", "-set")
-	d, log := logged(t, "redis://me:pw@"+r.addr)
+	d, log := logged(t, "redis://me:pw@"+r.Addr)
 	waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
 	d.put("k", 10)
 	waittest.Until(t, "it is refused", func() bool { return d.remote.Stats().Refused["login"] == 1 })
@@ -172,7 +173,7 @@ func TestShutOut(t *testing.T) {
 	f := func(user, database, why string, args ...string) {
 		t.Helper()
 		r := startRedis(t, args...)
-		d, log := logged(t, "redis://"+user+r.addr+"/"+database)
+		d, log := logged(t, "redis://"+user+r.Addr+"/"+database)
 		waittest.Until(t, "the log says why", func() bool { return log.has("refuses this daemon's login", why) })
 		if d.remote.servers.up("k") {
 			t.Error(why + ": the server is up")
@@ -187,7 +188,7 @@ func TestShutOut(t *testing.T) {
 func TestForbiddenCommands(t *testing.T) {
 	t.Parallel()
 	r := startRedis(t, "--user", "me", "on", ">pw", "~*", "&*", "+@all", "-info")
-	d, log := logged(t, "redis://me:pw@"+r.addr)
+	d, log := logged(t, "redis://me:pw@"+r.Addr)
 	d.put("k", 10)
 	waittest.Until(t, "the log names the command", func() bool { return log.has("forbids a command", "command=info") })
 	time.Sleep(1200 * time.Millisecond)
@@ -200,7 +201,7 @@ func TestForbiddenCommands(t *testing.T) {
 func TestRefusedReplacement(t *testing.T) {
 	t.Parallel()
 	r := startRedis(t)
-	d := overRedis(t, "redis://"+r.addr)
+	d := overRedis(t, "redis://"+r.Addr)
 	waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
 	d.put("k", 1000)
 	d.written()
@@ -252,7 +253,7 @@ func TestRefusesLargeValues(t *testing.T) {
 // TestFailover: the master of a sentinel dies, its replica takes over.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	url, master, _ := startSentinel(t)
+	url, master, _ := redistest.Sentinels(t)
 	d, log := logged(t, url)
 	waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
 	x := startTraffic(d)
@@ -272,9 +273,9 @@ func TestFailover(t *testing.T) {
 // TestClusterNodeDies: the values of a dead node are misses, those of the others are not.
 func TestClusterNodeDies(t *testing.T) {
 	t.Parallel()
-	url, nodes := startCluster(t)
+	url, nodes := redistest.Cluster(t)
 	for _, n := range nodes {
-		n.do("CONFIG", "SET", "cluster-require-full-coverage", "no")
+		n.Do("CONFIG SET cluster-require-full-coverage no")
 	}
 	d, log := logged(t, url)
 	waittest.Until(t, "the cluster is known", func() bool { return d.remote.servers.up("k") })
@@ -293,7 +294,7 @@ func TestClusterNodeDies(t *testing.T) {
 				hits++
 			}
 		}
-		return log.has("does not answer", nodes[2].addr)
+		return log.has("does not answer", nodes[2].Addr)
 	})
 	if hits < 20 || hits > 55 {
 		t.Errorf("%d of 60 values are hits with one node of three dead", hits)
@@ -305,7 +306,7 @@ func TestClusterNodeDies(t *testing.T) {
 func TestRedisEvicts(t *testing.T) {
 	t.Parallel()
 	r := startRedis(t, "--maxmemory", "24mb", "--maxmemory-policy", "allkeys-lru")
-	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.addr}}) // memory keeps nothing for itself
+	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.Addr}}) // memory keeps nothing for itself
 	worker := netip.MustParseAddr("10.0.0.1")
 	promise := func(key string) bool { return d.store.Promise(key, worker, time.Minute) }
 	waittest.Until(t, "the Redis has said what it evicted", func() bool {
@@ -347,7 +348,7 @@ func TestNoOlderValue(t *testing.T) {
 	for _, key := range []string{"k", chunk} {
 		r.do("SET", "p:"+key, strings.Repeat("1", 1000))
 	}
-	d := overRedis(t, "redis://"+r.addr)
+	d := overRedis(t, "redis://"+r.Addr)
 	waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
 	r.do("CONFIG", "SET", "maxmemory", "1")
 	for _, key := range []string{"k", chunk} {

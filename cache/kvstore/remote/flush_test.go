@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
@@ -51,14 +52,14 @@ func TestFlush(t *testing.T) {
 			}
 		})
 	}
-	f("single", func(t *testing.T) string { return "redis://" + startRedis(t).addr })
-	f("cluster", func(t *testing.T) string { url, _ := startCluster(t); return url })
+	f("single", func(t *testing.T) string { return "redis://" + startRedis(t).Addr })
+	f("cluster", func(t *testing.T) string { url, _ := redistest.Cluster(t); return url })
 }
 
 // TestFlushOfOwn: a deletion that is still on its way to the server counts once; a server that is down is an error.
 func TestFlushOfOwn(t *testing.T) {
 	r := startRedis(t)
-	a := overRedis(t, "redis://"+r.addr)
+	a := overRedis(t, "redis://"+r.Addr)
 	a.put("k", 100)
 	a.written()
 	a.remote.mu.Lock()
@@ -81,7 +82,7 @@ func TestFlushOfOwn(t *testing.T) {
 func TestFlushTellsOthers(t *testing.T) {
 	t.Parallel()
 	r := startRedis(t)
-	a, b := overRedis(t, "redis://"+r.addr), overRedis(t, "redis://"+r.addr)
+	a, b := overRedis(t, "redis://"+r.Addr), overRedis(t, "redis://"+r.Addr)
 	waittest.Until(t, "a daemon has made the mark", func() bool {
 		return r.bare.Exists(t.Context(), "p:"+markKey).Val() == 1
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
@@ -32,29 +33,29 @@ func TestKinds(t *testing.T) {
 		})
 	}
 	f("single", func(t *testing.T) Config {
-		return Config{Redis: &Redis{URL: "redis://" + startRedis(t).addr + "/3", Prefix: "p:"}}
+		return Config{Redis: &Redis{URL: "redis://" + startRedis(t).Addr + "/3", Prefix: "p:"}}
 	})
 	f("password", func(t *testing.T) Config {
 		r := startRedis(t, "--requirepass", "s3cret/:@")
-		return Config{Redis: &Redis{URL: "redis://:s3cret%2F%3A%40@" + r.addr, Prefix: "p:"}}
+		return Config{Redis: &Redis{URL: "redis://:s3cret%2F%3A%40@" + r.Addr, Prefix: "p:"}}
 	})
 	f("user", func(t *testing.T) Config {
 		r := startRedis(t, "--user", "me", "on", ">pw", "~*", "&*", "+@all", "--user", "default", "off")
-		return Config{Redis: &Redis{URL: "redis://me:pw@" + r.addr, Prefix: "p:"}}
+		return Config{Redis: &Redis{URL: "redis://me:pw@" + r.Addr, Prefix: "p:"}}
 	})
 	f("tls", func(t *testing.T) Config {
 		pair := certtest.New(t, t.TempDir(), "redis", "redis")
 		port := strconv.Itoa(porttest.Row(t, 1))
 		r := startRedisAt(t, "127.0.0.1:"+port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key,
 			"--tls-ca-cert-file", pair.Cert, "--tls-auth-clients", "no", "--tls-port", port, "--port", "0")
-		return Config{Redis: &Redis{URL: "rediss://" + r.addr, Prefix: "p:", TLS: &tls.Config{RootCAs: pair.Authority}}}
+		return Config{Redis: &Redis{URL: "rediss://" + r.Addr, Prefix: "p:", TLS: &tls.Config{RootCAs: pair.Authority}}}
 	})
 	f("sentinel", func(t *testing.T) Config {
-		url, _, _ := startSentinel(t)
+		url, _, _ := redistest.Sentinels(t)
 		return Config{Redis: &Redis{URL: url, Prefix: "p:"}}
 	})
 	f("cluster", func(t *testing.T) Config {
-		url, _ := startCluster(t)
+		url, _ := redistest.Cluster(t)
 		return Config{Redis: &Redis{URL: url, Prefix: "p:"}}
 	})
 }
@@ -96,11 +97,11 @@ func check(t *testing.T, a, b *daemon) {
 // Get, which does not.
 func TestNotKnown(t *testing.T) {
 	r := startRedis(t)
-	a := overRedis(t, "redis://"+r.addr)
+	a := overRedis(t, "redis://"+r.Addr)
 	a.put("k", 1000)
 	a.put("j", 1000)
 	a.written()
-	b := overRedis(t, "redis://"+r.addr)
+	b := overRedis(t, "redis://"+r.Addr)
 	if b.exists("k") {
 		t.Error("it knew")
 	}
@@ -113,7 +114,7 @@ func TestNotKnown(t *testing.T) {
 // TestMemoryOff: memory keeps no value that the servers have, and every value that they lack.
 func TestMemoryOff(t *testing.T) {
 	r := startRedis(t)
-	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.addr}})
+	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.Addr}})
 	d.put("k", 1<<20)
 	d.written()
 	waittest.Until(t, "memory is empty", func() bool { return d.store.Stats().Entries == 0 })
@@ -141,7 +142,7 @@ func TestPromote(t *testing.T) {
 	r := startRedis(t)
 	f := func(p Promote, want ...int) {
 		t.Helper()
-		d := startDaemon(t, Config{Memory: true, Promote: p, Redis: &Redis{URL: "redis://" + r.addr, Prefix: string(p)}})
+		d := startDaemon(t, Config{Memory: true, Promote: p, Redis: &Redis{URL: "redis://" + r.Addr, Prefix: string(p)}})
 		d.put("k", 1000)
 		d.written()
 		d.forget("k")
@@ -160,7 +161,7 @@ func TestPromote(t *testing.T) {
 func TestThrough(t *testing.T) {
 	t.Parallel()
 	r := startRedis(t)
-	d := startDaemon(t, Config{Memory: true, Through: true, Redis: &Redis{URL: "redis://" + r.addr}})
+	d := startDaemon(t, Config{Memory: true, Through: true, Redis: &Redis{URL: "redis://" + r.Addr}})
 	for i := range 20 {
 		key := fmt.Sprint("k", i)
 		d.put(key, 1<<20)
@@ -173,7 +174,7 @@ func TestThrough(t *testing.T) {
 // TestQueueIsBounded: a value without room in the queue is not written, and stays in memory.
 func TestQueueIsBounded(t *testing.T) {
 	r := startRedis(t)
-	d := startDaemon(t, Config{Memory: true, Queue: 4 << 20, Timeout: 5 * time.Second, Redis: &Redis{URL: "redis://" + r.addr}})
+	d := startDaemon(t, Config{Memory: true, Queue: 4 << 20, Timeout: 5 * time.Second, Redis: &Redis{URL: "redis://" + r.Addr}})
 	d.put("first", 1000)
 	d.written()
 	r.Signal(stop)
@@ -196,7 +197,7 @@ func TestQueueIsBounded(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	r := startRedis(t, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lfu")
-	d := startDaemon(t, Config{Memory: true, Redis: &Redis{URL: "redis://" + r.addr, Prefix: "p:"}})
+	d := startDaemon(t, Config{Memory: true, Redis: &Redis{URL: "redis://" + r.Addr, Prefix: "p:"}})
 	for _, key := range []string{"kept", "lost"} {
 		d.put(key, 1000)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestRestartedRedis(t *testing.T) {
 	t.Parallel()
 	r := startRedis(t)
-	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.addr, Prefix: "p:"}}) // memory keeps nothing for itself
+	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.Addr, Prefix: "p:"}}) // memory keeps nothing for itself
 	worker := netip.MustParseAddr("10.0.0.1")
 	promise := func(key string) bool { return d.store.Promise(key, worker, time.Minute) }
 	d.put("old", 1000)
@@ -49,11 +50,11 @@ func TestMemberRestartsFast(t *testing.T) {
 	t.Parallel()
 	self := porttest.Address(t)
 	r := startRedis(t) // takes the same commands as a member's door
-	d := startDaemon(t, Config{Memory: true, Pool: &Pool{Members: []string{self, r.addr},
+	d := startDaemon(t, Config{Memory: true, Pool: &Pool{Members: []string{self, r.Addr},
 		Self: func(m string) bool { return m == self }}})
 	opens := func() (n uint64) {
 		for _, s := range d.remote.Stats().Servers {
-			if s.Address == r.addr && s.Up {
+			if s.Address == r.Addr && s.Up {
 				n = s.Opens + 1
 			}
 		}
@@ -92,21 +93,23 @@ func TestMemberRestartsFast(t *testing.T) {
 // TestReplicasHoldNoMore: the size of a cluster is that of its masters.
 func TestReplicasHoldNoMore(t *testing.T) {
 	t.Parallel()
-	url, nodes := startCluster(t)
+	url, nodes := redistest.Cluster(t)
 	replica := startRedis(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(porttest.Row(t, 1)))
-	out, err := exec.Command("redis-cli", "--cluster", "add-node", replica.addr, nodes[0].addr, "--cluster-slave").
+	out, err := exec.Command("redis-cli", "--cluster", "add-node", replica.Addr, nodes[0].Addr, "--cluster-slave").
 		CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, n := range append(nodes, replica) {
-		n.do("CONFIG", "SET", "maxmemory", "64mb")
+	var bare []*redis.Client
+	for _, n := range append(nodes, replica.Server) {
+		n.Do("CONFIG SET maxmemory 64mb")
+		bare = append(bare, bareClient(t, n.Addr))
 	}
 	waittest.Until(t, "the cluster knows that the replica follows", func() bool {
 		for n := range 50 { // a replica counts once it has got a write
-			_ = nodes[n%3].bare.Set(t.Context(), fmt.Sprint("k", n), "v", 0).Err() // another node has the slot
+			_ = bare[n%3].Set(t.Context(), fmt.Sprint("k", n), "v", 0).Err() // another node has the slot
 		}
-		ranges, err := nodes[0].bare.Do(t.Context(), "CLUSTER", "SLOTS").Slice() // first, last, master, replicas
+		ranges, err := bare[0].Do(t.Context(), "CLUSTER", "SLOTS").Slice() // first, last, master, replicas
 		return err == nil && slices.ContainsFunc(ranges, func(r any) bool { return len(r.([]any)) == 4 })
 	})
 	d := startDaemon(t, Config{Redis: &Redis{URL: url}})
@@ -130,8 +133,8 @@ func TestReplicasHoldNoMore(t *testing.T) {
 // cluster, is no server that is down.
 func TestNodeLeavesCluster(t *testing.T) {
 	r := startRedis(t)
-	d, log := logged(t, "redis://"+r.addr)
-	gone := d.remote.servers.newClient(&redis.Options{Addr: r.addr})
+	d, log := logged(t, "redis://"+r.Addr)
+	gone := d.remote.servers.newClient(&redis.Options{Addr: r.Addr})
 	waittest.Until(t, "both answer", func() bool {
 		all := d.remote.Stats().Servers
 		return len(all) == 2 && all[0].Up && all[1].Up

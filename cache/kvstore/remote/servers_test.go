@@ -3,15 +3,9 @@ package remote
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,11 +17,10 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
-// redisServer is a redis-server of the test's own at a port: sentinels and clusters cannot use Unix sockets.
+// redisServer is a redis-server of the test's own at a port, and a client straight to it.
 type redisServer struct {
 	*redistest.Server
 	t    testing.TB
-	addr string
 	bare *redis.Client
 }
 
@@ -39,17 +32,18 @@ func startRedis(t testing.TB, args ...string) *redisServer {
 func startRedisAt(t testing.TB, addr string, args ...string) *redisServer {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(addr)
-	s := &redisServer{t: t, addr: addr}
+	s := &redisServer{t: t, bare: bareClient(t, addr)}
 	s.Server = redistest.New(t, append([]string{"--bind", "127.0.0.1", "--port", port, "--appendonly", "no"}, args...)...)
-	s.bare = redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() { s.bare.Close() })
+	s.Addr = addr
 	s.start()
 	return s
 }
 
-func (s *redisServer) port() string {
-	_, port, _ := net.SplitHostPort(s.addr)
-	return port
+// bareClient goes straight to a server.
+func bareClient(t testing.TB, addr string) *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { c.Close() })
+	return c
 }
 
 // start starts the server and returns when it answers, even one that requires a password.
@@ -57,7 +51,7 @@ func (s *redisServer) start() {
 	s.t.Helper()
 	s.Launch()
 	waittest.Until(s.t, "redis-server listens", func() bool {
-		c, err := net.Dial("tcp", s.addr)
+		c, err := net.Dial("tcp", s.Addr)
 		if err == nil {
 			c.Close()
 		}
@@ -163,60 +157,3 @@ func (d *daemon) written() {
 
 // forget deletes a key in memory only.
 func (d *daemon) forget(key string) { kvstore.NewView(d.store, kvstore.Here).Delete(key) }
-
-// startSentinel starts a sentinel of a master and a replica, which begins a failover after a second.
-func startSentinel(t testing.TB) (url string, master, replica *redisServer) {
-	t.Helper()
-	master = startRedis(t)
-	replica = startRedis(t, "--replicaof", "127.0.0.1 "+master.port())
-	waittest.Until(t, "the replica follows", func() bool {
-		s, err := replica.bare.Info(t.Context(), "replication").Result()
-		return err == nil && strings.Contains(s, "master_link_status:up")
-	})
-	addr := porttest.Address(t)
-	_, port, _ := net.SplitHostPort(addr)
-	file := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor m 127.0.0.1 %s 1\n"+
-		"sentinel down-after-milliseconds m 1000\nsentinel failover-timeout m 5000\n", port, master.port())
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("redis-server", file, "--sentinel")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	waittest.Until(t, "the sentinel knows the replica", func() bool {
-		list, err := redis.NewSentinelClient(&redis.Options{Addr: addr}).Replicas(t.Context(), "m").Result()
-		return err == nil && len(list) == 1
-	})
-	return "redis://" + addr + "/0?master_name=m", master, replica
-}
-
-// startCluster starts three masters.
-func startCluster(t testing.TB) (url string, nodes []*redisServer) {
-	t.Helper()
-	args := []string{"--cluster", "create"}
-	for range 3 {
-		n := startRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000",
-			"--cluster-port", strconv.Itoa(porttest.Row(t, 1))) // else 10,000 above the other port, among those of connections
-		nodes = append(nodes, n)
-		args = append(args, n.addr)
-	}
-	out, err := exec.Command("redis-cli", append(args, "--cluster-yes")...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	waittest.Until(t, "the cluster is up", func() bool {
-		for _, n := range nodes {
-			if s, err := n.bare.ClusterInfo(t.Context()).Result(); err != nil || !strings.Contains(s, "cluster_state:ok") {
-				return false
-			}
-		}
-		return true
-	})
-	return "redis://" + nodes[0].addr + "?cluster=true&addr=" + nodes[1].addr, nodes
-}

@@ -24,7 +24,7 @@ func startTLS(t *testing.T) (r *redisServer, d *daemon, log *record) {
 		"--tls-ca-cert-file", pair.Cert, "--tls-auth-clients", "no", "--tls-port", port, "--port", "0")
 	log = &record{}
 	d = startDaemon(t, Config{Log: slog.New(slog.NewTextHandler(log, nil)), Timeout: 5 * time.Second,
-		Redis: &Redis{URL: "rediss://" + r.addr, TLS: &tls.Config{RootCAs: pair.Authority}}})
+		Redis: &Redis{URL: "rediss://" + r.Addr, TLS: &tls.Config{RootCAs: pair.Authority}}})
 	waittest.Until(t, "the server answers", func() bool { return d.remote.servers.up("k") })
 	for i := range 64 {
 		d.put(fmt.Sprint("k", i), 1<<20)

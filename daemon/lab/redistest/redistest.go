@@ -19,6 +19,8 @@ const patience = 20 * time.Second
 
 // Server is a redis-server on a socket of its own, which writes nothing to disk. It can be ended and started again.
 type Server struct {
+	Addr string // HOST:PORT, if it has a port of its own
+
 	t    testing.TB
 	dir  string
 	args []string

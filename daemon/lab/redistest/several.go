@@ -17,8 +17,11 @@ import (
 // startAt starts a server at a port too: Sentinels and clusters cannot use sockets.
 func startAt(t testing.TB, args ...string) (s *Server, port string) {
 	t.Helper()
-	_, port, _ = net.SplitHostPort(porttest.Address(t))
-	return Start(t, append([]string{"--bind", "127.0.0.1", "--port", port, "--appendonly", "no"}, args...)...), port
+	addr := porttest.Address(t)
+	_, port, _ = net.SplitHostPort(addr)
+	s = Start(t, append([]string{"--bind", "127.0.0.1", "--port", port, "--appendonly", "no"}, args...)...)
+	s.Addr = addr
+	return s, port
 }
 
 // until waits for a reply to a command that has some text in it.
