@@ -7,49 +7,37 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
 
 // terse is a worker that costs next to nothing and allocates nothing.
 func terse(b *testing.B) (url string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { l.Close() })
 	answer := func(body string) []byte {
 		return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nserver: uvicorn\r\ncontent-length: %d\r\ncontent-type: application/json\r\n\r\n%s", len(body), body)
 	}
 	models := answer(`{"object":"list","data":[{"id":"m","object":"model"}]}`)
 	chat := answer(`{"id":"chatcmpl-1","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant",` +
 		`"content":"Yes."},"finish_reason":"stop"}],"usage":{"prompt_tokens":250,"completion_tokens":2,"total_tokens":252}}`)
-	go func() {
-		for {
-			c, err := l.Accept()
+	return "http://" + porttest.Serve(b, func(c *net.TCPConn) {
+		defer c.Close()
+		buf := make([]byte, 512<<10)
+		for n := 0; ; {
+			m, err := c.Read(buf[n:])
 			if err != nil {
 				return
 			}
-			go func() {
-				defer c.Close()
-				buf := make([]byte, 512<<10)
-				for n := 0; ; {
-					m, err := c.Read(buf[n:])
-					if err != nil {
-						return
-					}
-					switch n += m; {
-					case buf[0] == 'G' && bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")):
-						c.Write(models)
-					case buf[0] == 'P' && bytes.HasSuffix(buf[:n], []byte("}]}")):
-						c.Write(chat)
-					default:
-						continue
-					}
-					n = 0
-				}
-			}()
+			switch n += m; {
+			case buf[0] == 'G' && bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")):
+				c.Write(models)
+			case buf[0] == 'P' && bytes.HasSuffix(buf[:n], []byte("}]}")):
+				c.Write(chat)
+			default:
+				continue
+			}
+			n = 0
 		}
-	}()
-	return "http://" + l.Addr().String()
+	})
 }
 
 // BenchmarkRequest is a chat of so many bytes, from the client's write to its read of the whole answer, over

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
 
 // deal is what workers do with one request, and what its client may see: all of it follows from the request's number.
@@ -193,25 +194,10 @@ func (d *dealer) serve(c net.Conn) {
 
 // listen makes a worker and returns its URL.
 func (d *dealer) listen(t *testing.T, secure *tls.Config) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	if secure == nil {
+		return "http://" + porttest.Serve(t, func(c *net.TCPConn) { d.serve(c) })
 	}
-	t.Cleanup(func() { l.Close() })
-	scheme := "http://"
-	if secure != nil {
-		l, scheme = tls.NewListener(l, secure), "https://"
-	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go d.serve(c)
-		}
-	}()
-	return scheme + l.Addr().String()
+	return "https://" + porttest.Serve(t, func(c *net.TCPConn) { d.serve(tls.Server(c, secure)) })
 }
 
 // patron is a client of the dealer, with a connection that stays open.

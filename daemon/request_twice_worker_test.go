@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
 
 // When a worker sends an answer once more.
@@ -42,22 +44,8 @@ var markIn = regexp.MustCompile(`mark-[0-9a-z]+-`)
 // listen starts the worker.
 func (e *echoing) listen(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
 	e.sent = make(chan struct{}, 1000)
-	e.url = "http://" + l.Addr().String()
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go e.serve(c)
-		}
-	}()
+	e.url = "http://" + porttest.Serve(t, func(c *net.TCPConn) { e.serve(c) })
 	return e.url
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
@@ -17,12 +18,7 @@ import (
 // likes.
 func rawWorker(t *testing.T, answer func(c *net.TCPConn)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	serve := func(c *net.TCPConn) {
+	return "http://" + porttest.Serve(t, func(c *net.TCPConn) {
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(30 * time.Second))
 		in := bufio.NewReader(c)
@@ -42,17 +38,7 @@ func rawWorker(t *testing.T, answer func(c *net.TCPConn)) string {
 			}
 			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
 		}
-	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serve(c.(*net.TCPConn))
-		}
-	}()
-	return "http://" + l.Addr().String()
+	})
 }
 
 // reset closes a connection by a reset.

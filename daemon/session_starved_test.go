@@ -10,18 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
 )
 
 // lateRedis stands before a Redis and holds back one answer of so many, for longer than a router waits, as a machine
 // does that has too little time for all its processes.
 func lateRedis(t *testing.T, url string, oneOf *atomic.Int64) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	serve := func(near net.Conn) {
+	return "redis://" + porttest.Serve(t, func(near *net.TCPConn) {
 		far, err := net.Dial("unix", strings.TrimPrefix(url, "unix://"))
 		if err != nil {
 			near.Close()
@@ -42,17 +38,7 @@ func lateRedis(t *testing.T, url string, oneOf *atomic.Int64) string {
 				return
 			}
 		}
-	}
-	go func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serve(near)
-		}
-	}()
-	return "redis://" + l.Addr().String()
+	})
 }
 
 // A Redis that is late for every tenth answer moves no session either: opened at one router, used at another, without

@@ -11,18 +11,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
 
 // strangeRedis answers the scan of a router that starts with what it is given, for as long as anybody reads, and all
 // else with OK.
 func strangeRedis(t *testing.T, begin, more string) (url string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
 	piece := bytes.Repeat([]byte(more), 1+64<<10/max(1, len(more)))
-	serve := func(c net.Conn) {
+	return "redis://" + porttest.Serve(t, func(c *net.TCPConn) {
 		defer c.Close()
 		r := bufio.NewReader(c)
 		for {
@@ -50,17 +47,7 @@ func strangeRedis(t *testing.T, begin, more string) (url string) {
 				io.WriteString(c, "+OK\r\n")
 			}
 		}
-	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serve(c)
-		}
-	}()
-	return "redis://" + l.Addr().String()
+	})
 }
 
 // Whatever its Redis sends, a router starts, and grows no larger for it.

@@ -18,21 +18,7 @@ import (
 // silent accepts connections and never answers.
 func silent(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { c.Close() })
-		}
-	}()
-	return "http://" + l.Addr().String()
+	return "http://" + porttest.Serve(t, func(c *net.TCPConn) { t.Cleanup(func() { c.Close() }) })
 }
 
 // TestTermDuringAReload: a reload that waits for its new workers, and others queued behind it, neither cut a stream nor

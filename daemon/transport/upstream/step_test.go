@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
 
 // doubling is a worker that sends one answer too many now and then: to each request whose body begins with "twice".
@@ -51,31 +53,17 @@ func (d *doubling) serve(c net.Conn) {
 // listen starts the worker. It returns the configuration of its client.
 func (d *doubling) listen(t *testing.T, secure bool) Config {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	if !secure {
+		return Config{URL: "http://" + porttest.Serve(t, func(c *net.TCPConn) { d.serve(c) })}
 	}
-	t.Cleanup(func() { l.Close() })
-	c := Config{URL: "http://" + l.Addr().String()}
-	if secure {
-		s := httptest.NewUnstartedServer(nil)
-		s.StartTLS()
-		defer s.Close()
-		roots := x509.NewCertPool()
-		roots.AddCert(s.Certificate())
-		c = Config{URL: "https://" + l.Addr().String(), TLS: &tls.Config{RootCAs: roots}}
-		l = tls.NewListener(l, &tls.Config{Certificates: s.TLS.Certificates})
-	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go d.serve(c)
-		}
-	}()
-	return c
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS()
+	defer s.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	server := &tls.Config{Certificates: s.TLS.Certificates}
+	return Config{TLS: &tls.Config{RootCAs: roots},
+		URL: "https://" + porttest.Serve(t, func(c *net.TCPConn) { d.serve(tls.Server(c, server)) })}
 }
 
 func sized(text string) string {

@@ -12,28 +12,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // rawWorker answers each connection with what serve writes. n counts connections from 1.
 func rawWorker(t testing.TB, serve func(c *net.TCPConn, br *bufio.Reader, n int)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
 	var n atomic.Int32
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() { defer c.Close(); serve(c.(*net.TCPConn), bufio.NewReader(c), int(n.Add(1))) }()
-		}
-	}()
-	return "http://" + l.Addr().String()
+	return "http://" + porttest.Serve(t, func(c *net.TCPConn) {
+		defer c.Close()
+		serve(c, bufio.NewReader(c), int(n.Add(1)))
+	})
 }
 
 // saying is a worker that answers every request on a connection with the same bytes, then runs then and closes.
