@@ -13,6 +13,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // TestHeadsThatEndInLineFeeds: a head that has ended is answered, however it ended. With a read timeout of a minute
@@ -76,22 +77,23 @@ func TestHalfAHeadIsRidOf(t *testing.T) {
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "1s"`), 1)
 	for _, text := range []string{"", "POST /v1/comp", "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"} {
-		c, err := net.Dial("tcp", r.Addr())
-		if err != nil {
-			t.Fatal(err)
+		held := func() time.Duration {
+			c, err := net.Dial("tcp", r.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			began := time.Now()
+			io.WriteString(c, text)
+			_ = c.SetDeadline(began.Add(20 * time.Second))
+			if b, err := io.ReadAll(c); err != nil || text != "" && !strings.HasPrefix(string(b), "HTTP/1.1 408") {
+				t.Errorf("%q: %.40q, %v; want 408 and a clean end", text, b, err)
+			}
+			eventually(t, "the connection is closed", func() bool { return r.front.Stats().Connections.Open == 0 })
+			return time.Since(began)
 		}
-		defer c.Close()
-		began := time.Now()
-		io.WriteString(c, text)
-		_ = c.SetDeadline(began.Add(20 * time.Second))
-		if b, err := io.ReadAll(c); err != nil || text != "" && !strings.HasPrefix(string(b), "HTTP/1.1 408") {
-			t.Errorf("%q: %.40q, %v; want 408 and a clean end", text, b, err)
-		}
-		eventually(t, "the connection is closed", func() bool { return r.front.Stats().Connections.Open == 0 })
-		t.Logf("held for %v", time.Since(began))
-		if took := time.Since(began); took > 4*time.Second { // some 1.4 s; it was 6.1
-			t.Errorf("%q: the connection was held for %v with a read timeout of 1 s", text, took)
-		}
+		// With a read timeout of 1 s it is some 1.4 s; it was 6.1.
+		waittest.AtBest(t, fmt.Sprintf("a connection with %q", text), 4*time.Second, held)
 	}
 }
 
@@ -120,18 +122,20 @@ func TestHalfAHandshakeIsRidOf(t *testing.T) {
 			}
 		},
 	} {
-		c, err := net.Dial("tcp", r.Addr())
-		if err != nil {
-			t.Fatal(err)
+		held := func() time.Duration {
+			c, err := net.Dial("tcp", r.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			began := time.Now()
+			go stop(c)
+			eventually(t, what+": the connection is open", func() bool { return r.front.Stats().Connections.Open == 1 })
+			eventually(t, what+": the connection is closed", func() bool { return r.front.Stats().Connections.Open == 0 })
+			return time.Since(began)
 		}
-		defer c.Close()
-		began := time.Now()
-		go stop(c)
-		eventually(t, what+": the connection is open", func() bool { return r.front.Stats().Connections.Open == 1 })
-		eventually(t, what+": the connection is closed", func() bool { return r.front.Stats().Connections.Open == 0 })
-		if took := time.Since(began); took > 4*time.Second { // a handshake and a head after it have a second each
-			t.Errorf("%s: the connection was held for %v with a read timeout of 1 s", what, took)
-		}
+		// A handshake and a head after it have a second each.
+		waittest.AtBest(t, "a connection with "+what, 4*time.Second, held)
 	}
 }
 
@@ -141,34 +145,37 @@ func TestLateHead(t *testing.T) {
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "2s"`), 1)
 	const late, part = 1500 * time.Millisecond, "GET /he"
-	held := func(first string, least, most time.Duration) {
+	held := func(first string, least time.Duration) {
 		t.Helper()
-		c, err := net.Dial("tcp", r.Addr())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		began := time.Now()
-		_ = c.SetDeadline(began.Add(20 * time.Second))
-		time.Sleep(late)
-		in := bufio.NewReader(c)
-		if first != "" {
-			io.WriteString(c, first)
-			if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != 200 {
-				t.Fatal(resp, err)
-			} else {
-				_, _ = io.ReadAll(resp.Body)
+		waittest.AtBest(t, fmt.Sprintf("half a head after %q", first), least+time.Second, func() time.Duration {
+			c, err := net.Dial("tcp", r.Addr())
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		io.WriteString(c, part)
-		b, err := io.ReadAll(in)
-		took := time.Since(began)
-		if err != nil || !strings.HasPrefix(string(b), "HTTP/1.1 408") || took < least || took > most {
-			t.Errorf("after %q: %.40q, %v after %v; want 408 between %v and %v", first, b, err, took, least, most)
-		}
+			defer c.Close()
+			began := time.Now()
+			_ = c.SetDeadline(began.Add(20 * time.Second))
+			time.Sleep(late)
+			in := bufio.NewReader(c)
+			if first != "" {
+				io.WriteString(c, first)
+				if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != 200 {
+					t.Fatal(resp, err)
+				} else {
+					_, _ = io.ReadAll(resp.Body)
+				}
+			}
+			io.WriteString(c, part)
+			b, err := io.ReadAll(in)
+			took := time.Since(began)
+			if err != nil || !strings.HasPrefix(string(b), "HTTP/1.1 408") || took < least {
+				t.Errorf("after %q: %.40q, %v after %v; want 408 after %v", first, b, err, took, least)
+			}
+			return took
+		})
 	}
-	held("", 2*time.Second, 3*time.Second)
-	held(health, late+2*time.Second, late+3*time.Second)
+	held("", 2*time.Second)
+	held(health, late+2*time.Second)
 }
 
 // TestLateHeadWithABody: once the head of a client that was silent first is there, each piece of its body has its own

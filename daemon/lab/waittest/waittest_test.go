@@ -38,3 +38,25 @@ func TestUntil(t *testing.T) {
 	f(patience-time.Second, false)
 	f(patience+time.Minute, true)
 }
+
+func (f *failing) Errorf(string, ...any) { f.failed = true }
+
+// TestAtBest: one good try is enough, and the tenth is the last.
+func TestAtBest(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		took  []time.Duration
+		tries int
+		fails bool
+	}{
+		{"the first is good", []time.Duration{2}, 1, false},
+		{"the last is good", []time.Duration{3, 9, 4, 3, 3, 3, 3, 3, 3, 1}, 10, false},
+		{"none is", []time.Duration{3, 9, 4, 3, 3, 3, 3, 3, 3, 3, 1}, 10, true},
+	} {
+		test, tries := new(failing), 0
+		AtBest(test, "a step", 2, func() time.Duration { tries++; return c.took[tries-1] })
+		if tries != c.tries || test.failed != c.fails {
+			t.Errorf("%s: %d tries, failed %v; want %d, %v", c.what, tries, test.failed, c.tries, c.fails)
+		}
+	}
+}
