@@ -62,10 +62,13 @@ func launch(t testing.TB, toml string, log *slog.Logger) *running {
 	return r
 }
 
+// modulesAreThere fails where make has not built the modules.
+var modulesAreThere = sync.OnceValue(func() error { _, err := plugins.Builtin("prefixaware"); return err })
+
 // start launches a daemon that logs nothing, and waits until n workers are up in all.
 func start(t testing.TB, toml string, n int) *running {
 	t.Helper()
-	if _, err := plugins.Builtin("prefixaware"); err != nil {
+	if err := modulesAreThere(); err != nil {
 		t.Fatal(err)
 	}
 	r := launch(t, toml, slog.New(slog.DiscardHandler))
@@ -148,7 +151,13 @@ func (r *running) do(method, path, body string, header ...string) seen {
 
 func do(t testing.TB, method, url, body string, header ...string) seen {
 	t.Helper()
-	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	return doAs(context.Background(), t, method, url, body, header...)
+}
+
+// doAs is do in a context.
+func doAs(ctx context.Context, t testing.TB, method, url, body string, header ...string) seen {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

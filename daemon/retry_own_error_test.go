@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http/httptrace"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,21 +25,39 @@ const (
 	anAbort     = "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"abort\"}]}\n\n"
 )
 
+// inPieces is a worker that streams its answer in pieces, and who asks for it. The second piece waits until the first has
+// come to the client: were both in one read of the router's, the answer would not have begun with the second.
+func inPieces(t *testing.T, pieces []string, end string) (url string, ask func(r *running, path, body string) seen) {
+	began := make(chan struct{})
+	url = rawWorker(t, func(c *net.TCPConn) {
+		io.WriteString(c, eventChunks)
+		for i, p := range pieces {
+			io.WriteString(c, chunk(p))
+			if i == 0 {
+				<-began
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		io.WriteString(c, end)
+	})
+	return url, func(r *running, path, body string) seen {
+		var once sync.Once
+		begin := func() { once.Do(func() { close(began) }) }
+		defer begin() // an answer that never begins ends here
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotFirstResponseByte: begin})
+		return doAs(ctx, t, "POST", "http://"+r.Addr()+path, body)
+	}
+}
+
 // TestOwnErrorEventReachesTheClient: every byte of it, however the stream is cut into pieces, and the end that the
 // worker gives it.
 func TestOwnErrorEventReachesTheClient(t *testing.T) {
+	t.Parallel()
 	f := func(what, path, end string, whole bool, pieces ...string) {
 		t.Helper()
-		w := rawWorker(t, func(c *net.TCPConn) {
-			io.WriteString(c, eventChunks)
-			for _, p := range pieces {
-				io.WriteString(c, chunk(p))
-				time.Sleep(20 * time.Millisecond)
-			}
-			io.WriteString(c, end)
-		})
+		w, ask := inPieces(t, pieces, end)
 		r := start(t, settings("roundrobin", w), 1)
-		s := r.do("POST", path, `{"model":"sim","prompt":"x","messages":[{"role":"user","content":"x"}],"input":"x","max_tokens":2,"stream":true}`)
+		s := ask(r, path, `{"model":"sim","prompt":"x","messages":[{"role":"user","content":"x"}],"input":"x","max_tokens":2,"stream":true}`)
 		want := strings.Join(pieces, "")
 		if s.status != 200 || s.body != want || (s.err == nil) != whole || !whole && !errors.Is(s.err, io.ErrUnexpectedEOF) {
 			t.Errorf("%s: %d %v\ngot  %q\nwant %q", what, s.status, s.err, s.body, want)
@@ -60,19 +80,13 @@ func TestOwnErrorEventReachesTheClient(t *testing.T) {
 // TestTokensBeforeAnAbortReachTheClient: an abort is no error to a client, so the stream is ended by an event of
 // ours; what came in the same read before it is the client's.
 func TestTokensBeforeAnAbortReachTheClient(t *testing.T) {
+	t.Parallel()
 	f := func(what string, want string, pieces ...string) {
 		t.Helper()
-		w := rawWorker(t, func(c *net.TCPConn) {
-			io.WriteString(c, eventChunks)
-			for _, p := range pieces {
-				io.WriteString(c, chunk(p))
-				time.Sleep(20 * time.Millisecond)
-			}
-			io.WriteString(c, "0\r\n\r\n")
-		})
+		w, ask := inPieces(t, pieces, "0\r\n\r\n")
 		r := start(t, settings("roundrobin", w), 1)
 		defer r.stop()
-		s := r.do("POST", "/v1/completions", aStream)
+		s := ask(r, "/v1/completions", aStream)
 		got, event, _ := strings.Cut(s.body, "data: {\"error\"")
 		if s.status != 200 || got != want || !strings.Contains(event, "worker_broke_off") || !strings.HasSuffix(event, "\n\n") || !errors.Is(s.err, io.ErrUnexpectedEOF) {
 			t.Errorf("%s: %d %v\ngot  %q\nwant %q and our event", what, s.status, s.err, s.body, want)
@@ -86,6 +100,7 @@ func TestTokensBeforeAnAbortReachTheClient(t *testing.T) {
 
 // TestFirstTokenBeforeAResetReachesTheClient: the token and the end of the connection may come together.
 func TestFirstTokenBeforeAResetReachesTheClient(t *testing.T) {
+	t.Parallel()
 	for what, end := range map[string]func(*net.TCPConn){
 		"reset":  reset,
 		"closed": func(c *net.TCPConn) { c.Close() },
@@ -107,6 +122,7 @@ func TestFirstTokenBeforeAResetReachesTheClient(t *testing.T) {
 
 // TestOwnErrorEventOnSageMaker: the worker's words are payload, and the form's own exception follows them.
 func TestOwnErrorEventOnSageMaker(t *testing.T) {
+	t.Parallel()
 	w := rawWorker(t, func(c *net.TCPConn) {
 		io.WriteString(c, eventChunks+chunk(aToken))
 		time.Sleep(20 * time.Millisecond)
@@ -123,6 +139,7 @@ func TestOwnErrorEventOnSageMaker(t *testing.T) {
 // TestHeadAloneIsNoFirstByte: first_byte_retry waits for the first byte of the answer, whatever kind the head
 // announced.
 func TestHeadAloneIsNoFirstByte(t *testing.T) {
+	t.Parallel()
 	late := rawWorker(t, func(c *net.TCPConn) {
 		io.WriteString(c, plainChunks)
 		io.Copy(io.Discard, c) // until the router leaves

