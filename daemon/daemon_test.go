@@ -106,10 +106,12 @@ func (r *running) describe() []operator.PoolState { return operator.Describe(r.s
 
 var eventually = waittest.Until
 
+const freePorts = "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n"
+
 // settings are a [server] table on free ports and one pool of that strategy.
 func settings(strategy string, urls ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n")
+	b.WriteString(freePorts)
 	addPool(&b, "main", strategy, "*", urls...)
 	return b.String()
 }

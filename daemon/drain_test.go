@@ -127,6 +127,7 @@ func TestDrainWithoutRequestsIsClean(t *testing.T) {
 // TestDrainAwaitsLastWords: the process does not end while a client of HTTP/1.0 that is behind still reads the end of
 // its stream.
 func TestDrainAwaitsLastWords(t *testing.T) {
+	t.Parallel()
 	held, release := make(chan bool, 1), make(chan bool)
 	defer close(release)
 	w := fakeWorker(t, releasing(strings.Repeat("x", 64<<10), held, release))

@@ -16,6 +16,7 @@ import (
 // TestFleetFollowsItsName runs a daemon on a name: a new address serves, one that is gone ends what it has and gets
 // nothing more.
 func TestFleetFollowsItsName(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("needs 127.0.0.0/8 on loopback")
 	}

@@ -255,6 +255,7 @@ func (l *rankLab) rates() (hit, stay float64) {
 // TestHitRateOfRanks: two workers of four ranks find as much in their caches as eight workers of one, and their chats
 // stay with their rank. Beside it the same two workers where the rank is left to them.
 func TestHitRateOfRanks(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	h, err := host.New(ctx, host.Config{})
 	if err != nil {

@@ -113,6 +113,7 @@ func TestRoutersOutliveTheirRedis(t *testing.T) {
 
 // Routers that start without Redis serve, and find each other when it comes.
 func TestRoutersStartBeforeTheirRedis(t *testing.T) {
+	t.Parallel()
 	b := redistest.New(t)
 	all, logs := loggedRouters(t, 2, b.URL(), sims(t, 3, vllmsim.Config{}))
 	askAll(t, all, "before", 4)

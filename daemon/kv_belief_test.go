@@ -36,6 +36,7 @@ func (a *agreement) String() string {
 // what the null block takes from the capacity. Chats in turns over two workers that hold a few of them, so that they
 // evict all the time.
 func TestBeliefFollowsTheEngine(t *testing.T) {
+	t.Parallel()
 	for _, block := range []int{16, 48, 128} {
 		t.Run(fmt.Sprint("block=", block), func(t *testing.T) { beliefs(t, block) })
 	}

@@ -113,6 +113,7 @@ var asked = map[string]struct {
 // TestTheAPIIsAsItsFileSays: every operation of /api/v1/openapi.json answers as the file says, on a daemon that has
 // served, with every field in a schema and every required field there.
 func TestTheAPIIsAsItsFileSays(t *testing.T) {
+	t.Parallel()
 	r := start(t, bindAlways+settings("prefixaware", append(sims(t, 2, vllmsim.Config{}).URLs(), "http://127.0.0.1:1")...)+`
 [[pools.shadow]]
 strategy = "roundrobin"

@@ -126,6 +126,7 @@ func TestRemovedPoolLeavesItsWorkersAlone(t *testing.T) {
 
 // TestANewPoolServesOnceItCan: until one of its workers is up, those of the old pools serve, and /ready stays 200.
 func TestANewPoolServesOnceItCan(t *testing.T) {
+	t.Parallel()
 	slow := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/health" {
 			time.Sleep(500 * time.Millisecond)

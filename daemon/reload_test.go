@@ -319,10 +319,9 @@ func TestPoolsWaitForTheirWorkersTogether(t *testing.T) {
 		fmt.Fprintf(&before, pool, i, i, u)
 		fmt.Fprintf(&after, pool, i, i, silent.URL)
 	}
-	head := "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n"
-	r := start(t, head+before.String(), 0)
+	r := start(t, freePorts+before.String(), 0)
 	reload := func(text string) {
-		write(t, r.file, head+text)
+		write(t, r.file, freePorts+text)
 		if err := r.Reload(); err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +342,6 @@ func TestPoolsWaitForTheirWorkersTogether(t *testing.T) {
 // to another pool.
 func TestDrainsFollowTheirWorkers(t *testing.T) {
 	f := sims(t, 3, vllmsim.Config{})
-	head := "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n"
 	pool := func(name string, workers ...int) string {
 		text := fmt.Sprintf("[[pools]]\nname = %q\nmodels = [%q]\n", name, name)
 		for _, i := range workers {
@@ -351,14 +349,14 @@ func TestDrainsFollowTheirWorkers(t *testing.T) {
 		}
 		return text
 	}
-	r := start(t, head+pool("a", 0, 1)+pool("b", 2), 0)
+	r := start(t, freePorts+pool("a", 0, 1)+pool("b", 2), 0)
 	eventually(t, "the worker is drained", func() bool { return r.state.Load().pools[0].route.Workers.Drain("w1", true, time.Now()) })
 	for _, c := range []struct{ what, pools string }{
 		{"another name", pool("c", 0, 1) + pool("b", 2)},
 		{"another pool", pool("c", 0) + pool("b", 2, 1)},
 		{"nothing is changed", pool("c", 0) + pool("b", 2, 1)},
 	} {
-		write(t, r.file, head+c.pools)
+		write(t, r.file, freePorts+c.pools)
 		if err := r.Reload(); err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 // TestBrowsersFindOneOrigin asks as browsers do, through the socket: a browser refuses an answer in which a field of
 // CORS stands twice, a preflight's too.
 func TestBrowsersFindOneOrigin(t *testing.T) {
+	t.Parallel()
 	const page, stranger = "https://chat.example.com", "https://evil.example.com"
 	w := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Access-Control-Allow-Origin", "https://worker")

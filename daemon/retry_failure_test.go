@@ -153,6 +153,7 @@ func TestClientThatLeavesMidStreamFreesTheWorker(t *testing.T) {
 }
 
 func TestDrainCutsNoStream(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{Speed: 1})
 	r := start(t, settings("prefixaware", f.URLs()...), 2)
 	var wg sync.WaitGroup

@@ -46,6 +46,7 @@ func (r *running) at(header ...string) string {
 }
 
 func TestASessionStaysUnderEveryStrategy(t *testing.T) {
+	t.Parallel()
 	urls := echoes(t, 3)
 	for _, strategy := range []string{"roundrobin", "prefixaware", "kvaware", "session"} {
 		r := start(t, bindAlways+settings(strategy, urls...), 3)
@@ -69,6 +70,7 @@ func TestASessionStaysUnderEveryStrategy(t *testing.T) {
 }
 
 func TestSessionsOutliveARestartAndAreShared(t *testing.T) {
+	t.Parallel()
 	urls := echoes(t, 4)
 	toml := fmt.Sprintf("[cache]\nredis = %q\n", redistest.Start(t).URL()) + bindAlways + settings("roundrobin", urls...)
 	first := start(t, toml, 4)
@@ -94,6 +96,7 @@ func TestSessionsOutliveARestartAndAreShared(t *testing.T) {
 }
 
 func TestWhatBecomesOfSessionsWhoseWorkerIsGone(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []string{"rehome", "error"} {
 		urls := echoes(t, 2)
 		dying := fakeWorker(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -107,6 +107,7 @@ func judgeLog(t *testing.T, log map[string]map[string]any, sessions int) {
 
 // Strategies are swapped under load: every request is answered, each by one version of one strategy.
 func TestSwapsWithCanaryAndShadow(t *testing.T) {
+	t.Parallel()
 	text := settings("roundrobin", sims(t, 2, vllmsim.Config{}).URLs()...) + `
 [[pools.canary]]
 strategy = "session"

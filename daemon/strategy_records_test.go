@@ -22,6 +22,7 @@ import (
 // TestRecordsAreDecidedAgain: the module that has served comes to each of its choices again from the access log alone;
 // another differs, and loses tokens that were held; lines that cannot be read are named.
 func TestRecordsAreDecidedAgain(t *testing.T) {
+	t.Parallel()
 	const requests = 30
 	text, err := os.ReadFile(explained(t, requests))
 	if err != nil {
@@ -104,6 +105,7 @@ func decidedAgain(t *testing.T, name string, wasm []byte, err error, log string)
 
 // TestRecordedRejections: whom the strategy turned away is no choice of a worker. To turn it away again is to agree.
 func TestRecordedRejections(t *testing.T) {
+	t.Parallel()
 	log, file := filepath.Join(t.TempDir(), "access.log"), filepath.Join(t.TempDir(), "rejects.wasm")
 	wasm, err := wasmtest.Assemble(rejects)
 	if err != nil {

@@ -249,6 +249,7 @@ func TestAnActivationOutlivesARestart(t *testing.T) {
 // TestAnUploadIsLoadedOnce: who watches the folder finds what the admin API has loaded already; a module that is written there
 // by hand is loaded.
 func TestAnUploadIsLoadedOnce(t *testing.T) {
+	t.Parallel()
 	text, dir := withModules(t, "mine", 1)
 	write(t, filepath.Join(dir, "mine.wasm"), countingModule(t, ""))
 	r := start(t, text+"[strategies.mine]\nallow = ['kv']\n", 1)

@@ -16,7 +16,8 @@ import (
 // TestStreamsPause opens streams whose worker pauses. They go on whole, as quick and slow clients read them, and clients
 // that leave in the pause are noticed.
 func TestStreamsPause(t *testing.T) {
-	const streams = 120
+	t.Parallel()
+	const streams = 60
 	event := func(n int) string {
 		return fmt.Sprintf("data: {\"choices\":[{\"index\":0,\"text\":%q}]}\n\n", strings.Repeat("y", n))
 	}
@@ -61,7 +62,7 @@ func TestStreamsPause(t *testing.T) {
 		open = append(open, c)
 	}
 	eventually(t, "all streams are under way", func() bool { return r.front.Stats().InFlight == streams })
-	const leaving = 20
+	const leaving = 10
 	for _, c := range open[:leaving] {
 		c.Close()
 	}

@@ -16,6 +16,7 @@ import (
 // chats. The engines have room for all. The share of the others' later prompts that the engines find cached is within a
 // point of that without them, and so is what the router believes, by which it goes where workers differ in load.
 func TestSaltsOfOneKey(t *testing.T) {
+	t.Parallel()
 	rate := func(salts int) (hits, believed float64) {
 		f := sims(t, 4, vllmsim.Config{KVTokens: 4 << 20, Speed: 1000})
 		r := start(t, tenants(t, "explain = true")+settings("prefixaware", f.URLs()...), 4)

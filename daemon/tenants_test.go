@@ -104,6 +104,7 @@ func TestOpeningsSpread(t *testing.T) {
 // TestExplainIsByKey: whether others have sent a prompt is told to nobody where there are keys, but to those that may
 // ask.
 func TestExplainIsByKey(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, tenants(t)+settings("prefixaware", f.URLs()...), 1)
 	ask := func(r *running, header ...string) seen {

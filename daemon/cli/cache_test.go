@@ -88,6 +88,7 @@ func (k *keeper) fails(args, want string) {
 
 // TestCache runs every cache command against a real daemon, and empties its KV cache.
 func TestCache(t *testing.T) {
+	t.Parallel()
 	k := startKeeper(t)
 	value := bytes.Repeat([]byte("kv"), 150_000)
 	k.set("org/m@1@0@a1@half", string(value))

@@ -79,6 +79,7 @@ func TestAWrongCommandLine(t *testing.T) {
 
 // TestCheckNotes: a strategy that no pool uses is named, and is no problem.
 func TestCheckNotes(t *testing.T) {
+	t.Parallel()
 	dir := workplace(t)
 	write(t, filepath.Join(dir, "x.toml"), settings+"[strategies.mine]\npath = \"none.wasm\"\n")
 	const says = "no pool uses it, and it was not loaded"

@@ -14,6 +14,7 @@ import (
 // TestDescriptorsUsedUp: clients that open more connections than the process has descriptors do not end anything. The
 // admitted ones are served, the operator's pages answer, workers stay up, and when the crowd has left all is as before.
 func TestDescriptorsUsedUp(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []int{64, 400} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) { useUpDescriptors(t, limit) })
 	}

@@ -49,6 +49,7 @@ func TestStrategiesTutorial(t *testing.T) {
 
 // The commands of the page on the KV cache are one script.
 func TestKVCachePage(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Skip("there is no redis-cli, by which the page puts a value")
 	}

@@ -75,6 +75,7 @@ func readSlowly(addr string, every time.Duration, took *atomic.Int64, done <-cha
 // TestFiveHundredSlowReaders: 250 clients read nothing of their streams and are cut off, 250 read slowly and are not.
 // The process grows by at most 128 KiB for each, and other requests are not affected.
 func TestFiveHundredSlowReaders(t *testing.T) {
+	t.Parallel()
 	dir, port := workplace(t), porttest.Row(t, 2)
 	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\nwrite_timeout = \"3s\"\n[[pools]]\nconnect_timeout = \"20s\"\nhealth_interval = \"20s\"\n[[pools.workers]]\nurl = %q\n",
 		port, port+1, gusher(t)))

@@ -59,6 +59,7 @@ func simulated(t *testing.T, dir, server string) {
 // TestServesOnGivenSockets: the sockets that a process is started with replace server.listen and server.admin, in the
 // order of their names, and the process sends its states to NOTIFY_SOCKET.
 func TestServesOnGivenSockets(t *testing.T) {
+	t.Parallel()
 	dir := workplace(t)
 	simulated(t, dir, "")
 	notify := filepath.Join(dir, "notify")

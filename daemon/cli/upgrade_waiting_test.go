@@ -13,6 +13,7 @@ import (
 // TestUpgradeServesWhoWaits: requests that wait for a worker with room when the binary is replaced are served by the old
 // process.
 func TestUpgradeServesWhoWaits(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "1")
 	file := filepath.Join(s.dir, "a.toml")
 	write(t, file, strings.Replace(read(t, file), "[[pools]]\n", "[[pools]]\nmax_in_flight = 1\n", 1))

@@ -22,7 +22,9 @@ func (x *exposition) family(name, kind, help string) {
 // sample writes one value of engine i. more is a label that stands between that of the engine and that of the model,
 // and ends with a comma, or nothing.
 func (x *exposition) sample(name string, i int, more string, v float64) {
-	fmt.Fprintf(x, "%s{engine=\"%d\",%s%s} %s\n", name, i, more, x.model, pyFloat(v))
+	for _, part := range [...]string{name, `{engine="`, strconv.Itoa(i), `",`, more, x.model, "} ", pyFloat(v), "\n"} {
+		x.WriteString(part)
+	}
 }
 
 // each calls f with every engine.
@@ -49,14 +51,14 @@ func (x *exposition) histogram(name, help string, of func(*engine.Stats) *engine
 
 // buckets writes the histogram of one engine.
 func (x *exposition) buckets(name string, i int, h *engine.Histogram) {
-	sum := int64(0)
+	bucket, sum := name+"_bucket", int64(0)
 	for k := range len(h.Bounds) + 1 {
 		le := "+Inf"
 		if k < len(h.Bounds) {
 			le = pyFloat(h.Bounds[k])
 		}
 		sum += h.Buckets[k]
-		x.sample(name+"_bucket", i, "le="+strconv.Quote(le)+",", float64(sum))
+		x.sample(bucket, i, `le="`+le+`",`, float64(sum))
 	}
 	x.sample(name+"_count", i, "", float64(h.Count))
 	x.sample(name+"_sum", i, "", h.Sum)

@@ -17,8 +17,8 @@ func Until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// AtBest measures a step, again and again, until it took at most so long. It fails the test if no try did: other work on
-// the machine only adds to a time, so that the least of some counts.
+// AtBest measures a step, again and again, until it took at most so long. It fails the test if no try did: other work
+// on the machine only adds to a time, so that the least of some counts.
 func AtBest(t testing.TB, what string, most time.Duration, step func() (took time.Duration)) {
 	t.Helper()
 	var all []time.Duration
