@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
@@ -43,16 +42,6 @@ type Config struct {
 	// Seen is called after each choice, and may be nil: the request, the strategy's result and the frame that it saw.
 	Seen func(q *trial.Request, c *route.Choice)
 }
-
-// Names is what the router makes of the names of sessions.
-type Names uint8
-
-// The values of Names.
-const (
-	Hints   Names = iota // for strategies, as by default
-	Binding              // a session stays at its worker: [sessions] bind = "always"
-	Unread               // nothing
-)
 
 // epoch is the time of day at which simulated runs begin.
 var epoch = time.Unix(1_800_000_000, 0)
@@ -157,10 +146,7 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 		panic("BUG: served: a body that cannot be read: " + err.Error())
 	}
 	v.ask = route.Ask{Prompt: parsed, Turn: r.pool.Arrive(model, at), Random: r.chance.Uint64() | 1}
-	if q.Session != 0 && r.Names != Unread {
-		v.ask.Claim.Binds = r.Names == Binding
-		v.ask.Claim.Key = session.Name{Kind: session.Key, ID: strconv.FormatUint(q.Session, 36)}
-	}
+	v.ask.Claim = r.Names.claim(&q.Request)
 	if r.follows && r.pool.WantsIDs() {
 		v.ask.IDs = q.IDs
 	}
