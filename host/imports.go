@@ -136,6 +136,7 @@ func (in *instance) header(mem api.Memory, ptr, n uint32) (string, int32) {
 		}
 		return "", abi.ErrNotFound
 	}
+	in.refuse("headers:" + strings.ToLower(string(name)))
 	return "", abi.ErrForbidden
 }
 
@@ -176,6 +177,9 @@ func importPrefixHash(in *instance, _ api.Memory, st []uint64) {
 // store checks what all kv imports check. The key is copied: the guest may change its memory meanwhile.
 func (in *instance) store(mem api.Memory, ptr, n uint32, price int64) (string, int32) {
 	if in.kv == nil {
+		if !in.program.store {
+			in.refuse("kv")
+		}
 		return "", abi.ErrForbidden
 	}
 	if n == 0 || n > maxKey {

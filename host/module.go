@@ -94,7 +94,7 @@ func (h *Host) newProgram(name string, wasm []byte, o Options) (*program, error)
 	if err != nil {
 		return nil, err
 	}
-	p.headers = headers
+	p.headers, p.store = headers, store
 	if store {
 		p.kv = h.cfg.KV
 	}

@@ -47,6 +47,9 @@ type Stats struct {
 	LastError   string             // of the last trap
 	Metrics     map[string]float64 // the module's own counters
 
+	// Calls that the module may not make, by the entry of allow that they lack: "kv", or "headers:" and a name. nil = none.
+	Refused map[string]uint64
+
 	// Notices to the calls that the module wants, by the names of its exports: those that were delivered, well or not, and
 	// those that were dropped.
 	Delivered, Dropped map[string]uint64
@@ -71,7 +74,7 @@ func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames.of(code
 // Stats returns the counters as of now.
 func (s *Strategy) Stats() Stats {
 	now := Stats{Fallbacks: map[string]uint64{}, Quarantined: s.quarantine.on(), Discarded: s.discarded.Load(),
-		LastError: s.quarantine.last(), Metrics: s.metrics.all()}
+		LastError: s.quarantine.last(), Metrics: s.metrics.all(), Refused: s.refused.all()}
 	now.Instances, now.MemoryBytes = s.instances.alive()
 	for i := range s.instances {
 		now.Picks += s.instances[i].picks.Load()
