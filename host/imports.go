@@ -140,6 +140,12 @@ func (in *instance) header(mem api.Memory, ptr, n uint32) (string, int32) {
 	return "", abi.ErrForbidden
 }
 
+// refuse counts a call of the module that allow does not permit.
+func (in *instance) refuse(entry string) {
+	in.pay(lockedFuel)
+	in.program.refused.refuse(entry, in.program.log)
+}
+
 // sameHeader compares a name that a module wrote with one in lower case, without a copy.
 func sameHeader(name []byte, lower string) bool {
 	if len(name) != len(lower) {

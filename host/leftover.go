@@ -3,7 +3,6 @@ package host
 import (
 	"bytes"
 	"encoding/binary"
-	"time"
 
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -17,17 +16,9 @@ type Leftover struct {
 	Status       uint32   // of a rejection, as the module wrote it; 0 = it set none, or has no room for it
 }
 
-// Leftover returns what the last pick, of f, has left. For a strategy of one slot, between its picks; false if its
-// instance is gone.
-func (s *Strategy) Leftover(f *Frame) (l Leftover, ok bool) {
-	sl := &s.instances[0]
-	for end := time.Now().Add(time.Second); !sl.state.CompareAndSwap(idle, taken); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) { // the keeper had it, to clean it or to make it anew
-			return l, false
-		}
-	}
-	defer sl.state.Store(idle)
-	in, layout := sl.in, &s.layout
+// leftoverOf reads what the last pick of in, of f, has left.
+func leftoverOf(in *instance, f *Frame) (l Leftover, ok bool) {
+	layout := &in.program.layout
 	area, ok := in.mem.Read(in.base, uint32(layout.FrameSize(in.room)))
 	n := len(f.Rows)
 	if !ok || n > in.room {

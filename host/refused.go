@@ -1,6 +1,7 @@
 package host
 
 import (
+	"log/slog"
 	"maps"
 	"sync"
 )
@@ -38,12 +39,11 @@ func (r *refused) all() map[string]uint64 {
 	return maps.Clone(r.calls)
 }
 
-// refuse counts a call of the module that allow does not permit, and logs the first one that lacks this entry.
-func (in *instance) refuse(entry string) {
-	in.pay(lockedFuel)
+// refuse counts a call that allow does not permit, and logs the first one that lacks this entry.
+func (r *refused) refuse(entry string, log *slog.Logger) {
 	entry = oneLine(entry)
-	if in.program.refused.count(entry) {
-		in.program.log.Warn("the strategy asks for what it may not have, and goes without; add the entry to its allow in "+
+	if r.count(entry) {
+		log.Warn("the strategy asks for what it may not have, and goes without; add the entry to its allow in "+
 			"[strategies.NAME] if it may", "allow", entry)
 	}
 }

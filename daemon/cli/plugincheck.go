@@ -77,7 +77,7 @@ type pluginCost struct {
 	Workers int   `json:"workers"`
 	Fuel    int64 `json:"fuel"`
 	NS      int64 `json:"ns"`    // the median of some hundred decisions, on this machine
-	Chose   int   `json:"chose"` // of these, those that chose a worker. The figures are theirs, or of all if there are none
+	Chose   int   `json:"chose"` // of these, those that chose a worker: the figures are theirs, or of all if none did
 }
 
 func (r *pluginReport) print(w io.Writer, file string) error {
@@ -229,7 +229,8 @@ func (r *pluginReport) endure(s *host.Strategy, most int) error {
 	for _, code := range slices.Sorted(maps.Keys(codes)) {
 		name := s.ReasonName(code)
 		if name == "" && !slices.Contains(plugins.Names(), s.Name()) {
-			r.Notes = append(r.Notes, fmt.Sprintf("reason %d has no name: return one by wp_reasons, or by Reasons in the SDK", code))
+			r.Notes = append(r.Notes, fmt.Sprintf("reason %d has no name: return one by wp_reasons, or by Reasons of the SDK",
+				code))
 		}
 		r.Reasons[cmp.Or(name, plugins.ReasonText(s.Name(), code))] += codes[code]
 	}
@@ -240,8 +241,8 @@ func (r *pluginReport) endure(s *host.Strategy, most int) error {
 func (r *pluginReport) note(s *host.Strategy) {
 	calls := s.Stats().Refused
 	for _, entry := range slices.Sorted(maps.Keys(calls)) {
-		r.Notes = append(r.Notes, fmt.Sprintf("it asked for %q %d times and may not: allow = [%q] in its table, --allow %s here",
-			entry, calls[entry], entry, entry))
+		r.Notes = append(r.Notes, fmt.Sprintf("it asked for %q %d times and may not: allow = [%q] in its table, "+
+			"--allow %s here", entry, calls[entry], entry, entry))
 	}
 	for i := range r.Fleets {
 		if f := &r.Fleets[i]; f.Chose == 0 {

@@ -11,8 +11,8 @@ import (
 // chatBlock is the tokens that one hash id of a trace with chat ids stands for.
 const chatBlock = 16
 
-// chats reads the form of Qwen's published usage traces: blocks of 16 tokens, times in seconds, and parent_chat_id names
-// the request before in the same conversation, -1 = none:
+// chats reads the form of Qwen's published usage traces: blocks of 16 tokens, times in seconds, and parent_chat_id
+// names the request before in the same conversation, -1 = none:
 //
 //	{"chat_id": 7, "parent_chat_id": -1, "timestamp": 61.1, "input_length": 20, "output_length": 5, "hash_ids": [3, 9]}
 type chats struct {

@@ -50,7 +50,8 @@ type traceLine struct {
 	Delay     *float64        `json:"delay"`
 }
 
-// ReadTrace reads the requests of a trace in one of two forms of JSON lines. One is that of Mooncake's published traces:
+// ReadTrace reads the requests of a trace in one of two forms of JSON lines. One is that of Mooncake's published
+// traces:
 //
 //	{"timestamp": 3000, "input_length": 1100, "output_length": 30, "hash_ids": [0, 7, 9]}
 //

@@ -10,9 +10,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/replay"
 )
 
-// ReadTrace reads the requests of a trace in the forms that replay.ReadTrace knows, each as a chat of one turn at its own
-// time. What comes a delay after the answer before it in its session is a further turn of that chat. The name stands in
-// errors. limit bounds the requests; 0 = no limit.
+// ReadTrace reads the requests of a trace in the forms that replay.ReadTrace knows, each as a chat of one turn at its
+// own time. What comes a delay after the answer before it in its session is a further turn of that chat. The name
+// stands in errors. limit bounds the requests; 0 = no limit.
 func ReadTrace(r io.Reader, name string, limit int) (Load, error) {
 	requests, err := replay.ReadTrace(r, name, limit)
 	if err != nil {
