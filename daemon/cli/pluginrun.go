@@ -26,8 +26,8 @@ func pluginRunCommand() *cobra.Command {
 		Short: "Decide recorded requests again, and tell where the module differs and what it believes to gain",
 		Long: "Decide recorded requests again, and tell where the module differs and what it believes to gain.\n\n" +
 			"The records are lines of an access log that server.explain_log picked: they hold the rows that the strategy " +
-			"decided by, and the key of the caller. Labels, header fields and the store are not recorded: requests for which the " +
-			"module asks for these are not judged. --records - reads standard input.",
+			"decided by, and the key of the caller. Labels, header fields and the store are not recorded: requests for which " +
+			"the module asks for these are not judged. --records - reads standard input.",
 		Example: "  warmpath plugin run mine.wasm --records /var/log/warmpath/access.log --options each=.02",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -84,8 +84,8 @@ func runPlugin(ctx context.Context, file, records string, wish pluginWish, stdin
 		return nil, err
 	}
 	if r.Decided == 0 && r.Unfit > 0 {
-		return nil, fmt.Errorf("plugin: none of %d lines of %s can be judged: the strategy asks for %s, and records hold none of "+
-			"it; let it be a shadow, which sees all", r.Lines, records, strings.Join(r.Lacks, ", "))
+		return nil, fmt.Errorf("plugin: none of %d lines of %s can be judged: the strategy asks for %s, and records hold "+
+			"none of it; let it be a shadow, which sees all", r.Lines, records, strings.Join(r.Lacks, ", "))
 	}
 	if r.Decided+r.Bound == 0 {
 		return nil, fmt.Errorf("plugin: none of %d lines of %s can be decided again: %d have no rows, so set "+
@@ -137,7 +137,8 @@ func unjudged(r *redecide.Report) string {
 	if r.Unfit == 0 {
 		return ""
 	}
-	return fmt.Sprintf("  not judged       %d: it asked for %s, which records do not hold\n", r.Unfit, strings.Join(r.Lacks, ", "))
+	return fmt.Sprintf("  not judged       %d: it asked for %s, which records do not hold\n", r.Unfit,
+		strings.Join(r.Lacks, ", "))
 }
 
 // because formats an error to follow a count.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/traffic"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 	"github.com/warmpath/warmpath/daemon/lab/world"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -49,7 +50,7 @@ func TestStrategiesSeeTheParent(t *testing.T) {
 	// Minutes apart, past the workers' slow start.
 	for i, q := range []trial.Request{{Session: 36}, {Session: 37, Parent: 36}, {Session: 36}} {
 		q.Prompt, q.MaxTokens = 4, 8
-		if _, p := r.Choose(time.Duration(i+5)*time.Minute, &world.Request{Request: q}, []byte("a prompt")); p != world.Sent {
+		if _, p := r.Choose(time.Duration(i+5)*time.Minute, &world.Request{Request: q, Chat: &traffic.Chat{}}, []byte("a prompt")); p != world.Sent {
 			t.Fatalf("request %d was not sent", i)
 		}
 		to = 1

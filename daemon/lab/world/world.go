@@ -324,7 +324,7 @@ func (w *world) sum() {
 		w.run.GPUSeconds += m.sums.UpSeconds * w.GPUs
 	}
 	for _, r := range w.routers {
-		w.run.Fallbacks += r.Fallbacks()
+		w.run.Add(r.Remarks())
 	}
 	w.run.Seed = w.Seed
 }
