@@ -165,7 +165,7 @@ var arrows = map[string][]string{
 	"daemon/lab/replay":    {"sdk/abi"},
 	"daemon/lab/report":    {"daemon/lab/trial"},
 	"daemon/lab/served": {
-		"cache/blocks", "cache/holdings", "daemon/fleet/worker", "daemon/lab/...", "daemon/lab/vllmsim/engine",
+		"cache/blocks", "cache/holdings", "cache/tier", "daemon/fleet/worker", "daemon/lab/...", "daemon/lab/vllmsim/engine",
 		"daemon/peers", "daemon/request/prompt", "daemon/request/queue", "daemon/request/route", "daemon/request/session",
 		"host", "plugins", "sdk", "sdk/abi",
 	},

@@ -86,7 +86,8 @@ func decidedAgain(t *testing.T, name string, wasm []byte, err error, log string)
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	h, err := host.New(ctx, host.Config{Stepped: true})
+	store := &redecide.Store{}
+	h, err := host.New(ctx, host.Config{Stepped: true, KV: store})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func decidedAgain(t *testing.T, name string, wasm []byte, err error, log string)
 		t.Fatal(err)
 	}
 	defer s.Close(ctx)
-	got, err := redecide.Run(ctx, s, strings.NewReader(log))
+	got, err := redecide.Run(ctx, s, store, strings.NewReader(log))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,7 +136,14 @@ func (in *instance) header(mem api.Memory, ptr, n uint32) (string, int32) {
 		}
 		return "", abi.ErrNotFound
 	}
+	in.refuse("headers:" + strings.ToLower(string(name)))
 	return "", abi.ErrForbidden
+}
+
+// refuse counts a call of the module that allow does not permit.
+func (in *instance) refuse(entry string) {
+	in.pay(lockedFuel)
+	in.program.refused.refuse(entry, in.program.log)
 }
 
 // sameHeader compares a name that a module wrote with one in lower case, without a copy.
@@ -176,6 +183,9 @@ func importPrefixHash(in *instance, _ api.Memory, st []uint64) {
 // store checks what all kv imports check. The key is copied: the guest may change its memory meanwhile.
 func (in *instance) store(mem api.Memory, ptr, n uint32, price int64) (string, int32) {
 	if in.kv == nil {
+		if !in.program.store {
+			in.refuse("kv")
+		}
 		return "", abi.ErrForbidden
 	}
 	if n == 0 || n > maxKey {

@@ -21,6 +21,7 @@ import (
 type Options struct {
 	Values      map[string]string // given to the module's wp_configure
 	Allow       []string          // what the module may use beside its frame: "kv", "headers:x-tenant"
+	KV          KV                // in place of the Config's; nil = that one
 	Fuel        int64
 	MemoryBytes int
 	PickTime    time.Duration
@@ -94,9 +95,12 @@ func (h *Host) newProgram(name string, wasm []byte, o Options) (*program, error)
 	if err != nil {
 		return nil, err
 	}
-	p.headers = headers
+	p.headers, p.store = headers, store
 	if store {
 		p.kv = h.cfg.KV
+		if o.KV != nil {
+			p.kv = o.KV
+		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Values)) {
 		p.options = abi.AppendOption(p.options, k, o.Values[k])

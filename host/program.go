@@ -20,11 +20,13 @@ type program struct {
 	clock        func() time.Duration
 	random       func() uint64
 	options      []byte   // encoded
-	kv           KV       // nil = not allowed
+	kv           KV       // nil = not allowed, or the host has none
+	store        bool     // allowed: kv
 	headers      []string // that the module may ask for, in lower case
 	log          *slog.Logger
 	lines        limiter // of what the module itself writes to the log
 	metrics      metrics
+	refused      refused
 	shadow       bool
 	rt           wazero.Runtime
 	compiled     wazero.CompiledModule

@@ -47,6 +47,10 @@ type Stats struct {
 	LastError   string             // of the last trap
 	Metrics     map[string]float64 // the module's own counters
 
+	// Calls that the module may not make, by the entry of allow that they lack: "kv", or "headers:" and a name. nil =
+	// none.
+	Refused map[string]uint64
+
 	// Notices to the calls that the module wants, by the names of its exports: those that were delivered, well or not, and
 	// those that were dropped.
 	Delivered, Dropped map[string]uint64
@@ -71,7 +75,7 @@ func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames.of(code
 // Stats returns the counters as of now.
 func (s *Strategy) Stats() Stats {
 	now := Stats{Fallbacks: map[string]uint64{}, Quarantined: s.quarantine.on(), Discarded: s.discarded.Load(),
-		LastError: s.quarantine.last(), Metrics: s.metrics.all()}
+		LastError: s.quarantine.last(), Metrics: s.metrics.all(), Refused: s.refused.all()}
 	now.Instances, now.MemoryBytes = s.instances.alive()
 	for i := range s.instances {
 		now.Picks += s.instances[i].picks.Load()
@@ -187,4 +191,17 @@ func (s *Strategy) Surface() Surface {
 		}
 	}
 	return f
+}
+
+// Leftover returns what the last pick, of f, has left in the frame of the first instance. For a strategy of one slot,
+// between its picks; false if its instance is gone.
+func (s *Strategy) Leftover(f *Frame) (l Leftover, ok bool) {
+	sl := &s.instances[0]
+	for end := time.Now().Add(time.Second); !sl.state.CompareAndSwap(idle, taken); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) { // the keeper has it, to clean it or to make it anew
+			return l, false
+		}
+	}
+	defer sl.state.Store(idle)
+	return leftoverOf(sl.in, f)
 }

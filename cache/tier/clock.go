@@ -12,16 +12,19 @@ const (
 
 // clock counts nanoseconds since a store's start. It is steady while the wall clock is set: an expiry is a time of this
 // clock, and Redis is given the rest of a life, never a date.
-type clock struct{ start time.Time }
+type clock struct {
+	start time.Time
+	read  func() time.Time
+}
 
-func (c clock) now() int64 { return int64(time.Since(c.start)) }
+func (c clock) now() int64 { return int64(c.read().Sub(c.start)) }
 
 // date returns an expiry as a time of day, by the wall clock as it is set now; the zero time for none.
 func (c clock) date(expires int64) time.Time {
 	if expires == never {
 		return time.Time{}
 	}
-	wall := time.Now()
+	wall := c.read()
 	return wall.Add(time.Duration(expires) - wall.Sub(c.start))
 }
 

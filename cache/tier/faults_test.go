@@ -171,8 +171,9 @@ func TestKilledAndRestarted(t *testing.T) {
 	wantNone(t, other, "before0")
 	wantNone(t, s, "before0")
 	st := s.Stats().L2
-	if st.Told < 301 || st.Restored < 299 || st.Lost != 0 {
-		t.Errorf("%+v; want 301 told and 299 restored", st)
+	// On a loaded machine Redis may have been given up before it was killed: it is then told what it would have lost.
+	if st.Told < 301 || st.Told+st.Restored < 600 || st.Lost != 0 {
+		t.Errorf("%+v; want 301 told, and 299 restored or told too", st)
 	}
 	oneEpisode(t, s, lines)
 }

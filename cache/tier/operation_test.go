@@ -108,7 +108,7 @@ func TestLife(t *testing.T) {
 func TestAClockThatIsSet(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		now := time.Now()
-		c := clock{start: now.Add(-time.Minute)}
+		c := clock{start: now.Add(-time.Minute), read: time.Now}
 		*(*uint64)(unsafe.Pointer(&c.start)) -= uint64(int64(by/time.Second)) << 30 // seconds of the wall clock
 		if got := now.Unix() - c.start.Unix(); now.Sub(c.start) != time.Minute || got != int64(by/time.Second)+60 {
 			t.Fatalf("a Time is not made as this test thinks: %v", c.start)

@@ -15,7 +15,8 @@ type Store struct{ tiers }
 // New makes a store. It fails on a bad URL only, never because Redis is down, and does not wait for it. Call Run.
 func New(conf Config) (*Store, error) {
 	conf = conf.withDefaults()
-	s := &Store{tiers{clock: clock{start: time.Now()}, l1: newMemory(conf), wake: make(chan struct{}, 1)}}
+	s := &Store{tiers{clock: clock{start: conf.Clock(), read: conf.Clock}, l1: newMemory(conf),
+		wake: make(chan struct{}, 1)}}
 	if conf.Redis == "" {
 		return s, nil
 	}

@@ -18,6 +18,7 @@ import (
 // labFlags holds the flags of a comparison.
 type labFlags struct {
 	strategies []string
+	allow      []string
 	seeds      string
 	workers    int
 	requests   int
@@ -54,6 +55,7 @@ func labCommand() *cobra.Command {
 	fl.StringSliceVar(&f.strategies, "strategy", []string{"prefixaware", "roundrobin"},
 		"what to compare: built-ins, native:NAME, paths of modules, rules of others (peers = all); "+
 			"NAME@gpu without tiers, \"mine.wasm each=.02\" with options")
+	fl.StringSliceVar(&f.allow, "allow", nil, "what modules may use, as strategies.NAME.allow: kv,headers:x-tier")
 	fl.StringVar(&f.seeds, "seeds", "1-4", "seeds of the loads, as 1-8 or 1,5,9")
 	fl.IntVar(&f.workers, "workers", 0, "workers, where the scenario's number is not wanted")
 	fl.IntVar(&f.requests, "requests", 0, "requests of a run, where the scenario's number is not wanted")
@@ -152,6 +154,9 @@ func (f *labFlags) config(scenarios []string) (c lab.Config, err error) {
 		found, err := lab.Find(name)
 		if err != nil {
 			return c, err
+		}
+		for i := range found {
+			found[i].Allow(f.allow)
 		}
 		c.Strategies = append(c.Strategies, found...)
 	}

@@ -29,6 +29,7 @@ type pluginWish struct {
 	options map[string]string
 	allow   []string
 	workers []int
+	most    int // decisions to judge its memory by; 0 = maxDecisions
 }
 
 func pluginCheckCommand() *cobra.Command {
@@ -68,22 +69,28 @@ type pluginReport struct {
 	Decisions   int            `json:"decisions"` // between the two
 	Reasons     map[string]int `json:"reasons"`   // that the module gave in them
 	MemoryLimit int            `json:"memory_limit_bytes"`
+	Notes       []string       `json:"notes"` // what its author or operator should look at
 }
 
 // pluginCost is the cost of a decision on a fleet.
 type pluginCost struct {
 	Workers int   `json:"workers"`
 	Fuel    int64 `json:"fuel"`
-	NS      int64 `json:"ns"` // the median of some hundred decisions, on this machine
+	NS      int64 `json:"ns"`    // the median of some hundred decisions, on this machine
+	Chose   int   `json:"chose"` // of these, those that chose a worker: the figures are theirs, or of all if none did
 }
 
 func (r *pluginReport) print(w io.Writer, file string) error {
 	var cost, reasons []string
+	var notes strings.Builder
 	for _, f := range r.Fleets {
 		cost = append(cost, fmt.Sprintf("%d in %.1f us (%d workers)", f.Fuel, float64(f.NS)/1000, f.Workers))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Reasons)) {
 		reasons = append(reasons, fmt.Sprintf("%s (%d %%)", name, (100*r.Reasons[name]+r.Decisions/2)/max(r.Decisions, 1)))
+	}
+	for _, n := range r.Notes {
+		notes.WriteString("  note             " + n + "\n")
 	}
 	_, err := fmt.Fprintf(w, "%s: ok\n"+
 		"  sha256           %s\n"+
@@ -91,10 +98,10 @@ func (r *pluginReport) print(w io.Writer, file string) error {
 		"  imports          %s\n"+
 		"  fuel a decision  %s, of %d\n"+
 		"  memory           %d KiB an instance, %d KiB after %d decisions, of %d KiB\n"+
-		"  reasons          %s\n",
+		"  reasons          %s\n%s",
 		file, r.SHA256, strings.Join(r.Exports, " "), cmp.Or(strings.Join(r.Imports, " "), "none"),
 		strings.Join(cost, ", "), r.FuelLimit, r.MemoryBytes>>10, r.MemoryAfter>>10, r.Decisions, r.MemoryLimit>>10,
-		cmp.Or(strings.Join(reasons, ", "), "none"))
+		cmp.Or(strings.Join(reasons, ", "), "none"), notes.String())
 	return err
 }
 
@@ -102,7 +109,9 @@ func (r *pluginReport) print(w io.Writer, file string) error {
 const (
 	maxDecisions = 1_000_000
 	maxDeciding  = 3 * time.Second
-	timed        = 301     // decisions whose median is shown
+	timed        = 301  // decisions whose median is shown
+	judged       = 2000 // decisions of which each is judged; then one in judgedOf
+	judgedOf     = 100
 	mostWorkers  = 1 << 16 // of a made-up fleet
 )
 
@@ -133,7 +142,7 @@ func checkPlugin(ctx context.Context, file string, wish pluginWish) (pluginRepor
 		return pluginReport{}, err
 	}
 	defer s.Close(ctx)
-	r := pluginReport{SHA256: s.SHA256(), FuelLimit: limits.Fuel, MemoryLimit: limits.MemoryMB << 20}
+	r := pluginReport{Notes: []string{}, SHA256: s.SHA256(), FuelLimit: limits.Fuel, MemoryLimit: limits.MemoryMB << 20}
 	for _, workers := range wish.workers {
 		cost, err := costOf(s, workers)
 		if err != nil {
@@ -145,47 +154,68 @@ func checkPlugin(ctx context.Context, file string, wish pluginWish) (pluginRepor
 	r.Exports = f.Exports
 	r.Imports = append([]string{}, f.Imports...)
 	r.MemoryBytes = f.MemoryBytes
-	err = r.endure(s)
+	if err = r.endure(s, cmp.Or(wish.most, maxDecisions)); err != nil {
+		return r, err
+	}
 	r.MemoryAfter = s.Surface().MemoryBytes
-	return r, err
+	r.note(s)
+	return r, nil
 }
 
 // costOf measures decisions on a fleet of that many workers. It does not time the first, which may ask for a larger
-// frame.
+// frame, and passes over those that choose nobody, which may never have looked at a worker.
 func costOf(s *host.Strategy, workers int) (pluginCost, error) {
 	frame, c := madeUp(workers), pluginCost{Workers: workers}
-	took := make([]time.Duration, 0, timed)
+	var chose, all []time.Duration
+	var fuel int64
 	for i := range timed + 1 {
+		ask(frame, i)
 		start := time.Now()
 		res, err := decide(s, frame)
+		took := time.Since(start)
 		if err != nil {
 			return c, fmt.Errorf("the module fails on a fleet of %d: %w", workers, err)
 		}
-		c.Fuel = res.Fuel
-		if i > 0 {
-			took = append(took, time.Since(start))
+		if i == 0 {
+			continue
+		}
+		all, fuel = append(all, took), max(fuel, res.Fuel)
+		if res.Fallback == "" && res.Reject == nil {
+			chose, c.Fuel = append(chose, took), max(c.Fuel, res.Fuel)
 		}
 	}
-	slices.Sort(took)
-	c.NS = took[timed/2].Nanoseconds()
+	c.Chose = len(chose)
+	if len(chose) == 0 {
+		chose, c.Fuel = all, fuel
+	}
+	slices.Sort(chose)
+	c.NS = chose[len(chose)/2].Nanoseconds()
 	return c, nil
 }
 
 // endure makes the module decide on fleets of 1 to 16 workers in all states, again and again.
-func (r *pluginReport) endure(s *host.Strategy) error {
+func (r *pluginReport) endure(s *host.Strategy, most int) error {
 	r.Reasons = map[string]int{}
 	codes := map[uint16]int{}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	frame := madeUp(16)
 	all := frame.Rows
-	for end := time.Now().Add(maxDeciding); r.Decisions < maxDecisions; r.Decisions++ {
+	for end := time.Now().Add(maxDeciding); r.Decisions < most; r.Decisions++ {
 		if r.Decisions%1000 == 0 && time.Now().After(end) {
 			break
 		}
 		shuffle(frame, all[:1+rnd.IntN(len(all))], rnd)
+		ask(frame, r.Decisions)
 		res, err := decide(s, frame)
 		if err != nil {
 			return fmt.Errorf("the module fails after %d decisions: %w", r.Decisions, err)
+		}
+		if r.Decisions < judged || r.Decisions%judgedOf == 0 {
+			if left, ok := s.Leftover(frame); ok {
+				if fault := faultOf(frame, res, &left); fault != "" {
+					return fmt.Errorf("the module is wrong in decision %d, of %d workers: %s", r.Decisions+1, len(frame.Rows), fault)
+				}
+			}
 		}
 		switch {
 		case res.Fallback != "":
@@ -196,10 +226,30 @@ func (r *pluginReport) endure(s *host.Strategy) error {
 			codes[res.Reason]++
 		}
 	}
-	for code, n := range codes {
-		r.Reasons[cmp.Or(s.ReasonName(code), plugins.ReasonText(s.Name(), code))] += n
+	for _, code := range slices.Sorted(maps.Keys(codes)) {
+		name := s.ReasonName(code)
+		if name == "" && !slices.Contains(plugins.Names(), s.Name()) {
+			r.Notes = append(r.Notes, fmt.Sprintf("reason %d has no name: return one by wp_reasons, or by Reasons of the SDK",
+				code))
+		}
+		r.Reasons[cmp.Or(name, plugins.ReasonText(s.Name(), code))] += codes[code]
 	}
 	return nil
+}
+
+// note adds what is no fault of the module, and makes it useless or its figures small.
+func (r *pluginReport) note(s *host.Strategy) {
+	calls := s.Stats().Refused
+	for _, entry := range slices.Sorted(maps.Keys(calls)) {
+		r.Notes = append(r.Notes, fmt.Sprintf("it asked for %q %d times and may not: allow = [%q] in its table, "+
+			"--allow %s here", entry, calls[entry], entry, entry))
+	}
+	for i := range r.Fleets {
+		if f := &r.Fleets[i]; f.Chose == 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("on %d workers it chose nobody: its cost there is that of turning requests "+
+				"away", f.Workers))
+		}
+	}
 }
 
 // shuffle makes f another request for these workers, with random loads and caches.
@@ -230,21 +280,4 @@ func decide(s *host.Strategy, f *host.Frame) (host.Result, error) {
 			return res, fmt.Errorf("%s: %s", res.Fallback, s.Stats().LastError)
 		}
 	}
-}
-
-// madeUp makes a frame of that many workers, no two of them alike.
-func madeUp(workers int) *host.Frame {
-	f := &host.Frame{}
-	f.Reset()
-	f.Header.PromptTokens = 8192
-	f.Header.PromptBlocks = 256
-	f.Header.BlockTokens = 32
-	f.Header.C1 = abi.PrefillSeconds
-	f.Header.C2 = abi.ContextSeconds
-	for i := range workers {
-		f.Rows = append(f.Rows, abi.Row{Worker: uint32(i), Key: uint64(i+1) * 0x9e3779b97f4a7c15, Slow: 1, Weight: 1,
-			InFlight: uint32(i % 7), GPU: uint32(i % 256), Predicted: uint32(i % 256)})
-		f.WorkerIDs = append(f.WorkerIDs, fmt.Sprint("w", i+1))
-	}
-	return f
 }

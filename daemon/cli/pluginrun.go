@@ -26,8 +26,8 @@ func pluginRunCommand() *cobra.Command {
 		Short: "Decide recorded requests again, and tell where the module differs and what it believes to gain",
 		Long: "Decide recorded requests again, and tell where the module differs and what it believes to gain.\n\n" +
 			"The records are lines of an access log that server.explain_log picked: they hold the rows that the strategy " +
-			"decided by. What a module asks the host for (names, header fields, the store) is not recorded. --records - reads " +
-			"standard input.",
+			"decided by, and the key of the caller. Labels, header fields and the store are not recorded: requests for which " +
+			"the module asks for these are not judged. --records - reads standard input.",
 		Example: "  warmpath plugin run mine.wasm --records /var/log/warmpath/access.log --options each=.02",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -67,7 +67,8 @@ func runPlugin(ctx context.Context, file, records string, wish pluginWish, stdin
 		log = f
 	}
 	limits := conf.DefaultStrategy()
-	h, err := host.New(ctx, host.Config{Stepped: true})
+	store := &redecide.Store{}
+	h, err := host.New(ctx, host.Config{Stepped: true, KV: store})
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +79,13 @@ func runPlugin(ctx context.Context, file, records string, wish pluginWish, stdin
 		return nil, err
 	}
 	defer s.Close(ctx)
-	r, err := redecide.Run(ctx, s, log)
+	r, err := redecide.Run(ctx, s, store, log)
 	if err != nil {
 		return nil, err
+	}
+	if r.Decided == 0 && r.Unfit > 0 {
+		return nil, fmt.Errorf("plugin: none of %d lines of %s can be judged: the strategy asks for %s, and records hold "+
+			"none of it; let it be a shadow, which sees all", r.Lines, records, strings.Join(r.Lacks, ", "))
 	}
 	if r.Decided+r.Bound == 0 {
 		return nil, fmt.Errorf("plugin: none of %d lines of %s can be decided again: %d have no rows, so set "+
@@ -100,13 +105,13 @@ func firstBad(r *redecide.Report) string {
 func printRun(w io.Writer, file string, r *redecide.Report) error {
 	compared := r.Decided - r.Declined - r.Rejected - r.Failed
 	_, err := fmt.Fprintf(w, "%s: %d of %d lines decided again\n"+
-		"  left out         %d without rows, %d of bound sessions, %d bad\n"+
+		"  left out         %d without rows, %d of bound sessions, %d bad\n%s"+
 		"  agrees           %d of %d\n"+
 		"  declines         %d, rejects %d that were not, fails %d%s\n"+
 		"  were rejected    %d, and to reject them is to agree\n"+
 		"  tokens held      %.0f at its workers, %.0f at those recorded (%+.0f)\n"+
 		"  believed cost    %.3f s, %.3f s recorded (%+.3f)\n",
-		file, r.Decided, r.Lines, r.Unheld, r.Bound, r.BadLines, r.Agreed, compared,
+		file, r.Decided, r.Lines, r.Unheld, r.Bound, r.BadLines, unjudged(r), r.Agreed, compared,
 		r.Declined, r.Rejected, r.Failed, because(r.Last), r.Turned,
 		r.Chosen.HeldTokens, r.Recorded.HeldTokens, r.Chosen.HeldTokens-r.Recorded.HeldTokens,
 		r.Chosen.Seconds, r.Recorded.Seconds, r.Chosen.Seconds-r.Recorded.Seconds)
@@ -125,6 +130,15 @@ func printRun(w io.Writer, file string, r *redecide.Report) error {
 		}
 	}
 	return err
+}
+
+// unjudged is the line on the records that lack what the strategy asked for.
+func unjudged(r *redecide.Report) string {
+	if r.Unfit == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  not judged       %d: it asked for %s, which records do not hold\n", r.Unfit,
+		strings.Join(r.Lacks, ", "))
 }
 
 // because formats an error to follow a count.

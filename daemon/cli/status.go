@@ -118,6 +118,9 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 		if p.Quarantine {
 			fmt.Fprintf(out, "STRATEGY SET ASIDE: %s\n", firstLine(p.Strategy.LastError))
 		}
+		for _, entry := range slices.Sorted(maps.Keys(p.Strategy.Refused)) {
+			fmt.Fprintf(out, "STRATEGY ASKS IN VAIN: %d calls need allow = [%q]\n", p.Strategy.Refused[entry], entry)
+		}
 		for _, name := range slices.Sorted(maps.Keys(p.Aside)) {
 			fmt.Fprintf(out, "CANARY %s SET ASIDE: %s\n", name, firstLine(p.Aside[name]))
 		}

@@ -61,7 +61,7 @@ func playThree(t *testing.T, strategy string, l traffic.Load) *trial.Run {
 		t.Fatal(err)
 	}
 	r, err := world.Run(t.Context(), c, func(number int) (world.Router, error) {
-		return found[0].router(t.Context(), new(served.Loader), sc, &c, number)
+		return found[0].router(t.Context(), new(served.Loader), sc, &c, member{number: number})
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

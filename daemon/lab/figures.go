@@ -2,6 +2,8 @@ package lab
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/warmpath/warmpath/daemon/lab/report"
@@ -23,27 +25,38 @@ func Report(c *Config, runs []*trial.Run) report.Report {
 	for _, run := range runs {
 		r.Runs = append(r.Runs, report.FromTrial(run, peer[run.Strategy]))
 	}
-	r.Conditions = append(r.Conditions, fallbacks(runs)...)
+	r.Conditions = append(r.Conditions, remarks(runs)...)
 	return r
 }
 
-// fallbacks returns a line for each strategy in whose place the host chose: its figures are those of the host's rule.
-func fallbacks(runs []*trial.Run) (lines []string) {
+// remarks returns lines on each strategy in whose place the host chose, whose figures are those of the host's rule,
+// that turned requests away, or that asked for what it may not have.
+func remarks(runs []*trial.Run) (lines []string) {
 	type row struct{ scenario, strategy string }
-	chosen, requests := map[row]int{}, map[row]int{}
+	said, requests := map[row]*trial.Remarks{}, map[row]int{}
 	var rows []row
 	for _, run := range runs {
 		at := row{run.Scenario, run.Strategy}
-		if _, known := chosen[at]; !known {
+		if said[at] == nil {
 			rows = append(rows, at)
+			said[at] = &trial.Remarks{}
 		}
-		chosen[at] += run.Fallbacks
+		said[at].Add(run.Remarks)
 		requests[at] += len(run.Outcomes)
 	}
 	for _, at := range rows {
-		if n := chosen[at]; n > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s failed or declined, and the host chose in its place, on %d of %d "+
-				"requests; warmpath plugin check says why", at.scenario, at.strategy, n, requests[at]))
+		of, who := said[at], at.scenario+": "+at.strategy
+		if of.Fallbacks > 0 {
+			lines = append(lines, fmt.Sprintf("%s failed or declined, and the host chose in its place, on %d of %d requests; "+
+				"warmpath plugin check says why", who, of.Fallbacks, requests[at]))
+		}
+		if of.Rejected > 0 {
+			lines = append(lines, fmt.Sprintf("%s turned %d of %d requests away, the last with: %s", who, of.Rejected,
+				requests[at], of.Rejection))
+		}
+		for _, entry := range slices.Sorted(maps.Keys(of.Refused)) {
+			lines = append(lines, fmt.Sprintf("%s asked for %q %d times and may not: --allow %s", who, entry,
+				of.Refused[entry], entry))
 		}
 	}
 	return lines

@@ -104,7 +104,13 @@ func (j *job) run(ctx context.Context, l *served.Loader, p *progress) (*trial.Ru
 	if err != nil {
 		return nil, err
 	}
-	make := func(number int) (world.Router, error) { return j.strategy.router(ctx, l, &sc, &c, number) }
+	kept, err := served.NewKept()
+	if err != nil {
+		return nil, err
+	}
+	make := func(number int) (world.Router, error) {
+		return j.strategy.router(ctx, l, &sc, &c, member{number: number, kept: kept})
+	}
 	r, err := world.Run(ctx, c, make, p.of(load.Requests()))
 	if err != nil {
 		return nil, fmt.Errorf("lab: %s under %s with seed %d: %w", sc.Name, j.strategy.Name, j.seed, err)

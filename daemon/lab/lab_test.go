@@ -110,6 +110,80 @@ func TestAReportTellsOfFallbacks(t *testing.T) {
 	}
 }
 
+// asks turns a request away without its header x-tier, and declines without a caller, labels or the store.
+const asks = `(module
+	(import "warmpath_v1" "str" (func $str (param i32 i32 i32 i32) (result i32)))
+	(import "warmpath_v1" "kv_incr" (func $incr (param i32 i32 i64 i32) (result i64)))
+	(memory (export "memory") 1) (data (i32.const 0) "x-tier")
+	(func (export "warmpath_abi_1_1"))
+	(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+	(func (export "wp_pick") (result i64)
+		i32.const 6 i32.const 6 i32.const 0 i32.const 0 call $str i32.const 4 i32.ne if
+			i32.const 1176 i32.const 403 i32.store i64.const 0xfffffffe return end
+		i32.const 0 i32.const 6 i64.const 1 i32.const 0 call $incr i64.const 1 i64.lt_s if i64.const 0xffffffff return end
+		i32.const 1152 i64.load i64.eqz if i64.const 0xffffffff return end
+		i32.const 1168 i32.load i32.const 2 i32.ne if i64.const 0xffffffff return end
+		i64.const 0))`
+
+// TestAStrategyHasItsWorld: what a strategy asks for is there, where a scenario and --allow give it; where they do not,
+// the report says what was missing.
+func TestAStrategyHasItsWorld(t *testing.T) {
+	wasm, err := wasmtest.Assemble(asks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "tenants.toml")
+	const scenario = `like = "A"
+requests = 40
+workers = 3
+[[worker]]
+count = 2
+labels = { for = "acme" }
+slowness = 2.0
+[[worker]]
+labels = { for = "other" }
+[[class]]
+rate = 0.5
+user = 100
+output = 10
+key = "acme"
+headers = { x-tier = "gold" }
+`
+	if err := os.WriteFile(file, []byte(scenario), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sc, err := setup.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, allow := range [][]string{{"kv", "headers:x-tier"}, nil, {"headers:x-tier"}} {
+		s := Strategy{Name: "asks.wasm", spec: served.Spec{Name: "asks", Wasm: wasm}}
+		s.Allow(allow)
+		c := Config{Scenarios: []*setup.Scenario{sc}, Strategies: []Strategy{s}, Seeds: []uint64{7}, Processors: 1}
+		runs, err := Run(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, lines := runs[0].Remarks, strings.Join(remarks(runs), "\n")
+		n := len(runs[0].Outcomes)
+		switch {
+		case len(allow) == 2:
+			if said.Fallbacks+said.Rejected+len(said.Refused) > 0 || lines != "" {
+				t.Errorf("with all that it asks for: %+v\n%s", said, lines)
+			}
+		case allow == nil:
+			want := fmt.Sprintf("tenants: asks.wasm turned %d of %d requests away, the last with: 403\n", n, n)
+			if said.Rejected != n || !strings.HasPrefix(lines, want) || !strings.Contains(lines, "may not: --allow headers:x-tier") {
+				t.Errorf("without allow: %+v\n%s", said, lines)
+			}
+		default:
+			if said.Fallbacks != n || !strings.Contains(lines, "may not: --allow kv") {
+				t.Errorf("without the store: %+v\n%s", said, lines)
+			}
+		}
+	}
+}
+
 // Four routers that share nothing know of each other's work by the workers' events alone.
 func TestKVAwareSeesWhatOthersDid(t *testing.T) {
 	r := compare(t, []string{"routers"}, 400, "native:prefixaware", "native:kvaware")

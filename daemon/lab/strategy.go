@@ -30,6 +30,9 @@ type Strategy struct {
 	queue   bool          // requests wait in the router, not at the workers
 }
 
+// Allow lets a module use what entries name, as strategies.NAME.allow does.
+func (s *Strategy) Allow(entries []string) { s.spec.Allow = entries }
+
 // tiers is which of a scenario's tiers a column has.
 type tiers uint8
 
@@ -140,14 +143,20 @@ func (t tiers) cut(e *setup.Engine) {
 	}
 }
 
+// member is one of a run's routers.
+type member struct {
+	number int
+	kept   *served.Kept // the store of all
+}
+
 // router makes a router of the strategy for one run.
 func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scenario,
-	c *world.Config, number int) (world.Router, error) {
+	c *world.Config, of member) (world.Router, error) {
 	if s.Peer {
 		memory := 1 + float64(sc.Engine.CPUTokens)/float64(max(1, c.Engine.KVTokens))
 		return world.NewForeign(s.peer.New(peers.Setup{Seed: c.Seed, Tiers: memory}), c.Workers, c.Engine.KVTokens), nil
 	}
-	strategy, err := l.Load(ctx, &s.spec, c.Seed)
+	strategy, err := l.Load(ctx, &s.spec, c.Seed, of.kept)
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +164,11 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		Strategy: strategy, Block: c.Engine.BlockTokens, CPUTokens: sc.Engine.CPUTokens, Scrape: c.Scrape, Seed: c.Seed,
 		Tiers: route.Tiers{SharedTokens: sc.Engine.SharedTokens, L1Rate: 1 / c.Engine.CPUSeconds,
 			L2Rate: 1 / c.Engine.SharedSeconds},
-		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: number, Shares: c.History > 0 && c.Routers > 1,
-		Names: s.names, Room: served.Bounds(sc.Room),
+		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: of.number, Shares: c.History > 0 && c.Routers > 1,
+		Names: s.names, Room: served.Bounds(sc.Room), Kept: of.kept,
+	}
+	for _, k := range sc.EachKind() {
+		known.Workers = append(known.Workers, served.Worker{Labels: k.Labels, Cost: k.Cost})
 	}
 	if q := &sc.Queue; q.MaxRequests > 0 {
 		known.Queue = &served.Queue{Wait: q.Wait, Config: queue.Config{MaxRequests: q.MaxRequests, MaxBytes: q.MaxBytes,

@@ -7,7 +7,8 @@
 // At last it runs coding agents, without a terminal and each in a home directory of its own: Codex CLI, Claude Code,
 // OpenCode and Qwen Code. Each goes through a router with three workers, which make it call its shell in five turns, or
 // as many as -turns says, and where it can start a subagent. Its sessions must be known by name, and the prefix of its
-// prompts be found as if there were one worker. Their updates and telemetry are off.
+// prompts be found as if there were one worker. Their updates and telemetry are off. With -first-turn 9 it does nothing
+// but let each do one turn nine times at a worker and nine times through the router, and prints how long both took.
 //
 //	make build && cd testdata/clients && go run .
 //

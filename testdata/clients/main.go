@@ -61,6 +61,9 @@ func run(root, binary, only string, direct bool) (bool, error) {
 		return false, err
 	}
 	defer f.close()
+	if *firstTurn > 0 {
+		return true, firstTurns(ctx, f)
+	}
 	if direct {
 		f.url = f.workers[0]
 	}

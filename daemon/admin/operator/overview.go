@@ -57,6 +57,7 @@ type StrategyState struct {
 	Discarded uint64            `json:"traps"`
 	Fallbacks map[string]uint64 `json:"fallbacks"` // by reason
 	LastError string            `json:"last_error,omitempty"`
+	Refused   map[string]uint64 `json:"refused,omitempty"` // calls by the entry of allow that they lack
 }
 
 // Tier is a store of this process.
@@ -142,7 +143,7 @@ func overviewOf(p *Pool, state PoolState, asked load, now time.Time) PoolOvervie
 		switch {
 		case s == own:
 			v.Strategy = StrategyState{Picks: n.Picks, Instances: n.Instances, Discarded: n.Discarded,
-				Fallbacks: n.Fallbacks, LastError: n.LastError}
+				Fallbacks: n.Fallbacks, LastError: n.LastError, Refused: n.Refused}
 		case n.Quarantined:
 			v.Aside[s.Name()] = n.LastError
 		}

@@ -126,7 +126,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(Describe(s.c.Process.Pools())) })
 	app.Get("/api/v1/sessions", func(c *fiber.Ctx) error { return sessionsPage(c, s.c.Process.Pools()) })
 	s.addActions(app)
-	addStrategies(app, c.Strategies, &s.token)
+	addStrategies(app, c.Strategies, c.Process, &s.token)
 	addOrders(app, c.Process, &s.token)
 	app.Get("/api/v1/shadows", func(c *fiber.Ctx) error { return shadowsPage(c, s.c.Process.Pools()) })
 	app.Get("/api/v1/decisions", s.decided.list)

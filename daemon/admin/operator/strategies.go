@@ -46,7 +46,7 @@ type removed struct {
 //
 // These need a token on loopback too, where the others do not. They change the code that decides every request, and it
 // outlives the process: no restart undoes what a stray program on the machine has done.
-func addStrategies(app *fiber.App, store *strategies.Store, token *bearer) {
+func addStrategies(app *fiber.App, store *strategies.Store, process Process, token *bearer) {
 	app.Server().HeaderReceived = awaitModule(store, token)
 	tokenOnly := func(c *fiber.Ctx) error {
 		if !token.exists() {
@@ -55,7 +55,7 @@ func addStrategies(app *fiber.App, store *strategies.Store, token *bearer) {
 		}
 		return c.Next()
 	}
-	app.Get(strategiesPath, func(c *fiber.Ctx) error { return c.JSON(store.Strategies()) })
+	app.Get(strategiesPath, func(c *fiber.Ctx) error { return c.JSON(withRefused(store.Strategies(), process.Pools())) })
 	app.Put(strategiesPath+"/:name", tokenOnly, func(c *fiber.Ctx) error {
 		if n := c.Request().Header.Peek(unread); len(n) > 0 {
 			return c.Status(fiber.StatusRequestEntityTooLarge).JSON(fiber.Map{"error": fmt.Sprintf("the module has %s bytes; "+
@@ -111,4 +111,21 @@ func awaitModule(store *strategies.Store, token *bearer) func(*fasthttp.RequestH
 		c.MaxRequestBodySize = strategies.MaxBytes
 		return c
 	}
+}
+
+// withRefused adds to each strategy, for each pool that it serves, which of its calls allow does not permit.
+func withRefused(all []strategies.Strategy, pools []*Pool) []strategies.Strategy {
+	for i := range all {
+		for k := range all[i].Serves {
+			to := &all[i].Serves[k]
+			for _, p := range pools {
+				for _, s := range p.Strategies() {
+					if p.Name == to.Pool && s.Name() == all[i].Name {
+						to.Refused = s.Stats().Refused
+					}
+				}
+			}
+		}
+	}
+	return all
 }

@@ -26,6 +26,9 @@ type Service struct {
 	As        string     `json:"as"`                    // live, canary or shadow
 	Activated *time.Time `json:"activated,omitempty"`   // by the admin API
 	InsteadOf string     `json:"in_place_of,omitempty"` // what the configuration file names
+
+	// Refused counts the calls since it was loaded that allow does not permit, by the entry that it lacks.
+	Refused map[string]uint64 `json:"refused,omitempty"`
 }
 
 // Sources of a strategy.

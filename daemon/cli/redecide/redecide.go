@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/transport/packed"
@@ -24,6 +25,8 @@ type Report struct {
 	Lines    int        `json:"lines"`
 	Unheld   int        `json:"lines_without_rows"` // server.explain_log did not pick them
 	Bound    int        `json:"bound"`              // the host chose the session's worker, without asking any strategy
+	Unfit    int        `json:"not_judged"`         // the strategy asked for what the records do not hold
+	Lacks    []string   `json:"lacks,omitempty"`    // what that was, as "header x-tier"
 	Decided  int        `json:"decided"`
 	Agreed   int        `json:"agreed"` // the same first worker
 	Declined int        `json:"declined"`
@@ -36,6 +39,9 @@ type Report struct {
 	Differ   []Decision `json:"differ"` // the first MaxShown
 	Bad      []BadLine  `json:"bad_lines"`
 	BadLines int        `json:"bad_lines_in_all"`
+
+	store *Store
+	asks  bool // the module can ask for names
 }
 
 // Worth is the believed gain and cost of a choice, summed over requests.
@@ -72,6 +78,7 @@ type record struct {
 	Packed     string `json:"packed_frame"`
 	Frame      string `json:"frame"` // unpacked, as versions before wrote it
 	Session    string `json:"session"`
+	Key        string `json:"key"` // the caller
 	Model      string `json:"model"`
 	Status     int    `json:"status"`
 	End        string `json:"end"`
@@ -86,9 +93,11 @@ type record struct {
 func (r *record) rejected() bool { return r.End == "rejected_by_strategy" }
 
 // Run makes s decide the records in log again. s is of a host that is Stepped: fuel bounds a pick and time does not, so
-// that each run gives the same report.
-func Run(ctx context.Context, s *host.Strategy, log io.Reader) (*Report, error) {
-	r := &Report{Differ: []Decision{}, Bad: []BadLine{}}
+// that each run gives the same report. store is that host's.
+func Run(ctx context.Context, s *host.Strategy, store *Store, log io.Reader) (*Report, error) {
+	r := &Report{Differ: []Decision{}, Bad: []BadLine{}, store: store,
+		asks: slices.Contains(s.Surface().Imports, abi.Module+".str")}
+	store.asked = false // the self-test may have
 	in := bufio.NewReaderSize(log, maxLine)
 	for ctx.Err() == nil {
 		line, err := in.ReadSlice('\n')
@@ -154,6 +163,7 @@ type frame struct {
 	host.Frame
 	of    *record
 	names map[uint64]string // of the workers, by key
+	lacks lacking
 }
 
 // bytes returns the bytes of a record's frame, in the newest layout.
@@ -225,7 +235,8 @@ func frameOf(rec *record) (*frame, error) {
 	for i := range f.Rows {
 		f.WorkerIDs = append(f.WorkerIDs, f.names[f.Rows[i].Key])
 	}
-	f.Model, f.Request = rec.Model, rec.ID
+	f.Model, f.Request, f.Caller = rec.Model, rec.ID, rec.Key
+	f.Headers = &f.lacks
 	return f, nil
 }
 
@@ -249,12 +260,19 @@ func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int
 		w := &f.Rows[row]
 		return Worth{HeldTokens: float64(float32(w.Matched()) * f.Header.BlockTokens), Seconds: scale.Terms(w).Cost}
 	}
-	live := worth(was) // before the pick: it writes into the header
+	live := worth(was)                 // before the pick: it writes into the header
+	if f.Header.Labels > 0 && r.asks { // it may ask for their names
+		f.lacks.note("the workers' labels")
+	}
+	got := s.Pick(&f.Frame)
+	if r.unfit(f) {
+		s.Settle(ctx)
+		return
+	}
 	r.Decided++
 	if f.of.rejected() {
 		r.Turned++
 	}
-	got := s.Pick(&f.Frame)
 	switch {
 	case got.Fallback == "decline":
 		r.Declined++

@@ -13,7 +13,7 @@ type counts struct {
 
 	sent, begun, answered, failed atomic.Int64
 	held                          atomic.Int64 // requests that had to wait for a slot
-	peak                          int          // most open at once; by the arrival loop alone
+	peak                          atomic.Int64 // most open at once
 }
 
 func newCounts(total, maxInFlight int) *counts {
@@ -35,7 +35,11 @@ func (c *counts) acquire(ctx context.Context) bool {
 			return false
 		}
 	}
-	c.peak = max(c.peak, len(c.slots))
+	for open, peak := int64(len(c.slots)), c.peak.Load(); open > peak; peak = c.peak.Load() {
+		if c.peak.CompareAndSwap(peak, open) {
+			break
+		}
+	}
 	return true
 }
 

@@ -21,8 +21,8 @@ func TestBoundHoldsRequestsBack(t *testing.T) {
 		t.Errorf("a place beyond the bound; %d held, %d in flight", c.held.Load(), c.inFlight())
 	}
 	c.release()
-	if !c.acquire(t.Context()) || c.peak != 2 {
-		t.Errorf("no place after one was given back; peak %d", c.peak)
+	if !c.acquire(t.Context()) || c.peak.Load() != 2 {
+		t.Errorf("no place after one was given back; peak %d", c.peak.Load())
 	}
 	if c.release(); c.acquire(ctx) {
 		t.Error("a place although the run is over")

@@ -31,6 +31,10 @@
 // bound breaks the rule, [Config].MaxInFlight, as sockets are finite. A run that reached it reports for how many
 // requests, since its times are then understated.
 //
+// Sessions are the exception: an agent's next request cannot come before the answer that it builds upon. Where the
+// trace names sessions, a request waits for the end of the answer before it in its own, and for the delay that the
+// trace gives from there. Its header X-Session-Id names the session, as agents do.
+//
 // # What is measured
 //
 // Times are in trace time: wall time multiplied by the speed, from the moment the client sends to the first event that

@@ -23,7 +23,7 @@ func newPrompt(c *Config, modelJSON string, seed uint64, r *Request) prompt {
 		tail:       `"}`,
 		blocks:     r.Blocks,
 		seed:       seed,
-		blockBytes: BlockTokens * c.BytesPerToken,
+		blockBytes: orDefault(r.BlockTokens, BlockTokens) * c.BytesPerToken,
 		textBytes:  r.InputTokens * c.BytesPerToken,
 	}
 }

@@ -57,6 +57,10 @@ type run struct {
 	trace   []Request
 	samples []sample // one a request that was sent; each written by its own goroutine
 	counts  *counts
+	before  []int   // of each request the one before it in its session, -1 = none
+	after   [][]int // the reverse
+	start   time.Time
+	grace   *grace
 	abort   context.CancelCauseFunc
 }
 
@@ -69,15 +73,17 @@ func play(ctx context.Context, cfg *Config, trip http.RoundTripper, model string
 		samples: make([]sample, len(trace)),
 		counts:  newCounts(len(trace), cfg.MaxInFlight),
 	}
-	start := time.Now()
-	ctx, stop := context.WithTimeoutCause(ctx, r.due(len(trace)-1)+cfg.Grace, errDeadline)
-	defer stop()
+	r.link()
 	ctx, r.abort = context.WithCancelCause(ctx)
 	defer r.abort(nil)
+	r.start = time.Now()
+	r.grace = newGrace(cfg.Grace, r.abort)
+	defer r.grace.stop()
+	r.grace.extend(r.start.Add(r.due(len(trace) - 1)))
 
 	endProgress := showProgress(cfg.Progress, r.counts, model)
-	r.sendAll(ctx, start)
-	wall := time.Since(start)
+	r.sendAll(ctx)
+	wall := time.Since(r.start)
 	endProgress()
 
 	res := tally(outcome{
@@ -95,6 +101,17 @@ func play(ctx context.Context, cfg *Config, trip http.RoundTripper, model string
 	return res, nil
 }
 
+// link finds which requests wait for which.
+func (r *run) link() {
+	r.before = before(r.trace)
+	r.after = make([][]int, len(r.trace))
+	for i, k := range r.before {
+		if k >= 0 {
+			r.after[k] = append(r.after[k], i)
+		}
+	}
+}
+
 // due returns when request i is to be sent, in wall time since the start.
 func (r *run) due(i int) time.Duration {
 	return time.Duration(float64(r.trace[i].At) / r.cfg.Speed)
@@ -102,29 +119,49 @@ func (r *run) due(i int) time.Duration {
 
 // sendAll sends every request when it is due and returns when all are answered,
 // failed or dropped.
-func (r *run) sendAll(ctx context.Context, start time.Time) {
+func (r *run) sendAll(ctx context.Context) {
 	var open sync.WaitGroup
 	defer open.Wait()
-	clock := time.NewTimer(0)
-	defer clock.Stop()
 	for i := range r.trace {
-		if wait := r.due(i) - time.Since(start); wait > 0 {
-			clock.Reset(wait)
-			select {
-			case <-clock.C:
-			case <-ctx.Done():
-				return
-			}
+		if r.before[i] >= 0 {
+			continue // it follows that one
 		}
-		if !r.counts.acquire(ctx) {
+		if !r.await(ctx, r.due(i)) {
 			return
 		}
-		r.counts.sent.Add(1)
+		open.Go(func() { r.follow(ctx, i, r.due(i), &open) })
+	}
+}
+
+// await waits until so long after the start, and for a place among the open requests. It returns false if ctx ends.
+func (r *run) await(ctx context.Context, due time.Duration) bool {
+	r.grace.extend(r.start.Add(due))
+	if wait := due - time.Since(r.start); wait > 0 {
+		clock := time.NewTimer(wait)
+		defer clock.Stop()
+		select {
+		case <-clock.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return r.counts.acquire(ctx)
+}
+
+// follow sends request i, for which there is a place, and then those that come after it in its session.
+func (r *run) follow(ctx context.Context, i int, due time.Duration, open *sync.WaitGroup) {
+	r.counts.sent.Add(1)
+	late := time.Since(r.start) - due
+	r.samples[i] = r.sendOne(ctx, i)
+	r.samples[i].late, r.samples[i].sent = late, true
+	r.counts.release()
+	for _, next := range r.after[i] {
+		delay := time.Duration(float64(r.trace[next].Delay) / r.cfg.Speed)
+		due := max(r.due(next), time.Since(r.start)+delay)
 		open.Go(func() {
-			late := time.Since(start) - r.due(i)
-			r.samples[i] = r.sendOne(ctx, i)
-			r.samples[i].late = late
-			r.counts.release()
+			if r.await(ctx, due) {
+				r.follow(ctx, next, due, open)
+			}
 		})
 	}
 }

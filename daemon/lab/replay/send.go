@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -18,6 +19,7 @@ var errDeadline = errors.New("deadline")
 
 // sample is what became of one request.
 type sample struct {
+	sent        bool
 	late        time.Duration // wall time from when it was due to when it was sent
 	ttft, total time.Duration // wall time from sending; ttft 0: no output came
 	usage       *usage
@@ -32,7 +34,7 @@ type sender struct {
 	trip   http.RoundTripper
 	model  string // as JSON
 	target string
-	seed   uint64 // of the prompts' text
+	seed   uint64 // of the prompts' text, and of the sessions' names
 }
 
 func newSender(cfg *Config, trip http.RoundTripper, model string) *sender {
@@ -81,6 +83,9 @@ func (s *sender) send(ctx context.Context, r *Request, first func()) (out sample
 	req.GetBody = func() (io.ReadCloser, error) { return &body{prompt: p}, nil }
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Warmpath-Explain", "1")
+	if r.Session != 0 {
+		req.Header.Set("X-Session-Id", strconv.FormatUint(mix(s.seed)^r.Session, 36))
+	}
 	// RoundTrip and not Client.Do: a redirect would be a wrong URL, to be reported.
 	resp, err := s.trip.RoundTrip(req)
 	if err != nil {

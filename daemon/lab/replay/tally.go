@@ -49,7 +49,7 @@ func tally(o outcome) Result {
 		Answered:     int(o.counts.answered.Load()),
 		Errors:       map[string]int{},
 		Held:         int(o.counts.held.Load()),
-		PeakInFlight: o.counts.peak,
+		PeakInFlight: int(o.counts.peak.Load()),
 		WallSeconds:  o.wall.Seconds(),
 	}
 	if n := len(o.trace) - sent; n > 0 {
@@ -58,8 +58,11 @@ func tally(o outcome) Result {
 	var ttft, total []float64
 	work := map[string]float64{}
 	requests := map[string]float64{}
-	for i := range o.samples[:sent] {
+	for i := range o.samples {
 		s := &o.samples[i]
+		if !s.sent {
+			continue
+		}
 		res.LateSecondsMax = max(res.LateSecondsMax, o.seconds(s.late))
 		if s.ttft > 0 {
 			ttft = append(ttft, o.seconds(s.ttft))

@@ -93,16 +93,16 @@ func TestTally(t *testing.T) {
 		wall:  2 * time.Second,
 		trace: make([]Request, 6),
 		samples: []sample{
-			{ttft: 100 * ms, total: 200 * ms, usage: use(1000, 0), worker: "a"},
-			{ttft: 300 * ms, total: 400 * ms, usage: use(1000, 500), worker: "b", late: 20 * ms},
-			{ttft: 200 * ms, total: 300 * ms, usage: nil, worker: "b"},
-			{total: 50 * ms, err: errors.New("no worker"), kind: "status 503"},
-			{ttft: 400 * ms, total: 500 * ms, err: errTruncated, kind: "stream cut short", worker: "a"},
+			{sent: true, ttft: 100 * ms, total: 200 * ms, usage: use(1000, 0), worker: "a"},
+			{sent: true, ttft: 300 * ms, total: 400 * ms, usage: use(1000, 500), worker: "b", late: 20 * ms},
+			{sent: true, ttft: 200 * ms, total: 300 * ms, usage: nil, worker: "b"},
+			{sent: true, total: 50 * ms, err: errors.New("no worker"), kind: "status 503"},
+			{sent: true, ttft: 400 * ms, total: 500 * ms, err: errTruncated, kind: "stream cut short", worker: "a"},
 			{},
 		},
 		counts: newCounts(6, 3),
 	}
-	o.counts.peak = 3
+	o.counts.peak.Store(3)
 	for i := range o.trace {
 		o.trace[i].InputTokens = 1000
 	}

@@ -103,6 +103,12 @@ func TestReadTrace(t *testing.T) {
 	f(strings.Replace(good, "5,", "5.5,", 1), "whole numbers")
 	f(strings.Replace(good, "[1", "[-1", 1), "not a trace line")
 	f(good+"\n"+strings.Replace(good, "5,", "4,", 1), "x.jsonl:2: timestamp 4 is before the line above, 5; sort")
+	f(good+"\n"+`{"session_id": 3, "delay": 5, "input_length": 1, "output_length": 1, "hash_ids": [1]}`, "no line before it names")
+	f(strings.Replace(good, "{", `{"delay": -1, `, 1), "delay -1 is not within a year")
+	f(strings.Replace(good, "{", `{"session_id": "a", `, 1)+"\n"+
+		`{"session_id": "a", "delay": 5.5, "input_length": 1, "output_length": 1, "hash_ids": [1]}`, "")
+	f(`{"chat_id": 1, "parent_chat_id": -1, "timestamp": 1, "input_length": 17, "output_length": 1, "hash_ids": [1]}`,
+		"x.jsonl:1: 1 hash_ids for input_length 17; want 2, one for each 16 tokens")
 	f(good+"\n"+strings.Repeat(" ", maxTraceLine+1), "x.jsonl:2: line is longer")
 }
 
@@ -128,6 +134,9 @@ func FuzzReadTrace(f *testing.F) {
 	}
 	f.Add(string(data[:2000]))
 	f.Add(`{"timestamp": 5, "input_length": 513, "output_length": 2, "hash_ids": [1, 2]}`)
+	f.Add(`{"session_id": "a", "timestamp": 5, "input_length": 1, "output_length": 2, "hash_ids": [1]}
+{"session_id": "a", "delay": 5.5, "input_length": 1, "output_length": 2, "hash_ids": [1]}`)
+	f.Add(`{"chat_id": 7, "parent_chat_id": -1, "timestamp": 61.1, "input_length": 20, "output_length": 5, "hash_ids": [3, 9]}`)
 	f.Add(`{"timestamp": 1e3, "input_length": 1, "output_length": 2, "hash_ids": [18446744073709551615]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		trace, err := ReadTrace(strings.NewReader(text), "x", 0)
@@ -139,11 +148,12 @@ func FuzzReadTrace(f *testing.F) {
 		}
 		last := time.Duration(0)
 		for _, r := range trace {
-			full := len(r.Blocks) * BlockTokens
-			if r.At < last || r.InputTokens > full || r.InputTokens <= full-BlockTokens || r.OutputTokens < 1 {
+			full := len(r.Blocks) * r.BlockTokens
+			if r.InputTokens > full || r.InputTokens <= full-r.BlockTokens || r.OutputTokens < 1 || r.Delay < 0 ||
+				r.At < last && !r.Closed {
 				t.Fatalf("accepted %+v after %v", r, last)
 			}
-			last = r.At
+			last = max(last, r.At)
 		}
 	})
 }

@@ -21,6 +21,7 @@ type Spec struct {
 	Wasm    []byte // nil: Native
 	Native  func() sdk.Strategy
 	Options map[string]string
+	Allow   []string // as strategies.NAME.allow
 }
 
 // Read finds a strategy by what an operator writes: the name of a built-in, native:NAME for its rule outside of the
@@ -88,15 +89,18 @@ func (l *Loader) Close(ctx context.Context) error {
 	return l.host.Close(ctx)
 }
 
-// Load makes a strategy for one router of one run.
-func (l *Loader) Load(ctx context.Context, s *Spec, seed uint64) (*host.Strategy, error) {
+// Load makes a strategy for one router of one run. Its store is kept; nil = it has none.
+func (l *Loader) Load(ctx context.Context, s *Spec, seed uint64, kept *Kept) (*host.Strategy, error) {
 	if s.Wasm == nil {
 		own := s.Native()
 		return host.Native(s.Name, sdk.WantsOf(own), func(h *abi.Header, rows []abi.Row, order []uint32) uint64 {
 			return uint64(sdk.PickNative(own, h, rows, order))
 		}), nil
 	}
-	o := host.Options{Values: maps.Clone(s.Options), Seed: seed}
+	o := host.Options{Values: maps.Clone(s.Options), Seed: seed, Allow: s.Allow}
+	if kept != nil {
+		o.KV = kept.store
+	}
 	// The engine keeps a module's code for as long as one copy of it is loaded.
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
@@ -24,6 +24,8 @@ import (
 // Config is what the router of one run is made of.
 type Config struct {
 	Strategy  *host.Strategy // of this router alone; Close closes it
+	Kept      *Kept          // its store; nil = it has none
+	Workers   []Worker       // what the operator says of the first ones
 	Block     int            // tokens of a block of the workers' KV caches
 	KVTokens  int            // the kv_tokens of [[pools.workers]]; 0 = from the workers' metrics
 	CPUTokens int            // of KV that each worker's CPU memory keeps
@@ -44,19 +46,6 @@ type Config struct {
 	Seen func(q *trial.Request, c *route.Choice)
 }
 
-// Names is what the router makes of the names of sessions.
-type Names uint8
-
-// The values of Names.
-const (
-	Hints   Names = iota // for strategies, as by default
-	Binding              // a session stays at its worker: [sessions] bind = "always"
-	Unread               // nothing
-)
-
-// epoch is the time of day at which simulated runs begin.
-var epoch = time.Unix(1_800_000_000, 0)
-
 // retryBudget is the default of [[pools]] retry_budget (TestTheRetryBudgetIsTheDefault).
 const retryBudget = 0.2
 
@@ -74,7 +63,7 @@ type Router struct {
 	reply    *prompt.Reply
 	notices  bool // the strategy wants some
 	follows  bool // it wants what workers report
-	fallback int
+	said     trial.Remarks
 	waiting  *waiting      // nil = no request waits
 	sender   *peers.Sender // this and the next: nil = it shares nothing
 	receiver *peers.Receiver
@@ -128,6 +117,7 @@ func (r *Router) time() time.Time { return epoch.Add(r.clock) }
 // at moves the router's clock.
 func (r *Router) at(now time.Duration) time.Time {
 	r.clock = now
+	r.Kept.at(r.time())
 	return r.time()
 }
 
@@ -157,10 +147,8 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 		panic("BUG: served: a body that cannot be read: " + err.Error())
 	}
 	v.ask = route.Ask{Prompt: parsed, Turn: r.pool.Arrive(model, at), Random: r.chance.Uint64() | 1}
-	if q.Session != 0 && r.Names != Unread {
-		v.ask.Claim.Binds = r.Names == Binding
-		v.ask.Claim.Key = session.Name{Kind: session.Key, ID: strconv.FormatUint(q.Session, 36)}
-	}
+	v.ask.Claim = r.Names.claim(&q.Request)
+	v.ask.Caller, v.ask.Headers = q.Chat.Key, headers(q.Chat.Headers)
 	if r.follows && r.pool.WantsIDs() {
 		v.ask.IDs = q.IDs
 	}
@@ -184,13 +172,18 @@ func (r *Router) follow(v *visit, verdict route.Verdict, at time.Time) (number i
 	if verdict == route.Full && r.waiting != nil {
 		return 0, world.Waits
 	}
+	if verdict == route.Rejected {
+		status, text, _ := v.choice.Rejection()
+		r.said.Rejected++
+		r.said.Rejection = strings.TrimSpace(fmt.Sprintf("%d %s", status, text))
+	}
 	if verdict != route.Chosen {
 		r.pool.GiveBack(model)
 		r.leave(v)
 		return 0, world.Refused
 	}
 	if v.choice.FellBack() {
-		r.fallback++
+		r.said.Fallbacks++
 	}
 	if r.Seen != nil {
 		r.Seen(&v.request.Request, &v.choice)
@@ -360,8 +353,11 @@ func (r *Router) Up(now time.Duration, number int) {
 	r.fleet.numbers[id] = number
 	r.fleet.began[number] = 1 + now.Seconds()
 	if _, known := r.fleet.watched[id]; !known {
-		r.specs = append(r.specs, worker.Spec{ID: id, URL: "http://" + id, CPUTokens: r.CPUTokens, KVTokens: r.KVTokens,
-			DataParallel: 1})
+		s := worker.Spec{ID: id, URL: "http://" + id, CPUTokens: r.CPUTokens, KVTokens: r.KVTokens, DataParallel: 1}
+		if number < len(r.Workers) {
+			r.Workers[number].fill(&s)
+		}
+		r.specs = append(r.specs, s)
 		r.pool.Workers.Update(r.specs, at)
 	}
 	r.pool.Workers.Healthy(r.fleet.watched[id], at)
@@ -383,8 +379,14 @@ func (r *Router) slot(number int, at time.Time) (uint32, bool) {
 // Follows implements [world.Router].
 func (r *Router) Follows() bool { return r.follows }
 
-// Fallbacks implements [world.Router].
-func (r *Router) Fallbacks() int { return r.fallback }
+// Remarks implements [world.Router].
+func (r *Router) Remarks() trial.Remarks {
+	said := r.said
+	if r.Strategy.SHA256() != "" { // a module
+		said.Refused = r.Strategy.Stats().Refused
+	}
+	return said
+}
 
 // Close implements [world.Router].
 func (r *Router) Close() { r.Strategy.Close(r.ctx) }

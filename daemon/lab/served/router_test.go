@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/lab/traffic"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 	"github.com/warmpath/warmpath/daemon/lab/world"
 )
@@ -21,7 +22,7 @@ func TestTheRuleOfRepeatsIsTheExchanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strategy, err := new(Loader).Load(t.Context(), &spec, 1)
+	strategy, err := new(Loader).Load(t.Context(), &spec, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func TestTheRuleOfRepeatsIsTheExchanges(t *testing.T) {
 	for i := range 4 {
 		r.Up(0, i)
 	}
-	q := &world.Request{Request: trial.Request{Prompt: 4, MaxTokens: 8}}
+	q := &world.Request{Request: trial.Request{Prompt: 4, MaxTokens: 8}, Chat: &traffic.Chat{}}
 	for died := range 3 {
 		now := time.Duration(died+1) * time.Second
 		number, p := r.Choose(now, q, []byte("a prompt"))

@@ -42,6 +42,7 @@ type Scenario struct {
 	Classes []traffic.Class `toml:"class"`
 	Surges  []traffic.Surge `toml:"surge"`
 	Fates   []Fate          `toml:"fate"`
+	Kinds   []Kind          `toml:"worker"` // of the first workers, in order; the others are as the engine says
 	Trace   Trace           `toml:"trace"`
 }
 
@@ -69,6 +70,24 @@ func (s *Scenario) Wait() {
 	if s.Queue == (Queue{}) {
 		s.Queue = Queue{MaxRequests: 5000, MaxBytes: 256 << 20, Wait: time.Minute, Starve: 5 * time.Second}
 	}
+}
+
+// Kind is what some workers have of their own.
+type Kind struct {
+	Count    int               `toml:"count"`    // of such workers; 0 = 1
+	Labels   map[string]string `toml:"labels"`   // as [[pools.workers]] has them
+	Cost     float64           `toml:"cost"`     // likewise; 0 = 1
+	Slowness float64           `toml:"slowness"` // of each step, beside the model's; 0 = 1
+}
+
+// EachKind returns the kinds of the first workers, one a worker.
+func (s *Scenario) EachKind() (each []Kind) {
+	for _, k := range s.Kinds {
+		for range max(1, k.Count) {
+			each = append(each, k)
+		}
+	}
+	return each
 }
 
 // Fate is what befalls a worker.
@@ -235,6 +254,16 @@ func (s *Scenario) World(l traffic.Load) (world.Config, error) {
 		c.Split = world.BySession
 	default:
 		return c, fmt.Errorf("setup: %s: split is %q; want random or session", s.Name, s.Split)
+	}
+	each := s.EachKind()
+	if len(each) > s.Workers {
+		return c, fmt.Errorf("setup: %s: [[worker]] describes %d workers of %d; correct count, or workers", s.Name, len(each),
+			s.Workers)
+	}
+	for i := range each {
+		if slow := each[i].Slowness; slow != 0 && slow != 1 {
+			c.Fates = append(c.Fates, world.Fate{Worker: i, Kind: world.Slows, Slowness: slow})
+		}
 	}
 	for _, f := range s.Fates {
 		kind, ok := fates[f.What]

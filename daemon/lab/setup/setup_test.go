@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -70,7 +71,7 @@ func TestLike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(x.Fates) != 2 || len(x.Classes) != 1 || x.Classes[0] != b.Classes[0] || x.Seconds != b.Seconds ||
+	if len(x.Fates) != 2 || len(x.Classes) != 1 || !reflect.DeepEqual(x.Classes[0], b.Classes[0]) || x.Seconds != b.Seconds ||
 		x.Engine != b.Engine || x.About == b.About {
 		t.Errorf("X is %+v; want B with two fates", x)
 	}

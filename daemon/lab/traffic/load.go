@@ -30,6 +30,8 @@ type Caller struct {
 	Key      string  `toml:"key"`      // the name of the API key; "" = none
 	Priority int     `toml:"priority"` // the greater goes first
 	Weight   float64 `toml:"weight"`   // the key's share beside the other keys'; 0 = 1
+
+	Headers map[string]string `toml:"headers"` // header fields of the requests, by lower-case name
 }
 
 // Turn is one request of a chat.

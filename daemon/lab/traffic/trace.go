@@ -1,14 +1,8 @@
 package traffic
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -16,29 +10,27 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/replay"
 )
 
-// ReadTrace reads the requests of a trace, each as a chat of one turn at its own time. It knows two forms of JSON
-// lines. One is Mooncake's, see replay.ReadTrace: blocks of 512 tokens, times in milliseconds. The other is that of
-// Qwen's published usage traces, known by a field chat_id in the first line: blocks of 16 tokens, times in seconds, and
-// parent_chat_id names the request before in the same conversation:
-//
-//	{"chat_id": 7, "parent_chat_id": -1, "timestamp": 61.1, "input_length": 20, "output_length": 5, "hash_ids": [3, 9]}
-//
-// The name stands in errors. limit bounds the requests; 0 = no limit.
+// ReadTrace reads the requests of a trace in the forms that replay.ReadTrace knows, each as a chat of one turn at its
+// own time. What comes a delay after the answer before it in its session is a further turn of that chat. The name
+// stands in errors. limit bounds the requests; 0 = no limit.
 func ReadTrace(r io.Reader, name string, limit int) (Load, error) {
-	b := bufio.NewReaderSize(r, 64<<10)
-	first, _ := b.Peek(64 << 10)
-	if line, _, _ := bytes.Cut(first, []byte("\n")); bytes.Contains(line, []byte(`"chat_id"`)) {
-		return readChats(b, name, limit)
-	}
-	requests, err := replay.ReadTrace(b, name, limit)
+	requests, err := replay.ReadTrace(r, name, limit)
 	if err != nil {
 		return Load{}, err
 	}
 	var l Load
+	newest := map[uint64]int{} // the chat of each session's newest request
 	for i := range requests {
 		q := &requests[i]
-		l.Chats = append(l.Chats, Chat{Start: q.At, Turns: []Turn{{Output: q.OutputTokens, Answer: mix(^uint64(i)),
-			Parts: blocks(q.Blocks, q.InputTokens, replay.BlockTokens)}}})
+		turn := Turn{Output: q.OutputTokens, Answer: mix(^uint64(i)), Parts: blocks(q.Blocks, q.InputTokens, q.BlockTokens)}
+		if k, known := newest[q.Session]; known && q.Closed {
+			chat := &l.Chats[k]
+			turn.After, turn.Gap = []int{len(chat.Turns) - 1}, q.Delay
+			chat.Turns = append(chat.Turns, turn)
+			continue
+		}
+		newest[q.Session] = len(l.Chats)
+		l.Chats = append(l.Chats, Chat{Session: q.Session, Start: q.At, Turns: []Turn{turn}})
 	}
 	return l, nil
 }
@@ -49,79 +41,6 @@ func blocks(ids []uint64, tokens, size int) (parts []Part) {
 		parts = append(parts, Part{ID: mix(id), Tokens: min(size, tokens-i*size)})
 	}
 	return parts
-}
-
-// chatBlock is the tokens that one hash id of a chat_id trace stands for.
-const chatBlock = 16
-
-// chatLine is one line of a chat_id trace.
-type chatLine struct {
-	Chat   int64    `json:"chat_id"`
-	Parent *int64   `json:"parent_chat_id"`
-	At     *float64 `json:"timestamp"`
-	Input  int      `json:"input_length"`
-	Output int      `json:"output_length"`
-	Hashes []uint64 `json:"hash_ids"`
-}
-
-// check returns what is wrong with a line that comes after one of the time before.
-func (c *chatLine) check(before float64) error {
-	switch {
-	case c.At == nil || c.Parent == nil:
-		return errors.New("no timestamp or no parent_chat_id; give both, -1 for no parent")
-	case !(*c.At >= 0 && *c.At < 366*24*3600):
-		return fmt.Errorf("timestamp %v is not within a year; give seconds since the start", *c.At)
-	case *c.At < before:
-		return fmt.Errorf("timestamp %v is before the line above, %v; sort the trace by timestamp", *c.At, before)
-	case c.Input < 1 || c.Output < 1 || c.Input > maxTokens || c.Output > maxTokens:
-		return fmt.Errorf("lengths of %d and %d are not within 1 to %d; leave such requests out",
-			c.Input, c.Output, maxTokens)
-	case len(c.Hashes) != (c.Input+chatBlock-1)/chatBlock:
-		return fmt.Errorf("%d hash_ids for input_length %d; want %d, one for each %d tokens",
-			len(c.Hashes), c.Input, (c.Input+chatBlock-1)/chatBlock, chatBlock)
-	}
-	return nil
-}
-
-// readChats reads a trace with chat ids.
-func readChats(r io.Reader, name string, limit int) (l Load, err error) {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 64<<10), maxTokens/chatBlock*22)
-	root := map[int64]int64{} // of each chat
-	began, before := 0.0, 0.0
-	n := 0
-	for lines.Scan() && (limit == 0 || len(l.Chats) < limit) {
-		n++
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
-		}
-		var c chatLine
-		err := json.Unmarshal(lines.Bytes(), &c)
-		if err == nil {
-			err = c.check(before)
-		}
-		if err != nil {
-			return Load{}, fmt.Errorf("traffic: %s:%d: %w", name, n, err)
-		}
-		if len(l.Chats) == 0 {
-			began = *c.At
-		}
-		before = *c.At
-		root[c.Chat] = c.Chat
-		if of, known := root[*c.Parent]; known {
-			root[c.Chat] = of
-		}
-		l.Chats = append(l.Chats, Chat{Session: mix(uint64(root[c.Chat])),
-			Start: time.Duration(math.Round((*c.At - began) * float64(time.Second))),
-			Turns: []Turn{{Parts: blocks(c.Hashes, c.Input, chatBlock), Output: c.Output, Answer: mix(^uint64(c.Chat))}}})
-	}
-	if err := lines.Err(); err != nil {
-		return Load{}, fmt.Errorf("traffic: %s:%d: %w; a trace has one JSON object a line", name, n+1, err)
-	}
-	if len(l.Chats) == 0 {
-		return Load{}, fmt.Errorf("traffic: %s holds no request; give a trace with one JSON object a line", name)
-	}
-	return l, nil
 }
 
 // Faster returns the load with its chats' starts divided by a factor: a trace of a smaller fleet for a larger one.

@@ -249,6 +249,12 @@ func TestReadTrace(t *testing.T) {
 	if err != nil || len(m.Chats) != 1 || m.Chats[0].Turns[0].Tokens() != 600 || len(m.Chats[0].Turns[0].Parts) != 2 {
 		t.Errorf("Mooncake's form: %+v, %v", m, err)
 	}
+	closed, err := ReadTrace(strings.NewReader(`{"session_id": "a", "timestamp": 9, "input_length": 9, "output_length": 3, "hash_ids": [0]}
+{"session_id": "a", "delay": 2500, "input_length": 20, "output_length": 3, "hash_ids": [0]}`), "closed", 0)
+	if err != nil || len(closed.Chats) != 1 || len(closed.Chats[0].Turns) != 2 ||
+		closed.Chats[0].Turns[1].Gap != 2500*time.Millisecond || closed.Chats[0].Turns[1].After[0] != 0 {
+		t.Errorf("a session in closed loop: %+v, %v", closed, err)
+	}
 	for line, want := range map[string]string{
 		`{"chat_id": 1, "timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": [1]}`:                        "no parent_chat_id",
 		`{"chat_id": 1, "parent_chat_id": -1, "timestamp": -1, "input_length": 1, "output_length": 1, "hash_ids": [1]}`: "within a year",

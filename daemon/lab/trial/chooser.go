@@ -36,6 +36,7 @@ type Hearer interface {
 type Request struct {
 	ID        int    // from 0, in order of arrival
 	Session   uint64 // of its conversation, as a client would name it; 0 = none
+	Parent    uint64 // the conversation that began it, as a subagent's; 0 = none
 	Turn      int    // in its conversation, from 0
 	Tenant    uint64 // 0 = none
 	Prompt    int    // tokens

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -18,10 +19,32 @@ type Run struct {
 	Ended      time.Duration // when the last request ended
 	GPUSeconds float64       // summed over workers: seconds up, times the GPUs of each
 	Moved      int           // later turns of a conversation that were sent to another worker than the turn before
-	Fallbacks  int           // choices that the host made in place of the strategy
+
+	Remarks
 
 	// Decisions is a hash over all choices: request, worker, instant. Runs that chose alike have the same.
 	Decisions uint64
+}
+
+// Remarks are what a strategy did beside choosing.
+type Remarks struct {
+	Fallbacks int               // choices that the host made in its place, as it failed or declined
+	Rejected  int               // requests that it turned away
+	Rejection string            // what it said the last time
+	Refused   map[string]uint64 // its calls that allow does not permit, by the entry that they lack
+}
+
+// Add adds those of another router.
+func (r *Remarks) Add(other Remarks) {
+	r.Fallbacks += other.Fallbacks
+	r.Rejected += other.Rejected
+	r.Rejection = cmp.Or(other.Rejection, r.Rejection)
+	for entry, n := range other.Refused {
+		if r.Refused == nil {
+			r.Refused = map[string]uint64{}
+		}
+		r.Refused[entry] += n
+	}
 }
 
 // Outcome is what became of one request.

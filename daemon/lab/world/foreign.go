@@ -96,8 +96,8 @@ func (f *Foreign) Changed(now time.Duration, worker int, batches []engine.Batch)
 	}
 }
 
-// Fallbacks implements [Router].
-func (f *Foreign) Fallbacks() int { return 0 }
+// Remarks implements [Router].
+func (f *Foreign) Remarks() trial.Remarks { return trial.Remarks{} }
 
 // Close implements [Router].
 func (f *Foreign) Close() {}

@@ -24,8 +24,8 @@ type Router interface {
 	// Follows reports whether the router wants KV events. Then Changed is called with what changed in a worker's caches.
 	Follows() bool
 	Changed(now time.Duration, worker int, changes []engine.Batch)
-	// Fallbacks returns how often a rule did not choose, and somebody else did in its place.
-	Fallbacks() int
+	// Remarks returns what its rule did beside choosing.
+	Remarks() trial.Remarks
 	Close()
 }
 

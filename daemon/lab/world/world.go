@@ -183,8 +183,8 @@ func (c *chat) ready(t *traffic.Turn) bool {
 func (w *world) arrive(c *chat, turn int) {
 	q := &Request{Chat: c.Chat, Turn: &c.Turns[turn], chat: c, turn: turn}
 	session := cmp.Or(q.Turn.Session, c.Session)
-	q.Request = trial.Request{ID: len(w.run.Outcomes), Session: session, Turn: turn, Tenant: c.Tenant,
-		Prompt: q.Turn.Tokens(), MaxTokens: q.Turn.Output, BlockTokens: w.Engine.BlockTokens}
+	q.Request = trial.Request{ID: len(w.run.Outcomes), Session: session, Parent: q.Turn.Parent, Turn: turn,
+		Tenant: c.Tenant, Prompt: q.Turn.Tokens(), MaxTokens: q.Turn.Output, BlockTokens: w.Engine.BlockTokens}
 	w.run.Outcomes = append(w.run.Outcomes, trial.Outcome{Arrived: w.now, Worker: -1, Session: session, Turn: turn,
 		Tenant: c.Tenant, Prompt: q.Prompt})
 	if len(w.routers) > 1 {
@@ -324,7 +324,7 @@ func (w *world) sum() {
 		w.run.GPUSeconds += m.sums.UpSeconds * w.GPUs
 	}
 	for _, r := range w.routers {
-		w.run.Fallbacks += r.Fallbacks()
+		w.run.Add(r.Remarks())
 	}
 	w.run.Seed = w.Seed
 }

@@ -1,0 +1,21 @@
+package served
+
+import "github.com/warmpath/warmpath/daemon/fleet/worker"
+
+// Worker is what the operator says of a worker, as in [[pools.workers]].
+type Worker struct {
+	Labels map[string]string
+	Cost   float64
+}
+
+// fill writes it into a worker's description.
+func (w *Worker) fill(s *worker.Spec) { s.Labels, s.Cost = w.Labels, w.Cost }
+
+// headers are the header fields of a request.
+type headers map[string]string
+
+// Header implements [host.HeaderSource].
+func (h headers) Header(name string) (value string, ok bool) {
+	value, ok = h[name]
+	return value, ok
+}
