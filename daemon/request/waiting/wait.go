@@ -23,6 +23,7 @@ const (
 // Wait is that of one request, once. Its owner sets Request before Enter, and does not move it.
 type Wait struct {
 	queue.Request
+	Before time.Duration // it has waited for a limit of its key, and waits for so much less
 
 	q      *Queue
 	news   chan News
@@ -37,7 +38,7 @@ type Wait struct {
 // is full. p must not wait already.
 func (q *Queue) Enter(p *Wait, empty bool, at time.Time) bool {
 	c := q.conf.Load()
-	p.q, p.news, p.began, p.room, p.worker = q, make(chan News, 1), at, c.Wait, c.WaitEmpty
+	p.q, p.news, p.began, p.room, p.worker = q, make(chan News, 1), at, max(0, c.Wait-p.Before), c.WaitEmpty
 	p.Owner = p
 	q.enter(p, empty, at)
 	out, ok := q.order.Enter(&p.Request, at)
