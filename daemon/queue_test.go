@@ -223,11 +223,11 @@ func TestFromZeroWorkers(t *testing.T) {
 		r.do("POST", "/v1/completions", hello)
 		return r.metric("warmpath_arrivals_total", `model="sim"`) > 0
 	})
-	write(t, r.file, base+fmt.Sprintf("max_in_flight = 1\nqueue = { wait_empty = \"30s\", wake_url = %q }\n", scaler.URL))
+	write(t, r.file, base+fmt.Sprintf("max_in_flight = 1\nqueue = { wait_empty = \"60s\", wake_url = %q }\n", scaler.URL))
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	const each = 20
+	const each = 167 // 501 in all
 	var order []int
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -248,7 +248,7 @@ func TestFromZeroWorkers(t *testing.T) {
 	if got := <-calls; got != `{"pool":"shared"}` || len(calls) != 0 {
 		t.Errorf("the scaler got %s, and %d calls more", got, len(calls))
 	}
-	fresh := sims(t, 1, vllmsim.Config{Models: []string{"sim"}})
+	fresh := sims(t, 1, vllmsim.Config{Models: []string{"sim"}, Speed: 200})
 	write(t, file, fmt.Sprintf("[[workers]]\nurl = %q\nid = \"other\"\n[[workers]]\nurl = %q\nid = \"fresh\"\n", other.URLs()[0], fresh.URLs()[0]))
 	all.Wait()
 	late := 0

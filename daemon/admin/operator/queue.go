@@ -10,7 +10,8 @@ import (
 // Metrics of the queues of pools.
 var (
 	queueWait = newHistogram("queue_wait_seconds", "Time that a request waited in the router, for a limit of its key or "+
-		"a worker with room. class: low, normal or high, as its priority is below 0, 0, or above. Requests that did not wait are not counted.",
+		"a worker with room. class: low, normal or high, as its priority is below 0, 0, or above. Requests that did not "+
+		"wait are not counted.",
 		secondBuckets, "pool", "class")
 	queueDropped = newCounter("queue_dropped_total", "Requests that the queue turned away or gave up: queue_full, wait "+
 		"(no room in time), no_workers (no worker came up in time), deadline (the first token would come too late), "+
