@@ -98,6 +98,36 @@ func TestQueueOverTheSocket(t *testing.T) {
 	}
 }
 
+// The ring has a request that waits, with its place now, for `warmpath why`.
+func TestWhyOfARequestThatWaits(t *testing.T) {
+	t.Parallel()
+	url, open := gated(t)
+	r := start(t, withPool(settings("prefixaware", url), "max_in_flight = 1"), 1)
+	all := r.many(4)
+	eventually(t, "three wait", func() bool { return r.waiting() == 3 })
+	mine := r.many(1, "X-Request-Id", "mine")
+	eventually(t, "four wait", func() bool { return r.waiting() == 4 })
+	f := func(behind int) {
+		t.Helper()
+		eventually(t, fmt.Sprint("it is behind ", behind), func() bool {
+			d, ok := r.ring.Find("mine")
+			return ok && d.Open && d.Queued != nil && d.Waits && d.Behind == behind && d.Waited > 0 && d.Worker == ""
+		})
+	}
+	f(3)
+	open <- struct{}{}
+	f(2)
+	for range 4 {
+		open <- struct{}{}
+	}
+	allGood(t, 4, all)
+	allGood(t, 1, mine)
+	eventually(t, "it has been served", func() bool {
+		d, _ := r.ring.Find("mine")
+		return !d.Open && !d.Waits && d.Behind == 3 && d.Worker == "w1"
+	})
+}
+
 // Who waits too long is told so in the shape of its API.
 func TestQueueSaysWhyItDrops(t *testing.T) {
 	t.Parallel()

@@ -332,6 +332,7 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 		return v, f
 	}
 	ask.Patient = false
+	r.journal.waits(r.in, &r.choice, r.turn.wait)
 	for {
 		r.choice.Release()
 		f := r.turn.await(ctx)
@@ -370,6 +371,7 @@ func (r *request) waitAgain(ctx context.Context) *Fault {
 			if f := r.enter(&ask, v); f != nil {
 				return f
 			}
+			r.journal.waits(r.in, &r.choice, r.turn.wait)
 		}
 		if f := r.turn.await(ctx); f != nil {
 			return f

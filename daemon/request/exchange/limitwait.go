@@ -38,6 +38,7 @@ func awaitLimit(ctx context.Context, r *request, over *Fault) *Fault {
 	if f := t.enter(q, limitWait(r), false, due, 0); f != nil {
 		return f
 	}
+	r.journal.waits(r.in, nil, t.wait)
 	for {
 		if f := t.await(ctx); f != nil {
 			return f

@@ -132,6 +132,9 @@ func (p *Wait) leaveBy(by func(*queue.Request, time.Time), at time.Time) {
 // Waited returns how long the place has waited by then.
 func (p *Wait) Waited(at time.Time) time.Duration { return max(0, at.Sub(p.began)) }
 
+// Behind returns about how many requests come before the place, which has entered, now.
+func (p *Wait) Behind() int { return p.q.Before(p) }
+
 // Before returns about how many requests come before the place, or would if it entered q now.
 func (q *Queue) Before(p *Wait) int { return q.order.Position(&p.Request) }
 
