@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 const someDecision = `{"id":"r1","pool":"main","strategy":"prefixaware","model":"m","prompt_tokens":34,"prompt_blocks":2,
