@@ -56,9 +56,9 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	r, err := l.inFrontOf("keepalive = \"1s\"\n"+keys, fmt.Sprintf("strategy = \"prefixaware\"\nhealth_interval = \"300ms\"\n"+
-		"first_byte_retry = \"1s\"\nstream_timeout = \"1s\"\nmax_in_flight = %d\nqueue = { max_requests = 100, wait = \"3s\" }\n",
-		soakSlots), nodes...)
+	pool := fmt.Sprintf("strategy = \"prefixaware\"\nhealth_interval = \"300ms\"\nfirst_byte_retry = \"1s\"\n"+
+		"stream_timeout = \"1s\"\nmax_in_flight = %d\nqueue = { max_requests = 100, wait = \"3s\" }\n", soakSlots)
+	r, err := l.inFrontOf("keepalive = \"1s\"\n"+keys, pool, nodes...)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -132,7 +132,7 @@ func (r *router) rests() bool {
 			return false
 		}
 	}
-	n, err := r.metric(`warmpath_key_used_ratio{key="` + keyLimited + `",limit="max_in_flight"}`)
+	n, err := r.metric("warmpath_key_used_ratio", `key="`+keyLimited+`"`, `limit="max_in_flight"`)
 	return err == nil && n == 0
 }
 

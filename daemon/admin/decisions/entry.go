@@ -14,14 +14,14 @@ import (
 type keptRequest struct {
 	Decision // without candidates and frame, which Explain makes of the sketch
 	sketch   route.Sketch
-	change   uint64         // of the ring, when the entry was last written
-	place    int            // in Ring.open, while it is open
-	own      int            // bytes of the texts that are copies
-	waits    exchange.Place // in a queue; nil = it does not wait
+	change   uint64            // of the ring, when the entry was last written
+	place    int               // in Ring.open, while it is open
+	own      int               // bytes of the texts that are copies
+	waits    exchange.Position // in a queue; nil = it does not wait
 }
 
 // beginWait makes e that of a request that waits, as begin does.
-func (e *keptRequest) beginWait(in *exchange.Inbound, c *route.Choice, p exchange.Place) {
+func (e *keptRequest) beginWait(in *exchange.Inbound, c *route.Choice, p exchange.Position) {
 	e.begin(in, c, time.Now())
 	e.waits, e.Worker, e.Believed = p, "", 0
 }

@@ -65,7 +65,7 @@ func (r *Ring) Decided(in *exchange.Inbound, c *route.Choice) {
 }
 
 // Waits implements exchange.Keeper: it keeps that a request waits.
-func (r *Ring) Waits(in *exchange.Inbound, c *route.Choice, p exchange.Place) {
+func (r *Ring) Waits(in *exchange.Inbound, c *route.Choice, p exchange.Position) {
 	if r.most.Load() <= 0 {
 		return
 	}

@@ -51,7 +51,7 @@ func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
 }
 
 // waits passes a request that waits to the keeper.
-func (j *journal) waits(in *Inbound, c *route.Choice, p Place) {
+func (j *journal) waits(in *Inbound, c *route.Choice, p Position) {
 	if j.keeper != nil {
 		j.keeper.Waits(in, c, p)
 	}
