@@ -158,7 +158,7 @@ func TestReloadWhileManyWait(t *testing.T) {
 	url, open := gated(t)
 	toml := settings("prefixaware", url)
 	r := start(t, withPool(toml, "max_in_flight = 1"), 1)
-	const n = 300
+	const n = 1000
 	all := r.many(n)
 	eventually(t, "all but one wait", func() bool { return r.waiting() == n-1 })
 	for _, keys := range []string{
