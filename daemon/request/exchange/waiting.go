@@ -16,9 +16,12 @@ const waitingBytes = 16 << 10
 
 // turn is the place of a request in its pool's queue. A nil turn has none.
 type turn struct {
-	wait  *waiting.Wait // nil = it has not waited, or has its worker
-	meter Meter
-	seen  *Seen
+	wait    *waiting.Wait // nil = it has not waited, or has its worker
+	meter   Meter
+	seen    *Seen
+	limited time.Duration // it has waited for a limit of its key
+
+	limit *Fault // the answer if it waits in vain for a limit of its key; nil = it waits for a worker
 }
 
 // enter takes a place, or says why there is none. due is when the first token comes too late, zero = never; queued is
@@ -57,7 +60,11 @@ var droppedFor = [...]*Fault{waiting.Full: &FaultQueueFull, waiting.Gone: &Fault
 
 // dropped counts that the request gets no worker, and returns the answer.
 func (t *turn) dropped(n waiting.News) *Fault {
-	f, why := droppedFor[n], droppedFor[n].Dropped
+	f := droppedFor[n]
+	if t.limit != nil && n != waiting.Gone {
+		f = t.limit
+	}
+	why := f.Dropped
 	if n == waiting.Gone {
 		why = f.Code
 	}
