@@ -13,7 +13,7 @@ import (
 // reused. Mind the zero value: Header.Bound, BestRow, Last and ParentRow of 0 name row 0; Reset sets each to -1.
 type Frame struct {
 	// The caller fills Header except Version, HeaderBytes, RowBytes, Rows, OrderLen, the fields of a rejection and
-	// Reserved; Random is drawn if it is 0.
+	// Reserved; Random is drawn if it is 0. Pick fills Row.Own for a module that uses it.
 	Header abi.Header
 	Rows   []abi.Row // the candidates; at least one
 	Order  []int32   // written by Pick
@@ -29,6 +29,9 @@ type Frame struct {
 	// Began is when this pick began. It spares the pick a look at the clock; without it the pick's first slice of fuel is
 	// not timed.
 	Began time.Time
+
+	// OwnGiven leaves Row.Own as the caller has filled it.
+	OwnGiven bool
 
 	seen []bool // scratch of order
 }

@@ -34,12 +34,17 @@ type instance struct {
 	heard map[string]api.Function // the exports for notices, by name, once they were called
 	chain []uint64                // scratch of prefix_match_key
 	tiers [maxTiers]abi.Tier      // scratch of cache_tiers
+	many  []byte                  // scratch of kv_get_many
+
+	// The time zone that it asked for last, and its name. A strategy has one, and asks for it once in 15 minutes.
+	zone     *time.Location // nil: there is none of that name
+	zoneName string
 }
 
 // instanceKey finds the instance in a call's context: the imports are shared by all instances of all modules.
 type instanceKey struct{}
 
-// firstRoom is the room asked for at start: 64 rows are 10.4 KiB.
+// firstRoom is the room asked for at start: 64 rows are 11.5 KiB.
 const firstRoom = 64
 
 // newInstance starts a copy of p's module and configures it.

@@ -30,6 +30,9 @@ func (s *Strategy) Pick(f *Frame) Result {
 	if waited && !f.Began.IsZero() {
 		f.Began = epoch.Add(s.clock()) // the wait was not the module's
 	}
+	if own := s.own.Load(); own != nil && !f.OwnGiven {
+		own.fill(f.Rows)
+	}
 	r, why, err := sl.in.run(f)
 	switch why {
 	case ok:

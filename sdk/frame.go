@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/internal/imports"
 )
 
-// maxRows bounds what wp_frame hands out: 64 Ki rows are 10.75 MiB, and the default memory limit is 16.
+// maxRows bounds what wp_frame hands out: 64 Ki rows are 11.25 MiB, and the default memory limit is 16.
 const maxRows = 64 << 10
 
 // frame is the area that the host writes a request into. It is a Go object like any other, held by a package
@@ -47,7 +47,7 @@ func (f *frame) pick(s Strategy) Decision {
 		h.Rows-1 >= uint32(len(f.rows)) { // 0 rows are too many, too
 		return misread()
 	}
-	h.OrderLen = 0
+	h.OrderLen, f.req.drawn = 0, 0
 	return s.Route(&f.req, f.rows[:h.Rows])
 }
 

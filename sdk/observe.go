@@ -4,8 +4,8 @@ import "github.com/warmpath/warmpath/sdk/abi"
 
 // A strategy that wants more than to choose implements one or more of these. A call reaches one instance
 // of the module, whichever is idle, off the request path, at most once, and late by milliseconds; what comes faster
-// than the strategy takes it is dropped. So an OnComplete that counts does it by [KVAdd], never in a variable. A call
-// that panics or takes longer than a pick may costs the instance, as a pick does.
+// than the strategy takes it is dropped. So an OnComplete that counts does it by [KVAdd], or by [SetOwn] for a worker,
+// never in a variable. A call that panics or takes longer than a pick may costs the instance, as a pick does.
 
 // Want is what a strategy asks the host to compute for it.
 type Want uint32

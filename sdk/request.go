@@ -17,6 +17,7 @@ type Request struct {
 	*abi.Header
 	order  []uint32
 	labels labels
+	drawn  uint64 // numbers of chance, since the pick began
 	text   string // of a rejection: the host reads it after Route has returned
 }
 

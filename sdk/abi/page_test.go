@@ -185,7 +185,7 @@ func functions(all []Func) string {
 	types := func(list []Type) string {
 		var names []string
 		for _, t := range list {
-			names = append(names, map[Type]string{I32: "i32", I64: "i64"}[t])
+			names = append(names, map[Type]string{I32: "i32", I64: "i64", F64: "f64"}[t])
 		}
 		return strings.Join(names, " ")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/sdk"
 	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/internal/imports"
 )
 
 // Frame is one request and the workers it may go to, as the host would write them.
@@ -81,6 +82,11 @@ type Result struct {
 func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 	t.Helper()
 	f.Header.Rows = uint32(len(f.Rows))
+	if host, ok := imports.Current.(fake); ok && host.h.Own != nil {
+		for i := range f.Rows {
+			f.Rows[i].Own = host.h.Own[f.Rows[i].Key]
+		}
+	}
 	before := append([]abi.Row(nil), f.Rows...)
 	order := make([]uint32, len(f.Rows))
 	f.Header.OrderLen = 0

@@ -226,6 +226,7 @@ func frameOf(rec *record) (*frame, error) {
 		f.WorkerIDs = append(f.WorkerIDs, f.names[f.Rows[i].Key])
 	}
 	f.Model, f.Request = rec.Model, rec.ID
+	f.OwnGiven = true // no answers are replayed, from which it could learn
 	return f, nil
 }
 
