@@ -24,6 +24,11 @@ static inline uint64_t wp_to(int32_t worker, uint16_t reason) { return (uint64_t
 #define WP_EXPORT(name) __attribute__((export_name(name)))
 #define WP_IMPORT(name) __attribute__((import_module("warmpath_v1"), import_name(name)))
 
+// wp_own sets the strategy's own number for the worker of that key, which all its instances then read as own of the row;
+// from a callback wp_own_of reads it.
+WP_IMPORT("own") int32_t wp_own(uint64_t key, double value);
+WP_IMPORT("own_of") double wp_own_of(uint64_t key);
+
 static struct {
   struct wp_header header;
   struct wp_row rows[WP_MAX_WORKERS];

@@ -23,6 +23,15 @@ pub fn then(request: &mut Header, worker: u32) {
     request.order_len += 1;
 }
 
+// own sets the strategy's own number for the worker of that key, which all its instances then read as own of the row; from a
+// callback own_of reads it.
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "warmpath_v1")]
+extern "C" {
+    pub fn own(key: u64, value: f64) -> i32;
+    pub fn own_of(key: u64) -> f64;
+}
+
 #[cfg(target_arch = "wasm32")]
 mod guest {
     use super::{to, Header, Row, DECLINE};

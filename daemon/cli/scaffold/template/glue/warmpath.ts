@@ -12,6 +12,13 @@ export const REJECT: i32 = -2;
 const area: usize = memory.data(<i32>(offsetof<Header>() + MAX_WORKERS * (offsetof<Row>() + 4)), 8);
 let rows: u32 = 0;
 
+// own sets the strategy's own number for the worker of that key, which all its instances then read as own of the row; from a
+// callback own_of reads it.
+// @ts-ignore: a decorator
+@external("warmpath_v1", "own") export declare function own(key: u64, value: f64): i32;
+// @ts-ignore: a decorator
+@external("warmpath_v1", "own_of") export declare function own_of(key: u64): f64;
+
 export function warmpath_abi_1_2(): void {}
 
 export function wp_frame(max: u32): usize {
