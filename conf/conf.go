@@ -46,6 +46,7 @@ type Server struct {
 	ReadTimeout    time.Duration `toml:"read_timeout" reload:"restart"`     // for a header, and for each piece of a body
 	WriteTimeout   time.Duration `toml:"write_timeout" reload:"restart"`    // for a client to take one piece of an answer
 	IdleTimeout    time.Duration `toml:"idle_timeout" reload:"restart"`     // keep-alive between a client's requests
+	Keepalive      time.Duration `toml:"keepalive"`                         // between comments to who waits; 0 = none
 	DrainDelay     time.Duration `toml:"drain_delay"`                       // from SIGTERM to the drain
 	DrainTimeout   time.Duration `toml:"drain_timeout"`                     // then, for open streams to end
 	CORSOrigins    []string      `toml:"cors_origins"`                      // whose pages may call; "*" = any

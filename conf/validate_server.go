@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // What a request may cost, at least and at most. An agent's header of 12 KB and a client's usual 1 KB fit in between; a
@@ -36,6 +37,9 @@ func checkServer(r *report, s *Server) {
 	r.clientTime("server.read_timeout", s.ReadTimeout)
 	r.clientTime("server.write_timeout", s.WriteTimeout)
 	r.clientTime("server.idle_timeout", s.IdleTimeout)
+	if k := s.Keepalive; k != 0 && (k < time.Second || k > 10*time.Minute) {
+		r.add("server.keepalive", fmt.Sprintf("%v is not between 1s and 10m", k), `write "15s", or "0s" for none`)
+	}
 	r.notNegative("server.drain_delay", s.DrainDelay, "to drain at once, or how long a load balancer takes to notice")
 	r.notNegative("server.drain_timeout", s.DrainTimeout, "to stop at once, or how long to wait")
 	for i, origin := range s.CORSOrigins {

@@ -43,6 +43,6 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 		},
 		CORS: gate.NewCORS(s.CORSOrigins), Keys: gate.NewKeys(keys), MaxBody: s.MaxBodyBytes,
 		BufferBody: min(s.BufferBody, s.MaxBodyBytes), MaxInFlight: s.MaxInFlight,
-		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
+		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, Keepalive: s.Keepalive,
 	}, nil
 }

@@ -38,6 +38,9 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if f := r.read.hidesResponse(in, r.target()); f != nil {
 		return r.refuse(*f)
 	}
+	if in.Tail == nil && r.read.req.Stream && r.generates() { // with a Tail the client may still write
+		in.Comments.Begin()
+	}
 	if f := r.limits.enter(in); f != nil {
 		return r.refuse(*f)
 	}

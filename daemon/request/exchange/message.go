@@ -35,6 +35,8 @@ type Inbound struct {
 	TLS    bool         // it came over TLS
 	Caller *gate.Caller // whose key was shown
 
+	Comments *Comments // to the client before its answer; nil = it gets none
+
 	Trace Trace           // set by the front's tracer
 	Seen  Seen            // filled on the way
 	Spent *limit.Spending // of the limits of Caller's key; nil = nothing. Whoever made the Inbound calls its End
@@ -81,16 +83,17 @@ var (
 // Seen is what became of a request: the record of its decision, and its end.
 type Seen struct {
 	route.Record
-	Status  int
-	Retries int
-	End     string       // how the answer ended, if not well
-	Stream  bool         // the answer is a stream of events
-	Logged  bool         // the candidates belong in the access log
-	Counted bool         // it stands in requests_total already
-	Key     string       // name of the caller's key, "" without keys
-	Others  fmt.Stringer // the shadows that have chosen another worker so far; nil = there are no shadows
-	At      time.Time    // the time of what a Meter counts; zero = now
-	Kept    any          // what a Keeper has of its decision; nil = nothing
+	Status   int
+	Retries  int
+	End      string       // how the answer ended, if not well
+	Stream   bool         // the answer is a stream of events
+	Logged   bool         // the candidates belong in the access log
+	Counted  bool         // it stands in requests_total already
+	Comments uint32       // that the client got before its answer: its status was 200 then, whatever Status is
+	Key      string       // name of the caller's key, "" without keys
+	Others   fmt.Stringer // the shadows that have chosen another worker so far; nil = there are no shadows
+	At       time.Time    // the time of what a Meter counts; zero = now
+	Kept     any          // what a Keeper has of its decision; nil = nothing
 }
 
 // Stored returns the name of a stored response: that of the key that made it, or of nobody where there are no keys.

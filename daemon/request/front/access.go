@@ -244,6 +244,9 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 		l.Int("waited_behind", int64(q.Behind))
 	}
 	l.Int("retries", int64(seen.Retries))
+	if seen.Comments > 0 {
+		l.Int("keepalives", int64(seen.Comments))
+	}
 	l.Text("end", seen.End)
 	appendTried(l, seen)
 	if seen.Trace != "" {

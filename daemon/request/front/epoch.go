@@ -17,4 +17,5 @@ type Epoch struct {
 	MaxInFlight int
 	ReadTimeout time.Duration
 	IdleTimeout time.Duration
+	Keepalive   time.Duration // between two comments to a client that waits for a stream; 0 = there are none
 }

@@ -24,6 +24,7 @@ func (h *handler) wrap(router fasthttp.RequestHandler) fasthttp.RequestHandler {
 		}
 		if conn := listen.From(fc.Conn()); conn != nil && !fc.Hijacked() {
 			conn.NextRequest()
+			conn.Owe(len(fc.Response.Body()))
 		}
 	}
 }
@@ -78,6 +79,7 @@ func (h *handler) process(q *request) {
 func (h *handler) failed(q *request, fc *fasthttp.RequestCtx, p any) {
 	h.log.Error("BUG: a request made the daemon panic", "panic", p, "id", q.in.ID, "pool", q.in.Seen.Pool,
 		"stack", string(debug.Stack()))
+	q.in.Seen.Comments = q.in.Comments.End()
 	q.end()
 	q.in.DropKept()
 	if q.body.buffer != nil {
@@ -86,6 +88,9 @@ func (h *handler) failed(q *request, fc *fasthttp.RequestCtx, p any) {
 	out := exchange.FaultInternal.Outbound(exchange.OpenAI)
 	q.in.Seen.Status, q.sent = out.Status, int64(len(out.Body))
 	q.recordAfterPanic()
+	if q.in.Seen.Comments > 0 { // the client has a head already
+		q.conn.Abort()
+	}
 	fc.SetConnectionClose()
 	respond(fc, corsFields(h.backend.Epoch().CORS, nil, out, q.in.Get("Origin")), out)
 }

@@ -51,6 +51,9 @@ var (
 // startRelay has the answer of q written to the connection, once nobody else uses that.
 func startRelay(q *request, out *exchange.Outbound) {
 	r := &relay{q: q, handler: q.handler, idle: q.epoch.IdleTimeout, out: out, header: q.ownFields(out)}
+	if q.in.Seen.Comments > 0 { // they came with a head
+		r.headed()
+	}
 	q.body.free(&q.in)
 	fc := q.fc
 	q.fc = nil
@@ -195,7 +198,6 @@ func (r *relay) write(n int, last bool) error {
 	defer headPool.Put(buf)
 	all := (*buf)[:0]
 	if !r.began {
-		r.began = true
 		all = r.head(all)
 	}
 	all = append(all, piece...)
@@ -222,7 +224,13 @@ func (r *relay) head(b []byte) []byte {
 	}
 	h.last = !r.keep
 	b = h.appendTo(b)
+	r.headed()
+	return b
+}
+
+// headed marks that the client has the head.
+func (r *relay) headed() {
+	r.began = true
 	r.header = nil
 	r.q.dropFields()
-	return b
 }

@@ -3,6 +3,7 @@ package front
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -25,7 +26,7 @@ type request struct {
 	body    bodyReader
 	life    *exchange.Life // of a request that is counted, until end
 	watch   uint64
-	once    sync.Once
+	ended   atomic.Bool
 	sound   bool // all readers agree on what the request is
 	arrived time.Time
 	sent    int64  // bytes of the answer's body
@@ -169,7 +170,7 @@ func (q *request) admit() *exchange.Outbound {
 	if q.conn != nil {
 		q.watch = q.conn.Watch(q)
 	}
-	out := q.backend.Serve(q.life, &q.in)
+	out := q.serve()
 	if !q.body.done() {
 		q.closeUnread()
 	}
@@ -179,21 +180,47 @@ func (q *request) admit() *exchange.Outbound {
 	return out
 }
 
+// serve has the exchange answer the request. Meanwhile the client gets comments, if it is to have some.
+func (q *request) serve() *exchange.Outbound {
+	if q.mayComment() {
+		q.in.Comments = &exchange.Comments{Every: q.epoch.Keepalive, To: &commenter{conn: q.conn, head: q.streamHead()}}
+	}
+	out := q.backend.Serve(q.life, &q.in)
+	q.in.Seen.Comments = q.in.Comments.End()
+	if q.in.Seen.Comments > 0 {
+		out = out.InEvents(&q.in)
+	}
+	return out
+}
+
+// mayComment reports whether comments may come before the answer: HTTP/1.0 knows no chunks, and while the answer to an
+// earlier request on the connection is still to be written nothing else may be.
+func (q *request) mayComment() bool {
+	return q.epoch.Keepalive > 0 && q.in.Endpoint.Role == exchange.Worker && q.in.Method == "POST" && q.conn != nil &&
+		q.fc.Request.Header.IsHTTP11() && q.conn.Settled(writeBuffer)
+}
+
+// streamHead returns the head of a stream of which nothing else is known yet.
+func (q *request) streamHead() answerHead {
+	defer q.dropFields()
+	fields := slices.Clone(q.ownFields(&exchange.Outbound{Status: 200}))
+	events := []upstream.Field{{Name: "Content-Type", Value: "text/event-stream"}}
+	return answerHead{status: 200, fields: [2][]upstream.Field{fields, events}, length: unknown}
+}
+
 // Gone ends the request. The listener calls it when the client closes its side before the answer has ended.
 func (q *request) Gone() { q.life.End(exchange.ErrClientGone) }
 
 // end counts the request down, if it was counted, and forgets the client. It may be called more than once.
 func (q *request) end() {
-	if q.life == nil {
+	if q.life == nil || q.ended.Swap(true) {
 		return
 	}
-	q.once.Do(func() {
-		if q.conn != nil && q.watch != 0 {
-			q.conn.Unwatch(q.watch)
-		}
-		q.in.Spent.End(time.Now())
-		q.traffic.end(q.life)
-	})
+	if q.conn != nil && q.watch != 0 {
+		q.conn.Unwatch(q.watch)
+	}
+	q.in.Spent.End(time.Now())
+	q.traffic.end(q.life)
 }
 
 // closeUnread makes the connection end with the answer if a part of the body has not been read.

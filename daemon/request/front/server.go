@@ -66,6 +66,9 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
+// writeBuffer has room for a piece of fasthttp's 4096 and its chunk's frame: one write.
+const writeBuffer = 4096 + 16
+
 // newApp makes the HTTP server: /health, /ping, /ready, the base URLs, and everything that goes to workers.
 func (s *Server) newApp(c Config) *fiber.App {
 	app := fiber.New(fiber.Config{
@@ -76,7 +79,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 		DisablePreParseMultipartForm: true,
 		DisableDefaultContentType:    true,             // an answer without a type goes on as it is
 		ReadBufferSize:               c.MaxHeaderBytes, // bounds all headers together
-		WriteBufferSize:              4096 + 16,        // a piece of fasthttp's 4096 and its chunk's frame: one write
+		WriteBufferSize:              writeBuffer,
 		ReadTimeout:                  c.ReadTimeout,
 		IdleTimeout:                  c.IdleTimeout,
 		Concurrency:                  c.Connections + 1, // the listener counts; fasthttp's own limit closes without an answer

@@ -39,6 +39,9 @@ type Conn struct {
 	ahead []byte // Unread set it: the next reads return it first
 	head  head   // of the request under way
 	since int64  // the look since which the lease waits for a request, see lazy; 0 = it does not
+	owes  bool   // Owe was called on this lease
+	owed  int    // bytes, by Owe
+	wrote int    // bytes since then
 
 	answered atomic.Bool // NextRequest was called, and no read deadline has been set on a lease since
 
@@ -89,6 +92,15 @@ func (c *Conn) NextRequest() {
 	c.asks()
 	c.answered.Store(true)
 }
+
+// Owe marks that the server has got an answer with a body of that many bytes. It may write it only after it has read
+// another request that came with the last one.
+func (c *Conn) Owe(body int) { c.owes, c.owed, c.wrote = true, body, 0 }
+
+// Settled reports whether the server has written all of its answers so far. The server writes through a buffer of that
+// size: when just so much has been written, the rest may still be in there. Only the goroutine that serves the
+// connection may ask.
+func (c *Conn) Settled(buffer int) bool { return !c.owes || c.wrote > c.owed && c.wrote != buffer }
 
 // HeadCame marks that the head of a request has come, until NextRequest.
 func (c *Conn) HeadCame() {
@@ -148,6 +160,7 @@ func (c *Conn) read(b []byte) (int, error) {
 
 // Write writes all of b. When WriteTimeout passes without progress, it resets the connection and returns a timeout.
 func (c *Conn) Write(b []byte) (int, error) {
+	c.wrote += len(b)
 	if c.tls != nil {
 		return c.tls.Write(b)
 	}

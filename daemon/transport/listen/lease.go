@@ -73,6 +73,7 @@ func (s *secureLease) ConnectionState() tls.ConnectionState { return s.tls.Conne
 // Lease gives the connection to an HTTP server, as Accept does.
 func (c *Conn) Lease() net.Conn {
 	c.NextRequest()
+	c.owes = false
 	c.answered.Store(false) // or the next request's deadline would be taken for that of a wait
 	if c.tls != nil {
 		return &secureLease{lease{Conn: c}}
