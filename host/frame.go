@@ -12,8 +12,8 @@ import (
 // Frame is one request on its way to a module. Not safe for concurrent use; keep it in a pool, since its slices are
 // reused. Mind the zero value: Header.Bound, BestRow, Last and ParentRow of 0 name row 0; Reset sets each to -1.
 type Frame struct {
-	// The caller fills Header except Version, HeaderBytes, RowBytes, Rows, OrderLen, the fields of a rejection and
-	// Reserved; Random is drawn if it is 0. Pick fills Row.Own for a module that uses it.
+	// The caller fills Header except Version, HeaderBytes, RowBytes, Rows, OrderLen, the fields of a rejection,
+	// HoldMillis and Reserved; Random is drawn if it is 0. Pick fills Row.Own for a module that uses it.
 	Header abi.Header
 	Rows   []abi.Row // the candidates; at least one
 	Order  []int32   // written by Pick
@@ -54,7 +54,7 @@ func (f *Frame) began() time.Duration {
 func (f *Frame) prepare() {
 	h := &f.Header
 	h.Rows, h.OrderLen = uint32(len(f.Rows)), 0
-	h.RejectStatus, h.RetryAfter, h.RejectText, h.RejectLen = 0, 0, 0, 0
+	h.RejectStatus, h.RetryAfter, h.RejectText, h.RejectLen, h.HoldMillis = 0, 0, 0, 0, 0
 	if h.Random == 0 {
 		h.Random = rand.Uint64()
 	}

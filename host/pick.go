@@ -55,7 +55,7 @@ func (s *Strategy) Pick(f *Frame) Result {
 		fb.Fuel, fb.Reason = r.Fuel, r.Reason
 		return fb
 	}
-	if r.Reject != nil {
+	if r.Reject != nil || r.Hold > 0 {
 		r.Row = Fallback(f)
 		f.order(r.Row, nil)
 	}

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -49,6 +50,16 @@ func (f *frame) pick(s Strategy) Decision {
 	}
 	h.OrderLen, f.req.drawn = 0, 0
 	return s.Route(&f.req, f.rows[:h.Rows])
+}
+
+// classify answers of the request whose header stands in the area.
+func (f *frame) classify(s Strategy) uint64 {
+	c, ok := s.(Classifier)
+	if !ok || len(f.rows) == 0 {
+		return abi.PackClass(0, 0)
+	}
+	class, weight := c.Classify(&f.req)
+	return abi.PackClass(int32(min(max(class, math.MinInt32), math.MaxInt32)), float32(weight))
 }
 
 func unready() Decision {

@@ -85,6 +85,22 @@ func (r *Request) Reject(status int, text string, seconds int) Decision {
 	return Reject
 }
 
+// Hold has the request wait for a better worker, for at most so many seconds since it began to wait, and no longer than
+// nine tenths or so of the pool's queue.wait. Others pass it meanwhile. The strategy is asked again when something has
+// changed, and sees in Waited how long it has waited. When the time is over, and at once in a pool without a queue, the
+// host's fallback chooses: a strategy cannot hold for ever. Return what it returns:
+//
+//	if w := &workers[best]; w.GPU == 0 && r.Waited < .2 {
+//		return r.Hold(.2)
+//	}
+func (r *Request) Hold(seconds float64) Decision {
+	r.HoldMillis = 0
+	if seconds > 0 {
+		r.HoldMillis = uint32(min(seconds*1000, math.MaxUint32))
+	}
+	return hold
+}
+
 // Rejected returns what [Request.Reject] was given, for tests.
 func (r *Request) Rejected() (status int, text string, seconds int) {
 	return int(r.RejectStatus), r.text, int(r.RetryAfter)

@@ -51,7 +51,12 @@ const Marker = "warmpath_abi_1_2"
 //	wp_on_complete(n)                   n Outcomes: they ended
 //	wp_on_kv_event(n)                   n KVEvents of workers of the pool
 //
-// The last four run off the request path. Each call reaches one instance of the module, whichever is idle, so that each
+// Since 1.2:
+//
+//	wp_classify() -> class              reads the header alone of a request that is about to wait in the pool's queue,
+//	                                    with a pick's fuel and time; see PackClass. The greater class goes first
+//
+// wp_tick and the three of 1.1 behind it run off the request path. Each call reaches one instance of the module, whichever is idle, so that each
 // outcome reaches the module once and kv_incr counts it once: what all instances must know belongs into kv. A call has
 // the fuel and the time of a pick. What comes faster than the module takes it is dropped, and counted.
 var Exports = []Func{
@@ -67,6 +72,7 @@ var Exports = []Func{
 	{Name: "wp_on_first_token", Params: []Type{I32}, Optional: true, Minor: 1, Want: WantFirstToken},
 	{Name: "wp_on_complete", Params: []Type{I32}, Optional: true, Minor: 1, Want: WantComplete},
 	{Name: "wp_on_kv_event", Params: []Type{I32}, Optional: true, Minor: 1, Want: WantKVEvents},
+	{Name: "wp_classify", Results: []Type{I64}, Optional: true, Minor: 2, Want: WantClassify},
 }
 
 // Bits of wp_wants: what costs the host something and is therefore done only for modules that ask.
@@ -77,10 +83,14 @@ const (
 	WantComplete                      // call wp_on_complete
 	WantKVEvents                      // call wp_on_kv_event
 	WantHeld                          // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
+	WantClassify                      // call wp_classify; since 1.2
 
 	// WantAll are the bits that this version knows. A module that sets another is refused.
-	WantAll = WantHeld<<1 - 1
+	WantAll = WantClassify<<1 - 1
 )
+
+// WantNotices are the bits of the calls off the request path.
+const WantNotices = WantTick | WantFirstToken | WantComplete | WantKVEvents
 
 // MaxReasons bounds the reasons that wp_reasons names. A name has at most MaxText bytes.
 const MaxReasons = 256

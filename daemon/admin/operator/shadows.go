@@ -41,8 +41,8 @@ var ofShadows = []reading[strategies.Report]{
 			for _, c := range []struct {
 				choice string
 				n      uint64
-			}{{"agreed", r.Agreed}, {"declined", r.Declined}, {"failed", r.Failed}, {"rejected", r.Rejected},
-				{"other", r.Seen - r.Agreed - r.Declined - r.Failed - r.Rejected}} {
+			}{{"agreed", r.Agreed}, {"declined", r.Declined}, {"failed", r.Failed}, {"rejected", r.Rejected}, {"held", r.Holds},
+				{"other", r.Seen - r.Agreed - r.Declined - r.Failed - r.Rejected - r.Holds}} {
 				send(float64(c.n), c.choice)
 			}
 		}),

@@ -106,7 +106,7 @@ const firstCheck = 2 * time.Second
 // decide gets a choice from the pool. It waits while a first health check is still to come, and while the lists of
 // models are read anew if none has the model.
 func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
-	ask.Patient = true
+	ask.Patient, ask.Queue = true, r.queueing(r.arrived)
 	v := r.pool.Choose(&r.choice, ask)
 	if v == route.Unheard {
 		v = r.await(ctx, ask)
@@ -226,7 +226,7 @@ func (r *request) faultOf(v route.Verdict) Fault {
 	switch v {
 	case route.UnknownModel:
 		return r.unlistedModel()
-	case route.Full:
+	case route.Full, route.Held:
 		return fullFor(r.choice.Binding())
 	case route.Rejected:
 		return rejection(r.choice.Rejection())
@@ -300,7 +300,7 @@ func (r *request) queues(v route.Verdict) bool {
 
 // patient reports whether a verdict is one that time may change.
 func (r *request) patient(v route.Verdict) bool {
-	return v == route.Full || v == route.NoWorker && r.pool.WaitEmpty
+	return v == route.Full || v == route.Held || v == route.NoWorker && r.pool.WaitEmpty
 }
 
 // known returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers are
@@ -328,6 +328,9 @@ func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
 	}
 	weight := route.Weigh(&r.choice)
 	w := newWait(r.in, r.read.req, ask, &weight)
+	if class, share, ok := route.Classify(&r.choice); ok {
+		rate(w, r.in, class, share)
+	}
 	w.Entered = r.arrived
 	return r.turn.enter(r.pool.Queue, w, v == route.NoWorker, firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))
 }
@@ -340,11 +343,15 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 	if f != nil || v == route.Chosen && r.turn.wait.AtOnce() {
 		return v, f
 	}
+	if v == route.Held && r.turn.wait.AtOnce() {
+		r.rest(v, ask.At)
+	}
 	ask.Patient = false
 	for {
 		r.choice.Release()
 		f := r.turn.await(ctx)
 		ask.At = time.Now()
+		ask.Queue = r.queueing(ask.At)
 		found := r.missing(r.pool.Choose(&r.choice, ask)) // after a fault it is for the record alone
 		switch {
 		case f != nil:
@@ -353,8 +360,17 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 			return found, nil
 		}
 		v = found
-		r.turn.wait.Blocked(v == route.NoWorker, ask.At)
+		r.rest(v, ask.At)
 	}
+}
+
+// rest ends a turn that brought no worker.
+func (r *request) rest(v route.Verdict, at time.Time) {
+	if v == route.Held {
+		r.turn.wait.Hold(route.HoldFor(&r.choice), at)
+		return
+	}
+	r.turn.wait.Blocked(v == route.NoWorker, at)
 }
 
 // unqueued is why a request does not wait for another worker: that would not help it.

@@ -108,6 +108,34 @@ func newWait(in *Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *wai
 	return p
 }
 
+// rate sets what a strategy says of a request that is to wait, as far as its key allows it.
+func rate(w *waiting.Wait, in *Inbound, class int, share float64) {
+	may := in.Caller.Priority
+	w.Class = max(may[0], min(class, may[1]))
+	if share > 0 { // and a number
+		w.Weight = max(leastShare, min(share, mostShare))
+	}
+}
+
+// What a strategy may give a request's key of the turns, beside 1.
+const leastShare, mostShare = .1, 100
+
+// queueing returns what a strategy sees of the pool's queue.
+func (r *request) queueing(at time.Time) route.Queueing {
+	q := r.pool.Queue
+	if q == nil {
+		return route.Queueing{}
+	}
+	n := route.Queueing{Depth: q.Depth(), Longest: q.Longest()}
+	if n.Depth > 0 {
+		n.Flows = q.Waiting()
+	}
+	if r.turn.waits() {
+		n.Waited = r.turn.wait.Waited(at)
+	}
+	return n
+}
+
 // flowOf returns whose turns the request takes: those of its key's agent, if it names one, or of its key.
 func flowOf(in *Inbound, c *route.Claim) string {
 	switch {

@@ -31,7 +31,8 @@ type Request struct {
 	Entered  time.Time // when it first came; zero = Enter sets it
 	Owner    any       // the caller's
 
-	flow       *flow // nil = it does not wait
+	flow       *flow // nil = it does not wait, or is held
+	held       bool
 	prev, next *Request
 }
 

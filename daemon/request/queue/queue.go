@@ -29,12 +29,13 @@ type Queue struct {
 	flows   map[flowName]*flow
 	worst   worst // of the keys
 
-	turn    *Request // that has it
-	early   bool     // it got it before a higher class
-	wakes   uint64   // calls of Wake
-	seen    uint64   // wakes when the turn was given
-	inOrder int      // turns since one was given before a higher class
-	spent   float64  // of the lane that was served last, before that
+	turn    *Request   // that has it
+	early   bool       // it got it before a higher class
+	held    []*Request // that the next calls of Wake put back, the one that was held first the first
+	wakes   uint64     // calls of Wake
+	seen    uint64     // wakes when the turn was given
+	inOrder int        // turns since one was given before a higher class
+	spent   float64    // of the lane that was served last, before that
 	rate    rate
 
 	entered, served, displaced uint64
@@ -68,7 +69,7 @@ func (q *Queue) Depth() int { return int(q.depth.Load()) }
 func (q *Queue) Enter(r *Request, at time.Time) (displaced []*Request, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if r.flow != nil {
+	if r.flow != nil || r.held {
 		return nil, true
 	}
 	r.clamp()
@@ -87,14 +88,19 @@ func (q *Queue) Enter(r *Request, at time.Time) (displaced []*Request, ok bool) 
 	if q.depth.Load() == 0 {
 		q.rate.begin(at)
 	}
+	q.put(r, at)
+	q.entered++
+	return displaced, true
+}
+
+// put gives a request its place. at is when its flow was served last, if it has none that waits.
+func (q *Queue) put(r *Request, at time.Time) {
 	f := q.flowOf(r)
 	if f.key == nil {
 		q.attach(f, r.Weight, at)
 	}
 	f.insert(r, q.conf.ByDeadline)
 	q.count(f, r, 1)
-	q.entered++
-	return displaced, true
 }
 
 // nameOf returns the name of a request's flow.
@@ -293,6 +299,9 @@ func (q *Queue) Blocked(r *Request) {
 func (q *Queue) Leave(r *Request, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if r.held {
+		q.unhold(r)
+	}
 	if r.flow == nil {
 		return
 	}
@@ -311,5 +320,8 @@ func (q *Queue) Wake() {
 	q.wakes++
 	for _, l := range q.lanes {
 		l.blocked = false
+	}
+	for range min(heldAWake, len(q.held)) {
+		q.unhold(q.held[0])
 	}
 }

@@ -76,6 +76,9 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	if c.result.Reject != nil {
 		return Rejected
 	}
+	if isHeld(c) {
+		return Held
+	}
 	return Chosen
 }
 

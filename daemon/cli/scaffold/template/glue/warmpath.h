@@ -10,12 +10,13 @@ enum {
   WP_MAX_WORKERS = 4096,
   WP_DECLINE = -1, // in place of a worker: the host's fallback answers
   WP_REJECT = -2,  // in place of a worker: the client is turned away, see reject_status
+  WP_HOLD = -3,    // in place of a worker: the request waits for a better one, see hold_millis
 };
 
 // The strategy: it answers with wp_to. workers has request->rows entries, at least one.
 uint64_t route(struct wp_header *request, const struct wp_row *workers);
 
-// wp_to is the answer: a worker's index, WP_DECLINE or WP_REJECT, and a reason: 0, or a code of your own, which people see
+// wp_to is the answer: a worker's index, WP_DECLINE, WP_REJECT or WP_HOLD, and a reason: 0, or a code of your own, which people see
 // as its number, or by the name that the export wp_reasons gives it.
 static inline uint64_t wp_to(int32_t worker, uint16_t reason) { return (uint64_t)reason << 32 | (uint32_t)worker; }
 

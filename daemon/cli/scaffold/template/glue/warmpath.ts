@@ -4,9 +4,11 @@
 @STRUCTURES@
 const MAX_WORKERS: u32 = 4096;
 
-// In place of a worker: the host's fallback answers; the client is turned away, see reject_status.
+// In place of a worker: the host's fallback answers; the client is turned away, see reject_status; the request waits for a
+// better one, see hold_millis.
 export const DECLINE: i32 = -1;
 export const REJECT: i32 = -2;
+export const HOLD: i32 = -3;
 
 // Header, rows and order area.
 const area: usize = memory.data(<i32>(offsetof<Header>() + MAX_WORKERS * (offsetof<Row>() + 4)), 8);
@@ -36,7 +38,7 @@ export function worker(i: u32): Row {
   return changetype<Row>(area + offsetof<Header>() + <usize>i * offsetof<Row>());
 }
 
-// The answer: a worker's index, DECLINE or REJECT, and a reason: 0, or a code of your own, which people see as its number,
+// The answer: a worker's index, DECLINE, REJECT or HOLD, and a reason: 0, or a code of your own, which people see as its number,
 // or by the name that the export wp_reasons gives it.
 export function to(worker: i32, reason: u16): u64 {
   return ((<u64>reason) << 32) | (<u64>(<u32>worker));
