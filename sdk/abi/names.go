@@ -56,8 +56,9 @@ const Marker = "warmpath_abi_1_2"
 //	wp_classify() -> class              reads the header alone of a request that is about to wait in the pool's queue,
 //	                                    with a pick's fuel and time; see PackClass. The greater class goes first
 //
-// wp_tick and the three of 1.1 behind it run off the request path. Each call reaches one instance of the module, whichever is idle, so that each
-// outcome reaches the module once and kv_incr counts it once: what all instances must know belongs into kv. A call has
+// wp_tick and the three of 1.1 behind it run off the request path. Each call reaches one instance of the module,
+// whichever is idle, so that each outcome reaches the module once and kv_incr counts it once: what all instances must
+// know belongs into own or kv. A call has
 // the fuel and the time of a pick. What comes faster than the module takes it is dropped, and counted.
 var Exports = []Func{
 	{Name: Marker},

@@ -176,10 +176,7 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 // verdict chooses a worker for a request.
 func (r *Router) verdict(v *visit, at time.Time) route.Verdict {
 	r.Strategy.Settle(r.ctx)
-	v.ask.At = at
-	if r.waiting != nil {
-		v.ask.Queue = r.waiting.seen(v, at)
-	}
+	v.ask.At, v.ask.Queue = at, r.waiting.seen(v, at)
 	return r.pool.Choose(&v.choice, &v.ask)
 }
 
@@ -255,11 +252,7 @@ func (r *Router) Release(now time.Duration) (q *world.Request, number int, p wor
 			r.waiting.left(v, p == world.Sent, at)
 			return v.request, number, p
 		}
-		if verdict == route.Held {
-			r.waiting.hold(v)
-			continue
-		}
-		r.waiting.queue.Blocked(turn)
+		r.waiting.rest(v, verdict)
 	}
 	return nil, 0, world.Refused
 }

@@ -80,8 +80,11 @@ func (w *waiting) enter(v *visit, weight route.Weight, at time.Time) bool {
 	return true
 }
 
-// seen returns what a strategy sees of the queue. A hold ends before the wait does, as in the daemon.
+// seen returns what a strategy sees of the queue, if there is one. A hold ends before the wait does, as in the daemon.
 func (w *waiting) seen(v *visit, at time.Time) route.Queueing {
+	if w == nil {
+		return route.Queueing{}
+	}
 	q := route.Queueing{Depth: w.queue.Depth(), Flows: w.queue.Waiting(), Longest: w.wait - min(w.wait/4, time.Second)}
 	if v.entered > 0 {
 		q.Waited = at.Sub(v.place.Entered)
@@ -89,8 +92,12 @@ func (w *waiting) seen(v *visit, at time.Time) route.Queueing {
 	return q
 }
 
-// hold has a request wait for a better worker.
-func (w *waiting) hold(v *visit) {
+// rest ends a turn that brought no worker. A strategy may hold the request for a better one.
+func (w *waiting) rest(v *visit, verdict route.Verdict) {
+	if verdict != route.Held {
+		w.queue.Blocked(&v.place)
+		return
+	}
 	v.until = v.place.Entered.Add(route.HoldFor(&v.choice))
 	w.queue.Hold(&v.place)
 	if !slices.Contains(w.held, v) {

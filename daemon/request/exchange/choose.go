@@ -106,7 +106,7 @@ const firstCheck = 2 * time.Second
 // decide gets a choice from the pool. It waits while a first health check is still to come, and while the lists of
 // models are read anew if none has the model.
 func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
-	ask.Patient, ask.Queue = true, r.queueing(r.arrived)
+	ask.Patient, ask.Queue = true, queueing(r.pool.Queue, r.turn, r.arrived)
 	v := r.pool.Choose(&r.choice, ask)
 	if v == route.Unheard {
 		v = r.await(ctx, ask)
@@ -327,10 +327,7 @@ func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
 		r.turn = &turn{meter: r.journal.meter, seen: &r.in.Seen}
 	}
 	weight := route.Weigh(&r.choice)
-	w := newWait(r.in, r.read.req, ask, &weight)
-	if class, share, ok := route.Classify(&r.choice); ok {
-		rate(w, r.in, class, share)
-	}
+	w := newWait(r.in, r.read.req, ask, &r.choice, &weight)
 	w.Entered = r.arrived
 	return r.turn.enter(r.pool.Queue, w, v == route.NoWorker, firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))
 }
@@ -344,14 +341,14 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 		return v, f
 	}
 	if v == route.Held && r.turn.wait.AtOnce() {
-		r.rest(v, ask.At)
+		r.turn.rest(&r.choice, v, ask.At)
 	}
 	ask.Patient = false
 	for {
 		r.choice.Release()
 		f := r.turn.await(ctx)
 		ask.At = time.Now()
-		ask.Queue = r.queueing(ask.At)
+		ask.Queue = queueing(r.pool.Queue, r.turn, ask.At)
 		found := r.missing(r.pool.Choose(&r.choice, ask)) // after a fault it is for the record alone
 		switch {
 		case f != nil:
@@ -360,17 +357,8 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 			return found, nil
 		}
 		v = found
-		r.rest(v, ask.At)
+		r.turn.rest(&r.choice, v, ask.At)
 	}
-}
-
-// rest ends a turn that brought no worker.
-func (r *request) rest(v route.Verdict, at time.Time) {
-	if v == route.Held {
-		r.turn.wait.Hold(route.HoldFor(&r.choice), at)
-		return
-	}
-	r.turn.wait.Blocked(v == route.NoWorker, at)
 }
 
 // unqueued is why a request does not wait for another worker: that would not help it.

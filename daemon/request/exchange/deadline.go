@@ -25,8 +25,8 @@ func (in *Inbound) deadline(arrived time.Time) time.Time {
 	return time.Time{}
 }
 
-// timeUnits are the seconds of the units in which a client gives a time. One letter is gRPC's: m are milliseconds, and M
-// are minutes.
+// timeUnits are the seconds of the units in which a client gives a time. One letter is gRPC's: m are milliseconds, and
+// M are minutes.
 var timeUnits = map[string]float64{"": 1, "s": 1, "ms": 1e-3, "H": 3600, "M": 60, "S": 1, "m": 1e-3, "u": 1e-6,
 	"n": 1e-9}
 
@@ -47,3 +47,5 @@ func secondsOf(given string) float64 {
 	}
 	return seconds
 }
+
+func inSeconds(s float64) time.Duration { return time.Duration(min(s, 1e8) * float64(time.Second)) }

@@ -59,8 +59,9 @@ func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice) {
 		return
 	case "hold":
 		if p.Queue == nil && j.heldInVain.Due(time.Now(), 24*time.Hour) {
-			j.of(p).Warn("the strategy holds requests, and its pool has no queue: the fallback chooses at once; bound what a worker "+
-				"gets (max_in_flight, max_wait_seconds), or have the strategy hold none", "id", in.ID, "strategy", in.Seen.Strategy)
+			j.of(p).Warn("the strategy holds requests, and its pool has no queue: the fallback chooses at once; bound what a "+
+				"worker gets (max_in_flight, max_wait_seconds), or have the strategy hold none", "id", in.ID,
+				"strategy", in.Seen.Strategy)
 		}
 		return
 	}

@@ -97,10 +97,13 @@ func (t *turn) leave() {
 }
 
 // newWait returns what the queue has to know of a request that it is to take.
-func newWait(in *Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *waiting.Wait {
+func newWait(in *Inbound, r *prompt.Request, a *route.Ask, c *route.Choice, w *route.Weight) *waiting.Wait {
 	p := &waiting.Wait{}
 	p.Lane, p.Cost, p.Class = w.Lane, w.Prefill, priorityOf(in, r)
 	p.Key, p.Weight, p.Flow = in.Caller.Name, in.Caller.Weight, flowOf(in, &a.Claim)
+	if class, share, ok := route.Classify(c); ok {
+		rate(p, in, class, share)
+	}
 	p.Bytes = waitingBytes
 	if in.Kept == nil { // else a file has the body
 		p.Bytes += int64(cap(in.Body))
@@ -120,9 +123,8 @@ func rate(w *waiting.Wait, in *Inbound, class int, share float64) {
 // What a strategy may give a request's key of the turns, beside 1.
 const leastShare, mostShare = .1, 100
 
-// queueing returns what a strategy sees of the pool's queue.
-func (r *request) queueing(at time.Time) route.Queueing {
-	q := r.pool.Queue
+// queueing returns what a strategy sees of its pool's queue.
+func queueing(q *waiting.Queue, t *turn, at time.Time) route.Queueing {
 	if q == nil {
 		return route.Queueing{}
 	}
@@ -130,10 +132,19 @@ func (r *request) queueing(at time.Time) route.Queueing {
 	if n.Depth > 0 {
 		n.Flows = q.Waiting()
 	}
-	if r.turn.waits() {
-		n.Waited = r.turn.wait.Waited(at)
+	if t.waits() {
+		n.Waited = t.wait.Waited(at)
 	}
 	return n
+}
+
+// rest ends a turn that brought no worker.
+func (t *turn) rest(c *route.Choice, v route.Verdict, at time.Time) {
+	if v == route.Held {
+		t.wait.Hold(route.HoldFor(c), at)
+		return
+	}
+	t.wait.Blocked(v == route.NoWorker, at)
 }
 
 // flowOf returns whose turns the request takes: those of its key's agent, if it names one, or of its key.
@@ -178,5 +189,3 @@ func firstTokenBy(in *Inbound, arrived time.Time) time.Time {
 	}
 	return in.deadline(arrived)
 }
-
-func inSeconds(s float64) time.Duration { return time.Duration(min(s, 1e8) * float64(time.Second)) }

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"container/heap"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,10 @@ const (
 	Others = "(others)"
 
 	ordered = 3 // turns in the order of classes between two that are not
+
+	// heldAWake bounds the held requests that a call of Wake puts back: each is asked for its worker again, and Wake comes
+	// with every answer that ends.
+	heldAWake = 4
 )
 
 // Queue is the queue of one pool.
@@ -292,6 +297,40 @@ func (q *Queue) Blocked(r *Request) {
 	}
 	q.turn = nil
 	r.flow.key.class.lane.blocked = q.wakes == q.seen // else it may have looked too early
+}
+
+// Hold ends the turn of a request that would find room and is to wait for better. It waits beside its lane until Wake
+// or Return. The caller then calls Next.
+func (q *Queue) Hold(r *Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.turn != r || r == nil {
+		return
+	}
+	q.remove(r)
+	r.held = true
+	q.held = append(q.held, r)
+	q.depth.Add(1)
+	q.bytes += r.Bytes
+}
+
+// Return puts a request back that is held. The caller then calls Next.
+func (q *Queue) Return(r *Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if r.held {
+		q.unhold(r)
+	}
+}
+
+// unhold gives a held request the place in its flow that it had.
+func (q *Queue) unhold(r *Request) {
+	i := slices.Index(q.held, r)
+	q.held = slices.Delete(q.held, i, i+1)
+	r.held = false
+	q.depth.Add(-1)
+	q.bytes -= r.Bytes
+	q.put(r, r.Entered)
 }
 
 // Leave takes a request out that waits no longer: its client went, or its time is over. It gives back the turn, if the

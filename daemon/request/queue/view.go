@@ -61,6 +61,13 @@ func (n *Counts) add(c ClassCount) {
 	n.Classes[i].Bytes += c.Bytes
 }
 
+// Waiting returns how many flows have requests that wait.
+func (q *Queue) Waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.flows)
+}
+
 // Flows returns at most n of the flows that wait, those with the most requests first.
 func (q *Queue) Flows(n int) []FlowCount {
 	q.mu.Lock()

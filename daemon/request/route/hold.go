@@ -7,6 +7,17 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
+// verdictOf returns the verdict of the strategy that was asked.
+func verdictOf(c *Choice) Verdict {
+	if c.result.Reject != nil {
+		return Rejected
+	}
+	if isHeld(c) {
+		return Held
+	}
+	return Chosen
+}
+
 // isHeld reports whether the request waits for a better worker. If its time for that is over, or its pool has no queue,
 // the host's fallback has chosen, and that is the reason.
 func isHeld(c *Choice) bool {
