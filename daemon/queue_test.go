@@ -98,6 +98,36 @@ func TestQueueOverTheSocket(t *testing.T) {
 	}
 }
 
+// The ring has a request that waits, with its place now, for `warmpath why`.
+func TestWhyOfARequestThatWaits(t *testing.T) {
+	t.Parallel()
+	url, open := gated(t)
+	r := start(t, withPool(settings("prefixaware", url), "max_in_flight = 1"), 1)
+	all := r.many(4)
+	eventually(t, "three wait", func() bool { return r.waiting() == 3 })
+	mine := r.many(1, "X-Request-Id", "mine")
+	eventually(t, "four wait", func() bool { return r.waiting() == 4 })
+	f := func(behind int) {
+		t.Helper()
+		eventually(t, fmt.Sprint("it is behind ", behind), func() bool {
+			d, ok := r.ring.Find("mine")
+			return ok && d.Open && d.Queued != nil && d.Waits && d.Behind == behind && d.Waited > 0 && d.Worker == ""
+		})
+	}
+	f(3)
+	open <- struct{}{}
+	f(2)
+	for range 4 {
+		open <- struct{}{}
+	}
+	allGood(t, 4, all)
+	allGood(t, 1, mine)
+	eventually(t, "it has been served", func() bool {
+		d, _ := r.ring.Find("mine")
+		return !d.Open && !d.Waits && d.Behind == 3 && d.Worker == "w1"
+	})
+}
+
 // Who waits too long is told so in the shape of its API.
 func TestQueueSaysWhyItDrops(t *testing.T) {
 	t.Parallel()
@@ -128,7 +158,7 @@ func TestReloadWhileManyWait(t *testing.T) {
 	url, open := gated(t)
 	toml := settings("prefixaware", url)
 	r := start(t, withPool(toml, "max_in_flight = 1"), 1)
-	const n = 300
+	const n = 1000
 	all := r.many(n)
 	eventually(t, "all but one wait", func() bool { return r.waiting() == n-1 })
 	for _, keys := range []string{
@@ -223,11 +253,11 @@ func TestFromZeroWorkers(t *testing.T) {
 		r.do("POST", "/v1/completions", hello)
 		return r.metric("warmpath_arrivals_total", `model="sim"`) > 0
 	})
-	write(t, r.file, base+fmt.Sprintf("max_in_flight = 1\nqueue = { wait_empty = \"30s\", wake_url = %q }\n", scaler.URL))
+	write(t, r.file, base+fmt.Sprintf("max_in_flight = 1\nqueue = { wait_empty = \"60s\", wake_url = %q }\n", scaler.URL))
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	const each = 20
+	const each = 167 // 501 in all
 	var order []int
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -248,7 +278,7 @@ func TestFromZeroWorkers(t *testing.T) {
 	if got := <-calls; got != `{"pool":"shared"}` || len(calls) != 0 {
 		t.Errorf("the scaler got %s, and %d calls more", got, len(calls))
 	}
-	fresh := sims(t, 1, vllmsim.Config{Models: []string{"sim"}})
+	fresh := sims(t, 1, vllmsim.Config{Models: []string{"sim"}, Speed: 200})
 	write(t, file, fmt.Sprintf("[[workers]]\nurl = %q\nid = \"other\"\n[[workers]]\nurl = %q\nid = \"fresh\"\n", other.URLs()[0], fresh.URLs()[0]))
 	all.Wait()
 	late := 0

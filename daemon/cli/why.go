@@ -234,6 +234,8 @@ func modelOf(d *decisions.Decision) string {
 // decision formats which worker served the request and why.
 func decision(d *decisions.Decision) string {
 	switch {
+	case d.Queued != nil && d.Waits:
+		return "none yet"
 	case d.Worker == "" && d.Strategy == "" && d.End != "":
 		return "none: refused with " + d.End
 	case d.Worker == "" && d.Strategy == "":
@@ -273,6 +275,10 @@ func identityOf(d *decisions.Decision) string {
 
 // waitOf formats how long the request waited in the router for a worker with room.
 func waitOf(d *decisions.Decision) string {
+	if d.Waits {
+		return fmt.Sprintf("%s so far: it is in the router's queue, behind some %d others now, with priority %d",
+			d.Waited.Round(time.Millisecond), d.Behind, d.Priority)
+	}
 	return fmt.Sprintf("%s for a worker with room, behind some %d others, with priority %d",
 		d.Waited.Round(time.Millisecond), d.Behind, d.Priority)
 }

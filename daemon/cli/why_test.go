@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 const someDecision = `{"id":"r1","pool":"main","strategy":"prefixaware","model":"m","prompt_tokens":34,"prompt_blocks":2,
@@ -69,4 +73,18 @@ func TestWhy(t *testing.T) {
 	f("why nameless --log "+log, 0, "model     none named")
 	f("why r3 --log "+log, 1, "no line of the log has that id")
 	f("why r3 --log "+log+".gone", 1, "--log cannot be read")
+}
+
+// TestWaitOf: a request that waits still says so.
+func TestWaitOf(t *testing.T) {
+	d := &decisions.Decision{Open: true}
+	d.Queued = &route.Queued{Waits: true, Waited: 3 * time.Second, Behind: 4, Priority: -1}
+	want := "3s so far: it is in the router's queue, behind some 4 others now, with priority -1"
+	if got := waitOf(d); got != want || decision(d) != "none yet" {
+		t.Errorf("%s; %s", got, decision(d))
+	}
+	d.Waits = false
+	if got := waitOf(d); got != "3s for a worker with room, behind some 4 others, with priority -1" {
+		t.Error(got)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -33,8 +35,8 @@ const flatShare = .05
 
 func soakCheck(d time.Duration) check {
 	return check{name: "soak", what: fmt.Sprintf("%v at 70 %% load with random faults", d),
-		pass: fmt.Sprintf("memory flat (second half grows by less than %.0f %%), in flight 0, requests in = answered + "+
-			"aborted", 100*flatShare),
+		pass: fmt.Sprintf("memory flat (second half grows by less than %.0f %%), in flight 0, nobody waits, no place of a "+
+			"key is lost, requests in = answered + aborted", 100*flatShare),
 		run: func(l *lab) (verdict, error) { return soak(l, d) }}
 }
 
@@ -50,8 +52,13 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 		}
 		nodes = append(nodes, n)
 	}
-	r, err := l.inFrontOf("", "strategy = \"prefixaware\"\nhealth_interval = \"300ms\"\nfirst_byte_retry = "+
-		"\"1s\"\nstream_timeout = \"1s\"\n", nodes...)
+	keys, err := soakKeys(l.dir)
+	if err != nil {
+		return verdict{}, err
+	}
+	pool := fmt.Sprintf("strategy = \"prefixaware\"\nhealth_interval = \"300ms\"\nfirst_byte_retry = \"1s\"\n"+
+		"stream_timeout = \"1s\"\nmax_in_flight = %d\nqueue = { max_requests = 100, wait = \"3s\" }\n", soakSlots)
+	r, err := l.inFrontOf("keepalive = \"1s\"\n"+keys, pool, nodes...)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -75,20 +82,58 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 	m.stop()
 	close(quit)
 	<-faultsOver
-	free := eventually(15*time.Second, func() bool {
-		n, err := r.metric("warmpath_worker_in_flight")
-		return err == nil && n == 0
-	})
+	free := eventually(15*time.Second, func() bool { return r.rests() })
 	now, err := r.metric("warmpath_requests_total")
 	if err != nil {
 		return verdict{}, err
 	}
-	in := t.sent.Load()
-	balanced := int64(now-counted) == in
+	waited, err := r.metric("warmpath_queue_wait_seconds_count")
+	if err != nil {
+		return verdict{}, err
+	}
+	in, hasty := t.sent.Load(), t.hasty.Load()
+	over := in + hasty - int64(now-counted)
+	balanced := over >= 0 && over <= hasty // the router may not have read a hasty one
 	return say(free && balanced && g.share() <= flatShare && t.foreign.Load() == 0 && t.wrong.Load() == 0,
 		"%d requests in, %.0f counted by the router; client saw %d answered, %d refused or broken, %d aborted by "+
-			"itself, %d foreign, %d with other bytes than were sent; %s; in flight 0 %v",
-		in, now-counted, t.good.Load(), t.bad.Load(), t.left.Load(), t.foreign.Load(), t.wrong.Load(), g, free)
+			"itself and %d in any phase, %d foreign, %d with other bytes than were sent; %.0f waited; %s; nothing in flight, "+
+			"waiting, or taken of a key's places %v",
+		in, now-counted, t.good.Load(), t.bad.Load(), t.left.Load(), hasty, t.foreign.Load(), t.wrong.Load(), waited, g, free)
+}
+
+// The keys of the soak: streams are under way as many at a time as the first one may have, mostly.
+const (
+	keyLimited = "limited"
+	keyFree    = "free"
+)
+
+// soakKeys writes the files of the keys and returns their tables.
+func soakKeys(dir string) (tables string, err error) {
+	for name, limits := range map[string]string{keyLimited: "max_in_flight = 12\nrequests_per_minute = 1000000\n" +
+		"tokens_per_minute = 100000000\n", keyFree: ""} {
+		file := filepath.Join(dir, name+".key")
+		if err := os.WriteFile(file, []byte(name+"-0123456789"), 0o600); err != nil {
+			return "", err
+		}
+		tables += fmt.Sprintf("[[keys]]\nname = %q\nfile = %q\n%s", name, file, limits)
+	}
+	return tables, nil
+}
+
+// as shows a key with a request.
+func as(key string, request []byte) []byte {
+	return bytes.Replace(request, []byte("\r\n"), []byte("\r\nAuthorization: Bearer "+key+"-0123456789\r\n"), 1)
+}
+
+// rests reports whether nothing of any request is left.
+func (r *router) rests() bool {
+	for _, name := range []string{"warmpath_worker_in_flight", "warmpath_queue_depth", "warmpath_queue_bytes"} {
+		if n, err := r.metric(name); err != nil || n != 0 {
+			return false
+		}
+	}
+	n, err := r.metric("warmpath_key_used_ratio", `key="`+keyLimited+`"`, `limit="max_in_flight"`)
+	return err == nil && n == 0
 }
 
 // memory samples what a daemon holds, in MB, once a second.
@@ -159,25 +204,26 @@ func (g growth) String() string {
 		g.quarters[0], g.quarters[1], g.quarters[2], g.quarters[3], g.second, 100*g.share())
 }
 
-// tally is what the soak's clients saw. wrong are answers that came whole, and are not the worker's bytes.
-type tally struct{ sent, good, bad, left, foreign, wrong atomic.Int64 }
+// tally is what the soak's clients saw. wrong are answers that came whole, and are not the worker's bytes. hasty left
+// at once or a little later; sent does not have them.
+type tally struct{ sent, good, bad, left, hasty, foreign, wrong atomic.Int64 }
 
 // soakEvents is how many events each of the soak's streams has.
 const soakEvents = 8
 
-// play sends plain requests, each on a connection that is kept or two in one write, streams, and streams that are left
-// half-way.
+// play sends plain requests, each on a connection that is kept or two in one write, streams, streams that are left
+// half-way, and requests that are left in any phase.
 func (t *tally) play(l *lab, addr string, d time.Duration) {
 	wire.Open(l.ctx, addr, soakRate, 512, d, func(c *wire.Client, i int, _ time.Time) {
 		mark := newMark()
 		switch i % 10 {
 		case 0, 1, 2, 3:
 			t.sent.Add(1)
-			s := watch(addr, streaming(mark, soakEvents, 5*time.Millisecond, ""), mark, nil)
+			s := watch(addr, as(keyLimited, streaming(mark, soakEvents, 5*time.Millisecond, "")), mark, nil)
 			t.count(s.fine(), s.foreign != "", s.events == soakEvents)
 		case 4:
 			t.sent.Add(1)
-			watch(addr, streaming(mark, soakEvents, 5*time.Millisecond, ""), mark, func(c *wire.Conn, s *seen) {
+			watch(addr, as(keyFree, streaming(mark, soakEvents, 5*time.Millisecond, "")), mark, func(c *wire.Conn, s *seen) {
 				if s.events > 2 {
 					c.Reset()
 				}
@@ -185,11 +231,26 @@ func (t *tally) play(l *lab, addr string, d time.Duration) {
 			t.left.Add(1)
 		case 5:
 			t.pipeline(addr, mark, newMark())
+		case 6:
+			t.leave(addr, as([]string{keyFree, keyLimited}[i/10%2], plain(mark, "&hold=40")))
 		default:
 			t.sent.Add(1)
-			t.answered(c.Do(plain(mark, "&hold=40"), true), mark)
+			t.answered(c.Do(as(keyFree, plain(mark, "&hold=40")), true), mark)
 		}
 	})
+}
+
+// leave sends a request and resets the connection within 60 ms, whatever the request is at.
+func (t *tally) leave(addr string, request []byte) {
+	c, err := wire.Dial(addr)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	t.hasty.Add(1)
+	_, _ = c.Write(request)
+	time.Sleep(time.Duration(rand.IntN(60_000)) * time.Microsecond)
+	c.Reset()
 }
 
 // pipeline sends two requests in one write. The second counts once the first has its whole answer: a router may close
@@ -200,7 +261,7 @@ func (t *tally) pipeline(addr, first, second string) {
 		return
 	}
 	defer c.Close()
-	_, err = c.Write(slices.Concat(plain(first, "&hold=20"), plain(second, "&hold=20")))
+	_, err = c.Write(slices.Concat(as(keyFree, plain(first, "&hold=20")), as(keyFree, plain(second, "&hold=20"))))
 	for _, mark := range []string{first, second} {
 		t.sent.Add(1)
 		a := wire.Answer{Err: err}

@@ -14,9 +14,16 @@ import (
 type keptRequest struct {
 	Decision // without candidates and frame, which Explain makes of the sketch
 	sketch   route.Sketch
-	change   uint64 // of the ring, when the entry was last written
-	place    int    // in Ring.open, while it is open
-	own      int    // bytes of the texts that are copies
+	change   uint64            // of the ring, when the entry was last written
+	place    int               // in Ring.open, while it is open
+	own      int               // bytes of the texts that are copies
+	waits    exchange.Position // in a queue; nil = it does not wait
+}
+
+// beginWait makes e that of a request that waits, as begin does.
+func (e *keptRequest) beginWait(in *exchange.Inbound, c *route.Choice, p exchange.Position) {
+	e.begin(in, c, time.Now())
+	e.waits, e.Worker, e.Believed = p, "", 0
 }
 
 // begin makes e that of a request whose answer has not begun, decided on as c says; c is nil if nothing was decided.
@@ -36,6 +43,7 @@ func (e *keptRequest) begin(in *exchange.Inbound, c *route.Choice, at time.Time)
 	}
 	e.copyTexts()
 	// What is known at the end. Until then it is at the worker that came first, if none has failed it.
+	e.waits = nil
 	e.Live, e.Matched, e.Usage, e.FirstByte, e.Total = false, 0, route.Usage{}, 0, 0
 	held := uint32(0)
 	e.Worker, held = e.sketch.First()
@@ -62,6 +70,7 @@ func (e *keptRequest) copyTexts() {
 // end writes what is known when the answer has ended.
 func (e *keptRequest) end(in *exchange.Inbound, took time.Duration, sent int64) {
 	s := &in.Seen
+	e.waits = nil
 	e.Open, e.Status, e.Stream, e.Retries, e.End = false, s.Status, s.Stream, s.Retries, s.End
 	e.Bytes, e.Seconds = sent, took.Seconds()
 	e.Worker, e.Live, e.Matched, e.Believed, e.Usage = s.Worker, s.Live, s.Matched, s.Believed, s.Usage
@@ -86,6 +95,14 @@ func (e *keptRequest) decision(frame bool) Decision {
 	d := e.Decision
 	if e.sketch.Known() {
 		e.sketch.Explain(&d.Record)
+	}
+	if e.waits != nil && e.Queued != nil {
+		q := *e.Queued
+		q.Waits, q.Waited = true, q.Waited+e.waits.Waited(time.Now())
+		if frame { // it costs a walk through the queue
+			q.Behind = e.waits.Behind()
+		}
+		d.Queued = &q
 	}
 	if !frame {
 		d.Frame = nil

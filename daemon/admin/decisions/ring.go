@@ -61,6 +61,22 @@ func (r *Ring) Decided(in *exchange.Inbound, c *route.Choice) {
 	}
 	e := spare.Get().(*keptRequest)
 	e.begin(in, c, at)
+	r.keepOpen(in, e)
+}
+
+// Waits implements exchange.Keeper: it keeps that a request waits.
+func (r *Ring) Waits(in *exchange.Inbound, c *route.Choice, p exchange.Position) {
+	if r.most.Load() <= 0 {
+		return
+	}
+	r.drop(in)
+	e := spare.Get().(*keptRequest)
+	e.beginWait(in, c, p)
+	r.keepOpen(in, e)
+}
+
+// keepOpen adds a request that is under way.
+func (r *Ring) keepOpen(in *exchange.Inbound, e *keptRequest) {
 	r.mu.Lock() // and no defer: each would cost a request
 	kept := r.addOpen(e)
 	r.mu.Unlock()

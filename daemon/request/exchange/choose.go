@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -41,8 +40,8 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if in.Tail == nil && r.read.req.Stream && r.generates() { // with a Tail the client may still write
 		in.Comments.Begin()
 	}
-	if f := r.limits.enter(in); f != nil {
-		return r.refuse(*f)
+	if f := letIn(ctx, r); f != nil {
+		return r.turnDown(ctx, f)
 	}
 	r.deaths = r.lethal.await(ctx, in, r.arrived)
 	if r.deaths >= maxDeaths {
@@ -58,13 +57,8 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if pool.Asking != nil && pool.WantsIDs() {
 		r.lesson = findIDs(ctx, pool.Asking, in, &r.read, &ask)
 	}
-	if f := r.decide(ctx, &ask); f == &FaultGone {
-		return r.abandon(ctx)
-	} else if f != nil {
-		return r.refuse(*f)
-	}
-	if f := r.limits.reserve(r.read.req, &r.choice); f != nil {
-		return r.refuse(*f)
+	if f := r.decide(ctx, &ask); f != nil {
+		return r.turnDown(ctx, f)
 	}
 	if from, to := r.choice.Moved(); from != "" {
 		r.log().Info("session moves to another worker", "id", in.ID, "from", from, "to", to,
@@ -103,9 +97,9 @@ func (r *request) choosePool() (p *Pool, silent bool) {
 // at once and the workers a moment later, and a change may have replaced all workers.
 const firstCheck = 2 * time.Second
 
-// decide gets a choice from the pool. It waits while a first health check is still to come, and while the lists of
-// models are read anew if none has the model.
-func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
+// look has a worker chosen. It waits while a first health check is still to come, while the lists of models are read
+// anew if none has the model, and in the pool's queue. A fault ends a wait there.
+func (r *request) look(ctx context.Context, ask *route.Ask) (route.Verdict, *Fault) {
 	ask.Patient, ask.Queue = true, queueing(r.pool.Queue, r.turn, r.arrived)
 	v := r.pool.Choose(&r.choice, ask)
 	if v == route.Unheard {
@@ -115,9 +109,26 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 		v = renewLists(ctx, r, ask)
 	}
 	v = r.missing(v)
-	var dropped *Fault
 	if r.queues(v) {
-		v, dropped = r.wait(ctx, ask, v)
+		return r.wait(ctx, ask, v)
+	}
+	return v, nil
+}
+
+// decide gets a choice from the pool, and reserves what the request needs of its key's limits.
+func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
+	v, dropped := r.look(ctx, ask)
+	for dropped == nil && v == route.Chosen {
+		over := r.limits.reserve(r.read.req, &r.choice)
+		if over == nil {
+			break
+		}
+		r.turn.leave()
+		dropped = awaitLimit(ctx, r, over)
+		if dropped == nil {
+			ask.At = time.Now()
+			v, dropped = r.look(ctx, ask)
+		}
 	}
 	if dropped != nil {
 		return r.drop(v, dropped)
@@ -250,9 +261,6 @@ func (r *request) faultOf(v route.Verdict) Fault {
 	return FaultNoWorker
 }
 
-// maxNamed bounds how many models an error names.
-const maxNamed = 8
-
 // unlistedModel returns the fault for a model that the pool serves and none of its workers lists. Most likely one of
 // the two names is misspelt, so the fault names the models listed, if explain is on, to callers who may use any model.
 func (r *request) unlistedModel() Fault {
@@ -271,21 +279,6 @@ func (r *request) awayModel() Fault {
 	return f
 }
 
-// theyList returns words for the models that the pool's workers list, "" if they list none, or the client may not know.
-func (r *request) theyList() string {
-	if !r.epoch.Explain || !r.in.Caller.Allows("") {
-		return ""
-	}
-	var names []string
-	for _, m := range r.pool.Listed(r.arrived, maxNamed) {
-		names = append(names, strconv.Quote(gate.Cut(m)))
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "; those of its pool list " + strings.Join(names, ", ")
-}
-
 // queues reports whether a request of that verdict waits, if its pool has a queue. One that could be sent waits too
 // while others do: it would take the place that one of them waits for.
 func (r *request) queues(v route.Verdict) bool {
@@ -293,7 +286,7 @@ func (r *request) queues(v route.Verdict) bool {
 	case q == nil:
 		return false
 	case v == route.Chosen:
-		return q.Depth() > 0
+		return q.ForRoom() > 0
 	}
 	return r.patient(v)
 }
@@ -323,12 +316,13 @@ func (r *request) missing(v route.Verdict) route.Verdict {
 
 // enter takes a place in the pool's queue, or says why there is none.
 func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
-	if r.turn == nil {
-		r.turn = &turn{meter: r.journal.meter, seen: &r.in.Seen}
-	}
+	r.queue()
 	weight := route.Weigh(&r.choice)
-	w := newWait(r.in, r.read.req, ask, &r.choice, &weight)
-	w.Entered = r.arrived
+	w := newWait(r.in, r.read.req, ask, &weight)
+	if class, share, ok := route.Classify(&r.choice); ok {
+		rate(w, r.in, class, share)
+	}
+	w.Entered, w.Before = r.arrived, r.turn.limited
 	return r.turn.enter(r.pool.Queue, w, v == route.NoWorker, firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))
 }
 
@@ -344,6 +338,7 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 		r.turn.rest(&r.choice, v, ask.At)
 	}
 	ask.Patient = false
+	r.journal.waits(r.in, &r.choice, r.turn.wait)
 	for {
 		r.choice.Release()
 		f := r.turn.await(ctx)
@@ -383,6 +378,7 @@ func (r *request) waitAgain(ctx context.Context) *Fault {
 			if f := r.enter(&ask, v); f != nil {
 				return f
 			}
+			r.journal.waits(r.in, &r.choice, r.turn.wait)
 		}
 		if f := r.turn.await(ctx); f != nil {
 			return f

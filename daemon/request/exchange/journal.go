@@ -51,6 +51,13 @@ func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
 	}
 }
 
+// waits passes a request that waits to the keeper.
+func (j *journal) waits(in *Inbound, c *route.Choice, p Position) {
+	if j.keeper != nil {
+		j.keeper.Waits(in, c, p)
+	}
+}
+
 // failedStrategy logs which request the module failed on, as the host's own line does not know it. A module that
 // declines has not failed.
 func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice) {

@@ -108,13 +108,19 @@ func (a *allowance) use(req *prompt.Request, s answered) {
 	a.spent.Use(t)
 }
 
+// soon reports whether the request that was refused may be let in by then.
+func (a *allowance) soon(due time.Time) bool {
+	return a.refused.Asked == 0 && time.Now().Add(a.refused.After).Before(due)
+}
+
 // fault returns the answer to a request that was refused, nil if it was not.
 func (a *allowance) fault() *Fault {
 	by := a.refused
 	if by == nil {
 		return nil
 	}
-	f := &Fault{Status: 429, Kind: "rate_limit_error", Code: "rate_limit_exceeded", Retry: retryIn(by.After)}
+	f := &Fault{Status: 429, Kind: "rate_limit_error", Code: "rate_limit_exceeded", Retry: retryIn(by.After),
+		Dropped: "limit"}
 	switch {
 	case by.Asked > 0:
 		f.Retry = 0
@@ -145,7 +151,7 @@ func (a *allowance) tell(out *Outbound, s Shape) {
 	if a.refused == nil {
 		return
 	}
-	out.Set("X-Warmpath-Dropped", "limit")
+	a.key.Turned(a.refused.By)
 	if a.refused.Asked > 0 {
 		out.Set("X-Should-Retry", "false") // the SDKs of OpenAI and Anthropic repeat every other 429
 	}

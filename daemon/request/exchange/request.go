@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
 // request is what is known of a request between its arrival and the end of its answer. One goroutine at a time uses it:
@@ -82,6 +84,40 @@ func (r *request) refuseAs(f Fault, own *ownError) *Outbound {
 	r.explain(out)
 	r.limits.tell(out, r.shape())
 	return out
+}
+
+// turnDown answers a request that gets no worker.
+func (r *request) turnDown(ctx context.Context, f *Fault) *Outbound {
+	if f == &FaultGone {
+		return r.abandon(ctx)
+	}
+	return r.refuse(*f)
+}
+
+// queue returns the request's place in its pool's queue, which it has not entered yet.
+func (r *request) queue() *turn {
+	if r.turn == nil {
+		r.turn = &turn{meter: r.journal.meter, seen: &r.in.Seen}
+	}
+	return r.turn
+}
+
+// maxNamed bounds how many models an error names.
+const maxNamed = 8
+
+// theyList returns words for the models that the pool's workers list, "" if they list none, or the client may not know.
+func (r *request) theyList() string {
+	if !r.epoch.Explain || !r.in.Caller.Allows("") {
+		return ""
+	}
+	var names []string
+	for _, m := range r.pool.Listed(r.arrived, maxNamed) {
+		names = append(names, strconv.Quote(gate.Cut(m)))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; those of its pool list " + strings.Join(names, ", ")
 }
 
 // abandon ends a request whose client has left, or that outlived the drain. Its session has had no answer, so that it

@@ -20,6 +20,14 @@ type Config struct {
 type Keeper interface {
 	// Decided keeps the decision on a request before it is sent or refused. c is borrowed for the call.
 	Decided(in *Inbound, c *route.Choice)
+	// Waits keeps that a request waits, until it is decided on or ends. c is borrowed for the call; nil = it has none.
+	Waits(in *Inbound, c *route.Choice, p Position)
+}
+
+// Position is that of a request in a queue. It is safe for concurrent use.
+type Position interface {
+	Behind() int // about so many others, now
+	Waited(at time.Time) time.Duration
 }
 
 // Server serves requests, each under the epoch that it brings. It is safe for concurrent use.

@@ -16,9 +16,12 @@ const waitingBytes = 16 << 10
 
 // turn is the place of a request in its pool's queue. A nil turn has none.
 type turn struct {
-	wait  *waiting.Wait // nil = it has not waited, or has its worker
-	meter Meter
-	seen  *Seen
+	wait    *waiting.Wait // nil = it has not waited, or has its worker
+	meter   Meter
+	seen    *Seen
+	limited time.Duration // it has waited for a limit of its key
+
+	limit *Fault // the answer if it waits in vain for a limit of its key; nil = it waits for a worker
 }
 
 // enter takes a place, or says why there is none. due is when the first token comes too late, zero = never; queued is
@@ -57,7 +60,11 @@ var droppedFor = [...]*Fault{waiting.Full: &FaultQueueFull, waiting.Gone: &Fault
 
 // dropped counts that the request gets no worker, and returns the answer.
 func (t *turn) dropped(n waiting.News) *Fault {
-	f, why := droppedFor[n], droppedFor[n].Dropped
+	f := droppedFor[n]
+	if t.limit != nil && n != waiting.Gone {
+		f = t.limit
+	}
+	why := f.Dropped
 	if n == waiting.Gone {
 		why = f.Code
 	}
@@ -97,13 +104,10 @@ func (t *turn) leave() {
 }
 
 // newWait returns what the queue has to know of a request that it is to take.
-func newWait(in *Inbound, r *prompt.Request, a *route.Ask, c *route.Choice, w *route.Weight) *waiting.Wait {
+func newWait(in *Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *waiting.Wait {
 	p := &waiting.Wait{}
 	p.Lane, p.Cost, p.Class = w.Lane, w.Prefill, priorityOf(in, r)
 	p.Key, p.Weight, p.Flow = in.Caller.Name, in.Caller.Weight, flowOf(in, &a.Claim)
-	if class, share, ok := route.Classify(c); ok {
-		rate(p, in, class, share)
-	}
 	p.Bytes = waitingBytes
 	if in.Kept == nil { // else a file has the body
 		p.Bytes += int64(cap(in.Body))
@@ -128,7 +132,7 @@ func queueing(q *waiting.Queue, t *turn, at time.Time) route.Queueing {
 	if q == nil {
 		return route.Queueing{}
 	}
-	n := route.Queueing{Depth: q.Depth(), Longest: q.Longest()}
+	n := route.Queueing{Depth: q.Depth(), Longest: q.MayHold()}
 	if n.Depth > 0 {
 		n.Flows = q.Waiting()
 	}

@@ -104,6 +104,7 @@ func (x *crowd) sends(caller *gate.Caller, user string, header ...string) *guest
 	alone.Begin(g.life)
 	go func() {
 		out := x.Serve(g.life, in)
+		in.Spent.End(time.Now())
 		if out.Stream == nil {
 			g.life.Leave()
 		}

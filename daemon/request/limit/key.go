@@ -24,7 +24,7 @@ type Tokens struct {
 type Used struct {
 	Requests uint64        // that a worker got and that have ended
 	Tokens   float64       // of these, as they count
-	Over     [Count]uint64 // requests that were refused, by the limit
+	Over     [Count]uint64 // requests that were turned away, by the limit
 }
 
 // Key holds the limits of one key and what it has taken. It is safe for concurrent use. A nil Key has no limits.
@@ -93,11 +93,17 @@ func (k *Key) Enter(at time.Time) (*Spending, *Refusal) {
 	return &Spending{key: k, at: at}, nil
 }
 
-// refuse counts a refusal.
+// refuse returns a refusal. The key wants more than it is lent.
 func (k *Key) refuse(r Refusal) *Refusal {
-	k.used.Over[r.By]++
 	k.shares()[r.By].wants = true
 	return &r
+}
+
+// Turned counts a request that is turned away for the limit, and does not wait for it.
+func (k *Key) Turned(by By) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.used.Over[by]++
 }
 
 // counted returns how many of the tokens count.

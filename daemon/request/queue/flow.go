@@ -29,6 +29,7 @@ type Request struct {
 	Bytes    int64     // of memory that it holds
 	Deadline time.Time // for its first token; zero = none
 	Entered  time.Time // when it first came; zero = Enter sets it
+	Limited  bool      // it waits for a limit of its key, not for workers: rates of other lanes say nothing of it
 	Owner    any       // the caller's
 
 	flow       *flow // nil = it does not wait, or is held

@@ -102,7 +102,7 @@ func (q *Queue) Enter(r *Request, at time.Time) (displaced []*Request, ok bool) 
 func (q *Queue) put(r *Request, at time.Time) {
 	f := q.flowOf(r)
 	if f.key == nil {
-		q.attach(f, r.Weight, at)
+		q.attach(f, r, at)
 	}
 	f.insert(r, q.conf.ByDeadline)
 	q.count(f, r, 1)
@@ -145,14 +145,14 @@ func (q *Queue) rank(k *key) {
 }
 
 // attach takes a new flow in.
-func (q *Queue) attach(f *flow, weight float64, at time.Time) {
+func (q *Queue) attach(f *flow, r *Request, at time.Time) {
 	name := f.name.keyName
 	k := q.keys[name]
 	if k == nil {
-		k = &key{name: name, member: member{weight: weight, number: name.class}}
-		k.class = q.classOf(name, at)
+		k = &key{name: name, member: member{weight: r.Weight, number: name.class}}
+		k.class = q.classOf(r, at)
 		k.round = k.class.keys.PushBack(k)
-		k.class.weigh(weight)
+		k.class.weigh(r.Weight)
 		q.keys[name] = k
 		heap.Push(&q.worst, k)
 	}
@@ -160,20 +160,23 @@ func (q *Queue) attach(f *flow, weight float64, at time.Time) {
 	q.flows[f.name] = f
 }
 
-// classOf returns the class of a lane, which it makes if nothing waits there.
-func (q *Queue) classOf(name keyName, at time.Time) *class {
-	l := q.lanes[name.lane]
+// classOf returns a request's class in its lane, which it makes if nothing waits there.
+func (q *Queue) classOf(r *Request, at time.Time) *class {
+	l := q.lanes[r.Lane]
 	if l == nil {
-		l = &laneState{id: name.lane, spent: q.spent, rate: q.rate}
+		l = &laneState{id: r.Lane, spent: q.spent}
+		if !r.Limited {
+			l.rate = q.rate
+		}
 		l.rate.begin(at)
 		q.lanes[l.id] = l
 	}
 	for _, c := range q.classes {
-		if c.lane == l && c.number == name.class {
+		if c.lane == l && c.number == r.Class {
 			return c
 		}
 	}
-	c := &class{lane: l, member: member{number: name.class}, index: len(q.classes)}
+	c := &class{lane: l, member: member{number: r.Class}, index: len(q.classes)}
 	q.classes = append(q.classes, c)
 	l.classes++
 	return c
@@ -282,7 +285,9 @@ func (q *Queue) Served(r *Request, at time.Time) {
 	q.spent = max(q.spent, l.spent) // so a lane that lags behind does not catch up
 	l.spent = q.spent + r.Cost/l.weight
 	l.rate.add(r.Cost, at)
-	q.rate.add(r.Cost, at)
+	if !r.Limited {
+		q.rate.add(r.Cost, at)
+	}
 	q.served++
 	q.remove(r)
 }
@@ -345,7 +350,9 @@ func (q *Queue) Leave(r *Request, at time.Time) {
 		return
 	}
 	r.flow.key.class.lane.rate.add(0, at)
-	q.rate.add(0, at)
+	if !r.Limited {
+		q.rate.add(0, at)
+	}
 	q.remove(r)
 }
 

@@ -68,8 +68,9 @@ type Named struct {
 // Queued is a request's wait in the router's queue.
 type Queued struct {
 	Priority int           `json:"priority"`
-	Behind   int           `json:"waited_behind"`       // so many others, about, when it came
-	Waited   time.Duration `json:"waited_ns,omitempty"` // in all; 0 = it waits still, or was turned away at once
+	Behind   int           `json:"waited_behind"`       // so many others, about, when it came; of one that waits, now
+	Waited   time.Duration `json:"waited_ns,omitempty"` // in all, so far; 0 = it was turned away at once
+	Waits    bool          `json:"waits,omitempty"`     // still
 }
 
 // Memory returns an empty record with the memory of this one, which may not be used any more.

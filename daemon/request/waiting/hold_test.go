@@ -13,7 +13,7 @@ import (
 func TestAHoldEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Config{Config: queue.Config{MaxRequests: 10, MaxBytes: 1 << 30}, Wait: time.Minute})
-		if got := q.Longest(); got != 59*time.Second {
+		if got := q.MayHold(); got != 59*time.Second {
 			t.Errorf("held for %v at most; want a second less than it waits", got)
 		}
 		began := time.Now()
@@ -56,7 +56,7 @@ func TestAHoldEnds(t *testing.T) {
 func TestAHoldEndsOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Config{Config: queue.Config{MaxRequests: 1000, MaxBytes: 1 << 30}, Wait: 4 * time.Second})
-		if got := q.Longest(); got != 3*time.Second {
+		if got := q.MayHold(); got != 3*time.Second {
 			t.Errorf("held for %v at most; want three quarters of a short wait", got)
 		}
 		began := time.Now()
@@ -66,11 +66,11 @@ func TestAHoldEndsOnTime(t *testing.T) {
 			if !q.Enter(w, false, began) || !w.AtOnce() {
 				t.Fatal("no turn")
 			}
-			w.Hold(q.Longest(), began)
+			w.Hold(q.MayHold(), began)
 			go func() {
 				for w.Await(context.Background()) == Turn {
-					if at := time.Now(); at.Sub(began) < q.Longest() {
-						w.Hold(q.Longest(), at)
+					if at := time.Now(); at.Sub(began) < q.MayHold() {
+						w.Hold(q.MayHold(), at)
 						continue
 					}
 					w.Served(time.Now())

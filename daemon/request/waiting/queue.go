@@ -23,7 +23,8 @@ const wakeEvery = 50 * time.Millisecond
 type Queue struct {
 	order *queue.Queue
 	conf  atomic.Pointer[Config]
-	ticks atomic.Bool // a tick is due
+	ticks atomic.Bool  // a tick is due
+	apart atomic.Int64 // of those that wait, for a limit of their key
 
 	mu    sync.Mutex // guards all below
 	lanes map[uint64]*outlook
@@ -52,6 +53,12 @@ func (q *Queue) Configure(c Config) {
 
 // Depth returns how many requests wait. It takes no lock.
 func (q *Queue) Depth() int { return q.order.Depth() }
+
+// ForRoom returns how many requests wait for a worker, and not for a limit of their key. It takes no lock.
+func (q *Queue) ForRoom() int { return q.order.Depth() - int(q.apart.Load()) }
+
+// Longest returns for how long a request may wait.
+func (q *Queue) Longest() time.Duration { return q.conf.Load().Wait }
 
 // Counts returns what waits and what has become of the rest.
 func (q *Queue) Counts() queue.Counts { return q.order.Counts() }
@@ -127,6 +134,9 @@ func (q *Queue) tick() {
 
 // enter counts a place in its lane.
 func (q *Queue) enter(p *Wait, empty bool, at time.Time) {
+	if p.Limited {
+		q.apart.Add(1)
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lanes[p.Lane]
@@ -139,6 +149,9 @@ func (q *Queue) enter(p *Wait, empty bool, at time.Time) {
 
 // leave counts a place down.
 func (q *Queue) leave(p *Wait) {
+	if p.Limited {
+		q.apart.Add(-1)
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if l := q.lanes[p.Lane]; l.waiting > 1 {

@@ -23,6 +23,7 @@ const (
 // Wait is that of one request, once. Its owner sets Request before Enter, and does not move it.
 type Wait struct {
 	queue.Request
+	Before time.Duration // it has waited for a limit of its key, and waits for so much less
 
 	q      *Queue
 	news   chan News
@@ -38,7 +39,7 @@ type Wait struct {
 // is full. p must not wait already.
 func (q *Queue) Enter(p *Wait, empty bool, at time.Time) bool {
 	c := q.conf.Load()
-	p.q, p.news, p.began, p.room, p.worker = q, make(chan News, 1), at, c.Wait, c.WaitEmpty
+	p.q, p.news, p.began, p.room, p.worker = q, make(chan News, 1), at, max(0, c.Wait-p.Before), c.WaitEmpty
 	p.Owner = p
 	q.enter(p, empty, at)
 	out, ok := q.order.Enter(&p.Request, at)
@@ -143,9 +144,9 @@ func (p *Wait) Hold(most time.Duration, at time.Time) {
 	p.q.pass(at)
 }
 
-// Longest returns for how long a request may be held in all: so much less than it may wait that it still finds its
+// MayHold returns for how long a request may be held in all: so much less than it may wait that it still finds its
 // worker.
-func (q *Queue) Longest() time.Duration {
+func (q *Queue) MayHold() time.Duration {
 	room := q.conf.Load().Wait
 	return room - min(room/4, time.Second)
 }
@@ -168,6 +169,9 @@ func (p *Wait) leaveBy(by func(*queue.Request, time.Time), at time.Time) {
 
 // Waited returns how long the place has waited by then.
 func (p *Wait) Waited(at time.Time) time.Duration { return max(0, at.Sub(p.began)) }
+
+// Behind returns about how many requests come before the place, which has entered, now.
+func (p *Wait) Behind() int { return p.q.Before(p) }
 
 // Before returns about how many requests come before the place, or would if it entered q now.
 func (q *Queue) Before(p *Wait) int { return q.order.Position(&p.Request) }

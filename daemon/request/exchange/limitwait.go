@@ -1,0 +1,68 @@
+package exchange
+
+import (
+	"context"
+	"hash/fnv"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
+)
+
+// letIn has the limits of the caller's key let the request in. One that is over a limit waits for it.
+func letIn(ctx context.Context, r *request) *Fault {
+	if f := r.limits.enter(r.in); f != nil {
+		return awaitLimit(ctx, r, f)
+	}
+	return nil
+}
+
+// awaitLimit has a request wait in its pool's queue until the limits of its key let it in, if they will in time. It
+// returns the answer to one that they do not let in; over is the first one. It waits in a lane of its key, so that it
+// takes no turn from others, and holds no place of the key and none at a worker.
+func awaitLimit(ctx context.Context, r *request, over *Fault) *Fault {
+	q := r.pool.Queue
+	if q == nil {
+		return over
+	}
+	due := r.arrived.Add(q.Longest())
+	if d := firstTokenBy(r.in, r.arrived); !d.IsZero() && d.Before(due) {
+		due = d
+	}
+	if !r.limits.soon(due) {
+		return over
+	}
+	t, began := r.queue(), time.Now()
+	t.limit = over
+	defer func() { t.limit, t.limited = nil, t.limited+time.Since(began) }()
+	if f := t.enter(q, limitWait(r), false, due, 0); f != nil {
+		return f
+	}
+	r.journal.waits(r.in, nil, t.wait)
+	for {
+		if f := t.await(ctx); f != nil {
+			return f
+		}
+		now := time.Now()
+		t.limit = r.limits.enter(r.in)
+		if t.limit == nil {
+			t.served(now)
+			return nil
+		}
+		if !r.limits.soon(due) {
+			t.leave()
+			return t.dropped(waiting.Late)
+		}
+		t.wait.Blocked(false, now)
+	}
+}
+
+// limitWait returns what the queue has to know of a request that waits for a limit of its key.
+func limitWait(r *request) *waiting.Wait {
+	h := fnv.New64a()
+	h.Write([]byte("limit\x00"))
+	h.Write([]byte(r.in.Caller.Name))
+	w := newWait(r.in, r.read.req, &route.Ask{}, &route.Weight{Lane: h.Sum64()})
+	w.Entered, w.Limited = r.arrived, true
+	return w
+}

@@ -1,0 +1,205 @@
+package exchange
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/request/queue"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+)
+
+// throng are the clients of one key, each of which has one request at a time and comes again when it is told to.
+type throng struct {
+	keys    map[string]*limit.Key
+	pool    *Pool
+	journal journal
+
+	mu    sync.Mutex // guards all below
+	used  []spent
+	turns int // 429
+	good  int
+}
+
+// spent are tokens that were used at a time.
+type spent struct {
+	at     time.Time
+	tokens float64
+}
+
+func newThrong(l limit.Limits, q *waiting.Queue) *throng {
+	return &throng{keys: (&limit.Book{}).Configure(map[string]limit.Limits{"team": l}, time.Now()), pool: &Pool{Queue: q},
+		journal: journal{meter: new(tally)}}
+}
+
+// ask is one request of the key, whose answer takes some seconds. It returns its refusal.
+func (x *throng) ask(ctx context.Context, r *rand.Rand) *Fault {
+	in := inbound("POST", "/v1/chat/completions", `{}`)
+	in.Caller = &gate.Caller{Name: "team"}
+	in.Epoch = &Epoch{Limits: x.keys}
+	req := &request{in: in, journal: &x.journal, epoch: in.Epoch, pool: x.pool, arrived: time.Now()}
+	req.read.parse(in, "")
+	if f := letIn(ctx, req); f != nil {
+		return f
+	}
+	defer func() { in.Spent.End(time.Now()) }()
+	t := limit.Tokens{Prompt: 50 + r.IntN(200), Output: 10 + r.IntN(100)}
+	began := time.Now()
+	if over := in.Spent.Reserve(t, true, began); over != nil {
+		req.limits.refused = over
+		if f := awaitLimit(ctx, req, req.limits.fault()); f != nil {
+			return f
+		}
+		in.Spent.Reserve(t, true, time.Now())
+	}
+	in.Spent.Sent()
+	at := time.Now()
+	time.Sleep(time.Duration(500+r.IntN(4000)) * time.Millisecond)
+	in.Spent.Use(t)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.good++
+	x.used = append(x.used, spent{at: at, tokens: float64(t.Prompt + t.Output)})
+	return nil
+}
+
+// run has so many clients ask for ten minutes, and returns the most tokens of any minute and the mean of all but the
+// first, as shares of the limit.
+func (x *throng) run(clients, limit int) (most, mean float64) {
+	began := time.Now()
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(i)))
+			for time.Since(began) < 10*time.Minute {
+				if f := x.ask(context.Background(), r); f != nil {
+					x.mu.Lock()
+					x.turns++
+					x.mu.Unlock()
+					time.Sleep(time.Duration(f.Retry) * time.Second)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, s := range x.used {
+		sum := 0.0
+		for _, o := range x.used {
+			if d := o.at.Sub(s.at); d >= 0 && d < time.Minute {
+				sum += o.tokens
+			}
+		}
+		most = max(most, sum/float64(limit))
+		if d := s.at.Sub(began); d >= time.Minute && d < 10*time.Minute {
+			mean += s.tokens / float64(limit) / 9
+		}
+	}
+	return most, mean
+}
+
+// 50 clients of one key: in no minute they get more than 1.05 of the limit, over all .95 at least, and with a queue
+// fewer of them are turned away. In the end nobody waits.
+func TestLimitWaits(t *testing.T) {
+	const tokens = 10_000
+	turns := [2]int{}
+	for i, queued := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var q *waiting.Queue
+			if queued {
+				q = waiting.New(waiting.Config{Config: queue.Config{MaxRequests: 1000, MaxBytes: 1 << 30}, Wait: time.Minute})
+			}
+			x := newThrong(limit.Limits{Tokens: tokens}, q)
+			most, mean := x.run(50, tokens)
+			turns[i] = x.turns
+			t.Logf("queue %v: at most %.3f of the limit in a minute, %.3f in the mean; %d served, %d turned away", queued,
+				most, mean, x.good, x.turns)
+			if most > 1.05 || mean < .95 {
+				t.Errorf("at most %.3f in a minute, %.3f in the mean; want at most 1.05, and at least .95", most, mean)
+			}
+			if q != nil && q.Depth() != 0 {
+				t.Errorf("%d still wait", q.Depth())
+			}
+			time.Sleep(time.Second) // the queue's tick
+		})
+	}
+	if turns[1]*5 > turns[0] {
+		t.Errorf("with a queue %d are turned away, without one %d", turns[1], turns[0])
+	}
+}
+
+// What no limit will let in in time is turned away at once, and nothing of it stays.
+func TestLimitThatNobodyWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := waiting.New(waiting.Config{Config: queue.Config{MaxRequests: 2, MaxBytes: 1 << 30}, Wait: 5 * time.Second})
+		x := newThrong(limit.Limits{Requests: 1}, q)
+		r := rand.New(rand.NewPCG(1, 1))
+		began := time.Now()
+		if f := x.ask(t.Context(), r); f != nil {
+			t.Fatal(f)
+		}
+		began = time.Now()
+		if f := x.ask(t.Context(), r); f == nil || f.Status != http.StatusTooManyRequests || f.Dropped != "limit" ||
+			time.Since(began) > 0 {
+			t.Errorf("a limit that is far away: %+v after %v", f, time.Since(began))
+		}
+		x.keys = newThrong(limit.Limits{InFlight: 1}, q).keys
+		ctx, leave := context.WithCancel(t.Context())
+		results := make(chan *Fault, 5)
+		for range 4 {
+			go func() { results <- x.ask(ctx, rand.New(rand.NewPCG(1, 1))) }()
+			synctest.Wait()
+		}
+		if f := <-results; f == nil || f.Code != "rate_limit_exceeded" || q.Depth() != 2 { // one is let in, two wait
+			t.Errorf("the queue is full: %+v, and %d wait", f, q.Depth())
+		}
+		leave()
+		synctest.Wait()
+		for range 2 {
+			if f := <-results; f != &FaultGone {
+				t.Errorf("one that left: %+v", f)
+			}
+		}
+		if f := <-results; f != nil || q.Depth() != 0 {
+			t.Errorf("the one in flight: %+v, and %d wait", f, q.Depth())
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+// A key that is at its limit takes no turn from others, and a worker that has room serves them.
+func TestLimitBlocksNobodyElse(t *testing.T) {
+	x := newCrowd(t, 2, waiting.Config{Wait: long})
+	x.epoch.Limits = (&limit.Book{}).Configure(map[string]limit.Limits{"team": {InFlight: 1}}, time.Now())
+	team := *inbound("POST", "/", "").Caller
+	team.Name = "team"
+	var all []*guest
+	all = append(all, x.sends(&team, "first"))
+	<-x.came
+	for range 3 {
+		all = append(all, x.sends(&team, "over"))
+	}
+	x.waits(3)
+	if n := x.queue.ForRoom(); n != 0 {
+		t.Errorf("%d wait for room, of those at their limit", n)
+	}
+	all = append(all, x.sends(nil, "other"))
+	if got := <-x.came; got != "other" {
+		t.Errorf("%s came to the worker with room", got)
+	}
+	for range all {
+		x.free <- true
+	}
+	for _, g := range all {
+		g.wants(t, 200, "")
+	}
+	if q := all[3].in.Seen.Queued; q == nil || q.Waited <= 0 {
+		t.Error("the record does not have the wait")
+	}
+	x.rests()
+}
