@@ -35,7 +35,7 @@ func shadowsPage(c *fiber.Ctx, pools []*Pool) error {
 
 var ofShadows = []reading[strategies.Report]{
 	newReading(metric{name: "shadow_decisions_total", help: "Requests that a shadow decided beside the strategy that " +
-		"served, by what it chose: agreed, other, declined, failed, rejected.", kind: isCounter,
+		"served, by what it chose: agreed, other, declined, failed, rejected, held.", kind: isCounter,
 		labels: []string{"pool", "shadow", "choice"}},
 		func(r strategies.Report, send func(float64, ...string)) {
 			for _, c := range []struct {

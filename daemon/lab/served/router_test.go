@@ -57,7 +57,8 @@ func (late) Route(r *sdk.Request, _ []sdk.Worker) sdk.Decision {
 	return sdk.To(0)
 }
 
-// A strategy that holds is asked again until it has a worker; with its time over, or without a queue, the fallback chooses.
+// A strategy that holds is asked again until it has a worker; with its time over, or without a queue, the fallback
+// chooses.
 func TestAStrategyHolds(t *testing.T) {
 	f := func(q *Queue, sent time.Duration, fallbacks int) {
 		t.Helper()
