@@ -50,6 +50,7 @@ type Server struct {
 	DrainDelay     time.Duration `toml:"drain_delay"`                       // from SIGTERM to the drain
 	DrainTimeout   time.Duration `toml:"drain_timeout"`                     // then, for open streams to end
 	CORSOrigins    []string      `toml:"cors_origins"`                      // whose pages may call; "*" = any
+	DeadlineHeader []string      `toml:"deadline_header"`                   // in which clients say how long they wait
 	AccessLog      string        `toml:"access_log"`                        // "", stdout, stderr or a file
 	ExplainLog     ExplainLog    `toml:"explain_log"`                       // whose line lists the candidates
 	DecisionsBytes int           `toml:"decisions_bytes"`                   // of memory for the last decisions; 0 = none
@@ -221,7 +222,8 @@ func Default() *Config {
 			OverflowBytes:  1 << 30, // one of MaxBodyBytes, or a hundred of a few photos
 			ReadTimeout:    20 * time.Second,
 			WriteTimeout:   30 * time.Second,
-			CORSOrigins:    []string{"*"},    // as vLLM
+			CORSOrigins:    []string{"*"}, // as vLLM
+			DeadlineHeader: []string{},
 			IdleTimeout:    90 * time.Second, // above the 60 s of common load balancers, so that we are never first to close
 			DrainTimeout:   30 * time.Second, // a pod's default grace period
 			DecisionsBytes: 16 << 20,         // some 15,000 requests to 16 workers

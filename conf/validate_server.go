@@ -45,6 +45,12 @@ func checkServer(r *report, s *Server) {
 	for i, origin := range s.CORSOrigins {
 		checkOrigin(r, elem("server.cors_origins", i), origin)
 	}
+	for i, name := range s.DeadlineHeader {
+		if name == "" {
+			r.add(elem("server.deadline_header", i), "it is empty", "name a header field, or take it out")
+		}
+		checkToken(r, elem("server.deadline_header", i), name)
+	}
 	checkAccessLog(r, "server.access_log", s.AccessLog)
 	checkEventAddress(r, "server.kv_events_listen", s.KVEventsListen)
 	r.oneOf("server.log_format", s.LogFormat, "text", "json")

@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 	fr := frame(4, 1)
 	fr.Session, fr.Model, fr.Caller, fr.Chain, fr.Request = "session-7", "llama", "team", []uint64{11, 22}, "request-1"
 	fr.WorkerIDs[2], fr.Rows[2].GPU, fr.Rows[2].L1, fr.Rows[2].L2 = "worker-2", 5, 3, 1
-	fr.Labels, fr.Header.Labels = []string{"tier=batch"}, 1
+	fr.Labels, fr.Header.Labels, fr.Rows[2].Key = []string{"tier=batch"}, 1, 77
 	fr.Headers, fr.Prefixes = headers{"x-tenant": "acme-corp", "x-other": "secret"}, held{}
 	r := s.Pick(fr)
 	if r.Fallback != "" || r.Row != 0 || r.Reason != 0 {

@@ -12,8 +12,8 @@ import (
 // Frame is one request on its way to a module. Not safe for concurrent use; keep it in a pool, since its slices are
 // reused. Mind the zero value: Header.Bound, BestRow, Last and ParentRow of 0 name row 0; Reset sets each to -1.
 type Frame struct {
-	// The caller fills Header except Version, HeaderBytes, RowBytes, Rows, OrderLen, the fields of a rejection and
-	// Reserved; Random is drawn if it is 0.
+	// The caller fills Header except Version, HeaderBytes, RowBytes, Rows, OrderLen, the fields of a rejection,
+	// HoldMillis and Reserved; Random is drawn if it is 0. Pick fills Row.Own for a module that uses it.
 	Header abi.Header
 	Rows   []abi.Row // the candidates; at least one
 	Order  []int32   // written by Pick
@@ -29,6 +29,9 @@ type Frame struct {
 	// Began is when this pick began. It spares the pick a look at the clock; without it the pick's first slice of fuel is
 	// not timed.
 	Began time.Time
+
+	// OwnGiven leaves Row.Own as the caller has filled it.
+	OwnGiven bool
 
 	seen []bool // scratch of order
 }
@@ -51,7 +54,7 @@ func (f *Frame) began() time.Duration {
 func (f *Frame) prepare() {
 	h := &f.Header
 	h.Rows, h.OrderLen = uint32(len(f.Rows)), 0
-	h.RejectStatus, h.RetryAfter, h.RejectText, h.RejectLen = 0, 0, 0, 0
+	h.RejectStatus, h.RetryAfter, h.RejectText, h.RejectLen, h.HoldMillis = 0, 0, 0, 0, 0
 	if h.Random == 0 {
 		h.Random = rand.Uint64()
 	}

@@ -31,15 +31,20 @@ type instance struct {
 	said    string       // the module's own reason for an error that follows
 	stack   [2]uint64
 
-	heard map[string]api.Function // the exports for notices, by name, once they were called
+	heard map[string]api.Function // exports beside wp_pick, by name, once they were called
 	chain []uint64                // scratch of prefix_match_key
 	tiers [maxTiers]abi.Tier      // scratch of cache_tiers
+	many  []byte                  // scratch of kv_get_many
+
+	// The time zone that it asked for last, and its name. A strategy has one, and asks for it once in 15 minutes.
+	zone     *time.Location // nil: there is none of that name
+	zoneName string
 }
 
 // instanceKey finds the instance in a call's context: the imports are shared by all instances of all modules.
 type instanceKey struct{}
 
-// firstRoom is the room asked for at start: 64 rows are 10.4 KiB.
+// firstRoom is the room asked for at start: 64 rows are 11.5 KiB.
 const firstRoom = 64
 
 // newInstance starts a copy of p's module and configures it.
@@ -119,16 +124,22 @@ func (in *instance) call(f api.Function, limit time.Duration, name string) error
 	return in.bounded(f, in.program.fuel*setupFactor, limit, name)
 }
 
-// notify makes the call of a notice, with the fuel and the time of a pick.
-func (in *instance) notify(n notice) error {
-	f := in.heard[n.export]
+// export returns the export of that name. To look for it costs more than to call it.
+func (in *instance) export(name string) api.Function {
+	f := in.heard[name]
 	if f == nil {
-		f = in.mod.ExportedFunction(n.export)
+		f = in.mod.ExportedFunction(name)
 		if in.heard == nil {
 			in.heard = map[string]api.Function{}
 		}
-		in.heard[n.export] = f
+		in.heard[name] = f
 	}
+	return f
+}
+
+// notify makes the call of a notice, with the fuel and the time of a pick.
+func (in *instance) notify(n notice) error {
+	f := in.export(n.export)
 	in.mem.Write(in.base, n.records)
 	in.said = ""
 	in.stack[0] = n.argument

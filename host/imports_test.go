@@ -53,7 +53,7 @@ func (s *store) Add(ns, key string, delta int64, _ time.Duration) (int64, int32)
 // caller assembles a module whose wp_pick calls one import with the given arguments and leaves its result at 65,000.
 func caller(t testing.TB, f abi.Func, args []uint64, data string) []byte {
 	t.Helper()
-	name := map[abi.Type]string{abi.I32: "i32", abi.I64: "i64"}
+	name := map[abi.Type]string{abi.I32: "i32", abi.I64: "i64", abi.F64: "f64"}
 	var params, result, push, keep string
 	for i, p := range f.Params {
 		params += " " + name[p]

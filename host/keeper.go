@@ -91,7 +91,7 @@ const noticeTurn = time.Millisecond
 // deliver calls the module with the notices that it wants, and returns how long to pause: as long as the calls took, so
 // that notices take half a processor at most. While all instances are at picks, notices wait for the next of them.
 func (s *Strategy) deliver() (pause time.Duration) {
-	if s.notices.wants&^(abi.WantCost|abi.WantHeld) == 0 || !s.notices.due() {
+	if s.notices.wants&abi.WantNotices == 0 || !s.notices.due() {
 		return 0
 	}
 	if s.quarantine.on() { // set aside

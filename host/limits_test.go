@@ -57,7 +57,7 @@ func TestImportsCostFuel(t *testing.T) {
 		t.Helper()
 		h := newHost(t, Config{KV: &store{m: map[string]string{"m/kk": strings.Repeat("v", 4096)}, n: map[string]int64{}, most: 100}, Slots: 1,
 			Log: slog.New(slog.DiscardHandler)})
-		s, err := h.Load(ctx, "m", caller(t, importNamed(name), args, strings.Repeat("k", 512)), Options{Allow: []string{"kv"}})
+		s, err := h.Load(ctx, "m", caller(t, importNamed(name), args, strings.Repeat("k", 512)+"\x02\x00\x00\x00kk"), Options{Allow: []string{"kv"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,6 +89,11 @@ func TestImportsCostFuel(t *testing.T) {
 	f(call+200+32/16, "cache_tiers", 1, 2048, 96)
 	f(call+get+4096/16, "kv_get", 0, 2, 2048, 8192)
 	f(call+get+480/16, "kv_get", 0, 480, 2048, 8192)
+	f(call+get+2*4096/16, "kv_get_many", 512, 6, 2048, 8192) // its value is copied twice
+	f(call+get+4096/16, "kv_get_many", 512, 6, 2048, 8)
+	f(call+100, "own", 1, 2)
+	f(call+100, "own_of", 1)
+	f(call+30_000, "zone_offset", 0, 3, 0)
 	f(call+put, "kv_cas", 0, 3, 0, 0, 0, 0, 0)
 	f(call+put+32000/16, "kv_cas", 0, 3, 0, 0, 2048, 32000, 0)
 	f(call+put, "kv_incr", 0, 3, 1, 0)

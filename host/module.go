@@ -54,6 +54,9 @@ func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*
 	}
 	s := &Strategy{program: p}
 	p.layout, err = verify(name, p.compiled)
+	if slices.ContainsFunc(p.compiled.ImportedFunctions(), importsOwn) {
+		p.own.Store(new(Own))
+	}
 	if err == nil {
 		err = s.start(ctx)
 	}

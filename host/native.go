@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -33,6 +34,11 @@ func (p nativePick) choose(s *Strategy, f *Frame) Result {
 		return fb
 	case row == abi.Reject:
 		r := Result{Row: Fallback(f), Reason: code, Flags: flags, Reject: &Rejection{Status: int(h.RejectStatus)}}
+		f.order(r.Row, nil)
+		r.Order = f.Order
+		return r
+	case row == abi.Hold:
+		r := Result{Row: Fallback(f), Reason: code, Flags: flags, Hold: time.Duration(h.HoldMillis) * time.Millisecond}
 		f.order(r.Row, nil)
 		r.Order = f.Order
 		return r

@@ -205,7 +205,7 @@ func (n *Notices) stats() (delivered, dropped map[string]uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, e := range abi.Exports {
-		if e.Want == 0 || e.Want&n.wants == 0 {
+		if e.Want&abi.WantNotices&n.wants == 0 {
 			continue
 		}
 		var c counted

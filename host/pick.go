@@ -1,5 +1,7 @@
 package host
 
+import "github.com/warmpath/warmpath/sdk/abi"
+
 // Pick has the module choose a row of f. It never fails: on any error the fallback answers, and Result.Fallback has the
 // reason. A live binding is honoured under every strategy, without asking the module. It does not allocate once f has
 // been used.
@@ -30,6 +32,9 @@ func (s *Strategy) Pick(f *Frame) Result {
 	if waited && !f.Began.IsZero() {
 		f.Began = epoch.Add(s.clock()) // the wait was not the module's
 	}
+	if own := s.own.Load(); own != nil && !f.OwnGiven {
+		own.fill(f.Rows)
+	}
 	r, why, err := sl.in.run(f)
 	switch why {
 	case ok:
@@ -52,12 +57,32 @@ func (s *Strategy) Pick(f *Frame) Result {
 		fb.Fuel, fb.Reason = r.Fuel, r.Reason
 		return fb
 	}
-	if r.Reject != nil {
+	if r.Reject != nil || r.Hold > 0 {
 		r.Row = Fallback(f)
 		f.order(r.Row, nil)
 	}
 	r.Order = f.Order
 	return r
+}
+
+// Classify asks the module how urgent a request is that is about to wait: of f it sees the header and the texts. ok is
+// false if the module does not classify, or has failed, or none of its instances is idle.
+func (s *Strategy) Classify(f *Frame) (class int, weight float64, ok bool) {
+	if s.notices.wants&abi.WantClassify == 0 || s.quarantine.on() {
+		return 0, 0, false
+	}
+	sl, _ := s.instances.take()
+	if sl == nil {
+		return 0, 0, false
+	}
+	v, err := sl.in.classify(f)
+	if err != nil {
+		s.discard(sl, sl.in.blame(), err)
+		return 0, 0, false
+	}
+	s.give(sl)
+	c, w := abi.UnpackClass(v)
+	return int(c), float64(w), true
 }
 
 func (s *Strategy) fallback(f *Frame, why reason) Result {

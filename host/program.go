@@ -10,7 +10,7 @@ import (
 )
 
 // program is a compiled module with what holds for all of its instances. It stays as it is once the first has started,
-// but for binds.
+// but for binds and own.
 type program struct {
 	name, sha256 string
 	cfg          Config
@@ -30,6 +30,7 @@ type program struct {
 	shadow       bool
 	rt           wazero.Runtime
 	compiled     wazero.CompiledModule
-	layout       abi.Layout  // of the module's version
-	binds        atomic.Bool // a decision has asked for a session to be bound
+	layout       abi.Layout          // of the module's version
+	own          atomic.Pointer[Own] // nil: the module does not use it
+	binds        atomic.Bool         // a decision has asked for a session to be bound
 }

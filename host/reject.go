@@ -25,6 +25,7 @@ const (
 	offRetryAfter   = 156
 	offRejectText   = 160
 	offRejectLen    = 164
+	offHoldMillis   = 220
 )
 
 // readRejection reads what a module has written into its header beside the decision. A module of 1.0 has no room for
@@ -41,6 +42,14 @@ func readRejection(mem api.Memory, header []byte) *Rejection {
 	r.RetryAfter = time.Duration(word(header[offRetryAfter:])) * time.Second
 	r.Text = textAt(mem, word(header[offRejectText:]), word(header[offRejectLen:]))
 	return r
+}
+
+// readHold reads for how long a module has the request wait; 0 for one of a version that cannot.
+func readHold(header []byte) time.Duration {
+	if len(header) < offHoldMillis+4 {
+		return 0
+	}
+	return time.Duration(binary.LittleEndian.Uint32(header[offHoldMillis:])) * time.Millisecond
 }
 
 // textAt reads a text of a module's memory as one line of at most abi.MaxText bytes.

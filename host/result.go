@@ -15,6 +15,10 @@ type Result struct {
 	// Reject is set if the strategy wants the client turned away. Row is then the fallback's, for a caller that serves it
 	// all the same.
 	Reject *Rejection
+
+	// Hold is for how long the strategy has the request wait for a better worker, in all; 0 = not. Row is then the
+	// fallback's, for a caller that does not wait, or no longer.
+	Hold time.Duration
 }
 
 // reason is why the fallback answered.

@@ -46,7 +46,17 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 		area, _ = in.mem.Read(in.base, uint32(l.HeaderBytes))
 		r.Reject = readRejection(in.mem, area)
 		return r, ok, nil
-	case row < 0 || int(row) >= n:
+	case row == abi.Hold:
+		area, _ = in.mem.Read(in.base, uint32(l.HeaderBytes))
+		r.Hold = readHold(area)
+		if r.Hold > 0 {
+			return r, ok, nil
+		}
+		if l.Version == abi.Version {
+			return r, decline, nil
+		}
+	}
+	if row < 0 || int(row) >= n {
 		return r, badIndex, fmt.Errorf("host: module %q chose row %d of %d; want 0 to %d, sdk.Decline or sdk.Reject",
 			in.program.name, row, n, n-1)
 	}
@@ -55,6 +65,18 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	orders := area[l.OrderAt(in.room):]
 	f.order(r.Row, orders[:alternatives*abi.OrderSize])
 	return r, ok, nil
+}
+
+// classify pushes the header of f and calls wp_classify.
+func (in *instance) classify(f *Frame) (uint64, error) {
+	const export = "wp_classify"
+	f.prepare()
+	area, _ := in.mem.Read(in.base, uint32(in.program.layout.FrameSize(in.room)))
+	f.push(area, &in.program.layout)
+	in.frame, in.said = f, ""
+	err := in.bounded(in.export(export), in.program.fuel, in.program.pickTime, export)
+	in.frame = nil
+	return in.stack[0], err
 }
 
 // blame returns why a call failed, from the state it left. A guest runtime that gets no more memory traps in its own

@@ -40,7 +40,14 @@ func TestTheSDKInTheSandbox(t *testing.T) {
 		return r
 	}
 	pick(69, 257)
+	fr.Caller, fr.Header.QueueDepth = "", 4
+	if class, weight, ok := s.Classify(fr); class != 4 || weight != 0 || !ok {
+		t.Errorf("class %d, weight %v, %v", class, weight, ok)
+	}
 	fr.Caller = "nightly"
+	if class, weight, ok := s.Classify(fr); class != -5 || weight != .5 || !ok {
+		t.Errorf("class %d, weight %v, %v", class, weight, ok)
+	}
 	pick(61, 256)
 	fr.Labels, fr.Header.LabelsEpoch = []string{"pool=b", "pool=a", "tier=batch"}, 2
 	pick(60, 256)

@@ -72,6 +72,16 @@ func (s *Strategy) Binds() bool { return s.binds.Load() }
 // ReasonName returns what the module calls one of its reason codes, "" if it has no name for it.
 func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames.of(code) }
 
+// Own returns the strategy's numbers, nil if its module imports neither own nor own_of.
+func (s *Strategy) Own() *Own { return s.own.Load() }
+
+// Share makes o the strategy's numbers, in the place of those that it has. A strategy without numbers stays so.
+func (s *Strategy) Share(o *Own) {
+	if s.own.Load() != nil && o != nil {
+		s.own.Store(o)
+	}
+}
+
 // Stats returns the counters as of now.
 func (s *Strategy) Stats() Stats {
 	now := Stats{Fallbacks: map[string]uint64{}, Quarantined: s.quarantine.on(), Discarded: s.discarded.Load(),

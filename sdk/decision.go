@@ -11,6 +11,8 @@ const (
 	Decline = Decision(0xffff_ffff)
 	// Reject answers the client with 429 and Retry-After, in the host's words. [Request.Reject] sets them.
 	Reject = Decision(0xffff_fffe)
+
+	hold = Decision(0xffff_fffd) // see Request.Hold
 )
 
 // To chooses worker i. An index that is no worker is answered by the host's fallback and counted as bad_index.
@@ -24,7 +26,7 @@ func (d Decision) Because(r Reason) Decision {
 // Bind asks the host to keep the request's session with the chosen worker from now on.
 func (d Decision) Bind() Decision { return d | Decision(abi.FlagBind)<<48 }
 
-// Row is the chosen worker's index, or [abi.Decline] or [abi.Reject].
+// Row is the chosen worker's index, or [abi.Decline], [abi.Reject] or [abi.Hold].
 func (d Decision) Row() int { return int(int32(uint32(d))) }
 
 // Reason is what Because set, 0 without.

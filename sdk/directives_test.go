@@ -15,7 +15,7 @@ import (
 // wire lists the integers of the contract that a Go type stands for at the boundary.
 var wire = map[string][]abi.Type{
 	"int32": {abi.I32}, "uint32": {abi.I32}, "unsafe.Pointer": {abi.I32},
-	"int64": {abi.I64}, "uint64": {abi.I64},
+	"int64": {abi.I64}, "uint64": {abi.I64}, "float64": {abi.F64},
 	"string": {abi.I32, abi.I32},
 }
 

@@ -35,19 +35,22 @@
 // of memory that the host overwrites before the next pick, so keep no pointer into them.
 //
 // Several instances of a module run at once and any of them may be dropped at any time, so a variable of the package is
-// a cache that may vanish, never a count of anything. What all instances must agree on lives in [KVAdd], [KVSwap] and
-// [KVGet], or comes from the host: [Request] has the request's exact number in Seq and fresh randomness in Random.
+// a cache that may vanish, never a count of anything. A number for each worker that all instances read is [Worker].Own,
+// set by [SetOwn]. What else they must agree on lives in [KVAdd], [KVSwap] and [KVGet], or comes from the host:
+// [Request] has the request's exact number in Seq and fresh randomness in Random, which [Request.Pick] and
+// [Request.Chance] use.
 //
 // # What else it may implement
 //
 //	Configurer     its options                               Wanter         the host's own score of each worker
 //	Reasoner       names of its reasons                      Ticker         a call each second
 //	FirstTokener   when answers begin                        Completer      how requests end
-//	KVEventer      what workers report of their caches
+//	KVEventer      what workers report of their caches     Classifier     how urgent what is to wait is
 //
-// The last four are called between picks, on any idle instance: once for each outcome, late by milliseconds, and not at
-// all where outcomes come faster than the strategy takes them. A strategy answers with [To], [Decline], [Reject] or
-// [Request.Reject]; the examples of this package are complete strategies, and run as its tests.
+// Ticker, FirstTokener, Completer and KVEventer are called between picks, on any idle instance: once for each outcome,
+// late by milliseconds, and not at all where outcomes come faster than the strategy takes them. What one instance
+// learns reaches the others by [SetOwn], or by the store. A strategy answers with [To], [Decline], [Reject],
+// [Request.Reject] or [Request.Hold]; the examples of this package are complete strategies, and run as its tests.
 //
 // What a strategy prints in Route, by println or to standard output, goes to the daemon's log at level debug, with the
 // pool and the request's id; so does [Log] at any level. Lines are rate-limited: one a second, ten at once.

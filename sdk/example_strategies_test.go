@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/warmpath/warmpath/sdk"
@@ -95,43 +96,85 @@ func ExampleRequest_Reject() {
 	// 429 this hour's requests are used up 2800
 }
 
-// speed remembers how long each worker took to begin its last answer.
-type speed struct{}
+// bandit learns how long each worker takes to its first token, and now and then tries one that seemed slow.
+type bandit struct{}
 
-func (speed) OnFirstToken(o *sdk.Outcome) {
-	key, value := strconv.FormatUint(o.Key, 16), strconv.FormatFloat(float64(o.TTFT), 'g', 3, 32)
-	for range 3 { // another instance may write between the two
-		old, _ := sdk.KVGet(key)
-		if sdk.KVSwap(key, string(old), value, 60) == nil {
-			return
+func (bandit) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+	if r.Chance(.05) {
+		return sdk.To(r.Pick(len(workers)))
+	}
+	best, least := 0, math.Inf(1)
+	for i := range workers {
+		w := &workers[i]
+		if cost := w.Own * float64(1+int64(w.InFlight)); cost < least { // one that is not known costs 0: it is tried
+			best, least = i, cost
 		}
 	}
+	return sdk.To(best).Because(sdk.ReasonCost)
 }
 
-func (speed) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
-	var k sdk.Ranking
-	for i := range workers {
-		took, _ := sdk.KVGet(strconv.FormatUint(workers[i].Key, 16))
-		seconds, _ := strconv.ParseFloat(string(took), 64)
-		k.Enter(i, &workers[i], seconds)
+func (bandit) OnFirstToken(o *sdk.Outcome) {
+	mean := sdk.Own(o.Key)
+	if mean == 0 {
+		mean = float64(o.TTFT)
 	}
-	return k.Choose(r)
+	_ = sdk.SetOwn(o.Key, mean+.1*(float64(o.TTFT)-mean)) // of a worker that has left there is nothing to learn
 }
 
-// A strategy that learns beside the picks keeps what it learns in the store: each outcome reaches one instance.
+// A strategy that learns beside the picks keeps a number for each worker: each outcome reaches one instance, and what it
+// sets reaches all.
 func ExampleFirstTokener() {
 	host := &sdktest.Host{}
 	defer host.Serve()()
 	f := sdktest.NewFrame(3)
 	for i, ttft := range []float32{.9, .2, .5} {
-		speed{}.OnFirstToken(&sdk.Outcome{Key: f.Rows[i].Key, TTFT: ttft})
+		bandit{}.OnFirstToken(&sdk.Outcome{Key: f.Rows[i].Key, TTFT: ttft})
 	}
-	r := sdk.NewRequest(&f.Header, make([]uint32, 3))
-	fmt.Println("worker", speed{}.Route(r, f.Rows).Row(), "then", r.Order())
-	fmt.Println("wants first tokens:", sdk.WantsOf(speed{}) != 0)
+	for i := range f.Rows {
+		f.Rows[i].Own = host.Own[f.Rows[i].Key]
+	}
+	fmt.Println("worker", chosen(bandit{}, f))
+	f.Rows[1].InFlight = 4
+	fmt.Println("while that one is busy:", chosen(bandit{}, f))
+	fmt.Println("wants first tokens:", sdk.WantsOf(bandit{}) != 0)
 	// Output:
-	// worker 1 then [2 0]
+	// worker 1
+	// while that one is busy: 2
 	// wants first tokens: true
+}
+
+// affine sends each session where its hash says, past workers that are twice as busy as the mean.
+type affine struct{}
+
+func (affine) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+	place, all := sdk.Hash(sdk.Header("x-user")), 1
+	for i := range workers {
+		all += int(workers[i].InFlight)
+	}
+	var k sdk.Ranking
+	for i := range workers {
+		w := &workers[i]
+		cost := -sdk.Place(place, w)
+		if int(w.InFlight)*len(workers) > 2*all {
+			cost++
+		}
+		k.Enter(i, w, cost)
+	}
+	return k.Choose(r).Because(sdk.ReasonHash)
+}
+
+// Consistent hashing with bounded loads, by a header.
+func ExamplePlace() {
+	host := &sdktest.Host{Headers: map[string]string{"x-user": "ann"}}
+	defer host.Serve()()
+	f := sdktest.NewFrame(4)
+	home := chosen(affine{}, f)
+	fmt.Println("the same again:", chosen(affine{}, f) == home)
+	f.Rows[home].InFlight = 9
+	fmt.Println("while that one is busy:", chosen(affine{}, f) == home)
+	// Output:
+	// the same again: true
+	// while that one is busy: false
 }
 
 // batchFirst adds its own preference to the host's score.

@@ -1,13 +1,14 @@
 package sdk
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/internal/imports"
 )
 
-// maxRows bounds what wp_frame hands out: 64 Ki rows are 10.75 MiB, and the default memory limit is 16.
+// maxRows bounds what wp_frame hands out: 64 Ki rows are 11.25 MiB, and the default memory limit is 16.
 const maxRows = 64 << 10
 
 // frame is the area that the host writes a request into. It is a Go object like any other, held by a package
@@ -47,8 +48,18 @@ func (f *frame) pick(s Strategy) Decision {
 		h.Rows-1 >= uint32(len(f.rows)) { // 0 rows are too many, too
 		return misread()
 	}
-	h.OrderLen = 0
+	h.OrderLen, f.req.drawn = 0, 0
 	return s.Route(&f.req, f.rows[:h.Rows])
+}
+
+// classify answers of the request whose header stands in the area.
+func (f *frame) classify(s Strategy) uint64 {
+	c, ok := s.(Classifier)
+	if !ok || len(f.rows) == 0 {
+		return abi.PackClass(0, 0)
+	}
+	class, weight := c.Classify(&f.req)
+	return abi.PackClass(int32(min(max(class, math.MinInt32), math.MaxInt32)), float32(weight))
 }
 
 func unready() Decision {

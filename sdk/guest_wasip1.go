@@ -34,6 +34,9 @@ func wpWants() uint32 { return WantsOf(registered) }
 //go:wasmexport wp_reasons
 func wpReasons() uint32 { return shared.reasons(registered) }
 
+//go:wasmexport wp_classify
+func wpClassify() uint64 { return shared.classify(registered) }
+
 //go:wasmexport wp_tick
 func wpTick(now int64) { tick(registered, now) }
 

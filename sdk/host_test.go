@@ -2,8 +2,11 @@ package sdk_test
 
 import (
 	"errors"
+	"hash/fnv"
 	"math"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -178,5 +181,117 @@ func TestPrefixes(t *testing.T) {
 	*h = sdktest.Host{}
 	if _, ok := sdk.PrefixBest(); ok || len(sdk.CacheTiers(0)) != 0 {
 		t.Error("something is known where nothing is")
+	}
+}
+
+// What a strategy keeps of each worker, and many values of the store at once.
+func TestOwnAndManyValues(t *testing.T) {
+	h := &sdktest.Host{KV: map[string]string{"a": "one", "c": strings.Repeat("x", 999), "empty": ""}}
+	h.Use(t)
+	f := func(what string, got, want any) {
+		t.Helper()
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v; want %v", what, got, want)
+		}
+	}
+	f("at first", sdk.Own(7), 0.)
+	f("set", sdk.SetOwn(7, 1e300), nil)
+	f("NaN", sdk.SetOwn(7, math.NaN()), sdk.ErrNoNumber)
+	f("infinity", sdk.SetOwn(7, math.Inf(-1)), sdk.ErrNoNumber)
+	f("read", sdk.Own(7), 1e300)
+	frame := sdktest.NewFrame(2)
+	h.Own[frame.Rows[1].Key] = .5
+	frame.Run(t, rowOne{t})
+
+	var m sdk.KVBatch
+	for range 2 {
+		v, err := m.Get("a", "b", "c", "empty")
+		f("many", v, [][]byte{[]byte("one"), nil, []byte(h.KV["c"]), {}})
+		f("no error", err, nil)
+	}
+	v, err := m.Get()
+	f("none", len(v), 0)
+	f("without an error", err, nil)
+	buffer := make([]byte, 8)
+	got, _ := sdk.KVInto("a", buffer)
+	f("into", string(got)+string(buffer[:3]), "oneone")
+	got, _ = sdk.KVInto("c", buffer)
+	f("longer", len(got), 999)
+	h.Forbidden = true
+	_, err = m.Get("a")
+	f("forbidden", err, sdk.ErrForbidden)
+	sdk.SetOwn(7, 1)
+	f("numbers need no allow", sdk.Own(7), 1.)
+}
+
+// rowOne is a strategy that expects the number of row 1.
+type rowOne struct{ t *testing.T }
+
+func (s rowOne) Route(_ *sdk.Request, workers []sdk.Worker) sdk.Decision {
+	if workers[0].Own != 0 || workers[1].Own != .5 {
+		s.t.Errorf("numbers %v and %v; want 0 and .5", workers[0].Own, workers[1].Own)
+	}
+	return sdk.To(1)
+}
+
+// Without a host there is no worker of whom to keep a number.
+func TestOwnWithoutAHost(t *testing.T) {
+	if err := sdk.SetOwn(7, 1); !errors.Is(err, sdk.ErrNoWorker) || sdk.Own(7) != 0 {
+		t.Errorf("%v, %v", err, sdk.Own(7))
+	}
+}
+
+// Chance: each call has another number, one pick's are the same again, and they are spread evenly.
+func TestChance(t *testing.T) {
+	frame := sdktest.NewFrame(1)
+	counts, trues := [5]int{}, 0
+	for i := range 10_000 {
+		frame.Header.Random = uint64(i)
+		r := sdk.NewRequest(&frame.Header, nil)
+		counts[r.Pick(5)]++
+		if r.Chance(.3) {
+			trues++
+		}
+		again := sdk.NewRequest(&frame.Header, nil)
+		if a, b := again.Pick(1e9), again.Pick(1e9); a == b {
+			t.Fatalf("%d twice", a)
+		}
+		if r.Chance(0) || !r.Chance(1) || r.Pick(1) != 0 || r.Pick(0) != 0 || r.Pick(-3) != 0 {
+			t.Fatal("what is sure is not by chance")
+		}
+	}
+	if slices.Min(counts[:]) < 1900 || slices.Max(counts[:]) > 2100 || trues < 2900 || trues > 3100 {
+		t.Errorf("picks %v, chances %d", counts, trues)
+	}
+}
+
+// Places: the hash is the host's, a worker that leaves moves its own alone, and a weight counts.
+func TestPlaces(t *testing.T) {
+	h := fnv.New64a()
+	h.Write([]byte("gpu-1"))
+	if got := sdk.Hash("gpu-1"); got != h.Sum64() || sdk.Hash("") != 0 {
+		t.Errorf("%#x, %#x", got, sdk.Hash(""))
+	}
+	frame := sdktest.NewFrame(5)
+	frame.Rows[4].Weight = 2
+	place := func(i, workers int) (best int) {
+		hash := sdk.Hash(strings.Repeat("s", i%7) + string(rune('a'+i%26)) + strconv.Itoa(i))
+		for k := range workers {
+			if sdk.Place(hash, &frame.Rows[k]) > sdk.Place(hash, &frame.Rows[best]) {
+				best = k
+			}
+		}
+		return best
+	}
+	counts, moved := [5]int{}, 0
+	for i := range 12_000 {
+		before := place(i, 5)
+		counts[before]++
+		if after := place(i, 4); after != before && before != 4 {
+			moved++
+		}
+	}
+	if slices.Min(counts[:4]) < 1850 || slices.Max(counts[:4]) > 2150 || counts[4] < 3800 || counts[4] > 4200 || moved > 0 {
+		t.Errorf("%v, %d moved that had not to", counts, moved)
 	}
 }

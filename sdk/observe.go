@@ -4,8 +4,8 @@ import "github.com/warmpath/warmpath/sdk/abi"
 
 // A strategy that wants more than to choose implements one or more of these. A call reaches one instance
 // of the module, whichever is idle, off the request path, at most once, and late by milliseconds; what comes faster
-// than the strategy takes it is dropped. So an OnComplete that counts does it by [KVAdd], never in a variable. A call
-// that panics or takes longer than a pick may costs the instance, as a pick does.
+// than the strategy takes it is dropped. So an OnComplete that counts does it by [KVAdd], or by [SetOwn] for a worker,
+// never in a variable. A call that panics or takes longer than a pick may costs the instance, as a pick does.
 
 // Want is what a strategy asks the host to compute for it.
 type Want uint32
@@ -56,6 +56,15 @@ type KVEventer interface {
 	OnKVEvents(events []KVEvent)
 }
 
+// Classifier says how urgent a request is that is about to wait in the pool's queue.
+type Classifier interface {
+	// Classify returns the request's class, of which the greater goes first, -100 to 100, and the share that its key gets
+	// beside the others of the class, .1 to 100; 0 leaves the key's own. The key's priority of the configuration bounds
+	// the class. r has no workers: Labeled and what asks for a row know none. It is not called for a request that finds a
+	// worker at once.
+	Classify(r *Request) (class int, weight float64)
+}
+
 // Reasoner names the strategy's own reasons, for explanations and logs.
 type Reasoner interface {
 	// Reasons names the codes from [ReasonOwn] on: its first entry is the name of ReasonOwn.
@@ -67,6 +76,9 @@ func WantsOf(s Strategy) uint32 {
 	bits := uint32(0)
 	if w, ok := s.(Wanter); ok {
 		bits = uint32(w.Wants()) & (abi.WantCost | abi.WantHeld)
+	}
+	if _, ok := s.(Classifier); ok {
+		bits |= abi.WantClassify
 	}
 	if _, ok := s.(Ticker); ok {
 		bits |= abi.WantTick

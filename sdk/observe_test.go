@@ -17,7 +17,10 @@ type all struct {
 
 func (a *all) Wants() Want       { return WantCost | WantHeld | 1<<20 }
 func (a *all) Reasons() []string { return []string{"mine", "mine too"} }
-func (a *all) OnTick(now int64)  { a.heard = append(a.heard, fmt.Sprint("tick ", now)) }
+func (a *all) Classify(r *Request) (class int, weight float64) {
+	return int(r.Priority) - 3, 1.5
+}
+func (a *all) OnTick(now int64) { a.heard = append(a.heard, fmt.Sprint("tick ", now)) }
 func (a *all) OnFirstToken(o *Outcome) {
 	a.heard = append(a.heard, fmt.Sprint("first ", o.Seq))
 }

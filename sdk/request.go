@@ -17,6 +17,7 @@ type Request struct {
 	*abi.Header
 	order  []uint32
 	labels labels
+	drawn  uint64 // numbers of chance, since the pick began
 	text   string // of a rejection: the host reads it after Route has returned
 }
 
@@ -82,6 +83,22 @@ func (r *Request) Reject(status int, text string, seconds int) Decision {
 	r.RejectStatus, r.RetryAfter = uint32(status), uint32(max(seconds, 0))
 	r.RejectText, r.RejectLen = uint32(uintptr(unsafe.Pointer(unsafe.StringData(text)))), uint32(len(text))
 	return Reject
+}
+
+// Hold has the request wait for a better worker, for at most so many seconds since it began to wait, and no longer than
+// nine tenths or so of the pool's queue.wait. Others pass it meanwhile. The strategy is asked again when something has
+// changed, and sees in Waited how long it has waited. When the time is over, and at once in a pool without a queue, the
+// host's fallback chooses: a strategy cannot hold for ever. Return what it returns:
+//
+//	if w := &workers[best]; w.GPU == 0 && r.Waited < .2 {
+//		return r.Hold(.2)
+//	}
+func (r *Request) Hold(seconds float64) Decision {
+	r.HoldMillis = 0
+	if seconds > 0 {
+		r.HoldMillis = uint32(min(seconds*1000, math.MaxUint32))
+	}
+	return hold
 }
 
 // Rejected returns what [Request.Reject] was given, for tests.

@@ -35,8 +35,11 @@ func errno(n int32) error {
 
 // KVGet returns the value of a key in the module's own namespace of the host's store, from memory: it never waits. What
 // only another router has written is there at a later call.
-func KVGet(key string) ([]byte, error) {
-	b := make([]byte, 256)
+func KVGet(key string) ([]byte, error) { return KVInto(key, make([]byte, 256)) }
+
+// KVInto is [KVGet] into memory of the caller's, so that a pick makes no garbage. The value begins where b does if b
+// has room for it, else it has memory of its own. b must not be empty.
+func KVInto(key string, b []byte) ([]byte, error) {
 	for {
 		n := imports.KVGet(key, b)
 		if n < 0 {
@@ -47,6 +50,44 @@ func KVGet(key string) ([]byte, error) {
 		}
 		b = make([]byte, n)
 	}
+}
+
+// KVBatch gets the values of many keys in one call of the host, and keeps its memory for the next. The zero value is
+// ready.
+type KVBatch struct {
+	keys, answer []byte
+	values       [][]byte
+}
+
+// Get returns the values of keys, [abi.MaxMany] at most, in their order: nil for a key that is absent. They are valid
+// until the next Get. A key costs some .3 us, as in [KVGet]; what is saved is the call, and the garbage.
+func (m *KVBatch) Get(keys ...string) ([][]byte, error) {
+	m.keys, m.values = m.keys[:0], m.values[:0]
+	for _, key := range keys {
+		m.keys = abi.AppendText(m.keys, key)
+	}
+	n := imports.KVGetMany(m.keys, m.answer)
+	if int(n) > len(m.answer) {
+		m.answer = make([]byte, n+n/2)
+		n = imports.KVGetMany(m.keys, m.answer)
+	}
+	if int(n) > len(m.answer) { // longer values have come meanwhile
+		n = abi.ErrConflict
+	}
+	if n < 0 {
+		return nil, errno(n)
+	}
+	for b := m.answer[:n]; len(b) >= 4; {
+		size := int32(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24)
+		b = b[4:]
+		if size < 0 {
+			m.values = append(m.values, nil)
+			continue
+		}
+		m.values = append(m.values, b[:size:size])
+		b = b[size:]
+	}
+	return m.values, nil
 }
 
 // KVSwap sets key to value if it now holds old, else fails with [ErrConflict]. An empty old means that the key is

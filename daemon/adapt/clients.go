@@ -38,7 +38,7 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 			Sessions: exchange.Naming{Identity: identity.New(n.Identity), Cookie: n.Cookie, Always: n.Bind == "always",
 				EndWithWorker: n.OnWorkerDown == "error"},
 			Overflow: overflow.Limits{Dir: s.OverflowDir, Most: int64(s.OverflowBytes)},
-			Explain:  s.Explain, Access: s.AccessLog != "",
+			Explain:  s.Explain, Access: s.AccessLog != "", Deadline: s.DeadlineHeader,
 			Log: exchange.ExplainLog{Share: s.ExplainLog.Share, Slower: s.ExplainLog.Slower},
 		},
 		CORS: gate.NewCORS(s.CORSOrigins), Keys: gate.NewKeys(keys), MaxBody: s.MaxBodyBytes,

@@ -222,6 +222,8 @@ func (r *pluginReport) endure(s *host.Strategy, most int) error {
 			r.Reasons["it declines"]++
 		case res.Reject != nil:
 			r.Reasons["it rejects"]++
+		case res.Hold > 0:
+			r.Reasons["it holds"]++
 		default:
 			codes[res.Reason]++
 		}
@@ -258,6 +260,10 @@ func shuffle(f *host.Frame, rows []abi.Row, rnd *rand.Rand) {
 	f.Header.Seq++
 	f.Header.Random = rnd.Uint64()
 	f.Header.Session = rnd.Uint64() & -(rnd.Uint64() & 1)
+	f.Header.QueueDepth, f.Header.Waited = rnd.Uint32N(2)*rnd.Uint32N(50), 0
+	if f.Header.QueueDepth > 0 {
+		f.Header.FlowsWaiting, f.Header.Waited = 1+rnd.Uint32N(f.Header.QueueDepth), 10*rnd.Float32()
+	}
 	for i := range rows {
 		w := &rows[i]
 		w.InFlight = rnd.Uint32N(16)

@@ -103,16 +103,16 @@ func firstBad(r *redecide.Report) string {
 
 // printRun prints the report for a person.
 func printRun(w io.Writer, file string, r *redecide.Report) error {
-	compared := r.Decided - r.Declined - r.Rejected - r.Failed
+	compared := r.Decided - r.Declined - r.Rejected - r.Held - r.Failed
 	_, err := fmt.Fprintf(w, "%s: %d of %d lines decided again\n"+
 		"  left out         %d without rows, %d of bound sessions, %d bad\n%s"+
 		"  agrees           %d of %d\n"+
-		"  declines         %d, rejects %d that were not, fails %d%s\n"+
+		"  declines         %d, rejects %d that were not, holds %d, fails %d%s\n"+
 		"  were rejected    %d, and to reject them is to agree\n"+
 		"  tokens held      %.0f at its workers, %.0f at those recorded (%+.0f)\n"+
 		"  believed cost    %.3f s, %.3f s recorded (%+.3f)\n",
 		file, r.Decided, r.Lines, r.Unheld, r.Bound, r.BadLines, unjudged(r), r.Agreed, compared,
-		r.Declined, r.Rejected, r.Failed, because(r.Last), r.Turned,
+		r.Declined, r.Rejected, r.Held, r.Failed, because(r.Last), r.Turned,
 		r.Chosen.HeldTokens, r.Recorded.HeldTokens, r.Chosen.HeldTokens-r.Recorded.HeldTokens,
 		r.Chosen.Seconds, r.Recorded.Seconds, r.Chosen.Seconds-r.Recorded.Seconds)
 	for _, d := range r.Differ {

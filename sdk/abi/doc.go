@@ -27,8 +27,9 @@
 // # Decision
 //
 // wp_pick returns an i64: the low 32 bits are the index of the chosen row as i32, or [Decline] (the host's fallback
-// answers) or [Reject] (the client is turned away). Bits 32-47 are a reason code of the strategy's own, bits
-// 48-63 are flags ([FlagBind]). Worked values: row 3, reason 7, no flags = 0x0000_0007_0000_0003; row 0, reason 1,
+// answers), [Reject] (the client is turned away) or [Hold] (it waits for a better worker). Bits 32-47 are a reason code
+// of the strategy's own, bits 48-63 are flags ([FlagBind]). Worked values: row 3, reason 7, no flags =
+// 0x0000_0007_0000_0003; row 0, reason 1,
 // FlagBind = 0x0001_0001_0000_0000; decline = 0x0000_0000_ffff_ffff; reject = 0x0000_0000_ffff_fffe.
 //
 // The guest may write alternatives for failover, best first and without the chosen row, to the order area and their

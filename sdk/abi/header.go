@@ -56,7 +56,12 @@ type Header struct {
 	Last           int32   // 192: row of the worker that the session's request before went to; -1 = none, or no candidate
 	ParentRow      int32   // 196: row of the worker that the parent's last request went to; -1 = none, or no candidate
 
-	Reserved [3]uint64 // 200: zero; room for later minor versions
+	Reserved [2]uint32 // 200: zero; room for later minor versions
+
+	QueueDepth   uint32  // 208: requests that wait in the pool's queue; 0 also without one
+	FlowsWaiting uint32  // 212: flows of them: keys, and agents of a key
+	Waited       float32 // 216: seconds that the request has waited there
+	HoldMillis   uint32  // 220: written by the guest with Hold: how long it may wait in all; the host clears it
 }
 
 // HeaderSize is the bytes of a Header.

@@ -1,5 +1,7 @@
 package abi
 
+import "math"
+
 // Type is a core wasm value type by its binary code.
 type Type byte
 
@@ -7,6 +9,7 @@ type Type byte
 const (
 	I32 Type = 0x7f
 	I64 Type = 0x7e
+	F64 Type = 0x7c
 )
 
 // Func is one function of the contract.
@@ -48,8 +51,14 @@ const Marker = "warmpath_abi_1_2"
 //	wp_on_complete(n)                   n Outcomes: they ended
 //	wp_on_kv_event(n)                   n KVEvents of workers of the pool
 //
-// The last four run off the request path. Each call reaches one instance of the module, whichever is idle, so that each
-// outcome reaches the module once and kv_incr counts it once: what all instances must know belongs into kv. A call has
+// Since 1.2:
+//
+//	wp_classify() -> class              reads the header alone of a request that is about to wait in the pool's queue,
+//	                                    with a pick's fuel and time; see PackClass. The greater class goes first
+//
+// wp_tick and the three of 1.1 behind it run off the request path. Each call reaches one instance of the module,
+// whichever is idle, so that each outcome reaches the module once and kv_incr counts it once: what all instances must
+// know belongs into own or kv. A call has
 // the fuel and the time of a pick. What comes faster than the module takes it is dropped, and counted.
 var Exports = []Func{
 	{Name: Marker},
@@ -64,6 +73,7 @@ var Exports = []Func{
 	{Name: "wp_on_first_token", Params: []Type{I32}, Optional: true, Minor: 1, Want: WantFirstToken},
 	{Name: "wp_on_complete", Params: []Type{I32}, Optional: true, Minor: 1, Want: WantComplete},
 	{Name: "wp_on_kv_event", Params: []Type{I32}, Optional: true, Minor: 1, Want: WantKVEvents},
+	{Name: "wp_classify", Results: []Type{I64}, Optional: true, Minor: 2, Want: WantClassify},
 }
 
 // Bits of wp_wants: what costs the host something and is therefore done only for modules that ask.
@@ -74,10 +84,14 @@ const (
 	WantComplete                      // call wp_on_complete
 	WantKVEvents                      // call wp_on_kv_event
 	WantHeld                          // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
+	WantClassify                      // call wp_classify; since 1.2
 
 	// WantAll are the bits that this version knows. A module that sets another is refused.
-	WantAll = WantHeld<<1 - 1
+	WantAll = WantClassify<<1 - 1
 )
+
+// WantNotices are the bits of the calls off the request path.
+const WantNotices = WantTick | WantFirstToken | WantComplete | WantKVEvents
 
 // MaxReasons bounds the reasons that wp_reasons names. A name has at most MaxText bytes.
 const MaxReasons = 256
@@ -106,6 +120,16 @@ const MaxReasons = 256
 //	prefix_match_key(row, ptr, n) -> blocks    leading blocks of another chain of n hashes, as prefix_hash gave them,
 //	                                           that the row's worker holds; n at most MaxChain
 //	cache_tiers(row, ptr, cap) -> needed       a Tier for each tier that the row's worker has, GPU first
+//
+// Since 1.2:
+//
+//	own(key, value) -> errno                   sets Row.Own of the worker of that Row.Key, for all instances; ErrInvalid
+//	                                           for NaN and infinities, ErrNotFound for no worker that a row has shown
+//	own_of(key) -> value                       that number; 0 also for no such worker
+//	kv_get_many(kptr, klen, ptr, cap) -> needed   the values of up to MaxMany keys, each key a u32 length and its bytes;
+//	                                           for each an i32 length and the bytes, or an Errno alone
+//	zone_offset(ptr, len, now) -> seconds      east of UTC at that time (Unix nanoseconds), in the time zone of that
+//	                                           name, as Europe/Berlin; NoZone if there is none
 var Imports = []Func{
 	{Name: "str", Params: []Type{I32, I32, I32, I32}, Results: []Type{I32}},
 	{Name: "prefix_match", Params: []Type{I32}, Results: []Type{I32}},
@@ -121,7 +145,17 @@ var Imports = []Func{
 	{Name: "prefix_worker", Params: []Type{I32, I32, I32}, Results: []Type{I32}, Minor: 1},
 	{Name: "prefix_match_key", Params: []Type{I32, I32, I32}, Results: []Type{I32}, Minor: 1},
 	{Name: "cache_tiers", Params: []Type{I32, I32, I32}, Results: []Type{I32}, Minor: 1},
+	{Name: "own", Params: []Type{I64, F64}, Results: []Type{I32}, Minor: 2},
+	{Name: "own_of", Params: []Type{I64}, Results: []Type{F64}, Minor: 2},
+	{Name: "kv_get_many", Params: []Type{I32, I32, I32, I32}, Results: []Type{I32}, Minor: 2},
+	{Name: "zone_offset", Params: []Type{I32, I32, I64}, Results: []Type{I32}, Minor: 2},
 }
+
+// MaxMany bounds the keys of one kv_get_many.
+const MaxMany = 4096
+
+// NoZone is zone_offset's answer to a name of no time zone.
+const NoZone int32 = math.MinInt32
 
 // MaxChain bounds the hashes that prefix_match_key takes: 2 MiB of text.
 const MaxChain = 16384

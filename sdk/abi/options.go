@@ -8,10 +8,11 @@ const MaxOptions = 64 << 10
 
 // AppendOption appends one pair to b. The caller appends in sorted order.
 func AppendOption(b []byte, key, value string) []byte {
-	return appendString(appendString(b, key), value)
+	return AppendText(AppendText(b, key), value)
 }
 
-func appendString(b []byte, s string) []byte {
+// AppendText appends one text: a u32 length and its bytes.
+func AppendText(b []byte, s string) []byte {
 	n := uint32(len(s))
 	b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
 	return append(b, s...)
@@ -19,15 +20,16 @@ func appendString(b []byte, s string) []byte {
 
 // NextOption cuts the first pair from b. ok is false at the end and on bytes that are no pair.
 func NextOption(b []byte) (key, value string, rest []byte, ok bool) {
-	key, b, ok = nextString(b)
+	key, b, ok = NextText(b)
 	if !ok {
 		return "", "", nil, false
 	}
-	value, b, ok = nextString(b)
+	value, b, ok = NextText(b)
 	return key, value, b, ok
 }
 
-func nextString(b []byte) (string, []byte, bool) {
+// NextText cuts the first text from b. ok is false at the end and on bytes that are none.
+func NextText(b []byte) (text string, rest []byte, ok bool) {
 	if len(b) < 4 {
 		return "", nil, false
 	}

@@ -40,7 +40,7 @@ func TestPage(t *testing.T) {
 			RowAdaptersFull}),
 		"endpoints": s.values(t, "EndpointOther", []any{EndpointOther, EndpointCompletions, EndpointChat, EndpointResponses,
 			EndpointMessages, EndpointEmbeddings, EndpointScore, EndpointTokenize}),
-		"wants":  s.values(t, "WantCost", []any{WantCost, WantTick, WantFirstToken, WantComplete, WantKVEvents, WantHeld}),
+		"wants":  s.values(t, "WantCost", []any{WantCost, WantTick, WantFirstToken, WantComplete, WantKVEvents, WantHeld, WantClassify}),
 		"errno":  s.values(t, "ErrNotFound", []any{ErrNotFound, ErrConflict, ErrInvalid, ErrForbidden, ErrLimit}),
 		"str":    s.values(t, "StrSession", []any{StrSession, StrModel, StrWorker, StrTenant, StrCaller, StrLabel, StrHeader}),
 		"levels": s.values(t, "LevelDebug", []any{LevelDebug, LevelInfo, LevelWarn, LevelError}),
@@ -141,7 +141,7 @@ func (s *source) take(g *ast.GenDecl) {
 }
 
 var wire = map[reflect.Kind]string{reflect.Uint32: "u32", reflect.Int32: "i32", reflect.Uint64: "u64", reflect.Int64: "i64",
-	reflect.Float32: "f32", reflect.Float64: "f64", reflect.Array: "3 x u64"}
+	reflect.Float32: "f32", reflect.Float64: "f64", reflect.Array: "2 x u32"}
 
 // fields is the table of a struct. A comment begins with the offset, which must be the compiler's.
 func (s *source) fields(t *testing.T, name string, of reflect.Type) string {
@@ -185,7 +185,7 @@ func functions(all []Func) string {
 	types := func(list []Type) string {
 		var names []string
 		for _, t := range list {
-			names = append(names, map[Type]string{I32: "i32", I64: "i64"}[t])
+			names = append(names, map[Type]string{I32: "i32", I64: "i64", F64: "f64"}[t])
 		}
 		return strings.Join(names, " ")
 	}

@@ -44,10 +44,12 @@ type Row struct {
 
 	HeldTokens   uint32 // 160: tokens of KV held by requests in flight; what they share counts once if room is short
 	SharedTokens uint32 // 164: leading tokens of the prompt that are among those already
+
+	Own float64 // 168: the strategy's own number for the worker, as own has set it; 0 at first
 }
 
 // RowSize is the bytes of a Row.
-const RowSize = 168
+const RowSize = 176
 
 // Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1.
 const (

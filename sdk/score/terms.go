@@ -93,10 +93,8 @@ func (s *Scale) Terms(r *abi.Row) Terms {
 	h := s.header
 	length, c1, c2, block := float64(h.PromptTokens), float64(h.C1), float64(h.C2), float64(h.BlockTokens)
 	bw1, bw2 := float64(h.InvBWL1), float64(h.InvBWL2)
-	gpu, l1, l2 := float64(r.GPU)*block, float64(r.L1)*block, float64(r.L2)*block
-	n := max(1, length-gpu-l1-l2)
-	compute := c1*n + c2*n*(length-n/2)
-	t, fleet := Terms{Wait: 2 * r.Wait, Prefill: r.Slow * compute}, s.slow*compute
+	gpu, l1 := float64(r.GPU)*block, float64(r.L1)*block
+	t, fleet := Terms{Wait: 2 * r.Wait, Prefill: h.Prefill(r)}, s.slow*h.Compute(r)
 	again := r.Slow * (c1 + c2*length/2)
 	evicted := max(0, length-gpu-float64(r.FreeGPU)) * float64(r.ReuseGPU)
 	if bw1 == 0 {
@@ -106,7 +104,6 @@ func (s *Scale) Terms(r *abi.Row) Terms {
 		if bw2 > 0 {
 			back = bw2
 		}
-		t.Prefill += l1*bw1 + l2*bw2
 		t.Eviction = 2 * (evicted*bw1 + max(0, length-gpu-l1-float64(r.FreeL1))*float64(r.ReuseL1)*back)
 	}
 	t.Overflow = min(max(0, s.fits-r.Room()), length) * again

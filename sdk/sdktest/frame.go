@@ -8,6 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/sdk"
 	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/internal/imports"
 )
 
 // Frame is one request and the workers it may go to, as the host would write them.
@@ -66,7 +67,7 @@ func (f *Frame) Label(h *Host, row int, label string) *Frame {
 
 // Result is what a strategy answered.
 type Result struct {
-	Row    int   // the chosen worker, or abi.Decline or abi.Reject
+	Row    int   // the chosen worker, or abi.Decline, abi.Reject or abi.Hold
 	Order  []int // the alternatives, best first
 	Reason sdk.Reason
 	Bind   bool
@@ -75,15 +76,22 @@ type Result struct {
 	Status     int
 	Text       string
 	RetryAfter int // seconds
+
+	Hold float64 // seconds, of sdk.Request.Hold
 }
 
 // Run asks s and fails the test if the answer breaks the contract.
 func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 	t.Helper()
 	f.Header.Rows = uint32(len(f.Rows))
+	if host, ok := imports.Current.(fake); ok && host.h.Own != nil {
+		for i := range f.Rows {
+			f.Rows[i].Own = host.h.Own[f.Rows[i].Key]
+		}
+	}
 	before := append([]abi.Row(nil), f.Rows...)
 	order := make([]uint32, len(f.Rows))
-	f.Header.OrderLen = 0
+	f.Header.OrderLen, f.Header.HoldMillis = 0, 0
 	r := sdk.NewRequest(&f.Header, order)
 	d := s.Route(r, f.Rows)
 	if !bytes.Equal(raw(before), raw(f.Rows)) {
@@ -91,14 +99,17 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 	}
 	res := Result{Row: d.Row(), Reason: d.Reason(), Bind: d.Binds()}
 	n := len(f.Rows)
-	if res.Row >= n || res.Row < int(abi.Reject) {
-		t.Fatalf("row %d of %d was chosen; choose one that exists, sdk.Decline or sdk.Reject", res.Row, n)
+	if res.Row >= n || res.Row < int(abi.Hold) {
+		t.Fatalf("row %d of %d was chosen; choose one that exists, sdk.Decline, sdk.Reject or r.Hold", res.Row, n)
 	}
 	if res.Row == int(abi.Reject) {
 		res.Status, res.Text, res.RetryAfter = r.Rejected()
 		if res.Status != 0 && (res.Status < 400 || res.Status > 599) {
 			t.Fatalf("rejected with status %d; want 400 to 599", res.Status)
 		}
+	}
+	if res.Row == int(abi.Hold) {
+		res.Hold = float64(f.Header.HoldMillis) / 1000
 	}
 	named := map[int]bool{res.Row: true}
 	for _, o := range order[:f.Header.OrderLen] {

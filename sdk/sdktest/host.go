@@ -24,8 +24,9 @@ type Host struct {
 	Chains                 map[uint64][]int  // leading blocks by row of other prompts, by their first hash
 	Tiers                  [][]sdk.Tier      // by row
 	KV                     map[string]string
-	Forbidden              bool      // the module may not use the store
-	Level                  sdk.Level // lines below it are dropped
+	Own                    map[uint64]float64 // the strategy's numbers by Row.Key: Frame.Run writes them into its rows
+	Forbidden              bool               // the module may not use the store
+	Level                  sdk.Level          // lines below it are dropped
 
 	Lines   []Line // what was logged
 	Metrics map[string]float64
@@ -141,6 +142,39 @@ func (f fake) KVGet(key string, b []byte) int32 {
 	}
 	return fill(b, v)
 }
+
+func (f fake) KVGetMany(keys, b []byte) int32 {
+	if f.h.Forbidden {
+		return abi.ErrForbidden
+	}
+	var all []byte
+	for len(keys) > 0 {
+		key, rest, ok := abi.NextText(keys)
+		if !ok {
+			return abi.ErrInvalid
+		}
+		keys = rest
+		if v, ok := f.h.KV[key]; ok {
+			all = abi.AppendText(all, v)
+		} else {
+			all = append(all, 0xff, 0xff, 0xff, 0xff) // abi.ErrNotFound
+		}
+	}
+	return fill(b, string(all))
+}
+
+func (f fake) SetOwn(key uint64, value float64) int32 {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return abi.ErrInvalid
+	}
+	if f.h.Own == nil {
+		f.h.Own = map[uint64]float64{}
+	}
+	f.h.Own[key] = value
+	return 0
+}
+
+func (f fake) Own(key uint64) float64 { return f.h.Own[key] }
 
 func (f fake) KVSwap(key, old, value string, _ int32) int32 {
 	if f.h.Forbidden {

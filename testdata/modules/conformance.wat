@@ -16,13 +16,19 @@
   (import "warmpath_v1" "prefix_worker" (func $prefix_worker (param i32 i32 i32) (result i32)))
   (import "warmpath_v1" "prefix_match_key" (func $prefix_match_key (param i32 i32 i32) (result i32)))
   (import "warmpath_v1" "cache_tiers" (func $cache_tiers (param i32 i32 i32) (result i32)))
+  (import "warmpath_v1" "own" (func $own (param i64 f64) (result i32)))
+  (import "warmpath_v1" "own_of" (func $own_of (param i64) (result f64)))
+  (import "warmpath_v1" "kv_get_many" (func $kv_get_many (param i32 i32 i32 i32) (result i32)))
+  (import "warmpath_v1" "zone_offset" (func $zone_offset (param i32 i32 i64) (result i32)))
   (memory (export "memory") 1)
   (data (i32.const 0) "keyvalueNEWhitsshe said")
   (data (i32.const 64) "\03\00\00\00\00\00\00\00\04\00\00\00\00\00\00\00")
   (data (i32.const 100) "x-tenant")
   (data (i32.const 132) "x-other")
+  (data (i32.const 200) "\03\00\00\00key\04\00\00\00hits")
+  (data (i32.const 230) "Europe/Berlin")
   (global $wrong (mut i32) (i32.const 0))
-  (func (export "warmpath_abi_1_1"))
+  (func (export "warmpath_abi_1_2"))
   (func (export "wp_frame") (param i32) (result i32) i32.const 1024)
 
   (func $is (param $n i32) (param $got i32) (param $want i32)
@@ -127,6 +133,41 @@
     ;; a key outside
     i32.const 62 i32.const 0xffff_fff0 i32.const 4 i64.const 1 i32.const 0 call $kv_incr i64.const 0x8000_0000_0000_0000 call $is64
     i32.const 63 call $log_level i32.const 0 call $is                                                ;; everything is logged
+
+    ;; a worker's number
+    i32.const 64 i64.const 77 f64.const 2.5 call $own i32.const 0 call $is
+    i32.const 65 i64.const 77 call $own_of i64.reinterpret_f64 i64.const 0x4004_0000_0000_0000 call $is64
+    ;; 1e300 is one, no number and infinity are none, and leave it
+    i32.const 66 i64.const 77 i64.const 0x7e37_e43c_8800_759c f64.reinterpret_i64 call $own i32.const 0 call $is
+    i32.const 67 i64.const 77 i64.const 0x7ff8_0000_0000_0000 f64.reinterpret_i64 call $own i32.const -3 call $is
+    i32.const 68 i64.const 77 i64.const 0x7ff0_0000_0000_0000 f64.reinterpret_i64 call $own i32.const -3 call $is
+    i32.const 69 i64.const 77 call $own_of i64.reinterpret_f64 i64.const 0x7e37_e43c_8800_759c call $is64
+    ;; no such worker
+    i32.const 70 i64.const 78 f64.const 1 call $own i32.const -1 call $is
+    i32.const 71 i64.const 78 call $own_of i64.reinterpret_f64 i64.const 0 call $is64
+    ;; two keys, of which one is absent
+    i32.const 72 i32.const 200 i32.const 15 i32.const 700 i32.const 100 call $kv_get_many i32.const 11 call $is
+    i32.const 73 i32.const 700 i32.load i32.const 3 call $is
+    i32.const 74 i32.const 707 i32.load i32.const -1 call $is
+    ;; too small a buffer, and nothing written
+    i32.const 75 i32.const 200 i32.const 15 i32.const 800 i32.const 10 call $kv_get_many i32.const 11 call $is
+    i32.const 76 i32.const 800 i32.load i32.const 0 call $is
+    ;; no keys
+    i32.const 77 i32.const 200 i32.const 0 i32.const 800 i32.const 10 call $kv_get_many i32.const 0 call $is
+    ;; keys that are cut, without a letter, longer than their bytes, and outside
+    i32.const 78 i32.const 200 i32.const 14 i32.const 700 i32.const 100 call $kv_get_many i32.const -3 call $is
+    i32.const 79 i32.const 600 i32.const 4 i32.const 700 i32.const 100 call $kv_get_many i32.const -3 call $is
+    i32.const 80 i32.const 0 i32.const 23 i32.const 700 i32.const 100 call $kv_get_many i32.const -3 call $is
+    i32.const 81 i32.const 0xffff_fff0 i32.const 100 i32.const 700 i32.const 100 call $kv_get_many i32.const -3 call $is
+    i32.const 82 i32.const 200 i32.const 15 i32.const 0xffff_fff0 i32.const 100 call $kv_get_many i32.const -3 call $is
+    ;; in 1970 Berlin was an hour ahead, in July 2026 it is two
+    i32.const 83 i32.const 230 i32.const 13 i64.const 0 call $zone_offset i32.const 3600 call $is
+    i32.const 84 i32.const 230 i32.const 13 i64.const 1783000000000000000 call $zone_offset i32.const 7200 call $is
+    ;; no such zone, none, a name that is too long, and one outside
+    i32.const 85 i32.const 0 i32.const 3 i64.const 0 call $zone_offset i32.const 0x8000_0000 call $is
+    i32.const 86 i32.const 230 i32.const 0 i64.const 0 call $zone_offset i32.const 0x8000_0000 call $is
+    i32.const 87 i32.const 230 i32.const 65 i64.const 0 call $zone_offset i32.const 0x8000_0000 call $is
+    i32.const 88 i32.const 0xffff_fff0 i32.const 60 i64.const 0 call $zone_offset i32.const 0x8000_0000 call $is
 
     ;; These answer nothing; the log and the module's counters tell. 0x4004... is 2.5, 0x7ff8... no number.
     i32.const 3 i32.const 8 i32.const 3 call $log

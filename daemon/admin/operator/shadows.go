@@ -35,14 +35,14 @@ func shadowsPage(c *fiber.Ctx, pools []*Pool) error {
 
 var ofShadows = []reading[strategies.Report]{
 	newReading(metric{name: "shadow_decisions_total", help: "Requests that a shadow decided beside the strategy that " +
-		"served, by what it chose: agreed, other, declined, failed, rejected.", kind: isCounter,
+		"served, by what it chose: agreed, other, declined, failed, rejected, held.", kind: isCounter,
 		labels: []string{"pool", "shadow", "choice"}},
 		func(r strategies.Report, send func(float64, ...string)) {
 			for _, c := range []struct {
 				choice string
 				n      uint64
-			}{{"agreed", r.Agreed}, {"declined", r.Declined}, {"failed", r.Failed}, {"rejected", r.Rejected},
-				{"other", r.Seen - r.Agreed - r.Declined - r.Failed - r.Rejected}} {
+			}{{"agreed", r.Agreed}, {"declined", r.Declined}, {"failed", r.Failed}, {"rejected", r.Rejected}, {"held", r.Holds},
+				{"other", r.Seen - r.Agreed - r.Declined - r.Failed - r.Rejected - r.Holds}} {
 				send(float64(c.n), c.choice)
 			}
 		}),

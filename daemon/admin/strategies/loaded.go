@@ -3,6 +3,8 @@ package strategies
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -83,6 +85,19 @@ func (l *Loaded) load(h *host.Host, c *conf.Config, p *conf.Pool) (err error) {
 		l.shadows = append(l.shadows, Shadow{Module: s, Share: one.Share, Allow: c.StrategyOf(as).Allow})
 	}
 	return nil
+}
+
+// serving are the strategies that serve requests.
+func (l *Loaded) serving() []*host.Strategy {
+	return append(slices.Collect(maps.Values(l.modules)), l.own)
+}
+
+// watching are those of the shadows.
+func (l *Loaded) watching() (all []*host.Strategy) {
+	for _, s := range l.shadows {
+		all = append(all, s.Module)
+	}
+	return all
 }
 
 func (l *Loaded) close() {

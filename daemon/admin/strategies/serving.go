@@ -28,6 +28,7 @@ const leaving = time.Second
 // Take puts l to work in p, in the place of what was at work before. Each decision is made by one version alone.
 func (s *Serving) Take(p *route.Pool, l *Loaded) {
 	l.taken = true
+	p.Owns.Share(l.serving(), l.watching())
 	p.Strategy.Replace(l.own)
 	gone := s.canaries
 	s.canaries = map[string]*host.Current{}

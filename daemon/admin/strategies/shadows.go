@@ -30,6 +30,7 @@ type Report struct {
 	Declined  uint64 `json:"declined"` // left to the host
 	Failed    uint64 `json:"failed"`   // the module's fault
 	Rejected  uint64 `json:"rejected"` // that it would have turned away, and the live strategy did not
+	Holds     uint64 `json:"holds"`    // that it would have had wait for a better worker, and the live strategy did not
 	Held      uint64 `json:"held_tokens"`
 	LiveHeld  uint64 `json:"live_held_tokens"` // believed to be held by the chosen worker, of the same requests
 	Fuel      uint64 `json:"fuel"`
@@ -226,6 +227,9 @@ func (s *shade) decide(n *route.Snapshot) string {
 	case got.Fallback != "":
 		r.Failed++
 		return "fails"
+	case got.Hold > 0:
+		r.Holds++
+		return "holds"
 	case (got.Reject != nil) != (live.Reject != nil):
 		if got.Reject != nil {
 			r.Rejected++

@@ -81,6 +81,7 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 				a.Failed = append(a.Failed, fmt.Sprintf("%s: %v", name, err))
 				continue
 			}
+			p.Owns.Copy(s)
 			loaded = append(loaded, s)
 		}
 		return loaded

@@ -32,6 +32,7 @@ type Report struct {
 	Declined int        `json:"declined"`
 	Rejected int        `json:"rejected"`          // that the recorded strategy did not reject
 	Turned   int        `json:"recorded_rejected"` // of those decided; to reject them too is to agree
+	Held     int        `json:"held"`              // that it would have had wait for a better worker
 	Failed   int        `json:"failed"`
 	Last     string     `json:"last_error,omitempty"`
 	Chosen   Worth      `json:"chosen"` // all that the two chose a worker for
@@ -237,6 +238,7 @@ func frameOf(rec *record) (*frame, error) {
 	}
 	f.Model, f.Request, f.Caller = rec.Model, rec.ID, rec.Key
 	f.Headers = &f.lacks
+	f.OwnGiven = true // no answers are replayed, from which it could learn
 	return f, nil
 }
 
@@ -281,6 +283,9 @@ func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int
 		r.Failed++
 		r.Last = s.Stats().LastError
 		s.Settle(ctx)
+		return
+	case got.Hold > 0:
+		r.Held++
 		return
 	case got.Reject != nil && f.of.rejected():
 		r.Agreed++

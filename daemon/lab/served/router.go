@@ -82,6 +82,7 @@ type visit struct {
 	body    []byte        // of one that may wait: it is read again then
 	place   queue.Request // in the queue
 	entered uint64        // numbers the times that requests entered
+	until   time.Time     // a strategy holds it
 	arrived time.Time
 }
 
@@ -89,7 +90,7 @@ type visit struct {
 func New(ctx context.Context, c Config) *Router {
 	r := &Router{Config: c, ctx: ctx, chance: rand.New(rand.NewPCG(c.Seed, 0x70071)), fleet: newFleet(c.Block)}
 	wants := c.Strategy.Notices().Wants()
-	r.notices = wants&^(abi.WantCost|abi.WantHeld) != 0
+	r.notices = wants&abi.WantNotices != 0
 	r.follows = wants&abi.WantHeld != 0
 	r.reply = prompt.NewReply(prompt.Completion, true, 0)
 	workers := worker.Config{ScrapeInterval: c.Scrape, RetryBudget: retryBudget, Watcher: &r.fleet,
@@ -163,13 +164,13 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 // verdict chooses a worker for a request.
 func (r *Router) verdict(v *visit, at time.Time) route.Verdict {
 	r.Strategy.Settle(r.ctx)
-	v.ask.At = at
+	v.ask.At, v.ask.Queue = at, r.waiting.seen(v, at)
 	return r.pool.Choose(&v.choice, &v.ask)
 }
 
 // follow sends a request to the worker that was chosen for it. It waits if none has room, and there is a queue.
 func (r *Router) follow(v *visit, verdict route.Verdict, at time.Time) (number int, p world.Placement) {
-	if verdict == route.Full && r.waiting != nil {
+	if (verdict == route.Full || verdict == route.Held) && r.waiting != nil {
 		return 0, world.Waits
 	}
 	if verdict == route.Rejected {
@@ -235,14 +236,16 @@ func (r *Router) Release(now time.Duration) (q *world.Request, number int, p wor
 		return v.request, 0, world.Refused
 	}
 	r.waiting.wake(at)
+	r.waiting.overHold(at)
 	for turn := r.waiting.queue.Next(at); turn != nil; turn = r.waiting.queue.Next(at) {
 		v := turn.Owner.(*visit)
-		number, p = r.follow(v, r.verdict(v, at), at)
+		verdict := r.verdict(v, at)
+		number, p = r.follow(v, verdict, at)
 		if p != world.Waits {
 			r.waiting.left(v, p == world.Sent, at)
 			return v.request, number, p
 		}
-		r.waiting.queue.Blocked(turn)
+		r.waiting.rest(v, verdict)
 	}
 	return nil, 0, world.Refused
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/traffic"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 	"github.com/warmpath/warmpath/daemon/lab/world"
+	"github.com/warmpath/warmpath/daemon/request/queue"
+	"github.com/warmpath/warmpath/sdk"
 )
 
 func TestTheRetryBudgetIsTheDefault(t *testing.T) {
@@ -43,4 +45,46 @@ func TestTheRuleOfRepeatsIsTheExchanges(t *testing.T) {
 			r.End(now, q, trial.End{Status: trial.Repeated, Cached: -1})
 		}
 	}
+}
+
+// late holds each request until it has waited for a second, and then takes the first worker.
+type late struct{}
+
+func (late) Route(r *sdk.Request, _ []sdk.Worker) sdk.Decision {
+	if r.Waited < 1 {
+		return r.Hold(9)
+	}
+	return sdk.To(0)
+}
+
+// A strategy that holds is asked again until it has a worker; with its time over, or without a queue, the fallback
+// chooses.
+func TestAStrategyHolds(t *testing.T) {
+	f := func(q *Queue, sent time.Duration, fallbacks int) {
+		t.Helper()
+		strategy, err := new(Loader).Load(t.Context(), &Spec{Name: "late", Native: func() sdk.Strategy { return late{} }}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := New(t.Context(), Config{Strategy: strategy, Block: 16, Scrape: time.Second, Seed: 1, Queue: q})
+		defer r.Close()
+		r.Up(0, 0)
+		asked := &world.Request{Request: trial.Request{Prompt: 4, MaxTokens: 8}, Chat: new(traffic.Chat)}
+		now := time.Second
+		_, p := r.Choose(now, asked, []byte("a prompt"))
+		for p == world.Waits && now < time.Minute {
+			if got, _, placed := r.Release(now); got != nil {
+				p = placed
+				break
+			}
+			now += 50 * time.Millisecond
+		}
+		if p != world.Sent || now-time.Second != sent || r.fallback != fallbacks {
+			t.Errorf("%v after %v, %d fallbacks; want it sent after %v", p, now-time.Second, r.fallback, sent)
+		}
+	}
+	roomy := queue.Config{MaxRequests: 10, MaxBytes: 1 << 30}
+	f(&Queue{Config: roomy, Wait: time.Minute}, time.Second, 0)
+	f(&Queue{Config: roomy, Wait: 800 * time.Millisecond}, 600*time.Millisecond, 1)
+	f(nil, 0, 1)
 }

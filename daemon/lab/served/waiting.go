@@ -1,6 +1,7 @@
 package served
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,6 +29,7 @@ type waiting struct {
 	order     []queued // in which they entered, those that have left among them
 	entered   uint64
 	displaced []*visit
+	held      []*visit
 	woken     time.Time
 	room      bool // it may have come since
 }
@@ -57,6 +59,12 @@ func (w *waiting) enter(v *visit, weight route.Weight, at time.Time) bool {
 	v.place = queue.Request{Lane: weight.Lane, Class: c.Priority, Key: c.Key, Weight: c.Weight,
 		Flow: strconv.FormatUint(v.request.Session, 36), Cost: weight.Prefill, Bytes: int64(len(v.body)), Entered: v.arrived,
 		Owner: v}
+	if class, share, ok := route.Classify(&v.choice); ok {
+		v.place.Class = class
+		if share > 0 {
+			v.place.Weight = share
+		}
+	}
 	displaced, ok := w.queue.Enter(&v.place, at)
 	if !ok {
 		return false
@@ -70,6 +78,42 @@ func (w *waiting) enter(v *visit, weight route.Weight, at time.Time) bool {
 	v.entered = w.entered
 	w.order = append(w.order, queued{visit: v, number: w.entered})
 	return true
+}
+
+// seen returns what a strategy sees of the queue, if there is one. A hold ends before the wait does, as in the daemon.
+func (w *waiting) seen(v *visit, at time.Time) route.Queueing {
+	if w == nil {
+		return route.Queueing{}
+	}
+	q := route.Queueing{Depth: w.queue.Depth(), Flows: w.queue.Waiting(), Longest: w.wait - min(w.wait/4, time.Second)}
+	if v.entered > 0 {
+		q.Waited = at.Sub(v.place.Entered)
+	}
+	return q
+}
+
+// rest ends a turn that brought no worker. A strategy may hold the request for a better one.
+func (w *waiting) rest(v *visit, verdict route.Verdict) {
+	if verdict != route.Held {
+		w.queue.Blocked(&v.place)
+		return
+	}
+	v.until = v.place.Entered.Add(route.HoldFor(&v.choice))
+	w.queue.Hold(&v.place)
+	if !slices.Contains(w.held, v) {
+		w.held = append(w.held, v)
+	}
+}
+
+// overHold puts back who has been held for as long as may be.
+func (w *waiting) overHold(at time.Time) {
+	w.held = slices.DeleteFunc(w.held, func(v *visit) bool {
+		over := v.entered == 0 || !v.until.After(at)
+		if over {
+			w.queue.Return(&v.place)
+		}
+		return over
+	})
 }
 
 // over takes out a request that was displaced, or has waited for too long; nil: there is none.

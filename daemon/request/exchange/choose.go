@@ -100,7 +100,7 @@ const firstCheck = 2 * time.Second
 // look has a worker chosen. It waits while a first health check is still to come, while the lists of models are read
 // anew if none has the model, and in the pool's queue. A fault ends a wait there.
 func (r *request) look(ctx context.Context, ask *route.Ask) (route.Verdict, *Fault) {
-	ask.Patient = true
+	ask.Patient, ask.Queue = true, queueing(r.pool.Queue, r.turn, r.arrived)
 	v := r.pool.Choose(&r.choice, ask)
 	if v == route.Unheard {
 		v = r.await(ctx, ask)
@@ -237,7 +237,7 @@ func (r *request) faultOf(v route.Verdict) Fault {
 	switch v {
 	case route.UnknownModel:
 		return r.unlistedModel()
-	case route.Full:
+	case route.Full, route.Held:
 		return fullFor(r.choice.Binding())
 	case route.Rejected:
 		return rejection(r.choice.Rejection())
@@ -293,7 +293,7 @@ func (r *request) queues(v route.Verdict) bool {
 
 // patient reports whether a verdict is one that time may change.
 func (r *request) patient(v route.Verdict) bool {
-	return v == route.Full || v == route.NoWorker && r.pool.WaitEmpty
+	return v == route.Full || v == route.Held || v == route.NoWorker && r.pool.WaitEmpty
 }
 
 // known returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers are
@@ -319,6 +319,9 @@ func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
 	r.queue()
 	weight := route.Weigh(&r.choice)
 	w := newWait(r.in, r.read.req, ask, &weight)
+	if class, share, ok := route.Classify(&r.choice); ok {
+		rate(w, r.in, class, share)
+	}
 	w.Entered, w.Before = r.arrived, r.turn.limited
 	return r.turn.enter(r.pool.Queue, w, v == route.NoWorker, firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))
 }
@@ -331,12 +334,16 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 	if f != nil || v == route.Chosen && r.turn.wait.AtOnce() {
 		return v, f
 	}
+	if v == route.Held && r.turn.wait.AtOnce() {
+		r.turn.rest(&r.choice, v, ask.At)
+	}
 	ask.Patient = false
 	r.journal.waits(r.in, &r.choice, r.turn.wait)
 	for {
 		r.choice.Release()
 		f := r.turn.await(ctx)
 		ask.At = time.Now()
+		ask.Queue = queueing(r.pool.Queue, r.turn, ask.At)
 		found := r.missing(r.pool.Choose(&r.choice, ask)) // after a fault it is for the record alone
 		switch {
 		case f != nil:
@@ -345,7 +352,7 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 			return found, nil
 		}
 		v = found
-		r.turn.wait.Blocked(v == route.NoWorker, ask.At)
+		r.turn.rest(&r.choice, v, ask.At)
 	}
 }
 

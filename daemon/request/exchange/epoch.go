@@ -26,6 +26,7 @@ type Epoch struct {
 	Log      ExplainLog      // server.explain_log
 	Access   bool            // there is an access log
 	Overflow overflow.Limits // of bodies that are kept until they can be routed
+	Deadline []string        // server.deadline_header
 
 	Limits map[string]*limit.Key // of the keys that have limits, by their names; nil = none has
 }

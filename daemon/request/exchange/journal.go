@@ -23,6 +23,7 @@ type journal struct {
 	refusedKey seldom.Line // for keyRefused
 	unkept     seldom.Line // for keptNothing
 	mixedUp    seldom.Line // for foreign
+	heldInVain seldom.Line // for failedStrategy
 }
 
 // of returns the logger that names the pool, which may be nil.
@@ -43,7 +44,7 @@ func (j *journal) refusedSession(in *Inbound, pool, code string, more ...any) {
 // decided passes the decision to the keeper. A verdict on the session alone looked at no worker; its code is enough.
 func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
 	switch v {
-	case route.Chosen, route.Rejected, route.NoWorker, route.UnknownModel, route.Full:
+	case route.Chosen, route.Rejected, route.NoWorker, route.UnknownModel, route.Full, route.Held:
 		if j.keeper != nil {
 			j.keeper.Decided(in, c)
 		}
@@ -62,6 +63,13 @@ func (j *journal) waits(in *Inbound, c *route.Choice, p Position) {
 func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice) {
 	switch in.Seen.Fallback {
 	case "decline", "no_rows", "busy", "quarantined", "closed":
+		return
+	case "hold":
+		if p.Queue == nil && j.heldInVain.Due(time.Now(), 24*time.Hour) {
+			j.of(p).Warn("the strategy holds requests, and its pool has no queue: the fallback chooses at once; bound what a "+
+				"worker gets (max_in_flight, max_wait_seconds), or have the strategy hold none", "id", in.ID,
+				"strategy", in.Seen.Strategy)
+		}
 		return
 	}
 	if j.failedPick.Due(time.Now(), time.Second) { // a module that is broken fails on every request

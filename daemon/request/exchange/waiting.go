@@ -115,6 +115,42 @@ func newWait(in *Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *wai
 	return p
 }
 
+// rate sets what a strategy says of a request that is to wait, as far as its key allows it.
+func rate(w *waiting.Wait, in *Inbound, class int, share float64) {
+	may := in.Caller.Priority
+	w.Class = max(may[0], min(class, may[1]))
+	if share > 0 { // and a number
+		w.Weight = max(leastShare, min(share, mostShare))
+	}
+}
+
+// What a strategy may give a request's key of the turns, beside 1.
+const leastShare, mostShare = .1, 100
+
+// queueing returns what a strategy sees of its pool's queue.
+func queueing(q *waiting.Queue, t *turn, at time.Time) route.Queueing {
+	if q == nil {
+		return route.Queueing{}
+	}
+	n := route.Queueing{Depth: q.Depth(), Longest: q.MayHold()}
+	if n.Depth > 0 {
+		n.Flows = q.Waiting()
+	}
+	if t.waits() {
+		n.Waited = t.wait.Waited(at)
+	}
+	return n
+}
+
+// rest ends a turn that brought no worker.
+func (t *turn) rest(c *route.Choice, v route.Verdict, at time.Time) {
+	if v == route.Held {
+		t.wait.Hold(route.HoldFor(c), at)
+		return
+	}
+	t.wait.Blocked(v == route.NoWorker, at)
+}
+
 // flowOf returns whose turns the request takes: those of its key's agent, if it names one, or of its key.
 func flowOf(in *Inbound, c *route.Claim) string {
 	switch {
@@ -157,5 +193,3 @@ func firstTokenBy(in *Inbound, arrived time.Time) time.Time {
 	}
 	return in.deadline(arrived)
 }
-
-func inSeconds(s float64) time.Duration { return time.Duration(min(s, 1e8) * float64(time.Second)) }

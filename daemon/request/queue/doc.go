@@ -9,6 +9,10 @@
 // same workers, and would look in vain. [Queue.Wake] opens all lanes again, when room may have come. If it comes while
 // a request looks for a worker, that request may have looked too early, and does not block its lane.
 //
+// A request that would find room, and is to wait for better, is held ([Queue.Hold]): it blocks nobody, as it has no
+// place in its lane meanwhile. Wake puts a few of them back, those that were held the longest first, and [Queue.Return]
+// one whose time is over. A held request counts in the bounds, and is not displaced.
+//
 // # Order
 //
 // A lane ([Request.Lane]) has the requests that the same workers can serve. In a lane the highest class comes first.

@@ -32,7 +32,8 @@ type Request struct {
 	Limited  bool      // it waits for a limit of its key, not for workers: rates of other lanes say nothing of it
 	Owner    any       // the caller's
 
-	flow       *flow // nil = it does not wait
+	flow       *flow // nil = it does not wait, or is held
+	held       bool
 	prev, next *Request
 }
 

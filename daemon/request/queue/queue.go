@@ -2,6 +2,7 @@ package queue
 
 import (
 	"container/heap"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,10 @@ const (
 	Others = "(others)"
 
 	ordered = 3 // turns in the order of classes between two that are not
+
+	// heldAWake bounds the held requests that a call of Wake puts back: each is asked for its worker again, and Wake comes
+	// with every answer that ends.
+	heldAWake = 4
 )
 
 // Queue is the queue of one pool.
@@ -29,12 +34,13 @@ type Queue struct {
 	flows   map[flowName]*flow
 	worst   worst // of the keys
 
-	turn    *Request // that has it
-	early   bool     // it got it before a higher class
-	wakes   uint64   // calls of Wake
-	seen    uint64   // wakes when the turn was given
-	inOrder int      // turns since one was given before a higher class
-	spent   float64  // of the lane that was served last, before that
+	turn    *Request   // that has it
+	early   bool       // it got it before a higher class
+	held    []*Request // that the next calls of Wake put back, the one that was held first the first
+	wakes   uint64     // calls of Wake
+	seen    uint64     // wakes when the turn was given
+	inOrder int        // turns since one was given before a higher class
+	spent   float64    // of the lane that was served last, before that
 	rate    rate
 
 	entered, served, displaced uint64
@@ -68,7 +74,7 @@ func (q *Queue) Depth() int { return int(q.depth.Load()) }
 func (q *Queue) Enter(r *Request, at time.Time) (displaced []*Request, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if r.flow != nil {
+	if r.flow != nil || r.held {
 		return nil, true
 	}
 	r.clamp()
@@ -87,14 +93,19 @@ func (q *Queue) Enter(r *Request, at time.Time) (displaced []*Request, ok bool) 
 	if q.depth.Load() == 0 {
 		q.rate.begin(at)
 	}
+	q.put(r, at)
+	q.entered++
+	return displaced, true
+}
+
+// put gives a request its place. at is when its flow was served last, if it has none that waits.
+func (q *Queue) put(r *Request, at time.Time) {
 	f := q.flowOf(r)
 	if f.key == nil {
 		q.attach(f, r, at)
 	}
 	f.insert(r, q.conf.ByDeadline)
 	q.count(f, r, 1)
-	q.entered++
-	return displaced, true
 }
 
 // nameOf returns the name of a request's flow.
@@ -293,11 +304,48 @@ func (q *Queue) Blocked(r *Request) {
 	r.flow.key.class.lane.blocked = q.wakes == q.seen // else it may have looked too early
 }
 
+// Hold ends the turn of a request that would find room and is to wait for better. It waits beside its lane until Wake
+// or Return. The caller then calls Next.
+func (q *Queue) Hold(r *Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.turn != r || r == nil {
+		return
+	}
+	q.remove(r)
+	r.held = true
+	q.held = append(q.held, r)
+	q.depth.Add(1)
+	q.bytes += r.Bytes
+}
+
+// Return puts a request back that is held. The caller then calls Next.
+func (q *Queue) Return(r *Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if r.held {
+		q.unhold(r)
+	}
+}
+
+// unhold gives a held request the place in its flow that it had.
+func (q *Queue) unhold(r *Request) {
+	i := slices.Index(q.held, r)
+	q.held = slices.Delete(q.held, i, i+1)
+	r.held = false
+	q.depth.Add(-1)
+	q.bytes -= r.Bytes
+	q.put(r, r.Entered)
+}
+
 // Leave takes a request out that waits no longer: its client went, or its time is over. It gives back the turn, if the
 // request has it. The caller then calls Next. A request that does not wait, or no longer, is ignored.
 func (q *Queue) Leave(r *Request, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if r.held {
+		q.unhold(r)
+	}
 	if r.flow == nil {
 		return
 	}
@@ -318,5 +366,8 @@ func (q *Queue) Wake() {
 	q.wakes++
 	for _, l := range q.lanes {
 		l.blocked = false
+	}
+	for range min(heldAWake, len(q.held)) {
+		q.unhold(q.held[0])
 	}
 }

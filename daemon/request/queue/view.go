@@ -42,15 +42,30 @@ func (q *Queue) Counts() Counts {
 	defer q.mu.Unlock()
 	all := Counts{Depth: q.Depth(), Bytes: q.bytes, Entered: q.entered, Served: q.served, Displaced: q.displaced}
 	for _, c := range q.classes {
-		i, found := slices.BinarySearchFunc(all.Classes, c.number,
-			func(x ClassCount, number int) int { return cmp.Compare(number, x.Class) })
-		if !found {
-			all.Classes = slices.Insert(all.Classes, i, ClassCount{Class: c.number})
-		}
-		all.Classes[i].Requests += c.requests
-		all.Classes[i].Bytes += c.bytes
+		all.add(ClassCount{Class: c.number, Requests: c.requests, Bytes: c.bytes})
+	}
+	for _, r := range q.held {
+		all.add(ClassCount{Class: r.Class, Requests: 1, Bytes: r.Bytes})
 	}
 	return all
+}
+
+// add adds to the sums of a class.
+func (n *Counts) add(c ClassCount) {
+	i, found := slices.BinarySearchFunc(n.Classes, c.Class,
+		func(x ClassCount, number int) int { return cmp.Compare(number, x.Class) })
+	if !found {
+		n.Classes = slices.Insert(n.Classes, i, ClassCount{Class: c.Class})
+	}
+	n.Classes[i].Requests += c.Requests
+	n.Classes[i].Bytes += c.Bytes
+}
+
+// Waiting returns how many flows have requests that wait.
+func (q *Queue) Waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.flows)
 }
 
 // Flows returns at most n of the flows that wait, those with the most requests first.

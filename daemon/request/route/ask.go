@@ -26,7 +26,15 @@ type Ask struct {
 	Rank          int       // 1 + the data-parallel rank that the client asks for; 0 = any
 	Random        uint64    // what a strategy takes for chance; 0 = Choose draws it
 	At            time.Time // now
+	Queue         Queueing  // what a strategy sees of the pool's queue, and whether it may hold the request
 	By            *Strategy // Choose asks it in place of the pool's own, for a dry run; nil = the pool's own
+}
+
+// Queueing is what a request knows of the queue of its pool. The zero value is that of a pool without one.
+type Queueing struct {
+	Depth, Flows int           // that wait
+	Waited       time.Duration // of this request
+	Longest      time.Duration // for which a strategy may hold it in all; 0 = it may not
 }
 
 // Strategy decides a pool's requests.

@@ -73,10 +73,7 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	if !c.askStrategy() {
 		return p.Choose(c, a)
 	}
-	if c.result.Reject != nil {
-		return Rejected
-	}
-	return Chosen
+	return verdictOf(c)
 }
 
 // reset forgets what was chosen before, but for the time when that began.

@@ -30,6 +30,8 @@ func describe(f *host.Frame, p *Pool, a *Ask, tenant, id string) {
 	if !a.Deadline.IsZero() {
 		h.Deadline = a.Deadline.UnixNano()
 	}
+	h.QueueDepth, h.FlowsWaiting = uint32(a.Queue.Depth), uint32(a.Queue.Flows)
+	h.Waited = float32(a.Queue.Waited.Seconds())
 	f.Session = id
 	f.Model = r.Model
 	f.Tenant = r.CacheSalt

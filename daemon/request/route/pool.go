@@ -28,6 +28,7 @@ type Pool struct {
 	Offload  *lmcache.Roster // what their LMCache reports; nil = no reports are taken
 	Sessions *session.Bindings
 	Strategy host.Current // of the requests that no canary takes
+	Owns     Owns
 
 	canaries canaries
 	watched  atomic.Bool // a strategy that looks on wants what the workers report
@@ -245,6 +246,7 @@ func (p *Pool) Tick(now time.Time) (unknown []string, guess int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	total, stats := 0, p.Workers.Stats(now)
+	p.Owns.keep(stats)
 	p.lower.fit(stats, p.scale.textBlock())
 	for _, s := range stats {
 		if !s.Up {

@@ -50,6 +50,11 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 	t.Labels, t.Rows = f.Labels, rows // View has the header and the rows
 	t.WorkerIDs, t.Chain = append(ids, f.WorkerIDs...), append(chain, f.Chain...)
 	s.live.header, s.live.rows = f.Header, append(s.live.rows[:0], f.Rows...)
+	if c.strategy.Own() != nil { // its numbers are nobody else's
+		for i := range s.live.rows {
+			s.live.rows[i].Own = 0
+		}
+	}
 	t.Session = f.Session
 	t.Model = f.Model
 	t.Tenant = f.Tenant

@@ -24,11 +24,13 @@ const (
 	SessionLost       // it ended with its worker
 	SessionResting    // its worker gets no requests now
 	SessionOtherModel // its worker does not list the model
+
+	Held // the strategy has it wait for a better worker: only where Ask.Queue.Longest allows it
 )
 
 var verdicts = [...]string{"chosen", "unheard", "no_worker", "unknown_model", "workers_full", "rejected",
 	"session_silent", "session_unknown", "session_expired", "session_closed", "session_lost", "session_resting",
-	"session_other_model"}
+	"session_other_model", "held"}
 
 // String returns the verdict's name, as tests and records show it.
 func (v Verdict) String() string { return verdicts[min(int(v), len(verdicts)-1)] }

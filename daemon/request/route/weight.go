@@ -82,7 +82,7 @@ func Lacks(c *Choice, at time.Time) Verdict {
 func Anew(c *Choice, at time.Time) Verdict {
 	if c.sent == 0 {
 		ask := c.ask
-		ask.At = at
+		ask.At, ask.Queue.Longest = at, 0 // a worker has turned it down: it has waited for better
 		c.Unbind()
 		if v := c.pool.Choose(c, &ask); v != Chosen {
 			return v

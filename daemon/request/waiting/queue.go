@@ -95,6 +95,9 @@ func (q *Queue) Levels() []Level {
 	return all
 }
 
+// Waiting returns how many flows have requests that wait.
+func (q *Queue) Waiting() int { return q.order.Waiting() }
+
 // Flows returns those of which the most requests wait, n at most.
 func (q *Queue) Flows(n int) []queue.FlowCount { return q.order.Flows(n) }
 

@@ -32,6 +32,7 @@ type Wait struct {
 	worker time.Duration // and for a worker, while none is up
 	inside bool          // Enter took it, and nothing has ended that. Only the owner reads and writes it
 	turn   bool          // likewise: it has the turn
+	held   time.Time     // likewise: until when it waits for better; zero = it does not
 }
 
 // Enter has a place wait. empty: no worker is up that has the model; else each is full. It returns false if the queue
@@ -71,7 +72,7 @@ func (p *Wait) Await(ctx context.Context) News {
 	if !p.inside { // AtOnce has heard it
 		return Full
 	}
-	end, _ := p.q.end(p)
+	end := p.next()
 	timer := time.NewTimer(time.Until(end))
 	defer timer.Stop()
 	for {
@@ -82,19 +83,41 @@ func (p *Wait) Await(ctx context.Context) News {
 			p.Leave(time.Now())
 			return Gone
 		case now := <-timer.C:
-			end, why := p.q.end(p)
-			if end.After(now) {
-				timer.Reset(end.Sub(now))
+			if p.heldUntil(now) {
+				p.q.pass(now)
+			}
+			if next := p.next(); next.After(now) {
+				timer.Reset(next.Sub(now))
 				continue
 			}
+			_, why := p.q.end(p)
 			p.Leave(now)
 			return why
 		}
 	}
 }
 
+// next returns when the place is to be looked at: its wait is over, or its hold.
+func (p *Wait) next() time.Time {
+	end, _ := p.q.end(p)
+	if !p.held.IsZero() && p.held.Before(end) {
+		return p.held
+	}
+	return end
+}
+
+// heldUntil ends the hold if its time is over, and reports whether it did.
+func (p *Wait) heldUntil(now time.Time) bool {
+	if p.held.IsZero() || p.held.After(now) {
+		return false
+	}
+	p.held = time.Time{}
+	p.q.order.Return(&p.Request)
+	return true
+}
+
 func (p *Wait) hear(n News) News {
-	p.turn = n == Turn
+	p.turn, p.held = n == Turn, time.Time{}
 	if n == Full {
 		p.inside = false
 		p.q.leave(p)
@@ -111,6 +134,21 @@ func (p *Wait) Blocked(empty bool, at time.Time) {
 	p.q.found(p, empty, at)
 	p.q.order.Blocked(&p.Request)
 	p.q.pass(at)
+}
+
+// Hold ends the turn of a request that could be served, and waits for better, most in all. Others go before it.
+func (p *Wait) Hold(most time.Duration, at time.Time) {
+	p.turn, p.held = false, p.began.Add(most)
+	p.q.found(p, false, at)
+	p.q.order.Hold(&p.Request)
+	p.q.pass(at)
+}
+
+// MayHold returns for how long a request may be held in all: so much less than it may wait that it still finds its
+// worker.
+func (q *Queue) MayHold() time.Duration {
+	room := q.conf.Load().Wait
+	return room - min(room/4, time.Second)
 }
 
 // Served ends the turn, and the wait: the request has its worker.

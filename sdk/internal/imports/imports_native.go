@@ -4,6 +4,7 @@ package imports
 
 import (
 	"math"
+	"time"
 
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -18,6 +19,9 @@ type Host interface {
 	PrefixMatchKey(row int32, hashes []uint64) int32
 	CacheTiers(row int32, tiers []abi.Tier) int32
 	KVGet(key string, b []byte) int32
+	KVGetMany(keys, b []byte) int32
+	SetOwn(key uint64, value float64) int32
+	Own(key uint64) float64
 	KVSwap(key, old, value string, ttl int32) int32
 	KVAdd(key string, delta int64, ttl int32) int64
 	Log(level int32, text string)
@@ -56,6 +60,25 @@ func CacheTiers(row int32, tiers []abi.Tier) int32 { return Current.CacheTiers(r
 // KVGet copies a key's value into b and returns its length, or an errno.
 func KVGet(key string, b []byte) int32 { return Current.KVGet(key, b) }
 
+// KVGetMany copies the values of many keys into b, in the form of the contract, and returns their length, or an errno.
+func KVGetMany(keys, b []byte) int32 { return Current.KVGetMany(keys, b) }
+
+// SetOwn sets the strategy's number for a worker, and returns 0 or an errno.
+func SetOwn(key uint64, value float64) int32 { return Current.SetOwn(key, value) }
+
+// Own returns the strategy's number for a worker, 0 without one.
+func Own(key uint64) float64 { return Current.Own(key) }
+
+// ZoneOffset returns the seconds that a time zone is east of UTC, or abi.NoZone. It is the same for each Host.
+func ZoneOffset(name string, now int64) int32 {
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return abi.NoZone
+	}
+	_, east := time.Unix(0, now).In(zone).Zone()
+	return int32(east)
+}
+
 // KVSwap sets key to value if it holds old, and returns 0 or an errno. An empty old means that the key is absent.
 func KVSwap(key, old, value string, ttl int32) int32 { return Current.KVSwap(key, old, value, ttl) }
 
@@ -84,6 +107,9 @@ func (nobody) PrefixWorker(int32, *abi.Holder) int32      { return abi.ErrNotFou
 func (nobody) PrefixMatchKey(int32, []uint64) int32       { return abi.ErrNotFound }
 func (nobody) CacheTiers(int32, []abi.Tier) int32         { return abi.ErrNotFound }
 func (nobody) KVGet(string, []byte) int32                 { return abi.ErrForbidden }
+func (nobody) KVGetMany([]byte, []byte) int32             { return abi.ErrForbidden }
+func (nobody) SetOwn(uint64, float64) int32               { return abi.ErrNotFound }
+func (nobody) Own(uint64) float64                         { return 0 }
 func (nobody) KVSwap(string, string, string, int32) int32 { return abi.ErrForbidden }
 func (nobody) KVAdd(string, int64, int32) int64           { return math.MinInt64 }
 func (nobody) Log(int32, string)                          {}

@@ -33,6 +33,18 @@ func cacheTiers(row int32, p unsafe.Pointer, n uint32) int32
 //go:wasmimport warmpath_v1 kv_get
 func kvGet(key string, p unsafe.Pointer, n uint32) int32
 
+//go:wasmimport warmpath_v1 kv_get_many
+func kvGetMany(keys unsafe.Pointer, size uint32, p unsafe.Pointer, n uint32) int32
+
+//go:wasmimport warmpath_v1 own
+func own(key uint64, value float64) int32
+
+//go:wasmimport warmpath_v1 own_of
+func ownOf(key uint64) float64
+
+//go:wasmimport warmpath_v1 zone_offset
+func zoneOffset(name string, now int64) int32
+
 //go:wasmimport warmpath_v1 kv_cas
 func kvCAS(key, old, value string, ttl int32) int32
 
@@ -84,6 +96,21 @@ func CacheTiers(row int32, tiers []abi.Tier) int32 {
 func KVGet(key string, b []byte) int32 {
 	return kvGet(key, unsafe.Pointer(unsafe.SliceData(b)), uint32(len(b)))
 }
+
+// KVGetMany copies the values of many keys into b, in the form of the contract, and returns their length, or an errno.
+func KVGetMany(keys, b []byte) int32 {
+	return kvGetMany(unsafe.Pointer(unsafe.SliceData(keys)), uint32(len(keys)), unsafe.Pointer(unsafe.SliceData(b)),
+		uint32(len(b)))
+}
+
+// SetOwn sets the strategy's number for a worker, and returns 0 or an errno.
+func SetOwn(key uint64, value float64) int32 { return own(key, value) }
+
+// Own returns the strategy's number for a worker, 0 without one.
+func Own(key uint64) float64 { return ownOf(key) }
+
+// ZoneOffset returns the seconds that a time zone is east of UTC, or abi.NoZone.
+func ZoneOffset(name string, now int64) int32 { return zoneOffset(name, now) }
 
 // KVSwap sets key to value if it holds old, and returns 0 or an errno. An empty old means that the key is absent.
 func KVSwap(key, old, value string, ttl int32) int32 { return kvCAS(key, old, value, ttl) }

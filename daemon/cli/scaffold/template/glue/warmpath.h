@@ -10,12 +10,13 @@ enum {
   WP_MAX_WORKERS = 4096,
   WP_DECLINE = -1, // in place of a worker: the host's fallback answers
   WP_REJECT = -2,  // in place of a worker: the client is turned away, see reject_status
+  WP_HOLD = -3,    // in place of a worker: the request waits for a better one, see hold_millis
 };
 
 // The strategy: it answers with wp_to. workers has request->rows entries, at least one.
 uint64_t route(struct wp_header *request, const struct wp_row *workers);
 
-// wp_to is the answer: a worker's index, WP_DECLINE or WP_REJECT, and a reason: 0, or a code of your own, which people see
+// wp_to is the answer: a worker's index, WP_DECLINE, WP_REJECT or WP_HOLD, and a reason: 0, or a code of your own, which people see
 // as its number, or by the name that the export wp_reasons gives it.
 static inline uint64_t wp_to(int32_t worker, uint16_t reason) { return (uint64_t)reason << 32 | (uint32_t)worker; }
 
@@ -23,6 +24,11 @@ static inline uint64_t wp_to(int32_t worker, uint16_t reason) { return (uint64_t
 
 #define WP_EXPORT(name) __attribute__((export_name(name)))
 #define WP_IMPORT(name) __attribute__((import_module("warmpath_v1"), import_name(name)))
+
+// wp_own sets the strategy's own number for the worker of that key, which all its instances then read as own of the row;
+// from a callback wp_own_of reads it.
+WP_IMPORT("own") int32_t wp_own(uint64_t key, double value);
+WP_IMPORT("own_of") double wp_own_of(uint64_t key);
 
 static struct {
   struct wp_header header;

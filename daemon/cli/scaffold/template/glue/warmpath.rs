@@ -3,11 +3,13 @@
 #![allow(dead_code)]
 
 @STRUCTURES@
-/// In place of a worker: the host's fallback answers; the client is turned away, see reject_status.
+/// In place of a worker: the host's fallback answers; the client is turned away, see reject_status; the request waits for a
+/// better one, see hold_millis.
 pub const DECLINE: i32 = -1;
 pub const REJECT: i32 = -2;
+pub const HOLD: i32 = -3;
 
-/// The answer: a worker's index, DECLINE or REJECT, and a reason: 0, or a code of your own, which people see as its number,
+/// The answer: a worker's index, DECLINE, REJECT or HOLD, and a reason: 0, or a code of your own, which people see as its number,
 /// or by the name that the export wp_reasons gives it.
 pub fn to(worker: i32, reason: u16) -> u64 {
     (reason as u64) << 32 | worker as u32 as u64
@@ -21,6 +23,15 @@ pub fn then(request: &mut Header, worker: u32) {
     #[cfg(not(target_arch = "wasm32"))]
     let _ = worker;
     request.order_len += 1;
+}
+
+// own sets the strategy's own number for the worker of that key, which all its instances then read as own of the row; from a
+// callback own_of reads it.
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "warmpath_v1")]
+extern "C" {
+    pub fn own(key: u64, value: f64) -> i32;
+    pub fn own_of(key: u64) -> f64;
 }
 
 #[cfg(target_arch = "wasm32")]

@@ -4,13 +4,22 @@
 @STRUCTURES@
 const MAX_WORKERS: u32 = 4096;
 
-// In place of a worker: the host's fallback answers; the client is turned away, see reject_status.
+// In place of a worker: the host's fallback answers; the client is turned away, see reject_status; the request waits for a
+// better one, see hold_millis.
 export const DECLINE: i32 = -1;
 export const REJECT: i32 = -2;
+export const HOLD: i32 = -3;
 
 // Header, rows and order area.
 const area: usize = memory.data(<i32>(offsetof<Header>() + MAX_WORKERS * (offsetof<Row>() + 4)), 8);
 let rows: u32 = 0;
+
+// own sets the strategy's own number for the worker of that key, which all its instances then read as own of the row; from a
+// callback own_of reads it.
+// @ts-ignore: a decorator
+@external("warmpath_v1", "own") export declare function own(key: u64, value: f64): i32;
+// @ts-ignore: a decorator
+@external("warmpath_v1", "own_of") export declare function own_of(key: u64): f64;
 
 export function warmpath_abi_1_2(): void {}
 
@@ -29,7 +38,7 @@ export function worker(i: u32): Row {
   return changetype<Row>(area + offsetof<Header>() + <usize>i * offsetof<Row>());
 }
 
-// The answer: a worker's index, DECLINE or REJECT, and a reason: 0, or a code of your own, which people see as its number,
+// The answer: a worker's index, DECLINE, REJECT or HOLD, and a reason: 0, or a code of your own, which people see as its number,
 // or by the name that the export wp_reasons gives it.
 export function to(worker: i32, reason: u16): u64 {
   return ((<u64>reason) << 32) | (<u64>(<u32>worker));
