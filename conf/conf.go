@@ -69,6 +69,8 @@ type Key struct {
 	Env    string   `toml:"env"`    // or this variable holds it
 	Models []string `toml:"models"` // that it may use: names, "org/*", "*"
 
+	Workers string `toml:"workers"` // labels of the workers that alone get its requests, as "for=acme, tier=gold"
+
 	Priority []int   `toml:"priority"` // the least and the greatest that its requests may ask for
 	Weight   float64 `toml:"weight"`   // its share of a queue beside the other keys' of the same priority
 

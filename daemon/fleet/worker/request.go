@@ -22,6 +22,7 @@ type Beginning struct {
 type request struct {
 	number uint64       // among all of the pool; 0 = another router's
 	model  string       // that it asks for
+	fence  Fence        // labels of the workers that alone may take it
 	at     float64      // when it was sent
 	est    float64      // seconds of prefill on a worker of slowness 1
 	tokens int          // of the prompt

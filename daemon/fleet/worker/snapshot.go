@@ -10,6 +10,7 @@ import (
 // Query describes the request that a Snapshot is for.
 type Query struct {
 	Model string    // "" fits every worker
+	Fence Fence     // labels of the workers that alone may take it
 	Bound string    // id of the worker of the request's session: neither slow start nor a drain hides it
 	Again bool      // other workers have failed the request: slow start hides no worker
 	Tried []*Worker // that have had the request: they hide nobody who takes only what nobody else does
@@ -21,6 +22,8 @@ type Query struct {
 
 	Holds     int       // tokens of KV that it takes, those of Beginning too; 0 = not known
 	Beginning Beginning // of its prompt
+
+	Count *Count // Snapshot writes there how many workers there are for it; nil = nobody asks
 }
 
 // shot is one call of Snapshot. The pool's lock is held throughout.
@@ -28,6 +31,8 @@ type shot struct {
 	Query
 	fleet    *fleet
 	moment   moment
+	inside   uint64  // bits of the labels of Fence
+	met      bool    // some worker is inside
 	weight   float64 // of all workers that are up; 0 = not summed yet
 	rows     []abi.Row
 	workers  []*Worker
@@ -66,8 +71,11 @@ func (s *shot) take() {
 	if (s.standing == Down || s.standing == Starting) && s.fleet.conf.Panic {
 		s.takeBy(blind)
 	}
-	if len(s.fleet.workers) == 0 {
+	switch {
+	case len(s.fleet.workers) == 0:
 		s.standing = Down
+	case !s.met:
+		s.standing = Fenced
 	}
 }
 
@@ -75,6 +83,10 @@ func (s *shot) takeBy(m mode) {
 	var list *listing // of the worker before: a fleet mostly shares one listing, so the name is looked up once
 	fits := true
 	for _, w := range s.fleet.workers {
+		if s.outside(w) {
+			continue
+		}
+		s.met = true
 		if w.listing != list {
 			list = w.listing
 			fits = list.fits(s.Model)
@@ -132,7 +144,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 // hasRoom reports whether some worker takes the request at once.
 func (s *shot) hasRoom(m mode) bool {
 	return slices.ContainsFunc(s.fleet.workers, func(w *Worker) bool {
-		return w.listing.fits(s.Model) && !(s.Rank > 0 && w.otherRank(s.Rank-1)) && s.judge(w, m) == Ready
+		return !s.outside(w) && w.listing.fits(s.Model) && !(s.Rank > 0 && w.otherRank(s.Rank-1)) && s.judge(w, m) == Ready
 	})
 }
 

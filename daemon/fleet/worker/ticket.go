@@ -17,6 +17,7 @@ type Dispatch struct {
 	Output       int     // tokens that the answer is expected to have; 0 = not known
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
 	Model        string  // that it asks for; "" = it names none
+	Fence        Fence   // of its Query: a label may have been taken from w since then
 	Class        uint8   // of requests that a worker may refuse apart from others, below Classes
 	Whole        bool    // the answer comes in one piece: its first byte does not show when prefill ended
 	Talks        bool    // the answer is generated
@@ -64,7 +65,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.cached = d.CachedTokens
 	r.output = d.Output
 	r.begins(&d.Beginning)
-	r.model = d.Model
+	r.model, r.fence = d.Model, d.Fence
 	r.class = d.Class % Classes
 	r.whole = d.Whole
 	r.talks = d.Talks
@@ -79,6 +80,8 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 func (p *Pool) admits(w *Worker, d *Dispatch, now float64) bool {
 	m := &moment{now: now, slowness: p.fleet.speed.slowness}
 	switch {
+	case !w.inside(d.Fence):
+		return false
 	case w.packed(&p.fleet.conf.limits, d.Holds, &d.Beginning), !d.Backlogged && w.backlogged(&p.fleet.conf.limits, m):
 		return false
 	case w.place != configured: // removed; a removed rank of a worker that stays cannot be reached

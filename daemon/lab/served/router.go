@@ -156,7 +156,7 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 	if err != nil {
 		panic("BUG: served: a body that cannot be read: " + err.Error())
 	}
-	v.ask = route.Ask{Prompt: parsed, Turn: r.pool.Arrive(model, at), Random: r.chance.Uint64() | 1}
+	v.ask = route.Ask{Prompt: parsed, Turn: r.pool.Arrive(model, nil, at), Random: r.chance.Uint64() | 1}
 	if q.Session != 0 && r.Names != Unread {
 		v.ask.Claim.Binds = r.Names == Binding
 		v.ask.Claim.Key = session.Name{Kind: session.Key, ID: strconv.FormatUint(q.Session, 36)}
@@ -185,7 +185,7 @@ func (r *Router) follow(v *visit, verdict route.Verdict, at time.Time) (number i
 		return 0, world.Waits
 	}
 	if verdict != route.Chosen {
-		r.pool.GiveBack(model)
+		r.pool.GiveBack(model, nil)
 		r.leave(v)
 		return 0, world.Refused
 	}
@@ -225,7 +225,7 @@ func (r *Router) orWait(v *visit, p world.Placement, at time.Time) world.Placeme
 	if p != world.Waits || r.waiting.enter(v, route.Weigh(&v.choice), at) {
 		return p
 	}
-	r.pool.GiveBack(model)
+	r.pool.GiveBack(model, nil)
 	r.leave(v)
 	return world.Refused
 }
@@ -237,7 +237,7 @@ func (r *Router) Waiting() bool { return r.waiting != nil && r.waiting.some() }
 func (r *Router) Release(now time.Duration) (q *world.Request, number int, p world.Placement) {
 	at := r.at(now)
 	if v := r.waiting.over(at); v != nil {
-		r.pool.GiveBack(model)
+		r.pool.GiveBack(model, nil)
 		r.leave(v)
 		return v.request, 0, world.Refused
 	}

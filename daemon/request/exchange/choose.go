@@ -48,8 +48,9 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		return r.refuse(FaultLethal)
 	}
 	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
-		ID: in.ID, Caller: in.Caller.Name, Headers: &r.offered, Deadline: in.deadline(r.arrived),
-		EndWithWorker: r.epoch.Sessions.EndWithWorker, Turn: r.pool.Arrive(r.read.req.Model, r.arrived), At: r.arrived,
+		ID: in.ID, Caller: in.Caller.Name, Fence: in.Caller.Workers, Headers: &r.offered, Deadline: in.deadline(r.arrived),
+		EndWithWorker: r.epoch.Sessions.EndWithWorker, At: r.arrived,
+		Turn:  r.pool.Arrive(r.read.req.Model, in.Caller.Workers, r.arrived),
 		Class: classOf(r.read.req.Kind, in.Path), Rank: askedRank(clientRank(in, r.pool))}
 	ask.Claim.Silent = silent
 	if pool.Asking != nil && pool.WantsIDs() {
@@ -126,6 +127,9 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 		r.noteReason(ctx)
 	}
 	r.journal.decided(r.in, &r.choice, v)
+	if v == route.Fenced {
+		r.journal.fenced(r.in, r.pool)
+	}
 	if r.pool.Shadows != nil && r.chosen {
 		r.in.Seen.Others = r.pool.Shadows.Watch(&r.choice)
 	}
@@ -173,7 +177,7 @@ func (r *request) await(ctx context.Context, ask *route.Ask) route.Verdict {
 // noteChoice records the decision and counts it. A verdict without a strategy gives the request's turn back.
 func (r *request) noteChoice(v route.Verdict) {
 	if v != route.Chosen && v != route.Rejected {
-		r.pool.GiveBack(r.read.req.Model)
+		r.pool.GiveBack(r.read.req.Model, r.in.Caller.Workers)
 		return
 	}
 	r.chosen = true
@@ -210,10 +214,13 @@ func (r *request) noteReason(ctx context.Context) {
 }
 
 // fullFor returns the answer to a request whose session lives at b: the others may have room.
-func fullFor(b session.Binding) Fault {
+func (r *request) fullFor(b session.Binding) Fault {
 	f := FaultFull
-	if b.Worker != "" {
+	switch {
+	case b.Worker != "":
 		f.Message = "the session's worker has as much to do as it may have; try again shortly"
+	case len(r.in.Caller.Workers) > 0:
+		f.Message = "every worker that this API key may use (keys.workers) has as much to do as it may have; try again shortly"
 	}
 	return f
 }
@@ -223,8 +230,10 @@ func (r *request) faultOf(v route.Verdict) Fault {
 	switch v {
 	case route.UnknownModel:
 		return r.unlistedModel()
+	case route.Fenced:
+		return FaultFenced
 	case route.Full:
-		return fullFor(r.choice.Binding())
+		return r.fullFor(r.choice.Binding())
 	case route.Rejected:
 		return rejection(r.choice.Rejection())
 	case route.SessionSilent:
@@ -261,6 +270,10 @@ func (r *request) unlistedModel() Fault {
 // awayModel returns the fault for a model that no worker has which is up. Those of the pool may list others.
 func (r *request) awayModel() Fault {
 	f := FaultNoWorker
+	if len(r.in.Caller.Workers) > 0 {
+		f.Message = "no worker that this API key may use (keys.workers) is up for this request; try again shortly"
+		return f
+	}
 	if others := r.theyList(); others != "" && r.pool.Patterns.Names(r.read.req.Model) {
 		f.Message = "no worker that is up lists the model " + strconv.Quote(gate.Cut(r.read.req.Model)) +
 			"; try again shortly" + others
@@ -270,7 +283,7 @@ func (r *request) awayModel() Fault {
 
 // theyList returns words for the models that the pool's workers list, "" if they list none, or the client may not know.
 func (r *request) theyList() string {
-	if !r.epoch.Explain || !r.in.Caller.Allows("") {
+	if !r.epoch.Explain || !r.in.Caller.Allows("") || len(r.in.Caller.Workers) > 0 {
 		return ""
 	}
 	var names []string
@@ -297,7 +310,13 @@ func (r *request) queues(v route.Verdict) bool {
 
 // patient reports whether a verdict is one that time may change.
 func (r *request) patient(v route.Verdict) bool {
-	return v == route.Full || v == route.NoWorker && r.pool.WaitEmpty
+	return v == route.Full || r.lacksWorkers(v) && r.pool.WaitEmpty
+}
+
+// lacksWorkers reports whether a verdict is one that another worker may change: none is up, or a pool whose workers come
+// on demand has none for the caller's key.
+func (r *request) lacksWorkers(v route.Verdict) bool {
+	return v == route.NoWorker || v == route.Fenced && r.pool.Waker != nil
 }
 
 // known returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers are
@@ -312,7 +331,7 @@ func (r *request) known(v route.Verdict) route.Verdict {
 // missing is known, and has a worker asked for if there is none.
 func (r *request) missing(v route.Verdict) route.Verdict {
 	v = r.known(v)
-	if v == route.NoWorker && r.pool.Waker != nil {
+	if r.lacksWorkers(v) && r.pool.Waker != nil {
 		r.pool.Waker.Wake()
 	}
 	return v
@@ -326,7 +345,7 @@ func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
 	weight := route.Weigh(&r.choice)
 	w := newWait(r.in, r.read.req, ask, &weight)
 	w.Entered = r.arrived
-	return r.turn.enter(r.pool.Queue, w, v == route.NoWorker, firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))
+	return r.turn.enter(r.pool.Queue, w, r.lacksWorkers(v), firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))
 }
 
 // wait has the request wait in its pool's queue and choose again whenever it has the turn, until the verdict is one
@@ -350,7 +369,7 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 			return found, nil
 		}
 		v = found
-		r.turn.wait.Blocked(v == route.NoWorker, ask.At)
+		r.turn.wait.Blocked(r.lacksWorkers(v), ask.At)
 	}
 }
 
@@ -370,7 +389,7 @@ func (r *request) waitAgain(ctx context.Context) *Fault {
 	}
 	for {
 		if r.turn.waits() {
-			r.turn.wait.Blocked(v == route.NoWorker, now)
+			r.turn.wait.Blocked(r.lacksWorkers(v), now)
 		} else {
 			ask := route.Asked(&r.choice)
 			if f := r.enter(&ask, v); f != nil {

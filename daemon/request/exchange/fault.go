@@ -40,6 +40,8 @@ var (
 	FaultNoWorker = Fault{Status: 503, Kind: "service_unavailable", Code: "no_worker", Retry: 2, Cause: NoFreeWorker,
 		Dropped: "no_workers",
 		Message: "no worker that is up can serve this request; try again shortly"}
+	FaultFenced = Fault{Status: 503, Kind: "service_unavailable", Code: "no_worker_for_key",
+		Message: "this API key has workers of its own (keys.workers), and none of them is among those of the model"}
 	FaultTooLarge = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
 		Message: "the request body is over this router's limit (server.max_body_bytes)"}
 	FaultRejected = Fault{Status: 429, Kind: "rate_limit_error", Code: "rejected_by_strategy", Retry: 1,

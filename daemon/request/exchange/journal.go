@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/seldom"
@@ -23,6 +24,7 @@ type journal struct {
 	refusedKey seldom.Line // for keyRefused
 	unkept     seldom.Line // for keptNothing
 	mixedUp    seldom.Line // for foreign
+	apart      seldom.Line // for fenced
 }
 
 // of returns the logger that names the pool, which may be nil.
@@ -43,7 +45,7 @@ func (j *journal) refusedSession(in *Inbound, pool, code string, more ...any) {
 // decided passes the decision to the keeper. A verdict on the session alone looked at no worker; its code is enough.
 func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
 	switch v {
-	case route.Chosen, route.Rejected, route.NoWorker, route.UnknownModel, route.Full:
+	case route.Chosen, route.Rejected, route.NoWorker, route.UnknownModel, route.Fenced, route.Full:
 		if j.keeper != nil {
 			j.keeper.Decided(in, c)
 		}
@@ -77,6 +79,14 @@ func (j *journal) keyRefused(in *Inbound, p *Pool, w *worker.Worker, status int)
 	if j.refusedKey.Due(time.Now(), time.Minute) {
 		j.of(p).Warn("a worker refuses this router's key: compare worker_key_file of the pool with the worker's --api-key",
 			"id", in.ID, "worker", w.ID(), "status", status)
+	}
+}
+
+// fenced logs that no worker of the pool has the labels of the request's key. It logs once a minute at most.
+func (j *journal) fenced(in *Inbound, p *Pool) {
+	if j.apart.Due(time.Now(), time.Minute) {
+		j.of(p).Warn("no worker of the pool has the labels of a key, whose requests get 503: correct workers of [[keys]], or"+
+			" label workers", "id", in.ID, "key", in.Caller.Name, "workers", strings.Join(in.Caller.Workers, ", "))
 	}
 }
 

@@ -130,7 +130,8 @@ func (c *Choice) need() int { return max(needOf(c.prompt, &c.size, len(c.ask.IDs
 
 // query describes the request to the fleet.
 func (c *Choice) query() worker.Query {
-	q := worker.Query{Model: c.prompt.Model, At: c.at, Rank: c.ask.Rank, Need: c.need(), Tied: c.stay.tied(&c.ask)}
+	q := worker.Query{Model: c.prompt.Model, Fence: c.ask.Fence, At: c.at, Rank: c.ask.Rank, Need: c.need(),
+		Tied: c.stay.tied(&c.ask), Count: &c.fleet.count}
 	if c.pool.Workers.BoundsKV() {
 		model, caller := hashOf(c.prompt.Model), hashOf(c.ask.Caller)
 		c.holds = c.size.all + int(c.pool.answers.expected(model, caller, c.prompt.MaxTokens))
@@ -157,11 +158,14 @@ func (c *Choice) fillFleet(bound string) worker.Standing {
 func (c *Choice) findWorkers() Verdict {
 	id := c.stay.worker()
 	standing := c.fillFleet(id)
+	if standing == worker.Fenced { // that says nothing of the session's worker
+		return Fenced
+	}
 	if standing == worker.Starting && c.ask.Patient {
 		return Unheard
 	}
 	if id != "" && c.fleet.row(id) < 0 {
-		why := c.pool.Workers.Standing(id, c.prompt.Model, c.at)
+		why := c.pool.Workers.Standing(id, c.prompt.Model, c.ask.Fence, c.at)
 		if why == worker.Starting && c.ask.Patient {
 			return Unheard
 		}

@@ -38,7 +38,7 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Holds: c.holds, Backlogged: c.fleet.frame.Rows[to.row].Wait > c.pool.Workers.MaxWait(),
 		Beginning: c.fleet.beginning, Output: int(c.fleet.frame.Header.ExpectedOutput),
-		Est: c.estimate(to), Model: c.prompt.Model, Class: c.ask.Class, Whole: !c.prompt.Stream,
+		Est: c.estimate(to), Model: c.prompt.Model, Fence: c.ask.Fence, Class: c.ask.Class, Whole: !c.prompt.Stream,
 		Talks: c.prompt.Kind.Generates(), Bound: w.ID() == c.stay.worker(), Tried: c.order.triedSlots(),
 		Holder: holder}, at) {
 		c.order.tried = c.order.tried[:max(0, len(c.order.tried)-1)] // it has not had the request, and may get it later
