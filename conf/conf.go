@@ -188,6 +188,7 @@ type Strategy struct {
 	Fuel        int64          `toml:"fuel"`         // steps per pick
 	PickTimeout time.Duration  `toml:"pick_timeout"` // of a pick, by the clock
 	MemoryMB    int            `toml:"memory_mb"`    // of one instance, in MiB
+	OnFailure   string         `toml:"on_failure"`   // fallback | reject: what becomes of requests for which it names nobody
 }
 
 // Activation is a strategy by which the admin API has replaced the one that the file names for a pool.
@@ -271,7 +272,7 @@ func DefaultKey() Key {
 
 // DefaultStrategy is a strategy before the file is read: the limits of sandboxed code.
 func DefaultStrategy() Strategy {
-	return Strategy{Fuel: 1_000_000, PickTimeout: 5 * time.Millisecond, MemoryMB: 16}
+	return Strategy{Fuel: 1_000_000, PickTimeout: 5 * time.Millisecond, MemoryMB: 16, OnFailure: "fallback"}
 }
 
 // Serves reports whether one of the pool's patterns fits the model.

@@ -74,10 +74,10 @@ func (f *Frame) push(area []byte, l *abi.Layout) {
 	}
 }
 
-// order fills f.Order: the chosen row, the alternatives, then all rows that are missing. The missing ones begin at a
-// place that turns with the sequence number. If they began at the chosen row, everything that a dead worker loses would
-// go to its neighbour.
-func (f *Frame) order(row int, alternatives []byte) {
+// order fills f.Order: the chosen row, the alternatives, and unless only is set all rows that are missing. The missing
+// ones begin at a place that turns with the sequence number. If they began at the chosen row, everything that a dead
+// worker loses would go to its neighbour. It returns how many rows stand before these.
+func (f *Frame) order(row int, alternatives []byte, only bool) (named int) {
 	n := len(f.Rows)
 	if cap(f.Order) < n {
 		f.Order = make([]int32, 0, n+n/2)
@@ -85,7 +85,7 @@ func (f *Frame) order(row int, alternatives []byte) {
 	o := append(f.Order[:0], int32(row))
 	turn := int(f.Header.Seq % uint64(n))
 	if len(alternatives) == 0 {
-		for i := range n {
+		for i := 0; i < n && !only; i++ {
 			k := turn + i
 			if k >= n {
 				k -= n
@@ -95,7 +95,7 @@ func (f *Frame) order(row int, alternatives []byte) {
 			}
 		}
 		f.Order = o
-		return
+		return 1
 	}
 	if cap(f.seen) < n {
 		f.seen = make([]bool, n+n/2)
@@ -111,17 +111,18 @@ func (f *Frame) order(row int, alternatives []byte) {
 			o = append(o, int32(k))
 		}
 	}
-	for k := turn; k < n; k++ {
-		if !seen[k] {
-			o = append(o, int32(k))
+	named = len(o)
+	for i := 0; i < n && !only; i++ {
+		k := turn + i
+		if k >= n {
+			k -= n
 		}
-	}
-	for k := range turn {
 		if !seen[k] {
 			o = append(o, int32(k))
 		}
 	}
 	f.Order = o
+	return named
 }
 
 // headerBytes and rowBytes return the structs in their wire form, which is their layout in Go: abi's test checks that.

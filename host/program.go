@@ -26,6 +26,7 @@ type program struct {
 	lines        limiter // of what the module itself writes to the log
 	metrics      metrics
 	shadow       bool
+	rejects      bool // where the fallback would choose, the client is turned away
 	rt           wazero.Runtime
 	compiled     wazero.CompiledModule
 	layout       abi.Layout  // of the module's version

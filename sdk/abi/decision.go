@@ -6,8 +6,11 @@ const (
 	Reject  int32 = -2 // the client is turned away: see Header.RejectStatus
 )
 
-// FlagBind asks the host to bind the request's session to the chosen worker.
-const FlagBind uint16 = 1
+// Flags of a decision.
+const (
+	FlagBind uint16 = 1 << iota // bind the request's session to the chosen worker
+	FlagOnly                    // no worker but the chosen one and those in the order area may get the request; since 1.2
+)
 
 // Pack makes wp_pick's result of a row index (or Decline or Reject), a reason of the strategy's own and flags.
 func Pack(row int32, reason, flags uint16) uint64 {

@@ -56,7 +56,9 @@ type Header struct {
 	Last           int32   // 192: row of the worker that the session's request before went to; -1 = none, or no candidate
 	ParentRow      int32   // 196: row of the worker that the parent's last request went to; -1 = none, or no candidate
 
-	Reserved [3]uint64 // 200: zero; room for later minor versions
+	Configured uint32    // 200: workers of the pool that the client's key may use, with a row or not
+	Up         uint32    // 204: of them those that answer their health checks
+	Reserved   [2]uint64 // 208: zero; room for later minor versions
 }
 
 // HeaderSize is the bytes of a Header.

@@ -8,7 +8,9 @@ import (
 )
 
 // fencedPool has a worker for each text, which is its labels: up, without requests.
-func fencedPool(labels ...string) *Pool { return upPoolOf(Config{Workers: labeled(labels...), MaxInFlight: 2}) }
+func fencedPool(labels ...string) *Pool {
+	return upPoolOf(Config{Workers: labeled(labels...), MaxInFlight: 2})
+}
 
 func labeled(labels ...string) []Spec {
 	all := specs(len(labels))

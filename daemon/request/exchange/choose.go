@@ -192,7 +192,7 @@ func (r *request) noteChoice(v route.Verdict) {
 	}
 	r.journal.meter.Picked(seen)
 	if seen.Fallback != "" {
-		r.journal.failedStrategy(r.in, r.pool, &r.choice)
+		r.journal.failedStrategy(r.in, r.pool, &r.choice, v)
 	}
 }
 
@@ -235,6 +235,9 @@ func (r *request) faultOf(v route.Verdict) Fault {
 	case route.Full:
 		return r.fullFor(r.choice.Binding())
 	case route.Rejected:
+		if r.choice.FellBack() {
+			return FaultUnchosen
+		}
 		return rejection(r.choice.Rejection())
 	case route.SessionSilent:
 		return FaultSilent

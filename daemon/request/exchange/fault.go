@@ -46,6 +46,8 @@ var (
 		Message: "the request body is over this router's limit (server.max_body_bytes)"}
 	FaultRejected = Fault{Status: 429, Kind: "rate_limit_error", Code: "rejected_by_strategy", Retry: 1,
 		Message: "the routing strategy refused the request; try again shortly"}
+	FaultUnchosen = Fault{Status: 503, Kind: "service_unavailable", Code: "strategy_failed", Retry: 2,
+		Message: "the routing strategy named no worker for the request, and no other rule may (on_failure); try again shortly"}
 	FaultUpstream = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_failed", Retry: 1, Cause: WorkerFailed,
 		Message: "every worker that was tried failed before it answered; try again shortly"}
 	FaultURL = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_url",
@@ -156,7 +158,9 @@ func rejection(status int, text string, wait time.Duration) Fault {
 	}
 	if wait > 0 {
 		f.Retry = int(wait / time.Second)
-	} else if status != 429 && status != 503 {
+	} else if status == 503 {
+		f.Retry = FaultNoWorker.Retry
+	} else if status != 429 {
 		f.Retry = 0 // to come again does not help
 	}
 	return f

@@ -54,14 +54,19 @@ func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
 
 // failedStrategy logs which request the module failed on, as the host's own line does not know it. A module that
 // declines has not failed.
-func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice) {
+func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice, v route.Verdict) {
 	switch in.Seen.Fallback {
 	case "decline", "no_rows", "busy", "quarantined", "closed":
 		return
 	}
-	if j.failedPick.Due(time.Now(), time.Second) { // a module that is broken fails on every request
-		j.of(p).Warn("the strategy failed on a request; the fallback chose its worker", "id", in.ID,
-			"strategy", in.Seen.Strategy, "reason", in.Seen.Fallback, "error", c.LastError())
+	if !j.failedPick.Due(time.Now(), time.Second) { // a module that is broken fails on every request
+		return
+	}
+	log := j.of(p).With("id", in.ID, "strategy", in.Seen.Strategy, "reason", in.Seen.Fallback, "error", c.LastError())
+	if v == route.Rejected {
+		log.Warn("the strategy failed on a request, which gets 503 (on_failure)")
+	} else {
+		log.Warn("the strategy failed on a request; the fallback chose its worker")
 	}
 }
 

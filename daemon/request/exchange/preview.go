@@ -60,7 +60,7 @@ func foresee(r *request, ask *route.Ask, x *Preview) (told route.Record) {
 		told.Note(&r.choice)
 	}
 	told.Module, told.Reason = r.choice.Module(), r.choice.Reason()
-	if v == route.Rejected {
+	if v == route.Rejected && !r.choice.FellBack() {
 		told.Reason = "rejected by the strategy"
 	}
 	s.Take(&r.choice)

@@ -32,10 +32,11 @@ type Choice struct {
 	serving  *host.Current // the pool's own strategy or a canary
 	strategy *host.Strategy
 	size     size
-	holds    int // tokens of KV that it takes, by the last look at the fleet
-	outgrew  int // the request has been refused by a worker of so many tokens; 0 = by none
-	held     int // tokens believed in the cache of the worker that the last trip went to
-	sent     int // trips
+	holds    int  // tokens of KV that it takes, by the last look at the fleet
+	outgrew  int  // the request has been refused by a worker of so many tokens; 0 = by none
+	held     int  // tokens believed in the cache of the worker that the last trip went to
+	sent     int  // trips
+	unasked  bool // the session's worker came first without the strategy, which may keep the request from the others
 }
 
 // decision is what a Choice needs until a worker has answered. A stream would hold it for minutes, and the rows of 256
@@ -202,7 +203,7 @@ func (c *Choice) fillFrame() {
 	}
 	c.fleet.held.wanted = c.pool.wantsHeld(c.strategy)
 	frame := &c.fleet.frame
-	describe(frame, c.pool, &c.ask, c.stay.name.Tenant, id)
+	describe(frame, c.pool, &c.ask, c.fleet.count, c.stay.name.Tenant, id)
 	if c.prompt.HasPrompt {
 		p := c.pool
 		c.space = p.Index.Space(c.spaceID)
@@ -235,7 +236,8 @@ func (c *Choice) askStrategy() bool {
 		}
 		c.result = r
 	}
-	c.order.begin(c.result.Order)
+	c.order.begin(&c.result, &c.fleet)
+	c.unasked = c.fleet.frame.Header.Bound >= 0 && c.strategy.MayExclude()
 	switch s := &c.stay; {
 	case s.state == bound && (c.ask.Claim.Closing || s.staysPut(&c.ask)):
 		c.order.pin()
@@ -256,12 +258,23 @@ func (c *Choice) binds() bool {
 	return false
 }
 
-// Reason returns why the first of the order was chosen, "" if no strategy was asked.
+// failover begins the reasons of workers that got a request after another one.
+const failover = "failover: "
+
+// PassedOn reports whether the worker that was tried last got the request because the one before it failed or took none.
+func (c *Choice) PassedOn() bool { return c.order.by != byChoice }
+
+// Reason returns why the worker that was tried last was chosen; before any was tried, why the first of the order was. It
+// is "" if no strategy was asked.
 func (c *Choice) Reason() string {
 	if c.strategy == nil {
 		return ""
 	}
 	switch bound := int(c.fleet.frame.Header.Bound); {
+	case c.order.by == byHost:
+		return failover + "chosen by the host"
+	case c.order.by == byName:
+		return failover + "the strategy's next choice"
 	case c.stay.silent && c.binds():
 		return "store silent: by the session's name"
 	case bound >= 0 && c.order.first() == bound:
@@ -321,6 +334,9 @@ func (c *Choice) First() *worker.Worker {
 // Next looks once more after those: they may have hidden suspects, which get only what nobody else takes. A look that
 // finds nobody is the last for a while. An attempt may last for minutes, and the fleet is another one after it.
 func (c *Choice) Next(at time.Time) (Target, bool) {
+	if c.unasked && c.order.next > 0 {
+		c.askForOthers()
+	}
 	if c.order.left() == 0 && c.MayWiden(at) {
 		c.lookAgain(at)
 	}
@@ -332,6 +348,9 @@ func (c *Choice) Next(at time.Time) (Target, bool) {
 
 // lookAgain takes the second look: it fills rows and matches anew, from the workers as they are now.
 func (c *Choice) lookAgain(at time.Time) {
+	if c.unasked {
+		c.askForOthers()
+	}
 	c.at = at
 	q := c.query()
 	q.Again, q.Tried = true, c.order.tried

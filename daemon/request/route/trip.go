@@ -78,7 +78,10 @@ func (t *Trip) describe(c *Choice, at time.Time) {
 	t.sent = at
 	t.notice = abi.Outcome{Seq: h.Seq, Model: h.Model, Session: h.Session, Tenant: h.Tenant, Caller: h.Caller,
 		Key: t.worker.Key(), Worker: t.worker.Slot(), PromptTokens: uint32(c.size.all), CachedTokens: -1, OutputTokens: -1,
-		Reason: uint32(c.result.Reason), TTFT: -1, Believed: uint32(max(0, t.believed)), Attempts: uint32(c.sent)}
+		TTFT: -1, Believed: uint32(max(0, t.believed)), Attempts: uint32(c.sent)}
+	if c.order.by != byHost {
+		t.notice.Reason = uint32(c.result.Reason)
+	}
 }
 
 // estimate returns the seconds of prefill on a worker of slowness 1, with the time to bring KV from slower tiers, or a

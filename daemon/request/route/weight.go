@@ -75,6 +75,9 @@ func Lacks(c *Choice, at time.Time) Verdict {
 	if c.order.pinned {
 		return alone(c.pool.Workers.Standing(c.First().ID(), c.prompt.Model, c.ask.Fence, at))
 	}
+	if c.order.fenced {
+		return c.lacksOnly(at)
+	}
 	q := c.query()
 	q.At, q.Again, q.Tried = at, true, c.order.tried
 	_, _, standing := c.pool.Workers.Snapshot(q, nil, nil)
