@@ -115,7 +115,8 @@ func (f *fleet) takesElsewhere(r *request, e *endpoint, now float64) bool {
 // mayTake reports whether w, at another address than e's, takes the request now.
 func (f *fleet) mayTake(w *Worker, r *request, e *endpoint, now float64) bool {
 	m := moment{now: now, slowness: f.speed.slowness}
-	return w.endpoint != e && w.inside(r.fence) && r.tried&(1<<(w.slot%64)) == 0 && w.takes(now) && w.breaker.cause == none &&
+	return w.endpoint != e && r.tried&(1<<(w.slot%64)) == 0 && w.takes(now) && w.breaker.cause == none &&
+		w.labels&r.fence == r.fence &&
 		w.listing.fits(r.model) && !w.backlogged(&f.conf.limits, &m) &&
 		!w.packed(&f.conf.limits, r.tokens+r.output, &Beginning{r.parts, r.partTokens})
 }

@@ -65,7 +65,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.cached = d.CachedTokens
 	r.output = d.Output
 	r.begins(&d.Beginning)
-	r.model, r.fence = d.Model, d.Fence
+	r.model, r.fence = d.Model, w.set.mask(d.Fence)
 	r.class = d.Class % Classes
 	r.whole = d.Whole
 	r.talks = d.Talks

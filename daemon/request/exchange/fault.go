@@ -100,7 +100,7 @@ var (
 	// 426 is the status after which Codex falls back to HTTP at once. After 403, 404 or a 5xx it tries seven times, and
 	// after 400 it gives the session up.
 	FaultWebSocket = Fault{Status: 426, Kind: "invalid_request_error", Code: "no_websockets",
-		Message: "this router passes no WebSockets on; use plain HTTP, or connect to a worker itself"}
+		Message: "this router passes no WebSockets on; use the endpoints under /v1 by plain HTTP (there is no /v1/realtime)"}
 	FaultUnknownURL = Fault{Status: 404, Kind: "invalid_request_error", Code: "unknown_url",
 		Message: "there is nothing at this URL; the API is under /v1"}
 	FaultHeaders = Fault{Status: 431, Kind: "invalid_request_error", Code: "headers_too_large",
@@ -158,9 +158,7 @@ func rejection(status int, text string, wait time.Duration) Fault {
 	}
 	if wait > 0 {
 		f.Retry = int(wait / time.Second)
-	} else if status == 503 {
-		f.Retry = FaultNoWorker.Retry
-	} else if status != 429 {
+	} else if status != 429 && status != 503 {
 		f.Retry = 0 // to come again does not help
 	}
 	return f

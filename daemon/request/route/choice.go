@@ -32,11 +32,10 @@ type Choice struct {
 	serving  *host.Current // the pool's own strategy or a canary
 	strategy *host.Strategy
 	size     size
-	holds    int  // tokens of KV that it takes, by the last look at the fleet
-	outgrew  int  // the request has been refused by a worker of so many tokens; 0 = by none
-	held     int  // tokens believed in the cache of the worker that the last trip went to
-	sent     int  // trips
-	unasked  bool // the session's worker came first without the strategy, which may keep the request from the others
+	holds    int // tokens of KV that it takes, by the last look at the fleet
+	outgrew  int // the request has been refused by a worker of so many tokens; 0 = by none
+	held     int // tokens believed in the cache of the worker that the last trip went to
+	sent     int // trips
 }
 
 // decision is what a Choice needs until a worker has answered. A stream would hold it for minutes, and the rows of 256
@@ -46,6 +45,8 @@ type decision struct {
 	fleet  fleet
 	order  order
 	result host.Result
+
+	unasked bool // the session's worker came first without the strategy, which may keep the request from the others
 }
 
 var decisions = sync.Pool{New: func() any { return new(decision) }}
@@ -56,6 +57,7 @@ func (d *decision) reset(a *Ask) {
 	d.fleet.reset()
 	d.order = order{}
 	d.result = host.Result{}
+	d.unasked = false
 }
 
 // Choose decides where the request goes. It writes to c and to nothing that another decision reads, except that the
