@@ -188,7 +188,7 @@ type Strategy struct {
 	Fuel        int64          `toml:"fuel"`         // steps per pick
 	PickTimeout time.Duration  `toml:"pick_timeout"` // of a pick, by the clock
 	MemoryMB    int            `toml:"memory_mb"`    // of one instance, in MiB
-	OnFailure   string         `toml:"on_failure"`   // fallback | reject: what becomes of requests for which it names nobody
+	OnFailure   string         `toml:"on_failure"`   // fallback | reject: where it names no worker
 }
 
 // Activation is a strategy by which the admin API has replaced the one that the file names for a pool.

@@ -108,7 +108,9 @@ func noteFence(r *report, c *Config, i int) {
 	fence := c.Keys[i].Fence()
 	for j := range c.Pools {
 		p := &c.Pools[j]
-		if len(fence) == 0 || p.discovers() || !slices.ContainsFunc(c.Keys[i].Models, p.mayServe) ||
+		if len(fence) == 0 || discovers(p) || !slices.ContainsFunc(c.Keys[i].Models, func(m string) bool {
+			return mayServe(p, m)
+		}) ||
 			holds(p.Workers, fence) {
 			continue
 		}
@@ -120,12 +122,12 @@ func noteFence(r *report, c *Config, i int) {
 }
 
 // discovers reports whether workers of the pool may come from elsewhere than the file of the configuration.
-func (p *Pool) discovers() bool {
+func discovers(p *Pool) bool {
 	return p.WorkersFile != "" || p.WorkersDNS != "" || p.Kubernetes.On()
 }
 
 // mayServe reports whether the pool serves a model that a pattern fits.
-func (p *Pool) mayServe(pattern string) bool {
+func mayServe(p *Pool, pattern string) bool {
 	start, open := strings.CutSuffix(pattern, "*")
 	return p.Serves(start) || open && slices.ContainsFunc(p.Models, func(m string) bool {
 		return strings.HasPrefix(m, start) || strings.HasSuffix(m, "*") && strings.HasPrefix(start, m[:len(m)-1])
@@ -136,7 +138,7 @@ func (p *Pool) mayServe(pattern string) bool {
 func noteKey(r *report, c *Config, i int) {
 	at := child(elem("keys", i), "models")
 	for _, pattern := range c.Keys[i].Models {
-		if !slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.mayServe(pattern) }) {
+		if !slices.ContainsFunc(c.Pools, func(p Pool) bool { return mayServe(&p, pattern) }) {
 			r.add(at, fmt.Sprintf("no pool serves %.80q: the key can ask for nothing there", pattern),
 				"correct it, or models of the pool")
 		}

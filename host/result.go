@@ -13,8 +13,8 @@ type Result struct {
 	Took     time.Duration // of Current.Pick, with the wait for an instance
 	Fallback string        // why Fallback chose Row, one of reasonNames; "" = the module did
 
-	// Reject is set if the strategy wants the client turned away; with Fallback, if the operator does. Row is then the fallback's, for a caller that serves it
-	// all the same.
+	// Reject is set if the strategy wants the client turned away; with Fallback, if the operator does. Row is then the
+	// fallback's, for a caller that serves it all the same.
 	Reject *Rejection
 }
 

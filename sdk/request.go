@@ -84,9 +84,9 @@ func (r *Request) Reject(status int, text string, seconds int) Decision {
 	return Reject
 }
 
-// Unavailable turns the request away for want of a worker, with 503 and the host's estimate of when to come again. Return
-// what it returns. Workers that are down have no row: r.Configured counts all that the client's key may use, and r.Up
-// those that answer their health checks.
+// Unavailable turns the request away for want of a worker, with 503 and the host's estimate of when to come again.
+// Return what it returns. Workers that are down have no row: r.Configured counts all that the client's key may use, and
+// r.Up those that answer their health checks.
 func (r *Request) Unavailable(text string) Decision { return r.Reject(503, text, 0) }
 
 // Rejected returns what [Request.Reject] was given, for tests.

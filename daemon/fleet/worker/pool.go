@@ -2,7 +2,6 @@ package worker
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -302,24 +301,6 @@ func (p *Pool) InFlight() map[string]int {
 		n[w.id] += w.flight.n
 	}
 	return n
-}
-
-// Models returns the entries of /v1/models of the workers that are up and inside of the fence, one for each id, as its
-// first worker wrote it.
-func (p *Pool) Models(fence Fence) []json.RawMessage {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.fleet.entries(fence)
-}
-
-// Length returns the max_model_len that a worker lists for a model, 0 if it is not known.
-func (p *Pool) Length(w *Worker, model string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if w.listing == nil {
-		return 0
-	}
-	return w.listing.length[model]
 }
 
 // beginGrace begins the grace for the requests in flight at w, which has just gone down or fallen silent. A process

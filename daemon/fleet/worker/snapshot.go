@@ -192,3 +192,29 @@ func (s *shot) takeShort() {
 		s.take()
 	}
 }
+
+// outside reports whether the request's fence keeps it from a worker.
+func (s *shot) outside(w *Worker) bool { return w.labels&s.inside != s.inside }
+
+// Count is how many workers a request may go to.
+type Count struct {
+	Configured int // inside of its fence
+	Up         int // of them those that answer their health checks
+}
+
+// count counts the workers inside of the request's fence. Without one the fleet has both numbers.
+func (s *shot) count() (c Count) {
+	if len(s.Fence) == 0 {
+		return Count{Configured: len(s.fleet.workers), Up: s.fleet.up}
+	}
+	for _, w := range s.fleet.workers {
+		if s.outside(w) {
+			continue
+		}
+		c.Configured++
+		if w.isUp() {
+			c.Up++
+		}
+	}
+	return c
+}

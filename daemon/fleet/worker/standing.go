@@ -36,8 +36,8 @@ func (s Standing) String() string {
 // nearness orders the standings of a fleet's workers: the fleet has the greatest. A worker that is up but takes no
 // requests counts as down.
 var nearness = [...]uint8{
-	Gone: 0, Fenced: 0, Lacking: 0, Down: 1, Ejected: 1, Draining: 1, Asleep: 1, Starting: 2, Silent: 3, TooShort: 4, Full: 5,
-	Crowded: 6, Held: 7, Panicked: 8, Ready: 9,
+	Gone: 0, Fenced: 0, Lacking: 0, Down: 1, Ejected: 1, Draining: 1, Asleep: 1, Starting: 2, Silent: 3, TooShort: 4,
+	Full: 5, Crowded: 6, Held: 7, Panicked: 8, Ready: 9,
 }
 
 // nearer returns a fleet's standing s with one more worker, whose standing is o.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -232,6 +233,24 @@ func (p *Pool) Relearn(key uint64, s Speed) {
 	if w := p.fleet.keyed[key]; w != nil && w.speed.evidence == 0 && s.Rel > 0 {
 		w.speed.rel, w.speed.evidence = bound(s.Rel), max(0, s.Evidence)
 	}
+}
+
+// Models returns the entries of /v1/models of the workers that are up and inside of the fence, one for each id, as its
+// first worker wrote it.
+func (p *Pool) Models(fence Fence) []json.RawMessage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fleet.entries(fence)
+}
+
+// Length returns the max_model_len that a worker lists for a model, 0 if it is not known.
+func (p *Pool) Length(w *Worker, model string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.listing == nil {
+		return 0
+	}
+	return w.listing.length[model]
 }
 
 // Est returns the estimated seconds of prefill of the request, on a worker of slowness 1.

@@ -47,7 +47,8 @@ var (
 	FaultRejected = Fault{Status: 429, Kind: "rate_limit_error", Code: "rejected_by_strategy", Retry: 1,
 		Message: "the routing strategy refused the request; try again shortly"}
 	FaultUnchosen = Fault{Status: 503, Kind: "service_unavailable", Code: "strategy_failed", Retry: 2,
-		Message: "the routing strategy named no worker for the request, and no other rule may (on_failure); try again shortly"}
+		Message: "the routing strategy named no worker for the request, and no other rule may (on_failure); try again" +
+			" shortly"}
 	FaultUpstream = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_failed", Retry: 1, Cause: WorkerFailed,
 		Message: "every worker that was tried failed before it answered; try again shortly"}
 	FaultURL = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_url",

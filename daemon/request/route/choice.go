@@ -205,7 +205,8 @@ func (c *Choice) fillFrame() {
 	}
 	c.fleet.held.wanted = c.pool.wantsHeld(c.strategy)
 	frame := &c.fleet.frame
-	describe(frame, c.pool, &c.ask, c.fleet.count, c.stay.name.Tenant, id)
+	describe(frame, c.pool, &c.ask, c.stay.name.Tenant, id)
+	frame.Header.Configured, frame.Header.Up = uint32(c.fleet.count.Configured), uint32(c.fleet.count.Up)
 	if c.prompt.HasPrompt {
 		p := c.pool
 		c.space = p.Index.Space(c.spaceID)
@@ -263,11 +264,8 @@ func (c *Choice) binds() bool {
 // failover begins the reasons of workers that got a request after another one.
 const failover = "failover: "
 
-// PassedOn reports whether the worker that was tried last got the request because the one before it failed or took none.
-func (c *Choice) PassedOn() bool { return c.order.by != byChoice }
-
-// Reason returns why the worker that was tried last was chosen; before any was tried, why the first of the order was. It
-// is "" if no strategy was asked.
+// Reason returns why the worker that was tried last was chosen; before any was tried, why the first of the order was.
+// It is "" if no strategy was asked.
 func (c *Choice) Reason() string {
 	if c.strategy == nil {
 		return ""
@@ -337,7 +335,7 @@ func (c *Choice) First() *worker.Worker {
 // finds nobody is the last for a while. An attempt may last for minutes, and the fleet is another one after it.
 func (c *Choice) Next(at time.Time) (Target, bool) {
 	if c.unasked && c.order.next > 0 {
-		c.askForOthers()
+		askForOthers(c)
 	}
 	if c.order.left() == 0 && c.MayWiden(at) {
 		c.lookAgain(at)
@@ -351,7 +349,7 @@ func (c *Choice) Next(at time.Time) (Target, bool) {
 // lookAgain takes the second look: it fills rows and matches anew, from the workers as they are now.
 func (c *Choice) lookAgain(at time.Time) {
 	if c.unasked {
-		c.askForOthers()
+		askForOthers(c)
 	}
 	c.at = at
 	q := c.query()
@@ -367,30 +365,6 @@ func (c *Choice) lookAgain(at time.Time) {
 	if c.outgrew > 0 {
 		c.dropShort()
 	}
-}
-
-// KeepLonger leaves the workers in the order, after those tried, that list more than so many tokens as the length of
-// the model, or list none. It reports whether there are any.
-func (c *Choice) KeepLonger(tokens int, at time.Time) bool {
-	if c.stay.tied(&c.ask) {
-		return false
-	}
-	c.outgrew = tokens + 1
-	o := &c.order
-	if c.dropShort(); o.left() == 0 && c.MayWiden(at) {
-		c.lookAgain(at)
-	}
-	return o.left() > 0
-}
-
-// dropShort takes those workers out of what is left of the order that the request has outgrown.
-func (c *Choice) dropShort() {
-	o, p := &c.order, c.pool.Workers
-	rest := slices.DeleteFunc(o.rows[o.next:], func(row int32) bool {
-		n := p.Length(c.fleet.workers[row], c.prompt.Model)
-		return n > 0 && n < c.outgrew // one that lists no length may be longer
-	})
-	o.rows = o.rows[:o.next+len(rest)]
 }
 
 // Again has Next return the last worker once more, unless a second look at the fleet finds another one.

@@ -3,15 +3,13 @@ package route
 import (
 	"hash/fnv"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// describe writes the request's own fields into its frame. id is that of its session, whose name is tenant's; n counts
-// the workers that its key may use.
-func describe(f *host.Frame, p *Pool, a *Ask, n worker.Count, tenant, id string) {
+// describe writes the request's own fields into its frame. id is that of its session, whose name is tenant's.
+func describe(f *host.Frame, p *Pool, a *Ask, tenant, id string) {
 	h, r := &f.Header, a.Prompt
 	h.Seq = a.Turn
 	h.Now = a.At.UnixNano()
@@ -29,7 +27,6 @@ func describe(f *host.Frame, p *Pool, a *Ask, n worker.Count, tenant, id string)
 	h.C1, h.C2 = float32(p.Workers.C1()), float32(p.Workers.C2())
 	f.Labels, h.LabelsEpoch = p.Workers.Labels()
 	h.Labels = uint32(len(f.Labels))
-	h.Configured, h.Up = uint32(n.Configured), uint32(n.Up)
 	if !a.Deadline.IsZero() {
 		h.Deadline = a.Deadline.UnixNano()
 	}

@@ -76,7 +76,7 @@ func Lacks(c *Choice, at time.Time) Verdict {
 		return alone(c.pool.Workers.Standing(c.First().ID(), c.prompt.Model, c.ask.Fence, at))
 	}
 	if c.order.fenced {
-		return c.lacksOnly(at)
+		return lacksOnly(c, at)
 	}
 	q := c.query()
 	q.At, q.Again, q.Tried = at, true, c.order.tried
