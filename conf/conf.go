@@ -71,6 +71,8 @@ type Key struct {
 	Env    string   `toml:"env"`    // or this variable holds it
 	Models []string `toml:"models"` // that it may use: names, "org/*", "*"
 
+	Workers string `toml:"workers"` // labels of the workers that alone get its requests, as "for=acme, tier=gold"
+
 	Priority []int   `toml:"priority"` // the least and the greatest that its requests may ask for
 	Weight   float64 `toml:"weight"`   // its share of a queue beside the other keys' of the same priority
 
@@ -188,6 +190,7 @@ type Strategy struct {
 	Fuel        int64          `toml:"fuel"`         // steps per pick
 	PickTimeout time.Duration  `toml:"pick_timeout"` // of a pick, by the clock
 	MemoryMB    int            `toml:"memory_mb"`    // of one instance, in MiB
+	OnFailure   string         `toml:"on_failure"`   // fallback | reject: where it names no worker
 }
 
 // Activation is a strategy by which the admin API has replaced the one that the file names for a pool.
@@ -272,7 +275,7 @@ func DefaultKey() Key {
 
 // DefaultStrategy is a strategy before the file is read: the limits of sandboxed code.
 func DefaultStrategy() Strategy {
-	return Strategy{Fuel: 1_000_000, PickTimeout: 5 * time.Millisecond, MemoryMB: 16}
+	return Strategy{Fuel: 1_000_000, PickTimeout: 5 * time.Millisecond, MemoryMB: 16, OnFailure: "fallback"}
 }
 
 // Serves reports whether one of the pool's patterns fits the model.

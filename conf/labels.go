@@ -22,6 +22,49 @@ func Labels(workers []Worker) []string {
 	return slices.Compact(all)
 }
 
+// Fence returns the labels of the workers that alone get the key's requests, each as name=value, sorted; none = any
+// worker may.
+func (k *Key) Fence() (labels []string) {
+	for label := range strings.SplitSeq(k.Workers, ",") {
+		if name, value, _ := strings.Cut(label, "="); strings.TrimSpace(label) != "" {
+			labels = append(labels, strings.TrimSpace(name)+"="+strings.TrimSpace(value))
+		}
+	}
+	slices.Sort(labels)
+	return slices.Compact(labels)
+}
+
+// checkFence reports labels of a key that no worker can have.
+func checkFence(r *report, path string, k *Key) {
+	fence, values := k.Fence(), map[string]string{}
+	for _, label := range fence {
+		name, value, _ := strings.Cut(label, "=")
+		if value == "" {
+			fence = nil
+			break
+		}
+		if first, two := values[name]; two {
+			r.add(path, fmt.Sprintf("no worker has two labels %s: %.40q and %.40q", name, first, value),
+				"name one, and give a worker that several keys share a label of its own for each, as for-acme = \"yes\"")
+			return
+		}
+		values[name] = value
+	}
+	if k.Workers != "" && len(fence) == 0 {
+		r.add(path, fmt.Sprintf("%.80q names no label", k.Workers), `write as "for=acme", or leave it out: any worker`)
+		return
+	}
+	checkLabels(r, path, values)
+}
+
+// holds reports whether some worker has all of the labels, each as name=value.
+func holds(workers []Worker, labels []string) bool {
+	return slices.ContainsFunc(workers, func(w Worker) bool {
+		has := Labels([]Worker{w})
+		return !slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(has, l) })
+	})
+}
+
 // checkLabels reports a worker's labels whose name or value is not allowed.
 func checkLabels(r *report, path string, labels map[string]string) {
 	const (

@@ -197,6 +197,9 @@ func (c *Config) completeStrategies(tree map[string]any) {
 		if _, ok := keys["memory_mb"]; !ok {
 			s.MemoryMB = DefaultStrategy().MemoryMB
 		}
+		if _, ok := keys["on_failure"]; !ok {
+			s.OnFailure = DefaultStrategy().OnFailure
+		}
 		s.Path = c.resolve(s.Path)
 		c.Strategies[name] = s
 	}

@@ -22,6 +22,7 @@ func Notes(c *Config) []Problem {
 	}
 	for i := range c.Keys {
 		noteKey(r, c, i)
+		noteFence(r, c, i)
 	}
 	for i := range c.Pools {
 		notePool(r, elem("pools", i), &c.Pools[i])
@@ -102,16 +103,42 @@ func noteKVCache(r *report, c *KVCache) {
 	}
 }
 
+// noteFence notes the pools in which no worker has the labels of a key. Of a pool by discovery that is not known.
+func noteFence(r *report, c *Config, i int) {
+	fence := c.Keys[i].Fence()
+	for j := range c.Pools {
+		p := &c.Pools[j]
+		if len(fence) == 0 || discovers(p) || !slices.ContainsFunc(c.Keys[i].Models, func(m string) bool {
+			return mayServe(p, m)
+		}) ||
+			holds(p.Workers, fence) {
+			continue
+		}
+		r.add(child(elem("keys", i), "workers"),
+			fmt.Sprintf("no worker of pool %q has %s: requests of key %q there get 503", p.Name,
+				strings.Join(fence, " and "), c.Keys[i].Name),
+			"label its workers: labels = { NAME = \"VALUE\" }, or correct it; or keep the key's models out of that pool")
+	}
+}
+
+// discovers reports whether workers of the pool may come from elsewhere than the file of the configuration.
+func discovers(p *Pool) bool {
+	return p.WorkersFile != "" || p.WorkersDNS != "" || p.Kubernetes.On()
+}
+
+// mayServe reports whether the pool serves a model that a pattern fits.
+func mayServe(p *Pool, pattern string) bool {
+	start, open := strings.CutSuffix(pattern, "*")
+	return p.Serves(start) || open && slices.ContainsFunc(p.Models, func(m string) bool {
+		return strings.HasPrefix(m, start) || strings.HasSuffix(m, "*") && strings.HasPrefix(start, m[:len(m)-1])
+	})
+}
+
 // noteKey notes patterns of a key that no model of a pool can fit.
 func noteKey(r *report, c *Config, i int) {
 	at := child(elem("keys", i), "models")
 	for _, pattern := range c.Keys[i].Models {
-		start, open := strings.CutSuffix(pattern, "*")
-		if !slices.ContainsFunc(c.Pools, func(p Pool) bool {
-			return p.Serves(start) || open && slices.ContainsFunc(p.Models, func(m string) bool {
-				return strings.HasPrefix(m, start) || strings.HasSuffix(m, "*") && strings.HasPrefix(start, m[:len(m)-1])
-			})
-		}) {
+		if !slices.ContainsFunc(c.Pools, func(p Pool) bool { return mayServe(&p, pattern) }) {
 			r.add(at, fmt.Sprintf("no pool serves %.80q: the key can ask for nothing there", pattern),
 				"correct it, or models of the pool")
 		}

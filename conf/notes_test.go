@@ -13,6 +13,7 @@ import (
 // TestNotes: each is hardly meant, and nothing else is noted.
 func TestNotes(t *testing.T) {
 	const workers = "workers = [{url = 'http://a'}]\n"
+	const key = "[[keys]]\nname = 'k'\nenv = 'WARMPATH_TEST_KEY'\n"
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "[[pools]]\nkv_events = 'auto'\nstrategy = 'kvaware'\n" + workers, ""},
 		{"a disk without a listener", "[kv_cache]\nspill_dir = '/tmp'\n[[pools]]\n" + workers, "2 kv_cache.spill_dir"},
@@ -30,6 +31,13 @@ func TestNotes(t *testing.T) {
 		{"an authority", "[[pools]]\ntls_ca_file = 'CA'\nworkers = [{url = 'https://a'}]\n", ""},
 		{"a key for nothing", "[[keys]]\nname = 'k'\nenv = 'WARMPATH_TEST_KEY'\nmodels = ['b', 'a/*', 'c/d']\n[[pools]]\nmodels = ['a/x', 'c/*']\n" +
 			workers, "4 keys[0].models"},
+		{"a key for workers that are not there", key + "workers = 'for=a,tier=x'\n[[pools]]\nworkers = [{url = 'http://a', " +
+			"labels = {for = 'a'}}, {url = 'http://b', labels = {tier = 'x'}}]\n", "4 keys[0].workers"},
+		{"a key for workers of one pool", key + "workers = 'for=a'\n[[pools]]\nmodels = ['m']\nworkers = [{url = 'http://a', " +
+			"labels = {for = 'a', tier = 'x'}}]\n[[pools]]\nmodels = ['n']\nworkers = [{url = 'http://b'}]\n", "4 keys[0].workers"},
+		{"a key for a model and its workers", key + "models = ['m']\nworkers = 'for=a'\n[[pools]]\nmodels = ['m']\n" +
+			"workers = [{url = 'http://a', labels = {for = 'a'}}]\n[[pools]]\nmodels = ['n']\nworkers = [{url = 'http://b'}]\n", ""},
+		{"a key for workers by discovery", key + "workers = 'for=a'\n[[pools]]\nworkers_dns = 'localhost:9'\n", ""},
 		{"a key for all", "[[keys]]\nname = 'k'\nenv = 'WARMPATH_TEST_KEY'\n[[pools]]\nmodels = ['a/x']\n" + workers, ""},
 	} {
 		t.Setenv("WARMPATH_TEST_KEY", "sk-0123456789")

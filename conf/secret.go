@@ -95,6 +95,7 @@ func checkKeys(r *report, keys []Key, tokenFile string) {
 		r.name(child(path, "name"), k.Name)
 		r.unique(names, k.Name, child(path, "name"), "give each key its own name")
 		r.patterns(child(path, "models"), k.Models, func(string, string) {})
+		checkFence(r, child(path, "workers"), &keys[i])
 		checkKeyLimits(r, path, &keys[i])
 		checkRank(r, path, &k)
 		if (k.File == "") == (k.Env == "") {

@@ -139,6 +139,7 @@ func checkStrategy(r *report, c *Config, name string) {
 	for i, a := range s.Allow {
 		checkAllowed(r, elem(child(path, "allow"), i), a)
 	}
+	r.oneOf(child(path, "on_failure"), s.OnFailure, "fallback", "reject")
 	if !within(s.Fuel, 1, 1e12) {
 		r.outOfRange(child(path, "fuel"), s.Fuel, "write steps per pick, as 1000000")
 	}

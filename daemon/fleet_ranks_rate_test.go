@@ -183,7 +183,7 @@ func (l *rankLab) send(c *chatTurn, now time.Time) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	ask := &route.Ask{Prompt: r, Turn: l.pool.Arrive("m", now), At: now}
+	ask := &route.Ask{Prompt: r, Turn: l.pool.Arrive("m", nil, now), At: now}
 	if l.named {
 		ask.Claim = route.Claim{Key: session.Name{Kind: session.Key, ID: fmt.Sprint("chat ", c.chat)}, Binds: true}
 	}

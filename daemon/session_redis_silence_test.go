@@ -123,7 +123,6 @@ func TestIDsInASilence(t *testing.T) {
 		}
 		f("SageMaker", "POST", invoke, hello, sessionID, aws)
 		f("SageMaker, a guess", "POST", invoke, hello, sessionID, "guessed")
-		f("SageMaker, by the session's pool", "POST", "/endpoints/any/invocations", hello, sessionID, aws)
 		f("SageMaker's stream", "POST", "/endpoints/main/invocations-response-stream", hello, sessionID, aws)
 		f("close", "POST", invoke, closeBody, sessionID, aws)
 		f("/invocations", "POST", "/invocations", hello, sessionID, aws)

@@ -175,7 +175,7 @@ func TestSessionsThatTheRouterKeeps(t *testing.T) {
 		toml := settings("session", plain(t, "w1"), plain(t, "w2"), plain(t, "w3"))
 		toml = strings.Replace(toml, "[[pools]]", "[[pools]]\nworker_sessions = \""+mode+"\"", 1)
 		r := start(t, toml, 3)
-		for _, path := range []string{invoke, "/endpoints/any-name/invocations", "/invocations"} {
+		for _, path := range []string{invoke, "/invocations"} {
 			for _, open := range [][]string{{openBody}, {hello, sessionID, "NEW_SESSION"}, {openBody, sessionID, "NEW_SESSION"}} {
 				id, _ := r.opens(path, open[0], open[1:]...)
 				if !session.Minted(id) {

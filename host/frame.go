@@ -12,8 +12,8 @@ import (
 // Frame is one request on its way to a module. Not safe for concurrent use; keep it in a pool, since its slices are
 // reused. Mind the zero value: Header.Bound, BestRow, Last and ParentRow of 0 name row 0; Reset sets each to -1.
 type Frame struct {
-	// The caller fills Header except Version, HeaderBytes, RowBytes, Rows, OrderLen, the fields of a rejection,
-	// HoldMillis and Reserved; Random is drawn if it is 0. Pick fills Row.Own for a module that uses it.
+	// The caller fills Header except Version, HeaderBytes, RowBytes, Rows, OrderLen, the fields of a rejection and
+	// HoldMillis; Random is drawn if it is 0. Pick fills Row.Own for a module that uses it.
 	Header abi.Header
 	Rows   []abi.Row // the candidates; at least one
 	Order  []int32   // written by Pick
@@ -77,10 +77,10 @@ func (f *Frame) push(area []byte, l *abi.Layout) {
 	}
 }
 
-// order fills f.Order: the chosen row, the alternatives, then all rows that are missing. The missing ones begin at a
-// place that turns with the sequence number. If they began at the chosen row, everything that a dead worker loses would
-// go to its neighbour.
-func (f *Frame) order(row int, alternatives []byte) {
+// order fills f.Order: the chosen row, the alternatives, and unless only is set all rows that are missing. The missing
+// ones begin at a place that turns with the sequence number. If they began at the chosen row, everything that a dead
+// worker loses would go to its neighbour. It returns how many rows stand before these.
+func (f *Frame) order(row int, alternatives []byte, only bool) (named int) {
 	n := len(f.Rows)
 	if cap(f.Order) < n {
 		f.Order = make([]int32, 0, n+n/2)
@@ -88,7 +88,7 @@ func (f *Frame) order(row int, alternatives []byte) {
 	o := append(f.Order[:0], int32(row))
 	turn := int(f.Header.Seq % uint64(n))
 	if len(alternatives) == 0 {
-		for i := range n {
+		for i := 0; i < n && !only; i++ {
 			k := turn + i
 			if k >= n {
 				k -= n
@@ -98,7 +98,7 @@ func (f *Frame) order(row int, alternatives []byte) {
 			}
 		}
 		f.Order = o
-		return
+		return 1
 	}
 	if cap(f.seen) < n {
 		f.seen = make([]bool, n+n/2)
@@ -114,17 +114,18 @@ func (f *Frame) order(row int, alternatives []byte) {
 			o = append(o, int32(k))
 		}
 	}
-	for k := turn; k < n; k++ {
-		if !seen[k] {
-			o = append(o, int32(k))
+	named = len(o)
+	for i := 0; i < n && !only; i++ {
+		k := turn + i
+		if k >= n {
+			k -= n
 		}
-	}
-	for k := range turn {
 		if !seen[k] {
 			o = append(o, int32(k))
 		}
 	}
 	f.Order = o
+	return named
 }
 
 // headerBytes and rowBytes return the structs in their wire form, which is their layout in Go: abi's test checks that.

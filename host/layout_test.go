@@ -18,7 +18,7 @@ func TestModulesOfOlderVersions(t *testing.T) {
 				f.Rows[i].Key, f.Rows[i].Cost, f.Rows[i].Labels, f.Rows[i].Rank = uint64(i)+1, 1e9, 1<<63-1, 7
 				f.Rows[i].HeldTokens, f.Rows[i].SharedTokens = 1<<32-1, 1<<32-1
 			}
-			f.Header.Caller, f.Header.Parent, f.Header.Reserved = 1<<63, 1<<63, [2]uint32{1, 2}
+			f.Header.Caller, f.Header.Parent, f.Header.Configured = 1<<63, 1<<63, 7
 			r := s.Pick(f)
 			if r.Fallback != "" || r.Row != n-1 || len(r.Order) != n || r.Order[0] != int32(n-1) || n > 1 && r.Order[1] != 0 {
 				t.Errorf("%s, %d workers: %+v (%s)", module, n, r, s.Stats().LastError)

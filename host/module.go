@@ -27,6 +27,7 @@ type Options struct {
 	PickTime    time.Duration
 	Pool        string // for the log
 	Shadow      bool   // its picks serve no request: the log says so
+	Reject      bool   // what the fallback would answer is rejected with 503
 	Seed        uint64 // of a module's chance, if the host is Stepped
 }
 
@@ -71,7 +72,7 @@ func (h *Host) newProgram(name string, wasm []byte, o Options) (*program, error)
 	sum := sha256.Sum256(wasm)
 	p := &program{
 		name: name, sha256: hex.EncodeToString(sum[:]), cfg: h.cfg, clock: h.clock, log: h.cfg.Log.With("strategy", name),
-		fuel: o.Fuel, memory: o.MemoryBytes, pickTime: o.PickTime, shadow: o.Shadow,
+		fuel: o.Fuel, memory: o.MemoryBytes, pickTime: o.PickTime, shadow: o.Shadow, rejects: o.Reject,
 	}
 	if p.fuel <= 0 {
 		p.fuel = h.cfg.Fuel

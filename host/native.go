@@ -34,12 +34,12 @@ func (p nativePick) choose(s *Strategy, f *Frame) Result {
 		return fb
 	case row == abi.Reject:
 		r := Result{Row: Fallback(f), Reason: code, Flags: flags, Reject: &Rejection{Status: int(h.RejectStatus)}}
-		f.order(r.Row, nil)
+		f.order(r.Row, nil, false)
 		r.Order = f.Order
 		return r
 	case row == abi.Hold:
 		r := Result{Row: Fallback(f), Reason: code, Flags: flags, Hold: time.Duration(h.HoldMillis) * time.Millisecond}
-		f.order(r.Row, nil)
+		f.order(r.Row, nil, false)
 		r.Order = f.Order
 		return r
 	case row < 0 || int(row) >= n:
@@ -49,6 +49,6 @@ func (p nativePick) choose(s *Strategy, f *Frame) Result {
 	for _, k := range order[:min(int(h.OrderLen), n)] {
 		alternatives = binary.LittleEndian.AppendUint32(alternatives, k)
 	}
-	f.order(int(row), alternatives)
-	return Result{Row: int(row), Order: f.Order, Reason: code, Flags: flags}
+	named := f.order(int(row), alternatives, flags&abi.FlagOnly != 0)
+	return Result{Row: int(row), Order: f.Order, Named: named, Reason: code, Flags: flags}
 }

@@ -13,7 +13,7 @@ func (s *Strategy) Pick(f *Frame) Result {
 	}
 	f.prepare()
 	if b := int(f.Header.Bound); b >= 0 && b < len(f.Rows) {
-		f.order(b, nil)
+		f.order(b, nil, false)
 		return Result{Row: b, Order: f.Order}
 	}
 	if s.native != nil {
@@ -59,7 +59,7 @@ func (s *Strategy) Pick(f *Frame) Result {
 	}
 	if r.Reject != nil || r.Hold > 0 {
 		r.Row = Fallback(f)
-		f.order(r.Row, nil)
+		f.order(r.Row, nil, false)
 	}
 	r.Order = f.Order
 	return r
@@ -85,11 +85,16 @@ func (s *Strategy) Classify(f *Frame) (class int, weight float64, ok bool) {
 	return int(c), float64(w), true
 }
 
+// fallback chooses in the place of the module, or rejects the request if the operator wants that.
 func (s *Strategy) fallback(f *Frame, why reason) Result {
 	s.fallbacks[why].Add(1)
 	row := Fallback(f)
-	f.order(row, nil)
-	return Result{Row: row, Order: f.Order, Fallback: reasonNames[why]}
+	f.order(row, nil, false)
+	r := Result{Row: row, Order: f.Order, Fallback: reasonNames[why]}
+	if s.rejects {
+		r.Reject = &Rejection{Status: 503}
+	}
+	return r
 }
 
 // maintEvery is the number of picks of an instance between two wp_maint. A Go guest collects garbage only while an

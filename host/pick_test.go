@@ -77,7 +77,7 @@ func TestOrderOracle(t *testing.T) {
 		for row := range 5 {
 			for _, alt := range [][]byte{nil, {3, 0, 0, 0, 1, 0, 0, 0}, {9, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0}} {
 				f.Header.Seq = seq
-				f.order(row, alt)
+				f.order(row, alt, false)
 				seen := map[int32]bool{}
 				for _, k := range f.Order {
 					seen[k] = true

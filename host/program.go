@@ -28,6 +28,7 @@ type program struct {
 	metrics      metrics
 	refused      refused
 	shadow       bool
+	rejects      bool // where the fallback would choose, the client is turned away
 	rt           wazero.Runtime
 	compiled     wazero.CompiledModule
 	layout       abi.Layout          // of the module's version

@@ -24,6 +24,7 @@ type quarantine struct {
 	lines   limiter // of errors in the log
 	started time.Time
 	shadow  bool // no request waits for its picks
+	rejects bool // the fallback's requests are rejected
 
 	retryAt atomic.Int64 // set aside until then, in nanoseconds since started; 0 = in service
 	tries   atomic.Int64 // picks that tried the strategy again since it was set aside
@@ -68,6 +69,8 @@ func (q *quarantine) failed(why reason, err error) {
 	case !q.lines.allow():
 	case q.shadow:
 		q.log.Warn("shadow failed; its decision is sent nowhere", "reason", reasonNames[why], "err", text)
+	case q.rejects:
+		q.log.Warn("strategy failed; the request gets 503 (on_failure)", "reason", reasonNames[why], "err", text)
 	default:
 		q.log.Warn("strategy failed; the fallback answers", "reason", reasonNames[why], "err", text)
 	}
@@ -122,6 +125,9 @@ func (q *quarantine) setAside(why reason, err error) {
 	case set && q.shadow:
 		q.log.Warn("shadow is set aside after errors; it counts as failed until a pick that tries it again succeeds",
 			"errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", Brief(err.Error()))
+	case set && q.rejects:
+		q.log.Error("strategy is set aside after errors; requests get 503 (on_failure) until a pick that tries it again"+
+			" succeeds", "errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", Brief(err.Error()))
 	case set:
 		q.log.Error("strategy is set aside after errors; the fallback answers until a pick that tries it again succeeds",
 			"errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", Brief(err.Error()))

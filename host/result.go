@@ -5,15 +5,16 @@ import "time"
 // Result is what Pick decided.
 type Result struct {
 	Row      int           // of the frame; -1 only for a frame without rows
-	Order    []int32       // all rows, best first, Order[0] == Row; aliases Frame.Order
+	Order    []int32       // the rows that may be tried, best first, Order[0] == Row; aliases Frame.Order
+	Named    int           // leading rows of Order that the strategy has named; the host added the others
 	Reason   uint16        // the strategy's own code
-	Flags    uint16        // abi.FlagBind
+	Flags    uint16        // abi.FlagBind, abi.FlagOnly
 	Fuel     int64         // used
 	Took     time.Duration // of Current.Pick, with the wait for an instance
 	Fallback string        // why Fallback chose Row, one of reasonNames; "" = the module did
 
-	// Reject is set if the strategy wants the client turned away. Row is then the fallback's, for a caller that serves it
-	// all the same.
+	// Reject is set if the strategy wants the client turned away; with Fallback, if the operator does. Row is then the
+	// fallback's, for a caller that serves it all the same.
 	Reject *Rejection
 
 	// Hold is for how long the strategy has the request wait for a better worker, in all; 0 = not. Row is then the

@@ -8,6 +8,9 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
+// sinceOnly is the version that brought abi.FlagOnly.
+const sinceOnly = 1<<16 | 2
+
 // run pushes f, calls wp_pick and reads the answer. err is nil exactly when why is ok or decline; else in must be
 // discarded.
 func (in *instance) run(f *Frame) (r Result, why reason, err error) {
@@ -35,6 +38,9 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 		in.printed(f)
 	}
 	row, code, flags := abi.Unpack(in.stack[0])
+	if l.Version < sinceOnly {
+		flags &= abi.FlagBind // whatever stands in the other bits means nothing in its version
+	}
 	r.Row, r.Reason, r.Flags = int(row), code, flags
 	if flags&abi.FlagBind != 0 && !in.program.binds.Load() {
 		in.program.binds.Store(true)
@@ -63,7 +69,7 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	area, _ = in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // again: the memory may have moved as it grew
 	alternatives := min(uint64(binary.LittleEndian.Uint32(area[offOrderLen:])), uint64(n))
 	orders := area[l.OrderAt(in.room):]
-	f.order(r.Row, orders[:alternatives*abi.OrderSize])
+	r.Named = f.order(r.Row, orders[:alternatives*abi.OrderSize], flags&abi.FlagOnly != 0)
 	return r, ok, nil
 }
 

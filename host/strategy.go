@@ -69,6 +69,9 @@ func (s *Strategy) Notices() *Notices { return &s.notices }
 // before it serves a request: the self-test asks for requests with a session.
 func (s *Strategy) Binds() bool { return s.binds.Load() }
 
+// MayExclude reports whether the strategy's decisions may keep a request from workers that they do not name.
+func (s *Strategy) MayExclude() bool { return s.native != nil || s.layout.Version >= sinceOnly }
+
 // ReasonName returns what the module calls one of its reason codes, "" if it has no name for it.
 func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames.of(code) }
 
@@ -106,7 +109,8 @@ func (s *Strategy) start(ctx context.Context) error {
 		return err
 	}
 	s.quarantine.after, s.quarantine.pause = int64(s.cfg.QuarantineAfter), s.cfg.QuarantineFor
-	s.quarantine.log, s.quarantine.started, s.quarantine.shadow = s.log, time.Now(), s.shadow
+	s.quarantine.log, s.quarantine.started = s.log, time.Now()
+	s.quarantine.shadow, s.quarantine.rejects = s.shadow, s.rejects
 	s.wake, s.stop, s.done = make(bell, 1), make(chan struct{}), make(chan struct{})
 	s.instances = make(instances, s.cfg.Slots)
 	s.instances[0].put(in)

@@ -26,6 +26,11 @@ func (d Decision) Because(r Reason) Decision {
 // Bind asks the host to keep the request's session with the chosen worker from now on.
 func (d Decision) Bind() Decision { return d | Decision(abi.FlagBind)<<48 }
 
+// Only keeps the request to the chosen worker and those that [Request.Then] has named: if they fail or take no request,
+// nobody else gets it; a [Ranking] names its four best. While the module itself fails, the host chooses, unless the
+// operator has set strategies.NAME.on_failure = "reject". A session that is bound goes to its worker without asking.
+func (d Decision) Only() Decision { return d | Decision(abi.FlagOnly)<<48 }
+
 // Row is the chosen worker's index, or [abi.Decline], [abi.Reject] or [abi.Hold].
 func (d Decision) Row() int { return int(int32(uint32(d))) }
 
@@ -34,3 +39,6 @@ func (d Decision) Reason() Reason { return Reason(d >> 32) }
 
 // Binds reports whether Bind was asked for.
 func (d Decision) Binds() bool { return uint16(d>>48)&abi.FlagBind != 0 }
+
+// IsOnly reports whether Only was asked for.
+func (d Decision) IsOnly() bool { return uint16(d>>48)&abi.FlagOnly != 0 }

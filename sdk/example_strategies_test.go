@@ -9,7 +9,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/sdktest"
 )
 
-// tenants keeps each tenant's requests on workers of its own, and the rest on those of nobody.
+// tenants prefers for each tenant's requests the workers of its own, and for the rest those of nobody. It is no wall: a
+// header is the client's word, and when those workers fail others get the request. [[keys]] workers is one.
 type tenants struct{}
 
 func (tenants) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {

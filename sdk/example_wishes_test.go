@@ -19,8 +19,8 @@ func chosen(s sdk.Strategy, f *sdktest.Frame) int {
 	return sdk.PickNative(s, &f.Header, f.Rows, make([]uint32, len(f.Rows))).Row()
 }
 
-// batchTier sends requests with the header "x-tier: batch" to the workers of tier=batch, and all else to the others. It
-// needs allow = ["headers:x-tier"], and labels = { tier = "batch" } at the workers.
+// batchTier sends requests with the header "x-tier: batch" to the workers of tier=batch first, and all else to the others;
+// when those fail the host tries the rest (Only would forbid it). It needs allow = ["headers:x-tier"], and labels = { tier = "batch" } at the workers.
 type batchTier struct{}
 
 func (batchTier) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
@@ -48,7 +48,9 @@ func ExampleHeader() {
 	// other: 0
 }
 
-// isolated keeps what each API key sends on workers of its own: those that are labelled for="NAME OF THE KEY".
+// isolated sends what each API key sends to workers of its own alone: those that are labelled for="NAME OF THE KEY". It
+// needs on_failure = "reject": else the host chooses while the module fails. Where it must hold whatever strategy serves,
+// and for sessions that were bound before, write workers = "for=acme" into [[keys]] instead.
 type isolated struct{}
 
 func (isolated) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
@@ -60,22 +62,29 @@ func (isolated) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 		}
 	}
 	d := k.Choose(r)
-	if d == sdk.Decline {
-		return r.Reject(403, "no worker is set aside for this key", 0)
+	switch {
+	case d != sdk.Decline:
+		return d.Because(sdk.ReasonCost).Only()
+	case r.Labeled("for", name) != 0: // it is down: a worker that has no row keeps its labels
+		return r.Unavailable("no worker of this key is up")
 	}
-	return d.Because(sdk.ReasonCost)
+	return r.Reject(403, "no worker is set aside for this key", 0)
 }
 
-// The name of the caller's key chooses the workers; a key without any is turned away in the strategy's words.
+// The name of the caller's key chooses the workers; a key without any is turned away in the strategy's words, and one
+// whose workers are down may come again.
 func ExampleCaller() {
 	host := &sdktest.Host{Caller: "acme"}
 	defer host.Serve()()
 	f := sdktest.NewFrame(3).Label(host, 1, "for=acme")
 	fmt.Println("acme:", chosen(isolated{}, f))
+	f.Rows[1].Labels = 0
+	fmt.Println("its worker is down:", chosen(isolated{}, f) == int(abi.Reject), f.Header.RejectStatus)
 	host.Caller = "nobody"
 	fmt.Println("nobody:", chosen(isolated{}, f) == int(abi.Reject), f.Header.RejectStatus)
 	// Output:
 	// acme: 1
+	// its worker is down: true 503
 	// nobody: true 403
 }
 
@@ -111,7 +120,8 @@ func ExampleWorker_adapter() {
 	// busy there: 1
 }
 
-// byKind keeps embeddings and scores on workers of kind=embed, and all else off them.
+// byKind sends embeddings and scores to workers of kind=embed and nowhere else, and all else to the others. While the
+// module fails the host chooses, unless on_failure is "reject".
 type byKind struct{}
 
 func (byKind) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
@@ -123,7 +133,7 @@ func (byKind) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 			k.Enter(i, w, float64(w.InFlight))
 		}
 	}
-	return k.Choose(r).Because(sdk.ReasonLeast)
+	return k.Choose(r).Because(sdk.ReasonLeast).Only()
 }
 
 // The kind of the endpoint chooses the workers.

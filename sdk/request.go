@@ -101,6 +101,11 @@ func (r *Request) Hold(seconds float64) Decision {
 	return hold
 }
 
+// Unavailable turns the request away for want of a worker, with 503 and the host's estimate of when to come again.
+// Return what it returns. Workers that are down have no row: r.Configured counts all that the client's key may use, and
+// r.Up those that answer their health checks.
+func (r *Request) Unavailable(text string) Decision { return r.Reject(503, text, 0) }
+
 // Rejected returns what [Request.Reject] was given, for tests.
 func (r *Request) Rejected() (status int, text string, seconds int) {
 	return int(r.RejectStatus), r.text, int(r.RetryAfter)

@@ -30,7 +30,7 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 			return nil, fmt.Errorf("daemon: %w", err)
 		}
 		keys = append(keys, gate.Key{Name: k.Name, Secret: secret, Models: k.Models, Explain: k.Explain,
-			Salt: k.CacheSalt.Of(k.Name, secret), Priority: [2]int(k.Priority), Weight: k.Weight})
+			Workers: k.Fence(), Salt: k.CacheSalt.Of(k.Name, secret), Priority: [2]int(k.Priority), Weight: k.Weight})
 	}
 	s, n := &c.Server, &c.Sessions
 	return &front.Epoch{
@@ -38,10 +38,10 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 			Sessions: exchange.Naming{Identity: identity.New(n.Identity), Cookie: n.Cookie, Always: n.Bind == "always",
 				EndWithWorker: n.OnWorkerDown == "error"},
 			Overflow: overflow.Limits{Dir: s.OverflowDir, Most: int64(s.OverflowBytes)},
-			Explain:  s.Explain, Access: s.AccessLog != "", Deadline: s.DeadlineHeader,
+			Keys:     gate.NewKeys(keys), Explain: s.Explain, Access: s.AccessLog != "", Deadline: s.DeadlineHeader,
 			Log: exchange.ExplainLog{Share: s.ExplainLog.Share, Slower: s.ExplainLog.Slower},
 		},
-		CORS: gate.NewCORS(s.CORSOrigins), Keys: gate.NewKeys(keys), MaxBody: s.MaxBodyBytes,
+		CORS: gate.NewCORS(s.CORSOrigins), MaxBody: s.MaxBodyBytes,
 		BufferBody: min(s.BufferBody, s.MaxBodyBytes), MaxInFlight: s.MaxInFlight,
 		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, Keepalive: s.Keepalive,
 	}, nil

@@ -57,6 +57,11 @@ func (p *push) run(ctx context.Context, out io.Writer, file string) error {
 	if err != nil {
 		return fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
 	}
+	if p.pool != "" {
+		if err := p.findPool(ctx); err != nil {
+			return err
+		}
+	}
 	name := cmp.Or(p.name, strings.TrimSuffix(filepath.Base(file), ".wasm"))
 	headers := []string{"Content-Type", "application/wasm", "Expect", "100-continue"}
 	if p.was != "" {
@@ -89,6 +94,25 @@ func (p *push) run(ctx context.Context, out io.Writer, file string) error {
 	}
 	fmt.Fprintf(out, "%s is delivered: %d bytes, sha256 %s\n", name, d.Bytes, d.SHA256)
 	return sayServes(out, &d.Strategy, d.Note)
+}
+
+// findPool asks the daemon for the pool that the strategy is to serve: what is delivered before cannot be taken back.
+func (p *push) findPool(ctx context.Context) error {
+	var pools []struct {
+		Name string `json:"name"`
+	}
+	if _, err := p.admin.get(ctx, "/api/v1/pools", &pools); err != nil {
+		return err
+	}
+	var names []string
+	for _, one := range pools {
+		if one.Name == p.pool {
+			return nil
+		}
+		names = append(names, one.Name)
+	}
+	return fmt.Errorf("nothing is delivered: the daemon has no pool %q to activate it for; it has %s", p.pool,
+		strings.Join(names, ", "))
 }
 
 // sayServes prints the pools that a strategy serves.

@@ -119,7 +119,7 @@ func send(t testing.TB, p *route.Pool, text string, at time.Time) *request {
 func sendAfter(t testing.TB, p *route.Pool, text string, failures int, at time.Time) *request {
 	t.Helper()
 	a := ask(t, text, at)
-	a.Turn = p.Arrive("m", at)
+	a.Turn = p.Arrive("m", nil, at)
 	r := &request{parsed: a.Prompt}
 	if v := p.Choose(&r.choice, &a); v != route.Chosen {
 		t.Fatalf("%v; want a choice", v)

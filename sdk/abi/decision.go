@@ -9,8 +9,11 @@ const (
 	Hold    int32 = -3 // the request waits for a better worker: see Header.HoldMillis; since 1.2
 )
 
-// FlagBind asks the host to bind the request's session to the chosen worker.
-const FlagBind uint16 = 1
+// Flags of a decision.
+const (
+	FlagBind uint16 = 1 << iota // bind the request's session to the chosen worker
+	FlagOnly                    // no worker but the chosen one and those in the order area may get the request; since 1.2
+)
 
 // Pack makes wp_pick's result of a row index (or Decline, Reject or Hold), a reason of the strategy's own and flags.
 func Pack(row int32, reason, flags uint16) uint64 {

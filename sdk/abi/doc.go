@@ -28,12 +28,13 @@
 //
 // wp_pick returns an i64: the low 32 bits are the index of the chosen row as i32, or [Decline] (the host's fallback
 // answers), [Reject] (the client is turned away) or [Hold] (it waits for a better worker). Bits 32-47 are a reason code
-// of the strategy's own, bits 48-63 are flags ([FlagBind]). Worked values: row 3, reason 7, no flags =
-// 0x0000_0007_0000_0003; row 0, reason 1,
-// FlagBind = 0x0001_0001_0000_0000; decline = 0x0000_0000_ffff_ffff; reject = 0x0000_0000_ffff_fffe.
+// of the strategy's own, bits 48-63 are flags ([FlagBind], [FlagOnly]). Worked values: row 3, reason 7, no flags =
+// 0x0000_0007_0000_0003; row 0, reason 1, FlagBind = 0x0001_0001_0000_0000; decline = 0x0000_0000_ffff_ffff; reject =
+// 0x0000_0000_ffff_fffe.
 //
 // The guest may write alternatives for failover, best first and without the chosen row, to the order area and their
-// number to Header.OrderLen. The host ignores indexes out of range and repeats, and appends the rows that are missing.
+// number to Header.OrderLen. The host ignores indexes out of range and repeats, and unless FlagOnly is set appends the
+// rows that are missing.
 //
 // With Reject the guest may write what the client gets: RejectStatus, RetryAfter, and the address and length of a text.
 // All zero means 429, the host's words and its own estimate of when to come again.
@@ -45,11 +46,10 @@
 // module runs unchanged under every later host of the same major version, and an older host refuses it by the name of
 // its marker.
 //
-// The rule for 1.3: no field moves, changes its type or its meaning. A new one takes Header.Reserved or a bit that is
-// zero today, or is appended, which makes a layout of its own with a marker of its own. Older layouts are beginnings of
-// newer ones, so that the host has one struct to fill, and copies it whole to a module of its own version and row by
-// row to an older one. New exports are optional, new imports may be missing in an older host. What cannot be done so is
-// 2.0.
+// The rule for 1.3: no field moves, changes its type or its meaning. A new one takes a bit that is zero today, or is
+// appended, which makes a layout of its own with a marker of its own. Older layouts are beginnings of newer ones, so
+// that the host has one struct to fill, and copies it whole to a module of its own version and row by row to an older
+// one. New exports are optional, new imports may be missing in an older host. What cannot be done so is 2.0.
 //
 // why.md lists what each version brought.
 package abi

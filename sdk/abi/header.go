@@ -56,7 +56,8 @@ type Header struct {
 	Last           int32   // 192: row of the worker that the session's request before went to; -1 = none, or no candidate
 	ParentRow      int32   // 196: row of the worker that the parent's last request went to; -1 = none, or no candidate
 
-	Reserved [2]uint32 // 200: zero; room for later minor versions
+	Configured uint32 // 200: workers of the pool that the client's key may use, with a row or not
+	Up         uint32 // 204: of them those that answer their health checks
 
 	QueueDepth   uint32  // 208: requests that wait in the pool's queue; 0 also without one
 	FlowsWaiting uint32  // 212: flows of them: keys, and agents of a key

@@ -141,7 +141,7 @@ func (s *source) take(g *ast.GenDecl) {
 }
 
 var wire = map[reflect.Kind]string{reflect.Uint32: "u32", reflect.Int32: "i32", reflect.Uint64: "u64", reflect.Int64: "i64",
-	reflect.Float32: "f32", reflect.Float64: "f64", reflect.Array: "2 x u32"}
+	reflect.Float32: "f32", reflect.Float64: "f64"}
 
 // fields is the table of a struct. A comment begins with the offset, which must be the compiler's.
 func (s *source) fields(t *testing.T, name string, of reflect.Type) string {

@@ -26,7 +26,7 @@ type Outcome struct {
 	PromptTokens uint32  // 64: the worker's word if it gave one, else the estimate
 	CachedTokens int32   // 68: of these found in the worker's cache, by its own count; -1 = not given
 	OutputTokens int32   // 72: generated, by the worker's count; -1 = not given, or not ended yet
-	Reason       uint32  // 76: the strategy's own reason code
+	Reason       uint32  // 76: the strategy's own reason code; 0 also = another worker failed, and the host chose this one
 	TTFT         float32 // 80: seconds from dispatch to the first byte; negative = there was none
 	Seconds      float32 // 84: from arrival until now
 	Believed     uint32  // 88: tokens that were believed cached there when it was chosen

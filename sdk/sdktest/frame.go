@@ -22,6 +22,7 @@ func NewFrame(n int) *Frame {
 	f := &Frame{Rows: make([]abi.Row, n)}
 	f.Header = abi.Header{
 		Version: abi.Version, HeaderBytes: abi.HeaderSize, RowBytes: abi.RowSize, Rows: uint32(n),
+		Configured: uint32(n), Up: uint32(n),
 		Now: 1_700_000_000e9, PromptTokens: 1000, PromptBlocks: 62, BlockTokens: 16, Bound: -1, BestRow: -1, Last: -1,
 		ParentRow: -1, Lambda: .5, C1: abi.PrefillSeconds, C2: abi.ContextSeconds,
 	}

@@ -35,6 +35,8 @@ func (f *Frame) Randomize(rng *rand.Rand, n int) {
 		C1: abi.PrefillSeconds * (.25 + rng.Float32()), C2: abi.ContextSeconds * rng.Float32(),
 	}
 	f.Header.Endpoint, f.Header.Caller = rng.Uint32N(abi.EndpointTokenize+1), rng.Uint64()
+	f.Header.Configured = uint32(n) + rng.Uint32N(3)
+	f.Header.Up = f.Header.Configured - rng.Uint32N(f.Header.Configured-uint32(n)+1)
 	f.Header.Labels, f.Header.LabelsEpoch = rng.Uint32N(65), rng.Uint32N(4)
 	if rng.IntN(2) == 0 {
 		f.Header.Deadline = f.Header.Now + rng.Int64N(60e9)

@@ -73,6 +73,9 @@ func (e *keptRequest) end(in *exchange.Inbound, took time.Duration, sent int64) 
 	e.waits = nil
 	e.Open, e.Status, e.Stream, e.Retries, e.End = false, s.Status, s.Stream, s.Retries, s.End
 	e.Bytes, e.Seconds = sent, took.Seconds()
+	if s.Passed {
+		e.Reason = s.Reason // a constant: it needs no copy
+	}
 	e.Worker, e.Live, e.Matched, e.Believed, e.Usage = s.Worker, s.Live, s.Matched, s.Believed, s.Usage
 	e.FirstByte, e.Total, e.Queued = s.FirstByte, s.Total, s.Queued
 	e.Attempts = slices.Clone(s.Attempts)

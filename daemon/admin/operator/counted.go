@@ -18,7 +18,8 @@ var (
 		"worker counted its tokens (stream_options.include_usage).", itlBuckets, "pool", "strategy", "worker")
 	pickTime  = newHistogram("pick_seconds", "Time a strategy took to choose.", pickBuckets, "pool", "strategy")
 	pickFuel  = newHistogram("pick_fuel", "Fuel a strategy used to choose.", fuelBuckets, "pool", "strategy")
-	fallbacks = newCounter("fallback_total", "Requests whose worker was chosen by the fallback.",
+	fallbacks = newCounter("fallback_total", "Requests whose worker was chosen by the fallback, or that got 503 in "+
+		"its place (on_failure).",
 		"pool", "strategy", "reason")
 	blocks  = newCounter("prefix_blocks_total", "Blocks of the prompts routed.", "pool")
 	matched = newCounter("prefix_matched_blocks_total", "Leading blocks believed to be held by the worker that was "+

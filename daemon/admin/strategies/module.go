@@ -47,7 +47,8 @@ func load(h *host.Host, c *conf.Config, p *conf.Pool, wasm []byte, shadow bool) 
 	}
 	return h.Load(context.Background(), p.Strategy, wasm, host.Options{
 		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel,
-		MemoryBytes: sc.MemoryMB << 20, PickTime: sc.PickTimeout, Pool: p.Name, Shadow: shadow})
+		MemoryBytes: sc.MemoryMB << 20, PickTime: sc.PickTimeout, Pool: p.Name, Shadow: shadow,
+		Reject: !shadow && sc.OnFailure == "reject"})
 }
 
 // checkLoads loads a module as each pool that it serves would, with the pool's options. One that serves nobody it loads

@@ -17,6 +17,7 @@ import (
 // Question is a request that is not to be sent.
 type Question struct {
 	Path    string          `json:"path"`    // "" = guessed from the body
+	Key     string          `json:"key"`     // name of the key that it would show; "" = none, and no key is asked for
 	Session string          `json:"session"` // its name, in the first header field of sessions.identity; "" = none
 	Body    json.RawMessage `json:"body"`
 }
@@ -51,7 +52,12 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	in := &exchange.Inbound{Epoch: l.process.Served(), Method: "POST", Path: q.Path, Body: q.Body, Caller: everybody(),
+	epoch := l.process.Served()
+	caller := callerOf(epoch, q.Key)
+	if caller == nil {
+		return nil, fmt.Errorf("there is no [[keys]] of the name %.40q", q.Key)
+	}
+	in := &exchange.Inbound{Epoch: epoch, Method: "POST", Path: q.Path, Body: q.Body, Caller: caller,
 		Endpoint: exchange.Classify("POST", q.Path)}
 	if in.Endpoint.Role == exchange.Nobody || in.Endpoint.Role == exchange.Malformed {
 		return nil, fmt.Errorf("the router serves no POST %.100q", q.Path)
@@ -89,8 +95,12 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 	return a, nil
 }
 
-// everybody is the caller where no key is asked for.
-func everybody() *gate.Caller {
+// callerOf returns the caller of the key of that name, nil if there is none; without a name the caller where no key is
+// asked for.
+func callerOf(e *exchange.Epoch, name string) *gate.Caller {
+	if name != "" {
+		return e.Keys.Named(name)
+	}
 	caller, _ := (*gate.Keys)(nil).Check("", "")
 	return caller
 }

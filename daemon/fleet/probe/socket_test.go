@@ -89,7 +89,7 @@ func followServer(t *testing.T, p *worker.Pool, s *httptest.Server, capacity cha
 	if n := got(t, capacity); n != 2944 {
 		t.Errorf("capacity %d; want 2944", n)
 	}
-	for len(p.Models()) == 0 {
+	for len(p.Models(nil)) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	s.Close()

@@ -55,7 +55,7 @@ func TestLabelSet(t *testing.T) {
 		many[fmt.Sprintf("n%02d", i)] = "v"
 	}
 	l = l.after([]Spec{{Labels: many}})
-	if got := l.bits(many); len(l.names) != maxLabels || got != 1<<64-1 {
+	if got := l.bits(many); len(l.names) != maxLabels || got != 1<<63-1 {
 		t.Errorf("%d names, bits %b; want %d, all", len(l.names), got, maxLabels)
 	}
 }

@@ -374,11 +374,12 @@ func (f *fleet) list(e *endpoint, ids []string, lengths []int, entries []json.Ra
 	e.listing.setLengths(lengths)
 }
 
-// entries returns the entries of /v1/models of all workers that are up, one for each id, as its first worker wrote it.
-func (f *fleet) entries() (out []json.RawMessage) {
+// entries returns the entries of /v1/models of the workers that are up and inside of the fence, one for each id, as its
+// first worker wrote it.
+func (f *fleet) entries(fence Fence) (out []json.RawMessage) {
 	seen := map[string]bool{}
 	for _, w := range f.workers {
-		if !w.isUp() || w.listing == nil {
+		if !w.isUp() || w.listing == nil || !w.inside(fence) {
 			continue
 		}
 		for i, id := range w.listing.ids {

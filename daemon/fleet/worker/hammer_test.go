@@ -45,7 +45,7 @@ func TestHammer(t *testing.T) {
 			p.Request(time.Now())
 			p.MayRetry(time.Now())
 			p.Drain("w1", rng.IntN(2) == 0, time.Now())
-			p.Models()
+			p.Models(nil)
 			p.Lambda(time.Now())
 		}
 	})

@@ -2,8 +2,8 @@ package worker
 
 import "slices"
 
-// maxLabels is the number of label bits in a row.
-const maxLabels = 64
+// maxLabels is the number of label bits that are given out. A row has one more: so no worker has all of them.
+const maxLabels = 63
 
 // labelSet is the list of the different labels of a pool's workers, each as name=value, sorted. A label's index is its
 // bit in a row. The set is never changed, only replaced.

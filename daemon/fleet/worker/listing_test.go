@@ -36,7 +36,7 @@ func TestEqualListingsKeepTheirEntries(t *testing.T) {
 		t.Errorf("both have the entry %s; want each its own", a.entries[0])
 	}
 	p.kill(0, 1)
-	if got := p.Models(); len(got) != 1 || string(got[0]) != string(b.entries[0]) {
+	if got := p.Models(nil); len(got) != 1 || string(got[0]) != string(b.entries[0]) {
 		t.Errorf("with the first one down: %s; want the second's entry", got)
 	}
 }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -111,23 +110,31 @@ func (p *Pool) Drains() map[string]bool {
 // FreeGPU, FreeL1, ReuseGPU and ReuseL1 by the row's slot.
 //
 // The Standing is Ready or Panicked if there are rows, else the reason why there are none: Full, Starting, Down or
-// Lacking. Snapshot does not allocate if rows and ws have the capacity.
+// Lacking, or Fenced. Snapshot does not allocate if rows and ws have the capacity.
 func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Standing) {
 	p.mu.Lock()
 	defer p.unlock()
 	s := shot{Query: q, fleet: &p.fleet, moment: p.fleet.advance(p.fleet.sec(q.At)), lists: true, rows: rows, workers: ws}
+	s.inside = p.fleet.labels.mask(q.Fence)
+	if q.Count != nil {
+		*q.Count = s.count()
+	}
 	s.take()
 	s.takeShort()
 	return s.rows, s.workers, s.standing
 }
 
-// Standing returns what the worker with that id can do for a request of the model that is bound to it.
-func (p *Pool) Standing(id, model string, now time.Time) Standing {
+// Standing returns what the worker with that id can do for a request of the model that is bound to it. A worker outside
+// of the request's fence is Gone, as one that has left the pool.
+func (p *Pool) Standing(id, model string, fence Fence, now time.Time) Standing {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.fleet.find(id)
-	if w == nil {
+	switch {
+	case w == nil:
 		return p.fleet.absence(id)
+	case !w.inside(fence):
+		return Gone
 	}
 	return w.standing(model, &p.fleet.conf.limits, &moment{now: p.fleet.sec(now), slowness: p.fleet.speed.slowness})
 }
@@ -160,9 +167,9 @@ func (p *Pool) RetryAfter(now time.Time) int {
 	return p.fleet.places.whole(p.fleet.places.wait(at, p.fleet.up > 0))
 }
 
-// Others appends the workers without a row to into, at most limit of them. rows are those of a Snapshot. If every
-// worker has a row, Others only compares two lengths.
-func (p *Pool) Others(rows []abi.Row, now time.Time, into []Stats, limit int) []Stats {
+// Others appends the workers inside of the fence without a row to into, at most limit of them. rows are those of a
+// Snapshot. If every worker has a row, Others only compares two lengths.
+func (p *Pool) Others(rows []abi.Row, fence Fence, now time.Time, into []Stats, limit int) []Stats {
 	if int(p.count.Load()) == len(rows) {
 		return into
 	}
@@ -170,9 +177,13 @@ func (p *Pool) Others(rows []abi.Row, now time.Time, into []Stats, limit int) []
 	defer p.mu.Unlock()
 	at, next := p.fleet.sec(now), 0
 	var m moment // made for the first worker without a row
+	inside := p.fleet.labels.mask(fence)
 	for _, w := range p.fleet.workers {
 		if next < len(rows) && rows[next].Worker == w.slot {
 			next++
+			continue
+		}
+		if w.labels&inside != inside {
 			continue
 		}
 		if len(into) < limit && !slices.ContainsFunc(rows, func(r abi.Row) bool { return r.Worker == w.slot }) {
@@ -290,23 +301,6 @@ func (p *Pool) InFlight() map[string]int {
 		n[w.id] += w.flight.n
 	}
 	return n
-}
-
-// Models returns the entries of /v1/models of all workers that are up, one for each id, as its first worker wrote it.
-func (p *Pool) Models() []json.RawMessage {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.fleet.entries()
-}
-
-// Length returns the max_model_len that a worker lists for a model, 0 if it is not known.
-func (p *Pool) Length(w *Worker, model string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if w.listing == nil {
-		return 0
-	}
-	return w.listing.length[model]
 }
 
 // beginGrace begins the grace for the requests in flight at w, which has just gone down or fallen silent. A process

@@ -142,7 +142,7 @@ func TestRanksDrain(t *testing.T) {
 // TestRanksAreLearnt: the number comes from the worker before it is up, and from each page of its metrics.
 func TestRanksAreLearnt(t *testing.T) {
 	p := New(Config{Workers: specs(2)}, start)
-	if s := p.Standing("w0#2", "", start); s != Starting {
+	if s := p.Standing("w0#2", "", nil, start); s != Starting {
 		t.Errorf("a rank of a worker that was never heard is %v", s)
 	}
 	if !p.Phase(1).Counts {
@@ -169,8 +169,8 @@ func TestRanksAreLearnt(t *testing.T) {
 		t.Errorf("after one page with fewer engines: %s", got)
 	}
 	p.Scraped(1, engines(2, 100), p.after(5))
-	if got := shown(p, 5); got != "w0#0=0 w1=1 w0#1=2" || p.Standing("w0#2", "", p.after(5)) != Gone || p.fleet.up != 3 {
-		t.Errorf("after two: %s, w0#2 is %v, %d up", got, p.Standing("w0#2", "", p.after(5)), p.fleet.up)
+	if got := shown(p, 5); got != "w0#0=0 w1=1 w0#1=2" || p.Standing("w0#2", "", nil, p.after(5)) != Gone || p.fleet.up != 3 {
+		t.Errorf("after two: %s, w0#2 is %v, %d up", got, p.Standing("w0#2", "", nil, p.after(5)), p.fleet.up)
 	}
 	p.Scraped(1, engines(4, 100), p.after(6)) // slot 3 has a request of the removed rank
 	if got := shown(p, 6); got != "w0#0=0 w1=1 w0#1=2 w0#2=4 w0#3=5" {

@@ -22,6 +22,7 @@ type Beginning struct {
 type request struct {
 	number uint64       // among all of the pool; 0 = another router's
 	model  string       // that it asks for
+	fence  uint64       // bits of its Fence, as of when it was sent
 	at     float64      // when it was sent
 	est    float64      // seconds of prefill on a worker of slowness 1
 	tokens int          // of the prompt
@@ -29,14 +30,14 @@ type request struct {
 	holder Holder       // nil: the request waits on
 	tried  uint64       // the workers that have had it before, as Dispatch.Tried
 	flow   atomic.Int64 // nanoseconds from the pool's beginning to the last byte of the answer; 0 = none came
-	class  uint8        // of the endpoint's records
 
 	output     int      // tokens that the answer is expected to have
 	parts      []uint64 // of the prompt's beginning
 	partTokens int
 
-	whole bool // the answer comes in one piece
-	talks bool // it is generated
+	class uint8 // of the endpoint's records
+	whole bool  // the answer comes in one piece
+	talks bool  // it is generated
 
 	// Guarded by the pool's lock.
 	queued       bool

@@ -10,6 +10,7 @@ import (
 // Query describes the request that a Snapshot is for.
 type Query struct {
 	Model string    // "" fits every worker
+	Fence Fence     // labels of the workers that alone may take it
 	Bound string    // id of the worker of the request's session: neither slow start nor a drain hides it
 	Again bool      // other workers have failed the request: slow start hides no worker
 	Tried []*Worker // that have had the request: they hide nobody who takes only what nobody else does
@@ -21,6 +22,8 @@ type Query struct {
 
 	Holds     int       // tokens of KV that it takes, those of Beginning too; 0 = not known
 	Beginning Beginning // of its prompt
+
+	Count *Count // Snapshot writes there how many workers there are for it; nil = nobody asks
 }
 
 // shot is one call of Snapshot. The pool's lock is held throughout.
@@ -28,6 +31,8 @@ type shot struct {
 	Query
 	fleet    *fleet
 	moment   moment
+	inside   uint64   // bits of the labels of Fence
+	met      bool     // some worker is inside
 	listing  *listing // of the worker before: a fleet mostly shares one, so the model is looked up once
 	lists    bool     // it has the model; true while listing is nil
 	weight   float64  // of all workers that are up; 0 = not summed yet
@@ -68,8 +73,11 @@ func (s *shot) take() {
 	if (s.standing == Down || s.standing == Starting) && s.fleet.conf.Panic {
 		s.takeBy(blind)
 	}
-	if len(s.fleet.workers) == 0 {
+	switch {
+	case len(s.fleet.workers) == 0:
 		s.standing = Down
+	case !s.met:
+		s.standing = Fenced
 	}
 }
 
@@ -84,6 +92,10 @@ func (s *shot) concerns(w *Worker) bool {
 
 func (s *shot) takeBy(m mode) {
 	for _, w := range s.fleet.workers {
+		if s.outside(w) {
+			continue
+		}
+		s.met = true
 		if !s.concerns(w) {
 			continue
 		}
@@ -137,7 +149,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 // hasRoom reports whether some worker takes the request at once.
 func (s *shot) hasRoom(m mode) bool {
 	return slices.ContainsFunc(s.fleet.workers, func(w *Worker) bool {
-		return s.concerns(w) && s.judge(w, m) == Ready
+		return !s.outside(w) && s.concerns(w) && s.judge(w, m) == Ready
 	})
 }
 
@@ -184,4 +196,30 @@ func (s *shot) takeShort() {
 		s.Need = 0
 		s.take()
 	}
+}
+
+// outside reports whether the request's fence keeps it from a worker.
+func (s *shot) outside(w *Worker) bool { return w.labels&s.inside != s.inside }
+
+// Count is how many workers a request may go to.
+type Count struct {
+	Configured int // inside of its fence
+	Up         int // of them those that answer their health checks
+}
+
+// count counts the workers inside of the request's fence. Without one the fleet has both numbers.
+func (s *shot) count() (c Count) {
+	if len(s.Fence) == 0 {
+		return Count{Configured: len(s.fleet.workers), Up: s.fleet.up}
+	}
+	for _, w := range s.fleet.workers {
+		if s.outside(w) {
+			continue
+		}
+		c.Configured++
+		if w.isUp() {
+			c.Up++
+		}
+	}
+	return c
 }

@@ -149,7 +149,7 @@ func TestModelsMerged(t *testing.T) {
 	p.say(1, "base", "more")
 	p.say(2, "gone")
 	p.kill(2, 1)
-	got := fmt.Sprintf("%s", p.Models())
+	got := fmt.Sprintf("%s", p.Models(nil))
 	if want := `[{"id":"base","by":0} {"id":"lora","by":0} {"id":"more","by":1}]`; got != want {
 		t.Errorf("Models = %s; want %s", got, want)
 	}

@@ -32,7 +32,8 @@ type Spec struct {
 type marks struct {
 	weight float64
 	price  float64 // Spec.Cost
-	labels uint64  // bits of the pool's labelSet
+	labels uint64  // bits of set
+	set    *labelSet
 }
 
 // marksOf returns the marks of a spec, of which zeros mean the defaults.
@@ -41,6 +42,7 @@ func marksOf(s *Spec, labels *labelSet) marks {
 		weight: cmp.Or(s.Weight, 1),
 		price:  cmp.Or(s.Cost, 1),
 		labels: labels.bits(s.Labels),
+		set:    labels,
 	}
 }
 

@@ -57,7 +57,7 @@ func TestStandingOfOne(t *testing.T) {
 		if got := p.Stats(p.after(at))[0].State; got != shown {
 			t.Errorf("shown as %v; want %v", got, shown)
 		}
-		if got := p.Standing("w0", "tiny", p.after(at)); got != bound {
+		if got := p.Standing("w0", "tiny", nil, p.after(at)); got != bound {
 			t.Errorf("for a request bound to it: %v; want %v", got, bound)
 		}
 	}
@@ -83,7 +83,7 @@ func TestStandingOfOne(t *testing.T) {
 	want(Draining, Draining)
 	p.kill(0, at)
 	want(Down, Down)
-	if got := p.Standing("nobody", "", p.after(at)); got != Gone {
+	if got := p.Standing("nobody", "", nil, p.after(at)); got != Gone {
 		t.Errorf("an id that nobody has: %v; want %v", got, Gone)
 	}
 }

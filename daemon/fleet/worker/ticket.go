@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ type Dispatch struct {
 	Output       int     // tokens that the answer is expected to have; 0 = not known
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
 	Model        string  // that it asks for; "" = it names none
+	Fence        Fence   // of its Query: a label may have been taken from w since then
 	Class        uint8   // of requests that a worker may refuse apart from others, below Classes
 	Whole        bool    // the answer comes in one piece: its first byte does not show when prefill ended
 	Talks        bool    // the answer is generated
@@ -64,7 +66,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.cached = d.CachedTokens
 	r.output = d.Output
 	r.begins(&d.Beginning)
-	r.model = d.Model
+	r.model, r.fence = d.Model, w.set.mask(d.Fence)
 	r.class = d.Class % Classes
 	r.whole = d.Whole
 	r.talks = d.Talks
@@ -79,6 +81,8 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 func (p *Pool) admits(w *Worker, d *Dispatch, now float64) bool {
 	m := &moment{now: now, slowness: p.fleet.speed.slowness}
 	switch {
+	case !w.inside(d.Fence):
+		return false
 	case w.packed(&p.fleet.conf.limits, d.Holds, &d.Beginning), !d.Backlogged && w.backlogged(&p.fleet.conf.limits, m):
 		return false
 	case w.place != configured: // removed; a removed rank of a worker that stays cannot be reached
@@ -229,6 +233,24 @@ func (p *Pool) Relearn(key uint64, s Speed) {
 	if w := p.fleet.keyed[key]; w != nil && w.speed.evidence == 0 && s.Rel > 0 {
 		w.speed.rel, w.speed.evidence = bound(s.Rel), max(0, s.Evidence)
 	}
+}
+
+// Models returns the entries of /v1/models of the workers that are up and inside of the fence, one for each id, as its
+// first worker wrote it.
+func (p *Pool) Models(fence Fence) []json.RawMessage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fleet.entries(fence)
+}
+
+// Length returns the max_model_len that a worker lists for a model, 0 if it is not known.
+func (p *Pool) Length(w *Worker, model string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.listing == nil {
+		return 0
+	}
+	return w.listing.length[model]
 }
 
 // Est returns the estimated seconds of prefill of the request, on a worker of slowness 1.

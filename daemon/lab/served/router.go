@@ -147,7 +147,7 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 	if err != nil {
 		panic("BUG: served: a body that cannot be read: " + err.Error())
 	}
-	v.ask = route.Ask{Prompt: parsed, Turn: r.pool.Arrive(model, at), Random: r.chance.Uint64() | 1}
+	v.ask = route.Ask{Prompt: parsed, Turn: r.pool.Arrive(model, nil, at), Random: r.chance.Uint64() | 1}
 	v.ask.Claim = r.Names.claim(&q.Request)
 	v.ask.Caller, v.ask.Headers = q.Chat.Key, headers(q.Chat.Headers)
 	if r.follows && r.pool.WantsIDs() {
@@ -179,7 +179,7 @@ func (r *Router) follow(v *visit, verdict route.Verdict, at time.Time) (number i
 		r.said.Rejection = strings.TrimSpace(fmt.Sprintf("%d %s", status, text))
 	}
 	if verdict != route.Chosen {
-		r.pool.GiveBack(model)
+		r.pool.GiveBack(model, nil)
 		r.leave(v)
 		return 0, world.Refused
 	}
@@ -219,7 +219,7 @@ func (r *Router) orWait(v *visit, p world.Placement, at time.Time) world.Placeme
 	if p != world.Waits || r.waiting.enter(v, route.Weigh(&v.choice), at) {
 		return p
 	}
-	r.pool.GiveBack(model)
+	r.pool.GiveBack(model, nil)
 	r.leave(v)
 	return world.Refused
 }
@@ -231,7 +231,7 @@ func (r *Router) Waiting() bool { return r.waiting != nil && r.waiting.some() }
 func (r *Router) Release(now time.Duration) (q *world.Request, number int, p world.Placement) {
 	at := r.at(now)
 	if v := r.waiting.over(at); v != nil {
-		r.pool.GiveBack(model)
+		r.pool.GiveBack(model, nil)
 		r.leave(v)
 		return v.request, 0, world.Refused
 	}

@@ -62,7 +62,7 @@ func (late) Route(r *sdk.Request, _ []sdk.Worker) sdk.Decision {
 func TestAStrategyHolds(t *testing.T) {
 	f := func(q *Queue, sent time.Duration, fallbacks int) {
 		t.Helper()
-		strategy, err := new(Loader).Load(t.Context(), &Spec{Name: "late", Native: func() sdk.Strategy { return late{} }}, 1)
+		strategy, err := new(Loader).Load(t.Context(), &Spec{Name: "late", Native: func() sdk.Strategy { return late{} }}, 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,8 +79,8 @@ func TestAStrategyHolds(t *testing.T) {
 			}
 			now += 50 * time.Millisecond
 		}
-		if p != world.Sent || now-time.Second != sent || r.fallback != fallbacks {
-			t.Errorf("%v after %v, %d fallbacks; want it sent after %v", p, now-time.Second, r.fallback, sent)
+		if p != world.Sent || now-time.Second != sent || r.said.Fallbacks != fallbacks {
+			t.Errorf("%v after %v, %d fallbacks; want it sent after %v", p, now-time.Second, r.said.Fallbacks, sent)
 		}
 	}
 	roomy := queue.Config{MaxRequests: 10, MaxBytes: 1 << 30}

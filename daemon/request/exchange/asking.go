@@ -54,8 +54,9 @@ func (a *Asking) Configure(key string, c AskConfig) {
 }
 
 // Askable implements tokens.Fleet.
-func (a *Asking) Askable(model string, now time.Time, out []tokens.Target) []tokens.Target {
-	rows, workers, _ := a.pool.Workers.Snapshot(worker.Query{Model: model, At: now, Again: true}, nil, nil)
+func (a *Asking) Askable(of tokens.Group, now time.Time, out []tokens.Target) []tokens.Target {
+	q := worker.Query{Model: of.Model, Fence: of.Fence, At: now, Again: true}
+	rows, workers, _ := a.pool.Workers.Snapshot(q, nil, nil)
 	for i, w := range workers {
 		out = append(out, tokens.Target{ID: w.ID(), URL: w.URL(), InFlight: int(rows[i].InFlight)})
 	}
@@ -117,7 +118,7 @@ func (a *Asking) Adapter(model string, now time.Time) string {
 	if now.Sub(a.read) >= adaptersEvery {
 		a.read = now
 		a.adapters = map[string]bool{}
-		for _, raw := range a.pool.Workers.Models() {
+		for _, raw := range a.pool.Workers.Models(nil) {
 			var entry struct {
 				ID     string  `json:"id"`
 				Parent *string `json:"parent"`

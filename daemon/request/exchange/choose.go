@@ -3,7 +3,6 @@ package exchange
 import (
 	"context"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -50,8 +49,10 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		return r.refuse(FaultLethal)
 	}
 	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
-		ID: in.ID, Caller: in.Caller.Name, Headers: &r.offered, Deadline: in.deadline(r.arrived),
-		EndWithWorker: r.epoch.Sessions.EndWithWorker, Turn: r.pool.Arrive(r.read.req.Model, r.arrived), At: r.arrived,
+		ID: in.ID, Caller: in.Caller.Name, Fence: in.Caller.Workers, Headers: &r.offered,
+		Deadline:      in.deadline(r.arrived),
+		EndWithWorker: r.epoch.Sessions.EndWithWorker, At: r.arrived,
+		Turn:  r.pool.Arrive(r.read.req.Model, in.Caller.Workers, r.arrived),
 		Class: classOf(r.read.req.Kind, in.Path), Rank: askedRank(clientRank(in, r.pool))}
 	ask.Claim.Silent = silent
 	if pool.Asking != nil && pool.WantsIDs() {
@@ -140,6 +141,9 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 		r.noteReason(ctx)
 	}
 	r.journal.decided(r.in, &r.choice, v)
+	if v == route.Fenced {
+		r.journal.fenced(r.in, r.pool)
+	}
 	if r.pool.Shadows != nil && r.chosen {
 		r.in.Seen.Others = r.pool.Shadows.Watch(&r.choice)
 	}
@@ -187,7 +191,7 @@ func (r *request) await(ctx context.Context, ask *route.Ask) route.Verdict {
 // noteChoice records the decision and counts it. A verdict without a strategy gives the request's turn back.
 func (r *request) noteChoice(v route.Verdict) {
 	if v != route.Chosen && v != route.Rejected {
-		r.pool.GiveBack(r.read.req.Model)
+		r.pool.GiveBack(r.read.req.Model, r.in.Caller.Workers)
 		return
 	}
 	r.chosen = true
@@ -202,7 +206,7 @@ func (r *request) noteChoice(v route.Verdict) {
 	}
 	r.journal.meter.Picked(seen)
 	if seen.Fallback != "" {
-		r.journal.failedStrategy(r.in, r.pool, &r.choice)
+		r.journal.failedStrategy(r.in, r.pool, &r.choice, v)
 	}
 }
 
@@ -223,62 +227,6 @@ func (r *request) noteReason(ctx context.Context) {
 	}
 }
 
-// fullFor returns the answer to a request whose session lives at b: the others may have room.
-func fullFor(b session.Binding) Fault {
-	f := FaultFull
-	if b.Worker != "" {
-		f.Message = "the session's worker has as much to do as it may have; try again shortly"
-	}
-	return f
-}
-
-// faultOf returns the answer to a verdict that refuses. It changes nothing, as a preview calls it too.
-func (r *request) faultOf(v route.Verdict) Fault {
-	switch v {
-	case route.UnknownModel:
-		return r.unlistedModel()
-	case route.Full, route.Held:
-		return fullFor(r.choice.Binding())
-	case route.Rejected:
-		return rejection(r.choice.Rejection())
-	case route.SessionSilent:
-		return FaultSilent
-	case route.SessionUnknown:
-		return FaultSession(session.Unknown)
-	case route.SessionExpired:
-		return FaultSession(session.Expired)
-	case route.SessionClosed:
-		return FaultSession(session.Closed)
-	case route.SessionLost:
-		return FaultSession(session.Lost)
-	case route.SessionResting:
-		return FaultResting
-	case route.SessionOtherModel:
-		return FaultOtherModel
-	case route.NoWorker:
-		return r.awayModel()
-	}
-	return FaultNoWorker
-}
-
-// unlistedModel returns the fault for a model that the pool serves and none of its workers lists. Most likely one of
-// the two names is misspelt, so the fault names the models listed, if explain is on, to callers who may use any model.
-func (r *request) unlistedModel() Fault {
-	f := FaultUnknownModel(r.read.req.Model)
-	f.Message += r.theyList()
-	return f
-}
-
-// awayModel returns the fault for a model that no worker has which is up. Those of the pool may list others.
-func (r *request) awayModel() Fault {
-	f := FaultNoWorker
-	if others := r.theyList(); others != "" && r.pool.Patterns.Names(r.read.req.Model) {
-		f.Message = "no worker that is up lists the model " + strconv.Quote(gate.Cut(r.read.req.Model)) +
-			"; try again shortly" + others
-	}
-	return f
-}
-
 // queues reports whether a request of that verdict waits, if its pool has a queue. One that could be sent waits too
 // while others do: it would take the place that one of them waits for.
 func (r *request) queues(v route.Verdict) bool {
@@ -293,7 +241,13 @@ func (r *request) queues(v route.Verdict) bool {
 
 // patient reports whether a verdict is one that time may change.
 func (r *request) patient(v route.Verdict) bool {
-	return v == route.Full || v == route.Held || v == route.NoWorker && r.pool.WaitEmpty
+	return v == route.Full || v == route.Held || r.lacksWorkers(v) && r.pool.WaitEmpty
+}
+
+// lacksWorkers reports whether a verdict is one that another worker may change: none is up, or a pool whose workers
+// come on demand has none for the caller's key.
+func (r *request) lacksWorkers(v route.Verdict) bool {
+	return v == route.NoWorker || v == route.Fenced && r.pool.Waker != nil
 }
 
 // known returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers are
@@ -308,7 +262,7 @@ func (r *request) known(v route.Verdict) route.Verdict {
 // missing is known, and has a worker asked for if there is none.
 func (r *request) missing(v route.Verdict) route.Verdict {
 	v = r.known(v)
-	if v == route.NoWorker && r.pool.Waker != nil {
+	if r.lacksWorkers(v) && r.pool.Waker != nil {
 		r.pool.Waker.Wake()
 	}
 	return v
@@ -323,7 +277,7 @@ func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
 		rate(w, r.in, class, share)
 	}
 	w.Entered, w.Before = r.arrived, r.turn.limited
-	return r.turn.enter(r.pool.Queue, w, v == route.NoWorker, firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))
+	return r.turn.enter(r.pool.Queue, w, r.lacksWorkers(v), firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))
 }
 
 // wait has the request wait in its pool's queue and choose again whenever it has the turn, until the verdict is one
@@ -335,7 +289,7 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 		return v, f
 	}
 	if v == route.Held && r.turn.wait.AtOnce() {
-		r.turn.rest(&r.choice, v, ask.At)
+		r.turn.rest(&r.choice, v, false, ask.At)
 	}
 	ask.Patient = false
 	r.journal.waits(r.in, &r.choice, r.turn.wait)
@@ -352,7 +306,7 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 			return found, nil
 		}
 		v = found
-		r.turn.rest(&r.choice, v, ask.At)
+		r.turn.rest(&r.choice, v, r.lacksWorkers(v), ask.At)
 	}
 }
 
@@ -372,7 +326,7 @@ func (r *request) waitAgain(ctx context.Context) *Fault {
 	}
 	for {
 		if r.turn.waits() {
-			r.turn.wait.Blocked(v == route.NoWorker, now)
+			r.turn.wait.Blocked(r.lacksWorkers(v), now)
 		} else {
 			ask := route.Asked(&r.choice)
 			if f := r.enter(&ask, v); f != nil {

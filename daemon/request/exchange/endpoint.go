@@ -125,6 +125,9 @@ func classify(method, path string) Endpoint {
 		e.Role = Malformed
 		return e
 	}
+	if strings.HasPrefix(spelled, twice) { // no worker has such a path
+		return e
+	}
 	e.Path = spelled
 	e.Shape = shapeOf(spelled)
 	e.Role = Worker

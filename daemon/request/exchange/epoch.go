@@ -14,13 +14,15 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
 // Epoch is what is in force when a request comes in: configuration, pools, settings. A reload makes another, and a
 // request reads one alone. It is never changed.
 type Epoch struct {
-	Pools    []*Pool // in the order of the file
+	Pools    []*Pool    // in the order of the file
+	Keys     *gate.Keys // nil = everybody may send requests
 	Sessions Naming
 	Explain  bool            // server.explain: headers may ask for the decision
 	Log      ExplainLog      // server.explain_log

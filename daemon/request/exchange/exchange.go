@@ -339,6 +339,10 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	seen.Stream = b.events
 	seen.Worker = w.ID()
 	seen.Matched = a.trip.Matched()
+	seen.Passed = e.choice.PassedOn()
+	if seen.Passed {
+		seen.Reason = e.choice.Reason()
+	}
 	out.Header = clientHeader(a.resp.Header)
 	if b.against == worker.Canceled && b.ok {
 		b.tries.accepted()

@@ -40,10 +40,15 @@ var (
 	FaultNoWorker = Fault{Status: 503, Kind: "service_unavailable", Code: "no_worker", Retry: 2, Cause: NoFreeWorker,
 		Dropped: "no_workers",
 		Message: "no worker that is up can serve this request; try again shortly"}
+	FaultFenced = Fault{Status: 503, Kind: "service_unavailable", Code: "no_worker_for_key",
+		Message: "this API key has workers of its own (keys.workers), and none of them is among those of the model"}
 	FaultTooLarge = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
 		Message: "the request body is over this router's limit (server.max_body_bytes)"}
 	FaultRejected = Fault{Status: 429, Kind: "rate_limit_error", Code: "rejected_by_strategy", Retry: 1,
 		Message: "the routing strategy refused the request; try again shortly"}
+	FaultUnchosen = Fault{Status: 503, Kind: "service_unavailable", Code: "strategy_failed", Retry: 2,
+		Message: "the routing strategy named no worker for the request, and no other rule may (on_failure); try again" +
+			" shortly"}
 	FaultUpstream = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_failed", Retry: 1, Cause: WorkerFailed,
 		Message: "every worker that was tried failed before it answered; try again shortly"}
 	FaultURL = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_url",
@@ -96,7 +101,7 @@ var (
 	// 426 is the status after which Codex falls back to HTTP at once. After 403, 404 or a 5xx it tries seven times, and
 	// after 400 it gives the session up.
 	FaultWebSocket = Fault{Status: 426, Kind: "invalid_request_error", Code: "no_websockets",
-		Message: "this router passes no WebSockets on; use plain HTTP, or connect to a worker itself"}
+		Message: "this router passes no WebSockets on; use the endpoints under /v1 by plain HTTP (there is no /v1/realtime)"}
 	FaultUnknownURL = Fault{Status: 404, Kind: "invalid_request_error", Code: "unknown_url",
 		Message: "there is nothing at this URL; the API is under /v1"}
 	FaultHeaders = Fault{Status: 431, Kind: "invalid_request_error", Code: "headers_too_large",

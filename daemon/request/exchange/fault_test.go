@@ -41,6 +41,9 @@ func TestFaultShapes(t *testing.T) {
 
 // TestFaultWebSocket: a 426 names the protocol that is served, in every shape.
 func TestFaultWebSocket(t *testing.T) {
+	if strings.Contains(FaultWebSocket.Message, "worker") { // docs/security.md keeps clients away from them
+		t.Errorf("it says: %s", FaultWebSocket.Message)
+	}
 	for _, s := range []Shape{OpenAI, Responses, Anthropic} {
 		o := FaultWebSocket.Outbound(s)
 		if o.Status != 426 || o.Get("Upgrade") != "HTTP/1.1" || o.Get("Connection") != "Upgrade" || o.Get("Retry-After") != "" {

@@ -21,6 +21,7 @@ func findIDs(ctx context.Context, from *Asking, in *Inbound, read *reading, ask 
 	if read.clear && in.Tail == nil && in.Kept == nil {
 		q.Read(read.req.Kind, read.req.Model, in.Body)
 	}
+	q.Fence = ask.Fence
 	var o tokens.Outcome
 	r := tokens.Request{Question: q, Body: in.Body, Arrived: ask.At, Deadline: ask.Deadline}
 	ask.IDs, o = from.IDs(ctx, r)

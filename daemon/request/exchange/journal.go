@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/seldom"
@@ -24,6 +25,7 @@ type journal struct {
 	unkept     seldom.Line // for keptNothing
 	mixedUp    seldom.Line // for foreign
 	heldInVain seldom.Line // for failedStrategy
+	apart      seldom.Line // for fenced
 }
 
 // of returns the logger that names the pool, which may be nil.
@@ -44,7 +46,7 @@ func (j *journal) refusedSession(in *Inbound, pool, code string, more ...any) {
 // decided passes the decision to the keeper. A verdict on the session alone looked at no worker; its code is enough.
 func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
 	switch v {
-	case route.Chosen, route.Rejected, route.NoWorker, route.UnknownModel, route.Full, route.Held:
+	case route.Chosen, route.Rejected, route.NoWorker, route.UnknownModel, route.Fenced, route.Full, route.Held:
 		if j.keeper != nil {
 			j.keeper.Decided(in, c)
 		}
@@ -60,7 +62,7 @@ func (j *journal) waits(in *Inbound, c *route.Choice, p Position) {
 
 // failedStrategy logs which request the module failed on, as the host's own line does not know it. A module that
 // declines has not failed.
-func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice) {
+func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice, v route.Verdict) {
 	switch in.Seen.Fallback {
 	case "decline", "no_rows", "busy", "quarantined", "closed":
 		return
@@ -72,9 +74,14 @@ func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice) {
 		}
 		return
 	}
-	if j.failedPick.Due(time.Now(), time.Second) { // a module that is broken fails on every request
-		j.of(p).Warn("the strategy failed on a request; the fallback chose its worker", "id", in.ID,
-			"strategy", in.Seen.Strategy, "reason", in.Seen.Fallback, "error", c.LastError())
+	if !j.failedPick.Due(time.Now(), time.Second) { // a module that is broken fails on every request
+		return
+	}
+	log := j.of(p).With("id", in.ID, "strategy", in.Seen.Strategy, "reason", in.Seen.Fallback, "error", c.LastError())
+	if v == route.Rejected {
+		log.Warn("the strategy failed on a request, which gets 503 (on_failure)")
+	} else {
+		log.Warn("the strategy failed on a request; the fallback chose its worker")
 	}
 }
 
@@ -92,6 +99,14 @@ func (j *journal) keyRefused(in *Inbound, p *Pool, w *worker.Worker, status int)
 	if j.refusedKey.Due(time.Now(), time.Minute) {
 		j.of(p).Warn("a worker refuses this router's key: compare worker_key_file of the pool with the worker's --api-key",
 			"id", in.ID, "worker", w.ID(), "status", status)
+	}
+}
+
+// fenced logs that no worker of the pool has the labels of the request's key. It logs once a minute at most.
+func (j *journal) fenced(in *Inbound, p *Pool) {
+	if j.apart.Due(time.Now(), time.Minute) {
+		j.of(p).Warn("no worker of the pool has the labels of a key, whose requests get 503: correct workers of [[keys]], or"+
+			" label workers", "id", in.ID, "key", in.Caller.Name, "workers", strings.Join(in.Caller.Workers, ", "))
 	}
 }
 

@@ -113,7 +113,7 @@ func TestJournalOfRefusals(t *testing.T) {
 		t.Errorf("%d lines about descriptors", n)
 	}
 	in.Seen.Fallback = "decline" // that is no failure
-	j.failedStrategy(in, nil, nil)
+	j.failedStrategy(in, nil, nil, route.Chosen)
 	if got := logged(); got != "" {
 		t.Errorf("a module that declines: %q", got)
 	}

@@ -107,7 +107,7 @@ func (e *engine) gaveUp(w *wire) {
 
 // takes reports whether the pool sends requests to an engine.
 func (f *fleet) takes(e *engine) bool {
-	return f.pool.Workers.Standing(e.name(), "m", time.Now()) == worker.Ready
+	return f.pool.Workers.Standing(e.name(), "m", nil, time.Now()) == worker.Ready
 }
 
 // fellLate is a health check that got no answer in time.

@@ -88,6 +88,7 @@ type Seen struct {
 	End      string       // how the answer ended, if not well
 	Stream   bool         // the answer is a stream of events
 	Logged   bool         // the candidates belong in the access log
+	Passed   bool         // another worker than the first of the order answered, and Reason says why that one did
 	Counted  bool         // it stands in requests_total already
 	Comments uint32       // that the client got before its answer: its status was 200 then, whatever Status is
 	Key      string       // name of the caller's key, "" without keys

@@ -5,6 +5,37 @@ import (
 	"strings"
 )
 
+// twice begins the paths of clients whose base URL ends in /v1 although they add it themselves.
+const twice = "/v1/v1/"
+
+// FaultPath returns the answer to a path that is refused as it is spelled, with what is wrong with it.
+func FaultPath(path string) Fault {
+	f := FaultURL
+	switch {
+	case strings.Contains(path, "//"):
+		f.Message = emptySegment
+	case strings.Contains(path, `\`):
+		f.Message = `the path has a backslash: write "/"`
+	case strings.Contains(path, "/.") && !strings.Contains(path, "%"):
+		f.Message = `the path has a segment "." or "..": write it without`
+	}
+	return f
+}
+
+const emptySegment = `the path has an empty segment ("//"): see that the base URL does not end in "/"`
+
+// FaultNothing returns the answer to a path at which there is nothing, with what is most likely wrong with it.
+func FaultNothing(path string) Fault {
+	f := FaultUnknownURL
+	switch {
+	case strings.HasPrefix(path, twice):
+		f.Message = `there is nothing at this URL: "/v1" is there twice, so take it off the base URL`
+	case strings.Contains(path, "//"):
+		f.Message = "there is nothing at this URL: " + emptySegment + "; the API is under /v1"
+	}
+	return f
+}
+
 // plainPath returns a path in the one spelling by which it is judged and passed on. It decodes what is encoded without
 // need, as every worker does before it looks for a route. It returns false for a path that a worker, or a proxy before
 // it, may resolve to another than the one judged here: with dot segments, empty segments, a backslash, an encoded slash

@@ -1,6 +1,9 @@
 package exchange
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestPlainPath(t *testing.T) {
 	f := func(path, want string, ok bool) {
@@ -27,4 +30,29 @@ func TestPlainPath(t *testing.T) {
 	} {
 		bad(path)
 	}
+}
+
+// TestWhatIsWrongWithAPath: an error names the one fault, and the mistake in the client's settings that makes it.
+func TestWhatIsWrongWithAPath(t *testing.T) {
+	f := func(method, path string, role Role, want string) {
+		t.Helper()
+		if got := Classify(method, path).Role; got != role {
+			t.Errorf("%s is for role %d; want %d", path, got, role)
+		}
+		fault := FaultNothing(path)
+		if role == Malformed {
+			fault = FaultPath(path)
+		}
+		if !strings.Contains(fault.Message, want) {
+			t.Errorf("%s: %q; want %q", path, fault.Message, want)
+		}
+	}
+	f("POST", "/v1/v1/messages", Nobody, `"/v1" is there twice`)
+	f("POST", "/v1/%76%31/messages", Nobody, "nothing at this URL")
+	f("POST", "//v1/chat/completions", Nobody, "empty segment")
+	f("POST", "/v1//chat/completions", Malformed, "empty segment")
+	f("POST", `/v1/chat\\completions`, Malformed, "backslash")
+	f("POST", "/v1/../health", Malformed, `".."`)
+	f("POST", "/v1/..%2fhealth", Malformed, "encoded slashes")
+	f("POST", "/openai/v1/chat/completions", Nobody, "the API is under /v1")
 }

@@ -36,7 +36,8 @@ func Foresee(in *Inbound, others func(p *Pool) []*route.Strategy) Preview {
 	}
 	r.pool, x.Pool = pool, pool.Name
 	ask := route.Ask{Prompt: r.read.req, Salt: r.read.req.CacheSalt, Claim: r.claim(), Caller: in.Caller.Name,
-		Headers: &r.offered, EndWithWorker: in.Epoch.Sessions.EndWithWorker, Turn: pool.Turn(x.Model), At: r.arrived}
+		Fence: in.Caller.Workers, Headers: &r.offered, EndWithWorker: in.Epoch.Sessions.EndWithWorker,
+		Turn: pool.Turn(x.Model, in.Caller.Workers), At: r.arrived}
 	ask.Claim.Silent = silent
 	for _, by := range append([]*route.Strategy{nil}, others(pool)...) {
 		ask.By = by
@@ -60,7 +61,7 @@ func foresee(r *request, ask *route.Ask, x *Preview) (told route.Record) {
 		told.Note(&r.choice)
 	}
 	told.Module, told.Reason = r.choice.Module(), r.choice.Reason()
-	if v == route.Rejected {
+	if v == route.Rejected && !r.choice.FellBack() {
 		told.Reason = "rejected by the strategy"
 	}
 	s.Take(&r.choice)

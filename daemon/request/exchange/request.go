@@ -102,24 +102,6 @@ func (r *request) queue() *turn {
 	return r.turn
 }
 
-// maxNamed bounds how many models an error names.
-const maxNamed = 8
-
-// theyList returns words for the models that the pool's workers list, "" if they list none, or the client may not know.
-func (r *request) theyList() string {
-	if !r.epoch.Explain || !r.in.Caller.Allows("") {
-		return ""
-	}
-	var names []string
-	for _, m := range r.pool.Listed(r.arrived, maxNamed) {
-		names = append(names, strconv.Quote(gate.Cut(m)))
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "; those of its pool list " + strings.Join(names, ", ")
-}
-
 // abandon ends a request whose client has left, or that outlived the drain. Its session has had no answer, so that it
 // does not begin: a client that gave up on a worker that hangs must not find it again.
 func (r *request) abandon(ctx context.Context) *Outbound {
@@ -205,3 +187,90 @@ func (r *request) lostAt(w *worker.Worker, since time.Time) {
 
 // endsStreams reports whether the door itself ends a stream that broke off.
 func (r *request) endsStreams() bool { return r.entry.Door != nil && r.entry.Door.EndsStreams() }
+
+// fullFor returns the answer to a request whose session lives at b: the others may have room.
+func (r *request) fullFor(b session.Binding) Fault {
+	f := FaultFull
+	switch {
+	case b.Worker != "":
+		f.Message = "the session's worker has as much to do as it may have; try again shortly"
+	case len(r.in.Caller.Workers) > 0:
+		f.Message = "every worker that this API key may use (keys.workers) has as much to do as it may have; try again" +
+			" shortly"
+	}
+	return f
+}
+
+// faultOf returns the answer to a verdict that refuses. It changes nothing, as a preview calls it too.
+func (r *request) faultOf(v route.Verdict) Fault {
+	switch v {
+	case route.UnknownModel:
+		return r.unlistedModel()
+	case route.Fenced:
+		return FaultFenced
+	case route.Full, route.Held:
+		return r.fullFor(r.choice.Binding())
+	case route.Rejected:
+		if r.choice.FellBack() {
+			return FaultUnchosen
+		}
+		return rejection(r.choice.Rejection())
+	case route.SessionSilent:
+		return FaultSilent
+	case route.SessionUnknown:
+		return FaultSession(session.Unknown)
+	case route.SessionExpired:
+		return FaultSession(session.Expired)
+	case route.SessionClosed:
+		return FaultSession(session.Closed)
+	case route.SessionLost:
+		return FaultSession(session.Lost)
+	case route.SessionResting:
+		return FaultResting
+	case route.SessionOtherModel:
+		return FaultOtherModel
+	case route.NoWorker:
+		return r.awayModel()
+	}
+	return FaultNoWorker
+}
+
+// maxNamed bounds how many models an error names.
+const maxNamed = 8
+
+// unlistedModel returns the fault for a model that the pool serves and none of its workers lists. Most likely one of
+// the two names is misspelt, so the fault names the models listed, if explain is on, to callers who may use any model.
+func (r *request) unlistedModel() Fault {
+	f := FaultUnknownModel(r.read.req.Model)
+	f.Message += r.theyList()
+	return f
+}
+
+// awayModel returns the fault for a model that no worker has which is up. Those of the pool may list others.
+func (r *request) awayModel() Fault {
+	f := FaultNoWorker
+	if len(r.in.Caller.Workers) > 0 {
+		f.Message = "no worker that this API key may use (keys.workers) is up for this request; try again shortly"
+		return f
+	}
+	if others := r.theyList(); others != "" && r.pool.Patterns.Names(r.read.req.Model) {
+		f.Message = "no worker that is up lists the model " + strconv.Quote(gate.Cut(r.read.req.Model)) +
+			"; try again shortly" + others
+	}
+	return f
+}
+
+// theyList returns words for the models that the pool's workers list, "" if they list none, or the client may not know.
+func (r *request) theyList() string {
+	if !r.epoch.Explain || !r.in.Caller.Allows("") || len(r.in.Caller.Workers) > 0 {
+		return ""
+	}
+	var names []string
+	for _, m := range r.pool.Listed(r.arrived, maxNamed) {
+		names = append(names, strconv.Quote(gate.Cut(m)))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; those of its pool list " + strings.Join(names, ", ")
+}

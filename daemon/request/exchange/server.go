@@ -47,8 +47,9 @@ func New(c Config) *Server {
 func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 	switch in.Endpoint.Role {
 	case Malformed:
-		in.Seen.End = FaultURL.Code
-		return FaultURL.Outbound(in.Endpoint.Shape)
+		f := FaultPath(in.Path)
+		in.Seen.End = f.Code
+		return f.Outbound(in.Endpoint.Shape)
 	case Models:
 		return listModels(in)
 	case Model:

@@ -142,13 +142,13 @@ func queueing(q *waiting.Queue, t *turn, at time.Time) route.Queueing {
 	return n
 }
 
-// rest ends a turn that brought no worker.
-func (t *turn) rest(c *route.Choice, v route.Verdict, at time.Time) {
+// rest ends a turn that brought no worker. empty says that there is none, see request.lacksWorkers.
+func (t *turn) rest(c *route.Choice, v route.Verdict, empty bool, at time.Time) {
 	if v == route.Held {
 		t.wait.Hold(route.HoldFor(c), at)
 		return
 	}
-	t.wait.Blocked(v == route.NoWorker, at)
+	t.wait.Blocked(empty, at)
 }
 
 // flowOf returns whose turns the request takes: those of its key's agent, if it names one, or of its key.

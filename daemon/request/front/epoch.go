@@ -11,7 +11,6 @@ import (
 type Epoch struct {
 	exchange.Epoch
 	CORS        gate.CORS
-	Keys        *gate.Keys
 	MaxBody     int // bytes of a body
 	BufferBody  int // of these held in memory
 	MaxInFlight int

@@ -108,7 +108,7 @@ func (q *request) refuse() *exchange.Outbound {
 		return preflight(status, header, text)
 	}
 	if in.Endpoint.Role == exchange.Nobody {
-		return q.turnAway(exchange.FaultUnknownURL, in.Endpoint.Shape)
+		return q.turnAway(exchange.FaultNothing(in.Path), in.Endpoint.Shape)
 	}
 	in.Path = in.Endpoint.Path
 	caller, ok := q.epoch.Keys.Check(in.Get("Authorization"), in.Get("X-Api-Key"))

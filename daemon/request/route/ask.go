@@ -3,6 +3,7 @@ package route
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/host"
@@ -16,6 +17,7 @@ type Ask struct {
 	Adapter       string          // the model's name if it is a LoRA adapter: engines keep its blocks apart
 	ID            string          // of the request, for the log
 	Caller        string          // the name of the key that was shown; "" = none
+	Fence         worker.Fence    // labels of the workers that alone may get it
 	Headers       host.HeaderSource
 	Deadline      time.Time // nobody waits for the answer after it; zero = not known
 	Claim         Claim

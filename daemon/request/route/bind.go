@@ -1,10 +1,12 @@
 package route
 
 import (
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // bind binds a free session to the chosen worker, or moves one whose worker is down. If another request was first, at
@@ -124,4 +126,77 @@ func (c *Choice) SessionKind() string {
 		return ""
 	}
 	return c.stay.name.Kind.String()
+}
+
+// KeepLonger leaves the workers in the order, after those tried, that list more than so many tokens as the length of
+// the model, or list none. It reports whether there are any.
+func (c *Choice) KeepLonger(tokens int, at time.Time) bool {
+	if c.stay.tied(&c.ask) {
+		return false
+	}
+	c.outgrew = tokens + 1
+	o := &c.order
+	if c.dropShort(); o.left() == 0 && c.MayWiden(at) {
+		c.lookAgain(at)
+	}
+	return o.left() > 0
+}
+
+// dropShort takes those workers out of what is left of the order that the request has outgrown.
+func (c *Choice) dropShort() {
+	o, p := &c.order, c.pool.Workers
+	rest := slices.DeleteFunc(o.rows[o.next:], func(row int32) bool {
+		n := p.Length(c.fleet.workers[row], c.prompt.Model)
+		return n > 0 && n < c.outgrew // one that lists no length may be longer
+	})
+	o.rows = o.rows[:o.next+len(rest)]
+}
+
+// PassedOn reports whether the worker that was tried last got the request because the one before it failed, or took
+// none.
+func (c *Choice) PassedOn() bool { return c.order.by != byChoice }
+
+// askForOthers asks the strategy who may take a request that its session's worker does not answer: a binding is
+// honoured without asking, and a strategy may keep a request to some workers (abi.FlagOnly) or turn it away. For any
+// other strategy the order stays as it is.
+func askForOthers(c *Choice) {
+	f, o := &c.fleet.frame, &c.order
+	c.unasked = false
+	if o.pinned {
+		return
+	}
+	rows := slices.Clone(o.rows) // they are the frame's, which the strategy writes into
+	bound := f.Header.Bound
+	f.Header.Bound = -1
+	r := c.serving.Pick(f)
+	f.Header.Bound = bound
+	switch {
+	case r.Reject != nil:
+		o.fence(nil, &c.fleet)
+		rows = rows[:o.next]
+	case r.Flags&abi.FlagOnly != 0:
+		o.fence(r.Order, &c.fleet)
+		rows = append(rows[:o.next], slices.DeleteFunc(r.Order, func(row int32) bool {
+			return slices.Contains(o.tried, c.fleet.workers[row])
+		})...)
+		o.named = len(rows)
+	}
+	o.rows = rows
+}
+
+// lacksOnly is Lacks for a request that the strategy keeps to some workers.
+func lacksOnly(c *Choice, at time.Time) Verdict {
+	found := NoWorker
+	for _, w := range c.order.only {
+		if slices.Contains(c.order.tried, w) {
+			continue
+		}
+		switch v := alone(c.pool.Workers.Standing(w.ID(), c.prompt.Model, c.ask.Fence, at)); v {
+		case Chosen:
+			return v
+		case Full:
+			found = v
+		}
+	}
+	return found
 }

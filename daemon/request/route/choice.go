@@ -45,6 +45,8 @@ type decision struct {
 	fleet  fleet
 	order  order
 	result host.Result
+
+	unasked bool // the session's worker came first without the strategy, which may keep the request from the others
 }
 
 var decisions = sync.Pool{New: func() any { return new(decision) }}
@@ -55,6 +57,7 @@ func (d *decision) reset(a *Ask) {
 	d.fleet.reset()
 	d.order = order{}
 	d.result = host.Result{}
+	d.unasked = false
 }
 
 // Choose decides where the request goes. It writes to c and to nothing that another decision reads, except that the
@@ -127,7 +130,8 @@ func (c *Choice) need() int { return max(needOf(c.prompt, &c.size, len(c.ask.IDs
 
 // query describes the request to the fleet.
 func (c *Choice) query() worker.Query {
-	q := worker.Query{Model: c.prompt.Model, At: c.at, Rank: c.ask.Rank, Need: c.need(), Tied: c.stay.tied(&c.ask)}
+	q := worker.Query{Model: c.prompt.Model, Fence: c.ask.Fence, At: c.at, Rank: c.ask.Rank, Need: c.need(),
+		Tied: c.stay.tied(&c.ask), Count: &c.fleet.count}
 	if c.pool.Workers.BoundsKV() {
 		model, caller := hashOf(c.prompt.Model), hashOf(c.ask.Caller)
 		c.holds = c.size.all + int(c.pool.answers.expected(model, caller, c.prompt.MaxTokens))
@@ -154,11 +158,14 @@ func (c *Choice) fillFleet(bound string) worker.Standing {
 func (c *Choice) findWorkers() Verdict {
 	id := c.stay.worker()
 	standing := c.fillFleet(id)
+	if standing == worker.Fenced { // that says nothing of the session's worker
+		return Fenced
+	}
 	if standing == worker.Starting && c.ask.Patient {
 		return Unheard
 	}
 	if id != "" && c.fleet.row(id) < 0 {
-		why := c.pool.Workers.Standing(id, c.prompt.Model, c.at)
+		why := c.pool.Workers.Standing(id, c.prompt.Model, c.ask.Fence, c.at)
 		if why == worker.Starting && c.ask.Patient {
 			return Unheard
 		}
@@ -196,6 +203,7 @@ func (c *Choice) fillFrame() {
 	c.fleet.held.wanted = c.pool.wantsHeld(c.strategy)
 	frame := &c.fleet.frame
 	describe(frame, c.pool, &c.ask, c.stay.name.Tenant, id)
+	frame.Header.Configured, frame.Header.Up = uint32(c.fleet.count.Configured), uint32(c.fleet.count.Up)
 	if c.prompt.HasPrompt {
 		p := c.pool
 		c.space = p.Index.Space(c.spaceID)
@@ -228,7 +236,8 @@ func (c *Choice) askStrategy() bool {
 		}
 		c.result = r
 	}
-	c.order.begin(c.result.Order)
+	c.order.begin(&c.result, &c.fleet)
+	c.unasked = c.fleet.frame.Header.Bound >= 0 && c.strategy.MayExclude()
 	switch s := &c.stay; {
 	case s.state == bound && (c.ask.Claim.Closing || s.staysPut(&c.ask)):
 		c.order.pin()
@@ -249,12 +258,20 @@ func (c *Choice) binds() bool {
 	return false
 }
 
-// Reason returns why the first of the order was chosen, "" if no strategy was asked.
+// failover begins the reasons of workers that got a request after another one.
+const failover = "failover: "
+
+// Reason returns why the worker that was tried last was chosen; before any was tried, why the first of the order was.
+// It is "" if no strategy was asked.
 func (c *Choice) Reason() string {
 	if c.strategy == nil {
 		return ""
 	}
 	switch bound := int(c.fleet.frame.Header.Bound); {
+	case c.order.by == byHost:
+		return failover + "chosen by the host"
+	case c.order.by == byName:
+		return failover + "the strategy's next choice"
 	case c.stay.silent && c.binds():
 		return "store silent: by the session's name"
 	case bound >= 0 && c.order.first() == bound:
@@ -314,6 +331,9 @@ func (c *Choice) First() *worker.Worker {
 // Next looks once more after those: they may have hidden suspects, which get only what nobody else takes. A look that
 // finds nobody is the last for a while. An attempt may last for minutes, and the fleet is another one after it.
 func (c *Choice) Next(at time.Time) (Target, bool) {
+	if c.unasked && c.order.next > 0 {
+		askForOthers(c)
+	}
 	if c.order.left() == 0 && c.MayWiden(at) {
 		c.lookAgain(at)
 	}
@@ -325,6 +345,9 @@ func (c *Choice) Next(at time.Time) (Target, bool) {
 
 // lookAgain takes the second look: it fills rows and matches anew, from the workers as they are now.
 func (c *Choice) lookAgain(at time.Time) {
+	if c.unasked {
+		askForOthers(c)
+	}
 	c.at = at
 	q := c.query()
 	q.Again, q.Tried = true, c.order.tried
@@ -339,30 +362,6 @@ func (c *Choice) lookAgain(at time.Time) {
 	if c.outgrew > 0 {
 		c.dropShort()
 	}
-}
-
-// KeepLonger leaves the workers in the order, after those tried, that list more than so many tokens as the length of
-// the model, or list none. It reports whether there are any.
-func (c *Choice) KeepLonger(tokens int, at time.Time) bool {
-	if c.stay.tied(&c.ask) {
-		return false
-	}
-	c.outgrew = tokens + 1
-	o := &c.order
-	if c.dropShort(); o.left() == 0 && c.MayWiden(at) {
-		c.lookAgain(at)
-	}
-	return o.left() > 0
-}
-
-// dropShort takes those workers out of what is left of the order that the request has outgrown.
-func (c *Choice) dropShort() {
-	o, p := &c.order, c.pool.Workers
-	rest := slices.DeleteFunc(o.rows[o.next:], func(row int32) bool {
-		n := p.Length(c.fleet.workers[row], c.prompt.Model)
-		return n > 0 && n < c.outgrew // one that lists no length may be longer
-	})
-	o.rows = o.rows[:o.next+len(rest)]
 }
 
 // Again has Next return the last worker once more, unless a second look at the fleet finds another one.

@@ -27,7 +27,7 @@ func (s *scene) footprint(names ...session.Name) any {
 	at := s.now
 	x := &footprint{writes: s.store.writes, blocks: s.Index.Stats().Blocks, counts: s.Sessions.Counts(),
 		lives:   map[string]string{},
-		workers: s.Workers.Stats(at), turn: s.Turn("m"), retries: s.Workers.Counts().RetriesRefused,
+		workers: s.Workers.Stats(at), turn: s.Turn("m", nil), retries: s.Workers.Counts().RetriesRefused,
 		perByte: s.TokensPerByte()}
 	for _, n := range names {
 		x.lives[n.ID] = s.lives(n)
@@ -59,7 +59,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 	before := s.footprint(names...)
 	for i := range asks {
 		a := &asks[i]
-		a.Turn = s.Turn("m")
+		a.Turn = s.Turn("m", nil)
 		c, v := s.choose(*a)
 		record := explained(c, v)
 		for range 50 {
@@ -74,8 +74,8 @@ func TestADryRunChangesNothing(t *testing.T) {
 			t.Fatalf("ask %d changes the pool: %+v; was %+v", i, now, before)
 		}
 	}
-	if got := s.Arrive("m", s.now); got != asks[0].Turn || s.Turn("m") != got+1 || s.Turn("n") != 0 {
-		t.Errorf("turn %d, then %d; dry runs had %d", got, s.Turn("m"), asks[0].Turn)
+	if got := s.Arrive("m", nil, s.now); got != asks[0].Turn || s.Turn("m", nil) != got+1 || s.Turn("n", nil) != 0 {
+		t.Errorf("turn %d, then %d; dry runs had %d", got, s.Turn("m", nil), asks[0].Turn)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestADryRunEarnsNoRetries(t *testing.T) {
 		}
 		for range 100 {
 			if !dry {
-				s.Arrive("m", s.now)
+				s.Arrive("m", nil, s.now)
 			}
 			s.chosen(s.ask(decline, Claim{}))
 		}
@@ -151,16 +151,16 @@ func TestATurnIsGivenBack(t *testing.T) {
 	s := newScene(t, "a")
 	for i := range 2 * maxModels {
 		name := fmt.Sprint("made up ", i)
-		s.Arrive(name, s.now)
-		s.GiveBack(name)
+		s.Arrive(name, nil, s.now)
+		s.GiveBack(name, nil)
 	}
-	s.GiveBack("nobody's")
+	s.GiveBack("nobody's", nil)
 	for i := range uint64(3) {
-		if m, n := s.Arrive("m", s.now), s.Arrive("n", s.now); m != i || n != i {
+		if m, n := s.Arrive("m", nil, s.now), s.Arrive("n", nil, s.now); m != i || n != i {
 			t.Fatalf("turns %d and %d; want %d of both", m, n, i)
 		}
-		s.Arrive("m", s.now)
-		s.GiveBack("m")
+		s.Arrive("m", nil, s.now)
+		s.GiveBack("m", nil)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 	got := testing.AllocsPerRun(200, func() {
 		c.Choice = Choice{}
 		a := s.asking(r, Claim{})
-		a.Turn = s.Arrive("m", s.now)
+		a.Turn = s.Arrive("m", nil, s.now)
 		if s.Choose(&c.Choice, &a) != Chosen || c.Bind() != Chosen {
 			t.Fatal("not chosen")
 		}
@@ -223,11 +223,11 @@ func BenchmarkChoose(b *testing.B) {
 func TestTurnsOfAPool(t *testing.T) {
 	s := newScene(t, "a")
 	for i := range uint64(3) {
-		if got := s.Arrive("m", start.Add(time.Second)); got != i {
+		if got := s.Arrive("m", nil, start.Add(time.Second)); got != i {
 			t.Errorf("turn %d; want %d", got, i)
 		}
 	}
-	if s.Turn("m") != 3 || s.Turn("other") != 0 {
-		t.Errorf("%d, %d", s.Turn("m"), s.Turn("other"))
+	if s.Turn("m", nil) != 3 || s.Turn("other", nil) != 0 {
+		t.Errorf("%d, %d", s.Turn("m", nil), s.Turn("other", nil))
 	}
 }

@@ -17,6 +17,7 @@ type fleet struct {
 	caches  []prefix.WorkerStats
 	known   known
 	held    holds
+	count   worker.Count
 
 	beginning worker.Beginning // of the longest prompt
 }

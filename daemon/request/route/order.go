@@ -5,17 +5,32 @@ import (
 	"slices"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // order is the workers that a request may be sent to, as rows of its fleet, and how many of them have been tried.
 type order struct {
 	rows   []int32
-	next   int  // place in rows
-	pinned bool // the order gets no more workers: the session stays at its worker
-	spent  bool // the last look at the fleet found nobody new
+	next   int // place in rows
+	named  int // leading rows that the strategy has named
+	by     giver
+	pinned bool             // the order gets no more workers: the session stays at its worker
+	spent  bool             // the last look at the fleet found nobody new
+	fenced bool             // nobody but those in only may get the request
+	only   []*worker.Worker // in the strategy's order
 	tried  []*worker.Worker
 	some   [4]*worker.Worker // room for tried
 }
+
+// giver is who gave the place in the order to the worker that was tried last.
+type giver uint8
+
+const (
+	byChoice giver = iota // it came first, or none was tried yet
+	byName                // the strategy named it behind the first
+	byHost
+)
 
 // Target is a worker that may be sent to.
 type Target struct {
@@ -23,11 +38,25 @@ type Target struct {
 	row    int
 }
 
-// begin makes rows the order.
-func (o *order) begin(rows []int32) {
-	*o = order{rows: rows}
+// begin makes a decision the order.
+func (o *order) begin(r *host.Result, f *fleet) {
+	*o = order{rows: r.Order, named: r.Named}
 	o.tried = o.some[:0]
+	if r.Flags&abi.FlagOnly != 0 {
+		o.fence(r.Order, f)
+	}
 }
+
+// fence keeps the request to the workers of these rows from now on.
+func (o *order) fence(rows []int32, f *fleet) {
+	o.fenced = true
+	for _, row := range rows {
+		o.only = append(o.only, f.workers[row])
+	}
+}
+
+// may reports whether a worker may get the request.
+func (o *order) may(w *worker.Worker) bool { return !o.fenced || slices.Contains(o.only, w) }
 
 // first returns the row that comes first, -1 if there is none.
 func (o *order) first() int {
@@ -53,8 +82,12 @@ func (o *order) pin() { o.rows, o.pinned = o.rows[:1], true }
 
 // advance returns the next worker, which is tried then.
 func (o *order) advance(f *fleet) Target {
-	if len(o.tried) > 0 {
-		o.preferOthers(f)
+	moved := len(o.tried) > 0 && o.preferOthers(f)
+	switch {
+	case moved || o.next > 0 && o.next >= o.named:
+		o.by = byHost
+	case o.next > 0:
+		o.by = byName
 	}
 	row := int(o.rows[o.next])
 	o.next++
@@ -63,11 +96,12 @@ func (o *order) advance(f *fleet) Target {
 }
 
 // preferOthers puts a worker at a new address before the data-parallel ranks of an address that was tried. Behind one
-// port is one process: what failed at one rank fails at the next. A worker that is to be tried again stays first.
-func (o *order) preferOthers(f *fleet) {
+// port is one process: what failed at one rank fails at the next. A worker that is to be tried again stays first. It
+// reports whether it has changed the order.
+func (o *order) preferOthers(f *fleet) bool {
 	rest := o.rows[o.next:]
 	if slices.Contains(o.tried, f.workers[rest[0]]) {
-		return
+		return false
 	}
 	i := slices.IndexFunc(rest, func(row int32) bool { return !o.triedAt(f.workers[row].URL()) })
 	if i > 0 {
@@ -75,6 +109,7 @@ func (o *order) preferOthers(f *fleet) {
 		copy(rest[1:i+1], rest[:i])
 		rest[0] = other
 	}
+	return i > 0
 }
 
 // triedAt reports whether a worker at the URL has been tried.
@@ -94,8 +129,9 @@ func (o *order) triedSlots() (set uint64) {
 func (o *order) restart(f *fleet) {
 	o.rows = o.rows[:0]
 	o.next = 0
+	o.named, o.by = 0, byHost
 	for i, w := range f.workers {
-		if !slices.Contains(o.tried, w) {
+		if !slices.Contains(o.tried, w) && o.may(w) {
 			o.rows = append(o.rows, int32(i))
 		}
 	}

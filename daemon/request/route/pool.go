@@ -208,17 +208,28 @@ func (p *Pool) Sessionless(w *worker.Worker) bool {
 }
 
 // Arrive counts a request for the model that has come in at the time, and returns its turn: the number of requests for
-// that model before it.
-func (p *Pool) Arrive(model string, at time.Time) uint64 {
+// that model inside of the same fence before it.
+func (p *Pool) Arrive(model string, fence worker.Fence, at time.Time) uint64 {
 	p.Workers.Request(at)
-	return p.turns.next(maphash.String(p.seed, model))
+	return p.turns.next(p.counter(model, fence))
 }
 
 // GiveBack gives back the turn of a request for which Choose asked no strategy, so that the next request gets it.
-func (p *Pool) GiveBack(model string) { p.turns.giveBack(maphash.String(p.seed, model)) }
+func (p *Pool) GiveBack(model string, fence worker.Fence) { p.turns.giveBack(p.counter(model, fence)) }
 
 // Turn returns what Arrive would return next, and counts nothing.
-func (p *Pool) Turn(model string) uint64 { return p.turns.peek(maphash.String(p.seed, model)) }
+func (p *Pool) Turn(model string, fence worker.Fence) uint64 {
+	return p.turns.peek(p.counter(model, fence))
+}
+
+// counter returns the name of the count of the requests for a model inside of a fence.
+func (p *Pool) counter(model string, fence worker.Fence) uint64 {
+	name := maphash.String(p.seed, model)
+	for _, label := range fence {
+		name = name*31 + maphash.String(p.seed, label)
+	}
+	return name
+}
 
 func (p *Pool) setCapacity(slot uint32, tokens int) {
 	if tokens == 0 { // another worker has got the slot

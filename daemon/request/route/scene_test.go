@@ -332,7 +332,7 @@ func TestTheSceneIsAsTold(t *testing.T) {
 		"e": worker.Ready, "f": worker.Lacking, "g": worker.Full, "h": worker.Ready, "i": worker.Draining,
 		"j": worker.Starting, "z": worker.Gone}
 	for name, standing := range want {
-		if got := s.Workers.Standing(name, "m", s.now); got != standing {
+		if got := s.Workers.Standing(name, "m", nil, s.now); got != standing {
 			t.Errorf("%s is %v; want %v", name, got, standing)
 		}
 	}

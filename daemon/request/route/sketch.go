@@ -73,7 +73,7 @@ func (s *Sketch) takeBest(f *host.Frame, order []int32) {
 func (s *Sketch) takeAbsent(c *Choice) {
 	room := maxCandidates - len(s.rows)
 	memory := others.Get().(*[]worker.Stats)
-	list := c.pool.Workers.Others(c.fleet.frame.Rows, c.at, (*memory)[:0], room)
+	list := c.pool.Workers.Others(c.fleet.frame.Rows, c.ask.Fence, c.at, (*memory)[:0], room)
 	for i := range list {
 		s.absent = append(s.absent, absent(&list[i], c.prompt.Model, c.need()))
 	}

@@ -38,7 +38,7 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Holds: c.holds, Backlogged: c.fleet.frame.Rows[to.row].Wait > c.pool.Workers.MaxWait(),
 		Beginning: c.fleet.beginning, Output: int(c.fleet.frame.Header.ExpectedOutput),
-		Est: c.estimate(to), Model: c.prompt.Model, Class: c.ask.Class, Whole: !c.prompt.Stream,
+		Est: c.estimate(to), Model: c.prompt.Model, Fence: c.ask.Fence, Class: c.ask.Class, Whole: !c.prompt.Stream,
 		Talks: c.prompt.Kind.Generates(), Bound: w.ID() == c.stay.worker(), Tried: c.order.triedSlots(),
 		Holder: holder}, at) {
 		c.order.tried = c.order.tried[:max(0, len(c.order.tried)-1)] // it has not had the request, and may get it later
@@ -78,7 +78,10 @@ func (t *Trip) describe(c *Choice, at time.Time) {
 	t.sent = at
 	t.notice = abi.Outcome{Seq: h.Seq, Model: h.Model, Session: h.Session, Tenant: h.Tenant, Caller: h.Caller,
 		Key: t.worker.Key(), Worker: t.worker.Slot(), PromptTokens: uint32(c.size.all), CachedTokens: -1, OutputTokens: -1,
-		Reason: uint32(c.result.Reason), TTFT: -1, Believed: uint32(max(0, t.believed)), Attempts: uint32(c.sent)}
+		TTFT: -1, Believed: uint32(max(0, t.believed)), Attempts: uint32(c.sent)}
+	if c.order.by != byHost {
+		t.notice.Reason = uint32(c.result.Reason)
+	}
 }
 
 // estimate returns the seconds of prefill on a worker of slowness 1, with the time to bring KV from slower tiers, or a

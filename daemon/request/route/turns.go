@@ -2,9 +2,10 @@ package route
 
 import "sync"
 
-// turns counts requests by model. Models of one pool may be on different workers, and two that alternate on one count
-// would each meet the same row again and again. It knows a model by the hash of its name, made with the pool's seed:
-// a client can make up a name of 8 MB. Two names with one hash share a count, which harms neither.
+// turns counts requests by model and fence. Models of one pool may be on different workers, as those of two fences are,
+// and two that alternate on one count would each meet the same row again and again. It knows both by the hash of their
+// names, made with the pool's seed: a client can make up a name of 8 MB. Two names with one hash share a count, which
+// harms neither.
 type turns struct {
 	mu sync.Mutex // guards of
 	of counted[uint64]

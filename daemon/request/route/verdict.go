@@ -14,6 +14,7 @@ const (
 	Unheard              // a first health check is still under way: ask again in a moment. Only for Ask.Patient
 	NoWorker             // no worker is up that may have the model
 	UnknownModel         // every worker's models are known, and none lists it
+	Fenced               // no worker of the pool has the labels of its Fence
 	Full                 // no worker that could take it has room
 	Rejected             // the strategy wants the client turned away
 
@@ -28,7 +29,7 @@ const (
 	Held // the strategy has it wait for a better worker: only where Ask.Queue.Longest allows it
 )
 
-var verdicts = [...]string{"chosen", "unheard", "no_worker", "unknown_model", "workers_full", "rejected",
+var verdicts = [...]string{"chosen", "unheard", "no_worker", "unknown_model", "fenced", "workers_full", "rejected",
 	"session_silent", "session_unknown", "session_expired", "session_closed", "session_lost", "session_resting",
 	"session_other_model", "held"}
 
@@ -42,6 +43,8 @@ func nobody(s worker.Standing) Verdict {
 		return NoWorker
 	case worker.Lacking:
 		return UnknownModel
+	case worker.Fenced:
+		return Fenced
 	case worker.Full:
 		return Full
 	}

@@ -56,6 +56,10 @@ func laneOf(c *Choice) uint64 {
 	h.Write([]byte{0})
 	h.Write([]byte(c.stay.worker()))
 	h.Write(binary.LittleEndian.AppendUint64([]byte{0}, uint64(c.ask.Rank)))
+	for _, label := range c.ask.Fence {
+		h.Write([]byte(label))
+		h.Write([]byte{0})
+	}
 	return h.Sum64()
 }
 
@@ -69,7 +73,10 @@ func Trips(c *Choice) int { return c.sent }
 // of them is up. Chosen: one takes it now.
 func Lacks(c *Choice, at time.Time) Verdict {
 	if c.order.pinned {
-		return alone(c.pool.Workers.Standing(c.First().ID(), c.prompt.Model, at))
+		return alone(c.pool.Workers.Standing(c.First().ID(), c.prompt.Model, c.ask.Fence, at))
+	}
+	if c.order.fenced {
+		return lacksOnly(c, at)
 	}
 	q := c.query()
 	q.At, q.Again, q.Tried = at, true, c.order.tried

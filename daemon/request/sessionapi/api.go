@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
@@ -36,6 +37,11 @@ func (a *API) Serve(ctx context.Context, in *exchange.Inbound) *exchange.Outboun
 		return a.server.RefuseSession(in, exchange.Fault{Status: bad.Status, Kind: "invalid_request_error",
 			Code: "session_malformed", Message: bad.Message})
 	}
+	if call.Endpoint != "" && in.Epoch.Named(call.Endpoint) == nil { // the body's model would be another endpoint's
+		f := unknownEndpoint(call.Endpoint)
+		in.Seen.End = f.Code
+		return f.Outbound(in.Endpoint.Shape)
+	}
 	switch call.Op {
 	case sagemaker.Open:
 		return a.openings.serve(ctx, in, &call)
@@ -56,6 +62,12 @@ func (a *API) Serve(ctx context.Context, in *exchange.Inbound) *exchange.Outboun
 		out.Set(sagemaker.HeaderClosedSession, call.Session)
 	}
 	return out
+}
+
+// unknownEndpoint returns the answer to an endpoint's name that no pool has, in AWS's words.
+func unknownEndpoint(name string) exchange.Fault {
+	return exchange.Fault{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "endpoint_not_found",
+		Message: "Endpoint " + name + " not found."}
 }
 
 // endedAtWorker returns Closed if an answer shows that this request closed the session which its worker holds, Lost if

@@ -53,7 +53,7 @@ type held struct {
 func (s *closings) free(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call, h held) (
 	out *exchange.Outbound, ok bool) {
 	b := &h.binding
-	standing := h.pool.Workers.Standing(b.Worker, "", time.Now())
+	standing := h.pool.Workers.Standing(b.Worker, "", in.Caller.Workers, time.Now())
 	if b.Minted && standing != worker.Gone && standing != worker.Down {
 		asked := *in
 		asked.Body, asked.Tail, asked.Left = []byte(`{"requestType":"CLOSE"}`), nil, 0 // CLOSE_SESSION is unknown to vLLM

@@ -14,10 +14,16 @@ import (
 
 // Fleet is the workers that can be asked. It is safe for concurrent use.
 type Fleet interface {
-	// Askable appends the workers that serve the model and take requests now.
-	Askable(model string, now time.Time, out []Target) []Target
+	// Askable appends the workers that may be asked and take requests now.
+	Askable(of Group, now time.Time, out []Target) []Target
 	// Post sends a JSON body to a path at a worker, and returns the status and the answer: no more than limit bytes.
 	Post(ctx context.Context, to Target, path string, body []byte, limit int) (status int, answer []byte, err error)
+}
+
+// Group is the workers that may be asked for the ids of a text.
+type Group struct {
+	Model string   // that they serve
+	Fence []string // labels, each as name=value, that each of them has: nobody else may see the text
 }
 
 // Target is a worker that can be asked.
@@ -31,7 +37,7 @@ type query struct {
 	render   string // the path of the render; "" = none can be used
 	body     []byte // for render
 	tokenize []byte // the body for /tokenize; nil = that would not give the request's ids
-	model    string
+	of       Group
 	group    int // of standings
 }
 
@@ -51,7 +57,7 @@ func mostIDs(body []byte) int { return leastAnswer/4 + len(body) }
 
 // newQuery copies from a request's body what a worker needs. byTokenize: /tokenize gives its ids too.
 func newQuery(q *Question, body []byte, byTokenize bool) *query {
-	a := &query{model: q.model}
+	a := &query{of: Group{q.model, q.Fence}}
 	switch q.kind {
 	case prompt.Chat:
 		a.render = "/v1/chat/completions/render"
@@ -126,9 +132,9 @@ type asker struct {
 }
 
 // choose returns the worker to ask: of two of those that may be, the one with fewer requests. tried is left out.
-func (s *asker) choose(model, tried string) (Target, error) {
+func (s *asker) choose(of Group, tried string) (Target, error) {
 	now := time.Now()
-	all := s.fleet.Askable(model, now, nil)
+	all := s.fleet.Askable(of, now, nil)
 	for n := len(all); n > 0; n = len(all) {
 		i, k := rand.IntN(n), rand.IntN(n)
 		if all[k].InFlight < all[i].InFlight {
@@ -147,7 +153,7 @@ func (s *asker) choose(model, tried string) (Target, error) {
 func (s *asker) ask(ctx context.Context, a *query) ([]uint32, error) {
 	tried, err := "", error(nil)
 	for range 2 {
-		to, none := s.choose(a.model, tried)
+		to, none := s.choose(a.of, tried)
 		if none != nil {
 			if err == nil {
 				err = none
@@ -194,17 +200,17 @@ func (s *asker) askAt(ctx context.Context, to Target, a *query) ([]uint32, error
 	if a.tokenize == nil {
 		return nil, errNoWay
 	}
-	fits, known := s.maxLens.fits(a.model, len(a.tokenize))
+	fits, known := s.maxLens.fits(a.of.Model, len(a.tokenize))
 	if !known { // the answer to a short text has it
-		if _, err := s.tokenize(ctx, to, a.model, tokenizeText(a.model, "a")); err != nil {
+		if _, err := s.tokenize(ctx, to, a.of.Model, tokenizeText(a.of.Model, "a")); err != nil {
 			return nil, err
 		}
-		fits, _ = s.maxLens.fits(a.model, len(a.tokenize))
+		fits, _ = s.maxLens.fits(a.of.Model, len(a.tokenize))
 	}
 	if !fits {
 		return nil, errTooLong
 	}
-	return s.tokenize(ctx, to, a.model, a.tokenize)
+	return s.tokenize(ctx, to, a.of.Model, a.tokenize)
 }
 
 // tokenizeText returns the body for /tokenize of a bare text.
@@ -237,15 +243,15 @@ func (s *asker) tokenize(ctx context.Context, to Target, model string, body []by
 }
 
 // detokenize asks a worker for the text of a token.
-func (s *asker) detokenize(ctx context.Context, model string, id uint32) (text string, err error) {
-	to, err := s.choose(model, "")
+func (s *asker) detokenize(ctx context.Context, of Group, id uint32) (text string, err error) {
+	to, err := s.choose(of, "")
 	if err != nil {
 		return "", err
 	}
 	body, _ := json.Marshal(struct {
 		Model  string   `json:"model,omitempty"`
 		Tokens []uint32 `json:"tokens"`
-	}{model, []uint32{id}})
+	}{of.Model, []uint32{id}})
 	status, answer, err := s.fleet.Post(ctx, to, "/detokenize", body, longestAnswer(body))
 	switch {
 	case err != nil:

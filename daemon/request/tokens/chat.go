@@ -12,7 +12,7 @@ import (
 
 // chat is a chat that may be taken apart between two messages, so that a worker tokenises its end alone.
 type chat struct {
-	model    string
+	of       Group
 	context  digest
 	upTo     []digest // of the context and the messages up to each
 	fields   []byte   // of the body for /tokenize, without messages: `"model":"m",`
@@ -27,7 +27,7 @@ func newChat(q *Question, body []byte) *chat {
 		return nil
 	}
 	name, _ := json.Marshal(q.model)
-	c := &chat{model: q.model, context: q.context, upTo: q.messages}
+	c := &chat{of: Group{q.model, q.Fence}, context: q.context, upTo: q.messages}
 	if q.model != "" {
 		c.fields = append(append(append(c.fields, `"model":`...), name...), ',')
 	}
@@ -82,7 +82,7 @@ func (s *Source) joined(ctx context.Context, c *chat, n int, stem []uint32) ([]u
 	if len(turn) == 0 {
 		return nil, errNoWay
 	}
-	end, err := s.asker.ask(ctx, &query{model: c.model, tokenize: c.body(n, "")})
+	end, err := s.asker.ask(ctx, &query{of: c.of, tokenize: c.body(n, "")})
 	if err != nil || len(end) <= len(base) || !slices.Equal(end[:len(base)], base) || end[len(base)] != turn[0] {
 		return nil, err
 	}
@@ -168,12 +168,12 @@ func (s *Source) check(ctx context.Context, c *chat, o Outcome, ids []uint32) {
 			b = append(append(b, m...), ',')
 		}
 		b[len(b)-1] = ']'
-		if all, err := s.asker.ask(ctx, &query{model: c.model, tokenize: append(b, '}')}); err == nil {
+		if all, err := s.asker.ask(ctx, &query{of: c.of, tokenize: append(b, '}')}); err == nil {
 			right := slices.Equal(all, ids)
 			s.hinges.compared(c.context, right, time.Now())
 			if !right {
 				s.warned.Warn(s.log, "apart", "a chat template does not print messages one by one: chats are tokenised "+
-					"whole", "model", c.model)
+					"whole", "model", c.of.Model)
 			}
 		}
 	}
@@ -183,16 +183,16 @@ func (s *Source) check(ctx context.Context, c *chat, o Outcome, ids []uint32) {
 // around it can change. An error means that a worker did not answer.
 func (s *Source) findHinge(ctx context.Context, c *chat) error {
 	end := len(c.messages)
-	base, err := s.asker.ask(ctx, &query{model: c.model, tokenize: c.body(end, `"add_generation_prompt":false,`)})
+	base, err := s.asker.ask(ctx, &query{of: c.of, tokenize: c.body(end, `"add_generation_prompt":false,`)})
 	if err != nil {
 		return err
 	}
-	whole, err := s.asker.ask(ctx, &query{model: c.model, tokenize: c.body(end, "")})
+	whole, err := s.asker.ask(ctx, &query{of: c.of, tokenize: c.body(end, "")})
 	if err != nil || len(whole) <= len(base) || !slices.Equal(whole[:len(base)], base) {
 		return err
 	}
 	turn := whole[len(base):]
-	is, err := s.isBoundary(ctx, c.model, turn[0])
+	is, err := s.isBoundary(ctx, c.of, turn[0])
 	if is {
 		s.hinges.set(c.context, base, turn)
 	}
@@ -201,14 +201,14 @@ func (s *Source) findHinge(ctx context.Context, c *chat) error {
 
 // isBoundary reports whether a token is one that the tokenizer cuts out of a text before it looks at the rest: written
 // as <...> or [...], which no learnt token is, and a token of its own between letters, blanks and its likes.
-func (s *Source) isBoundary(ctx context.Context, model string, id uint32) (bool, error) {
-	text, err := s.asker.detokenize(ctx, model, id)
+func (s *Source) isBoundary(ctx context.Context, of Group, id uint32) (bool, error) {
+	text, err := s.asker.detokenize(ctx, of, id)
 	inner := len(text) > 2 && strings.ContainsAny(text[:1], "<[") && strings.ContainsAny(text[len(text)-1:], ">]")
 	if err != nil || !inner {
 		return false, err
 	}
 	around := "a" + text + "b \n" + text + text + "\n\n" + text + " "
-	ids, err := s.asker.ask(ctx, &query{model: model, tokenize: tokenizeText(model, around)})
+	ids, err := s.asker.ask(ctx, &query{of: of, tokenize: tokenizeText(of.Model, around)})
 	n := 0
 	for _, other := range ids {
 		if other == id {

@@ -42,7 +42,7 @@ func (s *Source) Lesson(r Request, ids []uint32, o Outcome) *Lesson {
 		if !s.trust.isOpen(q.class, time.Now()) {
 			return nil
 		}
-		l.query = &query{model: q.model, tokenize: tokenizeBody(q, r.Body)}
+		l.query = &query{of: Group{q.model, q.Fence}, tokenize: tokenizeBody(q, r.Body)}
 	default:
 		return nil
 	}

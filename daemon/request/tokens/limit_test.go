@@ -12,7 +12,7 @@ import (
 // bounded is a fleet of one worker that records how long its answers may be.
 type bounded struct{ limits []int }
 
-func (*bounded) Askable(string, time.Time, []Target) []Target { return []Target{{ID: "a"}} }
+func (*bounded) Askable(Group, time.Time, []Target) []Target { return []Target{{ID: "a"}} }
 
 func (b *bounded) Post(_ context.Context, _ Target, _ string, _ []byte, limit int) (int, []byte, error) {
 	b.limits = append(b.limits, limit)

@@ -11,6 +11,7 @@ import (
 // zero value asks for nothing.
 type Question struct {
 	Given []uint32 // the body names the ids itself
+	Fence []string // see Group; Read clears it
 
 	kind     prompt.Kind
 	model    string

@@ -29,7 +29,7 @@ type fleet struct {
 	got []asked
 }
 
-func (f *fleet) Askable(_ string, _ time.Time, out []Target) []Target {
+func (f *fleet) Askable(_ Group, _ time.Time, out []Target) []Target {
 	return append(out, f.workers...)
 }
 

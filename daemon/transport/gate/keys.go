@@ -12,8 +12,9 @@ type Key struct {
 	Secret string   // what the client shows; an empty one is never accepted
 	Models []string // that it may use: names, "org/*", "*"; none = nothing
 
-	Explain bool   // it may ask how its requests were decided
-	Salt    string // cache_salt of its requests; "" = as its clients send it
+	Workers []string // labels, each as name=value, of the workers that alone get its requests; none = any worker
+	Explain bool     // it may ask how its requests were decided
+	Salt    string   // cache_salt of its requests; "" = as its clients send it
 
 	Priority [2]int  // the least and the greatest of its requests
 	Weight   float64 // its share of a queue beside the others'; 0 = 1
@@ -33,8 +34,9 @@ type Caller struct {
 	Salt    string // cache_salt of its requests; "" = as the client sends it
 	models  []string
 
-	Priority [2]int  // the least and the greatest of its requests
-	Weight   float64 // its share of a queue; 0 = 1
+	Workers  []string // labels, each as name=value, of the workers that alone get its requests; none = any worker
+	Priority [2]int   // the least and the greatest of its requests
+	Weight   float64  // its share of a queue; 0 = 1
 }
 
 // everybody is the caller where no key is asked for.
@@ -49,7 +51,7 @@ func NewKeys(list []Key) *Keys {
 	for _, key := range list {
 		k.digests = append(k.digests, sha256.Sum256([]byte(key.Secret)))
 		k.callers = append(k.callers, Caller{Name: key.Name, Explain: key.Explain, Salt: key.Salt, models: key.Models,
-			Priority: key.Priority, Weight: key.Weight})
+			Workers: key.Workers, Priority: key.Priority, Weight: key.Weight})
 	}
 	return k
 }
@@ -68,6 +70,16 @@ func (k *Keys) Check(authorization, xAPIKey string) (*Caller, bool) {
 		return nil, false
 	}
 	return &k.callers[found], true
+}
+
+// Named returns the caller of the key of that name, nil if there is none.
+func (k *Keys) Named(name string) *Caller {
+	for i := 0; k != nil && i < len(k.callers); i++ {
+		if k.callers[i].Name == name {
+			return &k.callers[i]
+		}
+	}
+	return nil
 }
 
 // find returns the place of the key, or -1. It compares with every key whatever the outcome. Nothing given is known at

@@ -165,7 +165,7 @@ async function ask(event) {
   answer.replaceChildren(el("p", "quiet", "asking"));
   try {
     const a = await json("/api/v1/whatif", {method: "POST", headers: {"Content-Type": "application/json"}, patience: 20000,
-      body: JSON.stringify({body, path: $("path").value, session: $("session").value})});
+      body: JSON.stringify({body, path: $("path").value, key: $("key").value, session: $("session").value})});
     const parts = [];
     if (a.why) parts.push(el("p", "bad", a.why));
     (a.decisions || []).forEach((d, i) => {

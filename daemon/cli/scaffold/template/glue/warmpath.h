@@ -20,6 +20,9 @@ uint64_t route(struct wp_header *request, const struct wp_row *workers);
 // as its number, or by the name that the export wp_reasons gives it.
 static inline uint64_t wp_to(int32_t worker, uint16_t reason) { return (uint64_t)reason << 32 | (uint32_t)worker; }
 
+// wp_only keeps the request to the worker of an answer and those of wp_then: nobody else gets it, whatever fails.
+static inline uint64_t wp_only(uint64_t answer) { return answer | (uint64_t)2 << 48; }
+
 #ifdef __wasm__
 
 #define WP_EXPORT(name) __attribute__((export_name(name)))
@@ -53,7 +56,7 @@ WP_EXPORT("wp_pick") uint64_t wp_pick(void) {
   return route(&wp_area.header, wp_area.rows);
 }
 
-// wp_then names the next alternative, for the case that the chosen worker fails. The host adds those not named.
+// wp_then names the next alternative, for the case that the chosen worker fails. The host adds those not named, unless the answer says only.
 static inline void wp_then(uint32_t worker) {
   uint32_t *order = (uint32_t *)&wp_area.rows[wp_rows];
   order[wp_area.header.order_len++] = worker;

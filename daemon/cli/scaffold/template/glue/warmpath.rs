@@ -15,7 +15,12 @@ pub fn to(worker: i32, reason: u16) -> u64 {
     (reason as u64) << 32 | worker as u32 as u64
 }
 
-/// Names the next alternative, for the case that the chosen worker fails. The host adds those not named. The native test
+/// Keeps the request to the worker of an answer and those of then: nobody else gets it, whatever fails.
+pub fn only(answer: u64) -> u64 {
+    answer | 2 << 48
+}
+
+/// Names the next alternative, for the case that the chosen worker fails. The host adds those not named, unless the answer says only. The native test
 /// sees how many there are.
 pub fn then(request: &mut Header, worker: u32) {
     #[cfg(target_arch = "wasm32")]

@@ -44,7 +44,12 @@ export function to(worker: i32, reason: u16): u64 {
   return ((<u64>reason) << 32) | (<u64>(<u32>worker));
 }
 
-// The next alternative, for the case that the chosen worker fails. The host adds those not named.
+// Keeps the request to the worker of an answer and those of then: nobody else gets it, whatever fails.
+export function only(answer: u64): u64 {
+  return answer | ((<u64>2) << 48);
+}
+
+// The next alternative, for the case that the chosen worker fails. The host adds those not named, unless the answer says only.
 export function then(worker: u32): void {
   const h = request();
   store<u32>(area + offsetof<Header>() + <usize>rows * offsetof<Row>() + 4 * <usize>h.order_len, worker);
