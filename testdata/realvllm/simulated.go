@@ -132,7 +132,7 @@ func (g *simulation) reset() error {
 // serve adds a router. It gets the events of before, as from a replay socket.
 func (g *simulation) serve() error {
 	g.count++
-	strategy, err := g.loader.Load(g.ctx, &g.strategy, uint64(g.count))
+	strategy, err := g.loader.Load(g.ctx, &g.strategy, uint64(g.count), nil)
 	if err != nil {
 		return err
 	}

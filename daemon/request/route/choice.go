@@ -76,7 +76,7 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	if !c.askStrategy() {
 		return p.Choose(c, a)
 	}
-	return verdictOf(c)
+	return verdictOf(&c.result, &c.ask.Queue)
 }
 
 // reset forgets what was chosen before, but for the time when that began.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
@@ -104,4 +106,25 @@ func Anew(c *Choice, at time.Time) Verdict {
 		return NoWorker
 	}
 	return v
+}
+
+// HoldFor returns for how long the request may wait in all, after the verdict Held.
+func HoldFor(c *Choice) time.Duration { return min(c.result.Hold, c.ask.Queue.Longest) }
+
+// Classify asks the strategy that a request goes to how urgent it is, before it waits. ok is false if the strategy has
+// no opinion.
+func Classify(c *Choice) (class int, weight float64, ok bool) {
+	id := c.stay.name.ID
+	if c.stay.state == apart {
+		id = ""
+	}
+	s := c.pool.canaries.serving(&c.pool.Strategy, &c.ask, id).Strategy()
+	if s == nil || s.Notices().Wants()&abi.WantClassify == 0 {
+		return 0, 0, false
+	}
+	var f host.Frame
+	f.Reset()
+	describe(&f, c.pool, &c.ask, c.stay.name.Tenant, id)
+	f.Header.PromptTokens = uint32(c.size.all)
+	return s.Classify(&f)
 }
