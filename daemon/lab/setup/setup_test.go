@@ -106,7 +106,7 @@ func TestRead(t *testing.T) {
 	f("like = \"A\"\nworkers = 3\n", "")
 	f("like = \"nothing\"", "no scenario of the lab")
 	f("model = \"nothing\"", "models/default.toml")
-	f("model = \"default\"\nworker = 3", `"worker", which is not known`)
+	f("model = \"default\"\nwokers = 3", `"wokers", which is not known`)
 	f("workers = \"three\"", "line 1")
 	f("model = \"default\"", "no class")
 	f("like = \"A\"\nsplit = \"odd\"", "random or session")

@@ -207,10 +207,10 @@ func TestAChoiceIsUsedAgain(t *testing.T) {
 // Verdicts are words.
 func TestVerdictsAreWords(t *testing.T) {
 	seen := map[string]bool{}
-	for v := Chosen; v <= SessionOtherModel; v++ {
+	for v := Chosen; v <= Held; v++ {
 		seen[v.String()] = true
 	}
-	if len(seen) != int(SessionOtherModel)+1 || Verdict(200).String() != SessionOtherModel.String() {
+	if len(seen) != int(Held)+1 || Verdict(200).String() != Held.String() {
 		t.Errorf("%v", seen)
 	}
 }
