@@ -204,8 +204,8 @@ func (g growth) String() string {
 		g.quarters[0], g.quarters[1], g.quarters[2], g.quarters[3], g.second, 100*g.share())
 }
 
-// tally is what the soak's clients saw. wrong are answers that came whole, and are not the worker's bytes. hasty left
-// at once or a little later; sent does not have them.
+// tally is what the soak's clients saw. wrong are answers that came whole, and are not the worker's bytes. The clients of
+// the hasty left before the router had surely read them; sent does not have them.
 type tally struct{ sent, good, bad, left, hasty, foreign, wrong atomic.Int64 }
 
 // soakEvents is how many events each of the soak's streams has.
@@ -253,8 +253,8 @@ func (t *tally) leave(addr string, request []byte) {
 	c.Reset()
 }
 
-// pipeline sends two requests in one write. The second counts once the first has its whole answer: a router may close
-// after one that failed.
+// pipeline sends two requests in one write. The second is a hasty one unless the first has its whole answer: a router
+// may close after one that failed.
 func (t *tally) pipeline(addr, first, second string) {
 	c, err := wire.Dial(addr)
 	if err != nil {
@@ -262,7 +262,7 @@ func (t *tally) pipeline(addr, first, second string) {
 	}
 	defer c.Close()
 	_, err = c.Write(slices.Concat(as(keyFree, plain(first, "&hold=20")), as(keyFree, plain(second, "&hold=20"))))
-	for _, mark := range []string{first, second} {
+	for i, mark := range []string{first, second} {
 		t.sent.Add(1)
 		a := wire.Answer{Err: err}
 		if err == nil {
@@ -270,6 +270,7 @@ func (t *tally) pipeline(addr, first, second string) {
 		}
 		t.answered(a, mark)
 		if a.Err != nil || a.Close {
+			t.hasty.Add(int64(1 - i))
 			return
 		}
 	}
