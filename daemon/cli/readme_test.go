@@ -12,6 +12,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/replay"
 )
 
 // readerPages are read in this order: the later ones use the daemon of README.md.
@@ -99,6 +100,10 @@ func (r *reader) block(language, text string) {
 		r.chooseMine(text)
 	case language == "go":
 		r.newModule(text)
+	case language == "json": // lines of a trace
+		if _, err := replay.ReadTrace(strings.NewReader(text), "the page", 0); err != nil {
+			r.t.Error(err)
+		}
 	case language == "" && strings.Contains(text, "──HTTP──▶"): // a drawing
 	case language == "" && strings.HasPrefix(text, "  turn "):
 		if !strings.Contains(r.transcript, text) {

@@ -20,12 +20,19 @@ var statesOf = map[string][]struct {
 		{"daemon/request/route/explain.go", "const sessionStays", "\n", `= "([^"]+)"`},
 	},
 	"Why a request went to the next worker": {{"daemon/request/exchange/attempts.go", "type reason string", "\n)", `reason = "(\w+)"`}},
-	"Why a worker was chosen":               {{"sdk/reason.go", "var reasons", "\n}", `"([^"]+)"`}},
-	"When the host's own fallback chose":    {{"host/result.go", "var reasonNames", "}", `"(\w+)"`}},
-	"Why a pool cannot serve":               {{"daemon/admin/operator/pool.go", "const (", "\n)", `Why\w+ += "([^"]+)"`}},
-	"How an answer ended":                   {{"daemon/request/exchange/*.go", "", "", `\.End = "([^"]+)"`}},
+	"Why a worker was chosen": {
+		{"sdk/reason.go", "var reasons", "\n}", `"([^"]+)"`},
+		{"daemon/request/route/choice.go", "func (c *Choice) Reason()", "\n}", `return "(failover: [^"]+)"`},
+	},
+	"When the host's own fallback chose": {
+		{"host/result.go", "var reasonNames", "}", `"(\w+)"`},
+		{"daemon/request/route/hold.go", "", "", `Fallback = "(\w+)"`},
+	},
+	"Why a pool cannot serve": {{"daemon/admin/operator/pool.go", "const (", "\n)", `Why\w+ += "([^"]+)"`}},
+	"How an answer ended":     {{"daemon/request/exchange/*.go", "", "", `\.End = "([^"]+)"`}},
 	"Codes of errors": {
 		{"daemon/request/exchange/*.go", "", "", `Fault\{Status: \d+, Kind: "\w+", Code: "(\w+[a-z])"[,}]`},
+		{"daemon/request/sessionapi/api.go", "func unknownEndpoint(", "\n}", `Code: "(\w+)"`},
 		{"daemon/request/session/binding.go", "func (s Status) String()", "\n}", `"(unknown|expired|closed|lost)"`},
 	},
 }
@@ -81,7 +88,7 @@ func wordsOf(t *testing.T, title string) map[string]bool {
 				if strings.HasSuffix(word, " ") { // a number follows
 					word += "N"
 				}
-				if strings.Contains(from.files, "session") {
+				if strings.Contains(from.files, "/session/") {
 					word = "session_" + word
 				}
 				words[word] = true

@@ -204,8 +204,8 @@ func (g growth) String() string {
 		g.quarters[0], g.quarters[1], g.quarters[2], g.quarters[3], g.second, 100*g.share())
 }
 
-// tally is what the soak's clients saw. wrong are answers that came whole, and are not the worker's bytes. The clients of
-// the hasty left before the router had surely read them; sent does not have them.
+// tally is what the soak's clients saw. wrong are answers that came whole, and are not the worker's bytes. The clients
+// of the hasty left before the router had surely read them; sent does not have them.
 type tally struct{ sent, good, bad, left, hasty, foreign, wrong atomic.Int64 }
 
 // soakEvents is how many events each of the soak's streams has.

@@ -258,9 +258,6 @@ func (c *Choice) binds() bool {
 	return false
 }
 
-// failover begins the reasons of workers that got a request after another one.
-const failover = "failover: "
-
 // Reason returns why the worker that was tried last was chosen; before any was tried, why the first of the order was.
 // It is "" if no strategy was asked.
 func (c *Choice) Reason() string {
@@ -269,9 +266,9 @@ func (c *Choice) Reason() string {
 	}
 	switch bound := int(c.fleet.frame.Header.Bound); {
 	case c.order.by == byHost:
-		return failover + "chosen by the host"
+		return "failover: chosen by the host"
 	case c.order.by == byName:
-		return failover + "the strategy's next choice"
+		return "failover: the strategy's next choice"
 	case c.stay.silent && c.binds():
 		return "store silent: by the session's name"
 	case bound >= 0 && c.order.first() == bound:
