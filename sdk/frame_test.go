@@ -177,3 +177,24 @@ func TestThenIsBounded(t *testing.T) {
 		t.Errorf("Order() = %v; want 0, 1: the rest has no room", got)
 	}
 }
+
+// urgent classifies by the request's priority.
+type urgent struct{ probe }
+
+func (*urgent) Classify(r *Request) (class int, weight float64) { return int(r.Priority) << 40, 2.5 }
+
+// A strategy that classifies is asked of the request in its frame. One that does not has class 0 and no weight.
+func TestFrameClassify(t *testing.T) {
+	var fr frame
+	fr.grow(8)
+	put(&fr, 1, abi.HeaderSize, abi.RowSize).Priority = -3
+	if class, weight := abi.UnpackClass(fr.classify(&urgent{})); class != -1<<31 || weight != 2.5 {
+		t.Errorf("class %d, weight %v; want the least class, and 2.5", class, weight)
+	}
+	if class, weight := abi.UnpackClass(fr.classify(&probe{})); class != 0 || weight != 0 {
+		t.Errorf("class %d, weight %v of a strategy that does not classify", class, weight)
+	}
+	if class, weight := abi.UnpackClass(new(frame).classify(&urgent{})); class != 0 || weight != 0 {
+		t.Errorf("class %d, weight %v without a frame", class, weight)
+	}
+}

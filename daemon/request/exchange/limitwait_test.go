@@ -139,11 +139,10 @@ func TestLimitThatNobodyWaitsFor(t *testing.T) {
 		q := waiting.New(waiting.Config{Config: queue.Config{MaxRequests: 2, MaxBytes: 1 << 30}, Wait: 5 * time.Second})
 		x := newThrong(limit.Limits{Requests: 1}, q)
 		r := rand.New(rand.NewPCG(1, 1))
-		began := time.Now()
 		if f := x.ask(t.Context(), r); f != nil {
 			t.Fatal(f)
 		}
-		began = time.Now()
+		began := time.Now()
 		if f := x.ask(t.Context(), r); f == nil || f.Status != http.StatusTooManyRequests || f.Dropped != "limit" ||
 			time.Since(began) > 0 {
 			t.Errorf("a limit that is far away: %+v after %v", f, time.Since(began))
