@@ -97,8 +97,11 @@ func (in *instance) configure() error {
 		return err
 	}
 	if code := int32(in.stack[0]); code != 0 {
-		return fmt.Errorf("host: module %q is not ready: wp_configure answers errno %d%s; see what the strategy says of "+
-			"its options", in.program.name, code, in.words())
+		words := in.words()
+		if words == "" {
+			words = " and says nothing; see which options it takes, and have it call error"
+		}
+		return fmt.Errorf("host: module %q is not ready: wp_configure answers errno %d%s", in.program.name, code, words)
 	}
 	return nil
 }
@@ -155,8 +158,8 @@ func (in *instance) bounded(f api.Function, fuel int64, limit time.Duration, nam
 	case err == nil:
 		return nil
 	case in.over == errNoFuel:
-		return fmt.Errorf("host: module %q: %s used up its fuel of %d; look for an endless loop, make it shorter or raise "+
-			"fuel", in.program.name, name, fuel)
+		return fmt.Errorf("host: module %q: %s used up its fuel of %d; look for an endless loop, a wait or much memory at "+
+			"once, make it shorter or raise fuel", in.program.name, name, fuel)
 	case in.over == errNoTime:
 		return fmt.Errorf("host: module %q: %s is not done after %v; make it shorter", in.program.name, name, limit)
 	case in.over == errNoStack:

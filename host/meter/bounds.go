@@ -43,6 +43,10 @@ type compileBounds struct {
 	work    float64 // in nanoseconds
 }
 
+// largest is what to do about a module that is too large as a whole.
+const largest = "drop the packages that it hardly needs, as net/http, which has nothing to connect to here, or split " +
+	"the largest function"
+
 // add refuses a function if it, or all up to it, would take too long to compile.
 func (c *compileBounds) add(e effort) error {
 	c.squares += e.forks * e.forks
@@ -55,11 +59,11 @@ func (c *compileBounds) add(e effort) error {
 		return fmt.Errorf("it has %d bytes; the limit is %d, as it would take long to compile: split it", e.bytes, maxBody)
 	case c.squares > maxSquares:
 		return fmt.Errorf("it and the functions before it have too many branches and labels of br_table "+
-			"(%d squared and summed; the limit is %d), as they would take long to compile: split the largest",
+			"(%d squared and summed; the limit is %d), as they would take long to compile: "+largest,
 			c.squares, maxSquares)
 	case c.work > maxWork:
 		return fmt.Errorf("it and the functions before it may take %.0f s to compile; the limit is %.0f s. It has %d bytes, "+
-			"%d branches, %d locals, %d loads and stores, and would take long to compile: split the largest",
+			"%d branches, %d locals, %d loads and stores, and would take long to compile: "+largest,
 			c.work/1e9, maxWork/1e9, e.bytes, e.forks, e.locals, e.accesses)
 	}
 	return nil

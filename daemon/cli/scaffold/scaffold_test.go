@@ -281,3 +281,23 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("got %v; want that it was interrupted", err)
 	}
 }
+
+// What to install is said of what is not there, and of nothing else: an author whose own test fails has all tools.
+func TestRemedies(t *testing.T) {
+	toolchain(t, "install sleep", "sleep")
+	dir := t.TempDir()
+	r := recipe{missed: "install it"}
+	if err := r.one(t.Context(), dir, nil, []string{"sleep", "--no-such-flag"}, &bytes.Buffer{}); err == nil ||
+		strings.Contains(err.Error(), "install") {
+		t.Errorf("a program that fails: %v; want no word of installing", err)
+	}
+	if err := r.one(t.Context(), dir, nil, []string{"no-such-program"}, &bytes.Buffer{}); err == nil ||
+		!strings.Contains(err.Error(), "no-such-program is not on this machine; install it") {
+		t.Errorf("a program that is not there: %v", err)
+	}
+	r.needs = "node_modules/assemblyscript"
+	if err := r.run(t.Context(), dir, nil, nil, &bytes.Buffer{}); err == nil ||
+		!strings.Contains(err.Error(), "node_modules/assemblyscript is not there; install it") {
+		t.Errorf("a package that is not there: %v", err)
+	}
+}

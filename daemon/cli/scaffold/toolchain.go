@@ -25,6 +25,7 @@ type command struct {
 type recipe struct {
 	mark   string // a file that only a project in this language has
 	missed string // what to do if a program is not there
+	needs  string // a folder of the project that a program brings; "" = none
 	build  []command
 	test   []command
 }
@@ -51,6 +52,7 @@ var recipes = map[string]recipe{
 	"assemblyscript": {
 		mark:   "assembly/index.ts",
 		missed: "install Node, then run npm install in the folder",
+		needs:  "node_modules/assemblyscript",
 		build:  []command{{args: asc("{wasm}")}},
 		test:   []command{{args: asc("{exe}")}, {args: []string{"node", "test.mjs", "{exe}"}}},
 	},
@@ -132,6 +134,9 @@ func recipeOf(dir string) (recipe, error) {
 }
 
 func (r *recipe) run(ctx context.Context, dir string, commands []command, fill *strings.Replacer, out io.Writer) error {
+	if _, err := os.Stat(filepath.Join(dir, r.needs)); err != nil {
+		return fmt.Errorf("scaffold: %s is not there; %s", r.needs, r.missed)
+	}
 	for _, c := range commands {
 		args := make([]string, len(c.args))
 		for i, a := range c.args {
@@ -161,7 +166,7 @@ func (r *recipe) one(ctx context.Context, dir string, env, args []string, out io
 	case ctx.Err() != nil:
 		return fmt.Errorf("scaffold: %s was interrupted", line)
 	case err != nil:
-		return fmt.Errorf("scaffold: %s: %w; if a tool is missing: %s", line, err, r.missed)
+		return fmt.Errorf("scaffold: %s: %w", line, err)
 	}
 	return nil
 }
