@@ -30,6 +30,7 @@ type site struct {
 	pool     string        // further lines of [[pools]]
 	worker   string        // and of each [[pools.workers]]
 	until    time.Duration // simulated, from the load's beginning: no turn begins later; 0 = all do
+	keys     *keys         // of the clients; nil = there are none
 }
 
 // overHTTP sends the load to a daemon with simulated workers, and adds to s what its clients saw, in simulated time.
@@ -41,7 +42,7 @@ func overHTTP(ctx context.Context, s *sums, at site, load traffic.Load) error {
 	defer fleet.Close()
 	var text strings.Builder
 	fmt.Fprintf(&text, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nlog_level = \"error\"\n"+
-		"[[pools]]\nname = \"p\"\nstrategy = %q\n%s", at.strategy, at.pool)
+		"%s[[pools]]\nname = \"p\"\nstrategy = %q\n%s", at.keys.tables(), at.strategy, at.pool)
 	for i, u := range fleet.URLs() {
 		fmt.Fprintf(&text, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n%s", i, u, at.worker)
 	}
@@ -58,7 +59,7 @@ func overHTTP(ctx context.Context, s *sums, at site, load traffic.Load) error {
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	defer func() { stop(); <-ended }()
-	cl := clients{url: "http://" + d.Addr(), began: time.Now().Add(2 * time.Second),
+	cl := clients{url: "http://" + d.Addr(), began: time.Now().Add(2 * time.Second), keys: at.keys,
 		speed: max(1, at.sim.Speed), until: cmp.Or(at.until, 1000*time.Hour)}
 	if err := cl.ready(ctx); err != nil {
 		return err
@@ -80,6 +81,7 @@ type clients struct {
 	began time.Time
 	speed float64 // simulated seconds in a second
 	until time.Duration
+	keys  *keys
 	chats sync.WaitGroup
 
 	mu   sync.Mutex // guards all below
@@ -162,7 +164,11 @@ func (c *clients) take(ctx context.Context, t *talk, number int) {
 	if time.Since(c.began) > c.real(c.until) {
 		return
 	}
-	text, err := c.send(ctx, t.prompt(turn), turn.Output, cmp.Or(turn.Session, t.chat.Session))
+	text, err := c.send(ctx, t, turn)
+	if errors.Is(err, errRefused) && c.keys != nil {
+		c.keys.refused(t.chat.Key)
+		return
+	}
 	if err != nil {
 		c.mu.Lock()
 		c.errs = append(c.errs, err)
@@ -187,9 +193,12 @@ type event struct {
 	} `json:"usage"`
 }
 
-// send sends one request of a session, 0 = none, and returns the answer's text.
-func (c *clients) send(ctx context.Context, prompt []byte, output int, session uint64) (string, error) {
-	body, err := json.Marshal(map[string]any{"model": "m", "prompt": string(prompt), "max_tokens": output,
+// errRefused is a request that the daemon turned away for want of room.
+var errRefused = errors.New("status 429")
+
+// send sends the request of a turn, and returns the answer's text.
+func (c *clients) send(ctx context.Context, t *talk, turn *traffic.Turn) (string, error) {
+	body, err := json.Marshal(map[string]any{"model": "m", "prompt": string(t.prompt(turn)), "max_tokens": turn.Output,
 		"ignore_eos": true, "stream": true, "stream_options": map[string]bool{"include_usage": true}})
 	if err != nil {
 		return "", err
@@ -201,7 +210,8 @@ func (c *clients) send(ctx context.Context, prompt []byte, output int, session u
 		return "", err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if session != 0 {
+	c.keys.sign(req, &t.chat.Caller)
+	if session := cmp.Or(turn.Session, t.chat.Session); session != 0 {
 		req.Header.Set("X-Session-Id", strconv.FormatUint(session, 36))
 	}
 	began := time.Now()
@@ -210,15 +220,18 @@ func (c *clients) send(ctx context.Context, prompt []byte, output int, session u
 		return "", err
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusTooManyRequests {
+		return "", errRefused
+	}
 	if resp.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 		return "", fmt.Errorf("status %d: %s", resp.StatusCode, said)
 	}
-	return c.read(resp.Body, began)
+	return c.read(resp.Body, t.chat.Key, began)
 }
 
-// read reads a stream to its end.
-func (c *clients) read(from io.Reader, began time.Time) (string, error) {
+// read reads a stream of a key's to its end.
+func (c *clients) read(from io.Reader, key string, began time.Time) (string, error) {
 	var text strings.Builder
 	var first time.Duration
 	lines := bufio.NewScanner(from)
@@ -239,10 +252,10 @@ func (c *clients) read(from io.Reader, began time.Time) (string, error) {
 			text.WriteString(choice.Text)
 		}
 		if e.Usage != nil {
+			one := sums{ttft: []float64{first.Seconds() * c.speed}, prompt: e.Usage.Prompt, cached: e.Usage.Details.Cached}
+			c.keys.answered(key, &one)
 			c.mu.Lock()
-			c.seen.ttft = append(c.seen.ttft, first.Seconds()*c.speed)
-			c.seen.prompt += e.Usage.Prompt
-			c.seen.cached += e.Usage.Details.Cached
+			c.seen.add(&one)
 			c.mu.Unlock()
 		}
 	}

@@ -82,7 +82,18 @@ func main() {
 	trace := flag.String("trace", "", "of -tiers: the file of a scenario that plays a trace")
 	speed := flag.Float64("speed", 4, "of -tiers: simulated seconds in a second")
 	seconds := flag.Int("for", 600, "of -tiers: simulated seconds in which requests begin")
+	queues := flag.String("queues", "", "instead, what each key sees in these scenarios of a queue, as flood,neighbour,keys")
 	flag.Parse()
+	if *queues != "" {
+		for _, name := range strings.Split(*queues, ",") {
+			t := queueTest{scenario: name, seed: *first}
+			if err := t.run(context.Background()); err != nil {
+				fmt.Fprintln(os.Stderr, "labcheck:", name, err)
+				defer os.Exit(1)
+			}
+		}
+		return
+	}
 	if *tiers != "" {
 		for _, name := range strings.Split(*tiers, ",") {
 			t := tierTest{scenario: name, trace: *trace, speed: *speed, seed: *first,

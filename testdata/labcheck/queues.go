@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/setup"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+)
+
+// queueTest plays a scenario of a queue over HTTP, at the same time to a daemon with the queue, to one without, and, its
+// first class alone, to one that has nothing else to do.
+type queueTest struct {
+	scenario string
+	seed     uint64
+}
+
+// keyLine is what the requests of one key saw.
+type keyLine struct {
+	Scenario string  `json:"scenario"`
+	At       string  `json:"at"` // queue, none or alone
+	Key      string  `json:"key"`
+	Answered int     `json:"answered"`
+	Refused  int     `json:"refused"`
+	InTime   int     `json:"in_two_seconds"` // first tokens
+	P90      float64 `json:"ttft_p90"`
+	Hits     float64 `json:"hit_rate"`
+	Computed int     `json:"computed_tokens"` // of the prompts
+}
+
+// run prints a line for each key and daemon.
+func (t *queueTest) run(ctx context.Context) error {
+	sc, err := setup.Read(t.scenario)
+	if err != nil {
+		return err
+	}
+	first := *sc
+	first.Classes = sc.Classes[:1]
+	q, room := &sc.Queue, &sc.Room
+	queued := fmt.Sprintf("max_wait_seconds = %g\nqueue = { max_requests = %d, max_bytes = %d, wait = %q, starve = %q }\n",
+		room.MaxWait, q.MaxRequests, q.MaxBytes, q.Wait, q.Starve)
+	plays := []struct {
+		name string
+		sc   *setup.Scenario
+		pool string
+	}{{"queue", sc, queued}, {"none", sc, ""}, {"alone", &first, ""}}
+	dir, err := os.MkdirTemp("", "labcheck")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	seen, errs := make([]*keys, len(plays)), make([]error, len(plays))
+	var all sync.WaitGroup
+	for i, p := range plays {
+		all.Go(func() { seen[i], errs[i] = t.play(ctx, dir, p.sc, p.pool) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	out := json.NewEncoder(os.Stdout)
+	for i, p := range plays {
+		for _, name := range slices.Sorted(maps.Keys(seen[i].seen)) {
+			s := seen[i].seen[name]
+			l := keyLine{Scenario: t.scenario, At: p.name, Key: name, Answered: len(s.ttft), Refused: seen[i].away[name],
+				P90: s.side().P90, Hits: s.side().Hits, Computed: s.prompt - s.cached}
+			for _, first := range s.ttft {
+				if first <= 2 {
+					l.InTime++
+				}
+			}
+			if err := out.Encode(&l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// defaultRate is the tokens that a simulated worker prefills in a second.
+const defaultRate = 15_000
+
+// play sends the load of a scenario to a daemon of its own.
+func (t *queueTest) play(ctx context.Context, dir string, sc *setup.Scenario, pool string) (*keys, error) {
+	load, err := sc.Load(t.seed)
+	if err != nil {
+		return nil, err
+	}
+	k, err := newKeys(dir, sc)
+	if err != nil {
+		return nil, err
+	}
+	at := site{strategy: "prefixaware", workers: sc.Workers, pool: pool, keys: k, until: time.Duration(sc.Seconds) * time.Second,
+		sim: vllmsim.Config{Models: []string{"m"}, KVTokens: sc.Engine.KVTokens, MaxBatchedTokens: sc.Engine.MaxBatchedTokens,
+			Slowness: defaultRate / sc.Engine.PrefillRate}}
+	return k, overHTTP(ctx, &sums{}, at, load)
+}
