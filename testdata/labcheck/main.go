@@ -82,7 +82,7 @@ func main() {
 	trace := flag.String("trace", "", "of -tiers: the file of a scenario that plays a trace")
 	speed := flag.Float64("speed", 4, "of -tiers: simulated seconds in a second")
 	seconds := flag.Int("for", 600, "of -tiers: simulated seconds in which requests begin")
-	queues := flag.String("queues", "", "instead, what each key sees in these scenarios of a queue, as flood,neighbour,keys")
+	queues := flag.String("queues", "", "instead, what each key sees in these scenarios of a queue, as flood,keys")
 	flag.Parse()
 	if *queues != "" {
 		for _, name := range strings.Split(*queues, ",") {

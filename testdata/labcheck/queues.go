@@ -15,8 +15,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
-// queueTest plays a scenario of a queue over HTTP, at the same time to a daemon with the queue, to one without, and, its
-// first class alone, to one that has nothing else to do.
+// queueTest plays a scenario of a queue over HTTP, at the same time to a daemon with the queue, to one without, and,
+// its first class alone, to one that has nothing else to do.
 type queueTest struct {
 	scenario string
 	seed     uint64
@@ -97,7 +97,8 @@ func (t *queueTest) play(ctx context.Context, dir string, sc *setup.Scenario, po
 	if err != nil {
 		return nil, err
 	}
-	at := site{strategy: "prefixaware", workers: sc.Workers, pool: pool, keys: k, until: time.Duration(sc.Seconds) * time.Second,
+	at := site{strategy: "prefixaware", workers: sc.Workers, pool: pool, keys: k,
+		until: time.Duration(sc.Seconds) * time.Second,
 		sim: vllmsim.Config{Models: []string{"m"}, KVTokens: sc.Engine.KVTokens, MaxBatchedTokens: sc.Engine.MaxBatchedTokens,
 			Slowness: defaultRate / sc.Engine.PrefillRate}}
 	return k, overHTTP(ctx, &sums{}, at, load)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/served"
+	"github.com/warmpath/warmpath/daemon/lab/traffic"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 	"github.com/warmpath/warmpath/daemon/lab/world"
@@ -205,7 +206,7 @@ func (g *simulation) play(t *turn, past bool) (*played, error) {
 	seq := engine.NewSequence(ids, "", uint64(t.seed), 32)
 	seq.MaxTokens = t.tokens
 	answer, heard := answerOf(&seq, t)
-	q := &world.Request{Request: trial.Request{Prompt: len(ids), MaxTokens: t.tokens}, IDs: ids,
+	q := &world.Request{Chat: &traffic.Chat{}, Request: trial.Request{Prompt: len(ids), MaxTokens: t.tokens}, IDs: ids,
 		Answer: answer}
 	done := &played{turn: *t, prompt: len(ids), past: past}
 	at, r := t.home, g.routers[t.router%len(g.routers)]
