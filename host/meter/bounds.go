@@ -44,8 +44,8 @@ type compileBounds struct {
 }
 
 // largest is what to do about a module that is too large as a whole.
-const largest = "drop the packages that it hardly needs, as net/http, which has nothing to connect to here, or split " +
-	"the largest function"
+const largest = "split the largest function, or drop packages that it hardly needs, as net/http, which has nothing " +
+	"to connect to here"
 
 // add refuses a function if it, or all up to it, would take too long to compile.
 func (c *compileBounds) add(e effort) error {
