@@ -32,6 +32,17 @@ func (a *allowance) enter(in *Inbound) *Fault {
 	return a.fault()
 }
 
+// behind refuses a request that has not been let in, since others of its key wait. It returns nil for one that needs
+// not be let in.
+func (a *allowance) behind(in *Inbound) *Fault {
+	k := in.Epoch.Limits[in.Caller.Name]
+	if k == nil || in.Spent.Limited() {
+		return nil
+	}
+	a.key, a.refused = k, k.Behind(time.Now())
+	return a.fault()
+}
+
 // reserve takes the tokens of the key's limit that the request is expected to need. One of which no engine computes the
 // prompt, such as a question for its tokens, needs none.
 func (a *allowance) reserve(req *prompt.Request, c *route.Choice) *Fault {

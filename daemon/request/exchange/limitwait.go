@@ -9,12 +9,30 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 )
 
-// letIn has the limits of the caller's key let the request in. One that is over a limit waits for it.
+// letIn has the limits of the caller's key let the request in. One that is over a limit waits for it, and so does one
+// before which others of the key wait: the next place is theirs.
 func letIn(ctx context.Context, r *request) *Fault {
-	if f := r.limits.enter(r.in); f != nil {
+	var f *Fault
+	if r.pool.Queue != nil && r.pool.Queue.Waits(limitLane(r.in)) {
+		f = r.limits.behind(r.in)
+	} else {
+		f = r.limits.enter(r.in)
+	}
+	if f == nil && r.pool.Queue != nil {
+		r.limits.spent.Tells(r.pool.Queue)
+	}
+	if f != nil {
 		return awaitLimit(ctx, r, f)
 	}
 	return nil
+}
+
+// limitLane returns the lane of the requests that wait for a limit of the caller's key.
+func limitLane(in *Inbound) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte("limit\x00"))
+	h.Write([]byte(in.Caller.Name))
+	return h.Sum64()
 }
 
 // awaitLimit has a request wait in its pool's queue until the limits of its key let it in, if they will in time. It
@@ -46,6 +64,7 @@ func awaitLimit(ctx context.Context, r *request, over *Fault) *Fault {
 		now := time.Now()
 		t.limit = r.limits.enter(r.in)
 		if t.limit == nil {
+			r.limits.spent.Tells(q)
 			t.served(now)
 			return nil
 		}
@@ -59,10 +78,7 @@ func awaitLimit(ctx context.Context, r *request, over *Fault) *Fault {
 
 // limitWait returns what the queue has to know of a request that waits for a limit of its key.
 func limitWait(r *request) *waiting.Wait {
-	h := fnv.New64a()
-	h.Write([]byte("limit\x00"))
-	h.Write([]byte(r.in.Caller.Name))
-	w := newWait(r.in, r.read.req, &route.Ask{}, &route.Weight{Lane: h.Sum64()})
+	w := newWait(r.in, r.read.req, &route.Ask{}, &route.Weight{Lane: limitLane(r.in)})
 	w.Entered, w.Limited = r.arrived, true
 	return w
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -51,12 +52,11 @@ func (x *throng) ask(ctx context.Context, r *rand.Rand) *Fault {
 	defer func() { in.Spent.End(time.Now()) }()
 	t := limit.Tokens{Prompt: 50 + r.IntN(200), Output: 10 + r.IntN(100)}
 	began := time.Now()
-	if over := in.Spent.Reserve(t, true, began); over != nil {
+	for over := in.Spent.Reserve(t, true, began); over != nil; over = in.Spent.Reserve(t, true, time.Now()) {
 		req.limits.refused = over
 		if f := awaitLimit(ctx, req, req.limits.fault()); f != nil {
 			return f
 		}
-		in.Spent.Reserve(t, true, time.Now())
 	}
 	in.Spent.Sent()
 	at := time.Now()
@@ -201,4 +201,48 @@ func TestLimitBlocksNobodyElse(t *testing.T) {
 		t.Error("the record does not have the wait")
 	}
 	x.rests()
+}
+
+// A request takes no place that has come free before one of its key that waits for it, and who waits hears of the place
+// when the request in flight ends.
+func TestLimitNobodyGoesBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := waiting.New(waiting.Config{Config: queue.Config{MaxRequests: 10, MaxBytes: 1 << 30}, Wait: time.Minute})
+		x := newThrong(limit.Limits{InFlight: 1}, q)
+		first, _ := x.keys["team"].Enter(time.Now()) // its end tells nobody
+		var order []int
+		var gaps []time.Duration
+		var ended time.Time
+		var all sync.WaitGroup
+		come := func(i int) {
+			all.Go(func() {
+				if f := x.ask(t.Context(), rand.New(rand.NewPCG(1, 1))); f != nil {
+					t.Errorf("request %d: %+v", i, f)
+				}
+				x.mu.Lock()
+				defer x.mu.Unlock()
+				order = append(order, i)
+				if u := x.used[len(x.used)-1]; i > 0 {
+					gaps = append(gaps, u.at.Sub(ended))
+				}
+				ended = time.Now()
+			})
+			synctest.Wait()
+		}
+		come(0)
+		first.End(time.Now())
+		for i := 1; i < 4; i++ {
+			come(i)
+		}
+		all.Wait()
+		if !slices.Equal(order, []int{0, 1, 2, 3}) {
+			t.Errorf("served in the order %v", order)
+		}
+		for i, w := range gaps {
+			if w > 0 {
+				t.Errorf("request %d had its place %v after the one before had ended", i+1, w)
+			}
+		}
+		time.Sleep(time.Second) // the queue's tick
+	})
 }

@@ -79,18 +79,45 @@ func (k *Key) Enter(at time.Time) (*Spending, *Refusal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked = at
-	requests, tokens := k.requests.wait(at), k.tokens.wait(at)
-	switch {
-	case k.crowded(at):
-		return nil, k.refuse(Refusal{By: ByInFlight, Limit: k.limits.InFlight})
-	case requests > tokens:
-		return nil, k.refuse(Refusal{By: ByRequests, Limit: k.limits.Requests, After: requests})
-	case tokens > 0:
-		return nil, k.refuse(Refusal{By: ByTokens, Limit: k.limits.Tokens, After: tokens})
+	if r := k.over(at); r != nil {
+		return nil, k.refuse(*r)
 	}
 	k.inFlight++
 	k.requests.take(1, at)
 	return &Spending{key: k, at: at}, nil
+}
+
+// over returns why a request is not let in now, nil if it is.
+func (k *Key) over(at time.Time) *Refusal {
+	requests, tokens := k.requests.wait(at), k.tokens.wait(at)
+	switch {
+	case k.crowded(at):
+		return &Refusal{By: ByInFlight, Limit: k.limits.InFlight}
+	case requests > tokens:
+		return &Refusal{By: ByRequests, Limit: k.limits.Requests, After: requests}
+	case tokens > 0:
+		return &Refusal{By: ByTokens, Limit: k.limits.Tokens, After: tokens}
+	}
+	return nil
+}
+
+// Behind refuses a request that would go before others of the key, which wait. It names the limit that they wait for,
+// or if that has just been left the first that the key has.
+func (k *Key) Behind(at time.Time) *Refusal {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked = at
+	r := k.over(at)
+	switch {
+	case r != nil:
+	case k.limits.InFlight > 0:
+		r = &Refusal{By: ByInFlight, Limit: k.limits.InFlight}
+	case k.limits.Requests > 0:
+		r = &Refusal{By: ByRequests, Limit: k.limits.Requests}
+	default:
+		r = &Refusal{By: ByTokens, Limit: k.limits.Tokens}
+	}
+	return k.refuse(*r)
 }
 
 // refuse returns a refusal. The key wants more than it is lent.

@@ -11,6 +11,17 @@ type Spending struct {
 	used     Tokens
 	reserved float64 // tokens
 	sent     bool
+	room     Room // nil = nobody is told of the end
+}
+
+// Room is told that a request in flight has ended, so that another of its key may be let in.
+type Room interface{ MayHaveCome() }
+
+// Tells makes the end of the request known to r.
+func (s *Spending) Tells(r Room) {
+	if s.Limited() {
+		s.room = r
+	}
 }
 
 // Limited reports whether the request takes anything of a limit, and has not ended.
@@ -97,9 +108,13 @@ func (s *Spending) End(at time.Time) {
 	if !s.Limited() {
 		return
 	}
-	s.key.mu.Lock()
-	defer s.key.mu.Unlock()
+	k := s.key
+	k.mu.Lock()
 	s.leave(at)
+	k.mu.Unlock()
+	if s.room != nil { // without the lock: who waits asks for its own place at once
+		s.room.MayHaveCome()
+	}
 }
 
 // leave is End. The caller holds the key's mu.

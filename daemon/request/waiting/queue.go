@@ -57,6 +57,17 @@ func (q *Queue) Depth() int { return q.order.Depth() }
 // ForRoom returns how many requests wait for a worker, and not for a limit of their key. It takes no lock.
 func (q *Queue) ForRoom() int { return q.order.Depth() - int(q.apart.Load()) }
 
+// Waits reports whether a request of that lane waits for a limit of its key. While none of any lane does it takes no
+// lock.
+func (q *Queue) Waits(lane uint64) bool {
+	if q.apart.Load() == 0 {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lanes[lane] != nil
+}
+
 // Longest returns for how long a request may wait.
 func (q *Queue) Longest() time.Duration { return q.conf.Load().Wait }
 
