@@ -112,6 +112,29 @@ func TestAHoldWithoutAnEnd(t *testing.T) {
 	}
 }
 
+// A request that is held has its worker before its first token comes too late: the fallback chooses in time.
+func TestAHoldBeforeItsDeadline(t *testing.T) {
+	x := newCrowd(t, 2, waiting.Config{Wait: long})
+	x.pool.Strategy.Replace(picky(20_000, nil))
+	key := pickyKey()
+	first := x.sends(key, "first")
+	<-x.came
+	held := x.sends(key, "held", "X-Slo-Ttft-Ms", "3000")
+	select {
+	case <-x.came:
+	case out := <-held.done:
+		x.free <- true
+		t.Fatalf("no worker while one is idle: %d %s", out.Status, out.Body)
+	}
+	x.free <- true
+	x.free <- true
+	held.wants(t, 200, "")
+	first.wants(t, 200, "")
+	if s := &held.in.Seen; s.Fallback != "hold" || s.Worker != "w1" || s.Queued.Waited < time.Second {
+		t.Errorf("%+v; want the fallback's worker before 3 s", s)
+	}
+}
+
 // Without a queue nobody waits: the fallback chooses at once, and the log says so, once.
 func TestAHoldWithoutAQueue(t *testing.T) {
 	x := newCrowd(t, 2, waiting.Config{Wait: long})

@@ -137,7 +137,7 @@ func queueing(q *waiting.Queue, t *turn, at time.Time) route.Queueing {
 		n.Flows = q.Waiting()
 	}
 	if t.waits() {
-		n.Waited = t.wait.Waited(at)
+		n.Waited, n.Longest = t.wait.Waited(at), t.wait.MayHold()
 	}
 	return n
 }

@@ -138,18 +138,26 @@ func (p *Wait) Blocked(empty bool, at time.Time) {
 
 // Hold ends the turn of a request that could be served, and waits for better, most in all. Others go before it.
 func (p *Wait) Hold(most time.Duration, at time.Time) {
-	p.turn, p.held = false, p.began.Add(most)
+	p.turn, p.held = false, p.began.Add(min(most, p.MayHold()))
 	p.q.found(p, false, at)
 	p.q.order.Hold(&p.Request)
 	p.q.pass(at)
 }
 
-// MayHold returns for how long a request may be held in all: so much less than it may wait that it still finds its
-// worker.
-func (q *Queue) MayHold() time.Duration {
-	room := q.conf.Load().Wait
-	return room - min(room/4, time.Second)
+// MayHold returns for how long a request without a deadline may be held in all.
+func (q *Queue) MayHold() time.Duration { return holdOf(q.conf.Load().Wait) }
+
+// MayHold returns for how long the place, which has entered, may be held in all.
+func (p *Wait) MayHold() time.Duration {
+	most := p.q.MayHold()
+	if p.Deadline.IsZero() {
+		return most
+	}
+	return min(most, max(0, holdOf(p.Deadline.Sub(p.began))))
 }
+
+// holdOf returns how much of a wait may be a hold: so much less that the request still finds its worker.
+func holdOf(wait time.Duration) time.Duration { return wait - min(wait/4, time.Second) }
 
 // Served ends the turn, and the wait: the request has its worker.
 func (p *Wait) Served(at time.Time) { p.leaveBy(p.q.order.Served, at) }
