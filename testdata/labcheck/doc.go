@@ -21,8 +21,9 @@
 //
 //	go run ./testdata/labcheck -tiers G,L,syn+cpu
 //
-// With -queues it plays scenarios of a queue in real time to a daemon with the queue, one without, and, the first class
-// alone, a third one, each with the scenario's workers, and prints what the clients of each key saw. It judges nothing.
+// With -queues it plays scenarios of a queue in real time to a daemon with the queue, the first class alone to another
+// one, and for half of the time to a third one without the queue, each with the scenario's workers, and prints what the
+// clients of each key saw. It judges nothing.
 //
 //	go run ./testdata/labcheck -queues flood,neighbour,keys
 package main

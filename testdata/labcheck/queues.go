@@ -15,8 +15,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
-// queueTest plays a scenario of a queue over HTTP, at the same time to a daemon with the queue, to one without, and,
-// its first class alone, to one that has nothing else to do.
+// queueTest plays a scenario of a queue over HTTP to a daemon with the queue, at the same time its first class alone to
+// one that has nothing else to do, and then to a daemon without the queue. That is for half of the time: what piles up
+// at its workers would need more open files than a process may have.
 type queueTest struct {
 	scenario string
 	seed     uint64
@@ -25,7 +26,8 @@ type queueTest struct {
 // keyLine is what the requests of one key saw.
 type keyLine struct {
 	Scenario string  `json:"scenario"`
-	At       string  `json:"at"` // queue, none or alone
+	At       string  `json:"at"` // queue, alone or none
+	Seconds  float64 `json:"seconds"`
 	Key      string  `json:"key"`
 	Answered int     `json:"answered"`
 	Refused  int     `json:"refused"`
@@ -41,16 +43,28 @@ func (t *queueTest) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first := *sc
+	first, half := *sc, *sc
 	first.Classes = sc.Classes[:1]
+	half.Seconds /= 2
 	q, room := &sc.Queue, &sc.Room
 	queued := fmt.Sprintf("max_wait_seconds = %g\nqueue = { max_requests = %d, max_bytes = %d, wait = %q, starve = %q }\n",
 		room.MaxWait, q.MaxRequests, q.MaxBytes, q.Wait, q.Starve)
-	plays := []struct {
-		name string
-		sc   *setup.Scenario
-		pool string
-	}{{"queue", sc, queued}, {"none", sc, ""}, {"alone", &first, ""}}
+	if err := t.runBeside(ctx, queuePlay{name: "queue", sc: sc, pool: queued},
+		queuePlay{name: "alone", sc: &first}); err != nil {
+		return err
+	}
+	return t.runBeside(ctx, queuePlay{name: "none", sc: &half})
+}
+
+// queuePlay is a daemon, and the load that it gets.
+type queuePlay struct {
+	name string
+	sc   *setup.Scenario
+	pool string // further lines of [[pools]]
+}
+
+// runBeside plays several at the same time and prints their lines.
+func (t *queueTest) runBeside(ctx context.Context, plays ...queuePlay) error {
 	dir, err := os.MkdirTemp("", "labcheck")
 	if err != nil {
 		return err
@@ -65,20 +79,28 @@ func (t *queueTest) run(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	out := json.NewEncoder(os.Stdout)
 	for i, p := range plays {
-		for _, name := range slices.Sorted(maps.Keys(seen[i].seen)) {
-			s := seen[i].seen[name]
-			l := keyLine{Scenario: t.scenario, At: p.name, Key: name, Answered: len(s.ttft), Refused: seen[i].away[name],
-				P90: s.side().P90, Hits: s.side().Hits, Computed: s.prompt - s.cached}
-			for _, first := range s.ttft {
-				if first <= 2 {
-					l.InTime++
-				}
+		if err := t.print(&p, seen[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// print writes the lines of one daemon.
+func (t *queueTest) print(p *queuePlay, k *keys) error {
+	out := json.NewEncoder(os.Stdout)
+	for _, name := range slices.Sorted(maps.Keys(k.seen)) {
+		s := k.seen[name]
+		l := keyLine{Scenario: t.scenario, At: p.name, Key: name, Seconds: p.sc.Seconds, Answered: len(s.ttft),
+			Refused: k.away[name], P90: s.side().P90, Hits: s.side().Hits, Computed: s.prompt - s.cached}
+		for _, first := range s.ttft {
+			if first <= 2 {
+				l.InTime++
 			}
-			if err := out.Encode(&l); err != nil {
-				return err
-			}
+		}
+		if err := out.Encode(&l); err != nil {
+			return err
 		}
 	}
 	return nil
