@@ -15,6 +15,7 @@ import (
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk"
 	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/testdata/toolchains"
 )
 
 // decides has the sandbox decide by a module of a project: the worker that holds the prompt, unless too much waits there.
@@ -62,30 +63,28 @@ func decides(t *testing.T, wasm []byte, then int32) {
 // A new project's test passes, its module is built and decides, also when it names an alternative, and the test fails
 // when the strategy is another.
 func TestProjects(t *testing.T) {
-	tools(t)
+	toolchains.Use(t, "../../..")
 	for _, c := range []struct {
 		language string
-		programs []string
 		file     string // of the strategy, in which old is replaced by new
 		old, new string
 		answer   string    // in the strategy, before which then stands
 		then     [2]string // what names worker 7 an alternative, and the name that is to be imported for it
 	}{
-		{"go", nil, "main.go", "w.Wait+", "", "", [2]string{}}, // its ranking names alternatives
-		{"c", []string{"clang", "wasm-ld"}, "strategy.c", "w->wait +", "", "return wp_to", [2]string{"wp_then(7);\n  ", ""}},
-		{"assemblyscript", []string{"node", "npm"}, "assembly/index.ts", "w.wait +", "", "return to(",
+		{"go", "main.go", "w.Wait+", "", "", [2]string{}}, // its ranking names alternatives
+		{"c", "strategy.c", "w->wait +", "", "return wp_to", [2]string{"wp_then(7);\n  ", ""}},
+		{"assemblyscript", "assembly/index.ts", "w.wait +", "", "return to(",
 			[2]string{"then(7);\n  ", "to, texts"}},
-		{"rust", []string{"cargo"}, "src/lib.rs", "w.wait +", "", "to(best", [2]string{"warmpath::then(request, 7);\n    ", ""}},
-		{"zig", []string{"zig"}, "strategy.zig", "w.wait +", "", "return wp.to(", [2]string{"wp.then(request, 7);\n    ", ""}},
+		{"rust", "src/lib.rs", "w.wait +", "", "to(best", [2]string{"warmpath::then(request, 7);\n    ", ""}},
+		{"zig", "strategy.zig", "w.wait +", "", "return wp.to(", [2]string{"wp.then(request, 7);\n    ", ""}},
 	} {
 		t.Run(c.language, func(t *testing.T) {
 			t.Parallel()
-			toolchain(t, recipes[c.language].missed, c.programs...)
 			dir, err := New(t.TempDir(), "my-own_2", c.language, "v0.0.0-test")
 			if err != nil {
 				t.Fatal(err)
 			}
-			prepare(t, c.language, dir)
+			toolchains.Need(t, c.language, dir)
 			var out bytes.Buffer
 			if err := Test(t.Context(), dir, &out); err != nil {
 				t.Fatalf("%v\n%s", err, out.Bytes())

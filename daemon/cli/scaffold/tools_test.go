@@ -2,7 +2,6 @@ package scaffold
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
-	"github.com/warmpath/warmpath/testdata/pyvenv"
 )
 
 // toolchain skips the test where a program is missing, and fails it where CI claims to have all.
@@ -25,66 +23,6 @@ func toolchain(t *testing.T, remedy string, programs ...string) {
 			}
 			t.Skipf("SKIPPED: %s is missing, so its projects are not proven here; %s", p, remedy)
 		}
-	}
-}
-
-// tools puts into the PATH what is not there: Zig, from pip, and Debian's Rust, where another has no wasm.
-func tools(t *testing.T) {
-	t.Helper()
-	path := os.Getenv("PATH")
-	if !rustHasWasm(t, "rustc") && rustHasWasm(t, "/usr/bin/rustc") {
-		path = "/usr/bin" + string(os.PathListSeparator) + path
-	}
-	if _, err := exec.LookPath("zig"); err != nil {
-		t.Run("zig", func(t *testing.T) { // a test of its own, so that nothing else is skipped without it
-			python := pyvenv.Python(t, "../../../.cache/zig", "testdata/zig.txt", "the project in Zig")
-			folder := filepath.Dir(python)
-			script := fmt.Sprintf("#!/bin/sh\nexec %q -m ziglang \"$@\"\n", python)
-			if err := os.WriteFile(filepath.Join(folder, "zig"), []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			path = folder + string(os.PathListSeparator) + path
-		})
-	}
-	t.Setenv("PATH", path)
-}
-
-// rustHasWasm reports whether that compiler is there and has the target of a module.
-func rustHasWasm(t *testing.T, rustc string) bool {
-	t.Helper()
-	c := exec.CommandContext(t.Context(), rustc, "--print", "target-libdir", "--target", "wasm32-unknown-unknown")
-	out, err := c.Output()
-	if err != nil {
-		return false
-	}
-	_, err = os.Stat(strings.TrimSpace(string(out)))
-	return err == nil
-}
-
-// prepare fetches what a language's project needs once.
-func prepare(t *testing.T, language, dir string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	missing := ""
-	switch language {
-	case "assemblyscript":
-		c := exec.CommandContext(ctx, "npm", "install", "--silent", "--no-audit", "--no-fund")
-		c.Dir = dir
-		if out, err := c.CombinedOutput(); err != nil {
-			missing = fmt.Sprintf("npm cannot install AssemblyScript here: %v\n%s", err, out)
-		}
-	case "rust":
-		if !rustHasWasm(t, "rustc") {
-			missing = "Rust has no wasm32-unknown-unknown here: " + recipes["rust"].missed
-		}
-	}
-	switch {
-	case missing == "":
-	case os.Getenv("CI") != "":
-		t.Fatal(missing)
-	default:
-		t.Skip("SKIPPED: " + missing)
 	}
 }
 
