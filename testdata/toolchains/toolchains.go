@@ -82,7 +82,8 @@ func prepare(ctx context.Context, language, dir string) error {
 		}
 	case "rust":
 		if !rustHasWasm(ctx, "rustc") {
-			return errors.New("Rust has no target wasm32-unknown-unknown: add it by rustup, or Debian's libstd-rust-dev-wasm32")
+			return errors.New("the target wasm32-unknown-unknown of Rust is missing: add it by rustup, or install Debian's " +
+				"libstd-rust-dev-wasm32")
 		}
 	}
 	return nil
