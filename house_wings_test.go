@@ -216,6 +216,7 @@ var arrows = map[string][]string{
 	"conf": {},
 
 	// Strategies: of each built-in see init.
+	"docs/strategies":  {"sdk", "sdk/abi"}, // what authors copy
 	"plugins":          {"plugins/...", "sdk"},
 	"plugins/internal": {"sdk"},
 

@@ -158,8 +158,8 @@ func (in *instance) bounded(f api.Function, fuel int64, limit time.Duration, nam
 	case err == nil:
 		return nil
 	case in.over == errNoFuel:
-		return fmt.Errorf("host: module %q: %s used up its fuel of %d; look for an endless loop, a wait or much memory at "+
-			"once, make it shorter or raise fuel", in.program.name, name, fuel)
+		return fmt.Errorf("host: module %q: %s used up its fuel of %d; look for an endless loop or recursion, a wait or "+
+			"much memory at once, make it shorter or raise fuel", in.program.name, name, fuel)
 	case in.over == errNoTime:
 		return fmt.Errorf("host: module %q: %s is not done after %v; make it shorter", in.program.name, name, limit)
 	case in.over == errNoStack:

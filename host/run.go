@@ -107,8 +107,8 @@ func (in *instance) describe(err error, fuel int64) error {
 	p := in.program
 	switch in.over {
 	case errNoFuel:
-		return fmt.Errorf("host: module %q used up its fuel of %d; look for an endless loop, a wait (time.Sleep) or much "+
-			"memory at once, make it shorter or raise fuel", p.name, p.fuel)
+		return fmt.Errorf("host: module %q used up its fuel of %d; look for an endless loop or recursion, a wait "+
+			"(time.Sleep) or much memory at once, make it shorter or raise fuel", p.name, p.fuel)
 	case errNoTime:
 		return fmt.Errorf("host: module %q is not done after %v (and %d fuel of %d); look for an endless loop, make it "+
 			"shorter or raise pick_timeout", p.name, p.pickTime, fuel, p.fuel)

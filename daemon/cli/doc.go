@@ -1,6 +1,6 @@
 // Package cli is the wing of the command line: a file for each command of warmpath, and main.go, which reads the line.
 //
-//	scaffold  `warmpath plugin new`: the project of a strategy in Go, C, AssemblyScript or Rust
+//	scaffold  `warmpath plugin new`: the project of a strategy in Go, C, AssemblyScript, Rust or Zig
 //	redecide  `warmpath plugin run --records`: decisions of an access log, decided again by a strategy
 //
 // cobra reads the command line: the best kept library for it in Go (Apache-2.0), and the one whose help and completion

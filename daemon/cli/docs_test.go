@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/cli/scaffold"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/testdata/toolchains"
 )
 
 // shell returns the text of all shell blocks of a page, from top to bottom.
@@ -21,6 +23,9 @@ func shell(page string) string {
 	return b.String()
 }
 
+// tutorialBegins precedes the commands of the tutorial.
+const tutorialBegins = "set -euo pipefail; set -m; PATH=\"$PWD/bin:$PATH\"; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"
+
 // The tutorial's commands are one script, which runs unchanged except for the ports.
 func TestStrategiesTutorial(t *testing.T) {
 	t.Parallel()
@@ -31,7 +36,7 @@ func TestStrategiesTutorial(t *testing.T) {
 	at := func(i int) string { return fmt.Sprint(port + i) }
 	ports := strings.NewReplacer("8080", at(0), "9090", at(1), "9001", at(2), "9002", at(3), "9003", at(4))
 	script := ports.Replace(shell(read(t, "../../docs/strategies.md")))
-	write(t, filepath.Join(dir, "tutorial.sh"), "set -euo pipefail; set -m; PATH=\"$PWD/bin:$PATH\"; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"+script)
+	write(t, filepath.Join(dir, "tutorial.sh"), tutorialBegins+script)
 	out := launch(t, dir, "bash tutorial.sh", "GOPROXY=off", "GOWORK=off").succeed()
 	for _, want := range []string{"nearest.wasm: ok", "\n200\n", `msg="strategy prints"`, "text=\"a request of", "reload refused",
 		"closest is live of pool pool1, activated in the place of nearest", "nearest is live of pool pool1\n"} {
@@ -44,6 +49,35 @@ func TestStrategiesTutorial(t *testing.T) {
 	}
 	if !regexp.MustCompile(`(?m)^pool1 +roundrobin +nearest +[6-9] `).MatchString(out) {
 		t.Errorf("the shadow has not seen six requests:\n%s", out)
+	}
+}
+
+// The tutorial runs in the other languages too, but for the part that changes the strategy's source, which is Go.
+func TestStrategiesTutorialInEachLanguage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs servers and compilers")
+	}
+	toolchains.Use(t, "../..")
+	page := read(t, "../../docs/strategies.md")
+	from, to := strings.Index(page, "## 4."), strings.Index(page, "## 5.")
+	page = page[:from] + page[to:]
+	for _, language := range scaffold.Languages[1:] {
+		t.Run(language, func(t *testing.T) {
+			dir, port := workplace(t), porttest.Row(t, 5)
+			at := func(i int) string { return fmt.Sprint(port + i) }
+			words := strings.NewReplacer("8080", at(0), "9090", at(1), "9001", at(2), "9002", at(3), "9003", at(4),
+				"warmpath plugin new nearest ", "#")
+			launch(t, dir, "bin/warmpath plugin new nearest --lang "+language).succeed()
+			toolchains.Need(t, language, filepath.Join(dir, "nearest"))
+			write(t, filepath.Join(dir, "tutorial.sh"), tutorialBegins+words.Replace(shell(page)))
+			out := launch(t, dir, "bash tutorial.sh").succeed()
+			for _, want := range []string{"nearest.wasm: ok", "reasons          least cost (100 %)", "\n200\n",
+				"nearest: least cost", "closest is live of pool pool1, activated in the place of nearest"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("the tutorial does not show %q:\n%s", want, out)
+				}
+			}
+		})
 	}
 }
 

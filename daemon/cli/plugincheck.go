@@ -117,15 +117,6 @@ const (
 
 // checkPlugin loads the module and makes it decide on made-up fleets.
 func checkPlugin(ctx context.Context, file string, wish pluginWish) (pluginReport, error) {
-	if i := slices.IndexFunc(wish.workers, func(n int) bool { return n < 1 || n > mostWorkers }); i >= 0 {
-		return pluginReport{}, fmt.Errorf("plugin: a fleet of %d workers cannot be made up; give 1 to %d", wish.workers[i],
-			mostWorkers)
-	}
-	wasm, err := os.ReadFile(file)
-	if err != nil {
-		return pluginReport{}, fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
-	}
-	limits := conf.DefaultStrategy()
 	store, err := tier.New(tier.Config{})
 	if err != nil {
 		return pluginReport{}, err
@@ -135,6 +126,20 @@ func checkPlugin(ctx context.Context, file string, wish pluginWish) (pluginRepor
 		return pluginReport{}, err
 	}
 	defer h.Close(ctx)
+	return checkIn(ctx, h, file, wish)
+}
+
+// checkIn is checkPlugin in a host that there is.
+func checkIn(ctx context.Context, h *host.Host, file string, wish pluginWish) (pluginReport, error) {
+	if i := slices.IndexFunc(wish.workers, func(n int) bool { return n < 1 || n > mostWorkers }); i >= 0 {
+		return pluginReport{}, fmt.Errorf("plugin: a fleet of %d workers cannot be made up; give 1 to %d", wish.workers[i],
+			mostWorkers)
+	}
+	wasm, err := os.ReadFile(file)
+	if err != nil {
+		return pluginReport{}, fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
+	}
+	limits := conf.DefaultStrategy()
 	name := strings.TrimSuffix(filepath.Base(file), ".wasm")
 	s, err := h.Load(ctx, name, wasm, host.Options{Fuel: limits.Fuel, MemoryBytes: limits.MemoryMB << 20,
 		Values: wish.options, Allow: wish.allow})

@@ -97,13 +97,13 @@ const WantNotices = WantTick | WantFirstToken | WantComplete | WantKVEvents
 const MaxReasons = 256
 
 // Imports lists every function of Module. (ptr, cap) names a buffer of the guest; the answer is the length needed, and
-// the buffer is filled only if cap suffices. A negative answer is an Errno. None of them can stop the host.
+// the buffer is filled only if cap suffices. A negative answer is an Errno. None of them can stop the host. kv_* are of
+// a store in memory, shared by the instances, sent to other routers behind; ErrLimit beyond 10,000 keys or 8 MiB a
+// strategy.
 //
 //	str(kind, index, ptr, cap) -> needed       Str* kinds; the kind decides what index is
 //	prefix_match(row) -> blocks                leading blocks of the prompt on that row's worker, all tiers
 //	prefix_hash(block) -> hash                 chained hash of prompt block 0..PromptBlocks-1; 0 = out of range
-//	                                           kv_*: a store in memory, shared by the instances, sent to other routers
-//	                                           behind; ErrLimit beyond 10,000 keys or 8 MiB a strategy
 //	kv_get(kptr, klen, ptr, cap) -> needed     the module's own namespace; ErrNotFound
 //	kv_cas(kptr, klen, optr, olen, nptr, nlen, ttl_ms) -> errno   olen 0 = must be absent; ErrConflict
 //	kv_incr(kptr, klen, delta, ttl_ms) -> value   i64 counter; math.MinInt64 on error

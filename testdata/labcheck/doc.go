@@ -14,6 +14,12 @@
 //
 //	go run ./testdata/labcheck -load agents -strategies prefixaware,kvaware,session,roundrobin -seeds 3
 //
+// With -load gallery the strategies are six of docs/strategies, as modules, with the labels, costs and headers that
+// they look for. The hit rates may be two points apart, the mean TTFTs 15 %, and both sides must order the strategies
+// alike.
+//
+//	go run ./testdata/labcheck -load gallery -seeds 3
+//
 // With -tiers it plays scenarios with a CPU tier to three daemons over HTTP: prefixaware with the tiers configured,
 // prefixaware with one cache as large as the CPU tier configured, and round robin, one JSON line a scenario. It fails
 // if the first is more than 5 % slower than the second, in mean or P90 of TTFT, or not better than the third. conv+cpu

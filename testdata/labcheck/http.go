@@ -24,13 +24,14 @@ import (
 
 // site is a daemon and what stands behind it.
 type site struct {
-	strategy string
-	workers  int
-	sim      vllmsim.Config
-	pool     string        // further lines of [[pools]]
-	worker   string        // and of each [[pools.workers]]
-	until    time.Duration // simulated, from the load's beginning: no turn begins later; 0 = all do
-	keys     *keys         // of the clients; nil = there are none
+	rule    *rule
+	workers int
+	each    []string // further lines of each worker
+	sim     vllmsim.Config
+	pool    string        // further lines of [[pools]]
+	worker  string        // and of each [[pools.workers]]
+	until   time.Duration // simulated, from the load's beginning: no turn begins later; 0 = all do
+	keys    *keys         // of the clients; nil = there are none
 }
 
 // overHTTP sends the load to a daemon with simulated workers, and adds to s what its clients saw, in simulated time.
@@ -42,9 +43,12 @@ func overHTTP(ctx context.Context, s *sums, at site, load traffic.Load) error {
 	defer fleet.Close()
 	var text strings.Builder
 	fmt.Fprintf(&text, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nlog_level = \"error\"\n"+
-		"%s[[pools]]\nname = \"p\"\nstrategy = %q\n%s", at.keys.tables(), at.strategy, at.pool)
+		"%s%s[[pools]]\nname = \"p\"\nstrategy = %q\n%s", at.keys.tables(), at.rule.table(), at.rule.name, at.pool)
 	for i, u := range fleet.URLs() {
 		fmt.Fprintf(&text, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n%s", i, u, at.worker)
+		if i < len(at.each) {
+			text.WriteString(at.each[i])
+		}
 	}
 	c, err := conf.Parse([]byte(text.String()), "labcheck.toml")
 	if err != nil {
@@ -211,6 +215,9 @@ func (c *clients) send(ctx context.Context, t *talk, turn *traffic.Turn) (string
 	}
 	req.Header.Set("Content-Type", "application/json")
 	c.keys.sign(req, &t.chat.Caller)
+	for name, value := range t.chat.Headers {
+		req.Header.Set(name, value)
+	}
 	if session := cmp.Or(turn.Session, t.chat.Session); session != 0 {
 		req.Header.Set("X-Session-Id", strconv.FormatUint(session, 36))
 	}

@@ -26,8 +26,10 @@ var (
 	chats string
 	//go:embed agents.toml
 	agents string
+	//go:embed gallery.toml
+	kinds string
 
-	loads = map[string]string{"chats": chats, "agents": agents}
+	loads = map[string]string{"chats": chats, "agents": agents, "gallery": kinds}
 )
 
 // slowness is that of check.toml's engine against the default one.
@@ -39,6 +41,8 @@ const (
 	ttftPart  = .10
 
 	agentPoints = .02 // of agents' hit rate: which of two sessions begins first is chance, and each has few turns
+
+	galleryPoints, galleryMean = .02, .15 // of strategies that draw lots
 )
 
 // The lab's runs of one load. In real time it is chance which of two turns comes first; steps that take some ten
@@ -75,7 +79,7 @@ func (s *sums) side() side {
 
 func main() {
 	strategies := flag.String("strategies", "prefixaware,roundrobin", "built-ins, with a comma between; all at once")
-	load := flag.String("load", "chats", "chats, or agents: these by the order of the strategies, not by TTFT")
+	load := flag.String("load", "chats", "chats; agents, by the strategies' order, not TTFT; or gallery: its strategies")
 	first := flag.Uint64("seed", 1, "of the first load")
 	n := flag.Uint64("seeds", 8, "loads, each of a seed of its own, at the same time on a daemon of its own")
 	tiers := flag.String("tiers", "", "instead, what the tier's rows are worth in these scenarios, as G,L")
@@ -106,21 +110,26 @@ func main() {
 		}
 		return
 	}
-	if !agree(*load, strings.Split(*strategies, ","), *first, *n) {
+	rules, err := rulesOf(context.Background(), *load, strings.Split(*strategies, ","))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "labcheck:", err)
+		os.Exit(1)
+	}
+	if !agree(*load, rules, *first, *n) {
 		os.Exit(1)
 	}
 }
 
 // agree compares the lab with the daemon, prints a line a strategy and reports whether the marks are kept.
-func agree(load string, strategies []string, first, n uint64) bool {
+func agree(load string, rules []rule, first, n uint64) bool {
 	var seeds []uint64
 	for k := range n {
 		seeds = append(seeds, first+k)
 	}
-	found, errs := make([]finding, len(strategies)), make([]error, len(strategies))
+	found, errs := make([]finding, len(rules)), make([]error, len(rules))
 	var all sync.WaitGroup
-	for i, name := range strategies {
-		all.Go(func() { found[i], errs[i] = compare(context.Background(), load, name, seeds) })
+	for i := range rules {
+		all.Go(func() { found[i], errs[i] = compare(context.Background(), load, &rules[i], seeds) })
 	}
 	all.Wait()
 	err, ok := errors.Join(errs...), true
@@ -130,7 +139,7 @@ func agree(load string, strategies []string, first, n uint64) bool {
 		}
 		ok = ok && found[i].OK
 	}
-	if err == nil && load == "agents" && !sameOrder(found) {
+	if err == nil && load != "chats" && !sameOrder(found) {
 		fmt.Fprintln(os.Stderr, "labcheck: by their mean TTFT the strategies have another order over HTTP than in the lab")
 		ok = false
 	}
@@ -160,7 +169,7 @@ func sameOrder(found []finding) bool {
 func read(load string) (*setup.Scenario, error) {
 	text, known := loads[load]
 	if !known {
-		return nil, fmt.Errorf("there is no load %q; give chats or agents", load)
+		return nil, fmt.Errorf("there is no load %q; give chats, agents or gallery", load)
 	}
 	dir, err := os.MkdirTemp("", "labcheck")
 	if err != nil {
@@ -185,13 +194,13 @@ type finding struct {
 }
 
 // compare measures one strategy on both sides and reports whether they agree.
-func compare(ctx context.Context, load, strategy string, seeds []uint64) (finding, error) {
-	f := finding{Strategy: strategy, Seeds: len(seeds)}
+func compare(ctx context.Context, load string, r *rule, seeds []uint64) (finding, error) {
+	f := finding{Strategy: r.name, Seeds: len(seeds)}
 	sc, err := read(load)
 	if err != nil {
 		return f, err
 	}
-	f.Lab, f.Chance, err = inLab(ctx, strategy, sc, seeds)
+	f.Lab, f.Chance, err = inLab(ctx, r, sc, seeds)
 	if err != nil {
 		return f, err
 	}
@@ -201,7 +210,7 @@ func compare(ctx context.Context, load, strategy string, seeds []uint64) (findin
 		fleets.Go(func() {
 			load, err := sc.Load(seed)
 			if err == nil {
-				err = overHTTP(ctx, &parts[i], site{strategy: strategy, workers: sc.Workers, sim: vllmsim.Config{
+				err = overHTTP(ctx, &parts[i], site{rule: r, workers: sc.Workers, each: workerLines(sc), sim: vllmsim.Config{
 					Models: []string{"m"}, KVTokens: sc.Engine.KVTokens, Slowness: slowness}}, load)
 			}
 			errs[i] = err
@@ -216,8 +225,13 @@ func compare(ctx context.Context, load, strategy string, seeds []uint64) (findin
 		byHTTP.add(&parts[i])
 	}
 	f.Daemon = byHTTP.side()
-	if load == "agents" {
+	switch load {
+	case "agents":
 		f.OK = math.Abs(f.Daemon.Hits-f.Lab.Hits) <= agentPoints
+		return f, nil
+	case "gallery":
+		f.OK = math.Abs(f.Daemon.Hits-f.Lab.Hits) <= galleryPoints &&
+			math.Abs(f.Daemon.Mean-f.Lab.Mean) <= galleryMean*f.Daemon.Mean
 		return f, nil
 	}
 	f.OK = math.Abs(f.Daemon.Hits-f.Lab.Hits) <= hitPoints &&
@@ -227,8 +241,8 @@ func compare(ctx context.Context, load, strategy string, seeds []uint64) (findin
 
 // inLab runs all seeds several times, each time with steps that take a little longer, and returns the figures of all
 // these runs together and how far those of one are from those of another.
-func inLab(ctx context.Context, strategy string, sc *setup.Scenario, seeds []uint64) (all, chance side, err error) {
-	found, err := lab.Find(strategy)
+func inLab(ctx context.Context, r *rule, sc *setup.Scenario, seeds []uint64) (all, chance side, err error) {
+	found, err := r.find()
 	if err != nil {
 		return all, chance, err
 	}

@@ -119,7 +119,7 @@ func (t *queueTest) play(ctx context.Context, dir string, sc *setup.Scenario, po
 	if err != nil {
 		return nil, err
 	}
-	at := site{strategy: "prefixaware", workers: sc.Workers, pool: pool, keys: k,
+	at := site{rule: &rule{name: "prefixaware"}, workers: sc.Workers, pool: pool, keys: k,
 		until: time.Duration(sc.Seconds) * time.Second,
 		sim: vllmsim.Config{Models: []string{"m"}, KVTokens: sc.Engine.KVTokens, MaxBatchedTokens: sc.Engine.MaxBatchedTokens,
 			Slowness: defaultRate / sc.Engine.PrefillRate}}

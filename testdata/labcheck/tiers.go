@@ -58,11 +58,11 @@ func (t *tierTest) run(ctx context.Context) (bool, error) {
 	}
 	worker := fmt.Sprintf("kv_tokens = %d\n", sc.Engine.CPUTokens)
 	sites := []site{
-		{strategy: "prefixaware", worker: fmt.Sprintf("cpu_kv_tokens = %d\n", sc.Engine.CPUTokens),
+		{rule: &rule{name: "prefixaware"}, worker: fmt.Sprintf("cpu_kv_tokens = %d\n", sc.Engine.CPUTokens),
 			pool: fmt.Sprintf("shared_kv_tokens = %d\ncpu_kv_rate = %g\nshared_kv_rate = %g\n",
 				cmp.Or(sc.Engine.SharedTokens, -1), sc.Engine.CPURate*t.speed, sc.Engine.SharedRate*t.speed)},
-		{strategy: "prefixaware", worker: worker},
-		{strategy: "roundrobin", worker: worker},
+		{rule: &rule{name: "prefixaware"}, worker: worker},
+		{rule: &rule{name: "roundrobin"}, worker: worker},
 	}
 	seen, errs := make([]sums, len(sites)), make([]error, len(sites))
 	var all sync.WaitGroup

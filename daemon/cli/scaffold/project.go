@@ -15,11 +15,18 @@ import (
 	"github.com/warmpath/warmpath/sdk"
 )
 
-//go:embed template
+//go:generate go run ../../../testdata/contract -root ../../..
+
+//go:embed template contract
 var templates embed.FS
 
 // Languages are those that a project can be written in, the default first.
-var Languages = []string{"go", "c", "assemblyscript", "rust"}
+var Languages = []string{"go", "c", "assemblyscript", "rust", "zig"}
+
+// contracts are where a project has the contract with the host.
+var contracts = map[string]string{
+	"c": "warmpath.h", "assemblyscript": "assembly/warmpath.ts", "rust": "src/warmpath.rs", "zig": "warmpath.zig",
+}
 
 // ErrExists means that the project's folder is there already.
 var ErrExists = errors.New("scaffold: the folder exists; choose another name, or remove it")
@@ -73,11 +80,12 @@ func (p *project) write(to string) error {
 	if p.Language == "go" {
 		return copySDK(filepath.Join(to, "warmpath"))
 	}
-	file, text, err := layout(p.Language)
+	at := contracts[p.Language]
+	text, err := templates.ReadFile("contract/" + path.Base(at))
 	if err != nil {
-		return err
+		return fmt.Errorf("scaffold: %w", err)
 	}
-	return put(filepath.Join(to, filepath.FromSlash(file)), text)
+	return put(filepath.Join(to, filepath.FromSlash(at)), text)
 }
 
 // fill writes each file below from with its fields replaced, and with its name without .tmpl. It is no text/template:

@@ -15,20 +15,8 @@ import (
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk"
 	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/testdata/toolchains"
 )
-
-// toolchain skips the test where a program is missing, and fails it where CI claims to have all. CI need not have Rust.
-func toolchain(t *testing.T, remedy string, programs ...string) {
-	t.Helper()
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil {
-			if os.Getenv("CI") != "" && p != "cargo" {
-				t.Fatalf("%s is missing; %s", p, remedy)
-			}
-			t.Skipf("SKIPPED: %s is missing, so its projects are not proven here; %s", p, remedy)
-		}
-	}
-}
 
 // decides has the sandbox decide by a module of a project: the worker that holds the prompt, unless too much waits there.
 // then is the first alternative that it names, 0 for none.
@@ -39,7 +27,13 @@ func decides(t *testing.T, wasm []byte, then int32) {
 		t.Fatal(err)
 	}
 	defer h.Close(context.Background())
-	s, err := h.Load(t.Context(), "mine", wasm, host.Options{PickTime: time.Second}) // a busy machine's picks are no slow module's
+	// Each language reads its options. A busy machine's picks are no slow module's.
+	options := host.Options{PickTime: time.Second, Values: map[string]string{"each": ".02"}}
+	if _, err := h.Load(t.Context(), "mine", wasm, host.Options{Values: map[string]string{"eech": "1"}}); err == nil ||
+		!strings.Contains(err.Error(), "eech") {
+		t.Fatalf("an option that it does not know: %v", err)
+	}
+	s, err := h.Load(t.Context(), "mine", wasm, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,28 +63,28 @@ func decides(t *testing.T, wasm []byte, then int32) {
 // A new project's test passes, its module is built and decides, also when it names an alternative, and the test fails
 // when the strategy is another.
 func TestProjects(t *testing.T) {
+	toolchains.Use(t, "../../..")
 	for _, c := range []struct {
 		language string
-		programs []string
 		file     string // of the strategy, in which old is replaced by new
 		old, new string
 		answer   string    // in the strategy, before which then stands
 		then     [2]string // what names worker 7 an alternative, and the name that is to be imported for it
 	}{
-		{"go", nil, "main.go", "w.Wait+", "", "", [2]string{}}, // its ranking names alternatives
-		{"c", []string{"clang", "wasm-ld"}, "strategy.c", "w->wait +", "", "return wp_to", [2]string{"wp_then(7);\n  ", ""}},
-		{"assemblyscript", []string{"node", "npm"}, "assembly/index.ts", "w.wait +", "", "return to(",
-			[2]string{"then(7);\n  ", "to }"}},
-		{"rust", []string{"cargo"}, "src/lib.rs", "w.wait +", "", "to(best", [2]string{"warmpath::then(request, 7);\n    ", ""}},
+		{"go", "main.go", "w.Wait+", "", "", [2]string{}}, // its ranking names alternatives
+		{"c", "strategy.c", "w->wait +", "", "return wp_to", [2]string{"wp_then(7);\n  ", ""}},
+		{"assemblyscript", "assembly/index.ts", "w.wait +", "", "return to(",
+			[2]string{"then(7);\n  ", "to, texts"}},
+		{"rust", "src/lib.rs", "w.wait +", "", "to(best", [2]string{"warmpath::then(request, 7);\n    ", ""}},
+		{"zig", "strategy.zig", "w.wait +", "", "return wp.to(", [2]string{"wp.then(request, 7);\n    ", ""}},
 	} {
 		t.Run(c.language, func(t *testing.T) {
 			t.Parallel()
-			toolchain(t, recipes[c.language].missed, c.programs...)
 			dir, err := New(t.TempDir(), "my-own_2", c.language, "v0.0.0-test")
 			if err != nil {
 				t.Fatal(err)
 			}
-			prepare(t, c.language, dir)
+			toolchains.Need(t, c.language, dir)
 			var out bytes.Buffer
 			if err := Test(t.Context(), dir, &out); err != nil {
 				t.Fatalf("%v\n%s", err, out.Bytes())
@@ -126,32 +120,6 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// prepare fetches what a language's project needs once.
-func prepare(t *testing.T, language, dir string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	switch language {
-	case "assemblyscript":
-		c := exec.CommandContext(ctx, "npm", "install", "--silent", "--no-audit", "--no-fund")
-		c.Dir = dir
-		if out, err := c.CombinedOutput(); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("npm install: %v\n%s", err, out)
-			}
-			t.Skipf("SKIPPED: npm cannot install AssemblyScript here: %v\n%s", err, out)
-		}
-	case "rust":
-		out, err := exec.CommandContext(ctx, "rustc", "--print", "target-libdir", "--target", "wasm32-unknown-unknown").Output()
-		if err == nil {
-			_, err = os.Stat(strings.TrimSpace(string(out)))
-		}
-		if err != nil {
-			t.Skip("SKIPPED: Rust has no wasm32-unknown-unknown here: rustup target add wasm32-unknown-unknown")
-		}
-	}
-}
-
 func change(t *testing.T, file, old, with string) {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -164,42 +132,6 @@ func change(t *testing.T, file, old, with string) {
 	}
 	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// Every field of sdk/abi stands in each language's layout at its offset and with its meaning.
-func TestLayouts(t *testing.T) {
-	all, err := records()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, language := range Languages[1:] {
-		_, text, err := layout(language)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range all {
-			if r.about == "" {
-				t.Errorf("%s has no comment", r.name)
-			}
-			for _, f := range r.fields {
-				if f.about == "" {
-					t.Errorf("%s.%s has no meaning", r.name, f.name)
-				}
-				if want := fmt.Sprintf("// %d: %s\n", f.offset, f.about); f.count == 0 && !strings.Contains(string(text), want) {
-					t.Errorf("%s: %s.%s is missing", language, r.name, f.name)
-				}
-			}
-		}
-	}
-}
-
-func TestNamesOfFields(t *testing.T) {
-	for in, want := range map[string]string{"GPU": "gpu", "FreeGPU": "free_gpu", "InFlight": "in_flight", "C1": "c1",
-		"InvBWL1": "inv_bwl1", "TTFT": "ttft", "KVUsage": "kvusage", "RejectLen": "reject_len"} {
-		if got := snake(in); got != want {
-			t.Errorf("%s is %s; want %s", in, got, want)
-		}
 	}
 }
 

@@ -41,7 +41,7 @@ var recipes = map[string]recipe{
 	},
 	"c": {
 		mark:   "strategy.c",
-		missed: "install clang and lld (Debian: apt-get install clang lld)",
+		missed: "install clang 11 or later and lld (Debian: apt-get install clang lld)",
 		build: []command{{args: []string{"clang", "--target=wasm32", "-std=c11", "-Wall", "-ffreestanding", "-O2",
 			"-nostdlib", "-Wl,--no-entry", "-Wl,--strip-all", "-o", "{wasm}", "strategy.c"}}},
 		test: []command{
@@ -51,17 +51,24 @@ var recipes = map[string]recipe{
 	},
 	"assemblyscript": {
 		mark:   "assembly/index.ts",
-		missed: "install Node, then run npm install in the folder",
+		missed: "install Node 18 or later, then run npm install in the folder",
 		needs:  "node_modules/assemblyscript",
 		build:  []command{{args: asc("{wasm}")}},
 		test:   []command{{args: asc("{exe}")}, {args: []string{"node", "test.mjs", "{exe}"}}},
 	},
 	"rust": {
 		mark:   "Cargo.toml",
-		missed: "install Rust, then run rustup target add wasm32-unknown-unknown",
+		missed: "install Rust 1.63 or later, then run rustup target add wasm32-unknown-unknown",
 		build: []command{{args: []string{"cargo", "rustc", "--release", "--quiet", "--target", "wasm32-unknown-unknown",
 			"--crate-type", "cdylib", "--", "--emit", "link={wasm}"}}},
 		test: []command{{args: []string{"cargo", "test", "--quiet"}}},
+	},
+	"zig": {
+		mark:   "strategy.zig",
+		missed: "install Zig 0.14 or later, or pip install ziglang and a script zig that runs python3 -m ziglang",
+		build: []command{{args: []string{"zig", "build-exe", "strategy.zig", "-target", "wasm32-freestanding", "-mcpu",
+			"mvp", "-fno-entry", "-rdynamic", "-O", "ReleaseSmall", "-fstrip", "-femit-bin={wasm}"}}},
+		test: []command{{args: []string{"zig", "test", "strategy.zig"}}},
 	},
 }
 
@@ -130,7 +137,7 @@ func recipeOf(dir string) (recipe, error) {
 		}
 	}
 	return recipe{}, fmt.Errorf("scaffold: %s is no project of a strategy: it has no go.mod, strategy.c, "+
-		"assembly/index.ts or Cargo.toml; make one by: warmpath plugin new NAME", dir)
+		"assembly/index.ts, Cargo.toml or strategy.zig; make one by: warmpath plugin new NAME", dir)
 }
 
 func (r *recipe) run(ctx context.Context, dir string, commands []command, fill *strings.Replacer, out io.Writer) error {

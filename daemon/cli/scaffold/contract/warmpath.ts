@@ -1,0 +1,469 @@
+// What a strategy and its host agree on: warmpath's ABI 1.2, written from warmpath's sdk/abi: constants, records, imports
+// and exports. Below them is what connects a strategy to it. A later version of warmpath still runs what is built with it.
+
+// Version is major<<16 | minor of this package. A host refuses another major version. What a minor version may change
+// stands in the package's documentation.
+export const VERSION: u32 = 65538;
+
+// OrderSize is the bytes of an entry of the order area.
+export const ORDER_SIZE: u32 = 4;
+
+// Values of wp_pick's low half that are no row.
+export const DECLINE: i32 = -1; // the host's fallback answers
+export const REJECT: i32 = -2; // the client is turned away: see Header.RejectStatus
+export const HOLD: i32 = -3; // the request waits for a better worker: see Header.HoldMillis; since 1.2
+
+// Flags of a decision.
+export const FLAG_BIND: u16 = 1; // bind the request's session to the chosen worker
+export const FLAG_ONLY: u16 = 2; // no worker but the chosen one and those in the order area may get the request; since 1.2
+
+// HeaderSize is the bytes of a Header.
+export const HEADER_SIZE: u32 = 224;
+
+// Bits of Header.Flags.
+export const HEADER_STREAM: u32 = 1; // the client asked for a stream
+export const HEADER_EVENTS: u32 = 2; // the matches of all rows come from the workers' KV events, not from routed history
+export const HEADER_TOKENS: u32 = 4; // the prompt's ids are known, and one block of the rows is one token; since 1.1
+
+// Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.
+export const ENDPOINT_OTHER: u32 = 0;
+export const ENDPOINT_COMPLETIONS: u32 = 1; // /v1/completions
+export const ENDPOINT_CHAT: u32 = 2; // /v1/chat/completions
+export const ENDPOINT_RESPONSES: u32 = 3; // /v1/responses
+export const ENDPOINT_MESSAGES: u32 = 4; // /v1/messages
+export const ENDPOINT_EMBEDDINGS: u32 = 5; // /v1/embeddings, /pooling
+export const ENDPOINT_SCORE: u32 = 6; // /score, /rerank, /classify
+export const ENDPOINT_TOKENIZE: u32 = 7; // /tokenize, /detokenize, /v1/messages/count_tokens
+
+// MaxText bounds the text of a rejection and the name of a reason, in bytes.
+export const MAX_TEXT: u32 = 256;
+
+// RowSize is the bytes of a Row.
+export const ROW_SIZE: u32 = 176;
+
+// Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1.
+export const ROW_SLOW_START: u32 = 1; // back a short while ago: send little
+export const ROW_STALE: u32 = 2; // metrics are older than three scrape intervals
+export const ROW_LIVE: u32 = 4; // GPU, L1 and L2 come from the worker's own KV events, not from routed history
+export const ROW_ADAPTER: u32 = 8; // the adapter runs there
+export const ROW_ADAPTER_WAITING: u32 = 16; // a request waits there for the adapter to be loaded
+export const ROW_ADAPTERS_FULL: u32 = 32; // as many other adapters run there as it takes
+
+// Brim is the part of a worker's KV cache that requests may hold. Past it a request waits until others end, or the
+// engine preempts one, whose whole context is then computed again. An engine is full before its last token is taken: it
+// gives out blocks, and answers grow.
+export const BRIM: f64 = 0.9;
+
+// Sizes of the records in bytes.
+export const OUTCOME_SIZE: u32 = 96;
+export const KVEVENT_SIZE: u32 = 48;
+export const HOLDER_SIZE: u32 = 24;
+export const TIER_SIZE: u32 = 32;
+
+// Kinds of KVEvent.Kind.
+export const EVENT_STORED: u32 = 1; // the block is in the tier now
+export const EVENT_REMOVED: u32 = 2; // it is no longer
+export const EVENT_CLEARED: u32 = 3; // the worker holds nothing any more
+
+// Kinds of tiers.
+export const TIER_GPU: u32 = 0; // the worker's GPU
+export const TIER_L1: u32 = 1; // the CPU memory of the worker's node
+export const TIER_L2: u32 = 2; // shared among workers
+
+// Bits of wp_wants: what costs the host something and is therefore done only for modules that ask.
+export const WANT_COST: u32 = 1; // fill Row.Cost
+export const WANT_TICK: u32 = 2; // call wp_tick
+export const WANT_FIRST_TOKEN: u32 = 4; // call wp_on_first_token
+export const WANT_COMPLETE: u32 = 8; // call wp_on_complete
+export const WANT_KVEVENTS: u32 = 16; // call wp_on_kv_event
+export const WANT_HELD: u32 = 32; // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
+export const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
+export const WANT_ALL: u32 = 127; // WantAll are the bits that this version knows. A module that sets another is refused.
+
+// WantNotices are the bits of the calls off the request path.
+export const WANT_NOTICES: u32 = 30;
+
+// MaxReasons bounds the reasons that wp_reasons names. A name has at most MaxText bytes.
+export const MAX_REASONS: u32 = 256;
+
+// MaxMany bounds the keys of one kv_get_many.
+export const MAX_MANY: u32 = 4096;
+
+// NoZone is zone_offset's answer to a name of no time zone.
+export const NO_ZONE: i32 = -2147483648;
+
+// MaxChain bounds the hashes that prefix_match_key takes: 2 MiB of text.
+export const MAX_CHAIN: u32 = 16384;
+
+// Errno values, as negative results of imports.
+export const ERR_NOT_FOUND: i32 = -1; // no such key, row or string
+export const ERR_CONFLICT: i32 = -2; // the value is not the one expected
+export const ERR_INVALID: i32 = -3; // a pointer, length or kind is out of range
+export const ERR_FORBIDDEN: i32 = -4; // the configuration of the strategy does not allow it; see allow
+export const ERR_LIMIT: i32 = -5; // the module's quota is used up
+
+// Kinds of str.
+export const STR_SESSION: i32 = 0; // the session key
+export const STR_MODEL: i32 = 1; // the model's name
+export const STR_WORKER: i32 = 2; // the worker id of row index
+export const STR_TENANT: i32 = 3; // the cache salt
+export const STR_CALLER: i32 = 4; // the caller's name; since 1.1
+export const STR_LABEL: i32 = 5; // the label of bit index, as tier=batch; since 1.1
+export const STR_HEADER: i32 = 6; // a header of the request, whose name of index bytes stands at ptr; since 1.1
+
+// Levels of log.
+export const LEVEL_DEBUG: i32 = 0;
+export const LEVEL_INFO: i32 = 1;
+export const LEVEL_WARN: i32 = 2;
+export const LEVEL_ERROR: i32 = 3;
+
+// MaxOptions bounds the encoded options, in bytes.
+export const MAX_OPTIONS: u32 = 65536;
+
+// The shared reasons.
+export const REASON_NONE: u16 = 0;
+export const REASON_PREFIX: u16 = 1; // it holds the longest prefix of the prompt
+export const REASON_LOAD: u16 = 2; // another holds a longer prefix, and using it would cost more than it saves
+export const REASON_COLD: u16 = 3; // no worker holds any of the prompt: the least cost
+export const REASON_PREDICTED: u16 = 4; // there are no KV events: by the history of what was routed
+export const REASON_SESSION: u16 = 5; // the session is bound to it
+export const REASON_HASH: u16 = 6; // a new session, placed by hashing
+export const REASON_SPILL: u16 = 7; // a new session, hashed past a worker that has too much in flight
+export const REASON_LEAST: u16 = 8; // the fewest in flight
+export const REASON_TURN: u16 = 9; // its turn
+export const REASON_COST: u16 = 10; // the least cost, of whatever the strategy reckons with
+export const REASON_OWN: u16 = 256; // ReasonOwn is the first code that is free for a strategy's own reasons.
+
+// Header describes one request. Offsets are in the comments; a test compares them with the compiler's. A module made
+// for 1.0 gets the first 128 bytes, one for 1.1 the first 192.
+@unmanaged
+export class Header {
+  version: u32; // 0: of the layout: major<<16 | minor
+  header_bytes: u32; // 4: size of the header
+  row_bytes: u32; // 8: distance of two rows
+  rows: u32; // 12: rows that follow, at least 1
+  seq: u64; // 16: number of the request among its pool's for the same model, from 0, exact over all instances
+  now: i64; // 24: wall clock, Unix nanoseconds, as of the request's arrival
+  random: u64; // 32: fresh from the host for each pick
+  prompt_tokens: u32; // 40: L: prompt length in tokens, estimated when the prompt is text; 0 = no prompt
+  prompt_blocks: u32; // 44: blocks of the prompt in the unit of the Row's match counts
+  block_tokens: f32; // 48: tokens in a block, by the current estimate; 0 if there is no prompt
+  max_tokens: u32; // 52: the request's limit on generated tokens; 0 = not given
+  priority: i32; // 56: the body's priority, lower first; default 0
+  flags: u32; // 60: HeaderStream and the other Header bits
+  model: u64; // 64: hash of the model's name; 0 = none named
+  session: u64; // 72: hash of the session key; 0 = none
+  tenant: u64; // 80: hash of the tenant (cache salt); 0 = none
+  bound: i32; // 88: row of the worker the session is bound to; -1 = none, or it is not a candidate
+  best_row: i32; // 92: row with the most matched blocks; -1 = no match
+  best_match: u32; // 96: blocks matched there
+  lambda: f32; // 100: requests per second and worker: over 30 s, or half of the newest rate if that is more
+  c1: f32; // 104: seconds to prefill one token on a worker of slowness 1
+  c2: f32; // 108: further seconds a token for each token before it (attention)
+  inv_bwl1: f32; // 112: seconds to bring one token's KV from CPU memory; 0 = no such tier
+  inv_bwl2: f32; // 116: seconds to bring one token's KV from the shared tier; 0 = no such tier
+  order_len: u32; // 120: written by the guest: alternatives in the order area; the host clears it
+  endpoint: u32; // 124: Endpoint* kinds; since 1.1
+  caller: u64; // 128: hash of the caller's name (the configured name of the key it used); 0 = none
+  deadline: i64; // 136: Unix nanoseconds after which nobody waits for the answer any more; 0 = none
+  labels: u32; // 144: names of label bits there are; StrLabel asks for them
+  labels_epoch: u32; // 148: another number whenever these names may be others
+  reject_status: u32; // 152: HTTP status, 400 to 599; another number counts as 429
+  retry_after: u32; // 156: seconds that the client is asked to wait; 0 = the host's own estimate
+  reject_text: u32; // 160: address of the text that the client gets, UTF-8; what is beyond MaxText bytes is cut
+  reject_len: u32; // 164: its length; 0 = the host's own words
+  parent: u64; // 168: hash of the session that began this one, as a subagent's; 0 = none
+  turn: u32; // 176: number of the request in its session, from 1; 0 = not known
+  since_last: f32; // 180: seconds since the request before in its session began; 0 = it is the first, or not known
+  expected_output: u32; // 184: tokens that the answer is expected to have, by those before; 0 = not known
+  expected_turns: u32; // 188: requests that the session is expected to send after this one; 0 = none, or not known
+  last: i32; // 192: row of the worker that the session's request before went to; -1 = none, or no candidate
+  parent_row: i32; // 196: row of the worker that the parent's last request went to; -1 = none, or no candidate
+  configured: u32; // 200: workers of the pool that the client's key may use, with a row or not
+  up: u32; // 204: of them those that answer their health checks
+  queue_depth: u32; // 208: requests that wait in the pool's queue; 0 also without one
+  flows_waiting: u32; // 212: flows of them: keys, and agents of a key
+  waited: f32; // 216: seconds that the request has waited there
+  hold_millis: u32; // 220: written by the guest with Hold: how long it may wait in all; the host clears it
+}
+
+// Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its
+// results as of the request's arrival. A module made for 1.0 gets the first 128 bytes, one for 1.1 the first 160.
+@unmanaged
+export class Row {
+  worker: u32; // 0: the worker's slot in its pool, stable while the worker is configured
+  state: u32; // 4: RowSlowStart and the other Row bits
+  predicted: u32; // 8: leading blocks of the prompt believed held, from routed history
+  gpu: u32; // 12: leading blocks held on the GPU (the best view the host has)
+  l1: u32; // 16: further contiguous blocks in the worker's CPU tier
+  l2: u32; // 20: further contiguous blocks in the shared tier
+  running: u32; // 24: requests running, as the worker last reported
+  waiting: u32; // 28: requests waiting, as the worker last reported
+  in_flight: u32; // 32: requests sent there and not yet ended
+  pending_tokens: u32; // 36: prompt tokens sent there without a first byte yet
+  kvusage: f32; // 40: 0..1, as the worker last reported
+  ttft: f32; // 44: seconds, running mean; 0 = none seen
+  tpot: f32; // 48: seconds a generated token, running mean; 0 = none seen
+  metrics_age: f32; // 52: seconds since the worker's metrics were read; negative = never
+  weight: f32; // 56: configured, default 1
+  sessions: u32; // 60: sessions that live there, about; 0 if the request opens none
+  sent: u64; // 64: requests ever sent there
+  wait: f64; // 72: W: seconds of prefill queued there
+  slow: f64; // 80: m: slowness, seconds per estimated second of prefill
+  load: f64; // 88: rho: prefill seconds sent per second
+  free_gpu: f32; // 96: tokens of free KV on the GPU
+  free_l1: f32; // 100: tokens free in the CPU tier
+  reuse_gpu: f32; // 104: R0: chance that the next block pushed out of the GPU is wanted again
+  reuse_l1: f32; // 108: R1: the same for the CPU tier
+  key: u64; // 112: hash of the worker's id, the same over restarts and routers
+  lately: f32; // 120: requests sent there lately, each counted e^(-age/30 s); 0 in 1.0
+  pending: f32; // 124: seconds of prefill sent there without a first byte, on a worker of slowness 1; 0 in 1.0
+  cost: f64; // 128: the host's own score in seconds, the smallest is best, never negative; 0 without WantCost
+  labels: u64; // 136: a bit for each label of the pool that the worker has; StrLabel names them
+  flight_tokens: u32; // 144: prompt tokens of the requests in flight there
+  kvtokens: u32; // 148: tokens that its GPU's KV cache holds; 0 = not known
+  price: f32; // 152: the operator's cost of the worker, in units of the operator's own; 0 = not given
+  rank: u32; // 156: data-parallel rank that the row stands for, of those behind one address; 0 also without
+  held_tokens: u32; // 160: tokens of KV held by requests in flight; what they share counts once if room is short
+  shared_tokens: u32; // 164: leading tokens of the prompt that are among those already
+  own: f64; // 168: the strategy's own number for the worker, as own has set it; 0 at first
+}
+
+// Outcome is what wp_on_first_token and wp_on_complete learn of a request.
+@unmanaged
+export class Outcome {
+  seq: u64; // 0: its Header.Seq
+  now: i64; // 8: Unix nanoseconds of what happened
+  model: u64; // 16: as in its Header
+  session: u64; // 24:
+  tenant: u64; // 32:
+  caller: u64; // 40:
+  key: u64; // 48: Row.Key of the worker that answered; 0 = none did
+  worker: u32; // 56: its Row.Worker
+  status: u32; // 60: HTTP status that the client got; 0 = the client went before it got one
+  prompt_tokens: u32; // 64: the worker's word if it gave one, else the estimate
+  cached_tokens: i32; // 68: of these found in the worker's cache, by its own count; -1 = not given
+  output_tokens: i32; // 72: generated, by the worker's count; -1 = not given, or not ended yet
+  reason: u32; // 76: the strategy's own reason code; 0 also = another worker failed, and the host chose this one
+  ttft: f32; // 80: seconds from dispatch to the first byte; negative = there was none
+  seconds: f32; // 84: from arrival until now
+  believed: u32; // 88: tokens that were believed cached there when it was chosen
+  attempts: u32; // 92: workers that it was sent to
+}
+
+// KVEvent is one block's change in a worker's cache, as wp_on_kv_event learns it.
+@unmanaged
+export class KVEvent {
+  key: u64; // 0: Row.Key of the worker
+  hash: u64; // 8: of the block, the engine's own: it is no hash of prefix_hash; 0 for EventCleared
+  parent: u64; // 16: of the block before it; 0 = none, or not given
+  now: i64; // 24: Unix nanoseconds at which the host got it
+  worker: u32; // 32: Row.Worker
+  kind: u32; // 36: Event* kinds
+  tier: u32; // 40: Tier* kinds
+  tokens: u32; // 44: in the block
+}
+
+// Holder is what prefix_best and prefix_worker answer: what the host's index believes of one worker.
+@unmanaged
+export class Holder {
+  key: u64; // 0: Row.Key
+  matched: u32; // 8: leading blocks of the prompt that it holds
+  row: i32; // 12: its row; -1 = no candidate for this request
+  blocks: u32; // 16: blocks that it holds in all
+  tail_secs: f32; // 20: seconds since the block that it will push out next was last used; negative = not known
+}
+
+// Tier is what cache_tiers answers of one tier of a worker.
+@unmanaged
+export class Tier {
+  kind: u32; // 0: Tier* kinds
+  flags: u32; // 4: zero
+  capacity: u64; // 8: tokens that it holds at most; 0 = not known
+  used: u64; // 16: tokens that it holds
+  token_sec: f32; // 24: seconds to bring one token's KV to the GPU; 0 for the GPU itself
+  reuse: f32; // 28: chance that the next block pushed out of it is wanted again; negative = not known
+}
+
+// The host's functions. (ptr, cap) names a buffer: the answer is the length needed, and the buffer is filled only if cap
+// suffices. A negative answer is one of ERR_*.
+
+// Str* kinds; the kind decides what index is
+// @ts-ignore: a decorator
+@external("warmpath_v1", "str") export declare function str(kind: i32, index: i32, ptr: usize, cap: u32): i32;
+
+// leading blocks of the prompt on that row's worker, all tiers
+// @ts-ignore: a decorator
+@external("warmpath_v1", "prefix_match") export declare function prefix_match(row: i32): i32;
+
+// chained hash of prompt block 0..PromptBlocks-1; 0 = out of range
+// @ts-ignore: a decorator
+@external("warmpath_v1", "prefix_hash") export declare function prefix_hash(block: i32): u64;
+
+// the module's own namespace; ErrNotFound
+// @ts-ignore: a decorator
+@external("warmpath_v1", "kv_get") export declare function kv_get(kptr: usize, klen: u32, ptr: usize, cap: u32): i32;
+
+// olen 0 = must be absent; ErrConflict
+// @ts-ignore: a decorator
+@external("warmpath_v1", "kv_cas") export declare function kv_cas(kptr: usize, klen: u32, optr: usize, olen: u32, nptr: usize, nlen: u32, ttl_ms: i32): i32;
+
+// i64 counter; math.MinInt64 on error
+// @ts-ignore: a decorator
+@external("warmpath_v1", "kv_incr") export declare function kv_incr(kptr: usize, klen: u32, delta: i64, ttl_ms: i32): i64;
+
+// Level*; rate-limited
+// @ts-ignore: a decorator
+@external("warmpath_v1", "log") export declare function log(level: i32, ptr: usize, len: u32): void;
+
+// lines below it are dropped
+// @ts-ignore: a decorator
+@external("warmpath_v1", "log_level") export declare function log_level(): i32;
+
+// adds f64 value to the module's counter of that name
+// @ts-ignore: a decorator
+@external("warmpath_v1", "metric") export declare function metric(ptr: usize, len: u32, value_bits: u64): void;
+
+// text for the operator about the call that is about to fail
+// @ts-ignore: a decorator
+@external("warmpath_v1", "error") export declare function error(ptr: usize, len: u32): void;
+
+// a Holder: who holds the most of the prompt, of all workers of the pool,
+// those that are no candidates too
+// @ts-ignore: a decorator
+@external("warmpath_v1", "prefix_best") export declare function prefix_best(ptr: usize, cap: u32): i32;
+
+// a Holder: that row's worker, by the host's own history
+// @ts-ignore: a decorator
+@external("warmpath_v1", "prefix_worker") export declare function prefix_worker(row: i32, ptr: usize, cap: u32): i32;
+
+// leading blocks of another chain of n hashes, as prefix_hash gave them,
+// that the row's worker holds; n at most MaxChain
+// @ts-ignore: a decorator
+@external("warmpath_v1", "prefix_match_key") export declare function prefix_match_key(row: i32, ptr: usize, n: u32): i32;
+
+// a Tier for each tier that the row's worker has, GPU first
+// @ts-ignore: a decorator
+@external("warmpath_v1", "cache_tiers") export declare function cache_tiers(row: i32, ptr: usize, cap: u32): i32;
+
+// sets Row.Own of the worker of that Row.Key, for all instances; ErrInvalid
+// for NaN and infinities, ErrNotFound for no worker that a row has shown
+// @ts-ignore: a decorator
+@external("warmpath_v1", "own") export declare function own(key: u64, value: f64): i32;
+
+// that number; 0 also for no such worker
+// @ts-ignore: a decorator
+@external("warmpath_v1", "own_of") export declare function own_of(key: u64): f64;
+
+// the values of up to MaxMany keys, each key a u32 length and its bytes;
+// for each an i32 length and the bytes, or an Errno alone
+// @ts-ignore: a decorator
+@external("warmpath_v1", "kv_get_many") export declare function kv_get_many(kptr: usize, klen: u32, ptr: usize, cap: u32): i32;
+
+// east of UTC at that time (Unix nanoseconds), in the time zone of that
+// name, as Europe/Berlin; NoZone if there is none
+// @ts-ignore: a decorator
+@external("warmpath_v1", "zone_offset") export declare function zone_offset(ptr: usize, len: u32, now: i64): i32;
+
+// What a module exports. wp_pick is the strategy's, and wp_frame is below; write those of the others that you need, as
+//
+//   export function wp_tick(now: i64): void { ... }
+//
+//   wp_frame(max_workers: i32): usize
+//     asked at start, and again when the fleet outgrows max_workers
+//   wp_pick(): i64
+//     reads the frame; see Pack
+//   wp_configure(len: u32): i32
+//     options of len bytes stand at the frame's address, see AppendOption; 0 = accepted
+//   wp_maint(): void
+//     called between picks every 256 calls: let the guest's runtime collect garbage
+//   wp_wants(): i32
+//     asked once, after wp_configure: Want* bits. Without it: all calls exported
+//   wp_reasons(): u32
+//     asked once, after wp_configure: names of reason codes stand at the frame's
+//     address as pairs, see AppendOption; the key is the code in decimal.
+//     At most MaxReasons
+//   wp_tick(now: i64): void
+//     about once a second, Unix nanoseconds
+//   wp_on_first_token(n: u32): void
+//     n Outcomes stand at the frame's address: their first bytes came
+//   wp_on_complete(n: u32): void
+//     n Outcomes: they ended
+//   wp_on_kv_event(n: u32): void
+//     n KVEvents of workers of the pool
+//   wp_classify(): i64
+//     reads the header alone of a request that is about to wait in the pool's queue,
+//     with a pick's fuel and time; see PackClass. The greater class goes first
+
+const MAX_WORKERS: u32 = 4096;
+
+// Header, rows and order area.
+const area: usize = memory.data(<i32>(offsetof<Header>() + MAX_WORKERS * (offsetof<Row>() + 4)), 8);
+let rows: u32 = 0;
+
+export function warmpath_abi_1_2(): void {}
+
+export function wp_frame(max: u32): usize {
+  if (max > MAX_WORKERS) unreachable();
+  rows = max;
+  return area;
+}
+
+// The request, and its candidates 0 to request().rows - 1.
+export function request(): Header {
+  return changetype<Header>(area);
+}
+
+export function worker(i: u32): Row {
+  return changetype<Row>(area + offsetof<Header>() + <usize>i * offsetof<Row>());
+}
+
+// The answer: a worker's index, DECLINE, REJECT or HOLD, and a reason: 0, or a code, which people see by the name that the
+// export wp_reasons gives it.
+export function to(worker: i32, reason: u16): u64 {
+  return ((<u64>reason) << 32) | (<u64>(<u32>worker));
+}
+
+// Keeps the request to the worker of an answer and those of then: nobody else gets it, whatever fails.
+export function only(answer: u64): u64 {
+  return answer | ((<u64>FLAG_ONLY) << 48);
+}
+
+// The next alternative, for the case that the chosen worker fails. The host adds those not named, unless the answer says
+// only.
+export function then(worker: u32): void {
+  const h = request();
+  store<u32>(area + offsetof<Header>() + <usize>rows * offsetof<Row>() + 4 * <usize>h.order_len, worker);
+  h.order_len += 1;
+}
+
+// The options of the configuration, in the export wp_configure(len): texts(len) has each key and, behind it, its value.
+export function texts(len: u32): string[] {
+  const all: string[] = [];
+  for (let at: u32 = 0; at + 4 <= len; ) {
+    const n = load<u32>(area + at);
+    all.push(String.UTF8.decodeUnsafe(area + at + 4, n));
+    at += 4 + n;
+  }
+  return all;
+}
+
+// Tells the operator that an option is unknown or has a wrong value. Return what it returns.
+export function refuse(key: string): i32 {
+  const text = String.UTF8.encode("unknown option, or wrong value: " + key);
+  error(changetype<usize>(text), text.byteLength);
+  return ERR_INVALID;
+}
+
+// Writes names of reasons where the host reads them, each behind its code, in the export wp_reasons, which returns what it
+// returns: reasons(["10", "least cost"]).
+export function reasons(texts: string[]): i32 {
+  let at: usize = 0;
+  for (let i = 0; i < texts.length; i++) {
+    const text = String.UTF8.encode(texts[i]);
+    store<u32>(area + at, text.byteLength);
+    memory.copy(area + at + 4, changetype<usize>(text), text.byteLength);
+    at += 4 + text.byteLength;
+  }
+  return <i32>at;
+}

@@ -1,0 +1,517 @@
+//! What a strategy and its host agree on: warmpath's ABI 1.2, written from warmpath's sdk/abi: constants, records,
+//! imports and exports. Below them is what connects a strategy to it. A later version of warmpath still runs what is built
+//! with it.
+const std = @import("std");
+const builtin = @import("builtin");
+
+comptime {
+    if (builtin.zig_version.order(.{ .major = 0, .minor = 14, .patch = 0 }) == .lt)
+        @compileError("warmpath.zig needs Zig 0.14 or later");
+}
+
+// Version is major<<16 | minor of this package. A host refuses another major version. What a minor version may change
+// stands in the package's documentation.
+pub const VERSION: u32 = 65538;
+
+// OrderSize is the bytes of an entry of the order area.
+pub const ORDER_SIZE: u32 = 4;
+
+// Values of wp_pick's low half that are no row.
+pub const DECLINE: i32 = -1; // the host's fallback answers
+pub const REJECT: i32 = -2; // the client is turned away: see Header.RejectStatus
+pub const HOLD: i32 = -3; // the request waits for a better worker: see Header.HoldMillis; since 1.2
+
+// Flags of a decision.
+pub const FLAG_BIND: u16 = 1; // bind the request's session to the chosen worker
+pub const FLAG_ONLY: u16 = 2; // no worker but the chosen one and those in the order area may get the request; since 1.2
+
+// HeaderSize is the bytes of a Header.
+pub const HEADER_SIZE: u32 = 224;
+
+// Bits of Header.Flags.
+pub const HEADER_STREAM: u32 = 1; // the client asked for a stream
+pub const HEADER_EVENTS: u32 = 2; // the matches of all rows come from the workers' KV events, not from routed history
+pub const HEADER_TOKENS: u32 = 4; // the prompt's ids are known, and one block of the rows is one token; since 1.1
+
+// Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.
+pub const ENDPOINT_OTHER: u32 = 0;
+pub const ENDPOINT_COMPLETIONS: u32 = 1; // /v1/completions
+pub const ENDPOINT_CHAT: u32 = 2; // /v1/chat/completions
+pub const ENDPOINT_RESPONSES: u32 = 3; // /v1/responses
+pub const ENDPOINT_MESSAGES: u32 = 4; // /v1/messages
+pub const ENDPOINT_EMBEDDINGS: u32 = 5; // /v1/embeddings, /pooling
+pub const ENDPOINT_SCORE: u32 = 6; // /score, /rerank, /classify
+pub const ENDPOINT_TOKENIZE: u32 = 7; // /tokenize, /detokenize, /v1/messages/count_tokens
+
+// MaxText bounds the text of a rejection and the name of a reason, in bytes.
+pub const MAX_TEXT: u32 = 256;
+
+// RowSize is the bytes of a Row.
+pub const ROW_SIZE: u32 = 176;
+
+// Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1.
+pub const ROW_SLOW_START: u32 = 1; // back a short while ago: send little
+pub const ROW_STALE: u32 = 2; // metrics are older than three scrape intervals
+pub const ROW_LIVE: u32 = 4; // GPU, L1 and L2 come from the worker's own KV events, not from routed history
+pub const ROW_ADAPTER: u32 = 8; // the adapter runs there
+pub const ROW_ADAPTER_WAITING: u32 = 16; // a request waits there for the adapter to be loaded
+pub const ROW_ADAPTERS_FULL: u32 = 32; // as many other adapters run there as it takes
+
+// Brim is the part of a worker's KV cache that requests may hold. Past it a request waits until others end, or the
+// engine preempts one, whose whole context is then computed again. An engine is full before its last token is taken: it
+// gives out blocks, and answers grow.
+pub const BRIM: f64 = 0.9;
+
+// Sizes of the records in bytes.
+pub const OUTCOME_SIZE: u32 = 96;
+pub const KVEVENT_SIZE: u32 = 48;
+pub const HOLDER_SIZE: u32 = 24;
+pub const TIER_SIZE: u32 = 32;
+
+// Kinds of KVEvent.Kind.
+pub const EVENT_STORED: u32 = 1; // the block is in the tier now
+pub const EVENT_REMOVED: u32 = 2; // it is no longer
+pub const EVENT_CLEARED: u32 = 3; // the worker holds nothing any more
+
+// Kinds of tiers.
+pub const TIER_GPU: u32 = 0; // the worker's GPU
+pub const TIER_L1: u32 = 1; // the CPU memory of the worker's node
+pub const TIER_L2: u32 = 2; // shared among workers
+
+// Bits of wp_wants: what costs the host something and is therefore done only for modules that ask.
+pub const WANT_COST: u32 = 1; // fill Row.Cost
+pub const WANT_TICK: u32 = 2; // call wp_tick
+pub const WANT_FIRST_TOKEN: u32 = 4; // call wp_on_first_token
+pub const WANT_COMPLETE: u32 = 8; // call wp_on_complete
+pub const WANT_KVEVENTS: u32 = 16; // call wp_on_kv_event
+pub const WANT_HELD: u32 = 32; // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
+pub const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
+pub const WANT_ALL: u32 = 127; // WantAll are the bits that this version knows. A module that sets another is refused.
+
+// WantNotices are the bits of the calls off the request path.
+pub const WANT_NOTICES: u32 = 30;
+
+// MaxReasons bounds the reasons that wp_reasons names. A name has at most MaxText bytes.
+pub const MAX_REASONS: u32 = 256;
+
+// MaxMany bounds the keys of one kv_get_many.
+pub const MAX_MANY: u32 = 4096;
+
+// NoZone is zone_offset's answer to a name of no time zone.
+pub const NO_ZONE: i32 = -2147483648;
+
+// MaxChain bounds the hashes that prefix_match_key takes: 2 MiB of text.
+pub const MAX_CHAIN: u32 = 16384;
+
+// Errno values, as negative results of imports.
+pub const ERR_NOT_FOUND: i32 = -1; // no such key, row or string
+pub const ERR_CONFLICT: i32 = -2; // the value is not the one expected
+pub const ERR_INVALID: i32 = -3; // a pointer, length or kind is out of range
+pub const ERR_FORBIDDEN: i32 = -4; // the configuration of the strategy does not allow it; see allow
+pub const ERR_LIMIT: i32 = -5; // the module's quota is used up
+
+// Kinds of str.
+pub const STR_SESSION: i32 = 0; // the session key
+pub const STR_MODEL: i32 = 1; // the model's name
+pub const STR_WORKER: i32 = 2; // the worker id of row index
+pub const STR_TENANT: i32 = 3; // the cache salt
+pub const STR_CALLER: i32 = 4; // the caller's name; since 1.1
+pub const STR_LABEL: i32 = 5; // the label of bit index, as tier=batch; since 1.1
+pub const STR_HEADER: i32 = 6; // a header of the request, whose name of index bytes stands at ptr; since 1.1
+
+// Levels of log.
+pub const LEVEL_DEBUG: i32 = 0;
+pub const LEVEL_INFO: i32 = 1;
+pub const LEVEL_WARN: i32 = 2;
+pub const LEVEL_ERROR: i32 = 3;
+
+// MaxOptions bounds the encoded options, in bytes.
+pub const MAX_OPTIONS: u32 = 65536;
+
+// The shared reasons.
+pub const REASON_NONE: u16 = 0;
+pub const REASON_PREFIX: u16 = 1; // it holds the longest prefix of the prompt
+pub const REASON_LOAD: u16 = 2; // another holds a longer prefix, and using it would cost more than it saves
+pub const REASON_COLD: u16 = 3; // no worker holds any of the prompt: the least cost
+pub const REASON_PREDICTED: u16 = 4; // there are no KV events: by the history of what was routed
+pub const REASON_SESSION: u16 = 5; // the session is bound to it
+pub const REASON_HASH: u16 = 6; // a new session, placed by hashing
+pub const REASON_SPILL: u16 = 7; // a new session, hashed past a worker that has too much in flight
+pub const REASON_LEAST: u16 = 8; // the fewest in flight
+pub const REASON_TURN: u16 = 9; // its turn
+pub const REASON_COST: u16 = 10; // the least cost, of whatever the strategy reckons with
+pub const REASON_OWN: u16 = 256; // ReasonOwn is the first code that is free for a strategy's own reasons.
+
+/// Header describes one request. Offsets are in the comments; a test compares them with the compiler's. A module made
+/// for 1.0 gets the first 128 bytes, one for 1.1 the first 192.
+pub const Header = extern struct {
+    version: u32 = 0, // 0: of the layout: major<<16 | minor
+    header_bytes: u32 = 0, // 4: size of the header
+    row_bytes: u32 = 0, // 8: distance of two rows
+    rows: u32 = 0, // 12: rows that follow, at least 1
+    seq: u64 = 0, // 16: number of the request among its pool's for the same model, from 0, exact over all instances
+    now: i64 = 0, // 24: wall clock, Unix nanoseconds, as of the request's arrival
+    random: u64 = 0, // 32: fresh from the host for each pick
+    prompt_tokens: u32 = 0, // 40: L: prompt length in tokens, estimated when the prompt is text; 0 = no prompt
+    prompt_blocks: u32 = 0, // 44: blocks of the prompt in the unit of the Row's match counts
+    block_tokens: f32 = 0, // 48: tokens in a block, by the current estimate; 0 if there is no prompt
+    max_tokens: u32 = 0, // 52: the request's limit on generated tokens; 0 = not given
+    priority: i32 = 0, // 56: the body's priority, lower first; default 0
+    flags: u32 = 0, // 60: HeaderStream and the other Header bits
+    model: u64 = 0, // 64: hash of the model's name; 0 = none named
+    session: u64 = 0, // 72: hash of the session key; 0 = none
+    tenant: u64 = 0, // 80: hash of the tenant (cache salt); 0 = none
+    bound: i32 = 0, // 88: row of the worker the session is bound to; -1 = none, or it is not a candidate
+    best_row: i32 = 0, // 92: row with the most matched blocks; -1 = no match
+    best_match: u32 = 0, // 96: blocks matched there
+    lambda: f32 = 0, // 100: requests per second and worker: over 30 s, or half of the newest rate if that is more
+    c1: f32 = 0, // 104: seconds to prefill one token on a worker of slowness 1
+    c2: f32 = 0, // 108: further seconds a token for each token before it (attention)
+    inv_bwl1: f32 = 0, // 112: seconds to bring one token's KV from CPU memory; 0 = no such tier
+    inv_bwl2: f32 = 0, // 116: seconds to bring one token's KV from the shared tier; 0 = no such tier
+    order_len: u32 = 0, // 120: written by the guest: alternatives in the order area; the host clears it
+    endpoint: u32 = 0, // 124: Endpoint* kinds; since 1.1
+    caller: u64 = 0, // 128: hash of the caller's name (the configured name of the key it used); 0 = none
+    deadline: i64 = 0, // 136: Unix nanoseconds after which nobody waits for the answer any more; 0 = none
+    labels: u32 = 0, // 144: names of label bits there are; StrLabel asks for them
+    labels_epoch: u32 = 0, // 148: another number whenever these names may be others
+    reject_status: u32 = 0, // 152: HTTP status, 400 to 599; another number counts as 429
+    retry_after: u32 = 0, // 156: seconds that the client is asked to wait; 0 = the host's own estimate
+    reject_text: u32 = 0, // 160: address of the text that the client gets, UTF-8; what is beyond MaxText bytes is cut
+    reject_len: u32 = 0, // 164: its length; 0 = the host's own words
+    parent: u64 = 0, // 168: hash of the session that began this one, as a subagent's; 0 = none
+    turn: u32 = 0, // 176: number of the request in its session, from 1; 0 = not known
+    since_last: f32 = 0, // 180: seconds since the request before in its session began; 0 = it is the first, or not known
+    expected_output: u32 = 0, // 184: tokens that the answer is expected to have, by those before; 0 = not known
+    expected_turns: u32 = 0, // 188: requests that the session is expected to send after this one; 0 = none, or not known
+    last: i32 = 0, // 192: row of the worker that the session's request before went to; -1 = none, or no candidate
+    parent_row: i32 = 0, // 196: row of the worker that the parent's last request went to; -1 = none, or no candidate
+    configured: u32 = 0, // 200: workers of the pool that the client's key may use, with a row or not
+    up: u32 = 0, // 204: of them those that answer their health checks
+    queue_depth: u32 = 0, // 208: requests that wait in the pool's queue; 0 also without one
+    flows_waiting: u32 = 0, // 212: flows of them: keys, and agents of a key
+    waited: f32 = 0, // 216: seconds that the request has waited there
+    hold_millis: u32 = 0, // 220: written by the guest with Hold: how long it may wait in all; the host clears it
+
+    comptime {
+        std.debug.assert(@sizeOf(@This()) == 224);
+    }
+};
+
+/// Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its
+/// results as of the request's arrival. A module made for 1.0 gets the first 128 bytes, one for 1.1 the first 160.
+pub const Row = extern struct {
+    worker: u32 = 0, // 0: the worker's slot in its pool, stable while the worker is configured
+    state: u32 = 0, // 4: RowSlowStart and the other Row bits
+    predicted: u32 = 0, // 8: leading blocks of the prompt believed held, from routed history
+    gpu: u32 = 0, // 12: leading blocks held on the GPU (the best view the host has)
+    l1: u32 = 0, // 16: further contiguous blocks in the worker's CPU tier
+    l2: u32 = 0, // 20: further contiguous blocks in the shared tier
+    running: u32 = 0, // 24: requests running, as the worker last reported
+    waiting: u32 = 0, // 28: requests waiting, as the worker last reported
+    in_flight: u32 = 0, // 32: requests sent there and not yet ended
+    pending_tokens: u32 = 0, // 36: prompt tokens sent there without a first byte yet
+    kvusage: f32 = 0, // 40: 0..1, as the worker last reported
+    ttft: f32 = 0, // 44: seconds, running mean; 0 = none seen
+    tpot: f32 = 0, // 48: seconds a generated token, running mean; 0 = none seen
+    metrics_age: f32 = 0, // 52: seconds since the worker's metrics were read; negative = never
+    weight: f32 = 0, // 56: configured, default 1
+    sessions: u32 = 0, // 60: sessions that live there, about; 0 if the request opens none
+    sent: u64 = 0, // 64: requests ever sent there
+    wait: f64 = 0, // 72: W: seconds of prefill queued there
+    slow: f64 = 0, // 80: m: slowness, seconds per estimated second of prefill
+    load: f64 = 0, // 88: rho: prefill seconds sent per second
+    free_gpu: f32 = 0, // 96: tokens of free KV on the GPU
+    free_l1: f32 = 0, // 100: tokens free in the CPU tier
+    reuse_gpu: f32 = 0, // 104: R0: chance that the next block pushed out of the GPU is wanted again
+    reuse_l1: f32 = 0, // 108: R1: the same for the CPU tier
+    key: u64 = 0, // 112: hash of the worker's id, the same over restarts and routers
+    lately: f32 = 0, // 120: requests sent there lately, each counted e^(-age/30 s); 0 in 1.0
+    pending: f32 = 0, // 124: seconds of prefill sent there without a first byte, on a worker of slowness 1; 0 in 1.0
+    cost: f64 = 0, // 128: the host's own score in seconds, the smallest is best, never negative; 0 without WantCost
+    labels: u64 = 0, // 136: a bit for each label of the pool that the worker has; StrLabel names them
+    flight_tokens: u32 = 0, // 144: prompt tokens of the requests in flight there
+    kvtokens: u32 = 0, // 148: tokens that its GPU's KV cache holds; 0 = not known
+    price: f32 = 0, // 152: the operator's cost of the worker, in units of the operator's own; 0 = not given
+    rank: u32 = 0, // 156: data-parallel rank that the row stands for, of those behind one address; 0 also without
+    held_tokens: u32 = 0, // 160: tokens of KV held by requests in flight; what they share counts once if room is short
+    shared_tokens: u32 = 0, // 164: leading tokens of the prompt that are among those already
+    own: f64 = 0, // 168: the strategy's own number for the worker, as own has set it; 0 at first
+
+    comptime {
+        std.debug.assert(@sizeOf(@This()) == 176);
+    }
+};
+
+/// Outcome is what wp_on_first_token and wp_on_complete learn of a request.
+pub const Outcome = extern struct {
+    seq: u64 = 0, // 0: its Header.Seq
+    now: i64 = 0, // 8: Unix nanoseconds of what happened
+    model: u64 = 0, // 16: as in its Header
+    session: u64 = 0, // 24:
+    tenant: u64 = 0, // 32:
+    caller: u64 = 0, // 40:
+    key: u64 = 0, // 48: Row.Key of the worker that answered; 0 = none did
+    worker: u32 = 0, // 56: its Row.Worker
+    status: u32 = 0, // 60: HTTP status that the client got; 0 = the client went before it got one
+    prompt_tokens: u32 = 0, // 64: the worker's word if it gave one, else the estimate
+    cached_tokens: i32 = 0, // 68: of these found in the worker's cache, by its own count; -1 = not given
+    output_tokens: i32 = 0, // 72: generated, by the worker's count; -1 = not given, or not ended yet
+    reason: u32 = 0, // 76: the strategy's own reason code; 0 also = another worker failed, and the host chose this one
+    ttft: f32 = 0, // 80: seconds from dispatch to the first byte; negative = there was none
+    seconds: f32 = 0, // 84: from arrival until now
+    believed: u32 = 0, // 88: tokens that were believed cached there when it was chosen
+    attempts: u32 = 0, // 92: workers that it was sent to
+
+    comptime {
+        std.debug.assert(@sizeOf(@This()) == 96);
+    }
+};
+
+/// KVEvent is one block's change in a worker's cache, as wp_on_kv_event learns it.
+pub const KVEvent = extern struct {
+    key: u64 = 0, // 0: Row.Key of the worker
+    hash: u64 = 0, // 8: of the block, the engine's own: it is no hash of prefix_hash; 0 for EventCleared
+    parent: u64 = 0, // 16: of the block before it; 0 = none, or not given
+    now: i64 = 0, // 24: Unix nanoseconds at which the host got it
+    worker: u32 = 0, // 32: Row.Worker
+    kind: u32 = 0, // 36: Event* kinds
+    tier: u32 = 0, // 40: Tier* kinds
+    tokens: u32 = 0, // 44: in the block
+
+    comptime {
+        std.debug.assert(@sizeOf(@This()) == 48);
+    }
+};
+
+/// Holder is what prefix_best and prefix_worker answer: what the host's index believes of one worker.
+pub const Holder = extern struct {
+    key: u64 = 0, // 0: Row.Key
+    matched: u32 = 0, // 8: leading blocks of the prompt that it holds
+    row: i32 = 0, // 12: its row; -1 = no candidate for this request
+    blocks: u32 = 0, // 16: blocks that it holds in all
+    tail_secs: f32 = 0, // 20: seconds since the block that it will push out next was last used; negative = not known
+
+    comptime {
+        std.debug.assert(@sizeOf(@This()) == 24);
+    }
+};
+
+/// Tier is what cache_tiers answers of one tier of a worker.
+pub const Tier = extern struct {
+    kind: u32 = 0, // 0: Tier* kinds
+    flags: u32 = 0, // 4: zero
+    capacity: u64 = 0, // 8: tokens that it holds at most; 0 = not known
+    used: u64 = 0, // 16: tokens that it holds
+    token_sec: f32 = 0, // 24: seconds to bring one token's KV to the GPU; 0 for the GPU itself
+    reuse: f32 = 0, // 28: chance that the next block pushed out of it is wanted again; negative = not known
+
+    comptime {
+        std.debug.assert(@sizeOf(@This()) == 32);
+    }
+};
+
+/// The host's functions. (ptr, cap) names a buffer: the answer is the length needed, and the buffer is filled only if cap
+/// suffices. A negative answer is one of ERR_*. In a native test such a function is one of the test's, as
+/// wp_own.
+pub const host = struct {
+    /// Str* kinds; the kind decides what index is
+    pub const @"str" = imported(fn (kind: i32, index: i32, ptr: [*]u8, cap: u32) callconv(.c) i32, "str");
+    /// leading blocks of the prompt on that row's worker, all tiers
+    pub const @"prefix_match" = imported(fn (row: i32) callconv(.c) i32, "prefix_match");
+    /// chained hash of prompt block 0..PromptBlocks-1; 0 = out of range
+    pub const @"prefix_hash" = imported(fn (block: i32) callconv(.c) u64, "prefix_hash");
+    /// the module's own namespace; ErrNotFound
+    pub const @"kv_get" = imported(fn (kptr: [*]const u8, klen: u32, ptr: [*]u8, cap: u32) callconv(.c) i32, "kv_get");
+    /// olen 0 = must be absent; ErrConflict
+    pub const @"kv_cas" = imported(fn (kptr: [*]const u8, klen: u32, optr: [*]const u8, olen: u32, nptr: [*]const u8, nlen: u32, ttl_ms: i32) callconv(.c) i32, "kv_cas");
+    /// i64 counter; math.MinInt64 on error
+    pub const @"kv_incr" = imported(fn (kptr: [*]const u8, klen: u32, delta: i64, ttl_ms: i32) callconv(.c) i64, "kv_incr");
+    /// Level*; rate-limited
+    pub const @"log" = imported(fn (level: i32, ptr: [*]const u8, len: u32) callconv(.c) void, "log");
+    /// lines below it are dropped
+    pub const @"log_level" = imported(fn () callconv(.c) i32, "log_level");
+    /// adds f64 value to the module's counter of that name
+    pub const @"metric" = imported(fn (ptr: [*]const u8, len: u32, value_bits: u64) callconv(.c) void, "metric");
+    /// text for the operator about the call that is about to fail
+    pub const @"error" = imported(fn (ptr: [*]const u8, len: u32) callconv(.c) void, "error");
+    /// a Holder: who holds the most of the prompt, of all workers of the pool,
+    /// those that are no candidates too
+    pub const @"prefix_best" = imported(fn (ptr: [*]u8, cap: u32) callconv(.c) i32, "prefix_best");
+    /// a Holder: that row's worker, by the host's own history
+    pub const @"prefix_worker" = imported(fn (row: i32, ptr: [*]u8, cap: u32) callconv(.c) i32, "prefix_worker");
+    /// leading blocks of another chain of n hashes, as prefix_hash gave them,
+    /// that the row's worker holds; n at most MaxChain
+    pub const @"prefix_match_key" = imported(fn (row: i32, ptr: [*]const u8, n: u32) callconv(.c) i32, "prefix_match_key");
+    /// a Tier for each tier that the row's worker has, GPU first
+    pub const @"cache_tiers" = imported(fn (row: i32, ptr: [*]u8, cap: u32) callconv(.c) i32, "cache_tiers");
+    /// sets Row.Own of the worker of that Row.Key, for all instances; ErrInvalid
+    /// for NaN and infinities, ErrNotFound for no worker that a row has shown
+    pub const @"own" = imported(fn (key: u64, value: f64) callconv(.c) i32, "own");
+    /// that number; 0 also for no such worker
+    pub const @"own_of" = imported(fn (key: u64) callconv(.c) f64, "own_of");
+    /// the values of up to MaxMany keys, each key a u32 length and its bytes;
+    /// for each an i32 length and the bytes, or an Errno alone
+    pub const @"kv_get_many" = imported(fn (kptr: [*]const u8, klen: u32, ptr: [*]u8, cap: u32) callconv(.c) i32, "kv_get_many");
+    /// east of UTC at that time (Unix nanoseconds), in the time zone of that
+    /// name, as Europe/Berlin; NoZone if there is none
+    pub const @"zone_offset" = imported(fn (ptr: [*]const u8, len: u32, now: i64) callconv(.c) i32, "zone_offset");
+
+    fn imported(comptime F: type, comptime name: []const u8) *const F {
+        if (builtin.cpu.arch != .wasm32) return @extern(*const F, .{ .name = "wp_" ++ name });
+        return @extern(*const F, .{ .name = name, .library_name = "warmpath_v1" });
+    }
+};
+
+// What a module exports. wp_frame and wp_pick are below; write those of the others that you need, as
+//
+//   export fn wp_tick(now: i64) void { ... }
+//
+//   wp_frame(max_workers: i32) [*]const u8
+//     asked at start, and again when the fleet outgrows max_workers
+//   wp_pick() i64
+//     reads the frame; see Pack
+//   wp_configure(len: u32) i32
+//     options of len bytes stand at the frame's address, see AppendOption; 0 = accepted
+//   wp_maint() void
+//     called between picks every 256 calls: let the guest's runtime collect garbage
+//   wp_wants() i32
+//     asked once, after wp_configure: Want* bits. Without it: all calls exported
+//   wp_reasons() u32
+//     asked once, after wp_configure: names of reason codes stand at the frame's
+//     address as pairs, see AppendOption; the key is the code in decimal.
+//     At most MaxReasons
+//   wp_tick(now: i64) void
+//     about once a second, Unix nanoseconds
+//   wp_on_first_token(n: u32) void
+//     n Outcomes stand at the frame's address: their first bytes came
+//   wp_on_complete(n: u32) void
+//     n Outcomes: they ended
+//   wp_on_kv_event(n: u32) void
+//     n KVEvents of workers of the pool
+//   wp_classify() i64
+//     reads the header alone of a request that is about to wait in the pool's queue,
+//     with a pick's fuel and time; see PackClass. The greater class goes first
+
+/// The answer: a worker's index, DECLINE, REJECT or HOLD, and a reason: 0, or a code, which people see by the name that the
+/// export wp_reasons gives it.
+pub fn to(worker: i32, reason: u16) u64 {
+    return @as(u64, reason) << 32 | @as(u32, @bitCast(worker));
+}
+
+/// Keeps the request to the worker of an answer and those of then: nobody else gets it, whatever fails.
+pub fn only(answer: u64) u64 {
+    return answer | @as(u64, FLAG_ONLY) << 48;
+}
+
+const max_workers = 4096;
+
+var area: extern struct { header: Header, rows: [max_workers]Row, order: [max_workers]u32 } = undefined;
+var rows: u32 = max_workers;
+
+/// Names the next alternative, for the case that the chosen worker fails. The host adds those not named, unless the answer
+/// says only.
+pub fn then(request: *Header, worker: u32) void {
+    const order: [*]u32 = @ptrCast(@as([*]Row, &area.rows) + rows);
+    order[request.order_len] = worker;
+    request.order_len += 1;
+}
+
+/// The options of the configuration, in the export wp_configure(len), one after the other:
+///
+///   var o = wp.options(len);
+///   while (o.next()) |option| {
+///       if (!std.mem.eql(u8, option.key, "each")) return wp.refuse(option.key);
+///       each = wp.decimal(option.value) orelse return wp.refuse(option.key);
+///   }
+///   return 0;
+pub fn options(len: u32) Options {
+    return .{ .left = @as([*]const u8, @ptrCast(&area))[0..len] };
+}
+
+pub const Options = struct {
+    left: []const u8,
+
+    pub fn next(o: *Options) ?struct { key: []const u8, value: []const u8 } {
+        return .{ .key = o.text() orelse return null, .value = o.text() orelse return null };
+    }
+
+    fn text(o: *Options) ?[]const u8 {
+        if (o.left.len < 4) return null;
+        const n = std.mem.readInt(u32, o.left[0..4], .little);
+        if (n > o.left.len - 4) return null;
+        defer o.left = o.left[4 + n ..];
+        return o.left[4..][0..n];
+    }
+};
+
+/// The text's number, as 12 or -.05; null if it is none. std.fmt.parseFloat is 20 KB.
+pub fn decimal(text: []const u8) ?f64 {
+    var n: f64 = 0;
+    var unit: f64 = 1;
+    var point = false;
+    const minus = text.len > 0 and text[0] == '-';
+    const digits = if (minus) text[1..] else text;
+    for (digits) |c| {
+        if (c == '.' and !point) {
+            point = true;
+            continue;
+        }
+        if (c < '0' or c > '9') return null;
+        n = n * 10 + @as(f64, @floatFromInt(c - '0'));
+        if (point) unit *= 10;
+    }
+    if (digits.len == @intFromBool(point)) return null;
+    return if (minus) -n / unit else n / unit;
+}
+
+/// Tells the operator that an option is unknown or has a wrong value. Return what it returns.
+pub fn refuse(key: []const u8) i32 {
+    const words = "unknown option, or wrong value: ";
+    var text: [160]u8 = undefined;
+    const n = @min(key.len, text.len - words.len);
+    @memcpy(text[0..words.len], words);
+    @memcpy(text[words.len..][0..n], key[0..n]);
+    host.@"error"(&text, @intCast(words.len + n));
+    return ERR_INVALID;
+}
+
+pub const Name = struct { code: []const u8, name: []const u8 };
+
+/// Writes names of reasons where the host reads them, in the export wp_reasons, which returns what it returns:
+/// reasons(&.{.{ .code = "10", .name = "least cost" }}).
+pub fn reasons(names: []const Name) i32 {
+    const b: [*]u8 = @ptrCast(&area);
+    var at: usize = 0;
+    for (names) |one| {
+        for ([_][]const u8{ one.code, one.name }) |text| {
+            std.mem.writeInt(u32, b[at..][0..4], @intCast(text.len), .little);
+            @memcpy(b[at + 4 ..][0..text.len], text);
+            at += 4 + text.len;
+        }
+    }
+    return @intCast(at);
+}
+
+/// Makes a module of the strategy: comptime { wp.strategy(route); }. workers has request.rows entries, at least one.
+pub fn strategy(comptime route: fn (request: *Header, workers: []const Row) u64) void {
+    if (builtin.cpu.arch != .wasm32) return;
+    const exports = struct {
+        fn marker() callconv(.c) void {}
+
+        fn frame(max: u32) callconv(.c) *anyopaque {
+            if (max > max_workers) @trap();
+            rows = max;
+            return &area;
+        }
+
+        fn pick() callconv(.c) u64 {
+            const header = &area.header;
+            if (header.rows == 0 or header.rows > rows) return to(DECLINE, 0);
+            return route(header, area.rows[0..header.rows]);
+        }
+    };
+    @export(&exports.marker, .{ .name = "warmpath_abi_1_2" });
+    @export(&exports.frame, .{ .name = "wp_frame" });
+    @export(&exports.pick, .{ .name = "wp_pick" });
+}

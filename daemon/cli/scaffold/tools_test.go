@@ -1,0 +1,60 @@
+package scaffold
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// toolchain skips the test where a program is missing, and fails it where CI claims to have all.
+func toolchain(t *testing.T, remedy string, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("%s is missing; %s", p, remedy)
+			}
+			t.Skipf("SKIPPED: %s is missing, so its projects are not proven here; %s", p, remedy)
+		}
+	}
+}
+
+// A module in C that calls every function of the host is linked: each has the parameters and the result that the contract
+// says.
+func TestEveryImport(t *testing.T) {
+	toolchain(t, recipes["c"].missed, "clang", "wasm-ld")
+	dir, err := New(t.TempDir(), "mine", "c", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls strings.Builder
+	for _, f := range abi.Imports {
+		calls.WriteString("  wp_" + f.Name + "(" + strings.TrimSuffix(strings.Repeat("0, ", len(f.Params)), ", ") + ");\n")
+	}
+	change(t, filepath.Join(dir, "strategy.c"), "  uint32_t best = 0;\n", "  uint32_t best = 0;\n"+calls.String())
+	wasm, err := Build(t.Context(), dir, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := host.New(t.Context(), host.Config{Slots: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close(context.Background())
+	s, err := h.Load(t.Context(), "mine", b, host.Options{PickTime: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close(context.Background())
+}

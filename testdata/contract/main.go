@@ -1,0 +1,95 @@
+// Contract writes what a module and its host agree on, sdk/abi, as a file of each language that warmpath plugin new
+// knows: constants, records with their offsets, imports and exports with their comments, and around them the few
+// functions that a strategy cannot do without. A template a language is all that is written by hand.
+//
+//	go run ./testdata/contract        # or: go generate ./daemon/cli/scaffold
+package main
+
+import (
+	"bytes"
+	"embed"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+	"unicode"
+)
+
+//go:embed *.tmpl
+var templates embed.FS
+
+func main() {
+	root := flag.String("root", ".", "the project's folder")
+	flag.Parse()
+	c, err := read(*root)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, l := range languages {
+		text, err := l.write(c)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(*root, folder, l.file), text, 0o644)
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// folder is where the files stand, and the binary takes them from.
+const folder = "daemon/cli/scaffold/contract"
+
+// language is how one writes names and types.
+type language struct {
+	file   string
+	types  map[string]string // of the contract: u32, i64, f64, in (an address to read from), out (one to write to)
+	prefix string            // of a constant's name
+}
+
+var languages = []language{
+	{file: "warmpath.h", prefix: "WP_", types: map[string]string{"u16": "uint16_t", "u32": "uint32_t", "i32": "int32_t",
+		"u64": "uint64_t", "i64": "int64_t", "f32": "float", "f64": "double", "in": "const void *", "out": "void *",
+		"": "void"}},
+	{file: "warmpath.rs", types: map[string]string{"in": "*const u8", "out": "*mut u8"}},
+	{file: "warmpath.ts", types: map[string]string{"in": "usize", "out": "usize", "": "void"}},
+	{file: "warmpath.zig", types: map[string]string{"in": "[*]const u8", "out": "[*]u8", "": "void"}},
+}
+
+// write fills the language's template with the contract.
+func (l language) write(c *contract) ([]byte, error) {
+	name := strings.TrimPrefix(filepath.Ext(l.file), ".") + ".tmpl"
+	t, err := template.New(name).Funcs(template.FuncMap{
+		"snake": snake,
+		"upper": func(s string) string { return l.prefix + strings.ToUpper(snake(s)) },
+		"type": func(s string) string {
+			if t, ok := l.types[s]; ok {
+				return t
+			}
+			return s
+		},
+		"line": func(s string) string { return strings.TrimRight(s, " ") },
+	}).ParseFS(templates, name)
+	if err != nil {
+		return nil, fmt.Errorf("contract: %w", err)
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, c); err != nil {
+		return nil, fmt.Errorf("contract: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// snake turns FreeGPU into free_gpu, and InvBWL1 into inv_bwl1.
+func snake(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		if unicode.IsUpper(r) && i > 0 && !unicode.IsUpper(rune(s[i-1])) && s[i-1] != '_' {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
