@@ -95,7 +95,7 @@ func (p *holding) upTo(size int) bool {
 	return false
 }
 
-// networkOf returns the /64 of an IPv6 address, of which one host may have every address. Any other name stays as it is.
+// networkOf returns the /64 of an IPv6 address: one host may have every address in it. Any other name stays as it is.
 func networkOf(client string) string {
 	a, err := netip.ParseAddr(client)
 	if err != nil || !a.Is6() || a.Is4In6() {

@@ -50,9 +50,9 @@ func Weigh(c *Choice) (w Weight) {
 	return w
 }
 
-// laneOf returns the number of those that the same workers can serve: by model, by the worker of a bound session, by the
-// rank that the client asks for, and by the key's fence. One that has been tried waits for those alone that its strategy
-// keeps it to: others that could go elsewhere do not wait behind it.
+// laneOf returns the number of those that the same workers can serve: by model, by the worker of a bound session, by
+// the rank that the client asks for, and by the key's fence. A request that was tried and that its strategy keeps to
+// some workers waits for these alone: nobody who could go elsewhere waits behind it.
 func laneOf(c *Choice) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(c.prompt.Model))
