@@ -93,6 +93,21 @@ func TestFenceAfterTheSnapshot(t *testing.T) {
 	if k := p.send(0, acme, 21); k.Elsewhere(p.after(21)) { // w1 is the only one inside now
 		t.Error("a request in the fence may go elsewhere")
 	}
+	q := fencedPool("for=a", "for=b", "for=a")
+	moved := q.send(0, acme, 21) // for=a is bit 0
+	for _, c := range []struct {
+		labels []string
+		want   bool
+	}{
+		{[]string{"for=a", "aaa=1", "aaa=1"}, false}, // it is bit 1, and another label has bit 0
+		{[]string{"aaa=1 for=a", "for=b", "for=a"}, true},
+		{[]string{"for=x", "for=x", "for=x"}, false},
+	} {
+		q.Update(labeled(c.labels...), q.after(21))
+		if got := moved.Elsewhere(q.after(21)); got != c.want {
+			t.Errorf("sent before the labels became %q: it may go elsewhere: %t", c.labels, got)
+		}
+	}
 	if open := p.send(0, Dispatch{}, 21); !open.Elsewhere(p.after(21)) {
 		t.Error("a request without a fence may go nowhere else")
 	}

@@ -22,7 +22,7 @@ type Beginning struct {
 type request struct {
 	number uint64       // among all of the pool; 0 = another router's
 	model  string       // that it asks for
-	fence  uint64       // bits of its Fence, as of when it was sent
+	fence  Fence        // as labels: their bits change with the fleet
 	at     float64      // when it was sent
 	est    float64      // seconds of prefill on a worker of slowness 1
 	tokens int          // of the prompt

@@ -19,7 +19,7 @@ func letIn(ctx context.Context, r *request) *Fault {
 		f = r.limits.enter(r.in)
 	}
 	if f == nil && r.pool.Queue != nil {
-		r.limits.spent.Tells(r.pool.Queue)
+		r.limits.spent.Tells(waiting.Limited{Of: r.pool.Queue, Lane: limitLane(r.in)})
 	}
 	if f != nil {
 		return awaitLimit(ctx, r, f)
@@ -64,7 +64,7 @@ func awaitLimit(ctx context.Context, r *request, over *Fault) *Fault {
 		now := time.Now()
 		t.limit = r.limits.enter(r.in)
 		if t.limit == nil {
-			r.limits.spent.Tells(q)
+			r.limits.spent.Tells(waiting.Limited{Of: q, Lane: limitLane(r.in)})
 			t.served(now)
 			return nil
 		}

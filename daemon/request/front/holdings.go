@@ -2,6 +2,7 @@ package front
 
 import (
 	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 // A body is held until its answer begins, so that another worker can get it too. One that is not held is streamed to
 // its worker, as is what of a body is over buffer_body_bytes, and loses no more than that repeat. So when a client
 // holds as much as is left for all others, its next bodies are not held: one client has half of what there is, two a
-// third each. The clients are the keys, and the addresses where there are none.
+// third each. The clients are the keys, and the networks where there are none.
 
 const (
 	heldBodies = 24        // as much as so many bodies of buffer_body_bytes are held by all
@@ -79,6 +80,9 @@ func (p *holding) upTo(size int) bool {
 	if more <= 0 || p.of == nil {
 		return true
 	}
+	if p.held == 0 {
+		p.client = networkOf(p.client)
+	}
 	if p.of.take(p.client, more, p.most) {
 		p.held += more
 		return true
@@ -89,6 +93,15 @@ func (p *holding) upTo(size int) bool {
 			"buffer_body_bytes", p.most/heldBodies)
 	}
 	return false
+}
+
+// networkOf returns the /64 of an IPv6 address: one host may have every address in it. Any other name stays as it is.
+func networkOf(client string) string {
+	a, err := netip.ParseAddr(client)
+	if err != nil || !a.Is6() || a.Is4In6() {
+		return client
+	}
+	return netip.PrefixFrom(a.WithZone(""), 64).Masked().String()
 }
 
 // drop counts down what the body holds.

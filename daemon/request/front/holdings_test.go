@@ -2,6 +2,7 @@ package front
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -67,6 +68,29 @@ func TestHoldingsHammer(t *testing.T) {
 	}
 }
 
+// TestBodiesOfOneNetwork: a host that takes another address of its IPv6 network for each body holds no more than one
+// that keeps its address. IPv4 addresses are counted apart, in whichever form.
+func TestBodiesOfOneNetwork(t *testing.T) {
+	const size = 1 << 20 // 64 of them by all
+	for _, c := range []struct {
+		address string
+		one     bool
+	}{{"2001:db8:0:1::%x", true}, {"fe80::%x%%eth0", true}, {"2001:db8:0:%x::1", false}, {"192.0.2.1%d", false},
+		{"::ffff:192.0.2.1%d", false}} {
+		h := &handler{log: slog.New(slog.DiscardHandler)}
+		held := 0
+		for i := range 64 {
+			p := newHolding(h, &exchange.Inbound{Remote: fmt.Sprintf(c.address, i%10)}, &Epoch{})
+			if p.upTo(1 << 20) {
+				held++
+			}
+		}
+		if one := held < 40; one != c.one { // one client has half of the 64 MiB
+			t.Errorf("%s: %d bodies of a MiB are held", c.address, held)
+		}
+	}
+}
+
 // TestBodiesOfOneClient: what a client sends beyond its share is not held, but left to the Tail; another client's bodies
 // are held whole. Short ones always are.
 func TestBodiesOfOneClient(t *testing.T) {
@@ -107,7 +131,7 @@ func TestBodiesOfOneClient(t *testing.T) {
 	if whole < 30 || whole > 33 {
 		t.Errorf("%d bodies of a MiB are held; want 32", whole)
 	}
-	for _, in := range []*exchange.Inbound{from("b", "::1"), from("", "::1")} {
+	for _, in := range []*exchange.Inbound{from("b", "::1"), from("", "::1"), from("", "2001:db8::1")} {
 		held, b := send(in, 1<<20)
 		if held != 1<<20 {
 			t.Errorf("another client's body: %d bytes are held", held)

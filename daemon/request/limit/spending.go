@@ -11,14 +11,14 @@ type Spending struct {
 	used     Tokens
 	reserved float64 // tokens
 	sent     bool
-	room     Room // nil = nobody is told of the end
+	room     EndHearer // nil = nobody is told of the end
 }
 
-// Room is told that a request in flight has ended, so that another of its key may be let in.
-type Room interface{ MayHaveCome() }
+// EndHearer is told that a request in flight has ended, so that another of its key may be let in.
+type EndHearer interface{ MayHaveCome() }
 
 // Tells makes the end of the request known to r.
-func (s *Spending) Tells(r Room) {
+func (s *Spending) Tells(r EndHearer) {
 	if s.Limited() {
 		s.room = r
 	}

@@ -11,11 +11,15 @@ import (
 type laneState struct {
 	id      uint64
 	blocked bool    // one of them found no room, and nothing has changed since
+	stirred bool    // it was opened since one of them got the turn
+	limited bool    // they wait for a limit of their key
 	spent   float64 // seconds that were served for the weight of its keys
 	weight  float64 // of all its keys
 	classes int
 	rate    rate
 }
+
+func (l *laneState) open() { l.blocked, l.stirred = false, true }
 
 // class has the keys of one class in one lane.
 type class struct {

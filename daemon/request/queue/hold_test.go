@@ -89,3 +89,48 @@ func TestTheHeldAreNotDisplaced(t *testing.T) {
 		t.Errorf("%d displaced", len(out))
 	}
 }
+
+// Room at a worker has nobody look that waits for a limit of its key: a limit's own lane is woken, or all are.
+func TestWhoLooks(t *testing.T) {
+	const keys = 100
+	q := New(Config{MaxRequests: 1000, MaxBytes: 1 << 40})
+	for i := range keys {
+		r := asked(fmt.Sprint("k", i), 1)
+		r.Lane, r.Limited = uint64(10+i), true
+		enter(t, q, start, r)
+	}
+	enter(t, q, start, asked("worker", 1))
+	looks := func(about string, want int) {
+		t.Helper()
+		n := 0
+		for r := q.Next(after(1)); r != nil; r = q.Next(after(1)) {
+			q.Blocked(r)
+			n++
+		}
+		if n != want {
+			t.Errorf("%s: %d looks; want %d", about, n, want)
+		}
+	}
+	looks("all are new", keys+1)
+	looks("nothing has come", 0)
+	q.WakeForRoom()
+	looks("room", 1)
+	q.WakeLane(12)
+	looks("one limit", 1)
+	q.WakeLane(9999)
+	looks("an unknown limit", 0)
+	q.Wake()
+	looks("all", keys+1)
+
+	q.WakeLane(12)
+	r := q.Next(after(1))
+	q.WakeForRoom()
+	q.WakeLane(13)
+	q.Blocked(r)
+	looks("others were woken while it looked", 2)
+	q.WakeLane(12)
+	r = q.Next(after(1))
+	q.WakeLane(12) // it may have looked too early
+	q.Blocked(r)
+	looks("woken while it looked", 1)
+}

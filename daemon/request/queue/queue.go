@@ -16,7 +16,7 @@ const (
 
 	ordered = 3 // turns in the order of classes between two that are not
 
-	// heldAWake bounds the held requests that a call of Wake puts back: each is asked for its worker again, and Wake comes
+	// heldAWake bounds the held requests that a call of Wake puts back: each is asked for its worker again, and one comes
 	// with every answer that ends.
 	heldAWake = 4
 )
@@ -37,8 +37,6 @@ type Queue struct {
 	turn    *Request   // that has it
 	early   bool       // it got it before a higher class
 	held    []*Request // that the next calls of Wake put back, the one that was held first the first
-	wakes   uint64     // calls of Wake
-	seen    uint64     // wakes when the turn was given
 	inOrder int        // turns since one was given before a higher class
 	spent   float64    // of the lane that was served last, before that
 	rate    rate
@@ -164,7 +162,7 @@ func (q *Queue) attach(f *flow, r *Request, at time.Time) {
 func (q *Queue) classOf(r *Request, at time.Time) *class {
 	l := q.lanes[r.Lane]
 	if l == nil {
-		l = &laneState{id: r.Lane, spent: q.spent}
+		l = &laneState{id: r.Lane, spent: q.spent, limited: r.Limited}
 		if !r.Limited {
 			l.rate = q.rate
 		}
@@ -237,7 +235,7 @@ func (q *Queue) Next(at time.Time) *Request {
 	if q.early {
 		c = starved
 	}
-	q.turn, q.seen = c.turn(), q.wakes
+	q.turn, c.lane.stirred = c.turn(), false
 	return q.turn
 }
 
@@ -301,7 +299,8 @@ func (q *Queue) Blocked(r *Request) {
 		return
 	}
 	q.turn = nil
-	r.flow.key.class.lane.blocked = q.wakes == q.seen // else it may have looked too early
+	l := r.flow.key.class.lane
+	l.blocked = !l.stirred // else it may have looked too early
 }
 
 // Hold ends the turn of a request that would find room and is to wait for better. It waits beside its lane until Wake
@@ -356,18 +355,42 @@ func (q *Queue) Leave(r *Request, at time.Time) {
 	q.remove(r)
 }
 
-// Wake opens all lanes: room may have come. The caller then calls Next. It costs little while nothing waits.
+// Wake opens all lanes: whatever they wait for may have come. The caller then calls Next. It costs little while nothing
+// waits.
 func (q *Queue) Wake() {
+	q.wake(func(*laneState) bool { return true })
+}
+
+// WakeForRoom opens the lanes that wait for workers. It comes with every answer that ends, which says nothing to those
+// that wait for a limit of their key. The caller then calls Next.
+func (q *Queue) WakeForRoom() {
+	q.wake(func(l *laneState) bool { return !l.limited })
+}
+
+func (q *Queue) wake(opens func(*laneState) bool) {
 	if q.Depth() == 0 {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.wakes++
 	for _, l := range q.lanes {
-		l.blocked = false
+		if opens(l) {
+			l.open()
+		}
 	}
 	for range min(heldAWake, len(q.held)) {
 		q.unhold(q.held[0])
+	}
+}
+
+// WakeLane opens one lane. The caller then calls Next.
+func (q *Queue) WakeLane(id uint64) {
+	if q.Depth() == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l := q.lanes[id]; l != nil {
+		l.open()
 	}
 }

@@ -193,6 +193,9 @@ func TestOnly(t *testing.T) {
 	if v := Lacks(c, s.now); v != Full {
 		t.Errorf("with b full it lacks %v; want to wait for it", v)
 	}
+	if other := s.chosen(s.ask(forY, Claim{})); Weigh(c).Lane == Weigh(other).Lane {
+		t.Error("it waits for b in one lane with those that c can serve: they would wait behind it")
+	}
 
 	k := key("k")
 	s.Sessions.Bind(k, "c", s.now)

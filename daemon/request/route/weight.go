@@ -50,8 +50,9 @@ func Weigh(c *Choice) (w Weight) {
 	return w
 }
 
-// laneOf returns the number of those that the same workers can serve: by model, by the worker of a bound session, and
-// by the rank that the client asks for.
+// laneOf returns the number of those that the same workers can serve: by model, by the worker of a bound session, by
+// the rank that the client asks for, and by the key's fence. A request that was tried and that its strategy keeps to
+// some workers waits for these alone: nobody who could go elsewhere waits behind it.
 func laneOf(c *Choice) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(c.prompt.Model))
@@ -61,6 +62,11 @@ func laneOf(c *Choice) uint64 {
 	for _, label := range c.ask.Fence {
 		h.Write([]byte(label))
 		h.Write([]byte{0})
+	}
+	if o := &c.order; o.fenced && len(o.tried) > 0 {
+		for _, w := range o.only {
+			h.Write(binary.LittleEndian.AppendUint64([]byte{0}, w.Key()))
+		}
 	}
 	return h.Sum64()
 }

@@ -117,8 +117,23 @@ func (q *Queue) MayHaveCome() {
 	if q.order.Depth() == 0 {
 		return
 	}
-	q.order.Wake()
+	q.order.WakeForRoom()
 	q.pass(time.Now())
+}
+
+// Limited are the requests of a queue that wait for a limit of their key. It implements limit.EndHearer.
+type Limited struct {
+	Of   *Queue
+	Lane uint64
+}
+
+// MayHaveCome gives one of them the turn, since the limit may let it in.
+func (l Limited) MayHaveCome() {
+	if l.Of.apart.Load() == 0 {
+		return
+	}
+	l.Of.order.WakeLane(l.Lane)
+	l.Of.pass(time.Now())
 }
 
 // pass gives the turn to whom it is due.
@@ -138,7 +153,8 @@ func (q *Queue) tickSoon() {
 func (q *Queue) tick() {
 	q.ticks.Store(false) // first: one that enters after the look at the depth starts another
 	if q.order.Depth() > 0 {
-		q.MayHaveCome()
+		q.order.Wake()
+		q.pass(time.Now())
 		q.tickSoon()
 	}
 }
