@@ -130,6 +130,7 @@ func checkWorkers(r *report, path string, workers []Worker, urls map[string]stri
 			r.outOfRange(child(at, "cost"), w.Cost, "write a number above 0, up to 1000000; 1 = as the others")
 		}
 		checkLabels(r, child(at, "labels"), w.Labels)
+		r.oneOf(child(at, "role"), w.Role, RoleBoth, RolePrefill, RoleDecode)
 		checkEvents(r, at, w.KVEvents, w.KVEventsReplay)
 	}
 }

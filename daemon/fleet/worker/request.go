@@ -22,7 +22,7 @@ type Beginning struct {
 type request struct {
 	number uint64       // among all of the pool; 0 = another router's
 	model  string       // that it asks for
-	fence  uint64       // bits of its Fence, as of when it was sent
+	fence  uint64       // fenceBits.with of its Fence, as of when it was sent
 	at     float64      // when it was sent
 	est    float64      // seconds of prefill on a worker of slowness 1
 	tokens int          // of the prompt
@@ -36,6 +36,7 @@ type request struct {
 	partTokens int
 
 	class uint8 // of the endpoint's records
+	apart uint8 // fenceBits.without
 	whole bool  // the answer comes in one piece
 	talks bool  // it is generated
 

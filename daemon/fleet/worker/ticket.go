@@ -66,7 +66,9 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.cached = d.CachedTokens
 	r.output = d.Output
 	r.begins(&d.Beginning)
-	r.model, r.fence = d.Model, p.labels.Load().mask(d.Fence) // w's own labels are read under the lock alone
+	r.model = d.Model
+	bits := p.labels.Load().mask(d.Fence) // w's own labels are read under the lock alone
+	r.fence, r.apart = bits.with, bits.without
 	r.class = d.Class % Classes
 	r.whole = d.Whole
 	r.talks = d.Talks

@@ -78,6 +78,8 @@ type Pool struct {
 	WaitEmpty bool           // also while no worker is up
 	Waker     Waker          // is told that no worker is up for a request; nil = nobody is
 
+	Pairing *Pairing // prompts are computed by workers of their own; nil = each worker does both
+
 	Shadows Shadows // nil = none
 	Asking  *Asking // asks the workers beside requests; nil = nothing is asked
 }

@@ -35,7 +35,8 @@ type Exchange struct {
 type sending struct {
 	upstream.Request
 	attempts attempts
-	behind   []byte // of a kept body, which follows it; nil = none
+	behind   []byte   // of a kept body, which follows it; nil = none
+	pairing  *pairing // nil = one worker does all
 }
 
 // sendings keeps them, with the memory of their headers.
@@ -144,6 +145,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	e.sending = r
 	defer func() {
 		e.turn.leave()
+		r.pairing.free(e)
 		e.sending = nil
 		r.end()
 	}()
@@ -157,6 +159,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 		r.Body = tokens.WithIDs(r.Body)
 	}
 	r.addSalt(&e.request)
+	r.pairing = e.pairs(r)
 	if e.entry.Door != nil {
 		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
 	}
@@ -203,7 +206,8 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			e.journal.gaveUp(e.in, e.pool, failed, len(e.choice.Tried()))
 			break
 		}
-		if next == route.TryAgain {
+		if next == route.TryAgain || why.reason == reasonUnfilled { // the same worker, without a prefiller
+			r.pairing.stop(why)
 			e.choice.Again(time.Now())
 		}
 	}
@@ -234,7 +238,10 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if !e.moved && e.in.Tail == nil && e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned()) {
 		a.payer = e.pool.Workers
 	}
-	a.begin(ctx, wait > 0)
+	p := e.sending.pairing
+	p.reset(e.sending)
+	to.Handed = p.splits(e, to)
+	a.begin(ctx, wait > 0 || to.Handed && p.Connector.AtOnce())
 	if !e.choice.Send(&a.trip, to, a, e.sending.At) {
 		a.close()
 		f := FaultNoWorker // the worker rests after failures, and its trial is another request
@@ -246,11 +253,6 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	e.in.Spent.Sent()
 	e.in.Seen.Believed, e.in.Seen.Live = e.choice.Believed(), a.trip.Live()
 	e.sending.Header = pinRank(e.sending.Header, cmp.Or(clientRank(e.in, e.pool), to.Worker.RankHeader()))
-	if wait > 0 {
-		workers := e.pool.Workers
-		a.limit(wait, func() bool { return workers.MayRetry(time.Now()) })
-	}
-	e.sending.rewind()
 	returned := false
 	defer func() {
 		if !returned { // a panic: the worker's count comes down, and the front answers
@@ -259,12 +261,24 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 		}
 	}()
 	e.turn.served(e.sending.At)
+	if to.Handed {
+		p.prefill(ctx, e, a)
+		defer p.end()
+	}
+	if wait > 0 {
+		workers := e.pool.Workers
+		a.limit(wait, func() bool { return workers.MayRetry(time.Now()) })
+	}
+	e.sending.rewind()
 	out, f := e.receive(client, a)
 	returned = true
 	if f == nil {
 		return out, nil
 	}
 	f.by = to.Worker
+	if f.grade == route.GradeUnseen || ctx.Err() != nil && a.resp == nil {
+		p.untold()
+	}
 	switch f.reason {
 	case reasonLate:
 		e.late = true

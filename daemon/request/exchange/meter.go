@@ -19,6 +19,8 @@ type Meter interface {
 	SessionRefused(pool, code string)
 	// Placed counts a request that needed a worker's choice and no more.
 	Placed(s *Seen, took time.Duration)
+	// Prefilled counts what became of the prefill of a request at a worker of its own.
+	Prefilled(pool string, result Prefilled)
 	// Retried counts a request that goes to another worker.
 	Retried(pool, reason string)
 	// Foreign counts an answer of a worker that belongs to another request.

@@ -243,6 +243,11 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 		l.Number("waited_seconds", q.Waited.Seconds())
 		l.Int("waited_behind", int64(q.Behind))
 	}
+	if s := seen.Split; s != nil {
+		l.Text("prefiller", s.Prefiller)
+		l.Text("prefill", s.Result)
+		l.Number("prefill_seconds", s.Took.Seconds())
+	}
 	l.Int("retries", int64(seen.Retries))
 	if seen.Comments > 0 {
 		l.Int("keepalives", int64(seen.Comments))
