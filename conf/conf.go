@@ -181,6 +181,14 @@ type Worker struct {
 	KVEventsReplay string `toml:"kv_events_replay"` // where missed ones are asked for; "" = as the pool
 }
 
+// RoleOf returns the role of a worker: its own, or that of its label.
+func (w *Worker) RoleOf() string {
+	if label := w.Labels[RoleLabel]; w.Role == RoleBoth && (label == RolePrefill || label == RoleDecode) {
+		return label
+	}
+	return w.Role
+}
+
 // Equal reports whether both workers are configured alike.
 func (w Worker) Equal(other Worker) bool { return reflect.DeepEqual(w, other) }
 

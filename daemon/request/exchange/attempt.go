@@ -16,6 +16,8 @@ import (
 var (
 	errLate = errors.New("no first byte within first_byte_retry")
 	errDown = errors.New("went down and sent nothing for down_grace")
+
+	errUnfilled = errors.New("the prefiller failed, and the decoder waits for it")
 )
 
 // attempt is one request at one worker.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -349,4 +350,17 @@ func (r *request) waitAgain(ctx context.Context) *Fault {
 			return &f
 		}
 	}
+}
+
+// fence returns the labels of the workers that alone may get the request.
+func (r *request) fence() worker.Fence {
+	fence := worker.Fence(r.in.Caller.Workers)
+	if r.pool == nil || r.pool.Pairing == nil {
+		return fence
+	}
+	roles := r.pool.Pairing.Decoders
+	if r.entry.Op == Prefilling {
+		roles = r.pool.Pairing.Prefillers
+	}
+	return append(append(make(worker.Fence, 0, len(fence)+len(roles)), fence...), roles...)
 }

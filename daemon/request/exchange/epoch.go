@@ -7,9 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
+	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -82,6 +84,16 @@ type Pool struct {
 
 	Shadows Shadows // nil = none
 	Asking  *Asking // asks the workers beside requests; nil = nothing is asked
+}
+
+// Pairing has the prompts of a pool computed by workers of their own.
+type Pairing struct {
+	Connector pair.Connector
+	Threshold int // tokens that the decoder lacks; with fewer it computes them itself
+	Bootstrap int // the port of a prefiller's bootstrap server
+
+	Prefillers worker.Fence // who computes prompts
+	Decoders   worker.Fence // who answers clients
 }
 
 // Waker asks for workers.

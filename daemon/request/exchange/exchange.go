@@ -145,27 +145,11 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	e.sending = r
 	defer func() {
 		e.turn.leave()
-		r.pairing.free(e)
+		r.pairing.free()
 		e.sending = nil
 		r.end()
 	}()
-	r.Request = upstream.Request{Method: e.in.Method, Path: e.target(),
-		Header: workerHeader(r.Header, e.in, e.id, e.pool, e.entry.Door),
-		Body:   e.in.Body, Mark: markOf(e.id), Tail: e.in.Tail, TailLength: e.in.Left}
-	if e.in.Tail == nil && e.in.Kept == nil && e.pool.WantsIDs() {
-		r.Body = tokens.Unreported(r.Body)
-	}
-	if e.lesson != nil {
-		r.Body = tokens.WithIDs(r.Body)
-	}
-	r.addSalt(&e.request)
-	r.pairing = e.pairs(r)
-	if e.entry.Door != nil {
-		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
-	}
-	if e.in.Query != "" {
-		r.Path += "?" + e.in.Query
-	}
+	e.prepare(r)
 	r.attempts.last = FaultUpstream
 	r.attempts.Broken = int32(e.deaths)
 	var failed step
@@ -214,6 +198,27 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	return e.releasing(e.refuseAs(r.attempts.last, r.attempts.own))
 }
 
+// prepare makes what a worker gets.
+func (e *Exchange) prepare(r *sending) {
+	r.Request = upstream.Request{Method: e.in.Method, Path: e.target(),
+		Header: workerHeader(r.Header, e.in, e.id, e.pool, e.entry.Door),
+		Body:   e.in.Body, Mark: markOf(e.id), Tail: e.in.Tail, TailLength: e.in.Left}
+	if e.in.Tail == nil && e.in.Kept == nil && e.pool.WantsIDs() {
+		r.Body = tokens.Unreported(r.Body)
+	}
+	if e.lesson != nil {
+		r.Body = tokens.WithIDs(r.Body)
+	}
+	r.addSalt(&e.request)
+	r.pairing = pairs(&e.request, &r.Request)
+	if e.entry.Door != nil {
+		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
+	}
+	if e.in.Query != "" {
+		r.Path += "?" + e.in.Query
+	}
+}
+
 // releasing gives the exchange's memory back, and returns its answer, which is no stream.
 func (e *Exchange) releasing(out *Outbound) *Outbound {
 	e.release()
@@ -239,8 +244,8 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 		a.payer = e.pool.Workers
 	}
 	p := e.sending.pairing
-	p.reset(e.sending)
-	to.Handed = p.splits(e, to)
+	p.reset()
+	to.Handed = p.splits(to)
 	a.begin(ctx, wait > 0 || to.Handed && p.Connector.AtOnce())
 	if !e.choice.Send(&a.trip, to, a, e.sending.At) {
 		a.close()
@@ -262,7 +267,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	}()
 	e.turn.served(e.sending.At)
 	if to.Handed {
-		p.prefill(ctx, e, a)
+		p.prefill(ctx, a)
 		defer p.end()
 	}
 	if wait > 0 {
@@ -275,28 +280,33 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if f == nil {
 		return out, nil
 	}
-	f.by = to.Worker
 	if f.grade == route.GradeUnseen || ctx.Err() != nil && a.resp == nil {
 		p.untold()
 	}
+	f.by = to.Worker
+	e.noteFailure(f, a.trip.Worker())
+	return nil, f
+}
+
+// noteFailure records what a failed attempt shows of its worker, and of the request.
+func (e *Exchange) noteFailure(f *failure, w *worker.Worker) {
 	switch f.reason {
 	case reasonLate:
 		e.late = true
 	case reasonMoved:
 		e.moved = true
 	case reasonNoAnswer:
-		e.lostAt(a.trip.Worker(), time.Now())
+		e.lostAt(w, time.Now())
 	case reasonDying:
-		e.lostAt(a.trip.Worker(), time.Now().Add(dyingFor))
+		e.lostAt(w, time.Now().Add(dyingFor))
 	case reasonDown, reasonConnect, reasonConnectLate:
-		e.choice.Unreached(a.trip.Worker())
+		e.choice.Unreached(w)
 	case reasonNoDescriptor:
 		for _, p := range e.epoch.Pools { // connections are kept for 3.5 s, and may be more than requests are under way
 			p.Clients.CloseIdle()
 		}
 		e.journal.noDescriptor(e.in, e.pool)
 	}
-	return nil, f
 }
 
 // receive sends an attempt's request and turns the response into the client's. Or it returns why the response must not

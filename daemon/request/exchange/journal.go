@@ -103,7 +103,8 @@ func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled) {
 	}
 	log := j.of(p).With("id", in.ID, "result", string(result))
 	if result == PrefillPinned {
-		log.Warn("a client left between prefill and decode, and its KV stays in a prefiller's memory until that gives it up")
+		log.Warn("a client left between prefill and decode, and its KV stays in a prefiller's memory until that gives" +
+			" it up")
 		return
 	}
 	log.Warn("no prefiller computed a prompt, and the decoder did it itself: see that workers with role prefill are up and" +

@@ -33,28 +33,28 @@ type leg struct {
 	held   bool       // the trip has begun
 }
 
-// newLeg makes the first leg of a request.
-func newLeg(e *Exchange, p *pairing) *leg {
-	in := e.in
+// newLeg makes the first leg of a request, with its body. pins: the prefiller keeps the KV until a decoder reads it.
+func newLeg(r *request, body []byte, pins bool) *leg {
+	in := r.in
 	l := &leg{began: time.Now(), result: PrefillFailed}
-	if p.Connector.Pins() {
+	if pins {
 		l.wants = bytes.Clone(in.Body)
 	}
-	l.in = Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(e.target()),
-		Query: strings.Clone(in.Query), Body: p.Prefill(in.Body), ID: strings.Clone(in.ID), Remote: strings.Clone(in.Remote),
+	l.in = Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.target()),
+		Query: strings.Clone(in.Query), Body: body, ID: strings.Clone(in.ID), Remote: strings.Clone(in.Remote),
 		Host: strings.Clone(in.Host), TLS: in.TLS, Caller: in.Caller}
 	header := slices.Clone(in.Header)
 	for i := range header {
 		header[i] = upstream.Field{Name: strings.Clone(header[i].Name), Value: strings.Clone(header[i].Value)}
 	}
 	l.in.SetHeader(header)
-	l.ctx, l.cancel = context.WithTimeout(context.Background(), e.pool.HeaderTimeout)
+	l.ctx, l.cancel = context.WithTimeout(context.Background(), r.pool.HeaderTimeout)
 	l.Exchange = &Exchange{}
-	l.Exchange.journal = e.journal.legs
-	l.Exchange.lethal, l.Exchange.overflow = e.lethal, e.overflow
-	l.Exchange.in, l.Exchange.epoch = &l.in, e.epoch
-	l.Exchange.entry = Entry{Pool: e.pool.Name, Op: Prefilling, Salt: e.entry.Salt, Model: e.entry.Model}
-	l.Exchange.id, l.Exchange.arrived = e.id, l.began
+	l.Exchange.journal = r.journal.legs
+	l.Exchange.lethal, l.Exchange.overflow = r.lethal, r.overflow
+	l.Exchange.in, l.Exchange.epoch = &l.in, r.epoch
+	l.Exchange.entry = Entry{Pool: r.pool.Name, Op: Prefilling, Salt: r.entry.Salt, Model: r.entry.Model}
+	l.Exchange.id, l.Exchange.arrived = r.id, l.began
 	l.Exchange.offered.in = &l.in
 	return l
 }
@@ -131,6 +131,15 @@ func (l *leg) address() string {
 		port = "80"
 	}
 	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// host returns the name or address of the prefiller that was chosen.
+func (l *leg) host() string {
+	u, err := url.Parse(l.Chosen().URL())
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // bootstraps asks the bootstrap servers of prefillers.

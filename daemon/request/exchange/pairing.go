@@ -2,59 +2,21 @@ package exchange
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"slices"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
-// Pairing has the prompts of a pool computed by workers of their own.
-type Pairing struct {
-	Connector pair.Connector
-	Threshold int // tokens that the decoder lacks; with fewer it computes them itself
-	Bootstrap int // the port of a prefiller's bootstrap server
-
-	Prefillers worker.Fence // who computes prompts
-	Decoders   worker.Fence // who answers clients
-}
-
-// Prefilled is what became of the prefill of a request at a worker of its own, in metrics.
-type Prefilled string
-
-// What may become of it. After PrefillNone, PrefillFailed and PrefillUnnamed the worker that answers computes the
-// prompt itself.
-const (
-	PrefillDone    Prefilled = "done"
-	PrefillNone    Prefilled = "no_prefiller"  // that is up and has room
-	PrefillFailed  Prefilled = "failed"        // the prefillers that were asked gave no answer
-	PrefillUnnamed Prefilled = "no_parameters" // the prefiller does not say where the KV is
-	PrefillFreed   Prefilled = "freed"         // the client left, and a decoder had the prefiller free its memory
-	PrefillPinned  Prefilled = "pinned"        // the client left, and the prefiller keeps the memory until it gives up
-)
-
-// fence returns the labels of the workers that alone may get the request.
-func (r *request) fence() worker.Fence {
-	fence := worker.Fence(r.in.Caller.Workers)
-	if r.pool == nil || r.pool.Pairing == nil {
-		return fence
-	}
-	roles := r.pool.Pairing.Decoders
-	if r.entry.Op == Prefilling {
-		roles = r.pool.Pairing.Prefillers
-	}
-	return append(append(make(worker.Fence, 0, len(fence)+len(roles)), fence...), roles...)
-}
-
 // pairing is the prefill of one request, while a worker is found that answers it. A nil pairing leaves all to one
 // worker.
 type pairing struct {
 	pair.Transfer
+	*request
+	out    *upstream.Request // to the worker at hand
 	rule   *Pairing
 	body   []byte // of the request at a worker that does both
 	handed []byte // where a prefiller keeps the KV, if no decoder has been told; nil = nowhere
@@ -67,45 +29,45 @@ type pairing struct {
 }
 
 // pairs returns the pairing of a request, nil if it has none. Either way the client names no prefiller to a worker.
-func (e *Exchange) pairs(s *sending) *pairing {
-	rule := e.pool.Pairing
-	if rule == nil || e.entry.Op != Use || e.in.Tail != nil || e.in.Kept != nil || e.in.Method != http.MethodPost {
+func pairs(r *request, out *upstream.Request) *pairing {
+	rule, in := r.pool.Pairing, r.in
+	if rule == nil || r.entry.Op != Use || in.Tail != nil || in.Kept != nil || in.Method != http.MethodPost {
 		return nil
 	}
-	s.Body = pair.Alone(s.Body)
-	if !e.generates() || !e.read.req.HasPrompt || !e.read.clear {
+	out.Body = pair.Alone(out.Body)
+	if !r.generates() || !r.read.req.HasPrompt || !r.read.clear {
 		return nil
 	}
-	return &pairing{rule: rule, body: s.Body, Transfer: pair.Transfer{Connector: rule.Connector, Kind: e.read.req.Kind,
-		ID: e.id, Bootstrap: rule.Bootstrap}}
+	return &pairing{request: r, out: out, rule: rule, body: out.Body, Transfer: pair.Transfer{Connector: rule.Connector,
+		Kind: r.read.req.Kind, ID: r.id, Bootstrap: rule.Bootstrap}}
 }
 
 // splits reports whether another worker than the one that is to answer computes the prompt.
-func (p *pairing) splits(e *Exchange, to route.Target) bool {
-	return p != nil && !p.given && (p.handed != nil || route.Lacking(&e.choice, to) >= p.rule.Threshold)
+func (p *pairing) splits(to route.Target) bool {
+	return p != nil && !p.given && (p.handed != nil || route.Lacking(&p.choice, to) >= p.rule.Threshold)
 }
 
 // prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder
 // gets the client's.
-func (p *pairing) prefill(ctx context.Context, e *Exchange, a *attempt) {
+func (p *pairing) prefill(ctx context.Context, a *attempt) {
 	p.decoder = a.trip.Worker().URL()
 	if p.handed == nil {
-		l := newLeg(e, p)
+		l := newLeg(p.request, p.Prefill(p.in.Body), p.Connector.Pins())
 		began := false
 		switch {
 		case p.Connector == pair.Sidecar:
-			began = p.tell(ctx, e, l)
+			began = p.tell(ctx, l)
 		case p.Connector.AtOnce():
-			began = p.sendBeside(ctx, e, a, l)
+			began = p.sendBeside(ctx, a, l)
 		default:
-			began = p.sendBefore(ctx, e, l)
+			began = p.sendBefore(ctx, l)
 		}
 		if !began {
 			p.given = true
 			return
 		}
 	}
-	e.sending.Body = p.Decode(p.body, p.handed)
+	p.out.Body = p.Decode(p.body, p.handed)
 	p.handed, p.told = nil, p.handed // a decoder that has been told may have read it
 }
 
@@ -118,20 +80,20 @@ func (p *pairing) untold() {
 }
 
 // free has the prefiller free what no decoder has read.
-func (p *pairing) free(e *Exchange) {
+func (p *pairing) free() {
 	if p == nil || p.handed == nil {
 		return
 	}
-	l, handed, pool, j := p.first, p.handed, e.pool, e.journal
+	l, handed, pool, j := p.first, p.handed, p.pool, p.journal
 	to := pool.Clients.Get(p.decoder)
 	go func() { j.prefilled(&l.in, pool, l.free(to, pool, handed)) }()
 }
 
 // sendBefore runs the first leg to its end, and reports whether it was of use. It goes on to its end if the client
 // leaves: nobody could tell whether the prefiller keeps memory for it.
-func (p *pairing) sendBefore(ctx context.Context, e *Exchange, l *leg) bool {
+func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 	done, gone := make(chan []byte), make(chan struct{})
-	to, pool, j := e.pool.Clients.Get(p.decoder), e.pool, e.journal
+	to, pool, j := p.pool.Clients.Get(p.decoder), p.pool, p.journal
 	go func() {
 		defer l.end()
 		handed := l.run()
@@ -144,7 +106,7 @@ func (p *pairing) sendBefore(ctx context.Context, e *Exchange, l *leg) bool {
 	select {
 	case p.handed = <-done:
 		p.first = l
-		p.note(e, l)
+		p.note(l)
 		return l.result == PrefillDone
 	case <-ctx.Done():
 		close(gone)
@@ -154,16 +116,16 @@ func (p *pairing) sendBefore(ctx context.Context, e *Exchange, l *leg) bool {
 
 // sendBeside chooses a prefiller and runs the first leg beside the second. If it fails, the second waits in vain, and
 // is ended.
-func (p *pairing) sendBeside(ctx context.Context, e *Exchange, a *attempt, l *leg) bool {
+func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 	if !l.choose(ctx) || !p.meet(ctx, l) {
 		l.end()
-		p.note(e, l)
+		p.note(l)
 		return false
 	}
-	l.in.Body = p.Prefill(e.in.Body)
+	l.in.Body = p.Prefill(p.in.Body)
 	a.paired = true
-	e.in.Seen.Split = l.report()
-	pool, j := e.pool, e.journal
+	p.in.Seen.Split = l.report()
+	pool, j := p.pool, p.journal
 	go func() {
 		defer l.end()
 		l.send()
@@ -175,16 +137,9 @@ func (p *pairing) sendBeside(ctx context.Context, e *Exchange, a *attempt, l *le
 	return true
 }
 
-// errUnfilled ends an attempt at a decoder that waits for a prefill which has failed.
-var errUnfilled = errors.New("the prefiller failed, and the decoder waits for it")
-
 // meet sets where the two workers meet, and reports whether that is known.
 func (p *pairing) meet(ctx context.Context, l *leg) bool {
-	u, err := url.Parse(l.Chosen().URL())
-	if err != nil {
-		return false
-	}
-	p.Host = u.Hostname()
+	p.Host = l.host()
 	if p.Connector == pair.SGLang {
 		p.Room = rand.Uint64()
 		return true
@@ -197,14 +152,14 @@ func (p *pairing) meet(ctx context.Context, l *leg) bool {
 }
 
 // tell names a prefiller to the sidecar of the decoder.
-func (p *pairing) tell(ctx context.Context, e *Exchange, l *leg) bool {
-	defer p.note(e, l)
+func (p *pairing) tell(ctx context.Context, l *leg) bool {
+	defer p.note(l)
 	if !l.choose(ctx) || !l.hold() {
 		l.end()
 		return false
 	}
 	p.beside = l
-	e.sending.Header = withPrefiller(e.sending.Header, l.address())
+	p.out.Header = withPrefiller(p.out.Header, l.address())
 	return true
 }
 
@@ -214,13 +169,13 @@ func withPrefiller(header []upstream.Field, address string) []upstream.Field {
 }
 
 // reset makes the request that of a worker which does both, whatever an attempt before has made of it.
-func (p *pairing) reset(s *sending) {
+func (p *pairing) reset() {
 	if p == nil {
 		return
 	}
-	s.Body = p.body
-	if len(s.Header) > 0 && s.Header[0].Name == pair.HeaderPrefiller {
-		s.Header = s.Header[1:]
+	p.out.Body = p.body
+	if h := p.out.Header; len(h) > 0 && h[0].Name == pair.HeaderPrefiller {
+		p.out.Header = h[1:]
 	}
 }
 
@@ -241,7 +196,7 @@ func (p *pairing) end() {
 }
 
 // note records what became of the first leg.
-func (p *pairing) note(e *Exchange, l *leg) {
-	e.in.Seen.Split = l.report()
-	e.journal.prefilled(e.in, e.pool, l.result)
+func (p *pairing) note(l *leg) {
+	p.in.Seen.Split = l.report()
+	p.journal.prefilled(p.in, p.pool, l.result)
 }

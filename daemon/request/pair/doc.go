@@ -14,6 +14,7 @@
 //	sglang    both legs at once with the same bootstrap_host, bootstrap_port and bootstrap_room
 //	sidecar   one leg, to the decoder: x-prefiller-host-port names the prefiller to the proxy beside it (llm-d)
 //
-// The forms are those of vLLM's examples (toy_proxy_server.py of the nixl_integration tests, mooncake_connector_proxy.py),
-// of production-stack, of SGLang's router and of llm-d's sidecar. The tests have them with their sources.
+// The forms are those of vLLM's examples (toy_proxy_server.py of the nixl_integration tests,
+// mooncake_connector_proxy.py), of production-stack, of SGLang's router and of llm-d's sidecar. The tests have them
+// with their sources.
 package pair

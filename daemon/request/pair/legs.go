@@ -136,8 +136,8 @@ func (f *fields) strip(body []byte) {
 	}
 }
 
-// behind returns a body, which is an object in JSON, with the fields as its last ones. A body that is no object stays as
-// it is: a worker answers 400.
+// behind returns a body, which is an object in JSON, with the fields as its last ones. A body that is no object stays
+// as it is: a worker answers 400.
 func (f *fields) behind(body []byte) []byte {
 	start := bytes.TrimRight(body, " \t\r\n")
 	if len(f.text) == 0 || len(start) == 0 || start[len(start)-1] != '}' {
