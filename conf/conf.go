@@ -135,6 +135,8 @@ type Pool struct {
 
 	Tokens Tokens `toml:"tokens"`
 	Queue  Queue  `toml:"queue"`
+
+	Disaggregation Disaggregation `toml:"disaggregation"`
 }
 
 // Shadow is a strategy that decides a pool's requests beside the one that serves. Its choices are compared and go
@@ -173,9 +175,18 @@ type Worker struct {
 	DataParallel int               `toml:"data_parallel"` // engines behind url, each routed to alone; 0 = as it reports
 	Labels       map[string]string `toml:"labels"`        // for strategies, as tier = "batch"; see MaxLabels
 	Drain        bool              `toml:"drain"`         // no new requests go there; a restart keeps that
+	Role         string            `toml:"role"`          // prefill | decode | both, where the pool has disaggregation
 
 	KVEvents       string `toml:"kv_events"`        // where it publishes KV events: tcp://, ipc://, auto; "" = as the pool
 	KVEventsReplay string `toml:"kv_events_replay"` // where missed ones are asked for; "" = as the pool
+}
+
+// RoleOf returns the role of a worker: its own, or that of its label.
+func (w *Worker) RoleOf() string {
+	if label := w.Labels[RoleLabel]; w.Role == RoleBoth && (label == RolePrefill || label == RoleDecode) {
+		return label
+	}
+	return w.Role
 }
 
 // Equal reports whether both workers are configured alike.
@@ -254,11 +265,13 @@ func DefaultPool() Pool {
 		PrefillTokensPerSecond: 15000, CPURate: 120_000, SharedRate: 40_000,
 		Tokens: Tokens{Budget: 50 * time.Millisecond, CacheBytes: 64 << 20, Learn: true},
 		Queue:  defaultQueue(),
+
+		Disaggregation: Disaggregation{Threshold: 4096, BootstrapPort: 8998},
 	}
 }
 
 // DefaultWorker is a worker before the file is read.
-func DefaultWorker() Worker { return Worker{Weight: 1, Cost: 1} }
+func DefaultWorker() Worker { return Worker{Weight: 1, Cost: 1, Role: RoleBoth} }
 
 // WorkerAt returns the worker at a URL with all else by default, for sources that know no more than addresses.
 func WorkerAt(url string) Worker {

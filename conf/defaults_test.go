@@ -28,7 +28,7 @@ func TestDefaultsTOMLIsTheDefaults(t *testing.T) {
 	want.Name = "pool1"
 	want.Options = map[string]any{}
 	want.Workers = []Worker{{URL: "http://127.0.0.1:9001", ID: "w-e25838", MetricsURL: "http://127.0.0.1:9001/metrics", Weight: 1,
-		Cost: 1, Labels: map[string]string{}}}
+		Cost: 1, Labels: map[string]string{}, Role: "both"}}
 	if !reflect.DeepEqual(c.Pools, []Pool{want}) {
 		t.Errorf("pools:\n got %+v\nwant %+v", c.Pools, []Pool{want})
 	}

@@ -130,6 +130,7 @@ func checkWorkers(r *report, path string, workers []Worker, urls map[string]stri
 			r.outOfRange(child(at, "cost"), w.Cost, "write a number above 0, up to 1000000; 1 = as the others")
 		}
 		checkLabels(r, child(at, "labels"), w.Labels)
+		r.oneOf(child(at, "role"), w.Role, RoleBoth, RolePrefill, RoleDecode)
 		checkEvents(r, at, w.KVEvents, w.KVEventsReplay)
 	}
 }
@@ -164,5 +165,34 @@ func (w *Worker) complete() {
 	}
 	if w.MetricsURL == "" {
 		w.MetricsURL = w.URL + "/metrics"
+	}
+}
+
+func checkDisaggregation(r *report, path string, p *Pool) {
+	d := &p.Disaggregation
+	at := child(path, "disaggregation")
+	if d.On() {
+		r.oneOf(child(at, "connector"), d.Connector, "nixl", "lmcache", "mooncake", "sglang", "sidecar")
+	}
+	r.between(child(at, "threshold"), d.Threshold, 0, maxCount, "tokens, 0 for always,")
+	r.between(child(at, "bootstrap_port"), d.BootstrapPort, 1, 65535, "the number of a port,")
+	roles := map[string]int{}
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		roles[w.RoleOf()]++
+		if !d.On() && w.Role != RoleBoth && w.Role != "" {
+			r.add(child(elem(child(path, "workers"), i), "role"), fmt.Sprintf("%q does nothing here", w.Role),
+				"write [pools.disaggregation] with connector, or leave it out: the worker does both")
+		}
+	}
+	if !d.On() || len(p.Workers) == 0 || p.WorkersFile != "" || p.WorkersDNS != "" || p.Kubernetes.On() {
+		return // others may come
+	}
+	switch {
+	case roles[RolePrefill] == 0:
+		r.add(at, "no worker of the pool is a prefiller", `give some of [[pools.workers]] role = "prefill"`)
+	case roles[RolePrefill] == len(p.Workers):
+		r.add(at, "no worker of the pool answers a client: all are prefillers",
+			`give some of [[pools.workers]] role = "decode", or leave it out`)
 	}
 }

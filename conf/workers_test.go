@@ -12,8 +12,9 @@ func TestLoadWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Worker{
-		{URL: "http://127.0.0.1:9001", ID: "w-e25838", MetricsURL: "http://127.0.0.1:9001/metrics", Weight: 1, Cost: 1},
-		{URL: "http://127.0.0.1:9002", ID: "second", MetricsURL: "http://127.0.0.1:9002/metrics", Weight: 2, KVTokens: 1000, Cost: 1},
+		{URL: "http://127.0.0.1:9001", ID: "w-e25838", MetricsURL: "http://127.0.0.1:9001/metrics", Weight: 1, Cost: 1, Role: "both"},
+		{URL: "http://127.0.0.1:9002", ID: "second", MetricsURL: "http://127.0.0.1:9002/metrics", Weight: 2, KVTokens: 1000, Cost: 1,
+			Role: "both"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v; want %+v", got, want)

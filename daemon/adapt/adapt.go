@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/ledger"
+	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
@@ -97,9 +99,31 @@ func Specs(c *conf.Pool) []worker.Spec {
 	s := make([]worker.Spec, len(c.Workers))
 	for i, w := range c.Workers {
 		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, CPUTokens: w.CPUTokens,
-			Weight: w.Weight, Cost: w.Cost, Labels: w.Labels, DataParallel: w.DataParallel, Drain: w.Drain}
+			Weight: w.Weight, Cost: w.Cost, Labels: labels(&w), DataParallel: w.DataParallel, Drain: w.Drain}
 	}
 	return s
+}
+
+// labels returns the labels of a worker, with one that has its role.
+func labels(w *conf.Worker) map[string]string {
+	role := w.RoleOf()
+	if role == conf.RoleBoth || w.Labels[conf.RoleLabel] == role {
+		return w.Labels
+	}
+	all := map[string]string{}
+	maps.Copy(all, w.Labels)
+	all[conf.RoleLabel] = role
+	return all
+}
+
+// pairing returns how prompts of a pool are computed by workers of their own, nil if they are not.
+func pairing(d *conf.Disaggregation) *exchange.Pairing {
+	if !d.On() {
+		return nil
+	}
+	prefill := conf.RoleLabel + "=" + conf.RolePrefill
+	return &exchange.Pairing{Connector: pair.Connector(d.Connector), Threshold: d.Threshold, Bootstrap: d.BootstrapPort,
+		Prefillers: worker.Fence{prefill}, Decoders: worker.Fence{worker.Not + prefill}}
 }
 
 // Workers returns how a pool treats its workers. q is told when one may have room, if the pool has a queue.
@@ -123,7 +147,7 @@ func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { 
 func Served(c *conf.Pool, q *waiting.Queue) *exchange.Pool {
 	p := &exchange.Pool{Patterns: c, InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions,
 		ClientRank: c.ClientRank, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.Bounded(),
-		WaitEmpty: c.Queue.WaitEmpty > 0}
+		WaitEmpty: c.Queue.WaitEmpty > 0, Pairing: pairing(&c.Disaggregation)}
 	if c.Queues() {
 		p.Queue = q
 	}

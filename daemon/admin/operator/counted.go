@@ -24,7 +24,11 @@ var (
 	blocks  = newCounter("prefix_blocks_total", "Blocks of the prompts routed.", "pool")
 	matched = newCounter("prefix_matched_blocks_total", "Leading blocks believed to be held by the worker that was "+
 		"chosen.", "pool", "tier")
-	retries = newCounter("retries_total", "Requests sent on to the next worker before the first byte.", "pool", "reason")
+	retries  = newCounter("retries_total", "Requests sent on to the next worker before the first byte.", "pool", "reason")
+	prefills = newCounter("prefills_total", "Prompts that were to be computed by a worker of their own (disaggregation), "+
+		"by what became of that. done and freed: a prefiller did it, and of freed the client left; pinned: it left, and "+
+		"the KV stays at the prefiller until that gives up; of all others the worker that answered did it.",
+		"pool", "result")
 	foreign = newCounter("foreign_answers_total", "Answers of a worker, or events of a stream, whose id is not that of "+
 		"the request for which they came. No client got them.", "pool", "worker")
 	shed = newCounter("shed_total", "Load that was turned away: requests above a limit of the router (overloaded) or "+

@@ -171,6 +171,11 @@ func (m *Metrics) Placed(s *exchange.Seen, took time.Duration) {
 	m.strategyOf(s).duration.Observe(took.Seconds())
 }
 
+// Prefilled implements exchange.Meter.
+func (m *Metrics) Prefilled(pool string, result exchange.Prefilled) {
+	m.series.counter(prefills, pool, string(result)).Inc()
+}
+
 // Retried implements exchange.Meter.
 func (m *Metrics) Retried(pool, reason string) { m.series.counter(retries, pool, reason).Inc() }
 

@@ -183,7 +183,7 @@ func (p *Pool) Others(rows []abi.Row, fence Fence, now time.Time, into []Stats, 
 			next++
 			continue
 		}
-		if w.labels&inside != inside {
+		if !inside.admit(w.labels) {
 			continue
 		}
 		if len(into) < limit && !slices.ContainsFunc(rows, func(r abi.Row) bool { return r.Worker == w.slot }) {

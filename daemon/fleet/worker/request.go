@@ -22,7 +22,7 @@ type Beginning struct {
 type request struct {
 	number uint64       // among all of the pool; 0 = another router's
 	model  string       // that it asks for
-	fence  Fence        // as labels: their bits change with the fleet
+	fence  *Fence       // as labels: their bits change with the fleet; nil = none
 	at     float64      // when it was sent
 	est    float64      // seconds of prefill on a worker of slowness 1
 	tokens int          // of the prompt

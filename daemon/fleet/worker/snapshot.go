@@ -31,11 +31,11 @@ type shot struct {
 	Query
 	fleet    *fleet
 	moment   moment
-	inside   uint64   // bits of the labels of Fence
-	met      bool     // some worker is inside
-	listing  *listing // of the worker before: a fleet mostly shares one, so the model is looked up once
-	lists    bool     // it has the model; true while listing is nil
-	weight   float64  // of all workers that are up; 0 = not summed yet
+	inside   fenceBits // of Fence
+	met      bool      // some worker is inside
+	listing  *listing  // of the worker before: a fleet mostly shares one, so the model is looked up once
+	lists    bool      // it has the model; true while listing is nil
+	weight   float64   // of all workers that are up; 0 = not summed yet
 	rows     []abi.Row
 	workers  []*Worker
 	standing Standing
@@ -199,7 +199,7 @@ func (s *shot) takeShort() {
 }
 
 // outside reports whether the request's fence keeps it from a worker.
-func (s *shot) outside(w *Worker) bool { return w.labels&s.inside != s.inside }
+func (s *shot) outside(w *Worker) bool { return !s.inside.admit(w.labels) }
 
 // Count is how many workers a request may go to.
 type Count struct {

@@ -66,7 +66,11 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.cached = d.CachedTokens
 	r.output = d.Output
 	r.begins(&d.Beginning)
-	r.model, r.fence = d.Model, d.Fence
+	r.model = d.Model
+	if len(d.Fence) > 0 {
+		fence := d.Fence
+		r.fence = &fence
+	}
 	r.class = d.Class % Classes
 	r.whole = d.Whole
 	r.talks = d.Talks

@@ -16,6 +16,8 @@ import (
 var (
 	errLate = errors.New("no first byte within first_byte_retry")
 	errDown = errors.New("went down and sent nothing for down_grace")
+
+	errUnfilled = errors.New("the prefiller failed, and the decoder waits for it")
 )
 
 // attempt is one request at one worker.
@@ -26,6 +28,7 @@ type attempt struct {
 	ctx    context.Context
 	life   *Life                   // ctx, or nil
 	number uint32                  // in life
+	paired bool                    // the end of another request may end it: deadline says so
 	cancel context.CancelCauseFunc // of ctx; nil if that is the request's own
 	timer  *time.Timer             // of the first byte's deadline; nil = there is none, or it was stopped
 
@@ -104,11 +107,14 @@ func (a *attempt) GiveUp(dead bool) {
 
 // stopTimer stops the deadline of the first byte. It returns false if the deadline has ended the attempt, or does now.
 func (a *attempt) stopTimer() bool {
-	if a.timer == nil {
+	if a.timer == nil && !a.paired {
 		return true
 	}
-	a.timer.Stop()
-	a.timer = nil
+	if a.timer != nil {
+		a.timer.Stop()
+		a.timer = nil
+	}
+	a.paired = false
 	return a.deadline.CompareAndSwap(deadlineAhead, deadlineKept)
 }
 
@@ -127,6 +133,9 @@ func (a *attempt) close() {
 func (a *attempt) diagnose(err error) (*failure, worker.Outcome) {
 	var t net.Error
 	switch cause := causeOf(a.ctx); {
+	case cause == errUnfilled:
+		return &failure{reason: reasonUnfilled, fault: FaultUpstream, grade: route.GradeUnseen},
+			worker.Outcome{Kind: worker.Canceled}
 	case cause == errLate, cause == nil && err == errLate: // the timer has not ended the context yet
 		return &failure{reason: reasonLate, fault: FaultTimeout, paid: true},
 			worker.Outcome{Kind: worker.Broken, Err: errLate.Error()}

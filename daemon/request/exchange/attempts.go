@@ -39,6 +39,7 @@ const (
 	reasonDying        reason = "worker_dying"
 	reasonHidden       reason = "hidden_failure"
 	reasonTooShort     reason = "too_short"       // of the worker's max_model_len, by its own answer
+	reasonUnfilled     reason = "prefill_failed"  // the worker waited for a prefill that failed
 	reasonForeign      reason = "foreign_answer"  // it belongs to another request
 	reasonClientGone   reason = "client_gone"     // it left while the worker had the request
 	reasonStopping     reason = "router_stopping" // this router, while the worker had it

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -39,8 +40,10 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if in.Tail == nil && r.read.req.Stream && r.generates() { // with a Tail the client may still write
 		in.Comments.Begin()
 	}
-	if f := letIn(ctx, r); f != nil {
-		return r.turnDown(ctx, f)
+	if r.entry.Op != Prefilling {
+		if f := letIn(ctx, r); f != nil {
+			return r.turnDown(ctx, f)
+		}
 	}
 	r.deaths = r.lethal.await(ctx, in, r.arrived)
 	if r.deaths >= maxDeaths {
@@ -49,10 +52,10 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		return r.refuse(FaultLethal)
 	}
 	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
-		ID: in.ID, Caller: in.Caller.Name, Fence: in.Caller.Workers, Headers: &r.offered,
+		ID: in.ID, Caller: in.Caller.Name, Fence: r.fence(), Headers: &r.offered,
 		Deadline:      in.deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, At: r.arrived,
-		Turn:  r.pool.Arrive(r.read.req.Model, in.Caller.Workers, r.arrived),
+		Turn:  r.pool.Arrive(r.read.req.Model, r.fence(), r.arrived),
 		Class: classOf(r.read.req.Kind, in.Path), Rank: askedRank(clientRank(in, r.pool))}
 	ask.Claim.Silent = silent
 	if pool.Asking != nil && pool.WantsIDs() {
@@ -191,7 +194,7 @@ func (r *request) await(ctx context.Context, ask *route.Ask) route.Verdict {
 // noteChoice records the decision and counts it. A verdict without a strategy gives the request's turn back.
 func (r *request) noteChoice(v route.Verdict) {
 	if v != route.Chosen && v != route.Rejected {
-		r.pool.GiveBack(r.read.req.Model, r.in.Caller.Workers)
+		r.pool.GiveBack(r.read.req.Model, r.fence())
 		return
 	}
 	r.chosen = true
@@ -347,4 +350,17 @@ func (r *request) waitAgain(ctx context.Context) *Fault {
 			return &f
 		}
 	}
+}
+
+// fence returns the labels of the workers that alone may get the request.
+func (r *request) fence() worker.Fence {
+	fence := worker.Fence(r.in.Caller.Workers)
+	if r.pool == nil || r.pool.Pairing == nil {
+		return fence
+	}
+	roles := r.pool.Pairing.Decoders
+	if r.entry.Op == Prefilling {
+		roles = r.pool.Pairing.Prefillers
+	}
+	return append(append(make(worker.Fence, 0, len(fence)+len(roles)), fence...), roles...)
 }

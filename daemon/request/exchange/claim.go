@@ -15,6 +15,8 @@ func (r *request) claim() (c route.Claim) {
 	in := r.in
 	c.Closing = r.entry.Op == Closing
 	switch {
+	case r.entry.Op == Prefilling: // the session lives where the answer is made
+		return c
 	case r.entry.Op == Opening: // a name for strategies that place by it
 		c.Key, c.Placing = session.Name{Kind: session.Key, ID: session.MintID()}, true
 		return c

@@ -7,9 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
+	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -78,8 +80,20 @@ type Pool struct {
 	WaitEmpty bool           // also while no worker is up
 	Waker     Waker          // is told that no worker is up for a request; nil = nobody is
 
+	Pairing *Pairing // prompts are computed by workers of their own; nil = each worker does both
+
 	Shadows Shadows // nil = none
 	Asking  *Asking // asks the workers beside requests; nil = nothing is asked
+}
+
+// Pairing has the prompts of a pool computed by workers of their own.
+type Pairing struct {
+	Connector pair.Connector
+	Threshold int // tokens that the decoder lacks; with fewer it computes them itself
+	Bootstrap int // the port of a prefiller's bootstrap server
+
+	Prefillers worker.Fence // who computes prompts
+	Decoders   worker.Fence // who answers clients
 }
 
 // Waker asks for workers.

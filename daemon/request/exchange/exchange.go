@@ -35,7 +35,8 @@ type Exchange struct {
 type sending struct {
 	upstream.Request
 	attempts attempts
-	behind   []byte // of a kept body, which follows it; nil = none
+	behind   []byte   // of a kept body, which follows it; nil = none
+	pairing  *pairing // nil = one worker does all
 }
 
 // sendings keeps them, with the memory of their headers.
@@ -144,25 +145,11 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	e.sending = r
 	defer func() {
 		e.turn.leave()
+		r.pairing.free()
 		e.sending = nil
 		r.end()
 	}()
-	r.Request = upstream.Request{Method: e.in.Method, Path: e.target(),
-		Header: workerHeader(r.Header, e.in, e.id, e.pool, e.entry.Door),
-		Body:   e.in.Body, Mark: markOf(e.id), Tail: e.in.Tail, TailLength: e.in.Left}
-	if e.in.Tail == nil && e.in.Kept == nil && e.pool.WantsIDs() {
-		r.Body = tokens.Unreported(r.Body)
-	}
-	if e.lesson != nil {
-		r.Body = tokens.WithIDs(r.Body)
-	}
-	r.addSalt(&e.request)
-	if e.entry.Door != nil {
-		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
-	}
-	if e.in.Query != "" {
-		r.Path += "?" + e.in.Query
-	}
+	e.prepare(r)
 	r.attempts.last = FaultUpstream
 	r.attempts.Broken = int32(e.deaths)
 	var failed step
@@ -203,11 +190,33 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			e.journal.gaveUp(e.in, e.pool, failed, len(e.choice.Tried()))
 			break
 		}
-		if next == route.TryAgain {
+		if next == route.TryAgain || why.reason == reasonUnfilled { // the same worker, without a prefiller
+			r.pairing.stop(why)
 			e.choice.Again(time.Now())
 		}
 	}
 	return e.releasing(e.refuseAs(r.attempts.last, r.attempts.own))
+}
+
+// prepare makes what a worker gets.
+func (e *Exchange) prepare(r *sending) {
+	r.Request = upstream.Request{Method: e.in.Method, Path: e.target(),
+		Header: workerHeader(r.Header, e.in, e.id, e.pool, e.entry.Door),
+		Body:   e.in.Body, Mark: markOf(e.id), Tail: e.in.Tail, TailLength: e.in.Left}
+	if e.in.Tail == nil && e.in.Kept == nil && e.pool.WantsIDs() {
+		r.Body = tokens.Unreported(r.Body)
+	}
+	if e.lesson != nil {
+		r.Body = tokens.WithIDs(r.Body)
+	}
+	r.addSalt(&e.request)
+	r.pairing = pairs(&e.request, &r.Request)
+	if e.entry.Door != nil {
+		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
+	}
+	if e.in.Query != "" {
+		r.Path += "?" + e.in.Query
+	}
 }
 
 // releasing gives the exchange's memory back, and returns its answer, which is no stream.
@@ -234,7 +243,10 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if !e.moved && e.in.Tail == nil && e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned()) {
 		a.payer = e.pool.Workers
 	}
-	a.begin(ctx, wait > 0)
+	p := e.sending.pairing
+	p.reset()
+	to.Handed = p.splits(to)
+	a.begin(ctx, wait > 0 || to.Handed && p.Connector.AtOnce())
 	if !e.choice.Send(&a.trip, to, a, e.sending.At) {
 		a.close()
 		f := FaultNoWorker // the worker rests after failures, and its trial is another request
@@ -246,11 +258,6 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	e.in.Spent.Sent()
 	e.in.Seen.Believed, e.in.Seen.Live = e.choice.Believed(), a.trip.Live()
 	e.sending.Header = pinRank(e.sending.Header, cmp.Or(clientRank(e.in, e.pool), to.Worker.RankHeader()))
-	if wait > 0 {
-		workers := e.pool.Workers
-		a.limit(wait, func() bool { return workers.MayRetry(time.Now()) })
-	}
-	e.sending.rewind()
 	returned := false
 	defer func() {
 		if !returned { // a panic: the worker's count comes down, and the front answers
@@ -259,30 +266,47 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 		}
 	}()
 	e.turn.served(e.sending.At)
+	if to.Handed {
+		p.prefill(ctx, a)
+		defer p.end()
+	}
+	if wait > 0 {
+		workers := e.pool.Workers
+		a.limit(wait, func() bool { return workers.MayRetry(time.Now()) })
+	}
+	e.sending.rewind()
 	out, f := e.receive(client, a)
 	returned = true
 	if f == nil {
 		return out, nil
 	}
+	if f.grade == route.GradeUnseen || ctx.Err() != nil && a.resp == nil {
+		p.untold()
+	}
 	f.by = to.Worker
+	e.noteFailure(f, a.trip.Worker())
+	return nil, f
+}
+
+// noteFailure records what a failed attempt shows of its worker, and of the request.
+func (e *Exchange) noteFailure(f *failure, w *worker.Worker) {
 	switch f.reason {
 	case reasonLate:
 		e.late = true
 	case reasonMoved:
 		e.moved = true
 	case reasonNoAnswer:
-		e.lostAt(a.trip.Worker(), time.Now())
+		e.lostAt(w, time.Now())
 	case reasonDying:
-		e.lostAt(a.trip.Worker(), time.Now().Add(dyingFor))
+		e.lostAt(w, time.Now().Add(dyingFor))
 	case reasonDown, reasonConnect, reasonConnectLate:
-		e.choice.Unreached(a.trip.Worker())
+		e.choice.Unreached(w)
 	case reasonNoDescriptor:
 		for _, p := range e.epoch.Pools { // connections are kept for 3.5 s, and may be more than requests are under way
 			p.Clients.CloseIdle()
 		}
 		e.journal.noDescriptor(e.in, e.pool)
 	}
-	return nil, f
 }
 
 // receive sends an attempt's request and turns the response into the client's. Or it returns why the response must not

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -21,7 +22,7 @@ const maxShown = 16
 func decision(r route.Record) string {
 	r.Frame = nil
 	if over := len(r.Candidates) - maxShown; over > 0 {
-		r.Candidates, r.More = r.Candidates[:maxShown], r.More+over
+		r.Candidates, r.More = r.Candidates[:maxShown], r.More+int32(over)
 	}
 	text, err := json.Marshal(&r)
 	if err != nil { // a term of the cost is no number
@@ -51,6 +52,9 @@ func explainInFields(out *Outbound, seen *Seen, pool string) {
 		out.Set("X-Warmpath-Worker", seen.Worker)
 		out.Set("X-Warmpath-Matched-Blocks", strconv.Itoa(seen.Matched))
 		out.Set("X-Warmpath-Matched-Tokens", strconv.Itoa(seen.Believed))
+		if seen.Split != nil {
+			out.Set("X-Warmpath-Prefiller", cmp.Or(seen.Split.Prefiller, "none"))
+		}
 	}
 }
 

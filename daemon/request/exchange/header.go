@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -62,6 +63,8 @@ func replaced(name string, in *Inbound, p *Pool) bool {
 		return strings.EqualFold(name, "x-forwarded-proto")
 	case 20:
 		return strings.EqualFold(name, rankHeader)
+	case 21:
+		return p.Pairing != nil && strings.EqualFold(name, pair.HeaderPrefiller)
 	}
 	return false
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/seldom"
@@ -19,6 +20,10 @@ type journal struct {
 	meter  Meter
 	keeper Keeper // nil = none
 
+	legs    *journal     // of first legs, which are no requests of clients; nil in itself
+	freeing atomic.Int32 // legs that have a prefiller free its memory
+
+	unpaired   seldom.Line // for prefilled
 	starved    seldom.Line // for noDescriptor
 	failedPick seldom.Line // for failedStrategy
 	refusedKey seldom.Line // for keyRefused
@@ -83,6 +88,27 @@ func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice, v route.
 	} else {
 		log.Warn("the strategy failed on a request; the fallback chose its worker")
 	}
+}
+
+// prefilled counts what became of the prefill of a request at a worker of its own, and logs that the worker which
+// answers computes the prompt itself, or that memory of a prefiller is lost for a while. It logs once a second at most.
+func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled) {
+	j.meter.Prefilled(p.Name, result)
+	switch result {
+	case PrefillDone, PrefillFreed:
+		return
+	}
+	if !j.unpaired.Due(time.Now(), time.Second) {
+		return
+	}
+	log := j.of(p).With("id", in.ID, "result", string(result))
+	if result == PrefillPinned {
+		log.Warn("a client left between prefill and decode, and its KV stays in a prefiller's memory until that gives" +
+			" it up")
+		return
+	}
+	log.Warn("no prefiller computed a prompt, and the decoder did it itself: see that workers with role prefill are up" +
+		" and have the pool's connector")
 }
 
 // noDescriptor logs that this process had no descriptor for a request's connection. It logs once a second at most: a

@@ -29,6 +29,7 @@ func (m *tally) Picked(*Seen)                                     { m.note("pick
 func (m *tally) Refused(_ *Seen, f Fault, _ int, _ time.Duration) { m.note("refused ", f.Code) }
 func (m *tally) SessionRefused(pool, code string)                 { m.note("session ", pool, " ", code) }
 func (m *tally) Placed(*Seen, time.Duration)                      { m.note("placed") }
+func (m *tally) Prefilled(_ string, r Prefilled)                  { m.note("prefill ", string(r)) }
 func (m *tally) Retried(pool, reason string)                      { m.note("retried ", pool, " ", reason) }
 func (m *tally) Foreign(pool, worker string)                      { m.note("foreign ", pool, " ", worker) }
 func (m *tally) Waited(s *Seen, w Waited)                         { m.note("waited ", s.Pool, " ", w.Dropped) }

@@ -255,6 +255,7 @@ func (e *engine) scrape() {
 // silentMeter counts nothing.
 type silentMeter struct{}
 
+func (silentMeter) Prefilled(string, exchange.Prefilled)                       {}
 func (silentMeter) Foreign(string, string)                                     {}
 func (silentMeter) Arrived(*exchange.Seen)                                     {}
 func (silentMeter) Picked(*exchange.Seen)                                      {}

@@ -19,6 +19,8 @@ type Meter interface {
 	SessionRefused(pool, code string)
 	// Placed counts a request that needed a worker's choice and no more.
 	Placed(s *Seen, took time.Duration)
+	// Prefilled counts what became of the prefill of a request at a worker of its own.
+	Prefilled(pool string, result Prefilled)
 	// Retried counts a request that goes to another worker.
 	Retried(pool, reason string)
 	// Foreign counts an answer of a worker that belongs to another request.
@@ -46,3 +48,17 @@ type End struct {
 	Took       time.Duration // from the request's arrival
 	Translated bool          // a door gives the answer another status: Seen is counted with what the client gets
 }
+
+// Prefilled is what became of the prefill of a request at a worker of its own, in metrics.
+type Prefilled string
+
+// What may become of it. After PrefillNone, PrefillFailed and PrefillUnnamed the worker that answers computes the
+// prompt itself.
+const (
+	PrefillDone    Prefilled = "done"
+	PrefillNone    Prefilled = "no_prefiller"  // that is up and has room
+	PrefillFailed  Prefilled = "failed"        // the prefillers that were asked gave no answer
+	PrefillUnnamed Prefilled = "no_parameters" // the prefiller does not say where the KV is
+	PrefillFreed   Prefilled = "freed"         // the client left, and a decoder had the prefiller free its memory
+	PrefillPinned  Prefilled = "pinned"        // the client left, and the prefiller keeps the memory until it gives up
+)

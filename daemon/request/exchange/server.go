@@ -39,7 +39,8 @@ type Server struct {
 
 // New makes a server.
 func New(c Config) *Server {
-	return &Server{journal: journal{log: c.Log, meter: c.Meter, keeper: c.Keeper}, lethal: newLethal()}
+	legs := &journal{log: c.Log, meter: legMeter{c.Meter}}
+	return &Server{journal: journal{log: c.Log, meter: c.Meter, keeper: c.Keeper, legs: legs}, lethal: newLethal()}
 }
 
 // Serve answers a plain request, in memory that the answer's Release gives back. It never fails: an error is an answer

@@ -165,6 +165,15 @@ var lines = sync.Pool{New: func() any { l := make(jsonline.Line, 0, 2048); retur
 
 const longLine = 64 << 10
 
+// appendSplit appends the prefill at a worker of its own, if there was one.
+func appendSplit(l *jsonline.Line, seen *exchange.Seen) {
+	if s := seen.Split; s != nil {
+		l.Text("prefiller", s.Prefiller)
+		l.Text("prefill", s.Result)
+		l.Number("prefill_seconds", s.Took.Seconds())
+	}
+}
+
 // appendTried appends the workers that gave the client no answer, and why not.
 func appendTried(l *jsonline.Line, seen *exchange.Seen) {
 	if len(seen.Attempts) == 0 {
@@ -243,6 +252,7 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 		l.Number("waited_seconds", q.Waited.Seconds())
 		l.Int("waited_behind", int64(q.Behind))
 	}
+	appendSplit(l, seen)
 	l.Int("retries", int64(seen.Retries))
 	if seen.Comments > 0 {
 		l.Int("keepalives", int64(seen.Comments))

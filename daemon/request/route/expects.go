@@ -18,5 +18,8 @@ func Expect(c *Choice) Expected {
 	return e
 }
 
+// Lacking returns how many tokens of the prompt a worker is believed not to hold. Call it before Send.
+func Lacking(c *Choice, to Target) int { return max(0, c.size.all-c.believed(to)) }
+
 // TokensOf estimates the tokens of a text by its bytes.
 func TokensOf(p *Pool, bytes int) int { return int(float64(bytes) * p.scale.tokensPerByte()) }

@@ -20,7 +20,7 @@ func (r *Record) Note(c *Choice) {
 	r.PromptBlocks = int(h.PromptBlocks)
 	r.BlockTokens = h.BlockTokens
 	if n := len(c.prompt.Chains); n > 1 {
-		r.Prompts, r.LongestPrompt = n, c.size.longest
+		r.Prompts, r.LongestPrompt = int32(n), c.size.longest
 	}
 	r.Fuel = c.result.Fuel
 	r.PickTime = c.result.Took
@@ -57,7 +57,8 @@ func (r *Record) Explain(c *Choice) bool {
 	r.Reason = c.Reason()
 	l := listing{order: &c.order, fleet: &c.fleet, model: c.prompt.Model, need: c.need(), all: r.Candidates[:0]}
 	var few [4]worker.Stats
-	r.Candidates, r.More = l.list(c.pool.Workers.Others(c.fleet.frame.Rows, c.ask.Fence, c.at, few[:0], maxCandidates))
+	all, more := l.list(c.pool.Workers.Others(c.fleet.frame.Rows, c.ask.Fence, c.at, few[:0], maxCandidates))
+	r.Candidates, r.More = all, int32(more)
 	f := host.Frame{Header: c.fleet.frame.Header, Rows: c.fleet.frame.Rows[:min(len(c.fleet.frame.Rows), maxCandidates)]}
 	r.Frame = f.AppendTo(r.Frame[:0])
 	return true

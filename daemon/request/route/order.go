@@ -35,6 +35,7 @@ const (
 // Target is a worker that may be sent to.
 type Target struct {
 	Worker *worker.Worker
+	Handed bool // another worker computes the prompt, whose KV comes from there
 	row    int
 }
 

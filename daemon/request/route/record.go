@@ -22,7 +22,8 @@ type Record struct {
 
 	PromptTokens  int     `json:"prompt_tokens"`            // of all prompts together, as estimated here
 	LongestPrompt int     `json:"longest_prompt,omitempty"` // of the longest of several
-	Prompts       int     `json:"prompts,omitempty"`        // if there are several
+	Prompts       int32   `json:"prompts,omitempty"`        // if there are several
+	More          int32   `json:"more,omitempty"`           // candidates beyond those listed
 	PromptBlocks  int     `json:"prompt_blocks"`            // of the longest
 	BlockTokens   float32 `json:"block_tokens"`
 
@@ -39,7 +40,6 @@ type Record struct {
 	Believed  int           `json:"believed_tokens"`  // of the prompt, in the last trip's worker's cache
 
 	Candidates []Candidate `json:"candidates,omitempty"` // in the order of the choice, then those that were skipped
-	More       int         `json:"more,omitempty"`       // candidates beyond those listed
 	Attempts   []Attempt   `json:"attempts,omitempty"`   // those that gave the client no answer
 
 	// Frame is what the strategy decided on, in the bytes of sdk/abi: an abi.Header, then an abi.Row for each listed
@@ -53,6 +53,8 @@ type Record struct {
 
 	*Named  // the session that the request names, bound or not; nil = none
 	*Queued // how it waited in the router's queue; nil = it did not
+
+	Split *Split `json:"split,omitempty"` // nil = one worker has computed the prompt and the answer
 
 	listed jsonline.Line // of CandidatesJSON; empty = not written yet
 }
@@ -71,6 +73,15 @@ type Queued struct {
 	Behind   int           `json:"waited_behind"`       // so many others, about, when it came; of one that waits, now
 	Waited   time.Duration `json:"waited_ns,omitempty"` // in all, so far; 0 = it was turned away at once
 	Waits    bool          `json:"waits,omitempty"`     // still
+}
+
+// Split is the prefill of a request at a worker of its own.
+type Split struct {
+	Prefiller   string        `json:"prefiller,omitempty"` // "" = none was found
+	Result      string        `json:"result"`              // exchange.Prefilled; if it is not "done", Worker did it itself
+	Took        time.Duration `json:"took_ns"`             // of connectors that send both legs at once, until the choice
+	Cached      int           `json:"cached_tokens,omitempty"`
+	CachedKnown bool          `json:"-"` // the prefiller says how much of the prompt it held
 }
 
 // Memory returns an empty record with the memory of this one, which may not be used any more.

@@ -79,7 +79,7 @@ func TestManyCandidates(t *testing.T) {
 		}
 		s := newScene(t, strings.Join(words, " ")+" down:down")
 		var r Record
-		if r.Explain(s.chosen(s.ask(first, Claim{}))); len(r.Candidates) != want || r.More != more {
+		if r.Explain(s.chosen(s.ask(first, Claim{}))); len(r.Candidates) != want || int(r.More) != more {
 			t.Errorf("%d workers: %d candidates and %d more; want %d and %d", n, len(r.Candidates), r.More, want, more)
 		}
 		s.enter(opened("s"), "w1", true)

@@ -116,7 +116,7 @@ func (s *Sketch) Explain(r *Record) {
 		r.Candidates[i].finite()
 	}
 	r.Candidates = append(r.Candidates, s.absent...)
-	r.More = s.beyond
+	r.More = int32(s.beyond)
 	if len(s.rows) > 0 {
 		f := host.Frame{Header: s.header, Rows: s.rows}
 		r.Frame = f.AppendTo(make([]byte, 0, abi.HeaderSize+len(s.rows)*abi.RowSize))

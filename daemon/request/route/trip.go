@@ -34,6 +34,9 @@ type Trip struct {
 func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bool {
 	w := to.Worker
 	held := c.believed(to)
+	if to.Handed {
+		held = max(0, c.size.all-1)
+	}
 	*t = Trip{choice: c, worker: w, believed: held}
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Holds: c.holds, Backlogged: c.fleet.frame.Rows[to.row].Wait > c.pool.Workers.MaxWait(),

@@ -1,0 +1,21 @@
+package conf
+
+// Disaggregation has one worker of a pool compute a request's prompt, and another one its answer.
+type Disaggregation struct {
+	Connector     string `toml:"connector"`      // nixl | lmcache | mooncake | sglang | sidecar; "" = each does both
+	Threshold     int    `toml:"threshold"`      // tokens of the prompt that the decoder lacks; with fewer it is alone
+	BootstrapPort int    `toml:"bootstrap_port"` // of the prefillers, for mooncake and sglang
+}
+
+// On reports whether the pool has roles.
+func (d *Disaggregation) On() bool { return d.Connector != "" }
+
+// The roles of a worker.
+const (
+	RolePrefill = "prefill" // it computes prompts, and no client gets an answer of its
+	RoleDecode  = "decode"
+	RoleBoth    = "both"
+)
+
+// RoleLabel is the label of a worker that has one of the two roles.
+const RoleLabel = "role"

@@ -1,0 +1,218 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/pair"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// leg is the prefill of a request at a worker of its own: an exchange inside of another one. So it is chosen, queued,
+// retried and learnt from as any request. It shares no memory with the client's request, which it may outlive.
+type leg struct {
+	*Exchange
+	in     Inbound
+	began  time.Time
+	ctx    context.Context
+	cancel context.CancelFunc
+	result Prefilled
+	wants  []byte     // the client's body
+	trip   route.Trip // of a leg that a sidecar sends
+	held   bool       // the trip has begun
+}
+
+// newLeg makes the first leg of a request, with its body. pins: the prefiller keeps the KV until a decoder reads it.
+func newLeg(r *request, body []byte, pins bool) *leg {
+	in := r.in
+	l := &leg{began: time.Now(), result: PrefillFailed}
+	if pins {
+		l.wants = bytes.Clone(in.Body)
+	}
+	l.in = Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.target()),
+		Query: strings.Clone(in.Query), Body: body, ID: strings.Clone(in.ID), Remote: strings.Clone(in.Remote),
+		Host: strings.Clone(in.Host), TLS: in.TLS, Caller: in.Caller}
+	header := slices.Clone(in.Header)
+	for i := range header {
+		header[i] = upstream.Field{Name: strings.Clone(header[i].Name), Value: strings.Clone(header[i].Value)}
+	}
+	l.in.SetHeader(header)
+	l.ctx, l.cancel = context.WithTimeout(context.Background(), r.pool.HeaderTimeout)
+	l.Exchange = &Exchange{}
+	l.Exchange.journal = r.journal.legs
+	l.Exchange.lethal, l.Exchange.overflow = r.lethal, r.overflow
+	l.Exchange.in, l.Exchange.epoch = &l.in, r.epoch
+	l.Exchange.entry = Entry{Pool: r.pool.Name, Op: Prefilling, Salt: r.entry.Salt, Model: r.entry.Model}
+	l.Exchange.id, l.Exchange.arrived = r.id, l.began
+	l.Exchange.offered.in = &l.in
+	return l
+}
+
+// choose decides who computes the prompt, and reports whether there is somebody.
+func (l *leg) choose(ctx context.Context) bool {
+	if out := l.Choose(ctx); out != nil {
+		l.result = PrefillNone
+		return false
+	}
+	return true
+}
+
+// run has the prompt computed, and returns where the KV is kept, if the answer says so.
+func (l *leg) run() []byte {
+	if !l.choose(l.ctx) {
+		return nil
+	}
+	return l.send()
+}
+
+// send sends the leg to the prefiller that was chosen, or to another one if that fails.
+func (l *leg) send() []byte {
+	out := l.Send(l.ctx)
+	text, cut, err := out.Whole(maxLeg)
+	if err != nil || cut || out.Status != http.StatusOK || l.By() == nil {
+		return nil
+	}
+	l.result = PrefillDone
+	handed := pair.Handed(text)
+	if handed == nil && l.pool.Pairing.Connector.Pins() {
+		l.result = PrefillUnnamed
+	}
+	return handed
+}
+
+// maxLeg bounds the answer to a first leg: a token, and the numbers of the blocks of its prompt.
+const maxLeg = 4 << 20
+
+// hold counts the prompt at the prefiller, which gets it from somebody else.
+func (l *leg) hold() bool {
+	to, ok := l.choice.Next(time.Now())
+	l.held = ok && l.choice.Send(&l.trip, to, nil, time.Now())
+	if l.held {
+		l.result, l.Exchange.by = PrefillDone, to.Worker
+	}
+	return l.held
+}
+
+// letGo ends what hold counts.
+func (l *leg) letGo() {
+	if l.held {
+		now := time.Now()
+		l.trip.FirstByte(now)
+		l.trip.End(&worker.Outcome{Kind: worker.Answered}, route.End{At: now})
+		l.release()
+	}
+}
+
+// end gives back what the leg holds. It may be called more than once.
+func (l *leg) end() { l.cancel() }
+
+// address is what a sidecar is told of the prefiller that was chosen, as HOST:PORT.
+func (l *leg) address() string {
+	u, err := url.Parse(l.Chosen().URL())
+	if err != nil {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443"}[u.Scheme]
+	}
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// host returns the name or address of the prefiller that was chosen.
+func (l *leg) host() string {
+	u, err := url.Parse(l.Chosen().URL())
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// bootstraps asks the bootstrap servers of prefillers.
+var bootstraps = http.Client{Timeout: 2 * time.Second}
+
+// engine asks a prefiller's bootstrap server for the id of the engine that was chosen, "" if it does not say.
+func (l *leg) engine(ctx context.Context, rule *Pairing, host string) string {
+	at := "http://" + net.JoinHostPort(host, strconv.Itoa(rule.Bootstrap)) + "/query"
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return ""
+	}
+	resp, err := bootstraps.Do(r)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil || !json.Valid(text) {
+		return ""
+	}
+	rank, _ := strconv.Atoi(l.Chosen().RankHeader())
+	return pair.EngineOf(text, rank)
+}
+
+// report returns what the record of the client's request has of the leg.
+func (l *leg) report() *route.Split {
+	s := &route.Split{Result: string(l.result), Took: time.Since(l.began)}
+	if w := l.By(); w != nil {
+		s.Prefiller = w.ID()
+	}
+	if u := &l.in.Seen.Usage; u.CachedKnown {
+		s.Cached, s.CachedKnown = u.Cached, true
+	}
+	return s
+}
+
+// maxFreeing bounds how many requests at a time only have a prefiller free its memory.
+const maxFreeing = 256
+
+// free has a decoder read what the prefiller keeps for a request whose client has left: else the memory is lost until
+// the prefiller gives up. The answer of one token is thrown away.
+func (l *leg) free(to *upstream.Client, p *Pool, handed []byte) Prefilled {
+	if handed == nil || !p.Pairing.Connector.Pins() {
+		return l.result
+	}
+	busy := &l.Exchange.journal.freeing
+	defer busy.Add(-1)
+	if busy.Add(1) > maxFreeing || to == nil {
+		return PrefillPinned
+	}
+	t := pair.Transfer{Connector: p.Pairing.Connector, Kind: l.in.Endpoint.Kind}
+	ctx, cancel := context.WithTimeout(context.Background(), p.HeaderTimeout)
+	defer cancel()
+	resp, err := to.Do(ctx, &upstream.Request{Method: l.in.Method, Path: l.in.Path, Body: t.Free(l.wants, handed),
+		Header: workerHeader(nil, &l.in, l.id, p, nil), At: time.Now()})
+	if err != nil {
+		return PrefillPinned
+	}
+	defer resp.Close()
+	if _, err := io.Copy(io.Discard, resp); err != nil || resp.Status != http.StatusOK {
+		return PrefillPinned
+	}
+	return PrefillFreed
+}
+
+// legMeter counts nothing of a leg that counts requests of clients.
+type legMeter struct{ Meter }
+
+func (legMeter) Arrived(*Seen)                            {}
+func (legMeter) Picked(*Seen)                             {}
+func (legMeter) Refused(*Seen, Fault, int, time.Duration) {}
+func (legMeter) Placed(*Seen, time.Duration)              {}
+func (legMeter) Waited(*Seen, Waited)                     {}
+func (legMeter) FirstByte(*Seen)                          {}
+func (legMeter) Ended(*Seen, End)                         {}

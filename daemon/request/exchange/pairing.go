@@ -1,0 +1,202 @@
+package exchange
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+
+	"github.com/warmpath/warmpath/daemon/request/pair"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// pairing is the prefill of one request, while a worker is found that answers it. A nil pairing leaves all to one
+// worker.
+type pairing struct {
+	pair.Transfer
+	*request
+	out    *upstream.Request // to the worker at hand
+	rule   *Pairing
+	body   []byte // of the request at a worker that does both
+	handed []byte // where a prefiller keeps the KV, if no decoder has been told; nil = nowhere
+	told   []byte // likewise, and the decoder that has the request has been told
+	first  *leg   // that handed is of
+
+	decoder string // the URL of the last one
+	given   bool   // up: no prefiller is asked any more
+	beside  *leg   // runs beside the second one; nil = none does
+}
+
+// pairs returns the pairing of a request, nil if it has none. Either way the client names no prefiller to a worker.
+func pairs(r *request, out *upstream.Request) *pairing {
+	rule, in := r.pool.Pairing, r.in
+	if rule == nil || r.entry.Op != Use || in.Tail != nil || in.Kept != nil || in.Method != http.MethodPost {
+		return nil
+	}
+	out.Body = pair.Alone(out.Body)
+	if !r.generates() || !r.read.req.HasPrompt || !r.read.clear {
+		return nil
+	}
+	return &pairing{request: r, out: out, rule: rule, body: out.Body, Transfer: pair.Transfer{Connector: rule.Connector,
+		Kind: r.read.req.Kind, ID: r.id, Bootstrap: rule.Bootstrap}}
+}
+
+// splits reports whether another worker than the one that is to answer computes the prompt.
+func (p *pairing) splits(to route.Target) bool {
+	return p != nil && !p.given && (p.handed != nil || route.Lacking(&p.choice, to) >= p.rule.Threshold)
+}
+
+// prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder
+// gets the client's.
+func (p *pairing) prefill(ctx context.Context, a *attempt) {
+	p.decoder = a.trip.Worker().URL()
+	if p.handed == nil {
+		l := newLeg(p.request, p.Prefill(p.in.Body), p.Connector.Pins())
+		began := false
+		switch {
+		case p.Connector == pair.Sidecar:
+			began = p.tell(ctx, l)
+		case p.Connector.AtOnce():
+			began = p.sendBeside(ctx, a, l)
+		default:
+			began = p.sendBefore(ctx, l)
+		}
+		if !began {
+			p.given = true
+			return
+		}
+	}
+	p.out.Body = p.Decode(p.body, p.handed)
+	p.handed, p.told = nil, p.handed // a decoder that has been told may have read it
+}
+
+// untold takes back that a decoder was told where the KV is: the client left before the decoder's first byte, or the
+// decoder got nothing. Who reads it a second time finds it gone, and does no harm.
+func (p *pairing) untold() {
+	if p != nil {
+		p.handed, p.told = p.told, nil
+	}
+}
+
+// free has the prefiller free what no decoder has read.
+func (p *pairing) free() {
+	if p == nil || p.handed == nil {
+		return
+	}
+	l, handed, pool, j := p.first, p.handed, p.pool, p.journal
+	to := pool.Clients.Get(p.decoder)
+	go func() { j.prefilled(&l.in, pool, l.free(to, pool, handed)) }()
+}
+
+// sendBefore runs the first leg to its end, and reports whether it was of use. It goes on to its end if the client
+// leaves: nobody could tell whether the prefiller keeps memory for it.
+func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
+	done, gone := make(chan []byte), make(chan struct{})
+	to, pool, j := p.pool.Clients.Get(p.decoder), p.pool, p.journal
+	go func() {
+		defer l.end()
+		handed := l.run()
+		select {
+		case done <- handed:
+		case <-gone:
+			j.prefilled(&l.in, pool, l.free(to, pool, handed))
+		}
+	}()
+	select {
+	case p.handed = <-done:
+		p.first = l
+		p.note(l)
+		return l.result == PrefillDone
+	case <-ctx.Done():
+		close(gone)
+		return false
+	}
+}
+
+// sendBeside chooses a prefiller and runs the first leg beside the second. If it fails, the second waits in vain, and
+// is ended.
+func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
+	if !l.choose(ctx) || !p.meet(ctx, l) {
+		l.end()
+		p.note(l)
+		return false
+	}
+	l.in.Body = p.Prefill(p.in.Body)
+	a.paired = true
+	p.in.Seen.Split = l.report()
+	pool, j := p.pool, p.journal
+	go func() {
+		defer l.end()
+		l.send()
+		j.prefilled(&l.in, pool, l.result)
+		if l.result != PrefillDone && a.deadline.CompareAndSwap(deadlineAhead, deadlineMissed) {
+			a.cancel(errUnfilled)
+		}
+	}()
+	return true
+}
+
+// meet sets where the two workers meet, and reports whether that is known.
+func (p *pairing) meet(ctx context.Context, l *leg) bool {
+	p.Host = l.host()
+	if p.Connector == pair.SGLang {
+		p.Room = rand.Uint64()
+		return true
+	}
+	p.Engine = l.engine(ctx, p.rule, p.Host)
+	if p.Engine == "" {
+		l.result = PrefillUnnamed
+	}
+	return p.Engine != ""
+}
+
+// tell names a prefiller to the sidecar of the decoder.
+func (p *pairing) tell(ctx context.Context, l *leg) bool {
+	defer p.note(l)
+	if !l.choose(ctx) || !l.hold() {
+		l.end()
+		return false
+	}
+	p.beside = l
+	p.out.Header = withPrefiller(p.out.Header, l.address())
+	return true
+}
+
+// withPrefiller adds the field that names a prefiller to a sidecar. The field of the rank stays the last one.
+func withPrefiller(header []upstream.Field, address string) []upstream.Field {
+	return slices.Insert(header, 0, upstream.Field{Name: pair.HeaderPrefiller, Value: address})
+}
+
+// reset makes the request that of a worker which does both, whatever an attempt before has made of it.
+func (p *pairing) reset() {
+	if p == nil {
+		return
+	}
+	p.out.Body = p.body
+	if h := p.out.Header; len(h) > 0 && h[0].Name == pair.HeaderPrefiller {
+		p.out.Header = h[1:]
+	}
+}
+
+// stop has the next worker compute the prompt itself if a prefill has failed.
+func (p *pairing) stop(why *failure) {
+	if p != nil && why.reason == reasonUnfilled {
+		p.given = true
+	}
+}
+
+// end ends what a sidecar has a prefiller do, once the second leg has given its answer or has failed.
+func (p *pairing) end() {
+	if p.beside != nil {
+		p.beside.letGo()
+		p.beside.end()
+		p.beside = nil
+	}
+}
+
+// note records what became of the first leg.
+func (p *pairing) note(l *leg) {
+	p.in.Seen.Split = l.report()
+	p.journal.prefilled(p.in, p.pool, l.result)
+}

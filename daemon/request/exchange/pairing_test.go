@@ -1,0 +1,308 @@
+package exchange
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/pair"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// duo is a scene with two prefillers, p0 and p1, and two decoders, d0 and d1, which speak a connector.
+type duo struct {
+	*scene
+	connector pair.Connector
+
+	mu     sync.Mutex // guards all below
+	got    []string   // a line a request at a worker, in their order
+	pinned map[string]bool
+	n      int
+	breaks string         // the workers whose id begins so fail
+	during func(w string) // is called for each request at a worker before its answer
+	rooms  map[string]bool
+}
+
+func newDuo(t *testing.T, c pair.Connector) *duo {
+	t.Helper()
+	d := &duo{scene: newScene(t), connector: c, pinned: map[string]bool{}, rooms: map[string]bool{}}
+	var specs []worker.Spec
+	clients := map[string]*upstream.Client{}
+	bootstrap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"0":{"engine_id":"engine-0"}}`)
+	}))
+	t.Cleanup(bootstrap.Close)
+	u, _ := url.Parse(bootstrap.URL)
+	port, _ := strconv.Atoi(u.Port())
+	for _, id := range []string{"p0", "p1", "d0", "d1"} {
+		l := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.serve(id, w, r) }))
+		t.Cleanup(l.Close)
+		t.Cleanup(l.CloseClientConnections)
+		spec := worker.Spec{ID: id, URL: l.URL}
+		if id[0] == 'p' {
+			spec.Labels = map[string]string{"role": "prefill"}
+		}
+		specs = append(specs, spec)
+		client, err := upstream.New(upstream.Config{URL: l.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients[l.URL] = client
+	}
+	d.pool.Pairing = &Pairing{Connector: c, Threshold: 100, Bootstrap: port, Prefillers: worker.Fence{"role=prefill"},
+		Decoders: worker.Fence{"!role=prefill"}}
+	d.pool.Clients.Set(clients)
+	d.pool.Workers.Update(specs, time.Now())
+	for _, id := range d.prober.ids {
+		d.pool.Workers.Healthy(id, time.Now())
+	}
+	return d
+}
+
+// serve plays an engine with the connector. A prefiller pins what it is asked for, and a decoder unpins it.
+func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	var b struct {
+		MaxTokens int  `json:"max_completion_tokens"`
+		Stream    bool `json:"stream"`
+		Params    *struct {
+			Decode  bool   `json:"do_remote_decode"`
+			Prefill bool   `json:"do_remote_prefill"`
+			Block   string `json:"remote_block_ids"`
+			ID      string `json:"transfer_id"`
+			Addr    string `json:"remote_bootstrap_addr"`
+			Engine  string `json:"remote_engine_id"`
+		} `json:"kv_transfer_params"`
+		Room uint64 `json:"bootstrap_room"`
+	}
+	if err := json.Unmarshal(text, &b); err != nil {
+		http.Error(w, err.Error(), 400)
+		return
+	}
+	line := fmt.Sprintf("%s max=%d stream=%v", id, b.MaxTokens, b.Stream)
+	handed := ""
+	d.mu.Lock()
+	if p := b.Params; p != nil {
+		switch {
+		case p.ID != "":
+			line += fmt.Sprintf(" transfer=%v engine=%s", p.ID != "" && p.Decode != p.Prefill, p.Engine)
+		case p.Decode:
+			d.n++
+			block := fmt.Sprint("block-", d.n)
+			d.pinned[block] = true
+			handed = fmt.Sprintf(`,"kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"%s"}`, block)
+			line += " pins"
+		case p.Prefill && d.pinned[p.Block]:
+			delete(d.pinned, p.Block)
+			line += " pulls"
+		default:
+			line += " pulls nothing"
+		}
+	}
+	if b.Room > 0 {
+		line += fmt.Sprintf(" again=%v", d.rooms[fmt.Sprint(b.Room)])
+		d.rooms[fmt.Sprint(b.Room)] = true
+	}
+	if to := r.Header.Get(pair.HeaderPrefiller); to != "" {
+		line += " sidecar"
+	}
+	fails, during := d.breaks != "" && strings.HasPrefix(id, d.breaks), d.during
+	d.got = append(d.got, line)
+	d.mu.Unlock()
+	if during != nil {
+		during(id)
+	}
+	if fails {
+		http.Error(w, `{"error":{"message":"broken"}}`, 503)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+
+		`"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":900,"completion_tokens":1,"total_tokens":901,`+
+		`"prompt_tokens_details":{"cached_tokens":%d}}%s}`, map[bool]int{true: 7, false: 896}[id[0] == 'p'], handed)
+}
+
+// ask sends a chat with so many bytes of prompt, and returns its answer.
+func (d *duo) ask(bytes int, extra string) (*Inbound, *Outbound) {
+	in := inbound("POST", "/v1/chat/completions", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%s"}],`+
+		`"max_completion_tokens":50%s}`, strings.Repeat("word ", bytes/5), extra), pair.HeaderPrefiller, "10.0.0.1:1")
+	in.Epoch, in.ID = d.epoch, "id-1"
+	life := new(Life)
+	alone.Begin(life)
+	defer life.Leave()
+	return in, d.Serve(life, in)
+}
+
+// took returns the lines of the workers since the last call.
+func (d *duo) took() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer func() { d.got = nil }()
+	return strings.Join(d.got, "; ")
+}
+
+// set has the workers whose id begins so fail, and during called for each request at a worker.
+func (d *duo) set(breaks string, during func(w string)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.breaks, d.during = breaks, during
+}
+
+func (d *duo) stranded() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.pinned)
+}
+
+// Each connector gets its legs, and a short prompt one worker alone.
+func TestPairing(t *testing.T) {
+	f := func(c pair.Connector, want ...string) {
+		t.Helper()
+		d := newDuo(t, c)
+		if _, out := d.ask(40, ""); out.Status != 200 {
+			t.Errorf("%s: a short prompt: %d %s", c, out.Status, out.Body)
+		}
+		if got := d.took(); got != "d0 max=50 stream=false" && got != "d1 max=50 stream=false" {
+			t.Errorf("%s: a short prompt: %s", c, got)
+		}
+		in, out := d.ask(4000, "")
+		if out.Status != 200 {
+			t.Errorf("%s: %d %s", c, out.Status, out.Body)
+		}
+		var got string
+		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if more := d.took(); more != "" {
+				got = strings.TrimPrefix(got+"; "+more, "; ")
+			}
+			if got != "" && strings.Count(got, "max=") >= strings.Count(want[0], "max=") {
+				break
+			}
+		}
+		got = strings.NewReplacer("p1", "p0", "d1", "d0").Replace(got)
+		if got != want[0] && (len(want) == 1 || got != want[1]) {
+			t.Errorf("%s: %s", c, got)
+		}
+		if s := in.Seen.Split; s == nil || s.Result != string(PrefillDone) && !c.AtOnce() || in.Seen.Worker[0] != 'd' {
+			t.Errorf("%s: the record has %+v, worker %s", c, s, in.Seen.Worker)
+		}
+		if d.stranded() != 0 {
+			t.Errorf("%s: %d pinned", c, d.stranded())
+		}
+	}
+	f(pair.NIXL, "p0 max=1 stream=false pins; d0 max=50 stream=false pulls")
+	f(pair.LMCache, "p0 max=1 stream=false; d0 max=50 stream=false")
+	f(pair.Sidecar, "d0 max=50 stream=false sidecar")
+	p, dec := "p0 max=1 stream=false transfer=true engine=", "d0 max=50 stream=false transfer=true engine=engine-0"
+	f(pair.Mooncake, p+"; "+dec, dec+"; "+p)
+	p, dec = "p0 max=1 stream=false again=", "d0 max=50 stream=false again="
+	f(pair.SGLang, p+"false; "+dec+"true", dec+"false; "+p+"true")
+}
+
+// The client's own fields name no prefiller. What the prefiller held is what counts as cached.
+func TestPairingIsTheRoutersAlone(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	own := `,"kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"secret"}`
+	if _, out := d.ask(40, own); out.Status != 200 {
+		t.Errorf("%d %s", out.Status, out.Body)
+	}
+	if got := d.took(); strings.Contains(got, "pulls") {
+		t.Errorf("the client chose what a worker reads: %s", got)
+	}
+	in, _ := d.ask(4000, own)
+	if u := in.Seen.Usage; u.Cached != 7 || u.Prompt != 900 {
+		t.Errorf("usage %+v; want what the prefiller held", u)
+	}
+}
+
+// A prefiller that fails is replaced once, and then the decoder does it alone; a decoder that fails gets another one.
+func TestPairingFails(t *testing.T) {
+	for _, c := range []pair.Connector{pair.NIXL, pair.LMCache, pair.Mooncake, pair.SGLang} {
+		d := newDuo(t, c)
+		d.set("p0", nil)
+		for range 4 {
+			if _, out := d.ask(4000, ""); out.Status != 200 {
+				t.Errorf("%s, p0 fails: %d %s", c, out.Status, out.Body)
+			}
+		}
+		d.set("p", func(id string) {
+			if id[0] == 'd' && c.AtOnce() { // it would wait for the KV
+				time.Sleep(50 * time.Millisecond)
+			}
+		})
+		in, out := d.ask(9000, "")
+		if s := in.Seen.Split; out.Status != 200 || s == nil {
+			t.Errorf("%s, both fail: %d %s, %+v", c, out.Status, out.Body, s)
+		}
+		if !strings.Contains(d.log.String(), "no prefiller computed a prompt") {
+			t.Errorf("%s: the log: %s", c, d.log)
+		}
+		d.set("d0", nil)
+		for range 4 {
+			if _, out := d.ask(14000, ""); out.Status != 200 {
+				t.Errorf("%s, d0 fails: %d %s", c, out.Status, out.Body)
+			}
+		}
+	}
+}
+
+// A client that leaves in any phase leaves no memory pinned.
+func TestPairingClientLeaves(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	for i, phase := range []string{"p", "d", "p", "d", "p", "p"} {
+		life := new(Life)
+		alone.Begin(life)
+		once := sync.Once{}
+		d.set("", func(id string) {
+			if strings.HasPrefix(id, phase) {
+				once.Do(func() { life.End(ErrClientGone) })
+			}
+		})
+		in := inbound("POST", "/v1/chat/completions", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%d %s"}]}`,
+			i, strings.Repeat("word ", 800)))
+		in.Epoch, in.ID = d.epoch, "id-1"
+		d.Serve(life, in)
+		life.Leave()
+	}
+	for end := time.Now().Add(10 * time.Second); d.stranded() > 0 || d.busy(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d blocks are pinned: %s", d.stranded(), d.took())
+		}
+	}
+}
+
+// busy reports whether a request is counted at a worker.
+func (d *duo) busy() bool {
+	for _, n := range d.pool.Workers.InFlight() {
+		if n != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// A prompt is no prompt to split if nobody reads it so.
+func TestPairingOfOtherRequests(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	in := inbound("POST", "/v1/embeddings", fmt.Sprintf(`{"model":"m","input":"%s"}`, strings.Repeat("word ", 4000)))
+	in.Epoch = d.epoch
+	life := new(Life)
+	alone.Begin(life)
+	d.Serve(life, in)
+	life.Leave()
+	if got := d.took(); !strings.HasPrefix(got, "d") || strings.Contains(got, ";") || in.Endpoint.Kind != prompt.Embedding {
+		t.Errorf("%s", got)
+	}
+}

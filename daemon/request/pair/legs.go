@@ -1,0 +1,179 @@
+package pair
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"strconv"
+
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+)
+
+// Transfer is one request's way from a prefiller to a decoder.
+type Transfer struct {
+	Connector Connector
+	Kind      prompt.Kind // of the body
+	ID        string      // of the request
+	Host      string      // of the prefiller, without port
+	Bootstrap int         // the port of the prefiller's bootstrap server
+	Engine    string      // the prefiller's engine_id (mooncake)
+	Room      uint64      // a number that no other request has (sglang)
+}
+
+// nixlAsk asks a prefiller to keep the KV for a decoder.
+const nixlAsk = `{"do_remote_decode":true,"do_remote_prefill":false,"remote_engine_id":null,"remote_block_ids":null,` +
+	`"remote_host":null,"remote_port":null}`
+
+// Prefill returns the body of the first leg: the prompt, an answer of one token, and what the prefiller is to do with
+// the KV.
+func (t *Transfer) Prefill(body []byte) []byte { return t.short(body, t.ask()) }
+
+// Free returns the body of a second leg whose answer nobody wants: it has a decoder read what the prefiller keeps.
+func (t *Transfer) Free(body, handed []byte) []byte {
+	f := fields{}
+	return t.short(body, f.add(keyParams, string(handed)))
+}
+
+// ask is what the prefiller is to do with the KV.
+func (t *Transfer) ask() *fields {
+	f := &fields{}
+	switch t.Connector {
+	case NIXL:
+		f.add(keyParams, nixlAsk)
+	case Mooncake:
+		f.add(keyParams, `{"do_remote_decode":true,"do_remote_prefill":false,"transfer_id":`+t.transferID()+`}`)
+	case SGLang:
+		t.bootstrap(f)
+	}
+	return f
+}
+
+// short returns a body whose answer is one token, with further fields.
+func (t *Transfer) short(body []byte, more *fields) []byte {
+	f := fields{}
+	switch t.Kind {
+	case prompt.Chat:
+		f.add("max_tokens", "1").add("max_completion_tokens", "1").add("min_tokens", "0").add("n", "1")
+	case prompt.Completion:
+		f.add("max_tokens", "1").add("min_tokens", "0").add("n", "1")
+	case prompt.Responses:
+		f.add("max_output_tokens", "1").add("store", "false").add("background", "false")
+	default:
+		f.add("max_tokens", "1")
+	}
+	f.add("stream", "false")
+	if t.Kind == prompt.Chat || t.Kind == prompt.Completion {
+		f.add("stream_options", "null")
+	}
+	if len(more.text) == 0 {
+		f.strip(body)
+	} else {
+		f.text = append(append(f.text, ','), more.text...)
+	}
+	return f.behind(body)
+}
+
+// Decode returns the body of the second leg. handed are the kv_transfer_params of the prefiller's answer, as [Handed]
+// returns them; nil = there are none.
+func (t *Transfer) Decode(body, handed []byte) []byte {
+	f := fields{}
+	switch {
+	case t.Connector == NIXL && handed != nil:
+		f.add(keyParams, string(handed))
+	case t.Connector == Mooncake && t.Engine != "":
+		f.add(keyParams, `{"do_remote_decode":false,"do_remote_prefill":true,"remote_bootstrap_addr":`+
+			quoted("http://"+net.JoinHostPort(t.Host, strconv.Itoa(t.Bootstrap)))+`,"remote_engine_id":`+quoted(t.Engine)+
+			`,"transfer_id":`+t.transferID()+`}`)
+	case t.Connector == SGLang && t.Host != "":
+		t.bootstrap(&f)
+	default:
+		return Alone(body)
+	}
+	return f.behind(body)
+}
+
+// Alone returns the body of a request that one worker serves: a client must not name a prefiller to it. It returns the
+// body itself if that cannot have such a field.
+func Alone(body []byte) []byte {
+	f := fields{}
+	f.strip(body)
+	return f.behind(body)
+}
+
+// bootstrap adds where SGLang's two workers meet.
+func (t *Transfer) bootstrap(f *fields) {
+	f.add("bootstrap_host", quoted(t.Host)).add("bootstrap_port", strconv.Itoa(t.Bootstrap))
+	f.add("bootstrap_room", strconv.FormatUint(t.Room>>1, 10)) // of 63 bits
+}
+
+func (t *Transfer) transferID() string { return quoted("xfer-" + t.ID) }
+
+// keyParams has what vLLM's connectors tell each other.
+const keyParams = "kv_transfer_params"
+
+// clientsMayNot are the fields by which a client would have a worker read memory of another one.
+var clientsMayNot = [...]string{keyParams, "bootstrap_host", "bootstrap_port", "bootstrap_room"}
+
+// fields are written behind the last field of a body.
+type fields struct{ text []byte }
+
+func (f *fields) add(name, value string) *fields {
+	if len(f.text) > 0 {
+		f.text = append(f.text, ',')
+	}
+	f.text = append(append(append(append(f.text, '"'), name...), `":`...), value...)
+	return f
+}
+
+// strip adds nothing for the fields that a client may not send, if the body may have one. A name may be written with
+// escapes.
+func (f *fields) strip(body []byte) {
+	escaped := bytes.Contains(body, []byte(`\u`))
+	for _, name := range clientsMayNot {
+		if escaped || bytes.Contains(body, []byte(name)) {
+			f.add(name, "null")
+		}
+	}
+}
+
+// behind returns a body, which is an object in JSON, with the fields as its last ones. A body that is no object stays
+// as it is: a worker answers 400.
+func (f *fields) behind(body []byte) []byte {
+	start := bytes.TrimRight(body, " \t\r\n")
+	if len(f.text) == 0 || len(start) == 0 || start[len(start)-1] != '}' {
+		return body
+	}
+	start = bytes.TrimRight(start[:len(start)-1], " \t\r\n")
+	out := append(make([]byte, 0, len(start)+len(f.text)+2), start...)
+	if !bytes.HasSuffix(start, []byte("{")) {
+		out = append(out, ',')
+	}
+	return append(append(out, f.text...), '}')
+}
+
+// Handed returns the kv_transfer_params of a prefiller's answer as it wrote them, nil if there are none.
+func Handed(answer []byte) []byte {
+	var said struct {
+		Params json.RawMessage `json:"kv_transfer_params"`
+	}
+	if json.Unmarshal(answer, &said) != nil || len(said.Params) == 0 || said.Params[0] != '{' {
+		return nil
+	}
+	return said.Params
+}
+
+// EngineOf returns the engine_id of a rank, by the answer of a mooncake bootstrap server to /query; "" = it names none.
+func EngineOf(answer []byte, rank int) string {
+	var said map[string]struct {
+		Engine string `json:"engine_id"`
+	}
+	if json.Unmarshal(answer, &said) != nil {
+		return ""
+	}
+	return said[strconv.Itoa(rank)].Engine
+}
+
+func quoted(s string) string {
+	text, _ := json.Marshal(s) // a string cannot fail
+	return string(text)
+}
