@@ -182,6 +182,14 @@ func appendTried(l *jsonline.Line, seen *exchange.Seen) {
 	l.CloseList()
 }
 
+// appendModel appends the model, and the alias by which the client named it.
+func appendModel(l *jsonline.Line, seen *exchange.Seen) {
+	l.Text("model", gate.Cut(seen.Model))
+	if seen.Alias != "" {
+		l.Text("alias", gate.Cut(seen.Alias))
+	}
+}
+
 // appendIdentity appends the session that the request names, as fingerprints: ids are secrets.
 func appendIdentity(l *jsonline.Line, seen *exchange.Seen) {
 	if seen.Named == nil {
@@ -219,7 +227,7 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 	}
 	l.Bool("stream", seen.Stream)
 	l.Text("endpoint", seen.Endpoint)
-	l.Text("model", gate.Cut(seen.Model))
+	appendModel(l, seen)
 	l.Text("pool", seen.Pool)
 	l.Text("worker", seen.Worker)
 	l.Text("strategy", seen.Strategy)
