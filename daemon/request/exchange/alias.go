@@ -33,7 +33,7 @@ func rename(r *request) *Fault {
 	} else {
 		req.Model = r.renamed.Model(a, key)
 	}
-	r.in.Seen.Model, r.in.Seen.Alias = req.Model, a.Name
+	r.in.Seen.Model = req.Model
 	return nil
 }
 

@@ -29,8 +29,8 @@ func TestAliasInAnswers(t *testing.T) {
 		s := aliased(t, c.from)
 		in := inbound("POST", "/v1/chat/completions", `{"model":"pet","messages":[{"role":"user","content":"hi"}]}`)
 		a := s.ask(in)
-		if a.body != c.want || a.broken || in.Seen.Model != "cat" || in.Seen.Alias != "pet" {
-			t.Errorf("%s: %s, of %q as %q", c.what, a.body, in.Seen.Model, in.Seen.Alias)
+		if a.body != c.want || a.broken || in.Seen.Model != "cat" {
+			t.Errorf("%s: %s, of %q", c.what, a.body, in.Seen.Model)
 		}
 	}
 }

@@ -182,14 +182,6 @@ func appendTried(l *jsonline.Line, seen *exchange.Seen) {
 	l.CloseList()
 }
 
-// appendModel appends the model, and the alias by which the client named it.
-func appendModel(l *jsonline.Line, seen *exchange.Seen) {
-	l.Text("model", gate.Cut(seen.Model))
-	if seen.Alias != "" {
-		l.Text("alias", gate.Cut(seen.Alias))
-	}
-}
-
 // appendIdentity appends the session that the request names, as fingerprints: ids are secrets.
 func appendIdentity(l *jsonline.Line, seen *exchange.Seen) {
 	if seen.Named == nil {
@@ -227,7 +219,7 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 	}
 	l.Bool("stream", seen.Stream)
 	l.Text("endpoint", seen.Endpoint)
-	appendModel(l, seen)
+	l.Text("model", gate.Cut(seen.Model))
 	l.Text("pool", seen.Pool)
 	l.Text("worker", seen.Worker)
 	l.Text("strategy", seen.Strategy)

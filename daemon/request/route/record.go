@@ -17,7 +17,6 @@ type Record struct {
 	Strategy string `json:"strategy"`
 	Module   string `json:"module_sha256,omitempty"`
 	Model    string `json:"model"`
-	Alias    string `json:"alias,omitempty"`   // the name that the client used for the model, if it is another
 	Session  string `json:"session,omitempty"` // the kind of the session that it belongs to
 	Trace    string `json:"trace_id,omitempty"`
 
