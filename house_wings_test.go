@@ -47,8 +47,8 @@ var arrows = map[string][]string{
 		"daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
 		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
 		"daemon/request/front", "daemon/request/identity", "daemon/request/ledger", "daemon/request/limit",
-		"daemon/request/overflow", "daemon/request/pair", "daemon/request/queue", "daemon/request/route",
-		"daemon/request/waiting",
+		"daemon/request/names", "daemon/request/overflow", "daemon/request/pair", "daemon/request/queue",
+		"daemon/request/route", "daemon/request/waiting",
 		"daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/upstream", "host", "plugins",
 	},
 
@@ -56,7 +56,7 @@ var arrows = map[string][]string{
 	"daemon/request": {},
 	"daemon/request/exchange": {
 		"cache/quota", "cache/seldom", "daemon/fleet/worker", "daemon/request/identity", "daemon/request/limit",
-		"daemon/request/overflow", "daemon/request/pair", "daemon/request/prompt",
+		"daemon/request/names", "daemon/request/overflow", "daemon/request/pair", "daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
 		"daemon/request/tokens", "daemon/request/waiting", "daemon/transport/gate", "daemon/transport/upstream",
 	},
@@ -69,6 +69,7 @@ var arrows = map[string][]string{
 	"daemon/request/identity": {"cache/recent", "daemon/transport/upstream"},
 	"daemon/request/ledger":   {"cache/goredis", "cache/tier", "daemon/request/limit"},
 	"daemon/request/limit":    {},
+	"daemon/request/names":    {"cache/recent"},
 	"daemon/request/overflow": {},
 	"daemon/request/pair":     {"daemon/request/prompt"},
 	"daemon/request/prompt":   {"sdk/abi"},

@@ -11,6 +11,7 @@ type Config struct {
 	Server     Server              `toml:"server"`
 	Keys       []Key               `toml:"keys"`  // who may send requests; none = everybody
 	Pools      []Pool              `toml:"pools"` // the first that fits a model serves it
+	Models     []Model             `toml:"models"`
 	Cache      Cache               `toml:"cache"`
 	History    History             `toml:"history"`
 	Tracing    Tracing             `toml:"tracing"`
@@ -83,6 +84,20 @@ type Key struct {
 	Requests    int    `toml:"requests_per_minute"` // likewise
 	Tokens      int    `toml:"tokens_per_minute"`   // likewise: of prompts and answers
 	Count       string `toml:"count"`               // uncached | all: which tokens of prompts
+}
+
+// Model is a name that clients use for other models: an alias, or a hidden name. It goes before a model of that name
+// which a worker serves.
+type Model struct {
+	Name   string   `toml:"name"`
+	To     []Target `toml:"to"`     // the models that serve it; none = the name itself, which is then hidden
+	Hidden bool     `toml:"hidden"` // GET /v1/models does not show it
+}
+
+// Target is a model that serves a part of an alias's sessions.
+type Target struct {
+	Model  string  `toml:"model"`
+	Weight float64 `toml:"weight"` // its part, beside those of the other targets; default 1
 }
 
 // Pool is a set of workers that serve the same models.

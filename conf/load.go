@@ -110,6 +110,10 @@ func withDefaults(tree map[string]any) *Config {
 			c.Pools[i].Shadow = slices.Repeat([]Shadow{defaultShadow()}, n)
 		}
 	}
+	c.Models = make([]Model, len(tables(tree["models"])))
+	for i, m := range tables(tree["models"]) {
+		c.Models[i].To = slices.Repeat([]Target{{Weight: 1}}, len(tables(m["to"])))
+	}
 	c.Keys = make([]Key, len(tables(tree["keys"])))
 	for i := range c.Keys {
 		c.Keys[i] = DefaultKey()

@@ -38,6 +38,7 @@ func validate(r *report, c *Config) {
 		checkWorkers(r, child(path, "workers"), c.Pools[i].Workers, urls)
 		checkNotSelf(r, child(path, "workers"), c.Pools[i].Workers, c.Server.Listen)
 	}
+	checkModels(r, c)
 	for _, name := range slices.Sorted(maps.Keys(c.Strategies)) {
 		checkStrategy(r, c, name)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/front"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -32,12 +33,21 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 		keys = append(keys, gate.Key{Name: k.Name, Secret: secret, Models: k.Models, Explain: k.Explain,
 			Workers: k.Fence(), Salt: k.CacheSalt.Of(k.Name, secret), Priority: [2]int(k.Priority), Weight: k.Weight})
 	}
+	aliases := make([]names.Alias, 0, len(c.Models))
+	for _, m := range c.Models {
+		a := names.Alias{Name: m.Name, Hidden: m.Hidden}
+		for _, t := range m.To {
+			a.Targets = append(a.Targets, names.Target(t))
+		}
+		aliases = append(aliases, a)
+	}
 	s, n := &c.Server, &c.Sessions
 	return &front.Epoch{
 		Epoch: exchange.Epoch{
 			Sessions: exchange.Naming{Identity: identity.New(n.Identity), Cookie: n.Cookie, Always: n.Bind == "always",
 				EndWithWorker: n.OnWorkerDown == "error"},
 			Overflow: overflow.Limits{Dir: s.OverflowDir, Most: int64(s.OverflowBytes)},
+			Names:    names.New(aliases),
 			Keys:     gate.NewKeys(keys), Explain: s.Explain, Access: s.AccessLog != "", Deadline: s.DeadlineHeader,
 			Log: exchange.ExplainLog{Share: s.ExplainLog.Share, Slower: s.ExplainLog.Slower},
 		},

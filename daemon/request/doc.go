@@ -15,6 +15,7 @@
 //	sessionapi  SageMaker's session calls and /sessions, in front of exchange
 //	sagemaker   SageMaker's wire: paths, headers, errors, event streams
 //	overflow    a body too long for memory, in a file until its worker has it
+//	names       for which models clients' names stand, and names written in JSON in place of others
 //	limit       what each API key takes, and whether one more request is let in
 //	ledger      the same for all routers that share a Redis
 //

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
@@ -46,6 +47,7 @@ type body struct {
 	once    sync.Once
 	came    time.Time        // when all of it had come; zero for a stream
 	plain   *tokens.Stripper // reads the answer without what it teaches; nil = it teaches nothing
+	renamed *names.Reader    // reads the answer with the alias in it; nil = the client named no alias
 	jobs    *jobReader       // reads which jobs the answer names; nil = it names none
 }
 
@@ -64,6 +66,9 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 	}
 	if b.ok && plain && r.lesson != nil {
 		b.plain = r.lesson.Strip(a.resp, b.events)
+	}
+	if r.alias != nil && plain {
+		b.renamed = names.NewReader(b.unnamed(), r.alias.Name, b.events)
 	}
 	if b.ok {
 		b.startJob()
@@ -85,23 +90,37 @@ func coded(h upstream.Header) bool {
 
 // read reads the next piece of the answer, in the form that the client gets.
 func (b *body) read(p []byte) (int, error) {
-	if b.plain != nil {
+	switch {
+	case b.renamed != nil:
+		return b.renamed.Read(p)
+	case b.plain != nil:
 		return b.plain.Read(p)
 	}
 	return b.a.resp.Read(p)
 }
 
+// unnamed returns the answer with the worker's names in it.
+func (b *body) unnamed() io.Reader {
+	if b.plain != nil {
+		return b.plain
+	}
+	return b.a.resp
+}
+
+// changed reports whether the client gets other bytes than the worker has sent.
+func (b *body) changed() bool { return b.plain != nil || b.renamed != nil }
+
 // readRoom is read into the memory of a room.
 func (b *body) readRoom(room upstream.Room) (int, error) {
-	if b.plain != nil {
-		return b.plain.Read(room.Take())
+	if b.changed() {
+		return b.read(room.Take())
 	}
 	return b.a.resp.ReadRoom(room)
 }
 
 // length returns the length of the answer that the client gets, -1 if it is not known.
 func (b *body) length() int64 {
-	if b.plain != nil {
+	if b.changed() {
 		return -1
 	}
 	return b.a.resp.Length
@@ -122,8 +141,12 @@ func (b *body) small() bool {
 
 // whole reads a small answer to its end.
 func (b *body) whole() ([]byte, *failure) {
-	if b.plain != nil {
-		text, err := io.ReadAll(b.plain)
+	if b.changed() {
+		from := b.unnamed()
+		if b.renamed != nil {
+			from = b.renamed
+		}
+		text, err := io.ReadAll(from)
 		if err != nil {
 			return nil, b.discardBroken(err)
 		}
@@ -182,6 +205,7 @@ func (b *body) bindResponse() {
 	if id := b.reply.ID(); id != "" {
 		b.bound = true
 		b.r.pool.Sessions.Bind(b.r.in.Stored(id), b.a.trip.Worker().ID(), time.Now())
+		keepModel(b.r, id)
 	}
 }
 

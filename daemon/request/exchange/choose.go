@@ -25,6 +25,9 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if f := r.forbidden(); f != nil {
 		return r.refuse(*f)
 	}
+	if f := rename(r); f != nil {
+		return r.refuse(*f)
+	}
 	pool, silent := r.choosePool()
 	if pool != nil {
 		r.pool, in.Seen.Pool = pool, pool.Name
@@ -32,7 +35,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	in.Seen.Key, in.Seen.At = in.Caller.Name, r.arrived
 	r.journal.meter.Arrived(&in.Seen)
 	if pool == nil {
-		return r.refuse(FaultUnknownModel(r.read.req.Model))
+		return r.refuse(FaultUnknownModel(r.clientModel()))
 	}
 	if f := r.read.hidesResponse(in, r.target()); f != nil {
 		return r.refuse(*f)

@@ -51,7 +51,9 @@ func (r *request) identify(c *route.Claim) identity.Identity {
 		who = conf.Identity.InBody(req)
 	}
 	if who.Session == "" && conf.Cookie != "" && req.Kind.Generates() {
-		r.cookie = session.MintID()
+		if r.cookie == "" { // an alias may have asked before
+			r.cookie = session.MintID()
+		}
 		who = named(r.cookie)
 		c.Binds, c.Fresh = conf.Always, true
 	}
@@ -97,7 +99,7 @@ func (r *request) forbidden() *Fault {
 		return &FaultTokenize
 	}
 	if r.read.hidesModel(r.in) && r.entry.Session == "" && r.epoch.Named(r.entry.Pool) == nil &&
-		!r.epoch.shareModel(r.arrived) {
+		(r.epoch.Names != nil || !r.epoch.shareModel(r.arrived)) {
 		return &faultLateModel
 	}
 	return nil

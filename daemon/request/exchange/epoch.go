@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -23,8 +24,9 @@ import (
 // Epoch is what is in force when a request comes in: configuration, pools, settings. A reload makes another, and a
 // request reads one alone. It is never changed.
 type Epoch struct {
-	Pools    []*Pool    // in the order of the file
-	Keys     *gate.Keys // nil = everybody may send requests
+	Pools    []*Pool     // in the order of the file
+	Keys     *gate.Keys  // nil = everybody may send requests
+	Names    *names.List // nil = every name is a model's own
 	Sessions Naming
 	Explain  bool            // server.explain: headers may ask for the decision
 	Log      ExplainLog      // server.explain_log

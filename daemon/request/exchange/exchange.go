@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -29,49 +28,6 @@ type Exchange struct {
 	first  attempt
 	answer stream
 	out    Outbound
-}
-
-// sending is what an exchange needs until an answer goes to the client. A stream would keep it for minutes.
-type sending struct {
-	upstream.Request
-	attempts attempts
-	behind   []byte   // of a kept body, which follows it; nil = none
-	pairing  *pairing // nil = one worker does all
-}
-
-// sendings keeps them, with the memory of their headers.
-var sendings = sync.Pool{New: func() any { return new(sending) }}
-
-// end gives s back. A worker has had the header by then.
-func (s *sending) end() {
-	list := s.Header
-	clear(list) // else it keeps the texts
-	if cap(list) > 64 {
-		list = nil
-	}
-	*s = sending{Request: upstream.Request{Header: list[:0]}}
-	sendings.Put(s)
-}
-
-// addSalt writes the salt into the request's body. A body that is kept in a file is not copied: the end of it is sent
-// behind it.
-func (s *sending) addSalt(r *request) {
-	if !r.read.salted {
-		return
-	}
-	start, end := writeSalt(s.Body, r.read.req.CacheSalt)
-	if r.in.Kept != nil {
-		s.Body, s.behind = start, end
-		return
-	}
-	s.Body = append(append(make([]byte, 0, len(start)+len(end)), start...), end...)
-}
-
-// rewind makes what is sent behind the body anew, for each worker that gets it.
-func (s *sending) rewind() {
-	if s.behind != nil {
-		s.Tail, s.TailLength = bytes.NewReader(s.behind), int64(len(s.behind))
-	}
 }
 
 // exchanges keeps those that are forgotten: 1.8 KB that a request would allocate.
@@ -209,7 +165,7 @@ func (e *Exchange) prepare(r *sending) {
 	if e.lesson != nil {
 		r.Body = tokens.WithIDs(r.Body)
 	}
-	r.addSalt(&e.request)
+	r.edit(&e.request)
 	r.pairing = pairs(&e.request, &r.Request)
 	if e.entry.Door != nil {
 		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
@@ -274,7 +230,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 		workers := e.pool.Workers
 		a.limit(wait, func() bool { return workers.MayRetry(time.Now()) })
 	}
-	e.sending.rewind()
+	e.sending.rewind(e.in)
 	out, f := e.receive(client, a)
 	returned = true
 	if f == nil {
@@ -333,6 +289,7 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 	if b.small() {
 		text, f := b.whole()
 		if f == nil {
+			text = e.hideTarget(resp.Status, text)
 			f = w.judge(&b.body, text)
 		}
 		if f != nil {
@@ -381,6 +338,7 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 		out.comeBackIn(e.pool.after(asks(FaultNoWorker, out.Header), time.Now()).Retry)
 	}
 	e.explain(out)
+	e.tellModel(out)
 	e.limits.tell(out, e.shape())
 	e.by = w
 	if e.choice.Answered(w, out.Status < 400) && e.cookie != "" {

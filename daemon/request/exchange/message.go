@@ -107,6 +107,23 @@ func (in *Inbound) Opened(id string) session.Name {
 	return session.Name{Kind: session.Opened, Tenant: in.Caller.Name, Owner: in.Caller.Name, ID: id}
 }
 
+// mayUse reports whether the caller may use a model or an alias: by its name, or because it may use all of its targets.
+func (in *Inbound) mayUse(model string) bool {
+	if in.Caller.Allows(model) {
+		return true
+	}
+	a := in.Epoch.Names.Find(model)
+	if a == nil {
+		return false
+	}
+	for _, t := range a.Targets {
+		if !in.Caller.Allows(t.Model) {
+			return false
+		}
+	}
+	return true
+}
+
 // Get returns the first value of a header field.
 func (in *Inbound) Get(name string) string {
 	if !in.mayHave(name) {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/names"
 )
 
 // listed returns the entries of /v1/models over the workers of all pools: each as its worker wrote it, each id once,
@@ -17,14 +19,14 @@ func listed(in *Inbound) (ids []string, entries []json.RawMessage) {
 				ID string `json:"id"`
 			}
 			if json.Unmarshal(raw, &entry) != nil || known[entry.ID] || in.Epoch.For(entry.ID) != p ||
-				!in.Caller.Allows(entry.ID) {
+				!in.Caller.Allows(entry.ID) || in.Epoch.Names.Find(entry.ID) != nil || in.Epoch.Names.Hides(entry.ID) {
 				continue
 			}
 			known[entry.ID] = true
 			ids, entries = append(ids, entry.ID), append(entries, raw)
 		}
 	}
-	return ids, entries
+	return listAliases(in, ids, entries)
 }
 
 // SpeaksAnthropic reports whether a client wants Anthropic's shapes on paths that OpenAI's API has too.
@@ -116,4 +118,40 @@ func inJSON(v any) *Outbound {
 	out := &Outbound{Status: 200, Body: body}
 	out.Set("Content-Type", "application/json")
 	return out
+}
+
+// listAliases adds the aliases that the caller may use and of which a target is listed: each as that entry, under its
+// own name.
+func listAliases(in *Inbound, ids []string, entries []json.RawMessage) ([]string, []json.RawMessage) {
+	for _, a := range in.Epoch.Names.All() {
+		if a.Hidden || len(a.Targets) == 0 || !in.mayUse(a.Name) {
+			continue
+		}
+		raw := entryOf(in, &a)
+		if raw == nil {
+			continue
+		}
+		ids, entries = append(ids, a.Name), append(entries, raw)
+	}
+	return ids, entries
+}
+
+// entryOf returns the entry of the alias's first target that a worker lists, under the alias's name; nil if none does.
+func entryOf(in *Inbound, a *names.Alias) json.RawMessage {
+	for _, t := range a.Targets {
+		p := in.Epoch.For(t.Model)
+		if p == nil {
+			continue
+		}
+		for _, raw := range p.Workers.Models(in.Caller.Workers) {
+			var entry map[string]json.RawMessage
+			if json.Unmarshal(raw, &entry) != nil || string(entry["id"]) != `"`+t.Model+`"` {
+				continue
+			}
+			entry["id"], _ = json.Marshal(a.Name)
+			renamed, _ := json.Marshal(entry)
+			return renamed
+		}
+	}
+	return nil
 }

@@ -129,14 +129,14 @@ func (r *reading) forbids(in *Inbound) *Fault {
 	case in.Endpoint.Adapters:
 		return &faultAdapters
 	}
-	if in.Tail != nil && r.named != "" && !in.Caller.Allows(r.named) { // whatever may follow
+	if in.Tail != nil && r.named != "" && !in.mayUse(r.named) { // whatever may follow
 		f := FaultForbiddenModel(r.named)
 		return &f
 	}
 	if f := r.unread(in); f != nil {
 		return f
 	}
-	if !in.Caller.Allows(r.named) {
+	if !in.mayUse(r.named) {
 		f := FaultForbiddenModel(r.named)
 		return &f
 	}

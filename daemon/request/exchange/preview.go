@@ -28,9 +28,14 @@ func Foresee(in *Inbound, others func(p *Pool) []*route.Strategy) Preview {
 		x.Refused, x.Why = f.Code, f.Message
 		return x
 	}
+	if f := rename(&r); f != nil {
+		x.Refused, x.Why = f.Code, f.Message
+		return x
+	}
+	x.Model = r.read.req.Model
 	pool, silent := r.choosePool()
 	if pool == nil {
-		f := FaultUnknownModel(x.Model)
+		f := FaultUnknownModel(r.clientModel())
 		x.Refused, x.Why = f.Code, f.Message
 		return x
 	}

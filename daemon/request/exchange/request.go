@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -27,6 +29,8 @@ type request struct {
 	id       string // that the worker gets
 	epoch    *Epoch
 	overflow *overflow.Store
+	renamed  *names.Book  // nil in a preview
+	alias    *names.Alias // that the client named; nil = its model's own name
 	entry    Entry
 	arrived  time.Time
 
@@ -82,6 +86,7 @@ func (r *request) refuseAs(f Fault, own *ownError) *Outbound {
 	}
 	seen.End = f.Code
 	r.explain(out)
+	r.tellModel(out)
 	r.limits.tell(out, r.shape())
 	return out
 }
@@ -241,7 +246,7 @@ const maxNamed = 8
 // unlistedModel returns the fault for a model that the pool serves and none of its workers lists. Most likely one of
 // the two names is misspelt, so the fault names the models listed, if explain is on, to callers who may use any model.
 func (r *request) unlistedModel() Fault {
-	f := FaultUnknownModel(r.read.req.Model)
+	f := FaultUnknownModel(r.clientModel())
 	f.Message += r.theyList()
 	return f
 }
@@ -254,7 +259,7 @@ func (r *request) awayModel() Fault {
 		return f
 	}
 	if others := r.theyList(); others != "" && r.pool.Patterns.Names(r.read.req.Model) {
-		f.Message = "no worker that is up lists the model " + strconv.Quote(gate.Cut(r.read.req.Model)) +
+		f.Message = "no worker that is up lists the model " + strconv.Quote(gate.Cut(r.clientModel())) +
 			"; try again shortly" + others
 	}
 	return f
@@ -262,7 +267,7 @@ func (r *request) awayModel() Fault {
 
 // theyList returns words for the models that the pool's workers list, "" if they list none, or the client may not know.
 func (r *request) theyList() string {
-	if !r.epoch.Explain || !r.in.Caller.Allows("") || len(r.in.Caller.Workers) > 0 {
+	if !r.epoch.Explain || r.alias != nil || !r.in.Caller.Allows("") || len(r.in.Caller.Workers) > 0 {
 		return ""
 	}
 	var names []string
@@ -273,4 +278,30 @@ func (r *request) theyList() string {
 		return ""
 	}
 	return "; those of its pool list " + strings.Join(names, ", ")
+}
+
+// HeaderModel has the model that an alias stood for.
+const HeaderModel = "X-Warmpath-Model"
+
+// clientModel returns the model by the name that the client has for it.
+func (r *request) clientModel() string {
+	if r.alias != nil {
+		return r.alias.Name
+	}
+	return r.read.req.Model
+}
+
+// tellModel says in the answer's head which model an alias stood for.
+func (r *request) tellModel(out *Outbound) {
+	if r.alias != nil {
+		out.Set(HeaderModel, r.in.Seen.Model)
+	}
+}
+
+// hideTarget writes the alias into a worker's error of a whole answer, which has the name in vLLM's backticks.
+func (r *request) hideTarget(status int, text []byte) []byte {
+	if r.alias == nil || status < 400 {
+		return text
+	}
+	return bytes.ReplaceAll(text, []byte("`"+r.read.req.Model+"`"), []byte("`"+r.alias.Name+"`"))
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -35,6 +36,7 @@ type Server struct {
 	journal  journal
 	lethal   *lethal
 	overflow overflow.Store
+	renamed  names.Book // the models of sessions under aliases
 }
 
 // New makes a server.
@@ -86,6 +88,7 @@ func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
 	e.journal = &s.journal
 	e.lethal = s.lethal
 	e.overflow = &s.overflow
+	e.renamed = &s.renamed
 	e.in = in
 	e.epoch = in.Epoch
 	e.entry = entry

@@ -1,6 +1,9 @@
 package prompt
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // maxPrompts bounds the prompts of a completion. What comes after is not hashed.
 const maxPrompts = 1 << 10
@@ -102,4 +105,38 @@ func readTokens(s *scanner, c *Chain) bool {
 	}
 	c.token(uint32(min(max(parseNumber(s.b[lo:s.i]), 0), math.MaxUint32)))
 	return true
+}
+
+// maxOpening bounds how much of a text prompt is its opening.
+const maxOpening = 1 << 10
+
+// Opening returns what all turns of a chat have in common: a digest of the user's first message, or the beginning of a
+// prompt or text input. It is "" if the body has none of these. Systems' texts and tools do not count: some clients
+// change them from turn to turn.
+func (r *Request) Opening() string {
+	if !r.HasPrompt || r.work == nil {
+		return ""
+	}
+	for i := range r.talk.messages {
+		m := &r.talk.messages[i]
+		if m.form == formMessage && string(r.talk.role(m)) == "user" {
+			return r.openingOf(m.content.of(r.talk.body))
+		}
+	}
+	switch text := r.prompt(); {
+	case len(r.talk.messages) > 0 || len(text) == 0:
+		return ""
+	case r.Kind == Responses: // the next turn has it in a list
+		return r.openingOf(text)
+	default:
+		return string(text[:min(len(text), maxOpening)])
+	}
+}
+
+// openingOf returns the digest of a message's content.
+func (r *Request) openingOf(content []byte) string {
+	var c Chain
+	c.reset(0, domainChat)
+	r.w.content(&c, content)
+	return string(binary.LittleEndian.AppendUint64(nil, c.sum()))
 }

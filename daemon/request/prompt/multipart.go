@@ -35,6 +35,21 @@ func Multipart(contentType string, body []byte) (model string, stream, ok bool) 
 	return f.model, f.stream, false
 }
 
+// FormModel returns where the values of the fields model stand in a multipart/form-data body.
+func FormModel(contentType string, body []byte) [][2]int {
+	f := formReader{}
+	if !f.begin(contentType, body) {
+		return nil
+	}
+	for n := 0; n < maxFormParts && f.part(); n++ {
+	}
+	for i := range f.models { // their starts were counted from the end
+		f.models[i][0] += len(body)
+		f.models[i][1] += len(body)
+	}
+	return f.models
+}
+
 // formReader is a multipart body on its way to be read.
 type formReader struct {
 	mark   []byte // the boundary with its two dashes
@@ -44,6 +59,8 @@ type formReader struct {
 	named  bool // a part was named model
 	odd    bool // readers may differ on something that was read
 	closed bool // the closing boundary was read, and nothing is behind it
+
+	models [][2]int // where the values of the fields model stand, from the end of the body
 
 	reference string // the file or job that the form names, see FormReference
 }
@@ -102,7 +119,8 @@ func (f *formReader) part() bool {
 	if !whole {
 		return false
 	}
-	value, after, found := f.cut(rest[len(head)+len("\r\n\r\n"):])
+	rest = rest[len(head)+len("\r\n\r\n"):]
+	value, after, found := f.cut(rest)
 	if !found {
 		return false
 	}
@@ -113,6 +131,9 @@ func (f *formReader) part() bool {
 		h = partHead{name: looseName(head)}
 	}
 	f.keep(h, value)
+	if h.name == "model" && !h.file {
+		f.models = append(f.models, [2]int{-len(rest), len(value) - len(rest)})
+	}
 	return true
 }
 

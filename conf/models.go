@@ -1,0 +1,55 @@
+package conf
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// isModel reports whether s can be a model's name in a header, and between quotes in JSON as it is.
+func isModel(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' || s[i] == '"' || s[i] == '\\' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 256 && !strings.Contains(s, "*")
+}
+
+func checkModels(r *report, c *Config) {
+	names := map[string]string{}
+	for i := range c.Models {
+		m, path := &c.Models[i], elem("models", i)
+		if !isModel(m.Name) {
+			r.add(child(path, "name"), fmt.Sprintf("%.80q is no model's name", m.Name),
+				`write up to 256 characters of ASCII without spaces, quotes, \ and *`)
+		}
+		r.unique(names, m.Name, child(path, "name"), "give each name one [[models]] table")
+		if len(m.To) == 0 && !m.Hidden {
+			r.add(child(path, "to"), "it is missing", `write to = [{ model = "NAME" }], or hidden = true`)
+		}
+		seen := map[string]string{}
+		for j := range m.To {
+			at := elem(child(path, "to"), j)
+			checkTarget(r, at, c, m, &m.To[j])
+			r.unique(seen, m.To[j].Model, child(at, "model"), "write each target once, with the sum of its weights")
+		}
+	}
+}
+
+func checkTarget(r *report, path string, c *Config, m *Model, t *Target) {
+	at := child(path, "model")
+	switch {
+	case t.Model == m.Name:
+		r.add(at, fmt.Sprintf("%q is the alias itself", t.Model), "give the alias another name than the model has")
+	case !isModel(t.Model):
+		r.add(at, fmt.Sprintf("%.80q is no model's name", t.Model), "write a name that a pool serves")
+	case slices.ContainsFunc(c.Models, func(o Model) bool { return o.Name == t.Model && len(o.To) > 0 }):
+		r.add(at, fmt.Sprintf("%q is an alias too", t.Model), "write the models to which that alias goes")
+	case !slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.Serves(t.Model) }):
+		r.add(at, fmt.Sprintf("%q is served by no pool", t.Model), "write a name that the models of a pool fit")
+	}
+	if !within(t.Weight, 0.001, 1e6) {
+		r.outOfRange(child(path, "weight"), t.Weight, "write a number above 0, as 9 beside 1 for nine sessions of ten")
+	}
+}

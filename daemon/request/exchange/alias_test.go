@@ -1,0 +1,100 @@
+package exchange
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/request/names"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+)
+
+// aliased makes a scene of one worker in which "pet" stands for the model "cat".
+func aliased(t *testing.T, answer string) *scene {
+	s := newScene(t, []string{answer})
+	s.epoch.Names = names.New([]names.Alias{{Name: "pet", Targets: []names.Target{{Model: "cat", Weight: 1}}}})
+	return s
+}
+
+// TestAliasInAnswers: the client gets the name that it sent, and the header and the record name the target.
+func TestAliasInAnswers(t *testing.T) {
+	for _, c := range []struct{ what, from, want string }{
+		{"whole", whole(200, `{"model":"cat","x":"cat"}`), `{"model":"pet","x":"cat"}`},
+		{"error", whole(404, "{\"error\":{\"message\":\"The model `cat` does not exist.\"}}"),
+			"{\"error\":{\"message\":\"The model `pet` does not exist.\"}}"},
+		{"cut in the name", streamed("data: {\"model\":\"c", pause, "at\",\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n",
+			"data: [DONE]\n\n"),
+			"data: {\"model\":\"pet\",\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n"},
+	} {
+		s := aliased(t, c.from)
+		in := inbound("POST", "/v1/chat/completions", `{"model":"pet","messages":[{"role":"user","content":"hi"}]}`)
+		a := s.ask(in)
+		if a.body != c.want || a.broken || in.Seen.Model != "cat" {
+			t.Errorf("%s: %s, of %q", c.what, a.body, in.Seen.Model)
+		}
+	}
+}
+
+// TestAliasInBodies: only the bytes of the name change on the way to the worker.
+func TestAliasInBodies(t *testing.T) {
+	form := "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n%s\r\n--b--\r\n"
+	for _, c := range []struct{ kind, body, want string }{
+		{"application/json", ` {"x": {"model":"pet"}, "model" : "pet" , "messages":[]}`,
+			` {"x": {"model":"pet"}, "model" : "cat" , "messages":[]}`},
+		{"multipart/form-data; boundary=b", fmt.Sprintf(form, "pet"), fmt.Sprintf(form, "cat")},
+		{"application/json", `{"model":"dog"}`, `{"model":"dog"}`},
+	} {
+		s := aliased(t, whole(200, "{}"))
+		in := inbound("POST", "/v1/chat/completions", c.body, "Content-Type", c.kind)
+		in.Epoch = s.epoch
+		r := request{in: in, epoch: s.epoch}
+		r.read.parse(in, "")
+		if f := rename(&r); f != nil {
+			t.Fatal(f)
+		}
+		send := sending{}
+		send.Body = in.Body
+		send.edit(&r)
+		if string(send.Body) != c.want {
+			t.Errorf("%s became %s", c.body, send.Body)
+		}
+	}
+}
+
+// TestAliasThatCannotBeReplaced: a key in another spelling is refused, as the worker would get the alias.
+func TestAliasThatCannotBeReplaced(t *testing.T) {
+	s := aliased(t, whole(200, "{}"))
+	a := s.ask(inbound("POST", "/v1/chat/completions", `{"mod\u0065l":"pet","messages":[]}`))
+	if a.status != 400 || !strings.Contains(a.body, "ambiguous_model") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// TestAliasRights: a key may use an alias by its name, or by that of its targets.
+func TestAliasRights(t *testing.T) {
+	for model, status := range map[string]int{"pet": 200, "cat": 200, "dog": 403} {
+		s := aliased(t, whole(200, "{}"))
+		s.epoch.Keys = gate.NewKeys([]gate.Key{{Name: "k", Secret: "s", Models: []string{model}}})
+		in := inbound("POST", "/v1/chat/completions", `{"model":"pet","messages":[]}`, "Content-Type", "application/json")
+		in.Caller = s.epoch.Keys.Named("k")
+		if a := s.ask(in); a.status != status {
+			t.Errorf("a key for %s: %d %s", model, a.status, a.body)
+		}
+	}
+}
+
+// TestNoAliasCostsNothing: where no name is configured nothing is allocated.
+func TestNoAliasCostsNothing(t *testing.T) {
+	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`)
+	in.Epoch = &Epoch{}
+	r := request{in: in, epoch: in.Epoch}
+	r.read.parse(in, "")
+	n := testing.AllocsPerRun(100, func() {
+		if rename(&r) != nil || r.clientModel() != "m" {
+			t.Error("renamed")
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

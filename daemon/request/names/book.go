@@ -1,0 +1,52 @@
+package names
+
+import (
+	"sync"
+
+	"github.com/warmpath/warmpath/cache/recent"
+)
+
+// kept is how many sessions each half of a book keeps, some 60 bytes each.
+const kept = 1 << 16
+
+// Book keeps the models that sessions have got, so that other weights change none that runs. It is safe for concurrent
+// use. The zero value is empty.
+type Book struct {
+	mu       sync.Mutex // guards all below
+	sessions *recent.Map[uint64, string]
+}
+
+// Model returns the model of the session of that key under the alias: the one that it had, if that still is a target.
+func (b *Book) Model(a *Alias, key uint64) string {
+	if len(a.Targets) == 1 {
+		return a.Targets[0].Model
+	}
+	key ^= Key(a.Name)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.make()
+	model, ok := b.sessions.Get(key)
+	if !ok || !a.has(model) {
+		model = a.Choose(key)
+	}
+	b.sessions.Put(key, model)
+	return model
+}
+
+// Keep has the session of that key stay with a model.
+func (b *Book) Keep(a *Alias, key uint64, model string) {
+	if len(a.Targets) == 1 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.make()
+	b.sessions.Put(key^Key(a.Name), model)
+}
+
+// make makes the map before its first use. b.mu is held.
+func (b *Book) make() {
+	if b.sessions == nil {
+		b.sessions = recent.New[uint64, string](kept)
+	}
+}
