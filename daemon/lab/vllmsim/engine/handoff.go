@@ -1,0 +1,15 @@
+package engine
+
+// Release frees the blocks that an ended sequence has kept, and returns how many these were. They stay findable in the
+// cache until others need them. A second call frees nothing.
+func (e *Engine) Release(q *Sequence) int {
+	n := len(q.blocks)
+	if q.state != ended || n == 0 {
+		return 0
+	}
+	e.sched.pool.release(q.blocks)
+	q.blocks = nil
+	e.sched.pinned -= n
+	e.sched.step.blocked = false
+	return n
+}
