@@ -13,3 +13,12 @@ func (e *Engine) Release(q *Sequence) int {
 	e.sched.step.blocked = false
 	return n
 }
+
+// Kept returns the numbers of the blocks that an ended sequence keeps.
+func (e *Engine) Kept(q *Sequence) []int {
+	var list []int
+	for _, b := range q.blocks {
+		list = append(list, int(b))
+	}
+	return list
+}
