@@ -25,6 +25,11 @@ and with --shared from a tier that all workers of this process share, 40,000 a s
 LMCache's, in chunks of 256 tokens, and reports to a controller as the instance sim-0, sim-1, ... (-dp1 and so on behind
 it for further ranks); then --kv-events tells of the GPU alone.
 
+With --connector nixl the workers take vLLM's kv_transfer_params on chats and completions, and refuse wrong ones with
+400. With --role prefill they only compute prompts and keep the blocks until a decode worker has pulled them; with
+--role decode they only pull. /sim/stats has blocks_pinned, and as blocks_stranded those that
+nobody pulled within --pin-life.
+
 POST /sim/fault {"mode": "503", "count": 3, "seconds": 10} injects a fault: the next three requests meet it, within ten
 seconds. Without count all do, without seconds until {"mode": "none"}. The modes:
 
@@ -123,6 +128,7 @@ func simCommand() *cobra.Command {
 		"engines of each worker, each with a cache of its own; X-data-parallel-rank chooses one")
 	f.IntVar(&cfg.CPUTokens, "cpu-tokens", 0, "CPU tier of each engine, in tokens: it keeps what the KV cache forgets")
 	f.IntVar(&shared, "shared", 0, "tier that all these workers share, in tokens")
+	transferFlags(c, &cfg)
 	f.StringVar(&cfg.KVEvents.Endpoint, "kv-events", "",
 		"publish KV events at tcp://127.0.0.1:0, tcp://*:PORT or ipc://PATH, or dial tcp://HOST:PORT")
 	f.StringVar(&cfg.KVEvents.Replay, "kv-events-replay", "tcp://127.0.0.1:0", "replay missed events here, or none")

@@ -44,7 +44,8 @@ func (f *chatForm) body(b []byte) []byte {
 		b = f.appendPromptIDs(append(b, `,"prompt_logprobs":null,"prompt_token_ids":`...), 0)
 		b = append(b, `,"prompt_text":null`...)
 	}
-	return append(b, `,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}`...)
+	b = appendTransfer(append(b, `,"kv_transfer_params":`...), f.choices[0])
+	return append(b, `,"ec_transfer_params":null,"metrics":null}`...)
 }
 
 // appendHead appends what every body and event begins with, up to the choices.

@@ -27,6 +27,7 @@ const (
 type checker struct {
 	cfg   *Config
 	ranks *ranks
+	pins  *pins
 }
 
 // check refuses what vLLM refuses before it looks at the prompt.

@@ -11,6 +11,7 @@ import (
 type choice struct {
 	seq    engine.Sequence // guarded by driver.mu once it is submitted, but for what never changes
 	notify chan struct{}   // of capacity 1, shared by the choices of a request
+	side   side            // of a disaggregated pair; nil without one
 
 	// show stores them in this order, so whoever reads an end finds all tokens.
 	cached   atomic.Int32 // prompt tokens found in the cache
@@ -27,12 +28,18 @@ func (c *choice) show() {
 	c.cached.Store(int32(c.seq.CachedTokens()))
 	c.produced.Store(produced)
 	c.ended.Store(end)
+	if c.side != nil {
+		c.side.shown(c)
+	}
 	c.wake()
 }
 
 // abort ends a choice that no engine has.
 func (c *choice) abort() {
 	c.ended.Store(int32(engine.FinishAbort))
+	if c.side != nil {
+		c.side.shown(c)
+	}
 	c.wake()
 }
 
@@ -55,4 +62,12 @@ func (c *choice) text() string { return c.seq.Reply.Text(c.tokens()) }
 // appendText appends tokens [from, to) as they stand within a JSON string.
 func (c *choice) appendText(b []byte, from, to int) []byte {
 	return c.seq.Reply.AppendJSON(b, from, to)
+}
+
+// side is what a choice does for the other worker of its pair.
+type side interface {
+	// shown is called by whoever has the choice, each time that it has new tokens or has ended. It must not block.
+	shown(*choice)
+	// answer returns the kv_transfer_params of the answer, nil for none.
+	answer(*choice) *transferParams
 }

@@ -3,6 +3,7 @@ package vllmsim
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
@@ -41,6 +42,13 @@ type Config struct {
 	// for none. See engine.Config.
 	CPUTokens int
 	Shared    *engine.Tier
+	// Role and Connector make the worker one side of a disaggregated pair, as --kv-transfer-config does. Connector is
+	// ConnectorNIXL; default none, and then the worker ignores kv_transfer_params. Role is RolePrefill, RoleDecode or
+	// RoleBoth, the default.
+	Role, Connector string
+	// PinLife is how long the worker keeps the blocks of a prompt that nobody pulls, as VLLM_NIXL_ABORT_REQUEST_TIMEOUT.
+	// Default 8 minutes.
+	PinLife time.Duration
 	// KVEvents is where the worker publishes its caches. Default nowhere.
 	KVEvents KVEvents
 	// LMCache makes each engine's CPU tier LMCache's, which reports to a controller. Default it is vLLM's own offloading.
@@ -96,10 +104,14 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.ReplyTokens, 64)
 	setDefault(&c.SessionLife, sessionLife)
 	setDefault(&c.DataParallel, 1)
+	setDefault(&c.PinLife, pinLife)
+	if err := c.completeTransfer(); err != nil {
+		return c, err
+	}
 	if c.LMCache.Pull != "" {
 		setDefault(&c.CPUTokens, lmcacheTokens)
 	}
-	if c.DataParallel < 0 || c.Speed < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 {
+	if c.DataParallel < 0 || c.Speed < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 || c.PinLife < 0 {
 		return c, fmt.Errorf("vllmsim: a negative size or speed in %+v; give a positive one, or 0 for the default", c)
 	}
 	e, err := c.engine().Complete()
@@ -135,4 +147,32 @@ func setDefault[T int | float64 | time.Duration](v *T, to T) {
 	if *v == 0 {
 		*v = to
 	}
+}
+
+// ConnectorNIXL is the value of Config.Connector for vLLM's NixlConnector.
+const ConnectorNIXL = "nixl"
+
+// The values of Config.Role. A worker refuses with 400 what is the other side's.
+const (
+	RolePrefill = "prefill"
+	RoleDecode  = "decode"
+	RoleBoth    = "both"
+)
+
+// pinLife is vLLM's default of VLLM_NIXL_ABORT_REQUEST_TIMEOUT.
+const pinLife = 480 * time.Second
+
+// completeTransfer fills in the role, or says what is wrong with it.
+func (c *Config) completeTransfer() error {
+	if c.Connector == "" && c.Role == "" {
+		return nil
+	}
+	c.Role = cmp.Or(c.Role, RoleBoth)
+	if !slices.Contains([]string{RolePrefill, RoleDecode, RoleBoth}, c.Role) {
+		return fmt.Errorf("vllmsim: role %q; give %s, %s or %s", c.Role, RolePrefill, RoleDecode, RoleBoth)
+	}
+	if c.Connector != ConnectorNIXL {
+		return fmt.Errorf("vllmsim: connector %q with role %s; give %s", c.Connector, c.Role, ConnectorNIXL)
+	}
+	return nil
 }

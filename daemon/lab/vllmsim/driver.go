@@ -157,6 +157,23 @@ func (d *driver) cancel(choices []*choice) {
 	}
 }
 
+// release frees the blocks that a choice has kept for another worker, and returns how many.
+func (d *driver) release(c *choice) int {
+	d.mu.Lock()
+	d.advance()
+	n := d.engine.Release(&c.seq)
+	d.mu.Unlock()
+	d.rouse()
+	return n
+}
+
+// kept returns the blocks that a choice has kept for another worker.
+func (d *driver) kept(c *choice) []int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.engine.Kept(&c.seq)
+}
+
 // resetCache empties the cache, and with external the tiers behind it. It returns false if sequences hold blocks,
 // unless preempt sends them back to wait.
 func (d *driver) resetCache(preempt, external bool) bool {

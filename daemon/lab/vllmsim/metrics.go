@@ -43,8 +43,8 @@ func exposeGauges(x *exposition) {
 	x.gauge("vllm:kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.", (*engine.Stats).KVUsage)
 }
 
-// external returns the tokens that came from tiers.
-func external(st *engine.Stats) int64 { return st.CPUTokens + st.SharedTokens }
+// external returns the tokens that came from tiers or from another worker.
+func external(st *engine.Stats) int64 { return st.CPUTokens + st.SharedTokens + st.RemoteTokens }
 
 func exposeCounters(x *exposition) {
 	x.counter("vllm:prefix_cache_queries_total", "Prefix cache queries, in terms of number of queried tokens.",

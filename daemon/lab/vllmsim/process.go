@@ -17,6 +17,7 @@ type process struct {
 	born     time.Time
 	infer    inference
 	sessions *sessionStore
+	pins     *pins
 	paced    atomic.Int64 // open requests that the engine knows nothing of
 	fault    func() *fault
 	router   router
@@ -34,6 +35,7 @@ func newProcess(cfg *Config, fault func() *fault, setFault http.HandlerFunc) (*p
 		born:     time.Now(),
 		infer:    inference{ranks: rs},
 		sessions: newSessionStore(cfg.SessionLife),
+		pins:     newPins(cfg),
 		fault:    fault,
 		router:   newRouter(),
 	}
@@ -45,7 +47,7 @@ func newProcess(cfg *Config, fault func() *fault, setFault http.HandlerFunc) (*p
 
 // routeInference registers what goes through the engine.
 func (p *process) routeInference() {
-	m, c := p.router, checker{p.cfg, p.infer.ranks}
+	m, c := p.router, checker{p.cfg, p.infer.ranks, p.pins}
 	chat := chatAPI{c}
 	responses := responsesAPI{checker: c, store: newResponseStore(), infer: &p.infer}
 	messages := messagesAPI{c}
@@ -70,7 +72,7 @@ func (p *process) routeInference() {
 
 // routeRest registers what is answered at once.
 func (p *process) routeRest() {
-	m, c := p.router, checker{p.cfg, p.infer.ranks}
+	m, c := p.router, checker{p.cfg, p.infer.ranks, p.pins}
 	tokenizer := tokenizerAPI{c}
 	poolingAPI{c}.routes(m)
 	rerankAPI{c}.routes(m)
@@ -87,6 +89,9 @@ func (p *process) routeRest() {
 		writeJSON(w, http.StatusOK, map[string]int64{"server_load": p.infer.load.Load()})
 	})
 	m.on("/metrics", "GET", p.metrics)
+	if p.cfg.Connector != "" {
+		m.on(pulledPath, "POST", p.pins.pulled)
+	}
 	cacheAPI{p.infer.ranks}.routes(m, p.cfg.DevMode)
 	m.on("/sim/stats", "GET", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, p.stats()) })
 }
@@ -144,6 +149,9 @@ func (p *process) metrics(w http.ResponseWriter, _ *http.Request) {
 	list, _ := p.infer.ranks.stats()
 	w.Header().Set("Content-Type", "text/plain; version=1.0.0; charset=utf-8")
 	w.Write(exposeMetrics(p.cfg, list, p.born, int(p.paced.Load())))
+	if p.cfg.Connector != "" {
+		w.Write(p.pins.expose(p.cfg, list))
+	}
 }
 
 // stats returns what the process has done.
@@ -151,6 +159,7 @@ func (p *process) stats() Stats {
 	list, uptime := p.infer.ranks.stats()
 	st := newStats(p.cfg.ID, list, uptime)
 	st.Running += int(p.paced.Load())
+	st.PinsExpired, st.BlocksStranded = p.pins.expired()
 	st.Sessions, st.SessionBytes, st.SessionUses = p.sessions.count()
 	return st
 }

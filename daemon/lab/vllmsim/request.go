@@ -34,8 +34,9 @@ type body struct {
 		Report  string `json:"kv_cache_report_mode"`
 		Session string `json:"session_id"`
 	} `json:"vllm_xargs"`
-	RequestID string `json:"request_id"`
-	ReturnIDs bool   `json:"return_token_ids"`
+	RequestID string          `json:"request_id"`
+	Transfer  *transferParams `json:"kv_transfer_params"`
+	ReturnIDs bool            `json:"return_token_ids"`
 
 	// Read for what they do to the cache alone: see recomputes.
 	Echo           bool `json:"echo"`
@@ -89,4 +90,16 @@ func wanted(kind string) (name, msg string) {
 		return "string_type", "Input should be a valid string"
 	}
 	return "int_parsing", "Input should be a valid integer, unable to parse string as an integer"
+}
+
+// transferParams is what vLLM's NixlConnector reads of kv_transfer_params, and what it answers with.
+type transferParams struct {
+	RemotePrefill bool   `json:"do_remote_prefill"`
+	RemoteDecode  bool   `json:"do_remote_decode"`
+	Blocks        []int  `json:"remote_block_ids"`
+	EngineID      string `json:"remote_engine_id"`
+	RequestID     string `json:"remote_request_id"`
+	Host          string `json:"remote_host"`
+	Port          int    `json:"remote_port"`
+	TPSize        int    `json:"tp_size"`
 }

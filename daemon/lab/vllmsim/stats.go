@@ -33,6 +33,10 @@ type Stats struct {
 	CPUTokens      int64   `json:"cpu_tokens"`    // of CachedTokens, those loaded from the CPU tier
 	SharedTokens   int64   `json:"shared_tokens"` // those loaded from the shared tier
 	ChunksOnCPU    int     `json:"chunks_on_cpu"`
+	RemoteTokens   int64   `json:"remote_tokens"`   // those pulled from a prefill worker
+	BlocksPinned   int     `json:"blocks_pinned"`   // of BlocksHeld, those that wait for a decode worker
+	PinsExpired    int64   `json:"pins_expired"`    // prompts whose blocks nobody pulled in time
+	BlocksStranded int64   `json:"blocks_stranded"` // of those prompts
 	// Ranks has the same for each data-parallel rank where there are several; sessions are the worker's.
 	Ranks []Stats `json:"ranks,omitempty"`
 }
@@ -72,5 +76,7 @@ func (s *Stats) add(e *engine.Stats) {
 	s.Loading += e.Loading
 	s.CPUTokens += e.CPUTokens
 	s.SharedTokens += e.SharedTokens
+	s.RemoteTokens += e.RemoteTokens
+	s.BlocksPinned += e.BlocksPinned
 	s.ChunksOnCPU += e.ChunksOnCPU
 }

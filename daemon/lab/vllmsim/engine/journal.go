@@ -38,6 +38,7 @@ func (j *journal) admitted(q *Sequence, at time.Duration) {
 		j.sums.ExternalQueries += int64(q.length() - q.done)
 	}
 	j.sums.CPUTokens += int64(q.load.cpu)
+	j.sums.RemoteTokens += int64(q.load.remote)
 	j.sums.SharedTokens += int64(q.load.shared)
 	j.sums.QueriedTokens += int64(q.length())
 	j.sums.CachedTokens += int64(q.cached)

@@ -3,8 +3,12 @@ package engine
 import "time"
 
 // planLoad finds what the tiers hold behind the cached blocks of a sequence. Like vLLM's connectors it stops at the
-// first chunk that no tier has. The CPU tier is asked first.
+// first chunk that no tier has. The CPU tier is asked first. What another engine has computed for the sequence comes
+// from there instead.
 func (s *scheduler) planLoad(q *Sequence) (l fetch) {
+	if blocks := min(q.Remote/q.blockSize, q.lookups()) - len(q.blocks); blocks > 0 {
+		return fetch{blocks: blocks, remote: blocks * q.blockSize, asked: true}
+	}
 	if s.cpu == nil && s.cfg.Shared == nil {
 		return l
 	}
@@ -36,7 +40,8 @@ func (s *scheduler) planLoad(q *Sequence) (l fetch) {
 // here they are taken at once, so that two loads never wait for each other's blocks.
 func (s *scheduler) startLoad(q *Sequence, now time.Duration) {
 	q.blocks = s.pool.pop(q.blocksFor(q.length())-len(q.blocks), q.blocks)
-	seconds := float64(q.load.cpu)*s.cfg.CPUSeconds + float64(q.load.shared)*s.cfg.SharedSeconds
+	seconds := float64(q.load.cpu)*s.cfg.CPUSeconds + float64(q.load.shared)*s.cfg.SharedSeconds +
+		float64(q.load.remote)*s.cfg.RemoteSeconds
 	s.link = max(s.link, now) + time.Duration(seconds*float64(time.Second))
 	q.load.ready = s.link
 	q.state = loading

@@ -32,6 +32,7 @@ type scheduler struct {
 	step    step
 	clock   time.Duration // end of the last step
 	scratch []int32
+	pinned  int // blocks that ended sequences keep
 }
 
 // advance ends the step that is over at now and starts the next one. It returns false if nothing more happens by then.
@@ -191,6 +192,7 @@ func (s *scheduler) sendBack(q *Sequence) {
 	q.blocks = q.blocks[:0]
 	q.done = 0
 	q.entered = 0
+	q.Remote = 0
 	q.state = waiting
 	q.preemptions++
 	s.waiting = append([]*Sequence{q}, s.waiting...)
@@ -226,10 +228,14 @@ func (s *scheduler) endStep() {
 	s.pool.log.seal(s.clock)
 }
 
-// free ends a sequence and gives back its blocks.
+// free ends a sequence and gives back its blocks, unless it keeps them.
 func (s *scheduler) free(q *Sequence, how Finish) {
-	s.pool.release(q.blocks)
-	q.blocks = nil
+	if q.Keep && how == FinishLength {
+		s.pinned += len(q.blocks)
+	} else {
+		s.pool.release(q.blocks)
+		q.blocks = nil
+	}
 	q.state = ended
 	q.finish = how
 }

@@ -24,8 +24,9 @@ type fetch struct {
 	blocks int // behind the cached ones
 	cpu    int // tokens of them that the CPU tier has
 	shared int // tokens that the shared tier has
+	remote int // tokens that another engine has
 	ready  time.Duration
-	asked  bool // there are tiers
+	asked  bool // there are tiers, or another engine
 }
 
 type seqState uint8
@@ -50,6 +51,11 @@ type Sequence struct {
 	Recompute bool
 	// Report makes the engine report the cached prefix as stored once more, as kv_cache_report_mode "full" does.
 	Report bool
+	// Remote is how many leading tokens of the prompt another engine has computed for this one, which loads the full
+	// blocks of them that it lacks. Default 0, none. A preempted sequence computes them itself, as in vLLM.
+	Remote int
+	// Keep makes the engine hold the blocks of a sequence that has reached MaxTokens until Release.
+	Keep bool
 	// Session is the label that the sequence's changes carry.
 	Session string
 

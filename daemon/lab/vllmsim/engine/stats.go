@@ -7,6 +7,7 @@ type Stats struct {
 	CachedTokens    int64   // with those of the tiers
 	CPUTokens       int64   // of the CachedTokens, those loaded from the CPU tier
 	SharedTokens    int64   // those loaded from the shared one
+	RemoteTokens    int64   // those loaded from another engine
 	ExternalQueries int64   // prompt tokens that tiers were asked for
 	QueriedTokens   int64   // prompt tokens looked up; CachedTokens over this is the hit rate
 	PromptTokens    int64   // of sequences that have their first token
@@ -20,6 +21,7 @@ type Stats struct {
 	Loading      int // sequences whose blocks come from a tier
 	Blocks       int // usable
 	BlocksHeld   int // by sequences
+	BlocksPinned int // of these, by sequences that have ended: see Sequence.Keep
 	BlocksCached int // findable by hash
 	ChunksOnCPU  int
 
@@ -42,6 +44,7 @@ func (e *Engine) Stats() Stats {
 	s.Loading = len(e.sched.loading)
 	s.Blocks = e.sched.pool.usable()
 	s.BlocksHeld = s.Blocks - e.sched.pool.free
+	s.BlocksPinned = e.sched.pinned
 	s.BlocksCached = e.sched.pool.cached
 	s.ChunksOnCPU = e.sched.cpu.Len()
 	return s

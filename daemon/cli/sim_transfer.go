@@ -1,0 +1,17 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+)
+
+// transferFlags adds the flags of a worker that is one side of disaggregated pairs.
+func transferFlags(c *cobra.Command, cfg *vllmsim.Config) {
+	f := c.Flags()
+	f.StringVar(&cfg.Connector, "connector", "", "serve one side of disaggregated pairs: nixl")
+	f.StringVar(&cfg.Role, "role", "", "with --connector: prefill, decode or both (default both)")
+	f.DurationVar(&cfg.PinLife, "pin-life", 8*time.Minute, "of a prompt's blocks that no decode worker pulls")
+}

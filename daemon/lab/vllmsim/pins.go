@@ -1,0 +1,151 @@
+package vllmsim
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
+)
+
+// pins are the prompts whose blocks a prefill worker keeps for decode workers, by request. Their number is bounded by
+// the KV cache.
+type pins struct {
+	engine string // id, another one after each restart
+	life   time.Duration
+
+	mu       sync.Mutex // guards what follows
+	open     map[string]*pin
+	prompts  int64 // that nobody pulled in time
+	stranded int64 // blocks of these
+}
+
+func newPins(cfg *Config) *pins {
+	return &pins{engine: cfg.ID + "-" + newID(), life: cfg.PinLife, open: map[string]*pin{}}
+}
+
+// pin is one such prompt.
+type pin struct {
+	of     *pins
+	driver *driver
+	choice *choice
+	params transferParams
+	timer  *time.Timer // frees the blocks that nobody pulls
+}
+
+// shown begins the wait for the decode worker once the prompt is computed, also where its client has left: vLLM does
+// not learn of that any more.
+func (p *pin) shown(c *choice) {
+	if c.finish() != engine.FinishLength {
+		return
+	}
+	o := p.of
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.open[p.params.RequestID] = p
+	p.timer = time.AfterFunc(o.life, p.expire)
+}
+
+func (p *pin) answer(c *choice) *transferParams {
+	if c.finish() != engine.FinishLength {
+		return nil
+	}
+	params := p.params
+	params.Blocks = p.driver.kept(c)
+	return &params
+}
+
+// expire frees the blocks of a prompt that nobody has pulled.
+func (p *pin) expire() {
+	if p.of.take(p.params.RequestID) == nil {
+		return
+	}
+	n := p.driver.release(p.choice)
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.of.prompts++
+	p.of.stranded += int64(n)
+}
+
+// take removes a prompt, and returns nil if it is gone.
+func (o *pins) take(request string) *pin {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p := o.open[request]
+	delete(o.open, request)
+	return p
+}
+
+// pulledPath is where a decode worker says that it has pulled, or will not pull, the blocks of a prompt.
+const pulledPath = "/sim/kv/pulled"
+
+// pulled frees the blocks of a prompt that a decode worker has done with.
+func (o *pins) pulled(w http.ResponseWriter, r *http.Request) {
+	var ask transferParams
+	err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&ask)
+	if err != nil {
+		writeError(w, badRequest("", "The body is no JSON: "+err.Error()))
+		return
+	}
+	var p *pin
+	if ask.EngineID == o.engine {
+		p = o.take(ask.RequestID)
+	}
+	if p == nil {
+		writeError(w, newError(http.StatusNotFound, "NotFoundError", "remote_request_id",
+			"Nothing is kept for this request: it was pulled, has expired or is another process's."))
+		return
+	}
+	p.timer.Stop()
+	writeJSON(w, http.StatusOK, map[string]int{"blocks": p.driver.release(p.choice)})
+}
+
+// expired returns how many prompts nobody has pulled in time, and their blocks.
+func (o *pins) expired() (prompts, blocks int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.prompts, o.stranded
+}
+
+// expose returns vLLM's count of expired prompts, and the simulator's own of blocks.
+func (o *pins) expose(cfg *Config, engines []engine.Stats) []byte {
+	x := &exposition{model: `model_name=` + strconv.Quote(cfg.Models[0]), engines: engines}
+	prompts, blocks := o.expired()
+	x.family("vllm:nixl_num_kv_expired_reqs_total", "counter", "Number of requests that had their KV expire.")
+	x.sample("vllm:nixl_num_kv_expired_reqs_total", 0, "", float64(prompts))
+	x.family("sim:kv_blocks_stranded_total", "counter", "KV blocks of requests that had their KV expire.")
+	x.sample("sim:kv_blocks_stranded_total", 0, "", float64(blocks))
+	x.gauge("sim:kv_blocks_pinned", "KV blocks that wait for a decode worker.",
+		func(st *engine.Stats) float64 { return float64(st.BlocksPinned) })
+	return x.Bytes()
+}
+
+// puller tells the prefill worker when a choice has its blocks, or ends without them.
+type puller struct {
+	from transferParams
+	once sync.Once
+}
+
+// pullClient reaches prefill workers. Each call has a deadline, as a prefill worker may be gone.
+var pullClient = &http.Client{Timeout: 5 * time.Second}
+
+func (p *puller) shown(*choice) { p.once.Do(func() { go p.tell() }) }
+
+func (p *puller) answer(*choice) *transferParams { return nil }
+
+// tell has the prefill worker free the blocks. Where it cannot be reached its own timer does.
+func (p *puller) tell() {
+	body, _ := json.Marshal(&p.from) // strings and numbers
+	url := "http://" + net.JoinHostPort(p.from.Host, strconv.Itoa(p.from.Port)) + pulledPath
+	resp, err := pullClient.Post(url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return
+	}
+	io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))
+	resp.Body.Close()
+}

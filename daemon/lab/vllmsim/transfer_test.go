@@ -1,0 +1,194 @@
+package vllmsim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// transferPrompt has 1,001 tokens: 63 blocks, of which 62 are full.
+var transferPrompt = "[" + strings.Repeat("1000,", 1000) + "1000]"
+
+const askPrefill = `{"do_remote_decode":true,"do_remote_prefill":false,"remote_engine_id":null,` +
+	`"remote_block_ids":null,"remote_host":null,"remote_port":null}`
+
+// transferAnswer is what a completion says of a pair.
+type transferAnswer struct {
+	Params *transferParams `json:"kv_transfer_params"`
+	Usage  struct {
+		Details struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+	} `json:"usage"`
+}
+
+// transferLeg sends one leg and returns its status and body.
+func transferLeg(t *testing.T, s *Server, maxTokens int, params, more string) (int, []byte) {
+	t.Helper()
+	body := `{"prompt":` + transferPrompt + `,"max_tokens":` + strconv.Itoa(maxTokens) + more +
+		`,"kv_transfer_params":` + params + `}`
+	resp, err := post(context.Background(), s.URL()+"/v1/completions", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, raw
+}
+
+// prefilled runs the first leg and returns the parameters of the second.
+func prefilled(t *testing.T, s *Server) transferParams {
+	t.Helper()
+	status, raw := transferLeg(t, s, 1, askPrefill, "")
+	var a transferAnswer
+	if err := json.Unmarshal(raw, &a); err != nil || status != 200 || a.Params == nil {
+		t.Fatalf("got %d and %v: %s", status, err, raw)
+	}
+	if n := s.Stats().BlocksPinned; len(a.Params.Blocks) != 63 || n != 63 {
+		t.Fatalf("the answer names %d blocks and %d are pinned, want 63", len(a.Params.Blocks), n)
+	}
+	return *a.Params
+}
+
+// transferPair starts a prefill worker and a decode worker.
+func transferPair(t *testing.T, pinLife time.Duration) (prefill, decode *Server) {
+	cfg := Config{Connector: ConnectorNIXL, Role: RolePrefill, PinLife: pinLife, Speed: 20}
+	prefill = start(t, cfg)
+	cfg.Role = RoleDecode
+	return prefill, start(t, cfg)
+}
+
+// untilUnpinned waits until a worker keeps nothing.
+func untilUnpinned(t *testing.T, s *Server) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); s.Stats().BlocksPinned > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d blocks are still pinned", s.Stats().BlocksPinned)
+		}
+	}
+}
+
+func TestPairPullsAndFrees(t *testing.T) {
+	for _, stream := range []string{"", `,"stream":true`} {
+		p, d := transferPair(t, 0)
+		params, _ := json.Marshal(prefilled(t, p))
+		status, raw := transferLeg(t, d, 32, string(params), stream)
+		if status != 200 {
+			t.Fatalf("the decode worker answers %d: %s", status, raw)
+		}
+		untilUnpinned(t, p)
+		var a transferAnswer
+		if stream == "" && (json.Unmarshal(raw, &a) != nil || a.Usage.Details.Cached != 992 || a.Params != nil) {
+			t.Errorf("want 992 cached tokens and no parameters: %s", raw)
+		}
+		if st := d.Stats(); st.RemoteTokens != 992 || st.ComputedTokens != 9 {
+			t.Errorf("the decode worker has pulled %d tokens and computed %d, want 992 and 9",
+				st.RemoteTokens, st.ComputedTokens)
+		}
+		if n := p.Stats().BlocksStranded; n != 0 {
+			t.Errorf("%d blocks are stranded", n)
+		}
+	}
+}
+
+func TestUnpulledBlocksAreStranded(t *testing.T) {
+	p := start(t, Config{Connector: ConnectorNIXL, PinLife: time.Second, Speed: 20})
+	prefilled(t, p)
+	untilUnpinned(t, p)
+	for end := time.Now().Add(30 * time.Second); p.Stats().PinsExpired != 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d prompts have expired, want 1", p.Stats().PinsExpired)
+		}
+	}
+	text := do(p, "GET", "/metrics", "").Body.Bytes()
+	for _, line := range []string{
+		`vllm:nixl_num_kv_expired_reqs_total{engine="0",model_name="sim"} 1.0`,
+		`sim:kv_blocks_stranded_total{engine="0",model_name="sim"} 63.0`,
+		`sim:kv_blocks_pinned{engine="0",model_name="sim"} 0.0`,
+	} {
+		if !bytes.Contains(text, []byte(line)) {
+			t.Errorf("/metrics lacks %s", line)
+		}
+	}
+}
+
+// A decode worker whose client leaves still has the prefill worker free the blocks.
+func TestLeavingClientFreesThePrefill(t *testing.T) {
+	p, d := transferPair(t, 0)
+	params, _ := json.Marshal(prefilled(t, p))
+	d.process.Load().infer.ranks.freeze(true) // no token comes
+	ctx, leave := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		resp, err := post(ctx, d.URL()+"/v1/completions",
+			`{"prompt":`+transferPrompt+`,"max_tokens":32,"kv_transfer_params":`+string(params)+`}`)
+		if err == nil {
+			resp.Body.Close()
+		}
+	}()
+	for d.Stats().Waiting+d.Stats().Loading == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	leave()
+	<-done
+	untilUnpinned(t, p)
+	if n := p.Stats().BlocksStranded; n != 0 {
+		t.Errorf("%d blocks are stranded", n)
+	}
+}
+
+func TestWrongTransferIsRefused(t *testing.T) {
+	p, d := transferPair(t, 0)
+	good := prefilled(t, p)
+	change := func(f func(*transferParams)) string {
+		c := good
+		f(&c)
+		raw, _ := json.Marshal(c)
+		return string(raw)
+	}
+	for _, c := range []struct {
+		to           *Server
+		max          int
+		params, more string
+		says         string
+	}{
+		{p, 2, askPrefill, "", "max_tokens=2"},
+		{p, 1, askPrefill, `,"stream":true`, "stream"},
+		{p, 1, askPrefill, `,"n":2`, "2 prompts and choices"},
+		{d, 1, askPrefill, "", "only decodes"},
+		{p, 1, change(func(*transferParams) {}), "", "only prefills"},
+		{d, 9, change(func(c *transferParams) { c.RemoteDecode = true }), "", "both true"},
+		{d, 9, change(func(c *transferParams) { c.EngineID = "" }), "", "lacks remote_engine_id"},
+		{d, 9, change(func(c *transferParams) { c.Port = 0 }), "", "remote_port"},
+		{d, 9, change(func(c *transferParams) { c.Blocks = c.Blocks[1:] }), "", "62 blocks"},
+		{p, 1, `{"do_remote_decode":true,"remote_host":"10.0.0.1"}`, "", "leave its fields null"},
+	} {
+		status, raw := transferLeg(t, c.to, c.max, c.params, c.more)
+		if status != 400 || !strings.Contains(string(raw), c.says) {
+			t.Errorf("%s with max_tokens %d%s: got %d %s, want 400 and %q", c.params, c.max, c.more, status, raw, c.says)
+		}
+	}
+	if st := p.Stats(); st.BlocksPinned != 63 {
+		t.Errorf("%d blocks are pinned after the refusals, want the first prompt's 63", st.BlocksPinned)
+	}
+}
+
+func TestConnectorConfig(t *testing.T) {
+	for _, c := range []Config{
+		{Role: RolePrefill}, {Connector: "carrier-pigeon"}, {Connector: ConnectorNIXL, Role: "cook"},
+	} {
+		if s, err := New(c); err == nil {
+			s.Close()
+			t.Errorf("role %q with connector %q was taken", c.Role, c.Connector)
+		}
+	}
+}
