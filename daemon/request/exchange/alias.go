@@ -28,10 +28,10 @@ func rename(r *request) *Fault {
 	}
 	r.alias = a
 	key := sessionKey(r)
-	if r.renamed == nil {
+	if r.kept == nil {
 		req.Model = a.Choose(key)
 	} else {
-		req.Model = r.renamed.Model(a, key)
+		req.Model = r.kept.models.Model(a, key)
 	}
 	r.in.Seen.Model = req.Model
 	return nil
@@ -57,7 +57,7 @@ func sessionKey(r *request) uint64 {
 // keepModel has requests that go on with a response ask its model.
 func keepModel(r *request, response string) {
 	if r.alias != nil {
-		r.renamed.Keep(r.alias, names.Key("response", r.in.Caller.Name, response), r.read.req.Model)
+		r.kept.models.Keep(r.alias, names.Key("response", r.in.Caller.Name, response), r.read.req.Model)
 	}
 }
 

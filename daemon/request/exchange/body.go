@@ -12,7 +12,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
-	"github.com/warmpath/warmpath/daemon/request/tokens"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -45,10 +44,9 @@ type body struct {
 	against worker.Kind   // what it shows against its worker, although the client gets it; Canceled = nothing
 	page    page          // what was read of a stream before its first output
 	once    sync.Once
-	came    time.Time        // when all of it had come; zero for a stream
-	plain   *tokens.Stripper // reads the answer without what it teaches; nil = it teaches nothing
-	renamed *names.Reader    // reads the answer with the alias in it; nil = the client named no alias
-	jobs    *jobReader       // reads which jobs the answer names; nil = it names none
+	came    time.Time  // when all of it had come; zero for a stream
+	edited  *edited    // reads the answer as the client gets it; nil = as the worker sent it
+	jobs    *jobReader // reads which jobs the answer names; nil = it names none
 }
 
 // start makes b the answer of an attempt whose response has its head.
@@ -65,10 +63,10 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 		b.expect()
 	}
 	if b.ok && plain && r.lesson != nil {
-		b.plain = r.lesson.Strip(a.resp, b.events)
+		b.edited = &edited{Reader: r.lesson.Strip(a.resp, b.events), teaches: true}
 	}
 	if r.alias != nil && plain {
-		b.renamed = names.NewReader(b.unnamed(), r.alias.Name, b.events)
+		b.rename(r.alias.Name)
 	}
 	if b.ok {
 		b.startJob()
@@ -90,29 +88,29 @@ func coded(h upstream.Header) bool {
 
 // read reads the next piece of the answer, in the form that the client gets.
 func (b *body) read(p []byte) (int, error) {
-	switch {
-	case b.renamed != nil:
-		return b.renamed.Read(p)
-	case b.plain != nil:
-		return b.plain.Read(p)
+	if b.edited != nil {
+		return b.edited.Read(p)
 	}
 	return b.a.resp.Read(p)
 }
 
-// unnamed returns the answer with the worker's names in it.
-func (b *body) unnamed() io.Reader {
-	if b.plain != nil {
-		return b.plain
-	}
-	return b.a.resp
+// edited reads an answer in another form than the worker sent it in.
+type edited struct {
+	io.Reader
+	teaches bool // the form is without the token ids that the answer teaches
 }
 
-// changed reports whether the client gets other bytes than the worker has sent.
-func (b *body) changed() bool { return b.plain != nil || b.renamed != nil }
+// rename has the answer read with the alias in it.
+func (b *body) rename(alias string) {
+	if b.edited == nil {
+		b.edited = &edited{Reader: b.a.resp}
+	}
+	b.edited.Reader = names.NewReader(b.edited.Reader, alias, b.events)
+}
 
 // readRoom is read into the memory of a room.
 func (b *body) readRoom(room upstream.Room) (int, error) {
-	if b.changed() {
+	if b.edited != nil {
 		return b.read(room.Take())
 	}
 	return b.a.resp.ReadRoom(room)
@@ -120,7 +118,7 @@ func (b *body) readRoom(room upstream.Room) (int, error) {
 
 // length returns the length of the answer that the client gets, -1 if it is not known.
 func (b *body) length() int64 {
-	if b.changed() {
+	if b.edited != nil {
 		return -1
 	}
 	return b.a.resp.Length
@@ -133,7 +131,7 @@ const maxTaught = 8 << 20
 // small reports whether the answer is read whole.
 func (b *body) small() bool {
 	most := int64(smallBody)
-	if b.plain != nil {
+	if b.edited != nil && b.edited.teaches {
 		most = maxTaught
 	}
 	return !b.events && b.a.resp.Length >= 0 && b.a.resp.Length <= most
@@ -141,12 +139,8 @@ func (b *body) small() bool {
 
 // whole reads a small answer to its end.
 func (b *body) whole() ([]byte, *failure) {
-	if b.changed() {
-		from := b.unnamed()
-		if b.renamed != nil {
-			from = b.renamed
-		}
-		text, err := io.ReadAll(from)
+	if b.edited != nil {
+		text, err := io.ReadAll(b.edited)
 		if err != nil {
 			return nil, b.discardBroken(err)
 		}

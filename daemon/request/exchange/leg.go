@@ -51,7 +51,7 @@ func newLeg(r *request, body []byte, pins bool) *leg {
 	l.ctx, l.cancel = context.WithTimeout(context.Background(), r.pool.HeaderTimeout)
 	l.Exchange = &Exchange{}
 	l.Exchange.journal = r.journal.legs
-	l.Exchange.lethal, l.Exchange.overflow = r.lethal, r.overflow
+	l.Exchange.lethal, l.Exchange.kept = r.lethal, r.kept
 	l.Exchange.in, l.Exchange.epoch = &l.in, r.epoch
 	l.Exchange.entry = Entry{Pool: r.pool.Name, Op: Prefilling, Salt: r.entry.Salt, Model: r.entry.Model}
 	l.Exchange.id, l.Exchange.arrived = r.id, l.began

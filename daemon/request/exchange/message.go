@@ -112,6 +112,9 @@ func (in *Inbound) mayUse(model string) bool {
 	if in.Caller.Allows(model) {
 		return true
 	}
+	if in.Epoch == nil {
+		return false
+	}
 	a := in.Epoch.Names.Find(model)
 	if a == nil {
 		return false

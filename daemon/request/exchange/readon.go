@@ -77,7 +77,7 @@ func mayHideResponse(r *request) bool {
 // as much has come, and stops when it finds it.
 func keepMore(ctx context.Context, r *request, modelIsEnough bool) error {
 	in := r.in
-	k, err := r.overflow.Keep(r.epoch.Overflow, in.Body)
+	k, err := r.kept.overflow.Keep(r.epoch.Overflow, in.Body)
 	if err != nil {
 		return err
 	}

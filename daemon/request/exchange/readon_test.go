@@ -32,7 +32,7 @@ func (a *arriving) Passed() bool { return a.passed }
 func longRequest(t *testing.T, in *Inbound, body string, end error, limits overflow.Limits) *request {
 	t.Helper()
 	j, _, _ := recorded()
-	r := &request{journal: j, in: in, epoch: &Epoch{Overflow: limits}, overflow: new(overflow.Store)}
+	r := &request{journal: j, in: in, epoch: &Epoch{Overflow: limits}, kept: new(kept)}
 	const held = 100
 	in.Epoch, in.Body = r.epoch, []byte(body[:held])
 	in.Tail, in.Left = &arriving{Reader: *strings.NewReader(body[held:]), end: end}, int64(len(body)-held)
@@ -41,7 +41,7 @@ func longRequest(t *testing.T, in *Inbound, body string, end error, limits overf
 		r.read.release()
 		in.DropKept()
 		in.DropKept() // a second time is nothing
-		if n := r.overflow.Taken(); n != 0 {
+		if n := r.kept.overflow.Taken(); n != 0 {
 			t.Errorf("%.40s: %d bytes are left", body, n)
 		}
 	})

@@ -23,16 +23,15 @@ import (
 // request is what is known of a request between its arrival and the end of its answer. One goroutine at a time uses it:
 // the handler's until the response head, then the one that reads the answer.
 type request struct {
-	journal  *journal
-	lethal   *lethal // nil in a preview
-	in       *Inbound
-	id       string // that the worker gets
-	epoch    *Epoch
-	overflow *overflow.Store
-	renamed  *names.Book  // nil in a preview
-	alias    *names.Alias // that the client named; nil = its model's own name
-	entry    Entry
-	arrived  time.Time
+	journal *journal
+	lethal  *lethal // nil in a preview
+	in      *Inbound
+	id      string // that the worker gets
+	epoch   *Epoch
+	kept    *kept        // nil in a preview
+	alias   *names.Alias // that the client named; nil = its model's own name
+	entry   Entry
+	arrived time.Time
 
 	pool      *Pool
 	limits    allowance // of the caller's key
@@ -42,10 +41,16 @@ type request struct {
 	turn      *turn          // in the pool's queue; nil = it was in none
 	deaths    int8           // workers that have ended with this request before
 	chosen    bool           // the strategy has been asked
+	mistaken  bool           // a worker gave the answer to another request
 	offered   offered        // to the strategy
 	lesson    *tokens.Lesson // that the answer is to teach; nil = none
 	cookie    string         // the one to set, if the answer is a success
-	mistaken  bool           // a worker gave the answer to another request
+}
+
+// kept is what a Server keeps for its requests.
+type kept struct {
+	overflow overflow.Store // bodies until they can be routed
+	models   names.Book     // of sessions under aliases
 }
 
 // log returns the logger that names the request's pool.

@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/names"
-	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -33,10 +31,9 @@ type Position interface {
 
 // Server serves requests, each under the epoch that it brings. It is safe for concurrent use.
 type Server struct {
-	journal  journal
-	lethal   *lethal
-	overflow overflow.Store
-	renamed  names.Book // the models of sessions under aliases
+	journal journal
+	lethal  *lethal
+	kept    kept
 }
 
 // New makes a server.
@@ -66,7 +63,7 @@ func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 }
 
 // Overflow returns the bytes of bodies that are kept now.
-func (s *Server) Overflow() int64 { return s.overflow.Taken() }
+func (s *Server) Overflow() int64 { return s.kept.overflow.Taken() }
 
 // RefuseSession answers an error about a session before a pool is chosen. It writes a log line, a counter, and the
 // error in the path's shape.
@@ -87,8 +84,7 @@ func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
 func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
 	e.journal = &s.journal
 	e.lethal = s.lethal
-	e.overflow = &s.overflow
-	e.renamed = &s.renamed
+	e.kept = &s.kept
 	e.in = in
 	e.epoch = in.Epoch
 	e.entry = entry
