@@ -174,6 +174,9 @@ func explain(out io.Writer, d *decisions.Decision) error {
 	if d.PromptTokens > 0 || d.Usage.Known {
 		line("prompt", "%s", promptOf(d))
 	}
+	if d.Split != nil {
+		line("prefill", "%s", prefillOf(d))
+	}
 	tried := "tried before"
 	if d.Worker == "" {
 		tried = "tried"
@@ -281,6 +284,15 @@ func waitOf(d *decisions.Decision) string {
 	}
 	return fmt.Sprintf("%s for a worker with room, behind some %d others, with priority %d",
 		d.Waited.Round(time.Millisecond), d.Behind, d.Priority)
+}
+
+// prefillOf formats who computed the prompt in place of the worker that answered.
+func prefillOf(d *decisions.Decision) string {
+	s := d.Split
+	if s.Prefiller == "" {
+		return fmt.Sprintf("by no prefiller: %s after %s", s.Result, s.Took.Round(time.Millisecond))
+	}
+	return fmt.Sprintf("at %s: %s after %s", s.Prefiller, s.Result, s.Took.Round(time.Millisecond))
 }
 
 // promptOf formats how much of the prompt was expected in the cache, and how much was there.

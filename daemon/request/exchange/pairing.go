@@ -24,6 +24,7 @@ type pairing struct {
 	first  *leg   // that handed is of
 
 	decoder string // the URL of the last one
+	lacks   int    // tokens of the prompt, at the worker at hand
 	given   bool   // up: no prefiller is asked any more
 	beside  *leg   // runs beside the second one; nil = none does
 }
@@ -44,7 +45,11 @@ func pairs(r *request, out *upstream.Request) *pairing {
 
 // splits reports whether another worker than the one that is to answer computes the prompt.
 func (p *pairing) splits(to route.Target) bool {
-	return p != nil && !p.given && (p.handed != nil || route.Lacking(&p.choice, to) >= p.rule.Threshold)
+	if p == nil || p.given {
+		return false
+	}
+	p.lacks = route.Lacking(&p.choice, to)
+	return p.handed != nil || p.lacks >= p.rule.Threshold
 }
 
 // prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder
@@ -64,6 +69,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt) {
 		}
 		if !began {
 			p.given = true
+			p.in.Seen.Believed = max(0, p.choice.Believed()+1-p.lacks) // a prompt that comes whole lacks its last token
 			return
 		}
 	}
