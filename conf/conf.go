@@ -86,12 +86,15 @@ type Key struct {
 	Count       string `toml:"count"`               // uncached | all: which tokens of prompts
 }
 
-// Model is a name that clients use for other models: an alias, or a hidden name. It goes before a model of that name
-// which a worker serves.
+// Model is a name that clients use for other models: an alias, a hidden name, or one with a fallback. It goes before a
+// model of that name which a worker serves.
 type Model struct {
 	Name   string   `toml:"name"`
-	To     []Target `toml:"to"`     // the models that serve it; none = the name itself, which is then hidden
+	To     []Target `toml:"to"`     // the models that serve it; none = the name itself: that hides it, or gives it a fallback
 	Hidden bool     `toml:"hidden"` // GET /v1/models does not show it
+
+	Fallback string   `toml:"fallback"` // the alias or model that serves what this one cannot; "" = none
+	On       []string `toml:"on"`       // down | full | context: why it does; default all three
 }
 
 // Target is a model that serves a part of an alias's sessions.

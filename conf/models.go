@@ -25,9 +25,10 @@ func checkModels(r *report, c *Config) {
 				`write up to 256 characters of ASCII without spaces, quotes, \ and *`)
 		}
 		r.unique(names, m.Name, child(path, "name"), "give each name one [[models]] table")
-		if len(m.To) == 0 && !m.Hidden {
-			r.add(child(path, "to"), "it is missing", `write to = [{ model = "NAME" }], or hidden = true`)
+		if len(m.To) == 0 && !m.Hidden && m.Fallback == "" {
+			r.add(child(path, "to"), "it is missing", `write to = [{ model = "NAME" }], or hidden = true, or a fallback`)
 		}
+		checkFallback(r, path, c, m)
 		seen := map[string]string{}
 		for j := range m.To {
 			at := elem(child(path, "to"), j)
@@ -52,4 +53,45 @@ func checkTarget(r *report, path string, c *Config, m *Model, t *Target) {
 	if !within(t.Weight, 0.001, 1e6) {
 		r.outOfRange(child(path, "weight"), t.Weight, "write a number above 0, as 9 beside 1 for nine sessions of ten")
 	}
+}
+
+// maxFallbacks is how many models a request is sent to after its first one, at most.
+const maxFallbacks = 3
+
+// checkFallback checks a model's fallback and all that comes after that one.
+func checkFallback(r *report, path string, c *Config, m *Model) {
+	for i, why := range m.On {
+		r.oneOf(elem(child(path, "on"), i), why, "down", "full", "context")
+	}
+	at, seen := child(path, "fallback"), []string{m.Name}
+	switch {
+	case m.Fallback == "" && len(m.On) > 0:
+		r.add(child(path, "on"), "there is no fallback", `write fallback = "NAME" too`)
+	case m.Fallback == "":
+	case c.model(m.Fallback) == nil && !slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.Serves(m.Fallback) }):
+		r.add(at, fmt.Sprintf("%.80q is no alias, and served by no pool", m.Fallback),
+			"write an alias, or a name that the models of a pool fit")
+	}
+	for m != nil && m.Fallback != "" {
+		switch {
+		case slices.Contains(seen, m.Fallback):
+			r.add(at, fmt.Sprintf("it leads from %q back to %q", m.Name, m.Fallback), "end it at a name without a fallback")
+			return
+		case len(seen) > maxFallbacks:
+			r.add(at, fmt.Sprintf("more than %d fallbacks follow each other", maxFallbacks), "write fewer")
+			return
+		}
+		seen = append(seen, m.Fallback)
+		m = c.model(m.Fallback)
+	}
+}
+
+// model returns the [[models]] table of that name, or nil.
+func (c *Config) model(name string) *Model {
+	for i := range c.Models {
+		if c.Models[i].Name == name {
+			return &c.Models[i]
+		}
+	}
+	return nil
 }

@@ -35,7 +35,7 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 	}
 	aliases := make([]names.Alias, 0, len(c.Models))
 	for _, m := range c.Models {
-		a := names.Alias{Name: m.Name, Hidden: m.Hidden}
+		a := names.Alias{Name: m.Name, Hidden: m.Hidden, Fallback: m.Fallback, On: names.ReasonsOf(m.On)}
 		for _, t := range m.To {
 			a.Targets = append(a.Targets, names.Target(t))
 		}

@@ -29,6 +29,8 @@ var (
 		"by what became of that. done and freed: a prefiller did it, and of freed the client left; pinned: it left, and "+
 		"the KV stays at the prefiller until that gives up; of all others the worker that answered did it.",
 		"pool", "result")
+	modelFallbacks = newCounter("model_fallbacks_total", "Requests that went from a model to its fallback ([[models]] "+
+		"fallback), by why: down, full, context.", "model", "to", "reason")
 	foreign = newCounter("foreign_answers_total", "Answers of a worker, or events of a stream, whose id is not that of "+
 		"the request for which they came. No client got them.", "pool", "worker")
 	shed = newCounter("shed_total", "Load that was turned away: requests above a limit of the router (overloaded) or "+

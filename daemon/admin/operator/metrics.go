@@ -179,6 +179,12 @@ func (m *Metrics) Prefilled(pool string, result exchange.Prefilled) {
 // Retried implements exchange.Meter.
 func (m *Metrics) Retried(pool, reason string) { m.series.counter(retries, pool, reason).Inc() }
 
+// FellBack implements exchange.Meter.
+func (m *Metrics) FellBack(model, to, reason string) {
+	known := m.series.models.known
+	m.series.counter(modelFallbacks, known(model), known(to), reason).Inc()
+}
+
 // Foreign implements exchange.Meter.
 func (m *Metrics) Foreign(pool, worker string) { m.series.counter(foreign, pool, worker).Inc() }
 

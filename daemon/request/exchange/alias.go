@@ -19,7 +19,10 @@ var faultAliasPlace = Fault{Status: 400, Kind: "invalid_request_error", Code: "a
 // rename replaces an alias with the model that serves the request's session.
 func rename(r *request) *Fault {
 	req := r.read.req
-	a := r.epoch.Names.Find(req.Model)
+	a := r.alias // of a fallback
+	if a == nil {
+		a = r.epoch.Names.Find(req.Model)
+	}
 	if a == nil || req.Model != r.read.named { // a door's own name is in no body
 		return nil
 	}

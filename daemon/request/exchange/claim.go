@@ -32,6 +32,9 @@ func (r *request) claim() (c route.Claim) {
 	who := r.identify(&c)
 	c.Key = session.Name{Kind: session.Key, Tenant: in.Caller.Name + "\x00" + r.read.req.CacheSalt,
 		Owner: in.Caller.Name, ID: who.Session}
+	if r.fell != 0 { // what the session is bound to stays as it is: its model may come back
+		c.Key.Tenant += "\x00" + r.read.req.Model
+	}
 	c.Parent, c.By, c.Final = who.Parent, who.By, who.Final
 	return c
 }

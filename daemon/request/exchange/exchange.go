@@ -123,7 +123,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			case f != &unqueued && route.Trips(&e.choice) == 0: // else the worker's failure is the answer
 				r.attempts.last, r.attempts.own = *f, nil
 			}
-			e.journal.nobodyLeft(e.in, e.pool, failed, len(e.choice.Tried()))
+			e.noteEnd(failed, e.journal.nobodyLeft)
 			break
 		}
 		e.journal.passedOn(e.in, e.pool, failed, to.Worker)
@@ -143,7 +143,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 		}
 		next := r.attempts.after(why, e.consumed(), e.choice.Left(), e.payRetry)
 		if next == route.GiveUp {
-			e.journal.gaveUp(e.in, e.pool, failed, len(e.choice.Tried()))
+			e.noteEnd(failed, e.journal.gaveUp)
 			break
 		}
 		if next == route.TryAgain || why.reason == reasonUnfilled { // the same worker, without a prefiller

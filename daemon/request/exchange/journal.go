@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/seldom"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -31,6 +32,7 @@ type journal struct {
 	mixedUp    seldom.Line // for foreign
 	heldInVain seldom.Line // for failedStrategy
 	apart      seldom.Line // for fenced
+	fallen     seldom.Line // for fellBack
 }
 
 // of returns the logger that names the pool, which may be nil.
@@ -194,6 +196,16 @@ func (j *journal) gaveUp(in *Inbound, p *Pool, last step, tried int) {
 	j.unanswered(in, last)
 	j.of(p).Warn("the request is sent to no other worker: its client gets an error", "id", in.ID,
 		"worker", last.worker.ID(), "reason", string(last.reason), "tried", tried)
+}
+
+// fellBack logs and counts that the request has gone from a model to another one. It logs once a second at most: a model
+// that is down may have all of its requests go.
+func (j *journal) fellBack(in *Inbound, from string, why names.Reason) {
+	j.meter.FellBack(from, in.Seen.Model, why.String())
+	if j.fallen.Due(time.Now(), time.Second) {
+		j.log.Info("request goes to the fallback of its model", "id", in.ID, "model", from, "to", in.Seen.Model,
+			"reason", why.String())
+	}
 }
 
 // nobodyLeft logs and records that the last of so many workers has failed too, so that the client gets an error.

@@ -31,6 +31,7 @@ func (m *tally) SessionRefused(pool, code string)                 { m.note("sess
 func (m *tally) Placed(*Seen, time.Duration)                      { m.note("placed") }
 func (m *tally) Prefilled(_ string, r Prefilled)                  { m.note("prefill ", string(r)) }
 func (m *tally) Retried(pool, reason string)                      { m.note("retried ", pool, " ", reason) }
+func (m *tally) FellBack(model, to, reason string)                { m.note("fell ", model, " ", to, " ", reason) }
 func (m *tally) Foreign(pool, worker string)                      { m.note("foreign ", pool, " ", worker) }
 func (m *tally) Waited(s *Seen, w Waited)                         { m.note("waited ", s.Pool, " ", w.Dropped) }
 func (m *tally) Shed(pool, reason string)                         { m.note("shed ", pool, " ", reason) }

@@ -256,6 +256,7 @@ func (e *engine) scrape() {
 type silentMeter struct{}
 
 func (silentMeter) Prefilled(string, exchange.Prefilled)                       {}
+func (silentMeter) FellBack(string, string, string)                            {}
 func (silentMeter) Foreign(string, string)                                     {}
 func (silentMeter) Arrived(*exchange.Seen)                                     {}
 func (silentMeter) Picked(*exchange.Seen)                                      {}

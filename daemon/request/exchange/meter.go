@@ -23,6 +23,8 @@ type Meter interface {
 	Prefilled(pool string, result Prefilled)
 	// Retried counts a request that goes to another worker.
 	Retried(pool, reason string)
+	// FellBack counts a request that goes from a model to another one, its fallback.
+	FellBack(model, to, reason string)
 	// Foreign counts an answer of a worker that belongs to another request.
 	Foreign(pool, worker string)
 	// Waited counts the end of a wait in a pool's queue.

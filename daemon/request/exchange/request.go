@@ -42,6 +42,8 @@ type request struct {
 	deaths    int8           // workers that have ended with this request before
 	chosen    bool           // the strategy has been asked
 	mistaken  bool           // a worker gave the answer to another request
+	fell      names.Reason   // why another model has not served the request before; 0 = none had it
+	falls     names.Reason   // why it goes to another model now; 0 = it does not
 	offered   offered        // to the strategy
 	lesson    *tokens.Lesson // that the answer is to teach; nil = none
 	cookie    string         // the one to set, if the answer is a success
@@ -75,6 +77,9 @@ func (r *request) refuse(f Fault) *Outbound { return r.refuseAs(f, nil) }
 func (r *request) refuseAs(f Fault, own *ownError) *Outbound {
 	seen := &r.in.Seen
 	r.choice.Unbind()
+	if r.fallsBack(failedFor(&f, own)) {
+		return &fallen
+	}
 	seen.At = time.Now()
 	f = r.pool.after(f, seen.At)
 	var out *Outbound
@@ -296,10 +301,13 @@ func (r *request) clientModel() string {
 	return r.read.req.Model
 }
 
-// tellModel says in the answer's head which model an alias stood for.
+// tellModel says in the answer's head which model an alias stood for, and why it is a fallback.
 func (r *request) tellModel(out *Outbound) {
 	if r.alias != nil {
 		out.Set(HeaderModel, r.in.Seen.Model)
+	}
+	if r.fell != 0 {
+		out.Set(HeaderFallback, r.fell.String())
 	}
 }
 

@@ -58,6 +58,9 @@ func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 	e := exchanges.Get().(*Exchange)
 	s.begin(e, in, Entry{})
 	out := e.Serve(ctx)
+	if out == &fallen {
+		e, out = s.fallBack(ctx, e)
+	}
 	out.of = e
 	return out
 }

@@ -22,6 +22,9 @@ func (w weigher) judge(b *body, text []byte) *failure {
 	if f := outgrown(b, w.tries, text); f != nil {
 		return f
 	}
+	if f := outgrewModel(b, text); f != nil {
+		return f
+	}
 	if f := w.weigh(b, text); f != nil {
 		return f
 	}

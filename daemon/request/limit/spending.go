@@ -41,6 +41,10 @@ func (s *Spending) Reserve(t Tokens, exact bool, at time.Time) *Refusal {
 		sure.Prompt = int(surely * float64(t.Prompt))
 	}
 	s.expected = t
+	if s.reserved > 0 { // for a model that has not served the request
+		k.tokens.correct(-s.reserved, s.at, at)
+		s.reserved = 0
+	}
 	if k.limits.Tokens == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package names
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/warmpath/warmpath/cache/recent"
@@ -16,26 +17,29 @@ type Book struct {
 	sessions *recent.Map[uint64, string]
 }
 
-// Model returns the model of the session of that key under the alias: the one that it had, if that still is a target.
+// Model returns the model of the session of that key under the alias: the one that it had, if the alias still leads
+// there.
 func (b *Book) Model(a *Alias, key uint64) string {
-	if len(a.Targets) == 1 {
+	if len(a.Targets) == 1 && a.next == nil {
 		return a.Targets[0].Model
 	}
-	key ^= Key(a.Name)
+	key ^= Key(cmp.Or(a.split, a.Name))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.make()
 	model, ok := b.sessions.Get(key)
-	if !ok || !a.has(model) {
+	if !ok || !a.leadsTo(model) {
 		model = a.Choose(key)
 	}
-	b.sessions.Put(key, model)
+	if ok || len(a.Targets) > 1 {
+		b.sessions.Put(key, model)
+	}
 	return model
 }
 
-// Keep has the session of that key stay with a model.
+// Keep has the session of that key stay with a model, which may be a fallback's.
 func (b *Book) Keep(a *Alias, key uint64, model string) {
-	if len(a.Targets) == 1 {
+	if len(a.Targets) == 1 && a.next == nil && !a.later {
 		return
 	}
 	b.mu.Lock()

@@ -15,8 +15,15 @@ type Target struct {
 // Alias is a name for other models.
 type Alias struct {
 	Name    string
-	Targets []Target // none: the name is a model's own
+	Targets []Target // none: the name is a model's own, and nothing but hidden
 	Hidden  bool     // no list shows it
+
+	Fallback string // the alias or model that serves a request which fails here; "" = none does
+	On       Reason // why it does
+
+	next  *Alias // what Fallback stands for, with this Name
+	later bool   // it is such a next one
+	split string // the alias whose sessions share the choice among Targets; "" = Name
 }
 
 // List has the names of a configuration. It is never changed. A nil List has none.
@@ -32,7 +39,14 @@ func New(all []Alias) *List {
 	}
 	l := &List{aliases: all, of: make(map[string]*Alias, len(all))}
 	for i := range all {
-		l.of[all[i].Name] = &all[i]
+		a := &all[i]
+		if len(a.Targets) == 0 && a.Fallback != "" {
+			a.Targets = []Target{{Model: a.Name, Weight: 1}}
+		}
+		l.of[a.Name] = a
+	}
+	for i := range all {
+		all[i].next = l.follow(&all[i], all[i].Name, MaxFallbacks)
 	}
 	return l
 }

@@ -1,0 +1,170 @@
+package exchange
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/names"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+)
+
+// only is the pattern of one model.
+type only string
+
+func (o only) Serves(model string) bool { return model == string(o) }
+func (o only) Names(model string) bool  { return model == string(o) }
+
+// falling makes a scene of the pools "cat", "dog" and "owl", each with one worker of that script. "pet" stands for cat,
+// and falls back to dog, and that to owl.
+func falling(t *testing.T, on names.Reason, cat, dog, owl string) *scene {
+	all := newScene(t, []string{cat})
+	all.pool.Patterns = only("cat")
+	for model, script := range map[string]string{"dog": dog, "owl": owl} {
+		p := newScene(t, []string{script}).pool
+		p.Patterns = only(model)
+		all.epoch.Pools = append(all.epoch.Pools, p)
+	}
+	all.epoch.Names = names.New([]names.Alias{
+		{Name: "pet", Targets: []names.Target{{Model: "cat", Weight: 1}}, Fallback: "dog", On: on},
+		{Name: "dog", Fallback: "owl", On: on}})
+	return all
+}
+
+// fill takes the only place of the pool's worker.
+func (s *scene) fill() {
+	s.pool.Limited = true
+	s.pool.Workers.Configure(worker.Config{MaxInFlight: 1})
+	_, all, _ := s.pool.Workers.Snapshot(worker.Query{At: time.Now()}, nil, nil)
+	s.pool.Workers.Begin(new(worker.Ticket), all[0], worker.Dispatch{}, time.Now())
+}
+
+// askPet asks for a chat, and returns the answer's header too.
+func (s *scene) askPet(path, body string, header ...string) (answer, http.Header) {
+	in := inbound("POST", path, body, header...)
+	in.Epoch, in.ID = s.epoch, "id-1"
+	if s.epoch.Keys != nil {
+		in.Caller = s.epoch.Keys.Named("k")
+	}
+	var all Lives
+	life := new(Life)
+	all.Begin(life)
+	defer life.Leave()
+	out := s.Serve(life, in)
+	h := http.Header{}
+	for _, f := range out.Header {
+		h.Set(f.Name, f.Value)
+	}
+	text, err := new(fickle).whole(out)
+	return answer{status: out.Status, body: text, broken: err != nil, by: in.Seen.Worker, in: in}, h
+}
+
+// tallied returns what was counted.
+func (s *scene) tallied() string { return strings.Join(s.counted.counted, ", ") }
+
+const (
+	chatPath  = "/v1/chat/completions"
+	petChat   = `{"model":"pet","messages":[{"role":"user","content":"hi"}]}`
+	petStream = `{"model":"pet","stream":true,"messages":[{"role":"user","content":"hi"}]}`
+	tooLong   = `{"error":{"message":"This model's maximum context length is 8 tokens.","code":400}}`
+	dogSays   = `{"model":"dog"}`
+	owlSays   = `{"model":"owl"}`
+)
+
+// TestFallback: what leads to another model, and what does not.
+func TestFallback(t *testing.T) {
+	chunk := "data: {\"model\":\"cat\",\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n"
+	for _, c := range []struct {
+		what, cat, dog string
+		full           bool
+		on             names.Reason
+		path, body     string
+		header         []string
+
+		status     int
+		model, why string // of the answer's head
+		text       string // of its body
+	}{
+		{what: "down", cat: "refuse", dog: whole(200, dogSays), status: 200, model: "dog", why: "down", text: `"pet"`},
+		{what: "down, and not for that", cat: "refuse", dog: whole(200, dogSays), on: names.Full | names.Context,
+			status: 503, model: "cat", text: "worker_failed"},
+		{what: "full", cat: whole(200, "{}"), full: true, dog: whole(200, dogSays), status: 200, model: "dog", why: "full",
+			text: `"pet"`},
+		{what: "full by its own word", cat: whole(503, "{}"), dog: whole(200, dogSays), on: names.Down, status: 503,
+			model: "cat"},
+		{what: "full, and not for that", cat: whole(200, "{}"), full: true, on: names.Down, dog: whole(200, dogSays),
+			status: 429, model: "cat", text: "workers_full"},
+		{what: "context", cat: whole(400, tooLong), dog: whole(200, dogSays), status: 200, model: "dog", why: "context",
+			text: `"pet"`},
+		{what: "context of a stream", cat: whole(400, tooLong), body: petStream, status: 200, model: "dog", why: "context",
+			dog: streamed("data: {\"model\":\"dog\",\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n", "data: [DONE]\n\n"), text: `"pet"`},
+		{what: "context, and not for that", cat: whole(400, tooLong), on: names.Down, dog: whole(200, dogSays), status: 400,
+			model: "cat", text: "maximum context length"},
+		{what: "another 400", cat: whole(400, `{"error":{"message":"bad temperature"}}`), dog: whole(200, dogSays), status: 400,
+			model: "cat", text: "bad temperature"},
+		{what: "after the first byte", cat: streamed(chunk, pause, "cut"), dog: whole(200, dogSays), body: petStream,
+			status: 200, model: "cat", text: `"error"`},
+		{what: "chain of two", cat: "refuse", dog: whole(400, tooLong), status: 200, model: "owl", why: "context",
+			text: `"pet"`},
+		{what: "all fail", cat: whole(400, tooLong), dog: "refuse", on: names.Down | names.Context, status: 200, model: "owl",
+			why: "down", text: `"pet"`},
+		{what: "a stored response", cat: "refuse", dog: whole(200, dogSays), path: "/v1/responses", status: 503, model: "cat",
+			body: `{"model":"pet","input":"hi","previous_response_id":"resp_1"}`, text: "worker_failed"},
+		{what: "a named session", cat: "refuse", dog: whole(200, dogSays), header: []string{"X-Session-Id", "s"}, status: 200,
+			model: "dog", why: "down", text: `"pet"`},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			on, path, body := c.on, c.path, c.body
+			if on == 0 {
+				on = names.All
+			}
+			if path == "" {
+				path = chatPath
+			}
+			if body == "" {
+				body = petChat
+			}
+			s := falling(t, on, c.cat, c.dog, whole(200, owlSays))
+			if c.full {
+				s.fill()
+			}
+			a, h := s.askPet(path, body, c.header...)
+			if a.status != c.status || h.Get(HeaderModel) != c.model || h.Get(HeaderFallback) != c.why ||
+				!strings.Contains(a.body, c.text) || a.in.Seen.Model != c.model {
+				t.Errorf("%d %s by %q for %q: %s\n%s", a.status, a.body, h.Get(HeaderModel), h.Get(HeaderFallback),
+					s.tallied(), s.log)
+			}
+			if got := strings.Contains(s.tallied(), "fell "); got != (c.why != "") {
+				t.Errorf("counted: %v: %s", got, s.tallied())
+			}
+			if c.why != "" && strings.Contains(s.log.String(), "gets an error") {
+				t.Errorf("the log tells of an error: %s", s.log)
+			}
+		})
+	}
+}
+
+// TestFallbackOfTheLast: where no model serves the request the client gets the last one's error, which counts once.
+func TestFallbackOfTheLast(t *testing.T) {
+	s := falling(t, names.All, "refuse", "refuse", "refuse")
+	a, h := s.askPet(chatPath, petChat)
+	if a.status != 503 || h.Get(HeaderModel) != "owl" || h.Get(HeaderFallback) != "down" {
+		t.Errorf("%d %s of %v", a.status, a.body, h)
+	}
+	if n := strings.Count(s.tallied(), "refused"); n != 1 {
+		t.Errorf("refused %d times: %s", n, s.tallied())
+	}
+}
+
+// TestFallbackRights: a key that may use the name needs no right on the fallback, and one that may not gets 403.
+func TestFallbackRights(t *testing.T) {
+	for model, status := range map[string]int{"pet": 200, "cat": 200, "dog": 403} {
+		s := falling(t, names.All, "refuse", whole(200, dogSays), whole(200, owlSays))
+		s.epoch.Keys = gate.NewKeys([]gate.Key{{Name: "k", Secret: "s", Models: []string{model}}})
+		if a, _ := s.askPet(chatPath, petChat); a.status != status {
+			t.Errorf("a key for %s: %d %s", model, a.status, a.body)
+		}
+	}
+}
