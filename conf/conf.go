@@ -90,7 +90,7 @@ type Key struct {
 // model of that name which a worker serves.
 type Model struct {
 	Name   string   `toml:"name"`
-	To     []Target `toml:"to"`     // the models that serve it; none = the name itself: that hides it, or gives it a fallback
+	To     []Target `toml:"to"`     // the models that serve it; none = the name itself
 	Hidden bool     `toml:"hidden"` // GET /v1/models does not show it
 
 	Fallback string   `toml:"fallback"` // the alias or model that serves what this one cannot; "" = none

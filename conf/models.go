@@ -68,7 +68,7 @@ func checkFallback(r *report, path string, c *Config, m *Model) {
 	case m.Fallback == "" && len(m.On) > 0:
 		r.add(child(path, "on"), "there is no fallback", `write fallback = "NAME" too`)
 	case m.Fallback == "":
-	case c.model(m.Fallback) == nil && !slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.Serves(m.Fallback) }):
+	case modelOf(c, m.Fallback) == nil && !slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.Serves(m.Fallback) }):
 		r.add(at, fmt.Sprintf("%.80q is no alias, and served by no pool", m.Fallback),
 			"write an alias, or a name that the models of a pool fit")
 	}
@@ -82,12 +82,12 @@ func checkFallback(r *report, path string, c *Config, m *Model) {
 			return
 		}
 		seen = append(seen, m.Fallback)
-		m = c.model(m.Fallback)
+		m = modelOf(c, m.Fallback)
 	}
 }
 
-// model returns the [[models]] table of that name, or nil.
-func (c *Config) model(name string) *Model {
+// modelOf returns the [[models]] table of that name, or nil.
+func modelOf(c *Config, name string) *Model {
 	for i := range c.Models {
 		if c.Models[i].Name == name {
 			return &c.Models[i]

@@ -354,3 +354,14 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 		e.read.req.Trim()
 	}
 }
+
+// noteEnd logs the end of the attempts, as end does for a client that gets an error.
+func (e *Exchange) noteEnd(last step, end func(*Inbound, *Pool, step, int)) {
+	a := &e.sending.attempts
+	switch {
+	case !e.fallsBack(failedFor(&a.last, a.own)):
+		end(e.in, e.pool, last, len(e.choice.Tried()))
+	case last.reason != reasonNone:
+		e.journal.unanswered(e.in, last)
+	}
+}

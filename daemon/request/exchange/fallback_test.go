@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"testing"
@@ -116,17 +117,8 @@ func TestFallback(t *testing.T) {
 			model: "dog", why: "down", text: `"pet"`},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			on, path, body := c.on, c.path, c.body
-			if on == 0 {
-				on = names.All
-			}
-			if path == "" {
-				path = chatPath
-			}
-			if body == "" {
-				body = petChat
-			}
-			s := falling(t, on, c.cat, c.dog, whole(200, owlSays))
+			path, body := cmp.Or(c.path, chatPath), cmp.Or(c.body, petChat)
+			s := falling(t, cmp.Or(c.on, names.All), c.cat, c.dog, whole(200, owlSays))
 			if c.full {
 				s.fill()
 			}

@@ -198,8 +198,8 @@ func (j *journal) gaveUp(in *Inbound, p *Pool, last step, tried int) {
 		"worker", last.worker.ID(), "reason", string(last.reason), "tried", tried)
 }
 
-// fellBack logs and counts that the request has gone from a model to another one. It logs once a second at most: a model
-// that is down may have all of its requests go.
+// fellBack logs and counts that the request has gone from a model to another one. It logs once a second at most: all of
+// a model's requests may go.
 func (j *journal) fellBack(in *Inbound, from string, why names.Reason) {
 	j.meter.FellBack(from, in.Seen.Model, why.String())
 	if j.fallen.Due(time.Now(), time.Second) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/names"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // lengthWords are how engines say that a request is longer than their model, by --max-model-len: vLLM, SGLang, and
@@ -52,4 +54,16 @@ func outgrown(b *body, a *attempts, text []byte) *failure {
 	a.outgrew = true
 	return b.discard(worker.Outcome{Kind: worker.Answered, Rejected: true},
 		&failure{reason: reasonTooShort, fault: FaultUpstream, paid: true})
+}
+
+// outgrewModel ends an attempt whose worker refuses the request for its length, if a fallback is to serve it.
+func outgrewModel(b *body, text []byte) *failure {
+	if b.r.alias == nil || b.a.resp.Status != http.StatusBadRequest {
+		return nil
+	}
+	if _, ok := saysTooLong(text); !ok || !b.r.fallsBack(names.Context) {
+		return nil
+	}
+	return b.discard(worker.Outcome{Kind: worker.Answered, Rejected: true},
+		&failure{reason: reasonTooShort, fault: FaultUpstream, grade: route.GradeFinal})
 }

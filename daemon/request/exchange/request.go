@@ -318,3 +318,50 @@ func (r *request) hideTarget(status int, text []byte) []byte {
 	}
 	return bytes.ReplaceAll(text, []byte("`"+r.read.req.Model+"`"), []byte("`"+r.alias.Name+"`"))
 }
+
+// A request whose model cannot serve it may go to the fallback of the name that the client sent. It is then chosen and
+// sent anew, by an Exchange of its own. That is decided before its refusal is counted, and before the client has a
+// byte.
+
+// HeaderFallback says why another model than the first has answered: down, full or context.
+const HeaderFallback = "X-Warmpath-Fallback"
+
+// fallen is in place of the answer to a request that goes to a fallback. No client gets it.
+var fallen Outbound
+
+// failedFor returns why the model has not served a request that ends with that fault, 0 if another model would not
+// help. own is a worker's own error in its place.
+func failedFor(f *Fault, own *ownError) names.Reason {
+	switch {
+	case own != nil && f.Cause == NoFreeWorker: // each worker says so itself
+		return names.Full
+	case own != nil:
+		return 0
+	}
+	switch f.Code {
+	case FaultNoWorker.Code, FaultUpstream.Code, FaultDown.Code:
+		return names.Down
+	case FaultFull.Code, FaultQueueFull.Code, FaultWaited.Code:
+		return names.Full
+	}
+	return 0
+}
+
+// fallsBack reports whether the request goes to a fallback for that reason, and has it go there. What a worker keeps
+// for its client is at that worker alone: a request for that goes nowhere else.
+func (r *request) fallsBack(why names.Reason) bool {
+	if r.falls != 0 {
+		return true
+	}
+	if r.alias.After(why) == nil || r.entry.Door != nil || r.entry.Op != Use || r.entry.Session != "" ||
+		r.consumed() || r.in.Endpoint.Adapters || r.in.Endpoint.ID != "" || r.reference != "" ||
+		r.read.req.PreviousResponse != "" {
+		return false
+	}
+	b := r.choice.Binding()
+	if b.Worker != "" && (b.Kind != session.Key || why == names.Full) { // the session waits for its own worker alone
+		return false
+	}
+	r.falls = why
+	return true
+}

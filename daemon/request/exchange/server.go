@@ -95,3 +95,18 @@ func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
 	e.arrived = time.Now()
 	e.offered.in = in
 }
+
+// fallBack serves the request by the fallbacks of its model, until one answers or there is none left. It returns the
+// exchange that did, and its answer.
+func (s *Server) fallBack(ctx context.Context, e *Exchange) (*Exchange, *Outbound) {
+	out := &fallen
+	for out == &fallen {
+		from, next := e.in.Seen.Model, new(Exchange)
+		s.begin(next, e.in, Entry{})
+		next.alias, next.fell, next.arrived = e.alias.After(e.falls), e.falls, e.arrived
+		out = next.Serve(ctx)
+		s.journal.fellBack(e.in, from, e.falls)
+		e = next
+	}
+	return e, out
+}
