@@ -63,31 +63,33 @@ func (f *rolesFleet) pinned() (n int) {
 // longText is a prompt of about that many tokens that begins as no other does.
 func longText(name string, n int) string { return name + " " + strings.Repeat("word ", n) }
 
+// ask sends a completion, and returns why it was not answered.
+func (f *rolesFleet) ask(ctx context.Context, name string, tokens int, stream bool) error {
+	body := fmt.Sprintf(`{"model":"sim","prompt":%q,"max_tokens":8,"stream":%v}`, longText(name, tokens), stream)
+	r, err := http.NewRequestWithContext(ctx, "POST", "http://"+f.Addr()+"/v1/completions", bytes.NewReader([]byte(body)))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && (resp.StatusCode != 200 || !bytes.Contains(text, []byte("finish_reason"))) {
+		err = fmt.Errorf("%d %.300s", resp.StatusCode, text)
+	}
+	return err
+}
+
 // TestRoles: prompts are computed by prefillers and answered by decoders, short ones by decoders alone. A client that
 // leaves in any phase strands no block, and a prefiller that dies fails no request.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	f := startRoles(t, 2, 2)
-	ask := func(ctx context.Context, name string, tokens int, stream bool) error {
-		body := fmt.Sprintf(`{"model":"sim","prompt":%q,"max_tokens":8,"stream":%v}`, longText(name, tokens), stream)
-		r, err := http.NewRequestWithContext(ctx, "POST", "http://"+f.Addr()+"/v1/completions", bytes.NewReader([]byte(body)))
-		if err != nil {
-			return err
-		}
-		r.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err == nil && (resp.StatusCode != 200 || !bytes.Contains(text, []byte("finish_reason"))) {
-			err = fmt.Errorf("%d %.300s", resp.StatusCode, text)
-		}
-		return err
-	}
 	for i := range 10 {
-		if err := ask(t.Context(), fmt.Sprint("short ", i), 50, i%2 == 0); err != nil {
+		if err := f.ask(t.Context(), fmt.Sprint("short ", i), 50, i%2 == 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +109,7 @@ func TestRoles(t *testing.T) {
 				if r.IntN(4) == 0 { // a prefill takes some 10 ms
 					time.AfterFunc(time.Duration(r.IntN(40_000))*time.Microsecond, leave)
 				}
-				switch err := ask(ctx, name, 1000+r.IntN(2000), r.IntN(2) == 0); {
+				switch err := f.ask(ctx, name, 1000+r.IntN(2000), r.IntN(2) == 0); {
 				case err == nil:
 					served.Store(name, true)
 				case ctx.Err() == nil:
@@ -136,13 +138,13 @@ func TestRoles(t *testing.T) {
 	}
 	_ = f.prefill[0].Close()
 	for i := range 20 {
-		if err := ask(t.Context(), fmt.Sprint("after ", i), 1500, false); err != nil {
+		if err := f.ask(t.Context(), fmt.Sprint("after ", i), 1500, false); err != nil {
 			t.Errorf("after a prefiller has died: %v", err)
 		}
 	}
 	_ = f.prefill[1].Close()
 	for i := range 10 {
-		if err := ask(t.Context(), fmt.Sprint("alone ", i), 1500, false); err != nil {
+		if err := f.ask(t.Context(), fmt.Sprint("alone ", i), 1500, false); err != nil {
 			t.Errorf("after both have died: %v", err)
 		}
 	}
