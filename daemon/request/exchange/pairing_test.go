@@ -126,7 +126,7 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		during(id)
 	}
 	if fails {
-		http.Error(w, `{"error":{"message":"broken"}}`, 503)
+		http.Error(w, `{"error":{"message":"broken"}}`, http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

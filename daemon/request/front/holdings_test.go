@@ -71,7 +71,6 @@ func TestHoldingsHammer(t *testing.T) {
 // TestBodiesOfOneNetwork: a host that takes another address of its IPv6 network for each body holds no more than one
 // that keeps its address. IPv4 addresses are counted apart, in whichever form.
 func TestBodiesOfOneNetwork(t *testing.T) {
-	const size = 1 << 20 // 64 of them by all
 	for _, c := range []struct {
 		address string
 		one     bool
