@@ -1,19 +1,22 @@
 package front
 
 import (
+	"encoding/json"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/jsonline"
 	"github.com/warmpath/warmpath/daemon/transport/spool"
 )
 
 // accessLog writes one JSON line a request, for an operator to grep. A line never holds a prompt, an answer, a query or
-// a key, and of a client's own text no more than gate.MaxText bytes. Its zero value writes nothing.
+// a key, and of a client's own text no more than gate.MaxText bytes, but for the header fields that the strategy may
+// see, in the lines that server.explain_log picks. Its zero value writes nothing.
 //
 // Lines go through a [spool.Spool]: no request waits for a pipe that nobody reads or for a disk that hangs
 // (TestNobodyReadsTheAccessLog).
@@ -271,7 +274,21 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 		l.Text("module_sha256", seen.Module)
 		l.JSON("candidates", seen.CandidatesJSON())
 		seen.AppendFrame(l, "packed_frame")
+		appendOffered(l, seen.Offered)
 	}
 	l.Close()
 	*l = append(*l, '\n')
+}
+
+// appendOffered appends what the strategy could ask for beside the frame.
+func appendOffered(l *jsonline.Line, o *route.Offered) {
+	if o == nil {
+		return
+	}
+	if text, err := json.Marshal(o.Labels); err == nil && len(o.Labels) > 0 {
+		l.JSON("labels", text)
+	}
+	if text, err := json.Marshal(o.Headers); err == nil && len(o.Headers) > 0 {
+		l.JSON("headers", text)
+	}
 }
