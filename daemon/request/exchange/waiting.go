@@ -16,9 +16,9 @@ const waitingBytes = 16 << 10
 
 // turn is the place of a request in its pool's queue. A nil turn has none.
 type turn struct {
-	wait    *waiting.Wait // nil = it has not waited, or has its worker
-	meter   Meter
-	seen    *Seen
+	wait   *waiting.Wait // nil = it has not waited, or has its worker
+	meter  Meter
+	seen   *Seen
 	before time.Duration // it has waited for a limit of its key, and at places that it left without a worker
 
 	limit *Fault // the answer if it waits in vain for a limit of its key; nil = it waits for a worker

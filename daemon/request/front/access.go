@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
-	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/jsonline"
 	"github.com/warmpath/warmpath/daemon/transport/spool"
@@ -271,17 +270,18 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 		}
 	}
 	if (seen.Logged || e.slower > 0 && took > e.slower) && len(seen.Candidates) > 0 { // server.explain_log picks it
-		l.Text("module_sha256", seen.Module)
-		l.JSON("candidates", seen.CandidatesJSON())
-		seen.AppendFrame(l, "packed_frame")
-		appendOffered(l, seen.Offered)
+		appendChoice(l, seen)
 	}
 	l.Close()
 	*l = append(*l, '\n')
 }
 
-// appendOffered appends what the strategy could ask for beside the frame.
-func appendOffered(l *jsonline.Line, o *route.Offered) {
+// appendChoice appends what the strategy chose from, and what it could ask for beside that.
+func appendChoice(l *jsonline.Line, seen *exchange.Seen) {
+	l.Text("module_sha256", seen.Module)
+	l.JSON("candidates", seen.CandidatesJSON())
+	seen.AppendFrame(l, "packed_frame")
+	o := seen.Offered
 	if o == nil {
 		return
 	}
