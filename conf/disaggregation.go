@@ -6,7 +6,8 @@ type Disaggregation struct {
 	Threshold     int    `toml:"threshold"`      // tokens of the prompt that the decoder lacks; with fewer it is alone
 	BootstrapPort int    `toml:"bootstrap_port"` // of the prefillers, for mooncake and sglang
 
-	// Where further prefillers come from. The service is beside that of [pools.kubernetes], whose other keys hold for both.
+	// Where further prefillers come from. The service is beside that of [pools.kubernetes], whose other keys hold for
+	// both.
 	PrefillDNS     string `toml:"prefill_dns"`     // name:port, every address of which is a prefiller
 	PrefillService string `toml:"prefill_service"` // in Kubernetes, whose pods are prefillers
 }

@@ -90,8 +90,8 @@ type Stats struct {
 func (w *Worker) stats(m *moment, l *limits) Stats {
 	slow := m.slowness * w.speed.times()
 	s := Stats{
-		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Labels: w.named, Slot: w.slot, Since: w.since,
-		Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
+		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Labels: w.named, Slot: w.slot,
+		Since: w.since, Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
 		Theirs: w.theirs.n, Limit: l.requests,
 		Full: w.full(l, m), Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,

@@ -46,7 +46,7 @@ type Record struct {
 	// candidate that had one. JSON has it in base64.
 	Frame []byte `json:"frame,omitempty"`
 
-	Offered *Offered `json:"-"` // what the strategy could ask for beside its frame; nil = nothing. It is for the access log
+	Offered *Offered `json:"-"` // what the strategy could ask for beside its frame, for the access log; nil = nothing
 
 	Queue     time.Duration `json:"queue_ns,omitempty"` // believed wait at the first of the order
 	FirstByte time.Duration `json:"ttft_ns,omitempty"`  // from the arrival
