@@ -71,15 +71,22 @@ func probeWorkers(ctx context.Context, c *conf.Config) (all []probeFinding, note
 			if err != nil {
 				all = append(all, poolFinding(p, "%s does not resolve here: %v", key, err))
 			}
+			for k := range more {
+				if key == "prefill_dns" {
+					more[k].Role = conf.RolePrefill
+				}
+			}
 			workers = append(workers[:len(workers):len(workers)], more...)
 		}
 		if p.Kubernetes.On() || p.Disaggregation.PrefillService != "" {
 			notes = append(notes, fmt.Sprintf("pool %s: pods that Kubernetes lists are not asked from here; "+
 				"where the router runs, `warmpath status` shows them", p.Name))
 		}
+		first := len(all)
 		for k := range workers {
 			all = append(all, x.probe(ctx, &workers[k]))
 		}
+		x.probePairs(ctx, workers, all[first:])
 	}
 	return all, notes
 }
@@ -251,23 +258,7 @@ func (x *prober) ask(ctx context.Context, at string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x.key != "" {
-		req.Header.Set("Authorization", "Bearer "+x.key)
-	}
-	resp, err := x.client.Do(req)
-	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
-			err = u.Err
-		}
-		return nil, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxProbed))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = errors.New("HTTP " + resp.Status)
-	}
-	return text, err
+	return x.do(req)
 }
 
 // models returns the model names that the worker lists.

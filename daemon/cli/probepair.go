@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/request/pair"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+)
+
+// probePairs tries whether the workers of a pool with [pools.disaggregation] hand the KV of a prompt to each other, and
+// adds to the findings on each worker what will not work. all are those of workers.
+func (x *prober) probePairs(ctx context.Context, workers []conf.Worker, all []probeFinding) {
+	var prefill, decode []int // of workers that answer
+	for i := range workers {
+		switch {
+		case len(all[i].Good) == 0: // it is not healthy
+		case workers[i].RoleOf() == conf.RolePrefill:
+			prefill = append(prefill, i)
+		default:
+			decode = append(decode, i)
+		}
+	}
+	wrong := func(i int, format string, args ...any) {
+		all[i].Wrong = append(all[i].Wrong, fmt.Sprintf(format, args...))
+	}
+	switch c := pair.Connector(x.pool.Disaggregation.Connector); c {
+	case pair.NIXL:
+		if len(prefill) == 0 || len(decode) == 0 {
+			return
+		}
+		for i := range max(len(prefill), len(decode)) { // each of both once, at least
+			p, d := prefill[i%len(prefill)], decode[i%len(decode)]
+			x.probePair(ctx, &workers[p], &workers[d], func(format string, args ...any) { wrong(p, format, args...) },
+				func(format string, args ...any) { wrong(d, format, args...) })
+		}
+	case pair.Mooncake:
+		for _, i := range prefill {
+			u, _ := url.Parse(workers[i].URL) // it has answered
+			at := net.JoinHostPort(u.Hostname(), strconv.Itoa(x.pool.Disaggregation.BootstrapPort))
+			if text, err := x.ask(ctx, "http://"+at+"/query"); err != nil {
+				wrong(i, "it will not pair: its bootstrap server at %s: %v; set bootstrap_port to vLLM's "+
+					"VLLM_MOONCAKE_BOOTSTRAP_PORT", at, err)
+			} else if pair.EngineOf(text, 0) == "" {
+				wrong(i, "it will not pair: its bootstrap server at %s names no engine", at)
+			}
+		}
+	case pair.SGLang:
+		for role, list := range map[string][]int{conf.RolePrefill: prefill, conf.RoleDecode: decode} {
+			for _, i := range list {
+				x.probeMode(ctx, &workers[i], role, func(format string, args ...any) { wrong(i, format, args...) })
+			}
+		}
+	}
+}
+
+// probePair has one worker compute a short prompt for another one, as a request of a client does.
+func (x *prober) probePair(ctx context.Context, p, d *conf.Worker, wrongAtP, wrongAtD func(string, ...any)) {
+	models, err := x.models(ctx, p)
+	fit := x.fitting(models)
+	if err != nil || len(fit) == 0 {
+		return // the worker's own finding says so
+	}
+	t := pair.Transfer{Connector: pair.NIXL, Kind: prompt.Completion}
+	body, _ := json.Marshal(map[string]any{"model": fit[0], "max_tokens": 1,
+		"prompt": "Whether the key and value tensors of this prompt come from one worker to the other is what is tried here."})
+	answer, err := x.send(ctx, p.URL+"/v1/completions", t.Prefill(body))
+	handed := pair.Handed(answer)
+	switch {
+	case err != nil:
+		wrongAtP("it will not pair: a prefill: %v", err)
+		return
+	case handed == nil:
+		wrongAtP("it will not pair: its answer names no kv_transfer_params; start vLLM with --kv-transfer-config, " +
+			"NixlConnector and kv_role kv_producer or kv_both")
+		return
+	}
+	if _, err := x.send(ctx, d.URL+"/v1/completions", t.Decode(body, handed)); err != nil {
+		wrongAtD("it will not pair with prefiller %s: %v; is NixlConnector on, and can it reach that one's side channel?", p.ID,
+			err)
+	}
+}
+
+// probeMode compares the role that an SGLang server was started with with the one that the file gives it.
+func (x *prober) probeMode(ctx context.Context, w *conf.Worker, role string, wrong func(string, ...any)) {
+	text, err := x.ask(ctx, w.URL+"/get_server_info")
+	if err != nil {
+		wrong("/get_server_info: %v: whether it pairs is not known", err)
+		return
+	}
+	var said struct {
+		Mode string `json:"disaggregation_mode"`
+	}
+	if err := json.Unmarshal(text, &said); err != nil || said.Mode != role {
+		wrong("it will not pair: it was started with --disaggregation-mode %q, and its role here is %s", said.Mode, role)
+	}
+}
+
+// send posts a body to a worker and returns its answer.
+func (x *prober) send(ctx context.Context, to string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return x.do(req)
+}
+
+// do sends a request with the workers' key, and reads the answer.
+func (x *prober) do(req *http.Request) ([]byte, error) {
+	if x.key != "" {
+		req.Header.Set("Authorization", "Bearer "+x.key)
+	}
+	resp, err := x.client.Do(req)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err
+		}
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxProbed))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = errors.New("HTTP " + resp.Status)
+	}
+	return text, err
+}
