@@ -16,7 +16,7 @@ import (
 var wings = map[string][]string{
 	".":         {"adapt", "admin", "fleet", "kv", "peers", "request", "transport"},
 	"warmpath":  {"cli"},
-	"cli":       {".", "admin", "fleet", "kv", "lab", "transport"},
+	"cli":       {".", "admin", "fleet", "kv", "lab", "request", "transport"}, // request: the legs that check --probe tries
 	"adapt":     {"admin", "fleet", "kv", "peers", "request", "transport"},
 	"admin":     {"fleet", "kv", "peers", "request", "transport"},
 	"peers":     {"fleet", "request", "transport"},

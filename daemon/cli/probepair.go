@@ -72,7 +72,7 @@ func (x *prober) probePair(ctx context.Context, p, d *conf.Worker, wrongAtP, wro
 	}
 	t := pair.Transfer{Connector: pair.NIXL, Kind: prompt.Completion}
 	body, _ := json.Marshal(map[string]any{"model": fit[0], "max_tokens": 1,
-		"prompt": "Whether the key and value tensors of this prompt come from one worker to the other is what is tried here."})
+		"prompt": "Whether the key and value tensors of this prompt come from one worker to the other is tried here."})
 	answer, err := x.send(ctx, p.URL+"/v1/completions", t.Prefill(body))
 	handed := pair.Handed(answer)
 	switch {
@@ -85,8 +85,8 @@ func (x *prober) probePair(ctx context.Context, p, d *conf.Worker, wrongAtP, wro
 		return
 	}
 	if _, err := x.send(ctx, d.URL+"/v1/completions", t.Decode(body, handed)); err != nil {
-		wrongAtD("it will not pair with prefiller %s: %v; is NixlConnector on, and can it reach that one's side channel?", p.ID,
-			err)
+		wrongAtD("it will not pair with prefiller %s: %v; is NixlConnector on, and can it reach that one's side channel?",
+			p.ID, err)
 	}
 }
 
