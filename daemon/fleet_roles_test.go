@@ -7,11 +7,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/admin/decisions"
 	"github.com/warmpath/warmpath/daemon/lab/kubetest"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
@@ -136,6 +138,11 @@ func TestRoles(t *testing.T) {
 	t.Logf("%d served, %d left; the decoders computed %d tokens of prompts", count(&served), count(&left), computed)
 	if count(&served) < 200 || count(&left) < 20 {
 		t.Errorf("%d served and %d left", count(&served), count(&left))
+	}
+	var kept []decisions.Decision
+	f.decided("/api/v1/decisions?limit=20", &kept)
+	if !slices.ContainsFunc(kept, func(d decisions.Decision) bool { return d.Split != nil && d.Split.Prefiller != "" }) {
+		t.Errorf("none of %d decisions has a prefiller", len(kept))
 	}
 	_ = f.prefill[0].Close()
 	for i := range 20 {

@@ -38,7 +38,7 @@ type WorkerState struct {
 	Others    int               `json:"others_in_flight,omitempty"` // of other routers; max_in_flight counts them too
 	Queue     float64           `json:"queue_seconds"`              // estimated prefill queue
 	TTFT      float64           `json:"ttft_seconds"`               // running mean; 0 = none seen
-	TPOT      float64           `json:"tpot_seconds"`               // between two output tokens, the same
+	TPOT      float64           `json:"tpot_seconds"`               // between two output tokens; 0 = none seen
 	Load      float64           `json:"load"`                       // seconds of prefill sent to it per second
 	Hits      float64           `json:"hit_rate"`                   // by its own counters; -1 = it reports none
 	Running   int               `json:"running"`

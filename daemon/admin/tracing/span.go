@@ -120,6 +120,11 @@ func (a *attributes) ofDecision(seen *exchange.Seen) {
 	a.text("warmpath.reason", strings.Clone(seen.Reason))
 	a.text("warmpath.fallback", seen.Fallback)
 	a.text("warmpath.session_kind", seen.Session)
+	if s := seen.Split; s != nil {
+		a.text("warmpath.prefiller", s.Prefiller)
+		a.text("warmpath.prefill", s.Result)
+		a.seconds("warmpath.prefill_seconds", s.Took)
+	}
 	a.number("warmpath.prompt_tokens", int64(seen.PromptTokens))
 	a.number("warmpath.prompt_blocks", int64(seen.PromptBlocks))
 	a.number("warmpath.matched_blocks", int64(seen.Matched))
