@@ -11,6 +11,7 @@ type Reader struct {
 	s      scanner
 
 	line int    // events: bytes of the line that were compared with "data:"; -1 = it is another line
+	cr   bool   // events: the last byte was the CR of a line's end
 	rest []byte // of the last piece, which is still to be read
 	room []byte // for pieces, of the size that the caller reads
 	err  error  // what comes behind rest
@@ -68,12 +69,20 @@ func (r *Reader) append(out, piece []byte) []byte {
 	return out
 }
 
-// inData reports whether a byte of a stream belongs to the JSON of an event. Each line of data begins anew.
+// inData reports whether a byte of a stream belongs to the JSON of an event. That may stand on several lines of data, and
+// ends with an empty line.
 func (r *Reader) inData(c byte) bool {
+	if c == '\n' && r.cr {
+		r.cr = false
+		return false
+	}
+	r.cr = c == '\r'
 	switch {
 	case c == '\n' || c == '\r':
+		if r.line == 0 {
+			r.s = scanner{nested: true}
+		}
 		r.line = 0
-		r.s = scanner{nested: true}
 		return false
 	case r.line == len(dataField):
 		return true
