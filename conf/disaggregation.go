@@ -5,7 +5,15 @@ type Disaggregation struct {
 	Connector     string `toml:"connector"`      // nixl | lmcache | mooncake | sglang | sidecar; "" = each does both
 	Threshold     int    `toml:"threshold"`      // tokens of the prompt that the decoder lacks; with fewer it is alone
 	BootstrapPort int    `toml:"bootstrap_port"` // of the prefillers, for mooncake and sglang
+
+	// Where further prefillers come from. The service is beside that of [pools.kubernetes], whose other keys hold for
+	// both.
+	PrefillDNS     string `toml:"prefill_dns"`     // name:port, every address of which is a prefiller
+	PrefillService string `toml:"prefill_service"` // in Kubernetes, whose pods are prefillers
 }
+
+// discovers reports whether prefillers may come from elsewhere than the lists of workers.
+func (d *Disaggregation) discovers() bool { return d.PrefillDNS != "" || d.PrefillService != "" }
 
 // On reports whether the pool has roles.
 func (d *Disaggregation) On() bool { return d.Connector != "" }

@@ -123,7 +123,7 @@ func noteFence(r *report, c *Config, i int) {
 
 // discovers reports whether workers of the pool may come from elsewhere than the file of the configuration.
 func discovers(p *Pool) bool {
-	return p.WorkersFile != "" || p.WorkersDNS != "" || p.Kubernetes.On()
+	return p.WorkersFile != "" || p.WorkersDNS != "" || p.Kubernetes.On() || p.Disaggregation.discovers()
 }
 
 // mayServe reports whether the pool serves a model that a pattern fits.

@@ -176,6 +176,16 @@ func checkDisaggregation(r *report, path string, p *Pool) {
 	}
 	r.between(child(at, "threshold"), d.Threshold, 0, maxCount, "tokens, 0 for always,")
 	r.between(child(at, "bootstrap_port"), d.BootstrapPort, 1, 65535, "the number of a port,")
+	if d.PrefillDNS != "" {
+		checkDNSName(r, child(at, "prefill_dns"), d.PrefillDNS)
+	}
+	if s := d.PrefillService; s != "" && !isK8sName(s) {
+		r.add(child(at, "prefill_service"), fmt.Sprintf("%.80q is no name of Kubernetes", s),
+			"write up to 63 of a-z, 0-9 and dash, without the namespace or a port")
+	}
+	if !d.On() && d.discovers() {
+		r.add(at, "it names prefillers, and no connector", `write connector = "nixl", or leave them out`)
+	}
 	roles := map[string]int{}
 	for i := range p.Workers {
 		w := &p.Workers[i]
@@ -189,7 +199,7 @@ func checkDisaggregation(r *report, path string, p *Pool) {
 		return // others may come
 	}
 	switch {
-	case roles[RolePrefill] == 0:
+	case roles[RolePrefill] == 0 && !d.discovers():
 		r.add(at, "no worker of the pool is a prefiller", `give some of [[pools.workers]] role = "prefill"`)
 	case roles[RolePrefill] == len(p.Workers):
 		r.add(at, "no worker of the pool answers a client: all are prefillers",

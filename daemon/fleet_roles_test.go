@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/kubetest"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
@@ -151,5 +152,23 @@ func TestRoles(t *testing.T) {
 	alone := f.metric("warmpath_prefills_total", `result="no_prefiller"`) + f.metric("warmpath_prefills_total", `result="failed"`)
 	if done := f.metric("warmpath_prefills_total", `result="done"`); done < 200 || alone < 10 {
 		t.Errorf("%v prefills, %v without; want 10 or more, as both prefillers were dead", done, alone)
+	}
+}
+
+// TestPrefillersOfAService: the pods of a service of their own are prefillers, those of the pool's are not.
+func TestPrefillersOfAService(t *testing.T) {
+	t.Parallel()
+	k := kubetest.Start(t)
+	for service, address := range map[string]string{"decode": "127.0.0.1", "prefill": "127.0.0.2"} {
+		k.Set(service, service+"-1", 1, kubetest.Pod{Name: service + "-0", Address: address, Ready: true})
+	}
+	r := start(t, fromDefaults(fmt.Sprintf("kubernetes = {service = \"decode\", api = %q, account = %q}\n"+
+		"disaggregation = {connector = \"nixl\", prefill_service = \"prefill\"}", k.URL, k.Account)), 0)
+	roles := map[string]string{}
+	for _, w := range r.describe()[0].Workers {
+		roles[w.ID] = w.Labels["role"]
+	}
+	if len(roles) != 2 || roles["decode-0"] != "" || roles["prefill-0"] != "prefill" {
+		t.Errorf("%v", roles)
 	}
 }

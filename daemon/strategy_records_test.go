@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -32,7 +31,7 @@ func TestRecordsAreDecidedAgain(t *testing.T) {
 	text = []byte(unpacked(t, first) + "\n" + rest)
 	again := func(name string, wasm []byte, err error) *redecide.Report {
 		t.Helper()
-		got := decidedAgain(t, name, wasm, err, string(text)+"{\"id\":\n"+
+		got := decidedAgain(t, wasm, err, string(text)+"{\"id\":\n"+
 			strings.Replace(first, `"packed_frame":"`, `"packed_frame":"AAAA`, 1)+"\n"+`{"id":"x","frame":"?"}`+"\n"+`{"id":"y"}`)
 		if got.Lines != requests+4 || got.Unheld != 1 || got.BadLines != 3 || got.Bad[0].Line != requests+1 || got.Decided != requests {
 			t.Errorf("%s: %+v", name, got)
@@ -80,28 +79,12 @@ func unpacked(t *testing.T, line string) string {
 }
 
 // decidedAgain has a module decide the records of a log again. err is of its making.
-func decidedAgain(t *testing.T, name string, wasm []byte, err error, log string) *redecide.Report {
+func decidedAgain(t *testing.T, wasm []byte, err error, log string) *redecide.Report {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.Background()
-	store := &redecide.Store{}
-	h, err := host.New(ctx, host.Config{Stepped: true, KV: store})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close(ctx)
-	s, err := h.Load(ctx, name, wasm, host.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close(ctx)
-	got, err := redecide.Run(ctx, s, store, strings.NewReader(log))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+	return decideAgain(t, host.Options{}, wasm, log)
 }
 
 // TestRecordedRejections: whom the strategy turned away is no choice of a worker. To turn it away again is to agree.
@@ -127,7 +110,7 @@ func TestRecordedRejections(t *testing.T) {
 	}
 	f := func(name string, wasm []byte, err error, text string, want redecide.Report) {
 		t.Helper()
-		got := decidedAgain(t, name, wasm, err, text)
+		got := decidedAgain(t, wasm, err, text)
 		if got.Decided != 3 || got.Turned != want.Turned || got.Agreed != want.Agreed || got.Rejected != want.Rejected ||
 			len(got.Differ) != want.Decided || got.Chosen != got.Recorded {
 			t.Errorf("%s: %+v; want %+v", name, got, want)

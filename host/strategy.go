@@ -75,6 +75,9 @@ func (s *Strategy) MayExclude() bool { return s.native != nil || s.layout.Versio
 // ReasonName returns what the module calls one of its reason codes, "" if it has no name for it.
 func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames.of(code) }
 
+// Headers returns the header fields that the module may see, by lower-case name.
+func (s *Strategy) Headers() []string { return s.headers }
+
 // Own returns the strategy's numbers, nil if its module imports neither own nor own_of.
 func (s *Strategy) Own() *Own { return s.own.Load() }
 

@@ -20,11 +20,17 @@ type format struct{ poll time.Duration }
 
 func (format) URL(w conf.Worker) string { return w.URL }
 
-func (format) AtURL(url string) conf.Worker { return conf.WorkerAt(url) }
+func (format) AtURL(url string, prefiller bool) conf.Worker {
+	w := conf.WorkerAt(url)
+	if prefiller {
+		w.Role = conf.RolePrefill
+	}
+	return w
+}
 
 // AtPod gives the worker the pod's name as its id if an id may be that long.
-func (format) AtPod(p endpoints.Worker) conf.Worker {
-	w := conf.WorkerAt(p.URL)
+func (f format) AtPod(p endpoints.Worker, prefiller bool) conf.Worker {
+	w := f.AtURL(p.URL, prefiller)
 	if n := len(p.Pod); n > 0 && n <= conf.MaxID {
 		w.ID = p.Pod
 	}
@@ -40,8 +46,20 @@ func (f format) Watch(ctx context.Context, files func() []string, changed func()
 
 // Sources returns those of a pool's workers.
 func Sources(c *conf.Pool) discover.Sources[conf.Worker] {
-	k := &c.Kubernetes
-	return discover.Sources[conf.Worker]{Workers: c.Workers, File: c.WorkersFile, Name: c.WorkersDNS,
-		Kubernetes: endpoints.Service{Name: k.Service, Selector: k.Selector, Namespace: k.Namespace, Port: k.Port,
-			API: k.API, Account: k.Account}}
+	d := &c.Disaggregation
+	s := discover.Sources[conf.Worker]{Workers: c.Workers, File: c.WorkersFile,
+		Group:      discover.Group{Name: c.WorkersDNS, Kubernetes: service(&c.Kubernetes)},
+		Prefillers: discover.Group{Name: d.PrefillDNS}}
+	if d.PrefillService != "" {
+		k := c.Kubernetes
+		k.Service, k.Selector = d.PrefillService, ""
+		s.Prefillers.Kubernetes = service(&k)
+	}
+	return s
+}
+
+// service returns the Kubernetes service whose pods are workers.
+func service(k *conf.Kubernetes) endpoints.Service {
+	return endpoints.Service{Name: k.Service, Selector: k.Selector, Namespace: k.Namespace, Port: k.Port, API: k.API,
+		Account: k.Account}
 }

@@ -26,8 +26,9 @@ func pluginRunCommand() *cobra.Command {
 		Short: "Decide recorded requests again, and tell where the module differs and what it believes to gain",
 		Long: "Decide recorded requests again, and tell where the module differs and what it believes to gain.\n\n" +
 			"The records are lines of an access log that server.explain_log picked: they hold the rows that the strategy " +
-			"decided by, and the key of the caller. Labels, header fields and the store are not recorded: requests for which " +
-			"the module asks for these are not judged. --records - reads standard input.",
+			"decided by, the key of the caller, the labels, and the header fields that the strategy could see. The store is " +
+			"not recorded, nor are other header fields: requests for which the module asks for these are not judged. " +
+			"--records - reads standard input.",
 		Example: "  warmpath plugin run mine.wasm --records /var/log/warmpath/access.log --options each=.02",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

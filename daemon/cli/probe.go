@@ -63,14 +63,17 @@ func probeWorkers(ctx context.Context, c *conf.Config) (all []probeFinding, note
 			}
 			workers = append(workers[:len(workers):len(workers)], more...)
 		}
-		if p.WorkersDNS != "" {
-			more, err := resolved(ctx, p.WorkersDNS)
+		for key, name := range map[string]string{"workers_dns": p.WorkersDNS, "prefill_dns": p.Disaggregation.PrefillDNS} {
+			if name == "" {
+				continue
+			}
+			more, err := resolved(ctx, name)
 			if err != nil {
-				all = append(all, poolFinding(p, "workers_dns does not resolve here: %v", err))
+				all = append(all, poolFinding(p, "%s does not resolve here: %v", key, err))
 			}
 			workers = append(workers[:len(workers):len(workers)], more...)
 		}
-		if p.Kubernetes.On() {
+		if p.Kubernetes.On() || p.Disaggregation.PrefillService != "" {
 			notes = append(notes, fmt.Sprintf("pool %s: pods that Kubernetes lists are not asked from here; "+
 				"where the router runs, `warmpath status` shows them", p.Name))
 		}

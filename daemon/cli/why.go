@@ -97,7 +97,7 @@ type logLine struct {
 	First  float64   `json:"ttft_seconds"`
 	Wait   float64   `json:"queue_seconds"`
 	Held   float64   `json:"waited_seconds"` // in the router
-	Blocks int       `json:"blocks"`
+	Blocks int32     `json:"blocks"`
 	Prompt *int      `json:"prompt_tokens"` // the engine's
 	Cached *int      `json:"cached_tokens"`
 	Output int       `json:"output_tokens"`

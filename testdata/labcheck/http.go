@@ -169,8 +169,12 @@ func (c *clients) take(ctx context.Context, t *talk, number int) {
 		return
 	}
 	text, err := c.send(ctx, t, turn)
-	if errors.Is(err, errRefused) && c.keys != nil {
+	switch {
+	case errors.Is(err, errRefused) && c.keys != nil:
 		c.keys.refused(t.chat.Key)
+		return
+	case errors.Is(err, context.DeadlineExceeded) && c.keys != nil:
+		c.keys.gaveUp(t.chat.Key)
 		return
 	}
 	if err != nil {
@@ -197,6 +201,9 @@ type event struct {
 	} `json:"usage"`
 }
 
+// patience is how long a client waits for the end of an answer.
+const patience = 5 * time.Minute
+
 // errRefused is a request that the daemon turned away for want of room.
 var errRefused = errors.New("status 429")
 
@@ -207,7 +214,7 @@ func (c *clients) send(ctx context.Context, t *talk, turn *traffic.Turn) (string
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "POST", c.url+"/v1/completions", bytes.NewReader(body))
 	if err != nil {

@@ -19,14 +19,15 @@ import (
 type keys struct {
 	files map[string]string // by name
 
-	mu   sync.Mutex // guards seen, away
+	mu   sync.Mutex // guards all below
 	seen map[string]*sums
 	away map[string]int // requests that were turned away
+	late map[string]int // whose clients gave up
 }
 
 // newKeys writes a file for the key of each class.
 func newKeys(dir string, sc *setup.Scenario) (*keys, error) {
-	k := &keys{files: map[string]string{}, seen: map[string]*sums{}, away: map[string]int{}}
+	k := &keys{files: map[string]string{}, seen: map[string]*sums{}, away: map[string]int{}, late: map[string]int{}}
 	for i := range sc.Classes {
 		name := sc.Classes[i].Key
 		k.files[name], k.seen[name] = filepath.Join(dir, name+".key"), &sums{}
@@ -75,4 +76,10 @@ func (k *keys) refused(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.away[name]++
+}
+
+func (k *keys) gaveUp(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.late[name]++
 }

@@ -31,6 +31,7 @@ type keyLine struct {
 	Key      string  `json:"key"`
 	Answered int     `json:"answered"`
 	Refused  int     `json:"refused"`
+	GaveUp   int     `json:"gave_up"`        // their clients, after five minutes
 	InTime   int     `json:"in_two_seconds"` // first tokens
 	P90      float64 `json:"ttft_p90"`
 	Hits     float64 `json:"hit_rate"`
@@ -93,7 +94,7 @@ func (t *queueTest) print(p *queuePlay, k *keys) error {
 	for _, name := range slices.Sorted(maps.Keys(k.seen)) {
 		s := k.seen[name]
 		l := keyLine{Scenario: t.scenario, At: p.name, Key: name, Seconds: p.sc.Seconds, Answered: len(s.ttft),
-			Refused: k.away[name], P90: s.side().P90, Hits: s.side().Hits, Computed: s.prompt - s.cached}
+			Refused: k.away[name], GaveUp: k.late[name], P90: s.side().P90, Hits: s.side().Hits, Computed: s.prompt - s.cached}
 		for _, first := range s.ttft {
 			if first <= 2 {
 				l.InTime++
@@ -105,9 +106,6 @@ func (t *queueTest) print(p *queuePlay, k *keys) error {
 	}
 	return nil
 }
-
-// defaultRate is the tokens that a simulated worker prefills in a second.
-const defaultRate = 15_000
 
 // play sends the load of a scenario to a daemon of its own.
 func (t *queueTest) play(ctx context.Context, dir string, sc *setup.Scenario, pool string) (*keys, error) {
@@ -122,6 +120,6 @@ func (t *queueTest) play(ctx context.Context, dir string, sc *setup.Scenario, po
 	at := site{rule: &rule{name: "prefixaware"}, workers: sc.Workers, pool: pool, keys: k,
 		until: time.Duration(sc.Seconds) * time.Second,
 		sim: vllmsim.Config{Models: []string{"m"}, KVTokens: sc.Engine.KVTokens, MaxBatchedTokens: sc.Engine.MaxBatchedTokens,
-			Slowness: defaultRate / sc.Engine.PrefillRate}}
+			Model: sc.Engine.Config().Model}}
 	return k, overHTTP(ctx, &sums{}, at, load)
 }

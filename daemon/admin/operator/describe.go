@@ -25,33 +25,34 @@ type PoolState struct {
 
 // WorkerState is one worker of a PoolState.
 type WorkerState struct {
-	ID        string       `json:"id"`
-	Endpoint  string       `json:"endpoint,omitempty"`           // of a data-parallel rank: the configured id
-	Rank      *int         `json:"data_parallel_rank,omitempty"` // the same
-	State     string       `json:"state"`
-	Since     time.Time    `json:"since"`             // when it entered the state
-	Why       string       `json:"why,omitempty"`     // why it is ejected or draining, or was drained and is not up
-	Drained   bool         `json:"drained,omitempty"` // an operator drained it, whatever its state
-	Breaker   string       `json:"breaker"`
-	Limit     int          `json:"max_in_flight,omitempty"`
-	InFlight  int          `json:"in_flight"`
-	Others    int          `json:"others_in_flight,omitempty"` // of other routers; max_in_flight counts them too
-	Queue     float64      `json:"queue_seconds"`              // estimated prefill queue
-	TTFT      float64      `json:"ttft_seconds"`               // running mean; 0 = none seen
-	TPOT      float64      `json:"tpot_seconds"`               // between two output tokens, running mean; 0 = none seen
-	Load      float64      `json:"load"`                       // seconds of prefill sent to it per second
-	Hits      float64      `json:"hit_rate"`                   // by its own counters since its start; -1 = it reports none
-	Running   int          `json:"running"`
-	Waiting   int          `json:"waiting"`
-	KVUsage   float64      `json:"kv_usage"`
-	Preempted uint64       `json:"preempted"` // requests that its engine put back for want of KV
-	KVTokens  int          `json:"kv_tokens"`
-	Slowness  float64      `json:"slowness"`
-	Models    []string     `json:"models"`
-	LastError string       `json:"last_error,omitempty"`
-	ErrorAt   time.Time    `json:"last_error_at,omitzero"`
-	Events    *EventsState `json:"kv_events,omitempty"`       // absent = none are configured
-	ErrorOver bool         `json:"last_error_over,omitempty"` // it is up again, or none was found since
+	ID        string            `json:"id"`
+	Endpoint  string            `json:"endpoint,omitempty"`           // of a data-parallel rank: the configured id
+	Rank      *int              `json:"data_parallel_rank,omitempty"` // the same
+	State     string            `json:"state"`
+	Since     time.Time         `json:"since"`             // when it entered the state
+	Why       string            `json:"why,omitempty"`     // why it is ejected or draining, or was drained and is not up
+	Drained   bool              `json:"drained,omitempty"` // an operator drained it, whatever its state
+	Breaker   string            `json:"breaker"`
+	Limit     int               `json:"max_in_flight,omitempty"`
+	InFlight  int               `json:"in_flight"`
+	Others    int               `json:"others_in_flight,omitempty"` // of other routers; max_in_flight counts them too
+	Queue     float64           `json:"queue_seconds"`              // estimated prefill queue
+	TTFT      float64           `json:"ttft_seconds"`               // running mean; 0 = none seen
+	TPOT      float64           `json:"tpot_seconds"`               // between two output tokens, the same
+	Load      float64           `json:"load"`                       // seconds of prefill sent to it per second
+	Hits      float64           `json:"hit_rate"`                   // by its own counters; -1 = it reports none
+	Running   int               `json:"running"`
+	Waiting   int               `json:"waiting"`
+	KVUsage   float64           `json:"kv_usage"`
+	Preempted uint64            `json:"preempted"` // requests that its engine put back for want of KV
+	KVTokens  int               `json:"kv_tokens"`
+	Slowness  float64           `json:"slowness"`
+	Models    []string          `json:"models"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	LastError string            `json:"last_error,omitempty"`
+	ErrorAt   time.Time         `json:"last_error_at,omitzero"`
+	Events    *EventsState      `json:"kv_events,omitempty"`       // absent = none are configured
+	ErrorOver bool              `json:"last_error_over,omitempty"` // it is up again, or none was found since
 }
 
 // Describe returns the state of each pool.
@@ -107,6 +108,7 @@ func describeWorker(w worker.Stats) WorkerState {
 		KVTokens:  w.Capacity,
 		Slowness:  w.Slow,
 		Models:    w.Models,
+		Labels:    w.Labels,
 		LastError: w.LastError,
 		ErrorAt:   w.LastErrorAt,
 		ErrorOver: w.ErrorOver,

@@ -10,7 +10,10 @@ import (
 
 // lacking notes what a strategy asks for and a record does not hold. It answers as if there were none. Not safe for
 // concurrent use: a strategy of a host that is Stepped has one instance.
-type lacking struct{ what []string }
+type lacking struct {
+	what    []string
+	headers map[string]*string // that are recorded; nil = the request had none of that name
+}
 
 func (l *lacking) note(what string) {
 	if !slices.Contains(l.what, what) {
@@ -20,6 +23,12 @@ func (l *lacking) note(what string) {
 
 // Header implements [host.HeaderSource].
 func (l *lacking) Header(name string) (string, bool) {
+	if v, ok := l.headers[name]; ok {
+		if v == nil {
+			return "", false
+		}
+		return *v, true
+	}
 	l.note("header " + name)
 	return "", false
 }

@@ -75,14 +75,16 @@ const maxLine = 1 << 20
 
 // record is the part of a line that Run reads.
 type record struct {
-	ID         string `json:"id"`
-	Packed     string `json:"packed_frame"`
-	Frame      string `json:"frame"` // unpacked, as versions before wrote it
-	Session    string `json:"session"`
-	Key        string `json:"key"` // the caller
-	Model      string `json:"model"`
-	Status     int    `json:"status"`
-	End        string `json:"end"`
+	ID         string             `json:"id"`
+	Packed     string             `json:"packed_frame"`
+	Frame      string             `json:"frame"` // unpacked, as versions before wrote it
+	Session    string             `json:"session"`
+	Key        string             `json:"key"` // the caller
+	Model      string             `json:"model"`
+	Status     int                `json:"status"`
+	End        string             `json:"end"`
+	Labels     []string           `json:"labels"`
+	Headers    map[string]*string `json:"headers"` // that the recorded strategy could see; nil = there was none
 	Candidates []struct {
 		Worker  string `json:"worker"`
 		Skipped string `json:"skipped"`
@@ -237,7 +239,8 @@ func frameOf(rec *record) (*frame, error) {
 		f.WorkerIDs = append(f.WorkerIDs, f.names[f.Rows[i].Key])
 	}
 	f.Model, f.Request, f.Caller = rec.Model, rec.ID, rec.Key
-	f.Headers = &f.lacks
+	f.Labels, f.Headers = rec.Labels, &f.lacks
+	f.lacks.headers = rec.Headers
 	f.OwnGiven = true // no answers are replayed, from which it could learn
 	return f, nil
 }
@@ -262,8 +265,8 @@ func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int
 		w := &f.Rows[row]
 		return Worth{HeldTokens: float64(float32(w.Matched()) * f.Header.BlockTokens), Seconds: scale.Terms(w).Cost}
 	}
-	live := worth(was)                 // before the pick: it writes into the header
-	if f.Header.Labels > 0 && r.asks { // it may ask for their names
+	live := worth(was)                                   // before the pick: it writes into the header
+	if int(f.Header.Labels) != len(f.Labels) && r.asks { // it may ask for their names
 		f.lacks.note("the workers' labels")
 	}
 	got := s.Pick(&f.Frame)

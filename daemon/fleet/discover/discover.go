@@ -20,10 +20,10 @@ type Config[W equaler[W]] struct {
 type Format[W any] interface {
 	// URL identifies a worker.
 	URL(w W) string
-	// AtURL returns a worker of which only the URL is known.
-	AtURL(url string) W
-	// AtPod returns the worker in a pod.
-	AtPod(p endpoints.Worker) W
+	// AtURL returns a worker of which only the URL is known, and whether Sources.Prefillers gave it.
+	AtURL(url string, prefiller bool) W
+	// AtPod returns the worker in a pod, likewise.
+	AtPod(p endpoints.Worker, prefiller bool) W
 	// ReadFile reads a list of workers.
 	ReadFile(path string) ([]W, error)
 	// Watch calls changed after each change in the contents of files, and for what it finds first, until ctx ends. It
@@ -35,8 +35,14 @@ type Format[W any] interface {
 type Sources[W equaler[W]] struct {
 	Workers []W    // of the configuration itself
 	File    string // with a list of workers; "" = none
-	Name    string // host:port, a worker at each address of host; "" = none
 
+	Group
+	Prefillers Group // which only compute prompts. A worker that both groups give is one of these
+}
+
+// Group is what gives addresses of workers, and nothing else about them.
+type Group struct {
+	Name       string            // host:port, a worker at each address of host; "" = none
 	Kubernetes endpoints.Service // whose pods are workers
 }
 
@@ -44,8 +50,7 @@ type Sources[W equaler[W]] struct {
 type Discovery[W equaler[W]] struct {
 	config Config[W]
 	file   fileSource[W]
-	name   nameSource
-	pods   *endpoints.Source
+	groups [2]group // Sources.Prefillers, Sources.Group
 
 	mu    sync.Mutex // guards all below
 	own   []W        // Sources.Workers
@@ -54,12 +59,17 @@ type Discovery[W equaler[W]] struct {
 
 // New makes a discovery without sources.
 func New[W equaler[W]](c Config[W]) *Discovery[W] {
-	return &Discovery[W]{
-		config: c,
-		file:   fileSource[W]{log: c.Log, format: c.Format},
-		name:   nameSource{log: c.Log, resolve: c.Resolve},
-		pods:   endpoints.New(c.Log),
+	d := &Discovery[W]{config: c, file: fileSource[W]{log: c.Log, format: c.Format}}
+	for i := range d.groups {
+		d.groups[i] = group{name: nameSource{log: c.Log, resolve: c.Resolve}, pods: endpoints.New(c.Log)}
 	}
+	return d
+}
+
+// group follows a Group.
+type group struct {
+	name nameSource
+	pods *endpoints.Source
 }
 
 // Take replaces the sources, asks them once, at once, and returns the workers.
@@ -67,11 +77,16 @@ func (d *Discovery[W]) Take(ctx context.Context, s Sources[W]) []W {
 	d.mu.Lock()
 	d.own = s.Workers
 	d.file.follow(s.File)
-	d.name.follow(s.Name)
+	given := [len(d.groups)]Group{s.Prefillers, s.Group}
+	for i := range d.groups {
+		d.groups[i].name.follow(given[i].Name)
+	}
 	d.mu.Unlock()
 	d.file.read()
-	d.name.ask(ctx)
-	d.pods.Follow(ctx, s.Kubernetes)
+	for i := range d.groups {
+		d.groups[i].name.ask(ctx)
+		d.groups[i].pods.Follow(ctx, given[i].Kubernetes)
+	}
 	return d.Workers()
 }
 
@@ -98,11 +113,13 @@ func (d *Discovery[W]) changed() ([]W, bool) {
 // union is all sources' workers. The caller holds d.mu.
 func (d *Discovery[W]) union() (all []W) {
 	var named []W
-	for _, url := range d.name.urls() {
-		named = append(named, d.config.Format.AtURL(url))
-	}
-	for _, p := range d.pods.Workers() {
-		named = append(named, d.config.Format.AtPod(p))
+	for i := range d.groups {
+		for _, url := range d.groups[i].name.urls() {
+			named = append(named, d.config.Format.AtURL(url, i == 0))
+		}
+		for _, p := range d.groups[i].pods.Workers() {
+			named = append(named, d.config.Format.AtPod(p, i == 0))
+		}
 	}
 	seen := map[string]bool{}
 	for _, source := range [][]W{d.own, d.file.last(), named} {
@@ -130,8 +147,10 @@ func (d *Discovery[W]) Run(ctx context.Context, changed func([]W)) {
 	}
 	reread := func() { d.file.read(); signal() }
 	both.Go(func() { d.config.Format.Watch(ctx, d.file.paths, reread) })
-	both.Go(func() { d.name.askAgain(ctx, signal) })
-	both.Go(func() { d.pods.Run(ctx, signal) })
+	for i := range d.groups {
+		both.Go(func() { d.groups[i].name.askAgain(ctx, signal) })
+		both.Go(func() { d.groups[i].pods.Run(ctx, signal) })
+	}
 	for {
 		select {
 		case <-ctx.Done():

@@ -67,8 +67,14 @@ func discovery(log *slog.Logger, resolve Resolver) *Discovery[conf.Worker] {
 // format is that of the configuration's workers. It has none for pods.
 type format struct{ Format[conf.Worker] }
 
-func (format) URL(w conf.Worker) string                    { return w.URL }
-func (format) AtURL(url string) conf.Worker                { return conf.WorkerAt(url) }
+func (format) URL(w conf.Worker) string { return w.URL }
+func (format) AtURL(url string, prefiller bool) conf.Worker {
+	w := conf.WorkerAt(url)
+	if prefiller {
+		w.Role = conf.RolePrefill
+	}
+	return w
+}
 func (format) ReadFile(path string) ([]conf.Worker, error) { return conf.LoadWorkers(path) }
 func (format) Watch(ctx context.Context, files func() []string, changed func()) {
 	conf.Watch(ctx, watchPoll, files, changed)
@@ -102,7 +108,7 @@ id = "again"
 `)
 	n := &zone{addrs: []string{"10.0.0.3", "fd00::1", "10.0.0.2", "::ffff:10.0.0.3", "0.0.0.0"}}
 	d := discovery(slog.New(slog.DiscardHandler), n.resolve)
-	got := d.Take(t.Context(), sources{File: path, Name: "vllm.test:8000",
+	got := d.Take(t.Context(), sources{File: path, Group: Group{Name: "vllm.test:8000"},
 		Workers: []conf.Worker{{URL: "http://10.0.0.1:8000", ID: "one"}}})
 	if want := "10.0.0.1:8000 10.0.0.2:8000 10.0.0.3:8000 [fd00::1]:8000"; urls(got) != want {
 		t.Fatalf("workers: %s; want %s", urls(got), want)
@@ -113,12 +119,32 @@ id = "again"
 	if w := got[2]; w.ID != conf.DefaultID(w.URL) || w.MetricsURL != w.URL+"/metrics" || w.Weight != 1 {
 		t.Errorf("found by name: %+v; want what the configuration completes", w)
 	}
-	got = d.Take(t.Context(), sources{Name: "vllm.test:9000"})
+	got = d.Take(t.Context(), sources{Group: Group{Name: "vllm.test:9000"}})
 	if want := "10.0.0.2:9000 10.0.0.3:9000 [fd00::1]:9000"; urls(got) != want {
 		t.Errorf("another name and no file: %s; want %s", urls(got), want)
 	}
 	if got = d.Take(t.Context(), sources{}); len(got) != 0 {
 		t.Errorf("without sources: %s", urls(got))
+	}
+}
+
+// A worker that both groups give is a prefiller, and one of a list is what the list says.
+func TestPrefillers(t *testing.T) {
+	answers := map[string][]string{"all.test": {"10.0.0.1", "10.0.0.2", "10.0.0.3"}, "prefill.test": {"10.0.0.2", "10.0.0.3", "10.0.0.4"}}
+	d := discovery(slog.New(slog.DiscardHandler), func(_ context.Context, host string) (found []netip.Addr, err error) {
+		for _, a := range answers[host] {
+			found = append(found, netip.MustParseAddr(a))
+		}
+		return found, nil
+	})
+	listed := conf.WorkerAt("http://10.0.0.3:80")
+	var got []string
+	for _, w := range d.Take(t.Context(), sources{Workers: []conf.Worker{listed}, Group: Group{Name: "all.test:80"},
+		Prefillers: Group{Name: "prefill.test:80"}}) {
+		got = append(got, strings.TrimPrefix(w.URL, "http://10.0.0.")+" "+w.RoleOf())
+	}
+	if want := "3:80 both, 2:80 prefill, 4:80 prefill, 1:80 both"; strings.Join(got, ", ") != want {
+		t.Errorf("%q; want %s", got, want)
 	}
 }
 
@@ -130,7 +156,7 @@ func TestDiscoveryName(t *testing.T) {
 		changes := 0
 		var last string
 		d := discovery(slog.New(slog.NewTextHandler(&log, nil)), n.resolve)
-		d.Take(t.Context(), sources{Name: "vllm.test:80"})
+		d.Take(t.Context(), sources{Group: Group{Name: "vllm.test:80"}})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { d.Run(ctx, func(w []conf.Worker) { changes++; last = urls(w) }); close(done) }()
@@ -156,7 +182,7 @@ func TestDiscoveryName(t *testing.T) {
 		expect(time.Minute, 1, "10.0.0.1:80 10.0.0.2:80")
 		n.set(nil, "10.0.0.2")
 		expect(6*time.Second, 2, "10.0.0.2:80")
-		d.Take(t.Context(), sources{Name: "vllm.test:80", Workers: []conf.Worker{{URL: "http://10.0.0.3:80"}}})
+		d.Take(t.Context(), sources{Group: Group{Name: "vllm.test:80"}, Workers: []conf.Worker{{URL: "http://10.0.0.3:80"}}})
 		n.set(nil, "10.0.0.2", "10.0.0.3") // known by the configuration: no news
 		expect(time.Minute, 2, "10.0.0.2:80")
 		n.set(nil)
@@ -230,8 +256,8 @@ func TestDiscoveryRaces(t *testing.T) {
 		all.Go(func() {
 			for i := range 200 {
 				n.set(nil, fmt.Sprintf("10.0.%d.%d", g, i))
-				d.Take(t.Context(), sources{Name: "vllm.test:80"})
-				d.name.ask(t.Context())
+				d.Take(t.Context(), sources{Group: Group{Name: "vllm.test:80"}})
+				d.groups[1].name.ask(t.Context())
 				if len(d.Workers()) != 1 {
 					t.Error("a name with one address gives not one worker")
 				}

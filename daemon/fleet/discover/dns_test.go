@@ -20,14 +20,14 @@ func TestNamesOverTheWire(t *testing.T) {
 	d := discovery(slog.New(slog.NewTextHandler(log, nil)), System(n.Resolver()))
 	n.Set(give("10.0.0.1", "10.0.0.2", "fd00::1"))
 	const all = "10.0.0.1:80 10.0.0.2:80 [fd00::1]:80"
-	if got := urls(d.Take(t.Context(), sources{Name: "fleet.test.:80"})); got != all {
+	if got := urls(d.Take(t.Context(), sources{Group: Group{Name: "fleet.test.:80"}})); got != all {
 		t.Fatalf("at first: %s; want %s", got, all)
 	}
 	f := func(what, want string, answer dnstest.Answer) {
 		t.Helper()
 		n.Set(answer)
 		began := time.Now()
-		d.name.ask(t.Context())
+		d.groups[1].name.ask(t.Context())
 		if got := urls(d.Workers()); got != want {
 			t.Errorf("%s: %s; want %s", what, got, want)
 		}
@@ -55,7 +55,7 @@ func TestNamesOverTheWire(t *testing.T) {
 	for _, kinds := range []map[uint16]byte{{aaaa: 2}, {aaaa: 4}} { // a server that knows nothing of IPv6
 		fresh := discovery(slog.New(slog.DiscardHandler), System(n.Resolver()))
 		n.Set(fails(kinds, "10.0.0.1"))
-		if got := urls(fresh.Take(t.Context(), sources{Name: "fleet.test.:80"})); got != "10.0.0.1:80" {
+		if got := urls(fresh.Take(t.Context(), sources{Group: Group{Name: "fleet.test.:80"}})); got != "10.0.0.1:80" {
 			t.Errorf("a server without IPv6, %v: %s; want its IPv4", kinds, got)
 		}
 	}
@@ -66,7 +66,7 @@ func TestNamesOverTheWire(t *testing.T) {
 		many = append(many, fmt.Sprintf("10.0.1.%d", i+1))
 	}
 	n.Set(give(many...))
-	d.name.ask(t.Context())
+	d.groups[1].name.ask(t.Context())
 	if got := len(d.Workers()); got != 60 {
 		t.Errorf("%d workers of 60 addresses in one answer", got)
 	}

@@ -52,13 +52,13 @@ func TestADualStackNameIsOneWorkerEach(t *testing.T) {
 	f := func(want string, answer dnstest.Answer) {
 		t.Helper()
 		n.Set(answer)
-		d.name.ask(t.Context())
+		d.groups[1].name.ask(t.Context())
 		if got := urls(d.Workers()); got != want {
 			t.Errorf("%v: %s; want %s", answer.Addrs, got, want)
 		}
 	}
 	n.Set(give("10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2"))
-	if got := urls(d.Take(t.Context(), sources{Name: "fleet.test.:80"})); got != "10.0.0.1:80 10.0.0.2:80" {
+	if got := urls(d.Take(t.Context(), sources{Group: Group{Name: "fleet.test.:80"}})); got != "10.0.0.1:80 10.0.0.2:80" {
 		t.Fatalf("at first: %s", got)
 	}
 	f("10.0.0.1:80 10.0.0.2:80 10.0.0.3:80", give("10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1", "fd00::2"))

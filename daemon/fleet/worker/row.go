@@ -34,10 +34,11 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 // Stats describes one worker's state, for pages and metrics.
 type Stats struct {
 	ID       string
-	Endpoint string // the configured id of the worker's address: ID, except for a rank of several
-	Rank     int    // data-parallel, of Ranks
-	Ranks    int    // behind the address
-	URL      string // without credentials
+	Endpoint string            // the configured id of the worker's address: ID, except for a rank of several
+	Rank     int               // data-parallel, of Ranks
+	Ranks    int               // behind the address
+	URL      string            // without credentials
+	Labels   map[string]string // of its spec; not to be changed
 	Slot     uint32
 	State    Standing  // Starting, Ready, Silent, Down, Asleep, Ejected or Draining
 	Since    time.Time // when it entered the state
@@ -89,8 +90,8 @@ type Stats struct {
 func (w *Worker) stats(m *moment, l *limits) Stats {
 	slow := m.slowness * w.speed.times()
 	s := Stats{
-		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Slot: w.slot, Since: w.since,
-		Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
+		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Labels: w.named, Slot: w.slot,
+		Since: w.since, Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
 		Theirs: w.theirs.n, Limit: l.requests,
 		Full: w.full(l, m), Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,

@@ -34,6 +34,7 @@ type marks struct {
 	price  float64 // Spec.Cost
 	labels uint64  // bits of set
 	set    *labelSet
+	named  map[string]string // Spec.Labels
 }
 
 // marksOf returns the marks of a spec, of which zeros mean the defaults.
@@ -43,6 +44,7 @@ func marksOf(s *Spec, labels *labelSet) marks {
 		price:  cmp.Or(s.Cost, 1),
 		labels: labels.bits(s.Labels),
 		set:    labels,
+		named:  s.Labels,
 	}
 }
 

@@ -65,7 +65,7 @@ type addresses struct{ discover.Format[member] }
 
 func (addresses) URL(m member) string { return string(m) }
 
-func (addresses) AtURL(url string) member { return member(strings.TrimPrefix(url, "http://")) }
+func (addresses) AtURL(url string, _ bool) member { return member(strings.TrimPrefix(url, "http://")) }
 
 func (addresses) Watch(ctx context.Context, _ func() []string, _ func()) { <-ctx.Done() }
 
@@ -139,7 +139,7 @@ func (f *far) pool(c Config, authorities *x509.CertPool) (*remote.Pool, error) {
 // take sets the configured members, and resolves a name among them.
 func (f *far) take(m Members) []string {
 	f.members = m
-	s := discover.Sources[member]{Name: m.Name}
+	s := discover.Sources[member]{Group: discover.Group{Name: m.Name}}
 	for _, addr := range m.List {
 		s.Workers = append(s.Workers, member(addr))
 	}

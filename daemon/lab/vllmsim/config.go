@@ -24,6 +24,8 @@ type Config struct {
 	MaxSeqs          int
 	// Speed is how many simulated seconds pass in a second. Default 1. Above 1 a stream gets at most one event in 10 ms.
 	Speed float64
+	// Model gives the duration of a step, but for its Slowness. Default engine.DefaultModel.
+	Model engine.Model
 	// Slowness multiplies the duration of every step: 2 is a worker half as fast. Default 1.
 	Slowness float64
 	// ReplyTokens is the mean length of a reply that ends by itself. Default 64.
@@ -125,6 +127,10 @@ func (c Config) withDefaults() (Config, error) {
 
 // engine returns the configuration of the worker's engine.
 func (c Config) engine() engine.Config {
+	model := c.Model
+	if c.Slowness != 0 {
+		model.Slowness = c.Slowness
+	}
 	e := engine.Config{
 		KVTokens:         c.KVTokens,
 		BlockTokens:      c.BlockTokens,
@@ -135,7 +141,7 @@ func (c Config) engine() engine.Config {
 		Shared:           c.Shared,
 		ChunkTokens:      c.chunkTokens(),
 		Changes:          c.KVEvents.Endpoint != "" || c.LMCache.Pull != "",
-		Model:            engine.Model{Slowness: c.Slowness},
+		Model:            model,
 	}
 	if c.Speed > 1 {
 		e.ShowEvery = time.Duration(float64(flushEvery) * c.Speed)

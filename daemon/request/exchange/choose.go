@@ -282,7 +282,7 @@ func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
 	if class, share, ok := route.Classify(&r.choice); ok {
 		rate(w, r.in, class, share)
 	}
-	w.Entered, w.Before = r.arrived, r.turn.limited
+	w.Entered, w.Before = r.arrived, r.turn.before
 	return r.turn.enter(r.pool.Queue, w, r.lacksWorkers(v), firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))
 }
 

@@ -52,7 +52,7 @@ func awaitLimit(ctx context.Context, r *request, over *Fault) *Fault {
 	}
 	t, began := r.queue(), time.Now()
 	t.limit = over
-	defer func() { t.limit, t.limited = nil, t.limited+time.Since(began) }()
+	defer func() { t.limit, t.before = nil, t.before+time.Since(began) }()
 	if f := t.enter(q, limitWait(r), false, due, 0); f != nil {
 		return f
 	}

@@ -246,3 +246,32 @@ func TestLimitNobodyGoesBefore(t *testing.T) {
 		time.Sleep(time.Second) // the queue's tick
 	})
 }
+
+// A request that leaves its place for a limit of its key waits at the next one for the rest of its time alone.
+func TestASecondPlaceEndsWithTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := waiting.New(waiting.Config{Config: queue.Config{MaxRequests: 2, MaxBytes: 1 << 30}, Wait: 5 * time.Second})
+		began, place := time.Now(), &turn{meter: new(tally), seen: &Seen{}}
+		enter := func() {
+			w := &waiting.Wait{Before: place.before}
+			w.Cost, w.Weight = 1, 1
+			if f := place.enter(q, w, false, time.Time{}, 0); f != nil {
+				t.Fatal(f)
+			}
+			if place.wait.AtOnce() {
+				place.wait.Blocked(false, time.Now())
+			}
+		}
+		enter()
+		time.Sleep(3 * time.Second)
+		place.leave()
+		enter()
+		for place.await(t.Context()) == nil {
+			place.wait.Blocked(false, time.Now())
+		}
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("it waited for %v in all; want 5 s", took)
+		}
+		time.Sleep(time.Second) // the queue's tick
+	})
+}

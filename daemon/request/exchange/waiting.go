@@ -16,10 +16,10 @@ const waitingBytes = 16 << 10
 
 // turn is the place of a request in its pool's queue. A nil turn has none.
 type turn struct {
-	wait    *waiting.Wait // nil = it has not waited, or has its worker
-	meter   Meter
-	seen    *Seen
-	limited time.Duration // it has waited for a limit of its key
+	wait   *waiting.Wait // nil = it has not waited, or has its worker
+	meter  Meter
+	seen   *Seen
+	before time.Duration // it has waited for a limit of its key, and at places that it left without a worker
 
 	limit *Fault // the answer if it waits in vain for a limit of its key; nil = it waits for a worker
 }
@@ -96,10 +96,12 @@ func (t *turn) served(at time.Time) {
 	}
 }
 
-// leave gives back the request's place in the queue, if it has one.
+// leave gives back the request's place in the queue, if it has one. At the next one it waits for so much less.
 func (t *turn) leave() {
-	if t != nil && t.wait != nil {
-		t.wait.Leave(time.Now())
+	if t.waits() {
+		now := time.Now()
+		t.before += t.wait.Waited(now)
+		t.wait.Leave(now)
 	}
 }
 

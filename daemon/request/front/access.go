@@ -1,6 +1,7 @@
 package front
 
 import (
+	"encoding/json"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -13,7 +14,8 @@ import (
 )
 
 // accessLog writes one JSON line a request, for an operator to grep. A line never holds a prompt, an answer, a query or
-// a key, and of a client's own text no more than gate.MaxText bytes. Its zero value writes nothing.
+// a key, and of a client's own text no more than gate.MaxText bytes, but for the header fields that the strategy may
+// see, in the lines that server.explain_log picks. Its zero value writes nothing.
 //
 // Lines go through a [spool.Spool]: no request waits for a pipe that nobody reads or for a disk that hangs
 // (TestNobodyReadsTheAccessLog).
@@ -271,10 +273,25 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 		}
 	}
 	if (seen.Logged || e.slower > 0 && took > e.slower) && len(seen.Candidates) > 0 { // server.explain_log picks it
-		l.Text("module_sha256", seen.Module)
-		l.JSON("candidates", seen.CandidatesJSON())
-		seen.AppendFrame(l, "packed_frame")
+		appendChoice(l, seen)
 	}
 	l.Close()
 	*l = append(*l, '\n')
+}
+
+// appendChoice appends what the strategy chose from, and what it could ask for beside that.
+func appendChoice(l *jsonline.Line, seen *exchange.Seen) {
+	l.Text("module_sha256", seen.Module)
+	l.JSON("candidates", seen.CandidatesJSON())
+	seen.AppendFrame(l, "packed_frame")
+	o := seen.Offered
+	if o == nil {
+		return
+	}
+	if text, err := json.Marshal(o.Labels); err == nil && len(o.Labels) > 0 {
+		l.JSON("labels", text)
+	}
+	if text, err := json.Marshal(o.Headers); err == nil && len(o.Headers) > 0 {
+		l.JSON("headers", text)
+	}
 }

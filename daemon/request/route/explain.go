@@ -2,6 +2,7 @@ package route
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
@@ -17,10 +18,10 @@ func (r *Record) Note(c *Choice) {
 	r.Strategy, r.Fallback = c.strategy.Name(), c.result.Fallback
 	r.Endpoint = c.prompt.Kind.String()
 	r.PromptTokens = c.size.all
-	r.PromptBlocks = int(h.PromptBlocks)
+	r.PromptBlocks = int32(h.PromptBlocks)
 	r.BlockTokens = h.BlockTokens
 	if n := len(c.prompt.Chains); n > 1 {
-		r.Prompts, r.LongestPrompt = int32(n), c.size.longest
+		r.Prompts, r.LongestPrompt = int32(n), int32(c.size.longest)
 	}
 	r.Fuel = c.result.Fuel
 	r.PickTime = c.result.Took
@@ -61,7 +62,35 @@ func (r *Record) Explain(c *Choice) bool {
 	r.Candidates, r.More = all, int32(more)
 	f := host.Frame{Header: c.fleet.frame.Header, Rows: c.fleet.frame.Rows[:min(len(c.fleet.frame.Rows), maxCandidates)]}
 	r.Frame = f.AppendTo(r.Frame[:0])
+	r.Offered = offered(&c.fleet.frame, c.strategy.Headers())
 	return true
+}
+
+// maxOfferedHeader bounds the header fields that a record holds, in bytes. A longer one is not recorded.
+const maxOfferedHeader = 256
+
+// offered returns what a strategy that may see header fields of these names can ask for beside its frame.
+func offered(f *host.Frame, names []string) *Offered {
+	if len(f.Labels)+len(names) == 0 {
+		return nil
+	}
+	a := &Offered{Labels: f.Labels}
+	for _, name := range names {
+		var there *string
+		if f.Headers != nil {
+			if v, ok := f.Headers.Header(name); ok && len(v) > maxOfferedHeader {
+				continue
+			} else if ok {
+				v = strings.Clone(v) // else it keeps the memory of the whole header
+				there = &v
+			}
+		}
+		if a.Headers == nil {
+			a.Headers = make(map[string]*string, len(names))
+		}
+		a.Headers[name] = there
+	}
+	return a
 }
 
 // maxCandidates bounds the candidates that a record lists: 64 of them are some 10 KB of JSON.

@@ -22,10 +22,10 @@ type Record struct {
 	Trace    string `json:"trace_id,omitempty"`
 
 	PromptTokens  int     `json:"prompt_tokens"`            // of all prompts together, as estimated here
-	LongestPrompt int     `json:"longest_prompt,omitempty"` // of the longest of several
+	LongestPrompt int32   `json:"longest_prompt,omitempty"` // of the longest of several
 	Prompts       int32   `json:"prompts,omitempty"`        // if there are several
 	More          int32   `json:"more,omitempty"`           // candidates beyond those listed
-	PromptBlocks  int     `json:"prompt_blocks"`            // of the longest
+	PromptBlocks  int32   `json:"prompt_blocks"`            // of the longest
 	BlockTokens   float32 `json:"block_tokens"`
 
 	Tokens bool `json:"in_tokens,omitempty"` // the prompt's ids are known, and a block is a token
@@ -46,6 +46,8 @@ type Record struct {
 	// Frame is what the strategy decided on, in the bytes of sdk/abi: an abi.Header, then an abi.Row for each listed
 	// candidate that had one. JSON has it in base64.
 	Frame []byte `json:"frame,omitempty"`
+
+	Offered *Offered `json:"-"` // what the strategy could ask for beside its frame, for the access log; nil = nothing
 
 	Queue     time.Duration `json:"queue_ns,omitempty"` // believed wait at the first of the order
 	FirstByte time.Duration `json:"ttft_ns,omitempty"`  // from the arrival
@@ -83,6 +85,12 @@ type Split struct {
 	Took        time.Duration `json:"took_ns"`             // of connectors that send both legs at once, until the choice
 	Cached      int           `json:"cached_tokens,omitempty"`
 	CachedKnown bool          `json:"-"` // the prefiller says how much of the prompt it held
+}
+
+// Offered is what a strategy can ask the host for beside its frame. It is never changed.
+type Offered struct {
+	Labels  []string           // names of the label bits of the rows
+	Headers map[string]*string // the header fields that it may see, by lower-case name; nil = the request has none
 }
 
 // Memory returns an empty record with the memory of this one, which may not be used any more.
