@@ -361,17 +361,19 @@ func (f *fleet) saturated(now float64) bool {
 }
 
 // list records the models of an endpoint. Endpoints with equal listings share one.
-func (f *fleet) list(e *endpoint, ids []string, lengths []int, entries []json.RawMessage) {
+func (f *fleet) list(e *endpoint, ids []string, lengths []int, roots []string, entries []json.RawMessage) {
 	e.lastError.good(byModels)
 	e.entries = entries
 	for _, o := range f.endpoints {
-		if o.listing != nil && slices.Equal(o.listing.ids, ids) && slices.Equal(o.listing.lengths, lengths) {
+		if o.listing != nil && slices.Equal(o.listing.ids, ids) && slices.Equal(o.listing.lengths, lengths) &&
+			slices.Equal(o.listing.roots, roots) {
 			e.listing = o.listing
 			return
 		}
 	}
 	e.listing = newListing(ids)
 	e.listing.setLengths(lengths)
+	e.listing.roots = roots
 }
 
 // entries returns the entries of /v1/models of the workers that are up and inside of the fence, one for each id, as its

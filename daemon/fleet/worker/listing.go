@@ -6,6 +6,8 @@ type listing struct {
 	ids []string // as listed
 	set map[string]struct{}
 
+	roots []string // of ids; "" = an adapter, or not known
+
 	lengths []int          // of ids; 0 = not known
 	length  map[string]int // the same by id, without those that are not known
 	least   int            // the shortest; 0 = none is known

@@ -18,7 +18,8 @@ type Pool struct {
 	labels   atomic.Pointer[labelSet]
 	announce announcer
 	budget   budget
-	count    atomic.Int32 // of the fleet's workers
+	count    atomic.Int32                      // of the fleet's workers
+	served   atomic.Pointer[map[string]string] // the least name of each model that has several; nil = none has
 
 	mu    sync.Mutex // guards fleet but for fleet.began, and the fields of Worker and request that name it
 	fleet fleet
@@ -84,6 +85,7 @@ func (p *Pool) Update(specs []Spec, now time.Time) {
 	labels := p.labels.Load().after(specs)
 	p.labels.Store(labels)
 	p.fleet.update(specs, labels, p.fleet.sec(now))
+	p.shareNames()
 }
 
 // Drain takes a worker out of the snapshots, or puts it back. Its requests run to their end. id is that of a worker;

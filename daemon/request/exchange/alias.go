@@ -23,6 +23,9 @@ func rename(r *request) *Fault {
 	if a == nil {
 		a = r.epoch.Names.Find(req.Model)
 	}
+	if a == nil && req.Model == "" {
+		r.alias = r.aliasOfResponse()
+	}
 	if a == nil || req.Model != r.read.named { // a door's own name is in no body
 		return nil
 	}
@@ -37,7 +40,28 @@ func rename(r *request) *Fault {
 		req.Model = r.kept.models.Model(a, key)
 	}
 	r.in.Seen.Model = req.Model
+	if a.Name != req.Model {
+		r.in.Seen.Alias = a.Name
+	}
 	return nil
+}
+
+// aliasOfResponse returns the alias by which the stored response was made that the path names; nil if it was none.
+func (r *request) aliasOfResponse() *names.Alias {
+	if r.epoch.Names == nil || r.kept == nil || r.in.Endpoint.ID == "" {
+		return nil
+	}
+	name, model := r.kept.models.Maker(r.makerKey(r.in.Endpoint.ID))
+	a := r.epoch.Names.Find(name)
+	if a != nil {
+		r.in.Seen.Alias, r.in.Seen.Model = name, model
+	}
+	return a
+}
+
+// makerKey returns a hash of a response of the request's caller.
+func (r *request) makerKey(response string) uint64 {
+	return names.Key("maker", r.in.Caller.Name, response)
 }
 
 // sessionKey returns a hash of what the turns of a session have in common: the response that they go on with, the name
@@ -57,9 +81,10 @@ func sessionKey(r *request) uint64 {
 	return names.Key("request", r.in.ID)
 }
 
-// keepModel has requests that go on with a response ask its model.
+// keepModel has requests that go on with a response ask its model, and what is read of it later have the alias.
 func keepModel(r *request, response string) {
 	if r.alias != nil {
+		r.kept.models.Made(r.alias, r.makerKey(response), r.read.req.Model)
 		r.kept.models.Keep(r.alias, names.Key("response", r.in.Caller.Name, response), r.read.req.Model)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/names"
+	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -66,7 +67,10 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 		b.edited = &edited{Reader: r.lesson.Strip(a.resp, b.events), teaches: true}
 	}
 	if r.alias != nil && plain {
-		b.rename(r.alias.Name)
+		b.edited = b.with(names.NewReader(b.source(), r.alias.Name, b.events))
+	}
+	if s := r.in.Seen.Split; s != nil && s.CachedKnown && b.ok && plain {
+		b.edited = b.with(pair.NewReader(b.source(), s.Cached, b.events))
 	}
 	if b.ok {
 		b.startJob()
@@ -100,12 +104,17 @@ type edited struct {
 	teaches bool // the form is without the token ids that the answer teaches
 }
 
-// rename has the answer read with the alias in it.
-func (b *body) rename(alias string) {
-	if b.edited == nil {
-		b.edited = &edited{Reader: b.a.resp}
+// source returns what the answer is read from.
+func (b *body) source() io.Reader {
+	if b.edited != nil {
+		return b.edited.Reader
 	}
-	b.edited.Reader = names.NewReader(b.edited.Reader, alias, b.events)
+	return b.a.resp
+}
+
+// with returns how the answer is read by one more reader.
+func (b *body) with(r io.Reader) *edited {
+	return &edited{Reader: r, teaches: b.edited != nil && b.edited.teaches}
 }
 
 // readRoom is read into the memory of a room.

@@ -54,7 +54,7 @@ func (b *body) finish(err error) {
 		seen := &b.r.in.Seen
 		seen.Usage = b.a.trip.End(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
 			At: now})
-		if s := seen.Split; s != nil && s.CachedKnown && seen.Usage.Known { // the decoder counts what it was handed
+		if s := seen.Split; s != nil && s.CachedKnown && seen.Usage.Known { // the decoder's answer may have no such count
 			seen.Usage.Cached, seen.Usage.CachedKnown = s.Cached, true
 		}
 		if b.ok { // an engine that refuses has computed nothing

@@ -324,7 +324,7 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	if seen.Passed {
 		seen.Reason = e.choice.Reason()
 	}
-	out.Header = clientHeader(a.resp.Header)
+	out.Header = e.clientHeader(a.resp.Header)
 	if b.against == worker.Canceled && b.ok {
 		b.tries.accepted()
 	}

@@ -145,7 +145,8 @@ func entryOf(in *Inbound, a *names.Alias) json.RawMessage {
 		}
 		for _, raw := range p.Workers.Models(in.Caller.Workers) {
 			var entry map[string]json.RawMessage
-			if json.Unmarshal(raw, &entry) != nil || string(entry["id"]) != `"`+t.Model+`"` {
+			var id string
+			if json.Unmarshal(raw, &entry) != nil || json.Unmarshal(entry["id"], &id) != nil || id != t.Model {
 				continue
 			}
 			entry["id"], _ = json.Marshal(a.Name)

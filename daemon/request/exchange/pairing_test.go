@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -221,9 +222,9 @@ func TestPairingIsTheRoutersAlone(t *testing.T) {
 	if got := d.took(); strings.Contains(got, "pulls") {
 		t.Errorf("the client chose what a worker reads: %s", got)
 	}
-	in, _ := d.ask(4000, own)
-	if u := in.Seen.Usage; u.Cached != 7 || u.Prompt != 900 {
-		t.Errorf("usage %+v; want what the prefiller held", u)
+	in, out := d.ask(4000, own)
+	if u := in.Seen.Usage; u.Cached != 7 || u.Prompt != 900 || !bytes.Contains(out.Body, []byte(`{"cached_tokens":7}`)) {
+		t.Errorf("usage %+v, %s; want what the prefiller held", u, out.Body)
 	}
 }
 

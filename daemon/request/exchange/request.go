@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,6 +17,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
 // request is what is known of a request between its arrival and the end of its answer. One goroutine at a time uses it:
@@ -303,7 +303,7 @@ func (r *request) clientModel() string {
 
 // tellModel says in the answer's head which model an alias stood for, and why it is a fallback.
 func (r *request) tellModel(out *Outbound) {
-	if r.alias != nil {
+	if r.alias != nil && r.in.Seen.Model != "" { // what is read of a stored response names none
 		out.Set(HeaderModel, r.in.Seen.Model)
 	}
 	if r.fell != 0 {
@@ -311,12 +311,23 @@ func (r *request) tellModel(out *Outbound) {
 	}
 }
 
-// hideTarget writes the alias into a worker's error of a whole answer, which has the name in vLLM's backticks.
+// hideTarget writes the alias into a worker's error of a whole answer.
 func (r *request) hideTarget(status int, text []byte) []byte {
 	if r.alias == nil || status < 400 {
 		return text
 	}
-	return bytes.ReplaceAll(text, []byte("`"+r.read.req.Model+"`"), []byte("`"+r.alias.Name+"`"))
+	return names.Hide(text, r.in.Seen.Model, r.alias.Name)
+}
+
+// clientHeader returns the fields of the worker's answer that the client gets, with the alias in them.
+func (r *request) clientHeader(h upstream.Header) []upstream.Field {
+	out := clientHeader(h)
+	if r.alias != nil {
+		for i := range out {
+			out[i].Value = names.Hide(out[i].Value, r.in.Seen.Model, r.alias.Name)
+		}
+	}
+	return out
 }
 
 // A request whose model cannot serve it may go to the fallback of the name that the client sent. It is then chosen and

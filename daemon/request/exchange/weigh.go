@@ -199,7 +199,7 @@ func (w weigher) ownError(b *body, text []byte) *ownError {
 	}
 	status := b.a.resp.Status
 	return &ownError{worker: b.a.trip.Worker().ID(), Outbound: Outbound{Status: status,
-		Header: clientHeader(b.a.resp.Header), Body: w.wordRefusal(status, text)}}
+		Header: w.clientHeader(b.a.resp.Header), Body: w.wordRefusal(status, text)}}
 }
 
 // bareRefusals are the bodies of a worker that has no such path or method (Starlette's own). The SDKs of clients find

@@ -231,6 +231,9 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 	l.Bool("stream", seen.Stream)
 	l.Text("endpoint", seen.Endpoint)
 	l.Text("model", gate.Cut(seen.Model))
+	if seen.Alias != "" {
+		l.Text("alias", seen.Alias)
+	}
 	l.Text("pool", seen.Pool)
 	l.Text("worker", seen.Worker)
 	l.Text("strategy", seen.Strategy)

@@ -2,6 +2,7 @@ package names
 
 import (
 	"cmp"
+	"strings"
 	"sync"
 
 	"github.com/warmpath/warmpath/cache/recent"
@@ -46,6 +47,24 @@ func (b *Book) Keep(a *Alias, key uint64, model string) {
 	defer b.mu.Unlock()
 	b.make()
 	b.sessions.Put(key^Key(a.Name), model)
+}
+
+// Made notes by which alias and model a stored response was made.
+func (b *Book) Made(a *Alias, key uint64, model string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.make()
+	b.sessions.Put(key, a.Name+" "+model)
+}
+
+// Maker returns what Made noted, nothing if it did not.
+func (b *Book) Maker(key uint64) (name, model string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.make()
+	noted, _ := b.sessions.Get(key)
+	name, model, _ = strings.Cut(noted, " ")
+	return name, model
 }
 
 // make makes the map before its first use. b.mu is held.

@@ -1,86 +1,32 @@
 package names
 
-import "io"
+import (
+	"io"
 
-// Reader reads an answer and writes a name in place of each model's. It may be cut anywhere between two reads. It holds
-// nothing back.
-type Reader struct {
-	from   io.Reader
-	name   string
-	events bool // the answer is a stream of server-sent events
-	s      scanner
+	"github.com/warmpath/warmpath/daemon/request/rewrite"
+)
 
-	line int    // events: bytes of the line that were compared with "data:"; -1 = it is another line
-	rest []byte // of the last piece, which is still to be read
-	room []byte // for pieces, of the size that the caller reads
-	err  error  // what comes behind rest
+// NewReader reads an answer with a name in place of each model's. events: it is a stream of server-sent events.
+func NewReader(from io.Reader, name string, events bool) *rewrite.Reader {
+	return rewrite.NewReader(from, &editor{name: name, s: scanner{nested: events}}, events)
 }
 
-// NewReader makes a reader. events: the answer is a stream of server-sent events.
-func NewReader(from io.Reader, name string, events bool) *Reader {
-	return &Reader{from: from, name: name, events: events, s: scanner{nested: events}}
+// editor writes a name in place of each model's.
+type editor struct {
+	name string
+	s    scanner
 }
 
-const dataField = "data:"
+// Reset implements [rewrite.Editor].
+func (e *editor) Reset() { e.s = scanner{nested: e.s.nested} }
 
-// Read implements io.Reader.
-func (r *Reader) Read(p []byte) (int, error) {
-	for len(r.rest) == 0 {
-		if r.err != nil {
-			return 0, r.err
-		}
-		if len(p) == 0 {
-			return 0, nil
-		}
-		r.fill(p)
+// Append implements [rewrite.Editor].
+func (e *editor) Append(out []byte, c byte) []byte {
+	switch e.s.next(c) {
+	case opens:
+		return append(append(out, c), e.name...)
+	case inside: // the worker's name
+		return out
 	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	if len(r.rest) == 0 && r.err != nil {
-		return n, r.err
-	}
-	return n, nil
-}
-
-// fill reads the next piece into the caller's memory, and makes rest of it.
-func (r *Reader) fill(p []byte) {
-	n, err := r.from.Read(p)
-	r.err = err
-	r.rest = r.append(r.room[:0], p[:n])
-	r.room = r.rest
-}
-
-// append appends a piece of the answer as the client gets it.
-func (r *Reader) append(out, piece []byte) []byte {
-	for _, c := range piece {
-		if r.events && !r.inData(c) {
-			out = append(out, c)
-			continue
-		}
-		switch r.s.next(c) {
-		case opens:
-			out = append(append(out, c), r.name...)
-		case inside: // the worker's name
-		default:
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// inData reports whether a byte of a stream belongs to the JSON of an event. Each line of data begins anew.
-func (r *Reader) inData(c byte) bool {
-	switch {
-	case c == '\n' || c == '\r':
-		r.line = 0
-		r.s = scanner{nested: true}
-		return false
-	case r.line == len(dataField):
-		return true
-	case r.line >= 0 && c == dataField[r.line]:
-		r.line++
-	default:
-		r.line = -1
-	}
-	return false
+	return append(out, c)
 }

@@ -17,6 +17,8 @@ type scanner struct {
 	isKey   bool
 	text    bool // inside of a string
 	escaped bool // the next byte of the string is escaped
+	digits  int  // of a \u escape in the string, that are still to come
+	code    rune // the digits that have come
 	value   bool // what comes next is a value
 	found   bool // the string is a model's name
 }
@@ -72,7 +74,7 @@ func (s *scanner) counts() bool {
 
 // begin begins a string.
 func (s *scanner) begin() part {
-	s.text = true
+	s.text, s.digits = true, 0
 	if !s.counts() {
 		return other
 	}
@@ -87,11 +89,16 @@ func (s *scanner) begin() part {
 	return other
 }
 
-// nextOfText takes the next byte of a string.
+// nextOfText takes the next byte of a string. A key may be spelled with escapes.
 func (s *scanner) nextOfText(c byte) part {
 	switch {
 	case s.escaped:
 		s.escaped = false
+		if c == 'u' {
+			s.digits, s.code = 4, 0
+		} else {
+			s.addToKey(0) // no letter has a short escape
+		}
 	case c == '\\':
 		s.escaped = true
 	case c == '"':
@@ -100,16 +107,39 @@ func (s *scanner) nextOfText(c byte) part {
 			s.found = false
 			return closes
 		}
-		return other
-	}
-	if s.isKey && s.n <= maxKey {
-		s.key[s.n] = c
-		s.n++
+	case s.digits > 0:
+		s.digits--
+		s.code = s.code<<4 | hexadecimal(c)
+		if s.digits == 0 {
+			s.addToKey(byte(min(s.code, 0x80)))
+		}
+	default:
+		s.addToKey(c)
 	}
 	if s.found {
 		return inside
 	}
 	return other
+}
+
+// addToKey adds the next character of a string, if that is a key. What is no character of the keys looked for may be
+// any other such byte.
+func (s *scanner) addToKey(c byte) {
+	if s.isKey && s.n <= maxKey {
+		s.key[s.n] = c
+		s.n++
+	}
+}
+
+// hexadecimal returns the value of a digit. What is none makes the number no letter.
+func hexadecimal(c byte) rune {
+	switch {
+	case c-'0' <= 9:
+		return rune(c - '0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return rune(c|0x20-'a') + 10
+	}
+	return 1 << 24
 }
 
 // Find returns where the names of models stand in the text of a JSON object or the beginning of one, without quotes.

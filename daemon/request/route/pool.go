@@ -13,7 +13,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/breaks"
 	"github.com/warmpath/warmpath/daemon/request/identity"
-	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -284,11 +283,11 @@ func (p *Pool) SharedTokens() int { return p.lower.sharedTokens() }
 func (p *Pool) TokensPerByte() float64 { return p.scale.tokensPerByte() }
 
 // spaceName returns the name under which a model's prompts are known. A salt keeps tenants apart.
-func spaceName(r *prompt.Request, salt string) string {
+func spaceName(model, salt string) string {
 	if salt == "" {
-		return r.Model
+		return model
 	}
-	return r.Model + "#" + salt
+	return model + "#" + salt
 }
 
 // Listed returns models that the pool's workers list, at most so many, for an error about a misspelt name.

@@ -16,7 +16,8 @@ type Record struct {
 	Pool     string `json:"pool"`
 	Strategy string `json:"strategy"`
 	Module   string `json:"module_sha256,omitempty"`
-	Model    string `json:"model"`
+	Model    string `json:"model"`             // that served it, or was to
+	Alias    string `json:"alias,omitempty"`   // the name that the client sent for it, if another
 	Session  string `json:"session,omitempty"` // the kind of the session that it belongs to
 	Trace    string `json:"trace_id,omitempty"`
 

@@ -1,0 +1,81 @@
+package worker
+
+import "encoding/json"
+
+// A worker may serve one model under several names (--served-model-name a b). Its engine keeps one cache for all of
+// them, and so does whoever remembers what it holds. The workers' lists say which names are one: those of one root that
+// are no adapters, which have a parent.
+
+// CacheName returns the name under which the workers' caches of a model are known: of several names of one model the
+// least, else its own.
+func (p *Pool) CacheName(model string) string {
+	if same := p.served.Load(); same != nil {
+		if name, ok := (*same)[model]; ok {
+			return name
+		}
+	}
+	return model
+}
+
+// shareNames notes which names are of one model by the lists of all workers. p.mu is held.
+func (p *Pool) shareNames() {
+	same := p.fleet.sameModels()
+	if len(same) == 0 {
+		p.served.Store(nil)
+		return
+	}
+	p.served.Store(&same)
+}
+
+// sameModels returns the least name of each model that a worker lists under several, by all names of that root. A name
+// of which two workers list other roots is not among them.
+func (f *fleet) sameModels() map[string]string {
+	var lists []*listing // each once
+	seen := map[*listing]bool{nil: true}
+	roots := map[string]string{} // by name; "" = none, or several
+	for _, e := range f.endpoints {
+		if seen[e.listing] {
+			continue
+		}
+		seen[e.listing] = true
+		lists = append(lists, e.listing)
+		for i, id := range e.listing.ids {
+			root := e.listing.roots[i]
+			if was, ok := roots[id]; ok && was != root {
+				root = ""
+			}
+			roots[id] = root
+		}
+	}
+	least, several := map[string]string{}, map[string]bool{} // by root
+	for _, l := range lists {
+		here := map[string]bool{}
+		for _, id := range l.ids {
+			root := roots[id]
+			if is, ok := least[root]; !ok || id < is {
+				least[root] = id
+			}
+			several[root] = several[root] || here[root]
+			here[root] = true
+		}
+	}
+	same := map[string]string{}
+	for id, root := range roots {
+		if root != "" && several[root] {
+			same[id] = least[root]
+		}
+	}
+	return same
+}
+
+// rootsOf reads the root of each model off its entry of /v1/models, "" of an adapter.
+func rootsOf(ids []string, entries []json.RawMessage) []string {
+	roots := make([]string, len(ids))
+	for i := range min(len(ids), len(entries)) {
+		var entry struct{ Root, Parent string }
+		if json.Unmarshal(entries[i], &entry) == nil && entry.Parent == "" {
+			roots[i] = entry.Root
+		}
+	}
+	return roots
+}

@@ -1,0 +1,52 @@
+package pair
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// TestCachedTokens: the count of the prompt's usage is replaced, in each form, wherever the answer is cut. Nothing else
+// changes.
+func TestCachedTokens(t *testing.T) {
+	f := func(events bool, text, want string) {
+		t.Helper()
+		for _, from := range []io.Reader{strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text)),
+			iotest.HalfReader(strings.NewReader(text))} {
+			got, err := io.ReadAll(NewReader(from, 7, events))
+			if err != nil || string(got) != want {
+				t.Errorf("%s: %s, %v; want %s", text, got, err, want)
+			}
+		}
+	}
+	same := func(events bool, text string) { t.Helper(); f(events, text, text) }
+	const chat = `{"id":"x","choices":[{"text":"\"usage\":{"}],"usage":{"prompt_tokens":900,"prompt_tokens_details": {"cached_tokens": N},"completion_tokens":1}}`
+	const responses = `{"usage":{"input_tokens":900,"input_tokens_details":{"cached_tokens":N,"audio":896}}}`
+	of := func(text, n string) string { return strings.ReplaceAll(text, "N", n) }
+	f(false, of(chat, "896"), of(chat, "7"))
+	f(false, of(responses, "0"), of(responses, "7"))
+	f(true, "data: "+of(chat, "896")+"\n\ndata: [DONE]\n\n", "data: "+of(chat, "7")+"\n\ndata: [DONE]\n\n")
+	f(true, "event: response.completed\r\ndata: {\"response\":"+of(responses, "896")+"}\r\n\r\n",
+		"event: response.completed\r\ndata: {\"response\":"+of(responses, "7")+"}\r\n\r\n")
+	same(false, of(chat, "null"))
+	same(false, `{"response":`+of(responses, "896")+`}`)
+	same(false, `{"choices":[`+of(responses, "896")+`],"x":`+of(responses, "5")+`}`)
+	same(false, `{"usage":[{"prompt_tokens_details":{"cached_tokens":1}}]}`)
+	same(false, `{"usage":{"prompt_tokens_details":{"cached_tokens":"1","cached_tokens_of":1,"x":[1,{"cached_tokens":1}]}}}`)
+	same(false, `}]{"usage"`)
+	same(true, "data: x\n\n: {\"usage\":{\"prompt_tokens_details\":{\"cached_tokens\":1}}}\n\n")
+}
+
+// FuzzCachedTokens: what has no count goes through as it is, and each cut gives the same.
+func FuzzCachedTokens(f *testing.F) {
+	f.Add(`{"usage":{"prompt_tokens_details":{"cached_tokens":896}}}`, false)
+	f.Add("data: {\"response\":{\"usage\":{\"input_tokens_details\":{\"cached_tokens\":8}}}}\n\n", true)
+	f.Fuzz(func(t *testing.T, text string, events bool) {
+		whole, _ := io.ReadAll(NewReader(strings.NewReader(text), 7, events))
+		cut, _ := io.ReadAll(NewReader(iotest.OneByteReader(strings.NewReader(text)), 7, events))
+		if string(whole) != string(cut) || !strings.Contains(text, "cached_tokens") && string(whole) != text {
+			t.Errorf("%q: %q, %q", text, whole, cut)
+		}
+	})
+}
