@@ -31,7 +31,7 @@ CA       ?=
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules strategies run test race hammers night chartcheck sbomcheck imagecheck mutants fuzz bench faults attacks signs soak policies torture labcells labcheck clients check install uninstall
+.PHONY: help build modules strategies run test race hammers night chartcheck sbomcheck imagecheck mutants fuzz bench faults attacks signs soak policies torture labcells labcheck clients aliases check install uninstall
 .PHONY: image release $(RELEASES:%=release-%)
 .DELETE_ON_ERROR:
 
@@ -147,6 +147,9 @@ labcheck: modules ## the lab's model held to the daemon over HTTP, in real time;
 # The Go SDK of OpenAI is one package of some hundred thousand lines: unoptimised it compiles in a third of the time.
 clients: build ## the SDKs of OpenAI, Anthropic and AWS and four coding agents, against simulated workers; CLIENTS='-only agents -turns 20' and more
 	@cd testdata/clients && go run -gcflags='github.com/openai/openai-go/v3/...=-N -l' -gcflags='github.com/aws/...=-N -l' . $(CLIENTS)
+
+aliases: ## the same clients, whose models' names are aliases: no other name may be in a byte of an answer
+	@$(MAKE) --no-print-directory clients CLIENTS=-alias
 
 # The guests' own files are seen only by wasip1; sdktest is not for it, hence no
 # tests there; and what is only exported to the host counts as unused (U1000).

@@ -147,7 +147,7 @@ func openAgents(ctx context.Context, main *fleet, pool string) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{root: main.root, dir: dir, binary: main.binary}
+	f := &fleet{root: main.root, dir: dir, binary: main.binary, aliased: *byAlias}
 	if err := f.startAgents(ctx, pool); err != nil {
 		f.close()
 		return nil, err

@@ -10,6 +10,9 @@
 // prompts be found as if there were one worker. Their updates and telemetry are off. With -first-turn 9 it does nothing
 // but let each do one turn nine times at a worker and nine times through the router, and prints how long both took.
 //
+// With -alias the workers serve the models by other names, for which the clients' are aliases, and no client may see
+// another name in any answer.
+//
 //	make build && cd testdata/clients && go run .
 //
 // It prints one line a check, "ok python openai chat", then a total, and exits 1 if one failed. It is a module of its

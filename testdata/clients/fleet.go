@@ -34,6 +34,7 @@ type fleet struct {
 	workers   []string // URLs of the workers
 	env       []string // for scripts
 	router    int      // process id
+	aliased   bool     // the clients' models are aliases
 	ended     []func()
 }
 
@@ -43,7 +44,7 @@ func open(ctx context.Context, root, binary string) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &fleet{root: root, dir: dir, binary: binary}
+	h := &fleet{root: root, dir: dir, binary: binary, aliased: *byAlias}
 	if err := h.start(ctx, binary); err != nil {
 		h.close()
 		return nil, err
@@ -78,14 +79,15 @@ func workersOf(urls []string) string {
 // sim starts n workers.
 func (h *fleet) sim(ctx context.Context, binary string, n int, more ...string) ([]string, error) {
 	return h.process(ctx, regexp.MustCompile(`^(http://\S+)$`), n, binary, append([]string{"sim",
-		"--listen", "127.0.0.1:0", "--count", fmt.Sprint(n), "--model", model, "--model", slashed, "--speed", "20"},
+		"--listen", "127.0.0.1:0", "--count", fmt.Sprint(n), "--model", h.served(model), "--model",
+		h.served(slashed), "--speed", "20"},
 		more...)...)
 }
 
 // serve starts the router and waits until it is ready.
 func (h *fleet) serve(ctx context.Context, binary, toml string) error {
 	file := filepath.Join(h.dir, "warmpath.toml")
-	if err := os.WriteFile(file, []byte(toml), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(toml+h.modelTables()), 0o644); err != nil {
 		return err
 	}
 	listen, err := h.process(ctx, regexp.MustCompile(`msg=serving .*listen=(\S+ admin=\S+)`), 1, binary, "serve",
@@ -95,7 +97,10 @@ func (h *fleet) serve(ctx context.Context, binary, toml string) error {
 	}
 	front, admin, _ := strings.Cut(listen[0], " admin=")
 	h.url, h.admin = "http://"+front, "http://"+admin
-	return h.ready(ctx)
+	if err := h.ready(ctx); err != nil || !h.aliased {
+		return err
+	}
+	return h.watch(front)
 }
 
 // ready waits until the router has seen all its workers serve.

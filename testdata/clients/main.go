@@ -103,7 +103,11 @@ func run(root, binary, only string, direct bool) (bool, error) {
 			}
 			at = endpoints
 		}
-		if err := c.run(ctx, at, &t); err != nil {
+		err := c.run(ctx, at, &t)
+		if *byAlias {
+			t.leaked(c.name)
+		}
+		if err != nil {
 			if inCI() {
 				t.failed++
 				fmt.Printf("FAIL %s: %v\n", c.name, err)

@@ -281,7 +281,7 @@ func (r *request) theyList() string {
 		return ""
 	}
 	var names []string
-	for _, m := range r.pool.Listed(r.arrived, maxNamed) {
+	for _, m := range r.pool.Listed(r.arrived, maxNamed, r.epoch.Names.Hides) {
 		names = append(names, strconv.Quote(gate.Cut(m)))
 	}
 	if len(names) == 0 {

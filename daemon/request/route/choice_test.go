@@ -218,10 +218,14 @@ func TestVerdictsAreWords(t *testing.T) {
 // The models that are listed, for one who looks for a name.
 func TestListedModels(t *testing.T) {
 	s := newScene(t, "a:lists b:lacks c:lists d")
-	if got := s.Listed(s.now, 8); strings.Join(got, " ") != "m other" {
+	if got := s.Listed(s.now, 8, func(m string) bool { return m == "m" }); strings.Join(got, " ") != "other" {
+		t.Errorf("listed without m: %v", got)
+	}
+	shown := func(string) bool { return false }
+	if got := s.Listed(s.now, 8, shown); strings.Join(got, " ") != "m other" {
 		t.Errorf("%q", got)
 	}
-	if got := s.Listed(s.now, 1); strings.Join(got, " ") != "m" {
+	if got := s.Listed(s.now, 1, shown); strings.Join(got, " ") != "m" {
 		t.Errorf("%q", got)
 	}
 }

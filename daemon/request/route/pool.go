@@ -290,11 +290,12 @@ func spaceName(model, salt string) string {
 	return model + "#" + salt
 }
 
-// Listed returns models that the pool's workers list, at most so many, for an error about a misspelt name.
-func (p *Pool) Listed(at time.Time, most int) (models []string) {
+// Listed returns models that the pool's workers list, at most so many and none that is hidden, for an error about a
+// misspelt name.
+func (p *Pool) Listed(at time.Time, most int, hidden func(model string) bool) (models []string) {
 	for _, s := range p.Workers.Stats(at) {
 		for _, m := range s.Models {
-			if s.Up && len(models) < most && !slices.Contains(models, m) {
+			if s.Up && len(models) < most && !slices.Contains(models, m) && !hidden(m) {
 				models = append(models, m)
 			}
 		}
