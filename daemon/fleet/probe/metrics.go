@@ -131,6 +131,8 @@ func (s *sums) add(name, rest []byte) bool {
 		s.TokenTimes += number(rest)
 	case "vllm:iteration_tokens_total_count":
 		s.Steps += number(rest)
+	case "vllm:lora_requests_info":
+		s.addAdapters(rest)
 	case "vllm:engine_sleep_state":
 		s.Asleep = s.Asleep || isAwakeState(rest) && number(rest) == 0
 	case "process_start_time_seconds":
@@ -139,6 +141,41 @@ func (s *sums) add(name, rest []byte) bool {
 		return false
 	}
 	return true
+}
+
+// addAdapters reads a series of lora_requests_info: its value is the time at which it was true. vLLM leaves the old
+// ones on its page, so that the newest counts.
+func (s *sums) addAdapters(rest []byte) {
+	at := number(rest)
+	if s.Adapters != nil && s.Adapters.At >= at {
+		return
+	}
+	a := worker.Adapters{At: at}
+	skipLabels(rest, func(name, value []byte) {
+		switch string(name) {
+		case "max_lora":
+			a.Max, _ = strconv.Atoi(string(value))
+			a.Max = min(max(0, a.Max), math.MaxInt32)
+		case "running_lora_adapters":
+			a.Running = adapterNames(value)
+		case "waiting_lora_adapters":
+			a.Waiting = adapterNames(value)
+		}
+	})
+	s.Adapters = &a
+}
+
+// maxAdapters bounds the names that are read of a label.
+const maxAdapters = 256
+
+// adapterNames returns the names of a list with commas.
+func adapterNames(list []byte) (names []string) {
+	for name := range bytes.SplitSeq(list, []byte(",")) {
+		if name = bytes.TrimSpace(name); len(name) > 0 && len(names) < maxAdapters {
+			names = append(names, string(name))
+		}
+	}
+	return names
 }
 
 // isAwakeState reports whether a series of the engine's sleep state is the one for awake: 1 or 0. The others name how

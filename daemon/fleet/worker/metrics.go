@@ -22,6 +22,8 @@ type Metrics struct {
 	Preempts float64 // requests put back to be computed again, for want of KV, since the process began
 	Steps    float64 // of the engine that gave tokens, since the process began; 0 = the page has no count
 
+	Adapters *Adapters // nil = the page names none
+
 	// Sums over ended requests since the process began. See speed.go.
 	Prefill      float64 // seconds of prefill
 	Prefills     float64 // requests in Prefill

@@ -68,10 +68,13 @@ func (p *Pool) Listing(id uint64) {
 // Listed records the model ids that a worker lists, each once, and the entry of /v1/models of each. Entries are kept
 // for each worker: vLLM writes a new time and a new permission id into each answer.
 func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
-	lengths := lengthsOf(ids, entries)
+	l := newListing(ids)
+	lengths, adapters := lengthsOf(ids, entries)
+	l.setLengths(lengths)
+	l.adapters = adapters
 	p.report(id, func(e *endpoint) {
 		e.renewal.answered()
-		p.fleet.list(e, ids, lengths, entries)
+		p.fleet.list(e, l, entries)
 	})
 }
 

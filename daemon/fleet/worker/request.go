@@ -41,7 +41,8 @@ type request struct {
 
 	// Guarded by the pool's lock.
 	queued       bool
-	quick        bool // its first byte shows the engine's speed: it had little prefill, and nothing before it
+	adapter      *adapterUse // that it asks for; nil = none, or it is not counted
+	quick        bool        // its first byte shows the engine's speed: it had little prefill, and nothing before it
 	ended        bool
 	called       bool     // the holder was called, or will be
 	first        float64  // when the first byte came
