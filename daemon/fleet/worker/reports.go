@@ -134,6 +134,19 @@ func (p *Pool) RenewList(w *Worker) {
 	}
 }
 
+// Reachable returns a worker of each address that is up and inside of the fence.
+func (p *Pool) Reachable(fence Fence) (all []*Worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	inside := p.fleet.labels.mask(fence)
+	for _, e := range p.fleet.endpoints {
+		if e.isUp() && inside.admit(e.ranks[0].labels) {
+			all = append(all, e.ranks[0])
+		}
+	}
+	return all
+}
+
 // Renewing counts the lists that are being read anew, of workers that are up.
 func (p *Pool) Renewing() (n int) {
 	p.mu.Lock()

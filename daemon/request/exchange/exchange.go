@@ -53,6 +53,11 @@ func (e *Exchange) Serve(ctx context.Context) *Outbound {
 	if out := e.Choose(ctx); out != nil {
 		return out
 	}
+	if e.in.Endpoint.Adapters {
+		if to := e.callees(); to != nil {
+			return e.callAll(ctx, to)
+		}
+	}
 	return e.Send(ctx)
 }
 
