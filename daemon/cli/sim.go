@@ -30,6 +30,10 @@ With --connector nixl the workers take vLLM's kv_transfer_params on chats and co
 --role decode they only pull. /sim/stats has blocks_pinned, and as blocks_stranded those that
 nobody pulled within --pin-life.
 
+With --max-loras the workers serve LoRA adapters: POST /v1/load_lora_adapter and /v1/unload_lora_adapter, and those of
+--lora from their start. So many run at a time; a load takes --lora-load seconds of the engine. A path whose last part
+begins with "missing" has no adapter: 404. /sim/stats has adapter_loads.
+
 POST /sim/fault {"mode": "503", "count": 3, "seconds": 10} injects a fault: the next three requests meet it, within ten
 seconds. Without count all do, without seconds until {"mode": "none"}. The modes:
 
@@ -127,6 +131,9 @@ func simCommand() *cobra.Command {
 	f.IntVar(&cfg.DataParallel, "data-parallel", 1,
 		"engines of each worker, each with a cache of its own; X-data-parallel-rank chooses one")
 	f.IntVar(&cfg.CPUTokens, "cpu-tokens", 0, "CPU tier of each engine, in tokens: it keeps what the KV cache forgets")
+	f.IntVar(&cfg.MaxLoras, "max-loras", 0, "LoRA adapters that run at a time; with 0 a worker takes none")
+	f.Float64Var(&cfg.LoraLoad, "lora-load", 0, "seconds to load one")
+	f.StringSliceVar(&cfg.Loras, "lora", nil, "adapters that each worker lists from its start")
 	f.IntVar(&shared, "shared", 0, "tier that all these workers share, in tokens")
 	transferFlags(c, &cfg)
 	f.StringVar(&cfg.KVEvents.Endpoint, "kv-events", "",
