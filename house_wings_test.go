@@ -34,8 +34,8 @@ var arrows = map[string][]string{
 	// The process.
 	"daemon": { // wires the rooms; it and adapt alone know the configuration
 		"cache/...", "conf", "daemon/adapt", "daemon/admin/decisions", "daemon/admin/operator",
-		"daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/discover",
-		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/wake", "daemon/fleet/worker", "daemon/kv/kvcache",
+		"daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/adapters",
+		"daemon/fleet/discover", "daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/wake", "daemon/fleet/worker", "daemon/kv/kvcache",
 		"daemon/peers", "daemon/request/exchange", "daemon/request/front", "daemon/request/ledger",
 		"daemon/request/route", "daemon/request/session", "daemon/request/sessionapi", "daemon/request/tokens",
 		"daemon/request/waiting", "daemon/transport/certificate",
@@ -105,6 +105,7 @@ var arrows = map[string][]string{
 
 	// The workers.
 	"daemon/fleet":                    {},
+	"daemon/fleet/adapters":           {"daemon/fleet/worker"},
 	"daemon/fleet/discover":           {"daemon/fleet/discover/endpoints"},
 	"daemon/fleet/discover/endpoints": {},
 	"daemon/fleet/feed": {

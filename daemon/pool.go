@@ -17,6 +17,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/adapt"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
+	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/discover"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/fleet/probe"
@@ -45,6 +46,7 @@ type pool struct {
 	vigil   *operator.Vigil
 	roster  *lmcache.Roster // whose LMCache is whose
 	asking  *exchange.Asking
+	loader  *adapters.Loader
 	feed    *feed.Feed
 	ends    []func() // of what shares the history, and has it written
 	staff   *strategies.Serving
@@ -84,6 +86,9 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.clients.Set(first.clients)
 	p.prober = probe.New(adapt.Questions(&first.conf, first.key, first.tls))
 	p.roster = d.lmcache.NewRoster()
+	p.loader = adapters.New(adapters.Parts{Pool: c.Name, Log: p.log, Meter: d.metrics,
+		Workers: func() *worker.Pool { return p.route.Workers }, Poster: func() adapters.Poster { return p.asking }})
+	p.loader.Configure(adapters.Config(c.Adapters))
 	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(), Offload: p.roster,
 		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf, d.storeTokens), Clients: &p.clients,
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
@@ -134,6 +139,9 @@ func (p *pool) served() *exchange.Pool {
 	served := adapt.Served(&s.conf, p.queue)
 	served.Pool, served.Clients, served.Key = p.route, &p.clients, s.key
 	served.Asking, served.Shadows, served.Waker = p.asking, p.staff.Shadows, p.waker
+	if s.conf.Adapters.Source != "" {
+		served.Loader = p.loader
+	}
 	return served
 }
 
@@ -161,6 +169,10 @@ func newSetup(c conf.Pool, before *setup) (*setup, error) {
 func (p *pool) watch(s *setup) worker.Config {
 	w := adapt.Workers(&s.conf, p.queue)
 	w.Log, w.Watcher, w.OnChange = p.log, p.prober, p.look
+	if c := &s.conf; c.Adapters.Source != "" {
+		w.Adapters.Max = c.Adapters.Max
+		w.Adapters.Loads = func(model string) bool { return !c.Names(model) && p.loader.Loads(model) }
+	}
 	return w
 }
 
@@ -205,6 +217,7 @@ func (p *pool) change(c conf.Pool) error {
 	p.asking.Configure(next.key, exchange.AskConfig(c.Tokens))
 	p.queue.Configure(adapt.Queue(&c))
 	p.waker.Configure(c.Queue.WakeURL)
+	p.loader.Configure(adapters.Config(c.Adapters))
 	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf, p.daemon.storeTokens))
 	p.prober.Configure(adapt.Questions(&next.conf, next.key, next.tls))
 	p.feed.Configure(adapt.Origins(&next.conf), next.tls)

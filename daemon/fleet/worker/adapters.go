@@ -153,6 +153,9 @@ func (f *fleet) isAdapter(model string) bool {
 	var last *listing
 	listed := false
 	for _, e := range f.endpoints {
+		if e.listing == nil && e.isUp() { // it may be a model of that worker
+			listed = true
+		}
 		if e.listing == nil || e.listing == last {
 			continue
 		}

@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/quota"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -168,4 +170,24 @@ func summary(path string, all []called) *Outbound {
 	out := &Outbound{Status: f.Status, Body: body}
 	out.Set("Content-Type", "application/json")
 	return out
+}
+
+// loadAdapter has the worker load the request's adapter, if its model is one and is not there. Where that is refused the
+// lists are read once more before the client gets its 404: the adapter may have been loaded by other hands.
+func (e *Exchange) loadAdapter(ctx context.Context, w *worker.Worker) (release func(), f *failure) {
+	model, workers := e.read.req.Model, e.pool.Workers
+	release, err := e.pool.Loader.Load(ctx, w, model)
+	switch {
+	case err == nil:
+		return release, nil
+	case !errors.Is(err, worker.ErrNoAdapter):
+		return nil, &failure{reason: reasonAdapter, fault: FaultUpstream, grade: route.GradeUnseen, by: w}
+	}
+	workers.RenewLists(time.Now())
+	awaitLists(ctx, workers.Renewing, func(time.Time) bool { return workers.ListedAnywhere(model) })
+	f = &failure{reason: reasonAdapter, fault: e.unlistedModel(), grade: route.GradeFinal, by: w}
+	if workers.ListedAnywhere(model) {
+		f.grade = route.GradeUnseen
+	}
+	return nil, f
 }

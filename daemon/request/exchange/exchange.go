@@ -192,6 +192,13 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if client == nil { // removed since the choice
 		return nil, &failure{reason: reasonRemoved, fault: FaultUpstream, grade: route.GradeUnseen}
 	}
+	if e.pool.Loader != nil && !e.in.Endpoint.Adapters {
+		release, f := e.loadAdapter(ctx, to.Worker)
+		if f != nil {
+			return nil, f
+		}
+		defer release()
+	}
 	a := &e.first
 	if e.tries > 0 {
 		a = new(attempt) // a late callback may still look at the first
