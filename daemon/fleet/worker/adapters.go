@@ -61,10 +61,17 @@ func (u *uses) begin(name string, now float64) *adapterUse {
 	return a
 }
 
-// end counts a request down. The list may have been cleared since.
+// end counts a request down. The list may have been cleared since, and have the adapter of a new process.
 func (u *uses) end(a *adapterUse, now float64) {
-	a.n--
+	a.n = max(0, a.n-1)
 	u.touch(a, now)
+}
+
+// endName is end for the adapter of that name.
+func (u *uses) endName(name string, now float64) {
+	if i := u.find(name); i >= 0 {
+		u.end((*u)[i], now)
+	}
 }
 
 // touch puts an adapter first.

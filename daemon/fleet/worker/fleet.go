@@ -300,7 +300,7 @@ func (f *fleet) begin(w *Worker, r *request) {
 	r.quick = w.queue.front == nil && r.est*f.speed.slowness <= quickWork
 	w.begin(r)
 	if f.isAdapter(r.model) {
-		r.adapter = w.uses.begin(r.model, r.at)
+		r.adapts = w.uses.begin(r.model, r.at) != nil
 	}
 	f.places.begin(r)
 }

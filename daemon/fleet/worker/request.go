@@ -41,9 +41,9 @@ type request struct {
 
 	// Guarded by the pool's lock.
 	queued       bool
-	adapter      *adapterUse // that it asks for; nil = none, or it is not counted
-	quick        bool        // its first byte shows the engine's speed: it had little prefill, and nothing before it
+	quick        bool // its first byte shows the engine's speed: it had little prefill, and nothing before it
 	ended        bool
+	adapts       bool     // its model is an adapter that the worker's uses count
 	called       bool     // the holder was called, or will be
 	first        float64  // when the first byte came
 	prev, next   *request // in the worker's queue

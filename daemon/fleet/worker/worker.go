@@ -285,8 +285,8 @@ func (w *Worker) end(r *request, o Outcome, now float64) {
 	w.flight.remove(r)
 	w.kv.remove(r)
 	w.inFlight--
-	if r.adapter != nil {
-		w.uses.end(r.adapter, now)
+	if r.adapts {
+		w.uses.endName(r.model, now)
 	}
 	if o.Kind != Answered {
 		return
