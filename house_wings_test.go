@@ -44,7 +44,7 @@ var arrows = map[string][]string{
 	"daemon/warmpath": {"daemon/cli"}, // the main package
 	"daemon/adapt": { // what the configuration means for each room
 		"cache/bind", "cache/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/tracing",
-		"daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
+		"daemon/fleet/adapters", "daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
 		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
 		"daemon/request/front", "daemon/request/identity", "daemon/request/ledger", "daemon/request/limit",
 		"daemon/request/names", "daemon/request/overflow", "daemon/request/pair", "daemon/request/queue",

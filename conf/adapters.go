@@ -19,6 +19,7 @@ func checkAdapters(r *report, path string, a *Adapters) {
 	}
 	r.between(child(at, "max"), a.Max, 0, maxCount, "adapters, 0 for no bound,")
 	if a.Max > 0 && a.Source == "" {
-		r.add(child(at, "max"), "it bounds nothing: without source no adapter is loaded", `write source, as "/adapters/{name}"`)
+		r.add(child(at, "max"), "it bounds nothing: without source no adapter is loaded",
+			`write source, as "/adapters/{name}"`)
 	}
 }

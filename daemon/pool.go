@@ -86,15 +86,14 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.clients.Set(first.clients)
 	p.prober = probe.New(adapt.Questions(&first.conf, first.key, first.tls))
 	p.roster = d.lmcache.NewRoster()
-	p.loader = adapters.New(adapters.Parts{Pool: c.Name, Log: p.log, Meter: d.metrics,
-		Workers: func() *worker.Pool { return p.route.Workers }, Poster: func() adapters.Poster { return p.asking }})
-	p.loader.Configure(adapters.Config(c.Adapters))
+	p.loader = adapters.New(c.Name, p.log, d.metrics)
 	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(), Offload: p.roster,
 		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf, d.storeTokens), Clients: &p.clients,
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
 	p.ends = append(p.ends, d.peers.Join(c.Name, p.route),
 		d.memory.Join(c.Name, func() []string { return p.set.Load().conf.Models }, p.route))
 	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
+	p.loader.Serve(p.route.Workers, p.asking)
 	p.asking.Configure(first.key, exchange.AskConfig(c.Tokens))
 	p.feed = feed.New(feed.Config{Index: p.route.Held, Workers: p.route.Workers.Stats, Listener: d.kvEvents, Log: p.log})
 	p.feed.Configure(adapt.Origins(&first.conf), first.tls)
@@ -136,12 +135,9 @@ func (p *pool) shown() *operator.Pool {
 // served is the pool as a request of this epoch sees it.
 func (p *pool) served() *exchange.Pool {
 	s := p.set.Load()
-	served := adapt.Served(&s.conf, p.queue)
+	served := adapt.Served(&s.conf, p.queue, p.loader)
 	served.Pool, served.Clients, served.Key = p.route, &p.clients, s.key
 	served.Asking, served.Shadows, served.Waker = p.asking, p.staff.Shadows, p.waker
-	if s.conf.Adapters.Source != "" {
-		served.Loader = p.loader
-	}
 	return served
 }
 
@@ -167,12 +163,8 @@ func newSetup(c conf.Pool, before *setup) (*setup, error) {
 
 // watch is what the pool of workers needs of the settings.
 func (p *pool) watch(s *setup) worker.Config {
-	w := adapt.Workers(&s.conf, p.queue)
+	w := adapt.Workers(&s.conf, p.queue, p.loader)
 	w.Log, w.Watcher, w.OnChange = p.log, p.prober, p.look
-	if c := &s.conf; c.Adapters.Source != "" {
-		w.Adapters.Max = c.Adapters.Max
-		w.Adapters.Loads = func(model string) bool { return !c.Names(model) && p.loader.Loads(model) }
-	}
 	return w
 }
 
@@ -217,7 +209,6 @@ func (p *pool) change(c conf.Pool) error {
 	p.asking.Configure(next.key, exchange.AskConfig(c.Tokens))
 	p.queue.Configure(adapt.Queue(&c))
 	p.waker.Configure(c.Queue.WakeURL)
-	p.loader.Configure(adapters.Config(c.Adapters))
 	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf, p.daemon.storeTokens))
 	p.prober.Configure(adapt.Questions(&next.conf, next.key, next.tls))
 	p.feed.Configure(adapt.Origins(&next.conf), next.tls)

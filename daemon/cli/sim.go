@@ -80,6 +80,14 @@ func readScript(script *[]vllmsim.Turn, file string) error {
 	return json.Unmarshal(text, script)
 }
 
+// adapterFlags adds the flags of LoRA adapters.
+func adapterFlags(c *cobra.Command, cfg *vllmsim.Config) {
+	f := c.Flags()
+	f.IntVar(&cfg.MaxLoras, "max-loras", 0, "LoRA adapters that run at a time; with 0 a worker takes none")
+	f.Float64Var(&cfg.LoraLoad, "lora-load", 0, "seconds to load one")
+	f.StringSliceVar(&cfg.Loras, "lora", nil, "adapters that each worker lists from its start")
+}
+
 func simCommand() *cobra.Command {
 	var listen string
 	var count int
@@ -131,9 +139,7 @@ func simCommand() *cobra.Command {
 	f.IntVar(&cfg.DataParallel, "data-parallel", 1,
 		"engines of each worker, each with a cache of its own; X-data-parallel-rank chooses one")
 	f.IntVar(&cfg.CPUTokens, "cpu-tokens", 0, "CPU tier of each engine, in tokens: it keeps what the KV cache forgets")
-	f.IntVar(&cfg.MaxLoras, "max-loras", 0, "LoRA adapters that run at a time; with 0 a worker takes none")
-	f.Float64Var(&cfg.LoraLoad, "lora-load", 0, "seconds to load one")
-	f.StringSliceVar(&cfg.Loras, "lora", nil, "adapters that each worker lists from its start")
+	adapterFlags(c, &cfg)
 	f.IntVar(&shared, "shared", 0, "tier that all these workers share, in tokens")
 	transferFlags(c, &cfg)
 	f.StringVar(&cfg.KVEvents.Endpoint, "kv-events", "",

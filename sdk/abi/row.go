@@ -61,8 +61,8 @@ const (
 	RowAdaptersFull                      // as many other adapters run there as it takes
 )
 
-// The bits of Row.State from RowLoadShift on are the milliseconds that the request's adapter costs there before it runs:
-// its load, and its place if none is free. 0 where it runs, and where the model is no adapter. 0 before 1.2.
+// The bits of Row.State from RowLoadShift on are the milliseconds that the request's adapter costs there before it
+// runs: its load, and its place if none is free. 0 where it runs, and where the model is no adapter. 0 before 1.2.
 const (
 	RowLoadShift = 16
 	RowLoadMax   = 1<<(32-RowLoadShift) - 1

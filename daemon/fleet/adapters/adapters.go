@@ -38,7 +38,11 @@ const (
 type Config struct {
 	Source string // path at the workers, or what else vLLM takes, with {name} for the adapter's name
 	Max    int    // at a worker at a time; 0 = no bound
+	Own    Own    // the pool's models, which are no adapters
 }
+
+// Own knows the models that a pool names.
+type Own interface{ Names(model string) bool }
 
 // Poster posts to a worker.
 type Poster interface {
@@ -50,23 +54,23 @@ type Meter interface {
 	AdapterCall(pool, call, result string)
 }
 
-// Parts are what a Loader works with.
-type Parts struct {
-	Pool    string
-	Workers func() *worker.Pool
-	Poster  func() Poster
-	Log     *slog.Logger
-	Meter   Meter
-}
-
 // Loader loads the adapters of one pool. It is safe for concurrent use.
 type Loader struct {
-	Parts
+	pool    string
+	log     *slog.Logger
+	meter   Meter
+	workers *worker.Pool
+	poster  Poster
 
-	mu     sync.Mutex // guards all below. The pool of workers may hold its lock while it waits for this one
-	conf   Config
+	mu     sync.Mutex           // guards all below. The pool of workers may hold its lock while it waits for this one
 	loads  map[key]*load        // under way
 	missed map[string]time.Time // adapters that a worker has refused
+}
+
+// Source is a Loader with the configuration of an epoch.
+type Source struct {
+	*Loader
+	Config
 }
 
 // key names a load.
@@ -84,20 +88,16 @@ type load struct {
 // errFailed is why an adapter is not there that another worker may load; worker.ErrNoAdapter that nobody has it.
 var errFailed = errors.New("adapters: a worker did not load the adapter")
 
-// New makes a loader that loads nothing.
-func New(p Parts) *Loader {
-	return &Loader{Parts: p, loads: map[key]*load{}, missed: map[string]time.Time{}}
+// New makes a loader. Serve comes before its first load.
+func New(pool string, log *slog.Logger, meter Meter) *Loader {
+	return &Loader{pool: pool, log: log, meter: meter, loads: map[key]*load{}, missed: map[string]time.Time{}}
 }
 
-// Configure puts c in force.
-func (l *Loader) Configure(c Config) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.conf != c {
-		l.conf = c
-		clear(l.missed)
-	}
-}
+// Serve sets at which workers adapters are loaded, and who calls them.
+func (l *Loader) Serve(workers *worker.Pool, poster Poster) { l.workers, l.poster = workers, poster }
+
+// By returns the loader with a configuration.
+func (l *Loader) By(c Config) *Source { return &Source{Loader: l, Config: c} }
 
 // IsName reports whether an adapter may have the name: it becomes a part of a path.
 func IsName(name string) bool {
@@ -115,21 +115,21 @@ func IsName(name string) bool {
 }
 
 // Loads reports whether an adapter of that name may be loaded now. The pool of workers calls it with its lock held.
-func (l *Loader) Loads(name string) bool {
+func (s *Source) Loads(name string) bool {
+	l := s.Loader
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.conf.Source != "" && IsName(name) && time.Since(l.missed[name]) >= forgetFor
+	return IsName(name) && !s.Own.Names(name) && time.Since(l.missed[name]) >= forgetFor
 }
 
 // Load has the worker load the adapter, unless it lists it or the model is none, and waits for that. Until release is
 // called the adapter counts as used there, so that it is not unloaded.
-func (l *Loader) Load(ctx context.Context, w *worker.Worker, name string) (release func(), err error) {
-	workers := l.Workers()
-	release, lacks := workers.HoldAdapter(w, name, time.Now())
+func (s *Source) Load(ctx context.Context, w *worker.Worker, name string) (release func(), err error) {
+	release, lacks := s.workers.HoldAdapter(w, name, time.Now())
 	if !lacks {
 		return release, nil
 	}
-	under := l.begin(w, name)
+	under := s.begin(w, name)
 	select {
 	case <-under.done:
 		err = under.err
@@ -144,7 +144,8 @@ func (l *Loader) Load(ctx context.Context, w *worker.Worker, name string) (relea
 }
 
 // begin starts a load, or joins the one that is under way.
-func (l *Loader) begin(w *worker.Worker, name string) *load {
+func (s *Source) begin(w *worker.Worker, name string) *load {
+	l := s.Loader
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := key{w.Key(), name}
@@ -158,15 +159,16 @@ func (l *Loader) begin(w *worker.Worker, name string) *load {
 		return under
 	}
 	l.loads[k] = under
-	go l.run(under, k, w, l.conf)
+	go s.run(under, k, w)
 	return under
 }
 
 // run loads an adapter. The client that wanted it may leave: others may wait for it too.
-func (l *Loader) run(under *load, k key, w *worker.Worker, c Config) {
+func (s *Source) run(under *load, k key, w *worker.Worker) {
+	l := s.Loader
 	ctx, stop := context.WithTimeout(context.Background(), loadWait)
 	defer stop()
-	under.err = l.load(ctx, w, k.name, c)
+	under.err = s.load(ctx, w, k.name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.loads, k)
@@ -179,39 +181,40 @@ func (l *Loader) run(under *load, k key, w *worker.Worker, c Config) {
 	close(under.done)
 }
 
-func (l *Loader) load(ctx context.Context, w *worker.Worker, name string, c Config) error {
-	gone, err := l.makeRoom(ctx, w, name, c.Max)
+func (s *Source) load(ctx context.Context, w *worker.Worker, name string) error {
+	l := s.Loader
+	gone, err := l.makeRoom(ctx, w, name, s.Max)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	path := strings.ReplaceAll(c.Source, nameMark, name)
+	path := strings.ReplaceAll(s.Source, nameMark, name)
 	body, _ := json.Marshal(struct {
 		Name string `json:"lora_name"`
 		Path string `json:"lora_path"`
 	}{name, path})
-	status, answer, err := l.Poster().Order(ctx, w.URL(), loadPath, body, maxAnswer)
+	status, answer, err := l.poster.Order(ctx, w.URL(), loadPath, body, maxAnswer)
 	took := time.Since(began)
 	had := status == http.StatusBadRequest && strings.Contains(string(answer), "already")
 	switch {
 	case err != nil || status >= 500 || status == http.StatusTooManyRequests:
-		l.Meter.AdapterCall(l.Pool, "load", "failed")
-		l.Log.Warn("an adapter was not loaded: the worker failed, or did not answer in time; look at its log",
+		l.meter.AdapterCall(l.pool, "load", "failed")
+		l.log.Warn("an adapter was not loaded: the worker failed, or did not answer in time; look at its log",
 			"worker", w.ID(), "adapter", name, "status", status, "error", err)
 		return errFailed
 	case status >= 300 && !had:
-		l.Meter.AdapterCall(l.Pool, "load", "refused")
-		l.Log.Warn("an adapter was not loaded: the worker refuses it; look whether source of [pools.adapters] has it there, and "+
-			"whether the worker runs with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1",
+		l.meter.AdapterCall(l.pool, "load", "refused")
+		l.log.Warn("an adapter was not loaded: the worker refuses it; look whether source of [pools.adapters] has it there, "+
+			"and whether the worker runs with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1",
 			"worker", w.ID(), "adapter", name, "status", status, "answer", cut(answer))
 		return worker.ErrNoAdapter
 	}
 	if had {
 		took = 0
 	}
-	l.Meter.AdapterCall(l.Pool, "load", "ok")
-	l.Workers().AdapterLoaded(w, name, path, took)
-	l.Log.Info("adapter loaded", "worker", w.ID(), "adapter", name, "seconds", took.Seconds(), "unloaded", gone)
+	l.meter.AdapterCall(l.pool, "load", "ok")
+	l.workers.AdapterLoaded(w, name, path, took)
+	l.log.Info("adapter loaded", "worker", w.ID(), "adapter", name, "seconds", took.Seconds(), "unloaded", gone)
 	return nil
 }
 
@@ -219,7 +222,7 @@ func (l *Loader) load(ctx context.Context, w *worker.Worker, name string, c Conf
 // name.
 func (l *Loader) makeRoom(ctx context.Context, w *worker.Worker, name string, most int) (gone string, err error) {
 	for most > 0 {
-		idle, ok := l.Workers().DropIdleAdapter(w, name, most)
+		idle, ok := l.workers.DropIdleAdapter(w, name, most)
 		if ok && idle == "" {
 			return gone, nil
 		}
@@ -240,14 +243,14 @@ func (l *Loader) makeRoom(ctx context.Context, w *worker.Worker, name string, mo
 // unload unloads an adapter. If that fails, the worker's own list shows it again.
 func (l *Loader) unload(ctx context.Context, w *worker.Worker, name string) {
 	body, _ := json.Marshal(map[string]string{"lora_name": name})
-	status, _, err := l.Poster().Order(ctx, w.URL(), dropPath, body, maxAnswer)
+	status, _, err := l.poster.Order(ctx, w.URL(), dropPath, body, maxAnswer)
 	if err != nil || status >= 300 && status != http.StatusNotFound {
-		l.Meter.AdapterCall(l.Pool, "unload", "failed")
-		l.Log.Warn("an adapter was not unloaded: look at the worker's log", "worker", w.ID(), "adapter", name,
+		l.meter.AdapterCall(l.pool, "unload", "failed")
+		l.log.Warn("an adapter was not unloaded: look at the worker's log", "worker", w.ID(), "adapter", name,
 			"status", status, "error", err)
 		return
 	}
-	l.Meter.AdapterCall(l.Pool, "unload", "ok")
+	l.meter.AdapterCall(l.pool, "unload", "ok")
 }
 
 // cut returns the beginning of an answer, for a log.

@@ -131,24 +131,25 @@ func (s *sums) add(name, rest []byte) bool {
 		s.TokenTimes += number(rest)
 	case "vllm:iteration_tokens_total_count":
 		s.Steps += number(rest)
-	case "vllm:lora_requests_info":
-		s.addAdapters(rest)
 	case "vllm:engine_sleep_state":
 		s.Asleep = s.Asleep || isAwakeState(rest) && number(rest) == 0
 	case "process_start_time_seconds":
 		s.Process = number(rest)
 	default:
-		return false
+		return s.addAdapters(name, rest)
 	}
 	return true
 }
 
 // addAdapters reads a series of lora_requests_info: its value is the time at which it was true. vLLM leaves the old
-// ones on its page, so that the newest counts.
-func (s *sums) addAdapters(rest []byte) {
+// ones on its page, so that the newest counts. It returns false for another metric.
+func (s *sums) addAdapters(name, rest []byte) bool {
+	if string(name) != "vllm:lora_requests_info" {
+		return false
+	}
 	at := number(rest)
 	if s.Adapters != nil && s.Adapters.At >= at {
-		return
+		return true
 	}
 	a := worker.Adapters{At: at}
 	skipLabels(rest, func(name, value []byte) {
@@ -163,6 +164,7 @@ func (s *sums) addAdapters(rest []byte) {
 		}
 	})
 	s.Adapters = &a
+	return true
 }
 
 // maxAdapters bounds the names that are read of a label.
@@ -171,7 +173,8 @@ const maxAdapters = 256
 // adapterNames returns the names of a list with commas.
 func adapterNames(list []byte) (names []string) {
 	for name := range bytes.SplitSeq(list, []byte(",")) {
-		if name = bytes.TrimSpace(name); len(name) > 0 && len(names) < maxAdapters {
+		name = bytes.TrimSpace(name)
+		if len(name) > 0 && len(names) < maxAdapters {
 			names = append(names, string(name))
 		}
 	}

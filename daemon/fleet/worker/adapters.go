@@ -7,14 +7,6 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Adapters is what a page of metrics says of a worker's LoRA adapters.
-type Adapters struct {
-	At      float64  // when the worker wrote it, Unix seconds
-	Max     int      // adapters that run at a time; 0 = not known
-	Running []string // adapters of requests that run
-	Waiting []string // and of requests that wait
-}
-
 // What is not measured of an adapter's load, in seconds.
 const (
 	// loadTime is a load until one was measured: vLLM reads the 100 MB of a rank 32 of an 8B model from a disk in some
@@ -95,95 +87,58 @@ func (u *uses) dropOldest() bool {
 }
 
 // keep forgets the idle adapters that the worker does not list.
-func (u *uses) keep(l *listing) {
-	*u = slices.DeleteFunc(*u, func(a *adapterUse) bool { return a.n == 0 && !l.has(a.name) })
+func (u *uses) keep(listed map[string]struct{}) {
+	*u = slices.DeleteFunc(*u, func(a *adapterUse) bool {
+		_, has := listed[a.name]
+		return a.n == 0 && !has
+	})
 }
 
-// fillAdapter writes into the worker's row what an adapter's request finds there. load is the seconds of a load, most
-// the bound of the configuration; 0 = none.
-func (w *Worker) fillAdapter(r *abi.Row, name string, m *moment, load float64, most int) {
-	page := w.readings.Adapters
-	if page == nil {
-		page = &Adapters{}
-	}
-	if page.Max > 0 && (most == 0 || page.Max < most) {
-		most = page.Max
-	}
-	i := w.uses.find(name)
-	fresh := w.readings.age(m.now) <= m.stale
-	listed := w.listing == nil || w.listing.has(name)
+// stock is what is known of a worker's adapters when a request for one comes.
+type stock struct {
+	uses
+	page   Adapters // none, if it is old
+	most   int      // places; 0 = no bound is known
+	load   float64  // seconds of a load
+	now    float64
+	listed bool // the worker lists the request's adapter, or its list was not read yet
+}
+
+// state returns the bits of a row for an adapter's request.
+func (s *stock) state(name string) (bits uint32) {
+	i, load := s.find(name), s.load
 	switch {
-	case i >= 0 && w.uses[i].n > 0, fresh && slices.Contains(page.Running, name),
-		i >= 0 && listed && (most == 0 || i < most):
-		r.State |= abi.RowAdapter
-		return
-	case fresh && slices.Contains(page.Waiting, name):
-		r.State |= abi.RowAdapterWaiting
+	case i >= 0 && s.uses[i].n > 0, slices.Contains(s.page.Running, name),
+		i >= 0 && s.listed && (s.most == 0 || i < s.most):
+		return abi.RowAdapter
+	case slices.Contains(s.page.Waiting, name):
+		bits = abi.RowAdapterWaiting
 	default:
-		price, full := w.priceOfPlace(page, m.now, load, most, fresh)
+		price, full := s.priceOfPlace()
 		if full {
-			r.State |= abi.RowAdaptersFull
+			bits = abi.RowAdaptersFull
 		}
 		load += price
 	}
-	r.State |= uint32(min(abi.RowLoadMax, math.Round(1000*load))) << abi.RowLoadShift
+	return bits | uint32(min(abi.RowLoadMax, math.Round(1000*load)))<<abi.RowLoadShift
 }
 
 // priceOfPlace returns the seconds that a place for one more adapter costs beside its load: none if one is free, else
 // the chance that the adapter which goes is wanted again, or the wait for one that may go.
-func (w *Worker) priceOfPlace(page *Adapters, now, load float64, most int, fresh bool) (price float64, full bool) {
-	taken := len(w.uses)
-	if fresh {
-		for _, name := range page.Running { // those of other routers
-			if w.uses.find(name) < 0 {
-				taken++
-			}
+func (s *stock) priceOfPlace() (price float64, full bool) {
+	taken := len(s.uses)
+	for _, name := range s.page.Running { // those of other routers
+		if s.find(name) < 0 {
+			taken++
 		}
 	}
-	if most == 0 || taken < most {
+	if s.most == 0 || taken < s.most {
 		return 0, false
 	}
-	for i := min(len(w.uses), most) - 1; i >= 0; i-- {
-		if a := w.uses[i]; a.n == 0 {
-			return load * math.Exp((a.at-now)/coolTime), false
+	for i := min(len(s.uses), s.most) - 1; i >= 0; i-- {
+		if a := s.uses[i]; a.n == 0 {
+			return s.load * math.Exp((a.at-s.now)/coolTime), false
 		}
 	}
 	return placeTime, true
-}
-
-// isAdapter reports whether a model is a LoRA adapter: some worker lists it as one, or it may be loaded. A pool without
-// adapters has no look-up.
-func (f *fleet) isAdapter(model string) bool {
-	if !f.adapters && f.conf.Adapters.Loads == nil || model == "" {
-		return false
-	}
-	var last *listing
-	listed := false
-	for _, e := range f.endpoints {
-		if e.listing == nil && e.isUp() { // it may be a model of that worker
-			listed = true
-		}
-		if e.listing == nil || e.listing == last {
-			continue
-		}
-		last = e.listing
-		if last.adapts(model) {
-			return true
-		}
-		listed = listed || last.has(model)
-	}
-	return !listed && f.loads(model)
-}
-
-// loads reports whether an adapter may be loaded at a worker that does not list it.
-func (f *fleet) loads(model string) bool {
-	return f.conf.Adapters.Loads != nil && f.conf.Adapters.Loads(model)
-}
-
-// loadTime returns the seconds of an adapter's load.
-func (f *fleet) loadTime() float64 {
-	if f.loading.value > 0 {
-		return f.loading.value
-	}
-	return loadTime
 }

@@ -13,13 +13,13 @@ var ErrNoAdapter = errors.New("worker: the adapter is refused")
 
 // This file is for one who loads and unloads the adapters of a worker.
 
-// HoldAdapter counts an adapter as used at w until release is called. lacks reports whether w does not list it: it is to
-// be loaded there. For a model that is no adapter HoldAdapter does nothing.
+// HoldAdapter counts an adapter as used at w until release is called. lacks reports whether w does not list it, so that
+// it is to be loaded there. For a model that is no adapter HoldAdapter counts nothing.
 func (p *Pool) HoldAdapter(w *Worker, name string, now time.Time) (release func(), lacks bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	lacks = name != "" && w.listing != nil && !w.listing.has(name)
-	if !p.fleet.isAdapter(name) {
+	if !isAdapter(&p.fleet, name) {
 		return func() {}, lacks
 	}
 	a := w.uses.begin(name, p.fleet.sec(now))
@@ -66,7 +66,7 @@ func (p *Pool) DropIdleAdapter(w *Worker, name string, most int) (idle string, o
 	if idle == "" {
 		return "", false
 	}
-	p.fleet.relist(e, idle, nil)
+	relist(&p.fleet, e, idle, nil)
 	return idle, true
 }
 
@@ -97,7 +97,7 @@ func (p *Pool) AdapterLoaded(w *Worker, name, path string, took time.Duration) {
 	entry := map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "vllm", "root": path,
 		"parent": e.listing.base()}
 	raw, _ := json.Marshal(entry)
-	p.fleet.relist(e, name, raw)
+	relist(&p.fleet, e, name, raw)
 }
 
 // ListedAnywhere reports whether the list of some worker that is up has the model.
@@ -120,7 +120,7 @@ func (l *listing) base() string {
 }
 
 // relist adds an adapter to the list of an endpoint, or takes it off if it has no entry, and has the list read.
-func (f *fleet) relist(e *endpoint, name string, entry json.RawMessage) {
+func relist(f *fleet, e *endpoint, name string, entry json.RawMessage) {
 	var ids []string
 	var entries []json.RawMessage
 	for i, id := range e.listing.ids {
@@ -137,4 +137,51 @@ func (f *fleet) relist(e *endpoint, name string, entry json.RawMessage) {
 	l.adapters = adapters
 	f.list(e, l, entries)
 	f.renew(e)
+}
+
+// isAdapter reports whether a model is a LoRA adapter: some worker lists it as one, or it may be loaded. A pool without
+// adapters has no look-up.
+func isAdapter(f *fleet, model string) bool {
+	if !f.adapters && f.conf.Adapters.Loads == nil || model == "" {
+		return false
+	}
+	var last *listing
+	listed := false
+	for _, e := range f.endpoints {
+		if e.listing == nil && e.isUp() { // it may be a model of that worker
+			listed = true
+		}
+		if e.listing == nil || e.listing == last {
+			continue
+		}
+		last = e.listing
+		if last.adapts(model) {
+			return true
+		}
+		listed = listed || last.has(model)
+	}
+	return !listed && loads(f, model)
+}
+
+// loads reports whether an adapter may be loaded at a worker that does not list it.
+func loads(f *fleet, model string) bool {
+	return f.conf.Adapters.Loads != nil && f.conf.Adapters.Loads.Loads(model)
+}
+
+// stockOf returns what is known of w's adapters for a request for one.
+func stockOf(f *fleet, w *Worker, name string, m *moment) stock {
+	s := stock{uses: w.uses, most: f.conf.Adapters.Max, load: loadTime, now: m.now,
+		listed: w.listing == nil || w.listing.has(name)}
+	if f.loading.value > 0 {
+		s.load = f.loading.value
+	}
+	if a := w.readings.Adapters; a != nil {
+		if a.Max > 0 && (s.most == 0 || a.Max < s.most) {
+			s.most = a.Max
+		}
+		if w.readings.age(m.now) <= m.stale {
+			s.page = *a
+		}
+	}
+	return s
 }

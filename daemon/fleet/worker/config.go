@@ -44,9 +44,12 @@ type Config struct {
 
 // Loading is which LoRA adapters the router loads at workers that do not list them.
 type Loading struct {
-	Loads func(model string) bool // may the adapter be loaded? Called with the pool's lock held; nil = none may
-	Max   int                     // adapters at a worker at a time; 0 = no bound
+	Loads Loads // nil = none
+	Max   int   // adapters at a worker at a time; 0 = no bound
 }
+
+// Loads knows the adapters that may be loaded. The pool calls it with its lock held.
+type Loads interface{ Loads(model string) bool }
 
 // Caches is told what becomes of the workers' KV caches, by their slots. The pool calls it without its lock.
 type Caches interface {

@@ -299,9 +299,7 @@ func (f *fleet) begin(w *Worker, r *request) {
 	f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.times(), r.at)
 	r.quick = w.queue.front == nil && r.est*f.speed.slowness <= quickWork
 	w.begin(r)
-	if f.isAdapter(r.model) {
-		r.adapts = w.uses.begin(r.model, r.at) != nil
-	}
+	r.adapts = r.adapts && w.uses.begin(r.model, r.at) != nil
 	f.places.begin(r)
 }
 
@@ -378,7 +376,7 @@ func (f *fleet) list(e *endpoint, l *listing, entries []json.RawMessage) {
 		f.adapters = f.adapters || o.listing != nil && len(o.listing.adapters) > 0
 	}
 	for _, w := range e.ranks {
-		w.uses.keep(e.listing)
+		w.uses.keep(e.listing.set)
 	}
 }
 

@@ -86,3 +86,11 @@ func progressed(was, is *Metrics) bool {
 		is.Computed != was.Computed || is.Prompts != was.Prompts || is.TokenTime != was.TokenTime ||
 		is.TokenTimes != was.TokenTimes || is.Steps != was.Steps
 }
+
+// Adapters is what a page of metrics says of a worker's LoRA adapters.
+type Adapters struct {
+	At      float64  // when the worker wrote it, Unix seconds
+	Max     int      // adapters that run at a time; 0 = not known
+	Running []string // adapters of requests that run
+	Waiting []string // and of requests that wait
+}

@@ -125,8 +125,8 @@ func (s *shot) takeBy(m mode) {
 		s.rows = append(s.rows, abi.Row{})
 		w.fill(&s.rows[len(s.rows)-1], &s.moment)
 		if s.adapter {
-			f := s.fleet
-			w.fillAdapter(&s.rows[len(s.rows)-1], s.Model, &s.moment, f.loadTime(), f.conf.Adapters.Max)
+			known := stockOf(s.fleet, w, s.Model, &s.moment)
+			s.rows[len(s.rows)-1].State |= known.state(s.Model)
 		}
 		s.workers = append(s.workers, w)
 	}

@@ -47,9 +47,14 @@ func newProcess(cfg *Config, fault func() *fault, setFault http.HandlerFunc) (*p
 	return p, nil
 }
 
+// checker returns what refuses and prepares the process's requests.
+func (p *process) checker() checker {
+	return checker{cfg: p.cfg, ranks: p.infer.ranks, pins: p.pins, loras: p.loras}
+}
+
 // routeInference registers what goes through the engine.
 func (p *process) routeInference() {
-	m, c := p.router, checker{p.cfg, p.infer.ranks, p.pins, p.loras}
+	m, c := p.router, p.checker()
 	chat := chatAPI{c}
 	responses := responsesAPI{checker: c, store: newResponseStore(), infer: &p.infer}
 	messages := messagesAPI{c}
@@ -74,7 +79,7 @@ func (p *process) routeInference() {
 
 // routeRest registers what is answered at once.
 func (p *process) routeRest() {
-	m, c := p.router, checker{p.cfg, p.infer.ranks, p.pins, p.loras}
+	m, c := p.router, p.checker()
 	tokenizer := tokenizerAPI{c}
 	poolingAPI{c}.routes(m)
 	rerankAPI{c}.routes(m)

@@ -63,15 +63,15 @@ func (c *called) idle(path string) bool {
 	return c.Status == http.StatusBadRequest && strings.Contains(string(c.body), "already")
 }
 
-// callees returns the workers that a call goes to, one of each process; nil if it goes to the chosen worker alone: there
-// is no other, or the call belongs to a session.
-func (e *Exchange) callees() []*worker.Worker {
-	in := e.in
+// callees returns the workers that a call goes to, one of each process. It returns nil if the call goes to the chosen
+// worker alone: there is no other, or the call belongs to a session.
+func callees(r *request) []*worker.Worker {
+	in := r.in
 	if in.Method != http.MethodPost || in.Path != loadPath && in.Path != unloadPath || in.Tail != nil || in.Kept != nil ||
-		e.choice.Binding().Worker != "" {
+		r.choice.Binding().Worker != "" {
 		return nil
 	}
-	all := e.pool.Workers.Reachable(in.Caller.Workers)
+	all := r.pool.Workers.Reachable(in.Caller.Workers)
 	if len(all) < 2 {
 		return nil
 	}
@@ -80,8 +80,8 @@ func (e *Exchange) callees() []*worker.Worker {
 
 // callAll sends the call to these workers, and has their lists read anew before it answers: the client will use the
 // adapter as soon as it has the answer.
-func (e *Exchange) callAll(ctx context.Context, to []*worker.Worker) *Outbound {
-	defer e.release()
+func callAll(ctx context.Context, r *request, to []*worker.Worker) *Outbound {
+	defer r.release()
 	ctx, stop := context.WithTimeout(ctx, callWait)
 	defer stop()
 	answers := make([]called, len(to))
@@ -90,12 +90,12 @@ func (e *Exchange) callAll(ctx context.Context, to []*worker.Worker) *Outbound {
 	for i, w := range to {
 		places <- struct{}{}
 		running.Go(func() {
-			answers[i] = e.call(ctx, w)
+			answers[i] = call(ctx, r, w)
 			<-places
 		})
 	}
 	running.Wait()
-	workers := e.pool.Workers
+	workers := r.pool.Workers
 	for i := range answers {
 		if answers[i].ok() {
 			workers.RenewList(answers[i].of)
@@ -109,22 +109,22 @@ func (e *Exchange) callAll(ctx context.Context, to []*worker.Worker) *Outbound {
 		}
 		return n
 	}, func(time.Time) bool { return false })
-	e.in.Seen.Worker, e.in.Seen.At = to[0].ID(), time.Now()
-	e.in.Spent.Sent()
-	e.journal.meter.Placed(&e.in.Seen, time.Since(e.arrived))
-	return summary(e.in.Path, answers)
+	r.in.Seen.Worker, r.in.Seen.At = to[0].ID(), time.Now()
+	r.in.Spent.Sent()
+	r.journal.meter.Placed(&r.in.Seen, time.Since(r.arrived))
+	return summary(r.in.Path, answers)
 }
 
 // call sends the call to one worker.
-func (e *Exchange) call(ctx context.Context, w *worker.Worker) called {
+func call(ctx context.Context, r *request, w *worker.Worker) called {
 	c := called{Worker: w.Endpoint(), of: w}
-	client := e.pool.Clients.Get(w.URL())
+	client := r.pool.Clients.Get(w.URL())
 	if client == nil {
 		c.Error = "it has been removed"
 		return c
 	}
-	resp, err := client.Do(ctx, &upstream.Request{Method: http.MethodPost, Path: e.in.Path,
-		Header: workerHeader(nil, e.in, e.id, e.pool, nil), Body: e.in.Body})
+	resp, err := client.Do(ctx, &upstream.Request{Method: http.MethodPost, Path: r.in.Path,
+		Header: workerHeader(nil, r.in, r.id, r.pool, nil), Body: r.in.Body})
 	if err != nil {
 		c.Error = inWords(err)
 		return c
@@ -137,7 +137,8 @@ func (e *Exchange) call(ctx context.Context, w *worker.Worker) called {
 		c.Error = inWords(err)
 		return c
 	}
-	c.Status, c.body, c.kind, c.Answer = resp.Status, body, resp.Header.Get("Content-Type"), gate.Cut(string(body))
+	c.Status, c.body = resp.Status, body
+	c.kind, c.Answer = resp.Header.Get("Content-Type"), gate.Cut(string(body))
 	return c
 }
 
@@ -172,11 +173,14 @@ func summary(path string, all []called) *Outbound {
 	return out
 }
 
-// loadAdapter has the worker load the request's adapter, if its model is one and is not there. Where that is refused the
-// lists are read once more before the client gets its 404: the adapter may have been loaded by other hands.
-func (e *Exchange) loadAdapter(ctx context.Context, w *worker.Worker) (release func(), f *failure) {
-	model, workers := e.read.req.Model, e.pool.Workers
-	release, err := e.pool.Loader.Load(ctx, w, model)
+// loadAdapter has the worker load the request's adapter, if its model is one and is not there. Where that is refused,
+// the lists are read once more before the client gets its 404: the adapter may have been loaded by other hands.
+func loadAdapter(ctx context.Context, r *request, w *worker.Worker) (release func(), f *failure) {
+	if r.pool.Loader == nil || r.in.Endpoint.Adapters {
+		return func() {}, nil
+	}
+	model, workers := r.read.req.Model, r.pool.Workers
+	release, err := r.pool.Loader.Load(ctx, w, model)
 	switch {
 	case err == nil:
 		return release, nil
@@ -185,7 +189,7 @@ func (e *Exchange) loadAdapter(ctx context.Context, w *worker.Worker) (release f
 	}
 	workers.RenewLists(time.Now())
 	awaitLists(ctx, workers.Renewing, func(time.Time) bool { return workers.ListedAnywhere(model) })
-	f = &failure{reason: reasonAdapter, fault: e.unlistedModel(), grade: route.GradeFinal, by: w}
+	f = &failure{reason: reasonAdapter, fault: r.unlistedModel(), grade: route.GradeFinal, by: w}
 	if workers.ListedAnywhere(model) {
 		f.grade = route.GradeUnseen
 	}

@@ -54,8 +54,8 @@ func (e *Exchange) Serve(ctx context.Context) *Outbound {
 		return out
 	}
 	if e.in.Endpoint.Adapters {
-		if to := e.callees(); to != nil {
-			return e.callAll(ctx, to)
+		if to := callees(&e.request); to != nil {
+			return callAll(ctx, &e.request, to)
 		}
 	}
 	return e.Send(ctx)
@@ -192,13 +192,11 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if client == nil { // removed since the choice
 		return nil, &failure{reason: reasonRemoved, fault: FaultUpstream, grade: route.GradeUnseen}
 	}
-	if e.pool.Loader != nil && !e.in.Endpoint.Adapters {
-		release, f := e.loadAdapter(ctx, to.Worker)
-		if f != nil {
-			return nil, f
-		}
-		defer release()
+	release, why := loadAdapter(ctx, &e.request, to.Worker)
+	if why != nil {
+		return nil, why
 	}
+	defer release()
 	a := &e.first
 	if e.tries > 0 {
 		a = new(attempt) // a late callback may still look at the first

@@ -287,3 +287,25 @@ func (s *scheduler) nextFinish() time.Duration {
 	}
 	return s.step.end + time.Duration(left-1)*(s.step.end-s.clock)
 }
+
+// run and leave count the sequences of an adapter.
+func (s *scheduler) run(q *Sequence) {
+	if q.Adapter != "" && !q.placed {
+		s.adapters.places[s.adapters.find(q.Adapter)].running++
+		q.placed = true
+	}
+}
+
+func (s *scheduler) leave(q *Sequence) {
+	if q.placed {
+		s.adapters.places[s.adapters.find(q.Adapter)].running--
+		q.placed = false
+		s.step.blocked = false
+	}
+}
+
+// hasPlace reports whether a sequence's adapter can run now, and brings it to its place.
+func (s *scheduler) hasPlace(q *Sequence) bool {
+	load := time.Duration(s.cfg.LoraSeconds * float64(time.Second))
+	return q.Adapter == "" || s.cfg.MaxLoras == 0 || s.adapters.take(q.Adapter, s.cfg.MaxLoras, load)
+}
