@@ -74,7 +74,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, daemon: d}
 	p.vigil, p.staff, p.queue = operator.NewVigil(p.log), strategies.NewServing(), waiting.New(adapt.Queue(&c))
-	p.waker = wake.New(c.Name, c.Queue.WakeURL, p.log)
+	p.waker, p.loader = wake.New(c.Name, c.Queue.WakeURL, p.log), adapters.New(c.Name, p.log, d.metrics)
 	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll))
 	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
 	first, err := newSetup(c, nil)
@@ -86,7 +86,6 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.clients.Set(first.clients)
 	p.prober = probe.New(adapt.Questions(&first.conf, first.key, first.tls))
 	p.roster = d.lmcache.NewRoster()
-	p.loader = adapters.New(c.Name, p.log, d.metrics)
 	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(), Offload: p.roster,
 		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf, d.storeTokens), Clients: &p.clients,
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})

@@ -130,8 +130,7 @@ func simCommand() *cobra.Command {
 	f.Float64Var(&cfg.Speed, "speed", 1, "simulated seconds in a second")
 	f.Float64Var(&cfg.Slowness, "slowness", 1, "factor on the time of every step")
 	f.StringSliceVar(&cfg.Models, "model", []string{"sim"}, "served model names")
-	f.IntVar(&cfg.MaxModelLen, "max-model-len", 0,
-		"longest prompt and reply together, in tokens (default: what the cache holds)")
+	f.IntVar(&cfg.MaxModelLen, "max-model-len", 0, "longest prompt and reply, in tokens (default: what the cache holds)")
 	f.StringVar(&cfg.APIKey, "api-key", "", "bearer key that paths under /v1, /v2 and /inference ask for")
 	f.BoolVar(&cfg.Sessions, "sessions", false, "keep SageMaker sessions on /invocations")
 	f.DurationVar(&cfg.SessionLife, "session-life", 20*time.Minute, "of each, from its opening")

@@ -13,7 +13,7 @@
 //	    over_i = max(0, L + expected answer - room_i)    room_i = .9*KV tokens - held by requests in flight + shared
 //	T = turns to follow where a session begins * inflight_i * mean prefill of what was sent lately
 //	    at turn 1; at turn 2 if the last worker lacks the longest match
-//	A = seconds until the request's LoRA adapter runs there
+//	A = seconds until its LoRA adapter runs
 //	F = m*(c1*n + c2*n*(L - n/2))                                 m = the fleet's mean; what a tier brings is not in F
 //	K = lambda / (1 - min(.9, 1.3*rho))                           rho = the fleet's mean
 //
@@ -27,7 +27,7 @@
 // W is the wait in the worker's queue, P the prefill of what is not cached, E what is pushed out and will be wanted
 // again, O what is computed again as the engine has no KV left, T what the turns of a new session will wait there,
 // 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it. The host measures
-// what these are made of, and writes it into the rows.
+// what these are made of.
 //
 // # What the terms are for
 //

@@ -124,8 +124,8 @@ func zipf(rng *rand.Rand) int {
 
 // askAdapter sends a prompt of its own to an adapter, and returns when its first token came.
 func askAdapter(ctx context.Context, url, name string) (first time.Duration, err error) {
-	body, _ := json.Marshal(map[string]any{"model": name, "prompt": strings.Repeat(fmt.Sprint(rand.Uint64(), " "), 40), "stream": true,
-		"max_tokens": adapterTokens})
+	prompt := strings.Repeat(fmt.Sprint(rand.Uint64(), " "), 40)
+	body, _ := json.Marshal(map[string]any{"model": name, "prompt": prompt, "stream": true, "max_tokens": adapterTokens})
 	began := time.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/completions", strings.NewReader(string(body)))
 	if err != nil {

@@ -3,72 +3,10 @@ package worker
 import (
 	"encoding/json"
 	"errors"
-	"math"
-	"slices"
-	"time"
 )
 
 // ErrNoAdapter is why an adapter is not loaded: a worker has refused it.
 var ErrNoAdapter = errors.New("worker: the adapter is refused")
-
-// This file is for one who loads and unloads the adapters of a worker.
-
-// HoldAdapter counts an adapter as used at w until release is called. lacks reports whether w does not list it, so that
-// it is to be loaded there. For a model that is no adapter HoldAdapter counts nothing.
-func (p *Pool) HoldAdapter(w *Worker, name string, now time.Time) (release func(), lacks bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	lacks = name != "" && w.listing != nil && !w.listing.has(name)
-	if !isAdapter(&p.fleet, name) {
-		return func() {}, lacks
-	}
-	a := w.uses.begin(name, p.fleet.sec(now))
-	if a == nil {
-		return func() {}, lacks
-	}
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		w.uses.end(a, a.at)
-	}, lacks
-}
-
-// DropIdleAdapter makes room for one more adapter at w, where most may be: it takes the idle one off the list that was
-// not used for the longest time, and returns its name, "" if there is room. The caller unloads it. It returns false if
-// all are in use.
-func (p *Pool) DropIdleAdapter(w *Worker, name string, most int) (idle string, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e := w.endpoint
-	if e.listing == nil {
-		return "", true
-	}
-	count, oldest := 0, math.Inf(1)
-	for _, a := range e.listing.adapters {
-		if a == name {
-			continue
-		}
-		count++
-		if n, at := e.usesOf(a); n == 0 && at < oldest {
-			idle, oldest = a, at
-		}
-	}
-	for _, r := range e.ranks {
-		for _, u := range r.uses { // they are being loaded
-			if u.n > 0 && u.name != name && !e.listing.has(u.name) {
-				count++
-			}
-		}
-	}
-	if count < most {
-		return "", true
-	}
-	if idle == "" {
-		return "", false
-	}
-	relist(&p.fleet, e, idle, nil)
-	return idle, true
-}
 
 // usesOf returns how many use an adapter at the endpoint, and when it was used last; -1 = never.
 func (e *endpoint) usesOf(name string) (n int, at float64) {
@@ -80,33 +18,6 @@ func (e *endpoint) usesOf(name string) (n int, at float64) {
 		}
 	}
 	return n, at
-}
-
-// AdapterLoaded records that w has loaded an adapter from that path, before its own list tells it. took is 0 if it had
-// it before.
-func (p *Pool) AdapterLoaded(w *Worker, name, path string, took time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if took > 0 {
-		p.fleet.loading.add(took.Seconds())
-	}
-	e := w.endpoint
-	if e.place != configured || e.listing == nil || e.listing.has(name) {
-		return
-	}
-	entry := map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "vllm", "root": path,
-		"parent": e.listing.base()}
-	raw, _ := json.Marshal(entry)
-	relist(&p.fleet, e, name, raw)
-}
-
-// ListedAnywhere reports whether the list of some worker that is up has the model.
-func (p *Pool) ListedAnywhere(model string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.fleet.endpoints, func(e *endpoint) bool {
-		return e.isUp() && e.listing != nil && e.listing.has(model)
-	})
 }
 
 // base returns the first model that is no adapter.
