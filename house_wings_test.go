@@ -34,8 +34,8 @@ var arrows = map[string][]string{
 	// The process.
 	"daemon": { // wires the rooms; it and adapt alone know the configuration
 		"cache/...", "conf", "daemon/adapt", "daemon/admin/decisions", "daemon/admin/operator",
-		"daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/discover",
-		"daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/wake", "daemon/fleet/worker", "daemon/kv/kvcache",
+		"daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/adapters",
+		"daemon/fleet/discover", "daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/wake", "daemon/fleet/worker", "daemon/kv/kvcache",
 		"daemon/peers", "daemon/request/exchange", "daemon/request/front", "daemon/request/ledger",
 		"daemon/request/route", "daemon/request/session", "daemon/request/sessionapi", "daemon/request/tokens",
 		"daemon/request/waiting", "daemon/transport/certificate",
@@ -44,7 +44,7 @@ var arrows = map[string][]string{
 	"daemon/warmpath": {"daemon/cli"}, // the main package
 	"daemon/adapt": { // what the configuration means for each room
 		"cache/bind", "cache/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/tracing",
-		"daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
+		"daemon/fleet/adapters", "daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
 		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
 		"daemon/request/front", "daemon/request/identity", "daemon/request/ledger", "daemon/request/limit",
 		"daemon/request/names", "daemon/request/overflow", "daemon/request/pair", "daemon/request/queue",
@@ -106,6 +106,7 @@ var arrows = map[string][]string{
 
 	// The workers.
 	"daemon/fleet":                    {},
+	"daemon/fleet/adapters":           {"daemon/fleet/worker"},
 	"daemon/fleet/discover":           {"daemon/fleet/discover/endpoints"},
 	"daemon/fleet/discover/endpoints": {},
 	"daemon/fleet/feed": {

@@ -155,6 +155,7 @@ type Pool struct {
 	Queue  Queue  `toml:"queue"`
 
 	Disaggregation Disaggregation `toml:"disaggregation"`
+	Adapters       Adapters       `toml:"adapters"`
 }
 
 // Shadow is a strategy that decides a pool's requests beside the one that serves. Its choices are compared and go

@@ -75,6 +75,7 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 	checkTokens(r, child(path, "tokens"), &p.Tokens)
 	checkQueue(r, child(path, "queue"), &p.Queue)
 	checkDisaggregation(r, path, p)
+	checkAdapters(r, path, &p.Adapters)
 }
 
 // maxTokensBudget is the longest that a request may wait for its prompt's ids: more costs more than a prefill saves.

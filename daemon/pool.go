@@ -17,6 +17,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/adapt"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
+	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/discover"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/fleet/probe"
@@ -45,6 +46,7 @@ type pool struct {
 	vigil   *operator.Vigil
 	roster  *lmcache.Roster // whose LMCache is whose
 	asking  *exchange.Asking
+	loader  *adapters.Loader
 	feed    *feed.Feed
 	ends    []func() // of what shares the history, and has it written
 	staff   *strategies.Serving
@@ -72,7 +74,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, daemon: d}
 	p.vigil, p.staff, p.queue = operator.NewVigil(p.log), strategies.NewServing(), waiting.New(adapt.Queue(&c))
-	p.waker = wake.New(c.Name, c.Queue.WakeURL, p.log)
+	p.waker, p.loader = wake.New(c.Name, c.Queue.WakeURL, p.log), adapters.New(c.Name, p.log, d.metrics)
 	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll))
 	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
 	first, err := newSetup(c, nil)
@@ -90,6 +92,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.ends = append(p.ends, d.peers.Join(c.Name, p.route),
 		d.memory.Join(c.Name, func() []string { return p.set.Load().conf.Models }, p.route))
 	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
+	p.loader.Serve(p.route.Workers, p.asking)
 	p.asking.Configure(first.key, exchange.AskConfig(c.Tokens))
 	p.feed = feed.New(feed.Config{Index: p.route.Held, Workers: p.route.Workers.Stats, Listener: d.kvEvents, Log: p.log})
 	p.feed.Configure(adapt.Origins(&first.conf), first.tls)
@@ -131,7 +134,7 @@ func (p *pool) shown() *operator.Pool {
 // served is the pool as a request of this epoch sees it.
 func (p *pool) served() *exchange.Pool {
 	s := p.set.Load()
-	served := adapt.Served(&s.conf, p.queue)
+	served := adapt.Served(&s.conf, p.queue, p.loader)
 	served.Pool, served.Clients, served.Key = p.route, &p.clients, s.key
 	served.Asking, served.Shadows, served.Waker = p.asking, p.staff.Shadows, p.waker
 	return served
@@ -159,7 +162,7 @@ func newSetup(c conf.Pool, before *setup) (*setup, error) {
 
 // watch is what the pool of workers needs of the settings.
 func (p *pool) watch(s *setup) worker.Config {
-	w := adapt.Workers(&s.conf, p.queue)
+	w := adapt.Workers(&s.conf, p.queue, p.loader)
 	w.Log, w.Watcher, w.OnChange = p.log, p.prober, p.look
 	return w
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/discover"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/fleet/probe"
@@ -127,7 +128,8 @@ func pairing(d *conf.Disaggregation) *exchange.Pairing {
 }
 
 // Workers returns how a pool treats its workers. q is told when one may have room, if the pool has a queue.
-func Workers(c *conf.Pool, q *waiting.Queue) worker.Config {
+// l loads its adapters.
+func Workers(c *conf.Pool, q *waiting.Queue, l *adapters.Loader) worker.Config {
 	w := worker.Config{
 		Workers: Specs(c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
 		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
@@ -137,6 +139,9 @@ func Workers(c *conf.Pool, q *waiting.Queue) worker.Config {
 	if c.Queues() {
 		w.Room = q
 	}
+	if c.Adapters.Source != "" {
+		w.Adapters = worker.Loading{Max: c.Adapters.Max, Loads: source(c, l)}
+	}
 	return w
 }
 
@@ -144,14 +149,22 @@ func Workers(c *conf.Pool, q *waiting.Queue) worker.Config {
 func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { f(time.Now()) }) }
 
 // Served returns a pool's settings for its requests, which wait in q if the pool has a queue.
-func Served(c *conf.Pool, q *waiting.Queue) *exchange.Pool {
+func Served(c *conf.Pool, q *waiting.Queue, l *adapters.Loader) *exchange.Pool {
 	p := &exchange.Pool{Patterns: c, InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions,
 		ClientRank: c.ClientRank, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.Bounded(),
 		WaitEmpty: c.Queue.WaitEmpty > 0, Pairing: pairing(&c.Disaggregation)}
 	if c.Queues() {
 		p.Queue = q
 	}
+	if c.Adapters.Source != "" {
+		p.Loader = source(c, l)
+	}
 	return p
+}
+
+// source returns the loader with where a pool's adapters are.
+func source(c *conf.Pool, l *adapters.Loader) *adapters.Source {
+	return l.By(adapters.Config{Source: c.Adapters.Source, Max: c.Adapters.Max, Own: c})
 }
 
 // Queue returns how much a pool's queue takes, and how long.

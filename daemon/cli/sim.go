@@ -30,6 +30,10 @@ With --connector nixl the workers take vLLM's kv_transfer_params on chats and co
 --role decode they only pull. /sim/stats has blocks_pinned, and as blocks_stranded those that
 nobody pulled within --pin-life.
 
+With --max-loras the workers serve LoRA adapters: POST /v1/load_lora_adapter and /v1/unload_lora_adapter, and those of
+--lora from their start. So many run at a time; a load takes --lora-load seconds of the engine. A path whose last part
+begins with "missing" has no adapter: 404. /sim/stats has adapter_loads.
+
 POST /sim/fault {"mode": "503", "count": 3, "seconds": 10} injects a fault: the next three requests meet it, within ten
 seconds. Without count all do, without seconds until {"mode": "none"}. The modes:
 
@@ -76,6 +80,14 @@ func readScript(script *[]vllmsim.Turn, file string) error {
 	return json.Unmarshal(text, script)
 }
 
+// adapterFlags adds the flags of LoRA adapters.
+func adapterFlags(c *cobra.Command, cfg *vllmsim.Config) {
+	f := c.Flags()
+	f.IntVar(&cfg.MaxLoras, "max-loras", 0, "LoRA adapters that run at a time; with 0 a worker takes none")
+	f.Float64Var(&cfg.LoraLoad, "lora-load", 0, "seconds to load one")
+	f.StringSliceVar(&cfg.Loras, "lora", nil, "adapters that each worker lists from its start")
+}
+
 func simCommand() *cobra.Command {
 	var listen string
 	var count int
@@ -118,8 +130,7 @@ func simCommand() *cobra.Command {
 	f.Float64Var(&cfg.Speed, "speed", 1, "simulated seconds in a second")
 	f.Float64Var(&cfg.Slowness, "slowness", 1, "factor on the time of every step")
 	f.StringSliceVar(&cfg.Models, "model", []string{"sim"}, "served model names")
-	f.IntVar(&cfg.MaxModelLen, "max-model-len", 0,
-		"longest prompt and reply together, in tokens (default: what the cache holds)")
+	f.IntVar(&cfg.MaxModelLen, "max-model-len", 0, "longest prompt and reply, in tokens (default: what the cache holds)")
 	f.StringVar(&cfg.APIKey, "api-key", "", "bearer key that paths under /v1, /v2 and /inference ask for")
 	f.BoolVar(&cfg.Sessions, "sessions", false, "keep SageMaker sessions on /invocations")
 	f.DurationVar(&cfg.SessionLife, "session-life", 20*time.Minute, "of each, from its opening")
@@ -127,6 +138,7 @@ func simCommand() *cobra.Command {
 	f.IntVar(&cfg.DataParallel, "data-parallel", 1,
 		"engines of each worker, each with a cache of its own; X-data-parallel-rank chooses one")
 	f.IntVar(&cfg.CPUTokens, "cpu-tokens", 0, "CPU tier of each engine, in tokens: it keeps what the KV cache forgets")
+	adapterFlags(c, &cfg)
 	f.IntVar(&shared, "shared", 0, "tier that all these workers share, in tokens")
 	transferFlags(c, &cfg)
 	f.StringVar(&cfg.KVEvents.Endpoint, "kv-events", "",

@@ -61,6 +61,13 @@ const (
 	RowAdaptersFull                      // as many other adapters run there as it takes
 )
 
+// The bits of Row.State from RowLoadShift on are the milliseconds that the request's adapter costs there before it
+// runs: its load, and its place if none is free. 0 where it runs, and where the model is no adapter. 0 before 1.2.
+const (
+	RowLoadShift = 16
+	RowLoadMax   = 1<<(32-RowLoadShift) - 1
+)
+
 // SlowStart reports whether the worker came back a short while ago: send it little.
 func (r *Row) SlowStart() bool { return r.State&RowSlowStart != 0 }
 
@@ -72,6 +79,10 @@ func (r *Row) Live() bool { return r.State&RowLive != 0 }
 
 // Adapter reports whether the LoRA adapter that the request names as its model runs there.
 func (r *Row) Adapter() bool { return r.State&RowAdapter != 0 }
+
+// AdapterLoad returns the seconds that the request's LoRA adapter costs on the worker before it runs: its load, and its
+// place if none is free. It is 0 if the adapter runs there, and for a request that names none.
+func (r *Row) AdapterLoad() float64 { return float64(r.State>>RowLoadShift) * 1e-3 }
 
 // Brim is the part of a worker's KV cache that requests may hold. Past it a request waits until others end, or the
 // engine preempts one, whose whole context is then computed again. An engine is full before its last token is taken: it

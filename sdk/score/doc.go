@@ -1,7 +1,7 @@
 // Package score is the rule behind prefixaware and kvaware: what a request costs on each worker, in seconds, smallest
 // first. Your own strategy can start from the same rule.
 //
-//	score_i = 2*W*(1 + tilt_i/2) + (Y + O + T)*(1 + tilt_i) + 2*K*F*(Wmean + F)                      Y = P + 2*E
+//	score_i = 2*W*(1 + tilt_i/2) + (Y + O + T)*(1 + tilt_i) + 2*K*F*(Wmean + F)                  Y = P + 2*E + A
 //
 //	tilt_i = .75 * gate * max(inflight_i, prompt tokens in flight_i / mean prompt in flight) / max(1, mean inflight)
 //	gate = min(1, max(0, (U - .1)/.3, (mean inflight - 8)/16))    U = prompt tokens in flight / KV tokens, of all rows
@@ -13,6 +13,7 @@
 //	    over_i = max(0, L + expected answer - room_i)    room_i = .9*KV tokens - held by requests in flight + shared
 //	T = turns to follow where a session begins * inflight_i * mean prefill of what was sent lately
 //	    at turn 1; at turn 2 if the last worker lacks the longest match
+//	A = seconds until its LoRA adapter runs
 //	F = m*(c1*n + c2*n*(L - n/2))                                 m = the fleet's mean; what a tier brings is not in F
 //	K = lambda / (1 - min(.9, 1.3*rho))                           rho = the fleet's mean
 //
@@ -25,8 +26,8 @@
 //
 // W is the wait in the worker's queue, P the prefill of what is not cached, E what is pushed out and will be wanted
 // again, O what is computed again as the engine has no KV left, T what the turns of a new session will wait there,
-// 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it. The host measures what
-// these are made of, and writes it into the rows.
+// 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it. The host measures
+// what these are made of.
 //
 // # What the terms are for
 //

@@ -81,6 +81,8 @@ type request struct {
 	fits float64 // of these, what the roomiest worker has room for, need at most
 	full bool    // some worker has no room for all of them
 
+	loads bool // the request's adapter is to be loaded on some worker
+
 	turns float64 // that will follow where a session begins; 0 = none begins, or a short one
 }
 
@@ -150,7 +152,7 @@ func (c *request) later(w *sdk.Worker) float64 {
 // survey adds what is known of the fleet. What is equal to the best (see tie) is found without it.
 func (c *request) survey(workers []sdk.Worker) {
 	wait, slow, load, weight := 0., 0., 0., float64(len(workers))
-	flight, held, room := uint64(0), uint64(0), uint64(0)
+	flight, held, room, state := uint64(0), uint64(0), uint64(0), uint32(0)
 	alike, least, most := true, math.Inf(1), math.Inf(-1)
 	for i := range workers {
 		w := &workers[i]
@@ -163,6 +165,7 @@ func (c *request) survey(workers []sdk.Worker) {
 		}
 		wait, slow, load = wait+w.Wait, slow+w.Slow, load+w.Load
 		flight += uint64(w.InFlight)
+		state |= w.State
 		held, room = held+uint64(w.FlightTokens), room+uint64(w.KVTokens)
 		if w.Weight != 1 || w.State&abi.RowSlowStart != 0 {
 			alike = false
@@ -171,7 +174,7 @@ func (c *request) survey(workers []sdk.Worker) {
 			}
 		}
 	}
-	c.fits, c.full = c.need, least < c.need
+	c.fits, c.full, c.loads = c.need, least < c.need, state>>abi.RowLoadShift != 0
 	if most < c.need {
 		c.fits = most
 	}
@@ -275,7 +278,7 @@ func (c *request) rank(
 ) (longest uint32, best [1 + sdk.Alternatives]uint64) {
 	l, block, token, again, halfC2 := c.l, c.block, c.token, c.again, c.halfC2
 	bw1, price, slow, wait, tilt, single := c.bw1, c.price, c.slow, c.wait, c.tilt, c.single
-	full, fresh := c.full, c.turns > 0
+	full, fresh, loads := c.full, c.turns > 0, c.loads
 	k0, k1, k2, k3 := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)
 	keys = keys[:len(workers)]
 	for i := range workers {
@@ -307,6 +310,9 @@ func (c *request) rank(
 		if fresh {
 			y += c.later(w)
 		}
+		if loads {
+			y += w.AdapterLoad()
+		}
 		flight, prompts := float64(int64(w.InFlight)), float64(float64(int64(w.FlightTokens))*single)
 		flight = .5 * (flight + prompts + math.Abs(flight-prompts))
 		if w.Weight != 1 || w.State&abi.RowSlowStart != 0 {
@@ -329,6 +335,7 @@ func (c *request) rank(
 func (c *request) work(row []sdk.Worker) float64 {
 	alone, key := *c, [1]uint64{}
 	alone.price, alone.tilt, alone.full, alone.turns = 0, 0, false, 0
+	alone.loads = true // the scores may have been given, and the rows not surveyed
 	_, best := alone.rank(row, key[:])
 	return math.Float64frombits(best[0]&^rowMask) - float64(2*row[0].Wait)
 }

@@ -78,7 +78,7 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 		}
 		e = e*bw1 + max(0, l-h0-h1-float64(r.FreeL1))*float64(r.ReuseL1)*back
 	}
-	y := p + 2*e
+	y := p + 2*e + float64(r.State>>16)/1000
 	k := float64(h.Lambda) / (1 - min(.9, 1.3*load))
 	mine := max(float64(r.InFlight), float64(r.FlightTokens)*requests/max(1, held)) / of(r)
 	if r.State&abi.RowSlowStart != 0 {
@@ -127,6 +127,15 @@ func chosen(h *abi.Header, rows []abi.Row) (row int, equals []int, scores []floa
 	return row, equals, scores
 }
 
+// adapt has the request name an adapter that runs at some of the workers.
+func adapt(rng *rand.Rand, f *sdktest.Frame) {
+	for i := range f.Rows {
+		if r := &f.Rows[i]; rng.IntN(3) > 0 {
+			r.State |= rng.Uint32N(3000) << abi.RowLoadShift
+		}
+	}
+}
+
 func TestChoosesByTheFormula(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	f, s := sdktest.NewFrame(1), &strategy{}
@@ -135,6 +144,9 @@ func TestChoosesByTheFormula(t *testing.T) {
 		f.Randomize(rng, 1+rng.IntN(24))
 		if n%2 == 0 {
 			level(rng, f)
+		}
+		if n%8 > 5 {
+			adapt(rng, f)
 		}
 		score.Price(&f.Header, f.Rows) // as a host does that was asked for the costs
 		s.rule.ByCost = n%4 >= 2

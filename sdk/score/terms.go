@@ -13,9 +13,10 @@ type Terms struct {
 	Prefill  float64 // P: seconds to compute what it does not hold, and to bring what lies in its slower tiers
 	Eviction float64 // 2E: seconds that others lose by what the prompt pushes out, twice
 	Overflow float64 // O: seconds of what is computed again as its KV is full, more than on the roomiest worker
+	Adapter  float64 // A: seconds until the request's LoRA adapter runs there
 	Later    float64 // T: seconds that the further turns of a session that begins will wait there
 	Future   float64 // seconds that those who come meanwhile wait for it
-	Tilt     float64 // factor on P, 2E, O and T, for what is in flight there; half as far from 1 on the wait
+	Tilt     float64 // factor on P, 2E, O, T and A, for what is in flight there; half as far from 1 on the wait
 	Cost     float64 // the sum, tilted: the smallest wins
 }
 
@@ -109,7 +110,8 @@ func (s *Scale) Terms(r *abi.Row) Terms {
 	t.Overflow = min(max(0, s.fits-r.Room()), length) * again
 	c := request{turns: following(h)}
 	t.Later = c.later(r)
-	work := t.Prefill + t.Eviction + t.Overflow + t.Later
+	t.Adapter = r.AdapterLoad()
+	work := t.Prefill + t.Eviction + t.Overflow + t.Later + t.Adapter
 	t.Future = s.price * fleet * (s.wait + fleet)
 	mine := max(float64(r.InFlight), float64(r.FlightTokens)*s.single) / weightOf(r)
 	if r.State&abi.RowSlowStart != 0 {

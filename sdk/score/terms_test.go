@@ -14,9 +14,11 @@ import (
 func TestTermsAreTheFormula(t *testing.T) {
 	rng := rand.New(rand.NewPCG(10, 1))
 	f := sdktest.NewFrame(1)
-	for range 2000 {
+	for n := range 2000 {
 		f.Randomize(rng, 1+rng.IntN(140)) // Price works in parts
-
+		if n%2 == 0 {
+			adapt(rng, f)
+		}
 		s := score.NewScale(&f.Header, f.Rows)
 		score.Price(&f.Header, f.Rows)
 		for i := range f.Rows {
@@ -25,9 +27,9 @@ func TestTermsAreTheFormula(t *testing.T) {
 			if cost := f.Rows[i].Cost; math.Abs(cost-want) > 1e-9*want {
 				t.Fatalf("row %d of %d: priced %v; want %v", i, len(f.Rows), cost, want)
 			}
-			if math.Abs(got.Cost-want) > 1e-9*want || math.Abs(got.Prefill+got.Eviction-work) > 1e-9*work ||
+			if math.Abs(got.Cost-want) > 1e-9*want || math.Abs(got.Prefill+got.Eviction+got.Adapter-work) > 1e-9*work ||
 				math.Abs(got.Overflow) > 0 && f.Rows[i].KVTokens == 0 {
-				t.Fatalf("row %d: cost %v, work %v; want %v, %v", i, got.Cost, got.Prefill+got.Eviction, want, work)
+				t.Fatalf("row %d: cost %v, work %v; want %v, %v", i, got.Cost, got.Prefill+got.Eviction+got.Adapter, want, work)
 			}
 		}
 	}

@@ -32,4 +32,10 @@
 // clients of each key saw. It judges nothing.
 //
 //	go run ./testdata/labcheck -queues flood,neighbour,keys
+//
+// With -adapters it sends 2,000 requests over HTTP for 200 LoRA adapters, by Zipf's law, to eight workers with eight
+// places each, under prefixaware, rendezvous hashing and round robin, and prints the loads for each thousand requests
+// and the TTFT. With -demand the daemon loads the adapters.
+//
+//	go run ./testdata/labcheck -adapters -demand
 package main

@@ -36,6 +36,23 @@ type site struct {
 
 // overHTTP sends the load to a daemon with simulated workers, and adds to s what its clients saw, in simulated time.
 func overHTTP(ctx context.Context, s *sums, at site, load traffic.Load) error {
+	return served(ctx, at, func(url string, _ vllmsim.Fleet) error {
+		cl := clients{url: url, began: time.Now().Add(2 * time.Second), keys: at.keys,
+			speed: max(1, at.sim.Speed), until: cmp.Or(at.until, 1000*time.Hour)}
+		for i := range load.Chats {
+			cl.chats.Go(func() { cl.play(ctx, &load.Chats[i]) })
+		}
+		cl.chats.Wait()
+		if len(cl.seen.ttft) == 0 {
+			cl.errs = append(cl.errs, errors.New("no request was answered"))
+		}
+		s.add(&cl.seen)
+		return errors.Join(cl.errs...)
+	})
+}
+
+// served starts a daemon with simulated workers, and calls play when it is ready.
+func served(ctx context.Context, at site, play func(url string, fleet vllmsim.Fleet) error) error {
 	fleet, err := vllmsim.StartFleet("127.0.0.1:0", at.workers, at.sim)
 	if err != nil {
 		return err
@@ -63,20 +80,11 @@ func overHTTP(ctx context.Context, s *sums, at site, load traffic.Load) error {
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	defer func() { stop(); <-ended }()
-	cl := clients{url: "http://" + d.Addr(), began: time.Now().Add(2 * time.Second), keys: at.keys,
-		speed: max(1, at.sim.Speed), until: cmp.Or(at.until, 1000*time.Hour)}
-	if err := cl.ready(ctx); err != nil {
+	url := "http://" + d.Addr()
+	if err := ready(ctx, url); err != nil {
 		return err
 	}
-	for i := range load.Chats {
-		cl.chats.Go(func() { cl.play(ctx, &load.Chats[i]) })
-	}
-	cl.chats.Wait()
-	if len(cl.seen.ttft) == 0 {
-		cl.errs = append(cl.errs, errors.New("no request was answered"))
-	}
-	s.add(&cl.seen)
-	return errors.Join(cl.errs...)
+	return play(url, fleet)
 }
 
 // clients play the chats.
@@ -93,10 +101,10 @@ type clients struct {
 	errs []error
 }
 
-// ready waits until the daemon serves.
-func (c *clients) ready(ctx context.Context) error {
+// ready waits until the daemon at url serves.
+func ready(ctx context.Context, url string) error {
 	for range 100 {
-		resp, err := http.Get(c.url + "/ready")
+		resp, err := http.Get(url + "/ready")
 		if err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {

@@ -31,6 +31,9 @@ var (
 		"pool", "result")
 	modelFallbacks = newCounter("model_fallbacks_total", "Requests that went from a model to its fallback ([[models]] "+
 		"fallback), by why: down, full, context.", "model", "to", "reason")
+	adapterCalls = newCounter("adapter_calls_total", "Calls to workers to load a LoRA adapter that a request asks for, "+
+		"and to unload one that makes room ([pools.adapters]), by result: ok, refused (it is not there, or does not fit), "+
+		"failed.", "pool", "call", "result")
 	foreign = newCounter("foreign_answers_total", "Answers of a worker, or events of a stream, whose id is not that of "+
 		"the request for which they came. No client got them.", "pool", "worker")
 	shed = newCounter("shed_total", "Load that was turned away: requests above a limit of the router (overloaded) or "+

@@ -185,6 +185,11 @@ func (m *Metrics) FellBack(model, to, reason string) {
 	m.series.counter(modelFallbacks, known(model), known(to), reason).Inc()
 }
 
+// AdapterCall counts a call to a worker about an adapter.
+func (m *Metrics) AdapterCall(pool, call, result string) {
+	m.series.counter(adapterCalls, pool, call, result).Inc()
+}
+
 // Foreign implements exchange.Meter.
 func (m *Metrics) Foreign(pool, worker string) { m.series.counter(foreign, pool, worker).Inc() }
 

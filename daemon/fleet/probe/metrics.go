@@ -136,9 +136,49 @@ func (s *sums) add(name, rest []byte) bool {
 	case "process_start_time_seconds":
 		s.Process = number(rest)
 	default:
-		return false
+		return s.addAdapters(name, rest)
 	}
 	return true
+}
+
+// addAdapters reads a series of lora_requests_info: its value is the time at which it was true. vLLM leaves the old
+// ones on its page, so that the newest counts. It returns false for another metric.
+func (s *sums) addAdapters(name, rest []byte) bool {
+	if string(name) != "vllm:lora_requests_info" {
+		return false
+	}
+	at := number(rest)
+	if s.Adapters != nil && s.Adapters.At >= at {
+		return true
+	}
+	a := worker.Adapters{At: at}
+	skipLabels(rest, func(name, value []byte) {
+		switch string(name) {
+		case "max_lora":
+			a.Max, _ = strconv.Atoi(string(value))
+			a.Max = min(max(0, a.Max), math.MaxInt32)
+		case "running_lora_adapters":
+			a.Running = adapterNames(value)
+		case "waiting_lora_adapters":
+			a.Waiting = adapterNames(value)
+		}
+	})
+	s.Adapters = &a
+	return true
+}
+
+// maxAdapters bounds the names that are read of a label.
+const maxAdapters = 256
+
+// adapterNames returns the names of a list with commas.
+func adapterNames(list []byte) (names []string) {
+	for name := range bytes.SplitSeq(list, []byte(",")) {
+		name = bytes.TrimSpace(name)
+		if len(name) > 0 && len(names) < maxAdapters {
+			names = append(names, string(name))
+		}
+	}
+	return names
 }
 
 // isAwakeState reports whether a series of the engine's sleep state is the one for awake: 1 or 0. The others name how

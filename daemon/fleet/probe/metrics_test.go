@@ -127,3 +127,25 @@ func FuzzParseMetrics(f *testing.F) {
 		}
 	})
 }
+
+// TestParseAdapters: the newest series of lora_requests_info counts, and names stand between commas.
+func TestParseAdapters(t *testing.T) {
+	f := func(page string, want worker.Adapters) {
+		t.Helper()
+		var got worker.Adapters
+		if a := parseMetrics([]byte(page)).Adapters; a != nil {
+			got = *a
+		}
+		if got.At != want.At || got.Max != want.Max || !slices.Equal(got.Running, want.Running) ||
+			!slices.Equal(got.Waiting, want.Waiting) {
+			t.Errorf("%q: %+v; want %+v", page, got, want)
+		}
+	}
+	f("vllm:num_requests_running 3\n", worker.Adapters{})
+	f(`vllm:lora_requests_info{max_lora="4",running_lora_adapters="a,b",waiting_lora_adapters=""} 1.7e+09
+vllm:lora_requests_info{max_lora="4",running_lora_adapters="c",waiting_lora_adapters="d, e,"} 1.7000001e+09
+vllm:lora_requests_info{max_lora="4",running_lora_adapters="",waiting_lora_adapters=""} 1.6e+09
+`, worker.Adapters{At: 1.7000001e9, Max: 4, Running: []string{"c"}, Waiting: []string{"d", "e"}})
+	f(`vllm:lora_requests_info{max_lora="-1",running_lora_adapters="",waiting_lora_adapters=""} 1`, worker.Adapters{At: 1})
+	f(`vllm:lora_requests_info{max_lora="x"} NaN`, worker.Adapters{})
+}

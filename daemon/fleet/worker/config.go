@@ -29,6 +29,7 @@ type Config struct {
 	Room        RoomHearer // nil = nobody is told of room
 	RetryBudget float64    // repeats that MayRetry lets through, a share of requests, beside 10 a second; 0 = these alone
 	Panic       bool       // while no worker is up, Snapshot offers all of them, as Panicked
+	Adapters    Loading
 
 	// New reads the fields below. Configure ignores them.
 	Log     *slog.Logger // default: none
@@ -40,6 +41,15 @@ type Config struct {
 	Caches   Caches // of the workers; default: nobody is told of them
 	OnChange func() // something that is written to the log has changed; called without the pool's lock. nil = nothing
 }
+
+// Loading is which LoRA adapters the router loads at workers that do not list them.
+type Loading struct {
+	Loads Loads // nil = none
+	Max   int   // adapters at a worker at a time; 0 = no bound
+}
+
+// Loads knows the adapters that may be loaded. The pool calls it with its lock held.
+type Loads interface{ Loads(model string) bool }
 
 // Caches is told what becomes of the workers' KV caches, by their slots. The pool calls it without its lock.
 type Caches interface {

@@ -37,6 +37,8 @@ type fleet struct {
 	panicked bool    // nobody was up when a request came, and nobody has come up since
 	panics   uint64  // requests that were given workers that are not up
 	events   []event
+	adapters bool    // some worker lists LoRA adapters
+	loading  mean    // seconds of an adapter's load
 	passing  request // the request of a PassForeign call; it is in no queue between two calls
 }
 
@@ -297,6 +299,7 @@ func (f *fleet) begin(w *Worker, r *request) {
 	f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.times(), r.at)
 	r.quick = w.queue.front == nil && r.est*f.speed.slowness <= quickWork
 	w.begin(r)
+	r.adapts = r.adapts && w.uses.begin(r.model, r.at) != nil
 	f.places.begin(r)
 }
 
@@ -361,19 +364,20 @@ func (f *fleet) saturated(now float64) bool {
 }
 
 // list records the models of an endpoint. Endpoints with equal listings share one.
-func (f *fleet) list(e *endpoint, ids []string, lengths []int, roots []string, entries []json.RawMessage) {
+func (f *fleet) list(e *endpoint, l *listing, entries []json.RawMessage) {
 	e.lastError.good(byModels)
 	e.entries = entries
+	e.listing = l
+	f.adapters = false
 	for _, o := range f.endpoints {
-		if o.listing != nil && slices.Equal(o.listing.ids, ids) && slices.Equal(o.listing.lengths, lengths) &&
-			slices.Equal(o.listing.roots, roots) {
+		if o.listing != nil && o.listing.equal(l) {
 			e.listing = o.listing
-			return
 		}
+		f.adapters = f.adapters || o.listing != nil && len(o.listing.adapters) > 0
 	}
-	e.listing = newListing(ids)
-	e.listing.setLengths(lengths)
-	e.listing.roots = roots
+	for _, w := range e.ranks {
+		w.uses.keep(e.listing.set)
+	}
 }
 
 // entries returns the entries of /v1/models of the workers that are up and inside of the fence, one for each id, as its

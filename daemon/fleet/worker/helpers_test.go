@@ -52,6 +52,7 @@ func (p *Pool) force(w *Worker, d Dispatch, at float64) *Ticket {
 	defer p.mu.Unlock()
 	p.fleet.requests++
 	t.request.number = p.fleet.requests
+	t.request.adapts = isAdapter(&p.fleet, d.Model)
 	p.fleet.begin(w, &t.request)
 	return t
 }

@@ -10,9 +10,10 @@ import "encoding/json"
 const maxLength = 1 << 30
 
 // lengthsOf reads the max_model_len of each model off its entry of /v1/models, 0 if it states none. An adapter has its
-// parent's: vLLM writes none for adapters.
-func lengthsOf(ids []string, entries []json.RawMessage) []int {
-	lengths, parents := make([]int, len(ids)), make([]string, len(ids))
+// parent's: vLLM writes none for adapters. Those with a parent are the adapters.
+func lengthsOf(ids []string, entries []json.RawMessage) (lengths []int, adapters []string) {
+	lengths = make([]int, len(ids))
+	parents := make([]string, len(ids))
 	of := make(map[string]int, len(ids))
 	for i := range min(len(ids), len(entries)) {
 		var entry struct {
@@ -23,13 +24,16 @@ func lengthsOf(ids []string, entries []json.RawMessage) []int {
 			lengths[i] = int(entry.Length)
 		}
 		parents[i], of[ids[i]] = entry.Parent, lengths[i]
+		if entry.Parent != "" {
+			adapters = append(adapters, ids[i])
+		}
 	}
 	for i := range lengths {
 		if lengths[i] == 0 {
 			lengths[i] = of[parents[i]]
 		}
 	}
-	return lengths
+	return lengths, adapters
 }
 
 // setLengths records the lengths of the listed models, in the order of ids.

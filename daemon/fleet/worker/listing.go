@@ -1,12 +1,15 @@
 package worker
 
+import "slices"
+
 // listing holds the model ids that a worker lists, and how long each model is. LoRA adapters are listed like models.
 // Workers with equal listings share one, which Snapshot compares by address.
 type listing struct {
 	ids []string // as listed
 	set map[string]struct{}
 
-	roots []string // of ids; "" = an adapter, or not known
+	roots    []string // of ids; "" = an adapter, or not known
+	adapters []string // of ids, those of LoRA adapters
 
 	lengths []int          // of ids; 0 = not known
 	length  map[string]int // the same by id, without those that are not known
@@ -19,6 +22,17 @@ func newListing(ids []string) *listing {
 		l.set[id] = struct{}{}
 	}
 	return l
+}
+
+// adapts reports whether the model is listed as a LoRA adapter.
+func (l *listing) adapts(model string) bool {
+	return len(l.adapters) > 0 && l.has(model) && slices.Contains(l.adapters, model)
+}
+
+// equal reports whether two workers list the same.
+func (l *listing) equal(o *listing) bool {
+	return slices.Equal(l.ids, o.ids) && slices.Equal(l.lengths, o.lengths) && slices.Equal(l.adapters, o.adapters) &&
+		slices.Equal(l.roots, o.roots)
 }
 
 func (l *listing) has(model string) bool {

@@ -22,6 +22,8 @@ type Metrics struct {
 	Preempts float64 // requests put back to be computed again, for want of KV, since the process began
 	Steps    float64 // of the engine that gave tokens, since the process began; 0 = the page has no count
 
+	Adapters *Adapters // nil = the page names none
+
 	// Sums over ended requests since the process began. See speed.go.
 	Prefill      float64 // seconds of prefill
 	Prefills     float64 // requests in Prefill
@@ -83,4 +85,12 @@ func progressed(was, is *Metrics) bool {
 		is.ExternalHits != was.ExternalHits || is.Prefill != was.Prefill || is.Prefills != was.Prefills ||
 		is.Computed != was.Computed || is.Prompts != was.Prompts || is.TokenTime != was.TokenTime ||
 		is.TokenTimes != was.TokenTimes || is.Steps != was.Steps
+}
+
+// Adapters is what a page of metrics says of a worker's LoRA adapters.
+type Adapters struct {
+	At      float64  // when the worker wrote it, Unix seconds
+	Max     int      // adapters that run at a time; 0 = not known
+	Running []string // adapters of requests that run
+	Waiting []string // and of requests that wait
 }

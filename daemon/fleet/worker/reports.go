@@ -2,6 +2,7 @@ package worker
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"time"
 )
@@ -68,11 +69,14 @@ func (p *Pool) Listing(id uint64) {
 // Listed records the model ids that a worker lists, each once, and the entry of /v1/models of each. Entries are kept
 // for each worker: vLLM writes a new time and a new permission id into each answer.
 func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
-	lengths, roots := lengthsOf(ids, entries), rootsOf(ids, entries)
+	l := newListing(ids)
+	lengths, adapters := lengthsOf(ids, entries)
+	l.setLengths(lengths)
+	l.adapters, l.roots = adapters, rootsOf(ids, entries)
 	p.report(id, func(e *endpoint) {
 		e.renewal.answered()
 		was := e.listing
-		p.fleet.list(e, ids, lengths, roots, entries)
+		p.fleet.list(e, l, entries)
 		if e.listing != was {
 			p.shareNames()
 		}
@@ -135,6 +139,19 @@ func (p *Pool) RenewList(w *Worker) {
 	}
 }
 
+// Reachable returns a worker of each address that is up and inside of the fence.
+func (p *Pool) Reachable(fence Fence) (all []*Worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	inside := p.fleet.labels.mask(fence)
+	for _, e := range p.fleet.endpoints {
+		if e.isUp() && inside.admit(e.ranks[0].labels) {
+			all = append(all, e.ranks[0])
+		}
+	}
+	return all
+}
+
 // Renewing counts the lists that are being read anew, of workers that are up.
 func (p *Pool) Renewing() (n int) {
 	p.mu.Lock()
@@ -192,4 +209,88 @@ func (p *Pool) Emptied(id string, now time.Time) {
 	if e := p.fleet.at(id); e != nil {
 		p.fleet.noteAll(e.ranks, event{kind: emptied}, p.fleet.sec(now))
 	}
+}
+
+// HoldAdapter counts an adapter as used at w until release is called. lacks reports whether w does not list it, so that
+// it is to be loaded there. For a model that is no adapter HoldAdapter counts nothing.
+func (p *Pool) HoldAdapter(w *Worker, name string, now time.Time) (release func(), lacks bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lacks = name != "" && w.listing != nil && !w.listing.has(name)
+	if !isAdapter(&p.fleet, name) {
+		return func() {}, lacks
+	}
+	a := w.uses.begin(name, p.fleet.sec(now))
+	if a == nil {
+		return func() {}, lacks
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		w.uses.end(a, a.at)
+	}, lacks
+}
+
+// DropIdleAdapter makes room for one more adapter at w, where most may be: it takes the idle one off the list that was
+// not used for the longest time, and returns its name, "" if there is room. The caller unloads it. It returns false if
+// all are in use.
+func (p *Pool) DropIdleAdapter(w *Worker, name string, most int) (idle string, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := w.endpoint
+	if e.listing == nil {
+		return "", true
+	}
+	count, oldest := 0, math.Inf(1)
+	for _, a := range e.listing.adapters {
+		if a == name {
+			continue
+		}
+		count++
+		if n, at := e.usesOf(a); n == 0 && at < oldest {
+			idle, oldest = a, at
+		}
+	}
+	for _, r := range e.ranks {
+		for _, u := range r.uses { // they are being loaded
+			if u.n > 0 && u.name != name && !e.listing.has(u.name) {
+				count++
+			}
+		}
+	}
+	if count < most {
+		return "", true
+	}
+	if idle == "" {
+		return "", false
+	}
+	relist(&p.fleet, e, idle, nil)
+	return idle, true
+}
+
+// AdapterLoaded records that w has loaded an adapter from that path, before its own list tells it. took is 0 if it had
+// it before.
+func (p *Pool) AdapterLoaded(w *Worker, name, path string, took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if took > 0 {
+		p.fleet.loading.add(took.Seconds())
+	}
+	e := w.endpoint
+	if e.place != configured || e.listing == nil || e.listing.has(name) {
+		return
+	}
+	entry := map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "vllm", "root": path,
+		"parent": e.listing.base()}
+	raw, _ := json.Marshal(entry)
+	relist(&p.fleet, e, name, raw)
+}
+
+// ListedAnywhere reports whether the list of some worker that is up has the model.
+func (p *Pool) ListedAnywhere(model string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.fleet.endpoints, func(e *endpoint) bool {
+		return e.isUp() && e.listing != nil && e.listing.has(model)
+	})
 }

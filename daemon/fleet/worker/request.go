@@ -43,6 +43,7 @@ type request struct {
 	queued       bool
 	quick        bool // its first byte shows the engine's speed: it had little prefill, and nothing before it
 	ended        bool
+	adapts       bool     // its model is an adapter; from begin on: that the worker's uses count
 	called       bool     // the holder was called, or will be
 	first        float64  // when the first byte came
 	prev, next   *request // in the worker's queue

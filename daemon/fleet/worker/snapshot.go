@@ -39,6 +39,8 @@ type shot struct {
 	rows     []abi.Row
 	workers  []*Worker
 	standing Standing
+	adapter  bool // the model is a LoRA adapter
+	loads    bool // that may be loaded where it is not listed
 	eased    bool // a worker has room: those with more prefill queued than MaxWait are offered too
 }
 
@@ -85,7 +87,7 @@ func (s *shot) take() {
 func (s *shot) concerns(w *Worker) bool {
 	if w.listing != s.listing {
 		s.listing = w.listing
-		s.lists = w.listing.fits(s.Model)
+		s.lists = s.loads || w.listing.fits(s.Model)
 	}
 	return s.lists && (s.Rank == 0 || !w.otherRank(s.Rank-1))
 }
@@ -122,6 +124,10 @@ func (s *shot) takeBy(m mode) {
 		w.offered = m >= trusting
 		s.rows = append(s.rows, abi.Row{})
 		w.fill(&s.rows[len(s.rows)-1], &s.moment)
+		if s.adapter {
+			known := stockOf(s.fleet, w, s.Model, &s.moment)
+			s.rows[len(s.rows)-1].State |= known.state(s.Model)
+		}
 		s.workers = append(s.workers, w)
 	}
 }

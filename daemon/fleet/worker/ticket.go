@@ -50,6 +50,7 @@ func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
 	}
 	p.fleet.requests++
 	t.request.number = p.fleet.requests
+	t.request.adapts = isAdapter(&p.fleet, d.Model)
 	p.fleet.begin(w, &t.request)
 	if r := &t.request; w.breaker.trial == r && r.holder != nil {
 		p.later(seconds(patience(&p.fleet, w, r)), func(then time.Time) { p.giveUpTrial(w, r, then) })

@@ -32,6 +32,7 @@ type Worker struct {
 	ttft      mean
 	signs     signs
 	readings  readings
+	uses      uses
 	moved     float64 // when its metrics, or another router, last showed that the engine has done something
 	still     int     // pages of metrics since then
 	slept     float64 // when its engine was last found asleep
@@ -128,6 +129,7 @@ func (w *Worker) forget() {
 	w.ttft = mean{}
 	w.signs = signs{}
 	w.readings = readings{}
+	w.uses = nil
 	w.moved = 0
 	w.still = 0
 }
@@ -283,6 +285,9 @@ func (w *Worker) end(r *request, o Outcome, now float64) {
 	w.flight.remove(r)
 	w.kv.remove(r)
 	w.inFlight--
+	if r.adapts {
+		w.uses.endName(r.model, now)
+	}
 	if o.Kind != Answered {
 		return
 	}

@@ -16,7 +16,7 @@ func BenchmarkPrepare60KB(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer ranks.close()
-	api := chatAPI{checker{&cfg, ranks, newPins(&cfg)}}
+	api := chatAPI{checker{cfg: &cfg, ranks: ranks, pins: newPins(&cfg)}}
 	var turns []string
 	for i := range 12 {
 		turns = append(turns, engine.TextOfTokens(uint64(i), 1250))

@@ -28,6 +28,7 @@ type checker struct {
 	cfg   *Config
 	ranks *ranks
 	pins  *pins
+	loras *loras
 }
 
 // check refuses what vLLM refuses before it looks at the prompt.
@@ -67,7 +68,7 @@ func rankOf(r *http.Request) (rank int, ok bool) {
 }
 
 func (c checker) checkModel(name string) *apiError {
-	if name == "" || slices.Contains(c.cfg.Models, name) {
+	if name == "" || slices.Contains(c.cfg.Models, name) || c.loras.has(name) {
 		return nil
 	}
 	return unknownModel(name, strings.Join(c.cfg.Models, ", "))
@@ -76,6 +77,9 @@ func (c checker) checkModel(name string) *apiError {
 // prepareJob makes the choices of a job whose prompts are known.
 func (c checker) prepareJob(r *http.Request, j *job, b *body) *apiError {
 	j.model = c.cfg.Models[0]
+	if c.loras.has(b.Model) {
+		j.model = b.Model
+	}
 	j.created = time.Now().Unix()
 	j.stream = b.Stream
 	j.tokenIDs = b.ReturnIDs
@@ -116,10 +120,16 @@ func (c checker) newChoice(j *job, ids []uint32, i, limit int, b *body) *choice 
 	if b.CacheSalt != nil {
 		salt = *b.CacheSalt
 	}
+	adapter := ""
+	if j.model != c.cfg.Models[0] {
+		adapter = j.model
+		salt = "lora:" + adapter + "\x00" + salt
+	}
 	seed := engine.Mix(c.cfg.Seed^b.Seed, uint64(i))
 	ch := &choice{seq: engine.NewSequence(ids, salt, seed, c.cfg.BlockTokens), notify: j.notify}
 	q := &ch.seq
 	q.Owner = ch
+	q.Adapter = adapter
 	q.MaxTokens = limit
 	q.Recompute = b.recomputes()
 	q.Report = b.Args.Report == "full"

@@ -51,6 +51,12 @@ type Config struct {
 	// PinLife is how long the worker keeps the blocks of a prompt that nobody pulls, as VLLM_NIXL_ABORT_REQUEST_TIMEOUT.
 	// Default 8 minutes.
 	PinLife time.Duration
+	// MaxLoras is the number of LoRA adapters that run at a time, as --max-loras, and LoraLoad the simulated seconds to
+	// load one. Default 0: the worker takes no adapters.
+	MaxLoras int
+	LoraLoad float64
+	// Loras are adapters that the worker lists from its start.
+	Loras []string
 	// KVEvents is where the worker publishes its caches. Default nowhere.
 	KVEvents KVEvents
 	// LMCache makes each engine's CPU tier LMCache's, which reports to a controller. Default it is vLLM's own offloading.
@@ -140,6 +146,8 @@ func (c Config) engine() engine.Config {
 		CPUTokens:        c.CPUTokens,
 		Shared:           c.Shared,
 		ChunkTokens:      c.chunkTokens(),
+		MaxLoras:         c.MaxLoras,
+		LoraSeconds:      c.LoraLoad,
 		Changes:          c.KVEvents.Endpoint != "" || c.LMCache.Pull != "",
 		Model:            model,
 	}

@@ -29,12 +29,12 @@ type modelCard struct {
 	OwnedBy     string       `json:"owned_by"`
 	Root        string       `json:"root"`
 	Parent      *string      `json:"parent"`
-	MaxModelLen int          `json:"max_model_len"`
+	MaxModelLen *int         `json:"max_model_len"`
 	Permission  []permission `json:"permission"`
 }
 
 // listModels serves GET /v1/models.
-func listModels(w http.ResponseWriter, cfg *Config) {
+func listModels(w http.ResponseWriter, cfg *Config, adapters *loras) {
 	now := time.Now().Unix()
 	list := struct {
 		Object string      `json:"object"`
@@ -47,7 +47,7 @@ func listModels(w http.ResponseWriter, cfg *Config) {
 			Created:     now,
 			OwnedBy:     "vllm",
 			Root:        cfg.Models[0],
-			MaxModelLen: cfg.MaxModelLen,
+			MaxModelLen: &cfg.MaxModelLen,
 			Permission: []permission{{
 				ID:            "modelperm-" + newID(),
 				Object:        "model_permission",
@@ -58,6 +58,10 @@ func listModels(w http.ResponseWriter, cfg *Config) {
 				Organization:  "*",
 			}},
 		})
+	}
+	for _, a := range adapters.list() {
+		list.Data = append(list.Data, modelCard{ID: a.name, Object: "model", Created: now, OwnedBy: "vllm", Root: a.path,
+			Parent: &cfg.Models[0], Permission: []permission{}})
 	}
 	writeJSON(w, http.StatusOK, list)
 }

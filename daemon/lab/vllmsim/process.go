@@ -18,6 +18,7 @@ type process struct {
 	infer    inference
 	sessions *sessionStore
 	pins     *pins
+	loras    *loras
 	paced    atomic.Int64 // open requests that the engine knows nothing of
 	fault    func() *fault
 	router   router
@@ -36,6 +37,7 @@ func newProcess(cfg *Config, fault func() *fault, setFault http.HandlerFunc) (*p
 		infer:    inference{ranks: rs},
 		sessions: newSessionStore(cfg.SessionLife),
 		pins:     newPins(cfg),
+		loras:    newLoras(cfg, rs),
 		fault:    fault,
 		router:   newRouter(),
 	}
@@ -45,9 +47,14 @@ func newProcess(cfg *Config, fault func() *fault, setFault http.HandlerFunc) (*p
 	return p, nil
 }
 
+// checker returns what refuses and prepares the process's requests.
+func (p *process) checker() checker {
+	return checker{cfg: p.cfg, ranks: p.infer.ranks, pins: p.pins, loras: p.loras}
+}
+
 // routeInference registers what goes through the engine.
 func (p *process) routeInference() {
-	m, c := p.router, checker{p.cfg, p.infer.ranks, p.pins}
+	m, c := p.router, p.checker()
 	chat := chatAPI{c}
 	responses := responsesAPI{checker: c, store: newResponseStore(), infer: &p.infer}
 	messages := messagesAPI{c}
@@ -72,14 +79,15 @@ func (p *process) routeInference() {
 
 // routeRest registers what is answered at once.
 func (p *process) routeRest() {
-	m, c := p.router, checker{p.cfg, p.infer.ranks, p.pins}
+	m, c := p.router, p.checker()
 	tokenizer := tokenizerAPI{c}
 	poolingAPI{c}.routes(m)
 	rerankAPI{c}.routes(m)
 	mediaAPI{checker: c, load: &p.infer.load}.routes(m)
 	m.on("/tokenize", "POST", tokenizer.tokenize)
 	m.on("/detokenize", "POST", tokenizer.detokenize)
-	m.on("/v1/models", "GET", func(w http.ResponseWriter, _ *http.Request) { listModels(w, p.cfg) })
+	m.on("/v1/models", "GET", func(w http.ResponseWriter, _ *http.Request) { listModels(w, p.cfg, p.loras) })
+	p.loras.routes(m)
 	m.on("/health", "GET", p.health)
 	m.on("/ping", "GET, POST", p.health)
 	m.on("/version", "GET", func(w http.ResponseWriter, _ *http.Request) {
@@ -149,6 +157,7 @@ func (p *process) metrics(w http.ResponseWriter, _ *http.Request) {
 	list, _ := p.infer.ranks.stats()
 	w.Header().Set("Content-Type", "text/plain; version=1.0.0; charset=utf-8")
 	w.Write(exposeMetrics(p.cfg, list, p.born, int(p.paced.Load())))
+	p.loras.expose(w)
 	if p.cfg.Connector != "" {
 		w.Write(p.pins.expose(p.cfg, list))
 	}

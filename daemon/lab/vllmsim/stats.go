@@ -36,6 +36,7 @@ type Stats struct {
 	RemoteTokens   int64   `json:"remote_tokens"`   // those pulled from a prefill worker
 	BlocksPinned   int     `json:"blocks_pinned"`   // of BlocksHeld, those that wait for a decode worker
 	PinsExpired    int64   `json:"pins_expired"`    // prompts whose blocks nobody pulled in time
+	AdapterLoads   int64   `json:"adapter_loads"`   // of LoRA adapters to the GPU
 	BlocksStranded int64   `json:"blocks_stranded"` // of those prompts
 	// Ranks has the same for each data-parallel rank where there are several; sessions are the worker's.
 	Ranks []Stats `json:"ranks,omitempty"`
@@ -79,4 +80,5 @@ func (s *Stats) add(e *engine.Stats) {
 	s.RemoteTokens += e.RemoteTokens
 	s.BlocksPinned += e.BlocksPinned
 	s.ChunksOnCPU += e.ChunksOnCPU
+	s.AdapterLoads += e.AdapterLoads
 }

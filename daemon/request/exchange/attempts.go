@@ -38,11 +38,12 @@ const (
 	reason500          reason = "worker_500"
 	reasonDying        reason = "worker_dying"
 	reasonHidden       reason = "hidden_failure"
-	reasonTooShort     reason = "too_short"       // of the worker's max_model_len, by its own answer
-	reasonUnfilled     reason = "prefill_failed"  // the worker waited for a prefill that failed
-	reasonForeign      reason = "foreign_answer"  // it belongs to another request
-	reasonClientGone   reason = "client_gone"     // it left while the worker had the request
-	reasonStopping     reason = "router_stopping" // this router, while the worker had it
+	reasonTooShort     reason = "too_short"          // of the worker's max_model_len, by its own answer
+	reasonUnfilled     reason = "prefill_failed"     // the worker waited for a prefill that failed
+	reasonForeign      reason = "foreign_answer"     // it belongs to another request
+	reasonAdapter      reason = "adapter_not_loaded" // the worker did not load the request's adapter
+	reasonClientGone   reason = "client_gone"        // it left while the worker had the request
+	reasonStopping     reason = "router_stopping"    // this router, while the worker had it
 )
 
 // attempts keeps what the failed attempts of a request leave: what the client gets, and what they show against their

@@ -97,7 +97,10 @@ func (r *request) choosePool() (p *Pool, silent bool) {
 		}
 		silent = silent || s == session.Silent
 	}
-	return r.epoch.For(r.read.req.Model), silent
+	if model := r.read.req.Model; model != "" || !r.in.Endpoint.Adapters {
+		return r.epoch.For(model), silent
+	}
+	return r.epoch.For(adapterOf(r.in.Body)), silent // where requests for the adapter go
 }
 
 // firstCheck is how long a request waits for a worker's first health check. After a restart the router knows bindings

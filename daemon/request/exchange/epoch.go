@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -84,6 +85,7 @@ type Pool struct {
 
 	Pairing *Pairing // prompts are computed by workers of their own; nil = each worker does both
 
+	Loader  Loader  // loads adapters; nil = nobody does
 	Shadows Shadows // nil = none
 	Asking  *Asking // asks the workers beside requests; nil = nothing is asked
 }
@@ -96,6 +98,13 @@ type Pairing struct {
 
 	Prefillers worker.Fence // who computes prompts
 	Decoders   worker.Fence // who answers clients
+}
+
+// Loader loads LoRA adapters at workers.
+type Loader interface {
+	// Load has the worker load the adapter of that name, if it lacks it and the name may be one, and waits for that. The
+	// adapter stays there until release is called.
+	Load(ctx context.Context, w *worker.Worker, name string) (release func(), err error)
 }
 
 // Waker asks for workers.

@@ -53,6 +53,11 @@ func (e *Exchange) Serve(ctx context.Context) *Outbound {
 	if out := e.Choose(ctx); out != nil {
 		return out
 	}
+	if e.in.Endpoint.Adapters {
+		if to := callees(&e.request); to != nil {
+			return callAll(ctx, &e.request, to)
+		}
+	}
 	return e.Send(ctx)
 }
 
@@ -187,6 +192,11 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if client == nil { // removed since the choice
 		return nil, &failure{reason: reasonRemoved, fault: FaultUpstream, grade: route.GradeUnseen}
 	}
+	release, why := loadAdapter(ctx, &e.request, to.Worker)
+	if why != nil {
+		return nil, why
+	}
+	defer release()
 	a := &e.first
 	if e.tries > 0 {
 		a = new(attempt) // a late callback may still look at the first

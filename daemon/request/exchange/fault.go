@@ -125,6 +125,9 @@ var (
 
 	FaultTimeout = Fault{Status: 504, Kind: "upstream_error", Code: "worker_timeout", Cause: WorkerFailed,
 		Message: "the worker did not begin its answer in time (header_timeout)"}
+
+	FaultAdapterCall = Fault{Status: 502, Kind: "upstream_error", Code: "adapter_call_failed", Cause: WorkerFailed,
+		Message: "not every worker did as it was told; workers has what each has answered"}
 )
 
 // BodyFault returns the answer to a body that could not be read, by the error of its Tail.

@@ -184,14 +184,48 @@ func TestAnAdapterCallHasTheListRead(t *testing.T) {
 	}
 }
 
-// TestAFailedLoadGoesNowhereElse: another worker may load what this one cannot, and nobody has asked for that.
-func TestAFailedLoadGoesNowhereElse(t *testing.T) {
-	s := newScene(t, []string{whole(404, `{}`)}, []string{whole(404, `{}`)})
-	all := s.listing("x -> x", "x -> x")
-	a := s.ask(inbound("POST", "/v1/load_lora_adapter", adapterCall))
-	if a.status != 404 || s.sent() != 1 || len(all.who()) > 0 {
-		t.Errorf("%d, %d workers got it, asked %v; want 404, one and nobody", a.status, s.sent(), all.who())
+// TestAnAdapterCallGoesToAllWorkers: it is no single worker's, and the client has one answer.
+func TestAnAdapterCallGoesToAllWorkers(t *testing.T) {
+	f := func(what, path string, status int, words string, answers ...string) {
+		t.Helper()
+		var scripts [][]string
+		for _, a := range answers {
+			scripts = append(scripts, []string{a})
+		}
+		s := newScene(t, scripts...)
+		all := s.listing(slices.Repeat([]string{"x -> x m"}, len(answers))...)
+		a := s.ask(inbound("POST", path, adapterCall))
+		if a.status != status || !strings.Contains(a.body, words) {
+			t.Errorf("%s: %d %s; want %d with %q", what, a.status, a.body, status, words)
+		}
+		var good []int
+		for i, w := range s.pool.Workers.Stats(time.Now()) {
+			if strings.Contains(answers[i], " 200 ") {
+				good = append(good, i)
+				if !slices.Contains(w.Models, "m") {
+					t.Errorf("%s: at the answer %s is known to list %v", what, w.ID, w.Models)
+				}
+			}
+			if w.Ejections > 0 {
+				t.Errorf("%s: %s was set aside", what, w.ID)
+			}
+		}
+		if got := all.who(); !slices.Equal(got, good) {
+			t.Errorf("%s: asked %v for their lists; want %v", what, got, good)
+		}
 	}
+	absent, success := whole(404, `{"error":{"message":"not found"}}`), whole(200, `"Success"`)
+	loaded := whole(400, `{"error":{"message":"The lora adapter 'm' has already been loaded."}}`)
+	f("all load", loadPath, 200, "Success", success, success, success)
+	f("one has it", loadPath, 200, "Success", loaded, success)
+	f("all have it", loadPath, 400, "already", loaded, loaded)
+	f("nobody finds it", loadPath, 404, "not found", absent, absent)
+	f("one does not find it", loadPath, 502, `"worker":"w1","status":404,`, success, absent)
+	f("one does not answer", loadPath, 502, `"worker":"w1","error":"`, success, "refuse")
+	f("all unload", unloadPath, 200, "Success", success, success)
+	f("one of three has it", unloadPath, 200, "Success", absent, absent, success)
+	f("nobody has it", unloadPath, 404, "not found", absent, absent)
+	f("a single worker", loadPath, 404, "not found", absent)
 }
 
 // sent counts the requests that the workers got.
@@ -200,36 +234,4 @@ func (s *scene) sent() (n uint64) {
 		n += w.Sent
 	}
 	return n
-}
-
-// TestAnUnloadFindsTheWorkerThatHasIt: it is refused where the adapter is not, and tried at the next.
-func TestAnUnloadFindsTheWorkerThatHasIt(t *testing.T) {
-	f := func(what string, status int, sent uint64, answers ...string) {
-		t.Helper()
-		var scripts [][]string
-		for _, a := range answers {
-			scripts = append(scripts, []string{a})
-		}
-		s := newScene(t, scripts...)
-		s.listing(slices.Repeat([]string{"x m -> x"}, len(answers))...)
-		for range 8 { // some begin at the worker that has it
-			a := s.ask(inbound("POST", "/v1/unload_lora_adapter", adapterCall))
-			if a.status != status {
-				t.Fatalf("%s: %d %s; want %d", what, a.status, a.body, status)
-			}
-		}
-		if s.sent() < sent {
-			t.Errorf("%s: the workers got %d; want %d", what, s.sent(), sent)
-		}
-		for _, w := range s.pool.Workers.Stats(time.Now()) {
-			if w.Ejections > 0 {
-				t.Errorf("%s: %s was set aside", what, w.ID)
-			}
-		}
-	}
-	absent, success := whole(404, `{"error":{"message":"not found"}}`), whole(200, `"Success"`)
-	f("the second has it", 200, 9, absent, success)
-	f("the last of four has it", 200, 9, absent, absent, absent, success)
-	f("nobody has it", 404, 16, absent, absent)
-	f("it is in use there", 400, 8, whole(400, `{}`), whole(400, `{}`))
 }

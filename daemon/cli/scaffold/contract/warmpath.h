@@ -57,6 +57,11 @@ enum { WP_ROW_ADAPTER = 8 }; // the adapter runs there
 enum { WP_ROW_ADAPTER_WAITING = 16 }; // a request waits there for the adapter to be loaded
 enum { WP_ROW_ADAPTERS_FULL = 32 }; // as many other adapters run there as it takes
 
+// The bits of Row.State from RowLoadShift on are the milliseconds that the request's adapter costs there before it
+// runs: its load, and its place if none is free. 0 where it runs, and where the model is no adapter. 0 before 1.2.
+enum { WP_ROW_LOAD_SHIFT = 16 };
+enum { WP_ROW_LOAD_MAX = 65535 };
+
 // Brim is the part of a worker's KV cache that requests may hold. Past it a request waits until others end, or the
 // engine preempts one, whose whole context is then computed again. An engine is full before its last token is taken: it
 // gives out blocks, and answers grow.

@@ -31,6 +31,10 @@ type Config struct {
 	SharedSeconds float64
 	// RemoteSeconds is the time to load one token from another engine. Default 1/40,000.
 	RemoteSeconds float64
+	// MaxLoras is the number of LoRA adapters that run at a time, and LoraSeconds what a step takes longer for each that
+	// it loads. Default 0, no bound, and no time.
+	MaxLoras    int
+	LoraSeconds float64
 	// Changes makes the engine record what changes in its caches. The caller then has to call TakeBatches.
 	Changes bool
 	// Model gives the duration of a step. The zero value is DefaultModel; where only Slowness is set, it slows the
@@ -70,7 +74,7 @@ func (c Config) Complete() (Config, error) {
 	c.Model.Slowness = slowness
 	if c.KVTokens < 0 || c.BlockTokens < 0 || c.MaxModelLen < 0 || c.MaxBatchedTokens < 0 || c.MaxSeqs < 0 ||
 		slowness < 0 || c.ShowEvery < 0 || c.CPUTokens < 0 || c.CPUSeconds < 0 || c.SharedSeconds < 0 ||
-		c.RemoteSeconds < 0 {
+		c.RemoteSeconds < 0 || c.MaxLoras < 0 || c.LoraSeconds < 0 {
 		return c, fmt.Errorf("engine: a negative size or speed in %+v; give a positive one, or 0 for the default", c)
 	}
 	if c.ChunkTokens < 1 || c.ChunkTokens%c.BlockTokens != 0 {

@@ -135,3 +135,29 @@ func (e *Engine) Held(m Medium) map[uint64]int {
 
 // Slow makes every step from the next one on last so many times the model's time: Model.Slowness.
 func (e *Engine) Slow(times float64) { e.cfg.Model.Slowness = times }
+
+// LoadAdapter brings an adapter to a place, if one is free or idle: the caller has waited for the load.
+func (e *Engine) LoadAdapter(name string) { e.sched.adapters.take(name, max(1, e.cfg.MaxLoras), 0) }
+
+// DropAdapter takes an idle adapter from its place.
+func (e *Engine) DropAdapter(name string) {
+	a := &e.sched.adapters
+	if i := a.find(name); i >= 0 && a.places[i].running == 0 {
+		a.places = slices.Delete(a.places, i, i+1)
+	}
+}
+
+// Adapters returns the adapters of the sequences that run, and of those that wait.
+func (e *Engine) Adapters() (running, waiting []string) {
+	for _, p := range e.sched.adapters.places {
+		if p.running > 0 {
+			running = append(running, p.name)
+		}
+	}
+	for _, q := range e.sched.waiting {
+		if q.Adapter != "" && !slices.Contains(waiting, q.Adapter) {
+			waiting = append(waiting, q.Adapter)
+		}
+	}
+	return running, waiting
+}

@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // share is what one sequence gets of a step.
 type share struct {
@@ -33,6 +36,8 @@ type scheduler struct {
 	clock   time.Duration // end of the last step
 	scratch []int32
 	pinned  int // blocks that ended sequences keep
+
+	adapters adapters
 }
 
 // advance ends the step that is over at now and starts the next one. It returns false if nothing more happens by then.
@@ -84,7 +89,8 @@ func (s *scheduler) startStep(now time.Duration) bool {
 	}
 	s.journal.step(seconds*s.cfg.Model.Slowness, tokens, decodes)
 	st.active = true
-	st.end = now + s.cfg.Model.Step(seconds, decodes, context)
+	st.end = now + s.cfg.Model.Step(seconds, decodes, context) + s.adapters.due
+	s.adapters.due = 0
 	return true
 }
 
@@ -109,17 +115,28 @@ func (s *scheduler) serveRunning(budget *int, now time.Duration) (preempted bool
 
 // serveWaiting admits the sequences that have arrived, in order, until one does not fit.
 func (s *scheduler) serveWaiting(budget *int, now time.Duration) {
-	for len(s.waiting) > 0 && *budget > 0 {
-		q := s.waiting[0]
+	next := 0 // of those whose adapter has a place: others pass one without
+	for next < len(s.waiting) && *budget > 0 {
+		q := s.waiting[next]
 		if q.times.Arrived > now {
-			return
+			break
+		}
+		if !s.hasPlace(q) {
+			next++
+			continue
 		}
 		if len(s.running)+len(s.loading) >= s.cfg.MaxSeqs || !s.admit(q, budget, now) {
 			s.step.blocked = true
 			return
 		}
-		s.waiting = s.waiting[1:]
+		s.run(q)
+		if next == 0 {
+			s.waiting = s.waiting[1:]
+		} else {
+			s.waiting = slices.Delete(s.waiting, next, next+1)
+		}
 	}
+	s.step.blocked = next > 0
 }
 
 // admit starts a waiting sequence on what is cached of it. The whole prompt must fit into the free blocks, as vLLM
@@ -194,6 +211,7 @@ func (s *scheduler) sendBack(q *Sequence) {
 	q.entered = 0
 	q.Remote = 0
 	q.state = waiting
+	s.leave(q)
 	q.preemptions++
 	s.waiting = append([]*Sequence{q}, s.waiting...)
 }
@@ -238,6 +256,7 @@ func (s *scheduler) free(q *Sequence, how Finish) {
 	}
 	q.state = ended
 	q.finish = how
+	s.leave(q)
 }
 
 // remove takes out the sequences that have ended otherwise than by a step.
@@ -267,4 +286,26 @@ func (s *scheduler) nextFinish() time.Duration {
 		left = min(left, sh.seq.left())
 	}
 	return s.step.end + time.Duration(left-1)*(s.step.end-s.clock)
+}
+
+// run and leave count the sequences of an adapter.
+func (s *scheduler) run(q *Sequence) {
+	if q.Adapter != "" && !q.placed {
+		s.adapters.places[s.adapters.find(q.Adapter)].running++
+		q.placed = true
+	}
+}
+
+func (s *scheduler) leave(q *Sequence) {
+	if q.placed {
+		s.adapters.places[s.adapters.find(q.Adapter)].running--
+		q.placed = false
+		s.step.blocked = false
+	}
+}
+
+// hasPlace reports whether a sequence's adapter can run now, and brings it to its place.
+func (s *scheduler) hasPlace(q *Sequence) bool {
+	load := time.Duration(s.cfg.LoraSeconds * float64(time.Second))
+	return q.Adapter == "" || s.cfg.MaxLoras == 0 || s.adapters.take(q.Adapter, s.cfg.MaxLoras, load)
 }

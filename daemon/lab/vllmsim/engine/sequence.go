@@ -56,6 +56,8 @@ type Sequence struct {
 	Remote int
 	// Keep makes the engine hold the blocks of a sequence that has reached MaxTokens until Release.
 	Keep bool
+	// Adapter is the LoRA adapter that the sequence runs with, "" for none. NewSequence's salt keeps its blocks apart.
+	Adapter string
 	// Session is the label that the sequence's changes carry.
 	Session string
 
@@ -77,6 +79,7 @@ type Sequence struct {
 	load        fetch
 	saved       int // leading chunks that were offered to the tiers
 	preemptions int
+	placed      bool // its adapter's place counts it
 
 	shown   int           // tokens of the reply that events have reported
 	shownAt time.Duration // when the last of those events was made

@@ -14,6 +14,7 @@ type Stats struct {
 	GeneratedTokens int64
 	Steps           int64
 	Preemptions     int64
+	AdapterLoads    int64                   // of LoRA adapters to the GPU
 	Finished        [len(finishNames)]int64 // by Finish; aborted sequences are not counted, as in vLLM
 
 	Running      int
@@ -47,6 +48,7 @@ func (e *Engine) Stats() Stats {
 	s.BlocksPinned = e.sched.pinned
 	s.BlocksCached = e.sched.pool.cached
 	s.ChunksOnCPU = e.sched.cpu.Len()
+	s.AdapterLoads = e.sched.adapters.loads
 	return s
 }
 

@@ -1,0 +1,123 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+)
+
+// ask sends a chat to a model.
+func (r *running) ask(model string, header ...string) seen {
+	r.t.Helper()
+	body, _ := json.Marshal(map[string]any{"model": model, "max_tokens": 4, "messages": []message{{"user", "hi"}}})
+	return r.do("POST", "/v1/chat/completions", string(body), header...)
+}
+
+// adapters returns what the workers list beside the model itself, by worker.
+func (r *running) adapters() (all [][]string) {
+	for _, s := range r.shown()[0].Workers.Reachable(nil) {
+		var list struct{ Data []struct{ ID, Parent string } }
+		_ = json.Unmarshal([]byte(do(r.t, "GET", s.URL()+"/v1/models", "").body), &list)
+		names := []string{}
+		for _, m := range list.Data {
+			if m.Parent != "" {
+				names = append(names, m.ID)
+			}
+		}
+		all = append(all, names)
+	}
+	return all
+}
+
+const adapterSource = "[pools.adapters]\nsource = \"/adapters/{name}\"\nmax = 2\n"
+
+// withAdapters has the pool load adapters.
+func withAdapters(text string) string {
+	return strings.Replace(text, "[[pools.workers]]", adapterSource+"[[pools.workers]]", 1)
+}
+
+// TestAnAdapterIsLoadedForItsFirstRequest: at one worker, once however many ask at once, and a wrong name is 404.
+func TestAnAdapterIsLoadedForItsFirstRequest(t *testing.T) {
+	f := sims(t, 2, vllmsim.Config{MaxLoras: 2, LoraLoad: 2})
+	r := start(t, withAdapters(settings("prefixaware", f.URLs()...)), 2)
+	if s := r.ask("fresh"); s.status != 200 || !strings.Contains(s.body, `"model":"fresh"`) {
+		t.Fatalf("first request: %d %s", s.status, s.body)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if s := r.ask("other"); s.status != 200 {
+				t.Errorf("one of many: %d %s", s.status, s.body)
+			}
+		})
+	}
+	all.Wait()
+	loads := 0
+	for _, names := range r.adapters() {
+		loads += len(names)
+	}
+	if loads > 3 {
+		t.Errorf("the workers list %v", r.adapters())
+	}
+	for _, wrong := range []string{"missing-1", "../etc", "a/b", ".hidden", "a\nb", strings.Repeat("x", 200), "%2e%2e"} {
+		if s := r.ask(wrong); s.status != 404 {
+			t.Errorf("%q: %d %s; want 404", wrong, s.status, s.body)
+		}
+	}
+	if s := r.ask("sim"); s.status != 200 {
+		t.Errorf("the model itself: %d %s", s.status, s.body)
+	}
+	if s := do(t, "GET", "http://"+r.AdminAddr()+"/metrics", ""); !strings.Contains(s.body, `warmpath_adapter_calls_total{call="load",pool="main",result="refused"} 1`) {
+		t.Error("the metrics do not count one refused load")
+	}
+}
+
+// TestTheOldestIdleAdapterMakesRoom: no worker has more than max, and each request is answered all the same.
+func TestTheOldestIdleAdapterMakesRoom(t *testing.T) {
+	f := sims(t, 1, vllmsim.Config{MaxLoras: 2, LoraLoad: .1})
+	r := start(t, withAdapters(settings("prefixaware", f.URLs()...)), 1)
+	for i, name := range []string{"a", "b", "a", "c", "b"} {
+		if s := r.ask(name); s.status != 200 {
+			t.Fatalf("request %d for %s: %d %s", i, name, s.status, s.body)
+		}
+		if got := r.adapters()[0]; len(got) > 2 {
+			t.Errorf("after %s it has %v", name, got)
+		}
+	}
+	if got := fmt.Sprint(r.adapters()[0]); got != "[c b]" {
+		t.Errorf("at the end it has %s; want c and b", got)
+	}
+}
+
+// TestAKeyLoadsOnlyItsAdapters: what a key may not use is not loaded for it.
+func TestAKeyLoadsOnlyItsAdapters(t *testing.T) {
+	t.Setenv("EVE_KEY", "eve-secret")
+	f := sims(t, 1, vllmsim.Config{MaxLoras: 2})
+	r := start(t, "[[keys]]\nname = \"eve\"\nenv = \"EVE_KEY\"\nmodels = [\"mine\"]\n"+
+		withAdapters(settings("prefixaware", f.URLs()...)), 1)
+	eve := []string{"Authorization", "Bearer eve-secret"}
+	if s := r.ask("hers", eve...); s.status != http.StatusForbidden && s.status != 404 || len(r.adapters()[0]) > 0 {
+		t.Errorf("another's: %d %s, loaded %v", s.status, s.body, r.adapters())
+	}
+	if s := r.ask("mine", eve...); s.status != 200 {
+		t.Errorf("its own: %d %s", s.status, s.body)
+	}
+}
+
+// TestAnAdapterOfOtherHandsIsFound: where the source does not have it, a worker may still.
+func TestAnAdapterOfOtherHandsIsFound(t *testing.T) {
+	f := sims(t, 2, vllmsim.Config{MaxLoras: 2})
+	r := start(t, withAdapters(settings("prefixaware", f.URLs()...)), 2)
+	call := `{"lora_name":"missing-there","lora_path":"/elsewhere"}`
+	if s := do(t, "POST", f.URLs()[1]+"/v1/load_lora_adapter", call); s.status != 200 {
+		t.Fatalf("load: %d %s", s.status, s.body)
+	}
+	if s := r.ask("missing-there"); s.status != 200 {
+		t.Errorf("%d %s", s.status, s.body)
+	}
+}

@@ -1,0 +1,197 @@
+package exchange
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// A client's call that loads or unloads an adapter goes to all workers of the pool at once: whoever it is for would
+// else have to know how many there are, and where each call went.
+
+// The paths of vLLM's adapter calls.
+const (
+	loadPath   = "/v1/load_lora_adapter"
+	unloadPath = "/v1/unload_lora_adapter"
+)
+
+// callWait bounds the wait for the workers. A load reads some 100 MB, from a disk or the network.
+const callWait = time.Minute
+
+// callsAtOnce bounds the workers that are called at a time.
+const callsAtOnce = 64
+
+// adapterOf returns the adapter that the body of a call names, "" if it names none.
+func adapterOf(body []byte) string {
+	var call struct {
+		Name string `json:"lora_name"`
+	}
+	_ = json.Unmarshal(body, &call) // the worker says what is wrong with it
+	return call.Name
+}
+
+// called is what one worker answered to a call.
+type called struct {
+	Worker string `json:"worker"`
+	Status int    `json:"status,omitempty"` // 0 = it did not answer
+	Answer string `json:"answer,omitempty"` // its beginning
+	Error  string `json:"error,omitempty"`  // why there is no answer
+
+	of   *worker.Worker
+	kind string // Content-Type
+	body []byte
+}
+
+func (c *called) ok() bool { return c.Status >= 200 && c.Status < 300 }
+
+// idle reports whether the worker had nothing to do: it has the adapter that is to be loaded, or lacks the one that is
+// to be unloaded. vLLM answers 400 and 404.
+func (c *called) idle(path string) bool {
+	if path == unloadPath {
+		return c.Status == http.StatusNotFound
+	}
+	return c.Status == http.StatusBadRequest && strings.Contains(string(c.body), "already")
+}
+
+// callees returns the workers that a call goes to, one of each process. It returns nil if the call goes to the chosen
+// worker alone: there is no other, or the call belongs to a session.
+func callees(r *request) []*worker.Worker {
+	in := r.in
+	if in.Method != http.MethodPost || in.Path != loadPath && in.Path != unloadPath || in.Tail != nil || in.Kept != nil ||
+		r.choice.Binding().Worker != "" {
+		return nil
+	}
+	all := r.pool.Workers.Reachable(in.Caller.Workers)
+	if len(all) < 2 {
+		return nil
+	}
+	return all
+}
+
+// callAll sends the call to these workers, and has their lists read anew before it answers: the client will use the
+// adapter as soon as it has the answer.
+func callAll(ctx context.Context, r *request, to []*worker.Worker) *Outbound {
+	defer r.release()
+	ctx, stop := context.WithTimeout(ctx, callWait)
+	defer stop()
+	answers := make([]called, len(to))
+	var running sync.WaitGroup
+	places := make(chan struct{}, callsAtOnce)
+	for i, w := range to {
+		places <- struct{}{}
+		running.Go(func() {
+			answers[i] = call(ctx, r, w)
+			<-places
+		})
+	}
+	running.Wait()
+	workers := r.pool.Workers
+	for i := range answers {
+		if answers[i].ok() {
+			workers.RenewList(answers[i].of)
+		}
+	}
+	awaitLists(ctx, func() (n int) {
+		for i := range answers {
+			if answers[i].ok() && workers.Renews(answers[i].of) {
+				n++
+			}
+		}
+		return n
+	}, func(time.Time) bool { return false })
+	r.in.Seen.Worker, r.in.Seen.At = to[0].ID(), time.Now()
+	r.in.Spent.Sent()
+	r.journal.meter.Placed(&r.in.Seen, time.Since(r.arrived))
+	return summary(r.in.Path, answers)
+}
+
+// call sends the call to one worker.
+func call(ctx context.Context, r *request, w *worker.Worker) called {
+	c := called{Worker: w.Endpoint(), of: w}
+	client := r.pool.Clients.Get(w.URL())
+	if client == nil {
+		c.Error = "it has been removed"
+		return c
+	}
+	resp, err := client.Do(ctx, &upstream.Request{Method: http.MethodPost, Path: r.in.Path,
+		Header: workerHeader(nil, r.in, r.id, r.pool, nil), Body: r.in.Body})
+	if err != nil {
+		c.Error = inWords(err)
+		return c
+	}
+	defer resp.Close()
+	share := quota.NewShare(answersHeld, freeAnswer)
+	defer share.Drop()
+	body, err := share.ReadAll(resp, freeAnswer)
+	if err != nil {
+		c.Error = inWords(err)
+		return c
+	}
+	c.Status, c.body = resp.Status, body
+	c.kind, c.Answer = resp.Header.Get("Content-Type"), gate.Cut(string(body))
+	return c
+}
+
+// summary returns the client's answer: a worker's own if all agree, else what each has said.
+func summary(path string, all []called) *Outbound {
+	best, agree := &all[0], true
+	for i := range all {
+		if all[i].ok() && !best.ok() {
+			best = &all[i]
+		}
+	}
+	for i := range all {
+		c := &all[i]
+		agree = agree && (c.Status == best.Status || best.ok() && (c.ok() || c.idle(path)))
+	}
+	if agree && best.Status > 0 {
+		out := &Outbound{Status: best.Status, Body: best.body}
+		out.Set("Content-Type", best.kind)
+		return out
+	}
+	f := FaultAdapterCall
+	body, _ := json.Marshal(struct {
+		Error   any      `json:"error"`
+		Workers []called `json:"workers"`
+	}{struct {
+		Message string `json:"message"`
+		Type    string `json:"type"`
+		Code    string `json:"code"`
+	}{f.Message, f.Kind, f.Code}, all})
+	out := &Outbound{Status: f.Status, Body: body}
+	out.Set("Content-Type", "application/json")
+	return out
+}
+
+// loadAdapter has the worker load the request's adapter, if its model is one and is not there. Where that is refused,
+// the lists are read once more before the client gets its 404: the adapter may have been loaded by other hands.
+func loadAdapter(ctx context.Context, r *request, w *worker.Worker) (release func(), f *failure) {
+	if r.pool.Loader == nil || r.in.Endpoint.Adapters {
+		return func() {}, nil
+	}
+	model, workers := r.read.req.Model, r.pool.Workers
+	release, err := r.pool.Loader.Load(ctx, w, model)
+	switch {
+	case err == nil:
+		return release, nil
+	case !errors.Is(err, worker.ErrNoAdapter):
+		return nil, &failure{reason: reasonAdapter, fault: FaultUpstream, grade: route.GradeUnseen, by: w}
+	}
+	workers.RenewLists(time.Now())
+	awaitLists(ctx, workers.Renewing, func(time.Time) bool { return workers.ListedAnywhere(model) })
+	f = &failure{reason: reasonAdapter, fault: r.unlistedModel(), grade: route.GradeFinal, by: w}
+	if workers.ListedAnywhere(model) {
+		f.grade = route.GradeUnseen
+	}
+	return nil, f
+}
