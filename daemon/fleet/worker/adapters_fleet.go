@@ -42,11 +42,7 @@ func relist(f *fleet, e *endpoint, name string, entry json.RawMessage) {
 	if entry != nil {
 		ids, entries = append(ids, name), append(entries, entry)
 	}
-	l := newListing(ids)
-	lengths, adapters := lengthsOf(ids, entries)
-	l.setLengths(lengths)
-	l.adapters = adapters
-	f.list(e, l, entries)
+	f.list(e, readListing(ids, entries), entries)
 	f.renew(e)
 }
 

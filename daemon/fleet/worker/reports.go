@@ -69,10 +69,7 @@ func (p *Pool) Listing(id uint64) {
 // Listed records the model ids that a worker lists, each once, and the entry of /v1/models of each. Entries are kept
 // for each worker: vLLM writes a new time and a new permission id into each answer.
 func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
-	l := newListing(ids)
-	lengths, adapters := lengthsOf(ids, entries)
-	l.setLengths(lengths)
-	l.adapters, l.roots = adapters, rootsOf(ids, entries)
+	l := readListing(ids, entries)
 	p.report(id, func(e *endpoint) {
 		e.renewal.answered()
 		was := e.listing
