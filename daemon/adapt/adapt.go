@@ -100,9 +100,15 @@ func Specs(c *conf.Pool) []worker.Spec {
 	for i, w := range c.Workers {
 		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, CPUTokens: w.CPUTokens,
 			Weight: w.Weight, Cost: w.Cost, Labels: labels(&w), DataParallel: w.DataParallel, Drain: w.Drain}
+		if c.Disaggregation.On() {
+			s[i].Role = roles[w.RoleOf()]
+		}
 	}
 	return s
 }
+
+// roles are those of the configuration, in which "" is both.
+var roles = map[string]worker.Role{conf.RolePrefill: worker.Prefills, conf.RoleDecode: worker.Decodes}
 
 // labels returns the labels of a worker, with one that has its role.
 func labels(w *conf.Worker) map[string]string {

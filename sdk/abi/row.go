@@ -51,7 +51,8 @@ type Row struct {
 // RowSize is the bytes of a Row.
 const RowSize = 176
 
-// Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1.
+// Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1. A worker
+// without a role has neither of the last two: it computes prompts and answers.
 const (
 	RowSlowStart      uint32 = 1 << iota // back a short while ago: send little
 	RowStale                             // metrics are older than three scrape intervals
@@ -59,6 +60,8 @@ const (
 	RowAdapter                           // the adapter runs there
 	RowAdapterWaiting                    // a request waits there for the adapter to be loaded
 	RowAdaptersFull                      // as many other adapters run there as it takes
+	RowPrefill                           // it only computes prompts, whose answers others write; since 1.2
+	RowDecode                            // it computes no prompts for others; since 1.2
 )
 
 // SlowStart reports whether the worker came back a short while ago: send it little.
@@ -72,6 +75,12 @@ func (r *Row) Live() bool { return r.State&RowLive != 0 }
 
 // Adapter reports whether the LoRA adapter that the request names as its model runs there.
 func (r *Row) Adapter() bool { return r.State&RowAdapter != 0 }
+
+// Prefills reports whether the worker may compute a prompt whose answer another one writes.
+func (r *Row) Prefills() bool { return r.State&RowDecode == 0 }
+
+// Decodes reports whether the worker may answer a client.
+func (r *Row) Decodes() bool { return r.State&RowPrefill == 0 }
 
 // Brim is the part of a worker's KV cache that requests may hold. Past it a request waits until others end, or the
 // engine preempts one, whose whole context is then computed again. An engine is full before its last token is taken: it
