@@ -48,6 +48,17 @@ type Queuer interface {
 	Release(now time.Duration) (q *Request, worker int, p Placement)
 }
 
+// Pairer is a Router that may have another worker compute a request's prompt than the one that answers. No worker of
+// its run dies.
+type Pairer interface {
+	Router
+	// Prefiller is called when a request has been sent. It returns the worker that computes its prompt first, -1 if the
+	// one that answers does.
+	Prefiller(now time.Duration, q *Request) int
+	// Prefilled is called when that is done. cached is the tokens of the prompt that the prefiller had.
+	Prefilled(now time.Duration, q *Request, cached int)
+}
+
 // Request is one request on its way.
 type Request struct {
 	trial.Request
@@ -64,6 +75,7 @@ type Request struct {
 	turn    int // of the chat's turns
 	router  int
 	machine *machine      // where it is; nil = nowhere
+	leg     *leg          // computes its prompt elsewhere, or has done so; nil = none
 	waits   time.Duration // since when it waits in a router's queue
 	started bool          // a step has worked on it
 	first   bool          // it has its first token
