@@ -29,7 +29,11 @@ func (c *Choice) Splits(to Target, rule *SplitRule) bool {
 	}
 	h, row := &c.fleet.frame.Header, &c.fleet.frame.Rows[to.row]
 	prefill := h.Prefill(row)
-	alone := row.Wait + prefill*(1+float64(row.InFlight))
+	writing := row.InFlight // some of them wait for their prompts, here or at prefillers
+	if row.MetricsAge >= 0 {
+		writing = min(writing, row.Running)
+	}
+	alone := row.Wait + prefill*(1+float64(writing))
 	return c.prefillElsewhere(rule.Fence)+float64(lacks)/rule.Rate < alone
 }
 
