@@ -176,6 +176,10 @@ func checkDisaggregation(r *report, path string, p *Pool) {
 	}
 	r.between(child(at, "threshold"), d.Threshold, 0, maxCount, "tokens, 0 for always,")
 	r.between(child(at, "bootstrap_port"), d.BootstrapPort, 1, 65535, "the number of a port,")
+	if d.KVRate != 0 && !within(d.KVRate, 1, 1e9) {
+		r.outOfRange(child(at, "kv_transfer_rate"), d.KVRate,
+			"write tokens a second, as 400000, or 0: the threshold alone decides")
+	}
 	roles := map[string]int{}
 	for i := range p.Workers {
 		w := &p.Workers[i]

@@ -17,8 +17,8 @@ type SplitRule struct {
 //
 // Alone, the worker computes what it lacks behind the prefill that is queued there, and each answer that it is writing
 // stands still for as long: an engine's step with a prefill in it takes as long as the prefill. In two parts, the
-// prompt waits at the prefiller that has it first, and its KV is brought over. What takes fewer seconds of all clients
-// together is chosen.
+// prompt waits at the prefiller that has it first, and its KV is brought over. Its wait there counts twice, as others
+// will wait for it. What takes fewer seconds of all clients together is chosen.
 func (c *Choice) Splits(to Target, rule *SplitRule) bool {
 	lacks := Lacking(c, to)
 	if lacks < rule.Threshold {
@@ -37,7 +37,8 @@ func (c *Choice) Splits(to Target, rule *SplitRule) bool {
 	return c.prefillElsewhere(rule.Fence)+float64(lacks)/rule.Rate < alone
 }
 
-// prefillElsewhere returns the seconds until one of the workers inside of a fence has the prompt, +Inf if there is none.
+// prefillElsewhere returns the fewest seconds of a worker inside of a fence, +Inf if there is none: those of the prefill,
+// and twice those that it waits for.
 func (c *Choice) prefillElsewhere(fence worker.Fence) float64 {
 	d := decisions.Get().(*decision)
 	defer decisions.Put(d)
@@ -50,7 +51,7 @@ func (c *Choice) prefillElsewhere(fence worker.Fence) float64 {
 	least := math.Inf(1)
 	for i := range f.frame.Rows {
 		row := &f.frame.Rows[i]
-		least = min(least, row.Wait+f.frame.Header.Prefill(row))
+		least = min(least, 2*row.Wait+f.frame.Header.Prefill(row))
 	}
 	return least
 }
