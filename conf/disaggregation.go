@@ -4,7 +4,7 @@ package conf
 type Disaggregation struct {
 	Connector     string  `toml:"connector"`        // nixl | lmcache | mooncake | sglang | sidecar; "" = each does both
 	Threshold     int     `toml:"threshold"`        // tokens of the prompt that the decoder lacks; with fewer it is alone
-	KVRate        float64 `toml:"kv_transfer_rate"` // tokens a second that come from a prefiller; 0 = threshold alone decides
+	KVRate        float64 `toml:"kv_transfer_rate"` // tokens a second from a prefiller; 0 = threshold alone decides
 	BootstrapPort int     `toml:"bootstrap_port"`   // of the prefillers, for mooncake and sglang
 }
 

@@ -128,7 +128,8 @@ func pairing(d *conf.Disaggregation) *exchange.Pairing {
 		return nil
 	}
 	prefill := conf.RoleLabel + "=" + conf.RolePrefill
-	return &exchange.Pairing{Connector: pair.Connector(d.Connector), Threshold: d.Threshold, Rate: d.KVRate, Bootstrap: d.BootstrapPort,
+	return &exchange.Pairing{Connector: pair.Connector(d.Connector), Threshold: d.Threshold, Rate: d.KVRate,
+		Bootstrap:  d.BootstrapPort,
 		Prefillers: worker.Fence{prefill}, Decoders: worker.Fence{worker.Not + prefill}}
 }
 

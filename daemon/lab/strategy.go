@@ -202,5 +202,9 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 	if s.tier == untold {
 		known.KVTokens, known.CPUTokens, known.Tiers = sc.Engine.CPUTokens, 0, route.Tiers{}
 	}
-	return served.New(ctx, known), nil
+	r := served.New(ctx, known)
+	if known.Split != nil {
+		return served.Pair{Router: r}, nil
+	}
+	return r, nil
 }

@@ -99,8 +99,8 @@ var ofRoles = []figure{
 	named("latency_mean", "latency, s", seconds, func(f *Figures, _ float64) float64 { return f.LatencyMean }),
 }
 
-// columns returns the figures that a scenario's table has.
-func (r *Report) columns(scenario string) []figure {
+// columnsOf returns the figures that a scenario's table has.
+func columnsOf(r *Report, scenario string) []figure {
 	for i := range r.Runs {
 		if run := &r.Runs[i]; run.Scenario == scenario && run.Figures.ITLP50 > 0 {
 			return slices.Concat(figures, ofRoles)

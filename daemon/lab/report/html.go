@@ -113,7 +113,7 @@ func (p *htmlPage) addScenario(r *Report, scenario string) {
 	p.add("\n<h2>%v</h2>\n", scenario)
 	p.addChart(timesChart(r, scenario))
 	p.add("\n<div class=\"wide\"><table>\n<tr><th></th>")
-	columns := r.columns(scenario)
+	columns := columnsOf(r, scenario)
 	for i := range columns {
 		p.add("<th>%v</th>", columns[i].Name)
 	}

@@ -62,7 +62,7 @@ func (p *printer) table(rows [][]string) {
 
 func (p *printer) scenario(r *Report, scenario string) {
 	head := []string{""}
-	columns := r.columns(scenario)
+	columns := columnsOf(r, scenario)
 	for i := range columns {
 		head = append(head, columns[i].Name)
 	}

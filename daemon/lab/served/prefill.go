@@ -16,7 +16,7 @@ func SplitOf(threshold int, rate float64) *route.SplitRule {
 
 // sendPrefill has a prefiller compute the prompt of a request, as a request of its own. If none takes it, the worker
 // that answers computes the prompt.
-func (r *Router) sendPrefill(v *visit, at time.Time) {
+func sendPrefill(r *Router, v *visit, at time.Time) {
 	l := r.visit()
 	l.request = v.request
 	parsed, err := l.parser.Parse(prompt.Completion, v.body)
@@ -24,8 +24,9 @@ func (r *Router) sendPrefill(v *visit, at time.Time) {
 		panic("BUG: served: a body that cannot be read: " + err.Error())
 	}
 	parsed.MaxTokens, parsed.Stream = 1, false
-	l.ask = route.Ask{Prompt: parsed, At: at, Leg: route.Prefill, Fence: r.Split.Fence, IDs: v.ask.IDs, Caller: v.ask.Caller,
-		Headers: v.ask.Headers, Turn: r.pool.Arrive(model, r.Split.Fence, at), Random: r.chance.Uint64() | 1}
+	l.ask = route.Ask{Prompt: parsed, At: at, Leg: route.Prefill, Fence: r.Split.Fence, IDs: v.ask.IDs,
+		Caller: v.ask.Caller, Headers: v.ask.Headers, Turn: r.pool.Arrive(model, r.Split.Fence, at),
+		Random: r.chance.Uint64() | 1}
 	if r.pool.Choose(&l.choice, &l.ask) == route.Chosen {
 		for to, left := l.choice.Next(at); left; to, left = l.choice.Next(at) {
 			if l.choice.Send(&l.trip, to, nil, at) {
@@ -37,8 +38,11 @@ func (r *Router) sendPrefill(v *visit, at time.Time) {
 	r.leave(l)
 }
 
+// Pair is a Router that has other workers compute prompts by its Split.
+type Pair struct{ *Router }
+
 // Prefiller implements [world.Pairer].
-func (r *Router) Prefiller(_ time.Duration, q *world.Request) int {
+func (r Pair) Prefiller(_ time.Duration, q *world.Request) int {
 	if v := q.Own.(*visit); v.prefill != nil {
 		return r.fleet.numbers[v.prefill.trip.Worker().ID()]
 	}
@@ -46,7 +50,7 @@ func (r *Router) Prefiller(_ time.Duration, q *world.Request) int {
 }
 
 // Prefilled implements [world.Pairer].
-func (r *Router) Prefilled(now time.Duration, q *world.Request, cached int) {
+func (r Pair) Prefilled(now time.Duration, q *world.Request, cached int) {
 	at, v := r.at(now), q.Own.(*visit)
 	l := v.prefill
 	l.trip.FirstByte(at)
@@ -59,4 +63,4 @@ func (r *Router) Prefilled(now time.Duration, q *world.Request, cached int) {
 	r.leave(l)
 }
 
-var _ world.Pairer = (*Router)(nil)
+var _ world.Pairer = Pair{}

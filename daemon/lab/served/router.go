@@ -207,10 +207,10 @@ func (r *Router) choose(v *visit, at time.Time) (number int, p world.Placement) 
 		if !left {
 			break
 		}
-		to.Handed = r.Split != nil && v.choice.Splits(to, r.Split)
+		to.Handed = r.Split != nil && r.Split.Splits(&v.choice, to)
 		if v.choice.Send(&v.trip, to, nil, at) {
 			if to.Handed {
-				r.sendPrefill(v, at)
+				sendPrefill(r, v, at)
 			}
 			return r.fleet.numbers[to.Worker.ID()], world.Sent
 		}
@@ -353,7 +353,7 @@ func (r *Router) Down(now time.Duration, number int) {
 
 // Lost implements [world.Router].
 func (r *Router) Lost(now time.Duration, number int) {
-	if slot, ok := r.slot(number, r.at(now)); ok && r.follows {
+	if slot, ok := slotOf(r.pool, number, r.at(now)); ok && r.follows {
 		w := r.pool.Held.Writer(slot)
 		w.SetLive(false)
 		w.Clear()
@@ -375,19 +375,9 @@ func (r *Router) Up(now time.Duration, number int) {
 		r.pool.Workers.Update(r.specs, at)
 	}
 	r.pool.Workers.Healthy(r.fleet.watched[id], at)
-	if slot, ok := r.slot(number, at); ok && r.follows {
+	if slot, ok := slotOf(r.pool, number, at); ok && r.follows {
 		r.pool.Held.Writer(slot).SetLive(true)
 	}
-}
-
-// slot returns a worker's slot.
-func (r *Router) slot(number int, at time.Time) (uint32, bool) {
-	for _, s := range r.pool.Workers.Stats(at) {
-		if s.ID == name(number) {
-			return s.Slot, true
-		}
-	}
-	return 0, false
 }
 
 // Follows implements [world.Router].
@@ -404,8 +394,5 @@ func (r *Router) Remarks() trial.Remarks {
 
 // Close implements [world.Router].
 func (r *Router) Close() { r.Strategy.Close(r.ctx) }
-
-// name is a worker's id.
-func name(number int) string { return fmt.Sprintf("w%d", number) }
 
 var _ world.Queuer = (*Router)(nil)

@@ -305,8 +305,8 @@ func (s *Scenario) checkRoles(each []Kind) error {
 	dies := slices.ContainsFunc(s.Fates, func(f Fate) bool { return f.What != "slows" })
 	switch {
 	case !(d.Rate >= 0 && d.Rate <= most) || d.Threshold < 0:
-		return fmt.Errorf("setup: %s: disaggregation has kv_transfer_rate %g and threshold %d; give numbers from 0 on, the rate "+
-			"up to %g", s.Name, d.Rate, d.Threshold, most)
+		return fmt.Errorf("setup: %s: disaggregation has kv_transfer_rate %g and threshold %d; give numbers from 0 on, the "+
+			"rate up to %g", s.Name, d.Rate, d.Threshold, most)
 	case prefillers > 0 && d.Rate == 0:
 		return fmt.Errorf("setup: %s has workers with the role %s and no disaggregation.kv_transfer_rate; give one", s.Name,
 			RolePrefill)

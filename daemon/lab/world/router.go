@@ -97,3 +97,27 @@ type chat struct {
 	worker []int // by turn, that it was sent to last
 	left   int   // turns that have not ended
 }
+
+// leg is the prefill of a request at another worker than the one that answers.
+type leg struct {
+	request *Request
+	answers *machine
+	machine *machine
+	seq     engine.Sequence
+}
+
+// release has the prefiller free what it kept. A nil leg has nothing.
+func (l *leg) release() {
+	if l != nil {
+		l.machine.engine.Release(&l.seq)
+		l.machine.plan()
+	}
+}
+
+// cached returns what the worker that answers says of the prompt's tokens that it did not compute.
+func (q *Request) cached(o *trial.Outcome) int {
+	if q.leg != nil {
+		return q.seq.CachedTokens()
+	}
+	return o.Cached
+}

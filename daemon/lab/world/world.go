@@ -245,6 +245,40 @@ func (w *world) place(q *Request, number int, p Placement) {
 	}
 }
 
+// prefill has a worker compute the prompt of a request, which goes on to another one behind that.
+func (w *world) prefill(q *Request, answers *machine, number int) {
+	m := w.machines[number]
+	if m.engine == nil || m == answers {
+		w.err = fmt.Errorf("world: a router had worker %d compute the prompt of request %d, which is down or answers it",
+			number, q.ID)
+		return
+	}
+	q.leg = &leg{request: q, answers: answers, machine: m}
+	seq := &q.leg.seq
+	*seq = engine.NewSequence(q.IDs, "", 0, w.Engine.BlockTokens)
+	seq.Owner, seq.MaxTokens, seq.Reply, seq.Keep = q.leg, 1, engine.NewReply(q.Turn.Answer), true
+	m.sums.Requests++
+	if err := m.engine.Submit(w.now-m.began, seq); err != nil {
+		w.err = fmt.Errorf("world: the prompt of request %d does not fit: %w", q.ID, err)
+		return
+	}
+	m.plan()
+}
+
+// handOver sends a request whose prompt is computed to the worker that answers, which loads the KV first.
+func (w *world) handOver(l *leg) {
+	q, o := l.request, &w.run.Outcomes[l.request.ID]
+	q.started = true
+	o.Cached = l.seq.CachedTokens()
+	o.CPU, o.Shared = l.seq.Loaded()
+	w.routers[q.router].(Pairer).Prefilled(w.now, q, o.Cached)
+	w.called(q.router)
+	q.seq.Remote = q.Prompt
+	if err := l.answers.submit(w.now, q); err != nil {
+		w.err = fmt.Errorf("world: request %d does not fit: %w", q.ID, err)
+	}
+}
+
 // note adds a choice to the hash of all, and counts a chat that moves.
 func (w *world) note(q *Request, worker int) {
 	for _, x := range [...]uint64{uint64(q.ID), uint64(worker), uint64(w.now)} {

@@ -54,7 +54,8 @@ func (p *pairing) splits(to route.Target) bool {
 		return p.handed != nil
 	}
 	fence := slices.Concat(worker.Fence(p.in.Caller.Workers), p.rule.Prefillers)
-	return p.choice.Splits(to, &route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Rate: p.rule.Rate})
+	rule := route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Rate: p.rule.Rate}
+	return rule.Splits(&p.choice, to)
 }
 
 // prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder

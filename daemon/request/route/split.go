@@ -19,7 +19,7 @@ type SplitRule struct {
 // stands still for as long: an engine's step with a prefill in it takes as long as the prefill. In two parts, the
 // prompt waits at the prefiller that has it first, and its KV is brought over. Its wait there counts twice, as others
 // will wait for it. What takes fewer seconds of all clients together is chosen.
-func (c *Choice) Splits(to Target, rule *SplitRule) bool {
+func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	lacks := Lacking(c, to)
 	if lacks < rule.Threshold {
 		return false
@@ -34,19 +34,18 @@ func (c *Choice) Splits(to Target, rule *SplitRule) bool {
 		writing = min(writing, row.Running)
 	}
 	alone := row.Wait + prefill*(1+float64(writing))
-	return c.prefillElsewhere(rule.Fence)+float64(lacks)/rule.Rate < alone
+	return prefillElsewhere(c, rule.Fence)+float64(lacks)/rule.Rate < alone
 }
 
-// prefillElsewhere returns the fewest seconds of a worker inside of a fence, +Inf if there is none: those of the prefill,
-// and twice those that it waits for.
-func (c *Choice) prefillElsewhere(fence worker.Fence) float64 {
+// prefillElsewhere returns the fewest seconds of a worker inside of a fence, +Inf if there is none: those of the
+// prefill, and twice those that it waits for.
+func prefillElsewhere(c *Choice, fence worker.Fence) float64 {
 	d := decisions.Get().(*decision)
 	defer decisions.Put(d)
 	d.reset(&Ask{})
 	f := &d.fleet
 	f.fill(c.pool.Workers, worker.Query{Model: c.prompt.Model, Fence: fence, At: c.at})
-	h := c.fleet.frame.Header
-	f.frame.Header = h
+	f.frame.Header = c.fleet.frame.Header
 	f.match(c.pool, c.space, &c.below, &c.ask)
 	least := math.Inf(1)
 	for i := range f.frame.Rows {

@@ -20,7 +20,7 @@ func TestSplits(t *testing.T) {
 		row := &c.fleet.frame.Rows[to.row]
 		row.InFlight, row.Running, row.MetricsAge = 60, running, 1
 		rule := &SplitRule{Threshold: threshold, Fence: worker.Fence{"for=p"}, Rate: rate}
-		if got := c.Splits(to, rule); got != want {
+		if got := rule.Splits(c, to); got != want {
 			t.Errorf("%s: splits %v; want %v, of %d tokens", what, got, want, Lacking(c, to))
 		}
 	}

@@ -63,8 +63,8 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	return true
 }
 
-// whole reports whether the first byte of the answer does not show when the prefill ended. That of a prefill alone does,
-// as its answer has one token.
+// whole reports whether the first byte of the answer does not show when the prefill ended. That of a prefill alone
+// does, as its answer has one token.
 func (c *Choice) whole() bool { return !c.prompt.Stream && c.ask.Leg != Prefill }
 
 // tellSent publishes a trip that has begun. It leaves out one whose prompt was hashed with an old secret.
