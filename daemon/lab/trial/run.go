@@ -23,6 +23,9 @@ type Run struct {
 	// ITLP50 and ITLP99 are quantiles of the seconds between two tokens of an answer, over all tokens; 0 = nobody asked.
 	ITLP50, ITLP99 float64
 
+	Prefills int   // prompts computed at another worker than the one that answered; each is a request there, of one token
+	Handed   int64 // tokens of those prompts that the one that answered did not compute
+
 	Remarks
 
 	// Decisions is a hash over all choices: request, worker, instant. Runs that chose alike have the same.

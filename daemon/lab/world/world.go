@@ -258,6 +258,7 @@ func (w *world) prefill(q *Request, answers *machine, number int) {
 	*seq = engine.NewSequence(q.IDs, "", 0, w.Engine.BlockTokens)
 	seq.Owner, seq.MaxTokens, seq.Reply, seq.Keep = q.leg, 1, engine.NewReply(q.Turn.Answer), true
 	m.sums.Requests++
+	w.run.Prefills++
 	if err := m.engine.Submit(w.now-m.began, seq); err != nil {
 		w.err = fmt.Errorf("world: the prompt of request %d does not fit: %w", q.ID, err)
 		return
@@ -318,6 +319,9 @@ func (w *world) observe(m *machine) {
 			w.called(q.router)
 		case engine.Finished:
 			m.drop(q)
+			if q.leg != nil {
+				w.run.Handed += int64(q.seq.CachedTokens())
+			}
 			o.Ended, o.Output = m.began+ev.At, q.seq.OutputTokens()
 			w.routers[q.router].End(w.now, q, trial.End{Status: trial.Answered, Output: o.Output,
 				Cached: q.cached(o), Chain: q.seq.Hashes()})
