@@ -2,9 +2,10 @@ package conf
 
 // Disaggregation has one worker of a pool compute a request's prompt, and another one its answer.
 type Disaggregation struct {
-	Connector     string `toml:"connector"`      // nixl | lmcache | mooncake | sglang | sidecar; "" = each does both
-	Threshold     int    `toml:"threshold"`      // tokens of the prompt that the decoder lacks; with fewer it is alone
-	BootstrapPort int    `toml:"bootstrap_port"` // of the prefillers, for mooncake and sglang
+	Connector     string  `toml:"connector"`        // nixl | lmcache | mooncake | sglang | sidecar; "" = each does both
+	Threshold     int     `toml:"threshold"`        // tokens of the prompt that the decoder lacks; with fewer it is alone
+	KVRate        float64 `toml:"kv_transfer_rate"` // tokens a second from a prefiller; 0 = threshold alone decides
+	BootstrapPort int     `toml:"bootstrap_port"`   // of the prefillers, for mooncake and sglang
 
 	// Where further prefillers come from. The service is beside that of [pools.kubernetes], whose other keys hold for
 	// both.

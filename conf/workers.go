@@ -186,6 +186,10 @@ func checkDisaggregation(r *report, path string, p *Pool) {
 	if !d.On() && d.discovers() {
 		r.add(at, "it names prefillers, and no connector", `write connector = "nixl", or leave them out`)
 	}
+	if d.KVRate != 0 && !within(d.KVRate, 1, 1e9) {
+		r.outOfRange(child(at, "kv_transfer_rate"), d.KVRate,
+			"write tokens a second, as 400000, or 0: the threshold alone decides")
+	}
 	roles := map[string]int{}
 	for i := range p.Workers {
 		w := &p.Workers[i]

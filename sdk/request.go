@@ -49,6 +49,29 @@ func (r *Request) FromEvents() bool { return r.Flags&abi.HeaderEvents != 0 }
 // The functions of prefixes (PrefixHash and those beside it) speak of the routed history's blocks all the same.
 func (r *Request) InTokens() bool { return r.Flags&abi.HeaderTokens != 0 }
 
+// Leg is the part of a request for which a worker is chosen.
+type Leg uint8
+
+// The legs. In a pool with [pools.disaggregation] a strategy is asked for LegAnswer first. If another worker is to
+// compute the prompt, it is asked again, for LegPrefill, with the rows of those that may.
+const (
+	LegWhole   Leg = iota // one worker computes the prompt and writes the answer
+	LegAnswer             // the worker writes the answer. It computes the prompt too, unless it lacks much of it
+	LegPrefill            // the worker computes the prompt, and another one has been chosen for the answer
+)
+
+// Leg returns the part of the request for which a worker is chosen. The rows are those of workers that may take it, so
+// that a strategy which does not ask works too.
+func (r *Request) Leg() Leg {
+	switch {
+	case r.Flags&abi.HeaderPrefill != 0:
+		return LegPrefill
+	case r.Flags&abi.HeaderAnswer != 0:
+		return LegAnswer
+	}
+	return LegWhole
+}
+
 // SecondsLeft returns the seconds from the request's arrival to its deadline, +Inf if it has none.
 func (r *Request) SecondsLeft() float64 {
 	if r.Deadline == 0 {

@@ -101,9 +101,15 @@ func Specs(c *conf.Pool) []worker.Spec {
 	for i, w := range c.Workers {
 		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, CPUTokens: w.CPUTokens,
 			Weight: w.Weight, Cost: w.Cost, Labels: labels(&w), DataParallel: w.DataParallel, Drain: w.Drain}
+		if c.Disaggregation.On() {
+			s[i].Role = roles[w.RoleOf()]
+		}
 	}
 	return s
 }
+
+// roles are those of the configuration, in which "" is both.
+var roles = map[string]worker.Role{conf.RolePrefill: worker.Prefills, conf.RoleDecode: worker.Decodes}
 
 // labels returns the labels of a worker, with one that has its role.
 func labels(w *conf.Worker) map[string]string {
@@ -123,7 +129,8 @@ func pairing(d *conf.Disaggregation) *exchange.Pairing {
 		return nil
 	}
 	prefill := conf.RoleLabel + "=" + conf.RolePrefill
-	return &exchange.Pairing{Connector: pair.Connector(d.Connector), Threshold: d.Threshold, Bootstrap: d.BootstrapPort,
+	return &exchange.Pairing{Connector: pair.Connector(d.Connector), Threshold: d.Threshold, Rate: d.KVRate,
+		Bootstrap:  d.BootstrapPort,
 		Prefillers: worker.Fence{prefill}, Decoders: worker.Fence{worker.Not + prefill}}
 }
 

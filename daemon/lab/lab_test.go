@@ -252,6 +252,9 @@ func check(t *testing.T, scenario string, r *trial.Run, want int) {
 		w.CachedTokens += one.CachedTokens
 		w.Generated += one.Generated
 	}
+	w.Requests -= r.Prefills
+	w.Generated -= int64(r.Prefills)
+	w.CachedTokens -= r.Handed
 	if w.Requests != sent || repeated == 0 && (int(w.CachedTokens) != cached || int(w.Generated) != generated) {
 		t.Errorf("%s under %s: the requests were sent %d times, found %d tokens cached and got %d; the workers say %+v",
 			scenario, r.Strategy, sent, cached, generated, w)

@@ -28,7 +28,19 @@ type Strategy struct {
 	routers int           // 0 = as the scenario has it
 	history time.Duration // on its way from one to the others; 0 = they share nothing
 	queue   bool          // requests wait in the router, not at the workers
+	parts   parts
 }
+
+// parts is who computes prompts in a scenario with roles.
+type parts uint8
+
+const (
+	byRule   parts = iota
+	never          // there are no roles: each worker does both
+	whenever       // prefillers do, from the threshold on
+)
+
+var partsNames = map[string]parts{"colocated": never, "split": whenever}
 
 // Allow lets a module use what entries name, as strategies.NAME.allow does.
 func (s *Strategy) Allow(entries []string) { s.spec.Allow = entries }
@@ -54,7 +66,8 @@ var sessionNames = map[string]served.Names{"hard": served.Binding, "unnamed": se
 // each worker's KV cache to be as large as its CPU tier. With @4 there are four routers that share nothing, with
 // @4/10ms four that send each other what they do, 10 ms late. With @hard each session stays at its worker, as with
 // [sessions] bind = "always"; with @unnamed the router reads no session's name. With @queue requests wait in the
-// router, by the scenario's bounds or by those of [setup.Scenario.Wait].
+// router, by the scenario's bounds or by those of [setup.Scenario.Wait]. With @colocated a scenario's workers have no
+// roles; with @split its prefillers compute each prompt of which the answering worker lacks the threshold.
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
 	column, err := readSuffix(suffix)
@@ -65,6 +78,7 @@ func Find(name string) ([]Strategy, error) {
 	for i := range found {
 		s := &found[i]
 		s.tier, s.names, s.queue = column.tier, column.names, column.queue
+		s.parts = column.parts
 		s.routers, s.history = column.routers, column.history
 	}
 	return found, err
@@ -80,6 +94,10 @@ func readSuffix(text string) (s Strategy, err error) {
 		s.names = names
 		return s, nil
 	}
+	if parts, known := partsNames[text]; known {
+		s.parts = parts
+		return s, nil
+	}
 	if text == "queue" {
 		s.queue = true
 		return s, nil
@@ -90,8 +108,8 @@ func readSuffix(text string) (s Strategy, err error) {
 		s.history, err = time.ParseDuration(delay)
 	}
 	if err != nil || s.routers < 1 || shares && s.history <= 0 {
-		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, a number of routers as "+
-			"@4, or one with the delay of what they tell each other, as @4/10ms", text)
+		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, @colocated, @split, a "+
+			"number of routers as @4, or one with the delay of what they tell each other, as @4/10ms", text)
 	}
 	return s, nil
 }
@@ -168,7 +186,14 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		Names: s.names, Room: served.Bounds(sc.Room), Kept: of.kept,
 	}
 	for _, k := range sc.EachKind() {
-		known.Workers = append(known.Workers, served.Worker{Labels: k.Labels, Cost: k.Cost})
+		known.Workers = append(known.Workers, served.Worker{Labels: k.Labels, Cost: k.Cost,
+			Prefills: k.Role == setup.RolePrefill && s.parts != never})
+	}
+	if d := &sc.Disaggregation; d.Rate > 0 && s.parts != never {
+		known.Split = served.SplitOf(d.Threshold, d.Rate)
+		if s.parts == whenever {
+			known.Split.Rate = 0
+		}
 	}
 	if q := &sc.Queue; q.MaxRequests > 0 {
 		known.Queue = &served.Queue{Wait: q.Wait, Config: queue.Config{MaxRequests: q.MaxRequests, MaxBytes: q.MaxBytes,
@@ -177,5 +202,9 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 	if s.tier == untold {
 		known.KVTokens, known.CPUTokens, known.Tiers = sc.Engine.CPUTokens, 0, route.Tiers{}
 	}
-	return served.New(ctx, known), nil
+	r := served.New(ctx, known)
+	if known.Split != nil {
+		return served.Pair{Router: r}, nil
+	}
+	return r, nil
 }

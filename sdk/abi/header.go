@@ -87,9 +87,11 @@ func (h *Header) Edge(rows []Row) float64 {
 
 // Bits of Header.Flags.
 const (
-	HeaderStream uint32 = 1 << iota // the client asked for a stream
-	HeaderEvents                    // the matches of all rows come from the workers' KV events, not from routed history
-	HeaderTokens                    // the prompt's ids are known, and one block of the rows is one token; since 1.1
+	HeaderStream  uint32 = 1 << iota // the client asked for a stream
+	HeaderEvents                     // the matches of all rows come from the workers' KV events, not from routed history
+	HeaderTokens                     // the prompt's ids are known, and one block of the rows is one token; since 1.1
+	HeaderAnswer                     // for the worker that answers; another one may compute the prompt; since 1.2
+	HeaderPrefill                    // for the worker that computes the prompt; another one answers; since 1.2
 )
 
 // Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.

@@ -51,7 +51,8 @@ type Row struct {
 // RowSize is the bytes of a Row.
 const RowSize = 176
 
-// Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1.
+// Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1. A worker
+// without a role has neither of the last two: it computes prompts and answers.
 const (
 	RowSlowStart      uint32 = 1 << iota // back a short while ago: send little
 	RowStale                             // metrics are older than three scrape intervals
@@ -59,6 +60,8 @@ const (
 	RowAdapter                           // the adapter runs there
 	RowAdapterWaiting                    // a request waits there for the adapter to be loaded
 	RowAdaptersFull                      // as many other adapters run there as it takes
+	RowPrefill                           // it only computes prompts, whose answers others write; since 1.2
+	RowDecode                            // it computes no prompts for others; since 1.2
 )
 
 // The bits of Row.State from RowLoadShift on are the milliseconds that the request's adapter costs there before it
@@ -83,6 +86,12 @@ func (r *Row) Adapter() bool { return r.State&RowAdapter != 0 }
 // AdapterLoad returns the seconds that the request's LoRA adapter costs on the worker before it runs: its load, and its
 // place if none is free. It is 0 if the adapter runs there, and for a request that names none.
 func (r *Row) AdapterLoad() float64 { return float64(r.State>>RowLoadShift) * 1e-3 }
+
+// Prefills reports whether the worker may compute a prompt whose answer another one writes.
+func (r *Row) Prefills() bool { return r.State&RowDecode == 0 }
+
+// Decodes reports whether the worker may answer a client.
+func (r *Row) Decodes() bool { return r.State&RowPrefill == 0 }
 
 // Brim is the part of a worker's KV cache that requests may hold. Past it a request waits until others end, or the
 // engine preempts one, whose whole context is then computed again. An engine is full before its last token is taken: it

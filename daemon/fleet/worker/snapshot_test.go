@@ -273,3 +273,22 @@ func TestWhoIsTaken(t *testing.T) {
 	f("..m.", false, Query{Bound: "w2"}, "up: w0 w1 w3")
 	f("ddad", false, Query{Bound: "w2"}, "up: w2")
 }
+
+// TestRowOfARole: a row shows the role that the worker has, and another one after an update.
+func TestRowOfARole(t *testing.T) {
+	s := specs(3)
+	s[0].Role, s[1].Role = Prefills, Decodes
+	p := upPoolOf(Config{Workers: s})
+	f := func(i int, prefills, decodes bool) {
+		t.Helper()
+		if r := p.rows(3)[i]; r.Prefills() != prefills || r.Decodes() != decodes {
+			t.Errorf("row %d: prefills %v, decodes %v; want %v, %v", i, r.Prefills(), r.Decodes(), prefills, decodes)
+		}
+	}
+	f(0, true, false)
+	f(1, false, true)
+	f(2, true, true)
+	s[0].Role = Both
+	p.Update(s, p.after(4))
+	f(0, true, true)
+}

@@ -18,6 +18,8 @@ type Spec struct {
 	Cost       float64           // of using it, relative to the others; default 1
 	Labels     map[string]string // as the operator gave them
 
+	Role Role // of several in a pool whose prompts have workers of their own
+
 	// DataParallel is the number of data-parallel ranks behind URL; 0 = as many as the worker reports. Each of several is
 	// a Worker of its own, with the spec's KVTokens, Weight, Cost and Labels.
 	DataParallel int
@@ -27,6 +29,19 @@ type Spec struct {
 	Drain bool
 }
 
+// Role is which part of a request a worker may have.
+type Role uint8
+
+// The roles.
+const (
+	Both     Role = iota // prompt and answer
+	Prefills             // prompts, whose answers others write
+	Decodes              // answers, and the prompts of its own
+)
+
+// roleBits are the roles in a row.
+var roleBits = [...]uint32{Both: 0, Prefills: abi.RowPrefill, Decodes: abi.RowDecode}
+
 // marks are the values of a Spec that strategies read in a worker's row. A new one is a field of Spec and a line in
 // marks, marksOf and fill.
 type marks struct {
@@ -35,6 +50,7 @@ type marks struct {
 	labels uint64  // bits of set
 	set    *labelSet
 	named  map[string]string // Spec.Labels
+	role   uint32
 }
 
 // marksOf returns the marks of a spec, of which zeros mean the defaults.
@@ -45,6 +61,7 @@ func marksOf(s *Spec, labels *labelSet) marks {
 		labels: labels.bits(s.Labels),
 		set:    labels,
 		named:  s.Labels,
+		role:   roleBits[s.Role],
 	}
 }
 
@@ -53,6 +70,7 @@ func (m *marks) fill(r *abi.Row) {
 	r.Weight = float32(m.weight)
 	r.Price = float32(m.price)
 	r.Labels = m.labels
+	r.State |= m.role
 }
 
 // Union returns all of next, and the specs of before whose ids next does not have.

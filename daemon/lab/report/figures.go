@@ -1,6 +1,9 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Run is what one strategy did on one scenario with one seed.
 type Run struct {
@@ -32,6 +35,11 @@ type Figures struct {
 	LaterP90 float64 `json:"later_ttft_p90"` // of turns after a chat's first
 	TPOTMean float64 `json:"tpot_mean"`      // seconds a token after the first
 	TPOTP90  float64 `json:"tpot_p90"`
+
+	// Of a scenario with roles.
+	ITLP50      float64 `json:"itl_p50,omitempty"` // seconds between two tokens, of all tokens
+	ITLP99      float64 `json:"itl_p99,omitempty"`
+	LatencyMean float64 `json:"latency_mean,omitempty"` // from arrival to the last token
 
 	Imbalance float64 `json:"imbalance"` // prefill seconds of the busiest worker over the mean
 }
@@ -82,6 +90,23 @@ var figures = []figure{
 	named("moved", "moved", whole, func(f *Figures, _ float64) float64 { return float64(f.Moved) }),
 	named("preemptions", "preempted", whole, func(f *Figures, _ float64) float64 { return float64(f.Preemptions) }),
 	named("cost", "cost/1k", money, func(f *Figures, price float64) float64 { return f.Cost(price) }),
+}
+
+// ofRoles are further columns of a scenario with roles.
+var ofRoles = []figure{
+	named("itl_p50", "ITL p50, ms", milliseconds, func(f *Figures, _ float64) float64 { return f.ITLP50 }),
+	named("itl_p99", "p99", milliseconds, func(f *Figures, _ float64) float64 { return f.ITLP99 }),
+	named("latency_mean", "latency, s", seconds, func(f *Figures, _ float64) float64 { return f.LatencyMean }),
+}
+
+// columnsOf returns the figures that a scenario's table has.
+func columnsOf(r *Report, scenario string) []figure {
+	for i := range r.Runs {
+		if run := &r.Runs[i]; run.Scenario == scenario && run.Figures.ITLP50 > 0 {
+			return slices.Concat(figures, ofRoles)
+		}
+	}
+	return figures
 }
 
 func named(key, name string, show func(float64) string, value func(*Figures, float64) float64) figure {

@@ -19,6 +19,10 @@ func FromTrial(t *trial.Run, peer bool) Run {
 		TTFTP90: known(trial.Quantile(ttft, .9)), TTFTP99: known(trial.Quantile(ttft, .99)),
 		TPOTMean: known(trial.Mean(tpot)), TPOTP90: known(trial.Quantile(tpot, .9)),
 	}
+	if t.ITLP50 > 0 {
+		f.ITLP50, f.ITLP99 = t.ITLP50, t.ITLP99
+		f.LatencyMean = known(trial.Mean(t.Values((*trial.Outcome).Latency)))
+	}
 	later := t.Values(func(o *trial.Outcome) float64 {
 		if o.Turn == 0 {
 			return math.NaN()

@@ -113,8 +113,9 @@ func (p *htmlPage) addScenario(r *Report, scenario string) {
 	p.add("\n<h2>%v</h2>\n", scenario)
 	p.addChart(timesChart(r, scenario))
 	p.add("\n<div class=\"wide\"><table>\n<tr><th></th>")
-	for _, f := range figures {
-		p.add("<th>%v</th>", f.Name)
+	columns := columnsOf(r, scenario)
+	for i := range columns {
+		p.add("<th>%v</th>", columns[i].Name)
 	}
 	p.add("</tr>\n")
 	for _, s := range r.strategies(scenario) {
@@ -123,8 +124,8 @@ func (p *htmlPage) addScenario(r *Report, scenario string) {
 			class = "peer"
 		}
 		p.add(`<tr class="%v"><td>%v</td>`, class, s)
-		for i := range figures {
-			p.add("<td>%v</td>", shown(r.estimate(scenario, s, &figures[i]), &figures[i]))
+		for i := range columns {
+			p.add("<td>%v</td>", shown(r.estimate(scenario, s, &columns[i]), &columns[i]))
 		}
 		p.add("</tr>\n")
 	}

@@ -62,14 +62,15 @@ func (p *printer) table(rows [][]string) {
 
 func (p *printer) scenario(r *Report, scenario string) {
 	head := []string{""}
-	for _, f := range figures {
-		head = append(head, f.Name)
+	columns := columnsOf(r, scenario)
+	for i := range columns {
+		head = append(head, columns[i].Name)
 	}
 	rows := [][]string{head}
 	for _, s := range r.strategies(scenario) {
 		row := []string{s}
-		for i := range figures {
-			row = append(row, shown(r.estimate(scenario, s, &figures[i]), &figures[i]))
+		for i := range columns {
+			row = append(row, shown(r.estimate(scenario, s, &columns[i]), &columns[i]))
 		}
 		rows = append(rows, row)
 	}

@@ -10,7 +10,7 @@ import (
 
 // Changed implements [world.Router].
 func (r *Router) Changed(now time.Duration, number int, batches []engine.Batch) {
-	slot, ok := r.slot(number, r.at(now))
+	slot, ok := slotOf(r.pool, number, r.at(now))
 	if !ok {
 		return
 	}

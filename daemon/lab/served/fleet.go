@@ -1,9 +1,12 @@
 package served
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // workerNumbers knows the workers by their numbers. It is the pool's Watcher: that gives the number under which a
@@ -39,5 +42,18 @@ func (f *workerNumbers) ScrapeSoon(uint64) {}
 
 // ListSoon implements [worker.Watcher].
 func (f *workerNumbers) ListSoon(uint64) {}
+
+// name is a worker's id.
+func name(number int) string { return fmt.Sprintf("w%d", number) }
+
+// slotOf returns a worker's slot.
+func slotOf(p *route.Pool, number int, at time.Time) (uint32, bool) {
+	for _, s := range p.Workers.Stats(at) {
+		if s.ID == name(number) {
+			return s.Slot, true
+		}
+	}
+	return 0, false
+}
 
 var _ worker.Watcher = (*workerNumbers)(nil)

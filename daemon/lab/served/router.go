@@ -44,6 +44,8 @@ type Config struct {
 	PrefillTokensPerSecond float64
 	// Seen is called after each choice, and may be nil: the request, the strategy's result and the frame that it saw.
 	Seen func(q *trial.Request, c *route.Choice)
+	// Split is when another worker computes a prompt; nil = each worker does both.
+	Split *route.SplitRule
 }
 
 // retryBudget is the default of [[pools]] retry_budget (TestTheRetryBudgetIsTheDefault).
@@ -84,6 +86,7 @@ type visit struct {
 	entered uint64        // numbers the times that requests entered
 	until   time.Time     // a strategy holds it
 	arrived time.Time
+	prefill *visit // its prompt is computed elsewhere; nil = where it is answered
 }
 
 // New makes a router of a fleet that has no workers yet.
@@ -139,7 +142,7 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 	v := r.visit()
 	v.request, v.arrived = q, at
 	body := &r.body
-	if r.waiting != nil {
+	if r.waiting != nil || r.Split != nil {
 		body = &v.body
 	}
 	*body = appendBody((*body)[:0], q, text)
@@ -148,6 +151,9 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 		panic("BUG: served: a body that cannot be read: " + err.Error())
 	}
 	v.ask = route.Ask{Prompt: parsed, Turn: r.pool.Arrive(model, nil, at), Random: r.chance.Uint64() | 1}
+	if r.Split != nil {
+		v.ask.Leg, v.ask.Fence = route.Answer, worker.Fence{worker.Not + prefillers}
+	}
 	v.ask.Claim = r.Names.claim(&q.Request)
 	v.ask.Caller, v.ask.Headers = q.Chat.Key, headers(q.Chat.Headers)
 	if r.follows && r.pool.WantsIDs() {
@@ -201,7 +207,11 @@ func (r *Router) choose(v *visit, at time.Time) (number int, p world.Placement) 
 		if !left {
 			break
 		}
+		to.Handed = r.Split != nil && r.Split.Splits(&v.choice, to)
 		if v.choice.Send(&v.trip, to, nil, at) {
+			if to.Handed {
+				sendPrefill(r, v, at)
+			}
 			return r.fleet.numbers[to.Worker.ID()], world.Sent
 		}
 		r.retry(v, route.Failure{Grade: route.GradeUnseen}, at) // it is full
@@ -302,6 +312,7 @@ func (r *Router) visit() *visit {
 		v := r.idle[n-1]
 		r.idle = r.idle[:n-1]
 		v.choice, v.trip, v.attempts, v.refused = route.Choice{}, route.Trip{}, route.Attempts{}, false
+		v.prefill = nil
 		v.place = queue.Request{}
 		return v
 	}
@@ -342,7 +353,7 @@ func (r *Router) Down(now time.Duration, number int) {
 
 // Lost implements [world.Router].
 func (r *Router) Lost(now time.Duration, number int) {
-	if slot, ok := r.slot(number, r.at(now)); ok && r.follows {
+	if slot, ok := slotOf(r.pool, number, r.at(now)); ok && r.follows {
 		w := r.pool.Held.Writer(slot)
 		w.SetLive(false)
 		w.Clear()
@@ -364,19 +375,9 @@ func (r *Router) Up(now time.Duration, number int) {
 		r.pool.Workers.Update(r.specs, at)
 	}
 	r.pool.Workers.Healthy(r.fleet.watched[id], at)
-	if slot, ok := r.slot(number, at); ok && r.follows {
+	if slot, ok := slotOf(r.pool, number, at); ok && r.follows {
 		r.pool.Held.Writer(slot).SetLive(true)
 	}
-}
-
-// slot returns a worker's slot.
-func (r *Router) slot(number int, at time.Time) (uint32, bool) {
-	for _, s := range r.pool.Workers.Stats(at) {
-		if s.ID == name(number) {
-			return s.Slot, true
-		}
-	}
-	return 0, false
 }
 
 // Follows implements [world.Router].
@@ -393,8 +394,5 @@ func (r *Router) Remarks() trial.Remarks {
 
 // Close implements [world.Router].
 func (r *Router) Close() { r.Strategy.Close(r.ctx) }
-
-// name is a worker's id.
-func name(number int) string { return fmt.Sprintf("w%d", number) }
 
 var _ world.Queuer = (*Router)(nil)

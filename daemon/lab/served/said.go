@@ -1,15 +1,30 @@
 package served
 
-import "github.com/warmpath/warmpath/daemon/fleet/worker"
+import (
+	"maps"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+)
 
 // Worker is what the operator says of a worker, as in [[pools.workers]].
 type Worker struct {
-	Labels map[string]string
-	Cost   float64
+	Labels   map[string]string
+	Cost     float64
+	Prefills bool // it computes prompts that others answer
 }
 
+// prefillers is the label of those that compute prompts for others, as the daemon has it.
+const prefillers = "role=prefill"
+
 // fill writes it into a worker's description.
-func (w *Worker) fill(s *worker.Spec) { s.Labels, s.Cost = w.Labels, w.Cost }
+func (w *Worker) fill(s *worker.Spec) {
+	s.Labels, s.Cost = w.Labels, w.Cost
+	if w.Prefills {
+		s.Role = worker.Prefills
+		s.Labels = map[string]string{"role": "prefill"}
+		maps.Copy(s.Labels, w.Labels)
+	}
+}
 
 // headers are the header fields of a request.
 type headers map[string]string

@@ -44,6 +44,14 @@ type Scenario struct {
 	Fates   []Fate          `toml:"fate"`
 	Kinds   []Kind          `toml:"worker"` // of the first workers, in order; the others are as the engine says
 	Trace   Trace           `toml:"trace"`
+
+	Disaggregation Disaggregation `toml:"disaggregation"`
+}
+
+// Disaggregation has workers with the role prefill compute prompts that others answer, as [pools.disaggregation].
+type Disaggregation struct {
+	Rate      float64 `toml:"kv_transfer_rate"` // tokens a second that come from a prefiller; 0 = no roles
+	Threshold int     `toml:"threshold"`
 }
 
 // Bounds are what bounds the work at one worker, as keys of [[pools]] do. 0 = no bound.
@@ -78,6 +86,7 @@ type Kind struct {
 	Labels   map[string]string `toml:"labels"`   // as [[pools.workers]] has them
 	Cost     float64           `toml:"cost"`     // likewise; 0 = 1
 	Slowness float64           `toml:"slowness"` // of each step, beside the model's; 0 = 1
+	Role     string            `toml:"role"`     // prefill, or as all others: it answers
 }
 
 // EachKind returns the kinds of the first workers, one a worker.
@@ -256,6 +265,12 @@ func (s *Scenario) World(l traffic.Load) (world.Config, error) {
 		return c, fmt.Errorf("setup: %s: split is %q; want random or session", s.Name, s.Split)
 	}
 	each := s.EachKind()
+	if err := s.checkRoles(each); err != nil {
+		return c, err
+	}
+	if s.Disaggregation.Rate > 0 {
+		c.Gaps, c.Engine.RemoteSeconds = true, 1/s.Disaggregation.Rate
+	}
 	if len(each) > s.Workers {
 		return c, fmt.Errorf("setup: %s: [[worker]] describes %d workers of %d; correct count, or workers", s.Name, len(each),
 			s.Workers)
@@ -274,6 +289,39 @@ func (s *Scenario) World(l traffic.Load) (world.Config, error) {
 	}
 	return c, nil
 }
+
+// checkRoles returns what is wrong with the workers' roles.
+func (s *Scenario) checkRoles(each []Kind) error {
+	d, prefillers := &s.Disaggregation, 0
+	for i := range each {
+		switch each[i].Role {
+		case "":
+		case RolePrefill:
+			prefillers++
+		default:
+			return fmt.Errorf("setup: %s: the role of worker %d is %q; want %s or none", s.Name, i, each[i].Role, RolePrefill)
+		}
+	}
+	dies := slices.ContainsFunc(s.Fates, func(f Fate) bool { return f.What != "slows" })
+	switch {
+	case !(d.Rate >= 0 && d.Rate <= most) || d.Threshold < 0:
+		return fmt.Errorf("setup: %s: disaggregation has kv_transfer_rate %g and threshold %d; give numbers from 0 on, the "+
+			"rate up to %g", s.Name, d.Rate, d.Threshold, most)
+	case prefillers > 0 && d.Rate == 0:
+		return fmt.Errorf("setup: %s has workers with the role %s and no disaggregation.kv_transfer_rate; give one", s.Name,
+			RolePrefill)
+	case d.Rate > 0 && (prefillers == 0 || prefillers >= s.Workers):
+		return fmt.Errorf("setup: %s: disaggregation with %d prefillers among %d workers; give some workers the role %s, "+
+			"not all", s.Name, prefillers, s.Workers, RolePrefill)
+	case d.Rate > 0 && dies:
+		return fmt.Errorf("setup: %s: a worker dies or comes, which the lab does not simulate with roles; remove one of them",
+			s.Name)
+	}
+	return nil
+}
+
+// RolePrefill is the role of a worker that computes prompts and answers no client.
+const RolePrefill = "prefill"
 
 var fates = map[string]world.FateKind{"dies": world.Dies, "comes": world.Comes, "slows": world.Slows}
 

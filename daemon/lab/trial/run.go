@@ -20,6 +20,12 @@ type Run struct {
 	GPUSeconds float64       // summed over workers: seconds up, times the GPUs of each
 	Moved      int           // later turns of a conversation that were sent to another worker than the turn before
 
+	// ITLP50 and ITLP99 are quantiles of the seconds between two tokens of an answer, over all tokens; 0 = nobody asked.
+	ITLP50, ITLP99 float64
+
+	Prefills int   // prompts computed at another worker than the one that answered; each is a request there, of one token
+	Handed   int64 // tokens of those prompts that the one that answered did not compute
+
 	Remarks
 
 	// Decisions is a hash over all choices: request, worker, instant. Runs that chose alike have the same.
@@ -82,6 +88,14 @@ func (o *Outcome) TPOT() float64 {
 		return math.NaN()
 	}
 	return (o.Ended - o.First).Seconds() / float64(o.Output-1)
+}
+
+// Latency is the time from arrival to the last token of an answer that came to its end, in seconds, NaN of others.
+func (o *Outcome) Latency() float64 {
+	if o.Status != Answered {
+		return math.NaN()
+	}
+	return (o.Ended - o.Arrived).Seconds()
 }
 
 // Worker is what one worker did in a run.

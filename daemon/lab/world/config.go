@@ -15,6 +15,8 @@ type Config struct {
 	GPUs    float64       // of each worker
 	Shared  int           // tokens of the tier that all workers share; 0 = none
 
+	Gaps bool // the times between tokens are measured
+
 	Fates   []Fate
 	Load    traffic.Load
 	Routers int           // default 1

@@ -48,6 +48,17 @@ type Queuer interface {
 	Release(now time.Duration) (q *Request, worker int, p Placement)
 }
 
+// Pairer is a Router that may have another worker compute a request's prompt than the one that answers. No worker of
+// its run dies.
+type Pairer interface {
+	Router
+	// Prefiller is called when a request has been sent. It returns the worker that computes its prompt first, -1 if the
+	// one that answers does.
+	Prefiller(now time.Duration, q *Request) int
+	// Prefilled is called when that is done. cached is the tokens of the prompt that the prefiller had.
+	Prefilled(now time.Duration, q *Request, cached int)
+}
+
 // Request is one request on its way.
 type Request struct {
 	trial.Request
@@ -64,6 +75,7 @@ type Request struct {
 	turn    int // of the chat's turns
 	router  int
 	machine *machine      // where it is; nil = nowhere
+	leg     *leg          // computes its prompt elsewhere, or has done so; nil = none
 	waits   time.Duration // since when it waits in a router's queue
 	started bool          // a step has worked on it
 	first   bool          // it has its first token
@@ -84,4 +96,28 @@ type chat struct {
 	sent   []bool
 	worker []int // by turn, that it was sent to last
 	left   int   // turns that have not ended
+}
+
+// leg is the prefill of a request at another worker than the one that answers.
+type leg struct {
+	request *Request
+	answers *machine
+	machine *machine
+	seq     engine.Sequence
+}
+
+// release has the prefiller free what it kept. A nil leg has nothing.
+func (l *leg) release() {
+	if l != nil {
+		l.machine.engine.Release(&l.seq)
+		l.machine.plan()
+	}
+}
+
+// cached returns what the worker that answers says of the prompt's tokens that it did not compute.
+func (q *Request) cached(o *trial.Outcome) int {
+	if q.leg != nil {
+		return q.seq.CachedTokens()
+	}
+	return o.Cached
 }

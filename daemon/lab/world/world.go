@@ -27,6 +27,7 @@ type world struct {
 	follow   bool // some router wants KV events
 	text     []byte
 	progress Progress
+	gaps     gaps
 	err      error
 }
 
@@ -72,6 +73,9 @@ func Run(ctx context.Context, c Config, make func(router int) (Router, error), p
 // begin starts the workers and plans what is known to come.
 func (w *world) begin() error {
 	w.Engine.Changes = w.follow
+	if w.Gaps {
+		w.Engine.Gap = w.gaps.add
+	}
 	for i := range w.Workers {
 		m := &machine{number: i, config: w.Engine}
 		w.machines = append(w.machines, m)
@@ -230,7 +234,48 @@ func (w *world) place(q *Request, number int, p Placement) {
 		w.err = fmt.Errorf("world: a router sent request %d to worker %d, which is down", q.ID, number)
 		return
 	}
+	if r, pairs := w.routers[q.router].(Pairer); pairs {
+		if number := r.Prefiller(w.now, q); number >= 0 {
+			w.prefill(q, m, number)
+			return
+		}
+	}
 	if err := m.submit(w.now, q); err != nil {
+		w.err = fmt.Errorf("world: request %d does not fit: %w", q.ID, err)
+	}
+}
+
+// prefill has a worker compute the prompt of a request, which goes on to another one behind that.
+func (w *world) prefill(q *Request, answers *machine, number int) {
+	m := w.machines[number]
+	if m.engine == nil || m == answers {
+		w.err = fmt.Errorf("world: a router had worker %d compute the prompt of request %d, which is down or answers it",
+			number, q.ID)
+		return
+	}
+	q.leg = &leg{request: q, answers: answers, machine: m}
+	seq := &q.leg.seq
+	*seq = engine.NewSequence(q.IDs, "", 0, w.Engine.BlockTokens)
+	seq.Owner, seq.MaxTokens, seq.Reply, seq.Keep = q.leg, 1, engine.NewReply(q.Turn.Answer), true
+	m.sums.Requests++
+	w.run.Prefills++
+	if err := m.engine.Submit(w.now-m.began, seq); err != nil {
+		w.err = fmt.Errorf("world: the prompt of request %d does not fit: %w", q.ID, err)
+		return
+	}
+	m.plan()
+}
+
+// handOver sends a request whose prompt is computed to the worker that answers, which loads the KV first.
+func (w *world) handOver(l *leg) {
+	q, o := l.request, &w.run.Outcomes[l.request.ID]
+	q.started = true
+	o.Cached = l.seq.CachedTokens()
+	o.CPU, o.Shared = l.seq.Loaded()
+	w.routers[q.router].(Pairer).Prefilled(w.now, q, o.Cached)
+	w.called(q.router)
+	q.seq.Remote = q.Prompt
+	if err := l.answers.submit(w.now, q); err != nil {
 		w.err = fmt.Errorf("world: request %d does not fit: %w", q.ID, err)
 	}
 }
@@ -251,6 +296,12 @@ func (w *world) observe(m *machine) {
 	events := m.engine.Advance(w.now - m.began)
 	w.announce(m)
 	for _, ev := range events {
+		if l, is := ev.Seq.Owner.(*leg); is {
+			if ev.Kind == engine.Finished {
+				w.handOver(l)
+			}
+			continue
+		}
 		q := ev.Seq.Owner.(*Request)
 		o := &w.run.Outcomes[q.ID]
 		switch ev.Kind {
@@ -262,14 +313,18 @@ func (w *world) observe(m *machine) {
 			}
 		case engine.FirstToken:
 			q.first = true
+			q.leg.release()
 			o.First = m.began + ev.At
 			w.routers[q.router].First(w.now, q)
 			w.called(q.router)
 		case engine.Finished:
 			m.drop(q)
+			if q.leg != nil {
+				w.run.Handed += int64(q.seq.CachedTokens())
+			}
 			o.Ended, o.Output = m.began+ev.At, q.seq.OutputTokens()
-			w.routers[q.router].End(w.now, q, trial.End{Status: trial.Answered, Output: o.Output, Cached: o.Cached,
-				Chain: q.seq.Hashes()})
+			w.routers[q.router].End(w.now, q, trial.End{Status: trial.Answered, Output: o.Output,
+				Cached: q.cached(o), Chain: q.seq.Hashes()})
 			w.called(q.router)
 			w.finish(q)
 		}
@@ -304,7 +359,7 @@ func (w *world) finish(q *Request) {
 	c.ended[q.turn] = true
 	c.left--
 	w.left--
-	q.IDs, q.Chain, q.machine = nil, nil, nil
+	q.IDs, q.Chain, q.machine, q.leg = nil, nil, nil, nil
 	if w.progress != nil && (w.left%128 == 0) {
 		w.progress.Show(w.total-w.left, w.total)
 	}
@@ -326,5 +381,6 @@ func (w *world) sum() {
 	for _, r := range w.routers {
 		w.run.Add(r.Remarks())
 	}
+	w.run.ITLP50, w.run.ITLP99 = w.gaps.quantile(.5), w.gaps.quantile(.99)
 	w.run.Seed = w.Seed
 }

@@ -55,7 +55,8 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		return r.refuse(FaultLethal)
 	}
 	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
-		ID: in.ID, Caller: in.Caller.Name, Fence: r.fence(), Headers: &r.offered,
+		ID: in.ID, Caller: in.Caller.Name, Fence: r.fence(), Leg: r.leg(),
+		Headers:       &r.offered,
 		Deadline:      in.deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, At: r.arrived,
 		Turn:  r.pool.Arrive(r.read.req.Model, r.fence(), r.arrived),
@@ -369,4 +370,15 @@ func (r *request) fence() worker.Fence {
 		roles = r.pool.Pairing.Prefillers
 	}
 	return append(append(make(worker.Fence, 0, len(fence)+len(roles)), fence...), roles...)
+}
+
+// leg returns the part of the request that a worker is chosen for.
+func (r *request) leg() route.Leg {
+	switch {
+	case r.pool == nil || r.pool.Pairing == nil:
+		return route.Whole
+	case r.entry.Op == Prefilling:
+		return route.Prefill
+	}
+	return route.Answer
 }

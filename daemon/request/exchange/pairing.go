@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -49,7 +50,12 @@ func (p *pairing) splits(to route.Target) bool {
 		return false
 	}
 	p.lacks = route.Lacking(&p.choice, to)
-	return p.handed != nil || p.lacks >= p.rule.Threshold
+	if p.handed != nil || p.lacks < p.rule.Threshold {
+		return p.handed != nil
+	}
+	fence := slices.Concat(worker.Fence(p.in.Caller.Workers), p.rule.Prefillers)
+	rule := route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Rate: p.rule.Rate}
+	return rule.Splits(&p.choice, to)
 }
 
 // prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder

@@ -7,6 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Ask is a request, as a pool needs it to choose a worker.
@@ -18,6 +19,7 @@ type Ask struct {
 	ID            string          // of the request, for the log
 	Caller        string          // the name of the key that was shown; "" = none
 	Fence         worker.Fence    // labels of the workers that alone may get it
+	Leg           Leg             // the part that a worker is chosen for
 	Headers       host.HeaderSource
 	Deadline      time.Time // nobody waits for the answer after it; zero = not known
 	Claim         Claim
@@ -31,6 +33,16 @@ type Ask struct {
 	Queue         Queueing  // what a strategy sees of the pool's queue, and whether it may hold the request
 	By            *Strategy // Choose asks it in place of the pool's own, for a dry run; nil = the pool's own
 }
+
+// Leg is the part of a request that a worker is chosen for, as a flag of its frame.
+type Leg uint32
+
+// The legs.
+const (
+	Whole   Leg = 0
+	Answer      = Leg(abi.HeaderAnswer) // another worker may compute the prompt
+	Prefill     = Leg(abi.HeaderPrefill)
+)
 
 // Queueing is what a request knows of the queue of its pool. The zero value is that of a pool without one.
 type Queueing struct {

@@ -18,6 +18,7 @@ func describe(f *host.Frame, p *Pool, a *Ask, tenant, id string) {
 	if r.Stream {
 		h.Flags |= abi.HeaderStream
 	}
+	h.Flags |= uint32(a.Leg)
 	h.Model = hashOf(r.Model)
 	h.Session = hashIn(tenant, id)
 	h.Tenant = hashOf(r.CacheSalt)

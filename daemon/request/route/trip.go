@@ -41,7 +41,7 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Holds: c.holds, Backlogged: c.fleet.frame.Rows[to.row].Wait > c.pool.Workers.MaxWait(),
 		Beginning: c.fleet.beginning, Output: int(c.fleet.frame.Header.ExpectedOutput),
-		Est: c.estimate(to), Model: c.prompt.Model, Fence: c.ask.Fence, Class: c.ask.Class, Whole: !c.prompt.Stream,
+		Est: c.estimate(to), Model: c.prompt.Model, Fence: c.ask.Fence, Class: c.ask.Class, Whole: c.whole(),
 		Talks: c.prompt.Kind.Generates(), Bound: w.ID() == c.stay.worker(), Tried: c.order.triedSlots(),
 		Holder: holder}, at) {
 		c.order.tried = c.order.tried[:max(0, len(c.order.tried)-1)] // it has not had the request, and may get it later
@@ -63,6 +63,10 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	return true
 }
 
+// whole reports whether the first byte of the answer does not show when the prefill ended. That of a prefill alone
+// does, as its answer has one token.
+func (c *Choice) whole() bool { return !c.prompt.Stream && c.ask.Leg != Prefill }
+
 // tellSent publishes a trip that has begun. It leaves out one whose prompt was hashed with an old secret.
 func (t *Trip) tellSent(c *Choice, est float64, at time.Time) {
 	to := c.pool.teller.Load()
@@ -71,7 +75,7 @@ func (t *Trip) tellSent(c *Choice, est float64, at time.Time) {
 	}
 	t.teller = to.Teller
 	s := Sent{Worker: t.worker.Key(), Space: c.spaceID, Est: est, Tokens: c.size.all, Cached: t.believed,
-		Block: c.size.block, Whole: !c.prompt.Stream, Again: c.sent > 1}
+		Block: c.size.block, Whole: c.whole(), Again: c.sent > 1}
 	t.told = t.teller.Sent(&s, c.prompt.Chains, at)
 }
 

@@ -32,6 +32,8 @@ enum { WP_HEADER_SIZE = 224 };
 enum { WP_HEADER_STREAM = 1 }; // the client asked for a stream
 enum { WP_HEADER_EVENTS = 2 }; // the matches of all rows come from the workers' KV events, not from routed history
 enum { WP_HEADER_TOKENS = 4 }; // the prompt's ids are known, and one block of the rows is one token; since 1.1
+enum { WP_HEADER_ANSWER = 8 }; // for the worker that answers; another one may compute the prompt; since 1.2
+enum { WP_HEADER_PREFILL = 16 }; // for the worker that computes the prompt; another one answers; since 1.2
 
 // Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.
 enum { WP_ENDPOINT_OTHER = 0 };
@@ -49,13 +51,16 @@ enum { WP_MAX_TEXT = 256 };
 // RowSize is the bytes of a Row.
 enum { WP_ROW_SIZE = 176 };
 
-// Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1.
+// Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1. A worker
+// without a role has neither of the last two: it computes prompts and answers.
 enum { WP_ROW_SLOW_START = 1 }; // back a short while ago: send little
 enum { WP_ROW_STALE = 2 }; // metrics are older than three scrape intervals
 enum { WP_ROW_LIVE = 4 }; // GPU, L1 and L2 come from the worker's own KV events, not from routed history
 enum { WP_ROW_ADAPTER = 8 }; // the adapter runs there
 enum { WP_ROW_ADAPTER_WAITING = 16 }; // a request waits there for the adapter to be loaded
 enum { WP_ROW_ADAPTERS_FULL = 32 }; // as many other adapters run there as it takes
+enum { WP_ROW_PREFILL = 64 }; // it only computes prompts, whose answers others write; since 1.2
+enum { WP_ROW_DECODE = 128 }; // it computes no prompts for others; since 1.2
 
 // The bits of Row.State from RowLoadShift on are the milliseconds that the request's adapter costs there before it
 // runs: its load, and its place if none is free. 0 where it runs, and where the model is no adapter. 0 before 1.2.

@@ -32,6 +32,8 @@ pub const HEADER_SIZE: u32 = 224;
 pub const HEADER_STREAM: u32 = 1; // the client asked for a stream
 pub const HEADER_EVENTS: u32 = 2; // the matches of all rows come from the workers' KV events, not from routed history
 pub const HEADER_TOKENS: u32 = 4; // the prompt's ids are known, and one block of the rows is one token; since 1.1
+pub const HEADER_ANSWER: u32 = 8; // for the worker that answers; another one may compute the prompt; since 1.2
+pub const HEADER_PREFILL: u32 = 16; // for the worker that computes the prompt; another one answers; since 1.2
 
 // Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.
 pub const ENDPOINT_OTHER: u32 = 0;
@@ -49,13 +51,16 @@ pub const MAX_TEXT: u32 = 256;
 // RowSize is the bytes of a Row.
 pub const ROW_SIZE: u32 = 176;
 
-// Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1.
+// Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1. A worker
+// without a role has neither of the last two: it computes prompts and answers.
 pub const ROW_SLOW_START: u32 = 1; // back a short while ago: send little
 pub const ROW_STALE: u32 = 2; // metrics are older than three scrape intervals
 pub const ROW_LIVE: u32 = 4; // GPU, L1 and L2 come from the worker's own KV events, not from routed history
 pub const ROW_ADAPTER: u32 = 8; // the adapter runs there
 pub const ROW_ADAPTER_WAITING: u32 = 16; // a request waits there for the adapter to be loaded
 pub const ROW_ADAPTERS_FULL: u32 = 32; // as many other adapters run there as it takes
+pub const ROW_PREFILL: u32 = 64; // it only computes prompts, whose answers others write; since 1.2
+pub const ROW_DECODE: u32 = 128; // it computes no prompts for others; since 1.2
 
 // The bits of Row.State from RowLoadShift on are the milliseconds that the request's adapter costs there before it
 // runs: its load, and its place if none is free. 0 where it runs, and where the model is no adapter. 0 before 1.2.

@@ -22,7 +22,7 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, journal: &journal{sums: newStats(cfg.MaxModelLen)}}
+	e := &Engine{cfg: cfg, journal: &journal{sums: newStats(cfg.MaxModelLen), gap: cfg.Gap}}
 	e.sched = scheduler{cfg: &e.cfg, pool: newBlockPool(cfg.KVTokens / cfg.BlockTokens), journal: e.journal}
 	e.sched.pool.log.on = cfg.Changes
 	if cfg.CPUTokens > 0 {

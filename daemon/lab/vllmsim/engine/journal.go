@@ -6,6 +6,7 @@ import "time"
 type journal struct {
 	events []Event
 	sums   Stats // without what the engine holds now
+	gap    func(time.Duration)
 }
 
 // clear forgets the events, which the caller has seen.
@@ -55,6 +56,9 @@ func (j *journal) generated(q *Sequence, at time.Duration) {
 		j.sums.TTFT.observe((at - q.times.Arrived).Seconds())
 	} else {
 		j.sums.InterToken.observe((at - q.times.Last).Seconds())
+		if j.gap != nil {
+			j.gap(at - q.times.Last)
+		}
 	}
 	q.times.Last = at
 }

@@ -1,0 +1,66 @@
+package served
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/lab/world"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
+)
+
+// SplitOf returns the rule of a scenario whose prefillers send so many tokens of KV a second.
+func SplitOf(threshold int, rate float64) *route.SplitRule {
+	return &route.SplitRule{Threshold: threshold, Fence: worker.Fence{prefillers}, Rate: rate}
+}
+
+// sendPrefill has a prefiller compute the prompt of a request, as a request of its own. If none takes it, the worker
+// that answers computes the prompt.
+func sendPrefill(r *Router, v *visit, at time.Time) {
+	l := r.visit()
+	l.request = v.request
+	parsed, err := l.parser.Parse(prompt.Completion, v.body)
+	if err != nil {
+		panic("BUG: served: a body that cannot be read: " + err.Error())
+	}
+	parsed.MaxTokens, parsed.Stream = 1, false
+	l.ask = route.Ask{Prompt: parsed, At: at, Leg: route.Prefill, Fence: r.Split.Fence, IDs: v.ask.IDs,
+		Caller: v.ask.Caller, Headers: v.ask.Headers, Turn: r.pool.Arrive(model, r.Split.Fence, at),
+		Random: r.chance.Uint64() | 1}
+	if r.pool.Choose(&l.choice, &l.ask) == route.Chosen {
+		for to, left := l.choice.Next(at); left; to, left = l.choice.Next(at) {
+			if l.choice.Send(&l.trip, to, nil, at) {
+				v.prefill = l
+				return
+			}
+		}
+	}
+	r.leave(l)
+}
+
+// Pair is a Router that has other workers compute prompts by its Split.
+type Pair struct{ *Router }
+
+// Prefiller implements [world.Pairer].
+func (r Pair) Prefiller(_ time.Duration, q *world.Request) int {
+	if v := q.Own.(*visit); v.prefill != nil {
+		return r.fleet.numbers[v.prefill.trip.Worker().ID()]
+	}
+	return -1
+}
+
+// Prefilled implements [world.Pairer].
+func (r Pair) Prefilled(now time.Duration, q *world.Request, cached int) {
+	at, v := r.at(now), q.Own.(*visit)
+	l := v.prefill
+	l.trip.FirstByte(at)
+	r.reply.Reset(prompt.Completion, true, 0)
+	r.body = appendAnswer(r.body[:0], q.Prompt, 1, cached, q.Reply(1))
+	r.reply.Feed(r.body)
+	l.choice.Answered(l.trip.Worker(), true)
+	l.trip.End(&worker.Outcome{Kind: worker.Answered}, route.End{Whole: true, Status: 200, At: at, Reply: r.reply})
+	r.settle()
+	r.leave(l)
+}
+
+var _ world.Pairer = Pair{}

@@ -1,0 +1,56 @@
+package route
+
+import (
+	"math"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+)
+
+// SplitRule is when another worker than the one that answers computes the prompt.
+type SplitRule struct {
+	Threshold int          // tokens of the prompt that the one that answers lacks; with fewer it computes them
+	Fence     worker.Fence // of the workers that may compute it
+	Rate      float64      // tokens a second whose KV comes from there; 0 = not known: the threshold alone decides
+}
+
+// Splits reports whether another worker is to compute the prompt. Call it before Send.
+//
+// Alone, the worker computes what it lacks behind the prefill that is queued there, and each answer that it is writing
+// stands still for as long: an engine's step with a prefill in it takes as long as the prefill. In two parts, the
+// prompt waits at the prefiller that has it first, and its KV is brought over. Its wait there counts twice, as others
+// will wait for it. What takes fewer seconds of all clients together is chosen.
+func (rule *SplitRule) Splits(c *Choice, to Target) bool {
+	lacks := Lacking(c, to)
+	if lacks < rule.Threshold {
+		return false
+	}
+	if rule.Rate <= 0 || c.space == nil {
+		return true
+	}
+	h, row := &c.fleet.frame.Header, &c.fleet.frame.Rows[to.row]
+	prefill := h.Prefill(row)
+	writing := row.InFlight // some of them wait for their prompts, here or at prefillers
+	if row.MetricsAge >= 0 {
+		writing = min(writing, row.Running)
+	}
+	alone := row.Wait + prefill*(1+float64(writing))
+	return prefillElsewhere(c, rule.Fence)+float64(lacks)/rule.Rate < alone
+}
+
+// prefillElsewhere returns the fewest seconds of a worker inside of a fence, +Inf if there is none: those of the
+// prefill, and twice those that it waits for.
+func prefillElsewhere(c *Choice, fence worker.Fence) float64 {
+	d := decisions.Get().(*decision)
+	defer decisions.Put(d)
+	d.reset(&Ask{})
+	f := &d.fleet
+	f.fill(c.pool.Workers, worker.Query{Model: c.prompt.Model, Fence: fence, At: c.at})
+	f.frame.Header = c.fleet.frame.Header
+	f.match(c.pool, c.space, &c.below, &c.ask)
+	least := math.Inf(1)
+	for i := range f.frame.Rows {
+		row := &f.frame.Rows[i]
+		least = min(least, 2*row.Wait+f.frame.Header.Prefill(row))
+	}
+	return least
+}

@@ -1,0 +1,54 @@
+package route
+
+import (
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+)
+
+// TestSplits: the threshold is the floor, and above it the sooner of the two for all clients.
+func TestSplits(t *testing.T) {
+	f := func(what, fleet string, running uint32, threshold int, rate float64, want bool) {
+		t.Helper()
+		s := newScene(t, fleet)
+		s.label("d p")
+		a := s.fenced(first, Claim{}, "for=d")
+		a.Prompt = completion(first, text("q", 50))
+		c := s.chosen(a)
+		to, _ := c.Next(s.now)
+		row := &c.fleet.frame.Rows[to.row]
+		row.InFlight, row.Running, row.MetricsAge = 60, running, 1
+		rule := &SplitRule{Threshold: threshold, Fence: worker.Fence{"for=p"}, Rate: rate}
+		if got := rule.Splits(c, to); got != want {
+			t.Errorf("%s: splits %v; want %v, of %d tokens", what, got, want, Lacking(c, to))
+		}
+	}
+	f("below the threshold", "d p", 50, 1_000_000, 1e9, false)
+	f("no rate", "d p", 0, 1, 0, true)
+	f("nobody is disturbed", "d p", 0, 1, 1e4, false)
+	f("answers are disturbed", "d p", 50, 1, 1e9, true)
+	f("the transfer takes too long", "d p", 50, 1, 100, false)
+	f("the prefiller is busy", "d p:queued", 2, 1, 1e9, false)
+	f("no prefiller is up", "d p:down", 50, 1, 1e9, false)
+}
+
+// TestAPrefillAloneIsQueuedUntilItsEnd: its answer comes in one piece, whose first byte shows when the prefill ended.
+func TestAPrefillAloneIsQueuedUntilItsEnd(t *testing.T) {
+	f := func(leg Leg, want bool) {
+		t.Helper()
+		s := newScene(t, "a")
+		a := s.asking(completion(first, text("q", 500)), Claim{})
+		a.Leg = leg
+		c := s.chosen(a)
+		to, _ := c.Next(s.now)
+		trip := s.send(c, to)
+		s.now = s.now.Add(time.Hour)
+		if got := s.chosen(s.ask(first, Claim{})).fleet.frame.Rows[0].PendingTokens > 0; got != want {
+			t.Errorf("leg %d: queued after an hour %v; want %v", leg, got, want)
+		}
+		s.end(&trip.ticket, worker.Answered)
+	}
+	f(Prefill, true)
+	f(Answer, false)
+}
