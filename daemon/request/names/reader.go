@@ -69,8 +69,8 @@ func (r *Reader) append(out, piece []byte) []byte {
 	return out
 }
 
-// inData reports whether a byte of a stream belongs to the JSON of an event. That may stand on several lines of data, and
-// ends with an empty line.
+// inData reports whether a byte of a stream belongs to the JSON of an event. That may stand on several lines of data,
+// and ends with an empty line.
 func (r *Reader) inData(c byte) bool {
 	if c == '\n' && r.cr {
 		r.cr = false
