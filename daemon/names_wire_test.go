@@ -257,7 +257,8 @@ func TestNamesInTheRecords(t *testing.T) {
 		b, _ := os.ReadFile(log)
 		return bytes.Contains(b, []byte(both))
 	})
-	if got := r.admin("GET", "/api/v1/decisions/"+id, ""); !strings.Contains(got.body, both) {
+	if got := r.admin("GET", "/api/v1/decisions/"+id, ""); !strings.Contains(got.body, `"model":"the-cat"`) ||
+		!strings.Contains(got.body, `"alias":"pet"`) {
 		t.Errorf("the decision is %s", got.body)
 	}
 	r.do("POST", "/v1/completions", `{"model":"the-cat","prompt":"x"}`)

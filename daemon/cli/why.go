@@ -226,8 +226,8 @@ var unread = []string{"invalid_api_key", "overloaded", "workers_full", "body_too
 // modelOf formats the model that a request named.
 func modelOf(d *decisions.Decision) string {
 	switch {
-	case d.Alias != "":
-		return d.Model + ", asked for as " + d.Alias
+	case d.AliasName() != "":
+		return d.Model + ", asked for as " + d.AliasName()
 	case d.Model != "":
 		return d.Model
 	case slices.Contains(unread, d.End):

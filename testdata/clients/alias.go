@@ -46,13 +46,14 @@ type leaks struct {
 // allLeaks are those of all fleets.
 var allLeaks leaks
 
-// leaked reports a client's leaks as a check.
-func (t *total) leaked(client string) {
+// watched prints what a client that has ended, with an error or without, saw of targets' names, as a check. It returns
+// the error. Nothing was watched without -alias.
+func (t *total) watched(client string, err error) error {
 	l := &allLeaks
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.bytes == 0 {
-		return
+		return err
 	}
 	if len(l.seen) > 0 {
 		t.line(fmt.Sprintf("FAIL %s: %d places with a target's name, the first: %s", client, len(l.seen), l.seen[0]))
@@ -60,6 +61,7 @@ func (t *total) leaked(client string) {
 		t.line(fmt.Sprintf("ok %s no target's name in %d bytes of answers", client, l.bytes))
 	}
 	l.seen, l.bytes = nil, 0
+	return err
 }
 
 // watch puts a proxy before the router, which reads what clients get.

@@ -103,11 +103,7 @@ func run(root, binary, only string, direct bool) (bool, error) {
 			}
 			at = endpoints
 		}
-		err := c.run(ctx, at, &t)
-		if *byAlias {
-			t.leaked(c.name)
-		}
-		if err != nil {
+		if err := t.watched(c.name, c.run(ctx, at, &t)); err != nil {
 			if inCI() {
 				t.failed++
 				fmt.Printf("FAIL %s: %v\n", c.name, err)

@@ -71,7 +71,7 @@ func (e *keptRequest) copyTexts() {
 func (e *keptRequest) end(in *exchange.Inbound, took time.Duration, sent int64) {
 	s := &in.Seen
 	e.waits = nil
-	e.Open, e.Status, e.Stream, e.Retries, e.End = false, s.Status, s.Stream, s.Retries, s.End
+	e.Open, e.Status, e.Stream, e.Retries, e.End = false, int(s.Status), s.Stream, int(s.Retries), s.End
 	e.Bytes, e.Seconds = sent, took.Seconds()
 	if s.Passed {
 		e.Reason = s.Reason // a constant: it needs no copy
@@ -86,6 +86,9 @@ func (e *keptRequest) size() int {
 	named := 0
 	if n := e.Named; n != nil {
 		named = int(unsafe.Sizeof(*n)) + len(n.Identity) + len(n.Parent)
+	}
+	if e.Aliased != nil {
+		named += int(unsafe.Sizeof(*e.Aliased)) // the name is the configuration's
 	}
 	if e.Queued != nil {
 		named += int(unsafe.Sizeof(*e.Queued))

@@ -59,7 +59,7 @@ func TestTheCircle(t *testing.T) {
 		}
 		in := asked("id")
 		in.Seen.Worker = string(make([]byte, i*7%400))
-		in.Seen.Retries = i
+		in.Seen.Retries = int32(i)
 		r.Ended(in, time.Second, int64(i*7%400))
 		list := r.Latest(Query{Limit: 1000})
 		if s := r.Stats(); s.Bytes > int(r.most.Load()) || s.Kept != len(list) || s.Kept < min(2, i+1) {

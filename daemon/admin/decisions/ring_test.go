@@ -71,7 +71,7 @@ func TestTheSameIDTwice(t *testing.T) {
 	r.Resize(1 << 20)
 	for i := range 2 {
 		in := asked("same")
-		in.Seen.Retries = i
+		in.Seen.Retries = int32(i)
 		r.Ended(in, time.Second, 0)
 	}
 	if d, _ := r.Find("same"); d.Retries != 1 {
@@ -84,7 +84,7 @@ func TestQueries(t *testing.T) {
 	r.Resize(1 << 20)
 	end := func(id, worker, endsWith string, status int, took time.Duration) {
 		in := asked(id)
-		in.Seen.Worker, in.Seen.Status, in.Seen.End = worker, status, endsWith
+		in.Seen.Worker, in.Seen.Status, in.Seen.End = worker, int32(status), endsWith
 		r.Ended(in, took, 0)
 	}
 	end("a", "w1", "", 200, time.Second)

@@ -158,7 +158,8 @@ func (m *Metrics) Answered(s *exchange.Seen) {
 	if s.Worker != "" && s.Model != "" {
 		model = m.series.models.known(s.Model)
 	}
-	m.series.answer(answerOf{pool: s.Pool, strategy: s.Strategy, model: model, worker: s.Worker, code: s.Status}).Inc()
+	m.series.answer(answerOf{pool: s.Pool, strategy: s.Strategy, model: model, worker: s.Worker,
+		code: int(s.Status)}).Inc()
 }
 
 // SessionRefused implements exchange.Meter.

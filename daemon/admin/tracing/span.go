@@ -108,7 +108,7 @@ func (a *attributes) ofRequest(in *exchange.Inbound, took time.Duration, sent in
 	a.number("http.response.body.size", sent)
 	a.text("warmpath.request_id", own(in.ID))
 	a.text("gen_ai.request.model", own(seen.Model))
-	a.text("warmpath.alias", seen.Alias)
+	a.text("warmpath.alias", seen.AliasName())
 	a.seconds("warmpath.seconds", took)
 }
 

@@ -47,7 +47,7 @@ func TestWhatSpansHaveInCommon(t *testing.T) {
 	for i, method := range methods {
 		in := request()
 		tr.Begin(in, time.Now())
-		in.Method, in.Seen.Pool, in.Seen.Retries = method, strings.Repeat("p", i/2), i+1
+		in.Method, in.Seen.Pool, in.Seen.Retries = method, strings.Repeat("p", i/2), int32(i+1)
 		in.Seen.Endpoint, in.Seen.Key, in.Seen.Strategy = []string{"chat", ""}[i%2], fmt.Sprint("key", i/3), "s"
 		in.Trace.Span.End(in, time.Millisecond, 3)
 	}

@@ -85,7 +85,7 @@ func (p *Pool) Update(specs []Spec, now time.Time) {
 	labels := p.labels.Load().after(specs)
 	p.labels.Store(labels)
 	p.fleet.update(specs, labels, p.fleet.sec(now))
-	p.shareNames()
+	p.served.Store(sameModels(p.fleet.endpoints))
 }
 
 // Drain takes a worker out of the snapshots, or puts it back. Its requests run to their end. id is that of a worker;

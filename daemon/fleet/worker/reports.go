@@ -75,9 +75,20 @@ func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
 		was := e.listing
 		p.fleet.list(e, l, entries)
 		if e.listing != was {
-			p.shareNames()
+			p.served.Store(sameModels(p.fleet.endpoints))
 		}
 	})
+}
+
+// CacheName returns the name under which the workers' caches of a model are known: of several names of one model the
+// least, else its own.
+func (p *Pool) CacheName(model string) string {
+	if same := p.served.Load(); same != nil {
+		if name, ok := (*same)[model]; ok {
+			return name
+		}
+	}
+	return model
 }
 
 // Unlisted records that a worker's models could not be read.

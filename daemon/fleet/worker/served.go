@@ -6,34 +6,13 @@ import "encoding/json"
 // them, and so does whoever remembers what it holds. The workers' lists say which names are one: those of one root that
 // are no adapters, which have a parent.
 
-// CacheName returns the name under which the workers' caches of a model are known: of several names of one model the
-// least, else its own.
-func (p *Pool) CacheName(model string) string {
-	if same := p.served.Load(); same != nil {
-		if name, ok := (*same)[model]; ok {
-			return name
-		}
-	}
-	return model
-}
-
-// shareNames notes which names are of one model by the lists of all workers. p.mu is held.
-func (p *Pool) shareNames() {
-	same := p.fleet.sameModels()
-	if len(same) == 0 {
-		p.served.Store(nil)
-		return
-	}
-	p.served.Store(&same)
-}
-
 // sameModels returns the least name of each model that a worker lists under several, by all names of that root. A name
-// of which two workers list other roots is not among them.
-func (f *fleet) sameModels() map[string]string {
+// of which two workers list other roots is not among them. nil = there is none.
+func sameModels(endpoints []*endpoint) *map[string]string {
 	var lists []*listing // each once
 	seen := map[*listing]bool{nil: true}
 	roots := map[string]string{} // by name; "" = none, or several
-	for _, e := range f.endpoints {
+	for _, e := range endpoints {
 		if seen[e.listing] {
 			continue
 		}
@@ -65,7 +44,10 @@ func (f *fleet) sameModels() map[string]string {
 			same[id] = least[root]
 		}
 	}
-	return same
+	if len(same) == 0 {
+		return nil
+	}
+	return &same
 }
 
 // rootsOf reads the root of each model off its entry of /v1/models, "" of an adapter.

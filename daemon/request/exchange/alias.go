@@ -24,7 +24,7 @@ func rename(r *request) *Fault {
 		a = r.epoch.Names.Find(req.Model)
 	}
 	if a == nil && req.Model == "" {
-		r.alias = r.aliasOfResponse()
+		r.alias = aliasOfResponse(r)
 	}
 	if a == nil || req.Model != r.read.named { // a door's own name is in no body
 		return nil
@@ -41,26 +41,26 @@ func rename(r *request) *Fault {
 	}
 	r.in.Seen.Model = req.Model
 	if a.Name != req.Model {
-		r.in.Seen.Alias = a.Name
+		r.in.Seen.Aliased = &route.Aliased{Alias: a.Name}
 	}
 	return nil
 }
 
 // aliasOfResponse returns the alias by which the stored response was made that the path names; nil if it was none.
-func (r *request) aliasOfResponse() *names.Alias {
+func aliasOfResponse(r *request) *names.Alias {
 	if r.epoch.Names == nil || r.kept == nil || r.in.Endpoint.ID == "" {
 		return nil
 	}
-	name, model := r.kept.models.Maker(r.makerKey(r.in.Endpoint.ID))
+	name, model := r.kept.models.Maker(makerKey(r, r.in.Endpoint.ID))
 	a := r.epoch.Names.Find(name)
 	if a != nil {
-		r.in.Seen.Alias, r.in.Seen.Model = name, model
+		r.in.Seen.Aliased, r.in.Seen.Model = &route.Aliased{Alias: name}, model
 	}
 	return a
 }
 
 // makerKey returns a hash of a response of the request's caller.
-func (r *request) makerKey(response string) uint64 {
+func makerKey(r *request, response string) uint64 {
 	return names.Key("maker", r.in.Caller.Name, response)
 }
 
@@ -84,7 +84,7 @@ func sessionKey(r *request) uint64 {
 // keepModel has requests that go on with a response ask its model, and what is read of it later have the alias.
 func keepModel(r *request, response string) {
 	if r.alias != nil {
-		r.kept.models.Made(r.alias, r.makerKey(response), r.read.req.Model)
+		r.kept.models.Made(r.alias, makerKey(r, response), r.read.req.Model)
 		r.kept.models.Keep(r.alias, names.Key("response", r.in.Caller.Name, response), r.read.req.Model)
 	}
 }

@@ -33,7 +33,7 @@ func decision(r route.Record) string {
 
 // explainRefusal adds what is known of a request before a strategy was asked.
 func explainRefusal(out *Outbound, seen *Seen, pool string) {
-	out.Set("X-Warmpath-Retries", strconv.Itoa(seen.Retries))
+	out.Set("X-Warmpath-Retries", strconv.Itoa(int(seen.Retries)))
 	if pool != "" {
 		out.Set("X-Warmpath-Pool", pool)
 	}

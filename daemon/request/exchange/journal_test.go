@@ -72,7 +72,7 @@ func TestJournalOfSteps(t *testing.T) {
 		if got := logged(); got != wantLog {
 			t.Errorf("%+v: logged %q; want %q", from, got, wantLog)
 		}
-		if got := counted(); got != wantCount || in.Seen.Retries != retries || len(in.Seen.Attempts) != retries {
+		if got := counted(); got != wantCount || int(in.Seen.Retries) != retries || len(in.Seen.Attempts) != retries {
 			t.Errorf("%+v: counted %q, %+v; want %q, %d", from, got, in.Seen.Attempts, wantCount, retries)
 		}
 	}

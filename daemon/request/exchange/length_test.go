@@ -43,7 +43,7 @@ func TestTooLongIsTriedAtALongerOne(t *testing.T) {
 			s.list(i, n)
 		}
 		a := s.ask(inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`))
-		if a.status != status || a.in.Seen.Retries != retries {
+		if a.status != status || int(a.in.Seen.Retries) != retries {
 			t.Errorf("%v: %d after %d repeats; want %d after %d: %s", lengths, a.status, a.in.Seen.Retries, status, retries, a.body)
 		}
 	}

@@ -83,8 +83,8 @@ var (
 // Seen is what became of a request: the record of its decision, and its end.
 type Seen struct {
 	route.Record
-	Status   int
-	Retries  int
+	Status   int32
+	Retries  int32
 	End      string       // how the answer ended, if not well
 	Stream   bool         // the answer is a stream of events
 	Logged   bool         // the candidates belong in the access log

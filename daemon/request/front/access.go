@@ -193,6 +193,14 @@ func appendTried(l *jsonline.Line, seen *exchange.Seen) {
 	l.CloseList()
 }
 
+// appendModel appends the model, and the alias for it that the client sent.
+func appendModel(l *jsonline.Line, seen *exchange.Seen) {
+	l.Text("model", gate.Cut(seen.Model))
+	if seen.Aliased != nil {
+		l.Text("alias", seen.Alias)
+	}
+}
+
 // appendIdentity appends the session that the request names, as fingerprints: ids are secrets.
 func appendIdentity(l *jsonline.Line, seen *exchange.Seen) {
 	if seen.Named == nil {
@@ -230,10 +238,7 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 	}
 	l.Bool("stream", seen.Stream)
 	l.Text("endpoint", seen.Endpoint)
-	l.Text("model", gate.Cut(seen.Model))
-	if seen.Alias != "" {
-		l.Text("alias", seen.Alias)
-	}
+	appendModel(l, seen)
 	l.Text("pool", seen.Pool)
 	l.Text("worker", seen.Worker)
 	l.Text("strategy", seen.Strategy)

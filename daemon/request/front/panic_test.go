@@ -55,7 +55,7 @@ func (backend) Ready(bool) (bool, any) { return true, nil }
 
 func (b backend) Ended(in *exchange.Inbound, _ time.Duration, _ int64) {
 	if b.ends != nil {
-		b.ends <- in.Seen.Status
+		b.ends <- int(in.Seen.Status)
 	}
 }
 

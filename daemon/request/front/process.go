@@ -86,7 +86,7 @@ func (h *handler) failed(q *request, fc *fasthttp.RequestCtx, p any) {
 		q.body.buffer.drop() // its memory may be in use still
 	}
 	out := exchange.FaultInternal.Outbound(exchange.OpenAI)
-	q.in.Seen.Status, q.sent = out.Status, int64(len(out.Body))
+	q.in.Seen.Status, q.sent = int32(out.Status), int64(len(out.Body))
 	q.recordAfterPanic()
 	if q.in.Seen.Comments > 0 { // the client has a head already
 		q.conn.Abort()

@@ -268,7 +268,7 @@ func (q *request) ownFields(out *exchange.Outbound) []upstream.Field {
 	case shape == exchange.Anthropic || q.in.SpeaksAnthropic():
 		fields = append(fields, upstream.Field{Name: exchange.HeaderAnthropicRequest, Value: q.in.ID})
 	}
-	q.in.Seen.Status = out.Status
+	q.in.Seen.Status = int32(out.Status)
 	return corsFields(q.epoch.CORS, fields, out, q.in.Get("Origin"))
 }
 

@@ -2,8 +2,8 @@ package names
 
 import "strings"
 
-// Hide returns a text with the name in place of each model's. It is for texts of a worker in which no place is set for a
-// model, as errors and header fields. A name that only begins or ends like the model's stays.
+// Hide returns a text with the name in place of each model's. It is for texts of a worker in which no place is set for
+// a model, as errors and header fields. A name that only begins or ends like the model's stays.
 func Hide[T string | []byte](text T, model, name string) T {
 	if model == "" || model == name {
 		return text

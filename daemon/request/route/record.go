@@ -17,7 +17,6 @@ type Record struct {
 	Strategy string `json:"strategy"`
 	Module   string `json:"module_sha256,omitempty"`
 	Model    string `json:"model"`             // that served it, or was to
-	Alias    string `json:"alias,omitempty"`   // the name that the client sent for it, if another
 	Session  string `json:"session,omitempty"` // the kind of the session that it belongs to
 	Trace    string `json:"trace_id,omitempty"`
 
@@ -54,12 +53,18 @@ type Record struct {
 	Total     time.Duration `json:"total_ns,omitempty"`
 	Usage     Usage         `json:"usage,omitzero"` // the engine's own counts
 
-	*Named  // the session that the request names, bound or not; nil = none
-	*Queued // how it waited in the router's queue; nil = it did not
+	*Aliased // the name that the client sent for the model; nil = the model's own
+	*Named   // the session that the request names, bound or not; nil = none
+	*Queued  // how it waited in the router's queue; nil = it did not
 
 	Split *Split `json:"split,omitempty"` // nil = one worker has computed the prompt and the answer
 
 	listed jsonline.Line // of CandidatesJSON; empty = not written yet
+}
+
+// Aliased is a name for other models. It is never changed.
+type Aliased struct {
+	Alias string `json:"alias,omitempty"`
 }
 
 // Named is a session as the request names it. It is never changed.
@@ -91,6 +96,14 @@ type Split struct {
 type Offered struct {
 	Labels  []string           // names of the label bits of the rows
 	Headers map[string]*string // the header fields that it may see, by lower-case name; nil = the request has none
+}
+
+// AliasName returns the alias by which the client named the model, "" if it used none.
+func (r *Record) AliasName() string {
+	if r.Aliased == nil {
+		return ""
+	}
+	return r.Alias
 }
 
 // Memory returns an empty record with the memory of this one, which may not be used any more.
