@@ -26,8 +26,7 @@
 //
 // W is the wait in the worker's queue, P the prefill of what is not cached, E what is pushed out and will be wanted
 // again, O what is computed again as the engine has no KV left, T what the turns of a new session will wait there,
-// 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it. The host measures
-// what these are made of.
+// 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it.
 //
 // # What the terms are for
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -37,6 +38,7 @@ type adapterFinding struct {
 	P50      float64 `json:"ttft_p50"`
 	P90      float64 `json:"ttft_p90"`
 	Failed   int     `json:"failed"`
+	why      error   // the last did
 }
 
 // checkAdapters plays the load to a daemon for each strategy, one after the other. With load the daemon loads the
@@ -59,7 +61,10 @@ func checkAdapters(ctx context.Context, load bool, speed float64, seed uint64) e
 		if err != nil {
 			return err
 		}
-		_ = json.NewEncoder(os.Stdout).Encode(f)
+		if f.Failed == adapterRequests {
+			return fmt.Errorf("%s: no request was answered: %w", r.name, f.why)
+		}
+		_ = json.NewEncoder(os.Stdout).Encode(f) // standard output may be closed
 	}
 	return nil
 }
@@ -91,6 +96,7 @@ func playAdapters(ctx context.Context, r *rule, load bool, speed float64, seed u
 				defer mu.Unlock()
 				if err != nil {
 					f.Failed++
+					f.why = err
 					return
 				}
 				ttft = append(ttft, first.Seconds()*speed)
@@ -131,6 +137,7 @@ func askAdapter(ctx context.Context, url, name string) (first time.Duration, err
 	if err != nil {
 		return 0, err
 	}
+	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, err
@@ -138,7 +145,8 @@ func askAdapter(ctx context.Context, url, name string) (first time.Duration, err
 	defer resp.Body.Close()
 	one := [1]byte{}
 	if _, err := resp.Body.Read(one[:]); err != nil || resp.StatusCode != http.StatusOK {
-		return 0, errors.Join(err, fmt.Errorf("status %d", resp.StatusCode))
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		return 0, errors.Join(err, fmt.Errorf("status %d: %s%s", resp.StatusCode, one[:], said))
 	}
 	first = time.Since(began)
 	for buf := make([]byte, 4096); err == nil; {
