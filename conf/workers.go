@@ -176,16 +176,7 @@ func checkDisaggregation(r *report, path string, p *Pool) {
 	}
 	r.between(child(at, "threshold"), d.Threshold, 0, maxCount, "tokens, 0 for always,")
 	r.between(child(at, "bootstrap_port"), d.BootstrapPort, 1, 65535, "the number of a port,")
-	if d.PrefillDNS != "" {
-		checkDNSName(r, child(at, "prefill_dns"), d.PrefillDNS)
-	}
-	if s := d.PrefillService; s != "" && !isK8sName(s) {
-		r.add(child(at, "prefill_service"), fmt.Sprintf("%.80q is no name of Kubernetes", s),
-			"write up to 63 of a-z, 0-9 and dash, without the namespace or a port")
-	}
-	if !d.On() && d.discovers() {
-		r.add(at, "it names prefillers, and no connector", `write connector = "nixl", or leave them out`)
-	}
+	checkPrefillers(r, at, d)
 	if d.KVRate != 0 && !within(d.KVRate, 1, 1e9) {
 		r.outOfRange(child(at, "kv_transfer_rate"), d.KVRate,
 			"write tokens a second, as 400000, or 0: the threshold alone decides")
@@ -208,5 +199,19 @@ func checkDisaggregation(r *report, path string, p *Pool) {
 	case roles[RolePrefill] == len(p.Workers):
 		r.add(at, "no worker of the pool answers a client: all are prefillers",
 			`give some of [[pools.workers]] role = "decode", or leave it out`)
+	}
+}
+
+// checkPrefillers checks where further prefillers come from.
+func checkPrefillers(r *report, at string, d *Disaggregation) {
+	if d.PrefillDNS != "" {
+		checkDNSName(r, child(at, "prefill_dns"), d.PrefillDNS)
+	}
+	if s := d.PrefillService; s != "" && !isK8sName(s) {
+		r.add(child(at, "prefill_service"), fmt.Sprintf("%.80q is no name of Kubernetes", s),
+			"write up to 63 of a-z, 0-9 and dash, without the namespace or a port")
+	}
+	if !d.On() && d.discovers() {
+		r.add(at, "it names prefillers, and no connector", `write connector = "nixl", or leave them out`)
 	}
 }

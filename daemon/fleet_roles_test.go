@@ -86,6 +86,15 @@ func (f *rolesFleet) ask(ctx context.Context, name string, tokens int, stream bo
 	return err
 }
 
+// tellsPrefillers checks that the decisions on the admin port name prefillers.
+func (f *rolesFleet) tellsPrefillers() {
+	var kept []decisions.Decision
+	f.decided("/api/v1/decisions?limit=20", &kept)
+	if !slices.ContainsFunc(kept, func(d decisions.Decision) bool { return d.Split != nil && d.Split.Prefiller != "" }) {
+		f.t.Errorf("none of %d decisions has a prefiller", len(kept))
+	}
+}
+
 // TestRoles: prompts are computed by prefillers and answered by decoders, short ones by decoders alone. A client that
 // leaves in any phase strands no block, and a prefiller that dies fails no request.
 func TestRoles(t *testing.T) {
@@ -139,11 +148,7 @@ func TestRoles(t *testing.T) {
 	if count(&served) < 200 || count(&left) < 20 {
 		t.Errorf("%d served and %d left", count(&served), count(&left))
 	}
-	var kept []decisions.Decision
-	f.decided("/api/v1/decisions?limit=20", &kept)
-	if !slices.ContainsFunc(kept, func(d decisions.Decision) bool { return d.Split != nil && d.Split.Prefiller != "" }) {
-		t.Errorf("none of %d decisions has a prefiller", len(kept))
-	}
+	f.tellsPrefillers()
 	_ = f.prefill[0].Close()
 	for i := range 20 {
 		if err := f.ask(t.Context(), fmt.Sprint("after ", i), 1500, false); err != nil {

@@ -1,9 +1,6 @@
 package worker
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "slices"
 
 // listing holds the model ids that a worker lists, and how long each model is. LoRA adapters are listed like models.
 // Workers with equal listings share one, which Snapshot compares by address.
@@ -24,15 +21,6 @@ func newListing(ids []string) *listing {
 	for _, id := range ids {
 		l.set[id] = struct{}{}
 	}
-	return l
-}
-
-// readListing returns a listing of these models by their entries of /v1/models.
-func readListing(ids []string, entries []json.RawMessage) *listing {
-	l := newListing(ids)
-	lengths, adapters := lengthsOf(ids, entries)
-	l.setLengths(lengths)
-	l.adapters, l.roots = adapters, rootsOf(ids, entries)
 	return l
 }
 

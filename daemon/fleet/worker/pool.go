@@ -29,10 +29,8 @@ type Pool struct {
 func New(c Config, now time.Time) *Pool {
 	c = c.withDefaults()
 	p := &Pool{later: c.After, announce: announcer{c.Log, c.Caches, c.OnChange}, budget: newBudget()}
-	p.fleet = fleet{
-		began: now, watcher: c.Watcher, grace: p, speed: fleetSpeed{slowness: 1},
-		taken: map[uint32]*Worker{}, watched: map[uint64]*endpoint{},
-	}
+	p.fleet = fleet{began: now, watcher: c.Watcher, grace: p, speed: fleetSpeed{slowness: 1},
+		taken: map[uint32]*Worker{}, watched: map[uint64]*endpoint{}}
 	p.fleet.conf = newSettings(c)
 	p.set.Store(p.fleet.conf)
 	p.labels.Store(&labelSet{})

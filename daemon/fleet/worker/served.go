@@ -50,6 +50,15 @@ func sameModels(endpoints []*endpoint) *map[string]string {
 	return &same
 }
 
+// readListing returns a listing of these models by their entries of /v1/models.
+func readListing(ids []string, entries []json.RawMessage) *listing {
+	l := newListing(ids)
+	lengths, adapters := lengthsOf(ids, entries)
+	l.setLengths(lengths)
+	l.adapters, l.roots = adapters, rootsOf(ids, entries)
+	return l
+}
+
 // rootsOf reads the root of each model off its entry of /v1/models, "" of an adapter.
 func rootsOf(ids []string, entries []json.RawMessage) []string {
 	roots := make([]string, len(ids))
