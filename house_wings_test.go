@@ -55,7 +55,8 @@ var arrows = map[string][]string{
 	// A request, from front to upstream. No arrow runs up.
 	"daemon/request": {},
 	"daemon/request/exchange": {
-		"cache/quota", "cache/seldom", "daemon/fleet/worker", "daemon/request/identity", "daemon/request/limit",
+		"cache/quota", "cache/seldom", "daemon/fleet/adapters", "daemon/fleet/worker", "daemon/request/identity",
+		"daemon/request/limit",
 		"daemon/request/names", "daemon/request/overflow", "daemon/request/pair", "daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
 		"daemon/request/tokens", "daemon/request/waiting", "daemon/transport/gate", "daemon/transport/upstream",

@@ -30,9 +30,22 @@ const (
 	maxAnswer = 16 << 10              // bytes of a worker's answer
 	maxName   = 128                   // bytes of an adapter's name
 	nameMark  = "{name}"              // of Config.Source
-	loadPath  = "/v1/load_lora_adapter"
-	dropPath  = "/v1/unload_lora_adapter"
 )
+
+// The paths of vLLM's adapter calls.
+const (
+	LoadPath   = "/v1/load_lora_adapter"
+	UnloadPath = "/v1/unload_lora_adapter"
+)
+
+// Needless reports whether a worker's answer to a call says that there was nothing to do: it has the adapter that was
+// to be loaded, or lacks the one that was to be unloaded. vLLM answers 400 with such a text, and 404.
+func Needless(path string, status int, answer []byte) bool {
+	if path == UnloadPath {
+		return status == http.StatusNotFound
+	}
+	return status == http.StatusBadRequest && strings.Contains(string(answer), "already")
+}
 
 // Config is where a pool's adapters are. The zero value is nowhere: nothing is loaded.
 type Config struct {
@@ -193,9 +206,9 @@ func (s *Source) load(ctx context.Context, w *worker.Worker, name string) error 
 		Name string `json:"lora_name"`
 		Path string `json:"lora_path"`
 	}{name, path})
-	status, answer, err := l.poster.Order(ctx, w.URL(), loadPath, body, maxAnswer)
+	status, answer, err := l.poster.Order(ctx, w.URL(), LoadPath, body, maxAnswer)
 	took := time.Since(began)
-	had := status == http.StatusBadRequest && strings.Contains(string(answer), "already")
+	had := Needless(LoadPath, status, answer)
 	switch {
 	case err != nil || status >= 500 || status == http.StatusTooManyRequests:
 		l.meter.AdapterCall(l.pool, "load", "failed")
@@ -243,8 +256,8 @@ func (l *Loader) makeRoom(ctx context.Context, w *worker.Worker, name string, mo
 // unload unloads an adapter. If that fails, the worker's own list shows it again.
 func (l *Loader) unload(ctx context.Context, w *worker.Worker, name string) {
 	body, _ := json.Marshal(map[string]string{"lora_name": name})
-	status, _, err := l.poster.Order(ctx, w.URL(), dropPath, body, maxAnswer)
-	if err != nil || status >= 300 && status != http.StatusNotFound {
+	status, answer, err := l.poster.Order(ctx, w.URL(), UnloadPath, body, maxAnswer)
+	if err != nil || status >= 300 && !Needless(UnloadPath, status, answer) {
 		l.meter.AdapterCall(l.pool, "unload", "failed")
 		l.log.Warn("an adapter was not unloaded: look at the worker's log", "worker", w.ID(), "adapter", name,
 			"status", status, "error", err)

@@ -1,7 +1,5 @@
 package worker
 
-import "encoding/json"
-
 // Workers of one model may have different lengths (--max-model-len): one has a card of 24 GB, one of 80. Each states
 // its own in /v1/models. A request that is surely longer than a worker's is answered 400 there, so that worker is no
 // candidate while a longer one can take it. If none can, it is: its 400 is the honest answer.
@@ -9,31 +7,23 @@ import "encoding/json"
 // maxLength bounds a length that is believed. The longest models have 10 million tokens.
 const maxLength = 1 << 30
 
-// lengthsOf reads the max_model_len of each model off its entry of /v1/models, 0 if it states none. An adapter has its
-// parent's: vLLM writes none for adapters. Those with a parent are the adapters.
-func lengthsOf(ids []string, entries []json.RawMessage) (lengths []int, adapters []string) {
-	lengths = make([]int, len(ids))
-	parents := make([]string, len(ids))
+// lengthsOf returns the max_model_len of each listed model, 0 if it states none. An adapter has its parent's: vLLM
+// writes none for adapters.
+func lengthsOf(ids []string, cards []card) []int {
+	lengths := make([]int, len(ids))
 	of := make(map[string]int, len(ids))
-	for i := range min(len(ids), len(entries)) {
-		var entry struct {
-			Length float64 `json:"max_model_len"`
-			Parent string  `json:"parent"`
+	for i, c := range cards {
+		if c.length >= 1 && c.length <= maxLength {
+			lengths[i] = int(c.length)
 		}
-		if json.Unmarshal(entries[i], &entry) == nil && entry.Length >= 1 && entry.Length <= maxLength {
-			lengths[i] = int(entry.Length)
-		}
-		parents[i], of[ids[i]] = entry.Parent, lengths[i]
-		if entry.Parent != "" {
-			adapters = append(adapters, ids[i])
-		}
+		of[ids[i]] = lengths[i]
 	}
-	for i := range lengths {
+	for i, c := range cards {
 		if lengths[i] == 0 {
-			lengths[i] = of[parents[i]]
+			lengths[i] = of[c.parent]
 		}
 	}
-	return lengths, adapters
+	return lengths
 }
 
 // setLengths records the lengths of the listed models, in the order of ids.

@@ -15,7 +15,7 @@ func TestLengthsOf(t *testing.T) {
 		for i, e := range entries {
 			ids, raw = append(ids, string(rune('a'+i))), append(raw, json.RawMessage(e))
 		}
-		if got, _ := lengthsOf(ids, raw); !slices.Equal(got, want) {
+		if got := readListing(ids, raw).lengths; !slices.Equal(got, want) {
 			t.Errorf("%s: %v; want %v", entries, got, want)
 		}
 	}
@@ -26,7 +26,7 @@ func TestLengthsOf(t *testing.T) {
 	f([]int{0, 0, 0}, `{"max_model_len":-1}`, `{"max_model_len":"x"}`, `{"max_model_len":1e12}`)
 	f([]int{0}, `[]`)
 	f([]int{}, []string{}...)
-	if got, _ := lengthsOf([]string{"a"}, nil); got[0] != 0 { // no entry
+	if got := readListing([]string{"a"}, nil).lengths; got[0] != 0 { // no entry
 		t.Error(got)
 	}
 }

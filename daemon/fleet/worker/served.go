@@ -50,23 +50,19 @@ func sameModels(endpoints []*endpoint) *map[string]string {
 	return &same
 }
 
-// readListing returns a listing of these models by their entries of /v1/models.
+// readListing returns a listing of these models by their entries of /v1/models. Those with a parent are adapters, and
+// have no root.
 func readListing(ids []string, entries []json.RawMessage) *listing {
-	l := newListing(ids)
-	lengths, adapters := lengthsOf(ids, entries)
-	l.setLengths(lengths)
-	l.adapters, l.roots = adapters, rootsOf(ids, entries)
-	return l
-}
-
-// rootsOf reads the root of each model off its entry of /v1/models, "" of an adapter.
-func rootsOf(ids []string, entries []json.RawMessage) []string {
-	roots := make([]string, len(ids))
+	l, cards := newListing(ids), make([]card, len(ids))
+	l.roots = make([]string, len(ids))
 	for i := range min(len(ids), len(entries)) {
-		var entry struct{ Root, Parent string }
-		if json.Unmarshal(entries[i], &entry) == nil && entry.Parent == "" {
-			roots[i] = entry.Root
+		cards[i] = readCard(entries[i])
+		if cards[i].parent == "" {
+			l.roots[i] = cards[i].root
+		} else {
+			l.adapters = append(l.adapters, ids[i])
 		}
 	}
-	return roots
+	l.setLengths(lengthsOf(ids, cards))
+	return l
 }

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -18,12 +18,6 @@ import (
 
 // A client's call that loads or unloads an adapter goes to all workers of the pool at once: whoever it is for would
 // else have to know how many there are, and where each call went.
-
-// The paths of vLLM's adapter calls.
-const (
-	loadPath   = "/v1/load_lora_adapter"
-	unloadPath = "/v1/unload_lora_adapter"
-)
 
 // callWait bounds the wait for the workers. A load reads some 100 MB, from a disk or the network.
 const callWait = time.Minute
@@ -54,21 +48,12 @@ type called struct {
 
 func (c *called) ok() bool { return c.Status >= 200 && c.Status < 300 }
 
-// idle reports whether the worker had nothing to do: it has the adapter that is to be loaded, or lacks the one that is
-// to be unloaded. vLLM answers 400 and 404.
-func (c *called) idle(path string) bool {
-	if path == unloadPath {
-		return c.Status == http.StatusNotFound
-	}
-	return c.Status == http.StatusBadRequest && strings.Contains(string(c.body), "already")
-}
-
 // callees returns the workers that a call goes to, one of each process. It returns nil if the call goes to the chosen
 // worker alone: there is no other, or the call belongs to a session.
 func callees(r *request) []*worker.Worker {
 	in := r.in
-	if in.Method != http.MethodPost || in.Path != loadPath && in.Path != unloadPath || in.Tail != nil || in.Kept != nil ||
-		r.choice.Binding().Worker != "" {
+	if in.Method != http.MethodPost || in.Path != adapters.LoadPath && in.Path != adapters.UnloadPath ||
+		in.Tail != nil || in.Kept != nil || r.choice.Binding().Worker != "" {
 		return nil
 	}
 	all := r.pool.Workers.Reachable(in.Caller.Workers)
@@ -152,7 +137,7 @@ func summary(path string, all []called) *Outbound {
 	}
 	for i := range all {
 		c := &all[i]
-		agree = agree && (c.Status == best.Status || best.ok() && (c.ok() || c.idle(path)))
+		agree = agree && (c.Status == best.Status || best.ok() && (c.ok() || adapters.Needless(path, c.Status, c.body)))
 	}
 	if agree && best.Status > 0 {
 		out := &Outbound{Status: best.Status, Body: best.body}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
@@ -216,16 +217,16 @@ func TestAnAdapterCallGoesToAllWorkers(t *testing.T) {
 	}
 	absent, success := whole(404, `{"error":{"message":"not found"}}`), whole(200, `"Success"`)
 	loaded := whole(400, `{"error":{"message":"The lora adapter 'm' has already been loaded."}}`)
-	f("all load", loadPath, 200, "Success", success, success, success)
-	f("one has it", loadPath, 200, "Success", loaded, success)
-	f("all have it", loadPath, 400, "already", loaded, loaded)
-	f("nobody finds it", loadPath, 404, "not found", absent, absent)
-	f("one does not find it", loadPath, 502, `"worker":"w1","status":404,`, success, absent)
-	f("one does not answer", loadPath, 502, `"worker":"w1","error":"`, success, "refuse")
-	f("all unload", unloadPath, 200, "Success", success, success)
-	f("one of three has it", unloadPath, 200, "Success", absent, absent, success)
-	f("nobody has it", unloadPath, 404, "not found", absent, absent)
-	f("a single worker", loadPath, 404, "not found", absent)
+	f("all load", adapters.LoadPath, 200, "Success", success, success, success)
+	f("one has it", adapters.LoadPath, 200, "Success", loaded, success)
+	f("all have it", adapters.LoadPath, 400, "already", loaded, loaded)
+	f("nobody finds it", adapters.LoadPath, 404, "not found", absent, absent)
+	f("one does not find it", adapters.LoadPath, 502, `"worker":"w1","status":404,`, success, absent)
+	f("one does not answer", adapters.LoadPath, 502, `"worker":"w1","error":"`, success, "refuse")
+	f("all unload", adapters.UnloadPath, 200, "Success", success, success)
+	f("one of three has it", adapters.UnloadPath, 200, "Success", absent, absent, success)
+	f("nobody has it", adapters.UnloadPath, 404, "not found", absent, absent)
+	f("a single worker", adapters.LoadPath, 404, "not found", absent)
 }
 
 // sent counts the requests that the workers got.

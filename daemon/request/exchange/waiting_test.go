@@ -26,6 +26,7 @@ type crowd struct {
 	free    chan bool                                 // lets one go
 	answers func(n int64, w http.ResponseWriter) bool // nil or false: with an answer. n counts them
 	n       atomic.Int64
+	calm    atomic.Bool // answers is over: workers answer again
 }
 
 func newCrowd(t *testing.T, workers int, c waiting.Config) *crowd {
@@ -77,7 +78,7 @@ func (x *crowd) serve(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	if x.answers != nil && x.answers(x.n.Add(1), w) {
+	if x.answers != nil && !x.calm.Load() && x.answers(x.n.Add(1), w) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -140,7 +141,7 @@ func (x *crowd) rests() {
 		}
 		return true
 	})
-	x.answers = nil
+	x.calm.Store(true)
 	last := x.sends(nil, "last")
 	x.free <- true
 	if out := <-last.done; out.Status != 200 {
