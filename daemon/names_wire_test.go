@@ -8,9 +8,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/lab/otlptest"
 )
 
 // speaker is a worker that lists models, notes what it is asked, and answers what a test says.
@@ -245,12 +248,15 @@ func TestNamesOfStoredResponses(t *testing.T) {
 	}
 }
 
-// TestNamesInTheRecords: log, decision and answer name alias and target.
+// TestNamesInTheRecords: log, decision and span name alias and target.
 func TestNamesInTheRecords(t *testing.T) {
+	c, stop := otlptest.Start()
+	t.Cleanup(stop)
 	w := newSpeaker(t, `{"id":"the-cat"}`)
 	w.says(200, "application/json", `{"model":"the-cat"}`)
 	log := filepath.Join(t.TempDir(), "access.log")
-	r := start(t, withServer(settings("roundrobin", w.url), fmt.Sprintf("access_log = %q", log))+petIsCat, 1)
+	r := start(t, withServer(settings("roundrobin", w.url), fmt.Sprintf("access_log = %q", log))+petIsCat+
+		fmt.Sprintf("[tracing]\nendpoint = %q\n", c.URL), 1)
 	id := r.do("POST", "/v1/completions", `{"model":"pet","prompt":"x"}`).header.Get("X-Request-Id")
 	const both = `"model":"the-cat","alias":"pet"`
 	eventually(t, "a line in the log", func() bool {
@@ -266,6 +272,16 @@ func TestNamesInTheRecords(t *testing.T) {
 		b, _ := os.ReadFile(log)
 		return bytes.Count(b, []byte("\n")) == 2 && bytes.Count(b, []byte(`"alias"`)) == 1
 	})
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	var spans []string
+	for _, s := range c.Spans() {
+		spans = append(spans, fmt.Sprint(s.Attributes["gen_ai.request.model"], s.Attributes["warmpath.alias"]))
+	}
+	if slices.Sort(spans); !slices.Equal(spans, []string{"the-cat<nil>", "the-catpet"}) {
+		t.Errorf("the spans' models and aliases: %q", spans)
+	}
 }
 
 // TestHiddenNamesAreInNoError: an error that lists what the workers serve leaves out what no list shows.
