@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
@@ -165,4 +166,32 @@ func TestFallbackBetweenPools(t *testing.T) {
 	}
 	close(free)
 	<-ended
+}
+
+// TestFallbackAfterTheQueue: a request whose turn does not come within the queue's wait goes to the other model.
+func TestFallbackAfterTheQueue(t *testing.T) {
+	t.Parallel()
+	cat, dog := newSpeaker(t, `{"id":"the-cat"}`), newSpeaker(t, `{"id":"dog"}`)
+	busy, free := make(chan struct{}), make(chan struct{})
+	cat.answer = func(http.ResponseWriter, string) { close(busy); <-free }
+	dog.says(200, "application/json", `{"model":"dog"}`)
+	var b strings.Builder
+	b.WriteString(freePorts)
+	addPool(&b, "cats", "roundrobin", "the-cat", cat.url)
+	addPool(&b, "dogs", "roundrobin", "dog", dog.url)
+	b.WriteString(strings.Replace(petIsCat, "\nto", "\nfallback = \"dog\"\nto", 1))
+	r := start(t, strings.Replace(b.String(), "name = \"cats\"", "name = \"cats\"\nmax_in_flight = 1\nqueue.wait = \"200ms\"", 1), 2)
+	const body = `{"model":"pet","messages":[]}`
+	first := make(chan seen, 1)
+	go func() { first <- r.do("POST", "/v1/chat/completions", body) }()
+	<-busy
+	second := r.do("POST", "/v1/chat/completions", body)
+	if second.status != 200 || second.header.Get("X-Warmpath-Fallback") != "full" || second.body != `{"model":"pet"}` {
+		t.Errorf("after the wait: %d %v %s", second.status, second.header, second.body)
+	}
+	if e, ok := r.ring.Find(second.header.Get("X-Request-Id")); !ok || e.Queued == nil || e.Waited < 150*time.Millisecond {
+		t.Errorf("it did not wait first: %+v", e.Queued)
+	}
+	close(free)
+	allGood(t, 1, first)
 }
