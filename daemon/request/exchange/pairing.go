@@ -37,7 +37,11 @@ func pairs(r *request, out *upstream.Request) *pairing {
 		return nil
 	}
 	out.Body = pair.Alone(out.Body)
-	if !r.generates() || !r.read.req.HasPrompt || !r.read.clear {
+	req := r.read.req
+	if !r.generates() || !req.HasPrompt || !r.read.clear || req.BypassesCache {
+		return nil
+	}
+	if !rule.Connector.Many() && len(req.Chains)*req.N != 1 {
 		return nil
 	}
 	return &pairing{request: r, out: out, rule: rule, body: out.Body, Transfer: pair.Transfer{Connector: rule.Connector,

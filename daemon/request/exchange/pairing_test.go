@@ -307,3 +307,39 @@ func TestPairingOfOtherRequests(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// Of a request with several prompts or answers a connector names the KV of one: it is not split. LMCache finds each by
+// its prompt. A request whose prompt is computed whatever is cached gains nothing.
+func TestPairingOfSeveral(t *testing.T) {
+	long := strings.Repeat("word ", 4000)
+	f := func(c pair.Connector, path, body, want string) {
+		t.Helper()
+		d := newDuo(t, c)
+		in := inbound("POST", path, body)
+		in.Epoch, in.ID = d.epoch, "id-1"
+		life := new(Life)
+		alone.Begin(life)
+		defer life.Leave()
+		if out := d.Serve(life, in); out.Status != 200 {
+			t.Errorf("%s, %.40s: %d %s", c, body, out.Status, out.Body)
+		}
+		workers := ""
+		for line := range strings.SplitSeq(d.took(), "; ") {
+			workers += line[:1]
+		}
+		if workers != want {
+			t.Errorf("%s, %.40s: went to %q; want %q", c, body, workers, want)
+		}
+	}
+	for _, c := range pair.Connectors() {
+		c, split := pair.Connector(c), "d"
+		if c == pair.LMCache {
+			split = "pd"
+		}
+		f(c, "/v1/chat/completions", `{"n":2,"messages":[{"role":"user","content":"`+long+`"}]}`, split)
+		f(c, "/v1/completions", `{"prompt":["`+long+`","`+long+`"]}`, split)
+		f(c, "/v1/completions", `{"prompt_logprobs":0,"prompt":"`+long+`"}`, "d")
+		f(c, "/v1/completions", `{"echo":true,"logprobs":1,"prompt":"`+long+`"}`, "d")
+	}
+	f(pair.NIXL, "/v1/completions", `{"n":1,"prompt":["`+long+`"]}`, "pd")
+}
