@@ -109,6 +109,11 @@ func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled) {
 			" it up")
 		return
 	}
+	if result == PrefillUnread {
+		log.Warn("a decoder failed that was to read a prefiller's KV, and computes the prompt itself: see that it reaches" +
+			" the prefillers, and its own log")
+		return
+	}
 	log.Warn("no prefiller computed a prompt, and the decoder did it itself: see that workers with role prefill are up" +
 		" and have the pool's connector")
 }

@@ -41,7 +41,7 @@ func pairs(r *request, out *upstream.Request) *pairing {
 	if !r.generates() || !req.HasPrompt || !r.read.clear || req.BypassesCache {
 		return nil
 	}
-	if !rule.Connector.Many() && len(req.Chains)*req.N != 1 {
+	if rule.Connector.Names() && len(req.Chains)*req.N != 1 {
 		return nil
 	}
 	return &pairing{request: r, out: out, rule: rule, body: out.Body, Transfer: pair.Transfer{Connector: rule.Connector,
@@ -84,6 +84,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt) {
 		}
 	}
 	p.out.Body = p.Decode(p.body, p.handed)
+	a.handed = p.Connector.Names()
 	p.handed, p.told = nil, p.handed // a decoder that has been told may have read it
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ type duo struct {
 	pinned map[string]bool
 	n      int
 	breaks string         // the workers whose id begins so fail
+	loses  string         // what a decoder answers that is to read a prefiller's KV; "" = it reads it
 	during func(w string) // is called for each request at a worker before its answer
 	rooms  map[string]bool
 }
@@ -120,6 +122,10 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 	if to := r.Header.Get(pair.HeaderPrefiller); to != "" {
 		line += " sidecar"
 	}
+	lost := d.loses
+	if id[0] == 'p' || b.Params == nil && b.Room == 0 && r.Header.Get(pair.HeaderPrefiller) == "" {
+		lost = ""
+	}
 	fails, during := d.breaks != "" && strings.HasPrefix(id, d.breaks), d.during
 	d.got = append(d.got, line)
 	d.mu.Unlock()
@@ -128,6 +134,15 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 	}
 	if fails {
 		http.Error(w, `{"error":{"message":"broken"}}`, http.StatusServiceUnavailable)
+		return
+	}
+	switch {
+	case strings.HasPrefix(lost, "data:"):
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		_, _ = io.WriteString(w, lost)
+		return
+	case lost != "":
+		http.Error(w, lost, http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -257,6 +272,36 @@ func TestPairingFails(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A decoder that cannot read a prefiller's KV answers 500, or an event of an error: here as vLLM 0.32 with NIXL did whose
+// prefiller was not there any more. It is asked again for all of it, and what it counts as cached is its own.
+func TestPairingUnread(t *testing.T) {
+	const why = `{"error":{"message":"Internal server error","type":"InternalServerError","param":null,"code":500}}`
+	f := func(c pair.Connector, extra, loses string) {
+		t.Helper()
+		d := newDuo(t, c)
+		d.loses = loses
+		in, out := d.ask(4000, extra)
+		if out.Status != 200 || in.Seen.Usage.Cached != 896 {
+			t.Errorf("%s, %s: %d %s, %d cached", c, loses, out.Status, out.Body, in.Seen.Usage.Cached)
+		}
+		if s := in.Seen.Split; s == nil || s.Result != string(PrefillUnread) {
+			t.Errorf("%s, %s: the record has %+v", c, loses, s)
+		}
+		lines := strings.Split(d.took(), "; ")
+		again := in.Seen.Worker + " max=50 stream=" + strconv.FormatBool(extra != "")
+		if !slices.Contains(lines, again) || len(lines) > 3 {
+			t.Errorf("%s, %s: %q", c, loses, lines)
+		}
+		if !strings.Contains(d.log.String(), "a decoder failed that was to read a prefiller's KV") {
+			t.Errorf("%s: the log: %s", c, d.log)
+		}
+	}
+	for _, c := range []pair.Connector{pair.NIXL, pair.Mooncake, pair.SGLang, pair.Sidecar} {
+		f(c, "", why)
+	}
+	f(pair.NIXL, `,"stream":true`, "data: "+why+"\n\ndata: [DONE]\n\n")
 }
 
 // A client that leaves in any phase leaves no memory pinned.

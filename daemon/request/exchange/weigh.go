@@ -48,6 +48,9 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 	if o.Kind == worker.Answered {
 		return nil
 	}
+	if o.Kind == worker.Failed && b.a.handed {
+		return w.unread(b)
+	}
 	b.against = o.Kind
 	f := failureOf(&o)
 	if o.Kind == worker.Busy {
@@ -170,6 +173,8 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 	b.against = worker.Failed
 	if b.aborts() {
 		b.against = worker.Leaving
+	} else if b.a.handed {
+		return w.unread(b)
 	}
 	o := b.showing(text)
 	if w.tries.isRepeated(b.a.trip.Worker(), o.Kind) {
@@ -189,6 +194,18 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 		f.grade = route.GradeFinal
 	}
 	return b.discard(o, f)
+}
+
+// unread ends an attempt at a worker that was to read a prefiller's KV, and fails. vLLM's decoders answer so if the
+// prefiller has died or was started again, unless they have kv_load_failure_policy = recompute. That is nothing against
+// the worker, which has computed nothing: it is asked once more, for all of it.
+func (w weigher) unread(b *body) *failure {
+	if s := w.in.Seen.Split; s != nil {
+		s.Result, s.CachedKnown = string(PrefillUnread), false
+	}
+	w.journal.prefilled(w.in, w.pool, PrefillUnread)
+	return b.discard(worker.Outcome{Kind: worker.Canceled},
+		&failure{reason: reasonUnfilled, fault: FaultUpstream, grade: route.GradeRefused, paid: true})
 }
 
 // ownError returns the worker's error as the client would get it, if it came whole; else nil. A door has errors of its

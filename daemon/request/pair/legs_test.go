@@ -128,6 +128,10 @@ func TestHanded(t *testing.T) {
 func TestFreeing(t *testing.T) {
 	x := Transfer{Connector: NIXL, Kind: prompt.Chat}
 	got := seen(t, x.Free([]byte(chat), []byte(`{"remote_block_ids":[1]}`)))
+	again := seen(t, x.Free([]byte(chat), []byte(`{"remote_block_ids":[1]}`)))
+	if salt, _ := got["cache_salt"].(string); len(salt) < 26 || salt == again["cache_salt"] {
+		t.Errorf("salt %q, then %q: what it reads may be cached for others", salt, again["cache_salt"])
+	}
 	if got["max_tokens"] != 1.0 || got["stream"] != false || got["kv_transfer_params"].(map[string]any)["remote_block_ids"] == nil {
 		t.Errorf("%v", got)
 	}
