@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -277,7 +278,11 @@ func TestPairingFails(t *testing.T) {
 // A decoder that cannot read a prefiller's KV answers 500, or an event of an error: here as vLLM 0.32 with NIXL did whose
 // prefiller was not there any more. It is asked again for all of it, and what it counts as cached is its own.
 func TestPairingUnread(t *testing.T) {
-	const why = `{"error":{"message":"Internal server error","type":"InternalServerError","param":null,"code":500}}`
+	why, err := os.ReadFile("../pair/testdata/nixl-unread.json")
+	event, err2 := os.ReadFile("../pair/testdata/nixl-unread.sse")
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
 	f := func(c pair.Connector, extra, loses string) {
 		t.Helper()
 		d := newDuo(t, c)
@@ -299,9 +304,9 @@ func TestPairingUnread(t *testing.T) {
 		}
 	}
 	for _, c := range []pair.Connector{pair.NIXL, pair.Mooncake, pair.SGLang, pair.Sidecar} {
-		f(c, "", why)
+		f(c, "", string(why))
 	}
-	f(pair.NIXL, `,"stream":true`, "data: "+why+"\n\ndata: [DONE]\n\n")
+	f(pair.NIXL, `,"stream":true`, string(event))
 }
 
 // A client that leaves in any phase leaves no memory pinned.
