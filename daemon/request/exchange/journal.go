@@ -104,14 +104,14 @@ func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled) {
 		return
 	}
 	log := j.of(p).With("id", in.ID, "result", string(result))
+	if result == PrefillLost {
+		log.Warn("a decoder could not load what a prefiller had computed, and computes it itself: see that the connector" +
+			" works and the prefillers do not restart")
+		return
+	}
 	if result == PrefillPinned {
 		log.Warn("a client left between prefill and decode, and its KV stays in a prefiller's memory until that gives" +
 			" it up")
-		return
-	}
-	if result == PrefillUnread {
-		log.Warn("a decoder failed that was to read a prefiller's KV, and computes the prompt itself: see that it reaches" +
-			" the prefillers, and its own log")
 		return
 	}
 	log.Warn("no prefiller computed a prompt, and the decoder did it itself: see that workers with role prefill are up" +

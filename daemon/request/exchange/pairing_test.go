@@ -277,9 +277,9 @@ func TestPairingFails(t *testing.T) {
 
 // A decoder that cannot read a prefiller's KV answers 500, or an event of an error: here as vLLM 0.32 with NIXL did whose
 // prefiller was not there any more. It is asked again for all of it, and what it counts as cached is its own.
-func TestPairingUnread(t *testing.T) {
-	why, err := os.ReadFile("../pair/testdata/nixl-unread.json")
-	event, err2 := os.ReadFile("../pair/testdata/nixl-unread.sse")
+func TestPairingLosesAsRecorded(t *testing.T) {
+	why, err := os.ReadFile("../pair/testdata/nixl-lost.json")
+	event, err2 := os.ReadFile("../pair/testdata/nixl-lost.sse")
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
@@ -291,7 +291,7 @@ func TestPairingUnread(t *testing.T) {
 		if out.Status != 200 || in.Seen.Usage.Cached != 896 {
 			t.Errorf("%s, %s: %d %s, %d cached", c, loses, out.Status, out.Body, in.Seen.Usage.Cached)
 		}
-		if s := in.Seen.Split; s == nil || s.Result != string(PrefillUnread) {
+		if s := in.Seen.Split; s == nil || !c.AtOnce() && s.Result != string(PrefillLost) {
 			t.Errorf("%s, %s: the record has %+v", c, loses, s)
 		}
 		lines := strings.Split(d.took(), "; ")
@@ -299,7 +299,7 @@ func TestPairingUnread(t *testing.T) {
 		if !slices.Contains(lines, again) || len(lines) > 3 {
 			t.Errorf("%s, %s: %q", c, loses, lines)
 		}
-		if !strings.Contains(d.log.String(), "a decoder failed that was to read a prefiller's KV") {
+		if !c.AtOnce() && !strings.Contains(d.log.String(), "a decoder could not load what a prefiller had computed") {
 			t.Errorf("%s: the log: %s", c, d.log)
 		}
 	}

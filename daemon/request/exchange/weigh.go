@@ -48,8 +48,8 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 	if o.Kind == worker.Answered {
 		return nil
 	}
-	if o.Kind == worker.Failed && b.a.handed {
-		return w.unread(b)
+	if f := unfilled(b, o.Kind); f != nil {
+		return f
 	}
 	b.against = o.Kind
 	f := failureOf(&o)
@@ -80,6 +80,17 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 	}
 	o.Excused = b.excused
 	return b.discard(o, f)
+}
+
+// unfilled ends the attempt of a worker that was told where the KV of the prompt is, and fails: by default vLLM does so
+// if the KV is gone, as from a prefiller that has restarted. Nothing speaks against the worker, and it gets the whole
+// prompt. It returns nil if the worker was not told, or does something else than fail.
+func unfilled(b *body, k worker.Kind) *failure {
+	if !b.a.handed || k != worker.Failed {
+		return nil
+	}
+	return b.discard(worker.Outcome{Kind: worker.Canceled},
+		&failure{reason: reasonUnfilled, fault: FaultUpstream, grade: route.GradeUnseen})
 }
 
 // failureOf returns the failure of an attempt that ends for that sign.
@@ -173,8 +184,8 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 	b.against = worker.Failed
 	if b.aborts() {
 		b.against = worker.Leaving
-	} else if b.a.handed {
-		return w.unread(b)
+	} else if f := unfilled(b, worker.Failed); f != nil {
+		return f
 	}
 	o := b.showing(text)
 	if w.tries.isRepeated(b.a.trip.Worker(), o.Kind) {
@@ -194,18 +205,6 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 		f.grade = route.GradeFinal
 	}
 	return b.discard(o, f)
-}
-
-// unread ends an attempt at a worker that was to read a prefiller's KV, and fails. vLLM's decoders answer so if the
-// prefiller has died or was started again, unless they have kv_load_failure_policy = recompute. That is nothing against
-// the worker, which has computed nothing: it is asked once more, for all of it.
-func (w weigher) unread(b *body) *failure {
-	if s := w.in.Seen.Split; s != nil {
-		s.Result, s.CachedKnown = string(PrefillUnread), false
-	}
-	w.journal.prefilled(w.in, w.pool, PrefillUnread)
-	return b.discard(worker.Outcome{Kind: worker.Canceled},
-		&failure{reason: reasonUnfilled, fault: FaultUpstream, grade: route.GradeRefused, paid: true})
 }
 
 // ownError returns the worker's error as the client would get it, if it came whole; else nil. A door has errors of its
