@@ -44,6 +44,8 @@ func (t *Transfer) ask() *fields {
 	case NIXL:
 		f.add(keyParams, nixlAsk)
 	case Mooncake:
+		// A prefill that ends by its first token, and not by its length, is sent to nobody: the decoder waits in vain.
+		f.add("ignore_eos", "true").add("stop_token_ids", "null")
 		f.add(keyParams, `{"do_remote_decode":true,"do_remote_prefill":false,"transfer_id":`+t.transferID()+`}`)
 	case SGLang:
 		t.bootstrap(f)
