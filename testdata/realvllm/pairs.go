@@ -151,7 +151,8 @@ func answersAlone(ctx context.Context, s setup) ([]string, error) {
 
 // open starts LMCache's server if need be, both engines and the router.
 func (x *duo) open(ctx context.Context, binary string) (err error) {
-	if x.ports, err = freePorts(6); err != nil {
+	x.ports, err = freePorts(6)
+	if err != nil {
 		return err
 	}
 	if x.connector == "lmcache" {
@@ -159,10 +160,12 @@ func (x *duo) open(ctx context.Context, binary string) (err error) {
 			return err
 		}
 	}
-	if x.p, err = x.start("p"); err != nil {
+	x.p, err = x.start("p")
+	if err != nil {
 		return err
 	}
-	if x.d, err = x.start("d"); err != nil {
+	x.d, err = x.start("d")
+	if err != nil {
 		return err
 	}
 	for _, w := range []*vllm{x.p, x.d} {

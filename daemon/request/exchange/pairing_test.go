@@ -123,10 +123,7 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 	if to := r.Header.Get(pair.HeaderPrefiller); to != "" {
 		line += " sidecar"
 	}
-	lost := d.loses
-	if id[0] == 'p' || b.Params == nil && b.Room == 0 && r.Header.Get(pair.HeaderPrefiller) == "" {
-		lost = ""
-	}
+	told := id[0] == 'd' && (b.Params != nil || b.Room > 0 || r.Header.Get(pair.HeaderPrefiller) != "")
 	fails, during := d.breaks != "" && strings.HasPrefix(id, d.breaks), d.during
 	d.got = append(d.got, line)
 	d.mu.Unlock()
@@ -137,19 +134,24 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"broken"}}`, http.StatusServiceUnavailable)
 		return
 	}
-	switch {
-	case strings.HasPrefix(lost, "data:"):
-		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-		_, _ = io.WriteString(w, lost)
-		return
-	case lost != "":
-		http.Error(w, lost, http.StatusInternalServerError)
+	if told && d.loses != "" {
+		lose(w, d.loses)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = fmt.Fprintf(w, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+
 		`"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":900,"completion_tokens":1,"total_tokens":901,`+
 		`"prompt_tokens_details":{"cached_tokens":%d}}%s}`, map[bool]int{true: 7, false: 896}[id[0] == 'p'], handed)
+}
+
+// lose answers for a decoder that cannot load the KV.
+func lose(w http.ResponseWriter, says string) {
+	if strings.HasPrefix(says, "data:") {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		_, _ = io.WriteString(w, says)
+		return
+	}
+	http.Error(w, says, http.StatusInternalServerError)
 }
 
 // ask sends a chat with so many bytes of prompt, and returns its answer.

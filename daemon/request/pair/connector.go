@@ -26,9 +26,9 @@ func (c Connector) Known() bool { return slices.Contains(Connectors(), string(c)
 func (c Connector) AtOnce() bool { return c == Mooncake || c == SGLang }
 
 // Names reports whether the decoder is told whose KV it reads, and does not find it by the prompt. That KV is of one
-// prompt and for one answer. Of a request with two prompts vLLM (0.32) names the first one's, and the engine of a decoder
-// that is told to read both from there ends; two answers both read and free one KV, so that the second may read what is
-// another request's by then.
+// prompt and for one answer. Of a request with two prompts vLLM (0.32) names the first one's, and the engine of a
+// decoder that is told to read both from there ends; two answers both read and free one KV, so that the second may read
+// what is another request's by then.
 func (c Connector) Names() bool { return c != LMCache }
 
 // Pins reports whether a prefiller keeps the KV of a first leg until a decoder has got it: a second leg must follow, or
