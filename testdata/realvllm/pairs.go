@@ -178,7 +178,7 @@ func (x *duo) open(ctx context.Context, binary string) (err error) {
 		}
 	}
 	x.router, err = serve(binary, x.setup.dir, settings{name: x.connector, port: x.ports[2], admin: x.ports[3],
-		workers: []*vllm{x.p, x.d}, connector: x.connector, bootstrap: x.ports[4]})
+		workers: []*vllm{x.p, x.d}, connector: x.connector})
 	if err != nil {
 		return err
 	}
@@ -201,10 +201,6 @@ func (x *duo) start(id string) (*vllm, error) {
 		s.transfer = fmt.Sprintf(`{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both","kv_connector_extra_config":`+
 			`{"lmcache.mp.host":"tcp://127.0.0.1","lmcache.mp.port":%d}}`, x.ports[4])
 		s.env = []string{"PYTHONHASHSEED=0"} // both sides compute the same keys
-	case "mooncake":
-		s.transfer = fmt.Sprintf(`{"kv_connector":"MooncakeConnector","kv_role":%q,"kv_connector_extra_config":`+
-			`{"mooncake_protocol":"tcp"}}`, role)
-		s.env = []string{fmt.Sprint("VLLM_MOONCAKE_BOOTSTRAP_PORT=", x.ports[4])}
 	default:
 		return nil, fmt.Errorf("no engines are known for connector %q", x.connector)
 	}

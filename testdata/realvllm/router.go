@@ -30,7 +30,6 @@ type settings struct {
 	events      bool          // follow the workers' KV events
 	budget      time.Duration // of asking a worker for a prompt's ids
 	workers     []*vllm
-	bootstrap   int    // the port of the prefiller's bootstrap server, for mooncake
 	connector   string // the first worker computes prompts for the others; "" = each does both
 }
 
@@ -47,8 +46,8 @@ func (c *settings) text(dir string) string {
 		fmt.Fprintf(&b, "tokens = { budget = %q }\n", c.budget)
 	}
 	if c.connector != "" {
-		fmt.Fprintf(&b, "[pools.disaggregation]\nconnector = %q\nthreshold = %d\nbootstrap_port = %d\n", c.connector,
-			pairThreshold, c.bootstrap)
+		fmt.Fprintf(&b, "[pools.disaggregation]\nconnector = %q\nthreshold = %d\n", c.connector,
+			pairThreshold)
 	}
 	for i, w := range c.workers {
 		fmt.Fprintf(&b, "\n[[pools.workers]]\nid = %q\nurl = %q\n", w.id, w.url)
