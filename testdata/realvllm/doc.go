@@ -3,7 +3,8 @@
 // chat's turns, that a client who leaves frees the engine, and that draining, killing and restarting a worker costs
 // no client an answer. With -check caches it compares the tokens that the router believes to be cached with those that
 // the engines find, and the hit rates of strategies that follow the engines' KV events and of those that do not; -check
-// simulated does the last in virtual time, without a vLLM.
+// simulated does the last in virtual time, without a vLLM. With -check pairs one worker computes the prompts of the
+// other.
 //
 //	testdata/realvllm/run.sh
 //

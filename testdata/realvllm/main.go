@@ -45,10 +45,11 @@ func main() {
 	flag.StringVar(&o.binary, "warmpath", "bin/warmpath", "the router")
 	flag.StringVar(&o.record, "record", "", "check nothing; write to this folder what a worker sends that is stopped,\n"+
 		"or with -check caches one that evicts")
-	flag.StringVar(&o.check, "check", "requests", "what: requests | caches | simulated")
+	flag.StringVar(&o.check, "check", "requests", "what: requests | caches | pairs | simulated")
 	flag.StringVar(&o.attach, "attach", "", "two workers of caches that run already: ID=URL,EVENTS,REPLAY with a space\n"+
 		"between")
 	flag.StringVar(&o.parts, "parts", "both", "of caches: believed | situations | both")
+	connectors := flag.String("connectors", "nixl,lmcache", "that pairs tries")
 	strategies := flag.String("strategies", "prefixaware,kvaware", "that caches compares")
 	flag.IntVar(&o.requests, "requests", 200, "of each run of caches")
 	flag.DurationVar(&o.budget, "budget", 2*time.Second,
@@ -56,7 +57,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "of the traffic of caches")
 	flag.IntVar(&o.seeds, "seeds", 1, "so many, from -seed on, of the situations of caches and of simulated")
 	flag.Parse()
-	o.strategies = strings.Split(*strategies, ",")
+	o.strategies, o.connectors = strings.Split(*strategies, ","), strings.Split(*connectors, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o); err != nil {
@@ -69,7 +70,7 @@ func main() {
 type options struct {
 	python, model, binary, record string
 	check, attach, parts          string
-	strategies                    []string
+	strategies, connectors        []string
 	requests                      int
 	seed                          uint64
 	seeds                         int
@@ -93,8 +94,11 @@ func run(ctx context.Context, o options) (err error) {
 			fmt.Println("logs are in", dir)
 		}
 	}()
-	if o.check == "caches" {
+	switch o.check {
+	case "caches":
 		return checkCaches(ctx, o, dir)
+	case "pairs":
+		return checkPairs(ctx, o, dir)
 	}
 	ports, err := freePorts(4)
 	if err != nil {

@@ -176,6 +176,6 @@ func tally(answers []loaded) (figure string, err error) {
 		}
 		return "", errors.New(list)
 	}
-	return fmt.Sprintf("%d new requests (w1 %d, w2 %d), 0 failed, %d retried", len(answers), by["w1"], by["w2"],
-		retried), nil
+	return fmt.Sprintf("%d new requests %s, 0 failed, %d retried", len(answers),
+		strings.TrimPrefix(fmt.Sprint(by), "map"), retried), nil
 }

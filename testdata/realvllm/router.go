@@ -30,6 +30,7 @@ type settings struct {
 	events      bool          // follow the workers' KV events
 	budget      time.Duration // of asking a worker for a prompt's ids
 	workers     []*vllm
+	connector   string // the first worker computes prompts for the others; "" = each does both
 }
 
 // text is the configuration file.
@@ -44,8 +45,15 @@ func (c *settings) text(dir string) string {
 	if c.events {
 		fmt.Fprintf(&b, "tokens = { budget = %q }\n", c.budget)
 	}
-	for _, w := range c.workers {
+	if c.connector != "" {
+		fmt.Fprintf(&b, "[pools.disaggregation]\nconnector = %q\nthreshold = %d\n", c.connector,
+			pairThreshold)
+	}
+	for i, w := range c.workers {
 		fmt.Fprintf(&b, "\n[[pools.workers]]\nid = %q\nurl = %q\n", w.id, w.url)
+		if c.connector != "" {
+			fmt.Fprintf(&b, "role = %q\n", []string{"prefill", "decode"}[min(i, 1)])
+		}
 		if c.kvTokens > 0 {
 			fmt.Fprintf(&b, "kv_tokens = %d\n", c.kvTokens)
 		}

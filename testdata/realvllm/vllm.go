@@ -40,6 +40,8 @@ type setup struct {
 	drain              time.Duration // of --shutdown-timeout
 	blocks, length     int           // of 32 tokens; the longest request in tokens
 	events             bool          // publish KV events
+	transfer           string        // of --kv-transfer-config; "" = none
+	env                []string      // more of it
 }
 
 // sessions is the folder in which a worker keeps a folder for each session.
@@ -73,12 +75,16 @@ func (s setup) start(id string, port int) (*vllm, error) {
 		args = append(args, "--kv-events-config", fmt.Sprintf(`{"enable_kv_cache_events":true,"publisher":"zmq",`+
 			`"endpoint":%q,"replay_endpoint":%q,"topic":"kv@%s@tiny"}`, w.events, w.replay, id))
 	}
+	if s.transfer != "" {
+		args = append(args, "--kv-transfer-config", s.transfer)
+	}
 	w.cmd = exec.Command(s.python, args...)
 	w.cmd.Env = append(os.Environ(), "VLLM_CPU_KVCACHE_SPACE=1", "OMP_NUM_THREADS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind",
 		"HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1",
 		"VLLM_HOST_IP=127.0.0.1", "VLLM_ENABLE_RESPONSES_API_STORE=1", "TMPDIR="+s.dir,
 		"SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true", "SAGEMAKER_SESSIONS_PATH="+
 			s.sessions(id)) // else both would share /dev/shm's
+	w.cmd.Env = append(w.cmd.Env, s.env...)
 	if s.events {
 		w.cmd.Env = append(w.cmd.Env, "VLLM_SERVER_DEV_MODE=1") // for /reset_prefix_cache
 	}
@@ -123,6 +129,11 @@ func tail(file string) string {
 
 // running is what the engine says of requests that it runs or that wait in it.
 func (w *vllm) running(ctx context.Context) (float64, error) {
+	return w.sum(ctx, "vllm:num_requests_running{", "vllm:num_requests_waiting{")
+}
+
+// sum adds up the samples of the engine's metrics that begin with one of these.
+func (w *vllm) sum(ctx context.Context, of ...string) (float64, error) {
 	a := w.client.send(ctx, "GET", "/metrics", nil, nil)
 	if err := a.fault(); err != nil {
 		return 0, err
@@ -130,7 +141,7 @@ func (w *vllm) running(ctx context.Context) (float64, error) {
 	var sum float64
 	for s := bufio.NewScanner(strings.NewReader(string(a.body))); s.Scan(); {
 		name, value, _ := strings.Cut(s.Text(), "} ")
-		if strings.HasPrefix(name, "vllm:num_requests_running{") || strings.HasPrefix(name, "vllm:num_requests_waiting{") {
+		if slices.ContainsFunc(of, func(start string) bool { return strings.HasPrefix(name, start) }) {
 			f, err := strconv.ParseFloat(value, 64)
 			if err != nil {
 				return 0, fmt.Errorf("metric %q: %w", s.Text(), err)

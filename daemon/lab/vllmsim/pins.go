@@ -56,7 +56,8 @@ func (p *pin) answer(c *choice) *transferParams {
 		return nil
 	}
 	params := p.params
-	params.Blocks = p.driver.kept(c)
+	params.Blocks = [][]int{p.driver.kept(c)}
+	params.Cached = int(c.cached.Load())
 	return &params
 }
 

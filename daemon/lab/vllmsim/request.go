@@ -92,14 +92,20 @@ func wanted(kind string) (name, msg string) {
 	return "int_parsing", "Input should be a valid integer, unable to parse string as an integer"
 }
 
-// transferParams is what vLLM's NixlConnector reads of kv_transfer_params, and what it answers with.
+// transferParams is what vLLM's NixlConnector (0.32) reads of kv_transfer_params, and what it answers with.
 type transferParams struct {
-	RemotePrefill bool   `json:"do_remote_prefill"`
-	RemoteDecode  bool   `json:"do_remote_decode"`
-	Blocks        []int  `json:"remote_block_ids"`
-	EngineID      string `json:"remote_engine_id"`
-	RequestID     string `json:"remote_request_id"`
-	Host          string `json:"remote_host"`
-	Port          int    `json:"remote_port"`
-	TPSize        int    `json:"tp_size"`
+	RemotePrefill bool     `json:"do_remote_prefill"`
+	RemoteDecode  bool     `json:"do_remote_decode"`
+	Blocks        [][]int  `json:"remote_block_ids"` // by the groups of the cache: here there is one
+	EngineID      string   `json:"remote_engine_id"`
+	RequestID     string   `json:"remote_request_id"`
+	Host          string   `json:"remote_host"`
+	Port          int      `json:"remote_port"`
+	TPSize        int      `json:"tp_size"`
+	DCPSize       int      `json:"dcp_size"`
+	PPSize        int      `json:"pp_size"`
+	Tokens        int      `json:"remote_num_tokens"`
+	Expiry        *float64 `json:"remote_blocks_expiry_time"` // of what a decoder keeps: null
+	Mode          string   `json:"transfer_mode"`
+	Cached        int      `json:"remote_prefill_cached_tokens"`
 }

@@ -33,6 +33,10 @@ func (c checker) prepareTransfer(r *http.Request, j *job, b *body) *apiError {
 		Host:          host,
 		Port:          port,
 		TPSize:        1,
+		DCPSize:       1,
+		PPSize:        1,
+		Tokens:        ch.seq.PromptTokens(),
+		Mode:          "pull",
 	}}
 	return nil
 }
@@ -75,9 +79,9 @@ func (c checker) wrongDecode(j *job, p *transferParams) string {
 			"copy them from the prefill's answer."
 	}
 	need := (j.choices[0].seq.PromptTokens() + c.cfg.BlockTokens - 1) / c.cfg.BlockTokens
-	if len(p.Blocks) != need {
-		return fmt.Sprintf("remote_block_ids has %d blocks and the prompt %d; copy them from the prefill of this prompt.",
-			len(p.Blocks), need)
+	if len(p.Blocks) != 1 || len(p.Blocks[0]) != need {
+		return fmt.Sprintf("remote_block_ids is %v and the prompt has %d blocks; copy them from the prefill of this prompt.",
+			p.Blocks, need)
 	}
 	return ""
 }

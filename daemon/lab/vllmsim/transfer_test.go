@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ func prefilled(t *testing.T, s *Server) transferParams {
 	if err := json.Unmarshal(raw, &a); err != nil || status != 200 || a.Params == nil {
 		t.Fatalf("got %d and %v: %s", status, err, raw)
 	}
-	if n := s.Stats().BlocksPinned; len(a.Params.Blocks) != 63 || n != 63 {
+	if n := s.Stats().BlocksPinned; len(a.Params.Blocks) != 1 || len(a.Params.Blocks[0]) != 63 || n != 63 {
 		t.Fatalf("the answer names %d blocks and %d are pinned, want 63", len(a.Params.Blocks), n)
 	}
 	return *a.Params
@@ -73,6 +74,28 @@ func untilUnpinned(t *testing.T, s *Server) {
 		if time.Now().After(end) {
 			t.Fatalf("%d blocks are still pinned", s.Stats().BlocksPinned)
 		}
+	}
+}
+
+// A prefill names its KV as vLLM's NixlConnector does, in the same order.
+func TestTransferParamsAsRecorded(t *testing.T) {
+	text, err := os.ReadFile("../../request/pair/testdata/nixl-completion-prefill.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var real struct {
+		Params json.RawMessage `json:"kv_transfer_params"`
+	}
+	var p transferParams
+	if json.Unmarshal(text, &real) != nil || json.Unmarshal(real.Params, &p) != nil {
+		t.Fatalf("%s", text)
+	}
+	if again, _ := json.Marshal(p); string(again) != string(real.Params) {
+		t.Errorf("a simulated worker would name\n%s\n%s", again, real.Params)
+	}
+	got := prefilled(t, start(t, Config{Connector: ConnectorNIXL, Speed: 20}))
+	if got.Tokens != 1001 || got.Cached != 0 || got.Mode != p.Mode || got.DCPSize != 1 || got.PPSize != 1 || got.Expiry != nil {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -169,7 +192,7 @@ func TestWrongTransferIsRefused(t *testing.T) {
 		{d, 9, change(func(c *transferParams) { c.RemoteDecode = true }), "", "both true"},
 		{d, 9, change(func(c *transferParams) { c.EngineID = "" }), "", "lacks remote_engine_id"},
 		{d, 9, change(func(c *transferParams) { c.Port = 0 }), "", "remote_port"},
-		{d, 9, change(func(c *transferParams) { c.Blocks = c.Blocks[1:] }), "", "62 blocks"},
+		{d, 9, change(func(c *transferParams) { c.Blocks = [][]int{c.Blocks[0][1:]} }), "", "63 blocks"},
 		{p, 1, `{"do_remote_decode":true,"remote_host":"10.0.0.1"}`, "", "leave its fields null"},
 	} {
 		status, raw := transferLeg(t, c.to, c.max, c.params, c.more)

@@ -37,7 +37,11 @@ func pairs(r *request, out *upstream.Request) *pairing {
 		return nil
 	}
 	out.Body = pair.Alone(out.Body)
-	if !r.generates() || !r.read.req.HasPrompt || !r.read.clear {
+	req := r.read.req
+	if !r.generates() || !req.HasPrompt || !r.read.clear || req.BypassesCache {
+		return nil
+	}
+	if rule.Connector.Names() && len(req.Chains)*req.N != 1 {
 		return nil
 	}
 	return &pairing{request: r, out: out, rule: rule, body: out.Body, Transfer: pair.Transfer{Connector: rule.Connector,
@@ -79,6 +83,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt) {
 			return
 		}
 	}
+	a.handed = true
 	p.out.Body = p.Decode(p.body, p.handed)
 	p.handed, p.told = nil, p.handed // a decoder that has been told may have read it
 }
@@ -191,10 +196,15 @@ func (p *pairing) reset() {
 	}
 }
 
-// stop has the next worker compute the prompt itself if a prefill has failed.
+// stop has the next worker compute the prompt itself if a prefill has failed, or is lost.
 func (p *pairing) stop(why *failure) {
-	if p != nil && why.reason == reasonUnfilled {
-		p.given = true
+	if p == nil || why.reason != reasonUnfilled {
+		return
+	}
+	p.given, p.handed = true, nil // what could not be loaded once is not asked for again, to have it freed
+	if s := p.in.Seen.Split; s != nil && s.Result == string(PrefillDone) {
+		s.Result, s.CachedKnown = string(PrefillLost), false
+		p.journal.prefilled(p.in, p.pool, PrefillLost)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +32,7 @@ type duo struct {
 	pinned map[string]bool
 	n      int
 	breaks string         // the workers whose id begins so fail
+	loses  string         // what a decoder answers that is to read a prefiller's KV; "" = it reads it
 	during func(w string) // is called for each request at a worker before its answer
 	rooms  map[string]bool
 }
@@ -120,6 +123,7 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 	if to := r.Header.Get(pair.HeaderPrefiller); to != "" {
 		line += " sidecar"
 	}
+	told := id[0] == 'd' && (b.Params != nil || b.Room > 0 || r.Header.Get(pair.HeaderPrefiller) != "")
 	fails, during := d.breaks != "" && strings.HasPrefix(id, d.breaks), d.during
 	d.got = append(d.got, line)
 	d.mu.Unlock()
@@ -130,10 +134,24 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"broken"}}`, http.StatusServiceUnavailable)
 		return
 	}
+	if told && d.loses != "" {
+		lose(w, d.loses)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = fmt.Fprintf(w, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+
 		`"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":900,"completion_tokens":1,"total_tokens":901,`+
 		`"prompt_tokens_details":{"cached_tokens":%d}}%s}`, map[bool]int{true: 7, false: 896}[id[0] == 'p'], handed)
+}
+
+// lose answers for a decoder that cannot load the KV.
+func lose(w http.ResponseWriter, says string) {
+	if strings.HasPrefix(says, "data:") {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		_, _ = io.WriteString(w, says)
+		return
+	}
+	http.Error(w, says, http.StatusInternalServerError)
 }
 
 // ask sends a chat with so many bytes of prompt, and returns its answer.
@@ -259,6 +277,40 @@ func TestPairingFails(t *testing.T) {
 	}
 }
 
+// A decoder that cannot read a prefiller's KV answers 500, or an event of an error: here as vLLM 0.32 with NIXL did whose
+// prefiller was not there any more. It is asked again for all of it, and what it counts as cached is its own.
+func TestPairingLosesAsRecorded(t *testing.T) {
+	why, err := os.ReadFile("../pair/testdata/nixl-lost.json")
+	event, err2 := os.ReadFile("../pair/testdata/nixl-lost.sse")
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	f := func(c pair.Connector, extra, loses string) {
+		t.Helper()
+		d := newDuo(t, c)
+		d.loses = loses
+		in, out := d.ask(4000, extra)
+		if out.Status != 200 || in.Seen.Usage.Cached != 896 {
+			t.Errorf("%s, %s: %d %s, %d cached", c, loses, out.Status, out.Body, in.Seen.Usage.Cached)
+		}
+		if s := in.Seen.Split; s == nil || !c.AtOnce() && s.Result != string(PrefillLost) {
+			t.Errorf("%s, %s: the record has %+v", c, loses, s)
+		}
+		lines := strings.Split(d.took(), "; ")
+		again := in.Seen.Worker + " max=50 stream=" + strconv.FormatBool(extra != "")
+		if !slices.Contains(lines, again) || len(lines) > 3 {
+			t.Errorf("%s, %s: %q", c, loses, lines)
+		}
+		if !c.AtOnce() && !strings.Contains(d.log.String(), "a decoder could not load what a prefiller had computed") {
+			t.Errorf("%s: the log: %s", c, d.log)
+		}
+	}
+	for _, c := range []pair.Connector{pair.NIXL, pair.Mooncake, pair.SGLang, pair.Sidecar} {
+		f(c, "", string(why))
+	}
+	f(pair.NIXL, `,"stream":true`, string(event))
+}
+
 // A client that leaves in any phase leaves no memory pinned.
 func TestPairingClientLeaves(t *testing.T) {
 	d := newDuo(t, pair.NIXL)
@@ -306,4 +358,40 @@ func TestPairingOfOtherRequests(t *testing.T) {
 	if got := d.took(); !strings.HasPrefix(got, "d") || strings.Contains(got, ";") || in.Endpoint.Kind != prompt.Embedding {
 		t.Errorf("%s", got)
 	}
+}
+
+// Of a request with several prompts or answers a connector names the KV of one: it is not split. LMCache finds each by
+// its prompt. A request whose prompt is computed whatever is cached gains nothing.
+func TestPairingOfSeveral(t *testing.T) {
+	long := strings.Repeat("word ", 4000)
+	f := func(c pair.Connector, path, body, want string) {
+		t.Helper()
+		d := newDuo(t, c)
+		in := inbound("POST", path, body)
+		in.Epoch, in.ID = d.epoch, "id-1"
+		life := new(Life)
+		alone.Begin(life)
+		defer life.Leave()
+		if out := d.Serve(life, in); out.Status != 200 {
+			t.Errorf("%s, %.40s: %d %s", c, body, out.Status, out.Body)
+		}
+		workers := ""
+		for line := range strings.SplitSeq(d.took(), "; ") {
+			workers += line[:1]
+		}
+		if workers != want {
+			t.Errorf("%s, %.40s: went to %q; want %q", c, body, workers, want)
+		}
+	}
+	for _, c := range pair.Connectors() {
+		c, split := pair.Connector(c), "d"
+		if c == pair.LMCache {
+			split = "pd"
+		}
+		f(c, "/v1/chat/completions", `{"n":2,"messages":[{"role":"user","content":"`+long+`"}]}`, split)
+		f(c, "/v1/completions", `{"prompt":["`+long+`","`+long+`"]}`, split)
+		f(c, "/v1/completions", `{"prompt_logprobs":0,"prompt":"`+long+`"}`, "d")
+		f(c, "/v1/completions", `{"echo":true,"logprobs":1,"prompt":"`+long+`"}`, "d")
+	}
+	f(pair.NIXL, "/v1/completions", `{"n":1,"prompt":["`+long+`"]}`, "pd")
 }

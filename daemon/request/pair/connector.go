@@ -25,8 +25,14 @@ func (c Connector) Known() bool { return slices.Contains(Connectors(), string(c)
 // AtOnce reports whether both legs are sent at the same time.
 func (c Connector) AtOnce() bool { return c == Mooncake || c == SGLang }
 
+// Names reports whether the decoder is told whose KV it reads, and does not find it by the prompt. That KV is of one
+// prompt and for one answer. Of a request with two prompts vLLM (0.32) names the first one's, and the engine of a
+// decoder that is told to read both from there ends; two answers both read and free one KV, so that the second may read
+// what is another request's by then.
+func (c Connector) Names() bool { return c != LMCache }
+
 // Pins reports whether a prefiller keeps the KV of a first leg until a decoder has got it: a second leg must follow, or
-// the memory is lost until the prefiller gives up (480 s for nixl).
+// the memory is lost until the prefiller gives up (nixl: 30 s with vLLM 0.32, 480 s with older ones).
 func (c Connector) Pins() bool { return c == NIXL }
 
 // HeaderPrefiller tells a sidecar where to have the prompt computed, as HOST:PORT.

@@ -2,6 +2,7 @@ package pair
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"net"
 	"strconv"
@@ -28,10 +29,12 @@ const nixlAsk = `{"do_remote_decode":true,"do_remote_prefill":false,"remote_engi
 // the KV.
 func (t *Transfer) Prefill(body []byte) []byte { return t.short(body, t.ask()) }
 
-// Free returns the body of a second leg whose answer nobody wants: it has a decoder read what the prefiller keeps.
+// Free returns the body of a second leg whose answer nobody wants: it has a decoder read what the prefiller keeps. An
+// earlier one may have read it already, so that what is read now may be of another request. With a salt that nobody
+// knows the decoder's cache gives it to no other request.
 func (t *Transfer) Free(body, handed []byte) []byte {
 	f := fields{}
-	return t.short(body, f.add(keyParams, string(handed)))
+	return t.short(body, f.add(keyParams, string(handed)).add("cache_salt", quoted(rand.Text())))
 }
 
 // ask is what the prefiller is to do with the KV.
@@ -41,6 +44,8 @@ func (t *Transfer) ask() *fields {
 	case NIXL:
 		f.add(keyParams, nixlAsk)
 	case Mooncake:
+		// A prefill that ends by its first token, and not by its length, is sent to nobody: the decoder waits in vain.
+		f.add("ignore_eos", "true").add("stop_token_ids", "null")
 		f.add(keyParams, `{"do_remote_decode":true,"do_remote_prefill":false,"transfer_id":`+t.transferID()+`}`)
 	case SGLang:
 		t.bootstrap(f)

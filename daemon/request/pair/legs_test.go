@@ -47,7 +47,7 @@ func TestPrefillLeg(t *testing.T) {
 	// SGLang's router gives both bodies the same three fields; the room has 63 bits.
 	f(SGLang, prompt.Chat, chat, `{`+one+`,"bootstrap_host":"10.0.0.7","bootstrap_port":8998,"bootstrap_room":42}`)
 	// vLLM's mooncake_connector_proxy.py, with the transfer_id that it has since 2026.
-	f(Mooncake, prompt.Chat, chat, `{`+one+`,"kv_transfer_params":{"do_remote_decode":true,"do_remote_prefill":false,
+	f(Mooncake, prompt.Chat, chat, `{`+one+`,"ignore_eos":true,"stop_token_ids":null,"kv_transfer_params":{"do_remote_decode":true,"do_remote_prefill":false,
 		"transfer_id":"xfer-id-1"}}`)
 	f(LMCache, prompt.Completion, `{"prompt":"hi","best_of":2}`,
 		`{"stream":false,"stream_options":null,"max_tokens":1,"min_tokens":0,"n":1}`)
@@ -128,6 +128,10 @@ func TestHanded(t *testing.T) {
 func TestFreeing(t *testing.T) {
 	x := Transfer{Connector: NIXL, Kind: prompt.Chat}
 	got := seen(t, x.Free([]byte(chat), []byte(`{"remote_block_ids":[1]}`)))
+	again := seen(t, x.Free([]byte(chat), []byte(`{"remote_block_ids":[1]}`)))
+	if salt, _ := got["cache_salt"].(string); len(salt) < 26 || salt == again["cache_salt"] {
+		t.Errorf("salt %q, then %q: what it reads may be cached for others", salt, again["cache_salt"])
+	}
 	if got["max_tokens"] != 1.0 || got["stream"] != false || got["kv_transfer_params"].(map[string]any)["remote_block_ids"] == nil {
 		t.Errorf("%v", got)
 	}
