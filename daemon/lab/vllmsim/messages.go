@@ -19,6 +19,8 @@ type messagesBody struct {
 	Stream      bool     `json:"stream"`
 	Temperature *float64 `json:"temperature"`
 	CacheSalt   *string  `json:"cache_salt"`
+
+	Transfer *transferParams `json:"kv_transfer_params"`
 }
 
 // chat returns chat's messages for those of /v1/messages, as vLLM does: system first, calls and results as in a chat.
@@ -78,6 +80,7 @@ func (a messagesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 		MaxTokens:   b.MaxTokens,
 		Temperature: b.Temperature,
 		CacheSalt:   b.CacheSalt,
+		Transfer:    b.Transfer,
 	}
 	if err := a.check(r, &like); err != nil {
 		return task{}, err

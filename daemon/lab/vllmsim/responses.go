@@ -25,6 +25,7 @@ func (a responsesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 		Temperature: b.Temperature,
 		CacheSalt:   b.CacheSalt,
 		RequestID:   b.RequestID,
+		Transfer:    b.Transfer,
 	}
 	if err := a.check(r, &like); err != nil {
 		return task{}, err
