@@ -130,7 +130,7 @@ func pairing(d *conf.Disaggregation) *exchange.Pairing {
 	}
 	prefill := conf.RoleLabel + "=" + conf.RolePrefill
 	return &exchange.Pairing{Connector: pair.Connector(d.Connector), Threshold: d.Threshold, Rate: d.KVRate,
-		Bootstrap:  d.BootstrapPort,
+		Always: d.Rule == conf.RuleThreshold, Bootstrap: d.BootstrapPort,
 		Prefillers: worker.Fence{prefill}, Decoders: worker.Fence{worker.Not + prefill}}
 }
 

@@ -27,7 +27,8 @@ var (
 	retries  = newCounter("retries_total", "Requests sent on to the next worker before the first byte.", "pool", "reason")
 	prefills = newCounter("prefills_total", "Prompts that were to be computed by a worker of their own (disaggregation), "+
 		"by what became of that. done and freed: a prefiller did it, and of freed the client left; pinned: it left, and "+
-		"the KV stays at the prefiller until that gives up; of all others the worker that answered did it.",
+		"the KV stays at the prefiller until that gives up; of all others the worker that answered did it, of lost when "+
+		"it could not load what the prefiller had done, which counts as done too.",
 		"pool", "result")
 	modelFallbacks = newCounter("model_fallbacks_total", "Requests that went from a model to its fallback ([[models]] "+
 		"fallback), by why: down, full, context.", "model", "to", "reason")

@@ -87,6 +87,7 @@ type visit struct {
 	until   time.Time     // a strategy holds it
 	arrived time.Time
 	prefill *visit // its prompt is computed elsewhere; nil = where it is answered
+	to      route.Target
 }
 
 // New makes a router of a fleet that has no workers yet.
@@ -210,6 +211,7 @@ func (r *Router) choose(v *visit, at time.Time) (number int, p world.Placement) 
 		to.Handed = r.Split != nil && r.Split.Splits(&v.choice, to)
 		if v.choice.Send(&v.trip, to, nil, at) {
 			if to.Handed {
+				v.to = to
 				sendPrefill(r, v, at)
 			}
 			return r.fleet.numbers[to.Worker.ID()], world.Sent

@@ -48,6 +48,8 @@ type Config struct {
 	// ConnectorNIXL; default none, and then the worker ignores kv_transfer_params. Role is RolePrefill, RoleDecode or
 	// RoleBoth, the default.
 	Role, Connector string
+	// KVRate is how many tokens of KV a simulated second come from another worker. Default 40,000.
+	KVRate float64
 	// PinLife is how long the worker keeps the blocks of a prompt that nobody pulls, as VLLM_NIXL_ABORT_REQUEST_TIMEOUT.
 	// Default 8 minutes.
 	PinLife time.Duration
@@ -119,7 +121,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.LMCache.Pull != "" {
 		setDefault(&c.CPUTokens, lmcacheTokens)
 	}
-	if c.DataParallel < 0 || c.Speed < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 || c.PinLife < 0 {
+	if c.DataParallel < 0 || c.Speed < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 || c.PinLife < 0 || c.KVRate < 0 {
 		return c, fmt.Errorf("vllmsim: a negative size or speed in %+v; give a positive one, or 0 for the default", c)
 	}
 	e, err := c.engine().Complete()
@@ -150,6 +152,9 @@ func (c Config) engine() engine.Config {
 		LoraSeconds:      c.LoraLoad,
 		Changes:          c.KVEvents.Endpoint != "" || c.LMCache.Pull != "",
 		Model:            model,
+	}
+	if c.KVRate > 0 {
+		e.RemoteSeconds = 1 / c.KVRate
 	}
 	if c.Speed > 1 {
 		e.ShowEvery = time.Duration(float64(flushEvery) * c.Speed)

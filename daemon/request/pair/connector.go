@@ -25,6 +25,10 @@ func (c Connector) Known() bool { return slices.Contains(Connectors(), string(c)
 // AtOnce reports whether both legs are sent at the same time.
 func (c Connector) AtOnce() bool { return c == Mooncake || c == SGLang }
 
+// InTurn reports whether the second leg is sent when the first has ended, so that its first byte shows how long the KV
+// was on its way.
+func (c Connector) InTurn() bool { return c == NIXL || c == LMCache }
+
 // Pins reports whether a prefiller keeps the KV of a first leg until a decoder has got it: a second leg must follow, or
 // the memory is lost until the prefiller gives up (480 s for nixl).
 func (c Connector) Pins() bool { return c == NIXL }

@@ -38,6 +38,7 @@ type Pool struct {
 	breaks   *breaks.Book
 	answers  answers
 	scale    scale
+	transfer transfer
 	caps     *capacities
 	bare     sync.Map // of slots whose worker has answered that it keeps no sessions
 	lower    *lower

@@ -30,7 +30,7 @@ func TestSplits(t *testing.T) {
 	f("answers are disturbed", "d p", 50, 1, 1e9, true)
 	f("the transfer takes too long", "d p", 50, 1, 100, false)
 	f("the prefiller is busy", "d p:queued", 2, 1, 1e9, false)
-	f("no prefiller is up", "d p:down", 50, 1, 1e9, false)
+	f("no prefiller is up, which is counted", "d p:down", 50, 1, 1e9, true)
 }
 
 // TestAPrefillAloneIsQueuedUntilItsEnd: its answer comes in one piece, whose first byte shows when the prefill ended.

@@ -19,13 +19,15 @@ type Trip struct {
 	believed int             // of the prompt's tokens, in the worker's cache when it was chosen
 	matched  uint32          // blocks
 	live     bool            // both come from the worker's own reports
+	given    bool            // a prefiller computed the prompt: what was cached is no sign of the worker's own cache
 	ended    bool            // End was called
 	forecast holdings.Ticket // that the worker will hold the prompt
 	entered  entered         // what Send wrote into the index ahead of the answer
 	teller   Teller          // published the trip; nil = nobody
 	told     uint64          // the trip's number at teller
 	notice   abi.Outcome
-	sent     time.Time
+	sent     time.Duration // behind the arrival
+	handed   *handed       // nil = the worker computes the prompt itself
 }
 
 // Send takes a place at the worker and enters the prompt in the index, where it stays unless the worker fails or
@@ -37,7 +39,7 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	if to.Handed {
 		held = max(0, c.size.all-1)
 	}
-	*t = Trip{choice: c, worker: w, believed: held}
+	*t = Trip{choice: c, worker: w, believed: held, given: to.Handed}
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Holds: c.holds, Backlogged: c.fleet.frame.Rows[to.row].Wait > c.pool.Workers.MaxWait(),
 		Beginning: c.fleet.beginning, Output: int(c.fleet.frame.Header.ExpectedOutput),
@@ -82,7 +84,7 @@ func (t *Trip) tellSent(c *Choice, est float64, at time.Time) {
 // describe fills what a module learns of the trip's end, while the frame is still there.
 func (t *Trip) describe(c *Choice, at time.Time) {
 	h := &c.fleet.frame.Header
-	t.sent = at
+	t.sent = at.Sub(c.arrived)
 	t.notice = abi.Outcome{Seq: h.Seq, Model: h.Model, Session: h.Session, Tenant: h.Tenant, Caller: h.Caller,
 		Key: t.worker.Key(), Worker: t.worker.Slot(), PromptTokens: uint32(c.size.all), CachedTokens: -1, OutputTokens: -1,
 		TTFT: -1, Believed: uint32(max(0, t.believed)), Attempts: uint32(c.sent)}
@@ -147,10 +149,11 @@ func (t *Trip) Matched() int { return int(t.matched) }
 // FirstByte records the first output of a good answer.
 func (t *Trip) FirstByte(at time.Time) {
 	t.ticket.FirstByte(at)
+	t.learnTransfer(at)
 	if t.teller != nil {
 		t.teller.FirstByte(t.told, at)
 	}
-	t.notice.TTFT = float32(at.Sub(t.sent).Seconds())
+	t.notice.TTFT = float32((at.Sub(t.choice.arrived) - t.sent).Seconds())
 	if n := t.notices(abi.WantFirstToken); n != nil {
 		n.FirstToken(t.outcome(200, at))
 	}
@@ -256,7 +259,7 @@ func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool, at time
 		if chain := &chains[0]; chain.Tokens == 0 {
 			c.pool.scale.correct(u.Prompt, chain.Bytes)
 		}
-		if u.CachedKnown && !t.live {
+		if u.CachedKnown && !t.live && !t.given {
 			c.pool.caps.correct(slot, u.Cached, t.believed, u.Prompt)
 		}
 	}
