@@ -19,6 +19,12 @@ func (c checker) prepareTransfer(r *http.Request, j *job, b *body) *apiError {
 		return badRequest("kv_transfer_params", wrong)
 	}
 	ch := j.choices[0]
+	if p.RemotePrefill && !callPrefill(p, heldPath) {
+		if c.cfg.LoadFailure == LoadFail {
+			j.unloaded = newError(http.StatusInternalServerError, "InternalServerError", "", "Internal server error")
+		}
+		return nil
+	}
 	if p.RemotePrefill {
 		ch.seq.Remote = ch.seq.PromptTokens()
 		ch.side = &puller{from: *p}
