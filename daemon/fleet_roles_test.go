@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -26,14 +27,31 @@ type rolesFleet struct {
 	prefill, decode []*vllmsim.Server
 }
 
+// rolesOptions are what is special of one.
+type rolesOptions struct {
+	connector string                               // default nixl
+	rule      string                               // default threshold
+	sim       vllmsim.Config                       // of each worker, but for what startRolesWith sets
+	before    func(w *vllmsim.Server) (url string) // stands before each decoder; nil = nothing does
+}
+
 func startRoles(t *testing.T, prefillers, decoders int) *rolesFleet {
+	t.Helper()
+	return startRolesWith(t, prefillers, decoders, rolesOptions{})
+}
+
+func startRolesWith(t *testing.T, prefillers, decoders int, o rolesOptions) *rolesFleet {
 	t.Helper()
 	f := &rolesFleet{}
 	var urls []string
 	role := func(n int, role string, to *[]*vllmsim.Server) {
 		for range n {
-			w, err := vllmsim.New(vllmsim.Config{ID: fmt.Sprint(role, len(*to)), Connector: vllmsim.ConnectorNIXL, Role: role,
-				Speed: 20, Models: []string{"sim"}})
+			c := o.sim
+			c.ID, c.Speed, c.Models = fmt.Sprint(role, len(*to)), 20, []string{"sim"}
+			if o.connector == "" {
+				c.Connector, c.Role = vllmsim.ConnectorNIXL, role
+			}
+			w, err := vllmsim.New(c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,13 +60,18 @@ func startRoles(t *testing.T, prefillers, decoders int) *rolesFleet {
 			}
 			t.Cleanup(func() { w.Close() })
 			*to = append(*to, w)
-			urls = append(urls, w.URL())
+			url := w.URL()
+			if role == vllmsim.RoleDecode && o.before != nil {
+				url = o.before(w)
+			}
+			urls = append(urls, url)
 		}
 	}
 	role(prefillers, vllmsim.RolePrefill, &f.prefill)
 	role(decoders, vllmsim.RoleDecode, &f.decode)
 	text := strings.Replace(settings("prefixaware", urls...), "[[pools.workers]]",
-		"[pools.disaggregation]\nconnector = \"nixl\"\nthreshold = 500\n[[pools.workers]]", 1)
+		fmt.Sprintf("[pools.disaggregation]\nconnector = %q\nrule = %q\nthreshold = 500\n[[pools.workers]]",
+			cmp.Or(o.connector, "nixl"), cmp.Or(o.rule, "threshold")), 1)
 	for i := range prefillers {
 		id := fmt.Sprintf("id = \"w%d\"\n", i+1)
 		text = strings.Replace(text, id, id+"role = \"prefill\"\n", 1)

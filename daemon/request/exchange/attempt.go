@@ -28,6 +28,7 @@ type attempt struct {
 	ctx    context.Context
 	life   *Life                   // ctx, or nil
 	number uint32                  // in life
+	handed bool                    // the worker was told that another one computes the prompt, or has
 	paired bool                    // the end of another request may end it: deadline says so
 	cancel context.CancelCauseFunc // of ctx; nil if that is the request's own
 	timer  *time.Timer             // of the first byte's deadline; nil = there is none, or it was stopped

@@ -104,6 +104,11 @@ func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled) {
 		return
 	}
 	log := j.of(p).With("id", in.ID, "result", string(result))
+	if result == PrefillLost {
+		log.Warn("a decoder could not load what a prefiller had computed, and computes it itself: see that the connector" +
+			" works and the prefillers do not restart")
+		return
+	}
 	if result == PrefillPinned {
 		log.Warn("a client left between prefill and decode, and its KV stays in a prefiller's memory until that gives" +
 			" it up")

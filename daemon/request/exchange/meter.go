@@ -54,13 +54,14 @@ type End struct {
 // Prefilled is what became of the prefill of a request at a worker of its own, in metrics.
 type Prefilled string
 
-// What may become of it. After PrefillNone, PrefillFailed and PrefillUnnamed the worker that answers computes the
+// What may become of it. After PrefillNone, PrefillFailed, PrefillUnnamed and PrefillLost the worker that answers computes the
 // prompt itself.
 const (
 	PrefillDone    Prefilled = "done"
 	PrefillNone    Prefilled = "no_prefiller"  // that is up and has room
 	PrefillFailed  Prefilled = "failed"        // the prefillers that were asked gave no answer
 	PrefillUnnamed Prefilled = "no_parameters" // the prefiller does not say where the KV is
+	PrefillLost    Prefilled = "lost"          // done, but the decoder could not load it: the prefiller has restarted
 	PrefillFreed   Prefilled = "freed"         // the client left, and a decoder had the prefiller free its memory
 	PrefillPinned  Prefilled = "pinned"        // the client left, and the prefiller keeps the memory until it gives up
 )

@@ -80,6 +80,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 			return
 		}
 	}
+	a.handed = true
 	if p.Connector.InTurn() {
 		a.trip.Handed(to, time.Now())
 	}
@@ -195,10 +196,15 @@ func (p *pairing) reset() {
 	}
 }
 
-// stop has the next worker compute the prompt itself if a prefill has failed.
+// stop has the next worker compute the prompt itself if a prefill has failed, or is lost.
 func (p *pairing) stop(why *failure) {
-	if p != nil && why.reason == reasonUnfilled {
-		p.given = true
+	if p == nil || why.reason != reasonUnfilled {
+		return
+	}
+	p.given, p.handed = true, nil // what could not be loaded once is not asked for again, to have it freed
+	if s := p.in.Seen.Split; s != nil && p.Connector.InTurn() {
+		s.Result, s.CachedKnown = string(PrefillLost), false
+		p.journal.prefilled(p.in, p.pool, PrefillLost)
 	}
 }
 

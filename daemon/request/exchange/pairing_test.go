@@ -29,6 +29,8 @@ type duo struct {
 	got    []string   // a line a request at a worker, in their order
 	pinned map[string]bool
 	n      int
+	lead   string         // prompts begin with it
+	loses  bool           // prefillers restart once they have answered, and decoders fail for it
 	breaks string         // the workers whose id begins so fail
 	during func(w string) // is called for each request at a worker before its answer
 	rooms  map[string]bool
@@ -94,7 +96,7 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	line := fmt.Sprintf("%s max=%d stream=%v", id, b.MaxTokens, b.Stream)
-	handed := ""
+	handed, lost := "", false
 	d.mu.Lock()
 	if p := b.Params; p != nil {
 		switch {
@@ -103,7 +105,7 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		case p.Decode:
 			d.n++
 			block := fmt.Sprint("block-", d.n)
-			d.pinned[block] = true
+			d.pinned[block] = !d.loses
 			handed = fmt.Sprintf(`,"kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"%s"}`, block)
 			line += " pins"
 		case p.Prefill && d.pinned[p.Block]:
@@ -111,6 +113,7 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 			line += " pulls"
 		default:
 			line += " pulls nothing"
+			lost = d.loses
 		}
 	}
 	if b.Room > 0 {
@@ -130,6 +133,21 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"broken"}}`, http.StatusServiceUnavailable)
 		return
 	}
+	if lost && b.Stream { // as vLLM with kv_load_failure_policy fail
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"error":{"message":"Internal server error","code":500}}`+"\n\ndata: [DONE]\n\n")
+		return
+	}
+	if lost {
+		http.Error(w, `{"error":{"message":"Internal server error","code":500}}`, http.StatusInternalServerError)
+		return
+	}
+	if b.Stream {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"id":"x","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`+
+			"\n\ndata: [DONE]\n\n")
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = fmt.Fprintf(w, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+
 		`"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":900,"completion_tokens":1,"total_tokens":901,`+
@@ -139,7 +157,7 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 // ask sends a chat with so many bytes of prompt, and returns its answer.
 func (d *duo) ask(bytes int, extra string) (*Inbound, *Outbound) {
 	in := inbound("POST", "/v1/chat/completions", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%s"}],`+
-		`"max_completion_tokens":50%s}`, strings.Repeat("word ", bytes/5), extra), pair.HeaderPrefiller, "10.0.0.1:1")
+		`"max_completion_tokens":50%s}`, d.lead+strings.Repeat("word ", bytes/5), extra), pair.HeaderPrefiller, "10.0.0.1:1")
 	in.Epoch, in.ID = d.epoch, "id-1"
 	life := new(Life)
 	alone.Begin(life)
@@ -255,6 +273,43 @@ func TestPairingFails(t *testing.T) {
 			if _, out := d.ask(14000, ""); out.Status != 200 {
 				t.Errorf("%s, d0 fails: %d %s", c, out.Status, out.Body)
 			}
+		}
+	}
+}
+
+// A decoder that cannot load what a prefiller has computed gets the whole prompt, and nothing speaks against it: else a
+// prefiller that restarts would close the decoders.
+func TestPairingLost(t *testing.T) {
+	for _, stream := range []string{"", `,"stream":true`} {
+		d := newDuo(t, pair.NIXL)
+		d.loses = true
+		for i := range 8 {
+			d.lead = fmt.Sprint(i, " ")
+			in, out := d.ask(4000, stream)
+			text := string(out.Body)
+			if out.Stream != nil {
+				whole, _ := io.ReadAll(out.Stream)
+				text = string(whole)
+				_ = out.Stream.Close()
+			}
+			if out.Status != 200 || !strings.Contains(text, "hi") || strings.Contains(text, "error") {
+				t.Errorf("%q: %d %s", stream, out.Status, text)
+			}
+			if s := in.Seen.Split; s == nil || s.Result != string(PrefillLost) || s.CachedKnown {
+				t.Errorf("%q: the record has %+v", stream, s)
+			}
+			got := strings.NewReplacer("p1", "p0", "d1", "d0", fmt.Sprint(" stream=", stream != ""), "", " stream=false", "").Replace(d.took())
+			if got != "p0 max=1 pins; d0 max=50 pulls nothing; d0 max=50" {
+				t.Errorf("%q: %s", stream, got)
+			}
+		}
+		for _, w := range d.pool.Workers.Stats(time.Now()) {
+			if w.Breaker != 0 || !w.Up {
+				t.Errorf("%q: %s is up %v with breaker %v", stream, w.ID, w.Up, w.Breaker)
+			}
+		}
+		if !strings.Contains(d.log.String(), "could not load") {
+			t.Errorf("the log: %s", d.log)
 		}
 	}
 }

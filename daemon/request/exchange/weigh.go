@@ -48,6 +48,9 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 	if o.Kind == worker.Answered {
 		return nil
 	}
+	if f := unfilled(b, o.Kind); f != nil {
+		return f
+	}
 	b.against = o.Kind
 	f := failureOf(&o)
 	if o.Kind == worker.Busy {
@@ -77,6 +80,17 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 	}
 	o.Excused = b.excused
 	return b.discard(o, f)
+}
+
+// unfilled ends the attempt of a worker that was told where the KV of the prompt is, and fails: by default vLLM does so
+// if the KV is gone, as from a prefiller that has restarted. Nothing speaks against the worker, and it gets the whole
+// prompt. It returns nil if the worker was not told, or does something else than fail.
+func unfilled(b *body, k worker.Kind) *failure {
+	if !b.a.handed || k != worker.Failed {
+		return nil
+	}
+	return b.discard(worker.Outcome{Kind: worker.Canceled},
+		&failure{reason: reasonUnfilled, fault: FaultUpstream, grade: route.GradeUnseen})
 }
 
 // failureOf returns the failure of an attempt that ends for that sign.
@@ -170,6 +184,8 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 	b.against = worker.Failed
 	if b.aborts() {
 		b.against = worker.Leaving
+	} else if f := unfilled(b, worker.Failed); f != nil {
+		return f
 	}
 	o := b.showing(text)
 	if w.tries.isRepeated(b.a.trip.Worker(), o.Kind) {
