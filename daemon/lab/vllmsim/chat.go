@@ -68,5 +68,5 @@ func (a chatAPI) task(r *http.Request, f *chatForm, b *body) (task, *apiError) {
 		f.usage = o.IncludeUsage
 		f.everyUsage = o.ContinuousUsage
 	}
-	return task{job: &f.job, form: f}, a.prepareJob(r, &f.job, b)
+	return task{job: &f.job, form: f}, a.prepareLeg(r, &f.job, b)
 }

@@ -111,7 +111,7 @@ func (c checker) prepareJob(r *http.Request, j *job, b *body) *apiError {
 	} else {
 		j.driver = c.ranks.leastLoaded()
 	}
-	return c.prepareTransfer(r, j, b)
+	return nil
 }
 
 // newChoice makes choice i of a prompt, whose reply has so many tokens at most.

@@ -98,7 +98,7 @@ func (a messagesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 	}
 	f.chooseCall(a.cfg.Script, b.Tools, b.Choice, messages)
 	f.prompts = [][]uint32{chatTokens(nestedTools(b.Tools), messages, true)}
-	return task{job: &f.job, form: f}, a.prepareJob(r, &f.job, &like)
+	return task{job: &f.job, form: f}, a.prepareLeg(r, &f.job, &like)
 }
 
 // countTokens serves POST /v1/messages/count_tokens.

@@ -44,7 +44,7 @@ func (a responsesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 		asked = append([]message{{Role: "system", Content: *b.Instructions}}, messages...)
 	}
 	f.prompts = [][]uint32{chatTokens(nestedTools(b.Tools), asked, true)}
-	if err := a.prepareJob(r, &f.job, &like); err != nil {
+	if err := a.prepareLeg(r, &f.job, &like); err != nil {
 		return task{}, err
 	}
 	f.describe(&b)

@@ -133,13 +133,8 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"broken"}}`, http.StatusServiceUnavailable)
 		return
 	}
-	if lost && b.Stream { // as vLLM with kv_load_failure_policy fail
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, `data: {"error":{"message":"Internal server error","code":500}}`+"\n\ndata: [DONE]\n\n")
-		return
-	}
 	if lost {
-		http.Error(w, `{"error":{"message":"Internal server error","code":500}}`, http.StatusInternalServerError)
+		fail(w, b.Stream)
 		return
 	}
 	if b.Stream {
@@ -152,6 +147,17 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+
 		`"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":900,"completion_tokens":1,"total_tokens":901,`+
 		`"prompt_tokens_details":{"cached_tokens":%d}}%s}`, map[bool]int{true: 7, false: 896}[id[0] == 'p'], handed)
+}
+
+// fail answers as vLLM does where KV cannot be loaded (kv_load_failure_policy fail).
+func fail(w http.ResponseWriter, stream bool) {
+	const text = `{"error":{"message":"Internal server error","code":500}}`
+	if !stream {
+		http.Error(w, text, http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, "data: "+text+"\n\ndata: [DONE]\n\n")
 }
 
 // ask sends a chat with so many bytes of prompt, and returns its answer.

@@ -142,28 +142,35 @@ func (e *editor) at() level {
 // enter begins an object or a list.
 func (e *editor) enter(object bool) {
 	p := elsewhere
-	key := string(e.key[:e.n])
 	switch {
-	case !object:
-	case e.depth == 0:
+	case object && e.depth == 0:
 		p = top
-	case !e.value:
-	case e.at() == top && key == "usage":
-		p = usage
-	case e.at() == start && key == "usage":
-		p = startUsage
-	case e.at() == top && e.depth == 1 && e.events && e.messages && key == "message":
-		p = start
-	case e.at() == top && e.depth == 1 && e.events && !e.messages && key == "response":
-		p = top
-	case e.at() == usage && (key == "prompt_tokens_details" || key == "input_tokens_details"):
-		p = details
+	case object && e.value:
+		p = e.below(string(e.key[:e.n]))
 	}
 	e.depth++
 	if e.depth > 0 && e.depth < len(e.levels) {
 		e.levels[e.depth] = p
 	}
 	e.value = false
+}
+
+// below returns the level of the object that is the value of a key.
+func (e *editor) below(key string) level {
+	event := e.events && e.depth == 1
+	switch at := e.at(); {
+	case at == top && key == "usage":
+		return usage
+	case at == top && event && e.messages && key == "message":
+		return start
+	case at == top && event && !e.messages && key == "response":
+		return top
+	case at == start && key == "usage":
+		return startUsage
+	case at == usage && (key == "prompt_tokens_details" || key == "input_tokens_details"):
+		return details
+	}
+	return elsewhere
 }
 
 // inText takes the next byte of a string.

@@ -283,6 +283,9 @@ func (p *Pool) SharedTokens() int { return p.lower.sharedTokens() }
 // TokensPerByte returns the estimate of tokens in a byte of prompt text.
 func (p *Pool) TokensPerByte() float64 { return p.scale.tokensPerByte() }
 
+// TransferRate returns how many tokens of KV a second come from a prefiller, as learnt, 0 if that is not known.
+func (p *Pool) TransferRate(at time.Time) float64 { return p.transfer.rate(at) }
+
 // spaceName returns the name under which a model's prompts are known. A salt keeps tenants apart.
 func spaceName(model, salt string) string {
 	if salt == "" {

@@ -10,10 +10,12 @@ import (
 // the worker that answers until its first byte, less what that worker computes and has queued. So it has the requests'
 // own way in it, and the rest of the step that ran: they are a price of the second worker too.
 //
-// The n-th sample counts 1/n, from the 32nd on 1/32. From the 8th on none counts for more than one and a half times what
-// is known: it waited for a prompt that the worker computed itself. Else such a wait would make transfers look slow, so
-// that workers compute more prompts themselves, and so on (lab, pd-8k). What nobody confirms is forgotten: else a rate that was
-// learnt in a bad minute would keep all prompts from prefillers, and so from ever being learnt again.
+// The n-th sample counts 1/n, from the 32nd on 1/32. From the 8th on none counts for more than one and a half times
+// what is known: it waited for a prompt that the worker computed itself. Else such a wait would make transfers look
+// slow, so that workers compute more prompts themselves, and so on (pd-8k of the lab).
+//
+// What nobody confirms is forgotten: else a rate that was learnt in a bad minute would keep all prompts from
+// prefillers, and so from ever being learnt again.
 type transfer struct {
 	mu      sync.Mutex // guards all below
 	seconds float64    // a token
@@ -61,31 +63,4 @@ func (t *transfer) rate(now time.Time) float64 {
 		return 0
 	}
 	return 1 / t.seconds
-}
-
-// TransferRate returns how many tokens of KV a second come from a prefiller, as learnt, 0 if that is not known.
-func (p *Pool) TransferRate(at time.Time) float64 { return p.transfer.rate(at) }
-
-// handed is a prompt on its way from a prefiller to the worker that answers.
-type handed struct {
-	at     time.Time // when that worker was told
-	own    float64   // seconds of prefill that it does itself, or has queued
-	tokens int       // that it lacks
-}
-
-// Handed records that the worker is now told where a prefiller keeps the KV of the prompt.
-func (t *Trip) Handed(to Target, at time.Time) {
-	c, row := t.choice, &t.choice.fleet.frame.Rows[to.row]
-	queued := max(0, row.Wait-at.Sub(c.at).Seconds()) // it went on while the prefiller was at work
-	own := row.Slow * c.pool.Workers.Estimate(c.size.all, t.believed)
-	t.handed = &handed{at: at, own: queued + own, tokens: Lacking(c, to)}
-}
-
-// learnTransfer takes the time of the first byte of an answer whose prompt was handed over. An answer in one piece
-// shows nothing.
-func (t *Trip) learnTransfer(at time.Time) {
-	if h := t.handed; h != nil && !t.choice.whole() {
-		t.choice.pool.transfer.learn(at.Sub(h.at).Seconds()-h.own, h.tokens, at)
-	}
-	t.handed = nil
 }

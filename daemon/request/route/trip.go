@@ -27,7 +27,7 @@ type Trip struct {
 	told     uint64          // the trip's number at teller
 	notice   abi.Outcome
 	sent     time.Duration // behind the arrival
-	handed   *handed       // nil = the worker computes the prompt itself
+	handed   *delivery     // nil = the worker computes the prompt itself
 }
 
 // Send takes a place at the worker and enters the prompt in the index, where it stays unless the worker fails or
@@ -157,6 +157,30 @@ func (t *Trip) FirstByte(at time.Time) {
 	if n := t.notices(abi.WantFirstToken); n != nil {
 		n.FirstToken(t.outcome(200, at))
 	}
+}
+
+// delivery is a prompt on its way from a prefiller to the worker that answers.
+type delivery struct {
+	at     time.Time // when that worker was told
+	own    float64   // seconds of prefill that it does itself, or has queued
+	tokens int       // that it lacks
+}
+
+// Handed records that the worker is now told where a prefiller keeps the KV of the prompt.
+func (t *Trip) Handed(to Target, at time.Time) {
+	c, row := t.choice, &t.choice.fleet.frame.Rows[to.row]
+	queued := max(0, row.Wait-at.Sub(c.at).Seconds()) // it went on while the prefiller was at work
+	own := row.Slow * c.pool.Workers.Estimate(c.size.all, t.believed)
+	t.handed = &delivery{at: at, own: queued + own, tokens: Lacking(c, to)}
+}
+
+// learnTransfer takes the time of the first byte of an answer whose prompt was handed over. An answer in one piece
+// shows nothing.
+func (t *Trip) learnTransfer(at time.Time) {
+	if h := t.handed; h != nil && !t.choice.whole() {
+		t.choice.pool.transfer.learn(at.Sub(h.at).Seconds()-h.own, h.tokens, at)
+	}
+	t.handed = nil
 }
 
 // notices returns the notices of the strategy that serves now, nil if it does not want these.
