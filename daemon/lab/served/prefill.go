@@ -11,7 +11,7 @@ import (
 
 // SplitOf returns the rule of a scenario whose prefillers send so many tokens of KV a second.
 func SplitOf(threshold int, rate float64) *route.SplitRule {
-	return &route.SplitRule{Threshold: threshold, Fence: worker.Fence{prefillers}, Rate: rate}
+	return &route.SplitRule{Threshold: threshold, Fence: worker.Fence{worker.PrefillLabel}, Rate: rate}
 }
 
 // sendPrefill has a prefiller compute the prompt of a request, as a request of its own. If none takes it, the worker
