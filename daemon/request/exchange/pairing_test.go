@@ -320,9 +320,16 @@ func TestPairingLost(t *testing.T) {
 	}
 }
 
-// A client that leaves in any phase leaves no memory pinned.
+// A client that leaves in any phase leaves no memory pinned, and no request counted at a worker.
 func TestPairingClientLeaves(t *testing.T) {
-	d := newDuo(t, pair.NIXL)
+	for _, name := range pair.Connectors() {
+		leavesIn(t, pair.Connector(name))
+	}
+}
+
+func leavesIn(t *testing.T, c pair.Connector) {
+	t.Helper()
+	d := newDuo(t, c)
 	for i, phase := range []string{"p", "d", "p", "d", "p", "p"} {
 		life := new(Life)
 		alone.Begin(life)
@@ -340,7 +347,7 @@ func TestPairingClientLeaves(t *testing.T) {
 	}
 	for end := time.Now().Add(10 * time.Second); d.stranded() > 0 || d.busy(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d blocks are pinned: %s", d.stranded(), d.took())
+			t.Fatalf("%s: %d blocks are pinned: %s", c, d.stranded(), d.took())
 		}
 	}
 }

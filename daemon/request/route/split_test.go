@@ -52,3 +52,19 @@ func TestAPrefillAloneIsQueuedUntilItsEnd(t *testing.T) {
 	f(Prefill, true)
 	f(Answer, false)
 }
+
+// BenchmarkSplits is the rule beside a decision: it fills and matches the prefillers once more.
+func BenchmarkSplits(b *testing.B) {
+	s := newScene(b, "d e f g p q r s")
+	s.label("d e f g p q r s")
+	r := completion(first, text("system ", 50))
+	a := s.asking(r, Claim{})
+	var c Choice
+	s.Choose(&c, &a)
+	to, _ := c.Next(s.now)
+	rule := &SplitRule{Threshold: 1, Rate: 4e5}
+	b.ReportAllocs()
+	for b.Loop() {
+		rule.Splits(&c, to)
+	}
+}
