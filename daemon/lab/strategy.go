@@ -110,8 +110,8 @@ func readSuffix(text string) (s Strategy, err error) {
 		s.history, err = time.ParseDuration(delay)
 	}
 	if err != nil || s.routers < 1 || shares && s.history <= 0 {
-		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, @colocated, @split, @learnt, "+
-			"a number of routers as @4, or one with the delay of what they tell each other, as @4/10ms", text)
+		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, @colocated, @split, "+
+			"@learnt, a number of routers as @4, or one with the delay of what they tell each other, as @4/10ms", text)
 	}
 	return s, nil
 }

@@ -137,7 +137,12 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		fail(w, b.Stream)
 		return
 	}
-	if b.Stream {
+	give(w, id, handed, b.Stream)
+}
+
+// give answers with a word.
+func give(w http.ResponseWriter, id, handed string, stream bool) {
+	if stream {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, `data: {"id":"x","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`+
 			"\n\ndata: [DONE]\n\n")

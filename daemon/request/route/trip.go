@@ -171,7 +171,7 @@ func (t *Trip) Handed(to Target, at time.Time) {
 	c, row := t.choice, &t.choice.fleet.frame.Rows[to.row]
 	queued := max(0, row.Wait-at.Sub(c.at).Seconds()) // it went on while the prefiller was at work
 	own := row.Slow * c.pool.Workers.Estimate(c.size.all, t.believed)
-	t.handed = &delivery{at: at, own: queued + own, tokens: Lacking(c, to)}
+	t.handed = &delivery{at: at, own: queued + own, tokens: max(0, c.size.all-c.believed(to))}
 }
 
 // learnTransfer takes the time of the first byte of an answer whose prompt was handed over. An answer in one piece
