@@ -4,7 +4,8 @@ package conf
 type Disaggregation struct {
 	Connector     string  `toml:"connector"`        // nixl | lmcache | mooncake | sglang | sidecar; "" = each does both
 	Threshold     int     `toml:"threshold"`        // tokens of the prompt that the decoder lacks; with fewer it is alone
-	KVRate        float64 `toml:"kv_transfer_rate"` // tokens a second from a prefiller; 0 = threshold alone decides
+	Rule          string  `toml:"rule"`             // from the threshold on: sooner | threshold
+	KVRate        float64 `toml:"kv_transfer_rate"` // tokens a second from a prefiller; 0 = as they are learnt
 	BootstrapPort int     `toml:"bootstrap_port"`   // of the prefillers, for mooncake and sglang
 
 	// Where further prefillers come from. The service is beside that of [pools.kubernetes], whose other keys hold for
@@ -18,6 +19,12 @@ func (d *Disaggregation) discovers() bool { return d.PrefillDNS != "" || d.Prefi
 
 // On reports whether the pool has roles.
 func (d *Disaggregation) On() bool { return d.Connector != "" }
+
+// The rules of which prompts go to a prefiller, of those whose decoder lacks threshold tokens.
+const (
+	RuleSooner    = "sooner"    // if that takes fewer seconds of all clients
+	RuleThreshold = "threshold" // all
+)
 
 // The roles of a worker.
 const (

@@ -179,8 +179,9 @@ func checkDisaggregation(r *report, path string, p *Pool) {
 	checkPrefillers(r, at, d)
 	if d.KVRate != 0 && !within(d.KVRate, 1, 1e9) {
 		r.outOfRange(child(at, "kv_transfer_rate"), d.KVRate,
-			"write tokens a second, as 400000, or 0: the threshold alone decides")
+			"write tokens a second, as 400000, or 0: it is learnt")
 	}
+	r.oneOf(child(at, "rule"), d.Rule, RuleSooner, RuleThreshold)
 	roles := map[string]int{}
 	for i := range p.Workers {
 		w := &p.Workers[i]

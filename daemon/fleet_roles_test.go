@@ -2,12 +2,15 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,14 +27,31 @@ type rolesFleet struct {
 	prefill, decode []*vllmsim.Server
 }
 
+// rolesOptions are what is special of one.
+type rolesOptions struct {
+	connector string                               // default nixl
+	rule      string                               // default threshold
+	sim       vllmsim.Config                       // of each worker, but for what startRolesWith sets
+	before    func(w *vllmsim.Server) (url string) // stands before each decoder; nil = nothing does
+}
+
 func startRoles(t *testing.T, prefillers, decoders int) *rolesFleet {
+	t.Helper()
+	return startRolesWith(t, prefillers, decoders, rolesOptions{})
+}
+
+func startRolesWith(t *testing.T, prefillers, decoders int, o rolesOptions) *rolesFleet {
 	t.Helper()
 	f := &rolesFleet{}
 	var urls []string
 	role := func(n int, role string, to *[]*vllmsim.Server) {
 		for range n {
-			w, err := vllmsim.New(vllmsim.Config{ID: fmt.Sprint(role, len(*to)), Connector: vllmsim.ConnectorNIXL, Role: role,
-				Speed: 20, Models: []string{"sim"}})
+			c := o.sim
+			c.ID, c.Speed, c.Models = fmt.Sprint(role, len(*to)), 20, []string{"sim"}
+			if o.connector == "" {
+				c.Connector, c.Role = vllmsim.ConnectorNIXL, role
+			}
+			w, err := vllmsim.New(c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,13 +60,18 @@ func startRoles(t *testing.T, prefillers, decoders int) *rolesFleet {
 			}
 			t.Cleanup(func() { w.Close() })
 			*to = append(*to, w)
-			urls = append(urls, w.URL())
+			url := w.URL()
+			if role == vllmsim.RoleDecode && o.before != nil {
+				url = o.before(w)
+			}
+			urls = append(urls, url)
 		}
 	}
 	role(prefillers, vllmsim.RolePrefill, &f.prefill)
 	role(decoders, vllmsim.RoleDecode, &f.decode)
 	text := strings.Replace(settings("prefixaware", urls...), "[[pools.workers]]",
-		"[pools.disaggregation]\nconnector = \"nixl\"\nthreshold = 500\n[[pools.workers]]", 1)
+		fmt.Sprintf("[pools.disaggregation]\nconnector = %q\nrule = %q\nthreshold = 500\n[[pools.workers]]",
+			cmp.Or(o.connector, "nixl"), cmp.Or(o.rule, "threshold")), 1)
 	for i := range prefillers {
 		id := fmt.Sprintf("id = \"w%d\"\n", i+1)
 		text = strings.Replace(text, id, id+"role = \"prefill\"\n", 1)
@@ -68,22 +93,72 @@ func longText(name string, n int) string { return name + " " + strings.Repeat("w
 
 // ask sends a completion, and returns why it was not answered.
 func (f *rolesFleet) ask(ctx context.Context, name string, tokens int, stream bool) error {
-	body := fmt.Sprintf(`{"model":"sim","prompt":%q,"max_tokens":8,"stream":%v}`, longText(name, tokens), stream)
-	r, err := http.NewRequestWithContext(ctx, "POST", "http://"+f.Addr()+"/v1/completions", bytes.NewReader([]byte(body)))
+	_, err := f.say(ctx, &roleForms[0], longText(name, tokens), stream)
+	return err
+}
+
+// say sends a request in a form, and returns its answer, or why it has none.
+func (f *rolesFleet) say(ctx context.Context, form *roleForm, prompt string, stream bool) ([]byte, error) {
+	body := fmt.Sprintf(`{"model":"sim","stream":%v,`+form.body+`}`, stream, prompt)
+	r, err := http.NewRequestWithContext(ctx, "POST", "http://"+f.Addr()+form.path, bytes.NewReader([]byte(body)))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err == nil && (resp.StatusCode != 200 || !bytes.Contains(text, []byte("finish_reason"))) {
+	if err == nil && (resp.StatusCode != 200 || !bytes.Contains(text, []byte(form.ends))) {
 		err = fmt.Errorf("%d %.300s", resp.StatusCode, text)
 	}
-	return err
+	return text, err
+}
+
+// roleForm is one way to ask for an answer of 8 tokens.
+type roleForm struct{ path, body, ends string }
+
+var roleForms = []roleForm{
+	{"/v1/completions", `"max_tokens":8,"stream_options":null,"prompt":%q`, "finish_reason"},
+	{"/v1/chat/completions", `"max_tokens":8,"messages":[{"role":"user","content":%q}]`, "finish_reason"},
+	{"/v1/responses", `"max_output_tokens":8,"input":%q`, `"usage":{`},
+	{"/v1/messages", `"max_tokens":8,"messages":[{"role":"user","content":%q}]`, "stop_reason"},
+}
+
+// TestRolesOfEachForm: prompts of each endpoint are computed by prefillers, and what the client is told of the cache is
+// what the prefiller held: nothing of a prompt that is new. The counts of messages add up to the prompt all the same.
+func TestRolesOfEachForm(t *testing.T) {
+	t.Parallel()
+	f := startRoles(t, 1, 1)
+	numbers := regexp.MustCompile(`"(input_tokens|cached_tokens|cache_creation_input_tokens|cache_read_input_tokens)": ?(\d+)`)
+	for i := range roleForms {
+		for _, stream := range []bool{false, true} {
+			form, before := &roleForms[i], f.prefill[0].Stats().Finished
+			said, err := f.say(t.Context(), form, longText(fmt.Sprint(form.path, stream), 1500), stream)
+			if err != nil {
+				t.Errorf("%s, stream %v: %v", form.path, stream, err)
+			}
+			if n := f.prefill[0].Stats().Finished - before; n != 1 {
+				t.Errorf("%s, stream %v: %d prefills; want 1", form.path, stream, n)
+			}
+			last := map[string]int{}
+			for _, m := range numbers.FindAllSubmatch(said, -1) {
+				last[string(m[1])], _ = strconv.Atoi(string(m[2]))
+			}
+			if last["cached_tokens"] != 0 || last["cache_read_input_tokens"] != 0 {
+				t.Errorf("%s, stream %v: %v; want nothing cached", form.path, stream, last)
+			}
+			n := last["input_tokens"] + last["cache_creation_input_tokens"]
+			if form.path == "/v1/messages" && (n < 1500 || last["input_tokens"] > 16) {
+				t.Errorf("%s, stream %v: %v; want all of the prompt, made in blocks of 16", form.path, stream, last)
+			}
+		}
+	}
+	if n := f.pinned(); n != 0 {
+		t.Errorf("%d blocks are pinned", n)
+	}
 }
 
 // tellsPrefillers checks that the decisions on the admin port name prefillers.

@@ -128,10 +128,9 @@ func pairing(d *conf.Disaggregation) *exchange.Pairing {
 	if !d.On() {
 		return nil
 	}
-	prefill := conf.RoleLabel + "=" + conf.RolePrefill
 	return &exchange.Pairing{Connector: pair.Connector(d.Connector), Threshold: d.Threshold, Rate: d.KVRate,
-		Bootstrap:  d.BootstrapPort,
-		Prefillers: worker.Fence{prefill}, Decoders: worker.Fence{worker.Not + prefill}}
+		Always: d.Rule == conf.RuleThreshold, Bootstrap: d.BootstrapPort,
+		Prefillers: worker.Fence{worker.PrefillLabel}, Decoders: worker.Fence{worker.Not + worker.PrefillLabel}}
 }
 
 // Workers returns how a pool treats its workers. q is told when one may have room, if the pool has a queue.

@@ -25,10 +25,12 @@ and with --shared from a tier that all workers of this process share, 40,000 a s
 LMCache's, in chunks of 256 tokens, and reports to a controller as the instance sim-0, sim-1, ... (-dp1 and so on behind
 it for further ranks); then --kv-events tells of the GPU alone.
 
-With --connector nixl the workers take vLLM's kv_transfer_params on chats and completions, and refuse wrong ones with
-400. With --role prefill they only compute prompts and keep the blocks until a decode worker has pulled them; with
---role decode they only pull. /sim/stats has blocks_pinned, and as blocks_stranded those that
-nobody pulled within --pin-life.
+With --connector nixl the workers take vLLM's kv_transfer_params on chats, completions, responses and messages, and
+refuse wrong ones with 400. With --role prefill they only compute prompts and keep the blocks until a decode worker has
+pulled them, --kv-transfer-rate tokens a second; with --role decode they only pull. A decode worker whose prefill worker
+has restarted answers 500, or with --kv-load-failure-policy recompute computes the prompt itself. /sim/stats has
+blocks_pinned, and as blocks_stranded those that nobody pulled within --pin-life; with some of either the command fails
+at its end.
 
 With --max-loras the workers serve LoRA adapters: POST /v1/load_lora_adapter and /v1/unload_lora_adapter, and those of
 --lora from their start. So many run at a time; a load takes --lora-load seconds of the engine. A path whose last part
@@ -120,7 +122,7 @@ func simCommand() *cobra.Command {
 				fmt.Fprintln(c.OutOrStdout(), u)
 			}
 			<-c.Context().Done()
-			return nil
+			return fleet.Stranded()
 		},
 	}
 	f := c.Flags()

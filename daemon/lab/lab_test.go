@@ -267,6 +267,22 @@ func check(t *testing.T, scenario string, r *trial.Run, want int) {
 	}
 }
 
+// TestParts: behind an @ stands who computes the prompts of a scenario with roles. The rule that learns what a transfer
+// takes decides as the one that is told. Prompts that others compute do not hold up an answer.
+func TestParts(t *testing.T) {
+	r := compare(t, []string{"pd-8k"}, 400, "native:prefixaware@colocated", "native:prefixaware@split",
+		"native:prefixaware", "native:prefixaware@learnt")
+	n := len(r[0].Outcomes)
+	for i, least := range []int{0, n, n * 9 / 10, n * 9 / 10} {
+		if got := r[i].Prefills; got < least || least == 0 && got > 0 {
+			t.Errorf("%s: %d prefills for others of %d prompts; want %d or more", r[i].Strategy, got, n, least)
+		}
+		if i > 0 && r[i].ITLP99 > r[0].ITLP99/2 {
+			t.Errorf("%s: P99 between tokens of %v; want half of %v at most", r[i].Strategy, r[i].ITLP99, r[0].ITLP99)
+		}
+	}
+}
+
 func TestFind(t *testing.T) {
 	f := func(name string, want int, peer bool) {
 		t.Helper()
@@ -286,6 +302,10 @@ func TestFind(t *testing.T) {
 	f("prefixaware@0", 0, false)
 	f("prefixaware@4/", 0, false)
 	f("prefixaware@4/-1ms", 0, false)
+	f("prefixaware@colocated", 1, false)
+	f("prefixaware@split", 1, false)
+	f("prefixaware@learnt", 1, false)
+	f("prefixaware@colocate", 0, false)
 	f("peer:roundrobin", 1, true)
 	f("dynamo scale=64 credit=3", 1, true)
 	f("peers", 10, true)

@@ -35,12 +35,13 @@ type Strategy struct {
 type parts uint8
 
 const (
-	byRule   parts = iota
-	never          // there are no roles: each worker does both
-	whenever       // prefillers do, from the threshold on
+	byRule     parts = iota
+	never            // there are no roles: each worker does both
+	whenever         // prefillers do, from the threshold on
+	byLearning       // by the rule, which learns what the transfer takes
 )
 
-var partsNames = map[string]parts{"colocated": never, "split": whenever}
+var partsNames = map[string]parts{"colocated": never, "split": whenever, "learnt": byLearning}
 
 // Allow lets a module use what entries name, as strategies.NAME.allow does.
 func (s *Strategy) Allow(entries []string) { s.spec.Allow = entries }
@@ -67,7 +68,8 @@ var sessionNames = map[string]served.Names{"hard": served.Binding, "unnamed": se
 // @4/10ms four that send each other what they do, 10 ms late. With @hard each session stays at its worker, as with
 // [sessions] bind = "always"; with @unnamed the router reads no session's name. With @queue requests wait in the
 // router, by the scenario's bounds or by those of [setup.Scenario.Wait]. With @colocated a scenario's workers have no
-// roles; with @split its prefillers compute each prompt of which the answering worker lacks the threshold.
+// roles; with @split its prefillers compute each prompt of which the answering worker lacks the threshold. With @learnt
+// the router is not told how long a transfer takes.
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
 	column, err := readSuffix(suffix)
@@ -108,8 +110,8 @@ func readSuffix(text string) (s Strategy, err error) {
 		s.history, err = time.ParseDuration(delay)
 	}
 	if err != nil || s.routers < 1 || shares && s.history <= 0 {
-		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, @colocated, @split, a "+
-			"number of routers as @4, or one with the delay of what they tell each other, as @4/10ms", text)
+		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, @colocated, @split, "+
+			"@learnt, a number of routers as @4, or one with the delay of what they tell each other, as @4/10ms", text)
 	}
 	return s, nil
 }
@@ -191,7 +193,8 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 	}
 	if d := &sc.Disaggregation; d.Rate > 0 && s.parts != never {
 		known.Split = served.SplitOf(d.Threshold, d.Rate)
-		if s.parts == whenever {
+		known.Split.Always = s.parts == whenever
+		if s.parts == byLearning {
 			known.Split.Rate = 0
 		}
 	}

@@ -39,6 +39,9 @@ const (
 	Decodes              // answers, and the prompts of its own
 )
 
+// PrefillLabel is the label of a worker that Prefills, as a Fence has it. Each such worker must have it (TestRoles).
+const PrefillLabel = "role=prefill"
+
 // roleBits are the roles in a row.
 var roleBits = [...]uint32{Both: 0, Prefills: abi.RowPrefill, Decodes: abi.RowDecode}
 

@@ -11,7 +11,7 @@ import (
 
 // SplitOf returns the rule of a scenario whose prefillers send so many tokens of KV a second.
 func SplitOf(threshold int, rate float64) *route.SplitRule {
-	return &route.SplitRule{Threshold: threshold, Fence: worker.Fence{prefillers}, Rate: rate}
+	return &route.SplitRule{Threshold: threshold, Fence: worker.Fence{worker.PrefillLabel}, Rate: rate}
 }
 
 // sendPrefill has a prefiller compute the prompt of a request, as a request of its own. If none takes it, the worker
@@ -57,6 +57,7 @@ func (r Pair) Prefilled(now time.Duration, q *world.Request, cached int) {
 	r.reply.Reset(prompt.Completion, true, 0)
 	r.body = appendAnswer(r.body[:0], q.Prompt, 1, cached, q.Reply(1))
 	r.reply.Feed(r.body)
+	v.trip.Handed(v.to, at)
 	l.choice.Answered(l.trip.Worker(), true)
 	l.trip.End(&worker.Outcome{Kind: worker.Answered}, route.End{Whole: true, Status: 200, At: at, Reply: r.reply})
 	r.settle()

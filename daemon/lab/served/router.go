@@ -87,6 +87,7 @@ type visit struct {
 	until   time.Time     // a strategy holds it
 	arrived time.Time
 	prefill *visit // its prompt is computed elsewhere; nil = where it is answered
+	to      route.Target
 }
 
 // New makes a router of a fleet that has no workers yet.
@@ -152,7 +153,7 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 	}
 	v.ask = route.Ask{Prompt: parsed, Turn: r.pool.Arrive(model, nil, at), Random: r.chance.Uint64() | 1}
 	if r.Split != nil {
-		v.ask.Leg, v.ask.Fence = route.Answer, worker.Fence{worker.Not + prefillers}
+		v.ask.Leg, v.ask.Fence = route.Answer, worker.Fence{worker.Not + worker.PrefillLabel}
 	}
 	v.ask.Claim = r.Names.claim(&q.Request)
 	v.ask.Caller, v.ask.Headers = q.Chat.Key, headers(q.Chat.Headers)
@@ -210,6 +211,7 @@ func (r *Router) choose(v *visit, at time.Time) (number int, p world.Placement) 
 		to.Handed = r.Split != nil && r.Split.Splits(&v.choice, to)
 		if v.choice.Send(&v.trip, to, nil, at) {
 			if to.Handed {
+				v.to = to
 				sendPrefill(r, v, at)
 			}
 			return r.fleet.numbers[to.Worker.ID()], world.Sent

@@ -2,6 +2,7 @@ package served
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
@@ -13,15 +14,13 @@ type Worker struct {
 	Prefills bool // it computes prompts that others answer
 }
 
-// prefillers is the label of those that compute prompts for others, as the daemon has it.
-const prefillers = "role=prefill"
-
 // fill writes it into a worker's description.
 func (w *Worker) fill(s *worker.Spec) {
 	s.Labels, s.Cost = w.Labels, w.Cost
 	if w.Prefills {
 		s.Role = worker.Prefills
-		s.Labels = map[string]string{"role": "prefill"}
+		name, value, _ := strings.Cut(worker.PrefillLabel, "=")
+		s.Labels = map[string]string{name: value}
 		maps.Copy(s.Labels, w.Labels)
 	}
 }

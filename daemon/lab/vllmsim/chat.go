@@ -68,9 +68,5 @@ func (a chatAPI) task(r *http.Request, f *chatForm, b *body) (task, *apiError) {
 		f.usage = o.IncludeUsage
 		f.everyUsage = o.ContinuousUsage
 	}
-	err := a.prepareJob(r, &f.job, b)
-	if err == nil {
-		err = a.prepareTransfer(r, &f.job, b)
-	}
-	return task{job: &f.job, form: f}, err
+	return task{job: &f.job, form: f}, a.prepareLeg(r, &f.job, b)
 }

@@ -48,6 +48,11 @@ type Config struct {
 	// ConnectorNIXL; default none, and then the worker ignores kv_transfer_params. Role is RolePrefill, RoleDecode or
 	// RoleBoth, the default.
 	Role, Connector string
+	// LoadFailure is what a decode worker does if the prefill worker has lost the blocks, as --kv-load-failure-policy:
+	// LoadFail, the default, or LoadRecompute.
+	LoadFailure string
+	// KVRate is how many tokens of KV a simulated second come from another worker. Default 40,000.
+	KVRate float64
 	// PinLife is how long the worker keeps the blocks of a prompt that nobody pulls, as VLLM_NIXL_ABORT_REQUEST_TIMEOUT.
 	// Default 8 minutes.
 	PinLife time.Duration
@@ -119,7 +124,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.LMCache.Pull != "" {
 		setDefault(&c.CPUTokens, lmcacheTokens)
 	}
-	if c.DataParallel < 0 || c.Speed < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 || c.PinLife < 0 {
+	if c.DataParallel < 0 || c.Speed < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 || c.PinLife < 0 || c.KVRate < 0 {
 		return c, fmt.Errorf("vllmsim: a negative size or speed in %+v; give a positive one, or 0 for the default", c)
 	}
 	e, err := c.engine().Complete()
@@ -151,6 +156,9 @@ func (c Config) engine() engine.Config {
 		Changes:          c.KVEvents.Endpoint != "" || c.LMCache.Pull != "",
 		Model:            model,
 	}
+	if c.KVRate > 0 {
+		e.RemoteSeconds = 1 / c.KVRate
+	}
 	if c.Speed > 1 {
 		e.ShowEvery = time.Duration(float64(flushEvery) * c.Speed)
 	}
@@ -173,6 +181,12 @@ const (
 	RoleBoth    = "both"
 )
 
+// The values of Config.LoadFailure.
+const (
+	LoadFail      = "fail"      // the request ends with an error
+	LoadRecompute = "recompute" // the worker computes the prompt itself
+)
+
 // pinLife is vLLM's default of VLLM_NIXL_ABORT_REQUEST_TIMEOUT.
 const pinLife = 480 * time.Second
 
@@ -184,6 +198,10 @@ func (c *Config) completeTransfer() error {
 	c.Role = cmp.Or(c.Role, RoleBoth)
 	if !slices.Contains([]string{RolePrefill, RoleDecode, RoleBoth}, c.Role) {
 		return fmt.Errorf("vllmsim: role %q; give %s, %s or %s", c.Role, RolePrefill, RoleDecode, RoleBoth)
+	}
+	c.LoadFailure = cmp.Or(c.LoadFailure, LoadFail)
+	if c.LoadFailure != LoadFail && c.LoadFailure != LoadRecompute {
+		return fmt.Errorf("vllmsim: load failure policy %q; give %s or %s", c.LoadFailure, LoadFail, LoadRecompute)
 	}
 	if c.Connector != ConnectorNIXL {
 		return fmt.Errorf("vllmsim: connector %q with role %s; give %s", c.Connector, c.Role, ConnectorNIXL)

@@ -63,3 +63,18 @@ func (f Fleet) Close() {
 		s.Close()
 	}
 }
+
+// Stranded returns an error if prefill workers keep blocks, or have kept some that no decode worker has pulled in time.
+func (f Fleet) Stranded() error {
+	stranded, kept := int64(0), 0
+	for _, w := range f {
+		st := w.Stats()
+		stranded += st.BlocksStranded
+		kept += st.BlocksPinned
+	}
+	if stranded > 0 || kept > 0 {
+		return fmt.Errorf("vllmsim: no decode worker pulled %d KV blocks in time, and %d still wait for one; see who left "+
+			"between the legs of a pair", stranded, kept)
+	}
+	return nil
+}

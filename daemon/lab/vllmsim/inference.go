@@ -35,9 +35,17 @@ func (s *inference) handler(prepare preparer, refuse refuser) http.HandlerFunc {
 			refuse(w, refused)
 			return
 		}
+		if t.unloaded != nil && !t.stream {
+			refuse(w, t.unloaded)
+			return
+		}
 		s.load.Add(1)
 		defer s.load.Add(-1)
 		mode := modeOf(r)
+		if t.unloaded != nil {
+			answerStream(w, r, t, mode)
+			return
+		}
 		if drained(mode) {
 			t.tool = ""
 			for _, c := range t.choices {

@@ -21,6 +21,8 @@ type job struct {
 	driver  *driver   // of the rank that they run on, all of them on one
 	notify  chan struct{}
 
+	unloaded *apiError // its KV is not where its parameters say: it ends with this; nil = it is
+
 	fixed     string // what the reply must be, "" for anything
 	softLimit bool   // max_tokens bounds the reply, which has an end of its own
 	tool      string // the function that the reply calls, "" for none

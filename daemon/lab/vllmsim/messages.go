@@ -19,6 +19,8 @@ type messagesBody struct {
 	Stream      bool     `json:"stream"`
 	Temperature *float64 `json:"temperature"`
 	CacheSalt   *string  `json:"cache_salt"`
+
+	Transfer *transferParams `json:"kv_transfer_params"`
 }
 
 // chat returns chat's messages for those of /v1/messages, as vLLM does: system first, calls and results as in a chat.
@@ -78,6 +80,7 @@ func (a messagesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 		MaxTokens:   b.MaxTokens,
 		Temperature: b.Temperature,
 		CacheSalt:   b.CacheSalt,
+		Transfer:    b.Transfer,
 	}
 	if err := a.check(r, &like); err != nil {
 		return task{}, err
@@ -95,7 +98,7 @@ func (a messagesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 	}
 	f.chooseCall(a.cfg.Script, b.Tools, b.Choice, messages)
 	f.prompts = [][]uint32{chatTokens(nestedTools(b.Tools), messages, true)}
-	return task{job: &f.job, form: f}, a.prepareJob(r, &f.job, &like)
+	return task{job: &f.job, form: f}, a.prepareLeg(r, &f.job, &like)
 }
 
 // countTokens serves POST /v1/messages/count_tokens.

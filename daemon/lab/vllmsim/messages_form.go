@@ -50,7 +50,11 @@ func (f *messagesForm) body(b []byte) []byte {
 	}
 	b = append(appendQuoted(append(b, `],"model":`...), f.model), `,"stop_reason":`...)
 	b = append(append(b, f.stopReason()...), ',')
-	return append(f.appendUsage(b), '}')
+	b = f.appendUsage(b)
+	if c.side != nil && c.side.answer(c) != nil { // vLLM leaves out what is null
+		b = appendTransfer(append(b, `,"kv_transfer_params":`...), c)
+	}
+	return append(b, '}')
 }
 
 // event writes one event.

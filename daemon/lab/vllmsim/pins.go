@@ -85,25 +85,48 @@ func (o *pins) take(request string) *pin {
 // pulledPath is where a decode worker says that it has pulled, or will not pull, the blocks of a prompt.
 const pulledPath = "/sim/kv/pulled"
 
+// heldPath is where a decode worker asks whether the blocks of a prompt are still there, as NIXL's handshake shows
+// whether the engine is still the one that the parameters name.
+const heldPath = "/sim/kv/held"
+
 // pulled frees the blocks of a prompt that a decode worker has done with.
 func (o *pins) pulled(w http.ResponseWriter, r *http.Request) {
-	var ask transferParams
-	err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&ask)
-	if err != nil {
-		writeError(w, badRequest("", "The body is no JSON: "+err.Error()))
-		return
+	if p := o.find(w, r, o.take); p != nil {
+		p.timer.Stop()
+		writeJSON(w, http.StatusOK, map[string]int{"blocks": p.driver.release(p.choice)})
 	}
-	var p *pin
+}
+
+// held answers whether the blocks of a prompt are kept.
+func (o *pins) held(w http.ResponseWriter, r *http.Request) {
+	if p := o.find(w, r, o.look); p != nil {
+		writeJSON(w, http.StatusOK, struct{}{})
+	}
+}
+
+// find returns the prompt that a decode worker's request names, by a function of its id. If there is none it answers
+// the request.
+func (o *pins) find(w http.ResponseWriter, r *http.Request, by func(request string) *pin) (p *pin) {
+	var ask transferParams
+	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&ask); err != nil {
+		writeError(w, badRequest("", "The body is no JSON: "+err.Error()))
+		return nil
+	}
 	if ask.EngineID == o.engine {
-		p = o.take(ask.RequestID)
+		p = by(ask.RequestID)
 	}
 	if p == nil {
 		writeError(w, newError(http.StatusNotFound, "NotFoundError", "remote_request_id",
 			"Nothing is kept for this request: it was pulled, has expired or is another process's."))
-		return
 	}
-	p.timer.Stop()
-	writeJSON(w, http.StatusOK, map[string]int{"blocks": p.driver.release(p.choice)})
+	return p
+}
+
+// look returns a prompt that is kept, nil if it is gone.
+func (o *pins) look(request string) *pin {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.open[request]
 }
 
 // expired returns how many prompts nobody has pulled in time, and their blocks.
@@ -140,13 +163,17 @@ func (p *puller) shown(*choice) { p.once.Do(func() { go p.tell() }) }
 func (p *puller) answer(*choice) *transferParams { return nil }
 
 // tell has the prefill worker free the blocks. Where it cannot be reached its own timer does.
-func (p *puller) tell() {
-	body, _ := json.Marshal(&p.from) // strings and numbers
-	url := "http://" + net.JoinHostPort(p.from.Host, strconv.Itoa(p.from.Port)) + pulledPath
+func (p *puller) tell() { callPrefill(&p.from, pulledPath) }
+
+// callPrefill sends a prefill worker the parameters that it gave, and reports whether it keeps the prompt.
+func callPrefill(to *transferParams, path string) (kept bool) {
+	body, _ := json.Marshal(to) // strings and numbers
+	url := "http://" + net.JoinHostPort(to.Host, strconv.Itoa(to.Port)) + path
 	resp, err := pullClient.Post(url, "application/json", bytes.NewReader(body))
 	if err != nil {
-		return
+		return false
 	}
 	io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))
 	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
 }

@@ -99,6 +99,7 @@ func (p *process) routeRest() {
 	m.on("/metrics", "GET", p.metrics)
 	if p.cfg.Connector != "" {
 		m.on(pulledPath, "POST", p.pins.pulled)
+		m.on(heldPath, "POST", p.pins.held)
 	}
 	cacheAPI{p.infer.ranks}.routes(m, p.cfg.DevMode)
 	m.on("/sim/stats", "GET", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, p.stats()) })

@@ -22,6 +22,8 @@ type responseBody struct {
 	TopP        *float64 `json:"top_p"`
 	CacheSalt   *string  `json:"cache_salt"`
 	RequestID   string   `json:"request_id"`
+
+	Transfer *transferParams `json:"kv_transfer_params"`
 }
 
 // inputItem is one item of a list of input.

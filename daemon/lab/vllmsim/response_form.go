@@ -120,6 +120,9 @@ func (f *responseForm) complete() {
 	u.OutputDetails.ToolPerTurn = []int{}
 	u.Total = u.Input + u.Output
 	o.Usage = u
+	if c.side != nil {
+		o.KVTransfer = c.side.answer(c)
+	}
 	f.prompts = nil // a stored response needs them no more
 }
 

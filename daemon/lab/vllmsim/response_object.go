@@ -41,7 +41,7 @@ type responseObject struct {
 	User             *string            `json:"user"`
 	PresencePenalty  pyNumber           `json:"presence_penalty"`
 	FrequencyPenalty pyNumber           `json:"frequency_penalty"`
-	KVTransfer       *string            `json:"kv_transfer_params"`
+	KVTransfer       *transferParams    `json:"kv_transfer_params"`
 	ECTransfer       *string            `json:"ec_transfer_params"`
 	InputMessages    *string            `json:"input_messages"`
 	OutputMessages   *string            `json:"output_messages"`

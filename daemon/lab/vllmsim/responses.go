@@ -25,6 +25,7 @@ func (a responsesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 		Temperature: b.Temperature,
 		CacheSalt:   b.CacheSalt,
 		RequestID:   b.RequestID,
+		Transfer:    b.Transfer,
 	}
 	if err := a.check(r, &like); err != nil {
 		return task{}, err
@@ -43,7 +44,7 @@ func (a responsesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 		asked = append([]message{{Role: "system", Content: *b.Instructions}}, messages...)
 	}
 	f.prompts = [][]uint32{chatTokens(nestedTools(b.Tools), asked, true)}
-	if err := a.prepareJob(r, &f.job, &like); err != nil {
+	if err := a.prepareLeg(r, &f.job, &like); err != nil {
 		return task{}, err
 	}
 	f.describe(&b)

@@ -30,6 +30,10 @@ func answerStream(w http.ResponseWriter, r *http.Request, t task, mode string) {
 	http.NewResponseController(w).Flush()
 	v := &s.sse
 	t.form.open(v)
+	if t.unloaded != nil {
+		t.form.fail(v, t.unloaded)
+		return
+	}
 	for open := len(t.choices); open > 0; {
 		select {
 		case <-t.notify:

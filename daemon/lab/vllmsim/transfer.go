@@ -8,6 +8,14 @@ import (
 	"strconv"
 )
 
+// prepareLeg prepares a job that may be one side of a pair.
+func (c checker) prepareLeg(r *http.Request, j *job, b *body) *apiError {
+	if err := c.prepareJob(r, j, b); err != nil {
+		return err
+	}
+	return c.prepareTransfer(r, j, b)
+}
+
 // prepareTransfer makes a job one side of a pair if its parameters ask for it. vLLM logs wrong parameters and computes
 // the prompt; here they are refused, so that a router's mistake is seen.
 func (c checker) prepareTransfer(r *http.Request, j *job, b *body) *apiError {
@@ -19,6 +27,12 @@ func (c checker) prepareTransfer(r *http.Request, j *job, b *body) *apiError {
 		return badRequest("kv_transfer_params", wrong)
 	}
 	ch := j.choices[0]
+	if p.RemotePrefill && !callPrefill(p, heldPath) {
+		if c.cfg.LoadFailure == LoadFail {
+			j.unloaded = newError(http.StatusInternalServerError, "InternalServerError", "", "Internal server error")
+		}
+		return nil
+	}
 	if p.RemotePrefill {
 		ch.seq.Remote = ch.seq.PromptTokens()
 		ch.side = &puller{from: *p}

@@ -215,3 +215,46 @@ func TestConnectorConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestLostPrefill: a prefill worker that restarts on its port has lost the blocks. The decode worker fails the request as
+// vLLM does by default, within a stream too, or computes the prompt.
+func TestLostPrefill(t *testing.T) {
+	f := func(policy, stream string, status int, says string, computed int64) {
+		t.Helper()
+		p := start(t, Config{Connector: ConnectorNIXL, Role: RolePrefill, Speed: 20})
+		d := start(t, Config{Connector: ConnectorNIXL, Role: RoleDecode, Speed: 20, LoadFailure: policy})
+		params, _ := json.Marshal(prefilled(t, p))
+		if err := p.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		got, raw := transferLeg(t, d, 8, string(params), stream)
+		if got != status || !strings.Contains(string(raw), says) {
+			t.Errorf("%s%s: %d %s; want %d and %s", policy, stream, got, raw, status, says)
+		}
+		if n := d.Stats().ComputedTokens; n != computed {
+			t.Errorf("%s%s: %d tokens computed; want %d", policy, stream, n, computed)
+		}
+	}
+	f("", "", 500, "InternalServerError", 0)
+	f(LoadFail, `,"stream":true`, 200, "InternalServerError", 0)
+	f(LoadRecompute, "", 200, `"finish_reason":"length"`, 1001)
+	if _, err := New(Config{Connector: ConnectorNIXL, LoadFailure: "wait"}); err == nil {
+		t.Error("the policy wait was taken")
+	}
+}
+
+// TestFleetTellsWhatIsStranded: of a fleet that ends, with blocks that wait for nobody.
+func TestFleetTellsWhatIsStranded(t *testing.T) {
+	fleet, err := StartFleet("127.0.0.1:0", 1, Config{Connector: ConnectorNIXL, Speed: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fleet.Close()
+	if err := fleet.Stranded(); err != nil {
+		t.Error(err)
+	}
+	prefilled(t, fleet[0])
+	if err := fleet.Stranded(); err == nil || !strings.Contains(err.Error(), "63 still wait") {
+		t.Errorf("%v; want 63 blocks that wait", err)
+	}
+}

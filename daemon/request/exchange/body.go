@@ -70,7 +70,8 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 		b.edited = b.with(names.NewReader(b.source(), r.alias.Name, b.events))
 	}
 	if s := r.in.Seen.Split; s != nil && s.CachedKnown && b.ok && plain {
-		b.edited = b.with(pair.NewReader(b.source(), s.Cached, b.events))
+		n := pair.Counts{Cached: s.Cached, Made: s.Made, Input: s.Input}
+		b.edited = b.with(pair.NewReader(b.source(), r.read.req.Kind, n, b.events))
 	}
 	if b.ok {
 		b.startJob()

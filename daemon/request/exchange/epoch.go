@@ -93,9 +93,10 @@ type Pool struct {
 // Pairing has the prompts of a pool computed by workers of their own.
 type Pairing struct {
 	Connector pair.Connector
-	Rate      float64 // route.SplitRule has it
-	Threshold int     // tokens that the decoder lacks; with fewer it computes them itself
-	Bootstrap int     // the port of a prefiller's bootstrap server
+	Rate      float64 // route.SplitRule has it and the next
+	Always    bool
+	Threshold int // tokens that the decoder lacks; with fewer it computes them itself
+	Bootstrap int // the port of a prefiller's bootstrap server
 
 	Prefillers worker.Fence // who computes prompts
 	Decoders   worker.Fence // who answers clients

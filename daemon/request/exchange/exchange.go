@@ -233,7 +233,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	}()
 	e.turn.served(e.sending.At)
 	if to.Handed {
-		p.prefill(ctx, a)
+		p.prefill(ctx, a, to)
 		defer p.end()
 	}
 	if wait > 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/pair"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -31,6 +32,7 @@ type leg struct {
 	wants  []byte     // the client's body
 	trip   route.Trip // of a leg that a sidecar sends
 	held   bool       // the trip has begun
+	counts pair.Counts
 }
 
 // newLeg makes the first leg of a request, with its body. pins: the prefiller keeps the KV until a decoder reads it.
@@ -84,6 +86,9 @@ func (l *leg) send() []byte {
 		return nil
 	}
 	l.result = PrefillDone
+	if u := &l.in.Seen.Usage; u.CachedKnown && l.in.Endpoint.Kind == prompt.Messages {
+		l.counts = pair.Counted(text, u.Cached)
+	}
 	handed := pair.Handed(text)
 	if handed == nil && l.pool.Pairing.Connector.Pins() {
 		l.result = PrefillUnnamed
@@ -173,6 +178,7 @@ func (l *leg) report() *route.Split {
 	}
 	if u := &l.in.Seen.Usage; u.CachedKnown {
 		s.Cached, s.CachedKnown = u.Cached, true
+		s.Made, s.Input = l.counts.Made, l.counts.Input
 	}
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/pair"
@@ -58,13 +59,13 @@ func (p *pairing) splits(to route.Target) bool {
 		return p.handed != nil
 	}
 	fence := slices.Concat(worker.Fence(p.in.Caller.Workers), p.rule.Prefillers)
-	rule := route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Rate: p.rule.Rate}
+	rule := route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Rate: p.rule.Rate, Always: p.rule.Always}
 	return rule.Splits(&p.choice, to)
 }
 
 // prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder
 // gets the client's.
-func (p *pairing) prefill(ctx context.Context, a *attempt) {
+func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 	p.decoder = a.trip.Worker().URL()
 	if p.handed == nil {
 		l := newLeg(p.request, p.Prefill(p.in.Body), p.Connector.Pins())
@@ -84,6 +85,9 @@ func (p *pairing) prefill(ctx context.Context, a *attempt) {
 		}
 	}
 	a.handed = true
+	if p.Connector.InTurn() {
+		a.trip.Handed(to, time.Now())
+	}
 	p.out.Body = p.Decode(p.body, p.handed)
 	p.handed, p.told = nil, p.handed // a decoder that has been told may have read it
 }

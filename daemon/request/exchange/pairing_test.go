@@ -31,8 +31,9 @@ type duo struct {
 	got    []string   // a line a request at a worker, in their order
 	pinned map[string]bool
 	n      int
+	lead   string         // prompts begin with it
 	breaks string         // the workers whose id begins so fail
-	loses  string         // what a decoder answers that is to read a prefiller's KV; "" = it reads it
+	loses  string         // what a decoder answers that is to read the KV of a prefiller which lost it; "" = it reads it
 	during func(w string) // is called for each request at a worker before its answer
 	rooms  map[string]bool
 }
@@ -106,7 +107,7 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		case p.Decode:
 			d.n++
 			block := fmt.Sprint("block-", d.n)
-			d.pinned[block] = true
+			d.pinned[block] = d.loses == ""
 			handed = fmt.Sprintf(`,"kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"%s"}`, block)
 			line += " pins"
 		case p.Prefill && d.pinned[p.Block]:
@@ -138,6 +139,11 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		lose(w, d.loses)
 		return
 	}
+	give(w, id, handed)
+}
+
+// give answers with a word.
+func give(w http.ResponseWriter, id, handed string) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = fmt.Fprintf(w, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+
 		`"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":900,"completion_tokens":1,"total_tokens":901,`+
@@ -157,7 +163,7 @@ func lose(w http.ResponseWriter, says string) {
 // ask sends a chat with so many bytes of prompt, and returns its answer.
 func (d *duo) ask(bytes int, extra string) (*Inbound, *Outbound) {
 	in := inbound("POST", "/v1/chat/completions", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%s"}],`+
-		`"max_completion_tokens":50%s}`, strings.Repeat("word ", bytes/5), extra), pair.HeaderPrefiller, "10.0.0.1:1")
+		`"max_completion_tokens":50%s}`, d.lead+strings.Repeat("word ", bytes/5), extra), pair.HeaderPrefiller, "10.0.0.1:1")
 	in.Epoch, in.ID = d.epoch, "id-1"
 	life := new(Life)
 	alone.Begin(life)
@@ -311,9 +317,54 @@ func TestPairingLosesAsRecorded(t *testing.T) {
 	f(pair.NIXL, `,"stream":true`, string(event))
 }
 
-// A client that leaves in any phase leaves no memory pinned.
+// A decoder that cannot load what a prefiller has computed gets the whole prompt, and nothing speaks against it: else a
+// prefiller that restarts would close the decoders.
+func TestPairingLost(t *testing.T) {
+	const gone = `{"error":{"message":"Internal server error","code":500}}`
+	for stream, lost := range map[string]string{"": gone, `,"stream":true`: "data: " + gone + "\n\ndata: [DONE]\n\n"} {
+		d := newDuo(t, pair.NIXL)
+		d.loses = lost
+		for i := range 8 {
+			d.lead = fmt.Sprint(i, " ")
+			in, out := d.ask(4000, stream)
+			text := string(out.Body)
+			if out.Stream != nil {
+				whole, _ := io.ReadAll(out.Stream)
+				text = string(whole)
+				_ = out.Stream.Close()
+			}
+			if out.Status != 200 || !strings.Contains(text, "hi") || strings.Contains(text, "error") {
+				t.Errorf("%q: %d %s", stream, out.Status, text)
+			}
+			if s := in.Seen.Split; s == nil || s.Result != string(PrefillLost) || s.CachedKnown {
+				t.Errorf("%q: the record has %+v", stream, s)
+			}
+			got := strings.NewReplacer("p1", "p0", "d1", "d0", fmt.Sprint(" stream=", stream != ""), "", " stream=false", "").Replace(d.took())
+			if got != "p0 max=1 pins; d0 max=50 pulls nothing; d0 max=50" {
+				t.Errorf("%q: %s", stream, got)
+			}
+		}
+		for _, w := range d.pool.Workers.Stats(time.Now()) {
+			if w.Breaker != 0 || !w.Up {
+				t.Errorf("%q: %s is up %v with breaker %v", stream, w.ID, w.Up, w.Breaker)
+			}
+		}
+		if !strings.Contains(d.log.String(), "could not load") {
+			t.Errorf("the log: %s", d.log)
+		}
+	}
+}
+
+// A client that leaves in any phase leaves no memory pinned, and no request counted at a worker.
 func TestPairingClientLeaves(t *testing.T) {
-	d := newDuo(t, pair.NIXL)
+	for _, name := range pair.Connectors() {
+		leavesIn(t, pair.Connector(name))
+	}
+}
+
+func leavesIn(t *testing.T, c pair.Connector) {
+	t.Helper()
+	d := newDuo(t, c)
 	for i, phase := range []string{"p", "d", "p", "d", "p", "p"} {
 		life := new(Life)
 		alone.Begin(life)
@@ -331,7 +382,7 @@ func TestPairingClientLeaves(t *testing.T) {
 	}
 	for end := time.Now().Add(10 * time.Second); d.stranded() > 0 || d.busy(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d blocks are pinned: %s", d.stranded(), d.took())
+			t.Fatalf("%s: %d blocks are pinned: %s", c, d.stranded(), d.took())
 		}
 	}
 }

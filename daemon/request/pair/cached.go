@@ -1,17 +1,42 @@
 package pair
 
 import (
+	"encoding/json"
 	"io"
 	"strconv"
 
+	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/rewrite"
 )
 
-// NewReader reads a decoder's answer with the count of cached tokens that the prefiller gave: a decoder counts all that
-// it was handed. It changes cached_tokens in prompt_tokens_details (chat, completions) and in input_tokens_details
-// (responses) of an answer's usage, and adds nothing. events: the answer is a stream of server-sent events.
-func NewReader(from io.Reader, cached int, events bool) *rewrite.Reader {
-	return rewrite.NewReader(from, &editor{cached: strconv.Itoa(cached), events: events}, events)
+// Counts are what a prefiller says of a prompt's tokens.
+type Counts struct {
+	Cached int // found in its cache
+
+	// Messages alone has the rest apart: those that went into its cache, and all others.
+	Made, Input int
+}
+
+// Counted returns the counts of a prefiller's answer to /v1/messages that found so many tokens in its cache.
+func Counted(answer []byte, cached int) Counts {
+	var said struct {
+		Usage struct {
+			Input int `json:"input_tokens"`
+			Made  int `json:"cache_creation_input_tokens"`
+		} `json:"usage"`
+	}
+	_ = json.Unmarshal(answer, &said) // what is no such answer has no counts
+	return Counts{Cached: cached, Made: said.Usage.Made, Input: said.Usage.Input}
+}
+
+// NewReader reads a decoder's answer of a kind with the prefiller's counts: a decoder counts all that it was handed as
+// cached. It changes cached_tokens in prompt_tokens_details (chat, completions) and in input_tokens_details (responses)
+// of an answer's usage, and adds nothing. events: the answer is a stream of server-sent events.
+//
+// In messages the usage is three numbers that add up to the prompt, so it changes all three. message_start keeps its
+// input_tokens: vLLM names the whole prompt there, before anything is known of its cache.
+func NewReader(from io.Reader, kind prompt.Kind, n Counts, events bool) *rewrite.Reader {
+	return rewrite.NewReader(from, &editor{Counts: n, messages: kind == prompt.Messages, events: events}, events)
 }
 
 // level is where in an answer an object stands.
@@ -20,17 +45,20 @@ type level uint8
 const (
 	elsewhere level = iota
 	top             // the answer, or the response in an event
+	start           // the answer in an event that begins it
 	usage
+	startUsage
 	details // of the prompt's tokens
 )
 
 // maxKey is the longest key that an editor tells from others.
-const maxKey = len("prompt_tokens_details")
+const maxKey = len("cache_creation_input_tokens")
 
-// editor finds the count and writes another one in its place.
+// editor finds the counts and writes others in their place.
 type editor struct {
-	cached string
-	events bool
+	Counts
+	messages bool
+	events   bool
 
 	levels  [8]level // of the objects around the next byte, by depth
 	depth   int
@@ -39,11 +67,13 @@ type editor struct {
 	value   bool // what comes next is a value
 	text    bool // inside of a string
 	escaped bool // the next byte of the string is escaped
-	number  bool // inside of the count
+	number  bool // inside of a count
 }
 
 // Reset implements [rewrite.Editor].
-func (e *editor) Reset() { *e = editor{cached: e.cached, events: e.events} }
+func (e *editor) Reset() {
+	*e = editor{Counts: e.Counts, messages: e.messages, events: e.events}
+}
 
 // Append implements [rewrite.Editor].
 func (e *editor) Append(out []byte, c byte) []byte {
@@ -73,12 +103,32 @@ func (e *editor) Append(out []byte, c byte) []byte {
 			e.n = 0
 		}
 	default:
-		if c >= '0' && c <= '9' && e.value && e.at() == details && string(e.key[:e.n]) == "cached_tokens" {
-			e.number, e.value = true, false
-			return append(out, e.cached...)
+		if c >= '0' && c <= '9' && e.value {
+			if n, is := e.count(); is {
+				e.number, e.value = true, false
+				return strconv.AppendInt(out, int64(n), 10)
+			}
 		}
 	}
 	return append(out, c)
+}
+
+// count returns what is written in the place of the next value, if that is a count.
+func (e *editor) count() (n int, is bool) {
+	at, key := e.at(), string(e.key[:e.n])
+	if !e.messages {
+		return e.Cached, at == details && key == "cached_tokens"
+	}
+	if at != usage && at != startUsage {
+		return 0, false
+	}
+	switch key {
+	case "cache_read_input_tokens":
+		return e.Cached, true
+	case "cache_creation_input_tokens":
+		return e.Made, true
+	}
+	return e.Input, at == usage && key == "input_tokens"
 }
 
 // at returns the level of the next byte.
@@ -92,24 +142,35 @@ func (e *editor) at() level {
 // enter begins an object or a list.
 func (e *editor) enter(object bool) {
 	p := elsewhere
-	key := string(e.key[:e.n])
 	switch {
-	case !object:
-	case e.depth == 0:
+	case object && e.depth == 0:
 		p = top
-	case !e.value:
-	case e.at() == top && key == "usage":
-		p = usage
-	case e.at() == top && e.depth == 1 && e.events && key == "response":
-		p = top
-	case e.at() == usage && (key == "prompt_tokens_details" || key == "input_tokens_details"):
-		p = details
+	case object && e.value:
+		p = e.below(string(e.key[:e.n]))
 	}
 	e.depth++
 	if e.depth > 0 && e.depth < len(e.levels) {
 		e.levels[e.depth] = p
 	}
 	e.value = false
+}
+
+// below returns the level of the object that is the value of a key.
+func (e *editor) below(key string) level {
+	event := e.events && e.depth == 1
+	switch at := e.at(); {
+	case at == top && key == "usage":
+		return usage
+	case at == top && event && e.messages && key == "message":
+		return start
+	case at == top && event && !e.messages && key == "response":
+		return top
+	case at == start && key == "usage":
+		return startUsage
+	case at == usage && (key == "prompt_tokens_details" || key == "input_tokens_details"):
+		return details
+	}
+	return elsewhere
 }
 
 // inText takes the next byte of a string.

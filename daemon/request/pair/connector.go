@@ -31,6 +31,10 @@ func (c Connector) AtOnce() bool { return c == Mooncake || c == SGLang }
 // what is another request's by then.
 func (c Connector) Names() bool { return c != LMCache }
 
+// InTurn reports whether the second leg is sent when the first has ended, so that its first byte shows how long the KV
+// was on its way.
+func (c Connector) InTurn() bool { return c == NIXL || c == LMCache }
+
 // Pins reports whether a prefiller keeps the KV of a first leg until a decoder has got it: a second leg must follow, or
 // the memory is lost until the prefiller gives up (nixl: 30 s with vLLM 0.32, 480 s with older ones).
 func (c Connector) Pins() bool { return c == NIXL }

@@ -38,6 +38,7 @@ type Pool struct {
 	breaks   *breaks.Book
 	answers  answers
 	scale    scale
+	transfer transfer
 	caps     *capacities
 	bare     sync.Map // of slots whose worker has answered that it keeps no sessions
 	lower    *lower
@@ -281,6 +282,9 @@ func (p *Pool) SharedTokens() int { return p.lower.sharedTokens() }
 
 // TokensPerByte returns the estimate of tokens in a byte of prompt text.
 func (p *Pool) TokensPerByte() float64 { return p.scale.tokensPerByte() }
+
+// TransferRate returns how many tokens of KV a second come from a prefiller, as learnt, 0 if that is not known.
+func (p *Pool) TransferRate(at time.Time) float64 { return p.transfer.rate(at) }
 
 // spaceName returns the name under which a model's prompts are known. A salt keeps tenants apart.
 func spaceName(model, salt string) string {

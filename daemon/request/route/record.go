@@ -90,6 +90,7 @@ type Split struct {
 	Took        time.Duration `json:"took_ns"`             // of connectors that send both legs at once, until the choice
 	Cached      int           `json:"cached_tokens,omitempty"`
 	CachedKnown bool          `json:"-"` // the prefiller says how much of the prompt it held
+	Made, Input int           `json:"-"` // pair.Counts has them
 }
 
 // Offered is what a strategy can ask the host for beside its frame. It is never changed.

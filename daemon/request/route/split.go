@@ -10,7 +10,8 @@ import (
 type SplitRule struct {
 	Threshold int          // tokens of the prompt that the one that answers lacks; with fewer it computes them
 	Fence     worker.Fence // of the workers that may compute it
-	Rate      float64      // tokens a second whose KV comes from there; 0 = not known: the threshold alone decides
+	Rate      float64      // tokens a second whose KV comes from there; 0 = as the pool has learnt it
+	Always    bool         // the threshold alone decides
 }
 
 // Splits reports whether another worker is to compute the prompt. Call it before Send.
@@ -18,13 +19,18 @@ type SplitRule struct {
 // Alone, the worker computes what it lacks behind the prefill that is queued there, and each answer that it is writing
 // stands still for as long: an engine's step with a prefill in it takes as long as the prefill. In two parts, the
 // prompt waits at the prefiller that has it first, and its KV is brought over. Its wait there counts twice, as others
-// will wait for it. What takes fewer seconds of all clients together is chosen.
+// will wait for it. What takes fewer seconds of all clients together is chosen. While nothing is known of the transfer
+// the threshold decides, and so it does if no prefiller is up: whoever asks for one counts that.
 func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	lacks := Lacking(c, to)
 	if lacks < rule.Threshold {
 		return false
 	}
-	if rule.Rate <= 0 || c.space == nil {
+	rate := rule.Rate
+	if rate <= 0 {
+		rate = c.pool.TransferRate(c.at)
+	}
+	if rule.Always || rate <= 0 || c.space == nil {
 		return true
 	}
 	h, row := &c.fleet.frame.Header, &c.fleet.frame.Rows[to.row]
@@ -34,7 +40,8 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 		writing = min(writing, row.Running)
 	}
 	alone := row.Wait + prefill*(1+float64(writing))
-	return prefillElsewhere(c, rule.Fence)+float64(lacks)/rule.Rate < alone
+	elsewhere := prefillElsewhere(c, rule.Fence)
+	return math.IsInf(elsewhere, 1) || elsewhere+float64(lacks)/rate < alone
 }
 
 // prefillElsewhere returns the fewest seconds of a worker inside of a fence, +Inf if there is none: those of the

@@ -30,7 +30,7 @@ func TestSplits(t *testing.T) {
 	f("answers are disturbed", "d p", 50, 1, 1e9, true)
 	f("the transfer takes too long", "d p", 50, 1, 100, false)
 	f("the prefiller is busy", "d p:queued", 2, 1, 1e9, false)
-	f("no prefiller is up", "d p:down", 50, 1, 1e9, false)
+	f("no prefiller is up, which is counted", "d p:down", 50, 1, 1e9, true)
 }
 
 // TestAPrefillAloneIsQueuedUntilItsEnd: its answer comes in one piece, whose first byte shows when the prefill ended.
@@ -51,4 +51,20 @@ func TestAPrefillAloneIsQueuedUntilItsEnd(t *testing.T) {
 	}
 	f(Prefill, true)
 	f(Answer, false)
+}
+
+// BenchmarkSplits is the rule beside a decision: it fills and matches the prefillers once more.
+func BenchmarkSplits(b *testing.B) {
+	s := newScene(b, "d e f g p q r s")
+	s.label("d e f g p q r s")
+	r := completion(first, text("system ", 50))
+	a := s.asking(r, Claim{})
+	var c Choice
+	s.Choose(&c, &a)
+	to, _ := c.Next(s.now)
+	rule := &SplitRule{Threshold: 1, Rate: 4e5}
+	b.ReportAllocs()
+	for b.Loop() {
+		rule.Splits(&c, to)
+	}
 }

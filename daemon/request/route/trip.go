@@ -19,13 +19,15 @@ type Trip struct {
 	believed int             // of the prompt's tokens, in the worker's cache when it was chosen
 	matched  uint32          // blocks
 	live     bool            // both come from the worker's own reports
+	given    bool            // a prefiller computed the prompt: what was cached is no sign of the worker's own cache
 	ended    bool            // End was called
 	forecast holdings.Ticket // that the worker will hold the prompt
 	entered  entered         // what Send wrote into the index ahead of the answer
 	teller   Teller          // published the trip; nil = nobody
 	told     uint64          // the trip's number at teller
 	notice   abi.Outcome
-	sent     time.Time
+	sent     time.Duration // behind the arrival
+	handed   *delivery     // nil = the worker computes the prompt itself
 }
 
 // Send takes a place at the worker and enters the prompt in the index, where it stays unless the worker fails or
@@ -37,7 +39,7 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	if to.Handed {
 		held = max(0, c.size.all-1)
 	}
-	*t = Trip{choice: c, worker: w, believed: held}
+	*t = Trip{choice: c, worker: w, believed: held, given: to.Handed}
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Holds: c.holds, Backlogged: c.fleet.frame.Rows[to.row].Wait > c.pool.Workers.MaxWait(),
 		Beginning: c.fleet.beginning, Output: int(c.fleet.frame.Header.ExpectedOutput),
@@ -82,7 +84,7 @@ func (t *Trip) tellSent(c *Choice, est float64, at time.Time) {
 // describe fills what a module learns of the trip's end, while the frame is still there.
 func (t *Trip) describe(c *Choice, at time.Time) {
 	h := &c.fleet.frame.Header
-	t.sent = at
+	t.sent = at.Sub(c.arrived)
 	t.notice = abi.Outcome{Seq: h.Seq, Model: h.Model, Session: h.Session, Tenant: h.Tenant, Caller: h.Caller,
 		Key: t.worker.Key(), Worker: t.worker.Slot(), PromptTokens: uint32(c.size.all), CachedTokens: -1, OutputTokens: -1,
 		TTFT: -1, Believed: uint32(max(0, t.believed)), Attempts: uint32(c.sent)}
@@ -147,13 +149,38 @@ func (t *Trip) Matched() int { return int(t.matched) }
 // FirstByte records the first output of a good answer.
 func (t *Trip) FirstByte(at time.Time) {
 	t.ticket.FirstByte(at)
+	t.learnTransfer(at)
 	if t.teller != nil {
 		t.teller.FirstByte(t.told, at)
 	}
-	t.notice.TTFT = float32(at.Sub(t.sent).Seconds())
+	t.notice.TTFT = float32((at.Sub(t.choice.arrived) - t.sent).Seconds())
 	if n := t.notices(abi.WantFirstToken); n != nil {
 		n.FirstToken(t.outcome(200, at))
 	}
+}
+
+// delivery is a prompt on its way from a prefiller to the worker that answers.
+type delivery struct {
+	at     time.Time // when that worker was told
+	own    float64   // seconds of prefill that it does itself, or has queued
+	tokens int       // that it lacks
+}
+
+// Handed records that the worker is now told where a prefiller keeps the KV of the prompt.
+func (t *Trip) Handed(to Target, at time.Time) {
+	c, row := t.choice, &t.choice.fleet.frame.Rows[to.row]
+	queued := max(0, row.Wait-at.Sub(c.at).Seconds()) // it went on while the prefiller was at work
+	own := row.Slow * c.pool.Workers.Estimate(c.size.all, t.believed)
+	t.handed = &delivery{at: at, own: queued + own, tokens: max(0, c.size.all-c.believed(to))}
+}
+
+// learnTransfer takes the time of the first byte of an answer whose prompt was handed over. An answer in one piece
+// shows nothing.
+func (t *Trip) learnTransfer(at time.Time) {
+	if h := t.handed; h != nil && !t.choice.whole() {
+		t.choice.pool.transfer.learn(at.Sub(h.at).Seconds()-h.own, h.tokens, at)
+	}
+	t.handed = nil
 }
 
 // notices returns the notices of the strategy that serves now, nil if it does not want these.
@@ -256,7 +283,7 @@ func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool, at time
 		if chain := &chains[0]; chain.Tokens == 0 {
 			c.pool.scale.correct(u.Prompt, chain.Bytes)
 		}
-		if u.CachedKnown && !t.live {
+		if u.CachedKnown && !t.live && !t.given {
 			c.pool.caps.correct(slot, u.Cached, t.believed, u.Prompt)
 		}
 	}
