@@ -124,6 +124,18 @@ func (r *Request) Hold(seconds float64) Decision {
 	return hold
 }
 
+// Pair chooses worker decoder for the answer, and worker prefiller for the prompt, whatever the pool's threshold is. The
+// same worker twice keeps the prompt from any other one. Of a strategy that names no pair the host decides, and asks it
+// once more, for [LegPrefill]. A strategy that asks for [WantPair] finds prefillers in the last Prefillers rows, to which
+// it can give no answer. What it says holds for the choices of [Request.Then] too. If the prefiller cannot be had by
+// then, or is none, the host chooses another one. Return what it returns:
+//
+//	return r.Pair(d, p).Because(sdk.ReasonCost)
+func (r *Request) Pair(decoder, prefiller int) Decision {
+	r.PairRow = int32(prefiller)
+	return To(decoder)
+}
+
 // Unavailable turns the request away for want of a worker, with 503 and the host's estimate of when to come again.
 // Return what it returns. Workers that are down have no row: r.Configured counts all that the client's key may use, and
 // r.Up those that answer their health checks.
