@@ -51,6 +51,6 @@ func (p nativePick) choose(s *Strategy, f *Frame) Result {
 		alternatives = binary.LittleEndian.AppendUint32(alternatives, k)
 	}
 	named := f.order(int(row), alternatives, flags&abi.FlagOnly != 0)
-	return Result{Row: int(row), Order: f.Order, Named: named, Reason: code, Flags: flags,
-		Pair: s.pairOf(f, int(row), h.PairRow)}
+	pair, _ := pairOf(f, int(row), h.PairRow)
+	return Result{Row: int(row), Order: f.Order, Named: named, Reason: code, Flags: flags, Pair: pair}
 }

@@ -72,7 +72,7 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	}
 	area, _ = in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // again: the memory may have moved as it grew
 	if in.program.pairs && l.Version == abi.Version {
-		r.Pair = in.program.pairOf(f, r.Row, int32(binary.LittleEndian.Uint32(area[offPairRow:])))
+		r.Pair = in.readPair(f, r.Row, area)
 	}
 	alternatives := min(uint64(binary.LittleEndian.Uint32(area[offOrderLen:])), uint64(len(f.Rows)))
 	orders := area[l.OrderAt(in.room):]
@@ -80,19 +80,25 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	return r, ok, nil
 }
 
-// pairOf returns Result.Pair for a strategy that chose row, and named another one or the same for the prompt. A name of
-// somebody who computes no prompts for others is none, and the first is logged.
-func (p *program) pairOf(f *Frame, row int, named int32) int {
-	switch i := int(named); {
-	case i == -1:
-		return 0
-	case i == row, i >= 0 && i < len(f.Rows) && f.Rows[i].Prefills():
-		return i + 1
-	case !p.mispaired.Swap(true):
-		p.log.Warn("the strategy has named a worker for a prompt that computes none for others, and the router chose one; "+
-			"name a row that prefills", "row", i, "rows", len(f.Rows))
+// pairOf returns Result.Pair for a strategy that chose row, and named another one or the same for the prompt. ok is
+// false if that one computes no prompts for others: nobody is named then.
+func pairOf(f *Frame, row int, named int32) (pair int, ok bool) {
+	i := int(named)
+	if i == row || i >= 0 && i < len(f.Rows) && f.Rows[i].Prefills() {
+		return i + 1, true
 	}
-	return 0
+	return 0, i == -1
+}
+
+// readPair reads which row the module has named for the prompt. It logs the first that computes none for others.
+func (in *instance) readPair(f *Frame, row int, area []byte) int {
+	p, named := in.program, int32(binary.LittleEndian.Uint32(area[offPairRow:]))
+	pair, ok := pairOf(f, row, named)
+	if !ok && !p.mispaired.Swap(true) {
+		p.log.Warn("the strategy has named a worker for a prompt that computes none for others, and the router chooses one; "+
+			"name a row that prefills", "row", named, "rows", len(f.Rows))
+	}
+	return pair
 }
 
 // classify pushes the header of f and calls wp_classify.

@@ -16,7 +16,7 @@ func SplitOf(threshold int, rate float64) *route.SplitRule {
 
 // sendPrefill has a prefiller compute the prompt of a request, as a request of its own. If none takes it, the worker
 // that answers computes the prompt.
-func sendPrefill(r *Router, v *visit, at time.Time) {
+func sendPrefill(r *Router, v *visit, to route.Target, at time.Time) {
 	l := r.visit()
 	l.request = v.request
 	parsed, err := l.parser.Parse(prompt.Completion, v.body)
@@ -27,6 +27,9 @@ func sendPrefill(r *Router, v *visit, at time.Time) {
 	l.ask = route.Ask{Prompt: parsed, At: at, Leg: route.Prefill, Fence: r.Split.Fence, IDs: v.ask.IDs,
 		Caller: v.ask.Caller, Headers: v.ask.Headers, Turn: r.pool.Arrive(model, r.Split.Fence, at),
 		Random: r.chance.Uint64() | 1}
+	if by, named := route.Paired(&v.choice, to); named && by != nil {
+		l.ask.Named = by.ID()
+	}
 	if r.pool.Choose(&l.choice, &l.ask) == route.Chosen {
 		for to, left := l.choice.Next(at); left; to, left = l.choice.Next(at) {
 			if l.choice.Send(&l.trip, to, nil, at) {

@@ -153,6 +153,9 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 	v.ask = route.Ask{Prompt: parsed, Turn: r.pool.Arrive(model, nil, at), Random: r.chance.Uint64() | 1}
 	if r.Split != nil {
 		v.ask.Leg, v.ask.Fence = route.Answer, worker.Fence{worker.Not + prefillers}
+		if r.pool.WantsPairs() {
+			v.ask.Prefillers = r.Split.Fence
+		}
 	}
 	v.ask.Claim = r.Names.claim(&q.Request)
 	v.ask.Caller, v.ask.Headers = q.Chat.Key, headers(q.Chat.Headers)
@@ -210,7 +213,7 @@ func (r *Router) choose(v *visit, at time.Time) (number int, p world.Placement) 
 		to.Handed = r.Split != nil && r.Split.Splits(&v.choice, to)
 		if v.choice.Send(&v.trip, to, nil, at) {
 			if to.Handed {
-				sendPrefill(r, v, at)
+				sendPrefill(r, v, to, at)
 			}
 			return r.fleet.numbers[to.Worker.ID()], world.Sent
 		}

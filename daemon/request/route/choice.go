@@ -220,7 +220,7 @@ func (c *Choice) fillFrame() {
 		frame.Prefixes = &c.fleet.known
 	}
 	c.fleet.dropBacklogged(c.pool.Workers.MaxWait(), c.stay.worker())
-	frame.Header.Bound = int32(c.fleet.row(cmp.Or(c.stay.worker(), c.ask.Named)))
+	frame.Header.Bound = int32(c.fleet.row(cmp.Or(c.stay.worker(), namedFor(&c.ask))))
 	c.talk.describe(c.pool, &c.ask, &c.fleet)
 }
 

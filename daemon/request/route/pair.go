@@ -17,6 +17,14 @@ func addPrefillers(c *Choice) {
 	f.frame.Header.Prefillers = uint32(n)
 }
 
+// namedFor returns the id of the worker that a strategy has named for a prompt, which comes first for it; "" = none.
+func namedFor(a *Ask) string {
+	if a.Leg != Prefill {
+		return ""
+	}
+	return a.Named
+}
+
 // notePair notes the worker that the strategy has named to compute the prompt. What it names where no prompt is split
 // has no effect.
 func notePair(c *Choice) {
