@@ -120,3 +120,29 @@ func TestPairOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// A module that gives a prefiller the answer is refused when it is loaded, and a tool that judges a module sees whom it
+// names.
+func TestPairWhenLoaded(t *testing.T) {
+	h := newHost(t, Config{Slots: 1})
+	last, err := wasmtest.Assemble(fmt.Sprintf(`(module
+		(memory (export "memory") 1)
+		(func (export "warmpath_abi_1_2"))
+		(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+		(func (export "wp_wants") (result i32) i32.const %d)
+		(func (export "wp_pick") (result i64) i32.const 1036 i32.load i32.const 1 i32.sub i64.extend_i32_u))`, abi.WantPair))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Load(t.Context(), "last", last, Options{}); err == nil || !strings.Contains(err.Error(), "a prefiller") {
+		t.Errorf("%v; want that it is refused", err)
+	}
+	for wants, want := range map[int]int32{int(abi.WantPair): 9, 0: -1} {
+		s := load(t, h, naming(t, "warmpath_abi_1_2", wants, 1, 9, 0), Options{})
+		f := roles()
+		s.Pick(f)
+		if left, ok := s.Leftover(f); !ok || left.Pair != want {
+			t.Errorf("wants %d: %+v; want %d", wants, left, want)
+		}
+	}
+}

@@ -16,6 +16,7 @@ type Snapshot struct {
 	Strategy string     // that decided
 	Result   host.Result
 	Workers  []string // ids of the rows
+	Splits   bool     // another worker may compute the prompt, and a strategy may name it
 
 	known   known
 	below   spaces
@@ -87,7 +88,7 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 	t.Headers = s.fields
 	s.Strategy, s.Result = c.strategy.Name(), c.result
 	s.Result.Order = nil // it is the frame's
-	s.Workers = t.WorkerIDs
+	s.Workers, s.Splits = t.WorkerIDs, len(c.ask.Prefillers) > 0
 }
 
 // takeReports fills the rows by what the workers report. It returns false if their reports do not apply to this
