@@ -69,6 +69,15 @@ func (p *pairing) splits(to route.Target) bool {
 	if p == nil || p.given {
 		return false
 	}
+	is := p.isSplit(to)
+	if !is {
+		p.in.Seen.Split = nil // that of a worker before, which has failed
+	}
+	return is
+}
+
+// isSplit is splits of a request that may be.
+func (p *pairing) isSplit(to route.Target) bool {
 	p.lacks, p.named = route.Lacking(&p.choice, to), ""
 	by, named := route.Paired(&p.choice, to)
 	switch {
