@@ -26,6 +26,12 @@ type rolesFleet struct {
 
 func startRoles(t *testing.T, prefillers, decoders int) *rolesFleet {
 	t.Helper()
+	return startRolesBy(t, prefillers, decoders, "prefixaware", "")
+}
+
+// startRolesBy is startRoles with another strategy, with its table.
+func startRolesBy(t *testing.T, prefillers, decoders int, strategy, table string) *rolesFleet {
+	t.Helper()
 	f := &rolesFleet{}
 	var urls []string
 	role := func(n int, role string, to *[]*vllmsim.Server) {
@@ -45,13 +51,13 @@ func startRoles(t *testing.T, prefillers, decoders int) *rolesFleet {
 	}
 	role(prefillers, vllmsim.RolePrefill, &f.prefill)
 	role(decoders, vllmsim.RoleDecode, &f.decode)
-	text := strings.Replace(settings("prefixaware", urls...), "[[pools.workers]]",
+	text := strings.Replace(settings(strategy, urls...), "[[pools.workers]]",
 		"[pools.disaggregation]\nconnector = \"nixl\"\nthreshold = 500\n[[pools.workers]]", 1)
 	for i := range prefillers {
 		id := fmt.Sprintf("id = \"w%d\"\n", i+1)
 		text = strings.Replace(text, id, id+"role = \"prefill\"\n", 1)
 	}
-	f.running = start(t, text, len(urls))
+	f.running = start(t, text+table, len(urls))
 	return f
 }
 
