@@ -63,8 +63,8 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 		}
 	}
 	if row >= 0 && int(row) >= n && int(row) < len(f.Rows) {
-		return r, badIndex, fmt.Errorf("host: module %q chose row %d, a prefiller, for the answer; choose one of the first %d, "+
-			"and name prefillers by sdk.Request.Pair", in.program.name, row, n)
+		return r, badIndex, fmt.Errorf("host: module %q chose row %d, a prefiller, for the answer; choose one of the "+
+			"first %d, and name prefillers by sdk.Request.Pair", in.program.name, row, n)
 	}
 	if row < 0 || int(row) >= n {
 		return r, badIndex, fmt.Errorf("host: module %q chose row %d of %d; want 0 to %d, sdk.Decline or sdk.Reject",

@@ -19,8 +19,8 @@ const WantCost = Want(abi.WantCost)
 // block of the rows is one token. Without WantHeld, or without ids, GPU is the routed history's, as Predicted.
 const WantHeld = Want(abi.WantHeld)
 
-// WantPair asks for the rows of prefillers, behind those of the workers that may answer, so that [Request.Pair] can name
-// one. It changes nothing in a pool without [pools.disaggregation], and for a request that is not split.
+// WantPair asks for the rows of prefillers, behind those of the workers that may answer, so that [Request.Pair] can
+// name one. It changes nothing in a pool without [pools.disaggregation], and for a request that is not split.
 const WantPair = Want(abi.WantPair)
 
 // Wanter asks for what costs the host something.

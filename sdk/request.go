@@ -124,11 +124,11 @@ func (r *Request) Hold(seconds float64) Decision {
 	return hold
 }
 
-// Pair chooses worker decoder for the answer, and worker prefiller for the prompt, whatever the pool's threshold is. The
-// same worker twice keeps the prompt from any other one. Of a strategy that names no pair the host decides, and asks it
-// once more, for [LegPrefill]. A strategy that asks for [WantPair] finds prefillers in the last Prefillers rows, to which
-// it can give no answer. What it says holds for the choices of [Request.Then] too. If the prefiller cannot be had by
-// then, or is none, the host chooses another one. Return what it returns:
+// Pair chooses worker decoder for the answer, and worker prefiller for the prompt, whatever the pool's threshold is.
+// The same worker twice keeps the prompt from any other one. Where a strategy names no pair, the host decides, and may
+// ask it once more, for [LegPrefill]. A strategy that asks for [WantPair] finds the prefillers in the last Prefillers
+// rows, which cannot be chosen for the answer. The pair holds for the choices of [Request.Then] too. If the prefiller
+// takes nothing by then, or is none, the host has another one chosen. Return what it returns:
 //
 //	return r.Pair(d, p).Because(sdk.ReasonCost)
 func (r *Request) Pair(decoder, prefiller int) Decision {

@@ -93,7 +93,8 @@ func (r *pluginReport) print(w io.Writer, file string) error {
 	}
 	if r.Paired+r.Alone > 0 {
 		percent := func(n int) int { return (100*n + r.Decisions/2) / max(r.Decisions, 1) }
-		fmt.Fprintf(&notes, "  pairs            %d %% with a prefiller, %d %% with none\n", percent(r.Paired), percent(r.Alone))
+		fmt.Fprintf(&notes, "  pairs            %d %% with a prefiller, %d %% with none\n", percent(r.Paired),
+			percent(r.Alone))
 	}
 	for _, n := range r.Notes {
 		notes.WriteString("  note             " + n + "\n")

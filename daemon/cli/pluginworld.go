@@ -55,8 +55,8 @@ func ask(f *host.Frame, n int) {
 	f.Headers = madeUpValues[n/len(madeUpCallers)%len(madeUpValues)]
 }
 
-// setRoles makes the last n rows those of prefillers, and the others those that answer, of which every third computes no
-// prompts for others. n of all rows asks for the prompt alone.
+// setRoles makes the last n rows those of prefillers, and the others those that answer, of which every third computes
+// no prompts for others. n of all rows asks for the prompt alone.
 func setRoles(f *host.Frame, n int) {
 	choices := len(f.Rows) - n
 	f.Header.Flags, f.Header.Prefillers = abi.HeaderAnswer, uint32(n)

@@ -65,7 +65,7 @@ type Header struct {
 	HoldMillis   uint32  // 220: written by the guest with Hold: how long it may wait in all; the host clears it
 
 	Prefillers uint32 // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
-	PairRow    int32  // 228: written by the guest with WantPair: row that computes the prompt; the host sets it to -1, none named
+	PairRow    int32  // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
 }
 
 // HeaderSize is the bytes of a Header.

@@ -109,13 +109,11 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 	if !bytes.Equal(raw(before), raw(f.Rows)) {
 		t.Fatal("the strategy changed a row; rows are the host's")
 	}
-	res := Result{Row: d.Row(), Reason: d.Reason(), Bind: d.Binds(), Pair: -1}
+	res := Result{Row: d.Row(), Reason: d.Reason(), Bind: d.Binds()}
 	n := len(f.Rows) - int(f.Header.Prefillers)
-	if res.Row >= n && res.Row < len(f.Rows) {
-		t.Fatalf("row %d was chosen for the answer, a prefiller; name it by r.Pair", res.Row)
-	}
 	if res.Row >= n || res.Row < int(abi.Hold) {
-		t.Fatalf("row %d of %d was chosen; choose one that exists, sdk.Decline, sdk.Reject or r.Hold", res.Row, n)
+		t.Fatalf("row %d of %d was chosen; choose one that exists, and no prefiller, sdk.Decline, sdk.Reject or r.Hold",
+			res.Row, n)
 	}
 	if res.Row == int(abi.Reject) {
 		res.Status, res.Text, res.RetryAfter = r.Rejected()
@@ -123,12 +121,7 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 			t.Fatalf("rejected with status %d; want 400 to 599", res.Status)
 		}
 	}
-	if res.Row >= 0 {
-		res.Pair = int(f.Header.PairRow)
-	}
-	if p := res.Pair; p != -1 && p != res.Row && (p < 0 || p >= len(f.Rows) || !f.Rows[p].Prefills()) {
-		t.Fatalf("row %d of %d was named for the prompt; name one that there is, and that Prefills", p, len(f.Rows))
-	}
+	res.Pair = f.pairOf(t, res.Row)
 	if res.Row == int(abi.Hold) {
 		res.Hold = float64(f.Header.HoldMillis) / 1000
 	}
@@ -152,4 +145,18 @@ func raw(rows []abi.Row) []byte {
 // Configure gives s options as the host does: once, before the first request.
 func Configure(s sdk.Strategy, values map[string]string) error {
 	return sdk.Configure(s, encode(values))
+}
+
+// pairOf returns the row that was named for the prompt with the chosen one, and fails the test if it cannot be.
+func (f *Frame) pairOf(t testing.TB, row int) int {
+	t.Helper()
+	p := int(f.Header.PairRow)
+	switch {
+	case row < 0:
+		return -1
+	case p == -1, p == row, p >= 0 && p < len(f.Rows) && f.Rows[p].Prefills():
+		return p
+	}
+	t.Fatalf("row %d of %d was named for the prompt; name one that there is, and that Prefills", p, len(f.Rows))
+	return -1
 }

@@ -71,3 +71,19 @@ type Claim struct {
 	Placing bool            // Key is for strategies that place by it; nothing is bound
 	Closing bool            // the request ends the session: no other worker can serve it
 }
+
+// first returns the id of the worker that a strategy has named for a prompt: it comes first for it. "" = none.
+func (a *Ask) first() string {
+	if a.Leg != Prefill {
+		return ""
+	}
+	return a.Named
+}
+
+// boundReason returns why a worker came first without the strategy.
+func (l Leg) boundReason() string {
+	if l == Prefill {
+		return "named by the strategy, with the worker that answers"
+	}
+	return "bound session"
+}

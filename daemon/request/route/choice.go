@@ -204,7 +204,7 @@ func (c *Choice) fillFrame() {
 	}
 	c.fleet.held.wanted = c.pool.wantsHeld(c.strategy)
 	if len(c.ask.Prefillers) > 0 && wantsPairs(c.strategy) {
-		addPrefillers(c)
+		c.fleet.addPrefillers(c.pool.Workers, c.query(), c.ask.Prefillers)
 	}
 	frame := &c.fleet.frame
 	describe(frame, c.pool, &c.ask, c.stay.name.Tenant, id)
@@ -220,7 +220,7 @@ func (c *Choice) fillFrame() {
 		frame.Prefixes = &c.fleet.known
 	}
 	c.fleet.dropBacklogged(c.pool.Workers.MaxWait(), c.stay.worker())
-	frame.Header.Bound = int32(c.fleet.row(cmp.Or(c.stay.worker(), namedFor(&c.ask))))
+	frame.Header.Bound = int32(c.fleet.row(cmp.Or(c.stay.worker(), c.ask.first())))
 	c.talk.describe(c.pool, &c.ask, &c.fleet)
 }
 
@@ -242,7 +242,7 @@ func (c *Choice) askStrategy() bool {
 		c.result = r
 	}
 	c.order.begin(&c.result, &c.fleet)
-	notePair(c)
+	c.pair = c.fleet.paired(&c.result, &c.ask)
 	c.unasked = c.fleet.frame.Header.Bound >= 0 && c.strategy.MayExclude()
 	switch s := &c.stay; {
 	case s.state == bound && (c.ask.Claim.Closing || s.staysPut(&c.ask)):
@@ -277,10 +277,8 @@ func (c *Choice) Reason() string {
 		return "failover: the strategy's next choice"
 	case c.stay.silent && c.binds():
 		return "store silent: by the session's name"
-	case bound >= 0 && c.order.first() == bound && c.ask.Leg == Prefill:
-		return "named by the strategy, with the worker that answers"
 	case bound >= 0 && c.order.first() == bound:
-		return "bound session"
+		return c.ask.Leg.boundReason()
 	case c.result.Fallback != "":
 		return "fallback: " + c.result.Fallback
 	}

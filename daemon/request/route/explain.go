@@ -31,7 +31,10 @@ func (r *Record) Note(c *Choice) {
 		r.Queue, r.Predicted = time.Duration(row.Wait*float64(time.Second)), int(row.Predicted)
 	}
 	r.Session = c.SessionKind()
-	r.Pair = c.pairID()
+	r.Pair = ""
+	if c.pair != nil {
+		r.Pair = c.pair.ID()
+	}
 	if r.Named == nil && !c.talk.none() {
 		r.Named = named(&c.ask.Claim, h.Turn)
 	}

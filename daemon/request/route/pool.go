@@ -130,6 +130,9 @@ func (p *Pool) wantsHeld(s *host.Strategy) bool {
 // reported reports whether some worker's reports are live.
 func (p *Pool) reported() bool { return p.Held.Live() || p.Offload != nil && p.Offload.Live() }
 
+// wantsPairs reports whether the strategy wants to see prefillers, so that it can name one.
+func wantsPairs(s *host.Strategy) bool { return s != nil && s.Notices().Wants()&abi.WantPair != 0 }
+
 // WantsPairs reports whether a strategy wants to name who computes a prompt, or one that looks on.
 func (p *Pool) WantsPairs() bool {
 	return wantsPairs(p.Strategy.Strategy()) || p.watchedPairs.Load() ||

@@ -1,7 +1,7 @@
 // Pairs chooses who writes the answer and who computes the prompt in one decision, in a pool with
-// [pools.disaggregation]: the two that have the first token soonest and do the least harm. A worker that does both holds
-// up the answers that it is writing for as long as the prompt takes; two cost the wait at the prefiller, and handover
-// seconds. If the prefiller that it has named is gone, the host finds another one.
+// [pools.disaggregation]: the two that have the first token soonest and do the least harm. A worker that does both
+// holds up the answers that it is writing for as long as the prompt takes; two cost the wait at the prefiller, and
+// handover seconds. If the prefiller that it has named is gone, the host finds another one.
 //
 //	options = { handover = .05, each = .02 }
 package main

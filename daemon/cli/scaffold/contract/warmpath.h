@@ -204,7 +204,7 @@ struct wp_header {
   float waited; // 216: seconds that the request has waited there
   uint32_t hold_millis; // 220: written by the guest with Hold: how long it may wait in all; the host clears it
   uint32_t prefillers; // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
-  int32_t pair_row; // 228: written by the guest with WantPair: row that computes the prompt; the host sets it to -1, none named
+  int32_t pair_row; // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
 };
 _Static_assert(sizeof(struct wp_header) == 232, "the record's layout");
 

@@ -200,7 +200,7 @@ pub struct Header {
     pub waited: f32, // 216: seconds that the request has waited there
     pub hold_millis: u32, // 220: written by the guest with Hold: how long it may wait in all; the host clears it
     pub prefillers: u32, // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
-    pub pair_row: i32, // 228: written by the guest with WantPair: row that computes the prompt; the host sets it to -1, none named
+    pub pair_row: i32, // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
 }
 const _: () = assert!(core::mem::size_of::<Header>() == 232);
 

@@ -197,7 +197,7 @@ export class Header {
   waited: f32; // 216: seconds that the request has waited there
   hold_millis: u32; // 220: written by the guest with Hold: how long it may wait in all; the host clears it
   prefillers: u32; // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
-  pair_row: i32; // 228: written by the guest with WantPair: row that computes the prompt; the host sets it to -1, none named
+  pair_row: i32; // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
 }
 
 // Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its

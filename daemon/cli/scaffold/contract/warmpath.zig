@@ -204,7 +204,7 @@ pub const Header = extern struct {
     waited: f32 = 0, // 216: seconds that the request has waited there
     hold_millis: u32 = 0, // 220: written by the guest with Hold: how long it may wait in all; the host clears it
     prefillers: u32 = 0, // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
-    pair_row: i32 = 0, // 228: written by the guest with WantPair: row that computes the prompt; the host sets it to -1, none named
+    pair_row: i32 = 0, // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
 
     comptime {
         std.debug.assert(@sizeOf(@This()) == 232);
