@@ -141,6 +141,16 @@ func TestPairOfAnother(t *testing.T) {
 	if who, named := alone.split(c, always); named {
 		t.Errorf("%q was named by nobody", who)
 	}
+	then := duo(t, five, host.Native("then", abi.WantPair, func(h *abi.Header, _ []abi.Row, order []uint32) uint64 {
+		order[0], h.OrderLen, h.PairRow = 2, 1, 1
+		return abi.Pack(1, 7, 0)
+	}))
+	c = then.chosen(then.toPair())
+	for _, want := range []string{"d1", "d2"} {
+		if who, named := then.split(c, always); who != want || !named {
+			t.Errorf("%q, named %v; want %q alone", who, named, want)
+		}
+	}
 	late := duo(t, "d0 d1:full d2:full p0 p1", pairing(0, 1)) // of the rows d0, p0, p1
 	c = late.chosen(late.toPair())
 	if who, _ := late.split(c, never); who != "d0 p0" {
@@ -165,6 +175,17 @@ func TestPairOfNobody(t *testing.T) {
 		t.Errorf("%q, named %v; want the fallback's", who, named)
 	}
 	s = duo(t, five, pairing(1, 4))
+	a = s.toPair()
+	a.Claim = Claim{Key: key("late"), Binds: true}
+	c := s.chosen(a)
+	s.enter(key("late"), "d2", false) // by another request, which was first
+	if v := c.Bind(); v != Chosen {
+		t.Fatal(v)
+	}
+	if who, named := s.split(c, never); who != "d2" || named {
+		t.Errorf("%q, named %v; want the worker that another request has bound the session to", who, named)
+	}
+	s = duo(t, five, pairing(1, 0))
 	a = s.toPair()
 	a.Prefillers = nil // a pool without roles, or a request that is not split
 	if who, named := s.split(s.chosen(a), never); who != "d1" || named {
