@@ -31,6 +31,8 @@ type rolesFleet struct {
 type rolesOptions struct {
 	connector string                               // default nixl
 	rule      string                               // default threshold
+	strategy  string                               // default prefixaware
+	table     string                               // of that, "" = it has none
 	sim       vllmsim.Config                       // of each worker, but for what startRolesWith sets
 	before    func(w *vllmsim.Server) (url string) // stands before each decoder; nil = nothing does
 }
@@ -69,14 +71,14 @@ func startRolesWith(t *testing.T, prefillers, decoders int, o rolesOptions) *rol
 	}
 	role(prefillers, vllmsim.RolePrefill, &f.prefill)
 	role(decoders, vllmsim.RoleDecode, &f.decode)
-	text := strings.Replace(settings("prefixaware", urls...), "[[pools.workers]]",
+	text := strings.Replace(settings(cmp.Or(o.strategy, "prefixaware"), urls...), "[[pools.workers]]",
 		fmt.Sprintf("[pools.disaggregation]\nconnector = %q\nrule = %q\nthreshold = 500\n[[pools.workers]]",
 			cmp.Or(o.connector, "nixl"), cmp.Or(o.rule, "threshold")), 1)
 	for i := range prefillers {
 		id := fmt.Sprintf("id = \"w%d\"\n", i+1)
 		text = strings.Replace(text, id, id+"role = \"prefill\"\n", 1)
 	}
-	f.running = start(t, text, len(urls))
+	f.running = start(t, text+o.table, len(urls))
 	return f
 }
 

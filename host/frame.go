@@ -12,8 +12,8 @@ import (
 // Frame is one request on its way to a module. Not safe for concurrent use; keep it in a pool, since its slices are
 // reused. Mind the zero value: Header.Bound, BestRow, Last and ParentRow of 0 name row 0; Reset sets each to -1.
 type Frame struct {
-	// The caller fills Header except Version, HeaderBytes, RowBytes, Rows, OrderLen, the fields of a rejection and
-	// HoldMillis; Random is drawn if it is 0. Pick fills Row.Own for a module that uses it.
+	// The caller fills Header except Version, HeaderBytes, RowBytes, Rows, OrderLen, the fields of a rejection,
+	// HoldMillis and PairRow; Random is drawn if it is 0. Pick fills Row.Own for a module that uses it.
 	Header abi.Header
 	Rows   []abi.Row // the candidates; at least one
 	Order  []int32   // written by Pick
@@ -55,10 +55,14 @@ func (f *Frame) prepare() {
 	h := &f.Header
 	h.Rows, h.OrderLen = uint32(len(f.Rows)), 0
 	h.RejectStatus, h.RetryAfter, h.RejectText, h.RejectLen, h.HoldMillis = 0, 0, 0, 0, 0
+	h.PairRow = -1
 	if h.Random == 0 {
 		h.Random = rand.Uint64()
 	}
 }
+
+// choices returns how many rows may be chosen: all but those of prefillers, which are the last ones.
+func (f *Frame) choices() int { return len(f.Rows) - int(f.Header.Prefillers) }
 
 // push writes header and rows into area, a module's frame of layout l: the rows in one copy if they are of our own
 // version, else row by row.
@@ -81,7 +85,7 @@ func (f *Frame) push(area []byte, l *abi.Layout) {
 // ones begin at a place that turns with the sequence number. If they began at the chosen row, everything that a dead
 // worker loses would go to its neighbour. It returns how many rows stand before these.
 func (f *Frame) order(row int, alternatives []byte, only bool) (named int) {
-	n := len(f.Rows)
+	n := f.choices()
 	if cap(f.Order) < n {
 		f.Order = make([]int32, 0, n+n/2)
 	}

@@ -63,4 +63,5 @@ func TestOffsets(t *testing.T) {
 	f("RejectText", unsafe.Offsetof(h.RejectText), offRejectText)
 	f("RejectLen", unsafe.Offsetof(h.RejectLen), offRejectLen)
 	f("HoldMillis", unsafe.Offsetof(h.HoldMillis), offHoldMillis)
+	f("PairRow", unsafe.Offsetof(h.PairRow), offPairRow)
 }

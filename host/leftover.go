@@ -14,6 +14,7 @@ type Leftover struct {
 	Alternatives uint32   // how many the module says that it wrote
 	Order        []uint32 // these, at most as many as there are rows
 	Status       uint32   // of a rejection, as the module wrote it; 0 = it set none, or has no room for it
+	Pair         int32    // row that the module has named for the prompt; -1 = none, or it does not want pairs
 }
 
 // leftoverOf reads what the last pick of in, of f, has left.
@@ -35,6 +36,10 @@ func leftoverOf(in *instance, f *Frame) (l Leftover, ok bool) {
 	}
 	if layout.HeaderBytes >= offRejectLen+4 {
 		l.Status = binary.LittleEndian.Uint32(area[offRejectStatus:])
+	}
+	l.Pair = -1
+	if in.program.pairs {
+		l.Pair = int32(binary.LittleEndian.Uint32(area[offPairRow:]))
 	}
 	return l, true
 }

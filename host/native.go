@@ -12,20 +12,21 @@ import (
 type nativePick func(h *abi.Header, rows []abi.Row, order []uint32) (decision uint64)
 
 // Native makes a strategy of a function of this process, outside of the sandbox: the oracle that a module is held to.
-// It gets no notices, and asks the host for nothing beside its frame. wants has the bits abi.WantCost and abi.WantHeld.
+// It gets no notices, and asks the host for nothing beside its frame. wants has the bits abi.WantCost,
+// abi.WantHeld and abi.WantPair.
 func Native(name string, wants uint32, pick func(h *abi.Header, rows []abi.Row, order []uint32) uint64) *Strategy {
 	s := &Strategy{program: &program{name: name}, native: pick}
-	s.notices.wants = wants & (abi.WantCost | abi.WantHeld)
+	s.notices.wants = wants & (abi.WantCost | abi.WantHeld | abi.WantPair)
 	s.binds.Store(true) // it has no self-test, and may
 	return s
 }
 
 // choose does what Strategy.Pick does, by the function. A panic of the function reaches the caller.
 func (p nativePick) choose(s *Strategy, f *Frame) Result {
-	n := len(f.Rows)
+	n := f.choices()
 	h := &f.Header
 	h.Version, h.HeaderBytes, h.RowBytes = abi.Version, abi.HeaderSize, abi.RowSize
-	order := make([]uint32, n)
+	order := make([]uint32, len(f.Rows))
 	row, code, flags := abi.Unpack(p(h, f.Rows, order))
 	switch {
 	case row == abi.Decline:
@@ -45,10 +46,11 @@ func (p nativePick) choose(s *Strategy, f *Frame) Result {
 	case row < 0 || int(row) >= n:
 		return s.fallback(f, badIndex)
 	}
-	alternatives := make([]byte, 0, n*abi.OrderSize)
-	for _, k := range order[:min(int(h.OrderLen), n)] {
+	alternatives := make([]byte, 0, len(order)*abi.OrderSize)
+	for _, k := range order[:min(int(h.OrderLen), len(order))] {
 		alternatives = binary.LittleEndian.AppendUint32(alternatives, k)
 	}
 	named := f.order(int(row), alternatives, flags&abi.FlagOnly != 0)
-	return Result{Row: int(row), Order: f.Order, Named: named, Reason: code, Flags: flags}
+	pair, _ := pairOf(f, int(row), h.PairRow)
+	return Result{Row: int(row), Order: f.Order, Named: named, Reason: code, Flags: flags, Pair: pair}
 }

@@ -6,13 +6,13 @@ import "github.com/warmpath/warmpath/sdk/abi"
 // reason. A live binding is honoured under every strategy, without asking the module. It does not allocate once f has
 // been used.
 func (s *Strategy) Pick(f *Frame) Result {
-	if len(f.Rows) == 0 {
+	if f.choices() <= 0 {
 		s.fallbacks[noRows].Add(1)
 		f.Order = f.Order[:0]
 		return Result{Row: -1, Order: f.Order, Fallback: reasonNames[noRows]}
 	}
 	f.prepare()
-	if b := int(f.Header.Bound); b >= 0 && b < len(f.Rows) {
+	if b := int(f.Header.Bound); b >= 0 && b < f.choices() {
 		f.order(b, nil, false)
 		return Result{Row: b, Order: f.Order}
 	}

@@ -34,4 +34,6 @@ type program struct {
 	layout       abi.Layout          // of the module's version
 	own          atomic.Pointer[Own] // nil: the module does not use it
 	binds        atomic.Bool         // a decision has asked for a session to be bound
+	pairs        bool                // it asks for WantPair
+	mispaired    atomic.Bool         // it has named a worker for a prompt that computes none for others
 }

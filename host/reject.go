@@ -26,6 +26,7 @@ const (
 	offRejectText   = 160
 	offRejectLen    = 164
 	offHoldMillis   = 220
+	offPairRow      = 228
 )
 
 // readRejection reads what a module has written into its header beside the decision. A module of 1.0 has no room for

@@ -13,6 +13,10 @@ type Result struct {
 	Took     time.Duration // of Current.Pick, with the wait for an instance
 	Fallback string        // why Fallback chose Row, one of reasonNames; "" = the module did
 
+	// Pair is 1 + the row of the worker that is to compute the prompt, as the strategy names it: that of Row if no other
+	// one is to do it. 0 = the strategy leaves that to the host.
+	Pair int
+
 	// Reject is set if the strategy wants the client turned away; with Fallback, if the operator does. Row is then the
 	// fallback's, for a caller that serves it all the same.
 	Reject *Rejection

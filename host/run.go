@@ -14,10 +14,10 @@ const sinceOnly = 1<<16 | 2
 // run pushes f, calls wp_pick and reads the answer. err is nil exactly when why is ok or decline; else in must be
 // discarded.
 func (in *instance) run(f *Frame) (r Result, why reason, err error) {
-	n := len(f.Rows)
+	n := f.choices()
 	limit := in.program.pickTime
-	if n > in.room {
-		if err := in.grow(1<<bits.Len(uint(n-1)), limit); err != nil {
+	if rows := len(f.Rows); rows > in.room {
+		if err := in.grow(1<<bits.Len(uint(rows-1)), limit); err != nil {
 			return r, in.blame(), err
 		}
 		limit -= in.left.spent // not the time by the clock: a machine that ran something else meanwhile would end the pick
@@ -62,15 +62,43 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 			return r, decline, nil
 		}
 	}
+	if row >= 0 && int(row) >= n && int(row) < len(f.Rows) {
+		return r, badIndex, fmt.Errorf("host: module %q chose row %d, a prefiller, for the answer; choose one of the "+
+			"first %d, and name prefillers by sdk.Request.Pair", in.program.name, row, n)
+	}
 	if row < 0 || int(row) >= n {
 		return r, badIndex, fmt.Errorf("host: module %q chose row %d of %d; want 0 to %d, sdk.Decline or sdk.Reject",
 			in.program.name, row, n, n-1)
 	}
 	area, _ = in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // again: the memory may have moved as it grew
-	alternatives := min(uint64(binary.LittleEndian.Uint32(area[offOrderLen:])), uint64(n))
+	if in.program.pairs && l.Version == abi.Version {
+		r.Pair = in.readPair(f, r.Row, area)
+	}
+	alternatives := min(uint64(binary.LittleEndian.Uint32(area[offOrderLen:])), uint64(len(f.Rows)))
 	orders := area[l.OrderAt(in.room):]
 	r.Named = f.order(r.Row, orders[:alternatives*abi.OrderSize], flags&abi.FlagOnly != 0)
 	return r, ok, nil
+}
+
+// pairOf returns Result.Pair for a strategy that chose row, and named another one or the same for the prompt. ok is
+// false if that one computes no prompts for others: nobody is named then.
+func pairOf(f *Frame, row int, named int32) (pair int, ok bool) {
+	i := int(named)
+	if i == row || i >= 0 && i < len(f.Rows) && f.Rows[i].Prefills() {
+		return i + 1, true
+	}
+	return 0, i == -1
+}
+
+// readPair reads which row the module has named for the prompt. It logs the first that computes none for others.
+func (in *instance) readPair(f *Frame, row int, area []byte) int {
+	p, named := in.program, int32(binary.LittleEndian.Uint32(area[offPairRow:]))
+	pair, ok := pairOf(f, row, named)
+	if !ok && !p.mispaired.Swap(true) {
+		p.log.Warn("the strategy has named a worker for a prompt that computes none for others, and the router chooses one; "+
+			"name a row that prefills", "row", named, "rows", len(f.Rows))
+	}
+	return pair
 }
 
 // classify pushes the header of f and calls wp_classify.

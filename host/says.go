@@ -25,10 +25,14 @@ func readWants(in *instance) (uint32, error) {
 		return 0, err
 	}
 	wants := uint32(in.stack[0])
-	if strange := wants &^ abi.WantAll; strange != 0 {
+	known := abi.WantAll
+	if minor < 2 {
+		known &^= abi.WantPair // for which its header has no room
+	}
+	if strange := wants &^ known; strange != 0 {
 		return 0, fmt.Errorf("host: module %q: wp_wants asks for %#x, which ABI %d.%d does not have; "+
 			"leave these bits out, or build it for the version that has them",
-			in.program.name, strange, abi.Version>>16, abi.Version&0xffff)
+			in.program.name, strange, abi.Version>>16, minor)
 	}
 	for _, e := range abi.Exports {
 		if e.Want&wants&^exported != 0 {

@@ -57,6 +57,9 @@ func judgeMadeUp(in *instance, n, tokens int, random uint64) error {
 			f.Rows[i].GPU, f.Rows[i].Predicted, f.Rows[i].InFlight = held, held, uint32(i%7)
 		}
 	}
+	if in.program.pairs && n > 1 {
+		f.Header.Flags, f.Header.Prefillers, f.Rows[n-1].State = abi.HeaderAnswer, 1, abi.RowPrefill
+	}
 	if !in.program.cfg.Stepped {
 		f.Header.Now = time.Now().UnixNano()
 	}

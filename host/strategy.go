@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/host/meter"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Strategy is one loaded module with its instances. Safe for concurrent use.
@@ -140,6 +141,7 @@ func (s *Strategy) start(ctx context.Context) error {
 func (s *Strategy) introduce(in *instance) (err error) {
 	s.notices.wake = s.wake.ring
 	s.notices.wants, err = readWants(in)
+	s.pairs = s.notices.wants&abi.WantPair != 0
 	if err == nil {
 		s.reasonNames.all, err = readReasons(in)
 		s.reasonNames.fill()

@@ -50,7 +50,8 @@
 // Ticker, FirstTokener, Completer and KVEventer are called between picks, on any idle instance: once for each outcome,
 // late by milliseconds, and not at all where outcomes come faster than the strategy takes them. What one instance
 // learns reaches the others by [SetOwn], or by the store. A strategy answers with [To], [Decline], [Reject],
-// [Request.Reject] or [Request.Hold]; the examples of this package are complete strategies, and run as its tests.
+// [Request.Reject], [Request.Hold] or [Request.Pair]; the examples of this package are complete strategies, and run as
+// its tests.
 //
 // What a strategy prints in Route, by println or to standard output, goes to the daemon's log at level debug, with the
 // pool and the request's id; so does [Log] at any level. Lines are rate-limited: one a second, ten at once.

@@ -19,6 +19,10 @@ const WantCost = Want(abi.WantCost)
 // block of the rows is one token. Without WantHeld, or without ids, GPU is the routed history's, as Predicted.
 const WantHeld = Want(abi.WantHeld)
 
+// WantPair asks for the rows of prefillers, behind those of the workers that may answer, so that [Request.Pair] can
+// name one. It changes nothing in a pool without [pools.disaggregation], and for a request that is not split.
+const WantPair = Want(abi.WantPair)
+
 // Wanter asks for what costs the host something.
 type Wanter interface {
 	// Wants is called once, after Configure.
@@ -75,7 +79,7 @@ type Reasoner interface {
 func WantsOf(s Strategy) uint32 {
 	bits := uint32(0)
 	if w, ok := s.(Wanter); ok {
-		bits = uint32(w.Wants()) & (abi.WantCost | abi.WantHeld)
+		bits = uint32(w.Wants()) & (abi.WantCost | abi.WantHeld | abi.WantPair)
 	}
 	if _, ok := s.(Classifier); ok {
 		bits |= abi.WantClassify

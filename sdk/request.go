@@ -124,6 +124,18 @@ func (r *Request) Hold(seconds float64) Decision {
 	return hold
 }
 
+// Pair chooses worker decoder for the answer, and worker prefiller for the prompt, whatever the pool's threshold is.
+// The same worker twice keeps the prompt from any other one. Where a strategy names no pair, the host decides, and may
+// ask it once more, for [LegPrefill]. A strategy that asks for [WantPair] finds the prefillers in the last Prefillers
+// rows, which cannot be chosen for the answer. The pair holds for the choices of [Request.Then] too. If the prefiller
+// takes nothing by then, or is none, the host has another one chosen. Return what it returns:
+//
+//	return r.Pair(d, p).Because(sdk.ReasonCost)
+func (r *Request) Pair(decoder, prefiller int) Decision {
+	r.PairRow = int32(prefiller)
+	return To(decoder)
+}
+
 // Unavailable turns the request away for want of a worker, with 503 and the host's estimate of when to come again.
 // Return what it returns. Workers that are down have no row: r.Configured counts all that the client's key may use, and
 // r.Up those that answer their health checks.

@@ -37,6 +37,6 @@ func Register(s Strategy) {
 // PickNative runs s without a sandbox on a header and rows as the host would write them. order receives the
 // alternatives, as many as it has room for; h.OrderLen gets their number.
 func PickNative(s Strategy, h *abi.Header, rows []abi.Row, order []uint32) Decision {
-	h.OrderLen, h.HoldMillis = 0, 0
+	h.OrderLen, h.HoldMillis, h.PairRow = 0, 0, -1
 	return s.Route(NewRequest(h, order), rows)
 }

@@ -66,8 +66,10 @@ type pluginReport struct {
 	FuelLimit   int64          `json:"fuel_limit"`
 	MemoryBytes uint64         `json:"memory_bytes"` // of an instance, after a decision on each fleet
 	MemoryAfter uint64         `json:"memory_bytes_after"`
-	Decisions   int            `json:"decisions"` // between the two
-	Reasons     map[string]int `json:"reasons"`   // that the module gave in them
+	Decisions   int            `json:"decisions"`        // between the two
+	Reasons     map[string]int `json:"reasons"`          // that the module gave in them
+	Paired      int            `json:"paired,omitempty"` // of them those that named another worker for the prompt
+	Alone       int            `json:"alone,omitempty"`  // and those that kept the prompt at the worker that answers
 	MemoryLimit int            `json:"memory_limit_bytes"`
 	Notes       []string       `json:"notes"` // what its author or operator should look at
 }
@@ -88,6 +90,11 @@ func (r *pluginReport) print(w io.Writer, file string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Reasons)) {
 		reasons = append(reasons, fmt.Sprintf("%s (%d %%)", name, (100*r.Reasons[name]+r.Decisions/2)/max(r.Decisions, 1)))
+	}
+	if r.Paired+r.Alone > 0 {
+		percent := func(n int) int { return (100*n + r.Decisions/2) / max(r.Decisions, 1) }
+		fmt.Fprintf(&notes, "  pairs            %d %% with a prefiller, %d %% with none\n", percent(r.Paired),
+			percent(r.Alone))
 	}
 	for _, n := range r.Notes {
 		notes.WriteString("  note             " + n + "\n")
@@ -171,6 +178,9 @@ func checkIn(ctx context.Context, h *host.Host, file string, wish pluginWish) (p
 // frame, and passes over those that choose nobody, which may never have looked at a worker.
 func costOf(s *host.Strategy, workers int) (pluginCost, error) {
 	frame, c := madeUp(workers), pluginCost{Workers: workers}
+	if s.Notices().Wants()&abi.WantPair != 0 {
+		setRoles(frame, workers/2)
+	}
 	var chose, all []time.Duration
 	var fuel int64
 	for i := range timed + 1 {
@@ -203,6 +213,7 @@ func (r *pluginReport) endure(s *host.Strategy, most int) error {
 	r.Reasons = map[string]int{}
 	codes := map[uint16]int{}
 	rnd := rand.New(rand.NewPCG(1, 2))
+	pairs := s.Notices().Wants()&abi.WantPair != 0
 	frame := madeUp(16)
 	all := frame.Rows
 	for end := time.Now().Add(maxDeciding); r.Decisions < most; r.Decisions++ {
@@ -210,6 +221,9 @@ func (r *pluginReport) endure(s *host.Strategy, most int) error {
 			break
 		}
 		shuffle(frame, all[:1+rnd.IntN(len(all))], rnd)
+		if pairs {
+			setRoles(frame, rnd.IntN(1+len(frame.Rows)))
+		}
 		ask(frame, r.Decisions)
 		res, err := decide(s, frame)
 		if err != nil {
@@ -231,6 +245,7 @@ func (r *pluginReport) endure(s *host.Strategy, most int) error {
 			r.Reasons["it holds"]++
 		default:
 			codes[res.Reason]++
+			r.countPair(&res)
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(codes)) {
@@ -244,12 +259,26 @@ func (r *pluginReport) endure(s *host.Strategy, most int) error {
 	return nil
 }
 
+// countPair counts whom a decision names for the prompt.
+func (r *pluginReport) countPair(res *host.Result) {
+	switch {
+	case res.Pair == 0:
+	case res.Pair-1 == res.Row:
+		r.Alone++
+	default:
+		r.Paired++
+	}
+}
+
 // note adds what is no fault of the module, and makes it useless or its figures small.
 func (r *pluginReport) note(s *host.Strategy) {
 	calls := s.Stats().Refused
 	for _, entry := range slices.Sorted(maps.Keys(calls)) {
 		r.Notes = append(r.Notes, fmt.Sprintf("it asked for %q %d times and may not: allow = [%q] in its table, "+
 			"--allow %s here", entry, calls[entry], entry, entry))
+	}
+	if s.Notices().Wants()&abi.WantPair != 0 && r.Paired+r.Alone == 0 {
+		r.Notes = append(r.Notes, "it asks for prefillers and has named none: the host decides who computes a prompt")
 	}
 	for i := range r.Fleets {
 		if f := &r.Fleets[i]; f.Chose == 0 {

@@ -55,6 +55,26 @@ func ask(f *host.Frame, n int) {
 	f.Headers = madeUpValues[n/len(madeUpCallers)%len(madeUpValues)]
 }
 
+// setRoles makes the last n rows those of prefillers, and the others those that answer, of which every third computes
+// no prompts for others. n of all rows asks for the prompt alone.
+func setRoles(f *host.Frame, n int) {
+	choices := len(f.Rows) - n
+	f.Header.Flags, f.Header.Prefillers = abi.HeaderAnswer, uint32(n)
+	if choices == 0 {
+		f.Header.Flags, f.Header.Prefillers = abi.HeaderPrefill, 0
+	}
+	for i := range f.Rows {
+		w := &f.Rows[i]
+		w.State &^= abi.RowPrefill | abi.RowDecode
+		switch {
+		case i >= choices:
+			w.State |= abi.RowPrefill
+		case i%3 == 2:
+			w.State |= abi.RowDecode
+		}
+	}
+}
+
 // faultOf returns what is wrong with what the module has done in the pick of f, "" if nothing is.
 func faultOf(f *host.Frame, got host.Result, left *host.Leftover) string {
 	n := uint32(len(f.Rows))
@@ -70,7 +90,17 @@ func faultOf(f *host.Frame, got host.Result, left *host.Leftover) string {
 		return fmt.Sprintf("it names %d alternatives of %d workers; the host reads no more than there are workers",
 			left.Alternatives, n)
 	}
+	if i := left.Pair; i != -1 && got.Pair == 0 {
+		if i < 0 || i >= int32(n) {
+			return fmt.Sprintf("it names row %d of %d for the prompt; name one that there is", i, n)
+		}
+		return fmt.Sprintf("it names row %d for the prompt, which computes none for others; see that it Prefills", i)
+	}
+	choices := n - f.Header.Prefillers
 	for i, k := range left.Order {
+		if k >= choices && k < n {
+			return fmt.Sprintf("its alternative %d is row %d, a prefiller, which answers nobody; name it by Pair", i+1, k)
+		}
 		if k >= n {
 			return fmt.Sprintf("its alternative %d is row %d of %d; name rows that there are", i+1, k, n)
 		}

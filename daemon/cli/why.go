@@ -174,6 +174,9 @@ func explain(out io.Writer, d *decisions.Decision) error {
 	if d.PromptTokens > 0 || d.Usage.Known {
 		line("prompt", "%s", promptOf(d))
 	}
+	if d.Pair != "" && (d.Split == nil || !d.Split.Named) {
+		line("pair", "the strategy named %s for the prompt", d.Pair)
+	}
 	if d.Split != nil {
 		line("prefill", "%s", prefillOf(d))
 	}
@@ -294,7 +297,11 @@ func prefillOf(d *decisions.Decision) string {
 	if s.Prefiller == "" {
 		return fmt.Sprintf("by no prefiller: %s after %s", s.Result, s.Took.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("at %s: %s after %s", s.Prefiller, s.Result, s.Took.Round(time.Millisecond))
+	by := ""
+	if s.Named {
+		by = ", which the strategy named"
+	}
+	return fmt.Sprintf("at %s%s: %s after %s", s.Prefiller, by, s.Result, s.Took.Round(time.Millisecond))
 }
 
 // promptOf formats how much of the prompt was expected in the cache, and how much was there.

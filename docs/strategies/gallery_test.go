@@ -36,6 +36,7 @@ var gallery = []struct {
 	{"adapters", "", "", 17},
 	{"hours", " zone=Europe/Berlin", "", 20},
 	{"arms", "", "", 20},
+	{"pairs", "", "", 0}, // has no beginning before ABI 1.2
 }
 
 // The strategies together have at most three quarters of the lines that they had, and README.md has the lines of each.
@@ -44,10 +45,15 @@ func TestTheyAreShort(t *testing.T) {
 	before, after := 0, 0
 	for _, g := range gallery {
 		n := lines(t, g.name)
-		if want := fmt.Sprintf("| [%s](%[1]s/main.go) | %d | %d |", g.name, g.before, n); !strings.Contains(text, want) {
+		was := fmt.Sprint(g.before)
+		if g.before == 0 {
+			was = "-"
+		} else {
+			before, after = before+g.before, after+n
+		}
+		if want := fmt.Sprintf("| [%s](%[1]s/main.go) | %s | %d |", g.name, was, n); !strings.Contains(text, want) {
 			t.Errorf("README.md has no %s", want)
 		}
-		before, after = before+g.before, after+n
 	}
 	if 4*after > 3*before {
 		t.Errorf("%d lines; want at most three quarters of %d", after, before)

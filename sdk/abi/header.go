@@ -63,10 +63,13 @@ type Header struct {
 	FlowsWaiting uint32  // 212: flows of them: keys, and agents of a key
 	Waited       float32 // 216: seconds that the request has waited there
 	HoldMillis   uint32  // 220: written by the guest with Hold: how long it may wait in all; the host clears it
+
+	Prefillers uint32 // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
+	PairRow    int32  // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
 }
 
 // HeaderSize is the bytes of a Header.
-const HeaderSize = 224
+const HeaderSize = 232
 
 // Need returns the tokens of KV that the request will hold: its prompt and the answer that is expected.
 func (h *Header) Need() float64 {

@@ -85,9 +85,10 @@ const (
 	WantKVEvents                      // call wp_on_kv_event
 	WantHeld                          // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
 	WantClassify                      // call wp_classify; since 1.2
+	WantPair                          // add rows of prefillers, of which PairRow may name one; since 1.2
 
 	// WantAll are the bits that this version knows. A module that sets another is refused.
-	WantAll = WantClassify<<1 - 1
+	WantAll = WantPair<<1 - 1
 )
 
 // WantNotices are the bits of the calls off the request path.

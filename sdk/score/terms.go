@@ -21,8 +21,17 @@ type Terms struct {
 }
 
 // Price writes into Cost of each row what a strategy would compute as its score, to the bits that decide. It is for a
-// host whose strategy wants that ([Rule].ByCost).
+// host whose strategy wants that ([Rule].ByCost). Prefillers behind the others are compared among themselves.
 func Price(h *abi.Header, rows []abi.Row) {
+	n := len(rows) - int(h.Prefillers)
+	priceAll(h, rows[:n])
+	if n < len(rows) {
+		priceAll(h, rows[n:])
+	}
+}
+
+// priceAll is Price of rows that are compared with each other.
+func priceAll(h *abi.Header, rows []abi.Row) {
 	c := common(h)
 	c.survey(rows)
 	var keys [64]uint64

@@ -66,6 +66,16 @@ func (f *Frame) Label(h *Host, row int, label string) *Frame {
 	return f
 }
 
+// Prefillers makes the last n workers prefillers, as the host shows them to a strategy that asks for [sdk.WantPair].
+func (f *Frame) Prefillers(n int) *Frame {
+	f.Header.Flags |= abi.HeaderAnswer
+	f.Header.Prefillers = uint32(n)
+	for i := len(f.Rows) - n; i < len(f.Rows); i++ {
+		f.Rows[i].State |= abi.RowPrefill
+	}
+	return f
+}
+
 // Result is what a strategy answered.
 type Result struct {
 	Row    int   // the chosen worker, or abi.Decline, abi.Reject or abi.Hold
@@ -79,6 +89,7 @@ type Result struct {
 	RetryAfter int // seconds
 
 	Hold float64 // seconds, of sdk.Request.Hold
+	Pair int     // row that computes the prompt, by sdk.Request.Pair: Row itself = no other one; -1 = none named
 }
 
 // Run asks s and fails the test if the answer breaks the contract.
@@ -92,16 +103,17 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 	}
 	before := append([]abi.Row(nil), f.Rows...)
 	order := make([]uint32, len(f.Rows))
-	f.Header.OrderLen, f.Header.HoldMillis = 0, 0
+	f.Header.OrderLen, f.Header.HoldMillis, f.Header.PairRow = 0, 0, -1
 	r := sdk.NewRequest(&f.Header, order)
 	d := s.Route(r, f.Rows)
 	if !bytes.Equal(raw(before), raw(f.Rows)) {
 		t.Fatal("the strategy changed a row; rows are the host's")
 	}
 	res := Result{Row: d.Row(), Reason: d.Reason(), Bind: d.Binds()}
-	n := len(f.Rows)
+	n := len(f.Rows) - int(f.Header.Prefillers)
 	if res.Row >= n || res.Row < int(abi.Hold) {
-		t.Fatalf("row %d of %d was chosen; choose one that exists, sdk.Decline, sdk.Reject or r.Hold", res.Row, n)
+		t.Fatalf("row %d of %d was chosen; choose one that exists, and no prefiller, sdk.Decline, sdk.Reject or r.Hold",
+			res.Row, n)
 	}
 	if res.Row == int(abi.Reject) {
 		res.Status, res.Text, res.RetryAfter = r.Rejected()
@@ -109,6 +121,7 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 			t.Fatalf("rejected with status %d; want 400 to 599", res.Status)
 		}
 	}
+	res.Pair = f.pairOf(t, res.Row)
 	if res.Row == int(abi.Hold) {
 		res.Hold = float64(f.Header.HoldMillis) / 1000
 	}
@@ -116,7 +129,7 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 	for _, o := range order[:f.Header.OrderLen] {
 		i := int(o)
 		if i < 0 || i >= n || named[i] {
-			t.Fatalf("alternative %d after %v of %d rows: out of range, or named before", i, named, n)
+			t.Fatalf("alternative %d after %v of %d rows: out of range, a prefiller, or named before", i, named, n)
 		}
 		named[i] = true
 		res.Order = append(res.Order, i)
@@ -132,4 +145,18 @@ func raw(rows []abi.Row) []byte {
 // Configure gives s options as the host does: once, before the first request.
 func Configure(s sdk.Strategy, values map[string]string) error {
 	return sdk.Configure(s, encode(values))
+}
+
+// pairOf returns the row that was named for the prompt with the chosen one, and fails the test if it cannot be.
+func (f *Frame) pairOf(t testing.TB, row int) int {
+	t.Helper()
+	p := int(f.Header.PairRow)
+	switch {
+	case row < 0:
+		return -1
+	case p == -1, p == row, p >= 0 && p < len(f.Rows) && f.Rows[p].Prefills():
+		return p
+	}
+	t.Fatalf("row %d of %d was named for the prompt; name one that there is, and that Prefills", p, len(f.Rows))
+	return -1
 }

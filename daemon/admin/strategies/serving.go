@@ -54,6 +54,9 @@ func (s *Serving) Take(p *route.Pool, l *Loaded) {
 	p.WatchHeld(slices.ContainsFunc(l.shadows, func(s Shadow) bool {
 		return s.Module.Notices().Wants()&abi.WantHeld != 0
 	}))
+	p.WatchPairs(slices.ContainsFunc(l.shadows, func(s Shadow) bool {
+		return s.Module.Notices().Wants()&abi.WantPair != 0
+	}))
 	s.Shadows.set(l.shadows)
 }
 

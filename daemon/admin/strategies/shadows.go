@@ -26,7 +26,7 @@ type Report struct {
 	Strategy  string `json:"strategy"`
 	Module    string `json:"module_sha256"`
 	Seen      uint64 `json:"seen"`
-	Agreed    uint64 `json:"agreed"`   // the same first worker
+	Agreed    uint64 `json:"agreed"`   // the same first worker, and the same one named for the prompt
 	Declined  uint64 `json:"declined"` // left to the host
 	Failed    uint64 `json:"failed"`   // the module's fault
 	Rejected  uint64 `json:"rejected"` // that it would have turned away, and the live strategy did not
@@ -42,8 +42,8 @@ type Report struct {
 // Verdict is what the shadows of a pool chose for one request. The zero value has no choice yet.
 type Verdict struct{ text atomic.Pointer[string] }
 
-// String lists the shadows that chose another worker, as "mine=gpu-2 other=rejects"; "" if all agreed, or none has
-// decided yet.
+// String lists the shadows that chose another worker, as "mine=gpu-2 other=rejects", with whom they name for the
+// prompt, as "mine=gpu-2+gpu-7"; "" if all agreed, or none has decided yet.
 func (v *Verdict) String() string {
 	if s := v.text.Load(); s != nil {
 		return *s
@@ -241,9 +241,12 @@ func (s *shade) decide(n *route.Snapshot) string {
 	}
 	r.Held += held(n, got.Row)
 	r.LiveHeld += held(n, live.Row)
-	if got.Row == live.Row && live.Reject == nil {
+	if got.Row == live.Row && live.Reject == nil && (got.Pair == live.Pair || !n.Splits) {
 		r.Agreed++
 		return ""
+	}
+	if n.Splits && got.Pair > 0 && got.Pair-1 != got.Row {
+		return n.Workers[got.Row] + "+" + n.Workers[got.Pair-1]
 	}
 	return n.Workers[got.Row]
 }

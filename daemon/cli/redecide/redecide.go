@@ -28,7 +28,7 @@ type Report struct {
 	Unfit    int        `json:"not_judged"`         // the strategy asked for what the records do not hold
 	Lacks    []string   `json:"lacks,omitempty"`    // what that was, as "header x-tier"
 	Decided  int        `json:"decided"`
-	Agreed   int        `json:"agreed"` // the same first worker
+	Agreed   int        `json:"agreed"` // the same first worker, and the same one named for the prompt
 	Declined int        `json:"declined"`
 	Rejected int        `json:"rejected"`          // that the recorded strategy did not reject
 	Turned   int        `json:"recorded_rejected"` // of those decided; to reject them too is to agree
@@ -79,7 +79,8 @@ type record struct {
 	Packed     string             `json:"packed_frame"`
 	Frame      string             `json:"frame"` // unpacked, as versions before wrote it
 	Session    string             `json:"session"`
-	Key        string             `json:"key"` // the caller
+	Key        string             `json:"key"`  // the caller
+	Pair       string             `json:"pair"` // whom the strategy named for the prompt
 	Model      string             `json:"model"`
 	Status     int                `json:"status"`
 	End        string             `json:"end"`
@@ -229,8 +230,9 @@ func frameOf(rec *record) (*frame, error) {
 		return nil, fmt.Errorf("its frame is of ABI %d.%d, and this warmpath knows %d.%d; run the one that wrote it", v>>16,
 			v&0xffff, abi.Version>>16, abi.Version&0xffff)
 	}
-	if int(f.Header.Rows) != rows {
-		return nil, fmt.Errorf("its frame has %d rows, and says %d", rows, f.Header.Rows)
+	if int(f.Header.Rows) != rows || int64(f.Header.Prefillers) >= int64(rows) {
+		return nil, fmt.Errorf("its frame has %d rows, and says %d, the last %d of prefillers", rows, f.Header.Rows,
+			f.Header.Prefillers)
 	}
 	for _, c := range rec.Candidates {
 		f.names[worker.KeyOf(c.Worker)] = c.Worker
@@ -257,7 +259,10 @@ func (f *frame) rowOf(name string) int {
 
 // decide compares what s chooses with row was.
 func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int) {
-	scale := score.NewScale(&f.Header, f.Rows)
+	if s.Notices().Wants()&abi.WantPair == 0 {
+		f.Rows, f.Header.Prefillers = f.Rows[:len(f.Rows)-int(f.Header.Prefillers)], 0
+	}
+	scale := score.NewScale(&f.Header, f.Rows[:len(f.Rows)-int(f.Header.Prefillers)])
 	if s.Notices().Wants()&abi.WantCost != 0 {
 		score.Price(&f.Header, f.Rows)
 	}
@@ -305,14 +310,33 @@ func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int
 	}
 	r.Chosen.add(mine, 1)
 	r.Recorded.add(live, 1)
-	if got.Row == was {
+	if got.Row == was && f.pairOf(&got) == f.of.Pair {
 		r.Agreed++
 		return
 	}
 	gain := mine
 	gain.add(live, -1)
 	gain.Seconds = -gain.Seconds
-	r.differ(s, f, got, f.of.Candidates[0].Worker, gain)
+	r.differ(s, f, got, withPair(f.of.Candidates[0].Worker, f.of.Pair), gain)
+}
+
+// pairOf returns whom a decision names for the prompt, "" = nobody, or it has no effect.
+func (f *frame) pairOf(got *host.Result) string {
+	if got.Pair == 0 || f.Header.Flags&abi.HeaderAnswer == 0 {
+		return ""
+	}
+	return f.WorkerIDs[got.Pair-1]
+}
+
+// withPair returns a worker in words, with whom the strategy names for the prompt.
+func withPair(id, pair string) string {
+	switch pair {
+	case "":
+		return id
+	case id:
+		return id + " alone"
+	}
+	return id + " with " + pair
 }
 
 // differ lists a request for which s chose a worker that is not what was recorded.
@@ -324,8 +348,8 @@ func (r *Report) differ(s *host.Strategy, f *frame, got host.Result, recorded st
 	if reason == "" {
 		reason = fmt.Sprint("reason ", got.Reason)
 	}
-	r.Differ = append(r.Differ, Decision{Line: r.Lines, ID: f.of.ID, Recorded: recorded, Chosen: f.WorkerIDs[got.Row],
-		Reason: reason, Gain: gain})
+	r.Differ = append(r.Differ, Decision{Line: r.Lines, ID: f.of.ID, Recorded: recorded,
+		Chosen: withPair(f.WorkerIDs[got.Row], f.pairOf(&got)), Reason: reason, Gain: gain})
 }
 
 func (w *Worth) add(other Worth, sign float64) {

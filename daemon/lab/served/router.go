@@ -154,6 +154,7 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 	v.ask = route.Ask{Prompt: parsed, Turn: r.pool.Arrive(model, nil, at), Random: r.chance.Uint64() | 1}
 	if r.Split != nil {
 		v.ask.Leg, v.ask.Fence = route.Answer, worker.Fence{worker.Not + worker.PrefillLabel}
+		v.ask.Prefillers = r.Split.Fence
 	}
 	v.ask.Claim = r.Names.claim(&q.Request)
 	v.ask.Caller, v.ask.Headers = q.Chat.Key, headers(q.Chat.Headers)

@@ -55,13 +55,16 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		return r.refuse(FaultLethal)
 	}
 	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
-		ID: in.ID, Caller: in.Caller.Name, Fence: r.fence(), Leg: r.leg(),
+		ID: in.ID, Caller: in.Caller.Name, Fence: r.fence(), Leg: r.leg(), Named: in.Seen.Pair,
 		Headers:       &r.offered,
 		Deadline:      in.deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, At: r.arrived,
 		Turn:  r.pool.Arrive(r.read.req.Model, r.fence(), r.arrived),
 		Class: classOf(r.read.req.Kind, in.Path), Rank: askedRank(clientRank(in, r.pool))}
 	ask.Claim.Silent = silent
+	if pool.WantsPairs() {
+		ask.Prefillers = prefillers(r)
+	}
 	if pool.Asking != nil && pool.WantsIDs() {
 		r.lesson = findIDs(ctx, pool.Asking, in, &r.read, &ask)
 	}

@@ -30,6 +30,7 @@ type leg struct {
 	cancel context.CancelFunc
 	result Prefilled
 	wants  []byte     // the client's body
+	named  string     // id of the worker that the strategy has named for the leg; "" = none
 	trip   route.Trip // of a leg that a sidecar sends
 	held   bool       // the trip has begun
 	counts pair.Counts
@@ -174,7 +175,7 @@ func (l *leg) engine(ctx context.Context, rule *Pairing, host string) string {
 func (l *leg) report() *route.Split {
 	s := &route.Split{Result: string(l.result), Took: time.Since(l.began)}
 	if w := l.By(); w != nil {
-		s.Prefiller = w.ID()
+		s.Prefiller, s.Named = w.ID(), w.ID() == l.named
 	}
 	if u := &l.in.Seen.Usage; u.CachedKnown {
 		s.Cached, s.CachedKnown = u.Cached, true

@@ -27,26 +27,44 @@ type pairing struct {
 
 	decoder string // the URL of the last one
 	lacks   int    // tokens of the prompt, at the worker at hand
+	named   string // id of the prefiller that the strategy has named for the worker at hand; "" = none
 	given   bool   // up: no prefiller is asked any more
 	beside  *leg   // runs beside the second one; nil = none does
 }
 
 // pairs returns the pairing of a request, nil if it has none. Either way the client names no prefiller to a worker.
 func pairs(r *request, out *upstream.Request) *pairing {
-	rule, in := r.pool.Pairing, r.in
-	if rule == nil || r.entry.Op != Use || in.Tail != nil || in.Kept != nil || in.Method != http.MethodPost {
+	rule := r.pool.Pairing
+	if !isWhole(r) {
 		return nil
 	}
 	out.Body = pair.Alone(out.Body)
-	req := r.read.req
-	if !r.generates() || !req.HasPrompt || !r.read.clear || req.BypassesCache {
-		return nil
-	}
-	if rule.Connector.Names() && len(req.Chains)*req.N != 1 {
+	if !hasPair(r) {
 		return nil
 	}
 	return &pairing{request: r, out: out, rule: rule, body: out.Body, Transfer: pair.Transfer{Connector: rule.Connector,
 		Kind: r.read.req.Kind, ID: r.id, Bootstrap: rule.Bootstrap}}
+}
+
+// isWhole reports whether a request of a pool with roles has a body that another one may take the place of.
+func isWhole(r *request) bool {
+	in := r.in
+	return r.pool.Pairing != nil && r.entry.Op == Use && in.Tail == nil && in.Kept == nil && in.Method == http.MethodPost
+}
+
+// hasPair reports whether another worker than the one that answers may compute the prompt of a request.
+func hasPair(r *request) bool {
+	req := r.read.req
+	return isWhole(r) && r.generates() && req.HasPrompt && r.read.clear && !req.BypassesCache &&
+		(len(req.Chains)*req.N == 1 || !r.pool.Pairing.Connector.Names())
+}
+
+// prefillers returns the labels of the workers that a strategy may name for the prompt of a request, nil if it may not.
+func prefillers(r *request) worker.Fence {
+	if !hasPair(r) {
+		return nil
+	}
+	return slices.Concat(worker.Fence(r.in.Caller.Workers), r.pool.Pairing.Prefillers)
 }
 
 // splits reports whether another worker than the one that is to answer computes the prompt.
@@ -54,9 +72,25 @@ func (p *pairing) splits(to route.Target) bool {
 	if p == nil || p.given {
 		return false
 	}
-	p.lacks = route.Lacking(&p.choice, to)
-	if p.handed != nil || p.lacks < p.rule.Threshold {
-		return p.handed != nil
+	is := p.isSplit(to)
+	if !is {
+		p.in.Seen.Split = nil // that of a worker before, which has failed
+	}
+	return is
+}
+
+// isSplit is splits of a request that may be.
+func (p *pairing) isSplit(to route.Target) bool {
+	p.lacks, p.named = route.Lacking(&p.choice, to), ""
+	by, named := route.Paired(&p.choice, to)
+	switch {
+	case p.handed != nil:
+		return true
+	case named && by != nil:
+		p.named = by.ID()
+		return true
+	case named || p.lacks < p.rule.Threshold:
+		return false
 	}
 	fence := slices.Concat(worker.Fence(p.in.Caller.Workers), p.rule.Prefillers)
 	rule := route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Rate: p.rule.Rate, Always: p.rule.Always}
@@ -69,6 +103,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 	p.decoder = a.trip.Worker().URL()
 	if p.handed == nil {
 		l := newLeg(p.request, p.Prefill(p.in.Body), p.Connector.Pins())
+		l.named, l.in.Seen.Pair = p.named, p.named
 		began := false
 		switch {
 		case p.Connector == pair.Sidecar:

@@ -41,8 +41,8 @@ func Foresee(in *Inbound, others func(p *Pool) []*route.Strategy) Preview {
 	}
 	r.pool, x.Pool = pool, pool.Name
 	ask := route.Ask{Prompt: r.read.req, Salt: r.read.req.CacheSalt, Claim: r.claim(), Caller: in.Caller.Name,
-		Fence: r.fence(), Headers: &r.offered, EndWithWorker: in.Epoch.Sessions.EndWithWorker,
-		Turn: pool.Turn(x.Model, r.fence()), At: r.arrived}
+		Fence: r.fence(), Leg: r.leg(), Prefillers: prefillers(&r), Headers: &r.offered,
+		EndWithWorker: in.Epoch.Sessions.EndWithWorker, Turn: pool.Turn(x.Model, r.fence()), At: r.arrived}
 	ask.Claim.Silent = silent
 	for _, by := range append([]*route.Strategy{nil}, others(pool)...) {
 		ask.By = by

@@ -169,6 +169,9 @@ const longLine = 64 << 10
 
 // appendSplit appends the prefill at a worker of its own, if there was one.
 func appendSplit(l *jsonline.Line, seen *exchange.Seen) {
+	if seen.Pair != "" {
+		l.Text("pair", seen.Pair)
+	}
 	if s := seen.Split; s != nil {
 		l.Text("prefiller", s.Prefiller)
 		l.Text("prefill", s.Result)

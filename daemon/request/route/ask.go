@@ -20,6 +20,8 @@ type Ask struct {
 	Caller        string          // the name of the key that was shown; "" = none
 	Fence         worker.Fence    // labels of the workers that alone may get it
 	Leg           Leg             // the part that a worker is chosen for
+	Prefillers    worker.Fence    // of an Answer: of those that a strategy may name for its prompt; nil = it may not
+	Named         string          // of a Prefill: id of the worker that a strategy has named: it comes first; "" = none
 	Headers       host.HeaderSource
 	Deadline      time.Time // nobody waits for the answer after it; zero = not known
 	Claim         Claim
@@ -68,4 +70,20 @@ type Claim struct {
 	Silent  bool            // the store did not answer the look-up of the session's pool
 	Placing bool            // Key is for strategies that place by it; nothing is bound
 	Closing bool            // the request ends the session: no other worker can serve it
+}
+
+// first returns the id of the worker that a strategy has named for a prompt: it comes first for it. "" = none.
+func (a *Ask) first() string {
+	if a.Leg != Prefill {
+		return ""
+	}
+	return a.Named
+}
+
+// boundReason returns why a worker came first without the strategy.
+func (l Leg) boundReason() string {
+	if l == Prefill {
+		return "named by the strategy, with the worker that answers"
+	}
+	return "bound session"
 }

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -45,6 +46,7 @@ type decision struct {
 	fleet  fleet
 	order  order
 	result host.Result
+	pair   *worker.Worker // that the strategy has named to compute the prompt; nil = none
 
 	unasked bool // the session's worker came first without the strategy, which may keep the request from the others
 }
@@ -57,7 +59,7 @@ func (d *decision) reset(a *Ask) {
 	d.fleet.reset()
 	d.order = order{}
 	d.result = host.Result{}
-	d.unasked = false
+	d.pair, d.unasked = nil, false
 }
 
 // Choose decides where the request goes. It writes to c and to nothing that another decision reads, except that the
@@ -201,6 +203,9 @@ func (c *Choice) fillFrame() {
 		c.strategy = c.serving.Strategy()
 	}
 	c.fleet.held.wanted = c.pool.wantsHeld(c.strategy)
+	if len(c.ask.Prefillers) > 0 && wantsPairs(c.strategy) {
+		c.fleet.addPrefillers(c.pool.Workers, c.query(), c.ask.Prefillers)
+	}
 	frame := &c.fleet.frame
 	describe(frame, c.pool, &c.ask, c.stay.name.Tenant, id)
 	frame.Header.Configured, frame.Header.Up = uint32(c.fleet.count.Configured), uint32(c.fleet.count.Up)
@@ -215,7 +220,7 @@ func (c *Choice) fillFrame() {
 		frame.Prefixes = &c.fleet.known
 	}
 	c.fleet.dropBacklogged(c.pool.Workers.MaxWait(), c.stay.worker())
-	frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
+	frame.Header.Bound = int32(c.fleet.row(cmp.Or(c.stay.worker(), c.ask.first())))
 	c.talk.describe(c.pool, &c.ask, &c.fleet)
 }
 
@@ -237,6 +242,7 @@ func (c *Choice) askStrategy() bool {
 		c.result = r
 	}
 	c.order.begin(&c.result, &c.fleet)
+	c.pair = c.fleet.paired(&c.result, &c.ask)
 	c.unasked = c.fleet.frame.Header.Bound >= 0 && c.strategy.MayExclude()
 	switch s := &c.stay; {
 	case s.state == bound && (c.ask.Claim.Closing || s.staysPut(&c.ask)):
@@ -272,7 +278,7 @@ func (c *Choice) Reason() string {
 	case c.stay.silent && c.binds():
 		return "store silent: by the session's name"
 	case bound >= 0 && c.order.first() == bound:
-		return "bound session"
+		return c.ask.Leg.boundReason()
 	case c.result.Fallback != "":
 		return "fallback: " + c.result.Fallback
 	}

@@ -31,6 +31,10 @@ func (r *Record) Note(c *Choice) {
 		r.Queue, r.Predicted = time.Duration(row.Wait*float64(time.Second)), int(row.Predicted)
 	}
 	r.Session = c.SessionKind()
+	r.Pair = ""
+	if c.pair != nil {
+		r.Pair = c.pair.ID()
+	}
 	if r.Named == nil && !c.talk.none() {
 		r.Named = named(&c.ask.Claim, h.Turn)
 	}
@@ -60,7 +64,11 @@ func (r *Record) Explain(c *Choice) bool {
 	var few [4]worker.Stats
 	all, more := l.list(c.pool.Workers.Others(c.fleet.frame.Rows, c.ask.Fence, c.at, few[:0], maxCandidates))
 	r.Candidates, r.More = all, int32(more)
-	f := host.Frame{Header: c.fleet.frame.Header, Rows: c.fleet.frame.Rows[:min(len(c.fleet.frame.Rows), maxCandidates)]}
+	f := host.Frame{Header: c.fleet.frame.Header, Rows: c.fleet.frame.Rows}
+	if cut := len(f.Rows) - maxCandidates; cut > 0 { // the last ones are those of prefillers
+		f.Rows = f.Rows[:maxCandidates]
+		f.Header.Prefillers -= min(f.Header.Prefillers, uint32(cut))
+	}
 	r.Frame = f.AppendTo(r.Frame[:0])
 	r.Offered = offered(&c.fleet.frame, c.strategy.Headers())
 	return true
@@ -96,7 +104,19 @@ func offered(f *host.Frame, names []string) *Offered {
 // maxCandidates bounds the candidates that a record lists: 64 of them are some 10 KB of JSON.
 const maxCandidates = 64
 
-const sessionStays = "the session stays at its worker"
+// Why a worker that has a row is not in the order.
+const (
+	sessionStays = "the session stays at its worker"
+	prefillsOnly = "computes prompts alone: see pair and split"
+)
+
+// unordered returns why a row that is not in the order is not, of so many that may be chosen.
+func unordered(i, choices int) string {
+	if i >= choices {
+		return prefillsOnly
+	}
+	return sessionStays
+}
 
 // listing makes the candidates of a record.
 type listing struct {
@@ -112,14 +132,14 @@ type listing struct {
 func (l *listing) list(others []worker.Stats) (all []Candidate, more int) {
 	rows := l.fleet.frame.Rows
 	l.all = slices.Grow(l.all, min(maxCandidates, len(rows)+len(others)))
-	scale := score.NewScale(&l.fleet.frame.Header, rows)
+	scale := score.NewScale(&l.fleet.frame.Header, rows[:l.fleet.choices()])
 	for _, i := range l.order.rows {
 		l.add(candidate(&rows[i], l.fleet.workers[i].ID(), &scale))
 	}
 	for i, w := range l.fleet.workers {
 		if !slices.Contains(l.order.rows, int32(i)) && !slices.Contains(l.order.tried, w) {
 			other := candidate(&rows[i], w.ID(), &scale)
-			other.Skipped = sessionStays
+			other.Skipped = unordered(i, l.fleet.choices())
 			l.add(other)
 		}
 	}

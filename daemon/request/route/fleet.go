@@ -32,15 +32,40 @@ func (f *fleet) reset() {
 
 // fill gets the rows of the workers that take a request. It returns why there are none.
 func (f *fleet) fill(p *worker.Pool, q worker.Query) worker.Standing {
-	rows, workers, standing := p.Snapshot(q, f.frame.Rows[:0], f.workers[:0])
-	f.frame.Rows, f.workers = rows, workers
+	f.frame.Rows, f.workers, f.frame.Header.Prefillers = f.frame.Rows[:0], f.workers[:0], 0
 	f.slots, f.frame.WorkerIDs = f.slots[:0], f.frame.WorkerIDs[:0]
-	for i := range rows {
-		f.slots = append(f.slots, rows[i].Worker)
-		f.frame.WorkerIDs = append(f.frame.WorkerIDs, workers[i].ID())
-	}
+	_, standing := f.add(p, q)
 	return standing
 }
+
+// add gets further rows behind those that there are, and returns how many.
+func (f *fleet) add(p *worker.Pool, q worker.Query) (n int, s worker.Standing) {
+	from := len(f.frame.Rows)
+	f.frame.Rows, f.workers, s = p.Snapshot(q, f.frame.Rows, f.workers)
+	for i := from; i < len(f.workers); i++ {
+		f.slots = append(f.slots, f.frame.Rows[i].Worker)
+		f.frame.WorkerIDs = append(f.frame.WorkerIDs, f.workers[i].ID())
+	}
+	return len(f.workers) - from, s
+}
+
+// addPrefillers adds the rows of those inside of a fence that may compute the prompt behind those that may answer.
+func (f *fleet) addPrefillers(p *worker.Pool, q worker.Query, fence worker.Fence) {
+	q.Fence, q.Count, q.Tied = fence, nil, false
+	n, _ := f.add(p, q)
+	f.frame.Header.Prefillers = uint32(n)
+}
+
+// paired returns the worker that a decision names for the prompt, nil = none, or the prompt is not split.
+func (f *fleet) paired(r *host.Result, a *Ask) *worker.Worker {
+	if r.Pair == 0 || len(a.Prefillers) == 0 {
+		return nil
+	}
+	return f.workers[r.Pair-1]
+}
+
+// choices returns how many rows may be chosen: those of prefillers come behind them.
+func (f *fleet) choices() int { return len(f.frame.Rows) - int(f.frame.Header.Prefillers) }
 
 // countSessions fills how many sessions live at each worker, for a strategy that places one.
 func (f *fleet) countSessions(b *session.Bindings) {

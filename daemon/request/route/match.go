@@ -86,11 +86,11 @@ func (f *fleet) begin(chain *prompt.Chain, tokens int) {
 	b.Tokens = tokens
 }
 
-// best writes into the header which row has the longest match.
+// best writes into the header which row has the longest match, of those that may be chosen.
 func (f *fleet) best() {
 	h := &f.frame.Header
 	h.BestRow, h.BestMatch = -1, 0
-	for i := range f.frame.Rows {
+	for i := range f.choices() {
 		if n := f.frame.Rows[i].Matched(); n > h.BestMatch {
 			h.BestMatch, h.BestRow = n, int32(i)
 		}

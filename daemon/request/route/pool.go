@@ -29,22 +29,23 @@ type Pool struct {
 	Strategy host.Current // of the requests that no canary takes
 	Owns     Owns
 
-	canaries canaries
-	watched  atomic.Bool // a strategy that looks on wants what the workers report
-	reason   func(strategy string, code uint16) string
-	reuse    *prefix.Reuse
-	turns    turns
-	book     *identity.Book
-	breaks   *breaks.Book
-	answers  answers
-	scale    scale
-	transfer transfer
-	caps     *capacities
-	bare     sync.Map // of slots whose worker has answered that it keeps no sessions
-	lower    *lower
-	seed     maphash.Seed // of the models' turns: new in each process, so that no tenant can prepare a collision
-	secret   atomic.Pointer[Secret]
-	teller   atomic.Pointer[telling] // nil = nothing is published
+	canaries     canaries
+	watched      atomic.Bool // a strategy that looks on wants what the workers report
+	watchedPairs atomic.Bool // a strategy that looks on wants to name who computes a prompt
+	reason       func(strategy string, code uint16) string
+	reuse        *prefix.Reuse
+	turns        turns
+	book         *identity.Book
+	breaks       *breaks.Book
+	answers      answers
+	scale        scale
+	transfer     transfer
+	caps         *capacities
+	bare         sync.Map // of slots whose worker has answered that it keeps no sessions
+	lower        *lower
+	seed         maphash.Seed // of the models' turns: new in each process, so that no tenant can prepare a collision
+	secret       atomic.Pointer[Secret]
+	teller       atomic.Pointer[telling] // nil = nothing is published
 
 	clients Clients // nil = none
 
@@ -129,6 +130,18 @@ func (p *Pool) wantsHeld(s *host.Strategy) bool {
 
 // reported reports whether some worker's reports are live.
 func (p *Pool) reported() bool { return p.Held.Live() || p.Offload != nil && p.Offload.Live() }
+
+// wantsPairs reports whether the strategy wants to see prefillers, so that it can name one.
+func wantsPairs(s *host.Strategy) bool { return s != nil && s.Notices().Wants()&abi.WantPair != 0 }
+
+// WantsPairs reports whether a strategy wants to name who computes a prompt, or one that looks on.
+func (p *Pool) WantsPairs() bool {
+	return wantsPairs(p.Strategy.Strategy()) || p.watchedPairs.Load() ||
+		slices.ContainsFunc(p.canaries.list(), func(c Canary) bool { return wantsPairs(c.Strategy.Strategy()) })
+}
+
+// WatchPairs sets whether a strategy that looks on, and decides by snapshots, wants to name who computes a prompt.
+func (p *Pool) WatchPairs(wanted bool) { p.watchedPairs.Store(wanted) }
 
 // WatchHeld sets whether a strategy that looks on, and decides by snapshots, wants what the workers report.
 func (p *Pool) WatchHeld(wanted bool) { p.watched.Store(wanted) }

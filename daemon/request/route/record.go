@@ -57,6 +57,7 @@ type Record struct {
 	*Named   // the session that the request names, bound or not; nil = none
 	*Queued  // how it waited in the router's queue; nil = it did not
 
+	Pair  string `json:"pair,omitempty"`  // the worker that the strategy named for the prompt; Worker = no other one
 	Split *Split `json:"split,omitempty"` // nil = one worker has computed the prompt and the answer
 
 	listed jsonline.Line // of CandidatesJSON; empty = not written yet
@@ -86,6 +87,7 @@ type Queued struct {
 // Split is the prefill of a request at a worker of its own.
 type Split struct {
 	Prefiller   string        `json:"prefiller,omitempty"` // "" = none was found
+	Named       bool          `json:"named,omitempty"`     // the strategy has named it; else the host had one chosen
 	Result      string        `json:"result"`              // exchange.Prefilled; if it is not "done", Worker did it itself
 	Took        time.Duration `json:"took_ns"`             // of connectors that send both legs at once, until the choice
 	Cached      int           `json:"cached_tokens,omitempty"`

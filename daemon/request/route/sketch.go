@@ -47,8 +47,9 @@ func (s *Sketch) Take(c *Choice) {
 
 // takeBest takes the rows that come first in the order.
 func (s *Sketch) takeBest(f *host.Frame, order []int32) {
-	scale := score.NewScale(&f.Header, f.Rows)
+	scale := score.NewScale(&f.Header, f.Rows[:len(f.Rows)-int(f.Header.Prefillers)])
 	s.sums = scale.Sums()
+	s.header.Prefillers = 0 // they come behind the order
 	s.header.Bound, s.header.BestRow, s.header.Last, s.header.ParentRow = -1, -1, -1, -1
 	for n, i := range order[:min(len(order), maxCandidates)] {
 		s.rows = append(s.rows, f.Rows[i])
@@ -98,9 +99,10 @@ func (s *Sketch) Known() bool { return len(s.rows)+len(s.absent) > 0 }
 // has neither NaN nor infinity.
 func (s *Sketch) Explain(r *Record) {
 	r.Candidates = make([]Candidate, 0, len(s.rows)+len(s.absent))
+	choices := len(s.rows) - int(s.header.Prefillers)
 	scale := score.ScaleOf(&s.header, s.sums)
 	if !s.cut {
-		scale = score.NewScale(&s.header, s.rows)
+		scale = score.NewScale(&s.header, s.rows[:choices])
 	}
 	for _, i := range s.order {
 		r.Candidates = append(r.Candidates, candidate(&s.rows[i], s.ids[i], &scale))
@@ -108,7 +110,7 @@ func (s *Sketch) Explain(r *Record) {
 	for i := range s.rows {
 		if !slices.Contains(s.order, int32(i)) {
 			c := candidate(&s.rows[i], s.ids[i], &scale)
-			c.Skipped = sessionStays
+			c.Skipped = unordered(i, choices)
 			r.Candidates = append(r.Candidates, c)
 		}
 	}

@@ -16,6 +16,7 @@ type Snapshot struct {
 	Strategy string     // that decided
 	Result   host.Result
 	Workers  []string // ids of the rows
+	Splits   bool     // another worker may compute the prompt, and a strategy may name it
 
 	known   known
 	below   spaces
@@ -62,6 +63,9 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 	t.Request = f.Request
 	s.workers = append(s.workers[:0], c.fleet.workers...)
 	s.both = c.pool.watched.Load() && !c.fleet.held.known && s.takeReports(c)
+	if c.pool.watchedPairs.Load() && len(c.ask.Prefillers) > 0 && s.live.header.Prefillers == 0 {
+		s.takePrefillers(c)
+	}
 	if f.Prefixes != nil {
 		s.known, s.below = c.fleet.known, c.below
 		s.known.candidates, s.known.below = s.workers, &s.below
@@ -84,7 +88,7 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 	t.Headers = s.fields
 	s.Strategy, s.Result = c.strategy.Name(), c.result
 	s.Result.Order = nil // it is the frame's
-	s.Workers = t.WorkerIDs
+	s.Workers, s.Splits = t.WorkerIDs, len(c.ask.Prefillers) > 0
 }
 
 // takeReports fills the rows by what the workers report. It returns false if their reports do not apply to this
@@ -103,12 +107,28 @@ func (s *Snapshot) takeReports(c *Choice) bool {
 	return true
 }
 
+// takePrefillers adds the rows of prefillers, by history, for a strategy that wants them beside one that does not.
+func (s *Snapshot) takePrefillers(c *Choice) {
+	d := decisions.Get().(*decision)
+	defer decisions.Put(d)
+	matchPrefillers(c, d, c.ask.Prefillers)
+	f := &d.fleet
+	s.live.rows = append(s.live.rows, f.frame.Rows...)
+	s.live.header.Prefillers = uint32(len(f.frame.Rows))
+	s.workers = append(s.workers, f.workers...)
+	s.Frame.WorkerIDs = append(s.Frame.WorkerIDs, f.frame.WorkerIDs...)
+}
+
 // View makes Frame what m would have seen in place of the strategy that decided.
 func (s *Snapshot) View(m *host.Strategy) {
 	wants := m.Notices().Wants()
 	header, rows := s.live.header, s.live.rows
 	if s.both && wants&abi.WantHeld != 0 {
 		header, rows = s.reports.frame.Header, s.reports.frame.Rows
+	}
+	if wants&abi.WantPair == 0 {
+		rows = rows[:len(rows)-int(header.Prefillers)]
+		header.Prefillers = 0
 	}
 	s.Frame.Header, s.Frame.Rows = header, append(s.Frame.Rows[:0], rows...)
 	if wants&abi.WantCost != 0 {

@@ -14,7 +14,8 @@ type SplitRule struct {
 	Always    bool         // the threshold alone decides
 }
 
-// Splits reports whether another worker is to compute the prompt. Call it before Send.
+// Splits reports whether another worker is to compute the prompt. Call it before Send. A strategy that names a pair
+// decides that itself.
 //
 // Alone, the worker computes what it lacks behind the prefill that is queued there, and each answer that it is writing
 // stands still for as long: an engine's step with a prefill in it takes as long as the prefill. In two parts, the
@@ -22,6 +23,9 @@ type SplitRule struct {
 // will wait for it. What takes fewer seconds of all clients together is chosen. While nothing is known of the transfer
 // the threshold decides, and so it does if no prefiller is up: whoever asks for one counts that.
 func (rule *SplitRule) Splits(c *Choice, to Target) bool {
+	if by, named := Paired(c, to); named {
+		return by != nil
+	}
 	lacks := Lacking(c, to)
 	if lacks < rule.Threshold {
 		return false
@@ -49,15 +53,21 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 func prefillElsewhere(c *Choice, fence worker.Fence) float64 {
 	d := decisions.Get().(*decision)
 	defer decisions.Put(d)
-	d.reset(&Ask{})
+	matchPrefillers(c, d, fence)
 	f := &d.fleet
-	f.fill(c.pool.Workers, worker.Query{Model: c.prompt.Model, Fence: fence, At: c.at})
-	f.frame.Header = c.fleet.frame.Header
-	f.match(c.pool, c.space, &c.below, &c.ask)
 	least := math.Inf(1)
 	for i := range f.frame.Rows {
 		row := &f.frame.Rows[i]
 		least = min(least, 2*row.Wait+f.frame.Header.Prefill(row))
 	}
 	return least
+}
+
+// matchPrefillers fills d with the rows of the workers inside of a fence, by what they hold of the prompt.
+func matchPrefillers(c *Choice, d *decision, fence worker.Fence) {
+	d.reset(&Ask{})
+	f := &d.fleet
+	f.frame.Header = c.fleet.frame.Header
+	f.fill(c.pool.Workers, worker.Query{Model: c.prompt.Model, Fence: fence, At: c.at})
+	f.match(c.pool, c.space, &c.below, &c.ask)
 }

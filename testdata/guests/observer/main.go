@@ -17,7 +17,7 @@ const (
 
 type observer struct{}
 
-func (observer) Wants() sdk.Want { return sdk.WantCost | sdk.WantHeld }
+func (observer) Wants() sdk.Want { return sdk.WantCost | sdk.WantHeld | sdk.WantPair }
 
 func (observer) Reasons() []string { return []string{"batch worker", "cheapest", "known elsewhere"} }
 

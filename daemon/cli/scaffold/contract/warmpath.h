@@ -26,7 +26,7 @@ enum { WP_FLAG_BIND = 1 }; // bind the request's session to the chosen worker
 enum { WP_FLAG_ONLY = 2 }; // no worker but the chosen one and those in the order area may get the request; since 1.2
 
 // HeaderSize is the bytes of a Header.
-enum { WP_HEADER_SIZE = 224 };
+enum { WP_HEADER_SIZE = 232 };
 
 // Bits of Header.Flags.
 enum { WP_HEADER_STREAM = 1 }; // the client asked for a stream
@@ -96,7 +96,8 @@ enum { WP_WANT_COMPLETE = 8 }; // call wp_on_complete
 enum { WP_WANT_KVEVENTS = 16 }; // call wp_on_kv_event
 enum { WP_WANT_HELD = 32 }; // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
 enum { WP_WANT_CLASSIFY = 64 }; // call wp_classify; since 1.2
-enum { WP_WANT_ALL = 127 }; // WantAll are the bits that this version knows. A module that sets another is refused.
+enum { WP_WANT_PAIR = 128 }; // add rows of prefillers, of which PairRow may name one; since 1.2
+enum { WP_WANT_ALL = 255 }; // WantAll are the bits that this version knows. A module that sets another is refused.
 
 // WantNotices are the bits of the calls off the request path.
 enum { WP_WANT_NOTICES = 30 };
@@ -202,8 +203,10 @@ struct wp_header {
   uint32_t flows_waiting; // 212: flows of them: keys, and agents of a key
   float waited; // 216: seconds that the request has waited there
   uint32_t hold_millis; // 220: written by the guest with Hold: how long it may wait in all; the host clears it
+  uint32_t prefillers; // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
+  int32_t pair_row; // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
 };
-_Static_assert(sizeof(struct wp_header) == 224, "the record's layout");
+_Static_assert(sizeof(struct wp_header) == 232, "the record's layout");
 
 // Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its
 // results as of the request's arrival. A module made for 1.0 gets the first 128 bytes, one for 1.1 the first 160.

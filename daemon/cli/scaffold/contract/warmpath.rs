@@ -20,7 +20,7 @@ pub const FLAG_BIND: u16 = 1; // bind the request's session to the chosen worker
 pub const FLAG_ONLY: u16 = 2; // no worker but the chosen one and those in the order area may get the request; since 1.2
 
 // HeaderSize is the bytes of a Header.
-pub const HEADER_SIZE: u32 = 224;
+pub const HEADER_SIZE: u32 = 232;
 
 // Bits of Header.Flags.
 pub const HEADER_STREAM: u32 = 1; // the client asked for a stream
@@ -90,7 +90,8 @@ pub const WANT_COMPLETE: u32 = 8; // call wp_on_complete
 pub const WANT_KVEVENTS: u32 = 16; // call wp_on_kv_event
 pub const WANT_HELD: u32 = 32; // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
 pub const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
-pub const WANT_ALL: u32 = 127; // WantAll are the bits that this version knows. A module that sets another is refused.
+pub const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may name one; since 1.2
+pub const WANT_ALL: u32 = 255; // WantAll are the bits that this version knows. A module that sets another is refused.
 
 // WantNotices are the bits of the calls off the request path.
 pub const WANT_NOTICES: u32 = 30;
@@ -198,8 +199,10 @@ pub struct Header {
     pub flows_waiting: u32, // 212: flows of them: keys, and agents of a key
     pub waited: f32, // 216: seconds that the request has waited there
     pub hold_millis: u32, // 220: written by the guest with Hold: how long it may wait in all; the host clears it
+    pub prefillers: u32, // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
+    pub pair_row: i32, // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
 }
-const _: () = assert!(core::mem::size_of::<Header>() == 224);
+const _: () = assert!(core::mem::size_of::<Header>() == 232);
 
 /// Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its
 /// results as of the request's arrival. A module made for 1.0 gets the first 128 bytes, one for 1.1 the first 160.

@@ -18,7 +18,7 @@ export const FLAG_BIND: u16 = 1; // bind the request's session to the chosen wor
 export const FLAG_ONLY: u16 = 2; // no worker but the chosen one and those in the order area may get the request; since 1.2
 
 // HeaderSize is the bytes of a Header.
-export const HEADER_SIZE: u32 = 224;
+export const HEADER_SIZE: u32 = 232;
 
 // Bits of Header.Flags.
 export const HEADER_STREAM: u32 = 1; // the client asked for a stream
@@ -88,7 +88,8 @@ export const WANT_COMPLETE: u32 = 8; // call wp_on_complete
 export const WANT_KVEVENTS: u32 = 16; // call wp_on_kv_event
 export const WANT_HELD: u32 = 32; // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
 export const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
-export const WANT_ALL: u32 = 127; // WantAll are the bits that this version knows. A module that sets another is refused.
+export const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may name one; since 1.2
+export const WANT_ALL: u32 = 255; // WantAll are the bits that this version knows. A module that sets another is refused.
 
 // WantNotices are the bits of the calls off the request path.
 export const WANT_NOTICES: u32 = 30;
@@ -195,6 +196,8 @@ export class Header {
   flows_waiting: u32; // 212: flows of them: keys, and agents of a key
   waited: f32; // 216: seconds that the request has waited there
   hold_millis: u32; // 220: written by the guest with Hold: how long it may wait in all; the host clears it
+  prefillers: u32; // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
+  pair_row: i32; // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
 }
 
 // Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its

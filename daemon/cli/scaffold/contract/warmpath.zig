@@ -26,7 +26,7 @@ pub const FLAG_BIND: u16 = 1; // bind the request's session to the chosen worker
 pub const FLAG_ONLY: u16 = 2; // no worker but the chosen one and those in the order area may get the request; since 1.2
 
 // HeaderSize is the bytes of a Header.
-pub const HEADER_SIZE: u32 = 224;
+pub const HEADER_SIZE: u32 = 232;
 
 // Bits of Header.Flags.
 pub const HEADER_STREAM: u32 = 1; // the client asked for a stream
@@ -96,7 +96,8 @@ pub const WANT_COMPLETE: u32 = 8; // call wp_on_complete
 pub const WANT_KVEVENTS: u32 = 16; // call wp_on_kv_event
 pub const WANT_HELD: u32 = 32; // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
 pub const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
-pub const WANT_ALL: u32 = 127; // WantAll are the bits that this version knows. A module that sets another is refused.
+pub const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may name one; since 1.2
+pub const WANT_ALL: u32 = 255; // WantAll are the bits that this version knows. A module that sets another is refused.
 
 // WantNotices are the bits of the calls off the request path.
 pub const WANT_NOTICES: u32 = 30;
@@ -202,9 +203,11 @@ pub const Header = extern struct {
     flows_waiting: u32 = 0, // 212: flows of them: keys, and agents of a key
     waited: f32 = 0, // 216: seconds that the request has waited there
     hold_millis: u32 = 0, // 220: written by the guest with Hold: how long it may wait in all; the host clears it
+    prefillers: u32 = 0, // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
+    pair_row: i32 = 0, // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
 
     comptime {
-        std.debug.assert(@sizeOf(@This()) == 224);
+        std.debug.assert(@sizeOf(@This()) == 232);
     }
 };
 
