@@ -16,6 +16,7 @@
 //	A = seconds until its LoRA adapter runs
 //	F = m*(c1*n + c2*n*(L - n/2))                                 m = the fleet's mean; what a tier brings is not in F
 //	K = lambda / (1 - min(.9, 1.3*rho))                           rho = the fleet's mean
+//	    0 for a worker that joins and has no prompt to compute
 //
 // Equal to the row b of the smallest score are the rows i of which all that is known is no worse:
 //
@@ -33,6 +34,8 @@
 //   - The price differs between workers by the match alone.
 //   - The tilt grows with the part of the KV that prompts in flight hold. The gate is open where capacities are
 //     unknown, or a worker has its own weight or is in slow start.
+//   - There is no price while a worker that joins is idle: nobody waits there, and what it computes is held twice. Slow
+//     start bounds what it gets.
 //   - O counts how far a worker is past its KV more than the least of all: where all are, no hit is given up.
 //   - In flight counts per unit of weight; in slow start as twice that, the fleet's mean and two more.
 //   - Near ties count as equal: they may be noise.

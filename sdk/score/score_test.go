@@ -89,6 +89,9 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 	if h.Turn >= 1 && h.Turn <= 2 && (h.Turn < 2 || h.BestRow < 0 || h.BestRow != h.Last) && h.ExpectedTurns >= 5 && r.Lately > 0 && 30*r.Load/float64(r.Lately) <= 60 {
 		full += float64(h.ExpectedTurns) * float64(r.InFlight) * 30 * r.Load / float64(r.Lately)
 	}
+	if r.State&abi.RowJoins != 0 && r.PendingTokens == 0 {
+		k = 0
+	}
 	return 2*r.Wait*(1+.5*tilt) + 2*k*mean*(wait+mean) + (y+full)*(1+tilt), y
 }
 
