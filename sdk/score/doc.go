@@ -34,8 +34,6 @@
 //   - The price differs between workers by the match alone.
 //   - The tilt grows with the part of the KV that prompts in flight hold. The gate is open where capacities are
 //     unknown, or a worker has its own weight or is in slow start.
-//   - There is no price while a worker that joins is idle: nobody waits there, and what it computes is held twice. Slow
-//     start bounds what it gets.
 //   - O counts how far a worker is past its KV more than the least of all: where all are, no hit is given up.
 //   - In flight counts per unit of weight; in slow start as twice that, the fleet's mean and two more.
 //   - Near ties count as equal: they may be noise.

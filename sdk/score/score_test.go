@@ -130,15 +130,6 @@ func chosen(h *abi.Header, rows []abi.Row) (row int, equals []int, scores []floa
 	return row, equals, scores
 }
 
-// adapt has the request name an adapter that runs at some of the workers.
-func adapt(rng *rand.Rand, f *sdktest.Frame) {
-	for i := range f.Rows {
-		if r := &f.Rows[i]; rng.IntN(3) > 0 {
-			r.State |= rng.Uint32N(3000) << abi.RowLoadShift
-		}
-	}
-}
-
 func TestChoosesByTheFormula(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	f, s := sdktest.NewFrame(1), &strategy{}
