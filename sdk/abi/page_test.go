@@ -38,7 +38,7 @@ func TestPage(t *testing.T) {
 		"headerflags": s.values(t, "HeaderStream", []any{HeaderStream, HeaderEvents, HeaderTokens, HeaderAnswer,
 			HeaderPrefill}),
 		"rowflags": s.values(t, "RowSlowStart", []any{RowSlowStart, RowStale, RowLive, RowAdapter, RowAdapterWaiting,
-			RowAdaptersFull, RowPrefill, RowDecode}),
+			RowAdaptersFull, RowPrefill, RowDecode, RowJoins}),
 		"endpoints": s.values(t, "EndpointOther", []any{EndpointOther, EndpointCompletions, EndpointChat, EndpointResponses,
 			EndpointMessages, EndpointEmbeddings, EndpointScore, EndpointTokenize}),
 		"wants": s.values(t, "WantCost", []any{WantCost, WantTick, WantFirstToken, WantComplete, WantKVEvents, WantHeld,

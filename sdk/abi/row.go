@@ -62,6 +62,7 @@ const (
 	RowAdaptersFull                      // as many other adapters run there as it takes
 	RowPrefill                           // it only computes prompts, whose answers others write; since 1.2
 	RowDecode                            // it computes no prompts for others; since 1.2
+	RowJoins                             // it came while others had requests, and has not caught up yet; since 1.2
 )
 
 // The bits of Row.State from RowLoadShift on are the milliseconds that the request's adapter costs there before it
@@ -82,6 +83,9 @@ func (r *Row) Live() bool { return r.State&RowLive != 0 }
 
 // Adapter reports whether the LoRA adapter that the request names as its model runs there.
 func (r *Row) Adapter() bool { return r.State&RowAdapter != 0 }
+
+// Joins reports whether the worker came, or came back, while others had requests, and has not caught up with them yet.
+func (r *Row) Joins() bool { return r.State&RowJoins != 0 }
 
 // AdapterLoad returns the seconds that the request's LoRA adapter costs on the worker before it runs: its load, and its
 // place if none is free. It is 0 if the adapter runs there, and for a request that names none.

@@ -16,6 +16,7 @@
 //	A = seconds until its LoRA adapter runs
 //	F = m*(c1*n + c2*n*(L - n/2))                                 m = the fleet's mean; what a tier brings is not in F
 //	K = lambda / (1 - min(.9, 1.3*rho))                           rho = the fleet's mean
+//	    0 where a worker that joins idles
 //
 // Equal to the row b of the smallest score are the rows i of which all that is known is no worse:
 //
@@ -37,7 +38,7 @@
 //   - In flight counts per unit of weight; in slow start as twice that, the fleet's mean and two more.
 //   - Near ties count as equal: they may be noise.
 //
-// why.md has the reasons, what was measured, and what lost.
+// why.md has the reasons and figures.
 //
 // # Arithmetic
 //

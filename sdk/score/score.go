@@ -315,8 +315,11 @@ func (c *request) rank(
 		}
 		flight, prompts := float64(int64(w.InFlight)), float64(float64(int64(w.FlightTokens))*single)
 		flight = .5 * (flight + prompts + math.Abs(flight-prompts))
-		if w.Weight != 1 || w.State&abi.RowSlowStart != 0 {
+		if w.Weight != 1 || w.State&(abi.RowSlowStart|abi.RowJoins) != 0 {
 			flight = c.adjusted(w, flight)
+			if idles(w) {
+				fleet = 0
+			}
 		}
 		t := float64(flight * tilt)
 		s := float64(w.Wait*(2+t)) + float64(float64(price*fleet)*(wait+fleet)) + float64(y*(1+t))

@@ -89,6 +89,9 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 	if h.Turn >= 1 && h.Turn <= 2 && (h.Turn < 2 || h.BestRow < 0 || h.BestRow != h.Last) && h.ExpectedTurns >= 5 && r.Lately > 0 && 30*r.Load/float64(r.Lately) <= 60 {
 		full += float64(h.ExpectedTurns) * float64(r.InFlight) * 30 * r.Load / float64(r.Lately)
 	}
+	if r.State&abi.RowJoins != 0 && r.PendingTokens == 0 {
+		k = 0
+	}
 	return 2*r.Wait*(1+.5*tilt) + 2*k*mean*(wait+mean) + (y+full)*(1+tilt), y
 }
 
@@ -125,15 +128,6 @@ func chosen(h *abi.Header, rows []abi.Row) (row int, equals []int, scores []floa
 		}
 	}
 	return row, equals, scores
-}
-
-// adapt has the request name an adapter that runs at some of the workers.
-func adapt(rng *rand.Rand, f *sdktest.Frame) {
-	for i := range f.Rows {
-		if r := &f.Rows[i]; rng.IntN(3) > 0 {
-			r.State |= rng.Uint32N(3000) << abi.RowLoadShift
-		}
-	}
 }
 
 func TestChoosesByTheFormula(t *testing.T) {

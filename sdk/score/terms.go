@@ -121,7 +121,9 @@ func (s *Scale) Terms(r *abi.Row) Terms {
 	t.Later = c.later(r)
 	t.Adapter = r.AdapterLoad()
 	work := t.Prefill + t.Eviction + t.Overflow + t.Later + t.Adapter
-	t.Future = s.price * fleet * (s.wait + fleet)
+	if !idles(r) {
+		t.Future = s.price * fleet * (s.wait + fleet)
+	}
 	mine := max(float64(r.InFlight), float64(r.FlightTokens)*s.single) / weightOf(r)
 	if r.State&abi.RowSlowStart != 0 {
 		mine = 2*mine + s.flight + 2

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/score"
 	"github.com/warmpath/warmpath/sdk/sdktest"
 )
@@ -49,6 +50,15 @@ func TestPriceDecides(t *testing.T) {
 		got, want := f.Run(t, given), f.Run(t, own)
 		if got.Row != want.Row || !slices.Equal(got.Order, want.Order) || got.Reason != want.Reason {
 			t.Fatalf("%d rows: chose %+v by their costs; want %+v", len(f.Rows), got, want)
+		}
+	}
+}
+
+// adapt has the request name an adapter that runs at some of the workers.
+func adapt(rng *rand.Rand, f *sdktest.Frame) {
+	for i := range f.Rows {
+		if r := &f.Rows[i]; rng.IntN(3) > 0 {
+			r.State |= rng.Uint32N(3000) << abi.RowLoadShift
 		}
 	}
 }

@@ -104,7 +104,7 @@ func row(rng *rand.Rand, i int, blocks uint32, busy bool) abi.Row {
 	r.Labels, r.Price, r.Rank = rng.Uint64()&rng.Uint64(), 4*rng.Float32(), rng.Uint32N(8)
 	r.KVTokens = rng.Uint32N(1_000_000)
 	r.State |= rng.Uint32() & (abi.RowStale | abi.RowLive | abi.RowAdapter | abi.RowAdapterWaiting | abi.RowAdaptersFull |
-		abi.RowDecode)
+		abi.RowDecode | abi.RowJoins)
 	vary(rng, reflect.ValueOf(&r).Elem(), ruled)
 	if !busy {
 		return r

@@ -29,6 +29,9 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	if w.slowStart.runs(m.now) && w.slowStart.credit < 1 {
 		r.State |= abi.RowSlowStart
 	}
+	if w.slowStart.joins() {
+		r.State |= abi.RowJoins
+	}
 }
 
 // Stats describes one worker's state, for pages and metrics.

@@ -12,12 +12,14 @@ package worker
 //
 // A row shown in its turn does not carry RowSlowStart: a strategy that held the worker back a second time never used it
 // at light load. A row carries it if its worker is shown out of turn, because the request is bound to it or no other
-// worker is there.
+// worker is there. While the pool doses a worker that came after others had got requests, its row carries RowJoins:
+// strategies may fill it while it is idle. Where a whole fleet begins, no row does.
 type slowStart struct {
 	from, until float64 // 0 = none yet
 	held        bool    // the pool doses it
 	credit      float64 // requests that it may get
 	mark        float64 // rates.begun at the last update of credit
+	behind      bool    // others had got requests before
 }
 
 const (
@@ -28,7 +30,7 @@ const (
 
 // begin starts a slow start that lasts so many seconds. begun counts the requests ever sent to the fleet.
 func (s *slowStart) begin(now, seconds, begun float64) {
-	*s = slowStart{from: now, until: now + seconds, held: true, credit: 1, mark: begun}
+	*s = slowStart{from: now, until: now + seconds, held: true, credit: 1, mark: begun, behind: begun > 0}
 }
 
 // due reports whether it is the worker's turn to be shown. part is its fair part of all requests; begun counts all ever
@@ -53,5 +55,8 @@ func (s *slowStart) spend() {
 		s.credit--
 	}
 }
+
+// joins reports whether the worker has not caught up with others that got requests before it came.
+func (s *slowStart) joins() bool { return s.held && s.behind }
 
 func (s *slowStart) runs(now float64) bool { return now < s.until }

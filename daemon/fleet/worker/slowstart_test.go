@@ -167,3 +167,41 @@ func TestHeavyWorkerIsNotHeldForEver(t *testing.T) {
 		}
 	}
 }
+
+// TestJoins: a worker joins from when it comes, while others have had requests, until it has caught up. Where a whole
+// fleet begins, none does.
+func TestJoins(t *testing.T) {
+	p := upPool(t, 2)
+	w := p.fleet.workers[1]
+	joins := func(at float64) bool {
+		rows, ws, _ := p.Snapshot(Query{At: p.after(at), Bound: w.id}, nil, nil)
+		for i := range ws {
+			if ws[i] == w {
+				return rows[i].Joins()
+			}
+		}
+		t.Fatalf("at %v: %d rows without the worker's", at, len(rows))
+		return false
+	}
+	f := func(what string, at float64, want bool) {
+		t.Helper()
+		if got := joins(at); got != want {
+			t.Errorf("%s: joins %v; want %v", what, got, want)
+		}
+	}
+	f("the fleet begins", 1, false)
+	p.kill(int(w.slot), 2)
+	p.heal(int(w.slot), 3)
+	f("back before anybody got a request", 3, false)
+	l := &load{p: p, rate: 100, last: 1}
+	l.run(t, 4, 100, w)
+	f("long up", 100, false)
+	p.kill(int(w.slot), 100)
+	l.run(t, 100, 110, w)
+	p.heal(int(w.slot), 110)
+	f("back", 110, true)
+	l.run(t, 110, 115, w)
+	f("in its slow start", 115, true)
+	l.run(t, 115, 190, w)
+	f("it has caught up", 190, false)
+}

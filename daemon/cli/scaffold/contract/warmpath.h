@@ -61,6 +61,7 @@ enum { WP_ROW_ADAPTER_WAITING = 16 }; // a request waits there for the adapter t
 enum { WP_ROW_ADAPTERS_FULL = 32 }; // as many other adapters run there as it takes
 enum { WP_ROW_PREFILL = 64 }; // it only computes prompts, whose answers others write; since 1.2
 enum { WP_ROW_DECODE = 128 }; // it computes no prompts for others; since 1.2
+enum { WP_ROW_JOINS = 256 }; // it came while others had requests, and has not caught up yet; since 1.2
 
 // The bits of Row.State from RowLoadShift on are the milliseconds that the request's adapter costs there before it
 // runs: its load, and its place if none is free. 0 where it runs, and where the model is no adapter. 0 before 1.2.

@@ -53,6 +53,7 @@ export const ROW_ADAPTER_WAITING: u32 = 16; // a request waits there for the ada
 export const ROW_ADAPTERS_FULL: u32 = 32; // as many other adapters run there as it takes
 export const ROW_PREFILL: u32 = 64; // it only computes prompts, whose answers others write; since 1.2
 export const ROW_DECODE: u32 = 128; // it computes no prompts for others; since 1.2
+export const ROW_JOINS: u32 = 256; // it came while others had requests, and has not caught up yet; since 1.2
 
 // The bits of Row.State from RowLoadShift on are the milliseconds that the request's adapter costs there before it
 // runs: its load, and its place if none is free. 0 where it runs, and where the model is no adapter. 0 before 1.2.
