@@ -42,9 +42,9 @@ func TestPairsOfAStrategy(t *testing.T) {
 		var kept []decisions.Decision
 		f.decided("/api/v1/decisions?limit=20", &kept)
 		for _, d := range kept {
-			named := d.Split != nil && d.Split.Named && d.Split.Prefiller == d.Pair && d.Pair != d.Worker
-			if d.Pair == "" || (x.legs > 0) != named || x.legs == 0 && (d.Pair != d.Worker || d.Split != nil) {
-				t.Errorf("handover %v: by %s, pair %q, %+v", x.handover, d.Worker, d.Pair, d.Split)
+			named := d.Split != nil && d.Split.Named && d.Split.Prefiller == d.PairName() && d.PairName() != d.Worker
+			if d.PairName() == "" || (x.legs > 0) != named || x.legs == 0 && (d.PairName() != d.Worker || d.Split != nil) {
+				t.Errorf("handover %v: by %s, pair %q, %+v", x.handover, d.Worker, d.PairName(), d.Split)
 			}
 		}
 		if len(kept) != 10 {

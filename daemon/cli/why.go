@@ -174,7 +174,7 @@ func explain(out io.Writer, d *decisions.Decision) error {
 	if d.PromptTokens > 0 || d.Usage.Known {
 		line("prompt", "%s", promptOf(d))
 	}
-	if d.Pair != "" && (d.Split == nil || !d.Split.Named) {
+	if d.PairName() != "" && (d.Split == nil || !d.Split.Named) {
 		line("pair", "the strategy named %s for the prompt", d.Pair)
 	}
 	if d.Split != nil {

@@ -77,7 +77,7 @@ func (e *keptRequest) end(in *exchange.Inbound, took time.Duration, sent int64) 
 		e.Reason = s.Reason // a constant: it needs no copy
 	}
 	e.Worker, e.Live, e.Matched, e.Believed, e.Usage = s.Worker, s.Live, s.Matched, s.Believed, s.Usage
-	e.FirstByte, e.Total, e.Queued, e.Split = s.FirstByte, s.Total, s.Queued, s.Split
+	e.FirstByte, e.Total, e.Queued, e.Partner, e.Split = s.FirstByte, s.Total, s.Queued, s.Partner, s.Split
 	e.Attempts = slices.Clone(s.Attempts)
 }
 
@@ -92,6 +92,9 @@ func (e *keptRequest) size() int {
 	}
 	if e.Queued != nil {
 		named += int(unsafe.Sizeof(*e.Queued))
+	}
+	if e.Partner != nil {
+		named += int(unsafe.Sizeof(*e.Partner)) // the worker's own id
 	}
 	if e.Split != nil {
 		named += int(unsafe.Sizeof(*e.Split))

@@ -121,7 +121,7 @@ func (a *attributes) ofDecision(seen *exchange.Seen) {
 	a.text("warmpath.reason", strings.Clone(seen.Reason))
 	a.text("warmpath.fallback", seen.Fallback)
 	a.text("warmpath.session_kind", seen.Session)
-	a.text("warmpath.pair", seen.Pair)
+	a.text("warmpath.pair", seen.PairName())
 	if s := seen.Split; s != nil {
 		a.text("warmpath.prefiller", s.Prefiller)
 		a.text("warmpath.prefill", s.Result)

@@ -397,5 +397,3 @@ func (r *Router) Remarks() trial.Remarks {
 
 // Close implements [world.Router].
 func (r *Router) Close() { r.Strategy.Close(r.ctx) }
-
-var _ world.Queuer = (*Router)(nil)

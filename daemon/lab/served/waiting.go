@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/world"
 	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -154,3 +155,5 @@ func (w *waiting) wake(at time.Time) {
 		w.queue.Wake()
 	}
 }
+
+var _ world.Queuer = (*Router)(nil)

@@ -329,7 +329,7 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	}
 	seen.Stream = b.events
 	seen.Worker = w.ID()
-	seen.Matched = a.trip.Matched()
+	seen.Matched = int32(a.trip.Matched())
 	seen.Passed = e.choice.PassedOn()
 	if seen.Passed {
 		seen.Reason = e.choice.Reason()

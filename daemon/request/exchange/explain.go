@@ -50,7 +50,7 @@ func explainInFields(out *Outbound, seen *Seen, pool string) {
 	}
 	if seen.Worker != "" {
 		out.Set("X-Warmpath-Worker", seen.Worker)
-		out.Set("X-Warmpath-Matched-Blocks", strconv.Itoa(seen.Matched))
+		out.Set("X-Warmpath-Matched-Blocks", strconv.Itoa(int(seen.Matched)))
 		out.Set("X-Warmpath-Matched-Tokens", strconv.Itoa(seen.Believed))
 		if seen.Split != nil {
 			out.Set("X-Warmpath-Prefiller", cmp.Or(seen.Split.Prefiller, "none"))

@@ -82,8 +82,8 @@ func TestNamedPair(t *testing.T) {
 		d.roles(t)
 		d.pool.Strategy.Replace(pairsOf(decoder, prefiller))
 		who, in, _ := d.sends(t, bytes)
-		if who != want || in.Seen.Pair != pair {
-			t.Errorf("%s: %s, pair %q; want %s, %q", what, who, in.Seen.Pair, want, pair)
+		if who != want || in.Seen.PairName() != pair {
+			t.Errorf("%s: %s, pair %q; want %s, %q", what, who, in.Seen.PairName(), want, pair)
 		}
 		if s := in.Seen.Split; (s != nil) != strings.Contains(want, " ") || s != nil && (s.Named != named || s.Prefiller != want[:2]) {
 			t.Errorf("%s: the record has %+v", what, s)
@@ -120,8 +120,8 @@ func TestNamedPairOfConnectors(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			who += d.took()
 		}
-		if strings.Contains(who, "p0") || strings.Contains(who, "d0") || in.Seen.Pair != "p1" || in.Seen.Worker != "d1" {
-			t.Errorf("%s: %s, pair %q", c, who, in.Seen.Pair)
+		if strings.Contains(who, "p0") || strings.Contains(who, "d0") || in.Seen.PairName() != "p1" || in.Seen.Worker != "d1" {
+			t.Errorf("%s: %s, pair %q", c, who, in.Seen.PairName())
 		}
 		if s := in.Seen.Split; s == nil || !pair.Connector(c).AtOnce() && (s.Prefiller != "p1" || !s.Named) {
 			t.Errorf("%s: %+v", c, s)
@@ -134,8 +134,8 @@ func TestNamedPairWithoutRoles(t *testing.T) {
 	d := newDuo(t, pairConnector)
 	d.pool.Pairing = nil
 	d.pool.Strategy.Replace(pairsOf("d1", "p1"))
-	if who, in, _ := d.sends(t, longPrompt); who != "d1" || in.Seen.Split != nil || in.Seen.Pair != "" {
-		t.Errorf("%s, pair %q", who, in.Seen.Pair)
+	if who, in, _ := d.sends(t, longPrompt); who != "d1" || in.Seen.Split != nil || in.Seen.PairName() != "" {
+		t.Errorf("%s, pair %q", who, in.Seen.PairName())
 	}
 }
 
@@ -175,7 +175,7 @@ func TestNamedPairFails(t *testing.T) {
 	d.pool.Strategy.Replace(pairsOf("d0", "p1"))
 	d.set("p1", nil)
 	who, in, _ := d.sends(t, longPrompt)
-	if s := in.Seen.Split; who != "p1 p0 d0" || s == nil || s.Prefiller != "p0" || s.Named || in.Seen.Pair != "p1" {
+	if s := in.Seen.Split; who != "p1 p0 d0" || s == nil || s.Prefiller != "p0" || s.Named || in.Seen.PairName() != "p1" {
 		t.Errorf("p1 fails: %s, %+v", who, s)
 	}
 	d.set("p", nil)
@@ -231,8 +231,8 @@ func TestNamedPrefillerGoes(t *testing.T) {
 		return abi.Pack(int32(r.Row), r.Reason, 0)
 	}))
 	who, in, _ := d.sends(t, longPrompt)
-	if s := in.Seen.Split; who != "p0 d0" || s == nil || s.Named || in.Seen.Pair != "p1" {
-		t.Errorf("%s, %+v, pair %q", who, s, in.Seen.Pair)
+	if s := in.Seen.Split; who != "p0 d0" || s == nil || s.Named || in.Seen.PairName() != "p1" {
+		t.Errorf("%s, %+v, pair %q", who, s, in.Seen.PairName())
 	}
 }
 
@@ -244,7 +244,7 @@ func TestForeseenPair(t *testing.T) {
 	in.Epoch = d.epoch
 	other := pairsOf("d0", "p1")
 	x := Foresee(in, func(*Pool) []*route.Strategy { return []*route.Strategy{other} })
-	if len(x.By) != 2 || x.By[0].Pair != "" || x.By[1].Pair != "p1" || x.By[1].Worker != "d0" || d.took() != "" {
+	if len(x.By) != 2 || x.By[0].PairName() != "" || x.By[1].PairName() != "p1" || x.By[1].Worker != "d0" || d.took() != "" {
 		t.Errorf("%+v", x)
 	}
 }

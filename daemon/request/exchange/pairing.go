@@ -52,11 +52,12 @@ func isWhole(r *request) bool {
 	return r.pool.Pairing != nil && r.entry.Op == Use && in.Tail == nil && in.Kept == nil && in.Method == http.MethodPost
 }
 
-// hasPair reports whether another worker than the one that answers may compute the prompt of a request.
+// hasPair reports whether another worker than the one that answers may compute the prompt of a request. Before the
+// prompts are hashed it counts them as one.
 func hasPair(r *request) bool {
 	req := r.read.req
 	return isWhole(r) && r.generates() && req.HasPrompt && r.read.clear && !req.BypassesCache &&
-		(len(req.Chains)*req.N == 1 || !r.pool.Pairing.Connector.Names())
+		(max(1, len(req.Chains))*req.N == 1 || !r.pool.Pairing.Connector.Names())
 }
 
 // prefillers returns the labels of the workers that a strategy may name for the prompt of a request, nil if it may not.
@@ -103,7 +104,10 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 	p.decoder = a.trip.Worker().URL()
 	if p.handed == nil {
 		l := newLeg(p.request, p.Prefill(p.in.Body), p.Connector.Pins())
-		l.named, l.in.Seen.Pair = p.named, p.named
+		l.named = p.named
+		if p.named != "" {
+			l.in.Seen.Partner = &route.Partner{Pair: p.named}
+		}
 		began := false
 		switch {
 		case p.Connector == pair.Sidecar:

@@ -169,7 +169,7 @@ const longLine = 64 << 10
 
 // appendSplit appends the prefill at a worker of its own, if there was one.
 func appendSplit(l *jsonline.Line, seen *exchange.Seen) {
-	if seen.Pair != "" {
+	if seen.Partner != nil {
 		l.Text("pair", seen.Pair)
 	}
 	if s := seen.Split; s != nil {

@@ -28,12 +28,12 @@ func (r *Record) Note(c *Choice) {
 	r.Believed = c.held
 	if first := c.order.first(); first >= 0 {
 		row := &c.fleet.frame.Rows[first]
-		r.Queue, r.Predicted = time.Duration(row.Wait*float64(time.Second)), int(row.Predicted)
+		r.Queue, r.Predicted = time.Duration(row.Wait*float64(time.Second)), int32(row.Predicted)
 	}
 	r.Session = c.SessionKind()
-	r.Pair = ""
+	r.Partner = nil
 	if c.pair != nil {
-		r.Pair = c.pair.ID()
+		r.Partner = &Partner{Pair: c.pair.ID()}
 	}
 	if r.Named == nil && !c.talk.none() {
 		r.Named = named(&c.ask.Claim, h.Turn)

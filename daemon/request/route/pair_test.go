@@ -258,13 +258,13 @@ func TestRecordOfAPair(t *testing.T) {
 			t.Errorf("%+v", got.Candidates)
 		}
 	}
-	if r.Pair != "p1" {
-		t.Errorf("the pair is %q", r.Pair)
+	if r.PairName() != "p1" {
+		t.Errorf("the pair is %q", r.PairName())
 	}
 	s = duo(t, five, pairing(1, 1))
 	r.Explain(s.chosen(s.toPair()))
-	if r.Pair != "d1" {
-		t.Errorf("alone the pair is %q", r.Pair)
+	if r.PairName() != "d1" {
+		t.Errorf("alone the pair is %q", r.PairName())
 	}
 }
 

@@ -35,8 +35,8 @@ type Record struct {
 	Fallback  string        `json:"fallback,omitempty"`
 	Fuel      int64         `json:"fuel"`
 	PickTime  time.Duration `json:"pick_ns"`
-	Matched   int           `json:"matched_blocks"`
-	Predicted int           `json:"predicted_blocks"` // that the first of the order was believed to hold, from history
+	Matched   int32         `json:"matched_blocks"`
+	Predicted int32         `json:"predicted_blocks"` // that the first of the order was believed to hold, from history
 	Believed  int           `json:"believed_tokens"`  // of the prompt, in the last trip's worker's cache
 
 	Candidates []Candidate `json:"candidates,omitempty"` // in the order of the choice, then those that were skipped
@@ -56,8 +56,8 @@ type Record struct {
 	*Aliased // the name that the client sent for the model; nil = the model's own
 	*Named   // the session that the request names, bound or not; nil = none
 	*Queued  // how it waited in the router's queue; nil = it did not
+	*Partner // whom the strategy named for the prompt; nil = nobody
 
-	Pair  string `json:"pair,omitempty"`  // the worker that the strategy named for the prompt; Worker = no other one
 	Split *Split `json:"split,omitempty"` // nil = one worker has computed the prompt and the answer
 
 	listed jsonline.Line // of CandidatesJSON; empty = not written yet
@@ -99,6 +99,20 @@ type Split struct {
 type Offered struct {
 	Labels  []string           // names of the label bits of the rows
 	Headers map[string]*string // the header fields that it may see, by lower-case name; nil = the request has none
+}
+
+// Partner is the worker that a strategy named to compute the prompt: the one that answers, if no other is to do it. It
+// is never changed.
+type Partner struct {
+	Pair string `json:"pair,omitempty"`
+}
+
+// PairName returns the worker that the strategy named to compute the prompt, "" if it named none.
+func (r *Record) PairName() string {
+	if r.Partner == nil {
+		return ""
+	}
+	return r.Pair
 }
 
 // AliasName returns the alias by which the client named the model, "" if it used none.

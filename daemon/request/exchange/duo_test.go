@@ -1,0 +1,199 @@
+package exchange
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/pair"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// duo is a scene with two prefillers, p0 and p1, and two decoders, d0 and d1, which speak a connector.
+type duo struct {
+	*scene
+	connector pair.Connector
+
+	mu     sync.Mutex // guards all below
+	got    []string   // a line a request at a worker, in their order
+	pinned map[string]bool
+	n      int
+	lead   string         // prompts begin with it
+	breaks string         // the workers whose id begins so fail
+	loses  string         // what a decoder answers that is to read the KV of a prefiller which lost it; "" = it reads it
+	during func(w string) // is called for each request at a worker before its answer
+	rooms  map[string]bool
+}
+
+func newDuo(t *testing.T, c pair.Connector) *duo {
+	t.Helper()
+	d := &duo{scene: newScene(t), connector: c, pinned: map[string]bool{}, rooms: map[string]bool{}}
+	var specs []worker.Spec
+	clients := map[string]*upstream.Client{}
+	bootstrap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"0":{"engine_id":"engine-0"}}`)
+	}))
+	t.Cleanup(bootstrap.Close)
+	u, _ := url.Parse(bootstrap.URL)
+	port, _ := strconv.Atoi(u.Port())
+	for _, id := range []string{"p0", "p1", "d0", "d1"} {
+		l := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.serve(id, w, r) }))
+		t.Cleanup(l.Close)
+		t.Cleanup(l.CloseClientConnections)
+		spec := worker.Spec{ID: id, URL: l.URL}
+		if id[0] == 'p' {
+			spec.Labels = map[string]string{"role": "prefill"}
+		}
+		specs = append(specs, spec)
+		client, err := upstream.New(upstream.Config{URL: l.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients[l.URL] = client
+	}
+	d.pool.Pairing = &Pairing{Connector: c, Threshold: 100, Bootstrap: port, Prefillers: worker.Fence{"role=prefill"},
+		Decoders: worker.Fence{"!role=prefill"}}
+	d.pool.Clients.Set(clients)
+	d.pool.Workers.Update(specs, time.Now())
+	for _, id := range d.prober.ids {
+		d.pool.Workers.Healthy(id, time.Now())
+	}
+	return d
+}
+
+// serve plays an engine with the connector. A prefiller pins what it is asked for, and a decoder unpins it.
+func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	var b struct {
+		MaxTokens int  `json:"max_completion_tokens"`
+		Stream    bool `json:"stream"`
+		Params    *struct {
+			Decode  bool   `json:"do_remote_decode"`
+			Prefill bool   `json:"do_remote_prefill"`
+			Block   string `json:"remote_block_ids"`
+			ID      string `json:"transfer_id"`
+			Addr    string `json:"remote_bootstrap_addr"`
+			Engine  string `json:"remote_engine_id"`
+		} `json:"kv_transfer_params"`
+		Room uint64 `json:"bootstrap_room"`
+	}
+	if err := json.Unmarshal(text, &b); err != nil {
+		http.Error(w, err.Error(), 400)
+		return
+	}
+	line := fmt.Sprintf("%s max=%d stream=%v", id, b.MaxTokens, b.Stream)
+	handed := ""
+	d.mu.Lock()
+	if p := b.Params; p != nil {
+		switch {
+		case p.ID != "":
+			line += fmt.Sprintf(" transfer=%v engine=%s", p.ID != "" && p.Decode != p.Prefill, p.Engine)
+		case p.Decode:
+			d.n++
+			block := fmt.Sprint("block-", d.n)
+			d.pinned[block] = d.loses == ""
+			handed = fmt.Sprintf(`,"kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"%s"}`, block)
+			line += " pins"
+		case p.Prefill && d.pinned[p.Block]:
+			delete(d.pinned, p.Block)
+			line += " pulls"
+		default:
+			line += " pulls nothing"
+		}
+	}
+	if b.Room > 0 {
+		line += fmt.Sprintf(" again=%v", d.rooms[fmt.Sprint(b.Room)])
+		d.rooms[fmt.Sprint(b.Room)] = true
+	}
+	if to := r.Header.Get(pair.HeaderPrefiller); to != "" {
+		line += " sidecar"
+	}
+	told := id[0] == 'd' && (b.Params != nil || b.Room > 0 || r.Header.Get(pair.HeaderPrefiller) != "")
+	fails, during := d.breaks != "" && strings.HasPrefix(id, d.breaks), d.during
+	d.got = append(d.got, line)
+	d.mu.Unlock()
+	if during != nil {
+		during(id)
+	}
+	if fails {
+		http.Error(w, `{"error":{"message":"broken"}}`, http.StatusServiceUnavailable)
+		return
+	}
+	if told && d.loses != "" {
+		lose(w, d.loses)
+		return
+	}
+	give(w, id, handed)
+}
+
+// give answers with a word.
+func give(w http.ResponseWriter, id, handed string) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+
+		`"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":900,"completion_tokens":1,"total_tokens":901,`+
+		`"prompt_tokens_details":{"cached_tokens":%d}}%s}`, map[bool]int{true: 7, false: 896}[id[0] == 'p'], handed)
+}
+
+// lose answers for a decoder that cannot load the KV.
+func lose(w http.ResponseWriter, says string) {
+	if strings.HasPrefix(says, "data:") {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		_, _ = io.WriteString(w, says)
+		return
+	}
+	http.Error(w, says, http.StatusInternalServerError)
+}
+
+// ask sends a chat with so many bytes of prompt, and returns its answer.
+func (d *duo) ask(bytes int, extra string) (*Inbound, *Outbound) {
+	in := inbound("POST", "/v1/chat/completions", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%s"}],`+
+		`"max_completion_tokens":50%s}`, d.lead+strings.Repeat("word ", bytes/5), extra), pair.HeaderPrefiller, "10.0.0.1:1")
+	in.Epoch, in.ID = d.epoch, "id-1"
+	life := new(Life)
+	alone.Begin(life)
+	defer life.Leave()
+	return in, d.Serve(life, in)
+}
+
+// took returns the lines of the workers since the last call.
+func (d *duo) took() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer func() { d.got = nil }()
+	return strings.Join(d.got, "; ")
+}
+
+// set has the workers whose id begins so fail, and during called for each request at a worker.
+func (d *duo) set(breaks string, during func(w string)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.breaks, d.during = breaks, during
+}
+
+func (d *duo) stranded() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.pinned)
+}
+
+// busy reports whether a request is counted at a worker.
+func (d *duo) busy() bool {
+	for _, n := range d.pool.Workers.InFlight() {
+		if n != 0 {
+			return true
+		}
+	}
+	return false
+}
