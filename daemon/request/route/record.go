@@ -104,7 +104,7 @@ type Offered struct {
 // Partner is the worker that a strategy named to compute the prompt: the one that answers, if no other is to do it. It
 // is never changed.
 type Partner struct {
-	Pair string `json:"pair,omitempty"`
+	Pair string `json:"pair,omitempty"` // the worker that the strategy named for the prompt; Worker = no other one
 }
 
 // PairName returns the worker that the strategy named to compute the prompt, "" if it named none.
