@@ -24,7 +24,7 @@ func TestRolesLearnTransfer(t *testing.T) {
 	t.Parallel()
 	const rate = 5000 // of the simulated network, a second: 1,500 tokens take .3 s, and their prefill a tenth of it at most
 	f := startRolesWith(t, 1, 1, rolesOptions{rule: "sooner", sim: vllmsim.Config{KVRate: rate / 20.}})
-	learnt := func() float64 { return f.metric("warmpath_kv_transfer_tokens_per_second", `pool="main"`) }
+	learnt := func() float64 { return f.metric("warmpath_prefill_transfer_tokens_per_second", `pool="main"`) }
 	if n := learnt(); n != 0 {
 		t.Errorf("%v tokens a second before any", n)
 	}

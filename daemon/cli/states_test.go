@@ -17,7 +17,7 @@ var statesOf = map[string][]struct {
 	"State of a worker": {{"daemon/fleet/worker/standing.go", "[...]string{", "}[s]", `: "([^"]+)"`}},
 	"Why a worker was no candidate": {
 		{"daemon/request/route/candidate.go", "func skipped(", "\n}", `return "([^"]+)"`},
-		{"daemon/request/route/explain.go", "const sessionStays", "\n", `= "([^"]+)"`},
+		{"daemon/request/route/explain.go", "is not in the order.\nconst (", "\n)", `= "([^"]+)"`},
 	},
 	"Why a request went to the next worker": {{"daemon/request/exchange/attempts.go", "type reason string", "\n)", `reason = "(\w+)"`}},
 	"Why a worker was chosen": {
