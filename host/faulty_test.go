@@ -91,7 +91,7 @@ func TestRefused(t *testing.T) {
 	f("signature", "wrong signature for func[wp_pick]: (i32) -> (i64); want () -> (i64)")
 	f("tick_signature", "wrong signature for func[wp_tick]: (i32) -> (); want (i64) -> ()")
 	f("wants_missing", "wp_wants asks for 0x8, but func[wp_on_complete] is not exported", "leave the bit out")
-	f("wants_unknown", "wp_wants asks for 0x100000, which ABI 1.2 does not have", "leave these bits out")
+	f("wants_unknown", "wp_wants asks for 0x100000, which ABI 1.1 does not have", "leave these bits out")
 	f("reasons_cut", `wp_reasons names the code "256" after 0 others`)
 	f("no_pick", "exports no func[wp_pick]; want () -> (i64)")
 	f("no_marker", "func[warmpath_abi_1_2]", "build it against")

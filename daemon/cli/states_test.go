@@ -23,6 +23,7 @@ var statesOf = map[string][]struct {
 	"Why a worker was chosen": {
 		{"sdk/reason.go", "var reasons", "\n}", `"([^"]+)"`},
 		{"daemon/request/route/choice.go", "func (c *Choice) Reason()", "\n}", `return "(failover: [^"]+)"`},
+		{"daemon/request/route/ask.go", "func (l Leg) boundReason()", "\n}", `return "([^"]+)"`},
 	},
 	"When the host's own fallback chose": {
 		{"host/result.go", "var reasonNames", "}", `"(\w+)"`},
