@@ -61,8 +61,8 @@ var ofPools = []reading[*Pool]{
 	gauge("shared_kv_tokens", "Tokens of KV that the tier shared by the pool's workers is taken to hold: as "+
 		"configured, or by what is put into the KV cache of this process.", poolLabels,
 		func(p *Pool) float64 { return float64(p.SharedTokens()) }),
-	gauge("prefill_transfer_tokens_per_second", "Tokens of KV a second that come from prefillers, as learnt from the first "+
-		"bytes of streams, with the request's own way in it; 0 = not known.", poolLabels,
+	gauge("prefill_transfer_tokens_per_second", "Tokens of KV a second that come from prefillers, as learnt from the "+
+		"first bytes of streams, with the request's own way in it; 0 = not known.", poolLabels,
 		func(p *Pool) float64 { return p.TransferRate(time.Now()) }),
 	total("panic_requests_total", "Requests sent to a worker that is not up, as none was.", poolLabels,
 		func(p *Pool) float64 { return float64(p.Workers.Counts().Panics) }),
