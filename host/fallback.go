@@ -5,7 +5,7 @@ package host
 // flight is taken. Ties go to fewer in flight, then to fewer ever sent, then to the lower index. While some row has
 // room in its KV cache, those that have none are left out. It returns -1 for a frame without rows.
 func Fallback(f *Frame) int {
-	rows := f.Rows[:f.choices()]
+	rows := f.Rows[:f.Choices()]
 	if b := int(f.Header.Bound); b >= 0 && b < len(rows) {
 		return b
 	}

@@ -61,8 +61,8 @@ func (f *Frame) prepare() {
 	}
 }
 
-// choices returns how many rows may be chosen: all but those of prefillers, which are the last ones.
-func (f *Frame) choices() int { return len(f.Rows) - int(f.Header.Prefillers) }
+// Choices returns how many rows may be chosen: all but those of prefillers, which are the last ones.
+func (f *Frame) Choices() int { return len(f.Rows) - int(f.Header.Prefillers) }
 
 // push writes header and rows into area, a module's frame of layout l: the rows in one copy if they are of our own
 // version, else row by row.
@@ -85,7 +85,7 @@ func (f *Frame) push(area []byte, l *abi.Layout) {
 // ones begin at a place that turns with the sequence number. If they began at the chosen row, everything that a dead
 // worker loses would go to its neighbour. It returns how many rows stand before these.
 func (f *Frame) order(row int, alternatives []byte, only bool) (named int) {
-	n := f.choices()
+	n := f.Choices()
 	if cap(f.Order) < n {
 		f.Order = make([]int32, 0, n+n/2)
 	}

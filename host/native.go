@@ -23,7 +23,7 @@ func Native(name string, wants uint32, pick func(h *abi.Header, rows []abi.Row, 
 
 // choose does what Strategy.Pick does, by the function. A panic of the function reaches the caller.
 func (p nativePick) choose(s *Strategy, f *Frame) Result {
-	n := f.choices()
+	n := f.Choices()
 	h := &f.Header
 	h.Version, h.HeaderBytes, h.RowBytes = abi.Version, abi.HeaderSize, abi.RowSize
 	order := make([]uint32, len(f.Rows))

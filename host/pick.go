@@ -6,13 +6,13 @@ import "github.com/warmpath/warmpath/sdk/abi"
 // reason. A live binding is honoured under every strategy, without asking the module. It does not allocate once f has
 // been used.
 func (s *Strategy) Pick(f *Frame) Result {
-	if f.choices() <= 0 {
+	if f.Choices() <= 0 {
 		s.fallbacks[noRows].Add(1)
 		f.Order = f.Order[:0]
 		return Result{Row: -1, Order: f.Order, Fallback: reasonNames[noRows]}
 	}
 	f.prepare()
-	if b := int(f.Header.Bound); b >= 0 && b < f.choices() {
+	if b := int(f.Header.Bound); b >= 0 && b < f.Choices() {
 		f.order(b, nil, false)
 		return Result{Row: b, Order: f.Order}
 	}

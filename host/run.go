@@ -14,7 +14,7 @@ const sinceOnly = 1<<16 | 2
 // run pushes f, calls wp_pick and reads the answer. err is nil exactly when why is ok or decline; else in must be
 // discarded.
 func (in *instance) run(f *Frame) (r Result, why reason, err error) {
-	n := f.choices()
+	n := f.Choices()
 	limit := in.program.pickTime
 	if rows := len(f.Rows); rows > in.room {
 		if err := in.grow(1<<bits.Len(uint(rows-1)), limit); err != nil {

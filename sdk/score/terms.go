@@ -55,9 +55,10 @@ type Scale struct {
 	fits         float64 // tokens of KV of the request that the roomiest worker has room for
 }
 
-// NewScale returns the scale of a request and its rows.
+// NewScale returns the scale of a request and its rows. The prefillers behind the others do not count.
 func NewScale(h *abi.Header, rows []abi.Row) Scale {
 	s := Scale{header: h}
+	rows = rows[:len(rows)-int(h.Prefillers)]
 	weight, load, held, room, alike, most := 0., 0., uint64(0), uint64(0), true, math.Inf(-1)
 	for i := range rows {
 		r := &rows[i]

@@ -8,7 +8,7 @@ func (f *fleet) dropBacklogged(most float64, bound string) {
 	if most <= 0 {
 		return
 	}
-	choices, rows := f.choices(), len(f.frame.Rows)
+	choices, rows := f.frame.Choices(), len(f.frame.Rows)
 	n := f.keepUnder(most, bound, 0, choices, 0)
 	all := f.keepUnder(most, bound, choices, rows, n)
 	if all == rows {

@@ -132,14 +132,14 @@ type listing struct {
 func (l *listing) list(others []worker.Stats) (all []Candidate, more int) {
 	rows := l.fleet.frame.Rows
 	l.all = slices.Grow(l.all, min(maxCandidates, len(rows)+len(others)))
-	scale := score.NewScale(&l.fleet.frame.Header, rows[:l.fleet.choices()])
+	scale := score.NewScale(&l.fleet.frame.Header, rows)
 	for _, i := range l.order.rows {
 		l.add(candidate(&rows[i], l.fleet.workers[i].ID(), &scale))
 	}
 	for i, w := range l.fleet.workers {
 		if !slices.Contains(l.order.rows, int32(i)) && !slices.Contains(l.order.tried, w) {
 			other := candidate(&rows[i], w.ID(), &scale)
-			other.Skipped = unordered(i, l.fleet.choices())
+			other.Skipped = unordered(i, l.fleet.frame.Choices())
 			l.add(other)
 		}
 	}

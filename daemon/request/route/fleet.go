@@ -64,9 +64,6 @@ func (f *fleet) paired(r *host.Result, a *Ask) *worker.Worker {
 	return f.workers[r.Pair-1]
 }
 
-// choices returns how many rows may be chosen: those of prefillers come behind them.
-func (f *fleet) choices() int { return len(f.frame.Rows) - int(f.frame.Header.Prefillers) }
-
 // countSessions fills how many sessions live at each worker, for a strategy that places one.
 func (f *fleet) countSessions(b *session.Bindings) {
 	b.FillLive(len(f.workers), func(i int) string { return f.workers[i].ID() },

@@ -90,7 +90,7 @@ func (f *fleet) begin(chain *prompt.Chain, tokens int) {
 func (f *fleet) best() {
 	h := &f.frame.Header
 	h.BestRow, h.BestMatch = -1, 0
-	for i := range f.choices() {
+	for i := range f.frame.Choices() {
 		if n := f.frame.Rows[i].Matched(); n > h.BestMatch {
 			h.BestMatch, h.BestRow = n, int32(i)
 		}

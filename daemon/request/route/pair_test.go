@@ -202,7 +202,7 @@ func TestNamedPrefill(t *testing.T) {
 		a := s.fenced(first, Claim{}, "for=p")
 		a.Leg, a.Named = Prefill, named
 		c := s.chosen(a)
-		if got := c.First().ID(); got != want || c.Reason() != reason || len(c.order.rows) != c.fleet.choices() {
+		if got := c.First().ID(); got != want || c.Reason() != reason || len(c.order.rows) != c.fleet.frame.Choices() {
 			t.Errorf("%s: %s, %q, order %v; want %s, %q", what, got, c.Reason(), c.order.rows, want, reason)
 		}
 	}

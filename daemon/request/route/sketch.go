@@ -47,7 +47,7 @@ func (s *Sketch) Take(c *Choice) {
 
 // takeBest takes the rows that come first in the order.
 func (s *Sketch) takeBest(f *host.Frame, order []int32) {
-	scale := score.NewScale(&f.Header, f.Rows[:len(f.Rows)-int(f.Header.Prefillers)])
+	scale := score.NewScale(&f.Header, f.Rows)
 	s.sums = scale.Sums()
 	s.header.Prefillers = 0 // they come behind the order
 	s.header.Bound, s.header.BestRow, s.header.Last, s.header.ParentRow = -1, -1, -1, -1
@@ -102,7 +102,7 @@ func (s *Sketch) Explain(r *Record) {
 	choices := len(s.rows) - int(s.header.Prefillers)
 	scale := score.ScaleOf(&s.header, s.sums)
 	if !s.cut {
-		scale = score.NewScale(&s.header, s.rows[:choices])
+		scale = score.NewScale(&s.header, s.rows)
 	}
 	for _, i := range s.order {
 		r.Candidates = append(r.Candidates, candidate(&s.rows[i], s.ids[i], &scale))

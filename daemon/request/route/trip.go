@@ -100,7 +100,7 @@ func (c *Choice) estimate(to Target) float64 {
 	if row.L1 == 0 && row.L2 == 0 || row.Slow <= 0 {
 		return 0
 	}
-	scale := score.NewScale(&c.fleet.frame.Header, c.fleet.frame.Rows[:c.fleet.choices()])
+	scale := score.NewScale(&c.fleet.frame.Header, c.fleet.frame.Rows)
 	return scale.Terms(row).Prefill / row.Slow
 }
 
