@@ -27,7 +27,7 @@ func sendPrefill(r *Router, v *visit, at time.Time) {
 	l.ask = route.Ask{Prompt: parsed, At: at, Leg: route.Prefill, Fence: r.Split.Fence, IDs: v.ask.IDs,
 		Caller: v.ask.Caller, Headers: v.ask.Headers, Turn: r.pool.Arrive(model, r.Split.Fence, at),
 		Random: r.chance.Uint64() | 1}
-	if by, named := route.Paired(&v.choice, v.to); named && by != nil {
+	if by, _ := route.Paired(&v.choice, v.to); by != nil {
 		l.ask.Named = by.ID()
 	}
 	if r.pool.Choose(&l.choice, &l.ask) == route.Chosen {

@@ -87,7 +87,7 @@ func (p *pairing) isSplit(to route.Target) bool {
 	switch {
 	case p.handed != nil:
 		return true
-	case named && by != nil:
+	case by != nil:
 		p.named = by.ID()
 		return true
 	case named || p.lacks < p.rule.Threshold:
