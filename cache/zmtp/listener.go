@@ -140,7 +140,7 @@ func (l *Listener) serve(nc net.Conn, at *newcomer) {
 	a := addressOf(nc.RemoteAddr())
 	c, err := newConn(l.ctx, nc, a, l.config, time.Now().Add(l.config.Handshake))
 	if err != nil {
-		if l.ctx.Err() == nil {
+		if at.leave() && l.ctx.Err() == nil { // else makeRoom has counted it
 			l.turn(a, err)
 		}
 		return

@@ -42,20 +42,23 @@ func (p *newcomers) closeOldest() net.Conn {
 	return at.conn
 }
 
-// leave takes the peer out, because it has settled or gone.
-func (at *newcomer) leave() {
+// leave takes the peer out, because it has settled or gone. It reports whether the peer was still in: closeOldest may
+// have taken it out before.
+func (at *newcomer) leave() bool {
 	if at == nil {
-		return
+		return false
 	}
 	at.among.mu.Lock()
 	defer at.among.mu.Unlock()
-	at.remove()
+	return at.remove()
 }
 
 // remove is leave where the caller holds mu.
-func (at *newcomer) remove() {
-	if at.at != nil {
-		at.among.all.Remove(at.at)
-		at.at = nil
+func (at *newcomer) remove() bool {
+	if at.at == nil {
+		return false
 	}
+	at.among.all.Remove(at.at)
+	at.at = nil
+	return true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +54,28 @@ func TestStrangersGiveWay(t *testing.T) {
 	waittest.Until(t, "three have a place", func() bool { n, refused := l.Peers(); return n == 3 && refused == 3 })
 	if err := speak(silent[0]); err == nil {
 		t.Error("the oldest stranger still has one")
+	}
+}
+
+// TestTurnedAwayOnce: a peer that gives way while it shakes hands is counted and told of once.
+func TestTurnedAwayOnce(t *testing.T) {
+	var told atomic.Int64
+	l, at := listen(t, "tcp://127.0.0.1:0", Config{Kind: ROUTER, Peers: 1, First: time.Hour,
+		Refused: func(Address, error) { told.Add(1) }}, settling)
+	const come = 4
+	for range come {
+		c, err := net.Dial("tcp", strings.TrimPrefix(at, "tcp://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	waittest.Until(t, "one has a place", func() bool {
+		n, refused := l.Peers()
+		return n == 1 && refused >= come-1
+	})
+	if _, refused := l.Peers(); refused != come-1 || told.Load() != come-1 {
+		t.Errorf("%d were turned away and %d told of, of %d", refused, told.Load(), come-1)
 	}
 }
 
