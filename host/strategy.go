@@ -66,6 +66,9 @@ func (s *Strategy) SHA256() string { return s.sha256 }
 // Notices returns the queue of what the module wants to learn outside of its picks.
 func (s *Strategy) Notices() *Notices { return &s.notices }
 
+// Wants reports whether the strategy, of which there may be none, asks for any of these: bits as abi.WantCost.
+func (s *Strategy) Wants(any uint32) bool { return s != nil && s.notices.wants&any != 0 }
+
 // Binds reports whether the strategy binds sessions, as far as its decisions have shown it. One that does shows it
 // before it serves a request: the self-test asks for requests with a session.
 func (s *Strategy) Binds() bool { return s.binds.Load() }

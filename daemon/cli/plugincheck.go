@@ -178,7 +178,7 @@ func checkIn(ctx context.Context, h *host.Host, file string, wish pluginWish) (p
 // frame, and passes over those that choose nobody, which may never have looked at a worker.
 func costOf(s *host.Strategy, workers int) (pluginCost, error) {
 	frame, c := madeUp(workers), pluginCost{Workers: workers}
-	if s.Notices().Wants()&abi.WantPair != 0 {
+	if s.Wants(abi.WantPair) {
 		setRoles(frame, workers/2)
 	}
 	var chose, all []time.Duration
@@ -213,7 +213,7 @@ func (r *pluginReport) endure(s *host.Strategy, most int) error {
 	r.Reasons = map[string]int{}
 	codes := map[uint16]int{}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	pairs := s.Notices().Wants()&abi.WantPair != 0
+	pairs := s.Wants(abi.WantPair)
 	frame := madeUp(16)
 	all := frame.Rows
 	for end := time.Now().Add(maxDeciding); r.Decisions < most; r.Decisions++ {
@@ -277,7 +277,7 @@ func (r *pluginReport) note(s *host.Strategy) {
 		r.Notes = append(r.Notes, fmt.Sprintf("it asked for %q %d times and may not: allow = [%q] in its table, "+
 			"--allow %s here", entry, calls[entry], entry, entry))
 	}
-	if s.Notices().Wants()&abi.WantPair != 0 && r.Paired+r.Alone == 0 {
+	if s.Wants(abi.WantPair) && r.Paired+r.Alone == 0 {
 		r.Notes = append(r.Notes, "it asks for prefillers and has named none: the host decides who computes a prompt")
 	}
 	for i := range r.Fleets {

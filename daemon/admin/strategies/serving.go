@@ -2,12 +2,10 @@ package strategies
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/host"
-	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Serving are the strategies of a running pool. One goroutine at a time may call Take and Close.
@@ -51,12 +49,7 @@ func (s *Serving) Take(p *route.Pool, l *Loaded) {
 	for _, old := range gone {
 		time.AfterFunc(leaving, func() { old.Strategy().Close(context.Background()) })
 	}
-	p.WatchHeld(slices.ContainsFunc(l.shadows, func(s Shadow) bool {
-		return s.Module.Notices().Wants()&abi.WantHeld != 0
-	}))
-	p.WatchPairs(slices.ContainsFunc(l.shadows, func(s Shadow) bool {
-		return s.Module.Notices().Wants()&abi.WantPair != 0
-	}))
+	p.Watch(l.watching())
 	s.Shadows.set(l.shadows)
 }
 

@@ -259,11 +259,11 @@ func (f *frame) rowOf(name string) int {
 
 // decide compares what s chooses with row was.
 func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int) {
-	if s.Notices().Wants()&abi.WantPair == 0 {
+	if !s.Wants(abi.WantPair) {
 		f.Rows, f.Header.Prefillers = f.Rows[:f.Choices()], 0
 	}
 	scale := score.NewScale(&f.Header, f.Rows)
-	if s.Notices().Wants()&abi.WantCost != 0 {
+	if s.Wants(abi.WantCost) {
 		score.Price(&f.Header, f.Rows)
 	}
 	worth := func(row int) Worth {

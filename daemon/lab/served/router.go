@@ -93,9 +93,8 @@ type visit struct {
 // New makes a router of a fleet that has no workers yet.
 func New(ctx context.Context, c Config) *Router {
 	r := &Router{Config: c, ctx: ctx, chance: rand.New(rand.NewPCG(c.Seed, 0x70071)), fleet: newFleet(c.Block)}
-	wants := c.Strategy.Notices().Wants()
-	r.notices = wants&abi.WantNotices != 0
-	r.follows = wants&abi.WantHeld != 0
+	r.notices = c.Strategy.Wants(abi.WantNotices)
+	r.follows = c.Strategy.Wants(abi.WantHeld)
 	r.reply = prompt.NewReply(prompt.Completion, true, 0)
 	workers := worker.Config{ScrapeInterval: c.Scrape, RetryBudget: retryBudget, Watcher: &r.fleet,
 		PrefillTokensPerSecond: c.PrefillTokensPerSecond, MaxInFlight: c.Room.MaxInFlight, MaxWait: c.Room.MaxWait,

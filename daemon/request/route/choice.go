@@ -142,6 +142,13 @@ func (c *Choice) query() worker.Query {
 	return q
 }
 
+// queryPrefillers describes the request to those inside of a fence that may compute its prompt.
+func (c *Choice) queryPrefillers(fence worker.Fence) worker.Query {
+	q := c.query()
+	q.Fence, q.Count, q.Tied = fence, nil, false
+	return q
+}
+
 // fillFleet gets the rows of the workers that take a request now. The bound worker gets a row even if it is in slow
 // start or drains. While the store is silent, the bound worker is the one that every router chooses.
 func (c *Choice) fillFleet(bound string) worker.Standing {
@@ -202,9 +209,10 @@ func (c *Choice) fillFrame() {
 	if c.strategy == nil {
 		c.strategy = c.serving.Strategy()
 	}
-	c.fleet.held.wanted = c.pool.wantsHeld(c.strategy)
-	if len(c.ask.Prefillers) > 0 && wantsPairs(c.strategy) {
-		c.fleet.addPrefillers(c.pool.Workers, c.query(), c.ask.Prefillers)
+	c.fleet.held.wanted = c.strategy.Wants(abi.WantHeld) && c.pool.reported()
+	if len(c.ask.Prefillers) > 0 && c.strategy.Wants(abi.WantPair) {
+		n, _ := c.fleet.add(c.pool.Workers, c.queryPrefillers(c.ask.Prefillers))
+		c.fleet.frame.Header.Prefillers = uint32(n)
 	}
 	frame := &c.fleet.frame
 	describe(frame, c.pool, &c.ask, c.stay.name.Tenant, id)
@@ -229,7 +237,7 @@ func (c *Choice) fillFrame() {
 // decision is made by one version alone. While the store is silent, home.go's order, which is the same in every router,
 // overrides the answer.
 func (c *Choice) askStrategy() bool {
-	if c.strategy.Notices().Wants()&abi.WantCost != 0 {
+	if c.strategy.Wants(abi.WantCost) {
 		score.Price(&c.fleet.frame.Header, c.fleet.frame.Rows)
 	}
 	if c.ask.By != nil {

@@ -49,13 +49,6 @@ func (f *fleet) add(p *worker.Pool, q worker.Query) (n int, s worker.Standing) {
 	return len(f.workers) - from, s
 }
 
-// addPrefillers adds the rows of those inside of a fence that may compute the prompt behind those that may answer.
-func (f *fleet) addPrefillers(p *worker.Pool, q worker.Query, fence worker.Fence) {
-	q.Fence, q.Count, q.Tied = fence, nil, false
-	n, _ := f.add(p, q)
-	f.frame.Header.Prefillers = uint32(n)
-}
-
 // paired returns the worker that a decision names for the prompt, nil = none, or the prompt is not split.
 func (f *fleet) paired(r *host.Result, a *Ask) *worker.Worker {
 	if r.Pair == 0 || len(a.Prefillers) == 0 {

@@ -1,10 +1,12 @@
 package route
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/cache/blocks"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -276,7 +278,7 @@ func TestASnapshotHasPrefillers(t *testing.T) {
 		if s.WantsPairs() != (serves != plain) {
 			t.Error("nobody wants pairs")
 		}
-		s.WatchPairs(true)
+		s.Watch([]*host.Strategy{plain, pairing(1, 4)})
 		if !s.WantsPairs() {
 			t.Error("who looks on wants pairs")
 		}
@@ -293,6 +295,56 @@ func TestASnapshotHasPrefillers(t *testing.T) {
 			n.View(plain)
 			if n.Frame.Header.Prefillers != 0 || len(n.Frame.Rows) != 3 {
 				t.Errorf("who does not want them gets %d rows", len(n.Frame.Rows))
+			}
+		}
+	}
+}
+
+// Who looks on sees the rows that it would see if it served: of prefillers too, by history and by what the workers
+// report, whatever the strategy that serves asks for.
+func TestASnapshotIsWhatWouldBeSeen(t *testing.T) {
+	_, plain := shared()
+	pick := func(h *abi.Header, _ []abi.Row, _ []uint32) uint64 { return abi.Pack(0, 7, 0) }
+	for _, serves := range []*host.Strategy{plain, asking(), pairing(1, 4)} {
+		for _, looksOn := range []uint32{abi.WantPair, abi.WantHeld, abi.WantHeld | abi.WantPair} {
+			if looksOn&abi.WantHeld == 0 && serves == asking() { // it sees reports beside one that asks for them
+				continue
+			}
+			what := fmt.Sprintf("%s, looked on by one that wants %#x", serves.Name(), looksOn)
+			s, one := duo(t, five, serves), host.Native("looks on", looksOn, pick)
+			s.conf.MaxWait = 1
+			s.Configure(s.conf, Tiers{})
+			s.Watch([]*host.Strategy{one})
+			s.become("p0", "queued")
+			toPrefill := s.fenced(first+1, Claim{}, "for=p")
+			toPrefill.Prompt, toPrefill.Leg = completion(first+1, text("q", 140)), Prefill
+			s.Workers.Scraped(s.watched["p1"], worker.Page{Metrics: worker.Metrics{Block: 16, Capacity: 6000}}, s.now)
+			c := s.chosen(toPrefill)
+			to, _ := c.Next(s.now)
+			s.send(c, to) // at p1, which has no room for another one
+			s.reports("p1", blocks.GPU, 1, ids(0, 320))
+			s.reports("d2", blocks.CPU, 1, ids(0, 160))
+			a := s.toPair()
+			a.Prompt, a.IDs = completion(first, text("q", 150)), ids(0, 4800)
+			var n Snapshot
+			for range 2 { // its memory is used again
+				n.Take(s.chosen(a), nil)
+				n.View(one)
+			}
+			a.By = one
+			want := &s.chosen(a).fleet.frame
+			h := &n.Frame.Header
+			if len(want.Rows) < 3 || len(n.Frame.Rows) != len(want.Rows) || h.Prefillers != want.Header.Prefillers || h.Flags != want.Header.Flags ||
+				h.BlockTokens != want.Header.BlockTokens || h.PromptTokens != want.Header.PromptTokens || h.BestRow != want.Header.BestRow {
+				t.Errorf("%s: %d rows of %+v; want %d of %+v", what, len(n.Frame.Rows), *h, len(want.Rows), want.Header)
+				continue
+			}
+			for i := range want.Rows {
+				got, want := n.Frame.Rows[i], want.Rows[i]
+				got.ReuseGPU, want.ReuseGPU = 0, 0 // the index has a clock
+				if got != want || n.Workers[i] != n.Frame.WorkerIDs[i] {
+					t.Errorf("%s: row %d, of %s:\n%+v; want\n%+v", what, i, n.Workers[i], got, want)
+				}
 			}
 		}
 	}

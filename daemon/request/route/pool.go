@@ -29,23 +29,22 @@ type Pool struct {
 	Strategy host.Current // of the requests that no canary takes
 	Owns     Owns
 
-	canaries     canaries
-	watched      atomic.Bool // a strategy that looks on wants what the workers report
-	watchedPairs atomic.Bool // a strategy that looks on wants to name who computes a prompt
-	reason       func(strategy string, code uint16) string
-	reuse        *prefix.Reuse
-	turns        turns
-	book         *identity.Book
-	breaks       *breaks.Book
-	answers      answers
-	scale        scale
-	transfer     transfer
-	caps         *capacities
-	bare         sync.Map // of slots whose worker has answered that it keeps no sessions
-	lower        *lower
-	seed         maphash.Seed // of the models' turns: new in each process, so that no tenant can prepare a collision
-	secret       atomic.Pointer[Secret]
-	teller       atomic.Pointer[telling] // nil = nothing is published
+	canaries canaries
+	watched  atomic.Uint32 // what strategies that look on ask for, as bits: abi.WantHeld, abi.WantPair
+	reason   func(strategy string, code uint16) string
+	reuse    *prefix.Reuse
+	turns    turns
+	book     *identity.Book
+	breaks   *breaks.Book
+	answers  answers
+	scale    scale
+	transfer transfer
+	caps     *capacities
+	bare     sync.Map // of slots whose worker has answered that it keeps no sessions
+	lower    *lower
+	seed     maphash.Seed // of the models' turns: new in each process, so that no tenant can prepare a collision
+	secret   atomic.Pointer[Secret]
+	teller   atomic.Pointer[telling] // nil = nothing is published
 
 	clients Clients // nil = none
 
@@ -118,33 +117,31 @@ func (c caches) Resized(slot uint32, tokens int) { c.setCapacity(slot, tokens) }
 
 // WantsIDs reports whether the prompt's token ids make a better decision. They do if a strategy, or one that looks on,
 // asks for what the workers report, and some worker's reports are live.
-func (p *Pool) WantsIDs() bool {
-	return p.wantsHeld(p.Strategy.Strategy()) || p.watched.Load() && p.reported() ||
-		slices.ContainsFunc(p.canaries.list(), func(c Canary) bool { return p.wantsHeld(c.Strategy.Strategy()) })
-}
-
-// wantsHeld reports whether the strategy goes by what the workers report, and some of these reports are live.
-func (p *Pool) wantsHeld(s *host.Strategy) bool {
-	return s != nil && s.Notices().Wants()&abi.WantHeld != 0 && p.reported()
-}
+func (p *Pool) WantsIDs() bool { return p.reported() && p.wants(abi.WantHeld) }
 
 // reported reports whether some worker's reports are live.
 func (p *Pool) reported() bool { return p.Held.Live() || p.Offload != nil && p.Offload.Live() }
 
-// wantsPairs reports whether the strategy wants to see prefillers, so that it can name one.
-func wantsPairs(s *host.Strategy) bool { return s != nil && s.Notices().Wants()&abi.WantPair != 0 }
-
 // WantsPairs reports whether a strategy wants to name who computes a prompt, or one that looks on.
-func (p *Pool) WantsPairs() bool {
-	return wantsPairs(p.Strategy.Strategy()) || p.watchedPairs.Load() ||
-		slices.ContainsFunc(p.canaries.list(), func(c Canary) bool { return wantsPairs(c.Strategy.Strategy()) })
+func (p *Pool) WantsPairs() bool { return p.wants(abi.WantPair) }
+
+// wants reports whether a strategy asks for what a bit stands for, or one that looks on.
+func (p *Pool) wants(bit uint32) bool {
+	return p.Strategy.Strategy().Wants(bit) || p.watches(bit) ||
+		slices.ContainsFunc(p.canaries.list(), func(c Canary) bool { return c.Strategy.Strategy().Wants(bit) })
 }
 
-// WatchPairs sets whether a strategy that looks on, and decides by snapshots, wants to name who computes a prompt.
-func (p *Pool) WatchPairs(wanted bool) { p.watchedPairs.Store(wanted) }
+// watches reports whether a strategy that looks on asks for what a bit stands for.
+func (p *Pool) watches(bit uint32) bool { return p.watched.Load()&bit != 0 }
 
-// WatchHeld sets whether a strategy that looks on, and decides by snapshots, wants what the workers report.
-func (p *Pool) WatchHeld(wanted bool) { p.watched.Store(wanted) }
+// Watch makes these the strategies that look on. They decide by snapshots.
+func (p *Pool) Watch(all []*host.Strategy) {
+	wants := uint32(0)
+	for _, s := range all {
+		wants |= s.Notices().Wants()
+	}
+	p.watched.Store(wants)
+}
 
 // SetCanaries makes these the pool's canaries. The first that takes a request serves it.
 func (p *Pool) SetCanaries(all []Canary) { p.canaries.all.Store(&all) }

@@ -62,10 +62,11 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 	t.Caller = f.Caller
 	t.Request = f.Request
 	s.workers = append(s.workers[:0], c.fleet.workers...)
-	s.both = c.pool.watched.Load() && !c.fleet.held.known && s.takeReports(c)
-	if c.pool.watchedPairs.Load() && len(c.ask.Prefillers) > 0 && s.live.header.Prefillers == 0 {
+	s.reports.slots = append(s.reports.slots[:0], c.fleet.slots...)
+	if c.pool.watches(abi.WantPair) && len(c.ask.Prefillers) > 0 && !c.strategy.Wants(abi.WantPair) {
 		s.takePrefillers(c)
 	}
+	s.both = c.pool.watches(abi.WantHeld) && !c.fleet.held.known && s.takeReports(c)
 	if f.Prefixes != nil {
 		s.known, s.below = c.fleet.known, c.below
 		s.known.candidates, s.known.below = s.workers, &s.below
@@ -96,7 +97,6 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 func (s *Snapshot) takeReports(c *Choice) bool {
 	r := &s.reports
 	r.held.wanted = c.prompt.HasPrompt && c.pool.reported()
-	r.slots = append(r.slots[:0], c.fleet.slots...)
 	if !r.held.look(c.pool, &c.ask, r.slots) {
 		return false
 	}
@@ -107,31 +107,30 @@ func (s *Snapshot) takeReports(c *Choice) bool {
 	return true
 }
 
-// takePrefillers adds the rows of prefillers, by history, for a strategy that wants them beside one that does not.
+// takePrefillers adds the rows of prefillers for a strategy that wants them beside one that does not.
 func (s *Snapshot) takePrefillers(c *Choice) {
-	d := decisions.Get().(*decision)
+	d := matchPrefillers(c, c.ask.Prefillers)
 	defer decisions.Put(d)
-	matchPrefillers(c, d, c.ask.Prefillers)
 	f := &d.fleet
 	s.live.rows = append(s.live.rows, f.frame.Rows...)
 	s.live.header.Prefillers = uint32(len(f.frame.Rows))
 	s.workers = append(s.workers, f.workers...)
+	s.reports.slots = append(s.reports.slots, f.slots...)
 	s.Frame.WorkerIDs = append(s.Frame.WorkerIDs, f.frame.WorkerIDs...)
 }
 
 // View makes Frame what m would have seen in place of the strategy that decided.
 func (s *Snapshot) View(m *host.Strategy) {
-	wants := m.Notices().Wants()
 	header, rows := s.live.header, s.live.rows
-	if s.both && wants&abi.WantHeld != 0 {
+	if s.both && m.Wants(abi.WantHeld) {
 		header, rows = s.reports.frame.Header, s.reports.frame.Rows
 	}
-	if wants&abi.WantPair == 0 {
+	if !m.Wants(abi.WantPair) {
 		rows = rows[:len(rows)-int(header.Prefillers)]
 		header.Prefillers = 0
 	}
 	s.Frame.Header, s.Frame.Rows = header, append(s.Frame.Rows[:0], rows...)
-	if wants&abi.WantCost != 0 {
+	if m.Wants(abi.WantCost) {
 		score.Price(&s.Frame.Header, s.Frame.Rows)
 	}
 }

@@ -29,7 +29,7 @@ func TestASnapshotHasBothViews(t *testing.T) {
 	if s.WantsIDs() {
 		t.Error("nobody wants ids")
 	}
-	s.WatchHeld(true)
+	s.Watch([]*host.Strategy{asking()})
 	if !s.WantsIDs() {
 		t.Error("who looks on wants ids")
 	}

@@ -51,9 +51,8 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 // prefillElsewhere returns the fewest seconds of a worker inside of a fence, +Inf if there is none: those of the
 // prefill, and twice those that it waits for.
 func prefillElsewhere(c *Choice, fence worker.Fence) float64 {
-	d := decisions.Get().(*decision)
+	d := matchPrefillers(c, fence)
 	defer decisions.Put(d)
-	matchPrefillers(c, d, fence)
 	f := &d.fleet
 	least := math.Inf(1)
 	for i := range f.frame.Rows {
@@ -63,11 +62,16 @@ func prefillElsewhere(c *Choice, fence worker.Fence) float64 {
 	return least
 }
 
-// matchPrefillers fills d with the rows of the workers inside of a fence, by what they hold of the prompt.
-func matchPrefillers(c *Choice, d *decision, fence worker.Fence) {
+// matchPrefillers returns the rows of the workers inside of a fence, as c's strategy sees such rows behind its own. Put
+// them back.
+func matchPrefillers(c *Choice, fence worker.Fence) *decision {
+	d := decisions.Get().(*decision)
 	d.reset(&Ask{})
-	f := &d.fleet
-	f.frame.Header = c.fleet.frame.Header
-	f.fill(c.pool.Workers, worker.Query{Model: c.prompt.Model, Fence: fence, At: c.at})
+	f, of := &d.fleet, &c.fleet
+	f.frame.Header, f.held.wanted = of.frame.Header, of.held.wanted
+	f.beginning.Parts, f.beginning.Tokens = append(f.beginning.Parts, of.beginning.Parts...), of.beginning.Tokens
+	f.fill(c.pool.Workers, c.queryPrefillers(fence))
 	f.match(c.pool, c.space, &c.below, &c.ask)
+	f.dropBacklogged(c.pool.Workers.MaxWait(), "")
+	return d
 }

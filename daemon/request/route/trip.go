@@ -186,7 +186,7 @@ func (t *Trip) learnTransfer(at time.Time) {
 // notices returns the notices of the strategy that serves now, nil if it does not want these.
 func (t *Trip) notices(want uint32) *host.Notices {
 	s := t.choice.serving.Strategy()
-	if s == nil || s.Notices().Wants()&want == 0 {
+	if !s.Wants(want) {
 		return nil
 	}
 	return s.Notices()

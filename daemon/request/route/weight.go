@@ -125,7 +125,7 @@ func Classify(c *Choice) (class int, weight float64, ok bool) {
 		id = ""
 	}
 	s := c.pool.canaries.serving(&c.pool.Strategy, &c.ask, id).Strategy()
-	if s == nil || s.Notices().Wants()&abi.WantClassify == 0 {
+	if !s.Wants(abi.WantClassify) {
 		return 0, 0, false
 	}
 	var f host.Frame
