@@ -43,7 +43,7 @@ type Report struct {
 type Verdict struct{ text atomic.Pointer[string] }
 
 // String lists the shadows that chose another worker, as "mine=gpu-2 other=rejects", with whom they name for the
-// prompt, as "mine=gpu-2+gpu-7"; "" if all agreed, or none has decided yet.
+// prompt, as "mine=gpu-2+gpu-7", or "mine=gpu-2+gpu-2" for nobody else; "" if all agreed, or none has decided yet.
 func (v *Verdict) String() string {
 	if s := v.text.Load(); s != nil {
 		return *s
@@ -245,7 +245,7 @@ func (s *shade) decide(n *route.Snapshot) string {
 		r.Agreed++
 		return ""
 	}
-	if n.Splits && got.Pair > 0 && got.Pair-1 != got.Row {
+	if n.Splits && got.Pair > 0 {
 		return n.Workers[got.Row] + "+" + n.Workers[got.Pair-1]
 	}
 	return n.Workers[got.Row]
