@@ -259,8 +259,11 @@ func (f *frame) rowOf(name string) int {
 
 // decide compares what s chooses with row was.
 func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int) {
-	if !s.Wants(abi.WantPair) {
+	switch pairs := s.Wants(abi.WantPair); {
+	case !pairs:
 		f.Rows, f.Header.Prefillers = f.Rows[:f.Choices()], 0
+	case f.Header.Flags&abi.HeaderAnswer != 0 && f.Header.Prefillers == 0: // the recorded one did not ask for them
+		f.lacks.note("the rows of prefillers")
 	}
 	scale := score.NewScale(&f.Header, f.Rows)
 	if s.Wants(abi.WantCost) {
