@@ -382,6 +382,8 @@ func (r *request) leg() route.Leg {
 		return route.Whole
 	case r.entry.Op == Prefilling:
 		return route.Prefill
+	case hasPair(r):
+		return route.Answer
 	}
-	return route.Answer
+	return route.Whole
 }

@@ -127,3 +127,34 @@ func TestNamedPairAsleep(t *testing.T) {
 	f("the decoder sleeps", "d0", "p1", "d0", false, "p1 d1", "p1", true)
 	f("it was put to sleep", "d0", "p1", "d0", true, "p0 d1", "p1", false)
 }
+
+// A strategy is asked for one half of a request only if there may be another one.
+func TestLegs(t *testing.T) {
+	d := newDuo(t, pairConnector)
+	d.roles(t)
+	var asked []uint32
+	d.pool.Strategy.Replace(host.Native("looks", 0, func(h *abi.Header, _ []abi.Row, _ []uint32) uint64 {
+		asked = append(asked, h.Flags&(abi.HeaderAnswer|abi.HeaderPrefill))
+		return abi.Pack(0, 7, 0)
+	}))
+	f := func(path, body string, want ...uint32) {
+		t.Helper()
+		asked = nil
+		in := inbound("POST", path, body)
+		in.Epoch, in.ID = d.epoch, "id-1"
+		life := new(Life)
+		alone.Begin(life)
+		d.Serve(life, in)
+		life.Leave()
+		if !slices.Equal(asked, want) {
+			t.Errorf("%s, %.60s: asked for %v; want %v", path, body, asked, want)
+		}
+	}
+	long := strings.Repeat("word ", 800)
+	f("/v1/completions", `{"prompt":"`+long+`"}`, abi.HeaderAnswer, abi.HeaderPrefill)
+	f("/v1/completions", `{"prompt":"word"}`, abi.HeaderAnswer)
+	f("/v1/completions", `{"n":2,"prompt":"`+long+`"}`, 0)
+	f("/v1/completions", `{"prompt_logprobs":0,"prompt":"`+long+`"}`, 0)
+	f("/v1/embeddings", `{"input":"`+long+`"}`, 0)
+	f("/v1/chat/completions", `{"messages":[]}`, 0)
+}
