@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 func whyCommand() *cobra.Command {
@@ -101,7 +102,12 @@ type logLine struct {
 	Prompt *int      `json:"prompt_tokens"` // the engine's
 	Cached *int      `json:"cached_tokens"`
 	Output int       `json:"output_tokens"`
-	Tried  []struct {
+
+	Prefiller   string  `json:"prefiller"`
+	Prefill     string  `json:"prefill"`
+	PrefillTook float64 `json:"prefill_seconds"`
+
+	Tried []struct {
 		Worker, Reason string
 		After          float64 `json:"after_seconds"`
 	}
@@ -140,6 +146,10 @@ func findInLog(log io.Reader, id string) (*decisions.Decision, error) {
 	}
 	for _, a := range l.Tried {
 		d.Tried(a.Worker, a.Reason, inSeconds(a.After))
+	}
+	if l.Prefill != "" {
+		d.Split = &route.Split{Prefiller: l.Prefiller, Result: l.Prefill, Took: inSeconds(l.PrefillTook),
+			Named: l.Prefiller != "" && l.Prefiller == l.PairName()}
 	}
 	if l.Prompt != nil {
 		d.PromptTokens, d.Usage.Prompt, d.Usage.Known, d.Usage.Output = *l.Prompt, *l.Prompt, true, l.Output
