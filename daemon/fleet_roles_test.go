@@ -32,7 +32,8 @@ type rolesOptions struct {
 	connector string                               // default nixl
 	rule      string                               // default threshold
 	strategy  string                               // default prefixaware
-	table     string                               // of that, "" = it has none
+	table     string                               // of that, and further ones; "" = it has none
+	server    string                               // keys of [server]
 	sim       vllmsim.Config                       // of each worker, but for what startRolesWith sets
 	before    func(w *vllmsim.Server) (url string) // stands before each decoder; nil = nothing does
 }
@@ -78,7 +79,7 @@ func startRolesWith(t *testing.T, prefillers, decoders int, o rolesOptions) *rol
 		id := fmt.Sprintf("id = \"w%d\"\n", i+1)
 		text = strings.Replace(text, id, id+"role = \"prefill\"\n", 1)
 	}
-	f.running = start(t, text+o.table, len(urls))
+	f.running = start(t, withServer(text, o.server)+o.table, len(urls))
 	return f
 }
 

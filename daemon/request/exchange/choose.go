@@ -157,7 +157,7 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 	if v == route.Fenced {
 		r.journal.fenced(r.in, r.pool)
 	}
-	if r.pool.Shadows != nil && r.chosen {
+	if r.pool.Shadows != nil && r.chosen && ask.Named == "" { // else this was decided with the answer
 		r.in.Seen.Others = r.pool.Shadows.Watch(&r.choice)
 	}
 	switch v {
