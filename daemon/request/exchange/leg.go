@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
@@ -29,10 +31,12 @@ type leg struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	result Prefilled
-	wants  []byte     // the client's body
-	named  string     // id of the worker that the strategy has named for the leg; "" = none
-	trip   route.Trip // of a leg that a sidecar sends
-	held   bool       // the trip has begun
+	wants  []byte         // the client's body
+	named  string         // id of the worker that the strategy has named for the leg; "" = none
+	met    *worker.Worker // that the decoder waits for, of a leg beside the second one; nil = it does not
+	failed atomic.Bool    // such a leg came to nothing
+	trip   route.Trip     // of a leg that a sidecar sends
+	held   bool           // the trip has begun
 	counts pair.Counts
 }
 
@@ -83,7 +87,7 @@ func (l *leg) run() []byte {
 func (l *leg) send() []byte {
 	out := l.Send(l.ctx)
 	text, cut, err := out.Whole(maxLeg)
-	if err != nil || cut || out.Status != http.StatusOK || l.By() == nil {
+	if err != nil || cut || out.Status != http.StatusOK || l.By() == nil || l.met != nil && l.By() != l.met {
 		return nil
 	}
 	l.result = PrefillDone
@@ -174,7 +178,7 @@ func (l *leg) engine(ctx context.Context, rule *Pairing, host string) string {
 // report returns what the record of the client's request has of the leg.
 func (l *leg) report() *route.Split {
 	s := &route.Split{Result: string(l.result), Took: time.Since(l.began)}
-	if w := l.By(); w != nil {
+	if w := cmp.Or(l.met, l.By()); w != nil { // of a leg beside the second one nobody has answered yet
 		s.Prefiller, s.Named = w.ID(), w.ID() == l.named
 	}
 	if u := &l.in.Seen.Usage; u.CachedKnown {

@@ -23,7 +23,7 @@ type pairing struct {
 	body   []byte // of the request at a worker that does both
 	handed []byte // where a prefiller keeps the KV, if no decoder has been told; nil = nowhere
 	told   []byte // likewise, and the decoder that has the request has been told
-	first  *leg   // that handed is of
+	first  *leg   // the last one
 
 	decoder string // the URL of the last one
 	lacks   int    // tokens of the prompt, at the worker at hand
@@ -104,7 +104,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 	p.decoder = a.trip.Worker().URL()
 	if p.handed == nil {
 		l := newLeg(p.request, p.Prefill(p.in.Body), p.Connector.Pins())
-		l.named = p.named
+		l.named, p.first = p.named, l
 		if p.named != "" {
 			l.in.Seen.Partner = &route.Partner{Pair: p.named}
 		}
@@ -165,7 +165,6 @@ func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 	}()
 	select {
 	case p.handed = <-done:
-		p.first = l
 		p.note(l)
 		return l.result == PrefillDone
 	case <-ctx.Done():
@@ -177,20 +176,31 @@ func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 // sendBeside chooses a prefiller and runs the first leg beside the second. If it fails, the second waits in vain, and
 // is ended.
 func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
-	if !l.choose(ctx) || !p.meet(ctx, l) {
+	began := l.choose(ctx)
+	if began {
+		l.met = l.Chosen()
+		began = p.meet(ctx, l)
+	}
+	if !began {
 		l.end()
 		p.note(l)
 		return false
 	}
 	l.in.Body = p.Prefill(p.in.Body)
 	a.paired = true
-	p.in.Seen.Split = l.report()
+	s := l.report()
+	s.Result = string(PrefillDone) // or there is no answer: see stop
+	p.in.Seen.Split = s
 	pool, j := p.pool, p.journal
 	go func() {
 		defer l.end()
 		l.send()
 		j.prefilled(&l.in, pool, l.result)
-		if l.result != PrefillDone && a.deadline.CompareAndSwap(deadlineAhead, deadlineMissed) {
+		if l.result == PrefillDone {
+			return
+		}
+		l.failed.Store(true)
+		if a.deadline.CompareAndSwap(deadlineAhead, deadlineMissed) {
 			a.cancel(errUnfilled)
 		}
 	}()
@@ -245,7 +255,12 @@ func (p *pairing) stop(why *failure) {
 		return
 	}
 	p.given, p.handed = true, nil // what could not be loaded once is not asked for again, to have it freed
-	if s := p.in.Seen.Split; s != nil && s.Result == string(PrefillDone) {
+	s := p.in.Seen.Split
+	switch {
+	case s == nil || s.Result != string(PrefillDone):
+	case p.first.failed.Load():
+		s.Result = string(PrefillFailed)
+	default:
 		s.Result, s.CachedKnown = string(PrefillLost), false
 		p.journal.prefilled(p.in, p.pool, PrefillLost)
 	}

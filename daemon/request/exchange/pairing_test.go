@@ -44,7 +44,7 @@ func TestPairing(t *testing.T) {
 		if got != want[0] && (len(want) == 1 || got != want[1]) {
 			t.Errorf("%s: %s", c, got)
 		}
-		if s := in.Seen.Split; s == nil || s.Result != string(PrefillDone) && !c.AtOnce() || in.Seen.Worker[0] != 'd' {
+		if s := in.Seen.Split; s == nil || s.Result != string(PrefillDone) || s.Prefiller == "" || in.Seen.Worker[0] != 'd' {
 			t.Errorf("%s: the record has %+v, worker %s", c, s, in.Seen.Worker)
 		}
 		if d.stranded() != 0 {
@@ -92,7 +92,7 @@ func TestPairingFails(t *testing.T) {
 			}
 		})
 		in, out := d.ask(9000, "")
-		if s := in.Seen.Split; out.Status != 200 || s == nil {
+		if s := in.Seen.Split; out.Status != 200 || s == nil || s.Result != string(PrefillFailed) {
 			t.Errorf("%s, both fail: %d %s, %+v", c, out.Status, out.Body, s)
 		}
 		if !strings.Contains(d.log.String(), "no prefiller computed a prompt") {
@@ -103,6 +103,45 @@ func TestPairingFails(t *testing.T) {
 			if _, out := d.ask(14000, ""); out.Status != 200 {
 				t.Errorf("%s, d0 fails: %d %s", c, out.Status, out.Body)
 			}
+		}
+	}
+}
+
+// A decoder that waits for one prefiller gets nothing from another: if that one fails, the decoder does it itself, and
+// the record says whose failure it was.
+func TestPairingAtOnceFails(t *testing.T) {
+	const alone = "d0 max=50 stream=false"
+	for _, c := range []pair.Connector{pair.Mooncake, pair.SGLang} {
+		d := newDuo(t, c)
+		d.roles(t)
+		d.pool.Strategy.Replace(pairsOf("d0", "p0"))
+		again := make(chan struct{})
+		d.set("p0", func(id string) {
+			d.mu.Lock()
+			whole := slices.Contains(d.got, alone)
+			d.mu.Unlock()
+			if id != "d0" {
+				return
+			}
+			if whole {
+				close(again)
+			}
+			select { // before that it waits for what does not come
+			case <-again:
+			case <-time.After(5 * time.Second):
+			}
+		})
+		in, out := d.ask(4000, "")
+		lines := strings.Split(d.took(), "; ")
+		s := in.Seen.Split
+		if out.Status != 200 || s == nil || s.Result != string(PrefillFailed) || s.Prefiller != "p0" || !s.Named {
+			t.Errorf("%s: %d %s, %+v", c, out.Status, out.Body, s)
+		}
+		if !slices.Contains(lines, alone) {
+			t.Errorf("%s: %q; want that d0 is asked again, for all of it", c, lines)
+		}
+		if n := strings.Count(d.log.String(), "level=WARN"); n != 1 || !strings.Contains(d.log.String(), "no prefiller computed a prompt") {
+			t.Errorf("%s: the log: %s", c, d.log)
 		}
 	}
 }
@@ -123,7 +162,7 @@ func TestPairingLosesAsRecorded(t *testing.T) {
 		if out.Status != 200 || in.Seen.Usage.Cached != 896 {
 			t.Errorf("%s, %s: %d %s, %d cached", c, loses, out.Status, out.Body, in.Seen.Usage.Cached)
 		}
-		if s := in.Seen.Split; s == nil || !c.AtOnce() && s.Result != string(PrefillLost) {
+		if s := in.Seen.Split; s == nil || s.Result != string(PrefillLost) {
 			t.Errorf("%s, %s: the record has %+v", c, loses, s)
 		}
 		lines := strings.Split(d.took(), "; ")
@@ -131,7 +170,7 @@ func TestPairingLosesAsRecorded(t *testing.T) {
 		if !slices.Contains(lines, again) || len(lines) > 3 {
 			t.Errorf("%s, %s: %q", c, loses, lines)
 		}
-		if !c.AtOnce() && !strings.Contains(d.log.String(), "a decoder could not load what a prefiller had computed") {
+		if !strings.Contains(d.log.String(), "a decoder could not load what a prefiller had computed") {
 			t.Errorf("%s: the log: %s", c, d.log)
 		}
 	}
