@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/admin/operator"
 	"github.com/warmpath/warmpath/daemon/lab/kubetest"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
@@ -261,4 +263,35 @@ func TestPrefillersOfAService(t *testing.T) {
 	if len(roles) != 2 || roles["decode-0"] != "" || roles["prefill-0"] != "prefill" {
 		t.Errorf("%v", roles)
 	}
+}
+
+// TestTheRateOfTransferIsShown: the overview and the page say whether the pool has learnt how fast KV comes from prefillers.
+func TestTheRateOfTransferIsShown(t *testing.T) {
+	t.Parallel()
+	f := startRolesWith(t, 1, 1, rolesOptions{rule: "sooner"})
+	split := func() *operator.SplitState {
+		var o operator.Overview
+		if code, text := f.decided("/api/v1/overview", &o); code != 200 || len(o.Pools) != 1 || o.Pools[0].Split == nil {
+			t.Fatalf("%d %s", code, text)
+		}
+		return o.Pools[0].Split
+	}
+	if got, want := *split(), (operator.SplitState{Connector: "nixl", Threshold: 500}); got != want {
+		t.Errorf("before: %+v; want %+v", got, want)
+	}
+	for i := range 3 {
+		if err := f.ask(t.Context(), fmt.Sprint("learn ", i), 2000, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the rate is learnt", func() bool { s := split(); return s.Learnt && s.Rate > 0 && !s.Always })
+	b := openTab(t)
+	b.screen(1280, 800)
+	b.call("Page.navigate", map[string]any{"url": "http://" + f.AdminAddr() + "/"}, nil)
+	b.await("the rate", `document.querySelector("#splits").innerText.includes("tokens/s, learnt")`)
+	if *pictures != "" {
+		b.eval(`document.querySelector("#splits").scrollIntoView({block: "center"})`)
+		b.look(filepath.Join(*pictures, "page-roles.png"), 1280, 2400, "light")
+	}
+	b.blameless("http://" + f.AdminAddr())
 }

@@ -123,8 +123,8 @@ func labels(w *conf.Worker) map[string]string {
 	return all
 }
 
-// pairing returns how prompts of a pool are computed by workers of their own, nil if they are not.
-func pairing(d *conf.Disaggregation) *exchange.Pairing {
+// Pairing returns how prompts of a pool are computed by workers of their own, nil if they are not.
+func Pairing(d *conf.Disaggregation) *exchange.Pairing {
 	if !d.On() {
 		return nil
 	}
@@ -158,7 +158,7 @@ func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { 
 func Served(c *conf.Pool, q *waiting.Queue, l *adapters.Loader) *exchange.Pool {
 	p := &exchange.Pool{Patterns: c, InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions,
 		ClientRank: c.ClientRank, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.Bounded(),
-		WaitEmpty: c.Queue.WaitEmpty > 0, Pairing: pairing(&c.Disaggregation)}
+		WaitEmpty: c.Queue.WaitEmpty > 0, Pairing: Pairing(&c.Disaggregation)}
 	if c.Queues() {
 		p.Queue = q
 	}

@@ -48,6 +48,31 @@ type PoolOverview struct {
 	Strategy StrategyState  `json:"module"`
 
 	Aside map[string]string `json:"canaries_set_aside,omitempty"` // last error by name; the fallback answers
+
+	Split *SplitState `json:"disaggregation,omitempty"` // absent = no worker has a role
+}
+
+// SplitState describes when prompts of a pool are computed by workers of their own.
+type SplitState struct {
+	Connector string  `json:"connector"`
+	Threshold int     `json:"threshold_tokens"`
+	Always    bool    `json:"threshold_alone"`            // rule = "threshold": it decides whatever the rate is
+	Rate      float64 `json:"transfer_tokens_per_second"` // of KV from prefillers; 0 = not known: the threshold decides
+	Learnt    bool    `json:"learnt"`                     // the rate is learnt; else it is kv_transfer_rate
+}
+
+// splitOf describes p's roles, nil if it has none.
+func splitOf(p *Pool, now time.Time) *SplitState {
+	r := p.Pairing
+	if r == nil {
+		return nil
+	}
+	s := &SplitState{Connector: string(r.Connector), Threshold: r.Threshold, Always: r.Always, Rate: r.Rate}
+	if s.Rate <= 0 {
+		s.Rate = p.TransferRate(now)
+		s.Learnt = s.Rate > 0
+	}
+	return s
 }
 
 // StrategyState describes a pool's module and its results.
@@ -131,7 +156,7 @@ func (s *Server) overview() Overview {
 
 func overviewOf(p *Pool, state PoolState, asked load, now time.Time) PoolOverview {
 	v := PoolOverview{PoolState: state, Models: p.Models, Demand: asked.demand, Wanted: asked.wanted,
-		Sessions: map[string]int{}, Blocks: p.Index.Stats().Blocks, Aside: map[string]string{}}
+		Sessions: map[string]int{}, Blocks: p.Index.Stats().Blocks, Aside: map[string]string{}, Split: splitOf(p, now)}
 	for _, n := range p.Sessions.Live(now) {
 		for _, k := range [...]session.Kind{session.Opened, session.Key, session.Response} {
 			v.Sessions[k.String()] += n[k]

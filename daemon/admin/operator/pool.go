@@ -29,6 +29,7 @@ type Pool struct {
 	Shadows  *strategies.Shadows // nil = there can be none
 	Asking   *exchange.Asking    // asks its workers; nil = they can be asked nothing
 	Queue    *waiting.Queue      // of its requests; nil = it has none
+	Pairing  *exchange.Pairing   // of its workers' roles; nil = they have none
 	Panic    bool                // while no worker is up, requests go to workers that are down
 }
 

@@ -19,6 +19,14 @@ export function drawPools(o) {
   $("waits").replaceChildren(...(waits.length ? titled("Waits in the router",
     pools.filter((p) => p.queue).map((p) => `${p.name}: ${p.queue.waiting} of ${p.queue.max_requests}, ${bytes(p.queue.bytes)}`).join(" · "),
     ["Key / agent", "Pool", "Requests", "Priority", "Prefill", "Last served", "Why"], waits, [2, 3, 4]) : []));
+  const splits = pools.filter((p) => p.disaggregation).map((p) => {
+    const s = p.disaggregation, rate = s.transfer_tokens_per_second;
+    return [p.name, s.connector, `${count(s.threshold_tokens)} tokens`,
+      rate ? `${count(rate)} tokens/s, ${s.learnt ? "learnt" : "as configured"}` : el("span", "quiet", "rate not known"),
+      s.threshold_alone ? "the threshold alone" : rate ? "the threshold, and what is sooner" : "the threshold, while the rate is not known"];
+  });
+  $("splits").replaceChildren(...(splits.length ? titled("Prefill and decode", "Prompts that prefillers compute for the workers that answer.",
+    ["Pool", "Connector", "Threshold", "KV from prefillers", "Decides"], splits, [2]) : []));
   $("tiers").replaceChildren(table(["Tier", "State", "Holds", "Hits", "Misses"], o.tiers.map((t) =>
     [t.name, el("span", /not answer|lost|down|refuse/.test(t.state) ? "bad" : "", t.state),
       `${count(t.entries)} in ${bytes(t.bytes)}${t.room_bytes ? " of " + bytes(t.room_bytes) : ""}`, count(t.hits), count(t.misses)]), [3, 4]));
