@@ -30,7 +30,7 @@ refuse wrong ones with 400. With --role prefill they only compute prompts and ke
 pulled them, --kv-transfer-rate tokens a second; with --role decode they only pull. A decode worker whose prefill worker
 has restarted answers 500, or with --kv-load-failure-policy recompute computes the prompt itself. /sim/stats has
 blocks_pinned, and as blocks_stranded those that nobody pulled within --pin-life; with some of either the command fails
-at its end.
+at its end. As with vLLM 0.32 a decode worker renews that time while a request waits there, unless --pin-fixed is set.
 
 With --max-loras the workers serve LoRA adapters: POST /v1/load_lora_adapter and /v1/unload_lora_adapter, and those of
 --lora from their start. So many run at a time; a load takes --lora-load seconds of the engine. A path whose last part

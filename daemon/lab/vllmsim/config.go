@@ -53,9 +53,12 @@ type Config struct {
 	LoadFailure string
 	// KVRate is how many tokens of KV a simulated second come from another worker. Default 40,000.
 	KVRate float64
-	// PinLife is how long the worker keeps the blocks of a prompt that nobody pulls, as VLLM_NIXL_ABORT_REQUEST_TIMEOUT.
-	// Default 8 minutes.
+	// PinLife is how long the worker keeps the blocks of a prompt that nobody pulls, as kv_lease_duration of vLLM 0.32,
+	// where a decode worker renews this lease while the request waits there. Default 30 s.
 	PinLife time.Duration
+	// PinFixed keeps blocks for PinLife whatever waits, as older releases do by VLLM_NIXL_ABORT_REQUEST_TIMEOUT. PinLife's
+	// default is 8 minutes then.
+	PinFixed bool
 	// MaxLoras is the number of LoRA adapters that run at a time, as --max-loras, and LoraLoad the simulated seconds to
 	// load one. Default 0: the worker takes no adapters.
 	MaxLoras int
@@ -117,6 +120,9 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.ReplyTokens, 64)
 	setDefault(&c.SessionLife, sessionLife)
 	setDefault(&c.DataParallel, 1)
+	if c.PinFixed {
+		setDefault(&c.PinLife, fixedPinLife)
+	}
 	setDefault(&c.PinLife, pinLife)
 	if err := c.completeTransfer(); err != nil {
 		return c, err
@@ -187,8 +193,11 @@ const (
 	LoadRecompute = "recompute" // the worker computes the prompt itself
 )
 
-// pinLife is vLLM's default of VLLM_NIXL_ABORT_REQUEST_TIMEOUT.
-const pinLife = 480 * time.Second
+// vLLM's defaults of kv_lease_duration, and of VLLM_NIXL_ABORT_REQUEST_TIMEOUT before.
+const (
+	pinLife      = 30 * time.Second
+	fixedPinLife = 480 * time.Second
+)
 
 // completeTransfer fills in the role, or says what is wrong with it.
 func (c *Config) completeTransfer() error {

@@ -2,6 +2,7 @@ package vllmsim
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 type pins struct {
 	engine string // id, another one after each restart
 	life   time.Duration
+	fixed  bool // nobody renews it
 
 	mu       sync.Mutex // guards what follows
 	open     map[string]*pin
@@ -26,7 +28,7 @@ type pins struct {
 }
 
 func newPins(cfg *Config) *pins {
-	return &pins{engine: cfg.ID + "-" + newID(), life: cfg.PinLife, open: map[string]*pin{}}
+	return &pins{engine: cfg.ID + "-" + newID(), life: cfg.PinLife, fixed: cfg.PinFixed, open: map[string]*pin{}}
 }
 
 // pin is one such prompt.
@@ -36,6 +38,7 @@ type pin struct {
 	choice *choice
 	params transferParams
 	timer  *time.Timer // frees the blocks that nobody pulls
+	until  time.Time   // when it does
 }
 
 // shown begins the wait for the decode worker once the prompt is computed, also where its client has left: vLLM does
@@ -48,7 +51,7 @@ func (p *pin) shown(c *choice) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.open[p.params.RequestID] = p
-	p.timer = time.AfterFunc(o.life, p.expire)
+	p.timer, p.until = time.AfterFunc(o.life, p.expire), time.Now().Add(o.life)
 }
 
 func (p *pin) answer(c *choice) *transferParams {
@@ -86,7 +89,7 @@ func (o *pins) take(request string) *pin {
 const pulledPath = "/sim/kv/pulled"
 
 // heldPath is where a decode worker asks whether the blocks of a prompt are still there, as NIXL's handshake shows
-// whether the engine is still the one that the parameters name.
+// whether the engine is still the one that the parameters name. To ask is to renew the lease, as NIXL's heartbeats do.
 const heldPath = "/sim/kv/held"
 
 // pulled frees the blocks of a prompt that a decode worker has done with.
@@ -97,9 +100,9 @@ func (o *pins) pulled(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// held answers whether the blocks of a prompt are kept.
+// held answers whether the blocks of a prompt are kept, and keeps them for longer.
 func (o *pins) held(w http.ResponseWriter, r *http.Request) {
-	if p := o.find(w, r, o.look); p != nil {
+	if p := o.find(w, r, o.renewed); p != nil {
 		writeJSON(w, http.StatusOK, struct{}{})
 	}
 }
@@ -122,11 +125,17 @@ func (o *pins) find(w http.ResponseWriter, r *http.Request, by func(request stri
 	return p
 }
 
-// look returns a prompt that is kept, nil if it is gone.
-func (o *pins) look(request string) *pin {
+// renewed returns a prompt that is kept, nil if it is gone. Its blocks are kept for two thirds of a lease from now on, if
+// that is longer than it was.
+func (o *pins) renewed(request string) *pin {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.open[request]
+	p := o.open[request]
+	if until := time.Now().Add(o.life * 2 / 3); p != nil && !o.fixed && until.After(p.until) {
+		p.until = until
+		p.timer.Reset(time.Until(until))
+	}
+	return p
 }
 
 // expired returns how many prompts nobody has pulled in time, and their blocks.
@@ -153,12 +162,45 @@ func (o *pins) expose(cfg *Config, engines []engine.Stats) []byte {
 type puller struct {
 	from transferParams
 	once sync.Once
+	got  chan struct{} // closed then
+}
+
+// newPuller makes a puller that renews the lease of the blocks until then, six times in each, while the request is
+// there.
+func newPuller(ctx context.Context, from *transferParams, cfg *Config) *puller {
+	p := &puller{from: *from, got: make(chan struct{})}
+	if !cfg.PinFixed {
+		go p.renew(ctx, max(time.Millisecond, cfg.PinLife/6))
+	}
+	return p
+}
+
+func (p *puller) renew(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.got:
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !callPrefill(&p.from, heldPath) {
+			return
+		}
+	}
 }
 
 // pullClient reaches prefill workers. Each call has a deadline, as a prefill worker may be gone.
 var pullClient = &http.Client{Timeout: 5 * time.Second}
 
-func (p *puller) shown(*choice) { p.once.Do(func() { go p.tell() }) }
+func (p *puller) shown(*choice) {
+	p.once.Do(func() {
+		close(p.got)
+		go p.tell()
+	})
+}
 
 func (p *puller) answer(*choice) *transferParams { return nil }
 

@@ -35,7 +35,7 @@ func (c checker) prepareTransfer(r *http.Request, j *job, b *body) *apiError {
 	}
 	if p.RemotePrefill {
 		ch.seq.Remote = ch.seq.PromptTokens()
-		ch.side = &puller{from: *p}
+		ch.side = newPuller(r.Context(), p, c.cfg)
 		return nil
 	}
 	host, port := localAddr(r)

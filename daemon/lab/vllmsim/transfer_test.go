@@ -4,12 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 // transferPrompt has 1,001 tokens: 63 blocks, of which 62 are full.
@@ -119,6 +127,93 @@ func TestPairPullsAndFrees(t *testing.T) {
 		if n := p.Stats().BlocksStranded; n != 0 {
 			t.Errorf("%d blocks are stranded", n)
 		}
+	}
+}
+
+// Blocks are kept for a lease, and for two thirds of one from each question after them; as older releases keep them, for
+// a fixed time.
+func TestLeaseOfBlocks(t *testing.T) {
+	f := func(cfg Config, ask time.Duration, kept, gone time.Duration) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			cfg.Connector, cfg.Speed = ConnectorNIXL, 20
+			s, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			w := do(s, "POST", "/v1/completions", `{"prompt":`+transferPrompt+`,"max_tokens":1,"kv_transfer_params":`+askPrefill+`}`)
+			var a transferAnswer
+			if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil || a.Params == nil {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			began := time.Now()
+			if ask > 0 {
+				time.Sleep(ask)
+				params, _ := json.Marshal(a.Params)
+				if w := do(s, "POST", heldPath, string(params)); w.Code != 200 {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+			}
+			time.Sleep(time.Until(began.Add(kept)))
+			if n := s.Stats().BlocksPinned; n != 63 {
+				t.Errorf("%+v: %d blocks are kept after %v; want 63", cfg, n, kept)
+			}
+			time.Sleep(time.Until(began.Add(gone)))
+			if st := s.Stats(); st.BlocksPinned != 0 || st.PinsExpired != 1 || st.BlocksStranded != 63 {
+				t.Errorf("%+v: after %v %+v", cfg, gone, st)
+			}
+		})
+	}
+	f(Config{}, 0, 29*time.Second, 31*time.Second)
+	f(Config{}, 5*time.Second, 29*time.Second, 31*time.Second) // no sooner than without
+	f(Config{}, 25*time.Second, 44*time.Second, 46*time.Second)
+	f(Config{PinFixed: true}, 25*time.Second, 479*time.Second, 481*time.Second)
+	f(Config{PinFixed: true}, 470*time.Second, 479*time.Second, 481*time.Second)
+	f(Config{PinLife: 3 * time.Second}, 2*time.Second, 3900*time.Millisecond, 4100*time.Millisecond)
+}
+
+// A decode worker asks after the blocks for as long as a request waits there, and says when it is gone.
+func TestLeaseIsRenewed(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		var asked, pulled atomic.Int32
+		prefill := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			map[string]*atomic.Int32{heldPath: &asked, pulledPath: &pulled}[r.URL.Path].Add(1)
+		}))
+		defer prefill.Close()
+		d := start(t, Config{Connector: ConnectorNIXL, PinLife: 60 * time.Millisecond, PinFixed: fixed, MaxSeqs: 1})
+		var blocks []string
+		for i := range 63 {
+			blocks = append(blocks, strconv.Itoa(i))
+		}
+		host, port, _ := strings.Cut(strings.TrimPrefix(prefill.URL, "http://"), ":")
+		params := fmt.Sprintf(`{"do_remote_prefill":true,"do_remote_decode":false,"remote_engine_id":"e","remote_request_id":"r",`+
+			`"remote_host":%q,"remote_port":%s,"remote_block_ids":[[%s]]}`, host, port, strings.Join(blocks, ","))
+		ctx, cancel := context.WithCancel(context.Background())
+		var all sync.WaitGroup
+		send := func(body string) {
+			all.Go(func() {
+				if resp, err := post(ctx, d.URL()+"/v1/completions", body); err == nil {
+					_, _ = io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+				}
+			})
+		}
+		send(`{"prompt":"x","max_tokens":100000,"ignore_eos":true,"stream":true}`)
+		waittest.Until(t, "the worker is full", func() bool { return d.Stats().Running == 1 })
+		send(`{"prompt":` + transferPrompt + `,"max_tokens":2,"kv_transfer_params":` + params + `}`)
+		waittest.Until(t, "the second waits", func() bool { return d.Stats().Waiting == 1 })
+		if fixed {
+			time.Sleep(50 * time.Millisecond)
+			if n := asked.Load(); n != 1 {
+				t.Errorf("asked %d times; want once, when it came", n)
+			}
+		} else {
+			waittest.Until(t, "the lease is renewed", func() bool { return asked.Load() > 5 })
+		}
+		cancel()
+		all.Wait()
+		waittest.Until(t, "the blocks are let go", func() bool { return pulled.Load() == 1 })
 	}
 }
 
