@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
-	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 func whyCommand() *cobra.Command {
@@ -148,8 +147,7 @@ func findInLog(log io.Reader, id string) (*decisions.Decision, error) {
 		d.Tried(a.Worker, a.Reason, inSeconds(a.After))
 	}
 	if l.Prefill != "" {
-		d.Split = &route.Split{Prefiller: l.Prefiller, Result: l.Prefill, Took: inSeconds(l.PrefillTook),
-			Named: l.Prefiller != "" && l.Prefiller == l.PairName()}
+		d.Prefilled(l.Prefiller, l.Prefill, inSeconds(l.PrefillTook))
 	}
 	if l.Prompt != nil {
 		d.PromptTokens, d.Usage.Prompt, d.Usage.Known, d.Usage.Output = *l.Prompt, *l.Prompt, true, l.Output
@@ -304,6 +302,9 @@ func waitOf(d *decisions.Decision) string {
 // prefillOf formats who computed the prompt in place of the worker that answered.
 func prefillOf(d *decisions.Decision) string {
 	s := d.Split
+	if d.IsLong() {
+		return "where it is answered: the body is above server.buffer_body_bytes, and such ones are not split"
+	}
 	if s.Prefiller == "" {
 		return fmt.Sprintf("by no prefiller: %s after %s", s.Result, s.Took.Round(time.Millisecond))
 	}

@@ -50,6 +50,8 @@ func TestWhyOfAPair(t *testing.T) {
 		`,"pair":"p1","prefiller":"","prefill":"failed","prefill_seconds":0.002`,
 		"pair the strategy named p1 for the prompt", "prefill by no prefiller: failed after 2ms")
 	f("nobody else", `,"pair":"d1"`, `,"pair":"d1"`, "pair the strategy named d1 for the prompt")
+	f("a long body", `,"split":{"result":"long_body"}`, `,"prefiller":"","prefill":"long_body","prefill_seconds":0`,
+		"prefill where it is answered: the body is above server.buffer_body_bytes, and such ones are not split")
 	f("the host decided", `,"split":{"prefiller":"p0","result":"done","took_ns":120000000}`,
 		`,"prefiller":"p0","prefill":"done","prefill_seconds":0.12`, "prefill at p0: done after 120ms")
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -28,6 +29,16 @@ type Decision struct {
 // Tried adds a worker that gave the client no answer.
 func (d *Decision) Tried(worker, reason string, after time.Duration) {
 	d.Attempts = append(d.Attempts, route.Attempt{Worker: worker, Reason: reason, After: after})
+}
+
+// Prefilled adds what became of the prefill at a worker of its own, "" if there was none.
+func (d *Decision) Prefilled(by, result string, took time.Duration) {
+	d.Split = &route.Split{Prefiller: by, Result: result, Took: took, Named: by != "" && by == d.PairName()}
+}
+
+// IsLong reports whether the prompt was not split as memory does not have all of the body.
+func (d *Decision) IsLong() bool {
+	return d.Split != nil && d.Split.Result == string(exchange.PrefillLong)
 }
 
 // JSON writes the decision. Its error is that of a value that JSON does not have.

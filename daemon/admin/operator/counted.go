@@ -28,7 +28,8 @@ var (
 	prefills = newCounter("prefills_total", "Prompts that were to be computed by a worker of their own (disaggregation), "+
 		"by what became of that. done and freed: a prefiller did it, and of freed the client left; pinned: it left, and "+
 		"the KV stays at the prefiller until that gives up; of all others the worker that answered did it, of lost when "+
-		"it could not load what the prefiller had done, which counts as done too.",
+		"it could not load what the prefiller had done, which counts as done too, and of long_body as the body is above "+
+		"server.buffer_body_bytes, however long the prompt is.",
 		"pool", "result")
 	modelFallbacks = newCounter("model_fallbacks_total", "Requests that went from a model to its fallback ([[models]] "+
 		"fallback), by why: down, full, context.", "model", "to", "reason")

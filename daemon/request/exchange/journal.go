@@ -97,7 +97,7 @@ func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice, v route.
 func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled) {
 	j.meter.Prefilled(p.Name, result)
 	switch result {
-	case PrefillDone, PrefillFreed:
+	case PrefillDone, PrefillFreed, PrefillLong:
 		return
 	}
 	if !j.unpaired.Due(time.Now(), time.Second) {

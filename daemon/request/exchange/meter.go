@@ -54,8 +54,8 @@ type End struct {
 // Prefilled is what became of the prefill of a request at a worker of its own, in metrics.
 type Prefilled string
 
-// What may become of it. After PrefillNone, PrefillFailed, PrefillUnnamed and PrefillLost the worker that answers
-// computes the prompt itself.
+// What may become of it. After PrefillNone, PrefillFailed, PrefillUnnamed, PrefillLost and PrefillLong the worker
+// that answers computes the prompt itself.
 const (
 	PrefillDone    Prefilled = "done"
 	PrefillNone    Prefilled = "no_prefiller"  // that is up and has room
@@ -64,4 +64,5 @@ const (
 	PrefillLost    Prefilled = "lost"          // done, but the decoder could not load it: the prefiller has restarted
 	PrefillFreed   Prefilled = "freed"         // the client left, and a decoder had the prefiller free its memory
 	PrefillPinned  Prefilled = "pinned"        // the client left, and the prefiller keeps the memory until it gives up
+	PrefillLong    Prefilled = "long_body"     // above buffer_body_bytes: nobody was asked, however long the prompt is
 )

@@ -36,6 +36,7 @@ type pairing struct {
 func pairs(r *request, out *upstream.Request) *pairing {
 	rule := r.pool.Pairing
 	if !isWhole(r) {
+		noteLong(r)
 		return nil
 	}
 	out.Body = pair.Alone(out.Body)
@@ -46,11 +47,22 @@ func pairs(r *request, out *upstream.Request) *pairing {
 		Kind: r.read.req.Kind, ID: r.id, Bootstrap: rule.Bootstrap}}
 }
 
-// isWhole reports whether a request of a pool with roles has a body that another one may take the place of.
-func isWhole(r *request) bool {
-	in := r.in
-	return r.pool.Pairing != nil && r.entry.Op == Use && in.Tail == nil && in.Kept == nil && in.Method == http.MethodPost
+// noteLong records that a prompt is not split as memory does not have all of the body, which two workers would need. How
+// long the prompt is nobody knows.
+func noteLong(r *request) {
+	if hasRoles(r) && r.generates() {
+		r.in.Seen.Split = &route.Split{Result: string(PrefillLong)}
+		r.journal.prefilled(r.in, r.pool, PrefillLong)
+	}
 }
+
+// hasRoles reports whether a request is one with a body, of a pool with roles.
+func hasRoles(r *request) bool {
+	return r.pool.Pairing != nil && r.entry.Op == Use && r.in.Method == http.MethodPost
+}
+
+// isWhole reports whether memory has all of the body of such a request, so that another one may take the place of it.
+func isWhole(r *request) bool { return hasRoles(r) && r.in.Tail == nil && r.in.Kept == nil }
 
 // hasPair reports whether another worker than the one that answers may compute the prompt of a request. Before the
 // prompts are hashed it counts them as one.

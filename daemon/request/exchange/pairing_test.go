@@ -299,3 +299,45 @@ func TestPairingOfSeveral(t *testing.T) {
 	}
 	f(pair.NIXL, "/v1/completions", `{"n":1,"prompt":["`+long+`"]}`, "pd")
 }
+
+// A body that is not all in memory goes to one worker. That is counted and recorded, once.
+func TestPairingOfLongBodies(t *testing.T) {
+	f := func(what, path, begin, end string, split bool) {
+		t.Helper()
+		d := newDuo(t, pair.NIXL)
+		d.roles(t)
+		in := inbound("POST", path, begin)
+		in.Tail, in.Left = &rest{Reader: *strings.NewReader(end)}, int64(len(end))
+		in.Epoch, in.ID = d.epoch, "id-1"
+		life := new(Life)
+		alone.Begin(life)
+		defer life.Leave()
+		out := d.Serve(life, in)
+		got := d.took()
+		if out.Status != 200 || !strings.HasPrefix(got, "d") || strings.Contains(got, ";") {
+			t.Errorf("%s: %d %s, %s", what, out.Status, out.Body, got)
+		}
+		if s := in.Seen.Split; (s != nil) != split || split && (s.Result != string(PrefillLong) || s.Prefiller != "") {
+			t.Errorf("%s: the record has %+v", what, s)
+		}
+		n := 0
+		for _, what := range d.counted.counted {
+			if strings.HasPrefix(what, "prefill ") {
+				n++
+			}
+		}
+		if long := slices.Contains(d.counted.counted, "prefill long_body"); long != split || n > 1 || n == 1 && !split {
+			t.Errorf("%s: counted %q", what, d.counted.counted)
+		}
+		if strings.Contains(d.log.String(), "no prefiller") {
+			t.Errorf("%s: the log: %s", what, d.log)
+		}
+	}
+	begin := `{"model":"m","max_completion_tokens":50,"messages":[{"role":"user","content":"`
+	words := strings.Repeat("word ", 800)
+	const chats = "/v1/chat/completions"
+	f("its message is cut", chats, begin+words, words+`"}]}`, true)
+	f("its list is cut", chats, begin+words+`"}`, `]}`, true)
+	f("its prompt is cut", "/v1/completions", `{"prompt":"`+words, words+`"}`, true)
+	f("no text is generated", "/v1/embeddings", `{"input":"`+words, words+`"}`, false)
+}
