@@ -5,8 +5,8 @@
 // With server.explain_log a line holds the frame: the header and the rows that the strategy saw, byte for byte, with
 // the number that it took for chance. So the same module comes to the same choice, and another can be compared with it.
 // The line has the caller's key too, the names of the labels, and the header fields that the strategy could see, each
-// of at most 256 bytes. What is not recorded is the store, a header field that the recorded strategy could not see, and,
-// in a pool with roles, the rows of prefillers if it did not ask for them (abi.WantPair). A request for which a strategy
+// of at most 256 bytes. What is not recorded is the store, a header field that the recorded strategy could not see, and
+// in a pool with roles the rows of prefillers if it did not ask for them (abi.WantPair). A request for which a strategy
 // asks for one of these is counted apart and not judged: use a shadow, which sees them.
 //
 // The frame is there as packed_frame, in base64, as packed.AppendTable writes it: of the header, and of each row, a

@@ -125,8 +125,8 @@ func (o *pins) find(w http.ResponseWriter, r *http.Request, by func(request stri
 	return p
 }
 
-// renewed returns a prompt that is kept, nil if it is gone. Its blocks are kept for two thirds of a lease from now on, if
-// that is longer than it was.
+// renewed returns a prompt that is kept, nil if it is gone. Its blocks are kept for two thirds of a lease from now on,
+// if that is longer than it was.
 func (o *pins) renewed(request string) *pin {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -127,6 +127,9 @@ func (l *leg) letGo() {
 // end gives back what the leg holds. It may be called more than once.
 func (l *leg) end() { l.cancel() }
 
+// beMet records that the decoder waits for the worker that was chosen.
+func (l *leg) beMet() { l.met = l.Chosen() }
+
 // address is what a sidecar is told of the prefiller that was chosen, as HOST:PORT.
 func (l *leg) address() string {
 	u, err := url.Parse(l.Chosen().URL())

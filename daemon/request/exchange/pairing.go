@@ -47,8 +47,8 @@ func pairs(r *request, out *upstream.Request) *pairing {
 		Kind: r.read.req.Kind, ID: r.id, Bootstrap: rule.Bootstrap}}
 }
 
-// noteLong records that a prompt is not split as memory does not have all of the body, which two workers would need. How
-// long the prompt is nobody knows.
+// noteLong records that a prompt is not split as memory does not have all of the body, which two workers would need.
+// How long the prompt is nobody knows.
 func noteLong(r *request) {
 	if hasRoles(r) && r.generates() {
 		r.in.Seen.Split = &route.Split{Result: string(PrefillLong)}
@@ -190,7 +190,7 @@ func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 	began := l.choose(ctx)
 	if began {
-		l.met = l.Chosen()
+		l.beMet()
 		began = p.meet(ctx, l)
 	}
 	if !began {

@@ -142,13 +142,6 @@ func (c *Choice) query() worker.Query {
 	return q
 }
 
-// queryPrefillers describes the request to those inside of a fence that may compute its prompt.
-func (c *Choice) queryPrefillers(fence worker.Fence) worker.Query {
-	q := c.query()
-	q.Fence, q.Count, q.Tied = fence, nil, false
-	return q
-}
-
 // fillFleet gets the rows of the workers that take a request now. The bound worker gets a row even if it is in slow
 // start or drains. While the store is silent, the bound worker is the one that every router chooses.
 func (c *Choice) fillFleet(bound string) worker.Standing {
@@ -211,7 +204,7 @@ func (c *Choice) fillFrame() {
 	}
 	c.fleet.held.wanted = c.strategy.Wants(abi.WantHeld) && c.pool.reported()
 	if len(c.ask.Prefillers) > 0 && c.strategy.Wants(abi.WantPair) {
-		n, _ := c.fleet.add(c.pool.Workers, c.queryPrefillers(c.ask.Prefillers))
+		n, _ := c.fleet.add(c.pool.Workers, toPrefill(c.query(), c.ask.Prefillers))
 		c.fleet.frame.Header.Prefillers = uint32(n)
 	}
 	frame := &c.fleet.frame

@@ -49,6 +49,12 @@ func (f *fleet) add(p *worker.Pool, q worker.Query) (n int, s worker.Standing) {
 	return len(f.workers) - from, s
 }
 
+// toPrefill makes a request's query that for those inside of a fence which may compute its prompt.
+func toPrefill(q worker.Query, fence worker.Fence) worker.Query {
+	q.Fence, q.Count, q.Tied = fence, nil, false
+	return q
+}
+
 // paired returns the worker that a decision names for the prompt, nil = none, or the prompt is not split.
 func (f *fleet) paired(r *host.Result, a *Ask) *worker.Worker {
 	if r.Pair == 0 || len(a.Prefillers) == 0 {

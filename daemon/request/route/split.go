@@ -70,7 +70,7 @@ func matchPrefillers(c *Choice, fence worker.Fence) *decision {
 	f, of := &d.fleet, &c.fleet
 	f.frame.Header, f.held.wanted = of.frame.Header, of.held.wanted
 	f.beginning.Parts, f.beginning.Tokens = append(f.beginning.Parts, of.beginning.Parts...), of.beginning.Tokens
-	f.fill(c.pool.Workers, c.queryPrefillers(fence))
+	f.fill(c.pool.Workers, toPrefill(c.query(), fence))
 	f.match(c.pool, c.space, &c.below, &c.ask)
 	f.dropBacklogged(c.pool.Workers.MaxWait(), "")
 	return d
