@@ -32,6 +32,10 @@ type duo struct {
 	loses  string         // what a decoder answers that is to read the KV of a prefiller which lost it; "" = it reads it
 	during func(w string) // is called for each request at a worker before its answer
 	rooms  map[string]bool
+
+	refuses string // the decoders whose id begins so answer 503 to what they are told to read, "" = none does
+	model   string // that the workers serve, others get 404; "" = they serve any
+	picky   bool   // decoders answer 400 to each answer of more than one token
 }
 
 func newDuo(t *testing.T, c pair.Connector) *duo {
@@ -77,6 +81,7 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var b struct {
+		Model     string
 		MaxTokens int  `json:"max_completion_tokens"`
 		Stream    bool `json:"stream"`
 		Params    *struct {
@@ -96,6 +101,12 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 	line := fmt.Sprintf("%s max=%d stream=%v", id, b.MaxTokens, b.Stream)
 	handed := ""
 	d.mu.Lock()
+	if status := d.refusal(id, b.Model, b.MaxTokens, b.Params != nil); status != 0 {
+		d.got = append(d.got, line+fmt.Sprint(" ", status))
+		d.mu.Unlock()
+		http.Error(w, `{"error":{"message":"refused"}}`, status)
+		return
+	}
 	if p := b.Params; p != nil {
 		switch {
 		case p.ID != "":
@@ -136,6 +147,19 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	give(w, id, handed)
+}
+
+// refusal returns the status with which a worker refuses a request before it reads any KV, 0 if it does not.
+func (d *duo) refusal(id, model string, tokens int, told bool) int {
+	switch {
+	case d.model != "" && model != d.model:
+		return http.StatusNotFound
+	case d.refuses != "" && strings.HasPrefix(id, d.refuses) && told:
+		return http.StatusServiceUnavailable
+	case d.picky && id[0] == 'd' && tokens > 1:
+		return http.StatusBadRequest
+	}
+	return 0
 }
 
 // give answers with a word.

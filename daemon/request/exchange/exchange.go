@@ -244,10 +244,16 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	out, f := e.receive(client, a)
 	returned = true
 	if f == nil {
+		if out.Status >= 400 {
+			p.refused()
+		}
 		return out, nil
 	}
-	if f.grade == route.GradeUnseen || ctx.Err() != nil && a.resp == nil {
+	switch {
+	case f.grade == route.GradeUnseen || ctx.Err() != nil && a.resp == nil:
 		p.untold()
+	default:
+		p.refused()
 	}
 	f.by = to.Worker
 	e.noteFailure(f, a.trip.Worker())

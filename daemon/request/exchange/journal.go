@@ -110,8 +110,8 @@ func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled) {
 		return
 	}
 	if result == PrefillPinned {
-		log.Warn("a client left between prefill and decode, and its KV stays in a prefiller's memory until that gives" +
-			" it up")
+		log.Warn("no decoder has read what a prefiller had computed, and the KV stays in the prefiller's memory until that" +
+			" gives it up: see that decoders are up")
 		return
 	}
 	log.Warn("no prefiller computed a prompt, and the decoder did it itself: see that workers with role prefill are up" +

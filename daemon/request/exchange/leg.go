@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -29,20 +28,17 @@ type leg struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	result Prefilled
-	wants  []byte     // the client's body
+	wants  []byte     // the request as a decoder gets it, if it pins; else nil
 	named  string     // id of the worker that the strategy has named for the leg; "" = none
 	trip   route.Trip // of a leg that a sidecar sends
 	held   bool       // the trip has begun
 	counts pair.Counts
 }
 
-// newLeg makes the first leg of a request, with its body. pins: the prefiller keeps the KV until a decoder reads it.
-func newLeg(r *request, body []byte, pins bool) *leg {
+// newLeg makes the first leg of a request, with its body, for the model that was chosen.
+func newLeg(r *request, body []byte) *leg {
 	in := r.in
 	l := &leg{began: time.Now(), result: PrefillFailed}
-	if pins {
-		l.wants = bytes.Clone(in.Body)
-	}
 	l.in = Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.target()),
 		Query: strings.Clone(in.Query), Body: body, ID: strings.Clone(in.ID), Remote: strings.Clone(in.Remote),
 		Host: strings.Clone(in.Host), TLS: in.TLS, Caller: in.Caller}
@@ -55,7 +51,7 @@ func newLeg(r *request, body []byte, pins bool) *leg {
 	l.Exchange = &Exchange{}
 	l.Exchange.journal = r.journal.legs
 	l.Exchange.lethal, l.Exchange.kept = r.lethal, r.kept
-	l.Exchange.in, l.Exchange.epoch = &l.in, r.epoch
+	l.Exchange.in, l.Exchange.epoch, l.Exchange.alias = &l.in, r.epoch, r.alias
 	l.Exchange.entry = Entry{Pool: r.pool.Name, Op: Prefilling, Salt: r.entry.Salt, Model: r.entry.Model}
 	l.Exchange.id, l.Exchange.arrived = r.id, l.began
 	l.Exchange.offered.in = &l.in
@@ -187,8 +183,8 @@ func (l *leg) report() *route.Split {
 // maxFreeing bounds how many requests at a time only have a prefiller free its memory.
 const maxFreeing = 256
 
-// free has a decoder read what the prefiller keeps for a request whose client has left: else the memory is lost until
-// the prefiller gives up. The answer of one token is thrown away.
+// free has a decoder read what the prefiller keeps for a request whose client has left, or that the decoder has
+// refused: else the memory is lost until the prefiller gives up. The answer of one token is thrown away.
 func (l *leg) free(to *upstream.Client, p *Pool, handed []byte) Prefilled {
 	if handed == nil || !p.Pairing.Connector.Pins() {
 		return l.result

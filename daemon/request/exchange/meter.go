@@ -62,6 +62,6 @@ const (
 	PrefillFailed  Prefilled = "failed"        // the prefillers that were asked gave no answer
 	PrefillUnnamed Prefilled = "no_parameters" // the prefiller does not say where the KV is
 	PrefillLost    Prefilled = "lost"          // done, but the decoder could not load it: the prefiller has restarted
-	PrefillFreed   Prefilled = "freed"         // the client left, and a decoder had the prefiller free its memory
-	PrefillPinned  Prefilled = "pinned"        // the client left, and the prefiller keeps the memory until it gives up
+	PrefillFreed   Prefilled = "freed"         // the request ended before a decoder read it, and one had the prefiller free its memory
+	PrefillPinned  Prefilled = "pinned"        // likewise, and the prefiller keeps the memory until it gives up
 )

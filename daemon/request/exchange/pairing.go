@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"context"
 	"math/rand/v2"
 	"net/http"
@@ -23,7 +24,8 @@ type pairing struct {
 	body   []byte // of the request at a worker that does both
 	handed []byte // where a prefiller keeps the KV, if no decoder has been told; nil = nowhere
 	told   []byte // likewise, and the decoder that has the request has been told
-	first  *leg   // that handed is of
+	first  *leg   // that handed and told are of
+	unread []kv   // of decoders that were told and have failed or refused the request: they may have read it, or not
 
 	decoder string // the URL of the last one
 	lacks   int    // tokens of the prompt, at the worker at hand
@@ -103,8 +105,11 @@ func (p *pairing) isSplit(to route.Target) bool {
 func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 	p.decoder = a.trip.Worker().URL()
 	if p.handed == nil {
-		l := newLeg(p.request, p.Prefill(p.in.Body), p.Connector.Pins())
+		l := newLeg(p.request, p.Prefill(p.in.Body))
 		l.named = p.named
+		if p.Connector.Pins() {
+			l.wants = bytes.Clone(p.body)
+		}
 		if p.named != "" {
 			l.in.Seen.Partner = &route.Partner{Pair: p.named}
 		}
@@ -131,22 +136,41 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 	p.handed, p.told = nil, p.handed // a decoder that has been told may have read it
 }
 
+// kv is what a prefiller keeps for a decoder.
+type kv struct {
+	of     *leg
+	handed []byte
+}
+
 // untold takes back that a decoder was told where the KV is: the client left before the decoder's first byte, or the
-// decoder got nothing. Who reads it a second time finds it gone, and does no harm.
+// decoder got nothing.
 func (p *pairing) untold() {
 	if p != nil {
 		p.handed, p.told = p.told, nil
 	}
 }
 
-// free has the prefiller free what no decoder has read.
+// refused records that the decoder which was told has failed, or answers with an error. The next one gets a prefill of
+// its own: what the first has read is another request's by now.
+func (p *pairing) refused() {
+	if p != nil && p.told != nil {
+		p.unread = append(p.unread, kv{p.first, p.told})
+		p.told = nil
+	}
+}
+
+// free has the prefillers free what no decoder has read for sure. Who reads it a second time does no harm.
 func (p *pairing) free() {
-	if p == nil || p.handed == nil {
+	if p == nil {
 		return
 	}
-	l, handed, pool, j := p.first, p.handed, p.pool, p.journal
-	to := pool.Clients.Get(p.decoder)
-	go func() { j.prefilled(&l.in, pool, l.free(to, pool, handed)) }()
+	if p.handed != nil {
+		p.unread = append(p.unread, kv{p.first, p.handed})
+	}
+	pool, j, to := p.pool, p.journal, p.pool.Clients.Get(p.decoder)
+	for _, u := range p.unread {
+		go func() { j.prefilled(&u.of.in, pool, u.of.free(to, pool, u.handed)) }()
+	}
 }
 
 // sendBefore runs the first leg to its end, and reports whether it was of use. It goes on to its end if the client
@@ -244,7 +268,7 @@ func (p *pairing) stop(why *failure) {
 	if p == nil || why.reason != reasonUnfilled {
 		return
 	}
-	p.given, p.handed = true, nil // what could not be loaded once is not asked for again, to have it freed
+	p.given, p.handed, p.told = true, nil, nil // what could not be loaded is not asked for again, to have it freed
 	if s := p.in.Seen.Split; s != nil && s.Result == string(PrefillDone) {
 		s.Result, s.CachedKnown = string(PrefillLost), false
 		p.journal.prefilled(p.in, p.pool, PrefillLost)

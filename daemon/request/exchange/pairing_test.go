@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
@@ -186,9 +187,59 @@ func TestPairingClientLeaves(t *testing.T) {
 	}
 }
 
+// A decoder serves the model that an alias stands for, also for a client that has left.
+func TestPairingAliasLeaves(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	d.model = "cat"
+	d.epoch.Names = names.New([]names.Alias{{Name: "m", Targets: []names.Target{{Model: "cat", Weight: 1}}}})
+	d.leaves(t)
+}
+
+// A request that has gone to the fallback of its model is computed by a prefiller of that model.
+func TestPairingOfAFallback(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	d.model, d.pool.Patterns = "dog", only("dog")
+	cat := newScene(t, []string{"refuse"})
+	cat.pool.Patterns = only("cat")
+	d.epoch.Pools = append(d.epoch.Pools, cat.pool)
+	d.epoch.Names = names.New([]names.Alias{{Name: "m", Targets: []names.Target{{Model: "cat", Weight: 1}}, Fallback: "dog",
+		On: names.Down}})
+	in, out := d.ask(4000, "")
+	if s := in.Seen.Split; out.Status != 200 || s == nil || s.Result != string(PrefillDone) {
+		t.Errorf("%d %s, %+v: %s", out.Status, out.Body, s, d.took())
+	}
+}
+
+// What a decoder refuses it does not read: the prefiller's memory is freed all the same, by the one that answers if
+// there is one.
+func TestPairingRefused(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	d.picky = true
+	for range 4 {
+		if _, out := d.ask(4000, ""); out.Status != 400 {
+			t.Errorf("%d %s", out.Status, out.Body)
+		}
+	}
+	d.freed(t)
+	d.took()
+	d.picky, d.refuses = false, "d0"
+	for i := range 4 {
+		d.lead = fmt.Sprint(i, " ")
+		if _, out := d.ask(4000, ""); out.Status != 200 {
+			t.Errorf("%d %s", out.Status, out.Body)
+		}
+	}
+	d.freed(t)
+}
+
 func leavesIn(t *testing.T, c pair.Connector) {
 	t.Helper()
-	d := newDuo(t, c)
+	newDuo(t, c).leaves(t)
+}
+
+// leaves has clients leave in each phase, and waits until nothing is left of their requests.
+func (d *duo) leaves(t *testing.T) {
+	t.Helper()
 	for i, phase := range []string{"p", "d", "p", "d", "p", "p"} {
 		life := new(Life)
 		alone.Begin(life)
@@ -204,9 +255,15 @@ func leavesIn(t *testing.T, c pair.Connector) {
 		d.Serve(life, in)
 		life.Leave()
 	}
+	d.freed(t)
+}
+
+// freed waits until no memory is pinned, and no request counted at a worker.
+func (d *duo) freed(t *testing.T) {
+	t.Helper()
 	for end := time.Now().Add(10 * time.Second); d.stranded() > 0 || d.busy(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: %d blocks are pinned: %s", c, d.stranded(), d.took())
+			t.Fatalf("%s: %d blocks are pinned: %s", d.connector, d.stranded(), d.took())
 		}
 	}
 }

@@ -65,6 +65,9 @@ func (t *Transfer) short(body []byte, more *fields) []byte {
 		f.add("max_output_tokens", "1").add("store", "false").add("background", "false")
 	default:
 		f.add("max_tokens", "1")
+		if thinks(body) {
+			f.add("thinking", "null")
+		}
 	}
 	f.add("stream", "false")
 	if t.Kind == prompt.Chat || t.Kind == prompt.Completion {
@@ -76,6 +79,17 @@ func (t *Transfer) short(body []byte, more *fields) []byte {
 		f.text = append(append(f.text, ','), more.text...)
 	}
 	return f.behind(body)
+}
+
+// thinks reports whether a body of messages has a budget for thinking, with which vLLM (0.32) refuses an answer of one
+// token. The prompt is the same without it; that of an answer which is not to think is another one.
+func thinks(body []byte) bool {
+	var said struct {
+		Thinking struct {
+			Type string `json:"type"`
+		} `json:"thinking"`
+	}
+	return bytes.Contains(body, []byte("thinking")) && json.Unmarshal(body, &said) == nil && said.Thinking.Type == "enabled"
 }
 
 // Decode returns the body of the second leg. handed are the kv_transfer_params of the prefiller's answer, as [Handed]

@@ -55,6 +55,11 @@ func TestPrefillLeg(t *testing.T) {
 		`{"stream":false,"max_output_tokens":1,"store":false,"background":false}`)
 	f(LMCache, prompt.Messages, `{"messages":[],"max_tokens":9}`, `{"stream":false,"max_tokens":1}`)
 	f(LMCache, prompt.Messages, "{ }\n", `{"stream":false,"max_tokens":1}`)
+	// vLLM 0.32 refuses a budget that is not less than max_tokens, but for a prefill with do_remote_decode.
+	f(LMCache, prompt.Messages, `{"max_tokens":1100,"thinking":{"type":"enabled","budget_tokens":1024}}`,
+		`{"stream":false,"max_tokens":1,"thinking":null}`)
+	f(LMCache, prompt.Messages, `{"thinking":{"type":"disabled"}}`, `{"stream":false,"max_tokens":1}`)
+	f(LMCache, prompt.Messages, `{"messages":[{"thinking":{"type":"enabled"}}]}`, `{"stream":false,"max_tokens":1}`)
 }
 
 // The second leg: the client's body, and where the KV is.
