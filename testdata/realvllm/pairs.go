@@ -18,7 +18,7 @@ const pairThreshold = 32
 
 // duo is a prefiller and a decoder, two real engines with one connector between them.
 type duo struct {
-	connector string
+	connector string // nixl, lmcache, or folder: vLLM's ExampleConnector over a folder that both have
 	setup     setup
 	ports     []int // prefiller, decoder, router, its admin port, and two for the connector
 	p, d      *vllm
@@ -89,7 +89,7 @@ func asks() []kind {
 		}})
 }
 
-// unsplit is how many of asks, the last ones, no pair may serve but that of LMCache.
+// unsplit is how many of asks, the last ones, no pair may serve whose decoder is told whose KV it reads.
 const unsplit = 2
 
 // sayAll sends them all, and returns what each answer says.
@@ -177,13 +177,20 @@ func (x *duo) open(ctx context.Context, binary string) (err error) {
 			return err
 		}
 	}
+	legs := x.connector
+	if !x.names() {
+		legs = "lmcache" // the prefill, then the request as it came
+	}
 	x.router, err = serve(binary, x.setup.dir, settings{name: x.connector, port: x.ports[2], admin: x.ports[3],
-		workers: []*vllm{x.p, x.d}, connector: x.connector})
+		workers: []*vllm{x.p, x.d}, connector: legs})
 	if err != nil {
 		return err
 	}
 	return x.router.up(ctx, []*vllm{x.p, x.d})
 }
+
+// names reports whether the decoder is told whose KV it reads, and does not find it by the prompt.
+func (x *duo) names() bool { return x.connector == "nixl" }
 
 // start starts the prefiller, p, or the decoder, d.
 func (x *duo) start(id string) (*vllm, error) {
@@ -201,6 +208,9 @@ func (x *duo) start(id string) (*vllm, error) {
 		s.transfer = fmt.Sprintf(`{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both","kv_connector_extra_config":`+
 			`{"lmcache.mp.host":"tcp://127.0.0.1","lmcache.mp.port":%d}}`, x.ports[4])
 		s.env = []string{"PYTHONHASHSEED=0"} // both sides compute the same keys
+	case "folder":
+		s.transfer = fmt.Sprintf(`{"kv_connector":"ExampleConnector","kv_role":"kv_both","kv_connector_extra_config":`+
+			`{"shared_storage_path":%q}}`, filepath.Join(s.dir, "kv"))
 	default:
 		return nil, fmt.Errorf("no engines are known for connector %q", x.connector)
 	}
@@ -259,7 +269,7 @@ func (x *duo) checkAnswers(ctx context.Context, want []string) (string, error) {
 		}
 	}
 	pair := len(want)
-	if x.connector != "lmcache" {
+	if x.names() {
 		pair -= unsplit
 	}
 	read, err := x.d.sum(ctx, fromElsewhere)
