@@ -40,6 +40,9 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if f := r.read.hidesResponse(in, r.target()); f != nil {
 		return r.refuse(*f)
 	}
+	if pool.Pairing != nil && isWide(in.Body) {
+		return r.refuse(faultWide)
+	}
 	if in.Tail == nil && r.read.req.Stream && r.generates() { // with a Tail the client may still write
 		in.Comments.Begin()
 	}

@@ -95,6 +95,9 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		Room uint64 `json:"bootstrap_room"`
 	}
 	if err := json.Unmarshal(text, &b); err != nil {
+		d.mu.Lock()
+		d.got = append(d.got, id+" cannot read it")
+		d.mu.Unlock()
 		http.Error(w, err.Error(), 400)
 		return
 	}

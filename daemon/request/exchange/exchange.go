@@ -171,6 +171,7 @@ func (e *Exchange) prepare(r *sending) {
 		r.Body = tokens.WithIDs(r.Body)
 	}
 	r.edit(&e.request)
+	r.keepAlone(&e.request)
 	r.pairing = pairs(&e.request, &r.Request)
 	if e.entry.Door != nil {
 		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())

@@ -77,6 +77,37 @@ func TestPairingIsTheRoutersAlone(t *testing.T) {
 	}
 }
 
+// Nor do they in a body that is too long to be held, wherever it is cut, and none of an encoding that engines alone read.
+func TestPairingOfLongBodies(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	body := `{"model":"m","kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"secret"},"messages":[]}`
+	for _, held := range []int{20, len(body) - 1, len(body)} {
+		in := inbound("POST", "/v1/chat/completions", body[:held])
+		in.Epoch, in.ID = d.epoch, "id-1"
+		in.Tail, in.Left = &rest{Reader: *strings.NewReader(body[held:] + "  ")}, int64(len(body)+2-held)
+		life := new(Life)
+		alone.Begin(life)
+		if out := d.Serve(life, in); out.Status != 200 {
+			t.Errorf("%d held: %d %s", held, out.Status, out.Body)
+		}
+		life.Leave()
+		if got := d.took(); got == "" || strings.Contains(got, "pulls") {
+			t.Errorf("%d held: %s", held, got)
+		}
+	}
+	for _, mark := range []string{"", "\xff\xfe"} {
+		wide := mark
+		for _, c := range body {
+			wide += string([]byte{byte(c), 0})
+		}
+		in := inbound("POST", "/v1/chat/completions", wide)
+		in.Epoch = d.epoch
+		if out := d.Serve(t.Context(), in); out.Status != 400 || d.took() != "" {
+			t.Errorf("UTF-16 with mark %q: %d %s", mark, out.Status, out.Body)
+		}
+	}
+}
+
 // A prefiller that fails is replaced once, and then the decoder does it alone; a decoder that fails gets another one.
 func TestPairingFails(t *testing.T) {
 	for _, c := range []pair.Connector{pair.NIXL, pair.LMCache, pair.Mooncake, pair.SGLang} {
