@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 func whyCommand() *cobra.Command {
@@ -101,7 +102,13 @@ type logLine struct {
 	Prompt *int      `json:"prompt_tokens"` // the engine's
 	Cached *int      `json:"cached_tokens"`
 	Output int       `json:"output_tokens"`
-	Tried  []struct {
+
+	Prefiller  string  `json:"prefiller"`
+	Prefill    string  `json:"prefill"`
+	PrefillWhy string  `json:"prefill_why"`
+	Prefilling float64 `json:"prefill_seconds"`
+
+	Tried []struct {
 		Worker, Reason string
 		After          float64 `json:"after_seconds"`
 	}
@@ -140,6 +147,10 @@ func findInLog(log io.Reader, id string) (*decisions.Decision, error) {
 	}
 	for _, a := range l.Tried {
 		d.Tried(a.Worker, a.Reason, inSeconds(a.After))
+	}
+	if l.Prefill != "" {
+		d.Split = &route.Split{Prefiller: l.Prefiller, Named: l.Prefiller != "" && l.Prefiller == d.PairName(), Result: l.Prefill,
+			Why: l.PrefillWhy, Took: inSeconds(l.Prefilling)}
 	}
 	if l.Prompt != nil {
 		d.PromptTokens, d.Usage.Prompt, d.Usage.Known, d.Usage.Output = *l.Prompt, *l.Prompt, true, l.Output
@@ -294,14 +305,18 @@ func waitOf(d *decisions.Decision) string {
 // prefillOf formats who computed the prompt in place of the worker that answered.
 func prefillOf(d *decisions.Decision) string {
 	s := d.Split
+	why := ""
+	if s.Why != "" {
+		why = " (" + s.Why + ")"
+	}
 	if s.Prefiller == "" {
-		return fmt.Sprintf("by no prefiller: %s after %s", s.Result, s.Took.Round(time.Millisecond))
+		return fmt.Sprintf("by no prefiller: %s%s after %s", s.Result, why, s.Took.Round(time.Millisecond))
 	}
 	by := ""
 	if s.Named {
 		by = ", which the strategy named"
 	}
-	return fmt.Sprintf("at %s%s: %s after %s", s.Prefiller, by, s.Result, s.Took.Round(time.Millisecond))
+	return fmt.Sprintf("at %s%s: %s%s after %s", s.Prefiller, by, s.Result, why, s.Took.Round(time.Millisecond))
 }
 
 // promptOf formats how much of the prompt was expected in the cache, and how much was there.

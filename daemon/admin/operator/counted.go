@@ -29,7 +29,8 @@ var (
 		"by what became of that. done: a prefiller did it. freed: it did, and the client left, or the decoder failed or "+
 		"refused the request, so that the KV was read for nobody; pinned: likewise, and the KV stays at the prefiller until "+
 		"that gives up; both count beside done if a decoder had been told. Of all others the worker that answered did "+
-		"it, of lost when it could not load what the prefiller had done, which counts as done too.",
+		"it, of refused as a prefiller found fault with the request, of lost when it could not load what the prefiller had "+
+		"done, which counts as done too.",
 		"pool", "result")
 	modelFallbacks = newCounter("model_fallbacks_total", "Requests that went from a model to its fallback ([[models]] "+
 		"fallback), by why: down, full, context.", "model", "to", "reason")

@@ -94,16 +94,19 @@ func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice, v route.
 
 // prefilled counts what became of the prefill of a request at a worker of its own, and logs that the worker which
 // answers computes the prompt itself, or that memory of a prefiller is lost for a while. It logs once a second at most.
-func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled) {
+func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled, why string) {
 	j.meter.Prefilled(p.Name, result)
 	switch result {
-	case PrefillDone, PrefillFreed:
+	case PrefillDone, PrefillFreed, PrefillRefused: // a request with a fault is no news
 		return
 	}
 	if !j.unpaired.Due(time.Now(), time.Second) {
 		return
 	}
 	log := j.of(p).With("id", in.ID, "result", string(result))
+	if why != "" {
+		log = log.With("why", why)
+	}
 	if result == PrefillLost {
 		log.Warn("a decoder could not load what a prefiller had computed, and computes it itself: see that the connector" +
 			" works and the prefillers do not restart")
@@ -114,8 +117,8 @@ func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled) {
 			" gives it up: see that decoders are up")
 		return
 	}
-	log.Warn("no prefiller computed a prompt, and the decoder did it itself: see that workers with role prefill are up" +
-		" and have the pool's connector")
+	log.Warn("no prefiller computed a prompt, and the decoder did it itself: see that workers with role prefill are up," +
+		" list its model and have the pool's connector")
 }
 
 // noDescriptor logs that this process had no descriptor for a request's connection. It logs once a second at most: a

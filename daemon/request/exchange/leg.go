@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -30,6 +31,8 @@ type leg struct {
 	result Prefilled
 	wants  []byte     // the request as a decoder gets it, if it pins; else nil
 	named  string     // id of the worker that the strategy has named for the leg; "" = none
+	lacks  string     // what keeps the two workers from meeting, "" = nothing
+	status int        // of the prefiller's answer, 0 = there is none
 	trip   route.Trip // of a leg that a sidecar sends
 	held   bool       // the trip has begun
 	counts pair.Counts
@@ -79,7 +82,15 @@ func (l *leg) run() []byte {
 func (l *leg) send() []byte {
 	out := l.Send(l.ctx)
 	text, cut, err := out.Whole(maxLeg)
-	if err != nil || cut || out.Status != http.StatusOK || l.By() == nil {
+	l.status = out.Status
+	switch {
+	case l.By() == nil || err != nil || cut:
+		return nil
+	case out.Status == http.StatusBadRequest, out.Status == http.StatusRequestEntityTooLarge,
+		out.Status == http.StatusUnprocessableEntity:
+		l.result = PrefillRefused
+		return nil
+	case out.Status != http.StatusOK:
 		return nil
 	}
 	l.result = PrefillDone
@@ -149,8 +160,9 @@ var bootstraps = http.Client{Timeout: 2 * time.Second}
 
 // engine asks a prefiller's bootstrap server for the id of the engine that was chosen, "" if it does not say.
 func (l *leg) engine(ctx context.Context, rule *Pairing, host string) string {
-	at := "http://" + net.JoinHostPort(host, strconv.Itoa(rule.Bootstrap)) + "/query"
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	port := strconv.Itoa(rule.Bootstrap)
+	l.lacks = "no bootstrap server answers at bootstrap_port " + port
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/query", nil)
 	if err != nil {
 		return ""
 	}
@@ -159,17 +171,43 @@ func (l *leg) engine(ctx context.Context, rule *Pairing, host string) string {
 		return ""
 	}
 	defer resp.Body.Close()
+	l.lacks = "what answers at bootstrap_port " + port + " names no engine"
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil || !json.Valid(text) {
 		return ""
 	}
 	rank, _ := strconv.Atoi(l.Chosen().RankHeader())
-	return pair.EngineOf(text, rank)
+	id := pair.EngineOf(text, rank)
+	if id != "" {
+		l.lacks = ""
+	}
+	return id
+}
+
+// why returns why the prompt was not computed, in the words of metrics and errors; "" if it was.
+func (l *leg) why() string {
+	seen := &l.in.Seen
+	n := len(seen.Attempts)
+	switch {
+	case l.result == PrefillDone:
+		return ""
+	case l.lacks != "":
+		return l.lacks
+	case l.result == PrefillUnnamed:
+		return "its answer has no kv_transfer_params"
+	case l.By() != nil && l.status != http.StatusOK:
+		return fmt.Sprint("status ", l.status)
+	case l.By() != nil:
+		return "its answer broke off"
+	case n > 0:
+		return seen.Attempts[n-1].Worker + ": " + seen.Attempts[n-1].Reason
+	}
+	return seen.End
 }
 
 // report returns what the record of the client's request has of the leg.
 func (l *leg) report() *route.Split {
-	s := &route.Split{Result: string(l.result), Took: time.Since(l.began)}
+	s := &route.Split{Result: string(l.result), Why: l.why(), Took: time.Since(l.began)}
 	if w := l.By(); w != nil {
 		s.Prefiller, s.Named = w.ID(), w.ID() == l.named
 	}

@@ -169,7 +169,7 @@ func (p *pairing) free() {
 	}
 	pool, j, to := p.pool, p.journal, p.pool.Clients.Get(p.decoder)
 	for _, u := range p.unread {
-		go func() { j.prefilled(&u.of.in, pool, u.of.free(to, pool, u.handed)) }()
+		go func() { j.prefilled(&u.of.in, pool, u.of.free(to, pool, u.handed), "") }()
 	}
 }
 
@@ -184,7 +184,7 @@ func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 		select {
 		case done <- handed:
 		case <-gone:
-			j.prefilled(&l.in, pool, l.free(to, pool, handed))
+			j.prefilled(&l.in, pool, l.free(to, pool, handed), l.why())
 		}
 	}()
 	select {
@@ -213,7 +213,7 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 	go func() {
 		defer l.end()
 		l.send()
-		j.prefilled(&l.in, pool, l.result)
+		j.prefilled(&l.in, pool, l.result, l.why())
 		if l.result != PrefillDone && a.deadline.CompareAndSwap(deadlineAhead, deadlineMissed) {
 			a.cancel(errUnfilled)
 		}
@@ -271,7 +271,7 @@ func (p *pairing) stop(why *failure) {
 	p.given, p.handed, p.told = true, nil, nil // what could not be loaded is not asked for again, to have it freed
 	if s := p.in.Seen.Split; s != nil && s.Result == string(PrefillDone) {
 		s.Result, s.CachedKnown = string(PrefillLost), false
-		p.journal.prefilled(p.in, p.pool, PrefillLost)
+		p.journal.prefilled(p.in, p.pool, PrefillLost, "")
 	}
 }
 
@@ -287,5 +287,5 @@ func (p *pairing) end() {
 // note records what became of the first leg.
 func (p *pairing) note(l *leg) {
 	p.in.Seen.Split = l.report()
-	p.journal.prefilled(p.in, p.pool, l.result)
+	p.journal.prefilled(p.in, p.pool, l.result, l.why())
 }
