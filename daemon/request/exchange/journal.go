@@ -100,7 +100,11 @@ func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled, why string) 
 	case PrefillDone, PrefillFreed, PrefillRefused: // a request with a fault is no news
 		return
 	}
-	if !j.unpaired.Due(time.Now(), time.Second) {
+	every := time.Second
+	if why == FaultFenced.Code { // so it was meant, or check has noted it
+		every = time.Minute
+	}
+	if !j.unpaired.Due(time.Now(), every) {
 		return
 	}
 	log := j.of(p).With("id", in.ID, "result", string(result))
@@ -138,10 +142,10 @@ func (j *journal) keyRefused(in *Inbound, p *Pool, w *worker.Worker, status int)
 	}
 }
 
-// fenced logs that no worker of the pool has the labels of the request's key. It logs once a minute at most.
+// fenced logs that no worker that answers has the labels of the request's key. It logs once a minute at most.
 func (j *journal) fenced(in *Inbound, p *Pool) {
 	if j.apart.Due(time.Now(), time.Minute) {
-		j.of(p).Warn("no worker of the pool has the labels of a key, whose requests get 503: correct workers of [[keys]], or"+
+		j.of(p).Warn("no worker of the pool that answers has the labels of a key, whose requests get 503: correct workers of [[keys]], or"+
 			" label workers", "id", in.ID, "key", in.Caller.Name, "workers", strings.Join(in.Caller.Workers, ", "))
 	}
 }

@@ -241,10 +241,12 @@ func (l *leg) free(to *upstream.Client, p *Pool, handed []byte) Prefilled {
 		return PrefillPinned
 	}
 	defer resp.Close()
-	if _, err := io.Copy(io.Discard, resp); err != nil || resp.Status != http.StatusOK {
-		return PrefillPinned
+	_, err = io.Copy(io.Discard, resp)
+	switch {
+	case err == nil && resp.Status == http.StatusOK, resp.Status == http.StatusInternalServerError: // it is gone already
+		return PrefillFreed
 	}
-	return PrefillFreed
+	return PrefillPinned
 }
 
 // legMeter counts nothing of a leg that counts requests of clients.

@@ -64,5 +64,6 @@ const (
 	PrefillUnnamed Prefilled = "no_parameters" // the prefiller does not say where the KV is
 	PrefillLost    Prefilled = "lost"          // done, but the decoder could not load it: the prefiller has restarted
 	PrefillFreed   Prefilled = "freed"         // the request ended before a decoder read it, and one had the prefiller free its memory
+	PrefillBegun   Prefilled = "begun"         // beside the answer, in records alone: the leg counts what becomes of it
 	PrefillPinned  Prefilled = "pinned"        // likewise, and the prefiller keeps the memory until it gives up
 )

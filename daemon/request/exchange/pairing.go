@@ -207,8 +207,11 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 		return false
 	}
 	l.in.Body = p.Prefill(p.in.Body)
+	l.choice.Alone() // the decoder is told whom to meet
 	a.paired = true
-	p.in.Seen.Split = l.report()
+	s := l.report()
+	s.Prefiller, s.Named, s.Result, s.Why = l.Chosen().ID(), l.Chosen().ID() == l.named, string(PrefillBegun), ""
+	p.in.Seen.Split = s
 	pool, j := p.pool, p.journal
 	go func() {
 		defer l.end()
@@ -269,9 +272,13 @@ func (p *pairing) stop(why *failure) {
 		return
 	}
 	p.given, p.handed, p.told = true, nil, nil // what could not be loaded is not asked for again, to have it freed
-	if s := p.in.Seen.Split; s != nil && s.Result == string(PrefillDone) {
+	switch s := p.in.Seen.Split; {
+	case s == nil:
+	case s.Result == string(PrefillDone):
 		s.Result, s.CachedKnown = string(PrefillLost), false
 		p.journal.prefilled(p.in, p.pool, PrefillLost, "")
+	case s.Result == string(PrefillBegun): // the leg counts what became of it
+		s.Result = string(PrefillFailed)
 	}
 }
 

@@ -45,7 +45,11 @@ func TestPairing(t *testing.T) {
 		if got != want[0] && (len(want) == 1 || got != want[1]) {
 			t.Errorf("%s: %s", c, got)
 		}
-		if s := in.Seen.Split; s == nil || s.Result != string(PrefillDone) && !c.AtOnce() || in.Seen.Worker[0] != 'd' {
+		result := string(PrefillDone)
+		if c.AtOnce() {
+			result = string(PrefillBegun)
+		}
+		if s := in.Seen.Split; s == nil || s.Result != result || s.Prefiller == "" || in.Seen.Worker[0] != 'd' {
 			t.Errorf("%s: the record has %+v, worker %s", c, s, in.Seen.Worker)
 		}
 		if d.stranded() != 0 {
@@ -112,17 +116,21 @@ func TestPairingOfLongBodies(t *testing.T) {
 func TestPairingFails(t *testing.T) {
 	for _, c := range []pair.Connector{pair.NIXL, pair.LMCache, pair.Mooncake, pair.SGLang} {
 		d := newDuo(t, c)
-		d.set("p0", nil)
+		waits := func(id string) {
+			if id[0] == 'd' && c.AtOnce() { // it would wait for the KV
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+		d.set("p0", waits)
 		for range 4 {
 			if _, out := d.ask(4000, ""); out.Status != 200 {
 				t.Errorf("%s, p0 fails: %d %s", c, out.Status, out.Body)
 			}
-		}
-		d.set("p", func(id string) {
-			if id[0] == 'd' && c.AtOnce() { // it would wait for the KV
-				time.Sleep(50 * time.Millisecond)
+			if got := d.took(); c.AtOnce() && strings.Contains(got, "p0") && strings.Contains(got, "p1") {
+				t.Errorf("%s: the decoder is told to meet p0, and p1 computes: %s", c, got)
 			}
-		})
+		}
+		d.set("p", waits)
 		in, out := d.ask(9000, "")
 		if s := in.Seen.Split; out.Status != 200 || s == nil || !c.AtOnce() && !strings.HasSuffix(s.Why, "status 503") {
 			t.Errorf("%s, both fail: %d, %+v", c, out.Status, s)
