@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -156,7 +157,7 @@ func (x *duo) open(ctx context.Context, binary string) (err error) {
 		return err
 	}
 	if x.connector == "lmcache" {
-		if err := x.openCache(); err != nil {
+		if err := x.openCache(ctx); err != nil {
 			return err
 		}
 	}
@@ -218,7 +219,7 @@ func (x *duo) start(id string) (*vllm, error) {
 }
 
 // openCache starts LMCache's server, which both engines share.
-func (x *duo) openCache() error {
+func (x *duo) openCache(ctx context.Context) error {
 	http, err := freePorts(1)
 	if err != nil {
 		return err
@@ -230,11 +231,36 @@ func (x *duo) openCache() error {
 	defer log.Close()
 	x.server = exec.Command(filepath.Join(filepath.Dir(x.setup.python), "lmcache"), "server", "--host", "127.0.0.1",
 		"--port", fmt.Sprint(x.ports[4]), "--http-host", "127.0.0.1", "--http-port", fmt.Sprint(http[0]),
-		"--chunk-size", "32", "--l1-size-gb", "1")
+		"--chunk-size", "32", "--l1-size-gb", "1", "--eviction-policy", "LRU",
+		"--supported-transfer-mode", "auto") // engines of the CPU bring and fetch by themselves
 	x.server.Env = append(os.Environ(), "PYTHONHASHSEED=0", "LMCACHE_TRACK_USAGE=false", "TMPDIR="+x.setup.dir)
 	x.server.Stdout, x.server.Stderr = log, log
 	x.server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return x.server.Start()
+	if err := x.server.Start(); err != nil {
+		return err
+	}
+	return x.awaitCache(ctx, log.Name())
+}
+
+// awaitCache waits until LMCache's server listens: an engine that finds none ends or waits for long.
+func (x *duo) awaitCache(ctx context.Context, log string) error {
+	limit, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- x.server.Wait() }()
+	for {
+		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", x.ports[4]))
+		if err == nil {
+			return c.Close()
+		}
+		select {
+		case err := <-ended:
+			return fmt.Errorf("lmcache server ended at its start, %w; its log ends with:\n%s", err, tail(log))
+		case <-limit.Done():
+			return fmt.Errorf("lmcache server does not listen; its log ends with:\n%s", tail(log))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 func (x *duo) close() {
@@ -248,7 +274,6 @@ func (x *duo) close() {
 	}
 	if x.server != nil && x.server.Process != nil {
 		_ = syscall.Kill(-x.server.Process.Pid, syscall.SIGKILL)
-		_ = x.server.Wait()
 	}
 }
 
