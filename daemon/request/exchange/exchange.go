@@ -207,7 +207,8 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if !e.sending.attempts.Others(e.choice.Left()) || e.late || e.in.Tail != nil { // a Tail is sent once
 		wait = 0
 	}
-	if !e.moved && e.in.Tail == nil && e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned()) {
+	if !e.moved && e.in.Tail == nil && (e.entry.Op == Prefilling || // the worker that answers does without
+		e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned())) {
 		a.payer = e.pool.Workers
 	}
 	p := e.sending.pairing

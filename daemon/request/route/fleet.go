@@ -51,7 +51,7 @@ func (f *fleet) add(p *worker.Pool, q worker.Query) (n int, s worker.Standing) {
 
 // addPrefillers adds the rows of those inside of a fence that may compute the prompt behind those that may answer.
 func (f *fleet) addPrefillers(p *worker.Pool, q worker.Query, fence worker.Fence) {
-	q.Fence, q.Count, q.Tied = fence, nil, false
+	q.Fence, q.Count, q.Tied, q.Spare = fence, nil, false, true
 	n, _ := f.add(p, q)
 	f.frame.Header.Prefillers = uint32(n)
 }

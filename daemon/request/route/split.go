@@ -68,6 +68,6 @@ func matchPrefillers(c *Choice, d *decision, fence worker.Fence) {
 	d.reset(&Ask{})
 	f := &d.fleet
 	f.frame.Header = c.fleet.frame.Header
-	f.fill(c.pool.Workers, worker.Query{Model: c.prompt.Model, Fence: fence, At: c.at})
+	f.fill(c.pool.Workers, worker.Query{Model: c.prompt.Model, Fence: fence, Spare: true, At: c.at})
 	f.match(c.pool, c.space, &c.below, &c.ask)
 }
