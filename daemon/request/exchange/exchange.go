@@ -373,11 +373,11 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	}
 }
 
-// noteEnd logs the end of the attempts, as end does for a client that gets an error.
+// noteEnd logs the end of the attempts, as end does for a client that gets an error. Of a prefill no client does.
 func (e *Exchange) noteEnd(last step, end func(*Inbound, *Pool, step, int)) {
 	a := &e.sending.attempts
 	switch {
-	case !e.fallsBack(failedFor(&a.last, a.own)):
+	case e.entry.Op != Prefilling && !e.fallsBack(failedFor(&a.last, a.own)):
 		end(e.in, e.pool, last, len(e.choice.Tried()))
 	case last.reason != reasonNone:
 		e.journal.unanswered(e.in, last)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -137,6 +138,15 @@ func TestPairingFails(t *testing.T) {
 		}
 		if !strings.Contains(d.log.String(), "no prefiller computed a prompt") {
 			t.Errorf("%s: the log: %s", c, d.log)
+		}
+		d.set("", func(id string) {
+			waits(id)
+			if id[0] == 'p' {
+				panic(http.ErrAbortHandler)
+			}
+		})
+		if _, out := d.ask(11000, ""); out.Status != 200 || strings.Contains(d.log.String(), "its client gets an error") {
+			t.Errorf("%s: the client got its answer, and the log: %s", c, d.log)
 		}
 		d.set("d0", nil)
 		for range 4 {
