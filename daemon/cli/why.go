@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
-	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 func whyCommand() *cobra.Command {
@@ -149,8 +148,7 @@ func findInLog(log io.Reader, id string) (*decisions.Decision, error) {
 		d.Tried(a.Worker, a.Reason, inSeconds(a.After))
 	}
 	if l.Prefill != "" {
-		d.Split = &route.Split{Prefiller: l.Prefiller, Named: l.Prefiller != "" && l.Prefiller == d.PairName(), Result: l.Prefill,
-			Why: l.PrefillWhy, Took: inSeconds(l.Prefilling)}
+		d.Prefilled(l.Prefiller, l.Prefill, l.PrefillWhy, inSeconds(l.Prefilling))
 	}
 	if l.Prompt != nil {
 		d.PromptTokens, d.Usage.Prompt, d.Usage.Known, d.Usage.Output = *l.Prompt, *l.Prompt, true, l.Output

@@ -30,5 +30,10 @@ func (d *Decision) Tried(worker, reason string, after time.Duration) {
 	d.Attempts = append(d.Attempts, route.Attempt{Worker: worker, Reason: reason, After: after})
 }
 
+// Prefilled sets what became of the prefill at a worker of its own, "" = none was found.
+func (d *Decision) Prefilled(by, result, why string, took time.Duration) {
+	d.Split = &route.Split{Prefiller: by, Named: by != "" && by == d.PairName(), Result: result, Why: why, Took: took}
+}
+
 // JSON writes the decision. Its error is that of a value that JSON does not have.
 func (d *Decision) JSON() ([]byte, error) { return json.Marshal(d) }

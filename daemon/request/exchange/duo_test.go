@@ -74,6 +74,33 @@ func newDuo(t *testing.T, c pair.Connector) *duo {
 	return d
 }
 
+// duoParams are the kv_transfer_params of these engines.
+type duoParams struct {
+	Decode  bool   `json:"do_remote_decode"`
+	Prefill bool   `json:"do_remote_prefill"`
+	Block   string `json:"remote_block_ids"`
+	ID      string `json:"transfer_id"`
+	Addr    string `json:"remote_bootstrap_addr"`
+	Engine  string `json:"remote_engine_id"`
+}
+
+// transfer pins a block or unpins it, and returns what is noted of that, and what a prefiller answers with.
+func (d *duo) transfer(p *duoParams) (line, handed string) {
+	switch {
+	case p.ID != "":
+		return fmt.Sprintf(" transfer=%v engine=%s", p.Decode != p.Prefill, p.Engine), ""
+	case p.Decode:
+		d.n++
+		block := fmt.Sprint("block-", d.n)
+		d.pinned[block] = d.loses == ""
+		return " pins", fmt.Sprintf(`,"kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"%s"}`, block)
+	case p.Prefill && d.pinned[p.Block]:
+		delete(d.pinned, p.Block)
+		return " pulls", ""
+	}
+	return " pulls nothing", ""
+}
+
 // serve plays an engine with the connector. A prefiller pins what it is asked for, and a decoder unpins it.
 func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
@@ -82,17 +109,10 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 	}
 	var b struct {
 		Model     string
-		MaxTokens int  `json:"max_completion_tokens"`
-		Stream    bool `json:"stream"`
-		Params    *struct {
-			Decode  bool   `json:"do_remote_decode"`
-			Prefill bool   `json:"do_remote_prefill"`
-			Block   string `json:"remote_block_ids"`
-			ID      string `json:"transfer_id"`
-			Addr    string `json:"remote_bootstrap_addr"`
-			Engine  string `json:"remote_engine_id"`
-		} `json:"kv_transfer_params"`
-		Room uint64 `json:"bootstrap_room"`
+		MaxTokens int        `json:"max_completion_tokens"`
+		Stream    bool       `json:"stream"`
+		Params    *duoParams `json:"kv_transfer_params"`
+		Room      uint64     `json:"bootstrap_room"`
 	}
 	if err := json.Unmarshal(text, &b); err != nil {
 		d.mu.Lock()
@@ -110,22 +130,9 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"refused"}}`, status)
 		return
 	}
-	if p := b.Params; p != nil {
-		switch {
-		case p.ID != "":
-			line += fmt.Sprintf(" transfer=%v engine=%s", p.ID != "" && p.Decode != p.Prefill, p.Engine)
-		case p.Decode:
-			d.n++
-			block := fmt.Sprint("block-", d.n)
-			d.pinned[block] = d.loses == ""
-			handed = fmt.Sprintf(`,"kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"%s"}`, block)
-			line += " pins"
-		case p.Prefill && d.pinned[p.Block]:
-			delete(d.pinned, p.Block)
-			line += " pulls"
-		default:
-			line += " pulls nothing"
-		}
+	if b.Params != nil {
+		more, by := d.transfer(b.Params)
+		line, handed = line+more, by
 	}
 	if b.Room > 0 {
 		line += fmt.Sprintf(" again=%v", d.rooms[fmt.Sprint(b.Room)])

@@ -207,8 +207,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if !e.sending.attempts.Others(e.choice.Left()) || e.late || e.in.Tail != nil { // a Tail is sent once
 		wait = 0
 	}
-	if !e.moved && e.in.Tail == nil && (e.entry.Op == Prefilling || // the worker that answers does without
-		e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned())) {
+	if e.mayMove() {
 		a.payer = e.pool.Workers
 	}
 	p := e.sending.pairing
@@ -245,21 +244,20 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	e.sending.rewind(e.in)
 	out, f := e.receive(client, a)
 	returned = true
+	p.ended(out, f, ctx.Err() != nil && a.resp == nil)
 	if f == nil {
-		if out.Status >= 400 {
-			p.refused()
-		}
 		return out, nil
-	}
-	switch {
-	case f.grade == route.GradeUnseen || ctx.Err() != nil && a.resp == nil:
-		p.untold()
-	default:
-		p.refused()
 	}
 	f.by = to.Worker
 	e.noteFailure(f, a.trip.Worker())
 	return nil, f
+}
+
+// mayMove reports whether the request may leave a worker for its silence: another one may take it, or it is a prefill,
+// without which the worker that answers does.
+func (e *Exchange) mayMove() bool {
+	return !e.moved && e.in.Tail == nil &&
+		(e.entry.Op == Prefilling || e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned()))
 }
 
 // noteFailure records what a failed attempt shows of its worker, and of the request.

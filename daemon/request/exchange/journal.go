@@ -117,8 +117,8 @@ func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled, why string) 
 		return
 	}
 	if result == PrefillPinned {
-		log.Warn("no decoder has read what a prefiller had computed, and the KV stays in the prefiller's memory until that" +
-			" gives it up: see that decoders are up")
+		log.Warn("no decoder has read what a prefiller had computed, and the KV stays in the prefiller's memory until" +
+			" that gives it up: see that decoders are up")
 		return
 	}
 	log.Warn("no prefiller computed a prompt, and the decoder did it itself: see that workers with role prefill are up," +
@@ -145,8 +145,8 @@ func (j *journal) keyRefused(in *Inbound, p *Pool, w *worker.Worker, status int)
 // fenced logs that no worker that answers has the labels of the request's key. It logs once a minute at most.
 func (j *journal) fenced(in *Inbound, p *Pool) {
 	if j.apart.Due(time.Now(), time.Minute) {
-		j.of(p).Warn("no worker of the pool that answers has the labels of a key, whose requests get 503: correct workers of [[keys]], or"+
-			" label workers", "id", in.ID, "key", in.Caller.Name, "workers", strings.Join(in.Caller.Workers, ", "))
+		j.of(p).Warn("no worker of the pool that answers has the labels of a key, whose requests get 503: correct workers of"+
+			" [[keys]], or label workers", "id", in.ID, "key", in.Caller.Name, "workers", strings.Join(in.Caller.Workers, ", "))
 	}
 }
 

@@ -205,6 +205,12 @@ func (l *leg) why() string {
 	return seen.End
 }
 
+// begun returns what the record of the client's request has of a leg that is sent beside it.
+func (l *leg) begun() *route.Split {
+	id := l.Chosen().ID()
+	return &route.Split{Prefiller: id, Named: id == l.named, Result: string(PrefillBegun), Took: time.Since(l.began)}
+}
+
 // report returns what the record of the client's request has of the leg.
 func (l *leg) report() *route.Split {
 	s := &route.Split{Result: string(l.result), Why: l.why(), Took: time.Since(l.began)}

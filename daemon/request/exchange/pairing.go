@@ -142,21 +142,21 @@ type kv struct {
 	handed []byte
 }
 
-// untold takes back that a decoder was told where the KV is: the client left before the decoder's first byte, or the
-// decoder got nothing.
-func (p *pairing) untold() {
-	if p != nil {
-		p.handed, p.told = p.told, nil
-	}
-}
-
-// refused records that the decoder which was told has failed, or answers with an error. The next one gets a prefill of
-// its own: what the first has read is another request's by now.
-func (p *pairing) refused() {
-	if p != nil && p.told != nil {
+// ended records what the end of an attempt shows of the KV that its decoder was told of. gone: the client left before
+// the first byte.
+//
+// A decoder that got nothing, or whose client left, is taken for one that was not told. One that has failed, or answers
+// with an error, may have read it: the next one gets a prefill of its own, as what was read is another request's by now.
+func (p *pairing) ended(out *Outbound, f *failure, gone bool) {
+	switch {
+	case p == nil || p.told == nil || f == nil && out.Status < 400:
+		return
+	case gone, f != nil && f.grade == route.GradeUnseen:
+		p.handed = p.told
+	default:
 		p.unread = append(p.unread, kv{p.first, p.told})
-		p.told = nil
 	}
+	p.told = nil
 }
 
 // free has the prefillers free what no decoder has read for sure. Who reads it a second time does no harm.
@@ -209,9 +209,7 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 	l.in.Body = p.Prefill(p.in.Body)
 	l.choice.Alone() // the decoder is told whom to meet
 	a.paired = true
-	s := l.report()
-	s.Prefiller, s.Named, s.Result, s.Why = l.Chosen().ID(), l.Chosen().ID() == l.named, string(PrefillBegun), ""
-	p.in.Seen.Split = s
+	p.in.Seen.Split = l.begun()
 	pool, j := p.pool, p.journal
 	go func() {
 		defer l.end()

@@ -97,7 +97,8 @@ func (r *reading) addSalt(in *Inbound) {
 	}
 }
 
-// faultWide is for a body that engines can read, as Python's json does, and this router cannot: it may name a prefiller.
+// faultWide is for a body that engines can read, as Python's json does, and this router cannot: it may name a
+// prefiller.
 var faultWide = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
 	Message: "the body is in UTF-16 or UTF-32; JSON is sent in UTF-8"}
 

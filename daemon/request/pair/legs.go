@@ -89,7 +89,8 @@ func thinks(body []byte) bool {
 			Type string `json:"type"`
 		} `json:"thinking"`
 	}
-	return bytes.Contains(body, []byte("thinking")) && json.Unmarshal(body, &said) == nil && said.Thinking.Type == "enabled"
+	return bytes.Contains(body, []byte("thinking")) && json.Unmarshal(body, &said) == nil &&
+		said.Thinking.Type == "enabled"
 }
 
 // Decode returns the body of the second leg. handed are the kv_transfer_params of the prefiller's answer, as [Handed]
@@ -158,8 +159,8 @@ func (f *fields) strip(body []byte) {
 	}
 }
 
-// extras are the fields whose own ones vLLM (0.32) hands to a connector as well. It reads them in its engine, and checks
-// nothing before.
+// extras are the fields whose own ones vLLM (0.32) hands to a connector as well. It reads them in its engine, and
+// checks nothing before.
 var extras = [...]string{"vllm_xargs", "sampling_params"}
 
 // scrub adds those of extras that have kv_transfer_params, without these.

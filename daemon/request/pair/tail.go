@@ -6,8 +6,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/rewrite"
 )
 
-// AloneAll returns how a body is read that is too long to be held: as [Alone], with null for the fields that a client may
-// not send as its last ones, whether it has them or not.
+// AloneAll returns how a body is read that is too long to be held: as [Alone], with null for the fields that a client
+// may not send as its last ones, whether it has them or not.
 func AloneAll(body io.Reader) io.Reader { return rewrite.NewReader(body, new(closing), false) }
 
 // closing finds the end of an object.

@@ -392,9 +392,6 @@ func (c *Choice) MayWiden(at time.Time) bool {
 	return !c.order.pinned && (!c.order.spent || at.Sub(c.at) >= lookEvery)
 }
 
-// Alone leaves the first worker alone in the order: the request goes to no other.
-func (c *Choice) Alone() { c.order.pin() }
-
 // Pinned reports whether no worker but the first may ever get the request.
 func (c *Choice) Pinned() bool { return c.order.pinned }
 
