@@ -57,10 +57,13 @@ func checkFence(r *report, path string, k *Key) {
 	checkLabels(r, path, values)
 }
 
-// holds reports whether some worker has all of the labels, each as name=value.
+// holds reports whether some worker has all of the labels, each as name=value. A role is one of them.
 func holds(workers []Worker, labels []string) bool {
 	return slices.ContainsFunc(workers, func(w Worker) bool {
 		has := Labels([]Worker{w})
+		if role := w.RoleOf(); role != RoleBoth {
+			has = append(has, RoleLabel+"="+role)
+		}
 		return !slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(has, l) })
 	})
 }

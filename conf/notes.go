@@ -26,6 +26,7 @@ func Notes(c *Config) []Problem {
 	}
 	for i := range c.Pools {
 		notePool(r, elem("pools", i), &c.Pools[i])
+		noteRoles(r, elem("pools", i), &c.Pools[i])
 	}
 	list, _ := r.err().(Problems)
 	return append([]Problem{}, list...)
@@ -103,21 +104,75 @@ func noteKVCache(r *report, c *KVCache) {
 	}
 }
 
-// noteFence notes the pools in which no worker has the labels of a key. Of a pool by discovery that is not known.
+// noteFence notes the pools in which no worker that answers has the labels of a key, and those in which no prefiller
+// has them. Of a pool by discovery that is not known.
 func noteFence(r *report, c *Config, i int) {
-	fence := c.Keys[i].Fence()
+	fence, at := c.Keys[i].Fence(), child(elem("keys", i), "workers")
 	for j := range c.Pools {
 		p := &c.Pools[j]
 		if len(fence) == 0 || discovers(p) || !slices.ContainsFunc(c.Keys[i].Models, func(m string) bool {
 			return mayServe(p, m)
-		}) ||
-			holds(p.Workers, fence) {
+		}) {
 			continue
 		}
-		r.add(child(elem("keys", i), "workers"),
-			fmt.Sprintf("no worker of pool %q has %s: requests of key %q there get 503", p.Name,
-				strings.Join(fence, " and "), c.Keys[i].Name),
-			"label its workers: labels = { NAME = \"VALUE\" }, or correct it; or keep the key's models out of that pool")
+		prefill, answer := byRole(p)
+		inside, labels := holds(prefill, fence), strings.Join(fence, " and ")
+		switch {
+		case holds(answer, fence) && (inside || len(prefill) == 0):
+		case holds(answer, fence):
+			r.add(at, fmt.Sprintf("no prefiller of pool %q has %s: prompts of key %q there are computed where they are answered",
+				p.Name, labels, c.Keys[i].Name), "label a prefiller too, if that is not meant")
+		case inside:
+			r.add(at, fmt.Sprintf("only prefillers of pool %q have %s, and they answer nobody: requests of key %q there get 503",
+				p.Name, labels, c.Keys[i].Name), "label a worker with another role too")
+		default:
+			r.add(at, fmt.Sprintf("no worker of pool %q has %s: requests of key %q there get 503", p.Name, labels,
+				c.Keys[i].Name),
+				"label its workers: labels = { NAME = \"VALUE\" }, or correct it; or keep the key's models out of that pool")
+		}
+	}
+}
+
+// byRole returns the workers of a pool that compute prompts alone, and the others.
+func byRole(p *Pool) (prefill, answer []Worker) {
+	for _, w := range p.Workers {
+		if p.Disaggregation.On() && w.RoleOf() == RolePrefill {
+			prefill = append(prefill, w)
+		} else {
+			answer = append(answer, w)
+		}
+	}
+	return prefill, answer
+}
+
+// noteRoles notes roles that are hardly meant.
+func noteRoles(r *report, at string, p *Pool) {
+	d := &p.Disaggregation
+	if !d.On() {
+		if *d != DefaultPool().Disaggregation {
+			r.add(child(at, "disaggregation"), "it has no connector, and so no effect",
+				`write connector = "nixl", or take the table out`)
+		}
+		return
+	}
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		label, labels := w.Labels[RoleLabel], child(elem(child(at, "workers"), i), "labels")
+		switch {
+		case label == "" || label == w.RoleOf():
+		case w.Role != RoleBoth:
+			r.add(labels, fmt.Sprintf("role = %q holds for the worker, and its label role = %q does nothing", w.Role, label),
+				"write one of the two")
+		default:
+			r.add(labels, fmt.Sprintf("the label role = %q is no role: the worker does both", label),
+				`write role = "prefill" or "decode"`)
+		}
+	}
+	if prefill, _ := byRole(p); len(prefill) > 0 && !discovers(p) && !slices.ContainsFunc(prefill, func(w Worker) bool {
+		return !w.Drain
+	}) {
+		r.add(child(at, "disaggregation"), "all prefillers of the pool drain: the others compute all prompts",
+			"take drain = true of one out, if that is not meant")
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 // TestNotes: each is hardly meant, and nothing else is noted.
 func TestNotes(t *testing.T) {
 	const workers = "workers = [{url = 'http://a'}]\n"
+	const pair = "disaggregation = {connector = 'nixl'}\nworkers = [{url = 'http://a', role = 'prefill', labels = {for = 'p', in = 'x'}}, " +
+		"{url = 'http://b', role = 'decode', labels = {in = 'x'}}]\n"
 	const key = "[[keys]]\nname = 'k'\nenv = 'WARMPATH_TEST_KEY'\n"
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "[[pools]]\nkv_events = 'auto'\nstrategy = 'kvaware'\n" + workers, ""},
@@ -38,6 +40,14 @@ func TestNotes(t *testing.T) {
 		{"a key for a model and its workers", key + "models = ['m']\nworkers = 'for=a'\n[[pools]]\nmodels = ['m']\n" +
 			"workers = [{url = 'http://a', labels = {for = 'a'}}]\n[[pools]]\nmodels = ['n']\nworkers = [{url = 'http://b'}]\n", ""},
 		{"a key for workers by discovery", key + "workers = 'for=a'\n[[pools]]\nworkers_dns = 'localhost:9'\n", ""},
+		{"a key for one role", key + "workers = 'role=decode'\n[[pools]]\n" + pair, "4 keys[0].workers"},
+		{"a key for prefillers", key + "workers = 'for=p'\n[[pools]]\n" + pair, "4 keys[0].workers"},
+		{"a key for both", key + "workers = 'in=x'\n[[pools]]\n" + pair, ""},
+		{"a role that is no role", "[[pools]]\n" + strings.Replace(pair, "for = 'p'", "role = 'prefil'", 1), "3 pools[0].workers[0].labels"},
+		{"two roles", "[[pools]]\n" + strings.Replace(pair, "for = 'p'", "role = 'decode'", 1), "3 pools[0].workers[0].labels"},
+		{"no connector", "[[pools]]\ndisaggregation = {threshold = 9}\n" + workers, "2 pools[0].disaggregation"},
+		{"prefillers that drain", "[[pools]]\n" + strings.Replace(pair, "role = 'prefill',", "role = 'prefill', drain = true,", 1),
+			"2 pools[0].disaggregation"},
 		{"a key for all", "[[keys]]\nname = 'k'\nenv = 'WARMPATH_TEST_KEY'\n[[pools]]\nmodels = ['a/x']\n" + workers, ""},
 	} {
 		t.Setenv("WARMPATH_TEST_KEY", "sk-0123456789")

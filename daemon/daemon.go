@@ -222,7 +222,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 // serveClients serves until the drain, on a kept socket only once every pool has a worker that is up.
 func (d *Daemon) serveClients() error {
 	d.manager.Await(func() bool {
-		return !slices.ContainsFunc(d.shown(), func(p *operator.Pool) bool { return p.Workers.Up(time.Now()) == 0 })
+		return !slices.ContainsFunc(d.shown(), func(p *operator.Pool) bool { return p.Empty(time.Now()) })
 	})
 	d.manager.Ready("serving clients at " + d.Addr() + ", the operator at " + d.AdminAddr())
 	return d.front.Run()

@@ -104,6 +104,7 @@ type logLine struct {
 
 	Prefiller   string  `json:"prefiller"`
 	Prefill     string  `json:"prefill"`
+	PrefillWhy  string  `json:"prefill_why"`
 	PrefillTook float64 `json:"prefill_seconds"`
 
 	Tried []struct {
@@ -147,7 +148,7 @@ func findInLog(log io.Reader, id string) (*decisions.Decision, error) {
 		d.Tried(a.Worker, a.Reason, inSeconds(a.After))
 	}
 	if l.Prefill != "" {
-		d.Prefilled(l.Prefiller, l.Prefill, inSeconds(l.PrefillTook))
+		d.Prefilled(l.Prefiller, l.Prefill, l.PrefillWhy, inSeconds(l.PrefillTook))
 	}
 	if l.Prompt != nil {
 		d.PromptTokens, d.Usage.Prompt, d.Usage.Known, d.Usage.Output = *l.Prompt, *l.Prompt, true, l.Output
@@ -305,14 +306,18 @@ func prefillOf(d *decisions.Decision) string {
 	if d.IsLong() {
 		return "where it is answered: the body is above server.buffer_body_bytes, and such ones are not split"
 	}
+	why := ""
+	if s.Why != "" {
+		why = " (" + s.Why + ")"
+	}
 	if s.Prefiller == "" {
-		return fmt.Sprintf("by no prefiller: %s after %s", s.Result, s.Took.Round(time.Millisecond))
+		return fmt.Sprintf("by no prefiller: %s%s after %s", s.Result, why, s.Took.Round(time.Millisecond))
 	}
 	by := ""
 	if s.Named {
 		by = ", which the strategy named"
 	}
-	return fmt.Sprintf("at %s%s: %s after %s", s.Prefiller, by, s.Result, s.Took.Round(time.Millisecond))
+	return fmt.Sprintf("at %s%s: %s%s after %s", s.Prefiller, by, s.Result, why, s.Took.Round(time.Millisecond))
 }
 
 // promptOf formats how much of the prompt was expected in the cache, and how much was there.

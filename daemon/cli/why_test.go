@@ -66,13 +66,15 @@ func TestWhy(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "access.log")
 	write(t, log, `{"time":"2026-11-22T10:00:01Z","msg":"request","id":"r2","key":"team","method":"POST","path":"/v1/completions","status":200,`+
 		`"seconds":1.5,"ttft_seconds":0.5,"stream":true,"model":"m","pool":"p","worker":"w2","strategy":"s","reason":"least cost","blocks":2,"believed_tokens":5,`+
-		`"prompt_tokens":40,"cached_tokens":16,"output_tokens":3,"queue_seconds":0.1,"retries":0,"end":""}`+"\n"+
+		`"prompt_tokens":40,"cached_tokens":16,"output_tokens":3,"queue_seconds":0.1,"retries":0,"end":"",`+
+		`"prefiller":"","prefill":"no_prefiller","prefill_why":"no_worker","prefill_seconds":0.001}`+"\n"+
 		`{"time":"2026-11-22T10:00:02Z","msg":"request","id":"r22","status":401,"end":"invalid_api_key"}`+"\n"+
 		`{"time":"2026-11-22T10:00:02Z","msg":"request","id":"nameless","status":400,"end":"missing_model"}`+"\n"+
 		`{"time":"2026-11-22T10:00:02Z","msg":"request","id":"hung","status":499,"strategy":"s","end":"client_gone","worker":"",`+
 		`"tried":[{"worker":"w9","reason":"refused","after_seconds":0.5},{"worker":"w7","reason":"client_gone","after_seconds":50.1}]}`+"\n")
 	f("why hung --log "+log, 0, "nobody answered", "tried     w9: refused after 500ms", "w7: client_gone after 50.1s")
-	f("why r2 --log "+log, 0, "w2, by s: least cost", "16 of 40 by the engine's own count", "first output after 0.500s", "server.explain_log")
+	f("why r2 --log "+log, 0, "w2, by s: least cost", "16 of 40 by the engine's own count",
+		"by no prefiller: no_prefiller (no_worker) after 1ms", "first output after 0.500s", "server.explain_log")
 	f("why r22 --log "+log, 0, "refused with invalid_api_key", "model     not read")
 	f("why nameless --log "+log, 0, "model     none named")
 	f("why r3 --log "+log, 1, "no line of the log has that id")

@@ -49,7 +49,7 @@ func main() {
 	flag.StringVar(&o.attach, "attach", "", "two workers of caches that run already: ID=URL,EVENTS,REPLAY with a space\n"+
 		"between")
 	flag.StringVar(&o.parts, "parts", "both", "of caches: believed | situations | both")
-	connectors := flag.String("connectors", "nixl,lmcache", "that pairs tries")
+	connectors := flag.String("connectors", "nixl,lmcache,folder", "that pairs tries")
 	strategies := flag.String("strategies", "prefixaware,kvaware", "that caches compares")
 	flag.IntVar(&o.requests, "requests", 200, "of each run of caches")
 	flag.DurationVar(&o.budget, "budget", 2*time.Second,

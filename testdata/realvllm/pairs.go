@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,7 @@ const pairThreshold = 32
 
 // duo is a prefiller and a decoder, two real engines with one connector between them.
 type duo struct {
-	connector string
+	connector string // nixl, lmcache, or folder: vLLM's ExampleConnector over a folder that both have
 	setup     setup
 	ports     []int // prefiller, decoder, router, its admin port, and two for the connector
 	p, d      *vllm
@@ -89,7 +90,7 @@ func asks() []kind {
 		}})
 }
 
-// unsplit is how many of asks, the last ones, no pair may serve but that of LMCache.
+// unsplit is how many of asks, the last ones, no pair may serve whose decoder is told whose KV it reads.
 const unsplit = 2
 
 // sayAll sends them all, and returns what each answer says.
@@ -156,7 +157,7 @@ func (x *duo) open(ctx context.Context, binary string) (err error) {
 		return err
 	}
 	if x.connector == "lmcache" {
-		if err := x.openCache(); err != nil {
+		if err := x.openCache(ctx); err != nil {
 			return err
 		}
 	}
@@ -177,13 +178,20 @@ func (x *duo) open(ctx context.Context, binary string) (err error) {
 			return err
 		}
 	}
+	legs := x.connector
+	if !x.names() {
+		legs = "lmcache" // the prefill, then the request as it came
+	}
 	x.router, err = serve(binary, x.setup.dir, settings{name: x.connector, port: x.ports[2], admin: x.ports[3],
-		workers: []*vllm{x.p, x.d}, connector: x.connector})
+		workers: []*vllm{x.p, x.d}, connector: legs})
 	if err != nil {
 		return err
 	}
 	return x.router.up(ctx, []*vllm{x.p, x.d})
 }
+
+// names reports whether the decoder is told whose KV it reads, and does not find it by the prompt.
+func (x *duo) names() bool { return x.connector == "nixl" }
 
 // start starts the prefiller, p, or the decoder, d.
 func (x *duo) start(id string) (*vllm, error) {
@@ -201,6 +209,9 @@ func (x *duo) start(id string) (*vllm, error) {
 		s.transfer = fmt.Sprintf(`{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both","kv_connector_extra_config":`+
 			`{"lmcache.mp.host":"tcp://127.0.0.1","lmcache.mp.port":%d}}`, x.ports[4])
 		s.env = []string{"PYTHONHASHSEED=0"} // both sides compute the same keys
+	case "folder":
+		s.transfer = fmt.Sprintf(`{"kv_connector":"ExampleConnector","kv_role":"kv_both","kv_connector_extra_config":`+
+			`{"shared_storage_path":%q}}`, filepath.Join(s.dir, "kv"))
 	default:
 		return nil, fmt.Errorf("no engines are known for connector %q", x.connector)
 	}
@@ -208,7 +219,7 @@ func (x *duo) start(id string) (*vllm, error) {
 }
 
 // openCache starts LMCache's server, which both engines share.
-func (x *duo) openCache() error {
+func (x *duo) openCache(ctx context.Context) error {
 	http, err := freePorts(1)
 	if err != nil {
 		return err
@@ -220,11 +231,36 @@ func (x *duo) openCache() error {
 	defer log.Close()
 	x.server = exec.Command(filepath.Join(filepath.Dir(x.setup.python), "lmcache"), "server", "--host", "127.0.0.1",
 		"--port", fmt.Sprint(x.ports[4]), "--http-host", "127.0.0.1", "--http-port", fmt.Sprint(http[0]),
-		"--chunk-size", "32", "--l1-size-gb", "1")
+		"--chunk-size", "32", "--l1-size-gb", "1", "--eviction-policy", "LRU",
+		"--supported-transfer-mode", "auto") // engines of the CPU bring and fetch by themselves
 	x.server.Env = append(os.Environ(), "PYTHONHASHSEED=0", "LMCACHE_TRACK_USAGE=false", "TMPDIR="+x.setup.dir)
 	x.server.Stdout, x.server.Stderr = log, log
 	x.server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return x.server.Start()
+	if err := x.server.Start(); err != nil {
+		return err
+	}
+	return x.awaitCache(ctx, log.Name())
+}
+
+// awaitCache waits until LMCache's server listens: an engine that finds none ends or waits for long.
+func (x *duo) awaitCache(ctx context.Context, log string) error {
+	limit, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- x.server.Wait() }()
+	for {
+		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", x.ports[4]))
+		if err == nil {
+			return c.Close()
+		}
+		select {
+		case err := <-ended:
+			return fmt.Errorf("lmcache server ended at its start, %w; its log ends with:\n%s", err, tail(log))
+		case <-limit.Done():
+			return fmt.Errorf("lmcache server does not listen; its log ends with:\n%s", tail(log))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 func (x *duo) close() {
@@ -238,7 +274,6 @@ func (x *duo) close() {
 	}
 	if x.server != nil && x.server.Process != nil {
 		_ = syscall.Kill(-x.server.Process.Pid, syscall.SIGKILL)
-		_ = x.server.Wait()
 	}
 }
 
@@ -259,7 +294,7 @@ func (x *duo) checkAnswers(ctx context.Context, want []string) (string, error) {
 		}
 	}
 	pair := len(want)
-	if x.connector != "lmcache" {
+	if x.names() {
 		pair -= unsplit
 	}
 	read, err := x.d.sum(ctx, fromElsewhere)

@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// startLimit is how long a worker may take to serve: 70 s alone on two free cores, 100 s beside another, 5 minutes
-// where others keep the cores busy.
-const startLimit = 12 * time.Minute
+// startLimit is how long a worker may take to serve: 70 s alone on two free cores, 100 s beside another, 11 minutes
+// where a load of 20 keeps the cores busy.
+const startLimit = 30 * time.Minute
 
 // vllm is one real worker: an API server with its engine, in a process group of their own.
 type vllm struct {

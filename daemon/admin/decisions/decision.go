@@ -31,9 +31,9 @@ func (d *Decision) Tried(worker, reason string, after time.Duration) {
 	d.Attempts = append(d.Attempts, route.Attempt{Worker: worker, Reason: reason, After: after})
 }
 
-// Prefilled adds what became of the prefill at a worker of its own, "" if there was none.
-func (d *Decision) Prefilled(by, result string, took time.Duration) {
-	d.Split = &route.Split{Prefiller: by, Result: result, Took: took, Named: by != "" && by == d.PairName()}
+// Prefilled sets what became of the prefill at a worker of its own, by "" = none was found.
+func (d *Decision) Prefilled(by, result, why string, took time.Duration) {
+	d.Split = &route.Split{Prefiller: by, Named: by != "" && by == d.PairName(), Result: result, Why: why, Took: took}
 }
 
 // IsLong reports whether the prompt was not split as memory does not have all of the body.

@@ -26,10 +26,12 @@ var (
 		"chosen.", "pool", "tier")
 	retries  = newCounter("retries_total", "Requests sent on to the next worker before the first byte.", "pool", "reason")
 	prefills = newCounter("prefills_total", "Prompts that were to be computed by a worker of their own (disaggregation), "+
-		"by what became of that. done and freed: a prefiller did it, and of freed the client left; pinned: it left, and "+
-		"the KV stays at the prefiller until that gives up; of all others the worker that answered did it, of lost when "+
-		"it could not load what the prefiller had done, which counts as done too, and of long_body as the body is above "+
-		"server.buffer_body_bytes, however long the prompt is.",
+		"by what became of that. done: a prefiller did it. freed: it did, and the client left, or the decoder failed or "+
+		"refused the request, so that the KV was read for nobody; pinned: likewise, and the KV stays at the prefiller until "+
+		"that gives up; both count beside done if a decoder had been told. Of all others the worker that answered did "+
+		"it, of refused as a prefiller found fault with the request, of lost when it could not load what the prefiller had "+
+		"done, which counts as done too, of long_body as the body is above server.buffer_body_bytes, however long the "+
+		"prompt is.",
 		"pool", "result")
 	modelFallbacks = newCounter("model_fallbacks_total", "Requests that went from a model to its fallback ([[models]] "+
 		"fallback), by why: down, full, context.", "model", "to", "reason")

@@ -41,7 +41,11 @@ func newFleet(t *testing.T, words string) *fleet {
 	c := worker.Config{Watcher: f.watched}
 	for _, word := range strings.Fields(words) {
 		name, _, _ := strings.Cut(word, ":")
-		c.Workers = append(c.Workers, worker.Spec{ID: name, URL: "http://" + name})
+		spec := worker.Spec{ID: name, URL: "http://" + name}
+		if name == "prefiller" {
+			spec.Role = worker.Prefills
+		}
+		c.Workers = append(c.Workers, spec)
 	}
 	f.Pool = &Pool{
 		Pool: route.New(route.Config{Name: "p", Workers: c, Began: time.Now(),

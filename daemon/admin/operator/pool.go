@@ -17,6 +17,7 @@ const (
 	WhyStarting = "no worker has had its first health check yet"
 	WhyEmpty    = "no worker is up"
 	WhyPanics   = "no worker is up; requests go to workers that are not (panic = true)"
+	WhyPrefill  = "no worker is up but those with the role prefill, which answer nobody"
 	WhyUnfit    = "no worker lists a model that the pool's patterns fit"
 )
 
@@ -35,10 +36,14 @@ type Pool struct {
 
 // whyNot returns why a pool cannot serve, "" if it can. A worker whose models have not been read yet may have any.
 func (p *Pool) whyNot(stats []worker.Stats) string {
-	up, starting := 0, false
+	up, prefillers, starting := 0, 0, false
 	for _, s := range stats {
-		starting = starting || s.State == worker.Starting
+		starting = starting || s.State == worker.Starting && !s.Prefills
 		if !s.Up {
+			continue
+		}
+		if s.Prefills {
+			prefillers++
 			continue
 		}
 		up++
@@ -51,14 +56,21 @@ func (p *Pool) whyNot(stats []worker.Stats) string {
 		return WhyUnfit
 	case starting:
 		return WhyStarting
+	case prefillers > 0:
+		return WhyPrefill
 	}
 	return WhyEmpty
+}
+
+// Empty reports whether no worker that answers clients is up.
+func (p *Pool) Empty(now time.Time) bool {
+	return !slices.ContainsFunc(p.Workers.Stats(now), func(s worker.Stats) bool { return s.Up && !s.Prefills })
 }
 
 // verdict returns why a pool cannot serve, "" if it can, and whether it serves all the same, by panic alone.
 func (p *Pool) verdict(stats []worker.Stats) (why string, panics bool) {
 	why = p.whyNot(stats)
-	if why == WhyEmpty && p.panics(stats) {
+	if (why == WhyEmpty || why == WhyPrefill) && p.panics(stats) {
 		return WhyPanics, true
 	}
 	return why, false
@@ -73,5 +85,5 @@ func (p *Pool) canServe(now time.Time) bool {
 // panics reports whether a pool with no worker up serves all the same: panic = true is set, and a worker was not
 // drained. If a load balancer then stopped sending requests, it would take away the last resort.
 func (p *Pool) panics(stats []worker.Stats) bool {
-	return p.Panic && slices.ContainsFunc(stats, func(s worker.Stats) bool { return !s.Drained })
+	return p.Panic && slices.ContainsFunc(stats, func(s worker.Stats) bool { return !s.Drained && !s.Prefills })
 }

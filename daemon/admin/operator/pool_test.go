@@ -25,6 +25,9 @@ func TestWhetherAPoolCanServe(t *testing.T) {
 		if brief := briefly([]*Pool{p.Pool})[0]; brief.Ready != ready || brief.Workers != len(got.Workers) {
 			t.Errorf("%q, panic %v: ready %v with %d workers; want %v", words, panics, brief.Ready, brief.Workers, ready)
 		}
+		if empty := why == WhyEmpty || why == WhyStarting || why == WhyPanics || why == WhyPrefill; p.Empty(time.Now()) != empty {
+			t.Errorf("%q: empty %v; want %v", words, !empty, empty)
+		}
 		if got := readings(p)["pool_ready"]; got != bit(ready) {
 			t.Errorf("%q, panic %v: warmpath_pool_ready is %v; want %v", words, panics, got, ready)
 		}
@@ -39,6 +42,13 @@ func TestWhetherAPoolCanServe(t *testing.T) {
 	f("a:down", false, 0, false, WhyEmpty)
 	f("a:down b:starting", false, 0, false, WhyStarting)
 	f("a:draining", false, 0, false, WhyEmpty)
+
+	f("prefiller a:down", false, 1, false, WhyPrefill)
+	f("prefiller a:starting", false, 1, false, WhyStarting)
+	f("prefiller:down a", false, 1, true, "")
+	f("prefiller:m a:other", false, 2, false, WhyUnfit)
+	f("prefiller a:down", true, 1, true, WhyPanics)
+	f("prefiller a:draining", true, 1, false, WhyPrefill)
 
 	f("", true, 0, false, WhyEmpty) // there is no worker to try
 	f("a:down", true, 0, true, WhyPanics)

@@ -253,7 +253,7 @@ func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 			answer.Until = "DELETE of this path, or the end of the daemon: an upgrade keeps it, a restart does not; drain = " +
 				"true of the worker in the file lasts"
 		}
-		if on && p.Workers.Up(time.Now()) == 0 {
+		if on && p.Empty(time.Now()) {
 			answer.Warning = "the pool has no other worker that is up: its requests get 503 until one is, or this one is " +
 				"put back"
 		}

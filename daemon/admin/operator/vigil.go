@@ -44,7 +44,7 @@ func NewVigil(log *slog.Logger) *Vigil { return &Vigil{log: log} }
 func (v *Vigil) Look(p *Pool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	stats := p.Workers.Stats(time.Now())
+	stats := slices.DeleteFunc(p.Workers.Stats(time.Now()), func(s worker.Stats) bool { return s.Prefills })
 	v.logEmpty(p, stats)
 	unfit := ""
 	if p.whyNot(stats) == WhyUnfit {

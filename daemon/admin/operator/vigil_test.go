@@ -11,7 +11,7 @@ import (
 func TestVigil(t *testing.T) {
 	var log bytes.Buffer
 	v := NewVigil(slog.New(slog.NewTextHandler(&log, nil)))
-	p := newFleet(t, "a:starting b:starting")
+	p := newFleet(t, "a:starting b:starting prefiller")
 	f := func(want ...string) {
 		t.Helper()
 		for range 3 {

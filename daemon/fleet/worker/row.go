@@ -49,6 +49,7 @@ type Stats struct {
 	Drained  bool   // Drain was called for it, whatever else its state is
 	Why      string // why it is ejected or draining, or drained and not up; else ""
 	Up       bool   // gets requests
+	Prefills bool   // by its role: it answers no client
 	InFlight int    // requests of this router
 	Theirs   int    // requests of other routers, by their messages
 	Limit    int    // of requests at all ranks together; 0 = none
@@ -95,7 +96,8 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 	s := Stats{
 		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Labels: w.named, Slot: w.slot,
 		Since: w.since, Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
-		Theirs: w.theirs.n, Limit: l.requests,
+		Prefills: w.role == abi.RowPrefill,
+		Theirs:   w.theirs.n, Limit: l.requests,
 		Full: w.full(l, m), Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,
 		Capacity: w.capacity.inForce, CPUTokens: w.CPUTokens(),

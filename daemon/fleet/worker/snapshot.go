@@ -17,6 +17,7 @@ type Query struct {
 	Rank  int       // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
 	Need  int       // tokens that it surely has: a worker of a shorter max_model_len is TooShort; 0 = not known
 	Tied  bool      // nobody but Bound can serve its session: Bound is never TooShort
+	Spare bool      // it need not be served: nobody gets it who is only suspected of being up, or is not
 	Full  bool      // also workers without room get a row, for one who only wants to know what they hold
 	At    time.Time
 
@@ -70,9 +71,11 @@ func (s *shot) take() {
 	case Crowded: // all that there are say that they are full: one of them says so itself, if it still is
 		s.takeBy(crowded)
 	case Silent: // suspicion is no reason to refuse what nobody else takes
-		s.takeBy(trusting)
+		if !s.Spare {
+			s.takeBy(trusting)
+		}
 	}
-	if (s.standing == Down || s.standing == Starting) && s.fleet.conf.Panic {
+	if (s.standing == Down || s.standing == Starting) && s.fleet.conf.Panic && !s.Spare {
 		s.takeBy(blind)
 	}
 	switch {

@@ -109,3 +109,12 @@ type transferParams struct {
 	Mode          string   `json:"transfer_mode"`
 	Cached        int      `json:"remote_prefill_cached_tokens"`
 }
+
+// UnmarshalJSON implements json.Unmarshaler. Parameters that come twice are the last ones alone, as in Python.
+func (p *transferParams) UnmarshalJSON(text []byte) error {
+	type plain transferParams
+	var last plain
+	err := json.Unmarshal(text, &last)
+	*p = transferParams(last)
+	return err
+}

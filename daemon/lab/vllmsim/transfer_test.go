@@ -107,6 +107,15 @@ func TestTransferParamsAsRecorded(t *testing.T) {
 	}
 }
 
+// Parameters that come twice are the last ones: a router writes its own behind those of a client.
+func TestLastTransferParams(t *testing.T) {
+	s := start(t, Config{Connector: ConnectorNIXL, Role: RolePrefill, Speed: 20})
+	status, raw := transferLeg(t, s, 1, askPrefill, `,"kv_transfer_params":{"remote_engine_id":"x","remote_port":9}`)
+	if status != 200 || s.Stats().BlocksPinned == 0 {
+		t.Errorf("%d %s", status, raw)
+	}
+}
+
 func TestPairPullsAndFrees(t *testing.T) {
 	for _, stream := range []string{"", `,"stream":true`} {
 		p, d := transferPair(t, 0)

@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
@@ -39,6 +40,9 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	}
 	if f := r.read.hidesResponse(in, r.target()); f != nil {
 		return r.refuse(*f)
+	}
+	if pool.Pairing != nil && isWide(in.Body) {
+		return r.refuse(faultWide)
 	}
 	if in.Tail == nil && r.read.req.Stream && r.generates() { // with a Tail the client may still write
 		in.Comments.Begin()
@@ -154,7 +158,7 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 		r.noteReason(ctx)
 	}
 	r.journal.decided(r.in, &r.choice, v)
-	if v == route.Fenced {
+	if v == route.Fenced && r.entry.Op != Prefilling {
 		r.journal.fenced(r.in, r.pool)
 	}
 	if r.pool.Shadows != nil && r.chosen && ask.Named == "" { // else this was decided with the answer
@@ -364,15 +368,21 @@ func (r *request) waitAgain(ctx context.Context) *Fault {
 
 // fence returns the labels of the workers that alone may get the request.
 func (r *request) fence() worker.Fence {
-	fence := worker.Fence(r.in.Caller.Workers)
-	if r.pool == nil || r.pool.Pairing == nil {
+	switch {
+	case r.pool == nil:
+		return r.in.Caller.Workers
+	case r.entry.Op == Prefilling:
+		return slices.Concat(worker.Fence(r.in.Caller.Workers), r.pool.Pairing.Prefillers)
+	}
+	return r.pool.Pairing.answering(r.in.Caller.Workers)
+}
+
+// answering returns the labels of the workers inside of a fence that answer clients.
+func (p *Pairing) answering(fence worker.Fence) worker.Fence {
+	if p == nil {
 		return fence
 	}
-	roles := r.pool.Pairing.Decoders
-	if r.entry.Op == Prefilling {
-		roles = r.pool.Pairing.Prefillers
-	}
-	return append(append(make(worker.Fence, 0, len(fence)+len(roles)), fence...), roles...)
+	return slices.Concat(fence, p.Decoders)
 }
 
 // leg returns the part of the request that a worker is chosen for.

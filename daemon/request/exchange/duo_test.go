@@ -32,6 +32,10 @@ type duo struct {
 	loses  string         // what a decoder answers that is to read the KV of a prefiller which lost it; "" = it reads it
 	during func(w string) // is called for each request at a worker before its answer
 	rooms  map[string]bool
+
+	refuses string // the decoders whose id begins so answer 503 to what they are told to read, "" = none does
+	model   string // that the workers serve, others get 404; "" = they serve any
+	picky   bool   // decoders answer 400 to each answer of more than one token
 }
 
 func newDuo(t *testing.T, c pair.Connector) *duo {
@@ -70,6 +74,33 @@ func newDuo(t *testing.T, c pair.Connector) *duo {
 	return d
 }
 
+// duoParams are the kv_transfer_params of these engines.
+type duoParams struct {
+	Decode  bool   `json:"do_remote_decode"`
+	Prefill bool   `json:"do_remote_prefill"`
+	Block   string `json:"remote_block_ids"`
+	ID      string `json:"transfer_id"`
+	Addr    string `json:"remote_bootstrap_addr"`
+	Engine  string `json:"remote_engine_id"`
+}
+
+// transfer pins a block or unpins it, and returns what is noted of that, and what a prefiller answers with.
+func (d *duo) transfer(p *duoParams) (line, handed string) {
+	switch {
+	case p.ID != "":
+		return fmt.Sprintf(" transfer=%v engine=%s", p.Decode != p.Prefill, p.Engine), ""
+	case p.Decode:
+		d.n++
+		block := fmt.Sprint("block-", d.n)
+		d.pinned[block] = d.loses == ""
+		return " pins", fmt.Sprintf(`,"kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"%s"}`, block)
+	case p.Prefill && d.pinned[p.Block]:
+		delete(d.pinned, p.Block)
+		return " pulls", ""
+	}
+	return " pulls nothing", ""
+}
+
 // serve plays an engine with the connector. A prefiller pins what it is asked for, and a decoder unpins it.
 func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
@@ -77,41 +108,31 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var b struct {
-		MaxTokens int  `json:"max_completion_tokens"`
-		Stream    bool `json:"stream"`
-		Params    *struct {
-			Decode  bool   `json:"do_remote_decode"`
-			Prefill bool   `json:"do_remote_prefill"`
-			Block   string `json:"remote_block_ids"`
-			ID      string `json:"transfer_id"`
-			Addr    string `json:"remote_bootstrap_addr"`
-			Engine  string `json:"remote_engine_id"`
-		} `json:"kv_transfer_params"`
-		Room uint64 `json:"bootstrap_room"`
+		Model     string
+		MaxTokens int        `json:"max_completion_tokens"`
+		Stream    bool       `json:"stream"`
+		Params    *duoParams `json:"kv_transfer_params"`
+		Room      uint64     `json:"bootstrap_room"`
 	}
 	if err := json.Unmarshal(text, &b); err != nil {
+		d.mu.Lock()
+		d.got = append(d.got, id+" cannot read it")
+		d.mu.Unlock()
 		http.Error(w, err.Error(), 400)
 		return
 	}
 	line := fmt.Sprintf("%s max=%d stream=%v", id, b.MaxTokens, b.Stream)
 	handed := ""
 	d.mu.Lock()
-	if p := b.Params; p != nil {
-		switch {
-		case p.ID != "":
-			line += fmt.Sprintf(" transfer=%v engine=%s", p.ID != "" && p.Decode != p.Prefill, p.Engine)
-		case p.Decode:
-			d.n++
-			block := fmt.Sprint("block-", d.n)
-			d.pinned[block] = d.loses == ""
-			handed = fmt.Sprintf(`,"kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"%s"}`, block)
-			line += " pins"
-		case p.Prefill && d.pinned[p.Block]:
-			delete(d.pinned, p.Block)
-			line += " pulls"
-		default:
-			line += " pulls nothing"
-		}
+	if status := d.refusal(id, b.Model, b.MaxTokens, b.Params != nil); status != 0 {
+		d.got = append(d.got, line+fmt.Sprint(" ", status))
+		d.mu.Unlock()
+		http.Error(w, `{"error":{"message":"refused"}}`, status)
+		return
+	}
+	if b.Params != nil {
+		more, by := d.transfer(b.Params)
+		line, handed = line+more, by
 	}
 	if b.Room > 0 {
 		line += fmt.Sprintf(" again=%v", d.rooms[fmt.Sprint(b.Room)])
@@ -136,6 +157,19 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	give(w, id, handed)
+}
+
+// refusal returns the status with which a worker refuses a request before it reads any KV, 0 if it does not.
+func (d *duo) refusal(id, model string, tokens int, told bool) int {
+	switch {
+	case d.model != "" && model != d.model:
+		return http.StatusNotFound
+	case d.refuses != "" && strings.HasPrefix(id, d.refuses) && told:
+		return http.StatusServiceUnavailable
+	case d.picky && id[0] == 'd' && tokens > 1:
+		return http.StatusBadRequest
+	}
+	return 0
 }
 
 // give answers with a word.

@@ -171,6 +171,7 @@ func (e *Exchange) prepare(r *sending) {
 		r.Body = tokens.WithIDs(r.Body)
 	}
 	r.edit(&e.request)
+	r.keepAlone(&e.request)
 	r.pairing = pairs(&e.request, &r.Request)
 	if e.entry.Door != nil {
 		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
@@ -206,7 +207,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if !e.sending.attempts.Others(e.choice.Left()) || e.late || e.in.Tail != nil { // a Tail is sent once
 		wait = 0
 	}
-	if !e.moved && e.in.Tail == nil && e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned()) {
+	if e.mayMove() {
 		a.payer = e.pool.Workers
 	}
 	p := e.sending.pairing
@@ -243,15 +244,20 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	e.sending.rewind(e.in)
 	out, f := e.receive(client, a)
 	returned = true
+	p.ended(out, f, ctx.Err() != nil && a.resp == nil)
 	if f == nil {
 		return out, nil
-	}
-	if f.grade == route.GradeUnseen || ctx.Err() != nil && a.resp == nil {
-		p.untold()
 	}
 	f.by = to.Worker
 	e.noteFailure(f, a.trip.Worker())
 	return nil, f
+}
+
+// mayMove reports whether the request may leave a worker for its silence: another one may take it, or it is a prefill,
+// without which the worker that answers does.
+func (e *Exchange) mayMove() bool {
+	return !e.moved && e.in.Tail == nil &&
+		(e.entry.Op == Prefilling || e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned()))
 }
 
 // noteFailure records what a failed attempt shows of its worker, and of the request.
@@ -365,11 +371,11 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	}
 }
 
-// noteEnd logs the end of the attempts, as end does for a client that gets an error.
+// noteEnd logs the end of the attempts, as end does for a client that gets an error. Of a prefill no client does.
 func (e *Exchange) noteEnd(last step, end func(*Inbound, *Pool, step, int)) {
 	a := &e.sending.attempts
 	switch {
-	case !e.fallsBack(failedFor(&a.last, a.own)):
+	case e.entry.Op != Prefilling && !e.fallsBack(failedFor(&a.last, a.own)):
 		end(e.in, e.pool, last, len(e.choice.Tried()))
 	case last.reason != reasonNone:
 		e.journal.unanswered(e.in, last)

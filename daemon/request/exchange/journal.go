@@ -94,28 +94,35 @@ func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice, v route.
 
 // prefilled counts what became of the prefill of a request at a worker of its own, and logs that the worker which
 // answers computes the prompt itself, or that memory of a prefiller is lost for a while. It logs once a second at most.
-func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled) {
+func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled, why string) {
 	j.meter.Prefilled(p.Name, result)
 	switch result {
-	case PrefillDone, PrefillFreed, PrefillLong:
+	case PrefillDone, PrefillFreed, PrefillLong, PrefillRefused: // a request with a fault is no news
 		return
 	}
-	if !j.unpaired.Due(time.Now(), time.Second) {
+	every := time.Second
+	if why == FaultFenced.Code { // so it was meant, or check has noted it
+		every = time.Minute
+	}
+	if !j.unpaired.Due(time.Now(), every) {
 		return
 	}
 	log := j.of(p).With("id", in.ID, "result", string(result))
+	if why != "" {
+		log = log.With("why", why)
+	}
 	if result == PrefillLost {
 		log.Warn("a decoder could not load what a prefiller had computed, and computes it itself: see that the connector" +
 			" works and the prefillers do not restart")
 		return
 	}
 	if result == PrefillPinned {
-		log.Warn("a client left between prefill and decode, and its KV stays in a prefiller's memory until that gives" +
-			" it up")
+		log.Warn("no decoder has read what a prefiller had computed, and the KV stays in the prefiller's memory until" +
+			" that gives it up: see that decoders are up")
 		return
 	}
-	log.Warn("no prefiller computed a prompt, and the decoder did it itself: see that workers with role prefill are up" +
-		" and have the pool's connector")
+	log.Warn("no prefiller computed a prompt, and the decoder did it itself: see that workers with role prefill are up," +
+		" list its model and have the pool's connector")
 }
 
 // noDescriptor logs that this process had no descriptor for a request's connection. It logs once a second at most: a
@@ -135,11 +142,11 @@ func (j *journal) keyRefused(in *Inbound, p *Pool, w *worker.Worker, status int)
 	}
 }
 
-// fenced logs that no worker of the pool has the labels of the request's key. It logs once a minute at most.
+// fenced logs that no worker that answers has the labels of the request's key. It logs once a minute at most.
 func (j *journal) fenced(in *Inbound, p *Pool) {
 	if j.apart.Due(time.Now(), time.Minute) {
-		j.of(p).Warn("no worker of the pool has the labels of a key, whose requests get 503: correct workers of [[keys]], or"+
-			" label workers", "id", in.ID, "key", in.Caller.Name, "workers", strings.Join(in.Caller.Workers, ", "))
+		j.of(p).Warn("no worker of the pool that answers has the labels of a key, whose requests get 503: correct workers of"+
+			" [[keys]], or label workers", "id", in.ID, "key", in.Caller.Name, "workers", strings.Join(in.Caller.Workers, ", "))
 	}
 }
 

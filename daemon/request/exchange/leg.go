@@ -1,10 +1,9 @@
 package exchange
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -31,22 +30,20 @@ type leg struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	result Prefilled
-	wants  []byte         // the client's body
-	named  string         // id of the worker that the strategy has named for the leg; "" = none
-	met    *worker.Worker // that the decoder waits for, of a leg beside the second one; nil = it does not
-	failed atomic.Bool    // such a leg came to nothing
-	trip   route.Trip     // of a leg that a sidecar sends
-	held   bool           // the trip has begun
+	wants  []byte      // the request as a decoder gets it, if it pins; else nil
+	named  string      // id of the worker that the strategy has named for the leg; "" = none
+	lacks  string      // what keeps the two workers from meeting, "" = nothing
+	status int         // of the prefiller's answer, 0 = there is none
+	trip   route.Trip  // of a leg that a sidecar sends
+	held   bool        // the trip has begun
+	failed atomic.Bool // beside the second one it came to nothing
 	counts pair.Counts
 }
 
-// newLeg makes the first leg of a request, with its body. pins: the prefiller keeps the KV until a decoder reads it.
-func newLeg(r *request, body []byte, pins bool) *leg {
+// newLeg makes the first leg of a request, with its body, for the model that was chosen.
+func newLeg(r *request, body []byte) *leg {
 	in := r.in
 	l := &leg{began: time.Now(), result: PrefillFailed}
-	if pins {
-		l.wants = bytes.Clone(in.Body)
-	}
 	l.in = Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.target()),
 		Query: strings.Clone(in.Query), Body: body, ID: strings.Clone(in.ID), Remote: strings.Clone(in.Remote),
 		Host: strings.Clone(in.Host), TLS: in.TLS, Caller: in.Caller}
@@ -59,7 +56,7 @@ func newLeg(r *request, body []byte, pins bool) *leg {
 	l.Exchange = &Exchange{}
 	l.Exchange.journal = r.journal.legs
 	l.Exchange.lethal, l.Exchange.kept = r.lethal, r.kept
-	l.Exchange.in, l.Exchange.epoch = &l.in, r.epoch
+	l.Exchange.in, l.Exchange.epoch, l.Exchange.alias = &l.in, r.epoch, r.alias
 	l.Exchange.entry = Entry{Pool: r.pool.Name, Op: Prefilling, Salt: r.entry.Salt, Model: r.entry.Model}
 	l.Exchange.id, l.Exchange.arrived = r.id, l.began
 	l.Exchange.offered.in = &l.in
@@ -87,7 +84,15 @@ func (l *leg) run() []byte {
 func (l *leg) send() []byte {
 	out := l.Send(l.ctx)
 	text, cut, err := out.Whole(maxLeg)
-	if err != nil || cut || out.Status != http.StatusOK || l.By() == nil || l.met != nil && l.By() != l.met {
+	l.status = out.Status
+	switch {
+	case l.By() == nil || err != nil || cut:
+		return nil
+	case out.Status == http.StatusBadRequest, out.Status == http.StatusRequestEntityTooLarge,
+		out.Status == http.StatusUnprocessableEntity:
+		l.result = PrefillRefused
+		return nil
+	case out.Status != http.StatusOK:
 		return nil
 	}
 	l.result = PrefillDone
@@ -127,9 +132,6 @@ func (l *leg) letGo() {
 // end gives back what the leg holds. It may be called more than once.
 func (l *leg) end() { l.cancel() }
 
-// beMet records that the decoder waits for the worker that was chosen.
-func (l *leg) beMet() { l.met = l.Chosen() }
-
 // address is what a sidecar is told of the prefiller that was chosen, as HOST:PORT.
 func (l *leg) address() string {
 	u, err := url.Parse(l.Chosen().URL())
@@ -160,8 +162,9 @@ var bootstraps = http.Client{Timeout: 2 * time.Second}
 
 // engine asks a prefiller's bootstrap server for the id of the engine that was chosen, "" if it does not say.
 func (l *leg) engine(ctx context.Context, rule *Pairing, host string) string {
-	at := "http://" + net.JoinHostPort(host, strconv.Itoa(rule.Bootstrap)) + "/query"
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	port := strconv.Itoa(rule.Bootstrap)
+	l.lacks = "no bootstrap server answers at bootstrap_port " + port
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/query", nil)
 	if err != nil {
 		return ""
 	}
@@ -170,18 +173,50 @@ func (l *leg) engine(ctx context.Context, rule *Pairing, host string) string {
 		return ""
 	}
 	defer resp.Body.Close()
+	l.lacks = "what answers at bootstrap_port " + port + " names no engine"
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil || !json.Valid(text) {
 		return ""
 	}
 	rank, _ := strconv.Atoi(l.Chosen().RankHeader())
-	return pair.EngineOf(text, rank)
+	id := pair.EngineOf(text, rank)
+	if id != "" {
+		l.lacks = ""
+	}
+	return id
+}
+
+// why returns why the prompt was not computed, in the words of metrics and errors; "" if it was.
+func (l *leg) why() string {
+	seen := &l.in.Seen
+	n := len(seen.Attempts)
+	switch {
+	case l.result == PrefillDone:
+		return ""
+	case l.lacks != "":
+		return l.lacks
+	case l.result == PrefillUnnamed:
+		return "its answer has no kv_transfer_params"
+	case l.By() != nil && l.status != http.StatusOK:
+		return fmt.Sprint("status ", l.status)
+	case l.By() != nil:
+		return "its answer broke off"
+	case n > 0:
+		return seen.Attempts[n-1].Worker + ": " + seen.Attempts[n-1].Reason
+	}
+	return seen.End
+}
+
+// begun returns what the record of the client's request has of a leg that is sent beside it.
+func (l *leg) begun() *route.Split {
+	id := l.Chosen().ID()
+	return &route.Split{Prefiller: id, Named: id == l.named, Result: string(PrefillBegun), Took: time.Since(l.began)}
 }
 
 // report returns what the record of the client's request has of the leg.
 func (l *leg) report() *route.Split {
-	s := &route.Split{Result: string(l.result), Took: time.Since(l.began)}
-	if w := cmp.Or(l.met, l.By()); w != nil { // of a leg beside the second one nobody has answered yet
+	s := &route.Split{Result: string(l.result), Why: l.why(), Took: time.Since(l.began)}
+	if w := l.By(); w != nil {
 		s.Prefiller, s.Named = w.ID(), w.ID() == l.named
 	}
 	if u := &l.in.Seen.Usage; u.CachedKnown {
@@ -194,8 +229,8 @@ func (l *leg) report() *route.Split {
 // maxFreeing bounds how many requests at a time only have a prefiller free its memory.
 const maxFreeing = 256
 
-// free has a decoder read what the prefiller keeps for a request whose client has left: else the memory is lost until
-// the prefiller gives up. The answer of one token is thrown away.
+// free has a decoder read what the prefiller keeps for a request whose client has left, or that the decoder has
+// refused: else the memory is lost until the prefiller gives up. The answer of one token is thrown away.
 func (l *leg) free(to *upstream.Client, p *Pool, handed []byte) Prefilled {
 	if handed == nil || !p.Pairing.Connector.Pins() {
 		return l.result
@@ -214,10 +249,12 @@ func (l *leg) free(to *upstream.Client, p *Pool, handed []byte) Prefilled {
 		return PrefillPinned
 	}
 	defer resp.Close()
-	if _, err := io.Copy(io.Discard, resp); err != nil || resp.Status != http.StatusOK {
-		return PrefillPinned
+	_, err = io.Copy(io.Discard, resp)
+	switch {
+	case err == nil && resp.Status == http.StatusOK, resp.Status == http.StatusInternalServerError: // it is gone already
+		return PrefillFreed
 	}
-	return PrefillFreed
+	return PrefillPinned
 }
 
 // legMeter counts nothing of a leg that counts requests of clients.

@@ -54,15 +54,17 @@ type End struct {
 // Prefilled is what became of the prefill of a request at a worker of its own, in metrics.
 type Prefilled string
 
-// What may become of it. After PrefillNone, PrefillFailed, PrefillUnnamed, PrefillLost and PrefillLong the worker
+// What may become of it. After PrefillNone, PrefillFailed, PrefillRefused, PrefillUnnamed, PrefillLost and PrefillLong the worker
 // that answers computes the prompt itself.
 const (
 	PrefillDone    Prefilled = "done"
 	PrefillNone    Prefilled = "no_prefiller"  // that is up and has room
 	PrefillFailed  Prefilled = "failed"        // the prefillers that were asked gave no answer
+	PrefillRefused Prefilled = "refused"       // a prefiller found fault with the request, as the decoder may do
 	PrefillUnnamed Prefilled = "no_parameters" // the prefiller does not say where the KV is
 	PrefillLost    Prefilled = "lost"          // done, but the decoder could not load it: the prefiller has restarted
-	PrefillFreed   Prefilled = "freed"         // the client left, and a decoder had the prefiller free its memory
-	PrefillPinned  Prefilled = "pinned"        // the client left, and the prefiller keeps the memory until it gives up
+	PrefillFreed   Prefilled = "freed"         // the request ended before a decoder read it, and one had it freed
+	PrefillBegun   Prefilled = "begun"         // beside the answer, in records alone: the leg counts what becomes of it
+	PrefillPinned  Prefilled = "pinned"        // likewise, and the prefiller keeps the memory until it gives up
 	PrefillLong    Prefilled = "long_body"     // above buffer_body_bytes: nobody was asked, however long the prompt is
 )

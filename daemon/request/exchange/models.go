@@ -14,7 +14,7 @@ import (
 func listed(in *Inbound) (ids []string, entries []json.RawMessage) {
 	known := map[string]bool{}
 	for _, p := range in.Epoch.Pools {
-		for _, raw := range p.Workers.Models(in.Caller.Workers) {
+		for _, raw := range p.Workers.Models(p.Pairing.answering(in.Caller.Workers)) {
 			var entry struct {
 				ID string `json:"id"`
 			}

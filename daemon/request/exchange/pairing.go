@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"context"
 	"math/rand/v2"
 	"net/http"
@@ -23,7 +24,8 @@ type pairing struct {
 	body   []byte // of the request at a worker that does both
 	handed []byte // where a prefiller keeps the KV, if no decoder has been told; nil = nowhere
 	told   []byte // likewise, and the decoder that has the request has been told
-	first  *leg   // the last one
+	first  *leg   // the last one, that handed and told are of
+	unread []kv   // of decoders that were told and have failed or refused the request: they may have read it, or not
 
 	decoder string // the URL of the last one
 	lacks   int    // tokens of the prompt, at the worker at hand
@@ -52,7 +54,7 @@ func pairs(r *request, out *upstream.Request) *pairing {
 func noteLong(r *request) {
 	if hasRoles(r) && r.generates() {
 		r.in.Seen.Split = &route.Split{Result: string(PrefillLong)}
-		r.journal.prefilled(r.in, r.pool, PrefillLong)
+		r.journal.prefilled(r.in, r.pool, PrefillLong, "")
 	}
 }
 
@@ -115,8 +117,11 @@ func (p *pairing) isSplit(to route.Target) bool {
 func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 	p.decoder = a.trip.Worker().URL()
 	if p.handed == nil {
-		l := newLeg(p.request, p.Prefill(p.in.Body), p.Connector.Pins())
+		l := newLeg(p.request, p.Prefill(p.in.Body))
 		l.named, p.first = p.named, l
+		if p.Connector.Pins() {
+			l.wants = bytes.Clone(p.body)
+		}
 		if p.named != "" {
 			l.in.Seen.Partner = &route.Partner{Pair: p.named}
 		}
@@ -143,22 +148,41 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 	p.handed, p.told = nil, p.handed // a decoder that has been told may have read it
 }
 
-// untold takes back that a decoder was told where the KV is: the client left before the decoder's first byte, or the
-// decoder got nothing. Who reads it a second time finds it gone, and does no harm.
-func (p *pairing) untold() {
-	if p != nil {
-		p.handed, p.told = p.told, nil
-	}
+// kv is what a prefiller keeps for a decoder.
+type kv struct {
+	of     *leg
+	handed []byte
 }
 
-// free has the prefiller free what no decoder has read.
+// ended records what the end of an attempt shows of the KV that its decoder was told of. gone: the client left before
+// the first byte.
+//
+// A decoder that got nothing, or whose client left, is taken for one that was not told. One that has failed, or answers
+// with an error, may have read it: the next one gets a prefill of its own, as what was read is another request's by now.
+func (p *pairing) ended(out *Outbound, f *failure, gone bool) {
+	switch {
+	case p == nil || p.told == nil || f == nil && out.Status < 400:
+		return
+	case gone, f != nil && f.grade == route.GradeUnseen:
+		p.handed = p.told
+	default:
+		p.unread = append(p.unread, kv{p.first, p.told})
+	}
+	p.told = nil
+}
+
+// free has the prefillers free what no decoder has read for sure. Who reads it a second time does no harm.
 func (p *pairing) free() {
-	if p == nil || p.handed == nil {
+	if p == nil {
 		return
 	}
-	l, handed, pool, j := p.first, p.handed, p.pool, p.journal
-	to := pool.Clients.Get(p.decoder)
-	go func() { j.prefilled(&l.in, pool, l.free(to, pool, handed)) }()
+	if p.handed != nil {
+		p.unread = append(p.unread, kv{p.first, p.handed})
+	}
+	pool, j, to := p.pool, p.journal, p.pool.Clients.Get(p.decoder)
+	for _, u := range p.unread {
+		go func() { j.prefilled(&u.of.in, pool, u.of.free(to, pool, u.handed), "") }()
+	}
 }
 
 // sendBefore runs the first leg to its end, and reports whether it was of use. It goes on to its end if the client
@@ -172,7 +196,7 @@ func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 		select {
 		case done <- handed:
 		case <-gone:
-			j.prefilled(&l.in, pool, l.free(to, pool, handed))
+			j.prefilled(&l.in, pool, l.free(to, pool, handed), l.why())
 		}
 	}()
 	select {
@@ -188,26 +212,20 @@ func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 // sendBeside chooses a prefiller and runs the first leg beside the second. If it fails, the second waits in vain, and
 // is ended.
 func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
-	began := l.choose(ctx)
-	if began {
-		l.beMet()
-		began = p.meet(ctx, l)
-	}
-	if !began {
+	if !l.choose(ctx) || !p.meet(ctx, l) {
 		l.end()
 		p.note(l)
 		return false
 	}
 	l.in.Body = p.Prefill(p.in.Body)
+	l.choice.Alone() // the decoder is told whom to meet
 	a.paired = true
-	s := l.report()
-	s.Result = string(PrefillDone) // or there is no answer: see stop
-	p.in.Seen.Split = s
+	p.in.Seen.Split = l.begun()
 	pool, j := p.pool, p.journal
 	go func() {
 		defer l.end()
 		l.send()
-		j.prefilled(&l.in, pool, l.result)
+		j.prefilled(&l.in, pool, l.result, l.why())
 		if l.result == PrefillDone {
 			return
 		}
@@ -266,15 +284,14 @@ func (p *pairing) stop(why *failure) {
 	if p == nil || why.reason != reasonUnfilled {
 		return
 	}
-	p.given, p.handed = true, nil // what could not be loaded once is not asked for again, to have it freed
-	s := p.in.Seen.Split
-	switch {
-	case s == nil || s.Result != string(PrefillDone):
-	case p.first.failed.Load():
+	p.given, p.handed, p.told = true, nil, nil // what could not be loaded is not asked for again, to have it freed
+	switch s := p.in.Seen.Split; {
+	case s == nil:
+	case s.Result == string(PrefillBegun) && p.first.failed.Load(): // the leg counts it
 		s.Result = string(PrefillFailed)
-	default:
+	case s.Result == string(PrefillDone), s.Result == string(PrefillBegun):
 		s.Result, s.CachedKnown = string(PrefillLost), false
-		p.journal.prefilled(p.in, p.pool, PrefillLost)
+		p.journal.prefilled(p.in, p.pool, PrefillLost, "")
 	}
 }
 
@@ -290,5 +307,5 @@ func (p *pairing) end() {
 // note records what became of the first leg.
 func (p *pairing) note(l *leg) {
 	p.in.Seen.Split = l.report()
-	p.journal.prefilled(p.in, p.pool, l.result)
+	p.journal.prefilled(p.in, p.pool, l.result, l.why())
 }

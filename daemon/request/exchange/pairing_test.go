@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
@@ -44,7 +46,11 @@ func TestPairing(t *testing.T) {
 		if got != want[0] && (len(want) == 1 || got != want[1]) {
 			t.Errorf("%s: %s", c, got)
 		}
-		if s := in.Seen.Split; s == nil || s.Result != string(PrefillDone) || s.Prefiller == "" || in.Seen.Worker[0] != 'd' {
+		result := string(PrefillDone)
+		if c.AtOnce() {
+			result = string(PrefillBegun)
+		}
+		if s := in.Seen.Split; s == nil || s.Result != result || s.Prefiller == "" || in.Seen.Worker[0] != 'd' {
 			t.Errorf("%s: the record has %+v, worker %s", c, s, in.Seen.Worker)
 		}
 		if d.stranded() != 0 {
@@ -76,27 +82,72 @@ func TestPairingIsTheRoutersAlone(t *testing.T) {
 	}
 }
 
+// Nor do they in a body that is too long to be held, wherever it is cut, and none of an encoding that engines alone read.
+func TestPairingOfLongBodies(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	body := `{"model":"m","kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"secret"},"messages":[]}`
+	for _, held := range []int{20, len(body) - 1, len(body)} {
+		in := inbound("POST", "/v1/chat/completions", body[:held])
+		in.Epoch, in.ID = d.epoch, "id-1"
+		in.Tail, in.Left = &rest{Reader: *strings.NewReader(body[held:] + "  ")}, int64(len(body)+2-held)
+		life := new(Life)
+		alone.Begin(life)
+		if out := d.Serve(life, in); out.Status != 200 {
+			t.Errorf("%d held: %d %s", held, out.Status, out.Body)
+		}
+		life.Leave()
+		if got := d.took(); got == "" || strings.Contains(got, "pulls") {
+			t.Errorf("%d held: %s", held, got)
+		}
+	}
+	for _, mark := range []string{"", "\xff\xfe"} {
+		wide := mark
+		for _, c := range body {
+			wide += string([]byte{byte(c), 0})
+		}
+		in := inbound("POST", "/v1/chat/completions", wide)
+		in.Epoch = d.epoch
+		if out := d.Serve(t.Context(), in); out.Status != 400 || d.took() != "" {
+			t.Errorf("UTF-16 with mark %q: %d %s", mark, out.Status, out.Body)
+		}
+	}
+}
+
 // A prefiller that fails is replaced once, and then the decoder does it alone; a decoder that fails gets another one.
 func TestPairingFails(t *testing.T) {
 	for _, c := range []pair.Connector{pair.NIXL, pair.LMCache, pair.Mooncake, pair.SGLang} {
 		d := newDuo(t, c)
-		d.set("p0", nil)
+		waits := func(id string) {
+			if id[0] == 'd' && c.AtOnce() { // it would wait for the KV
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+		d.set("p0", waits)
 		for range 4 {
 			if _, out := d.ask(4000, ""); out.Status != 200 {
 				t.Errorf("%s, p0 fails: %d %s", c, out.Status, out.Body)
 			}
-		}
-		d.set("p", func(id string) {
-			if id[0] == 'd' && c.AtOnce() { // it would wait for the KV
-				time.Sleep(50 * time.Millisecond)
+			if got := d.took(); c.AtOnce() && strings.Contains(got, "p0") && strings.Contains(got, "p1") {
+				t.Errorf("%s: the decoder is told to meet p0, and p1 computes: %s", c, got)
 			}
-		})
+		}
+		d.set("p", waits)
 		in, out := d.ask(9000, "")
-		if s := in.Seen.Split; out.Status != 200 || s == nil || s.Result != string(PrefillFailed) {
-			t.Errorf("%s, both fail: %d %s, %+v", c, out.Status, out.Body, s)
+		if s := in.Seen.Split; out.Status != 200 || s == nil || s.Result != string(PrefillFailed) ||
+			!c.AtOnce() && !strings.HasSuffix(s.Why, "status 503") {
+			t.Errorf("%s, both fail: %d, %+v", c, out.Status, s)
 		}
 		if !strings.Contains(d.log.String(), "no prefiller computed a prompt") {
 			t.Errorf("%s: the log: %s", c, d.log)
+		}
+		d.set("", func(id string) {
+			waits(id)
+			if id[0] == 'p' {
+				panic(http.ErrAbortHandler)
+			}
+		})
+		if _, out := d.ask(11000, ""); out.Status != 200 || strings.Contains(d.log.String(), "its client gets an error") {
+			t.Errorf("%s: the client got its answer, and the log: %s", c, d.log)
 		}
 		d.set("d0", nil)
 		for range 4 {
@@ -225,9 +276,59 @@ func TestPairingClientLeaves(t *testing.T) {
 	}
 }
 
+// A decoder serves the model that an alias stands for, also for a client that has left.
+func TestPairingAliasLeaves(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	d.model = "cat"
+	d.epoch.Names = names.New([]names.Alias{{Name: "m", Targets: []names.Target{{Model: "cat", Weight: 1}}}})
+	d.leaves(t)
+}
+
+// A request that has gone to the fallback of its model is computed by a prefiller of that model.
+func TestPairingOfAFallback(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	d.model, d.pool.Patterns = "dog", only("dog")
+	cat := newScene(t, []string{"refuse"})
+	cat.pool.Patterns = only("cat")
+	d.epoch.Pools = append(d.epoch.Pools, cat.pool)
+	d.epoch.Names = names.New([]names.Alias{{Name: "m", Targets: []names.Target{{Model: "cat", Weight: 1}}, Fallback: "dog",
+		On: names.Down}})
+	in, out := d.ask(4000, "")
+	if s := in.Seen.Split; out.Status != 200 || s == nil || s.Result != string(PrefillDone) {
+		t.Errorf("%d %s, %+v: %s", out.Status, out.Body, s, d.took())
+	}
+}
+
+// What a decoder refuses it does not read: the prefiller's memory is freed all the same, by the one that answers if
+// there is one.
+func TestPairingRefused(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	d.picky = true
+	for range 4 {
+		if _, out := d.ask(4000, ""); out.Status != 400 {
+			t.Errorf("%d %s", out.Status, out.Body)
+		}
+	}
+	d.freed(t)
+	d.took()
+	d.picky, d.refuses = false, "d0"
+	for i := range 4 {
+		d.lead = fmt.Sprint(i, " ")
+		if _, out := d.ask(4000, ""); out.Status != 200 {
+			t.Errorf("%d %s", out.Status, out.Body)
+		}
+	}
+	d.freed(t)
+}
+
 func leavesIn(t *testing.T, c pair.Connector) {
 	t.Helper()
-	d := newDuo(t, c)
+	newDuo(t, c).leaves(t)
+}
+
+// leaves has clients leave in each phase, and waits until nothing is left of their requests.
+func (d *duo) leaves(t *testing.T) {
+	t.Helper()
 	for i, phase := range []string{"p", "d", "p", "d", "p", "p"} {
 		life := new(Life)
 		alone.Begin(life)
@@ -243,9 +344,15 @@ func leavesIn(t *testing.T, c pair.Connector) {
 		d.Serve(life, in)
 		life.Leave()
 	}
+	d.freed(t)
+}
+
+// freed waits until no memory is pinned, and no request counted at a worker.
+func (d *duo) freed(t *testing.T) {
+	t.Helper()
 	for end := time.Now().Add(10 * time.Second); d.stranded() > 0 || d.busy(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: %d blocks are pinned: %s", c, d.stranded(), d.took())
+			t.Fatalf("%s: %d blocks are pinned: %s", d.connector, d.stranded(), d.took())
 		}
 	}
 }
@@ -301,7 +408,7 @@ func TestPairingOfSeveral(t *testing.T) {
 }
 
 // A body that is not all in memory goes to one worker. That is counted and recorded, once.
-func TestPairingOfLongBodies(t *testing.T) {
+func TestPairingCountsLongBodies(t *testing.T) {
 	f := func(what, path, begin, end string, split bool) {
 		t.Helper()
 		d := newDuo(t, pair.NIXL)

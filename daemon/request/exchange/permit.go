@@ -97,6 +97,18 @@ func (r *reading) addSalt(in *Inbound) {
 	}
 }
 
+// faultWide is for a body that engines can read, as Python's json does, and this router cannot: it may name a
+// prefiller.
+var faultWide = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
+	Message: "the body is in UTF-16 or UTF-32; JSON is sent in UTF-8"}
+
+// isWide reports whether a body is JSON in UTF-16 or UTF-32, by its first two characters, which are ASCII, or its mark.
+func isWide(body []byte) bool {
+	start := body[:min(len(body), 4)]
+	return bytes.IndexByte(start, 0) >= 0 || bytes.HasPrefix(start, []byte("\xff\xfe")) ||
+		bytes.HasPrefix(start, []byte("\xfe\xff"))
+}
+
 // unsalted returns why the salt of the caller's key cannot be written into the body, or nil.
 func (r *reading) unsalted(in *Inbound) *Fault {
 	switch {

@@ -3,8 +3,11 @@ package exchange
 import (
 	"bytes"
 	"io"
+	"net/http"
+	"slices"
 	"sync"
 
+	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -13,6 +16,7 @@ type sending struct {
 	upstream.Request
 	attempts attempts
 	behind   [][]byte // what follows a kept body, which is not copied
+	alone    bool     // the body is too long to be held, and its client may not name a prefiller
 	pairing  *pairing // nil = one worker does all
 }
 
@@ -89,4 +93,17 @@ func (s *sending) rewind(in *Inbound) {
 		}
 	}
 	s.Tail, s.TailLength = io.MultiReader(readers...), length
+	if s.alone {
+		s.Tail, s.TailLength = pair.AloneAll(s.Tail), -1
+	}
+}
+
+// keepAlone has a long body go through a reader that keeps its client from naming a prefiller. All of it does: its end
+// may stand in what is held.
+func (s *sending) keepAlone(r *request) {
+	in := r.in
+	if r.pool.Pairing == nil || in.Method != http.MethodPost || in.Tail == nil && in.Kept == nil || !isJSON(in) {
+		return
+	}
+	s.alone, s.behind, s.Body = true, slices.Insert(s.behind, 0, s.Body), nil
 }

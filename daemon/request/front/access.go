@@ -175,6 +175,9 @@ func appendSplit(l *jsonline.Line, seen *exchange.Seen) {
 	if s := seen.Split; s != nil {
 		l.Text("prefiller", s.Prefiller)
 		l.Text("prefill", s.Result)
+		if s.Why != "" {
+			l.Text("prefill_why", s.Why)
+		}
 		l.Number("prefill_seconds", s.Took.Seconds())
 	}
 }

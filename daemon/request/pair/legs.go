@@ -65,6 +65,9 @@ func (t *Transfer) short(body []byte, more *fields) []byte {
 		f.add("max_output_tokens", "1").add("store", "false").add("background", "false")
 	default:
 		f.add("max_tokens", "1")
+		if thinks(body) {
+			f.add("thinking", "null")
+		}
 	}
 	f.add("stream", "false")
 	if t.Kind == prompt.Chat || t.Kind == prompt.Completion {
@@ -76,6 +79,18 @@ func (t *Transfer) short(body []byte, more *fields) []byte {
 		f.text = append(append(f.text, ','), more.text...)
 	}
 	return f.behind(body)
+}
+
+// thinks reports whether a body of messages has a budget for thinking, with which vLLM (0.32) refuses an answer of one
+// token. The prompt is the same without it; that of an answer which is not to think is another one.
+func thinks(body []byte) bool {
+	var said struct {
+		Thinking struct {
+			Type string `json:"type"`
+		} `json:"thinking"`
+	}
+	return bytes.Contains(body, []byte("thinking")) && json.Unmarshal(body, &said) == nil &&
+		said.Thinking.Type == "enabled"
 }
 
 // Decode returns the body of the second leg. handed are the kv_transfer_params of the prefiller's answer, as [Handed]
@@ -133,10 +148,71 @@ func (f *fields) add(name, value string) *fields {
 // strip adds nothing for the fields that a client may not send, if the body may have one. A name may be written with
 // escapes.
 func (f *fields) strip(body []byte) {
-	escaped := bytes.Contains(body, []byte(`\u`))
+	escaped := escapesLetter(body)
 	for _, name := range clientsMayNot {
 		if escaped || bytes.Contains(body, []byte(name)) {
 			f.add(name, "null")
+		}
+	}
+	if escaped || bytes.Contains(body, []byte(keyParams)) {
+		f.scrub(body)
+	}
+}
+
+// extras are the fields whose own ones vLLM (0.32) hands to a connector as well. It reads them in its engine, and
+// checks nothing before.
+var extras = [...]string{"vllm_xargs", "sampling_params"}
+
+// scrub adds those of extras that have kv_transfer_params, without these.
+func (f *fields) scrub(body []byte) {
+	var all map[string]json.RawMessage
+	unread := json.Unmarshal(body, &all) != nil // as with NaN, which Python reads
+	for _, name := range extras {
+		if unread {
+			if bytes.Contains(body, []byte(name)) || escapesLetter(body) {
+				f.add(name, "null")
+			}
+			continue
+		}
+		var v any
+		d := json.NewDecoder(bytes.NewReader(all[name]))
+		d.UseNumber()
+		if d.Decode(&v) != nil || !dropParams(v) {
+			continue
+		}
+		text, _ := json.Marshal(v) // it was JSON
+		f.add(name, string(text))
+	}
+}
+
+// dropParams removes kv_transfer_params from a value, and reports whether it had some.
+func dropParams(v any) (found bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		_, found = v[keyParams]
+		delete(v, keyParams)
+		for _, inside := range v {
+			found = dropParams(inside) || found
+		}
+	case []any:
+		for _, inside := range v {
+			found = dropParams(inside) || found
+		}
+	}
+	return found
+}
+
+// escapesLetter reports whether a body writes one of the letters that names are made of as an escape.
+func escapesLetter(body []byte) bool {
+	const start = `\u00`
+	for {
+		i := bytes.Index(body, []byte(start))
+		if i < 0 || len(body) < i+len(start)+1 {
+			return false
+		}
+		body = body[i+len(start):]
+		if body[0] >= '5' && body[0] <= '7' {
+			return true
 		}
 	}
 }

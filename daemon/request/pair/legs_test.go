@@ -55,6 +55,11 @@ func TestPrefillLeg(t *testing.T) {
 		`{"stream":false,"max_output_tokens":1,"store":false,"background":false}`)
 	f(LMCache, prompt.Messages, `{"messages":[],"max_tokens":9}`, `{"stream":false,"max_tokens":1}`)
 	f(LMCache, prompt.Messages, "{ }\n", `{"stream":false,"max_tokens":1}`)
+	// vLLM 0.32 refuses a budget that is not less than max_tokens, but for a prefill with do_remote_decode.
+	f(LMCache, prompt.Messages, `{"max_tokens":1100,"thinking":{"type":"enabled","budget_tokens":1024}}`,
+		`{"stream":false,"max_tokens":1,"thinking":null}`)
+	f(LMCache, prompt.Messages, `{"thinking":{"type":"disabled"}}`, `{"stream":false,"max_tokens":1}`)
+	f(LMCache, prompt.Messages, `{"messages":[{"thinking":{"type":"enabled"}}]}`, `{"stream":false,"max_tokens":1}`)
 }
 
 // The second leg: the client's body, and where the KV is.
@@ -89,15 +94,30 @@ func TestAlone(t *testing.T) {
 		`{"kv_transfer_params":{"do_remote_prefill":true,"remote_host":"10.0.0.9"}}`,
 		`{"kv_transf\u0065r_params":{"do_remote_prefill":true}}`,
 		`{"bootstrap_room":1,"bootstrap_host":"10.0.0.9","a":"kv_transfer_params"}`,
+		`{"vllm_xargs":{"kv_transfer_params":"x","seed":12345678901234567890}}`,
+		`{"vllm_xargs":{"seed":12345678901234567890,"kv_transfer_p\u0061rams":["x"]},"VLLM_XARGS":{}}`,
+		`{"sampling_params":{"extra_args":{"kv_transfer_params":{"do_remote_prefill":true}}}}`,
 	} {
-		got := seen(t, Alone([]byte(body)))
+		text := Alone([]byte(body))
+		got := seen(t, text)
+		if x, has := got["vllm_xargs"].(map[string]any); has && (x["kv_transfer_params"] != nil || !strings.HasSuffix(string(text),
+			`{"seed":12345678901234567890}}`)) {
+			t.Errorf("%s became %s", body, text)
+		}
+		if p, has := got["sampling_params"].(map[string]any); has && len(p["extra_args"].(map[string]any)) > 0 {
+			t.Errorf("%s became %s", body, text)
+		}
 		for _, name := range clientsMayNot {
 			if got[name] != nil {
 				t.Errorf("%s: %s is %v", body, name, got[name])
 			}
 		}
 	}
-	for _, body := range []string{chat, `{}`, ``, `[1]`, `{"a":`, "null"} {
+	const nan = `{"vllm_xargs":{"kv_transfer_params":"x"},"temperature":NaN}`
+	if text := string(Alone([]byte(nan))); !strings.HasSuffix(text, `,"kv_transfer_params":null,"vllm_xargs":null}`) {
+		t.Errorf("%s became %s", nan, text)
+	}
+	for _, body := range []string{chat, `{}`, ``, `[1]`, `{"a":`, "null", `{"a":"kv","vllm_xargs":{"b":"\u20ac"}}`} {
 		if got := Alone([]byte(body)); string(got) != body {
 			t.Errorf("%q became %q", body, got)
 		}

@@ -21,7 +21,7 @@ type Request struct {
 	Stream           bool
 	IncludeUsage     bool   // stream_options.include_usage
 	MaxTokens        uint32 // max_completion_tokens or max_output_tokens, else max_tokens; 0 = not given
-	N                int    // answers per prompt, at least 1
+	N                int    // answers per prompt, at least 1; of a text, as engines read one as a number, at least 2
 	Priority         int32  // vLLM's: lower goes first. Without one the opposite of nvext.agent_hints.priority
 	Expected         uint32 // tokens of answer that the client expects, by nvext.agent_hints.osl; 0 = it does not say
 	CacheSalt        string
@@ -199,6 +199,9 @@ func (r *Request) resolve() {
 	r.Stream = f.flag(fieldStream)
 	r.IncludeUsage = f.flag(fieldIncludeUsage)
 	r.N = int(max(f.count(fieldN), 1))
+	if text := f.inside(fieldN); len(text) > 0 {
+		r.N = int(max(bounded(text, 0, math.MaxUint32), 2))
+	}
 	r.Priority = f.signed(fieldPriority)
 	if !f.has(fieldPriority) {
 		r.Priority = -max(f.signed(fieldHintPriority), -math.MaxInt32)

@@ -28,6 +28,8 @@ func TestParseFields(t *testing.T) {
 	f(`{"max_tokens":7}`, func(r *Request) bool { return r.MaxTokens == 7 })
 	f(`{"max_tokens":7,"max_completion_tokens":9}`, func(r *Request) bool { return r.MaxTokens == 9 })
 	f(`{"max_completion_tokens":null,"max_tokens":16.0}`, func(r *Request) bool { return r.MaxTokens == 16 })
+	f(`{"n":"3"}`, func(r *Request) bool { return r.N == 3 })
+	f(`{"n":" +2"}`, func(r *Request) bool { return r.N == 2 }) // engines may read a number from it
 	f(`{"max_tokens":-3,"priority":-5,"n":3}`, func(r *Request) bool { return r.MaxTokens == 0 && r.Priority == -5 && r.N == 3 })
 	f(`{"max_tokens":1e300,"priority":-1e300}`, func(r *Request) bool { return r.MaxTokens == 1<<32-1 && r.Priority == -1<<31 })
 	f(`{"max_tokens":1e999,"temperature":NaN,"top_p":-Infinity}`, func(r *Request) bool { return r.MaxTokens == 1<<32-1 })

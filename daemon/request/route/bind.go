@@ -156,6 +156,9 @@ func (c *Choice) dropShort() {
 // none.
 func (c *Choice) PassedOn() bool { return c.order.by != byChoice }
 
+// Alone leaves the first worker alone in the order: the request goes to no other.
+func (c *Choice) Alone() { c.order.pin() }
+
 // askForOthers asks the strategy who may take a request that its session's worker does not answer: a binding is
 // honoured without asking, and a strategy may keep a request to some workers (abi.FlagOnly) or turn it away. For any
 // other strategy the order stays as it is.

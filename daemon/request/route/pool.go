@@ -309,7 +309,7 @@ func spaceName(model, salt string) string {
 func (p *Pool) Listed(at time.Time, most int, hidden func(model string) bool) (models []string) {
 	for _, s := range p.Workers.Stats(at) {
 		for _, m := range s.Models {
-			if s.Up && len(models) < most && !slices.Contains(models, m) && !hidden(m) {
+			if s.Up && !s.Prefills && len(models) < most && !slices.Contains(models, m) && !hidden(m) {
 				models = append(models, m)
 			}
 		}

@@ -53,6 +53,23 @@ func TestAPrefillAloneIsQueuedUntilItsEnd(t *testing.T) {
 	f(Answer, false)
 }
 
+// TestNoPrefillOfASilentPrefiller: the worker that answers computes what the only prefiller, which hangs, would not. An
+// answer is asked of a worker that hangs, if there is no other.
+func TestNoPrefillOfASilentPrefiller(t *testing.T) {
+	f := func(leg Leg, want Verdict) {
+		t.Helper()
+		s := newScene(t, "a:silent")
+		a := s.asking(completion(first, text("q", 500)), Claim{})
+		a.Leg = leg
+		if _, got := s.choose(a); got != want {
+			t.Errorf("leg %d: %v; want %v", leg, got, want)
+		}
+	}
+	f(Prefill, NoWorker)
+	f(Answer, Chosen)
+	f(Whole, Chosen)
+}
+
 // BenchmarkSplits is the rule beside a decision: it fills and matches the prefillers once more.
 func BenchmarkSplits(b *testing.B) {
 	s := newScene(b, "d e f g p q r s")

@@ -67,7 +67,7 @@ function unfolded(d) {
     ` · believed cached ${count(d.believed_tokens)} tokens`));
   if (d.pair && !d.split?.named) td.append(el("p", "", `the strategy named ${d.pair} for the prompt`));
   if (d.split) td.append(el("p", d.split.prefiller ? "" : "warn", `prefill ${d.split.prefiller ? `at ${d.split.prefiller}` : "by no prefiller"}` +
-    `${d.split.named ? ", which the strategy named" : ""}: ${d.split.result} after ${ms(d.split.took_ns / 1e9)}`));
+    `${d.split.named ? ", which the strategy named" : ""}: ${d.split.result}${d.split.why ? ` (${d.split.why})` : ""} after ${ms(d.split.took_ns / 1e9)}`));
   for (const a of d.attempts || []) td.append(el("p", "warn", `tried${d.worker ? " before" : ""}: ${a.worker}: ${a.reason}`));
   td.append(d.candidates ? candidates(d) : el("p", "quiet", "No strategy was asked."));
   td.colSpan = 10;
