@@ -19,11 +19,16 @@ import (
 func (d *Daemon) Reload() error {
 	d.reload.Lock()
 	defer d.reload.Unlock()
+	return d.reloadHeld()
+}
+
+// reloadHeld does what Reload does. The caller holds d.reload.
+func (d *Daemon) reloadHeld() error {
 	defer d.collectSoon()
 	return d.manager.Reload(d.reloadFile)
 }
 
-// reloadFile does what Reload does. The caller holds d.reload.
+// reloadFile does what Reload does, which nobody but the log and the metrics is told of. The caller holds d.reload.
 func (d *Daemon) reloadFile() error {
 	old := d.state.Load().conf
 	c, err := d.loaded.Load(old.Path, d.apply)
@@ -73,8 +78,13 @@ const watchPoll = 250 * time.Millisecond
 
 // Watch reloads when the files in force change, or have changed since they were loaded, until ctx ends.
 func (d *Daemon) Watch(ctx context.Context) {
-	d.loaded.Watch(ctx, watchPoll, func() *conf.Config { return d.state.Load().inForce }, func() {
-		_ = d.Reload() // the error is logged, and the old configuration serves on
+	inForce := func() *conf.Config { return d.state.Load().inForce }
+	d.loaded.Watch(ctx, watchPoll, inForce, func() {
+		d.reload.Lock()
+		defer d.reload.Unlock()
+		if !d.loaded.Holds(inForce()) { // who held the lock before may have loaded what was seen
+			_ = d.reloadHeld() // the error is logged, and the old configuration serves on
+		}
 	})
 }
 
