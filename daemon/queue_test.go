@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -261,19 +262,14 @@ func TestFromZeroWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const each = 167 // 501 in all
-	var order []int
-	var mu sync.Mutex
 	var all sync.WaitGroup
 	for class := range 3 {
 		for range each {
 			all.Go(func() {
-				s := r.do("POST", "/v1/completions", hello, "X-Warmpath-Priority", fmt.Sprint(-class))
+				s := r.do("POST", "/v1/completions", hello, "X-Warmpath-Priority", fmt.Sprint(-class), "X-Class", fmt.Sprint(class))
 				if s.status != 200 {
 					t.Errorf("class %d: %d %s", -class, s.status, s.body)
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				order = append(order, class)
 			})
 		}
 	}
@@ -282,7 +278,17 @@ func TestFromZeroWorkers(t *testing.T) {
 		t.Errorf("the scaler got %s, and %d calls more", got, len(calls))
 	}
 	fresh := sims(t, 1, vllmsim.Config{Models: []string{"sim"}, Speed: 200})
-	write(t, file, fmt.Sprintf("[[workers]]\nurl = %q\nid = \"other\"\n[[workers]]\nurl = %q\nid = \"fresh\"\n", other.URLs()[0], fresh.URLs()[0]))
+	var order []int
+	var mu sync.Mutex
+	url := proxied(t, fresh.URLs()[0], func(_ http.ResponseWriter, r *http.Request) bool {
+		if class, err := strconv.Atoi(r.Header.Get("X-Class")); err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, class)
+		}
+		return false
+	})
+	write(t, file, fmt.Sprintf("[[workers]]\nurl = %q\nid = \"other\"\n[[workers]]\nurl = %q\nid = \"fresh\"\n", other.URLs()[0], url))
 	all.Wait()
 	late := 0
 	for i, class := range order {
@@ -290,7 +296,7 @@ func TestFromZeroWorkers(t *testing.T) {
 			late++
 		}
 	}
-	if late > 6 { // answers in parallel may overtake one another by a place
+	if late > 0 || len(order) != 3*each {
 		t.Errorf("%d of %d out of their class's order: %v", late, len(order), order)
 	}
 }
