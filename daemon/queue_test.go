@@ -278,27 +278,32 @@ func TestFromZeroWorkers(t *testing.T) {
 		t.Errorf("the scaler got %s, and %d calls more", got, len(calls))
 	}
 	fresh := sims(t, 1, vllmsim.Config{Models: []string{"sim"}, Speed: 200})
-	var order []int
-	var mu sync.Mutex
-	url := proxied(t, fresh.URLs()[0], func(_ http.ResponseWriter, r *http.Request) bool {
-		if class, err := strconv.Atoi(r.Header.Get("X-Class")); err == nil {
-			mu.Lock()
-			defer mu.Unlock()
-			order = append(order, class)
-		}
-		return false
-	})
+	url, order := ordered(t, fresh.URLs()[0])
 	write(t, file, fmt.Sprintf("[[workers]]\nurl = %q\nid = \"other\"\n[[workers]]\nurl = %q\nid = \"fresh\"\n", other.URLs()[0], url))
 	all.Wait()
 	late := 0
-	for i, class := range order {
+	for i, class := range *order {
 		if class != i/each {
 			late++
 		}
 	}
-	if late > 0 || len(order) != 3*each {
-		t.Errorf("%d of %d out of their class's order: %v", late, len(order), order)
+	if late > 0 || len(*order) != 3*each {
+		t.Errorf("%d of %d out of their class's order: %v", late, len(*order), *order)
 	}
+}
+
+// ordered stands in front of a worker, and notes the requests' X-Class in their order. It is read when all have their answers.
+func ordered(t *testing.T, url string) (at string, order *[]int) {
+	var mu sync.Mutex
+	order = new([]int)
+	return proxied(t, url, func(_ http.ResponseWriter, r *http.Request) bool {
+		if class, err := strconv.Atoi(r.Header.Get("X-Class")); err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			*order = append(*order, class)
+		}
+		return false
+	}), order
 }
 
 // proxied stands in front of a worker, and lets first answer what it likes to.

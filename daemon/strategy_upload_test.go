@@ -278,7 +278,7 @@ func TestAChangeIsLoadedOnce(t *testing.T) {
 	r.reload.Lock()
 	write(t, filepath.Join(dir, "mine.wasm"), countingModule(t, " "))
 	time.Sleep(4 * watchPoll) // the watch has seen it twice, and waits
-	err := r.reloadHeld()
+	err := r.manager.Reload(r.reloadFile)
 	loaded := r.state.Load()
 	r.reload.Unlock()
 	if err != nil {
