@@ -257,7 +257,7 @@ func TestFromZeroWorkers(t *testing.T) {
 		r.do("POST", "/v1/completions", hello)
 		return r.metric("warmpath_arrivals_total", `model="sim"`) > 0
 	})
-	write(t, r.file, base+fmt.Sprintf("max_in_flight = 1\nqueue = { wait_empty = \"60s\", wake_url = %q }\n", scaler.URL))
+	write(t, r.file, base+fmt.Sprintf("max_in_flight = 1\nqueue = { wait_empty = \"60s\", starve = \"0s\", wake_url = %q }\n", scaler.URL))
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
