@@ -83,14 +83,18 @@ func (l *Loaded) Holds(c *Config) bool {
 }
 
 // Watch calls load when the files that are to be watched change, as the function Watch does, or have changed since they
-// were loaded.
+// were loaded. It holds loading meanwhile, as all must who load: a load that lasts is seen as a change, and what it has
+// loaded when it ends is not loaded again.
 //
 // It also calls load once after a refusal, if the files have the contents in force. A signal may come while a file is
 // missing or half written. The watch sees no change when the file is back as it was, and the refusal would stand for
 // ever (TestARefusalEndsWhenTheFilesAreBack).
-func (l *Loaded) Watch(ctx context.Context, poll time.Duration, inForce func() *Config, load func()) {
+func (l *Loaded) Watch(ctx context.Context, poll time.Duration, loading sync.Locker, inForce func() *Config,
+	load func()) {
 	files := func() []string { return l.Files(inForce()) }
 	watch(ctx, poll, files, func(now map[string]sum) bool { return l.back(inForce(), now) }, func() {
+		loading.Lock()
+		defer loading.Unlock()
 		if !l.Holds(inForce()) {
 			load()
 		}

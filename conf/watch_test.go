@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -194,7 +195,7 @@ func TestWatchStartsLate(t *testing.T) {
 		watch := func(d time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
-			l.Watch(ctx, time.Second, func() *Config { return c }, func() {
+			l.Watch(ctx, time.Second, new(sync.Mutex), func() *Config { return c }, func() {
 				loads.Add(1)
 				_, err := l.Load(path, apply)
 				must(t, err)
@@ -227,7 +228,7 @@ func TestARefusalEndsWhenTheFilesAreBack(t *testing.T) {
 		must(t, err)
 		loads := 0
 		ctx, cancel := context.WithCancel(t.Context())
-		go l.Watch(ctx, poll, func() *Config { return c }, func() {
+		go l.Watch(ctx, poll, new(sync.Mutex), func() *Config { return c }, func() {
 			loads++
 			_, _ = l.Load(path, apply)
 		})

@@ -59,6 +59,7 @@ func TestRoutersOutliveTheirRedis(t *testing.T) {
 	t.Parallel()
 	f := func(name string, known bool, breaks, mends func(b *redistest.Server)) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := redistest.New(t)
 			b.Start()
 			all, logs := loggedRouters(t, 2, b.URL(), sims(t, 3, vllmsim.Config{}))

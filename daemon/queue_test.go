@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -256,24 +257,19 @@ func TestFromZeroWorkers(t *testing.T) {
 		r.do("POST", "/v1/completions", hello)
 		return r.metric("warmpath_arrivals_total", `model="sim"`) > 0
 	})
-	write(t, r.file, base+fmt.Sprintf("max_in_flight = 1\nqueue = { wait_empty = \"60s\", wake_url = %q }\n", scaler.URL))
+	write(t, r.file, base+fmt.Sprintf("max_in_flight = 1\nqueue = { wait_empty = \"60s\", starve = \"0s\", wake_url = %q }\n", scaler.URL))
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	const each = 167 // 501 in all
-	var order []int
-	var mu sync.Mutex
 	var all sync.WaitGroup
 	for class := range 3 {
 		for range each {
 			all.Go(func() {
-				s := r.do("POST", "/v1/completions", hello, "X-Warmpath-Priority", fmt.Sprint(-class))
+				s := r.do("POST", "/v1/completions", hello, "X-Warmpath-Priority", fmt.Sprint(-class), "X-Class", fmt.Sprint(class))
 				if s.status != 200 {
 					t.Errorf("class %d: %d %s", -class, s.status, s.body)
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				order = append(order, class)
 			})
 		}
 	}
@@ -282,17 +278,32 @@ func TestFromZeroWorkers(t *testing.T) {
 		t.Errorf("the scaler got %s, and %d calls more", got, len(calls))
 	}
 	fresh := sims(t, 1, vllmsim.Config{Models: []string{"sim"}, Speed: 200})
-	write(t, file, fmt.Sprintf("[[workers]]\nurl = %q\nid = \"other\"\n[[workers]]\nurl = %q\nid = \"fresh\"\n", other.URLs()[0], fresh.URLs()[0]))
+	url, order := ordered(t, fresh.URLs()[0])
+	write(t, file, fmt.Sprintf("[[workers]]\nurl = %q\nid = \"other\"\n[[workers]]\nurl = %q\nid = \"fresh\"\n", other.URLs()[0], url))
 	all.Wait()
 	late := 0
-	for i, class := range order {
+	for i, class := range *order {
 		if class != i/each {
 			late++
 		}
 	}
-	if late > 6 { // answers in parallel may overtake one another by a place
-		t.Errorf("%d of %d out of their class's order: %v", late, len(order), order)
+	if late > 0 || len(*order) != 3*each {
+		t.Errorf("%d of %d out of their class's order: %v", late, len(*order), *order)
 	}
+}
+
+// ordered stands in front of a worker, and notes the requests' X-Class in their order. It is read when all have their answers.
+func ordered(t *testing.T, url string) (at string, order *[]int) {
+	var mu sync.Mutex
+	order = new([]int)
+	return proxied(t, url, func(_ http.ResponseWriter, r *http.Request) bool {
+		if class, err := strconv.Atoi(r.Header.Get("X-Class")); err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			*order = append(*order, class)
+		}
+		return false
+	}), order
 }
 
 // proxied stands in front of a worker, and lets first answer what it likes to.

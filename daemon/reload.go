@@ -19,12 +19,12 @@ import (
 func (d *Daemon) Reload() error {
 	d.reload.Lock()
 	defer d.reload.Unlock()
-	defer d.collectSoon()
 	return d.manager.Reload(d.reloadFile)
 }
 
 // reloadFile does what Reload does. The caller holds d.reload.
 func (d *Daemon) reloadFile() error {
+	defer d.collectSoon()
 	old := d.state.Load().conf
 	c, err := d.loaded.Load(old.Path, d.apply)
 	if err != nil {
@@ -73,8 +73,8 @@ const watchPoll = 250 * time.Millisecond
 
 // Watch reloads when the files in force change, or have changed since they were loaded, until ctx ends.
 func (d *Daemon) Watch(ctx context.Context) {
-	d.loaded.Watch(ctx, watchPoll, func() *conf.Config { return d.state.Load().inForce }, func() {
-		_ = d.Reload() // the error is logged, and the old configuration serves on
+	d.loaded.Watch(ctx, watchPoll, &d.reload, func() *conf.Config { return d.state.Load().inForce }, func() {
+		_ = d.manager.Reload(d.reloadFile) // the error is logged, and the old configuration serves on
 	})
 }
 

@@ -56,13 +56,13 @@ func TestWhatAStrategyCouldAskForIsRecorded(t *testing.T) {
 	for _, line := range logged(t, log) {
 		served = append(served, fmt.Sprint(line["worker"], line["labels"], line["headers"]))
 	}
-	if want := []string{"w2[gen=a9] map[x-tier:<nil>]", "w1[gen=a9] map[x-tier:gold]", "w1[gen=a9] <nil>",
-		"w2[gen=a9] map[x-tier:<nil>]"}; !slices.Equal(served, want) {
-		t.Fatalf("%q; want %q", served, want)
-	}
 	text, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := []string{"w2[gen=a9] map[x-tier:<nil>]", "w1[gen=a9] map[x-tier:gold]", "w1[gen=a9] <nil>",
+		"w2[gen=a9] map[x-tier:<nil>]"}; !slices.Equal(served, want) {
+		t.Fatalf("%q; want %q:\n%s", served, want, text)
 	}
 	f := func(change *strings.Replacer, judged int, lacks ...string) {
 		t.Helper()

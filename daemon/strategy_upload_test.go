@@ -266,3 +266,26 @@ func TestAnUploadIsLoadedOnce(t *testing.T) {
 	write(t, filepath.Join(dir, "mine.wasm"), countingModule(t, "  "))
 	eventually(t, "the module of the folder serves", func() bool { return r.state.Load() != loaded })
 }
+
+// TestAChangeIsLoadedOnce: who watches the files sees a change that a signal or the admin API is loading, and does not load it
+// again when that has ended.
+func TestAChangeIsLoadedOnce(t *testing.T) {
+	t.Parallel()
+	text, dir := withModules(t, "mine", 1)
+	write(t, filepath.Join(dir, "mine.wasm"), countingModule(t, ""))
+	r := start(t, text+"[strategies.mine]\nallow = ['kv']\n", 1)
+	go r.Watch(t.Context())
+	r.reload.Lock()
+	write(t, filepath.Join(dir, "mine.wasm"), countingModule(t, " "))
+	time.Sleep(4 * watchPoll) // the watch has seen it twice, and waits
+	err := r.manager.Reload(r.reloadFile)
+	loaded := r.state.Load()
+	r.reload.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * watchPoll)
+	if r.state.Load() != loaded {
+		t.Error("it was loaded twice")
+	}
+}

@@ -48,6 +48,12 @@ func tale(t *testing.T, s seen) (comments int, events []string) {
 
 const slowly = 1300 * time.Millisecond // longer than the interval of keepalive
 
+// inTime reports whether that many comments fit a request that began then: one at least, and no more than intervals of
+// keepalive that have passed. A machine that is busy may make slowly longer.
+func inTime(comments int, begun time.Time) bool {
+	return comments >= 1 && comments <= int(time.Since(begun)/time.Second)
+}
+
 // slowWorker computes each prompt for so long, and then answers as the prompt asks it to.
 func slowWorker(t *testing.T) string {
 	w := fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {
@@ -93,9 +99,10 @@ func TestKeepaliveWhileTheWorkerComputes(t *testing.T) {
 	f := func(path, does, want string, status int) {
 		t.Helper()
 		body := fmt.Sprintf(`{"model":"sim","stream":true,"max_tokens":4,"prompt":%q,"input":%[1]q,"messages":[{"role":"user","content":%[1]q}]}`, does)
+		begun := time.Now()
 		s := r.do("POST", path, body, "X-Request-Id", "id-"+does+path[4:6])
 		comments, events := tale(t, s)
-		if comments != 1 || strings.Join(events, " | ") != want {
+		if !inTime(comments, begun) || strings.Join(events, " | ") != want {
 			t.Errorf("%s %s: %d comments, then %q; want %q", path, does, comments, events, want)
 		}
 		if s.header.Get("X-Request-Id") != "id-"+does+path[4:6] {
@@ -105,7 +112,7 @@ func TestKeepaliveWhileTheWorkerComputes(t *testing.T) {
 			lines, _ := os.ReadFile(log)
 			for line := range strings.SplitSeq(string(lines), "\n") {
 				if strings.Contains(line, `"id-`+does+path[4:6]+`"`) {
-					if !strings.Contains(line, fmt.Sprintf(`"status":%d,`, status)) || !strings.Contains(line, `"keepalives":1,`) {
+					if !strings.Contains(line, fmt.Sprintf(`"status":%d,`, status)) || !strings.Contains(line, fmt.Sprintf(`"keepalives":%d,`, comments)) {
 						t.Errorf("%s: the log has %s", does, line)
 					}
 					return true
@@ -145,8 +152,9 @@ func TestKeepaliveInTheQueue(t *testing.T) {
 	r, log := keptAlive(t, "max_in_flight = 1\nqueue = { wait = \"2500ms\" }", url)
 	first := r.many(1)
 	eventually(t, "the first is at the worker", func() bool { return r.inFlight() == 1 })
+	begun := time.Now()
 	comments, events := tale(t, r.do("POST", "/v1/completions", strings.Replace(hello, "{", `{"stream":true,`, 1)))
-	if comments != 2 || len(events) != 1 || !strings.Contains(events[0], `"code":"queue_wait"`) {
+	if comments < 2 || !inTime(comments, begun) || len(events) != 1 || !strings.Contains(events[0], `"code":"queue_wait"`) {
 		t.Errorf("%d comments, then %q", comments, events)
 	}
 	invoked := r.do("POST", "/invocations", strings.Replace(hello, "{", `{"stream":true,`, 1))
@@ -181,8 +189,9 @@ func TestKeepaliveThenAnotherWorker(t *testing.T) {
 		_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"text\":\"hi\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}
 	r, _ := keptAlive(t, "", fakeWorker(t, breaks).URL, fakeWorker(t, breaks).URL)
+	begun := time.Now()
 	comments, events := tale(t, r.do("POST", "/v1/completions", strings.Replace(hello, "{", `{"stream":true,`, 1)))
-	if comments != 1 || len(events) != 2 || calls.Load() != 2 {
+	if !inTime(comments, begun) || len(events) != 2 || calls.Load() != 2 {
 		t.Errorf("%d comments, then %q of %d attempts", comments, events, calls.Load())
 	}
 }
@@ -201,31 +210,34 @@ func TestKeepaliveOnAPipelinedConnection(t *testing.T) {
 	post := func(body string) string {
 		return fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	}
-	read := func(what string, comments int) {
+	begun := time.Now() // before the request that is read next
+	read := func(what string, kept bool) {
 		t.Helper()
+		defer func() { begun = time.Now() }()
 		_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
 		resp, err := http.ReadResponse(reader, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		body, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != 200 || strings.Count(string(body), ": keepalive") != comments {
+		comments := strings.Count(string(body), ": keepalive")
+		if err != nil || resp.StatusCode != 200 || kept != (comments > 0) || kept && !inTime(comments, begun) {
 			t.Fatalf("%s: %d %v %s", what, resp.StatusCode, err, body)
 		}
-		if comments == 0 && !strings.HasPrefix(string(body), "data:") && !json.Valid(body) {
+		if !kept && !strings.HasPrefix(string(body), "data:") && !json.Valid(body) {
 			t.Errorf("%s: %s", what, body)
 		}
 	}
 	whole, stream := `{"model":"sim","prompt":"whole"}`, `{"model":"sim","prompt":"works","stream":true}`
 	_, _ = io.WriteString(c, post(whole)+post(stream))
-	read("the first of two", 0)
-	read("the second of two", 0)
+	read("the first of two", false)
+	read("the second of two", false)
 	for range 2 {
 		_, _ = io.WriteString(c, post(stream))
-		read("one alone", 1)
+		read("one alone", true)
 	}
 	_, _ = io.WriteString(c, post(whole))
-	read("a whole answer", 0)
+	read("a whole answer", false)
 	_, _ = io.WriteString(c, post(stream))
-	read("one behind a whole answer", 1)
+	read("one behind a whole answer", true)
 }

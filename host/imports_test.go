@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"slices"
@@ -95,7 +96,7 @@ func importNamed(name string) abi.Func {
 // TestImports: worked calls. The data "keyvalueNEWhits" stands at 0; buffers are at 512.
 func TestImports(t *testing.T) {
 	kv := &store{m: map[string]string{"m/key": "value"}, n: map[string]int64{}, most: 1}
-	h := newHost(t, Config{KV: kv, Slots: 1})
+	h := newHost(t, Config{KV: kv, Slots: 1, Log: slog.New(slog.DiscardHandler)})
 	fr := frame(4, 1)
 	fr.Session, fr.Model, fr.Tenant, fr.Chain = "session-7", "llama", "", []uint64{11, 22}
 	fr.WorkerIDs[2], fr.Rows[2].GPU, fr.Rows[2].L1, fr.Rows[2].L2 = "worker-2", 5, 3, 1

@@ -119,6 +119,9 @@ func (h healer) payDebts(ctx context.Context) (paid int, ok bool) {
 // send sends the debts to Redis and stores its answers. It returns how many debts are over.
 func (h healer) send(ctx context.Context, debts []owed) (done int, ok bool) {
 	err := h.l2.send(ctx, debts, func(o *owed, r reply) {
+		if r.kind == kindRestored {
+			h.l2.restored.Add(1)
+		}
 		if h.l1.finish(o, r, h.now()) {
 			done++
 		}

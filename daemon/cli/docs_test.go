@@ -58,11 +58,13 @@ func TestStrategiesTutorialInEachLanguage(t *testing.T) {
 		t.Skip("runs servers and compilers")
 	}
 	toolchains.Use(t, "../..")
+	t.Parallel() // only now, as that sets PATH
 	page := read(t, "../../docs/strategies.md")
 	from, to := strings.Index(page, "## 4."), strings.Index(page, "## 5.")
 	page = page[:from] + page[to:]
 	for _, language := range scaffold.Languages[1:] {
 		t.Run(language, func(t *testing.T) {
+			t.Parallel()
 			dir, port := workplace(t), porttest.Row(t, 5)
 			at := func(i int) string { return fmt.Sprint(port + i) }
 			words := strings.NewReplacer("8080", at(0), "9090", at(1), "9001", at(2), "9002", at(3), "9003", at(4),

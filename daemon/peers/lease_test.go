@@ -45,16 +45,23 @@ func TestLeaseEndsInTime(t *testing.T) {
 	c := client(t, b)
 	waittest.Until(t, "it has replayed", func() bool { return !p.anyReplayPending() })
 	open := func() int { return p.list()[0].receiver.Stats().Open }
-	for i := range uint64(4) { // beats, which check the leases, are a second apart
-		died := mortal(t, p, c, 100+i)
-		waittest.Until(t, "the request is received", func() bool { return open() == 1 })
-		waittest.Until(t, "and no longer counted", func() bool { return open() == 0 })
-		// An entry's time is in whole milliseconds of Redis's clock, which the router estimates.
-		if took := time.Since(died); took < Lease-5*time.Millisecond || took > Lease+beatEvery/5 {
-			t.Errorf("router %d: after %v; want %v", i, took, Lease)
+	self := uint64(100)
+	waittest.AtBest(t, "the longest of four leases", Lease+beatEvery/5, func() (longest time.Duration) {
+		for range 4 { // beats, which check the leases too, are a second apart
+			self++
+			died := mortal(t, p, c, self)
+			waittest.Until(t, "the request is received", func() bool { return open() == 1 })
+			waittest.Until(t, "and no longer counted", func() bool { return open() == 0 })
+			took := time.Since(died)
+			// An entry's time is in whole milliseconds of Redis's clock, which the router estimates.
+			if took < Lease-5*time.Millisecond {
+				t.Errorf("router %d: after %v; want %v", self, took, Lease)
+			}
+			longest = max(longest, took)
+			time.Sleep(beatEvery / 4)
 		}
-		time.Sleep(beatEvery / 4)
-	}
+		return longest
+	})
 	before := lines.Count("routers are gone")
 	for i := range uint64(200) {
 		mortal(t, p, c, 1000+i)

@@ -42,7 +42,7 @@ func builtIn(dir string) (string, error) {
 		return filepath.Abs(named)
 	}
 	bin := filepath.Join(dir, "warmpath")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "../../daemon/warmpath")
+	build := exec.Command("go", "build", "-tags", "grpcnotrace", "-buildvcs=false", "-o", bin, "../../daemon/warmpath")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)

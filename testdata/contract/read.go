@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/constant"
 	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -59,6 +61,13 @@ func load(dir string, names ...string) (*source, error) {
 			return nil, fmt.Errorf("contract: %w", err)
 		}
 		s.files = append(s.files, f)
+	}
+	if build.Default.GOROOT == "" { // a program that was built with -trimpath does not know it
+		goroot, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			return nil, fmt.Errorf("contract: go env GOROOT: %w", err)
+		}
+		build.Default.GOROOT = strings.TrimSpace(string(goroot))
 	}
 	config := types.Config{Importer: importer.ForCompiler(set, "source", nil), Error: func(error) {}}
 	_, _ = config.Check(dir, set, s.files, &s.info) // what is missing shows in Defs

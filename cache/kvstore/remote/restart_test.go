@@ -60,7 +60,6 @@ func TestMemberRestartsFast(t *testing.T) {
 		}
 		return n
 	}
-	waittest.Until(t, "the member answers", func() bool { return opens() > 0 })
 	for round := range 20 {
 		known := func() (n int) {
 			for i := range 20 {
@@ -70,13 +69,14 @@ func TestMemberRestartsFast(t *testing.T) {
 			}
 			return n
 		}
-		for i := range 20 {
-			d.put(fmt.Sprint("k", round, "-", i), 100)
-		}
-		d.written()
-		if known() == 0 {
-			t.Fatal("the member has no value")
-		}
+		waittest.Until(t, "the member answers", func() bool { return opens() > 0 }) // the round before may have stopped it
+		waittest.Until(t, "the member has a value", func() bool {
+			for i := range 20 {
+				d.put(fmt.Sprint("k", round, "-", i), 100)
+			}
+			d.written()
+			return known() > 0
+		})
 		time.Sleep(1100 * time.Millisecond) // the member has said which process it is
 		before := opens()
 		r.Kill()
@@ -123,7 +123,10 @@ func TestReplicasHoldNoMore(t *testing.T) {
 		}
 		return up == 4
 	})
-	d.remote.servers.weigh(t.Context())
+	waittest.Until(t, "all masters have said their size in time", func() bool {
+		d.remote.servers.weigh(t.Context())
+		return d.remote.MaxBytes() != 0
+	})
 	if got := d.remote.MaxBytes(); got != 3*64<<20 {
 		t.Errorf("%d MiB; want those of three masters", got>>20)
 	}

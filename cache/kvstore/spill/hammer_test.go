@@ -20,7 +20,10 @@ func TestHammer(t *testing.T) {
 	for g := range 4 {
 		all.Go(func() {
 			owner := netip.AddrFrom4([4]byte{10, 0, 0, byte(g)})
-			for i := range 100 {
+			for i := 0; i < 100 || i < 10_000 && x.disk.Stats().Read == 0; i++ {
+				if i >= 100 { // the disk's writer was not let in, and nothing has been read from the disk yet
+					time.Sleep(time.Millisecond)
+				}
 				key := fmt.Sprint("k", (g*37+i*7)%80)
 				if f, err := x.store.Reserve(key, size); err == nil {
 					value := valueOf(key, size)
