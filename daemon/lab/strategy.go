@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/peers"
 	"github.com/warmpath/warmpath/daemon/lab/served"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
@@ -39,9 +40,24 @@ const (
 	never            // there are no roles: each worker does both
 	whenever         // prefillers do, from the threshold on
 	byLearning       // by the rule, which learns what the transfer takes
+	sharing          // likewise, and prefillers answer too
 )
 
-var partsNames = map[string]parts{"colocated": never, "split": whenever, "learnt": byLearning}
+var partsNames = map[string]parts{"colocated": never, "split": whenever, "learnt": byLearning,
+	"answering": sharing}
+
+// role returns the role of a scenario's worker in the router.
+func (p parts) role(of string) worker.Role {
+	switch {
+	case p == sharing && of == setup.RolePrefill:
+		return worker.PrefillsToo
+	case p == sharing:
+		return worker.Decodes
+	case p != never && of == setup.RolePrefill:
+		return worker.Prefills
+	}
+	return worker.Both
+}
 
 // Allow lets a module use what entries name, as strategies.NAME.allow does.
 func (s *Strategy) Allow(entries []string) { s.spec.Allow = entries }
@@ -69,7 +85,7 @@ var sessionNames = map[string]served.Names{"hard": served.Binding, "unnamed": se
 // [sessions] bind = "always"; with @unnamed the router reads no session's name. With @queue requests wait in the
 // router, by the scenario's bounds or by those of [setup.Scenario.Wait]. With @colocated a scenario's workers have no
 // roles; with @split its prefillers compute each prompt of which the answering worker lacks the threshold. With @learnt
-// the router is not told how long a transfer takes.
+// the router is not told how long a transfer takes. With @answering it is not either, and prefillers answer too.
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
 	column, err := readSuffix(suffix)
@@ -111,7 +127,7 @@ func readSuffix(text string) (s Strategy, err error) {
 	}
 	if err != nil || s.routers < 1 || shares && s.history <= 0 {
 		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, @colocated, @split, "+
-			"@learnt, a number of routers as @4, or one with the delay of what they tell each other, as @4/10ms", text)
+			"@learnt, @answering, a number of routers as @4, or one with the delay of what they tell each other, as @4/10ms", text)
 	}
 	return s, nil
 }
@@ -187,14 +203,14 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: of.number, Shares: c.History > 0 && c.Routers > 1,
 		Names: s.names, Room: served.Bounds(sc.Room), Kept: of.kept,
 	}
-	for _, k := range sc.EachKind() {
-		known.Workers = append(known.Workers, served.Worker{Labels: k.Labels, Cost: k.Cost,
-			Prefills: k.Role == setup.RolePrefill && s.parts != never})
+	kinds := sc.EachKind()
+	for _, k := range append(kinds, make([]setup.Kind, max(0, sc.Workers-len(kinds)))...) {
+		known.Workers = append(known.Workers, served.Worker{Labels: k.Labels, Cost: k.Cost, Role: s.parts.role(k.Role)})
 	}
 	if d := &sc.Disaggregation; d.Rate > 0 && s.parts != never {
 		known.Split = served.SplitOf(d.Threshold, d.Rate)
-		known.Split.Always = s.parts == whenever
-		if s.parts == byLearning {
+		known.Split.Always, known.Split.Shared = s.parts == whenever, s.parts == sharing
+		if s.parts == byLearning || s.parts == sharing {
 			known.Split.Rate = 0
 		}
 	}

@@ -1,7 +1,7 @@
 // Package score is the rule behind prefixaware and kvaware: what a request costs on each worker, in seconds, smallest
 // first. Your own strategy can start from the same rule.
 //
-//	score_i = 2*W*(1 + tilt_i/2) + (Y + O + T)*(1 + tilt_i) + 2*K*F*(Wmean + F)                  Y = P + 2*E + A
+//	score_i = 2*W*(1 + tilt_i/2) + (Y + O + T)*(1 + tilt_i) + 2*K*F*(Wmean + F) + D              Y = P + 2*E + A
 //
 //	tilt_i = .75 * gate * max(inflight_i, prompt tokens in flight_i / mean prompt in flight) / max(1, mean inflight)
 //	gate = min(1, max(0, (U - .1)/.3, (mean inflight - 8)/16))    U = prompt tokens in flight / KV tokens, of all rows
@@ -14,6 +14,7 @@
 //	T = turns to follow where a session begins * inflight_i * mean prefill of what was sent lately
 //	    at turn 1; at turn 2 if the last worker lacks the longest match
 //	A = seconds until its LoRA adapter runs
+//	D = seconds that answers take longer for it, as the host has filled them: Row.Delay
 //	F = m*(c1*n + c2*n*(L - n/2))                                 m = the fleet's mean; what a tier brings is not in F
 //	K = lambda / (1 - min(.9, 1.3*rho))                           rho = the fleet's mean
 //	    0 where a worker that joins idles
@@ -21,7 +22,7 @@
 // Equal to the row b of the smallest score are the rows i of which all that is known is no worse:
 //
 //	score_i <= score_b + .15*(2*W_b + Y_b), matches within one block, inflight_i <= inflight_b,
-//	pending_i <= pending_b, Y_i/m_i <= 1.01*Y_b/m_b, over_i <= over_b
+//	pending_i <= pending_b, D_i <= D_b, Y_i/m_i <= 1.01*Y_b/m_b, over_i <= over_b
 //	of these: fewest in flight, then fewest sent in the last 30 s (sum of e^(-age/30 s)), then fewest ever sent,
 //	then index
 //

@@ -9,16 +9,16 @@ import (
 
 // Worker is what the operator says of a worker, as in [[pools.workers]].
 type Worker struct {
-	Labels   map[string]string
-	Cost     float64
-	Prefills bool // it computes prompts that others answer
+	Labels map[string]string
+	Cost   float64
+	Role   worker.Role
 }
 
 // fill writes it into a worker's description.
 func (w *Worker) fill(s *worker.Spec) {
 	s.Labels, s.Cost = w.Labels, w.Cost
-	if w.Prefills {
-		s.Role = worker.Prefills
+	s.Role = w.Role
+	if w.Role == worker.Prefills || w.Role == worker.PrefillsToo {
 		name, value, _ := strings.Cut(worker.PrefillLabel, "=")
 		s.Labels = map[string]string{name: value}
 		maps.Copy(s.Labels, w.Labels)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // SplitRule is when another worker than the one that answers computes the prompt.
@@ -26,6 +27,9 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	if by, named := Paired(c, to); named {
 		return by != nil
 	}
+	if c.ask.Shared && Prefills(c, to) {
+		return false
+	}
 	lacks := Lacking(c, to)
 	if lacks < rule.Threshold {
 		return false
@@ -39,17 +43,25 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	}
 	h, row := &c.fleet.frame.Header, &c.fleet.frame.Rows[to.row]
 	prefill := h.Prefill(row)
-	writing := row.InFlight // some of them wait for their prompts, here or at prefillers
-	if row.MetricsAge >= 0 {
-		writing = min(writing, row.Running)
-	}
-	alone := row.Wait + prefill*(1+float64(writing))
+	alone := row.Wait + prefill*(1+float64(writing(row)))
 	elsewhere := prefillElsewhere(c, rule.Fence)
 	return math.IsInf(elsewhere, 1) || elsewhere+float64(lacks)/rate < alone
 }
 
+// Prefills reports whether a worker of a pool whose prefillers answer is one of them. It computes its own prompts.
+func Prefills(c *Choice, to Target) bool { return c.fleet.prefills(to.row) }
+
+// writing returns how many answers a worker is writing, about: some of those in flight wait for their prompts, here or
+// at prefillers.
+func writing(row *abi.Row) uint32 {
+	if row.MetricsAge < 0 {
+		return row.InFlight
+	}
+	return min(row.InFlight, row.Running)
+}
+
 // prefillElsewhere returns the fewest seconds of a worker inside of a fence, +Inf if there is none: those of the
-// prefill, and twice those that it waits for.
+// prefill, twice those that it waits for, and those by which it holds up answers there.
 func prefillElsewhere(c *Choice, fence worker.Fence) float64 {
 	d := decisions.Get().(*decision)
 	defer decisions.Put(d)
@@ -58,7 +70,7 @@ func prefillElsewhere(c *Choice, fence worker.Fence) float64 {
 	least := math.Inf(1)
 	for i := range f.frame.Rows {
 		row := &f.frame.Rows[i]
-		least = min(least, 2*row.Wait+f.frame.Header.Prefill(row))
+		least = min(least, 2*row.Wait+f.frame.Header.Prefill(row)+row.Delay)
 	}
 	return least
 }
@@ -70,4 +82,5 @@ func matchPrefillers(c *Choice, d *decision, fence worker.Fence) {
 	f.frame.Header = c.fleet.frame.Header
 	f.fill(c.pool.Workers, worker.Query{Model: c.prompt.Model, Fence: fence, At: c.at})
 	f.match(c.pool, c.space, &c.below, &c.ask)
+	f.delay(&c.ask, Prefill)
 }
