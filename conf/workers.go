@@ -182,7 +182,7 @@ func checkDisaggregation(r *report, path string, p *Pool) {
 			"write tokens a second, as 400000, or 0: it is learnt")
 	}
 	if d.Answering && d.Connector == "sglang" {
-		r.add(child(at, "prefillers_answer"), "SGLang's servers of disaggregation mode prefill answer no request of their own",
+		r.add(child(at, "prefillers_answer"), "a prefill server of SGLang answers no request of its own",
 			"leave it out, or use another connector")
 	}
 	r.oneOf(child(at, "rule"), d.Rule, RuleSooner, RuleThreshold)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/peers"
 	"github.com/warmpath/warmpath/daemon/lab/served"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
@@ -45,19 +44,6 @@ const (
 
 var partsNames = map[string]parts{"colocated": never, "split": whenever, "learnt": byLearning,
 	"answering": sharing}
-
-// role returns the role of a scenario's worker in the router.
-func (p parts) role(of string) worker.Role {
-	switch {
-	case p == sharing && of == setup.RolePrefill:
-		return worker.PrefillsToo
-	case p == sharing:
-		return worker.Decodes
-	case p != never && of == setup.RolePrefill:
-		return worker.Prefills
-	}
-	return worker.Both
-}
 
 // Allow lets a module use what entries name, as strategies.NAME.allow does.
 func (s *Strategy) Allow(entries []string) { s.spec.Allow = entries }
@@ -127,7 +113,8 @@ func readSuffix(text string) (s Strategy, err error) {
 	}
 	if err != nil || s.routers < 1 || shares && s.history <= 0 {
 		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, @colocated, @split, "+
-			"@learnt, @answering, a number of routers as @4, or one with the delay of what they tell each other, as @4/10ms", text)
+			"@learnt, @answering, a number of routers as @4, or one with the delay of what they tell each other, as "+
+			"@4/10ms", text)
 	}
 	return s, nil
 }
@@ -203,9 +190,9 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: of.number, Shares: c.History > 0 && c.Routers > 1,
 		Names: s.names, Room: served.Bounds(sc.Room), Kept: of.kept,
 	}
-	kinds := sc.EachKind()
-	for _, k := range append(kinds, make([]setup.Kind, max(0, sc.Workers-len(kinds)))...) {
-		known.Workers = append(known.Workers, served.Worker{Labels: k.Labels, Cost: k.Cost, Role: s.parts.role(k.Role)})
+	for _, k := range sc.EachKind() {
+		known.Workers = append(known.Workers, served.Worker{Labels: k.Labels, Cost: k.Cost,
+			Prefills: k.Role == setup.RolePrefill && s.parts != never})
 	}
 	if d := &sc.Disaggregation; d.Rate > 0 && s.parts != never {
 		known.Split = served.SplitOf(d.Threshold, d.Rate)

@@ -14,7 +14,7 @@
 //	T = turns to follow where a session begins * inflight_i * mean prefill of what was sent lately
 //	    at turn 1; at turn 2 if the last worker lacks the longest match
 //	A = seconds until its LoRA adapter runs
-//	D = seconds that answers take longer for it, as the host has filled them: Row.Delay
+//	D = Row.Delay, seconds that answers take longer for it
 //	F = m*(c1*n + c2*n*(L - n/2))                                 m = the fleet's mean; what a tier brings is not in F
 //	K = lambda / (1 - min(.9, 1.3*rho))                           rho = the fleet's mean
 //	    0 where a worker that joins idles
@@ -27,7 +27,7 @@
 //	then index
 //
 // W is the wait in the worker's queue, P the prefill of what is not cached, E what is pushed out and will be wanted
-// again, O what is computed again as the engine has no KV left, T what the turns of a new session will wait there,
+// again, O what is computed again as the KV is full, T what the turns of a new session will wait there,
 // 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it.
 //
 // # What the terms are for
@@ -35,7 +35,7 @@
 //   - The price differs between workers by the match alone.
 //   - The tilt grows with the part of the KV that prompts in flight hold. The gate is open where capacities are
 //     unknown, or a worker has its own weight or is in slow start.
-//   - O counts how far a worker is past its KV more than the least of all: where all are, no hit is given up.
+//   - O is what a worker is past its KV more than the least of all: where all are, no hit is given up.
 //   - In flight counts per unit of weight; in slow start as twice that, the fleet's mean and two more.
 //   - Near ties count as equal: they may be noise.
 //

@@ -40,7 +40,8 @@ const (
 	PrefillsToo             // prompts for others, and answers as well
 )
 
-// PrefillLabel is the label of a worker that Prefills or PrefillsToo, as a Fence has it. Each such worker must have it (TestRoles).
+// PrefillLabel is the label of a worker that Prefills or PrefillsToo, as a Fence has it. Each such worker must have it
+// (TestRoles).
 const PrefillLabel = "role=prefill"
 
 // roleBits are the roles in a row.

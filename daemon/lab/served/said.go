@@ -9,16 +9,24 @@ import (
 
 // Worker is what the operator says of a worker, as in [[pools.workers]].
 type Worker struct {
-	Labels map[string]string
-	Cost   float64
-	Role   worker.Role
+	Labels   map[string]string
+	Cost     float64
+	Prefills bool // it computes prompts that others answer
 }
 
-// fill writes it into a worker's description.
-func (w *Worker) fill(s *worker.Spec) {
+// fill writes it into a worker's description. split is nil in a scenario without prefillers.
+func (w *Worker) fill(s *worker.Spec, split *Split) {
 	s.Labels, s.Cost = w.Labels, w.Cost
-	s.Role = w.Role
-	if w.Role == worker.Prefills || w.Role == worker.PrefillsToo {
+	shared := split != nil && split.Shared
+	switch {
+	case w.Prefills && shared:
+		s.Role = worker.PrefillsToo
+	case w.Prefills:
+		s.Role = worker.Prefills
+	case shared:
+		s.Role = worker.Decodes
+	}
+	if w.Prefills {
 		name, value, _ := strings.Cut(worker.PrefillLabel, "=")
 		s.Labels = map[string]string{name: value}
 		maps.Copy(s.Labels, w.Labels)

@@ -85,10 +85,8 @@ func (p *pairing) isSplit(to route.Target) bool {
 	p.lacks, p.named = route.Lacking(&p.choice, to), ""
 	by, named := route.Paired(&p.choice, to)
 	switch {
-	case by == nil && p.rule.Shared && route.Prefills(&p.choice, to): // it may be who computed the prompt
-		return false
 	case p.handed != nil:
-		return true
+		return p.first.By() != to.Worker // a prefiller that answers too holds what it has computed
 	case by != nil:
 		p.named = by.ID()
 		return true

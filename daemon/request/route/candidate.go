@@ -41,7 +41,8 @@ func candidate(r *abi.Row, id string, scale *score.Scale) Candidate {
 	t := scale.Terms(r)
 	return Candidate{Worker: id, State: "up", GPU: r.GPU, L1: r.L1, L2: r.L2, InFlight: r.InFlight, Wait: r.Wait,
 		Prefill: t.Prefill, Eviction: t.Eviction, Overflow: t.Overflow, Adapter: t.Adapter, Delay: t.Delay, Tilt: t.Tilt,
-		Cost: t.Cost, FreeGPU: r.FreeGPU, Slowness: r.Slow, Load: r.Load, SlowStart: r.State&abi.RowSlowStart != 0, Live: r.Live()}
+		Cost: t.Cost, FreeGPU: r.FreeGPU, Slowness: r.Slow, Load: r.Load, SlowStart: r.State&abi.RowSlowStart != 0,
+		Live: r.Live()}
 }
 
 // absent describes a worker that has no row.

@@ -3,6 +3,7 @@ package route
 import (
 	"math"
 
+	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -14,21 +15,21 @@ const (
 	mostBusy   = .9
 )
 
-// delay fills Row.Delay in a pool whose prefillers answer too. The rows stand for the worker of that leg, and those of
+// fillDelay fills Row.Delay in a pool whose prefillers answer too. The rows stand for the worker of that leg, and those of
 // prefillers behind them for the prompt's.
-func (f *fleet) delay(a *Ask, leg Leg) {
+func fillDelay(f *host.Frame, a *Ask, leg Leg) {
 	if !a.Shared {
 		return
 	}
-	choices := f.frame.Choices()
+	choices := f.Choices()
 	if leg == Answer {
-		f.delayAnswer(f.frame.Rows[:choices])
+		delayAnswer(&f.Header, f.Rows[:choices])
 	} else {
 		choices = 0
 	}
-	for i := range f.frame.Rows[choices:] {
-		row := &f.frame.Rows[choices+i]
-		row.Delay = f.frame.Header.Prefill(row) * float64(writing(row))
+	for i := range f.Rows[choices:] {
+		row := &f.Rows[choices+i]
+		row.Delay = f.Header.Prefill(row) * float64(writing(row))
 	}
 }
 
@@ -38,14 +39,14 @@ func (f *fleet) delay(a *Ask, leg Leg) {
 // A prefiller counts as busy as all prefillers were if they computed all prompts of the pool, and no less because
 // others compute some of them now. By its own load the fleet stays with answers everywhere, and then no prompt gains
 // by another worker (pd-8k-15 of the lab).
-func (f *fleet) delayAnswer(rows []abi.Row) {
+func delayAnswer(h *abi.Header, rows []abi.Row) {
 	step, load, prefillers := math.Inf(1), 0., 0
 	for i := range rows {
 		if x := float64(rows[i].TPOT); x > 0 {
 			step = min(step, x)
 		}
 		load += rows[i].Load
-		if f.prefills(i) {
+		if rows[i].Prefills() {
 			prefillers++
 		}
 	}
@@ -53,18 +54,25 @@ func (f *fleet) delayAnswer(rows []abi.Row) {
 		step = usualStep
 	}
 	busy := min(mostBusy, load/float64(max(1, prefillers)))
-	answer := step * float64(f.frame.Header.ExpectedOutput)
+	answer := step * float64(h.ExpectedOutput)
 	for i := range rows {
 		row := &rows[i]
-		row.Delay = answer * fullStep * float64(row.HeldTokens) / float64(row.KVTokens)
-		if row.KVTokens == 0 {
+		if row.KVTokens > 0 {
+			row.Delay = answer * fullStep * float64(row.HeldTokens) / float64(row.KVTokens)
+		} else {
 			row.Delay = answer * float64(row.InFlight) / manyWrites
 		}
-		if f.prefills(i) {
+		if row.Prefills() {
 			row.Delay += answer * busy / (1 - busy)
 		}
 	}
 }
 
-// prefills reports whether the worker of a row computes prompts for others, in a pool whose prefillers answer too.
-func (f *fleet) prefills(row int) bool { return f.frame.Rows[row].Prefills() }
+// writing returns how many answers a worker is writing, about: some of those in flight wait for their prompts, here or
+// at prefillers.
+func writing(row *abi.Row) uint32 {
+	if row.MetricsAge < 0 {
+		return row.InFlight
+	}
+	return min(row.InFlight, row.Running)
+}

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
-	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // SplitRule is when another worker than the one that answers computes the prompt.
@@ -27,7 +26,7 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	if by, named := Paired(c, to); named {
 		return by != nil
 	}
-	if c.ask.Shared && Prefills(c, to) {
+	if c.ask.Shared && c.fleet.frame.Rows[to.row].Prefills() { // it computes the prompts of its own answers
 		return false
 	}
 	lacks := Lacking(c, to)
@@ -46,18 +45,6 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	alone := row.Wait + prefill*(1+float64(writing(row)))
 	elsewhere := prefillElsewhere(c, rule.Fence)
 	return math.IsInf(elsewhere, 1) || elsewhere+float64(lacks)/rate < alone
-}
-
-// Prefills reports whether a worker of a pool whose prefillers answer is one of them. It computes its own prompts.
-func Prefills(c *Choice, to Target) bool { return c.fleet.prefills(to.row) }
-
-// writing returns how many answers a worker is writing, about: some of those in flight wait for their prompts, here or
-// at prefillers.
-func writing(row *abi.Row) uint32 {
-	if row.MetricsAge < 0 {
-		return row.InFlight
-	}
-	return min(row.InFlight, row.Running)
 }
 
 // prefillElsewhere returns the fewest seconds of a worker inside of a fence, +Inf if there is none: those of the
@@ -82,5 +69,5 @@ func matchPrefillers(c *Choice, d *decision, fence worker.Fence) {
 	f.frame.Header = c.fleet.frame.Header
 	f.fill(c.pool.Workers, worker.Query{Model: c.prompt.Model, Fence: fence, At: c.at})
 	f.match(c.pool, c.space, &c.below, &c.ask)
-	f.delay(&c.ask, Prefill)
+	fillDelay(&f.frame, &c.ask, Prefill)
 }
