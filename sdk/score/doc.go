@@ -35,7 +35,7 @@
 //   - The price differs between workers by the match alone.
 //   - The tilt grows with the part of the KV that prompts in flight hold. The gate is open where capacities are
 //     unknown, or a worker has its own weight or is in slow start.
-//   - O is what a worker is past its KV more than the least of all: where all are, no hit is given up.
+//   - O counts beside the least of all: where all are full, no hit is given up.
 //   - In flight counts per unit of weight; in slow start as twice that, the fleet's mean and two more.
 //   - Near ties count as equal: they may be noise.
 //
@@ -44,8 +44,8 @@
 // # Arithmetic
 //
 // Products that are added are written float64(a*b) + c: otherwise some compilers round only once, and the native and
-// the wasm form would not choose the same row. Clamps use math.Abs, as min and max of floats call a function in wasm. A
-// score that is not a number counts as infinite.
+// the wasm form choose different rows. Clamps use math.Abs: min and max of floats call a function in wasm. A score that
+// is not a number is infinite.
 //
 // For a strategy that wants it ([sdk.WantCost], [Rule].ByCost) the host computes the score, by the module's own loop
 // ([Price]).

@@ -38,9 +38,9 @@ func sendPrefill(r *Router, v *visit, at time.Time) {
 		panic("BUG: served: a body that cannot be read: " + err.Error())
 	}
 	parsed.MaxTokens, parsed.Stream = 1, false
-	l.ask = route.Ask{Prompt: parsed, At: at, Leg: route.Prefill, Shared: r.Split.Shared, Fence: r.Split.Fence, IDs: v.ask.IDs,
-		Caller: v.ask.Caller, Headers: v.ask.Headers, Turn: r.pool.Arrive(model, r.Split.Fence, at),
-		Random: r.chance.Uint64() | 1}
+	l.ask = route.Ask{Prompt: parsed, At: at, Leg: route.Prefill, Shared: r.Split.Shared, Fence: r.Split.Fence,
+		IDs: v.ask.IDs, Caller: v.ask.Caller, Headers: v.ask.Headers,
+		Turn: r.pool.Arrive(model, r.Split.Fence, at), Random: r.chance.Uint64() | 1}
 	if by, _ := route.Paired(&v.choice, v.to); by != nil {
 		l.ask.Named = by.ID()
 	}

@@ -371,11 +371,7 @@ func (r *Router) Up(now time.Duration, number int) {
 	r.fleet.began[number] = 1 + now.Seconds()
 	if _, known := r.fleet.watched[id]; !known {
 		s := worker.Spec{ID: id, URL: "http://" + id, CPUTokens: r.CPUTokens, KVTokens: r.KVTokens, DataParallel: 1}
-		var said Worker
-		if number < len(r.Workers) {
-			said = r.Workers[number]
-		}
-		said.fill(&s, r.Split)
+		fill(&s, r.Workers, number, r.Split)
 		r.specs = append(r.specs, s)
 		r.pool.Workers.Update(r.specs, at)
 	}

@@ -14,7 +14,17 @@ type Worker struct {
 	Prefills bool // it computes prompts that others answer
 }
 
-// fill writes it into a worker's description. split is nil in a scenario without prefillers.
+// fill writes what the operator says of the first workers into the description of one. split is nil in a scenario
+// without prefillers.
+func fill(s *worker.Spec, first []Worker, number int, split *Split) {
+	var w Worker
+	if number < len(first) {
+		w = first[number]
+	}
+	w.fill(s, split)
+}
+
+// fill writes it into a worker's description.
 func (w *Worker) fill(s *worker.Spec, split *Split) {
 	s.Labels, s.Cost = w.Labels, w.Cost
 	shared := split != nil && split.Shared

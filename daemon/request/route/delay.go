@@ -15,8 +15,8 @@ const (
 	mostBusy   = .9
 )
 
-// fillDelay fills Row.Delay in a pool whose prefillers answer too. The rows stand for the worker of that leg, and those of
-// prefillers behind them for the prompt's.
+// fillDelay fills Row.Delay in a pool whose prefillers answer too. The rows stand for the worker of that leg, and those
+// of prefillers behind them for the prompt's.
 func fillDelay(f *host.Frame, a *Ask, leg Leg) {
 	if !a.Shared {
 		return
