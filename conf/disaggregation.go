@@ -2,11 +2,12 @@ package conf
 
 // Disaggregation has one worker of a pool compute a request's prompt, and another one its answer.
 type Disaggregation struct {
-	Connector     string  `toml:"connector"`        // nixl | lmcache | mooncake | sglang | sidecar; "" = each does both
-	Threshold     int     `toml:"threshold"`        // tokens of the prompt that the decoder lacks; with fewer it is alone
-	Rule          string  `toml:"rule"`             // from the threshold on: sooner | threshold
-	KVRate        float64 `toml:"kv_transfer_rate"` // tokens a second from a prefiller; 0 = as they are learnt
-	BootstrapPort int     `toml:"bootstrap_port"`   // of the prefillers, for mooncake and sglang
+	Connector     string  `toml:"connector"`         // nixl | lmcache | mooncake | sglang | sidecar; "" = each does both
+	Threshold     int     `toml:"threshold"`         // tokens of the prompt that the decoder lacks; with fewer it is alone
+	Rule          string  `toml:"rule"`              // from the threshold on: sooner | threshold
+	KVRate        float64 `toml:"kv_transfer_rate"`  // tokens a second from a prefiller; 0 = as they are learnt
+	Answering     bool    `toml:"prefillers_answer"` // they answer clients too, as far as their prompts let them
+	BootstrapPort int     `toml:"bootstrap_port"`    // of the prefillers, for mooncake and sglang
 
 	// Where further prefillers come from. The service is beside that of [pools.kubernetes], whose other keys hold for
 	// both.
@@ -28,7 +29,7 @@ const (
 
 // The roles of a worker.
 const (
-	RolePrefill = "prefill" // it computes prompts, and no client gets an answer of its
+	RolePrefill = "prefill" // it computes prompts; no client gets its answer, unless prefillers_answer
 	RoleDecode  = "decode"
 	RoleBoth    = "both"
 )

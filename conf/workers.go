@@ -181,6 +181,10 @@ func checkDisaggregation(r *report, path string, p *Pool) {
 		r.outOfRange(child(at, "kv_transfer_rate"), d.KVRate,
 			"write tokens a second, as 400000, or 0: it is learnt")
 	}
+	if d.Answering && d.Connector == "sglang" {
+		r.add(child(at, "prefillers_answer"), "a prefill server of SGLang answers no request of its own",
+			"leave it out, or use another connector")
+	}
 	r.oneOf(child(at, "rule"), d.Rule, RuleSooner, RuleThreshold)
 	roles := map[string]int{}
 	for i := range p.Workers {
@@ -197,7 +201,7 @@ func checkDisaggregation(r *report, path string, p *Pool) {
 	switch {
 	case roles[RolePrefill] == 0 && !d.discovers():
 		r.add(at, "no worker of the pool is a prefiller", `give some of [[pools.workers]] role = "prefill"`)
-	case roles[RolePrefill] == len(p.Workers):
+	case roles[RolePrefill] == len(p.Workers) && !d.Answering:
 		r.add(at, "no worker of the pool answers a client: all are prefillers",
 			`give some of [[pools.workers]] role = "decode", or leave it out`)
 	}

@@ -36,6 +36,7 @@ type rolesOptions struct {
 	strategy  string                               // default prefixaware
 	table     string                               // of that, and further ones; "" = it has none
 	server    string                               // keys of [server]
+	answering bool                                 // the prefillers answer too
 	sim       vllmsim.Config                       // of each worker, but for what startRolesWith sets
 	before    func(w *vllmsim.Server) (url string) // stands before each decoder; nil = nothing does
 }
@@ -55,6 +56,9 @@ func startRolesWith(t *testing.T, prefillers, decoders int, o rolesOptions) *rol
 			c.ID, c.Speed, c.Models = fmt.Sprint(role, len(*to)), 20, []string{"sim"}
 			if o.connector == "" {
 				c.Connector, c.Role = vllmsim.ConnectorNIXL, role
+				if o.answering && role == vllmsim.RolePrefill {
+					c.Role = vllmsim.RoleBoth
+				}
 			}
 			w, err := vllmsim.New(c)
 			if err != nil {
@@ -75,8 +79,8 @@ func startRolesWith(t *testing.T, prefillers, decoders int, o rolesOptions) *rol
 	role(prefillers, vllmsim.RolePrefill, &f.prefill)
 	role(decoders, vllmsim.RoleDecode, &f.decode)
 	text := strings.Replace(settings(cmp.Or(o.strategy, "prefixaware"), urls...), "[[pools.workers]]",
-		fmt.Sprintf("[pools.disaggregation]\nconnector = %q\nrule = %q\nthreshold = 500\n[[pools.workers]]",
-			cmp.Or(o.connector, "nixl"), cmp.Or(o.rule, "threshold")), 1)
+		fmt.Sprintf("[pools.disaggregation]\nconnector = %q\nrule = %q\nthreshold = 500\nprefillers_answer = %v\n[[pools.workers]]",
+			cmp.Or(o.connector, "nixl"), cmp.Or(o.rule, "threshold"), o.answering), 1)
 	for i := range prefillers {
 		id := fmt.Sprintf("id = \"w%d\"\n", i+1)
 		text = strings.Replace(text, id, id+"role = \"prefill\"\n", 1)

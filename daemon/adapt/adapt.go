@@ -101,15 +101,25 @@ func Specs(c *conf.Pool) []worker.Spec {
 	for i, w := range c.Workers {
 		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, CPUTokens: w.CPUTokens,
 			Weight: w.Weight, Cost: w.Cost, Labels: labels(&w), DataParallel: w.DataParallel, Drain: w.Drain}
-		if c.Disaggregation.On() {
-			s[i].Role = roles[w.RoleOf()]
-		}
+		s[i].Role = role(&c.Disaggregation, w.RoleOf())
 	}
 	return s
 }
 
-// roles are those of the configuration, in which "" is both.
-var roles = map[string]worker.Role{conf.RolePrefill: worker.Prefills, conf.RoleDecode: worker.Decodes}
+// role returns the role of a worker, of which the configuration says so.
+func role(d *conf.Disaggregation, said string) worker.Role {
+	switch {
+	case !d.On():
+		return worker.Both
+	case d.Answering && said == conf.RolePrefill:
+		return worker.PrefillsToo
+	case d.Answering || said == conf.RoleDecode:
+		return worker.Decodes
+	case said == conf.RolePrefill:
+		return worker.Prefills
+	}
+	return worker.Both
+}
 
 // labels returns the labels of a worker, with one that has its role.
 func labels(w *conf.Worker) map[string]string {
@@ -128,9 +138,13 @@ func Pairing(d *conf.Disaggregation) *exchange.Pairing {
 	if !d.On() {
 		return nil
 	}
-	return &exchange.Pairing{Connector: pair.Connector(d.Connector), Threshold: d.Threshold, Rate: d.KVRate,
-		Always: d.Rule == conf.RuleThreshold, Bootstrap: d.BootstrapPort,
+	p := &exchange.Pairing{Connector: pair.Connector(d.Connector), Threshold: d.Threshold, Rate: d.KVRate,
+		Always: d.Rule == conf.RuleThreshold, Bootstrap: d.BootstrapPort, Shared: d.Answering,
 		Prefillers: worker.Fence{worker.PrefillLabel}, Decoders: worker.Fence{worker.Not + worker.PrefillLabel}}
+	if d.Answering {
+		p.Decoders = nil
+	}
+	return p
 }
 
 // Workers returns how a pool treats its workers. q is told when one may have room, if the pool has a queue.

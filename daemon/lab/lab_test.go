@@ -268,12 +268,13 @@ func check(t *testing.T, scenario string, r *trial.Run, want int) {
 }
 
 // TestParts: behind an @ stands who computes the prompts of a scenario with roles. The rule that learns what a transfer
-// takes decides as the one that is told. Prompts that others compute do not hold up an answer.
+// takes decides as the one that is told. Prompts that others compute do not hold up an answer. Prefillers that answer
+// too do so at first, while nothing is known of the load.
 func TestParts(t *testing.T) {
 	r := compare(t, []string{"pd-8k"}, 400, "native:prefixaware@colocated", "native:prefixaware@split",
-		"native:prefixaware", "native:prefixaware@learnt")
+		"native:prefixaware", "native:prefixaware@learnt", "native:prefixaware@answering")
 	n := len(r[0].Outcomes)
-	for i, least := range []int{0, n, n * 9 / 10, n * 9 / 10} {
+	for i, least := range []int{0, n, n * 9 / 10, n * 9 / 10, n / 2} {
 		if got := r[i].Prefills; got < least || least == 0 && got > 0 {
 			t.Errorf("%s: %d prefills for others of %d prompts; want %d or more", r[i].Strategy, got, n, least)
 		}
@@ -305,6 +306,7 @@ func TestFind(t *testing.T) {
 	f("prefixaware@colocated", 1, false)
 	f("prefixaware@split", 1, false)
 	f("prefixaware@learnt", 1, false)
+	f("prefixaware@answering", 1, false)
 	f("prefixaware@colocate", 0, false)
 	f("peer:roundrobin", 1, true)
 	f("dynamo scale=64 credit=3", 1, true)

@@ -39,9 +39,11 @@ const (
 	never            // there are no roles: each worker does both
 	whenever         // prefillers do, from the threshold on
 	byLearning       // by the rule, which learns what the transfer takes
+	sharing          // likewise, and prefillers answer too
 )
 
-var partsNames = map[string]parts{"colocated": never, "split": whenever, "learnt": byLearning}
+var partsNames = map[string]parts{"colocated": never, "split": whenever, "learnt": byLearning,
+	"answering": sharing}
 
 // Allow lets a module use what entries name, as strategies.NAME.allow does.
 func (s *Strategy) Allow(entries []string) { s.spec.Allow = entries }
@@ -69,7 +71,7 @@ var sessionNames = map[string]served.Names{"hard": served.Binding, "unnamed": se
 // [sessions] bind = "always"; with @unnamed the router reads no session's name. With @queue requests wait in the
 // router, by the scenario's bounds or by those of [setup.Scenario.Wait]. With @colocated a scenario's workers have no
 // roles; with @split its prefillers compute each prompt of which the answering worker lacks the threshold. With @learnt
-// the router is not told how long a transfer takes.
+// the router is not told how long a transfer takes. With @answering it is not either, and prefillers answer too.
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
 	column, err := readSuffix(suffix)
@@ -111,7 +113,8 @@ func readSuffix(text string) (s Strategy, err error) {
 	}
 	if err != nil || s.routers < 1 || shares && s.history <= 0 {
 		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, @colocated, @split, "+
-			"@learnt, a number of routers as @4, or one with the delay of what they tell each other, as @4/10ms", text)
+			"@learnt, @answering, a number of routers as @4, or one with the delay of what they tell each other, as "+
+			"@4/10ms", text)
 	}
 	return s, nil
 }
@@ -193,8 +196,8 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 	}
 	if d := &sc.Disaggregation; d.Rate > 0 && s.parts != never {
 		known.Split = served.SplitOf(d.Threshold, d.Rate)
-		known.Split.Always = s.parts == whenever
-		if s.parts == byLearning {
+		known.Split.Always, known.Split.Shared = s.parts == whenever, s.parts == sharing
+		if s.parts == byLearning || s.parts == sharing {
 			known.Split.Rate = 0
 		}
 	}

@@ -46,10 +46,15 @@ type Row struct {
 	SharedTokens uint32 // 164: leading tokens of the prompt that are among those already
 
 	Own float64 // 168: the strategy's own number for the worker, as own has set it; 0 at first
+
+	// Delay is the seconds that answers take longer for the request. Where an answer is placed: its own, more than on a
+	// worker that does nothing else. Where a prompt is: those being written there, in all. 0 in a pool without prefillers
+	// that answer too.
+	Delay float64 // 176
 }
 
 // RowSize is the bytes of a Row.
-const RowSize = 176
+const RowSize = 184
 
 // Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1. A worker
 // without a role has neither of the last two: it computes prompts and answers.

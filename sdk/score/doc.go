@@ -1,7 +1,7 @@
 // Package score is the rule behind prefixaware and kvaware: what a request costs on each worker, in seconds, smallest
 // first. Your own strategy can start from the same rule.
 //
-//	score_i = 2*W*(1 + tilt_i/2) + (Y + O + T)*(1 + tilt_i) + 2*K*F*(Wmean + F)                  Y = P + 2*E + A
+//	score_i = 2*W*(1 + tilt_i/2) + (Y + O + T)*(1 + tilt_i) + 2*K*F*(Wmean + F) + D              Y = P + 2*E + A
 //
 //	tilt_i = .75 * gate * max(inflight_i, prompt tokens in flight_i / mean prompt in flight) / max(1, mean inflight)
 //	gate = min(1, max(0, (U - .1)/.3, (mean inflight - 8)/16))    U = prompt tokens in flight / KV tokens, of all rows
@@ -14,6 +14,7 @@
 //	T = turns to follow where a session begins * inflight_i * mean prefill of what was sent lately
 //	    at turn 1; at turn 2 if the last worker lacks the longest match
 //	A = seconds until its LoRA adapter runs
+//	D = Row.Delay, seconds that answers take longer for it
 //	F = m*(c1*n + c2*n*(L - n/2))                                 m = the fleet's mean; what a tier brings is not in F
 //	K = lambda / (1 - min(.9, 1.3*rho))                           rho = the fleet's mean
 //	    0 where a worker that joins idles
@@ -21,12 +22,12 @@
 // Equal to the row b of the smallest score are the rows i of which all that is known is no worse:
 //
 //	score_i <= score_b + .15*(2*W_b + Y_b), matches within one block, inflight_i <= inflight_b,
-//	pending_i <= pending_b, Y_i/m_i <= 1.01*Y_b/m_b, over_i <= over_b
+//	pending_i <= pending_b, D_i <= D_b, Y_i/m_i <= 1.01*Y_b/m_b, over_i <= over_b
 //	of these: fewest in flight, then fewest sent in the last 30 s (sum of e^(-age/30 s)), then fewest ever sent,
 //	then index
 //
 // W is the wait in the worker's queue, P the prefill of what is not cached, E what is pushed out and will be wanted
-// again, O what is computed again as the engine has no KV left, T what the turns of a new session will wait there,
+// again, O what is computed again as the KV is full, T what the turns of a new session will wait there,
 // 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it.
 //
 // # What the terms are for
@@ -34,7 +35,7 @@
 //   - The price differs between workers by the match alone.
 //   - The tilt grows with the part of the KV that prompts in flight hold. The gate is open where capacities are
 //     unknown, or a worker has its own weight or is in slow start.
-//   - O counts how far a worker is past its KV more than the least of all: where all are, no hit is given up.
+//   - O counts beside the least of all: where all are full, no hit is given up.
 //   - In flight counts per unit of weight; in slow start as twice that, the fleet's mean and two more.
 //   - Near ties count as equal: they may be noise.
 //
@@ -43,8 +44,8 @@
 // # Arithmetic
 //
 // Products that are added are written float64(a*b) + c: otherwise some compilers round only once, and the native and
-// the wasm form would not choose the same row. Clamps use math.Abs, as min and max of floats call a function in wasm. A
-// score that is not a number counts as infinite.
+// the wasm form choose different rows. Clamps use math.Abs: min and max of floats call a function in wasm. A score that
+// is not a number is infinite.
 //
 // For a strategy that wants it ([sdk.WantCost], [Rule].ByCost) the host computes the score, by the module's own loop
 // ([Price]).

@@ -121,6 +121,9 @@ const weightOne = 0x3f800000 // the bits of float32(1)
 // enter makes row i the one to choose if it is equal to the best, and before the one that was.
 func (t *tie) enter(i int) {
 	w, best := &t.workers[i], &t.workers[t.best]
+	if w.Delay > best.Delay {
+		return
+	}
 	if !(w.Pending <= best.Pending) || w.Weight == 1 && best.Weight == 1 && w.InFlight > best.InFlight {
 		return
 	}

@@ -322,7 +322,7 @@ func (c *request) rank(
 			}
 		}
 		t := float64(flight * tilt)
-		s := float64(w.Wait*(2+t)) + float64(float64(price*fleet)*(wait+fleet)) + float64(y*(1+t))
+		s := float64(w.Wait*(2+t)) + float64(float64(price*fleet)*(wait+fleet)) + float64(y*(1+t)) + w.Delay
 		k := math.Float64bits(s)&^rowMask | uint64(i)
 		keys[i] = k
 		if k < k3 {
@@ -334,11 +334,11 @@ func (c *request) rank(
 	return longest, [...]uint64{k0, k1, k2, k3}
 }
 
-// work returns Y of one row: its score for a request in an empty fleet, less its wait.
+// work returns Y of one row: its score for a request in an empty fleet, less its wait and delay.
 func (c *request) work(row []sdk.Worker) float64 {
 	alone, key := *c, [1]uint64{}
 	alone.price, alone.tilt, alone.full, alone.turns = 0, 0, false, 0
 	alone.loads = true // the scores may have been given, and the rows not surveyed
 	_, best := alone.rank(row, key[:])
-	return math.Float64frombits(best[0]&^rowMask) - float64(2*row[0].Wait)
+	return math.Float64frombits(best[0]&^rowMask) - float64(2*row[0].Wait) - row[0].Delay
 }

@@ -92,7 +92,7 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 	if r.State&abi.RowJoins != 0 && r.PendingTokens == 0 {
 		k = 0
 	}
-	return 2*r.Wait*(1+.5*tilt) + 2*k*mean*(wait+mean) + (y+full)*(1+tilt), y
+	return 2*r.Wait*(1+.5*tilt) + 2*k*mean*(wait+mean) + (y+full)*(1+tilt) + r.Delay, y
 }
 
 // chosen is the row to choose by doc.go: of those that are equal to the one of the smallest score the first by flight,
@@ -114,7 +114,7 @@ func chosen(h *abi.Header, rows []abi.Row) (row int, equals []int, scores []floa
 		if left := room(&r); left < h.Need() && left < room(&best) {
 			continue
 		}
-		if scores[i] > scores[b]+.15*alone || far < -1 || far > 1 || r.Pending > best.Pending ||
+		if scores[i] > scores[b]+.15*alone || far < -1 || far > 1 || r.Pending > best.Pending || r.Delay > best.Delay ||
 			work[i]/r.Slow > 1.01*work[b]/best.Slow ||
 			per(float64(r.InFlight), r) > per(float64(best.InFlight), best) {
 			continue

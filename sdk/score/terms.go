@@ -15,6 +15,7 @@ type Terms struct {
 	Overflow float64 // O: seconds of what is computed again as its KV is full, more than on the roomiest worker
 	Adapter  float64 // A: seconds until the request's LoRA adapter runs there
 	Later    float64 // T: seconds that the further turns of a session that begins will wait there
+	Delay    float64 // D: seconds that answers take longer for it
 	Future   float64 // seconds that those who come meanwhile wait for it
 	Tilt     float64 // factor on P, 2E, O, T and A, for what is in flight there; half as far from 1 on the wait
 	Cost     float64 // the sum, tilted: the smallest wins
@@ -130,7 +131,8 @@ func (s *Scale) Terms(r *abi.Row) Terms {
 		mine = 2*mine + s.flight + 2
 	}
 	t.Tilt = 1 + reach*s.gate*mine/max(1, s.flight)
-	t.Cost = t.Wait*(1+t.Tilt)/2 + t.Future + work*t.Tilt
+	t.Delay = r.Delay
+	t.Cost = t.Wait*(1+t.Tilt)/2 + t.Future + t.Delay + work*t.Tilt
 	return t
 }
 

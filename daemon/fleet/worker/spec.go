@@ -34,16 +34,18 @@ type Role uint8
 
 // The roles.
 const (
-	Both     Role = iota // prompt and answer
-	Prefills             // prompts, whose answers others write
-	Decodes              // answers, and the prompts of its own
+	Both        Role = iota // prompt and answer
+	Prefills                // prompts, whose answers others write
+	Decodes                 // answers, and the prompts of its own
+	PrefillsToo             // prompts for others, and answers as well
 )
 
-// PrefillLabel is the label of a worker that Prefills, as a Fence has it. Each such worker must have it (TestRoles).
+// PrefillLabel is the label of a worker that Prefills or PrefillsToo, as a Fence has it. Each such worker must have it
+// (TestRoles).
 const PrefillLabel = "role=prefill"
 
 // roleBits are the roles in a row.
-var roleBits = [...]uint32{Both: 0, Prefills: abi.RowPrefill, Decodes: abi.RowDecode}
+var roleBits = [...]uint32{Both: 0, Prefills: abi.RowPrefill, Decodes: abi.RowDecode, PrefillsToo: 0}
 
 // marks are the values of a Spec that strategies read in a worker's row. A new one is a field of Spec and a line in
 // marks, marksOf and fill.

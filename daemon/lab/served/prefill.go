@@ -9,9 +9,23 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
+// Split is the rule of a scenario with prefillers.
+type Split struct {
+	route.SplitRule
+	Shared bool // the prefillers answer too
+}
+
 // SplitOf returns the rule of a scenario whose prefillers send so many tokens of KV a second.
-func SplitOf(threshold int, rate float64) *route.SplitRule {
-	return &route.SplitRule{Threshold: threshold, Fence: worker.Fence{worker.PrefillLabel}, Rate: rate}
+func SplitOf(threshold int, rate float64) *Split {
+	return &Split{SplitRule: route.SplitRule{Threshold: threshold, Fence: worker.Fence{worker.PrefillLabel}, Rate: rate}}
+}
+
+// answers returns the labels of the workers that may answer.
+func (s *Split) answers() worker.Fence {
+	if s.Shared {
+		return nil
+	}
+	return worker.Fence{worker.Not + worker.PrefillLabel}
 }
 
 // sendPrefill has a prefiller compute the prompt of a request, as a request of its own. If none takes it, the worker
@@ -24,9 +38,9 @@ func sendPrefill(r *Router, v *visit, at time.Time) {
 		panic("BUG: served: a body that cannot be read: " + err.Error())
 	}
 	parsed.MaxTokens, parsed.Stream = 1, false
-	l.ask = route.Ask{Prompt: parsed, At: at, Leg: route.Prefill, Fence: r.Split.Fence, IDs: v.ask.IDs,
-		Caller: v.ask.Caller, Headers: v.ask.Headers, Turn: r.pool.Arrive(model, r.Split.Fence, at),
-		Random: r.chance.Uint64() | 1}
+	l.ask = route.Ask{Prompt: parsed, At: at, Leg: route.Prefill, Shared: r.Split.Shared, Fence: r.Split.Fence,
+		IDs: v.ask.IDs, Caller: v.ask.Caller, Headers: v.ask.Headers,
+		Turn: r.pool.Arrive(model, r.Split.Fence, at), Random: r.chance.Uint64() | 1}
 	if by, _ := route.Paired(&v.choice, v.to); by != nil {
 		l.ask.Named = by.ID()
 	}

@@ -45,7 +45,7 @@ type Config struct {
 	// Seen is called after each choice, and may be nil: the request, the strategy's result and the frame that it saw.
 	Seen func(q *trial.Request, c *route.Choice)
 	// Split is when another worker computes a prompt; nil = each worker does both.
-	Split *route.SplitRule
+	Split *Split
 }
 
 // retryBudget is the default of [[pools]] retry_budget (TestTheRetryBudgetIsTheDefault).
@@ -152,8 +152,8 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 	}
 	v.ask = route.Ask{Prompt: parsed, Turn: r.pool.Arrive(model, nil, at), Random: r.chance.Uint64() | 1}
 	if r.Split != nil {
-		v.ask.Leg, v.ask.Fence = route.Answer, worker.Fence{worker.Not + worker.PrefillLabel}
-		v.ask.Prefillers = r.Split.Fence
+		v.ask.Leg, v.ask.Fence, v.ask.Prefillers = route.Answer, r.Split.answers(), r.Split.Fence
+		v.ask.Shared = r.Split.Shared
 	}
 	v.ask.Claim = r.Names.claim(&q.Request)
 	v.ask.Caller, v.ask.Headers = q.Chat.Key, headers(q.Chat.Headers)
@@ -370,9 +370,7 @@ func (r *Router) Up(now time.Duration, number int) {
 	r.fleet.began[number] = 1 + now.Seconds()
 	if _, known := r.fleet.watched[id]; !known {
 		s := worker.Spec{ID: id, URL: "http://" + id, CPUTokens: r.CPUTokens, KVTokens: r.KVTokens, DataParallel: 1}
-		if number < len(r.Workers) {
-			r.Workers[number].fill(&s)
-		}
+		fill(&s, r.Workers, number, r.Split)
 		r.specs = append(r.specs, s)
 		r.pool.Workers.Update(r.specs, at)
 	}

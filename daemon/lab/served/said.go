@@ -14,11 +14,29 @@ type Worker struct {
 	Prefills bool // it computes prompts that others answer
 }
 
+// fill writes what the operator says of the first workers into the description of one. split is nil in a scenario
+// without prefillers.
+func fill(s *worker.Spec, first []Worker, number int, split *Split) {
+	var w Worker
+	if number < len(first) {
+		w = first[number]
+	}
+	w.fill(s, split)
+}
+
 // fill writes it into a worker's description.
-func (w *Worker) fill(s *worker.Spec) {
+func (w *Worker) fill(s *worker.Spec, split *Split) {
 	s.Labels, s.Cost = w.Labels, w.Cost
-	if w.Prefills {
+	shared := split != nil && split.Shared
+	switch {
+	case w.Prefills && shared:
+		s.Role = worker.PrefillsToo
+	case w.Prefills:
 		s.Role = worker.Prefills
+	case shared:
+		s.Role = worker.Decodes
+	}
+	if w.Prefills {
 		name, value, _ := strings.Cut(worker.PrefillLabel, "=")
 		s.Labels = map[string]string{name: value}
 		maps.Copy(s.Labels, w.Labels)

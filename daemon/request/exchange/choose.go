@@ -69,6 +69,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if pool.WantsPairs() {
 		ask.Prefillers = prefillers(r)
 	}
+	ask.Shared = pool.Pairing != nil && pool.Pairing.Shared
 	if pool.Asking != nil && pool.WantsIDs() {
 		r.lesson = findIDs(ctx, pool.Asking, in, &r.read, &ask)
 	}

@@ -100,6 +100,7 @@ type Pairing struct {
 
 	Prefillers worker.Fence // who computes prompts
 	Decoders   worker.Fence // who answers clients
+	Shared     bool         // prefillers do too
 }
 
 // Loader loads LoRA adapters at workers.

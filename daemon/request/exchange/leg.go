@@ -132,6 +132,9 @@ func (l *leg) letGo() {
 // end gives back what the leg holds. It may be called more than once.
 func (l *leg) end() { l.cancel() }
 
+// isAt reports whether w computes the prompt, or has done so.
+func (l *leg) isAt(w *worker.Worker) bool { return l.By() == w }
+
 // address is what a sidecar is told of the prefiller that was chosen, as HOST:PORT.
 func (l *leg) address() string {
 	u, err := url.Parse(l.Chosen().URL())

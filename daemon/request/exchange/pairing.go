@@ -100,7 +100,7 @@ func (p *pairing) isSplit(to route.Target) bool {
 	by, named := route.Paired(&p.choice, to)
 	switch {
 	case p.handed != nil:
-		return true
+		return !p.first.isAt(to.Worker) // a prefiller that answers too holds what it has computed
 	case by != nil:
 		p.named = by.ID()
 		return true

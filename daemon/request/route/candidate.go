@@ -26,6 +26,7 @@ type Candidate struct {
 	Eviction  float64 `json:"eviction"`
 	Overflow  float64 `json:"overflow"`
 	Adapter   float64 `json:"adapter"`
+	Delay     float64 `json:"delay"`
 	Tilt      float64 `json:"tilt"`
 	Cost      float64 `json:"cost"`
 	FreeGPU   float32 `json:"free_gpu_tokens"`
@@ -39,8 +40,9 @@ type Candidate struct {
 func candidate(r *abi.Row, id string, scale *score.Scale) Candidate {
 	t := scale.Terms(r)
 	return Candidate{Worker: id, State: "up", GPU: r.GPU, L1: r.L1, L2: r.L2, InFlight: r.InFlight, Wait: r.Wait,
-		Prefill: t.Prefill, Eviction: t.Eviction, Overflow: t.Overflow, Adapter: t.Adapter, Tilt: t.Tilt, Cost: t.Cost,
-		FreeGPU: r.FreeGPU, Slowness: r.Slow, Load: r.Load, SlowStart: r.State&abi.RowSlowStart != 0, Live: r.Live()}
+		Prefill: t.Prefill, Eviction: t.Eviction, Overflow: t.Overflow, Adapter: t.Adapter, Delay: t.Delay, Tilt: t.Tilt,
+		Cost: t.Cost, FreeGPU: r.FreeGPU, Slowness: r.Slow, Load: r.Load, SlowStart: r.State&abi.RowSlowStart != 0,
+		Live: r.Live()}
 }
 
 // absent describes a worker that has no row.
@@ -75,8 +77,8 @@ func skipped(s *worker.Stats, model string, need int) string {
 
 // finite replaces what is no number.
 func (c *Candidate) finite() {
-	for _, v := range []*float64{&c.Wait, &c.Prefill, &c.Eviction, &c.Overflow, &c.Adapter, &c.Tilt, &c.Cost,
-		&c.Slowness, &c.Load} {
+	for _, v := range []*float64{&c.Wait, &c.Prefill, &c.Eviction, &c.Overflow, &c.Adapter, &c.Delay, &c.Tilt,
+		&c.Cost, &c.Slowness, &c.Load} {
 		if math.IsNaN(*v) || math.IsInf(*v, 0) {
 			*v = math.MaxFloat64
 		}
@@ -103,6 +105,7 @@ func (c *Candidate) write(l *jsonline.Line) {
 	number(l, "eviction", c.Eviction)
 	number(l, "overflow", c.Overflow)
 	number(l, "adapter", c.Adapter)
+	number(l, "delay", c.Delay)
 	number(l, "tilt", c.Tilt)
 	number(l, "cost", c.Cost)
 	number(l, "free_gpu_tokens", float64(c.FreeGPU))

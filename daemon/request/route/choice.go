@@ -215,6 +215,7 @@ func (c *Choice) fillFrame() {
 		c.space = p.Index.Space(c.spaceID)
 		c.below = p.lower.spaces(c.spaceID)
 		c.size = c.fleet.match(p, c.space, &c.below, &c.ask)
+		fillDelay(frame, &c.ask, c.ask.Leg)
 		c.fleet.known = known{candidates: c.fleet.workers, pool: p.Workers, index: p.Index, space: c.space, reuse: p.reuse,
 			lower: p.lower, below: &c.below,
 			at: c.at, block: p.scale.textBlock()}

@@ -26,6 +26,9 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	if by, named := Paired(c, to); named {
 		return by != nil
 	}
+	if c.ask.Shared && c.fleet.frame.Rows[to.row].Prefills() { // it computes the prompts of its own answers
+		return false
+	}
 	lacks := Lacking(c, to)
 	if lacks < rule.Threshold {
 		return false
@@ -39,17 +42,13 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	}
 	h, row := &c.fleet.frame.Header, &c.fleet.frame.Rows[to.row]
 	prefill := h.Prefill(row)
-	writing := row.InFlight // some of them wait for their prompts, here or at prefillers
-	if row.MetricsAge >= 0 {
-		writing = min(writing, row.Running)
-	}
-	alone := row.Wait + prefill*(1+float64(writing))
+	alone := row.Wait + prefill*(1+float64(writing(row)))
 	elsewhere := prefillElsewhere(c, rule.Fence)
 	return math.IsInf(elsewhere, 1) || elsewhere+float64(lacks)/rate < alone
 }
 
 // prefillElsewhere returns the fewest seconds of a worker inside of a fence, +Inf if there is none: those of the
-// prefill, and twice those that it waits for.
+// prefill, twice those that it waits for, and those by which it holds up answers there.
 func prefillElsewhere(c *Choice, fence worker.Fence) float64 {
 	d := matchPrefillers(c, fence)
 	defer decisions.Put(d)
@@ -57,7 +56,7 @@ func prefillElsewhere(c *Choice, fence worker.Fence) float64 {
 	least := math.Inf(1)
 	for i := range f.frame.Rows {
 		row := &f.frame.Rows[i]
-		least = min(least, 2*row.Wait+f.frame.Header.Prefill(row))
+		least = min(least, 2*row.Wait+f.frame.Header.Prefill(row)+row.Delay)
 	}
 	return least
 }
@@ -72,6 +71,7 @@ func matchPrefillers(c *Choice, fence worker.Fence) *decision {
 	f.beginning.Parts, f.beginning.Tokens = append(f.beginning.Parts, of.beginning.Parts...), of.beginning.Tokens
 	f.fill(c.pool.Workers, toPrefill(c.query(), fence))
 	f.match(c.pool, c.space, &c.below, &c.ask)
+	fillDelay(&f.frame, &c.ask, Prefill)
 	f.dropBacklogged(c.pool.Workers.MaxWait(), "")
 	return d
 }

@@ -43,7 +43,7 @@ pub const ENDPOINT_TOKENIZE: u32 = 7; // /tokenize, /detokenize, /v1/messages/co
 pub const MAX_TEXT: u32 = 256;
 
 // RowSize is the bytes of a Row.
-pub const ROW_SIZE: u32 = 176;
+pub const ROW_SIZE: u32 = 184;
 
 // Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1. A worker
 // without a role has neither of the last two: it computes prompts and answers.
@@ -246,8 +246,9 @@ pub struct Row {
     pub held_tokens: u32, // 160: tokens of KV held by requests in flight; what they share counts once if room is short
     pub shared_tokens: u32, // 164: leading tokens of the prompt that are among those already
     pub own: f64, // 168: the strategy's own number for the worker, as own has set it; 0 at first
+    pub delay: f64, // 176:
 }
-const _: () = assert!(core::mem::size_of::<Row>() == 176);
+const _: () = assert!(core::mem::size_of::<Row>() == 184);
 
 /// Outcome is what wp_on_first_token and wp_on_complete learn of a request.
 #[repr(C)]

@@ -41,7 +41,7 @@ export const ENDPOINT_TOKENIZE: u32 = 7; // /tokenize, /detokenize, /v1/messages
 export const MAX_TEXT: u32 = 256;
 
 // RowSize is the bytes of a Row.
-export const ROW_SIZE: u32 = 176;
+export const ROW_SIZE: u32 = 184;
 
 // Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1. A worker
 // without a role has neither of the last two: it computes prompts and answers.
@@ -241,6 +241,7 @@ export class Row {
   held_tokens: u32; // 160: tokens of KV held by requests in flight; what they share counts once if room is short
   shared_tokens: u32; // 164: leading tokens of the prompt that are among those already
   own: f64; // 168: the strategy's own number for the worker, as own has set it; 0 at first
+  delay: f64; // 176:
 }
 
 // Outcome is what wp_on_first_token and wp_on_complete learn of a request.

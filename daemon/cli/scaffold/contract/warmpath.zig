@@ -49,7 +49,7 @@ pub const ENDPOINT_TOKENIZE: u32 = 7; // /tokenize, /detokenize, /v1/messages/co
 pub const MAX_TEXT: u32 = 256;
 
 // RowSize is the bytes of a Row.
-pub const ROW_SIZE: u32 = 176;
+pub const ROW_SIZE: u32 = 184;
 
 // Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1. A worker
 // without a role has neither of the last two: it computes prompts and answers.
@@ -251,9 +251,10 @@ pub const Row = extern struct {
     held_tokens: u32 = 0, // 160: tokens of KV held by requests in flight; what they share counts once if room is short
     shared_tokens: u32 = 0, // 164: leading tokens of the prompt that are among those already
     own: f64 = 0, // 168: the strategy's own number for the worker, as own has set it; 0 at first
+    delay: f64 = 0, // 176:
 
     comptime {
-        std.debug.assert(@sizeOf(@This()) == 176);
+        std.debug.assert(@sizeOf(@This()) == 184);
     }
 };
 
