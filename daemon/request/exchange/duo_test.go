@@ -142,7 +142,7 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		line += " sidecar"
 	}
 	told := id[0] == 'd' && (b.Params != nil || b.Room > 0 || r.Header.Get(pair.HeaderPrefiller) != "")
-	fails, during := d.breaks != "" && strings.HasPrefix(id, d.breaks), d.during
+	fails, during, loses := d.breaks != "" && strings.HasPrefix(id, d.breaks), d.during, d.loses
 	d.got = append(d.got, line)
 	d.mu.Unlock()
 	if during != nil {
@@ -152,8 +152,8 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"broken"}}`, http.StatusServiceUnavailable)
 		return
 	}
-	if told && d.loses != "" {
-		lose(w, d.loses)
+	if told && loses != "" {
+		lose(w, loses)
 		return
 	}
 	give(w, id, handed)
@@ -214,6 +214,13 @@ func (d *duo) set(breaks string, during func(w string)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.breaks, d.during = breaks, during
+}
+
+// lose has decoders answer so that are to read the KV of a prefiller.
+func (d *duo) lose(answer string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.loses = answer
 }
 
 func (d *duo) stranded() int {

@@ -208,7 +208,7 @@ func TestPairingLosesAsRecorded(t *testing.T) {
 	f := func(c pair.Connector, extra, loses string) {
 		t.Helper()
 		d := newDuo(t, c)
-		d.loses = loses
+		d.lose(loses)
 		in, out := d.ask(4000, extra)
 		if out.Status != 200 || in.Seen.Usage.Cached != 896 {
 			t.Errorf("%s, %s: %d %s, %d cached", c, loses, out.Status, out.Body, in.Seen.Usage.Cached)
@@ -237,7 +237,7 @@ func TestPairingLost(t *testing.T) {
 	const gone = `{"error":{"message":"Internal server error","code":500}}`
 	for stream, lost := range map[string]string{"": gone, `,"stream":true`: "data: " + gone + "\n\ndata: [DONE]\n\n"} {
 		d := newDuo(t, pair.NIXL)
-		d.loses = lost
+		d.lose(lost)
 		for i := range 8 {
 			d.lead = fmt.Sprint(i, " ")
 			in, out := d.ask(4000, stream)
@@ -427,14 +427,14 @@ func TestPairingCountsLongBodies(t *testing.T) {
 		if s := in.Seen.Split; (s != nil) != split || split && (s.Result != string(PrefillLong) || s.Prefiller != "") {
 			t.Errorf("%s: the record has %+v", what, s)
 		}
-		n := 0
-		for _, what := range d.counted.counted {
+		counts := ""
+		for _, what := range d.counted.counted { // nobody writes to it any more
 			if strings.HasPrefix(what, "prefill ") {
-				n++
+				counts += what
 			}
 		}
-		if long := slices.Contains(d.counted.counted, "prefill long_body"); long != split || n > 1 || n == 1 && !split {
-			t.Errorf("%s: counted %q", what, d.counted.counted)
+		if want := map[bool]string{true: "prefill long_body"}[split]; counts != want {
+			t.Errorf("%s: counted %q; want %q", what, counts, want)
 		}
 		if strings.Contains(d.log.String(), "no prefiller") {
 			t.Errorf("%s: the log: %s", what, d.log)
