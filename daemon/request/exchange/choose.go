@@ -38,11 +38,8 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if pool == nil {
 		return r.refuse(FaultUnknownModel(r.clientModel()))
 	}
-	if f := r.read.hidesResponse(in, r.target()); f != nil {
+	if f := r.hides(); f != nil {
 		return r.refuse(*f)
-	}
-	if pool.Pairing != nil && isWide(in.Body) {
-		return r.refuse(faultWide)
 	}
 	if in.Tail == nil && r.read.req.Stream && r.generates() { // with a Tail the client may still write
 		in.Comments.Begin()
@@ -80,6 +77,14 @@ func (r *request) choose(ctx context.Context) *Outbound {
 			"session", session.Fingerprint(r.choice.Session()))
 	}
 	return nil
+}
+
+// hides returns why the body may name what its client may not have, or nil.
+func (r *request) hides() *Fault {
+	if r.pool.Pairing != nil && isWide(r.in.Body) {
+		return &faultWide
+	}
+	return r.read.hidesResponse(r.in, r.target())
 }
 
 // choosePool returns the pool that the path names, that of the session, that of the worker that made the response, or
