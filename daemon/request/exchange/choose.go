@@ -382,14 +382,6 @@ func (r *request) fence() worker.Fence {
 	return r.pool.Pairing.answering(r.in.Caller.Workers)
 }
 
-// answering returns the labels of the workers inside of a fence that answer clients.
-func (p *Pairing) answering(fence worker.Fence) worker.Fence {
-	if p == nil {
-		return fence
-	}
-	return slices.Concat(fence, p.Decoders)
-}
-
 // leg returns the part of the request that a worker is chosen for.
 func (r *request) leg() route.Leg {
 	switch {
