@@ -38,11 +38,8 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if pool == nil {
 		return r.refuse(FaultUnknownModel(r.clientModel()))
 	}
-	if f := r.read.hidesResponse(in, r.target()); f != nil {
+	if f := r.hides(); f != nil {
 		return r.refuse(*f)
-	}
-	if pool.Pairing != nil && isWide(in.Body) {
-		return r.refuse(faultWide)
 	}
 	if in.Tail == nil && r.read.req.Stream && r.generates() { // with a Tail the client may still write
 		in.Comments.Begin()
@@ -81,6 +78,14 @@ func (r *request) choose(ctx context.Context) *Outbound {
 			"session", session.Fingerprint(r.choice.Session()))
 	}
 	return nil
+}
+
+// hides returns why the body may name what its client may not have, or nil.
+func (r *request) hides() *Fault {
+	if r.pool.Pairing != nil && isWide(r.in.Body) {
+		return &faultWide
+	}
+	return r.read.hidesResponse(r.in, r.target())
 }
 
 // choosePool returns the pool that the path names, that of the session, that of the worker that made the response, or
@@ -376,14 +381,6 @@ func (r *request) fence() worker.Fence {
 		return slices.Concat(worker.Fence(r.in.Caller.Workers), r.pool.Pairing.Prefillers)
 	}
 	return r.pool.Pairing.answering(r.in.Caller.Workers)
-}
-
-// answering returns the labels of the workers inside of a fence that answer clients.
-func (p *Pairing) answering(fence worker.Fence) worker.Fence {
-	if p == nil {
-		return fence
-	}
-	return slices.Concat(fence, p.Decoders)
 }
 
 // leg returns the part of the request that a worker is chosen for.

@@ -103,6 +103,14 @@ type Pairing struct {
 	Shared     bool         // prefillers do too
 }
 
+// answering returns the labels of the workers inside of a fence that answer clients.
+func (p *Pairing) answering(fence worker.Fence) worker.Fence {
+	if p == nil {
+		return fence
+	}
+	return slices.Concat(fence, p.Decoders)
+}
+
 // Loader loads LoRA adapters at workers.
 type Loader interface {
 	// Load has the worker load the adapter of that name, if it lacks it and the name may be one, and waits for that. The

@@ -158,7 +158,8 @@ type kv struct {
 // the first byte.
 //
 // A decoder that got nothing, or whose client left, is taken for one that was not told. One that has failed, or answers
-// with an error, may have read it: the next one gets a prefill of its own, as what was read is another request's by now.
+// with an error, may have read it: the next one gets a prefill of its own, as what was read is another request's by
+// now.
 func (p *pairing) ended(out *Outbound, f *failure, gone bool) {
 	switch {
 	case p == nil || p.told == nil || f == nil && out.Status < 400:

@@ -159,8 +159,8 @@ func (f *fields) strip(body []byte) {
 	}
 }
 
-// extras are the fields whose own ones vLLM (0.32) hands to a connector as well. It reads them in its engine, and
-// checks nothing before.
+// extras are the fields in which vLLM (0.32) takes kv_transfer_params for a connector's as well. A text there gets 500,
+// which speaks against the worker.
 var extras = [...]string{"vllm_xargs", "sampling_params"}
 
 // scrub adds those of extras that have kv_transfer_params, without these.
