@@ -165,9 +165,12 @@ func TestRetryBudgetBoundsAStorm(t *testing.T) {
 	const n = 150
 	bad := 0
 	for range n {
-		if s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x"}`); s.status == 502 || s.status == 503 {
+		s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x"}`)
+		if s.status == 502 || s.status == 503 {
 			bad++
+			continue
 		}
+		t.Logf("%d %v %s", s.status, s.err, s.body)
 	}
 	sent := uint64(0)
 	for _, s := range r.state.Load().pools[0].route.Workers.Stats(time.Now()) {

@@ -123,16 +123,32 @@ func TestFirstTokenBeforeAResetReachesTheClient(t *testing.T) {
 // TestOwnErrorEventOnSageMaker: the worker's words are payload, and the form's own exception follows them.
 func TestOwnErrorEventOnSageMaker(t *testing.T) {
 	t.Parallel()
+	heard := make(chan struct{})
 	w := rawWorker(t, func(c *net.TCPConn) {
 		io.WriteString(c, eventChunks+chunk(aToken))
-		time.Sleep(20 * time.Millisecond)
+		select {
+		case <-heard: // else a busy router may read both at once
+		case <-time.After(20 * time.Second):
+		}
 		io.WriteString(c, chunk(ownError+done)+"0\r\n\r\n")
 	})
 	r := start(t, settings("roundrobin", w), 1)
-	s := r.do("POST", "/endpoints/main/invocations-response-stream", aStream)
-	at := func(text string) int { return strings.Index(s.body, text) }
-	if s.status != 200 || at("first") < 0 || at("EngineCore encountered") < at("first") || at("ModelStreamError") < at("EngineCore encountered") {
-		t.Errorf("%d %v %q; want the token, the worker's words and a ModelStreamError", s.status, s.err, s.body)
+	resp, err := testClient.Post("http://"+r.Addr()+"/endpoints/main/invocations-response-stream", "application/json", strings.NewReader(aStream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var body strings.Builder
+	at := func(text string) int { return strings.Index(body.String(), text) }
+	for some := make([]byte, 4096); at("first") < 0 && err == nil; {
+		var n int
+		n, err = resp.Body.Read(some)
+		body.Write(some[:n])
+	}
+	close(heard)
+	_, _ = io.Copy(&body, resp.Body)
+	if resp.StatusCode != 200 || at("first") < 0 || at("EngineCore encountered") < at("first") || at("ModelStreamError") < at("EngineCore encountered") {
+		t.Errorf("%d %v %q; want the token, the worker's words and a ModelStreamError", resp.StatusCode, err, body.String())
 	}
 }
 
