@@ -57,7 +57,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	}
 	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
 		ID: in.ID, Caller: in.Caller.Name, Fence: r.fence(), Leg: r.leg(), Named: in.Seen.PairName(),
-		Headers:       &r.offered,
+		Shared: r.shares(), Headers: &r.offered,
 		Deadline:      in.deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, At: r.arrived,
 		Turn:  r.pool.Arrive(r.read.req.Model, r.fence(), r.arrived),
@@ -66,7 +66,6 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if pool.WantsPairs() {
 		ask.Prefillers = prefillers(r)
 	}
-	ask.Shared = pool.Pairing != nil && pool.Pairing.Shared
 	if pool.Asking != nil && pool.WantsIDs() {
 		r.lesson = findIDs(ctx, pool.Asking, in, &r.read, &ask)
 	}
@@ -382,6 +381,9 @@ func (r *request) fence() worker.Fence {
 	}
 	return r.pool.Pairing.answering(r.in.Caller.Workers)
 }
+
+// shares reports whether the prefillers of the pool answer too.
+func (r *request) shares() bool { return r.pool.Pairing != nil && r.pool.Pairing.Shared }
 
 // leg returns the part of the request that a worker is chosen for.
 func (r *request) leg() route.Leg {

@@ -54,8 +54,8 @@ type End struct {
 // Prefilled is what became of the prefill of a request at a worker of its own, in metrics.
 type Prefilled string
 
-// What may become of it. After PrefillNone, PrefillFailed, PrefillRefused, PrefillUnnamed, PrefillLost and PrefillLong the worker
-// that answers computes the prompt itself.
+// What may become of it. After PrefillNone, PrefillFailed, PrefillRefused, PrefillUnnamed, PrefillLost and PrefillLong
+// the worker that answers computes the prompt itself.
 const (
 	PrefillDone    Prefilled = "done"
 	PrefillNone    Prefilled = "no_prefiller"  // that is up and has room

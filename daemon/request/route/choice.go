@@ -217,8 +217,7 @@ func (c *Choice) fillFrame() {
 		c.size = c.fleet.match(p, c.space, &c.below, &c.ask)
 		fillDelay(frame, &c.ask, c.ask.Leg)
 		c.fleet.known = known{candidates: c.fleet.workers, pool: p.Workers, index: p.Index, space: c.space, reuse: p.reuse,
-			lower: p.lower, below: &c.below,
-			at: c.at, block: p.scale.textBlock()}
+			lower: p.lower, below: &c.below, at: c.at, block: p.scale.textBlock()}
 		frame.Prefixes = &c.fleet.known
 	}
 	c.fleet.dropBacklogged(c.pool.Workers.MaxWait(), c.stay.worker())
