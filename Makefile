@@ -62,7 +62,7 @@ strategies: # the names of the built-in strategies
 # make check vets. Many tests wait for clocks and not for processors, so eight of a package run at once, and one package more
 # than there are processors.
 test: modules ## all tests
-	go test -tags $(TAGS) -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) -vet=off -timeout 30m -parallel 8 $(PACKAGES) $(TOOLS)
+	go test -tags $(TAGS) -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) -vet=off -timeout 30m -parallel 4 $(PACKAGES) $(TOOLS)
 
 race: modules ## all tests with the race detector
 	env -u CGO_ENABLED go test -race -timeout 40m -parallel 4 $(PACKAGES)

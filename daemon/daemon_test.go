@@ -144,7 +144,7 @@ type seen struct {
 	err    error // of reading the body
 }
 
-var testClient = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+var testClient = &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
 func (r *running) do(method, path, body string, header ...string) seen {
 	r.t.Helper()

@@ -4,4 +4,4 @@ package waittest
 
 import "time"
 
-const patience = 20 * time.Second
+const patience = time.Minute

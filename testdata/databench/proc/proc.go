@@ -51,7 +51,7 @@ func Start(dir, name, addr string, command ...string) (*Proc, error) {
 func (p *Proc) Await(path string) error { return p.awaitAt(p.Addr, path) }
 
 func (p *Proc) awaitAt(addr, path string) error {
-	for end := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		a := wire.GetFrom(addr, path)
 		switch {
 		case a.Err == nil && a.Status == 200:

@@ -36,8 +36,19 @@ func Tables(name string, workers []string) string {
 	return b.String()
 }
 
-// Start runs the binary as `serve` and waits until it is ready.
+// Start runs the binary as `serve` and waits until it is ready. If another process has taken one of its ports meanwhile
+// it gets others.
 func (r Router) Start(dir, bin string) (*Proc, error) {
+	for tries := 1; ; tries++ {
+		p, err := r.start(dir, bin)
+		if err == nil || tries == 3 || !strings.Contains(err.Error(), "address already in use") {
+			return p, err
+		}
+	}
+}
+
+// start is one try of Start.
+func (r Router) start(dir, bin string) (*Proc, error) {
 	listen, admin := FreeAddr(), FreeAddr()
 	path, err := write(dir, "warmpath.toml", r.text(listen, admin))
 	if err != nil {
