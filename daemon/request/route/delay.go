@@ -22,11 +22,10 @@ func fillDelay(f *host.Frame, a *Ask, leg Leg) {
 		return
 	}
 	choices := f.Choices()
-	if leg == Answer {
-		delayAnswer(&f.Header, f.Rows[:choices])
-	} else {
+	if leg == Prefill {
 		choices = 0
 	}
+	delayAnswer(&f.Header, f.Rows[:choices])
 	for i := range f.Rows[choices:] {
 		row := &f.Rows[choices+i]
 		row.Delay = f.Header.Prefill(row) * float64(writing(row))

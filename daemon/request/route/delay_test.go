@@ -33,6 +33,8 @@ func TestDelay(t *testing.T) {
 	fillDelay(f, &Ask{Shared: true}, Answer)
 	near("a prefiller, for a load of half of it", f.Rows[0].Delay, 1)
 	near("a decoder", f.Rows[1].Delay, 0)
+	fillDelay(f, &Ask{Shared: true}, Whole)
+	near("a prefiller, of a request that is not split", f.Rows[0].Delay, 1)
 	near("a decoder with half of its KV in use", f.Rows[2].Delay, 1)
 	f.Rows[2].Load, f.Rows[1].KVTokens, f.Rows[1].InFlight = 7, 0, 32
 	fillDelay(f, &Ask{Shared: true}, Answer)
