@@ -265,10 +265,7 @@ func ends(list []int) (early, late int) {
 
 // nothingHeld waits until the last lease and the last promise are over.
 func (x *run) nothingHeld() error {
-	wait := 10 * time.Second
-	if x.game.promises {
-		wait = 45 * time.Second
-	}
+	const wait = 45 * time.Second // a promise to a client that is gone holds for 30 s
 	for _, s := range x.sites {
 		for end := time.Now().Add(wait); ; time.Sleep(250 * time.Millisecond) {
 			pins, leases, err := s.held()
