@@ -133,12 +133,15 @@ func noteFence(r *report, c *Config, i int) {
 	}
 }
 
-// byRole returns the workers of a pool that compute prompts alone, and the others.
+// byRole returns the workers of a pool that compute prompts for others, and those that answer.
 func byRole(p *Pool) (prefill, answer []Worker) {
+	d := &p.Disaggregation
 	for _, w := range p.Workers {
-		if p.Disaggregation.On() && w.RoleOf() == RolePrefill {
+		prefills := d.On() && w.RoleOf() == RolePrefill
+		if prefills {
 			prefill = append(prefill, w)
-		} else {
+		}
+		if !prefills || d.Answering {
 			answer = append(answer, w)
 		}
 	}

@@ -42,6 +42,8 @@ func TestNotes(t *testing.T) {
 		{"a key for workers by discovery", key + "workers = 'for=a'\n[[pools]]\nworkers_dns = 'localhost:9'\n", ""},
 		{"a key for one role", key + "workers = 'role=decode'\n[[pools]]\n" + pair, "4 keys[0].workers"},
 		{"a key for prefillers", key + "workers = 'for=p'\n[[pools]]\n" + pair, "4 keys[0].workers"},
+		{"a key for prefillers that answer", key + "workers = 'for=p'\n[[pools]]\n" +
+			strings.Replace(pair, "'nixl'", "'nixl', prefillers_answer = true", 1), ""},
 		{"a key for both", key + "workers = 'in=x'\n[[pools]]\n" + pair, ""},
 		{"a role that is no role", "[[pools]]\n" + strings.Replace(pair, "for = 'p'", "role = 'prefil'", 1), "3 pools[0].workers[0].labels"},
 		{"two roles", "[[pools]]\n" + strings.Replace(pair, "for = 'p'", "role = 'decode'", 1), "3 pools[0].workers[0].labels"},
