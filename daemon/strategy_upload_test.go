@@ -246,14 +246,20 @@ func TestAnActivationOutlivesARestart(t *testing.T) {
 	}
 }
 
+// watched starts a router that watches the folder of its module mine.
+func watched(t *testing.T) (r *running, dir string) {
+	text, dir := withModules(t, "mine", 1)
+	write(t, filepath.Join(dir, "mine.wasm"), countingModule(t, ""))
+	r = start(t, text+"[strategies.mine]\nallow = ['kv']\n", 1)
+	go r.Watch(t.Context())
+	return r, dir
+}
+
 // TestAnUploadIsLoadedOnce: who watches the folder finds what the admin API has loaded already; a module that is written there
 // by hand is loaded.
 func TestAnUploadIsLoadedOnce(t *testing.T) {
 	t.Parallel()
-	text, dir := withModules(t, "mine", 1)
-	write(t, filepath.Join(dir, "mine.wasm"), countingModule(t, ""))
-	r := start(t, text+"[strategies.mine]\nallow = ['kv']\n", 1)
-	go r.Watch(t.Context())
+	r, dir := watched(t)
 	time.Sleep(2 * watchPoll) // its first look
 	if s := r.admin("PUT", "/api/v1/strategies/mine", countingModule(t, " ")); s.status != 200 {
 		t.Fatalf("%d %s", s.status, s.body)
@@ -271,10 +277,7 @@ func TestAnUploadIsLoadedOnce(t *testing.T) {
 // again when that has ended.
 func TestAChangeIsLoadedOnce(t *testing.T) {
 	t.Parallel()
-	text, dir := withModules(t, "mine", 1)
-	write(t, filepath.Join(dir, "mine.wasm"), countingModule(t, ""))
-	r := start(t, text+"[strategies.mine]\nallow = ['kv']\n", 1)
-	go r.Watch(t.Context())
+	r, dir := watched(t)
 	r.reload.Lock()
 	write(t, filepath.Join(dir, "mine.wasm"), countingModule(t, " "))
 	time.Sleep(4 * watchPoll) // the watch has seen it twice, and waits

@@ -18,8 +18,8 @@
 // It prints one line a check, "ok python openai chat", then a total, and exits 1 if one failed. It is a module of its
 // own, so that no SDK is in warmpath's go.mod. Python's and Node's packages, at the exact versions of requirements.txt
 // and package.json, are installed under .cache/clients when they change, and the agents, a gigabyte, at those of
-// agents/package.json. With -install it does that alone. Without python3 or npm their checks are skipped, with a line
-// that says so; with CI=1 or WARMPATH_CI=1 that is a failure.
+// agents/package.json. Without python3 or npm their checks are skipped, with a line that says so; with CI=1 or
+// WARMPATH_CI=1 that is a failure.
 //
 // Why real clients, when the wire is held to recordings elsewhere: each SDK has its own demands (base64 embeddings, the
 // order of SSE events, a shape of errors), and ends a request in its own way, which must free the worker's slot.

@@ -4,24 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 )
-
-// installAll installs what all clients need, unless it is there.
-func installAll(ctx context.Context, root string) error {
-	root, err := filepath.Abs(root)
-	if err != nil {
-		return err
-	}
-	_, _, python := install(ctx, root, "python")
-	_, _, node := install(ctx, root, "node")
-	return errors.Join(python, node, installAgents(ctx, root))
-}
 
 // install puts a language's packages under .cache/clients, unless they are there, and tells the command that runs a
 // script and what its environment needs.

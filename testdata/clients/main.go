@@ -22,15 +22,7 @@ func main() {
 	direct := flag.Bool("direct", false, "ask a worker instead of the router: what fails then is no fault of the "+
 		"router's; not for sagemaker and agents, which check what only the router does")
 	only := flag.String("only", "", "run only clients whose name holds this, as python or go openai")
-	installs := flag.Bool("install", false, "install the packages of Python and npm, and run no client")
 	flag.Parse()
-	if *installs {
-		if err := installAll(context.Background(), *root); err != nil {
-			fmt.Fprintln(os.Stderr, "clients:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	ok, err := run(*root, *binary, *only, *direct)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "clients:", err)
