@@ -63,8 +63,8 @@ var topLevel = []string{
 }
 
 const (
-	maxFileLines     = 400
-	maxFunctionLines = 70
+	maxFileLines     = 500
+	maxFunctionLines = 80
 )
 
 // pkg is what go list tells of a package.
