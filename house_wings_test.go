@@ -53,17 +53,19 @@ var arrows = map[string][]string{
 	},
 
 	// A request, from front to upstream. No arrow runs up.
-	"daemon/request": {},
+	"daemon/request":         {},
+	"daemon/request/account": {},
 	"daemon/request/exchange": {
-		"cache/quota", "cache/seldom", "daemon/fleet/adapters", "daemon/fleet/worker", "daemon/request/identity",
+		"cache/quota", "cache/seldom", "daemon/fleet/adapters", "daemon/fleet/worker", "daemon/request/account",
+		"daemon/request/identity",
 		"daemon/request/limit",
 		"daemon/request/names", "daemon/request/overflow", "daemon/request/pair", "daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
 		"daemon/request/tokens", "daemon/request/waiting", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/front": {
-		"cache/bind", "cache/seldom", "daemon/request/exchange", "daemon/transport/certificate", "daemon/transport/gate",
-		"daemon/transport/inflate",
+		"cache/bind", "cache/seldom", "daemon/request/account", "daemon/request/exchange", "daemon/transport/certificate",
+		"daemon/transport/gate", "daemon/transport/inflate",
 		"daemon/transport/jsonline", "daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
 	},
 	"daemon/request/breaks":   {"cache/recent", "daemon/request/prompt"},
@@ -71,7 +73,7 @@ var arrows = map[string][]string{
 	"daemon/request/ledger":   {"cache/goredis", "cache/tier", "daemon/request/limit"},
 	"daemon/request/limit":    {},
 	"daemon/request/names":    {"cache/recent", "daemon/request/rewrite"},
-	"daemon/request/overflow": {},
+	"daemon/request/overflow": {"daemon/request/account"},
 	"daemon/request/pair":     {"daemon/request/prompt", "daemon/request/rewrite"},
 	"daemon/request/prompt":   {"sdk/abi"},
 	"daemon/request/queue":    {},

@@ -252,7 +252,7 @@ func Default() *Config {
 			MaxHeaderBytes: 32 << 10, // as nginx takes: cookies and tokens that name groups are 8 to 20 KiB
 			MaxBodyBytes:   1 << 30,  // payloads that open a session have 100 MB and more; what is over BufferBody is streamed
 			BufferBody:     8 << 20,
-			OverflowBytes:  1 << 30, // one of MaxBodyBytes, or a hundred of a few photos
+			OverflowBytes:  2 << 30, // one client has half: one of MaxBodyBytes, or a hundred of a few photos
 			ReadTimeout:    20 * time.Second,
 			WriteTimeout:   30 * time.Second,
 			CORSOrigins:    []string{"*"}, // as vLLM

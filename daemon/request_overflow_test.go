@@ -16,7 +16,7 @@ import (
 // withOverflow sets small bounds, and a folder of the test's own.
 func withOverflow(t *testing.T, text string) (toml, dir string) {
 	dir = t.TempDir()
-	return withServer(text, fmt.Sprintf("buffer_body_bytes = 65536\nmax_body_bytes = 4_000_000\noverflow_bytes = 3_000_000\noverflow_dir = %q", dir)), dir
+	return withServer(text, fmt.Sprintf("buffer_body_bytes = 65536\nmax_body_bytes = 4_000_000\noverflow_bytes = 6_000_000\noverflow_dir = %q", dir)), dir
 }
 
 // late is a body whose model comes behind so many bytes.
@@ -161,6 +161,33 @@ func TestLateModelsLeaveNothing(t *testing.T) {
 		t.Errorf("the folder is back: %d %s", s.status, s.body)
 	}
 	none("the end")
+}
+
+// TestLateModelsOfTwoKeys: what one key keeps leaves room for another's body, however many bodies it is in.
+func TestLateModelsOfTwoKeys(t *testing.T) {
+	_, url1 := newListening(t, "one")
+	_, url2 := newListening(t, "two")
+	text, _ := withOverflow(t, settings("roundrobin", url1, url2))
+	r := start(t, keysFor(t)+text, 2)
+	for range 4 {
+		c, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Api-Key: alice-secret\r\nContent-Length: 2900000\r\n\r\n%.900000s", late(900_000, ""))
+	}
+	eventually(t, "alice's part is taken", func() bool { return r.server.Overflow() >= 2_500_000 })
+	f := func(who string, size, status int, code string) {
+		t.Helper()
+		if s := r.as(who, "POST", "/v1/chat/completions", late(size, "")); s.status != status || s.code() != code {
+			t.Errorf("%s, %d bytes: %d %s; want %d %s", who, size, s.status, s.body, status, code)
+		}
+	}
+	f("alice", 900_000, 429, "overflow_full")
+	f("bob", 900_000, 403, "model_not_found") // it was read to its model
+	f("carol", 900_000, 403, "model_not_found")
+	f("carol", 3_100_000, 413, "body_too_large")
 }
 
 // descriptors counts those of this process that are files of kept bodies.

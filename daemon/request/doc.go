@@ -14,6 +14,7 @@
 //	session     which worker has a session
 //	sessionapi  SageMaker's session calls and /sessions, in front of exchange
 //	sagemaker   SageMaker's wire: paths, headers, errors, event streams
+//	account     what each client holds of what all share
 //	overflow    a body too long for memory, in a file until its worker has it
 //	names       for which models clients' names stand, and names written in JSON in place of others
 //	limit       what each API key takes, and whether one more request is let in

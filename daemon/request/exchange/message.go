@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -79,6 +80,14 @@ var (
 	ErrSlowBody = errors.New("the body came too slowly for server.read_timeout, or for 16 KiB a second")
 	ErrPacked   = errors.New("the body cannot be unpacked")
 )
+
+// Client returns who is charged for what the request holds: the caller's key, or the network where there are no keys.
+func (in *Inbound) Client() string {
+	if in.Caller != nil && in.Caller.Name != "" {
+		return in.Caller.Name
+	}
+	return account.Network(in.Remote)
+}
 
 // Seen is what became of a request: the record of its decision, and its end.
 type Seen struct {

@@ -31,14 +31,14 @@ var (
 		Message: "the body is over server.buffer_body_bytes and names its model behind that or not at all, so that no" +
 			" worker can be chosen; put the model first, or have server.overflow_bytes raised"}
 	faultOverflow = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
-		Message: "the body is over server.overflow_bytes and cannot be routed, or permitted, before more of it has been" +
-			" read; put the model first, or have the limit raised"}
+		Message: "the body is over half of server.overflow_bytes, which is one client's part, and cannot be routed, or" +
+			" permitted, before more of it has been read; put the model first, or have the limit raised"}
 	faultNotKept = Fault{Status: 503, Kind: "service_unavailable", Code: "body_not_kept", Retry: 2,
 		Message: "this router cannot keep a body that is so long until it knows where it goes (its log has the reason);" +
 			" put the model first, or try again"}
 	FaultOverflowFull = Fault{Status: 429, Kind: "rate_limit_error", Code: "overflow_full", Retry: 2,
-		Message: "long bodies whose model has not come yet take all of server.overflow_bytes; try again shortly, or put" +
-			" the model first"}
+		Message: "long bodies whose model has not come yet take all of server.overflow_bytes that there is for this" +
+			" client; try again shortly, or put the model first"}
 	faultNoModel = Fault{Status: 400, Kind: "invalid_request_error", Code: "missing_model",
 		Message: `"model" is missing or is no text, and this API key is for some models only; name one of GET /v1/models`}
 	faultAdapters = Fault{Status: 403, Kind: "invalid_request_error", Code: "adapter_not_allowed",

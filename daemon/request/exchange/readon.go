@@ -21,7 +21,7 @@ func readOn(ctx context.Context, r *request) *Outbound {
 	if fault == nil || r.epoch.Overflow.Most == 0 {
 		return nil
 	}
-	most := r.epoch.Overflow.Most
+	most := r.epoch.Overflow.Longest()
 	if in.Left > most-int64(len(in.Body)) {
 		return r.refuse(faultOverflow)
 	}
@@ -46,7 +46,7 @@ func readOn(ctx context.Context, r *request) *Outbound {
 	return r.refuse(FaultOverflowFull)
 }
 
-// keptPiece is more than what a body is short of that alone fills the room.
+// keptPiece is more than what a body is short of that alone fills its client's part of the room.
 const keptPiece = 64 << 10
 
 // missing returns the fault of a request that the rest of its body may cure, or nil.
@@ -77,7 +77,7 @@ func mayHideResponse(r *request) bool {
 // as much has come, and stops when it finds it.
 func keepMore(ctx context.Context, r *request, modelIsEnough bool) error {
 	in := r.in
-	k, err := r.kept.overflow.Keep(r.epoch.Overflow, in.Body)
+	k, err := r.kept.overflow.Keep(r.epoch.Overflow, in.Client(), in.Body)
 	if err != nil {
 		return err
 	}

@@ -6,67 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
-
-// TestHoldings: a client holds no more than is left for others, so that the next one always has room.
-func TestHoldings(t *testing.T) {
-	const most = 1200
-	var h holdings
-	fill := func(client string) (n int64) {
-		for h.take(client, 1, most) {
-			n++
-		}
-		return n
-	}
-	for _, c := range []struct {
-		client string
-		want   int64
-	}{{"a", 600}, {"b", 300}, {"a", 0}, {"c", 150}} {
-		if n := fill(c.client); n != c.want {
-			t.Errorf("%s holds %d more; want %d", c.client, n, c.want)
-		}
-	}
-	h.give("a", 600)
-	if n := fill("b"); n != 225 {
-		t.Errorf("b holds %d more once a holds nothing; want 225", n)
-	}
-	h.give("b", 525)
-	h.give("c", 150)
-	if h.all != 0 || len(h.by) != 0 {
-		t.Errorf("%d bytes are left, and %v", h.all, h.by)
-	}
-}
-
-// TestHoldingsHammer: clients side by side never hold more than there is.
-func TestHoldingsHammer(t *testing.T) {
-	const most = 1 << 20
-	var h holdings
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			for range 500 {
-				p := holding{of: &h, log: slog.New(slog.DiscardHandler), client: string(rune('a' + i%3)), most: most}
-				for size := 1 << 10; p.upTo(size) && size < 1<<20; size *= 2 {
-				}
-				h.mu.Lock()
-				if h.all > most {
-					t.Errorf("%d bytes are held", h.all)
-				}
-				h.mu.Unlock()
-				p.drop()
-			}
-		})
-	}
-	all.Wait()
-	if h.all != 0 || len(h.by) != 0 {
-		t.Errorf("%d bytes are left, and %v", h.all, h.by)
-	}
-}
 
 // TestBodiesOfOneNetwork: a host that takes another address of its IPv6 network for each body holds no more than one
 // that keeps its address. IPv4 addresses are counted apart, in whichever form.
@@ -146,7 +90,7 @@ func TestBodiesOfOneClient(t *testing.T) {
 	for _, b := range bodies {
 		b.free(&exchange.Inbound{})
 	}
-	if h.holdings.all != 0 {
-		t.Errorf("%d bytes are left", h.holdings.all)
+	if h.holdings.Taken() != 0 {
+		t.Errorf("%d bytes are left", h.holdings.Taken())
 	}
 }

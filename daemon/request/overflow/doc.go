@@ -9,8 +9,9 @@
 // # Rules
 //
 // The file has no name from the moment at which it is made, so nothing is left of it, however the process ends. Its
-// descriptor is closed as soon as no more is to be added. Limits bounds what all bodies together take on the disk
-// (TestLimits). The owner of a body closes it after its last read, which frees the memory.
+// descriptor is closed as soon as no more is to be added. Limits bounds what all bodies together take on the disk, and
+// each client has its part of that (TestLimits). The owner of a body closes it after its last read, which frees the
+// memory.
 //
 // An error of the file is a [Failure], which names no body. One that shows later, when the disk cannot read what it
 // wrote, is a memory fault: Bytes turns it into a panic of the reading goroutine, which ends one request

@@ -8,12 +8,13 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"syscall"
+
+	"github.com/warmpath/warmpath/daemon/request/account"
 )
 
-// ErrFull is returned for what would exceed Limits.
-var ErrFull = errors.New("overflow: the bodies that are kept take all of the room")
+// ErrFull is returned for what would exceed Limits, or a client's part of it.
+var ErrFull = errors.New("overflow: the bodies that are kept take all of the room that there is for a client")
 
 // Failure is an error of the file that keeps a body.
 type Failure struct{ Err error }
@@ -27,44 +28,35 @@ func (f *Failure) Unwrap() error { return f.Err }
 // Limits is where bodies are kept, and how much.
 type Limits struct {
 	Dir  string // "" = the system's folder for temporary files
-	Most int64  // bytes of all bodies together; 0 = none is kept
+	Most int64  // bytes of all bodies together, as account.Shared divides them; 0 = none is kept
 }
+
+// Longest returns the size of the longest body that is kept, while there is no other.
+func (l Limits) Longest() int64 { return l.Most / 2 }
 
 // Store counts what its bodies take. The zero value is empty. It is safe for concurrent use.
-type Store struct{ taken atomic.Int64 }
-
-// Taken returns the bytes that its bodies take now.
-func (s *Store) Taken() int64 { return s.taken.Load() }
-
-// take reserves n bytes.
-func (s *Store) take(n, most int64) bool {
-	if s.taken.Add(n) > most {
-		s.taken.Add(-n)
-		return false
-	}
-	return true
-}
+type Store struct{ account.Shared }
 
 // Body is one that is kept. But for Close it is not safe for concurrent use.
 type Body struct {
-	store *Store
-	most  int64
-	file  *os.File
-	size  int64
-	mem   []byte // maps the file's beginning; nil before Bytes
-	once  sync.Once
+	part account.Part
+	most int64
+	file *os.File
+	size int64
+	mem  []byte // maps the file's beginning; nil before Bytes
+	once sync.Once
 }
 
-// Keep begins a body with its first bytes.
-func (s *Store) Keep(l Limits, head []byte) (*Body, error) {
-	if int64(len(head)) > l.Most {
+// Keep begins a client's body with its first bytes.
+func (s *Store) Keep(l Limits, client string, head []byte) (*Body, error) {
+	if int64(len(head)) > l.Longest() {
 		return nil, ErrFull
 	}
 	f, err := os.CreateTemp(l.Dir, "warmpath-body-")
 	if err != nil {
 		return nil, &Failure{err}
 	}
-	b := &Body{store: s, most: l.Most, file: f}
+	b := &Body{part: s.Part(client), most: l.Most, file: f}
 	if err := os.Remove(f.Name()); err != nil {
 		b.Close()
 		return nil, &Failure{err}
@@ -81,7 +73,7 @@ func (b *Body) Size() int64 { return b.size }
 
 // add appends a piece.
 func (b *Body) add(piece []byte) error {
-	if !b.store.take(int64(len(piece)), b.most) {
+	if !b.part.Grow(b.size+int64(len(piece)), b.most) {
 		return ErrFull
 	}
 	b.size += int64(len(piece))
@@ -153,6 +145,6 @@ func (b *Body) Close() {
 	b.once.Do(func() {
 		b.unmap()
 		b.Seal()
-		b.store.taken.Add(-b.size)
+		b.part.Release()
 	})
 }

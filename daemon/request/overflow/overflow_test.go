@@ -17,7 +17,7 @@ func TestBody(t *testing.T) {
 	dir := t.TempDir()
 	var s Store
 	text := strings.Repeat("0123456789", 50_000)
-	b, err := s.Keep(Limits{Dir: dir, Most: 1 << 20}, []byte(text[:1000]))
+	b, err := s.Keep(Limits{Dir: dir, Most: 1 << 20}, "a", []byte(text[:1000]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,39 +51,47 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestLimits: bodies have so much together, and give it back.
+// TestLimits: one client's bodies have half of it together, another's have room beside them, and all give it back.
 func TestLimits(t *testing.T) {
 	var s Store
-	l := Limits{Dir: t.TempDir(), Most: 1000}
-	if _, err := s.Keep(l, make([]byte, 1001)); err != ErrFull || s.Taken() != 0 {
+	l := Limits{Dir: t.TempDir(), Most: 2000}
+	if _, err := s.Keep(l, "a", make([]byte, 1001)); err != ErrFull || s.Taken() != 0 {
 		t.Errorf("one that is over the limit: %v, %d taken", err, s.Taken())
 	}
-	a, err := s.Keep(l, make([]byte, 600))
+	a, err := s.Keep(l, "a", make([]byte, 600))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Keep(l, make([]byte, 500)); err != ErrFull || s.Taken() != 600 {
+	if _, err := s.Keep(l, "a", make([]byte, 500)); err != ErrFull || s.Taken() != 600 {
 		t.Errorf("a second: %v, %d taken", err, s.Taken())
 	}
 	if _, err := a.Read(context.Background(), bytes.NewReader(make([]byte, 500)), 2000); err != ErrFull || s.Taken() != 600 {
 		t.Errorf("the first, with more: %v, %d taken", err, s.Taken())
 	}
 	a.Close()
-	b, err := s.Keep(l, make([]byte, 1000))
+	b, err := s.Keep(l, "a", make([]byte, 1000))
 	if err != nil || s.Taken() != 1000 {
 		t.Fatalf("after its end: %v, %d taken", err, s.Taken())
 	}
+	if _, err := s.Keep(l, "b", make([]byte, 501)); err != ErrFull {
+		t.Errorf("another client's, with more than is left for the next: %v", err)
+	}
+	c, err := s.Keep(l, "b", make([]byte, 500))
+	if err != nil || s.Taken() != 1500 {
+		t.Fatalf("another client's: %v, %d taken", err, s.Taken())
+	}
 	b.Close()
+	c.Close()
 }
 
 // TestFailures: of the file, of the reader, and of who waits, each with its own error. Nothing is left.
 func TestFailures(t *testing.T) {
 	var s Store
 	var failed *Failure
-	if _, err := s.Keep(Limits{Dir: filepath.Join(t.TempDir(), "none"), Most: 1000}, nil); !errors.As(err, &failed) || !errors.Is(err, os.ErrNotExist) {
+	if _, err := s.Keep(Limits{Dir: filepath.Join(t.TempDir(), "none"), Most: 1000}, "a", nil); !errors.As(err, &failed) || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no folder: %v", err)
 	}
-	b, err := s.Keep(Limits{Dir: t.TempDir(), Most: 1000}, nil)
+	b, err := s.Keep(Limits{Dir: t.TempDir(), Most: 1000}, "a", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +125,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 	var s Store
 	var failed *Failure
-	b := &Body{store: &s, most: 1000, file: full}
+	b := &Body{part: s.Part("a"), most: 1000, file: full}
 	if _, err := b.Read(context.Background(), strings.NewReader("abc"), 9); !errors.As(err, &failed) {
 		t.Errorf("%v; want a Failure", err)
 	}
@@ -133,7 +141,7 @@ func TestADiskThatForgets(t *testing.T) {
 		t.Skip("how a file's end is mapped differs")
 	}
 	var s Store
-	b, err := s.Keep(Limits{Dir: t.TempDir(), Most: 1 << 20}, bytes.Repeat([]byte("x"), 100_000))
+	b, err := s.Keep(Limits{Dir: t.TempDir(), Most: 1 << 20}, "a", bytes.Repeat([]byte("x"), 100_000))
 	if err != nil {
 		t.Fatal(err)
 	}
