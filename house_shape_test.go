@@ -29,8 +29,8 @@ var exceptions = map[string]shape{}
 
 const (
 	maxRootLines   = 1000 // of package daemon, which wires the rooms and decides nothing
-	maxConfigFuncs = 3   // fields of a Config that are functions: more of them are an interface of the room
-	maxFuncFields  = 70  // fields of structs that are functions, in the whole house
+	maxConfigFuncs = 3    // fields of a Config that are functions: more of them are an interface of the room
+	maxFuncFields  = 70   // fields of structs that are functions, in the whole house
 )
 
 // silent lists the rooms that act on what they are given. They import no net and read no clock, so a test, the backtest

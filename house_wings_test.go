@@ -53,19 +53,18 @@ var arrows = map[string][]string{
 	},
 
 	// A request, from front to upstream. No arrow runs up.
-	"daemon/request":         {},
-	"daemon/request/account": {},
+	"daemon/request": {},
 	"daemon/request/exchange": {
 		"cache/quota", "cache/seldom", "daemon/fleet/adapters", "daemon/fleet/worker", "daemon/request/account",
-		"daemon/request/identity",
-		"daemon/request/limit",
+		"daemon/request/identity", "daemon/request/limit",
 		"daemon/request/names", "daemon/request/overflow", "daemon/request/pair", "daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
 		"daemon/request/tokens", "daemon/request/waiting", "daemon/transport/gate", "daemon/transport/upstream",
 	},
+	"daemon/request/account": {"daemon/request/limit"},
 	"daemon/request/front": {
-		"cache/bind", "cache/seldom", "daemon/request/account", "daemon/request/exchange", "daemon/transport/certificate",
-		"daemon/transport/gate", "daemon/transport/inflate",
+		"cache/bind", "cache/seldom", "daemon/request/account", "daemon/request/exchange",
+		"daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/inflate",
 		"daemon/transport/jsonline", "daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
 	},
 	"daemon/request/breaks":   {"cache/recent", "daemon/request/prompt"},
@@ -137,8 +136,8 @@ var arrows = map[string][]string{
 	"daemon/admin/operator": {
 		"cache/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
-		"daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
-		"daemon/request/ledger", "daemon/request/limit", "daemon/request/route", "daemon/request/session",
+		"daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/account",
+		"daemon/request/exchange", "daemon/request/ledger", "daemon/request/limit", "daemon/request/route", "daemon/request/session",
 		"daemon/request/waiting", "daemon/transport/certificate", "daemon/transport/gate",
 	},
 	"daemon/admin/strategies": {

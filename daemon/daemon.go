@@ -324,5 +324,5 @@ func (p process) Clients() operator.ClientStats {
 	s := p.front.Stats()
 	return operator.ClientStats{InFlight: s.InFlight, LostLines: s.LostLines, Open: s.Connections.Open,
 		Accepted: s.Connections.Accepted, Refused: s.Connections.Refused, Gone: s.Connections.Gone,
-		SlowClosed: s.Connections.SlowClosed}
+		SlowClosed: s.Connections.SlowClosed, Held: s.Held}
 }

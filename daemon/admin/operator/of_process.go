@@ -6,6 +6,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
@@ -32,6 +33,8 @@ type ClientStats struct {
 	Open      int    // connections
 
 	Accepted, Refused, Gone, SlowClosed uint64 // connections since the start
+
+	Held account.Sums // what requests hold
 }
 
 var ofClients = []reading[ClientStats]{
@@ -48,6 +51,18 @@ var ofClients = []reading[ClientStats]{
 			send(float64(c.Refused), "refused")
 			send(float64(c.Gone), "left_early")
 			send(float64(c.SlowClosed), "too_slow")
+		}),
+	gauge("accounts_open", "Requests whose work has not ended, also of clients that have left.", nil,
+		func(c ClientStats) float64 { return float64(c.Held.Open) }),
+	total("account_leaks_total", "Requests that ended while they still held something: a fault of this router.", nil,
+		func(c ClientStats) float64 { return float64(c.Held.Leaks) }),
+	newReading(metric{name: "held", help: "What the requests under way hold: places at workers and in queues, prefills " +
+		"at workers of their own and their bytes, adapters in use, bytes of answers that slow clients have not taken yet.",
+		kind: isGauge, labels: []string{"what"}},
+		func(c ClientStats, send func(float64, ...string)) {
+			for what, n := range c.Held.Held {
+				send(float64(n), account.What(what).String())
+			}
 		}),
 }
 

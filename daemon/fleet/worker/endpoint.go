@@ -21,6 +21,7 @@ type endpoint struct {
 	place    membership
 	drained  bool // Drain was called for all of it: ranks to come are drained too
 	inFlight int  // requests at its ranks, also at removed ones
+	coming   int  // of these, whose prompts are still computed elsewhere
 	theirs   int  // those of other routers
 
 	health    health
@@ -48,6 +49,18 @@ type census struct {
 // fewerPages is how many pages in a row must show fewer engines before ranks are removed: these take their sessions
 // with them. A larger number is accepted at once, and so is any number after a start.
 const fewerPages = 2
+
+// present returns how many requests have a place at the endpoint, those of other routers among them.
+func (e *endpoint) present() int { return e.inFlight - e.coming + e.theirs }
+
+// leastComing bounds the requests that are on their way to a worker while their prompts are computed elsewhere, where
+// max_in_flight is smaller; a larger one is the bound itself.
+const leastComing = 64
+
+// expectsMost reports whether no more requests may be on their way to the endpoint.
+func (e *endpoint) expectsMost(l *limits) bool {
+	return l.requests > 0 && e.coming >= max(leastComing, l.requests)
+}
 
 // isUp reports whether the endpoint passes its health checks.
 func (e *endpoint) isUp() bool { return e.health.state == up }

@@ -69,6 +69,18 @@ func (q *queue) wait(now, m float64) float64 {
 
 func (q *queue) headSince() float64 { return max(q.front.at, q.last) }
 
+// ahead returns the seconds of prefill that come before a request; 0 = none, or its own has ended.
+func (q *queue) ahead(r *request, now, m float64) float64 {
+	if !r.queued || q.front == r {
+		return 0
+	}
+	sum := -min(now-q.headSince(), m*q.front.est)
+	for other := q.front; other != r; other = other.next {
+		sum += m * other.est
+	}
+	return max(0, sum)
+}
+
 // expire removes answers in one piece from the queue's front when their predicted time is over: their first byte comes
 // after the last token, and until then they would count as prefill.
 func (q *queue) expire(now, m float64) {

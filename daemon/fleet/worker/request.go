@@ -35,6 +35,8 @@ type request struct {
 	parts      []uint64 // of the prompt's beginning
 	partTokens int
 
+	coming bool // its prompt is computed elsewhere, and it has no place yet; guarded by the pool's lock
+
 	class uint8 // of the endpoint's records
 	whole bool  // the answer comes in one piece
 	talks bool  // it is generated

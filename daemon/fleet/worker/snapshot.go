@@ -147,7 +147,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 		return Full
 	case m == blind:
 		return Panicked
-	case m < crowded && !bound && !w.room.takes(w.endpoint.inFlight+w.endpoint.theirs, s.moment.now):
+	case m < crowded && !bound && !w.room.takes(w.endpoint.present(), s.moment.now):
 		return Crowded
 	case m == inTurn && w.slowStart.held && !s.due(w) && !bound:
 		return Held

@@ -24,6 +24,7 @@ type Dispatch struct {
 	Talks        bool    // the answer is generated
 	Bound        bool    // the worker has the request's session, and may take it while it drains
 	Tried        uint64  // the workers that have had it before: a bit for each, by its slot modulo 64
+	Coming       bool    // its prompt is computed elsewhere first: it takes a place when it arrives, see Ticket.Arrive
 	Holder       Holder  // called if the worker went down or fell silent with the request; nil = the request waits on
 }
 
@@ -77,6 +78,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.talks = d.Talks
 	r.holder = d.Holder
 	r.tried = d.Tried
+	r.coming = d.Coming
 	if r.est <= 0 {
 		r.est = p.Estimate(d.PromptTokens, d.CachedTokens)
 	}
@@ -87,6 +89,8 @@ func (p *Pool) admits(w *Worker, d *Dispatch, now float64) bool {
 	m := &moment{now: now, slowness: p.fleet.speed.slowness}
 	switch {
 	case !w.inside(d.Fence):
+		return false
+	case d.Coming && w.endpoint.expectsMost(&p.fleet.conf.limits):
 		return false
 	case w.packed(&p.fleet.conf.limits, d.Holds, &d.Beginning), !d.Backlogged && w.backlogged(&p.fleet.conf.limits, m):
 		return false
@@ -264,6 +268,29 @@ func (t *Ticket) Est() float64 { return t.request.est }
 // Worker returns the worker to which the request was sent.
 func (t *Ticket) Worker() *Worker { return t.worker }
 
+// Arrive takes a place at the worker for a request that was coming. It returns false if the requests that are there
+// have all of its places: the ticket is then to be ended. Until it arrives, the request counts as load that strategies
+// see, and keeps no other request out.
+func (t *Ticket) Arrive() bool {
+	p, w, r := t.pool, t.worker, &t.request
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.ended || !r.coming || w.packed(&p.fleet.conf.limits, r.holds(), nil) {
+		return r.ended || !r.coming
+	}
+	w.arrive(r)
+	return true
+}
+
+// Ahead returns about how many seconds of other requests' prefill the worker does before it begins with this one. 0: it
+// may be at it, or have done it.
+func (t *Ticket) Ahead(now time.Time) float64 {
+	p, w := t.pool, t.worker
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return w.queue.ahead(&t.request, p.fleet.sec(now), p.fleet.speed.slowness*w.speed.times())
+}
+
 // FirstByte records the first byte of an answer that the model made. For an error call End alone: its time is no
 // measure of prefill.
 func (t *Ticket) FirstByte(now time.Time) {
@@ -323,7 +350,7 @@ func (t *Ticket) Elsewhere(now time.Time) bool {
 	defer t.pool.mu.Unlock()
 	f, at := &t.pool.fleet, t.pool.fleet.sec(now)
 	return slices.ContainsFunc(f.workers, func(w *Worker) bool {
-		return f.mayTake(w, &t.request, t.worker.endpoint, at) && w.room.takes(w.endpoint.inFlight+w.endpoint.theirs, at)
+		return f.mayTake(w, &t.request, t.worker.endpoint, at) && w.room.takes(w.endpoint.present(), at)
 	})
 }
 

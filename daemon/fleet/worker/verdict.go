@@ -10,7 +10,7 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	tried := e.breaker.ended(r)
 	p := &proofs[o.Kind]
 	if p.crowds {
-		e.room.refused(e.inFlight+e.theirs, now)
+		e.room.refused(e.present(), now)
 	}
 	if tried && o.Kind == Canceled && r.first == 0 {
 		e.breaker.postpone(now-r.at, now)
@@ -68,7 +68,7 @@ func (f *fleet) denied(e *endpoint, r *request, now float64, tried bool) {
 	rec := &e.records[r.class]
 	rec.refuse(now)
 	if !rec.trusted || rec.refused > 1 {
-		e.room.refused(e.inFlight+e.theirs, now)
+		e.room.refused(e.present(), now)
 	}
 	if tried && e.breaker.cause == refusing {
 		e.breaker.refused = r.number

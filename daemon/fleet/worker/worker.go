@@ -25,6 +25,7 @@ type Worker struct {
 	flight    flight
 	kv        kv
 	theirs    theirs
+	coming    coming
 	sent      uint64
 	missed    uint64 // added to sent in rows: the others' mean while it was away, and sessions that were opened
 	share     share
@@ -59,6 +60,9 @@ type capacity struct {
 	configured int // 0 = from metrics
 	inForce    int // 0 = unknown
 }
+
+// coming counts the requests in flight whose prompts are still computed elsewhere: they have no place yet.
+type coming struct{ n, tokens int }
 
 // ended sums up the requests that ended since the last scrape that counted any.
 type ended struct {
@@ -201,11 +205,12 @@ func (w *Worker) full(l *limits, m *moment) bool { return w.packed(l, 0, nil) ||
 // beginning among them. A worker without a request takes any: one that is larger than the bound could go nowhere else
 // either.
 func (w *Worker) packed(l *limits, tokens int, b *Beginning) bool {
-	if l.requests > 0 && w.endpoint.inFlight+w.endpoint.theirs >= l.requests {
+	if l.requests > 0 && w.endpoint.present() >= l.requests {
 		return true
 	}
 	most := int(l.kv * float64(w.capacity.inForce))
-	if most == 0 || w.flight.n+w.theirs.n == 0 || int(w.heldTokens())+tokens <= most {
+	tokens -= w.coming.tokens
+	if most == 0 || w.flight.n-w.coming.n+w.theirs.n == 0 || int(w.heldTokens())+tokens <= most {
 		return false
 	}
 	w.kv.countShared(&w.flight)
@@ -277,10 +282,26 @@ func (w *Worker) begin(r *request) {
 	w.queue.push(r)
 	w.flight.push(r)
 	w.kv.add(r)
+	if r.coming {
+		w.endpoint.coming++
+		w.coming.n++
+		w.coming.tokens += r.holds()
+	}
+}
+
+// arrive counts a request that was coming among those that are there.
+func (w *Worker) arrive(r *request) {
+	if r.coming {
+		r.coming = false
+		w.endpoint.coming--
+		w.coming.n--
+		w.coming.tokens -= r.holds()
+	}
 }
 
 // end counts a request down.
 func (w *Worker) end(r *request, o Outcome, now float64) {
+	w.arrive(r)
 	w.queue.remove(r)
 	w.flight.remove(r)
 	w.kv.remove(r)

@@ -1,4 +1,3 @@
-// Package account keeps what a request holds, and for whom, until its work ends.
 package account
 
 import (

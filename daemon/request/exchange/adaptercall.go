@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/cache/quota"
 	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -95,7 +96,7 @@ func callAll(ctx context.Context, r *request, to []*worker.Worker) *Outbound {
 		return n
 	}, func(time.Time) bool { return false })
 	r.in.Seen.Worker, r.in.Seen.At = to[0].ID(), time.Now()
-	r.in.Spent.Sent()
+	r.in.Account.Sent()
 	r.journal.meter.Placed(&r.in.Seen, time.Since(r.arrived))
 	return summary(r.in.Path, answers)
 }
@@ -168,7 +169,9 @@ func loadAdapter(ctx context.Context, r *request, w *worker.Worker) (release fun
 	release, err := r.pool.Loader.Load(ctx, w, model)
 	switch {
 	case err == nil:
-		return release, nil
+		held := new(account.Hold)
+		r.in.Account.Take(held, account.Adapter, 1)
+		return func() { held.Release(); release() }, nil
 	case !errors.Is(err, worker.ErrNoAdapter):
 		return nil, &failure{reason: reasonAdapter, fault: FaultUpstream, grade: route.GradeUnseen, by: w}
 	}

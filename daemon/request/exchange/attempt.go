@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -23,6 +24,7 @@ var (
 // attempt is one request at one worker.
 type attempt struct {
 	trip   route.Trip
+	place  account.Hold       // at the worker, until the trip has ended
 	resp   *upstream.Response // &answer once the head is there; nil before
 	answer upstream.Response
 	ctx    context.Context
@@ -117,6 +119,12 @@ func (a *attempt) stopTimer() bool {
 	}
 	a.paired = false
 	return a.deadline.CompareAndSwap(deadlineAhead, deadlineKept)
+}
+
+// endTrip ends the trip: its worker has nothing of the request any more.
+func (a *attempt) endTrip(o *worker.Outcome, e route.End) route.Usage {
+	defer a.place.Release()
+	return a.trip.End(o, e)
 }
 
 // close ends the request at the worker.

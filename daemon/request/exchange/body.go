@@ -291,7 +291,7 @@ func (b *body) discardBroken(err error) *failure {
 func (b *body) discard(o worker.Outcome, f *failure) *failure {
 	b.once.Do(func() {}) // finish has nothing to do any more
 	b.tries.settle(&b.a.trip, &o)
-	b.a.trip.End(&o, route.End{At: time.Now()})
+	b.a.endTrip(&o, route.End{At: time.Now()})
 	b.a.close()
 	b.giveBack()
 	return f

@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -297,6 +298,9 @@ func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
 	w := newWait(r.in, r.read.req, ask, &weight)
 	if class, share, ok := route.Classify(&r.choice); ok {
 		rate(w, r.in, class, share)
+	}
+	if r.computed { // the prefiller's memory is freed when a decoder has read it
+		w.Class = math.MaxInt
 	}
 	w.Entered, w.Before = r.arrived, r.turn.before
 	return r.turn.enter(r.pool.Queue, w, r.lacksWorkers(v), firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))

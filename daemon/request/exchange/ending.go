@@ -52,7 +52,7 @@ func (b *body) finish(err error) {
 		}
 		streamed := b.r.limits.streamed(b.r.pool, b.reply)
 		seen := &b.r.in.Seen
-		seen.Usage = b.a.trip.End(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
+		seen.Usage = b.a.endTrip(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
 			At: now})
 		if s := seen.Split; s != nil && s.CachedKnown && seen.Usage.Known { // the decoder's answer may have no such count
 			seen.Usage.Cached, seen.Usage.CachedKnown = s.Cached, true

@@ -6,9 +6,11 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
@@ -19,11 +21,12 @@ import (
 // that its first attempt needs: nearly always the only one.
 type Exchange struct {
 	request
-	sending *sending       // nil but for the time of Send
-	late    bool           // a worker was given up as its first byte was late: that is done once
-	moved   bool           // a worker was given up because it is silent: that is done once
-	tries   uint32         // attempts
-	by      *worker.Worker // the worker that answered
+	sending *sending                // nil but for the time of Send
+	under   atomic.Pointer[attempt] // at a worker, the last one
+	late    bool                    // a worker was given up as its first byte was late: that is done once
+	moved   bool                    // a worker was given up because it is silent: that is done once
+	tries   uint32                  // attempts
+	by      *worker.Worker          // the worker that answered
 
 	first  attempt
 	answer stream
@@ -94,7 +97,7 @@ func (e *Exchange) Binding() session.Binding { return e.choice.Binding() }
 func (e *Exchange) Keep() {
 	e.in.Seen.Worker = e.Chosen().ID()
 	e.pool.Workers.Place(e.Chosen(), time.Now())
-	e.in.Spent.Sent()
+	e.in.Account.Sent()
 	e.journal.meter.Placed(&e.in.Seen, time.Since(e.arrived))
 	e.release()
 }
@@ -213,6 +216,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	p := e.sending.pairing
 	p.reset()
 	to.Handed = p.splits(to)
+	to.Coming = to.Handed && p.precedes()
 	a.begin(ctx, wait > 0 || to.Handed && p.Connector.AtOnce())
 	if !e.choice.Send(&a.trip, to, a, e.sending.At) {
 		a.close()
@@ -222,13 +226,14 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 		}
 		return nil, &failure{reason: reasonFull, fault: f, grade: route.GradeUnseen}
 	}
-	e.in.Spent.Sent()
+	e.in.Account.Take(&a.place, account.Worker, 1)
 	e.in.Seen.Believed, e.in.Seen.Live = e.choice.Believed(), a.trip.Live()
 	e.sending.Header = pinRank(e.sending.Header, cmp.Or(clientRank(e.in, e.pool), to.Worker.RankHeader()))
+	e.under.Store(a)
 	returned := false
 	defer func() {
 		if !returned { // a panic: the worker's count comes down, and the front answers
-			a.trip.End(&worker.Outcome{Kind: worker.Canceled}, route.End{At: time.Now()})
+			a.endTrip(&worker.Outcome{Kind: worker.Canceled}, route.End{At: time.Now()})
 			a.close()
 		}
 	}()
@@ -236,6 +241,10 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if to.Handed {
 		p.prefill(ctx, a, to)
 		defer p.end()
+	}
+	if !e.arrives(ctx, a, to) {
+		returned = true
+		return nil, e.crowdedOut(a, p)
 	}
 	if wait > 0 {
 		workers := e.pool.Workers
@@ -251,6 +260,29 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	f.by = to.Worker
 	e.noteFailure(f, a.trip.Worker())
 	return nil, f
+}
+
+// arrives reports whether the worker gets the request now. If its prompt was computed elsewhere meanwhile, others may
+// have the last places.
+func (e *Exchange) arrives(ctx context.Context, a *attempt, to route.Target) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	if to.Coming && !a.trip.Arrive() {
+		return false
+	}
+	e.in.Account.Sent()
+	return true
+}
+
+// crowdedOut ends an attempt whose prompt was computed elsewhere while others took the last places of its worker.
+func (e *Exchange) crowdedOut(a *attempt, p *pairing) *failure {
+	a.endTrip(&worker.Outcome{Kind: worker.Canceled}, route.End{At: time.Now()})
+	a.close()
+	f := &failure{reason: reasonFull, fault: FaultFull, grade: route.GradeUnseen}
+	p.ended(nil, f, false)
+	e.computed = p.handed != nil
+	return f
 }
 
 // mayMove reports whether the request may leave a worker for its silence: another one may take it, or it is a prefill,
@@ -288,7 +320,7 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 		f, o := a.diagnose(err)
 		o.Partly = e.in.Tail != nil
 		e.sending.attempts.settle(&a.trip, &o)
-		a.trip.End(&o, route.End{At: time.Now()})
+		a.endTrip(&o, route.End{At: time.Now()})
 		a.close()
 		return nil, f
 	}

@@ -97,7 +97,7 @@ func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice, v route.
 func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled, why string) {
 	j.meter.Prefilled(p.Name, result)
 	switch result {
-	case PrefillDone, PrefillFreed, PrefillLong, PrefillRefused: // a request with a fault is no news
+	case PrefillDone, PrefillFreed, PrefillLong, PrefillRefused, PrefillDropped: // a request with a fault is no news
 		return
 	}
 	every := time.Second

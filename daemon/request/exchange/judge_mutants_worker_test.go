@@ -53,7 +53,7 @@ var workerMutants = slices.Concat(
 		without("refusals of a worker set aside for them are compared", "TestTheTrialOfARefusal",
 			`e.breaker.cause == refusing || e.records`, `e.records`),
 		without("nobody is elsewhere who has said that it is full", "TestElsewhere",
-			` && w.room.takes(w.endpoint.inFlight+w.endpoint.theirs, at)`, ""),
+			` && w.room.takes(w.endpoint.present(), at)`, ""),
 	),
 	in("fleet/worker/verdict.go",
 		without("requests of an earlier process do not count", "TestTrialDiesWithItsWorker",

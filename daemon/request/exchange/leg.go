@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -28,31 +29,70 @@ type leg struct {
 	in     Inbound
 	began  time.Time
 	ctx    context.Context
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
+	work   account.Work // of the request's account: a leg may outlive the client
+	counts account.Hold // in it
+	memory account.Hold // of the body that is sent
+	pins   bool         // the prefiller keeps the KV until a decoder has read it
+	state  atomic.Uint32
+	timer  *time.Timer // of the longest time that it may take
 	result Prefilled
-	wants  []byte      // the request as a decoder gets it, if it pins; else nil
-	named  string      // id of the worker that the strategy has named for the leg; "" = none
-	lacks  string      // what keeps the two workers from meeting, "" = nothing
-	status int         // of the prefiller's answer, 0 = there is none
-	trip   route.Trip  // of a leg that a sidecar sends
-	held   bool        // the trip has begun
+	wants  []byte     // the request as a decoder gets it, if it pins; else nil
+	named  string     // id of the worker that the strategy has named for the leg; "" = none
+	lacks  string     // what keeps the two workers from meeting, "" = nothing
+	status int        // of the prefiller's answer, 0 = there is none
+	trip   route.Trip // of a leg that a sidecar sends
+	held   bool       // the trip has begun
+	place  account.Hold
 	failed atomic.Bool // beside the second one it came to nothing
-	counts pair.Counts
+	usage  pair.Counts
 }
+
+// What has become of a leg. Its client may leave at any time.
+const (
+	legChosen  uint32 = iota // no prefiller has it yet
+	legSent                  // a prefiller may have it
+	legDropped               // nobody waits for it any more, and it is ended
+)
+
+// unbegun is the work of others, in seconds, behind which a prefiller has surely not begun with a prompt. An engine
+// computes several prompts of its queue in one step, of some ten milliseconds.
+const unbegun = .1
+
+// drop ends a leg that nobody waits for, if that strands nothing. A prefiller that pins keeps the KV of a prompt that
+// it has computed until a decoder reads it, and the router could not tell whether it has: once it may have begun, the
+// leg goes on.
+func (l *leg) drop() {
+	free := !l.pins
+	if a := l.under.Load(); a != nil && !free {
+		free = a.trip.Ahead(time.Now()) > unbegun
+	}
+	if l.state.CompareAndSwap(legChosen, legDropped) || free && l.state.CompareAndSwap(legSent, legDropped) {
+		l.cancel(ErrClientGone)
+	}
+}
+
+// dropped reports whether drop has ended the leg.
+func (l *leg) dropped() bool { return l.state.Load() == legDropped }
 
 // newLeg makes the first leg of a request, with its body, for the model that was chosen.
 func newLeg(r *request, body []byte) *leg {
 	in := r.in
-	l := &leg{began: time.Now(), result: PrefillFailed}
+	l := &leg{began: time.Now(), result: PrefillFailed, pins: r.pool.Pairing.Connector.Pins()}
 	l.in = Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.target()),
 		Query: strings.Clone(in.Query), Body: body, ID: strings.Clone(in.ID), Remote: strings.Clone(in.Remote),
-		Host: strings.Clone(in.Host), TLS: in.TLS, Caller: in.Caller}
+		Account: in.Account,
+		Host:    strings.Clone(in.Host), TLS: in.TLS, Caller: in.Caller}
 	header := slices.Clone(in.Header)
 	for i := range header {
 		header[i] = upstream.Field{Name: strings.Clone(header[i].Name), Value: strings.Clone(header[i].Value)}
 	}
 	l.in.SetHeader(header)
-	l.ctx, l.cancel = context.WithTimeout(context.Background(), r.pool.HeaderTimeout)
+	in.Account.Begin(&l.work, true)
+	in.Account.Take(&l.counts, account.Prefill, 1)
+	in.Account.Take(&l.memory, account.Memory, int64(cap(body)))
+	l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	l.timer = time.AfterFunc(r.pool.HeaderTimeout, func() { l.cancel(context.DeadlineExceeded) })
 	l.Exchange = &Exchange{}
 	l.Exchange.journal = r.journal.legs
 	l.Exchange.lethal, l.Exchange.kept = r.lethal, r.kept
@@ -74,7 +114,11 @@ func (l *leg) choose(ctx context.Context) bool {
 
 // run has the prompt computed, and returns where the KV is kept, if the answer says so.
 func (l *leg) run() []byte {
-	if !l.choose(l.ctx) {
+	switch {
+	case !l.choose(l.ctx):
+		return nil
+	case !l.state.CompareAndSwap(legChosen, legSent):
+		l.release()
 		return nil
 	}
 	return l.send()
@@ -97,7 +141,7 @@ func (l *leg) send() []byte {
 	}
 	l.result = PrefillDone
 	if u := &l.in.Seen.Usage; u.CachedKnown && l.in.Endpoint.Kind == prompt.Messages {
-		l.counts = pair.Counted(text, u.Cached)
+		l.usage = pair.Counted(text, u.Cached)
 	}
 	handed := pair.Handed(text)
 	if handed == nil && l.pool.Pairing.Connector.Pins() {
@@ -114,6 +158,7 @@ func (l *leg) hold() bool {
 	to, ok := l.choice.Next(time.Now())
 	l.held = ok && l.choice.Send(&l.trip, to, nil, time.Now())
 	if l.held {
+		l.in.Account.Take(&l.place, account.Worker, 1)
 		l.result, l.Exchange.by = PrefillDone, to.Worker
 	}
 	return l.held
@@ -125,12 +170,19 @@ func (l *leg) letGo() {
 		now := time.Now()
 		l.trip.FirstByte(now)
 		l.trip.End(&worker.Outcome{Kind: worker.Answered}, route.End{At: now})
+		l.place.Release()
 		l.release()
 	}
 }
 
-// end gives back what the leg holds. It may be called more than once.
-func (l *leg) end() { l.cancel() }
+// end returns what the leg holds. It may be called more than once.
+func (l *leg) end() {
+	l.timer.Stop()
+	l.cancel(nil)
+	l.memory.Release()
+	l.counts.Release()
+	l.work.End(time.Now())
+}
 
 // isAt reports whether w computes the prompt, or has done so.
 func (l *leg) isAt(w *worker.Worker) bool { return l.By() == w }
@@ -194,7 +246,7 @@ func (l *leg) why() string {
 	seen := &l.in.Seen
 	n := len(seen.Attempts)
 	switch {
-	case l.result == PrefillDone:
+	case l.result == PrefillDone, l.dropped():
 		return ""
 	case l.lacks != "":
 		return l.lacks
@@ -224,7 +276,7 @@ func (l *leg) report() *route.Split {
 	}
 	if u := &l.in.Seen.Usage; u.CachedKnown {
 		s.Cached, s.CachedKnown = u.Cached, true
-		s.Made, s.Input = l.counts.Made, l.counts.Input
+		s.Made, s.Input = l.usage.Made, l.usage.Input
 	}
 	return s
 }
@@ -235,6 +287,9 @@ const maxFreeing = 256
 // free has a decoder read what the prefiller keeps for a request whose client has left, or that the decoder has
 // refused: else the memory is lost until the prefiller gives up. The answer of one token is thrown away.
 func (l *leg) free(to *upstream.Client, p *Pool, handed []byte) Prefilled {
+	if l.dropped() {
+		return PrefillDropped
+	}
 	if handed == nil || !p.Pairing.Connector.Pins() {
 		return l.result
 	}

@@ -10,10 +10,10 @@ import (
 )
 
 // allowance is what the limits of the caller's key mean for one request. Its zero value is that of a key without
-// limits. The front ends the spending with the request: see Inbound.
+// limits. The account returns what is spent when the request's work ends.
 type allowance struct {
 	key     *limit.Key
-	spent   *limit.Spending // of the Inbound
+	spent   *limit.Spending // of the Inbound's account
 	refused *limit.Refusal  // nil = it was let in
 }
 
@@ -23,12 +23,11 @@ const usualOutput = 256
 // enter takes the request's place in flight and its number of the key's limits. A fault that it returns refuses it.
 func (a *allowance) enter(in *Inbound) *Fault {
 	a.key = in.Epoch.Limits[in.Caller.Name]
-	if a.key == nil || in.Spent.Limited() { // a call that opens a session sends a request of its own
-		a.spent = in.Spent
+	if a.key == nil || in.Account == nil {
 		return nil
 	}
-	in.Spent, a.refused = a.key.Enter(time.Now())
-	a.spent = in.Spent
+	a.refused = in.Account.Enter(a.key, time.Now())
+	a.spent = in.Account.Spent()
 	return a.fault()
 }
 
@@ -36,7 +35,7 @@ func (a *allowance) enter(in *Inbound) *Fault {
 // not be let in.
 func (a *allowance) behind(in *Inbound) *Fault {
 	k := in.Epoch.Limits[in.Caller.Name]
-	if k == nil || in.Spent.Limited() {
+	if k == nil || in.Account.Spent().Limited() {
 		return nil
 	}
 	a.key, a.refused = k, k.Behind(time.Now())

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"fmt"
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,8 @@ import (
 // limitedInbound is a request of a key with these limits.
 func limitedInbound(l limit.Limits) *Inbound {
 	keys := (&limit.Book{}).Configure(map[string]limit.Limits{"team": l}, time.Now())
-	return &Inbound{Epoch: &Epoch{Limits: keys}, Caller: &gate.Caller{Name: "team"}}
+	return &Inbound{Epoch: &Epoch{Limits: keys}, Caller: &gate.Caller{Name: "team"},
+		Account: new(account.Books).Open()}
 }
 
 // TestTellLimits: the fields are those of the client's API, the worker's own of the names are left out, and AWS and keys
@@ -71,10 +73,10 @@ func TestWhatAnAnswerUses(t *testing.T) {
 		in := limitedInbound(limit.Limits{Tokens: 1 << 30})
 		var a allowance
 		a.enter(in)
-		in.Spent.Reserve(limit.Tokens{Prompt: 1000, Cached: 640, Output: 100}, true, time.Now())
-		in.Spent.Sent()
+		in.Account.Spent().Reserve(limit.Tokens{Prompt: 1000, Cached: 640, Output: 100}, true, time.Now())
+		in.Account.Sent()
 		a.use(&prompt.Request{Kind: prompt.Chat}, c.of)
-		in.Spent.End(time.Now())
+		in.Account.End(time.Now())
 		_, tokens := a.key.Balances(time.Now())
 		if got := float64(tokens.Limit - tokens.Remaining); got != c.want {
 			t.Errorf("%s: %v tokens; want %v", c.about, got, c.want)
@@ -116,10 +118,10 @@ func BenchmarkNoLimits(b *testing.B) {
 		if a.enter(in) != nil || a.reserve(nil, nil) != nil {
 			b.Fatal("refused")
 		}
-		in.Spent.Sent()
+		in.Account.Sent()
 		a.grow(nil, nil)
 		a.use(nil, answered{})
 		a.tell(out, OpenAI)
-		in.Spent.End(time.Time{})
+		in.Account.End(time.Time{})
 	}
 }

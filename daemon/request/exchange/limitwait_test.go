@@ -49,19 +49,19 @@ func (x *throng) ask(ctx context.Context, r *rand.Rand) *Fault {
 	if f := letIn(ctx, req); f != nil {
 		return f
 	}
-	defer func() { in.Spent.End(time.Now()) }()
+	defer func() { in.Account.End(time.Now()) }()
 	t := limit.Tokens{Prompt: 50 + r.IntN(200), Output: 10 + r.IntN(100)}
 	began := time.Now()
-	for over := in.Spent.Reserve(t, true, began); over != nil; over = in.Spent.Reserve(t, true, time.Now()) {
+	for over := in.Account.Spent().Reserve(t, true, began); over != nil; over = in.Account.Spent().Reserve(t, true, time.Now()) {
 		req.limits.refused = over
 		if f := awaitLimit(ctx, req, req.limits.fault()); f != nil {
 			return f
 		}
 	}
-	in.Spent.Sent()
+	in.Account.Sent()
 	at := time.Now()
 	time.Sleep(time.Duration(500+r.IntN(4000)) * time.Millisecond)
-	in.Spent.Use(t)
+	in.Account.Spent().Use(t)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.good++
@@ -251,7 +251,7 @@ func TestLimitNobodyGoesBefore(t *testing.T) {
 func TestASecondPlaceEndsWithTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := waiting.New(waiting.Config{Config: queue.Config{MaxRequests: 2, MaxBytes: 1 << 30}, Wait: 5 * time.Second})
-		began, place := time.Now(), &turn{meter: new(tally), seen: &Seen{}}
+		began, place := time.Now(), &turn{meter: new(tally), in: &Inbound{}}
 		enter := func() {
 			w := &waiting.Wait{Before: place.before}
 			w.Cost, w.Weight = 1, 1

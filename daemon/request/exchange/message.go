@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/account"
-	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -38,9 +37,12 @@ type Inbound struct {
 
 	Comments *Comments // to the client before its answer; nil = it gets none
 
-	Trace Trace           // set by the front's tracer
-	Seen  Seen            // filled on the way
-	Spent *limit.Spending // of the limits of Caller's key; nil = nothing. Whoever made the Inbound calls its End
+	Trace Trace // set by the front's tracer
+	Seen  Seen  // filled on the way
+
+	// Account has what the request holds. Whoever made the Inbound ends its first work; nil = nothing is recorded, and no
+	// limit holds.
+	Account *account.Account
 
 	lengths uint64 // of the names in Header, as SetHeader made it; 0 = not known
 }

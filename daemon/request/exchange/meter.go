@@ -66,5 +66,6 @@ const (
 	PrefillFreed   Prefilled = "freed"         // the request ended before a decoder read it, and one had it freed
 	PrefillBegun   Prefilled = "begun"         // beside the answer, in records alone: the leg counts what becomes of it
 	PrefillPinned  Prefilled = "pinned"        // likewise, and the prefiller keeps the memory until it gives up
+	PrefillDropped Prefilled = "dropped"       // the client left, and the leg was ended as that strands nothing
 	PrefillLong    Prefilled = "long_body"     // above buffer_body_bytes: nobody was asked, however long the prompt is
 )

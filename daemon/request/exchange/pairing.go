@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"bytes"
 	"context"
 	"math/rand/v2"
 	"net/http"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -31,7 +31,8 @@ type pairing struct {
 	lacks   int    // tokens of the prompt, at the worker at hand
 	named   string // id of the prefiller that the strategy has named for the worker at hand; "" = none
 	given   bool   // up: no prefiller is asked any more
-	beside  *leg   // runs beside the second one; nil = none does
+	beside  *leg   // runs beside the second one at a prefiller; nil = none does
+	sidecar *leg   // that a sidecar sends; nil = there is none
 }
 
 // pairs returns the pairing of a request, nil if it has none. Either way the client names no prefiller to a worker.
@@ -120,7 +121,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 		l := newLeg(p.request, p.Prefill(p.in.Body))
 		l.named, p.first = p.named, l
 		if p.Connector.Pins() {
-			l.wants = bytes.Clone(p.body)
+			l.wants = p.body
 		}
 		if p.named != "" {
 			l.in.Seen.Partner = &route.Partner{Pair: p.named}
@@ -162,7 +163,13 @@ type kv struct {
 // now.
 func (p *pairing) ended(out *Outbound, f *failure, gone bool) {
 	switch {
-	case p == nil || p.told == nil || f == nil && out.Status < 400:
+	case p == nil:
+		return
+	case f != nil && p.beside != nil: // nobody reads what it computes
+		p.beside.drop()
+		p.beside = nil
+		return
+	case p.told == nil || f == nil && out.Status < 400:
 		return
 	case gone, f != nil && f.grade == route.GradeUnseen:
 		p.handed = p.told
@@ -182,12 +189,17 @@ func (p *pairing) free() {
 	}
 	pool, j, to := p.pool, p.journal, p.pool.Clients.Get(p.decoder)
 	for _, u := range p.unread {
-		go func() { j.prefilled(&u.of.in, pool, u.of.free(to, pool, u.handed), "") }()
+		work := new(account.Work) // which reads the body
+		p.in.Account.Begin(work, true)
+		go func() {
+			defer func() { work.End(time.Now()) }()
+			j.prefilled(&u.of.in, pool, u.of.free(to, pool, u.handed), "")
+		}()
 	}
 }
 
-// sendBefore runs the first leg to its end, and reports whether it was of use. It goes on to its end if the client
-// leaves: nobody could tell whether the prefiller keeps memory for it.
+// sendBefore runs the first leg to its end, and reports whether it was of use. If the client leaves, the leg is
+// dropped, or goes on until the prefiller's memory is freed.
 func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 	done, gone := make(chan []byte), make(chan struct{})
 	to, pool, j := p.pool.Clients.Get(p.decoder), p.pool, p.journal
@@ -205,6 +217,7 @@ func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 		p.note(l)
 		return l.result == PrefillDone
 	case <-ctx.Done():
+		l.drop()
 		close(gone)
 		return false
 	}
@@ -223,11 +236,16 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 	a.paired = true
 	p.in.Seen.Split = l.begun()
 	pool, j := p.pool, p.journal
+	l.state.Store(legSent)
+	p.beside = l
 	go func() {
 		defer l.end()
 		l.send()
+		if l.dropped() {
+			l.result = PrefillDropped
+		}
 		j.prefilled(&l.in, pool, l.result, l.why())
-		if l.result == PrefillDone {
+		if l.result == PrefillDone || l.result == PrefillDropped {
 			return
 		}
 		l.failed.Store(true)
@@ -259,7 +277,7 @@ func (p *pairing) tell(ctx context.Context, l *leg) bool {
 		l.end()
 		return false
 	}
-	p.beside = l
+	p.sidecar = l
 	p.out.Header = withPrefiller(p.out.Header, l.address())
 	return true
 }
@@ -298,12 +316,16 @@ func (p *pairing) stop(why *failure) {
 
 // end ends what a sidecar has a prefiller do, once the second leg has given its answer or has failed.
 func (p *pairing) end() {
-	if p.beside != nil {
-		p.beside.letGo()
-		p.beside.end()
-		p.beside = nil
+	if p.sidecar != nil {
+		p.sidecar.letGo()
+		p.sidecar.end()
+		p.sidecar = nil
 	}
 }
+
+// precedes reports whether the prompt is computed before the decoder gets the request. It is no more if a prefiller has
+// done so for an earlier decoder.
+func (p *pairing) precedes() bool { return p.Connector.InTurn() && p.handed == nil }
 
 // note records what became of the first leg.
 func (p *pairing) note(l *leg) {

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"strings"
 	"testing"
 
@@ -27,7 +28,8 @@ func anybody() *gate.Caller {
 
 // inbound returns a request with header fields as name, value, name, value.
 func inbound(method, path, body string, header ...string) *Inbound {
-	in := &Inbound{Endpoint: Classify(method, path), Method: method, Path: path, Body: []byte(body), Caller: anybody()}
+	in := &Inbound{Endpoint: Classify(method, path), Method: method, Path: path, Body: []byte(body), Caller: anybody(),
+		Account: new(account.Books).Open()}
 	for i := 0; i < len(header); i += 2 {
 		in.Header = append(in.Header, upstream.Field{Name: header[i], Value: header[i+1]})
 	}

@@ -41,6 +41,7 @@ type request struct {
 	turn      *turn          // in the pool's queue; nil = it was in none
 	deaths    int8           // workers that have ended with this request before
 	chosen    bool           // the strategy has been asked
+	computed  bool           // a prefiller keeps the KV of the prompt, and no decoder had a place for the request
 	mistaken  bool           // a worker gave the answer to another request
 	fell      names.Reason   // why another model has not served the request before; 0 = none had it
 	falls     names.Reason   // why it goes to another model now; 0 = it does not
@@ -112,7 +113,7 @@ func (r *request) turnDown(ctx context.Context, f *Fault) *Outbound {
 // queue returns the request's place in its pool's queue, which it has not entered yet.
 func (r *request) queue() *turn {
 	if r.turn == nil {
-		r.turn = &turn{meter: r.journal.meter, seen: &r.in.Seen}
+		r.turn = &turn{meter: r.journal.meter, in: r.in}
 	}
 	return r.turn
 }
@@ -124,7 +125,7 @@ func (r *request) abandon(ctx context.Context) *Outbound {
 		return r.refuse(FaultStopping)
 	}
 	r.choice.Unbind()
-	r.in.Spent.UsePrompt()
+	r.in.Account.Spent().UsePrompt()
 	r.in.Seen.End, r.in.Seen.At = "client_gone", time.Time{}
 	r.journal.meter.Refused(&r.in.Seen, FaultGone, FaultGone.Status, time.Since(r.arrived))
 	return FaultGone.Outbound(r.shape()) // nobody reads it

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"io"
 	"log/slog"
 	"net"
@@ -72,6 +73,7 @@ type scene struct {
 	counted *tally
 	numbers []uint64 // of the workers, for what a prober reports
 	prober  *watched
+	books   account.Books // are balanced at the end of the test
 }
 
 // newScene makes workers w0, w1 and so on, each of which gives the answers of its script, the last for ever. An
@@ -106,8 +108,19 @@ func newScene(t *testing.T, scripts ...[]string) *scene {
 		s.pool.Workers.Healthy(id, time.Now())
 	}
 	s.epoch = &Epoch{Pools: []*Pool{s.pool}}
+	t.Cleanup(s.balances)
 	s.Server = New(Config{Log: slog.New(slog.NewTextHandler(s.log, nil)), Meter: s.counted})
 	return s
+}
+
+// balances fails unless all that requests have held is returned. A prefill may outlive its client for a while.
+func (s *scene) balances() {
+	for end := time.Now().Add(10 * time.Second); s.books.Sums() != (account.Sums{}); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Errorf("held at the end: %+v", s.books.Sums())
+			return
+		}
+	}
 }
 
 // scripted is a worker that answers by its script. To "refuse" it does not answer: nobody listens at its address.
@@ -185,7 +198,7 @@ func (s *scene) chat(header ...string) answer {
 
 func (s *scene) ask(in *Inbound) answer {
 	s.t.Helper()
-	in.Epoch, in.ID = s.epoch, "id-1"
+	in.Epoch, in.ID, in.Account = s.epoch, "id-1", s.books.Open()
 	var all Lives
 	life := new(Life)
 	all.Begin(life)
@@ -193,6 +206,7 @@ func (s *scene) ask(in *Inbound) answer {
 	out := s.Serve(life, in)
 	room := &fickle{}
 	text, err := room.whole(out)
+	in.Account.End(time.Now())
 	return answer{status: out.Status, body: text, broken: err != nil, by: in.Seen.Worker, in: in, waits: room.drops}
 }
 

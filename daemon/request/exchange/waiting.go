@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -18,7 +19,8 @@ const waitingBytes = 16 << 10
 type turn struct {
 	wait   *waiting.Wait // nil = it has not waited, or has its worker
 	meter  Meter
-	seen   *Seen
+	in     *Inbound
+	place  account.Hold
 	before time.Duration // it has waited for a limit of its key, and at places that it left without a worker
 
 	limit *Fault // the answer if it waits in vain for a limit of its key; nil = it waits for a worker
@@ -29,8 +31,8 @@ type turn struct {
 func (t *turn) enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Time, queued time.Duration) *Fault {
 	t.wait = nil
 	now := time.Now()
-	if t.seen.Queued == nil {
-		t.seen.Queued = &route.Queued{Priority: w.Class, Behind: q.Before(w)}
+	if t.in.Seen.Queued == nil {
+		t.in.Seen.Queued = &route.Queued{Priority: w.Class, Behind: q.Before(w)}
 	}
 	if !due.IsZero() {
 		w.Deadline = due.Add(-inSeconds(w.Cost))
@@ -41,6 +43,7 @@ func (t *turn) enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Tim
 	if !q.Enter(w, empty, now) {
 		return t.dropped(waiting.Full)
 	}
+	t.in.Account.Take(&t.place, account.Queue, 1)
 	t.wait = w
 	return nil
 }
@@ -51,6 +54,7 @@ func (t *turn) await(ctx context.Context) *Fault {
 	if news == waiting.Turn {
 		return nil
 	}
+	t.place.Release()
 	return t.dropped(news)
 }
 
@@ -78,10 +82,10 @@ func (t *turn) note(dropped string) {
 	if t.wait != nil {
 		took = t.wait.Waited(time.Now())
 	}
-	q := *t.seen.Queued // who has the one before may read it
+	q := *t.in.Seen.Queued // who has the one before may read it
 	q.Waited += took
-	t.seen.Queued = &q
-	t.meter.Waited(t.seen, Waited{Took: took, Dropped: dropped})
+	t.in.Seen.Queued = &q
+	t.meter.Waited(&t.in.Seen, Waited{Took: took, Dropped: dropped})
 }
 
 // waits reports whether the request is in the queue.
@@ -90,6 +94,7 @@ func (t *turn) waits() bool { return t != nil && t.wait != nil && t.wait.Waits()
 // served ends the wait: the request has a worker's place.
 func (t *turn) served(at time.Time) {
 	if t.waits() {
+		t.place.Release()
 		t.wait.Served(at)
 		t.note("")
 		t.wait = nil
@@ -100,6 +105,7 @@ func (t *turn) served(at time.Time) {
 func (t *turn) leave() {
 	if t.waits() {
 		now := time.Now()
+		t.place.Release()
 		t.before += t.wait.Waited(now)
 		t.wait.Leave(now)
 	}

@@ -105,7 +105,7 @@ func (x *crowd) sends(caller *gate.Caller, user string, header ...string) *guest
 	alone.Begin(g.life)
 	go func() {
 		out := x.Serve(g.life, in)
-		in.Spent.End(time.Now())
+		in.Account.End(time.Now())
 		if out.Stream == nil {
 			g.life.Leave()
 		}

@@ -60,8 +60,8 @@ func newBuffer(length int64, p holding) *buffer {
 	return b
 }
 
-// free gives the buffer's memory back.
-func (b *buffer) free() {
+// Free gives the buffer's memory back. It implements [account.Body].
+func (b *buffer) Free() {
 	b.drop()
 	switch {
 	case cap(b.first) <= freeBody:
@@ -161,7 +161,7 @@ func (b *bodyReader) free(in *exchange.Inbound) {
 	in.DropKept()
 	in.Body, in.Tail = nil, nil
 	if b.buffer != nil {
-		b.buffer.free()
+		in.Account.Keep(b.buffer) // a prefill may still read it
 		b.buffer = nil
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
@@ -30,6 +31,7 @@ type handler struct {
 	traffic traffic
 
 	holdings holdings
+	books    account.Books
 
 	serveConn func(net.Conn) error // has fasthttp serve the requests on a connection that it has not accepted
 }

@@ -154,6 +154,7 @@ func (q *request) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outboun
 // admit counts the request, reads its body and passes it to the exchange.
 func (q *request) admit() *exchange.Outbound {
 	q.life = q.traffic.begin()
+	q.in.Account = q.books.Open()
 	q.backend.Trace(&q.in, q.arrived)
 	if f := q.body.fill(&q.in, q.fc, q.epoch, newHolding(q.handler, &q.in, q.epoch)); f.Status != 0 {
 		q.closeUnread()
@@ -219,7 +220,7 @@ func (q *request) end() {
 	if q.conn != nil && q.watch != 0 {
 		q.conn.Unwatch(q.watch)
 	}
-	q.in.Spent.End(time.Now())
+	q.in.Account.End(time.Now())
 	q.traffic.end(q.life)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/warmpath/warmpath/cache/bind"
+	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
@@ -160,10 +161,11 @@ type Stats struct {
 	MaxConns    int // let in at a time
 	InFlight    int64
 	LostLines   uint64 // of the access log
+	Held        account.Sums
 }
 
 // Stats returns the counts so far.
 func (s *Server) Stats() Stats {
 	return Stats{Connections: s.listener.Stats(), MaxConns: s.listener.MaxConns(), InFlight: s.traffic.inFlight.Load(),
-		LostLines: s.access.lost.Load()}
+		LostLines: s.access.lost.Load(), Held: s.books.Sums()}
 }

@@ -36,6 +36,7 @@ const (
 type Target struct {
 	Worker *worker.Worker
 	Handed bool // another worker computes the prompt, whose KV comes from there
+	Coming bool // and that comes first: the worker gets the request later, see Trip.Arrive
 	row    int
 }
 

@@ -45,7 +45,7 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 		Beginning: c.fleet.beginning, Output: int(c.fleet.frame.Header.ExpectedOutput),
 		Est: c.estimate(to), Model: c.prompt.Model, Fence: c.ask.Fence, Class: c.ask.Class, Whole: c.whole(),
 		Talks: c.prompt.Kind.Generates(), Bound: w.ID() == c.stay.worker(), Tried: c.order.triedSlots(),
-		Holder: holder}, at) {
+		Holder: holder, Coming: to.Coming}, at) {
 		c.order.tried = c.order.tried[:max(0, len(c.order.tried)-1)] // it has not had the request, and may get it later
 		return false
 	}
@@ -64,6 +64,13 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	t.tellSent(c, t.ticket.Est(), at)
 	return true
 }
+
+// Arrive takes the place at the worker of a Target that was coming, as the worker gets the request now. It returns
+// false if others have the last places; the trip is then to be ended.
+func (t *Trip) Arrive() bool { return t.ticket.Arrive() }
+
+// Ahead returns about how many seconds the worker has to do for others before it begins with the request.
+func (t *Trip) Ahead(at time.Time) float64 { return t.ticket.Ahead(at) }
 
 // whole reports whether the first byte of the answer does not show when the prefill ended. That of a prefill alone
 // does, as its answer has one token.
