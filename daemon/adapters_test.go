@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
@@ -72,8 +74,8 @@ func TestAnAdapterIsLoadedForItsFirstRequest(t *testing.T) {
 	if s := r.ask("sim"); s.status != 200 {
 		t.Errorf("the model itself: %d %s", s.status, s.body)
 	}
-	if s := do(t, "GET", "http://"+r.AdminAddr()+"/metrics", ""); !strings.Contains(s.body, `warmpath_adapter_calls_total{call="load",pool="main",result="refused"} 1`) {
-		t.Error("the metrics do not count one refused load")
+	if s := do(t, "GET", "http://"+r.AdminAddr()+"/metrics", ""); !strings.Contains(s.body, `warmpath_adapter_calls_total{call="load",pool="main",result="refused"} 2`) {
+		t.Error("the metrics do not count that each worker has refused one load")
 	}
 }
 
@@ -91,6 +93,50 @@ func TestTheOldestIdleAdapterMakesRoom(t *testing.T) {
 	}
 	if got := fmt.Sprint(r.adapters()[0]); got != "[c b]" {
 		t.Errorf("at the end it has %s; want c and b", got)
+	}
+}
+
+// TestMoreAdaptersThanSlotsTakeTurns: more clients than max, each for an adapter of its own, are all served, and soon
+// also one whose key comes behind many.
+func TestMoreAdaptersThanSlotsTakeTurns(t *testing.T) {
+	t.Setenv("BOB_KEY", "bob-secret")
+	t.Setenv("EVE_KEY", "eve-secret")
+	f := sims(t, 1, vllmsim.Config{MaxLoras: 2, LoraLoad: 1})
+	r := start(t, "[[keys]]\nname = \"eve\"\nenv = \"EVE_KEY\"\n[[keys]]\nname = \"bob\"\nenv = \"BOB_KEY\"\n"+
+		withAdapters(settings("prefixaware", f.URLs()...)), 1)
+	var all sync.WaitGroup
+	var served atomic.Int32
+	for i := range 12 {
+		all.Go(func() {
+			if s := r.ask(fmt.Sprint("a", i), "Authorization", "Bearer eve-secret"); s.status != 200 {
+				t.Errorf("one of many: %d %s", s.status, s.body)
+			}
+			served.Add(1)
+		})
+	}
+	for len(r.adapters()[0]) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	if s := r.ask("late", "Authorization", "Bearer bob-secret"); s.status != 200 || served.Load() > 8 {
+		t.Errorf("behind the many: %d %s, after %d of them", s.status, s.body, served.Load())
+	}
+	all.Wait()
+	if got := r.adapters()[0]; len(got) != 2 {
+		t.Errorf("at the end it has %v", got)
+	}
+}
+
+// TestARefusalIsOneWorkers: where one worker loads no adapters, another one is asked.
+func TestARefusalIsOneWorkers(t *testing.T) {
+	urls := append(sims(t, 2, vllmsim.Config{}).URLs(), sims(t, 1, vllmsim.Config{MaxLoras: 2}).URLs()...)
+	r := start(t, withAdapters(settings("roundrobin", urls...)), 3)
+	for i := range 6 {
+		if s := r.ask(fmt.Sprint("a", i)); s.status != 200 {
+			t.Errorf("adapter %d: %d %s", i, s.status, s.body)
+		}
+	}
+	if s := r.ask("missing"); s.status != 404 {
+		t.Errorf("nobody has it: %d %s", s.status, s.body)
 	}
 }
 

@@ -2,8 +2,9 @@
 //
 // An adapter is loaded where its first request is sent, once however many requests wait for it, and the wait is
 // bounded. What a worker refuses is not asked for again for a while, so that nonsense costs no worker more than a call
-// each ten seconds. A worker has at most Config.Max adapters: the idle one that was not used for the longest time is
-// unloaded first. A load that fails leaves its room to the next one, so a flood of wrong names unloads one adapter.
+// each ten seconds. A worker has at most Config.Max adapters, so a load waits in a line until it gets a slot (line.go).
+// The idle adapters that were not used for the longest time are unloaded for it. A load that fails leaves its slot to
+// the next one, so a flood of wrong names unloads one adapter.
 //
 // A name becomes part of a path. So it is one segment of plain characters, and never begins with a dot.
 package adapters
@@ -12,7 +13,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -23,13 +23,12 @@ import (
 )
 
 const (
-	loadWait  = time.Minute           // for a load: some 100 MB, from a disk or the network
-	roomEvery = 50 * time.Millisecond // between two looks for an idle adapter
-	forgetFor = 10 * time.Second      // an adapter is not asked for again that a worker has refused
-	maxMissed = 4096                  // names that are kept of those
-	maxAnswer = 16 << 10              // bytes of a worker's answer
-	maxName   = 128                   // bytes of an adapter's name
-	nameMark  = "{name}"              // of Config.Source
+	loadWait  = time.Minute      // for a load: some 100 MB, from a disk or the network
+	forgetFor = 10 * time.Second // a worker is not asked again for an adapter that it has refused
+	maxMissed = 4096             // names that are kept of those, by worker
+	maxAnswer = 16 << 10         // bytes of a worker's answer
+	maxName   = 128              // bytes of an adapter's name
+	nameMark  = "{name}"         // of Config.Source
 )
 
 // The paths of vLLM's adapter calls.
@@ -75,9 +74,12 @@ type Loader struct {
 	workers *worker.Pool
 	poster  Poster
 
-	mu     sync.Mutex           // guards all below. The pool of workers may hold its lock while it waits for this one
-	loads  map[key]*load        // under way
-	missed map[string]time.Time // adapters that a worker has refused
+	mu    sync.Mutex       // guards loads and lines. The pool of workers takes its own lock below this one
+	loads map[key]*load    // that wait for a slot, or are under way
+	lines map[string]*line // by worker; none where no load waits
+
+	refused sync.Mutex // guards missed. The pool of workers may hold its lock while it waits for this one
+	missed  map[key]time.Time
 }
 
 // Source is a Loader with the configuration of an epoch.
@@ -88,22 +90,33 @@ type Source struct {
 
 // key names a load.
 type key struct {
-	worker uint64
+	worker string // its URL: data-parallel ranks have their adapters together
 	name   string
 }
 
-// load is one load under way.
+// load is one load, from its first client on.
 type load struct {
+	key
+	by      *Source
+	at      *worker.Worker
+	clients map[string]int // that wait for it, by their keys
+	slot    bool           // it counts among the worker's adapters
+	gone    []string       // adapters that were unloaded for it
+
 	done chan struct{} // closed at its end
 	err  error         // why it failed; read it after done
 }
 
-// errFailed is why an adapter is not there that another worker may load; worker.ErrNoAdapter that nobody has it.
-var errFailed = errors.New("adapters: a worker did not load the adapter")
+// Why an adapter is not there, beside worker.ErrNoAdapter: another worker may load it.
+var (
+	errFailed = errors.New("adapters: a worker did not load the adapter")
+	ErrFull   = errors.New("adapters: a worker has no slot for the adapter")
+)
 
 // New makes a loader. Serve comes before its first load.
 func New(pool string, log *slog.Logger, meter Meter) *Loader {
-	return &Loader{pool: pool, log: log, meter: meter, loads: map[key]*load{}, missed: map[string]time.Time{}}
+	return &Loader{pool: pool, log: log, meter: meter, loads: map[key]*load{}, lines: map[string]*line{},
+		missed: map[key]time.Time{}}
 }
 
 // Serve sets at which workers adapters are loaded, and who calls them.
@@ -127,79 +140,123 @@ func IsName(name string) bool {
 	return true
 }
 
-// Loads reports whether an adapter of that name may be loaded now. The pool of workers calls it with its lock held.
-func (s *Source) Loads(name string) bool {
-	l := s.Loader
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return IsName(name) && !s.Own.Names(name) && time.Since(l.missed[name]) >= forgetFor
+// Loads reports whether the worker at a URL may be asked now to load an adapter of that name; "" = one that has refused
+// nothing. The pool of workers calls it with its lock held.
+func (s *Source) Loads(url, name string) bool {
+	return IsName(name) && !s.Own.Names(name) && !s.hasRefused(key{url, name})
 }
 
-// Load has the worker load the adapter, unless it lists it or the model is none, and waits for that. Until release is
-// called the adapter counts as used there, so that it is not unloaded.
-func (s *Source) Load(ctx context.Context, w *worker.Worker, name string) (release func(), err error) {
-	release, lacks := s.workers.HoldAdapter(w, name, time.Now())
+func (l *Loader) hasRefused(k key) bool {
+	l.refused.Lock()
+	defer l.refused.Unlock()
+	return time.Since(l.missed[k]) < forgetFor
+}
+
+// Want is a request's wish for an adapter.
+type Want struct {
+	Name   string
+	Caller string    // the name of the client's key
+	Until  time.Time // when it waits no longer for a slot
+}
+
+// Load has the worker load the adapter, unless it lists it or the model is none, and waits for that: until then for a
+// slot. Until release is called the adapter counts as used there, so that it is not unloaded.
+func (s *Source) Load(ctx context.Context, w *worker.Worker, x Want) (release func(), err error) {
+	release, lacks := s.workers.HoldAdapter(w, x.Name, time.Now())
 	if !lacks {
 		return release, nil
 	}
-	under := s.begin(w, name)
-	select {
-	case <-under.done:
-		err = under.err
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	if err != nil {
+	if err = s.await(ctx, w, &x); err != nil {
 		release()
 		return nil, err
 	}
 	return release, nil
 }
 
-// begin starts a load, or joins the one that is under way.
-func (s *Source) begin(w *worker.Worker, name string) *load {
-	l := s.Loader
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	k := key{w.Key(), name}
-	if under := l.loads[k]; under != nil {
-		return under
-	}
-	under := &load{done: make(chan struct{})}
-	if !IsName(name) || time.Since(l.missed[name]) < forgetFor {
-		under.err = worker.ErrNoAdapter
-		close(under.done)
-		return under
-	}
-	l.loads[k] = under
-	go s.run(under, k, w)
-	return under
-}
-
-// run loads an adapter. The client that wanted it may leave: others may wait for it too.
-func (s *Source) run(under *load, k key, w *worker.Worker) {
-	l := s.Loader
-	ctx, stop := context.WithTimeout(context.Background(), loadWait)
-	defer stop()
-	under.err = s.load(ctx, w, k.name)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.loads, k)
-	if errors.Is(under.err, worker.ErrNoAdapter) {
-		if len(l.missed) >= maxMissed {
-			clear(l.missed) // a flood of names: those of a moment ago are asked for once more
-		}
-		l.missed[k.name] = time.Now()
-	}
-	close(under.done)
-}
-
-func (s *Source) load(ctx context.Context, w *worker.Worker, name string) error {
-	l := s.Loader
-	gone, err := l.makeRoom(ctx, w, name, s.Max)
+// await waits for the load of an adapter.
+func (s *Source) await(ctx context.Context, w *worker.Worker, x *Want) error {
+	d, err := s.join(w, x.Name, x.Caller)
 	if err != nil {
 		return err
 	}
+	timer := time.NewTimer(time.Until(x.Until))
+	defer timer.Stop()
+	for {
+		select {
+		case <-d.done:
+			return d.err
+		case <-timer.C:
+			if s.leave(d, x.Caller, true) {
+				return ErrFull
+			}
+		case <-ctx.Done():
+			s.leave(d, x.Caller, false)
+			return ctx.Err()
+		}
+	}
+}
+
+// join begins a load, or joins the one of the same name.
+func (s *Source) join(w *worker.Worker, name, caller string) (*load, error) {
+	l, k := s.Loader, key{w.URL(), name}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.loads[k]
+	if d == nil {
+		if !IsName(name) || l.hasRefused(k) {
+			return nil, worker.ErrNoAdapter
+		}
+		d = &load{key: k, by: s, at: w, clients: map[string]int{}, done: make(chan struct{})}
+		if !l.enter(d, caller) {
+			return nil, ErrFull
+		}
+		l.loads[k] = d
+	}
+	d.clients[caller]++
+	if !d.slot {
+		l.advance(k.worker)
+	}
+	return d, nil
+}
+
+// run loads an adapter that has its slot. The clients that wanted it may leave: others may come for it.
+func (d *load) run() {
+	l := d.by.Loader
+	ctx, stop := context.WithTimeout(context.Background(), loadWait)
+	defer stop()
+	for _, name := range d.gone {
+		l.unload(ctx, d.at, name)
+	}
+	err := d.by.load(ctx, d.at, d.name, d.gone)
+	if errors.Is(err, worker.ErrNoAdapter) {
+		l.refuse(d.key)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.workers.FreeAdapterSlot(d.at, d.name)
+	l.end(d, err)
+	l.advance(d.worker)
+}
+
+// end gives a load's clients its result. l.mu is held.
+func (l *Loader) end(d *load, err error) {
+	d.err = err
+	delete(l.loads, d.key)
+	close(d.done)
+}
+
+// refuse notes that a worker has refused an adapter.
+func (l *Loader) refuse(k key) {
+	l.refused.Lock()
+	defer l.refused.Unlock()
+	if len(l.missed) >= maxMissed {
+		clear(l.missed) // a flood of names: those of a moment ago are asked for once more
+	}
+	l.missed[k] = time.Now()
+}
+
+func (s *Source) load(ctx context.Context, w *worker.Worker, name string, gone []string) error {
+	l := s.Loader
 	began := time.Now()
 	path := strings.ReplaceAll(s.Source, nameMark, name)
 	body, _ := json.Marshal(struct {
@@ -229,28 +286,6 @@ func (s *Source) load(ctx context.Context, w *worker.Worker, name string) error 
 	l.workers.AdapterLoaded(w, name, path, took)
 	l.log.Info("adapter loaded", "worker", w.ID(), "adapter", name, "seconds", took.Seconds(), "unloaded", gone)
 	return nil
-}
-
-// makeRoom unloads an adapter if the worker has as many as it may have. It waits until one is idle, and returns its
-// name.
-func (l *Loader) makeRoom(ctx context.Context, w *worker.Worker, name string, most int) (gone string, err error) {
-	for most > 0 {
-		idle, ok := l.workers.DropIdleAdapter(w, name, most)
-		if ok && idle == "" {
-			return gone, nil
-		}
-		if ok {
-			gone = idle
-			l.unload(ctx, w, idle)
-			continue
-		}
-		select {
-		case <-time.After(roomEvery):
-		case <-ctx.Done():
-			return gone, fmt.Errorf("%w: all its adapters are in use", errFailed)
-		}
-	}
-	return gone, nil
 }
 
 // unload unloads an adapter. If that fails, the worker's own list shows it again.

@@ -92,6 +92,15 @@ func loads(e *engine, most int) (*Source, *worker.Worker) {
 	return s, p.Reachable(nil)[0]
 }
 
+// want asks for an adapter, for a client without a key.
+func (s *Source) want(ctx context.Context, w *worker.Worker, name string) (release func(), err error) {
+	return s.wantFor(ctx, w, name, "")
+}
+
+func (s *Source) wantFor(ctx context.Context, w *worker.Worker, name, caller string) (release func(), err error) {
+	return s.Load(ctx, w, Want{Name: name, Caller: caller, Until: time.Now().Add(SlotWait)})
+}
+
 // TestOneLoadForAll: many requests wait for one load, and one that leaves ends it for nobody else.
 func TestOneLoadForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -101,13 +110,13 @@ func TestOneLoadForAll(t *testing.T) {
 		defer leave()
 		var all sync.WaitGroup
 		all.Go(func() {
-			if _, err := s.Load(leaving, w, "a"); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := s.want(leaving, w, "a"); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("a client that left: %v", err)
 			}
 		})
 		for range 9 {
 			all.Go(func() {
-				release, err := s.Load(t.Context(), w, "a")
+				release, err := s.want(t.Context(), w, "a")
 				if err != nil {
 					t.Error(err)
 					return
@@ -117,10 +126,10 @@ func TestOneLoadForAll(t *testing.T) {
 		}
 		all.Wait()
 		e.wants(t, "ten at once", "load a")
-		if _, err := s.Load(t.Context(), w, "a"); err != nil {
+		if _, err := s.want(t.Context(), w, "a"); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Load(t.Context(), w, "base"); err != nil {
+		if _, err := s.want(t.Context(), w, "base"); err != nil {
 			t.Error(err)
 		}
 		e.wants(t, "it is there, and so is the model")
@@ -133,7 +142,7 @@ func TestLoadResults(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			s, w := loads(e, 0)
-			if _, err := s.Load(t.Context(), w, "a"); !errors.Is(err, want) {
+			if _, err := s.want(t.Context(), w, "a"); !errors.Is(err, want) {
 				t.Errorf("%s: %v; want %v", what, err, want)
 			}
 			if got := strings.Join(e.results, ", "); got != result {
@@ -144,13 +153,13 @@ func TestLoadResults(t *testing.T) {
 			if again {
 				calls = []string{"load a"}
 			}
-			_, _ = s.Load(t.Context(), w, "a")
+			_, _ = s.want(t.Context(), w, "a")
 			e.wants(t, what+", again at once", calls...)
 			if want == nil {
 				return
 			}
 			time.Sleep(forgetFor)
-			_, _ = s.Load(t.Context(), w, "a")
+			_, _ = s.want(t.Context(), w, "a")
 			e.wants(t, what+", after a while", "load a")
 		})
 	}
@@ -170,12 +179,12 @@ func TestLoadsNoNonsense(t *testing.T) {
 		e := &engine{status: 200}
 		s, w := loads(e, 0)
 		for _, name := range []string{"..", ".a", "a/b", "a b", "a\n", "%2e", "é", strings.Repeat("a", maxName+1)} {
-			if _, err := s.Load(t.Context(), w, name); !errors.Is(err, worker.ErrNoAdapter) || s.Loads(name) {
+			if _, err := s.want(t.Context(), w, name); !errors.Is(err, worker.ErrNoAdapter) || s.Loads("", name) {
 				t.Errorf("%q: %v", name, err)
 			}
 		}
 		e.wants(t, "nonsense")
-		if s.Loads("base") || !s.Loads("a-B_1.2") {
+		if s.Loads("", "base") || !s.Loads("", "a-B_1.2") {
 			t.Error("the pool's model may be loaded, or an adapter may not")
 		}
 	})
@@ -188,7 +197,7 @@ func TestRoom(t *testing.T) {
 		s, w := loads(e, 2)
 		hold := func(name string) func() {
 			t.Helper()
-			release, err := s.Load(t.Context(), w, name)
+			release, err := s.want(t.Context(), w, name)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -204,7 +213,7 @@ func TestRoom(t *testing.T) {
 		d := hold("d")
 		e.wants(t, "b gets idle", "unload b", "load d")
 		began := time.Now()
-		if _, err := s.Load(t.Context(), w, "e"); !errors.Is(err, errFailed) || time.Since(began) > loadWait+time.Second {
+		if _, err := s.want(t.Context(), w, "e"); !errors.Is(err, ErrFull) || time.Since(began) > loadWait+time.Second {
 			t.Errorf("all in use: %v after %s", err, time.Since(began))
 		}
 		e.wants(t, "all in use")
@@ -218,7 +227,7 @@ func TestMissedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := loads(&engine{status: 404}, 0)
 		for i := range maxMissed + 10 {
-			_, _ = s.Load(t.Context(), w, "x"+strings.Repeat("y", i%100)+time.Unix(int64(i), 0).Format("150405"))
+			_, _ = s.want(t.Context(), w, "x"+strings.Repeat("y", i%100)+time.Unix(int64(i), 0).Format("150405"))
 		}
 		if n := len(s.missed); n > maxMissed {
 			t.Errorf("%d names", n)

@@ -1,8 +1,10 @@
 package worker
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
 )
 
 // ErrNoAdapter is why an adapter is not loaded: a worker has refused it.
@@ -20,6 +22,35 @@ func (e *endpoint) usesOf(name string) (n int, at float64) {
 	return n, at
 }
 
+// slot is the place of an adapter that is being loaded.
+type slot struct {
+	name string
+	gone []string // adapters that are unloaded for it
+}
+
+// idleAdapters returns those of the endpoint that nobody uses, the one used last at the end, and how many adapters it
+// has with those that are being loaded. It leaves out the adapter of that name.
+func (e *endpoint) idleAdapters(but string) (idle []string, n int) {
+	last := map[string]float64{}
+	for _, a := range e.listing.adapters {
+		if a == but {
+			continue
+		}
+		n++
+		if inUse, at := e.usesOf(a); inUse == 0 {
+			idle = append(idle, a)
+			last[a] = at
+		}
+	}
+	for _, s := range e.slots {
+		if s.name != but && !e.listing.has(s.name) {
+			n++
+		}
+	}
+	slices.SortStableFunc(idle, func(a, b string) int { return cmp.Compare(last[a], last[b]) })
+	return idle, n
+}
+
 // base returns the first model that is no adapter.
 func (l *listing) base() string {
 	for _, id := range l.ids {
@@ -30,7 +61,7 @@ func (l *listing) base() string {
 	return ""
 }
 
-// relist adds an adapter to the list of an endpoint, or takes it off if it has no entry, and has the list read.
+// relist adds an adapter to the list of an endpoint, or takes it off if it has no entry.
 func relist(f *fleet, e *endpoint, name string, entry json.RawMessage) {
 	var ids []string
 	var entries []json.RawMessage
@@ -43,7 +74,6 @@ func relist(f *fleet, e *endpoint, name string, entry json.RawMessage) {
 		ids, entries = append(ids, name), append(entries, entry)
 	}
 	f.list(e, readListing(ids, entries), entries)
-	f.renew(e)
 }
 
 // isAdapter reports whether a model is a LoRA adapter: some worker lists it as one, or it may be loaded. A pool without
@@ -67,12 +97,12 @@ func isAdapter(f *fleet, model string) bool {
 		}
 		listed = listed || last.has(model)
 	}
-	return !listed && loads(f, model)
+	return !listed && loads(f, "", model)
 }
 
-// loads reports whether an adapter may be loaded at a worker that does not list it.
-func loads(f *fleet, model string) bool {
-	return f.conf.Adapters.Loads != nil && f.conf.Adapters.Loads.Loads(model)
+// loads reports whether an adapter may be loaded at a worker that does not list it, by its URL; "" = at any.
+func loads(f *fleet, url, model string) bool {
+	return f.conf.Adapters.Loads != nil && f.conf.Adapters.Loads.Loads(url, model)
 }
 
 // stockOf returns what is known of w's adapters for a request for one.

@@ -48,8 +48,8 @@ type Loading struct {
 	Max   int   // adapters at a worker at a time; 0 = no bound
 }
 
-// Loads knows the adapters that may be loaded. The pool calls it with its lock held.
-type Loads interface{ Loads(model string) bool }
+// Loads knows which adapters the worker at a URL may be asked to load. The pool calls it with its lock held.
+type Loads interface{ Loads(url, model string) bool }
 
 // Caches is told what becomes of the workers' KV caches, by their slots. The pool calls it without its lock.
 type Caches interface {

@@ -32,6 +32,7 @@ type endpoint struct {
 	listing   *listing          // nil = not read yet: any model may be there
 	entries   []json.RawMessage // of listing.ids
 	renewal   renewal           // of listing and entries
+	slots     []slot            // of adapters that are being loaded
 	process   process
 	lastError lastError
 	census    census

@@ -117,7 +117,6 @@ func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Wo
 	s := shot{Query: q, fleet: &p.fleet, moment: p.fleet.advance(p.fleet.sec(q.At)), lists: true, rows: rows, workers: ws}
 	s.inside = p.fleet.labels.mask(q.Fence)
 	s.adapter = isAdapter(&p.fleet, q.Model)
-	s.loads = s.adapter && loads(&p.fleet, q.Model)
 	if q.Count != nil {
 		*q.Count = s.count()
 	}
@@ -138,7 +137,7 @@ func (p *Pool) Standing(id, model string, fence Fence, now time.Time) Standing {
 	case !w.inside(fence):
 		return Gone
 	}
-	if isAdapter(&p.fleet, model) && loads(&p.fleet, model) { // it need not be listed
+	if isAdapter(&p.fleet, model) && loads(&p.fleet, w.url, model) { // it need not be listed
 		model = ""
 	}
 	return w.standing(model, &p.fleet.conf.limits, &moment{now: p.fleet.sec(now), slowness: p.fleet.speed.slowness})

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
 	"time"
 )
@@ -74,6 +73,11 @@ func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
 		e.renewal.answered()
 		was := e.listing
 		p.fleet.list(e, l, entries)
+		for _, slot := range e.slots {
+			for _, name := range slot.gone { // the worker was asked before it had unloaded that
+				relist(&p.fleet, e, name, nil)
+			}
+		}
 		if e.listing != was {
 			p.served.Store(sameModels(p.fleet.endpoints))
 		}
@@ -239,41 +243,48 @@ func (p *Pool) HoldAdapter(w *Worker, name string, now time.Time) (release func(
 	}, lacks
 }
 
-// DropIdleAdapter makes room for one more adapter at w, where most may be: it takes the idle one off the list that was
-// not used for the longest time, and returns its name, "" if there is room. The caller unloads it. It returns false if
-// all are in use.
-func (p *Pool) DropIdleAdapter(w *Worker, name string, most int) (idle string, ok bool) {
+// Slot is whether an adapter gets one at a worker.
+type Slot uint8
+
+// What TakeAdapterSlot returns.
+const (
+	SlotLater Slot = iota // the worker has as many adapters as it may, all in use
+	SlotTaken
+	SlotNever // the worker is down, or has been removed
+)
+
+// TakeAdapterSlot gives a load at w one of most slots, until FreeAdapterSlot is called. It takes as many idle adapters
+// off the list as are too many then, those first that were not used for the longest time, and returns their names: the
+// caller unloads them. most = 0 is no bound.
+func (p *Pool) TakeAdapterSlot(w *Worker, name string, most int) (gone []string, s Slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := w.endpoint
-	if e.listing == nil {
-		return "", true
+	if e.place != configured || e.health.state == down {
+		return nil, SlotNever
 	}
-	count, oldest := 0, math.Inf(1)
-	for _, a := range e.listing.adapters {
-		if a == name {
-			continue
+	if most > 0 && e.listing != nil {
+		idle, n := e.idleAdapters(name)
+		if n-len(idle) >= most {
+			return nil, SlotLater
 		}
-		count++
-		if n, at := e.usesOf(a); n == 0 && at < oldest {
-			idle, oldest = a, at
-		}
-	}
-	for _, r := range e.ranks {
-		for _, u := range r.uses { // they are being loaded
-			if u.n > 0 && u.name != name && !e.listing.has(u.name) {
-				count++
-			}
+		for ; n >= most; n-- {
+			relist(&p.fleet, e, idle[0], nil)
+			gone, idle = append(gone, idle[0]), idle[1:]
 		}
 	}
-	if count < most {
-		return "", true
+	e.slots = append(e.slots, slot{name, gone})
+	return gone, SlotTaken
+}
+
+// FreeAdapterSlot ends the load of an adapter at w, whether it is there now or not, and has the list of w read anew.
+func (p *Pool) FreeAdapterSlot(w *Worker, name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.slots = slices.DeleteFunc(w.slots, func(s slot) bool { return s.name == name })
+	if w.endpoint.place == configured {
+		p.fleet.renew(w.endpoint)
 	}
-	if idle == "" {
-		return "", false
-	}
-	relist(&p.fleet, e, idle, nil)
-	return idle, true
 }
 
 // AdapterLoaded records that w has loaded an adapter from that path, before its own list tells it. took is 0 if it had

@@ -41,7 +41,6 @@ type shot struct {
 	workers  []*Worker
 	standing Standing
 	adapter  bool // the model is a LoRA adapter
-	loads    bool // that may be loaded where it is not listed
 	eased    bool // a worker has room: those with more prefill queued than MaxWait are offered too
 }
 
@@ -86,13 +85,13 @@ func (s *shot) take() {
 	}
 }
 
-// concerns reports whether a worker lists the request's model, and has its rank.
+// concerns reports whether a worker lists the request's model, or may load it, and has its rank.
 func (s *shot) concerns(w *Worker) bool {
 	if w.listing != s.listing {
 		s.listing = w.listing
-		s.lists = s.loads || w.listing.fits(s.Model)
+		s.lists = w.listing.fits(s.Model)
 	}
-	return s.lists && (s.Rank == 0 || !w.otherRank(s.Rank-1))
+	return (s.lists || s.adapter && loads(s.fleet, w.url, s.Model)) && (s.Rank == 0 || !w.otherRank(s.Rank-1))
 }
 
 func (s *shot) takeBy(m mode) {

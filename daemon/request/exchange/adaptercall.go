@@ -160,26 +160,39 @@ func summary(path string, all []called) *Outbound {
 }
 
 // loadAdapter has the worker load the request's adapter, if its model is one and is not there. Where that is refused,
-// the lists are read once more before the client gets its 404: the adapter may have been loaded by other hands.
-func loadAdapter(ctx context.Context, r *request, w *worker.Worker) (release func(), f *failure) {
+// the lists are read once more before the next worker is asked: the adapter may have been loaded by other hands.
+func loadAdapter(ctx context.Context, r *request, s *sending, w *worker.Worker) (release func(), f *failure) {
 	if r.pool.Loader == nil || r.in.Endpoint.Adapters {
 		return func() {}, nil
 	}
+	if s.slotBy.IsZero() {
+		s.slotBy = time.Now().Add(adapters.SlotWait)
+	}
 	model, workers := r.read.req.Model, r.pool.Workers
-	release, err := r.pool.Loader.Load(ctx, w, model)
-	switch {
-	case err == nil:
+	if r.turn.waits() && !workers.Lists(w, model) {
+		r.turn.leave() // the place that it has found is free for others while the adapter is loaded
+	}
+	release, err := r.pool.Loader.Load(ctx, w, adapters.Want{Name: model, Caller: r.in.Caller.Name, Until: s.slotBy})
+	if err == nil {
 		held := new(account.Hold)
 		r.in.Account.Take(held, account.Adapter, 1)
 		return func() { held.Release(); release() }, nil
-	case !errors.Is(err, worker.ErrNoAdapter):
-		return nil, &failure{reason: reasonAdapter, fault: FaultUpstream, grade: route.GradeUnseen, by: w}
 	}
-	workers.RenewLists(time.Now())
-	awaitLists(ctx, workers.Renewing, func(time.Time) bool { return workers.ListedAnywhere(model) })
-	f = &failure{reason: reasonAdapter, fault: r.unlistedModel(), grade: route.GradeFinal, by: w}
-	if workers.ListedAnywhere(model) {
-		f.grade = route.GradeUnseen
+	f = &failure{reason: reasonAdapter, fault: FaultUpstream, grade: route.GradeUnseen, by: w}
+	switch {
+	case errors.Is(err, adapters.ErrFull):
+		f.fault = FaultNoSlot
+		if r.choice.Left() == 0 { // none of them has one
+			f.grade = route.GradeFinal
+		}
+	case errors.Is(err, worker.ErrNoAdapter):
+		workers.RenewLists(time.Now())
+		awaitLists(ctx, workers.Renewing, func(time.Time) bool { return workers.ListedAnywhere(model) })
+		if !s.unloaded {
+			f.fault = r.unlistedModel()
+		}
+		return nil, f
 	}
+	s.unloaded = true // so that nobody knows whether the adapter is one
 	return nil, f
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/limit"
@@ -113,9 +114,9 @@ func (p *Pairing) answering(fence worker.Fence) worker.Fence {
 
 // Loader loads LoRA adapters at workers.
 type Loader interface {
-	// Load has the worker load the adapter of that name, if it lacks it and the name may be one, and waits for that. The
+	// Load has the worker load the adapter that is wanted, if it lacks it and the name may be one, and waits for that. The
 	// adapter stays there until release is called.
-	Load(ctx context.Context, w *worker.Worker, name string) (release func(), err error)
+	Load(ctx context.Context, w *worker.Worker, x adapters.Want) (release func(), err error)
 }
 
 // Waker asks for workers.

@@ -196,7 +196,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if client == nil { // removed since the choice
 		return nil, &failure{reason: reasonRemoved, fault: FaultUpstream, grade: route.GradeUnseen}
 	}
-	release, why := loadAdapter(ctx, &e.request, to.Worker)
+	release, why := loadAdapter(ctx, &e.request, e.sending, to.Worker)
 	if why != nil {
 		return nil, why
 	}

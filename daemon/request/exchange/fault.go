@@ -78,6 +78,10 @@ var (
 	FaultOverdue = Fault{Status: 429, Kind: "rate_limit_error", Code: "deadline", Retry: 1, Cause: NoFreeWorker,
 		Dropped: "deadline",
 		Message: "the first token would come later than the request asks for (X-Slo-Ttft-Ms, X-Stainless-Timeout)"}
+	FaultNoSlot = Fault{Status: 429, Kind: "rate_limit_error", Code: "adapters_full", Retry: 1, Cause: NoFreeWorker,
+		Dropped: "adapters",
+		Message: "the workers have as many LoRA adapters as they may, all in use, and this one got no place in time, or too" +
+			" many wait for one; try again shortly"}
 	FaultOverload = Fault{Status: 429, Kind: "rate_limit_error", Code: "overloaded", Retry: 1,
 		Message: "this router has as many requests as it may have; try again shortly"}
 	FaultStopping = Fault{Status: 503, Kind: "service_unavailable", Code: "router_stopping", Retry: 1,

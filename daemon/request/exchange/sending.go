@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -18,6 +19,9 @@ type sending struct {
 	behind   [][]byte // what follows a kept body, which is not copied
 	alone    bool     // the body is too long to be held, and its client may not name a prefiller
 	pairing  *pairing // nil = one worker does all
+
+	slotBy   time.Time // how long the request waits for slots of its adapter; zero = it has not asked for one
+	unloaded bool      // a worker did not load the adapter, and has not refused it
 }
 
 // sendings keeps them, with the memory of their headers.
