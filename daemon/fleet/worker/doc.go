@@ -34,7 +34,8 @@
 // of metrics. Three rules hold for all of them.
 //
 //   - One request takes no worker out. If it fails in the same way at a second worker, it no longer counts against the
-//     first (Ticket.Excuse). A refusal counts only once another worker has accepted the same request (Ticket.Confirm).
+//     first (Ticket.Excuse). A refusal counts for its kind, once another worker accepts the request
+//     (Ticket.Confirm).
 //   - A silent worker is not dead. A worker is up from its first good health check on. It is down at once when nothing
 //     listens, and after two answers of 500 or more to its checks. Two late checks in a row make it silent, unless a
 //     byte of an answer came within five seconds. It then keeps its cache and its requests, and gets new ones only if

@@ -46,6 +46,7 @@ const (
 	odd
 	fellSilent
 	refuses
+	refusesSome
 	acquitted
 	balanced
 	slept
@@ -131,6 +132,8 @@ func (a *announcer) write(e event) {
 	case refuses:
 		l.Warn("worker set aside: it refuses requests that other workers accept; compare its --api-key, "+
 			"--served-model-name and version with theirs", "why", e.why, "for", e.wait)
+	case refusesSome:
+		l.Warn("worker gets few requests of one kind: it refuses them, and other workers accept them", "why", e.why)
 	case wentLeaving:
 		l.Warn("worker taken for draining", "why", e.why, "in_flight", e.tokens, "tried_again_in", e.wait)
 	case resized:

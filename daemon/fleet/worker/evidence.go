@@ -56,7 +56,8 @@ type proof struct {
 //	Refused   nothing listens: death              1           -
 //	Leaving   it gives up what it has accepted    3           one may have been aborted by its id, or lost its KV
 //	Busy      it is alive, and full               never       it is not sick, and its speed at refusing is no speed
-//	Denied    it accepts less than others do      3 compared  most are wrong requests
+//	Denied    it accepts less than others do      3 compared  most are wrong requests, and those of other kinds
+//	                                                          and models may be accepted (see record)
 //	Late      its accept queue is full, or a      never       a lost SYN is no death: two late health checks are
 //	          packet was lost                                 what counts
 //	Dying     its own words                       1           -
@@ -102,23 +103,49 @@ func (t *tallies) good(sent float64) {
 }
 
 // Classes is the number of classes of requests that a worker may refuse apart from the others: it may serve chats and
-// have no route for audio.
-const Classes = 16
+// have no route for audio, or lack one model of those that it lists.
+const Classes = 128
 
 // records has what became of an endpoint's requests, by their class.
 type records [Classes]record
 
-// record is what became of the latest requests of one class.
-type record struct {
-	trusted bool    // it has accepted one, or other workers agreed with its refusals
-	refused int     // in a row, less those in which others agreed
-	agreed  int     // refusals in a row in which another worker agreed
-	since   float64 // when the last refusal came
+// accepts reports whether the worker has accepted requests of some class of late and refuses none of them.
+func (all *records) accepts(now float64) bool {
+	for i := range all {
+		if r := &all[i]; r.accepted > 0 && r.refused == 0 && now-r.accepted < acceptedLately {
+			return true
+		}
+	}
+	return false
 }
 
-// agreements is how many refusals in a row, each confirmed by another worker, are as good as an accepted request. Else
-// a kind of request that no worker of the fleet has would be sent to two of them each time.
-const agreements = 3
+// record is what became of the latest requests of one class.
+type record struct {
+	trusted  bool    // it has accepted one, or other workers agreed with its refusals
+	accepted float64 // when the newest one that it accepted was sent; 0 = none was
+	refused  int     // in a row, less those in which others agreed
+	proven   int     // of them, those that another worker has accepted
+	agreed   int     // refusals in a row in which another worker agreed
+	since    float64 // when the row began
+	hold     hold
+}
+
+// hold keeps the requests of a class from a worker that refuses them, while others take them. It ends by an accepted
+// request, or as others refuse the same ones. When it is over, one request is its trial.
+type hold struct {
+	until float64
+	back  float64 // its length, doubled by a trial that is refused; 0 = there is none
+	tried bool    // a trial was sent
+}
+
+const (
+	// agreements is how many refusals in a row, each confirmed by another worker, are as good as an accepted request.
+	// Else a kind of request that no worker of the fleet has would be sent to two of them each time.
+	agreements = 3
+
+	firstHold      = 2.0  // seconds
+	acceptedLately = 60.0 // seconds
+)
 
 // compareEach is how often, in seconds, a pool compares a refusal of a trusted worker, too: the first refusal of one
 // that has lost its key or its model comes as if from nowhere.
@@ -128,21 +155,49 @@ const compareEach = 1.0
 // yet, or refused the request before.
 func (r *record) doubtful() bool { return !r.trusted || r.refused > 0 }
 
+// holds reports whether another worker is to get requests of the class now.
+func (r *record) holds(now float64) bool { return now < r.hold.until }
+
+// sent records that the worker gets a request of the class.
+func (r *record) sent(now float64) {
+	if r.hold.back > 0 && now >= r.hold.until {
+		r.hold.until, r.hold.tried = now+r.hold.back, true
+	}
+}
+
 // accept records that the worker accepted a request that was sent at a time. A worker that begins to refuse still
 // answers what it had.
 func (r *record) accept(sent float64) {
 	if sent >= r.since {
-		*r = record{trusted: true, since: r.since}
+		*r = record{trusted: true, accepted: sent}
 	}
 }
 
-func (r *record) refuse(now float64) { r.refused, r.since = r.refused+1, now }
+// refuse records a refusal that another worker's answer is compared with. That may take seconds. Until then the quick
+// refusals of a worker that has accepted nothing yet, or refuses in a row, would draw all requests.
+func (r *record) refuse(now float64) {
+	if r.refused == 0 {
+		r.since = now
+	}
+	r.refused++
+	switch h := &r.hold; {
+	case h.tried:
+		h.back = min(maxBackOff, 2*h.back)
+		h.until, h.tried = now+h.back, false
+	case h.back == 0 && (!r.trusted || r.refused > 1):
+		h.until, h.back = now+firstHold, firstHold
+	}
+}
 
 // agree takes one refusal back, because another worker refused the same request.
 func (r *record) agree() {
-	r.refused = max(0, r.refused-1)
+	r.refused = max(r.proven, r.refused-1)
 	r.agreed++
-	if r.agreed >= agreements {
-		r.accept(r.since)
+	switch {
+	case r.proven > 0:
+	case r.agreed >= agreements:
+		*r = record{trusted: true, accepted: r.accepted}
+	case r.refused == 0:
+		r.since, r.hold = 0, hold{}
 	}
 }

@@ -159,7 +159,7 @@ func TestConfirm(t *testing.T) {
 	p := upPool(t, 3)
 	refused := Outcome{Kind: Denied, Err: "HTTP Unauthorized"}
 	deny := func(at float64) {
-		k := p.send(0, Dispatch{Class: 1}, at)
+		k := p.send(0, Dispatch{}, at)
 		if !k.Doubtful(p.after(at)) {
 			t.Error("a worker that has accepted nothing is trusted")
 		}
@@ -182,7 +182,7 @@ func TestConfirm(t *testing.T) {
 	if got := snap(p, "", 6); got != "w1 w2" {
 		t.Errorf("after its trial: %s; want w1 w2 for twice as long", got)
 	}
-	p.send(0, Dispatch{Class: 1}, 7.2).End(p.after(7.2), Outcome{Kind: Answered})
+	p.send(0, Dispatch{}, 7.2).End(p.after(7.2), Outcome{Kind: Answered})
 	if got := p.Stats(p.after(7.3))[0].State; got != Ready {
 		t.Errorf("after a good trial: %v", got)
 	}

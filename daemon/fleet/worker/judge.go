@@ -116,6 +116,7 @@ func (f *fleet) takesElsewhere(r *request, e *endpoint, now float64) bool {
 func (f *fleet) mayTake(w *Worker, r *request, e *endpoint, now float64) bool {
 	m := moment{now: now, slowness: f.speed.slowness}
 	return w.endpoint != e && r.tried&(1<<(w.slot%64)) == 0 && w.takes(now) && w.breaker.cause == none &&
+		!w.records[r.class].holds(now) &&
 		(r.fence == nil || w.inside(*r.fence)) &&
 		w.listing.fits(r.model) && !w.backlogged(&f.conf.limits, &m) &&
 		!w.packed(&f.conf.limits, r.tokens+r.output, &Beginning{r.parts, r.partTokens})

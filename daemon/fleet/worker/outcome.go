@@ -4,13 +4,15 @@ import "cmp"
 
 // Outcome describes how a ticket ends.
 type Outcome struct {
-	Kind     Kind
-	Rejected bool   // Answered, with an error that is about the request: the worker computed nothing
-	Excused  bool   // another worker failed the same request in the same way: the fault is the request's
-	Stalled  bool   // Broken by a pause of the answer: the connection was there
-	Partly   bool   // the worker may not have got all of the request, and waited for the rest
-	Tokens   int    // generated, if known: for TPOT
-	Err      string // the error, for the page; no URLs, no prompts
+	Kind       Kind
+	Rejected   bool   // Answered, with an error that is about the request: the worker computed nothing
+	Excused    bool   // another worker failed the same request in the same way: the fault is the request's
+	OfModel    bool   // Denied: the worker lacks the model, and may accept others
+	Uncompared bool   // Denied: the client got it, and no other worker was asked
+	Stalled    bool   // Broken by a pause of the answer: the connection was there
+	Partly     bool   // the worker may not have got all of the request, and waited for the rest
+	Tokens     int    // generated, if known: for TPOT
+	Err        string // the error, for the page; no URLs, no prompts
 }
 
 // why returns the error in words.

@@ -17,6 +17,7 @@ type Query struct {
 	Rank  int       // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
 	Need  int       // tokens that it surely has: a worker of a shorter max_model_len is TooShort; 0 = not known
 	Tied  bool      // nobody but Bound can serve its session: Bound is never TooShort
+	Class uint8     // of the request's Dispatch
 	Spare bool      // it need not be served: nobody gets it who is only suspected of being up, or is not
 	Full  bool      // also workers without room get a row, for one who only wants to know what they hold
 	At    time.Time
@@ -146,10 +147,21 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 		return Full
 	case m == blind:
 		return Panicked
-	case m < crowded && !bound && !w.room.takes(w.endpoint.present(), s.moment.now):
-		return Crowded
+	case !bound && s.refuses(w, m) != Ready:
+		return s.refuses(w, m)
 	case m == inTurn && w.slowStart.held && !s.due(w) && !bound:
 		return Held
+	}
+	return Ready
+}
+
+// refuses returns Ready unless the worker's own refusals keep the request from it.
+func (s *shot) refuses(w *Worker, m mode) Standing {
+	switch {
+	case m < trusting && w.records[s.Class%Classes].holds(s.moment.now):
+		return Silent
+	case m < crowded && !w.room.takes(w.endpoint.present(), s.moment.now):
+		return Crowded
 	}
 	return Ready
 }

@@ -339,7 +339,7 @@ func (t *Ticket) Confirm(o Outcome, now time.Time) {
 	t.pool.mu.Lock()
 	defer t.pool.unlock()
 	if t.worker.place == configured {
-		t.pool.fleet.confirm(t.worker, &t.request, o.Kind, o.why(), t.pool.fleet.sec(now))
+		t.pool.fleet.confirm(t.worker, &t.request, &o, t.pool.fleet.sec(now))
 	}
 }
 

@@ -23,7 +23,7 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 		return
 	}
 	if o.Kind == Denied {
-		f.denied(e, r, now, tried)
+		f.denied(e, r, now, o.Uncompared, tried)
 	}
 	if o.Excused {
 		f.excuse(e, r.class, o.Kind)
@@ -61,14 +61,11 @@ func (f *fleet) ofLeaving(w *Worker, r *request, now float64, o Outcome) (Outcom
 	return o, 1
 }
 
-// denied records a refusal. Whether it is the worker's fault is known once another worker has answered the request,
-// which may take seconds. Until then a worker that refuses in a row gets little, or its quick refusals would draw all
-// requests.
-func (f *fleet) denied(e *endpoint, r *request, now float64, tried bool) {
-	rec := &e.records[r.class]
-	rec.refuse(now)
-	if !rec.trusted || rec.refused > 1 {
-		e.room.refused(e.present(), now)
+// denied records a refusal. Whether it is the worker's fault is known once another worker has answered the request. One
+// that nobody compares shows nothing: most are wrong requests.
+func (f *fleet) denied(e *endpoint, r *request, now float64, uncompared, tried bool) {
+	if !uncompared {
+		e.records[r.class].refuse(now)
 	}
 	if tried && e.breaker.cause == refusing {
 		e.breaker.refused = r.number
@@ -135,14 +132,25 @@ func (f *fleet) acquit(e *endpoint, r *request, k Kind, now float64) {
 	}
 }
 
-// confirm counts a refusal of an endpoint whose request another worker has accepted.
-func (f *fleet) confirm(w *Worker, r *request, k Kind, why string, now float64) {
-	e, p := w.endpoint, &proofs[k]
+// confirm counts a refusal of an endpoint whose request another worker has accepted. It keeps requests of that kind
+// from the endpoint. The endpoint is set aside for all kinds if it accepts none.
+func (f *fleet) confirm(w *Worker, r *request, o *Outcome, now float64) {
+	e, p := w.endpoint, &proofs[o.Kind]
 	if !p.compared || r.at < e.health.born || !e.isUp() {
 		return
 	}
+	rec := &e.records[r.class]
+	rec.proven++
 	tried := e.breaker.cause == p.cause && r.number == e.breaker.refused
-	if e.breaker.count(p, 1, now, tried) {
-		f.setAside(w, p.cause, why, r.number, now)
+	switch {
+	case o.OfModel || e.records.accepts(now):
+		if tried {
+			f.closeBreaker(e, now)
+		}
+		if rec.proven == p.requests {
+			f.noteAll(e.ranks, event{kind: refusesSome, why: o.why()}, now)
+		}
+	case e.breaker.count(p, 1, now, tried):
+		f.setAside(w, p.cause, o.why(), r.number, now)
 	}
 }

@@ -104,6 +104,95 @@ func TestWhatRefusalsShow(t *testing.T) {
 	f("a request that it rejects is none that it accepts", "x", "w0 w1 w2", true)
 }
 
+// kindOf returns who gets requests of a class.
+func kindOf(p *Pool, class uint8, at float64) (ids string) {
+	_, ws, _ := p.Snapshot(Query{Class: class, At: p.after(at)}, nil, nil)
+	for _, w := range ws {
+		ids += w.id
+	}
+	return ids
+}
+
+// TestARefusedKind: a worker that refuses one kind of requests, which others accept, gets those of other kinds.
+func TestARefusedKind(t *testing.T) {
+	f := func(what string, accepts bool, at float64, o Outcome, want Standing, others, same string) {
+		t.Helper()
+		p := upPool(t, 3)
+		if accepts {
+			p.send(0, Dispatch{Class: 5}, 1).End(p.after(1.5), Outcome{Kind: Answered})
+		}
+		o.Kind = Denied
+		for range 4 {
+			k := p.send(0, Dispatch{Class: 9}, at)
+			k.End(p.after(at), o)
+			if !o.Uncompared {
+				k.Confirm(o, p.after(at))
+			}
+		}
+		if got := p.Stats(p.after(at))[0].State; got != want {
+			t.Errorf("%s: %v; want %v", what, got, want)
+		}
+		if got := kindOf(p, 5, at+1); got != others {
+			t.Errorf("%s: %s get another kind; want %s", what, got, others)
+		}
+		if got := kindOf(p, 9, at+1); got != same {
+			t.Errorf("%s: %s get that kind; want %s", what, got, same)
+		}
+	}
+	f("it accepts another kind", true, 2, Outcome{}, Ready, "w0w1w2", "w1w2")
+	f("it accepted another kind a minute ago", true, 70, Outcome{}, Ejected, "w1w2", "w1w2")
+	f("it has accepted nothing", false, 2, Outcome{}, Ejected, "w1w2", "w1w2")
+	f("it lacks the model", false, 2, Outcome{OfModel: true}, Ready, "w0w1w2", "w1w2")
+	f("nobody compares it", false, 2, Outcome{Uncompared: true}, Ready, "w0w1w2", "w0w1w2")
+
+	p := upPool(t, 2)
+	p.refuse(3, true, 1)
+	until := p.fleet.endpoints[0].breaker.until
+	p.send(0, Dispatch{Class: 5}, .5).End(p.after(2), Outcome{Kind: Answered}) // it began before
+	p.refuse(1, true, until)
+	if got := p.Stats(p.after(until))[0].State; got != Ready {
+		t.Errorf("the trial of one that accepts another kind: %v", got)
+	}
+	if got := kindOf(p, 0, until+1); got != "w1" {
+		t.Errorf("after it: %s get what it refuses; want w1", got)
+	}
+	p.send(1, Dispatch{}, until).End(p.after(until), Outcome{Kind: Denied})
+	if got := kindOf(p, 0, until+1); got != "w0w1" {
+		t.Errorf("all refuse it: %q; want both, as nobody else takes it", got)
+	}
+}
+
+// TestHold: how long the requests of a kind are kept from a worker that refuses them.
+func TestHold(t *testing.T) {
+	var r record
+	f := func(what string, until float64, do func()) {
+		t.Helper()
+		do()
+		if !r.holds(until-.01) && until > 0 || r.holds(until+.01) {
+			t.Errorf("%s: held until %.2f; want %.2f", what, r.hold.until, until)
+		}
+	}
+	f("refused at first", 3, func() { r.refuse(1) })
+	f("once more", 3, func() { r.refuse(2) })
+	f("another worker refuses one", 3, func() { r.agree() })
+	f("and the other", 0, func() { r.agree() })
+	f("refused, and accepted by another worker", 5, func() { r.refuse(3); r.proven++ })
+	f("others agree on three", 5, func() { r.refuse(4); r.agree(); r.agree(); r.agree() })
+	f("its trial is sent", 7.5, func() { r.sent(4.5); r.sent(5.5) })
+	f("and refused", 10, func() { r.refuse(6) })
+	f("a request of before is accepted", 10, func() { r.accept(2.9) })
+	f("a later one is accepted", 0, func() { r.accept(10.5) })
+	f("refused", 0, func() { r.refuse(11) })
+	f("twice", 14, func() { r.refuse(12) })
+	for at := 14.; at < 200; at = r.hold.until {
+		r.sent(at)
+		r.refuse(at)
+	}
+	if r.hold.back != maxBackOff {
+		t.Errorf("held for %v s at a time; want %v", r.hold.back, maxBackOff)
+	}
+}
+
 // refuse has worker 0 refuse n requests. Others accept them if compared.
 func (p *Pool) refuse(n int, compared bool, at float64) (last *Ticket) {
 	for range n {
@@ -157,10 +246,10 @@ func TestTheTrialOfARefusal(t *testing.T) {
 	for i := range 2 {
 		p.send(i, Dispatch{Class: 2}, 1).End(p.after(1), Outcome{Kind: Answered})
 	}
-	old := p.refuse(1, false, 1)
-	p.refuse(3, true, 1)
+	old := p.refuse(1, false, 100) // long after what it accepted
+	p.refuse(3, true, 100)
 	b := &p.fleet.endpoints[0].breaker
-	if old.Confirm(Outcome{Kind: Denied}, p.after(2)); b.back != 2 {
+	if old.Confirm(Outcome{Kind: Denied}, p.after(101)); b.back != 2 {
 		t.Errorf("the comparison of a request of before: tried again after %v s; want 2", b.back)
 	}
 	at := b.until

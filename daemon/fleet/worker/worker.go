@@ -279,6 +279,7 @@ func (w *Worker) begin(r *request) {
 	w.inFlight++
 	w.slowStart.spend()
 	w.breaker.sent(r)
+	w.records[r.class].sent(r.at)
 	w.queue.push(r)
 	w.flight.push(r)
 	w.kv.add(r)

@@ -62,7 +62,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		Deadline:      in.deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, At: r.arrived,
 		Turn:  r.pool.Arrive(r.read.req.Model, r.fence(), r.arrived),
-		Class: classOf(r.read.req.Kind, in.Path), Rank: askedRank(clientRank(in, r.pool))}
+		Class: classOf(r.read.req.Kind, in.Method, in.Path, r.read.req.Model), Rank: askedRank(clientRank(in, r.pool))}
 	ask.Claim.Silent = silent
 	if pool.WantsPairs() {
 		ask.Prefillers = prefillers(r)

@@ -108,7 +108,9 @@ func (b *body) outcome(err error) worker.Outcome {
 		if b.failedInside() {
 			seen.End = "hidden_failure"
 		}
-		return b.showing(nil)
+		o := b.showing(nil)
+		o.Uncompared = true
+		return o
 	case b.failedInside():
 		seen.End = "hidden_failure"
 		b.r.log().Warn("worker reported a failure in the middle of an answer", "id", b.r.in.ID,

@@ -28,7 +28,7 @@ var exchangeMutants = slices.Concat(
 		without("an answer of 400 is none that was accepted", "TestSignOf",
 			`Rejected: resp.Status >= 400}`, `Rejected: false}`),
 		without("classes are kept apart", "TestClassOf",
-			`return uint8(kinds + hash%(worker.Classes-kinds))`, `return 0`),
+			`class := uint8(kinds) + uint8(`, `class := 0 * uint8(`),
 	),
 	in("request/exchange/weigh.go",
 		without("a failure that two workers repeat goes to the client", "TestWeigh",

@@ -30,17 +30,9 @@ var mutants = []mutant{
 		{file: "fleet/worker/evidence.go", text: `words: "gives up what it accepts", cause: leaving`,
 			instead: `words: "gives up what it accepts"`},
 	}},
-	{rule: "refusals set a worker aside", caught: "share", edits: []edit{
-		{file: "fleet/worker/verdict.go", text: `if e.breaker.count(p, 1, now, tried) {`,
-			instead: `if e.breaker.count(p, 1, now, tried) && false {`},
-	}},
 	{rule: "a refusal is compared with another worker's answer", caught: "share", edits: []edit{
 		{file: "fleet/worker/ticket.go", text: `if e.breaker.cause == refusing || e.records[t.request.class].doubtful() {`,
 			instead: `if e == nil {`},
-	}},
-	{rule: "the accepting worker confirms a refusal", caught: "share", edits: []edit{
-		{file: "fleet/worker/ticket.go", text: `t.pool.fleet.confirm(`,
-			instead: `_ = t.pool.fleet.confirm; func(*Worker, *request, Kind, string, float64) {}(`},
 	}},
 	{rule: "a failure that another worker repeats is taken back", caught: "evidence|share", edits: []edit{
 		{file: "request/exchange/attempts.go", text: `s.trip.Excuse(k, time.Now())`,

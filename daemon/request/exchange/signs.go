@@ -58,18 +58,35 @@ func isPage(kind string) bool {
 }
 
 // classOf returns the class of a request by which its worker's refusals are kept apart: the kind of its body, and what
-// has no kind by the first two segments of the path.
-func classOf(k prompt.Kind, path string) uint8 {
+// has no kind by its method and the first two segments of its path. Each is apart for some models. What has a kind
+// shares no class with another kind, nor with a path that a client makes up.
+func classOf(k prompt.Kind, method, path, model string) uint8 {
+	const models = 8
+	const kinds = models * int(prompt.Kinds)
+	const others = uint8(worker.Classes-kinds) / 2
 	if k != prompt.Other {
-		return uint8(k)
+		return uint8(models*int(k) + int(hashOf(model)%models))
 	}
-	hash, slashes := uint32(2166136261), 0 // FNV-1a
-	for i := 0; i < len(path) && slashes < 3; i++ {
-		if path[i] == '/' {
+	end, slashes := 0, 0
+	for ; end < len(path) && slashes < 3; end++ {
+		if path[end] == '/' {
 			slashes++
 		}
-		hash = (hash ^ uint32(path[i])) * 16777619
 	}
-	const kinds = uint32(prompt.Invocations) + 1
-	return uint8(kinds + hash%(worker.Classes-kinds))
+	class := uint8(kinds) + uint8(hashOf(method, path[:end], model)%uint32(others))
+	if method != http.MethodPost { // a client that looks for what there is
+		class += others
+	}
+	return class
+}
+
+// hashOf returns the hash FNV-1a of some texts.
+func hashOf(parts ...string) uint32 {
+	hash := uint32(2166136261)
+	for _, part := range parts {
+		for i := range len(part) {
+			hash = (hash ^ uint32(part[i])) * 16777619
+		}
+	}
+	return hash
 }

@@ -62,6 +62,7 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 	}
 	if w.lacks(b) {
 		w.pool.Workers.RenewList(b.a.trip.Worker())
+		o.OfModel = bytes.Contains(text, []byte(w.read.req.Model))
 	}
 	switch {
 	case w.tries.isRepeated(b.a.trip.Worker(), o.Kind):

@@ -81,7 +81,7 @@ func (s *scene) trust(compared bool) {
 	for i := range 2 * len(s.numbers) { // as many at each: w0 stays the first
 		k = new(worker.Ticket)
 		w := s.pool.Workers.At(uint32(i % len(s.numbers)))
-		s.pool.Workers.Begin(k, w, worker.Dispatch{Class: classOf(prompt.Chat, chats)}, time.Now())
+		s.pool.Workers.Begin(k, w, worker.Dispatch{Class: classOf(prompt.Chat, "POST", chats, "m")}, time.Now())
 		k.End(time.Now(), worker.Outcome{Kind: worker.Answered})
 	}
 	if compared {
@@ -118,7 +118,7 @@ func TestWhoConfirmsARefusal(t *testing.T) {
 		s := newScene(t, []string{whole(401, `{}`)}, []string{answer})
 		begin := func(slot uint32) *worker.Ticket {
 			k := new(worker.Ticket)
-			s.pool.Workers.Begin(k, s.pool.Workers.At(slot), worker.Dispatch{Class: classOf(prompt.Chat, chats)}, time.Now())
+			s.pool.Workers.Begin(k, s.pool.Workers.At(slot), worker.Dispatch{Class: classOf(prompt.Chat, "POST", chats, "other")}, time.Now())
 			return k
 		}
 		held := begin(0)
@@ -130,7 +130,7 @@ func TestWhoConfirmsARefusal(t *testing.T) {
 			k.End(time.Now(), o)
 			k.Confirm(o, time.Now())
 		}
-		held.End(time.Now(), worker.Outcome{Kind: worker.Canceled}) // it has room for one
+		held.End(time.Now(), worker.Outcome{Kind: worker.Canceled}) // it is the least busy one
 		s.chat()
 		if got := s.pool.Workers.Stats(time.Now())[0]; got.State != want || got.Denied != 3 {
 			t.Errorf("%.15s: %v after %d refusals; want %v after 3", answer, got.State, got.Denied, want)
