@@ -3,6 +3,7 @@ package daemon
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,15 @@ func withOverflow(t *testing.T, text string) (toml, dir string) {
 // late is a body whose model comes behind so many bytes.
 func late(n int, behind string) string {
 	return `{"messages":"` + strings.Repeat("x", n) + `","model":"two"` + behind + `}`
+}
+
+// varied is late of letters that cannot be packed much.
+func varied(n int) string {
+	b := []byte(late(n, ""))
+	for i := range n {
+		b[len(`{"messages":"`)+i] = "abcdefgh"[rand.IntN(8)]
+	}
+	return string(b)
 }
 
 // TestLateModels: a long body goes where its model is served, byte for byte, wherever in it the model stands.
@@ -62,8 +72,9 @@ models = ["two"]
 	f("a picture before it", "alice", 200, "", "/v1/images/edits", form, part("image", strings.Repeat("\x00", 70_000))+part("model", "two")+part("mask", strings.Repeat("\x01", 900_000))+"--b--\r\n")
 	f("packed", "alice", 200, "", chat, json, gzipped(late(700_000, "")), "Content-Encoding", "gzip")
 	f("over the room", "alice", 413, "body_too_large", chat, json, late(3_500_000, ""))
-	f("over the room, packed", "alice", 413, "body_too_large", chat, json, gzipped(late(3_500_000, "")), "Content-Encoding", "gzip")
-	f("over the limit, packed", "alice", 413, "body_too_large", chat, json, gzipped(late(5_000_000, "")), "Content-Encoding", "gzip")
+	f("over the room, packed", "alice", 413, "body_too_large", chat, json, gzipped(varied(3_500_000)), "Content-Encoding", "gzip")
+	f("over the limit, packed", "alice", 413, "body_too_large", chat, json, gzipped(varied(5_000_000)), "Content-Encoding", "gzip")
+	f("a bomb", "alice", 413, "body_unpacks_too_large", chat, json, gzipped(late(2_000_000, "")), "Content-Encoding", "gzip")
 
 	f("a key for the model", "dora", 200, "", chat, json, late(500_000, ""))
 	f("a key for the model, which comes first", "dora", 200, "", chat, json, `{"model":"two","x":"`+strings.Repeat("x", 500_000)+`"}`)

@@ -5,11 +5,13 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
@@ -85,7 +87,8 @@ func TestPackedBodies(t *testing.T) {
 	f("gzip", 200, "gzip", gzipped(own), own)
 	f("x-gzip", 200, "x-gzip", gzipped(own), own)
 	f("zstd", 200, "zstd", zstandard, own)
-	f("twice", 200, "gzip, gzip", gzipped(gzipped(own)), own)
+	f("twice", 413, "gzip, gzip", gzipped(gzipped(own)), "")
+	f("twice, by two codings", 413, "gzip, zstd", zstandard, "")
 	f("identity", 200, "identity", own, own)
 	f("two members", 200, "gzip", gzipped(`{"model":`)+gzipped(`"two"}`), own)
 	long := `{"model":"two","x":"` + strings.Repeat("x", 500_000) + `"}`
@@ -121,6 +124,58 @@ func TestPackedBodies(t *testing.T) {
 		}
 	}
 	eventually(t, "no request left", func() bool { return r.front.Stats().InFlight == 0 && r.inFlight() == 0 })
+}
+
+// TestDecodersOfTwoKeys: one key's packed bodies that do not end take no more than its part of the decoders' memory.
+func TestDecodersOfTwoKeys(t *testing.T) {
+	_, url := newListening(t, "sim")
+	r := start(t, keysFor(t)+withServer(settings("roundrobin", url), "buffer_body_bytes = 65536\nread_timeout = \"1s\""), 1)
+	const wide = "\x28\xb5\x2f\xfd\x00\x68\x28\x00\x00hello" // a frame of zstd with a window of 8 MiB
+	var open []net.Conn
+	for range 3 { // of the 64 MiB for all
+		c, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		open = append(open, c)
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Api-Key: alice-secret\r\nContent-Encoding: zstd\r\nContent-Length: 2000\r\n\r\n%s\x08\x00\x00a", wide)
+	}
+	done := make(chan bool)
+	go func() { // keep them going
+		for range 30 {
+			select {
+			case <-done:
+				return
+			case <-time.After(200 * time.Millisecond):
+			}
+			for _, c := range open {
+				_, _ = c.Write([]byte("\x08\x00\x00a")) // another block
+			}
+		}
+	}()
+	f := func(who, coding, body string, status int, code string) {
+		t.Helper()
+		s := r.as(who, "POST", "/v1/chat/completions", body, "Content-Encoding", coding)
+		if s.status != status || s.code() != code || (s.header.Get("Retry-After") != "") != (status == 429) {
+			t.Errorf("%s, %s: %d %s; want %d %s", who, coding, s.status, s.body, status, code)
+		}
+	}
+	const own = `{"model":"sim"}`
+	eventually(t, "alice's part is taken", func() bool {
+		return r.as("alice", "POST", "/v1/chat/completions", wide, "Content-Encoding", "zstd").code() == "unpacking_full"
+	})
+	f("alice", "zstd", wide, 429, "unpacking_full")
+	f("alice", "gzip", gzipped(own), 200, "")
+	f("bob", "zstd", wide, 400, "invalid_encoding")                                        // it was read to its end, which is none
+	f("bob", "zstd", strings.Replace(zstandard, "two", "sim", 1), 400, "invalid_encoding") // a wrong checksum
+	f("bob", "gzip", gzipped(own), 200, "")
+	close(done)
+	for _, c := range open {
+		c.Close()
+	}
+	eventually(t, "nothing is left", func() bool { return r.front.Stats().InFlight == 0 })
+	f("alice", "zstd", wide, 400, "invalid_encoding")
 }
 
 // TestPackedPromptsAreKnown: the index and the decision see a packed prompt as the same one that came plain.

@@ -233,7 +233,8 @@ func inPool(d *decisions.Decision) string {
 
 // unread are the ends of requests that are refused by their head, or before all of the body has come.
 var unread = []string{"invalid_api_key", "overloaded", "workers_full", "body_too_large", "headers_too_large",
-	"request_timeout", "unsupported_encoding", "invalid_encoding", "overflow_full"}
+	"request_timeout", "unsupported_encoding", "invalid_encoding", "body_unpacks_too_large", "unpacking_full",
+	"overflow_full"}
 
 // modelOf formats the model that a request named.
 func modelOf(d *decisions.Decision) string {

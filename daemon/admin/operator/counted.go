@@ -42,7 +42,8 @@ var (
 		"the request for which they came. No client got them.", "pool", "worker")
 	shed = newCounter("shed_total", "Load that was turned away: requests above a limit of the router (overloaded) or "+
 		"of all workers of a pool (workers_full), long bodies above a client's part of overflow_bytes (overflow_full), "+
-		"and repeats above a pool's retry_budget.", "pool", "reason")
+		"packed ones above its part of the decoders' memory (unpacking_full), and repeats above a pool's retry_budget.",
+		"pool", "reason")
 	tokens = newCounter("tokens_total", "Requests under a strategy that wants the token ids of their prompts, by what "+
 		"became of that. given, cached, extended and asked brought ids; the others are routed by their text.",
 		"pool", "outcome")

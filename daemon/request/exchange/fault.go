@@ -99,6 +99,12 @@ var (
 	FaultPacked = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_encoding",
 		Message: "the body cannot be unpacked: it is cut short, goes on behind its end, needs a window of more than 8 MiB," +
 			" or is something else than its Content-Encoding says"}
+	FaultGrows = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_unpacks_too_large",
+		Message: "the body is packed more than once, or has more than 1 MiB and more than 100 times what was sent of it" +
+			" when it is unpacked; pack it once, or send it as it is"}
+	FaultNoDecoder = Fault{Status: 429, Kind: "rate_limit_error", Code: "unpacking_full", Retry: 1,
+		Message: "other packed bodies of this client take all of the memory that there is to unpack them; try again" +
+			" shortly, pack with a smaller window, or send the body as it is"}
 	FaultTokenize = Fault{Status: 413, Kind: "invalid_request_error", Code: "prompt_too_long",
 		Message: "the text is over this router's limit for tokenizing (1 MiB)"}
 
@@ -143,6 +149,10 @@ func BodyFault(err error) Fault {
 		return FaultSlowBody
 	case errors.Is(err, ErrPacked):
 		return FaultPacked
+	case errors.Is(err, ErrGrows):
+		return FaultGrows
+	case errors.Is(err, ErrNoDecoder):
+		return FaultNoDecoder
 	}
 	return FaultFraming
 }

@@ -78,9 +78,11 @@ type Tail interface {
 
 // Why a client's body may fail. Inbound.Tail returns these.
 var (
-	ErrTooLarge = errors.New("the body is over server.max_body_bytes")
-	ErrSlowBody = errors.New("the body came too slowly for server.read_timeout, or for 16 KiB a second")
-	ErrPacked   = errors.New("the body cannot be unpacked")
+	ErrTooLarge  = errors.New("the body is over server.max_body_bytes")
+	ErrSlowBody  = errors.New("the body came too slowly for server.read_timeout, or for 16 KiB a second")
+	ErrPacked    = errors.New("the body cannot be unpacked")
+	ErrGrows     = errors.New("the body is more than 100 times as long when it is unpacked")
+	ErrNoDecoder = errors.New("other bodies of the client take all memory that there is to unpack them")
 )
 
 // Client returns who is charged for what the request holds: the caller's key, or the network where there are no keys.

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/transport/inflate"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
 
@@ -33,7 +34,7 @@ type bodyReader struct {
 type buffer struct {
 	first []byte // its first part
 	holding
-	late time.Duration // that was waited for pieces, less what the least rate allows for what has come
+	late time.Duration // that was waited for pieces, less what the least rate allows for what has come; 0 or more
 }
 
 // headPieces is how many pieces come under the header's deadline: what has come with it.
@@ -73,9 +74,9 @@ func (b *buffer) Free() {
 
 // fill reads the body into memory, up to buffer_body_bytes, and makes it that of in. The rest becomes in's Tail.
 func (b *bodyReader) fill(in *exchange.Inbound, fc *fasthttp.RequestCtx, epoch *Epoch, p holding) exchange.Fault {
-	codings, known := packing(in)
-	if !known {
-		return exchange.FaultPacking
+	coding, fault := packing(in)
+	if fault.Status != 0 {
+		return fault
 	}
 	r := fc.RequestBodyStream()
 	if r == nil {
@@ -89,8 +90,8 @@ func (b *bodyReader) fill(in *exchange.Inbound, fc *fasthttp.RequestCtx, epoch *
 	}
 	b.buffer = newBuffer(length, p)
 	switch {
-	case !codings.None():
-		return b.unpack(in, b, codings, epoch)
+	case coding != inflate.None:
+		return b.unpack(in, b, coding, epoch)
 	case b.ended:
 		return exchange.Fault{}
 	}
@@ -198,8 +199,9 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// leastRate is how many bytes a second a client must send of a body on average, after leastTime. A request counts in
-// max_in_flight while its body comes, so one that sends a byte now and then would keep a place from the others.
+// leastRate is how many bytes a second a client must send of a body on average, but for leastTime at any time. A
+// request counts in max_in_flight while its body comes, so one that sends a byte now and then would keep a place from
+// the others: for as long as it likes, if all that came fast before were to its credit.
 const (
 	leastRate = 16 << 10
 	leastTime = 30 * time.Second
@@ -214,7 +216,7 @@ func (b *bodyReader) readPiece(p []byte) (int, error) {
 	began, late := time.Now(), &b.buffer.late
 	_ = b.conn.SetReadDeadline(began.Add(min(leastTime-*late, time.Duration(b.pause)*time.Millisecond)))
 	n, err := b.r.Read(p)
-	*late += time.Since(began) - time.Duration(n)*time.Second/leastRate
+	*late = max(0, *late+time.Since(began)-time.Duration(n)*time.Second/leastRate)
 	return n, err
 }
 

@@ -78,7 +78,7 @@ func TestBodyDeadlines(t *testing.T) {
 // TestBodyRate: a body that comes byte by byte is given up after 30 s, however short each pause is; one of the least rate
 // goes on, and so does one that waits for its worker.
 func TestBodyRate(t *testing.T) {
-	f := func(name string, piece int, every, worker time.Duration, pieces, want int) {
+	f := func(name string, piece int, every, worker time.Duration, before, pieces, want int) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ours, client := net.Pipe()
@@ -86,6 +86,7 @@ func TestBodyRate(t *testing.T) {
 				defer ours.Close()
 				in := bodyReader{conn: ours, r: ours, left: -1, room: 1 << 40, pause: 20_000, buffer: new(buffer)}
 				go func() {
+					_, _ = client.Write(make([]byte, before))
 					for range pieces {
 						if _, err := client.Write(make([]byte, piece)); err != nil {
 							return
@@ -93,6 +94,9 @@ func TestBodyRate(t *testing.T) {
 						time.Sleep(every)
 					}
 				}()
+				if n, err := io.CopyN(io.Discard, &in, int64(before)); err != nil {
+					t.Fatalf("%d, %v", n, err)
+				}
 				b, got := make([]byte, piece), 0
 				for got < pieces {
 					n, err := io.ReadFull(&in, b)
@@ -113,10 +117,12 @@ func TestBodyRate(t *testing.T) {
 			})
 		})
 	}
-	f("a byte in 2 s", 1, 2*time.Second, 0, 1000, 16)
-	f("the least rate", leastRate, time.Second, 0, 200, 200)
-	f("half of it", leastRate/2, time.Second, 0, 200, 60)
-	f("a worker that takes a minute for each piece", 1, time.Second, time.Minute, 100, 100)
+	f("a byte in 2 s", 1, 2*time.Second, 0, 0, 1000, 16)
+	f("a byte in 2 s after 64 MiB", 1, 2*time.Second, 0, 64<<20, 1000, 16)
+	f("the least rate after 64 MiB", leastRate, time.Second, 0, 64<<20, 200, 200)
+	f("the least rate", leastRate, time.Second, 0, 0, 200, 200)
+	f("half of it", leastRate/2, time.Second, 0, 0, 200, 60)
+	f("a worker that takes a minute for each piece", 1, time.Second, time.Minute, 0, 100, 100)
 }
 
 // TestBodyReadStart: the first bytes are held, the rest is left to the Tail.

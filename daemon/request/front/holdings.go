@@ -21,24 +21,29 @@ const (
 	warnEvery  = time.Hour // at most
 )
 
-// holdings is what the bodies of requests hold. Its zero value is ready. It is safe for concurrent use.
+// holdings is what the bodies of requests hold, and as much again what holds the decoders of those that are packed. Its
+// zero value is ready. It is safe for concurrent use.
 type holdings struct {
 	account.Shared
-	warned seldom.Line
+	decoders account.Shared
+	warned   seldom.Line
 }
 
 // holding is what one body holds. The zero value holds nothing, and may hold anything.
 type holding struct {
 	account.Part
-	of   *holdings
-	log  *slog.Logger
-	in   *exchange.Inbound
-	most int64 // that all may hold
+	decoder account.Part
+	of      *holdings
+	log     *slog.Logger
+	in      *exchange.Inbound
+	most    int64         // that all may hold
+	wait    time.Duration // for a decoder
 }
 
 // newHolding is for the body of in.
 func newHolding(h *handler, in *exchange.Inbound, epoch *Epoch) holding {
-	return holding{of: &h.holdings, log: h.log, in: in, most: max(leastHeld, heldBodies*int64(epoch.BufferBody))}
+	return holding{of: &h.holdings, log: h.log, in: in, most: max(leastHeld, heldBodies*int64(epoch.BufferBody)),
+		wait: epoch.ReadTimeout}
 }
 
 // upTo counts what a body holds that has come to so many bytes of memory. If it may not, it holds as much as before.
@@ -59,6 +64,26 @@ func (p *holding) upTo(size int) bool {
 	}
 	return false
 }
+
+// Reserve implements inflate.Memory. It waits until the client may hold so much, as most bodies are unpacked at once.
+func (p *holding) Reserve(size int) bool {
+	if p.of == nil {
+		return true
+	}
+	if p.decoder.Client() == "" {
+		p.decoder = p.of.decoders.Part(p.in.Client())
+	}
+	for end, pause := time.Now().Add(p.wait), leastPause; !p.decoder.Grow(int64(size), p.most); pause *= 2 {
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(min(pause, mostPause))
+	}
+	return true
+}
+
+// The pauses between two looks at what the decoders hold.
+const leastPause, mostPause = time.Millisecond, time.Second / 2
 
 // drop counts down what the body holds.
 func (p *holding) drop() {

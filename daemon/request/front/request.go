@@ -142,6 +142,8 @@ func (q *request) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outboun
 		}
 		q.meter.Shed("", f.Code)
 		f.Retry = max(f.Retry, q.epoch.RetryAfter(q.arrived))
+	case exchange.FaultNoDecoder.Code:
+		q.meter.Shed("", f.Code)
 	case exchange.FaultFull.Code:
 		q.in.Seen.Key = q.in.Caller.Name
 		q.meter.Crowded(&q.in.Seen, q.epoch.Pools)

@@ -14,18 +14,26 @@ import (
 
 const contentEncoding = "Content-Encoding"
 
-// packing returns how the request's body is packed. It returns false for a coding that nobody here can undo.
-func packing(in *exchange.Inbound) (c inflate.Codings, known bool) {
+// packing returns how the request's body is packed, or the fault of one that nobody here unpacks.
+func packing(in *exchange.Inbound) (inflate.Coding, exchange.Fault) {
 	if _, ok := in.Lookup(contentEncoding); !ok {
-		return c, true
+		return inflate.None, exchange.Fault{}
 	}
-	return inflate.Parse(in.All(contentEncoding))
+	c, err := inflate.Parse(in.All(contentEncoding))
+	switch err {
+	case inflate.ErrUnknown:
+		return c, exchange.FaultPacking
+	case inflate.ErrTwice:
+		return c, exchange.FaultGrows
+	}
+	return c, exchange.Fault{}
 }
 
 // unpack reads a packed body from source as fill does a plain one. From here on the request is one that was never
 // packed: the worker gets it so, since vLLM reads no Content-Encoding and would take a packed body for broken JSON.
-func (b *bodyReader) unpack(in *exchange.Inbound, source io.Reader, c inflate.Codings, epoch *Epoch) exchange.Fault {
-	p := &packed{Reader: inflate.NewReader(source, c, int64(epoch.MaxBody))}
+func (b *bodyReader) unpack(in *exchange.Inbound, source io.Reader, c inflate.Coding, epoch *Epoch) exchange.Fault {
+	p := &packed{of: b.buffer, Reader: inflate.NewReader(source, c, inflate.Bounds{Most: int64(epoch.MaxBody),
+		Memory: &b.buffer.holding})}
 	err := b.readStart(p, -1, epoch.BufferBody)
 	in.Body = b.buffer.first
 	if err == nil {
@@ -40,8 +48,9 @@ func (b *bodyReader) unpack(in *exchange.Inbound, source io.Reader, c inflate.Co
 
 // packed is a body that is unpacked while it is read. It is the Tail of a request that is not held whole.
 type packed struct {
-	*inflate.Reader       // nil once it has ended
-	err             error // then; nil before
+	*inflate.Reader // nil once it has ended
+	of              *buffer
+	err             error // once it has ended; nil before
 	passed          bool  // part of it has been read as a Tail
 }
 
@@ -60,6 +69,10 @@ func (p *packed) Read(into []byte) (n int, err error) {
 		return n, nil
 	case errors.Is(err, inflate.ErrTooLong):
 		err = exchange.ErrTooLarge
+	case errors.Is(err, inflate.ErrGrows):
+		err = exchange.ErrGrows
+	case errors.Is(err, inflate.ErrNoRoom):
+		err = exchange.ErrNoDecoder
 	case errors.Is(err, inflate.ErrCorrupt):
 		err = fmt.Errorf("%w: %w", exchange.ErrPacked, err)
 	}
@@ -73,6 +86,7 @@ func (p *packed) end() {
 	if p.Reader != nil {
 		p.Reader.Close()
 		p.Reader = nil
+		p.of.decoder.Release()
 	}
 	if p.err == nil {
 		p.err = io.ErrUnexpectedEOF

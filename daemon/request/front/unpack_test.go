@@ -22,7 +22,7 @@ func gzipped(text string) string {
 }
 
 func TestPacking(t *testing.T) {
-	f := func(none, known bool, fields ...string) {
+	f := func(fault exchange.Fault, want inflate.Coding, fields ...string) {
 		t.Helper()
 		in := &exchange.Inbound{}
 		var header []upstream.Field
@@ -30,28 +30,31 @@ func TestPacking(t *testing.T) {
 			header = append(header, upstream.Field{Name: "content-encoding", Value: f})
 		}
 		in.SetHeader(header)
-		if c, ok := packing(in); ok != known || c.None() != none {
-			t.Errorf("%q: %v, %v; want none %v, known %v", fields, c, ok, none, known)
+		if c, got := packing(in); got != fault || fault.Status == 0 && c != want {
+			t.Errorf("%q: %v, %v; want %v, %v", fields, c, got.Code, want, fault.Code)
 		}
 	}
-	f(true, true)
-	f(true, true, "identity")
-	f(false, true, "gzip")
-	f(false, true, "gzip", "zstd")
-	f(true, false, "bz2")
-	f(true, false, "gzip", "bz2")
+	zstd, _ := inflate.Parse("zstd")
+	f(exchange.Fault{}, inflate.None)
+	f(exchange.Fault{}, inflate.None, "identity")
+	f(exchange.Fault{}, zstd, "zstd")
+	f(exchange.Fault{}, zstd, "zstd", "identity")
+	f(exchange.FaultGrows, 0, "gzip", "zstd")
+	f(exchange.FaultPacking, 0, "bz2")
+	f(exchange.FaultPacking, 0, "gzip", "bz2")
 }
 
 // TestBodyUnpacks: what stands of a packed body in memory, what is left to its Tail, and how it ends.
 func TestBodyUnpacks(t *testing.T) {
 	const most, buffer = 1 << 20, 1000
+	bound := most
 	f := func(body string, length int64, want string, fault exchange.Fault, tail error) {
 		t.Helper()
 		c, _ := inflate.Parse("gzip")
 		b := &bodyReader{r: strings.NewReader(body), left: length, room: most, buffer: newBuffer(-1, holding{})}
 		in := &exchange.Inbound{}
 		in.SetHeader([]upstream.Field{{Name: "A", Value: "a"}, {Name: "content-ENCODING", Value: "gzip"}, {Name: "B", Value: "b"}})
-		if got := b.unpack(in, b, c, &Epoch{MaxBody: most, BufferBody: buffer}); got != fault {
+		if got := b.unpack(in, b, c, &Epoch{MaxBody: bound, BufferBody: buffer}); got != fault {
 			t.Fatalf("%d bytes: %v; want %v", len(body), got, fault)
 		}
 		if fault.Status != 0 {
@@ -98,6 +101,8 @@ func TestBodyUnpacks(t *testing.T) {
 	f(packed+"x", -1, long, none, exchange.ErrPacked)
 	f(packed[:len(packed)-9], int64(len(packed)), long, none, io.ErrUnexpectedEOF) // the client left
 	f(gzipped(strings.Repeat("x", most+1)), -1, "", none, exchange.ErrTooLarge)
+	bound = 2 * most
+	f(gzipped(strings.Repeat("x", most+1)), -1, "", none, exchange.ErrGrows)
 	f(small, int64(len(small)), "", exchange.FaultPacked, nil)
 	f(gzipped(small)[:20], 20, "", exchange.FaultPacked, nil)
 	f(gzipped(small)[:20], 30, "", exchange.FaultFraming, nil)

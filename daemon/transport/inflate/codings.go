@@ -1,36 +1,37 @@
 package inflate
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
 // Known lists the codings in the form of an Accept-Encoding field.
 const Known = "gzip, deflate, zstd, br"
 
-// maxCodings bounds how often a body may be packed. Nobody is known to send two.
-const maxCodings = 3
+// Why no body of a Content-Encoding is unpacked.
+var (
+	ErrUnknown = errors.New("inflate: the Content-Encoding is not known")
+	ErrTwice   = errors.New("inflate: the body is packed more than once")
+)
 
-// coding is one way to pack.
-type coding uint8
+// Coding is one way to pack.
+type Coding uint8
 
+// The codings.
 const (
-	gzipped coding = iota
+	None Coding = iota // the body came as it is
+	gzipped
 	deflated
 	zstandard
 	brotlied
+
+	codings // how many there are
 )
 
-// Codings is what was done to a body, in that order. The zero value is nothing.
-type Codings struct {
-	of [maxCodings]coding
-	n  int
-}
-
-// None reports whether the body came as it is.
-func (c Codings) None() bool { return c.n == 0 }
-
-// Parse reads a Content-Encoding field. ok is false if a coding of it is not known, or if there are too many.
-func Parse(field string) (c Codings, ok bool) {
+// Parse reads a Content-Encoding field.
+func Parse(field string) (c Coding, err error) {
 	for name := range strings.SplitSeq(field, ",") {
-		var next coding
+		next := None
 		switch strings.ToLower(strings.Trim(name, " \t")) {
 		case "", "identity":
 			continue
@@ -43,13 +44,12 @@ func Parse(field string) (c Codings, ok bool) {
 		case "br":
 			next = brotlied
 		default:
-			return Codings{}, false
+			return None, ErrUnknown
 		}
-		if c.n == maxCodings {
-			return Codings{}, false
+		if c != None {
+			err = ErrTwice
 		}
-		c.of[c.n] = next
-		c.n++
+		c = next
 	}
-	return c, true
+	return c, err
 }

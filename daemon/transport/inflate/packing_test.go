@@ -62,11 +62,11 @@ func wide(t testing.TB, text []byte, window int) []byte {
 // unpack reads what a body holds under a Content-Encoding.
 func unpack(t testing.TB, field string, packed io.Reader, most int64) ([]byte, error) {
 	t.Helper()
-	c, ok := Parse(field)
-	if !ok {
-		t.Fatalf("%q is not known", field)
+	c, err := Parse(field)
+	if err != nil {
+		t.Fatalf("%q: %v", field, err)
 	}
-	r := NewReader(packed, c, most)
+	r := NewReader(packed, c, Bounds{Most: most})
 	defer r.Close()
 	return io.ReadAll(r)
 }
