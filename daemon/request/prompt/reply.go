@@ -14,6 +14,7 @@ type Reply struct {
 	blocks  blocksReader // Messages
 	quick   quick
 	split   events
+	skimmed skimmer // of what comes once nothing is kept any more
 	body    []byte
 	fed     int // bytes
 	pieces  int // events with output
@@ -22,7 +23,7 @@ type Reply struct {
 
 // NewReply reads one answer to a request of this kind (that of the Request, after Parse). stream is true for SSE: take
 // that from the answer's Content-Type, since an error comes as plain JSON to a streaming request too. max bounds the
-// bytes kept (0: 1 MiB); an answer over it is not ok.
+// bytes kept (0: 1 MiB); an answer over it is not ok, but its usage and its tokens are still counted.
 func NewReply(kind Kind, stream bool, max int) *Reply {
 	r := &Reply{}
 	r.Reset(kind, stream, max)
@@ -39,6 +40,7 @@ func (r *Reply) Reset(kind Kind, stream bool, max int) {
 	r.blocks.reset()
 	r.quick.forget()
 	r.split.reset()
+	r.skimmed.reset()
 	r.body = r.body[:0]
 	r.fed = 0
 	r.pieces = 0
@@ -74,7 +76,10 @@ func (r *Reply) Feed(chunk []byte) {
 			r.sound = r.fed - len(chunk)
 		}
 	}
-	if r.split.held() > r.t.answers.max {
+	switch {
+	case r.t.state.spoiled():
+		r.skim(chunk)
+	case r.split.held() > r.t.answers.max:
 		r.spoil()
 	}
 	if r.t.state.hasOutput() && r.t.lacksID() {
@@ -99,15 +104,15 @@ func (r *Reply) quickly(chunk []byte) int {
 }
 
 func (r *Reply) feedBody(chunk []byte) {
-	if r.t.state.spoiled() {
-		return
-	}
-	if len(r.body) == 0 {
+	if len(r.body) == 0 && !r.t.state.spoiled() {
 		chunk = bytes.TrimLeft(chunk, " \t\r\n")
 		if len(chunk) > 0 && chunk[0] != '{' { // a sound, a text: nothing to read, so nothing is kept
 			r.spoil()
-			return
 		}
+	}
+	if r.t.state.spoiled() {
+		r.skim(chunk)
+		return
 	}
 	lead := len(r.body) < maxLead
 	r.body = append(r.body, chunk...)
@@ -121,17 +126,22 @@ func (r *Reply) feedBody(chunk []byte) {
 
 // Body takes the whole body of an answer that is not streamed, without copying it.
 func (r *Reply) Body(body []byte) {
-	if r.t.stream {
+	switch {
+	case r.t.stream:
 		r.Feed(body)
-	} else if len(body) > r.t.answers.max {
+	case r.t.state.spoiled():
+		r.skim(body)
+	case len(body) > r.t.answers.max:
 		r.spoil()
-	} else if !r.t.state.spoiled() {
+		r.skim(body)
+	default:
 		r.readDocument(body)
 		r.t.lacksID()
 	}
 }
 
-// Streamed returns how many events of a stream had output so far, and the bytes of text and calls in them.
+// Streamed returns how many events of a stream had output so far, and the bytes of text and calls in them, or in a body
+// that is not streamed. Each token of which only the id came is an event.
 func (r *Reply) Streamed() (pieces, bytes int) { return r.pieces, r.t.answers.size }
 
 // Finish ends the answer; call it once at the end of the body. ok: all of it was understood and no error was in it.
@@ -141,6 +151,9 @@ func (r *Reply) Finish() (ok, complete bool) {
 	if t.stream {
 		if ev, more := r.split.flush(); more {
 			r.readEvent(ev)
+		}
+		if t.state.spoiled() {
+			r.skimmedEvent()
 		}
 	} else if len(r.body) > 0 && !t.state.spoiled() {
 		r.readDocument(r.body)
@@ -190,6 +203,10 @@ func (r *Reply) readDocument(data []byte) {
 	}
 	if !by.read(t) {
 		r.spoil()
+		r.skimJSON(data)
+		if t.stream {
+			r.skimmedEvent()
+		}
 		return
 	}
 	by.check(t)
@@ -199,13 +216,20 @@ func (r *Reply) readDocument(data []byte) {
 	by.conclude(t)
 }
 
-// spoil gives up on an answer and its memory.
+// spoil gives up on an answer and its memory. What is held of it is skimmed, as is all that comes.
 func (r *Reply) spoil() {
 	r.t.state.spoil()
 	r.t.answers.drop()
+	body, held := r.body, r.split
 	r.body = nil
 	r.split = events{}
 	r.quick.forget()
+	if !r.t.stream {
+		r.skim(body)
+		return
+	}
+	r.skimJSON(held.data)
+	r.skim(held.line)
 }
 
 // ExtendChoice continues a prompt's chain with one of the answers, as the next request will hold it. The first answer

@@ -28,6 +28,7 @@ type counts struct {
 //	Messages:                    input_tokens (without those of the cache since 0.32), cache_creation_input_tokens,
 //	                             cache_read_input_tokens, output_tokens
 //	rerank:                      total_tokens alone on some versions
+//	Cohere's:                    billed_units and tokens, with input_tokens and output_tokens each
 func (c *counts) scan(s *scanner) bool {
 	if s.at() != '{' {
 		return s.value()
@@ -52,6 +53,11 @@ func (c *counts) scanField(s *scanner, key []byte) bool {
 	case "cache_read_input_tokens":
 		c.cachedKnown = s.at() != 'n'
 		return s.integer(&c.read)
+	case "billed_units", "tokens":
+		var in counts
+		ok := s.object(func(key []byte) bool { return in.scanField(s, key) })
+		c.prompt, c.output = max(c.prompt, in.prompt), max(c.output, in.output)
+		return ok
 	case "prompt_tokens_details", "input_tokens_details":
 		return s.object(func(key []byte) bool { return c.scanDetail(s, key) })
 	}
@@ -88,6 +94,9 @@ func (c *counts) sum(kind Kind) Usage {
 	}
 	if u.Prompt == 0 {
 		u.Prompt = max(c.total-u.Output, 0)
+	}
+	if u.Output == 0 {
+		u.Output = max(c.total-u.Prompt, 0)
 	}
 	return u
 }
