@@ -40,6 +40,7 @@ const (
 	reasonHidden       reason = "hidden_failure"
 	reasonTooShort     reason = "too_short"          // of the worker's max_model_len, by its own answer
 	reasonUnfilled     reason = "prefill_failed"     // the worker waited for a prefill that failed
+	reasonUsage        reason = "usage_refused"      // it refuses to be asked for the usage of a stream
 	reasonForeign      reason = "foreign_answer"     // it belongs to another request
 	reasonAdapter      reason = "adapter_not_loaded" // the worker did not load the request's adapter
 	reasonClientGone   reason = "client_gone"        // it left while the worker had the request

@@ -58,10 +58,8 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 	b.ok = a.resp.Status < 300
 	plain := !coded(a.resp.Header)
 	b.events = plain && isEvents(a.resp.Header.Get("Content-Type"))
-	if b.ok && r.understood() {
-		b.reply = replies.Get().(*prompt.Reply)
-		b.reply.Reset(r.read.req.Kind, b.events, maxReply)
-		b.expect()
+	if b.ok && (r.understood() || r.read.computes && plain && b.mayCount()) {
+		b.startReply()
 	}
 	if b.ok && plain && r.lesson != nil {
 		b.edited = &edited{Reader: r.lesson.Strip(a.resp, b.events), teaches: true}
@@ -73,10 +71,30 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 		n := pair.Counts{Cached: s.Cached, Made: s.Made, Input: s.Input}
 		b.edited = b.with(pair.NewReader(b.source(), r.read.req.Kind, n, b.events))
 	}
+	if b.events && r.read.asks && b.reply != nil {
+		b.edited = b.with(&discreet{from: b.source(), reply: b.reply})
+	}
 	if b.ok {
 		b.startJob()
 	}
 }
+
+// startReply has the answer read. Of a kind that is not known only its usage is.
+func (b *body) startReply() {
+	b.reply = replies.Get().(*prompt.Reply)
+	b.reply.Reset(b.r.read.req.Kind, b.events, maxReply)
+	if b.r.understood() {
+		b.expect()
+	} else {
+		b.reply.Skim()
+	}
+}
+
+// mayCount reports whether an answer whose form is not known may say what it has used. A sound or a film does not.
+func (b *body) mayCount() bool { return !b.r.in.Endpoint.isMedia() || b.events || b.isJSON() }
+
+// isJSON reports whether the answer is JSON.
+func (b *body) isJSON() bool { return strings.Contains(b.a.resp.Header.Get("Content-Type"), "json") }
 
 // isEvents reports whether a Content-Type is that of server-sent events. Media types have no case.
 func isEvents(kind string) bool {
@@ -223,7 +241,7 @@ func (b *body) startJob() {
 		}
 		return
 	}
-	if (e.Creates || e.Job) && !coded(b.a.resp.Header) && strings.Contains(b.a.resp.Header.Get("Content-Type"), "json") {
+	if (e.Creates || e.Job) && !coded(b.a.resp.Header) && b.isJSON() {
 		b.jobs = new(jobReader)
 	}
 }

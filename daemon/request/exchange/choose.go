@@ -16,7 +16,7 @@ import (
 // choose reads the request and decides where it goes. An answer that it returns refuses the request.
 func (r *request) choose(ctx context.Context) *Outbound {
 	in := r.in
-	r.read.parse(in, r.entry.Model)
+	r.parse()
 	if in.Tail != nil {
 		if out := readOn(ctx, r); out != nil {
 			return out
@@ -143,7 +143,7 @@ func (r *request) look(ctx context.Context, ask *route.Ask) (route.Verdict, *Fau
 func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 	v, dropped := r.look(ctx, ask)
 	for dropped == nil && v == route.Chosen {
-		over := r.limits.reserve(r.read.req, &r.choice)
+		over := r.limits.reserve(&r.read, r.in, r.pool, &r.choice)
 		if over == nil {
 			break
 		}

@@ -50,7 +50,6 @@ func (b *body) finish(err error) {
 		if now.IsZero() {
 			now = time.Now()
 		}
-		streamed := b.r.limits.streamed(b.r.pool, b.reply)
 		seen := &b.r.in.Seen
 		seen.Usage = b.a.endTrip(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
 			At: now})
@@ -58,7 +57,9 @@ func (b *body) finish(err error) {
 			seen.Usage.Cached, seen.Usage.CachedKnown = s.Cached, true
 		}
 		if b.ok { // an engine that refuses has computed nothing
-			b.r.limits.use(b.r.read.req, answered{usage: seen.Usage, streamed: streamed, cached: seen.Believed,
+			u := seen.Usage
+			u.CachedKnown = u.CachedKnown && (!b.a.handed || seen.Split != nil && seen.Split.CachedKnown)
+			b.r.limits.use(&b.r.read, answered{usage: u, streamed: b.r.limits.streamed(b.r.pool, b.reply),
 				whole: err == io.EOF})
 		}
 		b.learnHabit(err == io.EOF)

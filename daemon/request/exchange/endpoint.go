@@ -3,6 +3,7 @@ package exchange
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -148,6 +149,27 @@ func classify(method, path string) Endpoint {
 		e.Job = e.ID != ""
 	}
 	return e
+}
+
+// computes reports whether an engine may compute a prompt for a request to it whose body is of that kind. One may for
+// all that is not known here: what holds for a key's prompts holds at new endpoints of vLLM too.
+func (e *Endpoint) computes(method string, k prompt.Kind) bool {
+	switch k {
+	case prompt.CountTokens, prompt.Tokenize:
+		return false
+	case prompt.Other:
+		return method == http.MethodPost && !e.Stored && !e.Adapters && e.Path != "/detokenize" &&
+			!strings.HasSuffix(e.Path, "/render")
+	}
+	return true
+}
+
+// media begin the paths whose bodies have files, sounds or pictures.
+var media = []string{"/v1/audio/", "/v1/images/", "/v1/videos", "/v1/files", "/v1/uploads"}
+
+// isMedia reports whether how long a body is says nothing of its tokens.
+func (e *Endpoint) isMedia() bool {
+	return slices.ContainsFunc(media, func(start string) bool { return strings.HasPrefix(e.Path, start) })
 }
 
 // unloads reports whether it unloads an adapter.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
@@ -154,7 +155,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			e.noteEnd(failed, e.journal.gaveUp)
 			break
 		}
-		if next == route.TryAgain || why.reason == reasonUnfilled { // the same worker, without a prefiller
+		if next == route.TryAgain || why.reason == reasonUnfilled || why.reason == reasonUsage { // the same worker
 			r.pairing.stop(why)
 			e.choice.Again(time.Now())
 		}
@@ -165,22 +166,40 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 // prepare makes what a worker gets.
 func (e *Exchange) prepare(r *sending) {
 	r.Request = upstream.Request{Method: e.in.Method, Path: e.target(),
-		Header: workerHeader(r.Header, e.in, e.id, e.pool, e.entry.Door),
-		Body:   e.in.Body, Mark: markOf(e.id), Tail: e.in.Tail, TailLength: e.in.Left}
-	if e.in.Tail == nil && e.in.Kept == nil && e.pool.WantsIDs() {
-		r.Body = tokens.Unreported(r.Body)
-	}
-	if e.lesson != nil {
-		r.Body = tokens.WithIDs(r.Body)
-	}
-	r.edit(&e.request)
-	r.keepAlone(&e.request)
+		Header: workerHeader(r.Header, e.in, e.id, e.pool, e.entry.Door), Mark: markOf(e.id)}
+	e.makeBody(r)
 	r.pairing = pairs(&e.request, &r.Request)
 	if e.entry.Door != nil {
 		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
 	}
 	if e.in.Query != "" {
 		r.Path += "?" + e.in.Query
+	}
+}
+
+// makeBody makes the body that a worker gets.
+func (e *Exchange) makeBody(r *sending) {
+	r.Body, r.behind, r.Tail, r.TailLength = e.in.Body, nil, e.in.Tail, e.in.Left
+	r.edit(&e.request)
+	if e.in.Tail == nil && e.in.Kept == nil && e.pool.WantsIDs() {
+		r.Body = tokens.Unreported(r.Body)
+	}
+	if e.lesson != nil {
+		r.Body = tokens.WithIDs(r.Body)
+	}
+	if isWhole(&e.request) { // the client names no prefiller to a worker
+		r.Body = pair.Alone(r.Body)
+	}
+	r.keepAlone(&e.request)
+}
+
+// unask makes the request anew for a worker that refuses to be asked for the usage. It stays so, wherever it goes then.
+func (e *Exchange) unask() {
+	s := e.sending
+	e.unasked = true
+	e.makeBody(s)
+	if s.pairing != nil {
+		s.pairing.body = s.Body
 	}
 }
 
@@ -212,6 +231,9 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	}
 	if e.mayMove() {
 		a.payer = e.pool.Workers
+	}
+	if e.read.asks && e.pool.Clients.refusesUsage(to.Worker.URL()) {
+		e.unask()
 	}
 	p := e.sending.pairing
 	p.reset()

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -44,18 +45,22 @@ func (a *allowance) behind(in *Inbound) *Fault {
 
 // reserve takes the tokens of the key's limit that the request is expected to need. One of which no engine computes the
 // prompt, such as a question for its tokens, needs none.
-func (a *allowance) reserve(req *prompt.Request, c *route.Choice) *Fault {
+func (a *allowance) reserve(r *reading, in *Inbound, p *Pool, c *route.Choice) *Fault {
 	if !a.spent.Limited() {
 		return nil
 	}
+	req, generates := r.req, r.req.Kind.Generates()
 	var t limit.Tokens
 	var e route.Expected
-	if takesSalt(req.Kind) {
+	if r.computes {
 		e = route.Expect(c)
 		t = limit.Tokens{Prompt: e.Prompt, Cached: e.Cached, Output: e.Output}
 	}
+	if r.computes && req.Kind == prompt.Other && !in.Endpoint.isMedia() {
+		t.Prompt, generates = route.TokensOf(p.Pool, len(in.Body)+int(max(0, in.Left))), true
+	}
 	switch {
-	case !req.Kind.Generates():
+	case !generates:
 		t.Output = 0
 	case t.Output == 0:
 		t.Output = usualOutput
@@ -92,28 +97,27 @@ func (a *allowance) grow(p *Pool, answer *prompt.Reply) {
 type answered struct {
 	usage    route.Usage // the engine's counts
 	streamed int         // tokens, by what was sent
-	cached   int         // of the prompt, as the router believes
 	whole    bool
 }
 
-// use records what an answer has used of the limit: by the engine's counts, or by what was sent.
-func (a *allowance) use(req *prompt.Request, s answered) {
-	if !a.spent.Limited() || !takesSalt(req.Kind) {
+// use records what an answer has used of the limit: by the engine's counts, or by what was sent. Nothing of a prompt
+// was cached that the engine does not count so, whatever the router believes.
+func (a *allowance) use(r *reading, s answered) {
+	if !a.spent.Limited() || !r.computes {
 		return
 	}
 	t, u := a.spent.Expected(), &s.usage
-	t.Cached = s.cached
+	t.Prompt, t.Cached = cmp.Or(u.Prompt, t.Prompt), 0
+	if u.CachedKnown {
+		t.Cached = u.Cached
+	}
 	switch {
-	case u.Known:
-		t.Prompt, t.Output = u.Prompt, u.Output
-		if u.CachedKnown {
-			t.Cached = u.Cached
-		}
-		if !s.whole {
-			t.Output = max(u.Output, s.streamed)
-		}
-	case !s.whole || s.streamed > 0: // else nothing was read of the answer, as of one that is made in the background
-		t.Output = s.streamed
+	case s.whole && u.Output > 0:
+		t.Output = u.Output
+	case !r.req.Kind.Generates() && r.req.Kind != prompt.Other:
+		t.Output = 0
+	case !s.whole || u.Known || s.streamed > 0: // else nothing was read of it, as of one made in the background
+		t.Output = max(u.Output, s.streamed)
 	}
 	a.spent.Use(t)
 }

@@ -58,24 +58,29 @@ func TestTellLimits(t *testing.T) {
 func TestWhatAnAnswerUses(t *testing.T) {
 	known := route.Usage{Known: true, Prompt: 900, Output: 50, Cached: 600, CachedKnown: true}
 	begun := route.Usage{Known: true, Prompt: 900} // Messages say the prompt's at the beginning
+	silent := route.Usage{Known: true, Output: 50} // of the prompt
 	for _, c := range []struct {
 		about string
+		kind  prompt.Kind
 		of    answered
 		want  float64
 	}{
-		{about: "the engine's counts", of: answered{usage: known, streamed: 48, cached: 640, whole: true}, want: 350},
-		{about: "counts without the cached ones", of: answered{usage: begun, streamed: 48, cached: 640, whole: true}, want: 260},
-		{about: "counts of an answer that broke off", of: answered{usage: begun, streamed: 48, cached: 640}, want: 308},
-		{about: "no counts", of: answered{streamed: 48, cached: 640, whole: true}, want: 408},
-		{about: "no counts, broken off", of: answered{cached: 640}, want: 360},
-		{about: "nothing was read of it", of: answered{cached: 640, whole: true}, want: 460},
+		{about: "the engine's counts", kind: prompt.Chat, of: answered{usage: known, streamed: 48, whole: true}, want: 350},
+		{about: "counts without the cached ones, or the answer", kind: prompt.Chat, of: answered{usage: begun, streamed: 48, whole: true}, want: 948},
+		{about: "counts of an answer that broke off", kind: prompt.Chat, of: answered{usage: begun, streamed: 48}, want: 948},
+		{about: "counts without the prompt", kind: prompt.Chat, of: answered{usage: silent, streamed: 48, whole: true}, want: 1050},
+		{about: "no counts", kind: prompt.Chat, of: answered{streamed: 48, whole: true}, want: 1048},
+		{about: "no counts, broken off", kind: prompt.Chat, of: answered{}, want: 1000},
+		{about: "nothing was read of it", kind: prompt.Chat, of: answered{whole: true}, want: 1100},
+		{about: "an endpoint that is not known", kind: prompt.Other, of: answered{streamed: 48, whole: true}, want: 1048},
+		{about: "one without answers in text", kind: prompt.Embedding, of: answered{usage: begun, streamed: 48, whole: true}, want: 900},
 	} {
 		in := limitedInbound(limit.Limits{Tokens: 1 << 30})
 		var a allowance
 		a.enter(in)
 		in.Account.Spent().Reserve(limit.Tokens{Prompt: 1000, Cached: 640, Output: 100}, true, time.Now())
 		in.Account.Sent()
-		a.use(&prompt.Request{Kind: prompt.Chat}, c.of)
+		a.use(&reading{req: &prompt.Request{Kind: c.kind}, computes: true}, c.of)
 		in.Account.End(time.Now())
 		_, tokens := a.key.Balances(time.Now())
 		if got := float64(tokens.Limit - tokens.Remaining); got != c.want {
@@ -115,7 +120,7 @@ func BenchmarkNoLimits(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var a allowance
-		if a.enter(in) != nil || a.reserve(nil, nil) != nil {
+		if a.enter(in) != nil || a.reserve(nil, nil, nil, nil) != nil {
 			b.Fatal("refused")
 		}
 		in.Account.Sent()

@@ -35,14 +35,13 @@ type pairing struct {
 	sidecar *leg   // that a sidecar sends; nil = there is none
 }
 
-// pairs returns the pairing of a request, nil if it has none. Either way the client names no prefiller to a worker.
+// pairs returns the pairing of a request, nil if it has none.
 func pairs(r *request, out *upstream.Request) *pairing {
 	rule := r.pool.Pairing
 	if !isWhole(r) {
 		noteLong(r)
 		return nil
 	}
-	out.Body = pair.Alone(out.Body)
 	if !hasPair(r) {
 		return nil
 	}

@@ -15,6 +15,9 @@ var (
 	faultUnreadJSON = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
 		Message: "the body is no JSON that can be read to its end, and what this API key may ask for cannot be told" +
 			" without it"}
+	faultUnsalted = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
+		Message: "the prompts of this API key are kept apart (keys.cache_salt), and this router can write its salt into a" +
+			" body that is one object in JSON and no other; send one, or use a key without cache_salt"}
 	faultUnsureModel = Fault{Status: 400, Kind: "invalid_request_error", Code: "ambiguous_model",
 		Message: `the body names "model" more than once, in another spelling or not in UTF-8, and this API key is for` +
 			" some models only; send it once"}
@@ -52,6 +55,9 @@ type reading struct {
 	clear  bool   // the body was understood to its end
 	named  string // the body's model; a header may name another
 	salted bool   // the worker gets a cache_salt of the caller's key
+
+	computes bool // an engine may compute a prompt for it
+	asks     bool // the router asks for the usage of its stream, and its client does not
 }
 
 var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
@@ -63,7 +69,7 @@ func (r *reading) parse(in *Inbound, model string) {
 		r.req, _ = r.parser.Parse(prompt.Other, nil)
 		r.req.Model, r.req.Stream, r.clear = prompt.Multipart(kind, in.Body)
 		r.named = r.req.Model
-		r.salted = false
+		r.salted, r.computes = false, in.Endpoint.computes(in.Method, prompt.Other)
 		return
 	}
 	var err error
@@ -72,22 +78,14 @@ func (r *reading) parse(in *Inbound, model string) {
 	if model != "" {
 		r.req.Model = model
 	}
+	r.computes = in.Endpoint.computes(in.Method, r.req.Kind)
 	r.addSalt(in)
-}
-
-// takesSalt reports whether an engine computes the prompt of such a body, and so may keep its KV.
-func takesSalt(k prompt.Kind) bool {
-	switch k {
-	case prompt.Other, prompt.CountTokens, prompt.Tokenize:
-		return false
-	}
-	return true
 }
 
 // addSalt makes the body's cache_salt that of the caller's key, with the client's own behind it.
 func (r *reading) addSalt(in *Inbound) {
 	salt := in.Caller.Salt
-	r.salted = salt != "" && in.Method == http.MethodPost && takesSalt(r.req.Kind)
+	r.salted = salt != "" && r.computes && len(in.Body) > 0
 	switch {
 	case !r.salted:
 	case r.req.CacheSalt == "":
@@ -109,15 +107,18 @@ func isWide(body []byte) bool {
 		bytes.HasPrefix(start, []byte("\xfe\xff"))
 }
 
-// unsalted returns why the salt of the caller's key cannot be written into the body, or nil.
+// unsalted returns why the salt of the caller's key cannot be written into the body, or nil. Engines take none with a
+// sound or a picture, which come in forms.
 func (r *reading) unsalted(in *Inbound) *Fault {
+	other := in.Endpoint.Kind == prompt.Other
 	switch {
-	case in.Caller.Salt == "" || in.Method != http.MethodPost || !r.salted && !takesSalt(in.Endpoint.Kind):
+	case in.Caller.Salt == "" || !r.computes,
+		other && (len(in.Body) == 0 && in.Tail == nil || in.Endpoint.isMedia() && !isJSON(in)):
 		return nil
 	case in.Tail != nil:
 		return &faultUnreadBody
 	case !r.clear || !isJSON(in):
-		return &faultUnreadJSON
+		return &faultUnsalted
 	}
 	return nil
 }

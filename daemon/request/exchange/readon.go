@@ -100,7 +100,7 @@ func keepMore(ctx context.Context, r *request, modelIsEnough bool) error {
 			in.Left -= k.Size() - had
 		}
 		r.read.release()
-		r.read.parse(in, r.entry.Model)
+		r.parse()
 		if !ended && modelIsEnough && r.read.req.Model != "" {
 			in.Tail = &remainder{Tail: in.Tail}
 			return nil

@@ -43,6 +43,7 @@ type request struct {
 	chosen    bool           // the strategy has been asked
 	computed  bool           // a prefiller keeps the KV of the prompt, and no decoder had a place for the request
 	mistaken  bool           // a worker gave the answer to another request
+	unasked   bool           // a worker refuses to be asked for the usage of a stream
 	fell      names.Reason   // why another model has not served the request before; 0 = none had it
 	falls     names.Reason   // why it goes to another model now; 0 = it does not
 	offered   offered        // to the strategy
@@ -54,6 +55,14 @@ type request struct {
 type kept struct {
 	overflow overflow.Store // bodies until they can be routed
 	models   names.Book     // of sessions under aliases
+}
+
+// parse reads the body. What opens or closes a session has no prompt.
+func (r *request) parse() {
+	r.read.parse(r.in, r.entry.Model)
+	if r.entry.Op == Opening || r.entry.Op == Closing {
+		r.read.computes, r.read.salted = false, false
+	}
 }
 
 // log returns the logger that names the request's pool.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/pair"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -38,44 +39,54 @@ func (s *sending) end() {
 	sendings.Put(s)
 }
 
-// edit writes into the request's body what the worker gets in place of the client's.
+// edit writes into the request's body what the worker gets in place of the client's. A body that is kept in a file is
+// not copied: it is sent in pieces.
 func (s *sending) edit(r *request) {
-	s.addSalt(r)
-	s.writeModel(r)
-}
-
-// addSalt writes the salt into the request's body. A body that is kept in a file is not copied: the end of it is sent
-// behind it.
-func (s *sending) addSalt(r *request) {
-	if !r.read.salted {
+	edits := s.renamed(r, askUsage(r, nil))
+	if r.read.salted {
+		edits = append(edits, saltIn(s.Body, r.read.req.CacheSalt))
+	}
+	if len(edits) == 0 {
 		return
 	}
-	start, end := writeSalt(s.Body, r.read.req.CacheSalt)
+	slices.SortStableFunc(edits, func(a, b prompt.Edit) int { return a.Lo - b.Lo })
+	at, pieces := 0, make([][]byte, 0, 2*len(edits)+1)
+	for _, e := range edits {
+		pieces = append(pieces, s.Body[at:e.Lo], e.Text)
+		at = e.Hi
+	}
+	pieces = append(pieces, s.Body[at:])
 	if r.in.Kept != nil {
-		s.Body, s.behind = start, [][]byte{end}
-		return
-	}
-	s.Body = append(append(make([]byte, 0, len(start)+len(end)), start...), end...)
-}
-
-// writeModel writes the target in place of the alias. A body that is kept in a file is not copied: it is sent in
-// pieces.
-func (s *sending) writeModel(r *request) {
-	if r.alias == nil {
-		return
-	}
-	body, at := s.Body, 0
-	var pieces [][]byte
-	for _, span := range modelSpans(r, body) {
-		pieces = append(pieces, body[at:span[0]], []byte(r.read.req.Model))
-		at = span[1]
-	}
-	pieces = append(pieces, body[at:])
-	if r.in.Kept != nil {
-		s.Body, s.behind = pieces[0], append(pieces[1:], s.behind...)
+		s.Body, s.behind = pieces[0], pieces[1:]
 		return
 	}
 	s.Body = bytes.Join(pieces, nil)
+}
+
+// askUsage has the body ask for the usage of its stream, if the limits of its key need it and the client does not ask.
+// By the events of a stream nobody knows its tokens: engines send several in one to a client that is slow.
+func askUsage(r *request, edits []prompt.Edit) []prompt.Edit {
+	r.read.asks = false
+	if r.unasked || !r.read.clear || r.in.Tail != nil || !r.in.Account.Spent().CountsTokens() {
+		return edits
+	}
+	e, ok := r.read.req.AskUsage()
+	if !ok {
+		return edits
+	}
+	r.read.asks = true
+	return append(edits, e)
+}
+
+// renamed appends those that write the target in place of the alias.
+func (s *sending) renamed(r *request, edits []prompt.Edit) []prompt.Edit {
+	if r.alias == nil {
+		return edits
+	}
+	for _, span := range modelSpans(r, s.Body) {
+		edits = append(edits, prompt.Edit{Lo: span[0], Hi: span[1], Text: []byte(r.read.req.Model)})
+	}
+	return edits
 }
 
 // rewind makes what is sent behind the body anew, for each worker that gets it.

@@ -26,7 +26,7 @@ type stream struct {
 // prefill, and the first event of a chat holds only the assistant's role. weigh decides on a stream that reports a
 // failure before its output, by what came of it; nil = the client gets it.
 func (s *stream) awaitOutput(weigh func(held []byte) *failure) *failure {
-	understood := s.reply != nil && s.events
+	understood := s.reply != nil && s.events && s.r.understood()
 	if understood {
 		s.a.resp.SetChunkTimeout(s.r.pool.HeaderTimeout) // the head of a stream comes before the prefill
 	}

@@ -19,6 +19,9 @@ type weigher struct {
 
 // judge returns why an answer that came whole must not reach the client, or nil.
 func (w weigher) judge(b *body, text []byte) *failure {
+	if f := unaskable(b, text); f != nil {
+		return f
+	}
 	if f := outgrown(b, w.tries, text); f != nil {
 		return f
 	}
@@ -81,6 +84,18 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 	}
 	o.Excused = b.excused
 	return b.discard(o, f)
+}
+
+// unaskable ends an attempt whose worker refuses to be asked for the usage. It is asked again without, and no more.
+func unaskable(b *body, text []byte) *failure {
+	status, w := b.a.resp.Status, b.a.trip.Worker()
+	if !b.r.read.asks || status != http.StatusBadRequest && status != http.StatusUnprocessableEntity ||
+		!bytes.Contains(text, []byte("stream_options")) && !bytes.Contains(text, []byte("include_usage")) {
+		return nil
+	}
+	b.r.pool.Clients.refuseUsage(w.URL())
+	return b.discard(worker.Outcome{Kind: worker.Answered, Rejected: true},
+		&failure{reason: reasonUsage, fault: FaultUpstream, grade: route.GradeUnseen})
 }
 
 // unfilled ends the attempt of a worker that was told where the KV of the prompt is, and fails: by default vLLM does so

@@ -27,6 +27,16 @@ func (s *Spending) Tells(r EndHearer) {
 // Limited reports whether the request takes anything of a limit, and has not ended.
 func (s *Spending) Limited() bool { return s != nil && s.key != nil }
 
+// CountsTokens reports whether the tokens of the request count.
+func (s *Spending) CountsTokens() bool {
+	if !s.Limited() {
+		return false
+	}
+	s.key.mu.Lock()
+	defer s.key.mu.Unlock()
+	return s.key.limits.Tokens > 0
+}
+
 // Reserve takes the tokens that the request is expected to need, or returns why it may not have them; then it has given
 // back what Enter took. exact: the prompt's tokens are known, and are no estimate.
 func (s *Spending) Reserve(t Tokens, exact bool, at time.Time) *Refusal {
@@ -95,11 +105,11 @@ func (s *Spending) Use(t Tokens) {
 	}
 }
 
-// UsePrompt records that a worker has computed the prompt, and that nothing came of the answer.
+// UsePrompt records that a worker has computed all of the prompt, and that nothing came of the answer.
 func (s *Spending) UsePrompt() {
 	if s != nil {
 		s.used = s.expected
-		s.used.Output = 0
+		s.used.Output, s.used.Cached = 0, 0
 	}
 }
 

@@ -112,7 +112,11 @@ func (r *Request) readField(key []byte) bool {
 		return s.object(r.readMetadata)
 	case fieldStreamOptions:
 		r.fields.forget(fieldIncludeUsage)
-		return s.object(r.readStreamOption)
+		lo := s.i
+		ok := s.object(r.readStreamOption)
+		r.fields.at[fieldStreamOptions] = span{uint32(lo), uint32(s.i)}
+		r.fields.seen |= 1 << fieldStreamOptions
+		return ok
 	case fieldExtension:
 		r.fields.forget(fieldHintLength)
 		r.fields.forget(fieldHintPriority)
@@ -196,8 +200,8 @@ func (r *Request) resolve() {
 	r.AmbiguousModel = r.AmbiguousModel || !utf8.ValidString(r.Model)
 	r.setText(&r.CacheSalt, fieldSalt)
 	r.setText(&r.PreviousResponse, fieldPrevious)
-	r.Stream = f.flag(fieldStream)
-	r.IncludeUsage = f.flag(fieldIncludeUsage)
+	r.Stream = isTrue(f.raw(fieldStream))
+	r.IncludeUsage = isTrue(f.raw(fieldIncludeUsage))
 	r.N = int(max(f.count(fieldN), 1))
 	if text := f.inside(fieldN); len(text) > 0 {
 		r.N = int(max(bounded(text, 0, math.MaxUint32), 2))
