@@ -11,8 +11,11 @@ import (
 
 // A connection that is accepted late, as by a full accept queue or after one lost SYN, is no death either.
 var connects = []wallCase{
-	{"a-full-accept-queue-of-one-of-two-refuses-nobody", lateAccept(1)},
-	{"a-full-accept-queue-of-a-lone-worker-refuses-nobody", lateAccept(0)},
+	{"a-full-accept-queue-of-one-of-two-refuses-nobody", lateAccept(1, 1, 2500*time.Millisecond)},
+	{"a-full-accept-queue-of-a-lone-worker-refuses-nobody", lateAccept(1, 0, 2500*time.Millisecond)},
+	{"a-lone-worker-that-accepts-nothing-for-9-s-is-waited-for", lateAccept(1, 0, 9*time.Second)},
+	{"two-workers-that-accept-nothing-for-6-s-are-waited-for", lateAccept(2, 0, 6*time.Second)},
+	{"a-worker-that-accepts-nothing-for-good-is-left-alone", lateAccept(1, 2, 0)},
 	{"a-full-accept-queue-cuts-no-stream", lateAcceptInStream},
 	{"a-port-that-is-closed-for-50-ms-is-used-again-soon", closedFor},
 	{"a-port-that-is-closed-for-good-is-given-up-at-once", closedForGood},
@@ -29,22 +32,34 @@ func (l *lab) gate(to string) *engine.Gate {
 	return g
 }
 
-// lateAccept has a worker accept nothing for 2.5 s, beside so many others. Answers take 0.3 s, so that connections are
-// needed meanwhile. Alone, the worker answers on the connections that it has; whoever needs a new one may be refused.
-func lateAccept(others int) func(*lab) (string, bool) {
+// lateAccept has some workers accept nothing for a time, beside others, or for good (0). Answers take 0.3 s, so that
+// connections are needed meanwhile.
+func lateAccept(late, others int, shut time.Duration) func(*lab) (string, bool) {
 	return func(l *lab) (string, bool) {
 		sluggish := func(c *wire.Call) bool { return !c.Wait(300*time.Millisecond) && engine.Echo(c) }
-		g := l.gate(l.engines(1, sluggish)[0].Addr())
-		at := []string{g.Addr}
+		var at []string
+		for _, e := range l.engines(late, sluggish) {
+			g := l.gate(e.Addr())
+			at = append(at, g.Addr)
+			time.AfterFunc(3*time.Second, g.Shut)
+			if shut > 0 {
+				time.AfterFunc(3*time.Second+shut, g.Open)
+			}
+		}
 		for _, e := range l.engines(others, sluggish) {
 			at = append(at, e.Addr())
 		}
 		r := l.routerWith(proc.Router{Workers: at})
 		clients(1, 4, func(_, i int) wire.Answer { return r.chat(fmt.Sprintf("warm %d", i)) })
-		g.Shut()
-		time.AfterFunc(2500*time.Millisecond, g.Open)
+		time.Sleep(2 * time.Second)
 		all := every(100*time.Millisecond, 50, func(i int) wire.Answer { return r.chat(fmt.Sprintf("%d question", i)) })
-		return fmt.Sprintf("%d of 50 refused", refused(all)), refused(all) == 0
+		slow := 0
+		for _, a := range all[len(all)/2:] {
+			if others > 0 && a.Took > 900*time.Millisecond {
+				slow++
+			}
+		}
+		return fmt.Sprintf("%d of 50 refused, %d late beside others", refused(all), slow), refused(all) == 0 && slow <= 3
 	}
 }
 

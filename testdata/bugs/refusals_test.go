@@ -23,6 +23,17 @@ var refusals = []wallCase{
 	{"a-worker-that-answers-with-a-page-draws-no-traffic", refusing(func(c *wire.Call) bool {
 		return c.Plain(200, "text/html; charset=utf-8", "<!DOCTYPE html><html><body>Sign in</body></html>")
 	})},
+	{"a-worker-that-answers-with-a-redirect-draws-no-traffic", refusing(func(c *wire.Call) bool {
+		return engine.Refuse(c, 302, "elsewhere", "Location: https://login.example.com/")
+	})},
+	{"a-worker-that-answers-nothing-draws-no-traffic", refusing(plain(""))},
+	{"a-worker-that-answers-null-draws-no-traffic", refusing(plain("null"))},
+	{"a-worker-that-answers-an-empty-object-draws-no-traffic", refusing(plain("{}"))},
+	{"a-worker-that-answers-an-empty-object-in-chunks-draws-none", refusing(func(c *wire.Call) bool {
+		_, err := c.Write([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			"2\r\n{}\r\n0\r\n\r\n"))
+		return err == nil
+	})},
 	{"a-worker-that-answers-500-draws-no-traffic", refusing(status(500))},
 	{"a-worker-that-refuses-embeddings-alone-draws-none", refusingEmbeddings},
 	{"a-worker-that-refuses-tokenize-alone-draws-none", refusingTokenize},
@@ -35,6 +46,11 @@ var refusals = []wallCase{
 	{"made-up-paths-move-no-chat", movesNoChat("DELETE", "/v1/%d/%d", "")},
 	{"a-refused-prompt-is-not-taken-for-cached", refusedPrompt},
 	{"a-401-to-the-routers-key-is-the-routers-fault", routersKey},
+}
+
+// plain answers 200 with a text.
+func plain(text string) func(*wire.Call) bool {
+	return func(c *wire.Call) bool { return c.Plain(200, "application/json", text) }
 }
 
 func status(code int) func(*wire.Call) bool {

@@ -18,7 +18,7 @@ const (
 	Refused              // nothing listens there
 	Leaving              // it gave up what it had accepted: finish_reason "abort", a bare [DONE]
 	Busy                 // 503, 429, 408 or 529: it has as much as it can take
-	Denied               // 401, 403, 404, 405 or 422, or a page where an API's answer should be
+	Denied               // 401, 403, 404, 405 or 422, or no answer of an API with another status
 	Late                 // no connection was made in time
 	Dying                // it says in its own words that it is shutting down, or that its engine is dead
 )

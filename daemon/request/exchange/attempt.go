@@ -166,7 +166,8 @@ func (a *attempt) diagnose(err error) (*failure, worker.Outcome) {
 		return &failure{reason: reasonConnect, fault: FaultUpstream, grade: route.GradeUnseen},
 			worker.Outcome{Kind: worker.Refused, Err: inWords(err)}
 	case upstream.NotSent(err): // a packet was lost, or its accept queue is full
-		return &failure{reason: reasonConnectLate, fault: FaultUpstream, grade: route.GradeUnseen},
+		inTime := !errors.As(err, &t) || !t.Timeout() // there is no way there
+		return &failure{reason: reasonConnectLate, fault: FaultUpstream, grade: route.GradeUnseen, late: !inTime},
 			worker.Outcome{Kind: worker.Late, Err: inWords(err)}
 	case errors.As(err, &t) && t.Timeout(): // it may still be working on it, and header_timeout is long
 		return &failure{reason: reasonTimeout, fault: FaultTimeout, grade: route.GradeFinal},

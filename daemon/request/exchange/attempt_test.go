@@ -99,8 +99,9 @@ func TestAttemptDiagnose(t *testing.T) {
 	connect := failure{reason: reasonConnect, fault: FaultUpstream, grade: route.GradeUnseen}
 	f("refused", dial(syscall.ECONNREFUSED), live, connect, worker.Refused)
 	connect.reason = reasonConnectLate
-	f("no connection in time", dial(os.ErrDeadlineExceeded), live, connect, worker.Late)
 	f("no way there", dial(syscall.EHOSTUNREACH), live, connect, worker.Late)
+	connect.late = true
+	f("no connection in time", dial(os.ErrDeadlineExceeded), live, connect, worker.Late)
 	f("no answer in time", late, live, failure{reason: reasonTimeout, fault: FaultTimeout, grade: route.GradeFinal}, worker.Broken)
 	f("broke off", closed, live, failure{reason: reasonNoAnswer, fault: FaultUpstream}, worker.Broken)
 	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: FaultUpstream, grade: route.GradeSilent}, worker.Broken)

@@ -13,6 +13,7 @@ type failure struct {
 	fault  Fault // what the client gets if no other worker may be tried
 	grade  route.Grade
 	paid   bool           // the repeat has been taken from the budget already
+	late   bool           // no connection was made in time
 	by     *worker.Worker // that failed
 	own    *ownError      // which the client gets in place of fault; nil = there is none
 }
@@ -51,10 +52,12 @@ const (
 // workers until another worker shows whose fault it is. What is tried next is decided by [route.Attempts].
 type attempts struct {
 	route.Attempts
-	blamed   bool      // a 500 was blamed on the worker, not on the request: that is done once
-	outgrew  bool      // a worker was too short for the request, and another is tried for that
-	last     Fault     // what the client gets
-	own      *ownError // in place of it: of the last worker that gave up with words of its own; nil = none did
+	patience time.Duration // for a worker that takes no connection, where no other is left
+	since    time.Time     // the first of these was not made in time
+	blamed   bool          // a 500 was blamed on the worker, not on the request: that is done once
+	outgrew  bool          // a worker was too short for the request, and another is tried for that
+	last     Fault         // what the client gets
+	own      *ownError     // in place of it: of the last worker that gave up with words of its own; nil = none did
 	suspects []suspect
 }
 
@@ -80,7 +83,28 @@ func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) r
 		a.own = f.own
 	}
 	return a.After(route.Failure{Grade: f.grade, Broke: f.reason == reasonNoAnswer || f.reason == reasonDying,
-		Late: f.reason == reasonConnectLate, Paid: f.paid, By: f.by}, consumed, left, pay)
+		Late: a.lateness(f), Paid: f.paid, By: f.by}, consumed, left, pay)
+}
+
+// A request waits for a connection as long as engines may be busy with anything but their port. Where somebody else can
+// do without, it waits until a packet that was lost has been sent again.
+const (
+	latePatience = 30 * time.Second
+	lateElse     = 4 * time.Second
+)
+
+// lateness returns whether the request goes on to wait for a connection.
+func (a *attempts) lateness(f *failure) route.Lateness {
+	now := time.Now()
+	switch {
+	case !f.late:
+		return route.NotLate
+	case a.since.IsZero():
+		a.since = now
+	case now.Sub(a.since) >= a.patience:
+		return route.TooLate
+	}
+	return route.Late
 }
 
 // isRepeated reports whether a worker fails the request in a way in which another one has failed it, and excuses that

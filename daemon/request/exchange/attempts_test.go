@@ -2,6 +2,8 @@ package exchange
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -43,4 +45,24 @@ func TestADyingWorkerIsALostOne(t *testing.T) {
 			lost.by = new(worker.Worker)
 		}
 	}
+}
+
+// TestLateness: how long a request waits for a connection that is not made in time.
+func TestLateness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := attempts{patience: 3 * time.Second}
+		f := func(what string, failed failure, after time.Duration, want route.Lateness) {
+			t.Helper()
+			time.Sleep(after)
+			if got := a.lateness(&failed); got != want {
+				t.Errorf("%s: %v; want %v", what, got, want)
+			}
+		}
+		late := failure{late: true}
+		f("another failure", failure{}, 0, route.NotLate)
+		f("late, long after it", late, time.Minute, route.Late)
+		f("a while later", late, 2*time.Second, route.Late)
+		f("too long", late, time.Second, route.TooLate)
+		f("another failure then", failure{}, 0, route.NotLate)
+	})
 }

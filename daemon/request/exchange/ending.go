@@ -140,8 +140,11 @@ func (b *body) showing(text []byte) worker.Outcome {
 	o := signOf(b.r, b.a.resp, text)
 	if o.Kind != b.against { // its status is good, and the failure stands inside
 		o = worker.Outcome{Kind: b.against, Err: "reported a failure inside its answer"}
-		if b.against == worker.Leaving {
+		switch b.against {
+		case worker.Leaving:
 			o.Err = "gives up what it accepts"
+		case worker.Denied:
+			o.Err = errFormless
 		}
 	}
 	o.Excused = b.excused

@@ -11,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -117,6 +118,10 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	e.prepare(r)
 	r.attempts.last = FaultUpstream
 	r.attempts.Broken = int32(e.deaths)
+	r.attempts.patience = latePatience
+	if e.entry.Op == Prefilling || e.alias.After(names.Down) != nil {
+		r.attempts.patience = lateElse
+	}
 	var failed step
 	for {
 		r.At = time.Now()
@@ -327,6 +332,9 @@ func (e *Exchange) noteFailure(f *failure, w *worker.Worker) {
 		e.lostAt(w, time.Now().Add(dyingFor))
 	case reasonDown, reasonConnect, reasonConnectLate:
 		e.choice.Unreached(w)
+		if f.late {
+			e.choice.NotHad()
+		}
 	case reasonNoDescriptor:
 		for _, p := range e.epoch.Pools { // connections are kept for 3.5 s, and may be more than requests are under way
 			p.Clients.CloseIdle()
@@ -369,7 +377,12 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 	} else {
 		f := w.weigh(&b.body, nil)
 		if f == nil {
-			f = b.awaitOutput(func(held []byte) *failure { return w.weighHidden(&b.body, held) })
+			f = b.awaitOutput(func(held []byte) *failure {
+				if !b.events {
+					return w.decide(&b.body, worker.Outcome{Kind: worker.Denied, Err: errFormless}, nil)
+				}
+				return w.weighHidden(&b.body, held)
+			})
 		}
 		if f != nil {
 			return nil, f
@@ -411,7 +424,7 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	e.tellModel(out)
 	e.limits.tell(out, e.shape())
 	e.by = w
-	if e.choice.Answered(w, out.Status < 400) && e.cookie != "" {
+	if e.choice.Answered(w, out.Status < 400 && b.against != worker.Denied) && e.cookie != "" {
 		c := http.Cookie{Name: e.epoch.Sessions.Cookie, Value: e.cookie, Path: "/", HttpOnly: true,
 			SameSite: http.SameSiteLaxMode, Secure: e.in.TLS}
 		out.Set("Set-Cookie", c.String())

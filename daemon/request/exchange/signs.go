@@ -43,7 +43,11 @@ func signOf(r *request, resp *upstream.Response, text []byte) worker.Outcome {
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		return worker.Outcome{Kind: worker.Failed, Err: errText500}
 	}
-	if resp.Status < 300 && r.understood() && isPage(resp.Header.Get("Content-Type")) {
+	switch {
+	case !r.understood() || resp.Status >= 400:
+	case resp.Status >= 300:
+		return worker.Outcome{Kind: worker.Denied, Err: "answers with a redirect"}
+	case isPage(resp.Header.Get("Content-Type")):
 		return worker.Outcome{Kind: worker.Denied, Err: "answers with a page of HTML"}
 	}
 	return worker.Outcome{Kind: worker.Answered, Rejected: resp.Status >= 400}
@@ -56,6 +60,21 @@ func isPage(kind string) bool {
 	const page = "text/html"
 	return len(kind) >= len(page) && strings.EqualFold(kind[:len(page)], page)
 }
+
+// formless reports whether a success that begins with this text is no answer to the request, such as {} or nothing.
+// whole: this is all of it. A container behind SageMaker's door may answer in any form, and so may what is no text.
+func (b *body) formless(text []byte, whole bool) bool {
+	if b.reply == nil || b.events || !b.r.understood() || !b.reply.Formless(text, whole) {
+		return false
+	}
+	h := b.a.resp.Header
+	kind := h.Get("Content-Type")
+	isText := kind == "" || strings.Contains(kind, "json") || strings.HasPrefix(kind, "text/") || whole && len(text) == 0
+	return isText && !coded(h) && prompt.KindOf(http.MethodPost, b.r.target()) != prompt.Invocations
+}
+
+// errFormless is the outcome's error of a success that is no answer.
+const errFormless = "answers with something that is no answer of an API"
 
 // classOf returns the class of a request by which its worker's refusals are kept apart: the kind of its body, and what
 // has no kind by its method and the first two segments of its path. Each is apart for some models. What has a kind

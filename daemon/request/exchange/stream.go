@@ -40,7 +40,7 @@ func (s *stream) awaitOutput(weigh func(held []byte) *failure) *failure {
 		if s.foreign() {
 			return s.discardForeign()
 		}
-		failed := understood && s.reply.Failed() && !s.rejects()
+		failed := s.fails(understood, err == io.EOF)
 		if failed {
 			if f := weigh(s.page.held); f != nil {
 				return f
@@ -65,6 +65,15 @@ func (s *stream) awaitOutput(weigh func(held []byte) *failure) *failure {
 		s.noteFirstOutput()
 		return nil
 	}
+}
+
+// fails reports whether what came shows that it is no answer: a stream that is understood reports a failure, or what is
+// no stream has no form of an answer.
+func (s *stream) fails(understood, ended bool) bool {
+	if understood {
+		return s.reply.Failed() && !s.rejects()
+	}
+	return s.formless(s.page.held, ended && len(s.page.held) == 0)
 }
 
 // withholds reports whether what came so far is held back: it is no output, and the piece that came last has no ping

@@ -28,12 +28,12 @@ func (w weigher) judge(b *body, text []byte) *failure {
 	if f := outgrewModel(b, text); f != nil {
 		return f
 	}
-	if f := w.weigh(b, text); f != nil {
-		return f
-	}
 	failed := b.readWhole(text)
 	if b.foreign() {
 		return b.discardForeign()
+	}
+	if f := w.weigh(b, text); f != nil {
+		return f
 	}
 	if failed {
 		if f := w.weighHidden(b, text); f != nil {
@@ -48,9 +48,18 @@ func (w weigher) judge(b *body, text []byte) *failure {
 // if the client gets the answer. Else another worker is asked, and the attempt has ended.
 func (w weigher) weigh(b *body, text []byte) *failure {
 	o := signOf(w.request, b.a.resp, text)
+	if o.Kind == worker.Answered && text != nil && b.formless(text, true) {
+		o = worker.Outcome{Kind: worker.Denied, Err: errFormless}
+	}
+	return w.decide(b, o, text)
+}
+
+// decide is weigh for what was found against the worker.
+func (w weigher) decide(b *body, o worker.Outcome, text []byte) *failure {
 	if o.Kind == worker.Answered {
 		return nil
 	}
+	b.ok = false
 	if f := unfilled(b, o.Kind); f != nil {
 		return f
 	}
@@ -79,7 +88,7 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 		}
 		f.grade = route.GradeFinal
 	}
-	if f.reason != reasonKey {
+	if f.reason != reasonKey && b.a.resp.Status >= 400 {
 		f.own = w.ownError(b, text)
 	}
 	o.Excused = b.excused

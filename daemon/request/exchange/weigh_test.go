@@ -46,6 +46,15 @@ func TestWeigh(t *testing.T) {
 	f("the only one aborts", []string{aborts}, 503, "", "w0 hidden_failure")
 	f("busy, then it breaks", []string{full, "", ""}, 429, "w0", "w0 worker_busy, w1 no_answer, w2 no_answer")
 
+	nothing := whole(200, `{}`)
+	f("{}", []string{nothing, good}, 200, "w1", "w0 worker_refused")
+	f("{} twice", []string{nothing, whole(200, "null"), good}, 200, "w1", "w0 worker_refused")
+	f("{} and then 500", []string{nothing, fails, fails}, 500, "w2", "w0 worker_refused, w1 worker_500")
+	f("{} at the only one", []string{nothing}, 200, "w0", "")
+	f("{} in chunks", []string{chunks("application/json", "{}"), good}, 200, "w1", "w0 worker_refused")
+	f("nothing in chunks", []string{chunks("application/json"), good}, 200, "w1", "w0 worker_refused")
+	f("text in chunks", []string{chunks("text/plain", "welcome"), good}, 200, "w1", "w0 worker_refused")
+
 	dying := whole(500, `{"error":"EngineCore encountered an issue"}`)
 	f("two are busy", []string{full, full, good}, 200, "w2", "w0 worker_busy, w1 worker_busy")
 	f("500, then it dies", []string{fails, dying, good}, 200, "w2", "w0 worker_500, w1 worker_dying")

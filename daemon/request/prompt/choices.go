@@ -21,7 +21,7 @@ func (r *choicesReader) read(t *transcript) bool {
 	return t.w.scan.document(func(key []byte) bool {
 		switch string(key) {
 		case "choices":
-			r.known = true
+			r.known, t.formed = true, true
 			return t.w.scan.array(func() bool { return r.readChoice(t) })
 		case "usage":
 			r.known = true

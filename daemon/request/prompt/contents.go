@@ -46,6 +46,7 @@ func (r *blocksReader) readField(t *transcript, key []byte) bool {
 	case "id":
 		return t.readID()
 	case "content":
+		t.formed = true
 		return s.locate(&r.content)
 	case "stop_reason":
 		return s.locate(&r.stop)

@@ -38,6 +38,7 @@ func (r *itemsReader) readField(t *transcript, key []byte) bool {
 	s := &t.w.scan
 	switch string(key) {
 	case "status":
+		t.formed = true
 		return s.locate(&r.status)
 	case "incomplete_details":
 		return s.object(func(key []byte) bool {
@@ -47,6 +48,7 @@ func (r *itemsReader) readField(t *transcript, key []byte) bool {
 			return s.value()
 		})
 	case "output":
+		t.formed = true
 		return s.locate(&r.items)
 	case "usage":
 		return t.readUsage()

@@ -19,6 +19,7 @@ type transcript struct {
 	next    int   // behind the number of the last event; Responses alone number theirs
 	piece   piece // of the event read last
 	pinged  bool  // an event came that keeps connections alive
+	formed  bool  // a field came that answers of the kind have
 	w       writer
 }
 
@@ -42,6 +43,7 @@ func (t *transcript) reset(kind Kind, stream bool, max int) {
 	t.next = 0
 	t.piece = piece{}
 	t.pinged = false
+	t.formed = false
 }
 
 // begin prepares for the data of one event, or a whole body.
@@ -119,12 +121,17 @@ func (t *transcript) readDone() {
 	}
 }
 
+// isResult has the fields of answers that are not generated, at vLLM and others. Those of one kind have many names.
+var isResult = map[string]bool{"data": true, "results": true, "scores": true, "score": true, "embeddings": true,
+	"embedding": true, "outputs": true, "tokens": true, "token_ids": true, "count": true, "input_tokens": true}
+
 // heading is the fields of an event's or a body's top level that all kinds have, as ranges of it.
 type heading struct{ object, kind, code span }
 
 // readField scans one of these fields.
 func (h *heading) readField(t *transcript, key []byte) bool {
 	s := &t.w.scan
+	t.formed = t.formed || !t.kind.Generates() && isResult[string(key)]
 	switch string(key) {
 	case "id":
 		return t.readID()

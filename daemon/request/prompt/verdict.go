@@ -1,5 +1,7 @@
 package prompt
 
+import "bytes"
+
 // Usage returns the usage as far as it was seen. Anthropic's input_tokens are without the cached ones; here Prompt has
 // both.
 func (r *Reply) Usage() Usage { return r.t.usage.sum(r.t.kind) }
@@ -51,6 +53,24 @@ func (r *Reply) EndHere() { r.t.state.sawEnd() }
 // failed if the usage has 0 output tokens, since even an answer without text costs the token that ends it. An answer
 // aborted after part of its text looks like a short one.
 func (r *Reply) Failed() bool { return r.t.state.failed() }
+
+// Formless reports whether a body that is not streamed, and begins with these bytes, is no answer of its kind: neither
+// an object that has what such answers have, nor, where the answer is not generated, a list. whole: these are all
+// bytes, and were read by Body. Else the first byte of a field is enough. What has failed says so in its own form.
+func (r *Reply) Formless(text []byte, whole bool) bool {
+	t := &r.t
+	text = bytes.TrimLeft(text, " \t\r\n\ufeff")
+	switch {
+	case t.formed || t.state.failed() || len(text) > t.answers.max:
+		return false
+	case whole:
+		return len(text) == 0 || text[0] != '[' || t.kind.Generates()
+	case len(text) == 0 || text[0] == '[' && !t.kind.Generates():
+		return false
+	}
+	rest := bytes.TrimLeft(text[1:], " \t\r\n")
+	return text[0] != '{' || len(rest) > 0 && rest[0] == '}'
+}
 
 // Foreign reports whether the answer, or a part of a stream, belongs to another request, if the Mark is strict: it has
 // another's id, or none before its output. It has then Failed.

@@ -10,10 +10,6 @@ const maxAttempts = 3
 // them.
 const maxBroken = 2
 
-// maxLate bounds how often a connection is tried anew that was not made in time, where no other worker is left: a full
-// accept queue empties. By default a try takes connect_timeout, a second, so that a client waits five.
-const maxLate = 4
-
 // Attempts decides what is tried after each failed attempt of a request. The exchange and the lab keep one for each
 // request, so that the lab measures the rule that serves. Not safe for concurrent use.
 type Attempts struct {
@@ -22,7 +18,6 @@ type Attempts struct {
 	Broken int32
 
 	begun    int32          // workers that may have begun on it
-	late     int32          // connections that were not made in time, to workers beside which there was no other
 	repeated bool           // one has been asked a second time
 	lost     *worker.Worker // the last of those that Broken counts; nil = none of this request
 }
@@ -49,11 +44,21 @@ const (
 	GradeFinal                // no other worker gets the request
 )
 
+// Lateness is whether a connection was not made in time, to a worker that may be busy: a full accept queue empties.
+type Lateness uint8
+
+// The kinds of lateness.
+const (
+	NotLate Lateness = iota
+	Late             // the request waits for the worker, where no other is left
+	TooLate          // it has waited for long enough
+)
+
 // Failure is what the rule needs of an attempt that gave the client no answer.
 type Failure struct {
 	Grade Grade
 	Broke bool           // the worker ended, or lost the connection
-	Late  bool           // no connection was made in time
+	Late  Lateness       // no connection was made in time
 	Paid  bool           // the repeat has been taken from the budget already
 	By    *worker.Worker // that failed
 }
@@ -79,9 +84,10 @@ func (a *Attempts) After(f Failure, consumed bool, left int, pay func() bool) Re
 		return GiveUp
 	case f.Grade != GradeUnseen && !f.Paid && !pay(): // in a storm of failures repeats must not multiply the load
 		return GiveUp
-	case f.Late && !others && a.late < maxLate: // nobody else can take it: it waits for this one
-		a.late++
+	case f.Late == Late && !others: // nobody else can take it: it waits for this one
 		return TryAgain
+	case f.Late == TooLate && !others:
+		return GiveUp
 	case f.Grade == GradeSilent && !a.repeated && !others: // the worker may just have closed an idle connection
 		a.repeated = true
 		return TryAgain

@@ -69,12 +69,11 @@ func TestAttemptsAfter(t *testing.T) {
 	f("lost before", Attempts{Broken: 1}, Failure{Broke: true, By: one}, false, 1, paid, GiveUp, lost(1, 2, one))
 	f("lost, and another is full", lost(1, 1, one), unseen, false, 1, broke, TryNext, lost(1, 1, one))
 
-	late := Failure{Grade: GradeUnseen, Late: true}
+	late, tooLate := Failure{Grade: GradeUnseen, Late: Late}, Failure{Grade: GradeUnseen, Late: TooLate}
 	f("late, others left", at(0), late, false, 1, broke, TryNext, at(0))
-	f("late, nobody left", at(0), late, false, 0, broke, TryAgain, Attempts{late: 1})
-	f("late, nobody left, for the last time", Attempts{late: maxLate - 1}, late, false, 0, broke, TryAgain,
-		Attempts{late: maxLate})
-	f("late, nobody left, once more", Attempts{late: maxLate}, late, false, 0, broke, TryNext, Attempts{late: maxLate})
+	f("late, nobody left", at(0), late, false, 0, broke, TryAgain, at(0))
+	f("late for too long, others left", at(1), tooLate, false, 1, broke, TryNext, at(1))
+	f("late for too long, nobody left", at(1), tooLate, false, 0, broke, GiveUp, at(1))
 }
 
 func TestAttemptsOthersAndFurther(t *testing.T) {

@@ -323,7 +323,7 @@ func (c *Choice) Reported() bool {
 // First returns the worker that comes first; after a look that found nobody, the last one tried.
 func (c *Choice) First() *worker.Worker {
 	if c.order.first() < 0 {
-		return c.order.tried[len(c.order.tried)-1]
+		return c.order.last
 	}
 	return c.fleet.workers[c.order.first()]
 }
@@ -375,12 +375,16 @@ func (c *Choice) Again(at time.Time) {
 		return
 	}
 	c.lookAgain(at)
-	if last := c.order.tried[len(c.order.tried)-1]; c.order.left() == 0 {
-		if row := slices.Index(c.fleet.workers, last); row >= 0 {
+	if c.order.left() == 0 {
+		if row := slices.Index(c.fleet.workers, c.order.last); row >= 0 {
 			c.order.rows = append(c.order.rows, int32(row))
 		}
 	}
 }
+
+// NotHad records that the last worker which Next returned has not had the request, and may get it later: it takes
+// nothing now, or no connection to it was made in time.
+func (c *Choice) NotHad() { c.order.tried = c.order.tried[:max(0, len(c.order.tried)-1)] }
 
 // Left returns how many workers of the order have not been tried.
 func (c *Choice) Left() int { return c.order.left() }

@@ -20,6 +20,7 @@ type order struct {
 	fenced bool             // nobody but those in only may get the request
 	only   []*worker.Worker // in the strategy's order
 	tried  []*worker.Worker
+	last   *worker.Worker    // that advance returned
 	some   [4]*worker.Worker // room for tried
 }
 
@@ -93,8 +94,9 @@ func (o *order) advance(f *fleet) Target {
 	}
 	row := int(o.rows[o.next])
 	o.next++
-	o.tried = append(o.tried, f.workers[row])
-	return Target{Worker: f.workers[row], row: row}
+	o.last = f.workers[row]
+	o.tried = append(o.tried, o.last)
+	return Target{Worker: o.last, row: row}
 }
 
 // preferOthers puts a worker at a new address before the data-parallel ranks of an address that was tried. Behind one
