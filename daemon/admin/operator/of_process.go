@@ -57,7 +57,8 @@ var ofClients = []reading[ClientStats]{
 	total("account_leaks_total", "Requests that ended while they still held something: a fault of this router.", nil,
 		func(c ClientStats) float64 { return float64(c.Held.Leaks) }),
 	newReading(metric{name: "held", help: "What the requests under way hold: places at workers and in queues, prefills " +
-		"at workers of their own and their bytes, adapters in use, bytes of answers that slow clients have not taken yet.",
+		"at workers of their own and their bytes, adapters in use, bytes of answers that slow clients have not taken yet, " +
+		"jobs that run after their request was answered.",
 		kind: isGauge, labels: []string{"what"}},
 		func(c ClientStats, send func(float64, ...string)) {
 			for what, n := range c.Held.Held {

@@ -19,13 +19,14 @@ const (
 	Memory              // bytes of the bodies that prefills send
 	Adapter             // an adapter that a worker must not unload
 	Ahead               // bytes of an answer that its client has not taken yet
+	Job                 // a response in the background, a batch or a video that its worker still makes
 
 	kinds = iota
 )
 
 // String returns the name of it in metrics.
 func (w What) String() string {
-	return [...]string{"worker_places", "queue_places", "prefills", "prefill_bytes", "adapters", "answer_bytes"}[w]
+	return [...]string{"worker_places", "queue_places", "prefills", "prefill_bytes", "adapters", "answer_bytes", "jobs"}[w]
 }
 
 // Books has the sums over all requests of a process. Its zero value is ready.

@@ -74,11 +74,7 @@ func (a *Asking) Post(ctx context.Context, to tokens.Target, path string, body [
 	if client == nil {
 		return 0, nil, errRemoved
 	}
-	header := []upstream.Field{{Name: "Content-Type", Value: "application/json"},
-		{Name: "Accept-Encoding", Value: "identity"}}
-	if key := *a.key.Load(); key != "" {
-		header = append(header, upstream.Field{Name: "Authorization", Value: "Bearer " + key})
-	}
+	header := append(askingHeader(*a.key.Load()), upstream.Field{Name: "Content-Type", Value: "application/json"})
 	resp, err := client.Do(ctx, &upstream.Request{Method: "POST", Path: path, Header: header, Body: body})
 	if err != nil {
 		return 0, nil, err
@@ -94,6 +90,15 @@ func (a *Asking) Post(ctx context.Context, to tokens.Target, path string, body [
 		return 0, nil, errLong
 	}
 	return resp.Status, answer, nil
+}
+
+// askingHeader returns the fields of a question of the router's own; key is the workers', "" if they ask for none.
+func askingHeader(key string) []upstream.Field {
+	header := []upstream.Field{{Name: "Accept-Encoding", Value: "identity"}}
+	if key != "" {
+		header = append(header, upstream.Field{Name: "Authorization", Value: "Bearer " + key})
+	}
+	return header
 }
 
 // answersHeld bounds what the answers of all pools' workers hold while they come, beside freeAnswer each. A worker may

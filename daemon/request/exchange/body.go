@@ -58,7 +58,7 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 	b.ok = a.resp.Status < 300
 	plain := !coded(a.resp.Header)
 	b.events = plain && isEvents(a.resp.Header.Get("Content-Type"))
-	if b.ok && (r.understood() || r.read.computes && plain && b.mayCount()) {
+	if b.ok && b.says(plain) {
 		b.startReply()
 	}
 	if b.ok && plain && r.lesson != nil {
@@ -90,8 +90,20 @@ func (b *body) startReply() {
 	}
 }
 
-// mayCount reports whether an answer whose form is not known may say what it has used. A sound or a film does not.
-func (b *body) mayCount() bool { return !b.r.in.Endpoint.isMedia() || b.events || b.isJSON() }
+// says reports whether the answer may say what it has used, or how far a job is. plain: it is not compressed. A sound
+// or a film does not.
+func (b *body) says(plain bool) bool {
+	r := b.r
+	switch {
+	case r.understood():
+		return true
+	case !plain:
+		return false
+	case r.read.computes:
+		return !r.in.Endpoint.isMedia() || b.events || b.isJSON()
+	}
+	return r.kept.jobs.follows(r.in)
+}
 
 // isJSON reports whether the answer is JSON.
 func (b *body) isJSON() bool { return strings.Contains(b.a.resp.Header.Get("Content-Type"), "json") }

@@ -39,6 +39,9 @@ func (d *discreet) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// maxEvent bounds the beginning of an event that is held. A longer one has no usage of its own.
+const maxEvent = 1 << 20
+
 var usageField = []byte(`"usage"`)
 
 // take makes the whole events ready, and what is left behind the last one if nothing follows. No end of an event is in
@@ -54,13 +57,13 @@ func (d *discreet) take(looked int) {
 	case d.err != nil:
 		d.takeEvent(rest)
 		rest = nil
-	case d.long || len(rest) > maxReply:
+	case d.long || len(rest) > maxEvent:
 		d.long = true
 		keep := len(rest) - min(len(rest), 3) // the event's end may have begun
 		d.out, rest = append(d.out, rest[:keep]...), rest[keep:]
 	}
 	switch {
-	case cap(d.held) > maxReply && len(rest) <= maxReply/2:
+	case cap(d.held) > maxEvent && len(rest) <= maxEvent/2:
 		d.held = bytes.Clone(rest)
 	case len(rest) < len(d.held):
 		d.held = append(d.held[:0], rest...)

@@ -3,9 +3,13 @@ package exchange
 import (
 	"errors"
 	"io"
+	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -62,6 +66,7 @@ func (b *body) finish(err error) {
 			b.r.limits.use(&b.r.read, answered{usage: u, streamed: b.r.limits.streamed(b.r.pool, b.reply),
 				whole: err == io.EOF})
 		}
+		b.followJob(seen.Usage, err == io.EOF)
 		b.learnHabit(err == io.EOF)
 		b.a.resp.Release()
 		b.giveBack()
@@ -69,6 +74,35 @@ func (b *body) finish(err error) {
 		b.r.journal.meter.Ended(seen, End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total,
 			Translated: b.r.entry.Door != nil})
 	})
+}
+
+// followJob takes what an answer that goes to the client says of a job: that one runs, or has ended.
+func (b *body) followJob(used route.Usage, whole bool) {
+	r, in, e, jobs := b.r, b.r.in, &b.r.in.Endpoint, &b.r.kept.jobs
+	if b.reply == nil || r.entry.Op != Use {
+		return
+	}
+	status := b.reply.Status()
+	if jobs.follows(in) {
+		if in.Method == http.MethodDelete || status != "" && !running[status] {
+			jobs.end(in.Stored(e.ID), used)
+		}
+		return
+	}
+	id, at := "", ""
+	switch {
+	case r.read.req.Kind == prompt.Responses && (running[status] || r.read.req.Background && !whole):
+		id, at = b.reply.ID(), "/v1/responses"
+	case b.jobs != nil && e.Creates && running[status] && !e.stores():
+		id, at = b.jobs.ids[0], e.Path
+		if i := strings.Index(at, "/"+e.ID); e.ID != "" && i > 0 { // as of a video that is made of another one
+			at = at[:i]
+		}
+	}
+	if id != "" && in.Account.Spent().Limited() {
+		jobs.begin(&job{name: in.Stored(strings.Clone(id)), account: in.Account, pool: r.pool, began: time.Now(),
+			url: b.a.trip.Worker().URL(), path: strings.Clone(at) + "/" + url.PathEscape(id)})
+	}
 }
 
 // noteServed records that the client has the whole answer, though the worker has not ended it. It is called when all

@@ -5,14 +5,23 @@ import (
 	"hash/fnv"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 )
 
 // letIn has the limits of the caller's key let the request in. One that is over a limit waits for it, and so does one
-// before which others of the key wait: the next place is theirs.
+// before which others of the key wait: the next place is theirs. A question for a job needs no place and no tokens, as
+// the job has them.
 func letIn(ctx context.Context, r *request) *Fault {
 	var f *Fault
+	if r.kept != nil && r.kept.jobs.follows(r.in) {
+		f = r.limits.enter(r.in)
+		if f != nil && r.limits.refused.By != limit.ByRequests {
+			f, r.limits.refused = nil, nil
+		}
+		return f
+	}
 	if r.pool.Queue != nil && r.pool.Queue.Waits(limitLane(r.in)) {
 		f = r.limits.behind(r.in)
 	} else {

@@ -55,6 +55,7 @@ type request struct {
 type kept struct {
 	overflow overflow.Store // bodies until they can be routed
 	models   names.Book     // of sessions under aliases
+	jobs     underway       // of keys with limits
 }
 
 // parse reads the body. What opens or closes a session has no prompt.
@@ -134,7 +135,11 @@ func (r *request) abandon(ctx context.Context) *Outbound {
 		return r.refuse(FaultStopping)
 	}
 	r.choice.Unbind()
-	r.in.Account.Spent().UsePrompt()
+	if spent := r.in.Account.Spent(); r.read.req.Background { // the engine makes it all the same
+		spent.UseAll()
+	} else {
+		spent.UsePrompt()
+	}
 	r.in.Seen.End, r.in.Seen.At = "client_gone", time.Time{}
 	r.journal.meter.Refused(&r.in.Seen, FaultGone, FaultGone.Status, time.Since(r.arrived))
 	return FaultGone.Outbound(r.shape()) // nobody reads it

@@ -108,8 +108,17 @@ func (s *Spending) Use(t Tokens) {
 // UsePrompt records that a worker has computed all of the prompt, and that nothing came of the answer.
 func (s *Spending) UsePrompt() {
 	if s != nil {
+		s.UseAll()
+		s.used.Output = 0
+	}
+}
+
+// UseAll records that the request will have used all that it is expected to need, and that nothing of its prompt was
+// cached.
+func (s *Spending) UseAll() {
+	if s != nil {
 		s.used = s.expected
-		s.used.Output, s.used.Cached = 0, 0
+		s.used.Cached = 0
 	}
 }
 

@@ -41,6 +41,7 @@ const (
 	fieldProgram      // in its agentic_context
 	fieldProgramOf    // there too: who began the program
 	fieldSalt
+	fieldBackground // Responses'
 
 	fieldUnknown // any other
 )
@@ -85,6 +86,7 @@ var fieldNames = byLength(map[string]bodyField{
 	"nvext":                  fieldExtension,
 	"vllm_xargs":             fieldExtra,
 	"cache_salt":             fieldSalt,
+	"background":             fieldBackground,
 })
 
 // namedField is a field and one of its names.

@@ -85,6 +85,9 @@ func (r *itemsReader) conclude(t *transcript) {
 	default:
 		t.sawOther(kind)
 	}
+	if status := inside(r.status.of(b)); len(status) > 0 && len(status) <= maxStatus {
+		t.status = append(t.status[:0], status...)
+	}
 	if n := int(parseNumber(r.number.of(b))); r.number.hi > 0 && n >= 0 && !t.state.failed() {
 		t.next = n + 1
 	}

@@ -20,6 +20,7 @@ type Request struct {
 	AmbiguousModel   bool // readers may differ on the model: it comes twice, as Model, or is no UTF-8
 	Stream           bool
 	IncludeUsage     bool   // stream_options.include_usage
+	Background       bool   // the answer is made whether the client waits for it or not
 	MaxTokens        uint32 // max_completion_tokens or max_output_tokens, else max_tokens; 0 = not given
 	N                int    // answers per prompt, at least 1; of a text, as engines read one as a number, at least 2
 	Priority         int32  // vLLM's: lower goes first. Without one the opposite of nvext.agent_hints.priority
@@ -202,6 +203,7 @@ func (r *Request) resolve() {
 	r.setText(&r.PreviousResponse, fieldPrevious)
 	r.Stream = isTrue(f.raw(fieldStream))
 	r.IncludeUsage = isTrue(f.raw(fieldIncludeUsage))
+	r.Background = r.Kind == Responses && isTrue(f.raw(fieldBackground))
 	r.N = int(max(f.count(fieldN), 1))
 	if text := f.inside(fieldN); len(text) > 0 {
 		r.N = int(max(bounded(text, 0, math.MaxUint32), 2))

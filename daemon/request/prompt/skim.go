@@ -15,6 +15,7 @@ type skimmer struct {
 	key     [maxSkimKey + 1]byte
 	n       int  // bytes of key, at most one more than maxSkimKey
 	value   bool // what comes next is a value
+	status  bool // that is the answer's status
 	text    bool // inside of a string
 	escaped bool // the next byte of the string is escaped
 	list    bool // the last byte began a list
@@ -28,6 +29,7 @@ type skimmer struct {
 const (
 	maxSkimKey   = len("reasoning_content")
 	maxSkimUsage = 16 << 10 // vLLM's has some 200 bytes
+	maxStatus    = 32
 )
 
 // reset begins another answer, or another event of one.
@@ -127,8 +129,11 @@ func (r *Reply) skimJSON(p []byte) {
 			s.value = true
 		case '"':
 			s.text = true
+			s.status = s.value && s.outermost() && s.named("status")
 			if !s.value {
 				s.n = 0
+			} else if s.status {
+				r.t.status = r.t.status[:0]
 			}
 		}
 	}
@@ -137,9 +142,12 @@ func (r *Reply) skimJSON(p []byte) {
 	}
 }
 
+// outermost reports whether the next byte stands in an object that may have a usage or a status.
+func (s *skimmer) outermost() bool { return s.depth == 1 || s.depth == 2 && s.within }
+
 // enter begins an object or a list, and reports whether it is a usage.
 func (s *skimmer) enter(object bool) (usage bool) {
-	if object && s.value && s.inside == 0 && (s.depth == 1 || s.depth == 2 && s.within) && s.named("usage", "meta") {
+	if object && s.value && s.inside == 0 && s.outermost() && s.named("usage", "meta") {
 		s.inside, usage = s.depth, true
 	}
 	if s.depth == 1 {
@@ -182,6 +190,8 @@ func (r *Reply) skimRun(p []byte) int {
 	run := p[:end]
 	if !s.value {
 		s.n += copy(s.key[s.n:], run)
+	} else if s.status {
+		r.t.status = append(r.t.status, run[:min(len(run), maxStatus-len(r.t.status))]...)
 	} else if s.hasOutput() {
 		r.t.answers.size += len(run)
 		s.output += len(run)

@@ -14,6 +14,7 @@ type transcript struct {
 	answers answers
 	usage   counts
 	id      []byte
+	status  []byte // of a response or a job; "" as long as none was seen
 	other   []byte // the last id that differs from the first
 	owner   ownership
 	next    int   // behind the number of the last event; Responses alone number theirs
@@ -39,6 +40,7 @@ func (t *transcript) reset(kind Kind, stream bool, max int) {
 	t.answers.reset(max)
 	t.usage = counts{}
 	t.id = t.id[:0]
+	t.status = t.status[:0]
 	t.owner = ownership{}
 	t.next = 0
 	t.piece = piece{}

@@ -10,6 +10,10 @@ func (r *Reply) Usage() Usage { return r.t.usage.sum(r.t.kind) }
 // Responses answer comes back as previous_response_id.
 func (r *Reply) ID() string { return string(r.t.id) }
 
+// Status returns the last status that a response or a job had: queued, in_progress, completed and the like; "" as long
+// as none was seen. Only Responses and what is skimmed have one.
+func (r *Reply) Status() string { return string(r.t.status) }
+
 // Output reports whether anything was seen that a client takes for output: a piece of text, thought, call or of a kind
 // that is not known, or an end other than a failure. Neither a first event with a role, nor response.created,
 // message_start, ping, usage or a comment is one. As long as it is false another worker can still get the request, if

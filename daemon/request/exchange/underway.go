@@ -1,0 +1,171 @@
+package exchange
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// A response in the background, a batch or a video is made after the request for it has been answered. It belongs to
+// its key until it has ended: the request's account goes on, with the key's place and its tokens. The router learns how
+// far it is from what the client reads of it, and asks the worker.
+
+// Bounds on the jobs that are followed. A job beyond them gives its place and its tokens back when the request for it
+// is answered.
+const (
+	maxFollowed  = 4096
+	maxAsking    = 32        // questions to workers at a time
+	maxFollow    = time.Hour // a job that takes longer is charged no more
+	maxUnheard   = 5         // questions in a row that get no answer; its worker is gone then
+	statusWithin = 5 * time.Second
+)
+
+// running are the statuses of a job that has not ended: of OpenAI's responses, batches and videos, and the like.
+var running = map[string]bool{"queued": true, "in_progress": true, "validating": true, "finalizing": true,
+	"cancelling": true, "running": true, "pending": true, "processing": true, "submitted": true}
+
+// underway has the jobs that are followed. Its zero value is ready.
+type underway struct {
+	mu     sync.Mutex // guards the rest
+	of     map[session.Name]*job
+	asking int
+}
+
+// job is one of them.
+type job struct {
+	name      session.Name
+	account   *account.Account
+	work      account.Work
+	count     account.Hold
+	pool      *Pool
+	url, path string // of the worker, and of the job at it
+	began     time.Time
+	timer     *time.Timer // of the next question
+	unheard   int
+}
+
+// follows reports whether the job is followed that the request reads, cancels or deletes.
+func (u *underway) follows(in *Inbound) bool {
+	if in.Endpoint.ID == "" || in.Endpoint.Creates && !in.Endpoint.Stored {
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.of) > 0 && u.of[in.Stored(in.Endpoint.ID)] != nil
+}
+
+// begin follows a job.
+func (u *underway) begin(j *job) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.of[j.name] != nil || len(u.of) >= maxFollowed {
+		return
+	}
+	if u.of == nil {
+		u.of = map[session.Name]*job{}
+	}
+	u.of[j.name] = j
+	j.account.Spent().UseAll()
+	j.account.Begin(&j.work, false)
+	j.account.Take(&j.count, account.Job, 1)
+	j.timer = time.AfterFunc(j.pause(), func() { u.ask(j) })
+}
+
+// pause returns how long it is to the next question: a second at first, and a part of what the job has taken so far.
+func (j *job) pause() time.Duration {
+	d := min(max(time.Since(j.began)/8, time.Second), 15*time.Second)
+	return d*3/4 + rand.N(d/2)
+}
+
+// ask asks the worker how far a job is, or leaves it for later if many are asked for.
+func (u *underway) ask(j *job) {
+	u.mu.Lock()
+	u.asking++
+	busy := u.asking > maxAsking
+	u.mu.Unlock()
+	ended, used := false, route.Usage{}
+	if !busy {
+		ended, used = j.hasEnded()
+	}
+	if ended || time.Since(j.began) > maxFollow {
+		u.end(j.name, used)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.asking--
+	if u.of[j.name] == j {
+		j.timer.Reset(j.pause())
+	}
+}
+
+// hasEnded asks the worker. A job of which the worker does not know has ended, and so has one whose worker is gone.
+func (j *job) hasEnded() (ended bool, used route.Usage) {
+	client := j.pool.Clients.Get(j.url)
+	if client == nil {
+		return true, used
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), statusWithin)
+	defer cancel()
+	j.unheard++
+	resp, err := client.Do(ctx, &upstream.Request{Method: http.MethodGet, Path: j.path, Header: askingHeader(j.pool.Key)})
+	if err != nil {
+		return j.unheard > maxUnheard, used
+	}
+	defer resp.Close()
+	if resp.Status >= 300 {
+		return resp.Status == http.StatusNotFound || resp.Status == http.StatusGone || j.unheard > maxUnheard, used
+	}
+	reply := replies.Get().(*prompt.Reply)
+	defer replies.Put(reply)
+	reply.Reset(prompt.Other, false, maxReply)
+	reply.Skim()
+	if _, err := io.Copy(fed{reply}, resp); err != nil {
+		return j.unheard > maxUnheard, used
+	}
+	status := reply.Status()
+	if running[status] {
+		j.unheard = 0
+	}
+	return status != "" && !running[status] || j.unheard > maxUnheard, route.Usage(reply.Usage())
+}
+
+// fed writes into a reply.
+type fed struct{ *prompt.Reply }
+
+// Write implements io.Writer.
+func (f fed) Write(p []byte) (int, error) {
+	f.Feed(p)
+	return len(p), nil
+}
+
+// end ends a job, once, and charges its key for what the engine counts of it.
+func (u *underway) end(name session.Name, used route.Usage) {
+	u.mu.Lock()
+	j := u.of[name]
+	delete(u.of, name)
+	u.mu.Unlock()
+	if j == nil {
+		return
+	}
+	j.timer.Stop()
+	if spent := j.account.Spent(); used.Known && spent.Limited() {
+		t := spent.Expected()
+		t.Prompt, t.Output, t.Cached = cmp.Or(used.Prompt, t.Prompt), cmp.Or(used.Output, t.Output), 0
+		if used.CachedKnown {
+			t.Cached = used.Cached
+		}
+		spent.Use(t)
+	}
+	j.count.Release()
+	j.work.End(time.Now())
+}
