@@ -1,6 +1,8 @@
 package warmpath_test
 
 import (
+	"go/ast"
+	"go/token"
 	"maps"
 	"os"
 	"path"
@@ -59,7 +61,8 @@ var arrows = map[string][]string{
 		"daemon/request/identity", "daemon/request/limit",
 		"daemon/request/names", "daemon/request/overflow", "daemon/request/pair", "daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
-		"daemon/request/tokens", "daemon/request/waiting", "daemon/transport/gate", "daemon/transport/upstream",
+		"daemon/request/tokens", "daemon/request/waiting", "daemon/transport/direct", "daemon/transport/gate",
+		"daemon/transport/upstream",
 	},
 	"daemon/request/account": {"daemon/request/limit"},
 	"daemon/request/front": {
@@ -97,6 +100,7 @@ var arrows = map[string][]string{
 	// Bytes on sockets.
 	"daemon/transport":             {},
 	"daemon/transport/certificate": {},
+	"daemon/transport/direct":      {}, // clients that ask workers
 	"daemon/transport/gate":        {},
 	"daemon/transport/inflate":     {},
 	"daemon/transport/jsonline":    {},
@@ -110,12 +114,13 @@ var arrows = map[string][]string{
 	"daemon/fleet":                    {},
 	"daemon/fleet/adapters":           {"daemon/fleet/worker"},
 	"daemon/fleet/discover":           {"daemon/fleet/discover/endpoints"},
-	"daemon/fleet/discover/endpoints": {},
+	"daemon/fleet/discover/endpoints": {"daemon/transport/direct"},
 	"daemon/fleet/feed": {
 		"cache/bind", "cache/blocks", "cache/holdings", "cache/kvevents", "cache/seldom", "cache/zmtp", "daemon/fleet/worker",
+		"daemon/transport/direct",
 	},
-	"daemon/fleet/probe":  {"cache/quota", "daemon/fleet/worker"}, // whose Page it reads
-	"daemon/fleet/wake":   {},
+	"daemon/fleet/probe":  {"cache/quota", "daemon/fleet/worker", "daemon/transport/direct"}, // worker: whose Page it reads
+	"daemon/fleet/wake":   {"daemon/transport/direct"},
 	"daemon/fleet/worker": {"sdk/abi"},
 
 	// Other routers.
@@ -154,7 +159,7 @@ var arrows = map[string][]string{
 		"daemon/admin/unit", "daemon/cli/redecide", "daemon/cli/scaffold",
 		"daemon/kv/kvcache", "daemon/lab", "daemon/lab/...", "daemon/lab/replay", "daemon/lab/vllmsim",
 		"daemon/lab/vllmsim/events", "daemon/lab/vllmsim/lmworker", "daemon/request/pair", "daemon/request/prompt",
-		"daemon/transport/spool", "host", "plugins", "sdk", "sdk/abi",
+		"daemon/transport/direct", "daemon/transport/spool", "host", "plugins", "sdk", "sdk/abi",
 	},
 	"daemon/cli/redecide": {"daemon/fleet/worker", "daemon/transport/packed", "host", "sdk/abi", "sdk/score"},
 	"daemon/cli/scaffold": {"sdk", "sdk/abi"},
@@ -283,3 +288,30 @@ func TestWings(t *testing.T) {
 
 // maxWingDoc is a screen and a half.
 const maxWingDoc = 80
+
+// TestClientsAreDirect: whoever asks workers follows no redirect and uses no proxy, as daemon/transport/direct makes the
+// clients of net/http. The commands of operators ask a router, with the environment's proxy.
+func TestClientsAreDirect(t *testing.T) {
+	may := []string{"daemon/transport/direct/direct.go", "daemon/cli/admin.go", "daemon/cli/demo.go"}
+	of := []string{"Client", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm", "ProxyFromEnvironment"}
+	sources(t, func(file string, set *token.FileSet, f *ast.File) {
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "daemon/lab/") || strings.HasPrefix(file, "testdata/") ||
+			slices.Contains(may, file) {
+			return
+		}
+		types := map[ast.Node]bool{} // a pointer to a client makes none
+		ast.Inspect(f, func(n ast.Node) bool {
+			if star, is := n.(*ast.StarExpr); is {
+				types[star.X] = true
+			}
+			x, is := n.(*ast.SelectorExpr)
+			if !is || types[n] || !slices.Contains(of, x.Sel.Name) {
+				return true
+			}
+			if from, is := x.X.(*ast.Ident); is && from.Name == "http" {
+				t.Errorf("%s: http.%s: have direct.Client make the client", set.Position(n.Pos()), x.Sel.Name)
+			}
+			return true
+		})
+	})
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/warmpath/warmpath/cache/goredis"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/transport/direct"
 )
 
 // probeTimeout bounds each request to a worker.
@@ -126,8 +127,7 @@ func newProber(p *conf.Pool) (*prober, error) {
 		x.ca = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
 		x.ca.RootCAs.AppendCertsFromPEM(pem)
 	}
-	x.client = &http.Client{Timeout: probeTimeout,
-		Transport: &http.Transport{TLSClientConfig: x.ca, DisableKeepAlives: true}}
+	x.client = direct.Client(&http.Transport{TLSClientConfig: x.ca, DisableKeepAlives: true}, probeTimeout)
 	return x, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/cache/holdings"
 	"github.com/warmpath/warmpath/cache/kvevents"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/transport/direct"
 )
 
 // Config is the configuration of a Feed.
@@ -60,8 +61,7 @@ func New(c Config) *Feed {
 const askTime = 3 * time.Second
 
 func newClient(t *tls.Config) *http.Client {
-	return &http.Client{Timeout: askTime, Transport: &http.Transport{TLSClientConfig: t, DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return direct.Client(&http.Transport{TLSClientConfig: t, DisableKeepAlives: true}, askTime)
 }
 
 // Configure sets where the events of the workers are, by their configured ids. Sources whose addresses stay go on; the

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/transport/direct"
 )
 
 // Config is a Prober's. A zero field means its default.
@@ -35,18 +37,15 @@ func (c Config) withDefaults() Config {
 // It asks for no compression: vLLM would compress a page of 56 KB in 1 ms of the loop that its requests wait for. A
 // larger buffer reads such a page in three system calls in place of fifteen.
 func newClient(authorities *tls.Config) *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
-			MaxIdleConns:        0,
-			MaxIdleConnsPerHost: 2,
-			IdleConnTimeout:     4 * time.Second,
-			TLSClientConfig:     authorities,
-			DisableCompression:  true,
-			ReadBufferSize:      32 << 10,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return direct.Client(&http.Transport{
+		DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
+		MaxIdleConns:        0,
+		MaxIdleConnsPerHost: 2,
+		IdleConnTimeout:     4 * time.Second,
+		TLSClientConfig:     authorities,
+		DisableCompression:  true,
+		ReadBufferSize:      32 << 10,
+	}, 0)
 }
 
 // withoutKeepAlive copies c for health checks: each request of the copy has a connection of its own (see doc.go). TLS

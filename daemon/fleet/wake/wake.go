@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/transport/direct"
 )
 
 const (
@@ -26,12 +28,12 @@ type Waker struct {
 	url  atomic.Pointer[string]
 	next atomic.Int64 // nanoseconds from began to when it may call again
 	from time.Time
-	http http.Client
+	http *http.Client
 }
 
 // New makes a waker that calls url; "" = nobody. The body of its calls names the pool.
 func New(pool, url string, log *slog.Logger) *Waker {
-	w := &Waker{pool: pool, log: log, from: time.Now(), http: http.Client{Timeout: patience}}
+	w := &Waker{pool: pool, log: log, from: time.Now(), http: direct.Client(nil, patience)}
 	w.Configure(url)
 	return w
 }

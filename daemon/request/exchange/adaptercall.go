@@ -172,11 +172,11 @@ func loadAdapter(ctx context.Context, r *request, s *sending, w *worker.Worker) 
 	if r.turn.waits() && !workers.Lists(w, model) {
 		r.turn.leave() // the place that it has found is free for others while the adapter is loaded
 	}
-	release, err := r.pool.Loader.Load(ctx, w, adapters.Want{Name: model, Caller: r.in.Caller.Name, Until: s.slotBy})
+	unused, err := r.pool.Loader.Load(ctx, w, adapters.Want{Name: model, Caller: r.in.Caller.Name, Until: s.slotBy})
 	if err == nil {
 		held := new(account.Hold)
 		r.in.Account.Take(held, account.Adapter, 1)
-		return func() { held.Release(); release() }, nil
+		return func() { held.Release(); unused() }, nil
 	}
 	f = &failure{reason: reasonAdapter, fault: FaultUpstream, grade: route.GradeUnseen, by: w}
 	switch {

@@ -71,6 +71,9 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 		n := pair.Counts{Cached: s.Cached, Made: s.Made, Input: s.Input}
 		b.edited = b.with(pair.NewReader(b.source(), r.read.req.Kind, n, b.events))
 	}
+	if hasRoles(r) && plain && (b.events || b.isJSON()) {
+		b.edited = b.with(pair.Secret(b.source(), b.events))
+	}
 	if b.events && r.read.asks && b.reply != nil {
 		b.edited = b.with(&discreet{from: b.source(), reply: b.reply})
 	}

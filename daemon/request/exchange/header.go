@@ -43,7 +43,7 @@ func perHop(name string) bool {
 
 // replaced reports whether a worker gets this field of the client from us instead, or not at all.
 func replaced(name string, in *Inbound, p *Pool) bool {
-	if ourOwn(name) {
+	if ourOwn(name) || pair.NamesWorker(name) {
 		return true
 	}
 	switch len(name) {
@@ -61,17 +61,17 @@ func replaced(name string, in *Inbound, p *Pool) bool {
 		return strings.EqualFold(name, "x-forwarded-host")
 	case 17:
 		return strings.EqualFold(name, "x-forwarded-proto")
-	case 20:
-		return strings.EqualFold(name, rankHeader)
-	case 21:
-		return p.Pairing != nil && strings.EqualFold(name, pair.HeaderPrefiller)
 	}
 	return false
 }
 
 // idAtWorker returns the request's id as its worker gets it. Where clients have keys, and chose the id, a random part
-// makes it unique: to engines equal ids are one request, so that two tenants could end each other's.
+// makes it unique: to engines equal ids are one request, so that two tenants could end each other's. Connectors of vLLM
+// that read addresses of workers in an id (P2pNccl, MoRI-IO) find none of a client's.
 func idAtWorker(in *Inbound) string {
+	if strings.Contains(in.ID, "_addr_") {
+		return gate.RequestID("")
+	}
 	if in.Caller.Name == "" || in.Get("X-Request-Id") != in.ID {
 		return in.ID
 	}

@@ -80,6 +80,15 @@ func TestWorkerHeader(t *testing.T) {
 	}
 	f(conf{}, "X-Warmpath: 1\n"+ours, "X-Warmpath", "1")
 	f(conf{}, strings.Replace(ours, "For: 10.0.0.1", "For: 1.1.1.1, 10.0.0.1", 1), "X-Forwarded-For", "1.1.1.1")
+	for _, name := range []string{"x-prefiller-host-port", "X-Prefiller-Url", "x-prefill-instance-id", "x-prefill-dp-rank",
+		"x-encoder-hosts-ports", "x-kv-cache-source-host-port", "x-data-parallel-host-port", "X-data-parallel-rank",
+		"x-llm-d-prefiller-host-port", "X-LLM-D-Encoder-Hosts-Ports", "x-llm-d-kv-cache-source-host-port", "x-dp-rank",
+		"x-worker-instance-id", "x-decoder-host-port", "x-dynamo-worker-instance-id", "x-gateway-destination-endpoint",
+		"X-SMG-Target-Worker", "x-routing-proxy-x"} {
+		f(conf{}, ours, name, "evil.example:80")
+	}
+	f(conf{}, "X-Llm-D-Slo-Ttft-Ms: 9\nX-Stainless-Arch: a\nx-: b\nX-Kv: c\n"+ours,
+		"X-Llm-D-Slo-Ttft-Ms", "9", "X-Stainless-Arch", "a", "x-", "b", "X-Kv", "c")
 	f(conf{tls: true}, strings.Replace(ours, "Proto: http", "Proto: https", 1))
 
 	// Whose key is whose.

@@ -19,6 +19,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/transport/direct"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -213,7 +214,7 @@ func (l *leg) host() string {
 }
 
 // bootstraps asks the bootstrap servers of prefillers.
-var bootstraps = http.Client{Timeout: 2 * time.Second}
+var bootstraps = direct.Client(nil, 2*time.Second)
 
 // engine asks a prefiller's bootstrap server for the id of the engine that was chosen, "" if it does not say.
 func (l *leg) engine(ctx context.Context, rule *Pairing, host string) string {

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	crand "crypto/rand"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -46,7 +47,7 @@ func pairs(r *request, out *upstream.Request) *pairing {
 		return nil
 	}
 	return &pairing{request: r, out: out, rule: rule, body: out.Body, Transfer: pair.Transfer{Connector: rule.Connector,
-		Kind: r.read.req.Kind, ID: r.id, Bootstrap: rule.Bootstrap}}
+		Kind: r.read.req.Kind, Bootstrap: rule.Bootstrap}}
 }
 
 // noteLong records that a prompt is not split as memory does not have all of the body, which two workers would need.
@@ -257,7 +258,7 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 
 // meet sets where the two workers meet, and reports whether that is known.
 func (p *pairing) meet(ctx context.Context, l *leg) bool {
-	p.Host = l.host()
+	p.Host, p.ID = l.host(), crand.Text()
 	if p.Connector == pair.SGLang {
 		p.Room = rand.Uint64()
 		return true

@@ -10,7 +10,8 @@ import (
 // Nor do they in a body that is too long to be held, wherever it is cut, and none of an encoding that engines alone read.
 func TestPairingOfLongBodies(t *testing.T) {
 	d := newDuo(t, pair.NIXL)
-	body := `{"model":"m","kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"secret"},"messages":[]}`
+	body := `{"model":"m","kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"secret"},"messages":[],` +
+		`"vllm_xargs":{"a":1,"kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"secret"}}}`
 	for _, held := range []int{20, len(body) - 1, len(body)} {
 		in := inbound("POST", "/v1/chat/completions", body[:held])
 		in.Epoch, in.ID = d.epoch, "id-1"

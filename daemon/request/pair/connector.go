@@ -1,6 +1,9 @@
 package pair
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Connector is what brings the KV cache from the prefiller to the decoder.
 type Connector string
@@ -38,6 +41,26 @@ func (c Connector) InTurn() bool { return c == NIXL || c == LMCache }
 // Pins reports whether a prefiller keeps the KV of a first leg until a decoder has got it: a second leg must follow, or
 // the memory is lost until the prefiller gives up (nixl: 30 s with vLLM 0.32, 480 s with older ones).
 func (c Connector) Pins() bool { return c == NIXL }
+
+// families are the beginnings of the fields by which routers, sidecars, gateways and workers name each other, by their
+// third byte: llm-d's sidecar reads x-prefiller-, x-encoder-, x-kv- and x-data-parallel-, and x-llm-d- before them;
+// Dynamo x-worker-, x-prefill-, x-dp- and x-dynamo-; SGLang's gateway x-smg-target-; Envoy x-gateway-destination-. With
+// a client's field one of them would call the address that the client names, or read the memory of another worker.
+var families = [...][]string{'b': {"x-bootstrap-"}, 'd': {"x-decode", "x-data-parallel-", "x-dp-", "x-dynamo-"},
+	'e': {"x-encode"}, 'g': {"x-gateway-destination-"}, 'k': {"x-kv-"}, 'l': {"x-llm-d-"}, 'p': {"x-prefill"},
+	'r': {"x-routing-proxy"}, 's': {"x-smg-target-", "x-sgl-"}, 'w': {"x-worker-"}}
+
+// wishes are fields of those families that name nobody: what a request asks for, and whose it is.
+var wishes = [...]string{"x-llm-d-slo-", "x-llm-d-inference-", "x-dynamo-session-"}
+
+// NamesWorker reports whether a field is one by which routers and workers name each other, of any family.
+func NamesWorker(name string) bool {
+	if len(name) < 6 || name[1] != '-' || name[0]|0x20 != 'x' || int(name[2]|0x20) >= len(families) {
+		return false
+	}
+	begins := func(with string) bool { return len(name) > len(with) && strings.EqualFold(name[:len(with)], with) }
+	return slices.ContainsFunc(families[name[2]|0x20], begins) && !slices.ContainsFunc(wishes[:], begins)
+}
 
 // HeaderPrefiller tells a sidecar where to have the prompt computed, as HOST:PORT.
 const HeaderPrefiller = "x-prefiller-host-port"

@@ -4,7 +4,8 @@
 //
 // The first leg is the client's request with an answer of one token; its prefill is what counts. The second leg is the
 // client's request, and says where the KV is. Both are the client's body with fields behind its last one: of a field
-// that comes twice engines take the last (Python's json), so that no other byte changes and nothing is decoded.
+// that comes twice engines take the last (Python's json), so that no other byte changes and nothing is decoded. What a
+// client may not send is taken out of both (alone.go), also of bodies that are too long to be held.
 //
 // # Connectors
 //

@@ -14,7 +14,7 @@ import (
 type Transfer struct {
 	Connector Connector
 	Kind      prompt.Kind // of the body
-	ID        string      // of the request
+	ID        string      // that no other transfer has (mooncake); a client's id may come twice
 	Host      string      // of the prefiller, without port
 	Bootstrap int         // the port of the prefiller's bootstrap server
 	Engine    string      // the prefiller's engine_id (mooncake)
@@ -73,12 +73,10 @@ func (t *Transfer) short(body []byte, more *fields) []byte {
 	if t.Kind == prompt.Chat || t.Kind == prompt.Completion {
 		f.add("stream_options", "null")
 	}
-	if len(more.text) == 0 {
-		f.strip(body)
-	} else {
+	if len(more.text) > 0 {
 		f.text = append(append(f.text, ','), more.text...)
 	}
-	return f.behind(body)
+	return f.behind(Alone(body))
 }
 
 // thinks reports whether a body of messages has a budget for thinking, with which vLLM (0.32) refuses an answer of one
@@ -112,14 +110,6 @@ func (t *Transfer) Decode(body, handed []byte) []byte {
 	return f.behind(body)
 }
 
-// Alone returns the body of a request that one worker serves: a client must not name a prefiller to it. It returns the
-// body itself if that cannot have such a field.
-func Alone(body []byte) []byte {
-	f := fields{}
-	f.strip(body)
-	return f.behind(body)
-}
-
 // bootstrap adds where SGLang's two workers meet.
 func (t *Transfer) bootstrap(f *fields) {
 	f.add("bootstrap_host", quoted(t.Host)).add("bootstrap_port", strconv.Itoa(t.Bootstrap))
@@ -131,9 +121,6 @@ func (t *Transfer) transferID() string { return quoted("xfer-" + t.ID) }
 // keyParams has what vLLM's connectors tell each other.
 const keyParams = "kv_transfer_params"
 
-// clientsMayNot are the fields by which a client would have a worker read memory of another one.
-var clientsMayNot = [...]string{keyParams, "bootstrap_host", "bootstrap_port", "bootstrap_room"}
-
 // fields are written behind the last field of a body.
 type fields struct{ text []byte }
 
@@ -143,78 +130,6 @@ func (f *fields) add(name, value string) *fields {
 	}
 	f.text = append(append(append(append(f.text, '"'), name...), `":`...), value...)
 	return f
-}
-
-// strip adds nothing for the fields that a client may not send, if the body may have one. A name may be written with
-// escapes.
-func (f *fields) strip(body []byte) {
-	escaped := escapesLetter(body)
-	for _, name := range clientsMayNot {
-		if escaped || bytes.Contains(body, []byte(name)) {
-			f.add(name, "null")
-		}
-	}
-	if escaped || bytes.Contains(body, []byte(keyParams)) {
-		f.scrub(body)
-	}
-}
-
-// extras are the fields in which vLLM (0.32) takes kv_transfer_params for a connector's as well. A text there gets 500,
-// which speaks against the worker.
-var extras = [...]string{"vllm_xargs", "sampling_params"}
-
-// scrub adds those of extras that have kv_transfer_params, without these.
-func (f *fields) scrub(body []byte) {
-	var all map[string]json.RawMessage
-	unread := json.Unmarshal(body, &all) != nil // as with NaN, which Python reads
-	for _, name := range extras {
-		if unread {
-			if bytes.Contains(body, []byte(name)) || escapesLetter(body) {
-				f.add(name, "null")
-			}
-			continue
-		}
-		var v any
-		d := json.NewDecoder(bytes.NewReader(all[name]))
-		d.UseNumber()
-		if d.Decode(&v) != nil || !dropParams(v) {
-			continue
-		}
-		text, _ := json.Marshal(v) // it was JSON
-		f.add(name, string(text))
-	}
-}
-
-// dropParams removes kv_transfer_params from a value, and reports whether it had some.
-func dropParams(v any) (found bool) {
-	switch v := v.(type) {
-	case map[string]any:
-		_, found = v[keyParams]
-		delete(v, keyParams)
-		for _, inside := range v {
-			found = dropParams(inside) || found
-		}
-	case []any:
-		for _, inside := range v {
-			found = dropParams(inside) || found
-		}
-	}
-	return found
-}
-
-// escapesLetter reports whether a body writes one of the letters that names are made of as an escape.
-func escapesLetter(body []byte) bool {
-	const start = `\u00`
-	for {
-		i := bytes.Index(body, []byte(start))
-		if i < 0 || len(body) < i+len(start)+1 {
-			return false
-		}
-		body = body[i+len(start):]
-		if body[0] >= '5' && body[0] <= '7' {
-			return true
-		}
-	}
 }
 
 // behind returns a body, which is an object in JSON, with the fields as its last ones. A body that is no object stays

@@ -2,9 +2,12 @@ package pair
 
 import (
 	"encoding/json"
+	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
@@ -88,40 +91,104 @@ func TestDecodeLeg(t *testing.T) {
 		`,"bootstrap_host":"fe80::1","bootstrap_port":9,"bootstrap_room":1}`)
 }
 
-// A client's own fields do not name a prefiller, however it writes them.
+// A client's own fields do not name a prefiller, however it writes them, and wherever a long body is cut. Nothing else
+// changes.
 func TestAlone(t *testing.T) {
-	for _, body := range []string{
-		`{"kv_transfer_params":{"do_remote_prefill":true,"remote_host":"10.0.0.9"}}`,
-		`{"kv_transf\u0065r_params":{"do_remote_prefill":true}}`,
-		`{"bootstrap_room":1,"bootstrap_host":"10.0.0.9","a":"kv_transfer_params"}`,
-		`{"vllm_xargs":{"kv_transfer_params":"x","seed":12345678901234567890}}`,
-		`{"vllm_xargs":{"seed":12345678901234567890,"kv_transfer_p\u0061rams":["x"]},"VLLM_XARGS":{}}`,
-		`{"sampling_params":{"extra_args":{"kv_transfer_params":{"do_remote_prefill":true}}}}`,
-	} {
-		text := Alone([]byte(body))
-		got := seen(t, text)
-		if x, has := got["vllm_xargs"].(map[string]any); has && (x["kv_transfer_params"] != nil || !strings.HasSuffix(string(text),
-			`{"seed":12345678901234567890}}`)) {
-			t.Errorf("%s became %s", body, text)
+	f := func(body, want string) {
+		t.Helper()
+		if got := string(Alone([]byte(body))); got != want {
+			t.Errorf("%s became %s; want %s", body, got, want)
 		}
-		if p, has := got["sampling_params"].(map[string]any); has && len(p["extra_args"].(map[string]any)) > 0 {
-			t.Errorf("%s became %s", body, text)
-		}
-		for _, name := range clientsMayNot {
-			if got[name] != nil {
-				t.Errorf("%s: %s is %v", body, name, got[name])
+		for _, from := range []io.Reader{strings.NewReader(body), iotest.OneByteReader(strings.NewReader(body))} {
+			if got, err := io.ReadAll(AloneAll(from)); err != nil || string(got) != want {
+				t.Errorf("%s, read, became %s, %v; want %s", body, got, err, want)
 			}
 		}
 	}
-	const nan = `{"vllm_xargs":{"kv_transfer_params":"x"},"temperature":NaN}`
-	if text := string(Alone([]byte(nan))); !strings.HasSuffix(text, `,"kv_transfer_params":null,"vllm_xargs":null}`) {
-		t.Errorf("%s became %s", nan, text)
+	same := func(body string) { t.Helper(); f(body, body) }
+	f(`{"kv_transfer_params":{"do_remote_prefill":true,"remote_host":"10.0.0.9"}}`, `{}`)
+	f(`{"kv_transf\u0065r_params":{"do_remote_prefill":true}}`, `{}`)
+	f(`{"kv\u005Ftransfer_params":1,"a":1}`, `{"a":1}`)
+	f(`{"bootstrap_room":1,"bootstrap_host":"10.0.0.9","a":"kv_transfer_params"}`, `{"a":"kv_transfer_params"}`)
+	f(`{"a":1,"bootstrap_port":[{"x":"}]\"\\"},[]],"b":2,"kv_transfer_params":null}`, `{"a":1,"b":2}`)
+	f(` {"kv_transfer_params":{"a":[{"b":"}\"}\\"},[]]},"kv_transfer_params":1}`+"\n ", ` {}`+"\n ")
+	f(`{"vllm_xargs":{"kv_transfer_params":"x","seed":12345678901234567890}}`, `{"vllm_xargs":{"seed":12345678901234567890}}`)
+	f(`{"vllm_xargs":{"seed":1,"kv_transfer_p\u0061rams":["x"]},"VLLM_XARGS":{}}`, `{"vllm_xargs":{"seed":1},"VLLM_XARGS":{}}`)
+	f(`{"vllm_xargs":{"kv_transfer_params":"x"},"temperature":NaN}`, `{"vllm_xargs":{},"temperature":NaN}`)
+	f(`{"sampling_params":{"extra_args":{"kv_transfer_params":{"do_remote_prefill":true}}}}`, `{"sampling_params":{"extra_args":{}}}`)
+	f(`{"sampling_params":[{"a":[[{"kv_transfer_params":0,"b":1}],2],"kv_transfer_params":0}],"messages":[{"kv_transfer_params":1}]}`,
+		`{"sampling_params":[{"a":[[{"b":1}],2]}],"messages":[{"kv_transfer_params":1}]}`)
+	f(`{"vllm_xargs":1,"vllm_xargs":{"kv_transfer_params":1},"messages":{"kv_transfer_params":1}}`,
+		`{"vllm_xargs":1,"vllm_xargs":{},"messages":{"kv_transfer_params":1}}`)
+	f("\xef\xbb\xbf{\"kv_transfer_params\":1}", "\xef\xbb\xbf{}")
+	space := strings.Repeat(" \n", 1<<14)
+	f(`{"a":1,`+space+`"kv_transfer_params"`+space+`:`+space+`{}`+space+`}`, `{"a":1}`)
+	for _, body := range []string{chat, `{}`, ``, `[1]`, `{"a":`, "null", `{"a":"kv","vllm_xargs":{"b":"\u20ac"}}`, `"}"}`,
+		`{"a`, `{"a":1,"kv_transfer_param`, `[{"kv_transfer_params":1}]`, `{"kv_transfer_params_of":1,"x_kv_transfer_params":2}`,
+		`{"` + strings.Repeat(`\u0061`, 99) + `":1,"b":["kv_transfer_params",{"bootstrap_room":1}]}`} {
+		same(body)
 	}
-	for _, body := range []string{chat, `{}`, ``, `[1]`, `{"a":`, "null", `{"a":"kv","vllm_xargs":{"b":"\u20ac"}}`} {
-		if got := Alone([]byte(body)); string(got) != body {
-			t.Errorf("%q became %q", body, got)
+}
+
+// TestSecret: a decoder's parameters are null for clients, in whole answers and in events, and nothing else changes.
+func TestSecret(t *testing.T) {
+	f := func(answer, want string, events bool) {
+		t.Helper()
+		for _, from := range []io.Reader{strings.NewReader(answer), iotest.OneByteReader(strings.NewReader(answer))} {
+			if got, err := io.ReadAll(Secret(from, events)); err != nil || string(got) != want {
+				t.Errorf("%s became %s, %v; want %s", answer, got, err, want)
+			}
 		}
 	}
+	const own = `"kv_transfer_params":{"remote_host":"10.0.0.1","a":["}",{}]}`
+	f(`{"id": "x", `+own+`, "choices": [{"a": 1}]}`, `{"id": "x", "kv_transfer_params":null, "choices": [{"a": 1}]}`, false)
+	f(`{`+own+`}`, `{"kv_transfer_params":null}`, false)
+	f(`{"a":[{`+own+`}],"b":{`+own+`}}`, `{"a":[{`+own+`}],"b":{`+own+`}}`, false)
+	f("data: {"+own+",\"a\":1}\n\ndata: {\"response\":{"+own+"}}\n\ndata: [DONE]\n\n",
+		"data: {\"kv_transfer_params\":null,\"a\":1}\n\ndata: {\"response\":{\"kv_transfer_params\":null}}\n\ndata: [DONE]\n\n", true)
+	for _, same := range []string{``, `[]`, `{ "a" : "b" }`, `{"a`, "<html>", `{"kv_transfer_params":null}`} {
+		f(same, same, false)
+	}
+}
+
+// drop is Alone as an oracle: of what encoding/json reads.
+func drop(v any, depth int, extra bool) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, x := range v {
+			if depth == 0 && slices.Contains(clientsMayNot, name) || extra && name == keyParams {
+				delete(v, name)
+				continue
+			}
+			v[name] = drop(x, depth+1, extra || depth == 0 && slices.Contains(extras, name))
+		}
+	case []any:
+		for i := range v {
+			v[i] = drop(v[i], depth+1, extra)
+		}
+	}
+	return v
+}
+
+func FuzzAlone(f *testing.F) {
+	f.Add(`{"vllm_xargs":{"kv_transfer_params":"x","seed":[1,{"kv_transfer_params":{}}]},"bootstrap_host":[],"a":"b"}`)
+	f.Add(`{"sampling_params":[{"a":[[{"kv_transfer_params":0,"b":1}],2],"kv_transfer_params":0}],"a\u005f":{}}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		var m, got any
+		out := Alone([]byte(body))
+		read, _ := io.ReadAll(AloneAll(iotest.OneByteReader(strings.NewReader(body))))
+		if json.Unmarshal([]byte(body), &m) != nil {
+			return
+		}
+		if _, is := m.(map[string]any); !is {
+			return
+		}
+		for _, text := range [][]byte{out, read} {
+			if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, drop(m, 0, false)) {
+				t.Errorf("%s became %s, %v", body, text, err)
+			}
+		}
+	})
 }
 
 func TestHanded(t *testing.T) {

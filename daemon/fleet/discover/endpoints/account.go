@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/transport/direct"
 )
 
 // InCluster is where kubelet puts a pod's service account: token, ca.crt and namespace.
@@ -124,10 +126,7 @@ func (d *apiServer) open(s Service) (*http.Client, error) {
 	dialer := net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepIdle,
 		Interval: keepInterval, Count: keepCount}}
 	d.ca = ca
-	d.client = &http.Client{
-		Transport: &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: trust,
-			TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: headTimeout, MaxIdleConnsPerHost: 1},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token stays here
-	}
+	d.client = direct.Client(&http.Transport{DialContext: dialer.DialContext, TLSClientConfig: trust,
+		TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: headTimeout, MaxIdleConnsPerHost: 1}, 0)
 	return d.client, nil
 }
