@@ -61,24 +61,32 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 	if b.ok && b.says(plain) {
 		b.startReply()
 	}
-	if b.ok && plain && r.lesson != nil {
-		b.edited = &edited{Reader: r.lesson.Strip(a.resp, b.events), teaches: true}
+	if plain {
+		b.edit()
 	}
-	if r.alias != nil && plain {
+	if b.ok {
+		b.startJob()
+	}
+}
+
+// edit sets how the client gets an answer that is not compressed.
+func (b *body) edit() {
+	r := b.r
+	if b.ok && r.lesson != nil {
+		b.edited = &edited{Reader: r.lesson.Strip(b.a.resp, b.events), teaches: true}
+	}
+	if r.alias != nil {
 		b.edited = b.with(names.NewReader(b.source(), r.alias.Name, b.events))
 	}
-	if s := r.in.Seen.Split; s != nil && s.CachedKnown && b.ok && plain {
+	if s := r.in.Seen.Split; s != nil && s.CachedKnown && b.ok {
 		n := pair.Counts{Cached: s.Cached, Made: s.Made, Input: s.Input}
 		b.edited = b.with(pair.NewReader(b.source(), r.read.req.Kind, n, b.events))
 	}
-	if hasRoles(r) && plain && (b.events || b.isJSON()) {
+	if hasRoles(r) && (b.events || b.isJSON()) {
 		b.edited = b.with(pair.Secret(b.source(), b.events))
 	}
 	if b.events && r.read.asks && b.reply != nil {
 		b.edited = b.with(&discreet{from: b.source(), reply: b.reply})
-	}
-	if b.ok {
-		b.startJob()
 	}
 }
 
