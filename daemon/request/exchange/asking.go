@@ -68,14 +68,20 @@ var (
 	errLong    = errors.New("exchange: the worker's answer is longer than was asked for")
 )
 
-// Post implements tokens.Fleet.
+// Post implements tokens.Fleet. It is a GET without a body.
 func (a *Asking) Post(ctx context.Context, to tokens.Target, path string, body []byte, limit int) (int, []byte, error) {
 	client := a.clients.Get(to.URL)
 	if client == nil {
 		return 0, nil, errRemoved
 	}
-	header := append(askingHeader(*a.key.Load()), upstream.Field{Name: "Content-Type", Value: "application/json"})
-	resp, err := client.Do(ctx, &upstream.Request{Method: "POST", Path: path, Header: header, Body: body})
+	header, method := []upstream.Field{{Name: "Accept-Encoding", Value: "identity"}}, "GET"
+	if body != nil {
+		header, method = append(header, upstream.Field{Name: "Content-Type", Value: "application/json"}), "POST"
+	}
+	if key := *a.key.Load(); key != "" {
+		header = append(header, upstream.Field{Name: "Authorization", Value: "Bearer " + key})
+	}
+	resp, err := client.Do(ctx, &upstream.Request{Method: method, Path: path, Header: header, Body: body})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -90,15 +96,6 @@ func (a *Asking) Post(ctx context.Context, to tokens.Target, path string, body [
 		return 0, nil, errLong
 	}
 	return resp.Status, answer, nil
-}
-
-// askingHeader returns the fields of a question of the router's own; key is the workers', "" if they ask for none.
-func askingHeader(key string) []upstream.Field {
-	header := []upstream.Field{{Name: "Accept-Encoding", Value: "identity"}}
-	if key != "" {
-		header = append(header, upstream.Field{Name: "Authorization", Value: "Bearer " + key})
-	}
-	return header
 }
 
 // answersHeld bounds what the answers of all pools' workers hold while they come, beside freeAnswer each. A worker may

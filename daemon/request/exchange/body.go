@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/tokens"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -86,7 +87,7 @@ func (b *body) edit() {
 		b.edited = b.with(pair.Secret(b.source(), b.events))
 	}
 	if b.events && r.read.asks && b.reply != nil {
-		b.edited = b.with(&discreet{from: b.source(), reply: b.reply})
+		b.edited = b.with(tokens.WithoutUsage(b.source(), b.reply))
 	}
 }
 

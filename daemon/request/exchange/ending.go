@@ -93,7 +93,7 @@ func (b *body) followJob(used route.Usage, whole bool) {
 	switch {
 	case r.read.req.Kind == prompt.Responses && (running[status] || r.read.req.Background && !whole):
 		id, at = b.reply.ID(), "/v1/responses"
-	case b.jobs != nil && e.Creates && running[status] && !e.stores():
+	case b.jobs != nil && e.Creates && running[status]:
 		id, at = b.jobs.ids[0], e.Path
 		if i := strings.Index(at, "/"+e.ID); e.ID != "" && i > 0 { // as of a video that is made of another one
 			at = at[:i]

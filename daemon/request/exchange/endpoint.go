@@ -172,11 +172,6 @@ func (e *Endpoint) isMedia() bool {
 	return slices.ContainsFunc(media, func(start string) bool { return strings.HasPrefix(e.Path, start) })
 }
 
-// stores reports whether what is made there is kept, and no work.
-func (e *Endpoint) stores() bool {
-	return strings.HasPrefix(e.Path, "/v1/files") || strings.HasPrefix(e.Path, "/v1/uploads")
-}
-
 // unloads reports whether it unloads an adapter.
 func (e *Endpoint) unloads() bool {
 	return e.Adapters && strings.Contains(strings.ToLower(e.Path), "unload_lora_adapter")

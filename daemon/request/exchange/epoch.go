@@ -133,7 +133,8 @@ type Clients struct {
 	mu     sync.RWMutex // guards all below
 	of     map[string]*upstream.Client
 	habits map[string]*habits // of these workers' ids
-	mute   map[string]bool    // those that refuse to be asked for the usage of a stream
+
+	mute sync.Map // URLs of workers that refuse to be asked for the usage of a stream
 }
 
 // Get returns the client of a worker, nil if it has been removed.
@@ -150,27 +151,11 @@ func (c *Clients) habit(url string, k prompt.Kind, stream bool) *habit {
 	return c.habits[url].of(k, stream)
 }
 
-// refusesUsage reports whether a worker refuses to be asked for the usage of a stream.
-func (c *Clients) refusesUsage(url string) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.mute[url]
-}
-
-// refuseUsage records that a worker does.
-func (c *Clients) refuseUsage(url string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.of[url] != nil {
-		c.mute[url] = true
-	}
-}
-
 // Restarted drops what is known of a worker whose process has ended.
 func (c *Clients) Restarted(url string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.mute, url)
+	c.mute.Delete(url)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	if h := c.habits[url]; h != nil {
 		h.forget()
 	}
@@ -181,15 +166,15 @@ func (c *Clients) Set(of map[string]*upstream.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.of = of
-	kept, mute := make(map[string]*habits, len(of)), map[string]bool{}
+	c.mute.Clear() // the next request asks again
+	kept := make(map[string]*habits, len(of))
 	for url := range of {
-		mute[url] = c.mute[url]
 		kept[url] = c.habits[url]
 		if kept[url] == nil {
 			kept[url] = new(habits)
 		}
 	}
-	c.habits, c.mute = kept, mute
+	c.habits = kept
 }
 
 // CloseIdle closes the connections that wait for a request.

@@ -237,8 +237,10 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if e.mayMove() {
 		a.payer = e.pool.Workers
 	}
-	if e.read.asks && e.pool.Clients.refusesUsage(to.Worker.URL()) {
-		e.unask()
+	if e.read.asks {
+		if _, refuses := e.pool.Clients.mute.Load(to.Worker.URL()); refuses {
+			e.unask()
+		}
 	}
 	p := e.sending.pairing
 	p.reset()

@@ -3,7 +3,6 @@ package exchange
 import (
 	"cmp"
 	"context"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
-	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
 // A response in the background, a batch or a video is made after the request for it has been answered. It belongs to
@@ -23,22 +21,20 @@ import (
 // Bounds on the jobs that are followed. A job beyond them gives its place and its tokens back when the request for it
 // is answered.
 const (
-	maxFollowed  = 4096
-	maxAsking    = 32        // questions to workers at a time
-	maxFollow    = time.Hour // a job that takes longer is charged no more
-	maxUnheard   = 5         // questions in a row that get no answer; its worker is gone then
-	statusWithin = 5 * time.Second
+	maxFollowed = 4096
+	maxFollow   = time.Hour // a job that takes longer is charged no more
+	maxUnheard  = 5         // questions in a row that get no answer; its worker is gone then
+	maxAnswer   = 16 << 20  // bytes
 )
 
 // running are the statuses of a job that has not ended: of OpenAI's responses, batches and videos, and the like.
 var running = map[string]bool{"queued": true, "in_progress": true, "validating": true, "finalizing": true,
-	"cancelling": true, "running": true, "pending": true, "processing": true, "submitted": true}
+	"cancelling": true, "running": true, "processing": true, "submitted": true}
 
 // underway has the jobs that are followed. Its zero value is ready.
 type underway struct {
-	mu     sync.Mutex // guards the rest
-	of     map[session.Name]*job
-	asking int
+	mu sync.Mutex // guards the rest
+	of map[session.Name]*job
 }
 
 // job is one of them.
@@ -68,7 +64,7 @@ func (u *underway) follows(in *Inbound) bool {
 func (u *underway) begin(j *job) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.of[j.name] != nil || len(u.of) >= maxFollowed {
+	if j.pool.Asking == nil || u.of[j.name] != nil || len(u.of) >= maxFollowed {
 		return
 	}
 	if u.of == nil {
@@ -87,65 +83,43 @@ func (j *job) pause() time.Duration {
 	return d*3/4 + rand.N(d/2)
 }
 
-// ask asks the worker how far a job is, or leaves it for later if many are asked for.
+// ask asks the worker how far a job is.
 func (u *underway) ask(j *job) {
-	u.mu.Lock()
-	u.asking++
-	busy := u.asking > maxAsking
-	u.mu.Unlock()
-	ended, used := false, route.Usage{}
-	if !busy {
-		ended, used = j.hasEnded()
-	}
+	questions <- struct{}{}
+	ended, used := j.hasEnded()
+	<-questions
 	if ended || time.Since(j.began) > maxFollow {
 		u.end(j.name, used)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.asking--
 	if u.of[j.name] == j {
 		j.timer.Reset(j.pause())
 	}
 }
 
+// questions has those to workers that are under way.
+var questions = make(chan struct{}, 32)
+
 // hasEnded asks the worker. A job of which the worker does not know has ended, and so has one whose worker is gone.
 func (j *job) hasEnded() (ended bool, used route.Usage) {
-	client := j.pool.Clients.Get(j.url)
-	if client == nil {
-		return true, used
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), statusWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	j.unheard++
-	resp, err := client.Do(ctx, &upstream.Request{Method: http.MethodGet, Path: j.path, Header: askingHeader(j.pool.Key)})
-	if err != nil {
-		return j.unheard > maxUnheard, used
+	code, text, err := j.pool.Asking.Order(ctx, j.url, j.path, nil, maxAnswer)
+	if err == nil && code < 300 {
+		reply := prompt.NewReply(prompt.Other, false, 0)
+		reply.Skim()
+		reply.Body(text)
+		used = route.Usage(reply.Usage())
+		switch status := reply.Status(); {
+		case running[status]:
+			j.unheard = 0
+		case status != "":
+			return true, used
+		}
 	}
-	defer resp.Close()
-	if resp.Status >= 300 {
-		return resp.Status == http.StatusNotFound || resp.Status == http.StatusGone || j.unheard > maxUnheard, used
-	}
-	reply := replies.Get().(*prompt.Reply)
-	defer replies.Put(reply)
-	reply.Reset(prompt.Other, false, maxReply)
-	reply.Skim()
-	if _, err := io.Copy(fed{reply}, resp); err != nil {
-		return j.unheard > maxUnheard, used
-	}
-	status := reply.Status()
-	if running[status] {
-		j.unheard = 0
-	}
-	return status != "" && !running[status] || j.unheard > maxUnheard, route.Usage(reply.Usage())
-}
-
-// fed writes into a reply.
-type fed struct{ *prompt.Reply }
-
-// Write implements io.Writer.
-func (f fed) Write(p []byte) (int, error) {
-	f.Feed(p)
-	return len(p), nil
+	return code == http.StatusNotFound || code == http.StatusGone || err == errRemoved || j.unheard > maxUnheard, used
 }
 
 // end ends a job, once, and charges its key for what the engine counts of it.

@@ -102,7 +102,7 @@ func unaskable(b *body, text []byte) *failure {
 		!bytes.Contains(text, []byte("stream_options")) && !bytes.Contains(text, []byte("include_usage")) {
 		return nil
 	}
-	b.r.pool.Clients.refuseUsage(w.URL())
+	b.r.pool.Clients.mute.Store(w.URL(), true)
 	return b.discard(worker.Outcome{Kind: worker.Answered, Rejected: true},
 		&failure{reason: reasonUsage, fault: FaultUpstream, grade: route.GradeUnseen})
 }

@@ -1,9 +1,6 @@
 package prompt
 
-import (
-	"bytes"
-	"strings"
-)
+import "bytes"
 
 // Edit is text in place of the bytes from Lo to Hi of a body.
 type Edit struct {
@@ -22,8 +19,8 @@ func (r *Request) AskUsage() (Edit, bool) {
 	at, value := f.at[fieldStreamOptions], f.raw(fieldStreamOptions)
 	switch {
 	case f.has(fieldIncludeUsage):
-		at = f.at[fieldIncludeUsage]
-		return at.edit("true"), isFalse(at.of(f.body))
+		at, value = f.at[fieldIncludeUsage], f.raw(fieldIncludeUsage)
+		return at.edit("true"), value[0] != '1' && value[0] != '"' // which Python reads as true, or may
 	case len(value) == 0: // the field is not there
 		at = f.at[fieldStream]
 		at.lo = at.hi
@@ -42,29 +39,3 @@ func (r *Request) AskUsage() (Edit, bool) {
 
 // edit returns text in place of a value.
 func (v span) edit(text string) Edit { return Edit{Lo: int(v.lo), Hi: int(v.hi), Text: []byte(text)} }
-
-// isTrue reports whether an engine takes a value for true. Pydantic takes more than JSON does.
-func isTrue(raw []byte) bool {
-	if len(raw) == 0 || raw[0] == 't' || raw[0] == 'f' {
-		return len(raw) > 0 && raw[0] == 't'
-	}
-	return isOne(raw, "true", "1", "1.0", "t", "y", "yes", "on")
-}
-
-// isFalse reports whether an engine takes a value for false, or for none.
-func isFalse(raw []byte) bool {
-	return isOne(raw, "false", "0", "0.0", "-0", "f", "n", "no", "off") || string(raw) == "null"
-}
-
-// isOne reports whether a value is one of the words, by itself or as a text.
-func isOne(raw []byte, words ...string) bool {
-	if text := inside(raw); text != nil {
-		raw = text
-	}
-	for _, w := range words {
-		if strings.EqualFold(w, string(raw)) {
-			return true
-		}
-	}
-	return false
-}

@@ -201,9 +201,9 @@ func (r *Request) resolve() {
 	r.AmbiguousModel = r.AmbiguousModel || !utf8.ValidString(r.Model)
 	r.setText(&r.CacheSalt, fieldSalt)
 	r.setText(&r.PreviousResponse, fieldPrevious)
-	r.Stream = isTrue(f.raw(fieldStream))
-	r.IncludeUsage = isTrue(f.raw(fieldIncludeUsage))
-	r.Background = r.Kind == Responses && isTrue(f.raw(fieldBackground))
+	r.Stream = f.flag(fieldStream)
+	r.IncludeUsage = f.flag(fieldIncludeUsage)
+	r.Background = r.Kind == Responses && f.flag(fieldBackground)
 	r.N = int(max(f.count(fieldN), 1))
 	if text := f.inside(fieldN); len(text) > 0 {
 		r.N = int(max(bounded(text, 0, math.MaxUint32), 2))

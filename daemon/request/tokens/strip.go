@@ -125,11 +125,17 @@ type Stripper struct {
 	long   bool               // more was held than may be: all goes through as it is
 	err    error              // after out
 	found  finding
+	usage  *prompt.Reply // gets the usages of a stream, and the client none; nil = they are no concern
 }
 
 // NewStripper makes a Stripper. learn gets the prompt's ids, if the answer has them.
 func NewStripper(from io.Reader, events bool, learn func(ids []uint32)) *Stripper {
 	return &Stripper{from: from, events: events, learn: learn}
+}
+
+// WithoutUsage makes a Stripper of a stream that has a usage as only the router has asked for one. The reply gets it.
+func WithoutUsage(from io.Reader, reply *prompt.Reply) *Stripper {
+	return &Stripper{from: from, events: true, usage: reply}
 }
 
 // Read implements io.Reader. It never returns 0 and no error, unless p is empty.
@@ -199,6 +205,13 @@ func (s *Stripper) takeEvent(event []byte) {
 	}
 	text := event[len(dataField):len(line)]
 	text = text[:len(text):len(text)]
+	if s.usage != nil {
+		if lo, hi, alone := s.takeUsage(text); !alone {
+			s.out = append(append(append(s.out, dataField...), text[:lo]...), text[hi:]...)
+			s.out = append(s.out, event[len(line):]...)
+		}
+		return
+	}
 	s.found.find(text)
 	s.teach(text)
 	if s.found.hollow {
@@ -209,10 +222,51 @@ func (s *Stripper) takeEvent(event []byte) {
 	s.out = append(s.out, event[len(line):]...)
 }
 
+var usageField = []byte(`"usage"`)
+
+// takeUsage hands on the usage of a chunk, and returns where the field stands, with a comma. alone: the chunk has
+// nothing else.
+func (s *Stripper) takeUsage(text []byte) (lo, hi int, alone bool) {
+	if !bytes.Contains(text, usageField) {
+		return 0, 0, false
+	}
+	var choices, usage []byte
+	prompt.Fields(text, func(name, value []byte) bool {
+		switch string(name) {
+		case "choices":
+			choices = value
+		case "usage":
+			usage, hi = value, cap(text)-cap(value)+len(value)
+		}
+		return true
+	})
+	lo = bytes.LastIndex(text[:hi-len(usage)], usageField)
+	if choices == nil || lo < 0 {
+		return 0, 0, false
+	}
+	if usage[0] == '{' {
+		s.usage.ReadUsage(usage)
+		alone = len(bytes.Trim(choices, "[] ")) == 0
+	}
+	before, after := bytes.TrimRight(text[:lo], " "), bytes.TrimLeft(text[hi:], " ")
+	if bytes.HasSuffix(before, []byte{','}) {
+		return len(before) - 1, hi, alone
+	}
+	if bytes.HasPrefix(after, []byte{','}) {
+		hi = len(text) - len(bytes.TrimLeft(after[1:], " "))
+	}
+	return lo, hi, alone
+}
+
 // takeRest makes ready what came last: an answer in one piece, or the beginning of an event. Of one that is cut goes on
 // what stands before the first list.
 func (s *Stripper) takeRest() {
 	text, head := s.held, 0
+	if s.usage != nil {
+		s.takeEvent(text)
+		s.held = nil
+		return
+	}
 	if s.events && bytes.HasPrefix(text, dataField) {
 		head = len(dataField)
 	}

