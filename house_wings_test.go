@@ -82,7 +82,7 @@ var arrows = map[string][]string{
 	"daemon/request/rewrite":  {},
 	"daemon/request/route": {
 		"cache/holdings", "cache/lmcache", "cache/prefix", "daemon/fleet/worker", "daemon/request/breaks",
-		"daemon/request/identity", "daemon/request/prompt",
+		"daemon/request/identity", "daemon/request/prompt", "daemon/request/queue",
 		"daemon/request/session", "daemon/transport/jsonline", "daemon/transport/packed", "host", "sdk/abi",
 		"sdk/score",
 	},

@@ -58,8 +58,8 @@ func (w *waiting) some() bool { return w.queue.Depth() > 0 || len(w.displaced) >
 func (w *waiting) enter(v *visit, weight route.Weight, at time.Time) bool {
 	c := &v.request.Chat.Caller
 	v.place = queue.Request{Lane: weight.Lane, Class: c.Priority, Key: c.Key, Weight: c.Weight,
-		Flow: strconv.FormatUint(v.request.Session, 36), Cost: weight.Prefill, Bytes: int64(len(v.body)), Entered: v.arrived,
-		Owner: v}
+		Flow: strconv.FormatUint(v.request.Session, 36), Cost: weight.Prefill, Place: weight.Place, KV: weight.KV,
+		Bytes: int64(len(v.body)), Entered: v.arrived, Owner: v}
 	if class, share, ok := route.Classify(&v.choice); ok {
 		v.place.Class = class
 		if share > 0 {
@@ -142,7 +142,7 @@ func (w *waiting) over(at time.Time) *visit {
 func (w *waiting) left(v *visit, served bool, at time.Time) {
 	v.entered = 0
 	if served {
-		w.queue.Served(&v.place, at)
+		v.trip.Charge = w.queue.Served(&v.place, at)
 		return
 	}
 	w.queue.Leave(&v.place, at)

@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
@@ -133,7 +134,7 @@ func (r *request) look(ctx context.Context, ask *route.Ask) (route.Verdict, *Fau
 		v = renewLists(ctx, r, ask)
 	}
 	v = r.missing(v)
-	if r.queues(v) {
+	if r.queues(v) && !r.fallsAtOnce(v) {
 		return r.wait(ctx, ask, v)
 	}
 	return v, nil
@@ -291,14 +292,31 @@ func (r *request) missing(v route.Verdict) route.Verdict {
 	return v
 }
 
+// weighed returns what the queue has to know of the request.
+func (r *request) weighed(ask *route.Ask, weight *route.Weight) *waiting.Wait {
+	w := newWait(r.in, r.read.req, ask, weight)
+	if class, share, ok := route.Classify(&r.choice); ok {
+		rate(w, r.in, class, share)
+	}
+	return w
+}
+
+// charge has the key charged for the request's place at a worker, until the trip there ends.
+func (r *request) charge(t *route.Trip, to route.Target, at time.Time) {
+	switch q := r.pool.Queue; {
+	case r.turn.waits():
+		t.Charge = r.turn.served(at)
+	case q != nil && q.Busy(at):
+		ask, weight := route.Asked(&r.choice), route.WeighAt(&r.choice, to)
+		t.Charge = q.Began(r.weighed(&ask, &weight), at)
+	}
+}
+
 // enter takes a place in the pool's queue, or says why there is none.
 func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
 	r.queue()
 	weight := route.Weigh(&r.choice)
-	w := newWait(r.in, r.read.req, ask, &weight)
-	if class, share, ok := route.Classify(&r.choice); ok {
-		rate(w, r.in, class, share)
-	}
+	w := r.weighed(ask, &weight)
 	if r.computed { // the prefiller's memory is freed when a decoder has read it
 		w.Class = math.MaxInt
 	}
@@ -328,7 +346,7 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 		switch {
 		case f != nil:
 			return v, f
-		case !r.patient(found):
+		case !r.patient(found) || r.fallsAtOnce(found):
 			return found, nil
 		}
 		v = found

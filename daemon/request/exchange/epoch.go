@@ -197,6 +197,16 @@ func (e *Epoch) For(model string) *Pool {
 	return nil
 }
 
+// hasRoom reports whether a request for the model need not wait, with a key for those workers.
+func (e *Epoch) hasRoom(model string, fence worker.Fence) bool {
+	p := e.For(model)
+	if p == nil || p.Queue != nil && p.Queue.ForRoom() > 0 {
+		return false
+	}
+	_, _, s := p.Workers.Snapshot(worker.Query{Model: model, Fence: p.Pairing.answering(fence), At: time.Now()}, nil, nil)
+	return s == worker.Ready
+}
+
 // shareModel reports whether all workers of all pools list some model, or none does. Else a request that names no model
 // may go to a worker which does not serve the one that it means.
 func (e *Epoch) shareModel(at time.Time) bool {

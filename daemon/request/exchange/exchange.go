@@ -266,7 +266,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 			a.close()
 		}
 	}()
-	e.turn.served(e.sending.At)
+	e.charge(&a.trip, to, e.sending.At)
 	if to.Handed {
 		p.prefill(ctx, a, to)
 		defer p.end()

@@ -59,9 +59,9 @@ func awaitLimit(ctx context.Context, r *request, over *Fault) *Fault {
 	if !r.limits.soon(due) {
 		return over
 	}
-	t, began := r.queue(), time.Now()
+	t := r.queue()
 	t.limit = over
-	defer func() { t.limit, t.before = nil, t.before+time.Since(began) }()
+	defer func() { t.limit = nil }()
 	if f := t.enter(q, limitWait(r), false, due, 0); f != nil {
 		return f
 	}
@@ -78,7 +78,7 @@ func awaitLimit(ctx context.Context, r *request, over *Fault) *Fault {
 			return nil
 		}
 		if !r.limits.soon(due) {
-			t.leave()
+			t.wait.Leave(now)
 			return t.dropped(waiting.Late)
 		}
 		t.wait.Blocked(false, now)
@@ -87,7 +87,7 @@ func awaitLimit(ctx context.Context, r *request, over *Fault) *Fault {
 
 // limitWait returns what the queue has to know of a request that waits for a limit of its key.
 func limitWait(r *request) *waiting.Wait {
-	w := newWait(r.in, r.read.req, &route.Ask{}, &route.Weight{Lane: limitLane(r.in)})
+	w := newWait(r.in, r.read.req, &route.Ask{Claim: r.claim()}, &route.Weight{Lane: limitLane(r.in)})
 	w.Entered, w.Limited = r.arrived, true
 	return w
 }

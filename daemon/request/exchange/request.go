@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -367,7 +368,7 @@ func failedFor(f *Fault, own *ownError) names.Reason {
 	switch f.Code {
 	case FaultNoWorker.Code, FaultUpstream.Code, FaultDown.Code:
 		return names.Down
-	case FaultFull.Code, FaultQueueFull.Code, FaultWaited.Code:
+	case FaultFull.Code, FaultQueueFull.Code, FaultWaited.Code, FaultOverdue.Code:
 		return names.Full
 	}
 	return 0
@@ -376,18 +377,37 @@ func failedFor(f *Fault, own *ownError) names.Reason {
 // fallsBack reports whether the request goes to a fallback for that reason, and has it go there. What a worker keeps
 // for its client is at that worker alone: a request for that goes nowhere else.
 func (r *request) fallsBack(why names.Reason) bool {
-	if r.falls != 0 {
-		return true
+	if r.falls == 0 && r.mayFall(why) {
+		r.falls = why
 	}
+	return r.falls != 0
+}
+
+// mayFall reports whether the request may go to a fallback for that reason.
+func (r *request) mayFall(why names.Reason) bool {
 	if r.alias.After(why) == nil || r.entry.Door != nil || r.entry.Op != Use || r.entry.Session != "" ||
 		r.consumed() || r.in.Endpoint.Adapters || r.in.Endpoint.ID != "" || r.reference != "" ||
 		r.read.req.PreviousResponse != "" {
 		return false
 	}
 	b := r.choice.Binding()
-	if b.Worker != "" && (b.Kind != session.Key || why == names.Full) { // the session waits for its own worker alone
+	return b.Worker == "" || b.Kind == session.Key && why != names.Full // else it waits for its own worker alone
+}
+
+// fallsAtOnce reports whether a request of that verdict, with which it would wait, goes to a fallback: one has room.
+func (r *request) fallsAtOnce(v route.Verdict) bool {
+	why := names.Full
+	if r.lacksWorkers(v) {
+		why = names.Down
+	}
+	if v == route.Chosen || v == route.Held || !r.mayFall(why) {
 		return false
 	}
-	r.falls = why
-	return true
+	for a := r.alias.After(why); a != nil; a = a.After(names.Full) {
+		full := func(t names.Target) bool { return !r.epoch.hasRoom(t.Model, r.in.Caller.Workers) }
+		if !slices.ContainsFunc(a.Targets, full) {
+			return true
+		}
+	}
+	return false
 }

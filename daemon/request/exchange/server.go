@@ -104,6 +104,7 @@ func (s *Server) fallBack(ctx context.Context, e *Exchange) (*Exchange, *Outboun
 		from, next := e.in.Seen.Model, new(Exchange)
 		s.begin(next, e.in, Entry{})
 		next.alias, next.fell, next.arrived = e.alias.After(e.falls), e.falls, e.arrived
+		next.turn = e.turn // it has waited
 		out = next.Serve(ctx)
 		s.journal.fellBack(e.in, from, e.falls)
 		e = next

@@ -21,7 +21,7 @@ type turn struct {
 	meter  Meter
 	in     *Inbound
 	place  account.Hold
-	before time.Duration // it has waited for a limit of its key, and at places that it left without a worker
+	before time.Duration // it has waited at places that it has left, for other models too
 
 	limit *Fault // the answer if it waits in vain for a limit of its key; nil = it waits for a worker
 }
@@ -78,27 +78,33 @@ func (t *turn) dropped(n waiting.News) *Fault {
 
 // note counts the end of a wait, and records it.
 func (t *turn) note(dropped string) {
-	took := time.Duration(0)
-	if t.wait != nil {
-		took = t.wait.Waited(time.Now())
-	}
+	took := t.over(time.Now())
 	q := *t.in.Seen.Queued // who has the one before may read it
 	q.Waited += took
 	t.in.Seen.Queued = &q
 	t.meter.Waited(&t.in.Seen, Waited{Took: took, Dropped: dropped})
 }
 
+// over returns how long the request has waited at its place, which it has left.
+func (t *turn) over(at time.Time) (took time.Duration) {
+	if t.wait != nil {
+		took = t.wait.Waited(at)
+		t.wait, t.before = nil, t.before+took
+	}
+	return took
+}
+
 // waits reports whether the request is in the queue.
 func (t *turn) waits() bool { return t != nil && t.wait != nil && t.wait.Waits() }
 
-// served ends the wait: the request has a worker's place.
-func (t *turn) served(at time.Time) {
+// served ends the wait: the request has a worker's place, or is within the limits of its key.
+func (t *turn) served(at time.Time) (c *waiting.Charge) {
 	if t.waits() {
 		t.place.Release()
-		t.wait.Served(at)
+		c = t.wait.Served(at)
 		t.note("")
-		t.wait = nil
 	}
+	return c
 }
 
 // leave gives back the request's place in the queue, if it has one. At the next one it waits for so much less.
@@ -106,15 +112,15 @@ func (t *turn) leave() {
 	if t.waits() {
 		now := time.Now()
 		t.place.Release()
-		t.before += t.wait.Waited(now)
 		t.wait.Leave(now)
+		t.over(now)
 	}
 }
 
 // newWait returns what the queue has to know of a request that it is to take.
 func newWait(in *Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *waiting.Wait {
 	p := &waiting.Wait{}
-	p.Lane, p.Cost, p.Class = w.Lane, w.Prefill, priorityOf(in, r)
+	p.Lane, p.Cost, p.Place, p.KV, p.Class = w.Lane, w.Prefill, w.Place, w.KV, priorityOf(in, r)
 	p.Key, p.Weight, p.Flow = in.Caller.Name, in.Caller.Weight, flowOf(in, &a.Claim)
 	p.Bytes = waitingBytes
 	if in.Kept == nil { // else a file has the body

@@ -2,53 +2,52 @@ package queue
 
 import (
 	"cmp"
-	"container/heap"
 	"container/list"
+	"slices"
 	"time"
 )
 
 // laneState has the requests that the same workers can serve.
 type laneState struct {
 	id      uint64
-	blocked bool    // one of them found no room, and nothing has changed since
-	stirred bool    // it was opened since one of them got the turn
-	limited bool    // they wait for a limit of their key
-	spent   float64 // seconds that were served for the weight of its keys
-	weight  float64 // of all its keys
-	classes int
+	limited bool          // they wait for a limit of their key
+	stirred bool          // it was opened since one of them got the turn
+	blocked *list.Element // of Queue.roomless or limited: one found no room, and nothing has changed since
+	classes []*class
 	rate    rate
 }
 
-func (l *laneState) open() { l.blocked, l.stirred = false, true }
-
 // class has the keys of one class in one lane.
 type class struct {
-	member // all that waits in it; weight is the sum of its keys'
+	sums
 	lane   *laneState
-	index  int       // in Queue.classes
-	keys   list.List // of *key: the first has its turn
-	ages   list.List // of *flow: the first was served the longest ago
+	number int
+	weight float64 // of its keys
+	level  float64 // what the key had had that was the first when one was served, in seconds for its weight
+	lag    float64 // what its keys are taken to have had beside their tags, as they were blocked
+
+	keys pile[*key]     // the first has its turn
+	ages pile[*agedKey] // the first waits the longest
+
+	ready, aged int // its places in Queue.ready and Queue.aged
 }
+
+// first returns what the key has had whose turn comes first.
+func (c *class) first() float64 { return c.keys[0].tag + c.lag }
 
 // before reports whether the class has its turn before another.
 func (c *class) before(other *class) bool {
-	return cmp.Or(cmp.Compare(other.number, c.number), cmp.Compare(c.lane.spent, other.lane.spent),
-		cmp.Compare(c.lane.id, other.lane.id)) < 0
+	return cmp.Or(cmp.Compare(other.number, c.number), cmp.Compare(c.first(), other.first()),
+		cmp.Compare(c.keys[0].number, other.keys[0].number)) < 0
 }
 
-// oldest returns when the flow was served that was served the longest ago.
-func (c *class) oldest() time.Time { return c.ages.Front().Value.(*flow).served }
+func (c *class) place() *int { return &c.ready }
 
-// weigh adds to the weight of the keys.
-func (c *class) weigh(weight float64) {
-	c.weight += weight
-	c.lane.weight += weight
-}
+// agedClass is a class in the order of how long its keys wait.
+type agedClass class
 
-// turn returns the request whose turn it is: of the key, and the flow of it, whose turn it is.
-func (c *class) turn() *Request {
-	return roundRobin(&c.keys, c.mean()*float64(c.keys.Len())/c.weight).(*key).turn().first
-}
+func (c *agedClass) before(other *agedClass) bool { return c.ages[0].before(other.ages[0]) }
+func (c *agedClass) place() *int                  { return &c.aged }
 
 // keyName tells the keys of a queue apart.
 type keyName struct {
@@ -59,44 +58,127 @@ type keyName struct {
 
 // key has the flows of a client's key in one class of a lane.
 type key struct {
-	member
-	name  keyName
-	class *class
-	flows list.List // of *flow: the first has its turn
-	worst worst     // of its flows
+	sums
+	name    keyName
+	account *account
+	class   *class
+	weight  float64
+	flows   list.List // of *flow: the first has its turn
+
+	tag    float64   // what its account had when its next turn was booked, less the lag of its class
+	booked float64   // seconds that its account was charged for that turn
+	number uint64    // of the booking
+	served time.Time // when it was served last, or its first came
+	since  time.Time // from when on it waits for Starve
+
+	due, old int // its places in the piles of its class
 }
 
-// turn returns the flow whose turn it is.
-func (k *key) turn() *flow { return roundRobin(&k.flows, k.mean()).(*flow) }
-
-// next implements taker.
-func (k *key) next() (*member, float64) { return &k.member, k.turn().first.Cost }
-
-// add takes a flow in.
-func (k *key) add(f *flow, at time.Time) {
-	f.key, f.served = k, at
-	f.round, f.age = k.flows.PushBack(f), k.class.ages.PushBack(f)
-	heap.Push(&k.worst, f)
+func (k *key) before(other *key) bool {
+	return cmp.Or(cmp.Compare(k.tag, other.tag), cmp.Compare(k.number, other.number)) < 0
 }
 
-// drop takes a flow out.
-func (k *key) drop(f *flow) {
-	k.flows.Remove(f.round)
-	k.class.ages.Remove(f.age)
-	heap.Remove(&k.worst, f.place)
+func (k *key) place() *int { return &k.due }
+
+// agedKey is a key in the order of how long it waits.
+type agedKey key
+
+func (k *agedKey) before(other *agedKey) bool {
+	return cmp.Or(k.since.Compare(other.since), cmp.Compare(k.number, other.number)) < 0
 }
 
-// count adds n times a request of a flow to the sums of the flow, the key and the class.
-func (k *key) count(f *flow, r *Request, n int) {
-	f.count(r, n)
-	k.member.count(r, n)
-	k.class.member.count(r, n)
+func (k *agedKey) place() *int { return &k.old }
+
+// account returns the name of the account of a key.
+func (n keyName) account() accountName { return accountName{class: n.class, key: n.key} }
+
+// turn returns the flow whose turn it is, by deficit round robin. As the quantum is the mean cost of what waits, at
+// most as many are visited as requests wait: what none can pay after a round is more than a mean request each.
+func (k *key) turn() *flow {
+	for {
+		f := k.flows.Front().Value.(*flow)
+		if !f.credited {
+			f.credited = true
+			f.deficit += k.mean()
+		}
+		if f.deficit >= f.first.cost() {
+			return f
+		}
+		f.credited = false
+		k.flows.MoveToBack(f.round)
+	}
 }
 
-// spend charges a flow and its key for a request that is served.
-func (k *key) spend(f *flow, r *Request, at time.Time) {
-	f.deficit -= r.Cost
-	k.deficit -= r.Cost
-	f.served = at
-	k.class.ages.MoveToBack(f.age)
+// classOf returns a request's class in its lane, which it makes if nothing waits there.
+func (q *Queue) classOf(r *Request, at time.Time) *class {
+	l := q.lanes[r.Lane]
+	if l == nil {
+		l = &laneState{id: r.Lane, limited: r.Limited}
+		if !r.Limited {
+			l.rate = q.rate
+		}
+		l.rate.begin(at)
+		q.lanes[l.id] = l
+	}
+	for _, c := range l.classes {
+		if c.number == r.Class {
+			return c
+		}
+	}
+	c := &class{lane: l, number: r.Class, level: q.level(r.Class).now}
+	l.classes = append(l.classes, c)
+	return c
+}
+
+// place finds the places of a class among those that may have the turn.
+func (q *Queue) place(c *class) {
+	if c.requests == 0 || c.lane.blocked != nil {
+		q.ready.drop(c)
+		q.aged.drop((*agedClass)(c))
+		return
+	}
+	q.ready.put(c)
+	q.aged.put((*agedClass)(c))
+}
+
+// lookers are the lanes that look for the same thing.
+func (q *Queue) lookers(l *laneState) *list.List {
+	if l.limited {
+		return &q.limited
+	}
+	return &q.roomless
+}
+
+// block keeps a lane from turns until it is opened.
+func (q *Queue) block(l *laneState) {
+	l.blocked = q.lookers(l).PushBack(l)
+	for _, c := range l.classes {
+		q.place(c)
+	}
+}
+
+// open gives a lane turns again.
+func (q *Queue) open(l *laneState) {
+	l.stirred = true
+	if l.blocked == nil {
+		return
+	}
+	q.lookers(l).Remove(l.blocked)
+	l.blocked = nil
+	for _, c := range l.classes {
+		q.place(c)
+	}
+}
+
+// empty drops a class in which nothing waits, and its lane if it was the last.
+func (q *Queue) empty(c *class) {
+	l := c.lane
+	l.classes = slices.DeleteFunc(l.classes, func(x *class) bool { return x == c })
+	if len(l.classes) > 0 {
+		return
+	}
+	if l.blocked != nil {
+		q.lookers(l).Remove(l.blocked)
+	}
+	delete(q.lanes, l.id)
 }

@@ -15,24 +15,29 @@
 //
 // # Order
 //
-// A lane ([Request.Lane]) has the requests that the same workers can serve. In a lane the highest class comes first.
-// The keys of a class take turns, and in a key's turn its flows: a client that names many agents has many flows, and
-// gets no more for that. Both take turns by deficit round robin (Shreedhar and Varghese, 1995). Its unit is not
-// requests or tokens, as a prompt that is in a cache costs nothing, but seconds of prefill at the best worker
-// ([Request.Cost]). The quantum is the mean cost of what waits, so a turn costs the same however many flows there are.
+// A lane ([Request.Lane]) has the requests that the same workers can serve. Of the lanes that are not blocked the
+// highest class comes first. In a class the keys take turns by weight, whatever the number of their lanes, and in a
+// lane the flows of a key share its turns, by deficit round robin.
 //
-// A class with a flow that has not been served for Starve gets a turn before higher classes, but only every fourth of
-// the queue: else a thousand flows of a low class would take all. Within the class its keys take turns as always.
+// A turn costs the seconds of prefill at the best worker, and those of a place there with its part of the KV cache.
+// What is expected is charged at once, and [Charge.End] corrects it when the worker has done its work. A request that
+// need not wait is charged too, while others do ([Queue.Began]).
 //
-// Of several lanes whose first request has the same class, the one comes first that has had the least seconds for the
-// weight of its keys. A lane that had nothing to serve for a while does not catch up.
+// A key's next turn in a lane comes when the others of the class have had as much (start-time fair queueing). A key
+// begins where the first of its lane is, so that nobody saves turns up. What it owes is kept, 10 minutes at most,
+// until nothing has waited for 10 s.
+//
+// A key that was not served in a lane for Starve has a turn there before all others, unless it has had that many
+// seconds more than the first of its class: else who asks for much would get more than its share. Every fourth turn
+// may be such, and a key has one in Starve.
 //
 // # Bounds
 //
-// Of MaxRequests and MaxBytes one key may have all. If the queue is full, a request displaces the last ones of the key
-// that holds the most of the lowest class, if that is a lower class than its own, or the same and that key holds more
-// than its own: of that key's flow that holds the most. If that is its own key, the two flows are compared. More than
-// MaxFlows names share one flow for each key. A flow is forgotten with its last request.
+// Of MaxRequests and MaxBytes one key may have all. If the queue is full, a request displaces the last ones of the
+// key that holds the most of the lowest class, and of that key's flow that holds the most. A quarter of the room is
+// kept for lower classes, or taken for them from higher ones, unless Starve is 0. A key of the newcomer's class must
+// hold more than its own; if it is its own, the two flows are compared. More than MaxFlows names share one flow for
+// each key. A flow is forgotten with its last request.
 //
 // # Rules
 //

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -15,11 +16,17 @@ type driver struct {
 	at     time.Time
 	number int // of requests
 	fate   map[*Request]string
+	work   []*worked
+}
+
+// worked is a request at a worker.
+type worked struct {
+	*Charge
+	r *Request
 }
 
 func drive(t *testing.T, conf Config, ops []byte) {
-	d := &driver{T: t, q: New(conf), m: &model{conf: conf, blocked: map[uint64]bool{}, spent: map[uint64]float64{}}, ops: ops,
-		at: start, fate: map[*Request]string{}}
+	d := &driver{T: t, q: New(conf), m: newModel(conf), ops: ops, at: start, fate: map[*Request]string{}}
 	for len(d.ops) > 0 {
 		d.at = d.at.Add(1) // no two flows have waited equally long
 		d.step(d.take())
@@ -33,7 +40,7 @@ func drive(t *testing.T, conf Config, ops []byte) {
 	}
 	q := d.q
 	if c := q.Counts(); c.Depth != 0 || c.Bytes != 0 || len(d.fate) != d.number ||
-		len(q.lanes)+len(q.classes)+len(q.keys)+len(q.flows)+len(q.worst) != 0 {
+		len(q.lanes)+len(q.keys)+len(q.flows)+len(q.ready)+len(q.aged)+q.roomless.Len() != 0 {
 		t.Fatalf("of %d requests %d have an end; left behind: %+v", d.number, len(d.fate), c)
 	}
 }
@@ -69,11 +76,18 @@ func (d *driver) step(op byte) {
 		if all := d.m.all(); len(all) > 0 {
 			r := all[int(d.take())%len(all)]
 			d.q.Leave(r, d.at)
-			d.m.remove(r)
+			d.m.remove(r, d.at)
 			d.end(r, "gone")
 		}
 	case 7, 8:
 		d.wake()
+	case 10:
+		d.ends()
+	case 11:
+		r := d.request()
+		if c := d.q.Began(r, d.at); d.m.began(r, d.at) {
+			d.work = append(d.work, &worked{c, r})
+		}
 	case 9:
 		d.at = d.at.Add(time.Duration(d.take()) * 20 * time.Millisecond)
 	}
@@ -113,24 +127,45 @@ func (d *driver) serve() bool {
 		return false
 	}
 	early := d.q.early
-	d.q.Served(r, d.at)
+	d.work = append(d.work, &worked{d.q.Served(r, d.at), r})
 	d.m.serve(r, early, d.at)
 	d.end(r, "served")
 	return true
 }
 
-// enter lets a request come while another one, or nobody, has the turn.
-func (d *driver) enter(has *Request) {
+// ends has a worker do its work on a request.
+func (d *driver) ends() {
+	if len(d.work) == 0 {
+		return
+	}
+	i := int(d.take()) % len(d.work)
+	w := d.work[i]
+	d.work = slices.Delete(d.work, i, i+1)
+	took := d.at.Sub(w.since).Seconds()
+	w.End(d.at)
+	w.End(d.at.Add(time.Hour)) // changes nothing
+	d.m.end(w.r, took, d.at)
+}
+
+func (d *driver) request() *Request {
 	a, b := d.take(), d.take()
 	r := &Request{Lane: uint64(a & 1), Class: int(a>>1&3) - 2, Key: string('a' + rune(a>>3&1)),
 		Flow: string('a' + rune(a>>4&1)), Bytes: int64(b & 63), Weight: []float64{.5, 1, 2, 4}[a>>5&3],
-		Cost: float64(1+int(b)*3) / 64, Owner: d.number}
+		Cost: float64(1+int(b)*3) / 64, Place: float64(a) / 64, KV: float64(b) / 256, Owner: d.number}
 	if a>>7 == 1 {
 		r.Deadline = d.at.Add(time.Duration(b) * time.Second)
 	}
+	r.clamp()
+	return r
+}
+
+// enter lets a request come while another one, or nobody, has the turn.
+func (d *driver) enter(has *Request) {
+	r := d.request()
 	d.number++
-	if k := d.m.key(nameOf(r).keyName); k != nil {
-		k.weight = r.Weight
+	d.m.rests(d.at)
+	if a := d.m.accounts[accountOf(nameOf(r))]; a != nil {
+		a.weight = r.Weight
 	}
 	refuse, full := d.m.mustRefuse(r, has), !d.m.fits(r)
 	out, ok := d.q.Enter(r, d.at)
@@ -148,7 +183,7 @@ func (d *driver) enter(has *Request) {
 		}
 	}
 	for _, x := range out {
-		d.m.remove(x)
+		d.m.remove(x, d.at)
 		d.end(x, "displaced")
 	}
 	d.m.enter(r, d.at)

@@ -26,6 +26,8 @@ type Request struct {
 	Weight   float64   // the key's share beside the others', .01 to 100; 0 = 1
 	Flow     string    // takes turns with the other flows of its key
 	Cost     float64   // seconds of prefill at the worker that has the most of the prompt
+	Place    float64   // seconds for which it is expected to have its place there
+	KV       float64   // part of the worker's KV cache that it is expected to take meanwhile
 	Bytes    int64     // of memory that it holds
 	Deadline time.Time // for its first token; zero = none
 	Entered  time.Time // when it first came; zero = Enter sets it
@@ -40,13 +42,16 @@ type Request struct {
 // clamp moves what is no sane number to one.
 func (r *Request) clamp() {
 	r.Class = min(max(r.Class, -MaxClass), MaxClass)
-	r.Cost = between(r.Cost, leastCost, mostCost)
+	r.Cost, r.Place, r.KV = between(r.Cost, leastCost, mostCost), between(r.Place, 0, mostCost), between(r.KV, 0, 1)
 	r.Bytes = max(0, r.Bytes)
 	if !(r.Weight > 0) {
 		r.Weight = 1
 	}
 	r.Weight = between(r.Weight, leastWeight, mostWeight)
 }
+
+// cost returns the seconds that its key is charged for: those of prefill, and those of a place with its KV.
+func (r *Request) cost() float64 { return r.Cost + r.Place*(1+r.KV) }
 
 // between returns x within bounds, the lower one for NaN.
 func between(x, least, most float64) float64 {
@@ -64,6 +69,44 @@ func (r *Request) due() time.Time {
 	return r.Deadline
 }
 
+// sums are of requests that wait.
+type sums struct {
+	requests int
+	bytes    int64
+	cost     float64
+}
+
+// count adds n times a request.
+func (s *sums) count(r *Request, n int) {
+	s.requests += n
+	s.bytes += int64(n) * r.Bytes
+	s.cost += float64(n) * r.cost()
+}
+
+// mean returns the seconds of a request.
+func (s *sums) mean() float64 { return s.cost / float64(s.requests) }
+
+// holder is who holds a part of the bounds: a key, with its classes apart, or a flow.
+type holder struct {
+	sums
+	weight float64
+	share  float64 // of the bounds, for its weight
+	spot   int     // in a pile of those who make room
+}
+
+// holds returns which share of the bounds so many requests and bytes are, for the holder's weight.
+func (h *holder) holds(c *Config, requests int, bytes int64) float64 {
+	return c.part(requests, bytes) / h.weight
+}
+
+// rank takes anew what the holder holds.
+func (h *holder) rank(c *Config) { h.share = h.holds(c, h.requests, h.bytes) }
+
+// before has the one make room first that holds the most.
+func (f *flow) before(other *flow) bool { return f.share > other.share }
+
+func (f *flow) place() *int { return &f.spot }
+
 // flowName tells the flows of a queue apart.
 type flowName struct {
 	keyName
@@ -72,16 +115,14 @@ type flowName struct {
 
 // flow has the requests of a name, of a key in one class of a lane. It lives as long as one of them waits.
 type flow struct {
-	member
+	holder
 	name        flowName
 	key         *key
-	first, last *Request // in the order of their turns
-	served      time.Time
-	age         *list.Element // in class.ages
+	first, last *Request      // in the order of their turns
+	deficit     float64       // seconds that it may still take in this round
+	credited    bool          // it got its quantum of this round
+	round       *list.Element // in key.flows
 }
-
-// next implements taker.
-func (f *flow) next() (*member, float64) { return &f.member, f.first.Cost }
 
 // insert puts a request behind those that come before it: by arrival or by deadline.
 func (f *flow) insert(r *Request, byDeadline bool) {
@@ -128,7 +169,7 @@ func (f *flow) ahead(r *Request) (requests int, cost float64) {
 	}
 	for other := f.first; other != r; other = other.next {
 		requests++
-		cost += other.Cost
+		cost += other.cost()
 	}
 	return requests, cost
 }

@@ -31,7 +31,7 @@ func TestForgedFlows(t *testing.T) {
 	for _, r := range waits {
 		q.Leave(r, at)
 	}
-	if q.Depth() != 0 || len(q.flows)+len(q.keys)+len(q.lanes)+len(q.classes)+len(q.worst) != 0 || q.bytes != 0 {
+	if q.Depth() != 0 || len(q.flows)+len(q.keys)+len(q.lanes)+len(q.ready)+len(q.aged) != 0 || q.bytes != 0 {
 		t.Errorf("%d wait at the end; %d flows, %d keys, %d lanes, %d bytes", q.Depth(), len(q.flows), len(q.keys),
 			len(q.lanes), q.bytes)
 	}

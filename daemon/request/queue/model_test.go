@@ -3,39 +3,53 @@ package queue
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
 
 // model is a queue that looks at all requests for each answer. It has the rules of doc.go in plain loops.
 type model struct {
-	conf    Config
-	flows   []*modelFlow // those of a key in the order of their turns
-	keys    []*modelKey  // those of a class in the order of their turns
-	blocked map[uint64]bool
-	spent   map[uint64]float64 // by lane
-	last    float64            // of the lane that was served last, before that
-	inOrder int
+	conf     Config
+	flows    []*modelFlow // those of a key in the order of their turns
+	keys     []*modelKey
+	accounts map[accountName]*modelAccount
+	classes  map[group]*modelClass
+	now      map[int]float64
+	blocked  map[uint64]bool
+	earlier  map[string]time.Time
+	booked   uint64
+	inOrder  int
+	rested   time.Time
 }
 
-// account is what a flow or a key may take.
-type account struct {
-	weight   float64
-	deficit  float64
-	credited bool
+func newModel(c Config) *model {
+	return &model{conf: c, accounts: map[accountName]*modelAccount{}, classes: map[group]*modelClass{}, now: map[int]float64{},
+		blocked: map[uint64]bool{}, earlier: map[string]time.Time{}}
 }
+
+// group is a class of a lane.
+type group struct {
+	lane  uint64
+	class int
+}
+
+type modelClass struct{ level, lag float64 }
+
+type modelAccount struct{ weight, spent float64 }
 
 type modelKey struct {
-	account
-	name keyName
+	name        keyName
+	weight      float64
+	tag, booked float64
+	number      uint64
+	since       time.Time
 }
 
 type modelFlow struct {
-	account
-	name    flowName
-	waiting []*Request
-	served  time.Time
+	name     flowName
+	waiting  []*Request
+	deficit  float64
+	credited bool
 }
 
 // some returns the requests of which a condition holds.
@@ -86,9 +100,36 @@ func (m *model) key(name keyName) *modelKey {
 	return nil
 }
 
-// ofKey returns the requests of a key.
+// ofKey returns the requests of a key in a lane.
 func (m *model) ofKey(name keyName) []*Request {
 	return m.some(func(r *Request) bool { return nameOf(r).keyName == name })
+}
+
+// accountOf returns the name of a request's account.
+func accountOf(n flowName) accountName { return accountName{class: n.class, key: n.key} }
+
+// ofAccount returns the requests of a key in all lanes.
+func (m *model) ofAccount(name accountName) []*Request {
+	return m.some(func(r *Request) bool { return accountOf(nameOf(r)) == name })
+}
+
+// upTo returns what waits up to a class, and r if it belongs there.
+func (m *model) upTo(class int, r *Request) []*Request {
+	low := m.some(func(x *Request) bool { return x.Class <= class })
+	if r.Class <= class {
+		low = append(low, r)
+	}
+	return low
+}
+
+// yields returns the class that makes room for r first.
+func (m *model) yields(r *Request) (class int, ok bool) {
+	for class := -MaxClass; class <= MaxClass; class++ {
+		if len(m.some(func(x *Request) bool { return x.Class == class })) > 0 && (m.conf.Starve <= 0 || m.share(m.upTo(class, r), 1) > kept) {
+			return class, m.conf.Starve > 0 || class <= r.Class
+		}
+	}
+	return 0, false
 }
 
 // without returns requests without some of them.
@@ -100,7 +141,7 @@ func without(all, some []*Request) []*Request {
 // more than needed, and none that the newcomer may not displace. turn has the turn.
 func (m *model) mayDisplace(r, turn *Request, out []*Request) error {
 	name, own := nameOf(out[0]), nameOf(r)
-	if name == own || !slices.Contains(m.worst(), name) {
+	if name == own || !slices.Contains(m.worst(r), name) {
 		return fmt.Errorf("it displaced of flow %v, which is none of the worst", name)
 	}
 	rest := without(m.flow(name).waiting, []*Request{turn})
@@ -112,14 +153,17 @@ func (m *model) mayDisplace(r, turn *Request, out []*Request) error {
 		if len(left) < m.conf.MaxRequests && m.bytesOf(left)+r.Bytes <= m.conf.MaxBytes {
 			return fmt.Errorf("it displaced more than it needed")
 		}
-		loses, has := m.share(without(m.ofKey(name.keyName), out[:i]), m.key(name.keyName).weight),
-			m.share(append(m.ofKey(own.keyName), r), r.Weight)
-		if name.keyName == own.keyName {
+		loses, has := m.share(without(m.ofAccount(accountOf(name)), out[:i]), m.accounts[accountOf(name)].weight),
+			m.share(append(m.ofAccount(accountOf(own)), r), r.Weight)
+		if accountOf(name) == accountOf(own) {
 			loses = m.share(without(m.flow(name).waiting, out[:i]), 1)
 			has = m.share(append(m.some(func(x *Request) bool { return nameOf(x) == own }), r), 1)
 		}
 		if name.class == r.Class && loses <= has {
 			return fmt.Errorf("it displaced of who holds no more than itself")
+		}
+		if name.class != r.Class && m.conf.Starve > 0 && m.share(without(m.upTo(name.class, r), out[:i]), 1) <= kept {
+			return fmt.Errorf("it displaced of what is kept for lower classes")
 		}
 	}
 	left := without(m.all(), out)
@@ -141,10 +185,11 @@ func (m *model) mustRefuse(r, turn *Request) bool {
 	if m.fits(r) {
 		return false
 	}
-	for _, name := range m.worst() {
+	worst := m.worst(r)
+	for _, name := range worst {
 		rest := without(m.flow(name).waiting, []*Request{turn})
 		fits := false
-		for n := 1; n <= len(rest) && !fits && name.class <= r.Class; n++ {
+		for n := 1; n <= len(rest) && !fits; n++ {
 			out := slices.Clone(rest[len(rest)-n:])
 			slices.Reverse(out)
 			fits = m.mayDisplace(r, turn, out) == nil
@@ -153,47 +198,69 @@ func (m *model) mustRefuse(r, turn *Request) bool {
 			return true
 		}
 	}
-	return len(m.flows) == 0
+	return len(worst) == 0
 }
 
-// worst returns the flows that hold the most, of the keys that hold the most of the lowest class.
-func (m *model) worst() (worst []flowName) {
-	class, most := math.MaxInt, 0.
-	for _, k := range m.keys {
-		if s := m.share(m.ofKey(k.name), k.weight); k.name.class < class || k.name.class == class && s > most {
-			class, most = k.name.class, s
+// worst returns the flows that hold the most, of the keys that hold the most of the class that makes room for r.
+func (m *model) worst(r *Request) (worst []flowName) {
+	class, ok := m.yields(r)
+	if !ok {
+		return nil
+	}
+	most := 0.
+	of := map[accountName]float64{}
+	for _, f := range m.flows {
+		if a := accountOf(f.name); a.class == class {
+			of[a] = m.share(m.ofAccount(a), m.accounts[a].weight)
+			most = max(most, of[a])
 		}
 	}
-	for _, k := range m.keys {
-		if k.name.class != class || m.share(m.ofKey(k.name), k.weight) != most {
-			continue
-		}
+	for _, f := range m.flows {
 		largest := 0.
-		for _, f := range m.flows {
-			if f.name.keyName == k.name {
-				largest = max(largest, m.share(f.waiting, 1))
+		for _, o := range m.flows {
+			if accountOf(o.name) == accountOf(f.name) {
+				largest = max(largest, m.share(o.waiting, 1))
 			}
 		}
-		for _, f := range m.flows {
-			if f.name.keyName == k.name && m.share(f.waiting, 1) == largest {
-				worst = append(worst, f.name)
-			}
+		if s, is := of[accountOf(f.name)]; is && s == most && m.share(f.waiting, 1) == largest {
+			worst = append(worst, f.name)
 		}
 	}
 	return worst
 }
 
+// rests forgets what keys had if nothing has waited for so long.
+func (m *model) rests(at time.Time) {
+	if len(m.all()) == 0 && at.Sub(m.rested) >= forgetAfter {
+		clear(m.accounts)
+		clear(m.earlier)
+	}
+}
+
+func (m *model) busy(at time.Time) bool { return len(m.all()) > 0 || at.Sub(m.rested) < forgetAfter }
+
+func (m *model) account(name accountName, weight float64) *modelAccount {
+	a := m.accounts[name]
+	if a == nil {
+		a = &modelAccount{weight: weight}
+		m.accounts[name] = a
+	}
+	return a
+}
+
 func (m *model) enter(r *Request, at time.Time) {
 	name := nameOf(r)
-	f := m.flow(name)
-	if m.key(name.keyName) == nil {
-		if !slices.ContainsFunc(m.keys, func(k *modelKey) bool { return k.name.lane == r.Lane }) {
-			m.blocked[r.Lane], m.spent[r.Lane] = false, m.last
-		}
-		m.keys = append(m.keys, &modelKey{name: name.keyName, account: account{weight: r.Weight}})
+	g := group{r.Lane, r.Class}
+	if len(m.some(func(x *Request) bool { return x.Lane == r.Lane })) == 0 {
+		m.blocked[r.Lane] = false
 	}
+	if len(m.some(func(x *Request) bool { return group{x.Lane, x.Class} == g })) == 0 {
+		m.classes[g] = &modelClass{level: m.now[r.Class]}
+	}
+	a := m.account(accountOf(name), r.Weight)
+	f := m.flow(name)
 	if f == nil {
-		f = &modelFlow{name: name, served: at, account: account{weight: 1}}
+		f = &modelFlow{name: name}
 		m.flows = append(m.flows, f)
 	}
 	f.waiting = append(f.waiting, r)
@@ -203,9 +270,25 @@ func (m *model) enter(r *Request, at time.Time) {
 		}
 		return a.Entered.Compare(b.Entered)
 	})
+	if m.key(name.keyName) == nil {
+		k := &modelKey{name: name.keyName, weight: r.Weight, since: at}
+		m.keys = append(m.keys, k)
+		m.book(k, a)
+	}
 }
 
-func (m *model) remove(r *Request) {
+// book books a key's next turn.
+func (m *model) book(k *modelKey, a *modelAccount) {
+	c := m.classes[group{k.name.lane, k.name.class}]
+	from := max(a.spent, c.level)
+	k.booked = mean(m.ofKey(k.name))
+	a.spent = from + k.booked/a.weight
+	k.tag = min(from, c.level+mostDebt) - c.lag
+	m.booked++
+	k.number = m.booked
+}
+
+func (m *model) remove(r *Request, at time.Time) {
 	name := nameOf(r)
 	f := m.flow(name)
 	f.waiting = without(f.waiting, []*Request{r})
@@ -213,65 +296,64 @@ func (m *model) remove(r *Request) {
 		m.flows = slices.DeleteFunc(m.flows, func(x *modelFlow) bool { return x == f })
 	}
 	if len(m.ofKey(name.keyName)) == 0 {
-		m.keys = slices.DeleteFunc(m.keys, func(k *modelKey) bool { return k.name == name.keyName })
+		k := m.key(name.keyName)
+		a := m.accounts[accountOf(name)]
+		a.spent -= k.booked / a.weight
+		m.keys = slices.DeleteFunc(m.keys, func(x *modelKey) bool { return x == k })
+		m.forget(accountOf(name))
+	}
+	if len(m.all()) == 0 {
+		m.rested = at
 	}
 }
 
-// next returns whose turn it is, and whether before a higher class.
+func (m *model) forget(name accountName) {
+	if a := m.accounts[name]; len(m.ofAccount(name)) == 0 && a.spent <= m.now[name.class] {
+		delete(m.accounts, name)
+	}
+}
+
+// next returns whose turn it is, and whether before others as it has waited so long.
 func (m *model) next(at time.Time) (r *Request, early bool) {
-	type group struct {
-		lane  uint64
-		class int
-	}
-	oldest := map[group]time.Time{}
-	var top, starved *group
-	for _, f := range m.flows {
-		g := group{f.name.lane, f.name.class}
-		if o, has := oldest[g]; !m.blocked[g.lane] && (!has || f.served.Before(o)) {
-			oldest[g] = f.served
-		}
-	}
-	for g := range oldest {
-		if top == nil || cmp.Or(cmp.Compare(top.class, g.class), cmp.Compare(m.spent[g.lane], m.spent[top.lane]),
-			cmp.Compare(g.lane, top.lane)) < 0 {
-			top = &g
-		}
-	}
-	for g := range oldest {
-		if m.conf.Starve > 0 && m.inOrder >= ordered && g.class < top.class && at.Sub(oldest[g]) >= m.conf.Starve &&
-			(starved == nil || oldest[g].Before(oldest[*starved])) {
-			starved = &g
-		}
-	}
-	if top == nil {
+	first := m.first(func(k *modelKey) bool { return true })
+	if first == nil {
 		return nil, false
 	}
-	if starved != nil {
-		top = starved
+	for m.conf.Starve > 0 && m.inOrder >= ordered {
+		var k *modelKey
+		for _, o := range m.keys {
+			if !m.blocked[o.name.lane] && (k == nil || cmp.Or(o.since.Compare(k.since), cmp.Compare(o.number, k.number)) < 0) {
+				k = o
+			}
+		}
+		switch ahead := m.first(func(o *modelKey) bool { return o.name.lane == k.name.lane && o.name.class == k.name.class }); {
+		case m.earlier[k.name.key].After(k.since):
+			k.since = m.earlier[k.name.key]
+		case at.Sub(k.since) < m.conf.Starve:
+			return m.turnOf(first), false
+		case k.tag-ahead.tag > m.conf.Starve.Seconds():
+			k.since = at.Add(m.conf.Starve/8 - m.conf.Starve)
+		default:
+			return m.turnOf(k), true
+		}
 	}
-	return m.robin(top.lane, top.class), starved != nil
+	return m.turnOf(first), false
 }
 
-// robin goes round the keys of a class until one can pay for the turn of its flows.
-func (m *model) robin(lane uint64, class int) *Request {
-	var keys []*modelKey
-	weight := 0.
+// first returns the key whose turn comes first, of those of open lanes of which a condition holds.
+func (m *model) first(is func(k *modelKey) bool) (first *modelKey) {
 	for _, k := range m.keys {
-		if k.name.lane == lane && k.name.class == class {
-			keys = append(keys, k)
-			weight += k.weight
+		if is(k) && !m.blocked[k.name.lane] && (first == nil || cmp.Or(cmp.Compare(first.name.class, k.name.class),
+			cmp.Compare(m.had(k), m.had(first)), cmp.Compare(k.number, first.number)) < 0) {
+			first = k
 		}
 	}
-	all := m.some(func(r *Request) bool { return r.Lane == lane && r.Class == class })
-	for {
-		k := keys[0]
-		r := m.turnOf(k)
-		if k.pays(r, mean(all)*float64(len(keys))/weight) {
-			return r
-		}
-		keys = append(keys[1:], k)
-		m.keys = append(slices.DeleteFunc(m.keys, func(x *modelKey) bool { return x == k }), k)
-	}
+	return first
+}
+
+// had returns what a key had had when its turn was booked.
+func (m *model) had(k *modelKey) float64 {
+	return k.tag + m.classes[group{k.name.lane, k.name.class}].lag
 }
 
 // turnOf goes round the flows of a key until one can pay.
@@ -279,7 +361,11 @@ func (m *model) turnOf(k *modelKey) *Request {
 	for {
 		i := slices.IndexFunc(m.flows, func(f *modelFlow) bool { return f.name.keyName == k.name })
 		f := m.flows[i]
-		if f.pays(f.waiting[0], mean(m.ofKey(k.name))) {
+		if !f.credited {
+			f.deficit += mean(m.ofKey(k.name))
+		}
+		f.credited = f.deficit >= f.waiting[0].cost()
+		if f.credited {
 			return f.waiting[0]
 		}
 		m.flows = append(slices.Delete(m.flows, i, i+1), f)
@@ -289,36 +375,56 @@ func (m *model) turnOf(k *modelKey) *Request {
 func mean(all []*Request) float64 {
 	cost := 0.
 	for _, r := range all {
-		cost += r.Cost
+		cost += r.cost()
 	}
 	return cost / float64(len(all))
 }
 
-// pays reports whether an account has enough for a request, perhaps with the quantum of this round.
-func (a *account) pays(r *Request, quantum float64) bool {
-	if !a.credited {
-		a.deficit += quantum * a.weight
-	}
-	a.credited = a.deficit >= r.Cost
-	return a.credited
-}
-
 func (m *model) serve(r *Request, early bool, at time.Time) {
-	f, k := m.flow(nameOf(r)), m.key(nameOf(r).keyName)
-	f.deficit -= r.Cost
-	k.deficit -= r.Cost
-	f.served = at
-	weight := 0.
-	for _, o := range m.keys {
-		if o.name.lane == r.Lane {
-			weight += o.weight
-		}
+	name := nameOf(r)
+	k, a, c := m.key(name.keyName), m.accounts[accountOf(name)], m.classes[group{r.Lane, r.Class}]
+	m.flow(name).deficit -= r.cost()
+	first := m.first(func(o *modelKey) bool { return o.name.lane == r.Lane && o.name.class == r.Class })
+	if late := m.now[r.Class] - catchUp - m.had(first); late > 0 {
+		c.lag += late
 	}
-	m.last = max(m.last, m.spent[r.Lane])
-	m.spent[r.Lane] = m.last + r.Cost/weight
+	c.level = max(c.level, m.had(first))
+	m.now[r.Class] = max(m.now[r.Class], m.had(first))
+	a.spent = max(a.spent+(r.cost()-k.booked)/a.weight, m.had(k)+r.cost()/a.weight)
+	k.booked = 0
 	m.inOrder++
 	if early {
 		m.inOrder = 0
+		m.earlier[r.Key] = at
 	}
-	m.remove(r)
+	m.remove(r, at)
+	if len(m.ofKey(name.keyName)) > 0 {
+		k.since = at
+		m.book(k, a)
+	}
+}
+
+// began charges for a request that did not wait.
+func (m *model) began(r *Request, at time.Time) bool {
+	if !m.busy(at) {
+		return false
+	}
+	a := m.account(accountOf(nameOf(r)), r.Weight)
+	a.spent = max(a.spent, m.now[r.Class]) + r.cost()/r.Weight
+	return true
+}
+
+// end corrects what the key of a request was charged for that took so many seconds.
+func (m *model) end(r *Request, seconds float64, at time.Time) {
+	if !m.busy(at) {
+		return
+	}
+	name := nameOf(r)
+	more := (r.Cost + seconds*(1+r.KV) - r.cost()) / r.Weight
+	a := m.account(accountOf(name), r.Weight)
+	a.spent += more
+	if k := m.key(name.keyName); k != nil {
+		k.tag += more
+	}
+	m.forget(accountOf(name))
 }

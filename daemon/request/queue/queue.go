@@ -1,7 +1,7 @@
 package queue
 
 import (
-	"container/heap"
+	"container/list"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,31 +14,41 @@ const (
 	// Others is the name of the flow that the other flows of a key share.
 	Others = "(others)"
 
-	ordered = 3 // turns in the order of classes between two that are not
+	ordered = 3 // turns in order between two that are not
 
 	// heldAWake bounds the held requests that a call of Wake puts back: each is asked for its worker again, and one comes
 	// with every answer that ends.
 	heldAWake = 4
+	// lanesAWake bounds the blocked lanes that it opens: one request of each looks for a worker, in vain more often than
+	// not. Wake is called 20 times a second, so that of 10,000 lanes each looks all 4 s.
+	lanesAWake = 128
 )
 
 // Queue is the queue of one pool.
 type Queue struct {
-	depth atomic.Int64
+	depth  atomic.Int64
+	rested atomic.Int64 // when nothing waited any more, in nanoseconds since 1970
 
-	mu      sync.Mutex // guards what follows
-	conf    Config
-	bytes   int64
-	lanes   map[uint64]*laneState
-	classes []*class // of all lanes
-	keys    map[keyName]*key
-	flows   map[flowName]*flow
-	worst   worst // of the keys
+	mu       sync.Mutex // guards what follows
+	conf     Config
+	bytes    int64
+	lanes    map[uint64]*laneState
+	keys     map[keyName]*key
+	flows    map[flowName]*flow
+	accounts map[accountName]*account
+	levels   [2*MaxClass + 1]*level // by class; nil = nothing has waited there
+	booked   uint64                 // turns
 
-	turn    *Request   // that has it
-	early   bool       // it got it before a higher class
-	held    []*Request // that the next calls of Wake put back, the one that was held first the first
-	inOrder int        // turns since one was given before a higher class
-	spent   float64    // of the lane that was served last, before that
+	ready    pile[*class]     // of open lanes: the first has its turn
+	aged     pile[*agedClass] // the same: the first has the key that waits the longest
+	roomless list.List        // of *laneState: blocked ones that wait for workers, the longest first
+	limited  list.List        // likewise, for a limit of their key
+
+	turn    *Request             // that has it
+	early   bool                 // it got it before others, as it waited for Starve
+	earlier map[string]time.Time // when a key had such a turn last
+	held    []*Request           // that the next calls of Wake put back, the one that was held first the first
+	inOrder int                  // turns since one was given before others
 	rate    rate
 
 	entered, served, displaced uint64
@@ -46,7 +56,8 @@ type Queue struct {
 
 // New makes an empty queue.
 func New(c Config) *Queue {
-	return &Queue{conf: c, lanes: map[uint64]*laneState{}, keys: map[keyName]*key{}, flows: map[flowName]*flow{}}
+	return &Queue{conf: c, lanes: map[uint64]*laneState{}, keys: map[keyName]*key{}, flows: map[flowName]*flow{},
+		accounts: map[accountName]*account{}, earlier: map[string]time.Time{}}
 }
 
 // Configure sets the bounds and the order for those who come from now on. What waits goes on waiting.
@@ -54,14 +65,16 @@ func (q *Queue) Configure(c Config) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.conf = c
-	for _, k := range q.keys {
-		k.rank(&q.conf)
-		for _, f := range k.worst {
-			f.account().rank(&q.conf)
-		}
-		heap.Init(&k.worst)
+	for _, f := range q.flows {
+		f.rank(&q.conf)
+		f.key.account.flows.put(f)
 	}
-	heap.Init(&q.worst)
+	for _, a := range q.accounts {
+		a.rank(&q.conf)
+		if a.requests > 0 {
+			q.level(a.name.class).accounts.put(a)
+		}
+	}
 }
 
 // Depth returns how many requests wait, the one that has the turn among them. It takes no lock.
@@ -79,11 +92,11 @@ func (q *Queue) Enter(r *Request, at time.Time) (displaced []*Request, ok bool) 
 	if r.Entered.IsZero() {
 		r.Entered = at
 	}
-	if k := q.keys[nameOf(r).keyName]; k != nil && k.weight != r.Weight { // it was changed
-		k.class.weigh(r.Weight - k.weight)
-		k.weight = r.Weight
-		q.rank(k)
+	if !q.Busy(at) {
+		clear(q.accounts)
+		clear(q.earlier)
 	}
+	q.reweigh(r)
 	displaced, ok = q.makeRoom(r)
 	if !ok {
 		return nil, false
@@ -96,7 +109,22 @@ func (q *Queue) Enter(r *Request, at time.Time) (displaced []*Request, ok bool) 
 	return displaced, true
 }
 
-// put gives a request its place. at is when its flow was served last, if it has none that waits.
+// reweigh has the key of a request have its weight, which may have been changed.
+func (q *Queue) reweigh(r *Request) {
+	name := nameOf(r)
+	if k := q.keys[name.keyName]; k != nil {
+		k.class.weight += r.Weight - k.weight
+		k.weight = r.Weight
+	}
+	if a := q.accounts[name.account()]; a != nil && a.weight != r.Weight {
+		a.weight = r.Weight
+		if a.requests > 0 {
+			q.rank(a)
+		}
+	}
+}
+
+// put gives a request its place. at is when its key was served last, if it has none that waits in that lane.
 func (q *Queue) put(r *Request, at time.Time) {
 	f := q.flowOf(r)
 	if f.key == nil {
@@ -104,6 +132,9 @@ func (q *Queue) put(r *Request, at time.Time) {
 	}
 	f.insert(r, q.conf.ByDeadline)
 	q.count(f, r, 1)
+	if k := f.key; k.requests == 1 {
+		q.book(k, at)
+	}
 }
 
 // nameOf returns the name of a request's flow.
@@ -123,23 +154,26 @@ func (q *Queue) flowOf(r *Request) *flow {
 			return f
 		}
 	}
-	return &flow{name: name, member: member{weight: 1, number: r.Class}}
+	return &flow{name: name, holder: holder{weight: 1}}
 }
 
 // count adds n times a request of a flow to all sums, and finds the places of those who hold it.
 func (q *Queue) count(f *flow, r *Request, n int) {
-	f.key.count(f, r, n)
+	k := f.key
+	for _, s := range [...]*sums{&f.sums, &k.sums, &k.class.sums, &k.account.sums, &q.level(r.Class).sums} {
+		s.count(r, n)
+	}
 	q.depth.Add(int64(n))
 	q.bytes += int64(n) * r.Bytes
 	f.rank(&q.conf)
-	heap.Fix(&f.key.worst, f.place)
-	q.rank(f.key)
+	k.account.flows.put(f)
+	q.rank(k.account)
 }
 
-// rank finds the place of a key that holds more or less than before.
-func (q *Queue) rank(k *key) {
-	k.rank(&q.conf)
-	heap.Fix(&q.worst, k.place)
+// rank finds the place of an account that holds more or less than before.
+func (q *Queue) rank(a *account) {
+	a.rank(&q.conf)
+	q.level(a.name.class).accounts.put(a)
 }
 
 // attach takes a new flow in.
@@ -147,40 +181,17 @@ func (q *Queue) attach(f *flow, r *Request, at time.Time) {
 	name := f.name.keyName
 	k := q.keys[name]
 	if k == nil {
-		k = &key{name: name, member: member{weight: r.Weight, number: name.class}}
-		k.class = q.classOf(r, at)
-		k.round = k.class.keys.PushBack(k)
-		k.class.weigh(r.Weight)
+		k = &key{name: name, weight: r.Weight, class: q.classOf(r, at),
+			account: q.account(name.account(), r.Weight)}
+		k.class.weight += r.Weight
 		q.keys[name] = k
-		heap.Push(&q.worst, k)
 	}
-	k.add(f, at)
+	f.key, f.round = k, k.flows.PushBack(f)
 	q.flows[f.name] = f
 }
 
-// classOf returns a request's class in its lane, which it makes if nothing waits there.
-func (q *Queue) classOf(r *Request, at time.Time) *class {
-	l := q.lanes[r.Lane]
-	if l == nil {
-		l = &laneState{id: r.Lane, spent: q.spent, limited: r.Limited}
-		if !r.Limited {
-			l.rate = q.rate
-		}
-		l.rate.begin(at)
-		q.lanes[l.id] = l
-	}
-	for _, c := range q.classes {
-		if c.lane == l && c.number == r.Class {
-			return c
-		}
-	}
-	c := &class{lane: l, member: member{number: r.Class}, index: len(q.classes)}
-	q.classes = append(q.classes, c)
-	l.classes++
-	return c
-}
-
-// remove takes a request out, and its flow, key, class and lane if they are empty then.
+// remove takes a request out, and its flow, key, class and lane if they are empty then. A turn that was booked is given
+// back.
 func (q *Queue) remove(r *Request) {
 	f := r.flow
 	k := f.key
@@ -192,26 +203,25 @@ func (q *Queue) remove(r *Request) {
 	if f.requests > 0 {
 		return
 	}
-	k.drop(f)
+	k.flows.Remove(f.round)
+	k.account.flows.drop(f)
 	delete(q.flows, f.name)
 	if k.requests > 0 {
 		return
 	}
-	heap.Remove(&q.worst, k.place)
-	delete(q.keys, k.name)
-	c := k.class
-	c.keys.Remove(k.round)
-	c.weigh(-k.weight)
-	if c.requests > 0 {
-		return
+	a, c := k.account, k.class
+	a.spent -= k.booked / a.weight
+	if a.requests == 0 {
+		q.level(a.name.class).accounts.drop(a)
+		q.forget(a)
 	}
-	last := q.classes[len(q.classes)-1]
-	q.classes[c.index], last.index = last, c.index
-	q.classes[len(q.classes)-1] = nil
-	q.classes = q.classes[:len(q.classes)-1]
-	c.lane.classes--
-	if c.lane.classes == 0 {
-		delete(q.lanes, c.lane.id)
+	c.keys.drop(k)
+	c.ages.drop((*agedKey)(k))
+	c.weight -= k.weight
+	delete(q.keys, k.name)
+	q.place(c)
+	if c.requests == 0 {
+		q.empty(c)
 	}
 }
 
@@ -223,71 +233,84 @@ func (q *Queue) Next(at time.Time) *Request {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.turn != nil {
+	if q.turn != nil || len(q.ready) == 0 {
 		return nil
 	}
-	c := q.first()
-	if c == nil {
-		return nil
+	k := q.starved(at)
+	q.early = k != nil
+	if !q.early {
+		k = q.ready[0].keys[0]
 	}
-	starved := q.starved(c, at)
-	q.early = starved != nil
-	if q.early {
-		c = starved
-	}
-	q.turn, c.lane.stirred = c.turn(), false
+	q.turn, k.class.lane.stirred = k.turn().first, false
 	return q.turn
 }
 
-// first returns the class whose turn it is; nil if all lanes are blocked.
-func (q *Queue) first() (first *class) {
-	for _, c := range q.classes {
-		if !c.lane.blocked && (first == nil || c.before(first)) {
-			first = c
-		}
-	}
-	return first
-}
-
-// starved returns the class, lower than the first, that waits for Starve and the longest; nil if there is none, or a
-// class had such a turn of late.
-func (q *Queue) starved(first *class, at time.Time) (starved *class) {
-	if q.conf.Starve <= 0 || q.inOrder < ordered {
+// starved returns the key of an open lane that has waited for Starve, and the longest; nil if there is none, or another
+// one had a turn for that of late. It looks again a while later at a key that has had more of its class than the first
+// one there, by Starve too: else who asks for much would get more than its share.
+func (q *Queue) starved(at time.Time) *key {
+	starve := q.conf.Starve
+	if starve <= 0 || q.inOrder < ordered {
 		return nil
 	}
-	for _, c := range q.classes {
-		if c.lane.blocked || c.number >= first.number || at.Sub(c.oldest()) < q.conf.Starve {
-			continue
+	for {
+		c := (*class)(q.aged[0])
+		k := (*key)(c.ages[0])
+		switch last := q.earlier[k.name.key]; {
+		case last.After(k.since):
+			k.since = last
+		case at.Sub(k.since) < starve:
+			return nil
+		case k.tag-c.keys[0].tag > starve.Seconds():
+			k.since = at.Add(starve/8 - starve)
+		default:
+			return k
 		}
-		if starved == nil || c.oldest().Before(starved.oldest()) {
-			starved = c
-		}
+		c.ages.put((*agedKey)(k))
+		q.place(c)
 	}
-	return starved
 }
 
-// Served ends the turn of a request that has gone to a worker: it leaves. The caller then calls Next.
-func (q *Queue) Served(r *Request, at time.Time) {
+// Served ends the turn of a request that has gone to a worker: it leaves. The caller then calls Next, and ends the
+// charge when the worker has done its work.
+func (q *Queue) Served(r *Request, at time.Time) (charge *Charge) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	f := r.flow
-	if f == nil {
-		return
+	if r.flow == nil {
+		return charge
 	}
+	k, early := r.flow.key, q.turn == r && q.early
 	q.inOrder++
-	if q.turn == r && q.early {
+	if early {
 		q.inOrder = 0
 	}
-	f.key.spend(f, r, at)
-	l := f.key.class.lane
-	q.spent = max(q.spent, l.spent) // so a lane that lags behind does not catch up
-	l.spent = q.spent + r.Cost/l.weight
-	l.rate.add(r.Cost, at)
+	r.flow.deficit -= r.cost()
+	q.spend(k, r)
+	k.class.lane.rate.add(r.cost(), at)
 	if !r.Limited {
-		q.rate.add(r.Cost, at)
+		q.rate.add(r.cost(), at)
+		charge = q.charge(r, at)
+		if early {
+			if len(q.earlier) >= MaxFlows {
+				clear(q.earlier)
+			}
+			q.earlier[k.name.key] = at
+		}
 	}
 	q.served++
+	q.leave(r, at)
+	if k.requests > 0 {
+		q.book(k, at)
+	}
+	return charge
+}
+
+// leave takes a request out for good.
+func (q *Queue) leave(r *Request, at time.Time) {
 	q.remove(r)
+	if q.depth.Load() == 0 {
+		q.rested.Store(at.UnixNano())
+	}
 }
 
 // Blocked ends the turn of a request that found no room. It keeps its place, and its lane is blocked until Wake. The
@@ -299,8 +322,9 @@ func (q *Queue) Blocked(r *Request) {
 		return
 	}
 	q.turn = nil
-	l := r.flow.key.class.lane
-	l.blocked = !l.stirred // else it may have looked too early
+	if l := r.flow.key.class.lane; !l.stirred { // else it may have looked too early
+		q.block(l)
+	}
 }
 
 // Hold ends the turn of a request that would find room and is to wait for better. It waits beside its lane until Wake
@@ -352,34 +376,41 @@ func (q *Queue) Leave(r *Request, at time.Time) {
 	if !r.Limited {
 		q.rate.add(0, at)
 	}
-	q.remove(r)
+	q.leave(r, at)
 }
 
-// Wake opens all lanes: whatever they wait for may have come. The caller then calls Next. It costs little while nothing
+// Wake opens lanes: whatever they wait for may have come. The caller then calls Next. It costs little while nothing
 // waits.
-func (q *Queue) Wake() {
-	q.wake(func(*laneState) bool { return true })
-}
+func (q *Queue) Wake() { q.wake(true) }
 
-// WakeForRoom opens the lanes that wait for workers. It comes with every answer that ends, which says nothing to those
+// WakeForRoom opens lanes that wait for workers. It comes with every answer that ends, which says nothing to those
 // that wait for a limit of their key. The caller then calls Next.
-func (q *Queue) WakeForRoom() {
-	q.wake(func(l *laneState) bool { return !l.limited })
-}
+func (q *Queue) WakeForRoom() { q.wake(false) }
 
-func (q *Queue) wake(opens func(*laneState) bool) {
+func (q *Queue) wake(all bool) {
 	if q.Depth() == 0 {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, l := range q.lanes {
-		if opens(l) {
-			l.open()
+	q.openSome(&q.roomless)
+	if all {
+		q.openSome(&q.limited)
+	}
+	if q.turn != nil {
+		if l := q.turn.flow.key.class.lane; all || !l.limited {
+			l.stirred = true
 		}
 	}
 	for range min(heldAWake, len(q.held)) {
 		q.unhold(q.held[0])
+	}
+}
+
+// openSome opens the lanes that were blocked the longest ago.
+func (q *Queue) openSome(blocked *list.List) {
+	for range min(lanesAWake, blocked.Len()) {
+		q.open(blocked.Front().Value.(*laneState))
 	}
 }
 
@@ -391,6 +422,6 @@ func (q *Queue) WakeLane(id uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if l := q.lanes[id]; l != nil {
-		l.open()
+		q.open(l)
 	}
 }

@@ -64,7 +64,7 @@ func TestOneTurnAtATime(t *testing.T) {
 	q.Served(r, start) // changes nothing
 	q.Leave(r, start)
 	wantOrder(t, serve(q, start, 2), "b nobody")
-	if c := q.Counts(); c.Depth != 0 || c.Bytes != 0 || c.Entered != 2 || c.Served != 2 || len(q.lanes)+len(q.classes)+len(q.keys)+len(q.flows) != 0 {
+	if c := q.Counts(); c.Depth != 0 || c.Bytes != 0 || c.Entered != 2 || c.Served != 2 || len(q.lanes)+len(q.keys)+len(q.flows) != 0 {
 		t.Errorf("left behind: %+v, %d lanes", c, len(q.lanes))
 	}
 }

@@ -31,8 +31,8 @@ type FlowCount struct {
 	Lane     uint64
 	Requests int
 	Bytes    int64
-	Cost     float64   // seconds of prefill
-	Served   time.Time // when one was served last, or its first came
+	Cost     float64   // seconds of prefill and of a place, as expected
+	Served   time.Time // when one of its key was served there last, or its first came
 	Blocked  bool      // its lane found no room
 }
 
@@ -41,8 +41,10 @@ func (q *Queue) Counts() Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all := Counts{Depth: q.Depth(), Bytes: q.bytes, Entered: q.entered, Served: q.served, Displaced: q.displaced}
-	for _, c := range q.classes {
-		all.add(ClassCount{Class: c.number, Requests: c.requests, Bytes: c.bytes})
+	for i, l := range &q.levels {
+		if l != nil && l.requests > 0 {
+			all.add(ClassCount{Class: i - MaxClass, Requests: l.requests, Bytes: l.bytes})
+		}
 	}
 	for _, r := range q.held {
 		all.add(ClassCount{Class: r.Class, Requests: 1, Bytes: r.Bytes})
@@ -74,7 +76,8 @@ func (q *Queue) Flows(n int) []FlowCount {
 	all := make([]FlowCount, 0, len(q.flows))
 	for name, f := range q.flows {
 		all = append(all, FlowCount{Key: name.key, Flow: name.flow, Class: name.class, Lane: name.lane, Requests: f.requests,
-			Bytes: f.bytes, Cost: f.cost, Served: f.served, Blocked: f.key.class.lane.blocked})
+			Bytes: f.bytes, Cost: f.cost, Served: f.key.served,
+			Blocked: f.key.class.lane.blocked != nil})
 	}
 	q.mu.Unlock()
 	slices.SortFunc(all, func(x, y FlowCount) int {
@@ -111,44 +114,48 @@ func (q *Queue) Position(r *Request) int {
 func (q *Queue) before(r *Request) (requests int, cost float64) {
 	sane := *r
 	sane.clamp()
+	var classes []*class
+	if l := q.lanes[r.Lane]; l != nil {
+		classes = l.classes
+	}
 	f := r.flow
 	if f == nil {
 		f = q.flowOf(&sane)
 	}
 	k := q.keys[f.name.keyName]
 	if k == nil {
-		k = &key{member: member{weight: sane.Weight}}
+		k = &key{weight: sane.Weight}
 	}
 	requests, cost = f.ahead(r)
 	flows := float64(k.flows.Len())
 	if f.key != nil {
 		flows--
 	}
-	requests, cost = meanwhile(requests, cost, sane.Cost, flows, k.less(&f.member))
-	for _, c := range q.classes {
-		if c.lane.id == r.Lane && c.number == sane.Class {
+	requests, cost = meanwhile(requests, cost, sane.cost(), flows, k.less(&f.sums))
+	higher := sums{}
+	for _, c := range classes {
+		switch {
+		case c.number > sane.Class:
+			higher.requests += c.requests
+			higher.cost += c.cost
+		case c.number == sane.Class:
 			weight := c.weight
 			if k.class != nil {
 				weight -= k.weight
 			}
-			requests, cost = meanwhile(requests, cost, sane.Cost, weight/k.weight, c.less(&k.member))
+			requests, cost = meanwhile(requests, cost, sane.cost(), weight/k.weight, c.less(&k.sums))
 		}
 	}
-	for _, c := range q.classes {
-		if c.lane.id == r.Lane && c.number > sane.Class {
-			requests, cost = requests+c.requests, cost+c.cost
-		}
-	}
-	return requests, cost
+	return requests + higher.requests, cost + higher.cost
 }
 
 // meanwhile adds to the requests before one of a member, and their seconds, what the other members take until its turn:
 // their share for each that the member takes, if they have so much.
-func meanwhile(requests int, cost, own, share float64, others member) (int, float64) {
+func meanwhile(requests int, cost, own, share float64, others sums) (int, float64) {
 	return requests + min(others.requests, int(float64(requests+1)*share)), cost + min(others.cost, (cost+own)*share)
 }
 
-// less returns the member without a part of it.
-func (m *member) less(part *member) member {
-	return member{requests: m.requests - part.requests, cost: m.cost - part.cost}
+// less returns the sums without a part of them.
+func (s *sums) less(part *sums) sums {
+	return sums{requests: s.requests - part.requests, cost: s.cost - part.cost}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/warmpath/warmpath/cache/holdings"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/score"
@@ -28,6 +29,8 @@ type Trip struct {
 	notice   abi.Outcome
 	sent     time.Duration // behind the arrival
 	handed   *delivery     // nil = the worker computes the prompt itself
+
+	Charge *queue.Charge // of the request's key, for its place at the worker
 }
 
 // Send takes a place at the worker and enters the prompt in the index, where it stays unless the worker fails or
@@ -254,6 +257,7 @@ func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 // leave counts the request down, here and at the other routers.
 func (t *Trip) leave(o *worker.Outcome, at time.Time) {
 	t.ticket.End(at, *o)
+	t.Charge.End(at)
 	if t.teller != nil {
 		t.teller.Ended(t.told, at)
 	}

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/fnv"
 	"math"
@@ -15,6 +16,8 @@ import (
 type Weight struct {
 	Lane    uint64  // the same for requests that the same workers can serve
 	Prefill float64 // seconds that the worker needs for it that holds the most of it, be it full or not
+	Place   float64 // seconds for which it is expected to have its place there
+	KV      float64 // part of that worker's KV cache that it is expected to take
 	Queued  float64 // seconds of prefill before it at the worker where they are the fewest
 }
 
@@ -42,12 +45,34 @@ func Weigh(c *Choice) (w Weight) {
 		if id := c.stay.worker(); id != "" && f.workers[i].ID() != id {
 			continue
 		}
-		w.Prefill, w.Queued = min(w.Prefill, scale.Terms(row).Prefill), min(w.Queued, row.Wait)
+		w.Queued = min(w.Queued, row.Wait)
+		if p := scale.Terms(row).Prefill; p < w.Prefill {
+			w.Prefill = p
+			w.expect(c, row)
+		}
 	}
 	if math.IsInf(w.Prefill, 1) { // none is up
 		w.Prefill, w.Queued = c.pool.Workers.Estimate(c.size.all, 0), 0
+		w.expect(c, &abi.Row{})
 	}
 	return w
+}
+
+// WeighAt is Weigh for the worker that a request goes to. Call it before Release.
+func WeighAt(c *Choice, to Target) (w Weight) {
+	row, scale := &c.fleet.frame.Rows[to.row], score.NewScale(&c.fleet.frame.Header, c.fleet.frame.Rows)
+	w.Prefill = scale.Terms(row).Prefill
+	w.expect(c, row)
+	return w
+}
+
+// expect fills how long a request of that prefill has its place at a worker, and what it takes of its KV cache.
+func (w *Weight) expect(c *Choice, row *abi.Row) {
+	output := float64(c.pool.answers.expected(hashOf(c.prompt.Model), hashOf(c.ask.Caller), c.prompt.MaxTokens))
+	w.Place = w.Prefill + output*cmp.Or(float64(row.TPOT), usualStep)
+	if row.KVTokens > 0 {
+		w.KV = min(1, (float64(c.size.all)+output)/float64(row.KVTokens))
+	}
 }
 
 // laneOf returns the number of those that the same workers can serve: by model, by the worker of a bound session, by

@@ -23,7 +23,7 @@ const (
 // Wait is that of one request, once. Its owner sets Request before Enter, and does not move it.
 type Wait struct {
 	queue.Request
-	Before time.Duration // it has waited for a limit of its key, and waits for so much less
+	Before time.Duration // it has waited elsewhere, and waits for so much less
 
 	q      *Queue
 	news   chan News
@@ -39,7 +39,8 @@ type Wait struct {
 // is full. p must not wait already.
 func (q *Queue) Enter(p *Wait, empty bool, at time.Time) bool {
 	c := q.conf.Load()
-	p.q, p.news, p.began, p.room, p.worker = q, make(chan News, 1), at, max(0, c.Wait-p.Before), c.WaitEmpty
+	p.q, p.news, p.began = q, make(chan News, 1), at
+	p.room, p.worker = max(0, c.Wait-p.Before), max(0, c.WaitEmpty-p.Before)
 	p.Owner = p
 	q.enter(p, empty, at)
 	out, ok := q.order.Enter(&p.Request, at)
@@ -159,21 +160,34 @@ func (p *Wait) MayHold() time.Duration {
 // holdOf returns how much of a wait may be a hold: so much less that the request still finds its worker.
 func holdOf(wait time.Duration) time.Duration { return wait - min(wait/4, time.Second) }
 
-// Served ends the turn, and the wait: the request has its worker.
-func (p *Wait) Served(at time.Time) { p.leaveBy(p.q.order.Served, at) }
+// Served ends the turn, and the wait: the request has its worker. The charge ends with the worker's work.
+func (p *Wait) Served(at time.Time) (c *Charge) {
+	if p.inside {
+		c = p.q.order.Served(&p.Request, at)
+		p.Leave(at)
+	}
+	return c
+}
 
 // Leave ends the wait in any state.
-func (p *Wait) Leave(at time.Time) { p.leaveBy(p.q.order.Leave, at) }
-
-func (p *Wait) leaveBy(by func(*queue.Request, time.Time), at time.Time) {
+func (p *Wait) Leave(at time.Time) {
 	if !p.inside {
 		return
 	}
 	p.inside, p.turn = false, false
-	by(&p.Request, at)
+	p.q.order.Leave(&p.Request, at)
 	p.q.leave(p)
 	p.q.pass(at)
 }
+
+// Charge is what the key of a request was charged for that is at a worker.
+type Charge = queue.Charge
+
+// Busy reports whether requests wait, or have of late. It takes no lock.
+func (q *Queue) Busy(at time.Time) bool { return q.order.Busy(at) }
+
+// Began charges the key of a request that did not wait.
+func (q *Queue) Began(p *Wait, at time.Time) *Charge { return q.order.Began(&p.Request, at) }
 
 // Waited returns how long the place has waited by then.
 func (p *Wait) Waited(at time.Time) time.Duration { return max(0, at.Sub(p.began)) }
