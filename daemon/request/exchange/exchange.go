@@ -297,8 +297,11 @@ func (e *Exchange) arrives(ctx context.Context, a *attempt, to route.Target) boo
 	if ctx.Err() != nil {
 		return true
 	}
-	if to.Coming && !a.trip.Arrive() {
-		return false
+	if to.Coming {
+		if !a.trip.Arrive() {
+			return false
+		}
+		a.trip.Charge.From(time.Now())
 	}
 	e.in.Account.Sent()
 	return true

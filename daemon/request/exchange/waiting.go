@@ -54,7 +54,6 @@ func (t *turn) await(ctx context.Context) *Fault {
 	if news == waiting.Turn {
 		return nil
 	}
-	t.place.Release()
 	return t.dropped(news)
 }
 
@@ -88,6 +87,7 @@ func (t *turn) note(dropped string) {
 // over returns how long the request has waited at its place, which it has left.
 func (t *turn) over(at time.Time) (took time.Duration) {
 	if t.wait != nil {
+		t.place.Release()
 		took = t.wait.Waited(at)
 		t.wait, t.before = nil, t.before+took
 	}
@@ -100,7 +100,6 @@ func (t *turn) waits() bool { return t != nil && t.wait != nil && t.wait.Waits()
 // served ends the wait: the request has a worker's place, or is within the limits of its key.
 func (t *turn) served(at time.Time) (c *waiting.Charge) {
 	if t.waits() {
-		t.place.Release()
 		c = t.wait.Served(at)
 		t.note("")
 	}
@@ -111,7 +110,6 @@ func (t *turn) served(at time.Time) (c *waiting.Charge) {
 func (t *turn) leave() {
 	if t.waits() {
 		now := time.Now()
-		t.place.Release()
 		t.wait.Leave(now)
 		t.over(now)
 	}

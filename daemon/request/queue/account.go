@@ -117,6 +117,13 @@ func (q *Queue) charge(r *Request, at time.Time) *Charge {
 		since: at}
 }
 
+// From has the place begin later than the turn: what goes before it is done elsewhere.
+func (c *Charge) From(at time.Time) {
+	if c != nil {
+		c.since = at
+	}
+}
+
 // End corrects the charge when the worker has done its work: by how long the request had its place. It does so once.
 func (c *Charge) End(at time.Time) {
 	if c == nil || c.q == nil {
