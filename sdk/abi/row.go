@@ -11,7 +11,7 @@ type Row struct {
 	L2            uint32  // 20: further contiguous blocks in the shared tier
 	Running       uint32  // 24: requests running, as the worker last reported
 	Waiting       uint32  // 28: requests waiting, as the worker last reported
-	InFlight      uint32  // 32: requests sent there and not yet ended
+	InFlight      uint32  // 32: requests there that have not ended, those of others too as far as they are known
 	PendingTokens uint32  // 36: prompt tokens sent there without a first byte yet
 	KVUsage       float32 // 40: 0..1, as the worker last reported
 	TTFT          float32 // 44: seconds, running mean; 0 = none seen

@@ -17,7 +17,7 @@ type wallCase struct {
 
 // wall is all cases.
 var wall = slices.Concat(misfortunes, deaths, refusals, fullness, silences, connects, begunStreams, firstPieces, numbers,
-	states, answers, jobs, lengths, bodies, adapters, places, topics, ends, doors, strangers)
+	states, answers, jobs, lengths, bodies, adapters, places, topics, ends, doors, strangers, elsewheres)
 
 func TestWall(t *testing.T) {
 	got := measured{}

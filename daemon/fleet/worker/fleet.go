@@ -28,18 +28,19 @@ type fleet struct {
 	compared  float64              // when a refusal of a trusted worker was last compared; 0 = never
 	up        int                  // workers that are up
 
-	speed    fleetSpeed
-	usual    usual
-	rates    rates
-	places   places
-	labels   *labelSet
-	asked    float64 // when all workers were last asked for their models because a request wanted one that none lists
-	panicked bool    // nobody was up when a request came, and nobody has come up since
-	panics   uint64  // requests that were given workers that are not up
-	events   []event
-	adapters bool    // some worker lists LoRA adapters
-	loading  mean    // seconds of an adapter's load
-	passing  request // the request of a PassForeign call; it is in no queue between two calls
+	speed     fleetSpeed
+	usual     usual
+	elsewhere float64 // requests from elsewhere that each worker has at least
+	rates     rates
+	places    places
+	labels    *labelSet
+	asked     float64 // when all workers were last asked for their models because a request wanted one that none lists
+	panicked  bool    // nobody was up when a request came, and nobody has come up since
+	panics    uint64  // requests that were given workers that are not up
+	events    []event
+	adapters  bool    // some worker lists LoRA adapters
+	loading   mean    // seconds of an adapter's load
+	passing   request // the request of a PassForeign call; it is in no queue between two calls
 }
 
 // grace gives up the requests in flight at a worker that is no use to them.
@@ -267,7 +268,8 @@ func (f *fleet) advance(at float64) moment {
 	for _, w := range f.workers {
 		f.settle(w, at)
 	}
-	return moment{now: at, stale: 3 * f.conf.ScrapeInterval.Seconds(), slowness: f.speed.slowness, back: f.rates.back(at)}
+	return moment{now: at, stale: 3 * f.conf.ScrapeInterval.Seconds(), slowness: f.speed.slowness, back: f.rates.back(at),
+		elsewhere: f.elsewhere}
 }
 
 // age makes averages fade and speeds drift, once a second.
@@ -301,6 +303,7 @@ func (f *fleet) begin(w *Worker, r *request) {
 	w.begin(r)
 	r.adapts = r.adapts && w.uses.begin(r.model, r.at) != nil
 	f.places.begin(r)
+	w.noteKnown(r.at)
 }
 
 func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {
@@ -315,6 +318,7 @@ func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {
 	w.theirs.tokens += r.tokens
 	w.endpoint.theirs++
 	w.queue.push(r)
+	w.noteKnown(r.at)
 }
 
 // weight returns the sum of the weights of all workers that are up.

@@ -7,6 +7,7 @@ type flight struct {
 	oldest, newest *request
 	n              int
 	tokens         int // of their prompts
+	sequences      int // that they are to an engine
 }
 
 func (f *flight) push(r *request) {
@@ -19,6 +20,7 @@ func (f *flight) push(r *request) {
 	f.newest = r
 	f.n++
 	f.tokens += r.tokens
+	f.sequences += r.sequences
 }
 
 func (f *flight) remove(r *request) {
@@ -36,6 +38,7 @@ func (f *flight) remove(r *request) {
 	r.newer = nil
 	f.n--
 	f.tokens -= r.tokens
+	f.sequences -= r.sequences
 }
 
 // theirs counts the requests of other routers at a worker.

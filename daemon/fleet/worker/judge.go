@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -178,11 +179,40 @@ func (f *fleet) read(w *Worker, m Metrics, now float64) {
 	if w.resize() {
 		f.note(w, event{kind: resized, tokens: w.capacity.inForce}, now)
 	}
+	f.readElsewhere(w, &m, now)
 	if e := w.endpoint; e.breaker.cause == none && standsStill(f, w, now) {
 		why := fmt.Sprintf("no byte of any answer and no step of its engine in %.0f s", idleFor(w, now))
 		f.setAside(w, failing, why, 0, now)
 		f.grace.beginClearing(w)
 	}
+}
+
+// readElsewhere takes a page of w's engine for its load from elsewhere. Gauges that stand while nothing else on the
+// page moves are left over: an idle engine does not count down the requests whose clients have left.
+func (f *fleet) readElsewhere(w *Worker, m *Metrics, now float64) {
+	w.noteKnown(now)
+	e := &w.elsewhere
+	if w.still >= stillPages && m.Steps+m.Prompts+m.Queries > 0 {
+		*e = elsewhere{known: e.known, held: e.held}
+	} else {
+		unknown, ok := f.rates.prefill(now)
+		if !ok {
+			unknown = f.conf.estimate(usualPrompt, 0)
+		}
+		e.take(m, cmp.Or(w.capacity.inForce, m.Capacity), f.conf.c1, unknown)
+	}
+	f.elsewhere = f.leastElsewhere()
+}
+
+// leastElsewhere returns the least number of requests from elsewhere at any worker that is up.
+func (f *fleet) leastElsewhere() float64 {
+	least := math.Inf(1)
+	for _, w := range f.workers {
+		if w.isUp() {
+			least = min(least, w.elsewhere.pages[0].requests)
+		}
+	}
+	return least
 }
 
 // counted records the number of engines that an endpoint reports before it is up.

@@ -31,6 +31,7 @@ type request struct {
 	tried  uint64       // the workers that have had it before, as Dispatch.Tried
 	flow   atomic.Int64 // nanoseconds from the pool's beginning to the last byte of the answer; 0 = none came
 
+	sequences  int      // that it is to an engine: its prompts, times the answers to each
 	output     int      // tokens that the answer is expected to have
 	parts      []uint64 // of the prompt's beginning
 	partTokens int

@@ -26,6 +26,9 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.TTFT = float32(w.ttft.value)
 	r.TPOT = float32(w.signs.perToken().value)
 	w.readings.fill(r, m.now, m.stale)
+	if r.State&abi.RowStale == 0 {
+		w.elsewhere.fill(r, m.elsewhere)
+	}
 	if w.slowStart.runs(m.now) && w.slowStart.credit < 1 {
 		r.State |= abi.RowSlowStart
 	}

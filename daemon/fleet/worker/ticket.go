@@ -16,6 +16,7 @@ type Dispatch struct {
 	Backlogged   bool // the Snapshot offered w although more prefill is queued there than MaxWait
 	Beginning    Beginning
 	Output       int     // tokens that the answer is expected to have; 0 = not known
+	Sequences    int     // that the request is to an engine: its prompts, times the answers to each; 0 = 1
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
 	Model        string  // that it asks for; "" = it names none
 	Fence        Fence   // of its Query: a label may have been taken from w since then
@@ -67,6 +68,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.tokens = d.PromptTokens
 	r.cached = d.CachedTokens
 	r.output = d.Output
+	r.sequences = max(1, d.Sequences)
 	r.begins(&d.Beginning)
 	r.model = d.Model
 	if len(d.Fence) > 0 {

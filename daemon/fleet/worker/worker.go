@@ -33,6 +33,7 @@ type Worker struct {
 	ttft      mean
 	signs     signs
 	readings  readings
+	elsewhere elsewhere
 	uses      uses
 	moved     float64 // when its metrics, or another router, last showed that the engine has done something
 	still     int     // pages of metrics since then
@@ -133,6 +134,7 @@ func (w *Worker) forget() {
 	w.ttft = mean{}
 	w.signs = signs{}
 	w.readings = readings{}
+	w.elsewhere = elsewhere{}
 	w.uses = nil
 	w.moved = 0
 	w.still = 0
@@ -181,6 +183,8 @@ type moment struct {
 	stale    float64 // age in seconds from which metrics are stale
 	slowness float64 // the fleet's
 	back     float64 // weight of the shares now
+
+	elsewhere float64 // requests from elsewhere that each worker has at least
 }
 
 // standing returns what w can do for a request of the model that is bound to it.
@@ -300,12 +304,18 @@ func (w *Worker) arrive(r *request) {
 	}
 }
 
+// noteKnown records for the load from elsewhere what the known routers have there.
+func (w *Worker) noteKnown(now float64) {
+	w.elsewhere.note(w.flight.sequences+w.theirs.n, int(w.heldTokens()), now)
+}
+
 // end counts a request down.
 func (w *Worker) end(r *request, o Outcome, now float64) {
 	w.arrive(r)
 	w.queue.remove(r)
 	w.flight.remove(r)
 	w.kv.remove(r)
+	w.noteKnown(now)
 	w.inFlight--
 	if r.adapts {
 		w.uses.endName(r.model, now)

@@ -218,7 +218,7 @@ pub struct Row {
     pub l2: u32, // 20: further contiguous blocks in the shared tier
     pub running: u32, // 24: requests running, as the worker last reported
     pub waiting: u32, // 28: requests waiting, as the worker last reported
-    pub in_flight: u32, // 32: requests sent there and not yet ended
+    pub in_flight: u32, // 32: requests there that have not ended, those of others too as far as they are known
     pub pending_tokens: u32, // 36: prompt tokens sent there without a first byte yet
     pub kvusage: f32, // 40: 0..1, as the worker last reported
     pub ttft: f32, // 44: seconds, running mean; 0 = none seen

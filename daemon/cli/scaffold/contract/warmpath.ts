@@ -213,7 +213,7 @@ export class Row {
   l2: u32; // 20: further contiguous blocks in the shared tier
   running: u32; // 24: requests running, as the worker last reported
   waiting: u32; // 28: requests waiting, as the worker last reported
-  in_flight: u32; // 32: requests sent there and not yet ended
+  in_flight: u32; // 32: requests there that have not ended, those of others too as far as they are known
   pending_tokens: u32; // 36: prompt tokens sent there without a first byte yet
   kvusage: f32; // 40: 0..1, as the worker last reported
   ttft: f32; // 44: seconds, running mean; 0 = none seen

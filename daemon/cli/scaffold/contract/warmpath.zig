@@ -223,7 +223,7 @@ pub const Row = extern struct {
     l2: u32 = 0, // 20: further contiguous blocks in the shared tier
     running: u32 = 0, // 24: requests running, as the worker last reported
     waiting: u32 = 0, // 28: requests waiting, as the worker last reported
-    in_flight: u32 = 0, // 32: requests sent there and not yet ended
+    in_flight: u32 = 0, // 32: requests there that have not ended, those of others too as far as they are known
     pending_tokens: u32 = 0, // 36: prompt tokens sent there without a first byte yet
     kvusage: f32 = 0, // 40: 0..1, as the worker last reported
     ttft: f32 = 0, // 44: seconds, running mean; 0 = none seen

@@ -1,0 +1,107 @@
+package worker
+
+import (
+	"math"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// elsewhere is the load of a worker that comes by other ways than this router knows: from direct clients, or from a
+// router with which it shares nothing. It is what the worker's pages say beyond the most that the known routers had
+// there lately: a page is older than what is known here, and requests that have just ended would count as others' else.
+// Rows have it as if this router had caused it.
+type elsewhere struct {
+	known, held peak      // requests of the known routers in flight, and their tokens of KV
+	pages       [3]burden // by the newest pages, the newest first
+	tokens      float64   // that a prompt has to compute
+	est         float64   // seconds of that on a worker of slowness 1
+	read        bool      // a page has come
+}
+
+// burden is requests, of them those whose prefill has not begun, and the tokens of KV that all of them hold.
+type burden struct{ requests, waiting, kv float64 }
+
+const (
+	usualPrompt = 1000 // tokens to compute of a prompt, where nothing is known
+	spareKV     = .1   // of a cache: what the page may say beyond twice the KV of requests whose answers are guesses
+	chance      = 3    // standard deviations of a number of requests that comes by chance
+	flagrant    = 32   // requests beyond that which count at once
+)
+
+// note records the requests and tokens of KV that the known routers have there.
+func (e *elsewhere) note(requests, held int, now float64) {
+	e.known.note(requests, now)
+	e.held.note(held, now)
+}
+
+// take takes a page. unknown is the seconds of prefill of a request, where the page does not tell.
+func (e *elsewhere) take(m *Metrics, capacity int, c1, unknown float64) {
+	all := m.Running + m.Waiting
+	more := float64(max(0, all-e.known.most()))
+	used, share := m.Usage*float64(capacity), more/float64(max(1, all))
+	is := burden{requests: more, waiting: share * float64(m.Waiting), kv: share * used}
+	if over := used - 2*float64(e.held.most()); over > spareKV*float64(capacity) {
+		is.kv = max(is.kv, over)
+	}
+	e.pages = [...]burden{is, e.pages[0], e.pages[1]}
+	if !e.read {
+		e.pages = [...]burden{is, is, is}
+	}
+	e.read, e.est = true, unknown
+	if m.Prefills > 0 {
+		e.est = c1 * newTokens(m) / m.Prefills
+	}
+	e.tokens = e.est / c1
+}
+
+// beyond returns the load as far as it is more than chance makes of the least load that each worker has. Unless it is
+// flagrant, it must stand on three pages: several routers that see each other's load seconds later, and all avoid the
+// same worker, would else make the next one busy.
+func (e *elsewhere) beyond(least float64) burden {
+	usual, l := least+chance*math.Sqrt(least+1)-chance, e.pages[0]
+	if l.requests <= usual+flagrant {
+		for _, p := range e.pages[1:] {
+			l = burden{min(l.requests, p.requests), min(l.waiting, p.waiting), min(l.kv, p.kv)}
+		}
+	}
+	if l.requests == 0 { // of requests that have ended
+		return l
+	}
+	share := max(0, l.requests-usual) / l.requests
+	return burden{share * l.requests, share * l.waiting, share * l.kv}
+}
+
+// fill adds the load to the worker's row.
+func (e *elsewhere) fill(r *abi.Row, least float64) {
+	l := e.beyond(least)
+	r.InFlight += uint32(l.requests)
+	r.FlightTokens += uint32(l.kv)
+	r.HeldTokens += uint32(l.kv)
+	r.PendingTokens += uint32(l.waiting * e.tokens)
+	r.Pending += float32(l.waiting * e.est)
+	r.Wait += r.Slow * l.waiting * e.est
+}
+
+// peakSpan is the time in seconds over which a peak is kept, at least, and half of that at most.
+const peakSpan = 2.0
+
+// peak is the most of a number in the last few seconds.
+type peak struct {
+	from           float64 // when the present span began
+	before, within int     // the most in the span before, and in this one
+	last           int
+}
+
+// note records the number as of now.
+func (p *peak) note(n int, now float64) {
+	if now >= p.from+peakSpan {
+		p.before = p.within
+		if now >= p.from+2*peakSpan {
+			p.before = p.last
+		}
+		p.from, p.within = now, p.last
+	}
+	p.last, p.within = n, max(p.within, n)
+}
+
+func (p *peak) most() int { return max(p.before, p.within) }
