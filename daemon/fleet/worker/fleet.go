@@ -371,7 +371,9 @@ func (f *fleet) saturated(now float64) bool {
 func (f *fleet) list(e *endpoint, l *listing, entries []json.RawMessage) {
 	e.lastError.good(byModels)
 	e.entries = entries
-	e.listing = l
+	if e.listing == nil || !e.listing.equal(l) {
+		e.listing = l
+	}
 	f.adapters = false
 	for _, o := range f.endpoints {
 		if o.listing != nil && o.listing.equal(l) {
@@ -384,20 +386,30 @@ func (f *fleet) list(e *endpoint, l *listing, entries []json.RawMessage) {
 	}
 }
 
-// entries returns the entries of /v1/models of the workers that are up and inside of the fence, one for each id, as its
-// first worker wrote it.
-func (f *fleet) entries(fence Fence) (out []json.RawMessage) {
-	seen := map[string]bool{}
+// List is what some workers list: their models' ids, and the first worker's entries of /v1/models. It is not changed.
+type List struct {
+	IDs     []string
+	Entries []json.RawMessage
+	of      *listing
+}
+
+// Renews reports whether the list has the models of another one. Then the entries are the same, but for their times and
+// the like.
+func (l List) Renews(o List) bool { return l.of == o.of }
+
+// Same reports whether nothing has been read anew since.
+func (l List) Same(o List) bool {
+	return l.of == o.of && len(l.Entries) == len(o.Entries) && (len(l.Entries) == 0 || &l.Entries[0] == &o.Entries[0])
+}
+
+// lists returns each list of the workers that are up and inside of the fence.
+func (f *fleet) lists(fence Fence) (all []List) {
+	seen := map[*listing]bool{nil: true}
 	for _, w := range f.workers {
-		if !w.isUp() || w.listing == nil || !w.inside(fence) {
-			continue
-		}
-		for i, id := range w.listing.ids {
-			if !seen[id] {
-				seen[id] = true
-				out = append(out, w.entries[i])
-			}
+		if !seen[w.listing] && w.isUp() && w.inside(fence) {
+			seen[w.listing] = true
+			all = append(all, List{IDs: w.listing.ids, Entries: w.entries, of: w.listing})
 		}
 	}
-	return out
+	return all
 }

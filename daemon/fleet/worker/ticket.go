@@ -246,12 +246,25 @@ func (p *Pool) Relearn(key uint64, s Speed) {
 	}
 }
 
-// Models returns the entries of /v1/models of the workers that are up and inside of the fence, one for each id, as its
-// first worker wrote it.
-func (p *Pool) Models(fence Fence) []json.RawMessage {
+// Listings returns what the workers list that are up and inside of the fence, each list once.
+func (p *Pool) Listings(fence Fence) []List {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fleet.entries(fence)
+	return p.fleet.lists(fence)
+}
+
+// Models returns the entries of these lists, one for each id.
+func (p *Pool) Models(fence Fence) (out []json.RawMessage) {
+	seen := map[string]bool{}
+	for _, l := range p.Listings(fence) {
+		for i, id := range l.IDs {
+			if !seen[id] {
+				seen[id] = true
+				out = append(out, l.Entries[i])
+			}
+		}
+	}
+	return out
 }
 
 // Length returns the max_model_len that a worker lists for a model, 0 if it is not known.

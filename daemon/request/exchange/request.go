@@ -57,6 +57,7 @@ type kept struct {
 	overflow overflow.Store // bodies until they can be routed
 	models   names.Book     // of sessions under aliases
 	jobs     underway       // of keys with limits
+	lists    catalogues     // of models
 }
 
 // parse reads the body. What opens or closes a session has no prompt.

@@ -51,9 +51,9 @@ func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 		in.Seen.End = f.Code
 		return f.Outbound(in.Endpoint.Shape)
 	case Models:
-		return listModels(in)
+		return listModels(&s.kept.lists, in)
 	case Model:
-		return describeModel(ctx, in)
+		return describeModel(ctx, &s.kept.lists, in)
 	}
 	e := exchanges.Get().(*Exchange)
 	s.begin(e, in, Entry{})

@@ -106,6 +106,11 @@ func bearer(authorization string) string {
 	return strings.Trim(token, " ")
 }
 
+// Rights returns what the caller may see, as a text: equal ones may see the same.
+func (c *Caller) Rights() string {
+	return strings.Join(c.models, "\x00") + "\x01" + strings.Join(c.Workers, "\x00")
+}
+
 // Allows reports whether the caller may use the model: by its name, "org/*" or "*". A request that names no model
 // gets whatever a worker serves, so only "*" allows it.
 func (c *Caller) Allows(model string) bool {

@@ -1,0 +1,54 @@
+package exchange
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/request/names"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+)
+
+// TestCatalogue: a page is made once for all who may see the same, and anew when the workers list other models, or the
+// epoch is another.
+func TestCatalogue(t *testing.T) {
+	s := newScene(t, []string{"refuse"})
+	s.epoch.Names = names.New([]names.Alias{{Name: "alias", Targets: []names.Target{{Model: "none", Weight: 1}, {Model: "sim", Weight: 1}}}})
+	keys := gate.NewKeys([]gate.Key{{Name: "a", Secret: "a", Models: []string{"*"}}, {Name: "b", Secret: "b", Models: []string{"*"}},
+		{Name: "c", Secret: "c", Models: []string{"other"}}})
+	var c catalogues
+	in := func(key string) *Inbound {
+		return &Inbound{Epoch: s.epoch, Caller: keys.Named(key)}
+	}
+	page := func(key string) []byte { return c.page(in(key)) }
+	list := func(ids ...string) {
+		var entries []json.RawMessage
+		for _, id := range ids {
+			entries = append(entries, json.RawMessage(`{"id":"`+id+`","created":7}`))
+		}
+		s.pool.Workers.Listed(s.numbers[0], ids, entries)
+	}
+	list("sim")
+	first := page("a")
+	if got := string(first); got != `{"object":"list","data":[{"id":"sim","created":7},{"created":7,"id":"alias"}]}` {
+		t.Errorf("%s", got)
+	}
+	list("sim") // again
+	if again := page("b"); &again[0] != &first[0] {
+		t.Error("a key that may see the same got a page of its own")
+	}
+	if got := string(page("c")); strings.Contains(got, "id") {
+		t.Errorf("a key for another model got %s", got)
+	}
+	list("sim", "other")
+	if got := string(page("c")); !strings.Contains(got, `"other"`) || strings.Contains(got, "sim") {
+		t.Errorf("once it is listed: %s", got)
+	}
+	if got := string(page("a")); !strings.Contains(got, `"other"`) || c.entry(in("a"), "other") == nil || c.entry(in("a"), "none") != nil {
+		t.Errorf("%s", got)
+	}
+	s.epoch = &Epoch{Pools: s.epoch.Pools}
+	if got := string(page("a")); strings.Contains(got, "alias") {
+		t.Errorf("after a reload without the alias: %s", got)
+	}
+}
