@@ -15,6 +15,7 @@ type maker struct {
 	mu     sync.Mutex // guards all below
 	status string     // "" = it knows of none
 	made   int
+	asked  int
 }
 
 func (m *maker) set(status string) {
@@ -38,6 +39,9 @@ func (m *maker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == "POST":
 		m.made++
 		m.status = "in_progress"
+	}
+	if r.Method == "GET" {
+		m.asked++
 	}
 	id, status := fmt.Sprintf("job_%d", m.made), m.status
 	m.mu.Unlock()
@@ -135,13 +139,14 @@ func asking(method, behind string) func(r *running, job string, m *maker) {
 }
 
 // TestJobWhoseClientLeaves: a stream that is made in the background goes on without its client, and so does what it holds. Without
-// limits of its key nothing is followed.
+// limits of its key nothing is followed, nor a stream that ends with its client.
 func TestJobWhoseClientLeaves(t *testing.T) {
 	t.Parallel()
 	m := new(maker)
 	r := start(t, limited(t, "team", "max_in_flight = 1\ntokens_per_minute = 100000000", "free", "")+settings("roundrobin", fakeWorker(t, m.ServeHTTP).URL), 1)
-	for _, who := range []string{"team", "free"} {
-		req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://"+r.Addr()+"/v1/responses", strings.NewReader(`{"model":"sim","input":"x","background":true,"stream":true}`))
+	for i, who := range []string{"team", "free", "team"} {
+		background := i < 2
+		req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://"+r.Addr()+"/v1/responses", strings.NewReader(fmt.Sprintf(`{"model":"sim","input":"x","background":%v,"stream":true}`, background)))
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("X-Api-Key", who+"-secret")
 		resp, err := testClient.Do(req)
@@ -150,12 +155,20 @@ func TestJobWhoseClientLeaves(t *testing.T) {
 		}
 		_, _ = bufio.NewReader(resp.Body).ReadString('\n')
 		resp.Body.Close()
-		if who == "free" {
+		if who == "free" || !background {
 			eventually(t, "its account has ended", func() bool { return r.metric("warmpath_accounts_open") == 0 })
+			m.mu.Lock()
+			if m.asked > 0 {
+				t.Errorf("%s: the router asked for it", who)
+			}
+			m.mu.Unlock()
 			continue
 		}
 		eventually(t, "the job is held", func() bool { return r.metric("warmpath_held", `what="jobs"`) == 1 })
 		m.set("completed")
 		eventually(t, "the router has asked", func() bool { _, used, n := r.taken("team"); return n == 0 && used == 2020 })
+		m.mu.Lock()
+		m.asked = 0
+		m.mu.Unlock()
 	}
 }

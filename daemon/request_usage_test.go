@@ -238,3 +238,70 @@ func TestRouterAsksForUsage(t *testing.T) {
 		}
 	}
 }
+
+// TestCachedTokensOfAPair: of a prompt that a prefiller has computed as much is free as the prefiller says was cached, in whole
+// answers and in streams. What the decoder says, which was handed all of it, and what the router believes make nothing free.
+func TestCachedTokensOfAPair(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		about              string
+		prefiller, decoder string // what each says of cached tokens
+		stream, refuses    bool
+		want               float64
+	}{
+		{"nobody says", "", "", false, false, 2005},
+		{"the decoder alone", "", `,"prompt_tokens_details":{"cached_tokens":1999}`, false, false, 2005},
+		{"the decoder alone, in a stream", "", `,"prompt_tokens_details":{"cached_tokens":1999}`, true, false, 2005},
+		{"the prefiller alone", `,"prompt_tokens_details":{"cached_tokens":500}`, "", false, false, 1505},
+		{"both, in a stream", `,"prompt_tokens_details":{"cached_tokens":500}`, `,"prompt_tokens_details":{"cached_tokens":1999}`, true, false, 1505},
+		{"a decoder that refuses to be asked", `,"prompt_tokens_details":{"cached_tokens":500}`, "", true, true, -1},
+	} {
+		var prefills, refused atomic.Int64
+		prefiller := fakeWorker(t, func(w http.ResponseWriter, _ *http.Request) {
+			prefills.Add(1)
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"choices":[{"message":{"content":"x"},"finish_reason":"length"}],"kv_transfer_params":{"remote_block_ids":[1]},"usage":{"prompt_tokens":2000,"completion_tokens":1,"total_tokens":2001`+c.prefiller+`}}`)
+		})
+		decoder := fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			usage := `{"prompt_tokens":2000,"completion_tokens":5,"total_tokens":2005` + c.decoder + `}`
+			w.Header().Set("Content-Type", "application/json")
+			asks := strings.Contains(string(body), `"include_usage":true`)
+			if !strings.Contains(string(body), "remote_block_ids") {
+				t.Errorf("%s: the decoder is told of no prefiller: %.200s", c.about, body)
+			}
+			switch {
+			case c.refuses && asks:
+				refused.Add(1)
+				http.Error(w, `{"error":{"message":"stream_options is not known"}}`, 400)
+			case c.stream:
+				w.Header().Set("Content-Type", "text/event-stream")
+				io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"five tokens"},"finish_reason":"stop"}]}`+"\n\n")
+				if asks {
+					io.WriteString(w, `data: {"choices":[],"usage":`+usage+"}\n\n")
+				}
+				io.WriteString(w, "data: [DONE]\n\n")
+			default:
+				io.WriteString(w, `{"choices":[{"index":0,"message":{"content":"five tokens"},"finish_reason":"stop"}],"usage":`+usage+`}`)
+			}
+		})
+		text := strings.Replace(settings("roundrobin", prefiller.URL, decoder.URL), "[[pools.workers]]",
+			"[pools.disaggregation]\nconnector = \"nixl\"\nrule = \"threshold\"\nthreshold = 0\n[[pools.workers]]", 1)
+		text = strings.Replace(text, "id = \"w1\"\n", "id = \"w1\"\nrole = \"prefill\"\n", 1)
+		r := start(t, limited(t, "team", "tokens_per_minute = 100000000")+text, 2)
+		for turn := range 3 {
+			_, before, _ := r.taken("team")
+			got := r.as("team", "POST", "/v1/chat/completions", fmt.Sprintf(`{"model":"sim","stream":%v,"messages":[{"role":"user","content":%q}]}`, c.stream, strings.Repeat("word ", 1600)))
+			if got.status != 200 || c.stream && strings.Contains(got.body, "usage") {
+				t.Errorf("%s: %d %.300s", c.about, got.status, got.body)
+			}
+			eventually(t, "it has ended", func() bool { _, _, n := r.taken("team"); return n == 0 })
+			if _, used, _ := r.taken("team"); c.want >= 0 && used-before != c.want {
+				t.Errorf("%s, turn %d: %.0f tokens; want %.0f", c.about, turn, used-before, c.want)
+			}
+		}
+		if prefills.Load() == 0 || c.refuses && (refused.Load() != 1 || prefills.Load() != 3) {
+			t.Errorf("%s: %d prompts went to the prefiller, %d requests were refused", c.about, prefills.Load(), refused.Load())
+		}
+	}
+}

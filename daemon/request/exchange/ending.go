@@ -89,11 +89,15 @@ func (b *body) followJob(used route.Usage, whole bool) {
 		}
 		return
 	}
-	id, at := "", ""
+	id, at, runs := "", "", running[status]
+	if b.events { // each stream is in progress before its end
+		runs = r.read.req.Background && !whole
+	}
 	switch {
-	case r.read.req.Kind == prompt.Responses && (running[status] || r.read.req.Background && !whole):
+	case !runs:
+	case r.read.req.Kind == prompt.Responses:
 		id, at = b.reply.ID(), "/v1/responses"
-	case b.jobs != nil && e.Creates && running[status]:
+	case b.jobs != nil && e.Creates:
 		id, at = b.jobs.ids[0], e.Path
 		if i := strings.Index(at, "/"+e.ID); e.ID != "" && i > 0 { // as of a video that is made of another one
 			at = at[:i]
