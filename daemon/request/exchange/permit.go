@@ -52,8 +52,8 @@ var (
 type reading struct {
 	parser *prompt.Parser
 	req    *prompt.Request
-	clear  bool   // the body was understood to its end
 	named  string // the body's model; a header may name another
+	clear  bool   // the body was understood to its end
 	salted bool   // the worker gets a cache_salt of the caller's key
 
 	computes bool // an engine may compute a prompt for it
