@@ -14,7 +14,7 @@ type Queue struct {
 	Wait        time.Duration `toml:"wait"`         // for room; then 429
 	WaitEmpty   time.Duration `toml:"wait_empty"`   // for a worker, while none is up; then 503
 	Order       string        `toml:"order"`        // fifo | deadline, of the requests of one flow
-	Starve      time.Duration `toml:"starve"`       // a flow that waits so long is served whatever its priority; 0 = never
+	Starve      time.Duration `toml:"starve"`       // a key that waits so long is served whatever its priority; 0 = never
 	WakeURL     string        `toml:"wake_url"`     // gets a POST when a request comes and no worker is up; "" = none
 }
 

@@ -134,7 +134,7 @@ func (r *request) look(ctx context.Context, ask *route.Ask) (route.Verdict, *Fau
 		v = renewLists(ctx, r, ask)
 	}
 	v = r.missing(v)
-	if r.queues(v) && !r.fallsAtOnce(v) {
+	if r.queues(v) && (v == route.Chosen || !r.fallsAtOnce(v)) {
 		return r.wait(ctx, ask, v)
 	}
 	return v, nil
@@ -331,6 +331,9 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 	f := r.enter(ask, v)
 	if f != nil || v == route.Chosen && r.turn.wait.AtOnce() {
 		return v, f
+	}
+	if v == route.Chosen && r.fallsAtOnce(route.Full) {
+		return route.Full, nil
 	}
 	if v == route.Held && r.turn.wait.AtOnce() {
 		r.turn.rest(&r.choice, v, false, ask.At)

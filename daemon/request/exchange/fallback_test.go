@@ -9,6 +9,8 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/names"
+	"github.com/warmpath/warmpath/daemon/request/queue"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
@@ -35,11 +37,13 @@ func falling(t *testing.T, on names.Reason, cat, dog, owl string) *scene {
 }
 
 // fill takes the only place of the pool's worker.
-func (s *scene) fill() {
-	s.pool.Limited = true
-	s.pool.Workers.Configure(worker.Config{MaxInFlight: 1})
-	_, all, _ := s.pool.Workers.Snapshot(worker.Query{At: time.Now()}, nil, nil)
-	s.pool.Workers.Begin(new(worker.Ticket), all[0], worker.Dispatch{}, time.Now())
+func (s *scene) fill() { s.pool.fill() }
+
+func (p *Pool) fill() {
+	p.Limited = true
+	p.Workers.Configure(worker.Config{MaxInFlight: 1})
+	_, all, _ := p.Workers.Snapshot(worker.Query{At: time.Now()}, nil, nil)
+	p.Workers.Begin(new(worker.Ticket), all[0], worker.Dispatch{}, time.Now())
 }
 
 // askPet asks for a chat, and returns the answer's header too.
@@ -158,5 +162,55 @@ func TestFallbackRights(t *testing.T) {
 		if a, _ := s.askPet(chatPath, petChat); a.status != status {
 			t.Errorf("a key for %s: %d %s", model, a.status, a.body)
 		}
+	}
+}
+
+// TestFallbackBeforeTheQueue: a request whose model is full goes to a fallback that has room at once, and waits once if
+// none has.
+func TestFallbackBeforeTheQueue(t *testing.T) {
+	const wait = 400 * time.Millisecond
+	for _, c := range []struct {
+		what     string
+		full     string // pools
+		waits    string // pools in whose queue another request waits
+		on       names.Reason
+		header   []string
+		status   int
+		model    string
+		dropped  string
+		atLeast  time.Duration
+		lessThan time.Duration
+	}{
+		{what: "free", full: "cat", status: 200, model: "dog", lessThan: wait},
+		{what: "the next is full too", full: "cat dog", status: 200, model: "owl", lessThan: wait},
+		{what: "others wait for the next", full: "cat", waits: "dog", status: 200, model: "owl", lessThan: wait},
+		{what: "all are full", full: "cat dog owl", status: 429, model: "owl", dropped: "wait", atLeast: wait,
+			lessThan: 2 * wait},
+		{what: "a deadline", full: "cat", header: []string{"X-Slo-Ttft-Ms", "100"}, status: 200, model: "dog", lessThan: wait},
+		{what: "a deadline, and all are full", full: "cat dog owl", header: []string{"X-Slo-Ttft-Ms", "100"}, status: 429,
+			model: "owl", dropped: "deadline", lessThan: wait},
+		{what: "not for that", full: "cat", on: names.Down, status: 429, model: "cat", dropped: "wait", atLeast: wait,
+			lessThan: 2 * wait},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			s := falling(t, cmp.Or(c.on, names.All), whole(200, "{}"), whole(200, dogSays), whole(200, owlSays))
+			for i, p := range s.epoch.Pools {
+				p.Queue = waiting.New(waiting.Config{Config: queue.Config{MaxRequests: 10, MaxBytes: 1 << 30}, Wait: wait})
+				if name := string(s.epoch.Pools[i].Patterns.(only)); strings.Contains(c.full, name) {
+					p.fill()
+				} else if strings.Contains(c.waits, name) {
+					w := new(waiting.Wait)
+					p.Queue.Enter(w, false, time.Now())
+					defer w.Leave(time.Now())
+				}
+			}
+			began := time.Now()
+			a, h := s.askPet(chatPath, petChat, c.header...)
+			took := time.Since(began)
+			if a.status != c.status || h.Get(HeaderModel) != c.model || h.Get(headerDropped) != c.dropped ||
+				took < c.atLeast || took > c.lessThan {
+				t.Errorf("%d by %q, dropped %q, after %v: %s", a.status, h.Get(HeaderModel), h.Get(headerDropped), took, a.body)
+			}
+		})
 	}
 }

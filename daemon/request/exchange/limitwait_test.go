@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
@@ -274,4 +275,41 @@ func TestASecondPlaceEndsWithTheWait(t *testing.T) {
 		}
 		time.Sleep(time.Second) // the queue's tick
 	})
+}
+
+// The agents of a key take turns while they wait for its limit.
+func TestAgentsTakeTurnsForALimit(t *testing.T) {
+	x := newCrowd(t, 2, waiting.Config{Wait: long})
+	x.epoch.Limits = (&limit.Book{}).Configure(map[string]limit.Limits{"team": {InFlight: 1}}, time.Now())
+	x.epoch.Sessions.Identity = identity.New([]string{"X-Session-Id"})
+	team := *inbound("POST", "/", "").Caller
+	team.Name = "team"
+	all := []*guest{x.sends(&team, "first")}
+	<-x.came
+	for i := range 5 {
+		all = append(all, x.sends(&team, "many", "X-Session-Id", "many"))
+		x.waits(i + 1)
+	}
+	all = append(all, x.sends(&team, "few", "X-Session-Id", "few"))
+	x.waits(6)
+	before := 0
+	for x.free <- true; <-x.came != "few"; x.free <- true {
+		before++
+	}
+	if before > 1 {
+		t.Errorf("%d requests of one agent went before the first of another", before)
+	}
+	for range all {
+		x.free <- true
+	}
+	for _, g := range all {
+		g.wants(t, 200, "")
+	}
+	for len(x.free) > 0 {
+		<-x.free
+	}
+	for len(x.came) > 0 {
+		<-x.came
+	}
+	x.rests()
 }

@@ -401,7 +401,7 @@ func (r *request) fallsAtOnce(v route.Verdict) bool {
 	if r.lacksWorkers(v) {
 		why = names.Down
 	}
-	if v == route.Chosen || v == route.Held || !r.mayFall(why) {
+	if v == route.Held || !r.mayFall(why) {
 		return false
 	}
 	for a := r.alias.After(why); a != nil; a = a.After(names.Full) {

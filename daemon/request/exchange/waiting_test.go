@@ -349,3 +349,47 @@ func TestFloodBesideALightKey(t *testing.T) {
 	}
 	x.rests()
 }
+
+// A place costs what it is taken for: a key whose answers are long gets no more than one whose answers are short, also
+// for other models.
+func TestPlacesAreCharged(t *testing.T) {
+	x := newCrowd(t, 1, waiting.Config{Config: queue.Config{MaxRequests: 1000, MaxBytes: 1 << 30}, Wait: long})
+	key := func(name string) *gate.Caller {
+		c := *inbound("POST", "/", "").Caller
+		c.Name = name
+		return &c
+	}
+	hog, other := key("hog"), key("other")
+	all := []*guest{x.sends(hog, "hog")}
+	<-x.came
+	for i := range 20 {
+		all = append(all, x.sends(hog, "hog"), x.sends(other, "other"))
+		x.waits(2 * (i + 1))
+	}
+	x.free <- true
+	had := map[string]int{}
+	for range 14 {
+		user := <-x.came
+		had[user]++
+		if user == "hog" {
+			time.Sleep(100 * time.Millisecond)
+		}
+		x.free <- true
+	}
+	if had["hog"] > 4 {
+		t.Errorf("%v: a turn of the hog takes 100 ms, and one of the other key none", had)
+	}
+	for range all {
+		x.free <- true
+	}
+	for _, g := range all {
+		g.wants(t, 200, "")
+	}
+	for len(x.free) > 0 {
+		<-x.free
+	}
+	for len(x.came) > 0 {
+		<-x.came
+	}
+	x.rests()
+}

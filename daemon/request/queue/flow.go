@@ -74,6 +74,7 @@ type sums struct {
 	requests int
 	bytes    int64
 	cost     float64
+	prefill  float64
 }
 
 // count adds n times a request.
@@ -81,6 +82,7 @@ func (s *sums) count(r *Request, n int) {
 	s.requests += n
 	s.bytes += int64(n) * r.Bytes
 	s.cost += float64(n) * r.cost()
+	s.prefill += float64(n) * r.Cost
 }
 
 // mean returns the seconds of a request.

@@ -31,7 +31,7 @@ type FlowCount struct {
 	Lane     uint64
 	Requests int
 	Bytes    int64
-	Cost     float64   // seconds of prefill and of a place, as expected
+	Cost     float64   // seconds of prefill
 	Served   time.Time // when one of its key was served there last, or its first came
 	Blocked  bool      // its lane found no room
 }
@@ -76,7 +76,7 @@ func (q *Queue) Flows(n int) []FlowCount {
 	all := make([]FlowCount, 0, len(q.flows))
 	for name, f := range q.flows {
 		all = append(all, FlowCount{Key: name.key, Flow: name.flow, Class: name.class, Lane: name.lane, Requests: f.requests,
-			Bytes: f.bytes, Cost: f.cost, Served: f.key.served,
+			Bytes: f.bytes, Cost: f.prefill, Served: f.key.served,
 			Blocked: f.key.class.lane.blocked != nil})
 	}
 	q.mu.Unlock()
