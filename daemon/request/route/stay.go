@@ -29,15 +29,14 @@ const (
 
 // stay is a request's session.
 type stay struct {
-	state   state
 	name    session.Name
 	binding session.Binding // of a bound or dying session
 	from    string          // the worker that is down, of a moving one
-	silent  bool            // the store does not answer: a free choice is the one that every router makes alike
-
-	at      string // the worker that it is bound to since Bind; "" = Bind bound and moved nothing
-	mine    bool   // Bind bound it
-	refused bool   // the bound worker could not be reached
+	at      string          // the worker that it is bound to since Bind; "" = Bind bound and moved nothing
+	state   state
+	silent  bool // the store does not answer: a free choice is the one that every router makes alike
+	mine    bool // Bind bound it
+	refused bool // the bound worker could not be reached
 }
 
 // find looks for the session that the request claims.
