@@ -31,7 +31,7 @@ var (
 		"that gives up; both count beside done if a decoder had been told. Of all others the worker that answered did "+
 		"it, of refused as a prefiller found fault with the request, of lost when it could not load what the prefiller had "+
 		"done, which counts as done too, of long_body as the body is above server.buffer_body_bytes, however long the "+
-		"prompt is.",
+		"prompt is. dropped: the client left, and the prefill was ended.",
 		"pool", "result")
 	modelFallbacks = newCounter("model_fallbacks_total", "Requests that went from a model to its fallback ([[models]] "+
 		"fallback), by why: down, full, context.", "model", "to", "reason")

@@ -34,7 +34,7 @@ type leg struct {
 	work   account.Work // of the request's account: a leg may outlive the client
 	counts account.Hold // in it
 	memory account.Hold // of the body that is sent
-	pins   bool         // the prefiller keeps the KV until a decoder has read it
+	begins bool         // what a prefiller may have begun goes on to its end: see drop
 	state  atomic.Uint32
 	timer  *time.Timer // of the longest time that it may take
 	result Prefilled
@@ -60,11 +60,11 @@ const (
 // computes several prompts of its queue in one step, of some ten milliseconds.
 const unbegun = .1
 
-// drop ends a leg that nobody waits for, if that strands nothing. A prefiller that pins keeps the KV of a prompt that
-// it has computed until a decoder reads it, and the router could not tell whether it has: once it may have begun, the
-// leg goes on.
+// drop ends a leg that nobody waits for, if that does no harm. A prefiller with NIXL keeps the KV of a prompt that it has
+// computed until a decoder reads it, and the router could not tell whether it has. One with LMCache may end its engine
+// when a request is ended while KV is stored (vllm 43226). So at these two a leg goes on once it may have begun.
 func (l *leg) drop() {
-	free := !l.pins
+	free := !l.begins
 	if a := l.under.Load(); a != nil && !free {
 		free = a.trip.Ahead(time.Now()) > unbegun
 	}
@@ -79,7 +79,7 @@ func (l *leg) dropped() bool { return l.state.Load() == legDropped }
 // newLeg makes the first leg of a request, with its body, for the model that was chosen.
 func newLeg(r *request, body []byte) *leg {
 	in := r.in
-	l := &leg{began: time.Now(), result: PrefillFailed, pins: r.pool.Pairing.Connector.Pins()}
+	l := &leg{began: time.Now(), result: PrefillFailed, begins: r.pool.Pairing.Connector.InTurn()}
 	l.in = Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.target()),
 		Query: strings.Clone(in.Query), Body: body, ID: strings.Clone(in.ID), Remote: strings.Clone(in.Remote),
 		Account: in.Account,

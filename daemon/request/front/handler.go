@@ -32,6 +32,7 @@ type handler struct {
 
 	holdings holdings
 	books    account.Books
+	relays   relays
 
 	serveConn func(net.Conn) error // has fasthttp serve the requests on a connection that it has not accepted
 }

@@ -19,16 +19,18 @@ import (
 // chunk is copied once more. Afterwards the connection is given back.
 type relay struct {
 	*handler
+	watched
 	q      *request      // until the answer has ended
 	idle   time.Duration // how long the connection waits for another request
 	conn   *listen.Conn
 	out    *exchange.Outbound
 	header []upstream.Field // beside out's
 	http11 bool
-	ahead  []byte // of the next request, read by fasthttp already
+	next   []byte // of the next request, read by fasthttp already
 	keep   bool   // the connection serves another request afterwards
 	began  bool   // the head has been written
 	waited bool   // it has waited without a piece
+	rest   *ahead // has the rest of the answer; nil = the stream has it
 	pieces *sync.Pool
 	piece  *[]byte // of pieces; nil while the worker sends nothing
 }
@@ -54,6 +56,7 @@ func startRelay(q *request, out *exchange.Outbound) {
 	if q.in.Seen.Comments > 0 { // they came with a head
 		r.headed()
 	}
+	r.client = q.in.Client()
 	q.body.free(&q.in)
 	fc := q.fc
 	q.fc = nil
@@ -64,7 +67,7 @@ func startRelay(q *request, out *exchange.Outbound) {
 func (r *relay) begin(t takenOver) {
 	r.conn = t.conn
 	r.http11 = t.http11
-	r.ahead = t.ahead
+	r.next = t.ahead
 	r.keep = t.keep
 	go r.run() // the caller takes its memory back, or ends
 }
@@ -78,6 +81,7 @@ func (r *relay) run() {
 		}
 	}()
 	err := r.copy()
+	r.endAhead()
 	open = false
 	r.out.Stream.Close()
 	q := r.q
@@ -92,8 +96,8 @@ func (r *relay) run() {
 		r.conn.Close()
 		return
 	}
-	if len(r.ahead) > 0 {
-		r.serveOn(r.conn, r.ahead)
+	if len(r.next) > 0 {
+		r.serveOn(r.conn, r.next)
 		return
 	}
 	r.awaitRequest(r.conn, r.idle)
@@ -106,6 +110,7 @@ func (r *relay) breakOff(p any, open bool) {
 		return
 	}
 	r.conn.Abort()
+	r.endAhead()
 	r.log.Error("BUG: a stream made the daemon panic", "panic", p, "id", r.q.in.ID, "pool", r.q.in.Seen.Pool,
 		"stack", string(debug.Stack()))
 	if open {
@@ -113,6 +118,14 @@ func (r *relay) breakOff(p any, open bool) {
 	}
 	r.q.recordAfterPanic()
 	r.q.end()
+}
+
+// endAhead ends what is read ahead of the client. The client has had it, or is gone.
+func (r *relay) endAhead() {
+	if r.rest != nil {
+		r.rest.close(r.q.Gone)
+		r.rest = nil
+	}
 }
 
 // closeAfterPanic counts the stream down at its worker. A second panic would end the process.
@@ -129,7 +142,12 @@ func (r *relay) copy() error {
 	if s, ok := r.out.Stream.(roomReader); ok {
 		read = func() (int, error) { return s.ReadRoom(r) }
 	}
+	r.relays.add(r)
+	defer r.relays.remove(r)
 	for {
+		if r.rest != nil {
+			read = func() (int, error) { return r.rest.read(r) }
+		}
 		n, err := read()
 		r.q.sent += int64(n)
 		if n > 0 || err == io.EOF {
@@ -191,8 +209,7 @@ func (r *relay) write(n int, last bool) error {
 		piece = b[from : frame+n+2]
 	}
 	if r.began && !last {
-		_, err := r.conn.Write(piece)
-		return err
+		return r.toClient(piece)
 	}
 	buf := headPool.Get().(*[]byte)
 	defer headPool.Put(buf)
@@ -210,8 +227,7 @@ func (r *relay) write(n int, last bool) error {
 	if cap(all) <= largePiece {
 		*buf = all
 	}
-	_, err := r.conn.Write(all)
-	return err
+	return r.toClient(all)
 }
 
 // head appends the status line and the fields, which are not needed any more then.

@@ -37,7 +37,7 @@ func TestAPanicBehindAStream(t *testing.T) {
 	q := begin()
 	q.extra = extras.Get().(*extra)
 	out := &exchange.Outbound{Status: 200, Length: -1, Stream: io.NopCloser(strings.NewReader("x"))}
-	(&relay{q: q, handler: r, out: out, conn: conn, http11: true, keep: true, ahead: []byte("P")}).run()
+	(&relay{q: q, handler: r, out: out, conn: conn, http11: true, keep: true, next: []byte("P")}).run()
 	if n := r.traffic.inFlight.Load(); n != 1 || !strings.Contains(log.String(), "on the next request") {
 		t.Errorf("%d requests are in flight; want the other one\n%s", n, &log)
 	}
