@@ -1,6 +1,7 @@
 package account
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -190,8 +191,8 @@ func (a *Account) Sent() {
 // Hold is so much of one thing that a request holds. Its zero value holds nothing. It must not be copied.
 type Hold struct {
 	of   atomic.Pointer[Account]
+	n    int32
 	what What
-	n    int64
 }
 
 // Take records that the request holds n of something, until h is released. What h held before is released.
@@ -200,15 +201,15 @@ func (a *Account) Take(h *Hold, what What, n int64) {
 	if a == nil || n == 0 {
 		return
 	}
-	h.what, h.n = what, n
-	a.add(what, n)
+	h.what, h.n = what, int32(min(n, math.MaxInt32))
+	a.add(what, int64(h.n))
 	h.of.Store(a)
 }
 
 // Release returns what h holds, once.
 func (h *Hold) Release() {
 	if a := h.of.Swap(nil); a != nil {
-		a.add(h.what, -h.n)
+		a.add(h.what, -int64(h.n))
 	}
 }
 

@@ -46,9 +46,9 @@ type body struct {
 	against worker.Kind   // what it shows against its worker, although the client gets it; Canceled = nothing
 	page    page          // what was read of a stream before its first output
 	once    sync.Once
-	came    time.Time  // when all of it had come; zero for a stream
-	edited  *edited    // reads the answer as the client gets it; nil = as the worker sent it
-	jobs    *jobReader // reads which jobs the answer names; nil = it names none
+	came    time.Duration // after the arrival all of it had come; 0 for a stream
+	edited  *edited       // reads the answer as the client gets it; nil = as the worker sent it
+	jobs    *jobReader    // reads which jobs the answer names; nil = it names none
 }
 
 // start makes b the answer of an attempt whose response has its head.
@@ -228,7 +228,7 @@ func (b *body) keepWhole(text []byte) {
 		b.bindResponse()
 	}
 	b.bindJobs(text)
-	b.came = b.noteFirstByte()
+	b.came = b.noteFirstByte().Sub(b.r.arrived)
 }
 
 // learn gives the reply a piece of a stream.

@@ -59,7 +59,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	}
 	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
 		ID: in.ID, Caller: in.Caller.Name, Fence: r.fence(), Leg: r.leg(), Named: in.Seen.PairName(),
-		Shared: r.shares(), Headers: &r.offered,
+		Shared: r.shares(), Headers: offered{r.in},
 		Deadline:      in.deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, At: r.arrived,
 		Turn:  r.pool.Arrive(r.read.req.Model, r.fence(), r.arrived),

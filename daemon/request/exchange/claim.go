@@ -54,10 +54,10 @@ func (r *request) identify(c *route.Claim) identity.Identity {
 		who = conf.Identity.InBody(req)
 	}
 	if who.Session == "" && conf.Cookie != "" && req.Kind.Generates() {
-		if r.cookie == "" { // an alias may have asked before
-			r.cookie = session.MintID()
+		if r.seldom().cookie == "" { // an alias may have asked before
+			r.rare = &rare{reference: r.seldom().reference, cookie: session.MintID()}
 		}
-		who = named(r.cookie)
+		who = named(r.rare.cookie)
 		c.Binds, c.Fresh = conf.Always, true
 	}
 	return who
@@ -76,7 +76,7 @@ func named(cookie string) identity.Identity {
 func (r *request) responses() [2]string {
 	e := &r.in.Endpoint
 	if e.Job || e.Creates {
-		return [2]string{e.ID, r.reference}
+		return [2]string{e.ID, r.seldom().reference}
 	}
 	of := [2]string{r.read.req.PreviousResponse}
 	if e.Role == Worker {
@@ -161,8 +161,8 @@ func (r *request) findReference() {
 		return
 	}
 	if isJSON(in) {
-		r.reference = prompt.Reference(in.Body)
+		r.rare = &rare{reference: prompt.Reference(in.Body)}
 	} else if kind := in.Get("Content-Type"); strings.HasPrefix(kind, "multipart/") {
-		r.reference = prompt.FormReference(kind, in.Body)
+		r.rare = &rare{reference: prompt.FormReference(kind, in.Body)}
 	}
 }

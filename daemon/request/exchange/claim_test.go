@@ -27,12 +27,12 @@ func TestClaim(t *testing.T) {
 		t.Helper()
 		r := claiming(t, naming, in)
 		c := r.claim()
-		if fresh && c.Key.ID != "" && c.Key.ID == r.cookie {
-			key = r.cookie
+		if fresh && c.Key.ID != "" && c.Key.ID == r.seldom().cookie {
+			key = r.seldom().cookie
 		}
 		want := session.Name{Kind: session.Key, Tenant: "\x00", ID: key}
-		if c.Key != want || c.Binds != binds || c.Fresh != fresh || (r.cookie != "") != fresh {
-			t.Errorf("%v %s: %+v, cookie %q; want %q, binds %v, fresh %v", in.Header, in.Body, c, r.cookie, key, binds, fresh)
+		if c.Key != want || c.Binds != binds || c.Fresh != fresh || (r.seldom().cookie != "") != fresh {
+			t.Errorf("%v %s: %+v, cookie %q; want %q, binds %v, fresh %v", in.Header, in.Body, c, r.seldom().cookie, key, binds, fresh)
 		}
 	}
 	chat := func(body string, header ...string) *Inbound {
@@ -72,7 +72,7 @@ func TestClaimOfOpened(t *testing.T) {
 	in := inbound("POST", "/invocations", `{"messages":[]}`, "x-session-id", "h")
 	r := claiming(t, naming, in)
 	r.entry = Entry{Op: Opening}
-	if c := r.claim(); !c.Placing || c.Key.ID == "" || c.Key.ID == "h" || c.Binds || r.cookie != "" {
+	if c := r.claim(); !c.Placing || c.Key.ID == "" || c.Key.ID == "h" || c.Binds || r.seldom().cookie != "" {
 		t.Errorf("an opening: %+v", c)
 	}
 	r.entry = Entry{Session: "s", Op: Closing}

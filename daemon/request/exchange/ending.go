@@ -50,8 +50,8 @@ func (b *body) finish(err error) {
 	b.once.Do(func() {
 		err = b.ending(err)
 		o := b.outcome(err)
-		now := b.came
-		if now.IsZero() {
+		now := b.r.arrived.Add(b.came)
+		if b.came == 0 {
 			now = time.Now()
 		}
 		seen := &b.r.in.Seen

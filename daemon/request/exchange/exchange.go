@@ -429,8 +429,8 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	e.tellModel(out)
 	e.limits.tell(out, e.shape())
 	e.by = w
-	if e.choice.Answered(w, out.Status < 400 && b.against != worker.Denied) && e.cookie != "" {
-		c := http.Cookie{Name: e.epoch.Sessions.Cookie, Value: e.cookie, Path: "/", HttpOnly: true,
+	if e.choice.Answered(w, out.Status < 400 && b.against != worker.Denied) && e.seldom().cookie != "" {
+		c := http.Cookie{Name: e.epoch.Sessions.Cookie, Value: e.rare.cookie, Path: "/", HttpOnly: true,
 			SameSite: http.SameSiteLaxMode, Secure: e.in.TLS}
 		out.Set("Set-Cookie", c.String())
 	}

@@ -60,9 +60,9 @@ const (
 // computes several prompts of its queue in one step, of some ten milliseconds.
 const unbegun = .1
 
-// drop ends a leg that nobody waits for, if that does no harm. A prefiller with NIXL keeps the KV of a prompt that it has
-// computed until a decoder reads it, and the router could not tell whether it has. One with LMCache may end its engine
-// when a request is ended while KV is stored (vllm 43226). So at these two a leg goes on once it may have begun.
+// drop ends a leg that nobody waits for, if that does no harm. A prefiller with NIXL keeps the KV of a prompt that it
+// has computed until a decoder reads it, and the router could not tell whether it has. One with LMCache may end its
+// engine when a request is ended while KV is stored (vllm 43226). So at these two a leg goes on once it may have begun.
 func (l *leg) drop() {
 	free := !l.begins
 	if a := l.under.Load(); a != nil && !free {
@@ -100,7 +100,6 @@ func newLeg(r *request, body []byte) *leg {
 	l.Exchange.in, l.Exchange.epoch, l.Exchange.alias = &l.in, r.epoch, r.alias
 	l.Exchange.entry = Entry{Pool: r.pool.Name, Op: Prefilling, Salt: r.entry.Salt, Model: r.entry.Model}
 	l.Exchange.id, l.Exchange.arrived = r.id, l.began
-	l.Exchange.offered.in = &l.in
 	return l
 }
 

@@ -4,4 +4,4 @@ package exchange
 type offered struct{ in *Inbound }
 
 // Header implements host.HeaderSource.
-func (o *offered) Header(name string) (value string, ok bool) { return o.in.Lookup(name) }
+func (o offered) Header(name string) (value string, ok bool) { return o.in.Lookup(name) }

@@ -20,7 +20,6 @@ type Preview struct {
 // matches a prompt of text by its text.
 func Foresee(in *Inbound, others func(p *Pool) []*route.Strategy) Preview {
 	r := request{in: in, epoch: in.Epoch, arrived: time.Now()}
-	r.offered.in = in
 	defer r.release()
 	r.read.parse(in, "")
 	x := Preview{Model: r.read.req.Model}
@@ -41,7 +40,7 @@ func Foresee(in *Inbound, others func(p *Pool) []*route.Strategy) Preview {
 	}
 	r.pool, x.Pool = pool, pool.Name
 	ask := route.Ask{Prompt: r.read.req, Salt: r.read.req.CacheSalt, Claim: r.claim(), Caller: in.Caller.Name,
-		Fence: r.fence(), Leg: r.leg(), Prefillers: prefillers(&r), Headers: &r.offered,
+		Fence: r.fence(), Leg: r.leg(), Prefillers: prefillers(&r), Headers: offered{in},
 		EndWithWorker: in.Epoch.Sessions.EndWithWorker, Turn: pool.Turn(x.Model, r.fence()), At: r.arrived}
 	ask.Claim.Silent = silent
 	for _, by := range append([]*route.Strategy{nil}, others(pool)...) {

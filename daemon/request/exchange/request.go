@@ -34,22 +34,20 @@ type request struct {
 	entry   Entry
 	arrived time.Time
 
-	pool      *Pool
-	limits    allowance // of the caller's key
-	read      reading
-	reference string // the file or job that the body of a new one names; "" = none
-	choice    route.Choice
-	turn      *turn          // in the pool's queue; nil = it was in none
-	deaths    int8           // workers that have ended with this request before
-	chosen    bool           // the strategy has been asked
-	computed  bool           // a prefiller keeps the KV of the prompt, and no decoder had a place for the request
-	mistaken  bool           // a worker gave the answer to another request
-	unasked   bool           // a worker refuses to be asked for the usage of a stream
-	fell      names.Reason   // why another model has not served the request before; 0 = none had it
-	falls     names.Reason   // why it goes to another model now; 0 = it does not
-	offered   offered        // to the strategy
-	lesson    *tokens.Lesson // that the answer is to teach; nil = none
-	cookie    string         // the one to set, if the answer is a success
+	pool     *Pool
+	limits   allowance // of the caller's key
+	read     reading
+	choice   route.Choice
+	turn     *turn          // in the pool's queue; nil = it was in none
+	deaths   int8           // workers that have ended with this request before
+	chosen   bool           // the strategy has been asked
+	computed bool           // a prefiller keeps the KV of the prompt, and no decoder had a place for the request
+	mistaken bool           // a worker gave the answer to another request
+	unasked  bool           // a worker refuses to be asked for the usage of a stream
+	fell     names.Reason   // why another model has not served the request before; 0 = none had it
+	falls    names.Reason   // why it goes to another model now; 0 = it does not
+	lesson   *tokens.Lesson // that the answer is to teach; nil = none
+	rare     *rare          // what few requests have; nil = this one has none of it
 }
 
 // kept is what a Server keeps for its requests.
@@ -66,6 +64,22 @@ func (r *request) parse() {
 	if r.entry.Op == Opening || r.entry.Op == Closing {
 		r.read.computes, r.read.salted = false, false
 	}
+}
+
+// rare has what few requests have.
+type rare struct {
+	reference string // the file or job that the body of a new one names; "" = none
+	cookie    string // the one to set, if the answer is a success
+}
+
+var noneRare rare
+
+// seldom returns what the request has of it, to be read.
+func (r *request) seldom() *rare {
+	if r.rare == nil {
+		return &noneRare
+	}
+	return r.rare
 }
 
 // log returns the logger that names the request's pool.
@@ -387,7 +401,7 @@ func (r *request) fallsBack(why names.Reason) bool {
 // mayFall reports whether the request may go to a fallback for that reason.
 func (r *request) mayFall(why names.Reason) bool {
 	if r.alias.After(why) == nil || r.entry.Door != nil || r.entry.Op != Use || r.entry.Session != "" ||
-		r.consumed() || r.in.Endpoint.Adapters || r.in.Endpoint.ID != "" || r.reference != "" ||
+		r.consumed() || r.in.Endpoint.Adapters || r.in.Endpoint.ID != "" || r.seldom().reference != "" ||
 		r.read.req.PreviousResponse != "" {
 		return false
 	}

@@ -93,7 +93,6 @@ func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
 	e.entry = entry
 	e.id = idAtWorker(in)
 	e.arrived = time.Now()
-	e.offered.in = in
 }
 
 // fallBack serves the request by the fallbacks of its model, until one answers or there is none left. It returns the
