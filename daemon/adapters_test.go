@@ -101,7 +101,7 @@ func TestTheOldestIdleAdapterMakesRoom(t *testing.T) {
 func TestMoreAdaptersThanSlotsTakeTurns(t *testing.T) {
 	t.Setenv("BOB_KEY", "bob-secret")
 	t.Setenv("EVE_KEY", "eve-secret")
-	f := sims(t, 1, vllmsim.Config{MaxLoras: 2, LoraLoad: 1})
+	f := sims(t, 1, vllmsim.Config{MaxLoras: 2, LoraLoad: 5})
 	r := start(t, "[[keys]]\nname = \"eve\"\nenv = \"EVE_KEY\"\n[[keys]]\nname = \"bob\"\nenv = \"BOB_KEY\"\n"+
 		withAdapters(settings("prefixaware", f.URLs()...)), 1)
 	var all sync.WaitGroup
@@ -114,10 +114,10 @@ func TestMoreAdaptersThanSlotsTakeTurns(t *testing.T) {
 			served.Add(1)
 		})
 	}
-	for len(r.adapters()[0]) < 2 {
+	for served.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if s := r.ask("late", "Authorization", "Bearer bob-secret"); s.status != 200 || served.Load() > 8 {
+	if s := r.ask("late", "Authorization", "Bearer bob-secret"); s.status != 200 || served.Load() > 10 {
 		t.Errorf("behind the many: %d %s, after %d of them", s.status, s.body, served.Load())
 	}
 	all.Wait()
@@ -137,6 +137,22 @@ func TestARefusalIsOneWorkers(t *testing.T) {
 	}
 	if s := r.ask("missing"); s.status != 404 {
 		t.Errorf("nobody has it: %d %s", s.status, s.body)
+	}
+}
+
+// TestALostAdapterIsLoadedAgain: a request that finds its adapter gone is answered, with one worker and with two.
+func TestALostAdapterIsLoadedAgain(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		f := sims(t, n, vllmsim.Config{MaxLoras: 2})
+		r := start(t, withAdapters(settings("prefixaware", f.URLs()...)), n)
+		for range 3 {
+			if s := r.ask("a"); s.status != 200 {
+				t.Errorf("%d workers: %d %s", n, s.status, s.body)
+			}
+			for _, url := range f.URLs() {
+				do(t, "POST", url+"/v1/unload_lora_adapter", `{"lora_name":"a"}`)
+			}
+		}
 	}
 }
 

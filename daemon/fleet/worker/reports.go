@@ -305,6 +305,18 @@ func (p *Pool) AdapterLoaded(w *Worker, name, path string, took time.Duration) {
 	relist(&p.fleet, e, name, raw)
 }
 
+// LoseAdapter records that w lacks an adapter that it may load, whatever its list says. It returns false for what it may
+// not load. Some lists name adapters like models.
+func (p *Pool) LoseAdapter(w *Worker, name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.listing == nil || !loads(&p.fleet, w.url, name) {
+		return false
+	}
+	relist(&p.fleet, w.endpoint, name, nil)
+	return true
+}
+
 // ListedAnywhere reports whether the list of some worker that is up has the model.
 func (p *Pool) ListedAnywhere(model string) bool {
 	p.mu.Lock()

@@ -18,6 +18,11 @@ type failure struct {
 	own    *ownError      // which the client gets in place of fault; nil = there is none
 }
 
+// asksAgain reports whether the same worker gets the request once more, in another way.
+func (f *failure) asksAgain() bool {
+	return f.reason == reasonUnfilled || f.reason == reasonUsage || f.reason == reasonUnloaded
+}
+
 // reason names a failure in metrics and logs.
 type reason string
 
@@ -44,6 +49,7 @@ const (
 	reasonUsage        reason = "usage_refused"      // it refuses to be asked for the usage of a stream
 	reasonForeign      reason = "foreign_answer"     // it belongs to another request
 	reasonAdapter      reason = "adapter_not_loaded" // the worker did not load the request's adapter
+	reasonUnloaded     reason = "adapter_gone"       // the worker had lost the request's adapter
 	reasonClientGone   reason = "client_gone"        // it left while the worker had the request
 	reasonStopping     reason = "router_stopping"    // this router, while the worker had it
 )
@@ -55,6 +61,7 @@ type attempts struct {
 	patience time.Duration // for a worker that takes no connection, where no other is left
 	since    time.Time     // the first of these was not made in time
 	blamed   bool          // a 500 was blamed on the worker, not on the request: that is done once
+	reloads  bool          // a worker had lost the adapter, and loads it again: that is done once
 	outgrew  bool          // a worker was too short for the request, and another is tried for that
 	last     Fault         // what the client gets
 	own      *ownError     // in place of it: of the last worker that gave up with words of its own; nil = none did

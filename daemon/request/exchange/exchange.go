@@ -160,7 +160,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			e.noteEnd(failed, e.journal.gaveUp)
 			break
 		}
-		if next == route.TryAgain || why.reason == reasonUnfilled || why.reason == reasonUsage { // the same worker
+		if next == route.TryAgain || why.asksAgain() {
 			r.pairing.stop(why)
 			e.choice.Again(time.Now())
 		}

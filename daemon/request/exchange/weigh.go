@@ -22,6 +22,9 @@ func (w weigher) judge(b *body, text []byte) *failure {
 	if f := unaskable(b, text); f != nil {
 		return f
 	}
+	if f := w.unloaded(b, text); f != nil {
+		return f
+	}
 	if f := outgrown(b, w.tries, text); f != nil {
 		return f
 	}
@@ -42,6 +45,19 @@ func (w weigher) judge(b *body, text []byte) *failure {
 	}
 	b.keepWhole(text)
 	return nil
+}
+
+// unloaded ends the attempt of a worker that has lost the request's adapter, by a restart or another hand. It loads the
+// adapter again, once. Nothing speaks against the worker.
+func (w weigher) unloaded(b *body, text []byte) *failure {
+	if b.a.resp.Status != http.StatusNotFound || w.pool.Loader == nil || w.tries.reloads || w.consumed() ||
+		w.in.Endpoint.Adapters || !w.understood() || bareRefusals[string(text)] ||
+		!w.pool.Workers.LoseAdapter(b.a.trip.Worker(), w.read.req.Model) {
+		return nil
+	}
+	w.tries.reloads = true
+	return b.discard(worker.Outcome{Kind: worker.Canceled},
+		&failure{reason: reasonUnloaded, fault: FaultUpstream, grade: route.GradeUnseen})
 }
 
 // weigh decides on an answer whose status, or text if it came whole, shows something against its worker. It returns nil
