@@ -305,7 +305,7 @@ func (p *Pool) AdapterLoaded(w *Worker, name, path string, took time.Duration) {
 	relist(&p.fleet, e, name, raw)
 }
 
-// LoseAdapter records that w lacks an adapter that it may load, whatever its list says. It returns false for what it may
+// LoseAdapter records that w lacks an adapter that it may load, whatever its list says. It returns false for what w may
 // not load. Some lists name adapters like models.
 func (p *Pool) LoseAdapter(w *Worker, name string) bool {
 	p.mu.Lock()
