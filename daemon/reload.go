@@ -125,7 +125,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 		epoch.Pools = append(epoch.Pools, p.served())
 	}
 	d.tier.SetOwners(len(inForce.Keys))
-	epoch.Limits = d.limits.Configure(adapt.Limits(inForce), time.Now())
+	epoch.Limits = d.limits.Configure(d.life, adapt.Limits(inForce), time.Now())
 	d.kvCache.SetMembers(adapt.Members(&c.KVCache))
 	d.state.Store(next)
 	operator.SetLevel(d.level, c.Server.LogLevel)

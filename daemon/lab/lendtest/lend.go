@@ -1,19 +1,38 @@
 // Package lendtest does in Go what package ledger has Redis do, for the tests of both sides of it.
 package lendtest
 
-// Lend returns what is lent to a router of one limit, in answer to its message that it has taken some of it. others is
-// what the other routers hold, each the larger of what it has taken and what is lent to it. wants is whether one of
-// them wants more. The rule stands at package ledger's script.
-func Lend(limit, taken, others float64, wants bool, routers int) (lent float64) {
-	n := float64(routers)
-	switch free := limit - taken - others; {
+import "math"
+
+// Told is what a router tells of one limit, and what Redis knows of the others.
+type Told struct {
+	Limit   float64
+	Taken   float64
+	Others  float64 // what they hold, each the larger of what it has taken and what is lent to it
+	Wants   bool    // this router wants more
+	Wanted  bool    // another one does
+	Tokens  bool    // they can be divided, and requests not
+	Routers int     // this one too
+}
+
+// Lend returns what is lent to the router. The rule stands at package ledger's script.
+func Lend(t Told) (lent float64) {
+	part := t.Limit / float64(t.Routers)
+	switch free := t.Limit - t.Taken - t.Others; {
 	case free > 0:
-		lent = taken + free/n
-	case taken > 0:
-		lent = taken * limit / (taken + others)
+		more := free / float64(t.Routers)
+		switch {
+		case t.Tokens:
+		case t.Wanted && !t.Wants:
+			more = math.Floor(more)
+		default:
+			more = math.Ceil(more)
+		}
+		lent = t.Taken + min(free, more)
+	case t.Taken > 0:
+		lent = t.Taken * t.Limit / (t.Taken + t.Others)
 	}
-	if wants && taken > limit/n {
-		lent = min(lent, limit/n)
+	if t.Wanted && t.Taken > part {
+		lent = min(lent, part)
 	}
 	return lent
 }

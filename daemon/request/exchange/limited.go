@@ -18,9 +18,6 @@ type allowance struct {
 	refused *limit.Refusal  // nil = it was let in
 }
 
-// usualOutput is how many tokens an answer is expected to have while nobody knows.
-const usualOutput = 256
-
 // enter takes the request's place in flight and its number of the key's limits. A fault that it returns refuses it.
 func (a *allowance) enter(in *Inbound) *Fault {
 	a.key = in.Epoch.Limits[in.Caller.Name]
@@ -49,27 +46,19 @@ func (a *allowance) reserve(r *reading, in *Inbound, p *Pool, c *route.Choice) *
 	if !a.spent.Limited() {
 		return nil
 	}
-	req, generates := r.req, r.req.Kind.Generates()
-	var t limit.Tokens
-	var e route.Expected
+	req, ask := r.req, limit.Ask{Whole: !r.req.Stream}
 	if r.computes {
-		e = route.Expect(c)
-		t = limit.Tokens{Prompt: e.Prompt, Cached: e.Cached, Output: e.Output}
+		e := route.Expect(c)
+		ask.Prompt, ask.Cached, ask.Exact, ask.Bytes, ask.Media = e.Tokens, e.Cached, e.Exact, e.Bytes, e.Media
+	}
+	if req.Kind.Generates() {
+		ask.Answers = min(1<<16, max(1, req.N)*max(1, len(req.Chains)))
+		ask.Most = int(req.MaxTokens) * ask.Answers
 	}
 	if r.computes && req.Kind == prompt.Other && !in.Endpoint.isMedia() {
-		t.Prompt, generates = route.TokensOf(p.Pool, len(in.Body)+int(max(0, in.Left))), true
+		ask.Prompt, ask.Answers = route.TokensOf(p.Pool, len(in.Body)+int(max(0, in.Left))), 1
 	}
-	switch {
-	case !generates:
-		t.Output = 0
-	case t.Output == 0:
-		t.Output = usualOutput
-		if req.MaxTokens > 0 {
-			t.Output = min(t.Output, int(req.MaxTokens))
-		}
-		t.Output *= max(1, req.N) * max(1, len(req.Chains))
-	}
-	a.refused = a.spent.Reserve(t, e.Exact, time.Now())
+	a.refused = a.spent.Reserve(ask, time.Now())
 	return a.fault()
 }
 
@@ -107,6 +96,10 @@ func (a *allowance) use(r *reading, s answered) {
 		return
 	}
 	t, u := a.spent.Expected(), &s.usage
+	if !s.whole && !u.Known && s.streamed == 0 {
+		a.spent.Left(time.Now())
+		return
+	}
 	t.Prompt, t.Cached = cmp.Or(u.Prompt, t.Prompt), 0
 	if u.CachedKnown {
 		t.Cached = u.Cached
@@ -120,6 +113,9 @@ func (a *allowance) use(r *reading, s answered) {
 		t.Output = max(u.Output, s.streamed)
 	}
 	a.spent.Use(t)
+	if s.whole && u.Known {
+		a.spent.Learn(limit.Tokens{Prompt: u.Prompt, Output: u.Output})
+	}
 }
 
 // soon reports whether the request that was refused may be let in by then.
@@ -149,10 +145,8 @@ func (a *allowance) fault() *Fault {
 	return f
 }
 
-// retryIn returns a wait as the seconds of a Retry-After.
-func retryIn(wait time.Duration) int {
-	return min(mostRetry, max(1, int((wait+time.Second-1)/time.Second)))
-}
+// retryIn returns a wait as the seconds of a Retry-After. That of a debt may be above mostRetry: see tell.
+func retryIn(wait time.Duration) int { return max(1, int((wait+time.Second-1)/time.Second)) }
 
 // tell writes what is left of the key's limits into an answer, and that it was refused for them.
 func (a *allowance) tell(out *Outbound, s Shape) {
@@ -166,7 +160,7 @@ func (a *allowance) tell(out *Outbound, s Shape) {
 		return
 	}
 	a.key.Turned(a.refused.By)
-	if a.refused.Asked > 0 {
-		out.Set("X-Should-Retry", "false") // the SDKs of OpenAI and Anthropic repeat every other 429
+	if a.refused.Asked > 0 || retryIn(a.refused.After) > mostRetry {
+		out.Set("X-Should-Retry", "false") // the SDKs of OpenAI and Anthropic repeat every other 429, and too soon
 	}
 }

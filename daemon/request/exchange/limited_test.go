@@ -78,7 +78,7 @@ func TestWhatAnAnswerUses(t *testing.T) {
 		in := limitedInbound(limit.Limits{Tokens: 1 << 30})
 		var a allowance
 		a.enter(in)
-		in.Account.Spent().Reserve(limit.Tokens{Prompt: 1000, Cached: 640, Output: 100}, true, time.Now())
+		in.Account.Spent().Reserve(limit.Ask{Prompt: 1000, Cached: 640, Exact: true, Answers: 1, Most: 100}, time.Now())
 		in.Account.Sent()
 		a.use(&reading{req: &prompt.Request{Kind: c.kind}, computes: true}, c.of)
 		in.Account.End(time.Now())
@@ -98,7 +98,7 @@ func TestFaultsOfLimits(t *testing.T) {
 	}{
 		{by: limit.Refusal{By: limit.ByInFlight, Limit: 4}, retry: 1, words: "max_in_flight 4"},
 		{by: limit.Refusal{By: limit.ByRequests, Limit: 60, After: 1200 * time.Millisecond}, retry: 2, words: "requests_per_minute of 60; try again in 2 s"},
-		{by: limit.Refusal{By: limit.ByTokens, Limit: 100, After: time.Hour}, retry: 60, words: "tokens_per_minute of 100"},
+		{by: limit.Refusal{By: limit.ByTokens, Limit: 100, After: time.Hour}, retry: 3600, words: "tokens_per_minute of 100; try again in 3600 s"},
 		{by: limit.Refusal{By: limit.ByTokens, Limit: 100, Asked: 250}, words: "some 250 tokens"},
 	} {
 		a := allowance{refused: &c.by}

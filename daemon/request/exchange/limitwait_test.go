@@ -52,8 +52,8 @@ func (x *throng) ask(ctx context.Context, r *rand.Rand) *Fault {
 	}
 	defer func() { in.Account.End(time.Now()) }()
 	t := limit.Tokens{Prompt: 50 + r.IntN(200), Output: 10 + r.IntN(100)}
-	began := time.Now()
-	for over := in.Account.Spent().Reserve(t, true, began); over != nil; over = in.Account.Spent().Reserve(t, true, time.Now()) {
+	asked := limit.Ask{Prompt: t.Prompt, Exact: true, Answers: 1, Most: t.Output}
+	for over := in.Account.Spent().Reserve(asked, time.Now()); over != nil; over = in.Account.Spent().Reserve(asked, time.Now()) {
 		req.limits.refused = over
 		if f := awaitLimit(ctx, req, req.limits.fault()); f != nil {
 			return f

@@ -154,7 +154,7 @@ func (r *request) abandon(ctx context.Context) *Outbound {
 	if spent := r.in.Account.Spent(); r.read.req.Background { // the engine makes it all the same
 		spent.UseAll()
 	} else {
-		spent.UsePrompt()
+		spent.Left(time.Now())
 	}
 	r.in.Seen.End, r.in.Seen.At = "client_gone", time.Time{}
 	r.journal.meter.Refused(&r.in.Seen, FaultGone, FaultGone.Status, time.Since(r.arrived))

@@ -5,9 +5,12 @@
 // # What stands in Redis
 //
 // A hash for each key, {warmpath/}limits/NAME or with the prefix as it is, has a field for each router: when it was
-// written, by Redis's clock, what the router holds of each limit, and whether it wants more. A router that has written
-// nothing for three seconds is gone, and its field is removed. The hash of no name counts the routers.
+// written, by Redis's clock, what the router holds of each limit, and whether it wants more; then, in the form of this
+// version, its debts and what it took in the last minute, in parts of 5 s. A router that has written nothing for three
+// seconds is gone, with its requests in flight. Its field stays until what it took has left the minute and is paid, so
+// that a rollout of all routers gives no key its limit anew. The hash of no name counts the routers.
 //
 // A Redis that forgets everything, or answers with another's data, mends itself: each message has all that a router
-// knows.
+// knows, and each router writes again what it last read of the others. Numbers that no router can have written are
+// removed. Of another version's fields the numbers count that all versions write.
 package ledger

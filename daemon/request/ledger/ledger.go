@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,8 +19,8 @@ const (
 	every     = 100 * time.Millisecond // between two messages
 	idleTurns = 10                     // of them that leave out the keys that nobody uses
 	patience  = 500 * time.Millisecond // for an answer
-	maxReply  = 1 << 20
-	atOnce    = 128 // keys in a script
+	maxReply  = 8 << 20                // 128 keys with what 200 routers have written
+	atOnce    = 128                    // keys in a script
 )
 
 // Config is what a Ledger needs.
@@ -37,13 +38,19 @@ type Ledger struct {
 	prefix string
 	self   string
 	lost   atomic.Bool
-	turn   int
-	list   []limit.Message // memory
+	asked  atomic.Bool
+
+	mu          sync.Mutex // guards all below
+	turn        int
+	list        []limit.Message   // memory
+	others      map[string]others // by key
+	saidOdd     bool
+	saidVersion bool
 }
 
 // Open makes a Ledger; nothing is sent before Run. It fails on a bad URL only.
 func Open(conf Config) (*Ledger, error) {
-	l := &Ledger{log: conf.Log, self: fmt.Sprintf("%016x", rand.Uint64())}
+	l := &Ledger{log: conf.Log, self: fmt.Sprintf("%016x", rand.Uint64()), others: map[string]others{}}
 	if conf.Redis == "" {
 		return l, nil
 	}
@@ -79,6 +86,9 @@ func (l *Ledger) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			if !l.lost.Load() { // what was taken last stays taken
+				l.note(ctx, l.exchange(context.WithoutCancel(ctx)))
+			}
 			return
 		case <-tick.C:
 		}
@@ -86,13 +96,38 @@ func (l *Ledger) Run(ctx context.Context) {
 	}
 }
 
+// Configure makes these the limits of the keys, as [limit.Book.Configure]. The first time it asks Redis what the keys
+// have taken elsewhere, and asks again when all routers have written: what a router that is new let in until its first
+// message would come on top. If Redis does not answer it goes on without.
+func (l *Ledger) Configure(ctx context.Context, all map[string]limit.Limits, at time.Time) map[string]*limit.Key {
+	keys := l.Book.Configure(all, at)
+	if l.c == nil || keys == nil || l.asked.Swap(true) {
+		return keys
+	}
+	err := l.exchange(ctx)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * every):
+		}
+		l.mu.Lock()
+		l.turn = 0
+		l.mu.Unlock()
+		err = l.exchange(ctx)
+	}
+	l.note(ctx, err)
+	return keys
+}
+
 // exchange sends a message for each key, and takes the answers.
 func (l *Ledger) exchange(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	all := l.messages(time.Now())
 	for len(all) > 0 {
 		some := all[:min(atOnce, len(all))]
 		all = all[len(some):]
-		if err := l.send(ctx, some); err != nil {
+		if err := l.send(ctx, some, l.turn%idleTurns == 1); err != nil {
 			return err
 		}
 	}

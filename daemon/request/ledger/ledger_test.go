@@ -27,7 +27,7 @@ func open(t *testing.T, s *redistest.Server, l map[string]limit.Limits) (*Ledger
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { x.c.Close() })
-	return x, x.Configure(l, time.Now())
+	return x, x.Configure(t.Context(), l, time.Now())
 }
 
 // TestWithoutRedis: no Redis is no ledger, which shares nothing.
@@ -72,17 +72,18 @@ func TestTheScriptLendsAsTheRoom(t *testing.T) {
 			}
 			there = max(there, min(i+1, 3))
 			x.self = fmt.Sprint("r", router)
-			got, err := x.c.Eval(t.Context(), lend, []string{x.prefix + key}, appendMessage([]any{x.self}, &m)...).StringSlice()
+			got, err := x.c.Eval(t.Context(), lend, []string{x.prefix + key}, appendMessage([]any{x.self, 0}, &m, "")...).StringSlice()
 			if err != nil {
 				t.Fatal(err)
 			}
-			routers, lent, err := parse(got)
+			routers, lent, _, err := parse(got)
 			if err != nil || routers != there {
 				t.Fatalf("%d routers, %v; want %d", routers, err, there)
 			}
 			holds[router] = held{wants: m.Wants}
 			for k := range lent {
-				want := lendtest.Lend(m.Limits[k], m.Taken[k], others.amounts[k], others.wants[k], there)
+				want := lendtest.Lend(lendtest.Told{Limit: m.Limits[k], Taken: m.Taken[k], Others: others.amounts[k],
+					Wants: m.Wants[k], Wanted: others.wants[k], Tokens: limit.By(k) == limit.ByTokens, Routers: there})
 				if math.Abs(lent[k]-want) > 1e-3 {
 					t.Fatalf("round %d, router %d, limit %d of %+v beside %+v: %v; want %v", round, router, k, m, others, lent[k], want)
 				}
@@ -100,11 +101,11 @@ func TestGarbageIsRemoved(t *testing.T) {
 	stale := strconv.FormatInt(time.Now().Add(-time.Minute).UnixMilli(), 10) + " 9 9 9 1 1 1"
 	x.c.HSet(t.Context(), key, "gone", stale, "short", "1 2", "text", "a b c d e f g", "none", "")
 	m := limit.Message{Key: "team", Limits: limit.Amounts{10, 10, 10}}
-	got, err := x.c.Eval(t.Context(), lend, []string{key}, appendMessage([]any{x.self}, &m)...).StringSlice()
+	got, err := x.c.Eval(t.Context(), lend, []string{key}, appendMessage([]any{x.self, 0}, &m, "")...).StringSlice()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if routers, lent, err := parse(got); err != nil || routers != 1 || lent != (limit.Amounts{10, 10, 10}) {
+	if routers, lent, _, err := parse(got); err != nil || routers != 1 || lent != (limit.Amounts{10, 10, 10}) {
 		t.Errorf("%d routers, %v, %v", routers, lent, err)
 	}
 	if n := x.c.HLen(t.Context(), key).Val(); n != 1 {
@@ -114,17 +115,17 @@ func TestGarbageIsRemoved(t *testing.T) {
 
 // FuzzParse: an answer that is none is refused, whatever stands in it.
 func FuzzParse(f *testing.F) {
-	f.Add("1 2 3 4")
-	f.Add("0 1 1 1")
-	f.Add("1 NaN Inf -1")
-	f.Add("1 1e308 1e400 0x10")
+	f.Add("1 2 3 4 5 6 7")
+	f.Add("0 1 1 1 1 1 1")
+	f.Add("1 NaN Inf -1 0 0 0")
+	f.Add("1 1e308 1e400 0x10 0 0 0")
 	f.Fuzz(func(t *testing.T, text string) {
 		answer := strings.Split(text, " ")
-		if len(answer) != 4 {
+		if len(answer) != 7 {
 			return
 		}
-		routers, lent, err := parse(answer)
-		bad := slices.ContainsFunc(lent[:], func(n float64) bool { return !(n >= 0 && n < 1e18) })
+		routers, lent, owed, err := parse(answer)
+		bad := slices.ContainsFunc(slices.Concat(lent[:], owed[:]), func(n float64) bool { return !(n >= 0 && n < 1e18) })
 		if err == nil && (routers < 1 || routers > maxRouters || bad) {
 			t.Errorf("%q: %d, %v", text, routers, lent)
 		}
@@ -190,11 +191,11 @@ func TestTwoRoutersOneLimit(t *testing.T) {
 // routersOf returns how many routers a ledger's book knows.
 func routersOf(l *Ledger) int {
 	m := limit.Message{}
-	got, err := l.c.Eval(context.Background(), lend, []string{l.prefix}, appendMessage([]any{l.self}, &m)...).StringSlice()
+	got, err := l.c.Eval(context.Background(), lend, []string{l.prefix}, appendMessage([]any{l.self, 0}, &m, "")...).StringSlice()
 	if err != nil {
 		return 0
 	}
-	n, _, _ := parse(got)
+	n, _, _, _ := parse(got)
 	return n
 }
 

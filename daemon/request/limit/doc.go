@@ -8,12 +8,12 @@
 //	Reserve  once its worker is chosen: it takes the tokens that the request is expected to need
 //	Sent     a worker has the request: from here on it counts
 //	Grow     so much of the answer has come, perhaps more than was expected
-//	Use      what the engine has counted, or what was sent of an answer that broke off
+//	Use      what the engine has counted, or what was sent of an answer that broke off; Left if nothing was sent
+//	Learn    the key's next requests are expected to be like this one
 //	End      the place is free again, and the tokens are corrected to what was used
 //
-// A [Spending] holds this for one request. Its End may be called more than once, and at any time: whoever counts the
-// process's own requests down calls it, so that no panic and no abort keeps a place. A request that no worker got gives
-// everything back.
+// A [Spending] holds this for one request. Its End may be called more than once, and at any time, so that no panic and
+// no abort keeps a place. A request that no worker got gives everything back.
 //
 // # The rule
 //
@@ -22,26 +22,26 @@
 //   - What it took in the last 60 s is below its limit. The minute ends now and not at the border of a window, where
 //     twice the limit would fit.
 //   - What it has taken beyond the rate of its limit is at most .15 of the limit. This is GCRA (ITU-T I.371), as a
-//     leaky bucket, and spreads the requests over the minute.
+//     leaky bucket, and spreads the requests over the minute. What is beyond the limit stays a debt until the rate has
+//     paid it.
 //
 // Of requests both are exact: 20 a minute are never 21 in 60 s. Of tokens nobody knows how many an answer will have. So
 // a request is let in at .98 of the limit and pays afterwards: a long prompt does not starve beside short ones, and no
 // key is shut out for longer than it takes to wait off what it took. An answer that outgrows what was expected of it
-// takes more as it grows. A request whose prompt is surely above the tokens of a minute is never let in.
+// takes more as it grows. A request whose prompt is by a count above the tokens of a minute is never let in.
+//
+// What is expected of a request is what the key's own requests have shown (type habits). Beside that, each answer under
+// way is a risk: it may get longer, but never longer than the client allows. Risks and debts together are bounded by
+// the .15.
 //
 // # Several routers
 //
 // Where routers share a Redis, package ledger tells it every 100 ms what each key has taken here, and what came back is
 // the slice of the limit that is lent to this router until the next message ([Message.Lent]). No request waits for
-// that. The slices of all routers are the limit, so that they exceed it by the last request of each at most. What is
-// told is a sum and no difference: a message that is lost, or comes twice, changes nothing, and a Redis that has
-// forgotten everything knows it again after the next. While it is silent, each router gives out the limit divided by
-// the routers known last.
+// that. What is told is a sum and no difference: a message that is lost, or comes twice, changes nothing, and a Redis
+// that has forgotten everything knows it again after the next. While it is silent, each router gives out the limit
+// divided by the routers known last. The debts of all routers are paid by one rate, each router's in proportion to its
+// own. What a router had taken that is gone stays taken until it leaves the minute, and its debt until it is paid.
 //
-// # What lost
-//
-// GCRA alone, with the limit as its burst, let a key through with twice its limit in the minute after a rest; with a
-// small burst a key got 1.10 times its limit, as the border of a minute may fall on a large request. A key that waits
-// until all tokens of a request are there starves its long prompts. Loans that a request waits for would make Redis
-// part of its time. Differences in place of sums counted twice when the answer to a message was lost.
+// What lost against this stands in why.md.
 package limit

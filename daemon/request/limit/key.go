@@ -37,6 +37,8 @@ type Key struct {
 	places   share // in flight
 	requests meter
 	tokens   meter
+	habits   habits
+	gone     []part    // of routers that are gone: what they had taken
 	asked    time.Time // last
 	used     Used
 }

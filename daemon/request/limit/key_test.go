@@ -8,11 +8,16 @@ import (
 // newKey returns a key with these limits.
 func newKey(l Limits) *Key { return (&Book{}).Configure(map[string]Limits{"team": l}, began)["team"] }
 
+// askOf is a request of so many tokens whose client says how long the answer may get.
+func askOf(t Tokens, exact bool) Ask {
+	return Ask{Prompt: t.Prompt, Cached: t.Cached, Exact: exact, Bytes: 4 * t.Prompt, Answers: max(0, min(1, t.Output)), Most: max(0, t.Output)}
+}
+
 // take lets a request of so many tokens in at a time, and returns it with why it was not let in.
 func take(k *Key, at time.Duration, t Tokens) (*Spending, Refusal, bool) {
 	s, r := k.Enter(began.Add(at))
 	if r == nil {
-		r = s.Reserve(t, true, began.Add(at))
+		r = s.Reserve(askOf(t, true), began.Add(at))
 	}
 	if r != nil {
 		return s, *r, false
@@ -30,7 +35,7 @@ func TestAKeyWithoutLimits(t *testing.T) {
 	s.Grow(5, began)
 	s.Sent()
 	s.Use(Tokens{})
-	s.UsePrompt()
+	s.Left(began)
 	s.End(began)
 	if !ok || s.Limited() || r != (Refusal{}) {
 		t.Errorf("got %+v, %v", r, ok)
@@ -131,48 +136,56 @@ func TestTheEngineHasTheLastWord(t *testing.T) {
 			t.Errorf("count all %v: used %v, %v in the last minute; want %v", c.all, k.used.Tokens, k.tokens.minute.sum, c.want)
 		}
 		k.tokens.pass(began.Add(61 * time.Second))
-		if k.tokens.minute.sum != 0 || k.tokens.debt != 0 {
-			t.Errorf("after a minute %v are taken, with a debt of %v", k.tokens.minute.sum, k.tokens.debt)
+		if k.tokens.minute.sum != 0 || k.tokens.minute.debt() != 0 {
+			t.Errorf("after a minute %v are taken, with a debt of %v", k.tokens.minute.sum, k.tokens.minute.debt())
 		}
 	}
 }
 
-// TestNeverSatisfiable: a prompt above the limit is refused for good, but not by an estimate that may be wrong.
+// TestNeverSatisfiable: a prompt is refused for good by a count, or for a text that is too long in any tokenizer. What
+// is expected of it refuses nothing for good, and neither does what the client allows the answer.
 func TestNeverSatisfiable(t *testing.T) {
 	k := newKey(Limits{Tokens: 1000})
 	for _, c := range []struct {
-		t     Tokens
-		exact bool
+		about string
+		ask   Ask
 		never bool
 	}{
-		{t: Tokens{Prompt: 1200}, exact: true, never: true},
-		{t: Tokens{Prompt: 1200}},
-		{t: Tokens{Prompt: 1500}, never: true},
-		{t: Tokens{Prompt: 1500, Cached: 1000}, exact: true},
-		{t: Tokens{Prompt: 900, Output: 200}, exact: true, never: true},
+		{about: "counted", ask: Ask{Prompt: 1200, Exact: true}, never: true},
+		{about: "counted, and most of it is cached", ask: Ask{Prompt: 1500, Cached: 1000, Exact: true}},
+		{about: "a long answer is allowed", ask: Ask{Prompt: 900, Exact: true, Answers: 1, Most: 32_000}},
+		{about: "expected", ask: Ask{Prompt: 9000, Bytes: 12_000}},
+		{about: "expected for its media", ask: Ask{Prompt: 9000, Bytes: 500, Media: true}},
+		{about: "a text that is surely too long", ask: Ask{Prompt: 1500, Bytes: 25_000}, never: true},
 	} {
 		s, _ := k.Enter(began)
-		r := s.Reserve(c.t, c.exact, began)
+		r := s.Reserve(c.ask, began)
 		if (r != nil) != c.never || c.never && (r.Asked <= 1000 || r.After != 0 || r.By != ByTokens || s.Limited()) {
-			t.Errorf("%+v, exact %v: %+v", c.t, c.exact, r)
+			t.Errorf("%s: %+v", c.about, r)
 		}
 		s.End(began)
 		if k.inFlight != 0 {
-			t.Fatalf("%+v keeps a place", c.t)
+			t.Fatalf("%s: it keeps a place", c.about)
 		}
+	}
+	k.habits.perByte.add(1. / 40)
+	s, _ := k.Enter(began)
+	if r := s.Reserve(Ask{Prompt: 6000, Bytes: 25_000}, began); r != nil {
+		t.Errorf("of a key whose texts have few tokens: %+v", r)
 	}
 }
 
 // TestNonsenseShutsNobodyOut: whatever a worker counts, the key is let in again after a minute.
 func TestNonsenseShutsNobodyOut(t *testing.T) {
 	k := newKey(Limits{Tokens: 60})
-	for _, n := range []int{1 << 62, -1 << 62, -1} {
+	for _, n := range []int{-1 << 62, -1} {
 		s, r, ok := take(k, 0, Tokens{Prompt: n / 2, Cached: n, Output: n / 2})
-		if n > 0 && ok || n < 0 && !ok {
-			t.Fatalf("%d tokens: %+v, %v", n, r, ok)
+		if !ok {
+			t.Fatalf("%d tokens: %+v", n, r)
 		}
 		s.Sent()
 		s.Use(Tokens{Prompt: n / 2, Cached: -n, Output: n / 2})
+		s.Learn(Tokens{Prompt: n / 2, Cached: -n, Output: n / 2})
 		s.End(began)
 	}
 	s, _, ok := take(k, 0, Tokens{Prompt: 1})
@@ -180,13 +193,21 @@ func TestNonsenseShutsNobodyOut(t *testing.T) {
 		t.Fatal("refused")
 	}
 	s.Sent()
-	s.Use(Tokens{Prompt: 1 << 50})
+	s.Use(Tokens{Prompt: 1 << 50, Output: 1 << 50})
+	s.Learn(Tokens{Prompt: 1 << 50, Output: 1 << 50})
 	s.End(began)
-	if _, r, ok := take(k, 0, Tokens{}); ok || r.After > 2*time.Minute {
+	s, r, ok := take(k, 0, Tokens{Prompt: 1})
+	if !ok || k.used.Tokens > 100 {
+		t.Fatalf("nonsense counts: %+v, %v", r, k.used)
+	}
+	s.Sent()
+	s.Use(Tokens{Prompt: 1 << 23}) // more than any model takes
+	s.End(began)
+	if _, r, ok := take(k, 0, Tokens{}); ok || r.After > (mostDebt+1)*time.Minute+time.Second {
 		t.Errorf("let in %v, else come back in %v", ok, r.After)
 	}
-	if _, r, ok := take(k, time.Minute+slot, Tokens{}); !ok {
-		t.Errorf("a minute later: %+v", r)
+	if _, r, ok := take(k, (mostDebt+2)*time.Minute, Tokens{}); !ok {
+		t.Errorf("after the longest debt: %+v", r)
 	}
 }
 
@@ -253,9 +274,9 @@ func TestBalances(t *testing.T) {
 	check(0, Balance{Limit: 60, Remaining: 60}, Balance{Limit: 1000, Remaining: 1000})
 	s, _, _ := take(k, 0, Tokens{Prompt: 40})
 	s.Sent()
-	all := time.Minute + slot
+	all := time.Minute
 	check(0, Balance{Limit: 60, Remaining: 59, Reset: all}, Balance{Limit: 1000, Remaining: 960, Reset: all})
-	half := all/2 + slot/2
+	half := all / 2
 	check(30*time.Second, Balance{Limit: 60, Remaining: 59, Reset: half}, Balance{Limit: 1000, Remaining: 960, Reset: half})
 	s.Use(Tokens{Prompt: 990})
 	s.End(began)

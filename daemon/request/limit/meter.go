@@ -9,35 +9,60 @@ import (
 type meter struct {
 	limit  float64 // units a minute; 0 = there is no limit
 	whole  bool    // units are requests: each is one, and that is known before it is let in
-	minute minute  // what was taken here in the last 60 s
-	debt   float64 // units that were taken here and that the rate of the limit has not made up for, at the time at
+	minute minute  // what was taken here, and what of that is not paid
+	theirs float64 // the debt of the other routers, at the time at
+	risk   float64 // by how much the answers under way may outgrow what is expected of them, at the time at
 	at     time.Time
 	share  share
 }
 
 // Shares of a limit.
 const (
-	burst = .15 // the debt with which the next request is let in: nine seconds of the rate
-	few   = 5   // requests that may come at once, however low their limit is
-	full  = .98 // of the tokens of a minute with which the next request is let in: it may be larger than what is left
+	burst    = .15 // the debt with which the next request is let in: nine seconds of the rate
+	few      = 5   // requests that may come at once, however low their limit is
+	full     = .98 // of the tokens of a minute with which the next request is let in: it may be larger than what is left
+	mostDebt = 60  // minutes: a worker that counts nonsense shuts nobody out for longer
+	mostRisk = .3  // of one request: so that it is below burst after 60 s
 )
+
+// fades is how long it takes until a risk is 1/e of what it was: an answer that is under way for so long has shown
+// most of its length.
+const fades = time.Minute
 
 // set changes the limit. What was taken stays taken.
 func (m *meter) set(perMinute int, at time.Time) {
 	m.pass(at)
-	if m.limit == 0 {
-		m.debt = 0
+	if m.limit == 0 { // it owes nothing
+		m.minute.before = 0
+		for i := range m.minute.cells {
+			m.minute.cells[i].paid = m.minute.cells[i].units
+		}
 	}
 	m.limit = float64(perMinute)
 }
 
-// pass lets time pass. A clock that steps back changes nothing.
+// pass lets time pass. The rate of the limit pays the debts of all routers, and each one's in proportion.
 func (m *meter) pass(at time.Time) {
-	m.minute.pass(at)
-	if gone := at.Sub(m.at); gone > 0 {
-		m.debt = max(0, m.debt-gone.Seconds()*m.limit/60)
-		m.at = at
+	rate, gone := m.limit/60, at.Sub(m.at)
+	if gone <= 0 {
+		return
 	}
+	if m.theirs > 0 {
+		own := m.minute.debt()
+		part := own / (own + m.theirs)
+		m.theirs = max(0, m.theirs-rate*(1-part)*gone.Seconds())
+		m.minute.pass(at, rate*part)
+	} else {
+		m.minute.pass(at, rate)
+	}
+	m.minute.before = min(m.minute.before, mostDebt*m.limit)
+	m.risk = faded(m.risk, gone)
+	m.at = at
+}
+
+// faded returns what is left of a risk.
+func faded(risk float64, gone time.Duration) float64 {
+	return risk * math.Exp(-gone.Seconds()/fades.Seconds())
 }
 
 // bounds returns the debt and the units in the last minute up to which a request is let in.
@@ -54,33 +79,38 @@ func (m *meter) wait(at time.Time) time.Duration {
 		return 0
 	}
 	m.pass(at)
-	debt, taken := m.bounds(at)
-	wait := m.minute.until(taken, at)
-	if over := m.debt - debt; over > 1e-6 { // sums of floating point
-		wait = max(wait, seconds(over/(m.limit/60)))
+	most, taken := m.bounds(at)
+	return max(m.minute.until(taken), m.paid(most))
+}
+
+// paid returns how long it is until debts and risks are at most so many units.
+func (m *meter) paid(most float64) time.Duration {
+	debt, rate := m.minute.debt()+m.theirs, m.limit/60
+	after := func(s float64) float64 { return max(0, debt-rate*s) + faded(m.risk, seconds(s)) }
+	most += 1e-6 // sums of floating point
+	if after(0) <= most {
+		return 0
 	}
-	return wait
+	low, high := 0., debt/rate+fades.Seconds()*max(0, math.Log(m.risk/most))+1e-3
+	for high-low > 1e-4 {
+		if mid := (low + high) / 2; after(mid) > most {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return seconds(high)
 }
 
 // take adds units that are let in.
-func (m *meter) take(units float64, at time.Time) {
-	if m.limit == 0 {
-		return
-	}
-	m.pass(at)
-	m.debt += units
-	m.minute.add(units, at)
-}
+func (m *meter) take(units float64, at time.Time) { m.correct(units, at, at) }
 
-// correct adds units to those that were let in at a time; below 0 it gives them back. What is added was taken since
-// then and not at once, so that it is no debt.
+// correct adds units to those that were let in at a time; below 0 it gives them back.
 func (m *meter) correct(units float64, taken, at time.Time) {
-	if m.limit == 0 {
-		return
+	if m.limit > 0 {
+		m.pass(at)
+		m.minute.add(units, taken)
 	}
-	m.pass(at)
-	m.debt = max(0, m.debt+min(0, units))
-	m.minute.add(units, taken)
 }
 
 // Balance is what is left of a limit of a minute.
@@ -98,7 +128,7 @@ func (m *meter) left(at time.Time) Balance {
 	b := Balance{Limit: int(m.limit), Reset: m.wait(at)}
 	if b.Reset == 0 {
 		b.Remaining = max(1, int(math.Floor(m.share.of(m.limit, at)-m.minute.sum)))
-		b.Reset = m.minute.empty(at)
+		b.Reset = m.minute.empty()
 	}
 	return b
 }

@@ -2,70 +2,129 @@ package limit
 
 import "time"
 
-// slot is how exactly a minute knows when something was taken. The last 60 s end between two slots, so that a unit
-// counts for up to one slot longer.
+// slot is how exactly a minute knows when something was taken. What was taken in one slot leaves the minute together,
+// 60 s after the last of it: nobody waits for longer than 60 s, and no 60 s have more than the limit.
 const slot = 500 * time.Millisecond
 
 // slots are those of 60 s, with the one that has begun and the one that ends.
-const slots = int64(time.Minute/slot) + 1
+const slots = int64(time.Minute/slot) + 2
 
-// minute holds what was taken in the last 60 s. Its zero value is ready.
+// minute holds what was taken in the last 60 s, and the debt of all that was taken: how much of it the rate of the
+// limit has not made up for. A correction of what was taken some time ago counts as if it had been known then: the debt
+// is computed anew from the slots. Its zero value is ready.
 type minute struct {
-	began time.Time // of slot 0
-	now   int64     // number of the slot that has begun
-	units [slots]float64
-	sum   float64
+	began      time.Time     // of slot 0
+	passed     time.Duration // since then
+	first, now int64         // numbers of the oldest slot that counts, and of the one that has begun
+	cells      [slots]cell
+	sum        float64
+	before     float64 // the debt at the beginning of the oldest slot
 }
 
-// number returns the number of the slot of a time.
-func (m *minute) number(at time.Time) int64 {
+// cell is one slot.
+type cell struct {
+	units float64
+	paid  float64       // units for which the rate of the limit makes up in its time
+	last  time.Duration // when units were taken last, since the minute's beginning
+}
+
+// pass lets time pass, in which the limit pays so many units a second. A clock that steps back changes nothing.
+func (m *minute) pass(at time.Time, rate float64) {
 	if m.began.IsZero() {
 		m.began = at
 	}
-	return int64(at.Sub(m.began) / slot)
-}
-
-// pass forgets what is older than 60 s.
-func (m *minute) pass(at time.Time) {
-	n := m.number(at)
-	if n-m.now >= slots {
-		m.units, m.sum, m.now = [slots]float64{}, 0, n
+	to := at.Sub(m.began)
+	if to-m.passed >= time.Duration(slots)*slot {
+		*m = minute{began: at, before: max(0, m.debt()-rate*(to-m.passed).Seconds())}
+		return
 	}
-	for m.now < n {
+	for m.passed < to {
+		end := time.Duration(m.now+1) * slot
+		until := min(to, end)
+		m.cells[m.now%slots].paid += rate * (until - m.passed).Seconds()
+		m.passed = until
+		if until < end {
+			break
+		}
 		m.now++
-		m.sum -= m.units[m.now%slots]
-		m.units[m.now%slots] = 0
+		if m.now-m.first == slots {
+			m.forget()
+		}
+		m.cells[m.now%slots] = cell{last: end}
+	}
+	for m.first < m.now && to-m.cells[m.first%slots].last >= time.Minute {
+		m.forget()
 	}
 }
 
-// add adds units that were taken at a time. What belongs into a slot that is over for more than 60 s is added now, or
-// forgotten if it is given back.
+// forget drops the oldest slot.
+func (m *minute) forget() {
+	c := &m.cells[m.first%slots]
+	m.before = max(0, m.before+c.units-c.paid)
+	m.sum -= c.units
+	m.first++
+}
+
+// debt returns the units for which the rate of the limit has not made up.
+func (m *minute) debt() float64 {
+	debt := m.before
+	for n := m.first; n <= m.now; n++ {
+		c := &m.cells[n%slots]
+		debt = max(0, debt+c.units-c.paid)
+	}
+	return debt
+}
+
+// add adds units that were taken at a time; below 0 it gives them back. What belongs into a slot that is over for more
+// than 60 s is added now, or taken off the debt if it is given back.
 func (m *minute) add(units float64, at time.Time) {
-	n := m.number(at)
+	n := int64(at.Sub(m.began) / slot)
 	switch {
-	case n > m.now-slots && n <= m.now && n >= 0:
+	case n >= m.first && n <= m.now && !at.Before(m.began):
 	case units < 0:
+		m.before = max(0, m.before+units)
 		return
 	default:
 		n = m.now
 	}
-	m.units[n%slots] += units
+	c := &m.cells[n%slots]
+	c.units += units
 	m.sum += units
+	if n == m.now && units > 0 {
+		c.last = m.passed
+	}
 }
 
 // until returns how long it takes until the sum is at most so many units; 0 = it is.
-func (m *minute) until(most float64, at time.Time) time.Duration {
+func (m *minute) until(most float64) time.Duration {
 	over := m.sum - most - 1e-6 // sums of floating point
 	if over <= 0 {
 		return 0
 	}
-	n := m.now - slots + 1
-	for ; n <= m.now && over > 0; n++ {
-		over -= m.units[(n+slots)%slots]
+	n := m.first
+	for ; n < m.now; n++ {
+		over -= m.cells[n%slots].units
+		if over <= 0 {
+			break
+		}
 	}
-	gone := m.began.Add(time.Duration(n-1+slots) * slot)
-	return max(time.Millisecond, gone.Sub(at))
+	return max(time.Millisecond, m.cells[n%slots].last+time.Minute-m.passed)
 }
 
 // empty returns how long it takes until nothing is left.
-func (m *minute) empty(at time.Time) time.Duration { return m.until(1e-6, at) }
+func (m *minute) empty() time.Duration { return m.until(1e-6) }
+
+// Shown is for how long one part of a Past is.
+const Shown = 5 * time.Second
+
+// Past is what was taken of a limit in the last 60 s, the newest 5 s first.
+type Past [int(time.Minute / Shown)]float64
+
+// past returns what was taken, by its age.
+func (m *minute) past() (p Past) {
+	for n := m.first; n <= m.now; n++ {
+		c := &m.cells[n%slots]
+		p[min(len(p)-1, int(max(0, m.passed-c.last)/Shown))] += c.units
+	}
+	return p
+}

@@ -48,15 +48,13 @@ type crowd struct {
 	clients []client
 	grants  []grant
 	draw    *rand.Rand
-	mean    float64 // tokens of the answers so far
-	answers float64
 	failing float64 // share of the requests that end without an answer
 	redis   *redis  // nil = the routers do not share
 	beat    time.Duration
 }
 
 func newCrowd(l Limits, routers, clients int, seed uint64) *crowd {
-	c := &crowd{draw: rand.New(rand.NewPCG(seed, 7)), mean: 256}
+	c := &crowd{draw: rand.New(rand.NewPCG(seed, 7))}
 	for range routers {
 		b := &Book{}
 		c.books = append(c.books, b)
@@ -110,8 +108,7 @@ func (c *crowd) step(x *client) {
 	if x.granted >= 0 {
 		if c.draw.Float64() >= c.failing {
 			x.s.Use(x.used)
-			c.answers++
-			c.mean += (float64(x.used.Output) - c.mean) / min(c.answers, 64)
+			x.s.Learn(x.used)
 		} else {
 			c.grants[x.granted] = grant{}
 		}
@@ -122,7 +119,7 @@ func (c *crowd) step(x *client) {
 	prompt := 60 + c.draw.IntN(80)
 	s, refusal := c.keys[x.router].Enter(at)
 	if refusal == nil {
-		refusal = s.Reserve(Tokens{Prompt: prompt, Output: int(min(400, c.mean))}, false, at)
+		refusal = s.Reserve(Ask{Prompt: prompt, Bytes: 4 * prompt, Answers: 1, Most: 400}, at)
 	}
 	x.s = s
 	if refusal != nil {
@@ -278,6 +275,7 @@ type redis struct{ holds map[int]held }
 // held is what a router holds of each limit.
 type held struct {
 	amounts Amounts
+	debts   Amounts
 	wants   [Count]bool
 }
 
@@ -294,17 +292,19 @@ func (r *redis) hear(router int, b *Book, at time.Time) {
 			}
 			for by := range h.amounts {
 				others.amounts[by] += h.amounts[by]
+				others.debts[by] += h.debts[by]
 				others.wants[by] = others.wants[by] || h.wants[by]
 			}
 		}
 		var lent Amounts
 		for by := range lent {
-			lent[by] = lendtest.Lend(m.Limits[by], m.Taken[by], others.amounts[by], others.wants[by], len(r.holds))
+			lent[by] = lendtest.Lend(lendtest.Told{Limit: m.Limits[by], Taken: m.Taken[by], Others: others.amounts[by],
+				Wants: m.Wants[by], Wanted: others.wants[by], Tokens: By(by) == ByTokens, Routers: len(r.holds)})
 		}
-		m.Lent(lent, at)
+		m.Lent(lent, others.debts, at)
 		for by := range lent {
 			lent[by] = max(lent[by], m.Taken[by])
 		}
-		r.holds[router] = held{amounts: lent, wants: m.Wants}
+		r.holds[router] = held{amounts: lent, debts: m.Debts, wants: m.Wants}
 	}
 }

@@ -7,9 +7,11 @@ import "time"
 type Spending struct {
 	key      *Key
 	at       time.Time // it was let in
+	ask      Ask
 	expected Tokens
 	used     Tokens
 	reserved float64 // tokens
+	risk     float64 // tokens by which the answer may outgrow what is reserved
 	sent     bool
 	room     EndHearer // nil = nobody is told of the end
 }
@@ -38,42 +40,49 @@ func (s *Spending) CountsTokens() bool {
 }
 
 // Reserve takes the tokens that the request is expected to need, or returns why it may not have them; then it has given
-// back what Enter took. exact: the prompt's tokens are known, and are no estimate.
-func (s *Spending) Reserve(t Tokens, exact bool, at time.Time) *Refusal {
+// back what Enter took.
+func (s *Spending) Reserve(a Ask, at time.Time) *Refusal {
 	if !s.Limited() {
 		return nil
 	}
 	k := s.key
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	sure := t
-	if !exact {
-		sure.Prompt = int(surely * float64(t.Prompt))
-	}
-	s.expected = t
-	if s.reserved > 0 { // for a model that has not served the request
-		k.tokens.correct(-s.reserved, s.at, at)
-		s.reserved = 0
-	}
+	s.release(0, at) // of a model that has not served the request
+	s.ask = a
+	var risk float64
+	s.expected, risk = k.habits.expect(&a, k.limits.Tokens)
 	if k.limits.Tokens == 0 {
 		return nil
 	}
-	most := float64(k.limits.Tokens)
 	refusal := Refusal{By: ByTokens, Limit: k.limits.Tokens, After: k.tokens.wait(at)}
-	if n := k.counted(sure); n > most {
+	if n := k.counted(Tokens{Prompt: k.habits.least(&a), Cached: a.Cached}); n > float64(k.limits.Tokens) {
 		refusal.Asked, refusal.After = int(n), 0
 	}
 	if refusal.Asked > 0 || refusal.After > 0 {
 		s.leave(at)
 		return k.refuse(refusal)
 	}
-	s.reserved, s.at = min(most, k.counted(t)), at
+	s.reserved, s.risk, s.at = min(float64(k.limits.Tokens), k.counted(s.expected)), risk, at
 	k.tokens.take(s.reserved, at)
+	k.tokens.risk += risk
 	return nil
 }
 
-// surely is the share of a prompt's estimated tokens that it surely has.
-const surely = .7
+// release gives back what is reserved, and takes what was used. The caller holds the key's mu.
+func (s *Spending) release(used float64, at time.Time) {
+	t := &s.key.tokens
+	t.correct(min(used, mostDebt*t.limit)-s.reserved, s.at, at)
+	s.reserved = 0
+	s.unrisk(at)
+}
+
+// unrisk ends the risk that the answer gets longer. The caller holds the key's mu.
+func (s *Spending) unrisk(at time.Time) {
+	t := &s.key.tokens
+	t.risk = max(0, t.risk-faded(s.risk, at.Sub(s.at)))
+	s.risk = 0
+}
 
 // Grow records that so many tokens of the answer have come. An answer that outgrows what was expected of it is expected
 // to be twice as long: most of what is in flight at a time are the long ones.
@@ -88,6 +97,7 @@ func (s *Spending) Grow(output int, at time.Time) {
 	if s.key.limits.Tokens > 0 {
 		s.reserved += float64(more)
 		s.key.tokens.correct(float64(more), s.at, at)
+		s.unrisk(at)
 	}
 }
 
@@ -100,16 +110,25 @@ func (s *Spending) Sent() {
 
 // Use records what the request has used so far. The last call counts.
 func (s *Spending) Use(t Tokens) {
-	if s != nil {
-		s.used = t
+	if s == nil {
+		return
 	}
+	if t.Prompt > plausible {
+		t.Prompt = s.expected.Prompt
+	}
+	if t.Output > plausible {
+		t.Output = s.expected.Output
+	}
+	s.used = t
 }
 
-// UsePrompt records that a worker has computed all of the prompt, and that nothing came of the answer.
-func (s *Spending) UsePrompt() {
-	if s != nil {
-		s.UseAll()
-		s.used.Output = 0
+// Learn records the engine's count of a request whose answer came to its end. The key's next requests are expected to
+// be like it.
+func (s *Spending) Learn(t Tokens) {
+	if s.Limited() && max(t.Prompt, t.Output) <= plausible {
+		s.key.mu.Lock()
+		defer s.key.mu.Unlock()
+		s.key.habits.learn(&s.ask, &t)
 	}
 }
 
@@ -119,6 +138,24 @@ func (s *Spending) UseAll() {
 	if s != nil {
 		s.used = s.expected
 		s.used.Cached = 0
+	}
+}
+
+// Left records that the client has left before it saw anything of the answer. A worker has computed the prompt. It
+// generates an answer in one piece unseen, and nothing shows that it stops: as much counts as it may get, or what it
+// can have generated until now if that is more.
+func (s *Spending) Left(at time.Time) {
+	if !s.Limited() {
+		return
+	}
+	s.UseAll()
+	switch {
+	case !s.sent:
+	case s.ask.Whole:
+		unseen := at.Sub(s.at).Seconds() * speed * float64(s.ask.Answers)
+		s.used.Output = s.ask.bounded(max(float64(s.used.Output)+s.risk, unseen))
+	default:
+		s.used.Output = 0
 	}
 }
 
@@ -142,16 +179,15 @@ func (s *Spending) End(at time.Time) {
 
 // leave is End. The caller holds the key's mu.
 func (s *Spending) leave(at time.Time) {
-	k := s.key
-	s.key = nil
+	k, used := s.key, 0.
 	k.inFlight--
-	if !s.sent {
+	if s.sent {
+		used = k.counted(s.used)
+		k.used.Requests++
+		k.used.Tokens += used
+	} else {
 		k.requests.correct(-1, s.at, at)
-		k.tokens.correct(-s.reserved, s.at, at)
-		return
 	}
-	n := k.counted(s.used)
-	k.tokens.correct(n-s.reserved, s.at, at)
-	k.used.Requests++
-	k.used.Tokens += n
+	s.release(used, at)
+	s.key = nil
 }

@@ -35,6 +35,7 @@ type Chain struct {
 	Hashes []uint64 // one per full block
 	Bytes  int      // canonical length, the unhashed rest included
 	Tokens int      // token ids; 0 if the prompt is text
+	Media  bool     // it has images, sounds or films, whose tokens have nothing to do with its length
 	Fine   Fine     // the block that Request.Watch has named, if the chain is so long
 
 	hash  uint64 // of the last full block, or the seed
@@ -49,6 +50,7 @@ func (c *Chain) reset(seed uint64, domain byte) {
 	c.Hashes = c.Hashes[:0]
 	c.Bytes = 0
 	c.Tokens = 0
+	c.Media = false
 	c.Fine = Fine{}
 	c.n = 0
 	c.fixed = false

@@ -69,6 +69,7 @@ func (w *writer) media(c *Chain, kind, raw []byte) {
 	}
 	w.digest.reset(c.hash, domainText)
 	w.digest.value(pick)
+	c.Media = true
 	c.mark(markMedia)
 	c.text(inside(kind))
 	var sum [8]byte

@@ -1,17 +1,25 @@
 package route
 
-// Expected is the tokens that a request is expected to need, before it is sent.
+// Expected is what is known of a request's prompt before it is sent.
 type Expected struct {
-	Prompt int
-	Cached int  // of the prompt, at the first worker of the order
-	Output int  // 0 = not known
-	Exact  bool // Prompt is known and no estimate
+	Tokens int
+	Cached int  // of these, at the first worker of the order
+	Exact  bool // Tokens is known and no estimate
+	Bytes  int  // of the prompts that are text
+	Media  bool // they have images, sounds or films
 }
 
-// Expect returns what a request is expected to need. Call it after Choose has chosen, and before Send.
+// Expect returns what a request's prompt is expected to need. Call it after Choose has chosen, and before Send.
 func Expect(c *Choice) Expected {
-	e := Expected{Prompt: c.size.all, Output: int(c.fleet.frame.Header.ExpectedOutput),
-		Exact: c.size.counted || c.fleet.held.known}
+	e := Expected{Tokens: c.size.all}
+	for i := range c.prompt.Chains {
+		chain := &c.prompt.Chains[i]
+		e.Media = e.Media || chain.Media
+		if chain.Tokens == 0 {
+			e.Bytes += chain.Bytes
+		}
+	}
+	e.Exact = (c.size.counted || c.fleet.held.known) && !e.Media
 	if row := c.order.first(); row >= 0 && c.size.all > 0 {
 		e.Cached = c.believed(Target{Worker: c.fleet.workers[row], row: row})
 	}

@@ -292,7 +292,7 @@ func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool, at time
 	o.Tokens = u.Output
 	c, chains, slot := t.choice, t.choice.prompt.Chains, t.worker.Slot()
 	if ok && u.Known && len(chains) == 1 {
-		if chain := &chains[0]; chain.Tokens == 0 {
+		if chain := &chains[0]; chain.Tokens == 0 && !chain.Media {
 			c.pool.scale.correct(u.Prompt, chain.Bytes)
 		}
 		if u.CachedKnown && !t.live && !t.given {
