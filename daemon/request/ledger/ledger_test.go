@@ -208,3 +208,91 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		}
 	}
 }
+
+// spend lets in as many requests of a key as it may have now, and returns how many.
+func spend(k *limit.Key) (n int) {
+	for {
+		s, no := k.Enter(time.Now())
+		if no != nil {
+			return n
+		}
+		s.Sent()
+		s.End(time.Now())
+		n++
+	}
+}
+
+// tell sends a router's messages once, as each second: those of keys that nobody uses, too.
+func tell(t *testing.T, l *Ledger) {
+	t.Helper()
+	l.mu.Lock()
+	l.turn = 0
+	l.mu.Unlock()
+	if err := l.exchange(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestARolloutGivesNothingAgain: what a router had taken that is gone stays taken for one that is new, also if Redis was
+// emptied meanwhile beside another router, and its debt too.
+func TestARolloutGivesNothingAgain(t *testing.T) {
+	redis := redistest.Start(t)
+	l := map[string]limit.Limits{"team": {Requests: 5}}
+	gone, key := open(t, redis, l)
+	if n := spend(key["team"]); n != 5 {
+		t.Fatalf("%d of 5 requests", n)
+	}
+	tell(t, gone)
+	if _, next := open(t, redis, l); spend(next["team"]) != 0 {
+		t.Error("a new router gives out what another one has given out")
+	}
+	stays, _ := open(t, redis, l)
+	time.Sleep(3200 * time.Millisecond) // the first one is gone
+	tell(t, stays)
+	for _, empty := range []bool{false, true} {
+		if empty {
+			stays.c.FlushAll(t.Context())
+		}
+		tell(t, stays)
+		tell(t, stays)
+		if _, next := open(t, redis, l); spend(next["team"]) != 0 {
+			t.Errorf("what a router had taken that is gone is forgotten; Redis emptied: %v", empty)
+		}
+	}
+}
+
+// TestFieldsOfOthers: what no router can have written is removed, whatever it is; another version's numbers count, and
+// an older version's as long as it is there.
+func TestFieldsOfOthers(t *testing.T) {
+	redis := redistest.Start(t)
+	now := func() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
+	for _, c := range []struct {
+		about, field string
+		lent         float64 // of 10 requests
+		left         bool
+	}{
+		{about: "no number", field: "nan 9 9 9 1 1 1", lent: 10},
+		{about: "an amount without end", field: now() + " 0 inf 0 0 0 0", lent: 10},
+		{about: "below zero", field: now() + " 0 -9 0 0 0 0", lent: 10},
+		{about: "written tomorrow", field: "9e14 9 9 9 1 1 1", lent: 10},
+		{about: "a debt of years", field: now() + " 0 0 0 0 0 0 v2:99999:0:0:0", lent: 10},
+		{about: "a debt that is none", field: now() + " 0 0 0 0 0 0 v2:nan:0:0:0", lent: 10},
+		{about: "an older version", field: now() + " 0 6 0 0 0 0", lent: 2, left: true},
+		{about: "a later version", field: now() + " 0 6 0 0 0 0 v3:what=ever", lent: 2, left: true},
+		{about: "a later version with other numbers", field: "v3 " + now() + " 6 v3:", lent: 10, left: true},
+	} {
+		x, _ := open(t, redis, nil)
+		key := x.prefix + strings.ReplaceAll(c.about, " ", "-")
+		x.c.HSet(t.Context(), key, "other", c.field)
+		m := limit.Message{Limits: limit.Amounts{10, 10, 10}}
+		got, err := x.c.Eval(t.Context(), lend, []string{key}, appendMessage([]any{x.self, 1}, &m, "")...).StringSlice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, lent, owed, err := parse(got)
+		left := x.c.HLen(t.Context(), key).Val() == 2
+		if err != nil || lent[limit.ByRequests] != c.lent || owed != (limit.Amounts{}) || left != c.left {
+			t.Errorf("%s: lent %v, owed %v, left %v, %v; want %v, %v", c.about, lent, owed, left, err, c.lent, c.left)
+		}
+	}
+}

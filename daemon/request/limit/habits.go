@@ -77,10 +77,10 @@ func (h *habits) expect(a *Ask, minute int) (t Tokens, risk float64) {
 	if m.n >= enough {
 		each = m.is
 	}
-	may := max(each, usual, untried*float64(minute)/(1+float64(m.n)/enough))
+	may := max(each, usual, untried*float64(minute)/(1+float64(m.n)/2))
 	n := float64(a.Answers)
 	t.Output = a.bounded(math.Ceil(each * n))
-	return t, min(mostRisk*float64(minute), float64(a.bounded(may*n)-t.Output))
+	return t, min(mostRisk*float64(minute), float64(a.bounded(math.Ceil(may*n))-t.Output))
 }
 
 // bounded returns tokens of all answers, of which there are not more than the client has asked for.
