@@ -101,6 +101,13 @@ func (x *tenant) play(t *testing.T, minute int, length time.Duration, draw *rand
 		r.s.Use(Tokens{Prompt: r.prompt, Output: r.output})
 		r.s.End(now)
 	}
+	x.rests(t, k, now)
+	return all, largest
+}
+
+// rests fails unless the key is let in when it was told, and holds nothing after ten minutes of rest.
+func (x *tenant) rests(t *testing.T, k *Key, now time.Time) {
+	t.Helper()
 	wait := k.tokens.wait(now)
 	if s, refused := k.Enter(now.Add(wait)); refused != nil {
 		t.Errorf("%s: refused after the wait of %v that it was told: %+v", x.about, wait, refused)
@@ -112,7 +119,6 @@ func (x *tenant) play(t *testing.T, minute int, length time.Duration, draw *rand
 	if sum, debt := k.tokens.minute.sum, k.tokens.minute.debt(); k.inFlight != 0 || math.Abs(sum) > 1e-6 || debt > 1e-6 || k.tokens.risk > 1 {
 		t.Errorf("%s: at rest %d are in flight, %v taken, %v owed, a risk of %v", x.about, k.inFlight, sum, debt, k.tokens.risk)
 	}
-	return all, largest
 }
 
 // TestRandomTenants plays tenants of all kinds for ten minutes. Who has answers like those before gets 1.05 of the limit
