@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"iter"
 	"math"
@@ -58,7 +59,12 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 	}
 	pool := fmt.Sprintf("strategy = \"prefixaware\"\nhealth_interval = \"300ms\"\nfirst_byte_retry = \"1s\"\n"+
 		"stream_timeout = \"1s\"\nmax_in_flight = %d\nqueue = { max_requests = 100, wait = \"3s\" }\n", soakSlots)
-	r, err := l.inFrontOf("keepalive = \"1s\"\n"+keys, pool, nodes...)
+	more, err := startFurther()
+	defer more.close()
+	if err != nil {
+		return verdict{}, err
+	}
+	r, err := l.inFrontOf("keepalive = \"1s\"\n"+keys+more.tables, pool, nodes...)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -72,6 +78,10 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 	m := watchMemory(r)
 	t := &tally{}
 	g := growth{}
+	ctx, stop := context.WithCancel(l.ctx)
+	defer stop()
+	var beside sync.WaitGroup
+	beside.Go(func() { more.play(ctx, r.Addr) })
 	for range 3 {
 		t.play(l, r.Addr, d)
 		g = grown(m.seen())
@@ -80,9 +90,11 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 		}
 	}
 	m.stop()
+	stop()
+	beside.Wait()
 	close(quit)
 	<-faultsOver
-	free := eventually(15*time.Second, func() bool { return r.rests() })
+	free := eventually(40*time.Second, func() bool { return r.rests() && more.kept() == nil })
 	now, err := r.metric("warmpath_requests_total")
 	if err != nil {
 		return verdict{}, err
@@ -91,14 +103,15 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	in, hasty := t.sent.Load(), t.hasty.Load()
+	in, hasty := t.sent.Load()+more.sent.Load(), t.hasty.Load()+more.left.Load()
 	over := in + hasty - int64(now-counted)
 	balanced := over >= 0 && over <= hasty // the router may not have read a hasty one
 	return say(free && balanced && g.share() <= flatShare && t.foreign.Load() == 0 && t.wrong.Load() == 0,
 		"%d requests in, %.0f counted by the router; client saw %d answered, %d refused or broken, %d aborted by "+
-			"itself and %d in any phase, %d foreign, %d with other bytes than were sent; %.0f waited; %s; nothing in flight, "+
-			"waiting, or taken of a key's places %v",
-		in, now-counted, t.good.Load(), t.bad.Load(), t.left.Load(), hasty, t.foreign.Load(), t.wrong.Load(), waited, g, free)
+			"itself and %d in any phase, %d foreign, %d with other bytes than were sent; %.0f waited; %s; %s; nothing in "+
+			"flight, waiting, held, or taken of a key's places %v",
+		in, now-counted, t.good.Load(), t.bad.Load(), t.left.Load(), hasty, t.foreign.Load(), t.wrong.Load(), waited, g,
+		more, free)
 }
 
 // The keys of the soak: streams are under way as many at a time as the first one may have, mostly.
@@ -128,6 +141,11 @@ func as(key string, request []byte) []byte {
 // rests reports whether nothing of any request is left.
 func (r *router) rests() bool {
 	for _, name := range []string{"warmpath_worker_in_flight", "warmpath_queue_depth", "warmpath_queue_bytes"} {
+		if n, err := r.metric(name); err != nil || n != 0 {
+			return false
+		}
+	}
+	for _, name := range []string{"warmpath_held", "warmpath_accounts_open", "warmpath_account_leaks_total"} {
 		if n, err := r.metric(name); err != nil || n != 0 {
 			return false
 		}

@@ -60,7 +60,7 @@ func (b *body) finish(err error) {
 		if s := seen.Split; s != nil && s.CachedKnown && seen.Usage.Known { // the decoder's answer may have no such count
 			seen.Usage.Cached, seen.Usage.CachedKnown = s.Cached, true
 		}
-		if b.ok { // an engine that refuses has computed nothing
+		if b.ok || seen.Usage.Known { // an engine that refuses has computed nothing
 			u := seen.Usage
 			u.CachedKnown = u.CachedKnown && (!b.a.handed || seen.Split != nil && seen.Split.CachedKnown)
 			b.r.limits.use(&b.r.read, answered{usage: u, streamed: b.r.limits.streamed(b.r.pool, b.reply),

@@ -58,14 +58,15 @@ func (r *Reply) EndHere() { r.t.state.sawEnd() }
 // aborted after part of its text looks like a short one.
 func (r *Reply) Failed() bool { return r.t.state.failed() }
 
-// Formless reports whether a body that is not streamed, and begins with these bytes, is no answer of its kind: neither
-// an object that has what such answers have, nor, where the answer is not generated, a list. whole: these are all
-// bytes, and were read by Body. Else the first byte of a field is enough. What has failed says so in its own form.
+// Formless reports whether a body that is not streamed, and begins with these bytes, is no answer of its kind. It has
+// no usage, and is neither an object that has what such answers have nor, where the answer is not generated, a list.
+// whole: these are all bytes, and were read by Body. Else the first byte of a field is enough. What has failed says so
+// in its own form.
 func (r *Reply) Formless(text []byte, whole bool) bool {
 	t := &r.t
 	text = bytes.TrimLeft(text, " \t\r\n\ufeff")
 	switch {
-	case t.formed || t.state.failed() || len(text) > t.answers.max:
+	case t.formed || r.Usage().Known || t.state.failed() || len(text) > t.answers.max:
 		return false
 	case whole:
 		return len(text) == 0 || text[0] != '[' || t.kind.Generates()
