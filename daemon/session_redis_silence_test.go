@@ -169,7 +169,8 @@ func TestKeysInASilence(t *testing.T) {
 func keysInASilence(t *testing.T, strategy string) {
 	dying := fakeWorker(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Worker", "w5")
-		io.WriteString(w, "{}")
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"object":"text_completion","choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`)
 	})
 	toml := bindAlways + "cookie = \"wp\"\n" + settings(strategy, append(echoes(t, 4), dying.URL)...)
 	first, second, redis := routersInSilence(t, toml, 5, func(*running) {})
