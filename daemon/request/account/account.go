@@ -57,6 +57,9 @@ func (b *Books) Sums() (s Sums) {
 type Account struct {
 	books *Books
 	left  atomic.Bool // the client's request has ended
+	front Front       // nil = none has memory beside
+
+	beside int64 // bytes that the front holds beside the body
 
 	mu      sync.Mutex // guards all below
 	works   int        // under way
@@ -86,6 +89,33 @@ func (b *Books) Open() *Account {
 func (a *Account) End(at time.Time) {
 	if a != nil && !a.left.Swap(true) {
 		a.end(false, at)
+	}
+}
+
+// Front is whoever has read the request from its connection.
+type Front interface {
+	// Slim drops what is not needed while the request waits. It may be called more than once.
+	Slim()
+}
+
+// From sets who has read the request, the bytes of its header, and the size of the buffer by which they were read.
+func (a *Account) From(f Front, head, buffer int) {
+	a.front, a.beside = f, int64(head+buffer)
+}
+
+// Held returns the bytes that a request holds beside its body while it waits: the header, and the buffer by which it
+// was read.
+func (a *Account) Held() int64 {
+	if a == nil {
+		return 0
+	}
+	return a.beside
+}
+
+// Slim drops what the client's request does not need while it waits.
+func (a *Account) Slim() {
+	if a != nil && a.front != nil {
+		a.front.Slim()
 	}
 }
 

@@ -139,7 +139,7 @@ func (r *request) turnDown(ctx context.Context, f *Fault) *Outbound {
 // queue returns the request's place in its pool's queue, which it has not entered yet.
 func (r *request) queue() *turn {
 	if r.turn == nil {
-		r.turn = &turn{meter: r.journal.meter, in: r.in}
+		r.turn = &turn{meter: r.journal.meter, in: r.in, leg: r.entry.Op == Prefilling}
 	}
 	return r.turn
 }

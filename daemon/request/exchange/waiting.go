@@ -12,14 +12,16 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 )
 
-// waitingBytes is what a request that waits holds beside its body: goroutine, header and what the front keeps.
-const waitingBytes = 16 << 10
+// waitingBytes is what a request that waits holds beside its body and what its front has: the stack of a goroutine, 16
+// KiB mostly, the exchange, what was read of the prompt, and its decision so far.
+const waitingBytes = 28 << 10
 
 // turn is the place of a request in its pool's queue. A nil turn has none.
 type turn struct {
 	wait   *waiting.Wait // nil = it has not waited, or has its worker
 	meter  Meter
 	in     *Inbound
+	leg    bool // a prefill waits, which may outlive the client's request
 	place  account.Hold
 	before time.Duration // it has waited at places that it has left, for other models too
 
@@ -50,11 +52,19 @@ func (t *turn) enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Tim
 
 // await waits for the turn. A fault means that the request has left the queue.
 func (t *turn) await(ctx context.Context) *Fault {
+	t.slim()
 	news := t.wait.Await(ctx)
 	if news == waiting.Turn {
 		return nil
 	}
 	return t.dropped(news)
+}
+
+// slim drops what the client's request does not need from here on.
+func (t *turn) slim() {
+	if !t.leg {
+		t.in.Account.Slim()
+	}
 }
 
 // droppedFor are the answers to requests that leave the queue without a worker.
@@ -63,6 +73,7 @@ var droppedFor = [...]*Fault{waiting.Full: &FaultQueueFull, waiting.Gone: &Fault
 
 // dropped counts that the request gets no worker, and returns the answer.
 func (t *turn) dropped(n waiting.News) *Fault {
+	t.slim() // the connection may stay open, and there may be thousands
 	f := droppedFor[n]
 	if t.limit != nil && n != waiting.Gone {
 		f = t.limit
@@ -120,10 +131,11 @@ func newWait(in *Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *wai
 	p := &waiting.Wait{}
 	p.Lane, p.Cost, p.Place, p.KV, p.Class = w.Lane, w.Prefill, w.Place, w.KV, priorityOf(in, r)
 	p.Key, p.Weight, p.Flow = in.Caller.Name, in.Caller.Weight, flowOf(in, &a.Claim)
-	p.Bytes = waitingBytes
+	p.Bytes = waitingBytes + in.Account.Held()
 	if in.Kept == nil { // else a file has the body
 		p.Bytes += int64(cap(in.Body))
 	}
+	p.Bytes += p.Bytes / 3 // as the collector of garbage lets the heap grow meanwhile
 	return p
 }
 

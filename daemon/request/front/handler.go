@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/account"
@@ -30,9 +31,11 @@ type handler struct {
 	access  accessLog
 	traffic traffic
 
-	holdings holdings
-	books    account.Books
-	relays   relays
+	holdings   holdings
+	slimmed    atomic.Int64 // bytes of headers that were dropped since they were last collected
+	books      account.Books
+	readBuffer int // of a connection whose request is served
+	relays     relays
 
 	serveConn func(net.Conn) error // has fasthttp serve the requests on a connection that it has not accepted
 }

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ type request struct {
 	watch   uint64
 	ended   atomic.Bool
 	sound   bool // all readers agree on what the request is
+	slim    bool // fasthttp's copies of the header are dropped
 	arrived time.Time
 	sent    int64  // bytes of the answer's body
 	extra   *extra // nil but from ownFields to dropFields
@@ -157,6 +159,7 @@ func (q *request) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outboun
 func (q *request) admit() *exchange.Outbound {
 	q.life = q.traffic.begin()
 	q.in.Account = q.books.Open()
+	q.in.Account.From(q, len(q.fc.Request.Header.RawHeaders()), q.readBuffer)
 	q.backend.Trace(&q.in, q.arrived)
 	if f := q.body.fill(&q.in, q.fc, q.epoch, newHolding(q.handler, &q.in, q.epoch)); f.Status != 0 {
 		q.closeUnread()
@@ -225,6 +228,33 @@ func (q *request) end() {
 	q.in.Account.End(time.Now())
 	q.traffic.end(q.life)
 }
+
+// Slim drops fasthttp's two copies of the header while the request waits: with cookies and tokens they may be larger
+// than all the rest. What fasthttp looks at after the answer stays. It implements [account.Front].
+func (q *request) Slim() {
+	if q.slim || q.fc == nil || !q.body.done() {
+		return
+	}
+	q.slim = true
+	h := &q.fc.Request.Header
+	protocol, method, uri := string(h.Protocol()), string(h.Method()), string(h.RequestURI())
+	length, closes := h.ContentLength(), h.ConnectionClose()
+	if q.slimmed.Add(2*int64(len(h.RawHeaders()))) > mostSlimmed {
+		q.slimmed.Store(0)
+		go runtime.GC() // else the heap grows by as much as there is before the collector looks
+	}
+	*h = fasthttp.RequestHeader{}
+	h.SetProtocol(protocol)
+	h.SetMethod(method)
+	h.SetRequestURI(uri)
+	h.SetContentLength(length)
+	if closes {
+		h.SetConnectionClose()
+	}
+}
+
+// mostSlimmed is how many bytes of headers are dropped before they are collected: some 300 requests of 24 KB.
+const mostSlimmed = 16 << 20
 
 // closeUnread makes the connection end with the answer if a part of the body has not been read.
 func (q *request) closeUnread() {
@@ -295,6 +325,7 @@ func (q *request) answer(out *exchange.Outbound) {
 // forget gives the request's memory back. Nothing may use the request after it.
 func (q *request) forget() {
 	q.body.free(&q.in)
+	clear(q.in.Header) // else the pool keeps their text
 	*q = request{in: exchange.Inbound{Header: q.in.Header[:0], Seen: exchange.Seen{Record: q.in.Seen.Memory()}}}
 	requests.Put(q)
 }

@@ -47,6 +47,7 @@ func New(c Config) (*Server, error) {
 	s.log = c.Log
 	s.meter = c.Meter
 	s.backend = c.Backend
+	s.readBuffer = c.MaxHeaderBytes
 	s.app = s.newApp(c)
 	s.serveConn = s.app.Server().ServeConn
 	raw := c.Listener
