@@ -50,7 +50,7 @@ func newListening(t *testing.T, model string) (*listening, string) {
 			l.hits++
 		}
 		rw.Header().Set("Content-Type", "application/json")
-		io.WriteString(rw, `{"served_by":"`+model+`"}`)
+		io.WriteString(rw, `{"object":"chat.completion","choices":[],"served_by":"`+model+`"}`)
 	}))
 	t.Cleanup(w.Close)
 	return l, w.URL

@@ -101,7 +101,7 @@ func TestWhatBecomesOfSessionsWhoseWorkerIsGone(t *testing.T) {
 		urls := echoes(t, 2)
 		dying := fakeWorker(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Worker", "w3")
-			io.WriteString(w, "{}")
+			io.WriteString(w, `{"choices":[]}`)
 		})
 		r := start(t, bindAlways+"on_worker_down = \""+policy+"\"\n"+settings("roundrobin", append(urls, dying.URL)...), 3)
 		id := ""
