@@ -122,18 +122,19 @@ func TestNoisyNeighbour(t *testing.T) {
 	}
 }
 
-// Equal keys get equal shares of the fleet's prefill, whatever the length of their requests.
+// Equal keys get equal shares of the fleet's time, places and prefill together, whatever the length of their requests.
 func TestEqualKeysGetEqualShares(t *testing.T) {
+	const prefill = 1. / 10_000 // seconds a token, about
 	sum, squares, keys := 0., 0., play(t, "keys", asItIs)
 	for name, all := range keys {
-		tokens := 0.
+		seconds := 0.
 		for _, o := range all {
 			if at := o.First.Seconds(); at > 20 && at < 120 {
-				tokens += float64(o.Prompt - o.Cached)
+				seconds += (o.Ended - o.Arrived - o.Queued).Seconds() + prefill*float64(o.Prompt-o.Cached)
 			}
 		}
-		t.Logf("%s: %.0f tokens", name, tokens)
-		sum, squares = sum+tokens, squares+tokens*tokens
+		t.Logf("%s: %.0f s", name, seconds)
+		sum, squares = sum+seconds, squares+seconds*seconds
 	}
 	if j := sum * sum / float64(len(keys)) / squares; j < .95 {
 		t.Errorf("Jain's index is %.3f; want .95 at least", j)
