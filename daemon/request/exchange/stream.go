@@ -217,6 +217,10 @@ func (s *stream) breakOff(err error) {
 	s.tail = append(s.tail, f.event(s.r.shape(), number)...)
 }
 
+// HoldsPlace reports whether the answer keeps others from its worker until it has been read: something bounds what a
+// worker has at a time.
+func (s *stream) HoldsPlace() bool { return s.r.pool.Limited }
+
 // readTail reads the error event, then returns the error.
 func (s *stream) readTail(p []byte) (int, error) {
 	if len(s.tail) == 0 {

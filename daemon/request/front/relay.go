@@ -142,8 +142,10 @@ func (r *relay) copy() error {
 	if s, ok := r.out.Stream.(roomReader); ok {
 		read = func() (int, error) { return s.ReadRoom(r) }
 	}
-	r.relays.add(r)
-	defer r.relays.remove(r)
+	if s, ok := r.out.Stream.(interface{ HoldsPlace() bool }); ok && s.HoldsPlace() {
+		r.relays.add(r)
+		defer r.relays.remove(r)
+	}
 	for {
 		if r.rest != nil {
 			read = func() (int, error) { return r.rest.read(r) }
