@@ -12,11 +12,11 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
-// Where something bounds what a worker has at a time, a place is taken until the router has read the answer. So a client
-// that does not take what comes would hold the place for as long as it likes. When a write to a client has not got on
-// for a while, the rest of the answer is read ahead of the client, into memory that is bounded by answer and divided by
-// client. Once the worker has sent all, its place is free. A client that has more to take, and takes less than the
-// least rate, is cut off.
+// Where something bounds what a worker has at a time, a place is taken until the router has read the answer. So a
+// client that does not take what comes would hold the place for as long as it likes. When a write to a client has not
+// got on for a while, the rest of the answer is read ahead of the client, into memory that is bounded by answer and
+// divided by client. Once the worker has sent all, its place is free. A client that has more to take, and takes less
+// than the least rate, is cut off.
 const (
 	stuckFor  = 250 * time.Millisecond // at least, for a write; at most twice that
 	mostAhead = 4 << 20                // of one answer: some 15,000 events of one token
