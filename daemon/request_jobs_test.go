@@ -172,3 +172,45 @@ func TestJobWhoseClientLeaves(t *testing.T) {
 		m.mu.Unlock()
 	}
 }
+
+// TestJobAcrossReloads: a reload leaves a job its place, also if the limit is another one then. A job whose worker a reload
+// has removed gives it back.
+func TestJobAcrossReloads(t *testing.T) {
+	t.Parallel()
+	m := new(maker)
+	w, other := fakeWorker(t, m.ServeHTTP), fakeWorker(t, new(maker).ServeHTTP)
+	text := func(places int, url string) string {
+		return limited(t, "team", fmt.Sprintf("max_in_flight = %d\ntokens_per_minute = 100000000", places)) + settings("roundrobin", url)
+	}
+	r := start(t, text(1, w.URL), 1)
+	reload := func(places int, url string) {
+		t.Helper()
+		write(t, r.file, text(places, url))
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wants := func(what string, status int) {
+		t.Helper()
+		if _, _, n := r.taken("team"); n != 1 || r.metric("warmpath_held", `what="jobs"`) != 1 {
+			t.Errorf("%s: %d are in flight", what, n)
+		}
+		if got := r.as("team", "POST", "/v1/completions", `{"model":"sim","prompt":"a","max_tokens":8}`); got.status != status {
+			t.Errorf("%s: beside the job %d %s; want %d", what, got.status, got.body, status)
+		}
+	}
+	if got := r.as("team", "POST", "/v1/responses", `{"model":"sim","input":"a book","background":true,"max_output_tokens":3000}`); got.status != 200 {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	reload(1, w.URL)
+	wants("one place", 429)
+	reload(2, w.URL)
+	wants("two places", 200)
+	reload(1, w.URL)
+	wants("one place again", 429)
+	reload(1, other.URL)
+	eventually(t, "the place is back", func() bool { _, _, n := r.taken("team"); return n == 0 })
+	if r.metric("warmpath_held") != 0 || r.metric("warmpath_accounts_open") != 0 || r.metric("warmpath_account_leaks_total") != 0 {
+		t.Error("something is held")
+	}
+}

@@ -62,11 +62,11 @@ func (c *catalogues) get(in *Inbound) *catalogue {
 	for _, p := range in.Epoch.Pools {
 		now = append(now, p.Workers.Listings(p.Pairing.answering(in.Caller.Workers)))
 	}
-	if c.epoch != in.Epoch || len(c.of) >= maxCatalogues {
+	rights := in.Caller.Rights()
+	if c.epoch != in.Epoch || c.of[rights] == nil && len(c.of) >= maxCatalogues {
 		c.epoch = in.Epoch
 		c.of = map[string]*catalogue{}
 	}
-	rights := in.Caller.Rights()
 	l := c.of[rights]
 	as := worker.List.Same
 	if l != nil && time.Since(l.made) < renewEntries {

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -50,5 +51,34 @@ func TestCatalogue(t *testing.T) {
 	s.epoch = &Epoch{Pools: s.epoch.Pools}
 	if got := string(page("a")); strings.Contains(got, "alias") {
 		t.Errorf("after a reload without the alias: %s", got)
+	}
+}
+
+// TestCataloguesAreKept: as many catalogues as are kept are made once each. One more caller's right makes room, and
+// then they are kept as before.
+func TestCataloguesAreKept(t *testing.T) {
+	s := newScene(t, []string{"refuse"})
+	var all []gate.Key
+	for i := range maxCatalogues + 1 {
+		name := fmt.Sprint(i)
+		all = append(all, gate.Key{Name: name, Secret: name, Models: []string{"m" + name}})
+	}
+	keys := gate.NewKeys(all)
+	var c catalogues
+	get := func(i int) *catalogue {
+		return c.get(&Inbound{Epoch: s.epoch, Caller: keys.Named(fmt.Sprint(i))})
+	}
+	made := make([]*catalogue, maxCatalogues)
+	for i := range made {
+		made[i] = get(i)
+	}
+	for i, l := range made {
+		if get(i) != l {
+			t.Errorf("the catalogue of caller %d was made again", i)
+		}
+	}
+	last := get(maxCatalogues)
+	if get(maxCatalogues) != last || get(0) == made[0] || len(c.of) > maxCatalogues {
+		t.Errorf("%d catalogues are kept", len(c.of))
 	}
 }

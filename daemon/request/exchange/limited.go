@@ -100,10 +100,7 @@ func (a *allowance) use(r *reading, s answered) {
 		a.spent.Left(time.Now())
 		return
 	}
-	t.Prompt, t.Cached = cmp.Or(u.Prompt, t.Prompt), 0
-	if u.CachedKnown {
-		t.Cached = u.Cached
-	}
+	promptUsed(&t, u)
 	switch {
 	case s.whole && u.Output > 0:
 		t.Output = u.Output
@@ -115,6 +112,14 @@ func (a *allowance) use(r *reading, s answered) {
 	a.spent.Use(t)
 	if s.whole && u.Known {
 		a.spent.Learn(limit.Tokens{Prompt: u.Prompt, Output: u.Output})
+	}
+}
+
+// promptUsed writes what the engine counts of a prompt over what was expected.
+func promptUsed(t *limit.Tokens, u *route.Usage) {
+	t.Prompt, t.Cached = cmp.Or(u.Prompt, t.Prompt), 0
+	if u.CachedKnown {
+		t.Cached = u.Cached
 	}
 }
 

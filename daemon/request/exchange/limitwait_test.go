@@ -192,12 +192,7 @@ func TestLimitBlocksNobodyElse(t *testing.T) {
 	if got := <-x.came; got != "other" {
 		t.Errorf("%s came to the worker with room", got)
 	}
-	for range all {
-		x.free <- true
-	}
-	for _, g := range all {
-		g.wants(t, 200, "")
-	}
+	x.serves(all)
 	if q := all[3].in.Seen.Queued; q == nil || q.Waited <= 0 {
 		t.Error("the record does not have the wait")
 	}
@@ -299,17 +294,7 @@ func TestAgentsTakeTurnsForALimit(t *testing.T) {
 	if before > 1 {
 		t.Errorf("%d requests of one agent went before the first of another", before)
 	}
-	for range all {
-		x.free <- true
-	}
-	for _, g := range all {
-		g.wants(t, 200, "")
-	}
-	for len(x.free) > 0 {
-		<-x.free
-	}
-	for len(x.came) > 0 {
-		<-x.came
-	}
+	x.serves(all)
+	x.forgets()
 	x.rests()
 }

@@ -134,10 +134,8 @@ func (u *underway) end(name session.Name, used route.Usage) {
 	j.timer.Stop()
 	if spent := j.account.Spent(); used.Known && spent.Limited() {
 		t := spent.Expected()
-		t.Prompt, t.Output, t.Cached = cmp.Or(used.Prompt, t.Prompt), cmp.Or(used.Output, t.Output), 0
-		if used.CachedKnown {
-			t.Cached = used.Cached
-		}
+		promptUsed(&t, &used)
+		t.Output = cmp.Or(used.Output, t.Output)
 		spent.Use(t)
 	}
 	j.count.Release()

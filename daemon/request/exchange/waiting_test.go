@@ -149,6 +149,27 @@ func (x *crowd) rests() {
 	}
 }
 
+// serves makes the workers answer all of them, and wants an answer of each.
+func (x *crowd) serves(all []*guest) {
+	x.t.Helper()
+	for range all {
+		x.free <- true
+	}
+	for _, g := range all {
+		g.wants(x.t, 200, "")
+	}
+}
+
+// forgets drops the arrivals that a test has not read, and the answers that no request has taken.
+func (x *crowd) forgets() {
+	for len(x.free) > 0 {
+		<-x.free
+	}
+	for len(x.came) > 0 {
+		<-x.came
+	}
+}
+
 func (g *guest) wants(t *testing.T, status int, dropped string) {
 	t.Helper()
 	select {
@@ -277,12 +298,7 @@ func TestWaitForAWorker(t *testing.T) {
 	x.heal()
 	<-x.came
 	time.Sleep(500 * time.Millisecond) // longer than for a worker: the time for room counts now
-	for range all {
-		x.free <- true
-	}
-	for _, g := range all {
-		g.wants(t, 200, "")
-	}
+	x.serves(all)
 	x.rests()
 }
 
@@ -379,17 +395,7 @@ func TestPlacesAreCharged(t *testing.T) {
 	if had["hog"] > 4 {
 		t.Errorf("%v: a turn of the hog takes 100 ms, and one of the other key none", had)
 	}
-	for range all {
-		x.free <- true
-	}
-	for _, g := range all {
-		g.wants(t, 200, "")
-	}
-	for len(x.free) > 0 {
-		<-x.free
-	}
-	for len(x.came) > 0 {
-		<-x.came
-	}
+	x.serves(all)
+	x.forgets()
 	x.rests()
 }

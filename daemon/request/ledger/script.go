@@ -13,9 +13,9 @@ import (
 
 // lend answers the messages of a router: for each of KEYS it computes what is lent to the router, and remembers what
 // the router holds. Of what nobody holds each router gets an equal part, of requests in whole ones: rounded down if
-// another wants more and this one does not. If more is held than there is, as requests pay
-// afterwards, each waits until its part of that is over. A router that has more than an equal part, while another wants
-// some, gets no more until it has no more than that.
+// another wants more and this one does not. Requests pay afterwards, so more may be held than there is. Each router
+// then waits until its part of the excess is over. A router that has more than an equal part, while another wants some,
+// gets no more until it has no more than that.
 //
 // A field is numbers, which all versions write first: when it was written, what the router holds of the three limits,
 // and what it wants of each. Behind them stands what only one version writes, "v2:" and the debts and the past of the
