@@ -87,7 +87,7 @@ func answerByWord(rw http.ResponseWriter, r *http.Request) {
 	case strings.Contains(text, "cookies"):
 		rw.Header().Add("Set-Cookie", "a=b")
 		rw.Header().Add("Set-Cookie", "c=d")
-		io.WriteString(rw, "{}")
+		io.WriteString(rw, completion)
 	case strings.Contains(text, "wrong"):
 		rw.WriteHeader(http.StatusBadRequest)
 		io.WriteString(rw, `{"error":{"message":"no"}}`)

@@ -228,7 +228,7 @@ func TestLimitCountsAllRouters(t *testing.T) {
 		held.Add(1)
 		<-free
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"id":"cmpl-1","object":"text_completion","model":"sim","choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`)
+		io.WriteString(w, completion)
 	}).URL
 	var all []*running
 	for i := range 2 {

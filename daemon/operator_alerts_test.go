@@ -154,7 +154,7 @@ func resets(t *testing.T) string {
 		if n.Add(1)%3 != 0 {
 			panic(http.ErrAbortHandler)
 		}
-		io.WriteString(rw, "{}")
+		io.WriteString(rw, completion)
 	})
 	r := start(t, settings("roundrobin", append(sims(t, 1, vllmsim.Config{}).URLs(), w.URL)...), 2)
 	asks(t, r, 2, prompted(""))

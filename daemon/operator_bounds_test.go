@@ -37,7 +37,7 @@ func TestExplainWhileWorkersFail(t *testing.T) {
 // unlisted is a worker that does not tell its models: every name may be one.
 func unlisted(t *testing.T) string {
 	t.Helper()
-	w := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) { rw.Write([]byte(`{}`)) })
+	w := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) { rw.Write([]byte(completion)) })
 	inner := w.Config.Handler
 	w.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/models" {

@@ -29,7 +29,7 @@ func gated(t *testing.T) (url string, open chan struct{}) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"id":"cmpl-1","object":"text_completion","model":"sim","choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`)
+		_, _ = io.WriteString(w, completion)
 	})
 	t.Cleanup(w.CloseClientConnections)
 	return w.URL, open

@@ -120,7 +120,7 @@ func TestLimitsOfTheFrontDoor(t *testing.T) {
 
 func TestOverloadIsTurnedAwayBeforeTheBody(t *testing.T) {
 	hold := make(chan struct{})
-	w := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) { <-hold; io.WriteString(rw, "{}") })
+	w := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) { <-hold; io.WriteString(rw, completion) })
 	f := func(toml, code string) {
 		t.Helper()
 		r := start(t, toml, 1)
@@ -267,7 +267,7 @@ func TestLongBodiesAreStreamed(t *testing.T) {
 		n, _ := io.ReadFull(r.Body, b)
 		m, _ := io.Copy(io.Discard, r.Body)
 		size, head = int64(n)+m, string(b)
-		io.WriteString(rw, "{}")
+		io.WriteString(rw, completion)
 	})
 	r := start(t, withServer(settings("prefixaware", w.URL), "buffer_body_bytes = 65536\nmax_body_bytes = 100_000_000"), 1)
 	f := func(n int, chunked bool) {

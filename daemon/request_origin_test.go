@@ -21,7 +21,7 @@ func TestBrowsersFindOneOrigin(t *testing.T) {
 	w := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Access-Control-Allow-Origin", "https://worker")
 		rw.Header().Set("Vary", "Accept-Encoding")
-		rw.Write([]byte(`{}`))
+		rw.Write([]byte(completion))
 	})
 	f := func(conf, origin, want, vary string) {
 		t.Helper()

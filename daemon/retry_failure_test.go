@@ -18,6 +18,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
+// completion is an answer that the router counts as served.
+const completion = `{"id":"cmpl-1","object":"text_completion","model":"sim","choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`
+
 // fakeWorker is a worker whose /v1/completions the test writes itself.
 func fakeWorker(t *testing.T, serve http.HandlerFunc) *httptest.Server {
 	t.Helper()
@@ -41,7 +44,7 @@ func TestBodyAndHeadersReachTheWorkerUnchanged(t *testing.T) {
 		b, _ := io.ReadAll(r.Body)
 		body, path, header = string(b), r.URL.RequestURI(), r.Header
 		rw.Header().Set("X-From-Worker", "yes")
-		io.WriteString(rw, "{}")
+		io.WriteString(rw, completion)
 	})
 	r := start(t, settings("roundrobin", w.URL), 1)
 	const odd = "{ \"model\":\"sim\",\"odd\\u0041\" : [1e999,  {\"x\":\"\\ud83d\\ude00\"}], \"prompt\":\"\\n\"}\n"

@@ -47,7 +47,7 @@ func (h *holder) serve(w http.ResponseWriter, r *http.Request) {
 		h.held = slices.DeleteFunc(h.held, func(s string) bool { return s == said.ExtSessionID })
 	}
 	w.Header().Set("Content-Type", "application/json")
-	io.WriteString(w, "{}")
+	io.WriteString(w, completion)
 }
 
 func (h *holder) state() (held, closes int) {

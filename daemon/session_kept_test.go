@@ -19,7 +19,7 @@ func echo(t *testing.T, name string) string {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Worker", name)
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"id":"cmpl-1","object":"text_completion","model":"sim","choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`)
+		io.WriteString(w, completion)
 	}).URL
 }
 

@@ -81,7 +81,7 @@ func plain(t *testing.T, name string) string {
 			io.WriteString(w, `{"error":{"message":"stateful sessions not enabled","type":"Bad Request","param":null,"code":400}}`)
 			return
 		}
-		io.WriteString(w, `{"id":"cmpl-1","object":"text_completion","model":"sim","choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`)
+		io.WriteString(w, completion)
 	}).URL
 }
 

@@ -42,7 +42,7 @@ func unending(t *testing.T) (*httptest.Server, *atomic.Pointer[[]string]) {
 	events := new(atomic.Pointer[[]string])
 	return fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {
 		if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), `"stream":true`) {
-			io.WriteString(w, "{}")
+			io.WriteString(w, completion)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")

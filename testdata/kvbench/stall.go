@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,9 +37,8 @@ type stall struct {
 	route       string  // URL of a completion
 	direct      string  // the same at the worker
 
-	phase atomic.Pointer[string]
-
-	mu    sync.Mutex                            // guards times
+	mu    sync.Mutex // guards what follows
+	phase string
 	times map[string]map[string][]time.Duration // by phase and by what was asked
 	names []string                              // of phases, in order
 }
@@ -233,20 +231,20 @@ func (s *stall) play(phases []phase) error {
 }
 
 func (s *stall) enter(name string) {
-	s.phase.Store(&name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Contains(s.names, name) {
 		s.names = append(s.names, name)
 		s.times[name] = map[string][]time.Duration{}
 	}
+	s.phase = name
 }
 
 func (s *stall) note(what string, since time.Time) {
 	took := time.Since(since)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := s.times[*s.phase.Load()]
+	of := s.times[s.phase]
 	of[what] = append(of[what], took)
 }
 
