@@ -36,7 +36,7 @@ var doors = map[string][]string{
 	"github.com/prometheus/client_golang":                   {"daemon/admin/operator"},
 	"github.com/coreos/go-systemd/v22":                      {"daemon/admin/unit"},
 	"github.com/armon/go-radix":                             {"cache/holdings", "cache/kvstore/catalog", "cache/prefix"},
-	"github.com/redis/go-redis/v9":                          {"cache/goredis", "cache/kvstore/remote", "cache/tier", "daemon/peers"},
+	"github.com/redis/go-redis/v9":                          {"cache/parts/goredis", "cache/kvstore/remote", "cache/tier", "daemon/peers"},
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream": {"daemon/request/sagemaker"},
 	"github.com/BurntSushi/toml":                            {"conf", "daemon/lab/setup"},
 	"github.com/spf13/cobra":                                {"daemon/cli"},

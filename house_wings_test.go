@@ -45,7 +45,7 @@ var arrows = map[string][]string{
 	},
 	"daemon/warmpath": {"daemon/cli"}, // the main package
 	"daemon/adapt": { // what the configuration means for each room
-		"cache/bind", "cache/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/tracing",
+		"cache/parts/bind", "cache/parts/goredis", "cache/lmcache", "cache/tier", "conf", "daemon/admin/tracing",
 		"daemon/fleet/adapters", "daemon/fleet/discover", "daemon/fleet/discover/endpoints", "daemon/fleet/feed",
 		"daemon/fleet/probe", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/exchange",
 		"daemon/request/front", "daemon/request/identity", "daemon/request/ledger", "daemon/request/limit",
@@ -57,7 +57,7 @@ var arrows = map[string][]string{
 	// A request, from front to upstream. No arrow runs up.
 	"daemon/request": {},
 	"daemon/request/exchange": {
-		"cache/quota", "cache/seldom", "daemon/fleet/adapters", "daemon/fleet/worker", "daemon/request/account",
+		"cache/parts/quota", "cache/parts/seldom", "daemon/fleet/adapters", "daemon/fleet/worker", "daemon/request/account",
 		"daemon/request/identity", "daemon/request/limit",
 		"daemon/request/names", "daemon/request/overflow", "daemon/request/pair", "daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
@@ -66,15 +66,15 @@ var arrows = map[string][]string{
 	},
 	"daemon/request/account": {"daemon/request/limit"},
 	"daemon/request/front": {
-		"cache/bind", "cache/seldom", "daemon/request/account", "daemon/request/exchange",
+		"cache/parts/bind", "cache/parts/seldom", "daemon/request/account", "daemon/request/exchange",
 		"daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/inflate",
 		"daemon/transport/jsonline", "daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
 	},
-	"daemon/request/breaks":   {"cache/recent", "daemon/request/prompt"},
-	"daemon/request/identity": {"cache/recent", "daemon/transport/upstream"},
-	"daemon/request/ledger":   {"cache/goredis", "cache/tier", "daemon/request/limit"},
+	"daemon/request/breaks":   {"cache/parts/recent", "daemon/request/prompt"},
+	"daemon/request/identity": {"cache/parts/recent", "daemon/transport/upstream"},
+	"daemon/request/ledger":   {"cache/parts/goredis", "cache/tier", "daemon/request/limit"},
 	"daemon/request/limit":    {},
-	"daemon/request/names":    {"cache/recent", "daemon/request/rewrite"},
+	"daemon/request/names":    {"cache/parts/recent", "daemon/request/rewrite"},
 	"daemon/request/overflow": {"daemon/request/account"},
 	"daemon/request/pair":     {"daemon/request/prompt", "daemon/request/rewrite"},
 	"daemon/request/prompt":   {"sdk/abi"},
@@ -89,13 +89,13 @@ var arrows = map[string][]string{
 	"daemon/request/sagemaker": {},
 	"daemon/request/session":   {},
 	"daemon/request/sessionapi": {
-		"cache/seldom", "daemon/fleet/worker", "daemon/request/exchange", "daemon/request/sagemaker",
+		"cache/parts/seldom", "daemon/fleet/worker", "daemon/request/exchange", "daemon/request/sagemaker",
 		"daemon/request/session",
 		"daemon/transport/upstream",
 	},
 	"daemon/request/sse":     {},
 	"daemon/request/waiting": {"daemon/request/queue"},
-	"daemon/request/tokens":  {"cache/breaker", "cache/seldom", "daemon/request/prompt", "daemon/request/sse"},
+	"daemon/request/tokens":  {"cache/parts/breaker", "cache/parts/seldom", "daemon/request/prompt", "daemon/request/sse"},
 
 	// Bytes on sockets.
 	"daemon/transport":             {},
@@ -104,7 +104,7 @@ var arrows = map[string][]string{
 	"daemon/transport/gate":        {},
 	"daemon/transport/inflate":     {},
 	"daemon/transport/jsonline":    {},
-	"daemon/transport/listen":      {"cache/seldom", "daemon/transport/certificate", "daemon/transport/socket"},
+	"daemon/transport/listen":      {"cache/parts/seldom", "daemon/transport/certificate", "daemon/transport/socket"},
 	"daemon/transport/packed":      {},
 	"daemon/transport/socket":      {},
 	"daemon/transport/spool":       {},
@@ -116,37 +116,37 @@ var arrows = map[string][]string{
 	"daemon/fleet/discover":           {"daemon/fleet/discover/endpoints"},
 	"daemon/fleet/discover/endpoints": {"daemon/transport/direct"},
 	"daemon/fleet/feed": {
-		"cache/bind", "cache/blocks", "cache/holdings", "cache/kvevents", "cache/seldom", "cache/zmtp", "daemon/fleet/worker",
+		"cache/parts/bind", "cache/parts/blocks", "cache/holdings", "cache/kvevents", "cache/parts/seldom", "cache/zmtp", "daemon/fleet/worker",
 		"daemon/transport/direct",
 	},
-	"daemon/fleet/probe":  {"cache/quota", "daemon/fleet/worker", "daemon/transport/direct"}, // worker: whose Page it reads
+	"daemon/fleet/probe":  {"cache/parts/quota", "daemon/fleet/worker", "daemon/transport/direct"}, // worker: whose Page it reads
 	"daemon/fleet/wake":   {"daemon/transport/direct"},
 	"daemon/fleet/worker": {"sdk/abi"},
 
 	// Other routers.
-	"daemon/peers": {"cache/goredis", "cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route"},
+	"daemon/peers": {"cache/parts/goredis", "cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route"},
 
 	// The workers' KV cache: a store, and the listeners in front of it.
 	"daemon/kv":          {},
-	"daemon/kv/hyperpod": {"cache/bind", "cache/kvstore", "cache/seldom", "cache/webpage", "daemon/transport/listen"},
+	"daemon/kv/hyperpod": {"cache/parts/bind", "cache/kvstore", "cache/parts/seldom", "cache/parts/webpage", "daemon/transport/listen"},
 	"daemon/kv/kvcache": {
-		"cache/bind", "cache/goredis", "cache/kvstore/...", "daemon/fleet/discover", "daemon/kv/hyperpod", "daemon/kv/resp",
+		"cache/parts/bind", "cache/parts/goredis", "cache/kvstore/...", "daemon/fleet/discover", "daemon/kv/hyperpod", "daemon/kv/resp",
 		"daemon/transport/certificate",
 	},
-	"daemon/kv/resp": {"cache/bind", "cache/kvstore", "cache/quota", "cache/seldom", "daemon/transport/socket"},
+	"daemon/kv/resp": {"cache/parts/bind", "cache/kvstore", "cache/parts/quota", "cache/parts/seldom", "daemon/transport/socket"},
 
 	// Operators.
 	"daemon/admin":           {},
 	"daemon/admin/decisions": {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
 	"daemon/admin/operator": {
-		"cache/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
+		"cache/parts/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
 		"daemon/fleet/feed", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/account",
 		"daemon/request/exchange", "daemon/request/ledger", "daemon/request/limit", "daemon/request/route", "daemon/request/session",
 		"daemon/request/waiting", "daemon/transport/certificate", "daemon/transport/gate",
 	},
 	"daemon/admin/strategies": {
-		"cache/bounded", "conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",
+		"cache/parts/bounded", "conf", "daemon/request/exchange", "daemon/request/route", "daemon/transport/gate",
 		"daemon/transport/upstream", "host", "plugins", "sdk/abi",
 	},
 	"daemon/admin/timeline": {},
@@ -177,7 +177,7 @@ var arrows = map[string][]string{
 	"daemon/lab/replay":    {"sdk/abi"},
 	"daemon/lab/report":    {"daemon/lab/trial"},
 	"daemon/lab/served": {
-		"cache/blocks", "cache/holdings", "cache/tier", "daemon/fleet/worker", "daemon/lab/...", "daemon/lab/vllmsim/engine",
+		"cache/parts/blocks", "cache/holdings", "cache/tier", "daemon/fleet/worker", "daemon/lab/...", "daemon/lab/vllmsim/engine",
 		"daemon/peers", "daemon/request/prompt", "daemon/request/queue", "daemon/request/route", "daemon/request/session",
 		"host", "plugins", "sdk", "sdk/abi",
 	},
@@ -198,31 +198,32 @@ var arrows = map[string][]string{
 	"host/meter": {},
 
 	// The index, the stores, and the wires of LMCache and KV events.
-	"cache/bind":            {}, // who makes the sockets of a port
-	"cache/blocks":          {}, // what a worker reports of its KV cache
-	"cache/bounded":         {}, // a queue that loses what it has no room for
-	"cache/breaker":         {},
-	"cache/goredis":         {},
-	"cache/holdings":        {"cache/blocks", "cache/prefix"},
-	"cache/kvevents":        {"cache/blocks", "cache/bounded", "cache/quota", "cache/zmtp"},
-	"cache/kvstore":         {"cache/bounded", "cache/kvstore/..."},
+	"cache/parts":           {},
+	"cache/parts/bind":      {}, // who makes the sockets of a port
+	"cache/parts/blocks":    {}, // what a worker reports of its KV cache
+	"cache/parts/bounded":   {}, // a queue that loses what it has no room for
+	"cache/parts/breaker":   {},
+	"cache/parts/goredis":   {},
+	"cache/holdings":        {"cache/parts/blocks", "cache/prefix"},
+	"cache/kvevents":        {"cache/parts/blocks", "cache/parts/bounded", "cache/parts/quota", "cache/zmtp"},
+	"cache/kvstore":         {"cache/parts/bounded", "cache/kvstore/..."},
 	"cache/kvstore/arena":   {},
 	"cache/kvstore/catalog": {},
 	"cache/kvstore/chunks":  {},
 	"cache/kvstore/evict":   {},
 	"cache/kvstore/remote": {
-		"cache/bounded", "cache/breaker", "cache/goredis", "cache/kvstore", "cache/kvstore/chunks", "cache/recent",
-		"cache/seldom",
+		"cache/parts/bounded", "cache/parts/breaker", "cache/parts/goredis", "cache/kvstore", "cache/kvstore/chunks", "cache/parts/recent",
+		"cache/parts/seldom",
 	},
-	"cache/kvstore/spill": {"cache/bounded", "cache/kvstore", "cache/kvstore/catalog", "cache/seldom"},
-	"cache/lmcache":       {"cache/bind", "cache/quota", "cache/seldom", "cache/webpage", "cache/zmtp"},
+	"cache/kvstore/spill": {"cache/parts/bounded", "cache/kvstore", "cache/kvstore/catalog", "cache/parts/seldom"},
+	"cache/lmcache":       {"cache/parts/bind", "cache/parts/quota", "cache/parts/seldom", "cache/parts/webpage", "cache/zmtp"},
 	"cache/prefix":        {"sdk/abi"},
-	"cache/quota":         {},
-	"cache/recent":        {},
-	"cache/seldom":        {},
-	"cache/tier":          {"cache/bounded", "cache/breaker", "cache/goredis", "sdk/abi"},
-	"cache/webpage":       {},
-	"cache/zmtp":          {"cache/bind", "cache/bounded", "cache/quota"},
+	"cache/parts/quota":   {},
+	"cache/parts/recent":  {},
+	"cache/parts/seldom":  {},
+	"cache/tier":          {"cache/parts/bounded", "cache/parts/breaker", "cache/parts/goredis", "sdk/abi"},
+	"cache/parts/webpage": {},
+	"cache/zmtp":          {"cache/parts/bind", "cache/parts/bounded", "cache/parts/quota"},
 
 	// The configuration.
 	"conf": {},

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
 // crowd is a chat-like population: conversations that share a few system prompts and go turn by turn to one worker.

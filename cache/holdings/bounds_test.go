@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
 // prompt makes n blocks of 16 ids, and an engine's hashes for them.

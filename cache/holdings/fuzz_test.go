@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
 // FuzzEvents plays any sequence of events, of workers that lie: a hash stands for any content, parents make no sense, sizes do

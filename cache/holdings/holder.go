@@ -1,6 +1,6 @@
 package holdings
 
-import "github.com/warmpath/warmpath/cache/blocks"
+import "github.com/warmpath/warmpath/cache/parts/blocks"
 
 // holderRef stands for a holder in its node, with all that a lookup needs of it in a quarter of a cache line.
 type holderRef struct {

@@ -3,7 +3,7 @@ package holdings
 import (
 	"slices"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
 // orphan is a store whose parent is not known. It waits, and what happens to its blocks meanwhile is counted in it.

@@ -1,6 +1,6 @@
 package holdings
 
-import "github.com/warmpath/warmpath/cache/blocks"
+import "github.com/warmpath/warmpath/cache/parts/blocks"
 
 // remove takes one copy of each hash out of a tier. What is not there is counted.
 func (w *worker) remove(t blocks.Medium, hashes []uint64) {

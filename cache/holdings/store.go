@@ -1,6 +1,6 @@
 package holdings
 
-import "github.com/warmpath/warmpath/cache/blocks"
+import "github.com/warmpath/warmpath/cache/parts/blocks"
 
 // store enters an event's blocks where they belong. It returns false when the worker reports more than it may hold. Its
 // view cannot be right any more: the caller clears it.

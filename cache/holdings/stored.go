@@ -3,7 +3,7 @@ package holdings
 import (
 	"math"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
 // The tiers of a worker. What it has on its disk counts as in its memory.

@@ -3,7 +3,7 @@ package holdings
 import (
 	"math/bits"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
 // bucket is what a worker's engine hash leads to.

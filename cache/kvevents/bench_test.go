@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
 type nowhere struct{ tokens int }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
 // Limits of one event. The longest context of today's models is 10M tokens in theory and 1M in use; one step stores

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
 // lines is a Sink that writes down what it is given.

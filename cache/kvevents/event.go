@@ -1,6 +1,6 @@
 package kvevents
 
-import "github.com/warmpath/warmpath/cache/blocks"
+import "github.com/warmpath/warmpath/cache/parts/blocks"
 
 // mediumOf reads a medium in any case. Releases before 0.10.2 have none, and mean the GPU.
 func mediumOf(name []byte) blocks.Medium {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
 // asker asks the publisher's replay socket for all from a sequence on, and calls each with every answer until that

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
 // publishedAt is a batch of no events that was published so long ago.

@@ -3,7 +3,7 @@ package kvevents
 import (
 	"sync"
 
-	"github.com/warmpath/warmpath/cache/bounded"
+	"github.com/warmpath/warmpath/cache/parts/bounded"
 )
 
 // Bounds of what waits between the socket and the sink, a source. They are what a sink that stands still for the

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
 var versions = []string{"0.11.1", "0.19.1", "0.32.0"}

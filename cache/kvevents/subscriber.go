@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bounded"
-	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/cache/parts/bounded"
+	"github.com/warmpath/warmpath/cache/parts/quota"
 	"github.com/warmpath/warmpath/cache/zmtp"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bounded"
+	"github.com/warmpath/warmpath/cache/parts/bounded"
 )
 
 // loads holds the reads of the tiers behind. All readers of one key wait for one read.

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bind"
-	"github.com/warmpath/warmpath/cache/quota"
-	"github.com/warmpath/warmpath/cache/webpage"
+	"github.com/warmpath/warmpath/cache/parts/bind"
+	"github.com/warmpath/warmpath/cache/parts/quota"
+	"github.com/warmpath/warmpath/cache/parts/webpage"
 )
 
 // coordinator answers LMCache's multi-process servers (lmcache/v1/mp_coordinator of 0.5.6): who is there, and what each

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/seldom"
+	"github.com/warmpath/warmpath/cache/parts/seldom"
 )
 
 // fleet is who has registered and what each holds by its reports. It has no sockets and no clock.

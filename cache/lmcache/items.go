@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/cache/parts/quota"
 )
 
 // The bounds of what a request to the coordinator unfolds into. Its entries are judged one by one, as they come: a body

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/warmpath/warmpath/cache/goredis"
+	"github.com/warmpath/warmpath/cache/parts/goredis"
 )
 
 // checkTime bounds a Check.

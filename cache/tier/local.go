@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bounded"
+	"github.com/warmpath/warmpath/cache/parts/bounded"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/warmpath/warmpath/cache/breaker"
-	"github.com/warmpath/warmpath/cache/goredis"
+	"github.com/warmpath/warmpath/cache/parts/breaker"
+	"github.com/warmpath/warmpath/cache/parts/goredis"
 )
 
 const (

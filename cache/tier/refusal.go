@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/goredis"
+	"github.com/warmpath/warmpath/cache/parts/goredis"
 )
 
 const (

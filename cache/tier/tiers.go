@@ -1,6 +1,6 @@
 package tier
 
-import "github.com/warmpath/warmpath/cache/bounded"
+import "github.com/warmpath/warmpath/cache/parts/bounded"
 
 // tiers is what every part of a store works on: memory, Redis if there is one, and the clock.
 type tiers struct {

@@ -3,8 +3,8 @@ package zmtp
 import (
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bind"
-	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/cache/parts/bind"
+	"github.com/warmpath/warmpath/cache/parts/quota"
 )
 
 // Kind is the type of a socket, as READY names it.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bind"
+	"github.com/warmpath/warmpath/cache/parts/bind"
 )
 
 // Listener accepts peers and hands each to a function. Its methods may be called side by side.

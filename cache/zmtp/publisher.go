@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bounded"
+	"github.com/warmpath/warmpath/cache/parts/bounded"
 )
 
 // Publisher is a PUB: each message goes to every subscriber that wants its first frame. It never waits for one: a

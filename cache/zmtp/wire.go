@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/cache/parts/quota"
 )
 
 // A frame is a byte of flags, a length of 1 byte or of 8 in big-endian order, and the body. 01 02 68 69 is the frame

@@ -8,9 +8,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bind"
-	"github.com/warmpath/warmpath/cache/goredis"
 	"github.com/warmpath/warmpath/cache/lmcache"
+	"github.com/warmpath/warmpath/cache/parts/bind"
+	"github.com/warmpath/warmpath/cache/parts/goredis"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/fleet/adapters"

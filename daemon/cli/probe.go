@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/goredis"
+	"github.com/warmpath/warmpath/cache/parts/goredis"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/transport/direct"

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/goredis"
+	"github.com/warmpath/warmpath/cache/parts/goredis"
 )
 
 // health records whether Redis is there, and logs when it is lost and when it returns.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/goredis"
+	"github.com/warmpath/warmpath/cache/parts/goredis"
 )
 
 // maxWarned bounds the log lines that a Member remembers in order to write each at most once a minute.

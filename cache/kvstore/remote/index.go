@@ -6,7 +6,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/warmpath/warmpath/cache/recent"
+	"github.com/warmpath/warmpath/cache/parts/recent"
 )
 
 // mark stands for a key: 64 bits of XXH3. Two of a million keys have the same mark with a chance of 3 in 10^8; then

@@ -3,7 +3,7 @@ package remote
 import (
 	"testing"
 
-	"github.com/warmpath/warmpath/cache/recent"
+	"github.com/warmpath/warmpath/cache/parts/recent"
 )
 
 // FuzzNews: from any message a daemon accepts no value with a negative size or time, and every fact that it accepts

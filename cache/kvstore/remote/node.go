@@ -14,8 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/warmpath/warmpath/cache/breaker"
-	"github.com/warmpath/warmpath/cache/seldom"
+	"github.com/warmpath/warmpath/cache/parts/breaker"
+	"github.com/warmpath/warmpath/cache/parts/seldom"
 )
 
 // node is one server behind a breaker. It is a hook of go-redis: every command to the server passes it.

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bounded"
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/parts/bounded"
 )
 
 // job is a value to be written, or a key to be deleted.

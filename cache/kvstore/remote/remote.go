@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/warmpath/warmpath/cache/bounded"
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/chunks"
+	"github.com/warmpath/warmpath/cache/parts/bounded"
 )
 
 // Remote is a kvstore.Backing. Run works for it; Close ends it.

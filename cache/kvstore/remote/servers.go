@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/warmpath/warmpath/cache/breaker"
-	"github.com/warmpath/warmpath/cache/goredis"
+	"github.com/warmpath/warmpath/cache/parts/breaker"
+	"github.com/warmpath/warmpath/cache/parts/goredis"
 )
 
 // PeerName is the client name of a daemon at another's Redis listener, which checks the right to it and serves the name

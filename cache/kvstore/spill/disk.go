@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bounded"
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
-	"github.com/warmpath/warmpath/cache/seldom"
+	"github.com/warmpath/warmpath/cache/parts/bounded"
+	"github.com/warmpath/warmpath/cache/parts/seldom"
 )
 
 // Config sets where values are kept, and how many.

@@ -5,8 +5,8 @@ import (
 	"net"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/lmcache"
+	"github.com/warmpath/warmpath/cache/parts/bind"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"

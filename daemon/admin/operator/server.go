@@ -13,7 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/pprof"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/warmpath/warmpath/cache/bind"
+	"github.com/warmpath/warmpath/cache/parts/bind"
 )
 
 // Server is the operator's listener.

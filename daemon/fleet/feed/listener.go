@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bind"
-	"github.com/warmpath/warmpath/cache/blocks"
 	"github.com/warmpath/warmpath/cache/kvevents"
-	"github.com/warmpath/warmpath/cache/seldom"
+	"github.com/warmpath/warmpath/cache/parts/bind"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
+	"github.com/warmpath/warmpath/cache/parts/seldom"
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/cache/parts/quota"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 

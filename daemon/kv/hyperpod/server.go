@@ -19,10 +19,10 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/kvstore"
-	"github.com/warmpath/warmpath/cache/seldom"
-	"github.com/warmpath/warmpath/cache/webpage"
+	"github.com/warmpath/warmpath/cache/parts/bind"
+	"github.com/warmpath/warmpath/cache/parts/seldom"
+	"github.com/warmpath/warmpath/cache/parts/webpage"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
 

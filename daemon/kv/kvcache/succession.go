@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/kvstore/arena"
 	"github.com/warmpath/warmpath/cache/kvstore/spill"
+	"github.com/warmpath/warmpath/cache/parts/bind"
 )
 
 // succession opens a cache whose folder or segment the process before this one still has. That process releases both

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
-	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/cache/parts/quota"
 	"github.com/warmpath/warmpath/daemon/transport/socket"
 )
 

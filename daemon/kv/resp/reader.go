@@ -7,7 +7,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/cache/parts/quota"
 )
 
 const (

@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/bind"
 	"github.com/warmpath/warmpath/cache/kvstore"
-	"github.com/warmpath/warmpath/cache/quota"
-	"github.com/warmpath/warmpath/cache/seldom"
+	"github.com/warmpath/warmpath/cache/parts/bind"
+	"github.com/warmpath/warmpath/cache/parts/quota"
+	"github.com/warmpath/warmpath/cache/parts/seldom"
 )
 
 // Config configures the door and names the store behind it.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/cache/parts/quota"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 

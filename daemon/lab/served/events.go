@@ -3,8 +3,8 @@ package served
 import (
 	"time"
 
-	"github.com/warmpath/warmpath/cache/blocks"
 	"github.com/warmpath/warmpath/cache/holdings"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/recent"
+	"github.com/warmpath/warmpath/cache/parts/recent"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 

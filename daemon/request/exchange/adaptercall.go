@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/cache/parts/quota"
 	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/quota"
+	"github.com/warmpath/warmpath/cache/parts/quota"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )

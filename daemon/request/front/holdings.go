@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/seldom"
+	"github.com/warmpath/warmpath/cache/parts/seldom"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 )

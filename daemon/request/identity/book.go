@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/recent"
+	"github.com/warmpath/warmpath/cache/parts/recent"
 )
 
 // maxTalks bounds the conversations of each of a book's two halves: both take some 5 MB.

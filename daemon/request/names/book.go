@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/warmpath/warmpath/cache/recent"
+	"github.com/warmpath/warmpath/cache/parts/recent"
 )
 
 // kept is how many sessions each half of a book keeps, some 60 bytes each.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/blocks"
 	"github.com/warmpath/warmpath/cache/holdings"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"

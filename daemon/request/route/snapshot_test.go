@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/warmpath/warmpath/cache/blocks"
+	"github.com/warmpath/warmpath/cache/parts/blocks"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/breaker"
+	"github.com/warmpath/warmpath/cache/parts/breaker"
 )
 
 // rests is when a worker is not asked. One that is slow to tokenise is busy with requests, and does better without

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/seldom"
+	"github.com/warmpath/warmpath/cache/parts/seldom"
 )
 
 // census counts the connections of a Listener and bounds them. It holds what each connection needs of its Listener.
