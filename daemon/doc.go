@@ -12,7 +12,8 @@
 //
 // None of them imports one above it. unit keeps sockets over a restart or an upgrade, and sends systemd the state of
 // the process. Three more are operator (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's
-// sources to its workers). Each doc.go says what its package does; house_wings_test.go says who may import whom.
+// sources to its workers). Each doc.go says what its package does; testdata/house/wings_test.go has the imports that
+// are allowed.
 //
 // # Who owns what
 //

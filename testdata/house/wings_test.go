@@ -1,4 +1,4 @@
-package warmpath_test
+package house_test
 
 import (
 	"go/ast"
