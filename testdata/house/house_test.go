@@ -70,11 +70,6 @@ var topLevel = []string{
 	"go.mod", "go.sum", "Makefile", "README.md", "CONTRIBUTING.md", "LICENSE", ".gitignore",
 }
 
-const (
-	maxFileLines     = 500
-	maxFunctionLines = 80
-)
-
 // pkg is what go list tells of a package.
 type pkg struct {
 	ImportPath string
@@ -222,25 +217,6 @@ func sources(t *testing.T, visit func(file string, set *token.FileSet, f *ast.Fi
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func TestSizes(t *testing.T) {
-	sources(t, func(file string, set *token.FileSet, f *ast.File) {
-		if n := set.Position(f.FileEnd).Line; n > maxFileLines {
-			t.Errorf("%s has %d lines: at most %d; it does more than one thing", file, n, maxFileLines)
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			fn, ok := n.(*ast.FuncDecl)
-			if !ok {
-				return true
-			}
-			first, last := set.Position(fn.Pos()), set.Position(fn.End())
-			if lines := last.Line - first.Line + 1; lines > maxFunctionLines {
-				t.Errorf("%s: %s has %d lines: at most %d", first, fn.Name.Name, lines, maxFunctionLines)
-			}
-			return true
-		})
-	})
 }
 
 func TestMakeKnowsTheBuiltins(t *testing.T) {

@@ -118,29 +118,3 @@ func TestStandardTerms(t *testing.T) {
 		})
 	})
 }
-
-// sharedNouns lists nouns that name several types, each with how many do today. Numbers only go down: a noun is to stand
-// for one thing.
-var sharedNouns = map[string]int{"entry": 7, "fleet": 5, "page": 2, "place": 4, "room": 2}
-
-// TestNounsStandForOneThing: no further type takes a noun that several have.
-func TestNounsStandForOneThing(t *testing.T) {
-	found := map[string][]string{}
-	sources(t, func(file string, set *token.FileSet, f *ast.File) {
-		if strings.HasSuffix(file, "_test.go") || strings.Contains("/"+file, "/testdata/") {
-			return
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			if spec, ok := n.(*ast.TypeSpec); ok {
-				noun := strings.TrimSuffix(strings.ToLower(spec.Name.Name), "s")
-				if _, listed := sharedNouns[noun]; listed {
-					found[noun] = append(found[noun], set.Position(spec.Pos()).String())
-				}
-			}
-			return true
-		})
-	})
-	for noun, today := range sharedNouns {
-		ratchet(t, "types named "+noun, len(found[noun]), 1, today, strings.Join(found[noun], ", "))
-	}
-}

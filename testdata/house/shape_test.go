@@ -16,35 +16,18 @@ import (
 	"testing"
 )
 
-// shape measures how a package hangs together. Pairs are two files that need each other. Spread is the number of files
-// over which the methods of one type stand, and branches is the number of ways through one function: the worst counts.
-type shape struct{ pairs, spread, branches int }
+// maxConfigFuncs bounds the fields of a Config that are functions: with more of them the package declares an interface.
+const maxConfigFuncs = 3
 
-// best is what every package aims at.
-var best = shape{pairs: 5, spread: 5, branches: 20}
-
-// exceptions lists the packages that are not there yet, each with the number that it may not exceed. Numbers only go
-// down. TestShape fails on one that is no longer needed, so that it is deleted.
-var exceptions = map[string]shape{}
-
-const (
-	maxRootLines   = 1000 // of package daemon, which wires the rooms and decides nothing
-	maxConfigFuncs = 3    // fields of a Config that are functions: more of them are an interface of the room
-	maxFuncFields  = 70   // fields of structs that are functions, in the whole house
-)
-
-// silent lists the rooms that act on what they are given. They import no net and read no clock, so a test, the backtest
-// and a dry run see exactly what the router sees.
+// silent lists the packages that import no net and read no clock. Their results depend on their arguments alone, so a test,
+// the backtest and a dry run see exactly what the router sees.
 var silent = []string{
 	"daemon/request/route", "daemon/fleet/worker", "daemon/lab/vllmsim/engine", "daemon/lab/trial",
 	"daemon/lab/traffic", "daemon/lab/world", "daemon/lab/served", "daemon/lab/setup",
 	"daemon/request/prompt", "daemon/request/queue", "sdk", "sdk/abi", "sdk/score", "sdk/sdktest", "plugins", "host/meter",
 }
 
-// stillNoisy counts the imports and calls that a silent room has yet to lose. Numbers only go down.
-var stillNoisy = map[string]int{}
-
-// noise is what a silent room may not import, and which functions of time it may not call.
+// A silent package has none of these imports, and calls none of these functions of package time.
 var (
 	noisyImports = []string{"net", "net/http"}
 	noisyCalls   = []string{"Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick", "NewTimer", "NewTicker"}
@@ -75,78 +58,26 @@ func packages(t *testing.T, tools bool) map[string]*parsed {
 	return all
 }
 
-func TestShape(t *testing.T) {
-	all := packages(t, false)
-	for dir, p := range all {
-		today := exceptions[dir]
-		pairs := p.pairs()
-		needed := strings.Join(pairs, ", ")
-		ratchet(t, dir+": pairs of files that need each other", len(pairs), best.pairs, today.pairs, needed)
-		n, where := p.spread()
-		ratchet(t, dir+": files with methods of one type", n, best.spread, today.spread, where)
-		n, where = p.branches()
-		ratchet(t, dir+": branches of one function", n, best.branches, today.branches, where)
-	}
-	for dir := range exceptions {
-		if all[dir] == nil {
-			t.Errorf("exceptions[%q]: there is no such package: delete the row", dir)
-		}
-	}
-	lines := 0
-	for _, f := range all["daemon"].files {
-		lines += all["daemon"].set.Position(f.FileEnd).Line
-	}
-	ratchet(t, "daemon: lines", lines, maxRootLines, 0, "move what decides into its room")
-}
-
-// ratchet fails if n is over both its aim and what is excepted today, and if there is an exception that nobody needs.
-func ratchet(t *testing.T, what string, n, aim, today int, where string) {
-	t.Helper()
-	switch {
-	case n > max(aim, today):
-		t.Errorf("%s: %d; at most %d: %s", what, n, max(aim, today), where)
-	case n <= aim && today != 0:
-		t.Errorf("%s: %d is within %d: delete the exception of %d", what, n, aim, today)
-	case n < today:
-		t.Logf("%s: %d; the exception of %d can be lowered", what, n, today)
-	}
-}
-
-// TestFuncFields: what a room asks of who uses it is an interface that it declares, and no list of functions.
+// TestFuncFields: a package that needs something of its caller declares an interface, and no list of functions.
 func TestFuncFields(t *testing.T) {
-	total, most, where := 0, 0, ""
 	for dir, p := range packages(t, false) {
-		n, worst := p.funcFields()
-		total += n
-		if n > most {
-			most, where = n, fmt.Sprintf("most are in %s: %d", dir, n)
-		}
-		for name, n := range worst {
+		for name, n := range p.configFuncs() {
 			if n > maxConfigFuncs {
 				t.Errorf("%s: %s has %d fields that are functions; at most %d: declare an interface", dir, name, n, maxConfigFuncs)
 			}
 		}
 	}
-	ratchet(t, "fields that are functions", total, maxFuncFields, 0, where)
 }
 
-// funcFields counts the fields of structs that are functions, all and those of each Config.
-func (p *parsed) funcFields() (all int, configs map[string]int) {
-	configs = map[string]int{}
-	for _, f := range p.files {
-		ast.Inspect(f, func(n ast.Node) bool {
-			switch x := n.(type) {
-			case *ast.TypeSpec:
-				if s, ok := x.Type.(*ast.StructType); ok && strings.HasSuffix(x.Name.Name, "Config") {
-					configs[x.Name.Name] = funcsIn(s)
-				}
-			case *ast.StructType:
-				all += funcsIn(x)
-			}
-			return true
-		})
-	}
-	return all, configs
+// configFuncs counts the fields that are functions of each struct whose name ends in Config.
+func (p *parsed) configFuncs() map[string]int {
+	configs := map[string]int{}
+	p.types(func(_ string, typ *ast.TypeSpec) {
+		if s, ok := typ.Type.(*ast.StructType); ok && strings.HasSuffix(typ.Name.Name, "Config") {
+			configs[typ.Name.Name] = funcsIn(s)
+		}
+	})
+	return configs
 }
 
 // funcsIn counts the fields of one struct that are functions.
@@ -163,31 +94,32 @@ func TestFuncFieldsAreCounted(t *testing.T) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, "a.go", `package p
 type aConfig struct { f, g func(); n int; h func(int) error }
-type other struct { f func(); in struct { g func() } }
-var _ = []struct{ f func() }{}`, 0)
+type other struct { f func(); in struct { g func() } }`, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, configs := (&parsed{set: set, files: []*ast.File{f}}).funcFields()
-	if all != 6 || len(configs) != 1 || configs["aConfig"] != 3 {
-		t.Errorf("%d fields, Configs %v; want 6, and 3 of aConfig", all, configs)
+	configs := (&parsed{set: set, names: []string{"a.go"}, files: []*ast.File{f}}).configFuncs()
+	if len(configs) != 1 || configs["aConfig"] != 3 {
+		t.Errorf("Configs %v; want 3 of aConfig", configs)
 	}
 }
 
-func TestSilentRooms(t *testing.T) {
-	found := map[string][]string{}
+func TestSilentPackages(t *testing.T) {
+	seen := map[string]bool{}
 	for dir, p := range packages(t, false) {
-		if r := room(dir); slices.Contains(silent, r) {
-			found[r] = append(found[r], p.noises()...)
-		}
-	}
-	for r := range stillNoisy {
+		r := room(dir)
 		if !slices.Contains(silent, r) {
-			t.Errorf("stillNoisy[%q]: the room is not in silent", r)
+			continue
+		}
+		seen[r] = true
+		for _, n := range p.noises() {
+			t.Errorf("%s is to import no net and to read no clock: %s", dir, n)
 		}
 	}
 	for _, r := range silent {
-		ratchet(t, r+": imports of net and looks at the clock", len(found[r]), 0, stillNoisy[r], strings.Join(found[r], ", "))
+		if !seen[r] {
+			t.Errorf("silent: there is no package %s: delete the row", r)
+		}
 	}
 }
 
@@ -263,8 +195,23 @@ func (p *parsed) functions(visit func(file string, fn *ast.FuncDecl)) {
 	}
 }
 
-// spread returns in how many files the methods of one type stand, at worst, and says which.
-func (p *parsed) spread() (worst int, where string) {
+// types calls visit with every type that the package declares at its top level, and the file in which it stands.
+func (p *parsed) types(visit func(file string, typ *ast.TypeSpec)) {
+	for i, f := range p.files {
+		for _, d := range f.Decls {
+			group, ok := d.(*ast.GenDecl)
+			if !ok || group.Tok != token.TYPE {
+				continue
+			}
+			for _, spec := range group.Specs {
+				visit(p.names[i], spec.(*ast.TypeSpec))
+			}
+		}
+	}
+}
+
+// spread lists the types whose methods stand in at least the given number of files.
+func (p *parsed) spread(files int) (found []string) {
 	homes := map[string]map[string]bool{}
 	p.functions(func(file string, fn *ast.FuncDecl) {
 		if fn.Recv == nil {
@@ -277,11 +224,11 @@ func (p *parsed) spread() (worst int, where string) {
 		homes[typ][file] = true
 	})
 	for _, typ := range slices.Sorted(maps.Keys(homes)) {
-		if files := homes[typ]; len(files) > worst {
-			worst, where = len(files), fmt.Sprintf("%s in %s", typ, strings.Join(slices.Sorted(maps.Keys(files)), ", "))
+		if in := homes[typ]; len(in) >= files {
+			found = append(found, fmt.Sprintf("%s in %s", typ, strings.Join(slices.Sorted(maps.Keys(in)), ", ")))
 		}
 	}
-	return worst, where
+	return found
 }
 
 // receiver returns the name of a method's type.
@@ -302,37 +249,6 @@ func receiver(fn *ast.FuncDecl) string {
 	return ""
 }
 
-// branches returns the most branches that a function has, and says which.
-func (p *parsed) branches() (worst int, where string) {
-	p.functions(func(file string, fn *ast.FuncDecl) {
-		if n := branchesOf(fn); n > worst {
-			worst, where = n, file+": "+fn.Name.Name
-		}
-	})
-	return worst, where
-}
-
-// branchesOf counts one for the function and one for each if, loop, case, && and ||. It leaves out function literals.
-func branchesOf(fn *ast.FuncDecl) int {
-	n := 1
-	ast.Inspect(fn, func(x ast.Node) bool {
-		switch x := x.(type) {
-		case *ast.FuncLit:
-			return false
-		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.CommClause:
-			n++
-		case *ast.CaseClause:
-			n += min(len(x.List), 1) // default is no branch of its own
-		case *ast.BinaryExpr:
-			if x.Op == token.LAND || x.Op == token.LOR {
-				n++
-			}
-		}
-		return true
-	})
-	return n
-}
-
 // The measures find what they are for.
 func TestShapeIsMeasured(t *testing.T) {
 	dir := t.TempDir()
@@ -348,7 +264,7 @@ func (t t) a(p, q, r int, s, u, v string) int { if t.x == 1 && t.b() { return 1 
 var _, _ = http.MethodGet, time.Now`,
 		"b.go": `package p
 func (t *t) b() bool { if t.x++; t.x > 0 { }; if t.x = 2; t.x > 0 { }; return t.x == 1 } // ` + "`" + strings.Repeat("+", 40) + `
-func g() { var err error; if err = f(); err != nil { } }
+func G() { var err error; if err = f(); err != nil { } }
 func f() error { _ = []t{{1, 2, 3, 4}}; return nil }`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -357,10 +273,9 @@ func f() error { _ = []t{{1, 2, 3, 4}}; return nil }`,
 	}
 	t.Chdir(dir)
 	p := packages(t, false)["."]
-	spread, _ := p.spread()
-	branches, _ := p.branches()
-	if got, want := (shape{len(p.pairs()), spread, branches}), (shape{1, 2, 3}); got != want {
-		t.Errorf("shape is %+v; want %+v", got, want)
+	got := size{lines: p.lines(), exported: p.exported(), pairs: len(p.pairs()), spread: len(p.spread(2))}
+	if want := (size{lines: 13, exported: 1, pairs: 1, spread: 1}); got != want {
+		t.Errorf("size is %+v; want %+v", got, want)
 	}
 	if got := p.noises(); len(got) != 2 {
 		t.Errorf("noises are %q; want an import and a clock", got)
