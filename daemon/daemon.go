@@ -24,6 +24,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/front"
 	"github.com/warmpath/warmpath/daemon/request/ledger"
@@ -295,7 +296,7 @@ type process struct{ *Daemon }
 func (p process) Configuration() *conf.Config { return p.state.Load().conf }
 func (p process) Settings() map[string]any    { return conf.Shown(p.state.Load().inForce) }
 func (p process) Epoch() *front.Epoch         { return p.epoch() }
-func (p process) Served() *exchange.Epoch     { return &p.epoch().Epoch }
+func (p process) Served() *epoch.Epoch        { return &p.epoch().Epoch }
 func (p process) Pools() []*operator.Pool     { return p.shown() }
 func (p process) Draining() bool              { return p.front.Draining() }
 func (p process) Pprof() bool                 { return p.Configuration().Server.Pprof }

@@ -23,7 +23,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/probe"
 	"github.com/warmpath/warmpath/daemon/fleet/wake"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
@@ -42,10 +42,10 @@ type pool struct {
 	route   *route.Pool
 	prober  *probe.Prober
 	found   *discover.Discovery[conf.Worker]
-	clients exchange.Clients
+	clients epoch.Clients
 	vigil   *operator.Vigil
 	roster  *lmcache.Roster // whose LMCache is whose
-	asking  *exchange.Asking
+	asking  *epoch.Asking
 	loader  *adapters.Loader
 	feed    *feed.Feed
 	ends    []func() // of what shares the history, and has it written
@@ -91,9 +91,9 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
 	p.ends = append(p.ends, d.peers.Join(c.Name, p.route),
 		d.memory.Join(c.Name, func() []string { return p.set.Load().conf.Models }, p.route))
-	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
+	p.asking = epoch.NewAsking(epoch.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
 	p.loader.Serve(p.route.Workers, p.asking)
-	p.asking.Configure(first.key, exchange.AskConfig(c.Tokens))
+	p.asking.Configure(first.key, epoch.AskConfig(c.Tokens))
 	p.feed = feed.New(feed.Config{Index: p.route.Held, Workers: p.route.Workers.Stats, Listener: d.kvEvents, Log: p.log})
 	p.feed.Configure(adapt.Origins(&first.conf), first.tls)
 	p.running.Go(func() { p.prober.Run(ctx, p.route.Workers) })
@@ -132,7 +132,7 @@ func (p *pool) shown() *operator.Pool {
 }
 
 // served is the pool as a request of this epoch sees it.
-func (p *pool) served() *exchange.Pool {
+func (p *pool) served() *epoch.Pool {
 	s := p.set.Load()
 	served := adapt.Served(&s.conf, p.queue, p.loader)
 	served.Pool, served.Clients, served.Key = p.route, &p.clients, s.key
@@ -205,7 +205,7 @@ func (p *pool) change(c conf.Pool) error {
 	maps.Copy(both, next.clients)
 	p.clients.Set(both)
 	p.set.Store(next)
-	p.asking.Configure(next.key, exchange.AskConfig(c.Tokens))
+	p.asking.Configure(next.key, epoch.AskConfig(c.Tokens))
 	p.queue.Configure(adapt.Queue(&c))
 	p.waker.Configure(c.Queue.WakeURL)
 	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf, p.daemon.storeTokens))

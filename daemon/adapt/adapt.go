@@ -20,7 +20,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/ledger"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/queue"
@@ -134,11 +134,11 @@ func labels(w *conf.Worker) map[string]string {
 }
 
 // Pairing returns how prompts of a pool are computed by workers of their own, nil if they are not.
-func Pairing(d *conf.Disaggregation) *exchange.Pairing {
+func Pairing(d *conf.Disaggregation) *epoch.Pairing {
 	if !d.On() {
 		return nil
 	}
-	p := &exchange.Pairing{Connector: pair.Connector(d.Connector), Threshold: d.Threshold, Rate: d.KVRate,
+	p := &epoch.Pairing{Connector: pair.Connector(d.Connector), Threshold: d.Threshold, Rate: d.KVRate,
 		Always: d.Rule == conf.RuleThreshold, Bootstrap: d.BootstrapPort, Shared: d.Answering,
 		Prefillers: worker.Fence{worker.PrefillLabel}, Decoders: worker.Fence{worker.Not + worker.PrefillLabel}}
 	if d.Answering {
@@ -169,8 +169,8 @@ func Workers(c *conf.Pool, q *waiting.Queue, l *adapters.Loader) worker.Config {
 func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { f(time.Now()) }) }
 
 // Served returns a pool's settings for its requests, which wait in q if the pool has a queue.
-func Served(c *conf.Pool, q *waiting.Queue, l *adapters.Loader) *exchange.Pool {
-	p := &exchange.Pool{Patterns: c, InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions,
+func Served(c *conf.Pool, q *waiting.Queue, l *adapters.Loader) *epoch.Pool {
+	p := &epoch.Pool{Patterns: c, InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions,
 		ClientRank: c.ClientRank, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.Bounded(),
 		WaitEmpty: c.Queue.WaitEmpty > 0, Pairing: Pairing(&c.Disaggregation)}
 	if c.Queues() {

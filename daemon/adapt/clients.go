@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/front"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/limit"
@@ -43,13 +43,13 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 	}
 	s, n := &c.Server, &c.Sessions
 	return &front.Epoch{
-		Epoch: exchange.Epoch{
-			Sessions: exchange.Naming{Identity: identity.New(n.Identity), Cookie: n.Cookie, Always: n.Bind == "always",
+		Epoch: epoch.Epoch{
+			Sessions: epoch.Naming{Identity: identity.New(n.Identity), Cookie: n.Cookie, Always: n.Bind == "always",
 				EndWithWorker: n.OnWorkerDown == "error"},
 			Overflow: overflow.Limits{Dir: s.OverflowDir, Most: int64(s.OverflowBytes)},
 			Names:    names.New(aliases),
 			Keys:     gate.NewKeys(keys), Explain: s.Explain, Access: s.AccessLog != "", Deadline: s.DeadlineHeader,
-			Log: exchange.ExplainLog{Share: s.ExplainLog.Share, Slower: s.ExplainLog.Slower},
+			Log: epoch.ExplainLog{Share: s.ExplainLog.Share, Slower: s.ExplainLog.Slower},
 		},
 		CORS: gate.NewCORS(s.CORSOrigins), MaxBody: s.MaxBodyBytes,
 		BufferBody: min(s.BufferBody, s.MaxBodyBytes), MaxInFlight: s.MaxInFlight,

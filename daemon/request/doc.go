@@ -3,6 +3,7 @@
 //
 //	front       an HTTP request becomes an exchange.Inbound; its header is judged before its body is read
 //	exchange    one request: its body, the choice, the attempts, the answer
+//	epoch       configuration, pools and settings in force when a request comes in, and what is kept of their workers
 //	route       which worker gets it, and what is learnt at its end; no socket, no clock, no goroutine
 //	queue       the requests that no worker has room for, and whose turn is next; silent as route is
 //	waiting     has those requests wait on their goroutines, and passes them their turns
@@ -23,7 +24,7 @@
 // front calls exchange, exchange calls route, and none of the three knows its caller. sessionapi stands in front of
 // exchange and calls it; the others are called by these. Read exchange/exchange.go first, then route/choice.go.
 //
-// A request uses one epoch (exchange.Epoch: configuration, pools and settings), also if a reload makes a new one
+// A request uses one epoch (epoch.Epoch: configuration, pools and settings), also if a reload makes a new one
 // meanwhile. What it may cost is bounded by package gate in transport; whether a worker is fit is judged by package
 // worker in fleet.
 package request

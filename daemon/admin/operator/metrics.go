@@ -11,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/admin/timeline"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 )
 
@@ -125,7 +126,7 @@ func (m *Metrics) Refused(s *exchange.Seen, f exchange.Fault, status int, took t
 }
 
 // Crowded implements front.Meter. Nobody knows for which pool the request was: where there are several they take turns.
-func (m *Metrics) Crowded(s *exchange.Seen, pools []*exchange.Pool) {
+func (m *Metrics) Crowded(s *exchange.Seen, pools []*epoch.Pool) {
 	of := pools[m.crowded.Add(1)%uint64(len(pools))].Name
 	if len(pools) == 1 {
 		s.Pool = of

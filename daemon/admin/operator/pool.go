@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 )
@@ -25,12 +25,12 @@ const (
 type Pool struct {
 	*route.Pool
 	Models   []string // the patterns of the configuration
-	Patterns exchange.Patterns
+	Patterns epoch.Patterns
 	Events   *feed.Feed          // of its workers
 	Shadows  *strategies.Shadows // nil = there can be none
-	Asking   *exchange.Asking    // asks its workers; nil = they can be asked nothing
+	Asking   *epoch.Asking       // asks its workers; nil = they can be asked nothing
 	Queue    *waiting.Queue      // of its requests; nil = it has none
-	Pairing  *exchange.Pairing   // of its workers' roles; nil = they have none
+	Pairing  *epoch.Pairing      // of its workers' roles; nil = they have none
 	Panic    bool                // while no worker is up, requests go to workers that are down
 }
 

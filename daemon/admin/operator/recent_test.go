@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -111,12 +112,12 @@ func TestWanted(t *testing.T) {
 // pool like one whose body was read: in the demand, in the page's minute and by key. If there are several pools they
 // take turns, as nobody knows which one was meant.
 func TestCrowded(t *testing.T) {
-	pool := func(name string) *exchange.Pool {
-		p := new(exchange.Pool)
+	pool := func(name string) *epoch.Pool {
+		p := new(epoch.Pool)
 		p.Pool = route.New(route.Config{Name: name})
 		return p
 	}
-	f := func(pools []*exchange.Pool, name string, refused float64) {
+	f := func(pools []*epoch.Pool, name string, refused float64) {
 		t.Helper()
 		m := NewMetrics("test")
 		for range 4 {
@@ -138,8 +139,8 @@ func TestCrowded(t *testing.T) {
 			t.Errorf("keys %+v, %v; want 4 of 4 refused", keys, err)
 		}
 	}
-	f([]*exchange.Pool{pool("p")}, "p", 4)
-	f([]*exchange.Pool{pool("p"), pool("q")}, "", 2)
+	f([]*epoch.Pool{pool("p")}, "p", 4)
+	f([]*epoch.Pool{pool("p"), pool("q")}, "", 2)
 }
 
 // TestRefusedIsWhatTheRouterRefuses: a client that leaves is not refused, and a request that the workers leave without an

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/host"
 )
 
@@ -17,7 +17,7 @@ type Process interface {
 	// Configuration is the one that was loaded last.
 	Configuration() *conf.Config
 	// Served is what is in force for a request that comes in now.
-	Served() *exchange.Epoch
+	Served() *epoch.Epoch
 	// Reload reads the configuration and the modules again. On an error all stays as it was.
 	Reload() error
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/host"
 )
 
@@ -27,7 +27,7 @@ type scene struct {
 
 func (s *scene) Configuration() *conf.Config { return s.c }
 
-func (*scene) Served() *exchange.Epoch { return &exchange.Epoch{} }
+func (*scene) Served() *epoch.Epoch { return &epoch.Epoch{} }
 
 func (s *scene) Reload() error {
 	if s.reload != nil {

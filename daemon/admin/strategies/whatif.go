@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -52,12 +53,12 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	epoch := l.process.Served()
-	caller := callerOf(epoch, q.Key)
+	served := l.process.Served()
+	caller := callerOf(served, q.Key)
 	if caller == nil {
 		return nil, fmt.Errorf("there is no [[keys]] of the name %.40q", q.Key)
 	}
-	in := &exchange.Inbound{Epoch: epoch, Method: "POST", Path: q.Path, Body: q.Body, Caller: caller,
+	in := &exchange.Inbound{Epoch: served, Method: "POST", Path: q.Path, Body: q.Body, Caller: caller,
 		Endpoint: exchange.Classify("POST", q.Path)}
 	if in.Endpoint.Role == exchange.Nobody || in.Endpoint.Role == exchange.Malformed {
 		return nil, fmt.Errorf("the router serves no POST %.100q", q.Path)
@@ -72,7 +73,7 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 			s.Close(context.Background())
 		}
 	}()
-	a.Preview = exchange.Foresee(in, func(p *exchange.Pool) []*route.Strategy {
+	a.Preview = exchange.Foresee(in, func(p *epoch.Pool) []*route.Strategy {
 		own := ""
 		if s := p.Strategy.Strategy(); s != nil {
 			own = s.Name()
@@ -97,7 +98,7 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 
 // callerOf returns the caller of the key of that name, nil if there is none; without a name the caller where no key is
 // asked for.
-func callerOf(e *exchange.Epoch, name string) *gate.Caller {
+func callerOf(e *epoch.Epoch, name string) *gate.Caller {
 	if name != "" {
 		return e.Keys.Named(name)
 	}

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/parts/quota"
 	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -25,6 +25,9 @@ const callWait = time.Minute
 
 // callsAtOnce bounds the workers that are called at a time.
 const callsAtOnce = 64
+
+// maxCallAnswer bounds what is read of a worker's answer to a call.
+const maxCallAnswer = 64 << 10
 
 // adapterOf returns the adapter that the body of a call names, "" if it names none.
 func adapterOf(body []byte) string {
@@ -116,9 +119,7 @@ func call(ctx context.Context, r *request, w *worker.Worker) called {
 		return c
 	}
 	defer resp.Close()
-	share := quota.NewShare(answersHeld, freeAnswer)
-	defer share.Drop()
-	body, err := share.ReadAll(resp, freeAnswer)
+	body, err := epoch.ReadAnswer(resp, maxCallAnswer)
 	if err != nil {
 		c.Error = inWords(err)
 		return c

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -83,7 +84,7 @@ func TestAliasRights(t *testing.T) {
 // TestNoAliasCostsNothing: where no name is configured nothing is allocated.
 func TestNoAliasCostsNothing(t *testing.T) {
 	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`)
-	in.Epoch = &Epoch{}
+	in.Epoch = &epoch.Epoch{}
 	r := request{in: in, epoch: in.Epoch}
 	r.read.parse(in, "")
 	n := testing.AllocsPerRun(100, func() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -36,7 +37,7 @@ type body struct {
 	a       *attempt
 	tries   *attempts     // of the request; not used once the client gets the answer
 	reply   *prompt.Reply // nil: nothing is learnt from it
-	habit   *habit        // of the worker's ids; nil as reply is, or if the worker has left
+	habit   *epoch.Habit  // of the worker's ids; nil as reply is, or if the worker has left
 	events  bool          // server-sent events
 	ok      bool          // the status is a success
 	bound   bool          // its id has been bound to the worker
@@ -354,8 +355,8 @@ const errForeign = "gave the answer to another request"
 
 // expect has the reply compare the ids of the answer with the request's, by the worker's habit.
 func (b *body) expect() {
-	b.habit = b.r.pool.Clients.habit(b.a.trip.Worker().URL(), b.r.read.req.Kind, b.events)
-	b.reply.Expect(b.habit.mark(b.r.id, b.a.resp.FirstUse(), b.r.mistaken))
+	b.habit = b.r.pool.Clients.Habit(b.a.trip.Worker().URL(), b.r.read.req.Kind, b.events)
+	b.reply.Expect(b.habit.Mark(b.r.id, b.a.resp.FirstUse(), b.r.mistaken))
 }
 
 // foreign reports whether an id has shown that the answer, or a part of a stream, belongs to another request.
@@ -372,7 +373,7 @@ func (b *body) discardForeign() *failure {
 func (b *body) noteForeign() worker.Outcome {
 	w := b.a.trip.Worker()
 	b.r.mistaken = true
-	b.habit.refused(b.r.id, b.a.resp.FirstUse())
+	b.habit.Refused(b.r.id, b.a.resp.FirstUse())
 	b.a.resp.Reject()
 	if client := b.r.pool.Clients.Get(w.URL()); client != nil {
 		client.Retire()
@@ -385,6 +386,6 @@ func (b *body) noteForeign() worker.Outcome {
 func (b *body) learnHabit(whole bool) {
 	if b.reply != nil && whole && !b.reply.Failed() {
 		owner, frame := b.reply.Owner()
-		b.habit.learn(b.r.id, owner, frame)
+		b.habit.Learn(b.r.id, owner, frame)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/names"
 )
 
@@ -14,7 +15,7 @@ import (
 // safe for concurrent use.
 type catalogues struct {
 	mu    sync.Mutex // guards all below
-	epoch *Epoch
+	epoch *epoch.Epoch
 	of    map[string]*catalogue // of epoch, by Caller.Rights
 }
 
@@ -60,7 +61,7 @@ func (c *catalogues) entry(in *Inbound, id string) json.RawMessage {
 func (c *catalogues) get(in *Inbound) *catalogue {
 	var now [][]worker.List
 	for _, p := range in.Epoch.Pools {
-		now = append(now, p.Workers.Listings(p.Pairing.answering(in.Caller.Workers)))
+		now = append(now, p.Workers.Listings(p.Pairing.Answering(in.Caller.Workers)))
 	}
 	rights := in.Caller.Rights()
 	if c.epoch != in.Epoch || c.of[rights] == nil && len(c.of) >= maxCatalogues {

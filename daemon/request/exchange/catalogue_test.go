@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -48,7 +49,7 @@ func TestCatalogue(t *testing.T) {
 	if got := string(page("a")); !strings.Contains(got, `"other"`) || c.entry(in("a"), "other") == nil || c.entry(in("a"), "none") != nil {
 		t.Errorf("%s", got)
 	}
-	s.epoch = &Epoch{Pools: s.epoch.Pools}
+	s.epoch = &epoch.Epoch{Pools: s.epoch.Pools}
 	if got := string(page("a")); strings.Contains(got, "alias") {
 		t.Errorf("after a reload without the alias: %s", got)
 	}

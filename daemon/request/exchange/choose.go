@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
@@ -91,7 +92,7 @@ func (r *request) hides() *Fault {
 
 // choosePool returns the pool that the path names, that of the session, that of the worker that made the response, or
 // that of the model. silent: the store did not answer for one of the pools whether it has the session.
-func (r *request) choosePool() (p *Pool, silent bool) {
+func (r *request) choosePool() (p *epoch.Pool, silent bool) {
 	if p := r.epoch.Named(r.entry.Pool); p != nil {
 		return p, false
 	}
@@ -223,7 +224,7 @@ func (r *request) noteChoice(v route.Verdict) {
 	seen.Note(&r.choice)
 	seen.At = time.Now()
 	if r.epoch.Access {
-		if logged, kept := r.epoch.Log.wanted(); kept {
+		if logged, kept := r.epoch.Log.Wanted(); kept {
 			seen.Explain(&r.choice)
 			seen.Logged = logged
 		}
@@ -404,7 +405,7 @@ func (r *request) fence() worker.Fence {
 	case r.entry.Op == Prefilling:
 		return slices.Concat(worker.Fence(r.in.Caller.Workers), r.pool.Pairing.Prefillers)
 	}
-	return r.pool.Pairing.answering(r.in.Caller.Workers)
+	return r.pool.Pairing.Answering(r.in.Caller.Workers)
 }
 
 // shares reports whether the prefillers of the pool answer too.

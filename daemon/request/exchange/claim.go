@@ -3,6 +3,7 @@ package exchange
 import (
 	"strings"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -102,7 +103,7 @@ func (r *request) forbidden() *Fault {
 		return &FaultTokenize
 	}
 	if r.read.hidesModel(r.in) && r.entry.Session == "" && r.epoch.Named(r.entry.Pool) == nil &&
-		(r.epoch.Names != nil || !r.epoch.shareModel(r.arrived)) {
+		(r.epoch.Names != nil || !r.epoch.ShareModel(r.arrived)) {
 		return &faultLateModel
 	}
 	return nil
@@ -138,7 +139,7 @@ func (r *request) foreign() *Fault {
 // foreignJob returns why a job may not be used with the request's key, or nil. p is the pool where the key has it. One
 // that nobody has bound goes to a worker, whose 404 is the honest one: the binding may have expired. A key for some
 // models gets none of those, as it names no model.
-func (r *request) foreignJob(id string, p *Pool) *Fault {
+func (r *request) foreignJob(id string, p *epoch.Pool) *Fault {
 	if p != nil {
 		p.Sessions.Use(owned(id, ""))
 		return nil

@@ -4,15 +4,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
 // claiming returns a request whose body has been read, under the naming.
-func claiming(t *testing.T, naming Naming, in *Inbound) *request {
+func claiming(t *testing.T, naming epoch.Naming, in *Inbound) *request {
 	t.Helper()
-	r := &request{in: in, epoch: &Epoch{Sessions: naming}}
+	r := &request{in: in, epoch: &epoch.Epoch{Sessions: naming}}
 	r.read.parse(in, "")
 	t.Cleanup(r.read.release)
 	return r
@@ -20,10 +21,10 @@ func claiming(t *testing.T, naming Naming, in *Inbound) *request {
 
 // TestClaim is the table of what names a session, the most reliable source first.
 func TestClaim(t *testing.T) {
-	all := Naming{Identity: identity.New([]string{"X-Session-Id", "body.user", "body.session_id"}), Cookie: "wp", Always: true}
+	all := epoch.Naming{Identity: identity.New([]string{"X-Session-Id", "body.user", "body.session_id"}), Cookie: "wp", Always: true}
 	soft := all
 	soft.Always = false
-	f := func(naming Naming, in *Inbound, key string, binds, fresh bool) {
+	f := func(naming epoch.Naming, in *Inbound, key string, binds, fresh bool) {
 		t.Helper()
 		r := claiming(t, naming, in)
 		c := r.claim()
@@ -46,9 +47,9 @@ func TestClaim(t *testing.T) {
 	f(soft, chat(named, "x-session-id", "h", "Cookie", "wp=c"), "h", false, false)
 	f(soft, chat(named, "Cookie", "wp=c"), "c", false, false)
 	f(soft, chat(`{"messages":[]}`), "", false, true)
-	f(Naming{Identity: identity.New([]string{"body.session_id", "body.user"})}, chat(named), "s", false, false)
-	f(Naming{Identity: identity.New([]string{"body.session_id"})}, chat(`{"user":"u"}`), "", false, false)
-	f(Naming{}, chat(named, "x-session-id", "h", "Cookie", "wp=c"), "", false, false)
+	f(epoch.Naming{Identity: identity.New([]string{"body.session_id", "body.user"})}, chat(named), "s", false, false)
+	f(epoch.Naming{Identity: identity.New([]string{"body.session_id"})}, chat(`{"user":"u"}`), "", false, false)
+	f(epoch.Naming{}, chat(named, "x-session-id", "h", "Cookie", "wp=c"), "", false, false)
 	f(all, chat(`{"messages":[]}`), "", true, true) // a cookie is made up
 	f(all, inbound("POST", "/v1/embeddings", `{"input":"x"}`), "", false, false)
 	f(all, chat(named, "x-session-id", strings.Repeat("x", identity.MaxName)), strings.Repeat("x", identity.MaxName), true, false)
@@ -60,7 +61,7 @@ func TestClaim(t *testing.T) {
 func TestClaimOfTenants(t *testing.T) {
 	in := inbound("POST", "/v1/chat/completions", `{"cache_salt":"a","messages":[]}`, "x-session-id", "h")
 	in.Caller = callerOf(t, "*")
-	c := claiming(t, Naming{Identity: identity.New([]string{"X-Session-Id"})}, in).claim()
+	c := claiming(t, epoch.Naming{Identity: identity.New([]string{"X-Session-Id"})}, in).claim()
 	if c.Key.Tenant != "bob\x00a" {
 		t.Errorf("tenant %q", c.Key.Tenant)
 	}
@@ -68,7 +69,7 @@ func TestClaimOfTenants(t *testing.T) {
 
 // TestClaimOfOpened: a protocol's opened session comes before every other source.
 func TestClaimOfOpened(t *testing.T) {
-	naming := Naming{Identity: identity.New([]string{"X-Session-Id"}), Cookie: "wp", Always: true}
+	naming := epoch.Naming{Identity: identity.New([]string{"X-Session-Id"}), Cookie: "wp", Always: true}
 	in := inbound("POST", "/invocations", `{"messages":[]}`, "x-session-id", "h")
 	r := claiming(t, naming, in)
 	r.entry = Entry{Op: Opening}
@@ -89,24 +90,24 @@ func TestClaimOfOpened(t *testing.T) {
 // TestClaimOfStoredResponses: a request may refer to two, in its body and its path.
 func TestClaimOfStoredResponses(t *testing.T) {
 	in := inbound("POST", "/v1/responses/resp_2/more", `{"previous_response_id":"resp_1"}`)
-	r := claiming(t, Naming{}, in)
+	r := claiming(t, epoch.Naming{}, in)
 	if got := r.responses(); got[1] != "resp_2" {
 		t.Errorf("responses: %q", got)
 	}
 	in = inbound("POST", "/v1/responses", `{"previous_response_id":"resp_1"}`)
-	r = claiming(t, Naming{}, in)
+	r = claiming(t, epoch.Naming{}, in)
 	if c := r.claim(); c.Stored != [2]session.Name{in.Stored("resp_1")} {
 		t.Errorf("claim: %+v", c)
 	}
 	in = inbound("GET", "/sessions/resp_3", ``)
-	if got := claiming(t, Naming{}, in).responses(); got != [2]string{} {
+	if got := claiming(t, epoch.Naming{}, in).responses(); got != [2]string{} {
 		t.Errorf("a session's id is taken for a response's: %q", got)
 	}
 }
 
 // TestFaultOfVerdict is the table of what a client gets for a verdict that refuses.
 func TestFaultOfVerdict(t *testing.T) {
-	r := claiming(t, Naming{}, inbound("POST", "/v1/chat/completions", `{"model":"m"}`))
+	r := claiming(t, epoch.Naming{}, inbound("POST", "/v1/chat/completions", `{"model":"m"}`))
 	for v, code := range map[route.Verdict]string{route.NoWorker: "no_worker", route.Unheard: "no_worker", route.UnknownModel: "model_not_found",
 		route.Full: "workers_full", route.SessionSilent: "session_store_silent", route.SessionUnknown: "session_unknown",
 		route.SessionExpired: "session_expired", route.SessionClosed: "session_closed", route.SessionResting: "session_worker_resting",

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -11,7 +12,7 @@ import (
 func TestDeadlines(t *testing.T) {
 	f := func(want time.Duration, fields ...string) {
 		t.Helper()
-		in := &Inbound{Epoch: &Epoch{Deadline: []string{"X-Request-Timeout", "grpc-timeout"}}}
+		in := &Inbound{Epoch: &epoch.Epoch{Deadline: []string{"X-Request-Timeout", "grpc-timeout"}}}
 		for i := 0; i < len(fields); i += 2 {
 			in.Header = append(in.Header, upstream.Field{Name: fields[i], Value: fields[i+1]})
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -64,7 +65,7 @@ func newDuo(t *testing.T, c pair.Connector) *duo {
 		}
 		clients[l.URL] = client
 	}
-	d.pool.Pairing = &Pairing{Connector: c, Threshold: 100, Bootstrap: port, Prefillers: worker.Fence{"role=prefill"},
+	d.pool.Pairing = &epoch.Pairing{Connector: c, Threshold: 100, Bootstrap: port, Prefillers: worker.Fence{"role=prefill"},
 		Decoders: worker.Fence{"!role=prefill"}}
 	d.pool.Clients.Set(clients)
 	d.pool.Workers.Update(specs, time.Now())

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -31,11 +32,11 @@ const (
 // Protocol changes what passes between client and worker.
 type Protocol interface {
 	// Target returns the path at the worker.
-	Target(p *Pool) string
+	Target(p *epoch.Pool) string
 	// Strips reports whether the worker does not get this field of the client.
 	Strips(name, value string) bool
 	// Header appends the fields that name the session to the worker.
-	Header(out []upstream.Field, p *Pool, b session.Binding) []upstream.Field
+	Header(out []upstream.Field, p *epoch.Pool, b session.Binding) []upstream.Field
 	// EndsStreams reports whether the door itself ends a stream that broke off. It then reads the cause as the stream's
 	// error, in place of an error event.
 	EndsStreams() bool

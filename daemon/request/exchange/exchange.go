@@ -11,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -84,7 +85,7 @@ func (e *Exchange) Choose(ctx context.Context) *Outbound {
 }
 
 // Pool returns the pool that the request goes to.
-func (e *Exchange) Pool() *Pool { return e.pool }
+func (e *Exchange) Pool() *epoch.Pool { return e.pool }
 
 // Chosen returns the worker that comes first in the choice.
 func (e *Exchange) Chosen() *worker.Worker { return e.choice.First() }
@@ -171,7 +172,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 // prepare makes what a worker gets.
 func (e *Exchange) prepare(r *sending) {
 	r.Request = upstream.Request{Method: e.in.Method, Path: e.target(),
-		Header: workerHeader(r.Header, e.in, e.id, e.pool, e.entry.Door), Mark: markOf(e.id)}
+		Header: workerHeader(r.Header, e.in, e.id, e.pool, e.entry.Door), Mark: epoch.MarkOf(e.id)}
 	e.makeBody(r)
 	r.pairing = pairs(&e.request, &r.Request)
 	if e.entry.Door != nil {
@@ -237,10 +238,8 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if e.mayMove() {
 		a.payer = e.pool.Workers
 	}
-	if e.read.asks {
-		if _, refuses := e.pool.Clients.mute.Load(to.Worker.URL()); refuses {
-			e.unask()
-		}
+	if e.read.asks && e.pool.Clients.Mutes(to.Worker.URL()) {
+		e.unask()
 	}
 	p := e.sending.pairing
 	p.reset()
@@ -423,7 +422,7 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 		stayHere(out.Header, w.URL())
 	}
 	if b.against == worker.Busy {
-		out.comeBackIn(e.pool.after(asks(FaultNoWorker, out.Header), time.Now()).Retry)
+		out.comeBackIn(asks(FaultNoWorker, out.Header).after(e.pool, time.Now()).Retry)
 	}
 	e.explain(out)
 	e.tellModel(out)
@@ -444,7 +443,7 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 }
 
 // noteEnd logs the end of the attempts, as end does for a client that gets an error. Of a prefill no client does.
-func (e *Exchange) noteEnd(last step, end func(*Inbound, *Pool, step, int)) {
+func (e *Exchange) noteEnd(last step, end func(*Inbound, *epoch.Pool, step, int)) {
 	a := &e.sending.attempts
 	switch {
 	case e.entry.Op != Prefilling && !e.fallsBack(failedFor(&a.last, a.own)):

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -16,7 +17,7 @@ func TestExplainIsAskedForAndAllowed(t *testing.T) {
 		t.Helper()
 		in := inbound("POST", "/v1/chat/completions", "", "x-warmpath-explain", how)
 		in.Seen.Retries = 2
-		r := request{in: in, epoch: &Epoch{Explain: allowed}, pool: &Pool{Pool: &route.Pool{Name: "p"}}}
+		r := request{in: in, epoch: &epoch.Epoch{Explain: allowed}, pool: &epoch.Pool{Pool: &route.Pool{Name: "p"}}}
 		var out Outbound
 		r.explain(&out)
 		if got := lines(out.Header); !strings.HasPrefix(got, want) || (got == "") != (want == "") {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
@@ -37,9 +38,9 @@ func falling(t *testing.T, on names.Reason, cat, dog, owl string) *scene {
 }
 
 // fill takes the only place of the pool's worker.
-func (s *scene) fill() { s.pool.fill() }
+func (s *scene) fill() { fill(s.pool) }
 
-func (p *Pool) fill() {
+func fill(p *epoch.Pool) {
 	p.Limited = true
 	p.Workers.Configure(worker.Config{MaxInFlight: 1})
 	_, all, _ := p.Workers.Snapshot(worker.Query{At: time.Now()}, nil, nil)
@@ -197,7 +198,7 @@ func TestFallbackBeforeTheQueue(t *testing.T) {
 			for i, p := range s.epoch.Pools {
 				p.Queue = waiting.New(waiting.Config{Config: queue.Config{MaxRequests: 10, MaxBytes: 1 << 30}, Wait: wait})
 				if name := string(s.epoch.Pools[i].Patterns.(only)); strings.Contains(c.full, name) {
-					p.fill()
+					fill(p)
 				} else if strings.Contains(c.waits, name) {
 					w := new(waiting.Wait)
 					p.Queue.Enter(w, false, time.Now())

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
 // TestHammerLethal: requests that lose their workers, are asked about and are acquitted at once leave no more behind than
@@ -43,34 +41,4 @@ func (m *mortals) lastOf(t *testing.T) string {
 	const body = `{"prompt":"last"}`
 	m.loses(inbound("POST", "/v1/completions", body), 0, 1)
 	return body
-}
-
-// TestHammerHabit: answers teach and are judged at once. A mark is strict only with the frame that was learnt, as both
-// are read together.
-func TestHammerHabit(t *testing.T) {
-	h := new(habits)
-	at := prompt.Frame{Loose: true}
-	const id = "0123456789abcdef0123456789abcdef"
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for i := range 5000 {
-				one := h.of(0, i%2 == 0)
-				switch i % 5 {
-				case 0, 1:
-					one.learn(id, prompt.OwnerSame, at)
-				case 2:
-					one.refused(id, true)
-				case 3:
-					h.forget()
-				default:
-					if m := one.mark(id, false, false); m.Strict && m.Frame != at {
-						t.Errorf("a strict mark with the frame %+v", m.Frame)
-						return
-					}
-				}
-			}
-		})
-	}
-	all.Wait()
 }

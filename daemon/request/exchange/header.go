@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -42,7 +43,7 @@ func perHop(name string) bool {
 }
 
 // replaced reports whether a worker gets this field of the client from us instead, or not at all.
-func replaced(name string, in *Inbound, p *Pool) bool {
+func replaced(name string, in *Inbound, p *epoch.Pool) bool {
 	if ourOwn(name) || pair.NamesWorker(name) {
 		return true
 	}
@@ -80,7 +81,7 @@ func idAtWorker(in *Inbound) string {
 
 // workerHeader appends the fields that a worker of the pool gets, under the id that it gets; door may be nil. They ask
 // for no compression, as the router reads answers on their way.
-func workerHeader(out []upstream.Field, in *Inbound, id string, p *Pool, door Protocol) []upstream.Field {
+func workerHeader(out []upstream.Field, in *Inbound, id string, p *epoch.Pool, door Protocol) []upstream.Field {
 	named := connectionTokens(in.Header)
 	out = slices.Grow(out, len(in.Header)+10) // room for all that is added, a door's fields too
 	for _, f := range in.Header {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -28,10 +29,12 @@ func TestPerHop(t *testing.T) {
 // strict is a door that strips a field by its value and adds one.
 type strict struct{}
 
-func (strict) Target(*Pool) string                                                      { return "/invocations" }
-func (strict) Strips(name, value string) bool                                           { return name == "Accept" && value == "secret" }
-func (strict) EndsStreams() bool                                                        { return true }
-func (strict) Header(out []upstream.Field, _ *Pool, _ session.Binding) []upstream.Field { return out }
+func (strict) Target(*epoch.Pool) string      { return "/invocations" }
+func (strict) Strips(name, value string) bool { return name == "Accept" && value == "secret" }
+func (strict) EndsStreams() bool              { return true }
+func (strict) Header(out []upstream.Field, _ *epoch.Pool, _ session.Binding) []upstream.Field {
+	return out
+}
 
 // lines writes fields as "Name: value" lines.
 func lines(fields []upstream.Field) string {
@@ -58,11 +61,11 @@ func TestWorkerHeader(t *testing.T) {
 		t.Helper()
 		in := inbound("POST", "/v1/chat/completions", "", header...)
 		in.ID, in.Remote, in.Host, in.TLS = "id-1", "10.0.0.1", "router", c.tls
-		in.Epoch = &Epoch{Sessions: Naming{Cookie: c.cookie}}
+		in.Epoch = &epoch.Epoch{Sessions: epoch.Naming{Cookie: c.cookie}}
 		if c.keyed {
 			in.Caller = callerOf(t, "*")
 		}
-		if got := lines(workerHeader(nil, in, in.ID, &Pool{Key: c.key}, c.door)); got != want {
+		if got := lines(workerHeader(nil, in, in.ID, &epoch.Pool{Key: c.key}, c.door)); got != want {
 			t.Errorf("%q, %+v:\n%s\nwant:\n%s", header, c, got, want)
 		}
 	}

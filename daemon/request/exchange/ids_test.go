@@ -8,19 +8,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
 )
 
-type uncounted struct{}
+type uncountedIDs struct{}
 
-func (uncounted) Tokens(string, string) {}
+func (uncountedIDs) Tokens(string, string) {}
 
 // taught asks for a chat whose answer teaches its ids. It returns what the client sees, and whether they were learnt.
 func (s *scene) taught() (a answer, learnt bool) {
 	s.t.Helper()
-	asking := NewAsking(Asked{Pool: s.pool.Pool, Clients: s.pool.Clients, Log: slog.New(slog.DiscardHandler), Meter: uncounted{}})
-	asking.Configure("", AskConfig{CacheBytes: 8 << 20, Learn: true})
+	asking := epoch.NewAsking(epoch.Asked{Pool: s.pool.Pool, Clients: s.pool.Clients, Log: slog.New(slog.DiscardHandler), Meter: uncountedIDs{}})
+	asking.Configure("", epoch.AskConfig{CacheBytes: 8 << 20, Learn: true})
 	in := inbound("POST", "/v1/chat/completions", `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`)
 	in.Epoch, in.ID = s.epoch, "id-1"
 	var all Lives

@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/parts/seldom"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -36,7 +37,7 @@ type journal struct {
 }
 
 // of returns the logger that names the pool, which may be nil.
-func (j *journal) of(p *Pool) *slog.Logger {
+func (j *journal) of(p *epoch.Pool) *slog.Logger {
 	if p == nil {
 		return j.log
 	}
@@ -69,7 +70,7 @@ func (j *journal) waits(in *Inbound, c *route.Choice, p Position) {
 
 // failedStrategy logs which request the module failed on, as the host's own line does not know it. A module that
 // declines has not failed.
-func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice, v route.Verdict) {
+func (j *journal) failedStrategy(in *Inbound, p *epoch.Pool, c *route.Choice, v route.Verdict) {
 	switch in.Seen.Fallback {
 	case "decline", "no_rows", "busy", "quarantined", "closed":
 		return
@@ -94,7 +95,7 @@ func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice, v route.
 
 // prefilled counts what became of the prefill of a request at a worker of its own, and logs that the worker which
 // answers computes the prompt itself, or that memory of a prefiller is lost for a while. It logs once a second at most.
-func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled, why string) {
+func (j *journal) prefilled(in *Inbound, p *epoch.Pool, result Prefilled, why string) {
 	j.meter.Prefilled(p.Name, result)
 	switch result {
 	case PrefillDone, PrefillFreed, PrefillLong, PrefillRefused, PrefillDropped: // a request with a fault is no news
@@ -127,7 +128,7 @@ func (j *journal) prefilled(in *Inbound, p *Pool, result Prefilled, why string) 
 
 // noDescriptor logs that this process had no descriptor for a request's connection. It logs once a second at most: a
 // line a request could fill the disk.
-func (j *journal) noDescriptor(in *Inbound, p *Pool) {
+func (j *journal) noDescriptor(in *Inbound, p *epoch.Pool) {
 	if j.starved.Due(time.Now(), time.Second) {
 		j.of(p).Error("no descriptor is left for a connection to a worker; raise the limit of open files"+
 			" (ulimit -n, LimitNOFILE)", "id", in.ID)
@@ -135,7 +136,7 @@ func (j *journal) noDescriptor(in *Inbound, p *Pool) {
 }
 
 // keyRefused logs that a worker refuses the key which this router sends it. It logs once a minute at most.
-func (j *journal) keyRefused(in *Inbound, p *Pool, w *worker.Worker, status int) {
+func (j *journal) keyRefused(in *Inbound, p *epoch.Pool, w *worker.Worker, status int) {
 	if j.refusedKey.Due(time.Now(), time.Minute) {
 		j.of(p).Warn("a worker refuses this router's key: compare worker_key_file of the pool with the worker's --api-key",
 			"id", in.ID, "worker", w.ID(), "status", status)
@@ -143,7 +144,7 @@ func (j *journal) keyRefused(in *Inbound, p *Pool, w *worker.Worker, status int)
 }
 
 // fenced logs that no worker that answers has the labels of the request's key. It logs once a minute at most.
-func (j *journal) fenced(in *Inbound, p *Pool) {
+func (j *journal) fenced(in *Inbound, p *epoch.Pool) {
 	if j.apart.Due(time.Now(), time.Minute) {
 		j.of(p).Warn("no worker of the pool that answers has the labels of a key, whose requests get 503: correct workers of"+
 			" [[keys]], or label workers", "id", in.ID, "key", in.Caller.Name, "workers", strings.Join(in.Caller.Workers, ", "))
@@ -161,7 +162,7 @@ func (j *journal) keptNothing(in *Inbound, dir string, err error) {
 
 // foreign logs and counts that a worker gave the answer to another request. It logs once a second at most: many
 // connections may be out of step at once.
-func (j *journal) foreign(in *Inbound, p *Pool, w *worker.Worker) {
+func (j *journal) foreign(in *Inbound, p *epoch.Pool, w *worker.Worker) {
 	j.meter.Foreign(p.Name, w.ID())
 	if j.mixedUp.Due(time.Now(), time.Second) {
 		j.of(p).Warn("a worker gave the answer to another request, which no client gets; its connections are closed;"+
@@ -178,7 +179,7 @@ type step struct {
 
 // passedOn logs, counts and records that the request goes on to the next worker. That may be the same one again, if it
 // closed an idle connection.
-func (j *journal) passedOn(in *Inbound, p *Pool, from step, next *worker.Worker) {
+func (j *journal) passedOn(in *Inbound, p *epoch.Pool, from step, next *worker.Worker) {
 	if from.reason == reasonNone {
 		return
 	}
@@ -201,7 +202,7 @@ func (j *journal) unanswered(in *Inbound, s step) {
 
 // gaveUp logs and records that the request goes to no other worker after that step, though there may be one, so that
 // the client gets an error.
-func (j *journal) gaveUp(in *Inbound, p *Pool, last step, tried int) {
+func (j *journal) gaveUp(in *Inbound, p *epoch.Pool, last step, tried int) {
 	if last.reason == reasonNone { // the fault is in the request
 		return
 	}
@@ -221,7 +222,7 @@ func (j *journal) fellBack(in *Inbound, from string, why names.Reason) {
 }
 
 // nobodyLeft logs and records that the last of so many workers has failed too, so that the client gets an error.
-func (j *journal) nobodyLeft(in *Inbound, p *Pool, last step, tried int) {
+func (j *journal) nobodyLeft(in *Inbound, p *epoch.Pool, last step, tried int) {
 	if last.reason == reasonNone {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -62,7 +63,7 @@ func recorded() (j *journal, logged, counted func() string) {
 
 func TestJournalOfSteps(t *testing.T) {
 	j, logged, counted := recorded()
-	in, p := inbound("POST", "/v1/chat/completions", ""), &Pool{Pool: &route.Pool{Name: "p"}}
+	in, p := inbound("POST", "/v1/chat/completions", ""), &epoch.Pool{Pool: &route.Pool{Name: "p"}}
 	in.ID = "id-1"
 	_, workers, _ := newScene(t, []string{"refuse"}, []string{"refuse"}).pool.Workers.Snapshot(worker.Query{At: time.Now()}, nil, nil)
 	a, b := workers[0], workers[1]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -34,8 +35,8 @@ type fleet struct {
 	dice    dice
 	began   time.Time
 	server  *exchange.Server
-	epoch   *exchange.Epoch
-	pool    *exchange.Pool
+	epoch   *epoch.Epoch
+	pool    *epoch.Pool
 	lives   exchange.Lives
 	engines []*engine
 	clients sync.WaitGroup
@@ -134,12 +135,12 @@ func newFleet(t *testing.T, seed uint64, n int) *fleet {
 	}
 	c.Watcher = &watcher{fleet: f, places: places}
 	c.After = func(d time.Duration, call func(time.Time)) { time.AfterFunc(d, func() { call(time.Now()) }) }
-	f.pool = &exchange.Pool{Clients: new(exchange.Clients), Patterns: allModels{}, HeaderTimeout: never}
+	f.pool = &epoch.Pool{Clients: new(epoch.Clients), Patterns: allModels{}, HeaderTimeout: never}
 	f.pool.Pool = route.New(route.Config{Name: "p", Sessions: session.On(store(), session.Config{Pool: "p"}), Began: f.began,
 		Workers: c, Reason: func(string, uint16) string { return "" }, Clock: time.Now, Secret: route.Secret{1}})
 	f.pool.Strategy.Replace(leastBusy())
 	f.pool.Clients.Set(clients)
-	f.epoch = &exchange.Epoch{Pools: []*exchange.Pool{f.pool}}
+	f.epoch = &epoch.Epoch{Pools: []*epoch.Pool{f.pool}}
 	f.server = exchange.New(exchange.Config{Log: slog.New(slog.DiscardHandler), Meter: silentMeter{}})
 	for _, e := range f.engines {
 		f.pool.Workers.Healthy(e.number, time.Now())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -216,7 +217,7 @@ func (l *leg) host() string {
 var bootstraps = direct.Client(nil, 2*time.Second)
 
 // engine asks a prefiller's bootstrap server for the id of the engine that was chosen, "" if it does not say.
-func (l *leg) engine(ctx context.Context, rule *Pairing, host string) string {
+func (l *leg) engine(ctx context.Context, rule *epoch.Pairing, host string) string {
 	port := strconv.Itoa(rule.Bootstrap)
 	l.lacks = "no bootstrap server answers at bootstrap_port " + port
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/query", nil)
@@ -286,7 +287,7 @@ const maxFreeing = 256
 
 // free has a decoder read what the prefiller keeps for a request whose client has left, or that the decoder has
 // refused: else the memory is lost until the prefiller gives up. The answer of one token is thrown away.
-func (l *leg) free(to *upstream.Client, p *Pool, handed []byte) Prefilled {
+func (l *leg) free(to *upstream.Client, p *epoch.Pool, handed []byte) Prefilled {
 	if l.dropped() {
 		return PrefillDropped
 	}

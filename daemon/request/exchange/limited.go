@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -42,7 +43,7 @@ func (a *allowance) behind(in *Inbound) *Fault {
 
 // reserve takes the tokens of the key's limit that the request is expected to need. One of which no engine computes the
 // prompt, such as a question for its tokens, needs none.
-func (a *allowance) reserve(r *reading, in *Inbound, p *Pool, c *route.Choice) *Fault {
+func (a *allowance) reserve(r *reading, in *Inbound, p *epoch.Pool, c *route.Choice) *Fault {
 	if !a.spent.Limited() {
 		return nil
 	}
@@ -64,7 +65,7 @@ func (a *allowance) reserve(r *reading, in *Inbound, p *Pool, c *route.Choice) *
 
 // streamed returns the tokens of the answer that have come so far. vLLM sends one token an event, but several to a
 // client that is slow.
-func (a *allowance) streamed(p *Pool, answer *prompt.Reply) int {
+func (a *allowance) streamed(p *epoch.Pool, answer *prompt.Reply) int {
 	if answer == nil || !a.spent.Limited() {
 		return 0
 	}
@@ -76,7 +77,7 @@ func (a *allowance) streamed(p *Pool, answer *prompt.Reply) int {
 }
 
 // grow takes more of the limit if the answer outgrows what was expected.
-func (a *allowance) grow(p *Pool, answer *prompt.Reply) {
+func (a *allowance) grow(p *epoch.Pool, answer *prompt.Reply) {
 	if a.spent.Limited() {
 		a.spent.Grow(a.streamed(p, answer), time.Now())
 	}

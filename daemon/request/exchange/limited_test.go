@@ -3,6 +3,7 @@ package exchange
 import (
 	"fmt"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 // limitedInbound is a request of a key with these limits.
 func limitedInbound(l limit.Limits) *Inbound {
 	keys := (&limit.Book{}).Configure(map[string]limit.Limits{"team": l}, time.Now())
-	return &Inbound{Epoch: &Epoch{Limits: keys}, Caller: &gate.Caller{Name: "team"},
+	return &Inbound{Epoch: &epoch.Epoch{Limits: keys}, Caller: &gate.Caller{Name: "team"},
 		Account: new(account.Books).Open()}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/queue"
@@ -20,7 +21,7 @@ import (
 // throng are the clients of one key, each of which has one request at a time and comes again when it is told to.
 type throng struct {
 	keys    map[string]*limit.Key
-	pool    *Pool
+	pool    *epoch.Pool
 	journal journal
 
 	mu    sync.Mutex // guards all below
@@ -36,7 +37,7 @@ type spent struct {
 }
 
 func newThrong(l limit.Limits, q *waiting.Queue) *throng {
-	return &throng{keys: (&limit.Book{}).Configure(map[string]limit.Limits{"team": l}, time.Now()), pool: &Pool{Queue: q},
+	return &throng{keys: (&limit.Book{}).Configure(map[string]limit.Limits{"team": l}, time.Now()), pool: &epoch.Pool{Queue: q},
 		journal: journal{meter: new(tally)}}
 }
 
@@ -44,7 +45,7 @@ func newThrong(l limit.Limits, q *waiting.Queue) *throng {
 func (x *throng) ask(ctx context.Context, r *rand.Rand) *Fault {
 	in := inbound("POST", "/v1/chat/completions", `{}`)
 	in.Caller = &gate.Caller{Name: "team"}
-	in.Epoch = &Epoch{Limits: x.keys}
+	in.Epoch = &epoch.Epoch{Limits: x.keys}
 	req := &request{in: in, journal: &x.journal, epoch: in.Epoch, pool: x.pool, arrived: time.Now()}
 	req.read.parse(in, "")
 	if f := letIn(ctx, req); f != nil {

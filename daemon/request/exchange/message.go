@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -18,8 +19,8 @@ import (
 // Inbound is a client's request, free of any HTTP library's types. Body must stay unchanged until the answer's head
 // has been returned, or its stream has been read to the end if there is a Tail. Then DropKept is to be called.
 type Inbound struct {
-	Epoch    *Epoch   // in force when the request came in: it is served under no other
-	Endpoint Endpoint // of Method and the path as it came
+	Epoch    *epoch.Epoch // in force when the request came in: it is served under no other
+	Endpoint Endpoint     // of Method and the path as it came
 	Method   string
 	Path     string           // without the query, in the endpoint's spelling
 	Query    string           // without the question mark

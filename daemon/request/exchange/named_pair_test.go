@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/host"
@@ -247,7 +248,7 @@ func TestForeseenPair(t *testing.T) {
 	in := inbound("POST", "/v1/chat/completions", chatOf(longPrompt))
 	in.Epoch = d.epoch
 	other := pairsOf("d0", "p1")
-	x := Foresee(in, func(*Pool) []*route.Strategy { return []*route.Strategy{other} })
+	x := Foresee(in, func(*epoch.Pool) []*route.Strategy { return []*route.Strategy{other} })
 	if len(x.By) != 2 || x.By[0].PairName() != "" || x.By[1].PairName() != "p1" || x.By[1].Worker != "d0" || d.took() != "" {
 		t.Errorf("%+v", x)
 	}

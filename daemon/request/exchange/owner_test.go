@@ -19,7 +19,7 @@ func (s *scene) keptBy(worker string) {
 	for _, w := range s.pool.Workers.Stats(time.Now()) {
 		if w.ID == worker {
 			for _, stream := range []bool{false, true} {
-				s.pool.Clients.habit(w.URL, prompt.Chat, stream).known = known{kept: true, frame: prompt.Frame{Before: len("chatcmpl-")}}
+				s.pool.Clients.Habit(w.URL, prompt.Chat, stream).Learn(strings.Repeat("a", 32), prompt.OwnerSame, prompt.Frame{Before: len("chatcmpl-")})
 			}
 		}
 	}
@@ -57,81 +57,4 @@ func TestAnotherRequestsAnswer(t *testing.T) {
 	f("events without ids", streamed(idEvent("id-1", "secret")[:6]+`{"choices":[{"index":0,"delta":{"content":"secret"}}]}`+"\n\n", stop, done), retried, "foreign p w0")
 	f("in chunks, without events", "HTTP/1.1 200 x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"+
 		"18\r\n{\"id\":\"chatcmpl-id-2\",\"s\"\r\n9\r\n:\"secret\"\r\n1\r\n}\r\n0\r\n\r\n", retried, "foreign p w0")
-}
-
-func TestHabit(t *testing.T) {
-	id := strings.Repeat("a", 32)
-	at := prompt.Frame{Before: 9}
-	var h habit
-	strict := func(what string, first, again, want bool) {
-		t.Helper()
-		if m := h.mark(id, first, again); m.Strict != want || m.ID != id {
-			t.Errorf("%s: %+v; want strict %v", what, m, want)
-		}
-	}
-	strict("nothing known", false, false, false)
-	h.learn("short", prompt.OwnerSame, at)
-	strict("a short id teaches nothing", false, false, false)
-	h.learn(id, prompt.OwnerOther, at)
-	h.learn(id, prompt.OwnerUnknown, prompt.Frame{})
-	strict("an answer without it", false, false, false)
-	h.learn(id, prompt.OwnerSame, at)
-	strict("one with it", false, false, true)
-	strict("on a new connection", true, false, true)
-	strict("on a used one, again", false, true, true)
-	strict("on a new one, again", true, true, false)
-	h.refused(id, false)
-	strict("refused on a used connection", true, false, true)
-	h.refused("short", true)
-	strict("refused for a short id", true, false, true)
-	h.refused(id, true)
-	strict("refused on a new one", true, false, false)
-	h.learn(id, prompt.OwnerSame, at)
-	strict("right again", true, false, true)
-	if m := h.mark(id, false, false); m.Frame != at {
-		t.Errorf("%+v; want the frame %+v", m, at)
-	}
-	h.learn(id, prompt.OwnerSame, prompt.Frame{Before: 5, After: 2})
-	h.learn(id, prompt.OwnerSame, prompt.Frame{Before: 5, After: 2})
-	if m := h.mark(id, false, false); !m.Frame.Loose {
-		t.Errorf("%+v; want a loose frame after two", m)
-	}
-	for range maxLost {
-		h.learn(id, prompt.OwnerSame, at)
-		strict("learnt", false, false, true)
-		h.learn(id, prompt.OwnerOther, at)
-		strict("given up", false, false, false)
-	}
-	h.learn(id, prompt.OwnerSame, at)
-	strict("given up too often", false, false, false)
-
-	var all habits
-	one := all.of(prompt.Chat, true)
-	one.known = h.known
-	all.forget()
-	one.learn(id, prompt.OwnerSame, at)
-	if !one.mark(id, false, false).Strict || all.of(prompt.Chat, false).kept || (*habits)(nil).of(prompt.Chat, true).mark(id, false, false).Strict {
-		t.Error("after a restart it is learnt anew, for that kind and form alone")
-	}
-}
-
-// TestHabitsOutliveAReload: a worker that stays keeps what is known of its ids; one that is new has none.
-func TestHabitsOutliveAReload(t *testing.T) {
-	s := newScene(t, []string{done}, []string{done})
-	s.keptBy("w0")
-	c := s.pool.Clients
-	a := s.pool.Workers.Stats(time.Now())[0].URL
-	before := c.habit(a, prompt.Chat, true)
-	c.Set(c.of)
-	if got := c.habit(a, prompt.Chat, true); got != before || !got.kept {
-		t.Error("a reload lost it")
-	}
-	c.Restarted(a)
-	c.Restarted("http://nowhere")
-	if before.kept || c.habit("http://nowhere", prompt.Chat, true) != nil {
-		t.Error("a restart kept it")
-	}
-	if markOf("a") == 0 || markOf("a") == markOf("b") {
-		t.Error("marks of ids")
-	}
 }

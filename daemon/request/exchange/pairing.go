@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -21,7 +22,7 @@ type pairing struct {
 	pair.Transfer
 	*request
 	out    *upstream.Request // to the worker at hand
-	rule   *Pairing
+	rule   *epoch.Pairing
 	body   []byte // of the request at a worker that does both
 	handed []byte // where a prefiller keeps the KV, if no decoder has been told; nil = nowhere
 	told   []byte // likewise, and the decoder that has the request has been told

@@ -3,6 +3,7 @@ package exchange
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -18,7 +19,7 @@ type Preview struct {
 // Foresee decides on a request without sending it: by its pool's own strategy, then by those that others returns for
 // the pool. It commits nothing, counts nothing and keeps nothing. It sends no worker a question for token ids: it
 // matches a prompt of text by its text.
-func Foresee(in *Inbound, others func(p *Pool) []*route.Strategy) Preview {
+func Foresee(in *Inbound, others func(p *epoch.Pool) []*route.Strategy) Preview {
 	r := request{in: in, epoch: in.Epoch, arrived: time.Now()}
 	defer r.release()
 	r.read.parse(in, "")

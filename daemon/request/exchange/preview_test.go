@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -15,7 +16,7 @@ import (
 func TestForeseeALostSession(t *testing.T) {
 	good := []string{streamed(role, word, stop, done)}
 	s := newScene(t, good, good)
-	s.epoch.Sessions = Naming{Identity: identity.New([]string{"X-Session-Id"}), EndWithWorker: true, Always: true}
+	s.epoch.Sessions = epoch.Naming{Identity: identity.New([]string{"X-Session-Id"}), EndWithWorker: true, Always: true}
 	bound := s.chat("X-Session-Id", "mine").by
 	var others []worker.Spec
 	for _, w := range s.pool.Workers.Stats(time.Now()) {
@@ -28,7 +29,7 @@ func TestForeseeALostSession(t *testing.T) {
 	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`, "X-Session-Id", "mine")
 	in.Epoch = s.epoch
 	name := session.Name{Kind: session.Key, Tenant: in.Caller.Name + "\x00", ID: "mine"}
-	x := Foresee(in, func(*Pool) []*route.Strategy { return nil })
+	x := Foresee(in, func(*epoch.Pool) []*route.Strategy { return nil })
 	if _, status := s.pool.Sessions.Peek(name, time.Now()); x.Refused != "session_lost" || status != session.Found {
 		t.Errorf("refused with %q, and the session is %v; want session_lost, and it lives", x.Refused, status)
 	}

@@ -3,6 +3,7 @@ package exchange
 import (
 	"strconv"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -15,7 +16,7 @@ const rankHeader = "X-data-parallel-rank"
 const maxRank = 1 << 16
 
 // clientRank returns the rank that a client asks for, where the pool allows that; else "".
-func clientRank(in *Inbound, p *Pool) string {
+func clientRank(in *Inbound, p *epoch.Pool) string {
 	if !p.ClientRank {
 		return ""
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -30,12 +31,12 @@ func TestClientsRank(t *testing.T) {
 	f := func(allowed bool, client, want string, asked int) {
 		t.Helper()
 		in := inbound("POST", "/v1/chat/completions", "", "x-data-parallel-RANK", client)
-		in.Epoch = &Epoch{}
-		got := clientRank(in, &Pool{ClientRank: allowed})
+		in.Epoch = &epoch.Epoch{}
+		got := clientRank(in, &epoch.Pool{ClientRank: allowed})
 		if got != want || askedRank(got) != asked {
 			t.Errorf("%q, allowed %v: %q, asked %d; want %q, %d", client, allowed, got, askedRank(got), want, asked)
 		}
-		if sent := lines(workerHeader(nil, in, in.ID, &Pool{ClientRank: allowed}, nil)); strings.Contains(strings.ToLower(sent), "rank") {
+		if sent := lines(workerHeader(nil, in, in.ID, &epoch.Pool{ClientRank: allowed}, nil)); strings.Contains(strings.ToLower(sent), "rank") {
 			t.Errorf("%q, allowed %v: it is passed on as it stands: %s", client, allowed, sent)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
@@ -68,7 +69,7 @@ func mayHideResponse(r *request) bool {
 	if r.entry.Door == nil {
 		return r.read.hidesResponse(r.in, r.in.Path) != nil
 	}
-	return slices.ContainsFunc(r.epoch.Pools, func(p *Pool) bool {
+	return slices.ContainsFunc(r.epoch.Pools, func(p *epoch.Pool) bool {
 		return r.read.hidesResponse(r.in, r.entry.Door.Target(p)) != nil
 	})
 }

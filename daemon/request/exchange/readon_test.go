@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 )
 
@@ -32,7 +33,7 @@ func (a *arriving) Passed() bool { return a.passed }
 func longRequest(t *testing.T, in *Inbound, body string, end error, limits overflow.Limits) *request {
 	t.Helper()
 	j, _, _ := recorded()
-	r := &request{journal: j, in: in, epoch: &Epoch{Overflow: limits}, kept: new(kept)}
+	r := &request{journal: j, in: in, epoch: &epoch.Epoch{Overflow: limits}, kept: new(kept)}
 	const held = 100
 	in.Epoch, in.Body = r.epoch, []byte(body[:held])
 	in.Tail, in.Left = &arriving{Reader: *strings.NewReader(body[held:]), end: end}, int64(len(body)-held)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -28,13 +29,13 @@ type request struct {
 	lethal  *lethal // nil in a preview
 	in      *Inbound
 	id      string // that the worker gets
-	epoch   *Epoch
+	epoch   *epoch.Epoch
 	kept    *kept        // nil in a preview
 	alias   *names.Alias // that the client named; nil = its model's own name
 	entry   Entry
 	arrived time.Time
 
-	pool     *Pool
+	pool     *epoch.Pool
 	limits   allowance // of the caller's key
 	read     reading
 	choice   route.Choice
@@ -108,7 +109,7 @@ func (r *request) refuseAs(f Fault, own *ownError) *Outbound {
 		return &fallen
 	}
 	seen.At = time.Now()
-	f = r.pool.after(f, seen.At)
+	f = f.after(r.pool, seen.At)
 	var out *Outbound
 	if own == nil {
 		out = f.Outbound(r.shape())
@@ -419,7 +420,7 @@ func (r *request) fallsAtOnce(v route.Verdict) bool {
 		return false
 	}
 	for a := r.alias.After(why); a != nil; a = a.After(names.Full) {
-		full := func(t names.Target) bool { return !r.epoch.hasRoom(t.Model, r.in.Caller.Workers) }
+		full := func(t names.Target) bool { return !r.epoch.HasRoom(t.Model, r.in.Caller.Workers) }
 		if !slices.ContainsFunc(a.Targets, full) {
 			return true
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -19,23 +20,12 @@ func (f *Fault) measures() bool {
 }
 
 // after returns the fault with the Retry-After that the pool has measured, or that a worker has asked for, if that is
-// later.
-func (p *Pool) after(f Fault, now time.Time) Fault {
+// later. The pool may be nil.
+func (f Fault) after(p *epoch.Pool, now time.Time) Fault {
 	if p != nil && f.measures() {
 		f.Retry = min(mostRetry, max(f.Retry, p.Workers.RetryAfter(now)))
 	}
 	return f
-}
-
-// RetryAfter returns in how many seconds a client is to come back that was refused before its pool was known: when the
-// first pool has a place. 0 = there is no pool.
-func (e *Epoch) RetryAfter(now time.Time) (soonest int) {
-	for _, p := range e.Pools {
-		if s := p.Workers.RetryAfter(now); soonest == 0 || s < soonest {
-			soonest = s
-		}
-	}
-	return soonest
 }
 
 // asks returns the fault for a worker's refusal, with the Retry-After that the worker gave.

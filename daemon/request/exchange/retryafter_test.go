@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -67,16 +68,16 @@ func TestRetryAfterOfFullWorkers(t *testing.T) {
 	if got := s.retryAfter(); got < 3 {
 		t.Errorf("told %d s; want 3 at least", got)
 	}
-	if got := s.pool.after(FaultFull, now).Retry; got < 7 || got > 11 {
+	if got := FaultFull.after(s.pool, now).Retry; got < 7 || got > 11 {
 		t.Errorf("told %d s; want some 8", got)
 	}
-	if got := s.pool.after(FaultRejected, now).Retry; got != FaultRejected.Retry {
+	if got := FaultRejected.after(s.pool, now).Retry; got != FaultRejected.Retry {
 		t.Errorf("for the strategy's own reason, told %d s", got)
 	}
 	if got := s.epoch.RetryAfter(now); got < 7 || got > 11 {
 		t.Errorf("before the pool is known, told %d s; want some 8", got)
 	}
-	if got := (&Epoch{}).RetryAfter(now); got != 0 {
+	if got := (&epoch.Epoch{}).RetryAfter(now); got != 0 {
 		t.Errorf("without pools, told %d s", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"io"
 	"log/slog"
 	"net"
@@ -67,8 +68,8 @@ func (w *watched) ListSoon(id uint64) {
 type scene struct {
 	*Server
 	t       *testing.T
-	epoch   *Epoch
-	pool    *Pool
+	epoch   *epoch.Epoch
+	pool    *epoch.Pool
 	log     *strings.Builder
 	counted *tally
 	numbers []uint64 // of the workers, for what a prober reports
@@ -95,7 +96,7 @@ func newScene(t *testing.T, scripts ...[]string) *scene {
 		}
 	}
 	s := &scene{t: t, log: new(strings.Builder), counted: new(tally), prober: ids}
-	s.pool = &Pool{Clients: new(Clients), Patterns: everyModel{}, InvocationPath: "/invocations",
+	s.pool = &epoch.Pool{Clients: new(epoch.Clients), Patterns: everyModel{}, InvocationPath: "/invocations",
 		HeaderTimeout: 5 * time.Second}
 	s.pool.Pool = route.New(route.Config{Name: "p", Sessions: session.On(store, session.Config{Pool: "p"}), Began: time.Now(),
 		Workers: c, Reason: func(string, uint16) string { return "" }})
@@ -107,7 +108,7 @@ func newScene(t *testing.T, scripts ...[]string) *scene {
 	for _, id := range ids.ids {
 		s.pool.Workers.Healthy(id, time.Now())
 	}
-	s.epoch = &Epoch{Pools: []*Pool{s.pool}}
+	s.epoch = &epoch.Epoch{Pools: []*epoch.Pool{s.pool}}
 	t.Cleanup(s.balances)
 	s.Server = New(Config{Log: slog.New(slog.NewTextHandler(s.log, nil)), Meter: s.counted})
 	return s

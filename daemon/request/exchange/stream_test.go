@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 )
 
@@ -46,7 +47,7 @@ func TestErrorEventOfResponsesIsNumbered(t *testing.T) {
 // TestASessionDoesNotBeginWithoutAnAnswer: its client left, perhaps because the worker hangs.
 func TestASessionDoesNotBeginWithoutAnAnswer(t *testing.T) {
 	s := newScene(t, []string{strings.Repeat(pause, 50)})
-	s.epoch.Sessions = Naming{Identity: identity.New([]string{"X-Session-Id"}), Always: true}
+	s.epoch.Sessions = epoch.Naming{Identity: identity.New([]string{"X-Session-Id"}), Always: true}
 	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`, "X-Session-Id", "a")
 	in.Epoch, in.ID = s.epoch, "id-1"
 	var all Lives

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -43,7 +44,7 @@ type job struct {
 	account   *account.Account
 	work      account.Work
 	count     account.Hold
-	pool      *Pool
+	pool      *epoch.Pool
 	url, path string // of the worker, and of the job at it
 	began     time.Time
 	timer     *time.Timer // of the next question
@@ -119,7 +120,8 @@ func (j *job) hasEnded() (ended bool, used route.Usage) {
 			return true, used
 		}
 	}
-	return code == http.StatusNotFound || code == http.StatusGone || err == errRemoved || j.unheard > maxUnheard, used
+	ended = code == http.StatusNotFound || code == http.StatusGone || err == epoch.ErrRemoved || j.unheard > maxUnheard
+	return ended, used
 }
 
 // end ends a job, once, and charges its key for what the engine counts of it.

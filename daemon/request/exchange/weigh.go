@@ -118,7 +118,7 @@ func unaskable(b *body, text []byte) *failure {
 		!bytes.Contains(text, []byte("stream_options")) && !bytes.Contains(text, []byte("include_usage")) {
 		return nil
 	}
-	b.r.pool.Clients.mute.Store(w.URL(), true)
+	b.r.pool.Clients.Mute(w.URL())
 	return b.discard(worker.Outcome{Kind: worker.Answered, Rejected: true},
 		&failure{reason: reasonUsage, fault: FaultUpstream, grade: route.GradeUnseen})
 }

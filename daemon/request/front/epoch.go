@@ -3,13 +3,13 @@ package front
 import (
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
 // Epoch is what is in force when a request comes in. A reload makes another. It is never changed.
 type Epoch struct {
-	exchange.Epoch
+	epoch.Epoch
 	CORS        gate.CORS
 	MaxBody     int // bytes of a body
 	BufferBody  int // of these held in memory

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
@@ -20,7 +21,7 @@ type Meter interface {
 	Shed(pool, reason string)
 	// Crowded counts a request that was refused before its body was read, as all workers of all these pools were full.
 	// It sets the pool of s, if there is but one.
-	Crowded(s *exchange.Seen, pools []*exchange.Pool)
+	Crowded(s *exchange.Seen, pools []*epoch.Pool)
 }
 
 // handler answers requests. It holds what they share.

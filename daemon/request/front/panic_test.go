@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -65,12 +66,12 @@ func (backend) Trace(*exchange.Inbound, time.Time) {}
 func TestAPanicHasItsLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "access.json")
 	ends := make(chan int, 2)
-	epoch := &Epoch{MaxBody: 1 << 20, BufferBody: 1 << 20, MaxInFlight: 8, ReadTimeout: time.Minute, IdleTimeout: time.Minute}
+	served := &Epoch{MaxBody: 1 << 20, BufferBody: 1 << 20, MaxInFlight: 8, ReadTimeout: time.Minute, IdleTimeout: time.Minute}
 	workers := worker.New(worker.Config{}, time.Now())
-	epoch.Pools = []*exchange.Pool{{Pool: &route.Pool{Workers: workers}}}
+	served.Pools = []*epoch.Pool{{Pool: &route.Pool{Workers: workers}}}
 	s, err := New(Config{Log: slog.New(slog.DiscardHandler), Meter: uncounted{}, Listen: "127.0.0.1:0", MaxConns: 8, Connections: 8,
 		MaxHeaderBytes: 1 << 14, ReadTimeout: time.Minute, IdleTimeout: time.Minute, WriteTimeout: time.Minute,
-		Backend: backend{epoch: epoch, ends: ends}})
+		Backend: backend{epoch: served, ends: ends}})
 	if err != nil {
 		t.Fatal(err)
 	}

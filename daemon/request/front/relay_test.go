@@ -7,15 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 )
 
 // uncounted is a Meter of nothing.
 type uncounted struct{}
 
-func (uncounted) Answered(*exchange.Seen)                  {}
-func (uncounted) Shed(string, string)                      {}
-func (uncounted) Crowded(*exchange.Seen, []*exchange.Pool) {}
+func (uncounted) Answered(*exchange.Seen)               {}
+func (uncounted) Shed(string, string)                   {}
+func (uncounted) Crowded(*exchange.Seen, []*epoch.Pool) {}
 
 // TestAPanicBehindAStream: what panics on a connection whose stream has ended leaves other requests alone, among them
 // the one that has got the request's memory.

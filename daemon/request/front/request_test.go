@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -42,10 +43,10 @@ func (h *handler) refusal(t *testing.T, head string) (status int, code string, c
 
 // limited returns a handler of a pool without workers' limits, and its epoch.
 func limited() (*handler, *Epoch) {
-	epoch := &Epoch{MaxBody: 100, MaxInFlight: 2}
-	pool := &exchange.Pool{Pool: &route.Pool{Workers: worker.New(worker.Config{}, time.Now())}}
-	epoch.Pools = []*exchange.Pool{pool} // without one, every request is one too many
-	return &handler{meter: uncounted{}, backend: backend{epoch: epoch}}, epoch
+	served := &Epoch{MaxBody: 100, MaxInFlight: 2}
+	pool := &epoch.Pool{Pool: &route.Pool{Workers: worker.New(worker.Config{}, time.Now())}}
+	served.Pools = []*epoch.Pool{pool} // without one, every request is one too many
+	return &handler{meter: uncounted{}, backend: backend{epoch: served}}, served
 }
 
 // TestRefuse: whom a header alone turns away, before a byte of the body has come.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -68,7 +69,7 @@ func TestGone(t *testing.T) {
 
 func TestKeepsSessions(t *testing.T) {
 	for set, want := range map[string]bool{"on": true, "off": false} {
-		if got := keepsSessions(&exchange.Pool{WorkerSessions: set}, nil); got != want {
+		if got := keepsSessions(&epoch.Pool{WorkerSessions: set}, nil); got != want {
 			t.Errorf("%q: %v", set, got)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -44,7 +45,7 @@ func (s *closings) serve(ctx context.Context, in *exchange.Inbound, c *sagemaker
 
 // held is a session that is to be closed.
 type held struct {
-	pool    *exchange.Pool
+	pool    *epoch.Pool
 	binding session.Binding
 }
 

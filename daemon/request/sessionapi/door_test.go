@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -55,7 +56,7 @@ func TestEntry(t *testing.T) {
 func TestDoorHeader(t *testing.T) {
 	f := func(c sagemaker.Call, keeps string, b session.Binding, want string) {
 		t.Helper()
-		if got := lines(sagemakerProtocol{&c}.Header(nil, &exchange.Pool{WorkerSessions: keeps}, b)); got != want {
+		if got := lines(sagemakerProtocol{&c}.Header(nil, &epoch.Pool{WorkerSessions: keeps}, b)); got != want {
 			t.Errorf("%+v, %q, %+v:\n%s\nwant:\n%s", c, keeps, b, got, want)
 		}
 	}

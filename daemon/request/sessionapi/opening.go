@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/parts/seldom"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -102,7 +103,7 @@ func knowsNoSessions(status int, body []byte) bool {
 
 // opened is a session that a worker has agreed to, or that the router alone holds.
 type opened struct {
-	pool   *exchange.Pool
+	pool   *epoch.Pool
 	worker *worker.Worker
 	answer *exchange.Outbound
 	heard  bool // the worker took the opening in
@@ -161,7 +162,7 @@ func (o *openings) refuse(in *exchange.Inbound, w *worker.Worker, err error) *ex
 }
 
 // keepsSessions reports whether a worker is taken to keep sessions of its own.
-func keepsSessions(p *exchange.Pool, w *worker.Worker) bool {
+func keepsSessions(p *epoch.Pool, w *worker.Worker) bool {
 	switch p.WorkerSessions {
 	case "on":
 		return true

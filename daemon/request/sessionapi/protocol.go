@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -29,13 +30,13 @@ func entry(in *exchange.Inbound, c *sagemaker.Call) exchange.Entry {
 }
 
 // Target implements exchange.Door.
-func (d sagemakerProtocol) Target(p *exchange.Pool) string { return p.InvocationPath }
+func (d sagemakerProtocol) Target(p *epoch.Pool) string { return p.InvocationPath }
 
 // Strips implements exchange.Door.
 func (d sagemakerProtocol) Strips(name, value string) bool { return d.call.Strip(name, value) }
 
 // Header implements exchange.Door.
-func (d sagemakerProtocol) Header(out []upstream.Field, p *exchange.Pool, b session.Binding) []upstream.Field {
+func (d sagemakerProtocol) Header(out []upstream.Field, p *epoch.Pool, b session.Binding) []upstream.Field {
 	c := d.call
 	if c.Stream && c.Accept != "" {
 		out = append(out, upstream.Field{Name: "Accept", Value: c.Accept})

@@ -1,9 +1,10 @@
-package exchange
+package epoch
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -64,15 +65,16 @@ func (a *Asking) Askable(of tokens.Group, now time.Time, out []tokens.Target) []
 }
 
 var (
-	errRemoved = errors.New("exchange: the worker has been removed")
-	errLong    = errors.New("exchange: the worker's answer is longer than was asked for")
+	// ErrRemoved is why a worker cannot be asked that is no longer one of the pool's.
+	ErrRemoved = errors.New("epoch: the worker has been removed")
+	errLong    = errors.New("epoch: the worker's answer is longer than was asked for")
 )
 
 // Post implements tokens.Fleet. It is a GET without a body.
 func (a *Asking) Post(ctx context.Context, to tokens.Target, path string, body []byte, limit int) (int, []byte, error) {
 	client := a.clients.Get(to.URL)
 	if client == nil {
-		return 0, nil, errRemoved
+		return 0, nil, ErrRemoved
 	}
 	header, method := []upstream.Field{{Name: "Accept-Encoding", Value: "identity"}}, "GET"
 	if body != nil {
@@ -86,9 +88,7 @@ func (a *Asking) Post(ctx context.Context, to tokens.Target, path string, body [
 		return 0, nil, err
 	}
 	defer resp.Close()
-	share := quota.NewShare(answersHeld, freeAnswer)
-	defer share.Drop()
-	answer, err := share.ReadAll(resp, int64(limit)+1)
+	answer, err := ReadAnswer(resp, int64(limit)+1)
 	switch {
 	case err != nil:
 		return 0, nil, err
@@ -103,6 +103,13 @@ func (a *Asking) Post(ctx context.Context, to tokens.Target, path string, body [
 var answersHeld = quota.New(64 << 20)
 
 const freeAnswer = 64 << 10
+
+// ReadAnswer reads a worker's answer to a question of the router's own, to its end or its first limit bytes.
+func ReadAnswer(r io.Reader, limit int64) ([]byte, error) {
+	share := quota.NewShare(answersHeld, freeAnswer)
+	defer share.Drop()
+	return share.ReadAll(r, limit)
+}
 
 // Order posts an operator's order to a worker and returns its answer, of at most limit bytes. A longer one is an error.
 func (a *Asking) Order(ctx context.Context, url, path string, body []byte, limit int) (int, []byte, error) {

@@ -1,4 +1,4 @@
-package exchange
+package epoch
 
 import (
 	"hash/maphash"
@@ -7,9 +7,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
-// habit is what is known of the ids of one worker's answers to one kind of request: whether they hold the request's.
+// Habit is what is known of the ids of one worker's answers to one kind of request: whether they hold the request's.
 // Its zero value knows nothing, and lets every answer pass. A nil habit is that of a worker that has left.
-type habit struct {
+type Habit struct {
 	mu sync.Mutex // guards the rest
 	known
 }
@@ -29,10 +29,10 @@ const maxLost = 3
 // minTaught is the length from which an id of a request teaches: a shorter one may stand in any id by chance.
 const minTaught = 16
 
-// mark returns how an answer shows that it belongs to the request of an id. first: it comes on a connection of its
+// Mark returns how an answer shows that it belongs to the request of an id. first: it comes on a connection of its
 // first use, so that it cannot be the answer to another request. again: the same request has had another's answer
 // before. Then the worker has changed its habit, and the answer passes.
-func (h *habit) mark(id string, first, again bool) prompt.Mark {
+func (h *Habit) Mark(id string, first, again bool) prompt.Mark {
 	m := prompt.Mark{ID: id}
 	if h == nil {
 		return prompt.Mark{}
@@ -44,9 +44,9 @@ func (h *habit) mark(id string, first, again bool) prompt.Mark {
 	return m
 }
 
-// refused records that an answer was kept from its client. One on a connection of its first use is a sign that the
+// Refused records that an answer was kept from its client. One on a connection of its first use is a sign that the
 // worker has changed its habit: the next one there passes.
-func (h *habit) refused(id string, first bool) {
+func (h *Habit) Refused(id string, first bool) {
 	if h == nil || !first || len(id) < minTaught {
 		return
 	}
@@ -55,8 +55,8 @@ func (h *habit) refused(id string, first bool) {
 	h.odd++
 }
 
-// learn takes what the ids of an answer without failure showed that came to its end at the client.
-func (h *habit) learn(id string, o prompt.Owner, at prompt.Frame) {
+// Learn takes what the ids of an answer without failure showed that came to its end at the client.
+func (h *Habit) Learn(id string, o prompt.Owner, at prompt.Frame) {
 	if h == nil || len(id) < minTaught {
 		return
 	}
@@ -78,10 +78,10 @@ func (h *habit) learn(id string, o prompt.Owner, at prompt.Frame) {
 }
 
 // habits are those of one worker: for each kind of request, by whether the answer is a stream.
-type habits [prompt.Kinds][2]habit
+type habits [prompt.Kinds][2]Habit
 
 // of returns one of them.
-func (h *habits) of(k prompt.Kind, stream bool) *habit {
+func (h *habits) of(k prompt.Kind, stream bool) *Habit {
 	if h == nil {
 		return nil
 	}
@@ -105,6 +105,6 @@ func (h *habits) forget() {
 
 var marks = maphash.MakeSeed()
 
-// markOf returns the mark of a request's id for the transport. Clients may give two requests one id, whose answers
+// MarkOf returns the mark of a request's id for the transport. Clients may give two requests one id, whose answers
 // could not be told apart.
-func markOf(id string) uint64 { return maphash.String(marks, id) }
+func MarkOf(id string) uint64 { return maphash.String(marks, id) }

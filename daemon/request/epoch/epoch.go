@@ -1,4 +1,4 @@
-package exchange
+package epoch
 
 import (
 	"context"
@@ -53,8 +53,8 @@ type ExplainLog struct {
 	Slower time.Duration // and those that take longer; 0 = no others
 }
 
-// wanted draws whether a request's candidates are logged however long it takes. kept: they must be kept to its end.
-func (l *ExplainLog) wanted() (logged, kept bool) {
+// Wanted draws whether a request's candidates are logged however long it takes. kept: they must be kept to its end.
+func (l *ExplainLog) Wanted() (logged, kept bool) {
 	logged = l.Share > 0 && rand.Float64() < l.Share
 	return logged, logged || l.Slower > 0
 }
@@ -104,8 +104,8 @@ type Pairing struct {
 	Shared     bool         // prefillers do too
 }
 
-// answering returns the labels of the workers inside of a fence that answer clients.
-func (p *Pairing) answering(fence worker.Fence) worker.Fence {
+// Answering returns the labels of the workers inside of a fence that answer clients.
+func (p *Pairing) Answering(fence worker.Fence) worker.Fence {
 	if p == nil {
 		return fence
 	}
@@ -137,6 +137,15 @@ type Clients struct {
 	mute sync.Map // URLs of workers that refuse to be asked for the usage of a stream
 }
 
+// Mute records that a worker refuses to be asked for the usage of a stream.
+func (c *Clients) Mute(url string) { c.mute.Store(url, true) }
+
+// Mutes reports whether a worker refuses that.
+func (c *Clients) Mutes(url string) bool {
+	_, mutes := c.mute.Load(url)
+	return mutes
+}
+
 // Get returns the client of a worker, nil if it has been removed.
 func (c *Clients) Get(url string) *upstream.Client {
 	c.mu.RLock()
@@ -144,8 +153,8 @@ func (c *Clients) Get(url string) *upstream.Client {
 	return c.of[url]
 }
 
-// habit returns what is known of a worker's ids, nil if it has been removed.
-func (c *Clients) habit(url string, k prompt.Kind, stream bool) *habit {
+// Habit returns what is known of a worker's ids, nil if it has been removed.
+func (c *Clients) Habit(url string, k prompt.Kind, stream bool) *Habit {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.habits[url].of(k, stream)
@@ -197,19 +206,19 @@ func (e *Epoch) For(model string) *Pool {
 	return nil
 }
 
-// hasRoom reports whether a request for the model need not wait, with a key for those workers.
-func (e *Epoch) hasRoom(model string, fence worker.Fence) bool {
+// HasRoom reports whether a request for the model need not wait, with a key for those workers.
+func (e *Epoch) HasRoom(model string, fence worker.Fence) bool {
 	p := e.For(model)
 	if p == nil || p.Queue != nil && p.Queue.ForRoom() > 0 {
 		return false
 	}
-	_, _, s := p.Workers.Snapshot(worker.Query{Model: model, Fence: p.Pairing.answering(fence), At: time.Now()}, nil, nil)
+	_, _, s := p.Workers.Snapshot(worker.Query{Model: model, Fence: p.Pairing.Answering(fence), At: time.Now()}, nil, nil)
 	return s == worker.Ready
 }
 
-// shareModel reports whether all workers of all pools list some model, or none does. Else a request that names no model
+// ShareModel reports whether all workers of all pools list some model, or none does. Else a request that names no model
 // may go to a worker which does not serve the one that it means.
-func (e *Epoch) shareModel(at time.Time) bool {
+func (e *Epoch) ShareModel(at time.Time) bool {
 	var shared []string
 	some := false
 	for _, p := range e.Pools {
@@ -275,4 +284,15 @@ func (e *Epoch) Saturated(now time.Time) bool {
 		}
 	}
 	return true
+}
+
+// RetryAfter returns in how many seconds a client is to come back that was refused before its pool was known: when the
+// first pool has a place. 0 = there is no pool.
+func (e *Epoch) RetryAfter(now time.Time) (soonest int) {
+	for _, p := range e.Pools {
+		if s := p.Workers.RetryAfter(now); soonest == 0 || s < soonest {
+			soonest = s
+		}
+	}
+	return soonest
 }

@@ -1,4 +1,4 @@
-package exchange
+package epoch
 
 import (
 	"fmt"
@@ -31,11 +31,11 @@ func BenchmarkOwner(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					r.Reset(prompt.Chat, stream, 0)
-					var h *habit
+					var h *Habit
 					if checked {
-						_ = markOf(id)
-						h = c.habit("http://127.0.0.1:9001", prompt.Chat, stream)
-						r.Expect(h.mark(id, false, false))
+						_ = MarkOf(id)
+						h = c.Habit("http://127.0.0.1:9001", prompt.Chat, stream)
+						r.Expect(h.Mark(id, false, false))
 					}
 					if stream {
 						r.Feed(events)
@@ -49,7 +49,7 @@ func BenchmarkOwner(b *testing.B) {
 						b.Fatal("taken for another request's")
 					}
 					owner, frame := r.Owner()
-					h.learn(id, owner, frame)
+					h.Learn(id, owner, frame)
 				}
 			})
 		}

@@ -1,4 +1,4 @@
-package exchange
+package epoch
 
 import (
 	"context"
@@ -14,9 +14,14 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/parts/quota"
+	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
+
+type uncounted struct{}
+
+func (uncounted) Tokens(string, string) {}
 
 // TestAnswersTogether: workers that announce long answers and stop within them hold a bounded memory together, and none
 // that they have not sent. Short answers come meanwhile.
@@ -41,7 +46,7 @@ func TestAnswersTogether(t *testing.T) {
 	}
 	var clients Clients
 	clients.Set(map[string]*upstream.Client{worker.URL: client})
-	asking := NewAsking(Asked{Pool: newScene(t).pool.Pool, Clients: &clients, Log: slog.New(slog.DiscardHandler), Meter: uncounted{}})
+	asking := NewAsking(Asked{Pool: &route.Pool{Name: "p"}, Clients: &clients, Log: slog.New(slog.DiscardHandler), Meter: uncounted{}})
 	asking.Configure("", AskConfig{})
 	to := tokens.Target{URL: worker.URL}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
