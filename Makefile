@@ -21,7 +21,7 @@ UNITDIR  ?= $(PREFIX)/lib/systemd/system
 BIN      ?= bin/warmpath
 FUZZTIME ?= 10s
 PACKAGES ?= ./...
-TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/bugs ./testdata/contract ./testdata/databench/... ./testdata/faults/... ./testdata/house ./testdata/kvbench ./testdata/kvtorture ./testdata/labcells ./testdata/labcheck ./testdata/pack ./testdata/peersbench ./testdata/pyvenv ./testdata/reallmcache/... ./testdata/realvllm ./testdata/sbom ./testdata/signs/... ./testdata/toolchains
+TOOLS    ?= ./...
 SOAK     ?= 3m
 STEPS    ?= $(shell awk '!/^\#/ { print $$1 }' .ci/night.txt)
 TORTURE  ?= 10m
@@ -49,9 +49,9 @@ build: modules ## bin/warmpath, one static binary with the built-in strategies i
 
 modules: $(MODULES) ## the built-in strategies as wasm, if their sources changed
 
-plugins/builtin/%.wasm.gz: $(GUEST) testdata/pack/main.go
+plugins/builtin/%.wasm.gz: $(GUEST) testdata/release/pack/main.go
 	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -trimpath -ldflags='-s -w -buildid=' -o plugins/builtin/$*.wasm ./plugins/$*/module
-	go run ./testdata/pack plugins/builtin/$*.wasm
+	testdata/run release/pack plugins/builtin/$*.wasm
 
 run: build ## the daemon on 127.0.0.1:8080 with four simulated workers, and a short chat through it
 	bin/warmpath demo
@@ -61,8 +61,9 @@ strategies: # the names of the built-in strategies
 
 # make check vets. Many tests wait for clocks and not for processors, so four of a package run at once. With eight, or with more
 # packages than processors, those that hold a router to a time fail now and then.
-test: modules ## all tests
-	go test -tags $(TAGS) -vet=off -timeout 30m -parallel 4 $(PACKAGES) $(TOOLS)
+test: modules ## all tests, of the product and then of the module in testdata
+	go test -tags $(TAGS) -vet=off -timeout 30m -parallel 4 $(PACKAGES)
+	go test -C testdata -tags $(TAGS) -vet=off -timeout 30m -parallel 4 $(TOOLS)
 
 race: modules ## all tests with the race detector
 	env -u CGO_ENABLED go test -race -timeout 40m -parallel 4 $(PACKAGES)
@@ -86,11 +87,11 @@ fuzz: modules ## each fuzz target for FUZZTIME (10s)
 	  go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
 	done
 
-# The benchmarks behind the figures of testdata/benchjson/targets.go, and no others. The pick is timed beside the tool, as
+# The benchmarks behind the figures of testdata/bench/json/targets.go, and no others. The pick is timed beside the tool, as
 # it spans host and plugins. A failing pick needs a new instance each time, untimed: its runs are counted, or it lasts hours.
 bench: build ## one JSON line a figure, with its target; the data plane beside nginx and haproxy, the KV cache beside redis-server
 	@mkdir -p .cache; run() { go test -run '^$$' -benchmem -count $(BENCHCOUNT) "$$@"; }; { \
-	  run -bench '^Benchmark(Pick|PickTail|FromText|KV)$$' ./testdata/benchjson && \
+	  (cd testdata && run -bench '^Benchmark(Pick|PickTail|FromText|KV)$$' ./bench/json) && \
 	  run -bench '^Benchmark(PickGo|PickParallel|Notices)$$' ./host && \
 	  run -bench '^BenchmarkShadow$$' ./daemon && \
 	  run -bench '^BenchmarkPickAllocating$$' -benchtime 10000000x -count 1 ./host && \
@@ -108,47 +109,47 @@ bench: build ## one JSON line a figure, with its target; the data plane beside n
 	  run -bench '^BenchmarkHit$$' ./daemon/request/tokens && \
 	  run -bench '^Benchmark(Tell|Hear)$$' ./daemon/peers; \
 	} >.cache/bench.txt || { cat .cache/bench.txt; exit 1; }
-	@go run ./testdata/benchjson <.cache/bench.txt
-	@go run ./testdata/databench -bin bin/warmpath
-	@go run ./testdata/kvbench -bin bin/warmpath
-	@go run ./testdata/kvbench -l2 -bin bin/warmpath
+	@testdata/run bench/json <.cache/bench.txt
+	@testdata/run bench/data -bin bin/warmpath
+	@testdata/run bench/kv -bin bin/warmpath
+	@testdata/run bench/kv -l2 -bin bin/warmpath
 
 faults: build ## break what stands around a running daemon, one JSON line a check; FAULTS=-quick for the short form
-	@go run ./testdata/faults -bin bin/warmpath $(FAULTS)
+	@testdata/run trials/faults -bin bin/warmpath $(FAULTS)
 
 attacks: build ## every known way to break a running daemon from outside, a line a way; ATTACKS='-run REGEXP' for some
-	@go run ./testdata/attacks -bin bin/warmpath $(ATTACKS)
+	@testdata/run trials/attacks -bin bin/warmpath $(ATTACKS)
 
 signs: build ## what may speak against a worker, played at one of 8, a JSON line a sign and load; SIGNS='-seconds 15 -run REGEXP' for less
-	@go run ./testdata/signs -bin bin/warmpath $(SIGNS)
+	@testdata/run trials/signs -bin bin/warmpath $(SIGNS)
 
 night: ## what is too long for each change: the steps of .ci/night.txt, or STEPS of them; some 70 minutes
 	$(MAKE) -k SIGNS='-seconds 15 -run "^(done|abort|503|429|401|404|page|reset|health-503-once)"' $(STEPS)
 
 chartcheck: ## the Helm chart and the kustomization give the same objects
-	cd testdata/chart && go vet . && go test -count=1 .
+	cd testdata/release/chart && go vet . && go test -count=1 .
 
 sbomcheck: build ## the binary is small; its bill of materials is valid
-	cd testdata/sbomcheck && go vet . && BIN=$(CURDIR)/bin/warmpath go test -count=1 .
+	cd testdata/release/sbomcheck && go vet . && BIN=$(CURDIR)/bin/warmpath go test -count=1 .
 
 imagecheck: build ## the image, unpacked as an engine does, answers a request
-	cd testdata/image && go vet . && BIN=$(CURDIR)/bin/warmpath go test -count=1 .
+	cd testdata/release/image && go vet . && BIN=$(CURDIR)/bin/warmpath go test -count=1 .
 
 soak: build ## SOAK (3m) of load with random faults: memory flat, nothing left over
-	@go run ./testdata/faults -bin bin/warmpath -soak $(SOAK)
+	@testdata/run trials/faults -bin bin/warmpath -soak $(SOAK)
 
 policies: ## the hit rates of the KV cache's eviction policies over a trace of block ids, as a table: TRACE=FILE.jsonl
 	@test -n "$(TRACE)" || { echo "name a trace: make policies TRACE=FILE.jsonl; testdata/traces/README.md has the format" >&2; exit 2; }
-	@cd testdata/policies && go run . $(abspath $(TRACE))
+	@cd testdata/bench/policies && go run . $(abspath $(TRACE))
 
 torture: build ## TORTURE (10m) of the KV cache: random puts, gets and leases, killed clients and daemons, a full disk
-	@go run ./testdata/kvtorture -bin bin/warmpath -for $(TORTURE)
+	@testdata/run bench/torture -bin bin/warmpath -for $(TORTURE)
 
 labcells: ## the columns by which strategies are judged, beside tuned rules of others; LABCELLS='-trace FILE -n 2' and more
-	@go run ./testdata/labcells $(LABCELLS)
+	@testdata/run lab/cells $(LABCELLS)
 
 labcheck: modules ## the lab's model held to the daemon over HTTP, in real time; some minutes of an idle machine
-	@go run ./testdata/labcheck
+	@testdata/run lab/check
 
 # The Go SDK of OpenAI is one package of some hundred thousand lines: unoptimised it compiles in a third of the time.
 clients: build ## the SDKs of OpenAI, Anthropic and AWS and four coding agents, against simulated workers; CLIENTS='-only agents -turns 20' and more
@@ -159,17 +160,20 @@ aliases: ## the same clients, whose models' names are aliases: no other name may
 
 # The guests' own files are seen only by wasip1; sdktest is not for it, hence no
 # tests there; and what is only exported to the host counts as unused (U1000).
-check: modules ## fmt, vet, staticcheck, the rules of testdata/house, tidy; leaves git as it was
+check: modules ## fmt, vet, staticcheck, the rules of house, tidy; leaves git as it was
 	@before=$$(git status --porcelain 2>/dev/null || true); \
 	unformatted=$$(gofmt -l $$(find . -name '*.go' -not -path './.cache/*')); \
 	if [ -n "$$unformatted" ]; then echo "check: run gofmt -w on:"; echo "$$unformatted"; exit 1; fi; \
 	set -ex; \
-	go vet -tags $(TAGS) ./... $(TOOLS); \
+	go vet -tags $(TAGS) ./...; \
+	go vet -C testdata -tags $(TAGS) ./...; \
 	GOBIN=$(CURDIR)/.cache/bin go install $(STATICCHECK); \
-	.cache/bin/staticcheck -tags $(TAGS) ./... $(TOOLS); \
+	.cache/bin/staticcheck -tags $(TAGS) ./...; \
+	(cd testdata && ../.cache/bin/staticcheck -tags $(TAGS) ./...); \
 	GOOS=wasip1 GOARCH=wasm .cache/bin/staticcheck -tests=false -checks inherit,-U1000 ./sdk $(STRATEGIES:%=./plugins/%/...); \
-	go test -count=1 ./testdata/house; \
+	go test -count=1 ./house; \
 	go mod tidy -diff; \
+	go -C testdata mod tidy -diff; \
 	set +x; \
 	after=$$(git status --porcelain 2>/dev/null || true); \
 	if [ "$$before" != "$$after" ]; then echo "check: git status changed:"; echo "$$after"; exit 1; fi; \
@@ -203,11 +207,11 @@ $(RELEASES:%=release-%): release-%: modules
 	  -o $(RELEASE)_$(subst -,_,$*) ./daemon/warmpath
 
 image: $(IMAGES:%=release-%) ## an OCI image of the Linux binaries as one tar file, bin/release; CA=FILE puts a bundle of authorities in
-	cd testdata/image && go run . -o $(CURDIR)/$(RELEASE)_image.tar -version $(VERSION) $(if $(CA),-ca $(abspath $(CA))) \
+	cd testdata/release/image && go run . -o $(CURDIR)/$(RELEASE)_image.tar -version $(VERSION) $(if $(CA),-ca $(abspath $(CA))) \
 	  $(foreach p,$(IMAGES),$(subst -,/,$(p))=$(CURDIR)/$(RELEASE)_$(subst -,_,$(p)))
 
 release: $(RELEASES:%=release-%) image ## binaries, image, bills of materials and checksums of VERSION in bin/release
 	cd bin/release && go version -m $(foreach p,$(RELEASES),warmpath_$(VERSION)_$(subst -,_,$(p))) >warmpath_$(VERSION)_modules.txt
 	for p in $(subst -,_,$(RELEASES)); do \
-	  go run ./testdata/sbom -version $(VERSION) -o $(RELEASE)_$$p.cdx.json $(RELEASE)_$$p || exit 1; done
+	  testdata/run release/sbom -version $(VERSION) -o $(RELEASE)_$$p.cdx.json $(RELEASE)_$$p || exit 1; done
 	cd bin/release && sha256sum warmpath_$(VERSION)_* >SHA256SUMS

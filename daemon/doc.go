@@ -12,7 +12,7 @@
 //
 // None of them imports one above it. unit keeps sockets over a restart or an upgrade, and sends systemd the state of
 // the process. Three more are operator (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's
-// sources to its workers). Each doc.go says what its package does; testdata/house/wings_test.go has the imports that
+// sources to its workers). Each doc.go says what its package does; house/wings_test.go has the imports that
 // are allowed.
 //
 // # Who owns what
@@ -30,11 +30,11 @@
 //
 // # How its cost grows
 //
-// CPU of a request of 1 KB, in us (databench -run growth, a quiet machine of two cores, 2026-11):
+// CPU of a request of 1 KB, in us (bench/data -run growth, a quiet machine of two cores, 2026-11):
 //
 //	workers of a pool    4: 33       64: 57       256: 97
 //	pools of 4 workers   1: 33       16: 32
 //	connections in turn  10: 30      1,000: 40    9,000: 43
 //
-// testdata/databench/figures.md lists where the time of a request goes.
+// testdata/bench/data/figures.md lists where the time of a request goes.
 package daemon

@@ -27,7 +27,7 @@ import (
 func newcomer(t *testing.T, dir string) string {
 	t.Helper()
 	file := filepath.Join(dir, "newcomer.wasm")
-	c := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -buildid=", "-o", file, "../testdata/guests/newcomer")
+	c := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -buildid=", "-o", file, "../host/testdata/guests/newcomer")
 	c.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
-// TestLastWordsOfADyingWorkerAreRetried: what vLLM 0.32 answers on its way out (recorded under testdata/realvllm).
+// TestLastWordsOfADyingWorkerAreRetried: what vLLM 0.32 answers on its way out (recorded under testdata/real/vllm).
 func TestLastWordsOfADyingWorkerAreRetried(t *testing.T) {
 	t.Parallel()
 	f := func(body, state string, status int) {

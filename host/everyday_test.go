@@ -7,7 +7,7 @@ import (
 )
 
 // everyday is a guest with fmt, encoding/json, regexp and time.
-var everyday = sync.OnceValues(func() ([]byte, error) { return buildGuest("../testdata/guests/everyday") })
+var everyday = sync.OnceValues(func() ([]byte, error) { return buildGuest("./testdata/guests/everyday") })
 
 // A Go strategy with the packages that Go programs use every day loads under the default limits, and decides.
 func TestAGoStrategyWithEverydayPackages(t *testing.T) {

@@ -18,7 +18,7 @@ var ctx = context.Background()
 var guest = sync.OnceValues(func() ([]byte, error) { return buildGuest("./testdata/guest") })
 
 // observer is a guest that uses all of the SDK.
-var observer = sync.OnceValues(func() ([]byte, error) { return buildGuest("../testdata/guests/observer") })
+var observer = sync.OnceValues(func() ([]byte, error) { return buildGuest("./testdata/guests/observer") })
 
 func buildGuest(pkg string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "guest")

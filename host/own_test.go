@@ -12,7 +12,7 @@ import (
 )
 
 // learner is a guest that learns.
-var learner = sync.OnceValues(func() ([]byte, error) { return buildGuest("../testdata/guests/learner") })
+var learner = sync.OnceValues(func() ([]byte, error) { return buildGuest("./testdata/guests/learner") })
 
 func learns(t testing.TB, h *Host, values map[string]string, allow ...string) *Strategy {
 	t.Helper()

@@ -111,7 +111,7 @@ func TestGuestInC(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "roundrobin.wasm")
 	text, err := exec.Command(clang, "--target=wasm32", "-O2", "-nostdlib", "-Wl,--no-entry", "-Wl,--strip-all", "-o", out,
-		"../testdata/guests/c/roundrobin.c").CombinedOutput()
+		"../host/testdata/guests/c/roundrobin.c").CombinedOutput()
 	if err != nil {
 		missing("SKIPPED: clang cannot build for wasm32, so the guest in C is not proven here; apt-get install lld: %s", text)
 	}

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/pyvenv"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
-	"github.com/warmpath/warmpath/testdata/pyvenv"
 )
 
 // libzmq is a Python with pyzmq, which brings libzmq with it.

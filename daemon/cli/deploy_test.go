@@ -13,7 +13,7 @@ import (
 const manifests = "../../deploy/kubernetes"
 
 // TestManifestsAgreeWithTheirFile compares the Deployment and the Service with the warmpath.toml beside them.
-// testdata/realkube checks with a real API server that a cluster accepts them; testdata/chart, that kustomize builds
+// testdata/real/kube checks with a real API server that a cluster accepts them; testdata/release/chart, that kustomize builds
 // them.
 func TestManifestsAgreeWithTheirFile(t *testing.T) {
 	dir := t.TempDir()

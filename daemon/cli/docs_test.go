@@ -11,7 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/cli/scaffold"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
-	"github.com/warmpath/warmpath/testdata/toolchains"
+	"github.com/warmpath/warmpath/daemon/lab/toolchains"
 )
 
 // shell returns the text of all shell blocks of a page, from top to bottom.

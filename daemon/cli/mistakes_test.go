@@ -25,7 +25,7 @@ func goModule(t *testing.T, source string) (file string) {
 
 // Each mistake that authors make in Go is refused or noted by check, in words that name the remedy.
 func TestMistakesOfAuthors(t *testing.T) {
-	file := goModule(t, "../../testdata/guests/mistaken")
+	file := goModule(t, "../../host/testdata/guests/mistaken")
 	h, err := host.New(t.Context(), host.Config{Slots: 1, CacheDir: t.TempDir()}) // it compiles once
 	if err != nil {
 		t.Fatal(err)

@@ -47,8 +47,8 @@ var steps = map[string]func(*reader, string){
 	"curl -si":             (*reader).explain,
 	"bin/warmpath session": (*reader).runSessions,
 	"bin/warmpath why":     (*reader).runWhy,
-	"testdata/realvllm":    (*reader).script,
-	"go run ./testdata":    (*reader).tool,
+	"testdata/real/vllm":   (*reader).script,
+	"testdata/run":         (*reader).tool,
 }
 
 // fence matches a fenced block: its language and its text.
@@ -283,7 +283,7 @@ func (r *reader) script(line string) {
 // tool is not run here, as it takes minutes.
 func (r *reader) tool(line string) {
 	r.t.Helper()
-	if _, err := os.Stat(filepath.Join(r.root, strings.Fields(line)[2], "main.go")); err != nil {
+	if _, err := os.Stat(filepath.Join(r.root, "testdata", strings.Fields(line)[1], "main.go")); err != nil {
 		r.t.Errorf("%s cannot be run: %v", line, err)
 	}
 }

@@ -187,7 +187,7 @@ func readStream(client *http.Client, url string) error {
 }
 
 // TestUpgradeUnderLoad: while binaries are replaced under requests and streams, good ones and one that ends at once, no
-// request is refused and no stream is cut off. testdata/faults has the long form.
+// request is refused and no stream is cut off. testdata/trials/faults has the long form.
 func TestUpgradeUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "3")

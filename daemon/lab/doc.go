@@ -25,6 +25,6 @@
 // Two runs of one seed are equal to the byte (TestTwoRunsAreEqual). A module and its native form make the same
 // decisions in a run (TestModulesChooseAsTheirNativeForm). Each request ends once, and tokens are neither lost nor made
 // (TestNothingIsLost). A small load has over HTTP, through the daemon and `warmpath sim` in real time, the hit rate
-// that it has here within a point, and the median TTFT within a tenth: testdata/labcheck measures both, as no test
+// that it has here within a point, and the median TTFT within a tenth: testdata/lab/check measures both, as no test
 // should depend on the clock of a busy machine.
 package lab

@@ -9,7 +9,7 @@
 // # Tried and lost
 //
 // The belief is exact, so what is left is the choice. Gain over prefixaware in points of hit rate, in the situations of
-// testdata/realvllm, simulated with 120 seeds; the true gain is within .1 to .2 of it, with two routers .5:
+// testdata/real/vllm, simulated with 120 seeds; the true gain is within .1 to .2 of it, with two routers .5:
 //
 //	                                     nothing  restart  two   kv half  kv twice  reset  requests  chats past
 //	chosen                                  .1       .9    5.8     2.1       .5      -.1     3.3        .2

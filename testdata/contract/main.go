@@ -2,7 +2,7 @@
 // knows: constants, records with their offsets, imports and exports with their comments, and around them the few
 // functions that a strategy cannot do without. A template a language is all that is written by hand.
 //
-//	go run ./testdata/contract        # or: go generate ./daemon/cli/scaffold
+//	testdata/run contract        # or: go generate ./daemon/cli/scaffold
 package main
 
 import (

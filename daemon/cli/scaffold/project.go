@@ -15,7 +15,7 @@ import (
 	"github.com/warmpath/warmpath/sdk"
 )
 
-//go:generate go run ../../../testdata/contract -root ../../..
+//go:generate ../../../testdata/run contract -root ../../..
 
 //go:embed template contract
 var templates embed.FS

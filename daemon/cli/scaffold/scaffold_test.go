@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/toolchains"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk"
 	"github.com/warmpath/warmpath/sdk/abi"
-	"github.com/warmpath/warmpath/testdata/toolchains"
 )
 
 // decides has the sandbox decide by a module of a project: the worker that holds the prompt, unless too much waits there.

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
-	"github.com/warmpath/warmpath/testdata/pyvenv"
+	"github.com/warmpath/warmpath/daemon/lab/pyvenv"
 )
 
 // tool skips the test if a program is missing, except in CI, where a skip would hide the gap.

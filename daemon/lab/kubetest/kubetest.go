@@ -1,5 +1,5 @@
 // Package kubetest is a Kubernetes API server for tests, of EndpointSlices alone: lists in pages, watches with
-// bookmarks, a history that is compacted, tokens, and the faults of a real one. testdata/realkube runs a real one.
+// bookmarks, a history that is compacted, tokens, and the faults of a real one. testdata/real/kube runs a real one.
 package kubetest
 
 import (

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/testdata/pyvenv"
+	"github.com/warmpath/warmpath/daemon/lab/pyvenv"
 )
 
 // python is a process that reads requests as vLLM's stack does.

@@ -10,7 +10,7 @@
 // switches. The sockets never block, so there is nothing to lend a processor for.
 //
 // So on Linux [Conn] makes the bare system call, inside of [syscall.RawConn]. Deadlines, close and the wait for the
-// peer stay the runtime's own. databench counts the context switches (cpu/1KB-switches).
+// peer stay the runtime's own. bench/data counts the context switches (cpu/1KB-switches).
 //
 // # What it takes care of
 //

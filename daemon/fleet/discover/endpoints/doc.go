@@ -26,7 +26,7 @@
 //
 // A static binary of one such informer, by client-go's clientset 0.34 on its own, has 49 MB, where one of net/http
 // has 6 MB: the API's types and protobufs are most of it. What is needed of the API is one list, one watch and
-// eleven fields of JSON, which discovery.k8s.io/v1 keeps stable. testdata/realkube runs it against a real API
+// eleven fields of JSON, which discovery.k8s.io/v1 keeps stable. testdata/real/kube runs it against a real API
 // server.
 //
 // # What lost

@@ -11,7 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/kubetest"
 )
 
-// kubectl runs kubectl on the API server of testdata/realkube, as its administrator, with object as its input.
+// kubectl runs kubectl on the API server of testdata/real/kube, as its administrator, with object as its input.
 func kubectl(t *testing.T, object any, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "kubectl", append(strings.Fields(os.Getenv("WARMPATH_REALKUBE_ADMIN")), args...)...)
@@ -29,11 +29,11 @@ func kubectl(t *testing.T, object any, args ...string) string {
 	return string(out)
 }
 
-// TestRealServer follows a service of a real API server, which testdata/realkube/run.sh starts.
+// TestRealServer follows a service of a real API server, which testdata/real/kube/run.sh starts.
 func TestRealServer(t *testing.T) {
 	api := os.Getenv("WARMPATH_REALKUBE")
 	if api == "" {
-		t.Skip("testdata/realkube/run.sh runs it")
+		t.Skip("testdata/real/kube/run.sh runs it")
 	}
 	account := os.Getenv("WARMPATH_REALKUBE_ACCOUNT")
 	k := &kubetest.Server{URL: api, Account: account} // nothing of it runs

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/warmpath/warmpath/testdata/rig"
+)
+
+// startNull runs this program again as the server that the limit is measured with.
+func startNull() (*server, error) {
+	addr := rig.FreeAddr()
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "-null")
+	cmd.Env = append(os.Environ(), "KVBENCH_NULL="+addr)
+	s, err := start("the null server", addr, cmd)
+	if err == nil {
+		s.null = true
+	}
+	return s, err
+}
+
+// serveNull answers SET without keeping the value and GET with the same bytes for each key: blocking system calls, one
+// write for a value, a thread a client, memory that stays in the processor's cache. A lease is of some place in the
+// segment, and its release changes nothing. No client can be faster than with it.
+func serveNull() error {
+	l, err := net.Listen("tcp", os.Getenv("KVBENCH_NULL"))
+	if err != nil {
+		return err
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		f, err := c.(*net.TCPConn).File()
+		c.Close()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer f.Close()
+			n := null{fd: int(f.Fd()), buf: make([]byte, 256<<10)} // Fd makes the socket block
+			if err := syscall.SetNonblock(n.fd, false); err != nil {
+				return
+			}
+			for n.command() == nil {
+			}
+		}()
+	}
+}
+
+// null is one connection. A command's head arrives with one read, as the client writes it with one.
+type null struct {
+	fd  int
+	buf []byte
+}
+
+func (n *null) command() error {
+	got, err := syscall.Read(n.fd, n.buf[:64<<10])
+	if err != nil || got == 0 {
+		return fmt.Errorf("the client has left: %w", err)
+	}
+	if n.buf[0] == 'P' {
+		return n.request(n.buf[:got])
+	}
+	words := bytes.SplitN(n.buf[:got], []byte("\r\n"), 7)
+	size, err := sizeOf(words[4]) // kvbench@SIZE@CLIENT@NUMBER
+	if err != nil {
+		return err
+	}
+	if string(words[2]) == "SET" {
+		head := got - len(words[6])
+		if err := n.skip(head + size + 2 - got); err != nil {
+			return err
+		}
+		return n.write([]byte("+OK\r\n"))
+	}
+	list := [][]byte{fmt.Appendf(nil, "$%d\r\n", size)}
+	for rest := size; rest > 0; rest -= min(rest, len(n.buf)) {
+		list = append(list, n.buf[:min(rest, len(n.buf))])
+	}
+	return n.writeAll(append(list, []byte("\r\n")))
+}
+
+// request answers PUT and POST of the HyperPod listener.
+func (n *null) request(p []byte) error {
+	head, body, _ := bytes.Cut(p, []byte("\r\n\r\n"))
+	var length, size, client, number int
+	_, text, _ := bytes.Cut(head, []byte("\r\nContent-Length: "))
+	if _, err := fmt.Sscan(string(text), &length); err != nil {
+		return err
+	}
+	if err := n.skip(length - len(body)); err != nil {
+		return err
+	}
+	answer := "{}"
+	if _, err := fmt.Sscanf(string(head), "POST /v1/kv/kvbench/%d-%d-%d/", &size, &client, &number); err == nil {
+		place := (client*(32<<20) + number*size) % (memory - size)
+		answer = fmt.Sprintf(`{"id":"1","offsets":[{"offset":%d,"len":%d}]}`, place, size)
+	}
+	return n.write(fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer))
+}
+
+// skip reads bytes and throws them away.
+func (n *null) skip(rest int) error {
+	for rest > 0 {
+		got, err := syscall.Read(n.fd, n.buf[:min(rest, len(n.buf))])
+		if err != nil || got == 0 {
+			return fmt.Errorf("the client has left: %w", err)
+		}
+		rest -= got
+	}
+	return nil
+}
+
+// writeAll writes pieces with one call, and the rest with another if the kernel has not taken all.
+func (n *null) writeAll(list [][]byte) error {
+	for len(list) > 0 {
+		sent, err := unix.Writev(n.fd, list[:min(len(list), maxPieces)])
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		for sent = max(sent, 0); len(list) > 0 && sent >= len(list[0]); {
+			sent -= len(list[0])
+			list = list[1:]
+		}
+		if sent > 0 {
+			list[0] = list[0][sent:]
+		}
+	}
+	return nil
+}
+
+// maxPieces is what one writev takes: 256 MiB in pieces of 256 KiB.
+const maxPieces = 1024
+
+func sizeOf(key []byte) (int, error) {
+	parts := bytes.Split(key, []byte("@"))
+	if len(parts) != 4 {
+		return 0, fmt.Errorf("%q is no key of kvbench", key)
+	}
+	return strconv.Atoi(string(parts[1]))
+}
+
+func (n *null) write(p []byte) error {
+	for len(p) > 0 {
+		sent, err := syscall.Write(n.fd, p)
+		if err != nil {
+			return err
+		}
+		p = p[sent:]
+	}
+	return nil
+}
