@@ -166,7 +166,6 @@ check: modules ## fmt, vet, staticcheck, the rules of house, tidy; leaves git as
 	if [ -n "$$unformatted" ]; then echo "check: run gofmt -w on:"; echo "$$unformatted"; exit 1; fi; \
 	set -ex; \
 	go vet -tags $(TAGS) ./...; \
-	go vet -C testdata -tags $(TAGS) ./...; \
 	GOBIN=$(CURDIR)/.cache/bin go install $(STATICCHECK); \
 	.cache/bin/staticcheck -tags $(TAGS) ./...; \
 	(cd testdata && ../.cache/bin/staticcheck -tags $(TAGS) ./...); \

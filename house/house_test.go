@@ -235,3 +235,10 @@ func TestConfKnowsTheModel(t *testing.T) {
 		t.Errorf("conf's default prefill_tokens_per_second is %v; sdk/abi has %v", got, abi.PrefillTokensPerSecond)
 	}
 }
+
+// TestToolsCompile: a change of the product leaves the module in testdata whole, tests included.
+func TestToolsCompile(t *testing.T) {
+	if text, err := exec.Command("go", "vet", "-C", "testdata", "-tags", "grpcnotrace", "./...").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
