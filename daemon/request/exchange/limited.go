@@ -112,7 +112,7 @@ func (a *allowance) use(r *reading, s answered) {
 	}
 	a.spent.Use(t)
 	if s.whole && u.Known {
-		a.spent.Learn(limit.Tokens{Prompt: u.Prompt, Output: u.Output})
+		a.spent.Learn(limit.Tokens{Prompt: u.Prompt, Output: u.Output}, time.Now())
 	}
 }
 

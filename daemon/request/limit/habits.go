@@ -1,6 +1,9 @@
 package limit
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // Ask is what is known of a request before it is sent.
 type Ask struct {
@@ -19,6 +22,7 @@ type habits struct {
 	perByte  mean    // tokens in a byte of text
 	perMedia mean    // tokens that a prompt with media has beside its text
 	answers  [2]mean // tokens of an answer, to text alone and to media
+	speed    mean    // tokens a second of an answer in one piece, its wait at the worker and its prompt included
 }
 
 // mean is a running mean.
@@ -41,7 +45,9 @@ const (
 	leastBytes  = 512     // of a prompt: a shorter one is mostly template
 	bytesAToken = 16      // at least: no tokenizer has so few tokens for the text of a whole prompt
 	plausible   = 1 << 24 // tokens: a worker that counts more counts nonsense
-	speed       = 50      // tokens a second, of an answer that nobody sees
+	usualSpeed  = 50      // tokens a second of an answer in one piece while nobody knows
+	leastSpeed  = 10      // the same, whatever the key's requests have shown
+	leastTimed  = 32      // tokens of an answer: a shorter one takes as long as its prompt
 )
 
 func kindOf(a *Ask) int {
@@ -104,8 +110,16 @@ func (h *habits) least(a *Ask) int {
 	return int(perByte * float64(a.Bytes))
 }
 
-// learn takes the engine's count of a request that came to its end.
-func (h *habits) learn(a *Ask, t *Tokens) {
+// pace returns the tokens a second of an answer in one piece.
+func (h *habits) pace() float64 {
+	if h.speed.n < enough {
+		return usualSpeed
+	}
+	return max(leastSpeed, h.speed.is)
+}
+
+// learn takes the engine's count of a request that came to its end, and the time that it took.
+func (h *habits) learn(a *Ask, t *Tokens, took time.Duration) {
 	text := 0.
 	switch {
 	case a.Exact || a.Bytes < leastBytes || t.Prompt <= 0:
@@ -119,6 +133,9 @@ func (h *habits) learn(a *Ask, t *Tokens) {
 	}
 	if a.Answers == 0 || t.Output <= 0 {
 		return
+	}
+	if a.Whole && t.Output >= leastTimed*a.Answers && took > 0 {
+		h.speed.add(float64(t.Output) / float64(a.Answers) / took.Seconds())
 	}
 	m, each := &h.answers[kindOf(a)], float64(t.Output)/float64(a.Answers)
 	if a.Most == 0 || t.Output < a.Most || each > m.is { // else it was cut, and says nothing of an answer that is not

@@ -38,8 +38,10 @@ type Key struct {
 	requests meter
 	tokens   meter
 	habits   habits
-	gone     []part    // of routers that are gone: what they had taken
-	asked    time.Time // last
+	unseen   map[*Spending]struct{} // under way, whose answers come in one piece
+	grown    time.Time              // when those were expected to have grown last
+	gone     []part                 // of routers that are gone: what they had taken
+	asked    time.Time              // last
 	used     Used
 }
 
@@ -91,6 +93,7 @@ func (k *Key) Enter(at time.Time) (*Spending, *Refusal) {
 
 // over returns why a request is not let in now, nil if it is.
 func (k *Key) over(at time.Time) *Refusal {
+	k.grow(at)
 	requests, tokens := k.requests.wait(at), k.tokens.wait(at)
 	switch {
 	case k.crowded(at):
@@ -101,6 +104,21 @@ func (k *Key) over(at time.Time) *Refusal {
 		return &Refusal{By: ByTokens, Limit: k.limits.Tokens, After: tokens}
 	}
 	return nil
+}
+
+// growEvery is how often answers in one piece are expected to have grown: it bounds what a key with many of them costs.
+const growEvery = 250 * time.Millisecond
+
+// grow takes more for answers in one piece that should have outgrown what was expected of them, by the time for which
+// they have been under way.
+func (k *Key) grow(at time.Time) {
+	if len(k.unseen) == 0 || at.Sub(k.grown) < growEvery {
+		return
+	}
+	k.grown = at
+	for s := range k.unseen {
+		s.outgrow(s.ask.bounded(s.unseen(at)), at)
+	}
 }
 
 // Behind refuses a request that would go before others of the key, which wait. It names the limit that they wait for,

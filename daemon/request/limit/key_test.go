@@ -185,7 +185,7 @@ func TestNonsenseShutsNobodyOut(t *testing.T) {
 		}
 		s.Sent()
 		s.Use(Tokens{Prompt: n / 2, Cached: -n, Output: n / 2})
-		s.Learn(Tokens{Prompt: n / 2, Cached: -n, Output: n / 2})
+		s.Learn(Tokens{Prompt: n / 2, Cached: -n, Output: n / 2}, began)
 		s.End(began)
 	}
 	s, _, ok := take(k, 0, Tokens{Prompt: 1})
@@ -194,7 +194,7 @@ func TestNonsenseShutsNobodyOut(t *testing.T) {
 	}
 	s.Sent()
 	s.Use(Tokens{Prompt: 1 << 50, Output: 1 << 50})
-	s.Learn(Tokens{Prompt: 1 << 50, Output: 1 << 50})
+	s.Learn(Tokens{Prompt: 1 << 50, Output: 1 << 50}, began)
 	s.End(began)
 	s, r, ok := take(k, 0, Tokens{Prompt: 1})
 	if !ok || k.used.Tokens > 100 {
@@ -214,7 +214,10 @@ func TestNonsenseShutsNobodyOut(t *testing.T) {
 // TestAnswersThatOutgrowTheirExpectation take more of the limit while they run.
 func TestAnswersThatOutgrowTheirExpectation(t *testing.T) {
 	k := newKey(Limits{Tokens: 10_000})
-	s, _, _ := take(k, 0, Tokens{Prompt: 100, Output: 100})
+	s, _ := k.Enter(began)
+	if refused := s.Reserve(Ask{Prompt: 100, Exact: true, Answers: 1}, began); refused != nil {
+		t.Fatalf("refused: %+v", refused)
+	}
 	s.Sent()
 	for n := range 3000 {
 		s.Grow(n, began.Add(time.Duration(n)*10*time.Millisecond))

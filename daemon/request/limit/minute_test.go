@@ -108,7 +108,7 @@ func (c *crowd) step(x *client) {
 	if x.granted >= 0 {
 		if c.draw.Float64() >= c.failing {
 			x.s.Use(x.used)
-			x.s.Learn(x.used)
+			x.s.Learn(x.used, at)
 		} else {
 			c.grants[x.granted] = grant{}
 		}

@@ -44,7 +44,7 @@ func FuzzAnyOrder(f *testing.F) {
 				at = at.Add(time.Duration(step) * 300 * time.Millisecond)
 			case 7:
 				at = at.Add(-time.Duration(step) * time.Millisecond)
-				s.Learn(n)
+				s.Learn(n, at)
 			case 8:
 				b.Share(int(step % 5))
 				for _, m := range b.Messages(nil, at) {

@@ -66,6 +66,9 @@ func (s *Spending) Reserve(a Ask, at time.Time) *Refusal {
 	s.reserved, s.risk, s.at = min(float64(k.limits.Tokens), k.counted(s.expected)), risk, at
 	k.tokens.take(s.reserved, at)
 	k.tokens.risk += risk
+	if a.Whole && a.Answers > 0 {
+		k.unseen[s] = struct{}{}
+	}
 	return nil
 }
 
@@ -74,31 +77,46 @@ func (s *Spending) release(used float64, at time.Time) {
 	t := &s.key.tokens
 	t.correct(min(used, mostDebt*t.limit)-s.reserved, s.at, at)
 	s.reserved = 0
-	s.unrisk(at)
+	delete(s.key.unseen, s)
+	s.unrisk(s.risk, at)
 }
 
-// unrisk ends the risk that the answer gets longer. The caller holds the key's mu.
-func (s *Spending) unrisk(at time.Time) {
-	t := &s.key.tokens
-	t.risk = max(0, t.risk-faded(s.risk, at.Sub(s.at)))
-	s.risk = 0
+// unrisk lowers the risk that the answer gets longer by so many tokens. The caller holds the key's mu.
+func (s *Spending) unrisk(tokens float64, at time.Time) {
+	t, less := &s.key.tokens, min(s.risk, tokens)
+	t.risk = max(0, t.risk-faded(less, at.Sub(s.at)))
+	s.risk -= less
 }
 
-// Grow records that so many tokens of the answer have come. An answer that outgrows what was expected of it is expected
-// to be twice as long: most of what is in flight at a time are the long ones.
+// Grow records that so many tokens of a streamed answer have come.
 func (s *Spending) Grow(output int, at time.Time) {
-	if !s.Limited() || output <= s.expected.Output {
+	if !s.Limited() || s.ask.Whole || output <= s.expected.Output {
 		return
 	}
 	s.key.mu.Lock()
 	defer s.key.mu.Unlock()
-	more := output + s.expected.Output
+	s.outgrow(output, at)
+}
+
+// outgrow takes more for an answer of which so many tokens have come, if they are more than were expected. It is then
+// expected to be twice as long: most of what is in flight at a time are the long ones. The caller holds the key's mu.
+func (s *Spending) outgrow(output int, at time.Time) {
+	if output <= s.expected.Output {
+		return
+	}
+	more := s.ask.bounded(2*float64(output)) - s.expected.Output
 	s.expected.Output += more
 	if s.key.limits.Tokens > 0 {
 		s.reserved += float64(more)
 		s.key.tokens.correct(float64(more), s.at, at)
-		s.unrisk(at)
+		s.unrisk(float64(more), at)
 	}
+}
+
+// unseen returns the tokens that the engine may have generated of an answer in one piece. The caller holds the key's
+// mu.
+func (s *Spending) unseen(at time.Time) float64 {
+	return at.Sub(s.at).Seconds() * s.key.habits.pace() * float64(s.ask.Answers)
 }
 
 // Sent records that a worker has the request.
@@ -114,21 +132,21 @@ func (s *Spending) Use(t Tokens) {
 		return
 	}
 	if t.Prompt > plausible {
-		t.Prompt = s.expected.Prompt
+		t.Prompt = s.Expected().Prompt
 	}
 	if t.Output > plausible {
-		t.Output = s.expected.Output
+		t.Output = s.Expected().Output
 	}
 	s.used = t
 }
 
 // Learn records the engine's count of a request whose answer came to its end. The key's next requests are expected to
 // be like it.
-func (s *Spending) Learn(t Tokens) {
+func (s *Spending) Learn(t Tokens, at time.Time) {
 	if s.Limited() && max(t.Prompt, t.Output) <= plausible {
 		s.key.mu.Lock()
 		defer s.key.mu.Unlock()
-		s.key.habits.learn(&s.ask, &t)
+		s.key.habits.learn(&s.ask, &t, at.Sub(s.at))
 	}
 }
 
@@ -136,7 +154,7 @@ func (s *Spending) Learn(t Tokens) {
 // cached.
 func (s *Spending) UseAll() {
 	if s != nil {
-		s.used = s.expected
+		s.used = s.Expected()
 		s.used.Cached = 0
 	}
 }
@@ -152,15 +170,22 @@ func (s *Spending) Left(at time.Time) {
 	switch {
 	case !s.sent:
 	case s.ask.Whole:
-		unseen := at.Sub(s.at).Seconds() * speed * float64(s.ask.Answers)
-		s.used.Output = s.ask.bounded(max(float64(s.used.Output)+s.risk, unseen))
+		s.key.mu.Lock()
+		defer s.key.mu.Unlock()
+		s.used.Output = s.ask.bounded(max(float64(s.used.Output)+s.risk, s.unseen(at)))
 	default:
 		s.used.Output = 0
 	}
 }
 
 // Expected returns what the request is expected to need.
-func (s *Spending) Expected() Tokens { return s.expected }
+func (s *Spending) Expected() Tokens {
+	if k := s.key; k != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+	}
+	return s.expected
+}
 
 // End gives the place back, and corrects the tokens that were reserved to those that were used. A request that no
 // worker got has used nothing, and does not count.
