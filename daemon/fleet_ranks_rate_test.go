@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -230,7 +231,7 @@ func (l *rankLab) show(ev engine.Event) {
 	case engine.FirstToken:
 		c.trip.FirstByte(at)
 	case engine.Finished:
-		c.trip.End(&worker.Outcome{Kind: worker.Answered, Tokens: c.seq.OutputTokens()}, route.End{Status: 200, At: at})
+		c.trip.End(&judge.Outcome{Kind: judge.Answered, Tokens: c.seq.OutputTokens()}, route.End{Status: 200, At: at})
 		c.choice.Release()
 		if c.turn+1 < labTurns {
 			think := time.Duration(l.rng.ExpFloat64() * labThink * float64(time.Second))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
@@ -121,5 +122,5 @@ func (r *running) hold(p *pool) (end func()) {
 	if !p.route.Workers.Begin(ticket, ws[0], worker.Dispatch{PromptTokens: 1}, time.Now()) {
 		r.t.Fatal("the worker takes no request")
 	}
-	return func() { ticket.End(time.Now(), worker.Outcome{Kind: worker.Answered}) }
+	return func() { ticket.End(time.Now(), judge.Outcome{Kind: judge.Answered}) }
 }

@@ -1,7 +1,8 @@
 // Package fleet is the wing that knows the workers: which there are, how they are, what they hold. It has no code of
 // its own: each folder below it is a package.
 //
-//	worker    the state of a pool's workers: up or not, load, speed, and what each sign against one proves
+//	worker    the state of a pool's workers: up or not, load, speed
+//	judge     what requests, health checks and metrics prove of a worker's health
 //	probe     asks them for /health, /v1/models and /metrics
 //	discover  makes one list of workers of files, DNS names and Kubernetes
 //	feed      subscribes to their KV events

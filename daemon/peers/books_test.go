@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -139,7 +140,7 @@ func (f *fleet) step(loses bool) {
 		o := n.open[i]
 		n.open = slices.Delete(n.open, i, i+1)
 		if f.r.IntN(5) == 0 {
-			o.trip.End(&worker.Outcome{Kind: worker.Canceled}, route.End{At: f.now})
+			o.trip.End(&judge.Outcome{Kind: judge.Canceled}, route.End{At: f.now})
 			return
 		}
 		o.answer(words(fmt.Sprintf("answer %d", f.r.IntN(1000)), 1+f.r.IntN(5)), f.now)
@@ -172,7 +173,7 @@ func (f *fleet) dies(number int) {
 		n.open = slices.DeleteFunc(n.open, func(o *request) bool {
 			there := o.trip.Worker().ID() == id
 			if there {
-				o.trip.End(&worker.Outcome{Kind: worker.Canceled}, route.End{At: f.now})
+				o.trip.End(&judge.Outcome{Kind: judge.Canceled}, route.End{At: f.now})
 			}
 			return there
 		})

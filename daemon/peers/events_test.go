@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -88,7 +89,7 @@ func TestEventsSentAtOnce(t *testing.T) {
 				from.open[k].answer(words(fmt.Sprint("answer ", r.IntN(1000)), 1+r.IntN(5)), f.now)
 				from.open = slices.Delete(from.open, k, k+1)
 			case op < 39:
-				from.open[k].trip.End(&worker.Outcome{Kind: worker.Canceled}, route.End{At: f.now})
+				from.open[k].trip.End(&judge.Outcome{Kind: judge.Canceled}, route.End{At: f.now})
 				from.open = slices.Delete(from.open, k, k+1)
 			default:
 				senders.Forgotten(worker.KeyOf(fmt.Sprint("w", r.IntN(3))))

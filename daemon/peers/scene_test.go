@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -133,7 +134,7 @@ func sendAfter(t testing.TB, p *route.Pool, text string, failures int, at time.T
 		if failures == 0 {
 			return r
 		}
-		r.trip.End(&worker.Outcome{Kind: worker.Canceled}, route.End{At: at})
+		r.trip.End(&judge.Outcome{Kind: judge.Canceled}, route.End{At: at})
 	}
 }
 
@@ -142,7 +143,7 @@ func (r *request) answer(text string, at time.Time) {
 	var reply prompt.Reply
 	reply.Reset(r.parsed.Kind, false, 0)
 	reply.Body([]byte(fmt.Sprintf(`{"choices":[{"index":0,"text":%q,"finish_reason":"stop"}]}`, text)))
-	r.trip.End(&worker.Outcome{Kind: worker.Answered}, route.End{Reply: &reply, Whole: true, Status: 200, At: at})
+	r.trip.End(&judge.Outcome{Kind: judge.Answered}, route.End{Reply: &reply, Whole: true, Status: 200, At: at})
 }
 
 // words makes a text of that many blocks with a given beginning. Texts with equal beginnings share their first blocks.

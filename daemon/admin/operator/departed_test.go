@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -15,7 +15,7 @@ func served(m *Metrics, name string) {
 	seen := &exchange.Seen{Record: route.Record{Pool: "p", Strategy: "s", Worker: name, Model: "m", PromptBlocks: 1}}
 	m.Picked(seen)
 	m.FirstByte(seen)
-	m.Ended(seen, exchange.End{Status: 200, Outcome: worker.Outcome{Kind: worker.Answered}})
+	m.Ended(seen, exchange.End{Status: 200, Outcome: judge.Outcome{Kind: judge.Answered}})
 }
 
 // seriesOf counts the series of a worker, or with "" of pool "p".

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/warmpath/warmpath/daemon/admin/timeline"
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 )
@@ -212,11 +212,11 @@ func (m *Metrics) FirstByte(s *exchange.Seen) {
 func (m *Metrics) Ended(s *exchange.Seen, e exchange.End) {
 	code := e.Status
 	switch e.Outcome.Kind {
-	case worker.Canceled:
+	case judge.Canceled:
 		code = 499
-	case worker.Broken, worker.Leaving:
+	case judge.Broken, judge.Leaving:
 		code = 502
-	case worker.Failed:
+	case judge.Failed:
 		if code < 500 { // reported inside an answer that had begun well
 			code = 502
 		}
@@ -238,7 +238,7 @@ func (m *Metrics) Ended(s *exchange.Seen, e exchange.End) {
 	if code < 400 {
 		m.series.countTokens(s)
 	}
-	if s.Stream && s.FirstByte > 0 && e.Outcome.Kind == worker.Answered && e.Outcome.Tokens > 1 {
+	if s.Stream && s.FirstByte > 0 && e.Outcome.Kind == judge.Answered && e.Outcome.Tokens > 1 {
 		between := (e.Took - s.FirstByte).Seconds() / float64(e.Outcome.Tokens-1)
 		m.firstOutputOf(s).itl.Observe(max(0, between))
 	}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/probe"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
@@ -145,9 +146,9 @@ func (f *fleet) begin(t *testing.T, id string, d worker.Dispatch) *worker.Ticket
 }
 
 // fail sends a request to the worker of that id, which ends so.
-func (f *fleet) fail(t *testing.T, id string, kind worker.Kind) {
+func (f *fleet) fail(t *testing.T, id string, kind judge.Kind) {
 	t.Helper()
-	f.begin(t, id, worker.Dispatch{}).End(time.Now(), worker.Outcome{Kind: kind})
+	f.begin(t, id, worker.Dispatch{}).End(time.Now(), judge.Outcome{Kind: kind})
 }
 
 // serving names who takes a request for model now.
@@ -236,7 +237,7 @@ func TestBrokenRequestAsksHealth(t *testing.T) {
 	play(t, 2, func(f *fleet) {
 		time.Sleep(10*time.Second + 300*time.Millisecond)
 		f.set("w0", fmt.Errorf("dial: %w", syscall.ECONNREFUSED))
-		f.fail(t, "w0", worker.Broken)
+		f.fail(t, "w0", judge.Broken)
 		time.Sleep(200*time.Millisecond + time.Millisecond)
 		if got := f.serving("tiny"); got != "w1" {
 			t.Errorf("%v after a broken answer of a dead worker: %s; want w1", 200*time.Millisecond, got)
@@ -306,7 +307,7 @@ func TestRunLeavingAndBack(t *testing.T) {
 	play(t, 2, func(f *fleet) {
 		f.configure(probe.Config{HealthInterval: time.Minute, ScrapeInterval: time.Minute})
 		for range 3 {
-			f.fail(t, "w0", worker.Leaving)
+			f.fail(t, "w0", judge.Leaving)
 		}
 		if got := f.serving("tiny"); got != "w1" {
 			t.Fatalf("draining: %s; want w1", got)
@@ -315,7 +316,7 @@ func TestRunLeavingAndBack(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		near(t, "scrapes of a worker that is going, in 10 s", float64(f.count("w0/metrics")-scrapes), 10, 2)
 		f.set("w0", fmt.Errorf("dial: %w", syscall.ECONNREFUSED))
-		f.fail(t, "w0", worker.Refused)
+		f.fail(t, "w0", judge.Refused)
 		for range 10 { // at any phase of the loop
 			time.Sleep(10*time.Second + 77*time.Millisecond)
 			f.set("w0", 200)
@@ -324,7 +325,7 @@ func TestRunLeavingAndBack(t *testing.T) {
 				t.Fatalf("600 ms after it can answer: %s; want both", got)
 			}
 			f.set("w0", fmt.Errorf("dial: %w", syscall.ECONNREFUSED))
-			f.fail(t, "w0", worker.Refused)
+			f.fail(t, "w0", judge.Refused)
 		}
 	})
 }
@@ -370,7 +371,7 @@ func TestDownGraceOfARemovedWorker(t *testing.T) {
 		if a.told.Load() == 0 {
 			t.Error("not told of a removed worker that went down")
 		}
-		k.End(time.Now(), worker.Outcome{Kind: worker.Broken})
+		k.End(time.Now(), judge.Outcome{Kind: judge.Broken})
 		synctest.Wait()
 		asked := f.count("w0/health")
 		time.Sleep(time.Minute)

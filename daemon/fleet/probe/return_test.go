@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/probe"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
@@ -50,7 +51,7 @@ func TestReturnOnSocket(t *testing.T) {
 			t.Fatal("a takes no request")
 		}
 		a.Close()
-		k.End(time.Now(), worker.Outcome{Kind: worker.Broken}) // what a request there meets
+		k.End(time.Now(), judge.Outcome{Kind: judge.Broken}) // what a request there meets
 		t.Logf("out of use %v after its death", until("down", false).Round(time.Millisecond))
 		a, _ = serve(addr)
 		defer a.Close()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -63,7 +64,7 @@ func TestAdaptersInRows(t *testing.T) {
 	page(0, 30, "", "")
 	one := p.send(0, Dispatch{Model: "b"}, 31)
 	f("a request runs", "b", 31, "runs 0, 400, 400")
-	one.End(p.after(32), Outcome{Kind: Answered})
+	one.End(p.after(32), judge.Outcome{Kind: judge.Answered})
 	f("it stays when the request has ended", "b", 33, "runs 0, 400, 400")
 	two := p.send(0, Dispatch{Model: "c"}, 33)
 	f("there is room for two", "b", 33, "runs 0, 400, 400")
@@ -72,7 +73,7 @@ func TestAdaptersInRows(t *testing.T) {
 	p.send(0, Dispatch{Model: "d"}, 92)
 	f("it has its place", "d", 92, "runs 0, 400, 400")
 	f("which was b's", "b", 92, "full 2400, 400, 400")
-	two.End(p.after(93), Outcome{Kind: Answered})
+	two.End(p.after(93), judge.Outcome{Kind: judge.Answered})
 	p.adapt(0, "a", "b", "d")
 	f("c was unloaded, and is listed elsewhere", "c", 93, "400, 400")
 }

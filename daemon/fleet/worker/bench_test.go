@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -36,7 +37,7 @@ func BenchmarkBeginEnd(b *testing.B) {
 	for b.Loop() {
 		k := p.send(i%16, Dispatch{PromptTokens: 1000}, 1)
 		k.FirstByte(at)
-		k.End(at, Outcome{Kind: Answered, Tokens: 10})
+		k.End(at, judge.Outcome{Kind: judge.Answered, Tokens: 10})
 		i++
 	}
 }
@@ -48,7 +49,7 @@ func BenchmarkBeginEndParallel(b *testing.B) {
 		for i := 0; pb.Next(); i++ {
 			k := p.send(i%16, Dispatch{PromptTokens: 1000}, 1)
 			k.FirstByte(at)
-			k.End(at, Outcome{Kind: Answered, Tokens: 10})
+			k.End(at, judge.Outcome{Kind: judge.Answered, Tokens: 10})
 		}
 	})
 }

@@ -1,11 +1,15 @@
 package worker
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // fail ends n requests to worker i with an outcome of that kind.
-func (p *Pool) fail(i, n int, at float64, kind Kind) {
+func (p *Pool) fail(i, n int, at float64, kind judge.Kind) {
 	for range n {
-		p.send(i, Dispatch{}, at).End(p.after(at), Outcome{Kind: kind})
+		p.send(i, Dispatch{}, at).End(p.after(at), judge.Outcome{Kind: kind})
 	}
 }
 
@@ -17,12 +21,12 @@ func TestEjection(t *testing.T) {
 			t.Errorf("at %v s: %s; want %s", at, got, want)
 		}
 	}
-	p.fail(0, 4, 1, Failed)
-	p.fail(0, 1, 1, Answered)
-	p.fail(0, 4, 1, Broken)
-	p.fail(0, 9, 1, Canceled)
+	p.fail(0, 4, 1, judge.Failed)
+	p.fail(0, 1, 1, judge.Answered)
+	p.fail(0, 4, 1, judge.Broken)
+	p.fail(0, 9, 1, judge.Canceled)
 	expect(1, "w0 w1 w2 w3") // never five in a row
-	p.fail(0, 1, 1, Failed)
+	p.fail(0, 1, 1, judge.Failed)
 	expect(1, "w1 w2 w3")
 	expect(2.99, "w1 w2 w3")
 	expect(3.01, "w0 w1 w2 w3")
@@ -30,17 +34,17 @@ func TestEjection(t *testing.T) {
 	if len(rows) != 4 {
 		t.Error("the trial's turn waits for something")
 	}
-	p.fail(0, 1, 3.5, Answered)
+	p.fail(0, 1, 3.5, judge.Answered)
 	if s := p.Stats(p.after(3.6)); !s[0].SlowStart || s[1].SlowStart {
 		t.Error("slow start after an ejection is not the ejected worker's alone")
 	}
-	p.fail(0, 1, 3.8, Answered)
-	p.fail(0, 5, 4, Failed) // in its slow start again, one good answer or not: twice as long
+	p.fail(0, 1, 3.8, judge.Answered)
+	p.fail(0, 5, 4, judge.Failed) // in its slow start again, one good answer or not: twice as long
 	expect(7.99, "w1 w2 w3")
 	expect(8.01, "w0 w1 w2 w3")
-	p.fail(0, 1, 9, Answered)  // the trial
-	p.fail(0, 1, 30, Answered) // good after its slow start: forgiven
-	p.fail(0, 5, 30, Failed)
+	p.fail(0, 1, 9, judge.Answered)  // the trial
+	p.fail(0, 1, 30, judge.Answered) // good after its slow start: forgiven
+	p.fail(0, 5, 30, judge.Failed)
 	expect(31.99, "w1 w2 w3")
 	expect(32.01, "w0 w1 w2 w3")
 }
@@ -49,7 +53,7 @@ func TestBackOffIsBounded(t *testing.T) {
 	p := upPool(t, 2)
 	at := 1.0
 	for range 10 {
-		p.fail(0, 5, at, Failed)
+		p.fail(0, 5, at, judge.Failed)
 		if left := p.fleet.workers[0].breaker.until - at; left > maxBackOff || left < 2 {
 			t.Fatalf("ejected for %v s; want 2..%v", left, maxBackOff)
 		}
@@ -65,7 +69,7 @@ func TestHalfStays(t *testing.T) {
 			p.kill(i, 1)
 		}
 		for i := range workers {
-			p.fail(i, 20, 2, Failed)
+			p.fail(i, 20, 2, judge.Failed)
 		}
 		if got := p.Up(p.after(2)); got != want {
 			t.Errorf("%d workers, %d dead, all fail: %d left; want %d", workers, dead, got, want)
@@ -83,11 +87,11 @@ func TestHalfStays(t *testing.T) {
 func TestHalfOfWhatIsThere(t *testing.T) {
 	p := upPool(t, 10)
 	for i := range 3 {
-		p.fail(i, 3, 1, Leaving)
+		p.fail(i, 3, 1, judge.Leaving)
 	}
 	p.Drain("w3", true, start)
 	for i := 4; i < 10; i++ {
-		p.fail(i, 20, 2, Failed)
+		p.fail(i, 20, 2, judge.Failed)
 	}
 	if got := p.Up(p.after(2)); got != 5 {
 		t.Errorf("one drains, three leave, six fail: %d left; want 5 of the nine", got)
@@ -98,9 +102,9 @@ func TestHalfOfWhatIsThere(t *testing.T) {
 // there.
 func TestNeededWorkerIsNotHeldToTrials(t *testing.T) {
 	p := upPool(t, 2)
-	p.fail(0, 5, 1, Failed)
+	p.fail(0, 5, 1, judge.Failed)
 	p.kill(1, 2)
-	p.fail(0, 1, 4, Failed) // the trial
+	p.fail(0, 1, 4, judge.Failed) // the trial
 	var open []*Ticket
 	for range 3 {
 		k, ok := p.TryBegin(p.fleet.workers[0], Dispatch{}, p.after(4.1))
@@ -110,7 +114,7 @@ func TestNeededWorkerIsNotHeldToTrials(t *testing.T) {
 		open = append(open, k)
 	}
 	for _, k := range open {
-		k.End(p.after(5), Outcome{Kind: Failed})
+		k.End(p.after(5), judge.Outcome{Kind: judge.Failed})
 	}
 	if s := p.Stats(p.after(5))[0]; s.State != Ready || s.Ejections != 1 {
 		t.Errorf("%s with %d ejections; want up, 1", s.State, s.Ejections)
@@ -124,7 +128,7 @@ func TestEjectedKeepsItsCache(t *testing.T) {
 		p.heal(int(w.slot), 0)
 	}
 	p.fleet.workers[0].speed.rel = 2
-	p.fail(0, 5, 1, Failed)
+	p.fail(0, 5, 1, judge.Failed)
 	if s := p.Stats(p.after(1))[0]; downs != 0 || s.State != Ejected || s.Ejections != 1 || s.Slow < 1.9 {
 		t.Errorf("%d downs, %+v; want none, ejected, m kept", downs, s)
 	}
@@ -147,16 +151,16 @@ func TestOneBadOfTen(t *testing.T) {
 		if !ok {
 			t.Fatalf("at %v s: %s refused", at, chosen.id)
 		}
-		kind := Answered
+		kind := judge.Answered
 		if chosen == w {
 			if kept++; at < 600 {
-				kind = Failed
+				kind = judge.Failed
 				bad++
 			} else if healed++; kept > 6 {
 				t.Fatalf("at %v s, well again: %d requests in a second; its share is 2", at, kept)
 			}
 		}
-		k.End(p.after(at), Outcome{Kind: kind})
+		k.End(p.after(at), judge.Outcome{Kind: kind})
 	}
 	if bad < 10 || bad > 40 {
 		t.Errorf("%d of 12,000 requests met the bad worker; want five and a trial each 30 s", bad)
@@ -183,21 +187,21 @@ func TestHalfOpen(t *testing.T) {
 			t.Errorf("at %v s: %s, breaker %s; want %s, %s", at, got, s.Breaker, want, breaker)
 		}
 	}
-	end := func(k *Ticket, at float64, kind Kind) {
+	end := func(k *Ticket, at float64, kind judge.Kind) {
 		t.Helper()
 		if k == nil {
 			t.Fatalf("until %v s: no trial was let through", at)
 		}
-		k.End(p.after(at), Outcome{Kind: kind})
+		k.End(p.after(at), judge.Outcome{Kind: kind})
 	}
 	expect(1, "w0 w1 w2 w3", Closed)
 	late := p.try(0, .5)
-	p.fail(0, 5, 1, Failed)
+	p.fail(0, 5, 1, judge.Failed)
 	expect(1, "w1 w2 w3", Open)
 	if p.try(0, 2) != nil {
 		t.Error("a request got through an open breaker")
 	}
-	late.End(p.after(2), Outcome{Kind: Answered}) // it was sent before the trial, so it is none
+	late.End(p.after(2), judge.Outcome{Kind: judge.Answered}) // it was sent before the trial, so it is none
 	expect(2, "w1 w2 w3", Open)
 	expect(3.01, "w0 w1 w2 w3", HalfOpen)
 	trial := p.try(0, 3.1)
@@ -205,14 +209,14 @@ func TestHalfOpen(t *testing.T) {
 	if p.try(0, 3.1) != nil {
 		t.Error("a second trial got through")
 	}
-	end(trial, 3.2, Canceled) // proves nothing: another request is the trial, a little later
+	end(trial, 3.2, judge.Canceled) // proves nothing: another request is the trial, a little later
 	expect(3.25, "w1 w2 w3", Open)
 	expect(3.31, "w0 w1 w2 w3", HalfOpen)
-	end(p.try(0, 3.31), 3.4, Broken)
+	end(p.try(0, 3.31), 3.4, judge.Broken)
 	expect(3.5, "w1 w2 w3", Open)
 	expect(7.3, "w1 w2 w3", Open)
 	expect(7.5, "w0 w1 w2 w3", HalfOpen)
-	end(p.try(0, 7.5), 7.6, Answered)
+	end(p.try(0, 7.5), 7.6, judge.Answered)
 	expect(7.6, "w0 w1 w2 w3", Closed)
 	if s := p.Stats(p.after(7.7))[0]; !s.SlowStart || s.Ejections != 2 || s.Why != "" {
 		t.Errorf("after a good trial: %+v; want a slow start, two ejections, no reason left", s)
@@ -222,7 +226,7 @@ func TestHalfOpen(t *testing.T) {
 // TestLongTrial: the breaker does not wait for a stream of ten minutes, but for a trial without a byte.
 func TestLongTrial(t *testing.T) {
 	p := upPool(t, 2)
-	p.fail(0, 5, 1, Failed)
+	p.fail(0, 5, 1, judge.Failed)
 	k := p.try(0, 4)
 	if got := snap(p, "", 60); got != "w1" {
 		t.Errorf("a minute without a byte: %s; want w1", got)
@@ -234,7 +238,7 @@ func TestLongTrial(t *testing.T) {
 	if got := snap(p, "", 61.1); got != "w0 w1" || p.Stats(p.after(61.1))[0].Breaker != Closed {
 		t.Errorf("a second after the first byte: %s; want both", got)
 	}
-	k.End(p.after(62), Outcome{Kind: Broken})
+	k.End(p.after(62), judge.Outcome{Kind: judge.Broken})
 	if got := p.Stats(p.after(62))[0].Breaker; got != Closed {
 		t.Errorf("it broke off later: %s; want closed, one failure of five", got)
 	}
@@ -244,14 +248,14 @@ func TestLongTrial(t *testing.T) {
 func TestTrialDiesWithItsWorker(t *testing.T) {
 	p := upPool(t, 2)
 	w := p.fleet.workers[0]
-	p.fail(0, 5, 1, Failed)
+	p.fail(0, 5, 1, judge.Failed)
 	k := p.try(0, 4)
 	p.kill(int(w.slot), 5)
 	p.heal(int(w.slot), 6)
 	if s := p.Stats(p.after(6))[0]; s.Breaker != Closed || s.State != Ready {
 		t.Errorf("back from the dead: %+v", s)
 	}
-	k.End(p.after(7), Outcome{Kind: Failed})
+	k.End(p.after(7), judge.Outcome{Kind: judge.Failed})
 	if s := p.Stats(p.after(7))[0]; s.Breaker != Closed || w.breaker.tallies != (tallies{}) {
 		t.Errorf("the old process' request counts against the new one: tallies %+v, %+v", w.breaker.tallies, s)
 	}
@@ -260,7 +264,7 @@ func TestTrialDiesWithItsWorker(t *testing.T) {
 func TestLeaving(t *testing.T) {
 	p := upPool(t, 2)
 	w := p.fleet.workers[0]
-	told := Outcome{Kind: Leaving, Err: "finish_reason abort"}
+	told := judge.Outcome{Kind: judge.Leaving, Err: "finish_reason abort"}
 	other := p.try(0, 1)
 	for n := range 3 {
 		if got := snap(p, "", 2); got != "w0 w1" {
@@ -293,7 +297,7 @@ func TestLeaving(t *testing.T) {
 		t.Errorf("counted %d times; want once", s.Left)
 	}
 	at += 61
-	p.try(0, at).End(p.after(at), Outcome{Kind: Answered}) // an engine that was paused, and goes on
+	p.try(0, at).End(p.after(at), judge.Outcome{Kind: judge.Answered}) // an engine that was paused, and goes on
 	if s := p.Stats(p.after(at))[0]; s.State != Ready || !s.SlowStart || w.flight.n != 0 {
 		t.Errorf("resumed: %+v", s)
 	}
@@ -313,12 +317,12 @@ func TestLeavingEndsWithItsProcess(t *testing.T) {
 		w := p.fleet.workers[0]
 		p.scrape(int(w.slot), Metrics{Process: 1000}, 1)
 		late := p.try(0, 1)
-		p.fail(0, 3, 2, Leaving)
+		p.fail(0, 3, 2, judge.Leaving)
 		between(p, w)
 		if got := snap(p, "", 4); got != want {
 			t.Errorf("%s: %s; want %s", name, got, want)
 		}
-		late.End(p.after(4), Outcome{Kind: Leaving})
+		late.End(p.after(4), judge.Outcome{Kind: judge.Leaving})
 		if got := snap(p, "", 4); got != want {
 			t.Errorf("%s, and then a request of before ends: %s; want %s", name, got, want)
 		}
@@ -329,7 +333,7 @@ func TestLeavingEndsWithItsProcess(t *testing.T) {
 	f("new process", func(p *Pool, w *Worker) { p.scrape(int(w.slot), Metrics{Process: 1060}, 3) }, "w0 w1 w2")
 	f("down and up", func(p *Pool, w *Worker) {
 		p.kill(int(w.slot), 3)
-		p.force(w, Dispatch{}, 3).End(p.after(3.1), Outcome{Kind: Leaving})
+		p.force(w, Dispatch{}, 3).End(p.after(3.1), judge.Outcome{Kind: judge.Leaving})
 		p.heal(int(w.slot), 3.5)
 	}, "w0 w1 w2")
 }
@@ -337,8 +341,8 @@ func TestLeavingEndsWithItsProcess(t *testing.T) {
 // TestHalfDoNotLeave: answers that show a shutdown at every worker show something about the requests.
 func TestHalfDoNotLeave(t *testing.T) {
 	p := upPool(t, 2)
-	p.fail(0, 3, 1, Leaving)
-	p.fail(1, 30, 1, Leaving)
+	p.fail(0, 3, 1, judge.Leaving)
+	p.fail(1, 30, 1, judge.Leaving)
 	if got := snap(p, "", 1); got != "w1" {
 		t.Errorf("both seem to go: %s; want w1", got)
 	}

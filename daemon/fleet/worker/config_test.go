@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // TestConfigureKeepsWhatIsKnown: new settings are in force at once, and all learnt state stays.
@@ -23,7 +25,7 @@ func TestConfigureKeepsWhatIsKnown(t *testing.T) {
 	if p.C1() != 1./30000 || p.C2() != 2*p.C1()/65536 {
 		t.Errorf("C1 %v, C2 %v of the new speed", p.C1(), p.C2())
 	}
-	k.End(p.after(3), Outcome{Kind: Answered})
+	k.End(p.after(3), judge.Outcome{Kind: judge.Answered})
 }
 
 // TestLabelSet: names are sorted, each once, and a change of them changes the epoch.
@@ -70,7 +72,7 @@ func TestZeroConfig(t *testing.T) {
 	p := upPool(t, 1)
 	p.send(0, Dispatch{Holder: quiet{}}, 1)
 	p.kill(0, 2)
-	p.fail(0, 1, 3, Leaving)
+	p.fail(0, 1, 3, judge.Leaving)
 	p.Update(nil, p.after(4))
 	if n := p.InFlight()["w0"]; n != 1 {
 		t.Errorf("%d in flight at the removed worker; want 1", n)

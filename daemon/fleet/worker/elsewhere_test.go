@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -37,7 +38,7 @@ func TestLoadFromElsewhere(t *testing.T) {
 				k := p.send(0, d, 1)
 				k.FirstByte(p.after(1))
 				if until > 0 {
-					defer k.End(p.after(until), Outcome{Kind: Answered})
+					defer k.End(p.after(until), judge.Outcome{Kind: judge.Answered})
 				}
 			}
 			if until == 0 {

@@ -1,27 +1,12 @@
 package worker
 
+import "github.com/warmpath/warmpath/daemon/fleet/judge"
+
 // What is known against a worker is a list of signs, and no sign is more than what it proves. This file has the signs
 // that requests bring; health.go has those of checks, process.go those of a page of metrics.
 //
 // One request convicts nobody: whatever it shows counts once, and the same request failing alike at a second worker
 // takes the count back (Pool.Excuse), as the fault is the request's then.
-
-// Kind is how an exchange with a worker ended. The table proofs has what each kind proves.
-type Kind uint8
-
-// The kinds of Outcome. The zero value is no fault of the worker, so that a deferred End may pass it.
-const (
-	Canceled Kind = iota // the client left, or the result is unknown
-	Answered             // the worker answered, even with a 4xx that is none of the below
-	Failed               // 5xx, or a failure hidden in a 200
-	Broken               // the connection broke or timed out
-	Refused              // nothing listens there
-	Leaving              // it gave up what it had accepted: finish_reason "abort", a bare [DONE]
-	Busy                 // 503, 429, 408 or 529: it has as much as it can take
-	Denied               // 401, 403, 404, 405 or 422, or no answer of an API with another status
-	Late                 // no connection was made in time
-	Dying                // it says in its own words that it is shutting down, or that its engine is dead
-)
 
 // cause is the reason for which a breaker is open.
 type cause uint8
@@ -62,16 +47,16 @@ type proof struct {
 //	          packet was lost                                 what counts
 //	Dying     its own words                       1           -
 var proofs = [...]proof{
-	Canceled: {},
-	Answered: {},
-	Failed:   {words: "failed answer", cause: failing, requests: 5, check: true},
-	Broken:   {words: "connection broke", cause: failing, requests: 5, check: true},
-	Refused:  {words: "connection refused", check: true},
-	Leaving:  {words: "gives up what it accepts", cause: leaving, requests: 3, check: true},
-	Busy:     {words: "says that it is busy", crowds: true},
-	Denied:   {words: "refuses what others accept", cause: refusing, requests: 3, compared: true},
-	Late:     {words: "cannot be connected to", crowds: true, check: true},
-	Dying:    {words: "says that it is going", cause: leaving, requests: 1, check: true},
+	judge.Canceled: {},
+	judge.Answered: {},
+	judge.Failed:   {words: "failed answer", cause: failing, requests: 5, check: true},
+	judge.Broken:   {words: "connection broke", cause: failing, requests: 5, check: true},
+	judge.Refused:  {words: "connection refused", check: true},
+	judge.Leaving:  {words: "gives up what it accepts", cause: leaving, requests: 3, check: true},
+	judge.Busy:     {words: "says that it is busy", crowds: true},
+	judge.Denied:   {words: "refuses what others accept", cause: refusing, requests: 3, compared: true},
+	judge.Late:     {words: "cannot be connected to", crowds: true, check: true},
+	judge.Dying:    {words: "says that it is going", cause: leaving, requests: 1, check: true},
 }
 
 // tally counts the requests in a row that brought signs of one cause.
@@ -102,12 +87,8 @@ func (t *tallies) good(sent float64) {
 	}
 }
 
-// Classes is the number of classes of requests that a worker may refuse apart from the others: it may serve chats and
-// have no route for audio, or lack one model of those that it lists.
-const Classes = 128
-
 // records has what became of an endpoint's requests, by their class.
-type records [Classes]record
+type records [judge.Classes]record
 
 // accepts reports whether the worker has accepted requests of some class of late and refuses none of them.
 func (all *records) accepts(now float64) bool {

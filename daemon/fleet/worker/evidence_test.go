@@ -1,19 +1,23 @@
 package worker
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // TestOneRequestConvictsNobody: whatever sign one request brings, the worker gets requests as before, or a little later
 // if it says that it is full or has accepted nothing yet.
 func TestOneRequestConvictsNobody(t *testing.T) {
-	for k := Canceled; k <= Dying; k++ {
+	for k := judge.Canceled; k <= judge.Dying; k++ {
 		p := upPool(t, 3)
-		p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: k})
+		p.send(0, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: k})
 		s := p.Stats(p.after(2.1))[0]
 		convicted := s.State != Ready
-		if proved := k == Refused || k == Dying; convicted != proved {
+		if proved := k == judge.Refused || k == judge.Dying; convicted != proved {
 			t.Errorf("%s: %v", proofs[k].words, s.State)
 		}
-		if got := snap(p, "", 2.1); !convicted && k != Busy && k != Late && k != Denied && got != "w0 w1 w2" {
+		if got := snap(p, "", 2.1); !convicted && k != judge.Busy && k != judge.Late && k != judge.Denied && got != "w0 w1 w2" {
 			t.Errorf("%s: %s; want all", proofs[k].words, got)
 		}
 	}
@@ -21,7 +25,7 @@ func TestOneRequestConvictsNobody(t *testing.T) {
 
 // TestSignsInARow: how many signs of a kind set a worker aside, and what ends a row.
 func TestSignsInARow(t *testing.T) {
-	f := func(what string, k Kind, n int, between func(p *Pool, n int), want Standing) {
+	f := func(what string, k judge.Kind, n int, between func(p *Pool, n int), want Standing) {
 		t.Helper()
 		p := upPool(t, 3)
 		for i := range n {
@@ -29,45 +33,45 @@ func TestSignsInARow(t *testing.T) {
 				between(p, i)
 			}
 			at := 1 + float64(i)
-			p.send(0, Dispatch{}, at).End(p.after(at+.1), Outcome{Kind: k})
+			p.send(0, Dispatch{}, at).End(p.after(at+.1), judge.Outcome{Kind: k})
 		}
 		if got := p.Stats(p.after(20))[0].State; got != want {
 			t.Errorf("%s: %v; want %v", what, got, want)
 		}
 	}
 	good := func(p *Pool, n int) {
-		p.send(0, Dispatch{}, float64(n)).End(p.after(float64(n)+.5), Outcome{}.of(Answered))
+		p.send(0, Dispatch{}, float64(n)).End(p.after(float64(n)+.5), judge.Outcome{Kind: judge.Answered})
 	}
-	early := func(p *Pool, n int) { p.send(0, Dispatch{}, .5).End(p.after(float64(n)+.5), Outcome{}.of(Answered)) }
-	f("four failures", Failed, 4, nil, Ready)
-	f("five", Failed, 5, nil, Ejected)
-	f("five, good answers between", Failed, 5, good, Ready)
-	f("five broken", Broken, 5, nil, Ejected)
-	f("two aborts", Leaving, 2, nil, Ready)
-	f("three", Leaving, 3, nil, Draining)
-	f("three, and answers to later requests between", Leaving, 3, good, Ready)
-	f("three, and answers to requests of before between", Leaving, 3, early, Draining)
-	f("its own words", Dying, 1, nil, Draining)
-	f("busy", Busy, 100, nil, Ready)
-	f("late connections", Late, 100, nil, Ready)
-	f("refusals that nobody compared", Denied, 100, nil, Ready)
+	early := func(p *Pool, n int) {
+		p.send(0, Dispatch{}, .5).End(p.after(float64(n)+.5), judge.Outcome{Kind: judge.Answered})
+	}
+	f("four failures", judge.Failed, 4, nil, Ready)
+	f("five", judge.Failed, 5, nil, Ejected)
+	f("five, good answers between", judge.Failed, 5, good, Ready)
+	f("five broken", judge.Broken, 5, nil, Ejected)
+	f("two aborts", judge.Leaving, 2, nil, Ready)
+	f("three", judge.Leaving, 3, nil, Draining)
+	f("three, and answers to later requests between", judge.Leaving, 3, good, Ready)
+	f("three, and answers to requests of before between", judge.Leaving, 3, early, Draining)
+	f("its own words", judge.Dying, 1, nil, Draining)
+	f("busy", judge.Busy, 100, nil, Ready)
+	f("late connections", judge.Late, 100, nil, Ready)
+	f("refusals that nobody compared", judge.Denied, 100, nil, Ready)
 }
-
-func (Outcome) of(k Kind) Outcome { return Outcome{Kind: k} }
 
 // TestExcuse: what another worker repeats is taken back, also the sign that set a worker aside.
 func TestExcuse(t *testing.T) {
-	for _, k := range []Kind{Failed, Broken, Leaving} {
+	for _, k := range []judge.Kind{judge.Failed, judge.Broken, judge.Leaving} {
 		p := upPool(t, 3)
 		var last *Ticket
 		for range proofs[k].requests {
 			last = p.send(0, Dispatch{}, 1)
-			last.End(p.after(1), Outcome{Kind: k})
+			last.End(p.after(1), judge.Outcome{Kind: k})
 		}
 		if s := p.Stats(p.after(1))[0]; s.Up {
 			t.Errorf("%s: %+v", proofs[k].words, s)
 		}
-		p.send(1, Dispatch{}, 1).End(p.after(1), Outcome{Kind: k, Excused: true})
+		p.send(1, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: k, Excused: true})
 		last.Excuse(k, p.after(1))
 		if got := snap(p, "", 1); got != "w0 w1 w2" {
 			t.Errorf("%s, taken back: %s; want all", proofs[k].words, got)
@@ -75,10 +79,10 @@ func TestExcuse(t *testing.T) {
 		p = upPool(t, 3)
 		for range proofs[k].requests * 4 {
 			first := p.send(0, Dispatch{}, 2)
-			first.End(p.after(2), Outcome{Kind: k})
+			first.End(p.after(2), judge.Outcome{Kind: k})
 			first.Excuse(k, p.after(2))
 		}
-		p.send(0, Dispatch{}, 2).End(p.after(2), Outcome{Kind: k})
+		p.send(0, Dispatch{}, 2).End(p.after(2), judge.Outcome{Kind: k})
 		if got := snap(p, "", 2); got != "w0 w1 w2" {
 			t.Errorf("%s, each but one taken back: %s; want all", proofs[k].words, got)
 		}
@@ -91,11 +95,11 @@ func TestExcusedBreakIsChecked(t *testing.T) {
 	var w watcher
 	p := upPoolOf(Config{Workers: specs(2), Watcher: &w})
 	w.calls = nil
-	p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Broken})
+	p.send(0, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: judge.Broken})
 	w.want(t, "scrape 1", "check 1")
-	p.send(1, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Broken, Excused: true})
+	p.send(1, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: judge.Broken, Excused: true})
 	w.want(t, "scrape 2", "check 2")
-	p.send(1, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Failed, Excused: true})
+	p.send(1, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: judge.Failed, Excused: true})
 	w.want(t)
 }
 
@@ -106,17 +110,17 @@ func TestExcuseKeepsWhatOthersHaveShown(t *testing.T) {
 		p := upPool(t, 3)
 		fail := func() *Ticket {
 			x := p.send(0, Dispatch{}, 1)
-			x.End(p.after(1), Outcome{Kind: Failed})
+			x.End(p.after(1), judge.Outcome{Kind: judge.Failed})
 			return x
 		}
-		for range proofs[Failed].requests - 1 {
+		for range proofs[judge.Failed].requests - 1 {
 			fail()
 		}
 		last := fail()
 		if good {
-			p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Answered})
+			p.send(0, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: judge.Answered})
 		}
-		last.Excuse(Failed, p.after(2))
+		last.Excuse(judge.Failed, p.after(2))
 		if got := p.Stats(p.after(2))[0].State; got != Ready {
 			t.Errorf("%s, taken back: %v", what, got)
 		}
@@ -132,22 +136,22 @@ func TestExcuseKeepsWhatOthersHaveShown(t *testing.T) {
 // TestExcuseOfATrial: a trial whose fault is the request's shows nothing, and the worker stays as it was: the next
 // request is a trial. Nor does it count for the back-off.
 func TestExcuseOfATrial(t *testing.T) {
-	for _, k := range []Kind{Failed, Broken, Leaving} {
+	for _, k := range []judge.Kind{judge.Failed, judge.Broken, judge.Leaving} {
 		p := upPool(t, 3)
 		for range 3 {
 			x := p.send(0, Dispatch{}, 1)
-			x.End(p.after(1), Outcome{Kind: Denied})
-			x.Confirm(Outcome{Kind: Denied}, p.after(1))
+			x.End(p.after(1), judge.Outcome{Kind: judge.Denied})
+			x.Confirm(judge.Outcome{Kind: judge.Denied}, p.after(1))
 		}
 		e := p.fleet.endpoints[0]
 		until, back := e.breaker.until, e.breaker.back
 		trial := p.send(0, Dispatch{}, until)
-		trial.End(p.after(until), Outcome{Kind: k})
+		trial.End(p.after(until), judge.Outcome{Kind: k})
 		trial.Excuse(k, p.after(until+.5))
 		if s := e.breaker.state(until + .5); s != HalfOpen || e.breaker.cause != refusing || e.breaker.back != back {
 			t.Errorf("%s: %v, %+v; want half-open, as before the trial", proofs[k].words, s, e.breaker)
 		}
-		p.send(0, Dispatch{}, until+1).End(p.after(until+1), Outcome{Kind: Answered})
+		p.send(0, Dispatch{}, until+1).End(p.after(until+1), judge.Outcome{Kind: judge.Answered})
 		if got := p.Stats(p.after(until + 1))[0].State; got != Ready {
 			t.Errorf("%s, then a good trial: %v", proofs[k].words, got)
 		}
@@ -157,7 +161,7 @@ func TestExcuseOfATrial(t *testing.T) {
 // TestConfirm: three requests that a worker refuses and others accept set it aside; accepted ones end the row.
 func TestConfirm(t *testing.T) {
 	p := upPool(t, 3)
-	refused := Outcome{Kind: Denied, Err: "HTTP Unauthorized"}
+	refused := judge.Outcome{Kind: judge.Denied, Err: "HTTP Unauthorized"}
 	deny := func(at float64) {
 		k := p.send(0, Dispatch{}, at)
 		if !k.Doubtful(p.after(at)) {
@@ -182,7 +186,7 @@ func TestConfirm(t *testing.T) {
 	if got := snap(p, "", 6); got != "w1 w2" {
 		t.Errorf("after its trial: %s; want w1 w2 for twice as long", got)
 	}
-	p.send(0, Dispatch{}, 7.2).End(p.after(7.2), Outcome{Kind: Answered})
+	p.send(0, Dispatch{}, 7.2).End(p.after(7.2), judge.Outcome{Kind: judge.Answered})
 	if got := p.Stats(p.after(7.3))[0].State; got != Ready {
 		t.Errorf("after a good trial: %v", got)
 	}
@@ -308,12 +312,12 @@ func TestTrustedRefusals(t *testing.T) {
 	compared := 0
 	for n := range 100 {
 		at := 1 + float64(n)*.1
-		p.send(0, Dispatch{}, at).End(p.after(at), Outcome{Kind: Answered})
+		p.send(0, Dispatch{}, at).End(p.after(at), judge.Outcome{Kind: judge.Answered})
 		k := p.send(0, Dispatch{}, at)
 		if k.Doubtful(p.after(at)) {
 			compared++
 		}
-		k.End(p.after(at), Outcome{Kind: Denied})
+		k.End(p.after(at), judge.Outcome{Kind: judge.Denied})
 	}
 	if compared < 9 || compared > 11 {
 		t.Errorf("%d refusals compared in 10 s; want one a second", compared)

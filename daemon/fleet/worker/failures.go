@@ -1,5 +1,7 @@
 package worker
 
+import "github.com/warmpath/warmpath/daemon/fleet/judge"
+
 // failures is the share of failures among a worker's latest answers. It is the mean of the first answers; then each
 // answer weighs an eighth.
 type failures struct {
@@ -16,11 +18,11 @@ const (
 	alone = 2
 )
 
-func (f *failures) add(k Kind) {
+func (f *failures) add(k judge.Kind) {
 	switch k {
-	case Failed, Dying:
+	case judge.Failed, judge.Dying:
 		*f = f.after(1)
-	case Answered:
+	case judge.Answered:
 		*f = f.after(0)
 	}
 }

@@ -1,6 +1,10 @@
 package worker
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // TestFailsAlone: the histories after which a worker's 500 is sent to another worker.
 func TestFailsAlone(t *testing.T) {
@@ -9,11 +13,11 @@ func TestFailsAlone(t *testing.T) {
 		p := upPool(t, len(history))
 		for i, h := range history {
 			for _, c := range h {
-				kind := Answered
+				kind := judge.Answered
 				if c == 'x' {
-					kind = Failed
+					kind = judge.Failed
 				}
-				p.send(i, Dispatch{}, 1).End(p.after(1), Outcome{Kind: kind})
+				p.send(i, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: kind})
 			}
 		}
 		if got := p.FailsAlone(p.fleet.workers[0]); got != want {
@@ -40,11 +44,11 @@ func TestFailureShare(t *testing.T) {
 		for _, c := range answers {
 			switch c {
 			case 'x':
-				got.add(Failed)
+				got.add(judge.Failed)
 			case '.':
-				got.add(Answered)
+				got.add(judge.Answered)
 			case 'b':
-				got.add(Broken) // no answer, so it does not count
+				got.add(judge.Broken) // no answer, so it does not count
 			}
 		}
 		near(t, answers, got.share, want, 1e-9)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // fencedPool has a worker for each text, which is its labels: up, without requests.
@@ -79,7 +81,7 @@ func TestFenceAfterTheSnapshot(t *testing.T) {
 		if got := p.Begin(&ticket, w, acme, p.after(20)); got != want {
 			t.Errorf("begins: %t; want %t", got, want)
 		} else if got {
-			ticket.End(p.after(20), Outcome{Kind: Answered})
+			ticket.End(p.after(20), judge.Outcome{Kind: judge.Answered})
 		}
 	}
 	begins(true)

@@ -3,6 +3,8 @@ package worker
 import (
 	"sync"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // A request of another router counts in the row like one of the pool's own, and changes nothing that is learnt.
@@ -36,7 +38,7 @@ func TestForeignCountsAsOwn(t *testing.T) {
 	}
 	own.fleet.workers[0].queue.group = group{} // this router has learnt from it
 	same("first byte", 2.6)
-	ticket.End(own.after(3), Outcome{Kind: Answered})
+	ticket.End(own.after(3), judge.Outcome{Kind: judge.Answered})
 	f.End()
 	f.End()
 	f.FirstByte(other.after(4))

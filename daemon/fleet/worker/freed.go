@@ -1,6 +1,10 @@
 package worker
 
-import "math"
+import (
+	"math"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // places measures how soon a place at a worker becomes free, for clients that found none. Times are seconds since the
 // pool began.
@@ -45,7 +49,7 @@ func (f *places) begin(r *request) {
 }
 
 // end counts a request that has ended. What a worker refused or broke off tells nothing of how long answers last.
-func (f *places) end(r *request, k Kind, now float64) {
+func (f *places) end(r *request, k judge.Kind, now float64) {
 	f.held--
 	f.began -= r.at
 	if f.held == 0 {
@@ -54,7 +58,7 @@ func (f *places) end(r *request, k Kind, now float64) {
 	if r.talks {
 		f.talking--
 	}
-	if k != Answered && k != Canceled {
+	if k != judge.Answered && k != judge.Canceled {
 		return
 	}
 	f.lasts.add(now - r.at)

@@ -3,6 +3,8 @@ package worker
 import (
 	"math"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // busy fills a pool of 1 worker with n requests at second at.
@@ -31,7 +33,7 @@ func TestRetryAfter(t *testing.T) {
 		t.Helper()
 		p := upPool(t, 1)
 		for _, k := range p.busy(32, talks, 0) {
-			k.End(p.after(lasted), Outcome{Kind: Answered})
+			k.End(p.after(lasted), judge.Outcome{Kind: judge.Answered})
 		}
 		began := 1000 + lasted // what was freed of late is forgotten by then
 		p.busy(hold, talks, began)
@@ -55,7 +57,7 @@ func TestRetryAfter(t *testing.T) {
 func TestRetryAfterByTurn(t *testing.T) {
 	p := upPool(t, 1)
 	for _, k := range p.busy(32, true, 0) {
-		k.End(p.after(40), Outcome{Kind: Answered})
+		k.End(p.after(40), judge.Outcome{Kind: judge.Answered})
 	}
 	p.busy(4, true, 1000)
 	for i, at := range []float64{1000, 1000, 1000, 1000, 1000, 1025} {
@@ -72,7 +74,7 @@ func TestRetryAfterByPlacesFreed(t *testing.T) {
 	p.busy(4, true, 0) // these last
 	for i := range 600 {
 		for _, k := range p.busy(4, true, float64(i)) {
-			k.End(p.after(float64(i)+1), Outcome{Kind: Answered})
+			k.End(p.after(float64(i)+1), judge.Outcome{Kind: judge.Answered})
 		}
 	}
 	p.busy(4, true, 600)
@@ -100,7 +102,7 @@ func TestRetryAfterWithoutWorkers(t *testing.T) {
 	f(82, 20, 26)
 	f(5000, 45, 59)
 	p.heal(0, 5001)
-	p.send(0, Dispatch{Talks: true}, 5002).End(p.after(5003), Outcome{Kind: Answered})
+	p.send(0, Dispatch{Talks: true}, 5002).End(p.after(5003), judge.Outcome{Kind: judge.Answered})
 	f(5004, 3, 4)
 }
 
@@ -108,10 +110,10 @@ func TestRetryAfterWithoutWorkers(t *testing.T) {
 func TestRetryAfterCountsGoodEnds(t *testing.T) {
 	p := upPool(t, 1)
 	for _, k := range p.busy(32, true, 0) {
-		k.End(p.after(20), Outcome{Kind: Answered})
+		k.End(p.after(20), judge.Outcome{Kind: judge.Answered})
 	}
 	for i := range 200 {
-		p.send(0, Dispatch{Talks: true}, 300+float64(i)/100).End(p.after(300+float64(i)/100), Outcome{Kind: Failed})
+		p.send(0, Dispatch{Talks: true}, 300+float64(i)/100).End(p.after(300+float64(i)/100), judge.Outcome{Kind: judge.Failed})
 	}
 	p.busy(1, true, 303)
 	if low, _ := p.told(1, 303); low < 18 {
@@ -146,8 +148,8 @@ func TestHeldPlacesAddUp(t *testing.T) {
 	}
 	p.kill(0, 8)
 	for i, k := range all {
-		k.End(p.after(9), Outcome{Kind: Kind(i % 6)})
-		k.End(p.after(9), Outcome{Kind: Answered})
+		k.End(p.after(9), judge.Outcome{Kind: judge.Kind(i % 6)})
+		k.End(p.after(9), judge.Outcome{Kind: judge.Answered})
 	}
 	if f := p.fleet.places; f.held != 0 || f.talking != 0 || f.began != 0 {
 		t.Errorf("%+v", f)

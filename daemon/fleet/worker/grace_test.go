@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // clock runs the functions that a pool gave to After, as the test moves on.
@@ -60,8 +62,8 @@ func TestDownGrace(t *testing.T) {
 		a := &asker{clock: &c}
 		return a, p.force(w, Dispatch{PromptTokens: 10, Holder: a}, c.at)
 	}
-	end := func(k *Ticket, kind Kind) { k.End(p.after(c.at), Outcome{Kind: kind}) }
-	fall := func() { end(p.force(w, Dispatch{}, c.at), Refused) }
+	end := func(k *Ticket, kind judge.Kind) { k.End(p.after(c.at), judge.Outcome{Kind: kind}) }
+	fall := func() { end(p.force(w, Dispatch{}, c.at), judge.Refused) }
 	c.to(1)
 	silent, k1 := begin()
 	flowing, k2 := begin()
@@ -69,21 +71,21 @@ func TestDownGrace(t *testing.T) {
 	fall()
 	c.to(1.001)
 	after, k4 := begin() // as Config.Panic sends them
-	end(k3, Answered)
+	end(k3, judge.Answered)
 	c.to(11)
 	k2.Flow(p.after(11))
 	c.to(20)
 	silent.want(t, "19 s after the fall")
 	c.to(23.4)
 	silent.want(t, "without a byte", 21, 22, 23)
-	end(k1, Broken)
+	end(k1, judge.Broken)
 	c.to(32.5)
 	silent.want(t, "ended", 21, 22, 23)
 	flowing.want(t, "31.5 s after the fall, 21.5 after the last byte", 31, 32)
 	ended.want(t, "ended in the grace")
 	after.want(t, "sent after the fall")
-	end(k2, Broken)
-	end(k4, Broken)
+	end(k2, judge.Broken)
+	end(k4, judge.Broken)
 
 	p.heal(0, 33)
 	c.to(38)
@@ -98,7 +100,7 @@ func TestDownGrace(t *testing.T) {
 	back.want(t, "19 s after the second fall")
 	c.to(103)
 	back.want(t, "20 s after the second fall", 103)
-	end(k5, Broken)
+	end(k5, judge.Broken)
 	if w.flight.oldest != nil || w.flight.newest != nil {
 		t.Error("tickets are left in the worker's flight")
 	}
@@ -127,7 +129,7 @@ func TestDownGraceOfARemovedWorker(t *testing.T) {
 	a.want(t, "before the grace is over")
 	c.to(81)
 	a.want(t, "after it", 80, 81)
-	k.End(p.after(81), Outcome{Kind: Broken})
+	k.End(p.after(81), judge.Outcome{Kind: judge.Broken})
 	if k.Silent() {
 		t.Error("a ticket is silent whose holder was called")
 	}
@@ -153,5 +155,5 @@ func TestDownGraceInPanic(t *testing.T) {
 	if len(a.told) == 0 {
 		t.Error("not told though another worker is up again")
 	}
-	k.End(p.after(63), Outcome{Kind: Broken})
+	k.End(p.after(63), judge.Outcome{Kind: judge.Broken})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -73,16 +74,16 @@ func hammerRequests(p *Pool, g uint64, all *sync.Map) {
 		if rng.IntN(4) > 0 {
 			k.FirstByte(time.Now())
 		}
-		kind := Answered
+		kind := judge.Answered
 		if rng.IntN(20) == 0 {
-			kind = Kind(rng.IntN(6))
+			kind = judge.Kind(rng.IntN(6))
 		}
 		if w.id == "w2" && rng.IntN(10) > 0 { // its breaker opens, and most of its trials fail
-			kind = Failed
+			kind = judge.Failed
 		}
 		var twice sync.WaitGroup
 		for range 2 {
-			twice.Go(func() { k.End(time.Now(), Outcome{Kind: kind, Tokens: 10}) })
+			twice.Go(func() { k.End(time.Now(), judge.Outcome{Kind: kind, Tokens: 10}) })
 		}
 		twice.Wait()
 	}

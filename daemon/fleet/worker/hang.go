@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // Only its requests show that an engine hangs: vLLM's API server goes on answering /health and /metrics. They wait
@@ -59,8 +61,8 @@ func waitsInVain(w *Worker, r *request) bool {
 }
 
 // hanging is the outcome of a request for which hangs is not 0.
-func hanging(waited float64) Outcome {
-	return Outcome{Kind: Broken, Err: fmt.Sprintf("no byte of any answer in %.0f s", math.Floor(waited))}
+func hanging(waited float64) judge.Outcome {
+	return judge.Outcome{Kind: judge.Broken, Err: fmt.Sprintf("no byte of any answer in %.0f s", math.Floor(waited))}
 }
 
 // shortly is for how many seconds a request may have waited at an engine that is found asleep or paused, to be moved.

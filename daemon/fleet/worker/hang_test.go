@@ -1,6 +1,10 @@
 package worker
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // TestHangingEngine: five clients in a row that gave up on a worker that sends nothing eject it.
 func TestHangingEngine(t *testing.T) {
@@ -19,7 +23,7 @@ func TestHangingEngine(t *testing.T) {
 			p.send(0, Dispatch{}, 100).Flow(p.after(105))
 		}},
 		"another's answer is whole": {waited: 12, during: func(p *Pool) {
-			p.send(0, Dispatch{}, 100).End(p.after(105), Outcome{Kind: Answered})
+			p.send(0, Dispatch{}, 100).End(p.after(105), judge.Outcome{Kind: judge.Answered})
 		}},
 		"another router's answer begins": {waited: 12, during: func(p *Pool) {
 			p.BeginForeign(p.fleet.workers[0].key, Dispatch{}, true, p.after(99)).FirstByte(p.after(105))
@@ -39,14 +43,14 @@ func TestHangingEngine(t *testing.T) {
 		p.scrape(0, Metrics{Queries: 100}, 50)
 		p.send(0, Dispatch{}, 90).Flow(p.after(99)) // before
 		var sent []*Ticket
-		for range proofs[Failed].requests {
+		for range proofs[judge.Failed].requests {
 			sent = append(sent, p.send(0, c.d, 100))
 		}
 		if c.during != nil {
 			c.during(p)
 		}
 		for _, s := range sent {
-			s.End(p.after(100+c.waited), Outcome{Kind: Canceled})
+			s.End(p.after(100+c.waited), judge.Outcome{Kind: judge.Canceled})
 		}
 		want := "w0 w1 w2 w3"
 		if c.ejects {
@@ -62,7 +66,7 @@ func TestHangingEngine(t *testing.T) {
 func TestOnePatientClientIsEnough(t *testing.T) {
 	for waited, want := range map[float64]string{49: "w0 w1 w2 w3", 51: "w1 w2 w3"} {
 		p := upPool(t, 4)
-		p.send(0, Dispatch{}, 100).End(p.after(100+waited), Outcome{Kind: Canceled})
+		p.send(0, Dispatch{}, 100).End(p.after(100+waited), judge.Outcome{Kind: judge.Canceled})
 		if got := snap(p, "", 100.1+waited); got != want {
 			t.Errorf("after %v s: %s; want %s", waited, got, want)
 		}
@@ -72,12 +76,12 @@ func TestOnePatientClientIsEnough(t *testing.T) {
 // TestTrialOfAHangingEngine: a client that gives up on the trial has the worker ejected for longer.
 func TestTrialOfAHangingEngine(t *testing.T) {
 	p := upPool(t, 2)
-	p.fail(0, proofs[Failed].requests, 1, Failed)
-	p.send(0, Dispatch{}, 4).End(p.after(4.1), Outcome{Kind: Canceled})
+	p.fail(0, proofs[judge.Failed].requests, 1, judge.Failed)
+	p.send(0, Dispatch{}, 4).End(p.after(4.1), judge.Outcome{Kind: judge.Canceled})
 	if got := snap(p, "", 4.2); got != "w0 w1" {
 		t.Errorf("a trial that shows nothing: %s; want another trial", got)
 	}
-	p.send(0, Dispatch{}, 5).End(p.after(20), Outcome{Kind: Canceled})
+	p.send(0, Dispatch{}, 5).End(p.after(20), judge.Outcome{Kind: judge.Canceled})
 	if got := snap(p, "", 20.1); got != "w1" {
 		t.Errorf("a trial that got nothing: %s", got)
 	}
@@ -89,11 +93,11 @@ func TestWhoWaitsBehindALongPrompt(t *testing.T) {
 		p := upPool(t, 4)
 		p.send(0, Dispatch{Est: 5}, 100)
 		var all []*Ticket
-		for range proofs[Failed].requests {
+		for range proofs[judge.Failed].requests {
 			all = append(all, p.send(0, Dispatch{}, 100))
 		}
 		for _, k := range all {
-			k.End(p.after(100+waited), Outcome{Kind: Canceled})
+			k.End(p.after(100+waited), judge.Outcome{Kind: judge.Canceled})
 		}
 		if got := p.Stats(p.after(100 + waited))[0].State; got != want {
 			t.Errorf("after %v s: %v; want %v", waited, got, want)
@@ -104,7 +108,7 @@ func TestWhoWaitsBehindALongPrompt(t *testing.T) {
 // TestAWorkerWaitsForTheRequest: it answers nothing as the client has not sent all.
 func TestAWorkerWaitsForTheRequest(t *testing.T) {
 	p := upPool(t, 4)
-	p.send(0, Dispatch{}, 100).End(p.after(160), Outcome{Kind: Canceled, Partly: true})
+	p.send(0, Dispatch{}, 100).End(p.after(160), judge.Outcome{Kind: judge.Canceled, Partly: true})
 	if got := p.Stats(p.after(160))[0].State; got != Ready {
 		t.Errorf("%v; want up", got)
 	}

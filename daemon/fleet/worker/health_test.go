@@ -3,6 +3,7 @@ package worker
 import (
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -65,7 +66,7 @@ func TestSlowStart(t *testing.T) {
 	p.kill(0, 2)
 	p.heal(0, 4)
 	slow(4, false) // its turn
-	p.send(0, Dispatch{}, 4).End(p.after(4), Outcome{Kind: Answered})
+	p.send(0, Dispatch{}, 4).End(p.after(4), judge.Outcome{Kind: judge.Answered})
 	slow(4, true) // no other worker is there
 	slow(13.9, true)
 	slow(14.1, false)
@@ -75,7 +76,7 @@ func TestRefusedIsDownAtOnce(t *testing.T) {
 	watcher := new(watcher)
 	p := upPoolOf(Config{Workers: specs(2), Watcher: watcher})
 	watcher.want(t, "watch 1", "watch 2")
-	p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Refused})
+	p.send(0, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: judge.Refused})
 	if got := snap(p, "", 1); got != "w1" {
 		t.Errorf("after a refused dial: %s; want w1", got)
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -45,11 +46,11 @@ func TestHeldTokens(t *testing.T) {
 	shared(500, 0, 8, 2)
 	shared(500, 0)
 	shared(260, 0, 1, 2, 3) // there is room for all of it
-	a.End(p.after(4), Outcome{Kind: Answered})
+	a.End(p.after(4), judge.Outcome{Kind: judge.Answered})
 	f("the first has ended: the other holds what they shared", 4, 470)
-	b.End(p.after(5), Outcome{Kind: Answered})
+	b.End(p.after(5), judge.Outcome{Kind: judge.Answered})
 	f("the second too", 5, 190)
-	c.End(p.after(6), Outcome{Kind: Broken})
+	c.End(p.after(6), judge.Outcome{Kind: judge.Broken})
 	f("all", 6, 0)
 	long := make([]uint64, 2*MaxParts)
 	for i := range long {
@@ -62,7 +63,7 @@ func TestHeldTokens(t *testing.T) {
 	f("more parts than are kept", 7, uint32(100*len(long)))
 	other := p.BeginForeign(p.fleet.workers[0].key, Dispatch{PromptTokens: 50}, true, p.after(8))
 	f("and a request of another router", 8, uint32(100*len(long))+50)
-	d.End(p.after(9), Outcome{})
+	d.End(p.after(9), judge.Outcome{})
 	other.End()
 	f("all again", 9, 0)
 }

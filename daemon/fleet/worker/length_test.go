@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 func TestLengthsOf(t *testing.T) {
@@ -68,8 +70,8 @@ func TestSnapshotByLength(t *testing.T) {
 	a, b := p.send(1, Dispatch{}, 1), p.send(2, Dispatch{}, 1)
 	f(Query{Model: "m", Need: 9000}, Full) // a longer one will be free in a moment: 429, and no 400
 	f(Query{Model: "m", Need: 100}, Ready, "w0")
-	a.End(p.after(1), Outcome{})
-	b.End(p.after(1), Outcome{})
+	a.End(p.after(1), judge.Outcome{})
+	b.End(p.after(1), judge.Outcome{})
 	p.kill(1, 2)
 	p.kill(2, 2)
 	f(Query{Model: "m", Need: 9000}, Ready, "w0") // its own 400 is the honest answer

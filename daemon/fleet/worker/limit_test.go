@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 func TestFull(t *testing.T) {
@@ -34,14 +36,14 @@ func TestFull(t *testing.T) {
 	p.kill(0, 1)
 	expect("full") // all workers that could take it are full
 	for _, k := range []*Ticket{a, b, c, d} {
-		k.End(p.after(1), Outcome{Kind: Answered})
+		k.End(p.after(1), judge.Outcome{Kind: judge.Answered})
 	}
 	expect("w1")
 	must := p.send(1, Dispatch{}, 1)
 	p.send(1, Dispatch{}, 1)
 	p.send(1, Dispatch{}, 1) // no other worker can answer these
 	expect("full")
-	must.End(p.after(1), Outcome{})
+	must.End(p.after(1), judge.Outcome{})
 	expect("full")
 	p.Configure(Config{})
 	expect("w1")
@@ -74,7 +76,7 @@ func TestLimitRaces(t *testing.T) {
 				}
 				runtime.Gosched()
 				open.Add(-1)
-				k.End(p.after(1), Outcome{Kind: Answered})
+				k.End(p.after(1), judge.Outcome{Kind: judge.Answered})
 			}
 		})
 	}
@@ -115,7 +117,7 @@ func TestPanic(t *testing.T) {
 		if k == nil {
 			t.Fatalf("request %d was not let through", i)
 		}
-		defer k.End(p.after(9), Outcome{})
+		defer k.End(p.after(9), judge.Outcome{})
 	}
 	if p.try(0, 2) != nil {
 		t.Error("the limit does not hold in a panic")

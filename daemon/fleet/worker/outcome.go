@@ -1,22 +1,13 @@
 package worker
 
-import "cmp"
+import (
+	"cmp"
 
-// Outcome describes how a ticket ends.
-type Outcome struct {
-	Kind       Kind
-	Rejected   bool   // Answered, with an error that is about the request: the worker computed nothing
-	Excused    bool   // another worker failed the same request in the same way: the fault is the request's
-	OfModel    bool   // Denied: the worker lacks the model, and may accept others
-	Uncompared bool   // Denied: the client got it, and no other worker was asked
-	Stalled    bool   // Broken by a pause of the answer: the connection was there
-	Partly     bool   // the worker may not have got all of the request, and waited for the rest
-	Tokens     int    // generated, if known: for TPOT
-	Err        string // the error, for the page; no URLs, no prompts
-}
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
-// why returns the error in words.
-func (o *Outcome) why() string { return cmp.Or(o.Err, proofs[o.Kind].words) }
+// whyOf returns the error of an outcome in words.
+func whyOf(o *judge.Outcome) string { return cmp.Or(o.Err, proofs[o.Kind].words) }
 
 // totals counts the outcomes at a worker.
 type totals struct {
@@ -24,19 +15,19 @@ type totals struct {
 }
 
 // count counts how an exchange ended.
-func (t *totals) count(k Kind) {
+func (t *totals) count(k judge.Kind) {
 	switch k {
-	case Answered:
+	case judge.Answered:
 		t.answered++
-	case Failed, Dying:
+	case judge.Failed, judge.Dying:
 		t.failed++
-	case Broken, Late:
+	case judge.Broken, judge.Late:
 		t.broken++
-	case Refused:
+	case judge.Refused:
 		t.refused++
-	case Busy:
+	case judge.Busy:
 		t.busy++
-	case Denied:
+	case judge.Denied:
 		t.denied++
 	}
 }

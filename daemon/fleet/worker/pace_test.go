@@ -3,6 +3,8 @@ package worker
 import (
 	"math"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // teller makes a worker's metrics as its engine would count them.
@@ -91,7 +93,7 @@ func TestToldKnowsLongPrompts(t *testing.T) {
 		for i, tokens := range []int{2000, 60_000} {
 			est := p.Estimate(tokens, 0)
 			k := p.send(i, Dispatch{PromptTokens: tokens, Whole: true}, float64(at))
-			k.End(p.after(float64(at)), Outcome{Kind: Answered})
+			k.End(p.after(float64(at)), judge.Outcome{Kind: judge.Answered})
 			s[i].serve(1, tokens, est/float64(tokens))
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -66,7 +67,7 @@ func TestRanksAreWorkers(t *testing.T) {
 	if rows[0].InFlight != 0 || rows[1].InFlight != 1 || rows[1].PendingTokens != 100 || rows[2].Sent != 0 {
 		t.Errorf("one request at rank 1: %+v", rows)
 	}
-	k.End(p.after(2), Outcome{Kind: Answered})
+	k.End(p.after(2), judge.Outcome{Kind: judge.Answered})
 	if n := p.InFlight()["w0#1"]; n != 0 {
 		t.Errorf("%d in flight at the end", n)
 	}
@@ -85,13 +86,13 @@ func TestRanksShareTheirEndpoint(t *testing.T) {
 	if s := p.Stats(p.after(1)); !s[1].Full || s[1].InFlight != 0 || s[3].Full {
 		t.Errorf("full: %+v", s[1])
 	}
-	a.End(p.after(1), Outcome{Kind: Answered})
-	b.End(p.after(1), Outcome{Kind: Answered})
-	for i := range proofs[Failed].requests { // failures of all ranks add up
-		p.send(i%3, Dispatch{}, 2).End(p.after(2), Outcome{Kind: Failed})
+	a.End(p.after(1), judge.Outcome{Kind: judge.Answered})
+	b.End(p.after(1), judge.Outcome{Kind: judge.Answered})
+	for i := range proofs[judge.Failed].requests { // failures of all ranks add up
+		p.send(i%3, Dispatch{}, 2).End(p.after(2), judge.Outcome{Kind: judge.Failed})
 	}
 	if got := snap(p, "", 2); got != "w1" {
-		t.Errorf("after %d failures in a row: %s", proofs[Failed].requests, got)
+		t.Errorf("after %d failures in a row: %s", proofs[judge.Failed].requests, got)
 	}
 	if got := snap(p, "", 10); got != "w0#0 w0#1 w0#2 w1" {
 		t.Fatalf("after the back-off: %s", got)
@@ -100,7 +101,7 @@ func TestRanksShareTheirEndpoint(t *testing.T) {
 	if _, second := p.TryBegin(p.fleet.workers[2], Dispatch{}, p.after(10)); !ok || second {
 		t.Errorf("a trial: %v, and one more at another rank: %v; want one", ok, second)
 	}
-	trial.End(p.after(11), Outcome{Kind: Answered})
+	trial.End(p.after(11), judge.Outcome{Kind: judge.Answered})
 	p.Dead(1, "gone", p.after(12))
 	if got := snap(p, "", 12); got != "w1" || !slices.Equal(down, []uint32{0, 1, 2}) || p.fleet.up != 1 {
 		t.Errorf("after its death: %s, hooks for slots %v, %d up", got, down, p.fleet.up)
@@ -177,7 +178,7 @@ func TestRanksAreLearnt(t *testing.T) {
 		t.Errorf("more engines: %s", got)
 	}
 	k.FirstByte(p.after(7))
-	k.End(p.after(7), Outcome{Kind: Answered})
+	k.End(p.after(7), judge.Outcome{Kind: judge.Answered})
 	if p.fleet.taken[3] != nil || p.fleet.endpoints[0].inFlight != 0 {
 		t.Error("the slot of a rank that went is not given back after its last request")
 	}
@@ -257,8 +258,8 @@ func TestQueryRank(t *testing.T) {
 // TestTrialOfARankThatGoes: its endpoint does not wait for the end of another endpoint's request.
 func TestTrialOfARankThatGoes(t *testing.T) {
 	p := rankPool(Config{}, 2)
-	for range proofs[Failed].requests {
-		p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Failed})
+	for range proofs[judge.Failed].requests {
+		p.send(0, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: judge.Failed})
 	}
 	trial, ok := p.TryBegin(p.fleet.workers[1], Dispatch{}, p.after(10))
 	if !ok {
@@ -270,7 +271,7 @@ func TestTrialOfARankThatGoes(t *testing.T) {
 	if _, late := p.TryBegin(trial.worker, Dispatch{}, p.after(11)); late {
 		t.Error("a rank that is gone takes a request")
 	}
-	trial.End(p.after(12), Outcome{Kind: Answered})
+	trial.End(p.after(12), judge.Outcome{Kind: judge.Answered})
 	if got := snap(p, "", 12); got != "w0 w1" && got != "w1 w0" {
 		t.Errorf("after the trial at a rank that went: %s", got)
 	}

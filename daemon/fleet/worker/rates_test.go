@@ -1,6 +1,10 @@
 package worker
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // A sample moves the fleet's speed for all workers: no row shows the speed of before it.
 func TestRowsShowOneFleetSpeed(t *testing.T) {
@@ -20,7 +24,7 @@ func TestRowsShowOneFleetSpeed(t *testing.T) {
 func TestLambdaStartsWarm(t *testing.T) {
 	p := upPool(t, 4)
 	send := func(at float64) {
-		p.send(0, Dispatch{PromptTokens: 10}, at).End(p.after(at), Outcome{})
+		p.send(0, Dispatch{PromptTokens: 10}, at).End(p.after(at), judge.Outcome{})
 	}
 	for i := range 63 {
 		send(1 + float64(i)/640)

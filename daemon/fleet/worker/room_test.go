@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // Each bound makes a worker full for rows, for Begin, for sessions bound to it and for pages; a worker without requests
@@ -103,7 +105,7 @@ func TestRoomIsTold(t *testing.T) {
 	f("a request begins", false, func() { k, _ = p.TryBegin(w, Dispatch{PromptTokens: 9}, p.after(1)) })
 	f("one that finds no room", false, func() { p.TryBegin(w, Dispatch{PromptTokens: 9}, p.after(1)) })
 	f("a first byte", true, func() { k.FirstByte(p.after(2)) })
-	f("its end", true, func() { k.End(p.after(3), Outcome{Kind: Answered}) })
+	f("its end", true, func() { k.End(p.after(3), judge.Outcome{Kind: judge.Answered}) })
 	var o *Foreign
 	f("another router's request", false, func() { o = p.BeginForeign(w.key, Dispatch{PromptTokens: 9}, true, p.after(4)) })
 	f("its first byte", true, func() { o.FirstByte(p.after(5)) })
@@ -118,7 +120,7 @@ func TestRoomIsTold(t *testing.T) {
 	f("one without a Room", true, func() { c.Room = nil; p.Configure(c) })
 	f("a request's end after that", false, func() {
 		k, _ = p.TryBegin(w, Dispatch{PromptTokens: 9}, p.after(10))
-		k.End(p.after(11), Outcome{})
+		k.End(p.after(11), judge.Outcome{})
 	})
 }
 

@@ -1,12 +1,16 @@
 package worker
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // chat sends worker i a prompt that it holds and lets the stream end: 101 tokens, the first after that many seconds.
 func (p *Pool) chat(i int, at, first, perToken float64) {
 	k := p.send(i, Dispatch{PromptTokens: 4000, CachedTokens: 3990}, at)
 	k.FirstByte(p.after(at + first))
-	k.End(p.after(at+first+100*perToken), Outcome{Kind: Answered, Tokens: 101})
+	k.End(p.after(at+first+100*perToken), judge.Outcome{Kind: judge.Answered, Tokens: 101})
 }
 
 // chats sends each worker one chat every 5 s, with its own times of the first byte and of a token.

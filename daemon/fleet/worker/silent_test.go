@@ -1,6 +1,10 @@
 package worker
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // TestSilentKeepsWhatItHas: a request at a silent worker moves after three graces, if nothing of its answer came and
 // another worker takes it.
@@ -35,7 +39,7 @@ func TestSilentKeepsWhatItHas(t *testing.T) {
 		if got := len(h.told) > 0; got != want {
 			t.Errorf("%s: given up %v; want %v", what, got, want)
 		}
-		k.End(p.after(101), Outcome{Kind: Answered})
+		k.End(p.after(101), judge.Outcome{Kind: judge.Answered})
 	}
 	f("another worker", 2, false, "tiny", true)
 	f("an answer that has begun", 2, true, "tiny", false)
@@ -48,7 +52,7 @@ func TestSilentKeepsWhatItHas(t *testing.T) {
 	tried = 0
 	since = func(p *Pool) {
 		for range 5 {
-			p.send(1, Dispatch{}, 2).End(p.after(2), Outcome{Kind: Failed})
+			p.send(1, Dispatch{}, 2).End(p.after(2), judge.Outcome{Kind: judge.Failed})
 		}
 	}
 	f("the other one waits for a trial, which is one of all that are moved", 2, false, "tiny", false)
@@ -136,7 +140,7 @@ func TestTrialIsMoved(t *testing.T) {
 		t.Helper()
 		c := new(clock)
 		p := upPoolOf(Config{Workers: specs(workers), After: c.after})
-		p.fail(0, proofs[Failed].requests, 1, Failed)
+		p.fail(0, proofs[judge.Failed].requests, 1, judge.Failed)
 		p.fleet.workers[0].breaker.cause = failing // also where the fleet cannot spare it
 		p.fleet.workers[0].breaker.back = 2
 		if pages != "" {
@@ -171,7 +175,7 @@ func TestTrialIsMoved(t *testing.T) {
 		if got := len(h.told) > 0; got != moved || moved && h.told[0] != want {
 			t.Errorf("%s: told at %v s", what, h.told)
 		}
-		k.End(p.after(20), Outcome{Kind: Canceled})
+		k.End(p.after(20), judge.Outcome{Kind: judge.Canceled})
 		if s := p.Stats(p.after(20))[0]; moved && s.Breaker != Open {
 			t.Errorf("%s: %v after the trial", what, s.Breaker)
 		}
@@ -195,7 +199,7 @@ func TestAnOpenPort(t *testing.T) {
 		c := new(clock)
 		p := upPoolOf(Config{Workers: specs(2), After: c.after})
 		id := p.fleet.workers[0].number
-		p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Refused}) // and is back soon
+		p.send(0, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: judge.Refused}) // and is back soon
 		p.heal(0, 2)
 		h := &asker{clock: c}
 		p.send(0, Dispatch{Holder: h}, 3).FirstByte(p.after(4))
@@ -233,13 +237,13 @@ func TestElsewhere(t *testing.T) {
 	f("another worker", 2, nil, true)
 	f("nobody", 1, nil, false)
 	f("another rank of the same process", 1, func(p *Pool) { p.Counted(p.fleet.workers[0].number, 2, p.after(0)) }, false)
-	f("one that has said that it is full", 2, func(p *Pool) { p.fail(1, 1, 1, Busy) }, false)
+	f("one that has said that it is full", 2, func(p *Pool) { p.fail(1, 1, 1, judge.Busy) }, false)
 }
 
 // TestNobodyAsksASleeper: an engine that sleeps gets nothing, also if it was set aside before.
 func TestNobodyAsksASleeper(t *testing.T) {
 	p := upPool(t, 2)
-	p.fail(0, proofs[Failed].requests, 1, Failed)
+	p.fail(0, proofs[judge.Failed].requests, 1, judge.Failed)
 	p.kill(1, 1)
 	p.scrape(0, Metrics{Asleep: true}, 1)
 	if got := snap(p, "", 1); got != "none up" {

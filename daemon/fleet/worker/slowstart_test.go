@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -34,7 +35,7 @@ func (l *load) run(t *testing.T, from, to float64, w *Worker) (got []int) {
 	for i := range int((to - from) * float64(l.rate)) {
 		at := from + float64(i)/float64(l.rate)
 		for len(l.open) > 0 && l.ends[0] <= at {
-			l.open[0].End(l.p.after(at), Outcome{Kind: Answered})
+			l.open[0].End(l.p.after(at), judge.Outcome{Kind: judge.Answered})
 			l.open, l.ends = l.open[1:], l.ends[1:]
 		}
 		rows, ws, standing := l.p.Snapshot(Query{At: l.p.after(at)}, nil, nil)
@@ -161,7 +162,7 @@ func TestHeavyWorkerIsNotHeldForEver(t *testing.T) {
 		at += .1
 		_, ws, _ := p.Snapshot(Query{At: p.after(at)}, nil, nil)
 		k, _ := p.TryBegin(ws[0], Dispatch{}, p.after(at))
-		k.End(p.after(at), Outcome{Kind: Answered})
+		k.End(p.after(at), judge.Outcome{Kind: judge.Answered})
 		if at > 3.2+catchUp {
 			t.Fatal("held after its time")
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -158,7 +159,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 // refuses returns Ready unless the worker's own refusals keep the request from it.
 func (s *shot) refuses(w *Worker, m mode) Standing {
 	switch {
-	case m < trusting && w.records[s.Class%Classes].holds(s.moment.now):
+	case m < trusting && w.records[s.Class%judge.Classes].holds(s.moment.now):
 		return Silent
 	case m < crowded && !w.room.takes(w.endpoint.present(), s.moment.now):
 		return Crowded

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -100,8 +101,8 @@ func TestRow(t *testing.T) {
 	if r.InFlight != 2 || r.PendingTokens != 100 || r.Sent != 2 || r.TTFT != 1 {
 		t.Errorf("loaded: %+v; want 2 in flight, 100 pending, 2 sent, TTFT 1", r)
 	}
-	a.End(p.after(5), Outcome{})
-	b.End(p.after(5), Outcome{})
+	a.End(p.after(5), judge.Outcome{})
+	b.End(p.after(5), judge.Outcome{})
 	if r := row(18); r.State != abi.RowStale || r.InFlight != 0 || r.PendingTokens != 0 {
 		t.Errorf("16 s later: %+v; want stale, nothing in flight", r)
 	}
@@ -215,11 +216,11 @@ func TestWhoIsTaken(t *testing.T) {
 		'.': func(*Pool, int) {},
 		'd': func(p *Pool, i int) { p.kill(i, at) },
 		'e': func(p *Pool, i int) { p.fleet.workers[i].breaker.open(failing, "500", 0, at, 9) },
-		'l': func(p *Pool, i int) { p.fail(i, 3, at, Leaving) },
+		'l': func(p *Pool, i int) { p.fail(i, 3, at, judge.Leaving) },
 		'a': func(p *Pool, i int) { p.Drain(p.fleet.workers[i].id, true, p.after(at)) },
 		'q': func(p *Pool, i int) { p.hush(i, at-12); p.hush(i, at-10) },
 		'z': func(p *Pool, i int) { p.scrape(i, Metrics{Asleep: true}, at) },
-		'c': func(p *Pool, i int) { p.fail(i, 1, at, Busy) },
+		'c': func(p *Pool, i int) { p.fail(i, 1, at, judge.Busy) },
 		'm': func(p *Pool, i int) { p.say(i, "other") },
 		'f': func(p *Pool, i int) { p.send(i, Dispatch{}, at); p.send(i, Dispatch{}, at) },
 		's': func(p *Pool, i int) { p.kill(i, at); p.heal(i, at); p.send(i, Dispatch{}, at) },

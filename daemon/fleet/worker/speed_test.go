@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 func TestEstimateWorkedValues(t *testing.T) {
@@ -41,13 +43,13 @@ func TestWait(t *testing.T) {
 	wait(10, 2)
 	c := begin(10, 1)
 	wait(10, 3)
-	b.End(p.after(10.2), Outcome{}) // the client left: c is the oldest, since its dispatch
+	b.End(p.after(10.2), judge.Outcome{}) // the client left: c is the oldest, since its dispatch
 	wait(10.5, .5)
 	wait(11, 0)
 	c.FirstByte(p.after(11))
 	wait(11, 0)
 	for _, k := range []*Ticket{a, b, c, a} {
-		k.End(p.after(12), Outcome{})
+		k.End(p.after(12), judge.Outcome{})
 	}
 	if w.flight.n != 0 || w.queue.pend != 0 || w.queue.tokens != 0 {
 		t.Errorf("at the end: in flight %d, pend %v, tokens %d", w.flight.n, w.queue.pend, w.queue.tokens)
@@ -136,7 +138,7 @@ func TestLearnSlow(t *testing.T) {
 			k := p.force(w, Dispatch{PromptTokens: 4000}, now)
 			took := k.request.est * truth[i] * math.Exp(.2*rng.NormFloat64())
 			k.FirstByte(p.after(now + took))
-			k.End(p.after(now+took), Outcome{Kind: Answered})
+			k.End(p.after(now+took), judge.Outcome{Kind: judge.Answered})
 		}
 		now += 2
 	}
@@ -156,7 +158,7 @@ func TestLearnSpeed(t *testing.T) {
 			k := p.send(i%2, Dispatch{PromptTokens: 4000}, now)
 			now += k.request.est * truth
 			k.FirstByte(p.after(now))
-			k.End(p.after(now), Outcome{Kind: Answered})
+			k.End(p.after(now), judge.Outcome{Kind: judge.Answered})
 			now += .1
 		}
 		rows := p.rows(now)
@@ -201,7 +203,7 @@ func TestRates(t *testing.T) {
 	now := 0.0
 	for range 3000 { // 300 s: ten a second, each of .05 s, all to one of two workers
 		now += .1
-		p.send(0, Dispatch{Est: .05}, now).End(p.after(now), Outcome{})
+		p.send(0, Dispatch{Est: .05}, now).End(p.after(now), judge.Outcome{})
 	}
 	near(t, "lambda", p.Lambda(p.after(now)), 5, .1)
 	rows := p.rows(now)
@@ -231,7 +233,7 @@ func TestMeans(t *testing.T) {
 	k := p.send(0, Dispatch{PromptTokens: 10}, 1)
 	k.FirstByte(p.after(1.5))
 	k.FirstByte(p.after(9)) // only the first counts
-	k.End(p.after(3.5), Outcome{Kind: Answered, Tokens: 101})
+	k.End(p.after(3.5), judge.Outcome{Kind: judge.Answered, Tokens: 101})
 	rows := p.rows(4)
 	near(t, "TTFT", float64(rows[0].TTFT), .5, 1e-6)
 	near(t, "TPOT", float64(rows[0].TPOT), .02, 1e-6)
@@ -252,7 +254,7 @@ func TestDeathForgets(t *testing.T) {
 		t.Errorf("row after death = %+v; want nothing pending, m as the fleet, 1 in flight", r)
 	}
 	k.FirstByte(p.after(4))
-	k.End(p.after(4), Outcome{Kind: Answered})
+	k.End(p.after(4), judge.Outcome{Kind: judge.Answered})
 	if w.flight.n != 0 || w.queue.pend != 0 {
 		t.Errorf("in flight %d, pend %v after the end; want 0, 0", w.flight.n, w.queue.pend)
 	}

@@ -1,11 +1,15 @@
 package worker
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // TestStalledAnswers: whether a worker's breaker counts an answer that paused for too long, by what else the worker
 // shows at second 600. The breaker opens after five.
 func TestStalledAnswers(t *testing.T) {
-	f := func(what string, ejects bool, o Outcome, show func(p *Pool)) {
+	f := func(what string, ejects bool, o judge.Outcome, show func(p *Pool)) {
 		t.Helper()
 		p := upPool(t, 2)
 		var all []*Ticket
@@ -23,7 +27,7 @@ func TestStalledAnswers(t *testing.T) {
 			t.Errorf("%s: %v; want ejected %v", what, s.State, ejects)
 		}
 	}
-	stalled := Outcome{Kind: Broken, Stalled: true, Err: "sent nothing"}
+	stalled := judge.Outcome{Kind: judge.Broken, Stalled: true, Err: "sent nothing"}
 	scrapes := func(last float64) func(p *Pool) {
 		return func(p *Pool) {
 			for i := range 3 {
@@ -44,5 +48,5 @@ func TestStalledAnswers(t *testing.T) {
 		p.scrape(1, Metrics{TokenTimes: 1}, 590)
 		p.scrape(1, Metrics{TokenTimes: 2}, 599)
 	})
-	f("its connections break although metrics move", true, Outcome{Kind: Broken, Err: "reset"}, scrapes(599))
+	f("its connections break although metrics move", true, judge.Outcome{Kind: judge.Broken, Err: "reset"}, scrapes(599))
 }

@@ -1,6 +1,10 @@
 package worker
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // TestNearer: a fleet has the standing of its worker nearest to Ready, in any order of the workers.
 func TestNearer(t *testing.T) {
@@ -71,15 +75,15 @@ func TestStandingOfOne(t *testing.T) {
 	p.say(0, "tiny")
 	k := p.send(0, Dispatch{}, at)
 	want(Ready, Full)
-	k.End(p.after(at), Outcome{})
+	k.End(p.after(at), judge.Outcome{})
 	p.Drain("w0", true, p.after(at))
 	want(Draining, Ready) // its sessions go on
 	p.Drain("w0", false, p.after(at))
-	p.fail(0, 5, at, Failed)
+	p.fail(0, 5, at, judge.Failed)
 	want(Ejected, Ejected)
 	at = 3.5
 	want(Ejected, Ready) // a trial may go there, and for people it is not up before
-	p.fail(0, 1, at, Leaving)
+	p.fail(0, 1, at, judge.Leaving)
 	want(Draining, Draining)
 	p.kill(0, at)
 	want(Down, Down)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -75,7 +76,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 		fence := d.Fence
 		r.fence = &fence
 	}
-	r.class = d.Class % Classes
+	r.class = d.Class % judge.Classes
 	r.whole = d.Whole
 	r.talks = d.Talks
 	r.holder = d.Holder
@@ -340,7 +341,7 @@ func (t *Ticket) Silent() bool { return t.request.ended && !t.request.called }
 
 // Excuse takes back what End has counted against the worker for an outcome of that kind: another worker has failed the
 // same request in the same way, so that the fault is the request's.
-func (t *Ticket) Excuse(k Kind, now time.Time) {
+func (t *Ticket) Excuse(k judge.Kind, now time.Time) {
 	t.pool.mu.Lock()
 	defer t.pool.unlock()
 	if t.worker.place == configured {
@@ -350,7 +351,7 @@ func (t *Ticket) Excuse(k Kind, now time.Time) {
 
 // Confirm counts an outcome against the worker that needs a comparison: another worker has accepted the same request.
 // It does nothing for the other kinds, which End has counted.
-func (t *Ticket) Confirm(o Outcome, now time.Time) {
+func (t *Ticket) Confirm(o judge.Outcome, now time.Time) {
 	t.pool.mu.Lock()
 	defer t.pool.unlock()
 	if t.worker.place == configured {
@@ -407,10 +408,10 @@ func (p *Pool) Settled(key uint64, at time.Time) bool {
 }
 
 // End counts the request down. Only the first call does anything.
-func (t *Ticket) End(now time.Time, o Outcome) {
+func (t *Ticket) End(now time.Time, o judge.Outcome) {
 	p, w, r := t.pool, t.worker, &t.request
 	at := p.fleet.sec(now)
-	if o.Kind == Answered {
+	if o.Kind == judge.Answered {
 		t.Flow(now)
 	}
 	p.mu.Lock()

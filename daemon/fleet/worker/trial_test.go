@@ -1,6 +1,10 @@
 package worker
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // TestBreakerAlone drives a breaker without its worker: the effect of each end of a request.
 func TestBreakerAlone(t *testing.T) {
@@ -11,7 +15,7 @@ func TestBreakerAlone(t *testing.T) {
 			t.Errorf("at %v s: %v, lets %v; want %v, %v", at, b.state(at), b.lets(at), state, lets)
 		}
 	}
-	failed := &proofs[Failed]
+	failed := &proofs[judge.Failed]
 	for i := range failed.requests {
 		if got := b.count(failed, 1, 9, false); got != (i == failed.requests-1) {
 			t.Errorf("failure %d opens it: %v", i+1, got)
@@ -76,7 +80,7 @@ func TestProvenTrial(t *testing.T) {
 // TestTakenBack: the sign that opened a breaker goes with its opening, and those before it stay.
 func TestTakenBack(t *testing.T) {
 	var b breaker
-	p := &proofs[Failed]
+	p := &proofs[judge.Failed]
 	b.count(p, p.requests, 1, false)
 	b.open(failing, "500", 7, 1, 2)
 	b.takeBack(failing, 2)
@@ -91,12 +95,12 @@ func TestTrialsThatClientsLeave(t *testing.T) {
 	f := func(what string, waited float64, begun bool, again float64) {
 		t.Helper()
 		p := upPool(t, 2)
-		p.fail(0, proofs[Failed].requests, 1, Failed)
+		p.fail(0, proofs[judge.Failed].requests, 1, judge.Failed)
 		k := p.send(0, Dispatch{Whole: true}, 3)
 		if begun {
 			k.FirstByte(p.after(3.1))
 		}
-		k.End(p.after(3+waited), Outcome{Kind: Canceled})
+		k.End(p.after(3+waited), judge.Outcome{Kind: judge.Canceled})
 		near(t, what, p.fleet.endpoints[0].breaker.until, again, 1e-6)
 	}
 	f("soon", 1, false, 4+1)
@@ -111,7 +115,7 @@ func TestTheTimeOfATrial(t *testing.T) {
 		t.Helper()
 		c := new(clock)
 		p := upPoolOf(Config{Workers: specs(3), After: c.after})
-		p.fail(0, proofs[Failed].requests, 1, Failed)
+		p.fail(0, proofs[judge.Failed].requests, 1, judge.Failed)
 		c.to(4)
 		h := &asker{clock: c}
 		d.Holder = h
@@ -125,7 +129,7 @@ func TestTheTimeOfATrial(t *testing.T) {
 		if got := len(h.told) > 0; got != moved {
 			t.Errorf("%s: moved %v; want %v", what, got, moved)
 		}
-		k.End(p.after(9.5), Outcome{Kind: Canceled})
+		k.End(p.after(9.5), judge.Outcome{Kind: judge.Canceled})
 		if got := p.fleet.endpoints[0].breaker.back; moved && got != 4 {
 			t.Errorf("%s: tried again after %v s; want 4, as it has failed", what, got)
 		}

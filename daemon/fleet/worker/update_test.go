@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 func TestUpdateKeepsState(t *testing.T) {
@@ -23,8 +25,8 @@ func TestUpdateKeepsState(t *testing.T) {
 		t.Errorf("w3 has slot %d; want 3, as a request of the removed one is in flight", s)
 	}
 	k.FirstByte(p.after(2))
-	k.End(p.after(2), Outcome{Kind: Answered})
-	k.End(p.after(2), Outcome{Kind: Failed})
+	k.End(p.after(2), judge.Outcome{Kind: judge.Answered})
+	k.End(p.after(2), judge.Outcome{Kind: judge.Failed})
 	if w1.flight.n != 0 || w1.queue.pend != 0 || p.fleet.up != 2 {
 		t.Errorf("removed worker: %d in flight, pend %v, %d up; want 0, 0, 2", w1.flight.n, w1.queue.pend, p.fleet.up)
 	}
@@ -33,7 +35,7 @@ func TestUpdateKeepsState(t *testing.T) {
 		t.Errorf("slot %d is %s; want slot 1 given to w4", s.slot, s.id)
 	}
 	late := p.force(w1, Dispatch{}, 3) // chosen before it was removed
-	late.End(p.after(3), Outcome{Kind: Refused})
+	late.End(p.after(3), judge.Outcome{Kind: judge.Refused})
 	if p.fleet.taken[1] == nil {
 		t.Error("a late ticket of a removed worker freed its slot a second time")
 	}
@@ -136,7 +138,7 @@ func TestHooks(t *testing.T) {
 	k := p.force(a, Dispatch{}, 8)
 	p.Update(s[1:], start)
 	expect("down 0")
-	k.End(p.after(9), Outcome{Kind: Answered}) // the index may have learnt from it
+	k.End(p.after(9), judge.Outcome{Kind: judge.Answered}) // the index may have learnt from it
 	expect("down 0")
 	s[1].KVTokens = 6000
 	p.Update(append(s[1:], Spec{ID: "w2", URL: "http://127.0.0.1:9100"}), start)

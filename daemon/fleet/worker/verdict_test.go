@@ -1,6 +1,10 @@
 package worker
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // TestSignsAskForChecks: which signs ask for a health check at once, and after which a page of metrics shows whether the
 // process is another one.
@@ -8,30 +12,30 @@ func TestSignsAskForChecks(t *testing.T) {
 	var w watcher
 	p := upPoolOf(Config{Workers: specs(9), Watcher: &w})
 	w.calls = nil
-	f := func(k Kind, calls ...string) {
+	f := func(k judge.Kind, calls ...string) {
 		t.Helper()
-		p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: k})
+		p.send(0, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: k})
 		w.want(t, calls...)
 	}
-	f(Canceled)
-	f(Answered)
-	f(Busy)
-	f(Denied)
-	f(Failed, "check 1")
-	f(Late, "check 1")
-	f(Broken, "scrape 1", "check 1")
-	f(Leaving, "scrape 1", "check 1")
-	f(Dying, "check 1")
-	f(Refused, "check 1")
+	f(judge.Canceled)
+	f(judge.Answered)
+	f(judge.Busy)
+	f(judge.Denied)
+	f(judge.Failed, "check 1")
+	f(judge.Late, "check 1")
+	f(judge.Broken, "scrape 1", "check 1")
+	f(judge.Leaving, "scrape 1", "check 1")
+	f(judge.Dying, "check 1")
+	f(judge.Refused, "check 1")
 }
 
 // TestSignsCountForChecks: an answer that says that the worker goes makes its next bad check its death, and a late
 // connection is as good as one late check.
 func TestSignsCountForChecks(t *testing.T) {
-	f := func(k Kind, check func(p *Pool, id uint64), want Standing) {
+	f := func(k judge.Kind, check func(p *Pool, id uint64), want Standing) {
 		t.Helper()
 		p := upPool(t, 3)
-		p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: k})
+		p.send(0, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: k})
 		check(p, p.fleet.workers[0].number)
 		if got := p.Stats(p.after(2))[0].State; got != want {
 			t.Errorf("%s, and then a check: %v; want %v", proofs[k].words, got, want)
@@ -39,10 +43,10 @@ func TestSignsCountForChecks(t *testing.T) {
 	}
 	ill := func(p *Pool, id uint64) { p.Ill(id, "503", p.after(2)) }
 	late := func(p *Pool, id uint64) { p.Silent(id, "timeout", p.after(2)) }
-	f(Failed, ill, Ready)
-	f(Dying, ill, Down)
-	f(Failed, late, Ready)
-	f(Late, late, Silent)
+	f(judge.Failed, ill, Ready)
+	f(judge.Dying, ill, Down)
+	f(judge.Failed, late, Ready)
+	f(judge.Late, late, Silent)
 }
 
 // TestARefusedConnectionEndsWhatIsThere: nothing listens, so that nobody will end the requests of before.
@@ -51,7 +55,7 @@ func TestARefusedConnectionEndsWhatIsThere(t *testing.T) {
 	p := upPoolOf(Config{Workers: specs(2), After: c.after})
 	h := &asker{clock: c}
 	p.send(0, Dispatch{Holder: h}, 1).FirstByte(p.after(2))
-	p.send(0, Dispatch{}, 10).End(p.after(10), Outcome{Kind: Refused})
+	p.send(0, Dispatch{}, 10).End(p.after(10), judge.Outcome{Kind: judge.Refused})
 	c.to(40)
 	if len(h.told) == 0 {
 		t.Error("a request waits on at a closed port")
@@ -61,7 +65,7 @@ func TestARefusedConnectionEndsWhatIsThere(t *testing.T) {
 // TestALateConnectionIsLeftAlone: its accept queue is full, so it gets no more for a moment.
 func TestALateConnectionIsLeftAlone(t *testing.T) {
 	p := upPool(t, 3)
-	p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Late})
+	p.send(0, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: judge.Late})
 	if got := snap(p, "", 1.1); got != "w1 w2" {
 		t.Errorf("%s; want w1 w2", got)
 	}
@@ -79,14 +83,14 @@ func TestWhatRefusalsShow(t *testing.T) {
 			k := p.send(0, Dispatch{}, 1)
 			switch o {
 			case 'a':
-				k.End(p.after(1), Outcome{Kind: Answered})
+				k.End(p.after(1), judge.Outcome{Kind: judge.Answered})
 			case 'x':
-				k.End(p.after(1), Outcome{Kind: Answered, Rejected: true})
+				k.End(p.after(1), judge.Outcome{Kind: judge.Answered, Rejected: true})
 			case 'e':
-				k.End(p.after(1), Outcome{Kind: Denied})
-				k.Excuse(Denied, p.after(1))
+				k.End(p.after(1), judge.Outcome{Kind: judge.Denied})
+				k.Excuse(judge.Denied, p.after(1))
 			default:
-				k.End(p.after(1), Outcome{Kind: Denied})
+				k.End(p.after(1), judge.Outcome{Kind: judge.Denied})
 			}
 		}
 		if got := snap(p, "", 1.1); got != want {
@@ -115,13 +119,13 @@ func kindOf(p *Pool, class uint8, at float64) (ids string) {
 
 // TestARefusedKind: a worker that refuses one kind of requests, which others accept, gets those of other kinds.
 func TestARefusedKind(t *testing.T) {
-	f := func(what string, accepts bool, at float64, o Outcome, want Standing, others, same string) {
+	f := func(what string, accepts bool, at float64, o judge.Outcome, want Standing, others, same string) {
 		t.Helper()
 		p := upPool(t, 3)
 		if accepts {
-			p.send(0, Dispatch{Class: 5}, 1).End(p.after(1.5), Outcome{Kind: Answered})
+			p.send(0, Dispatch{Class: 5}, 1).End(p.after(1.5), judge.Outcome{Kind: judge.Answered})
 		}
-		o.Kind = Denied
+		o.Kind = judge.Denied
 		for range 4 {
 			k := p.send(0, Dispatch{Class: 9}, at)
 			k.End(p.after(at), o)
@@ -139,16 +143,16 @@ func TestARefusedKind(t *testing.T) {
 			t.Errorf("%s: %s get that kind; want %s", what, got, same)
 		}
 	}
-	f("it accepts another kind", true, 2, Outcome{}, Ready, "w0w1w2", "w1w2")
-	f("it accepted another kind a minute ago", true, 70, Outcome{}, Ejected, "w1w2", "w1w2")
-	f("it has accepted nothing", false, 2, Outcome{}, Ejected, "w1w2", "w1w2")
-	f("it lacks the model", false, 2, Outcome{OfModel: true}, Ready, "w0w1w2", "w1w2")
-	f("nobody compares it", false, 2, Outcome{Uncompared: true}, Ready, "w0w1w2", "w0w1w2")
+	f("it accepts another kind", true, 2, judge.Outcome{}, Ready, "w0w1w2", "w1w2")
+	f("it accepted another kind a minute ago", true, 70, judge.Outcome{}, Ejected, "w1w2", "w1w2")
+	f("it has accepted nothing", false, 2, judge.Outcome{}, Ejected, "w1w2", "w1w2")
+	f("it lacks the model", false, 2, judge.Outcome{OfModel: true}, Ready, "w0w1w2", "w1w2")
+	f("nobody compares it", false, 2, judge.Outcome{Uncompared: true}, Ready, "w0w1w2", "w0w1w2")
 
 	p := upPool(t, 2)
 	p.refuse(3, true, 1)
 	until := p.fleet.endpoints[0].breaker.until
-	p.send(0, Dispatch{Class: 5}, .5).End(p.after(2), Outcome{Kind: Answered}) // it began before
+	p.send(0, Dispatch{Class: 5}, .5).End(p.after(2), judge.Outcome{Kind: judge.Answered}) // it began before
 	p.refuse(1, true, until)
 	if got := p.Stats(p.after(until))[0].State; got != Ready {
 		t.Errorf("the trial of one that accepts another kind: %v", got)
@@ -156,7 +160,7 @@ func TestARefusedKind(t *testing.T) {
 	if got := kindOf(p, 0, until+1); got != "w1" {
 		t.Errorf("after it: %s get what it refuses; want w1", got)
 	}
-	p.send(1, Dispatch{}, until).End(p.after(until), Outcome{Kind: Denied})
+	p.send(1, Dispatch{}, until).End(p.after(until), judge.Outcome{Kind: judge.Denied})
 	if got := kindOf(p, 0, until+1); got != "w0w1" {
 		t.Errorf("all refuse it: %q; want both, as nobody else takes it", got)
 	}
@@ -197,9 +201,9 @@ func TestHold(t *testing.T) {
 func (p *Pool) refuse(n int, compared bool, at float64) (last *Ticket) {
 	for range n {
 		last = p.send(0, Dispatch{}, at)
-		last.End(p.after(at), Outcome{Kind: Denied})
+		last.End(p.after(at), judge.Outcome{Kind: judge.Denied})
 		if compared {
-			last.Confirm(Outcome{Kind: Denied}, p.after(at))
+			last.Confirm(judge.Outcome{Kind: judge.Denied}, p.after(at))
 		}
 	}
 	return last
@@ -209,7 +213,7 @@ func (p *Pool) refuse(n int, compared bool, at float64) (last *Ticket) {
 func TestARowOfRefusals(t *testing.T) {
 	p := upPool(t, 3)
 	p.refuse(2, true, 1)
-	p.send(0, Dispatch{}, 2).End(p.after(2), Outcome{Kind: Answered})
+	p.send(0, Dispatch{}, 2).End(p.after(2), judge.Outcome{Kind: judge.Answered})
 	p.refuse(2, true, 3)
 	if got := p.Stats(p.after(3))[0].State; got != Ready {
 		t.Errorf("two, one accepted, two: %v", got)
@@ -227,7 +231,7 @@ func TestComparisonsThatComeLate(t *testing.T) {
 		}
 		between(p)
 		for _, k := range all {
-			k.Confirm(Outcome{Kind: Denied}, p.after(7))
+			k.Confirm(judge.Outcome{Kind: judge.Denied}, p.after(7))
 		}
 		after(p)
 		if got := p.Stats(p.after(8))[0].State; got != Ready {
@@ -244,12 +248,12 @@ func TestComparisonsThatComeLate(t *testing.T) {
 func TestTheTrialOfARefusal(t *testing.T) {
 	p := upPool(t, 3)
 	for i := range 2 {
-		p.send(i, Dispatch{Class: 2}, 1).End(p.after(1), Outcome{Kind: Answered})
+		p.send(i, Dispatch{Class: 2}, 1).End(p.after(1), judge.Outcome{Kind: judge.Answered})
 	}
 	old := p.refuse(1, false, 100) // long after what it accepted
 	p.refuse(3, true, 100)
 	b := &p.fleet.endpoints[0].breaker
-	if old.Confirm(Outcome{Kind: Denied}, p.after(101)); b.back != 2 {
+	if old.Confirm(judge.Outcome{Kind: judge.Denied}, p.after(101)); b.back != 2 {
 		t.Errorf("the comparison of a request of before: tried again after %v s; want 2", b.back)
 	}
 	at := b.until
@@ -264,7 +268,7 @@ func TestTheTrialOfARefusal(t *testing.T) {
 	if !k.Doubtful(p.after(at)) {
 		t.Error("the refusal of a trial is not compared")
 	}
-	k.End(p.after(at), Outcome{Kind: Denied})
+	k.End(p.after(at), judge.Outcome{Kind: judge.Denied})
 	if got := snap(p, "", at+3); got != "w1 w2" {
 		t.Errorf("the trial is not compared yet: %s; want w1 w2", got)
 	}
@@ -278,9 +282,9 @@ func TestTheTrialOfARefusal(t *testing.T) {
 func TestOnlyTheOpenerTakesItBack(t *testing.T) {
 	p := upPool(t, 3)
 	first := p.send(0, Dispatch{}, 1)
-	first.End(p.after(1), Outcome{Kind: Failed})
-	p.fail(0, proofs[Failed].requests-1, 1, Failed)
-	first.Excuse(Failed, p.after(1))
+	first.End(p.after(1), judge.Outcome{Kind: judge.Failed})
+	p.fail(0, proofs[judge.Failed].requests-1, 1, judge.Failed)
+	first.Excuse(judge.Failed, p.after(1))
 	if got := p.Stats(p.after(1))[0].State; got != Ejected {
 		t.Errorf("%v; want ejected", got)
 	}
@@ -289,8 +293,8 @@ func TestOnlyTheOpenerTakesItBack(t *testing.T) {
 // TestAFailedTrialLeavesItLeaving: a worker that is leaving is no better for a trial that fails in another way.
 func TestAFailedTrialLeavesItLeaving(t *testing.T) {
 	p := upPool(t, 3)
-	p.fail(0, proofs[Leaving].requests, 1, Leaving)
-	p.send(0, Dispatch{}, 7).End(p.after(7), Outcome{Kind: Failed})
+	p.fail(0, proofs[judge.Leaving].requests, 1, judge.Leaving)
+	p.send(0, Dispatch{}, 7).End(p.after(7), judge.Outcome{Kind: judge.Failed})
 	if s := p.Stats(p.after(7))[0]; s.State != Draining || s.Ejections != 0 {
 		t.Errorf("%v, %d ejections; want draining, none", s.State, s.Ejections)
 	}
@@ -300,15 +304,15 @@ func TestAFailedTrialLeavesItLeaving(t *testing.T) {
 func TestSignsAtADeadWorker(t *testing.T) {
 	p := upPool(t, 3)
 	var all []*Ticket
-	for range proofs[Broken].requests {
+	for range proofs[judge.Broken].requests {
 		all = append(all, p.send(0, Dispatch{}, 1))
 	}
 	p.kill(0, 2)
 	for _, k := range all {
-		k.End(p.after(2), Outcome{Kind: Broken})
+		k.End(p.after(2), judge.Outcome{Kind: judge.Broken})
 	}
 	p.heal(0, 3)
-	p.fail(0, 1, 4, Broken)
+	p.fail(0, 1, 4, judge.Broken)
 	if got := p.Stats(p.after(4))[0].State; got != Ready {
 		t.Errorf("%v after one broken connection", got)
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // Worker is one vLLM engine of a pool: an instance, or one of the data-parallel ranks behind its port. The pool uses
@@ -310,7 +312,7 @@ func (w *Worker) noteKnown(now float64) {
 }
 
 // end counts a request down.
-func (w *Worker) end(r *request, o Outcome, now float64) {
+func (w *Worker) end(r *request, o judge.Outcome, now float64) {
 	w.arrive(r)
 	w.queue.remove(r)
 	w.flight.remove(r)
@@ -320,7 +322,7 @@ func (w *Worker) end(r *request, o Outcome, now float64) {
 	if r.adapts {
 		w.uses.endName(r.model, now)
 	}
-	if o.Kind != Answered {
+	if o.Kind != judge.Answered {
 		return
 	}
 	if r.first > 0 && !r.whole && o.Tokens > 1 {

@@ -3,6 +3,7 @@ package served
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/world"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -76,7 +77,7 @@ func (r Pair) Prefilled(now time.Duration, q *world.Request, cached int) {
 	r.reply.Feed(r.body)
 	v.trip.Handed(v.to, at)
 	l.choice.Answered(l.trip.Worker(), true)
-	l.trip.End(&worker.Outcome{Kind: worker.Answered}, route.End{Whole: true, Status: 200, At: at, Reply: r.reply})
+	l.trip.End(&judge.Outcome{Kind: judge.Answered}, route.End{Whole: true, Status: 200, At: at, Reply: r.reply})
 	r.settle()
 	r.leave(l)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
@@ -283,7 +284,7 @@ func (r *Router) First(now time.Duration, q *world.Request) {
 // End implements [world.Router].
 func (r *Router) End(now time.Duration, q *world.Request, e trial.End) {
 	v, at := q.Own.(*visit), r.at(now)
-	o, end := worker.Outcome{Kind: worker.Answered}, route.End{Whole: true, Status: 200, At: at}
+	o, end := judge.Outcome{Kind: judge.Answered}, route.End{Whole: true, Status: 200, At: at}
 	switch e.Status {
 	case trial.Answered:
 		r.reply.Reset(prompt.Completion, true, 0)
@@ -292,7 +293,7 @@ func (r *Router) End(now time.Duration, q *world.Request, e trial.End) {
 		end.Reply = r.reply
 		v.choice.Answered(v.trip.Worker(), true)
 	default: // the connection broke
-		o = worker.Outcome{Kind: worker.Broken, Err: "closed or reset the connection before the end of its answer"}
+		o = judge.Outcome{Kind: judge.Broken, Err: "closed or reset the connection before the end of its answer"}
 		end.Whole = false
 		if e.Status == trial.Repeated {
 			end.Status = 0

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -122,7 +123,7 @@ func (a *attempt) stopTimer() bool {
 }
 
 // endTrip ends the trip: its worker has nothing of the request any more.
-func (a *attempt) endTrip(o *worker.Outcome, e route.End) route.Usage {
+func (a *attempt) endTrip(o *judge.Outcome, e route.End) route.Usage {
 	defer a.place.Release()
 	return a.trip.End(o, e)
 }
@@ -139,45 +140,45 @@ func (a *attempt) close() {
 }
 
 // diagnose returns what the transport's error means for the request and for the worker.
-func (a *attempt) diagnose(err error) (*failure, worker.Outcome) {
+func (a *attempt) diagnose(err error) (*failure, judge.Outcome) {
 	var t net.Error
 	switch cause := causeOf(a.ctx); {
 	case cause == errUnfilled:
 		return &failure{reason: reasonUnfilled, fault: FaultUpstream, grade: route.GradeUnseen},
-			worker.Outcome{Kind: worker.Canceled}
+			judge.Outcome{Kind: judge.Canceled}
 	case cause == errLate, cause == nil && err == errLate: // the timer has not ended the context yet
 		return &failure{reason: reasonLate, fault: FaultTimeout, paid: true},
-			worker.Outcome{Kind: worker.Broken, Err: errLate.Error()}
+			judge.Outcome{Kind: judge.Broken, Err: errLate.Error()}
 	case (cause == errDown || cause == nil) && a.given.Load() == givenSilent: // nothing is known against the worker
-		return &failure{reason: reasonMoved, fault: FaultDown, paid: true}, worker.Outcome{Kind: worker.Canceled}
+		return &failure{reason: reasonMoved, fault: FaultDown, paid: true}, judge.Outcome{Kind: judge.Canceled}
 	case cause == errDown || cause == nil && a.given.Load() == givenDead:
 		return &failure{reason: reasonDown, fault: FaultDown},
-			worker.Outcome{Kind: worker.Broken, Err: errDown.Error()}
+			judge.Outcome{Kind: judge.Broken, Err: errDown.Error()}
 	case cause != nil:
-		return &failure{grade: route.GradeFinal}, worker.Outcome{Kind: worker.Canceled}
+		return &failure{grade: route.GradeFinal}, judge.Outcome{Kind: judge.Canceled}
 	case errors.Is(err, upstream.ErrRequest):
-		return &failure{fault: FaultRequest, grade: route.GradeFinal}, worker.Outcome{Kind: worker.Canceled}
+		return &failure{fault: FaultRequest, grade: route.GradeFinal}, judge.Outcome{Kind: judge.Canceled}
 	case errors.Is(err, upstream.ErrTail):
-		return &failure{fault: BodyFault(err), grade: route.GradeFinal}, worker.Outcome{Kind: worker.Canceled}
+		return &failure{fault: BodyFault(err), grade: route.GradeFinal}, judge.Outcome{Kind: judge.Canceled}
 	case upstream.NoDescriptor(err):
 		return &failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: route.GradeUnseen},
-			worker.Outcome{Kind: worker.Canceled}
+			judge.Outcome{Kind: judge.Canceled}
 	case upstream.Closed(err):
 		return &failure{reason: reasonConnect, fault: FaultUpstream, grade: route.GradeUnseen},
-			worker.Outcome{Kind: worker.Refused, Err: inWords(err)}
+			judge.Outcome{Kind: judge.Refused, Err: inWords(err)}
 	case upstream.NotSent(err): // a packet was lost, or its accept queue is full
 		inTime := !errors.As(err, &t) || !t.Timeout() // there is no way there
 		return &failure{reason: reasonConnectLate, fault: FaultUpstream, grade: route.GradeUnseen, late: !inTime},
-			worker.Outcome{Kind: worker.Late, Err: inWords(err)}
+			judge.Outcome{Kind: judge.Late, Err: inWords(err)}
 	case errors.As(err, &t) && t.Timeout(): // it may still be working on it, and header_timeout is long
 		return &failure{reason: reasonTimeout, fault: FaultTimeout, grade: route.GradeFinal},
-			worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
+			judge.Outcome{Kind: judge.Broken, Err: inWords(err)}
 	}
 	f := &failure{reason: reasonNoAnswer, fault: FaultUpstream}
 	if upstream.Unanswered(err) {
 		f.grade = route.GradeSilent
 	}
-	return f, worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
+	return f, judge.Outcome{Kind: judge.Broken, Err: inWords(err)}
 }
 
 // inWords returns what went wrong with a worker, without the error's own text: that has addresses, which pages and

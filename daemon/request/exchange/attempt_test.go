@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -51,7 +51,7 @@ func TestAttemptDiagnose(t *testing.T) {
 		cancel(cause)
 		return ctx
 	}
-	f := func(what string, err error, a *attempt, want failure, kind worker.Kind) {
+	f := func(what string, err error, a *attempt, want failure, kind judge.Kind) {
 		t.Helper()
 		if a.ctx == nil {
 			a.ctx = context.Background()
@@ -60,7 +60,7 @@ func TestAttemptDiagnose(t *testing.T) {
 		if *got != want || o.Kind != kind {
 			t.Errorf("%s: %+v, outcome %v; want %+v, %v", what, *got, o, want, kind)
 		}
-		if (o.Err == "") != (kind == worker.Canceled) {
+		if (o.Err == "") != (kind == judge.Canceled) {
 			t.Errorf("%s: what is said of the worker is %q", what, o.Err)
 		}
 	}
@@ -74,37 +74,37 @@ func TestAttemptDiagnose(t *testing.T) {
 	late := fmt.Errorf("x: %w", os.ErrDeadlineExceeded)
 
 	notInTime := failure{reason: reasonLate, fault: FaultTimeout, paid: true}
-	f("late", closed, &attempt{ctx: endedBy(errLate)}, notInTime, worker.Broken)
-	f("late, and the timer's cancel is still to come", errLate, live, notInTime, worker.Broken)
-	f("down, by its own context", closed, &attempt{ctx: endedBy(errDown)}, failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
+	f("late", closed, &attempt{ctx: endedBy(errLate)}, notInTime, judge.Broken)
+	f("late, and the timer's cancel is still to come", errLate, live, notInTime, judge.Broken)
+	f("down, by its own context", closed, &attempt{ctx: endedBy(errDown)}, failure{reason: reasonDown, fault: FaultDown}, judge.Broken)
 	moved := &attempt{}
 	moved.given.Store(givenSilent)
-	f("moved from a silent worker", closed, moved, failure{reason: reasonMoved, fault: FaultDown, paid: true}, worker.Canceled)
-	f("down, by its life", closed, lost(), failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
-	f("the client left", closed, &attempt{ctx: endedBy(ErrClientGone)}, failure{grade: route.GradeFinal}, worker.Canceled)
-	f("the drain is over", closed, &attempt{ctx: endedBy(ErrDraining)}, failure{grade: route.GradeFinal}, worker.Canceled)
+	f("moved from a silent worker", closed, moved, failure{reason: reasonMoved, fault: FaultDown, paid: true}, judge.Canceled)
+	f("down, by its life", closed, lost(), failure{reason: reasonDown, fault: FaultDown}, judge.Broken)
+	f("the client left", closed, &attempt{ctx: endedBy(ErrClientGone)}, failure{grade: route.GradeFinal}, judge.Canceled)
+	f("the drain is over", closed, &attempt{ctx: endedBy(ErrDraining)}, failure{grade: route.GradeFinal}, judge.Canceled)
 	gone := lost()
 	gone.ctx = endedBy(ErrClientGone)
-	f("the client left a worker that is down", closed, gone, failure{grade: route.GradeFinal}, worker.Canceled)
+	f("the client left a worker that is down", closed, gone, failure{grade: route.GradeFinal}, judge.Canceled)
 
-	f("no request", upstream.ErrRequest, live, failure{fault: FaultRequest, grade: route.GradeFinal}, worker.Canceled)
+	f("no request", upstream.ErrRequest, live, failure{fault: FaultRequest, grade: route.GradeFinal}, judge.Canceled)
 	tail := func(err error) error { return fmt.Errorf("%w: %w", upstream.ErrTail, err) }
-	f("a tail too large", tail(ErrTooLarge), live, failure{fault: FaultTooLarge, grade: route.GradeFinal}, worker.Canceled)
-	f("a slow tail", tail(ErrSlowBody), live, failure{fault: FaultSlowBody, grade: route.GradeFinal}, worker.Canceled)
-	f("a tail cut off", tail(io.ErrUnexpectedEOF), live, failure{fault: FaultFraming, grade: route.GradeFinal}, worker.Canceled)
+	f("a tail too large", tail(ErrTooLarge), live, failure{fault: FaultTooLarge, grade: route.GradeFinal}, judge.Canceled)
+	f("a slow tail", tail(ErrSlowBody), live, failure{fault: FaultSlowBody, grade: route.GradeFinal}, judge.Canceled)
+	f("a tail cut off", tail(io.ErrUnexpectedEOF), live, failure{fault: FaultFraming, grade: route.GradeFinal}, judge.Canceled)
 
 	none := failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: route.GradeUnseen}
-	f("no descriptor", dial(syscall.EMFILE), live, none, worker.Canceled)
-	f("no descriptor in the system", dial(syscall.ENFILE), live, none, worker.Canceled)
+	f("no descriptor", dial(syscall.EMFILE), live, none, judge.Canceled)
+	f("no descriptor in the system", dial(syscall.ENFILE), live, none, judge.Canceled)
 	connect := failure{reason: reasonConnect, fault: FaultUpstream, grade: route.GradeUnseen}
-	f("refused", dial(syscall.ECONNREFUSED), live, connect, worker.Refused)
+	f("refused", dial(syscall.ECONNREFUSED), live, connect, judge.Refused)
 	connect.reason = reasonConnectLate
-	f("no way there", dial(syscall.EHOSTUNREACH), live, connect, worker.Late)
+	f("no way there", dial(syscall.EHOSTUNREACH), live, connect, judge.Late)
 	connect.late = true
-	f("no connection in time", dial(os.ErrDeadlineExceeded), live, connect, worker.Late)
-	f("no answer in time", late, live, failure{reason: reasonTimeout, fault: FaultTimeout, grade: route.GradeFinal}, worker.Broken)
-	f("broke off", closed, live, failure{reason: reasonNoAnswer, fault: FaultUpstream}, worker.Broken)
-	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: FaultUpstream, grade: route.GradeSilent}, worker.Broken)
+	f("no connection in time", dial(os.ErrDeadlineExceeded), live, connect, judge.Late)
+	f("no answer in time", late, live, failure{reason: reasonTimeout, fault: FaultTimeout, grade: route.GradeFinal}, judge.Broken)
+	f("broke off", closed, live, failure{reason: reasonNoAnswer, fault: FaultUpstream}, judge.Broken)
+	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: FaultUpstream, grade: route.GradeSilent}, judge.Broken)
 }
 
 // TestInWords: the words for an error have no address.

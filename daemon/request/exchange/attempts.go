@@ -3,6 +3,7 @@ package exchange
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -77,7 +78,7 @@ type ownError struct {
 // suspect is a worker that has failed the request.
 type suspect struct {
 	trip    *route.Trip
-	outcome worker.Outcome
+	outcome judge.Outcome
 }
 
 // after keeps what the client gets for a failed attempt, and returns what follows it. consumed: part of the body is
@@ -117,9 +118,9 @@ func (a *attempts) lateness(f *failure) route.Lateness {
 // isRepeated reports whether a worker fails the request in a way in which another one has failed it, and excuses that
 // one: the fault is the request's. A worker that is full, cannot be reached or says that it goes is one for itself, and
 // two of them are two workers. The same process asked twice, perhaps at another of its ranks, excuses nobody.
-func (a *attempts) isRepeated(by *worker.Worker, k worker.Kind) (again bool) {
+func (a *attempts) isRepeated(by *worker.Worker, k judge.Kind) (again bool) {
 	switch k {
-	case worker.Failed, worker.Leaving, worker.Denied, worker.Broken:
+	case judge.Failed, judge.Leaving, judge.Denied, judge.Broken:
 	default:
 		return false
 	}
@@ -133,9 +134,9 @@ func (a *attempts) isRepeated(by *worker.Worker, k worker.Kind) (again bool) {
 }
 
 // settle decides whether the outcome of an attempt is held against its worker, before the attempt's trip ends.
-func (a *attempts) settle(t *route.Trip, o *worker.Outcome) {
+func (a *attempts) settle(t *route.Trip, o *judge.Outcome) {
 	switch {
-	case o.Kind <= worker.Answered || o.Excused:
+	case o.Kind <= judge.Answered || o.Excused:
 	case a.isRepeated(t.Worker(), o.Kind):
 		o.Excused = true
 	default:

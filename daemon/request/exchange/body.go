@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
@@ -44,7 +44,7 @@ type body struct {
 	first   bool          // its first output has come
 	served  bool          // the client has the whole answer
 	excused bool          // another worker failed the request in the same way
-	against worker.Kind   // what it shows against its worker, although the client gets it; Canceled = nothing
+	against judge.Kind    // what it shows against its worker, although the client gets it; Canceled = nothing
 	page    page          // what was read of a stream before its first output
 	once    sync.Once
 	came    time.Duration // after the arrival all of it had come; 0 for a stream
@@ -331,7 +331,7 @@ func (b *body) discardBroken(err error) *failure {
 }
 
 // discard ends an attempt whose answer does not reach the client. It reports the outcome to the route and returns f.
-func (b *body) discard(o worker.Outcome, f *failure) *failure {
+func (b *body) discard(o judge.Outcome, f *failure) *failure {
 	b.once.Do(func() {}) // finish has nothing to do any more
 	b.tries.settle(&b.a.trip, &o)
 	b.a.endTrip(&o, route.End{At: time.Now()})
@@ -370,7 +370,7 @@ func (b *body) discardForeign() *failure {
 
 // noteForeign counts and logs an answer that belongs to another request. Its connection is out of step, and others of
 // that worker may be: none serves another request.
-func (b *body) noteForeign() worker.Outcome {
+func (b *body) noteForeign() judge.Outcome {
 	w := b.a.trip.Worker()
 	b.r.mistaken = true
 	b.habit.Refused(b.r.id, b.a.resp.FirstUse())
@@ -379,7 +379,7 @@ func (b *body) noteForeign() worker.Outcome {
 		client.Retire()
 	}
 	b.r.journal.foreign(b.r.in, b.r.pool, w)
-	return worker.Outcome{Kind: worker.Broken, Err: errForeign}
+	return judge.Outcome{Kind: judge.Broken, Err: errForeign}
 }
 
 // learnHabit learns from an answer that came whole where the worker's ids have the request's.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -131,19 +131,19 @@ func (b *body) ending(err error) error {
 }
 
 // outcome returns what the end of the answer means for the worker. It records and logs an end that is not good.
-func (b *body) outcome(err error) worker.Outcome {
+func (b *body) outcome(err error) judge.Outcome {
 	seen, cause := &b.r.in.Seen, causeOf(b.a.ctx)
 	switch {
 	case errors.Is(err, ErrClientGone), err != io.EOF && cause == ErrClientGone:
 		seen.End = "client_gone"
-		return worker.Outcome{Kind: worker.Canceled}
+		return judge.Outcome{Kind: judge.Canceled}
 	case err != io.EOF && cause == ErrDraining:
 		seen.End = "drain_timeout"
-		return worker.Outcome{Kind: worker.Canceled}
+		return judge.Outcome{Kind: judge.Canceled}
 	case b.foreign():
 		seen.End = "broken"
 		return b.noteForeign()
-	case b.against != worker.Canceled && err == io.EOF:
+	case b.against != judge.Canceled && err == io.EOF:
 		if b.failedInside() {
 			seen.End = "hidden_failure"
 		}
@@ -155,9 +155,9 @@ func (b *body) outcome(err error) worker.Outcome {
 		b.r.log().Warn("worker reported a failure in the middle of an answer", "id", b.r.in.ID,
 			"worker", b.a.trip.Worker().ID(), "code", b.reply.FailedCode())
 		if b.aborts() {
-			return worker.Outcome{Kind: worker.Leaving, Err: "gives up what it accepted"}
+			return judge.Outcome{Kind: judge.Leaving, Err: "gives up what it accepted"}
 		}
-		return worker.Outcome{Kind: worker.Failed, Err: errFailedInside.Error()}
+		return judge.Outcome{Kind: judge.Failed, Err: errFailedInside.Error()}
 	case err != io.EOF:
 		seen.End = "broken"
 		words := inWords(err)
@@ -168,20 +168,20 @@ func (b *body) outcome(err error) worker.Outcome {
 		}
 		b.r.log().Warn("worker broke off in the middle of an answer", "id", b.r.in.ID, "worker", b.a.trip.Worker().ID(),
 			"error", words)
-		return worker.Outcome{Kind: worker.Broken, Err: words, Stalled: errors.Is(err, upstream.ErrStalled)}
+		return judge.Outcome{Kind: judge.Broken, Err: words, Stalled: errors.Is(err, upstream.ErrStalled)}
 	}
 	return signOf(b.r, b.a.resp, nil)
 }
 
 // showing returns the outcome of an answer that shows something against its worker.
-func (b *body) showing(text []byte) worker.Outcome {
+func (b *body) showing(text []byte) judge.Outcome {
 	o := signOf(b.r, b.a.resp, text)
 	if o.Kind != b.against { // its status is good, and the failure stands inside
-		o = worker.Outcome{Kind: b.against, Err: "reported a failure inside its answer"}
+		o = judge.Outcome{Kind: b.against, Err: "reported a failure inside its answer"}
 		switch b.against {
-		case worker.Leaving:
+		case judge.Leaving:
 			o.Err = "gives up what it accepts"
-		case worker.Denied:
+		case judge.Denied:
 			o.Err = errFormless
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
@@ -261,7 +262,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	returned := false
 	defer func() {
 		if !returned { // a panic: the worker's count comes down, and the front answers
-			a.endTrip(&worker.Outcome{Kind: worker.Canceled}, route.End{At: time.Now()})
+			a.endTrip(&judge.Outcome{Kind: judge.Canceled}, route.End{At: time.Now()})
 			a.close()
 		}
 	}()
@@ -308,7 +309,7 @@ func (e *Exchange) arrives(ctx context.Context, a *attempt, to route.Target) boo
 
 // crowdedOut ends an attempt whose prompt was computed elsewhere while others took the last places of its worker.
 func (e *Exchange) crowdedOut(a *attempt, p *pairing) *failure {
-	a.endTrip(&worker.Outcome{Kind: worker.Canceled}, route.End{At: time.Now()})
+	a.endTrip(&judge.Outcome{Kind: judge.Canceled}, route.End{At: time.Now()})
 	a.close()
 	f := &failure{reason: reasonFull, fault: FaultFull, grade: route.GradeUnseen}
 	p.ended(nil, f, false)
@@ -383,7 +384,7 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 		if f == nil {
 			f = b.awaitOutput(func(held []byte) *failure {
 				if !b.events {
-					return w.decide(&b.body, worker.Outcome{Kind: worker.Denied, Err: errFormless}, nil)
+					return w.decide(&b.body, judge.Outcome{Kind: judge.Denied, Err: errFormless}, nil)
 				}
 				return w.weighHidden(&b.body, held)
 			})
@@ -412,23 +413,23 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 		seen.Reason = e.choice.Reason()
 	}
 	out.Header = e.clientHeader(a.resp.Header)
-	if b.against == worker.Canceled && b.ok {
+	if b.against == judge.Canceled && b.ok {
 		b.tries.accepted()
 	}
-	if (e.deaths > 0 || e.tries > 1) && b.against != worker.Failed && b.against != worker.Dying {
+	if (e.deaths > 0 || e.tries > 1) && b.against != judge.Failed && b.against != judge.Dying {
 		e.lethal.acquit(e.in)
 	}
 	if out.Status >= 300 && out.Status < 400 {
 		stayHere(out.Header, w.URL())
 	}
-	if b.against == worker.Busy {
+	if b.against == judge.Busy {
 		out.comeBackIn(asks(FaultNoWorker, out.Header).after(e.pool, time.Now()).Retry)
 	}
 	e.explain(out)
 	e.tellModel(out)
 	e.limits.tell(out, e.shape())
 	e.by = w
-	if e.choice.Answered(w, out.Status < 400 && b.against != worker.Denied) && e.seldom().cookie != "" {
+	if e.choice.Answered(w, out.Status < 400 && b.against != judge.Denied) && e.seldom().cookie != "" {
 		c := http.Cookie{Name: e.epoch.Sessions.Cookie, Value: e.rare.cookie, Path: "/", HttpOnly: true,
 			SameSite: http.SameSiteLaxMode, Secure: e.in.TLS}
 		out.Set("Set-Cookie", c.String())

@@ -85,8 +85,8 @@ var mutants = []mutant{
 			instead: `return true || has < r.full+`},
 	}},
 	{rule: "a full worker is not sick", caught: "goodput|evidence", edits: []edit{
-		{file: "fleet/worker/evidence.go", text: `Busy:     {words: "says that it is busy", crowds: true}`,
-			instead: `Busy:     {words: "says that it is busy", cause: failing, requests: 5}`},
+		{file: "fleet/worker/evidence.go", text: `judge.Busy:     {words: "says that it is busy", crowds: true}`,
+			instead: `judge.Busy:     {words: "says that it is busy", cause: failing, requests: 5}`},
 	}},
 	{rule: "a request ends two engines at most", caught: "two engines", edits: []edit{
 		{file: "request/exchange/lethal.go", text: `		if now.Sub(x.at) < lethalFor &&`,
@@ -146,7 +146,7 @@ var mutants = []mutant{
 			instead: `standing != s.standing {`},
 	}},
 	{rule: "a worker that the request may have ended is checked", caught: "two engines", edits: []edit{
-		{file: "fleet/worker/verdict.go", text: `if o.Kind == Broken { // the request`,
+		{file: "fleet/worker/verdict.go", text: `if o.Kind == judge.Broken { // the request`,
 			instead: `if false { // the request`},
 	}},
 }

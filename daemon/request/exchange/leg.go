@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
@@ -170,7 +171,7 @@ func (l *leg) letGo() {
 	if l.held {
 		now := time.Now()
 		l.trip.FirstByte(now)
-		l.trip.End(&worker.Outcome{Kind: worker.Answered}, route.End{At: now})
+		l.trip.End(&judge.Outcome{Kind: judge.Answered}, route.End{At: now})
 		l.place.Release()
 		l.release()
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -52,7 +52,7 @@ func outgrown(b *body, a *attempts, text []byte) *failure {
 		return nil
 	}
 	a.outgrew = true
-	return b.discard(worker.Outcome{Kind: worker.Answered, Rejected: true},
+	return b.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
 		&failure{reason: reasonTooShort, fault: FaultUpstream, paid: true})
 }
 
@@ -64,6 +64,6 @@ func outgrewModel(b *body, text []byte) *failure {
 	if _, ok := saysTooLong(text); !ok || !b.r.fallsBack(names.Context) {
 		return nil
 	}
-	return b.discard(worker.Outcome{Kind: worker.Answered, Rejected: true},
+	return b.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
 		&failure{reason: reasonTooShort, fault: FaultUpstream, grade: route.GradeFinal})
 }

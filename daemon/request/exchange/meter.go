@@ -3,7 +3,7 @@ package exchange
 import (
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // Meter counts what becomes of requests. Seen carries pool, strategy, model and worker as far as they are known.
@@ -46,7 +46,7 @@ type Waited struct {
 // End is how a worker's answer ended.
 type End struct {
 	Status     int // the worker's
-	Outcome    worker.Outcome
+	Outcome    judge.Outcome
 	Took       time.Duration // from the request's arrival
 	Translated bool          // a door gives the answer another status: Seen is counted with what the client gets
 }

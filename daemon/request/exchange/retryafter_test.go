@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -62,9 +63,9 @@ func TestRetryAfterOfFullWorkers(t *testing.T) {
 	var ended, held worker.Ticket
 	s.pool.Workers.Begin(&ended, all[0], worker.Dispatch{Talks: true}, now)
 	now = now.Add(8 * time.Second)
-	ended.End(now, worker.Outcome{Kind: worker.Answered})
+	ended.End(now, judge.Outcome{Kind: judge.Answered})
 	s.pool.Workers.Begin(&held, all[0], worker.Dispatch{Talks: true}, now)
-	defer held.End(now, worker.Outcome{})
+	defer held.End(now, judge.Outcome{})
 	if got := s.retryAfter(); got < 3 {
 		t.Errorf("told %d s; want 3 at least", got)
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -24,33 +24,33 @@ const errEngineDead = "its engine is dead"
 
 // signOf returns what the head of an answer shows against its worker, and its text if it came whole: Answered if
 // nothing.
-func signOf(r *request, resp *upstream.Response, text []byte) worker.Outcome {
+func signOf(r *request, resp *upstream.Response, text []byte) judge.Outcome {
 	switch status := resp.Status; status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusRequestTimeout,
 		http.StatusTooEarly, 529:
-		return worker.Outcome{Kind: worker.Busy, Err: "HTTP " + strconv.Itoa(status)}
+		return judge.Outcome{Kind: judge.Busy, Err: "HTTP " + strconv.Itoa(status)}
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
 		http.StatusUnprocessableEntity:
-		return worker.Outcome{Kind: worker.Denied, Err: "HTTP " + strconv.Itoa(status)}
+		return judge.Outcome{Kind: judge.Denied, Err: "HTTP " + strconv.Itoa(status)}
 	case http.StatusInternalServerError:
 		for _, w := range dyingWords {
 			// Words that stand in the request may be the client's own.
 			if bytes.Contains(text, []byte(w.text)) && !bytes.Contains(r.in.Body, []byte(w.text)) {
-				return worker.Outcome{Kind: worker.Dying, Err: w.err}
+				return judge.Outcome{Kind: judge.Dying, Err: w.err}
 			}
 		}
-		return worker.Outcome{Kind: worker.Failed, Err: errText500}
+		return judge.Outcome{Kind: judge.Failed, Err: errText500}
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
-		return worker.Outcome{Kind: worker.Failed, Err: errText500}
+		return judge.Outcome{Kind: judge.Failed, Err: errText500}
 	}
 	switch {
 	case !r.understood() || resp.Status >= 400:
 	case resp.Status >= 300:
-		return worker.Outcome{Kind: worker.Denied, Err: "answers with a redirect"}
+		return judge.Outcome{Kind: judge.Denied, Err: "answers with a redirect"}
 	case isPage(resp.Header.Get("Content-Type")):
-		return worker.Outcome{Kind: worker.Denied, Err: "answers with a page of HTML"}
+		return judge.Outcome{Kind: judge.Denied, Err: "answers with a page of HTML"}
 	}
-	return worker.Outcome{Kind: worker.Answered, Rejected: resp.Status >= 400}
+	return judge.Outcome{Kind: judge.Answered, Rejected: resp.Status >= 400}
 }
 
 const errText500 = "HTTP status of 500 or more"
@@ -82,7 +82,7 @@ const errFormless = "answers with something that is no answer of an API"
 func classOf(k prompt.Kind, method, path, model string) uint8 {
 	const models = 8
 	const kinds = models * int(prompt.Kinds)
-	const others = uint8(worker.Classes-kinds) / 2
+	const others = uint8(judge.Classes-kinds) / 2
 	if k != prompt.Other {
 		return uint8(models*int(k) + int(hashOf(model)%models))
 	}

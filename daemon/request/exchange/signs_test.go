@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -16,45 +16,45 @@ func TestSignOf(t *testing.T) {
 	r := &request{in: &Inbound{Body: []byte(`{"prompt":"what is EngineCore?"}`)}}
 	r.read.req = &prompt.Request{Kind: prompt.Chat}
 	content, text := "application/json", `{}`
-	f := func(status int, want worker.Kind) {
+	f := func(status int, want judge.Kind) {
 		t.Helper()
 		x := &upstream.Response{Status: status, Header: upstream.Header{{Name: "Content-Type", Value: content}}}
 		got := signOf(r, x, []byte(text))
-		if got.Kind != want || got.Rejected != (status >= 400 && want == worker.Answered) {
+		if got.Kind != want || got.Rejected != (status >= 400 && want == judge.Answered) {
 			t.Errorf("%d, %s, %s: %+v; want kind %d", status, content, text, got, want)
 		}
 	}
-	f(200, worker.Answered)
+	f(200, judge.Answered)
 	for _, status := range []int{400, 402, 409, 410, 413, 415, 421, 424, 501} {
-		f(status, worker.Answered)
+		f(status, judge.Answered)
 	}
 	for _, status := range []int{408, 425, 429, 503, 529} {
-		f(status, worker.Busy)
+		f(status, judge.Busy)
 	}
 	for _, status := range []int{401, 403, 404, 405, 422} {
-		f(status, worker.Denied)
+		f(status, judge.Denied)
 	}
 	for _, status := range []int{500, 502, 504} {
-		f(status, worker.Failed)
+		f(status, judge.Failed)
 	}
 	text = `{"error":{"message":"EngineCore encountered an issue. See stack trace"}}`
-	f(500, worker.Dying)
-	f(502, worker.Failed) // of a balancer
+	f(500, judge.Dying)
+	f(502, judge.Failed) // of a balancer
 	r.in.Body = []byte(`{"prompt":"EngineCore encountered an issue: why?"}`)
-	f(500, worker.Failed) // the client's own words
+	f(500, judge.Failed) // the client's own words
 	text = `{"error":{"message":"cannot schedule new futures after shutdown"}}`
-	f(500, worker.Dying)
+	f(500, judge.Dying)
 
 	content = "Text/HTML; charset=utf-8"
-	f(200, worker.Denied)
-	f(400, worker.Answered)
+	f(200, judge.Denied)
+	f(400, judge.Answered)
 	content = "application/json"
-	f(302, worker.Denied)
-	f(307, worker.Denied)
+	f(302, judge.Denied)
+	f(307, judge.Denied)
 	r.read.req.Kind = prompt.Other // a page may be what was asked for, or stand elsewhere
-	f(302, worker.Answered)
+	f(302, judge.Answered)
 	content = "text/html"
-	f(200, worker.Answered)
+	f(200, judge.Answered)
 }
 
 // TestClassOf: refusals of one kind of request say nothing of another, nor of another model.
@@ -82,7 +82,7 @@ func TestClassOf(t *testing.T) {
 	}
 	for i := range 5000 { // that a client makes up
 		odd := fmt.Sprintf("/v1/%d/x", i)
-		if c := class("GET", odd, odd); c < 8*prompt.Kinds || c >= worker.Classes {
+		if c := class("GET", odd, odd); c < 8*prompt.Kinds || c >= judge.Classes {
 			t.Fatalf("%s has class %d, as a kind has", odd, c)
 		}
 	}

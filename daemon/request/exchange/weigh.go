@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -56,7 +57,7 @@ func (w weigher) unloaded(b *body, text []byte) *failure {
 		return nil
 	}
 	w.tries.reloads = true
-	return b.discard(worker.Outcome{Kind: worker.Canceled},
+	return b.discard(judge.Outcome{Kind: judge.Canceled},
 		&failure{reason: reasonUnloaded, fault: FaultUpstream, grade: route.GradeUnseen})
 }
 
@@ -64,15 +65,15 @@ func (w weigher) unloaded(b *body, text []byte) *failure {
 // if the client gets the answer. Else another worker is asked, and the attempt has ended.
 func (w weigher) weigh(b *body, text []byte) *failure {
 	o := signOf(w.request, b.a.resp, text)
-	if o.Kind == worker.Answered && text != nil && b.formless(text, true) {
-		o = worker.Outcome{Kind: worker.Denied, Err: errFormless}
+	if o.Kind == judge.Answered && text != nil && b.formless(text, true) {
+		o = judge.Outcome{Kind: judge.Denied, Err: errFormless}
 	}
 	return w.decide(b, o, text)
 }
 
 // decide is weigh for what was found against the worker.
-func (w weigher) decide(b *body, o worker.Outcome, text []byte) *failure {
-	if o.Kind == worker.Answered {
+func (w weigher) decide(b *body, o judge.Outcome, text []byte) *failure {
+	if o.Kind == judge.Answered {
 		return nil
 	}
 	b.ok = false
@@ -81,10 +82,10 @@ func (w weigher) decide(b *body, o worker.Outcome, text []byte) *failure {
 	}
 	b.against = o.Kind
 	f := failureOf(&o)
-	if o.Kind == worker.Busy {
+	if o.Kind == judge.Busy {
 		f.fault = asks(f.fault, b.a.resp.Header)
 	}
-	if o.Kind == worker.Denied && w.deniesKey(b) {
+	if o.Kind == judge.Denied && w.deniesKey(b) {
 		f = &failure{reason: reasonKey, fault: FaultWorkerKey, grade: route.GradeRefused}
 		w.journal.keyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)
 	}
@@ -119,31 +120,31 @@ func unaskable(b *body, text []byte) *failure {
 		return nil
 	}
 	b.r.pool.Clients.Mute(w.URL())
-	return b.discard(worker.Outcome{Kind: worker.Answered, Rejected: true},
+	return b.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
 		&failure{reason: reasonUsage, fault: FaultUpstream, grade: route.GradeUnseen})
 }
 
 // unfilled ends the attempt of a worker that was told where the KV of the prompt is, and fails: by default vLLM does so
 // if the KV is gone, as from a prefiller that has restarted. Nothing speaks against the worker, and it gets the whole
 // prompt. It returns nil if the worker was not told, or does something else than fail.
-func unfilled(b *body, k worker.Kind) *failure {
-	if !b.a.handed || k != worker.Failed {
+func unfilled(b *body, k judge.Kind) *failure {
+	if !b.a.handed || k != judge.Failed {
 		return nil
 	}
-	return b.discard(worker.Outcome{Kind: worker.Canceled},
+	return b.discard(judge.Outcome{Kind: judge.Canceled},
 		&failure{reason: reasonUnfilled, fault: FaultUpstream, grade: route.GradeUnseen})
 }
 
 // failureOf returns the failure of an attempt that ends for that sign.
-func failureOf(o *worker.Outcome) *failure {
+func failureOf(o *judge.Outcome) *failure {
 	switch {
-	case o.Kind == worker.Busy:
+	case o.Kind == judge.Busy:
 		return &failure{reason: reasonBusy, fault: FaultNoWorker, grade: route.GradeRefused}
-	case o.Kind == worker.Denied:
+	case o.Kind == judge.Denied:
 		return &failure{reason: reasonDenied, fault: FaultUpstream, grade: route.GradeRefused}
 	case o.Err == errEngineDead:
 		return &failure{reason: reasonDying, fault: FaultUpstream}
-	case o.Kind == worker.Dying:
+	case o.Kind == judge.Dying:
 		return &failure{reason: reasonHidden, fault: FaultHidden}
 	}
 	return &failure{reason: reason500, fault: FaultUpstream}
@@ -161,18 +162,18 @@ func (w weigher) deniesKey(b *body) bool {
 //   - for a refusal, if this worker has accepted nothing of the kind of late, so that the fault may be its own, or if
 //     it lacks what its list has;
 //   - for a failure, once, if this worker fails far more often than the others.
-func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
+func (w weigher) asksElsewhere(b *body, k judge.Kind, f *failure) bool {
 	if w.consumed() || w.in.Endpoint.Adapters && !w.lacks(b) {
 		return false
 	}
 	switch {
-	case k == worker.Busy && !b.a.trip.Elsewhere(time.Now()): // the others have said that they are full, too
+	case k == judge.Busy && !b.a.trip.Elsewhere(time.Now()): // the others have said that they are full, too
 		f.paid = false
-	case k == worker.Busy || k == worker.Dying:
+	case k == judge.Busy || k == judge.Dying:
 		f.paid = w.tries.Further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry()
 	case f.reason == reasonKey:
 		f.paid = w.tries.Others(w.choice.Left()) && w.payRetry()
-	case k == worker.Denied:
+	case k == judge.Denied:
 		f.paid = w.tries.Others(w.choice.Left()) && w.differs(b) && w.payRetry()
 	default:
 		f.paid = w.blames(b.a.trip.Worker())
@@ -222,10 +223,10 @@ func (w weigher) blames(on *worker.Worker) bool {
 // nil if the client gets the answer: another worker has failed the request in the same way, or the worker has said in
 // words what is wrong and nobody else can be asked. text is what came of the answer.
 func (w weigher) weighHidden(b *body, text []byte) *failure {
-	b.against = worker.Failed
+	b.against = judge.Failed
 	if b.aborts() {
-		b.against = worker.Leaving
-	} else if f := unfilled(b, worker.Failed); f != nil {
+		b.against = judge.Leaving
+	} else if f := unfilled(b, judge.Failed); f != nil {
 		return f
 	}
 	o := b.showing(text)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
@@ -91,7 +92,7 @@ func (s *scene) trust(compared bool) {
 		k = new(worker.Ticket)
 		w := s.pool.Workers.At(uint32(i % len(s.numbers)))
 		s.pool.Workers.Begin(k, w, worker.Dispatch{Class: classOf(prompt.Chat, "POST", chats, "m")}, time.Now())
-		k.End(time.Now(), worker.Outcome{Kind: worker.Answered})
+		k.End(time.Now(), judge.Outcome{Kind: judge.Answered})
 	}
 	if compared {
 		k.Doubtful(time.Now())
@@ -135,11 +136,11 @@ func TestWhoConfirmsARefusal(t *testing.T) {
 		begin(1)
 		begin(1)
 		for range 2 {
-			k, o := begin(0), worker.Outcome{Kind: worker.Denied}
+			k, o := begin(0), judge.Outcome{Kind: judge.Denied}
 			k.End(time.Now(), o)
 			k.Confirm(o, time.Now())
 		}
-		held.End(time.Now(), worker.Outcome{Kind: worker.Canceled}) // it is the least busy one
+		held.End(time.Now(), judge.Outcome{Kind: judge.Canceled}) // it is the least busy one
 		s.chat()
 		if got := s.pool.Workers.Stats(time.Now())[0]; got.State != want || got.Denied != 3 {
 			t.Errorf("%.15s: %v after %d refusals; want %v after 3", answer, got.State, got.Denied, want)

@@ -29,7 +29,7 @@ type Ask struct {
 	EndWithWorker bool      // a session ends with its worker and does not move (sessions.on_worker_down = "error")
 	Patient       bool      // Choose may return Unheard
 	Turn          uint64    // Arrive returned it
-	Class         uint8     // of requests that a worker may refuse apart from others, below worker.Classes
+	Class         uint8     // of requests that a worker may refuse apart from others, below judge.Classes
 	Rank          int       // 1 + the data-parallel rank that the client asks for; 0 = any
 	Random        uint64    // what a strategy takes for chance; 0 = Choose draws it
 	At            time.Time // now

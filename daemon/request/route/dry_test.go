@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -193,7 +194,7 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 		}
 		c.trip.FirstByte(s.now)
 		c.Answered(to.Worker, true)
-		o := worker.Outcome{Kind: worker.Answered}
+		o := judge.Outcome{Kind: judge.Answered}
 		c.trip.End(&o, End{Whole: true, Status: 200, At: s.now})
 		c.Release()
 	})

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -221,7 +222,7 @@ func TestWhoChose(t *testing.T) {
 		}
 		trip := s.send(c, to)
 		got = append(got, fmt.Sprintf("%s: %s %d", to.Worker.ID(), c.Reason(), trip.notice.Reason))
-		trip.End(&worker.Outcome{Kind: worker.Canceled}, End{At: s.now})
+		trip.End(&judge.Outcome{Kind: judge.Canceled}, End{At: s.now})
 	}
 	want := []string{"a: wall says 5 5", "b: failover: the strategy's next choice 5",
 		"c: failover: chosen by the host 0", "d: failover: chosen by the host 0"}

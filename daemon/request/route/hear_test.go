@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
@@ -65,7 +66,7 @@ func TestHearingIsDoing(t *testing.T) {
 		t.Errorf("the other router sees %d blocks, %d in flight, wait %v", row.GPU, row.InFlight, row.Wait)
 	}
 	trip.FirstByte(a.now)
-	trip.End(&worker.Outcome{Kind: worker.Answered}, End{Whole: true, Status: 200, At: a.now})
+	trip.End(&judge.Outcome{Kind: judge.Answered}, End{Whole: true, Status: 200, At: a.now})
 	seen = b.chosen(b.asking(completion(decline, long), Claim{}))
 	if row := seen.fleet.frame.Rows[1]; row.InFlight != 0 || row.Wait != 0 || row.GPU < 40 || row.Sent != 1 {
 		t.Errorf("afterwards: %+v", row)
@@ -81,7 +82,7 @@ func TestARepeatIsToldAsOne(t *testing.T) {
 	for range 2 {
 		to, _ := c.Next(a.now)
 		trip := a.send(c, to)
-		trip.End(&worker.Outcome{Kind: worker.Failed}, End{At: a.now})
+		trip.End(&judge.Outcome{Kind: judge.Failed}, End{At: a.now})
 	}
 	if len(r.told) != 2 || strings.Contains(r.told[0], "again true") || !strings.Contains(r.told[1], "again true") {
 		t.Errorf("told: %q", r.told)

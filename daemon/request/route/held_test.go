@@ -8,6 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/holdings"
 	"github.com/warmpath/warmpath/cache/parts/blocks"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -160,7 +161,7 @@ func TestADispatchIsPredicted(t *testing.T) {
 	held("before", 0)
 	trip := send()
 	held("sent", 160)
-	trip.End(&worker.Outcome{Kind: worker.Broken}, End{At: s.now})
+	trip.End(&judge.Outcome{Kind: judge.Broken}, End{At: s.now})
 	held("broken", 0)
 	send()
 	now = now.Add(6 * time.Second)

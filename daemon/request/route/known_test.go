@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/host"
@@ -56,7 +57,7 @@ func TestTheScoreThatAModuleWants(t *testing.T) {
 	s := sceneBy(t, "a b c", worker.Config{}, faulty(t, "wants_cost.wat", nil))
 	r := completion(decline, text("system ", 30))
 	_, trip := s.trip(r)
-	trip.End(&worker.Outcome{Kind: worker.Answered}, End{Whole: true, Status: 200, At: s.now})
+	trip.End(&judge.Outcome{Kind: judge.Answered}, End{Whole: true, Status: 200, At: s.now})
 	s.become("a", "queued")
 	for range 3 {
 		if c := s.chosen(s.asking(r, Claim{})); c.First().ID() == "a" {
@@ -65,7 +66,7 @@ func TestTheScoreThatAModuleWants(t *testing.T) {
 	}
 	c := s.chosen(s.asking(r, Claim{}))
 	_, trip = s.trip(r)
-	trip.End(&worker.Outcome{Kind: worker.Answered}, End{At: s.now})
+	trip.End(&judge.Outcome{Kind: judge.Answered}, End{At: s.now})
 	if again := s.chosen(s.asking(r, Claim{})); again.First() != c.First() {
 		t.Errorf("%s, then %s: its cache is warm", c.First().ID(), again.First().ID())
 	}
@@ -93,7 +94,7 @@ func TestWhatAModuleIsTold(t *testing.T) {
 		}
 	}
 	c, failed := s.trip(completion(decline, text("q", 10)))
-	failed.End(&worker.Outcome{Kind: worker.Failed}, End{At: s.now})
+	failed.End(&judge.Outcome{Kind: judge.Failed}, End{At: s.now})
 	c.Again(s.now)
 	to, _ := c.Next(s.now)
 	trip := s.send(c, to)
@@ -101,8 +102,8 @@ func TestWhatAModuleIsTold(t *testing.T) {
 	trip.FirstByte(s.now)
 	wait("first", 1)
 	e := End{Reply: answer("", 300, 200), Whole: true, Status: 200, At: s.now}
-	trip.End(&worker.Outcome{Kind: worker.Answered}, e)
-	trip.End(&worker.Outcome{Kind: worker.Answered}, e)
+	trip.End(&judge.Outcome{Kind: judge.Answered}, e)
+	trip.End(&judge.Outcome{Kind: judge.Answered}, e)
 	wait("complete", 7)
 	if n := &trip.notice; n.Attempts != 2 || n.TTFT != 1 || n.Seconds != 1 || n.Status != 200 || n.PromptTokens != 300 ||
 		n.CachedTokens != 200 || n.OutputTokens != 7 || n.Believed != 0 || n.Worker != 0 || n.Key != to.Worker.Key() {

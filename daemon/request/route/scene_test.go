@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -148,20 +149,20 @@ func (s *scene) become(name, what string) {
 	case "slow": // it came back, and has had the first request of its slow start
 		s.become(name, "down")
 		s.heal(name)
-		s.end(s.begin(name), worker.Answered)
+		s.end(s.begin(name), judge.Answered)
 	case "ejected":
 		for range 5 {
-			s.end(s.begin(name), worker.Failed)
+			s.end(s.begin(name), judge.Failed)
 		}
 	case "leaving":
 		for range 3 {
-			s.end(s.begin(name), worker.Leaving)
+			s.end(s.begin(name), judge.Leaving)
 		}
 	case "silent":
 		s.Workers.Silent(s.watched[name], "no answer", s.now)
 		s.Workers.Silent(s.watched[name], "no answer", s.now)
 	case "crowded":
-		s.end(s.begin(name), worker.Busy)
+		s.end(s.begin(name), judge.Busy)
 	case "draining":
 		s.Workers.Drain(name, true, s.now)
 	case "lacks":
@@ -209,8 +210,8 @@ func (s *scene) begin(name string) *worker.Ticket {
 	return ticket
 }
 
-func (s *scene) end(ticket *worker.Ticket, kind worker.Kind) {
-	ticket.End(s.now, worker.Outcome{Kind: kind})
+func (s *scene) end(ticket *worker.Ticket, kind judge.Kind) {
+	ticket.End(s.now, judge.Outcome{Kind: kind})
 }
 
 // ask is a request with a completion prompt, which obedient understands. say is its max_tokens; claim is its session.
@@ -253,7 +254,7 @@ func (s *scene) served(a Ask) *Choice {
 	to, _ := c.Next(s.now)
 	t := s.send(c, to)
 	c.Answered(to.Worker, true)
-	t.End(&worker.Outcome{Kind: worker.Answered}, End{Whole: true, Status: 200, At: s.now})
+	t.End(&judge.Outcome{Kind: judge.Answered}, End{Whole: true, Status: 200, At: s.now})
 	return c
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
@@ -47,7 +48,7 @@ func TestAPrefillAloneIsQueuedUntilItsEnd(t *testing.T) {
 		if got := s.chosen(s.ask(first, Claim{})).fleet.frame.Rows[0].PendingTokens > 0; got != want {
 			t.Errorf("leg %d: queued after an hour %v; want %v", leg, got, want)
 		}
-		s.end(&trip.ticket, worker.Answered)
+		s.end(&trip.ticket, judge.Answered)
 	}
 	f(Prefill, true)
 	f(Answer, false)

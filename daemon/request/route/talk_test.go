@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
@@ -22,7 +22,7 @@ func TestConversation(t *testing.T) {
 		to, _ := choice.Next(s.now)
 		trip := s.send(choice, to)
 		s.book.Answered(choice.talk.key, out)
-		trip.End(&worker.Outcome{Kind: worker.Answered}, End{Whole: true, Status: 200, At: s.now})
+		trip.End(&judge.Outcome{Kind: judge.Answered}, End{Whole: true, Status: 200, At: s.now})
 		return to.Worker.ID()
 	}
 	f := func(what string, c Claim, turns uint32, since float32, last, parent string, output uint32) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/host"
@@ -172,8 +173,8 @@ func (w *tenants) look(c *Choice, tenant string) {
 }
 
 // outcomes are those of attempts: most are good, or no worker would stay in service.
-var outcomes = []worker.Kind{worker.Answered, worker.Answered, worker.Answered, worker.Answered, worker.Answered,
-	worker.Refused, worker.Busy, worker.Broken, worker.Failed}
+var outcomes = []judge.Kind{judge.Answered, judge.Answered, judge.Answered, judge.Answered, judge.Answered,
+	judge.Refused, judge.Busy, judge.Broken, judge.Failed}
 
 // send tries workers as the exchange does, of which many fail.
 func (w *tenants) send(s *scene, c *Choice, tenant string) {
@@ -203,14 +204,14 @@ func (w *tenants) send(s *scene, c *Choice, tenant string) {
 		}
 		kind := outcomes[w.rng.IntN(len(outcomes))]
 		end := End{At: s.now}
-		if kind == worker.Answered {
+		if kind == judge.Answered {
 			end.Status = 200
 			c.Answered(to.Worker, true)
-		} else if kind == worker.Refused {
+		} else if kind == judge.Refused {
 			c.Unreached(to.Worker)
 		}
-		trip.End(&worker.Outcome{Kind: kind}, end)
-		if kind == worker.Answered {
+		trip.End(&judge.Outcome{Kind: kind}, end)
+		if kind == judge.Answered {
 			return
 		}
 		s.now = s.now.Add(time.Duration(w.rng.IntN(4)) * time.Second)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
@@ -72,7 +73,7 @@ func TestHanded(t *testing.T) {
 			s.now = s.now.Add(600*time.Millisecond + time.Duration(float64(lacks)/20_000*1e9))
 			trip.FirstByte(s.now)
 			trip.FirstByte(s.now.Add(time.Hour)) // only the first counts
-			trip.End(&worker.Outcome{Kind: worker.Answered}, End{At: s.now})
+			trip.End(&judge.Outcome{Kind: judge.Answered}, End{At: s.now})
 			s.Index.Clear()
 		}
 		if got := s.TransferRate(s.now); math.Abs(got-want) > .02*want {
@@ -95,7 +96,7 @@ func TestGivenPromptsSayNothingOfACache(t *testing.T) {
 		var trip Trip
 		c.Send(&trip, to, nil, s.now)
 		before, _ := s.caps.tokens(to.Worker.Slot())
-		trip.End(&worker.Outcome{Kind: worker.Answered}, End{Reply: answer("", 512, 256), Whole: true, At: s.now})
+		trip.End(&judge.Outcome{Kind: judge.Answered}, End{Reply: answer("", 512, 256), Whole: true, At: s.now})
 		if after, _ := s.caps.tokens(to.Worker.Slot()); (after != before) != want {
 			t.Errorf("given %v: the cache was taken to hold %d tokens, and now %d", given, before, after)
 		}

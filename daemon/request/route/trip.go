@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/holdings"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/queue"
@@ -227,7 +228,7 @@ type End struct {
 // End counts the request down and learns from its answer: tokens a byte, what the worker's cache really held, and the
 // text itself if the answer came to its end. It returns the engine's own counts. It writes the generated tokens into o,
 // which is no field of End as it would be an allocation. Only the first call does anything.
-func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
+func (t *Trip) End(o *judge.Outcome, e End) (u Usage) {
 	if t.ended {
 		return u
 	}
@@ -239,7 +240,7 @@ func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 	if e.Status == 0 {
 		return u
 	}
-	if u.Known && o.Kind == worker.Answered {
+	if u.Known && o.Kind == judge.Answered {
 		t.choice.pool.book.Answered(t.choice.talk.key, u.Output)
 	}
 	if n := t.notices(abi.WantComplete); n != nil {
@@ -256,13 +257,13 @@ func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 }
 
 // leave counts the request down, here and at the other routers.
-func (t *Trip) leave(o *worker.Outcome, at time.Time) {
+func (t *Trip) leave(o *judge.Outcome, at time.Time) {
 	t.ticket.End(at, *o)
 	t.Charge.End(at)
 	if t.teller != nil {
 		t.teller.Ended(t.told, at)
 	}
-	if o.Kind <= worker.Answered && !o.Rejected { // a client that left shows nothing about the worker
+	if o.Kind <= judge.Answered && !o.Rejected { // a client that left shows nothing about the worker
 		return
 	}
 	t.choice.pool.Held.Withdraw(t.forecast)
@@ -273,10 +274,10 @@ func (t *Trip) leave(o *worker.Outcome, at time.Time) {
 
 // Excuse takes back what the trip's end has counted against its worker for an outcome of that kind: another worker has
 // failed the request in the same way.
-func (t *Trip) Excuse(k worker.Kind, at time.Time) { t.ticket.Excuse(k, at) }
+func (t *Trip) Excuse(k judge.Kind, at time.Time) { t.ticket.Excuse(k, at) }
 
 // Confirm counts a refusal that ended the trip against its worker: another worker has accepted the request.
-func (t *Trip) Confirm(o worker.Outcome, at time.Time) { t.ticket.Confirm(o, at) }
+func (t *Trip) Confirm(o judge.Outcome, at time.Time) { t.ticket.Confirm(o, at) }
 
 // Elsewhere reports whether another worker takes the request now, and has not said of late that it is full.
 func (t *Trip) Elsewhere(at time.Time) bool { return t.ticket.Elsewhere(at) }
@@ -286,7 +287,7 @@ func (t *Trip) Doubtful(at time.Time) bool { return t.ticket.Doubtful(at) }
 
 // readReply corrects the estimates by what the engine counted, and enters the answer's text in the index if it came to
 // its end.
-func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool, at time.Time) Usage {
+func (t *Trip) readReply(o *judge.Outcome, r *prompt.Reply, whole bool, at time.Time) Usage {
 	ok, complete := r.Finish()
 	u := Usage(r.Usage())
 	o.Tokens = u.Output
@@ -299,7 +300,7 @@ func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool, at time
 			c.pool.caps.correct(slot, u.Cached, t.believed, u.Prompt)
 		}
 	}
-	if !whole || !complete || o.Kind != worker.Answered {
+	if !whole || !complete || o.Kind != judge.Answered {
 		return u
 	}
 	if u.Known {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
@@ -35,7 +36,7 @@ func (s *scene) matched(text string) int {
 func TestWhatATripLeavesInTheIndex(t *testing.T) {
 	const blocks = 4
 	asked, answered := text("q", blocks), text("a", 3)
-	f := func(what string, o worker.Outcome, begun bool, reply *prompt.Reply, ended bool, want int) {
+	f := func(what string, o judge.Outcome, begun bool, reply *prompt.Reply, ended bool, want int) {
 		t.Helper()
 		s := newScene(t, "a")
 		_, trip := s.trip(completion(first, asked))
@@ -52,17 +53,17 @@ func TestWhatATripLeavesInTheIndex(t *testing.T) {
 	}
 	cut := prompt.NewReply(prompt.Completion, true, 0)
 	cut.Feed([]byte(`data: {"choices":[{"index":0,"text":"aaa"}]}` + "\n\n"))
-	of := func(k worker.Kind) worker.Outcome { return worker.Outcome{Kind: k} }
+	of := func(k judge.Kind) judge.Outcome { return judge.Outcome{Kind: k} }
 	const begun, nothing = true, false
-	f("a whole answer", of(worker.Answered), begun, answer(answered, 1, 0), true, blocks+3)
-	f("an answer that broke off", of(worker.Broken), begun, answer(answered, 1, 0), false, blocks)
-	f("an answer whose client left", of(worker.Canceled), begun, answer(answered, 1, 0), true, blocks)
-	f("a client that left before", of(worker.Canceled), nothing, nil, false, blocks)
-	f("an answer without its end", of(worker.Answered), begun, cut, true, blocks)
-	f("nothing read", of(worker.Answered), nothing, nil, true, blocks)
-	f("its own 400", worker.Outcome{Kind: worker.Answered, Rejected: true}, nothing, nil, true, 0)
-	for _, k := range []worker.Kind{worker.Failed, worker.Broken, worker.Leaving, worker.Busy, worker.Denied,
-		worker.Late, worker.Dying} {
+	f("a whole answer", of(judge.Answered), begun, answer(answered, 1, 0), true, blocks+3)
+	f("an answer that broke off", of(judge.Broken), begun, answer(answered, 1, 0), false, blocks)
+	f("an answer whose client left", of(judge.Canceled), begun, answer(answered, 1, 0), true, blocks)
+	f("a client that left before", of(judge.Canceled), nothing, nil, false, blocks)
+	f("an answer without its end", of(judge.Answered), begun, cut, true, blocks)
+	f("nothing read", of(judge.Answered), nothing, nil, true, blocks)
+	f("its own 400", judge.Outcome{Kind: judge.Answered, Rejected: true}, nothing, nil, true, 0)
+	for _, k := range []judge.Kind{judge.Failed, judge.Broken, judge.Leaving, judge.Busy, judge.Denied,
+		judge.Late, judge.Dying} {
 		f("a request that was not served", of(k), nothing, nil, false, 0)
 	}
 }
@@ -74,12 +75,12 @@ func TestRefusedPromptsAreTakenBack(t *testing.T) {
 	head := text("q", 4)
 	_, good := s.trip(completion(first, head))
 	good.FirstByte(s.now)
-	good.End(&worker.Outcome{Kind: worker.Answered}, End{Whole: true, At: s.now})
+	good.End(&judge.Outcome{Kind: judge.Answered}, End{Whole: true, At: s.now})
 	_, refused := s.trip(completion(first, head+text("r", 4)))
 	if got := s.matched(head + text("r", 4)); got != 8 {
 		t.Errorf("while it is under way: %d blocks; want 8", got)
 	}
-	refused.End(&worker.Outcome{Kind: worker.Busy}, End{At: s.now})
+	refused.End(&judge.Outcome{Kind: judge.Busy}, End{At: s.now})
 	if got := s.matched(head + text("r", 4)); got != 4 {
 		t.Errorf("after it was refused: %d blocks; want 4", got)
 	}
@@ -94,7 +95,7 @@ func TestAListsAnswers(t *testing.T) {
 	r.Body(fmt.Appendf(nil,
 		`{"choices":[{"index":0,"text":"","finish_reason":"stop"},{"index":1,"text":%q,"finish_reason":"stop"}],`+
 			`"usage":{"prompt_tokens":300,"completion_tokens":1}}`, more))
-	u := trip.End(&worker.Outcome{Kind: worker.Answered}, End{Reply: r, Whole: true, At: s.now})
+	u := trip.End(&judge.Outcome{Kind: judge.Answered}, End{Reply: r, Whole: true, At: s.now})
 	if got := s.matched(two + more); got != 5 {
 		t.Errorf("%d blocks of the second prompt and its answer; want 5", got)
 	}
@@ -112,7 +113,7 @@ func TestWhatATripLearns(t *testing.T) {
 	asked := text("q", 20)
 	slot := s.worker("a").Slot()
 	_, trip := s.trip(completion(first, asked))
-	var o worker.Outcome
+	var o judge.Outcome
 	u := trip.End(&o, End{Reply: answer("", 512, 0), Whole: true, At: s.now})
 	if u.Prompt != 512 || u.Output != 7 || u.Cached != 0 || !u.CachedKnown || o.Tokens != 7 {
 		t.Errorf("%+v, %d tokens", u, o.Tokens)
@@ -153,7 +154,7 @@ func TestATripAtItsWorker(t *testing.T) {
 	c.Release()
 	c.Release()
 	s.now = s.now.Add(time.Second)
-	trip.End(&worker.Outcome{Kind: worker.Answered}, End{Whole: true, At: s.now})
+	trip.End(&judge.Outcome{Kind: judge.Answered}, End{Whole: true, At: s.now})
 	if x := stats(); x.InFlight != 0 || x.Answered != 1 || math.Abs(x.TTFT-0.3) > 0.001 {
 		t.Errorf("%+v", x)
 	}
