@@ -14,7 +14,9 @@ TAGS      = grpcnotrace
 export CGO_ENABLED ?= 0
 export GOFLAGS := -trimpath $(filter-out -trimpath,$(shell go env GOFLAGS 2>/dev/null))
 
-VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# The release that the first section of docs/CHANGELOG.md describes. A commit that has no tag behind it is on the way to it.
+NEXT      = v0.1.0
+VERSION  ?= $(shell git describe --tags --dirty 2>/dev/null || git describe --always --dirty 2>/dev/null | sed 's/^/$(NEXT)-dev-/' | grep . || echo $(NEXT)-dev)
 LDFLAGS   = -s -w -X github.com/warmpath/warmpath/daemon.Version=$(VERSION)
 PREFIX   ?= /usr/local
 UNITDIR  ?= $(PREFIX)/lib/systemd/system
@@ -38,7 +40,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
 .PHONY: help build modules strategies run test race hammers night chartcheck sbomcheck imagecheck mutants fuzz bench faults attacks signs soak policies torture labcells labcheck clients aliases check install uninstall
-.PHONY: image release $(RELEASES:%=release-%)
+.PHONY: image release noted $(RELEASES:%=release-%)
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -209,7 +211,10 @@ image: $(IMAGES:%=release-%) ## an OCI image of the Linux binaries as one tar fi
 	cd testdata/release/image && go run . -o $(CURDIR)/$(RELEASE)_image.tar -version $(VERSION) $(if $(CA),-ca $(abspath $(CA))) \
 	  $(foreach p,$(IMAGES),$(subst -,/,$(p))=$(CURDIR)/$(RELEASE)_$(subst -,_,$(p)))
 
-release: $(RELEASES:%=release-%) image ## binaries, image, bills of materials and checksums of VERSION in bin/release
+noted: # refuses to release what the changelog does not describe
+	@grep -qx '## $(VERSION:v%=%)' docs/CHANGELOG.md || { echo "docs/CHANGELOG.md has no section \"## $(VERSION:v%=%)\": a release is a tag that it describes" >&2; exit 1; }
+
+release: noted $(RELEASES:%=release-%) image ## binaries, image, bills of materials and checksums of VERSION in bin/release
 	cd bin/release && go version -m $(foreach p,$(RELEASES),warmpath_$(VERSION)_$(subst -,_,$(p))) >warmpath_$(VERSION)_modules.txt
 	for p in $(subst -,_,$(RELEASES)); do \
 	  testdata/run release/sbom -version $(VERSION) -o $(RELEASE)_$$p.cdx.json $(RELEASE)_$$p || exit 1; done

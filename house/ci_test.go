@@ -1,6 +1,7 @@
 package house_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // TestNight: each step of .ci/night.txt is a target of the Makefile, and each path that it guards exists.
@@ -40,6 +43,43 @@ func TestNight(t *testing.T) {
 	}
 	if want := strings.Join(nightSteps(rows), " ") + "\n"; !strings.Contains(string(out), want) {
 		t.Errorf("make night does not run %s", want)
+	}
+}
+
+// TestRelease: the changelog begins with the release that the Makefile prepares, and docs/versions.md has the versions that
+// the code writes.
+func TestRelease(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	find := func(file, pattern string) string {
+		m := regexp.MustCompile(pattern).FindStringSubmatch(read(file))
+		if m == nil {
+			t.Fatalf("%s has no %s", file, pattern)
+		}
+		return m[1]
+	}
+	next := find("Makefile", `(?m)^NEXT += v(\S+)$`)
+	if first := find("docs/CHANGELOG.md", `(?m)^## (\S+)$`); first != next {
+		t.Errorf("docs/CHANGELOG.md begins with %s; the Makefile has NEXT = v%s", first, next)
+	}
+	page := read("docs/versions.md")
+	for _, want := range []string{
+		fmt.Sprintf("This release has %d.%d,", abi.Version>>16, abi.Version&0xffff),
+		"| messages of `[history]` | " + find("daemon/peers/wire.go", `wireVersion += (\d+)`) + ", with " +
+			find("daemon/request/prompt/canon.go", `TextVersion = (\d+)`) + " for the hashes of prompts |",
+		"| limits of keys in Redis | " + find("daemon/request/ledger/script.go", `if version == '(\d+)'`) + " |",
+		"| sessions in Redis | " + find("daemon/request/session/binding.go", `const version = (\d+)`) + " |",
+		"| `state_file` | " + find("daemon/peers/statewire.go", `stateVersion += (\d+)`) + " |",
+		"| `spill_dir` | " + find("cache/kvstore/spill/record.go", `magic += "(\w+)"`) + " |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("docs/versions.md lacks %q", want)
+		}
 	}
 }
 

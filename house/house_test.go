@@ -67,7 +67,7 @@ var doors = map[string][]string{
 // topLevel is all that may stand at the top.
 var topLevel = []string{
 	"daemon", "host", "cache", "conf", "sdk", "house", "plugins", "testdata", "docs", "deploy", ".ci",
-	"go.mod", "go.sum", "Makefile", "README.md", "CONTRIBUTING.md", "LICENSE", ".gitignore",
+	"go.mod", "go.sum", "Makefile", "README.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", ".gitignore",
 }
 
 // pkg is what go list tells of a package.

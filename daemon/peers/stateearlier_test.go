@@ -9,7 +9,7 @@ import (
 )
 
 // TestStateFileOfAnEarlierBuild: a file that a build of November 2026 wrote is read. Where its form has to change, the
-// number behind WHST changes, and docs/support.md says what an upgrade across the change costs.
+// number behind WHST changes, and docs/versions.md says what an upgrade across the change costs.
 func TestStateFileOfAnEarlierBuild(t *testing.T) {
 	b, err := os.ReadFile("testdata/state-2")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 //go:generate ../../../testdata/run contract -root ../../..
@@ -71,7 +72,8 @@ func (p *project) write(to string) error {
 		return fmt.Errorf("scaffold: %w", err)
 	}
 	fields := strings.NewReplacer("{{.About}}", strings.ReplaceAll(string(about), "{{.Version}}", p.Version),
-		"{{.Name}}", p.Name)
+		"{{.Name}}", p.Name, "{{.Version}}", p.Version, "{{.Module}}", moduleVersion(p.Version),
+		"{{.ABI}}", fmt.Sprintf("%d.%d", abi.Version>>16, abi.Version&0xffff))
 	for _, from := range []string{"template/all", "template/" + p.Language} {
 		if err := fill(from, to, fields); err != nil {
 			return err
@@ -86,6 +88,18 @@ func (p *project) write(to string) error {
 		return fmt.Errorf("scaffold: %w", err)
 	}
 	return put(filepath.Join(to, filepath.FromSlash(at)), text)
+}
+
+// released matches the version of a release.
+var released = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
+
+// moduleVersion returns the version of warmpath that go.mod requires. Only a release can be downloaded, by an author
+// that removes the copy of the SDK.
+func moduleVersion(version string) string {
+	if released.MatchString(version) {
+		return version
+	}
+	return "v0.0.0"
 }
 
 // fill writes each file below from with its fields replaced, and with its name without .tmpl. It is no text/template:

@@ -193,6 +193,36 @@ func TestCopyOfTheSDK(t *testing.T) {
 	}
 }
 
+// TestVersionOfAProject: a project names the release that made it, and its ABI. A Go project asks for that release.
+func TestVersionOfAProject(t *testing.T) {
+	read := func(dir, file string) string {
+		b, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	f := func(language, version, module string) {
+		t.Helper()
+		dir, err := New(t.TempDir(), "mine", language, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "warmpath " + version + " made this project, for version 1.2 of its ABI."; !strings.Contains(read(dir, "README.md"), want) {
+			t.Errorf("%s: README.md lacks %q:\n%s", language, want, read(dir, "README.md"))
+		}
+		if module != "" && !strings.Contains(read(dir, "go.mod"), "require github.com/warmpath/warmpath "+module+"\n") {
+			t.Errorf("by %s: go.mod does not require %s:\n%s", version, module, read(dir, "go.mod"))
+		}
+	}
+	for _, language := range Languages {
+		f(language, "v0.1.0", "")
+	}
+	f("go", "v0.1.0", "v0.1.0")
+	f("go", "v0.1.0-3-g1a2b3c4", "v0.0.0")
+	f("go", "dev", "v0.0.0")
+}
+
 // goIn runs the go command in a folder.
 func goIn(t *testing.T, dir string, args ...string) (out string, err error) {
 	t.Helper()
