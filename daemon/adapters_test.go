@@ -16,7 +16,7 @@ import (
 // ask sends a chat to a model.
 func (r *running) ask(model string, header ...string) seen {
 	r.t.Helper()
-	body, _ := json.Marshal(map[string]any{"model": model, "max_tokens": 4, "messages": []message{{"user", "hi"}}})
+	body, _ := json.Marshal(map[string]any{"model": model, "max_tokens": 4, "messages": []chatMessage{{"user", "hi"}}})
 	return r.do("POST", "/v1/chat/completions", string(body), header...)
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/exchange"
 	"github.com/warmpath/warmpath/daemon/request/front"
 	"github.com/warmpath/warmpath/daemon/request/ledger"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/sessionapi"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
@@ -305,21 +306,21 @@ func (p process) Upgrade(wait time.Duration) (pid int, err error) { return p.man
 
 func (p process) Ready(draining bool) (bool, any) { return operator.Readiness(p.shown(), draining) }
 
-func (p process) Serve(ctx context.Context, in *exchange.Inbound) *exchange.Outbound {
+func (p process) Serve(ctx context.Context, in *message.Inbound) *message.Outbound {
 	switch in.Endpoint.Role {
-	case exchange.Sessions, exchange.Invocations, exchange.SageMaker:
+	case message.Sessions, message.Invocations, message.SageMaker:
 		return p.api.Serve(ctx, in)
 	}
 	return p.server.Serve(ctx, in)
 }
 
-func (p process) Ended(in *exchange.Inbound, took time.Duration, sent int64) {
+func (p process) Ended(in *message.Inbound, took time.Duration, sent int64) {
 	p.ring.Ended(in, took, sent)
 }
-func (p process) Trace(in *exchange.Inbound, at time.Time) { p.tracer.Begin(in, at) }
-func (p process) Hold() (release func())                   { return p.memory.Hold() }
-func (p process) Give() []byte                             { return operator.Drains(p.shown()) }
-func (p process) Take(given []byte)                        { operator.DrainAgain(p.shown(), given, p.log) }
+func (p process) Trace(in *message.Inbound, at time.Time) { p.tracer.Begin(in, at) }
+func (p process) Hold() (release func())                  { return p.memory.Hold() }
+func (p process) Give() []byte                            { return operator.Drains(p.shown()) }
+func (p process) Take(given []byte)                       { operator.DrainAgain(p.shown(), given, p.log) }
 
 func (p process) Clients() operator.ClientStats {
 	s := p.front.Stats()

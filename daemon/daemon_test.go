@@ -176,12 +176,12 @@ func doAs(ctx context.Context, t testing.TB, method, url, body string, header ..
 	return seen{resp.StatusCode, resp.Header, string(b), err}
 }
 
-type message struct {
+type chatMessage struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 }
 
-func chatBody(stream bool, m []message) string {
+func chatBody(stream bool, m []chatMessage) string {
 	var b bytes.Buffer
 	_ = json.NewEncoder(&b).Encode(map[string]any{"model": "sim", "messages": m, "max_tokens": 40, "stream": stream,
 		"stream_options": map[bool]any{true: map[string]bool{"include_usage": true}}[stream]})
@@ -225,7 +225,7 @@ func TestChatStaysWhereItsPrefixIs(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		t.Run(fmt.Sprint("stream=", stream), func(t *testing.T) {
 			r := start(t, settings("prefixaware", sims(t, 4, vllmsim.Config{}).URLs()...), 4)
-			m := []message{{"system", strings.Repeat("You know the tides. ", 60)}, {"user", "When is high water?"}}
+			m := []chatMessage{{"system", strings.Repeat("You know the tides. ", 60)}, {"user", "When is high water?"}}
 			home, before := "", 0
 			for turn := range 4 {
 				s := r.do("POST", "/v1/chat/completions", chatBody(stream, m), "X-Warmpath-Explain", "1")
@@ -238,7 +238,7 @@ func TestChatStaysWhereItsPrefixIs(t *testing.T) {
 					t.Fatalf("turn %d: worker %s, %d cached; want %s and more than %d", turn, w, cached, home, before)
 				}
 				home, before = w, cached
-				m = append(m, message{"assistant", content}, message{"user", "And after that?"})
+				m = append(m, chatMessage{"assistant", content}, chatMessage{"user", "And after that?"})
 			}
 		})
 	}
@@ -246,13 +246,13 @@ func TestChatStaysWhereItsPrefixIs(t *testing.T) {
 
 func TestAnswerEntersTheIndex(t *testing.T) {
 	r := start(t, settings("prefixaware", sims(t, 2, vllmsim.Config{}).URLs()...), 2)
-	m := []message{{"user", strings.Repeat("What lies behind the lighthouse? ", 8)}}
+	m := []chatMessage{{"user", strings.Repeat("What lies behind the lighthouse? ", 8)}}
 	content, _ := r.do("POST", "/v1/chat/completions", chatBody(true, m)).text(t)
 	prompt := 0
 	for _, x := range m {
 		prompt += len(x.Content)
 	}
-	m = append(m, message{"assistant", content}, message{"user", "x"})
+	m = append(m, chatMessage{"assistant", content}, chatMessage{"user", "x"})
 	s := r.do("POST", "/v1/chat/completions", chatBody(true, m), "X-Warmpath-Explain", "1")
 	var matched int
 	fmt.Sscan(s.header.Get("X-Warmpath-Matched-Blocks"), &matched)

@@ -45,14 +45,14 @@ func (r *running) converse() (rate, stayed float64) {
 	var all sync.WaitGroup
 	for c := range atOnce {
 		all.Go(func() {
-			said, at := make([][]message, chats), make([]string, chats)
+			said, at := make([][]chatMessage, chats), make([]string, chats)
 			for turn := range turns {
 				for k := range chats {
-					said[k] = append(said[k], message{"user", fmt.Sprintf("Chat %d of %d asks %d. ", k, c, turn) +
+					said[k] = append(said[k], chatMessage{"user", fmt.Sprintf("Chat %d of %d asks %d. ", k, c, turn) +
 						strings.Repeat(fmt.Sprintf("word%d.%d.%d ", c, k, turn), 60)})
 					s := r.do("POST", "/v1/chat/completions", chatBody(false, said[k]))
 					var reply struct {
-						Choices []struct{ Message message }
+						Choices []struct{ Message chatMessage }
 						Usage   struct {
 							Prompt  int `json:"prompt_tokens"`
 							Details struct {

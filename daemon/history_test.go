@@ -74,7 +74,7 @@ func agree(t *testing.T, all []*running, within time.Duration) {
 // chatOver sends the turns of a chat to routers in turn, and returns how many of its later turns followed the first.
 func chatOver(t *testing.T, all []*running, name string, turns int) (followed int) {
 	t.Helper()
-	m := []message{{"system", strings.Repeat("You know "+name+". ", 60)}, {"user", "When is high water?"}}
+	m := []chatMessage{{"system", strings.Repeat("You know "+name+". ", 60)}, {"user", "When is high water?"}}
 	home := ""
 	for turn := range turns {
 		s := all[turn%len(all)].do("POST", "/v1/chat/completions", chatBody(turn%2 == 0, m), "X-Warmpath-Explain", "1")
@@ -87,7 +87,7 @@ func chatOver(t *testing.T, all []*running, name string, turns int) (followed in
 			followed++
 		}
 		home = w
-		m = append(m, message{"assistant", content}, message{"user", "And after that?"})
+		m = append(m, chatMessage{"assistant", content}, chatMessage{"user", "And after that?"})
 		time.Sleep(60 * time.Millisecond) // nobody types faster than others hear
 	}
 	return followed

@@ -55,21 +55,21 @@ func beliefs(t *testing.T, block int) {
 	})
 	rng := rand.New(rand.NewPCG(1, 9))
 	systems := []string{words(rng, 110), words(rng, 110), words(rng, 110)}
-	chats := make([][]message, 12)
+	chats := make([][]chatMessage, 12)
 	var rounded, raw agreement
 	for range 300 {
 		i := rng.IntN(len(chats))
 		if len(chats[i]) == 0 || len(chats[i]) > 12 {
-			chats[i] = []message{{"system", systems[rng.IntN(3)]}}
+			chats[i] = []chatMessage{{"system", systems[rng.IntN(3)]}}
 		}
-		chats[i] = append(chats[i], message{"user", words(rng, 15+rng.IntN(55))})
+		chats[i] = append(chats[i], chatMessage{"user", words(rng, 15+rng.IntN(55))})
 		body, _ := json.Marshal(map[string]any{"model": "sim", "messages": chats[i], "max_tokens": 20 + rng.IntN(40)})
 		s := r.do("POST", "/v1/chat/completions", string(body), "X-Warmpath-Explain", "1")
 		if s.status != 200 || s.err != nil {
 			t.Fatal(s.status, s.err, s.body)
 		}
 		content, cached := s.text(t)
-		chats[i] = append(chats[i], message{"assistant", content})
+		chats[i] = append(chats[i], chatMessage{"assistant", content})
 		var u struct {
 			Usage struct {
 				Prompt int `json:"prompt_tokens"`

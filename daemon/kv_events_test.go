@@ -61,7 +61,7 @@ func (r *running) talk(n int, name string) (cached int) {
 	r.t.Helper()
 	for i := range n {
 		said := fmt.Sprintf("%s %d. ", name, i%3) + strings.Repeat("High water follows the moon. ", 40)
-		s := r.do("POST", "/v1/chat/completions", chatBody(false, []message{{"user", said}}))
+		s := r.do("POST", "/v1/chat/completions", chatBody(false, []chatMessage{{"user", said}}))
 		if s.status != 200 {
 			r.t.Fatalf("%d %s", s.status, s.body)
 		}
@@ -157,7 +157,7 @@ func TestEventsByListening(t *testing.T) {
 	}
 	end := time.Now().Add(15 * time.Second)
 	for n := 0; time.Now().Before(end); n++ {
-		if s := r.do("POST", "/v1/chat/completions", chatBody(false, []message{{"user",
+		if s := r.do("POST", "/v1/chat/completions", chatBody(false, []chatMessage{{"user",
 			fmt.Sprint(n) + strings.Repeat("High water follows the moon. ", 40)}})); s.status != 200 {
 			time.Sleep(20 * time.Millisecond)
 			continue
@@ -188,7 +188,7 @@ func TestRanksThatDial(t *testing.T) {
 		"[server]\n", "[server]\nkv_events_listen = \""+at+"\"\n", 1), ranks)
 	var live map[string]bool
 	for n, end := 0, time.Now().Add(30*time.Second); time.Now().Before(end); n++ {
-		if s := r.do("POST", "/v1/chat/completions", chatBody(false, []message{{"user",
+		if s := r.do("POST", "/v1/chat/completions", chatBody(false, []chatMessage{{"user",
 			fmt.Sprint(n) + strings.Repeat("High water follows the moon. ", 40)}})); s.status != 200 {
 			time.Sleep(20 * time.Millisecond)
 			continue

@@ -64,7 +64,7 @@ func TestTokenIDsAreTheEngines(t *testing.T) {
 // Other strategies ask no worker for ids.
 func TestTokenIDsAreNotAskedForByOthers(t *testing.T) {
 	r := start(t, settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...), 1)
-	r.do("POST", "/v1/chat/completions", chatBody(false, []message{{"user", "When is high water?"}}))
+	r.do("POST", "/v1/chat/completions", chatBody(false, []chatMessage{{"user", "When is high water?"}}))
 	if got := r.metric("warmpath_tokens_total"); got != 0 {
 		t.Errorf("%v requests wanted ids; want none under prefixaware", got)
 	}

@@ -133,7 +133,7 @@ func TestAccessLogTellsTheDecisionAndTheTokens(t *testing.T) {
 	toml := strings.Replace(settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...), "[server]", fmt.Sprintf("[server]\naccess_log = %q", log), 1)
 	r := start(t, bindAlways+toml, 1)
 	long := strings.Repeat("Low water is at noon. ", 40)
-	m := []message{{"user", long}}
+	m := []chatMessage{{"user", long}}
 	for _, stream := range []bool{false, true} {
 		if s := r.do("POST", "/v1/chat/completions", chatBody(stream, m), "X-Session-Id", "s"); s.status != 200 {
 			t.Fatal(s.status, s.body)

@@ -316,9 +316,9 @@ func loaded(t *testing.T, r *running) {
 	for i := range 4 {
 		clients.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				m := []message{{"user", fmt.Sprint(i, n/5, strings.Repeat(" The harbour at night. ", 40))}}
+				m := []chatMessage{{"user", fmt.Sprint(i, n/5, strings.Repeat(" The harbour at night. ", 40))}}
 				for turn := range n % 5 {
-					m = append(m, message{"assistant", fmt.Sprint(turn)}, message{"user", "And then?"})
+					m = append(m, chatMessage{"assistant", fmt.Sprint(turn)}, chatMessage{"user", "And then?"})
 				}
 				r.do("POST", "/v1/chat/completions", chatBody(n%2 == 0, m), "X-Session-Id", fmt.Sprint(i))
 				time.Sleep(20 * time.Millisecond)

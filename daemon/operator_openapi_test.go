@@ -122,7 +122,7 @@ resp = '127.0.0.1:0'
 max_bytes = 33554432
 `, 2)
 	for i := range 3 {
-		if s := r.do("POST", "/v1/chat/completions", chatBody(false, []message{{"user", strings.Repeat("words ", 200)}}), "X-Request-Id",
+		if s := r.do("POST", "/v1/chat/completions", chatBody(false, []chatMessage{{"user", strings.Repeat("words ", 200)}}), "X-Request-Id",
 			fmt.Sprint("request-", i), "X-Session-Id", "someone"); s.status != 200 {
 			t.Fatalf("%d %s", s.status, s.body)
 		}

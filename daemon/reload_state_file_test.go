@@ -15,11 +15,11 @@ import (
 )
 
 // chats are conversations under way, each of its own kind.
-type chats [][]message
+type chats [][]chatMessage
 
 func newChats(n int) (all chats) {
 	for i := range n {
-		all = append(all, []message{{"system", strings.Repeat(fmt.Sprintf("Guest %d. ", i*7919), 80)}})
+		all = append(all, []chatMessage{{"system", strings.Repeat(fmt.Sprintf("Guest %d. ", i*7919), 80)}})
 	}
 	return all
 }
@@ -29,13 +29,13 @@ func (all chats) turn(r *running) float64 {
 	r.t.Helper()
 	cached, total := 0, 0
 	for i := range all {
-		all[i] = append(all[i], message{"user", "And when is high water after that?"})
+		all[i] = append(all[i], chatMessage{"user", "And when is high water after that?"})
 		s := r.do("POST", "/v1/chat/completions", chatBody(false, all[i]))
 		if s.status != 200 || s.err != nil {
 			r.t.Fatalf("chat %d: %d %v %s", i, s.status, s.err, s.body)
 		}
 		content, found := s.text(r.t)
-		all[i] = append(all[i], message{"assistant", content})
+		all[i] = append(all[i], chatMessage{"assistant", content})
 		var c struct {
 			Usage struct {
 				Prompt int `json:"prompt_tokens"`

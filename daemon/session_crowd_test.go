@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -41,7 +41,7 @@ func (f *flock) useSome(some, to int, left string) {
 		wg.Go(func() {
 			for n := int(next.Add(1) - 1); n < some; n = int(next.Add(1) - 1) {
 				i := order[n]
-				in := &exchange.Inbound{Epoch: &epoch.Epoch, Endpoint: exchange.Classify("POST", "/v1/completions"),
+				in := &message.Inbound{Epoch: &epoch.Epoch, Endpoint: message.Classify("POST", "/v1/completions"),
 					Method: "POST", Path: "/v1/completions", Body: []byte(hello), Caller: caller, ID: "x", Remote: "127.0.0.1",
 					Header: []upstream.Field{{Name: "X-Session-Id", Value: fmt.Sprintf("session-%d", i)}}}
 				out := process{f.r.Daemon}.Serve(context.Background(), in)

@@ -102,7 +102,7 @@ type growing struct {
 }
 
 // request is the next turn of a chat, or its text so far to be embedded.
-func (g growing) request(m []message) (path, body string) {
+func (g growing) request(m []chatMessage) (path, body string) {
 	path, fields := "/v1/chat/completions", map[string]any{"model": "sim", "messages": m}
 	if g.embedded {
 		text := ""
@@ -119,7 +119,7 @@ func (g growing) request(m []message) (path, body string) {
 func (g growing) play(t *testing.T, r *running, workers int) (followed, busiest float64) {
 	t.Helper()
 	type chat struct {
-		m    []message
+		m    []chatMessage
 		home string
 		rng  *rand.Rand
 	}
@@ -129,7 +129,7 @@ func (g growing) play(t *testing.T, r *running, workers int) (followed, busiest 
 	for i := range g.chats {
 		c := &chat{rng: rand.New(rand.NewPCG(2, uint64(i)))}
 		if g.shared > 0 && i%2 == 0 {
-			c.m = append(c.m, message{"system", system})
+			c.m = append(c.m, chatMessage{"system", system})
 		}
 		open <- c
 	}
@@ -137,7 +137,7 @@ func (g growing) play(t *testing.T, r *running, workers int) (followed, busiest 
 	var mu sync.Mutex
 	got := map[string]int{}
 	turn := func(c *chat) {
-		c.m = append(c.m, message{"user", words(c.rng, 120)})
+		c.m = append(c.m, chatMessage{"user", words(c.rng, 120)})
 		path, body := g.request(c.m)
 		s := do(t, "POST", "http://"+r.Addr()+path, body)
 		if s.status != 200 || s.err != nil {
@@ -146,7 +146,7 @@ func (g growing) play(t *testing.T, r *running, workers int) (followed, busiest 
 		}
 		if !g.embedded {
 			content, _ := s.text(t)
-			c.m = append(c.m, message{"assistant", content})
+			c.m = append(c.m, chatMessage{"assistant", content})
 		}
 		by := s.header.Get("X-Served-By")
 		if c.home != "" {

@@ -41,7 +41,8 @@ var arrows = map[string][]string{
 		"daemon/fleet/worker", "daemon/kv/kvcache",
 		"daemon/peers", "daemon/request/epoch", "daemon/request/exchange", "daemon/request/front",
 		"daemon/request/ledger",
-		"daemon/request/route", "daemon/request/session", "daemon/request/sessionapi", "daemon/request/tokens",
+		"daemon/request/message", "daemon/request/route", "daemon/request/session", "daemon/request/sessionapi",
+		"daemon/request/tokens",
 		"daemon/request/waiting", "daemon/transport/certificate",
 		"daemon/transport/gate", "daemon/transport/listen", "daemon/transport/upstream", "host", "plugins",
 	},
@@ -63,7 +64,8 @@ var arrows = map[string][]string{
 		"cache/parts/quota", "cache/parts/seldom", "daemon/fleet/adapters", "daemon/fleet/judge", "daemon/fleet/worker",
 		"daemon/request/account",
 		"daemon/request/epoch", "daemon/request/identity", "daemon/request/limit",
-		"daemon/request/names", "daemon/request/overflow", "daemon/request/pair", "daemon/request/prompt",
+		"daemon/request/message", "daemon/request/names", "daemon/request/overflow", "daemon/request/pair",
+		"daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
 		"daemon/request/tokens", "daemon/request/waiting", "daemon/transport/direct", "daemon/transport/gate",
 		"daemon/transport/upstream",
@@ -79,8 +81,13 @@ var arrows = map[string][]string{
 	"daemon/request/front": {
 		"cache/parts/bind", "cache/parts/seldom", "daemon/request/account", "daemon/request/epoch",
 		"daemon/request/exchange",
-		"daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/inflate",
+		"daemon/request/message", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/inflate",
 		"daemon/transport/jsonline", "daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
+	},
+	"daemon/request/message": { // what client and router say to each other
+		"daemon/fleet/worker", "daemon/request/account", "daemon/request/epoch", "daemon/request/overflow",
+		"daemon/request/pair", "daemon/request/prompt", "daemon/request/route", "daemon/request/sagemaker",
+		"daemon/request/session", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/breaks":   {"cache/parts/recent", "daemon/request/prompt"},
 	"daemon/request/identity": {"cache/parts/recent", "daemon/transport/upstream"},
@@ -102,7 +109,7 @@ var arrows = map[string][]string{
 	"daemon/request/session":   {},
 	"daemon/request/sessionapi": {
 		"cache/parts/seldom", "daemon/fleet/worker", "daemon/request/epoch", "daemon/request/exchange",
-		"daemon/request/sagemaker",
+		"daemon/request/message", "daemon/request/sagemaker",
 		"daemon/request/session",
 		"daemon/transport/upstream",
 	},
@@ -153,23 +160,24 @@ var arrows = map[string][]string{
 
 	// Operators.
 	"daemon/admin":           {},
-	"daemon/admin/decisions": {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
+	"daemon/admin/decisions": {"daemon/request/exchange", "daemon/request/message", "daemon/request/route", "daemon/transport/gate"},
 	"daemon/admin/operator": {
 		"cache/parts/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote",
 		"cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
 		"daemon/fleet/feed", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/account",
 		"daemon/request/epoch", "daemon/request/exchange", "daemon/request/ledger", "daemon/request/limit",
-		"daemon/request/route", "daemon/request/session",
+		"daemon/request/message", "daemon/request/route", "daemon/request/session",
 		"daemon/request/waiting", "daemon/transport/certificate", "daemon/transport/gate",
 	},
 	"daemon/admin/strategies": {
-		"cache/parts/bounded", "conf", "daemon/request/epoch", "daemon/request/exchange", "daemon/request/route",
+		"cache/parts/bounded", "conf", "daemon/request/epoch", "daemon/request/exchange", "daemon/request/message",
+		"daemon/request/route",
 		"daemon/transport/gate",
 		"daemon/transport/upstream", "host", "plugins", "sdk/abi",
 	},
 	"daemon/admin/timeline": {},
-	"daemon/admin/tracing":  {"daemon/request/exchange", "daemon/request/route", "daemon/transport/gate"},
+	"daemon/admin/tracing":  {"daemon/request/exchange", "daemon/request/message", "daemon/request/route", "daemon/transport/gate"},
 	"daemon/admin/unit":     {},
 
 	// The command line.

@@ -1,8 +1,9 @@
 // Package request is the wing that a client's request passes, from its header to the last byte of the answer. It has no
 // code of its own: each folder below it is a package.
 //
-//	front       an HTTP request becomes an exchange.Inbound; its header is judged before its body is read
+//	front       an HTTP request becomes a message.Inbound; its header is judged before its body is read
 //	exchange    one request: its body, the choice, the attempts, the answer
+//	message     the request, the answer, errors of the router's own, and header fields
 //	epoch       configuration, pools and settings in force when a request comes in, and what is kept of their workers
 //	route       which worker gets it, and what is learnt at its end; no socket, no clock, no goroutine
 //	queue       the requests that no worker has room for, and whose turn is next; silent as route is

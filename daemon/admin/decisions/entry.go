@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -21,13 +22,13 @@ type keptRequest struct {
 }
 
 // beginWait makes e that of a request that waits, as begin does.
-func (e *keptRequest) beginWait(in *exchange.Inbound, c *route.Choice, p exchange.Position) {
+func (e *keptRequest) beginWait(in *message.Inbound, c *route.Choice, p exchange.Position) {
 	e.begin(in, c, time.Now())
 	e.waits, e.Worker, e.Believed = p, "", 0
 }
 
 // begin makes e that of a request whose answer has not begun, decided on as c says; c is nil if nothing was decided.
-func (e *keptRequest) begin(in *exchange.Inbound, c *route.Choice, at time.Time) {
+func (e *keptRequest) begin(in *message.Inbound, c *route.Choice, at time.Time) {
 	s := &in.Seen
 	e.Decision = Decision{Record: s.Bare(), At: at.Round(0), Client: in.Remote, Method: in.Method, Path: in.Path,
 		Open: true}
@@ -68,7 +69,7 @@ func (e *keptRequest) copyTexts() {
 }
 
 // end writes what is known when the answer has ended.
-func (e *keptRequest) end(in *exchange.Inbound, took time.Duration, sent int64) {
+func (e *keptRequest) end(in *message.Inbound, took time.Duration, sent int64) {
 	s := &in.Seen
 	e.waits = nil
 	e.Open, e.Status, e.Stream, e.Retries, e.End = false, int(s.Status), s.Stream, int(s.Retries), s.End

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -50,7 +51,7 @@ func (r *Ring) shrink() {
 }
 
 // Decided implements exchange.Keeper: it keeps what was decided on a request that is now under way.
-func (r *Ring) Decided(in *exchange.Inbound, c *route.Choice) {
+func (r *Ring) Decided(in *message.Inbound, c *route.Choice) {
 	if r.most.Load() <= 0 {
 		return
 	}
@@ -65,7 +66,7 @@ func (r *Ring) Decided(in *exchange.Inbound, c *route.Choice) {
 }
 
 // Waits implements exchange.Keeper: it keeps that a request waits.
-func (r *Ring) Waits(in *exchange.Inbound, c *route.Choice, p exchange.Position) {
+func (r *Ring) Waits(in *message.Inbound, c *route.Choice, p exchange.Position) {
 	if r.most.Load() <= 0 {
 		return
 	}
@@ -76,7 +77,7 @@ func (r *Ring) Waits(in *exchange.Inbound, c *route.Choice, p exchange.Position)
 }
 
 // keepOpen adds a request that is under way.
-func (r *Ring) keepOpen(in *exchange.Inbound, e *keptRequest) {
+func (r *Ring) keepOpen(in *message.Inbound, e *keptRequest) {
 	r.mu.Lock() // and no defer: each would cost a request
 	kept := r.addOpen(e)
 	r.mu.Unlock()
@@ -104,7 +105,7 @@ func (r *Ring) addOpen(e *keptRequest) bool {
 }
 
 // drop forgets what is kept of a request that is under way.
-func (r *Ring) drop(in *exchange.Inbound) {
+func (r *Ring) drop(in *message.Inbound) {
 	e, kept := in.Seen.Kept.(*keptRequest)
 	if !kept {
 		return
@@ -129,7 +130,7 @@ func (r *Ring) removeOpen(e *keptRequest) {
 
 // Ended keeps how a request ended. A request without a decision is kept from here on. sent is the bytes of its answer's
 // body.
-func (r *Ring) Ended(in *exchange.Inbound, took time.Duration, sent int64) {
+func (r *Ring) Ended(in *message.Inbound, took time.Duration, sent int64) {
 	most := int(r.most.Load())
 	if most <= 0 {
 		r.drop(in)

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
 // asked is a request of that id that no strategy was asked for.
-func asked(id string) *exchange.Inbound {
-	in := &exchange.Inbound{ID: id, Remote: "10.0.0.1", Method: "POST", Path: "/v1/completions", Caller: &gate.Caller{Name: "team"}}
+func asked(id string) *message.Inbound {
+	in := &message.Inbound{ID: id, Remote: "10.0.0.1", Method: "POST", Path: "/v1/completions", Caller: &gate.Caller{Name: "team"}}
 	in.Seen.Pool, in.Seen.Model, in.Seen.Worker, in.Seen.Status = "p", "m", "w1", 200
 	return in
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // served counts a request of pool "p" that a worker answered.
 func served(m *Metrics, name string) {
-	seen := &exchange.Seen{Record: route.Record{Pool: "p", Strategy: "s", Worker: name, Model: "m", PromptBlocks: 1}}
+	seen := &message.Seen{Record: route.Record{Pool: "p", Strategy: "s", Worker: name, Model: "m", PromptBlocks: 1}}
 	m.Picked(seen)
 	m.FirstByte(seen)
 	m.Ended(seen, exchange.End{Status: 200, Outcome: judge.Outcome{Kind: judge.Answered}})

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -90,18 +90,18 @@ func TestTimelinePage(t *testing.T) {
 func TestKeysPage(t *testing.T) {
 	m := NewMetrics("v1")
 	for i, pool := range []string{"p", "q"} {
-		s := &exchange.Seen{Key: "team-a", Record: route.Record{Pool: pool, Model: "m", Strategy: "s", PromptTokens: 100,
+		s := &message.Seen{Key: "team-a", Record: route.Record{Pool: pool, Model: "m", Strategy: "s", PromptTokens: 100,
 			Usage: route.Usage{Known: true, Prompt: 90, Cached: 60, CachedKnown: true, Output: 10}}}
 		m.Arrived(s)
 		m.Picked(s)
 		m.series.countTokens(s)
 		if i == 0 {
-			m.Refused(s, exchange.FaultFull, 429, 0)
+			m.Refused(s, message.FaultFull, 429, 0)
 		}
 	}
-	left := &exchange.Seen{Key: "team-b", Record: route.Record{Pool: "p"}}
+	left := &message.Seen{Key: "team-b", Record: route.Record{Pool: "p"}}
 	m.Arrived(left)
-	m.Refused(left, exchange.Fault{Cause: exchange.ClientLeft}, 499, 0) // nobody refused it
+	m.Refused(left, message.Fault{Cause: message.ClientLeft}, 499, 0) // nobody refused it
 	var got []KeyState
 	ask(t, m, nil, "/api/v1/keys", &got)
 	want := []KeyState{{Key: "team-a", Arrived: 2, Refused: 1, Routed: 200, Prompt: 180, Cached: 120, Output: 20}, {Key: "team-b", Arrived: 1}}

@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // Metrics counts the outcomes of requests. It implements exchange.Meter and front.Meter.
@@ -45,12 +46,12 @@ func (m *Metrics) process() processCounts {
 }
 
 // strategyOf returns the series of a request's pool and strategy.
-func (m *Metrics) strategyOf(s *exchange.Seen) *strategySeries {
+func (m *Metrics) strategyOf(s *message.Seen) *strategySeries {
 	return m.series.strategy(strategyOf{pool: s.Pool, strategy: s.Strategy})
 }
 
 // firstOutputOf returns the series of a request's first output.
-func (m *Metrics) firstOutputOf(s *exchange.Seen) *firstOutputSeries {
+func (m *Metrics) firstOutputOf(s *message.Seen) *firstOutputSeries {
 	return m.series.first(firstOutputOf{pool: s.Pool, strategy: s.Strategy, worker: s.Worker, stream: s.Stream})
 }
 
@@ -70,7 +71,7 @@ func (m *Metrics) Reloaded(r Reload) {
 func (m *Metrics) Recent() *Recent { return &m.recent }
 
 // at returns the time of the reported event. To read the clock takes 40 ns.
-func at(s *exchange.Seen) time.Time {
+func at(s *message.Seen) time.Time {
 	if s.At.IsZero() {
 		return time.Now()
 	}
@@ -78,14 +79,14 @@ func at(s *exchange.Seen) time.Time {
 }
 
 // Arrived implements exchange.Meter. The client chose the model's name.
-func (m *Metrics) Arrived(s *exchange.Seen) {
+func (m *Metrics) Arrived(s *message.Seen) {
 	m.series.arrived(arrivalOf{pool: s.Pool, model: m.series.models.known(s.Model)}).Inc()
 	m.series.key(keyOf{pool: s.Pool, key: s.Key}).arrivals.Inc()
 	m.recent.arrived(s.Pool, at(s))
 }
 
 // Picked implements exchange.Meter.
-func (m *Metrics) Picked(s *exchange.Seen) {
+func (m *Metrics) Picked(s *message.Seen) {
 	m.recent.picked(s, at(s))
 	m.series.key(keyOf{pool: s.Pool, key: s.Key}).prompts.Add(float64(max(0, s.PromptTokens)))
 	of := m.strategyOf(s)
@@ -103,35 +104,35 @@ func (m *Metrics) Picked(s *exchange.Seen) {
 
 // Refused implements exchange.Meter. If no worker has answered for the model, the client made its name up, and it
 // becomes no label.
-func (m *Metrics) Refused(s *exchange.Seen, f exchange.Fault, status int, took time.Duration) {
+func (m *Metrics) Refused(s *message.Seen, f message.Fault, status int, took time.Duration) {
 	m.series.counter(requests, s.Pool, s.Strategy, m.series.models.known(s.Model), lastTried(s),
 		strconv.Itoa(status)).Inc()
 	m.series.histogram(duration, s.Pool, s.Strategy).Observe(took.Seconds())
 	s.Counted = true
 	switch f.Cause {
-	case exchange.ClientLeft: // nobody refused it
-	case exchange.WorkerFailed:
+	case message.ClientLeft: // nobody refused it
+	case message.WorkerFailed:
 		m.recent.unanswered(s.Pool, at(s))
 	default:
-		m.recent.turnedAway(s.Pool, f.Cause == exchange.NoFreeWorker, at(s))
+		m.recent.turnedAway(s.Pool, f.Cause == message.NoFreeWorker, at(s))
 		m.series.key(keyOf{pool: s.Pool, key: s.Key}).refused.Inc()
 	}
 	switch f.Code {
-	case exchange.FaultFull.Code:
+	case message.FaultFull.Code:
 		m.Shed(s.Pool, f.Code)
 		m.full.add(s.Pool)
-	case exchange.FaultQueueFull.Code, exchange.FaultWaited.Code: // queueDropped has them
+	case message.FaultQueueFull.Code, message.FaultWaited.Code: // queueDropped has them
 		m.full.add(s.Pool)
 	}
 }
 
 // Crowded implements front.Meter. Nobody knows for which pool the request was: where there are several they take turns.
-func (m *Metrics) Crowded(s *exchange.Seen, pools []*epoch.Pool) {
+func (m *Metrics) Crowded(s *message.Seen, pools []*epoch.Pool) {
 	of := pools[m.crowded.Add(1)%uint64(len(pools))].Name
 	if len(pools) == 1 {
 		s.Pool = of
 	}
-	m.Shed(s.Pool, exchange.FaultFull.Code)
+	m.Shed(s.Pool, message.FaultFull.Code)
 	m.full.add(of)
 	key := m.series.key(keyOf{pool: s.Pool, key: s.Key})
 	key.arrivals.Inc()
@@ -141,7 +142,7 @@ func (m *Metrics) Crowded(s *exchange.Seen, pools []*epoch.Pool) {
 }
 
 // lastTried returns the last worker that was tried in vain, "" if none was.
-func lastTried(s *exchange.Seen) string {
+func lastTried(s *message.Seen) string {
 	if n := len(s.Attempts); n > 0 {
 		return s.Attempts[n-1].Worker
 	}
@@ -150,7 +151,7 @@ func lastTried(s *exchange.Seen) string {
 
 // Answered implements front.Meter: it counts a request that front refused, or that the router itself answered. No label
 // comes from the client.
-func (m *Metrics) Answered(s *exchange.Seen) {
+func (m *Metrics) Answered(s *message.Seen) {
 	if s.Counted {
 		return
 	}
@@ -169,7 +170,7 @@ func (m *Metrics) SessionRefused(pool, code string) {
 }
 
 // Placed implements exchange.Meter. The request's status is not known yet: Answered counts it.
-func (m *Metrics) Placed(s *exchange.Seen, took time.Duration) {
+func (m *Metrics) Placed(s *message.Seen, took time.Duration) {
 	m.strategyOf(s).duration.Observe(took.Seconds())
 }
 
@@ -202,14 +203,14 @@ func (m *Metrics) Shed(pool, reason string) { m.series.counter(shed, pool, reaso
 func (m *Metrics) Tokens(pool, outcome string) { m.series.counter(tokens, pool, outcome).Inc() }
 
 // FirstByte implements exchange.Meter.
-func (m *Metrics) FirstByte(s *exchange.Seen) {
+func (m *Metrics) FirstByte(s *message.Seen) {
 	m.firstOutputOf(s).ttft.Observe(s.FirstByte.Seconds())
 	m.recent.firstOutput(s, at(s))
 }
 
 // Ended implements exchange.Meter. The code is 499 for a client that left, 502 for an answer that broke off or
 // reported a failure.
-func (m *Metrics) Ended(s *exchange.Seen, e exchange.End) {
+func (m *Metrics) Ended(s *message.Seen, e exchange.End) {
 	code := e.Status
 	switch e.Outcome.Kind {
 	case judge.Canceled:

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 )
 
@@ -26,7 +27,7 @@ var ofQueues = []reading[waiting.Level]{
 }
 
 // Waited implements exchange.Meter.
-func (m *Metrics) Waited(s *exchange.Seen, w exchange.Waited) {
+func (m *Metrics) Waited(s *message.Seen, w exchange.Waited) {
 	class := waiting.ClassName(s.Queued.Priority)
 	if w.Took > 0 {
 		m.series.histogram(queueWait, s.Pool, class).Observe(w.Took.Seconds())

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/admin/timeline"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // The last hour is kept in spans of half a minute, so that a page can draw it without a Prometheus. A pool takes 20 KB.
@@ -95,7 +95,7 @@ func (r *Recent) arrived(pool string, now time.Time) {
 	}
 }
 
-func (r *Recent) picked(s *exchange.Seen, now time.Time) {
+func (r *Recent) picked(s *message.Seen, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s.Fallback != "" && s.Fallback != "decline" {
@@ -124,7 +124,7 @@ func (r *Recent) unanswered(pool string, now time.Time) {
 	r.pool(pool).at(now).failed++
 }
 
-func (r *Recent) firstOutput(s *exchange.Seen, now time.Time) {
+func (r *Recent) firstOutput(s *message.Seen, now time.Time) {
 	if !s.Stream { // the first byte of an answer in one piece is its last
 		return
 	}
@@ -133,7 +133,7 @@ func (r *Recent) firstOutput(s *exchange.Seen, now time.Time) {
 	r.pool(s.Pool).at(now).ttft[ttftBucket(s.FirstByte)]++
 }
 
-func (r *Recent) ended(s *exchange.Seen, good bool, now time.Time) {
+func (r *Recent) ended(s *message.Seen, good bool, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.pool(s.Pool).at(now)

@@ -11,11 +11,12 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
-func seenOf(pool string, first time.Duration, u route.Usage, believed int) *exchange.Seen {
-	return &exchange.Seen{Stream: true, Record: route.Record{Pool: pool, Model: "m", Strategy: "s", FirstByte: first, Usage: u,
+func seenOf(pool string, first time.Duration, u route.Usage, believed int) *message.Seen {
+	return &message.Seen{Stream: true, Record: route.Record{Pool: pool, Model: "m", Strategy: "s", FirstByte: first, Usage: u,
 		Believed: believed}}
 }
 
@@ -147,7 +148,7 @@ func TestCrowded(t *testing.T) {
 // TestRefusedIsWhatTheRouterRefuses: a client that leaves is not refused, and a request that the workers leave without an
 // answer has failed there: neither says that there are too few of them.
 func TestRefusedIsWhatTheRouterRefuses(t *testing.T) {
-	f := func(fault exchange.Fault, refused, failed uint32) {
+	f := func(fault message.Fault, refused, failed uint32) {
 		t.Helper()
 		m := NewMetrics("test")
 		m.Refused(seenOf("p", 0, route.Usage{}, 0), fault, fault.Status, time.Second)
@@ -160,14 +161,14 @@ func TestRefusedIsWhatTheRouterRefuses(t *testing.T) {
 			t.Errorf("%s: %d refused, %d failed; want %d, %d", fault.Code, got.Refused, got.Failed, refused, failed)
 		}
 	}
-	f(exchange.FaultFull, 1, 0)
-	f(exchange.FaultNoWorker, 1, 0)
-	f(exchange.FaultStopping, 1, 0)
-	f(exchange.FaultGone, 0, 0)
-	f(exchange.FaultUpstream, 0, 1)
-	f(exchange.FaultTimeout, 0, 1)
-	f(exchange.FaultDown, 0, 1)
-	f(exchange.FaultHidden, 0, 1)
+	f(message.FaultFull, 1, 0)
+	f(message.FaultNoWorker, 1, 0)
+	f(message.FaultStopping, 1, 0)
+	f(message.FaultGone, 0, 0)
+	f(message.FaultUpstream, 0, 1)
+	f(message.FaultTimeout, 0, 1)
+	f(message.FaultDown, 0, 1)
+	f(message.FaultHidden, 0, 1)
 }
 
 func TestRefusalsFade(t *testing.T) {
@@ -196,7 +197,7 @@ func TestTokensAreCounted(t *testing.T) {
 	m.Arrived(s)
 	m.Ended(s, exchange.End{Status: 400, Outcome: judge.Outcome{Kind: judge.Answered}})
 	for i := range 2 * maxNames {
-		m.Arrived(&exchange.Seen{Record: route.Record{Pool: "p", Model: fmt.Sprint("made-up-", i)}})
+		m.Arrived(&message.Seen{Record: route.Record{Pool: "p", Model: fmt.Sprint("made-up-", i)}})
 	}
 	got := map[string]float64{}
 	families, err := m.registry.Gather()

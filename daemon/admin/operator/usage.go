@@ -3,7 +3,7 @@ package operator
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // Counts of the engines, and how they differ from the index's estimate.
@@ -79,7 +79,7 @@ func (s *series) arrived(of arrivalOf) prometheus.Counter {
 type arrivalOf struct{ pool, model string }
 
 // countTokens adds the engine's token counts of a good answer.
-func (s *series) countTokens(seen *exchange.Seen) {
+func (s *series) countTokens(seen *message.Seen) {
 	u := &seen.Usage
 	if !u.Known {
 		return

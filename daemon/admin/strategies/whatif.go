@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -58,9 +59,9 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 	if caller == nil {
 		return nil, fmt.Errorf("there is no [[keys]] of the name %.40q", q.Key)
 	}
-	in := &exchange.Inbound{Epoch: served, Method: "POST", Path: q.Path, Body: q.Body, Caller: caller,
-		Endpoint: exchange.Classify("POST", q.Path)}
-	if in.Endpoint.Role == exchange.Nobody || in.Endpoint.Role == exchange.Malformed {
+	in := &message.Inbound{Epoch: served, Method: "POST", Path: q.Path, Body: q.Body, Caller: caller,
+		Endpoint: message.Classify("POST", q.Path)}
+	if in.Endpoint.Role == message.Nobody || in.Endpoint.Role == message.Malformed {
 		return nil, fmt.Errorf("the router serves no POST %.100q", q.Path)
 	}
 	if h := in.Epoch.Sessions.Identity.First(); h != "" && q.Session != "" {

@@ -11,7 +11,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // ids are the names of a span. parent is zero if the span is the first of its trace.
@@ -48,10 +48,10 @@ func (k knownIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 }
 
 // begin decides whether the span is sampled, and sets what the worker gets.
-func begin(t *Tracer, p *pipe, in *exchange.Inbound, at time.Time) {
+func begin(t *Tracer, p *pipe, in *message.Inbound, at time.Time) {
 	var id ids
 	var state trace.TraceState
-	_, sent := in.Lookup(exchange.HeaderTraceParent)
+	_, sent := in.Lookup(message.HeaderTraceParent)
 	sampled := false
 	if sent {
 		sampled, state = id.follow(p.sampler, in)
@@ -67,7 +67,7 @@ func begin(t *Tracer, p *pipe, in *exchange.Inbound, at time.Time) {
 }
 
 // follow reads the client's context, and asks the sampler.
-func (id *ids) follow(sampler sdk.Sampler, in *exchange.Inbound) (sampled bool, state trace.TraceState) {
+func (id *ids) follow(sampler sdk.Sampler, in *message.Inbound) (sampled bool, state trace.TraceState) {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), (*carrier)(in))
 	parent := trace.SpanContextFromContext(ctx)
 	id.trace, id.parent = parent.TraceID(), parent.SpanID()
@@ -109,10 +109,10 @@ func (id *ids) traceParent(sampled bool) string {
 }
 
 // carrier is a request whose trace context is read from its header.
-type carrier exchange.Inbound
+type carrier message.Inbound
 
 // Get implements propagation.TextMapCarrier. A client that sends two traceparents sends none.
-func (c *carrier) Get(name string) string { return (*exchange.Inbound)(c).All(name) }
+func (c *carrier) Get(name string) string { return (*message.Inbound)(c).All(name) }
 
 // Set implements propagation.TextMapCarrier. Extract does not set.
 func (c *carrier) Set(string, string) {}

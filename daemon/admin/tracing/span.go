@@ -9,12 +9,12 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
-// End implements exchange.Span. The span goes to the collector that is in force by now.
-func (r *recording) End(in *exchange.Inbound, took time.Duration, sent int64) {
+// End implements message.Span. The span goes to the collector that is in force by now.
+func (r *recording) End(in *message.Inbound, took time.Duration, sent int64) {
 	p := r.tracer.live.Load()
 	switch {
 	case p == nil:
@@ -25,7 +25,7 @@ func (r *recording) End(in *exchange.Inbound, took time.Duration, sent int64) {
 }
 
 // send makes the SDK's span and ends it.
-func (r *recording) send(spans trace.Tracer, in *exchange.Inbound, took time.Duration, sent int64) {
+func (r *recording) send(spans trace.Tracer, in *message.Inbound, took time.Duration, sent int64) {
 	ctx := context.WithValue(context.Background(), idsKey{}, &r.ids)
 	if r.parent.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: r.trace,
@@ -46,7 +46,7 @@ func (r *recording) send(spans trace.Tracer, in *exchange.Inbound, took time.Dur
 }
 
 // name returns the span's name. A path may hold an id, and is not in it.
-func name(in *exchange.Inbound) string {
+func name(in *message.Inbound) string {
 	method := own(in.Method)
 	if in.Seen.Endpoint == "" {
 		return method
@@ -55,7 +55,7 @@ func name(in *exchange.Inbound) string {
 }
 
 // addRetries adds an event for each attempt that gave the client no answer.
-func (r *recording) addRetries(span trace.Span, in *exchange.Inbound) {
+func (r *recording) addRetries(span trace.Span, in *message.Inbound) {
 	for _, failed := range in.Seen.Attempts {
 		var a attributes
 		a.text("warmpath.worker", failed.Worker)
@@ -95,7 +95,7 @@ func (a *attributes) seconds(key string, d time.Duration) {
 }
 
 // ofRequest adds the request and the size of its answer.
-func (a *attributes) ofRequest(in *exchange.Inbound, took time.Duration, sent int64) {
+func (a *attributes) ofRequest(in *message.Inbound, took time.Duration, sent int64) {
 	seen := &in.Seen
 	a.text("http.request.method", own(in.Method))
 	a.text("gen_ai.operation.name", seen.Endpoint)
@@ -113,7 +113,7 @@ func (a *attributes) ofRequest(in *exchange.Inbound, took time.Duration, sent in
 }
 
 // ofDecision adds the chosen worker and the reason.
-func (a *attributes) ofDecision(seen *exchange.Seen) {
+func (a *attributes) ofDecision(seen *message.Seen) {
 	if seen.Strategy == "" {
 		return
 	}
@@ -140,7 +140,7 @@ func (a *attributes) ofDecision(seen *exchange.Seen) {
 }
 
 // ofAnswer adds how the answer went, and the engine's own counts.
-func (a *attributes) ofAnswer(seen *exchange.Seen) {
+func (a *attributes) ofAnswer(seen *message.Seen) {
 	a.number("warmpath.retries", int64(seen.Retries))
 	a.seconds("warmpath.ttft_seconds", seen.FirstByte)
 	a.text("warmpath.end", seen.End)
@@ -157,4 +157,4 @@ func (a *attributes) ofAnswer(seen *exchange.Seen) {
 	}
 }
 
-var _ exchange.Span = (*recording)(nil)
+var _ message.Span = (*recording)(nil)

@@ -15,7 +15,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // Config sets where spans go. Its zero value is off.
@@ -118,7 +118,7 @@ func (t *Tracer) Close() {
 }
 
 // Begin begins the span of a request that came at that time, if tracing is on.
-func (t *Tracer) Begin(in *exchange.Inbound, at time.Time) {
+func (t *Tracer) Begin(in *message.Inbound, at time.Time) {
 	if p := t.live.Load(); p != nil {
 		begin(t, p, in, at)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/otlptest"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -33,8 +33,8 @@ func newCollector(t testing.TB) *otlptest.Collector {
 }
 
 // request is one with these fields, names and values by turns.
-func request(fields ...string) *exchange.Inbound {
-	in := &exchange.Inbound{Method: "POST", Path: "/v1/chat/completions", ID: "id"}
+func request(fields ...string) *message.Inbound {
+	in := &message.Inbound{Method: "POST", Path: "/v1/chat/completions", ID: "id"}
 	var all []upstream.Field
 	for i := 0; i < len(fields); i += 2 {
 		all = append(all, upstream.Field{Name: fields[i], Value: fields[i+1]})
@@ -44,7 +44,7 @@ func request(fields ...string) *exchange.Inbound {
 }
 
 // serve begins and ends a request.
-func (tr *Tracer) serve(fields ...string) *exchange.Inbound {
+func (tr *Tracer) serve(fields ...string) *message.Inbound {
 	in := request(fields...)
 	tr.Begin(in, time.Now())
 	in.Seen.Status = 200
@@ -57,7 +57,7 @@ func (tr *Tracer) serve(fields ...string) *exchange.Inbound {
 func TestOffCostsNothing(t *testing.T) {
 	tr := new(Tracer)
 	in := request("traceparent", parent)
-	if n := testing.AllocsPerRun(100, func() { tr.Begin(in, time.Time{}) }); n != 0 || in.Trace != (exchange.Trace{}) {
+	if n := testing.AllocsPerRun(100, func() { tr.Begin(in, time.Time{}) }); n != 0 || in.Trace != (message.Trace{}) {
 		t.Errorf("%v allocations, and the request has %+v; want none", n, in.Trace)
 	}
 }
@@ -72,7 +72,7 @@ func TestTraceContext(t *testing.T) {
 	c := newCollector(t)
 	all, _ := tracing(t, c.URL, 1)
 	none, _ := tracing(t, c.URL, 0)
-	f := func(what string, tr *Tracer, sampled, inherited bool, fields ...string) *exchange.Inbound {
+	f := func(what string, tr *Tracer, sampled, inherited bool, fields ...string) *message.Inbound {
 		t.Helper()
 		in := tr.serve(fields...)
 		p := strings.Split(in.Trace.Parent, "-")

@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -69,7 +70,7 @@ func callees(r *request) []*worker.Worker {
 
 // callAll sends the call to these workers, and has their lists read anew before it answers: the client will use the
 // adapter as soon as it has the answer.
-func callAll(ctx context.Context, r *request, to []*worker.Worker) *Outbound {
+func callAll(ctx context.Context, r *request, to []*worker.Worker) *message.Outbound {
 	defer r.release()
 	ctx, stop := context.WithTimeout(ctx, callWait)
 	defer stop()
@@ -113,7 +114,7 @@ func call(ctx context.Context, r *request, w *worker.Worker) called {
 		return c
 	}
 	resp, err := client.Do(ctx, &upstream.Request{Method: http.MethodPost, Path: r.in.Path,
-		Header: workerHeader(nil, r.in, r.id, r.pool, nil), Body: r.in.Body})
+		Header: message.WorkerHeader(nil, r.in, r.id, r.pool, nil), Body: r.in.Body})
 	if err != nil {
 		c.Error = inWords(err)
 		return c
@@ -130,7 +131,7 @@ func call(ctx context.Context, r *request, w *worker.Worker) called {
 }
 
 // summary returns the client's answer: a worker's own if all agree, else what each has said.
-func summary(path string, all []called) *Outbound {
+func summary(path string, all []called) *message.Outbound {
 	best, agree := &all[0], true
 	for i := range all {
 		if all[i].ok() && !best.ok() {
@@ -142,11 +143,11 @@ func summary(path string, all []called) *Outbound {
 		agree = agree && (c.Status == best.Status || best.ok() && (c.ok() || adapters.Needless(path, c.Status, c.body)))
 	}
 	if agree && best.Status > 0 {
-		out := &Outbound{Status: best.Status, Body: best.body}
+		out := &message.Outbound{Status: best.Status, Body: best.body}
 		out.Set("Content-Type", best.kind)
 		return out
 	}
-	f := FaultAdapterCall
+	f := message.FaultAdapterCall
 	body, _ := json.Marshal(struct {
 		Error   any      `json:"error"`
 		Workers []called `json:"workers"`
@@ -155,7 +156,7 @@ func summary(path string, all []called) *Outbound {
 		Type    string `json:"type"`
 		Code    string `json:"code"`
 	}{f.Message, f.Kind, f.Code}, all})
-	out := &Outbound{Status: f.Status, Body: body}
+	out := &message.Outbound{Status: f.Status, Body: body}
 	out.Set("Content-Type", "application/json")
 	return out
 }
@@ -179,10 +180,10 @@ func loadAdapter(ctx context.Context, r *request, s *sending, w *worker.Worker) 
 		r.in.Account.Take(held, account.Adapter, 1)
 		return func() { held.Release(); unused() }, nil
 	}
-	f = &failure{reason: reasonAdapter, fault: FaultUpstream, grade: route.GradeUnseen, by: w}
+	f = &failure{reason: reasonAdapter, fault: message.FaultUpstream, grade: route.GradeUnseen, by: w}
 	switch {
 	case errors.Is(err, adapters.ErrFull):
-		f.fault = FaultNoSlot
+		f.fault = message.FaultNoSlot
 		if r.choice.Left() == 0 { // none of them has one
 			f.grade = route.GradeFinal
 		}

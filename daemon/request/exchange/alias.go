@@ -3,6 +3,7 @@ package exchange
 import (
 	"strings"
 
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -12,12 +13,12 @@ import (
 // judged by the target: pool, index, limits and metrics.
 
 // faultAliasPlace is for a body in which the alias cannot be replaced.
-var faultAliasPlace = Fault{Status: 400, Kind: "invalid_request_error", Code: "ambiguous_model",
+var faultAliasPlace = message.Fault{Status: 400, Kind: "invalid_request_error", Code: "ambiguous_model",
 	Message: `the body names its model in a way in which this router cannot replace it;` +
 		` send "model" once, as plain text`}
 
 // rename replaces an alias with the model that serves the request's session.
-func rename(r *request) *Fault {
+func rename(r *request) *message.Fault {
 	req := r.read.req
 	a := r.alias // of a fallback
 	if a == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -29,7 +30,7 @@ type attempt struct {
 	resp   *upstream.Response // &answer once the head is there; nil before
 	answer upstream.Response
 	ctx    context.Context
-	life   *Life                   // ctx, or nil
+	life   *message.Life           // ctx, or nil
 	number uint32                  // in life
 	handed bool                    // the worker was told that another one computes the prompt, or has
 	paired bool                    // the end of another request may end it: deadline says so
@@ -70,8 +71,8 @@ const (
 // or of a request that has no [Life].
 func (a *attempt) begin(ctx context.Context, deadline bool) {
 	a.ctx = ctx
-	if l, ok := ctx.(*Life); ok && !deadline {
-		a.life, a.number = l, l.beginAttempt()
+	if l, ok := ctx.(*message.Life); ok && !deadline {
+		a.life, a.number = l, l.BeginAttempt()
 		return
 	}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
@@ -105,7 +106,7 @@ func (a *attempt) GiveUp(dead bool) {
 	if a.cancel != nil {
 		a.cancel(errDown)
 	} else {
-		a.life.interrupt(a.number)
+		a.life.Interrupt(a.number)
 	}
 }
 
@@ -142,39 +143,39 @@ func (a *attempt) close() {
 // diagnose returns what the transport's error means for the request and for the worker.
 func (a *attempt) diagnose(err error) (*failure, judge.Outcome) {
 	var t net.Error
-	switch cause := causeOf(a.ctx); {
+	switch cause := message.CauseOf(a.ctx); {
 	case cause == errUnfilled:
-		return &failure{reason: reasonUnfilled, fault: FaultUpstream, grade: route.GradeUnseen},
+		return &failure{reason: reasonUnfilled, fault: message.FaultUpstream, grade: route.GradeUnseen},
 			judge.Outcome{Kind: judge.Canceled}
 	case cause == errLate, cause == nil && err == errLate: // the timer has not ended the context yet
-		return &failure{reason: reasonLate, fault: FaultTimeout, paid: true},
+		return &failure{reason: reasonLate, fault: message.FaultTimeout, paid: true},
 			judge.Outcome{Kind: judge.Broken, Err: errLate.Error()}
 	case (cause == errDown || cause == nil) && a.given.Load() == givenSilent: // nothing is known against the worker
-		return &failure{reason: reasonMoved, fault: FaultDown, paid: true}, judge.Outcome{Kind: judge.Canceled}
+		return &failure{reason: reasonMoved, fault: message.FaultDown, paid: true}, judge.Outcome{Kind: judge.Canceled}
 	case cause == errDown || cause == nil && a.given.Load() == givenDead:
-		return &failure{reason: reasonDown, fault: FaultDown},
+		return &failure{reason: reasonDown, fault: message.FaultDown},
 			judge.Outcome{Kind: judge.Broken, Err: errDown.Error()}
 	case cause != nil:
 		return &failure{grade: route.GradeFinal}, judge.Outcome{Kind: judge.Canceled}
 	case errors.Is(err, upstream.ErrRequest):
-		return &failure{fault: FaultRequest, grade: route.GradeFinal}, judge.Outcome{Kind: judge.Canceled}
+		return &failure{fault: message.FaultRequest, grade: route.GradeFinal}, judge.Outcome{Kind: judge.Canceled}
 	case errors.Is(err, upstream.ErrTail):
-		return &failure{fault: BodyFault(err), grade: route.GradeFinal}, judge.Outcome{Kind: judge.Canceled}
+		return &failure{fault: message.BodyFault(err), grade: route.GradeFinal}, judge.Outcome{Kind: judge.Canceled}
 	case upstream.NoDescriptor(err):
-		return &failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: route.GradeUnseen},
+		return &failure{reason: reasonNoDescriptor, fault: message.FaultOverload, grade: route.GradeUnseen},
 			judge.Outcome{Kind: judge.Canceled}
 	case upstream.Closed(err):
-		return &failure{reason: reasonConnect, fault: FaultUpstream, grade: route.GradeUnseen},
+		return &failure{reason: reasonConnect, fault: message.FaultUpstream, grade: route.GradeUnseen},
 			judge.Outcome{Kind: judge.Refused, Err: inWords(err)}
 	case upstream.NotSent(err): // a packet was lost, or its accept queue is full
 		inTime := !errors.As(err, &t) || !t.Timeout() // there is no way there
-		return &failure{reason: reasonConnectLate, fault: FaultUpstream, grade: route.GradeUnseen, late: !inTime},
+		return &failure{reason: reasonConnectLate, fault: message.FaultUpstream, grade: route.GradeUnseen, late: !inTime},
 			judge.Outcome{Kind: judge.Late, Err: inWords(err)}
 	case errors.As(err, &t) && t.Timeout(): // it may still be working on it, and header_timeout is long
-		return &failure{reason: reasonTimeout, fault: FaultTimeout, grade: route.GradeFinal},
+		return &failure{reason: reasonTimeout, fault: message.FaultTimeout, grade: route.GradeFinal},
 			judge.Outcome{Kind: judge.Broken, Err: inWords(err)}
 	}
-	f := &failure{reason: reasonNoAnswer, fault: FaultUpstream}
+	f := &failure{reason: reasonNoAnswer, fault: message.FaultUpstream}
 	if upstream.Unanswered(err) {
 		f.grade = route.GradeSilent
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -73,38 +74,38 @@ func TestAttemptDiagnose(t *testing.T) {
 	dial := func(err error) error { return fmt.Errorf("x: %w", &net.OpError{Op: "dial", Err: err}) }
 	late := fmt.Errorf("x: %w", os.ErrDeadlineExceeded)
 
-	notInTime := failure{reason: reasonLate, fault: FaultTimeout, paid: true}
+	notInTime := failure{reason: reasonLate, fault: message.FaultTimeout, paid: true}
 	f("late", closed, &attempt{ctx: endedBy(errLate)}, notInTime, judge.Broken)
 	f("late, and the timer's cancel is still to come", errLate, live, notInTime, judge.Broken)
-	f("down, by its own context", closed, &attempt{ctx: endedBy(errDown)}, failure{reason: reasonDown, fault: FaultDown}, judge.Broken)
+	f("down, by its own context", closed, &attempt{ctx: endedBy(errDown)}, failure{reason: reasonDown, fault: message.FaultDown}, judge.Broken)
 	moved := &attempt{}
 	moved.given.Store(givenSilent)
-	f("moved from a silent worker", closed, moved, failure{reason: reasonMoved, fault: FaultDown, paid: true}, judge.Canceled)
-	f("down, by its life", closed, lost(), failure{reason: reasonDown, fault: FaultDown}, judge.Broken)
-	f("the client left", closed, &attempt{ctx: endedBy(ErrClientGone)}, failure{grade: route.GradeFinal}, judge.Canceled)
-	f("the drain is over", closed, &attempt{ctx: endedBy(ErrDraining)}, failure{grade: route.GradeFinal}, judge.Canceled)
+	f("moved from a silent worker", closed, moved, failure{reason: reasonMoved, fault: message.FaultDown, paid: true}, judge.Canceled)
+	f("down, by its life", closed, lost(), failure{reason: reasonDown, fault: message.FaultDown}, judge.Broken)
+	f("the client left", closed, &attempt{ctx: endedBy(message.ErrClientGone)}, failure{grade: route.GradeFinal}, judge.Canceled)
+	f("the drain is over", closed, &attempt{ctx: endedBy(message.ErrDraining)}, failure{grade: route.GradeFinal}, judge.Canceled)
 	gone := lost()
-	gone.ctx = endedBy(ErrClientGone)
+	gone.ctx = endedBy(message.ErrClientGone)
 	f("the client left a worker that is down", closed, gone, failure{grade: route.GradeFinal}, judge.Canceled)
 
-	f("no request", upstream.ErrRequest, live, failure{fault: FaultRequest, grade: route.GradeFinal}, judge.Canceled)
+	f("no request", upstream.ErrRequest, live, failure{fault: message.FaultRequest, grade: route.GradeFinal}, judge.Canceled)
 	tail := func(err error) error { return fmt.Errorf("%w: %w", upstream.ErrTail, err) }
-	f("a tail too large", tail(ErrTooLarge), live, failure{fault: FaultTooLarge, grade: route.GradeFinal}, judge.Canceled)
-	f("a slow tail", tail(ErrSlowBody), live, failure{fault: FaultSlowBody, grade: route.GradeFinal}, judge.Canceled)
-	f("a tail cut off", tail(io.ErrUnexpectedEOF), live, failure{fault: FaultFraming, grade: route.GradeFinal}, judge.Canceled)
+	f("a tail too large", tail(message.ErrTooLarge), live, failure{fault: message.FaultTooLarge, grade: route.GradeFinal}, judge.Canceled)
+	f("a slow tail", tail(message.ErrSlowBody), live, failure{fault: message.FaultSlowBody, grade: route.GradeFinal}, judge.Canceled)
+	f("a tail cut off", tail(io.ErrUnexpectedEOF), live, failure{fault: message.FaultFraming, grade: route.GradeFinal}, judge.Canceled)
 
-	none := failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: route.GradeUnseen}
+	none := failure{reason: reasonNoDescriptor, fault: message.FaultOverload, grade: route.GradeUnseen}
 	f("no descriptor", dial(syscall.EMFILE), live, none, judge.Canceled)
 	f("no descriptor in the system", dial(syscall.ENFILE), live, none, judge.Canceled)
-	connect := failure{reason: reasonConnect, fault: FaultUpstream, grade: route.GradeUnseen}
+	connect := failure{reason: reasonConnect, fault: message.FaultUpstream, grade: route.GradeUnseen}
 	f("refused", dial(syscall.ECONNREFUSED), live, connect, judge.Refused)
 	connect.reason = reasonConnectLate
 	f("no way there", dial(syscall.EHOSTUNREACH), live, connect, judge.Late)
 	connect.late = true
 	f("no connection in time", dial(os.ErrDeadlineExceeded), live, connect, judge.Late)
-	f("no answer in time", late, live, failure{reason: reasonTimeout, fault: FaultTimeout, grade: route.GradeFinal}, judge.Broken)
-	f("broke off", closed, live, failure{reason: reasonNoAnswer, fault: FaultUpstream}, judge.Broken)
-	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: FaultUpstream, grade: route.GradeSilent}, judge.Broken)
+	f("no answer in time", late, live, failure{reason: reasonTimeout, fault: message.FaultTimeout, grade: route.GradeFinal}, judge.Broken)
+	f("broke off", closed, live, failure{reason: reasonNoAnswer, fault: message.FaultUpstream}, judge.Broken)
+	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: message.FaultUpstream, grade: route.GradeSilent}, judge.Broken)
 }
 
 // TestInWords: the words for an error have no address.
@@ -125,7 +126,7 @@ func TestInWords(t *testing.T) {
 // for, it ends nothing.
 func TestAttemptStopTimer(t *testing.T) {
 	var a, b, c attempt
-	parent := new(Life)
+	parent := new(message.Life)
 	paid := func() bool { return true }
 	a.begin(parent, true)
 	a.limit(time.Hour, paid)
@@ -138,8 +139,8 @@ func TestAttemptStopTimer(t *testing.T) {
 	b.begin(parent, true)
 	b.limit(time.Nanosecond, paid)
 	<-b.ctx.Done()
-	if b.stopTimer() || causeOf(b.ctx) != errLate || parent.Err() != nil {
-		t.Errorf("the deadline: cause %v, and the request's %v", causeOf(b.ctx), parent.Err())
+	if b.stopTimer() || message.CauseOf(b.ctx) != errLate || parent.Err() != nil {
+		t.Errorf("the deadline: cause %v, and the request's %v", message.CauseOf(b.ctx), parent.Err())
 	}
 	b.close()
 	asked := make(chan struct{})
@@ -156,7 +157,7 @@ func TestAttemptStopTimer(t *testing.T) {
 // waits for its client.
 func TestGiveUpEndsItsOwnAttemptAlone(t *testing.T) {
 	var first, second attempt
-	life, request := new(Life), new(listener)
+	life, request := new(message.Life), new(listener)
 	first.begin(life, false)
 	second.begin(life, false)
 	life.Hear(request)
@@ -186,7 +187,7 @@ func TestASilentWorkerKeepsWhatNobodyPaysFor(t *testing.T) {
 			s.spend()
 		}
 		a := attempt{payer: s.pool.Workers}
-		a.begin(new(Life), false)
+		a.begin(new(message.Life), false)
 		if a.GiveUp(false); a.given.Load() != want {
 			t.Errorf("spent %v: %d; want %d", spent, a.given.Load(), want)
 		}

@@ -5,13 +5,14 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // failure is why an attempt gave the client no answer.
 type failure struct {
 	reason reason
-	fault  Fault // what the client gets if no other worker may be tried
+	fault  message.Fault // what the client gets if no other worker may be tried
 	grade  route.Grade
 	paid   bool           // the repeat has been taken from the budget already
 	late   bool           // no connection was made in time
@@ -64,14 +65,14 @@ type attempts struct {
 	blamed   bool          // a 500 was blamed on the worker, not on the request: that is done once
 	reloads  bool          // a worker had lost the adapter, and loads it again: that is done once
 	outgrew  bool          // a worker was too short for the request, and another is tried for that
-	last     Fault         // what the client gets
+	last     message.Fault // what the client gets
 	own      *ownError     // in place of it: of the last worker that gave up with words of its own; nil = none did
 	suspects []suspect
 }
 
 // ownError is a worker's own error, as the client would get it.
 type ownError struct {
-	Outbound
+	message.Outbound
 	worker string // its id
 }
 

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // TestAttemptsKeepTheFaultThatMatters: a full worker, which got no request, does not hide that another one failed.
 func TestAttemptsKeepTheFaultThatMatters(t *testing.T) {
 	always := func() bool { return true }
-	f := func(want Fault, failures ...failure) {
+	f := func(want message.Fault, failures ...failure) {
 		t.Helper()
 		var a attempts
 		for i := range failures {
@@ -22,15 +23,15 @@ func TestAttemptsKeepTheFaultThatMatters(t *testing.T) {
 			t.Errorf("%+v: the client gets %q; want %q", failures, a.last.Code, want.Code)
 		}
 	}
-	full := failure{reason: reasonFull, grade: route.GradeUnseen, fault: FaultFull}
-	timeout := failure{reason: reasonLate, fault: FaultTimeout}
-	unreached := failure{reason: reasonConnect, grade: route.GradeUnseen, fault: FaultUpstream}
-	f(FaultFull, full)
-	f(FaultFull, full, full)
-	f(FaultTimeout, timeout, full)
-	f(FaultTimeout, full, timeout)
-	f(FaultUpstream, timeout, unreached)
-	f(FaultFull, unreached, full) // nobody has begun on it
+	full := failure{reason: reasonFull, grade: route.GradeUnseen, fault: message.FaultFull}
+	timeout := failure{reason: reasonLate, fault: message.FaultTimeout}
+	unreached := failure{reason: reasonConnect, grade: route.GradeUnseen, fault: message.FaultUpstream}
+	f(message.FaultFull, full)
+	f(message.FaultFull, full, full)
+	f(message.FaultTimeout, timeout, full)
+	f(message.FaultTimeout, full, timeout)
+	f(message.FaultUpstream, timeout, unreached)
+	f(message.FaultFull, unreached, full) // nobody has begun on it
 }
 
 // TestADyingWorkerIsALostOne: a worker that ends in words counts with those whose connection broke: two end the request.

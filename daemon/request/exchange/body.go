@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -58,8 +59,8 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 	b.a = a
 	b.tries = tries
 	b.ok = a.resp.Status < 300
-	plain := !coded(a.resp.Header)
-	b.events = plain && isEvents(a.resp.Header.Get("Content-Type"))
+	plain := !message.Coded(a.resp.Header)
+	b.events = plain && message.IsEvents(a.resp.Header.Get("Content-Type"))
 	if b.ok && b.says(plain) {
 		b.startReply()
 	}
@@ -113,26 +114,13 @@ func (b *body) says(plain bool) bool {
 	case !plain:
 		return false
 	case r.read.computes:
-		return !r.in.Endpoint.isMedia() || b.events || b.isJSON()
+		return !r.in.Endpoint.IsMedia() || b.events || b.isJSON()
 	}
 	return r.kept.jobs.follows(r.in)
 }
 
 // isJSON reports whether the answer is JSON.
 func (b *body) isJSON() bool { return strings.Contains(b.a.resp.Header.Get("Content-Type"), "json") }
-
-// isEvents reports whether a Content-Type is that of server-sent events. Media types have no case.
-func isEvents(kind string) bool {
-	const events = "text/event-stream"
-	return len(kind) >= len(events) && strings.EqualFold(kind[:len(events)], events)
-}
-
-// coded reports whether the answer is compressed, although the router asks workers not to. It then goes to the client
-// as it comes: there is no event to be read in it, and none may be appended.
-func coded(h upstream.Header) bool {
-	coding, ok := h.Lookup("Content-Encoding")
-	return ok && coding != "" && !strings.EqualFold(coding, "identity")
-}
 
 // read reads the next piece of the answer, in the form that the client gets.
 func (b *body) read(p []byte) (int, error) {
@@ -259,14 +247,14 @@ func (b *body) bindResponse() {
 // startJob prepares for an answer that may name jobs, and ends the binding of a job that was deleted.
 func (b *body) startJob() {
 	in, e := b.r.in, &b.r.in.Endpoint
-	if in.Method == http.MethodDelete && e.Role == Worker && endsIn(e.Path, e.ID) {
+	if in.Method == http.MethodDelete && e.Role == message.Worker && message.EndsIn(e.Path, e.ID) {
 		b.r.pool.Sessions.Close(in.Stored(e.ID), time.Now())
 		if e.Job && in.Caller.Name != "" {
-			b.r.pool.Sessions.Close(owned(e.ID, ""), time.Now())
+			b.r.pool.Sessions.Close(message.Owned(e.ID, ""), time.Now())
 		}
 		return
 	}
-	if (e.Creates || e.Job) && !coded(b.a.resp.Header) && b.isJSON() {
+	if (e.Creates || e.Job) && !message.Coded(b.a.resp.Header) && b.isJSON() {
 		b.jobs = new(jobReader)
 	}
 }
@@ -287,7 +275,7 @@ func (b *body) bindJobs(p []byte) {
 		default:
 			b.r.pool.Sessions.Bind(in.Stored(id), at, now)
 			if keyed {
-				b.r.pool.Sessions.Bind(owned(id, in.Caller.Name), at, now)
+				b.r.pool.Sessions.Bind(message.Owned(id, in.Caller.Name), at, now)
 			}
 		}
 	}
@@ -365,7 +353,7 @@ func (b *body) foreign() bool { return b.reply != nil && b.reply.Foreign() }
 // discardForeign ends an attempt whose answer belongs to another request. That is nobody's answer any more.
 func (b *body) discardForeign() *failure {
 	o := b.noteForeign()
-	return b.discard(o, &failure{reason: reasonForeign, fault: FaultUpstream, grade: route.GradeSilent})
+	return b.discard(o, &failure{reason: reasonForeign, fault: message.FaultUpstream, grade: route.GradeSilent})
 }
 
 // noteForeign counts and logs an answer that belongs to another request. Its connection is out of step, and others of

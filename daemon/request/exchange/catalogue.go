@@ -8,6 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 )
 
@@ -36,7 +37,7 @@ type catalogue struct {
 }
 
 // page returns the answer to GET /v1/models.
-func (c *catalogues) page(in *Inbound) []byte {
+func (c *catalogues) page(in *message.Inbound) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l, shape := c.get(in), 0
@@ -50,7 +51,7 @@ func (c *catalogues) page(in *Inbound) []byte {
 }
 
 // entry returns the entry of the model of that id, nil if no worker lists it.
-func (c *catalogues) entry(in *Inbound, id string) json.RawMessage {
+func (c *catalogues) entry(in *message.Inbound, id string) json.RawMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.get(in).entries[id]
@@ -58,7 +59,7 @@ func (c *catalogues) entry(in *Inbound, id string) json.RawMessage {
 
 // get returns the catalogue of the caller. It makes a new one if a worker has come, gone or listed other models, and
 // if lists were read anew that are renewEntries old. c.mu is held.
-func (c *catalogues) get(in *Inbound) *catalogue {
+func (c *catalogues) get(in *message.Inbound) *catalogue {
 	var now [][]worker.List
 	for _, p := range in.Epoch.Pools {
 		now = append(now, p.Workers.Listings(p.Pairing.Answering(in.Caller.Workers)))
@@ -83,7 +84,7 @@ func (c *catalogues) get(in *Inbound) *catalogue {
 
 // newCatalogue lists each id once, as its worker wrote it, if the pool serves it and the caller may use it, and then
 // the aliases.
-func newCatalogue(in *Inbound, lists [][]worker.List) *catalogue {
+func newCatalogue(in *message.Inbound, lists [][]worker.List) *catalogue {
 	l := &catalogue{made: time.Now(), lists: lists, entries: map[string]json.RawMessage{}}
 	listed := map[string]json.RawMessage{} // for whomever
 	for i, p := range in.Epoch.Pools {
@@ -100,7 +101,7 @@ func newCatalogue(in *Inbound, lists [][]worker.List) *catalogue {
 		}
 	}
 	for _, a := range in.Epoch.Names.All() {
-		if a.Hidden || !in.mayUse(a.Name) {
+		if a.Hidden || !in.MayUse(a.Name) {
 			continue
 		}
 		if entry := entryOf(&a, listed); entry != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -19,8 +20,8 @@ func TestCatalogue(t *testing.T) {
 	keys := gate.NewKeys([]gate.Key{{Name: "a", Secret: "a", Models: []string{"*"}}, {Name: "b", Secret: "b", Models: []string{"*"}},
 		{Name: "c", Secret: "c", Models: []string{"other"}}})
 	var c catalogues
-	in := func(key string) *Inbound {
-		return &Inbound{Epoch: s.epoch, Caller: keys.Named(key)}
+	in := func(key string) *message.Inbound {
+		return &message.Inbound{Epoch: s.epoch, Caller: keys.Named(key)}
 	}
 	page := func(key string) []byte { return c.page(in(key)) }
 	list := func(ids ...string) {
@@ -67,7 +68,7 @@ func TestCataloguesAreKept(t *testing.T) {
 	keys := gate.NewKeys(all)
 	var c catalogues
 	get := func(i int) *catalogue {
-		return c.get(&Inbound{Epoch: s.epoch, Caller: keys.Named(fmt.Sprint(i))})
+		return c.get(&message.Inbound{Epoch: s.epoch, Caller: keys.Named(fmt.Sprint(i))})
 	}
 	made := make([]*catalogue, maxCatalogues)
 	for i := range made {

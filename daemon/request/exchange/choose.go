@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
@@ -16,7 +17,7 @@ import (
 )
 
 // choose reads the request and decides where it goes. An answer that it returns refuses the request.
-func (r *request) choose(ctx context.Context) *Outbound {
+func (r *request) choose(ctx context.Context) *message.Outbound {
 	in := r.in
 	r.parse()
 	if in.Tail != nil {
@@ -39,7 +40,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	in.Seen.Key, in.Seen.At = in.Caller.Name, r.arrived
 	r.journal.meter.Arrived(&in.Seen)
 	if pool == nil {
-		return r.refuse(FaultUnknownModel(r.clientModel()))
+		return r.refuse(message.FaultUnknownModel(r.clientModel()))
 	}
 	if f := r.hides(); f != nil {
 		return r.refuse(*f)
@@ -47,7 +48,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if in.Tail == nil && r.read.req.Stream && r.generates() { // with a Tail the client may still write
 		in.Comments.Begin()
 	}
-	if r.entry.Op != Prefilling {
+	if r.entry.Op != message.Prefilling {
 		if f := letIn(ctx, r); f != nil {
 			return r.turnDown(ctx, f)
 		}
@@ -56,15 +57,16 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if r.deaths >= maxDeaths {
 		r.log().Warn("request refused: two workers ended when they got it", "id", in.ID, "model", in.Seen.Model,
 			"again_in", lethalFor)
-		return r.refuse(FaultLethal)
+		return r.refuse(message.FaultLethal)
 	}
-	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
+	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.WithSalt(r.read.req.CacheSalt), Claim: r.claim(),
 		ID: in.ID, Caller: in.Caller.Name, Fence: r.fence(), Leg: r.leg(), Named: in.Seen.PairName(),
-		Shared: r.shares(), Headers: offered{r.in},
-		Deadline:      in.deadline(r.arrived),
+		Shared: r.shares(), Headers: message.Offered{In: r.in},
+		Deadline:      in.Deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, At: r.arrived,
 		Turn:  r.pool.Arrive(r.read.req.Model, r.fence(), r.arrived),
-		Class: classOf(r.read.req.Kind, in.Method, in.Path, r.read.req.Model), Rank: askedRank(clientRank(in, r.pool))}
+		Class: classOf(r.read.req.Kind, in.Method, in.Path, r.read.req.Model),
+		Rank:  message.AskedRank(message.ClientRank(in, r.pool))}
 	ask.Claim.Silent = silent
 	if pool.WantsPairs() {
 		ask.Prefillers = prefillers(r)
@@ -83,7 +85,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 }
 
 // hides returns why the body may name what its client may not have, or nil.
-func (r *request) hides() *Fault {
+func (r *request) hides() *message.Fault {
 	if r.pool.Pairing != nil && isWide(r.in.Body) {
 		return &faultWide
 	}
@@ -125,7 +127,7 @@ const firstCheck = 2 * time.Second
 
 // look has a worker chosen. It waits while a first health check is still to come, while the lists of models are read
 // anew if none has the model, and in the pool's queue. A fault ends a wait there.
-func (r *request) look(ctx context.Context, ask *route.Ask) (route.Verdict, *Fault) {
+func (r *request) look(ctx context.Context, ask *route.Ask) (route.Verdict, *message.Fault) {
 	ask.Patient, ask.Queue = true, queueing(r.pool.Queue, r.turn, r.arrived)
 	v := r.pool.Choose(&r.choice, ask)
 	if v == route.Unheard {
@@ -142,7 +144,7 @@ func (r *request) look(ctx context.Context, ask *route.Ask) (route.Verdict, *Fau
 }
 
 // decide gets a choice from the pool, and reserves what the request needs of its key's limits.
-func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
+func (r *request) decide(ctx context.Context, ask *route.Ask) *message.Fault {
 	v, dropped := r.look(ctx, ask)
 	for dropped == nil && v == route.Chosen {
 		over := r.limits.reserve(&r.read, r.in, r.pool, &r.choice)
@@ -166,7 +168,7 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 		r.noteReason(ctx)
 	}
 	r.journal.decided(r.in, &r.choice, v)
-	if v == route.Fenced && r.entry.Op != Prefilling {
+	if v == route.Fenced && r.entry.Op != message.Prefilling {
 		r.journal.fenced(r.in, r.pool)
 	}
 	if r.pool.Shadows != nil && r.chosen && ask.Named == "" { // else this was decided with the answer
@@ -183,7 +185,7 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 }
 
 // drop records a request that the queue has dropped after that verdict.
-func (r *request) drop(v route.Verdict, f *Fault) *Fault {
+func (r *request) drop(v route.Verdict, f *message.Fault) *message.Fault {
 	r.noteChoice(route.Full)
 	r.journal.decided(r.in, &r.choice, v)
 	return f
@@ -314,7 +316,7 @@ func (r *request) charge(t *route.Trip, to route.Target, at time.Time) {
 }
 
 // enter takes a place in the pool's queue, or says why there is none.
-func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
+func (r *request) enter(ask *route.Ask, v route.Verdict) *message.Fault {
 	r.queue()
 	weight := route.Weigh(&r.choice)
 	w := r.weighed(ask, &weight)
@@ -322,13 +324,14 @@ func (r *request) enter(ask *route.Ask, v route.Verdict) *Fault {
 		w.Class = math.MaxInt
 	}
 	w.Entered, w.Before = r.arrived, r.turn.before
-	return r.turn.enter(r.pool.Queue, w, r.lacksWorkers(v), firstTokenBy(r.in, r.arrived), inSeconds(weight.Queued))
+	due := firstTokenBy(r.in, r.arrived)
+	return r.turn.enter(r.pool.Queue, w, r.lacksWorkers(v), due, message.InSeconds(weight.Queued))
 }
 
 // wait has the request wait in its pool's queue and choose again whenever it has the turn, until the verdict is one
 // that time does not change. With Chosen it keeps the turn: nobody else may take the place that it has found. A fault
 // ends the wait.
-func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (route.Verdict, *Fault) {
+func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (route.Verdict, *message.Fault) {
 	f := r.enter(ask, v)
 	if f != nil || v == route.Chosen && r.turn.wait.AtOnce() {
 		return v, f
@@ -359,11 +362,11 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 }
 
 // unqueued is why a request does not wait for another worker: that would not help it.
-var unqueued Fault
+var unqueued message.Fault
 
 // waitAgain has a request wait whose order has come to its end, if the workers that have not had it are full. It
 // returns nil when the choice has a worker again, and else why it got none.
-func (r *request) waitAgain(ctx context.Context) *Fault {
+func (r *request) waitAgain(ctx context.Context) *message.Fault {
 	if r.pool.Queue == nil {
 		return &unqueued
 	}
@@ -402,7 +405,7 @@ func (r *request) fence() worker.Fence {
 	switch {
 	case r.pool == nil:
 		return r.in.Caller.Workers
-	case r.entry.Op == Prefilling:
+	case r.entry.Op == message.Prefilling:
 		return slices.Concat(worker.Fence(r.in.Caller.Workers), r.pool.Pairing.Prefillers)
 	}
 	return r.pool.Pairing.Answering(r.in.Caller.Workers)
@@ -416,7 +419,7 @@ func (r *request) leg() route.Leg {
 	switch {
 	case r.pool == nil || r.pool.Pairing == nil:
 		return route.Whole
-	case r.entry.Op == Prefilling:
+	case r.entry.Op == message.Prefilling:
 		return route.Prefill
 	case hasPair(r):
 		return route.Answer

@@ -5,6 +5,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/identity"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -14,11 +15,11 @@ import (
 // stored response, a header field, a cookie of ours, a field of the body.
 func (r *request) claim() (c route.Claim) {
 	in := r.in
-	c.Closing = r.entry.Op == Closing
+	c.Closing = r.entry.Op == message.Closing
 	switch {
-	case r.entry.Op == Prefilling: // the session lives where the answer is made
+	case r.entry.Op == message.Prefilling: // the session lives where the answer is made
 		return c
-	case r.entry.Op == Opening: // a name for strategies that place by it
+	case r.entry.Op == message.Opening: // a name for strategies that place by it
 		c.Key, c.Placing = session.Name{Kind: session.Key, ID: session.MintID()}, true
 		return c
 	case r.entry.Session != "":
@@ -48,7 +49,7 @@ func (r *request) identify(c *route.Claim) identity.Identity {
 		c.Maybe = in.Opened(who.Session)
 	}
 	if who.Session == "" && conf.Cookie != "" {
-		who = named(cookieOf(in.Header, conf.Cookie))
+		who = named(message.CookieOf(in.Header, conf.Cookie))
 	}
 	c.Binds = conf.Always && who.Session != ""
 	if who.Session == "" && req.Named() {
@@ -80,27 +81,27 @@ func (r *request) responses() [2]string {
 		return [2]string{e.ID, r.seldom().reference}
 	}
 	of := [2]string{r.read.req.PreviousResponse}
-	if e.Role == Worker {
+	if e.Role == message.Worker {
 		of[1] = e.ID
 	}
 	return of
 }
 
 // forbidden returns why the request is refused before a pool is chosen, or nil.
-func (r *request) forbidden() *Fault {
-	if r.entry.Op != Closing {
+func (r *request) forbidden() *message.Fault {
+	if r.entry.Op != message.Closing {
 		if f := r.read.forbids(r.in); f != nil {
 			return f
 		}
 	}
-	if f := r.read.unsalted(r.in); f != nil && r.entry.Op == Use {
+	if f := r.read.unsalted(r.in); f != nil && r.entry.Op == message.Use {
 		return f
 	}
 	if f := r.foreign(); f != nil {
 		return f
 	}
 	if r.read.tooLongToTokenize(r.in) {
-		return &FaultTokenize
+		return &message.FaultTokenize
 	}
 	if r.read.hidesModel(r.in) && r.entry.Session == "" && r.epoch.Named(r.entry.Pool) == nil &&
 		(r.epoch.Names != nil || !r.epoch.ShareModel(r.arrived)) {
@@ -112,7 +113,7 @@ func (r *request) forbidden() *Fault {
 // foreign returns why a stored response or a job that the request names may not be used with its key, or nil. It
 // belongs to the key that made it. To another key the router answers as if there were none. Without keys its id is
 // enough.
-func (r *request) foreign() *Fault {
+func (r *request) foreign() *message.Fault {
 	if r.in.Caller.Name == "" {
 		return nil
 	}
@@ -123,13 +124,13 @@ func (r *request) foreign() *Fault {
 		p, s := r.epoch.Living(r.in.Stored(id), r.arrived)
 		switch {
 		case s == session.Silent:
-			return &FaultSilent
+			return &message.FaultSilent
 		case r.in.Endpoint.Job || r.in.Endpoint.Creates:
 			if f := r.foreignJob(id, p); f != nil {
 				return f
 			}
 		case p == nil:
-			f := FaultUnknownResponse(id)
+			f := message.FaultUnknownResponse(id)
 			return &f
 		}
 	}
@@ -139,19 +140,19 @@ func (r *request) foreign() *Fault {
 // foreignJob returns why a job may not be used with the request's key, or nil. p is the pool where the key has it. One
 // that nobody has bound goes to a worker, whose 404 is the honest one: the binding may have expired. A key for some
 // models gets none of those, as it names no model.
-func (r *request) foreignJob(id string, p *epoch.Pool) *Fault {
+func (r *request) foreignJob(id string, p *epoch.Pool) *message.Fault {
 	if p != nil {
-		p.Sessions.Use(owned(id, ""))
+		p.Sessions.Use(message.Owned(id, ""))
 		return nil
 	}
-	others, s := r.epoch.Living(owned(id, ""), r.arrived)
+	others, s := r.epoch.Living(message.Owned(id, ""), r.arrived)
 	if s == session.Silent {
-		return &FaultSilent
+		return &message.FaultSilent
 	}
 	if others == nil && (!r.in.Endpoint.Stored || r.in.Caller.Allows("")) {
 		return nil
 	}
-	f := FaultUnknownJob(id)
+	f := message.FaultUnknownJob(id)
 	return &f
 }
 
@@ -161,7 +162,7 @@ func (r *request) findReference() {
 	if !in.Endpoint.Creates || len(in.Body) == 0 {
 		return
 	}
-	if isJSON(in) {
+	if message.IsJSON(in) {
 		r.rare = &rare{reference: prompt.Reference(in.Body)}
 	} else if kind := in.Get("Content-Type"); strings.HasPrefix(kind, "multipart/") {
 		r.rare = &rare{reference: prompt.FormReference(kind, in.Body)}

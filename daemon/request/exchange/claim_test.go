@@ -6,12 +6,13 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/identity"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
 // claiming returns a request whose body has been read, under the naming.
-func claiming(t *testing.T, naming epoch.Naming, in *Inbound) *request {
+func claiming(t *testing.T, naming epoch.Naming, in *message.Inbound) *request {
 	t.Helper()
 	r := &request{in: in, epoch: &epoch.Epoch{Sessions: naming}}
 	r.read.parse(in, "")
@@ -24,7 +25,7 @@ func TestClaim(t *testing.T) {
 	all := epoch.Naming{Identity: identity.New([]string{"X-Session-Id", "body.user", "body.session_id"}), Cookie: "wp", Always: true}
 	soft := all
 	soft.Always = false
-	f := func(naming epoch.Naming, in *Inbound, key string, binds, fresh bool) {
+	f := func(naming epoch.Naming, in *message.Inbound, key string, binds, fresh bool) {
 		t.Helper()
 		r := claiming(t, naming, in)
 		c := r.claim()
@@ -36,7 +37,7 @@ func TestClaim(t *testing.T) {
 			t.Errorf("%v %s: %+v, cookie %q; want %q, binds %v, fresh %v", in.Header, in.Body, c, r.seldom().cookie, key, binds, fresh)
 		}
 	}
-	chat := func(body string, header ...string) *Inbound {
+	chat := func(body string, header ...string) *message.Inbound {
 		return inbound("POST", "/v1/chat/completions", body, header...)
 	}
 	const named = `{"model":"m","user":"u","session_id":"s","messages":[]}`
@@ -72,11 +73,11 @@ func TestClaimOfOpened(t *testing.T) {
 	naming := epoch.Naming{Identity: identity.New([]string{"X-Session-Id"}), Cookie: "wp", Always: true}
 	in := inbound("POST", "/invocations", `{"messages":[]}`, "x-session-id", "h")
 	r := claiming(t, naming, in)
-	r.entry = Entry{Op: Opening}
+	r.entry = message.Entry{Op: message.Opening}
 	if c := r.claim(); !c.Placing || c.Key.ID == "" || c.Key.ID == "h" || c.Binds || r.seldom().cookie != "" {
 		t.Errorf("an opening: %+v", c)
 	}
-	r.entry = Entry{Session: "s", Op: Closing}
+	r.entry = message.Entry{Session: "s", Op: message.Closing}
 	if c := r.claim(); c != (route.Claim{Opened: in.Opened("s"), Closing: true}) {
 		t.Errorf("a closing: %+v", c)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -192,11 +193,11 @@ func lose(w http.ResponseWriter, says string) {
 }
 
 // ask sends a chat with so many bytes of prompt, and returns its answer.
-func (d *duo) ask(bytes int, extra string) (*Inbound, *Outbound) {
+func (d *duo) ask(bytes int, extra string) (*message.Inbound, *message.Outbound) {
 	in := inbound("POST", "/v1/chat/completions", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%s"}],`+
 		`"max_completion_tokens":50%s}`, d.lead+strings.Repeat("word ", bytes/5), extra), pair.HeaderPrefiller, "10.0.0.1:1")
 	in.Epoch, in.ID = d.epoch, "id-1"
-	life := new(Life)
+	life := new(message.Life)
 	alone.Begin(life)
 	defer life.Leave()
 	return in, d.Serve(life, in)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -79,7 +80,7 @@ func (b *body) finish(err error) {
 // followJob takes what an answer that goes to the client says of a job: that one runs, or has ended.
 func (b *body) followJob(used route.Usage, whole bool) {
 	r, in, e, jobs := b.r, b.r.in, &b.r.in.Endpoint, &b.r.kept.jobs
-	if b.reply == nil || r.entry.Op != Use {
+	if b.reply == nil || r.entry.Op != message.Use {
 		return
 	}
 	status := b.reply.Status()
@@ -121,7 +122,9 @@ func (b *body) noteServed() {
 
 // ending returns err as the end of the answer. A client that leaves once it has been served ends the answer well.
 func (b *body) ending(err error) error {
-	if !b.served || err == io.EOF || !errors.Is(err, ErrClientGone) && causeOf(b.a.ctx) != ErrClientGone {
+	switch {
+	case !b.served, err == io.EOF,
+		!errors.Is(err, message.ErrClientGone) && message.CauseOf(b.a.ctx) != message.ErrClientGone:
 		return err
 	}
 	if !b.reply.ReportedError() {
@@ -132,12 +135,12 @@ func (b *body) ending(err error) error {
 
 // outcome returns what the end of the answer means for the worker. It records and logs an end that is not good.
 func (b *body) outcome(err error) judge.Outcome {
-	seen, cause := &b.r.in.Seen, causeOf(b.a.ctx)
+	seen, cause := &b.r.in.Seen, message.CauseOf(b.a.ctx)
 	switch {
-	case errors.Is(err, ErrClientGone), err != io.EOF && cause == ErrClientGone:
+	case errors.Is(err, message.ErrClientGone), err != io.EOF && cause == message.ErrClientGone:
 		seen.End = "client_gone"
 		return judge.Outcome{Kind: judge.Canceled}
-	case err != io.EOF && cause == ErrDraining:
+	case err != io.EOF && cause == message.ErrDraining:
 		seen.End = "drain_timeout"
 		return judge.Outcome{Kind: judge.Canceled}
 	case b.foreign():

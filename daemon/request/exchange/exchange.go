@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -34,7 +35,7 @@ type Exchange struct {
 
 	first  attempt
 	answer stream
-	out    Outbound
+	out    message.Outbound
 }
 
 // exchanges keeps those that are forgotten: 1.8 KB that a request would allocate.
@@ -47,8 +48,8 @@ func (e *Exchange) forgotten() bool {
 	return e.tries == 1 && e.by != nil && e.out.Stream == nil && e.lesson == nil && a.life != nil && a.trip.Silent()
 }
 
-// reuse gives the exchange to another request, if nobody else can use it.
-func (e *Exchange) reuse() {
+// Reuse gives the exchange to another request, if nobody else can use it.
+func (e *Exchange) Reuse() {
 	if e.forgotten() {
 		*e = Exchange{}
 		exchanges.Put(e)
@@ -56,7 +57,7 @@ func (e *Exchange) reuse() {
 }
 
 // Serve chooses a worker and sends the request to it.
-func (e *Exchange) Serve(ctx context.Context) *Outbound {
+func (e *Exchange) Serve(ctx context.Context) *message.Outbound {
 	if out := e.Choose(ctx); out != nil {
 		return out
 	}
@@ -70,7 +71,7 @@ func (e *Exchange) Serve(ctx context.Context) *Outbound {
 
 // Choose decides where the request goes. An answer that it returns refuses the request; no other method may be called
 // then.
-func (e *Exchange) Choose(ctx context.Context) *Outbound {
+func (e *Exchange) Choose(ctx context.Context) *message.Outbound {
 	returned := false
 	defer func() {
 		if !returned { // a panic: nobody else would get a turn
@@ -108,7 +109,7 @@ func (e *Exchange) Keep() {
 
 // Send tries the workers in the order of the choice until one gives an answer that can go to the client. Until then the
 // client has seen nothing.
-func (e *Exchange) Send(ctx context.Context) *Outbound {
+func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 	r := sendings.Get().(*sending)
 	e.sending = r
 	defer func() {
@@ -118,10 +119,10 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 		r.end()
 	}()
 	e.prepare(r)
-	r.attempts.last = FaultUpstream
+	r.attempts.last = message.FaultUpstream
 	r.attempts.Broken = int32(e.deaths)
 	r.attempts.patience = latePatience
-	if e.entry.Op == Prefilling || e.alias.After(names.Down) != nil {
+	if e.entry.Op == message.Prefilling || e.alias.After(names.Down) != nil {
 		r.attempts.patience = lateElse
 	}
 	var failed step
@@ -134,7 +135,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			switch {
 			case f == nil:
 				continue
-			case f == &FaultGone:
+			case f == &message.FaultGone:
 				return e.releasing(e.abandon(ctx))
 			case f != &unqueued && route.Trips(&e.choice) == 0: // else the worker's failure is the answer
 				r.attempts.last, r.attempts.own = *f, nil
@@ -173,7 +174,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 // prepare makes what a worker gets.
 func (e *Exchange) prepare(r *sending) {
 	r.Request = upstream.Request{Method: e.in.Method, Path: e.target(),
-		Header: workerHeader(r.Header, e.in, e.id, e.pool, e.entry.Door), Mark: epoch.MarkOf(e.id)}
+		Header: message.WorkerHeader(r.Header, e.in, e.id, e.pool, e.entry.Door), Mark: epoch.MarkOf(e.id)}
 	e.makeBody(r)
 	r.pairing = pairs(&e.request, &r.Request)
 	if e.entry.Door != nil {
@@ -211,16 +212,16 @@ func (e *Exchange) unask() {
 }
 
 // releasing gives the exchange's memory back, and returns its answer, which is no stream.
-func (e *Exchange) releasing(out *Outbound) *Outbound {
+func (e *Exchange) releasing(out *message.Outbound) *message.Outbound {
 	e.release()
 	return out
 }
 
 // sendTo sends the request to one worker. If it fails, it has ended the trip.
-func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *failure) {
+func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbound, *failure) {
 	client := e.pool.Clients.Get(to.Worker.URL())
 	if client == nil { // removed since the choice
-		return nil, &failure{reason: reasonRemoved, fault: FaultUpstream, grade: route.GradeUnseen}
+		return nil, &failure{reason: reasonRemoved, fault: message.FaultUpstream, grade: route.GradeUnseen}
 	}
 	release, why := loadAdapter(ctx, &e.request, e.sending, to.Worker)
 	if why != nil {
@@ -249,15 +250,15 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	a.begin(ctx, wait > 0 || to.Handed && p.Connector.AtOnce())
 	if !e.choice.Send(&a.trip, to, a, e.sending.At) {
 		a.close()
-		f := FaultNoWorker // the worker rests after failures, and its trial is another request
+		f := message.FaultNoWorker // the worker rests after failures, and its trial is another request
 		if e.pool.Limited {
-			f = FaultFull
+			f = message.FaultFull
 		}
 		return nil, &failure{reason: reasonFull, fault: f, grade: route.GradeUnseen}
 	}
 	e.in.Account.Take(&a.place, account.Worker, 1)
 	e.in.Seen.Believed, e.in.Seen.Live = e.choice.Believed(), a.trip.Live()
-	e.sending.Header = pinRank(e.sending.Header, cmp.Or(clientRank(e.in, e.pool), to.Worker.RankHeader()))
+	e.sending.Header = message.PinRank(e.sending.Header, cmp.Or(message.ClientRank(e.in, e.pool), to.Worker.RankHeader()))
 	e.under.Store(a)
 	returned := false
 	defer func() {
@@ -311,7 +312,7 @@ func (e *Exchange) arrives(ctx context.Context, a *attempt, to route.Target) boo
 func (e *Exchange) crowdedOut(a *attempt, p *pairing) *failure {
 	a.endTrip(&judge.Outcome{Kind: judge.Canceled}, route.End{At: time.Now()})
 	a.close()
-	f := &failure{reason: reasonFull, fault: FaultFull, grade: route.GradeUnseen}
+	f := &failure{reason: reasonFull, fault: message.FaultFull, grade: route.GradeUnseen}
 	p.ended(nil, f, false)
 	e.computed = p.handed != nil
 	return f
@@ -321,7 +322,7 @@ func (e *Exchange) crowdedOut(a *attempt, p *pairing) *failure {
 // without which the worker that answers does.
 func (e *Exchange) mayMove() bool {
 	return !e.moved && e.in.Tail == nil &&
-		(e.entry.Op == Prefilling || e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned()))
+		(e.entry.Op == message.Prefilling || e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned()))
 }
 
 // noteFailure records what a failed attempt shows of its worker, and of the request.
@@ -350,7 +351,7 @@ func (e *Exchange) noteFailure(f *failure, w *worker.Worker) {
 
 // receive sends an attempt's request and turns the response into the client's. Or it returns why the response must not
 // reach the client; it has then ended the trip and closed the response.
-func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *failure) {
+func (e *Exchange) receive(client *upstream.Client, a *attempt) (*message.Outbound, *failure) {
 	if err := client.DoInto(a.ctx, &e.sending.Request, &a.answer); err != nil {
 		f, o := a.diagnose(err)
 		o.Partly = e.in.Tail != nil
@@ -368,7 +369,7 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 	b.start(&e.request, a, &e.sending.attempts)
 	w := weigher{request: &e.request, tries: &e.sending.attempts}
 	out := &e.out
-	*out = Outbound{Status: resp.Status, Length: b.length()}
+	*out = message.Outbound{Status: resp.Status, Length: b.length()}
 	if b.small() {
 		text, f := b.whole()
 		if f == nil {
@@ -399,7 +400,7 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 }
 
 // complete fills in the head of an answer that goes to the client, and ends the exchange if it came whole.
-func (e *Exchange) complete(out *Outbound, b *stream) {
+func (e *Exchange) complete(out *message.Outbound, b *stream) {
 	a, seen := b.a, &e.in.Seen
 	w := a.trip.Worker()
 	if b.ok && e.in.Endpoint.Adapters {
@@ -420,10 +421,10 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 		e.lethal.acquit(e.in)
 	}
 	if out.Status >= 300 && out.Status < 400 {
-		stayHere(out.Header, w.URL())
+		message.StayHere(out.Header, w.URL())
 	}
 	if b.against == judge.Busy {
-		out.comeBackIn(asks(FaultNoWorker, out.Header).after(e.pool, time.Now()).Retry)
+		out.ComeBackIn(message.Asked(message.FaultNoWorker, out.Header).Measured(e.pool, time.Now()).Retry)
 	}
 	e.explain(out)
 	e.tellModel(out)
@@ -444,10 +445,10 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 }
 
 // noteEnd logs the end of the attempts, as end does for a client that gets an error. Of a prefill no client does.
-func (e *Exchange) noteEnd(last step, end func(*Inbound, *epoch.Pool, step, int)) {
+func (e *Exchange) noteEnd(last step, end func(*message.Inbound, *epoch.Pool, step, int)) {
 	a := &e.sending.attempts
 	switch {
-	case e.entry.Op != Prefilling && !e.fallsBack(failedFor(&a.last, a.own)):
+	case e.entry.Op != message.Prefilling && !e.fallsBack(failedFor(&a.last, a.own)):
 		end(e.in, e.pool, last, len(e.choice.Tried()))
 	case last.reason != reasonNone:
 		e.journal.unanswered(e.in, last)

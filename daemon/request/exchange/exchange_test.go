@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"strings"
 	"testing"
 	"time"
@@ -116,8 +117,8 @@ func TestExchangeOfAGoneClient(t *testing.T) {
 	s := newScene(t, []string{whole(200, good)})
 	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`)
 	in.Epoch = s.epoch
-	life := new(Life)
-	life.End(ErrClientGone)
+	life := new(message.Life)
+	life.End(message.ErrClientGone)
 	asked := func(reason string) bool {
 		a := in.Seen.Attempts
 		return len(a) == 1 && a[0].Worker == "w0" && a[0].Reason == reason && in.Seen.Retries == 0
@@ -127,8 +128,8 @@ func TestExchangeOfAGoneClient(t *testing.T) {
 	}
 	in = inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`)
 	in.Epoch = s.epoch
-	life = new(Life)
-	life.End(ErrDraining)
+	life = new(message.Life)
+	life.End(message.ErrDraining)
 	if out := s.Serve(life, in); out.Status != 503 || in.Seen.End != "router_stopping" || !asked("router_stopping") {
 		t.Errorf("%d, end %q, tried %v", out.Status, in.Seen.End, in.Seen.Attempts)
 	}

@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // explainInJSON adds the whole record, as far as it fits into a header field.
-func explainInJSON(out *Outbound, r *route.Record) {
+func explainInJSON(out *message.Outbound, r *route.Record) {
 	out.Set("X-Warmpath-Decision", decision(*r))
 }
 
@@ -32,7 +33,7 @@ func decision(r route.Record) string {
 }
 
 // explainRefusal adds what is known of a request before a strategy was asked.
-func explainRefusal(out *Outbound, seen *Seen, pool string) {
+func explainRefusal(out *message.Outbound, seen *message.Seen, pool string) {
 	out.Set("X-Warmpath-Retries", strconv.Itoa(int(seen.Retries)))
 	if pool != "" {
 		out.Set("X-Warmpath-Pool", pool)
@@ -40,7 +41,7 @@ func explainRefusal(out *Outbound, seen *Seen, pool string) {
 }
 
 // explainInFields adds the decision field by field.
-func explainInFields(out *Outbound, seen *Seen, pool string) {
+func explainInFields(out *message.Outbound, seen *message.Seen, pool string) {
 	explainRefusal(out, seen, pool)
 	out.Set("X-Warmpath-Strategy", seen.Strategy)
 	out.Set("X-Warmpath-Reason", seen.Reason)

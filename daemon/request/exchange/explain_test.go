@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -18,7 +19,7 @@ func TestExplainIsAskedForAndAllowed(t *testing.T) {
 		in := inbound("POST", "/v1/chat/completions", "", "x-warmpath-explain", how)
 		in.Seen.Retries = 2
 		r := request{in: in, epoch: &epoch.Epoch{Explain: allowed}, pool: &epoch.Pool{Pool: &route.Pool{Name: "p"}}}
-		var out Outbound
+		var out message.Outbound
 		r.explain(&out)
 		if got := lines(out.Header); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
 			t.Errorf("%q, allowed %v:\n%s\nwant:\n%s", how, allowed, got, want)
@@ -33,15 +34,15 @@ func TestExplainIsAskedForAndAllowed(t *testing.T) {
 }
 
 func TestExplainInFields(t *testing.T) {
-	f := func(seen Seen, want string) {
+	f := func(seen message.Seen, want string) {
 		t.Helper()
-		var out Outbound
+		var out message.Outbound
 		explainInFields(&out, &seen, "p")
 		if got := lines(out.Header); got != want {
 			t.Errorf("%+v:\n%s\nwant:\n%s", seen, got, want)
 		}
 	}
-	seen := Seen{Retries: 1, Record: route.Record{Strategy: "prefixaware", Reason: "longest match", PromptBlocks: 3, PromptTokens: 50}}
+	seen := message.Seen{Retries: 1, Record: route.Record{Strategy: "prefixaware", Reason: "longest match", PromptBlocks: 3, PromptTokens: 50}}
 	const head = "X-Warmpath-Retries: 1\nX-Warmpath-Pool: p\nX-Warmpath-Strategy: prefixaware\nX-Warmpath-Reason: longest match\n"
 	f(seen, head+"X-Warmpath-Prompt: blocks=3 tokens=50\n")
 	seen.Worker, seen.Matched, seen.Believed = "w1", 2, 32
@@ -69,7 +70,7 @@ func TestDeadline(t *testing.T) {
 	at := time.Unix(1000, 0)
 	f := func(given string, want time.Duration) {
 		t.Helper()
-		got := inbound("POST", "/v1/chat/completions", "", "x-stainless-timeout", given).deadline(at)
+		got := inbound("POST", "/v1/chat/completions", "", "x-stainless-timeout", given).Deadline(at)
 		if want == 0 && !got.IsZero() || want > 0 && !got.Equal(at.Add(want)) {
 			t.Errorf("%q: %v; want %v later", given, got, want)
 		}
@@ -84,7 +85,7 @@ func TestDeadline(t *testing.T) {
 // TestDeadlineOfMostRequestsIsFree: most clients set no deadline, and parsing "" would allocate an error.
 func TestDeadlineOfMostRequestsIsFree(t *testing.T) {
 	in := inbound("POST", "/v1/chat/completions", "", "Content-Type", "application/json")
-	if n := testing.AllocsPerRun(100, func() { in.deadline(time.Time{}) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { in.Deadline(time.Time{}) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
@@ -54,8 +55,8 @@ func (s *scene) askPet(path, body string, header ...string) (answer, http.Header
 	if s.epoch.Keys != nil {
 		in.Caller = s.epoch.Keys.Named("k")
 	}
-	var all Lives
-	life := new(Life)
+	var all message.Lives
+	life := new(message.Life)
 	all.Begin(life)
 	defer life.Leave()
 	out := s.Serve(life, in)
@@ -208,9 +209,9 @@ func TestFallbackBeforeTheQueue(t *testing.T) {
 			began := time.Now()
 			a, h := s.askPet(chatPath, petChat, c.header...)
 			took := time.Since(began)
-			if a.status != c.status || h.Get(HeaderModel) != c.model || h.Get(headerDropped) != c.dropped ||
+			if a.status != c.status || h.Get(HeaderModel) != c.model || h.Get("X-Warmpath-Dropped") != c.dropped ||
 				took < c.atLeast || took > c.lessThan {
-				t.Errorf("%d by %q, dropped %q, after %v: %s", a.status, h.Get(HeaderModel), h.Get(headerDropped), took, a.body)
+				t.Errorf("%d by %q, dropped %q, after %v: %s", a.status, h.Get(HeaderModel), h.Get("X-Warmpath-Dropped"), took, a.body)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/host"
@@ -161,7 +162,7 @@ func TestAHoldWithoutAQueue(t *testing.T) {
 
 // What a strategy says of a request's class and share holds as far as its key may ask for it.
 func TestRated(t *testing.T) {
-	in := &Inbound{Caller: &gate.Caller{Priority: [2]int{-10, 3}}}
+	in := &message.Inbound{Caller: &gate.Caller{Priority: [2]int{-10, 3}}}
 	f := func(class int, share float64, wantClass int, wantShare float64) {
 		t.Helper()
 		w := &waiting.Wait{}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
@@ -13,7 +14,8 @@ import (
 // findIDs gets the token ids of the prompt, for a strategy that goes by what the workers hold. It takes no longer than
 // the pool's budget. Without ids the request is routed by its text. It returns the lesson that the answer is to teach,
 // or nil.
-func findIDs(ctx context.Context, from *epoch.Asking, in *Inbound, read *reading, ask *route.Ask) *tokens.Lesson {
+func findIDs(ctx context.Context, from *epoch.Asking, in *message.Inbound, read *reading,
+	ask *route.Ask) *tokens.Lesson {
 	ask.Adapter = from.Adapter(read.req.Model, ask.At)
 	if !hasIDs(read.req) {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
 )
@@ -24,11 +25,11 @@ func (s *scene) taught() (a answer, learnt bool) {
 	asking.Configure("", epoch.AskConfig{CacheBytes: 8 << 20, Learn: true})
 	in := inbound("POST", "/v1/chat/completions", `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`)
 	in.Epoch, in.ID = s.epoch, "id-1"
-	var all Lives
-	life := new(Life)
+	var all message.Lives
+	life := new(message.Life)
 	all.Begin(life)
 	defer life.Leave()
-	e := s.Begin(in, Entry{})
+	e := s.Begin(in, message.Entry{})
 	if out := e.Choose(life); out != nil {
 		s.t.Fatal(out.Status)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/cache/parts/seldom"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -45,14 +46,14 @@ func (j *journal) of(p *epoch.Pool) *slog.Logger {
 }
 
 // refusedSession logs and counts a request that is refused for its session. more are further attributes of the line.
-func (j *journal) refusedSession(in *Inbound, pool, code string, more ...any) {
+func (j *journal) refusedSession(in *message.Inbound, pool, code string, more ...any) {
 	j.meter.SessionRefused(pool, code)
 	j.log.Info("session refused",
 		append([]any{"id", in.ID, "pool", pool, "reason", code, "path", gate.Cut(in.Path)}, more...)...)
 }
 
 // decided passes the decision to the keeper. A verdict on the session alone looked at no worker; its code is enough.
-func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
+func (j *journal) decided(in *message.Inbound, c *route.Choice, v route.Verdict) {
 	switch v {
 	case route.Chosen, route.Rejected, route.NoWorker, route.UnknownModel, route.Fenced, route.Full, route.Held:
 		if j.keeper != nil {
@@ -62,7 +63,7 @@ func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
 }
 
 // waits passes a request that waits to the keeper.
-func (j *journal) waits(in *Inbound, c *route.Choice, p Position) {
+func (j *journal) waits(in *message.Inbound, c *route.Choice, p Position) {
 	if j.keeper != nil {
 		j.keeper.Waits(in, c, p)
 	}
@@ -70,7 +71,7 @@ func (j *journal) waits(in *Inbound, c *route.Choice, p Position) {
 
 // failedStrategy logs which request the module failed on, as the host's own line does not know it. A module that
 // declines has not failed.
-func (j *journal) failedStrategy(in *Inbound, p *epoch.Pool, c *route.Choice, v route.Verdict) {
+func (j *journal) failedStrategy(in *message.Inbound, p *epoch.Pool, c *route.Choice, v route.Verdict) {
 	switch in.Seen.Fallback {
 	case "decline", "no_rows", "busy", "quarantined", "closed":
 		return
@@ -95,14 +96,14 @@ func (j *journal) failedStrategy(in *Inbound, p *epoch.Pool, c *route.Choice, v 
 
 // prefilled counts what became of the prefill of a request at a worker of its own, and logs that the worker which
 // answers computes the prompt itself, or that memory of a prefiller is lost for a while. It logs once a second at most.
-func (j *journal) prefilled(in *Inbound, p *epoch.Pool, result Prefilled, why string) {
+func (j *journal) prefilled(in *message.Inbound, p *epoch.Pool, result Prefilled, why string) {
 	j.meter.Prefilled(p.Name, result)
 	switch result {
 	case PrefillDone, PrefillFreed, PrefillLong, PrefillRefused, PrefillDropped: // a request with a fault is no news
 		return
 	}
 	every := time.Second
-	if why == FaultFenced.Code { // so it was meant, or check has noted it
+	if why == message.FaultFenced.Code { // so it was meant, or check has noted it
 		every = time.Minute
 	}
 	if !j.unpaired.Due(time.Now(), every) {
@@ -128,7 +129,7 @@ func (j *journal) prefilled(in *Inbound, p *epoch.Pool, result Prefilled, why st
 
 // noDescriptor logs that this process had no descriptor for a request's connection. It logs once a second at most: a
 // line a request could fill the disk.
-func (j *journal) noDescriptor(in *Inbound, p *epoch.Pool) {
+func (j *journal) noDescriptor(in *message.Inbound, p *epoch.Pool) {
 	if j.starved.Due(time.Now(), time.Second) {
 		j.of(p).Error("no descriptor is left for a connection to a worker; raise the limit of open files"+
 			" (ulimit -n, LimitNOFILE)", "id", in.ID)
@@ -136,7 +137,7 @@ func (j *journal) noDescriptor(in *Inbound, p *epoch.Pool) {
 }
 
 // keyRefused logs that a worker refuses the key which this router sends it. It logs once a minute at most.
-func (j *journal) keyRefused(in *Inbound, p *epoch.Pool, w *worker.Worker, status int) {
+func (j *journal) keyRefused(in *message.Inbound, p *epoch.Pool, w *worker.Worker, status int) {
 	if j.refusedKey.Due(time.Now(), time.Minute) {
 		j.of(p).Warn("a worker refuses this router's key: compare worker_key_file of the pool with the worker's --api-key",
 			"id", in.ID, "worker", w.ID(), "status", status)
@@ -144,7 +145,7 @@ func (j *journal) keyRefused(in *Inbound, p *epoch.Pool, w *worker.Worker, statu
 }
 
 // fenced logs that no worker that answers has the labels of the request's key. It logs once a minute at most.
-func (j *journal) fenced(in *Inbound, p *epoch.Pool) {
+func (j *journal) fenced(in *message.Inbound, p *epoch.Pool) {
 	if j.apart.Due(time.Now(), time.Minute) {
 		j.of(p).Warn("no worker of the pool that answers has the labels of a key, whose requests get 503: correct workers of"+
 			" [[keys]], or label workers", "id", in.ID, "key", in.Caller.Name, "workers", strings.Join(in.Caller.Workers, ", "))
@@ -152,7 +153,7 @@ func (j *journal) fenced(in *Inbound, p *epoch.Pool) {
 }
 
 // keptNothing logs that a body could not be kept in a file.
-func (j *journal) keptNothing(in *Inbound, dir string, err error) {
+func (j *journal) keptNothing(in *message.Inbound, dir string, err error) {
 	if j.unkept.Due(time.Now(), time.Second) {
 		j.log.Error("a long body whose model has not come yet cannot be kept in a file, and its client gets 503; see that"+
 			" the folder can be written to and has room (server.overflow_dir)", "id", in.ID,
@@ -162,7 +163,7 @@ func (j *journal) keptNothing(in *Inbound, dir string, err error) {
 
 // foreign logs and counts that a worker gave the answer to another request. It logs once a second at most: many
 // connections may be out of step at once.
-func (j *journal) foreign(in *Inbound, p *epoch.Pool, w *worker.Worker) {
+func (j *journal) foreign(in *message.Inbound, p *epoch.Pool, w *worker.Worker) {
 	j.meter.Foreign(p.Name, w.ID())
 	if j.mixedUp.Due(time.Now(), time.Second) {
 		j.of(p).Warn("a worker gave the answer to another request, which no client gets; its connections are closed;"+
@@ -179,7 +180,7 @@ type step struct {
 
 // passedOn logs, counts and records that the request goes on to the next worker. That may be the same one again, if it
 // closed an idle connection.
-func (j *journal) passedOn(in *Inbound, p *epoch.Pool, from step, next *worker.Worker) {
+func (j *journal) passedOn(in *message.Inbound, p *epoch.Pool, from step, next *worker.Worker) {
 	if from.reason == reasonNone {
 		return
 	}
@@ -195,14 +196,14 @@ func (j *journal) passedOn(in *Inbound, p *epoch.Pool, from step, next *worker.W
 
 // unanswered records an attempt that gave the client no answer. Without the last one nobody would know which worker
 // let the client wait until it left.
-func (j *journal) unanswered(in *Inbound, s step) {
+func (j *journal) unanswered(in *message.Inbound, s step) {
 	in.Seen.Attempts = append(in.Seen.Attempts, route.Attempt{Worker: s.worker.ID(), Reason: string(s.reason),
 		After: s.after})
 }
 
 // gaveUp logs and records that the request goes to no other worker after that step, though there may be one, so that
 // the client gets an error.
-func (j *journal) gaveUp(in *Inbound, p *epoch.Pool, last step, tried int) {
+func (j *journal) gaveUp(in *message.Inbound, p *epoch.Pool, last step, tried int) {
 	if last.reason == reasonNone { // the fault is in the request
 		return
 	}
@@ -213,7 +214,7 @@ func (j *journal) gaveUp(in *Inbound, p *epoch.Pool, last step, tried int) {
 
 // fellBack logs and counts that the request has gone from a model to another one. It logs once a second at most: all of
 // a model's requests may go.
-func (j *journal) fellBack(in *Inbound, from string, why names.Reason) {
+func (j *journal) fellBack(in *message.Inbound, from string, why names.Reason) {
 	j.meter.FellBack(from, in.Seen.Model, why.String())
 	if j.fallen.Due(time.Now(), time.Second) {
 		j.log.Info("request goes to the fallback of its model", "id", in.ID, "model", from, "to", in.Seen.Model,
@@ -222,7 +223,7 @@ func (j *journal) fellBack(in *Inbound, from string, why names.Reason) {
 }
 
 // nobodyLeft logs and records that the last of so many workers has failed too, so that the client gets an error.
-func (j *journal) nobodyLeft(in *Inbound, p *epoch.Pool, last step, tried int) {
+func (j *journal) nobodyLeft(in *message.Inbound, p *epoch.Pool, last step, tried int) {
 	if last.reason == reasonNone {
 		return
 	}

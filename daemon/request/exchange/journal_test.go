@@ -11,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -25,19 +26,21 @@ func (m *tally) note(what string, args ...any) {
 	defer m.mu.Unlock()
 	m.counted = append(m.counted, what+fmt.Sprint(args...))
 }
-func (m *tally) Arrived(*Seen)                                    {}
-func (m *tally) Picked(*Seen)                                     { m.note("picked") }
-func (m *tally) Refused(_ *Seen, f Fault, _ int, _ time.Duration) { m.note("refused ", f.Code) }
-func (m *tally) SessionRefused(pool, code string)                 { m.note("session ", pool, " ", code) }
-func (m *tally) Placed(*Seen, time.Duration)                      { m.note("placed") }
-func (m *tally) Prefilled(_ string, r Prefilled)                  { m.note("prefill ", string(r)) }
-func (m *tally) Retried(pool, reason string)                      { m.note("retried ", pool, " ", reason) }
-func (m *tally) FellBack(model, to, reason string)                { m.note("fell ", model, " ", to, " ", reason) }
-func (m *tally) Foreign(pool, worker string)                      { m.note("foreign ", pool, " ", worker) }
-func (m *tally) Waited(s *Seen, w Waited)                         { m.note("waited ", s.Pool, " ", w.Dropped) }
-func (m *tally) Shed(pool, reason string)                         { m.note("shed ", pool, " ", reason) }
-func (m *tally) FirstByte(*Seen)                                  { m.note("first byte") }
-func (m *tally) Ended(*Seen, End)                                 { m.note("ended") }
+func (m *tally) Arrived(*message.Seen) {}
+func (m *tally) Picked(*message.Seen)  { m.note("picked") }
+func (m *tally) Refused(_ *message.Seen, f message.Fault, _ int, _ time.Duration) {
+	m.note("refused ", f.Code)
+}
+func (m *tally) SessionRefused(pool, code string)    { m.note("session ", pool, " ", code) }
+func (m *tally) Placed(*message.Seen, time.Duration) { m.note("placed") }
+func (m *tally) Prefilled(_ string, r Prefilled)     { m.note("prefill ", string(r)) }
+func (m *tally) Retried(pool, reason string)         { m.note("retried ", pool, " ", reason) }
+func (m *tally) FellBack(model, to, reason string)   { m.note("fell ", model, " ", to, " ", reason) }
+func (m *tally) Foreign(pool, worker string)         { m.note("foreign ", pool, " ", worker) }
+func (m *tally) Waited(s *message.Seen, w Waited)    { m.note("waited ", s.Pool, " ", w.Dropped) }
+func (m *tally) Shed(pool, reason string)            { m.note("shed ", pool, " ", reason) }
+func (m *tally) FirstByte(*message.Seen)             { m.note("first byte") }
+func (m *tally) Ended(*message.Seen, End)            { m.note("ended") }
 
 // recorded returns a journal, and functions that return what it has logged (without the time) and counted since.
 func recorded() (j *journal, logged, counted func() string) {
@@ -104,7 +107,7 @@ func TestJournalOfRefusals(t *testing.T) {
 	in := inbound("POST", "/invocations", "")
 	in.ID = "id-1"
 	s := Server{journal: journal{log: j.log, meter: j.meter}}
-	out := s.RefuseSession(in, FaultSessionBody)
+	out := s.RefuseSession(in, message.FaultSessionBody)
 	if out.Status != 400 || in.Seen.End != "session_malformed" || counted() != "session  session_malformed" ||
 		logged() != "level=INFO msg=\"session refused\" id=id-1 pool=\"\" reason=session_malformed path=/invocations\n" {
 		t.Errorf("%+v, %q", out, in.Seen.End)

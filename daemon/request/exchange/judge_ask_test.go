@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 const (
@@ -146,7 +146,7 @@ func (f *fleet) serve(a *ask) {
 	f.step(a)
 	patient := f.jitter(a.patient)
 	f.unlock()
-	life := new(exchange.Life)
+	life := new(message.Life)
 	f.lives.Begin(life)
 	defer life.Leave()
 	leaves := time.AfterFunc(patient, func() {
@@ -154,9 +154,9 @@ func (f *fleet) serve(a *ask) {
 		f.step(a)
 		a.left = true
 		f.unlock()
-		life.End(exchange.ErrClientGone)
+		life.End(message.ErrClientGone)
 	})
-	in := &exchange.Inbound{Endpoint: exchange.Classify("POST", a.path), Method: "POST", Path: a.path, Body: []byte(a.body),
+	in := &message.Inbound{Endpoint: message.Classify("POST", a.path), Method: "POST", Path: a.path, Body: []byte(a.body),
 		Caller: everybody, ID: a.id, Epoch: f.epoch}
 	out := f.server.Serve(life, in)
 	if out.Stream != nil {

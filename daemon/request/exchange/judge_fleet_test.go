@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -37,7 +38,7 @@ type fleet struct {
 	server  *exchange.Server
 	epoch   *epoch.Epoch
 	pool    *epoch.Pool
-	lives   exchange.Lives
+	lives   message.Lives
 	engines []*engine
 	clients sync.WaitGroup
 	ending  bool
@@ -256,19 +257,19 @@ func (e *engine) scrape() {
 // silentMeter counts nothing.
 type silentMeter struct{}
 
-func (silentMeter) Prefilled(string, exchange.Prefilled)                       {}
-func (silentMeter) FellBack(string, string, string)                            {}
-func (silentMeter) Foreign(string, string)                                     {}
-func (silentMeter) Arrived(*exchange.Seen)                                     {}
-func (silentMeter) Picked(*exchange.Seen)                                      {}
-func (silentMeter) Refused(*exchange.Seen, exchange.Fault, int, time.Duration) {}
-func (silentMeter) SessionRefused(string, string)                              {}
-func (silentMeter) Placed(*exchange.Seen, time.Duration)                       {}
-func (silentMeter) Retried(string, string)                                     {}
-func (silentMeter) Waited(*exchange.Seen, exchange.Waited)                     {}
-func (silentMeter) Shed(string, string)                                        {}
-func (silentMeter) FirstByte(*exchange.Seen)                                   {}
-func (silentMeter) Ended(*exchange.Seen, exchange.End)                         {}
+func (silentMeter) Prefilled(string, exchange.Prefilled)                     {}
+func (silentMeter) FellBack(string, string, string)                          {}
+func (silentMeter) Foreign(string, string)                                   {}
+func (silentMeter) Arrived(*message.Seen)                                    {}
+func (silentMeter) Picked(*message.Seen)                                     {}
+func (silentMeter) Refused(*message.Seen, message.Fault, int, time.Duration) {}
+func (silentMeter) SessionRefused(string, string)                            {}
+func (silentMeter) Placed(*message.Seen, time.Duration)                      {}
+func (silentMeter) Retried(string, string)                                   {}
+func (silentMeter) Waited(*message.Seen, exchange.Waited)                    {}
+func (silentMeter) Shed(string, string)                                      {}
+func (silentMeter) FirstByte(*message.Seen)                                  {}
+func (silentMeter) Ended(*message.Seen, exchange.End)                        {}
 
 // allModels is the pattern "*".
 type allModels struct{}

@@ -18,6 +18,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -29,7 +30,7 @@ import (
 // retried and learnt from as any request. It shares no memory with the client's request, which it may outlive.
 type leg struct {
 	*Exchange
-	in     Inbound
+	in     message.Inbound
 	began  time.Time
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -71,7 +72,7 @@ func (l *leg) drop() {
 		free = a.trip.Ahead(time.Now()) > unbegun
 	}
 	if l.state.CompareAndSwap(legChosen, legDropped) || free && l.state.CompareAndSwap(legSent, legDropped) {
-		l.cancel(ErrClientGone)
+		l.cancel(message.ErrClientGone)
 	}
 }
 
@@ -82,7 +83,7 @@ func (l *leg) dropped() bool { return l.state.Load() == legDropped }
 func newLeg(r *request, body []byte) *leg {
 	in := r.in
 	l := &leg{began: time.Now(), result: PrefillFailed, begins: r.pool.Pairing.Connector.InTurn()}
-	l.in = Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.target()),
+	l.in = message.Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.target()),
 		Query: strings.Clone(in.Query), Body: body, ID: strings.Clone(in.ID), Remote: strings.Clone(in.Remote),
 		Account: in.Account,
 		Host:    strings.Clone(in.Host), TLS: in.TLS, Caller: in.Caller}
@@ -100,7 +101,7 @@ func newLeg(r *request, body []byte) *leg {
 	l.Exchange.journal = r.journal.legs
 	l.Exchange.lethal, l.Exchange.kept = r.lethal, r.kept
 	l.Exchange.in, l.Exchange.epoch, l.Exchange.alias = &l.in, r.epoch, r.alias
-	l.Exchange.entry = Entry{Pool: r.pool.Name, Op: Prefilling, Salt: r.entry.Salt, Model: r.entry.Model}
+	l.Exchange.entry = message.Entry{Pool: r.pool.Name, Op: message.Prefilling, Salt: r.entry.Salt, Model: r.entry.Model}
 	l.Exchange.id, l.Exchange.arrived = r.id, l.began
 	return l
 }
@@ -304,7 +305,7 @@ func (l *leg) free(to *upstream.Client, p *epoch.Pool, handed []byte) Prefilled 
 	ctx, cancel := context.WithTimeout(context.Background(), p.HeaderTimeout)
 	defer cancel()
 	resp, err := to.Do(ctx, &upstream.Request{Method: l.in.Method, Path: l.in.Path, Body: t.Free(l.wants, handed),
-		Header: workerHeader(nil, &l.in, l.id, p, nil), At: time.Now()})
+		Header: message.WorkerHeader(nil, &l.in, l.id, p, nil), At: time.Now()})
 	if err != nil {
 		return PrefillPinned
 	}
@@ -320,10 +321,10 @@ func (l *leg) free(to *upstream.Client, p *epoch.Pool, handed []byte) Prefilled 
 // legMeter counts nothing of a leg that counts requests of clients.
 type legMeter struct{ Meter }
 
-func (legMeter) Arrived(*Seen)                            {}
-func (legMeter) Picked(*Seen)                             {}
-func (legMeter) Refused(*Seen, Fault, int, time.Duration) {}
-func (legMeter) Placed(*Seen, time.Duration)              {}
-func (legMeter) Waited(*Seen, Waited)                     {}
-func (legMeter) FirstByte(*Seen)                          {}
-func (legMeter) Ended(*Seen, End)                         {}
+func (legMeter) Arrived(*message.Seen)                                    {}
+func (legMeter) Picked(*message.Seen)                                     {}
+func (legMeter) Refused(*message.Seen, message.Fault, int, time.Duration) {}
+func (legMeter) Placed(*message.Seen, time.Duration)                      {}
+func (legMeter) Waited(*message.Seen, Waited)                             {}
+func (legMeter) FirstByte(*message.Seen)                                  {}
+func (legMeter) Ended(*message.Seen, End)                                 {}

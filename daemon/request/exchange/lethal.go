@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // A request may end the engine that gets it. Its client, or this router, repeats it, and it ends the next one. So each
@@ -41,7 +42,7 @@ type loss struct {
 
 func newLethal() *lethal { return &lethal{seed: maphash.MakeSeed(), bodies: map[uint64]*ends{}} }
 
-func (l *lethal) hash(in *Inbound) uint64 {
+func (l *lethal) hash(in *message.Inbound) uint64 {
 	var h maphash.Hash
 	h.SetSeed(l.seed)
 	_, _ = h.WriteString(in.Path) // never fails
@@ -50,7 +51,7 @@ func (l *lethal) hash(in *Inbound) uint64 {
 }
 
 // lose records that a worker lost the connection of a request.
-func (l *lethal) lose(in *Inbound, p *worker.Pool, key uint64, at time.Time) {
+func (l *lethal) lose(in *message.Inbound, p *worker.Pool, key uint64, at time.Time) {
 	h := l.hash(in)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +81,7 @@ const judged = 3 * time.Second
 
 // await returns how many workers have ended with this request. While maxDeaths may have, and a health check is still to
 // show it, await waits.
-func (l *lethal) await(ctx context.Context, in *Inbound, now time.Time) int8 {
+func (l *lethal) await(ctx context.Context, in *message.Inbound, now time.Time) int8 {
 	for end := now.Add(judged); ; now = time.Now() {
 		n := l.deaths(in, now)
 		if n < maxDeaths || now.After(end) || ctx.Err() != nil || l.settled(in) {
@@ -92,7 +93,7 @@ func (l *lethal) await(ctx context.Context, in *Inbound, now time.Time) int8 {
 
 // deaths returns how many workers have ended with this request, or may have. One that has lived on lost the connection
 // alone.
-func (l *lethal) deaths(in *Inbound, now time.Time) (n int8) {
+func (l *lethal) deaths(in *message.Inbound, now time.Time) (n int8) {
 	if !l.some.Load() {
 		return 0
 	}
@@ -105,7 +106,7 @@ func (l *lethal) deaths(in *Inbound, now time.Time) (n int8) {
 }
 
 // settled reports whether health checks have shown of each loss what became of the worker.
-func (l *lethal) settled(in *Inbound) bool {
+func (l *lethal) settled(in *message.Inbound) bool {
 	for _, x := range l.losses(in, time.Now()) {
 		if !x.pool.Settled(x.worker, x.at) {
 			return false
@@ -115,7 +116,7 @@ func (l *lethal) settled(in *Inbound) bool {
 }
 
 // losses returns the losses of a request.
-func (l *lethal) losses(in *Inbound, now time.Time) []loss {
+func (l *lethal) losses(in *message.Inbound, now time.Time) []loss {
 	h := l.hash(in)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +128,7 @@ func (l *lethal) losses(in *Inbound, now time.Time) []loss {
 }
 
 // acquit forgets a request that a worker has answered.
-func (l *lethal) acquit(in *Inbound) {
+func (l *lethal) acquit(in *message.Inbound) {
 	h := l.hash(in)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // mortals are workers that requests may end.
@@ -41,7 +42,7 @@ func (m *mortals) checked(i int, good bool) {
 }
 
 // loses has workers lose the connection of a request.
-func (m *mortals) loses(in *Inbound, workers ...int) {
+func (m *mortals) loses(in *message.Inbound, workers ...int) {
 	for _, i := range workers {
 		m.lose(in, m.pool, m.pool.At(uint32(i)).Key(), time.Now())
 	}
@@ -97,7 +98,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		m := newMortals(2)
 		deadly := inbound("POST", "/v1/completions", `{"prompt":"deadly"}`)
 		m.loses(deadly, 0, 1)
-		f := func(what string, in *Inbound, want int8) {
+		f := func(what string, in *message.Inbound, want int8) {
 			t.Helper()
 			if got := m.deaths(in, time.Now()); got != want {
 				t.Errorf("%s: %d; want %d", what, got, want)
@@ -128,7 +129,7 @@ func TestWhatIsRemembered(t *testing.T) {
 // TestADeadlyRequest: what its workers do decides whether a request is one.
 func TestADeadlyRequest(t *testing.T) {
 	dying := whole(500, `{"error":"EngineCore encountered an issue"}`)
-	f := func(what string, in *Inbound, scripts []string, lost int, status int, code string, want int8) {
+	f := func(what string, in *message.Inbound, scripts []string, lost int, status int, code string, want int8) {
 		t.Helper()
 		var lists [][]string
 		for _, script := range scripts {
@@ -152,9 +153,9 @@ func TestADeadlyRequest(t *testing.T) {
 			t.Errorf("%s: %d workers have ended with it; want %d", what, got, want)
 		}
 	}
-	post := func() *Inbound { return inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`) }
+	post := func() *message.Inbound { return inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`) }
 	f("its engine is dead", post(), []string{dying}, 0, 500, "", 1)
-	f("two have ended with it", post(), []string{"", "", whole(200, good)}, 2, 500, FaultLethal.Code, 2)
+	f("two have ended with it", post(), []string{"", "", whole(200, good)}, 2, 500, message.FaultLethal.Code, 2)
 	f("one, and another answers", post(), []string{"", whole(200, good)}, 1, 200, "", 0)
 	f("one, and another fails it", post(), []string{"", whole(500, `{}`)}, 1, 500, "", 1)
 	f("a request that asks for nothing new", inbound("GET", "/v1/responses/resp_1", ""), []string{"", ""}, 0, 503, "", 0)

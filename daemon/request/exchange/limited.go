@@ -7,6 +7,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -20,7 +21,7 @@ type allowance struct {
 }
 
 // enter takes the request's place in flight and its number of the key's limits. A fault that it returns refuses it.
-func (a *allowance) enter(in *Inbound) *Fault {
+func (a *allowance) enter(in *message.Inbound) *message.Fault {
 	a.key = in.Epoch.Limits[in.Caller.Name]
 	if a.key == nil || in.Account == nil {
 		return nil
@@ -32,7 +33,7 @@ func (a *allowance) enter(in *Inbound) *Fault {
 
 // behind refuses a request that has not been let in, since others of its key wait. It returns nil for one that needs
 // not be let in.
-func (a *allowance) behind(in *Inbound) *Fault {
+func (a *allowance) behind(in *message.Inbound) *message.Fault {
 	k := in.Epoch.Limits[in.Caller.Name]
 	if k == nil || in.Account.Spent().Limited() {
 		return nil
@@ -43,7 +44,7 @@ func (a *allowance) behind(in *Inbound) *Fault {
 
 // reserve takes the tokens of the key's limit that the request is expected to need. One of which no engine computes the
 // prompt, such as a question for its tokens, needs none.
-func (a *allowance) reserve(r *reading, in *Inbound, p *epoch.Pool, c *route.Choice) *Fault {
+func (a *allowance) reserve(r *reading, in *message.Inbound, p *epoch.Pool, c *route.Choice) *message.Fault {
 	if !a.spent.Limited() {
 		return nil
 	}
@@ -56,7 +57,7 @@ func (a *allowance) reserve(r *reading, in *Inbound, p *epoch.Pool, c *route.Cho
 		ask.Answers = min(1<<16, max(1, req.N)*max(1, len(req.Chains)))
 		ask.Most = int(req.MaxTokens) * ask.Answers
 	}
-	if r.computes && req.Kind == prompt.Other && !in.Endpoint.isMedia() {
+	if r.computes && req.Kind == prompt.Other && !in.Endpoint.IsMedia() {
 		ask.Prompt, ask.Answers = route.TokensOf(p.Pool, len(in.Body)+int(max(0, in.Left))), 1
 	}
 	a.refused = a.spent.Reserve(ask, time.Now())
@@ -130,12 +131,12 @@ func (a *allowance) soon(due time.Time) bool {
 }
 
 // fault returns the answer to a request that was refused, nil if it was not.
-func (a *allowance) fault() *Fault {
+func (a *allowance) fault() *message.Fault {
 	by := a.refused
 	if by == nil {
 		return nil
 	}
-	f := &Fault{Status: 429, Kind: "rate_limit_error", Code: "rate_limit_exceeded", Retry: retryIn(by.After),
+	f := &message.Fault{Status: 429, Kind: "rate_limit_error", Code: "rate_limit_exceeded", Retry: retryIn(by.After),
 		Dropped: "limit"}
 	switch {
 	case by.Asked > 0:
@@ -155,7 +156,7 @@ func (a *allowance) fault() *Fault {
 func retryIn(wait time.Duration) int { return max(1, int((wait+time.Second-1)/time.Second)) }
 
 // tell writes what is left of the key's limits into an answer, and that it was refused for them.
-func (a *allowance) tell(out *Outbound, s Shape) {
+func (a *allowance) tell(out *message.Outbound, s message.Shape) {
 	if a.key == nil {
 		return
 	}
@@ -166,7 +167,7 @@ func (a *allowance) tell(out *Outbound, s Shape) {
 		return
 	}
 	a.key.Turned(a.refused.By)
-	if a.refused.Asked > 0 || retryIn(a.refused.After) > mostRetry {
+	if a.refused.Asked > 0 || retryIn(a.refused.After) > message.MostRetry {
 		out.Set("X-Should-Retry", "false") // the SDKs of OpenAI and Anthropic repeat every other 429, and too soon
 	}
 }

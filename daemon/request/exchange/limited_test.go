@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"strings"
 	"testing"
 	"time"
@@ -16,9 +17,9 @@ import (
 )
 
 // limitedInbound is a request of a key with these limits.
-func limitedInbound(l limit.Limits) *Inbound {
+func limitedInbound(l limit.Limits) *message.Inbound {
 	keys := (&limit.Book{}).Configure(map[string]limit.Limits{"team": l}, time.Now())
-	return &Inbound{Epoch: &epoch.Epoch{Limits: keys}, Caller: &gate.Caller{Name: "team"},
+	return &message.Inbound{Epoch: &epoch.Epoch{Limits: keys}, Caller: &gate.Caller{Name: "team"},
 		Account: new(account.Books).Open()}
 }
 
@@ -29,17 +30,17 @@ func TestTellLimits(t *testing.T) {
 	left := [2]limit.Balance{{Limit: 60, Remaining: 59, Reset: time.Second},
 		{Limit: 150_000, Remaining: 149_984, Reset: 6*time.Minute + 1500*time.Microsecond}}
 	for _, c := range []struct {
-		shape Shape
+		shape message.Shape
 		want  string
 	}{
-		{shape: OpenAI, want: "x-ratelimit-limit-requests: 60, x-ratelimit-remaining-requests: 59, x-ratelimit-reset-requests: 1s, " +
+		{shape: message.OpenAI, want: "x-ratelimit-limit-requests: 60, x-ratelimit-remaining-requests: 59, x-ratelimit-reset-requests: 1s, " +
 			"x-ratelimit-limit-tokens: 150000, x-ratelimit-remaining-tokens: 149984, x-ratelimit-reset-tokens: 6m0.002s"},
-		{shape: Anthropic, want: "anthropic-ratelimit-requests-limit: 60, anthropic-ratelimit-requests-remaining: 59, " +
+		{shape: message.Anthropic, want: "anthropic-ratelimit-requests-limit: 60, anthropic-ratelimit-requests-remaining: 59, " +
 			"anthropic-ratelimit-requests-reset: 2026-11-27T12:00:02Z, anthropic-ratelimit-tokens-limit: 150000, " +
 			"anthropic-ratelimit-tokens-remaining: 149984, anthropic-ratelimit-tokens-reset: 2026-11-27T12:06:01Z"},
-		{shape: AWS, want: "X-RateLimit-Limit-Requests: 7, anthropic-ratelimit-x: 8"},
+		{shape: message.AWS, want: "X-RateLimit-Limit-Requests: 7, anthropic-ratelimit-x: 8"},
 	} {
-		out := &Outbound{Header: []upstream.Field{{Name: "X-RateLimit-Limit-Requests", Value: "7"}, {Name: "anthropic-ratelimit-x", Value: "8"}}}
+		out := &message.Outbound{Header: []upstream.Field{{Name: "X-RateLimit-Limit-Requests", Value: "7"}, {Name: "anthropic-ratelimit-x", Value: "8"}}}
 		tellLimits(out, c.shape, now, left)
 		var got []string
 		for _, f := range out.Header {
@@ -49,8 +50,8 @@ func TestTellLimits(t *testing.T) {
 			t.Errorf("shape %d: got\n%s\nwant\n%s", c.shape, text, c.want)
 		}
 	}
-	out := &Outbound{}
-	if tellLimits(out, OpenAI, now, [2]limit.Balance{}); len(out.Header) > 0 {
+	out := &message.Outbound{}
+	if tellLimits(out, message.OpenAI, now, [2]limit.Balance{}); len(out.Header) > 0 {
 		t.Errorf("without limits: %v", out.Header)
 	}
 }
@@ -117,7 +118,7 @@ func TestFaultsOfLimits(t *testing.T) {
 func BenchmarkNoLimits(b *testing.B) {
 	in := limitedInbound(limit.Limits{Requests: 1})
 	in.Caller = &gate.Caller{Name: "another"}
-	out := &Outbound{}
+	out := &message.Outbound{}
 	b.ReportAllocs()
 	for b.Loop() {
 		var a allowance
@@ -127,7 +128,7 @@ func BenchmarkNoLimits(b *testing.B) {
 		in.Account.Sent()
 		a.grow(nil, nil)
 		a.use(nil, answered{})
-		a.tell(out, OpenAI)
+		a.tell(out, message.OpenAI)
 		in.Account.End(time.Time{})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 )
@@ -13,8 +14,8 @@ import (
 // letIn has the limits of the caller's key let the request in. One that is over a limit waits for it, and so does one
 // before which others of the key wait: the next place is theirs. A question for a job needs no place and no tokens, as
 // the job has them.
-func letIn(ctx context.Context, r *request) *Fault {
-	var f *Fault
+func letIn(ctx context.Context, r *request) *message.Fault {
+	var f *message.Fault
 	if r.kept != nil && r.kept.jobs.follows(r.in) {
 		f = r.limits.enter(r.in)
 		if f != nil && r.limits.refused.By != limit.ByRequests {
@@ -37,7 +38,7 @@ func letIn(ctx context.Context, r *request) *Fault {
 }
 
 // limitLane returns the lane of the requests that wait for a limit of the caller's key.
-func limitLane(in *Inbound) uint64 {
+func limitLane(in *message.Inbound) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte("limit\x00"))
 	h.Write([]byte(in.Caller.Name))
@@ -47,7 +48,7 @@ func limitLane(in *Inbound) uint64 {
 // awaitLimit has a request wait in its pool's queue until the limits of its key let it in, if they will in time. It
 // returns the answer to one that they do not let in; over is the first one. It waits in a lane of its key, so that it
 // takes no turn from others, and holds no place of the key and none at a worker.
-func awaitLimit(ctx context.Context, r *request, over *Fault) *Fault {
+func awaitLimit(ctx context.Context, r *request, over *message.Fault) *message.Fault {
 	q := r.pool.Queue
 	if q == nil {
 		return over

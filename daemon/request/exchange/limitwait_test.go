@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -42,7 +43,7 @@ func newThrong(l limit.Limits, q *waiting.Queue) *throng {
 }
 
 // ask is one request of the key, whose answer takes some seconds. It returns its refusal.
-func (x *throng) ask(ctx context.Context, r *rand.Rand) *Fault {
+func (x *throng) ask(ctx context.Context, r *rand.Rand) *message.Fault {
 	in := inbound("POST", "/v1/chat/completions", `{}`)
 	in.Caller = &gate.Caller{Name: "team"}
 	in.Epoch = &epoch.Epoch{Limits: x.keys}
@@ -151,7 +152,7 @@ func TestLimitThatNobodyWaitsFor(t *testing.T) {
 		}
 		x.keys = newThrong(limit.Limits{InFlight: 1}, q).keys
 		ctx, leave := context.WithCancel(t.Context())
-		results := make(chan *Fault, 5)
+		results := make(chan *message.Fault, 5)
 		for range 4 {
 			go func() { results <- x.ask(ctx, rand.New(rand.NewPCG(1, 1))) }()
 			synctest.Wait()
@@ -162,7 +163,7 @@ func TestLimitThatNobodyWaitsFor(t *testing.T) {
 		leave()
 		synctest.Wait()
 		for range 2 {
-			if f := <-results; f != &FaultGone {
+			if f := <-results; f != &message.FaultGone {
 				t.Errorf("one that left: %+v", f)
 			}
 		}
@@ -248,7 +249,7 @@ func TestLimitNobodyGoesBefore(t *testing.T) {
 func TestASecondPlaceEndsWithTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := waiting.New(waiting.Config{Config: queue.Config{MaxRequests: 2, MaxBytes: 1 << 30}, Wait: 5 * time.Second})
-		began, place := time.Now(), &turn{meter: new(tally), in: &Inbound{}}
+		began, place := time.Now(), &turn{meter: new(tally), in: &message.Inbound{}}
 		enter := func() {
 			w := &waiting.Wait{Before: place.before}
 			w.Cost, w.Weight = 1, 1

@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // lists is what the workers of a scene list, and which of them were asked.
@@ -148,7 +149,7 @@ func TestTheLast404OfAModelReachesTheClient(t *testing.T) {
 
 // TestA404OfAnotherKindAsksNobody: it is not the model that the worker lacks.
 func TestA404OfAnotherKindAsksNobody(t *testing.T) {
-	f := func(what string, in *Inbound) {
+	f := func(what string, in *message.Inbound) {
 		t.Helper()
 		s := newScene(t, []string{whole(404, `{}`)})
 		all := s.listing("m -> m")

@@ -4,21 +4,22 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // Meter counts what becomes of requests. Seen carries pool, strategy, model and worker as far as they are known.
 type Meter interface {
 	// Arrived counts a request when its pool, or that it has none, is known, and before it may be refused there.
-	Arrived(s *Seen)
+	Arrived(s *message.Seen)
 	// Picked counts a decision.
-	Picked(s *Seen)
+	Picked(s *message.Seen)
 	// Refused counts an answer of the router's own. status is the client's: on SageMaker's paths it may be another than
 	// the fault's.
-	Refused(s *Seen, f Fault, status int, took time.Duration)
+	Refused(s *message.Seen, f message.Fault, status int, took time.Duration)
 	// SessionRefused counts a request that was refused for its session.
 	SessionRefused(pool, code string)
 	// Placed counts a request that needed a worker's choice and no more.
-	Placed(s *Seen, took time.Duration)
+	Placed(s *message.Seen, took time.Duration)
 	// Prefilled counts what became of the prefill of a request at a worker of its own.
 	Prefilled(pool string, result Prefilled)
 	// Retried counts a request that goes to another worker.
@@ -28,13 +29,13 @@ type Meter interface {
 	// Foreign counts an answer of a worker that belongs to another request.
 	Foreign(pool, worker string)
 	// Waited counts the end of a wait in a pool's queue.
-	Waited(s *Seen, w Waited)
+	Waited(s *message.Seen, w Waited)
 	// Shed counts load that was turned away.
 	Shed(pool, reason string)
 	// FirstByte counts the first output of a good answer.
-	FirstByte(s *Seen)
+	FirstByte(s *message.Seen)
 	// Ended counts the end of a worker's answer.
-	Ended(s *Seen, e End)
+	Ended(s *message.Seen, e End)
 }
 
 // Waited is how a request's wait for room ended.

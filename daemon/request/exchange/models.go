@@ -3,20 +3,18 @@ package exchange
 import (
 	"context"
 	"encoding/json"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"time"
 )
 
-// SpeaksAnthropic reports whether a client wants Anthropic's shapes on paths that OpenAI's API has too.
-func (in *Inbound) SpeaksAnthropic() bool { return in.Get("anthropic-version") != "" }
-
 // listModels answers GET /v1/models, all on one page.
-func listModels(c *catalogues, in *Inbound) *Outbound {
+func listModels(c *catalogues, in *message.Inbound) *message.Outbound {
 	return jsonAnswer(c.page(in))
 }
 
 // describeModel answers GET /v1/models/{id} out of the same list. A model that the key may not use is none. Before the
 // answer that there is none, the workers' lists are read anew.
-func describeModel(ctx context.Context, c *catalogues, in *Inbound) *Outbound {
+func describeModel(ctx context.Context, c *catalogues, in *message.Inbound) *message.Outbound {
 	id := in.Endpoint.ID
 	out := described(c, in, id)
 	if p := in.Epoch.For(id); out == nil && p != nil && in.Caller.Allows(id) {
@@ -29,16 +27,16 @@ func describeModel(ctx context.Context, c *catalogues, in *Inbound) *Outbound {
 	if out != nil {
 		return out
 	}
-	f := FaultUnknownModel(id)
+	f := message.FaultUnknownModel(id)
 	in.Seen.End = f.Code
 	if in.SpeaksAnthropic() {
-		return f.Outbound(Anthropic)
+		return f.Outbound(message.Anthropic)
 	}
-	return f.Outbound(OpenAI)
+	return f.Outbound(message.OpenAI)
 }
 
 // described returns the entry of the model of that id, nil if no worker lists it.
-func described(c *catalogues, in *Inbound, id string) *Outbound {
+func described(c *catalogues, in *message.Inbound, id string) *message.Outbound {
 	entry := c.entry(in, id)
 	switch {
 	case entry == nil:
@@ -75,14 +73,14 @@ func anthropicModel(id string, raw json.RawMessage) aboutModel {
 }
 
 // inJSON answers with v.
-func inJSON(v any) *Outbound {
+func inJSON(v any) *message.Outbound {
 	body, _ := json.Marshal(v)
 	return jsonAnswer(body)
 }
 
 // jsonAnswer answers with a text of JSON.
-func jsonAnswer(body []byte) *Outbound {
-	out := &Outbound{Status: 200, Body: body}
+func jsonAnswer(body []byte) *message.Outbound {
+	out := &message.Outbound{Status: 200, Body: body}
 	out.Set("Content-Type", "application/json")
 	return out
 }

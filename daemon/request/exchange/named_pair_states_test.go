@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -32,7 +33,7 @@ func TestNamedPairOfACanary(t *testing.T) {
 			}
 			in := inbound("POST", "/v1/chat/completions", chatOf(shortPrompt), header...)
 			in.Epoch, in.ID = d.epoch, "id-1"
-			life := new(Life)
+			life := new(message.Life)
 			alone.Begin(life)
 			out := d.Serve(life, in)
 			life.Leave()
@@ -142,7 +143,7 @@ func TestLegs(t *testing.T) {
 		asked = nil
 		in := inbound("POST", path, body)
 		in.Epoch, in.ID = d.epoch, "id-1"
-		life := new(Life)
+		life := new(message.Life)
 		alone.Begin(life)
 		d.Serve(life, in)
 		life.Leave()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/host"
@@ -60,7 +61,7 @@ func (d *duo) roles(t *testing.T, labels ...string) {
 }
 
 // sends sends a chat, and returns who got it, in order: "p1 d0".
-func (d *duo) sends(t *testing.T, bytes int) (who string, in *Inbound, out *Outbound) {
+func (d *duo) sends(t *testing.T, bytes int) (who string, in *message.Inbound, out *message.Outbound) {
 	t.Helper()
 	in, out = d.ask(bytes, "")
 	if out.Status != 200 {
@@ -161,7 +162,7 @@ func TestNamedPairOutsideOfTheFence(t *testing.T) {
 	for i := range 4 {
 		in := inbound("POST", "/v1/chat/completions", chatOf(longPrompt*(i+1)))
 		in.Epoch, in.ID, in.Caller = d.epoch, "id-1", &key
-		life := new(Life)
+		life := new(message.Life)
 		alone.Begin(life)
 		out := d.Serve(life, in)
 		life.Leave()

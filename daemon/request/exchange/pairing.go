@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -62,7 +63,7 @@ func noteLong(r *request) {
 
 // hasRoles reports whether a request is one with a body, of a pool with roles.
 func hasRoles(r *request) bool {
-	return r.pool.Pairing != nil && r.entry.Op == Use && r.in.Method == http.MethodPost
+	return r.pool.Pairing != nil && r.entry.Op == message.Use && r.in.Method == http.MethodPost
 }
 
 // isWhole reports whether memory has all of the body of such a request, so that another one may take the place of it.
@@ -162,7 +163,7 @@ type kv struct {
 // A decoder that got nothing, or whose client left, is taken for one that was not told. One that has failed, or answers
 // with an error, may have read it: the next one gets a prefill of its own, as what was read is another request's by
 // now.
-func (p *pairing) ended(out *Outbound, f *failure, gone bool) {
+func (p *pairing) ended(out *message.Outbound, f *failure, gone bool) {
 	switch {
 	case p == nil:
 		return

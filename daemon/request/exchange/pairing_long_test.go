@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 )
 
@@ -16,7 +17,7 @@ func TestPairingOfLongBodies(t *testing.T) {
 		in := inbound("POST", "/v1/chat/completions", body[:held])
 		in.Epoch, in.ID = d.epoch, "id-1"
 		in.Tail, in.Left = &rest{Reader: *strings.NewReader(body[held:] + "  ")}, int64(len(body)+2-held)
-		life := new(Life)
+		life := new(message.Life)
 		alone.Begin(life)
 		if out := d.Serve(life, in); out.Status != 200 {
 			t.Errorf("%d held: %d %s", held, out.Status, out.Body)
@@ -48,7 +49,7 @@ func TestPairingCountsLongBodies(t *testing.T) {
 		in := inbound("POST", path, begin)
 		in.Tail, in.Left = &rest{Reader: *strings.NewReader(end)}, int64(len(end))
 		in.Epoch, in.ID = d.epoch, "id-1"
-		life := new(Life)
+		life := new(message.Life)
 		alone.Begin(life)
 		defer life.Leave()
 		out := d.Serve(life, in)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -299,12 +300,12 @@ func leavesIn(t *testing.T, c pair.Connector) {
 func (d *duo) leaves(t *testing.T) {
 	t.Helper()
 	for i, phase := range []string{"p", "d", "p", "d", "p", "p"} {
-		life := new(Life)
+		life := new(message.Life)
 		alone.Begin(life)
 		once := sync.Once{}
 		d.set("", func(id string) {
 			if strings.HasPrefix(id, phase) {
-				once.Do(func() { life.End(ErrClientGone) })
+				once.Do(func() { life.End(message.ErrClientGone) })
 			}
 		})
 		in := inbound("POST", "/v1/chat/completions", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%d %s"}]}`,
@@ -331,7 +332,7 @@ func TestPairingOfOtherRequests(t *testing.T) {
 	d := newDuo(t, pair.NIXL)
 	in := inbound("POST", "/v1/embeddings", fmt.Sprintf(`{"model":"m","input":"%s"}`, strings.Repeat("word ", 4000)))
 	in.Epoch = d.epoch
-	life := new(Life)
+	life := new(message.Life)
 	alone.Begin(life)
 	d.Serve(life, in)
 	life.Leave()
@@ -349,7 +350,7 @@ func TestPairingOfSeveral(t *testing.T) {
 		d := newDuo(t, c)
 		in := inbound("POST", path, body)
 		in.Epoch, in.ID = d.epoch, "id-1"
-		life := new(Life)
+		life := new(message.Life)
 		alone.Begin(life)
 		defer life.Leave()
 		if out := d.Serve(life, in); out.Status != 200 {

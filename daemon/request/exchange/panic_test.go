@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"io"
 	"testing"
 	"time"
@@ -12,24 +13,24 @@ type panicking struct {
 	atEnd bool
 }
 
-func (m *panicking) FirstByte(*Seen) {
+func (m *panicking) FirstByte(*message.Seen) {
 	if !m.atEnd {
 		panic("at the first byte")
 	}
 }
 
-func (m *panicking) Ended(*Seen, End) { panic("at the end") }
+func (m *panicking) Ended(*message.Seen, End) { panic("at the end") }
 
 // TestAPanicCountsDown: the worker of a request that makes the daemon panic has none in flight afterwards.
 func TestAPanicCountsDown(t *testing.T) {
-	f := func(what string, m Meter, use func(s *scene, in *Inbound, life *Life)) {
+	f := func(what string, m Meter, use func(s *scene, in *message.Inbound, life *message.Life)) {
 		t.Helper()
 		s := newScene(t, []string{streamed(role, word, stop, done)})
 		s.Server = New(Config{Log: s.journal.log, Meter: m})
 		in := inbound("POST", "/v1/chat/completions", `{"model":"m","stream":true,"messages":[]}`)
 		in.Epoch = s.epoch
-		var all Lives
-		life := new(Life)
+		var all message.Lives
+		life := new(message.Life)
 		all.Begin(life)
 		defer life.Leave()
 		func() {
@@ -44,9 +45,9 @@ func TestAPanicCountsDown(t *testing.T) {
 			t.Errorf("%s: %d requests are in flight at the worker", what, n)
 		}
 	}
-	serve := func(s *scene, in *Inbound, life *Life) { s.Serve(life, in) }
+	serve := func(s *scene, in *message.Inbound, life *message.Life) { s.Serve(life, in) }
 	f("before the answer", &panicking{}, serve)
-	f("at its end", &panicking{atEnd: true}, func(s *scene, in *Inbound, life *Life) {
+	f("at its end", &panicking{atEnd: true}, func(s *scene, in *message.Inbound, life *message.Life) {
 		_, _ = io.ReadAll(s.Serve(life, in).Stream)
 	})
 }

@@ -6,45 +6,46 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
 )
 
 // What a key for some models needs of a request, in words. Without such a key the worker's own error goes back.
 var (
-	faultUnreadJSON = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
+	faultUnreadJSON = message.Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
 		Message: "the body is no JSON that can be read to its end, and what this API key may ask for cannot be told" +
 			" without it"}
-	faultUnsalted = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
+	faultUnsalted = message.Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
 		Message: "the prompts of this API key are kept apart (keys.cache_salt), and this router can write its salt into a" +
 			" body that is one object in JSON and no other; send one, or use a key without cache_salt"}
-	faultUnsureModel = Fault{Status: 400, Kind: "invalid_request_error", Code: "ambiguous_model",
+	faultUnsureModel = message.Fault{Status: 400, Kind: "invalid_request_error", Code: "ambiguous_model",
 		Message: `the body names "model" more than once, in another spelling or not in UTF-8, and this API key is for` +
 			" some models only; send it once"}
-	faultUnreadForm = Fault{Status: 400, Kind: "invalid_request_error", Code: "ambiguous_form",
+	faultUnreadForm = message.Fault{Status: 400, Kind: "invalid_request_error", Code: "ambiguous_form",
 		Message: "the form cannot be read in one way only, and this API key is for some models only; send each part" +
 			" with one plain Content-Disposition, the field model once, and the closing boundary"}
-	faultBodyType = Fault{Status: 415, Kind: "invalid_request_error", Code: "unsupported_media_type",
+	faultBodyType = message.Fault{Status: 415, Kind: "invalid_request_error", Code: "unsupported_media_type",
 		Message: "this API key is for some models only, and its requests need one Content-Type: application/json or " +
 			"multipart/form-data"}
-	faultUnreadBody = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
+	faultUnreadBody = message.Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
 		Message: "the body is over server.buffer_body_bytes, and what this API key may ask for cannot be told without" +
 			" all of it, which this router does not keep (server.overflow_bytes)"}
-	faultLateModel = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
+	faultLateModel = message.Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
 		Message: "the body is over server.buffer_body_bytes and names its model behind that or not at all, so that no" +
 			" worker can be chosen; put the model first, or have server.overflow_bytes raised"}
-	faultOverflow = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
+	faultOverflow = message.Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
 		Message: "the body is over half of server.overflow_bytes, which is one client's part, and cannot be routed, or" +
 			" permitted, before more of it has been read; put the model first, or have the limit raised"}
-	faultNotKept = Fault{Status: 503, Kind: "service_unavailable", Code: "body_not_kept", Retry: 2,
+	faultNotKept = message.Fault{Status: 503, Kind: "service_unavailable", Code: "body_not_kept", Retry: 2,
 		Message: "this router cannot keep a body that is so long until it knows where it goes (its log has the reason);" +
 			" put the model first, or try again"}
-	FaultOverflowFull = Fault{Status: 429, Kind: "rate_limit_error", Code: "overflow_full", Retry: 2,
+	FaultOverflowFull = message.Fault{Status: 429, Kind: "rate_limit_error", Code: "overflow_full", Retry: 2,
 		Message: "long bodies whose model has not come yet take all of server.overflow_bytes that there is for this" +
 			" client; try again shortly, or put the model first"}
-	faultNoModel = Fault{Status: 400, Kind: "invalid_request_error", Code: "missing_model",
+	faultNoModel = message.Fault{Status: 400, Kind: "invalid_request_error", Code: "missing_model",
 		Message: `"model" is missing or is no text, and this API key is for some models only; name one of GET /v1/models`}
-	faultAdapters = Fault{Status: 403, Kind: "invalid_request_error", Code: "adapter_not_allowed",
+	faultAdapters = message.Fault{Status: 403, Kind: "invalid_request_error", Code: "adapter_not_allowed",
 		Message: "this API key is for some models only and may not load or unload adapters"}
 )
 
@@ -63,13 +64,13 @@ type reading struct {
 var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
 
 // parse reads from the body what routing needs. A worker reports what is wrong with it.
-func (r *reading) parse(in *Inbound, model string) {
+func (r *reading) parse(in *message.Inbound, model string) {
 	r.parser = parsers.Get().(*prompt.Parser)
 	if kind := in.Get("Content-Type"); len(kind) > 10 && strings.EqualFold(kind[:10], "multipart/") {
 		r.req, _ = r.parser.Parse(prompt.Other, nil)
 		r.req.Model, r.req.Stream, r.clear = prompt.Multipart(kind, in.Body)
 		r.named = r.req.Model
-		r.salted, r.computes = false, in.Endpoint.computes(in.Method, prompt.Other)
+		r.salted, r.computes = false, in.Endpoint.Computes(in.Method, prompt.Other)
 		return
 	}
 	var err error
@@ -78,12 +79,12 @@ func (r *reading) parse(in *Inbound, model string) {
 	if model != "" {
 		r.req.Model = model
 	}
-	r.computes = in.Endpoint.computes(in.Method, r.req.Kind)
+	r.computes = in.Endpoint.Computes(in.Method, r.req.Kind)
 	r.addSalt(in)
 }
 
 // addSalt makes the body's cache_salt that of the caller's key, with the client's own behind it.
-func (r *reading) addSalt(in *Inbound) {
+func (r *reading) addSalt(in *message.Inbound) {
 	salt := in.Caller.Salt
 	r.salted = salt != "" && r.computes && len(in.Body) > 0
 	switch {
@@ -97,7 +98,7 @@ func (r *reading) addSalt(in *Inbound) {
 
 // faultWide is for a body that engines can read, as Python's json does, and this router cannot: it may name a
 // prefiller.
-var faultWide = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
+var faultWide = message.Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
 	Message: "the body is in UTF-16 or UTF-32; JSON is sent in UTF-8"}
 
 // isWide reports whether a body is JSON in UTF-16 or UTF-32, by its first two characters, which are ASCII, or its mark.
@@ -109,15 +110,15 @@ func isWide(body []byte) bool {
 
 // unsalted returns why the salt of the caller's key cannot be written into the body, or nil. Engines take none with a
 // sound or a picture, which come in forms.
-func (r *reading) unsalted(in *Inbound) *Fault {
+func (r *reading) unsalted(in *message.Inbound) *message.Fault {
 	other := in.Endpoint.Kind == prompt.Other
 	switch {
 	case in.Caller.Salt == "" || !r.computes,
-		other && (len(in.Body) == 0 && in.Tail == nil || in.Endpoint.isMedia() && !isJSON(in)):
+		other && (len(in.Body) == 0 && in.Tail == nil || in.Endpoint.IsMedia() && !message.IsJSON(in)):
 		return nil
 	case in.Tail != nil:
 		return &faultUnreadBody
-	case !r.clear || !isJSON(in):
+	case !r.clear || !message.IsJSON(in):
 		return &faultUnsalted
 	}
 	return nil
@@ -133,7 +134,7 @@ func (r *reading) release() {
 
 // forbids returns why the key's models do not allow the request, or nil. A key for some models needs a body that was
 // read to its end and understood: a worker may read more out of it, such as another model behind the first.
-func (r *reading) forbids(in *Inbound) *Fault {
+func (r *reading) forbids(in *message.Inbound) *message.Fault {
 	switch {
 	case in.Caller.Allows(""): // any model
 		return nil
@@ -142,15 +143,15 @@ func (r *reading) forbids(in *Inbound) *Fault {
 	case in.Endpoint.Adapters:
 		return &faultAdapters
 	}
-	if in.Tail != nil && r.named != "" && !in.mayUse(r.named) { // whatever may follow
-		f := FaultForbiddenModel(r.named)
+	if in.Tail != nil && r.named != "" && !in.MayUse(r.named) { // whatever may follow
+		f := message.FaultForbiddenModel(r.named)
 		return &f
 	}
 	if f := r.unread(in); f != nil {
 		return f
 	}
-	if !in.mayUse(r.named) {
-		f := FaultForbiddenModel(r.named)
+	if !in.MayUse(r.named) {
+		f := message.FaultForbiddenModel(r.named)
 		return &f
 	}
 	if r.req.AmbiguousModel {
@@ -158,7 +159,7 @@ func (r *reading) forbids(in *Inbound) *Fault {
 	}
 	for _, h := range in.Header { // on every path: the router does not know what a worker makes of it
 		if strings.EqualFold(h.Name, sagemaker.HeaderAdapter) && !in.Caller.Allows(h.Value) {
-			f := FaultForbiddenModel(h.Value)
+			f := message.FaultForbiddenModel(h.Value)
 			return &f
 		}
 	}
@@ -166,7 +167,7 @@ func (r *reading) forbids(in *Inbound) *Fault {
 }
 
 // unread returns why the body's model is not known for sure, or nil.
-func (r *reading) unread(in *Inbound) *Fault {
+func (r *reading) unread(in *message.Inbound) *message.Fault {
 	kinds, kind := 0, ""
 	for _, h := range in.Header {
 		if strings.EqualFold(h.Name, "Content-Type") {
@@ -198,8 +199,8 @@ func (r *reading) unread(in *Inbound) *Fault {
 
 // hidesResponse returns why the body, sent to the target at a worker, may name a stored response, or a new job's file,
 // that the router has not seen, or nil.
-func (r *reading) hidesResponse(in *Inbound, target string) *Fault {
-	hides := strings.HasPrefix(target, "/v1/responses") || in.Endpoint.Creates && isJSON(in)
+func (r *reading) hidesResponse(in *message.Inbound, target string) *message.Fault {
+	hides := strings.HasPrefix(target, "/v1/responses") || in.Endpoint.Creates && message.IsJSON(in)
 	if in.Caller.Name == "" || in.Method != http.MethodPost || !hides {
 		return nil
 	}
@@ -213,7 +214,7 @@ func (r *reading) hidesResponse(in *Inbound, target string) *Fault {
 }
 
 // hidesModel reports whether the body, JSON or a form, may name a model in what has not been read of it.
-func (r *reading) hidesModel(in *Inbound) bool {
+func (r *reading) hidesModel(in *message.Inbound) bool {
 	if in.Tail == nil || r.req.Model != "" {
 		return false
 	}
@@ -227,6 +228,6 @@ func (r *reading) hidesModel(in *Inbound) bool {
 const maxTokenize = 1 << 20
 
 // tooLongToTokenize reports whether a body for /tokenize is over the bound.
-func (r *reading) tooLongToTokenize(in *Inbound) bool {
+func (r *reading) tooLongToTokenize(in *message.Inbound) bool {
 	return r.req.Kind == prompt.Tokenize && (len(in.Body) > maxTokenize || in.Tail != nil)
 }

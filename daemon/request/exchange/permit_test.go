@@ -1,40 +1,12 @@
 package exchange
 
 import (
-	"github.com/warmpath/warmpath/daemon/request/account"
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
-	"github.com/warmpath/warmpath/daemon/transport/gate"
-	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
-
-// callerOf returns the caller of a key that is for these models.
-func callerOf(t *testing.T, models ...string) *gate.Caller {
-	t.Helper()
-	c, ok := gate.NewKeys([]gate.Key{{Name: "bob", Secret: "s", Models: models}}).Check("", "s")
-	if !ok {
-		t.Fatal("the key is not known")
-	}
-	return c
-}
-
-// anybody returns the caller where no key is asked for.
-func anybody() *gate.Caller {
-	c, _ := (*gate.Keys)(nil).Check("", "")
-	return c
-}
-
-// inbound returns a request with header fields as name, value, name, value.
-func inbound(method, path, body string, header ...string) *Inbound {
-	in := &Inbound{Endpoint: Classify(method, path), Method: method, Path: path, Body: []byte(body), Caller: anybody(),
-		Account: new(account.Books).Open()}
-	for i := 0; i < len(header); i += 2 {
-		in.Header = append(in.Header, upstream.Field{Name: header[i], Value: header[i+1]})
-	}
-	return in
-}
 
 // rest is a Tail that has been read, or not.
 type rest struct {
@@ -44,7 +16,7 @@ type rest struct {
 
 func (r *rest) Passed() bool { return r.passed }
 
-func read(t *testing.T, in *Inbound, model string) *reading {
+func read(t *testing.T, in *message.Inbound, model string) *reading {
 	t.Helper()
 	r := new(reading)
 	r.parse(in, model)
@@ -53,7 +25,7 @@ func read(t *testing.T, in *Inbound, model string) *reading {
 }
 
 func TestReading(t *testing.T) {
-	f := func(in *Inbound, model, named, routed string, clear bool) {
+	f := func(in *message.Inbound, model, named, routed string, clear bool) {
 		t.Helper()
 		r := read(t, in, model)
 		if r.named != named || r.req.Model != routed || r.clear != clear {
@@ -77,8 +49,8 @@ func TestReading(t *testing.T) {
 // TestReadingForbids is the table of what a key for the model sim refuses. The daemon's TestAKeysModelsHold has the
 // bodies.
 func TestReadingForbids(t *testing.T) {
-	bob, tail := callerOf(t, "sim", "org/*"), Tail(&rest{})
-	f := func(code string, in *Inbound) {
+	bob, tail := callerOf(t, "sim", "org/*"), message.Tail(&rest{})
+	f := func(code string, in *message.Inbound) {
 		t.Helper()
 		in.Caller = bob
 		got := ""
@@ -93,7 +65,7 @@ func TestReadingForbids(t *testing.T) {
 			t.Errorf("%s %s %.60s: without a key %q", in.Method, in.Path, in.Body, fault.Code)
 		}
 	}
-	chat := func(body string, header ...string) *Inbound {
+	chat := func(body string, header ...string) *message.Inbound {
 		return inbound("POST", "/v1/chat/completions", body, header...)
 	}
 	const good = `{"model":"sim","messages":[]}`
@@ -124,7 +96,7 @@ func TestReadingForbids(t *testing.T) {
 
 func TestReadingHidesResponse(t *testing.T) {
 	bob := callerOf(t, "*")
-	f := func(code string, in *Inbound, target string) {
+	f := func(code string, in *message.Inbound, target string) {
 		t.Helper()
 		got := ""
 		if fault := read(t, in, "").hidesResponse(in, target); fault != nil {
@@ -134,7 +106,7 @@ func TestReadingHidesResponse(t *testing.T) {
 			t.Errorf("%s %s at %s: %q; want %q", in.Method, in.Body, target, got, code)
 		}
 	}
-	keyed := func(method, body string, tail Tail) *Inbound {
+	keyed := func(method, body string, tail message.Tail) *message.Inbound {
 		in := inbound(method, "/v1/responses", body)
 		in.Caller, in.Tail = bob, tail
 		return in
@@ -152,7 +124,7 @@ func TestReadingHidesResponse(t *testing.T) {
 }
 
 func TestTooLongToTokenize(t *testing.T) {
-	f := func(path string, bytes int, tail Tail, want bool) {
+	f := func(path string, bytes int, tail message.Tail, want bool) {
 		t.Helper()
 		in := inbound("POST", path, `{"prompt":"`+strings.Repeat("a", bytes-len(`{"prompt":""}`))+`"}`)
 		in.Tail = tail

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -19,7 +20,7 @@ type Preview struct {
 // Foresee decides on a request without sending it: by its pool's own strategy, then by those that others returns for
 // the pool. It commits nothing, counts nothing and keeps nothing. It sends no worker a question for token ids: it
 // matches a prompt of text by its text.
-func Foresee(in *Inbound, others func(p *epoch.Pool) []*route.Strategy) Preview {
+func Foresee(in *message.Inbound, others func(p *epoch.Pool) []*route.Strategy) Preview {
 	r := request{in: in, epoch: in.Epoch, arrived: time.Now()}
 	defer r.release()
 	r.read.parse(in, "")
@@ -35,13 +36,13 @@ func Foresee(in *Inbound, others func(p *epoch.Pool) []*route.Strategy) Preview 
 	x.Model = r.read.req.Model
 	pool, silent := r.choosePool()
 	if pool == nil {
-		f := FaultUnknownModel(r.clientModel())
+		f := message.FaultUnknownModel(r.clientModel())
 		x.Refused, x.Why = f.Code, f.Message
 		return x
 	}
 	r.pool, x.Pool = pool, pool.Name
 	ask := route.Ask{Prompt: r.read.req, Salt: r.read.req.CacheSalt, Claim: r.claim(), Caller: in.Caller.Name,
-		Fence: r.fence(), Leg: r.leg(), Prefillers: prefillers(&r), Headers: offered{in},
+		Fence: r.fence(), Leg: r.leg(), Prefillers: prefillers(&r), Headers: message.Offered{In: in},
 		EndWithWorker: in.Epoch.Sessions.EndWithWorker, Turn: pool.Turn(x.Model, r.fence()), At: r.arrived}
 	ask.Claim.Silent = silent
 	for _, by := range append([]*route.Strategy{nil}, others(pool)...) {
@@ -55,7 +56,7 @@ func Foresee(in *Inbound, others func(p *epoch.Pool) []*route.Strategy) Preview 
 func foresee(r *request, ask *route.Ask, x *Preview) (told route.Record) {
 	v := r.known(r.pool.Choose(&r.choice, ask))
 	if v != route.Chosen && v != route.Rejected {
-		f := FaultNoWorker
+		f := message.FaultNoWorker
 		if v != route.Unheard {
 			f = r.faultOf(v)
 		}

@@ -7,20 +7,21 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
 // tellLimits writes what is left of the requests and of the tokens of a key into an answer: in OpenAI's fields, and on
 // /v1/messages in Anthropic's. AWS has none. A worker's own fields of these names are left out.
-func tellLimits(out *Outbound, s Shape, now time.Time, left [2]limit.Balance) {
-	if s == AWS {
+func tellLimits(out *message.Outbound, s message.Shape, now time.Time, left [2]limit.Balance) {
+	if s == message.AWS {
 		return
 	}
 	out.Header = slices.DeleteFunc(out.Header, func(f upstream.Field) bool { return isRateLimit(f.Name) })
 	for i, of := range [...]string{"requests", "tokens"} {
 		switch b := left[i]; {
 		case b.Limit == 0:
-		case s == Anthropic:
+		case s == message.Anthropic:
 			tellAnthropic(out, of, b, now)
 		default:
 			tellOpenAI(out, of, b)
@@ -36,7 +37,7 @@ func isRateLimit(name string) bool {
 }
 
 // tellOpenAI writes OpenAI's fields. A time is "6m0s", "1s", "250ms".
-func tellOpenAI(out *Outbound, of string, b limit.Balance) {
+func tellOpenAI(out *message.Outbound, of string, b limit.Balance) {
 	out.Set("x-ratelimit-limit-"+of, strconv.Itoa(b.Limit))
 	out.Set("x-ratelimit-remaining-"+of, strconv.Itoa(b.Remaining))
 	const unit = time.Millisecond
@@ -44,7 +45,7 @@ func tellOpenAI(out *Outbound, of string, b limit.Balance) {
 }
 
 // tellAnthropic writes Anthropic's fields. A time is one of the day, in RFC 3339.
-func tellAnthropic(out *Outbound, of string, b limit.Balance, now time.Time) {
+func tellAnthropic(out *message.Outbound, of string, b limit.Balance, now time.Time) {
 	out.Set("anthropic-ratelimit-"+of+"-limit", strconv.Itoa(b.Limit))
 	out.Set("anthropic-ratelimit-"+of+"-remaining", strconv.Itoa(b.Remaining))
 	at := now.Add(b.Reset + time.Second - 1).UTC().Truncate(time.Second)

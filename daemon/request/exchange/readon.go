@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
@@ -16,7 +17,7 @@ const maxHashed = 64 << 20
 
 // readOn reads more of a body of which memory holds the beginning, if the request cannot be routed without it: until
 // the model has come, or to the end. An answer that it returns refuses the request.
-func readOn(ctx context.Context, r *request) *Outbound {
+func readOn(ctx context.Context, r *request) *message.Outbound {
 	in := r.in
 	fault := missing(r)
 	if fault == nil || r.epoch.Overflow.Most == 0 {
@@ -39,7 +40,7 @@ func readOn(ctx context.Context, r *request) *Outbound {
 		r.journal.keptNothing(r.in, r.epoch.Overflow.Dir, failed.Err)
 		return r.refuse(faultNotKept)
 	case !errors.Is(err, overflow.ErrFull):
-		return r.refuse(BodyFault(err))
+		return r.refuse(message.BodyFault(err))
 	case in.Kept == nil || in.Kept.Size() >= most-keptPiece: // of its own
 		return r.refuse(faultOverflow)
 	}
@@ -51,14 +52,14 @@ func readOn(ctx context.Context, r *request) *Outbound {
 const keptPiece = 64 << 10
 
 // missing returns the fault of a request that the rest of its body may cure, or nil.
-func missing(r *request) *Fault {
+func missing(r *request) *message.Fault {
 	if r.read.req.Kind == prompt.Tokenize {
 		return nil
 	}
 	switch f := r.forbidden(); {
 	case f == &faultUnreadBody, f == &faultLateModel:
 		return f
-	case f == nil && r.entry.Op != Closing && mayHideResponse(r):
+	case f == nil && r.entry.Op != message.Closing && mayHideResponse(r):
 		return &faultUnreadBody
 	}
 	return nil
@@ -113,7 +114,7 @@ func keepMore(ctx context.Context, r *request, modelIsEnough bool) error {
 
 // remainder is what a Tail has left. Of that nothing is gone, as what was read of the Tail is kept.
 type remainder struct {
-	Tail
+	message.Tail
 	passed bool
 }
 

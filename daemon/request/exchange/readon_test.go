@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 )
 
@@ -30,7 +31,7 @@ func (a *arriving) Read(p []byte) (int, error) {
 func (a *arriving) Passed() bool { return a.passed }
 
 // longRequest is a request of which memory holds the first 100 bytes.
-func longRequest(t *testing.T, in *Inbound, body string, end error, limits overflow.Limits) *request {
+func longRequest(t *testing.T, in *message.Inbound, body string, end error, limits overflow.Limits) *request {
 	t.Helper()
 	j, _, _ := recorded()
 	r := &request{journal: j, in: in, epoch: &epoch.Epoch{Overflow: limits}, kept: new(kept)}
@@ -104,15 +105,15 @@ func TestReadOn(t *testing.T) {
 		}
 	}
 	gone, cancel := context.WithCancelCause(t.Context())
-	cancel(ErrClientGone)
+	cancel(message.ErrClientGone)
 	room := overflow.Limits{Dir: dir, Most: 1 << 20}
 	f("all of it", "", 0, good, io.EOF, room, t.Context())
 	f("none is kept", "", 0, good, io.EOF, overflow.Limits{Dir: dir}, t.Context()) // forbidden refuses it
 	f("over the room", "body_too_large", 413, good, io.EOF, overflow.Limits{Dir: dir, Most: 500}, t.Context())
 	f("no folder", "body_not_kept", 503, good, io.EOF, overflow.Limits{Dir: dir + "/none", Most: 1 << 20}, t.Context())
-	f("over max_body_bytes", "body_too_large", 413, good, ErrTooLarge, room, t.Context())
-	f("too slow", "request_timeout", 408, good, ErrSlowBody, room, t.Context())
-	f("packed, and cut", "invalid_encoding", 400, good, ErrPacked, room, t.Context())
+	f("over max_body_bytes", "body_too_large", 413, good, message.ErrTooLarge, room, t.Context())
+	f("too slow", "request_timeout", 408, good, message.ErrSlowBody, room, t.Context())
+	f("packed, and cut", "invalid_encoding", 400, good, message.ErrPacked, room, t.Context())
 	f("broken off", "bad_request", 400, good, left, room, t.Context())
 	f("the client left", "client_gone", 499, good, io.EOF, room, gone)
 }

@@ -2,26 +2,27 @@ package exchange
 
 import (
 	"context"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"testing"
 )
 
 // TestALifeServesAgainUnlessAContextWasMadeOfIt also checks that a late call of the last request does not end the next.
 func TestALifeServesAgainUnlessAContextWasMadeOfIt(t *testing.T) {
-	var all Lives
-	var l Life
+	var all message.Lives
+	var l message.Life
 	var h listener
 	all.Begin(&l)
-	before := l.beginAttempt()
-	l.End(ErrClientGone)
+	before := l.BeginAttempt()
+	l.End(message.ErrClientGone)
 	l.Leave()
 	if !l.Renew() || l.Err() != nil {
 		t.Fatalf("a life that nobody has made a context of serves no second request; it ended for %v", l.Err())
 	}
 	all.Begin(&l)
 	l.Hear(&h)
-	l.interrupt(before)
-	l.beginAttempt()
-	l.interrupt(before)
+	l.Interrupt(before)
+	l.BeginAttempt()
+	l.Interrupt(before)
 	if h.told.Load() != 0 {
 		t.Error("an attempt of the request before was interrupted in this one")
 	}
@@ -53,14 +54,14 @@ func TestOnlyAForgottenExchangeServesAgain(t *testing.T) {
 		in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`)
 		in.Epoch, in.ID = s.epoch, "id-1"
 		ctx := t.Context()
-		var all Lives
-		life := new(Life)
+		var all message.Lives
+		life := new(message.Life)
 		all.Begin(life)
 		if c.live {
 			ctx = life
 		}
 		out := s.Serve(ctx, in)
-		if got := out.of.(*Exchange).forgotten(); got != c.want {
+		if got := out.Memory.(*Exchange).forgotten(); got != c.want {
 			t.Errorf("%s: forgotten is %v; want %v", c.name, got, c.want)
 		}
 		if out.Stream != nil {

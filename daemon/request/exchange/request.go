@@ -12,6 +12,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -27,12 +28,12 @@ import (
 type request struct {
 	journal *journal
 	lethal  *lethal // nil in a preview
-	in      *Inbound
+	in      *message.Inbound
 	id      string // that the worker gets
 	epoch   *epoch.Epoch
 	kept    *kept        // nil in a preview
 	alias   *names.Alias // that the client named; nil = its model's own name
-	entry   Entry
+	entry   message.Entry
 	arrived time.Time
 
 	pool     *epoch.Pool
@@ -62,7 +63,7 @@ type kept struct {
 // parse reads the body. What opens or closes a session has no prompt.
 func (r *request) parse() {
 	r.read.parse(r.in, r.entry.Model)
-	if r.entry.Op == Opening || r.entry.Op == Closing {
+	if r.entry.Op == message.Opening || r.entry.Op == message.Closing {
 		r.read.computes, r.read.salted = false, false
 	}
 }
@@ -87,7 +88,7 @@ func (r *request) seldom() *rare {
 func (r *request) log() *slog.Logger { return r.journal.of(r.pool) }
 
 // shape returns the shape of the endpoint's errors.
-func (r *request) shape() Shape { return r.in.Endpoint.Shape }
+func (r *request) shape() message.Shape { return r.in.Endpoint.Shape }
 
 // poolName returns the name of the pool, or "" if none has been chosen.
 func (r *request) poolName() string {
@@ -98,25 +99,25 @@ func (r *request) poolName() string {
 }
 
 // refuse answers with an error of the router's own, and unbinds what the choice bound.
-func (r *request) refuse(f Fault) *Outbound { return r.refuseAs(f, nil) }
+func (r *request) refuse(f message.Fault) *message.Outbound { return r.refuseAs(f, nil) }
 
 // refuseAs is refuse in the words and with the status of the last worker that refused the request; own is nil if there
 // are none.
-func (r *request) refuseAs(f Fault, own *ownError) *Outbound {
+func (r *request) refuseAs(f message.Fault, own *ownError) *message.Outbound {
 	seen := &r.in.Seen
 	r.choice.Unbind()
 	if r.fallsBack(failedFor(&f, own)) {
 		return &fallen
 	}
 	seen.At = time.Now()
-	f = f.after(r.pool, seen.At)
-	var out *Outbound
+	f = f.Measured(r.pool, seen.At)
+	var out *message.Outbound
 	if own == nil {
 		out = f.Outbound(r.shape())
 	} else {
 		out = &own.Outbound
 		seen.Worker = own.worker
-		out.comeBackIn(f.Retry)
+		out.ComeBackIn(f.Retry)
 	}
 	r.journal.meter.Refused(seen, f, out.Status, seen.At.Sub(r.arrived))
 	if strings.HasPrefix(f.Code, "session_") {
@@ -130,8 +131,8 @@ func (r *request) refuseAs(f Fault, own *ownError) *Outbound {
 }
 
 // turnDown answers a request that gets no worker.
-func (r *request) turnDown(ctx context.Context, f *Fault) *Outbound {
-	if f == &FaultGone {
+func (r *request) turnDown(ctx context.Context, f *message.Fault) *message.Outbound {
+	if f == &message.FaultGone {
 		return r.abandon(ctx)
 	}
 	return r.refuse(*f)
@@ -140,16 +141,16 @@ func (r *request) turnDown(ctx context.Context, f *Fault) *Outbound {
 // queue returns the request's place in its pool's queue, which it has not entered yet.
 func (r *request) queue() *turn {
 	if r.turn == nil {
-		r.turn = &turn{meter: r.journal.meter, in: r.in, leg: r.entry.Op == Prefilling}
+		r.turn = &turn{meter: r.journal.meter, in: r.in, leg: r.entry.Op == message.Prefilling}
 	}
 	return r.turn
 }
 
 // abandon ends a request whose client has left, or that outlived the drain. Its session has had no answer, so that it
 // does not begin: a client that gave up on a worker that hangs must not find it again.
-func (r *request) abandon(ctx context.Context) *Outbound {
+func (r *request) abandon(ctx context.Context) *message.Outbound {
 	if endedFor(ctx) == reasonStopping {
-		return r.refuse(FaultStopping)
+		return r.refuse(message.FaultStopping)
 	}
 	r.choice.Unbind()
 	if spent := r.in.Account.Spent(); r.read.req.Background { // the engine makes it all the same
@@ -158,13 +159,13 @@ func (r *request) abandon(ctx context.Context) *Outbound {
 		spent.Left(time.Now())
 	}
 	r.in.Seen.End, r.in.Seen.At = "client_gone", time.Time{}
-	r.journal.meter.Refused(&r.in.Seen, FaultGone, FaultGone.Status, time.Since(r.arrived))
-	return FaultGone.Outbound(r.shape()) // nobody reads it
+	r.journal.meter.Refused(&r.in.Seen, message.FaultGone, message.FaultGone.Status, time.Since(r.arrived))
+	return message.FaultGone.Outbound(r.shape()) // nobody reads it
 }
 
 // endedFor returns why a request of that context, which has ended, is left without an answer.
 func endedFor(ctx context.Context) reason {
-	if errors.Is(context.Cause(ctx), ErrClientGone) {
+	if errors.Is(context.Cause(ctx), message.ErrClientGone) {
 		return reasonClientGone
 	}
 	return reasonStopping
@@ -196,7 +197,7 @@ func (r *request) understood() bool { return r.read.req.Kind != prompt.Other }
 
 // explain adds the decision to the answer's head if the client asked for it and the operator allows it to its key: in
 // fields of its own ("1"), or the whole record as JSON ("json"). Workers are named by id, never by URL.
-func (r *request) explain(out *Outbound) {
+func (r *request) explain(out *message.Outbound) {
 	how := r.in.Get("X-Warmpath-Explain")
 	if how != "1" && how != "json" || !r.epoch.Explain || !r.in.Caller.Explain {
 		return
@@ -236,8 +237,8 @@ func (r *request) lostAt(w *worker.Worker, since time.Time) {
 func (r *request) endsStreams() bool { return r.entry.Door != nil && r.entry.Door.EndsStreams() }
 
 // fullFor returns the answer to a request whose session lives at b: the others may have room.
-func (r *request) fullFor(b session.Binding) Fault {
-	f := FaultFull
+func (r *request) fullFor(b session.Binding) message.Fault {
+	f := message.FaultFull
 	switch {
 	case b.Worker != "":
 		f.Message = "the session's worker has as much to do as it may have; try again shortly"
@@ -249,37 +250,37 @@ func (r *request) fullFor(b session.Binding) Fault {
 }
 
 // faultOf returns the answer to a verdict that refuses. It changes nothing, as a preview calls it too.
-func (r *request) faultOf(v route.Verdict) Fault {
+func (r *request) faultOf(v route.Verdict) message.Fault {
 	switch v {
 	case route.UnknownModel:
 		return r.unlistedModel()
 	case route.Fenced:
-		return FaultFenced
+		return message.FaultFenced
 	case route.Full, route.Held:
 		return r.fullFor(r.choice.Binding())
 	case route.Rejected:
 		if r.choice.FellBack() {
-			return FaultUnchosen
+			return message.FaultUnchosen
 		}
-		return rejection(r.choice.Rejection())
+		return message.Rejection(r.choice.Rejection())
 	case route.SessionSilent:
-		return FaultSilent
+		return message.FaultSilent
 	case route.SessionUnknown:
-		return FaultSession(session.Unknown)
+		return message.FaultSession(session.Unknown)
 	case route.SessionExpired:
-		return FaultSession(session.Expired)
+		return message.FaultSession(session.Expired)
 	case route.SessionClosed:
-		return FaultSession(session.Closed)
+		return message.FaultSession(session.Closed)
 	case route.SessionLost:
-		return FaultSession(session.Lost)
+		return message.FaultSession(session.Lost)
 	case route.SessionResting:
-		return FaultResting
+		return message.FaultResting
 	case route.SessionOtherModel:
-		return FaultOtherModel
+		return message.FaultOtherModel
 	case route.NoWorker:
 		return r.awayModel()
 	}
-	return FaultNoWorker
+	return message.FaultNoWorker
 }
 
 // maxNamed bounds how many models an error names.
@@ -287,15 +288,15 @@ const maxNamed = 8
 
 // unlistedModel returns the fault for a model that the pool serves and none of its workers lists. Most likely one of
 // the two names is misspelt, so the fault names the models listed, if explain is on, to callers who may use any model.
-func (r *request) unlistedModel() Fault {
-	f := FaultUnknownModel(r.clientModel())
+func (r *request) unlistedModel() message.Fault {
+	f := message.FaultUnknownModel(r.clientModel())
 	f.Message += r.theyList()
 	return f
 }
 
 // awayModel returns the fault for a model that no worker has which is up. Those of the pool may list others.
-func (r *request) awayModel() Fault {
-	f := FaultNoWorker
+func (r *request) awayModel() message.Fault {
+	f := message.FaultNoWorker
 	if len(r.in.Caller.Workers) > 0 {
 		f.Message = "no worker that this API key may use (keys.workers) is up for this request; try again shortly"
 		return f
@@ -334,7 +335,7 @@ func (r *request) clientModel() string {
 }
 
 // tellModel says in the answer's head which model an alias stood for, and why it is a fallback.
-func (r *request) tellModel(out *Outbound) {
+func (r *request) tellModel(out *message.Outbound) {
 	if r.alias != nil && r.in.Seen.Model != "" { // what is read of a stored response names none
 		out.Set(HeaderModel, r.in.Seen.Model)
 	}
@@ -353,7 +354,7 @@ func (r *request) hideTarget(status int, text []byte) []byte {
 
 // clientHeader returns the fields of the worker's answer that the client gets, with the alias in them.
 func (r *request) clientHeader(h upstream.Header) []upstream.Field {
-	out := clientHeader(h)
+	out := message.ClientHeader(h)
 	if r.alias != nil {
 		for i := range out {
 			out[i].Value = names.Hide(out[i].Value, r.in.Seen.Model, r.alias.Name)
@@ -370,21 +371,21 @@ func (r *request) clientHeader(h upstream.Header) []upstream.Field {
 const HeaderFallback = "X-Warmpath-Fallback"
 
 // fallen is in place of the answer to a request that goes to a fallback. No client gets it.
-var fallen Outbound
+var fallen message.Outbound
 
 // failedFor returns why the model has not served a request that ends with that fault, 0 if another model would not
 // help. own is a worker's own error in its place.
-func failedFor(f *Fault, own *ownError) names.Reason {
+func failedFor(f *message.Fault, own *ownError) names.Reason {
 	switch {
-	case own != nil && f.Cause == NoFreeWorker: // each worker says so itself
+	case own != nil && f.Cause == message.NoFreeWorker: // each worker says so itself
 		return names.Full
 	case own != nil:
 		return 0
 	}
 	switch f.Code {
-	case FaultNoWorker.Code, FaultUpstream.Code, FaultDown.Code:
+	case message.FaultNoWorker.Code, message.FaultUpstream.Code, message.FaultDown.Code:
 		return names.Down
-	case FaultFull.Code, FaultQueueFull.Code, FaultWaited.Code, FaultOverdue.Code:
+	case message.FaultFull.Code, message.FaultQueueFull.Code, message.FaultWaited.Code, message.FaultOverdue.Code:
 		return names.Full
 	}
 	return 0
@@ -401,7 +402,7 @@ func (r *request) fallsBack(why names.Reason) bool {
 
 // mayFall reports whether the request may go to a fallback for that reason.
 func (r *request) mayFall(why names.Reason) bool {
-	if r.alias.After(why) == nil || r.entry.Door != nil || r.entry.Op != Use || r.entry.Session != "" ||
+	if r.alias.After(why) == nil || r.entry.Door != nil || r.entry.Op != message.Use || r.entry.Session != "" ||
 		r.consumed() || r.in.Endpoint.Adapters || r.in.Endpoint.ID != "" || r.seldom().reference != "" ||
 		r.read.req.PreviousResponse != "" {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
-	"github.com/warmpath/warmpath/daemon/transport/upstream"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // retryAfter serves a chat and returns the seconds after which the client is to come back, 0 if it is told none.
@@ -17,8 +17,8 @@ func (s *scene) retryAfter() int {
 	s.t.Helper()
 	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`)
 	in.Epoch, in.ID = s.epoch, "id-1"
-	var all Lives
-	life := new(Life)
+	var all message.Lives
+	life := new(message.Life)
 	all.Begin(life)
 	defer life.Leave()
 	seconds, _ := strconv.Atoi(s.Serve(life, in).Get("Retry-After"))
@@ -69,10 +69,10 @@ func TestRetryAfterOfFullWorkers(t *testing.T) {
 	if got := s.retryAfter(); got < 3 {
 		t.Errorf("told %d s; want 3 at least", got)
 	}
-	if got := FaultFull.after(s.pool, now).Retry; got < 7 || got > 11 {
+	if got := message.FaultFull.Measured(s.pool, now).Retry; got < 7 || got > 11 {
 		t.Errorf("told %d s; want some 8", got)
 	}
-	if got := FaultRejected.after(s.pool, now).Retry; got != FaultRejected.Retry {
+	if got := message.FaultRejected.Measured(s.pool, now).Retry; got != message.FaultRejected.Retry {
 		t.Errorf("for the strategy's own reason, told %d s", got)
 	}
 	if got := s.epoch.RetryAfter(now); got < 7 || got > 11 {
@@ -80,24 +80,5 @@ func TestRetryAfterOfFullWorkers(t *testing.T) {
 	}
 	if got := (&epoch.Epoch{}).RetryAfter(now); got != 0 {
 		t.Errorf("without pools, told %d s", got)
-	}
-}
-
-// TestMeasured: which faults have a time that the pool measures.
-func TestMeasured(t *testing.T) {
-	for _, f := range []Fault{FaultFull, FaultNoWorker, FaultUpstream, FaultDown, FaultHidden, FaultResting} {
-		if !f.measures() {
-			t.Errorf("%s is not measured", f.Code)
-		}
-	}
-	for _, f := range []Fault{FaultRejected, FaultStopping, FaultSilent, FaultKey, FaultBroken, FaultTimeout} {
-		if f.measures() {
-			t.Errorf("%s is measured", f.Code)
-		}
-	}
-	for value, want := range map[string]int{"": 2, "x": 2, "-1": 2, "0": 2, " 9 ": 9, "Wed, 21 Oct 2026 07:28:00 GMT": 2, "99999999999999999999": 2} {
-		if got := asks(FaultNoWorker, upstream.Header{{Name: "retry-after", Value: value}}).Retry; got != want {
-			t.Errorf("Retry-After: %q: %d; want %d", value, got, want)
-		}
 	}
 }

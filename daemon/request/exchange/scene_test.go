@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"io"
 	"log/slog"
 	"net"
@@ -186,7 +187,7 @@ type answer struct {
 	body   string
 	broken bool // the connection does not end cleanly
 	by     string
-	in     *Inbound
+	in     *message.Inbound
 	waits  int // of the stream's reads, in which it held no memory
 }
 
@@ -197,11 +198,11 @@ func (s *scene) chat(header ...string) answer {
 	return s.ask(in)
 }
 
-func (s *scene) ask(in *Inbound) answer {
+func (s *scene) ask(in *message.Inbound) answer {
 	s.t.Helper()
 	in.Epoch, in.ID, in.Account = s.epoch, "id-1", s.books.Open()
-	var all Lives
-	life := new(Life)
+	var all message.Lives
+	life := new(message.Life)
 	all.Begin(life)
 	defer life.Leave()
 	out := s.Serve(life, in)
@@ -233,7 +234,7 @@ func (f *fickle) Drop() {
 }
 
 // whole reads an answer to its end as the front does.
-func (f *fickle) whole(out *Outbound) (string, error) {
+func (f *fickle) whole(out *message.Outbound) (string, error) {
 	if out.Stream == nil {
 		return string(out.Body), nil
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -90,7 +91,7 @@ func (s *sending) renamed(r *request, edits []prompt.Edit) []prompt.Edit {
 }
 
 // rewind makes what is sent behind the body anew, for each worker that gets it.
-func (s *sending) rewind(in *Inbound) {
+func (s *sending) rewind(in *message.Inbound) {
 	if s.behind == nil {
 		return
 	}
@@ -117,7 +118,7 @@ func (s *sending) rewind(in *Inbound) {
 // may stand in what is held.
 func (s *sending) keepAlone(r *request) {
 	in := r.in
-	if r.pool.Pairing == nil || in.Method != http.MethodPost || in.Tail == nil && in.Kept == nil || !isJSON(in) {
+	if r.pool.Pairing == nil || in.Method != http.MethodPost || in.Tail == nil && in.Kept == nil || !message.IsJSON(in) {
 		return
 	}
 	s.alone, s.behind, s.Body = true, slices.Insert(s.behind, 0, s.Body), nil

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -18,9 +19,9 @@ type Config struct {
 // Keeper keeps decisions, for later readers.
 type Keeper interface {
 	// Decided keeps the decision on a request before it is sent or refused. c is borrowed for the call.
-	Decided(in *Inbound, c *route.Choice)
+	Decided(in *message.Inbound, c *route.Choice)
 	// Waits keeps that a request waits, until it is decided on or ends. c is borrowed for the call; nil = it has none.
-	Waits(in *Inbound, c *route.Choice, p Position)
+	Waits(in *message.Inbound, c *route.Choice, p Position)
 }
 
 // Position is that of a request in a queue. It is safe for concurrent use.
@@ -44,24 +45,24 @@ func New(c Config) *Server {
 
 // Serve answers a plain request, in memory that the answer's Release gives back. It never fails: an error is an answer
 // in the endpoint's shape. If ctx ends, so does the request at the worker. ctx should be a [Life].
-func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
+func (s *Server) Serve(ctx context.Context, in *message.Inbound) *message.Outbound {
 	switch in.Endpoint.Role {
-	case Malformed:
-		f := FaultPath(in.Path)
+	case message.Malformed:
+		f := message.FaultPath(in.Path)
 		in.Seen.End = f.Code
 		return f.Outbound(in.Endpoint.Shape)
-	case Models:
+	case message.Models:
 		return listModels(&s.kept.lists, in)
-	case Model:
+	case message.Model:
 		return describeModel(ctx, &s.kept.lists, in)
 	}
 	e := exchanges.Get().(*Exchange)
-	s.begin(e, in, Entry{})
+	s.begin(e, in, message.Entry{})
 	out := e.Serve(ctx)
 	if out == &fallen {
 		e, out = s.fallBack(ctx, e)
 	}
-	out.of = e
+	out.Memory = e
 	return out
 }
 
@@ -70,38 +71,38 @@ func (s *Server) Overflow() int64 { return s.kept.overflow.Taken() }
 
 // RefuseSession answers an error about a session before a pool is chosen. It writes a log line, a counter, and the
 // error in the path's shape.
-func (s *Server) RefuseSession(in *Inbound, f Fault) *Outbound {
+func (s *Server) RefuseSession(in *message.Inbound, f message.Fault) *message.Outbound {
 	s.journal.refusedSession(in, in.Seen.Pool, f.Code)
 	in.Seen.End = f.Code
 	return f.Outbound(in.Endpoint.Shape)
 }
 
 // Begin makes the exchange that serves a request.
-func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
+func (s *Server) Begin(in *message.Inbound, entry message.Entry) *Exchange {
 	e := new(Exchange)
 	s.begin(e, in, entry)
 	return e
 }
 
 // begin fills in an exchange, field by field: a literal would be made on the stack and copied.
-func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
+func (s *Server) begin(e *Exchange, in *message.Inbound, entry message.Entry) {
 	e.journal = &s.journal
 	e.lethal = s.lethal
 	e.kept = &s.kept
 	e.in = in
 	e.epoch = in.Epoch
 	e.entry = entry
-	e.id = idAtWorker(in)
+	e.id = message.IdAtWorker(in)
 	e.arrived = time.Now()
 }
 
 // fallBack serves the request by the fallbacks of its model, until one answers or there is none left. It returns the
 // exchange that did, and its answer.
-func (s *Server) fallBack(ctx context.Context, e *Exchange) (*Exchange, *Outbound) {
+func (s *Server) fallBack(ctx context.Context, e *Exchange) (*Exchange, *message.Outbound) {
 	out := &fallen
 	for out == &fallen {
 		from, next := e.in.Seen.Model, new(Exchange)
-		s.begin(next, e.in, Entry{})
+		s.begin(next, e.in, message.Entry{})
 		next.alias, next.fell, next.arrived = e.alias.After(e.falls), e.falls, e.arrived
 		next.turn = e.turn // it has waited
 		out = next.Serve(ctx)

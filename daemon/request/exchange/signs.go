@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -70,7 +71,7 @@ func (b *body) formless(text []byte, whole bool) bool {
 	h := b.a.resp.Header
 	kind := h.Get("Content-Type")
 	isText := kind == "" || strings.Contains(kind, "json") || strings.HasPrefix(kind, "text/") || whole && len(text) == 0
-	return isText && !coded(h) && prompt.KindOf(http.MethodPost, b.r.target()) != prompt.Invocations
+	return isText && !message.Coded(h) && prompt.KindOf(http.MethodPost, b.r.target()) != prompt.Invocations
 }
 
 // errFormless is the outcome's error of a success that is no answer.

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
 // TestSignOf: what an answer shows against its worker, by its status, its Content-Type and its text.
 func TestSignOf(t *testing.T) {
-	r := &request{in: &Inbound{Body: []byte(`{"prompt":"what is EngineCore?"}`)}}
+	r := &request{in: &message.Inbound{Body: []byte(`{"prompt":"what is EngineCore?"}`)}}
 	r.read.req = &prompt.Request{Kind: prompt.Chat}
 	content, text := "application/json", `{}`
 	f := func(status int, want judge.Kind) {

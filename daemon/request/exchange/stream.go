@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -193,28 +194,28 @@ func (s *stream) breakOff(err error) {
 	}
 	s.finish(err)
 	s.err = errBrokeOff
-	draining := causeOf(s.a.ctx) == ErrDraining
+	draining := message.CauseOf(s.a.ctx) == message.ErrDraining
 	if s.r.endsStreams() {
 		s.err = err
 		if draining {
-			s.err = ErrDraining
+			s.err = message.ErrDraining
 		}
 		return
 	}
 	if !s.events || !s.ok || reported {
 		return
 	}
-	f := FaultBroken
+	f := message.FaultBroken
 	switch {
 	case draining:
-		f = FaultStopping
+		f = message.FaultStopping
 	case s.a.given.Load() != notGiven:
-		f = FaultDown
+		f = message.FaultDown
 	}
 	if s.splitter.inside {
 		s.tail = append(s.tail, "\n\n"...)
 	}
-	s.tail = append(s.tail, f.event(s.r.shape(), number)...)
+	s.tail = append(s.tail, f.Event(s.r.shape(), number)...)
 }
 
 // HoldsPlace reports whether the answer keeps others from its worker until it has been read: something bounds what a
@@ -233,7 +234,7 @@ func (s *stream) readTail(p []byte) (int, error) {
 
 // Close ends the exchange. If the client left early, this cancels the worker's request.
 func (s *stream) Close() error {
-	s.finish(ErrClientGone)
+	s.finish(message.ErrClientGone)
 	s.page.release()
 	s.a.close()
 	s.r.release()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/identity"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // TestBrokenStreamInCapitals: a media type has no case.
@@ -50,8 +51,8 @@ func TestASessionDoesNotBeginWithoutAnAnswer(t *testing.T) {
 	s.epoch.Sessions = epoch.Naming{Identity: identity.New([]string{"X-Session-Id"}), Always: true}
 	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`, "X-Session-Id", "a")
 	in.Epoch, in.ID = s.epoch, "id-1"
-	var all Lives
-	life := new(Life)
+	var all message.Lives
+	life := new(message.Life)
 	all.Begin(life)
 	defer life.Leave()
 	live := func() int { return len(s.pool.Sessions.Live(time.Now())) }
@@ -59,7 +60,7 @@ func TestASessionDoesNotBeginWithoutAnAnswer(t *testing.T) {
 		for end := time.Now().Add(500 * time.Millisecond); live() == 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
-		life.End(ErrClientGone)
+		life.End(message.ErrClientGone)
 	}()
 	out := s.Serve(life, in)
 	if out.Status != 499 || in.Seen.Session == "" || live() != 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -52,7 +53,7 @@ type job struct {
 }
 
 // follows reports whether the job is followed that the request reads, cancels or deletes.
-func (u *underway) follows(in *Inbound) bool {
+func (u *underway) follows(in *message.Inbound) bool {
 	if in.Endpoint.ID == "" || in.Endpoint.Creates && !in.Endpoint.Stored {
 		return false
 	}

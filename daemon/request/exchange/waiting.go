@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -20,24 +21,25 @@ const waitingBytes = 28 << 10
 type turn struct {
 	wait   *waiting.Wait // nil = it has not waited, or has its worker
 	meter  Meter
-	in     *Inbound
+	in     *message.Inbound
 	leg    bool // a prefill waits, which may outlive the client's request
 	place  account.Hold
 	before time.Duration // it has waited at places that it has left, for other models too
 
-	limit *Fault // the answer if it waits in vain for a limit of its key; nil = it waits for a worker
+	limit *message.Fault // the answer if it waits in vain for a limit of its key; nil = it waits for a worker
 }
 
 // enter takes a place, or says why there is none. due is when the first token comes too late, zero = never; queued is
 // how long it takes at the best worker before the request's own prefill begins.
-func (t *turn) enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Time, queued time.Duration) *Fault {
+func (t *turn) enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Time,
+	queued time.Duration) *message.Fault {
 	t.wait = nil
 	now := time.Now()
 	if t.in.Seen.Queued == nil {
 		t.in.Seen.Queued = &route.Queued{Priority: w.Class, Behind: q.Before(w)}
 	}
 	if !due.IsZero() {
-		w.Deadline = due.Add(-inSeconds(w.Cost))
+		w.Deadline = due.Add(-message.InSeconds(w.Cost))
 		if w.Deadline.Before(now.Add(q.Predict(w) + queued)) {
 			return t.dropped(waiting.Overdue)
 		}
@@ -51,7 +53,7 @@ func (t *turn) enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Tim
 }
 
 // await waits for the turn. A fault means that the request has left the queue.
-func (t *turn) await(ctx context.Context) *Fault {
+func (t *turn) await(ctx context.Context) *message.Fault {
 	t.slim()
 	news := t.wait.Await(ctx)
 	if news == waiting.Turn {
@@ -68,11 +70,11 @@ func (t *turn) slim() {
 }
 
 // droppedFor are the answers to requests that leave the queue without a worker.
-var droppedFor = [...]*Fault{waiting.Full: &FaultQueueFull, waiting.Gone: &FaultGone, waiting.Late: &FaultWaited,
-	waiting.Empty: &FaultNoWorker, waiting.Overdue: &FaultOverdue}
+var droppedFor = [...]*message.Fault{waiting.Full: &message.FaultQueueFull, waiting.Gone: &message.FaultGone,
+	waiting.Late: &message.FaultWaited, waiting.Empty: &message.FaultNoWorker, waiting.Overdue: &message.FaultOverdue}
 
 // dropped counts that the request gets no worker, and returns the answer.
-func (t *turn) dropped(n waiting.News) *Fault {
+func (t *turn) dropped(n waiting.News) *message.Fault {
 	t.slim() // the connection may stay open, and there may be thousands
 	f := droppedFor[n]
 	if t.limit != nil && n != waiting.Gone {
@@ -127,7 +129,7 @@ func (t *turn) leave() {
 }
 
 // newWait returns what the queue has to know of a request that it is to take.
-func newWait(in *Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *waiting.Wait {
+func newWait(in *message.Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *waiting.Wait {
 	p := &waiting.Wait{}
 	p.Lane, p.Cost, p.Place, p.KV, p.Class = w.Lane, w.Prefill, w.Place, w.KV, priorityOf(in, r)
 	p.Key, p.Weight, p.Flow = in.Caller.Name, in.Caller.Weight, flowOf(in, &a.Claim)
@@ -140,7 +142,7 @@ func newWait(in *Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *wai
 }
 
 // rate sets what a strategy says of a request that is to wait, as far as its key allows it.
-func rate(w *waiting.Wait, in *Inbound, class int, share float64) {
+func rate(w *waiting.Wait, in *message.Inbound, class int, share float64) {
 	may := in.Caller.Priority
 	w.Class = max(may[0], min(class, may[1]))
 	if share > 0 { // and a number
@@ -176,7 +178,7 @@ func (t *turn) rest(c *route.Choice, v route.Verdict, empty bool, at time.Time) 
 }
 
 // flowOf returns whose turns the request takes: those of its key's agent, if it names one, or of its key.
-func flowOf(in *Inbound, c *route.Claim) string {
+func flowOf(in *message.Inbound, c *route.Claim) string {
 	switch {
 	case c.Key.ID != "" && !c.Fresh && !c.Placing:
 		return in.Caller.Name + "/" + session.Fingerprint(c.Key)
@@ -190,7 +192,7 @@ func flowOf(in *Inbound, c *route.Claim) string {
 var priorityFields = [...]string{"X-Warmpath-Priority", "X-Dynamo-Request-Priority"}
 
 // priorityOf returns the class of the request in a queue, as far as its key may ask for it.
-func priorityOf(in *Inbound, r *prompt.Request) int {
+func priorityOf(in *message.Inbound, r *prompt.Request) int {
 	may := in.Caller.Priority
 	for _, name := range priorityFields {
 		if p, ok := prompt.Priority([]byte(in.Get(name))); ok {
@@ -205,15 +207,15 @@ func priorityOf(in *Inbound, r *prompt.Request) int {
 var sloFields = [...]string{"X-Slo-Ttft-Ms", "X-Llm-D-Slo-Ttft-Ms"}
 
 // firstTokenBy returns when the request's first token comes too late; zero if it does not say.
-func firstTokenBy(in *Inbound, arrived time.Time) time.Time {
+func firstTokenBy(in *message.Inbound, arrived time.Time) time.Time {
 	for _, name := range sloFields {
 		given := in.Get(name)
 		if given == "" {
 			continue
 		}
 		if ms, err := strconv.ParseFloat(given, 64); err == nil && ms > 0 && ms < 1e9 {
-			return arrived.Add(inSeconds(ms / 1000))
+			return arrived.Add(message.InSeconds(ms / 1000))
 		}
 	}
-	return in.deadline(arrived)
+	return in.Deadline(arrived)
 }

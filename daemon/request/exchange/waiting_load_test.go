@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 )
@@ -119,7 +120,7 @@ func (x *crowd) changes(conf waiting.Config, most *atomic.Int64, stop chan bool)
 func (x *crowd) meddles(g, i int) int {
 	at := x.sends(nil, fmt.Sprint(g), "X-Warmpath-Priority", fmt.Sprint(-(g % 3)))
 	if g%4 == 0 {
-		time.AfterFunc(time.Duration(rand.N(20_000))*time.Microsecond, func() { at.life.End(ErrClientGone) })
+		time.AfterFunc(time.Duration(rand.N(20_000))*time.Microsecond, func() { at.life.End(message.ErrClientGone) })
 	}
 	out := <-at.done
 	if out.Stream != nil {
@@ -139,7 +140,7 @@ type brittle struct {
 	on atomic.Bool
 }
 
-func (m *brittle) Waited(*Seen, Waited) {
+func (m *brittle) Waited(*message.Seen, Waited) {
 	if m.on.Load() {
 		panic("a meter panics")
 	}
@@ -158,7 +159,7 @@ func TestPanicGivesTheTurnBack(t *testing.T) {
 	ended := make(chan any)
 	go func() {
 		defer func() { ended <- recover() }()
-		x.Serve(new(Life), in)
+		x.Serve(new(message.Life), in)
 	}()
 	x.waits(1)
 	x.free <- true
@@ -187,7 +188,7 @@ func TestANamedModelWithoutWorkers(t *testing.T) {
 	ask := func(model string) *guest {
 		in := inbound("POST", "/v1/chat/completions", `{"model":"`+model+`","messages":[]}`)
 		in.Epoch, in.ID = x.epoch, model
-		g := &guest{in: in, life: new(Life), done: make(chan *Outbound, 1)}
+		g := &guest{in: in, life: new(message.Life), done: make(chan *message.Outbound, 1)}
 		go func() { g.done <- x.Serve(g.life, in) }()
 		return g
 	}

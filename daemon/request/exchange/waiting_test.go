@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -87,12 +88,12 @@ func (x *crowd) serve(w http.ResponseWriter, r *http.Request) {
 
 // guest is a client's request under way.
 type guest struct {
-	in   *Inbound
-	life *Life
-	done chan *Outbound
+	in   *message.Inbound
+	life *message.Life
+	done chan *message.Outbound
 }
 
-var alone Lives
+var alone message.Lives
 
 func (x *crowd) sends(caller *gate.Caller, user string, header ...string) *guest {
 	in := inbound("POST", "/v1/chat/completions",
@@ -101,7 +102,7 @@ func (x *crowd) sends(caller *gate.Caller, user string, header ...string) *guest
 		in.Caller = caller
 	}
 	in.Epoch, in.ID = x.epoch, "id-"+user
-	g := &guest{in: in, life: new(Life), done: make(chan *Outbound, 1)}
+	g := &guest{in: in, life: new(message.Life), done: make(chan *message.Outbound, 1)}
 	alone.Begin(g.life)
 	go func() {
 		out := x.Serve(g.life, in)
@@ -174,7 +175,7 @@ func (g *guest) wants(t *testing.T, status int, dropped string) {
 	t.Helper()
 	select {
 	case out := <-g.done:
-		if got := out.Get(headerDropped); out.Status != status || got != dropped {
+		if got := out.Get(message.HeaderDropped); out.Status != status || got != dropped {
 			t.Errorf("%s: %d, dropped %q, %s; want %d, %q", g.in.ID, out.Status, got, out.Body, status, dropped)
 		}
 		if status == 429 && (out.Get("Retry-After") == "" || !strings.Contains(string(out.Body), `"code":`)) {
@@ -231,7 +232,7 @@ func TestClientLeavesTheQueue(t *testing.T) {
 		g := x.sends(nil, "gone")
 		x.waits(1)
 		began := time.Now()
-		g.life.End(ErrClientGone)
+		g.life.End(message.ErrClientGone)
 		for x.queue.Depth() > 0 && time.Since(began) < time.Second {
 			time.Sleep(50 * time.Microsecond)
 		}

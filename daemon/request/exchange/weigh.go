@@ -7,6 +7,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -58,7 +59,7 @@ func (w weigher) unloaded(b *body, text []byte) *failure {
 	}
 	w.tries.reloads = true
 	return b.discard(judge.Outcome{Kind: judge.Canceled},
-		&failure{reason: reasonUnloaded, fault: FaultUpstream, grade: route.GradeUnseen})
+		&failure{reason: reasonUnloaded, fault: message.FaultUpstream, grade: route.GradeUnseen})
 }
 
 // weigh decides on an answer whose status, or text if it came whole, shows something against its worker. It returns nil
@@ -83,10 +84,10 @@ func (w weigher) decide(b *body, o judge.Outcome, text []byte) *failure {
 	b.against = o.Kind
 	f := failureOf(&o)
 	if o.Kind == judge.Busy {
-		f.fault = asks(f.fault, b.a.resp.Header)
+		f.fault = message.Asked(f.fault, b.a.resp.Header)
 	}
 	if o.Kind == judge.Denied && w.deniesKey(b) {
-		f = &failure{reason: reasonKey, fault: FaultWorkerKey, grade: route.GradeRefused}
+		f = &failure{reason: reasonKey, fault: message.FaultWorkerKey, grade: route.GradeRefused}
 		w.journal.keyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)
 	}
 	if w.lacks(b) {
@@ -121,7 +122,7 @@ func unaskable(b *body, text []byte) *failure {
 	}
 	b.r.pool.Clients.Mute(w.URL())
 	return b.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
-		&failure{reason: reasonUsage, fault: FaultUpstream, grade: route.GradeUnseen})
+		&failure{reason: reasonUsage, fault: message.FaultUpstream, grade: route.GradeUnseen})
 }
 
 // unfilled ends the attempt of a worker that was told where the KV of the prompt is, and fails: by default vLLM does so
@@ -132,22 +133,22 @@ func unfilled(b *body, k judge.Kind) *failure {
 		return nil
 	}
 	return b.discard(judge.Outcome{Kind: judge.Canceled},
-		&failure{reason: reasonUnfilled, fault: FaultUpstream, grade: route.GradeUnseen})
+		&failure{reason: reasonUnfilled, fault: message.FaultUpstream, grade: route.GradeUnseen})
 }
 
 // failureOf returns the failure of an attempt that ends for that sign.
 func failureOf(o *judge.Outcome) *failure {
 	switch {
 	case o.Kind == judge.Busy:
-		return &failure{reason: reasonBusy, fault: FaultNoWorker, grade: route.GradeRefused}
+		return &failure{reason: reasonBusy, fault: message.FaultNoWorker, grade: route.GradeRefused}
 	case o.Kind == judge.Denied:
-		return &failure{reason: reasonDenied, fault: FaultUpstream, grade: route.GradeRefused}
+		return &failure{reason: reasonDenied, fault: message.FaultUpstream, grade: route.GradeRefused}
 	case o.Err == errEngineDead:
-		return &failure{reason: reasonDying, fault: FaultUpstream}
+		return &failure{reason: reasonDying, fault: message.FaultUpstream}
 	case o.Kind == judge.Dying:
-		return &failure{reason: reasonHidden, fault: FaultHidden}
+		return &failure{reason: reasonHidden, fault: message.FaultHidden}
 	}
-	return &failure{reason: reason500, fault: FaultUpstream}
+	return &failure{reason: reason500, fault: message.FaultUpstream}
 }
 
 // deniesKey reports whether the worker refuses the key that this router sends it. That is no answer to the client.
@@ -188,7 +189,7 @@ func (w weigher) lacks(b *body) bool {
 		return false
 	}
 	if w.in.Endpoint.Adapters {
-		return w.in.Endpoint.unloads()
+		return w.in.Endpoint.Unloads()
 	}
 	model := w.read.req.Model
 	return model != "" && w.understood() && w.responses() == [2]string{} &&
@@ -234,7 +235,7 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 		b.excused = true
 		return nil
 	}
-	f := &failure{reason: reasonHidden, fault: FaultHidden}
+	f := &failure{reason: reasonHidden, fault: message.FaultHidden}
 	switch {
 	case !w.consumed() && w.tries.Further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry():
 		f.paid = true
@@ -256,7 +257,7 @@ func (w weigher) ownError(b *body, text []byte) *ownError {
 		return nil
 	}
 	status := b.a.resp.Status
-	return &ownError{worker: b.a.trip.Worker().ID(), Outbound: Outbound{Status: status,
+	return &ownError{worker: b.a.trip.Worker().ID(), Outbound: message.Outbound{Status: status,
 		Header: w.clientHeader(b.a.resp.Header), Body: w.wordRefusal(status, text)}}
 }
 
@@ -270,7 +271,7 @@ func (w weigher) wordRefusal(status int, text []byte) []byte {
 		!bareRefusals[string(text)] {
 		return text
 	}
-	f := FaultUnknownURL
+	f := message.FaultUnknownURL
 	f.Message = "the worker serves no " + gate.Cut(w.in.Method+" "+w.in.Path)
-	return f.inJSON(w.shape())
+	return f.InJSON(w.shape())
 }

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/jsonline"
 	"github.com/warmpath/warmpath/daemon/transport/spool"
@@ -142,7 +142,7 @@ type ended struct {
 }
 
 // log queues the line of a request that has ended.
-func (a *accessLog) log(in *exchange.Inbound, e ended) {
+func (a *accessLog) log(in *message.Inbound, e ended) {
 	a.mu.Lock()
 	open := a.to != nil
 	a.mu.Unlock()
@@ -168,7 +168,7 @@ var lines = sync.Pool{New: func() any { l := make(jsonline.Line, 0, 2048); retur
 const longLine = 64 << 10
 
 // appendSplit appends the prefill at a worker of its own, if there was one.
-func appendSplit(l *jsonline.Line, seen *exchange.Seen) {
+func appendSplit(l *jsonline.Line, seen *message.Seen) {
 	if seen.Partner != nil {
 		l.Text("pair", seen.Pair)
 	}
@@ -183,7 +183,7 @@ func appendSplit(l *jsonline.Line, seen *exchange.Seen) {
 }
 
 // appendTried appends the workers that gave the client no answer, and why not.
-func appendTried(l *jsonline.Line, seen *exchange.Seen) {
+func appendTried(l *jsonline.Line, seen *message.Seen) {
 	if len(seen.Attempts) == 0 {
 		return
 	}
@@ -200,7 +200,7 @@ func appendTried(l *jsonline.Line, seen *exchange.Seen) {
 }
 
 // appendModel appends the model, and the alias for it that the client sent.
-func appendModel(l *jsonline.Line, seen *exchange.Seen) {
+func appendModel(l *jsonline.Line, seen *message.Seen) {
 	l.Text("model", gate.Cut(seen.Model))
 	if seen.Aliased != nil {
 		l.Text("alias", seen.Alias)
@@ -208,7 +208,7 @@ func appendModel(l *jsonline.Line, seen *exchange.Seen) {
 }
 
 // appendIdentity appends the session that the request names, as fingerprints: ids are secrets.
-func appendIdentity(l *jsonline.Line, seen *exchange.Seen) {
+func appendIdentity(l *jsonline.Line, seen *message.Seen) {
 	if seen.Named == nil {
 		return
 	}
@@ -221,7 +221,7 @@ func appendIdentity(l *jsonline.Line, seen *exchange.Seen) {
 }
 
 // appendLine appends the line of a request, with its end.
-func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
+func appendLine(l *jsonline.Line, in *message.Inbound, e ended) {
 	seen, took := &in.Seen, e.took
 	key := ""
 	if in.Caller != nil {
@@ -291,7 +291,7 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 }
 
 // appendChoice appends what the strategy chose from, and what it could ask for beside that.
-func appendChoice(l *jsonline.Line, seen *exchange.Seen) {
+func appendChoice(l *jsonline.Line, seen *message.Seen) {
 	l.Text("module_sha256", seen.Module)
 	l.JSON("candidates", seen.CandidatesJSON())
 	seen.AppendFrame(l, "packed_frame")

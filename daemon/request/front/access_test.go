@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
 // lineOf returns the line of the access log that a request leaves.
-func lineOf(t *testing.T, in *exchange.Inbound, e ended) map[string]any {
+func lineOf(t *testing.T, in *message.Inbound, e ended) map[string]any {
 	t.Helper()
 	var a accessLog
 	path := filepath.Join(t.TempDir(), "access.log")
@@ -38,7 +38,7 @@ func lineOf(t *testing.T, in *exchange.Inbound, e ended) map[string]any {
 }
 
 func TestLineOfARequest(t *testing.T) {
-	in := &exchange.Inbound{ID: "r1", Remote: "10.0.0.1", Method: "POST", Path: "/v1/" + strings.Repeat("x", 9000),
+	in := &message.Inbound{ID: "r1", Remote: "10.0.0.1", Method: "POST", Path: "/v1/" + strings.Repeat("x", 9000),
 		Query: "secret=1", Body: []byte("my prompt"), Caller: &gate.Caller{Name: "team"}}
 	in.Seen.Status = 200
 	in.Seen.Pool = "p"
@@ -71,7 +71,7 @@ func TestLineOfARequest(t *testing.T) {
 
 // The first byte of an answer in one piece comes with its last, which says nothing of the first token.
 func TestWholeAnswersHaveNoFirstToken(t *testing.T) {
-	in := &exchange.Inbound{}
+	in := &message.Inbound{}
 	in.Seen.FirstByte = time.Second
 	if line := lineOf(t, in, ended{at: time.Now(), took: time.Second}); line["ttft_seconds"] != nil {
 		t.Errorf("ttft_seconds is %v; want none", line["ttft_seconds"])
@@ -81,7 +81,7 @@ func TestWholeAnswersHaveNoFirstToken(t *testing.T) {
 func TestCandidatesInTheLine(t *testing.T) {
 	f := func(logged bool, slower, took time.Duration, candidates int, want bool) {
 		t.Helper()
-		in := &exchange.Inbound{}
+		in := &message.Inbound{}
 		in.Seen.Logged = logged
 		in.Seen.Candidates = make([]route.Candidate, candidates)
 		line := lineOf(t, in, ended{at: time.Now(), took: took, slower: slower})

@@ -11,7 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/inflate"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
@@ -73,14 +73,14 @@ func (b *buffer) Free() {
 }
 
 // fill reads the body into memory, up to buffer_body_bytes, and makes it that of in. The rest becomes in's Tail.
-func (b *bodyReader) fill(in *exchange.Inbound, fc *fasthttp.RequestCtx, epoch *Epoch, p holding) exchange.Fault {
+func (b *bodyReader) fill(in *message.Inbound, fc *fasthttp.RequestCtx, epoch *Epoch, p holding) message.Fault {
 	coding, fault := packing(in)
 	if fault.Status != 0 {
 		return fault
 	}
 	r := fc.RequestBodyStream()
 	if r == nil {
-		return exchange.Fault{}
+		return message.Fault{}
 	}
 	length := int64(max(-1, fc.Request.Header.ContentLength()))
 	*b = bodyReader{r: r, left: length, room: int64(epoch.MaxBody), ended: length == 0,
@@ -93,7 +93,7 @@ func (b *bodyReader) fill(in *exchange.Inbound, fc *fasthttp.RequestCtx, epoch *
 	case coding != inflate.None:
 		return b.unpack(in, b, coding, epoch)
 	case b.ended:
-		return exchange.Fault{}
+		return message.Fault{}
 	}
 	err := b.readStart(b, length, epoch.BufferBody)
 	in.Body = b.buffer.first
@@ -105,11 +105,11 @@ func (b *bodyReader) fill(in *exchange.Inbound, fc *fasthttp.RequestCtx, epoch *
 }
 
 // startFault returns the answer to a body whose first bytes could not be read; none if they could.
-func startFault(err error) exchange.Fault {
+func startFault(err error) message.Fault {
 	if err == nil || err == io.EOF {
-		return exchange.Fault{}
+		return message.Fault{}
 	}
-	return exchange.BodyFault(err)
+	return message.BodyFault(err)
 }
 
 // readStart reads the body's first bytes from source, most at most and no more than may be held, into the buffer. Its
@@ -155,7 +155,7 @@ func grown(come int, length int64, most int) int {
 }
 
 // free gives the memory of in's body back. A stream may last for minutes after the worker has the request.
-func (b *bodyReader) free(in *exchange.Inbound) {
+func (b *bodyReader) free(in *message.Inbound) {
 	if p, ok := in.Tail.(*packed); ok {
 		p.end()
 	}
@@ -167,7 +167,7 @@ func (b *bodyReader) free(in *exchange.Inbound) {
 	}
 }
 
-// Passed implements exchange.Tail.
+// Passed implements message.Tail.
 func (b *bodyReader) Passed() bool { return b.passed }
 
 // Read reads the next piece. The first pieces come under the header's deadline; each one after has a deadline of its
@@ -185,7 +185,7 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	}
 	switch {
 	case b.room < 0:
-		return 0, exchange.ErrTooLarge
+		return 0, message.ErrTooLarge
 	case b.left == 0 || err == io.EOF && b.left < 0:
 		b.ended = true
 		return n, io.EOF
@@ -194,7 +194,7 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	case err == io.EOF: // fasthttp's error for a body that is shorter than its length
 		return n, io.ErrUnexpectedEOF
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return n, exchange.ErrSlowBody
+		return n, message.ErrSlowBody
 	}
 	return n, err
 }

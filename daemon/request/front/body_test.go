@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // TestBodyRead: what stands of a body under its bound and its length.
@@ -29,8 +29,8 @@ func TestBodyRead(t *testing.T) {
 	f("hello", 5, 9, "hello", nil)
 	f("hello", -1, 5, "hello", nil)
 	f("", -1, 5, "", nil)
-	f("hello", -1, 4, "", exchange.ErrTooLarge)
-	f("hello", 5, 4, "", exchange.ErrTooLarge)
+	f("hello", -1, 4, "", message.ErrTooLarge)
+	f("hello", 5, 4, "", message.ErrTooLarge)
 	f("hell", 5, 9, "hell", io.ErrUnexpectedEOF)
 }
 
@@ -65,8 +65,8 @@ func TestBodyDeadlines(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		if n, err := in.Read(b); n != 0 || !errors.Is(err, exchange.ErrSlowBody) {
-			t.Errorf("a piece that does not come: %d, %v; want %v", n, err, exchange.ErrSlowBody)
+		if n, err := in.Read(b); n != 0 || !errors.Is(err, message.ErrSlowBody) {
+			t.Errorf("a piece that does not come: %d, %v; want %v", n, err, message.ErrSlowBody)
 		}
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("it was awaited for %v; want 1s", took)
@@ -100,7 +100,7 @@ func TestBodyRate(t *testing.T) {
 				b, got := make([]byte, piece), 0
 				for got < pieces {
 					n, err := io.ReadFull(&in, b)
-					if err != nil && !errors.Is(err, exchange.ErrSlowBody) {
+					if err != nil && !errors.Is(err, message.ErrSlowBody) {
 						t.Fatalf("%d, %v", n, err)
 					}
 					if err != nil {
@@ -135,7 +135,7 @@ func TestBodyReadStart(t *testing.T) {
 			t.Errorf("%d bytes, length %d, most %d: %d bytes, %v; want %d, %v", len(body), length, most, len(b.buffer.first), err,
 				len(want), wantErr)
 		}
-		in := &exchange.Inbound{Body: b.buffer.first, Tail: &b}
+		in := &message.Inbound{Body: b.buffer.first, Tail: &b}
 		b.free(in)
 		b.free(in) // a second time is nothing
 		if in.Body != nil || in.Tail != nil || b.buffer != nil {

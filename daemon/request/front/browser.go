@@ -3,14 +3,14 @@ package front
 import (
 	"strings"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
 // corsFields appends to fields what a browser must find in the answer to a request with that Origin; "" = it has none.
 // If the answer has a Vary already, it adds to that one.
-func corsFields(cors gate.CORS, fields []upstream.Field, out *exchange.Outbound, origin string) []upstream.Field {
+func corsFields(cors gate.CORS, fields []upstream.Field, out *message.Outbound, origin string) []upstream.Field {
 	for _, h := range cors.Headers(origin) {
 		if h[0] == "Vary" && addVary(out, h[1]) {
 			continue
@@ -21,7 +21,7 @@ func corsFields(cors gate.CORS, fields []upstream.Field, out *exchange.Outbound,
 }
 
 // addVary adds a name to the answer's Vary field. It returns false if there is none.
-func addVary(o *exchange.Outbound, name string) bool {
+func addVary(o *message.Outbound, name string) bool {
 	for i := range o.Header {
 		f := &o.Header[i]
 		if len(f.Name) != len("vary") || !strings.EqualFold(f.Name, "vary") {
@@ -36,8 +36,8 @@ func addVary(o *exchange.Outbound, name string) bool {
 }
 
 // preflight makes the answer to a preflight.
-func preflight(status int, header [][2]string, text string) *exchange.Outbound {
-	out := &exchange.Outbound{Status: status, Body: []byte(text)}
+func preflight(status int, header [][2]string, text string) *message.Outbound {
+	out := &message.Outbound{Status: status, Body: []byte(text)}
 	for _, h := range header {
 		out.Set(h[0], h[1])
 	}

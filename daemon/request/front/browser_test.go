@@ -3,7 +3,7 @@ package front
 import (
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -11,7 +11,7 @@ import (
 func TestAddVary(t *testing.T) {
 	f := func(header []upstream.Field, had bool, want string) {
 		t.Helper()
-		out := &exchange.Outbound{Header: header}
+		out := &message.Outbound{Header: header}
 		if got := addVary(out, "Origin"); got != had || out.Get("Vary") != want {
 			t.Errorf("%v: %v, Vary %q; want %v, %q", header, got, out.Get("Vary"), had, want)
 		}
@@ -26,7 +26,7 @@ func TestAddVary(t *testing.T) {
 func TestCORSFields(t *testing.T) {
 	f := func(origins []string, origin, allowed string, vary int) {
 		t.Helper()
-		out := &exchange.Outbound{Header: []upstream.Field{{Name: "Vary", Value: "Accept"}}}
+		out := &message.Outbound{Header: []upstream.Field{{Name: "Vary", Value: "Accept"}}}
 		fields := corsFields(gate.NewCORS(origins), nil, out, origin)
 		if got := upstream.Header(fields).Get("Access-Control-Allow-Origin"); got != allowed {
 			t.Errorf("%q may be read by %q: %q; want %q", origin, origins, got, allowed)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -48,7 +48,7 @@ func readAhead(conn *listen.Conn, hijacked net.Conn) (ahead []byte) {
 }
 
 // respond gives an answer in one piece to fasthttp, with fields beside its own.
-func respond(fc *fasthttp.RequestCtx, fields []upstream.Field, out *exchange.Outbound) {
+func respond(fc *fasthttp.RequestCtx, fields []upstream.Field, out *message.Outbound) {
 	response := &fc.Response
 	for _, f := range fields {
 		response.Header.Set(f.Name, f.Value)

@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // Leave answers 503 on /ready and ends each connection with its answer, while new ones are still served: load balancers
@@ -49,7 +49,7 @@ func (s *Server) Drain(limit time.Duration) error {
 	err := s.shutdown(time.Until(began.Add(limit)))
 	if open := s.awaitEnd(began.Add(limit)); open > 0 { // fasthttp does not know of streams
 		err = fmt.Errorf("daemon: %d answers were still open after server.drain_timeout (%v)", open, limit)
-		t.lives.Cut(exchange.ErrDraining)
+		t.lives.Cut(message.ErrDraining)
 		until := time.Now().Add(lastWords)
 		t.awaitNone(until)
 		s.awaitAnswered(time.Until(until)) // a broken stream to HTTP/1.0 waits for the client to get its end

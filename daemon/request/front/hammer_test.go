@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // TestAccessLogHammer: while reloads open the log anew and give it another name, each request leaves one whole line.
@@ -27,7 +27,7 @@ func TestAccessLogHammer(t *testing.T) {
 	for w := range writers {
 		requests.Go(func() {
 			for i := range each {
-				log.log(&exchange.Inbound{ID: fmt.Sprint(w, "-", i)}, ended{at: time.Now(), took: time.Second})
+				log.log(&message.Inbound{ID: fmt.Sprint(w, "-", i)}, ended{at: time.Now(), took: time.Second})
 			}
 		})
 	}

@@ -9,19 +9,19 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
 
 // Meter counts what the front answers. [exchange.Meter] counts the rest.
 type Meter interface {
 	// Answered counts a request that nothing else has counted.
-	Answered(s *exchange.Seen)
+	Answered(s *message.Seen)
 	// Shed counts load that was turned away.
 	Shed(pool, reason string)
 	// Crowded counts a request that was refused before its body was read, as all workers of all these pools were full.
 	// It sets the pool of s, if there is but one.
-	Crowded(s *exchange.Seen, pools []*epoch.Pool)
+	Crowded(s *message.Seen, pools []*epoch.Pool)
 }
 
 // handler answers requests. It holds what they share.

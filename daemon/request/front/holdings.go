@@ -6,7 +6,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/parts/seldom"
 	"github.com/warmpath/warmpath/daemon/request/account"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // A body is held until its answer begins, so that another worker can get it too. One that is not held is streamed to
@@ -35,13 +35,13 @@ type holding struct {
 	decoder account.Part
 	of      *holdings
 	log     *slog.Logger
-	in      *exchange.Inbound
+	in      *message.Inbound
 	most    int64         // that all may hold
 	wait    time.Duration // for a decoder
 }
 
 // newHolding is for the body of in.
-func newHolding(h *handler, in *exchange.Inbound, epoch *Epoch) holding {
+func newHolding(h *handler, in *message.Inbound, epoch *Epoch) holding {
 	return holding{of: &h.holdings, log: h.log, in: in, most: max(leastHeld, heldBodies*int64(epoch.BufferBody)),
 		wait: epoch.ReadTimeout}
 }

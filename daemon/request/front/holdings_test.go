@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
@@ -23,7 +23,7 @@ func TestBodiesOfOneNetwork(t *testing.T) {
 		h := &handler{log: slog.New(slog.DiscardHandler)}
 		held := 0
 		for i := range 64 {
-			p := newHolding(h, &exchange.Inbound{Remote: fmt.Sprintf(c.address, i%10)}, &Epoch{})
+			p := newHolding(h, &message.Inbound{Remote: fmt.Sprintf(c.address, i%10)}, &Epoch{})
 			if p.upTo(1 << 20) {
 				held++
 			}
@@ -40,13 +40,13 @@ func TestBodiesOfOneClient(t *testing.T) {
 	var log strings.Builder
 	h := &handler{log: slog.New(slog.NewTextHandler(&log, nil))}
 	epoch := &Epoch{BufferBody: 1 << 20} // 64 MiB by all, 32 by one client
-	from := func(key, address string) *exchange.Inbound {
+	from := func(key, address string) *message.Inbound {
 		keys := gate.NewKeys([]gate.Key{{Name: "alice", Secret: "a"}, {Name: "bob", Secret: "b"}})
-		in := &exchange.Inbound{Remote: address}
+		in := &message.Inbound{Remote: address}
 		in.Caller, _ = keys.Check("", key)
 		return in
 	}
-	send := func(in *exchange.Inbound, size int) (held int, b *bodyReader) {
+	send := func(in *message.Inbound, size int) (held int, b *bodyReader) {
 		text := strings.Repeat("x", size)
 		b = &bodyReader{r: strings.NewReader(text), left: int64(size), room: 1 << 30}
 		b.buffer = newBuffer(int64(size), newHolding(h, in, epoch))
@@ -74,7 +74,7 @@ func TestBodiesOfOneClient(t *testing.T) {
 	if whole < 30 || whole > 33 {
 		t.Errorf("%d bodies of a MiB are held; want 32", whole)
 	}
-	for _, in := range []*exchange.Inbound{from("b", "::1"), from("", "::1"), from("", "2001:db8::1")} {
+	for _, in := range []*message.Inbound{from("b", "::1"), from("", "::1"), from("", "2001:db8::1")} {
 		held, b := send(in, 1<<20)
 		if held != 1<<20 {
 			t.Errorf("another client's body: %d bytes are held", held)
@@ -88,7 +88,7 @@ func TestBodiesOfOneClient(t *testing.T) {
 		t.Errorf("%d lines: %s", n, log.String())
 	}
 	for _, b := range bodies {
-		b.free(&exchange.Inbound{})
+		b.free(&message.Inbound{})
 	}
 	if h.holdings.Taken() != 0 {
 		t.Errorf("%d bytes are left", h.holdings.Taken())

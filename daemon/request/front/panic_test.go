@@ -14,7 +14,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -45,22 +45,22 @@ func (b backend) Epoch() *Epoch {
 	return b.epoch
 }
 
-func (backend) Serve(_ context.Context, in *exchange.Inbound) *exchange.Outbound {
+func (backend) Serve(_ context.Context, in *message.Inbound) *message.Outbound {
 	if in.ID == "stream" {
-		return &exchange.Outbound{Status: 200, Length: -1, Stream: &torn{}}
+		return &message.Outbound{Status: 200, Length: -1, Stream: &torn{}}
 	}
 	panic("before an answer")
 }
 
 func (backend) Ready(bool) (bool, any) { return true, nil }
 
-func (b backend) Ended(in *exchange.Inbound, _ time.Duration, _ int64) {
+func (b backend) Ended(in *message.Inbound, _ time.Duration, _ int64) {
 	if b.ends != nil {
 		b.ends <- int(in.Seen.Status)
 	}
 }
 
-func (backend) Trace(*exchange.Inbound, time.Time) {}
+func (backend) Trace(*message.Inbound, time.Time) {}
 
 // TestAPanicHasItsLine: a request that makes the daemon panic has its line in the access log, and its end, as others do.
 func TestAPanicHasItsLine(t *testing.T) {

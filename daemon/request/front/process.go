@@ -7,7 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
 
@@ -85,7 +85,7 @@ func (h *handler) failed(q *request, fc *fasthttp.RequestCtx, p any) {
 	if q.body.buffer != nil {
 		q.body.buffer.drop() // its memory may be in use still
 	}
-	out := exchange.FaultInternal.Outbound(exchange.OpenAI)
+	out := message.FaultInternal.Outbound(message.OpenAI)
 	q.in.Seen.Status, q.sent = int32(out.Status), int64(len(out.Body))
 	q.recordAfterPanic()
 	if q.in.Seen.Comments > 0 { // the client has a head already

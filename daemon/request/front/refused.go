@@ -6,7 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
@@ -15,7 +15,7 @@ import (
 // Pages and unknown paths are answered after the 100.
 func (h *handler) expect(fc *fasthttp.RequestCtx) int {
 	q := newRequest(h, fc)
-	if q.in.Endpoint.Role != exchange.Nobody {
+	if q.in.Endpoint.Role != message.Nobody {
 		if out := q.refuse(); out != nil {
 			q.answer(out)
 			return out.Status
@@ -30,7 +30,7 @@ func (h *handler) expect(fc *fasthttp.RequestCtx) int {
 // request.
 func (h *handler) clientError(c *fiber.Ctx, err error) error {
 	fc := c.Context()
-	f, code := exchange.FaultFraming, 0
+	f, code := message.FaultFraming, 0
 	if fe := (*fiber.Error)(nil); errors.As(err, &fe) {
 		code = fe.Code
 	}
@@ -45,13 +45,13 @@ func (h *handler) clientError(c *fiber.Ctx, err error) error {
 	}
 	switch code {
 	case fiber.StatusNotFound, fiber.StatusMethodNotAllowed:
-		f = exchange.FaultUnknownURL
+		f = message.FaultUnknownURL
 	case fiber.StatusRequestHeaderFieldsTooLarge:
-		f = exchange.FaultHeaders
+		f = message.FaultHeaders
 	case fiber.StatusRequestTimeout:
-		f = exchange.FaultSlowBody
+		f = message.FaultSlowBody
 	case fiber.StatusBadGateway: // fiber's status for a connection that broke: nobody reads an answer
-		respond(fc, nil, f.Outbound(exchange.OpenAI))
+		respond(fc, nil, f.Outbound(message.OpenAI))
 		return nil
 	}
 	h.refuseUnread(fc, f, len(fc.Request.Header.RawHeaders()) > 0)
@@ -61,7 +61,7 @@ func (h *handler) clientError(c *fiber.Ctx, err error) error {
 // refuseUnread answers a request that fasthttp refuses. It gets an id, a line in the access log and a count like every
 // other. A request that could not be parsed is GET / to fasthttp: nobody asked for that, so the line names no method
 // and no path.
-func (h *handler) refuseUnread(fc *fasthttp.RequestCtx, f exchange.Fault, parsed bool) {
+func (h *handler) refuseUnread(fc *fasthttp.RequestCtx, f message.Fault, parsed bool) {
 	q := newRequest(h, fc)
 	if !parsed {
 		q.in.Method = ""
@@ -69,5 +69,5 @@ func (h *handler) refuseUnread(fc *fasthttp.RequestCtx, f exchange.Fault, parsed
 	}
 	q.in.ID = gate.RequestID("")
 	q.in.Seen.End = f.Code
-	q.answer(f.Outbound(exchange.OpenAI))
+	q.answer(f.Outbound(message.OpenAI))
 }

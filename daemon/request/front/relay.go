@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -23,7 +23,7 @@ type relay struct {
 	q      *request      // until the answer has ended
 	idle   time.Duration // how long the connection waits for another request
 	conn   *listen.Conn
-	out    *exchange.Outbound
+	out    *message.Outbound
 	header []upstream.Field // beside out's
 	http11 bool
 	next   []byte // of the next request, read by fasthttp already
@@ -51,7 +51,7 @@ var (
 )
 
 // startRelay has the answer of q written to the connection, once nobody else uses that.
-func startRelay(q *request, out *exchange.Outbound) {
+func startRelay(q *request, out *message.Outbound) {
 	r := &relay{q: q, handler: q.handler, idle: q.epoch.IdleTimeout, out: out, header: q.ownFields(out)}
 	if q.in.Seen.Comments > 0 { // they came with a head
 		r.headed()

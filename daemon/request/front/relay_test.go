@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // uncounted is a Meter of nothing.
 type uncounted struct{}
 
-func (uncounted) Answered(*exchange.Seen)               {}
-func (uncounted) Shed(string, string)                   {}
-func (uncounted) Crowded(*exchange.Seen, []*epoch.Pool) {}
+func (uncounted) Answered(*message.Seen)               {}
+func (uncounted) Shed(string, string)                  {}
+func (uncounted) Crowded(*message.Seen, []*epoch.Pool) {}
 
 // TestAPanicBehindAStream: what panics on a connection whose stream has ended leaves other requests alone, among them
 // the one that has got the request's memory.
@@ -37,7 +37,7 @@ func TestAPanicBehindAStream(t *testing.T) {
 	}
 	q := begin()
 	q.extra = extras.Get().(*extra)
-	out := &exchange.Outbound{Status: 200, Length: -1, Stream: io.NopCloser(strings.NewReader("x"))}
+	out := &message.Outbound{Status: 200, Length: -1, Stream: io.NopCloser(strings.NewReader("x"))}
 	(&relay{q: q, handler: r, out: out, conn: conn, http11: true, keep: true, next: []byte("P")}).run()
 	if n := r.traffic.inFlight.Load(); n != 1 || !strings.Contains(log.String(), "on the next request") {
 		t.Errorf("%d requests are in flight; want the other one\n%s", n, &log)

@@ -10,7 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/inflate"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
@@ -23,9 +23,9 @@ type request struct {
 	epoch   *Epoch               // read once: the request is served under no other
 	fc      *fasthttp.RequestCtx // until a relay has the connection
 	conn    *listen.Conn         // nil for one that room listen has not accepted
-	in      exchange.Inbound
+	in      message.Inbound
 	body    bodyReader
-	life    *exchange.Life // of a request that is counted, until end
+	life    *message.Life // of a request that is counted, until end
 	watch   uint64
 	ended   atomic.Bool
 	sound   bool // all readers agree on what the request is
@@ -63,7 +63,7 @@ func newRequest(h *handler, fc *fasthttp.RequestCtx) *request {
 		in.Remote = fc.RemoteIP().String()
 	}
 	in.Epoch = &q.epoch.Epoch
-	in.Endpoint = exchange.Classify(in.Method, in.Path)
+	in.Endpoint = message.Classify(in.Method, in.Path)
 	q.readHeader()
 	return q
 }
@@ -83,24 +83,24 @@ func (q *request) readHeader() {
 }
 
 // malformed returns the fault of a request that is refused by its head alone, if it is to be.
-func (q *request) malformed() exchange.Fault {
+func (q *request) malformed() message.Fault {
 	switch {
 	case !q.sound:
-		return exchange.FaultFraming
+		return message.FaultFraming
 	case !slices.Contains(fiber.DefaultMethods, q.in.Method):
-		return exchange.FaultRequest
+		return message.FaultRequest
 	}
-	return exchange.Fault{}
+	return message.Fault{}
 }
 
 // refuse answers what needs no body: bad framing, preflights, unknown paths and keys, too long bodies, and overload. It
 // returns nil if the request is to be served.
-func (q *request) refuse() *exchange.Outbound {
+func (q *request) refuse() *message.Outbound {
 	in := &q.in
 	if f := q.malformed(); f.Status != 0 {
 		in.ID = gate.RequestID("")
 		q.fc.SetConnectionClose()
-		return q.turnAway(f, exchange.OpenAI)
+		return q.turnAway(f, message.OpenAI)
 	}
 	in.ID = gate.RequestID(in.Get("X-Request-Id"))
 	if q.asksWebSocket() {
@@ -109,13 +109,13 @@ func (q *request) refuse() *exchange.Outbound {
 	if status, header, text, ok := q.epoch.CORS.Preflight(in.Method, in.Get); ok {
 		return preflight(status, header, text)
 	}
-	if in.Endpoint.Role == exchange.Nobody {
-		return q.turnAway(exchange.FaultNothing(in.Path), in.Endpoint.Shape)
+	if in.Endpoint.Role == message.Nobody {
+		return q.turnAway(message.FaultNothing(in.Path), in.Endpoint.Shape)
 	}
 	in.Path = in.Endpoint.Path
 	caller, ok := q.epoch.Keys.Check(in.Get("Authorization"), in.Get("X-Api-Key"))
 	if !ok {
-		return q.turnAway(exchange.FaultKey, in.Endpoint.Shape)
+		return q.turnAway(message.FaultKey, in.Endpoint.Shape)
 	}
 	in.Caller = caller
 	if f := q.excess(); f.Status != 0 {
@@ -125,28 +125,28 @@ func (q *request) refuse() *exchange.Outbound {
 }
 
 // excess returns the fault of a request that asks for more than there is, if it does.
-func (q *request) excess() exchange.Fault {
+func (q *request) excess() message.Fault {
 	switch {
 	case q.fc.Request.Header.ContentLength() > q.epoch.MaxBody:
-		return exchange.FaultTooLarge
+		return message.FaultTooLarge
 	case q.asksWebSocket():
-		return exchange.FaultWebSocket
+		return message.FaultWebSocket
 	}
 	return q.traffic.full(q.epoch)
 }
 
 // turnAway answers a request of which only the header, or part of the body, has been read.
-func (q *request) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound {
+func (q *request) turnAway(f message.Fault, s message.Shape) *message.Outbound {
 	switch f.Code {
-	case exchange.FaultOverload.Code:
+	case message.FaultOverload.Code:
 		if q.conn != nil {
 			q.conn.LackRoom()
 		}
 		q.meter.Shed("", f.Code)
 		f.Retry = max(f.Retry, q.epoch.RetryAfter(q.arrived))
-	case exchange.FaultNoDecoder.Code:
+	case message.FaultNoDecoder.Code:
 		q.meter.Shed("", f.Code)
-	case exchange.FaultFull.Code:
+	case message.FaultFull.Code:
 		q.in.Seen.Key = q.in.Caller.Name
 		q.meter.Crowded(&q.in.Seen, q.epoch.Pools)
 		f.Retry = max(f.Retry, q.epoch.RetryAfter(q.arrived))
@@ -156,19 +156,19 @@ func (q *request) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outboun
 }
 
 // admit counts the request, reads its body and passes it to the exchange.
-func (q *request) admit() *exchange.Outbound {
+func (q *request) admit() *message.Outbound {
 	q.life = q.traffic.begin()
 	q.in.Account = q.books.Open()
 	q.in.Account.From(q, len(q.fc.Request.Header.RawHeaders()), q.readBuffer)
 	q.backend.Trace(&q.in, q.arrived)
 	if f := q.body.fill(&q.in, q.fc, q.epoch, newHolding(q.handler, &q.in, q.epoch)); f.Status != 0 {
 		q.closeUnread()
-		if f == exchange.FaultSlowBody && q.conn != nil {
+		if f == message.FaultSlowBody && q.conn != nil {
 			q.conn.LingerBriefly()
 		}
 		q.end()
 		out := q.turnAway(f, q.in.Endpoint.Shape)
-		if f == exchange.FaultPacking {
+		if f == message.FaultPacking {
 			out.Set("Accept-Encoding", inflate.Known)
 		}
 		return out
@@ -187,9 +187,9 @@ func (q *request) admit() *exchange.Outbound {
 }
 
 // serve has the exchange answer the request. Meanwhile the client gets comments, if it is to have some.
-func (q *request) serve() *exchange.Outbound {
+func (q *request) serve() *message.Outbound {
 	if q.mayComment() {
-		q.in.Comments = &exchange.Comments{Every: q.epoch.Keepalive, To: &commenter{conn: q.conn, head: q.streamHead()}}
+		q.in.Comments = &message.Comments{Every: q.epoch.Keepalive, To: &commenter{conn: q.conn, head: q.streamHead()}}
 	}
 	out := q.backend.Serve(q.life, &q.in)
 	q.in.Seen.Comments = q.in.Comments.End()
@@ -202,20 +202,20 @@ func (q *request) serve() *exchange.Outbound {
 // mayComment reports whether comments may come before the answer: HTTP/1.0 knows no chunks, and while the answer to an
 // earlier request on the connection is still to be written nothing else may be.
 func (q *request) mayComment() bool {
-	return q.epoch.Keepalive > 0 && q.in.Endpoint.Role == exchange.Worker && q.in.Method == "POST" && q.conn != nil &&
+	return q.epoch.Keepalive > 0 && q.in.Endpoint.Role == message.Worker && q.in.Method == "POST" && q.conn != nil &&
 		q.fc.Request.Header.IsHTTP11() && q.conn.Settled(writeBuffer)
 }
 
 // streamHead returns the head of a stream of which nothing else is known yet.
 func (q *request) streamHead() answerHead {
 	defer q.dropFields()
-	fields := slices.Clone(q.ownFields(&exchange.Outbound{Status: 200}))
+	fields := slices.Clone(q.ownFields(&message.Outbound{Status: 200}))
 	events := []upstream.Field{{Name: "Content-Type", Value: "text/event-stream"}}
 	return answerHead{status: 200, fields: [2][]upstream.Field{fields, events}, length: unknown}
 }
 
 // Gone ends the request. The listener calls it when the client closes its side before the answer has ended.
-func (q *request) Gone() { q.life.End(exchange.ErrClientGone) }
+func (q *request) Gone() { q.life.End(message.ErrClientGone) }
 
 // end counts the request down, if it was counted, and forgets the client. It may be called more than once.
 func (q *request) end() {
@@ -286,7 +286,7 @@ func (q *request) finishPage() {
 
 // ownFields returns what the answer's header gets beside the worker's fields, and notes the answer's status. The fields
 // hold until dropFields.
-func (q *request) ownFields(out *exchange.Outbound) []upstream.Field {
+func (q *request) ownFields(out *message.Outbound) []upstream.Field {
 	if q.traffic.leaving.Load() {
 		q.fc.SetConnectionClose()
 	}
@@ -296,10 +296,10 @@ func (q *request) ownFields(out *exchange.Outbound) []upstream.Field {
 		fields = append(fields, upstream.Field{Name: "X-Request-Id", Value: q.in.ID})
 	}
 	switch shape := q.in.Endpoint.Shape; {
-	case shape == exchange.AWS:
-		fields = append(fields, upstream.Field{Name: exchange.HeaderAWSRequest, Value: q.in.ID})
-	case shape == exchange.Anthropic || q.in.SpeaksAnthropic():
-		fields = append(fields, upstream.Field{Name: exchange.HeaderAnthropicRequest, Value: q.in.ID})
+	case shape == message.AWS:
+		fields = append(fields, upstream.Field{Name: message.HeaderAWSRequest, Value: q.in.ID})
+	case shape == message.Anthropic || q.in.SpeaksAnthropic():
+		fields = append(fields, upstream.Field{Name: message.HeaderAnthropicRequest, Value: q.in.ID})
 	}
 	q.in.Seen.Status = int32(out.Status)
 	return corsFields(q.epoch.CORS, fields, out, q.in.Get("Origin"))
@@ -313,7 +313,7 @@ func (q *request) dropFields() {
 }
 
 // answer gives an answer in one piece, and ends the request.
-func (q *request) answer(out *exchange.Outbound) {
+func (q *request) answer(out *message.Outbound) {
 	q.sent = int64(len(out.Body))
 	respond(q.fc, q.ownFields(out), out)
 	q.dropFields()
@@ -326,7 +326,7 @@ func (q *request) answer(out *exchange.Outbound) {
 func (q *request) forget() {
 	q.body.free(&q.in)
 	clear(q.in.Header) // else the pool keeps their text
-	*q = request{in: exchange.Inbound{Header: q.in.Header[:0], Seen: exchange.Seen{Record: q.in.Seen.Memory()}}}
+	*q = request{in: message.Inbound{Header: q.in.Header[:0], Seen: message.Seen{Record: q.in.Seen.Memory()}}}
 	requests.Put(q)
 }
 

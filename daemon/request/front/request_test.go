@@ -9,7 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -52,7 +52,7 @@ func limited() (*handler, *Epoch) {
 // TestRefuse: whom a header alone turns away, before a byte of the body has come.
 func TestRefuse(t *testing.T) {
 	h, epoch := limited()
-	f := func(framing, authorization string, want exchange.Fault) {
+	f := func(framing, authorization string, want message.Fault) {
 		t.Helper()
 		status, code, _ := h.refusal(t, "POST /v1/completions HTTP/1.1\r\nHost: x\r\n"+framing+"authorization: "+
 			authorization+"\r\n")
@@ -62,32 +62,32 @@ func TestRefuse(t *testing.T) {
 	}
 	length := func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n", n) }
 	const chunked = "transfer-encoding: chunked\r\n"
-	none := exchange.Fault{}
+	none := message.Fault{}
 	f("", "", none)
 	f(length(0), "", none)
 	f(length(100), "", none)
-	f(length(101), "", exchange.FaultTooLarge)
+	f(length(101), "", message.FaultTooLarge)
 	f(chunked, "", none) // the bound is the bodyReader's
-	f(chunked+length(1), "", exchange.FaultFraming)
+	f(chunked+length(1), "", message.FaultFraming)
 	epoch.Keys = gate.NewKeys([]gate.Key{{Name: "k", Secret: "secret"}})
 	f(length(10), "Bearer secret", none)
-	f(length(10), "Bearer other", exchange.FaultKey)
-	f(length(101), "", exchange.FaultKey)
-	f(chunked, "", exchange.FaultKey)
-	f("", "", exchange.FaultKey)
+	f(length(10), "Bearer other", message.FaultKey)
+	f(length(101), "", message.FaultKey)
+	f(chunked, "", message.FaultKey)
+	f("", "", message.FaultKey)
 	epoch.Keys = nil
 	h.traffic.begin()
 	f(length(10), "", none)
 	last := h.traffic.begin()
-	f(length(10), "", exchange.FaultOverload)
-	f("", "", exchange.FaultOverload)
-	f(length(101), "", exchange.FaultTooLarge)
+	f(length(10), "", message.FaultOverload)
+	f("", "", message.FaultOverload)
+	f(length(101), "", message.FaultTooLarge)
 	h.traffic.end(last)
 	f(length(10), "", none)
 	epoch.Pools = nil
-	f(length(10), "", exchange.FaultFull)
-	for want, status := range map[*exchange.Fault]int{&exchange.FaultWebSocket: 426, &exchange.FaultKey: 401,
-		&exchange.FaultTooLarge: 413, &exchange.FaultOverload: 429, &exchange.FaultFull: 429} {
+	f(length(10), "", message.FaultFull)
+	for want, status := range map[*message.Fault]int{&message.FaultWebSocket: 426, &message.FaultKey: 401,
+		&message.FaultTooLarge: 413, &message.FaultOverload: 429, &message.FaultFull: 429} {
 		if want.Status != status {
 			t.Errorf("%s: status %d; want %d", want.Code, want.Status, status)
 		}
@@ -107,7 +107,7 @@ func TestRefuseWebSockets(t *testing.T) {
 		status, _, closes := h.refusal(t, strings.Replace(head, "POST /v1/models", "POST /v1/completions", 1))
 		want := 0
 		if refused {
-			want = exchange.FaultWebSocket.Status
+			want = message.FaultWebSocket.Status
 		}
 		if status != want || closes != refused {
 			t.Errorf("%s %s, Upgrade %q: status %d, closes %v; want %d", method, version, upgrades, status, closes, want)

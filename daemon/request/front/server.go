@@ -10,7 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/parts/bind"
 	"github.com/warmpath/warmpath/daemon/request/account"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
@@ -136,7 +136,7 @@ func (s *Server) Close() {
 	if s == nil {
 		return
 	}
-	s.traffic.lives.Cut(exchange.ErrDraining)
+	s.traffic.lives.Cut(message.ErrDraining)
 	s.listener.Close()
 }
 

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
 
@@ -15,24 +15,24 @@ type traffic struct {
 	replaced  atomic.Bool // they find another process at the same address
 	draining  atomic.Bool
 	inFlight  atomic.Int64
-	endedLate atomic.Int64   // requests that ended in the drain
-	parked    sync.Map       // of *listen.Conn: those that wait for a request without fasthttp
-	lives     exchange.Lives // of the requests
+	endedLate atomic.Int64  // requests that ended in the drain
+	parked    sync.Map      // of *listen.Conn: those that wait for a request without fasthttp
+	lives     message.Lives // of the requests
 }
 
 // begin counts a request up and returns its life, which end must be given.
-func (t *traffic) begin() *exchange.Life {
+func (t *traffic) begin() *message.Life {
 	t.inFlight.Add(1)
-	life := lives.Get().(*exchange.Life)
+	life := lives.Get().(*message.Life)
 	t.lives.Begin(life)
 	return life
 }
 
 // lives are those of requests that have ended.
-var lives = sync.Pool{New: func() any { return new(exchange.Life) }}
+var lives = sync.Pool{New: func() any { return new(message.Life) }}
 
 // end counts a request down. The life may be another request's from then on.
-func (t *traffic) end(life *exchange.Life) {
+func (t *traffic) end(life *message.Life) {
 	life.Leave()
 	if life.Renew() {
 		lives.Put(life)
@@ -58,14 +58,14 @@ func (t *traffic) park(conn *listen.Conn, idle time.Duration) time.Duration {
 func (t *traffic) unpark(conn *listen.Conn) { t.parked.Delete(conn) }
 
 // full returns the fault of a request that would be one too many, none if there is room.
-func (t *traffic) full(epoch *Epoch) exchange.Fault {
+func (t *traffic) full(epoch *Epoch) message.Fault {
 	switch {
 	case t.inFlight.Load() >= int64(epoch.MaxInFlight):
-		return exchange.FaultOverload
+		return message.FaultOverload
 	case epoch.Saturated(time.Now()):
-		return exchange.FaultFull
+		return message.FaultFull
 	}
-	return exchange.Fault{}
+	return message.Fault{}
 }
 
 // beginDrain closes the connections that are parked; one that is parked later has as long as grace.

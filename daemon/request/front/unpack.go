@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/inflate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -15,23 +15,23 @@ import (
 const contentEncoding = "Content-Encoding"
 
 // packing returns how the request's body is packed, or the fault of one that nobody here unpacks.
-func packing(in *exchange.Inbound) (inflate.Coding, exchange.Fault) {
+func packing(in *message.Inbound) (inflate.Coding, message.Fault) {
 	if _, ok := in.Lookup(contentEncoding); !ok {
-		return inflate.None, exchange.Fault{}
+		return inflate.None, message.Fault{}
 	}
 	c, err := inflate.Parse(in.All(contentEncoding))
 	switch err {
 	case inflate.ErrUnknown:
-		return c, exchange.FaultPacking
+		return c, message.FaultPacking
 	case inflate.ErrTwice:
-		return c, exchange.FaultGrows
+		return c, message.FaultGrows
 	}
-	return c, exchange.Fault{}
+	return c, message.Fault{}
 }
 
 // unpack reads a packed body from source as fill does a plain one. From here on the request is one that was never
 // packed: the worker gets it so, since vLLM reads no Content-Encoding and would take a packed body for broken JSON.
-func (b *bodyReader) unpack(in *exchange.Inbound, source io.Reader, c inflate.Coding, epoch *Epoch) exchange.Fault {
+func (b *bodyReader) unpack(in *message.Inbound, source io.Reader, c inflate.Coding, epoch *Epoch) message.Fault {
 	p := &packed{of: b.buffer, Reader: inflate.NewReader(source, c, inflate.Bounds{Most: int64(epoch.MaxBody),
 		Memory: &b.buffer.holding})}
 	err := b.readStart(p, -1, epoch.BufferBody)
@@ -54,7 +54,7 @@ type packed struct {
 	passed          bool  // part of it has been read as a Tail
 }
 
-// Passed implements exchange.Tail.
+// Passed implements message.Tail.
 func (p *packed) Passed() bool { return p.passed }
 
 // Read reads the next bytes of the body as it was before it was packed.
@@ -68,13 +68,13 @@ func (p *packed) Read(into []byte) (n int, err error) {
 	case err == nil:
 		return n, nil
 	case errors.Is(err, inflate.ErrTooLong):
-		err = exchange.ErrTooLarge
+		err = message.ErrTooLarge
 	case errors.Is(err, inflate.ErrGrows):
-		err = exchange.ErrGrows
+		err = message.ErrGrows
 	case errors.Is(err, inflate.ErrNoRoom):
-		err = exchange.ErrNoDecoder
+		err = message.ErrNoDecoder
 	case errors.Is(err, inflate.ErrCorrupt):
-		err = fmt.Errorf("%w: %w", exchange.ErrPacked, err)
+		err = fmt.Errorf("%w: %w", message.ErrPacked, err)
 	}
 	p.err = err
 	p.end()

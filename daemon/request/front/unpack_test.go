@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/inflate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -22,9 +22,9 @@ func gzipped(text string) string {
 }
 
 func TestPacking(t *testing.T) {
-	f := func(fault exchange.Fault, want inflate.Coding, fields ...string) {
+	f := func(fault message.Fault, want inflate.Coding, fields ...string) {
 		t.Helper()
-		in := &exchange.Inbound{}
+		in := &message.Inbound{}
 		var header []upstream.Field
 		for _, f := range fields {
 			header = append(header, upstream.Field{Name: "content-encoding", Value: f})
@@ -35,24 +35,24 @@ func TestPacking(t *testing.T) {
 		}
 	}
 	zstd, _ := inflate.Parse("zstd")
-	f(exchange.Fault{}, inflate.None)
-	f(exchange.Fault{}, inflate.None, "identity")
-	f(exchange.Fault{}, zstd, "zstd")
-	f(exchange.Fault{}, zstd, "zstd", "identity")
-	f(exchange.FaultGrows, 0, "gzip", "zstd")
-	f(exchange.FaultPacking, 0, "bz2")
-	f(exchange.FaultPacking, 0, "gzip", "bz2")
+	f(message.Fault{}, inflate.None)
+	f(message.Fault{}, inflate.None, "identity")
+	f(message.Fault{}, zstd, "zstd")
+	f(message.Fault{}, zstd, "zstd", "identity")
+	f(message.FaultGrows, 0, "gzip", "zstd")
+	f(message.FaultPacking, 0, "bz2")
+	f(message.FaultPacking, 0, "gzip", "bz2")
 }
 
 // TestBodyUnpacks: what stands of a packed body in memory, what is left to its Tail, and how it ends.
 func TestBodyUnpacks(t *testing.T) {
 	const most, buffer = 1 << 20, 1000
 	bound := most
-	f := func(body string, length int64, want string, fault exchange.Fault, tail error) {
+	f := func(body string, length int64, want string, fault message.Fault, tail error) {
 		t.Helper()
 		c, _ := inflate.Parse("gzip")
 		b := &bodyReader{r: strings.NewReader(body), left: length, room: most, buffer: newBuffer(-1, holding{})}
-		in := &exchange.Inbound{}
+		in := &message.Inbound{}
 		in.SetHeader([]upstream.Field{{Name: "A", Value: "a"}, {Name: "content-ENCODING", Value: "gzip"}, {Name: "B", Value: "b"}})
 		if got := b.unpack(in, b, c, &Epoch{MaxBody: bound, BufferBody: buffer}); got != fault {
 			t.Fatalf("%d bytes: %v; want %v", len(body), got, fault)
@@ -89,7 +89,7 @@ func TestBodyUnpacks(t *testing.T) {
 			}
 		}
 	}
-	none := exchange.Fault{}
+	none := message.Fault{}
 	small, long := `{"model":"m"}`, strings.Repeat("0123456789", 5000)
 	packed := gzipped(long)
 	f(gzipped(small), int64(len(gzipped(small))), small, none, nil)
@@ -97,13 +97,13 @@ func TestBodyUnpacks(t *testing.T) {
 	f("", -1, "", none, nil)
 	f(packed, int64(len(packed)), long, none, nil)
 	f(packed, -1, long, none, nil)
-	f(packed[:len(packed)-1], int64(len(packed)-1), long, none, exchange.ErrPacked)
-	f(packed+"x", -1, long, none, exchange.ErrPacked)
+	f(packed[:len(packed)-1], int64(len(packed)-1), long, none, message.ErrPacked)
+	f(packed+"x", -1, long, none, message.ErrPacked)
 	f(packed[:len(packed)-9], int64(len(packed)), long, none, io.ErrUnexpectedEOF) // the client left
-	f(gzipped(strings.Repeat("x", most+1)), -1, "", none, exchange.ErrTooLarge)
+	f(gzipped(strings.Repeat("x", most+1)), -1, "", none, message.ErrTooLarge)
 	bound = 2 * most
-	f(gzipped(strings.Repeat("x", most+1)), -1, "", none, exchange.ErrGrows)
-	f(small, int64(len(small)), "", exchange.FaultPacked, nil)
-	f(gzipped(small)[:20], 20, "", exchange.FaultPacked, nil)
-	f(gzipped(small)[:20], 30, "", exchange.FaultFraming, nil)
+	f(gzipped(strings.Repeat("x", most+1)), -1, "", none, message.ErrGrows)
+	f(small, int64(len(small)), "", message.FaultPacked, nil)
+	f(gzipped(small)[:20], 20, "", message.FaultPacked, nil)
+	f(gzipped(small)[:20], 30, "", message.FaultFraming, nil)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
@@ -28,13 +29,13 @@ func New(server *exchange.Server, log *slog.Logger) *API {
 }
 
 // Serve answers a request whose endpoint has the role Sessions, Invocations or SageMaker.
-func (a *API) Serve(ctx context.Context, in *exchange.Inbound) *exchange.Outbound {
-	if in.Endpoint.Role == exchange.Sessions {
+func (a *API) Serve(ctx context.Context, in *message.Inbound) *message.Outbound {
+	if in.Endpoint.Role == message.Sessions {
 		return a.plain.serve(ctx, in)
 	}
 	call, bad := sagemaker.Read(in.Path, in.Lookup, sagemaker.RequestType(in.Body))
 	if bad != nil {
-		return a.server.RefuseSession(in, exchange.Fault{Status: bad.Status, Kind: "invalid_request_error",
+		return a.server.RefuseSession(in, message.Fault{Status: bad.Status, Kind: "invalid_request_error",
 			Code: "session_malformed", Message: bad.Message})
 	}
 	if call.Endpoint != "" && in.Epoch.Named(call.Endpoint) == nil { // the body's model would be another endpoint's
@@ -55,7 +56,7 @@ func (a *API) Serve(ctx context.Context, in *exchange.Inbound) *exchange.Outboun
 		x.Pool().Sessions.Close(in.Opened(call.Session), time.Now())
 	}
 	if ended == session.Lost {
-		return a.server.RefuseSession(in, exchange.FaultSession(session.Lost))
+		return a.server.RefuseSession(in, message.FaultSession(session.Lost))
 	}
 	out = translate(out, in, &call)
 	if ended == session.Closed {
@@ -65,14 +66,14 @@ func (a *API) Serve(ctx context.Context, in *exchange.Inbound) *exchange.Outboun
 }
 
 // unknownEndpoint returns the answer to an endpoint's name that no pool has, in AWS's words.
-func unknownEndpoint(name string) exchange.Fault {
-	return exchange.Fault{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "endpoint_not_found",
+func unknownEndpoint(name string) message.Fault {
+	return message.Fault{Status: http.StatusBadRequest, Kind: "invalid_request_error", Code: "endpoint_not_found",
 		Message: "Endpoint " + name + " not found."}
 }
 
 // endedAtWorker returns Closed if an answer shows that this request closed the session which its worker holds, Lost if
 // the worker knows nothing of it, as after a restart that no probe has seen, and Found otherwise.
-func endedAtWorker(in *exchange.Inbound, b session.Binding, out *exchange.Outbound) session.Status {
+func endedAtWorker(in *message.Inbound, b session.Binding, out *message.Outbound) session.Status {
 	if in.Seen.Worker == "" || !b.Minted || b.Worker != in.Seen.Worker {
 		return session.Found
 	}

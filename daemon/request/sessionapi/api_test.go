@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
@@ -14,25 +14,25 @@ import (
 // TestEndedAtWorker is the table of answers by which a session ends that its worker holds.
 func TestEndedAtWorker(t *testing.T) {
 	held := session.Binding{Worker: "w", Minted: true}
-	f := func(by string, b session.Binding, out exchange.Outbound, want session.Status) {
+	f := func(by string, b session.Binding, out message.Outbound, want session.Status) {
 		t.Helper()
-		in := &exchange.Inbound{}
+		in := &message.Inbound{}
 		in.Seen.Worker = by
 		if got := endedAtWorker(in, b, &out); got != want {
 			t.Errorf("by %q, %+v, %d %s: %v; want %v", by, b, out.Status, out.Body, got, want)
 		}
 	}
-	closed := exchange.Outbound{Status: 200, Header: fields(sagemaker.HeaderClosedSession, "x")}
-	lost := exchange.Outbound{Status: 400, Body: []byte(`{"message":"Session not found: x"}`)}
+	closed := message.Outbound{Status: 200, Header: fields(sagemaker.HeaderClosedSession, "x")}
+	lost := message.Outbound{Status: 400, Body: []byte(`{"message":"Session not found: x"}`)}
 	f("w", held, closed, session.Closed)
 	f("w", held, lost, session.Lost)
 	f("", held, closed, session.Found)                        // the router's own answer
 	f("v", held, lost, session.Found)                         // of a worker that does not hold it
 	f("w", session.Binding{Worker: "w"}, lost, session.Found) // the router alone holds it
-	f("w", held, exchange.Outbound{Status: 200}, session.Found)
-	f("w", held, exchange.Outbound{Status: 400, Body: []byte(`{"message":"bad"}`)}, session.Found)
-	f("w", held, exchange.Outbound{Status: 404, Body: lost.Body}, session.Found)
-	f("w", held, exchange.Outbound{Status: 400, Stream: io.NopCloser(strings.NewReader("session not found"))}, session.Found)
+	f("w", held, message.Outbound{Status: 200}, session.Found)
+	f("w", held, message.Outbound{Status: 400, Body: []byte(`{"message":"bad"}`)}, session.Found)
+	f("w", held, message.Outbound{Status: 404, Body: lost.Body}, session.Found)
+	f("w", held, message.Outbound{Status: 400, Stream: io.NopCloser(strings.NewReader("session not found"))}, session.Found)
 	closed.Status = 201
 	f("w", held, closed, session.Found)
 }
@@ -61,7 +61,7 @@ func TestKnowsNoSessions(t *testing.T) {
 func TestGone(t *testing.T) {
 	for s, status := range map[session.Status]int{session.Unknown: 404, session.Expired: 404, session.Closed: 404, session.Lost: 404,
 		session.Silent: 503} {
-		if got := gone(s); got.Status != status || got.Code != exchange.FaultSession(s).Code {
+		if got := gone(s); got.Status != status || got.Code != message.FaultSession(s).Code {
 			t.Errorf("%v: %+v; want %d", s, got, status)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -30,15 +30,15 @@ func lines(fields []upstream.Field) string {
 }
 
 // answered returns a request that the worker w in the pool p has answered.
-func answered() *exchange.Inbound {
-	in := &exchange.Inbound{ID: "id-1"}
+func answered() *message.Inbound {
+	in := &message.Inbound{ID: "id-1"}
 	in.Seen.Worker, in.Seen.Pool = "w", "p"
 	return in
 }
 
 func TestEntry(t *testing.T) {
-	in := &exchange.Inbound{Header: fields(sagemaker.HeaderAdapter, "lora")}
-	f := func(op sagemaker.Op, want exchange.Op) {
+	in := &message.Inbound{Header: fields(sagemaker.HeaderAdapter, "lora")}
+	f := func(op sagemaker.Op, want message.Op) {
 		t.Helper()
 		c := &sagemaker.Call{Op: op, Endpoint: "p", Session: "s", PrefixAwareID: "app"}
 		e := entry(in, c)
@@ -46,10 +46,10 @@ func TestEntry(t *testing.T) {
 			t.Errorf("%v: %+v", op, e)
 		}
 	}
-	f(sagemaker.None, exchange.Use)
-	f(sagemaker.Use, exchange.Use)
-	f(sagemaker.Open, exchange.Opening)
-	f(sagemaker.Close, exchange.Closing)
+	f(sagemaker.None, message.Use)
+	f(sagemaker.Use, message.Use)
+	f(sagemaker.Open, message.Opening)
+	f(sagemaker.Close, message.Closing)
 }
 
 // TestDoorHeader is the table of what a worker is sent of a session.
@@ -76,7 +76,7 @@ func TestDoorHeader(t *testing.T) {
 func TestTranslate(t *testing.T) {
 	f := func(c sagemaker.Call, status int, header []upstream.Field, body string, want int, head, text string) {
 		t.Helper()
-		out := translate(&exchange.Outbound{Status: status, Header: header, Body: []byte(body)}, answered(), &c)
+		out := translate(&message.Outbound{Status: status, Header: header, Body: []byte(body)}, answered(), &c)
 		got, _, err := out.Whole(1 << 20)
 		if out.Status != want || lines(out.Header) != head || string(got) != text || err != nil {
 			t.Errorf("%+v: %d\n%s%s %v\nwant: %d\n%s%s", c, out.Status, lines(out.Header), got, err, want, head, text)
@@ -91,14 +91,14 @@ func TestTranslate(t *testing.T) {
 	f(sagemaker.Call{Endpoint: "p"}, 200, typed(), "{}", 200, plain+variant, "{}")
 
 	bad := sagemaker.Translate(500, []byte(`{"error":{"message":"no"}}`))
-	out := translate(&exchange.Outbound{Status: 500, Header: typed(), Body: []byte(`{"error":{"message":"no"}}`)}, answered(),
+	out := translate(&message.Outbound{Status: 500, Header: typed(), Body: []byte(`{"error":{"message":"no"}}`)}, answered(),
 		&sagemaker.Call{Endpoint: "p"})
-	if out.Status != bad.Status || string(out.Body) != string(bad.Body()) || out.Get(exchange.HeaderAWSRequest) != "" || out.Get("x") != "" {
+	if out.Status != bad.Status || string(out.Body) != string(bad.Body()) || out.Get(message.HeaderAWSRequest) != "" || out.Get("x") != "" {
 		t.Errorf("an error: %d %v %s", out.Status, out.Header, out.Body)
 	}
 
-	own := &exchange.Outbound{Status: 503, Header: typed()}
-	if got := translate(own, &exchange.Inbound{}, &sagemaker.Call{Endpoint: "p"}); got != own || len(got.Header) != 3 {
+	own := &message.Outbound{Status: 503, Header: typed()}
+	if got := translate(own, &message.Inbound{}, &sagemaker.Call{Endpoint: "p"}); got != own || len(got.Header) != 3 {
 		t.Errorf("an error of the router's own was changed: %+v", got)
 	}
 }
@@ -106,7 +106,7 @@ func TestTranslate(t *testing.T) {
 // TestTranslateStream: an answer on the stream path is events, also one that came whole, and names the type of what is
 // in them.
 func TestTranslateStream(t *testing.T) {
-	f := func(out *exchange.Outbound, end string) {
+	f := func(out *message.Outbound, end string) {
 		t.Helper()
 		out.Status, out.Header = 200, fields("Content-Type", "text/plain")
 		out = translate(out, answered(), &sagemaker.Call{Endpoint: "p", Stream: true})
@@ -119,13 +119,13 @@ func TestTranslateStream(t *testing.T) {
 			t.Errorf("%q; want hello, and then %q", text, end)
 		}
 	}
-	f(&exchange.Outbound{Body: []byte("hello")}, "")
-	f(&exchange.Outbound{Stream: io.NopCloser(strings.NewReader("hello"))}, "")
+	f(&message.Outbound{Body: []byte("hello")}, "")
+	f(&message.Outbound{Stream: io.NopCloser(strings.NewReader("hello"))}, "")
 	broken := func(err error) io.ReadCloser {
 		return io.NopCloser(io.MultiReader(strings.NewReader("hello"), failing{err}))
 	}
-	f(&exchange.Outbound{Stream: broken(io.ErrUnexpectedEOF)}, "ModelStreamError")
-	f(&exchange.Outbound{Stream: broken(exchange.ErrDraining)}, "InternalStreamFailure")
+	f(&message.Outbound{Stream: broken(io.ErrUnexpectedEOF)}, "ModelStreamError")
+	f(&message.Outbound{Stream: broken(message.ErrDraining)}, "InternalStreamFailure")
 }
 
 // failing is a stream that broke off.

@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -28,7 +29,7 @@ type openings struct {
 }
 
 // serve answers NEW_SESSION. Attempts of one call, which SDKs repeat when an answer is late, open one session.
-func (o *openings) serve(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call) *exchange.Outbound {
+func (o *openings) serve(ctx context.Context, in *message.Inbound, c *sagemaker.Call) *message.Outbound {
 	id := ""
 	if c.InvocationID != "" {
 		id = in.Caller.Name + "\x00" + c.Endpoint + "\x00" + c.InvocationID
@@ -42,13 +43,13 @@ func (o *openings) serve(ctx context.Context, in *exchange.Inbound, c *sagemaker
 		return r
 	})
 	if err != nil {
-		f := exchange.FaultStopping
-		if errors.Is(err, exchange.ErrClientGone) {
-			f = exchange.FaultGone
+		f := message.FaultStopping
+		if errors.Is(err, message.ErrClientGone) {
+			f = message.FaultGone
 		}
 		return f.Outbound(in.Endpoint.Shape)
 	}
-	out := &exchange.Outbound{Status: r.Status, Body: r.Body}
+	out := &message.Outbound{Status: r.Status, Body: r.Body}
 	for _, h := range r.Header {
 		out.Header = append(out.Header, upstream.Field{Name: h[0], Value: h[1]})
 	}
@@ -57,8 +58,8 @@ func (o *openings) serve(ctx context.Context, in *exchange.Inbound, c *sagemaker
 
 // attempt asks a worker to open a session, or opens one that the router alone holds, and reports whether a session
 // was opened.
-func (o *openings) attempt(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call) (
-	out *exchange.Outbound, ok bool) {
+func (o *openings) attempt(ctx context.Context, in *message.Inbound, c *sagemaker.Call) (
+	out *message.Outbound, ok bool) {
 	if out := o.full(in); out != nil {
 		return out, false
 	}
@@ -69,7 +70,7 @@ func (o *openings) attempt(ctx context.Context, in *exchange.Inbound, c *sagemak
 	p, w := x.Pool(), x.Chosen()
 	if c.InBody && !keepsSessions(p, w) {
 		x.Keep()
-		return o.enter(in, c, opened{pool: p, worker: w, answer: &exchange.Outbound{Status: 200}})
+		return o.enter(in, c, opened{pool: p, worker: w, answer: &message.Outbound{Status: 200}})
 	}
 	out = x.Send(ctx)
 	w = x.By()
@@ -81,16 +82,16 @@ func (o *openings) attempt(ctx context.Context, in *exchange.Inbound, c *sagemak
 	case err != nil || cut:
 		o.log.Warn("the answer to an opening broke off or is too long", "id", in.ID, "pool", p.Name, "worker", w.ID(),
 			"bytes", len(text), "error", err)
-		return o.server.RefuseSession(in, exchange.FaultOpening), false
+		return o.server.RefuseSession(in, message.FaultOpening), false
 	case c.InBody && knowsNoSessions(out.Status, text) && p.WorkerSessions == "auto":
 		p.NoteSessionless(w)
-		return o.enter(in, c, opened{pool: p, worker: w, answer: &exchange.Outbound{Status: 200}})
+		return o.enter(in, c, opened{pool: p, worker: w, answer: &message.Outbound{Status: 200}})
 	case out.Status < 200 || out.Status > 299:
-		o.server.RefuseSession(in, exchange.FaultOpening)
-		return translate(&exchange.Outbound{Status: out.Status, Header: out.Header, Body: text}, in, c), false
+		o.server.RefuseSession(in, message.FaultOpening)
+		return translate(&message.Outbound{Status: out.Status, Header: out.Header, Body: text}, in, c), false
 	}
 	return o.enter(in, c, opened{pool: p, worker: w, heard: true,
-		answer: &exchange.Outbound{Status: out.Status, Header: out.Header, Body: text}})
+		answer: &message.Outbound{Status: out.Status, Header: out.Header, Body: text}})
 }
 
 // knowsNoSessions reports that a worker keeps no sessions, from its answer to a body with NEW_SESSION. It knows vLLM's
@@ -105,12 +106,12 @@ func knowsNoSessions(status int, body []byte) bool {
 type opened struct {
 	pool   *epoch.Pool
 	worker *worker.Worker
-	answer *exchange.Outbound
+	answer *message.Outbound
 	heard  bool // the worker took the opening in
 }
 
 // enter binds an opened session and adds its id to the answer.
-func (o *openings) enter(in *exchange.Inbound, c *sagemaker.Call, s opened) (*exchange.Outbound, bool) {
+func (o *openings) enter(in *message.Inbound, c *sagemaker.Call, s opened) (*message.Outbound, bool) {
 	in.Seen.Worker = s.worker.ID()
 	id, expires, minted, bad := sagemaker.Opened(s.answer.Get)
 	if bad != nil {
@@ -135,7 +136,7 @@ func (o *openings) enter(in *exchange.Inbound, c *sagemaker.Call, s opened) (*ex
 }
 
 // full refuses an opening, before a worker is asked, if the open sessions of its key take all of the key's share.
-func (o *openings) full(in *exchange.Inbound) *exchange.Outbound {
+func (o *openings) full(in *message.Inbound) *message.Outbound {
 	pools := in.Epoch.Pools
 	if len(pools) == 0 || !pools[0].Sessions.Full(in.Opened(session.MintID())) { // all pools share one store
 		return nil
@@ -143,22 +144,22 @@ func (o *openings) full(in *exchange.Inbound) *exchange.Outbound {
 	return o.refuseFull(in)
 }
 
-func (o *openings) refuseFull(in *exchange.Inbound) *exchange.Outbound {
+func (o *openings) refuseFull(in *message.Inbound) *message.Outbound {
 	if o.warned.Due(time.Now(), time.Minute) {
 		o.log.Warn("an opening is refused: the open sessions of its key take all of the key's share of memory; "+
 			"raise cache.max_bytes, or let sessions end sooner (sessions.life)", "id", in.ID, "key", in.Caller.Name)
 	}
-	return o.server.RefuseSession(in, exchange.FaultSessionsFull)
+	return o.server.RefuseSession(in, message.FaultSessionsFull)
 }
 
 // refuse logs that the router cannot keep a session which a worker has opened, and returns the answer to the client.
-func (o *openings) refuse(in *exchange.Inbound, w *worker.Worker, err error) *exchange.Outbound {
+func (o *openings) refuse(in *message.Inbound, w *worker.Worker, err error) *message.Outbound {
 	if errors.Is(err, session.ErrFull) {
 		return o.refuseFull(in)
 	}
 	o.log.Warn("a worker opened a session that cannot be kept", "id", in.ID, "pool", in.Seen.Pool,
 		"worker", w.ID(), "error", err)
-	return o.server.RefuseSession(in, exchange.FaultOpening)
+	return o.server.RefuseSession(in, message.FaultOpening)
 }
 
 // keepsSessions reports whether a worker is taken to keep sessions of its own.

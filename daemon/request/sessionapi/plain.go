@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
@@ -28,14 +29,14 @@ type plain struct {
 // serve answers POST /sessions, which opens a session on a worker that it chooses for the body's model, and GET and
 // DELETE /sessions/{id}. The id is then sent as X-Session-Id. The router holds these sessions, and no worker knows of
 // them.
-func (r *plain) serve(ctx context.Context, in *exchange.Inbound) *exchange.Outbound {
+func (r *plain) serve(ctx context.Context, in *message.Inbound) *message.Outbound {
 	id := in.Endpoint.ID
 	switch {
 	case id == "" && in.Path == "/sessions" && in.Method == http.MethodPost:
 		return r.open(ctx, in)
 	case id != "" && (in.Method == http.MethodGet || in.Method == http.MethodDelete):
 	default:
-		return r.server.RefuseSession(in, exchange.FaultUnknownURL)
+		return r.server.RefuseSession(in, message.FaultUnknownURL)
 	}
 	if !sagemaker.ValidID(id) {
 		return r.server.RefuseSession(in, gone(session.Unknown))
@@ -55,7 +56,7 @@ func (r *plain) serve(ctx context.Context, in *exchange.Inbound) *exchange.Outbo
 	}
 	call := &sagemaker.Call{Op: sagemaker.Close, Session: id, InBody: true}
 	asked := *in
-	asked.Endpoint = exchange.Classify(http.MethodPost, "/invocations")
+	asked.Endpoint = message.Classify(http.MethodPost, "/invocations")
 	asked.Method, asked.Path, asked.Query = http.MethodPost, asked.Endpoint.Path, ""
 	asked.Body, asked.Tail, asked.Left = []byte(`{"requestType":"CLOSE"}`), nil, 0
 	out, ok := r.closings.free(ctx, &asked, call, held{pool: p, binding: b})
@@ -66,12 +67,12 @@ func (r *plain) serve(ctx context.Context, in *exchange.Inbound) *exchange.Outbo
 	if !p.Sessions.Close(name, time.Now()) {
 		return r.server.RefuseSession(in, gone(session.Closed))
 	}
-	return &exchange.Outbound{Status: http.StatusNoContent}
+	return &message.Outbound{Status: http.StatusNoContent}
 }
 
 // gone returns the error of a session that is the resource itself.
-func gone(s session.Status) exchange.Fault {
-	f := exchange.FaultSession(s)
+func gone(s session.Status) message.Fault {
+	f := message.FaultSession(s)
 	if s != session.Silent {
 		f.Status = http.StatusNotFound
 	}
@@ -79,9 +80,9 @@ func gone(s session.Status) exchange.Fault {
 }
 
 // open opens a session on a worker that is chosen for the body's model.
-func (r *plain) open(ctx context.Context, in *exchange.Inbound) *exchange.Outbound {
+func (r *plain) open(ctx context.Context, in *message.Inbound) *message.Outbound {
 	if len(in.Body) > 0 && !json.Valid(in.Body) || in.Tail != nil {
-		return r.server.RefuseSession(in, exchange.FaultSessionBody)
+		return r.server.RefuseSession(in, message.FaultSessionBody)
 	}
 	if out := r.openings.full(in); out != nil {
 		return out
@@ -104,9 +105,9 @@ func (r *plain) open(ctx context.Context, in *exchange.Inbound) *exchange.Outbou
 }
 
 // said returns an answer with v in JSON. No cache may keep it.
-func said(status int, v any) *exchange.Outbound {
+func said(status int, v any) *message.Outbound {
 	body, _ := json.Marshal(v)
-	out := &exchange.Outbound{Status: status, Body: body}
+	out := &message.Outbound{Status: status, Body: body}
 	out.Set("Content-Type", "application/json")
 	out.Set("Cache-Control", "no-store")
 	return out

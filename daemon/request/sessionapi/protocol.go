@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/sagemaker"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -17,14 +17,14 @@ import (
 type sagemakerProtocol struct{ call *sagemaker.Call }
 
 // entry returns what a call sets for its request: the pool, the session, its salt, the model and the operation.
-func entry(in *exchange.Inbound, c *sagemaker.Call) exchange.Entry {
-	e := exchange.Entry{Door: sagemakerProtocol{c}, Pool: c.Endpoint, Session: c.Session, Salt: c.PrefixAwareID,
+func entry(in *message.Inbound, c *sagemaker.Call) message.Entry {
+	e := message.Entry{Door: sagemakerProtocol{c}, Pool: c.Endpoint, Session: c.Session, Salt: c.PrefixAwareID,
 		Model: in.Get(sagemaker.HeaderAdapter)}
 	switch c.Op {
 	case sagemaker.Open:
-		e.Op = exchange.Opening
+		e.Op = message.Opening
 	case sagemaker.Close:
-		e.Op = exchange.Closing
+		e.Op = message.Closing
 	}
 	return e
 }
@@ -54,7 +54,7 @@ func (d sagemakerProtocol) Header(out []upstream.Field, p *epoch.Pool, b session
 func (d sagemakerProtocol) EndsStreams() bool { return d.call.Stream }
 
 // translate turns a worker's answer into SageMaker's form.
-func translate(out *exchange.Outbound, in *exchange.Inbound, c *sagemaker.Call) *exchange.Outbound {
+func translate(out *message.Outbound, in *message.Inbound, c *sagemaker.Call) *message.Outbound {
 	if in.Seen.Worker == "" { // an error of the router's own has its form already
 		return out
 	}
@@ -75,7 +75,7 @@ func translate(out *exchange.Outbound, in *exchange.Inbound, c *sagemaker.Call) 
 	if out.Status < 200 || out.Status > 299 {
 		text, _, _ := out.Whole(maxTranslated)
 		bad := sagemaker.Translate(out.Status, text)
-		out = &exchange.Outbound{Status: bad.Status, Body: bad.Body()}
+		out = &message.Outbound{Status: bad.Status, Body: bad.Body()}
 		for _, h := range bad.Headers(in.ID) {
 			out.SetOnce(h[0], h[1])
 		}
@@ -101,10 +101,10 @@ const maxTranslated = 64 << 10
 
 // exception returns what a stream that broke off ends with.
 func exception(err error) sagemaker.StreamError {
-	if errors.Is(err, exchange.ErrDraining) {
-		return sagemaker.InternalStreamFailure(exchange.FaultStopping.Message)
+	if errors.Is(err, message.ErrDraining) {
+		return sagemaker.InternalStreamFailure(message.FaultStopping.Message)
 	}
 	return sagemaker.ModelBroke(err)
 }
 
-var _ exchange.Protocol = sagemakerProtocol{}
+var _ message.Protocol = sagemakerProtocol{}

@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"cmp"
@@ -66,10 +66,10 @@ func replaced(name string, in *Inbound, p *epoch.Pool) bool {
 	return false
 }
 
-// idAtWorker returns the request's id as its worker gets it. Where clients have keys, and chose the id, a random part
+// IdAtWorker returns the request's id as its worker gets it. Where clients have keys, and chose the id, a random part
 // makes it unique: to engines equal ids are one request, so that two tenants could end each other's. Connectors of vLLM
 // that read addresses of workers in an id (P2pNccl, MoRI-IO) find none of a client's.
-func idAtWorker(in *Inbound) string {
+func IdAtWorker(in *Inbound) string {
 	if strings.Contains(in.ID, "_addr_") {
 		return gate.RequestID("")
 	}
@@ -79,9 +79,9 @@ func idAtWorker(in *Inbound) string {
 	return fmt.Sprintf("%s-%08x", in.ID, rand.Uint32())
 }
 
-// workerHeader appends the fields that a worker of the pool gets, under the id that it gets; door may be nil. They ask
+// WorkerHeader appends the fields that a worker of the pool gets, under the id that it gets; door may be nil. They ask
 // for no compression, as the router reads answers on their way.
-func workerHeader(out []upstream.Field, in *Inbound, id string, p *epoch.Pool, door Protocol) []upstream.Field {
+func WorkerHeader(out []upstream.Field, in *Inbound, id string, p *epoch.Pool, door Protocol) []upstream.Field {
 	named := connectionTokens(in.Header)
 	out = slices.Grow(out, len(in.Header)+10) // room for all that is added, a door's fields too
 	for _, f := range in.Header {
@@ -138,8 +138,8 @@ func ourOwn(name string) bool {
 		len(name) > 11 && strings.EqualFold(name[:11], "x-warmpath-")
 }
 
-// clientHeader returns the worker's fields that a client gets, in the memory of h. The router answers CORS itself.
-func clientHeader(h upstream.Header) []upstream.Field {
+// ClientHeader returns the worker's fields that a client gets, in the memory of h. The router answers CORS itself.
+func ClientHeader(h upstream.Header) []upstream.Field {
 	named := connectionTokens(h)
 	out := h[:0]
 	for _, f := range h {
@@ -156,9 +156,9 @@ func clientHeader(h upstream.Header) []upstream.Field {
 	return out
 }
 
-// stayHere cuts the worker's address off a Location. vLLM redirects a path with a slash too many to its own address,
+// StayHere cuts the worker's address off a Location. vLLM redirects a path with a slash too many to its own address,
 // where a client would miss the router or reach nobody.
-func stayHere(header []upstream.Field, worker string) {
+func StayHere(header []upstream.Field, worker string) {
 	for i := range header {
 		f := &header[i]
 		if !strings.EqualFold(f.Name, "location") {
@@ -172,4 +172,17 @@ func stayHere(header []upstream.Field, worker string) {
 		to.Scheme, to.Host, to.User = "", "", nil
 		f.Value = cmp.Or(to.String(), "/")
 	}
+}
+
+// IsEvents reports whether a Content-Type is that of server-sent events. Media types have no case.
+func IsEvents(kind string) bool {
+	const events = "text/event-stream"
+	return len(kind) >= len(events) && strings.EqualFold(kind[:len(events)], events)
+}
+
+// Coded reports whether the answer is compressed, although the router asks workers not to. It then goes to the client
+// as it comes: there is no event to be read in it, and none may be appended.
+func Coded(h upstream.Header) bool {
+	coding, ok := h.Lookup("Content-Encoding")
+	return ok && coding != "" && !strings.EqualFold(coding, "identity")
 }

@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"errors"
@@ -121,8 +121,8 @@ func (in *Inbound) Opened(id string) session.Name {
 	return session.Name{Kind: session.Opened, Tenant: in.Caller.Name, Owner: in.Caller.Name, ID: id}
 }
 
-// mayUse reports whether the caller may use a model or an alias: by its name, or because it may use all of its targets.
-func (in *Inbound) mayUse(model string) bool {
+// MayUse reports whether the caller may use a model or an alias: by its name, or because it may use all of its targets.
+func (in *Inbound) MayUse(model string) bool {
 	if in.Caller.Allows(model) {
 		return true
 	}
@@ -140,6 +140,9 @@ func (in *Inbound) mayUse(model string) bool {
 	}
 	return true
 }
+
+// SpeaksAnthropic reports whether a client wants Anthropic's shapes on paths that OpenAI's API has too.
+func (in *Inbound) SpeaksAnthropic() bool { return in.Get("anthropic-version") != "" }
 
 // Get returns the first value of a header field.
 func (in *Inbound) Get(name string) string {
@@ -183,13 +186,13 @@ type Outbound struct {
 	Stream io.ReadCloser
 	Length int64 // of Stream; -1 = not known
 
-	of interface{ reuse() } // the exchange whose memory the answer is in; nil = none, and nothing is used again
+	Memory interface{ Reuse() } // the exchange whose memory the answer is in; nil = none, and nothing is used again
 }
 
 // Release gives the memory of an answer back that has been passed on. After it, only Body may be used.
 func (o *Outbound) Release() {
-	if o.of != nil {
-		o.of.reuse()
+	if o.Memory != nil {
+		o.Memory.Reuse()
 	}
 }
 

@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"strconv"
@@ -9,18 +9,18 @@ import (
 // headerTimeout is the field in which the SDKs of OpenAI and Anthropic give the seconds that they wait for an answer.
 const headerTimeout = "X-Stainless-Timeout"
 
-// deadline returns when the client gives up, by the first field of its header that says so; zero if none does. Those
+// Deadline returns when the client gives up, by the first field of its header that says so; zero if none does. Those
 // that the configuration names come before the SDKs' own, which give 600 s unless the user sets another.
-func (in *Inbound) deadline(arrived time.Time) time.Time {
+func (in *Inbound) Deadline(arrived time.Time) time.Time {
 	if in.Epoch != nil {
 		for _, name := range in.Epoch.Deadline {
 			if seconds := secondsOf(in.Get(name)); seconds > 0 {
-				return arrived.Add(inSeconds(seconds))
+				return arrived.Add(InSeconds(seconds))
 			}
 		}
 	}
 	if seconds := secondsOf(in.Get(headerTimeout)); seconds > 0 {
-		return arrived.Add(inSeconds(seconds))
+		return arrived.Add(InSeconds(seconds))
 	}
 	return time.Time{}
 }
@@ -48,4 +48,5 @@ func secondsOf(given string) float64 {
 	return seconds
 }
 
-func inSeconds(s float64) time.Duration { return time.Duration(min(s, 1e8) * float64(time.Second)) }
+// InSeconds returns a number of seconds as a Duration, 1e8 at most.
+func InSeconds(s float64) time.Duration { return time.Duration(min(s, 1e8) * float64(time.Second)) }

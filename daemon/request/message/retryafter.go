@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"slices"
@@ -10,8 +10,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
-// mostRetry bounds the seconds of a Retry-After: SDKs take a larger number for none.
-const mostRetry = 60
+// MostRetry bounds the seconds of a Retry-After: SDKs take a larger number for none.
+const MostRetry = 60
 
 // measures reports whether the pool's own measure says when the fault is over: it is for want of a worker, or for what
 // one did.
@@ -19,25 +19,25 @@ func (f *Fault) measures() bool {
 	return f.Retry > 0 && (f.Cause == NoFreeWorker || f.Cause == WorkerFailed || f.Code == FaultResting.Code)
 }
 
-// after returns the fault with the Retry-After that the pool has measured, or that a worker has asked for, if that is
-// later. The pool may be nil.
-func (f Fault) after(p *epoch.Pool, now time.Time) Fault {
+// Measured returns the fault with the Retry-After that the pool has measured, or that a worker has asked for, if that
+// is later. The pool may be nil.
+func (f Fault) Measured(p *epoch.Pool, now time.Time) Fault {
 	if p != nil && f.measures() {
-		f.Retry = min(mostRetry, max(f.Retry, p.Workers.RetryAfter(now)))
+		f.Retry = min(MostRetry, max(f.Retry, p.Workers.RetryAfter(now)))
 	}
 	return f
 }
 
-// asks returns the fault for a worker's refusal, with the Retry-After that the worker gave.
-func asks(f Fault, h upstream.Header) Fault {
+// Asked returns the fault for a worker's refusal, with the Retry-After that the worker gave.
+func Asked(f Fault, h upstream.Header) Fault {
 	if s, err := strconv.Atoi(strings.TrimSpace(h.Get("Retry-After"))); err == nil && s > 0 {
-		f.Retry = min(mostRetry, s)
+		f.Retry = min(MostRetry, s)
 	}
 	return f
 }
 
-// comeBackIn sets Retry-After of a worker's own answer that says that it is full, to what the router knows of its pool.
-func (o *Outbound) comeBackIn(seconds int) {
+// ComeBackIn sets Retry-After of a worker's own answer that says that it is full, to what the router knows of its pool.
+func (o *Outbound) ComeBackIn(seconds int) {
 	if seconds == 0 || o.Status < 500 && o.Status != 429 && o.Status != 408 {
 		return
 	}

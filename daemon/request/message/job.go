@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"bytes"
@@ -83,19 +83,19 @@ func plainID(s string) bool {
 	return s != ""
 }
 
-// endsIn reports whether a path ends in that id, so that a DELETE deletes what it names and no part of it.
-func endsIn(path, id string) bool {
+// EndsIn reports whether a path ends in that id, so that a DELETE deletes what it names and no part of it.
+func EndsIn(path, id string) bool {
 	return id != "" && strings.HasSuffix(strings.TrimSuffix(path, "/"), "/"+id)
 }
 
-// isJSON reports whether a body is an object in JSON, or seems to begin as one.
-func isJSON(in *Inbound) bool {
+// IsJSON reports whether a body is an object in JSON, or seems to begin as one.
+func IsJSON(in *Inbound) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(in.Body, " \t\r\n\xef\xbb\xbf"), []byte("{"))
 }
 
-// owned returns the name that stands for a job whichever key made it; owner is who binds it, "" in a look-up. Where
+// Owned returns the name that stands for a job whichever key made it; owner is who binds it, "" in a look-up. Where
 // there are keys it is bound beside the key's own name: so a job of another key differs from one that nobody has bound,
 // which a worker may still know.
-func owned(id, owner string) session.Name {
+func Owned(id, owner string) session.Name {
 	return session.Name{Kind: session.Response, Tenant: "\x00", Owner: owner, ID: id}
 }

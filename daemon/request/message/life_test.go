@@ -1,16 +1,11 @@
-package exchange
+package message
 
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 )
-
-type listener struct{ told atomic.Int32 }
-
-func (l *listener) Ended() { l.told.Add(1) }
 
 func TestLifeTellsItsEndOnce(t *testing.T) {
 	var all Lives

@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"errors"
@@ -36,9 +36,11 @@ func (c *closing) Close() error {
 	return nil
 }
 
+var errBroken = errors.New("broke off")
+
 type broken struct{}
 
-func (broken) Read([]byte) (int, error) { return 0, errBrokeOff }
+func (broken) Read([]byte) (int, error) { return 0, errBroken }
 
 func TestWhole(t *testing.T) {
 	if text, cut, err := (&Outbound{Body: []byte("all")}).Whole(1); string(text) != "all" || cut || err != nil {
@@ -54,13 +56,13 @@ func TestWhole(t *testing.T) {
 	}
 	f(strings.NewReader("1234"), 4, "1234", false, nil)
 	f(strings.NewReader("12345"), 4, "1234", true, nil)
-	f(io.MultiReader(strings.NewReader("12"), broken{}), 4, "12", false, errBrokeOff)
+	f(io.MultiReader(strings.NewReader("12"), broken{}), 4, "12", false, errBroken)
 }
 
 func TestSalt(t *testing.T) {
 	f := func(app, body, want string) {
 		t.Helper()
-		if got := (&Entry{Salt: app}).salt(body); got != want {
+		if got := (&Entry{Salt: app}).WithSalt(body); got != want {
 			t.Errorf("%q, %q: %q; want %q", app, body, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"strings"
@@ -17,7 +17,7 @@ func TestFaultShapes(t *testing.T) {
 		if o.Status != status || lines(o.Header) != header || string(o.Body) != body {
 			t.Errorf("shape %d: %d\n%s%s\nwant: %d\n%s%s", s, o.Status, lines(o.Header), o.Body, status, header, body)
 		}
-		if got := string(FaultBroken.event(s, 7)); got != event {
+		if got := string(FaultBroken.Event(s, 7)); got != event {
 			t.Errorf("shape %d ends a stream with %q; want %q", s, got, event)
 		}
 	}
@@ -56,7 +56,7 @@ func TestFaultWebSocket(t *testing.T) {
 func TestRejection(t *testing.T) {
 	f := func(status int, text string, wait time.Duration, kind, message string, retry int) {
 		t.Helper()
-		got := rejection(status, text, wait)
+		got := Rejection(status, text, wait)
 		if got.Status != status || got.Kind != kind || got.Message != message || got.Retry != retry || got.Code != "rejected_by_strategy" {
 			t.Errorf("%d %q %v: %+v", status, text, wait, got)
 		}

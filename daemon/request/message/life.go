@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"context"
@@ -68,11 +68,11 @@ func (l *Life) Renew() bool {
 	return true
 }
 
-// beginAttempt returns the number of a new attempt, by which it can be interrupted until the next one begins.
-func (l *Life) beginAttempt() uint32 { return l.attempt.Add(1) }
+// BeginAttempt returns the number of a new attempt, by which it can be interrupted until the next one begins.
+func (l *Life) BeginAttempt() uint32 { return l.attempt.Add(1) }
 
-// interrupt ends the transport's request under way if it is that attempt's. The request itself goes on.
-func (l *Life) interrupt(attempt uint32) {
+// Interrupt ends the transport's request under way if it is that attempt's. The request itself goes on.
+func (l *Life) Interrupt(attempt uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.hearer != nil && l.attempt.Load() == attempt {
@@ -210,8 +210,8 @@ var (
 	ErrDraining   = errors.New("the router is stopping")
 )
 
-// causeOf returns why this router ended the request, or nil.
-func causeOf(ctx context.Context) error {
+// CauseOf returns why this router ended the request, or nil.
+func CauseOf(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}

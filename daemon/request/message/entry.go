@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"github.com/warmpath/warmpath/daemon/request/epoch"
@@ -42,8 +42,8 @@ type Protocol interface {
 	EndsStreams() bool
 }
 
-// salt returns what keeps prompts apart: by application and by the body's own salt.
-func (e *Entry) salt(body string) string {
+// WithSalt returns what keeps prompts apart: by application and by the body's own salt.
+func (e *Entry) WithSalt(body string) string {
 	if e.Salt == "" {
 		return body
 	}

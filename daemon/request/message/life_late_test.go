@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"context"

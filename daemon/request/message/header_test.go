@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"strings"
@@ -36,15 +36,6 @@ func (strict) Header(out []upstream.Field, _ *epoch.Pool, _ session.Binding) []u
 	return out
 }
 
-// lines writes fields as "Name: value" lines.
-func lines(fields []upstream.Field) string {
-	var b strings.Builder
-	for _, f := range fields {
-		b.WriteString(f.Name + ": " + f.Value + "\n")
-	}
-	return b.String()
-}
-
 // TestWorkerHeader: a worker gets the client's fields, except those for one connection or for the router, and the
 // router's own fields about the request.
 func TestWorkerHeader(t *testing.T) {
@@ -65,7 +56,7 @@ func TestWorkerHeader(t *testing.T) {
 		if c.keyed {
 			in.Caller = callerOf(t, "*")
 		}
-		if got := lines(workerHeader(nil, in, in.ID, &epoch.Pool{Key: c.key}, c.door)); got != want {
+		if got := lines(WorkerHeader(nil, in, in.ID, &epoch.Pool{Key: c.key}, c.door)); got != want {
 			t.Errorf("%q, %+v:\n%s\nwant:\n%s", header, c, got, want)
 		}
 	}
@@ -111,7 +102,7 @@ func TestWorkerHeader(t *testing.T) {
 
 // TestClientHeader: a client gets the worker's fields, except those for one connection and those that the router sets.
 func TestClientHeader(t *testing.T) {
-	got := lines(clientHeader(upstream.Header{
+	got := lines(ClientHeader(upstream.Header{
 		{Name: "Content-Type", Value: "text/plain"}, {Name: "Content-Length", Value: "3"}, {Name: "Server", Value: "uvicorn"},
 		{Name: "Connection", Value: "x-hop"}, {Name: "X-Hop", Value: "1"}, {Name: "X-Request-Id", Value: "its"},
 		{Name: "request-id", Value: "its"},
@@ -129,7 +120,7 @@ func TestStayHere(t *testing.T) {
 	f := func(location, want string) {
 		t.Helper()
 		header := []upstream.Field{{Name: "a", Value: location}, {Name: "location", Value: location}}
-		stayHere(header, "http://10.0.0.1:8000")
+		StayHere(header, "http://10.0.0.1:8000")
 		if header[1].Value != want || header[0].Value != location {
 			t.Errorf("%q: %v; want %q", location, header, want)
 		}
@@ -150,7 +141,7 @@ func TestCookieOf(t *testing.T) {
 		for _, c := range cookies {
 			header = append(header, upstream.Field{Name: "cookie", Value: c})
 		}
-		if got := cookieOf(header, "wp"); got != want {
+		if got := CookieOf(header, "wp"); got != want {
 			t.Errorf("%q: %q; want %q", cookies, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"fmt"
@@ -17,11 +17,11 @@ func TestPinRank(t *testing.T) {
 		if rank != "" {
 			want = "[{Accept a} {X-Request-Id i} {X-data-parallel-rank " + rank + "}]"
 		}
-		if header = pinRank(header, rank); fmt.Sprint(header) != want {
+		if header = PinRank(header, rank); fmt.Sprint(header) != want {
 			t.Errorf("rank %q: %v; want %s", rank, header, want)
 		}
 	}
-	if got := pinRank(nil, ""); len(got) != 0 {
+	if got := PinRank(nil, ""); len(got) != 0 {
 		t.Errorf("no rank in no header: %v", got)
 	}
 }
@@ -32,11 +32,11 @@ func TestClientsRank(t *testing.T) {
 		t.Helper()
 		in := inbound("POST", "/v1/chat/completions", "", "x-data-parallel-RANK", client)
 		in.Epoch = &epoch.Epoch{}
-		got := clientRank(in, &epoch.Pool{ClientRank: allowed})
-		if got != want || askedRank(got) != asked {
-			t.Errorf("%q, allowed %v: %q, asked %d; want %q, %d", client, allowed, got, askedRank(got), want, asked)
+		got := ClientRank(in, &epoch.Pool{ClientRank: allowed})
+		if got != want || AskedRank(got) != asked {
+			t.Errorf("%q, allowed %v: %q, asked %d; want %q, %d", client, allowed, got, AskedRank(got), want, asked)
 		}
-		if sent := lines(workerHeader(nil, in, in.ID, &epoch.Pool{ClientRank: allowed}, nil)); strings.Contains(strings.ToLower(sent), "rank") {
+		if sent := lines(WorkerHeader(nil, in, in.ID, &epoch.Pool{ClientRank: allowed}, nil)); strings.Contains(strings.ToLower(sent), "rank") {
 			t.Errorf("%q, allowed %v: it is passed on as it stands: %s", client, allowed, sent)
 		}
 	}

@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ var faultNoEvents = Fault{Status: 502, Kind: "upstream_error", Code: "no_stream"
 // it is, and every other answer as an error event, after which the stream ends.
 func (o *Outbound) InEvents(in *Inbound) *Outbound {
 	good := o.Status < 300
-	if good && o.Stream != nil && isEvents(o.Get("Content-Type")) && !coded(o.Header) {
+	if good && o.Stream != nil && IsEvents(o.Get("Content-Type")) && !Coded(o.Header) {
 		o.Length = -1
 		return o
 	}
@@ -30,7 +30,7 @@ func (o *Outbound) InEvents(in *Inbound) *Outbound {
 	} else {
 		in.Seen.End = f.Code
 	}
-	event := bytes.NewReader(f.event(in.Endpoint.Shape, 0))
+	event := bytes.NewReader(f.Event(in.Endpoint.Shape, 0))
 	return &Outbound{Status: f.Status, Stream: io.NopCloser(event), Length: -1}
 }
 

@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"strconv"
@@ -15,16 +15,16 @@ const rankHeader = "X-data-parallel-rank"
 // maxRank bounds what a client can ask for.
 const maxRank = 1 << 16
 
-// clientRank returns the rank that a client asks for, where the pool allows that; else "".
-func clientRank(in *Inbound, p *epoch.Pool) string {
+// ClientRank returns the rank that a client asks for, where the pool allows that; else "".
+func ClientRank(in *Inbound, p *epoch.Pool) string {
 	if !p.ClientRank {
 		return ""
 	}
 	return in.Get(rankHeader)
 }
 
-// askedRank returns 1 + the rank that a client asks for; 0 if it asks for none, or for what the worker will refuse.
-func askedRank(client string) int {
+// AskedRank returns 1 + the rank that a client asks for; 0 if it asks for none, or for what the worker will refuse.
+func AskedRank(client string) int {
 	if client == "" { // nearly always, and Atoi would make an error of it
 		return 0
 	}
@@ -35,9 +35,9 @@ func askedRank(client string) int {
 	return 1 + rank
 }
 
-// pinRank sets the rank header of a request to a worker; "" takes it away. header has no such field but that of the
+// PinRank sets the rank header of a request to a worker; "" takes it away. header has no such field but that of the
 // attempt before, which comes last.
-func pinRank(header []upstream.Field, rank string) []upstream.Field {
+func PinRank(header []upstream.Field, rank string) []upstream.Field {
 	if n := len(header); n > 0 && header[n-1].Name == rankHeader {
 		header = header[:n-1]
 	}

@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"testing"
@@ -18,7 +18,7 @@ func TestDeadlines(t *testing.T) {
 		}
 		arrived := time.Unix(1_800_000_000, 0)
 		got := time.Duration(0)
-		if at := in.deadline(arrived); !at.IsZero() {
+		if at := in.Deadline(arrived); !at.IsZero() {
 			got = at.Sub(arrived)
 		}
 		if got != want {

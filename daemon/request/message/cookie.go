@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"strings"
@@ -6,9 +6,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
-// cookieOf returns the value of the cookie of that name, "" if there is none. One that is ill-formed, as other
+// CookieOf returns the value of the cookie of that name, "" if there is none. One that is ill-formed, as other
 // applications of the client's domain may set, hides no other: [net/http.ParseCookie] would refuse them all.
-func cookieOf(header []upstream.Field, name string) (value string) {
+func CookieOf(header []upstream.Field, name string) (value string) {
 	eachCookie(header, func(cookie string) bool {
 		n, v, ok := strings.Cut(cookie, "=")
 		if ok && n == name {

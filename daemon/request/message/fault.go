@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"encoding/json"
@@ -22,8 +22,8 @@ type Fault struct {
 	Dropped string // X-Warmpath-Dropped: why the router turned it away unserved; "" = there is no such field
 }
 
-// headerDropped says why a request was turned away that a worker could have served: the text of an error is for people.
-const headerDropped = "X-Warmpath-Dropped"
+// HeaderDropped says why a request was turned away that a worker could have served: the text of an error is for people.
+const HeaderDropped = "X-Warmpath-Dropped"
 
 // Cause is why a request gets no answer of a worker. The counts of requests differ by it.
 type Cause uint8
@@ -157,8 +157,8 @@ func BodyFault(err error) Fault {
 	return FaultFraming
 }
 
-// rejection returns the answer to a request that the strategy turns away, in the strategy's words if it gave some.
-func rejection(status int, text string, wait time.Duration) Fault {
+// Rejection returns the answer to a request that the strategy turns away, in the strategy's words if it gave some.
+func Rejection(status int, text string, wait time.Duration) Fault {
 	f := FaultRejected
 	f.Status = status
 	switch {
@@ -227,8 +227,8 @@ type inner struct {
 	Code    string  `json:"code"`
 }
 
-// inJSON returns the error as JSON in the endpoint's Shape.
-func (f Fault) inJSON(s Shape) []byte {
+// InJSON returns the error as JSON in the endpoint's Shape.
+func (f Fault) InJSON(s Shape) []byte {
 	switch s {
 	case Anthropic:
 		return f.anthropic()
@@ -265,8 +265,8 @@ func (f Fault) anthropic() []byte {
 	return b
 }
 
-// event returns the error as the last event of a stream; number is its place in a stream of the responses API.
-func (f Fault) event(s Shape, number int) []byte {
+// Event returns the error as the last event of a stream; number is its place in a stream of the responses API.
+func (f Fault) Event(s Shape, number int) []byte {
 	var b []byte
 	switch s {
 	case Anthropic:
@@ -278,14 +278,14 @@ func (f Fault) event(s Shape, number int) []byte {
 		}{inner{Message: f.Message, Type: "error", Code: f.Code}, number})
 		b = append([]byte("event: error\ndata: "), data...)
 	default:
-		b = append([]byte("data: "), f.inJSON(OpenAI)...)
+		b = append([]byte("data: "), f.InJSON(OpenAI)...)
 	}
 	return append(b, "\n\n"...)
 }
 
 // Outbound returns the answer in the shape.
 func (f Fault) Outbound(s Shape) *Outbound {
-	o := &Outbound{Status: f.Status, Body: f.inJSON(s)}
+	o := &Outbound{Status: f.Status, Body: f.InJSON(s)}
 	if s == AWS {
 		bad := sagemaker.Refusal(f.Status, f.Message)
 		o.Status = bad.Status
@@ -299,7 +299,7 @@ func (f Fault) Outbound(s Shape) *Outbound {
 		o.Set("Retry-After", strconv.Itoa(f.Retry))
 	}
 	if f.Dropped != "" {
-		o.Set(headerDropped, f.Dropped)
+		o.Set(HeaderDropped, f.Dropped)
 	}
 	if f.Status == FaultWebSocket.Status { // a 426 must name the protocol to be used (RFC 9110, section 15.5.22)
 		o.Set("Upgrade", "HTTP/1.1")

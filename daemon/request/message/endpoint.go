@@ -1,4 +1,4 @@
-package exchange
+package message
 
 import (
 	"net/http"
@@ -151,9 +151,9 @@ func classify(method, path string) Endpoint {
 	return e
 }
 
-// computes reports whether an engine may compute a prompt for a request to it whose body is of that kind. One may for
+// Computes reports whether an engine may compute a prompt for a request to it whose body is of that kind. One may for
 // all that is not known here: what holds for a key's prompts holds at new endpoints of vLLM too.
-func (e *Endpoint) computes(method string, k prompt.Kind) bool {
+func (e *Endpoint) Computes(method string, k prompt.Kind) bool {
 	switch k {
 	case prompt.CountTokens, prompt.Tokenize:
 		return false
@@ -167,13 +167,13 @@ func (e *Endpoint) computes(method string, k prompt.Kind) bool {
 // media begin the paths whose bodies have files, sounds or pictures.
 var media = []string{"/v1/audio/", "/v1/images/", "/v1/videos", "/v1/files", "/v1/uploads"}
 
-// isMedia reports whether how long a body is says nothing of its tokens.
-func (e *Endpoint) isMedia() bool {
+// IsMedia reports whether how long a body is says nothing of its tokens.
+func (e *Endpoint) IsMedia() bool {
 	return slices.ContainsFunc(media, func(start string) bool { return strings.HasPrefix(e.Path, start) })
 }
 
-// unloads reports whether it unloads an adapter.
-func (e *Endpoint) unloads() bool {
+// Unloads reports whether it unloads an adapter.
+func (e *Endpoint) Unloads() bool {
 	return e.Adapters && strings.Contains(strings.ToLower(e.Path), "unload_lora_adapter")
 }
 

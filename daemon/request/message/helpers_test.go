@@ -1,0 +1,50 @@
+package message
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// callerOf returns the caller of a key that is for these models.
+func callerOf(t *testing.T, models ...string) *gate.Caller {
+	t.Helper()
+	c, ok := gate.NewKeys([]gate.Key{{Name: "bob", Secret: "s", Models: models}}).Check("", "s")
+	if !ok {
+		t.Fatal("the key is not known")
+	}
+	return c
+}
+
+// anybody returns the caller where no key is asked for.
+func anybody() *gate.Caller {
+	c, _ := (*gate.Keys)(nil).Check("", "")
+	return c
+}
+
+// inbound returns a request with header fields as name, value, name, value.
+func inbound(method, path, body string, header ...string) *Inbound {
+	in := &Inbound{Endpoint: Classify(method, path), Method: method, Path: path, Body: []byte(body), Caller: anybody(),
+		Account: new(account.Books).Open()}
+	for i := 0; i < len(header); i += 2 {
+		in.Header = append(in.Header, upstream.Field{Name: header[i], Value: header[i+1]})
+	}
+	return in
+}
+
+// lines writes fields as "Name: value" lines.
+func lines(fields []upstream.Field) string {
+	var b strings.Builder
+	for _, f := range fields {
+		b.WriteString(f.Name + ": " + f.Value + "\n")
+	}
+	return b.String()
+}
+
+type listener struct{ told atomic.Int32 }
+
+func (l *listener) Ended() { l.told.Add(1) }
