@@ -61,7 +61,8 @@ var arrows = map[string][]string{
 	// A request, from front to upstream. No arrow runs up.
 	"daemon/request": {},
 	"daemon/request/exchange": {
-		"cache/parts/quota", "cache/parts/seldom", "daemon/fleet/adapters", "daemon/fleet/judge", "daemon/fleet/worker",
+		"cache/parts/quota", "cache/parts/seldom", "daemon/fleet/adapters", "daemon/fleet/judge",
+		"daemon/fleet/worker",
 		"daemon/request/account",
 		"daemon/request/epoch", "daemon/request/identity", "daemon/request/limit",
 		"daemon/request/message", "daemon/request/names", "daemon/request/overflow", "daemon/request/pair",
@@ -100,7 +101,8 @@ var arrows = map[string][]string{
 	"daemon/request/queue":    {},
 	"daemon/request/rewrite":  {},
 	"daemon/request/route": {
-		"cache/holdings", "cache/lmcache", "cache/prefix", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/request/breaks",
+		"cache/holdings", "cache/lmcache", "cache/prefix", "daemon/fleet/judge", "daemon/fleet/worker",
+		"daemon/request/breaks",
 		"daemon/request/identity", "daemon/request/prompt", "daemon/request/queue",
 		"daemon/request/session", "daemon/transport/jsonline", "daemon/transport/packed", "host", "sdk/abi",
 		"sdk/score",
@@ -165,7 +167,8 @@ var arrows = map[string][]string{
 		"cache/parts/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote",
 		"cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
-		"daemon/fleet/feed", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/account",
+		"daemon/fleet/feed", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
+		"daemon/request/account",
 		"daemon/request/epoch", "daemon/request/exchange", "daemon/request/ledger", "daemon/request/limit",
 		"daemon/request/message", "daemon/request/route", "daemon/request/session",
 		"daemon/request/waiting", "daemon/transport/certificate", "daemon/transport/gate",
@@ -205,7 +208,8 @@ var arrows = map[string][]string{
 	"daemon/lab/replay":    {"sdk/abi"},
 	"daemon/lab/report":    {"daemon/lab/trial"},
 	"daemon/lab/served": {
-		"cache/parts/blocks", "cache/holdings", "cache/tier", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/lab/...",
+		"cache/parts/blocks", "cache/holdings", "cache/tier", "daemon/fleet/judge", "daemon/fleet/worker",
+		"daemon/lab/...",
 		"daemon/lab/vllmsim/engine",
 		"daemon/peers", "daemon/request/prompt", "daemon/request/queue", "daemon/request/route",
 		"daemon/request/session",
