@@ -208,13 +208,16 @@ func ended(err error) error {
 
 // inline reads a command as a person types it: words, some of them in quotes.
 func (r *reader) inline() error {
-	var line []byte
 	for {
 		part, err := r.in.ReadSlice('\n')
-		line = append(line, part...)
-		if len(line) > maxLine {
+		size := int64(len(r.buf) + len(part))
+		if size > maxLine {
 			return protocolError("too big inline request")
 		}
+		if err := r.hold(size + argBytes*size/2); err != nil { // a word has a byte and a space at least
+			return err
+		}
+		r.buf = append(r.buf, part...)
 		if err == nil {
 			break
 		}
@@ -222,10 +225,7 @@ func (r *reader) inline() error {
 			return ended(err)
 		}
 	}
-	if err := r.hold(int64(len(line)) * argBytes); err != nil { // a word may have one byte
-		return err
-	}
-	words, ok := splitWords(line)
+	words, ok := splitWords(r.args[:0], r.buf)
 	if !ok {
 		return protocolError("unbalanced quotes in request")
 	}
@@ -233,9 +233,9 @@ func (r *reader) inline() error {
 	return nil
 }
 
-// splitWords splits a line as Redis does: "..." with \n, \r, \t, \a, \b and \xHH, '...' with \', and words without
-// space.
-func splitWords(line []byte) (words [][]byte, ok bool) {
+// splitWords appends the words of a line, split as Redis does: "..." with \n, \r, \t, \a, \b and \xHH, '...' with \',
+// and words without space. They stand in the line's memory, which it overwrites.
+func splitWords(words [][]byte, line []byte) (all [][]byte, ok bool) {
 	s := splitter{line: line}
 	for {
 		for s.i < len(line) && isSpace(line[s.i]) {
@@ -248,7 +248,7 @@ func splitWords(line []byte) (words [][]byte, ok bool) {
 		if !ok {
 			return nil, false
 		}
-		words = append(words, word)
+		words = append(words, word[:len(word):len(word)])
 	}
 }
 
@@ -259,9 +259,10 @@ type splitter struct {
 	i    int
 }
 
-// word reads one word. A quote must be followed by a space or the end.
+// word reads one word, into the place where it stands: it is never longer than its source. A quote must be followed by
+// a space or the end.
 func (s *splitter) word() (word []byte, ok bool) {
-	word = []byte{}
+	word = s.line[s.i:s.i]
 	var quote byte
 	for ; s.i < len(s.line); s.i++ {
 		c := s.line[s.i]

@@ -47,8 +47,9 @@ func (l *lab) withPorts() (*rig.Proc, ports, error) {
 	return d, p, err
 }
 
-// doorMemory is what one port may take over an idle daemon.
-const doorMemory = 256 << 20
+// doorMemory is what one port may take over an idle daemon: the bodies that one client may have held (96 MiB), what
+// they left behind as they grew until Go collects it, and 64 KiB for each of 2,000 connections.
+const doorMemory = 320 << 20
 
 // attackPorts sends to each listener what costs most: those for workers have no password unless one is set, and clients
 // may break off their bodies.
