@@ -140,8 +140,8 @@ func (p *pool) served() *epoch.Pool {
 	return served
 }
 
-// newSetup reads the secrets and makes a client for each worker. Authorities that are as before stay the same value:
-// another would make new connections for the probes.
+// newSetup reads the secrets and makes a client for each worker that has none of the same settings. Authorities that
+// are as before stay the same value: another would make new connections.
 func newSetup(c conf.Pool, before *setup) (*setup, error) {
 	s := &setup{conf: c}
 	var err error
@@ -153,10 +153,13 @@ func newSetup(c conf.Pool, before *setup) (*setup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("daemon: pool %q: %w", c.Name, err)
 	}
-	if before != nil && s.tls != nil && before.tls != nil && s.tls.RootCAs.Equal(before.tls.RootCAs) {
+	if before == nil {
+		before = new(setup)
+	}
+	if s.tls != nil && before.tls != nil && s.tls.RootCAs.Equal(before.tls.RootCAs) {
 		s.tls = before.tls
 	}
-	s.clients, err = adapt.Clients(&c, s.tls)
+	s.clients, err = adapt.Clients(&c, s.tls, before.clients)
 	return s, err
 }
 
@@ -217,8 +220,10 @@ func (p *pool) change(c conf.Pool) error {
 	}
 	p.route.Workers.Update(adapt.Specs(&c), time.Now())
 	p.clients.Set(next.clients)
-	for _, u := range before.clients { // requests under way keep their connections; only idle ones go
-		u.Close()
+	for url, u := range before.clients { // requests under way keep their connections; only idle ones go
+		if u != next.clients[url] {
+			u.Close()
+		}
 	}
 	return nil
 }

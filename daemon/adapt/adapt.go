@@ -254,12 +254,18 @@ func Certificates(c *conf.Config, log *slog.Logger) (all certificate.All, err er
 	return all, err
 }
 
-// Clients makes a client for each worker of a pool, by its URL. t is for those with https.
-func Clients(c *conf.Pool, t *tls.Config) (map[string]*upstream.Client, error) {
+// Clients makes a client for each worker of a pool, by its URL. t is for those with https. One of before whose settings
+// are the same stays.
+func Clients(c *conf.Pool, t *tls.Config, before map[string]*upstream.Client) (map[string]*upstream.Client, error) {
 	clients := make(map[string]*upstream.Client, len(c.Workers))
 	for _, w := range c.Workers {
-		u, err := upstream.New(upstream.Config{URL: w.URL, ConnectTimeout: c.ConnectTimeout,
-			HeaderTimeout: c.HeaderTimeout, ChunkTimeout: c.StreamTimeout, TLS: t})
+		to := upstream.Config{URL: w.URL, ConnectTimeout: c.ConnectTimeout, HeaderTimeout: c.HeaderTimeout,
+			ChunkTimeout: c.StreamTimeout, TLS: t}
+		if u := before[w.URL]; u.Has(to) {
+			clients[w.URL] = u
+			continue
+		}
+		u, err := upstream.New(to)
 		if err != nil {
 			return nil, fmt.Errorf("daemon: pool %q, worker %q: %w", c.Name, w.ID, err)
 		}

@@ -17,6 +17,17 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
+// Has reports whether the client is as New(next) would make it, so that its connections can serve on.
+func (c *Client) Has(next Config) bool {
+	if c == nil {
+		return false
+	}
+	next.complete()
+	has := &c.pool.config
+	return has.URL == next.URL && has.TLS == next.TLS && has.ConnectTimeout == next.ConnectTimeout &&
+		has.HeaderTimeout == next.HeaderTimeout && has.ChunkTimeout == next.ChunkTimeout
+}
+
 // Do sends r and waits for the head of the answer. If ctx ends, at any time until the response has ended, the
 // connection is closed, which makes the worker stop. Do replaces once, by a fresh connection, a pooled one that dies
 // without one byte of an answer. For what an error means to a repeat see [NotSent] and [Unanswered]. The error of a
