@@ -64,7 +64,7 @@ var arrows = map[string][]string{
 		"cache/parts/quota", "cache/parts/seldom", "daemon/fleet/adapters", "daemon/fleet/judge",
 		"daemon/fleet/worker",
 		"daemon/request/account",
-		"daemon/request/epoch", "daemon/request/identity", "daemon/request/limit",
+		"daemon/request/epoch", "daemon/request/identity", "daemon/request/journal", "daemon/request/limit",
 		"daemon/request/message", "daemon/request/names", "daemon/request/overflow", "daemon/request/pair",
 		"daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
@@ -84,6 +84,11 @@ var arrows = map[string][]string{
 		"daemon/request/exchange",
 		"daemon/request/message", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/inflate",
 		"daemon/transport/jsonline", "daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
+	},
+	"daemon/request/journal": { // log lines and counters of requests
+		"cache/parts/seldom", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/request/epoch",
+		"daemon/request/message",
+		"daemon/request/names", "daemon/request/route", "daemon/transport/gate",
 	},
 	"daemon/request/message": { // what client and router say to each other
 		"daemon/fleet/worker", "daemon/request/account", "daemon/request/epoch", "daemon/request/overflow",
@@ -162,14 +167,15 @@ var arrows = map[string][]string{
 
 	// Operators.
 	"daemon/admin":           {},
-	"daemon/admin/decisions": {"daemon/request/exchange", "daemon/request/message", "daemon/request/route", "daemon/transport/gate"},
+	"daemon/admin/decisions": {"daemon/request/exchange", "daemon/request/journal", "daemon/request/message", "daemon/request/route", "daemon/transport/gate"},
 	"daemon/admin/operator": {
 		"cache/parts/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/remote",
 		"cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
 		"daemon/fleet/feed", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
 		"daemon/request/account",
-		"daemon/request/epoch", "daemon/request/exchange", "daemon/request/ledger", "daemon/request/limit",
+		"daemon/request/epoch", "daemon/request/exchange", "daemon/request/journal", "daemon/request/ledger",
+		"daemon/request/limit",
 		"daemon/request/message", "daemon/request/route", "daemon/request/session",
 		"daemon/request/waiting", "daemon/transport/certificate", "daemon/transport/gate",
 	},

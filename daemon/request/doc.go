@@ -5,6 +5,7 @@
 //	exchange    one request: its body, the choice, the attempts, the answer
 //	message     the request, the answer, errors of the router's own, and header fields
 //	epoch       configuration, pools and settings in force when a request comes in, and what is kept of their workers
+//	journal     what is logged and counted of requests
 //	route       which worker gets it, and what is learnt at its end; no socket, no clock, no goroutine
 //	queue       the requests that no worker has room for, and whose turn is next; silent as route is
 //	waiting     has those requests wait on their goroutines, and passes them their turns

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -38,7 +38,7 @@ func (d *Decision) Prefilled(by, result, why string, took time.Duration) {
 
 // IsLong reports whether the prompt was not split as memory does not have all of the body.
 func (d *Decision) IsLong() bool {
-	return d.Split != nil && d.Split.Result == string(exchange.PrefillLong)
+	return d.Split != nil && d.Split.Result == string(journal.PrefillLong)
 }
 
 // JSON writes the decision. Its error is that of a value that JSON does not have.

@@ -5,7 +5,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -15,14 +15,14 @@ import (
 type keptRequest struct {
 	Decision // without candidates and frame, which Explain makes of the sketch
 	sketch   route.Sketch
-	change   uint64            // of the ring, when the entry was last written
-	place    int               // in Ring.open, while it is open
-	own      int               // bytes of the texts that are copies
-	waits    exchange.Position // in a queue; nil = it does not wait
+	change   uint64           // of the ring, when the entry was last written
+	place    int              // in Ring.open, while it is open
+	own      int              // bytes of the texts that are copies
+	waits    journal.Position // in a queue; nil = it does not wait
 }
 
 // beginWait makes e that of a request that waits, as begin does.
-func (e *keptRequest) beginWait(in *message.Inbound, c *route.Choice, p exchange.Position) {
+func (e *keptRequest) beginWait(in *message.Inbound, c *route.Choice, p journal.Position) {
 	e.begin(in, c, time.Now())
 	e.waits, e.Worker, e.Believed = p, "", 0
 }

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -50,7 +50,7 @@ func (r *Ring) shrink() {
 	}
 }
 
-// Decided implements exchange.Keeper: it keeps what was decided on a request that is now under way.
+// Decided implements journal.Keeper: it keeps what was decided on a request that is now under way.
 func (r *Ring) Decided(in *message.Inbound, c *route.Choice) {
 	if r.most.Load() <= 0 {
 		return
@@ -65,8 +65,8 @@ func (r *Ring) Decided(in *message.Inbound, c *route.Choice) {
 	r.keepOpen(in, e)
 }
 
-// Waits implements exchange.Keeper: it keeps that a request waits.
-func (r *Ring) Waits(in *message.Inbound, c *route.Choice, p exchange.Position) {
+// Waits implements journal.Keeper: it keeps that a request waits.
+func (r *Ring) Waits(in *message.Inbound, c *route.Choice, p journal.Position) {
 	if r.most.Load() <= 0 {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -16,7 +16,7 @@ func served(m *Metrics, name string) {
 	seen := &message.Seen{Record: route.Record{Pool: "p", Strategy: "s", Worker: name, Model: "m", PromptBlocks: 1}}
 	m.Picked(seen)
 	m.FirstByte(seen)
-	m.Ended(seen, exchange.End{Status: 200, Outcome: judge.Outcome{Kind: judge.Answered}})
+	m.Ended(seen, journal.End{Status: 200, Outcome: judge.Outcome{Kind: judge.Answered}})
 }
 
 // seriesOf counts the series of a worker, or with "" of pool "p".

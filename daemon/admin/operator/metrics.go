@@ -12,11 +12,11 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/timeline"
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
-// Metrics counts the outcomes of requests. It implements exchange.Meter and front.Meter.
+// Metrics counts the outcomes of requests. It implements journal.Meter and front.Meter.
 type Metrics struct {
 	registry *prometheus.Registry
 	byKey    *prometheus.Registry // those of the counters above that have a label key
@@ -78,14 +78,14 @@ func at(s *message.Seen) time.Time {
 	return s.At
 }
 
-// Arrived implements exchange.Meter. The client chose the model's name.
+// Arrived implements journal.Meter. The client chose the model's name.
 func (m *Metrics) Arrived(s *message.Seen) {
 	m.series.arrived(arrivalOf{pool: s.Pool, model: m.series.models.known(s.Model)}).Inc()
 	m.series.key(keyOf{pool: s.Pool, key: s.Key}).arrivals.Inc()
 	m.recent.arrived(s.Pool, at(s))
 }
 
-// Picked implements exchange.Meter.
+// Picked implements journal.Meter.
 func (m *Metrics) Picked(s *message.Seen) {
 	m.recent.picked(s, at(s))
 	m.series.key(keyOf{pool: s.Pool, key: s.Key}).prompts.Add(float64(max(0, s.PromptTokens)))
@@ -102,7 +102,7 @@ func (m *Metrics) Picked(s *message.Seen) {
 	}
 }
 
-// Refused implements exchange.Meter. If no worker has answered for the model, the client made its name up, and it
+// Refused implements journal.Meter. If no worker has answered for the model, the client made its name up, and it
 // becomes no label.
 func (m *Metrics) Refused(s *message.Seen, f message.Fault, status int, took time.Duration) {
 	m.series.counter(requests, s.Pool, s.Strategy, m.series.models.known(s.Model), lastTried(s),
@@ -164,25 +164,25 @@ func (m *Metrics) Answered(s *message.Seen) {
 		code: int(s.Status)}).Inc()
 }
 
-// SessionRefused implements exchange.Meter.
+// SessionRefused implements journal.Meter.
 func (m *Metrics) SessionRefused(pool, code string) {
 	m.series.counter(sessionRefusals, pool, strings.TrimPrefix(code, "session_")).Inc()
 }
 
-// Placed implements exchange.Meter. The request's status is not known yet: Answered counts it.
+// Placed implements journal.Meter. The request's status is not known yet: Answered counts it.
 func (m *Metrics) Placed(s *message.Seen, took time.Duration) {
 	m.strategyOf(s).duration.Observe(took.Seconds())
 }
 
-// Prefilled implements exchange.Meter.
-func (m *Metrics) Prefilled(pool string, result exchange.Prefilled) {
+// Prefilled implements journal.Meter.
+func (m *Metrics) Prefilled(pool string, result journal.Prefilled) {
 	m.series.counter(prefills, pool, string(result)).Inc()
 }
 
-// Retried implements exchange.Meter.
+// Retried implements journal.Meter.
 func (m *Metrics) Retried(pool, reason string) { m.series.counter(retries, pool, reason).Inc() }
 
-// FellBack implements exchange.Meter.
+// FellBack implements journal.Meter.
 func (m *Metrics) FellBack(model, to, reason string) {
 	known := m.series.models.known
 	m.series.counter(modelFallbacks, known(model), known(to), reason).Inc()
@@ -193,24 +193,24 @@ func (m *Metrics) AdapterCall(pool, call, result string) {
 	m.series.counter(adapterCalls, pool, call, result).Inc()
 }
 
-// Foreign implements exchange.Meter.
+// Foreign implements journal.Meter.
 func (m *Metrics) Foreign(pool, worker string) { m.series.counter(foreign, pool, worker).Inc() }
 
-// Shed implements exchange.Meter.
+// Shed implements journal.Meter.
 func (m *Metrics) Shed(pool, reason string) { m.series.counter(shed, pool, reason).Inc() }
 
 // Tokens implements the meter of package tokens.
 func (m *Metrics) Tokens(pool, outcome string) { m.series.counter(tokens, pool, outcome).Inc() }
 
-// FirstByte implements exchange.Meter.
+// FirstByte implements journal.Meter.
 func (m *Metrics) FirstByte(s *message.Seen) {
 	m.firstOutputOf(s).ttft.Observe(s.FirstByte.Seconds())
 	m.recent.firstOutput(s, at(s))
 }
 
-// Ended implements exchange.Meter. The code is 499 for a client that left, 502 for an answer that broke off or
+// Ended implements journal.Meter. The code is 499 for a client that left, 502 for an answer that broke off or
 // reported a failure.
-func (m *Metrics) Ended(s *message.Seen, e exchange.End) {
+func (m *Metrics) Ended(s *message.Seen, e journal.End) {
 	code := e.Status
 	switch e.Outcome.Kind {
 	case judge.Canceled:

@@ -3,7 +3,7 @@ package operator
 import (
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 )
@@ -26,8 +26,8 @@ var ofQueues = []reading[waiting.Level]{
 		func(l waiting.Level) float64 { return float64(l.Bytes) }),
 }
 
-// Waited implements exchange.Meter.
-func (m *Metrics) Waited(s *message.Seen, w exchange.Waited) {
+// Waited implements journal.Meter.
+func (m *Metrics) Waited(s *message.Seen, w journal.Waited) {
 	class := waiting.ClassName(s.Queued.Priority)
 	if w.Took > 0 {
 		m.series.histogram(queueWait, s.Pool, class).Observe(w.Took.Seconds())

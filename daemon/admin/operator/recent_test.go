@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
-	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -193,9 +193,9 @@ func TestTokensAreCounted(t *testing.T) {
 	s := seenOf("p", 0, route.Usage{Known: true, Prompt: 100, Output: 10, Cached: 60, CachedKnown: true}, 70)
 	s.Key, s.Worker = "team", "w"
 	m.Arrived(s)
-	m.Ended(s, exchange.End{Status: 200, Outcome: judge.Outcome{Kind: judge.Answered}})
+	m.Ended(s, journal.End{Status: 200, Outcome: judge.Outcome{Kind: judge.Answered}})
 	m.Arrived(s)
-	m.Ended(s, exchange.End{Status: 400, Outcome: judge.Outcome{Kind: judge.Answered}})
+	m.Ended(s, journal.End{Status: 400, Outcome: judge.Outcome{Kind: judge.Answered}})
 	for i := range 2 * maxNames {
 		m.Arrived(&message.Seen{Record: route.Record{Pool: "p", Model: fmt.Sprint("made-up-", i)}})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -101,7 +102,7 @@ func callAll(ctx context.Context, r *request, to []*worker.Worker) *message.Outb
 	}, func(time.Time) bool { return false })
 	r.in.Seen.Worker, r.in.Seen.At = to[0].ID(), time.Now()
 	r.in.Account.Sent()
-	r.journal.meter.Placed(&r.in.Seen, time.Since(r.arrived))
+	r.journal.Meter.Placed(&r.in.Seen, time.Since(r.arrived))
 	return summary(r.in.Path, answers)
 }
 
@@ -180,7 +181,7 @@ func loadAdapter(ctx context.Context, r *request, s *sending, w *worker.Worker) 
 		r.in.Account.Take(held, account.Adapter, 1)
 		return func() { held.Release(); unused() }, nil
 	}
-	f = &failure{reason: reasonAdapter, fault: message.FaultUpstream, grade: route.GradeUnseen, by: w}
+	f = &failure{reason: journal.Adapter, fault: message.FaultUpstream, grade: route.GradeUnseen, by: w}
 	switch {
 	case errors.Is(err, adapters.ErrFull):
 		f.fault = message.FaultNoSlot

@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -145,15 +146,15 @@ func (a *attempt) diagnose(err error) (*failure, judge.Outcome) {
 	var t net.Error
 	switch cause := message.CauseOf(a.ctx); {
 	case cause == errUnfilled:
-		return &failure{reason: reasonUnfilled, fault: message.FaultUpstream, grade: route.GradeUnseen},
+		return &failure{reason: journal.Unfilled, fault: message.FaultUpstream, grade: route.GradeUnseen},
 			judge.Outcome{Kind: judge.Canceled}
 	case cause == errLate, cause == nil && err == errLate: // the timer has not ended the context yet
-		return &failure{reason: reasonLate, fault: message.FaultTimeout, paid: true},
+		return &failure{reason: journal.Late, fault: message.FaultTimeout, paid: true},
 			judge.Outcome{Kind: judge.Broken, Err: errLate.Error()}
 	case (cause == errDown || cause == nil) && a.given.Load() == givenSilent: // nothing is known against the worker
-		return &failure{reason: reasonMoved, fault: message.FaultDown, paid: true}, judge.Outcome{Kind: judge.Canceled}
+		return &failure{reason: journal.Moved, fault: message.FaultDown, paid: true}, judge.Outcome{Kind: judge.Canceled}
 	case cause == errDown || cause == nil && a.given.Load() == givenDead:
-		return &failure{reason: reasonDown, fault: message.FaultDown},
+		return &failure{reason: journal.Down, fault: message.FaultDown},
 			judge.Outcome{Kind: judge.Broken, Err: errDown.Error()}
 	case cause != nil:
 		return &failure{grade: route.GradeFinal}, judge.Outcome{Kind: judge.Canceled}
@@ -162,20 +163,20 @@ func (a *attempt) diagnose(err error) (*failure, judge.Outcome) {
 	case errors.Is(err, upstream.ErrTail):
 		return &failure{fault: message.BodyFault(err), grade: route.GradeFinal}, judge.Outcome{Kind: judge.Canceled}
 	case upstream.NoDescriptor(err):
-		return &failure{reason: reasonNoDescriptor, fault: message.FaultOverload, grade: route.GradeUnseen},
+		return &failure{reason: journal.NoDescriptor, fault: message.FaultOverload, grade: route.GradeUnseen},
 			judge.Outcome{Kind: judge.Canceled}
 	case upstream.Closed(err):
-		return &failure{reason: reasonConnect, fault: message.FaultUpstream, grade: route.GradeUnseen},
+		return &failure{reason: journal.Connect, fault: message.FaultUpstream, grade: route.GradeUnseen},
 			judge.Outcome{Kind: judge.Refused, Err: inWords(err)}
 	case upstream.NotSent(err): // a packet was lost, or its accept queue is full
 		inTime := !errors.As(err, &t) || !t.Timeout() // there is no way there
-		return &failure{reason: reasonConnectLate, fault: message.FaultUpstream, grade: route.GradeUnseen, late: !inTime},
+		return &failure{reason: journal.ConnectLate, fault: message.FaultUpstream, grade: route.GradeUnseen, late: !inTime},
 			judge.Outcome{Kind: judge.Late, Err: inWords(err)}
 	case errors.As(err, &t) && t.Timeout(): // it may still be working on it, and header_timeout is long
-		return &failure{reason: reasonTimeout, fault: message.FaultTimeout, grade: route.GradeFinal},
+		return &failure{reason: journal.Timeout, fault: message.FaultTimeout, grade: route.GradeFinal},
 			judge.Outcome{Kind: judge.Broken, Err: inWords(err)}
 	}
-	f := &failure{reason: reasonNoAnswer, fault: message.FaultUpstream}
+	f := &failure{reason: journal.NoAnswer, fault: message.FaultUpstream}
 	if upstream.Unanswered(err) {
 		f.grade = route.GradeSilent
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -74,14 +75,14 @@ func TestAttemptDiagnose(t *testing.T) {
 	dial := func(err error) error { return fmt.Errorf("x: %w", &net.OpError{Op: "dial", Err: err}) }
 	late := fmt.Errorf("x: %w", os.ErrDeadlineExceeded)
 
-	notInTime := failure{reason: reasonLate, fault: message.FaultTimeout, paid: true}
+	notInTime := failure{reason: journal.Late, fault: message.FaultTimeout, paid: true}
 	f("late", closed, &attempt{ctx: endedBy(errLate)}, notInTime, judge.Broken)
 	f("late, and the timer's cancel is still to come", errLate, live, notInTime, judge.Broken)
-	f("down, by its own context", closed, &attempt{ctx: endedBy(errDown)}, failure{reason: reasonDown, fault: message.FaultDown}, judge.Broken)
+	f("down, by its own context", closed, &attempt{ctx: endedBy(errDown)}, failure{reason: journal.Down, fault: message.FaultDown}, judge.Broken)
 	moved := &attempt{}
 	moved.given.Store(givenSilent)
-	f("moved from a silent worker", closed, moved, failure{reason: reasonMoved, fault: message.FaultDown, paid: true}, judge.Canceled)
-	f("down, by its life", closed, lost(), failure{reason: reasonDown, fault: message.FaultDown}, judge.Broken)
+	f("moved from a silent worker", closed, moved, failure{reason: journal.Moved, fault: message.FaultDown, paid: true}, judge.Canceled)
+	f("down, by its life", closed, lost(), failure{reason: journal.Down, fault: message.FaultDown}, judge.Broken)
 	f("the client left", closed, &attempt{ctx: endedBy(message.ErrClientGone)}, failure{grade: route.GradeFinal}, judge.Canceled)
 	f("the drain is over", closed, &attempt{ctx: endedBy(message.ErrDraining)}, failure{grade: route.GradeFinal}, judge.Canceled)
 	gone := lost()
@@ -94,18 +95,18 @@ func TestAttemptDiagnose(t *testing.T) {
 	f("a slow tail", tail(message.ErrSlowBody), live, failure{fault: message.FaultSlowBody, grade: route.GradeFinal}, judge.Canceled)
 	f("a tail cut off", tail(io.ErrUnexpectedEOF), live, failure{fault: message.FaultFraming, grade: route.GradeFinal}, judge.Canceled)
 
-	none := failure{reason: reasonNoDescriptor, fault: message.FaultOverload, grade: route.GradeUnseen}
+	none := failure{reason: journal.NoDescriptor, fault: message.FaultOverload, grade: route.GradeUnseen}
 	f("no descriptor", dial(syscall.EMFILE), live, none, judge.Canceled)
 	f("no descriptor in the system", dial(syscall.ENFILE), live, none, judge.Canceled)
-	connect := failure{reason: reasonConnect, fault: message.FaultUpstream, grade: route.GradeUnseen}
+	connect := failure{reason: journal.Connect, fault: message.FaultUpstream, grade: route.GradeUnseen}
 	f("refused", dial(syscall.ECONNREFUSED), live, connect, judge.Refused)
-	connect.reason = reasonConnectLate
+	connect.reason = journal.ConnectLate
 	f("no way there", dial(syscall.EHOSTUNREACH), live, connect, judge.Late)
 	connect.late = true
 	f("no connection in time", dial(os.ErrDeadlineExceeded), live, connect, judge.Late)
-	f("no answer in time", late, live, failure{reason: reasonTimeout, fault: message.FaultTimeout, grade: route.GradeFinal}, judge.Broken)
-	f("broke off", closed, live, failure{reason: reasonNoAnswer, fault: message.FaultUpstream}, judge.Broken)
-	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: message.FaultUpstream, grade: route.GradeSilent}, judge.Broken)
+	f("no answer in time", late, live, failure{reason: journal.Timeout, fault: message.FaultTimeout, grade: route.GradeFinal}, judge.Broken)
+	f("broke off", closed, live, failure{reason: journal.NoAnswer, fault: message.FaultUpstream}, judge.Broken)
+	f("closed without a byte", unanswered(t), live, failure{reason: journal.NoAnswer, fault: message.FaultUpstream, grade: route.GradeSilent}, judge.Broken)
 }
 
 // TestInWords: the words for an error have no address.

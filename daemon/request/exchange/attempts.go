@@ -5,13 +5,14 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // failure is why an attempt gave the client no answer.
 type failure struct {
-	reason reason
+	reason journal.Reason
 	fault  message.Fault // what the client gets if no other worker may be tried
 	grade  route.Grade
 	paid   bool           // the repeat has been taken from the budget already
@@ -22,39 +23,8 @@ type failure struct {
 
 // asksAgain reports whether the same worker gets the request once more, in another way.
 func (f *failure) asksAgain() bool {
-	return f.reason == reasonUnfilled || f.reason == reasonUsage || f.reason == reasonUnloaded
+	return f.reason == journal.Unfilled || f.reason == journal.Usage || f.reason == journal.Unloaded
 }
-
-// reason names a failure in metrics and logs.
-type reason string
-
-const (
-	reasonNone         reason = ""
-	reasonRemoved      reason = "removed"
-	reasonFull         reason = "full"
-	reasonLate         reason = "late"
-	reasonDown         reason = "worker_down"
-	reasonMoved        reason = "worker_silent"
-	reasonNoDescriptor reason = "no_descriptor" // this process had none for the connection
-	reasonConnect      reason = "connect"
-	reasonConnectLate  reason = "connect_late"
-	reasonTimeout      reason = "timeout"
-	reasonNoAnswer     reason = "no_answer"
-	reasonBusy         reason = "worker_busy"
-	reasonDenied       reason = "worker_refused"
-	reasonKey          reason = "worker_key_refused"
-	reason500          reason = "worker_500"
-	reasonDying        reason = "worker_dying"
-	reasonHidden       reason = "hidden_failure"
-	reasonTooShort     reason = "too_short"          // of the worker's max_model_len, by its own answer
-	reasonUnfilled     reason = "prefill_failed"     // the worker waited for a prefill that failed
-	reasonUsage        reason = "usage_refused"      // it refuses to be asked for the usage of a stream
-	reasonForeign      reason = "foreign_answer"     // it belongs to another request
-	reasonAdapter      reason = "adapter_not_loaded" // the worker did not load the request's adapter
-	reasonUnloaded     reason = "adapter_gone"       // the worker had lost the request's adapter
-	reasonClientGone   reason = "client_gone"        // it left while the worker had the request
-	reasonStopping     reason = "router_stopping"    // this router, while the worker had it
-)
 
 // attempts keeps what the failed attempts of a request leave: what the client gets, and what they show against their
 // workers until another worker shows whose fault it is. What is tried next is decided by [route.Attempts].
@@ -85,13 +55,13 @@ type suspect struct {
 // after keeps what the client gets for a failed attempt, and returns what follows it. consumed: part of the body is
 // gone. left is how many of the order remain. pay takes a repeat from the budget.
 func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) route.Retry {
-	if f.reason != reasonFull || !a.Begun() {
+	if f.reason != journal.Full || !a.Begun() {
 		a.last = f.fault
 	}
-	if f.own != nil || f.reason == reasonKey {
+	if f.own != nil || f.reason == journal.Key {
 		a.own = f.own
 	}
-	return a.After(route.Failure{Grade: f.grade, Broke: f.reason == reasonNoAnswer || f.reason == reasonDying,
+	return a.After(route.Failure{Grade: f.grade, Broke: f.reason == journal.NoAnswer || f.reason == journal.Dying,
 		Late: a.lateness(f), Paid: f.paid, By: f.by}, consumed, left, pay)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -23,9 +24,9 @@ func TestAttemptsKeepTheFaultThatMatters(t *testing.T) {
 			t.Errorf("%+v: the client gets %q; want %q", failures, a.last.Code, want.Code)
 		}
 	}
-	full := failure{reason: reasonFull, grade: route.GradeUnseen, fault: message.FaultFull}
-	timeout := failure{reason: reasonLate, fault: message.FaultTimeout}
-	unreached := failure{reason: reasonConnect, grade: route.GradeUnseen, fault: message.FaultUpstream}
+	full := failure{reason: journal.Full, grade: route.GradeUnseen, fault: message.FaultFull}
+	timeout := failure{reason: journal.Late, fault: message.FaultTimeout}
+	unreached := failure{reason: journal.Connect, grade: route.GradeUnseen, fault: message.FaultUpstream}
 	f(message.FaultFull, full)
 	f(message.FaultFull, full, full)
 	f(message.FaultTimeout, timeout, full)
@@ -36,7 +37,7 @@ func TestAttemptsKeepTheFaultThatMatters(t *testing.T) {
 
 // TestADyingWorkerIsALostOne: a worker that ends in words counts with those whose connection broke: two end the request.
 func TestADyingWorkerIsALostOne(t *testing.T) {
-	for _, r := range []reason{reasonNoAnswer, reasonDying} {
+	for _, r := range []journal.Reason{journal.NoAnswer, journal.Dying} {
 		var a attempts
 		lost := failure{reason: r, by: new(worker.Worker)}
 		for _, want := range []route.Retry{route.TryNext, route.GiveUp} {

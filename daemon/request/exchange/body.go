@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
@@ -300,7 +301,7 @@ func (b *body) noteFirstByte() (now time.Time) {
 		seen.FirstByte = now.Sub(b.r.arrived)
 		seen.Stream = b.events
 		seen.Worker = b.a.trip.Worker().ID()
-		b.r.journal.meter.FirstByte(seen)
+		b.r.journal.Meter.FirstByte(seen)
 	}
 	return now
 }
@@ -353,7 +354,7 @@ func (b *body) foreign() bool { return b.reply != nil && b.reply.Foreign() }
 // discardForeign ends an attempt whose answer belongs to another request. That is nobody's answer any more.
 func (b *body) discardForeign() *failure {
 	o := b.noteForeign()
-	return b.discard(o, &failure{reason: reasonForeign, fault: message.FaultUpstream, grade: route.GradeSilent})
+	return b.discard(o, &failure{reason: journal.Foreign, fault: message.FaultUpstream, grade: route.GradeSilent})
 }
 
 // noteForeign counts and logs an answer that belongs to another request. Its connection is out of step, and others of
@@ -366,7 +367,7 @@ func (b *body) noteForeign() judge.Outcome {
 	if client := b.r.pool.Clients.Get(w.URL()); client != nil {
 		client.Retire()
 	}
-	b.r.journal.foreign(b.r.in, b.r.pool, w)
+	b.r.journal.Foreign(b.r.in, b.r.pool, w)
 	return judge.Outcome{Kind: judge.Broken, Err: errForeign}
 }
 

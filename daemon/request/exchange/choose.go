@@ -38,7 +38,7 @@ func (r *request) choose(ctx context.Context) *message.Outbound {
 		r.pool, in.Seen.Pool = pool, pool.Name
 	}
 	in.Seen.Key, in.Seen.At = in.Caller.Name, r.arrived
-	r.journal.meter.Arrived(&in.Seen)
+	r.journal.Meter.Arrived(&in.Seen)
 	if pool == nil {
 		return r.refuse(message.FaultUnknownModel(r.clientModel()))
 	}
@@ -167,9 +167,9 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *message.Fault {
 		r.in.Seen.Session = r.choice.SessionKind()
 		r.noteReason(ctx)
 	}
-	r.journal.decided(r.in, &r.choice, v)
+	r.journal.Decided(r.in, &r.choice, v)
 	if v == route.Fenced && r.entry.Op != message.Prefilling {
-		r.journal.fenced(r.in, r.pool)
+		r.journal.Fenced(r.in, r.pool)
 	}
 	if r.pool.Shadows != nil && r.chosen && ask.Named == "" { // else this was decided with the answer
 		r.in.Seen.Others = r.pool.Shadows.Watch(&r.choice)
@@ -187,7 +187,7 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *message.Fault {
 // drop records a request that the queue has dropped after that verdict.
 func (r *request) drop(v route.Verdict, f *message.Fault) *message.Fault {
 	r.noteChoice(route.Full)
-	r.journal.decided(r.in, &r.choice, v)
+	r.journal.Decided(r.in, &r.choice, v)
 	return f
 }
 
@@ -231,15 +231,15 @@ func (r *request) noteChoice(v route.Verdict) {
 			seen.Logged = logged
 		}
 	}
-	r.journal.meter.Picked(seen)
+	r.journal.Meter.Picked(seen)
 	if seen.Fallback != "" {
-		r.journal.failedStrategy(r.in, r.pool, &r.choice, v)
+		r.journal.FailedStrategy(r.in, r.pool, &r.choice, v)
 	}
 }
 
 // noteReason records why the first worker since Bind was chosen, if something reads it: the words cost allocations.
 func (r *request) noteReason(ctx context.Context) {
-	debug := r.journal.log.Enabled(ctx, slog.LevelDebug)
+	debug := r.journal.Log.Enabled(ctx, slog.LevelDebug)
 	if !debug && !r.epoch.Access && r.in.Trace.Span == nil {
 		return
 	}
@@ -343,7 +343,7 @@ func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (ro
 		r.turn.rest(&r.choice, v, false, ask.At)
 	}
 	ask.Patient = false
-	r.journal.waits(r.in, &r.choice, r.turn.wait)
+	r.journal.Waits(r.in, &r.choice, r.turn.wait)
 	for {
 		r.choice.Release()
 		f := r.turn.await(ctx)
@@ -383,7 +383,7 @@ func (r *request) waitAgain(ctx context.Context) *message.Fault {
 			if f := r.enter(&ask, v); f != nil {
 				return f
 			}
-			r.journal.waits(r.in, &r.choice, r.turn.wait)
+			r.journal.Waits(r.in, &r.choice, r.turn.wait)
 		}
 		if f := r.turn.await(ctx); f != nil {
 			return f

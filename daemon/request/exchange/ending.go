@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -72,7 +73,7 @@ func (b *body) finish(err error) {
 		b.a.resp.Release()
 		b.giveBack()
 		seen.At, seen.Total = now, now.Sub(b.r.arrived)
-		b.r.journal.meter.Ended(seen, End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total,
+		b.r.journal.Meter.Ended(seen, journal.End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total,
 			Translated: b.r.entry.Door != nil})
 	})
 }

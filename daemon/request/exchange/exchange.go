@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
@@ -103,7 +104,7 @@ func (e *Exchange) Keep() {
 	e.in.Seen.Worker = e.Chosen().ID()
 	e.pool.Workers.Place(e.Chosen(), time.Now())
 	e.in.Account.Sent()
-	e.journal.meter.Placed(&e.in.Seen, time.Since(e.arrived))
+	e.journal.Meter.Placed(&e.in.Seen, time.Since(e.arrived))
 	e.release()
 }
 
@@ -125,7 +126,7 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 	if e.entry.Op == message.Prefilling || e.alias.After(names.Down) != nil {
 		r.attempts.patience = lateElse
 	}
-	var failed step
+	var failed journal.Step
 	for {
 		r.At = time.Now()
 		r.Fresh = e.mistaken
@@ -140,27 +141,27 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 			case f != &unqueued && route.Trips(&e.choice) == 0: // else the worker's failure is the answer
 				r.attempts.last, r.attempts.own = *f, nil
 			}
-			e.noteEnd(failed, e.journal.nobodyLeft)
+			e.noteEnd(failed, e.journal.NobodyLeft)
 			break
 		}
-		e.journal.passedOn(e.in, e.pool, failed, to.Worker)
-		failed = step{}
+		e.journal.PassedOn(e.in, e.pool, failed, to.Worker)
+		failed = journal.Step{}
 		out, why := e.sendTo(ctx, to)
 		if why == nil {
 			return out
 		}
 		if ctx.Err() != nil {
-			if why.reason != reasonFull {
-				e.journal.unanswered(e.in, step{reason: endedFor(ctx), worker: to.Worker, after: time.Since(e.arrived)})
+			if why.reason != journal.Full {
+				e.journal.Unanswered(e.in, journal.Step{Reason: endedFor(ctx), Worker: to.Worker, After: time.Since(e.arrived)})
 			}
 			return e.releasing(e.abandon(ctx))
 		}
-		if why.reason != reasonFull { // that is no failure
-			failed = step{reason: why.reason, worker: to.Worker, after: time.Since(e.arrived)}
+		if why.reason != journal.Full { // that is no failure
+			failed = journal.Step{Reason: why.reason, Worker: to.Worker, After: time.Since(e.arrived)}
 		}
 		next := r.attempts.after(why, e.consumed(), e.choice.Left(), e.payRetry)
 		if next == route.GiveUp {
-			e.noteEnd(failed, e.journal.gaveUp)
+			e.noteEnd(failed, e.journal.GaveUp)
 			break
 		}
 		if next == route.TryAgain || why.asksAgain() {
@@ -221,7 +222,7 @@ func (e *Exchange) releasing(out *message.Outbound) *message.Outbound {
 func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbound, *failure) {
 	client := e.pool.Clients.Get(to.Worker.URL())
 	if client == nil { // removed since the choice
-		return nil, &failure{reason: reasonRemoved, fault: message.FaultUpstream, grade: route.GradeUnseen}
+		return nil, &failure{reason: journal.Removed, fault: message.FaultUpstream, grade: route.GradeUnseen}
 	}
 	release, why := loadAdapter(ctx, &e.request, e.sending, to.Worker)
 	if why != nil {
@@ -254,7 +255,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 		if e.pool.Limited {
 			f = message.FaultFull
 		}
-		return nil, &failure{reason: reasonFull, fault: f, grade: route.GradeUnseen}
+		return nil, &failure{reason: journal.Full, fault: f, grade: route.GradeUnseen}
 	}
 	e.in.Account.Take(&a.place, account.Worker, 1)
 	e.in.Seen.Believed, e.in.Seen.Live = e.choice.Believed(), a.trip.Live()
@@ -312,7 +313,7 @@ func (e *Exchange) arrives(ctx context.Context, a *attempt, to route.Target) boo
 func (e *Exchange) crowdedOut(a *attempt, p *pairing) *failure {
 	a.endTrip(&judge.Outcome{Kind: judge.Canceled}, route.End{At: time.Now()})
 	a.close()
-	f := &failure{reason: reasonFull, fault: message.FaultFull, grade: route.GradeUnseen}
+	f := &failure{reason: journal.Full, fault: message.FaultFull, grade: route.GradeUnseen}
 	p.ended(nil, f, false)
 	e.computed = p.handed != nil
 	return f
@@ -328,24 +329,24 @@ func (e *Exchange) mayMove() bool {
 // noteFailure records what a failed attempt shows of its worker, and of the request.
 func (e *Exchange) noteFailure(f *failure, w *worker.Worker) {
 	switch f.reason {
-	case reasonLate:
+	case journal.Late:
 		e.late = true
-	case reasonMoved:
+	case journal.Moved:
 		e.moved = true
-	case reasonNoAnswer:
+	case journal.NoAnswer:
 		e.lostAt(w, time.Now())
-	case reasonDying:
+	case journal.Dying:
 		e.lostAt(w, time.Now().Add(dyingFor))
-	case reasonDown, reasonConnect, reasonConnectLate:
+	case journal.Down, journal.Connect, journal.ConnectLate:
 		e.choice.Unreached(w)
 		if f.late {
 			e.choice.NotHad()
 		}
-	case reasonNoDescriptor:
+	case journal.NoDescriptor:
 		for _, p := range e.epoch.Pools { // connections are kept for 3.5 s, and may be more than requests are under way
 			p.Clients.CloseIdle()
 		}
-		e.journal.noDescriptor(e.in, e.pool)
+		e.journal.NoDescriptor(e.in, e.pool)
 	}
 }
 
@@ -445,12 +446,12 @@ func (e *Exchange) complete(out *message.Outbound, b *stream) {
 }
 
 // noteEnd logs the end of the attempts, as end does for a client that gets an error. Of a prefill no client does.
-func (e *Exchange) noteEnd(last step, end func(*message.Inbound, *epoch.Pool, step, int)) {
+func (e *Exchange) noteEnd(last journal.Step, end func(*message.Inbound, *epoch.Pool, journal.Step, int)) {
 	a := &e.sending.attempts
 	switch {
 	case e.entry.Op != message.Prefilling && !e.fallsBack(failedFor(&a.last, a.own)):
 		end(e.in, e.pool, last, len(e.choice.Tried()))
-	case last.reason != reasonNone:
-		e.journal.unanswered(e.in, last)
+	case last.Reason != journal.None:
+		e.journal.Unanswered(e.in, last)
 	}
 }

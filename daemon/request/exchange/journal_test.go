@@ -11,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
@@ -31,22 +32,22 @@ func (m *tally) Picked(*message.Seen)  { m.note("picked") }
 func (m *tally) Refused(_ *message.Seen, f message.Fault, _ int, _ time.Duration) {
 	m.note("refused ", f.Code)
 }
-func (m *tally) SessionRefused(pool, code string)    { m.note("session ", pool, " ", code) }
-func (m *tally) Placed(*message.Seen, time.Duration) { m.note("placed") }
-func (m *tally) Prefilled(_ string, r Prefilled)     { m.note("prefill ", string(r)) }
-func (m *tally) Retried(pool, reason string)         { m.note("retried ", pool, " ", reason) }
-func (m *tally) FellBack(model, to, reason string)   { m.note("fell ", model, " ", to, " ", reason) }
-func (m *tally) Foreign(pool, worker string)         { m.note("foreign ", pool, " ", worker) }
-func (m *tally) Waited(s *message.Seen, w Waited)    { m.note("waited ", s.Pool, " ", w.Dropped) }
-func (m *tally) Shed(pool, reason string)            { m.note("shed ", pool, " ", reason) }
-func (m *tally) FirstByte(*message.Seen)             { m.note("first byte") }
-func (m *tally) Ended(*message.Seen, End)            { m.note("ended") }
+func (m *tally) SessionRefused(pool, code string)         { m.note("session ", pool, " ", code) }
+func (m *tally) Placed(*message.Seen, time.Duration)      { m.note("placed") }
+func (m *tally) Prefilled(_ string, r journal.Prefilled)  { m.note("prefill ", string(r)) }
+func (m *tally) Retried(pool, reason string)              { m.note("retried ", pool, " ", reason) }
+func (m *tally) FellBack(model, to, reason string)        { m.note("fell ", model, " ", to, " ", reason) }
+func (m *tally) Foreign(pool, worker string)              { m.note("foreign ", pool, " ", worker) }
+func (m *tally) Waited(s *message.Seen, w journal.Waited) { m.note("waited ", s.Pool, " ", w.Dropped) }
+func (m *tally) Shed(pool, reason string)                 { m.note("shed ", pool, " ", reason) }
+func (m *tally) FirstByte(*message.Seen)                  { m.note("first byte") }
+func (m *tally) Ended(*message.Seen, journal.End)         { m.note("ended") }
 
 // recorded returns a journal, and functions that return what it has logged (without the time) and counted since.
-func recorded() (j *journal, logged, counted func() string) {
+func recorded() (j *journal.Journal, logged, counted func() string) {
 	var b bytes.Buffer
 	m := &tally{}
-	j = &journal{meter: m, log: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{
+	j = &journal.Journal{Meter: m, Log: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}
@@ -70,9 +71,9 @@ func TestJournalOfSteps(t *testing.T) {
 	in.ID = "id-1"
 	_, workers, _ := newScene(t, []string{"refuse"}, []string{"refuse"}).pool.Workers.Snapshot(worker.Query{At: time.Now()}, nil, nil)
 	a, b := workers[0], workers[1]
-	f := func(from step, wantLog, wantCount string, retries int) {
+	f := func(from journal.Step, wantLog, wantCount string, retries int) {
 		t.Helper()
-		j.passedOn(in, p, from, b)
+		j.PassedOn(in, p, from, b)
 		if got := logged(); got != wantLog {
 			t.Errorf("%+v: logged %q; want %q", from, got, wantLog)
 		}
@@ -80,22 +81,22 @@ func TestJournalOfSteps(t *testing.T) {
 			t.Errorf("%+v: counted %q, %+v; want %q, %d", from, got, in.Seen.Attempts, wantCount, retries)
 		}
 	}
-	f(step{}, "", "", 0)
-	f(step{reason: reasonConnect, worker: a},
+	f(journal.Step{}, "", "", 0)
+	f(journal.Step{Reason: journal.Connect, Worker: a},
 		"level=INFO msg=\"request goes to the next worker\" pool=p id=id-1 worker=w0 reason=connect next=w1\n", "retried p connect", 1)
-	f(step{reason: reasonNoDescriptor, worker: a}, "", "retried p no_descriptor", 2) // that has its own line
-	j.nobodyLeft(in, p, step{}, 0)
-	j.nobodyLeft(in, p, step{reason: reasonNoDescriptor, worker: a}, 1)
+	f(journal.Step{Reason: journal.NoDescriptor, Worker: a}, "", "retried p no_descriptor", 2) // that has its own line
+	j.NobodyLeft(in, p, journal.Step{}, 0)
+	j.NobodyLeft(in, p, journal.Step{Reason: journal.NoDescriptor, Worker: a}, 1)
 	if got := logged(); got != "" {
 		t.Errorf("nobody is left, of no worker: %q", got)
 	}
-	j.nobodyLeft(in, p, step{reason: reasonLate, worker: a}, 2)
+	j.NobodyLeft(in, p, journal.Step{Reason: journal.Late, Worker: a}, 2)
 	if got := logged(); got != "level=WARN msg=\"no worker is left for the request: its client gets an error\" pool=p id=id-1"+
 		" worker=w0 reason=late tried=2\n" {
 		t.Errorf("nobody is left: %q", got)
 	}
-	j.gaveUp(in, p, step{}, 0)
-	j.gaveUp(in, p, step{reason: reasonTimeout, worker: a}, 1)
+	j.GaveUp(in, p, journal.Step{}, 0)
+	j.GaveUp(in, p, journal.Step{Reason: journal.Timeout, Worker: a}, 1)
 	if got := logged(); got != "level=WARN msg=\"the request is sent to no other worker: its client gets an error\" pool=p"+
 		" id=id-1 worker=w0 reason=timeout tried=1\n" {
 		t.Errorf("given up: %q", got)
@@ -106,20 +107,20 @@ func TestJournalOfRefusals(t *testing.T) {
 	j, logged, counted := recorded()
 	in := inbound("POST", "/invocations", "")
 	in.ID = "id-1"
-	s := Server{journal: journal{log: j.log, meter: j.meter}}
+	s := Server{journal: j}
 	out := s.RefuseSession(in, message.FaultSessionBody)
 	if out.Status != 400 || in.Seen.End != "session_malformed" || counted() != "session  session_malformed" ||
 		logged() != "level=INFO msg=\"session refused\" id=id-1 pool=\"\" reason=session_malformed path=/invocations\n" {
 		t.Errorf("%+v, %q", out, in.Seen.End)
 	}
 	for range 3 {
-		j.noDescriptor(in, nil)
+		j.NoDescriptor(in, nil)
 	}
 	if n := strings.Count(logged(), "\n"); n < 1 || n > 2 { // two if the second ended meanwhile
 		t.Errorf("%d lines about descriptors", n)
 	}
 	in.Seen.Fallback = "decline" // that is no failure
-	j.failedStrategy(in, nil, nil, route.Chosen)
+	j.FailedStrategy(in, nil, nil, route.Chosen)
 	if got := logged(); got != "" {
 		t.Errorf("a module that declines: %q", got)
 	}

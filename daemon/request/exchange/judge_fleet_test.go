@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -257,7 +258,7 @@ func (e *engine) scrape() {
 // silentMeter counts nothing.
 type silentMeter struct{}
 
-func (silentMeter) Prefilled(string, exchange.Prefilled)                     {}
+func (silentMeter) Prefilled(string, journal.Prefilled)                      {}
 func (silentMeter) FellBack(string, string, string)                          {}
 func (silentMeter) Foreign(string, string)                                   {}
 func (silentMeter) Arrived(*message.Seen)                                    {}
@@ -266,10 +267,10 @@ func (silentMeter) Refused(*message.Seen, message.Fault, int, time.Duration) {}
 func (silentMeter) SessionRefused(string, string)                            {}
 func (silentMeter) Placed(*message.Seen, time.Duration)                      {}
 func (silentMeter) Retried(string, string)                                   {}
-func (silentMeter) Waited(*message.Seen, exchange.Waited)                    {}
+func (silentMeter) Waited(*message.Seen, journal.Waited)                     {}
 func (silentMeter) Shed(string, string)                                      {}
 func (silentMeter) FirstByte(*message.Seen)                                  {}
-func (silentMeter) Ended(*message.Seen, exchange.End)                        {}
+func (silentMeter) Ended(*message.Seen, journal.End)                         {}
 
 // allModels is the pattern "*".
 type allModels struct{}

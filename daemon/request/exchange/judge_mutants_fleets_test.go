@@ -124,7 +124,7 @@ var mutants = []mutant{
 			instead: ``},
 	}},
 	{rule: "a request is moved once", caught: "blocking", edits: []edit{
-		{file: "request/exchange/exchange.go", text: `	case reasonMoved:
+		{file: "request/exchange/exchange.go", text: `	case journal.Moved:
 		e.moved = true
 `,
 			instead: ``},

@@ -18,6 +18,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -40,7 +41,7 @@ type leg struct {
 	begins bool         // what a prefiller may have begun goes on to its end: see drop
 	state  atomic.Uint32
 	timer  *time.Timer // of the longest time that it may take
-	result Prefilled
+	result journal.Prefilled
 	wants  []byte     // the request as a decoder gets it, if it pins; else nil
 	named  string     // id of the worker that the strategy has named for the leg; "" = none
 	lacks  string     // what keeps the two workers from meeting, "" = nothing
@@ -82,7 +83,7 @@ func (l *leg) dropped() bool { return l.state.Load() == legDropped }
 // newLeg makes the first leg of a request, with its body, for the model that was chosen.
 func newLeg(r *request, body []byte) *leg {
 	in := r.in
-	l := &leg{began: time.Now(), result: PrefillFailed, begins: r.pool.Pairing.Connector.InTurn()}
+	l := &leg{began: time.Now(), result: journal.PrefillFailed, begins: r.pool.Pairing.Connector.InTurn()}
 	l.in = message.Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.target()),
 		Query: strings.Clone(in.Query), Body: body, ID: strings.Clone(in.ID), Remote: strings.Clone(in.Remote),
 		Account: in.Account,
@@ -98,7 +99,7 @@ func newLeg(r *request, body []byte) *leg {
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.timer = time.AfterFunc(r.pool.HeaderTimeout, func() { l.cancel(context.DeadlineExceeded) })
 	l.Exchange = &Exchange{}
-	l.Exchange.journal = r.journal.legs
+	l.Exchange.journal = r.journal.Legs
 	l.Exchange.lethal, l.Exchange.kept = r.lethal, r.kept
 	l.Exchange.in, l.Exchange.epoch, l.Exchange.alias = &l.in, r.epoch, r.alias
 	l.Exchange.entry = message.Entry{Pool: r.pool.Name, Op: message.Prefilling, Salt: r.entry.Salt, Model: r.entry.Model}
@@ -109,7 +110,7 @@ func newLeg(r *request, body []byte) *leg {
 // choose decides who computes the prompt, and reports whether there is somebody.
 func (l *leg) choose(ctx context.Context) bool {
 	if out := l.Choose(ctx); out != nil {
-		l.result = PrefillNone
+		l.result = journal.PrefillNone
 		return false
 	}
 	return true
@@ -137,18 +138,18 @@ func (l *leg) send() []byte {
 		return nil
 	case out.Status == http.StatusBadRequest, out.Status == http.StatusRequestEntityTooLarge,
 		out.Status == http.StatusUnprocessableEntity:
-		l.result = PrefillRefused
+		l.result = journal.PrefillRefused
 		return nil
 	case out.Status != http.StatusOK:
 		return nil
 	}
-	l.result = PrefillDone
+	l.result = journal.PrefillDone
 	if u := &l.in.Seen.Usage; u.CachedKnown && l.in.Endpoint.Kind == prompt.Messages {
 		l.usage = pair.Counted(text, u.Cached)
 	}
 	handed := pair.Handed(text)
 	if handed == nil && l.pool.Pairing.Connector.Pins() {
-		l.result = PrefillUnnamed
+		l.result = journal.PrefillUnnamed
 	}
 	return handed
 }
@@ -162,7 +163,7 @@ func (l *leg) hold() bool {
 	l.held = ok && l.choice.Send(&l.trip, to, nil, time.Now())
 	if l.held {
 		l.in.Account.Take(&l.place, account.Worker, 1)
-		l.result, l.Exchange.by = PrefillDone, to.Worker
+		l.result, l.Exchange.by = journal.PrefillDone, to.Worker
 	}
 	return l.held
 }
@@ -249,11 +250,11 @@ func (l *leg) why() string {
 	seen := &l.in.Seen
 	n := len(seen.Attempts)
 	switch {
-	case l.result == PrefillDone, l.dropped():
+	case l.result == journal.PrefillDone, l.dropped():
 		return ""
 	case l.lacks != "":
 		return l.lacks
-	case l.result == PrefillUnnamed:
+	case l.result == journal.PrefillUnnamed:
 		return "its answer has no kv_transfer_params"
 	case l.By() != nil && l.status != http.StatusOK:
 		return fmt.Sprint("status ", l.status)
@@ -268,7 +269,8 @@ func (l *leg) why() string {
 // begun returns what the record of the client's request has of a leg that is sent beside it.
 func (l *leg) begun() *route.Split {
 	id := l.Chosen().ID()
-	return &route.Split{Prefiller: id, Named: id == l.named, Result: string(PrefillBegun), Took: time.Since(l.began)}
+	return &route.Split{Prefiller: id, Named: id == l.named, Result: string(journal.PrefillBegun),
+		Took: time.Since(l.began)}
 }
 
 // report returns what the record of the client's request has of the leg.
@@ -287,19 +289,21 @@ func (l *leg) report() *route.Split {
 // maxFreeing bounds how many requests at a time only have a prefiller free its memory.
 const maxFreeing = 256
 
+// freeing counts them.
+var freeing atomic.Int32
+
 // free has a decoder read what the prefiller keeps for a request whose client has left, or that the decoder has
 // refused: else the memory is lost until the prefiller gives up. The answer of one token is thrown away.
-func (l *leg) free(to *upstream.Client, p *epoch.Pool, handed []byte) Prefilled {
+func (l *leg) free(to *upstream.Client, p *epoch.Pool, handed []byte) journal.Prefilled {
 	if l.dropped() {
-		return PrefillDropped
+		return journal.PrefillDropped
 	}
 	if handed == nil || !p.Pairing.Connector.Pins() {
 		return l.result
 	}
-	busy := &l.Exchange.journal.freeing
-	defer busy.Add(-1)
-	if busy.Add(1) > maxFreeing || to == nil {
-		return PrefillPinned
+	defer freeing.Add(-1)
+	if freeing.Add(1) > maxFreeing || to == nil {
+		return journal.PrefillPinned
 	}
 	t := pair.Transfer{Connector: p.Pairing.Connector, Kind: l.in.Endpoint.Kind}
 	ctx, cancel := context.WithTimeout(context.Background(), p.HeaderTimeout)
@@ -307,24 +311,13 @@ func (l *leg) free(to *upstream.Client, p *epoch.Pool, handed []byte) Prefilled 
 	resp, err := to.Do(ctx, &upstream.Request{Method: l.in.Method, Path: l.in.Path, Body: t.Free(l.wants, handed),
 		Header: message.WorkerHeader(nil, &l.in, l.id, p, nil), At: time.Now()})
 	if err != nil {
-		return PrefillPinned
+		return journal.PrefillPinned
 	}
 	defer resp.Close()
 	_, err = io.Copy(io.Discard, resp)
 	switch {
 	case err == nil && resp.Status == http.StatusOK, resp.Status == http.StatusInternalServerError: // it is gone already
-		return PrefillFreed
+		return journal.PrefillFreed
 	}
-	return PrefillPinned
+	return journal.PrefillPinned
 }
-
-// legMeter counts nothing of a leg that counts requests of clients.
-type legMeter struct{ Meter }
-
-func (legMeter) Arrived(*message.Seen)                                    {}
-func (legMeter) Picked(*message.Seen)                                     {}
-func (legMeter) Refused(*message.Seen, message.Fault, int, time.Duration) {}
-func (legMeter) Placed(*message.Seen, time.Duration)                      {}
-func (legMeter) Waited(*message.Seen, Waited)                             {}
-func (legMeter) FirstByte(*message.Seen)                                  {}
-func (legMeter) Ended(*message.Seen, End)                                 {}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -54,7 +55,7 @@ func outgrown(b *body, a *attempts, text []byte) *failure {
 	}
 	a.outgrew = true
 	return b.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
-		&failure{reason: reasonTooShort, fault: message.FaultUpstream, paid: true})
+		&failure{reason: journal.TooShort, fault: message.FaultUpstream, paid: true})
 }
 
 // outgrewModel ends an attempt whose worker refuses the request for its length, if a fallback is to serve it.
@@ -66,5 +67,5 @@ func outgrewModel(b *body, text []byte) *failure {
 		return nil
 	}
 	return b.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
-		&failure{reason: reasonTooShort, fault: message.FaultUpstream, grade: route.GradeFinal})
+		&failure{reason: journal.TooShort, fault: message.FaultUpstream, grade: route.GradeFinal})
 }

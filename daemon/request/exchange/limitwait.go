@@ -66,7 +66,7 @@ func awaitLimit(ctx context.Context, r *request, over *message.Fault) *message.F
 	if f := t.enter(q, limitWait(r), false, due, 0); f != nil {
 		return f
 	}
-	r.journal.waits(r.in, nil, t.wait)
+	r.journal.Waits(r.in, nil, t.wait)
 	for {
 		if f := t.await(ctx); f != nil {
 			return f

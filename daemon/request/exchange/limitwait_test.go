@@ -12,6 +12,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/identity"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/queue"
@@ -23,7 +24,7 @@ import (
 type throng struct {
 	keys    map[string]*limit.Key
 	pool    *epoch.Pool
-	journal journal
+	journal journal.Journal
 
 	mu    sync.Mutex // guards all below
 	used  []spent
@@ -39,7 +40,7 @@ type spent struct {
 
 func newThrong(l limit.Limits, q *waiting.Queue) *throng {
 	return &throng{keys: (&limit.Book{}).Configure(map[string]limit.Limits{"team": l}, time.Now()), pool: &epoch.Pool{Queue: q},
-		journal: journal{meter: new(tally)}}
+		journal: journal.Journal{Meter: new(tally)}}
 }
 
 // ask is one request of the key, whose answer takes some seconds. It returns its refusal.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/host"
@@ -80,7 +81,7 @@ func TestNamedPairInQuarantine(t *testing.T) {
 		t.Helper()
 		who, in, _ := d.sends(t, bytes)
 		if s := in.Seen.Split; in.Seen.Fallback != fallback || in.Seen.PairName() != "" || (s != nil) != strings.HasPrefix(who, "p") ||
-			s != nil && (s.Named || s.Result != string(PrefillDone)) {
+			s != nil && (s.Named || s.Result != string(journal.PrefillDone)) {
 			t.Errorf("%d bytes: fallback %q, pair %q, %s, %+v", bytes, in.Seen.Fallback, in.Seen.PairName(), who, s)
 		}
 		if got := strings.NewReplacer("0", "", "1", "").Replace(who); got != want {

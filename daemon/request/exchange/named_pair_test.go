@@ -8,6 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -125,9 +126,9 @@ func TestNamedPairOfConnectors(t *testing.T) {
 		if strings.Contains(who, "p0") || strings.Contains(who, "d0") || in.Seen.PairName() != "p1" || in.Seen.Worker != "d1" {
 			t.Errorf("%s: %s, pair %q", c, who, in.Seen.PairName())
 		}
-		result := PrefillDone
+		result := journal.PrefillDone
 		if pair.Connector(c).AtOnce() {
-			result = PrefillBegun
+			result = journal.PrefillBegun
 		}
 		if s := in.Seen.Split; s == nil || s.Prefiller != "p1" || !s.Named || s.Result != string(result) {
 			t.Errorf("%s: %+v", c, s)
@@ -186,7 +187,7 @@ func TestNamedPairFails(t *testing.T) {
 	}
 	d.set("p", nil)
 	if who, in, _ = d.sends(t, longPrompt+2000); !strings.HasPrefix(who, "p") || !strings.HasSuffix(who, " d0") ||
-		in.Seen.Split.Result == string(PrefillDone) {
+		in.Seen.Split.Result == string(journal.PrefillDone) {
 		t.Errorf("both fail: %s, %+v", who, in.Seen.Split)
 	}
 	d = newDuo(t, pairConnector)

@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -56,8 +57,8 @@ func pairs(r *request, out *upstream.Request) *pairing {
 // How long the prompt is nobody knows.
 func noteLong(r *request) {
 	if hasRoles(r) && r.generates() {
-		r.in.Seen.Split = &route.Split{Result: string(PrefillLong)}
-		r.journal.prefilled(r.in, r.pool, PrefillLong, "")
+		r.in.Seen.Split = &route.Split{Result: string(journal.PrefillLong)}
+		r.journal.Prefilled(r.in, r.pool, journal.PrefillLong, "")
 	}
 }
 
@@ -195,7 +196,7 @@ func (p *pairing) free() {
 		p.in.Account.Begin(work, true)
 		go func() {
 			defer func() { work.End(time.Now()) }()
-			j.prefilled(&u.of.in, pool, u.of.free(to, pool, u.handed), "")
+			j.Prefilled(&u.of.in, pool, u.of.free(to, pool, u.handed), "")
 		}()
 	}
 }
@@ -211,13 +212,13 @@ func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 		select {
 		case done <- handed:
 		case <-gone:
-			j.prefilled(&l.in, pool, l.free(to, pool, handed), l.why())
+			j.Prefilled(&l.in, pool, l.free(to, pool, handed), l.why())
 		}
 	}()
 	select {
 	case p.handed = <-done:
 		p.note(l)
-		return l.result == PrefillDone
+		return l.result == journal.PrefillDone
 	case <-ctx.Done():
 		l.drop()
 		close(gone)
@@ -244,10 +245,10 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 		defer l.end()
 		l.send()
 		if l.dropped() {
-			l.result = PrefillDropped
+			l.result = journal.PrefillDropped
 		}
-		j.prefilled(&l.in, pool, l.result, l.why())
-		if l.result == PrefillDone || l.result == PrefillDropped {
+		j.Prefilled(&l.in, pool, l.result, l.why())
+		if l.result == journal.PrefillDone || l.result == journal.PrefillDropped {
 			return
 		}
 		l.failed.Store(true)
@@ -267,7 +268,7 @@ func (p *pairing) meet(ctx context.Context, l *leg) bool {
 	}
 	p.Engine = l.engine(ctx, p.rule, p.Host)
 	if p.Engine == "" {
-		l.result = PrefillUnnamed
+		l.result = journal.PrefillUnnamed
 	}
 	return p.Engine != ""
 }
@@ -302,17 +303,17 @@ func (p *pairing) reset() {
 
 // stop has the next worker compute the prompt itself if a prefill has failed, or is lost.
 func (p *pairing) stop(why *failure) {
-	if p == nil || why.reason != reasonUnfilled {
+	if p == nil || why.reason != journal.Unfilled {
 		return
 	}
 	p.given, p.handed, p.told = true, nil, nil // what could not be loaded is not asked for again, to have it freed
 	switch s := p.in.Seen.Split; {
 	case s == nil:
-	case s.Result == string(PrefillBegun) && p.first.failed.Load(): // the leg counts it
-		s.Result = string(PrefillFailed)
-	case s.Result == string(PrefillDone), s.Result == string(PrefillBegun):
-		s.Result, s.CachedKnown = string(PrefillLost), false
-		p.journal.prefilled(p.in, p.pool, PrefillLost, "")
+	case s.Result == string(journal.PrefillBegun) && p.first.failed.Load(): // the leg counts it
+		s.Result = string(journal.PrefillFailed)
+	case s.Result == string(journal.PrefillDone), s.Result == string(journal.PrefillBegun):
+		s.Result, s.CachedKnown = string(journal.PrefillLost), false
+		p.journal.Prefilled(p.in, p.pool, journal.PrefillLost, "")
 	}
 }
 
@@ -332,5 +333,5 @@ func (p *pairing) precedes() bool { return p.Connector.InTurn() && p.handed == n
 // note records what became of the first leg.
 func (p *pairing) note(l *leg) {
 	p.in.Seen.Split = l.report()
-	p.journal.prefilled(p.in, p.pool, l.result, l.why())
+	p.journal.Prefilled(p.in, p.pool, l.result, l.why())
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 )
@@ -57,7 +58,7 @@ func TestPairingCountsLongBodies(t *testing.T) {
 		if out.Status != 200 || !strings.HasPrefix(got, "d") || strings.Contains(got, ";") {
 			t.Errorf("%s: %d %s, %s", what, out.Status, out.Body, got)
 		}
-		if s := in.Seen.Split; (s != nil) != split || split && (s.Result != string(PrefillLong) || s.Prefiller != "") {
+		if s := in.Seen.Split; (s != nil) != split || split && (s.Result != string(journal.PrefillLong) || s.Prefiller != "") {
 			t.Errorf("%s: the record has %+v", what, s)
 		}
 		counts := ""

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
@@ -47,9 +48,9 @@ func TestPairing(t *testing.T) {
 		if got != want[0] && (len(want) == 1 || got != want[1]) {
 			t.Errorf("%s: %s", c, got)
 		}
-		result := string(PrefillDone)
+		result := string(journal.PrefillDone)
 		if c.AtOnce() {
-			result = string(PrefillBegun)
+			result = string(journal.PrefillBegun)
 		}
 		if s := in.Seen.Split; s == nil || s.Result != result || s.Prefiller == "" || in.Seen.Worker[0] != 'd' {
 			t.Errorf("%s: the record has %+v, worker %s", c, s, in.Seen.Worker)
@@ -103,7 +104,7 @@ func TestPairingFails(t *testing.T) {
 		}
 		d.set("p", waits)
 		in, out := d.ask(9000, "")
-		if s := in.Seen.Split; out.Status != 200 || s == nil || s.Result != string(PrefillFailed) ||
+		if s := in.Seen.Split; out.Status != 200 || s == nil || s.Result != string(journal.PrefillFailed) ||
 			!c.AtOnce() && !strings.HasSuffix(s.Why, "status 503") {
 			t.Errorf("%s, both fail: %d, %+v", c, out.Status, s)
 		}
@@ -155,7 +156,7 @@ func TestPairingAtOnceFails(t *testing.T) {
 		in, out := d.ask(4000, "")
 		lines := strings.Split(d.took(), "; ")
 		s := in.Seen.Split
-		if out.Status != 200 || s == nil || s.Result != string(PrefillFailed) || s.Prefiller != "p0" || !s.Named {
+		if out.Status != 200 || s == nil || s.Result != string(journal.PrefillFailed) || s.Prefiller != "p0" || !s.Named {
 			t.Errorf("%s: %d %s, %+v", c, out.Status, out.Body, s)
 		}
 		if !slices.Contains(lines, alone) {
@@ -183,7 +184,7 @@ func TestPairingLosesAsRecorded(t *testing.T) {
 		if out.Status != 200 || in.Seen.Usage.Cached != 896 {
 			t.Errorf("%s, %s: %d %s, %d cached", c, loses, out.Status, out.Body, in.Seen.Usage.Cached)
 		}
-		if s := in.Seen.Split; s == nil || s.Result != string(PrefillLost) {
+		if s := in.Seen.Split; s == nil || s.Result != string(journal.PrefillLost) {
 			t.Errorf("%s, %s: the record has %+v", c, loses, s)
 		}
 		lines := strings.Split(d.took(), "; ")
@@ -220,7 +221,7 @@ func TestPairingLost(t *testing.T) {
 			if out.Status != 200 || !strings.Contains(text, "hi") || strings.Contains(text, "error") {
 				t.Errorf("%q: %d %s", stream, out.Status, text)
 			}
-			if s := in.Seen.Split; s == nil || s.Result != string(PrefillLost) || s.CachedKnown {
+			if s := in.Seen.Split; s == nil || s.Result != string(journal.PrefillLost) || s.CachedKnown {
 				t.Errorf("%q: the record has %+v", stream, s)
 			}
 			got := strings.NewReplacer("p1", "p0", "d1", "d0", fmt.Sprint(" stream=", stream != ""), "", " stream=false", "").Replace(d.took())
@@ -264,7 +265,7 @@ func TestPairingOfAFallback(t *testing.T) {
 	d.epoch.Names = names.New([]names.Alias{{Name: "m", Targets: []names.Target{{Model: "cat", Weight: 1}}, Fallback: "dog",
 		On: names.Down}})
 	in, out := d.ask(4000, "")
-	if s := in.Seen.Split; out.Status != 200 || s == nil || s.Result != string(PrefillDone) {
+	if s := in.Seen.Split; out.Status != 200 || s == nil || s.Result != string(journal.PrefillDone) {
 		t.Errorf("%d %s, %+v: %s", out.Status, out.Body, s, d.took())
 	}
 }

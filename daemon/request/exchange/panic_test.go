@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"io"
 	"testing"
@@ -19,14 +20,14 @@ func (m *panicking) FirstByte(*message.Seen) {
 	}
 }
 
-func (m *panicking) Ended(*message.Seen, End) { panic("at the end") }
+func (m *panicking) Ended(*message.Seen, journal.End) { panic("at the end") }
 
 // TestAPanicCountsDown: the worker of a request that makes the daemon panic has none in flight afterwards.
 func TestAPanicCountsDown(t *testing.T) {
-	f := func(what string, m Meter, use func(s *scene, in *message.Inbound, life *message.Life)) {
+	f := func(what string, m journal.Meter, use func(s *scene, in *message.Inbound, life *message.Life)) {
 		t.Helper()
 		s := newScene(t, []string{streamed(role, word, stop, done)})
-		s.Server = New(Config{Log: s.journal.log, Meter: m})
+		s.Server = New(Config{Log: s.journal.Log, Meter: m})
 		in := inbound("POST", "/v1/chat/completions", `{"model":"m","stream":true,"messages":[]}`)
 		in.Epoch = s.epoch
 		var all message.Lives

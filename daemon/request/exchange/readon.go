@@ -37,14 +37,14 @@ func readOn(ctx context.Context, r *request) *message.Outbound {
 	case ctx.Err() != nil:
 		return r.abandon(ctx)
 	case errors.As(err, &failed):
-		r.journal.keptNothing(r.in, r.epoch.Overflow.Dir, failed.Err)
+		r.journal.KeptNothing(r.in, r.epoch.Overflow.Dir, failed.Err)
 		return r.refuse(faultNotKept)
 	case !errors.Is(err, overflow.ErrFull):
 		return r.refuse(message.BodyFault(err))
 	case in.Kept == nil || in.Kept.Size() >= most-keptPiece: // of its own
 		return r.refuse(faultOverflow)
 	}
-	r.journal.meter.Shed("", FaultOverflowFull.Code)
+	r.journal.Meter.Shed("", FaultOverflowFull.Code)
 	return r.refuse(FaultOverflowFull)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
@@ -26,7 +27,7 @@ import (
 // request is what is known of a request between its arrival and the end of its answer. One goroutine at a time uses it:
 // the handler's until the response head, then the one that reads the answer.
 type request struct {
-	journal *journal
+	journal *journal.Journal
 	lethal  *lethal // nil in a preview
 	in      *message.Inbound
 	id      string // that the worker gets
@@ -85,7 +86,7 @@ func (r *request) seldom() *rare {
 }
 
 // log returns the logger that names the request's pool.
-func (r *request) log() *slog.Logger { return r.journal.of(r.pool) }
+func (r *request) log() *slog.Logger { return r.journal.Of(r.pool) }
 
 // shape returns the shape of the endpoint's errors.
 func (r *request) shape() message.Shape { return r.in.Endpoint.Shape }
@@ -119,9 +120,9 @@ func (r *request) refuseAs(f message.Fault, own *ownError) *message.Outbound {
 		seen.Worker = own.worker
 		out.ComeBackIn(f.Retry)
 	}
-	r.journal.meter.Refused(seen, f, out.Status, seen.At.Sub(r.arrived))
+	r.journal.Meter.Refused(seen, f, out.Status, seen.At.Sub(r.arrived))
 	if strings.HasPrefix(f.Code, "session_") {
-		r.journal.refusedSession(r.in, r.poolName(), f.Code, "session", session.Fingerprint(r.choice.Session()))
+		r.journal.RefusedSession(r.in, r.poolName(), f.Code, "session", session.Fingerprint(r.choice.Session()))
 	}
 	seen.End = f.Code
 	r.explain(out)
@@ -141,7 +142,7 @@ func (r *request) turnDown(ctx context.Context, f *message.Fault) *message.Outbo
 // queue returns the request's place in its pool's queue, which it has not entered yet.
 func (r *request) queue() *turn {
 	if r.turn == nil {
-		r.turn = &turn{meter: r.journal.meter, in: r.in, leg: r.entry.Op == message.Prefilling}
+		r.turn = &turn{meter: r.journal.Meter, in: r.in, leg: r.entry.Op == message.Prefilling}
 	}
 	return r.turn
 }
@@ -149,7 +150,7 @@ func (r *request) queue() *turn {
 // abandon ends a request whose client has left, or that outlived the drain. Its session has had no answer, so that it
 // does not begin: a client that gave up on a worker that hangs must not find it again.
 func (r *request) abandon(ctx context.Context) *message.Outbound {
-	if endedFor(ctx) == reasonStopping {
+	if endedFor(ctx) == journal.Stopping {
 		return r.refuse(message.FaultStopping)
 	}
 	r.choice.Unbind()
@@ -159,16 +160,16 @@ func (r *request) abandon(ctx context.Context) *message.Outbound {
 		spent.Left(time.Now())
 	}
 	r.in.Seen.End, r.in.Seen.At = "client_gone", time.Time{}
-	r.journal.meter.Refused(&r.in.Seen, message.FaultGone, message.FaultGone.Status, time.Since(r.arrived))
+	r.journal.Meter.Refused(&r.in.Seen, message.FaultGone, message.FaultGone.Status, time.Since(r.arrived))
 	return message.FaultGone.Outbound(r.shape()) // nobody reads it
 }
 
 // endedFor returns why a request of that context, which has ended, is left without an answer.
-func endedFor(ctx context.Context) reason {
+func endedFor(ctx context.Context) journal.Reason {
 	if errors.Is(context.Cause(ctx), message.ErrClientGone) {
-		return reasonClientGone
+		return journal.ClientGone
 	}
-	return reasonStopping
+	return journal.Stopping
 }
 
 // consumed reports whether a failed attempt may have used up part of the body.
@@ -221,7 +222,7 @@ func (r *request) payRetry() bool {
 	if r.pool.Workers.MayRetry(time.Now()) {
 		return true
 	}
-	r.journal.meter.Shed(r.pool.Name, "retry_budget")
+	r.journal.Meter.Shed(r.pool.Name, "retry_budget")
 	return false
 }
 

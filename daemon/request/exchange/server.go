@@ -5,42 +5,27 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
-	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // Config is what a Server needs of its process.
 type Config struct {
 	Log    *slog.Logger
-	Meter  Meter
-	Keeper Keeper // nil = none
-}
-
-// Keeper keeps decisions, for later readers.
-type Keeper interface {
-	// Decided keeps the decision on a request before it is sent or refused. c is borrowed for the call.
-	Decided(in *message.Inbound, c *route.Choice)
-	// Waits keeps that a request waits, until it is decided on or ends. c is borrowed for the call; nil = it has none.
-	Waits(in *message.Inbound, c *route.Choice, p Position)
-}
-
-// Position is that of a request in a queue. It is safe for concurrent use.
-type Position interface {
-	Behind() int // about so many others, now
-	Waited(at time.Time) time.Duration
+	Meter  journal.Meter
+	Keeper journal.Keeper // nil = none
 }
 
 // Server serves requests, each under the epoch that it brings. It is safe for concurrent use.
 type Server struct {
-	journal journal
+	journal *journal.Journal
 	lethal  *lethal
 	kept    kept
 }
 
 // New makes a server.
 func New(c Config) *Server {
-	legs := &journal{log: c.Log, meter: legMeter{c.Meter}}
-	return &Server{journal: journal{log: c.Log, meter: c.Meter, keeper: c.Keeper, legs: legs}, lethal: newLethal()}
+	return &Server{journal: journal.New(c.Log, c.Meter, c.Keeper), lethal: newLethal()}
 }
 
 // Serve answers a plain request, in memory that the answer's Release gives back. It never fails: an error is an answer
@@ -72,7 +57,7 @@ func (s *Server) Overflow() int64 { return s.kept.overflow.Taken() }
 // RefuseSession answers an error about a session before a pool is chosen. It writes a log line, a counter, and the
 // error in the path's shape.
 func (s *Server) RefuseSession(in *message.Inbound, f message.Fault) *message.Outbound {
-	s.journal.refusedSession(in, in.Seen.Pool, f.Code)
+	s.journal.RefusedSession(in, in.Seen.Pool, f.Code)
 	in.Seen.End = f.Code
 	return f.Outbound(in.Endpoint.Shape)
 }
@@ -86,7 +71,7 @@ func (s *Server) Begin(in *message.Inbound, entry message.Entry) *Exchange {
 
 // begin fills in an exchange, field by field: a literal would be made on the stack and copied.
 func (s *Server) begin(e *Exchange, in *message.Inbound, entry message.Entry) {
-	e.journal = &s.journal
+	e.journal = s.journal
 	e.lethal = s.lethal
 	e.kept = &s.kept
 	e.in = in
@@ -106,7 +91,7 @@ func (s *Server) fallBack(ctx context.Context, e *Exchange) (*Exchange, *message
 		next.alias, next.fell, next.arrived = e.alias.After(e.falls), e.falls, e.arrived
 		next.turn = e.turn // it has waited
 		out = next.Serve(ctx)
-		s.journal.fellBack(e.in, from, e.falls)
+		s.journal.FellBack(e.in, from, e.falls)
 		e = next
 	}
 	return e, out

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -20,7 +21,7 @@ const waitingBytes = 28 << 10
 // turn is the place of a request in its pool's queue. A nil turn has none.
 type turn struct {
 	wait   *waiting.Wait // nil = it has not waited, or has its worker
-	meter  Meter
+	meter  journal.Meter
 	in     *message.Inbound
 	leg    bool // a prefill waits, which may outlive the client's request
 	place  account.Hold
@@ -94,7 +95,7 @@ func (t *turn) note(dropped string) {
 	q := *t.in.Seen.Queued // who has the one before may read it
 	q.Waited += took
 	t.in.Seen.Queued = &q
-	t.meter.Waited(&t.in.Seen, Waited{Took: took, Dropped: dropped})
+	t.meter.Waited(&t.in.Seen, journal.Waited{Took: took, Dropped: dropped})
 }
 
 // over returns how long the request has waited at its place, which it has left.

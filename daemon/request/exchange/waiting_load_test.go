@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
@@ -140,7 +141,7 @@ type brittle struct {
 	on atomic.Bool
 }
 
-func (m *brittle) Waited(*message.Seen, Waited) {
+func (m *brittle) Waited(*message.Seen, journal.Waited) {
 	if m.on.Load() {
 		panic("a meter panics")
 	}
@@ -150,7 +151,7 @@ func (m *brittle) Waited(*message.Seen, Waited) {
 func TestPanicGivesTheTurnBack(t *testing.T) {
 	x := newCrowd(t, 1, waiting.Config{Wait: long})
 	m := &brittle{tally: x.counted}
-	x.journal.meter = m
+	x.journal.Meter = m
 	m.on.Store(true)
 	first := x.sends(nil, "first")
 	<-x.came

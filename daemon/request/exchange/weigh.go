@@ -7,6 +7,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -59,7 +60,7 @@ func (w weigher) unloaded(b *body, text []byte) *failure {
 	}
 	w.tries.reloads = true
 	return b.discard(judge.Outcome{Kind: judge.Canceled},
-		&failure{reason: reasonUnloaded, fault: message.FaultUpstream, grade: route.GradeUnseen})
+		&failure{reason: journal.Unloaded, fault: message.FaultUpstream, grade: route.GradeUnseen})
 }
 
 // weigh decides on an answer whose status, or text if it came whole, shows something against its worker. It returns nil
@@ -87,8 +88,8 @@ func (w weigher) decide(b *body, o judge.Outcome, text []byte) *failure {
 		f.fault = message.Asked(f.fault, b.a.resp.Header)
 	}
 	if o.Kind == judge.Denied && w.deniesKey(b) {
-		f = &failure{reason: reasonKey, fault: message.FaultWorkerKey, grade: route.GradeRefused}
-		w.journal.keyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)
+		f = &failure{reason: journal.Key, fault: message.FaultWorkerKey, grade: route.GradeRefused}
+		w.journal.KeyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)
 	}
 	if w.lacks(b) {
 		w.pool.Workers.RenewList(b.a.trip.Worker())
@@ -97,16 +98,16 @@ func (w weigher) decide(b *body, o judge.Outcome, text []byte) *failure {
 	switch {
 	case w.tries.isRepeated(b.a.trip.Worker(), o.Kind):
 		b.excused = true
-		if f.reason != reasonKey {
+		if f.reason != journal.Key {
 			return nil
 		}
 	case !w.asksElsewhere(b, o.Kind, f):
-		if f.reason != reasonKey {
+		if f.reason != journal.Key {
 			return nil
 		}
 		f.grade = route.GradeFinal
 	}
-	if f.reason != reasonKey && b.a.resp.Status >= 400 {
+	if f.reason != journal.Key && b.a.resp.Status >= 400 {
 		f.own = w.ownError(b, text)
 	}
 	o.Excused = b.excused
@@ -122,7 +123,7 @@ func unaskable(b *body, text []byte) *failure {
 	}
 	b.r.pool.Clients.Mute(w.URL())
 	return b.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
-		&failure{reason: reasonUsage, fault: message.FaultUpstream, grade: route.GradeUnseen})
+		&failure{reason: journal.Usage, fault: message.FaultUpstream, grade: route.GradeUnseen})
 }
 
 // unfilled ends the attempt of a worker that was told where the KV of the prompt is, and fails: by default vLLM does so
@@ -133,22 +134,22 @@ func unfilled(b *body, k judge.Kind) *failure {
 		return nil
 	}
 	return b.discard(judge.Outcome{Kind: judge.Canceled},
-		&failure{reason: reasonUnfilled, fault: message.FaultUpstream, grade: route.GradeUnseen})
+		&failure{reason: journal.Unfilled, fault: message.FaultUpstream, grade: route.GradeUnseen})
 }
 
 // failureOf returns the failure of an attempt that ends for that sign.
 func failureOf(o *judge.Outcome) *failure {
 	switch {
 	case o.Kind == judge.Busy:
-		return &failure{reason: reasonBusy, fault: message.FaultNoWorker, grade: route.GradeRefused}
+		return &failure{reason: journal.Busy, fault: message.FaultNoWorker, grade: route.GradeRefused}
 	case o.Kind == judge.Denied:
-		return &failure{reason: reasonDenied, fault: message.FaultUpstream, grade: route.GradeRefused}
+		return &failure{reason: journal.Denied, fault: message.FaultUpstream, grade: route.GradeRefused}
 	case o.Err == errEngineDead:
-		return &failure{reason: reasonDying, fault: message.FaultUpstream}
+		return &failure{reason: journal.Dying, fault: message.FaultUpstream}
 	case o.Kind == judge.Dying:
-		return &failure{reason: reasonHidden, fault: message.FaultHidden}
+		return &failure{reason: journal.Hidden, fault: message.FaultHidden}
 	}
-	return &failure{reason: reason500, fault: message.FaultUpstream}
+	return &failure{reason: journal.Status500, fault: message.FaultUpstream}
 }
 
 // deniesKey reports whether the worker refuses the key that this router sends it. That is no answer to the client.
@@ -172,7 +173,7 @@ func (w weigher) asksElsewhere(b *body, k judge.Kind, f *failure) bool {
 		f.paid = false
 	case k == judge.Busy || k == judge.Dying:
 		f.paid = w.tries.Further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry()
-	case f.reason == reasonKey:
+	case f.reason == journal.Key:
 		f.paid = w.tries.Others(w.choice.Left()) && w.payRetry()
 	case k == judge.Denied:
 		f.paid = w.tries.Others(w.choice.Left()) && w.differs(b) && w.payRetry()
@@ -235,7 +236,7 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 		b.excused = true
 		return nil
 	}
-	f := &failure{reason: reasonHidden, fault: message.FaultHidden}
+	f := &failure{reason: journal.Hidden, fault: message.FaultHidden}
 	switch {
 	case !w.consumed() && w.tries.Further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry():
 		f.paid = true

@@ -1,10 +1,11 @@
-package exchange
+package journal
 
 import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // Meter counts what becomes of requests. Seen carries pool, strategy, model and worker as far as they are known.
@@ -70,3 +71,28 @@ const (
 	PrefillDropped Prefilled = "dropped"       // the client left, and the leg was ended as that strands nothing
 	PrefillLong    Prefilled = "long_body"     // above buffer_body_bytes: nobody was asked, however long the prompt is
 )
+
+// Keeper keeps decisions, for later readers.
+type Keeper interface {
+	// Decided keeps the decision on a request before it is sent or refused. c is borrowed for the call.
+	Decided(in *message.Inbound, c *route.Choice)
+	// Waits keeps that a request waits, until it is decided on or ends. c is borrowed for the call; nil = it has none.
+	Waits(in *message.Inbound, c *route.Choice, p Position)
+}
+
+// Position is that of a request in a queue. It is safe for concurrent use.
+type Position interface {
+	Behind() int // about so many others, now
+	Waited(at time.Time) time.Duration
+}
+
+// legMeter counts nothing of a leg that counts requests of clients.
+type legMeter struct{ Meter }
+
+func (legMeter) Arrived(*message.Seen)                                    {}
+func (legMeter) Picked(*message.Seen)                                     {}
+func (legMeter) Refused(*message.Seen, message.Fault, int, time.Duration) {}
+func (legMeter) Placed(*message.Seen, time.Duration)                      {}
+func (legMeter) Waited(*message.Seen, Waited)                             {}
+func (legMeter) FirstByte(*message.Seen)                                  {}
+func (legMeter) Ended(*message.Seen, End)                                 {}
