@@ -26,22 +26,30 @@ type Proc struct {
 	done  chan struct{}
 }
 
-// Start runs a command until Stop. What it prints goes to NAME.log in dir.
+// Start runs a command in dir until Stop. What it prints goes to NAME-*.log in dir.
 func Start(dir, name, addr string, command ...string) (*Proc, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir = dir
+	return StartCmd(dir, name, addr, cmd)
+}
+
+// StartCmd is Start of a command with its own environment, folder or process group.
+func StartCmd(dir, name, addr string, cmd *exec.Cmd) (*Proc, error) {
 	log, err := os.CreateTemp(dir, name+"-*.log")
 	if err != nil {
 		return nil, err
 	}
-	p := &Proc{Name: name, Addr: addr, cmd: exec.Command(command[0], command[1:]...), log: log, done: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Dir = dir
-	p.cmd.SysProcAttr = dieWithParent()
-	if err := p.cmd.Start(); err != nil {
+	p := &Proc{Name: name, Addr: addr, cmd: cmd, log: log, done: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = log, log
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = dieWithParent()
+	}
+	if err := cmd.Start(); err != nil {
 		log.Close()
 		return nil, fmt.Errorf("rig: %s: %w", name, err)
 	}
 	go func() {
-		p.cmd.Wait() // its result is in ProcessState
+		_ = cmd.Wait() // its result is in ProcessState
 		close(p.done)
 	}()
 	return p, nil
@@ -51,14 +59,48 @@ func Start(dir, name, addr string, command ...string) (*Proc, error) {
 func (p *Proc) Await(path string) error { return p.awaitAt(p.Addr, path) }
 
 func (p *Proc) awaitAt(addr, path string) error {
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		a := wire.GetFrom(addr, path)
-		switch {
-		case a.Err == nil && a.Status == 200:
-			return nil
-		case p.Exited() || time.Now().After(end):
-			return fmt.Errorf("rig: %s does not answer %s with 200 (%d, %v); its log ends %s", p.Name, path, a.Status, a.Err,
-				p.Log(600))
+	var a wire.Answer
+	if !p.within(time.Minute, func() bool {
+		a = wire.GetFrom(addr, path)
+		return a.Err == nil && a.Status == 200
+	}) {
+		return fmt.Errorf("rig: %s does not answer %s with 200 (%d, %v); its log ends %s", p.Name, path, a.Status, a.Err,
+			p.Log(600))
+	}
+	return nil
+}
+
+// AwaitPort waits until Addr accepts a connection.
+func (p *Proc) AwaitPort() error {
+	if !p.within(time.Minute, func() bool {
+		c, err := net.Dial("tcp", p.Addr)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}) {
+		return fmt.Errorf("rig: %s does not listen on %s; its log ends %s", p.Name, p.Addr, p.Log(600))
+	}
+	return nil
+}
+
+// within waits until f is true, d at most and not beyond the process's end.
+func (p *Proc) within(d time.Duration, f func() bool) (ok bool) {
+	Eventually(d, func() bool {
+		ok = f()
+		return ok || p.Exited()
+	})
+	return ok
+}
+
+// Eventually waits until f is true, d at most.
+func Eventually(d time.Duration, f func() bool) bool {
+	for end := time.Now().Add(d); ; time.Sleep(20 * time.Millisecond) {
+		if f() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
 		}
 	}
 }
@@ -68,6 +110,9 @@ func (p *Proc) Log(n int) string {
 	b, _ := os.ReadFile(p.log.Name())
 	return string(b[max(0, len(b)-n):])
 }
+
+// URL is where clients reach it.
+func (p *Proc) URL() string { return "http://" + p.Addr }
 
 // Logged tells whether text stands in what it printed.
 func (p *Proc) Logged(text string) bool {
@@ -96,6 +141,16 @@ func (p *Proc) WaitExit(d time.Duration) (int, bool) {
 	case <-time.After(d):
 		return 0, false
 	}
+}
+
+// End asks the process to end, kills it if it has not ended after d, and waits for its end.
+func (p *Proc) End(d time.Duration) {
+	if p == nil {
+		return
+	}
+	p.Signal(syscall.SIGTERM)
+	p.WaitExit(d)
+	p.Stop()
 }
 
 // Stop kills the process if it runs, and waits for its end.

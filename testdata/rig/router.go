@@ -74,6 +74,20 @@ func (r Router) start(dir, bin string) (*Proc, error) {
 	return p, nil
 }
 
+// Serve runs `warmpath serve` with a configuration, and waits until addr, one of its listeners, accepts
+// connections. Router.Start is for a configuration with workers.
+func Serve(dir, bin, addr, text string) (*Proc, error) {
+	path, err := write(dir, "warmpath.toml", text)
+	if err != nil {
+		return nil, err
+	}
+	p, err := listening(Start(dir, "warmpath", addr, bin, "serve", "--config", path))
+	if err == nil {
+		p.Conf = path
+	}
+	return p, err
+}
+
 // Rewrite replaces the configuration of a running process; it is told by itself or by SIGHUP. The file is renamed into
 // place, so that no half of it is ever read.
 func (r Router) Rewrite(p *Proc) error { return Replace(p.Conf, r.text(p.Addr, p.Admin)) }

@@ -6,10 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
-	"syscall"
 
 	"github.com/warmpath/warmpath/testdata/rig"
 )
@@ -23,21 +21,19 @@ func main() {
 	listen := flag.String("listen", "", "of a role")
 	to := flag.String("to", "", "of reverseproxy: the worker")
 	flag.Parse()
-	var err error
-	switch *role {
-	case "worker":
-		err = serveWorker(*listen)
-	case "reverseproxy":
-		err = serveReverseProxy(*listen, *to)
-	case "collector":
-		err = serveCollector(*listen)
-	default:
-		err = measure(*bin, *beside, *only, *quick)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "databench:", err)
-		os.Exit(1)
-	}
+	rig.Main("databench", "", func(ctx context.Context, dir string) (bool, error) {
+		switch *role {
+		case "worker":
+			return true, serveWorker(*listen)
+		case "reverseproxy":
+			return true, serveReverseProxy(*listen, *to)
+		case "collector":
+			return true, serveCollector(*listen)
+		}
+		b := &bench{ctx: ctx, dir: dir, bin: map[string]string{"warmpath": *bin, "beside": *beside}, quick: *quick,
+			compare: *beside != "", samples: map[[2]string][]float64{}}
+		return true, b.measure(*only)
+	})
 }
 
 // bench is one run.
@@ -61,20 +57,11 @@ func (b *bench) names() []string {
 	return []string{"nginx", "haproxy", "warmpath", "reverseproxy"}
 }
 
-func measure(bin, beside, only string, quick bool) error {
+func (b *bench) measure(only string) error {
 	want, err := regexp.Compile(only)
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	dir, err := os.MkdirTemp("", "databench")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	b := &bench{ctx: ctx, dir: dir, bin: map[string]string{"warmpath": bin, "beside": beside}, quick: quick,
-		compare: beside != "", samples: map[[2]string][]float64{}}
 	for name, path := range b.bin {
 		b.bin[name], err = filepath.Abs(path)
 		if err != nil {

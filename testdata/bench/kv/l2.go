@@ -27,7 +27,7 @@ type backends struct {
 
 func (b *backends) stop() {
 	for _, s := range b.all {
-		s.stop()
+		s.End(patience)
 	}
 }
 
@@ -56,7 +56,7 @@ func (b *backends) start(bin, dir string) error {
 	for i := range addrs {
 		addrs[i] = rig.FreeAddr()
 	}
-	over, err := b.daemon(bin, dir, addrs[3], fmt.Sprintf("backend = 'redis'\nurl = 'redis://%s'\n", redis.addr))
+	over, err := b.daemon(bin, dir, addrs[3], fmt.Sprintf("backend = 'redis'\nurl = 'redis://%s'\n", redis.Addr))
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (b *backends) start(bin, dir string) error {
 func (b *backend) run(t turn) (put, get rate, err error) {
 	list := make([]*client, t.clients)
 	for i := range list {
-		list[i], err = newClient(b.front.addr, i, t.size)
+		list[i], err = newClient(b.front.Addr, i, t.size)
 		if err != nil {
 			return put, get, err
 		}
@@ -108,18 +108,13 @@ func (b *backend) measure(t turn, list []*client, do func(*client, int) error) (
 
 func (b *backend) cpu() (all time.Duration) {
 	for _, s := range b.all {
-		all += cpuOf(s.cmd.Process.Pid)
+		all += s.CPU()
 	}
 	return all
 }
 
 // runL2 compares tieredstorage with redis as the L2, each in its turn.
-func runL2(o options) error {
-	dir, err := os.MkdirTemp("", "kvbench")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
+func runL2(o options, dir string) error {
 	b := &backends{}
 	defer b.stop()
 	if err := b.start(o.bin, dir); err != nil {

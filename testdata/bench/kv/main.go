@@ -1,16 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/warmpath/warmpath/testdata/rig"
 )
 
 // figure is one line of the output.
@@ -51,21 +53,23 @@ func main() {
 	l2 := flag.Bool("l2", false, "measure the tiers behind the KV cache, not its doors")
 	stall := flag.Bool("stall", false, "measure what waits while the L2 is stopped, flushed and killed")
 	flag.DurationVar(&o.stopped, "stopped", 30*time.Second, "how long -stall stops it")
-	null := flag.Bool("null", false, "be the server that the limit is measured with")
+	null := flag.String("null", "", "be the server that the limit is measured with, at this address")
 	flag.Parse()
-	do := func() error { return run(o) }
-	switch {
-	case *null:
-		do = serveNull
-	case *stall:
-		do = func() error { return runStall(o) }
-	case *l2:
-		do = func() error { return runL2(o) }
-	}
-	if err := do(); err != nil {
-		fmt.Fprintln(os.Stderr, "kvbench:", err)
-		os.Exit(1)
-	}
+	rig.Main("kvbench", "", func(ctx context.Context, dir string) (ok bool, err error) {
+		o.bin, err = filepath.Abs(o.bin)
+		switch {
+		case err != nil:
+		case *null != "":
+			err = serveNull(*null)
+		case *stall:
+			err = runStall(o)
+		case *l2:
+			err = runL2(o, dir)
+		default:
+			err = run(ctx, o, dir)
+		}
+		return true, err
+	})
 }
 
 func numbers(into *[]int) func(string) error {
@@ -82,25 +86,13 @@ func numbers(into *[]int) func(string) error {
 	}
 }
 
-func run(o options) error {
-	dir, err := os.MkdirTemp("", "kvbench")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
+func run(ctx context.Context, o options, dir string) error {
 	all, err := startAll(o.bin, dir)
 	if err != nil {
 		return err
 	}
 	defer all.stop()
-	end := make(chan os.Signal, 1)
-	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-end
-		all.stop()
-		os.RemoveAll(dir)
-		os.Exit(1)
-	}()
+	context.AfterFunc(ctx, all.stop) // then the clients' requests fail
 	out := json.NewEncoder(os.Stdout)
 	for _, clients := range o.clients {
 		for _, size := range o.sizes {
@@ -135,7 +127,7 @@ func compare(all *servers, t turn, rounds int) (set, get figure, err error) {
 			i := (k + round) % len(list)
 			putRate, getRate, err := t.run(list[i])
 			if err != nil {
-				return set, get, fmt.Errorf("%s: %w", list[i].name, err)
+				return set, get, fmt.Errorf("%s: %w", list[i].Name, err)
 			}
 			if round > 0 {
 				sets[i] = append(sets[i], putRate)

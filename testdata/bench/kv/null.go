@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"syscall"
 
@@ -16,26 +15,24 @@ import (
 )
 
 // startNull runs this program again as the server that the limit is measured with.
-func startNull() (*server, error) {
-	addr := rig.FreeAddr()
+func startNull(dir string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, "-null")
-	cmd.Env = append(os.Environ(), "KVBENCH_NULL="+addr)
-	s, err := start("the null server", addr, cmd)
-	if err == nil {
-		s.null = true
+	addr := rig.FreeAddr()
+	p, err := rig.Start(dir, "null", addr, self, "-null", addr)
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	return &server{Proc: p, null: true}, p.AwaitPort()
 }
 
 // serveNull answers SET without keeping the value and GET with the same bytes for each key: blocking system calls, one
 // write for a value, a thread a client, memory that stays in the processor's cache. A lease is of some place in the
 // segment, and its release changes nothing. No client can be faster than with it.
-func serveNull() error {
-	l, err := net.Listen("tcp", os.Getenv("KVBENCH_NULL"))
+func serveNull(addr string) error {
+	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -15,12 +13,13 @@ const memory = 1 << 30 // of each server
 
 // server is a process under measurement.
 type server struct {
-	name, addr string
-	cmd        *exec.Cmd
-	null       bool // it keeps nothing
-
+	*rig.Proc
+	null    bool   // it keeps nothing
 	segment string // file of the memory that it shares
 }
+
+// patience is how long a server may take to end: warmpath deletes its segment.
+const patience = 10 * time.Second
 
 // servers are the processes of one run.
 type servers struct{ ours, pod, redis, null *server }
@@ -31,7 +30,7 @@ func startAll(bin, dir string) (*servers, error) {
 		func() (err error) { all.ours, err = startRESP(bin, dir); return err },
 		func() (err error) { all.pod, err = startPod(bin, dir); return err },
 		func() (err error) { all.redis, err = startRedis(dir); return err },
-		func() (err error) { all.null, err = startNull(); return err },
+		func() (err error) { all.null, err = startNull(dir); return err },
 		func() error { return all.ours.fill() },
 		func() error { return all.redis.fill() },
 	}
@@ -47,60 +46,38 @@ func startAll(bin, dir string) (*servers, error) {
 func (s *servers) stop() {
 	for _, one := range []*server{s.ours, s.pod, s.redis, s.null} {
 		if one != nil {
-			one.stop()
+			one.End(patience)
 		}
 	}
 }
 
-// stop ends a process as its user would: warmpath takes its segment along.
-func (s *server) stop() {
-	_ = s.cmd.Process.Signal(os.Interrupt)
-	late := time.AfterFunc(10*time.Second, func() { _ = s.cmd.Process.Kill() })
-	defer late.Stop()
-	_ = s.cmd.Wait()
-}
-
 // fill makes the arena as full as it is in use: each further value evicts one.
 func (s *server) fill() error {
-	c, err := newClient(s.addr, 0, 8<<20)
+	c, err := newClient(s.Addr, 0, 8<<20)
 	if err != nil {
 		return err
 	}
 	defer c.conn.Close()
 	if err := c.put(memory / len(c.value) * 5 / 4); err != nil {
-		return fmt.Errorf("%s: %w", s.name, err)
+		return fmt.Errorf("%s: %w", s.Name, err)
 	}
 	return nil
 }
 
-// start runs a process until its address answers.
-func start(name, addr string, cmd *exec.Cmd) (*server, error) {
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s does not start: %w", name, err)
+// served is the server of a process that was started.
+func served(p *rig.Proc, err error) (*server, error) {
+	if err != nil {
+		return nil, err
 	}
-	s := &server{name: name, addr: addr, cmd: cmd}
-	for range 500 {
-		if c, err := net.Dial("tcp", addr); err == nil {
-			c.Close()
-			return s, nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	s.stop()
-	return nil, fmt.Errorf("%s does not listen on %s", name, addr)
+	return &server{Proc: p}, nil
 }
 
 // startWarmpath runs the program with a door of the KV cache at addr. kv names the door.
 func startWarmpath(bin, dir, addr, kv string) (*server, error) {
-	file := filepath.Join(dir, addr+".toml")
 	text := fmt.Sprintf("[server]\nlisten = '127.0.0.1:0'\nadmin = '127.0.0.1:0'\nlog_level = 'error'\n"+
 		"[kv_cache]\nmax_bytes = %d\n%s\n"+
 		"[[pools]]\nstrategy = 'roundrobin'\nworkers = [{ url = 'http://127.0.0.1:1' }]\n", memory, kv)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	return start("warmpath", addr, exec.Command(bin, "serve", "--config", file))
+	return served(rig.Serve(dir, bin, addr, text))
 }
 
 func startRESP(bin, dir string) (*server, error) {
@@ -123,8 +100,6 @@ func startPod(bin, dir string) (*server, error) {
 // was just put. It counts the buffers of its clients as well, 64 MiB each of those that put and get 32 MiB: without as
 // much again it evicts what they have put a moment ago.
 func startRedis(dir string) (*server, error) {
-	addr := rig.FreeAddr()
-	_, port, _ := net.SplitHostPort(addr)
-	return start("redis-server", addr, exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir,
-		"--save", "", "--maxmemory", fmt.Sprint(2*memory), "--maxmemory-policy", "allkeys-lru", "--maxmemory-samples", "10"))
+	return served(rig.Redis(dir, rig.FreeAddr(), "--maxmemory", fmt.Sprint(2*memory), "--maxmemory-policy", "allkeys-lru",
+		"--maxmemory-samples", "10"))
 }

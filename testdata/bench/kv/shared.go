@@ -59,7 +59,7 @@ func newReaders(s *server, segment string, t turn) (list []*reader, err error) {
 	for i := range t.clients {
 		r, err := newReader(s, segment, i, t)
 		if err != nil {
-			return list, fmt.Errorf("%s: %w", s.name, err)
+			return list, fmt.Errorf("%s: %w", s.Name, err)
 		}
 		list = append(list, r)
 	}
@@ -119,7 +119,7 @@ func newReader(s *server, segment string, id int, t turn) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newAsker(s.addr, false)
+	c, err := newAsker(s.Addr, false)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -103,10 +101,10 @@ func measureStall(bin string, stopped time.Duration) (lines []waits, err error) 
 	short := min(stopped, 5*time.Second)
 	err = s.play([]phase{
 		{name: "all is well", begin: func() error { return nil }, lasts: short},
-		{name: "L2 stopped", begin: func() error { return s.redis.cmd.Process.Signal(syscall.SIGSTOP) }, lasts: stopped},
-		{name: "L2 goes on", begin: func() error { return s.redis.cmd.Process.Signal(syscall.SIGCONT) }, lasts: short},
+		{name: "L2 stopped", begin: s.signal(syscall.SIGSTOP), lasts: stopped},
+		{name: "L2 goes on", begin: s.signal(syscall.SIGCONT), lasts: short},
 		{name: "L2 flushed", begin: s.flush, lasts: short},
-		{name: "L2 killed", begin: s.redis.cmd.Process.Kill, lasts: short},
+		{name: "L2 killed", begin: s.signal(syscall.SIGKILL), lasts: short},
 	})
 	return s.lines(), err
 }
@@ -130,24 +128,25 @@ func (s *stall) start(bin, dir string) (err error) {
 	s.pod = rig.FreeAddr()
 	s.route = "http://" + front + "/v1/completions"
 	s.direct = "http://" + worker.Addr().String() + "/v1/completions"
-	file := filepath.Join(dir, "stall.toml")
 	text := fmt.Sprintf("[server]\nlisten = '%s'\nadmin = '127.0.0.1:0'\nlog_level = 'error'\n"+
 		"[kv_cache]\nmax_bytes = %d\nresp = '%s'\nhyperpod = '%s'\nsegment = 'kvbench-stall-%d'\n"+
 		"[kv_cache.l2]\nenabled = true\nbackend = 'redis'\nurl = 'redis://%s'\n"+
 		"[[pools]]\nmodels = ['*']\nworkers = [{ url = 'http://%s' }]\n",
-		front, stallMemory, addr, s.pod, os.Getpid(), s.redis.addr, worker.Addr())
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return err
-	}
-	s.ours, err = start("warmpath", addr, exec.Command(bin, "serve", "--config", file))
+		front, stallMemory, addr, s.pod, os.Getpid(), s.redis.Addr, worker.Addr())
+	s.ours, err = served(rig.Serve(dir, bin, addr, text))
 	return err
+}
+
+// signal returns what sends a signal to the L2.
+func (s *stall) signal(what syscall.Signal) func() error {
+	return func() error { s.redis.Signal(what); return nil }
 }
 
 func (s *stall) close() {
 	for _, one := range []*server{s.ours, s.redis, s.idle} {
 		if one != nil {
-			_ = one.cmd.Process.Signal(syscall.SIGCONT)
-			one.stop()
+			one.Signal(syscall.SIGCONT)
+			one.End(patience)
 		}
 	}
 }
@@ -167,7 +166,7 @@ func stallKey(i int) string { return fmt.Sprint("stall", i) }
 
 // put puts all values, and waits until the Redis has most of them: the queue to it is bounded.
 func (s *stall) put() error {
-	c, err := newAsker(s.ours.addr, false)
+	c, err := newAsker(s.ours.Addr, false)
 	if err != nil {
 		return err
 	}
@@ -183,7 +182,7 @@ func (s *stall) put() error {
 }
 
 func (s *stall) flush() error {
-	c, err := newAsker(s.redis.addr, false)
+	c, err := newAsker(s.redis.Addr, false)
 	if err != nil {
 		return err
 	}
@@ -262,7 +261,7 @@ func (s *stall) askExists(ctx context.Context, what string) error {
 	if what == existsIdle {
 		of = s.idle
 	}
-	c, err := newAsker(of.addr, what != existsNative)
+	c, err := newAsker(of.Addr, what != existsNative)
 	if err != nil {
 		return err
 	}
@@ -286,7 +285,7 @@ func (s *stall) askExists(ctx context.Context, what string) error {
 
 // readAndWrite is a worker beside them: its GETs may wait for L2, until the L2 is known to be down.
 func (s *stall) readAndWrite(ctx context.Context) error {
-	c, err := newAsker(s.ours.addr, true)
+	c, err := newAsker(s.ours.Addr, true)
 	if err != nil {
 		return err
 	}

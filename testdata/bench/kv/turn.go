@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -27,7 +25,7 @@ type rate struct {
 func (t turn) run(s *server) (put, get rate, err error) {
 	list := make([]*client, t.clients)
 	for i := range list {
-		list[i], err = newClient(s.addr, i, t.size)
+		list[i], err = newClient(s.Addr, i, t.size)
 		if err != nil {
 			return put, get, err
 		}
@@ -43,26 +41,14 @@ func (t turn) run(s *server) (put, get rate, err error) {
 }
 
 func (t turn) measure(s *server, list []*client, do func(*client, int) error) (rate, error) {
-	cpu := cpuOf(s.cmd.Process.Pid)
+	cpu := s.CPU()
 	took, err := together(list, func(c *client) error { return do(c, t.each()) })
 	values := float64(t.each() * t.clients)
 	for _, c := range list {
 		values -= float64(c.missed)
 	}
-	used := cpuOf(s.cmd.Process.Pid) - cpu
+	used := s.CPU() - cpu
 	return rate{speed: values * float64(t.size) / took.Seconds() / 1e9, cpu: float64(used.Microseconds()) / values}, err
-}
-
-// cpuOf returns what the threads of a process have used, as the kernel's scheduler counts it.
-func cpuOf(pid int) (all time.Duration) {
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	for _, f := range files {
-		text, _ := os.ReadFile(f)
-		var ns int64
-		_, _ = fmt.Sscan(string(text), &ns) // a thread that has just ended has none
-		all += time.Duration(ns)
-	}
-	return all
 }
 
 // each returns how many values a client has.

@@ -122,17 +122,13 @@ func row(n int, alone, shared *side) (err error) {
 
 // load sends requests for a while, each to a router by chance, waits for the answers, and adds up the time used.
 func (s *side) load(ctx context.Context, k *talkers, rate float64, long time.Duration) {
-	var pids []int
-	for _, r := range s.routers {
-		pids = append(pids, r.cmd.Process.Pid)
-	}
-	before, redis := cpuOf(pids...), s.redisTime()
+	before, redis := s.routersTime(), s.redisTime()
 	var sent sync.WaitGroup
 	var busy atomic.Int64
 	began, n := time.Now(), 0
 	for ; time.Since(began) < long && ctx.Err() == nil; n++ {
 		time.Sleep(time.Until(began.Add(time.Duration(float64(n) / rate * float64(time.Second)))))
-		to, body := s.routers[k.r.IntN(len(s.routers))].url, k.next()
+		to, body := s.routers[k.r.IntN(len(s.routers))].URL(), k.next()
 		sent.Go(func() {
 			at := time.Now()
 			if err := s.post(ctx, to, body); err != nil {
@@ -146,15 +142,22 @@ func (s *side) load(ctx context.Context, k *talkers, rate float64, long time.Dur
 	time.Sleep(60 * time.Millisecond) // until the others have received it
 	s.requests += n
 	s.busy += time.Duration(busy.Load())
-	s.cpu += cpuOf(pids...) - before
+	s.cpu += s.routersTime() - before
 	s.redisCPU += s.redisTime() - redis
+}
+
+func (s *side) routersTime() (sum time.Duration) {
+	for _, r := range s.routers {
+		sum += r.CPU()
+	}
+	return sum
 }
 
 func (s *side) redisTime() time.Duration {
 	if s.redis == nil {
 		return 0
 	}
-	return cpuOf(s.redis.Process.Pid)
+	return s.redis.CPU()
 }
 
 func (s *side) post(ctx context.Context, to, body string) error {
@@ -173,7 +176,7 @@ func (s *side) post(ctx context.Context, to, body string) error {
 // told sums up what the routers report that they have published.
 func (s *side) told() (t told, err error) {
 	for _, r := range s.routers {
-		resp, err := s.client.Get(r.admin + "/api/v1/routers")
+		resp, err := s.client.Get("http://" + r.Admin + "/api/v1/routers")
 		if err != nil {
 			return t, err
 		}
@@ -195,7 +198,7 @@ func (s *side) told() (t told, err error) {
 
 // profile writes where the first router spends its time.
 func (s *side) profile(file string, seconds int) error {
-	resp, err := s.client.Get(fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", s.routers[0].admin, seconds))
+	resp, err := s.client.Get(fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", "http://"+s.routers[0].Admin, seconds))
 	if err != nil {
 		return err
 	}
@@ -208,23 +211,6 @@ func (s *side) profile(file string, seconds int) error {
 		return fmt.Errorf("profile: %s: %s", resp.Status, b)
 	}
 	return os.WriteFile(file, b, 0o600)
-}
-
-// cpuOf returns the processor time that processes have used: that of their threads, of which Go's do not end.
-func cpuOf(pids ...int) (sum time.Duration) {
-	for _, pid := range pids {
-		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-		for _, f := range files {
-			b, err := os.ReadFile(f)
-			if err != nil {
-				continue
-			}
-			first, _, _ := strings.Cut(string(b), " ")
-			ns, _ := strconv.ParseInt(first, 10, 64)
-			sum += time.Duration(ns)
-		}
-	}
-	return sum
 }
 
 // talkers are chats under way: turns of some 400 tokens after a tenant's 2,000.

@@ -84,21 +84,20 @@ type part struct {
 func (st *stage) breaks(ctx context.Context, fault string, k *knocks) error {
 	switch fault {
 	case "kill": // and start anew, before the next request goes anywhere
-		st.routers[0].kill()
+		st.routers[0].Stop()
 		return st.restart(0)
 	case "state": // end in order, and start anew
-		_ = st.routers[0].cmd.Process.Signal(syscall.SIGTERM)
-		_ = st.routers[0].cmd.Wait()
+		st.routers[0].End(time.Minute)
 		return st.restart(0)
 	case "redis", "none":
 		if fault == "redis" {
-			_ = st.redis.Process.Signal(syscall.SIGSTOP)
+			st.redis.Signal(syscall.SIGSTOP)
 		}
 		k.during.Lock()
 		k.phase = 1
 		k.during.Unlock()
 		time.AfterFunc(stopped, func() {
-			_ = st.redis.Process.Signal(syscall.SIGCONT)
+			st.redis.Signal(syscall.SIGCONT)
 			k.during.Lock()
 			k.phase = 2
 			k.during.Unlock()
@@ -111,9 +110,6 @@ func (st *stage) breaks(ctx context.Context, fault string, k *knocks) error {
 func (st *stage) restart(i int) error {
 	r, err := st.startRouter(i)
 	if err != nil {
-		return err
-	}
-	if err := st.awaitReady(r); err != nil {
 		return err
 	}
 	st.changing.Lock()
@@ -139,7 +135,7 @@ func (st *stage) knock(ctx context.Context) *knocks {
 		for i := 0; ctx.Err() == nil; i++ {
 			time.Sleep(25 * time.Millisecond)
 			st.changing.Lock()
-			to := st.routers[i%len(st.routers)].url
+			to := st.routers[i%len(st.routers)].URL()
 			st.changing.Unlock()
 			began := time.Now()
 			body := fmt.Sprintf(`{"model":"quick","max_tokens":1,"prompt":%q}`, text(fmt.Sprint("knock ", i%100), 200))

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
+	"path/filepath"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/replay"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/testdata/rig"
 )
 
 type options struct {
@@ -33,6 +33,7 @@ type options struct {
 	rate     float64
 	seconds  int
 	profile  string
+	dir      string // of configurations and logs
 }
 
 func main() {
@@ -57,12 +58,17 @@ func main() {
 	flag.IntVar(&o.seconds, "seconds", 12, "-cost: of requests, for those with history and for those without")
 	flag.StringVar(&o.profile, "profile", "", "-cost: write a CPU profile of a router that shares into this folder")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, &o); err != nil {
-		fmt.Fprintln(os.Stderr, "peersbench:", err)
-		os.Exit(1)
-	}
+	rig.Main("peersbench", "", func(ctx context.Context, dir string) (bool, error) {
+		o.dir = dir
+		for _, bin := range []*string{&o.bin, &o.beside} {
+			if path, err := filepath.Abs(*bin); err != nil {
+				return false, err
+			} else if *bin != "" {
+				*bin = path
+			}
+		}
+		return true, run(ctx, &o)
+	})
 }
 
 // scene is the routers of one run.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,15 +10,13 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/lab/logtest"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/testdata/rig"
 )
 
 // stage is the processes of one run.
@@ -29,20 +26,13 @@ type stage struct {
 	dir     string
 	fleet   vllmsim.Fleet
 	quick   vllmsim.Fleet // of a pool of its own, and takes no time
-	redis   *exec.Cmd
-	routers []*router
+	redis   *rig.Proc
+	routers []*rig.Proc
 
 	changing sync.Mutex // guards the elements of routers
 
 	proxy  *http.Server
 	client *http.Client
-}
-
-// router is a process.
-type router struct {
-	cmd        *exec.Cmd
-	out        *logtest.Log // both of its outputs
-	url, admin string
 }
 
 func newStage(o *options, s scene) (st *stage, err error) {
@@ -53,7 +43,7 @@ func newStage(o *options, s scene) (st *stage, err error) {
 			st.close()
 		}
 	}()
-	st.dir, err = os.MkdirTemp("", "peersbench")
+	st.dir, err = os.MkdirTemp(o.dir, "")
 	if err != nil {
 		return st, err
 	}
@@ -66,8 +56,8 @@ func newStage(o *options, s scene) (st *stage, err error) {
 		return st, err
 	}
 	if s.share {
-		st.redis = exec.Command("redis-server", "--port", "0", "--unixsocket", st.socket(), "--dir", st.dir, "--save", "")
-		if err := st.redis.Start(); err != nil {
+		st.redis, err = rig.Redis(st.dir, rig.FreeAddr(), "--unixsocket", st.socket())
+		if err != nil {
 			return st, err
 		}
 	}
@@ -78,63 +68,31 @@ func newStage(o *options, s scene) (st *stage, err error) {
 		}
 		st.routers = append(st.routers, r)
 	}
-	for _, r := range st.routers {
-		if err := st.awaitReady(r); err != nil {
-			return st, err
-		}
-	}
 	time.Sleep(1500 * time.Millisecond) // until each has received the others' messages
 	return st, nil
 }
 
 func (st *stage) socket() string { return filepath.Join(st.dir, "r.sock") }
 
-var listens = regexp.MustCompile(`msg=serving.* listen=(\S+) admin=(\S+)`)
-
-func (st *stage) startRouter(i int) (*router, error) {
-	var c strings.Builder
-	fmt.Fprintf(&c, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\npprof = %v\n", st.o.profile != "")
+// startRouter starts the router of that number, and waits until it is ready.
+func (st *stage) startRouter(i int) (*rig.Proc, error) {
+	r := rig.Router{Server: fmt.Sprintf("pprof = %v\n", st.o.profile != ""), Pool: "name = \"main\"\nmodels = [\"sim\"]\n"}
 	if st.o.fault == "state" {
-		fmt.Fprintf(&c, "state_file = %q\n", filepath.Join(st.dir, fmt.Sprint(i, ".state")))
+		r.Server += fmt.Sprintf("state_file = %q\n", filepath.Join(st.dir, fmt.Sprint(i, ".state")))
 	}
 	redis := "off"
 	if st.s.share {
 		redis = "unix://" + st.socket()
 	}
-	fmt.Fprintf(&c, "[history]\nname = \"router-%d\"\nredis = %q\n", i, redis)
-	fmt.Fprintf(&c, "[[pools]]\nname = \"main\"\nmodels = [\"sim\"]\n")
-	for k, u := range st.fleet.URLs() {
-		fmt.Fprintf(&c, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n", k, u)
+	r.Server += fmt.Sprintf("[history]\nname = \"router-%d\"\nredis = %q\n", i, redis)
+	for _, u := range st.fleet.URLs() {
+		r.Workers = append(r.Workers, strings.TrimPrefix(u, "http://"))
 	}
 	if st.o.fault != "" {
-		fmt.Fprintf(&c, "[[pools]]\nname = \"quick\"\nmodels = [\"quick\"]\n[[pools.workers]]\nid = \"quick\"\nurl = %q\n",
-			st.quick.URLs()[0])
+		r.Strategies = fmt.Sprintf("[[pools]]\nname = \"quick\"\nmodels = [\"quick\"]\n"+
+			"[[pools.workers]]\nid = \"quick\"\nurl = %q\n", st.quick.URLs()[0])
 	}
-	file := filepath.Join(st.dir, fmt.Sprintf("%d.toml", i))
-	if err := os.WriteFile(file, []byte(c.String()), 0o600); err != nil {
-		return nil, err
-	}
-	r := &router{cmd: exec.Command(st.o.bin, "serve", "--config", file), out: &logtest.Log{}}
-	r.cmd.Stderr, r.cmd.Stdout = r.out, r.out
-	return r, r.cmd.Start()
-}
-
-func (st *stage) awaitReady(r *router) error {
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		m := listens.FindStringSubmatch(r.out.String())
-		if m == nil {
-			continue
-		}
-		r.url, r.admin = "http://"+m[1], "http://"+m[2]
-		resp, err := st.client.Get(r.url + "/ready")
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == 200 {
-				return nil
-			}
-		}
-	}
-	return errors.New("a router is not ready within a minute:\n" + r.out.String())
+	return r.Start(st.dir, st.o.bin)
 }
 
 // spread serves the routers behind one address, and gives each request to one of them by chance.
@@ -145,7 +103,7 @@ func (st *stage) spread() (string, error) {
 	}
 	p := &httputil.ReverseProxy{FlushInterval: -1, Transport: st.client.Transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
-			u, _ := url.Parse(st.routers[rand.IntN(len(st.routers))].url)
+			u, _ := url.Parse(st.routers[rand.IntN(len(st.routers))].URL())
 			r.SetURL(u)
 		}}
 	st.proxy = &http.Server{Handler: p}
@@ -158,12 +116,9 @@ func (st *stage) close() {
 		_ = st.proxy.Shutdown(context.Background())
 	}
 	for _, r := range st.routers {
-		r.kill()
+		r.Stop()
 	}
-	if st.redis != nil && st.redis.Process != nil {
-		_ = st.redis.Process.Kill()
-		_ = st.redis.Wait()
-	}
+	st.redis.Stop()
 	st.fleet.Close()
 	st.quick.Close()
 	os.RemoveAll(st.dir)
@@ -172,7 +127,7 @@ func (st *stage) close() {
 // lag returns the largest lag that a router shows now, in seconds.
 func (st *stage) lag() (most float64) {
 	for _, r := range st.routers {
-		resp, err := st.client.Get(r.admin + "/api/v1/routers")
+		resp, err := st.client.Get("http://" + r.Admin + "/api/v1/routers")
 		if err != nil {
 			continue
 		}
@@ -192,9 +147,4 @@ func (st *stage) lag() (most float64) {
 		}
 	}
 	return most
-}
-
-func (r *router) kill() {
-	_ = r.cmd.Process.Kill()
-	_ = r.cmd.Wait()
 }

@@ -121,7 +121,7 @@ func play(ctx context.Context, st *stage, tr traffic, speed float64, during func
 			began, due = began.Add(pause), due.Add(pause)
 		}
 		router := r.IntN(len(st.routers))
-		to := st.routers[router].url
+		to := st.routers[router].URL()
 		late := time.Since(due).Seconds() * speed
 		sent.Go(func() {
 			all[i] = st.ask(ctx, to, q, speed)

@@ -233,9 +233,9 @@ func (x *run) watch(r *outcome) error {
 	rss, files := make([][]int, 2), make([][]int, 2)
 	for x.left() > 0 {
 		for i, s := range x.sites {
-			bytes, n := s.usage()
-			rss[i] = append(rss[i], bytes>>20)
-			files[i] = append(files[i], n)
+			p := s.process()
+			rss[i] = append(rss[i], int(p.RSS()>>20))
+			files[i] = append(files[i], p.FDs())
 		}
 		time.Sleep(min(length/200, time.Second))
 	}

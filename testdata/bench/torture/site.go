@@ -33,8 +33,8 @@ type site struct {
 
 	life atomic.Int64 // how often it was killed: raised while no process runs
 
-	mu  sync.Mutex // guards cmd
-	cmd *exec.Cmd
+	mu sync.Mutex // guards p
+	p  *rig.Proc
 }
 
 func newSite(bin, dir, name string, pod bool) (*site, error) {
@@ -61,43 +61,29 @@ func newSite(bin, dir, name string, pod bool) (*site, error) {
 
 // start begins a life.
 func (s *site) start() error {
-	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	cmd := exec.Command(s.bin, "serve", "--config", filepath.Join(s.dir, "warmpath.toml"))
+	cmd.Env = append(os.Environ(), "GOGC=25") // or the heap takes minutes from 34 MiB to 68, which hides what grows
+	p, err := rig.StartCmd(s.dir, "log", s.resp, cmd)
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	cmd := exec.Command(s.bin, "serve", "--config", filepath.Join(s.dir, "warmpath.toml"))
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), "GOGC=25") // or the heap takes minutes from 34 MiB to 68, which hides what grows
-	if err := cmd.Start(); err != nil {
-		return err
-	}
 	s.mu.Lock()
-	s.cmd = cmd
+	s.p = p
 	s.mu.Unlock()
-	for range 1500 {
-		if c, err := net.Dial("tcp", s.resp); err == nil {
-			c.Close()
-			return nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return fmt.Errorf("%s does not come up within 30 s: see %s/log", s.name, s.dir)
+	return p.AwaitPort()
 }
 
 // kill ends the life with no warning, and begins another one.
 func (s *site) kill() error {
-	cmd := s.process()
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
+	s.process().Stop()
 	s.life.Add(1)
 	return s.start()
 }
 
-func (s *site) process() *exec.Cmd {
+func (s *site) process() *rig.Proc {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cmd
+	return s.p
 }
 
 // fill takes what is left of the disk, or gives it back.
@@ -112,13 +98,7 @@ func (s *site) fill(full bool) {
 
 // close ends the last life as an operator would, and takes everything away.
 func (s *site) close() {
-	cmd := s.process()
-	if cmd != nil {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait()
-		late.Stop()
-	}
+	s.process().End(20 * time.Second)
 	if s.mounted {
 		_ = syscall.Unmount(filepath.Join(s.dir, "spill"), 0)
 	}
@@ -155,14 +135,4 @@ func (s *site) held() (pins, leases int, err error) {
 		}
 	}
 	return pins, leases, nil
-}
-
-// usage is what the process takes: bytes of memory of its own, and descriptors.
-func (s *site) usage() (rss, files int) {
-	pid := s.process().Process.Pid
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	var size, resident int
-	_, _ = fmt.Sscan(string(text), &size, &resident)
-	list, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	return resident * os.Getpagesize(), len(list)
 }

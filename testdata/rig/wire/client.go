@@ -192,11 +192,28 @@ func unexpected(err error) error {
 	return err
 }
 
+// Request is a request's bytes with its length, if it has a body or is a POST, and with more fields.
+func Request(method, path, body string, fields ...string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n", method, path)
+	host := false
+	for _, f := range fields {
+		host = host || strings.HasPrefix(f, "Host:")
+		b.WriteString(f + "\r\n")
+	}
+	if !host {
+		b.WriteString("Host: router\r\n")
+	}
+	if body != "" || method == "POST" {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
+	}
+	b.WriteString("\r\n" + body)
+	return []byte(b.String())
+}
+
 // Post is a request's bytes. The path may carry a query.
 func Post(path, body string) []byte {
-	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: router\r\nContent-Type: application/json\r\nContent-Length: "+
-		"%d\r\n\r\n%s",
-		path, len(body), body)
+	return Request("POST", path, body, "Content-Type: application/json")
 }
 
 // Wish is Post of a request without a query: what stands behind the path's question mark is in the field X-Wish.
@@ -210,12 +227,12 @@ func Wish(path, body string) []byte {
 
 // Get is a request's bytes.
 func Get(path string) []byte {
-	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: router\r\n\r\n", path)
+	return Request("GET", path, "")
 }
 
 // GetFrom asks addr for a page under its own name, without which an operator's port answers nothing.
 func GetFrom(addr, path string) Answer {
-	return Once(addr, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, addr))
+	return Once(addr, Request("GET", path, "", "Host: "+addr))
 }
 
 // Reset closes the connection with a RST.

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -20,6 +22,14 @@ type Answer struct {
 	Body []byte // without KeepBody of Do: nil
 	Took time.Duration
 	Err  error
+}
+
+// String is the answer in a few words.
+func (a Answer) String() string {
+	if a.Err != nil {
+		return fmt.Sprintf("%d (%v)", a.Status, a.Err)
+	}
+	return fmt.Sprintf("%d %.100s", a.Status, strings.TrimSpace(string(a.Body)))
 }
 
 // Do sends the request's bytes and reads the answer. It never sends twice: a connection that the server has closed

@@ -92,10 +92,10 @@ func attackWithAnswers(l *lab) error {
 		n++
 		mark := fmt.Sprintf("m%d", n)
 		body := strings.Replace(chat("sim"), "{", `{"stream":`+stream+`,`, 1)
-		a = within(20*time.Second, d.Addr, request("POST", chatPath+"?mark="+mark, body, jsonType))
+		a = within(20*time.Second, d.Addr, wire.Request("POST", chatPath+"?mark="+mark, body, jsonType))
 		play.Store(nil)
-		return a, eventually(5*time.Second, func() bool {
-			got := wire.Once(d.Addr, request("POST", chatPath+"?mark="+mark+"x", chat("sim"), jsonType))
+		return a, rig.Eventually(5*time.Second, func() bool {
+			got := wire.Once(d.Addr, wire.Request("POST", chatPath+"?mark="+mark+"x", chat("sim"), jsonType))
 			return got.Status == 200 && strings.Contains(string(got.Body), `"id":"`+mark+`x"`) &&
 				!strings.Contains(string(got.Body), "LIE")
 		})
@@ -105,7 +105,7 @@ func attackWithAnswers(l *lab) error {
 		for name, text := range inOrder(lies) {
 			a, sound := try(func(c *wire.Call) { c.Write([]byte(text)) }, "false")
 			if !sound || strings.Contains(string(a.Body), "LIE") {
-				bad = append(bad, fmt.Sprintf("%s: %s, sound afterwards %v", name, brief(a), sound))
+				bad = append(bad, fmt.Sprintf("%s: %s, sound afterwards %v", name, a.String(), sound))
 			}
 		}
 		return len(bad) == 0, fmt.Sprintf("%d lies, %d passed on or not got over: %q", len(lies), len(bad), bad)

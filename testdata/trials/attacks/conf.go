@@ -96,7 +96,7 @@ func pools(name string, w *echo) rig.Router {
 
 // taken tells whether the daemon has a pool of this name.
 func taken(d *rig.Proc, name string) bool {
-	a := wire.Once(d.Admin, request("GET", "/api/v1/pools", "", "Host: "+d.Admin))
+	a := wire.Once(d.Admin, wire.Request("GET", "/api/v1/pools", "", "Host: "+d.Admin))
 	return a.Status == 200 && strings.Contains(string(a.Body), strconv.Quote(name))
 }
 
@@ -113,7 +113,7 @@ func reloadBombs(l *lab, w *echo) (bool, string) {
 			return false, err.Error()
 		}
 		d.Signal(syscall.SIGHUP)
-		if !eventually(5*time.Second, func() bool { return taken(d, "control-"+i) }) {
+		if !rig.Eventually(5*time.Second, func() bool { return taken(d, "control-"+i) }) {
 			return false, "a good file is not taken up before any bomb"
 		}
 	}
@@ -131,7 +131,7 @@ func reloadBombs(l *lab, w *echo) (bool, string) {
 			return false, err.Error()
 		}
 		d.Signal(syscall.SIGHUP)
-		up := eventually(5*time.Second, func() bool {
+		up := rig.Eventually(5*time.Second, func() bool {
 			most = max(most, d.RSS())
 			return most > 700<<20 || taken(d, pool)
 		})
@@ -189,7 +189,7 @@ func reloadOddities(l *lab, w *echo) (bool, string) {
 			return false, err.Error()
 		}
 		d.Signal(syscall.SIGHUP)
-		if !eventually(5*time.Second, func() bool { return taken(d, pool) }) {
+		if !rig.Eventually(5*time.Second, func() bool { return taken(d, pool) }) {
 			late = append(late, name)
 			break
 		}
@@ -243,7 +243,7 @@ func hangupStorm(l *lab, w *echo) (bool, string) {
 		d.Signal(syscall.SIGHUP)
 		time.Sleep(5 * time.Millisecond)
 	}
-	up := eventually(5*time.Second, func() bool { return taken(d, "pool270") })
+	up := rig.Eventually(5*time.Second, func() bool { return taken(d, "pool270") })
 	close(stop)
 	n := <-failed
 	trouble := l.end(d)

@@ -57,7 +57,7 @@ func descriptors(l *lab, w *echo) (bool, string) {
 	}
 	admin := 0
 	for range 6 {
-		if a := within(3*time.Second, d.Admin, request("GET", "/ready", "", "Host: "+d.Admin)); a.Status == 200 {
+		if a := within(3*time.Second, d.Admin, wire.Request("GET", "/ready", "", "Host: "+d.Admin)); a.Status == 200 {
 			admin++
 		}
 	}
@@ -66,7 +66,7 @@ func descriptors(l *lab, w *echo) (bool, string) {
 	for _, c := range idle {
 		c.Close()
 	}
-	back := alive && eventually(10*time.Second, func() bool { return answers(d.Addr) })
+	back := alive && rig.Eventually(10*time.Second, func() bool { return answers(d.Addr) })
 	seen := fmt.Sprintf("%d idle connections at ulimit -n 64: alive %v, admin answered %d of 6, served after they left %v",
 		len(idle), alive, admin, back)
 	if trouble := l.end(d); trouble != "" {
@@ -123,8 +123,8 @@ func workerPaths(addr string, w *echo) (bool, string) {
 		"/v1/x/..%2f..%2fsleep",
 		"/v1/..%5csleep", "/v1/..\\sleep", "/v1/models%00", "/v1/x%2fy", "/v1/%2E%2E/sleep",
 	} {
-		a := wire.Once(addr, request("POST", p, chat("sim"), jsonType))
-		g := wire.Once(addr, request("GET", p, ""))
+		a := wire.Once(addr, wire.Request("POST", p, chat("sim"), jsonType))
+		g := wire.Once(addr, wire.Request("GET", p, ""))
 		// Workers list nothing of warmpath's own under these names, so that a 200 can only be a worker's.
 		if a.Status == 200 || g.Status == 200 {
 			open = append(open, p)

@@ -145,7 +145,7 @@ func refusedAgain(l *lab, name, words string) (bool, string) {
 		for range times {
 			was := tried()
 			d.Signal(syscall.SIGHUP)
-			if !eventually(12*time.Second, func() bool { return tried() > was }) {
+			if !rig.Eventually(12*time.Second, func() bool { return tried() > was }) {
 				return false
 			}
 		}

@@ -22,7 +22,7 @@ func part(disposition string) string { return "Content-Disposition: " + disposit
 // python-multipart, which lets the last name win and knows no broken parameters.
 func attackForms(l *lab, d *rig.Proc, w *echo) {
 	post := func(body string) []byte {
-		return request("POST", "/v1/audio/transcriptions", body, "Content-Type: multipart/form-data; boundary=B", bob)
+		return wire.Request("POST", "/v1/audio/transcriptions", body, "Content-Type: multipart/form-data; boundary=B", bob)
 	}
 	many := make([]string, 300)
 	for i := range many {

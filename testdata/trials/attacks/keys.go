@@ -58,12 +58,12 @@ func attackKeys(l *lab) error {
 		if err != nil {
 			return false, err.Error()
 		}
-		return closed(d.Addr, w, request("POST", "/invocations", chat("secret"), jsonType, bob,
+		return closed(d.Addr, w, wire.Request("POST", "/invocations", chat("secret"), jsonType, bob,
 			"X-Amzn-SageMaker-Adapter-Identifier: sim"))
 	})
 	l.way("urlencoded-json", func() (bool, string) {
 		body := `{"model":"sim","messages":[],"x":"&model=secret&"}`
-		return closed(d.Addr, w, request("POST", chatPath, body, "Content-Type: application/x-www-form-urlencoded", bob))
+		return closed(d.Addr, w, wire.Request("POST", chatPath, body, "Content-Type: application/x-www-form-urlencoded", bob))
 	})
 	return nil
 }
@@ -73,7 +73,7 @@ func closed(addr string, w *echo, request []byte) (bool, string) {
 	w.asked()
 	a := wire.Once(addr, request)
 	reached := w.asked()
-	seen := brief(a)
+	seen := a.String()
 	if len(reached) > 0 {
 		seen = fmt.Sprintf("a worker got %.80q; answer %s", reached, seen)
 	}
@@ -87,7 +87,9 @@ func attackPaths(l *lab, d *rig.Proc, w *echo) {
 		"path-encoded-slash": "/v1/responses/..%2fchat%2fcompletions",
 		"path-cancel":        "/v1/responses/..%2fchat%2fcompletions/cancel",
 	}) {
-		l.way(name, func() (bool, string) { return closed(d.Addr, w, request("POST", path, chat("secret"), jsonType, bob)) })
+		l.way(name, func() (bool, string) {
+			return closed(d.Addr, w, wire.Request("POST", path, chat("secret"), jsonType, bob))
+		})
 	}
 	for name, path := range inOrder(map[string]string{
 		"path-load-adapter":   "/v1/load_lora_adapte%72",
@@ -97,7 +99,8 @@ func attackPaths(l *lab, d *rig.Proc, w *echo) {
 		"path-last-slash":     "/v1/load_lora_adapter/",
 	}) {
 		l.way(name, func() (bool, string) {
-			return closed(d.Addr, w, request("POST", path, `{"model":"sim","lora_name":"x","lora_path":"/x"}`, jsonType, bob))
+			body := `{"model":"sim","lora_name":"x","lora_path":"/x"}`
+			return closed(d.Addr, w, wire.Request("POST", path, body, jsonType, bob))
 		})
 	}
 }
@@ -125,11 +128,11 @@ func jsonTricks(addr string, w *echo) (bool, string) {
 	}
 	var open []string
 	for name, body := range inOrder(bodies) {
-		if ok, seen := closed(addr, w, request("POST", chatPath, body, jsonType, bob)); !ok {
+		if ok, seen := closed(addr, w, wire.Request("POST", chatPath, body, jsonType, bob)); !ok {
 			open = append(open, name+": "+seen)
 		}
 	}
-	control := wire.Once(addr, request("POST", chatPath, chat("secret"), jsonType, root))
+	control := wire.Once(addr, wire.Request("POST", chatPath, chat("secret"), jsonType, root))
 	return len(open) == 0 && control.Status == 200, fmt.Sprintf("%d of %d came through: %.200q; root gets %d", len(open),
 		len(bodies), open, control.Status)
 }
@@ -146,20 +149,20 @@ func wide(text string) string {
 // anothersAnswer stores an answer as bob and asks for it as eve.
 func anothersAnswer(addr string, w *echo) (bool, string) {
 	const ask = `{"model":"sim","input":"bob's own words","store":true}`
-	a := wire.Once(addr, request("POST", "/v1/responses", ask, jsonType, bob))
+	a := wire.Once(addr, wire.Request("POST", "/v1/responses", ask, jsonType, bob))
 	var made struct{ ID string }
 	if err := json.Unmarshal(a.Body, &made); err != nil || a.Status != 200 || made.ID == "" {
-		return false, "bob's own answer: " + brief(a)
+		return false, "bob's own answer: " + a.String()
 	}
 	path := "/v1/responses/" + made.ID
-	own := wire.Once(addr, request("GET", path, "", bob))
+	own := wire.Once(addr, wire.Request("GET", path, "", bob))
 	w.asked()
-	got := wire.Once(addr, request("GET", path, "", eve))
-	gone := wire.Once(addr, request("DELETE", path, "", eve))
-	next := wire.Once(addr, request("POST", "/v1/responses",
+	got := wire.Once(addr, wire.Request("GET", path, "", eve))
+	gone := wire.Once(addr, wire.Request("DELETE", path, "", eve))
+	next := wire.Once(addr, wire.Request("POST", "/v1/responses",
 		`{"model":"sim","input":"go on","previous_response_id":"`+made.ID+`"}`, jsonType, eve))
-	spelt := wire.Once(addr, request("GET", "/v1/response%73/"+made.ID, "", eve))
-	late := wire.Once(addr, request("POST", "/v1/responses",
+	spelt := wire.Once(addr, wire.Request("GET", "/v1/response%73/"+made.ID, "", eve))
+	late := wire.Once(addr, wire.Request("POST", "/v1/responses",
 		`{"model":"sim","input":"`+strings.Repeat("x", 9<<20)+`","previous_response_id":"`+made.ID+`"}`, jsonType, root))
 	reached := w.asked()
 	return own.Status == 200 && got.Status == 404 && gone.Status == 404 && next.Status/100 == 4 && len(reached) == 0 &&
@@ -171,17 +174,17 @@ func anothersAnswer(addr string, w *echo) (bool, string) {
 
 // anothersSession opens a session as bob and uses, reads and ends it as eve.
 func anothersSession(addr string) (bool, string) {
-	a := wire.Once(addr, request("POST", "/sessions", `{"model":"sim"}`, jsonType, bob))
+	a := wire.Once(addr, wire.Request("POST", "/sessions", `{"model":"sim"}`, jsonType, bob))
 	var made struct {
 		ID string `json:"id"`
 	}
 	if err := json.Unmarshal(a.Body, &made); err != nil || made.ID == "" {
-		return false, "bob opens one: " + brief(a)
+		return false, "bob opens one: " + a.String()
 	}
 	path := "/sessions/" + made.ID
-	got := wire.Once(addr, request("GET", path, "", eve))
-	gone := wire.Once(addr, request("DELETE", path, "", eve))
-	own := wire.Once(addr, request("GET", path, "", bob))
+	got := wire.Once(addr, wire.Request("GET", path, "", eve))
+	gone := wire.Once(addr, wire.Request("DELETE", path, "", eve))
+	own := wire.Once(addr, wire.Request("GET", path, "", bob))
 	return got.Status == 404 && gone.Status == 404 && own.Status == 200,
 		fmt.Sprintf("eve: GET %d, DELETE %d; bob afterwards: GET %d", got.Status, gone.Status, own.Status)
 }
@@ -189,18 +192,18 @@ func anothersSession(addr string) (bool, string) {
 // keyWords wants the truth in a refusal: 400 for what cannot be read, 403 for what is forbidden.
 func keyWords(addr string) (bool, string) {
 	ask := func(method, path, body string) int {
-		return wire.Once(addr, request(method, path, body, jsonType, bob)).Status
+		return wire.Once(addr, wire.Request(method, path, body, jsonType, bob)).Status
 	}
 	cut := ask("POST", chatPath, `{"model":"sim", `)
 	missing := ask("POST", chatPath, `{"messages":[{"role":"user","content":"x"}]}`)
 	number := ask("POST", chatPath, `{"model":7,"messages":[{"role":"user","content":"x"}]}`)
 	forbidden := ask("POST", chatPath, chat("secret"))
 	one := ask("GET", "/v1/models/sim", "")
-	none := wire.Once(addr, request("GET", "/v1/models/nope", "", bob))
+	none := wire.Once(addr, wire.Request("GET", "/v1/models/nope", "", bob))
 	return cut == 400 && missing == 400 && number == 400 && forbidden == 403 && one == 200 && none.Status == 404 &&
 			strings.Contains(string(none.Body), `"error"`),
 		fmt.Sprintf("cut JSON %d, no model %d, model 7 %d, forbidden model %d, GET its model %d, GET none %s", cut, missing,
-			number, forbidden, one, brief(none))
+			number, forbidden, one, none.String())
 }
 
 // refusedNames asks for more made-up models than there are series, and then for a real one.
@@ -208,9 +211,9 @@ func refusedNames(d *rig.Proc) (bool, string) {
 	c := wire.Client{Addr: d.Addr}
 	defer c.Close()
 	for i := range 1100 {
-		c.Do(request("POST", chatPath, chat(fmt.Sprintf("made-up-%d", i)), jsonType, bob), false)
+		c.Do(wire.Request("POST", chatPath, chat(fmt.Sprintf("made-up-%d", i)), jsonType, bob), false)
 	}
-	a := c.Do(request("POST", chatPath, chat("sim"), jsonType, bob), false)
+	a := c.Do(wire.Request("POST", chatPath, chat("sim"), jsonType, bob), false)
 	m := string(wire.GetFrom(d.Admin, "/metrics").Body)
 	made := strings.Count(m, `model="made-up-`)
 	kept := false

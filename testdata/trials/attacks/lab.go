@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/warmpath/warmpath/testdata/rig"
 	"github.com/warmpath/warmpath/testdata/rig/wire"
@@ -107,25 +106,6 @@ func look(d *rig.Proc) string {
 	return ""
 }
 
-// request is a request's bytes with its length, if it has a body or is a POST, and with more fields.
-func request(method, path, body string, fields ...string) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n", method, path)
-	host := false
-	for _, f := range fields {
-		host = host || strings.HasPrefix(f, "Host:")
-		b.WriteString(f + "\r\n")
-	}
-	if !host {
-		b.WriteString("Host: router\r\n")
-	}
-	if body != "" || method == "POST" {
-		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
-	}
-	b.WriteString("\r\n" + body)
-	return []byte(b.String())
-}
-
 // jsonType is the field that most requests have.
 const jsonType = "Content-Type: application/json"
 
@@ -138,27 +118,7 @@ func chat(model string) string {
 
 // answers tells whether the daemon answers a chat with 200.
 func answers(addr string) bool {
-	return wire.Once(addr, request("POST", chatPath, chat("sim"), jsonType)).Status == 200
-}
-
-// brief is an answer in a few words.
-func brief(a wire.Answer) string {
-	if a.Err != nil {
-		return fmt.Sprintf("%d (%v)", a.Status, a.Err)
-	}
-	return fmt.Sprintf("%d %.100s", a.Status, strings.TrimSpace(string(a.Body)))
-}
-
-// eventually waits until f is true, d at most.
-func eventually(d time.Duration, f func() bool) bool {
-	for end := time.Now().Add(d); ; time.Sleep(20 * time.Millisecond) {
-		if f() {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
-	}
+	return wire.Once(addr, wire.Request("POST", chatPath, chat("sim"), jsonType)).Status == 200
 }
 
 // mb prints bytes.

@@ -4,13 +4,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
-	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 
@@ -46,36 +42,20 @@ func main() {
 	dir := flag.String("dir", "", "folder for configurations and logs, which stay there; default: a temporary one")
 	flag.IntVar(&rounds, "rounds", rounds, "of the ways that measure another pool's p99")
 	flag.Parse()
-	broken, err := run(*dir, *bin, *only)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "attacks:", err)
-	}
-	if err != nil || broken > 0 {
-		os.Exit(1)
-	}
+	rig.Main("attacks", *dir, func(ctx context.Context, dir string) (bool, error) {
+		broken, err := run(ctx, dir, *bin, *only)
+		return broken == 0, err
+	})
 }
 
 // run replays the ways that fit and returns how many are broken.
-func run(dir, bin, only string) (broken int, err error) {
+func run(ctx context.Context, dir, bin, only string) (broken int, err error) {
 	want, err := regexp.Compile(only)
 	if err != nil {
 		return 0, err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, limit*time.Duration(max(rounds, 1)))
 	defer cancel()
-	if dir == "" {
-		dir, err = os.MkdirTemp("", "attacks")
-		if err != nil {
-			return 0, err
-		}
-		defer os.RemoveAll(dir)
-	}
-	dir, err = filepath.Abs(dir)
-	if err != nil {
-		return 0, err
-	}
 	bin, err = rig.Build(ctx, dir, bin)
 	if err != nil {
 		return 0, err

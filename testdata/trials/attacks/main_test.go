@@ -19,9 +19,9 @@ func TestRequest(t *testing.T) {
 			t.Errorf("got %q\nwant %q", got, want)
 		}
 	}
-	f(request("GET", "/x", ""), "GET /x HTTP/1.1\r\nHost: router\r\n\r\n")
-	f(request("POST", "/x", ""), "POST /x HTTP/1.1\r\nHost: router\r\nContent-Length: 0\r\n\r\n")
-	f(request("POST", "/x", "abc", "Host: evil"), "POST /x HTTP/1.1\r\nHost: evil\r\nContent-Length: 3\r\n\r\nabc")
+	f(wire.Request("GET", "/x", ""), "GET /x HTTP/1.1\r\nHost: router\r\n\r\n")
+	f(wire.Request("POST", "/x", ""), "POST /x HTTP/1.1\r\nHost: router\r\nContent-Length: 0\r\n\r\n")
+	f(wire.Request("POST", "/x", "abc", "Host: evil"), "POST /x HTTP/1.1\r\nHost: evil\r\nContent-Length: 3\r\n\r\nabc")
 }
 
 // TestModulesAssemble has the text of each strategy read: a typing error would look like a refusal.
@@ -85,9 +85,9 @@ func TestEchoKeepsWhatCame(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Stop()
-	a := wire.Once(e.addr, request("POST", chatPath, chat("secret"), jsonType))
+	a := wire.Once(e.addr, wire.Request("POST", chatPath, chat("secret"), jsonType))
 	got := e.asked()
 	if a.Status != 200 || len(got) != 1 || !strings.Contains(got[0], "secret") || len(e.asked()) != 0 {
-		t.Errorf("%s: kept %q", brief(a), got)
+		t.Errorf("%s: kept %q", a.String(), got)
 	}
 }

@@ -31,7 +31,7 @@ func attackMemory(l *lab) error {
 		const n = 6000
 		was := d.RSS()
 		many(d.Addr, n, func(i int) []byte {
-			return request("POST", chatPath, chat("sim"), jsonType,
+			return wire.Request("POST", chatPath, chat("sim"), jsonType,
 				fmt.Sprintf("X-Session-Id: %s%d", strings.Repeat("s", 1000), i),
 				fmt.Sprintf("X-Session-Affinity: %s%d", strings.Repeat("s", 12_000), i))
 		})
@@ -41,7 +41,7 @@ func attackMemory(l *lab) error {
 		const n = 300
 		was := d.RSS()
 		many(d.Addr, n, func(i int) []byte {
-			return request("POST", chatPath, fmt.Sprintf(`{"model":"sim","cache_salt":"%s%d","messages":[{"role":"user",`+
+			return wire.Request("POST", chatPath, fmt.Sprintf(`{"model":"sim","cache_salt":"%s%d","messages":[{"role":"user",`+
 				`"content":"x"}]}`, strings.Repeat("s", 256<<10), i), jsonType)
 		})
 		return grown(d, was, 64<<20, fmt.Sprintf("%d salts of 256 KB", n))
@@ -50,7 +50,7 @@ func attackMemory(l *lab) error {
 		const n = 2000
 		was := d.RSS()
 		many(d.Addr, n, func(i int) []byte {
-			return request("POST", fmt.Sprintf("/v1/%s%d", strings.Repeat("p", 8000), i), chat("sim"), jsonType)
+			return wire.Request("POST", fmt.Sprintf("/v1/%s%d", strings.Repeat("p", 8000), i), chat("sim"), jsonType)
 		})
 		return grown(d, was, 32<<20, fmt.Sprintf("%d paths of 8 KB", n))
 	})
@@ -84,13 +84,13 @@ func attackNames(l *lab) error {
 	l.way("made-up-models", func() (bool, string) {
 		was := d.RSS()
 		many(d.Addr, 300, func(i int) []byte {
-			return request("POST", chatPath, chat(fmt.Sprintf("%d%s", i, strings.Repeat("m", 1<<20))), jsonType)
+			return wire.Request("POST", chatPath, chat(fmt.Sprintf("%d%s", i, strings.Repeat("m", 1<<20))), jsonType)
 		})
 		return grown(d, was, 100<<20, "300 models' names of 1 MB")
 	})
 	l.way("log-of-long-names", func() (bool, string) {
 		many(d.Addr, 3, func(int) []byte {
-			return request("POST", chatPath, `{"model":"`+strings.Repeat(`\u0001`, 1_000_000)+`","messages":[]}`, jsonType)
+			return wire.Request("POST", chatPath, `{"model":"`+strings.Repeat(`\u0001`, 1_000_000)+`","messages":[]}`, jsonType)
 		})
 		time.Sleep(200 * time.Millisecond) // the log is written behind
 		b, err := os.ReadFile(log)
@@ -109,7 +109,7 @@ func attackNames(l *lab) error {
 		return err
 	}
 	l.way("echo-of-long-names", func() (bool, string) {
-		a := wire.Once(known.Addr, request("POST", chatPath, chat(strings.Repeat("m", 4<<20)), jsonType))
+		a := wire.Once(known.Addr, wire.Request("POST", chatPath, chat(strings.Repeat("m", 4<<20)), jsonType))
 		return a.Status == 404 && len(a.Body) < 4096, fmt.Sprintf("a name of 4 MB: %d of %d bytes", a.Status, len(a.Body))
 	})
 	return nil
@@ -134,7 +134,7 @@ func many(addr string, n int, make func(i int) []byte) {
 func grown(d *rig.Proc, was, limit int64, what string) (bool, string) {
 	most := d.RSS()
 	// Four bodies at a time are garbage for a while: what counts is what stays, or is far above that at once.
-	eventually(10*time.Second, func() bool { return d.RSS()-was < limit })
+	rig.Eventually(10*time.Second, func() bool { return d.RSS()-was < limit })
 	left := d.RSS()
 	return left-was < limit && most-was < 4*limit, fmt.Sprintf("%s: memory %s -> %s, %s left", what, mb(was), mb(most),
 		mb(left))
@@ -150,7 +150,7 @@ func deepBodies(d *rig.Proc) (bool, string) {
 			strings.Repeat(`{"content":`, 200_000) + "1" + strings.Repeat("}", 200_000), long,
 		} {
 			many(d.Addr, 4, func(int) []byte {
-				return request("POST", chatPath, `{"model":"sim","messages":[`+inner+`]}`, jsonType)
+				return wire.Request("POST", chatPath, `{"model":"sim","messages":[`+inner+`]}`, jsonType)
 			})
 		}
 	}
@@ -215,7 +215,7 @@ func operatorFlood(d *rig.Proc) (bool, string) {
 			path := []string{"/api/v1/pools", "/api/v1/sessions", "/metrics",
 				"/api/v1/pools/" + strings.Repeat("x", 8000) + "/workers/y"}[i%4]
 			for time.Now().Before(stop) {
-				if a := c.Do(request("GET", path, "", "Host: "+d.Admin), false); a.Err == nil {
+				if a := c.Do(wire.Request("GET", path, "", "Host: "+d.Admin), false); a.Err == nil {
 					mu.Lock()
 					pages++
 					mu.Unlock()

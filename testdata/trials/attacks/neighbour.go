@@ -189,7 +189,7 @@ func besideOthers(l *lab, addr, model string) (others []time.Duration, own answe
 	var all sync.WaitGroup
 	all.Go(func() {
 		wire.Closed(l.ctx, addr, 4, measured, func(c *wire.Client, _ int) {
-			a := c.Do(request("POST", chatPath, chat(model), jsonType), false)
+			a := c.Do(wire.Request("POST", chatPath, chat(model), jsonType), false)
 			mu.Lock()
 			own.longest = max(own.longest, a.Took)
 			if a.Status != 200 && l.ctx.Err() == nil {
@@ -201,7 +201,7 @@ func besideOthers(l *lab, addr, model string) (others []time.Duration, own answe
 	})
 	others = make([]time.Duration, int(perSec*measured.Seconds()))
 	wire.Open(l.ctx, addr, perSec, 16, measured, func(c *wire.Client, i int, due time.Time) {
-		c.Do(request("POST", chatPath, chat("sim"), jsonType), false)
+		c.Do(wire.Request("POST", chatPath, chat("sim"), jsonType), false)
 		others[i] = time.Since(due)
 	})
 	all.Wait()

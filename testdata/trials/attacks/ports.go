@@ -142,7 +142,7 @@ func posts(addr, path, body string) string {
 	statuses := make([]int, 3)
 	var all sync.WaitGroup
 	for i := range statuses {
-		all.Go(func() { statuses[i] = wire.Once(addr, request("POST", path, body, jsonType)).Status })
+		all.Go(func() { statuses[i] = wire.Once(addr, wire.Request("POST", path, body, jsonType)).Status })
 	}
 	all.Wait()
 	return fmt.Sprintf("%d bodies of %s: %v", len(statuses), mb(int64(len(body))), statuses)

@@ -155,7 +155,7 @@ func compileBomb(l *lab, text string) (bool, string) {
 			return false, false, 0
 		}
 		d.Signal(syscall.SIGHUP)
-		eventually(12*time.Second, func() bool {
+		rig.Eventually(12*time.Second, func() bool {
 			refused, up = d.Logged("strategies.mine"), taken(d, name)
 			return refused && path == bomb || up
 		})

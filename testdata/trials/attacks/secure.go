@@ -12,6 +12,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/testdata/rig"
+	"github.com/warmpath/warmpath/testdata/rig/wire"
 	"github.com/warmpath/warmpath/testdata/trials/faults/probes"
 )
 
@@ -67,7 +68,7 @@ func attackSecure(l *lab) error {
 		}
 		s := secure{addr: d.Addr, trusted: pair.Authority}
 		ended, _ := s.half(100, "\x16")
-		back := eventually(10*time.Second, s.answers)
+		back := rig.Eventually(10*time.Second, s.answers)
 		trouble := l.end(d)
 		return back && trouble == "", fmt.Sprintf("100 handshakes begun at ulimit -n 64: %d ended by the router, served "+
 			"after they left %v %s", ended, back, trouble)
@@ -134,7 +135,7 @@ func (s secure) send(raw string, wait time.Duration) string {
 }
 
 func (s secure) answers() bool {
-	ask := request("POST", chatPath, chat("sim"), jsonType, "Connection: close")
+	ask := wire.Request("POST", chatPath, chat("sim"), jsonType, "Connection: close")
 	return strings.HasPrefix(s.send(string(ask), 5*time.Second), "HTTP/1.1 200")
 }
 

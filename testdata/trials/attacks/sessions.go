@@ -28,7 +28,7 @@ func (l *lab) redis() (*rig.Proc, error) {
 		return nil, err
 	}
 	l.others = append(l.others, p)
-	up := eventually(15*time.Second, func() bool {
+	up := rig.Eventually(15*time.Second, func() bool {
 		c, err := net.DialTimeout("tcp", addr, time.Second)
 		if err == nil {
 			c.Close()
@@ -74,7 +74,7 @@ func (l *lab) routers(strategy string) (pair, error) {
 
 // worker asks with a session and returns who answered.
 func worker(addr, path string, fields ...string) (at string, a wire.Answer) {
-	a = wire.Once(addr, request("POST", path, chat("sim"), append(fields, jsonType)...))
+	a = wire.Once(addr, wire.Request("POST", path, chat("sim"), append(fields, jsonType)...))
 	var said struct{ Worker string }
 	if a.Status == 200 {
 		json.Unmarshal(a.Body, &said)
@@ -97,16 +97,16 @@ func attackSessions(l *lab) error {
 			return err
 		}
 		l.way("blank-id", func() (bool, string) {
-			a := wire.Once(d.Addr, request("POST", "/endpoints/p/invocations", chat("sim"), jsonType,
+			a := wire.Once(d.Addr, wire.Request("POST", "/endpoints/p/invocations", chat("sim"), jsonType,
 				"X-Amzn-SageMaker-Session-Id:"))
-			b := wire.Once(d.Addr, request("POST", "/endpoints/p/invocations", chat("sim"), jsonType,
+			b := wire.Once(d.Addr, wire.Request("POST", "/endpoints/p/invocations", chat("sim"), jsonType,
 				"X-Amzn-SageMaker-Session-Id:   "))
-			return a.Status == 400 && b.Status == 400, "an empty id: " + brief(a) + "; blanks: " + brief(b)
+			return a.Status == 400 && b.Status == 400, "an empty id: " + a.String() + "; blanks: " + b.String()
 		})
 		l.way("guessed-ids", func() (bool, string) {
 			open := 0
 			for i := range 200 {
-				if a := wire.Once(d.Addr, request("GET", fmt.Sprintf("/sessions/%032x", i), "")); a.Status != 404 {
+				if a := wire.Once(d.Addr, wire.Request("GET", fmt.Sprintf("/sessions/%032x", i), "")); a.Status != 404 {
 					open++
 				}
 			}
@@ -126,7 +126,7 @@ func bind(addr string, keys, opened int) (home map[string]string, ids []string, 
 	}
 	for range opened {
 		var made struct{ ID string }
-		json.Unmarshal(wire.Once(addr, request("POST", "/sessions", `{"model":"sim"}`, jsonType)).Body, &made)
+		json.Unmarshal(wire.Once(addr, wire.Request("POST", "/sessions", `{"model":"sim"}`, jsonType)).Body, &made)
 		k := "X-Session-Id: " + made.ID
 		home[k], _ = worker(addr, chatPath, k)
 		ids = append(ids, k)

@@ -46,7 +46,7 @@ func explainFailures(l *lab) (bool, string) {
 	var got []int
 	good := true
 	for range 10 {
-		a := wire.Once(d.Addr, request("POST", chatPath, chat("sim"), jsonType, "X-Warmpath-Explain: 1"))
+		a := wire.Once(d.Addr, wire.Request("POST", chatPath, chat("sim"), jsonType, "X-Warmpath-Explain: 1"))
 		got = append(got, a.Status)
 		good = good && a.Status == 503
 	}
@@ -80,10 +80,10 @@ func brokenEarly(l *lab) (bool, string) {
 	}
 	served, one := 0, ""
 	for range 20 {
-		if a := wire.Once(d.Addr, request("POST", chatPath, chat("sim"), jsonType)); a.Status == 200 && a.Err == nil {
+		if a := wire.Once(d.Addr, wire.Request("POST", chatPath, chat("sim"), jsonType)); a.Status == 200 && a.Err == nil {
 			served++
 		} else {
-			one = brief(a)
+			one = a.String()
 		}
 	}
 	trouble := l.end(d)
@@ -107,7 +107,7 @@ func forged(l *lab) (bool, string) {
 	if err != nil {
 		return false, err.Error()
 	}
-	a := wire.Once(d.Addr, request("POST", chatPath, chat("sim"), jsonType))
+	a := wire.Once(d.Addr, wire.Request("POST", chatPath, chat("sim"), jsonType))
 	n := strings.Count(a.Text, "forged")
 	return n == 0 && strings.Contains(a.Text, "x-outer: kept") &&
 		l.end(d) == "", fmt.Sprintf("%d with %d forged fields: %q", a.Status, n, a.Text)
@@ -140,7 +140,7 @@ func ownError(l *lab, events int, kind string, code int) (bool, string) {
 		return false, err.Error()
 	}
 	defer c.Close()
-	c.Write(request("POST", chatPath, strings.Replace(chat("sim"), "{", `{"stream":true,`, 1), jsonType))
+	c.Write(wire.Request("POST", chatPath, strings.Replace(chat("sim"), "{", `{"stream":true,`, 1), jsonType))
 	a := c.ReadAnswer(true)
 	n, body := strings.Count(string(a.Body), `"error"`), string(a.Body)
 	return strings.Contains(body, words) && n == 1 &&
@@ -225,10 +225,10 @@ func watchRSS(p *rig.Proc, d time.Duration) (most int64) {
 
 // endAsked asks for a chat, and ends the daemon.
 func (l *lab) endAsked(d *rig.Proc, model string) string {
-	a := wire.Once(d.Addr, request("POST", chatPath, chat(model), jsonType))
+	a := wire.Once(d.Addr, wire.Request("POST", chatPath, chat(model), jsonType))
 	trouble := l.end(d)
 	if a.Status != 200 {
-		return "a chat afterwards: " + brief(a) + trouble
+		return "a chat afterwards: " + a.String() + trouble
 	}
 	return trouble
 }

@@ -65,7 +65,7 @@ func big(made func() (body, kind string), path string) func(*lab) (string, bool)
 	return func(l *lab) (string, bool) {
 		r := l.router(l.models("a", "b")...)
 		body, kind := made()
-		a := wire.Once(r.Addr, request("POST", path, body, "Content-Type: "+kind))
+		a := wire.Once(r.Addr, wire.Request("POST", path, body, "Content-Type: "+kind))
 		return fmt.Sprintf("answered %d", a.Status), served(a) && strings.Contains(string(a.Body), "served b")
 	}
 }

@@ -26,7 +26,7 @@ var doors = []wallCase{
 func upgrade(path string) func(*lab) (string, bool) {
 	return func(l *lab) (string, bool) {
 		r := l.router(l.engines(1, nil)...)
-		a := wire.Once(r.Addr, request("GET", path, "", "Connection: Upgrade", "Upgrade: websocket",
+		a := wire.Once(r.Addr, wire.Request("GET", path, "", "Connection: Upgrade", "Upgrade: websocket",
 			"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="))
 		return fmt.Sprintf("answered %d", a.Status), a.Status == 426
 	}
@@ -40,7 +40,7 @@ func headOfRoot(l *lab) (string, bool) {
 		l.t.Fatal(err)
 	}
 	defer c.Close()
-	_, _ = c.Write(request("HEAD", "/", ""))
+	_, _ = c.Write(wire.Request("HEAD", "/", ""))
 	h, err := c.ReadHead()
 	return fmt.Sprintf("answered %d", h.Status), err == nil && h.Status == 200
 }

@@ -70,7 +70,7 @@ func (l *lab) closing(path, last string, events []string) string {
 	}
 	_ = c.Conn.Close()
 	line := ""
-	eventually(5*time.Second, func() bool {
+	rig.Eventually(5*time.Second, func() bool {
 		text, _ := os.ReadFile(log)
 		for s := range strings.Lines(string(text)) {
 			if strings.Contains(s, path) {

@@ -64,13 +64,13 @@ func job(path string, asForm bool) func(*lab) (string, bool) {
 			if asForm {
 				body, kind = form(fmt.Sprintf("a cat %d", k)), "multipart/form-data; boundary=B"
 			}
-			a := wire.Once(r.Addr, request("POST", path, body, "Content-Type: "+kind))
+			a := wire.Once(r.Addr, wire.Request("POST", path, body, "Content-Type: "+kind))
 			var made struct{ ID string }
 			if json.Unmarshal(a.Body, &made) != nil || made.ID == "" {
-				return "no job was made: " + brief(a), false
+				return "no job was made: " + a.String(), false
 			}
 			at := path + "/" + made.ID
-			for _, q := range [][]byte{request("GET", at, ""), request("GET", at+"/content", ""), request("DELETE", at, "")} {
+			for _, q := range [][]byte{wire.Request("GET", at, ""), wire.Request("GET", at+"/content", ""), wire.Request("DELETE", at, "")} {
 				if !served(wire.Once(r.Addr, q)) {
 					lost++
 				}

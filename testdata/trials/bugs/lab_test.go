@@ -100,26 +100,12 @@ const streamed = `"stream":true`
 
 // post sends a body as JSON, with further fields of the head.
 func (r *router) post(path, body string, fields ...string) wire.Answer {
-	return wire.Once(r.Addr, request("POST", path, body, append(fields, "Content-Type: application/json")...))
+	return wire.Once(r.Addr, wire.Request("POST", path, body, append(fields, "Content-Type: application/json")...))
 }
 
 // chat sends a chat.
 func (r *router) chat(text string, fields ...string) wire.Answer {
 	return r.post(chatPath, chat(text, fields...))
-}
-
-// request is a request's bytes.
-func request(method, path, body string, fields ...string) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: router\r\n", method, path)
-	for _, f := range fields {
-		b.WriteString(f + "\r\n")
-	}
-	if body != "" || method == "POST" {
-		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
-	}
-	b.WriteString("\r\n" + body)
-	return []byte(b.String())
 }
 
 // served tells whether an answer came whole, with 200.
@@ -133,14 +119,6 @@ func refused(all []wire.Answer) (n int) {
 		}
 	}
 	return n
-}
-
-// brief is an answer in a few words.
-func brief(a wire.Answer) string {
-	if a.Err != nil {
-		return fmt.Sprintf("%d (%v)", a.Status, a.Err)
-	}
-	return fmt.Sprintf("%d %.90s", a.Status, strings.TrimSpace(string(a.Body)))
 }
 
 // every sends a request each gap, n times, whether or not answers have come, and waits for all answers.
@@ -183,16 +161,4 @@ func (r *router) warned(words ...string) (n int) {
 		}
 	}
 	return n
-}
-
-// eventually waits until f is true, d at most.
-func eventually(d time.Duration, f func() bool) bool {
-	for end := time.Now().Add(d); ; time.Sleep(20 * time.Millisecond) {
-		if f() {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
-	}
 }

@@ -61,7 +61,7 @@ func sameAddress(slices ...slice) func(*lab) (string, bool) {
 	return func(l *lab) (string, bool) {
 		r, set := l.kubernetes(kubetest.Pod{Name: "old", Address: local, Ready: true})
 		if a := r.chat("first"); !served(a) {
-			return "the first pod does not serve: " + brief(a), false
+			return "the first pod does not serve: " + a.String(), false
 		}
 		set(slices...)
 		time.Sleep(1500 * time.Millisecond)

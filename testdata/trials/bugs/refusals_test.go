@@ -174,7 +174,7 @@ func movesNoChat(method, path, body string) func(*lab) (string, bool) {
 			if strings.Contains(path, "%d") {
 				to = fmt.Sprintf(path, i, i)
 			}
-			a := wire.Once(r.Addr, request(method, to, body, "Content-Type: application/json"))
+			a := wire.Once(r.Addr, wire.Request(method, to, body, "Content-Type: application/json"))
 			if served(a) {
 				taken.Add(1)
 			}

@@ -192,7 +192,7 @@ func busyBeside(l *lab) (string, bool) {
 			r.post(chatPath, heavy(""))
 		}
 	})
-	eventually(5*time.Second, func() bool { return b.asked.Load() > 0 })
+	rig.Eventually(5*time.Second, func() bool { return b.asked.Load() > 0 })
 	time.Sleep(6 * time.Second)
 	late := 0
 	for _, a := range every(100*time.Millisecond, 20, func(i int) wire.Answer { return r.chat(fmt.Sprintf("light %d", i)) }) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/certtest"
 	"github.com/warmpath/warmpath/testdata/rig"
+	"github.com/warmpath/warmpath/testdata/rig/wire"
 	"github.com/warmpath/warmpath/testdata/trials/engine"
 )
 
@@ -45,7 +46,7 @@ func crowd(secure bool, text string, conf rig.Router) func(*lab) (string, bool) 
 			}
 		}
 		began := time.Now()
-		again := eventually(60*time.Second, func() bool { return asked(r.Addr, secure) })
+		again := rig.Eventually(60*time.Second, func() bool { return asked(r.Addr, secure) })
 		took := time.Since(began)
 		return fmt.Sprintf("served again: %v, after %.0f s", again, took.Seconds()), again && took < 15*time.Second
 	}
@@ -62,7 +63,7 @@ func asked(addr string, secure bool) bool {
 	if secure {
 		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
-	_, _ = c.Write(request("POST", chatPath, chat("hi"), "Content-Type: application/json"))
+	_, _ = c.Write(wire.Request("POST", chatPath, chat("hi"), "Content-Type: application/json"))
 	head := make([]byte, len("HTTP/1.1 200"))
 	_, err = io.ReadFull(c, head)
 	return err == nil && string(head) == "HTTP/1.1 200"
@@ -84,7 +85,7 @@ func slowHead(l *lab) (string, bool) {
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-	head, rest, _ := strings.Cut(string(request("POST", chatPath, chat("hi"), "Content-Type: application/json")), "Host")
+	head, rest, _ := strings.Cut(string(wire.Request("POST", chatPath, chat("hi"), "Content-Type: application/json")), "Host")
 	_, _ = io.WriteString(c, head)
 	time.Sleep(8 * time.Second)
 	_, _ = io.WriteString(c, "Host"+rest)

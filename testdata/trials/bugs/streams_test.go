@@ -145,7 +145,7 @@ func passes(path, opening string, kinds []string, last string) func(*lab) (strin
 		r := l.router(e)
 		took := make([]time.Duration, len(kinds))
 		all := every(0, len(kinds), func(i int) (a wire.Answer) {
-			a, took[i] = firstByte(r.Addr, request("POST", fmt.Sprintf("%s?kind=%d", path, i), chat("question", streamed,
+			a, took[i] = firstByte(r.Addr, wire.Request("POST", fmt.Sprintf("%s?kind=%d", path, i), chat("question", streamed,
 				`"prompt":"x"`, `"input":"x"`, `"max_tokens":9`), "Content-Type: application/json"))
 			return a
 		})

@@ -65,7 +65,7 @@ func checkSilent(l *lab) (verdict, error) {
 	}
 	all.Wait()
 	ended := time.Now()
-	free := eventually(time.Second, func() bool {
+	free := rig.Eventually(time.Second, func() bool {
 		n, err := r.metric("warmpath_worker_in_flight")
 		return err == nil && n == 0
 	})
@@ -147,7 +147,10 @@ func checkBroken(l *lab) (verdict, error) {
 	for _, d := range nodes {
 		d.set("")
 	}
-	healed := eventually(10*time.Second, func() bool { m := newMark(); return good(wire.Once(r.Addr, plain(m, "")), m) })
+	healed := rig.Eventually(10*time.Second, func() bool {
+		m := newMark()
+		return good(wire.Once(r.Addr, plain(m, "")), m)
+	})
 	text := ""
 	if w := why.Load(); w != nil {
 		text = "; one: " + *w

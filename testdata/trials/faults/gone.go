@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/testdata/rig"
 	"github.com/warmpath/warmpath/testdata/rig/wire"
 )
 
@@ -87,7 +88,7 @@ func checkGone(l *lab) (verdict, error) {
 				soonGone)*100)
 	}
 	began := time.Now()
-	free := eventually(250*time.Millisecond,
+	free := rig.Eventually(250*time.Millisecond,
 		func() bool { n, err := r.metric("warmpath_worker_in_flight"); return err == nil && n == 0 })
 	return say(ok && free, "%sin flight 0 %v after %s", figure, free, ms(time.Since(began)))
 }

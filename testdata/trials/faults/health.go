@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/testdata/rig"
 	"github.com/warmpath/warmpath/testdata/rig/wire"
 )
 
@@ -110,7 +111,7 @@ func checkEject(l *lab) (verdict, error) {
 	ill.set("")
 	began, at := time.Now(), ill.posts.Load()
 	// The first request after a back-off is a probe; used again means more than that.
-	back := eventually(10*time.Second, func() bool { return ill.posts.Load() > at+1 })
+	back := rig.Eventually(10*time.Second, func() bool { return ill.posts.Load() > at+1 })
 	again := time.Since(began)
 	burst := int64(0)
 	for range 8 {
@@ -164,7 +165,7 @@ func checkPanic(l *lab) (verdict, error) {
 		for _, d := range nodes {
 			d.setHealth("503")
 		}
-		down := eventually(5*time.Second, func() bool {
+		down := rig.Eventually(5*time.Second, func() bool {
 			n, err := r.metric("warmpath_worker_up")
 			return err == nil && n == 0
 		})

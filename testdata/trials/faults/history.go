@@ -128,7 +128,7 @@ func checkHistory(l *lab) (verdict, error) {
 // took.
 func (l *lab) heard(all []*router) (took time.Duration, ok bool) {
 	began := time.Now()
-	ok = eventually(5*time.Second, func() bool {
+	ok = rig.Eventually(5*time.Second, func() bool {
 		for _, r := range all {
 			for _, name := range []string{"warmpath_history_connected", "warmpath_history_routers"} {
 				if v, err := r.metric(name); err != nil || v != 1 {
@@ -148,7 +148,7 @@ func (l *lab) redisProc(socket string) (*rig.Proc, error) {
 		return nil, err
 	}
 	l.procs = append(l.procs, p)
-	up := eventually(15*time.Second, func() bool {
+	up := rig.Eventually(15*time.Second, func() bool {
 		c, err := net.Dial("unix", socket)
 		if err == nil {
 			c.Close()

@@ -59,7 +59,7 @@ func kill(addr string, victim *rig.Proc) (k killed) {
 			}
 		})
 	}
-	eventually(5*time.Second, func() bool { return begun.Load() == streams })
+	rig.Eventually(5*time.Second, func() bool { return begun.Load() == streams })
 	for range waiting {
 		all.Go(func() {
 			mark := newMark()
@@ -137,7 +137,7 @@ func back(l *lab, addr string, n *node) (again time.Duration, failed int64, err 
 	time.Sleep(pick(l, 3*time.Second, 8*time.Second)) // haproxy takes 6 s to see it
 	if err = n.Start(n.addr); err == nil {
 		before, began := n.posts.Load(), time.Now()
-		eventually(30*time.Second, func() bool { return n.posts.Load() > before })
+		rig.Eventually(30*time.Second, func() bool { return n.posts.Load() > before })
 		again = time.Since(began)
 	}
 	close(stop)

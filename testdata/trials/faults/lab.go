@@ -192,7 +192,7 @@ func (l *lab) settle() string {
 		}
 		var h held
 		var err error
-		back := eventually(40*time.Second, func() bool {
+		back := rig.Eventually(40*time.Second, func() bool {
 			h, err = r.held()
 			return err == nil && h.inFlight == 0 && h.fds <= r.base.fds+8 && h.goroutines <= r.base.goroutines+16
 		})
@@ -209,17 +209,5 @@ func (l *lab) close() {
 	}
 	for _, n := range l.nodes {
 		n.Close()
-	}
-}
-
-// eventually waits until f is true.
-func eventually(d time.Duration, f func() bool) bool {
-	for end := time.Now().Add(d); ; time.Sleep(20 * time.Millisecond) {
-		if f() {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
 	}
 }

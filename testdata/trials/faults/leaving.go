@@ -117,7 +117,7 @@ func checkLeaving(l *lab) (verdict, error) {
 			})
 		}
 	}
-	if !eventually(10*time.Second, func() bool { return w.held.Load() >= 3*each/2 }) {
+	if !rig.Eventually(10*time.Second, func() bool { return w.held.Load() >= 3*each/2 }) {
 		return verdict{}, fmt.Errorf("only %d requests came to the worker that is to leave", w.held.Load())
 	}
 	ctx, stop := context.WithCancel(l.ctx)

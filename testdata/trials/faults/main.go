@@ -6,13 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/warmpath/warmpath/testdata/rig"
 	"github.com/warmpath/warmpath/testdata/rig/wire"
 )
 
@@ -44,13 +43,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "faults:", s.run(*listen, *n))
 		os.Exit(1)
 	}
-	ok, err := runAll(*dir, *bin, *only, *quick, *soak)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "faults:", err)
-	}
-	if err != nil || !ok {
-		os.Exit(1)
-	}
+	rig.Main("faults", *dir, func(ctx context.Context, dir string) (bool, error) {
+		return runAll(ctx, dir, *bin, *only, *quick, *soak)
+	})
 }
 
 // check is one fault and its mark.
@@ -96,21 +91,8 @@ func (r *report) print(l line) {
 	r.out.Encode(l)
 }
 
-func runAll(dir, bin, only string, quick bool, soak time.Duration) (ok bool, err error) {
+func runAll(ctx context.Context, dir, bin, only string, quick bool, soak time.Duration) (ok bool, err error) {
 	want, err := regexp.Compile(only)
-	if err != nil {
-		return false, err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if dir == "" {
-		dir, err = os.MkdirTemp("", "faults")
-		if err != nil {
-			return false, err
-		}
-		defer os.RemoveAll(dir)
-	}
-	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return false, err
 	}

@@ -40,10 +40,10 @@ func checkSigterm(l *lab) (verdict, error) {
 			why.Store(&text)
 		})
 	}
-	eventually(5*time.Second, func() bool { return begun.Load() == 200 })
+	rig.Eventually(5*time.Second, func() bool { return begun.Load() == 200 })
 	r.Signal(syscall.SIGTERM)
 	// A load balancer asks on either listener; it must get 503 before connections are refused.
-	told := eventually(2*time.Second, func() bool {
+	told := rig.Eventually(2*time.Second, func() bool {
 		return wire.Once(r.Addr, wire.Get("/ready")).Status == 503 || wire.GetFrom(r.Admin, "/ready").Status == 503
 	})
 	all.Wait()
@@ -132,7 +132,7 @@ func checkWorkersFile(l *lab) (verdict, error) {
 		return verdict{}, err
 	}
 	began := time.Now()
-	used := eventually(6*time.Second, func() bool { return nodes[2].posts.Load() > 0 })
+	used := rig.Eventually(6*time.Second, func() bool { return nodes[2].posts.Load() > 0 })
 	soon := time.Since(began)
 	if err := put(nodes[2:]); err != nil {
 		return verdict{}, err

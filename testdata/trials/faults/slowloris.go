@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/testdata/rig"
 	"github.com/warmpath/warmpath/testdata/rig/wire"
 )
 
@@ -103,8 +104,8 @@ func stuckStreams(l *lab) (kib float64, readers int, err error) {
 			all.Go(func() { slowReader(r.Addr, quit) })
 		}
 		// The kernel's buffers fill first: some MB a stream.
-		eventually(5*time.Second, func() bool { return !quiet(r) })
-		eventually(20*time.Second, func() bool { return quiet(r) })
+		rig.Eventually(5*time.Second, func() bool { return !quiet(r) })
+		rig.Eventually(20*time.Second, func() bool { return quiet(r) })
 		return r.RSS()
 	}
 	first := start(readers / 2)

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/testdata/rig"
 	"github.com/warmpath/warmpath/testdata/rig/wire"
 )
 
@@ -94,7 +95,7 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 	beside.Wait()
 	close(quit)
 	<-faultsOver
-	free := eventually(40*time.Second, func() bool { return r.rests() && more.kept() == nil })
+	free := rig.Eventually(40*time.Second, func() bool { return r.rests() && more.kept() == nil })
 	now, err := r.metric("warmpath_requests_total")
 	if err != nil {
 		return verdict{}, err

@@ -95,7 +95,7 @@ path = %q
 	time.Sleep(time.Duration(apart) * time.Millisecond)
 	sent, failed := stop()
 	var j *swapJudge
-	eventually(10*time.Second, func() bool { j, err = judgeSwaps(log); return err != nil || int64(j.lines) >= sent })
+	rig.Eventually(10*time.Second, func() bool { j, err = judgeSwaps(log); return err != nil || int64(j.lines) >= sent })
 	if err != nil {
 		return verdict{}, err
 	}

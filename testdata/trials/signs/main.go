@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"sync"
@@ -41,30 +39,15 @@ func main() {
 	want := flag.String("run", "", "only signs whose name fits this expression")
 	flag.Parse()
 	s.d = time.Duration(*seconds) * time.Second
-	broken, err := run(s, *side, *want)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "signs:", err)
-		os.Exit(2)
-	}
-	if broken > 0 {
-		os.Exit(1)
-	}
-}
-
-// run plays the signs with a folder of their own, until an interrupt.
-func run(s stage, side int, want string) (broken int, err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	s.dir, err = os.MkdirTemp("", "warmpath-signs")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(s.dir)
-	s.bin, err = filepath.Abs(s.bin)
-	if err != nil {
-		return 0, err
-	}
-	return play(ctx, s, side, want)
+	rig.Main("signs", "", func(ctx context.Context, dir string) (ok bool, err error) {
+		s.dir = dir
+		s.bin, err = filepath.Abs(s.bin)
+		if err != nil {
+			return false, err
+		}
+		broken, err := play(ctx, s, *side, *want)
+		return broken == 0, err
+	})
 }
 
 // stage is what all signs are played with.

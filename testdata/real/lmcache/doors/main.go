@@ -6,16 +6,18 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/warmpath/warmpath/testdata/rig"
 )
 
 // reading is a line of l2check.py.
@@ -71,22 +73,17 @@ func main() {
 	pythons := flag.String("pythons", "python3", "of environments that have lmcache, separated by commas")
 	flag.Parse()
 	o.schemes = strings.Split(*schemes, ",")
-	if err := run(o, strings.Split(*pythons, ",")); err != nil {
-		fmt.Fprintln(os.Stderr, "doors:", err)
-		os.Exit(1)
-	}
+	rig.Main("doors", "", func(_ context.Context, dir string) (ok bool, err error) {
+		o.bin, err = filepath.Abs(o.bin)
+		if err != nil {
+			return false, err
+		}
+		return true, run(o, dir, strings.Split(*pythons, ","))
+	})
 }
 
-func run(o options, pythons []string) error {
-	dir, err := os.MkdirTemp("", "doors")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	addr, err := addresses()
-	if err != nil {
-		return err
-	}
+func run(o options, dir string, pythons []string) error {
+	addr := addresses()
 	segment := fmt.Sprintf("doors-%d", os.Getpid())
 	defer forget(limitSegment(segment))
 	stop, err := startServers(o.bin, dir, segment, addr)
@@ -124,58 +121,34 @@ type places struct{ resp, pod, redis, limit, limitPod string }
 // limitAt is in the environment of a process that is the server that shows the limit: its addresses, and its segment.
 const limitAt = "DOORS_LIMIT_AT"
 
-func addresses() (p places, err error) {
-	for _, a := range []*string{&p.resp, &p.pod, &p.redis, &p.limit, &p.limitPod} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return p, err
-		}
-		defer l.Close()
-		*a = l.Addr().String()
-	}
-	return p, nil
+func addresses() places {
+	return places{resp: rig.FreeAddr(), pod: rig.FreeAddr(), redis: rig.FreeAddr(), limit: rig.FreeAddr(),
+		limitPod: rig.FreeAddr()}
 }
 
 // startServers runs one warmpath for each door, as they are used, redis-server, and this program as the limit.
 func startServers(bin, dir, segment string, addr places) (stop func(), err error) {
-	var running []*exec.Cmd
+	var running []*rig.Proc
 	stop = func() {
-		for _, c := range running {
-			_ = c.Process.Signal(os.Interrupt)
-			late := time.AfterFunc(15*time.Second, func() { _ = c.Process.Kill() })
-			_ = c.Wait()
-			late.Stop()
+		for _, p := range running {
+			p.End(15 * time.Second)
 		}
 	}
-	start := func(address string, cmd *exec.Cmd) error {
-		cmd.Stderr = os.Stderr
-		if err := cmd.Start(); err != nil {
-			return err
+	keep := func(p *rig.Proc, err error) error {
+		if err == nil {
+			running = append(running, p)
 		}
-		running = append(running, cmd)
-		for range 1000 {
-			if c, err := net.Dial("tcp", address); err == nil {
-				return c.Close()
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		return fmt.Errorf("%s does not listen on %s", cmd.Path, address)
+		return err
 	}
-	serve := func(name, doors string) *exec.Cmd {
-		file := filepath.Join(dir, name)
-		text := "[server]\nlisten = '127.0.0.1:0'\nadmin = '127.0.0.1:0'\nlog_level = 'error'\n" +
-			"[kv_cache]\nmax_bytes = 2147483648\n" + doors +
-			"[[pools]]\nstrategy = 'roundrobin'\nworkers = [{ url = 'http://127.0.0.1:1' }]\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return exec.Command("false")
-		}
-		return exec.Command(bin, "serve", "--config", file)
+	serve := func(at, doors string) error {
+		return keep(rig.Serve(dir, bin, at, "[server]\nlisten = '127.0.0.1:0'\nadmin = '127.0.0.1:0'\nlog_level = 'error'\n"+
+			"[kv_cache]\nmax_bytes = 2147483648\n"+doors+
+			"[[pools]]\nstrategy = 'roundrobin'\nworkers = [{ url = 'http://127.0.0.1:1' }]\n"))
 	}
-	if err := start(addr.resp, serve("resp", fmt.Sprintf("resp = '%s'\n", addr.resp))); err != nil {
+	if err := serve(addr.resp, fmt.Sprintf("resp = '%s'\n", addr.resp)); err != nil {
 		return stop, err
 	}
-	pod := fmt.Sprintf("hyperpod = '%s'\nsegment = '%s'\n", addr.pod, segment)
-	if err := start(addr.pod, serve("pod", pod)); err != nil {
+	if err := serve(addr.pod, fmt.Sprintf("hyperpod = '%s'\nsegment = '%s'\n", addr.pod, segment)); err != nil {
 		return stop, err
 	}
 	self, err := os.Executable()
@@ -184,12 +157,14 @@ func startServers(bin, dir, segment string, addr places) (stop func(), err error
 	}
 	least := exec.Command(self)
 	least.Env = append(os.Environ(), fmt.Sprint(limitAt, "=", addr.limit, " ", addr.limitPod, " ", limitSegment(segment)))
-	if err := start(addr.limit, least); err != nil {
+	p, err := rig.StartCmd(dir, "limit", addr.limit, least)
+	if err := keep(p, err); err != nil {
 		return stop, err
 	}
-	_, port, _ := net.SplitHostPort(addr.redis)
-	return stop, start(addr.redis, exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir,
-		"--save", "", "--maxmemory", "2147483648", "--maxmemory-policy", "allkeys-lru"))
+	if err := p.AwaitPort(); err != nil {
+		return stop, err
+	}
+	return stop, keep(rig.Redis(dir, addr.redis, "--maxmemory", "2147483648", "--maxmemory-policy", "allkeys-lru"))
 }
 
 // limitSegment is the name of the segment of the server that shows the limit.
