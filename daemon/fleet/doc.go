@@ -9,5 +9,5 @@
 //	wake      calls an operator's scaler while no worker is up for a request
 //
 // worker has one lock, reads no clock and opens no socket: its callers pass the time in. probe, discover and feed ask
-// the network and report to it what they found. Read worker/evidence.go first.
+// the network and report to it what they found. Read judge/evidence.go first.
 package fleet

@@ -1,5 +1,7 @@
 package judge
 
+import "cmp"
+
 // Kind is how an exchange with a worker ended. The table proofs has what each kind proves.
 type Kind uint8
 
@@ -33,3 +35,6 @@ type Outcome struct {
 // Classes is the number of classes of requests that a worker may refuse apart from the others: it may serve chats and
 // have no route for audio, or lack one model of those that it lists.
 const Classes = 128
+
+// why returns the error in words.
+func (o *Outcome) why() string { return cmp.Or(o.Err, proofs[o.Kind].words) }

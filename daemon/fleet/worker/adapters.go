@@ -3,6 +3,7 @@ package worker
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -25,8 +26,8 @@ const maxUsed = 256
 // adapterUse is how much an adapter is used by the router's own requests at a worker.
 type adapterUse struct {
 	name string
-	n    int     // requests in flight, and loads
-	at   float64 // when a request last began or ended
+	n    int           // requests in flight, and loads
+	at   time.Duration // when a request last began or ended
 }
 
 // uses lists the adapters of the router's requests at a worker, the one used last first. As many of them are in their
@@ -40,7 +41,7 @@ func (u uses) find(name string) int {
 }
 
 // begin counts a request. It returns nil if the list is full of adapters in flight.
-func (u *uses) begin(name string, now float64) *adapterUse {
+func (u *uses) begin(name string, now time.Duration) *adapterUse {
 	if u.find(name) < 0 {
 		if len(*u) >= maxUsed && !u.dropOldest() {
 			return nil
@@ -54,20 +55,20 @@ func (u *uses) begin(name string, now float64) *adapterUse {
 }
 
 // end counts a request down. The list may have been cleared since, and have the adapter of a new process.
-func (u *uses) end(a *adapterUse, now float64) {
+func (u *uses) end(a *adapterUse, now time.Duration) {
 	a.n = max(0, a.n-1)
 	u.touch(a, now)
 }
 
 // endName is end for the adapter of that name.
-func (u *uses) endName(name string, now float64) {
+func (u *uses) endName(name string, now time.Duration) {
 	if i := u.find(name); i >= 0 {
 		u.end((*u)[i], now)
 	}
 }
 
 // touch puts an adapter first.
-func (u *uses) touch(a *adapterUse, now float64) {
+func (u *uses) touch(a *adapterUse, now time.Duration) {
 	a.at = now
 	if i := slices.Index(*u, a); i > 0 {
 		copy((*u)[1:i+1], (*u)[:i])
@@ -100,7 +101,7 @@ type stock struct {
 	page   Adapters // none, if it is old
 	most   int      // places; 0 = no bound is known
 	load   float64  // seconds of a load
-	now    float64
+	now    time.Duration
 	listed bool // the worker lists the request's adapter, or its list was not read yet
 }
 
@@ -137,7 +138,7 @@ func (s *stock) priceOfPlace() (price float64, full bool) {
 	}
 	for i := min(len(s.uses), s.most) - 1; i >= 0; i-- {
 		if a := s.uses[i]; a.n == 0 {
-			return s.load * math.Exp((a.at-s.now)/coolTime), false
+			return s.load * math.Exp((a.at-s.now).Seconds()/coolTime), false
 		}
 	}
 	return placeTime, true

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 )
 
 // ErrNoAdapter is why an adapter is not loaded: a worker has refused it.
 var ErrNoAdapter = errors.New("worker: the adapter is refused")
 
 // usesOf returns how many use an adapter at the endpoint, and when it was used last; -1 = never.
-func (e *endpoint) usesOf(name string) (n int, at float64) {
+func (e *endpoint) usesOf(name string) (n int, at time.Duration) {
 	at = -1
 	for _, w := range e.ranks {
 		if i := w.uses.find(name); i >= 0 {
@@ -31,7 +32,7 @@ type slot struct {
 // idleAdapters returns those of the endpoint that nobody uses, the one used last at the end, and how many adapters it
 // has with those that are being loaded. It leaves out the adapter of that name.
 func (e *endpoint) idleAdapters(but string) (idle []string, n int) {
-	last := map[string]float64{}
+	last := map[string]time.Duration{}
 	for _, a := range e.listing.adapters {
 		if a == but {
 			continue

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
@@ -54,10 +55,10 @@ func TestBackOffIsBounded(t *testing.T) {
 	at := 1.0
 	for range 10 {
 		p.fail(0, 5, at, judge.Failed)
-		if left := p.fleet.workers[0].breaker.until - at; left > maxBackOff || left < 2 {
-			t.Fatalf("ejected for %v s; want 2..%v", left, maxBackOff)
+		if left := p.trialAt(0, at) - at; left > 30.000001 || left < 2 {
+			t.Fatalf("ejected for %v s; want 2..30", left)
 		}
-		at = p.fleet.workers[0].breaker.until
+		at = p.trialAt(0, at)
 	}
 }
 
@@ -180,7 +181,7 @@ func (p *Pool) try(i int, at float64) *Ticket {
 // TestHalfOpen: after the back-off there is one trial at a time, and its end decides.
 func TestHalfOpen(t *testing.T) {
 	p := upPool(t, 4)
-	expect := func(at float64, want string, breaker BreakerState) {
+	expect := func(at float64, want string, breaker judge.BreakerState) {
 		t.Helper()
 		s := p.Stats(p.after(at))[0]
 		if got := snap(p, "", at); got != want || s.Breaker != breaker {
@@ -194,30 +195,30 @@ func TestHalfOpen(t *testing.T) {
 		}
 		k.End(p.after(at), judge.Outcome{Kind: kind})
 	}
-	expect(1, "w0 w1 w2 w3", Closed)
+	expect(1, "w0 w1 w2 w3", judge.Closed)
 	late := p.try(0, .5)
 	p.fail(0, 5, 1, judge.Failed)
-	expect(1, "w1 w2 w3", Open)
+	expect(1, "w1 w2 w3", judge.Open)
 	if p.try(0, 2) != nil {
 		t.Error("a request got through an open breaker")
 	}
 	late.End(p.after(2), judge.Outcome{Kind: judge.Answered}) // it was sent before the trial, so it is none
-	expect(2, "w1 w2 w3", Open)
-	expect(3.01, "w0 w1 w2 w3", HalfOpen)
+	expect(2, "w1 w2 w3", judge.Open)
+	expect(3.01, "w0 w1 w2 w3", judge.HalfOpen)
 	trial := p.try(0, 3.1)
-	expect(3.1, "w1 w2 w3", HalfOpen)
+	expect(3.1, "w1 w2 w3", judge.HalfOpen)
 	if p.try(0, 3.1) != nil {
 		t.Error("a second trial got through")
 	}
 	end(trial, 3.2, judge.Canceled) // proves nothing: another request is the trial, a little later
-	expect(3.25, "w1 w2 w3", Open)
-	expect(3.31, "w0 w1 w2 w3", HalfOpen)
+	expect(3.25, "w1 w2 w3", judge.Open)
+	expect(3.31, "w0 w1 w2 w3", judge.HalfOpen)
 	end(p.try(0, 3.31), 3.4, judge.Broken)
-	expect(3.5, "w1 w2 w3", Open)
-	expect(7.3, "w1 w2 w3", Open)
-	expect(7.5, "w0 w1 w2 w3", HalfOpen)
+	expect(3.5, "w1 w2 w3", judge.Open)
+	expect(7.3, "w1 w2 w3", judge.Open)
+	expect(7.5, "w0 w1 w2 w3", judge.HalfOpen)
 	end(p.try(0, 7.5), 7.6, judge.Answered)
-	expect(7.6, "w0 w1 w2 w3", Closed)
+	expect(7.6, "w0 w1 w2 w3", judge.Closed)
 	if s := p.Stats(p.after(7.7))[0]; !s.SlowStart || s.Ejections != 2 || s.Why != "" {
 		t.Errorf("after a good trial: %+v; want a slow start, two ejections, no reason left", s)
 	}
@@ -235,11 +236,11 @@ func TestLongTrial(t *testing.T) {
 	if got := snap(p, "", 60.5); got != "w1" {
 		t.Errorf("half a second after the first byte: %s; want w1", got)
 	}
-	if got := snap(p, "", 61.1); got != "w0 w1" || p.Stats(p.after(61.1))[0].Breaker != Closed {
+	if got := snap(p, "", 61.1); got != "w0 w1" || p.Stats(p.after(61.1))[0].Breaker != judge.Closed {
 		t.Errorf("a second after the first byte: %s; want both", got)
 	}
 	k.End(p.after(62), judge.Outcome{Kind: judge.Broken})
-	if got := p.Stats(p.after(62))[0].Breaker; got != Closed {
+	if got := p.Stats(p.after(62))[0].Breaker; got != judge.Closed {
 		t.Errorf("it broke off later: %s; want closed, one failure of five", got)
 	}
 }
@@ -252,12 +253,13 @@ func TestTrialDiesWithItsWorker(t *testing.T) {
 	k := p.try(0, 4)
 	p.kill(int(w.slot), 5)
 	p.heal(int(w.slot), 6)
-	if s := p.Stats(p.after(6))[0]; s.Breaker != Closed || s.State != Ready {
+	if s := p.Stats(p.after(6))[0]; s.Breaker != judge.Closed || s.State != Ready {
 		t.Errorf("back from the dead: %+v", s)
 	}
 	k.End(p.after(7), judge.Outcome{Kind: judge.Failed})
-	if s := p.Stats(p.after(7))[0]; s.Breaker != Closed || w.breaker.tallies != (tallies{}) {
-		t.Errorf("the old process' request counts against the new one: tallies %+v, %+v", w.breaker.tallies, s)
+	p.fail(0, inARow[judge.Failed]-1, 7, judge.Failed)
+	if s := p.Stats(p.after(7))[0]; s.Breaker != judge.Closed {
+		t.Errorf("the old process' request counts against the new one: %+v", s)
 	}
 }
 
@@ -280,7 +282,7 @@ func TestLeaving(t *testing.T) {
 		t.Errorf("told: %s; want w1", got)
 	}
 	other.End(p.after(3), told) // another answer of the same time changes nothing
-	at, back := 2.0, firstLeave
+	at, back := 2.0, 5.0
 	for range 6 {
 		if got := snap(p, "", at+back-.1); got != "w1" {
 			t.Errorf("%v s after it told: %s; want w1", back-.1, got)
@@ -304,8 +306,8 @@ func TestLeaving(t *testing.T) {
 	for range 3 {
 		p.try(0, at+1).End(p.after(at+1), told)
 	}
-	if got := w.breaker.back; got != firstLeave {
-		t.Errorf("the next time it is tried after %v s; want %v", got, firstLeave)
+	if got := w.health.BackOff(); got != 5*time.Second {
+		t.Errorf("the next time it is tried after %v; want 5 s", got)
 	}
 }
 

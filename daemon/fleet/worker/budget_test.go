@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// burst is how many repeats a budget has at once.
+const burst = 60
+
 // TestStorm: every attempt of every request fails, and each would be repeated twice.
 func TestStorm(t *testing.T) {
 	f := func(rate, quiet, lasts int) {
@@ -79,8 +82,8 @@ func TestBudgetRaces(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if granted != retryBurst || p.Counts().RetriesRefused != 800-retryBurst {
-		t.Errorf("%d granted, %d refused; want %d and the rest", granted, p.Counts().RetriesRefused, retryBurst)
+	if granted != burst || p.Counts().RetriesRefused != 800-burst {
+		t.Errorf("%d granted, %d refused; want %d and the rest", granted, p.Counts().RetriesRefused, burst)
 	}
 }
 
@@ -89,14 +92,14 @@ func TestBudgetRaces(t *testing.T) {
 func TestPeaceEarnsNoMoreThanTheBurst(t *testing.T) {
 	p := New(Config{RetryBudget: 1}, start)
 	now := p.fleet.began.Add(time.Hour)
-	for range 10 * retryBurst {
+	for range 10 * burst {
 		p.Request(now)
 	}
 	n := 0
 	for p.MayRetry(now) {
 		n++
 	}
-	if n != retryBurst {
-		t.Errorf("%d repeats at once; want %d", n, retryBurst)
+	if n != burst {
+		t.Errorf("%d repeats at once; want %d", n, burst)
 	}
 }

@@ -3,14 +3,20 @@
 // on the prompt: the prefix index fills those with what a worker's cache holds.
 //
 // This package sends nothing and reads no clock. A prober reports the workers' answers (reports.go), callers pass the
-// time in, and Config.After is the only timer.
+// time in, and Config.After is the only timer. Within the package a time is a time.Duration since the pool began, and 0
+// means never.
 //
 // # Which file has what
 //
-// Each of these is a type with its own file and no reference to another: health, process, breaker, room, slowStart,
-// queue, flight, speed, rates, failures, listing, budget. An endpoint and its Workers are made of them. The fleet
-// decides what needs all workers: judge.go has every change of a worker's state by its health checks, its metrics and
-// its breaker, verdict.go by the requests that end there. Pool locks and delegates.
+// Pool has the lock and the exported methods. They call the fleet, which decides what needs all workers. The fleet
+// consists of endpoints and their Workers:
+//
+//   - fleet.go: workers come and go. changes.go: they come up, go down, are set aside, drained and start slowly.
+//   - verdict.go: what follows from the end of a request, as package judge sees it.
+//   - snapshot.go: which workers may take a request. row.go: what strategies read of each.
+//   - queue.go, flight.go, kv.go, rates.go, elsewhere.go, freed.go: how much a worker has to do.
+//   - speed.go, signs.go, group.go: how fast it is.
+//   - listing.go, length.go, served.go, renewal.go, adapters.go: which models it has.
 //
 // # Ranks
 //
@@ -28,25 +34,17 @@
 // racing changes of one worker may be announced in either order. A Watcher needs the order, so it is called with the
 // lock held.
 //
-// # What proves what
+// # What happens to a sick worker
 //
-// evidence.go has the table of signs that requests bring, health.go those of health checks, process.go those of pages
-// of metrics. Three rules hold for all of them.
+// Package judge decides what is known of a worker's health. Then:
 //
-//   - One request takes no worker out. If it fails in the same way at a second worker, it no longer counts against the
-//     first (Ticket.Excuse). A refusal counts for its kind, once another worker accepts the request
-//     (Ticket.Confirm).
-//   - A silent worker is not dead. A worker is up from its first good health check on. It is down at once when nothing
-//     listens, and after two answers of 500 or more to its checks. Two late checks in a row make it silent, unless a
-//     byte of an answer came within five seconds. It then keeps its cache and its requests, and gets new ones only if
-//     no other worker takes them.
-//   - Suspicion never empties a pool. At most half of its workers are set aside, and if no other worker takes a
-//     request, one of these gets it.
+//   - A worker that is down loses its queue, Caches.Down makes the index drop its cache, and it returns with the
+//     fleet's speed.
+//   - A worker that is silent keeps its cache and its requests. It gets new ones only if no other worker takes them.
+//   - A worker that is set aside by its breaker keeps its cache. At most half of the workers are set aside at a time.
+//     If no other worker takes a request, one of these gets it.
 //
-// Down means dead: the worker's queue is dropped, Caches.Down makes the index forget its cache, and it returns with the
-// fleet's speed. For lesser faults there is a breaker, which leaves the cache in the index. For a moment, headroom.go
-// lowers the share of a worker that is full (503, 429), slowstart.go that of one that comes back. budget.go bounds
-// repeats. why.md lists what opens a breaker and what moves a request away from a worker that hangs.
+// why.md lists what opens a breaker and what moves a request away from a worker that hangs.
 //
 // # What is learnt
 //

@@ -2,14 +2,15 @@ package worker
 
 import (
 	"math"
+	"time"
 
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// elsewhere is the load of a worker that comes by other ways than this router knows: from direct clients, or from a
-// router with which it shares nothing. It is what the worker's pages say beyond the most that the known routers had
-// there lately: a page is older than what is known here, and requests that have just ended would count as others' else.
-// Rows have it as if this router had caused it.
+// elsewhere is the load of a worker that neither this router nor those that share with it have caused: direct clients
+// send it, or another router. It is the load on the worker's page of metrics, less the most that the known routers had
+// there in the last seconds. The most, because the page is older than what is known here: without it, requests that
+// have just ended would count as somebody else's. The worker's row has this load added to the router's own.
 type elsewhere struct {
 	known, held peak      // requests of the known routers in flight, and their tokens of KV
 	pages       [3]burden // by the newest pages, the newest first
@@ -29,7 +30,7 @@ const (
 )
 
 // note records the requests and tokens of KV that the known routers have there.
-func (e *elsewhere) note(requests, held int, now float64) {
+func (e *elsewhere) note(requests, held int, now time.Duration) {
 	e.known.note(requests, now)
 	e.held.note(held, now)
 }
@@ -54,9 +55,9 @@ func (e *elsewhere) take(m *Metrics, capacity int, c1, unknown float64) {
 	e.tokens = e.est / c1
 }
 
-// beyond returns the load as far as it is more than chance makes of the least load that each worker has. Unless it is
-// flagrant, it must stand on three pages: several routers that see each other's load seconds later, and all avoid the
-// same worker, would else make the next one busy.
+// beyond returns the part of the load that counts. least is what each worker has at least, and does not count; nor does
+// what is so little more that it may be chance. Unless the load is flagrant, it must be on three pages. Otherwise
+// several routers, which see each other's load seconds later, would all leave one worker for the next.
 func (e *elsewhere) beyond(least float64) burden {
 	usual, l := least+chance*math.Sqrt(least+1)-chance, e.pages[0]
 	if l.requests <= usual+flagrant {
@@ -82,18 +83,18 @@ func (e *elsewhere) fill(r *abi.Row, least float64) {
 	r.Wait += r.Slow * l.waiting * e.est
 }
 
-// peakSpan is the time in seconds over which a peak is kept, at least, and half of that at most.
-const peakSpan = 2.0
+// peakSpan is the time over which a peak is kept, at least, and half of that at most.
+const peakSpan = 2 * time.Second
 
 // peak is the most of a number in the last few seconds.
 type peak struct {
-	from           float64 // when the present span began
-	before, within int     // the most in the span before, and in this one
+	from           time.Duration // when the present span began
+	before, within int           // the most in the span before, and in this one
 	last           int
 }
 
 // note records the number as of now.
-func (p *peak) note(n int, now float64) {
+func (p *peak) note(n int, now time.Duration) {
 	if now >= p.from+peakSpan {
 		p.before = p.within
 		if now >= p.from+2*peakSpan {

@@ -75,7 +75,7 @@ func TestLoadFromElsewhere(t *testing.T) {
 	counted.Prompts, counted.Steps = 1e6, 1e4
 	still := func(m Metrics) func(p *Pool) {
 		return func(p *Pool) {
-			for at := range stillPages + 1 {
+			for at := range 3 + 1 {
 				p.scrape(0, m, float64(1+at))
 			}
 		}
@@ -111,7 +111,7 @@ func TestPeak(t *testing.T) {
 	var p peak
 	f := func(n int, at float64, want int) {
 		t.Helper()
-		p.note(n, at)
+		p.note(n, sec(at))
 		if got := p.most(); got != want {
 			t.Errorf("%d at %.1f: at most %d; want %d", n, at, got, want)
 		}

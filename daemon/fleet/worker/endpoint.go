@@ -3,8 +3,8 @@ package worker
 import (
 	"encoding/json"
 	"slices"
-	"sync/atomic"
-	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // endpoint is the address of one or several workers, and the process there. A vLLM with --data-parallel-size N has N
@@ -13,8 +13,6 @@ import (
 // answers of all.
 type endpoint struct {
 	address
-	flow atomic.Int64 // nanoseconds from the pool's beginning to the last byte of an answer; 0 = none came
-
 	// All below is guarded by the pool's lock.
 	spec     Spec      // as configured, for ranks to come
 	ranks    []*Worker // by rank, at least one; replaced, never changed, as events hold it
@@ -24,18 +22,12 @@ type endpoint struct {
 	coming   int  // of these, whose prompts are still computed elsewhere
 	theirs   int  // those of other routers
 
-	health    health
-	breaker   breaker
-	failures  failures
-	room      headroom
-	records   records
-	listing   *listing          // nil = not read yet: any model may be there
-	entries   []json.RawMessage // of listing.ids
-	renewal   renewal           // of listing and entries
-	slots     []slot            // of adapters that are being loaded
-	process   process
-	lastError lastError
-	census    census
+	health  judge.Health      // its Flow needs no lock
+	listing *listing          // nil = not read yet: any model may be there
+	entries []json.RawMessage // of listing.ids
+	renewal renewal           // of listing and entries
+	slots   []slot            // of adapters that are being loaded
+	census  census
 }
 
 // MaxRanks bounds the data-parallel ranks of a worker.
@@ -64,7 +56,7 @@ func (e *endpoint) expectsMost(l *limits) bool {
 }
 
 // isUp reports whether the endpoint passes its health checks.
-func (e *endpoint) isUp() bool { return e.health.state == up }
+func (e *endpoint) isUp() bool { return e.health.IsUp() }
 
 // learns reports whether the worker's metrics set the number of ranks.
 func (e *endpoint) learns() bool { return e.spec.DataParallel == 0 }
@@ -90,23 +82,9 @@ func (e *endpoint) isOdd(engines int) bool {
 	return e.census.odd != was
 }
 
-// note records an error.
-func (e *endpoint) note(text string, at time.Time, by source) {
-	e.lastError.note(text, at, by, e.health.state == down || e.health.state == silent)
-}
-
-// flows reports whether a byte of an answer came from the endpoint in the last seconds.
-func (e *endpoint) flows(sinceBegan time.Duration) bool {
-	last := e.flow.Load()
-	return last > 0 && sinceBegan-time.Duration(last) < flowing
-}
-
 // forget drops the state of the endpoint's process and of its engines: the process is dead or a new one.
 func (e *endpoint) forget() {
-	e.breaker.reset()
-	e.failures = failures{}
-	e.room = headroom{}
-	e.records = records{}
+	e.health.Forget()
 	e.census.fewer = fewerPages // a new process may have any number of engines: its first page counts
 	for _, w := range e.ranks {
 		w.forget()
@@ -115,12 +93,12 @@ func (e *endpoint) forget() {
 
 // standing returns the standing of the endpoint's workers while it is not up, and Ready while it is.
 func (e *endpoint) standing() Standing {
-	switch e.health.state {
-	case starting:
+	switch e.health.State() {
+	case judge.Starting:
 		return Starting
-	case silent:
+	case judge.Silent:
 		return Silent
-	case down:
+	case judge.Down:
 		return Down
 	}
 	return Ready

@@ -15,10 +15,10 @@ func TestOneRequestConvictsNobody(t *testing.T) {
 		s := p.Stats(p.after(2.1))[0]
 		convicted := s.State != Ready
 		if proved := k == judge.Refused || k == judge.Dying; convicted != proved {
-			t.Errorf("%s: %v", proofs[k].words, s.State)
+			t.Errorf("kind %d: %v", k, s.State)
 		}
 		if got := snap(p, "", 2.1); !convicted && k != judge.Busy && k != judge.Late && k != judge.Denied && got != "w0 w1 w2" {
-			t.Errorf("%s: %s; want all", proofs[k].words, got)
+			t.Errorf("kind %d: %s; want all", k, got)
 		}
 	}
 }
@@ -64,27 +64,27 @@ func TestExcuse(t *testing.T) {
 	for _, k := range []judge.Kind{judge.Failed, judge.Broken, judge.Leaving} {
 		p := upPool(t, 3)
 		var last *Ticket
-		for range proofs[k].requests {
+		for range inARow[k] {
 			last = p.send(0, Dispatch{}, 1)
 			last.End(p.after(1), judge.Outcome{Kind: k})
 		}
 		if s := p.Stats(p.after(1))[0]; s.Up {
-			t.Errorf("%s: %+v", proofs[k].words, s)
+			t.Errorf("kind %d: %+v", k, s)
 		}
 		p.send(1, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: k, Excused: true})
 		last.Excuse(k, p.after(1))
 		if got := snap(p, "", 1); got != "w0 w1 w2" {
-			t.Errorf("%s, taken back: %s; want all", proofs[k].words, got)
+			t.Errorf("kind %d, taken back: %s; want all", k, got)
 		}
 		p = upPool(t, 3)
-		for range proofs[k].requests * 4 {
+		for range inARow[k] * 4 {
 			first := p.send(0, Dispatch{}, 2)
 			first.End(p.after(2), judge.Outcome{Kind: k})
 			first.Excuse(k, p.after(2))
 		}
 		p.send(0, Dispatch{}, 2).End(p.after(2), judge.Outcome{Kind: k})
 		if got := snap(p, "", 2); got != "w0 w1 w2" {
-			t.Errorf("%s, each but one taken back: %s; want all", proofs[k].words, got)
+			t.Errorf("kind %d, each but one taken back: %s; want all", k, got)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestExcuseKeepsWhatOthersHaveShown(t *testing.T) {
 			x.End(p.after(1), judge.Outcome{Kind: judge.Failed})
 			return x
 		}
-		for range proofs[judge.Failed].requests - 1 {
+		for range inARow[judge.Failed] - 1 {
 			fail()
 		}
 		last := fail()
@@ -143,17 +143,17 @@ func TestExcuseOfATrial(t *testing.T) {
 			x.End(p.after(1), judge.Outcome{Kind: judge.Denied})
 			x.Confirm(judge.Outcome{Kind: judge.Denied}, p.after(1))
 		}
-		e := p.fleet.endpoints[0]
-		until, back := e.breaker.until, e.breaker.back
+		h := &p.fleet.endpoints[0].health
+		until, back := p.trialAt(0, 1), h.BackOff()
 		trial := p.send(0, Dispatch{}, until)
 		trial.End(p.after(until), judge.Outcome{Kind: k})
 		trial.Excuse(k, p.after(until+.5))
-		if s := e.breaker.state(until + .5); s != HalfOpen || e.breaker.cause != refusing || e.breaker.back != back {
-			t.Errorf("%s: %v, %+v; want half-open, as before the trial", proofs[k].words, s, e.breaker)
+		if s := h.Breaker(sec(until + .5)); s != judge.HalfOpen || !h.IsSetAside() || h.IsGoingAway() || h.BackOff() != back {
+			t.Errorf("kind %d: %v, %+v; want half-open, as before the trial", k, s, h.BackOff())
 		}
 		p.send(0, Dispatch{}, until+1).End(p.after(until+1), judge.Outcome{Kind: judge.Answered})
 		if got := p.Stats(p.after(until + 1))[0].State; got != Ready {
-			t.Errorf("%s, then a good trial: %v", proofs[k].words, got)
+			t.Errorf("kind %d, then a good trial: %v", k, got)
 		}
 	}
 }
@@ -190,74 +190,6 @@ func TestConfirm(t *testing.T) {
 	if got := p.Stats(p.after(7.3))[0].State; got != Ready {
 		t.Errorf("after a good trial: %v", got)
 	}
-}
-
-// TestRecord: whose refusals are compared with another worker's answer.
-func TestRecord(t *testing.T) {
-	var r record
-	f := func(what string, do func(), want bool) {
-		t.Helper()
-		do()
-		if got := r.doubtful(); got != want {
-			t.Errorf("%s: doubtful %v; want %v", what, got, want)
-		}
-	}
-	nothing := func() {}
-	f("at first", nothing, true)
-	f("after a success", func() { r.accept(1) }, false)
-	f("after a refusal", func() { r.refuse(5) }, true)
-	f("after a success of a request of before", func() { r.accept(4) }, true)
-	f("after a success", func() { r.accept(6) }, false)
-	f("after a refusal in which another worker agreed", func() { r.refuse(7); r.agree() }, false)
-	r = record{}
-	for range 3 {
-		f("nobody accepts that", nothing, true)
-		r.refuse(9)
-		r.agree()
-	}
-	f("others agree", nothing, false)
-}
-
-// TestRoom: a worker that says that it is full gets requests while it has fewer than then, and more by and by.
-func TestRoom(t *testing.T) {
-	f := func(what string, full, has int, after float64, want bool) {
-		t.Helper()
-		r := headroom{}
-		r.refused(full, 1)
-		if got := r.takes(has, 1+after); got != want {
-			t.Errorf("%s: %v; want %v", what, got, want)
-		}
-	}
-	f("full at 4, has 3", 4, 3, 0, true)
-	f("full at 4, has 4", 4, 4, 0, false)
-	f("0.4 s later", 4, 4, .41, true)
-	f("0.4 s later, has 5", 4, 5, .41, false)
-	f("full at 0", 0, 0, 1, false)
-	f("2 s later", 0, 0, 2, true)
-	f("full at 100, 1 s later", 100, 149, 1, true)
-	f("at its end", 4, 1000, roomLasts, true)
-	if (&headroom{}).takes(1e6, 9) != true {
-		t.Error("a worker that never refused is full")
-	}
-}
-
-// TestProcess: start times on pages of metrics.
-func TestProcess(t *testing.T) {
-	f := func(what string, pages []float64, want ...turn) {
-		t.Helper()
-		var p process
-		for i, began := range pages {
-			if got := p.read(began); got != want[i] {
-				t.Errorf("%s: page %d: %v; want %v", what, i, got, want[i])
-			}
-		}
-	}
-	const same, is, was = sameProcess, newProcess, oldProcess
-	f("one", []float64{100, 100, 0, 100.4, 101}, same, same, same, same, same)
-	f("restarts", []float64{100, 200, 300, 300}, same, is, is, same)
-	f("two in turn", []float64{100, 200, 100, 200, 300, 100}, same, is, was, same, same, same)
-	f("three in turn", []float64{100, 200, 300, 100, 200, 300}, same, is, is, was, same, same)
-	f("none on the page", []float64{0, 0, 100}, same, same, same)
 }
 
 // TestBalancerIsNoRestart: two processes behind one URL clear the cache once, and are said once.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // fleet holds the workers of a pool and their common state. The pool's lock guards all of it.
@@ -25,7 +27,7 @@ type fleet struct {
 	watched   map[uint64]*endpoint // by number, also removed ones whose workers have requests
 	numbers   uint64               // of endpoints, given so far
 	requests  uint64               // numbers of requests, given so far
-	compared  float64              // when a refusal of a trusted worker was last compared; 0 = never
+	compared  time.Duration        // when a refusal of a trusted worker was last compared; 0 = never
 	up        int                  // workers that are up
 
 	speed     fleetSpeed
@@ -34,9 +36,9 @@ type fleet struct {
 	rates     rates
 	places    places
 	labels    *labelSet
-	asked     float64 // when all workers were last asked for their models because a request wanted one that none lists
-	panicked  bool    // nobody was up when a request came, and nobody has come up since
-	panics    uint64  // requests that were given workers that are not up
+	asked     time.Duration // when all workers were last asked for their models: a request wanted one that none lists
+	panicked  bool          // nobody was up when a request came, and nobody has come up since
+	panics    uint64        // requests that were given workers that are not up
 	events    []event
 	adapters  bool    // some worker lists LoRA adapters
 	loading   mean    // seconds of an adapter's load
@@ -49,26 +51,26 @@ type grace interface {
 	beginClearing(w *Worker) // it does nothing
 }
 
-// sec returns the time in seconds since the pool began, and at least a nanosecond: 0 means never.
-func (f *fleet) sec(t time.Time) float64 { return max(1e-9, t.Sub(f.began).Seconds()) }
+// clock returns the time since the pool began, and at least a nanosecond: 0 means never.
+func (f *fleet) clock(t time.Time) time.Duration { return max(1, t.Sub(f.began)) }
 
 // note records a change of w, which Pool.unlock announces.
-func (f *fleet) note(w *Worker, e event, now float64) { f.noteAll([]*Worker{w}, e, now) }
+func (f *fleet) note(w *Worker, e event, now time.Duration) { f.noteAll([]*Worker{w}, e, now) }
 
 // noteAll records a change of all ranks of an endpoint as one event.
-func (f *fleet) noteAll(ranks []*Worker, e event, now float64) {
+func (f *fleet) noteAll(ranks []*Worker, e event, now time.Duration) {
 	e.of = ranks
 	f.events = append(f.events, e)
 	for _, w := range ranks {
 		if s, _ := w.condition(); s != w.shownAs || w.since.IsZero() || e.kind == restarted {
 			w.shownAs = s
-			w.since = f.began.Add(seconds(now))
+			w.since = f.began.Add(now)
 		}
 	}
 }
 
 // update makes specs the configured endpoints.
-func (f *fleet) update(specs []Spec, labels *labelSet, now float64) {
+func (f *fleet) update(specs []Spec, labels *labelSet, now time.Duration) {
 	f.labels = labels
 	old := make(map[string]*endpoint, len(f.endpoints))
 	for _, e := range f.endpoints {
@@ -120,12 +122,14 @@ func (f *fleet) add(e *endpoint) {
 	f.numbers++
 	e.number = f.numbers
 	f.watched[e.number] = e
-	e.health.joined = f.running
+	if f.running {
+		e.health.Join()
+	}
 	f.watcher.Watch(e.number, e.url, e.metrics)
 }
 
 // adopt applies the parts of an endpoint's spec that may change while it stays.
-func (f *fleet) adopt(e *endpoint, now float64) {
+func (f *fleet) adopt(e *endpoint, now time.Duration) {
 	for _, w := range e.ranks {
 		if w.adopt(&e.spec, f.labels) {
 			f.note(w, event{kind: resized, tokens: w.capacity.inForce}, now)
@@ -141,7 +145,7 @@ func (f *fleet) adopt(e *endpoint, now float64) {
 // setRanks makes n the number of an endpoint's ranks. The ranks that stay keep their Workers with all state. A single
 // rank has another id than each of several, so none stays where one becomes several or several become one. The caller
 // calls listWorkers.
-func (f *fleet) setRanks(e *endpoint, n int, now float64) {
+func (f *fleet) setRanks(e *endpoint, n int, now time.Duration) {
 	n = min(n, MaxRanks)
 	was := len(e.ranks)
 	if n == was {
@@ -179,7 +183,7 @@ func (f *fleet) listWorkers() {
 
 // addRank gives w a slot. A rank that joins an endpoint that is up starts slowly: its engine is as cold as its queue is
 // empty.
-func (f *fleet) addRank(w *Worker, now float64) {
+func (f *fleet) addRank(w *Worker, now time.Duration) {
 	for f.taken[w.slot] != nil {
 		w.slot++
 	}
@@ -193,19 +197,19 @@ func (f *fleet) addRank(w *Worker, now float64) {
 }
 
 // remove ends an endpoint's part in the pool. The caller deletes it from f.endpoints.
-func (f *fleet) remove(e *endpoint, now float64) {
+func (f *fleet) remove(e *endpoint, now time.Duration) {
 	e.place = leftOver
 	if e.inFlight > 0 {
 		f.watcher.WatchHealth(e.number)
 	}
-	e.breaker.reset()
+	e.health.Close()
 	for _, w := range e.ranks {
 		f.removeRank(w, "", now)
 	}
 }
 
 // removeRank ends w's part in the pool. The caller deletes w from its endpoint's ranks and calls listWorkers.
-func (f *fleet) removeRank(w *Worker, why string, now float64) {
+func (f *fleet) removeRank(w *Worker, why string, now time.Duration) {
 	w.place = leftOver
 	if w.isUp() {
 		f.up--
@@ -254,7 +258,7 @@ func (f *fleet) at(id string) *endpoint {
 // absence returns the standing of an id that no worker has. A rank of an endpoint that was never up is not Gone: its
 // number of ranks is not known yet.
 func (f *fleet) absence(id string) Standing {
-	if e := f.at(id); e != nil && e.health.born == 0 && !e.isUp() {
+	if e := f.at(id); e != nil && e.health.WasNeverUp() {
 		return e.standing()
 	}
 	return Gone
@@ -263,17 +267,17 @@ func (f *fleet) absence(id string) Standing {
 // advance brings all averages and queues up to the time at, and returns what the rows of that time share. It advances
 // all workers before the first row is filled: a sample in one queue changes the fleet's speed, so rows of equal workers
 // would differ otherwise.
-func (f *fleet) advance(at float64) moment {
+func (f *fleet) advance(at time.Duration) moment {
 	f.age(at)
 	for _, w := range f.workers {
 		f.settle(w, at)
 	}
-	return moment{now: at, stale: 3 * f.conf.ScrapeInterval.Seconds(), slowness: f.speed.slowness, back: f.rates.back(at),
+	return moment{now: at, stale: 3 * f.conf.ScrapeInterval, slowness: f.speed.slowness, back: f.rates.back(at),
 		elsewhere: f.elsewhere}
 }
 
 // age makes averages fade and speeds drift, once a second.
-func (f *fleet) age(now float64) {
+func (f *fleet) age(now time.Duration) {
 	dt := f.rates.age(now)
 	if dt == 0 {
 		return
@@ -282,12 +286,12 @@ func (f *fleet) age(now float64) {
 	for _, w := range f.workers {
 		w.share.fade(fade)
 	}
-	f.fadeSpeeds(math.Exp(-dt/driftTime), now)
+	f.fadeSpeeds(math.Exp(-dt/driftTime.Seconds()), now)
 }
 
 // settle brings w's queue up to now: a complete group of first bytes becomes a sample, and answers in one piece whose
 // time is over leave.
-func (f *fleet) settle(w *Worker, now float64) {
+func (f *fleet) settle(w *Worker, now time.Duration) {
 	if x, ok := w.queue.sample(now); ok {
 		f.speed.learn(&w.speed, x)
 	}
@@ -296,29 +300,29 @@ func (f *fleet) settle(w *Worker, now float64) {
 
 // begin counts a request to w.
 func (f *fleet) begin(w *Worker, r *request) {
-	f.age(r.at)
-	f.settle(w, r.at)
-	f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.times(), r.at)
+	f.age(r.Sent)
+	f.settle(w, r.Sent)
+	f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.times(), r.Sent)
 	r.quick = w.queue.front == nil && r.est*f.speed.slowness <= quickWork
 	w.begin(r)
-	r.adapts = r.adapts && w.uses.begin(r.model, r.at) != nil
+	r.adapts = r.adapts && w.uses.begin(r.model, r.Sent) != nil
 	f.places.begin(r)
-	w.noteKnown(r.at)
+	w.noteKnown(r.Sent)
 }
 
 func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {
 	if seen {
-		f.age(r.at)
-		f.settle(w, r.at)
-		f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.times(), r.at)
-		w.slowStart.spend()
+		f.age(r.Sent)
+		f.settle(w, r.Sent)
+		f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.times(), r.Sent)
+		w.slowStart.Spend()
 		w.theirs.sent++
 	}
 	w.theirs.n++
 	w.theirs.tokens += r.tokens
 	w.endpoint.theirs++
 	w.queue.push(r)
-	w.noteKnown(r.at)
+	w.noteKnown(r.Sent)
 }
 
 // weight returns the sum of the weights of all workers that are up.
@@ -344,16 +348,16 @@ func (f *fleet) compare(w *Worker, n float64) {
 func (f *fleet) failsAlone(e *endpoint) bool {
 	sum, n := 0.0, 0
 	for _, o := range f.endpoints {
-		if o != e && o.isUp() && o.failures.n > 0 {
-			sum += o.failures.share
+		if share, any := o.health.Failures(); o != e && o.isUp() && any {
+			sum += share
 			n++
 		}
 	}
-	return e.failures.own(sum, n)
+	return e.health.FailsAlone(sum, n)
 }
 
 // saturated reports whether every worker that is up is full. It is false if none is up.
-func (f *fleet) saturated(now float64) bool {
+func (f *fleet) saturated(now time.Duration) bool {
 	some, m := false, moment{now: now, slowness: f.speed.slowness}
 	for _, w := range f.workers {
 		if !w.isUp() || w.draining {
@@ -369,7 +373,7 @@ func (f *fleet) saturated(now float64) bool {
 
 // list records the models of an endpoint. Endpoints with equal listings share one.
 func (f *fleet) list(e *endpoint, l *listing, entries []json.RawMessage) {
-	e.lastError.good(byModels)
+	e.health.NoteSuccess(judge.ByModels)
 	e.entries = entries
 	if e.listing == nil || !e.listing.equal(l) {
 		e.listing = l

@@ -1,6 +1,10 @@
 package worker
 
-import "time"
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // flight lists the requests of a worker that have not ended, the oldest first.
 type flight struct {
@@ -48,27 +52,28 @@ type theirs struct {
 	sent   uint64
 }
 
-const (
-	askAgain = 1.0  // seconds until a holder is called again
-	noneDue  = 1e18 // seconds: no request waits for its grace
-)
+// askAgain is the time until a holder is called again.
+const askAgain = time.Second
 
 // overdue returns the holders whose grace is over, counted from their last byte or from the worker's fall, and when the
-// next grace ends. It asks movable which requests are given up at all. A request sent after the fall was sent because
-// nobody else could take it: it goes on waiting.
-func (f *flight) overdue(fell, grace, now float64, movable func(*request) bool) (late []Holder, next float64) {
-	next = noneDue
+// next grace ends, 0 if no request waits for that. It asks movable which requests are given up at all. A request sent
+// after the fall was sent because nobody else could take it: it goes on waiting.
+func (f *flight) overdue(h *judge.Health, grace, now time.Duration,
+	movable func(*request) bool) (late []Holder, next time.Duration) {
+	fell := h.Fell()
 	for r := f.oldest; r != nil; r = r.newer {
-		if r.holder == nil || r.at > fell || !movable(r) {
+		if r.holder == nil || r.Sent > fell || !movable(r) {
 			continue
 		}
-		due := max(fell, time.Duration(r.flow.Load()).Seconds()) + grace
+		due := max(fell, r.LastByte()) + grace
 		if due <= now {
 			due = now + askAgain
 			late = append(late, r.holder)
-			r.called = true
+			r.Called = true
 		}
-		next = min(next, due)
+		if next == 0 || due < next {
+			next = due
+		}
 	}
 	return late, next
 }

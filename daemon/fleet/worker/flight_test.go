@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // all lists the flight both ways, and checks that they agree.
@@ -52,10 +54,13 @@ type quiet struct{}
 func (quiet) GiveUp(bool) {}
 
 func TestOverdue(t *testing.T) {
+	const never = -1
 	var f flight
+	var h judge.Health
+	h.Fall(judge.Silent, sec(10))
 	add := func(at, flow float64, held bool) {
-		r := &request{at: at}
-		r.flow.Store(int64(flow * float64(time.Second)))
+		r := requestAt(at, 0)
+		h.Flow(&r.Request, sec(flow))
 		if held {
 			r.holder = quiet{}
 		}
@@ -63,16 +68,20 @@ func TestOverdue(t *testing.T) {
 	}
 	expect := func(now float64, late int, next float64) {
 		t.Helper()
-		got, due := f.overdue(10, 20, now, func(*request) bool { return true })
+		got, due := f.overdue(&h, 20*time.Second, sec(now), func(*request) bool { return true })
 		if len(got) != late {
 			t.Errorf("at %v s: %d are late; want %d", now, len(got), late)
 		}
-		near(t, "when to look again", due, next, 1e-9)
+		if (due == 0) != (next == never) {
+			t.Errorf("at %v s: look again at %v; want %v", now, due, next)
+		} else if next != never {
+			near(t, "when to look again", due.Seconds(), next, 1e-9)
+		}
 	}
-	expect(50, 0, noneDue)
+	expect(50, 0, never)
 	add(1, 0, false) // waits on
 	add(11, 0, true) // sent after the fall
-	expect(50, 0, noneDue)
+	expect(50, 0, never)
 	add(5, 0, true)
 	add(6, 18, true)
 	expect(29.9, 0, 30)

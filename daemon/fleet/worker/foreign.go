@@ -18,12 +18,12 @@ func (f *Foreign) Worker() *Worker { return f.worker }
 // FirstByte records the first byte of the answer.
 func (f *Foreign) FirstByte(at time.Time) {
 	p, w, r := f.pool, f.worker, &f.request
-	now := p.fleet.sec(at)
+	now := p.fleet.clock(at)
 	p.mu.Lock()
 	defer p.unlockWithRoom()
-	if !r.ended {
+	if !r.Ended {
 		w.queue.passed(r, now)
-		w.moved = max(w.moved, now)
+		w.engine.Moved(now)
 	}
 }
 
@@ -32,10 +32,10 @@ func (f *Foreign) End() {
 	p, w, r := f.pool, f.worker, &f.request
 	p.mu.Lock()
 	defer p.unlockWithRoom()
-	if r.ended {
+	if r.Ended {
 		return
 	}
-	r.ended = true
+	r.Ended = true
 	w.endForeign(r)
 }
 

@@ -2,23 +2,23 @@ package worker
 
 import (
 	"math"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
-// places measures how soon a place at a worker becomes free, for clients that found none. Times are seconds since the
-// pool began.
+// places measures how soon a place at a worker becomes free, for clients that found none.
 type places struct {
-	held    int     // requests in flight
-	began   float64 // sum of the times at which they were sent
-	talking int     // of them, those whose answers are generated
-	brief   bool    // the request sent last was not one of these
-	lasts   mean    // seconds that answers lasted
-	aged    float64 // when recent last decayed
-	recent  float64 // places freed, each counted e^(-age/10 s)
-	due     float64 // when the last place that a client was told of becomes free
-	told    int     // clients
-	empty   float64 // when a client was first told since a request was sent; 0 = none was
+	held    int           // requests in flight
+	began   float64       // sum of the times at which they were sent, in seconds
+	talking int           // of them, those whose answers are generated
+	brief   bool          // the request sent last was not one of these
+	lasts   mean          // seconds that answers lasted
+	aged    time.Duration // when recent last decayed
+	recent  float64       // places freed, each counted e^(-age/10 s)
+	due     time.Duration // when the last place that a client was told of becomes free
+	told    int           // clients
+	empty   time.Duration // when a client was first told since a request was sent; 0 = none was
 }
 
 const (
@@ -40,7 +40,7 @@ const (
 // begin counts a request that is sent.
 func (f *places) begin(r *request) {
 	f.held++
-	f.began += r.at
+	f.began += r.Sent.Seconds()
 	if r.talks {
 		f.talking++
 	}
@@ -49,9 +49,9 @@ func (f *places) begin(r *request) {
 }
 
 // end counts a request that has ended. What a worker refused or broke off tells nothing of how long answers last.
-func (f *places) end(r *request, k judge.Kind, now float64) {
+func (f *places) end(r *request, k judge.Kind, now time.Duration) {
 	f.held--
-	f.began -= r.at
+	f.began -= r.Sent.Seconds()
 	if f.held == 0 {
 		f.began = 0 // else errors of rounding add up
 	}
@@ -61,13 +61,15 @@ func (f *places) end(r *request, k judge.Kind, now float64) {
 	if k != judge.Answered && k != judge.Canceled {
 		return
 	}
-	f.lasts.add(now - r.at)
+	f.lasts.add((now - r.Sent).Seconds())
 	f.recent = f.late(now) + 1
 	f.aged = now
 }
 
 // late returns recent as of now.
-func (f *places) late(now float64) float64 { return f.recent * math.Exp((f.aged-now)/lately) }
+func (f *places) late(now time.Duration) float64 {
+	return f.recent * math.Exp((f.aged-now).Seconds()/lately)
+}
 
 // wait returns in how many seconds a client is to come back that found no place. serves is false if no worker is up.
 //
@@ -75,7 +77,7 @@ func (f *places) late(now float64) float64 { return f.recent * math.Exp((f.aged-
 // longer than those that have ended, and where one of two kinds ends soon, the places freed of late say more. Each
 // client is told the place behind the one before, as all who come for the same place but one come in vain. Nobody is
 // told more than an answer's time: by then every place has been free once.
-func (f *places) wait(now float64, serves bool) float64 {
+func (f *places) wait(now time.Duration, serves bool) float64 {
 	floor := leastTalk
 	if f.talking == 0 && f.brief {
 		floor = least
@@ -84,15 +86,16 @@ func (f *places) wait(now float64, serves bool) float64 {
 		f.empty = now
 	}
 	if f.held == 0 || !serves {
-		return min(mostTold, max(floor, outage*(now-f.empty)))
+		return min(mostTold, max(floor, outage*(now-f.empty).Seconds()))
 	}
-	lasts := max(f.lasts.value, now-f.began/float64(f.held))
+	lasts := max(f.lasts.value, now.Seconds()-f.began/float64(f.held))
 	next := lasts / float64(f.held)
 	if n := f.late(now); n > 0 {
 		next = min(next, lately/n)
 	}
-	f.due = min(max(f.due, now)+next, now+min(mostTold, lasts))
-	return max(floor, f.due-now)
+	due := min(max(0, (f.due-now).Seconds())+next, mostTold, lasts)
+	f.due = now + judge.Seconds(due)
+	return max(floor, due)
 }
 
 // whole makes a wait whole seconds, and spreads those of clients that are told the same.

@@ -1,7 +1,9 @@
 package worker
 
-// together is the largest gap, in seconds, between first bytes of one engine step.
-const together = 1e-4
+import "time"
+
+// together is the largest gap between first bytes of one engine step.
+const together = 100 * time.Microsecond
 
 // minSample is how many new tokens a sample needs: with fewer, the step's fixed cost is measured. A warm prompt with
 // that many new tokens is no sample, as most of its est rests on a guess about the cache.
@@ -11,21 +13,21 @@ const minSample = 1024
 // their work explains its time.
 type group struct {
 	n    int
-	at   float64 // earliest dispatch
-	prev float64 // end of the prefill before
-	last float64 // newest first byte
+	at   time.Duration // earliest dispatch
+	prev time.Duration // end of the prefill before
+	last time.Duration // newest first byte
 	est  float64
 	cold int  // new tokens of prompts less than half cached
 	warm bool // a prompt at least half cached brought more than minSample new tokens
 }
 
 // add puts r into the group; r's first byte comes now. before is when the worker's last prefill ended.
-func (g *group) add(r *request, before, now float64) {
+func (g *group) add(r *request, before, now time.Duration) {
 	if g.n == 0 {
-		*g = group{at: r.at, prev: before}
+		*g = group{at: r.Sent, prev: before}
 	}
 	g.n++
-	g.at = min(g.at, r.at)
+	g.at = min(g.at, r.Sent)
 	g.last = now
 	g.est += r.est
 	if 2*r.cached < r.tokens {
@@ -40,6 +42,6 @@ func (g *group) slowness() (x float64, ok bool) {
 	if g.warm || g.cold < minSample || g.est <= 0 {
 		return 0, false
 	}
-	x = (g.last - max(g.at, g.prev)) / g.est
+	x = (g.last - max(g.at, g.prev)).Seconds() / g.est
 	return x, x > 0
 }

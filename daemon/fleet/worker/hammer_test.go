@@ -97,7 +97,7 @@ func restsAtZero(t *testing.T, p *Pool, all *sync.Map) {
 		if w.flight.n != 0 || w.queue.front != nil || w.queue.back != nil || w.queue.pend != 0 || w.queue.tokens != 0 {
 			t.Errorf("%s (gone %v) at the end: in flight %d, queue %+v", w.id, w.place != configured, w.flight.n, w.queue)
 		}
-		if w.breaker.trial != nil {
+		if !w.health.IsTrial(nil) {
 			t.Errorf("%s (gone %v) waits at the end for a trial's end", w.id, w.place != configured)
 		}
 		if w.place != configured && w.place != freed {
@@ -117,7 +117,7 @@ func restsAtZero(t *testing.T, p *Pool, all *sync.Map) {
 	}
 	n := 0
 	for _, w := range p.fleet.workers {
-		if w.health.state == up {
+		if w.isUp() {
 			n++
 		}
 	}

@@ -43,7 +43,7 @@ func TestHangingEngine(t *testing.T) {
 		p.scrape(0, Metrics{Queries: 100}, 50)
 		p.send(0, Dispatch{}, 90).Flow(p.after(99)) // before
 		var sent []*Ticket
-		for range proofs[judge.Failed].requests {
+		for range inARow[judge.Failed] {
 			sent = append(sent, p.send(0, c.d, 100))
 		}
 		if c.during != nil {
@@ -76,7 +76,7 @@ func TestOnePatientClientIsEnough(t *testing.T) {
 // TestTrialOfAHangingEngine: a client that gives up on the trial has the worker ejected for longer.
 func TestTrialOfAHangingEngine(t *testing.T) {
 	p := upPool(t, 2)
-	p.fail(0, proofs[judge.Failed].requests, 1, judge.Failed)
+	p.fail(0, inARow[judge.Failed], 1, judge.Failed)
 	p.send(0, Dispatch{}, 4).End(p.after(4.1), judge.Outcome{Kind: judge.Canceled})
 	if got := snap(p, "", 4.2); got != "w0 w1" {
 		t.Errorf("a trial that shows nothing: %s; want another trial", got)
@@ -93,7 +93,7 @@ func TestWhoWaitsBehindALongPrompt(t *testing.T) {
 		p := upPool(t, 4)
 		p.send(0, Dispatch{Est: 5}, 100)
 		var all []*Ticket
-		for range proofs[judge.Failed].requests {
+		for range inARow[judge.Failed] {
 			all = append(all, p.send(0, Dispatch{}, 100))
 		}
 		for _, k := range all {
@@ -229,33 +229,4 @@ func TestMayBePaused(t *testing.T) {
 	p.scrape(0, Metrics{}, 6)
 	p.scrape(0, Metrics{}, 7)
 	f("its page counts no steps", false)
-}
-
-// TestMovable: which requests may leave an engine that stood still at 10 s, by pages that are 1 s apart.
-func TestMovable(t *testing.T) {
-	f := func(what string, r *request, asleep, trial, want bool) { // asleep = since 20 s
-		t.Helper()
-		r.holder = &asker{}
-		w := &Worker{endpoint: new(endpoint), moved: 10, slept: 20,
-			readings: readings{Metrics: Metrics{Asleep: asleep}}}
-		if asleep {
-			w.moved = 19 // up to then it worked
-		}
-		if trial {
-			w.breaker.trial = r
-		}
-		if got := movable(w, r, 1); got != want {
-			t.Errorf("%s: %v; want %v", what, got, want)
-		}
-	}
-	f("it came before the engine stopped", &request{at: 10.5}, false, false, false)
-	f("it came after", &request{at: 11.5}, false, false, true)
-	f("it is the trial", &request{at: 11.5}, false, true, false)
-	f("its answer has begun", &request{at: 11.5, first: 12}, false, false, false)
-	f("the engine sleeps", &request{at: 17.5}, true, false, true)
-	f("it sleeps, and the request had waited for long", &request{at: 16.5}, true, false, false)
-	f("it sleeps, and the answer has begun", &request{at: 18.5, first: 19}, true, false, false)
-	if movable(&Worker{endpoint: new(endpoint)}, &request{at: 9}, 1) {
-		t.Error("a request that nobody can move is moved")
-	}
 }

@@ -2,10 +2,12 @@ package worker
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -51,7 +53,7 @@ func (p *Pool) force(w *Worker, d Dispatch, at float64) *Ticket {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fleet.requests++
-	t.request.number = p.fleet.requests
+	t.request.Number = p.fleet.requests
 	t.request.adapts = isAdapter(&p.fleet, d.Model)
 	p.fleet.begin(w, &t.request)
 	return t
@@ -68,7 +70,7 @@ func (p *Pool) rows(at float64) []abi.Row {
 
 // after returns the time s seconds after the pool began.
 func (p *Pool) after(s float64) time.Time {
-	return p.fleet.began.Add(time.Duration(s * float64(time.Second)))
+	return p.fleet.began.Add(time.Duration(math.Round(s * 1e9)))
 }
 
 // watcher records the calls to a pool's Watcher.
@@ -92,6 +94,30 @@ func (w *watcher) want(t *testing.T, calls ...string) {
 		t.Errorf("the watcher was told %q; want %q", w.calls, calls)
 	}
 	w.calls = nil
+}
+
+// sec returns s seconds.
+func sec(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
+
+// requestAt is a request that was sent at a second.
+func requestAt(at, est float64) *request {
+	return &request{Request: judge.Request{Sent: sec(at)}, est: est}
+}
+
+// inARow is how many signs of a kind in a row set a worker aside.
+var inARow = map[judge.Kind]int{judge.Failed: 5, judge.Broken: 5, judge.Leaving: 3}
+
+// trialAt returns when the breaker of worker i, which is open at that second, lets a trial through.
+func (p *Pool) trialAt(i int, open float64) float64 {
+	shut, last := open, open+1000
+	for last-shut > 1e-8 {
+		if middle := (shut + last) / 2; p.fleet.workers[i].health.Breaker(sec(middle)) == judge.Open {
+			shut = middle
+		} else {
+			last = middle
+		}
+	}
+	return last
 }
 
 func near(t testing.TB, what string, got, want, tolerance float64) {

@@ -1,6 +1,10 @@
 package worker
 
-import "github.com/warmpath/warmpath/sdk/abi"
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
 
 // Page is what is read from a page of vLLM's metrics.
 type Page struct {
@@ -46,21 +50,21 @@ func (p *Page) Pause() {
 // readings is a worker's metrics as read last.
 type readings struct {
 	Metrics
-	at float64 // when they were read; 0 = never
+	at time.Duration // when they were read; 0 = never
 }
 
-// age returns the seconds since then, negative if they were never read.
-func (r *readings) age(now float64) float64 {
+// age returns the time since then, negative if they were never read.
+func (r *readings) age(now time.Duration) time.Duration {
 	if r.at == 0 {
-		return -1
+		return -time.Second
 	}
 	return max(0, now-r.at)
 }
 
-// fill writes the metrics into the worker's row. They are stale from that age in seconds on.
-func (r *readings) fill(row *abi.Row, now, stale float64) {
+// fill writes the metrics into the worker's row. They are stale from that age on.
+func (r *readings) fill(row *abi.Row, now, stale time.Duration) {
 	age := r.age(now)
-	row.MetricsAge = float32(age)
+	row.MetricsAge = float32(inSeconds(age))
 	row.Running = uint32(r.Running)
 	row.Waiting = uint32(r.Waiting)
 	row.KVUsage = float32(r.Usage)

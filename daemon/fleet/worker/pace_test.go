@@ -36,7 +36,7 @@ func scrapeAll(p *Pool, from, to int, tellers []*teller, serve func(second int))
 		for i, s := range tellers {
 			p.scrape(i, s.page(), float64(at))
 			p.mu.Lock()
-			p.fleet.age(float64(at))
+			p.fleet.age(sec(float64(at)))
 			p.mu.Unlock()
 		}
 	}
@@ -140,7 +140,7 @@ func TestToldIsForgotten(t *testing.T) {
 		t.Errorf("slowness %.2f ten minutes after a bad figure; want them within near ties", m)
 	}
 	p.mu.Lock()
-	p.fleet.drop(p.fleet.workers[1].endpoint, 700, "gone")
+	p.fleet.drop(p.fleet.workers[1].endpoint, sec(700), "gone")
 	p.mu.Unlock()
 	if s := p.fleet.workers[1].speed; s.pace.value != 0 || s.rel != 1 || s.evidence != 0 {
 		t.Errorf("after death: %+v; want all forgotten", s)

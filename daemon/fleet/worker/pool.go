@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -17,7 +18,7 @@ type Pool struct {
 	set      atomic.Pointer[settings] // as fleet.conf, for readers without the lock
 	labels   atomic.Pointer[labelSet]
 	announce announcer
-	budget   budget
+	budget   *judge.Budget
 	count    atomic.Int32                      // of the fleet's workers
 	served   atomic.Pointer[map[string]string] // the least name of each model that has several; nil = none has
 
@@ -28,7 +29,7 @@ type Pool struct {
 // New makes a pool. A worker is up only after its first good health check.
 func New(c Config, now time.Time) *Pool {
 	c = c.withDefaults()
-	p := &Pool{later: c.After, announce: announcer{c.Log, c.Caches, c.OnChange}, budget: newBudget()}
+	p := &Pool{later: c.After, announce: announcer{c.Log, c.Caches, c.OnChange}, budget: judge.NewBudget()}
 	p.fleet = fleet{began: now, watcher: c.Watcher, grace: p, speed: fleetSpeed{slowness: 1},
 		taken: map[uint32]*Worker{}, watched: map[uint64]*endpoint{}}
 	p.fleet.conf = newSettings(c)
@@ -82,7 +83,7 @@ func (p *Pool) Update(specs []Spec, now time.Time) {
 	defer p.unlock()
 	labels := p.labels.Load().after(specs)
 	p.labels.Store(labels)
-	p.fleet.update(specs, labels, p.fleet.sec(now))
+	p.fleet.update(specs, labels, p.fleet.clock(now))
 	p.served.Store(sameModels(p.fleet.endpoints))
 }
 
@@ -91,7 +92,7 @@ func (p *Pool) Update(specs []Spec, now time.Time) {
 func (p *Pool) Drain(id string, on bool, now time.Time) bool {
 	p.mu.Lock()
 	defer p.unlock()
-	return p.fleet.drain(id, on, p.fleet.sec(now))
+	return p.fleet.drain(id, on, p.fleet.clock(now))
 }
 
 // Drains returns the calls of Drain that are still in force, by worker: true is a drain, false the end of a drain that
@@ -114,7 +115,8 @@ func (p *Pool) Drains() map[string]bool {
 func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Standing) {
 	p.mu.Lock()
 	defer p.unlock()
-	s := shot{Query: q, fleet: &p.fleet, moment: p.fleet.advance(p.fleet.sec(q.At)), lists: true, rows: rows, workers: ws}
+	now := p.fleet.clock(q.At)
+	s := shot{Query: q, fleet: &p.fleet, moment: p.fleet.advance(now), lists: true, rows: rows, workers: ws}
 	s.inside = p.fleet.labels.mask(q.Fence)
 	s.adapter = isAdapter(&p.fleet, q.Model)
 	if q.Count != nil {
@@ -140,7 +142,7 @@ func (p *Pool) Standing(id, model string, fence Fence, now time.Time) Standing {
 	if isAdapter(&p.fleet, model) && loads(&p.fleet, w.url, model) { // it need not be listed
 		model = ""
 	}
-	return w.standing(model, &p.fleet.conf.limits, &moment{now: p.fleet.sec(now), slowness: p.fleet.speed.slowness})
+	return w.standing(model, &p.fleet.conf.limits, &moment{now: p.fleet.clock(now), slowness: p.fleet.speed.slowness})
 }
 
 // FailsAlone reports whether a failed answer of w is blamed on w, not on the request: w fails often, and the other
@@ -159,16 +161,15 @@ func (p *Pool) Saturated(now time.Time) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fleet.saturated(p.fleet.sec(now))
+	return p.fleet.saturated(p.fleet.clock(now))
 }
 
 // RetryAfter returns in how many seconds a client is to come back that found no worker with a place, from 1 to 60: what
 // it measures of the answers at the workers says when one will be free.
 func (p *Pool) RetryAfter(now time.Time) int {
-	at := p.fleet.sec(now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fleet.places.whole(p.fleet.places.wait(at, p.fleet.up > 0))
+	return p.fleet.places.whole(p.fleet.places.wait(p.fleet.clock(now), p.fleet.up > 0))
 }
 
 // Others appends the workers inside of the fence without a row to into, at most limit of them. rows are those of a
@@ -179,7 +180,7 @@ func (p *Pool) Others(rows []abi.Row, fence Fence, now time.Time, into []Stats, 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, next := p.fleet.sec(now), 0
+	next := 0
 	var m moment // made for the first worker without a row
 	inside := p.fleet.labels.mask(fence)
 	for _, w := range p.fleet.workers {
@@ -192,7 +193,7 @@ func (p *Pool) Others(rows []abi.Row, fence Fence, now time.Time, into []Stats, 
 		}
 		if len(into) < limit && !slices.ContainsFunc(rows, func(r abi.Row) bool { return r.Worker == w.slot }) {
 			if m.now == 0 {
-				m = p.fleet.advance(at)
+				m = p.fleet.advance(p.fleet.clock(now))
 			}
 			into = append(into, w.stats(&m, &p.fleet.conf.limits))
 		}
@@ -201,12 +202,12 @@ func (p *Pool) Others(rows []abi.Row, fence Fence, now time.Time, into []Stats, 
 }
 
 // Request counts a client's request, which earns its share of a repeat. Call it once a request, not for repeats.
-func (p *Pool) Request(now time.Time) { p.budget.earn(p.set.Load().RetryBudget, now) }
+func (p *Pool) Request(now time.Time) { p.budget.Earn(p.set.Load().RetryBudget, now) }
 
 // MayRetry takes one repeat from the budget and reports whether there was one. Call it before a request that has
 // reached one worker is sent to another. A refused connection needs no budget: the worker has received nothing, and is
 // down for all others from then on, so it costs each request at most one dial a worker.
-func (p *Pool) MayRetry(now time.Time) bool { return p.budget.spend(now) }
+func (p *Pool) MayRetry(now time.Time) bool { return p.budget.Spend(now) }
 
 // C1 returns the estimated seconds of prefill a token, on a worker of slowness 1.
 func (p *Pool) C1() float64 { return p.set.Load().c1 }
@@ -231,7 +232,7 @@ func (p *Pool) Place(w *Worker, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.missed++
-	p.fleet.rates.place(&w.share, p.fleet.sec(now))
+	p.fleet.rates.place(&w.share, p.fleet.clock(now))
 }
 
 // Lambda returns the requests sent per second and worker that is up: the average over 30 s, or half of the newest rate
@@ -239,7 +240,7 @@ func (p *Pool) Place(w *Worker, now time.Time) {
 func (p *Pool) Lambda(now time.Time) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fleet.rates.lambda(p.fleet.sec(now), p.fleet.up)
+	return p.fleet.rates.lambda(p.fleet.clock(now), p.fleet.up)
 }
 
 // Prefill returns the mean seconds of prefill of the requests that all routers have sent of late, also to workers that
@@ -247,14 +248,14 @@ func (p *Pool) Lambda(now time.Time) float64 {
 func (p *Pool) Prefill(now time.Time) (mean float64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fleet.rates.prefill(p.fleet.sec(now))
+	return p.fleet.rates.prefill(p.fleet.clock(now))
 }
 
 // Stats describes all workers, in order of slot.
 func (p *Pool) Stats(now time.Time) []Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.fleet.advance(p.fleet.sec(now))
+	m := p.fleet.advance(p.fleet.clock(now))
 	out := make([]Stats, len(p.fleet.workers))
 	for i, w := range p.fleet.workers {
 		out[i] = w.stats(&m, &p.fleet.conf.limits)
@@ -266,14 +267,14 @@ func (p *Pool) Stats(now time.Time) []Stats {
 func (p *Pool) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Counts{Panics: p.fleet.panics, RetriesRefused: p.budget.refused()}
+	return Counts{Panics: p.fleet.panics, RetriesRefused: p.budget.Denied()}
 }
 
 // Up returns the number of workers that get requests. If none does, those that are only suspected get them.
 func (p *Pool) Up(now time.Time) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, suspected := p.fleet.sec(now), 0
+	at, suspected := p.fleet.clock(now), 0
 	for _, w := range p.fleet.workers {
 		if w.takes(at) {
 			n++
@@ -315,27 +316,28 @@ func (p *Pool) beginGrace(w *Worker) {
 	if w.flight.n == 0 {
 		return
 	}
-	fell := w.health.fell
-	p.later(seconds(p.fleet.graceOf(w.endpoint)), func(now time.Time) { p.giveUp(w, fell, now) })
+	fell := w.health.Fell()
+	p.later(p.fleet.graceOf(w.endpoint), func(now time.Time) { p.giveUp(w, fell, now) })
 }
 
 // giveUp calls the holders whose grace is over, and runs again when the next grace ends. A worker that came up again
 // has ended the grace, and its next fall begins another. While no worker is up and Config.Panic is set, giveUp calls
 // none: the health checks are not trusted then.
-func (p *Pool) giveUp(w *Worker, fell float64, now time.Time) {
-	at := p.fleet.sec(now)
+func (p *Pool) giveUp(w *Worker, fell time.Duration, now time.Time) {
+	at := p.fleet.clock(now)
 	p.mu.Lock()
 	f := &p.fleet
 	var late []Holder
-	next, dead := noneDue, w.health.state == down && w.health.closed
-	if w.health.fell == fell {
-		late, next = w.flight.overdue(fell, f.graceOf(w.endpoint), at, func(r *request) bool {
-			return dead || r.first == 0 && f.takesElsewhere(r, w.endpoint, at)
+	var next time.Duration
+	dead := w.health.IsDead()
+	if w.health.Fell() == fell {
+		late, next = w.flight.overdue(&w.health, f.graceOf(w.endpoint), at, func(r *request) bool {
+			return dead || r.First == 0 && f.takesElsewhere(r, w.endpoint, at)
 		})
 		if !dead && f.conf.limits.any() && len(late) > 1 { // there may be a single free place
 			late = late[:1]
 		}
-		if next == noneDue && !dead && w.flight.n > 0 {
+		if next == 0 && !dead && w.flight.n > 0 {
 			next = at + askAgain // another worker may come up
 		}
 	}
@@ -346,8 +348,8 @@ func (p *Pool) giveUp(w *Worker, fell float64, now time.Time) {
 			h.GiveUp(dead)
 		}
 	}
-	if next < noneDue {
-		p.later(max(time.Millisecond, seconds(next-at)), func(then time.Time) { p.giveUp(w, fell, then) })
+	if next > 0 {
+		p.later(max(time.Millisecond, next-at), func(then time.Time) { p.giveUp(w, fell, then) })
 	}
 }
 
@@ -361,13 +363,14 @@ func (p *Pool) beginClearing(w *Worker) {
 
 // clear calls the holders of the requests that may leave w, and again each second until its engine goes on.
 func (p *Pool) clear(w *Worker, now time.Time) {
-	f, at := &p.fleet, p.fleet.sec(now)
+	f, at := &p.fleet, p.fleet.clock(now)
 	var leave []Holder
 	p.mu.Lock()
-	w.clearing = w.isUp() && w.flight.n > 0 && (w.readings.Asleep || w.still >= stillPages)
+	w.clearing = w.isUp() && w.flight.n > 0 && (w.engine.IsAsleep() || w.engine.IsStill())
 	for r := w.flight.oldest; r != nil && w.clearing; r = r.newer {
-		if movable(w, r, f.conf.ScrapeInterval.Seconds()) && f.takesElsewhere(r, w.endpoint, at) {
-			r.called = true
+		if r.holder != nil && w.engine.MayMove(&w.health, &r.Request, f.conf.ScrapeInterval) &&
+			f.takesElsewhere(r, w.endpoint, at) {
+			r.Called = true
 			leave = append(leave, r.holder)
 		}
 		if f.conf.limits.any() && len(leave) > 0 { // there may be a single free place
@@ -380,17 +383,17 @@ func (p *Pool) clear(w *Worker, now time.Time) {
 		h.GiveUp(false)
 	}
 	if again {
-		p.later(seconds(askAgain), func(then time.Time) { p.clear(w, then) })
+		p.later(askAgain, func(then time.Time) { p.clear(w, then) })
 	}
 }
 
 // giveUpTrial has a trial go to another worker that has had no byte for so long, although the worker answers its health
 // checks: it is a client's request, and at an engine that hangs it would wait until the client leaves.
 func (p *Pool) giveUpTrial(w *Worker, r *request, now time.Time) {
-	at := p.fleet.sec(now)
+	at := p.fleet.clock(now)
 	p.mu.Lock()
-	waits := waitsInVain(w, r) && p.fleet.takesElsewhere(r, w.endpoint, at)
-	r.called = r.called || waits
+	waits := w.engine.WaitsInVain(&w.health, &r.Request) && p.fleet.takesElsewhere(r, w.endpoint, at)
+	r.Called = r.Called || waits
 	p.mu.Unlock()
 	if waits {
 		r.holder.GiveUp(false)

@@ -1,12 +1,18 @@
 package worker
 
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
+
 // queue holds the prefill that a worker has still to do: the requests sent there without a first byte, in order of
-// dispatch. Times are seconds since the pool began.
+// dispatch.
 type queue struct {
 	front, back *request
-	pend        float64 // sum of est
-	tokens      int     // sum of prompt tokens
-	last        float64 // when its last prefill ended: a first byte, or as predicted for an answer in one piece
+	pend        float64       // sum of est
+	tokens      int           // sum of prompt tokens
+	last        time.Duration // when its last prefill ended: a first byte, or as predicted for an answer in one piece
 	group       group
 }
 
@@ -59,22 +65,22 @@ func (q *queue) clear() {
 //	W = max(0, m*pend - min(now - headSince, m*head))    headSince = the later of its dispatch and the last first byte
 //
 // Worked: m 2, two requests of est 1 sent at 0 and 0.5, nothing came: W(0.5) = 3.5, W(2) = 2, W(9) = 2.
-func (q *queue) wait(now, m float64) float64 {
+func (q *queue) wait(now time.Duration, m float64) float64 {
 	if q.front == nil {
 		return 0
 	}
-	done := max(0, min(now-q.headSince(), m*q.front.est))
+	done := max(0, min(inSeconds(now-q.headSince()), m*q.front.est))
 	return max(0, m*q.pend-done)
 }
 
-func (q *queue) headSince() float64 { return max(q.front.at, q.last) }
+func (q *queue) headSince() time.Duration { return max(q.front.Sent, q.last) }
 
 // ahead returns the seconds of prefill that come before a request; 0 = none, or its own has ended.
-func (q *queue) ahead(r *request, now, m float64) float64 {
+func (q *queue) ahead(r *request, now time.Duration, m float64) float64 {
 	if !r.queued || q.front == r {
 		return 0
 	}
-	sum := -min(now-q.headSince(), m*q.front.est)
+	sum := -min((now - q.headSince()).Seconds(), m*q.front.est)
 	for other := q.front; other != r; other = other.next {
 		sum += m * other.est
 	}
@@ -83,9 +89,9 @@ func (q *queue) ahead(r *request, now, m float64) float64 {
 
 // expire removes answers in one piece from the queue's front when their predicted time is over: their first byte comes
 // after the last token, and until then they would count as prefill.
-func (q *queue) expire(now, m float64) {
-	for q.front != nil && q.front.whole {
-		done := q.headSince() + m*q.front.est
+func (q *queue) expire(now time.Duration, m float64) {
+	for q.front != nil && q.front.Whole {
+		done := q.headSince() + judge.Seconds(m*q.front.est)
 		if done > now {
 			return
 		}
@@ -96,15 +102,15 @@ func (q *queue) expire(now, m float64) {
 
 // firstByte records r's first byte. Answers in one piece that were sent before r are prefilled too: they join its
 // group.
-func (q *queue) firstByte(r *request, now float64) {
+func (q *queue) firstByte(r *request, now time.Duration) {
 	if !r.queued {
 		return
 	}
-	if r.whole {
+	if r.Whole {
 		q.remove(r)
 		return
 	}
-	for q.front != r && q.front.whole {
+	for q.front != r && q.front.Whole {
 		q.group.add(q.front, q.last, now)
 		q.remove(q.front)
 	}
@@ -115,12 +121,12 @@ func (q *queue) firstByte(r *request, now float64) {
 
 // passed records the first byte of another router's request: its prefill is over, and so is that of the answers in one
 // piece that were sent before it. It takes no sample of the worker's speed, as the other router does.
-func (q *queue) passed(r *request, now float64) {
+func (q *queue) passed(r *request, now time.Duration) {
 	if !r.queued {
 		return
 	}
-	if !r.whole {
-		for q.front != r && q.front.whole {
+	if !r.Whole {
+		for q.front != r && q.front.Whole {
 			q.remove(q.front)
 		}
 		q.last = max(q.last, now)
@@ -129,7 +135,7 @@ func (q *queue) passed(r *request, now float64) {
 }
 
 // sample returns the slowness of the last group of first bytes, once the group is complete.
-func (q *queue) sample(now float64) (x float64, ok bool) {
+func (q *queue) sample(now time.Duration) (x float64, ok bool) {
 	if q.group.n == 0 || now-q.group.last <= together {
 		return 0, false
 	}

@@ -88,11 +88,11 @@ func TestRanksShareTheirEndpoint(t *testing.T) {
 	}
 	a.End(p.after(1), judge.Outcome{Kind: judge.Answered})
 	b.End(p.after(1), judge.Outcome{Kind: judge.Answered})
-	for i := range proofs[judge.Failed].requests { // failures of all ranks add up
+	for i := range inARow[judge.Failed] { // failures of all ranks add up
 		p.send(i%3, Dispatch{}, 2).End(p.after(2), judge.Outcome{Kind: judge.Failed})
 	}
 	if got := snap(p, "", 2); got != "w1" {
-		t.Errorf("after %d failures in a row: %s", proofs[judge.Failed].requests, got)
+		t.Errorf("after %d failures in a row: %s", inARow[judge.Failed], got)
 	}
 	if got := snap(p, "", 10); got != "w0#0 w0#1 w0#2 w1" {
 		t.Fatalf("after the back-off: %s", got)
@@ -258,7 +258,7 @@ func TestQueryRank(t *testing.T) {
 // TestTrialOfARankThatGoes: its endpoint does not wait for the end of another endpoint's request.
 func TestTrialOfARankThatGoes(t *testing.T) {
 	p := rankPool(Config{}, 2)
-	for range proofs[judge.Failed].requests {
+	for range inARow[judge.Failed] {
 		p.send(0, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: judge.Failed})
 	}
 	trial, ok := p.TryBegin(p.fleet.workers[1], Dispatch{}, p.after(10))
@@ -318,8 +318,8 @@ func TestHammerRanks(t *testing.T) {
 	changes.Wait()
 	restsAtZero(t, p, &all)
 	for _, e := range p.fleet.endpoints {
-		if e.inFlight != 0 || e.breaker.trial != nil {
-			t.Errorf("%s at the end: %d in flight, trial %v", e.name, e.inFlight, e.breaker.trial)
+		if e.inFlight != 0 || !e.health.IsTrial(nil) {
+			t.Errorf("%s at the end: %d in flight, no trial %v", e.name, e.inFlight, e.health.IsTrial(nil))
 		}
 	}
 	if len(p.fleet.watched) != len(p.fleet.endpoints) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// seconds makes a duration. The pool counts time in seconds since it began, as floats.
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// inSeconds is what Duration.Seconds returns, without its integer divisions: a Snapshot calls it for each worker.
+func inSeconds(d time.Duration) float64 { return float64(d) / float64(time.Second) }
 
 // window is the time over which the averages are taken, in seconds.
 const window = 30.0
@@ -20,11 +20,11 @@ const (
 // added with the weight forward(now), and a reader multiplies by back(now). So a Snapshot computes one exponential, not
 // one a worker.
 type rates struct {
-	aged    float64 // when the averages last decayed
-	sent    float64 // requests, weighted as of aged
-	seconds float64 // of their prefill, likewise
-	begun   float64 // requests, ever
-	newest  ring    // when they were sent
+	aged    time.Duration // when the averages last decayed
+	sent    float64       // requests, weighted as of aged
+	seconds float64       // of their prefill, likewise
+	begun   float64       // requests, ever
+	newest  ring          // when they were sent
 }
 
 // share is one worker's part of the counts, weighted as of rates.aged.
@@ -33,13 +33,15 @@ type share struct {
 	requests float64
 }
 
-func (r *rates) forward(now float64) float64 { return math.Exp((now - r.aged) / window) }
+func (r *rates) forward(now time.Duration) float64 {
+	return math.Exp((now - r.aged).Seconds() / window)
+}
 
-func (r *rates) back(now float64) float64 { return math.Exp((r.aged - now) / window) }
+func (r *rates) back(now time.Duration) float64 { return math.Exp((r.aged - now).Seconds() / window) }
 
 // age moves aged to now if a second or more has passed, and returns by how much. The caller fades the shares by it.
-func (r *rates) age(now float64) (dt float64) {
-	dt = now - r.aged
+func (r *rates) age(now time.Duration) (dt float64) {
+	dt = (now - r.aged).Seconds()
 	if dt < 1 {
 		return 0
 	}
@@ -51,10 +53,10 @@ func (r *rates) age(now float64) (dt float64) {
 }
 
 // place counts a session that the worker of s is to serve from now on, as one request.
-func (r *rates) place(s *share, now float64) { s.requests += r.forward(now) }
+func (r *rates) place(s *share, now time.Duration) { s.requests += r.forward(now) }
 
 // add counts a request with that many seconds of prefill for the worker of s.
-func (r *rates) add(s *share, seconds, now float64) {
+func (r *rates) add(s *share, seconds float64, now time.Duration) {
 	forward := r.forward(now)
 	r.sent += forward
 	r.seconds += forward * seconds
@@ -71,7 +73,7 @@ func (s *share) fade(keep float64) {
 
 // prefill returns the mean seconds of prefill of the requests sent, each counted e^(-age/30 s). It returns false if
 // they count for less than half a request. Shares do not add up to it: those of workers that have died are forgotten.
-func (r *rates) prefill(now float64) (mean float64, ok bool) {
+func (r *rates) prefill(now time.Duration) (mean float64, ok bool) {
 	if r.sent*r.back(now) < .5 {
 		return 0, false
 	}
@@ -85,17 +87,17 @@ func (r *rates) prefill(now float64) (mean float64, ok bool) {
 // sdk/score), and chats would leave the worker that holds them: a fleet of small models answers a thousand requests in
 // that time. lambda takes half of the newest rate, as a burst of 16 is no rate that lasts. A shorter window in place of
 // both lost: 5 to 8 % in overload, simulated.
-func (r *rates) lambda(now float64, up int) float64 {
+func (r *rates) lambda(now time.Duration, up int) float64 {
 	average := r.sent * r.back(now) / window / float64(max(1, up))
 	if t, ok := r.newest.back(warmth * max(1, up)); ok {
-		return max(average, .5*warmth/max(shortest, now-t))
+		return max(average, .5*warmth/max(shortest, (now-t).Seconds()))
 	}
 	return average
 }
 
 // ring holds the times of the fleet's newest dispatches.
 type ring struct {
-	at   []float64
+	at   []time.Duration
 	next int    // index of the oldest, which the next one replaces
 	n    uint64 // dispatches ever
 }
@@ -103,11 +105,11 @@ type ring struct {
 // hold makes room for size dispatches. A ring that grows begins anew: its times are those of a smaller fleet.
 func (r *ring) hold(size int) {
 	if len(r.at) < size {
-		*r = ring{at: make([]float64, size)}
+		*r = ring{at: make([]time.Duration, size)}
 	}
 }
 
-func (r *ring) note(at float64) {
+func (r *ring) note(at time.Duration) {
 	if len(r.at) == 0 {
 		return
 	}
@@ -120,7 +122,7 @@ func (r *ring) note(at float64) {
 }
 
 // back returns the time of the k-th last dispatch; false if there were fewer.
-func (r *ring) back(k int) (float64, bool) {
+func (r *ring) back(k int) (time.Duration, bool) {
 	if k > len(r.at) || r.n < uint64(k) {
 		return 0, false
 	}

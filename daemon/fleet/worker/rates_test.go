@@ -46,15 +46,15 @@ func TestLambdaStartsWarm(t *testing.T) {
 
 func TestRing(t *testing.T) {
 	var r ring
-	r.note(1) // no room yet
+	r.note(sec(1)) // no room yet
 	r.hold(3)
 	for i := range 8 {
-		if v, ok := r.back(min(3, i+1)); ok != (i >= 3) || ok && v != float64(i-3) {
+		if v, ok := r.back(min(3, i+1)); ok != (i >= 3) || ok && v != sec(float64(i-3)) {
 			t.Errorf("after %d: %v, %v", i, v, ok)
 		}
-		r.note(float64(i))
+		r.note(sec(float64(i)))
 	}
-	if v, ok := r.back(1); v != 7 || !ok {
+	if v, ok := r.back(1); v != sec(7) || !ok {
 		t.Errorf("the newest is %v, %v; want 7", v, ok)
 	}
 	if _, ok := r.back(4); ok {
@@ -73,7 +73,7 @@ func TestSentLatelyAndPending(t *testing.T) {
 	near(t, "Pending", float64(rows[0].Pending), 5, 1e-6)
 	near(t, "the other's Lately", float64(rows[1].Lately), 0, 0)
 	p.mu.Lock()
-	p.fleet.drop(p.fleet.workers[1].endpoint, 31, "gone")
+	p.fleet.drop(p.fleet.workers[1].endpoint, sec(31), "gone")
 	p.mu.Unlock()
 	p.heal(1, 31)
 	rows = p.rows(31)

@@ -1,11 +1,13 @@
 package worker
 
+import "time"
+
 // A worker's list of models is read every ten seconds, and adapters come and go between. So a list is no ground for a
 // refusal before it is read anew, and an answer that contradicts it has it read anew.
 
-// renewEvery is the least number of seconds between two readings of all lists: clients may ask for nonsense again and
+// renewEvery is the least time between two readings of all lists: clients may ask for nonsense again and
 // again.
-const renewEvery = 1
+const renewEvery = time.Second
 
 // renewal is how far the reading of an endpoint's list is that somebody waits for.
 type renewal uint8

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // This file takes in the results of a Watcher, by the number that Watcher.Watch gave. A number that is not watched any
@@ -25,38 +27,38 @@ func (p *Pool) Phase(id uint64) Phase {
 	if e == nil {
 		return Phase{}
 	}
-	return Phase{Up: e.isUp(), Leaving: e.breaker.cause == leaving,
+	return Phase{Up: e.isUp(), Leaving: e.health.IsGoingAway(),
 		Counts: !e.isUp() && e.place == configured && e.learns(), Still: slices.ContainsFunc(e.ranks, mayBePaused)}
 }
 
 // Counted records how many engines, data-parallel ranks, a worker reports.
 func (p *Pool) Counted(id uint64, engines int, now time.Time) {
-	p.report(id, func(e *endpoint) { p.fleet.counted(e, engines, p.fleet.sec(now)) })
+	p.report(id, func(e *endpoint) { p.fleet.counted(e, engines, p.fleet.clock(now)) })
 }
 
 // Healthy records a good health check.
 func (p *Pool) Healthy(id uint64, now time.Time) {
-	p.report(id, func(e *endpoint) { p.fleet.healthy(e, p.fleet.sec(now)) })
+	p.report(id, func(e *endpoint) { p.fleet.healthy(e, p.fleet.clock(now)) })
 }
 
 // Silent records a health check without an answer in time.
 func (p *Pool) Silent(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.sec(now), why, checkLate) })
+	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.clock(now), why, judge.CheckLate) })
 }
 
 // Ill records a health check that was answered by 500 or more.
 func (p *Pool) Ill(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.sec(now), why, checkIll) })
+	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.clock(now), why, judge.CheckIll) })
 }
 
 // Dead records a health check that proves death: nothing listens.
 func (p *Pool) Dead(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.sec(now), why, checkClosed) })
+	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.clock(now), why, judge.CheckClosed) })
 }
 
 // Unchecked records that no health check could be made. That is no sign of the worker's health.
 func (p *Pool) Unchecked(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { e.note(why, now, byHealth) })
+	p.report(id, func(e *endpoint) { e.health.NoteError(why, now, judge.ByHealth) })
 }
 
 // Listing records that a worker is about to be asked for its models. A list that was asked for before may be older than
@@ -99,7 +101,7 @@ func (p *Pool) CacheName(model string) string {
 func (p *Pool) Unlisted(id uint64, why string, now time.Time) {
 	p.report(id, func(e *endpoint) {
 		e.renewal.answered()
-		e.note(why, now, byModels)
+		e.health.NoteError(why, now, judge.ByModels)
 	})
 }
 
@@ -107,14 +109,14 @@ func (p *Pool) Unlisted(id uint64, why string, now time.Time) {
 func (p *Pool) Scraped(id uint64, page Page, now time.Time) {
 	p.report(id, func(e *endpoint) {
 		if e.place == configured {
-			p.fleet.scraped(e, &page, p.fleet.sec(now))
+			p.fleet.scraped(e, &page, p.fleet.clock(now))
 		}
 	})
 }
 
 // Unscraped records that a worker's metrics could not be read.
 func (p *Pool) Unscraped(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { e.note(why, now, byMetrics) })
+	p.report(id, func(e *endpoint) { e.health.NoteError(why, now, judge.ByMetrics) })
 }
 
 // report calls take for the endpoint with that number, with the lock held.
@@ -130,7 +132,7 @@ func (p *Pool) report(id uint64, take func(e *endpoint)) {
 func (p *Pool) RenewLists(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f, at := &p.fleet, p.fleet.sec(now)
+	f, at := &p.fleet, p.fleet.clock(now)
 	if f.asked > 0 && at-f.asked < renewEvery {
 		return
 	}
@@ -207,9 +209,8 @@ func (p *Pool) setAsleep(id string, asleep bool, now time.Time) {
 		return
 	}
 	for _, w := range e.ranks {
-		if w.readings.Asleep != asleep && (asleep || w.readings.at < w.slept) {
-			w.readings.Asleep = asleep
-			p.fleet.turnIn(w, asleep, p.fleet.sec(now))
+		if w.engine.MayBeToldAsleep(asleep) {
+			p.fleet.turnIn(w, asleep, p.fleet.clock(now))
 		}
 	}
 }
@@ -219,7 +220,7 @@ func (p *Pool) Emptied(id string, now time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
 	if e := p.fleet.at(id); e != nil {
-		p.fleet.noteAll(e.ranks, event{kind: emptied}, p.fleet.sec(now))
+		p.fleet.noteAll(e.ranks, event{kind: emptied}, p.fleet.clock(now))
 	}
 }
 
@@ -232,7 +233,7 @@ func (p *Pool) HoldAdapter(w *Worker, name string, now time.Time) (release func(
 	if !isAdapter(&p.fleet, name) {
 		return func() {}, lacks
 	}
-	a := w.uses.begin(name, p.fleet.sec(now))
+	a := w.uses.begin(name, p.fleet.clock(now))
 	if a == nil {
 		return func() {}, lacks
 	}
@@ -260,7 +261,7 @@ func (p *Pool) TakeAdapterSlot(w *Worker, name string, most int) (gone []string,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := w.endpoint
-	if e.place != configured || e.health.state == down {
+	if e.place != configured || e.health.State() == judge.Down {
 		return nil, SlotNever
 	}
 	if most > 0 && e.listing != nil {

@@ -1,6 +1,6 @@
 package worker
 
-import "sync/atomic"
+import "github.com/warmpath/warmpath/daemon/fleet/judge"
 
 // Holder waits for the answer to a request. The pool calls GiveUp when the grace of a worker that fell is over. dead is
 // true if the worker's port is closed, so that no answer will come. Otherwise its health checks fail, nothing came of
@@ -18,18 +18,17 @@ type Beginning struct {
 	Tokens int      // of a part
 }
 
-// request is one request at a worker, until it ends. Times are seconds since the pool began; 0 = never.
+// request is one request at a worker, until it ends.
 type request struct {
-	number uint64       // among all of the pool; 0 = another router's
-	model  string       // that it asks for
-	fence  *Fence       // as labels: their bits change with the fleet; nil = none
-	at     float64      // when it was sent
-	est    float64      // seconds of prefill on a worker of slowness 1
-	tokens int          // of the prompt
-	cached int          // of these, how many the index expects in the worker's cache
-	holder Holder       // nil: the request waits on
-	tried  uint64       // the workers that have had it before, as Dispatch.Tried
-	flow   atomic.Int64 // nanoseconds from the pool's beginning to the last byte of the answer; 0 = none came
+	judge.Request // its Ended, Called and First are guarded by the pool's lock
+
+	model  string  // that it asks for
+	fence  *Fence  // as labels: their bits change with the fleet; nil = none
+	est    float64 // seconds of prefill on a worker of slowness 1
+	tokens int     // of the prompt
+	cached int     // of these, how many the index expects in the worker's cache
+	holder Holder  // nil: the request waits on
+	tried  uint64  // the workers that have had it before, as Dispatch.Tried
 
 	sequences  int      // that it is to an engine: its prompts, times the answers to each
 	output     int      // tokens that the answer is expected to have
@@ -38,17 +37,12 @@ type request struct {
 
 	coming bool // its prompt is computed elsewhere, and it has no place yet; guarded by the pool's lock
 
-	class uint8 // of the endpoint's records
-	whole bool  // the answer comes in one piece
-	talks bool  // it is generated
+	talks bool // the answer is generated
 
 	// Guarded by the pool's lock.
 	queued       bool
-	quick        bool // its first byte shows the engine's speed: it had little prefill, and nothing before it
-	ended        bool
+	quick        bool     // its first byte shows the engine's speed: it had little prefill, and nothing before it
 	adapts       bool     // its model is an adapter; from begin on: that the worker's uses count
-	called       bool     // the holder was called, or will be
-	first        float64  // when the first byte came
 	prev, next   *request // in the worker's queue
 	older, newer *request // in the worker's flight
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -29,10 +30,10 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	if r.State&abi.RowStale == 0 {
 		w.elsewhere.fill(r, m.elsewhere)
 	}
-	if w.slowStart.runs(m.now) && w.slowStart.credit < 1 {
+	if w.slowStart.OutOfTurn(m.now) {
 		r.State |= abi.RowSlowStart
 	}
-	if w.slowStart.joins() {
+	if w.slowStart.Joins() {
 		r.State |= abi.RowJoins
 	}
 }
@@ -48,7 +49,7 @@ type Stats struct {
 	Slot     uint32
 	State    Standing  // Starting, Ready, Silent, Down, Asleep, Ejected or Draining
 	Since    time.Time // when it entered the state
-	Breaker  BreakerState
+	Breaker  judge.BreakerState
 	Drained  bool   // Drain was called for it, whatever else its state is
 	Why      string // why it is ejected or draining, or drained and not up; else ""
 	Up       bool   // gets requests
@@ -98,7 +99,7 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 	slow := m.slowness * w.speed.times()
 	s := Stats{
 		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Labels: w.named, Slot: w.slot,
-		Since: w.since, Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
+		Since: w.since, Breaker: w.health.Breaker(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
 		Prefills: w.role == abi.RowPrefill,
 		Theirs:   w.theirs.n, Limit: l.requests,
 		Full: w.full(l, m), Sent: w.sent, Pending: w.queue.tokens,
@@ -106,14 +107,14 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 		Capacity: w.capacity.inForce, CPUTokens: w.CPUTokens(),
 		PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits,
 		Wait: w.queue.wait(m.now, slow), Slow: slow, Load: w.share.seconds * m.back / window,
-		TTFT: w.ttft.value, TPOT: w.signs.perToken().value, SlowStart: w.slowStart.runs(m.now),
+		TTFT: w.ttft.value, TPOT: w.signs.perToken().value, SlowStart: w.slowStart.Runs(m.now),
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,
 		Busy: w.totals.busy, Denied: w.totals.denied,
 		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Left: w.totals.left, Preempts: w.totals.preempts,
-		LastError: w.lastError.text, LastErrorAt: w.lastError.at, ErrorOver: w.lastError.over,
 	}
+	s.LastError, s.LastErrorAt, s.ErrorOver = w.health.LastError()
 	if age := w.readings.age(m.now); age >= 0 {
-		s.MetricsAge = seconds(age)
+		s.MetricsAge = age
 	}
 	if w.listing != nil {
 		s.Models, s.Lengths = w.listing.ids, w.listing.lengths

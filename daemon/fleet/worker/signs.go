@@ -3,28 +3,29 @@ package worker
 import (
 	"math"
 	"slices"
+	"time"
 )
 
 const (
-	slowTimes  = 3.0  // times the pool's median time per output token from which a worker is slow; load explains less
-	lateTimes  = 5.0  // likewise of the first byte, which the network and the length of the prompt move too
-	fewSigns   = 8    // values on which a mean must rest
-	freshSigns = 60.0 // seconds for which a worker's newest value counts
-	quickWork  = .05  // seconds of prefill up to which a first byte shows the engine, and not its work
+	slowTimes  = 3.0         // times the median time per output token from which a worker is slow; load explains less
+	lateTimes  = 5.0         // likewise of the first byte, which the network and the length of the prompt move too
+	fewSigns   = 8           // values on which a mean must rest
+	freshSigns = time.Minute // for which a worker's newest value counts
+	quickWork  = .05         // seconds of prefill up to which a first byte shows the engine, and not its work
 )
 
 // signs are what each answer shows of a worker's speed, whether its prompt was cached or not. Where most prompts are
 // cached, hardly one is a sample of speed.
 type signs struct {
-	streams mean    // seconds per output token, of streams that came here: a client that reads slowly lengthens them
-	pages   mean    // the same by the engine itself
-	quick   mean    // seconds to the first byte, of requests that had little prefill and nothing before them
-	at      float64 // when the newest of the three was noted; 0 = never
-	paged   float64 // when the newest of pages was
+	streams mean          // seconds per output token, of streams that came here: a client that reads slowly lengthens them
+	pages   mean          // the same by the engine itself
+	quick   mean          // seconds to the first byte, of requests that had little prefill and nothing before them
+	at      time.Duration // when the newest of the three was noted; 0 = never
+	paged   time.Duration // when the newest of pages was
 }
 
 // note adds a value to one of the means.
-func (s *signs) note(m *mean, x, now float64) {
+func (s *signs) note(m *mean, x float64, now time.Duration) {
 	m.add(x)
 	s.at = now
 }
@@ -37,7 +38,7 @@ const (
 )
 
 // noteStream adds the seconds per output token of a stream.
-func (s *signs) noteStream(x, now float64) {
+func (s *signs) noteStream(x float64, now time.Duration) {
 	if s.streams.n >= fewSigns {
 		x = min(x, max(leastFar, farStream*s.streams.value))
 	}
@@ -55,13 +56,13 @@ func (s *signs) perToken() mean {
 func (s *signs) firstByte() mean { return s.quick }
 
 // fresh reports whether a value was noted of late.
-func (s *signs) fresh(now float64) bool { return s.at > 0 && now-s.at <= freshSigns }
+func (s *signs) fresh(now time.Duration) bool { return s.at > 0 && now-s.at <= freshSigns }
 
 // usual holds the medians of a pool, with which each of its workers is compared; 0 = fewer than two workers are known.
 type usual struct{ perToken, firstByte float64 }
 
 // gauge returns the medians of the workers that have a mean, taken of late. Of two it takes the lower one.
-func gauge(all []*signs, now float64) usual {
+func gauge(all []*signs, now time.Duration) usual {
 	median := func(of func(*signs) mean) float64 {
 		var values []float64
 		for _, s := range all {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
@@ -140,9 +141,10 @@ func TestTrialIsMoved(t *testing.T) {
 		t.Helper()
 		c := new(clock)
 		p := upPoolOf(Config{Workers: specs(workers), After: c.after})
-		p.fail(0, proofs[judge.Failed].requests, 1, judge.Failed)
-		p.fleet.workers[0].breaker.cause = failing // also where the fleet cannot spare it
-		p.fleet.workers[0].breaker.back = 2
+		p.fail(0, inARow[judge.Failed], 1, judge.Failed)
+		if !p.fleet.workers[0].health.IsSetAside() { // as where the fleet can spare it
+			p.fleet.workers[0].health.SetAside(&judge.Verdict{Cause: judge.Failing}, 0, 2*time.Second, sec(1))
+		}
 		if pages != "" {
 			p.scrape(0, Metrics{Queries: 1}, 2)
 			p.scrape(0, Metrics{Queries: 2}, 3)
@@ -176,7 +178,7 @@ func TestTrialIsMoved(t *testing.T) {
 			t.Errorf("%s: told at %v s", what, h.told)
 		}
 		k.End(p.after(20), judge.Outcome{Kind: judge.Canceled})
-		if s := p.Stats(p.after(20))[0]; moved && s.Breaker != Open {
+		if s := p.Stats(p.after(20))[0]; moved && s.Breaker != judge.Open {
 			t.Errorf("%s: %v after the trial", what, s.Breaker)
 		}
 	}
@@ -243,7 +245,7 @@ func TestElsewhere(t *testing.T) {
 // TestNobodyAsksASleeper: an engine that sleeps gets nothing, also if it was set aside before.
 func TestNobodyAsksASleeper(t *testing.T) {
 	p := upPool(t, 2)
-	p.fail(0, proofs[judge.Failed].requests, 1, judge.Failed)
+	p.fail(0, inARow[judge.Failed], 1, judge.Failed)
 	p.kill(1, 1)
 	p.scrape(0, Metrics{Asleep: true}, 1)
 	if got := snap(p, "", 1); got != "none up" {

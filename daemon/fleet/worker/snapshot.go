@@ -105,7 +105,7 @@ func (s *shot) takeBy(m mode) {
 		if !s.concerns(w) {
 			continue
 		}
-		if w.breaker.hasProven(s.moment.now) {
+		if w.health.HasProven(s.moment.now) {
 			s.fleet.closeBreaker(w.endpoint, s.moment.now)
 		}
 		tried := len(s.Tried) > 0 && slices.Contains(s.Tried, w)
@@ -148,9 +148,13 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 		return Full
 	case m == blind:
 		return Panicked
-	case !bound && s.refuses(w, m) != Ready:
-		return s.refuses(w, m)
-	case m == inTurn && w.slowStart.held && !s.due(w) && !bound:
+	}
+	if !bound {
+		if refused := s.refuses(w, m); refused != Ready {
+			return refused
+		}
+	}
+	if m == inTurn && w.slowStart.Holds() && !s.due(w) && !bound {
 		return Held
 	}
 	return Ready
@@ -159,9 +163,9 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 // refuses returns Ready unless the worker's own refusals keep the request from it.
 func (s *shot) refuses(w *Worker, m mode) Standing {
 	switch {
-	case m < trusting && w.records[s.Class%judge.Classes].holds(s.moment.now):
+	case m < trusting && w.health.Refuses(s.Class%judge.Classes, s.moment.now):
 		return Silent
-	case m < crowded && !w.room.takes(w.endpoint.present(), s.moment.now):
+	case m < crowded && !w.health.HasRoom(w.endpoint.present(), s.moment.now):
 		return Crowded
 	}
 	return Ready
@@ -184,7 +188,7 @@ func (s *shot) backlogged(w *Worker, bound bool) bool {
 // absence returns why a worker that takes no requests is not offered.
 func (s *shot) absence(w *Worker) Standing {
 	switch {
-	case w.health.state == starting:
+	case w.health.State() == judge.Starting:
 		return Starting
 	case w.suspected():
 		return Silent
@@ -197,7 +201,7 @@ func (s *shot) due(w *Worker) bool {
 	if s.weight == 0 {
 		s.weight = s.fleet.weight()
 	}
-	return w.slowStart.due(s.moment.now, w.weight/s.weight, s.fleet.rates.begun)
+	return w.slowStart.Due(s.moment.now, w.weight/s.weight, s.fleet.rates.begun)
 }
 
 // fit returns TooShort in place of a standing in which the worker would take the request.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -215,7 +216,9 @@ func TestWhoIsTaken(t *testing.T) {
 	fates := map[rune]func(p *Pool, i int){
 		'.': func(*Pool, int) {},
 		'd': func(p *Pool, i int) { p.kill(i, at) },
-		'e': func(p *Pool, i int) { p.fleet.workers[i].breaker.open(failing, "500", 0, at, 9) },
+		'e': func(p *Pool, i int) {
+			p.fleet.workers[i].health.SetAside(&judge.Verdict{Cause: judge.Failing, Why: "500"}, 0, 9*time.Second, sec(at))
+		},
 		'l': func(p *Pool, i int) { p.fail(i, 3, at, judge.Leaving) },
 		'a': func(p *Pool, i int) { p.Drain(p.fleet.workers[i].id, true, p.after(at)) },
 		'q': func(p *Pool, i int) { p.hush(i, at-12); p.hush(i, at-10) },

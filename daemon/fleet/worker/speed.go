@@ -3,10 +3,11 @@ package worker
 import (
 	"math"
 	"slices"
+	"time"
 )
 
 const (
-	driftTime = 200.0 // seconds in which rel drifts to 1; without it one bad sample starves a worker for ever
+	driftTime = 200 * time.Second // in which rel drifts to 1; without it one bad sample starves a worker for ever
 	relStep   = 0.04
 	fleetStep = 0.01
 	maxSlow   = 1e3 // bounds of slowness, against a clock that jumps; a CPU worker is 100 times slower than by C1
@@ -78,8 +79,8 @@ func (s *speed) drift(keep float64) {
 // Under load vLLM counts the prefills of one engine step side by side, so the figure is no speed. But that holds for
 // all workers. So they are only compared with each other: compare moves rel, never fleetSpeed.
 type pace struct {
-	value float64 // prefill seconds per estimated second; 0 = never reported
-	at    float64 // when it was read
+	value float64       // prefill seconds per estimated second; 0 = never reported
+	at    time.Duration // when it was read
 }
 
 const (

@@ -58,11 +58,11 @@ func TestWait(t *testing.T) {
 
 func TestWaitTimesSlowness(t *testing.T) {
 	q := queue{}
-	q.push(&request{est: 1})
-	q.push(&request{est: 1, at: .5})
-	near(t, "W(0.5)", q.wait(.5, 2), 3.5, 1e-9)
-	near(t, "W(2)", q.wait(2, 2), 2, 1e-9)
-	near(t, "W(9)", q.wait(9, 2), 2, 1e-9)
+	q.push(requestAt(0, 1))
+	q.push(requestAt(.5, 1))
+	near(t, "W(0.5)", q.wait(sec(.5), 2), 3.5, 1e-9)
+	near(t, "W(2)", q.wait(sec(2), 2), 2, 1e-9)
+	near(t, "W(9)", q.wait(sec(9), 2), 2, 1e-9)
 }
 
 // TestWhole: an answer in one piece leaves the queue when its time is over, or when a later stream begins.
@@ -101,18 +101,19 @@ func TestSample(t *testing.T) {
 		var q queue
 		var ts []*request
 		for _, r := range reqs {
-			k := &request{at: r.at, est: r.est, tokens: r.tokens, cached: r.cached}
+			k := requestAt(r.at, r.est)
+			k.tokens, k.cached = r.tokens, r.cached
 			ts = append(ts, k)
 			q.push(k)
 		}
 		var x float64
 		for i, r := range reqs {
-			if v, ok := q.sample(r.first); ok {
+			if v, ok := q.sample(sec(r.first)); ok {
 				x = v
 			}
-			q.firstByte(ts[i], r.first)
+			q.firstByte(ts[i], sec(r.first))
 		}
-		if v, ok := q.sample(1e9); ok {
+		if v, ok := q.sample(sec(1e9)); ok {
 			x = v
 		}
 		near(t, name, x, want, 1e-9)

@@ -42,12 +42,12 @@ func TestStandingWords(t *testing.T) {
 			t.Errorf("%d is %q; want %q", s, s, want)
 		}
 	}
-	for s, want := range map[BreakerState]string{Closed: "closed", HalfOpen: "half-open", Open: "open"} {
+	for s, want := range map[judge.BreakerState]string{judge.Closed: "closed", judge.HalfOpen: "half-open", judge.Open: "open"} {
 		if s.String() != want {
 			t.Errorf("%d is %q; want %q", s, s, want)
 		}
 	}
-	if Closed != 0 || HalfOpen != 1 || Open != 2 {
+	if judge.Closed != 0 || judge.HalfOpen != 1 || judge.Open != 2 {
 		t.Error("the numbers of the breaker's metric have changed")
 	}
 }

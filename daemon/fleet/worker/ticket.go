@@ -48,15 +48,17 @@ func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
 	t.fill(p, w, d, now)
 	p.mu.Lock()
 	defer p.unlock()
-	if !p.admits(w, &d, t.request.at) {
+	if !p.admits(w, &d, t.request.Sent) {
 		return false
 	}
 	p.fleet.requests++
-	t.request.number = p.fleet.requests
+	t.request.Number = p.fleet.requests
 	t.request.adapts = isAdapter(&p.fleet, d.Model)
 	p.fleet.begin(w, &t.request)
-	if r := &t.request; w.breaker.trial == r && r.holder != nil {
-		p.later(seconds(patience(&p.fleet, w, r)), func(then time.Time) { p.giveUpTrial(w, r, then) })
+	if r := &t.request; w.health.IsTrial(&r.Request) && r.holder != nil {
+		predicted := p.fleet.speed.slowness * w.speed.times() * r.est
+		patience := judge.Patience(&r.Request, predicted, p.fleet.conf.ScrapeInterval)
+		p.later(patience, func(then time.Time) { p.giveUpTrial(w, r, then) })
 	}
 	return true
 }
@@ -64,7 +66,7 @@ func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
 func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	t.pool, t.worker = p, w
 	r := &t.request
-	r.at = p.fleet.sec(now)
+	r.Sent = p.fleet.clock(now)
 	r.est = d.Est
 	r.tokens = d.PromptTokens
 	r.cached = d.CachedTokens
@@ -76,8 +78,8 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 		fence := d.Fence
 		r.fence = &fence
 	}
-	r.class = d.Class % judge.Classes
-	r.whole = d.Whole
+	r.Class = d.Class % judge.Classes
+	r.Whole = d.Whole
 	r.talks = d.Talks
 	r.holder = d.Holder
 	r.tried = d.Tried
@@ -88,7 +90,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 }
 
 // admits reports whether w, which a snapshot offered a moment ago, still takes the request. The caller holds p.mu.
-func (p *Pool) admits(w *Worker, d *Dispatch, now float64) bool {
+func (p *Pool) admits(w *Worker, d *Dispatch, now time.Duration) bool {
 	m := &moment{now: now, slowness: p.fleet.speed.slowness}
 	switch {
 	case !w.inside(d.Fence):
@@ -127,14 +129,14 @@ func (p *Pool) BeginForeign(key uint64, d Dispatch, seen bool, at time.Time) *Fo
 // or it is down. The caller holds p.mu.
 func (p *Pool) upFor(key uint64, r *request, d *Dispatch, at time.Time) *Worker {
 	w := p.fleet.keyed[key]
-	if w == nil || w.health.state == down {
+	if w == nil || w.health.State() == judge.Down {
 		return nil
 	}
-	r.at = p.fleet.sec(at)
+	r.Sent = p.fleet.clock(at)
 	r.est = d.Est
 	r.tokens = d.PromptTokens
 	r.cached = d.CachedTokens
-	r.whole = d.Whole
+	r.Whole = d.Whole
 	if r.est <= 0 {
 		r.est = p.fleet.conf.estimate(r.tokens, r.cached)
 	}
@@ -153,8 +155,9 @@ func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
 	}
 	p.fleet.beginForeign(w, r, true)
 	if !first.IsZero() {
-		w.queue.passed(r, p.fleet.sec(first))
-		w.moved = max(w.moved, p.fleet.sec(first))
+		at := p.fleet.clock(first)
+		w.queue.passed(r, at)
+		w.engine.Moved(at)
 	}
 	w.endForeign(r)
 }
@@ -190,7 +193,7 @@ func (p *Pool) ByKey(key uint64) (w *Worker, isDown bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w = p.fleet.keyed[key]
-	return w, w != nil && w.health.state == down
+	return w, w != nil && w.health.State() == judge.Down
 }
 
 // Process returns the start time of a worker's process by its metrics, in seconds since 1970; 0 = not known.
@@ -198,7 +201,7 @@ func (p *Pool) Process(key uint64) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w := p.fleet.keyed[key]; w != nil {
-		return w.endpoint.process.began
+		return w.health.Process()
 	}
 	return 0
 }
@@ -209,8 +212,8 @@ func (p *Pool) Process(key uint64) float64 {
 func (p *Pool) ExpectProcess(key uint64, began float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.fleet.keyed[key]; w != nil && w.endpoint.process.began == 0 {
-		w.endpoint.process.began = began
+	if w := p.fleet.keyed[key]; w != nil {
+		w.health.ExpectProcess(began)
 	}
 }
 
@@ -291,8 +294,11 @@ func (t *Ticket) Arrive() bool {
 	p, w, r := t.pool, t.worker, &t.request
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r.ended || !r.coming || w.packed(&p.fleet.conf.limits, r.holds(), nil) {
-		return r.ended || !r.coming
+	if r.Ended || !r.coming { // it has its place, or needs none
+		return true
+	}
+	if w.packed(&p.fleet.conf.limits, r.holds(), nil) {
+		return false
 	}
 	w.arrive(r)
 	return true
@@ -304,48 +310,48 @@ func (t *Ticket) Ahead(now time.Time) float64 {
 	p, w := t.pool, t.worker
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return w.queue.ahead(&t.request, p.fleet.sec(now), p.fleet.speed.slowness*w.speed.times())
+	return w.queue.ahead(&t.request, p.fleet.clock(now), p.fleet.speed.slowness*w.speed.times())
 }
 
 // FirstByte records the first byte of an answer that the model made. For an error call End alone: its time is no
 // measure of prefill.
 func (t *Ticket) FirstByte(now time.Time) {
 	p, w, r := t.pool, t.worker, &t.request
-	at := p.fleet.sec(now)
+	at := p.fleet.clock(now)
 	t.Flow(now)
 	p.mu.Lock()
 	defer p.unlockWithRoom()
-	if r.first > 0 || r.ended {
+	if r.First > 0 || r.Ended {
 		return
 	}
-	r.first = at
+	r.First = at
 	p.fleet.settle(w, at)
 	w.queue.firstByte(r, at)
-	if !r.whole {
-		w.ttft.add(max(0, at-r.at))
+	if !r.Whole {
+		took := max(0, (at - r.Sent).Seconds())
+		w.ttft.add(took)
 		if r.quick {
-			w.signs.note(&w.signs.quick, max(0, at-r.at), at)
+			w.signs.note(&w.signs.quick, took, at)
 		}
 	}
 }
 
 // Flow records that bytes of the answer came. It costs two atomic stores: call it for each chunk.
 func (t *Ticket) Flow(now time.Time) {
-	at := int64(now.Sub(t.pool.fleet.began)) // not the time of day, which may jump
-	t.request.flow.Store(at)
-	t.worker.flow.Store(at)
+	t.worker.health.Flow(&t.request.Request, now.Sub(t.pool.fleet.began)) // not the time of day, which may jump
 }
 
 // Silent reports whether the holder has not been called and never will be. Call it only after End.
-func (t *Ticket) Silent() bool { return t.request.ended && !t.request.called }
+func (t *Ticket) Silent() bool { return t.request.Ended && !t.request.Called }
 
 // Excuse takes back what End has counted against the worker for an outcome of that kind: another worker has failed the
 // same request in the same way, so that the fault is the request's.
 func (t *Ticket) Excuse(k judge.Kind, now time.Time) {
 	t.pool.mu.Lock()
 	defer t.pool.unlock()
-	if t.worker.place == configured {
-		t.pool.fleet.acquit(t.worker.endpoint, &t.request, k, t.pool.fleet.sec(now))
+	w := t.worker
+	if w.place == configured && w.health.Acquit(&t.request.Request, k, t.pool.fleet.clock(now)) {
+		t.pool.fleet.noteAll(w.ranks, event{kind: acquitted}, t.pool.fleet.clock(now))
 	}
 }
 
@@ -354,8 +360,10 @@ func (t *Ticket) Excuse(k judge.Kind, now time.Time) {
 func (t *Ticket) Confirm(o judge.Outcome, now time.Time) {
 	t.pool.mu.Lock()
 	defer t.pool.unlock()
-	if t.worker.place == configured {
-		t.pool.fleet.confirm(t.worker, &t.request, &o, t.pool.fleet.sec(now))
+	if w := t.worker; w.place == configured {
+		at := t.pool.fleet.clock(now)
+		v := w.health.Confirm(&t.request.Request, &o, at)
+		t.pool.fleet.carryOut(w, &t.request, &v, at)
 	}
 }
 
@@ -364,11 +372,15 @@ func (t *Ticket) Confirm(o judge.Outcome, now time.Time) {
 func (t *Ticket) Elsewhere(now time.Time) bool {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
-	f, at := &t.pool.fleet, t.pool.fleet.sec(now)
+	f, at := &t.pool.fleet, t.pool.fleet.clock(now)
 	return slices.ContainsFunc(f.workers, func(w *Worker) bool {
-		return f.mayTake(w, &t.request, t.worker.endpoint, at) && w.room.takes(w.endpoint.present(), at)
+		return f.mayTake(w, &t.request, t.worker.endpoint, at) && w.health.HasRoom(w.endpoint.present(), at)
 	})
 }
+
+// compareEach is how often a pool compares a refusal of a trusted worker, too: the first refusal of one that has lost
+// its key or its model comes as if from nowhere.
+const compareEach = time.Second
 
 // Doubtful reports whether a refusal of the worker is to be compared with another worker's answer: it has accepted no
 // request of the class yet, or has refused the one before, or is set aside for its refusals. Of the refusals of trusted
@@ -377,10 +389,10 @@ func (t *Ticket) Doubtful(now time.Time) bool {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
 	f, e := &t.pool.fleet, t.worker.endpoint
-	if e.breaker.cause == refusing || e.records[t.request.class].doubtful() {
+	if e.health.IsDoubtful(t.request.Class) {
 		return true
 	}
-	at := f.sec(now)
+	at := f.clock(now)
 	if f.compared > 0 && at < f.compared+compareEach {
 		return false
 	}
@@ -394,8 +406,8 @@ func (t *Ticket) Doubtful(now time.Time) bool {
 func (p *Pool) Survived(key uint64, at time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w, since := p.fleet.keyed[key], p.fleet.sec(at)
-	return w != nil && !w.process.many && w.health.hears(since) && w.process.seen(since)
+	w := p.fleet.keyed[key]
+	return w != nil && w.health.Survived(p.fleet.clock(at))
 }
 
 // Settled reports whether health checks have shown since that time what became of the process at the worker with that
@@ -403,23 +415,23 @@ func (p *Pool) Survived(key uint64, at time.Time) bool {
 func (p *Pool) Settled(key uint64, at time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w, since := p.fleet.keyed[key], p.fleet.sec(at)
-	return w == nil || w.health.settled(since) && (!w.health.hears(since) || w.process.seen(since))
+	w := p.fleet.keyed[key]
+	return w == nil || w.health.Settled(p.fleet.clock(at))
 }
 
 // End counts the request down. Only the first call does anything.
 func (t *Ticket) End(now time.Time, o judge.Outcome) {
 	p, w, r := t.pool, t.worker, &t.request
-	at := p.fleet.sec(now)
+	at := p.fleet.clock(now)
 	if o.Kind == judge.Answered {
 		t.Flow(now)
 	}
 	p.mu.Lock()
 	defer p.unlockWithRoom()
-	if r.ended {
+	if r.Ended {
 		return
 	}
-	r.ended = true
+	r.Ended = true
 	w.end(r, o, at)
 	p.fleet.weighOutput(w, at)
 	p.fleet.places.end(r, o.Kind, at)
@@ -427,7 +439,7 @@ func (t *Ticket) End(now time.Time, o judge.Outcome) {
 		p.fleet.outcome(w, r, at, o)
 		return
 	}
-	w.breaker.ended(r) // a rank that is gone leaves no trial behind at its endpoint
+	w.health.DropTrial(&r.Request) // a rank that is gone leaves no trial behind at its endpoint
 	if p.fleet.release(w) {
 		p.fleet.note(w, event{kind: released}, at)
 	}

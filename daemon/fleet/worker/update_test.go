@@ -18,7 +18,7 @@ func TestUpdateKeepsState(t *testing.T) {
 	next[0].Weight = 3
 	next = append(next[:1], next[2], Spec{ID: "w3", URL: "http://127.0.0.1:9100"})
 	p.Update(next, start)
-	if p.fleet.workers[0] != w0 || p.fleet.workers[1] != w2 || w0.weight != 3 || w2.slot != 2 || w0.health.state != up {
+	if p.fleet.workers[0] != w0 || p.fleet.workers[1] != w2 || w0.weight != 3 || w2.slot != 2 || !w0.isUp() {
 		t.Fatalf("kept workers changed: %+v", p.Stats(p.after(1)))
 	}
 	if s := p.fleet.workers[2].slot; s != 3 {
@@ -46,7 +46,7 @@ func TestUpdateNewURLIsNewWorker(t *testing.T) {
 	was := p.fleet.workers[0]
 	p.Update([]Spec{{ID: "w0", URL: "http://127.0.0.1:9999"}}, start)
 	w := p.fleet.workers[0]
-	if w == was || w.slot != 0 || w.health.state != starting {
+	if w == was || w.slot != 0 || w.health.State() != judge.Starting {
 		t.Errorf("same id, other url: %+v; want a new worker, starting", p.Stats(p.after(1)))
 	}
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
@@ -38,7 +39,7 @@ func TestSignsCountForChecks(t *testing.T) {
 		p.send(0, Dispatch{}, 1).End(p.after(1), judge.Outcome{Kind: k})
 		check(p, p.fleet.workers[0].number)
 		if got := p.Stats(p.after(2))[0].State; got != want {
-			t.Errorf("%s, and then a check: %v; want %v", proofs[k].words, got, want)
+			t.Errorf("kind %d, and then a check: %v; want %v", k, got, want)
 		}
 	}
 	ill := func(p *Pool, id uint64) { p.Ill(id, "503", p.after(2)) }
@@ -96,7 +97,7 @@ func TestWhatRefusalsShow(t *testing.T) {
 		if got := snap(p, "", 1.1); got != want {
 			t.Errorf("%s: %s; want %s", what, got, want)
 		}
-		if got := p.fleet.endpoints[0].records[0].doubtful(); got != doubtful {
+		if got := p.fleet.endpoints[0].health.IsDoubtful(0); got != doubtful {
 			t.Errorf("%s: doubtful %v; want %v", what, got, doubtful)
 		}
 	}
@@ -151,7 +152,7 @@ func TestARefusedKind(t *testing.T) {
 
 	p := upPool(t, 2)
 	p.refuse(3, true, 1)
-	until := p.fleet.endpoints[0].breaker.until
+	until := p.trialAt(0, 1)
 	p.send(0, Dispatch{Class: 5}, .5).End(p.after(2), judge.Outcome{Kind: judge.Answered}) // it began before
 	p.refuse(1, true, until)
 	if got := p.Stats(p.after(until))[0].State; got != Ready {
@@ -163,37 +164,6 @@ func TestARefusedKind(t *testing.T) {
 	p.send(1, Dispatch{}, until).End(p.after(until), judge.Outcome{Kind: judge.Denied})
 	if got := kindOf(p, 0, until+1); got != "w0w1" {
 		t.Errorf("all refuse it: %q; want both, as nobody else takes it", got)
-	}
-}
-
-// TestHold: how long the requests of a kind are kept from a worker that refuses them.
-func TestHold(t *testing.T) {
-	var r record
-	f := func(what string, until float64, do func()) {
-		t.Helper()
-		do()
-		if !r.holds(until-.01) && until > 0 || r.holds(until+.01) {
-			t.Errorf("%s: held until %.2f; want %.2f", what, r.hold.until, until)
-		}
-	}
-	f("refused at first", 3, func() { r.refuse(1) })
-	f("once more", 3, func() { r.refuse(2) })
-	f("another worker refuses one", 3, func() { r.agree() })
-	f("and the other", 0, func() { r.agree() })
-	f("refused, and accepted by another worker", 5, func() { r.refuse(3); r.proven++ })
-	f("others agree on three", 5, func() { r.refuse(4); r.agree(); r.agree(); r.agree() })
-	f("its trial is sent", 7.5, func() { r.sent(4.5); r.sent(5.5) })
-	f("and refused", 10, func() { r.refuse(6) })
-	f("a request of before is accepted", 10, func() { r.accept(2.9) })
-	f("a later one is accepted", 0, func() { r.accept(10.5) })
-	f("refused", 0, func() { r.refuse(11) })
-	f("twice", 14, func() { r.refuse(12) })
-	for at := 14.; at < 200; at = r.hold.until {
-		r.sent(at)
-		r.refuse(at)
-	}
-	if r.hold.back != maxBackOff {
-		t.Errorf("held for %v s at a time; want %v", r.hold.back, maxBackOff)
 	}
 }
 
@@ -252,16 +222,16 @@ func TestTheTrialOfARefusal(t *testing.T) {
 	}
 	old := p.refuse(1, false, 100) // long after what it accepted
 	p.refuse(3, true, 100)
-	b := &p.fleet.endpoints[0].breaker
-	if old.Confirm(judge.Outcome{Kind: judge.Denied}, p.after(101)); b.back != 2 {
-		t.Errorf("the comparison of a request of before: tried again after %v s; want 2", b.back)
+	b := &p.fleet.endpoints[0].health
+	if old.Confirm(judge.Outcome{Kind: judge.Denied}, p.after(101)); b.BackOff() != 2*time.Second {
+		t.Errorf("the comparison of a request of before: tried again after %v; want 2 s", b.BackOff())
 	}
-	at := b.until
+	at := p.trialAt(0, 100)
 	p.refuse(1, true, at)
-	if b.back != 4 {
-		t.Errorf("the comparison of the trial: tried again after %v s; want 4", b.back)
+	if b.BackOff() != 4*time.Second {
+		t.Errorf("the comparison of the trial: tried again after %v; want 4 s", b.BackOff())
 	}
-	at = b.until
+	at = p.trialAt(0, at)
 	trusted := p.send(1, Dispatch{Class: 2}, at)
 	trusted.Doubtful(p.after(at)) // the one of this second
 	k := p.send(0, Dispatch{Class: 2}, at)
@@ -283,7 +253,7 @@ func TestOnlyTheOpenerTakesItBack(t *testing.T) {
 	p := upPool(t, 3)
 	first := p.send(0, Dispatch{}, 1)
 	first.End(p.after(1), judge.Outcome{Kind: judge.Failed})
-	p.fail(0, proofs[judge.Failed].requests-1, 1, judge.Failed)
+	p.fail(0, inARow[judge.Failed]-1, 1, judge.Failed)
 	first.Excuse(judge.Failed, p.after(1))
 	if got := p.Stats(p.after(1))[0].State; got != Ejected {
 		t.Errorf("%v; want ejected", got)
@@ -293,7 +263,7 @@ func TestOnlyTheOpenerTakesItBack(t *testing.T) {
 // TestAFailedTrialLeavesItLeaving: a worker that is leaving is no better for a trial that fails in another way.
 func TestAFailedTrialLeavesItLeaving(t *testing.T) {
 	p := upPool(t, 3)
-	p.fail(0, proofs[judge.Leaving].requests, 1, judge.Leaving)
+	p.fail(0, inARow[judge.Leaving], 1, judge.Leaving)
 	p.send(0, Dispatch{}, 7).End(p.after(7), judge.Outcome{Kind: judge.Failed})
 	if s := p.Stats(p.after(7))[0]; s.State != Draining || s.Ejections != 0 {
 		t.Errorf("%v, %d ejections; want draining, none", s.State, s.Ejections)
@@ -304,7 +274,7 @@ func TestAFailedTrialLeavesItLeaving(t *testing.T) {
 func TestSignsAtADeadWorker(t *testing.T) {
 	p := upPool(t, 3)
 	var all []*Ticket
-	for range proofs[judge.Broken].requests {
+	for range inARow[judge.Broken] {
 		all = append(all, p.send(0, Dispatch{}, 1))
 	}
 	p.kill(0, 2)

@@ -22,7 +22,8 @@ type Worker struct {
 	place     membership
 	draining  bool // Drain was called for it
 	offered   bool // in panic mode: Begin accepts requests to it although it is not up
-	slowStart slowStart
+	slowStart judge.SlowStart
+	engine    judge.Engine
 	queue     queue
 	flight    flight
 	kv        kv
@@ -37,10 +38,7 @@ type Worker struct {
 	readings  readings
 	elsewhere elsewhere
 	uses      uses
-	moved     float64 // when its metrics, or another router, last showed that the engine has done something
-	still     int     // pages of metrics since then
-	slept     float64 // when its engine was last found asleep
-	clearing  bool    // its requests are being moved to other workers
+	clearing  bool // its requests are being moved to other workers
 
 	capacity capacity
 	ended    ended
@@ -138,8 +136,7 @@ func (w *Worker) forget() {
 	w.readings = readings{}
 	w.elsewhere = elsewhere{}
 	w.uses = nil
-	w.moved = 0
-	w.still = 0
+	w.engine.Forget()
 }
 
 // condition returns a worker's state for pages and logs: Starting, Ready, Silent, Down, Asleep, Ejected or Draining,
@@ -155,36 +152,45 @@ func (w *Worker) condition() (s Standing, why string) {
 		return w.endpoint.standing(), why
 	case w.draining:
 		return Draining, why
-	case w.readings.Asleep:
+	case w.engine.IsAsleep():
 		return Asleep, ""
-	case w.breaker.cause != none:
-		return w.breaker.standing(), w.breaker.why
+	case w.health.IsSetAside():
+		return w.setAsideAs(), w.health.Why()
 	}
 	return Ready, ""
+}
+
+// setAsideAs returns the standing of a worker whose breaker is not closed.
+func (w *Worker) setAsideAs() Standing {
+	if w.health.IsGoingAway() {
+		return Draining
+	}
+	return Ejected
 }
 
 const askedToDrain = "asked to drain"
 
 // takes reports whether w may get requests, regardless of its limit.
-func (w *Worker) takes(now float64) bool { return !w.draining && w.keeps(now) }
+func (w *Worker) takes(now time.Duration) bool { return !w.draining && w.keeps(now) }
 
 // keeps reports whether w may at least serve the sessions that are bound to it. A drain does not end those.
-func (w *Worker) keeps(now float64) bool {
-	return w.isUp() && !w.readings.Asleep && w.breaker.lets(now)
+func (w *Worker) keeps(now time.Duration) bool {
+	return w.isUp() && !w.engine.IsAsleep() && w.health.Lets(now)
 }
 
 // suspected reports whether w is only suspected: it is silent, or set aside for what its answers show. If no worker
 // takes a request, suspicion is no reason to refuse it.
 func (w *Worker) suspected() bool {
-	return !w.draining && !w.readings.Asleep && (w.health.state == silent || w.isUp() && w.breaker.cause != none)
+	return !w.draining && !w.engine.IsAsleep() &&
+		(w.health.State() == judge.Silent || w.isUp() && w.health.IsSetAside())
 }
 
 // moment is what all rows of one Snapshot share.
 type moment struct {
-	now      float64
-	stale    float64 // age in seconds from which metrics are stale
-	slowness float64 // the fleet's
-	back     float64 // weight of the shares now
+	now      time.Duration
+	stale    time.Duration // age from which metrics are stale
+	slowness float64       // the fleet's
+	back     float64       // weight of the shares now
 
 	elsewhere float64 // requests from elsewhere that each worker has at least
 }
@@ -192,10 +198,10 @@ type moment struct {
 // standing returns what w can do for a request of the model that is bound to it.
 func (w *Worker) standing(model string, l *limits, m *moment) Standing {
 	switch s, _ := w.condition(); {
-	case !w.isUp() || w.readings.Asleep:
+	case !w.isUp() || w.engine.IsAsleep():
 		return s
-	case !w.breaker.lets(m.now):
-		return w.breaker.standing()
+	case !w.health.Lets(m.now):
+		return w.setAsideAs()
 	case !w.listing.fits(model):
 		return Lacking
 	case w.full(l, m):
@@ -242,21 +248,18 @@ func (w *Worker) backlogged(l *limits, m *moment) bool {
 
 // read records a page of metrics of the worker's engine. It returns the number of requests on which the page measured a
 // pace, 0 if it measured none. See pace.
-func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
+func (w *Worker) read(m Metrics, c1 float64, now time.Duration) (requests float64) {
 	was := w.readings
 	w.readings = readings{Metrics: m, at: now}
 	if m.Block > 0 {
 		w.block.Store(int32(min(m.Block, math.MaxInt32)))
 	}
-	if was.at == 0 {
+	first := was.at == 0
+	w.engine.Page(first, progressed(&was.Metrics, &m), m.Steps > 0, now)
+	if first {
 		return 0
 	}
 	w.totals.preempts += uint64(max(0, m.Preempts-was.Preempts))
-	w.still++
-	if progressed(&was.Metrics, &m) {
-		w.moved = now
-		w.still = 0
-	}
 	if n, s := m.TokenTimes-was.TokenTimes, m.TokenTime-was.TokenTime; n > 0 && s > 0 {
 		w.signs.note(&w.signs.pages, s/n, now)
 		w.signs.paged = now
@@ -283,9 +286,8 @@ func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
 func (w *Worker) begin(r *request) {
 	w.sent++
 	w.inFlight++
-	w.slowStart.spend()
-	w.breaker.sent(r)
-	w.records[r.class].sent(r.at)
+	w.slowStart.Spend()
+	w.health.Sent(&r.Request)
 	w.queue.push(r)
 	w.flight.push(r)
 	w.kv.add(r)
@@ -307,12 +309,12 @@ func (w *Worker) arrive(r *request) {
 }
 
 // noteKnown records for the load from elsewhere what the known routers have there.
-func (w *Worker) noteKnown(now float64) {
+func (w *Worker) noteKnown(now time.Duration) {
 	w.elsewhere.note(w.flight.sequences+w.theirs.n, int(w.heldTokens()), now)
 }
 
 // end counts a request down.
-func (w *Worker) end(r *request, o judge.Outcome, now float64) {
+func (w *Worker) end(r *request, o judge.Outcome, now time.Duration) {
 	w.arrive(r)
 	w.queue.remove(r)
 	w.flight.remove(r)
@@ -325,8 +327,8 @@ func (w *Worker) end(r *request, o judge.Outcome, now float64) {
 	if o.Kind != judge.Answered {
 		return
 	}
-	if r.first > 0 && !r.whole && o.Tokens > 1 {
-		w.signs.noteStream(max(0, now-r.first)/float64(o.Tokens-1), now)
+	if r.First > 0 && !r.Whole && o.Tokens > 1 {
+		w.signs.noteStream(max(0, (now-r.First).Seconds())/float64(o.Tokens-1), now)
 	}
 	w.ended.est += r.est
 	w.ended.new += r.newTokens()

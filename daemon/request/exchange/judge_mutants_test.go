@@ -33,11 +33,13 @@ func without(rule, test, text, instead string) mutant {
 	return mutant{rule: rule, test: test, edits: []edit{{text: text, instead: instead}}}
 }
 
-// in places mutants of one edit in a file. Their tests are in its package.
+// in places mutants of one edit in a file. Their tests are in its package, unless they name another one.
 func in(file string, all ...mutant) []mutant {
 	for i := range all {
 		all[i].edits[0].file = file
-		all[i].test = path.Dir(file) + " " + all[i].test
+		if !strings.Contains(all[i].test, " ") {
+			all[i].test = path.Dir(file) + " " + all[i].test
+		}
 	}
 	return all
 }

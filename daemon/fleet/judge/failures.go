@@ -1,6 +1,4 @@
-package worker
-
-import "github.com/warmpath/warmpath/daemon/fleet/judge"
+package judge
 
 // failures is the share of failures among a worker's latest answers. It is the mean of the first answers; then each
 // answer weighs an eighth.
@@ -18,11 +16,11 @@ const (
 	alone = 2
 )
 
-func (f *failures) add(k judge.Kind) {
+func (f *failures) add(k Kind) {
 	switch k {
-	case judge.Failed, judge.Dying:
+	case Failed, Dying:
 		*f = f.after(1)
-	case judge.Answered:
+	case Answered:
 		*f = f.after(0)
 	}
 }

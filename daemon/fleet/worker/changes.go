@@ -2,56 +2,50 @@ package worker
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
-// This file has all changes of a worker's state by its health checks and by its metrics, of its speed by what all
-// answers show, and the opening and closing of its breaker. verdict.go has the changes by the requests that end there.
-
 // healthy records a good health check.
-func (f *fleet) healthy(e *endpoint, now float64) {
-	e.health.pass(now)
-	if e.place != configured { // removed: its health only decides how long its last requests may wait
-		e.health.state = up
-		e.health.fell = 0
+func (f *fleet) healthy(e *endpoint, now time.Duration) {
+	e.health.Pass(now)
+	if e.place != configured {
+		e.health.Return()
 		return
 	}
-	e.lastError.good(byHealth)
+	e.health.NoteSuccess(judge.ByHealth)
 	if !e.isUp() {
 		f.raise(e, now)
 	}
 }
 
 // unhealthy records a failed health check.
-func (f *fleet) unhealthy(e *endpoint, now float64, why string, c check) {
+func (f *fleet) unhealthy(e *endpoint, now time.Duration, why string, c judge.Check) {
 	if e.place == configured {
-		e.note(why, f.began.Add(seconds(now)), byHealth)
+		e.health.NoteError(why, f.began.Add(now), judge.ByHealth)
 	}
-	switch to := e.health.fail(c, e.flows(seconds(now))); {
-	case to == e.health.state:
+	switch to := e.health.Fail(c, now); {
+	case to == e.health.State():
 	case e.place != configured:
-		if e.health.state != down {
+		if e.health.State() != judge.Down {
 			f.fall(e, to, now)
 		}
-	case to == down:
+	case to == judge.Down:
 		f.drop(e, now, why)
 	default:
 		f.suspect(e, now, why)
 	}
-	if c == checkIll && e.isUp() {
+	if c == judge.CheckIll && e.isUp() {
 		f.watcher.CheckSoon(e.number) // the second answer decides
 	}
 }
 
 // raise marks an endpoint up.
-func (f *fleet) raise(e *endpoint, now float64) {
-	if e.health.state != silent {
-		e.breaker.reset()
-	}
-	back := e.health.rise(now)
-	e.lastError.over = true
+func (f *fleet) raise(e *endpoint, now time.Duration) {
+	back := e.health.Rise(now)
 	for _, w := range e.ranks {
 		if back {
 			f.startSlow(w, now)
@@ -63,30 +57,30 @@ func (f *fleet) raise(e *endpoint, now float64) {
 }
 
 // drop marks an endpoint down.
-func (f *fleet) drop(e *endpoint, now float64, why string) {
-	if e.health.state == down {
+func (f *fleet) drop(e *endpoint, now time.Duration, why string) {
+	if e.health.State() == judge.Down {
 		return
 	}
 	if e.isUp() {
 		f.up -= len(e.ranks)
 	}
-	f.fall(e, down, now)
+	f.fall(e, judge.Down, now)
 	e.forget()
 	f.noteAll(e.ranks, event{kind: dropped, why: why}, now)
 }
 
 // suspect marks an endpoint silent. It keeps its requests and its cache, and gets no new requests while another worker
 // can take them: its process may only be busy, and to move a request that keeps a worker busy makes the next one busy.
-func (f *fleet) suspect(e *endpoint, now float64, why string) {
+func (f *fleet) suspect(e *endpoint, now time.Duration, why string) {
 	f.up -= len(e.ranks)
-	f.fall(e, silent, now)
+	f.fall(e, judge.Silent, now)
 	inFlight := e.inFlight
 	f.noteAll(e.ranks, event{kind: fellSilent, why: why, tokens: inFlight}, now)
 }
 
 // fall begins the grace of all requests in flight at an endpoint, also at removed ranks.
-func (f *fleet) fall(e *endpoint, to state, now float64) {
-	e.health.fall(to, now)
+func (f *fleet) fall(e *endpoint, to judge.State, now time.Duration) {
+	e.health.Fall(to, now)
 	for _, w := range f.taken {
 		if w.endpoint == e {
 			f.grace.beginGrace(w)
@@ -99,34 +93,34 @@ func (f *fleet) fall(e *endpoint, to state, now float64) {
 // compiles may need longer. 60 s by default is above the first.
 const silentGraces = 3
 
-// graceOf returns the seconds that the requests at an endpoint that fell wait for a byte.
-func (f *fleet) graceOf(e *endpoint) float64 {
-	if e.health.state == silent {
-		return silentGraces * f.conf.DownGrace.Seconds()
+// graceOf returns for how long the requests at an endpoint that fell wait for a byte.
+func (f *fleet) graceOf(e *endpoint) time.Duration {
+	if e.health.State() == judge.Silent {
+		return silentGraces * f.conf.DownGrace
 	}
-	return f.conf.DownGrace.Seconds()
+	return f.conf.DownGrace
 }
 
 // takesElsewhere reports whether a worker at another address than e's, which has not had the request yet, takes it now.
 // One that waits for a trial request does not count: it takes a single one of all that are moved.
-func (f *fleet) takesElsewhere(r *request, e *endpoint, now float64) bool {
+func (f *fleet) takesElsewhere(r *request, e *endpoint, now time.Duration) bool {
 	return slices.ContainsFunc(f.workers, func(w *Worker) bool { return f.mayTake(w, r, e, now) })
 }
 
 // mayTake reports whether w, at another address than e's, takes the request now.
-func (f *fleet) mayTake(w *Worker, r *request, e *endpoint, now float64) bool {
+func (f *fleet) mayTake(w *Worker, r *request, e *endpoint, now time.Duration) bool {
 	m := moment{now: now, slowness: f.speed.slowness}
-	return w.endpoint != e && r.tried&(1<<(w.slot%64)) == 0 && w.takes(now) && w.breaker.cause == none &&
-		!w.records[r.class].holds(now) &&
+	return w.endpoint != e && r.tried&(1<<(w.slot%64)) == 0 && w.takes(now) && !w.health.IsSetAside() &&
+		!w.health.Refuses(r.Class, now) &&
 		(r.fence == nil || w.inside(*r.fence)) &&
 		w.listing.fits(r.model) && !w.backlogged(&f.conf.limits, &m) &&
 		!w.packed(&f.conf.limits, r.tokens+r.output, &Beginning{r.parts, r.partTokens})
 }
 
 // restart records that an endpoint has a new process although no health check found it down.
-func (f *fleet) restart(e *endpoint, now float64) {
+func (f *fleet) restart(e *endpoint, now time.Duration) {
 	e.forget()
-	e.health.born = now
+	e.health.Restart(now)
 	for _, w := range e.ranks {
 		w.totals.restarts++
 		f.startSlow(w, now)
@@ -137,18 +131,17 @@ func (f *fleet) restart(e *endpoint, now float64) {
 
 // scraped records a page of metrics. If a worker was killed and came back between two health checks, only the start
 // time of its process on the page shows it.
-func (f *fleet) scraped(e *endpoint, p *Page, now float64) {
-	e.process.at = now
-	switch e.process.read(p.Process) {
-	case newProcess:
+func (f *fleet) scraped(e *endpoint, p *Page, now time.Duration) {
+	switch e.health.ReadProcess(p.Process, now) {
+	case judge.NewProcess:
 		f.restart(e, now)
-	case oldProcess:
+	case judge.OldProcess:
 		for _, w := range e.ranks {
-			w.slowStart = slowStart{} // what looked like a restart was none
+			w.slowStart = judge.SlowStart{} // what looked like a restart was none
 		}
 		f.noteAll(e.ranks, event{kind: balanced}, now)
 	}
-	e.lastError.good(byMetrics)
+	e.health.NoteSuccess(judge.ByMetrics)
 	if n := len(p.Engines); n > 0 && e.learns() && e.believes(n) {
 		f.setRanks(e, n, now)
 		f.listWorkers()
@@ -167,32 +160,33 @@ func (f *fleet) scraped(e *endpoint, p *Page, now float64) {
 }
 
 // read records the metrics of w's engine.
-func (f *fleet) read(w *Worker, m Metrics, now float64) {
-	slept := w.readings.Asleep
+func (f *fleet) read(w *Worker, m Metrics, now time.Duration) {
 	if n := w.read(m, f.conf.c1, now); n > 0 {
 		f.compare(w, n)
 	}
 	f.weighOutput(w, now)
-	if m.Asleep != slept {
+	if m.Asleep != w.engine.IsAsleep() {
 		f.turnIn(w, m.Asleep, now)
 	}
 	if w.resize() {
 		f.note(w, event{kind: resized, tokens: w.capacity.inForce}, now)
 	}
 	f.readElsewhere(w, &m, now)
-	if e := w.endpoint; e.breaker.cause == none && standsStill(f, w, now) {
-		why := fmt.Sprintf("no byte of any answer and no step of its engine in %.0f s", idleFor(w, now))
-		f.setAside(w, failing, why, 0, now)
+	if w.health.IsSetAside() {
+		return
+	}
+	if v := w.engine.StandsStill(&w.health, oldestWaiting(w), longWait(f, w, 0), now); v.Do == judge.PutAside {
+		f.setAside(w, &v, 0, now)
 		f.grace.beginClearing(w)
 	}
 }
 
 // readElsewhere takes a page of w's engine for its load from elsewhere. Gauges that stand while nothing else on the
 // page moves are left over: an idle engine does not count down the requests whose clients have left.
-func (f *fleet) readElsewhere(w *Worker, m *Metrics, now float64) {
+func (f *fleet) readElsewhere(w *Worker, m *Metrics, now time.Duration) {
 	w.noteKnown(now)
 	e := &w.elsewhere
-	if w.still >= stillPages && m.Steps+m.Prompts+m.Queries > 0 {
+	if w.engine.IsStill() && m.Steps+m.Prompts+m.Queries > 0 {
 		*e = elsewhere{known: e.known, held: e.held}
 	} else {
 		unknown, ok := f.rates.prefill(now)
@@ -216,7 +210,7 @@ func (f *fleet) leastElsewhere() float64 {
 }
 
 // counted records the number of engines that an endpoint reports before it is up.
-func (f *fleet) counted(e *endpoint, n int, now float64) {
+func (f *fleet) counted(e *endpoint, n int, now time.Duration) {
 	if e.place != configured || !e.learns() || n < 1 {
 		return
 	}
@@ -225,9 +219,9 @@ func (f *fleet) counted(e *endpoint, n int, now float64) {
 }
 
 // turnIn records that w's engine has been put to sleep, or woken up. Either way its KV cache is gone.
-func (f *fleet) turnIn(w *Worker, asleep bool, now float64) {
+func (f *fleet) turnIn(w *Worker, asleep bool, now time.Duration) {
+	w.engine.SetAsleep(asleep, now)
 	if asleep {
-		w.slept = now
 		f.note(w, event{kind: slept}, now)
 		f.grace.beginClearing(w)
 		return
@@ -239,7 +233,7 @@ func (f *fleet) turnIn(w *Worker, asleep bool, now float64) {
 
 // drain takes the worker with that id out of the snapshots, or puts it back. The id of an endpoint means all its ranks,
 // later ones included. drain reports whether there is such a worker.
-func (f *fleet) drain(id string, on bool, now float64) bool {
+func (f *fleet) drain(id string, on bool, now time.Duration) bool {
 	e := f.at(id)
 	if e == nil {
 		return false
@@ -259,7 +253,7 @@ func (f *fleet) drain(id string, on bool, now float64) bool {
 }
 
 // drainRanks takes ranks of one endpoint out of the snapshots, or puts them back.
-func (f *fleet) drainRanks(ranks []*Worker, on bool, now float64) {
+func (f *fleet) drainRanks(ranks []*Worker, on bool, now time.Duration) {
 	var changed []*Worker
 	inFlight := 0
 	for _, w := range ranks {
@@ -306,8 +300,8 @@ func (f *fleet) countPanic() {
 }
 
 // startSlow begins w's slow start.
-func (f *fleet) startSlow(w *Worker, now float64) {
-	w.slowStart.begin(now, f.conf.SlowStart.Seconds(), f.rates.begun)
+func (f *fleet) startSlow(w *Worker, now time.Duration) {
+	w.slowStart.Begin(now, f.conf.SlowStart, f.rates.begun)
 	f.level(w)
 }
 
@@ -336,33 +330,30 @@ func (f *fleet) renew(e *endpoint) {
 }
 
 // setAside opens the breaker of w's endpoint, if the fleet can spare the endpoint.
-func (f *fleet) setAside(w *Worker, c cause, why string, by uint64, now float64) {
+func (f *fleet) setAside(w *Worker, v *judge.Verdict, by uint64, now time.Duration) {
 	e := w.endpoint
-	if e.breaker.cause == leaving { // the trial failed in another way: the worker is no better for that
-		c = leaving
-	}
 	if !f.maySpare(e) {
-		e.breaker.shut() // the trial failed, but the worker is needed
+		e.health.Close() // the trial failed, but the worker is needed
 		return
 	}
+	cause, again := e.health.SetAside(v, by, f.conf.HealthInterval, now)
 	kind := ejected
-	switch {
-	case c == refusing:
+	switch cause {
+	case judge.Refusing:
 		kind = refuses
-	case c == leaving:
+	case judge.GoingAway:
 		kind = wentLeaving
 	}
 	switch {
-	case c != leaving:
+	case cause != judge.GoingAway:
 		w.totals.ejected++
-	case e.breaker.cause != leaving:
+	case !again:
 		w.totals.left++
 	}
-	e.breaker.open(c, why, by, now, f.conf.HealthInterval.Seconds())
 	for _, o := range e.ranks {
-		o.slowStart = slowStart{}
+		o.slowStart = judge.SlowStart{}
 	}
-	f.noteAll(e.ranks, event{kind: kind, why: why, wait: seconds(e.breaker.back), tokens: e.inFlight}, now)
+	f.noteAll(e.ranks, event{kind: kind, why: v.Why, wait: e.health.BackOff(), tokens: e.inFlight}, now)
 }
 
 // maySpare reports whether an endpoint may be set aside. Half of the endpoints that are there always stay: if all fail,
@@ -374,7 +365,7 @@ func (f *fleet) maySpare(e *endpoint) bool {
 			continue
 		}
 		there++
-		if o != e && o.breaker.cause != none {
+		if o != e && o.health.IsSetAside() {
 			out++
 		}
 	}
@@ -383,8 +374,8 @@ func (f *fleet) maySpare(e *endpoint) bool {
 
 // closeBreaker closes an endpoint's breaker after a good trial and starts its ranks slowly: they still have their
 // caches, but no load.
-func (f *fleet) closeBreaker(e *endpoint, now float64) {
-	e.breaker.shut()
+func (f *fleet) closeBreaker(e *endpoint, now time.Duration) {
+	e.health.Close()
 	for _, w := range e.ranks {
 		f.startSlow(w, now)
 	}
@@ -394,7 +385,7 @@ func (f *fleet) closeBreaker(e *endpoint, now float64) {
 
 // fadeSpeeds lets what was learnt of each worker fade, but for what its answers still show: a worker whose first byte
 // stays late is no faster than it was.
-func (f *fleet) fadeSpeeds(keep, now float64) {
+func (f *fleet) fadeSpeeds(keep float64, now time.Duration) {
 	all := make([]*signs, len(f.workers))
 	for i, w := range f.workers {
 		all[i] = &w.signs
@@ -411,7 +402,7 @@ func (f *fleet) fadeSpeeds(keep, now float64) {
 }
 
 // weighOutput compares w's time per output token with the pool's, if a value of it was noted now.
-func (f *fleet) weighOutput(w *Worker, now float64) {
+func (f *fleet) weighOutput(w *Worker, now time.Duration) {
 	if x := times(w.signs.perToken(), f.usual.perToken); x > 0 && w.signs.at == now {
 		w.speed.pull(x)
 	}

@@ -1,13 +1,6 @@
 package worker
 
-import (
-	"cmp"
-
-	"github.com/warmpath/warmpath/daemon/fleet/judge"
-)
-
-// whyOf returns the error of an outcome in words.
-func whyOf(o *judge.Outcome) string { return cmp.Or(o.Err, proofs[o.Kind].words) }
+import "github.com/warmpath/warmpath/daemon/fleet/judge"
 
 // totals counts the outcomes at a worker.
 type totals struct {

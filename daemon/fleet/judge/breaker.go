@@ -1,4 +1,6 @@
-package worker
+package judge
+
+import "time"
 
 // BreakerState states which requests the breaker of a worker lets through. The metric has the same numbers.
 type BreakerState uint8
@@ -15,17 +17,17 @@ func (s BreakerState) String() string { return [...]string{"closed", "half-open"
 
 // opening is why a breaker is open, and for how long.
 type opening struct {
-	cause cause
+	cause Cause
 	why   string
-	back  float64 // the back-off in force, kept after closing for the next one; 0 = the first
+	back  time.Duration // the back-off in force, kept after closing for the next one; 0 = the first
 }
 
-// breaker keeps requests from a worker that is up but fails them. It is closed while cause is none, open until a time,
-// and half-open from then on. Half-open it lets one trial request at a time through, whose end decides.
+// breaker keeps requests from a worker that is up but fails them. It is closed while cause is NoCause, open until a
+// time, and half-open from then on. Half-open it lets one trial request at a time through, whose end decides.
 type breaker struct {
 	opening
-	until   float64
-	trial   *request // under way; nil = none
+	until   time.Duration
+	trial   *Request // under way; nil = none
 	by      uint64   // the number of the request that opened it
 	refused uint64   // the number of the last trial that was refused
 	before  opening  // what the request by found
@@ -34,15 +36,15 @@ type breaker struct {
 }
 
 const (
-	maxBackOff = 30.0 // seconds, for failures and refusals
-	firstLeave = 5.0  // seconds until a leaving worker is tried: a paused engine comes back without a restart
-	maxLeave   = 60.0
-	proven     = 1.0 // seconds of a flowing answer after which a trial counts as good
+	maxBackOff = 30 * time.Second // for failures and refusals
+	firstLeave = 5 * time.Second  // until a leaving worker is tried: a paused engine comes back without a restart
+	maxLeave   = time.Minute
+	proven     = time.Second // of a flowing answer, after which a trial counts as good
 )
 
-func (b *breaker) state(now float64) BreakerState {
+func (b *breaker) state(now time.Duration) BreakerState {
 	switch {
-	case b.cause == none:
+	case b.cause == NoCause:
 		return Closed
 	case now < b.until:
 		return Open
@@ -50,28 +52,20 @@ func (b *breaker) state(now float64) BreakerState {
 	return HalfOpen
 }
 
-// standing returns the worker's standing while the breaker is not closed.
-func (b *breaker) standing() Standing {
-	if b.cause == leaving {
-		return Draining
-	}
-	return Ejected
-}
-
 // lets reports whether a request may go to the worker now.
-func (b *breaker) lets(now float64) bool {
-	return b.cause == none || now >= b.until && b.trial == nil
+func (b *breaker) lets(now time.Duration) bool {
+	return b.cause == NoCause || now >= b.until && b.trial == nil
 }
 
 // sent makes r the trial if the breaker is half-open.
-func (b *breaker) sent(r *request) {
-	if b.cause != none && b.lets(r.at) {
+func (b *breaker) sent(r *Request) {
+	if b.cause != NoCause && b.lets(r.Sent) {
 		b.trial = r
 	}
 }
 
 // ended reports whether r was the trial. If so, the trial is over.
-func (b *breaker) ended(r *request) bool {
+func (b *breaker) ended(r *Request) bool {
 	if b.trial != r {
 		return false
 	}
@@ -81,33 +75,33 @@ func (b *breaker) ended(r *request) bool {
 
 // hasProven reports whether the trial has streamed for long enough to count as good, so that the breaker need not wait
 // for the end of a long stream.
-func (b *breaker) hasProven(now float64) bool {
-	return b.trial != nil && b.trial.first > 0 && now-b.trial.first >= proven
+func (b *breaker) hasProven(now time.Duration) bool {
+	return b.trial != nil && b.trial.First > 0 && now-b.trial.First >= proven
 }
 
 // good counts a good answer to a request that was sent at a time. settled is true when the worker's slow start is over:
 // then the next back-off is as short as the first.
-func (b *breaker) good(sent float64, settled bool) {
+func (b *breaker) good(sent time.Duration, settled bool) {
 	b.tallies.good(sent)
 	b.had.good(sent)
-	if b.cause == none && settled {
+	if b.cause == NoCause && settled {
 		b.back = 0
 	}
 }
 
 // count counts n signs of a cause and reports whether the breaker must open for them. tried is true for the trial's
 // answer.
-func (b *breaker) count(p *proof, n int, now float64, tried bool) bool {
+func (b *breaker) count(p *proof, n int, now time.Duration, tried bool) bool {
 	t := &b.tallies[p.cause]
 	t.add(n, now)
-	return tried || b.cause == none && t.n >= p.requests
+	return tried || b.cause == NoCause && t.n >= p.requests
 }
 
 // open opens the breaker because of the request of that number, for a time that doubles each time. first is the first
 // back-off from failures.
-func (b *breaker) open(c cause, why string, by uint64, now, first float64) {
-	before, again, most := b.opening, b.cause != none, maxBackOff
-	if c == leaving {
+func (b *breaker) open(c Cause, why string, by uint64, now, first time.Duration) {
+	before, again, most := b.opening, b.cause != NoCause, maxBackOff
+	if c == GoingAway {
 		first, most = firstLeave, maxLeave
 		if !again {
 			b.back = 0
@@ -120,11 +114,11 @@ func (b *breaker) open(c cause, why string, by uint64, now, first float64) {
 
 // postpone puts the next trial off for as long as this one waited, because its client left before it had a byte. Else
 // one client of less patience than shows a hang would be each trial, and never be served.
-func (b *breaker) postpone(waited, now float64) { b.until = now + min(waited, b.back) }
+func (b *breaker) postpone(waited, now time.Duration) { b.until = now + min(waited, b.back) }
 
 // takeBack undoes the opening by a request that turned out to be at fault itself. What others have shown stays. A trial
 // has shown nothing then, and the next request is one.
-func (b *breaker) takeBack(c cause, now float64) {
+func (b *breaker) takeBack(c Cause, now time.Duration) {
 	*b = breaker{opening: b.before, until: now, tallies: b.had}
 	b.tallies[c].takeBack()
 }

@@ -1,0 +1,26 @@
+package judge
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Request is what counts of one request at a worker, until it ends.
+type Request struct {
+	Number uint64        // among all of the pool; 0 = another router's
+	Class  uint8         // below Classes
+	Whole  bool          // the answer comes in one piece
+	Sent   time.Duration // to the worker
+
+	First  time.Duration // when the first byte came; 0 = it has not
+	Ended  bool
+	Called bool // the holder was called, or will be
+
+	flow atomic.Int64 // when the last byte came; 0 = none has
+}
+
+// Waits reports whether no byte of the answer has come yet.
+func (r *Request) Waits() bool { return r.First == 0 && !r.Ended }
+
+// LastByte returns when the last byte of the answer came; 0 = none has.
+func (r *Request) LastByte() time.Duration { return time.Duration(r.flow.Load()) }
