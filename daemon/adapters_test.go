@@ -128,6 +128,7 @@ func TestMoreAdaptersThanSlotsTakeTurns(t *testing.T) {
 
 // TestARefusalIsOneWorkers: where one worker loads no adapters, another one is asked.
 func TestARefusalIsOneWorkers(t *testing.T) {
+	t.Parallel()
 	urls := append(sims(t, 2, vllmsim.Config{}).URLs(), sims(t, 1, vllmsim.Config{MaxLoras: 2}).URLs()...)
 	r := start(t, withAdapters(settings("roundrobin", urls...)), 3)
 	for i := range 6 {

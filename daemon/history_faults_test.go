@@ -132,6 +132,7 @@ func TestRoutersStartBeforeTheirRedis(t *testing.T) {
 
 // What others write into the stream harms nobody: it is counted and logged once, and all else is heard.
 func TestForeignEntriesInTheStream(t *testing.T) {
+	t.Parallel()
 	b := redistest.New(t)
 	b.Start()
 	all, logs := loggedRouters(t, 2, b.URL(), sims(t, 3, vllmsim.Config{}))

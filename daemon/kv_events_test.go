@@ -177,6 +177,7 @@ func TestEventsByListening(t *testing.T) {
 
 // Each rank of a worker that dials the router dials a port of its own, as far above the first as its number.
 func TestRanksThatDial(t *testing.T) {
+	t.Parallel()
 	const ranks = 4
 	first := porttest.Row(t, 2*ranks)
 	at, replay := fmt.Sprintf("tcp://127.0.0.1:%d", first), fmt.Sprintf("tcp://127.0.0.1:%d", first+ranks)

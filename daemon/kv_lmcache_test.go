@@ -26,6 +26,7 @@ func TestLMCacheHashes(t *testing.T) {
 // A worker's LMCache registers with the daemon and admits a chunk. The instance is matched to the worker by its id; page,
 // metrics and log say so.
 func TestLMCacheWorkerRegisters(t *testing.T) {
+	t.Parallel()
 	toml := settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...)
 	r, lines := startLogged(t, "[lmcache]\npull = \"127.0.0.1:0\"\nreply = \"127.0.0.1:0\"\nheartbeat = \"127.0.0.1:0\"\n"+toml, 1)
 	id := r.describe()[0].Workers[0].ID

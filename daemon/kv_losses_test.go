@@ -170,6 +170,7 @@ func TestSpilledChunksAreNotForgotten(t *testing.T) {
 
 // What only a Redis has is believed to be there until that has lost it, though nobody asks for it.
 func TestChunksLostInRedisAreForgotten(t *testing.T) {
+	t.Parallel()
 	port := fmt.Sprint(porttest.Row(t, 1)) // L2 knows no sockets
 	r := redistest.Start(t, "--bind", "127.0.0.1", "--port", port)
 	s := newShelves(t, "[kv_cache.l2]\nenabled = true\nbackend = \"redis\"\ntimeout = \"10s\"\nurl = \"redis://127.0.0.1:"+port+"\"\n")

@@ -250,6 +250,7 @@ func TestNamesOfStoredResponses(t *testing.T) {
 
 // TestNamesInTheRecords: log, decision and span name alias and target.
 func TestNamesInTheRecords(t *testing.T) {
+	t.Parallel()
 	c, stop := otlptest.Start()
 	t.Cleanup(stop)
 	w := newSpeaker(t, `{"id":"the-cat"}`)

@@ -83,6 +83,7 @@ func raw(t *testing.T, addr, text string) string {
 
 // TestEveryAnswerIsCountedAndLoggedOnce: what is refused at the door too, and with Expect as without.
 func TestEveryAnswerIsCountedAndLoggedOnce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	key, log := filepath.Join(dir, "key"), filepath.Join(dir, "access.log")
 	write(t, key, "a-good-key")

@@ -96,6 +96,7 @@ func TestEveryRequestIsExplainedAfterwards(t *testing.T) {
 
 // TestDecisionsAreSeenLive: a viewer sees a stream within a second, while it still runs, and its end.
 func TestDecisionsAreSeenLive(t *testing.T) {
+	t.Parallel()
 	finish := make(chan struct{})
 	w := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "text/event-stream")

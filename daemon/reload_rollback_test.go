@@ -106,6 +106,7 @@ func TestRefusedReloadsLeaveNothingBehind(t *testing.T) {
 
 // TestRemovedPoolLeavesItsWorkersAlone: nobody asks a worker for its health that no pool has.
 func TestRemovedPoolLeavesItsWorkersAlone(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int64
 	w := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		asked.Add(1)

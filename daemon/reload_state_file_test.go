@@ -79,6 +79,7 @@ func TestRestartIsNotAColdStart(t *testing.T) {
 
 // Of a state file that cannot be read or written no client sees anything.
 func TestStateFileNeverInTheWay(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -122,6 +122,7 @@ func TestBadReloadLeavesAllAsItWas(t *testing.T) {
 // TestAModuleThatComesAfterItsName: a file that names a module which is not there, or is faulty, comes into force when
 // the module is.
 func TestAModuleThatComesAfterItsName(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{})
 	r, lines := startLogged(t, settings("prefixaware", f.URLs()...), 1)
 	ctx, cancel := context.WithCancel(context.Background())

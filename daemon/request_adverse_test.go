@@ -136,6 +136,7 @@ func TestTheBeginningOfAnEventIsNoEvent(t *testing.T) {
 
 // TestDrainWaitsForNobodyWithoutARequest: a connection opened ahead, or half a header, holds no rollout up.
 func TestDrainWaitsForNobodyWithoutARequest(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, withServer(settings("prefixaware", f.URLs()...), "drain_timeout = \"60s\"\nread_timeout = \"50s\""), 1)
 	for _, text := range []string{"", "POST /v1/completions HTTP/1.1\r\nHo"} {

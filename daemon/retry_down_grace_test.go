@@ -225,6 +225,7 @@ func TestStreamedBodyIsNotRepeated(t *testing.T) {
 // TestClosedPortIsSeen: a proxy before a worker goes on answering /health on the connections that it has, with its
 // port closed.
 func TestClosedPortIsSeen(t *testing.T) {
+	t.Parallel()
 	w := fakeWorker(t, func(http.ResponseWriter, *http.Request) {})
 	good := sims(t, 1, vllmsim.Config{})
 	r := start(t, fromDefaults("", w.URL, good[0].URL()), 2)

@@ -3,7 +3,6 @@ package daemon
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -91,24 +90,6 @@ func (r *running) inFlight() (n int) {
 		}
 	}
 	return n
-}
-
-func TestBrokenStreamEndsWithAnErrorAndNotCleanly(t *testing.T) {
-	f := sims(t, 1, vllmsim.Config{})
-	r := start(t, settings("prefixaware", f.URLs()...), 1)
-	if err := f[0].SetFault(vllmsim.Fault{Mode: vllmsim.FaultCut}); err != nil {
-		t.Fatal(err)
-	}
-	s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":200,"stream":true}`)
-	if s.status != 200 || !errors.Is(s.err, io.ErrUnexpectedEOF) {
-		t.Errorf("the stream ended with %d, %v; want 200 and io.ErrUnexpectedEOF", s.status, s.err)
-	}
-	if !strings.Contains(s.body, `"code":"worker_broke_off"`) || strings.Contains(s.body, "[DONE]") {
-		t.Errorf("the stream was %q; want an error event and no [DONE]", s.body)
-	}
-	if n := r.inFlight(); n != 0 {
-		t.Errorf("%d in flight; want 0", n)
-	}
 }
 
 func TestStreamIsPassedOnAsItComes(t *testing.T) {

@@ -82,21 +82,6 @@ func TestAbortInTheMiddleIsToldAndNotAnEnd(t *testing.T) {
 	}
 }
 
-func TestLateFirstByteGoesToAnotherWorker(t *testing.T) {
-	t.Parallel()
-	f := sims(t, 2, vllmsim.Config{})
-	r := start(t, withPool(settings("roundrobin", f.URLs()...), `first_byte_retry = "1s"`), 2)
-	if err := f[0].SetFault(vllmsim.Fault{Mode: vllmsim.FaultStall}); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 4 {
-		if s := r.do("POST", "/v1/completions", fmt.Sprintf(`{"model":"sim","prompt":"x","stream":%v}`, i%2 == 0)); s.status != 200 || s.err != nil {
-			t.Fatalf("request %d: %d %v %s", i, s.status, s.err, s.body)
-		}
-	}
-	eventually(t, "nothing in flight", func() bool { return r.inFlight() == 0 && r.front.Stats().InFlight == 0 })
-}
-
 func TestClientThatLeavesBeforeTheAnswerFreesTheWorker(t *testing.T) {
 	gone, arrived := make(chan time.Time, 1), make(chan struct{}, 1)
 	w := fakeWorker(t, func(_ http.ResponseWriter, r *http.Request) {

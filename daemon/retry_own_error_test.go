@@ -113,8 +113,12 @@ func TestFirstTokenBeforeAResetReachesTheClient(t *testing.T) {
 		})
 		r := start(t, settings("roundrobin", w), 1)
 		s := r.do("POST", "/v1/completions", aStream)
-		if !strings.HasPrefix(s.body, aToken) || !strings.Contains(s.body, "worker_broke_off") || s.status != 200 {
-			t.Errorf("%s: %d %v %q; want the token, then our event", what, s.status, s.err, s.body)
+		if !strings.HasPrefix(s.body, aToken) || !strings.Contains(s.body, `"code":"worker_broke_off"`) || strings.Contains(s.body, "[DONE]") ||
+			s.status != 200 || !errors.Is(s.err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: %d %v %q; want the token, then our event and no clean end", what, s.status, s.err, s.body)
+		}
+		if n := r.inFlight(); n != 0 {
+			t.Errorf("%s: %d in flight; want 0", what, n)
 		}
 		_ = r.stop()
 	}

@@ -167,6 +167,7 @@ func TestLateFirstBytesEject(t *testing.T) {
 	if w.Ejections == 0 || w.Broken > 8 {
 		t.Errorf("%d ejections, %d requests were late; want one after 5, and few trials", w.Ejections, w.Broken)
 	}
+	eventually(t, "nothing in flight", func() bool { return r.inFlight() == 0 && r.front.Stats().InFlight == 0 })
 }
 
 // TestNobodyIsLeft: only a request that has somewhere to go is said, and counted, to go there.

@@ -12,6 +12,7 @@ import (
 // TestRedisOverTLS: routers share sessions and history through a Redis whose certificate a private authority signs and
 // which asks for a certificate, as redis-server does by default. A history without a URL uses the files of [cache].
 func TestRedisOverTLS(t *testing.T) {
+	t.Parallel()
 	url, pair := redistest.TLS(t)
 	w := sims(t, 1, vllmsim.Config{})
 	files := fmt.Sprintf("redis = %q\ntls_ca_file = %q\ntls_cert_file = %q\ntls_key_file = %q\n", url, pair.Cert, pair.Cert,

@@ -13,6 +13,7 @@ import (
 // TestARefusingRedisIsShown: a Redis that refuses in any way is named with its remedy, for the sessions and the history
 // that it should keep: in a line of the log each and in what `warmpath status` reads. Sessions are served meanwhile.
 func TestARefusingRedisIsShown(t *testing.T) {
+	t.Parallel()
 	for _, refusal := range redistest.Refusals(t) {
 		t.Run(refusal.Name, func(t *testing.T) {
 			t.Parallel()
@@ -43,6 +44,7 @@ func TestARefusingRedisIsShown(t *testing.T) {
 
 // TestARedisThatStopsRefusing: what was refused is written once the Redis takes it.
 func TestARedisThatStopsRefusing(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	redis.Do("CONFIG SET requirepass right")
 	r := start(t, "[cache]\nredis = \""+redis.URL()+"\"\n"+settings("session", sims(t, 1, vllmsim.Config{}).URLs()...), 1)

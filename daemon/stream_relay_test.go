@@ -83,6 +83,7 @@ func TestLargePiecesOfAStream(t *testing.T) {
 // TestOverTLS: clients over TLS, a certificate that is changed under way, and a worker behind TLS of an authority of
 // its own.
 func TestOverTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var proto string
 	w := fakeTLSWorker(t, dir, func(rw http.ResponseWriter, r *http.Request) {
