@@ -82,12 +82,15 @@ func (a *asker) models(ctx context.Context, base string) ([]string, []json.RawMe
 }
 
 func (a *asker) metrics(ctx context.Context, page string, wait time.Duration) (worker.Page, error) {
-	status, b, err := a.get(ctx, question{client: a.Client, url: page, wait: wait, limit: maxMetrics})
+	status, b, err := a.get(ctx, question{client: a.Client, url: page, wait: wait, limit: maxMetrics + 1})
 	if err != nil {
 		return worker.Page{}, fmt.Errorf("/metrics: %w", err)
 	}
 	if status != http.StatusOK {
 		return worker.Page{}, fmt.Errorf("/metrics: answers %d", status)
+	}
+	if len(b) > maxMetrics {
+		return worker.Page{}, fmt.Errorf("/metrics: the page is longer than %d MiB", maxMetrics>>20)
 	}
 	return parseMetrics(b), nil
 }

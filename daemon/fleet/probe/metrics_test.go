@@ -3,10 +3,13 @@ package probe
 import (
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
@@ -30,6 +33,25 @@ func TestParseRecordedPages(t *testing.T) {
 	f("metrics-0.32.0.txt", worker.Metrics{Capacity: 23 * 128, Block: 128, Process: 1.79524799931e+09, SaysComputed: true})
 	f("metrics-0.11.1.txt", worker.Metrics{Capacity: 127 * 16, Block: 16, Process: 1.79524968851e+09, Queries: 3697, Hits: 192,
 		Prefill: 19.75551417600036, Prefills: 46, Prompts: 3750, TokenTime: 2.13049174800035, TokenTimes: 46, Steps: 71})
+}
+
+// TestPageTooLong: a page of which only a part can be read is no page.
+func TestPageTooLong(t *testing.T) {
+	size := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "vllm:num_requests_running 3\n", strings.Repeat("#", size-29), "\n")
+	}))
+	defer s.Close()
+	for _, c := range []struct {
+		size int
+		want string
+	}{{maxMetrics, ""}, {maxMetrics + 1, "/metrics: the page is longer than 8 MiB"}} {
+		size = c.size
+		p, err := newAsker(Config{}).metrics(t.Context(), s.URL+"/metrics", 5*time.Second)
+		if got := fmt.Sprint(err); err == nil && (c.want != "" || p.Running != 3) || err != nil && got != c.want {
+			t.Errorf("a page of %d bytes: %+v, %v; want the error %q", c.size, p, err, c.want)
+		}
+	}
 }
 
 func TestParseMetrics(t *testing.T) {

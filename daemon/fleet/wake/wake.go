@@ -19,6 +19,7 @@ import (
 const (
 	coolDown = 30 * time.Second // between two calls
 	patience = 10 * time.Second // for an answer
+	again    = time.Second      // from a call that failed to the next one; twice as long each time
 )
 
 // Waker calls one pool's URL. It is safe for concurrent use.
@@ -53,13 +54,21 @@ func (w *Waker) Wake() {
 	}
 }
 
+// call calls until a call is taken, another URL is set, or the cool-down is nearly over.
 func (w *Waker) call(url string) {
-	if err := w.post(url); err != nil {
-		w.log.Warn("wake_url does not take the call for workers: correct it, or start the scaler that listens there; "+
-			"it is called again while requests come", "again_in", coolDown, "error", err)
-		return
+	began := time.Now()
+	for wait := again; time.Since(began)+wait < coolDown && *w.url.Load() == url; wait *= 2 {
+		err := w.post(url)
+		if err == nil {
+			w.log.Info("no worker is up for a request: wake_url was called")
+			return
+		}
+		if wait == again {
+			w.log.Warn("wake_url does not take the call for workers: correct it, or start the scaler that listens there; "+
+				"it is called again while requests come", "again_in", wait, "error", err)
+		}
+		time.Sleep(wait)
 	}
-	w.log.Info("no worker is up for a request: wake_url was called")
 }
 
 // post returns no error that has the URL in it: that may hold a password.

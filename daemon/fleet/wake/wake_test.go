@@ -51,6 +51,29 @@ func TestOneCallACoolDown(t *testing.T) {
 	}
 }
 
+// TestAFailedCallIsRepeated: one request comes while the scaler restarts. It is called again within seconds, until it takes
+// the call.
+func TestAFailedCallIsRepeated(t *testing.T) {
+	t.Parallel()
+	calls := make(chan time.Time, 100)
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		if len(calls) < 2 {
+			rw.WriteHeader(503)
+		}
+		calls <- time.Now()
+	}))
+	defer s.Close()
+	New("main", s.URL, slog.New(slog.DiscardHandler)).Wake()
+	time.Sleep(5 * time.Second)
+	if n := len(calls); n != 3 {
+		t.Fatalf("called %d times in 5 s, want 3: two fail", n)
+	}
+	first := <-calls
+	if second, third := (<-calls).Sub(first), (<-calls).Sub(first); second < again || third < 3*again {
+		t.Errorf("called again after %v and %v", second, third)
+	}
+}
+
 type locked struct {
 	mu sync.Mutex
 	b  bytes.Buffer

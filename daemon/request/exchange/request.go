@@ -384,7 +384,8 @@ func failedFor(f *message.Fault, own *ownError) names.Reason {
 		return 0
 	}
 	switch f.Code {
-	case message.FaultNoWorker.Code, message.FaultUpstream.Code, message.FaultDown.Code:
+	case message.FaultNoWorker.Code, message.FaultUpstream.Code, message.FaultDown.Code,
+		message.FaultUnknownModel("").Code: // no worker lists it any more
 		return names.Down
 	case message.FaultFull.Code, message.FaultQueueFull.Code, message.FaultWaited.Code, message.FaultOverdue.Code:
 		return names.Full

@@ -9,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -102,7 +103,7 @@ func (w weigher) decide(b *body, o judge.Outcome, text []byte) *failure {
 			return nil
 		}
 	case !w.asksElsewhere(b, o.Kind, f):
-		if f.reason != journal.Key {
+		if f.reason != journal.Key && !w.fallsBack(w.unserved(b, o.Kind, text)) {
 			return nil
 		}
 		f.grade = route.GradeFinal
@@ -181,6 +182,18 @@ func (w weigher) asksElsewhere(b *body, k judge.Kind, f *failure) bool {
 		f.paid = w.blames(b.a.trip.Worker())
 	}
 	return f.paid
+}
+
+// unserved returns what the last worker says of its model with such an answer, 0 if nothing: that it is full, or that
+// it does not have the model any more.
+func (w weigher) unserved(b *body, k judge.Kind, text []byte) names.Reason {
+	switch {
+	case k == judge.Busy:
+		return names.Full
+	case b.a.resp.Status == http.StatusNotFound && w.understood() && !bareRefusals[string(text)]:
+		return names.Down
+	}
+	return 0
 }
 
 // lacks reports whether the worker answers that it does not have what the request is about: a model that it lists, or
