@@ -107,7 +107,7 @@ func TestRoutersOutliveTheirRedis(t *testing.T) {
 	f("slow", false, func(b *redistest.Server) { b.Do("CLIENT PAUSE 600 ALL") }, func(b *redistest.Server) { b.Do("CLIENT PAUSE 300 ALL") })
 	f("flushed", false, func(b *redistest.Server) { b.Do("FLUSHALL") }, func(*redistest.Server) {})
 	f("another takes over whose clock is behind", true, func(b *redistest.Server) {
-		b.Do("XADD warmpath/history/main 9999999999999-1 f x") // what comes after it has a time of the year 2286
+		b.Do("XADD {warmpath}/history/main 9999999999999-1 f x") // what comes after it has a time of the year 2286
 		b.Kill()
 	}, (*redistest.Server).Start)
 }
@@ -140,7 +140,7 @@ func TestForeignEntriesInTheStream(t *testing.T) {
 		eventually(t, fmt.Sprintf("router %d hears the other", i), func() bool { return r.hears() == 1 })
 	}
 	for _, fields := range []string{"f x", "other thing", `f "WH"`, "f " + strings.Repeat("WH", 4000), "g x f y", `f ""`} {
-		b.Do("XADD warmpath/history/main * " + fields)
+		b.Do("XADD {warmpath}/history/main * " + fields)
 	}
 	for i, r := range all {
 		eventually(t, "they are counted", func() bool { return r.peers.Stats().Pools[0].Received.Foreign >= 6 })

@@ -38,7 +38,7 @@ func newRogue(t *testing.T, b *redistest.Server, r *running) *rogue {
 	c := redis.NewClient(&redis.Options{Network: "unix", Addr: b.Socket()})
 	t.Cleanup(func() { c.Close() })
 	sender, _ := peers.NewPair(r.shown()[0].Pool, 99)
-	return &rogue{sender, t, c, "warmpath/history/main"}
+	return &rogue{sender, t, c, "{warmpath}/history/main"}
 }
 
 // frames returns what it has told.

@@ -82,6 +82,6 @@ func TestAStrangeRedisHoldsUpNoStart(t *testing.T) {
 	f("an endless value", "*2\r\n$1\r\n0\r\n*1\r\n$60000000\r\n", "x")
 	f("endless values", "*2\r\n$1\r\n0\r\n*60000\r\n", "$65536\r\n"+strings.Repeat("x", 64<<10)+"\r\n")
 	f("an endless line", "+", "x")
-	f("endless pages", "", "*2\r\n$1\r\n1\r\n*1\r\n$20\r\nwarmpath:1:a:"+"1234567\r\n")
+	f("endless pages", "", "*2\r\n$1\r\n1\r\n*1\r\n$22\r\n{warmpath}:1:a:"+"1234567\r\n")
 	f("no Redis", "HTTP/1.1 400 Bad Request\r\n\r\n", "")
 }

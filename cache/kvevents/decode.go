@@ -20,8 +20,9 @@ const (
 type Decoder struct {
 	skipped Skipped
 	stored  blocks.Stored
-	group   int  // the one group of full attention whose events are handed on
-	chosen  bool // group is set
+	group   int    // the one group of full attention whose events are handed on
+	chosen  bool   // group is set
+	sparse  uint64 // bits of groups without a kind that have stored a part of their blocks: they are no full attention
 	e       event
 }
 
@@ -130,6 +131,20 @@ func (d *Decoder) event(c *cursor, b *Batch, sink Sink) {
 // state, and null blocks stand in their place.
 var fullAttention = []string{"", "full_attention", "mla_attention", "sink_full_attention"}
 
+// findSparse marks the group of a store that has tokens of more blocks than it has hashes. vLLM 0.20 and 0.21 name no
+// kinds, and the first prompt of a group with a state or a window may be stored whole: what was believed of it is dropped.
+func (d *Decoder) findSparse(sink Sink) {
+	e := &d.e
+	if !e.hasGroup || len(e.kind) > 0 || uint64(len(e.tokens)) <= uint64(len(e.hashes))*e.size {
+		return
+	}
+	d.sparse |= 1 << e.group
+	if d.chosen && d.group == int(e.group) {
+		d.chosen = false
+		sink.Clear()
+	}
+}
+
 // ours reports whether events of the group are handed on. A hybrid model announces each block once for each group, with
 // the same hash, so one group of full attention stands for all: the first that stores. A removal names its group alone.
 func (d *Decoder) ours(e *event, storing bool) bool {
@@ -138,7 +153,7 @@ func (d *Decoder) ours(e *event, storing bool) bool {
 		group = int(min(e.group, 1<<16))
 	}
 	if storing && !d.chosen {
-		if e.sliding && len(e.kind) == 0 || !slices.Contains(fullAttention, string(e.kind)) {
+		if len(e.kind) == 0 && (e.sliding || d.sparse>>group&1 == 1) || !slices.Contains(fullAttention, string(e.kind)) {
 			return false
 		}
 		d.group = group
@@ -162,6 +177,7 @@ func (d *Decoder) store(sink Sink) {
 		d.skipped.External++
 	case e.odd, e.size > maxTokens, tokens > 0 && e.size == 0, tokens > 0 && tokens != count*e.size:
 		d.skipped.Shape++
+		d.findSparse(sink)
 	case tokens == 0 && medium == blocks.GPU:
 		d.skipped.Shape++
 	case (tokens > 0 || e.hasGroup) && !d.ours(e, tokens > 0):

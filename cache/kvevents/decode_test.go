@@ -194,6 +194,15 @@ func TestEvents(t *testing.T) {
 		stored(h, nil, four, 4, nil, "GPU", nil, nil, 2, "full_attention"),
 		list{"BlockRemoved", h, "GPU", 2}, list{"BlockRemoved", h, "GPU", 0}, list{"BlockRemoved", h, "GPU", 1}},
 		plain, "remove gpu [7]")
+	ten := func(hashes, parent any, tokens list, group int) list {
+		return stored(hashes, parent, tokens, 4, nil, "GPU", nil, nil, group)
+	}
+	f("a sparse group without a kind comes first", list{ten(h, nil, four, 0), ten(h, nil, four, 1),
+		ten(list{9}, nil, list{1, 2, 3, 4, 5, 6, 7, 8}, 0), ten(list{8, 9}, nil, list{1, 2, 3, 4, 5, 6, 7, 8}, 1),
+		ten(h, nil, four, 0), list{"BlockRemoved", list{8}, "GPU", 0}, list{"BlockRemoved", list{9}, "GPU", 1}},
+		plain, "clear", "store gpu [8 9] parent nil tokens [1 2 3 4 5 6 7 8] size 4", "remove gpu [9]")
+	f("a sparse group without a kind comes last", list{ten(h, nil, four, 0), ten(list{9}, nil, list{1, 2, 3, 4, 5, 6, 7, 8}, 1),
+		ten(h, 7, four, 0)}, plain, "store gpu [7] parent 7 tokens [1 2 3 4] size 4")
 	f("empty removal", list{stored(h, nil, four, 4), list{"BlockRemoved", list{}}}, plain)
 }
 

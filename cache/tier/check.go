@@ -23,8 +23,8 @@ type Needs struct {
 
 // Needs of the tables of a configuration that name a Redis.
 var (
-	NeedsOfStore   = Needs{Prefix: "warmpath:check", Scripts: true}
-	NeedsOfHistory = Needs{Prefix: "warmpath/history-check", Streams: true}
+	NeedsOfStore   = Needs{Prefix: "{warmpath}:check", Scripts: true}
+	NeedsOfHistory = Needs{Prefix: "{warmpath}/history-check", Streams: true}
 )
 
 // Check asks the Redis of a URL for what a router needs of it. The error says what to do.
@@ -36,7 +36,7 @@ func Check(ctx context.Context, url string, security *tls.Config, n Needs) error
 		return err
 	}
 	defer c.Close()
-	key := c.Prefix(n.Prefix)
+	key := n.Prefix
 	const life = 5 * time.Second
 	err = c.Set(ctx, key, "", life).Err()
 	if err == nil && n.Scripts {

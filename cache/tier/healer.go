@@ -126,5 +126,8 @@ func (h healer) send(ctx context.Context, debts []owed) (done int, ok bool) {
 			done++
 		}
 	})
+	if err != nil && !h.l2.breaker.Open() {
+		h.l2.noteRefusal(err)
+	}
 	return done, err == nil
 }

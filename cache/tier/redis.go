@@ -53,7 +53,7 @@ func newRemote(conf Config) (*remote, error) {
 		return nil, err
 	}
 	return &remote{
-		c: c, addr: c.Addr, keys: keys(c.Prefix(conf.Prefix)), timeout: conf.Timeout, log: conf.Log,
+		c: c, addr: c.Addr, keys: keys(goredis.Tagged(conf.Prefix)), timeout: conf.Timeout, log: conf.Log,
 		breaker: breaker.Breaker{Rule: outage},
 	}, nil
 }
@@ -168,9 +168,13 @@ func (r *remote) count(start time.Time, err error) {
 		r.log.Warn("tier: Redis is lost; memory alone serves, and Redis gets the writes later", "addr", r.addr, "err", err,
 			"remedy", r.explain(err))
 	}
-	if r.breaker.Open() {
-		return
+	if !r.breaker.Open() {
+		r.noteRefusal(err)
 	}
+}
+
+// noteRefusal logs once what a Redis that is not lost goes on to refuse.
+func (r *remote) noteRefusal(err error) {
 	if remedy, due := r.refusals.note(err, time.Now()); due {
 		r.log.Warn("tier: Redis refuses a part of what it is asked; the memory of this router alone has that", "addr", r.addr,
 			"err", err, "remedy", remedy)

@@ -17,7 +17,7 @@ import (
 )
 
 // stream is the stream of the pool "p" of the routers that open starts.
-const stream = "w/history/p"
+const stream = "{w}/history/p"
 
 // open starts a router with a pool of two workers, which runs until the test ends.
 func open(t *testing.T, redis *redistest.Server, name string) *Peers {

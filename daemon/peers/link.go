@@ -58,7 +58,7 @@ func newLink(url string, security *tls.Config, prefix string, self uint64) (*lin
 	if err != nil {
 		return nil, err
 	}
-	prefix = c.Prefix(prefix)
+	prefix = goredis.Tagged(prefix)
 	return &link{c: c, addr: c.Addr, prefix: prefix, mark: fmt.Sprintf("%shistory-mark/%016x", prefix, self)}, nil
 }
 

@@ -74,8 +74,8 @@ func TestOnePoolRefused(t *testing.T) {
 	one := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "bad", "p")
 	runUntil(t, one)
 	waittest.Until(t, "it sends", func() bool { return one.list()[0].sender.Stats().Frames > 0 })
-	b.Do("DEL w/history/bad")
-	b.Do("SET w/history/bad x")
+	b.Do("DEL {w}/history/bad")
+	b.Do("SET {w}/history/bad x")
 	two := prepare(t, b, "two", log, "bad", "p")
 	runUntil(t, two)
 	waittest.Until(t, "they receive the other pool's frames", func() bool { return alive(one, 1) == 1 && alive(two, 1) == 1 })
@@ -84,7 +84,7 @@ func TestOnePoolRefused(t *testing.T) {
 	if a, c := one.Stats(), two.Stats(); a.Losses+c.Losses > 0 || alive(one, 1) != 1 || alive(two, 1) != 1 {
 		t.Errorf("%+v, %+v", a, c)
 	}
-	b.Do("DEL w/history/bad")
+	b.Do("DEL {w}/history/bad")
 	waittest.Until(t, "they receive the frames of both", func() bool { return alive(one, 0) == 1 && alive(two, 0) == 1 })
 	if n := lines.Count("WARN"); n > 2 {
 		t.Errorf("%d warnings; want one of writing, and one of reading:\n%s", n, lines.String())

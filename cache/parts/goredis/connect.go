@@ -32,7 +32,6 @@ type Dialer interface {
 type Client struct {
 	redis.UniversalClient
 	Addr string // without user and password
-	kind Kind
 }
 
 // Connect makes a client; nothing is sent before its first command. Each command is sent once, but for a cluster's
@@ -43,7 +42,7 @@ func Connect(url string, set Settings) (*Client, error) {
 		return nil, err
 	}
 	Silence()
-	c := &Client{kind: s.Kind}
+	c := new(Client)
 	switch s.Kind {
 	case Sentinel:
 		c.Addr = "the primary " + s.Sentinel.MasterName
@@ -57,14 +56,6 @@ func Connect(url string, set Settings) (*Client, error) {
 		c.UniversalClient = redis.NewClient(s.Single)
 	}
 	return c, nil
-}
-
-// Prefix returns the prefix of keys that fits the servers.
-func (c *Client) Prefix(prefix string) string {
-	if c.kind == Cluster {
-		return Tagged(prefix)
-	}
-	return prefix
 }
 
 // Holder returns the client of the one server that has a key, for commands that name none.

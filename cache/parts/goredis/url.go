@@ -99,7 +99,8 @@ func CheckURL(text string) error {
 	return err
 }
 
-// Tagged returns a prefix with which all keys have one slot of a cluster, as the keys of a script must.
+// Tagged returns a prefix with which all keys have one slot of a cluster, as the keys of a script must. Keys have it at
+// any Redis: one with a plain URL may be in cluster mode with a single shard, as managed ones are.
 func Tagged(prefix string) string {
 	if strings.Contains(prefix, "{") {
 		return prefix

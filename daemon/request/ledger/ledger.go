@@ -60,7 +60,7 @@ func Open(conf Config) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.prefix = l.c.Prefix("warmpath/") + "limits/"
+	l.prefix = goredis.Tagged("warmpath/") + "limits/"
 	return l, nil
 }
 
