@@ -132,7 +132,8 @@ func (d *Decoder) event(c *cursor, b *Batch, sink Sink) {
 var fullAttention = []string{"", "full_attention", "mla_attention", "sink_full_attention"}
 
 // findSparse marks the group of a store that has tokens of more blocks than it has hashes. vLLM 0.20 and 0.21 name no
-// kinds, and the first prompt of a group with a state or a window may be stored whole: what was believed of it is dropped.
+// kinds, and the first prompt of a group with a state or a window may be stored whole: what was believed of it is
+// dropped.
 func (d *Decoder) findSparse(sink Sink) {
 	e := &d.e
 	if !e.hasGroup || len(e.kind) > 0 || uint64(len(e.tokens)) <= uint64(len(e.hashes))*e.size {
