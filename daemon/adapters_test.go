@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -182,5 +183,59 @@ func TestAnAdapterOfOtherHandsIsFound(t *testing.T) {
 	}
 	if s := r.ask("missing-there"); s.status != 200 {
 		t.Errorf("%d %s", s.status, s.body)
+	}
+}
+
+// TestAnAdapterThatChangesLosesItsBlocks: after a load in place, and after an unload and a load, no worker is believed to
+// hold a prompt of the adapter. What is held for the model itself, and by another adapter, stays, and so does what it
+// holds where a load is refused.
+func TestAnAdapterThatChangesLosesItsBlocks(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 2} {
+		f := sims(t, n, vllmsim.Config{MaxLoras: 2})
+		r := start(t, settings("prefixaware", f.URLs()...), n)
+		call := func(what, name, more string, want int) {
+			t.Helper()
+			body := fmt.Sprintf(`{"lora_name":%q,"lora_path":"/adapters/%s"%s}`, name, name, more)
+			if s := r.do("POST", "/v1/"+what+"_lora_adapter", body); s.status != want {
+				t.Fatalf("%s of %s: %d %s; want %d", what, name, s.status, s.body, want)
+			}
+		}
+		text := strings.Repeat("some words of a long prompt ", 200)
+		matched := func(model string) int {
+			t.Helper()
+			body, _ := json.Marshal(map[string]any{"model": model, "max_tokens": 2, "prompt": text})
+			s := r.do("POST", "/v1/completions", string(body), "X-Warmpath-Explain", "1")
+			if s.status != 200 {
+				t.Fatalf("%s: %d %s", model, s.status, s.body)
+			}
+			matched, err := strconv.Atoi(s.header.Get("X-Warmpath-Matched-Blocks"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return matched
+		}
+		check := func(when, model string, held bool) {
+			t.Helper()
+			if got := matched(model); (got > 0) != held {
+				t.Errorf("%d workers: %s: %d blocks of %s are believed, want some: %v", n, when, got, model, held)
+			}
+		}
+		call("load", "ad", "", 200)
+		call("load", "other", "", 200)
+		for _, model := range []string{"ad", "other", "sim"} {
+			matched(model)
+			check("before", model, true)
+		}
+		call("load", "ad", "", 400)
+		check("after a load that is refused", "ad", true)
+		call("load", "ad", `,"load_inplace":true`, 200)
+		check("after a load in place", "ad", false)
+		check("then", "ad", true)
+		call("unload", "ad", "", 200)
+		call("load", "ad", "", 200)
+		check("after an unload and a load", "ad", false)
+		check("at last", "other", true)
+		check("at last", "sim", true)
 	}
 }

@@ -65,8 +65,9 @@ func (l *loras) routes(m router) {
 
 // loraCall is the body of a call.
 type loraCall struct {
-	Name string `json:"lora_name"`
-	Path string `json:"lora_path"`
+	Name    string `json:"lora_name"`
+	Path    string `json:"lora_path"`
+	InPlace bool   `json:"load_inplace"`
 }
 
 func readLora(w http.ResponseWriter, r *http.Request) (c loraCall, ok bool) {
@@ -91,7 +92,7 @@ func (l *loras) load(w http.ResponseWriter, r *http.Request) {
 		writeError(w, newError(http.StatusBadRequest, "InvalidUserInput", "",
 			"Both 'lora_name' and 'lora_path' must be provided."))
 		return
-	case l.has(c.Name):
+	case l.has(c.Name) && !c.InPlace:
 		writeError(w, newError(http.StatusBadRequest, "InvalidUserInput", "", fmt.Sprintf("The lora adapter '%s' has "+
 			"already been loaded. If you want to load the adapter in place, set 'load_inplace' to True.", c.Name)))
 		return

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,13 +32,23 @@ const callsAtOnce = 64
 // maxCallAnswer bounds what is read of a worker's answer to a call.
 const maxCallAnswer = 64 << 10
 
-// adapterOf returns the adapter that the body of a call names, "" if it names none.
-func adapterOf(body []byte) string {
-	var call struct {
-		Name string `json:"lora_name"`
+// adapterCall is the body of a call.
+type adapterCall struct {
+	Name    string `json:"lora_name"`
+	InPlace bool   `json:"load_inplace"`
+}
+
+// readCall reads the body of a call. What it lacks is zero: the worker says what is wrong with it.
+func readCall(body []byte) (call adapterCall) {
+	_ = json.Unmarshal(body, &call)
+	return call
+}
+
+// changed drops what was believed of an adapter that a worker has unloaded, or loaded again in place.
+func changed(r *request) {
+	if call := readCall(r.in.Body); call.InPlace || r.in.Endpoint.Unloads() {
+		r.pool.ForgetAdapter(call.Name)
 	}
-	_ = json.Unmarshal(body, &call) // the worker says what is wrong with it
-	return call.Name
 }
 
 // called is what one worker answered to a call.
@@ -87,6 +98,9 @@ func callAll(ctx context.Context, r *request, to []*worker.Worker) *message.Outb
 	}
 	running.Wait()
 	workers := r.pool.Workers
+	if slices.ContainsFunc(answers, func(c called) bool { return c.ok() }) {
+		changed(r)
+	}
 	for i := range answers {
 		if answers[i].ok() {
 			workers.RenewList(answers[i].of)

@@ -118,7 +118,7 @@ func (r *request) choosePool() (p *epoch.Pool, silent bool) {
 	if model := r.read.req.Model; model != "" || !r.in.Endpoint.Adapters {
 		return r.epoch.For(model), silent
 	}
-	return r.epoch.For(adapterOf(r.in.Body)), silent // where requests for the adapter go
+	return r.epoch.For(readCall(r.in.Body).Name), silent // where requests for the adapter go
 }
 
 // firstCheck is how long a request waits for a worker's first health check. After a restart the router knows bindings

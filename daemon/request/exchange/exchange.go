@@ -405,6 +405,7 @@ func (e *Exchange) complete(out *message.Outbound, b *stream) {
 	a, seen := b.a, &e.in.Seen
 	w := a.trip.Worker()
 	if b.ok && e.in.Endpoint.Adapters {
+		changed(&e.request)
 		renewList(a.ctx, &e.request, w)
 	}
 	seen.Stream = b.events

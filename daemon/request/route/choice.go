@@ -114,7 +114,7 @@ func (c *Choice) hashPrompt() {
 		return
 	}
 	c.secret = c.pool.secret.Load()
-	seed, id := c.secret.space(spaceName(c.pool.Workers.CacheName(c.prompt.Model), c.ask.Salt))
+	seed, id := c.secret.space(spaceName(c.pool.cacheName(c.prompt.Model), c.ask.Salt))
 	c.spaceID = id
 	if !c.talk.none() {
 		c.prompt.Watch = c.pool.breaks.Watch(c.ask.Caller)

@@ -42,6 +42,7 @@ type Pool struct {
 	caps     *capacities
 	bare     sync.Map // of slots whose worker has answered that it keeps no sessions
 	lower    *lower
+	reloads  reloads
 	seed     maphash.Seed // of the models' turns: new in each process, so that no tenant can prepare a collision
 	secret   atomic.Pointer[Secret]
 	teller   atomic.Pointer[telling] // nil = nothing is published

@@ -4,7 +4,42 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"strconv"
+	"sync"
 )
+
+// reloads counts how often each name of an adapter was given up or given other weights: what was cached for it before is
+// worth nothing. Its zero value is ready.
+type reloads struct {
+	mu sync.RWMutex // guards of
+	of map[string]int
+}
+
+// maxReloads bounds the names. Beyond it all begin anew: what an old name had is long evicted.
+const maxReloads = 4096
+
+// ForgetAdapter drops what the workers are believed to hold for an adapter.
+func (p *Pool) ForgetAdapter(name string) {
+	r := &p.reloads
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil || len(r.of) >= maxReloads && r.of[name] == 0 {
+		r.of = map[string]int{}
+	}
+	r.of[name]++
+}
+
+// cacheName returns the name under which the workers' caches of a model are known.
+func (p *Pool) cacheName(model string) string {
+	p.reloads.mu.RLock()
+	times := p.reloads.of[model]
+	p.reloads.mu.RUnlock()
+	name := p.Workers.CacheName(model)
+	if times > 0 {
+		name += "\x00" + strconv.Itoa(times)
+	}
+	return name
+}
 
 // Secret makes the seeds of all namespaces. Routers that share it give equal prompts equal hashes. Nobody without it
 // can make a prompt whose hashes are those of another's.
