@@ -74,7 +74,7 @@ func isWhole(r *request) bool { return hasRoles(r) && r.in.Tail == nil && r.in.K
 // prompts are hashed it counts them as one.
 func hasPair(r *request) bool {
 	req := r.read.req
-	return isWhole(r) && r.generates() && req.HasPrompt && r.read.clear && !req.BypassesCache &&
+	return isWhole(r) && r.generates() && req.HasPrompt && r.read.clear && !req.BypassesCache && !pair.CutByAnswer(r.in.Body) &&
 		(max(1, len(req.Chains))*req.N == 1 || !r.pool.Pairing.Connector.Names())
 }
 

@@ -23,12 +23,15 @@ const maxRaw = 6 * len(keyParams)
 
 // Alone returns the body of a request without what a client may not send: it must not name a prefiller to a worker. It
 // returns the body itself if that cannot have such a field.
-func Alone(body []byte) []byte {
-	if !escapesLetter(body) &&
-		!slices.ContainsFunc(clientsMayNot, func(name string) bool { return bytes.Contains(body, []byte(name)) }) {
+func Alone(body []byte) []byte { return Without(body) }
+
+// Without is Alone, and takes the fields of these names out as well.
+func Without(body []byte, names ...string) []byte {
+	has := func(name string) bool { return bytes.Contains(body, []byte(name)) }
+	if !slices.ContainsFunc(clientsMayNot, has) && !slices.ContainsFunc(names, has) && !escapesLetter(body) {
 		return body
 	}
-	s, out := stripper{}, make([]byte, 0, len(body))
+	s, out := stripper{more: names}, make([]byte, 0, len(body))
 	for _, c := range body {
 		out = s.Append(out, c)
 	}
@@ -48,11 +51,12 @@ func Secret(answer io.Reader, events bool) io.Reader {
 	return io.MultiReader(rewrite.NewReader(answer, s, events), s)
 }
 
-// stripper takes the fields of clientsMayNot out of an object in JSON, and kv_transfer_params out of extras. It holds a
+// stripper takes the fields of clientsMayNot and more out of an object in JSON, and kv_transfer_params out of extras. It holds a
 // key back, with the comma before it, until it knows the key. Many spaces around it are cut, so that they take no
 // memory. Everything that is no object stays as it is.
 type stripper struct {
 	answer  bool // the object is a worker's answer: kv_transfer_params become null
+	more    []string
 	state   state
 	depth   int
 	inside  int    // the depth at which a value of extras, or of answers, began; 0 = this is none
@@ -77,7 +81,7 @@ const (
 )
 
 // Reset implements [rewrite.Editor].
-func (s *stripper) Reset() { *s = stripper{answer: s.answer} }
+func (s *stripper) Reset() { *s = stripper{answer: s.answer, more: s.more} }
 
 // Read gives what is held at the end of a body that breaks off.
 func (s *stripper) Read(p []byte) (int, error) {
@@ -176,7 +180,7 @@ func (s *stripper) judge(out []byte) []byte {
 	case s.answer && s.depth == 1 && slices.Contains(answers, key):
 		s.state = extra
 	case s.answer:
-	case s.inside > 0 && key == keyParams, s.depth == 1 && slices.Contains(clientsMayNot, key):
+	case s.inside > 0 && key == keyParams, s.depth == 1 && (slices.Contains(clientsMayNot, key) || slices.Contains(s.more, key)):
 		s.held = s.held[:from] // the comma stands before the next key
 		s.state = skipping
 		return out

@@ -74,9 +74,22 @@ func (t *Transfer) short(body []byte, more *fields) []byte {
 		f.add("stream_options", "null")
 	}
 	if len(more.text) > 0 {
-		f.text = append(append(f.text, ','), more.text...)
+		f.text, f.names = append(append(f.text, ','), more.text...), append(f.names, more.names...)
 	}
-	return f.behind(Alone(body))
+	return f.behind(body)
+}
+
+// CutByAnswer reports whether the engine may cut the prompt of a body to what the context leaves beside the answer, as
+// vLLM before 0.32 does: a first leg, whose answer is one token, would have another prompt than the second.
+func CutByAnswer(body []byte) bool {
+	var said struct {
+		Tokens     int    `json:"truncate_prompt_tokens"`
+		Truncation string `json:"truncation"`
+	}
+	if !bytes.Contains(body, []byte("trunca")) && !escapesLetter(body) {
+		return false
+	}
+	return json.Unmarshal(body, &said) != nil || said.Tokens < 0 || said.Truncation == "auto"
 }
 
 // thinks reports whether a body of messages has a budget for thinking, with which vLLM (0.32) refuses an answer of one
@@ -104,8 +117,6 @@ func (t *Transfer) Decode(body, handed []byte) []byte {
 			`,"transfer_id":`+t.transferID()+`}`)
 	case t.Connector == SGLang && t.Host != "":
 		t.bootstrap(&f)
-	default:
-		return Alone(body)
 	}
 	return f.behind(body)
 }
@@ -121,20 +132,25 @@ func (t *Transfer) transferID() string { return quoted("xfer-" + t.ID) }
 // keyParams has what vLLM's connectors tell each other.
 const keyParams = "kv_transfer_params"
 
-// fields are written behind the last field of a body.
-type fields struct{ text []byte }
+// fields take the place of a body's own of the same names, and stand behind its last field.
+type fields struct {
+	text  []byte
+	names []string
+}
 
 func (f *fields) add(name, value string) *fields {
 	if len(f.text) > 0 {
 		f.text = append(f.text, ',')
 	}
 	f.text = append(append(append(append(f.text, '"'), name...), `":`...), value...)
+	f.names = append(f.names, name)
 	return f
 }
 
-// behind returns a body, which is an object in JSON, with the fields as its last ones. A body that is no object stays
-// as it is: a worker answers 400.
+// behind returns a body, which is an object in JSON, with the fields as its last ones. vLLM's Rust front end refuses a
+// field that comes twice. A body that is no object stays as it is: a worker answers 400.
 func (f *fields) behind(body []byte) []byte {
+	body = Without(body, f.names...)
 	start := bytes.TrimRight(body, " \t\r\n")
 	if len(f.text) == 0 || len(start) == 0 || start[len(start)-1] != '}' {
 		return body
