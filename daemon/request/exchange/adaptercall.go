@@ -32,14 +32,14 @@ const callsAtOnce = 64
 // maxCallAnswer bounds what is read of a worker's answer to a call.
 const maxCallAnswer = 64 << 10
 
-// adapterCall is the body of a call.
-type adapterCall struct {
+// loraCall is the body of a call.
+type loraCall struct {
 	Name    string `json:"lora_name"`
 	InPlace bool   `json:"load_inplace"`
 }
 
 // readCall reads the body of a call. What it lacks is zero: the worker says what is wrong with it.
-func readCall(body []byte) (call adapterCall) {
+func readCall(body []byte) (call loraCall) {
 	_ = json.Unmarshal(body, &call)
 	return call
 }

@@ -74,8 +74,8 @@ func isWhole(r *request) bool { return hasRoles(r) && r.in.Tail == nil && r.in.K
 // prompts are hashed it counts them as one.
 func hasPair(r *request) bool {
 	req := r.read.req
-	return isWhole(r) && r.generates() && req.HasPrompt && r.read.clear && !req.BypassesCache && !pair.CutByAnswer(r.in.Body) &&
-		(max(1, len(req.Chains))*req.N == 1 || !r.pool.Pairing.Connector.Names())
+	return isWhole(r) && r.generates() && req.HasPrompt && r.read.clear && !req.BypassesCache &&
+		!pair.CutByAnswer(r.in.Body) && (max(1, len(req.Chains))*req.N == 1 || !r.pool.Pairing.Connector.Names())
 }
 
 // prefillers returns the labels of the workers that a strategy may name for the prompt of a request, nil if it may not.

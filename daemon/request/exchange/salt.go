@@ -12,8 +12,8 @@ import (
 // that sends one divides the key's space further, and leaves it by none: a key's salt has no slash.
 
 // saltIn returns what writes a salt into a body, which is an object in JSON: in place of the client's own, since vLLM's
-// Rust front end refuses a field that comes twice, or before its last brace. Where the client's is not found, that is the
-// one which engines in Python take.
+// Rust front end refuses a field that comes twice, or before its last brace. Where the client's is not found, that is
+// the one which engines in Python take.
 func saltIn(body []byte, salt string) prompt.Edit {
 	text, _ := json.Marshal(salt) // a string cannot fail
 	if lo, hi := ownSalt(body); hi > 0 {

@@ -51,9 +51,9 @@ func Secret(answer io.Reader, events bool) io.Reader {
 	return io.MultiReader(rewrite.NewReader(answer, s, events), s)
 }
 
-// stripper takes the fields of clientsMayNot and more out of an object in JSON, and kv_transfer_params out of extras. It holds a
-// key back, with the comma before it, until it knows the key. Many spaces around it are cut, so that they take no
-// memory. Everything that is no object stays as it is.
+// stripper takes the fields of clientsMayNot and more out of an object in JSON, and kv_transfer_params out of extras.
+// It holds a key back, with the comma before it, until it knows the key. Many spaces around it are cut, so that they
+// take no memory. Everything that is no object stays as it is.
 type stripper struct {
 	answer  bool // the object is a worker's answer: kv_transfer_params become null
 	more    []string
@@ -180,7 +180,8 @@ func (s *stripper) judge(out []byte) []byte {
 	case s.answer && s.depth == 1 && slices.Contains(answers, key):
 		s.state = extra
 	case s.answer:
-	case s.inside > 0 && key == keyParams, s.depth == 1 && (slices.Contains(clientsMayNot, key) || slices.Contains(s.more, key)):
+	case s.inside > 0 && key == keyParams, s.depth == 1 && slices.Contains(clientsMayNot, key),
+		s.depth == 1 && slices.Contains(s.more, key):
 		s.held = s.held[:from] // the comma stands before the next key
 		s.state = skipping
 		return out

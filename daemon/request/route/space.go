@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// reloads counts how often each name of an adapter was given up or given other weights: what was cached for it before is
-// worth nothing. Its zero value is ready.
+// reloads counts how often each name of an adapter was given up or given other weights: what was cached for it before
+// is worth nothing. Its zero value is ready.
 type reloads struct {
 	mu sync.RWMutex // guards of
 	of map[string]int
