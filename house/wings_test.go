@@ -147,10 +147,11 @@ var arrows = map[string][]string{
 		"cache/zmtp", "daemon/fleet/worker",
 		"daemon/transport/direct",
 	},
-	"daemon/fleet/probe":  {"cache/parts/quota", "daemon/fleet/worker", "daemon/transport/direct"}, // worker: whose Page it reads
-	"daemon/fleet/wake":   {"daemon/transport/direct"},
-	"daemon/fleet/judge":  {},
-	"daemon/fleet/worker": {"daemon/fleet/judge", "sdk/abi"},
+	"daemon/fleet/probe":   {"cache/parts/quota", "daemon/fleet/worker", "daemon/transport/direct"}, // worker: whose Page it reads
+	"daemon/fleet/wake":    {"daemon/transport/direct"},
+	"daemon/fleet/judge":   {},
+	"daemon/fleet/measure": {"sdk/abi"},
+	"daemon/fleet/worker":  {"daemon/fleet/judge", "daemon/fleet/measure", "sdk/abi"},
 
 	// Other routers.
 	"daemon/peers": {"cache/parts/goredis", "cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route"},

@@ -110,8 +110,8 @@ func loads(f *fleet, url, model string) bool {
 func stockOf(f *fleet, w *Worker, name string, m *moment) stock {
 	s := stock{uses: w.uses, most: f.conf.Adapters.Max, load: loadTime, now: m.now,
 		listed: w.listing == nil || w.listing.has(name)}
-	if f.loading.value > 0 {
-		s.load = f.loading.value
+	if f.loading.Value > 0 {
+		s.load = f.loading.Value
 	}
 	if a := w.readings.Adapters; a != nil {
 		if a.Max > 0 && (s.most == 0 || a.Max < s.most) {

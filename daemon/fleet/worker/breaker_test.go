@@ -128,7 +128,7 @@ func TestEjectedKeepsItsCache(t *testing.T) {
 	for _, w := range p.fleet.workers {
 		p.heal(int(w.slot), 0)
 	}
-	p.fleet.workers[0].speed.rel = 2
+	p.fleet.workers[0].speed.Rel = 2
 	p.fail(0, 5, 1, judge.Failed)
 	if s := p.Stats(p.after(1))[0]; downs != 0 || s.State != Ejected || s.Ejections != 1 || s.Slow < 1.9 {
 		t.Errorf("%d downs, %+v; want none, ejected, m kept", downs, s)

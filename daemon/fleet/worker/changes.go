@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/measure"
 )
 
 // healthy records a good health check.
@@ -109,7 +110,7 @@ func (f *fleet) takesElsewhere(r *request, e *endpoint, now time.Duration) bool 
 
 // mayTake reports whether w, at another address than e's, takes the request now.
 func (f *fleet) mayTake(w *Worker, r *request, e *endpoint, now time.Duration) bool {
-	m := moment{now: now, slowness: f.speed.slowness}
+	m := moment{now: now, slowness: f.speed.Value}
 	return w.endpoint != e && r.tried&(1<<(w.slot%64)) == 0 && w.takes(now) && !w.health.IsSetAside() &&
 		!w.health.Refuses(r.Class, now) &&
 		(r.fence == nil || w.inside(*r.fence)) &&
@@ -185,25 +186,36 @@ func (f *fleet) read(w *Worker, m Metrics, now time.Duration) {
 // page moves are left over: an idle engine does not count down the requests whose clients have left.
 func (f *fleet) readElsewhere(w *Worker, m *Metrics, now time.Duration) {
 	w.noteKnown(now)
-	e := &w.elsewhere
 	if w.engine.IsStill() && m.Steps+m.Prompts+m.Queries > 0 {
-		*e = elsewhere{known: e.known, held: e.held}
+		w.elsewhere.Clear()
 	} else {
-		unknown, ok := f.rates.prefill(now)
-		if !ok {
-			unknown = f.conf.estimate(usualPrompt, 0)
-		}
-		e.take(m, cmp.Or(w.capacity.inForce, m.Capacity), f.conf.c1, unknown)
+		capacity := float64(cmp.Or(w.capacity.inForce, m.Capacity))
+		w.elsewhere.Take(&measure.Seen{Running: m.Running, Waiting: m.Waiting, Used: m.Usage * capacity, Capacity: capacity,
+			Est: f.usualPrefill(m, now), C1: f.conf.c1})
 	}
 	f.elsewhere = f.leastElsewhere()
 }
+
+// usualPrefill returns the seconds of prefill of a request at the engine of that page, on a worker of slowness 1.
+func (f *fleet) usualPrefill(m *Metrics, now time.Duration) float64 {
+	if m.Prefills > 0 {
+		return f.conf.c1 * newTokens(m) / m.Prefills
+	}
+	if mean, ok := f.rates.Prefill(now); ok {
+		return mean
+	}
+	return f.conf.estimate(usualPrompt, 0)
+}
+
+// usualPrompt is the tokens to compute of a prompt, where nothing is known.
+const usualPrompt = 1000
 
 // leastElsewhere returns the least number of requests from elsewhere at any worker that is up.
 func (f *fleet) leastElsewhere() float64 {
 	least := math.Inf(1)
 	for _, w := range f.workers {
 		if w.isUp() {
-			least = min(least, w.elsewhere.pages[0].requests)
+			least = min(least, w.elsewhere.Requests())
 		}
 	}
 	return least
@@ -301,7 +313,7 @@ func (f *fleet) countPanic() {
 
 // startSlow begins w's slow start.
 func (f *fleet) startSlow(w *Worker, now time.Duration) {
-	w.slowStart.Begin(now, f.conf.SlowStart, f.rates.begun)
+	w.slowStart.Begin(now, f.conf.SlowStart, f.rates.Begun)
 	f.level(w)
 }
 
@@ -313,11 +325,11 @@ func (f *fleet) level(w *Worker) {
 	for _, o := range f.workers {
 		if o != w && o.isUp() {
 			sum += float64(o.sent+o.theirs.sent+o.missed) / o.weight
-			lately += o.share.requests / o.weight
+			lately += o.share.Requests / o.weight
 			n++
 		}
 	}
-	w.share.requests = max(w.share.requests, lately/max(1, n)*w.weight)
+	w.share.Requests = max(w.share.Requests, lately/max(1, n)*w.weight)
 	if fair, sent := sum/max(1, n)*w.weight, w.sent+w.theirs.sent; fair > float64(sent) {
 		w.missed = uint64(fair) - sent
 	}
@@ -386,24 +398,24 @@ func (f *fleet) closeBreaker(e *endpoint, now time.Duration) {
 // fadeSpeeds lets what was learnt of each worker fade, but for what its answers still show: a worker whose first byte
 // stays late is no faster than it was.
 func (f *fleet) fadeSpeeds(keep float64, now time.Duration) {
-	all := make([]*signs, len(f.workers))
+	all := make([]*measure.Signs, len(f.workers))
 	for i, w := range f.workers {
 		all[i] = &w.signs
 	}
-	f.usual = gauge(all, now)
+	f.usual = measure.MediansOf(all, now)
 	for _, w := range f.workers {
-		if !w.signs.fresh(now) {
-			w.speed.drag = dragOf(math.Pow(w.speed.drag, keep))
-			w.speed.drift(keep)
-		} else if times(w.signs.quick, f.usual.firstByte) < lateTimes {
-			w.speed.drift(keep)
+		if !w.signs.IsFresh(now) {
+			w.speed.Drag = measure.DragOf(math.Pow(w.speed.Drag, keep))
+			w.speed.Drift(keep)
+		} else if measure.Times(w.signs.Quick, f.usual.FirstByte) < measure.LateTimes {
+			w.speed.Drift(keep)
 		}
 	}
 }
 
 // weighOutput compares w's time per output token with the pool's, if a value of it was noted now.
 func (f *fleet) weighOutput(w *Worker, now time.Duration) {
-	if x := times(w.signs.perToken(), f.usual.perToken); x > 0 && w.signs.at == now {
-		w.speed.pull(x)
+	if x := measure.Times(w.signs.PerToken(), f.usual.PerToken); x > 0 && w.signs.At == now {
+		w.speed.Pull(x)
 	}
 }

@@ -12,7 +12,7 @@ import (
 func TestConfigureKeepsWhatIsKnown(t *testing.T) {
 	p := upPool(t, 2)
 	w := p.fleet.workers[0]
-	p.fleet.speed.slowness, w.speed.rel, p.fleet.speed.samples = 3, 2, 50
+	p.fleet.speed.Value, w.speed.Rel, p.fleet.speed.Samples = 3, 2, 50
 	k := p.force(w, Dispatch{PromptTokens: 100}, 1)
 	before := p.Stats(p.after(2))[0]
 	cost := p.Estimate(15000, 0) * before.Slow

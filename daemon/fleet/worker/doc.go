@@ -14,8 +14,7 @@
 //   - fleet.go: workers come and go. changes.go: they come up, go down, are set aside, drained and start slowly.
 //   - verdict.go: what follows from the end of a request, as package judge sees it.
 //   - snapshot.go: which workers may take a request. row.go: what strategies read of each.
-//   - queue.go, flight.go, kv.go, rates.go, elsewhere.go, freed.go: how much a worker has to do.
-//   - speed.go, signs.go, group.go: how fast it is.
+//   - queue.go, group.go, flight.go, kv.go: how much a worker has to do. Package measure has what is learnt from that.
 //   - listing.go, length.go, served.go, renewal.go, adapters.go: which models it has.
 //
 // # Ranks
@@ -48,6 +47,5 @@
 //
 // # What is learnt
 //
-// queue.go, speed.go, signs.go and rates.go have the rules for W, m, rho and lambda. Answers that are errors are no
-// samples.
+// queue.go has the rules for W, the wait, and package measure those for m, rho and lambda: slowness, load and rate.
 package worker

@@ -105,25 +105,3 @@ func TestLoadThatAllHave(t *testing.T) {
 		t.Errorf("the page's own figures: %+v", r)
 	}
 }
-
-// TestPeak: the most of a number in the last two to four seconds.
-func TestPeak(t *testing.T) {
-	var p peak
-	f := func(n int, at float64, want int) {
-		t.Helper()
-		p.note(n, sec(at))
-		if got := p.most(); got != want {
-			t.Errorf("%d at %.1f: at most %d; want %d", n, at, got, want)
-		}
-	}
-	f(5, 0, 5)
-	f(1, .5, 5)
-	f(2, 2.1, 5)
-	f(0, 4.2, 2)
-	f(0, 4.3, 2)
-	f(0, 9, 0)
-	f(7, 9.1, 7)
-	f(7, 30, 7)
-	f(0, 31, 7)
-	f(0, 40, 0)
-}

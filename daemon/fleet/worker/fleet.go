@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/measure"
 )
 
 // fleet holds the workers of a pool and their common state. The pool's lock guards all of it.
@@ -30,19 +31,19 @@ type fleet struct {
 	compared  time.Duration        // when a refusal of a trusted worker was last compared; 0 = never
 	up        int                  // workers that are up
 
-	speed     fleetSpeed
-	usual     usual
+	speed     measure.FleetSlowness
+	usual     measure.Usual
 	elsewhere float64 // requests from elsewhere that each worker has at least
-	rates     rates
-	places    places
+	rates     measure.Rates
+	places    measure.Places
 	labels    *labelSet
 	asked     time.Duration // when all workers were last asked for their models: a request wanted one that none lists
 	panicked  bool          // nobody was up when a request came, and nobody has come up since
 	panics    uint64        // requests that were given workers that are not up
 	events    []event
-	adapters  bool    // some worker lists LoRA adapters
-	loading   mean    // seconds of an adapter's load
-	passing   request // the request of a PassForeign call; it is in no queue between two calls
+	adapters  bool         // some worker lists LoRA adapters
+	loading   measure.Mean // seconds of an adapter's load
+	passing   request      // the request of a PassForeign call; it is in no queue between two calls
 }
 
 // grace gives up the requests in flight at a worker that is no use to them.
@@ -172,7 +173,7 @@ func (f *fleet) listWorkers() {
 	for _, e := range f.endpoints {
 		f.workers = append(f.workers, e.ranks...)
 	}
-	f.rates.newest.hold(warmth * len(f.workers))
+	f.rates.Hold(len(f.workers))
 	slices.SortFunc(f.workers, func(a, b *Worker) int { return cmp.Compare(a.slot, b.slot) })
 	f.keyed = make(map[uint64]*Worker, len(f.workers))
 	for _, w := range f.workers {
@@ -272,41 +273,41 @@ func (f *fleet) advance(at time.Duration) moment {
 	for _, w := range f.workers {
 		f.settle(w, at)
 	}
-	return moment{now: at, stale: 3 * f.conf.ScrapeInterval, slowness: f.speed.slowness, back: f.rates.back(at),
+	return moment{now: at, stale: 3 * f.conf.ScrapeInterval, slowness: f.speed.Value, back: f.rates.Back(at),
 		elsewhere: f.elsewhere}
 }
 
 // age makes averages fade and speeds drift, once a second.
 func (f *fleet) age(now time.Duration) {
-	dt := f.rates.age(now)
+	dt := f.rates.Age(now)
 	if dt == 0 {
 		return
 	}
-	fade := math.Exp(-dt / window)
+	fade := math.Exp(-dt / measure.Window)
 	for _, w := range f.workers {
-		w.share.fade(fade)
+		w.share.Fade(fade)
 	}
-	f.fadeSpeeds(math.Exp(-dt/driftTime.Seconds()), now)
+	f.fadeSpeeds(math.Exp(-dt/measure.DriftTime.Seconds()), now)
 }
 
 // settle brings w's queue up to now: a complete group of first bytes becomes a sample, and answers in one piece whose
 // time is over leave.
 func (f *fleet) settle(w *Worker, now time.Duration) {
 	if x, ok := w.queue.sample(now); ok {
-		f.speed.learn(&w.speed, x)
+		f.speed.Learn(&w.speed, x)
 	}
-	w.queue.expire(now, f.speed.slowness*w.speed.times())
+	w.queue.expire(now, f.speed.Value*w.speed.Times())
 }
 
 // begin counts a request to w.
 func (f *fleet) begin(w *Worker, r *request) {
 	f.age(r.Sent)
 	f.settle(w, r.Sent)
-	f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.times(), r.Sent)
-	r.quick = w.queue.front == nil && r.est*f.speed.slowness <= quickWork
+	f.rates.Add(&w.share, r.est*f.speed.Value*w.speed.Times(), r.Sent)
+	r.quick = w.queue.front == nil && r.est*f.speed.Value <= measure.QuickWork
 	w.begin(r)
 	r.adapts = r.adapts && w.uses.begin(r.model, r.Sent) != nil
-	f.places.begin(r)
+	f.places.Begin(r.Sent, r.talks)
 	w.noteKnown(r.Sent)
 }
 
@@ -314,7 +315,7 @@ func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {
 	if seen {
 		f.age(r.Sent)
 		f.settle(w, r.Sent)
-		f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.times(), r.Sent)
+		f.rates.Add(&w.share, r.est*f.speed.Value*w.speed.Times(), r.Sent)
 		w.slowStart.Spend()
 		w.theirs.sent++
 	}
@@ -337,11 +338,11 @@ func (f *fleet) weight() (sum float64) {
 
 // compare corrects the relative speeds of all workers by the pace of w, which w's metrics measured on n requests.
 func (f *fleet) compare(w *Worker, n float64) {
-	all := make([]*speed, len(f.workers))
+	all := make([]*measure.WorkerSpeed, len(f.workers))
 	for i, o := range f.workers {
 		all[i] = &o.speed
 	}
-	w.speed.compare(all, n)
+	w.speed.Compare(all, n)
 }
 
 // failsAlone reports whether a failed answer of e is blamed on e, not on the request.
@@ -358,7 +359,7 @@ func (f *fleet) failsAlone(e *endpoint) bool {
 
 // saturated reports whether every worker that is up is full. It is false if none is up.
 func (f *fleet) saturated(now time.Duration) bool {
-	some, m := false, moment{now: now, slowness: f.speed.slowness}
+	some, m := false, moment{now: now, slowness: f.speed.Value}
 	for _, w := range f.workers {
 		if !w.isUp() || w.draining {
 			continue

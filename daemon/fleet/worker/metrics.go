@@ -3,6 +3,7 @@ package worker
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/measure"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -64,7 +65,7 @@ func (r *readings) age(now time.Duration) time.Duration {
 // fill writes the metrics into the worker's row. They are stale from that age on.
 func (r *readings) fill(row *abi.Row, now, stale time.Duration) {
 	age := r.age(now)
-	row.MetricsAge = float32(inSeconds(age))
+	row.MetricsAge = float32(measure.InSeconds(age))
 	row.Running = uint32(r.Running)
 	row.Waiting = uint32(r.Waiting)
 	row.KVUsage = float32(r.Usage)

@@ -66,9 +66,9 @@ func TestToldWhoIsSlow(t *testing.T) {
 		if m[0] < .8 || m[0] > 1.25 || m[1] < .8 || m[1] > 1.25 || m[2] < 6 || m[2] > 9 {
 			t.Errorf("old %v: slowness %.2f; want about 1, 1, 8", old, m)
 		}
-		near(t, "TPOT", p.fleet.workers[0].signs.perToken().value, .02, 1e-9)
-		if p.fleet.speed.slowness != 1 {
-			t.Errorf("the fleet's speed is %v; want it left alone", p.fleet.speed.slowness)
+		near(t, "TPOT", p.fleet.workers[0].signs.PerToken().Value, .02, 1e-9)
+		if p.fleet.speed.Value != 1 {
+			t.Errorf("the fleet's speed is %v; want it left alone", p.fleet.speed.Value)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func TestToldIsNotFooled(t *testing.T) {
 	f("short prompts", 1, both, func(s []*teller) { s[1].serve(100, 200, 1) })
 	f("all cached", 1, both, func(s []*teller) { s[1].serve(1, 0, 0) })
 	f("counters that run backwards", 1, both, func(s []*teller) { *s[1] = teller{requests: 1} })
-	f("one that is off by a thousand", math.Exp(firstWord), both, func(s []*teller) { s[1].serve(1, 4000, 1000*fast) })
+	f("one that is off by a thousand", math.Exp(2.0), both, func(s []*teller) { s[1].serve(1, 4000, 1000*fast) })
 }
 
 // A worker that was slow, or was wrongly rated so, recovers: by its next figures, or by time.
@@ -142,7 +142,7 @@ func TestToldIsForgotten(t *testing.T) {
 	p.mu.Lock()
 	p.fleet.drop(p.fleet.workers[1].endpoint, sec(700), "gone")
 	p.mu.Unlock()
-	if s := p.fleet.workers[1].speed; s.pace.value != 0 || s.rel != 1 || s.evidence != 0 {
+	if s := p.fleet.workers[1].speed; s.Pace.Value != 0 || s.Rel != 1 || s.Evidence != 0 {
 		t.Errorf("after death: %+v; want all forgotten", s)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/measure"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -30,7 +31,7 @@ type Pool struct {
 func New(c Config, now time.Time) *Pool {
 	c = c.withDefaults()
 	p := &Pool{later: c.After, announce: announcer{c.Log, c.Caches, c.OnChange}, budget: judge.NewBudget()}
-	p.fleet = fleet{began: now, watcher: c.Watcher, grace: p, speed: fleetSpeed{slowness: 1},
+	p.fleet = fleet{began: now, watcher: c.Watcher, grace: p, speed: measure.FleetSlowness{Value: 1},
 		taken: map[uint32]*Worker{}, watched: map[uint64]*endpoint{}}
 	p.fleet.conf = newSettings(c)
 	p.set.Store(p.fleet.conf)
@@ -71,7 +72,7 @@ func (p *Pool) Configure(c Config) {
 	defer was.Room.MayHaveCome() // what waits by the old settings goes by the new ones now
 	defer p.unlockWithRoom()
 	// The learnt slowness is seconds over estimated seconds: when the estimate changes, the product stays.
-	p.fleet.speed.slowness = bound(p.fleet.speed.slowness * was.c1 / next.c1)
+	p.fleet.speed.Value = measure.Bound(p.fleet.speed.Value * was.c1 / next.c1)
 	p.fleet.conf = next
 	p.set.Store(next)
 }
@@ -142,7 +143,7 @@ func (p *Pool) Standing(id, model string, fence Fence, now time.Time) Standing {
 	if isAdapter(&p.fleet, model) && loads(&p.fleet, w.url, model) { // it need not be listed
 		model = ""
 	}
-	return w.standing(model, &p.fleet.conf.limits, &moment{now: p.fleet.clock(now), slowness: p.fleet.speed.slowness})
+	return w.standing(model, &p.fleet.conf.limits, &moment{now: p.fleet.clock(now), slowness: p.fleet.speed.Value})
 }
 
 // FailsAlone reports whether a failed answer of w is blamed on w, not on the request: w fails often, and the other
@@ -169,7 +170,7 @@ func (p *Pool) Saturated(now time.Time) bool {
 func (p *Pool) RetryAfter(now time.Time) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fleet.places.whole(p.fleet.places.wait(p.fleet.clock(now), p.fleet.up > 0))
+	return p.fleet.places.Whole(p.fleet.places.Wait(p.fleet.clock(now), p.fleet.up > 0))
 }
 
 // Others appends the workers inside of the fence without a row to into, at most limit of them. rows are those of a
@@ -232,7 +233,7 @@ func (p *Pool) Place(w *Worker, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.missed++
-	p.fleet.rates.place(&w.share, p.fleet.clock(now))
+	p.fleet.rates.Place(&w.share, p.fleet.clock(now))
 }
 
 // Lambda returns the requests sent per second and worker that is up: the average over 30 s, or half of the newest rate
@@ -240,7 +241,7 @@ func (p *Pool) Place(w *Worker, now time.Time) {
 func (p *Pool) Lambda(now time.Time) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fleet.rates.lambda(p.fleet.clock(now), p.fleet.up)
+	return p.fleet.rates.Lambda(p.fleet.clock(now), p.fleet.up)
 }
 
 // Prefill returns the mean seconds of prefill of the requests that all routers have sent of late, also to workers that
@@ -248,7 +249,7 @@ func (p *Pool) Lambda(now time.Time) float64 {
 func (p *Pool) Prefill(now time.Time) (mean float64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fleet.rates.prefill(p.fleet.clock(now))
+	return p.fleet.rates.Prefill(p.fleet.clock(now))
 }
 
 // Stats describes all workers, in order of slot.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/measure"
 )
 
 // queue holds the prefill that a worker has still to do: the requests sent there without a first byte, in order of
@@ -69,7 +70,7 @@ func (q *queue) wait(now time.Duration, m float64) float64 {
 	if q.front == nil {
 		return 0
 	}
-	done := max(0, min(inSeconds(now-q.headSince()), m*q.front.est))
+	done := max(0, min(measure.InSeconds(now-q.headSince()), m*q.front.est))
 	return max(0, m*q.pend-done)
 }
 

@@ -12,10 +12,10 @@ func TestRowsShowOneFleetSpeed(t *testing.T) {
 	k := p.send(2, Dispatch{PromptTokens: 4000}, 1)
 	k.FirstByte(p.after(9)) // 30 times slower than estimated: a sample as soon as its group is complete
 	rows := p.rows(10)
-	if p.fleet.speed.samples != 1 {
-		t.Fatalf("%d samples; want 1", p.fleet.speed.samples)
+	if p.fleet.speed.Samples != 1 {
+		t.Fatalf("%d samples; want 1", p.fleet.speed.Samples)
 	}
-	if m := p.fleet.speed.slowness; rows[0].Slow != m || rows[1].Slow != m {
+	if m := p.fleet.speed.Value; rows[0].Slow != m || rows[1].Slow != m {
 		t.Errorf("slowness %v and %v of two unknown workers; want the fleet's, %v", rows[0].Slow, rows[1].Slow, m)
 	}
 }
@@ -37,28 +37,10 @@ func TestLambdaStartsWarm(t *testing.T) {
 	for range 64 { // a clock that stands still
 		send(40)
 	}
-	near(t, "lambda of 64 in no time", p.Lambda(p.after(40)), .5*16/shortest, 1e-6)
+	near(t, "lambda of 64 in no time", p.Lambda(p.after(40)), .5*16/1e-3, 1e-6)
 	p.Update(specs(6), start) // a larger fleet needs more of them
 	if got := p.Lambda(p.after(40)); got > 10 {
 		t.Errorf("lambda of a fleet that has grown = %v; want the average until enough were sent", got)
-	}
-}
-
-func TestRing(t *testing.T) {
-	var r ring
-	r.note(sec(1)) // no room yet
-	r.hold(3)
-	for i := range 8 {
-		if v, ok := r.back(min(3, i+1)); ok != (i >= 3) || ok && v != sec(float64(i-3)) {
-			t.Errorf("after %d: %v, %v", i, v, ok)
-		}
-		r.note(sec(float64(i)))
-	}
-	if v, ok := r.back(1); v != sec(7) || !ok {
-		t.Errorf("the newest is %v, %v; want 7", v, ok)
-	}
-	if _, ok := r.back(4); ok {
-		t.Error("a ring of 3 gave the 4th last")
 	}
 }
 

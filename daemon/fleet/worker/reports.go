@@ -294,7 +294,7 @@ func (p *Pool) AdapterLoaded(w *Worker, name, path string, took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if took > 0 {
-		p.fleet.loading.add(took.Seconds())
+		p.fleet.loading.Add(took.Seconds())
 	}
 	e := w.endpoint
 	if e.place != configured || e.listing == nil || e.listing.has(name) {

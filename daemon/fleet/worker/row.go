@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/measure"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -19,16 +20,16 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.HeldTokens = w.heldTokens()
 	r.PendingTokens = uint32(max(0, w.queue.tokens))
 	r.Sent = w.sent + w.theirs.sent + w.missed
-	r.Slow = m.slowness * w.speed.times()
+	r.Slow = m.slowness * w.speed.Times()
 	r.Wait = w.queue.wait(m.now, r.Slow)
-	r.Load = w.share.seconds * m.back / window
-	r.Lately = float32(w.share.requests * m.back)
+	r.Load = w.share.Seconds * m.back / measure.Window
+	r.Lately = float32(w.share.Requests * m.back)
 	r.Pending = float32(w.queue.pend)
-	r.TTFT = float32(w.ttft.value)
-	r.TPOT = float32(w.signs.perToken().value)
+	r.TTFT = float32(w.ttft.Value)
+	r.TPOT = float32(w.signs.PerToken().Value)
 	w.readings.fill(r, m.now, m.stale)
 	if r.State&abi.RowStale == 0 {
-		w.elsewhere.fill(r, m.elsewhere)
+		w.elsewhere.Fill(r, m.elsewhere)
 	}
 	if w.slowStart.OutOfTurn(m.now) {
 		r.State |= abi.RowSlowStart
@@ -96,7 +97,7 @@ type Stats struct {
 }
 
 func (w *Worker) stats(m *moment, l *limits) Stats {
-	slow := m.slowness * w.speed.times()
+	slow := m.slowness * w.speed.Times()
 	s := Stats{
 		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Labels: w.named, Slot: w.slot,
 		Since: w.since, Breaker: w.health.Breaker(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
@@ -106,8 +107,8 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,
 		Capacity: w.capacity.inForce, CPUTokens: w.CPUTokens(),
 		PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits,
-		Wait: w.queue.wait(m.now, slow), Slow: slow, Load: w.share.seconds * m.back / window,
-		TTFT: w.ttft.value, TPOT: w.signs.perToken().value, SlowStart: w.slowStart.Runs(m.now),
+		Wait: w.queue.wait(m.now, slow), Slow: slow, Load: w.share.Seconds * m.back / measure.Window,
+		TTFT: w.ttft.Value, TPOT: w.signs.PerToken().Value, SlowStart: w.slowStart.Runs(m.now),
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,
 		Busy: w.totals.busy, Denied: w.totals.denied,
 		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Left: w.totals.left, Preempts: w.totals.preempts,

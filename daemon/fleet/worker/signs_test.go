@@ -91,7 +91,7 @@ func TestLateFirstByteKeepsSlowness(t *testing.T) {
 	for _, c := range []struct{ first, least, most float64 }{{.12, 5, 5}, {.02, .9, 1.1}} {
 		p := upPool(t, 3)
 		chats(p, 1, 60, []float64{.015, c.first, .015}, perToken)
-		p.fleet.workers[1].speed.rel = 5
+		p.fleet.workers[1].speed.Rel = 5
 		chats(p, 60, 1500, []float64{.015, c.first, .015}, perToken)
 		if m := slowness(p, 1500)[1]; m < c.least || m > c.most {
 			t.Errorf("first byte after %v s beside .015: slowness %.2f; want %v to %v", c.first, m, c.least, c.most)

@@ -201,7 +201,7 @@ func (s *shot) due(w *Worker) bool {
 	if s.weight == 0 {
 		s.weight = s.fleet.weight()
 	}
-	return w.slowStart.Due(s.moment.now, w.weight/s.weight, s.fleet.rates.begun)
+	return w.slowStart.Due(s.moment.now, w.weight/s.weight, s.fleet.rates.Begun)
 }
 
 // fit returns TooShort in place of a standing in which the worker would take the request.

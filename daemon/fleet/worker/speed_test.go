@@ -176,26 +176,26 @@ func TestBadSamplesDoNotStarve(t *testing.T) {
 	p := upPool(t, 2)
 	w := p.fleet.workers[0]
 	for range 30 {
-		p.fleet.speed.learn(&w.speed, 100)
-		p.fleet.speed.slowness = 1
+		p.fleet.speed.Learn(&w.speed, 100)
+		p.fleet.speed.Value = 1
 	}
-	bad := p.fleet.speed.slowness * w.speed.rel
+	bad := p.fleet.speed.Value * w.speed.Rel
 	if bad < 3 {
 		t.Fatalf("m after 30 bad samples = %v; want over 3", bad)
 	}
 	for s := range 900 {
 		p.Snapshot(Query{At: p.after(float64(s))}, nil, nil)
 	}
-	near(t, "rel 900 s later", w.speed.rel, 1, .02)
+	near(t, "rel 900 s later", w.speed.Rel, 1, .02)
 }
 
 // TestOneSampleCounts: a single one, however far off, moves a worker by 4 %.
 func TestOneSampleCounts(t *testing.T) {
 	p := upPool(t, 2)
-	p.fleet.speed.samples = 1000
-	p.fleet.speed.learn(&p.fleet.workers[0].speed, 1e6)
-	near(t, "rel", p.fleet.workers[0].speed.rel, math.Exp(.04), 1e-9)
-	near(t, "fleet", p.fleet.speed.slowness, math.Exp(.01), 1e-9)
+	p.fleet.speed.Samples = 1000
+	p.fleet.speed.Learn(&p.fleet.workers[0].speed, 1e6)
+	near(t, "rel", p.fleet.workers[0].speed.Rel, math.Exp(.04), 1e-9)
+	near(t, "fleet", p.fleet.speed.Value, math.Exp(.01), 1e-9)
 }
 
 // TestRates: lambda and rho of a steady load, and their decay.
@@ -245,7 +245,7 @@ func TestDeathForgets(t *testing.T) {
 	w := p.fleet.workers[0]
 	k := p.force(w, Dispatch{PromptTokens: 5000}, 1)
 	for range 30 {
-		p.fleet.speed.learn(&w.speed, 100)
+		p.fleet.speed.Learn(&w.speed, 100)
 	}
 	p.kill(int(w.slot), 2)
 	p.heal(int(w.slot), 3)

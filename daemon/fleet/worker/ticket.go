@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/measure"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -56,7 +57,7 @@ func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
 	t.request.adapts = isAdapter(&p.fleet, d.Model)
 	p.fleet.begin(w, &t.request)
 	if r := &t.request; w.health.IsTrial(&r.Request) && r.holder != nil {
-		predicted := p.fleet.speed.slowness * w.speed.times() * r.est
+		predicted := p.fleet.speed.Value * w.speed.Times() * r.est
 		patience := judge.Patience(&r.Request, predicted, p.fleet.conf.ScrapeInterval)
 		p.later(patience, func(then time.Time) { p.giveUpTrial(w, r, then) })
 	}
@@ -91,7 +92,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 
 // admits reports whether w, which a snapshot offered a moment ago, still takes the request. The caller holds p.mu.
 func (p *Pool) admits(w *Worker, d *Dispatch, now time.Duration) bool {
-	m := &moment{now: now, slowness: p.fleet.speed.slowness}
+	m := &moment{now: now, slowness: p.fleet.speed.Value}
 	switch {
 	case !w.inside(d.Fence):
 		return false
@@ -222,9 +223,9 @@ func (p *Pool) Learnt(key uint64) (of Speed, fleet FleetSpeed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := &p.fleet
-	fleet = FleetSpeed{Seconds: f.speed.slowness * f.conf.c1, Samples: f.speed.samples}
+	fleet = FleetSpeed{Seconds: f.speed.Value * f.conf.c1, Samples: f.speed.Samples}
 	if w := f.keyed[key]; w != nil {
-		of = Speed{Rel: w.speed.times(), Evidence: w.speed.evidence}
+		of = Speed{Rel: w.speed.Times(), Evidence: w.speed.Evidence}
 	}
 	return of, fleet
 }
@@ -236,8 +237,8 @@ func (p *Pool) RelearnFleet(s FleetSpeed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := &p.fleet
-	if f.speed.samples == 0 && s.Samples > 0 && s.Seconds > 0 {
-		f.speed = fleetSpeed{slowness: bound(s.Seconds / f.conf.c1), samples: min(s.Samples, 50)}
+	if f.speed.Samples == 0 && s.Samples > 0 && s.Seconds > 0 {
+		f.speed = measure.FleetSlowness{Value: measure.Bound(s.Seconds / f.conf.c1), Samples: min(s.Samples, 50)}
 	}
 }
 
@@ -245,8 +246,8 @@ func (p *Pool) RelearnFleet(s FleetSpeed) {
 func (p *Pool) Relearn(key uint64, s Speed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.fleet.keyed[key]; w != nil && w.speed.evidence == 0 && s.Rel > 0 {
-		w.speed.rel, w.speed.evidence = bound(s.Rel), max(0, s.Evidence)
+	if w := p.fleet.keyed[key]; w != nil && w.speed.Evidence == 0 && s.Rel > 0 {
+		w.speed.Rel, w.speed.Evidence = measure.Bound(s.Rel), max(0, s.Evidence)
 	}
 }
 
@@ -310,7 +311,7 @@ func (t *Ticket) Ahead(now time.Time) float64 {
 	p, w := t.pool, t.worker
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return w.queue.ahead(&t.request, p.fleet.clock(now), p.fleet.speed.slowness*w.speed.times())
+	return w.queue.ahead(&t.request, p.fleet.clock(now), p.fleet.speed.Value*w.speed.Times())
 }
 
 // FirstByte records the first byte of an answer that the model made. For an error call End alone: its time is no
@@ -329,9 +330,9 @@ func (t *Ticket) FirstByte(now time.Time) {
 	w.queue.firstByte(r, at)
 	if !r.Whole {
 		took := max(0, (at - r.Sent).Seconds())
-		w.ttft.add(took)
+		w.ttft.Add(took)
 		if r.quick {
-			w.signs.note(&w.signs.quick, took, at)
+			w.signs.Note(&w.signs.Quick, took, at)
 		}
 	}
 }
@@ -434,7 +435,7 @@ func (t *Ticket) End(now time.Time, o judge.Outcome) {
 	r.Ended = true
 	w.end(r, o, at)
 	p.fleet.weighOutput(w, at)
-	p.fleet.places.end(r, o.Kind, at)
+	p.fleet.places.End(r.Sent, r.talks, o.Kind == judge.Answered || o.Kind == judge.Canceled, at)
 	if w.place == configured {
 		p.fleet.outcome(w, r, at, o)
 		return

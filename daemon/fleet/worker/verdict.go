@@ -61,7 +61,7 @@ func longWait(f *fleet, w *Worker, est float64) time.Duration {
 	if w.queue.front != nil {
 		est = max(est, w.queue.front.est)
 	}
-	return judge.LongWait(f.speed.slowness * w.speed.times() * est)
+	return judge.LongWait(f.speed.Value * w.speed.Times() * est)
 }
 
 // mayBePaused reports whether the worker is to be asked whether the engine of w is paused.

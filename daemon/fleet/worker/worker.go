@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/measure"
 )
 
 // Worker is one vLLM engine of a pool: an instance, or one of the data-parallel ranks behind its port. The pool uses
@@ -31,12 +32,12 @@ type Worker struct {
 	coming    coming
 	sent      uint64
 	missed    uint64 // added to sent in rows: the others' mean while it was away, and sessions that were opened
-	share     share
-	speed     speed
-	ttft      mean
-	signs     signs
+	share     measure.Share
+	speed     measure.WorkerSpeed
+	ttft      measure.Mean
+	signs     measure.Signs
 	readings  readings
-	elsewhere elsewhere
+	elsewhere measure.Elsewhere
 	uses      uses
 	clearing  bool // its requests are being moved to other workers
 
@@ -106,7 +107,8 @@ func (w *Worker) otherRank(rank int) bool { return int(w.rank) != rank && rank <
 
 // newRank makes the worker for rank r of n.
 func (e *endpoint) newRank(r, n int) *Worker {
-	return &Worker{identity: e.rankOf(r, n), endpoint: e, speed: speed{rel: 1}, draining: e.drained, shownAs: Starting}
+	return &Worker{identity: e.rankOf(r, n), endpoint: e, speed: measure.WorkerSpeed{Rel: 1}, draining: e.drained,
+		shownAs: Starting}
 }
 
 // adopt applies the parts of a spec that may change while a worker stays, and reports whether the capacity changed.
@@ -128,13 +130,13 @@ func (w *Worker) resize() bool {
 // by their tickets.
 func (w *Worker) forget() {
 	w.queue.clear()
-	w.share = share{}
+	w.share = measure.Share{}
 	w.ended = ended{}
-	w.speed = speed{rel: 1}
-	w.ttft = mean{}
-	w.signs = signs{}
+	w.speed = measure.WorkerSpeed{Rel: 1}
+	w.ttft = measure.Mean{}
+	w.signs = measure.Signs{}
 	w.readings = readings{}
-	w.elsewhere = elsewhere{}
+	w.elsewhere = measure.Elsewhere{}
 	w.uses = nil
 	w.engine.Forget()
 }
@@ -241,7 +243,7 @@ func (w *Worker) backlogged(l *limits, m *moment) bool {
 	if l.wait == 0 || w.flight.n+w.theirs.n == 0 {
 		return false
 	}
-	slow := m.slowness * w.speed.times()
+	slow := m.slowness * w.speed.Times()
 	w.queue.expire(m.now, slow)
 	return w.queue.wait(m.now, slow) > l.wait
 }
@@ -261,8 +263,8 @@ func (w *Worker) read(m Metrics, c1 float64, now time.Duration) (requests float6
 	}
 	w.totals.preempts += uint64(max(0, m.Preempts-was.Preempts))
 	if n, s := m.TokenTimes-was.TokenTimes, m.TokenTime-was.TokenTime; n > 0 && s > 0 {
-		w.signs.note(&w.signs.pages, s/n, now)
-		w.signs.paged = now
+		w.signs.Note(&w.signs.Pages, s/n, now)
+		w.signs.Paged = now
 	}
 	requests = m.Prefills - was.Prefills
 	seconds, tokens := m.Prefill-was.Prefill, newTokens(&m)-newTokens(&was.Metrics)
@@ -278,7 +280,7 @@ func (w *Worker) read(m Metrics, c1 float64, now time.Duration) (requests float6
 	if seconds <= 0 || tokens < minSample*requests || was.Prefills == 0 {
 		return 0
 	}
-	w.speed.pace = pace{value: seconds / (tokens * perToken), at: now}
+	w.speed.Pace = measure.Pace{Value: seconds / (tokens * perToken), At: now}
 	return requests
 }
 
@@ -310,7 +312,7 @@ func (w *Worker) arrive(r *request) {
 
 // noteKnown records for the load from elsewhere what the known routers have there.
 func (w *Worker) noteKnown(now time.Duration) {
-	w.elsewhere.note(w.flight.sequences+w.theirs.n, int(w.heldTokens()), now)
+	w.elsewhere.Note(w.flight.sequences+w.theirs.n, int(w.heldTokens()), now)
 }
 
 // end counts a request down.
@@ -328,7 +330,7 @@ func (w *Worker) end(r *request, o judge.Outcome, now time.Duration) {
 		return
 	}
 	if r.First > 0 && !r.Whole && o.Tokens > 1 {
-		w.signs.noteStream(max(0, (now-r.First).Seconds())/float64(o.Tokens-1), now)
+		w.signs.NoteStream(max(0, (now-r.First).Seconds())/float64(o.Tokens-1), now)
 	}
 	w.ended.est += r.est
 	w.ended.new += r.newTokens()

@@ -1,4 +1,4 @@
-package worker
+package measure
 
 import (
 	"math"
@@ -7,11 +7,11 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// elsewhere is the load of a worker that neither this router nor those that share with it have caused: direct clients
+// Elsewhere is the load of a worker that neither this router nor those that share with it have caused: direct clients
 // send it, or another router. It is the load on the worker's page of metrics, less the most that the known routers had
 // there in the last seconds. The most, because the page is older than what is known here: without it, requests that
 // have just ended would count as somebody else's. The worker's row has this load added to the router's own.
-type elsewhere struct {
+type Elsewhere struct {
 	known, held peak      // requests of the known routers in flight, and their tokens of KV
 	pages       [3]burden // by the newest pages, the newest first
 	tokens      float64   // that a prompt has to compute
@@ -23,42 +23,51 @@ type elsewhere struct {
 type burden struct{ requests, waiting, kv float64 }
 
 const (
-	usualPrompt = 1000 // tokens to compute of a prompt, where nothing is known
-	spareKV     = .1   // of a cache: what the page may say beyond twice the KV of requests whose answers are guesses
-	chance      = 3    // standard deviations of a number of requests that comes by chance
-	flagrant    = 32   // requests beyond that which count at once
+	spareKV  = .1 // of a cache: what the page may say beyond twice the KV of requests whose answers are guesses
+	chance   = 3  // standard deviations of a number of requests that comes by chance
+	flagrant = 32 // requests beyond that which count at once
 )
 
-// note records the requests and tokens of KV that the known routers have there.
-func (e *elsewhere) note(requests, held int, now time.Duration) {
+// Note records the requests and tokens of KV that the known routers have there.
+func (e *Elsewhere) Note(requests, held int, now time.Duration) {
 	e.known.note(requests, now)
 	e.held.note(held, now)
 }
 
-// take takes a page. unknown is the seconds of prefill of a request, where the page does not tell.
-func (e *elsewhere) take(m *Metrics, capacity int, c1, unknown float64) {
-	all := m.Running + m.Waiting
+// Seen is what a page of metrics says of a worker's load.
+type Seen struct {
+	Running, Waiting int
+	Used, Capacity   float64 // tokens of KV
+	Est              float64 // seconds of prefill of a request on a worker of slowness 1
+	C1               float64 // seconds of prefill a token
+}
+
+// Take takes a page.
+func (e *Elsewhere) Take(s *Seen) {
+	all := s.Running + s.Waiting
 	more := float64(max(0, all-e.known.most()))
-	used, share := m.Usage*float64(capacity), more/float64(max(1, all))
-	is := burden{requests: more, waiting: share * float64(m.Waiting), kv: share * used}
-	if over := used - 2*float64(e.held.most()); over > spareKV*float64(capacity) {
+	share := more / float64(max(1, all))
+	is := burden{requests: more, waiting: share * float64(s.Waiting), kv: share * s.Used}
+	if over := s.Used - 2*float64(e.held.most()); over > spareKV*s.Capacity {
 		is.kv = max(is.kv, over)
 	}
 	e.pages = [...]burden{is, e.pages[0], e.pages[1]}
 	if !e.read {
 		e.pages = [...]burden{is, is, is}
 	}
-	e.read, e.est = true, unknown
-	if m.Prefills > 0 {
-		e.est = c1 * newTokens(m) / m.Prefills
-	}
-	e.tokens = e.est / c1
+	e.read, e.est, e.tokens = true, s.Est, s.Est/s.C1
 }
+
+// Clear drops the load: the page's gauges are left over from requests that have ended.
+func (e *Elsewhere) Clear() { *e = Elsewhere{known: e.known, held: e.held} }
+
+// Requests returns the requests on the newest page, as far as they are from elsewhere.
+func (e *Elsewhere) Requests() float64 { return e.pages[0].requests }
 
 // beyond returns the part of the load that counts. least is what each worker has at least, and does not count; nor does
 // what is so little more that it may be chance. Unless the load is flagrant, it must be on three pages. Otherwise
 // several routers, which see each other's load seconds later, would all leave one worker for the next.
-func (e *elsewhere) beyond(least float64) burden {
+func (e *Elsewhere) beyond(least float64) burden {
 	usual, l := least+chance*math.Sqrt(least+1)-chance, e.pages[0]
 	if l.requests <= usual+flagrant {
 		for _, p := range e.pages[1:] {
@@ -72,8 +81,8 @@ func (e *elsewhere) beyond(least float64) burden {
 	return burden{share * l.requests, share * l.waiting, share * l.kv}
 }
 
-// fill adds the load to the worker's row.
-func (e *elsewhere) fill(r *abi.Row, least float64) {
+// Fill adds the load to the worker's row.
+func (e *Elsewhere) Fill(r *abi.Row, least float64) {
 	l := e.beyond(least)
 	r.InFlight += uint32(l.requests)
 	r.FlightTokens += uint32(l.kv)

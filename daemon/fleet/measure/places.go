@@ -1,19 +1,17 @@
-package worker
+package measure
 
 import (
 	"math"
 	"time"
-
-	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
-// places measures how soon a place at a worker becomes free, for clients that found none.
-type places struct {
+// Places measures how soon a place at a worker becomes free, for clients that found none.
+type Places struct {
 	held    int           // requests in flight
 	began   float64       // sum of the times at which they were sent, in seconds
 	talking int           // of them, those whose answers are generated
 	brief   bool          // the request sent last was not one of these
-	lasts   mean          // seconds that answers lasted
+	lasts   Mean          // seconds that answers lasted
 	aged    time.Duration // when recent last decayed
 	recent  float64       // places freed, each counted e^(-age/10 s)
 	due     time.Duration // when the last place that a client was told of becomes free
@@ -37,47 +35,48 @@ const (
 	outage   = .25               // of the time that nobody has answered: an outage that was long lasts longer
 )
 
-// begin counts a request that is sent.
-func (f *places) begin(r *request) {
+// Begin counts a request that is sent. talks is true if its answer is generated.
+func (f *Places) Begin(sent time.Duration, talks bool) {
 	f.held++
-	f.began += r.Sent.Seconds()
-	if r.talks {
+	f.began += sent.Seconds()
+	if talks {
 		f.talking++
 	}
-	f.brief = !r.talks
+	f.brief = !talks
 	f.empty = 0
 }
 
-// end counts a request that has ended. What a worker refused or broke off tells nothing of how long answers last.
-func (f *places) end(r *request, k judge.Kind, now time.Duration) {
+// End counts a request that has ended. good is false if its worker refused it or broke it off, which tells nothing of
+// how long answers last.
+func (f *Places) End(sent time.Duration, talks, good bool, now time.Duration) {
 	f.held--
-	f.began -= r.Sent.Seconds()
+	f.began -= sent.Seconds()
 	if f.held == 0 {
 		f.began = 0 // else errors of rounding add up
 	}
-	if r.talks {
+	if talks {
 		f.talking--
 	}
-	if k != judge.Answered && k != judge.Canceled {
+	if !good {
 		return
 	}
-	f.lasts.add((now - r.Sent).Seconds())
+	f.lasts.Add((now - sent).Seconds())
 	f.recent = f.late(now) + 1
 	f.aged = now
 }
 
 // late returns recent as of now.
-func (f *places) late(now time.Duration) float64 {
+func (f *Places) late(now time.Duration) float64 {
 	return f.recent * math.Exp((f.aged-now).Seconds()/lately)
 }
 
-// wait returns in how many seconds a client is to come back that found no place. serves is false if no worker is up.
+// Wait returns in how many seconds a client is to come back that found no place. serves is false if no worker is up.
 //
 // The next place is free after the time that answers last, divided by the places held. The requests in flight may last
 // longer than those that have ended, and where one of two kinds ends soon, the places freed of late say more. Each
 // client is told the place behind the one before, as all who come for the same place but one come in vain. Nobody is
 // told more than an answer's time: by then every place has been free once.
-func (f *places) wait(now time.Duration, serves bool) float64 {
+func (f *Places) Wait(now time.Duration, serves bool) float64 {
 	floor := leastTalk
 	if f.talking == 0 && f.brief {
 		floor = least
@@ -88,18 +87,18 @@ func (f *places) wait(now time.Duration, serves bool) float64 {
 	if f.held == 0 || !serves {
 		return min(mostTold, max(floor, outage*(now-f.empty).Seconds()))
 	}
-	lasts := max(f.lasts.value, now.Seconds()-f.began/float64(f.held))
+	lasts := max(f.lasts.Value, now.Seconds()-f.began/float64(f.held))
 	next := lasts / float64(f.held)
 	if n := f.late(now); n > 0 {
 		next = min(next, lately/n)
 	}
 	due := min(max(0, (f.due-now).Seconds())+next, mostTold, lasts)
-	f.due = now + judge.Seconds(due)
+	f.due = now + time.Duration(due*float64(time.Second))
 	return max(floor, due)
 }
 
-// whole makes a wait whole seconds, and spreads those of clients that are told the same.
-func (f *places) whole(wait float64) int {
+// Whole makes a wait whole seconds, and spreads those of clients that are told the same.
+func (f *Places) Whole(wait float64) int {
 	f.told++
 	_, part := math.Modf(float64(f.told) * golden)
 	return int(wait + part*max(2, wait*spread))
