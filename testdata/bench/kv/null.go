@@ -2,14 +2,10 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strconv"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/warmpath/warmpath/testdata/rig"
 )
@@ -32,34 +28,16 @@ func startNull(dir string) (*server, error) {
 // write for a value, a thread a client, memory that stays in the processor's cache. A lease is of some place in the
 // segment, and its release changes nothing. No client can be faster than with it.
 func serveNull(addr string) error {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return err
-	}
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return err
+	return rig.ServeBlocking(addr, func(f *os.File) {
+		n := null{f: f, fd: int(f.Fd()), buf: make([]byte, 256<<10)}
+		for n.command() == nil {
 		}
-		f, err := c.(*net.TCPConn).File()
-		c.Close()
-		if err != nil {
-			return err
-		}
-		go func() {
-			defer f.Close()
-			n := null{fd: int(f.Fd()), buf: make([]byte, 256<<10)} // Fd makes the socket block
-			if err := syscall.SetNonblock(n.fd, false); err != nil {
-				return
-			}
-			for n.command() == nil {
-			}
-		}()
-	}
+	})
 }
 
 // null is one connection. A command's head arrives with one read, as the client writes it with one.
 type null struct {
+	f   *os.File
 	fd  int
 	buf []byte
 }
@@ -82,13 +60,13 @@ func (n *null) command() error {
 		if err := n.skip(head + size + 2 - got); err != nil {
 			return err
 		}
-		return n.write([]byte("+OK\r\n"))
+		return rig.WriteAll(n.f, [][]byte{[]byte("+OK\r\n")})
 	}
 	list := [][]byte{fmt.Appendf(nil, "$%d\r\n", size)}
 	for rest := size; rest > 0; rest -= min(rest, len(n.buf)) {
 		list = append(list, n.buf[:min(rest, len(n.buf))])
 	}
-	return n.writeAll(append(list, []byte("\r\n")))
+	return rig.WriteAll(n.f, append(list, []byte("\r\n")))
 }
 
 // request answers PUT and POST of the HyperPod listener.
@@ -107,7 +85,8 @@ func (n *null) request(p []byte) error {
 		place := (client*(32<<20) + number*size) % (memory - size)
 		answer = fmt.Sprintf(`{"id":"1","offsets":[{"offset":%d,"len":%d}]}`, place, size)
 	}
-	return n.write(fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer))
+	return rig.WriteAll(n.f, [][]byte{
+		fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer)})
 }
 
 // skip reads bytes and throws them away.
@@ -122,42 +101,10 @@ func (n *null) skip(rest int) error {
 	return nil
 }
 
-// writeAll writes pieces with one call, and the rest with another if the kernel has not taken all.
-func (n *null) writeAll(list [][]byte) error {
-	for len(list) > 0 {
-		sent, err := unix.Writev(n.fd, list[:min(len(list), maxPieces)])
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return err
-		}
-		for sent = max(sent, 0); len(list) > 0 && sent >= len(list[0]); {
-			sent -= len(list[0])
-			list = list[1:]
-		}
-		if sent > 0 {
-			list[0] = list[0][sent:]
-		}
-	}
-	return nil
-}
-
-// maxPieces is what one writev takes: 256 MiB in pieces of 256 KiB.
-const maxPieces = 1024
-
 func sizeOf(key []byte) (int, error) {
 	parts := bytes.Split(key, []byte("@"))
 	if len(parts) != 4 {
 		return 0, fmt.Errorf("%q is no key of kvbench", key)
 	}
 	return strconv.Atoi(string(parts[1]))
-}
-
-func (n *null) write(p []byte) error {
-	for len(p) > 0 {
-		sent, err := syscall.Write(n.fd, p)
-		if err != nil {
-			return err
-		}
-		p = p[sent:]
-	}
-	return nil
 }

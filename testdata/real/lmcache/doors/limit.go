@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/warmpath/warmpath/testdata/rig"
 )
 
 // limit is a server that keeps values and does nothing else: no eviction, no bound, no lease that pins, one read for
@@ -66,39 +68,21 @@ func serveLimit(resp, pod, segment string) error {
 }
 
 // serveOne answers one request.
-type serveOne func(in *bufio.Reader, out io.Writer) error
+type serveOne func(in *bufio.Reader, out *os.File) error
 
 // serveConnections gives each connection a goroutine that reads with system calls that block, until its own serveOne
 // fails.
 func serveConnections(address string, begin func() serveOne) error {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return err
+	return rig.ServeBlocking(address, func(f *os.File) {
+		in, serve := bufio.NewReaderSize(f, 4<<10), begin()
+		var err error
+		for err == nil {
+			err = serve(in, f)
 		}
-		f, err := c.(*net.TCPConn).File()
-		_ = c.Close()
-		if err != nil {
-			return err
+		if err != io.EOF {
+			fmt.Fprintln(os.Stderr, "doors: the server that shows the limit:", err)
 		}
-		if err := unix.SetNonblock(int(f.Fd()), false); err != nil {
-			return err
-		}
-		go func() {
-			defer f.Close()
-			in, serve := bufio.NewReaderSize(f, 4<<10), begin()
-			for err = nil; err == nil; {
-				err = serve(in, f)
-			}
-			if err != io.EOF {
-				fmt.Fprintln(os.Stderr, "doors: the server that shows the limit:", err)
-			}
-		}()
-	}
+	})
 }
 
 // room returns memory for a value: that of the value before, if it has the size.
@@ -160,7 +144,7 @@ type talk struct {
 }
 
 // command answers one command.
-func (s *talk) command(in *bufio.Reader, out io.Writer) error {
+func (s *talk) command(in *bufio.Reader, out *os.File) error {
 	words, err := count(in, '*')
 	if err != nil {
 		return err
@@ -205,26 +189,7 @@ func (s *talk) command(in *bufio.Reader, out io.Writer) error {
 			answer = net.Buffers{fmt.Appendf(nil, "$%d\r\n", len(v)), v, []byte("\r\n")}
 		}
 	}
-	return writeAll(out, answer)
-}
-
-// writeAll writes pieces with one system call, and the rest with more if the kernel has not taken all.
-func writeAll(out io.Writer, list [][]byte) error {
-	fd := int(out.(*os.File).Fd())
-	for len(list) > 0 {
-		sent, err := unix.Writev(fd, list)
-		if err != nil && err != unix.EINTR {
-			return err
-		}
-		for sent = max(sent, 0); len(list) > 0 && sent >= len(list[0]); {
-			sent -= len(list[0])
-			list = list[1:]
-		}
-		if sent > 0 {
-			list[0] = list[0][sent:]
-		}
-	}
-	return nil
+	return rig.WriteAll(out, answer)
 }
 
 // head is what is read of the head of a HTTP request.
@@ -233,7 +198,7 @@ type head struct {
 	size         int // of the body
 }
 
-func readHead(in *bufio.Reader, out io.Writer) (h head, err error) {
+func readHead(in *bufio.Reader, out *os.File) (h head, err error) {
 	line, err := in.ReadString('\n')
 	if err != nil {
 		return h, err
@@ -266,7 +231,7 @@ func readHead(in *bufio.Reader, out io.Writer) (h head, err error) {
 
 // request answers one request of the HyperPod protocol (daemon/kv/hyperpod/doc.go). A value keeps its place for ever,
 // so a lease is nothing but the place.
-func (s *limit) request(in *bufio.Reader, out io.Writer) error {
+func (s *limit) request(in *bufio.Reader, out *os.File) error {
 	h, err := readHead(in, out)
 	if err != nil {
 		return err
@@ -291,5 +256,5 @@ func (s *limit) request(in *bufio.Reader, out io.Writer) error {
 		status = http.StatusNotFound
 	}
 	const text = "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
-	return writeAll(out, [][]byte{fmt.Appendf(nil, text, status, http.StatusText(status), len(body), body)})
+	return rig.WriteAll(out, [][]byte{fmt.Appendf(nil, text, status, http.StatusText(status), len(body), body)})
 }
