@@ -64,7 +64,8 @@ var arrows = map[string][]string{
 		"cache/parts/quota", "cache/parts/seldom", "daemon/fleet/adapters", "daemon/fleet/judge",
 		"daemon/fleet/worker",
 		"daemon/request/account",
-		"daemon/request/epoch", "daemon/request/identity", "daemon/request/journal", "daemon/request/limit",
+		"daemon/request/admission", "daemon/request/epoch", "daemon/request/identity", "daemon/request/journal",
+		"daemon/request/limit",
 		"daemon/request/message", "daemon/request/names", "daemon/request/overflow", "daemon/request/pair",
 		"daemon/request/prompt",
 		"daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
@@ -84,6 +85,13 @@ var arrows = map[string][]string{
 		"daemon/request/exchange",
 		"daemon/request/message", "daemon/transport/certificate", "daemon/transport/gate", "daemon/transport/inflate",
 		"daemon/transport/jsonline", "daemon/transport/listen", "daemon/transport/spool", "daemon/transport/upstream",
+	},
+	"daemon/request/admission": { // what may be refused before a worker is asked
+		"daemon/fleet/worker", "daemon/request/account", "daemon/request/epoch", "daemon/request/identity",
+		"daemon/request/journal", "daemon/request/limit", "daemon/request/message", "daemon/request/names",
+		"daemon/request/overflow", "daemon/request/pair", "daemon/request/prompt", "daemon/request/route",
+		"daemon/request/sagemaker",
+		"daemon/request/session", "daemon/request/waiting", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/journal": { // log lines and counters of requests
 		"cache/parts/seldom", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/request/epoch",

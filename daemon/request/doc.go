@@ -2,6 +2,7 @@
 // code of its own: each folder below it is a package.
 //
 //	front       an HTTP request becomes a message.Inbound; its header is judged before its body is read
+//	admission   what may be refused before a worker is asked: rights, names, limits, the wait for a place
 //	exchange    one request: its body, the choice, the attempts, the answer
 //	message     the request, the answer, errors of the router's own, and header fields
 //	epoch       configuration, pools and settings in force when a request comes in, and what is kept of their workers

@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -32,22 +33,10 @@ const callsAtOnce = 64
 // maxCallAnswer bounds what is read of a worker's answer to a call.
 const maxCallAnswer = 64 << 10
 
-// loraCall is the body of a call.
-type loraCall struct {
-	Name    string `json:"lora_name"`
-	InPlace bool   `json:"load_inplace"`
-}
-
-// readCall reads the body of a call. What it lacks is zero: the worker says what is wrong with it.
-func readCall(body []byte) (call loraCall) {
-	_ = json.Unmarshal(body, &call)
-	return call
-}
-
 // changed drops what was believed of an adapter that a worker has unloaded, or loaded again in place.
-func changed(r *request) {
-	if call := readCall(r.in.Body); call.InPlace || r.in.Endpoint.Unloads() {
-		r.pool.ForgetAdapter(call.Name)
+func changed(r *admission.Request) {
+	if call := admission.ReadCall(r.In.Body); call.InPlace || r.In.Endpoint.Unloads() {
+		r.Pool.ForgetAdapter(call.Name)
 	}
 }
 
@@ -67,13 +56,13 @@ func (c *called) ok() bool { return c.Status >= 200 && c.Status < 300 }
 
 // callees returns the workers that a call goes to, one of each process. It returns nil if the call goes to the chosen
 // worker alone: there is no other, or the call belongs to a session.
-func callees(r *request) []*worker.Worker {
-	in := r.in
+func callees(e *Exchange) []*worker.Worker {
+	in := e.req.In
 	if in.Method != http.MethodPost || in.Path != adapters.LoadPath && in.Path != adapters.UnloadPath ||
-		in.Tail != nil || in.Kept != nil || r.choice.Binding().Worker != "" {
+		in.Tail != nil || in.Kept != nil || e.choice.Binding().Worker != "" {
 		return nil
 	}
-	all := r.pool.Workers.Reachable(in.Caller.Workers)
+	all := e.req.Pool.Workers.Reachable(in.Caller.Workers)
 	if len(all) < 2 {
 		return nil
 	}
@@ -82,8 +71,8 @@ func callees(r *request) []*worker.Worker {
 
 // callAll sends the call to these workers, and has their lists read anew before it answers: the client will use the
 // adapter as soon as it has the answer.
-func callAll(ctx context.Context, r *request, to []*worker.Worker) *message.Outbound {
-	defer r.release()
+func callAll(ctx context.Context, e *Exchange, to []*worker.Worker) *message.Outbound {
+	defer e.release()
 	ctx, stop := context.WithTimeout(ctx, callWait)
 	defer stop()
 	answers := make([]called, len(to))
@@ -92,14 +81,14 @@ func callAll(ctx context.Context, r *request, to []*worker.Worker) *message.Outb
 	for i, w := range to {
 		places <- struct{}{}
 		running.Go(func() {
-			answers[i] = call(ctx, r, w)
+			answers[i] = call(ctx, &e.req, w)
 			<-places
 		})
 	}
 	running.Wait()
-	workers := r.pool.Workers
+	workers := e.req.Pool.Workers
 	if slices.ContainsFunc(answers, func(c called) bool { return c.ok() }) {
-		changed(r)
+		changed(&e.req)
 	}
 	for i := range answers {
 		if answers[i].ok() {
@@ -114,22 +103,22 @@ func callAll(ctx context.Context, r *request, to []*worker.Worker) *message.Outb
 		}
 		return n
 	}, func(time.Time) bool { return false })
-	r.in.Seen.Worker, r.in.Seen.At = to[0].ID(), time.Now()
-	r.in.Account.Sent()
-	r.journal.Meter.Placed(&r.in.Seen, time.Since(r.arrived))
-	return summary(r.in.Path, answers)
+	e.req.In.Seen.Worker, e.req.In.Seen.At = to[0].ID(), time.Now()
+	e.req.In.Account.Sent()
+	e.req.Journal.Meter.Placed(&e.req.In.Seen, time.Since(e.req.Arrived))
+	return summary(e.req.In.Path, answers)
 }
 
 // call sends the call to one worker.
-func call(ctx context.Context, r *request, w *worker.Worker) called {
+func call(ctx context.Context, r *admission.Request, w *worker.Worker) called {
 	c := called{Worker: w.Endpoint(), of: w}
-	client := r.pool.Clients.Get(w.URL())
+	client := r.Pool.Clients.Get(w.URL())
 	if client == nil {
 		c.Error = "it has been removed"
 		return c
 	}
-	resp, err := client.Do(ctx, &upstream.Request{Method: http.MethodPost, Path: r.in.Path,
-		Header: message.WorkerHeader(nil, r.in, r.id, r.pool, nil), Body: r.in.Body})
+	resp, err := client.Do(ctx, &upstream.Request{Method: http.MethodPost, Path: r.In.Path,
+		Header: message.WorkerHeader(nil, r.In, r.ID, r.Pool, nil), Body: r.In.Body})
 	if err != nil {
 		c.Error = inWords(err)
 		return c
@@ -178,35 +167,36 @@ func summary(path string, all []called) *message.Outbound {
 
 // loadAdapter has the worker load the request's adapter, if its model is one and is not there. Where that is refused,
 // the lists are read once more before the next worker is asked: the adapter may have been loaded by other hands.
-func loadAdapter(ctx context.Context, r *request, s *sending, w *worker.Worker) (release func(), f *failure) {
-	if r.pool.Loader == nil || r.in.Endpoint.Adapters {
+func loadAdapter(ctx context.Context, e *Exchange, s *sending, w *worker.Worker) (release func(), f *failure) {
+	if e.req.Pool.Loader == nil || e.req.In.Endpoint.Adapters {
 		return func() {}, nil
 	}
 	if s.slotBy.IsZero() {
 		s.slotBy = time.Now().Add(adapters.SlotWait)
 	}
-	model, workers := r.read.req.Model, r.pool.Workers
-	if r.turn.waits() && !workers.Lists(w, model) {
-		r.turn.leave() // the place that it has found is free for others while the adapter is loaded
+	model, workers := e.req.Read.Req.Model, e.req.Pool.Workers
+	if e.req.Place.Waits() && !workers.Lists(w, model) {
+		e.req.Place.Leave() // the place that it has found is free for others while the adapter is loaded
 	}
-	unused, err := r.pool.Loader.Load(ctx, w, adapters.Want{Name: model, Caller: r.in.Caller.Name, Until: s.slotBy})
+	unused, err := e.req.Pool.Loader.Load(ctx, w, adapters.Want{Name: model, Caller: e.req.In.Caller.Name,
+		Until: s.slotBy})
 	if err == nil {
 		held := new(account.Hold)
-		r.in.Account.Take(held, account.Adapter, 1)
+		e.req.In.Account.Take(held, account.Adapter, 1)
 		return func() { held.Release(); unused() }, nil
 	}
 	f = &failure{reason: journal.Adapter, fault: message.FaultUpstream, grade: route.GradeUnseen, by: w}
 	switch {
 	case errors.Is(err, adapters.ErrFull):
 		f.fault = message.FaultNoSlot
-		if r.choice.Left() == 0 { // none of them has one
+		if e.choice.Left() == 0 { // none of them has one
 			f.grade = route.GradeFinal
 		}
 	case errors.Is(err, worker.ErrNoAdapter):
 		workers.RenewLists(time.Now())
 		awaitLists(ctx, workers.Renewing, func(time.Time) bool { return workers.ListedAnywhere(model) })
 		if !s.unloaded {
-			f.fault = r.unlistedModel()
+			f.fault = e.req.UnlistedModel()
 		}
 		return nil, f
 	}

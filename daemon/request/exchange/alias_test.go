@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -54,9 +55,9 @@ func TestAliasInBodies(t *testing.T) {
 		s := aliased(t, whole(200, "{}"))
 		in := inbound("POST", "/v1/chat/completions", c.body, "Content-Type", c.kind)
 		in.Epoch = s.epoch
-		r := request{in: in, epoch: s.epoch}
-		r.read.parse(in, "")
-		if f := rename(&r); f != nil {
+		r := admission.Request{In: in, Epoch: s.epoch}
+		r.Read.Parse(in, "")
+		if f := admission.Rename(&r); f != nil {
 			t.Fatal(f)
 		}
 		send := sending{}
@@ -85,10 +86,10 @@ func TestAliasRights(t *testing.T) {
 func TestNoAliasCostsNothing(t *testing.T) {
 	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`)
 	in.Epoch = &epoch.Epoch{}
-	r := request{in: in, epoch: in.Epoch}
-	r.read.parse(in, "")
+	r := admission.Request{In: in, Epoch: in.Epoch}
+	r.Read.Parse(in, "")
 	n := testing.AllocsPerRun(100, func() {
-		if rename(&r) != nil || r.clientModel() != "m" {
+		if admission.Rename(&r) != nil || r.ClientModel() != "m" {
 			t.Error("renamed")
 		}
 	})

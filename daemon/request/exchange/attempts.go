@@ -7,7 +7,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/tokens"
 )
 
 // failure is why an attempt gave the client no answer.
@@ -18,6 +20,7 @@ type failure struct {
 	paid   bool           // the repeat has been taken from the budget already
 	late   bool           // no connection was made in time
 	by     *worker.Worker // that failed
+	falls  names.Reason   // why another model is to serve the request; 0 = none is
 	own    *ownError      // which the client gets in place of fault; nil = there is none
 }
 
@@ -30,13 +33,16 @@ func (f *failure) asksAgain() bool {
 // workers until another worker shows whose fault it is. What is tried next is decided by [route.Attempts].
 type attempts struct {
 	route.Attempts
-	patience time.Duration // for a worker that takes no connection, where no other is left
-	since    time.Time     // the first of these was not made in time
-	blamed   bool          // a 500 was blamed on the worker, not on the request: that is done once
-	reloads  bool          // a worker had lost the adapter, and loads it again: that is done once
-	outgrew  bool          // a worker was too short for the request, and another is tried for that
-	last     message.Fault // what the client gets
-	own      *ownError     // in place of it: of the last worker that gave up with words of its own; nil = none did
+	choice   *route.Choice
+	lesson   *tokens.Lesson // that the answer is to teach; nil = none
+	mistaken bool           // a worker gave the answer to another request
+	patience time.Duration  // for a worker that takes no connection, where no other is left
+	since    time.Time      // the first of these was not made in time
+	blamed   bool           // a 500 was blamed on the worker, not on the request: that is done once
+	reloads  bool           // a worker had lost the adapter, and loads it again: that is done once
+	outgrew  bool           // a worker was too short for the request, and another is tried for that
+	last     message.Fault  // what the client gets
+	own      *ownError      // in place of it: of the last worker that gave up with words of its own; nil = none did
 	suspects []suspect
 }
 

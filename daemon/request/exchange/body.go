@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -35,7 +36,7 @@ var errFailedInside = errors.New("the worker reported a failure inside its answe
 // body is the answer of an attempt: what it shows about its worker, and what the router learns from it. stream.go adds
 // what a stream needs. finish runs once, whichever way the answer ends.
 type body struct {
-	r       *request
+	r       *admission.Request
 	a       *attempt
 	tries   *attempts     // of the request; not used once the client gets the answer
 	reply   *prompt.Reply // nil: nothing is learnt from it
@@ -45,6 +46,7 @@ type body struct {
 	bound   bool          // its id has been bound to the worker
 	first   bool          // its first output has come
 	served  bool          // the client has the whole answer
+	homed   bool          // the request followed a session, a response or a job to the worker
 	excused bool          // another worker failed the request in the same way
 	against judge.Kind    // what it shows against its worker, although the client gets it; Canceled = nothing
 	page    page          // what was read of a stream before its first output
@@ -55,7 +57,7 @@ type body struct {
 }
 
 // start makes b the answer of an attempt whose response has its head.
-func (b *body) start(r *request, a *attempt, tries *attempts) {
+func (b *body) start(r *admission.Request, a *attempt, tries *attempts) {
 	b.r = r
 	b.a = a
 	b.tries = tries
@@ -76,20 +78,20 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 // edit sets how the client gets an answer that is not compressed.
 func (b *body) edit() {
 	r := b.r
-	if b.ok && r.lesson != nil {
-		b.edited = &edited{Reader: r.lesson.Strip(b.a.resp, b.events), teaches: true}
+	if lesson := b.tries.lesson; b.ok && lesson != nil {
+		b.edited = &edited{Reader: lesson.Strip(b.a.resp, b.events), teaches: true}
 	}
-	if r.alias != nil {
-		b.edited = b.with(names.NewReader(b.source(), r.alias.Name, b.events))
+	if r.Alias != nil {
+		b.edited = b.with(names.NewReader(b.source(), r.Alias.Name, b.events))
 	}
-	if s := r.in.Seen.Split; s != nil && s.CachedKnown && b.ok {
+	if s := r.In.Seen.Split; s != nil && s.CachedKnown && b.ok {
 		n := pair.Counts{Cached: s.Cached, Made: s.Made, Input: s.Input}
-		b.edited = b.with(pair.NewReader(b.source(), r.read.req.Kind, n, b.events))
+		b.edited = b.with(pair.NewReader(b.source(), r.Read.Req.Kind, n, b.events))
 	}
-	if hasRoles(r) && (b.events || b.isJSON()) {
+	if admission.HasRoles(r) && (b.events || b.isJSON()) {
 		b.edited = b.with(pair.Secret(b.source(), b.events))
 	}
-	if b.events && r.read.asks && b.reply != nil {
+	if b.events && r.Read.Asks && b.reply != nil {
 		b.edited = b.with(tokens.WithoutUsage(b.source(), b.reply))
 	}
 }
@@ -97,8 +99,8 @@ func (b *body) edit() {
 // startReply has the answer read. Of a kind that is not known only its usage is.
 func (b *body) startReply() {
 	b.reply = replies.Get().(*prompt.Reply)
-	b.reply.Reset(b.r.read.req.Kind, b.events, maxReply)
-	if b.r.understood() {
+	b.reply.Reset(b.r.Read.Req.Kind, b.events, maxReply)
+	if b.r.Understood() {
 		b.expect()
 	} else {
 		b.reply.Skim()
@@ -110,14 +112,14 @@ func (b *body) startReply() {
 func (b *body) says(plain bool) bool {
 	r := b.r
 	switch {
-	case r.understood():
+	case r.Understood():
 		return true
 	case !plain:
 		return false
-	case r.read.computes:
-		return !r.in.Endpoint.IsMedia() || b.events || b.isJSON()
+	case r.Read.Computes:
+		return !r.In.Endpoint.IsMedia() || b.events || b.isJSON()
 	}
-	return r.kept.jobs.follows(r.in)
+	return r.Kept.Jobs.Follows(r.In)
 }
 
 // isJSON reports whether the answer is JSON.
@@ -218,7 +220,7 @@ func (b *body) keepWhole(text []byte) {
 		b.bindResponse()
 	}
 	b.bindJobs(text)
-	b.came = b.noteFirstByte().Sub(b.r.arrived)
+	b.came = b.noteFirstByte().Sub(b.r.Arrived)
 }
 
 // learn gives the reply a piece of a stream.
@@ -228,35 +230,36 @@ func (b *body) learn(p []byte) {
 		return
 	}
 	b.reply.Feed(p)
-	b.r.limits.grow(b.r.pool, b.reply)
+	b.r.Limits.Grow(b.r.Pool, b.reply)
 	b.bindResponse()
 }
 
 // bindResponse binds a response's id to its worker: only that worker has the state, and requests that refer to the
 // response must go there.
 func (b *body) bindResponse() {
-	if b.bound || b.r.read.req.Kind != prompt.Responses {
+	if b.bound || b.r.Read.Req.Kind != prompt.Responses {
 		return
 	}
 	if id := b.reply.ID(); id != "" {
 		b.bound = true
-		b.r.pool.Sessions.Bind(b.r.in.Stored(id), b.a.trip.Worker().ID(), time.Now())
-		keepModel(b.r, id)
+		b.r.Pool.Sessions.Bind(b.r.In.Stored(id), b.a.trip.Worker().ID(), time.Now())
+		admission.KeepModel(b.r, id)
 	}
 }
 
 // startJob prepares for an answer that may name jobs, and ends the binding of a job that was deleted.
 func (b *body) startJob() {
-	in, e := b.r.in, &b.r.in.Endpoint
+	in, e := b.r.In, &b.r.In.Endpoint
 	if in.Method == http.MethodDelete && e.Role == message.Worker && message.EndsIn(e.Path, e.ID) {
-		b.r.pool.Sessions.Close(in.Stored(e.ID), time.Now())
+		b.r.Pool.Sessions.Close(in.Stored(e.ID), time.Now())
 		if e.Job && in.Caller.Name != "" {
-			b.r.pool.Sessions.Close(message.Owned(e.ID, ""), time.Now())
+			b.r.Pool.Sessions.Close(message.Owned(e.ID, ""), time.Now())
 		}
 		return
 	}
 	if (e.Creates || e.Job) && !message.Coded(b.a.resp.Header) && b.isJSON() {
 		b.jobs = new(jobReader)
+		b.homed = b.tries.choice.Binding().Worker != ""
 	}
 }
 
@@ -266,17 +269,17 @@ func (b *body) bindJobs(p []byte) {
 	if b.jobs == nil || len(p) == 0 {
 		return
 	}
-	in, at, now := b.r.in, b.a.trip.Worker().ID(), time.Now()
+	in, at, now := b.r.In, b.a.trip.Worker().ID(), time.Now()
 	keyed := in.Caller.Name != ""
 	for i, id := range b.jobs.read(p) {
 		switch {
 		case id == "":
 		case i == 0 && (!in.Endpoint.Creates || id == in.Endpoint.ID): // the client has it already
-		case i > 0 && keyed && b.r.choice.Binding().Worker == "": // the job may be another key's, and its files too
+		case i > 0 && keyed && !b.homed: // the job may be another key's, and its files too
 		default:
-			b.r.pool.Sessions.Bind(in.Stored(id), at, now)
+			b.r.Pool.Sessions.Bind(in.Stored(id), at, now)
 			if keyed {
-				b.r.pool.Sessions.Bind(message.Owned(id, in.Caller.Name), at, now)
+				b.r.Pool.Sessions.Bind(message.Owned(id, in.Caller.Name), at, now)
 			}
 		}
 	}
@@ -296,12 +299,12 @@ func (b *body) noteFirstByte() (now time.Time) {
 	b.first = true
 	if b.ok {
 		b.a.trip.FirstByte(now)
-		seen := &b.r.in.Seen
+		seen := &b.r.In.Seen
 		seen.At = now
-		seen.FirstByte = now.Sub(b.r.arrived)
+		seen.FirstByte = now.Sub(b.r.Arrived)
 		seen.Stream = b.events
 		seen.Worker = b.a.trip.Worker().ID()
-		b.r.journal.Meter.FirstByte(seen)
+		b.r.Journal.Meter.FirstByte(seen)
 	}
 	return now
 }
@@ -344,8 +347,8 @@ const errForeign = "gave the answer to another request"
 
 // expect has the reply compare the ids of the answer with the request's, by the worker's habit.
 func (b *body) expect() {
-	b.habit = b.r.pool.Clients.Habit(b.a.trip.Worker().URL(), b.r.read.req.Kind, b.events)
-	b.reply.Expect(b.habit.Mark(b.r.id, b.a.resp.FirstUse(), b.r.mistaken))
+	b.habit = b.r.Pool.Clients.Habit(b.a.trip.Worker().URL(), b.r.Read.Req.Kind, b.events)
+	b.reply.Expect(b.habit.Mark(b.r.ID, b.a.resp.FirstUse(), b.tries.mistaken))
 }
 
 // foreign reports whether an id has shown that the answer, or a part of a stream, belongs to another request.
@@ -354,6 +357,7 @@ func (b *body) foreign() bool { return b.reply != nil && b.reply.Foreign() }
 // discardForeign ends an attempt whose answer belongs to another request. That is nobody's answer any more.
 func (b *body) discardForeign() *failure {
 	o := b.noteForeign()
+	b.tries.mistaken = true
 	return b.discard(o, &failure{reason: journal.Foreign, fault: message.FaultUpstream, grade: route.GradeSilent})
 }
 
@@ -361,13 +365,12 @@ func (b *body) discardForeign() *failure {
 // that worker may be: none serves another request.
 func (b *body) noteForeign() judge.Outcome {
 	w := b.a.trip.Worker()
-	b.r.mistaken = true
-	b.habit.Refused(b.r.id, b.a.resp.FirstUse())
+	b.habit.Refused(b.r.ID, b.a.resp.FirstUse())
 	b.a.resp.Reject()
-	if client := b.r.pool.Clients.Get(w.URL()); client != nil {
+	if client := b.r.Pool.Clients.Get(w.URL()); client != nil {
 		client.Retire()
 	}
-	b.r.journal.Foreign(b.r.in, b.r.pool, w)
+	b.r.Journal.Foreign(b.r.In, b.r.Pool, w)
 	return judge.Outcome{Kind: judge.Broken, Err: errForeign}
 }
 
@@ -375,6 +378,6 @@ func (b *body) noteForeign() judge.Outcome {
 func (b *body) learnHabit(whole bool) {
 	if b.reply != nil && whole && !b.reply.Failed() {
 		owner, frame := b.reply.Owner()
-		b.habit.Learn(b.r.id, owner, frame)
+		b.habit.Learn(b.r.ID, owner, frame)
 	}
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"math"
-	"slices"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
-	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -17,108 +15,71 @@ import (
 )
 
 // choose reads the request and decides where it goes. An answer that it returns refuses the request.
-func (r *request) choose(ctx context.Context) *message.Outbound {
-	in := r.in
-	r.parse()
+func (e *Exchange) choose(ctx context.Context) *message.Outbound {
+	in := e.req.In
+	e.req.Parse()
 	if in.Tail != nil {
-		if out := readOn(ctx, r); out != nil {
-			return out
+		if f := admission.ReadOn(ctx, &e.req); f != nil {
+			return e.turnDown(ctx, f)
 		}
 	}
-	in.Seen.Model = r.read.req.Model
-	r.findReference()
-	if f := r.forbidden(); f != nil {
-		return r.refuse(*f)
+	in.Seen.Model = e.req.Read.Req.Model
+	e.req.FindReference()
+	if f := e.req.Forbidden(); f != nil {
+		return e.refuse(*f)
 	}
-	if f := rename(r); f != nil {
-		return r.refuse(*f)
+	if f := admission.Rename(&e.req); f != nil {
+		return e.refuse(*f)
 	}
-	pool, silent := r.choosePool()
+	pool, silent := e.req.ChoosePool()
 	if pool != nil {
-		r.pool, in.Seen.Pool = pool, pool.Name
+		e.req.Pool, in.Seen.Pool = pool, pool.Name
 	}
-	in.Seen.Key, in.Seen.At = in.Caller.Name, r.arrived
-	r.journal.Meter.Arrived(&in.Seen)
+	in.Seen.Key, in.Seen.At = in.Caller.Name, e.req.Arrived
+	e.req.Journal.Meter.Arrived(&in.Seen)
 	if pool == nil {
-		return r.refuse(message.FaultUnknownModel(r.clientModel()))
+		return e.refuse(message.FaultUnknownModel(e.req.ClientModel()))
 	}
-	if f := r.hides(); f != nil {
-		return r.refuse(*f)
+	if f := e.req.Hides(); f != nil {
+		return e.refuse(*f)
 	}
-	if in.Tail == nil && r.read.req.Stream && r.generates() { // with a Tail the client may still write
+	if in.Tail == nil && e.req.Read.Req.Stream && e.req.Generates() { // with a Tail the client may still write
 		in.Comments.Begin()
 	}
-	if r.entry.Op != message.Prefilling {
-		if f := letIn(ctx, r); f != nil {
-			return r.turnDown(ctx, f)
+	if e.req.Entry.Op != message.Prefilling {
+		if f := admission.LetIn(ctx, &e.req); f != nil {
+			return e.turnDown(ctx, f)
 		}
 	}
-	r.deaths = r.lethal.await(ctx, in, r.arrived)
-	if r.deaths >= maxDeaths {
-		r.log().Warn("request refused: two workers ended when they got it", "id", in.ID, "model", in.Seen.Model,
-			"again_in", lethalFor)
-		return r.refuse(message.FaultLethal)
+	e.deaths = e.req.Lethal.Await(ctx, in, e.req.Arrived)
+	if e.deaths >= admission.MaxDeaths {
+		e.req.Log().Warn("request refused: two workers ended when they got it", "id", in.ID, "model", in.Seen.Model,
+			"again_in", admission.LethalFor)
+		return e.refuse(message.FaultLethal)
 	}
-	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.WithSalt(r.read.req.CacheSalt), Claim: r.claim(),
-		ID: in.ID, Caller: in.Caller.Name, Fence: r.fence(), Leg: r.leg(), Named: in.Seen.PairName(),
-		Shared: r.shares(), Headers: message.Offered{In: r.in},
-		Deadline:      in.Deadline(r.arrived),
-		EndWithWorker: r.epoch.Sessions.EndWithWorker, At: r.arrived,
-		Turn:  r.pool.Arrive(r.read.req.Model, r.fence(), r.arrived),
-		Class: classOf(r.read.req.Kind, in.Method, in.Path, r.read.req.Model),
-		Rank:  message.AskedRank(message.ClientRank(in, r.pool))}
+	ask := route.Ask{Prompt: e.req.Read.Req, Salt: e.req.Entry.WithSalt(e.req.Read.Req.CacheSalt), Claim: e.req.Claim(),
+		ID: in.ID, Caller: in.Caller.Name, Fence: e.req.Fence(), Leg: e.req.Leg(), Named: in.Seen.PairName(),
+		Shared: e.req.Shares(), Headers: message.Offered{In: e.req.In},
+		Deadline:      in.Deadline(e.req.Arrived),
+		EndWithWorker: e.req.Epoch.Sessions.EndWithWorker, At: e.req.Arrived,
+		Turn:  e.req.Pool.Arrive(e.req.Read.Req.Model, e.req.Fence(), e.req.Arrived),
+		Class: classOf(e.req.Read.Req.Kind, in.Method, in.Path, e.req.Read.Req.Model),
+		Rank:  message.AskedRank(message.ClientRank(in, e.req.Pool))}
 	ask.Claim.Silent = silent
 	if pool.WantsPairs() {
-		ask.Prefillers = prefillers(r)
+		ask.Prefillers = admission.Prefillers(&e.req)
 	}
 	if pool.Asking != nil && pool.WantsIDs() {
-		r.lesson = findIDs(ctx, pool.Asking, in, &r.read, &ask)
+		e.lesson = findIDs(ctx, pool.Asking, in, &e.req.Read, &ask)
 	}
-	if f := r.decide(ctx, &ask); f != nil {
-		return r.turnDown(ctx, f)
+	if f := e.decide(ctx, &ask); f != nil {
+		return e.turnDown(ctx, f)
 	}
-	if from, to := r.choice.Moved(); from != "" {
-		r.log().Info("session moves to another worker", "id", in.ID, "from", from, "to", to,
-			"session", session.Fingerprint(r.choice.Session()))
+	if from, to := e.choice.Moved(); from != "" {
+		e.req.Log().Info("session moves to another worker", "id", in.ID, "from", from, "to", to,
+			"session", session.Fingerprint(e.choice.Session()))
 	}
 	return nil
-}
-
-// hides returns why the body may name what its client may not have, or nil.
-func (r *request) hides() *message.Fault {
-	if r.pool.Pairing != nil && isWide(r.in.Body) {
-		return &faultWide
-	}
-	return r.read.hidesResponse(r.in, r.target())
-}
-
-// choosePool returns the pool that the path names, that of the session, that of the worker that made the response, or
-// that of the model. silent: the store did not answer for one of the pools whether it has the session.
-func (r *request) choosePool() (p *epoch.Pool, silent bool) {
-	if p := r.epoch.Named(r.entry.Pool); p != nil {
-		return p, false
-	}
-	if r.entry.Session != "" {
-		p, s := r.epoch.Holding(r.in.Opened(r.entry.Session), r.arrived)
-		if p != nil {
-			return p, false
-		}
-		silent = s == session.Silent
-	}
-	for i, id := range r.responses() {
-		if id == "" || i == 0 && !r.in.Endpoint.Job && !r.in.Endpoint.Creates { // the body names a model too
-			continue
-		}
-		p, s := r.epoch.Living(r.in.Stored(id), r.arrived)
-		if p != nil {
-			return p, false
-		}
-		silent = silent || s == session.Silent
-	}
-	if model := r.read.req.Model; model != "" || !r.in.Endpoint.Adapters {
-		return r.epoch.For(model), silent
-	}
-	return r.epoch.For(readCall(r.in.Body).Name), silent // where requests for the adapter go
 }
 
 // firstCheck is how long a request waits for a worker's first health check. After a restart the router knows bindings
@@ -127,80 +88,80 @@ const firstCheck = 2 * time.Second
 
 // look has a worker chosen. It waits while a first health check is still to come, while the lists of models are read
 // anew if none has the model, and in the pool's queue. A fault ends a wait there.
-func (r *request) look(ctx context.Context, ask *route.Ask) (route.Verdict, *message.Fault) {
-	ask.Patient, ask.Queue = true, queueing(r.pool.Queue, r.turn, r.arrived)
-	v := r.pool.Choose(&r.choice, ask)
+func (e *Exchange) look(ctx context.Context, ask *route.Ask) (route.Verdict, *message.Fault) {
+	ask.Patient, ask.Queue = true, admission.Queueing(e.req.Pool.Queue, e.req.Place, e.req.Arrived)
+	v := e.req.Pool.Choose(&e.choice, ask)
 	if v == route.Unheard {
-		v = r.await(ctx, ask)
+		v = e.await(ctx, ask)
 	}
 	if v == route.UnknownModel {
-		v = renewLists(ctx, r, ask)
+		v = renewLists(ctx, e, ask)
 	}
-	v = r.missing(v)
-	if r.queues(v) && (v == route.Chosen || !r.fallsAtOnce(v)) {
-		return r.wait(ctx, ask, v)
+	v = e.req.Missing(v)
+	if e.req.Queues(v) && (v == route.Chosen || !e.fallsAtOnce(v)) {
+		return e.wait(ctx, ask, v)
 	}
 	return v, nil
 }
 
 // decide gets a choice from the pool, and reserves what the request needs of its key's limits.
-func (r *request) decide(ctx context.Context, ask *route.Ask) *message.Fault {
-	v, dropped := r.look(ctx, ask)
+func (e *Exchange) decide(ctx context.Context, ask *route.Ask) *message.Fault {
+	v, dropped := e.look(ctx, ask)
 	for dropped == nil && v == route.Chosen {
-		over := r.limits.reserve(&r.read, r.in, r.pool, &r.choice)
+		over := e.req.Limits.Reserve(&e.req.Read, e.req.In, e.req.Pool, &e.choice)
 		if over == nil {
 			break
 		}
-		r.turn.leave()
-		dropped = awaitLimit(ctx, r, over)
+		e.req.Place.Leave()
+		dropped = admission.AwaitLimit(ctx, &e.req, over)
 		if dropped == nil {
 			ask.At = time.Now()
-			v, dropped = r.look(ctx, ask)
+			v, dropped = e.look(ctx, ask)
 		}
 	}
 	if dropped != nil {
-		return r.drop(v, dropped)
+		return e.drop(v, dropped)
 	}
-	r.noteChoice(v)
+	e.noteChoice(v)
 	if v == route.Chosen {
-		v = r.choice.Bind()
-		r.in.Seen.Session = r.choice.SessionKind()
-		r.noteReason(ctx)
+		v = e.choice.Bind()
+		e.req.In.Seen.Session = e.choice.SessionKind()
+		e.noteReason(ctx)
 	}
-	r.journal.Decided(r.in, &r.choice, v)
-	if v == route.Fenced && r.entry.Op != message.Prefilling {
-		r.journal.Fenced(r.in, r.pool)
+	e.req.Journal.Decided(e.req.In, &e.choice, v)
+	if v == route.Fenced && e.req.Entry.Op != message.Prefilling {
+		e.req.Journal.Fenced(e.req.In, e.req.Pool)
 	}
-	if r.pool.Shadows != nil && r.chosen && ask.Named == "" { // else this was decided with the answer
-		r.in.Seen.Others = r.pool.Shadows.Watch(&r.choice)
+	if e.req.Pool.Shadows != nil && e.chosen && ask.Named == "" { // else this was decided with the answer
+		e.req.In.Seen.Others = e.req.Pool.Shadows.Watch(&e.choice)
 	}
 	switch v {
 	case route.Chosen:
 		return nil
 	case route.SessionLost:
-		r.loseSession()
+		e.loseSession()
 	}
-	f := r.faultOf(v)
+	f := e.faultOf(v)
 	return &f
 }
 
 // drop records a request that the queue has dropped after that verdict.
-func (r *request) drop(v route.Verdict, f *message.Fault) *message.Fault {
-	r.noteChoice(route.Full)
-	r.journal.Decided(r.in, &r.choice, v)
+func (e *Exchange) drop(v route.Verdict, f *message.Fault) *message.Fault {
+	e.noteChoice(route.Full)
+	e.req.Journal.Decided(e.req.In, &e.choice, v)
 	return f
 }
 
 // loseSession ends the session whose state died with its worker.
-func (r *request) loseSession() {
-	if b, ended := r.choice.LoseSession(); ended {
-		r.log().Warn("session lost with its worker", "id", r.in.ID, "worker", b.Worker, "kind", b.Kind,
-			"session", session.Fingerprint(r.choice.Session()))
+func (e *Exchange) loseSession() {
+	if b, ended := e.choice.LoseSession(); ended {
+		e.req.Log().Warn("session lost with its worker", "id", e.req.In.ID, "worker", b.Worker, "kind", b.Kind,
+			"session", session.Fingerprint(e.choice.Session()))
 	}
 }
 
 // await calls Choose again until a first health check must have come, or ctx ends.
-func (r *request) await(ctx context.Context, ask *route.Ask) route.Verdict {
+func (e *Exchange) await(ctx context.Context, ask *route.Ask) route.Verdict {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(firstCheck); ; {
@@ -209,155 +170,115 @@ func (r *request) await(ctx context.Context, ask *route.Ask) route.Verdict {
 		case <-ctx.Done():
 		}
 		ask.Patient = ctx.Err() == nil && ask.At.Before(end)
-		if v := r.pool.Choose(&r.choice, ask); v != route.Unheard {
+		if v := e.req.Pool.Choose(&e.choice, ask); v != route.Unheard {
 			return v
 		}
 	}
 }
 
 // noteChoice records the decision and counts it. A verdict without a strategy gives the request's turn back.
-func (r *request) noteChoice(v route.Verdict) {
+func (e *Exchange) noteChoice(v route.Verdict) {
 	if v != route.Chosen && v != route.Rejected {
-		r.pool.GiveBack(r.read.req.Model, r.fence())
+		e.req.Pool.GiveBack(e.req.Read.Req.Model, e.req.Fence())
 		return
 	}
-	r.chosen = true
-	seen := &r.in.Seen
-	seen.Note(&r.choice)
+	e.chosen = true
+	seen := &e.req.In.Seen
+	seen.Note(&e.choice)
 	seen.At = time.Now()
-	if r.epoch.Access {
-		if logged, kept := r.epoch.Log.Wanted(); kept {
-			seen.Explain(&r.choice)
+	if e.req.Epoch.Access {
+		if logged, kept := e.req.Epoch.Log.Wanted(); kept {
+			seen.Explain(&e.choice)
 			seen.Logged = logged
 		}
 	}
-	r.journal.Meter.Picked(seen)
+	e.req.Journal.Meter.Picked(seen)
 	if seen.Fallback != "" {
-		r.journal.FailedStrategy(r.in, r.pool, &r.choice, v)
+		e.req.Journal.FailedStrategy(e.req.In, e.req.Pool, &e.choice, v)
 	}
 }
 
 // noteReason records why the first worker since Bind was chosen, if something reads it: the words cost allocations.
-func (r *request) noteReason(ctx context.Context) {
-	debug := r.journal.Log.Enabled(ctx, slog.LevelDebug)
-	if !debug && !r.epoch.Access && r.in.Trace.Span == nil {
+func (e *Exchange) noteReason(ctx context.Context) {
+	debug := e.req.Journal.Log.Enabled(ctx, slog.LevelDebug)
+	if !debug && !e.req.Epoch.Access && e.req.In.Trace.Span == nil {
 		return
 	}
-	seen := &r.in.Seen
-	seen.Reason = r.choice.Reason()
+	seen := &e.req.In.Seen
+	seen.Reason = e.choice.Reason()
 	if debug {
-		r.log().Debug("routed", "id", r.in.ID, "path", gate.Cut(r.in.Path), "worker", r.choice.First().ID(),
+		e.req.Log().Debug("routed", "id", e.req.In.ID, "path", gate.Cut(e.req.In.Path), "worker", e.choice.First().ID(),
 			"strategy", seen.Strategy, "reason", seen.Reason, "believed_prompt_tokens", seen.PromptTokens)
-		if r.choice.Reported() { // in the words that scripts for other routers look for
-			r.log().Debug("Routing request to "+r.choice.First().ID()+" found by "+seen.Strategy+" router", "id", r.in.ID)
+		if e.choice.Reported() { // in the words that scripts for other routers look for
+			e.req.Log().Debug("Routing request to "+e.choice.First().ID()+" found by "+seen.Strategy+" router", "id",
+				e.req.In.ID)
 		}
 	}
 }
 
-// queues reports whether a request of that verdict waits, if its pool has a queue. One that could be sent waits too
-// while others do: it would take the place that one of them waits for.
-func (r *request) queues(v route.Verdict) bool {
-	switch q := r.pool.Queue; {
-	case q == nil:
-		return false
-	case v == route.Chosen:
-		return q.ForRoom() > 0
-	}
-	return r.patient(v)
-}
-
-// patient reports whether a verdict is one that time may change.
-func (r *request) patient(v route.Verdict) bool {
-	return v == route.Full || v == route.Held || r.lacksWorkers(v) && r.pool.WaitEmpty
-}
-
-// lacksWorkers reports whether a verdict is one that another worker may change: none is up, or a pool whose workers
-// come on demand has none for the caller's key.
-func (r *request) lacksWorkers(v route.Verdict) bool {
-	return v == route.NoWorker || v == route.Fenced && r.pool.Waker != nil
-}
-
-// known returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers are
-// away, and not a client's mistake.
-func (r *request) known(v route.Verdict) route.Verdict {
-	if v == route.UnknownModel && r.pool.Patterns.Names(r.read.req.Model) {
-		return route.NoWorker
-	}
-	return v
-}
-
-// missing is known, and has a worker asked for if there is none.
-func (r *request) missing(v route.Verdict) route.Verdict {
-	v = r.known(v)
-	if r.lacksWorkers(v) && r.pool.Waker != nil {
-		r.pool.Waker.Wake()
-	}
-	return v
-}
-
 // weighed returns what the queue has to know of the request.
-func (r *request) weighed(ask *route.Ask, weight *route.Weight) *waiting.Wait {
-	w := newWait(r.in, r.read.req, ask, weight)
-	if class, share, ok := route.Classify(&r.choice); ok {
-		rate(w, r.in, class, share)
+func (e *Exchange) weighed(ask *route.Ask, weight *route.Weight) *waiting.Wait {
+	w := admission.NewWait(e.req.In, e.req.Read.Req, ask, weight)
+	if class, share, ok := route.Classify(&e.choice); ok {
+		admission.Rate(w, e.req.In, class, share)
 	}
 	return w
 }
 
 // charge has the key charged for the request's place at a worker, until the trip there ends.
-func (r *request) charge(t *route.Trip, to route.Target, at time.Time) {
-	switch q := r.pool.Queue; {
-	case r.turn.waits():
-		t.Charge = r.turn.served(at)
+func (e *Exchange) charge(t *route.Trip, to route.Target, at time.Time) {
+	switch q := e.req.Pool.Queue; {
+	case e.req.Place.Waits():
+		t.Charge = e.req.Place.Served(at)
 	case q != nil && q.Busy(at):
-		ask, weight := route.Asked(&r.choice), route.WeighAt(&r.choice, to)
-		t.Charge = q.Began(r.weighed(&ask, &weight), at)
+		ask, weight := route.Asked(&e.choice), route.WeighAt(&e.choice, to)
+		t.Charge = q.Began(e.weighed(&ask, &weight), at)
 	}
 }
 
 // enter takes a place in the pool's queue, or says why there is none.
-func (r *request) enter(ask *route.Ask, v route.Verdict) *message.Fault {
-	r.queue()
-	weight := route.Weigh(&r.choice)
-	w := r.weighed(ask, &weight)
-	if r.computed { // the prefiller's memory is freed when a decoder has read it
+func (e *Exchange) enter(ask *route.Ask, v route.Verdict) *message.Fault {
+	e.req.Queue()
+	weight := route.Weigh(&e.choice)
+	w := e.weighed(ask, &weight)
+	if e.computed { // the prefiller's memory is freed when a decoder has read it
 		w.Class = math.MaxInt
 	}
-	w.Entered, w.Before = r.arrived, r.turn.before
-	due := firstTokenBy(r.in, r.arrived)
-	return r.turn.enter(r.pool.Queue, w, r.lacksWorkers(v), due, message.InSeconds(weight.Queued))
+	w.Entered, w.Before = e.req.Arrived, e.req.Place.Before
+	due := admission.FirstTokenBy(e.req.In, e.req.Arrived)
+	return e.req.Place.Enter(e.req.Pool.Queue, w, e.req.LacksWorkers(v), due, message.InSeconds(weight.Queued))
 }
 
 // wait has the request wait in its pool's queue and choose again whenever it has the turn, until the verdict is one
 // that time does not change. With Chosen it keeps the turn: nobody else may take the place that it has found. A fault
 // ends the wait.
-func (r *request) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (route.Verdict, *message.Fault) {
-	f := r.enter(ask, v)
-	if f != nil || v == route.Chosen && r.turn.wait.AtOnce() {
+func (e *Exchange) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (route.Verdict, *message.Fault) {
+	f := e.enter(ask, v)
+	if f != nil || v == route.Chosen && e.req.Place.Wait.AtOnce() {
 		return v, f
 	}
-	if v == route.Chosen && r.fallsAtOnce(route.Full) {
+	if v == route.Chosen && e.fallsAtOnce(route.Full) {
 		return route.Full, nil
 	}
-	if v == route.Held && r.turn.wait.AtOnce() {
-		r.turn.rest(&r.choice, v, false, ask.At)
+	if v == route.Held && e.req.Place.Wait.AtOnce() {
+		e.req.Place.Rest(&e.choice, v, false, ask.At)
 	}
 	ask.Patient = false
-	r.journal.Waits(r.in, &r.choice, r.turn.wait)
+	e.req.Journal.Waits(e.req.In, &e.choice, e.req.Place.Wait)
 	for {
-		r.choice.Release()
-		f := r.turn.await(ctx)
+		e.choice.Release()
+		f := e.req.Place.Await(ctx)
 		ask.At = time.Now()
-		ask.Queue = queueing(r.pool.Queue, r.turn, ask.At)
-		found := r.missing(r.pool.Choose(&r.choice, ask)) // after a fault it is for the record alone
+		ask.Queue = admission.Queueing(e.req.Pool.Queue, e.req.Place, ask.At)
+		found := e.req.Missing(e.req.Pool.Choose(&e.choice, ask)) // after a fault it is for the record alone
 		switch {
 		case f != nil:
 			return v, f
-		case !r.patient(found) || r.fallsAtOnce(found):
+		case !e.req.Patient(found) || e.fallsAtOnce(found):
 			return found, nil
 		}
 		v = found
-		r.turn.rest(&r.choice, v, r.lacksWorkers(v), ask.At)
+		e.req.Place.Rest(&e.choice, v, e.req.LacksWorkers(v), ask.At)
 	}
 }
 
@@ -366,63 +287,36 @@ var unqueued message.Fault
 
 // waitAgain has a request wait whose order has come to its end, if the workers that have not had it are full. It
 // returns nil when the choice has a worker again, and else why it got none.
-func (r *request) waitAgain(ctx context.Context) *message.Fault {
-	if r.pool.Queue == nil {
+func (e *Exchange) waitAgain(ctx context.Context) *message.Fault {
+	if e.req.Pool.Queue == nil {
 		return &unqueued
 	}
 	now := time.Now()
-	v := r.missing(route.Lacks(&r.choice, now))
-	if v != route.Chosen && !r.patient(v) {
+	v := e.req.Missing(route.Lacks(&e.choice, now))
+	if v != route.Chosen && !e.req.Patient(v) {
 		return &unqueued
 	}
 	for {
-		if r.turn.waits() {
-			r.turn.wait.Blocked(r.lacksWorkers(v), now)
+		if e.req.Place.Waits() {
+			e.req.Place.Wait.Blocked(e.req.LacksWorkers(v), now)
 		} else {
-			ask := route.Asked(&r.choice)
-			if f := r.enter(&ask, v); f != nil {
+			ask := route.Asked(&e.choice)
+			if f := e.enter(&ask, v); f != nil {
 				return f
 			}
-			r.journal.Waits(r.in, &r.choice, r.turn.wait)
+			e.req.Journal.Waits(e.req.In, &e.choice, e.req.Place.Wait)
 		}
-		if f := r.turn.await(ctx); f != nil {
+		if f := e.req.Place.Await(ctx); f != nil {
 			return f
 		}
 		now = time.Now()
-		v = r.missing(route.Anew(&r.choice, now))
+		v = e.req.Missing(route.Anew(&e.choice, now))
 		switch {
 		case v == route.Chosen:
 			return nil
-		case !r.patient(v):
-			f := r.faultOf(v)
+		case !e.req.Patient(v):
+			f := e.faultOf(v)
 			return &f
 		}
 	}
-}
-
-// fence returns the labels of the workers that alone may get the request.
-func (r *request) fence() worker.Fence {
-	switch {
-	case r.pool == nil:
-		return r.in.Caller.Workers
-	case r.entry.Op == message.Prefilling:
-		return slices.Concat(worker.Fence(r.in.Caller.Workers), r.pool.Pairing.Prefillers)
-	}
-	return r.pool.Pairing.Answering(r.in.Caller.Workers)
-}
-
-// shares reports whether the prefillers of the pool answer too.
-func (r *request) shares() bool { return r.pool.Pairing != nil && r.pool.Pairing.Shared }
-
-// leg returns the part of the request that a worker is chosen for.
-func (r *request) leg() route.Leg {
-	switch {
-	case r.pool == nil || r.pool.Pairing == nil:
-		return route.Whole
-	case r.entry.Op == message.Prefilling:
-		return route.Prefill
-	case hasPair(r):
-		return route.Answer
-	}
-	return route.Whole
 }

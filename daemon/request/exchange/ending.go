@@ -4,11 +4,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -42,7 +42,7 @@ func (b *body) failedInside() bool {
 // unfinished reports whether a stream ended properly in HTTP but not as an answer does, which is with a reason to
 // finish or [DONE].
 func (b *body) unfinished() bool {
-	return b.events && b.reply != nil && b.ok && b.reply.Understood() && b.r.generates() && !b.reply.Clean() &&
+	return b.events && b.reply != nil && b.ok && b.reply.Understood() && b.r.Generates() && !b.reply.Clean() &&
 		b.reply.FinishReason() == "" && !b.reply.ReportedError()
 }
 
@@ -52,52 +52,53 @@ func (b *body) finish(err error) {
 	b.once.Do(func() {
 		err = b.ending(err)
 		o := b.outcome(err)
-		now := b.r.arrived.Add(b.came)
+		now := b.r.Arrived.Add(b.came)
 		if b.came == 0 {
 			now = time.Now()
 		}
-		seen := &b.r.in.Seen
+		seen := &b.r.In.Seen
 		seen.Usage = b.a.endTrip(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
 			At: now})
-		if s := seen.Split; s != nil && s.CachedKnown && seen.Usage.Known { // the decoder's answer may have no such count
+		// the decoder's answer may have no such count
+		if s := seen.Split; s != nil && s.CachedKnown && seen.Usage.Known {
 			seen.Usage.Cached, seen.Usage.CachedKnown = s.Cached, true
 		}
 		if b.ok || seen.Usage.Known { // an engine that refuses has computed nothing
 			u := seen.Usage
 			u.CachedKnown = u.CachedKnown && (!b.a.handed || seen.Split != nil && seen.Split.CachedKnown)
-			b.r.limits.use(&b.r.read, answered{usage: u, streamed: b.r.limits.streamed(b.r.pool, b.reply),
-				whole: err == io.EOF})
+			b.r.Limits.Use(&b.r.Read, admission.Answered{Usage: u, Streamed: b.r.Limits.Streamed(b.r.Pool, b.reply),
+				Whole: err == io.EOF})
 		}
 		b.followJob(seen.Usage, err == io.EOF)
 		b.learnHabit(err == io.EOF)
 		b.a.resp.Release()
 		b.giveBack()
-		seen.At, seen.Total = now, now.Sub(b.r.arrived)
-		b.r.journal.Meter.Ended(seen, journal.End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total,
-			Translated: b.r.entry.Door != nil})
+		seen.At, seen.Total = now, now.Sub(b.r.Arrived)
+		b.r.Journal.Meter.Ended(seen, journal.End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total,
+			Translated: b.r.Entry.Door != nil})
 	})
 }
 
 // followJob takes what an answer that goes to the client says of a job: that one runs, or has ended.
 func (b *body) followJob(used route.Usage, whole bool) {
-	r, in, e, jobs := b.r, b.r.in, &b.r.in.Endpoint, &b.r.kept.jobs
-	if b.reply == nil || r.entry.Op != message.Use {
+	r, in, e, jobs := b.r, b.r.In, &b.r.In.Endpoint, &b.r.Kept.Jobs
+	if b.reply == nil || r.Entry.Op != message.Use {
 		return
 	}
 	status := b.reply.Status()
-	if jobs.follows(in) {
-		if in.Method == http.MethodDelete || status != "" && !running[status] {
-			jobs.end(in.Stored(e.ID), used)
+	if jobs.Follows(in) {
+		if in.Method == http.MethodDelete || status != "" && !admission.Running(status) {
+			jobs.End(in.Stored(e.ID), used)
 		}
 		return
 	}
-	id, at, runs := "", "", running[status]
+	id, at, runs := "", "", admission.Running(status)
 	if b.events { // each stream is in progress before its end
-		runs = r.read.req.Background && !whole
+		runs = r.Read.Req.Background && !whole
 	}
 	switch {
 	case !runs:
-	case r.read.req.Kind == prompt.Responses:
+	case r.Read.Req.Kind == prompt.Responses:
 		id, at = b.reply.ID(), "/v1/responses"
 	case b.jobs != nil && e.Creates:
 		id, at = b.jobs.ids[0], e.Path
@@ -106,8 +107,7 @@ func (b *body) followJob(used route.Usage, whole bool) {
 		}
 	}
 	if id != "" && in.Account.Spent().Limited() {
-		jobs.begin(&job{name: in.Stored(strings.Clone(id)), account: in.Account, pool: r.pool, began: time.Now(),
-			url: b.a.trip.Worker().URL(), path: strings.Clone(at) + "/" + url.PathEscape(id)})
+		jobs.Begin(r, id, b.a.trip.Worker().URL(), at)
 	}
 }
 
@@ -117,7 +117,7 @@ func (b *body) noteServed() {
 	if b.served || b.reply == nil || b.reply.FinishReason() == "" && !b.reply.Clean() && !b.reply.ReportedError() {
 		return
 	}
-	req := b.r.read.req
+	req := b.r.Read.Req
 	b.served = b.reply.Whole(max(1, req.N) * max(1, len(req.Chains)))
 }
 
@@ -136,7 +136,7 @@ func (b *body) ending(err error) error {
 
 // outcome returns what the end of the answer means for the worker. It records and logs an end that is not good.
 func (b *body) outcome(err error) judge.Outcome {
-	seen, cause := &b.r.in.Seen, message.CauseOf(b.a.ctx)
+	seen, cause := &b.r.In.Seen, message.CauseOf(b.a.ctx)
 	switch {
 	case errors.Is(err, message.ErrClientGone), err != io.EOF && cause == message.ErrClientGone:
 		seen.End = "client_gone"
@@ -156,7 +156,7 @@ func (b *body) outcome(err error) judge.Outcome {
 		return o
 	case b.failedInside():
 		seen.End = "hidden_failure"
-		b.r.log().Warn("worker reported a failure in the middle of an answer", "id", b.r.in.ID,
+		b.r.Log().Warn("worker reported a failure in the middle of an answer", "id", b.r.In.ID,
 			"worker", b.a.trip.Worker().ID(), "code", b.reply.FailedCode())
 		if b.aborts() {
 			return judge.Outcome{Kind: judge.Leaving, Err: "gives up what it accepted"}
@@ -168,9 +168,9 @@ func (b *body) outcome(err error) judge.Outcome {
 		if b.a.given.Load() != notGiven {
 			words = errDown.Error()
 		} else {
-			b.r.lostAt(b.a.trip.Worker(), time.Now())
+			b.r.LostAt(b.a.trip.Worker(), time.Now())
 		}
-		b.r.log().Warn("worker broke off in the middle of an answer", "id", b.r.in.ID, "worker", b.a.trip.Worker().ID(),
+		b.r.Log().Warn("worker broke off in the middle of an answer", "id", b.r.In.ID, "worker", b.a.trip.Worker().ID(),
 			"error", words)
 		return judge.Outcome{Kind: judge.Broken, Err: words, Stalled: errors.Is(err, upstream.ErrStalled)}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -26,12 +27,19 @@ import (
 // Exchange is one request, from its choice of a worker to the last byte of its answer. It is one allocation with all
 // that its first attempt needs: nearly always the only one.
 type Exchange struct {
-	request
+	req      admission.Request
+	choice   route.Choice
+	lesson   *tokens.Lesson // that the answer is to teach; nil = none
+	chosen   bool           // the strategy has been asked
+	computed bool           // a prefiller keeps the KV of the prompt, and no decoder had a place for the request
+	late     bool           // a worker was given up as its first byte was late: that is done once
+	moved    bool           // a worker was given up because it is silent: that is done once
+	deaths   int8           // workers that have ended with this request before
+	falls    names.Reason   // why it goes to another model now; 0 = it does not
+	tries    uint16         // attempts
+
 	sending *sending                // nil but for the time of Send
 	under   atomic.Pointer[attempt] // at a worker, the last one
-	late    bool                    // a worker was given up as its first byte was late: that is done once
-	moved   bool                    // a worker was given up because it is silent: that is done once
-	tries   uint32                  // attempts
 	by      *worker.Worker          // the worker that answered
 
 	first  attempt
@@ -62,9 +70,9 @@ func (e *Exchange) Serve(ctx context.Context) *message.Outbound {
 	if out := e.Choose(ctx); out != nil {
 		return out
 	}
-	if e.in.Endpoint.Adapters {
-		if to := callees(&e.request); to != nil {
-			return callAll(ctx, &e.request, to)
+	if e.req.In.Endpoint.Adapters {
+		if to := callees(e); to != nil {
+			return callAll(ctx, e, to)
 		}
 	}
 	return e.Send(ctx)
@@ -76,7 +84,7 @@ func (e *Exchange) Choose(ctx context.Context) *message.Outbound {
 	returned := false
 	defer func() {
 		if !returned { // a panic: nobody else would get a turn
-			e.turn.leave()
+			e.req.Place.Leave()
 		}
 	}()
 	out := e.choose(ctx)
@@ -88,7 +96,7 @@ func (e *Exchange) Choose(ctx context.Context) *message.Outbound {
 }
 
 // Pool returns the pool that the request goes to.
-func (e *Exchange) Pool() *epoch.Pool { return e.pool }
+func (e *Exchange) Pool() *epoch.Pool { return e.req.Pool }
 
 // Chosen returns the worker that comes first in the choice.
 func (e *Exchange) Chosen() *worker.Worker { return e.choice.First() }
@@ -101,10 +109,10 @@ func (e *Exchange) Binding() session.Binding { return e.choice.Binding() }
 
 // Keep ends an exchange that the router answers itself, in place of Send.
 func (e *Exchange) Keep() {
-	e.in.Seen.Worker = e.Chosen().ID()
-	e.pool.Workers.Place(e.Chosen(), time.Now())
-	e.in.Account.Sent()
-	e.journal.Meter.Placed(&e.in.Seen, time.Since(e.arrived))
+	e.req.In.Seen.Worker = e.Chosen().ID()
+	e.req.Pool.Workers.Place(e.Chosen(), time.Now())
+	e.req.In.Account.Sent()
+	e.req.Journal.Meter.Placed(&e.req.In.Seen, time.Since(e.req.Arrived))
 	e.release()
 }
 
@@ -114,22 +122,23 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 	r := sendings.Get().(*sending)
 	e.sending = r
 	defer func() {
-		e.turn.leave()
+		e.req.Place.Leave()
 		r.pairing.free()
 		e.sending = nil
 		r.end()
 	}()
 	e.prepare(r)
+	r.attempts.choice, r.attempts.lesson = &e.choice, e.lesson
 	r.attempts.last = message.FaultUpstream
 	r.attempts.Broken = int32(e.deaths)
 	r.attempts.patience = latePatience
-	if e.entry.Op == message.Prefilling || e.alias.After(names.Down) != nil {
+	if e.req.Entry.Op == message.Prefilling || e.req.Alias.After(names.Down) != nil {
 		r.attempts.patience = lateElse
 	}
 	var failed journal.Step
 	for {
 		r.At = time.Now()
-		r.Fresh = e.mistaken
+		r.Fresh = r.attempts.mistaken
 		to, ok := e.choice.Next(r.At)
 		if !ok {
 			f := e.waitAgain(ctx)
@@ -141,10 +150,10 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 			case f != &unqueued && route.Trips(&e.choice) == 0: // else the worker's failure is the answer
 				r.attempts.last, r.attempts.own = *f, nil
 			}
-			e.noteEnd(failed, e.journal.NobodyLeft)
+			e.noteEnd(failed, e.req.Journal.NobodyLeft)
 			break
 		}
-		e.journal.PassedOn(e.in, e.pool, failed, to.Worker)
+		e.req.Journal.PassedOn(e.req.In, e.req.Pool, failed, to.Worker)
 		failed = journal.Step{}
 		out, why := e.sendTo(ctx, to)
 		if why == nil {
@@ -152,16 +161,17 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 		}
 		if ctx.Err() != nil {
 			if why.reason != journal.Full {
-				e.journal.Unanswered(e.in, journal.Step{Reason: endedFor(ctx), Worker: to.Worker, After: time.Since(e.arrived)})
+				e.req.Journal.Unanswered(e.req.In, journal.Step{Reason: endedFor(ctx), Worker: to.Worker,
+					After: time.Since(e.req.Arrived)})
 			}
 			return e.releasing(e.abandon(ctx))
 		}
 		if why.reason != journal.Full { // that is no failure
-			failed = journal.Step{Reason: why.reason, Worker: to.Worker, After: time.Since(e.arrived)}
+			failed = journal.Step{Reason: why.reason, Worker: to.Worker, After: time.Since(e.req.Arrived)}
 		}
-		next := r.attempts.after(why, e.consumed(), e.choice.Left(), e.payRetry)
+		next := r.attempts.after(why, e.req.Consumed(), e.choice.Left(), e.req.PayRetry)
 		if next == route.GiveUp {
-			e.noteEnd(failed, e.journal.GaveUp)
+			e.noteEnd(failed, e.req.Journal.GaveUp)
 			break
 		}
 		if next == route.TryAgain || why.asksAgain() {
@@ -174,38 +184,39 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 
 // prepare makes what a worker gets.
 func (e *Exchange) prepare(r *sending) {
-	r.Request = upstream.Request{Method: e.in.Method, Path: e.target(),
-		Header: message.WorkerHeader(r.Header, e.in, e.id, e.pool, e.entry.Door), Mark: epoch.MarkOf(e.id)}
+	r.Request = upstream.Request{Method: e.req.In.Method, Path: e.req.Target(),
+		Header: message.WorkerHeader(r.Header, e.req.In, e.req.ID, e.req.Pool, e.req.Entry.Door),
+		Mark:   epoch.MarkOf(e.req.ID)}
 	e.makeBody(r)
-	r.pairing = pairs(&e.request, &r.Request)
-	if e.entry.Door != nil {
-		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
+	r.pairing = pairs(&e.req, &e.choice, &r.Request)
+	if e.req.Entry.Door != nil {
+		r.Header = e.req.Entry.Door.Header(r.Header, e.req.Pool, e.choice.Binding())
 	}
-	if e.in.Query != "" {
-		r.Path += "?" + e.in.Query
+	if e.req.In.Query != "" {
+		r.Path += "?" + e.req.In.Query
 	}
 }
 
 // makeBody makes the body that a worker gets.
 func (e *Exchange) makeBody(r *sending) {
-	r.Body, r.behind, r.Tail, r.TailLength = e.in.Body, nil, e.in.Tail, e.in.Left
-	r.edit(&e.request)
-	if e.in.Tail == nil && e.in.Kept == nil && e.pool.WantsIDs() {
+	r.Body, r.behind, r.Tail, r.TailLength = e.req.In.Body, nil, e.req.In.Tail, e.req.In.Left
+	r.edit(&e.req)
+	if e.req.In.Tail == nil && e.req.In.Kept == nil && e.req.Pool.WantsIDs() {
 		r.Body = tokens.Unreported(r.Body)
 	}
 	if e.lesson != nil {
 		r.Body = tokens.WithIDs(r.Body)
 	}
-	if isWhole(&e.request) { // the client names no prefiller to a worker
+	if admission.IsWhole(&e.req) { // the client names no prefiller to a worker
 		r.Body = pair.Alone(r.Body)
 	}
-	r.keepAlone(&e.request)
+	r.keepAlone(&e.req)
 }
 
 // unask makes the request anew for a worker that refuses to be asked for the usage. It stays so, wherever it goes then.
 func (e *Exchange) unask() {
 	s := e.sending
-	e.unasked = true
+	s.unasked = true
 	e.makeBody(s)
 	if s.pairing != nil {
 		s.pairing.body = s.Body
@@ -220,11 +231,11 @@ func (e *Exchange) releasing(out *message.Outbound) *message.Outbound {
 
 // sendTo sends the request to one worker. If it fails, it has ended the trip.
 func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbound, *failure) {
-	client := e.pool.Clients.Get(to.Worker.URL())
+	client := e.req.Pool.Clients.Get(to.Worker.URL())
 	if client == nil { // removed since the choice
 		return nil, &failure{reason: journal.Removed, fault: message.FaultUpstream, grade: route.GradeUnseen}
 	}
-	release, why := loadAdapter(ctx, &e.request, e.sending, to.Worker)
+	release, why := loadAdapter(ctx, e, e.sending, to.Worker)
 	if why != nil {
 		return nil, why
 	}
@@ -234,14 +245,14 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 		a = new(attempt) // a late callback may still look at the first
 	}
 	e.tries++
-	wait := e.pool.FirstByteRetry
-	if !e.sending.attempts.Others(e.choice.Left()) || e.late || e.in.Tail != nil { // a Tail is sent once
+	wait := e.req.Pool.FirstByteRetry
+	if !e.sending.attempts.Others(e.choice.Left()) || e.late || e.req.In.Tail != nil { // a Tail is sent once
 		wait = 0
 	}
 	if e.mayMove() {
-		a.payer = e.pool.Workers
+		a.payer = e.req.Pool.Workers
 	}
-	if e.read.asks && e.pool.Clients.Mutes(to.Worker.URL()) {
+	if e.req.Read.Asks && e.req.Pool.Clients.Mutes(to.Worker.URL()) {
 		e.unask()
 	}
 	p := e.sending.pairing
@@ -252,14 +263,15 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 	if !e.choice.Send(&a.trip, to, a, e.sending.At) {
 		a.close()
 		f := message.FaultNoWorker // the worker rests after failures, and its trial is another request
-		if e.pool.Limited {
+		if e.req.Pool.Limited {
 			f = message.FaultFull
 		}
 		return nil, &failure{reason: journal.Full, fault: f, grade: route.GradeUnseen}
 	}
-	e.in.Account.Take(&a.place, account.Worker, 1)
-	e.in.Seen.Believed, e.in.Seen.Live = e.choice.Believed(), a.trip.Live()
-	e.sending.Header = message.PinRank(e.sending.Header, cmp.Or(message.ClientRank(e.in, e.pool), to.Worker.RankHeader()))
+	e.req.In.Account.Take(&a.place, account.Worker, 1)
+	e.req.In.Seen.Believed, e.req.In.Seen.Live = e.choice.Believed(), a.trip.Live()
+	e.sending.Header = message.PinRank(e.sending.Header, cmp.Or(message.ClientRank(e.req.In, e.req.Pool),
+		to.Worker.RankHeader()))
 	e.under.Store(a)
 	returned := false
 	defer func() {
@@ -278,10 +290,10 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 		return nil, e.crowdedOut(a, p)
 	}
 	if wait > 0 {
-		workers := e.pool.Workers
+		workers := e.req.Pool.Workers
 		a.limit(wait, func() bool { return workers.MayRetry(time.Now()) })
 	}
-	e.sending.rewind(e.in)
+	e.sending.rewind(e.req.In)
 	out, f := e.receive(client, a)
 	returned = true
 	p.ended(out, f, ctx.Err() != nil && a.resp == nil)
@@ -289,6 +301,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 		return out, nil
 	}
 	f.by = to.Worker
+	e.falls = cmp.Or(e.falls, f.falls)
 	e.noteFailure(f, a.trip.Worker())
 	return nil, f
 }
@@ -305,7 +318,7 @@ func (e *Exchange) arrives(ctx context.Context, a *attempt, to route.Target) boo
 		}
 		a.trip.Charge.From(time.Now())
 	}
-	e.in.Account.Sent()
+	e.req.In.Account.Sent()
 	return true
 }
 
@@ -322,8 +335,8 @@ func (e *Exchange) crowdedOut(a *attempt, p *pairing) *failure {
 // mayMove reports whether the request may leave a worker for its silence: another one may take it, or it is a prefill,
 // without which the worker that answers does.
 func (e *Exchange) mayMove() bool {
-	return !e.moved && e.in.Tail == nil &&
-		(e.entry.Op == message.Prefilling || e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned()))
+	return !e.moved && e.req.In.Tail == nil &&
+		(e.req.Entry.Op == message.Prefilling || e.sending.attempts.Further(e.choice.Left(), !e.choice.Pinned()))
 }
 
 // noteFailure records what a failed attempt shows of its worker, and of the request.
@@ -334,19 +347,20 @@ func (e *Exchange) noteFailure(f *failure, w *worker.Worker) {
 	case journal.Moved:
 		e.moved = true
 	case journal.NoAnswer:
-		e.lostAt(w, time.Now())
+		e.req.LostAt(w, time.Now())
 	case journal.Dying:
-		e.lostAt(w, time.Now().Add(dyingFor))
+		e.req.LostAt(w, time.Now().Add(admission.DyingFor))
 	case journal.Down, journal.Connect, journal.ConnectLate:
 		e.choice.Unreached(w)
 		if f.late {
 			e.choice.NotHad()
 		}
 	case journal.NoDescriptor:
-		for _, p := range e.epoch.Pools { // connections are kept for 3.5 s, and may be more than requests are under way
+		// connections are kept for 3.5 s, and may be more than requests are under way
+		for _, p := range e.req.Epoch.Pools {
 			p.Clients.CloseIdle()
 		}
-		e.journal.NoDescriptor(e.in, e.pool)
+		e.req.Journal.NoDescriptor(e.req.In, e.req.Pool)
 	}
 }
 
@@ -355,7 +369,7 @@ func (e *Exchange) noteFailure(f *failure, w *worker.Worker) {
 func (e *Exchange) receive(client *upstream.Client, a *attempt) (*message.Outbound, *failure) {
 	if err := client.DoInto(a.ctx, &e.sending.Request, &a.answer); err != nil {
 		f, o := a.diagnose(err)
-		o.Partly = e.in.Tail != nil
+		o.Partly = e.req.In.Tail != nil
 		e.sending.attempts.settle(&a.trip, &o)
 		a.endTrip(&o, route.End{At: time.Now()})
 		a.close()
@@ -367,14 +381,14 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*message.Outbou
 	if a != &e.first {
 		b = new(stream)
 	}
-	b.start(&e.request, a, &e.sending.attempts)
-	w := weigher{request: &e.request, tries: &e.sending.attempts}
+	b.start(&e.req, a, &e.sending.attempts)
+	w := weigher{req: &e.req, tries: &e.sending.attempts}
 	out := &e.out
 	*out = message.Outbound{Status: resp.Status, Length: b.length()}
 	if b.small() {
 		text, f := b.whole()
 		if f == nil {
-			text = e.hideTarget(resp.Status, text)
+			text = e.req.HideTarget(resp.Status, text)
 			f = w.judge(&b.body, text)
 		}
 		if f != nil {
@@ -402,11 +416,11 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*message.Outbou
 
 // complete fills in the head of an answer that goes to the client, and ends the exchange if it came whole.
 func (e *Exchange) complete(out *message.Outbound, b *stream) {
-	a, seen := b.a, &e.in.Seen
+	a, seen := b.a, &e.req.In.Seen
 	w := a.trip.Worker()
-	if b.ok && e.in.Endpoint.Adapters {
-		changed(&e.request)
-		renewList(a.ctx, &e.request, w)
+	if b.ok && e.req.In.Endpoint.Adapters {
+		changed(&e.req)
+		renewList(a.ctx, &e.req, w)
 	}
 	seen.Stream = b.events
 	seen.Worker = w.ID()
@@ -415,44 +429,44 @@ func (e *Exchange) complete(out *message.Outbound, b *stream) {
 	if seen.Passed {
 		seen.Reason = e.choice.Reason()
 	}
-	out.Header = e.clientHeader(a.resp.Header)
+	out.Header = e.req.ClientHeader(a.resp.Header)
 	if b.against == judge.Canceled && b.ok {
 		b.tries.accepted()
 	}
 	if (e.deaths > 0 || e.tries > 1) && b.against != judge.Failed && b.against != judge.Dying {
-		e.lethal.acquit(e.in)
+		e.req.Lethal.Acquit(e.req.In)
 	}
 	if out.Status >= 300 && out.Status < 400 {
 		message.StayHere(out.Header, w.URL())
 	}
 	if b.against == judge.Busy {
-		out.ComeBackIn(message.Asked(message.FaultNoWorker, out.Header).Measured(e.pool, time.Now()).Retry)
+		out.ComeBackIn(message.Asked(message.FaultNoWorker, out.Header).Measured(e.req.Pool, time.Now()).Retry)
 	}
 	e.explain(out)
-	e.tellModel(out)
-	e.limits.tell(out, e.shape())
+	e.req.TellModel(out)
+	e.req.Limits.Tell(out, e.req.Shape())
 	e.by = w
-	if e.choice.Answered(w, out.Status < 400 && b.against != judge.Denied) && e.seldom().cookie != "" {
-		c := http.Cookie{Name: e.epoch.Sessions.Cookie, Value: e.rare.cookie, Path: "/", HttpOnly: true,
-			SameSite: http.SameSiteLaxMode, Secure: e.in.TLS}
+	if e.choice.Answered(w, out.Status < 400 && b.against != judge.Denied) && e.req.Cookie != "" {
+		c := http.Cookie{Name: e.req.Epoch.Sessions.Cookie, Value: e.req.Cookie, Path: "/", HttpOnly: true,
+			SameSite: http.SameSiteLaxMode, Secure: e.req.In.TLS}
 		out.Set("Set-Cookie", c.String())
 	}
 	if out.Stream == nil {
 		b.finish(io.EOF)
 		b.Close()
 	} else {
-		e.choice.Release() // a stream may last for minutes, and rows of 256 workers are 32 KB
-		e.read.req.Trim()
+		e.req.Read.Req.Trim()
 	}
+	e.choice.Release() // a stream may last for minutes, and rows of 256 workers are 32 KB
 }
 
 // noteEnd logs the end of the attempts, as end does for a client that gets an error. Of a prefill no client does.
 func (e *Exchange) noteEnd(last journal.Step, end func(*message.Inbound, *epoch.Pool, journal.Step, int)) {
 	a := &e.sending.attempts
 	switch {
-	case e.entry.Op != message.Prefilling && !e.fallsBack(failedFor(&a.last, a.own)):
-		end(e.in, e.pool, last, len(e.choice.Tried()))
+	case e.req.Entry.Op != message.Prefilling && !e.fallsBack(failedFor(&a.last, a.own)):
+		end(e.req.In, e.req.Pool, last, len(e.choice.Tried()))
 	case last.Reason != journal.None:
-		e.journal.Unanswered(e.in, last)
+		e.req.Journal.Unanswered(e.req.In, last)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -18,9 +19,9 @@ func TestExplainIsAskedForAndAllowed(t *testing.T) {
 		t.Helper()
 		in := inbound("POST", "/v1/chat/completions", "", "x-warmpath-explain", how)
 		in.Seen.Retries = 2
-		r := request{in: in, epoch: &epoch.Epoch{Explain: allowed}, pool: &epoch.Pool{Pool: &route.Pool{Name: "p"}}}
+		e := Exchange{req: admission.Request{In: in, Epoch: &epoch.Epoch{Explain: allowed}, Pool: &epoch.Pool{Pool: &route.Pool{Name: "p"}}}}
 		var out message.Outbound
-		r.explain(&out)
+		e.explain(&out)
 		if got := lines(out.Header); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
 			t.Errorf("%q, allowed %v:\n%s\nwant:\n%s", how, allowed, got, want)
 		}

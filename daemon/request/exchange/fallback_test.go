@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
@@ -142,9 +143,9 @@ func TestFallback(t *testing.T) {
 				s.fill()
 			}
 			a, h := s.askPet(path, body, c.header...)
-			if a.status != c.status || h.Get(HeaderModel) != c.model || h.Get(HeaderFallback) != c.why ||
+			if a.status != c.status || h.Get(admission.HeaderModel) != c.model || h.Get(admission.HeaderFallback) != c.why ||
 				!strings.Contains(a.body, c.text) || a.in.Seen.Model != c.model {
-				t.Errorf("%d %s by %q for %q: %s\n%s", a.status, a.body, h.Get(HeaderModel), h.Get(HeaderFallback),
+				t.Errorf("%d %s by %q for %q: %s\n%s", a.status, a.body, h.Get(admission.HeaderModel), h.Get(admission.HeaderFallback),
 					s.tallied(), s.log)
 			}
 			if got := strings.Contains(s.tallied(), "fell "); got != (c.why != "") {
@@ -161,7 +162,7 @@ func TestFallback(t *testing.T) {
 func TestFallbackOfTheLast(t *testing.T) {
 	s := falling(t, names.All, "refuse", "refuse", "refuse")
 	a, h := s.askPet(chatPath, petChat)
-	if a.status != 503 || h.Get(HeaderModel) != "owl" || h.Get(HeaderFallback) != "down" {
+	if a.status != 503 || h.Get(admission.HeaderModel) != "owl" || h.Get(admission.HeaderFallback) != "down" {
 		t.Errorf("%d %s of %v", a.status, a.body, h)
 	}
 	if n := strings.Count(s.tallied(), "refused"); n != 1 {
@@ -222,9 +223,9 @@ func TestFallbackBeforeTheQueue(t *testing.T) {
 			began := time.Now()
 			a, h := s.askPet(chatPath, petChat, c.header...)
 			took := time.Since(began)
-			if a.status != c.status || h.Get(HeaderModel) != c.model || h.Get("X-Warmpath-Dropped") != c.dropped ||
+			if a.status != c.status || h.Get(admission.HeaderModel) != c.model || h.Get("X-Warmpath-Dropped") != c.dropped ||
 				took < c.atLeast || took > c.lessThan {
-				t.Errorf("%d by %q, dropped %q, after %v: %s", a.status, h.Get(HeaderModel), h.Get("X-Warmpath-Dropped"), took, a.body)
+				t.Errorf("%d by %q, dropped %q, after %v: %s", a.status, h.Get(admission.HeaderModel), h.Get("X-Warmpath-Dropped"), took, a.body)
 			}
 		})
 	}

@@ -49,3 +49,11 @@ func lines(fields []upstream.Field) string {
 type listener struct{ told atomic.Int32 }
 
 func (l *listener) Ended() { l.told.Add(1) }
+
+// rest is a Tail that has been read, or not.
+type rest struct {
+	strings.Reader
+	passed bool
+}
+
+func (r *rest) Passed() bool { return r.passed }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -167,7 +168,7 @@ func TestRated(t *testing.T) {
 		t.Helper()
 		w := &waiting.Wait{}
 		w.Weight = 2
-		rate(w, in, class, share)
+		admission.Rate(w, in, class, share)
 		if w.Class != wantClass || w.Weight != wantShare {
 			t.Errorf("%d, %v: %d, %v; want %d, %v", class, share, w.Class, w.Weight, wantClass, wantShare)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -14,15 +15,15 @@ import (
 // findIDs gets the token ids of the prompt, for a strategy that goes by what the workers hold. It takes no longer than
 // the pool's budget. Without ids the request is routed by its text. It returns the lesson that the answer is to teach,
 // or nil.
-func findIDs(ctx context.Context, from *epoch.Asking, in *message.Inbound, read *reading,
+func findIDs(ctx context.Context, from *epoch.Asking, in *message.Inbound, read *admission.Reading,
 	ask *route.Ask) *tokens.Lesson {
-	ask.Adapter = from.Adapter(read.req.Model, ask.At)
-	if !hasIDs(read.req) {
+	ask.Adapter = from.Adapter(read.Req.Model, ask.At)
+	if !hasIDs(read.Req) {
 		return nil
 	}
 	q := new(tokens.Question)
-	if read.clear && in.Tail == nil && in.Kept == nil {
-		q.Read(read.req.Kind, read.req.Model, in.Body)
+	if read.Clear && in.Tail == nil && in.Kept == nil {
+		q.Read(read.Req.Kind, read.Req.Model, in.Body)
 	}
 	q.Fence = ask.Fence
 	var o tokens.Outcome

@@ -17,6 +17,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -30,7 +31,7 @@ import (
 // leg is the prefill of a request at a worker of its own: an exchange inside of another one. So it is chosen, queued,
 // retried and learnt from as any request. It shares no memory with the client's request, which it may outlive.
 type leg struct {
-	*Exchange
+	inner  *Exchange
 	in     message.Inbound
 	began  time.Time
 	ctx    context.Context
@@ -69,7 +70,7 @@ const unbegun = .1
 // engine when a request is ended while KV is stored (vllm 43226). So at these two a leg goes on once it may have begun.
 func (l *leg) drop() {
 	free := !l.begins
-	if a := l.under.Load(); a != nil && !free {
+	if a := l.inner.under.Load(); a != nil && !free {
 		free = a.trip.Ahead(time.Now()) > unbegun
 	}
 	if l.state.CompareAndSwap(legChosen, legDropped) || free && l.state.CompareAndSwap(legSent, legDropped) {
@@ -81,10 +82,10 @@ func (l *leg) drop() {
 func (l *leg) dropped() bool { return l.state.Load() == legDropped }
 
 // newLeg makes the first leg of a request, with its body, for the model that was chosen.
-func newLeg(r *request, body []byte) *leg {
-	in := r.in
-	l := &leg{began: time.Now(), result: journal.PrefillFailed, begins: r.pool.Pairing.Connector.InTurn()}
-	l.in = message.Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.target()),
+func newLeg(r *admission.Request, body []byte) *leg {
+	in := r.In
+	l := &leg{began: time.Now(), result: journal.PrefillFailed, begins: r.Pool.Pairing.Connector.InTurn()}
+	l.in = message.Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.Target()),
 		Query: strings.Clone(in.Query), Body: body, ID: strings.Clone(in.ID), Remote: strings.Clone(in.Remote),
 		Account: in.Account,
 		Host:    strings.Clone(in.Host), TLS: in.TLS, Caller: in.Caller}
@@ -97,19 +98,20 @@ func newLeg(r *request, body []byte) *leg {
 	in.Account.Take(&l.counts, account.Prefill, 1)
 	in.Account.Take(&l.memory, account.Memory, int64(cap(body)))
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
-	l.timer = time.AfterFunc(r.pool.HeaderTimeout, func() { l.cancel(context.DeadlineExceeded) })
-	l.Exchange = &Exchange{}
-	l.Exchange.journal = r.journal.Legs
-	l.Exchange.lethal, l.Exchange.kept = r.lethal, r.kept
-	l.Exchange.in, l.Exchange.epoch, l.Exchange.alias = &l.in, r.epoch, r.alias
-	l.Exchange.entry = message.Entry{Pool: r.pool.Name, Op: message.Prefilling, Salt: r.entry.Salt, Model: r.entry.Model}
-	l.Exchange.id, l.Exchange.arrived = r.id, l.began
+	l.timer = time.AfterFunc(r.Pool.HeaderTimeout, func() { l.cancel(context.DeadlineExceeded) })
+	l.inner = &Exchange{}
+	l.inner.req.Journal = r.Journal.Legs
+	l.inner.req.Lethal, l.inner.req.Kept = r.Lethal, r.Kept
+	l.inner.req.In, l.inner.req.Epoch, l.inner.req.Alias = &l.in, r.Epoch, r.Alias
+	l.inner.req.Entry = message.Entry{Pool: r.Pool.Name, Op: message.Prefilling, Salt: r.Entry.Salt,
+		Model: r.Entry.Model}
+	l.inner.req.ID, l.inner.req.Arrived = r.ID, l.began
 	return l
 }
 
 // choose decides who computes the prompt, and reports whether there is somebody.
 func (l *leg) choose(ctx context.Context) bool {
-	if out := l.Choose(ctx); out != nil {
+	if out := l.inner.Choose(ctx); out != nil {
 		l.result = journal.PrefillNone
 		return false
 	}
@@ -122,7 +124,7 @@ func (l *leg) run() []byte {
 	case !l.choose(l.ctx):
 		return nil
 	case !l.state.CompareAndSwap(legChosen, legSent):
-		l.release()
+		l.inner.release()
 		return nil
 	}
 	return l.send()
@@ -130,11 +132,11 @@ func (l *leg) run() []byte {
 
 // send sends the leg to the prefiller that was chosen, or to another one if that fails.
 func (l *leg) send() []byte {
-	out := l.Send(l.ctx)
+	out := l.inner.Send(l.ctx)
 	text, cut, err := out.Whole(maxLeg)
 	l.status = out.Status
 	switch {
-	case l.By() == nil || err != nil || cut:
+	case l.inner.By() == nil || err != nil || cut:
 		return nil
 	case out.Status == http.StatusBadRequest, out.Status == http.StatusRequestEntityTooLarge,
 		out.Status == http.StatusUnprocessableEntity:
@@ -148,7 +150,7 @@ func (l *leg) send() []byte {
 		l.usage = pair.Counted(text, u.Cached)
 	}
 	handed := pair.Handed(text)
-	if handed == nil && l.pool.Pairing.Connector.Pins() {
+	if handed == nil && l.inner.req.Pool.Pairing.Connector.Pins() {
 		l.result = journal.PrefillUnnamed
 	}
 	return handed
@@ -159,11 +161,11 @@ const maxLeg = 4 << 20
 
 // hold counts the prompt at the prefiller, which gets it from somebody else.
 func (l *leg) hold() bool {
-	to, ok := l.choice.Next(time.Now())
-	l.held = ok && l.choice.Send(&l.trip, to, nil, time.Now())
+	to, ok := l.inner.choice.Next(time.Now())
+	l.held = ok && l.inner.choice.Send(&l.trip, to, nil, time.Now())
 	if l.held {
 		l.in.Account.Take(&l.place, account.Worker, 1)
-		l.result, l.Exchange.by = journal.PrefillDone, to.Worker
+		l.result, l.inner.by = journal.PrefillDone, to.Worker
 	}
 	return l.held
 }
@@ -175,7 +177,7 @@ func (l *leg) letGo() {
 		l.trip.FirstByte(now)
 		l.trip.End(&judge.Outcome{Kind: judge.Answered}, route.End{At: now})
 		l.place.Release()
-		l.release()
+		l.inner.release()
 	}
 }
 
@@ -189,11 +191,11 @@ func (l *leg) end() {
 }
 
 // isAt reports whether w computes the prompt, or has done so.
-func (l *leg) isAt(w *worker.Worker) bool { return l.By() == w }
+func (l *leg) isAt(w *worker.Worker) bool { return l.inner.By() == w }
 
 // address is what a sidecar is told of the prefiller that was chosen, as HOST:PORT.
 func (l *leg) address() string {
-	u, err := url.Parse(l.Chosen().URL())
+	u, err := url.Parse(l.inner.Chosen().URL())
 	if err != nil {
 		return ""
 	}
@@ -209,7 +211,7 @@ func (l *leg) address() string {
 
 // host returns the name or address of the prefiller that was chosen.
 func (l *leg) host() string {
-	u, err := url.Parse(l.Chosen().URL())
+	u, err := url.Parse(l.inner.Chosen().URL())
 	if err != nil {
 		return ""
 	}
@@ -237,7 +239,7 @@ func (l *leg) engine(ctx context.Context, rule *epoch.Pairing, host string) stri
 	if err != nil || !json.Valid(text) {
 		return ""
 	}
-	rank, _ := strconv.Atoi(l.Chosen().RankHeader())
+	rank, _ := strconv.Atoi(l.inner.Chosen().RankHeader())
 	id := pair.EngineOf(text, rank)
 	if id != "" {
 		l.lacks = ""
@@ -256,9 +258,9 @@ func (l *leg) why() string {
 		return l.lacks
 	case l.result == journal.PrefillUnnamed:
 		return "its answer has no kv_transfer_params"
-	case l.By() != nil && l.status != http.StatusOK:
+	case l.inner.By() != nil && l.status != http.StatusOK:
 		return fmt.Sprint("status ", l.status)
-	case l.By() != nil:
+	case l.inner.By() != nil:
 		return "its answer broke off"
 	case n > 0:
 		return seen.Attempts[n-1].Worker + ": " + seen.Attempts[n-1].Reason
@@ -268,7 +270,7 @@ func (l *leg) why() string {
 
 // begun returns what the record of the client's request has of a leg that is sent beside it.
 func (l *leg) begun() *route.Split {
-	id := l.Chosen().ID()
+	id := l.inner.Chosen().ID()
 	return &route.Split{Prefiller: id, Named: id == l.named, Result: string(journal.PrefillBegun),
 		Took: time.Since(l.began)}
 }
@@ -276,7 +278,7 @@ func (l *leg) begun() *route.Split {
 // report returns what the record of the client's request has of the leg.
 func (l *leg) report() *route.Split {
 	s := &route.Split{Result: string(l.result), Why: l.why(), Took: time.Since(l.began)}
-	if w := l.By(); w != nil {
+	if w := l.inner.By(); w != nil {
 		s.Prefiller, s.Named = w.ID(), w.ID() == l.named
 	}
 	if u := &l.in.Seen.Usage; u.CachedKnown {
@@ -309,14 +311,15 @@ func (l *leg) free(to *upstream.Client, p *epoch.Pool, handed []byte) journal.Pr
 	ctx, cancel := context.WithTimeout(context.Background(), p.HeaderTimeout)
 	defer cancel()
 	resp, err := to.Do(ctx, &upstream.Request{Method: l.in.Method, Path: l.in.Path, Body: t.Free(l.wants, handed),
-		Header: message.WorkerHeader(nil, &l.in, l.id, p, nil), At: time.Now()})
+		Header: message.WorkerHeader(nil, &l.in, l.inner.req.ID, p, nil), At: time.Now()})
 	if err != nil {
 		return journal.PrefillPinned
 	}
 	defer resp.Close()
 	_, err = io.Copy(io.Discard, resp)
 	switch {
-	case err == nil && resp.Status == http.StatusOK, resp.Status == http.StatusInternalServerError: // it is gone already
+	// it is gone already
+	case err == nil && resp.Status == http.StatusOK, resp.Status == http.StatusInternalServerError:
 		return journal.PrefillFreed
 	}
 	return journal.PrefillPinned

@@ -41,16 +41,16 @@ func saysTooLong(text []byte) (length int, ok bool) {
 // That is done once: the next refusal goes to the client. nil: this one does.
 func outgrown(b *body, a *attempts, text []byte) *failure {
 	r := b.r
-	if b.a.resp.Status != http.StatusBadRequest || a.outgrew || !a.Others(1) || r.consumed() {
+	if b.a.resp.Status != http.StatusBadRequest || a.outgrew || !a.Others(1) || r.Consumed() {
 		return nil
 	}
 	said, ok := saysTooLong(text)
 	if !ok {
 		return nil
 	}
-	workers, now := r.pool.Workers, time.Now()
-	length := cmp.Or(workers.Length(b.a.trip.Worker(), r.read.req.Model), said)
-	if length == 0 || !r.choice.KeepLonger(length, now) || !workers.MayRetry(now) {
+	workers, now := r.Pool.Workers, time.Now()
+	length := cmp.Or(workers.Length(b.a.trip.Worker(), r.Read.Req.Model), said)
+	if length == 0 || !a.choice.KeepLonger(length, now) || !workers.MayRetry(now) {
 		return nil
 	}
 	a.outgrew = true
@@ -60,12 +60,12 @@ func outgrown(b *body, a *attempts, text []byte) *failure {
 
 // outgrewModel ends an attempt whose worker refuses the request for its length, if a fallback is to serve it.
 func outgrewModel(b *body, text []byte) *failure {
-	if b.r.alias == nil || b.a.resp.Status != http.StatusBadRequest {
+	if b.r.Alias == nil || b.a.resp.Status != http.StatusBadRequest {
 		return nil
 	}
-	if _, ok := saysTooLong(text); !ok || !b.r.fallsBack(names.Context) {
+	if _, ok := saysTooLong(text); !ok || !b.r.MayFall(names.Context, b.tries.choice.Binding()) {
 		return nil
 	}
 	return b.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
-		&failure{reason: journal.TooShort, fault: message.FaultUpstream, grade: route.GradeFinal})
+		&failure{reason: journal.TooShort, fault: message.FaultUpstream, grade: route.GradeFinal, falls: names.Context})
 }

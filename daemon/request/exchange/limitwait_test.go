@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/identity"
 	"github.com/warmpath/warmpath/daemon/request/journal"
@@ -48,17 +49,17 @@ func (x *throng) ask(ctx context.Context, r *rand.Rand) *message.Fault {
 	in := inbound("POST", "/v1/chat/completions", `{}`)
 	in.Caller = &gate.Caller{Name: "team"}
 	in.Epoch = &epoch.Epoch{Limits: x.keys}
-	req := &request{in: in, journal: &x.journal, epoch: in.Epoch, pool: x.pool, arrived: time.Now()}
-	req.read.parse(in, "")
-	if f := letIn(ctx, req); f != nil {
+	req := &admission.Request{In: in, Journal: &x.journal, Epoch: in.Epoch, Pool: x.pool, Arrived: time.Now()}
+	req.Read.Parse(in, "")
+	if f := admission.LetIn(ctx, req); f != nil {
 		return f
 	}
 	defer func() { in.Account.End(time.Now()) }()
 	t := limit.Tokens{Prompt: 50 + r.IntN(200), Output: 10 + r.IntN(100)}
 	asked := limit.Ask{Prompt: t.Prompt, Exact: true, Answers: 1, Most: t.Output}
 	for over := in.Account.Spent().Reserve(asked, time.Now()); over != nil; over = in.Account.Spent().Reserve(asked, time.Now()) {
-		req.limits.refused = over
-		if f := awaitLimit(ctx, req, req.limits.fault()); f != nil {
+		req.Limits.Refused = over
+		if f := admission.AwaitLimit(ctx, req, req.Limits.Fault()); f != nil {
 			return f
 		}
 	}
@@ -250,23 +251,23 @@ func TestLimitNobodyGoesBefore(t *testing.T) {
 func TestASecondPlaceEndsWithTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := waiting.New(waiting.Config{Config: queue.Config{MaxRequests: 2, MaxBytes: 1 << 30}, Wait: 5 * time.Second})
-		began, place := time.Now(), &turn{meter: new(tally), in: &message.Inbound{}}
+		began, place := time.Now(), &admission.Place{Meter: new(tally), In: &message.Inbound{}}
 		enter := func() {
-			w := &waiting.Wait{Before: place.before}
+			w := &waiting.Wait{Before: place.Before}
 			w.Cost, w.Weight = 1, 1
-			if f := place.enter(q, w, false, time.Time{}, 0); f != nil {
+			if f := place.Enter(q, w, false, time.Time{}, 0); f != nil {
 				t.Fatal(f)
 			}
-			if place.wait.AtOnce() {
-				place.wait.Blocked(false, time.Now())
+			if place.Wait.AtOnce() {
+				place.Wait.Blocked(false, time.Now())
 			}
 		}
 		enter()
 		time.Sleep(3 * time.Second)
-		place.leave()
+		place.Leave()
 		enter()
-		for place.await(t.Context()) == nil {
-			place.wait.Blocked(false, time.Now())
+		for place.Await(t.Context()) == nil {
+			place.Wait.Blocked(false, time.Now())
 		}
 		if took := time.Since(began); took != 5*time.Second {
 			t.Errorf("it waited for %v in all; want 5 s", took)

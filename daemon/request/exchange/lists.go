@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -15,13 +16,13 @@ import (
 const listWait = time.Second
 
 // renewLists has the lists of all workers read anew, and chooses again as they come. Nobody listed the model.
-func renewLists(ctx context.Context, r *request, ask *route.Ask) (v route.Verdict) {
-	workers := r.pool.Workers
+func renewLists(ctx context.Context, e *Exchange, ask *route.Ask) (v route.Verdict) {
+	workers := e.req.Pool.Workers
 	workers.RenewLists(time.Now())
 	ask.Patient = false
 	awaitLists(ctx, workers.Renewing, func(at time.Time) bool {
 		ask.At = at
-		v = r.pool.Choose(&r.choice, ask)
+		v = e.req.Pool.Choose(&e.choice, ask)
 		return v != route.UnknownModel
 	})
 	return v
@@ -29,8 +30,8 @@ func renewLists(ctx context.Context, r *request, ask *route.Ask) (v route.Verdic
 
 // renewList has the list of w read anew, which has just loaded or unloaded an adapter, and waits for it: the client
 // will use the adapter as soon as it has the answer.
-func renewList(ctx context.Context, r *request, w *worker.Worker) {
-	workers := r.pool.Workers
+func renewList(ctx context.Context, r *admission.Request, w *worker.Worker) {
+	workers := r.Pool.Workers
 	workers.RenewList(w)
 	awaitLists(ctx, func() int {
 		if workers.Renews(w) {

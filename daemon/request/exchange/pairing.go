@@ -4,12 +4,12 @@ import (
 	"context"
 	crand "crypto/rand"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -22,7 +22,8 @@ import (
 // worker.
 type pairing struct {
 	pair.Transfer
-	*request
+	req    *admission.Request
+	choice *route.Choice
 	out    *upstream.Request // to the worker at hand
 	rule   *epoch.Pairing
 	body   []byte // of the request at a worker that does both
@@ -40,50 +41,27 @@ type pairing struct {
 }
 
 // pairs returns the pairing of a request, nil if it has none.
-func pairs(r *request, out *upstream.Request) *pairing {
-	rule := r.pool.Pairing
-	if !isWhole(r) {
+func pairs(r *admission.Request, c *route.Choice, out *upstream.Request) *pairing {
+	rule := r.Pool.Pairing
+	if !admission.IsWhole(r) {
 		noteLong(r)
 		return nil
 	}
-	if !hasPair(r) {
+	if !admission.HasPair(r) {
 		return nil
 	}
-	return &pairing{request: r, out: out, rule: rule, body: out.Body, Transfer: pair.Transfer{Connector: rule.Connector,
-		Kind: r.read.req.Kind, Bootstrap: rule.Bootstrap}}
+	return &pairing{req: r, choice: c, out: out, rule: rule, body: out.Body,
+		Transfer: pair.Transfer{Connector: rule.Connector,
+			Kind: r.Read.Req.Kind, Bootstrap: rule.Bootstrap}}
 }
 
 // noteLong records that a prompt is not split as memory does not have all of the body, which two workers would need.
 // How long the prompt is nobody knows.
-func noteLong(r *request) {
-	if hasRoles(r) && r.generates() {
-		r.in.Seen.Split = &route.Split{Result: string(journal.PrefillLong)}
-		r.journal.Prefilled(r.in, r.pool, journal.PrefillLong, "")
+func noteLong(r *admission.Request) {
+	if admission.HasRoles(r) && r.Generates() {
+		r.In.Seen.Split = &route.Split{Result: string(journal.PrefillLong)}
+		r.Journal.Prefilled(r.In, r.Pool, journal.PrefillLong, "")
 	}
-}
-
-// hasRoles reports whether a request is one with a body, of a pool with roles.
-func hasRoles(r *request) bool {
-	return r.pool.Pairing != nil && r.entry.Op == message.Use && r.in.Method == http.MethodPost
-}
-
-// isWhole reports whether memory has all of the body of such a request, so that another one may take the place of it.
-func isWhole(r *request) bool { return hasRoles(r) && r.in.Tail == nil && r.in.Kept == nil }
-
-// hasPair reports whether another worker than the one that answers may compute the prompt of a request. Before the
-// prompts are hashed it counts them as one.
-func hasPair(r *request) bool {
-	req := r.read.req
-	return isWhole(r) && r.generates() && req.HasPrompt && r.read.clear && !req.BypassesCache &&
-		!pair.CutByAnswer(r.in.Body) && (max(1, len(req.Chains))*req.N == 1 || !r.pool.Pairing.Connector.Names())
-}
-
-// prefillers returns the labels of the workers that a strategy may name for the prompt of a request, nil if it may not.
-func prefillers(r *request) worker.Fence {
-	if !hasPair(r) {
-		return nil
-	}
-	return slices.Concat(worker.Fence(r.in.Caller.Workers), r.pool.Pairing.Prefillers)
 }
 
 // splits reports whether another worker than the one that is to answer computes the prompt.
@@ -93,15 +71,15 @@ func (p *pairing) splits(to route.Target) bool {
 	}
 	is := p.isSplit(to)
 	if !is {
-		p.in.Seen.Split = nil // that of a worker before, which has failed
+		p.req.In.Seen.Split = nil // that of a worker before, which has failed
 	}
 	return is
 }
 
 // isSplit is splits of a request that may be.
 func (p *pairing) isSplit(to route.Target) bool {
-	p.lacks, p.named = route.Lacking(&p.choice, to), ""
-	by, named := route.Paired(&p.choice, to)
+	p.lacks, p.named = route.Lacking(p.choice, to), ""
+	by, named := route.Paired(p.choice, to)
 	switch {
 	case p.handed != nil:
 		return !p.first.isAt(to.Worker) // a prefiller that answers too holds what it has computed
@@ -111,9 +89,9 @@ func (p *pairing) isSplit(to route.Target) bool {
 	case named || p.lacks < p.rule.Threshold:
 		return false
 	}
-	fence := slices.Concat(worker.Fence(p.in.Caller.Workers), p.rule.Prefillers)
+	fence := slices.Concat(worker.Fence(p.req.In.Caller.Workers), p.rule.Prefillers)
 	rule := route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Rate: p.rule.Rate, Always: p.rule.Always}
-	return rule.Splits(&p.choice, to)
+	return rule.Splits(p.choice, to)
 }
 
 // prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder
@@ -121,7 +99,7 @@ func (p *pairing) isSplit(to route.Target) bool {
 func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 	p.decoder = a.trip.Worker().URL()
 	if p.handed == nil {
-		l := newLeg(p.request, p.Prefill(p.in.Body))
+		l := newLeg(p.req, p.Prefill(p.req.In.Body))
 		l.named, p.first = p.named, l
 		if p.Connector.Pins() {
 			l.wants = p.body
@@ -140,7 +118,8 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 		}
 		if !began {
 			p.given = true
-			p.in.Seen.Believed = max(0, p.choice.Believed()+1-p.lacks) // a prompt that comes whole lacks its last token
+			// a prompt that comes whole lacks its last token
+			p.req.In.Seen.Believed = max(0, p.choice.Believed()+1-p.lacks)
 			return
 		}
 	}
@@ -190,10 +169,10 @@ func (p *pairing) free() {
 	if p.handed != nil {
 		p.unread = append(p.unread, kv{p.first, p.handed})
 	}
-	pool, j, to := p.pool, p.journal, p.pool.Clients.Get(p.decoder)
+	pool, j, to := p.req.Pool, p.req.Journal, p.req.Pool.Clients.Get(p.decoder)
 	for _, u := range p.unread {
 		work := new(account.Work) // which reads the body
-		p.in.Account.Begin(work, true)
+		p.req.In.Account.Begin(work, true)
 		go func() {
 			defer func() { work.End(time.Now()) }()
 			j.Prefilled(&u.of.in, pool, u.of.free(to, pool, u.handed), "")
@@ -205,7 +184,7 @@ func (p *pairing) free() {
 // dropped, or goes on until the prefiller's memory is freed.
 func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 	done, gone := make(chan []byte), make(chan struct{})
-	to, pool, j := p.pool.Clients.Get(p.decoder), p.pool, p.journal
+	to, pool, j := p.req.Pool.Clients.Get(p.decoder), p.req.Pool, p.req.Journal
 	go func() {
 		defer l.end()
 		handed := l.run()
@@ -234,11 +213,11 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 		p.note(l)
 		return false
 	}
-	l.in.Body = p.Prefill(p.in.Body)
-	l.choice.Alone() // the decoder is told whom to meet
+	l.in.Body = p.Prefill(p.req.In.Body)
+	l.inner.choice.Alone() // the decoder is told whom to meet
 	a.paired = true
-	p.in.Seen.Split = l.begun()
-	pool, j := p.pool, p.journal
+	p.req.In.Seen.Split = l.begun()
+	pool, j := p.req.Pool, p.req.Journal
 	l.state.Store(legSent)
 	p.beside = l
 	go func() {
@@ -307,13 +286,13 @@ func (p *pairing) stop(why *failure) {
 		return
 	}
 	p.given, p.handed, p.told = true, nil, nil // what could not be loaded is not asked for again, to have it freed
-	switch s := p.in.Seen.Split; {
+	switch s := p.req.In.Seen.Split; {
 	case s == nil:
 	case s.Result == string(journal.PrefillBegun) && p.first.failed.Load(): // the leg counts it
 		s.Result = string(journal.PrefillFailed)
 	case s.Result == string(journal.PrefillDone), s.Result == string(journal.PrefillBegun):
 		s.Result, s.CachedKnown = string(journal.PrefillLost), false
-		p.journal.Prefilled(p.in, p.pool, journal.PrefillLost, "")
+		p.req.Journal.Prefilled(p.req.In, p.req.Pool, journal.PrefillLost, "")
 	}
 }
 
@@ -332,6 +311,6 @@ func (p *pairing) precedes() bool { return p.Connector.InTurn() && p.handed == n
 
 // note records what became of the first leg.
 func (p *pairing) note(l *leg) {
-	p.in.Seen.Split = l.report()
-	p.journal.Prefilled(p.in, p.pool, l.result, l.why())
+	p.req.In.Seen.Split = l.report()
+	p.req.Journal.Prefilled(p.req.In, p.req.Pool, l.result, l.why())
 }

@@ -3,6 +3,7 @@ package exchange
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -21,60 +22,61 @@ type Preview struct {
 // the pool. It commits nothing, counts nothing and keeps nothing. It sends no worker a question for token ids: it
 // matches a prompt of text by its text.
 func Foresee(in *message.Inbound, others func(p *epoch.Pool) []*route.Strategy) Preview {
-	r := request{in: in, epoch: in.Epoch, arrived: time.Now()}
-	defer r.release()
-	r.read.parse(in, "")
-	x := Preview{Model: r.read.req.Model}
-	if f := r.forbidden(); f != nil {
+	e := Exchange{req: admission.Request{In: in, Epoch: in.Epoch, Arrived: time.Now()}}
+	defer e.release()
+	r := &e.req
+	r.Read.Parse(in, "")
+	x := Preview{Model: r.Read.Req.Model}
+	if f := r.Forbidden(); f != nil {
 		x.Refused, x.Why = f.Code, f.Message
 		return x
 	}
-	if f := rename(&r); f != nil {
+	if f := admission.Rename(r); f != nil {
 		x.Refused, x.Why = f.Code, f.Message
 		return x
 	}
-	x.Model = r.read.req.Model
-	pool, silent := r.choosePool()
+	x.Model = r.Read.Req.Model
+	pool, silent := r.ChoosePool()
 	if pool == nil {
-		f := message.FaultUnknownModel(r.clientModel())
+		f := message.FaultUnknownModel(r.ClientModel())
 		x.Refused, x.Why = f.Code, f.Message
 		return x
 	}
-	r.pool, x.Pool = pool, pool.Name
-	ask := route.Ask{Prompt: r.read.req, Salt: r.read.req.CacheSalt, Claim: r.claim(), Caller: in.Caller.Name,
-		Fence: r.fence(), Leg: r.leg(), Prefillers: prefillers(&r), Headers: message.Offered{In: in},
-		EndWithWorker: in.Epoch.Sessions.EndWithWorker, Turn: pool.Turn(x.Model, r.fence()), At: r.arrived}
+	r.Pool, x.Pool = pool, pool.Name
+	ask := route.Ask{Prompt: r.Read.Req, Salt: r.Read.Req.CacheSalt, Claim: r.Claim(), Caller: in.Caller.Name,
+		Fence: r.Fence(), Leg: r.Leg(), Prefillers: admission.Prefillers(r), Headers: message.Offered{In: in},
+		EndWithWorker: in.Epoch.Sessions.EndWithWorker, Turn: pool.Turn(x.Model, r.Fence()), At: r.Arrived}
 	ask.Claim.Silent = silent
 	for _, by := range append([]*route.Strategy{nil}, others(pool)...) {
 		ask.By = by
-		x.By = append(x.By, foresee(&r, &ask, &x))
+		x.By = append(x.By, foresee(&e, &ask, &x))
 	}
 	return x
 }
 
 // foresee decides once. It writes a verdict that refuses into x.
-func foresee(r *request, ask *route.Ask, x *Preview) (told route.Record) {
-	v := r.known(r.pool.Choose(&r.choice, ask))
+func foresee(e *Exchange, ask *route.Ask, x *Preview) (told route.Record) {
+	v := e.req.Known(e.req.Pool.Choose(&e.choice, ask))
 	if v != route.Chosen && v != route.Rejected {
 		f := message.FaultNoWorker
 		if v != route.Unheard {
-			f = r.faultOf(v)
+			f = e.faultOf(v)
 		}
 		x.Refused, x.Why = f.Code, f.Message
 	}
 	var s route.Sketch
 	if v == route.Chosen || v == route.Rejected {
-		told.Note(&r.choice)
+		told.Note(&e.choice)
 	}
-	told.Module, told.Reason = r.choice.Module(), r.choice.Reason()
-	if v == route.Rejected && !r.choice.FellBack() {
+	told.Module, told.Reason = e.choice.Module(), e.choice.Reason()
+	if v == route.Rejected && !e.choice.FellBack() {
 		told.Reason = "rejected by the strategy"
 	}
-	s.Take(&r.choice)
+	s.Take(&e.choice)
 	s.Explain(&told)
 	told.Frame = nil
 	if v == route.Chosen {
-		told.Worker = r.choice.First().ID()
+		told.Worker = e.choice.First().ID()
 	}
 	return told
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -19,6 +20,7 @@ type sending struct {
 	upstream.Request
 	attempts attempts
 	behind   [][]byte // what follows a kept body, which is not copied
+	unasked  bool     // a worker refuses to be asked for the usage of a stream
 	alone    bool     // the body is too long to be held, and its client may not name a prefiller
 	pairing  *pairing // nil = one worker does all
 
@@ -42,10 +44,10 @@ func (s *sending) end() {
 
 // edit writes into the request's body what the worker gets in place of the client's. A body that is kept in a file is
 // not copied: it is sent in pieces.
-func (s *sending) edit(r *request) {
-	edits := s.renamed(r, askUsage(r, nil))
-	if r.read.salted {
-		edits = append(edits, saltIn(s.Body, r.read.req.CacheSalt))
+func (s *sending) edit(r *admission.Request) {
+	edits := s.renamed(r, s.askUsage(r, nil))
+	if r.Read.Salted {
+		edits = append(edits, saltIn(s.Body, r.Read.Req.CacheSalt))
 	}
 	if len(edits) == 0 {
 		return
@@ -57,7 +59,7 @@ func (s *sending) edit(r *request) {
 		at = e.Hi
 	}
 	pieces = append(pieces, s.Body[at:])
-	if r.in.Kept != nil {
+	if r.In.Kept != nil {
 		s.Body, s.behind = pieces[0], pieces[1:]
 		return
 	}
@@ -66,26 +68,26 @@ func (s *sending) edit(r *request) {
 
 // askUsage has the body ask for the usage of its stream, if the limits of its key need it and the client does not ask.
 // By the events of a stream nobody knows its tokens: engines send several in one to a client that is slow.
-func askUsage(r *request, edits []prompt.Edit) []prompt.Edit {
-	r.read.asks = false
-	if r.unasked || !r.read.clear || r.in.Tail != nil || !r.in.Account.Spent().CountsTokens() {
+func (s *sending) askUsage(r *admission.Request, edits []prompt.Edit) []prompt.Edit {
+	r.Read.Asks = false
+	if s.unasked || !r.Read.Clear || r.In.Tail != nil || !r.In.Account.Spent().CountsTokens() {
 		return edits
 	}
-	e, ok := r.read.req.AskUsage()
+	e, ok := r.Read.Req.AskUsage()
 	if !ok {
 		return edits
 	}
-	r.read.asks = true
+	r.Read.Asks = true
 	return append(edits, e)
 }
 
 // renamed appends those that write the target in place of the alias.
-func (s *sending) renamed(r *request, edits []prompt.Edit) []prompt.Edit {
-	if r.alias == nil {
+func (s *sending) renamed(r *admission.Request, edits []prompt.Edit) []prompt.Edit {
+	if r.Alias == nil {
 		return edits
 	}
-	for _, span := range modelSpans(r, s.Body) {
-		edits = append(edits, prompt.Edit{Lo: span[0], Hi: span[1], Text: []byte(r.read.req.Model)})
+	for _, span := range admission.ModelSpans(r, s.Body) {
+		edits = append(edits, prompt.Edit{Lo: span[0], Hi: span[1], Text: []byte(r.Read.Req.Model)})
 	}
 	return edits
 }
@@ -116,9 +118,10 @@ func (s *sending) rewind(in *message.Inbound) {
 
 // keepAlone has a long body go through a reader that keeps its client from naming a prefiller. All of it does: its end
 // may stand in what is held.
-func (s *sending) keepAlone(r *request) {
-	in := r.in
-	if r.pool.Pairing == nil || in.Method != http.MethodPost || in.Tail == nil && in.Kept == nil || !message.IsJSON(in) {
+func (s *sending) keepAlone(r *admission.Request) {
+	in := r.In
+	if r.Pool.Pairing == nil || in.Method != http.MethodPost || in.Tail == nil && in.Kept == nil ||
+		!message.IsJSON(in) {
 		return
 	}
 	s.alone, s.behind, s.Body = true, slices.Insert(s.behind, 0, s.Body), nil

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 )
@@ -19,13 +20,14 @@ type Config struct {
 // Server serves requests, each under the epoch that it brings. It is safe for concurrent use.
 type Server struct {
 	journal *journal.Journal
-	lethal  *lethal
-	kept    kept
+	lethal  *admission.Lethal
+	kept    admission.Kept
+	lists   catalogues // of models
 }
 
 // New makes a server.
 func New(c Config) *Server {
-	return &Server{journal: journal.New(c.Log, c.Meter, c.Keeper), lethal: newLethal()}
+	return &Server{journal: journal.New(c.Log, c.Meter, c.Keeper), lethal: admission.NewLethal()}
 }
 
 // Serve answers a plain request, in memory that the answer's Release gives back. It never fails: an error is an answer
@@ -37,9 +39,9 @@ func (s *Server) Serve(ctx context.Context, in *message.Inbound) *message.Outbou
 		in.Seen.End = f.Code
 		return f.Outbound(in.Endpoint.Shape)
 	case message.Models:
-		return listModels(&s.kept.lists, in)
+		return listModels(&s.lists, in)
 	case message.Model:
-		return describeModel(ctx, &s.kept.lists, in)
+		return describeModel(ctx, &s.lists, in)
 	}
 	e := exchanges.Get().(*Exchange)
 	s.begin(e, in, message.Entry{})
@@ -52,7 +54,7 @@ func (s *Server) Serve(ctx context.Context, in *message.Inbound) *message.Outbou
 }
 
 // Overflow returns the bytes of bodies that are kept now.
-func (s *Server) Overflow() int64 { return s.kept.overflow.Taken() }
+func (s *Server) Overflow() int64 { return s.kept.Overflow.Taken() }
 
 // RefuseSession answers an error about a session before a pool is chosen. It writes a log line, a counter, and the
 // error in the path's shape.
@@ -71,14 +73,14 @@ func (s *Server) Begin(in *message.Inbound, entry message.Entry) *Exchange {
 
 // begin fills in an exchange, field by field: a literal would be made on the stack and copied.
 func (s *Server) begin(e *Exchange, in *message.Inbound, entry message.Entry) {
-	e.journal = s.journal
-	e.lethal = s.lethal
-	e.kept = &s.kept
-	e.in = in
-	e.epoch = in.Epoch
-	e.entry = entry
-	e.id = message.IdAtWorker(in)
-	e.arrived = time.Now()
+	e.req.Journal = s.journal
+	e.req.Lethal = s.lethal
+	e.req.Kept = &s.kept
+	e.req.In = in
+	e.req.Epoch = in.Epoch
+	e.req.Entry = entry
+	e.req.ID = message.IDAtWorker(in)
+	e.req.Arrived = time.Now()
 }
 
 // fallBack serves the request by the fallbacks of its model, until one answers or there is none left. It returns the
@@ -86,12 +88,12 @@ func (s *Server) begin(e *Exchange, in *message.Inbound, entry message.Entry) {
 func (s *Server) fallBack(ctx context.Context, e *Exchange) (*Exchange, *message.Outbound) {
 	out := &fallen
 	for out == &fallen {
-		from, next := e.in.Seen.Model, new(Exchange)
-		s.begin(next, e.in, message.Entry{})
-		next.alias, next.fell, next.arrived = e.alias.After(e.falls), e.falls, e.arrived
-		next.turn = e.turn // it has waited
+		from, next := e.req.In.Seen.Model, new(Exchange)
+		s.begin(next, e.req.In, message.Entry{})
+		next.req.Alias, next.req.Fell, next.req.Arrived = e.req.Alias.After(e.falls), e.falls, e.req.Arrived
+		next.req.Place = e.req.Place // it has waited
 		out = next.Serve(ctx)
-		s.journal.FellBack(e.in, from, e.falls)
+		s.journal.FellBack(e.req.In, from, e.falls)
 		e = next
 	}
 	return e, out

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -25,7 +26,7 @@ const errEngineDead = "its engine is dead"
 
 // signOf returns what the head of an answer shows against its worker, and its text if it came whole: Answered if
 // nothing.
-func signOf(r *request, resp *upstream.Response, text []byte) judge.Outcome {
+func signOf(r *admission.Request, resp *upstream.Response, text []byte) judge.Outcome {
 	switch status := resp.Status; status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusRequestTimeout,
 		http.StatusTooEarly, 529:
@@ -36,7 +37,7 @@ func signOf(r *request, resp *upstream.Response, text []byte) judge.Outcome {
 	case http.StatusInternalServerError:
 		for _, w := range dyingWords {
 			// Words that stand in the request may be the client's own.
-			if bytes.Contains(text, []byte(w.text)) && !bytes.Contains(r.in.Body, []byte(w.text)) {
+			if bytes.Contains(text, []byte(w.text)) && !bytes.Contains(r.In.Body, []byte(w.text)) {
 				return judge.Outcome{Kind: judge.Dying, Err: w.err}
 			}
 		}
@@ -45,7 +46,7 @@ func signOf(r *request, resp *upstream.Response, text []byte) judge.Outcome {
 		return judge.Outcome{Kind: judge.Failed, Err: errText500}
 	}
 	switch {
-	case !r.understood() || resp.Status >= 400:
+	case !r.Understood() || resp.Status >= 400:
 	case resp.Status >= 300:
 		return judge.Outcome{Kind: judge.Denied, Err: "answers with a redirect"}
 	case isPage(resp.Header.Get("Content-Type")):
@@ -65,13 +66,14 @@ func isPage(kind string) bool {
 // formless reports whether a success that begins with this text is no answer to the request, such as {} or nothing.
 // whole: this is all of it. A container behind SageMaker's door may answer in any form, and so may what is no text.
 func (b *body) formless(text []byte, whole bool) bool {
-	if b.reply == nil || b.events || !b.r.understood() || !b.reply.Formless(text, whole) {
+	if b.reply == nil || b.events || !b.r.Understood() || !b.reply.Formless(text, whole) {
 		return false
 	}
 	h := b.a.resp.Header
 	kind := h.Get("Content-Type")
-	isText := kind == "" || strings.Contains(kind, "json") || strings.HasPrefix(kind, "text/") || whole && len(text) == 0
-	return isText && !message.Coded(h) && prompt.KindOf(http.MethodPost, b.r.target()) != prompt.Invocations
+	isText := kind == "" || strings.Contains(kind, "json") || strings.HasPrefix(kind, "text/") || whole &&
+		len(text) == 0
+	return isText && !message.Coded(h) && prompt.KindOf(http.MethodPost, b.r.Target()) != prompt.Invocations
 }
 
 // errFormless is the outcome's error of a success that is no answer.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -14,8 +15,8 @@ import (
 
 // TestSignOf: what an answer shows against its worker, by its status, its Content-Type and its text.
 func TestSignOf(t *testing.T) {
-	r := &request{in: &message.Inbound{Body: []byte(`{"prompt":"what is EngineCore?"}`)}}
-	r.read.req = &prompt.Request{Kind: prompt.Chat}
+	r := &admission.Request{In: &message.Inbound{Body: []byte(`{"prompt":"what is EngineCore?"}`)}}
+	r.Read.Req = &prompt.Request{Kind: prompt.Chat}
 	content, text := "application/json", `{}`
 	f := func(status int, want judge.Kind) {
 		t.Helper()
@@ -41,7 +42,7 @@ func TestSignOf(t *testing.T) {
 	text = `{"error":{"message":"EngineCore encountered an issue. See stack trace"}}`
 	f(500, judge.Dying)
 	f(502, judge.Failed) // of a balancer
-	r.in.Body = []byte(`{"prompt":"EngineCore encountered an issue: why?"}`)
+	r.In.Body = []byte(`{"prompt":"EngineCore encountered an issue: why?"}`)
 	f(500, judge.Failed) // the client's own words
 	text = `{"error":{"message":"cannot schedule new futures after shutdown"}}`
 	f(500, judge.Dying)
@@ -52,7 +53,7 @@ func TestSignOf(t *testing.T) {
 	content = "application/json"
 	f(302, judge.Denied)
 	f(307, judge.Denied)
-	r.read.req.Kind = prompt.Other // a page may be what was asked for, or stand elsewhere
+	r.Read.Req.Kind = prompt.Other // a page may be what was asked for, or stand elsewhere
 	f(302, judge.Answered)
 	content = "text/html"
 	f(200, judge.Answered)

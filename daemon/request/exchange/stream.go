@@ -27,9 +27,9 @@ type stream struct {
 // prefill, and the first event of a chat holds only the assistant's role. weigh decides on a stream that reports a
 // failure before its output, by what came of it; nil = the client gets it.
 func (s *stream) awaitOutput(weigh func(held []byte) *failure) *failure {
-	understood := s.reply != nil && s.events && s.r.understood()
+	understood := s.reply != nil && s.events && s.r.Understood()
 	if understood {
-		s.a.resp.SetChunkTimeout(s.r.pool.HeaderTimeout) // the head of a stream comes before the prefill
+		s.a.resp.SetChunkTimeout(s.r.Pool.HeaderTimeout) // the head of a stream comes before the prefill
 	}
 	for {
 		n, err := s.read(s.page.room())
@@ -120,7 +120,7 @@ func (s *stream) ReadRoom(room upstream.Room) (int, error) {
 		s.breakOff(errFailedInside)
 	case err == io.EOF && !s.unfinished():
 		s.err = io.EOF
-		if s.failedInside() && s.r.endsStreams() {
+		if s.failedInside() && s.r.EndsStreams() {
 			s.err = errFailedInside // the door's own form of stream gets the same error
 		}
 		s.finish(io.EOF)
@@ -195,7 +195,7 @@ func (s *stream) breakOff(err error) {
 	s.finish(err)
 	s.err = errBrokeOff
 	draining := message.CauseOf(s.a.ctx) == message.ErrDraining
-	if s.r.endsStreams() {
+	if s.r.EndsStreams() {
 		s.err = err
 		if draining {
 			s.err = message.ErrDraining
@@ -215,12 +215,12 @@ func (s *stream) breakOff(err error) {
 	if s.splitter.inside {
 		s.tail = append(s.tail, "\n\n"...)
 	}
-	s.tail = append(s.tail, f.Event(s.r.shape(), number)...)
+	s.tail = append(s.tail, f.Event(s.r.Shape(), number)...)
 }
 
 // HoldsPlace reports whether the answer keeps others from its worker until it has been read: something bounds what a
 // worker has at a time.
-func (s *stream) HoldsPlace() bool { return s.r.pool.Limited }
+func (s *stream) HoldsPlace() bool { return s.r.Pool.Limited }
 
 // readTail reads the error event, then returns the error.
 func (s *stream) readTail(p []byte) (int, error) {
@@ -237,7 +237,7 @@ func (s *stream) Close() error {
 	s.finish(message.ErrClientGone)
 	s.page.release()
 	s.a.close()
-	s.r.release()
+	s.r.Release()
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
@@ -17,7 +18,7 @@ import (
 // weigher decides whether the client gets an answer that shows something against its worker, or another worker is
 // asked.
 type weigher struct {
-	*request
+	req   *admission.Request
 	tries *attempts
 }
 
@@ -54,9 +55,9 @@ func (w weigher) judge(b *body, text []byte) *failure {
 // unloaded ends the attempt of a worker that has lost the request's adapter, by a restart or another hand. It loads the
 // adapter again, once. Nothing speaks against the worker.
 func (w weigher) unloaded(b *body, text []byte) *failure {
-	if b.a.resp.Status != http.StatusNotFound || w.pool.Loader == nil || w.tries.reloads || w.consumed() ||
-		w.in.Endpoint.Adapters || !w.understood() || bareRefusals[string(text)] ||
-		!w.pool.Workers.LoseAdapter(b.a.trip.Worker(), w.read.req.Model) {
+	if b.a.resp.Status != http.StatusNotFound || w.req.Pool.Loader == nil || w.tries.reloads || w.req.Consumed() ||
+		w.req.In.Endpoint.Adapters || !w.req.Understood() || bareRefusals[string(text)] ||
+		!w.req.Pool.Workers.LoseAdapter(b.a.trip.Worker(), w.req.Read.Req.Model) {
 		return nil
 	}
 	w.tries.reloads = true
@@ -67,7 +68,7 @@ func (w weigher) unloaded(b *body, text []byte) *failure {
 // weigh decides on an answer whose status, or text if it came whole, shows something against its worker. It returns nil
 // if the client gets the answer. Else another worker is asked, and the attempt has ended.
 func (w weigher) weigh(b *body, text []byte) *failure {
-	o := signOf(w.request, b.a.resp, text)
+	o := signOf(w.req, b.a.resp, text)
 	if o.Kind == judge.Answered && text != nil && b.formless(text, true) {
 		o = judge.Outcome{Kind: judge.Denied, Err: errFormless}
 	}
@@ -90,11 +91,11 @@ func (w weigher) decide(b *body, o judge.Outcome, text []byte) *failure {
 	}
 	if o.Kind == judge.Denied && w.deniesKey(b) {
 		f = &failure{reason: journal.Key, fault: message.FaultWorkerKey, grade: route.GradeRefused}
-		w.journal.KeyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)
+		w.req.Journal.KeyRefused(w.req.In, w.req.Pool, b.a.trip.Worker(), b.a.resp.Status)
 	}
 	if w.lacks(b) {
-		w.pool.Workers.RenewList(b.a.trip.Worker())
-		o.OfModel = bytes.Contains(text, []byte(w.read.req.Model))
+		w.req.Pool.Workers.RenewList(b.a.trip.Worker())
+		o.OfModel = bytes.Contains(text, []byte(w.req.Read.Req.Model))
 	}
 	switch {
 	case w.tries.isRepeated(b.a.trip.Worker(), o.Kind):
@@ -103,7 +104,11 @@ func (w weigher) decide(b *body, o judge.Outcome, text []byte) *failure {
 			return nil
 		}
 	case !w.asksElsewhere(b, o.Kind, f):
-		if f.reason != journal.Key && !w.fallsBack(w.unserved(b, o.Kind, text)) {
+		f.falls = w.unserved(b, o.Kind, text)
+		if f.reason == journal.Key || !w.req.MayFall(f.falls, w.tries.choice.Binding()) {
+			f.falls = 0
+		}
+		if f.reason != journal.Key && f.falls == 0 {
 			return nil
 		}
 		f.grade = route.GradeFinal
@@ -118,11 +123,11 @@ func (w weigher) decide(b *body, o judge.Outcome, text []byte) *failure {
 // unaskable ends an attempt whose worker refuses to be asked for the usage. It is asked again without, and no more.
 func unaskable(b *body, text []byte) *failure {
 	status, w := b.a.resp.Status, b.a.trip.Worker()
-	if !b.r.read.asks || status != http.StatusBadRequest && status != http.StatusUnprocessableEntity ||
+	if !b.r.Read.Asks || status != http.StatusBadRequest && status != http.StatusUnprocessableEntity ||
 		!bytes.Contains(text, []byte("stream_options")) && !bytes.Contains(text, []byte("include_usage")) {
 		return nil
 	}
-	b.r.pool.Clients.Mute(w.URL())
+	b.r.Pool.Clients.Mute(w.URL())
 	return b.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
 		&failure{reason: journal.Usage, fault: message.FaultUpstream, grade: route.GradeUnseen})
 }
@@ -156,7 +161,7 @@ func failureOf(o *judge.Outcome) *failure {
 // deniesKey reports whether the worker refuses the key that this router sends it. That is no answer to the client.
 func (w weigher) deniesKey(b *body) bool {
 	status := b.a.resp.Status
-	return w.pool.Key != "" && (status == http.StatusUnauthorized || status == http.StatusForbidden)
+	return w.req.Pool.Key != "" && (status == http.StatusUnauthorized || status == http.StatusForbidden)
 }
 
 // asksElsewhere reports whether another worker is asked because of that sign, and pays for it:
@@ -166,18 +171,18 @@ func (w weigher) deniesKey(b *body) bool {
 //     it lacks what its list has;
 //   - for a failure, once, if this worker fails far more often than the others.
 func (w weigher) asksElsewhere(b *body, k judge.Kind, f *failure) bool {
-	if w.consumed() || w.in.Endpoint.Adapters && !w.lacks(b) {
+	if w.req.Consumed() || w.req.In.Endpoint.Adapters && !w.lacks(b) {
 		return false
 	}
 	switch {
 	case k == judge.Busy && !b.a.trip.Elsewhere(time.Now()): // the others have said that they are full, too
 		f.paid = false
 	case k == judge.Busy || k == judge.Dying:
-		f.paid = w.tries.Further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry()
+		f.paid = w.tries.Further(w.tries.choice.Left(), w.tries.choice.MayWiden(time.Now())) && w.req.PayRetry()
 	case f.reason == journal.Key:
-		f.paid = w.tries.Others(w.choice.Left()) && w.payRetry()
+		f.paid = w.tries.Others(w.tries.choice.Left()) && w.req.PayRetry()
 	case k == judge.Denied:
-		f.paid = w.tries.Others(w.choice.Left()) && w.differs(b) && w.payRetry()
+		f.paid = w.tries.Others(w.tries.choice.Left()) && w.differs(b) && w.req.PayRetry()
 	default:
 		f.paid = w.blames(b.a.trip.Worker())
 	}
@@ -190,7 +195,7 @@ func (w weigher) unserved(b *body, k judge.Kind, text []byte) names.Reason {
 	switch {
 	case k == judge.Busy:
 		return names.Full
-	case b.a.resp.Status == http.StatusNotFound && w.understood() && !bareRefusals[string(text)]:
+	case b.a.resp.Status == http.StatusNotFound && w.req.Understood() && !bareRefusals[string(text)]:
 		return names.Down
 	}
 	return 0
@@ -202,18 +207,18 @@ func (w weigher) lacks(b *body) bool {
 	if b.a.resp.Status != http.StatusNotFound {
 		return false
 	}
-	if w.in.Endpoint.Adapters {
-		return w.in.Endpoint.Unloads()
+	if w.req.In.Endpoint.Adapters {
+		return w.req.In.Endpoint.Unloads()
 	}
-	model := w.read.req.Model
-	return model != "" && w.understood() && w.responses() == [2]string{} &&
-		w.pool.Workers.Lists(b.a.trip.Worker(), model)
+	model := w.req.Read.Req.Model
+	return model != "" && w.req.Understood() && w.req.Responses() == [2]string{} &&
+		w.req.Pool.Workers.Lists(b.a.trip.Worker(), model)
 }
 
 // differs reports whether another worker may accept what this one refuses. A worker that lacks one adapter is not at
 // fault: that is no sign against it.
 func (w weigher) differs(b *body) bool {
-	if w.in.Endpoint.Adapters {
+	if w.req.In.Endpoint.Adapters {
 		b.excused = true
 		return true
 	}
@@ -227,10 +232,10 @@ func (w weigher) differs(b *body) bool {
 // blames reports whether a failed answer is blamed on the worker: once, if another worker can be tried and this one
 // fails far more often than the others.
 func (w weigher) blames(on *worker.Worker) bool {
-	if w.tries.blamed || !w.tries.Others(w.choice.Left()) {
+	if w.tries.blamed || !w.tries.Others(w.tries.choice.Left()) {
 		return false
 	}
-	w.tries.blamed = w.pool.Workers.FailsAlone(on) && w.pool.Workers.MayRetry(time.Now())
+	w.tries.blamed = w.req.Pool.Workers.FailsAlone(on) && w.req.Pool.Workers.MayRetry(time.Now())
 	return w.tries.blamed
 }
 
@@ -251,7 +256,8 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 	}
 	f := &failure{reason: journal.Hidden, fault: message.FaultHidden}
 	switch {
-	case !w.consumed() && w.tries.Further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry():
+	case !w.req.Consumed() && w.tries.Further(w.tries.choice.Left(), w.tries.choice.MayWiden(time.Now())) &&
+		w.req.PayRetry():
 		f.paid = true
 		if b.reply.ReportedError() {
 			f.own = w.ownError(b, bytes.Clone(text))
@@ -267,12 +273,12 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 // ownError returns the worker's error as the client would get it, if it came whole; else nil. A door has errors of its
 // own form.
 func (w weigher) ownError(b *body, text []byte) *ownError {
-	if text == nil || w.entry.Door != nil {
+	if text == nil || w.req.Entry.Door != nil {
 		return nil
 	}
 	status := b.a.resp.Status
 	return &ownError{worker: b.a.trip.Worker().ID(), Outbound: message.Outbound{Status: status,
-		Header: w.clientHeader(b.a.resp.Header), Body: w.wordRefusal(status, text)}}
+		Header: w.req.ClientHeader(b.a.resp.Header), Body: w.wordRefusal(status, text)}}
 }
 
 // bareRefusals are the bodies of a worker that has no such path or method (Starlette's own). The SDKs of clients find
@@ -281,11 +287,11 @@ var bareRefusals = map[string]bool{`{"detail":"Not Found"}`: true, `{"detail":"M
 
 // wordRefusal puts a bare refusal of a worker into the endpoint's shape, with words. Every other body stays as it is.
 func (w weigher) wordRefusal(status int, text []byte) []byte {
-	if status != http.StatusNotFound && status != http.StatusMethodNotAllowed || w.entry.Door != nil ||
+	if status != http.StatusNotFound && status != http.StatusMethodNotAllowed || w.req.Entry.Door != nil ||
 		!bareRefusals[string(text)] {
 		return text
 	}
 	f := message.FaultUnknownURL
-	f.Message = "the worker serves no " + gate.Cut(w.in.Method+" "+w.in.Path)
-	return f.InJSON(w.shape())
+	f.Message = "the worker serves no " + gate.Cut(w.req.In.Method+" "+w.req.In.Path)
+	return f.InJSON(w.req.Shape())
 }

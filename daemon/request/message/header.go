@@ -66,10 +66,10 @@ func replaced(name string, in *Inbound, p *epoch.Pool) bool {
 	return false
 }
 
-// IdAtWorker returns the request's id as its worker gets it. Where clients have keys, and chose the id, a random part
+// IDAtWorker returns the request's id as its worker gets it. Where clients have keys, and chose the id, a random part
 // makes it unique: to engines equal ids are one request, so that two tenants could end each other's. Connectors of vLLM
 // that read addresses of workers in an id (P2pNccl, MoRI-IO) find none of a client's.
-func IdAtWorker(in *Inbound) string {
+func IDAtWorker(in *Inbound) string {
 	if strings.Contains(in.ID, "_addr_") {
 		return gate.RequestID("")
 	}

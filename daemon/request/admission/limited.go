@@ -1,4 +1,4 @@
-package exchange
+package admission
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 type allowance struct {
 	key     *limit.Key
 	spent   *limit.Spending // of the Inbound's account
-	refused *limit.Refusal  // nil = it was let in
+	Refused *limit.Refusal  // nil = it was let in
 }
 
 // enter takes the request's place in flight and its number of the key's limits. A fault that it returns refuses it.
@@ -26,9 +26,9 @@ func (a *allowance) enter(in *message.Inbound) *message.Fault {
 	if a.key == nil || in.Account == nil {
 		return nil
 	}
-	a.refused = in.Account.Enter(a.key, time.Now())
+	a.Refused = in.Account.Enter(a.key, time.Now())
 	a.spent = in.Account.Spent()
-	return a.fault()
+	return a.Fault()
 }
 
 // behind refuses a request that has not been let in, since others of its key wait. It returns nil for one that needs
@@ -38,18 +38,18 @@ func (a *allowance) behind(in *message.Inbound) *message.Fault {
 	if k == nil || in.Account.Spent().Limited() {
 		return nil
 	}
-	a.key, a.refused = k, k.Behind(time.Now())
-	return a.fault()
+	a.key, a.Refused = k, k.Behind(time.Now())
+	return a.Fault()
 }
 
-// reserve takes the tokens of the key's limit that the request is expected to need. One of which no engine computes the
+// Reserve takes the tokens of the key's limit that the request is expected to need. One of which no engine computes the
 // prompt, such as a question for its tokens, needs none.
-func (a *allowance) reserve(r *reading, in *message.Inbound, p *epoch.Pool, c *route.Choice) *message.Fault {
+func (a *allowance) Reserve(r *Reading, in *message.Inbound, p *epoch.Pool, c *route.Choice) *message.Fault {
 	if !a.spent.Limited() {
 		return nil
 	}
-	req, ask := r.req, limit.Ask{Whole: !r.req.Stream}
-	if r.computes {
+	req, ask := r.Req, limit.Ask{Whole: !r.Req.Stream}
+	if r.Computes {
 		e := route.Expect(c)
 		ask.Prompt, ask.Cached, ask.Exact, ask.Bytes, ask.Media = e.Tokens, e.Cached, e.Exact, e.Bytes, e.Media
 	}
@@ -57,16 +57,16 @@ func (a *allowance) reserve(r *reading, in *message.Inbound, p *epoch.Pool, c *r
 		ask.Answers = min(1<<16, max(1, req.N)*max(1, len(req.Chains)))
 		ask.Most = int(req.MaxTokens) * ask.Answers
 	}
-	if r.computes && req.Kind == prompt.Other && !in.Endpoint.IsMedia() {
+	if r.Computes && req.Kind == prompt.Other && !in.Endpoint.IsMedia() {
 		ask.Prompt, ask.Answers = route.TokensOf(p.Pool, len(in.Body)+int(max(0, in.Left))), 1
 	}
-	a.refused = a.spent.Reserve(ask, time.Now())
-	return a.fault()
+	a.Refused = a.spent.Reserve(ask, time.Now())
+	return a.Fault()
 }
 
-// streamed returns the tokens of the answer that have come so far. vLLM sends one token an event, but several to a
+// Streamed returns the tokens of the answer that have come so far. vLLM sends one token an event, but several to a
 // client that is slow.
-func (a *allowance) streamed(p *epoch.Pool, answer *prompt.Reply) int {
+func (a *allowance) Streamed(p *epoch.Pool, answer *prompt.Reply) int {
 	if answer == nil || !a.spent.Limited() {
 		return 0
 	}
@@ -77,42 +77,42 @@ func (a *allowance) streamed(p *epoch.Pool, answer *prompt.Reply) int {
 	return pieces
 }
 
-// grow takes more of the limit if the answer outgrows what was expected.
-func (a *allowance) grow(p *epoch.Pool, answer *prompt.Reply) {
+// Grow takes more of the limit if the answer outgrows what was expected.
+func (a *allowance) Grow(p *epoch.Pool, answer *prompt.Reply) {
 	if a.spent.Limited() {
-		a.spent.Grow(a.streamed(p, answer), time.Now())
+		a.spent.Grow(a.Streamed(p, answer), time.Now())
 	}
 }
 
-// answered is an answer that the client got, whole or in part.
-type answered struct {
-	usage    route.Usage // the engine's counts
-	streamed int         // tokens, by what was sent
-	whole    bool
+// Answered is an answer that the client got, whole or in part.
+type Answered struct {
+	Usage    route.Usage // the engine's counts
+	Streamed int         // tokens, by what was sent
+	Whole    bool
 }
 
-// use records what an answer has used of the limit: by the engine's counts, or by what was sent. Nothing of a prompt
+// Use records what an answer has used of the limit: by the engine's counts, or by what was sent. Nothing of a prompt
 // was cached that the engine does not count so, whatever the router believes.
-func (a *allowance) use(r *reading, s answered) {
-	if !a.spent.Limited() || !r.computes {
+func (a *allowance) Use(r *Reading, s Answered) {
+	if !a.spent.Limited() || !r.Computes {
 		return
 	}
-	t, u := a.spent.Expected(), &s.usage
-	if !s.whole && !u.Known && s.streamed == 0 {
+	t, u := a.spent.Expected(), &s.Usage
+	if !s.Whole && !u.Known && s.Streamed == 0 {
 		a.spent.Left(time.Now())
 		return
 	}
 	promptUsed(&t, u)
 	switch {
-	case s.whole && u.Output > 0:
+	case s.Whole && u.Output > 0:
 		t.Output = u.Output
-	case !r.req.Kind.Generates() && r.req.Kind != prompt.Other:
+	case !r.Req.Kind.Generates() && r.Req.Kind != prompt.Other:
 		t.Output = 0
-	case !s.whole || u.Known || s.streamed > 0: // else nothing was read of it, as of one made in the background
-		t.Output = max(u.Output, s.streamed)
+	case !s.Whole || u.Known || s.Streamed > 0: // else nothing was read of it, as of one made in the background
+		t.Output = max(u.Output, s.Streamed)
 	}
 	a.spent.Use(t)
-	if s.whole && u.Known {
+	if s.Whole && u.Known {
 		a.spent.Learn(limit.Tokens{Prompt: u.Prompt, Output: u.Output}, time.Now())
 	}
 }
@@ -127,12 +127,12 @@ func promptUsed(t *limit.Tokens, u *route.Usage) {
 
 // soon reports whether the request that was refused may be let in by then.
 func (a *allowance) soon(due time.Time) bool {
-	return a.refused.Asked == 0 && time.Now().Add(a.refused.After).Before(due)
+	return a.Refused.Asked == 0 && time.Now().Add(a.Refused.After).Before(due)
 }
 
-// fault returns the answer to a request that was refused, nil if it was not.
-func (a *allowance) fault() *message.Fault {
-	by := a.refused
+// Fault returns the answer to a request that was refused, nil if it was not.
+func (a *allowance) Fault() *message.Fault {
+	by := a.Refused
 	if by == nil {
 		return nil
 	}
@@ -155,19 +155,19 @@ func (a *allowance) fault() *message.Fault {
 // retryIn returns a wait as the seconds of a Retry-After. That of a debt may be above mostRetry: see tell.
 func retryIn(wait time.Duration) int { return max(1, int((wait+time.Second-1)/time.Second)) }
 
-// tell writes what is left of the key's limits into an answer, and that it was refused for them.
-func (a *allowance) tell(out *message.Outbound, s message.Shape) {
+// Tell writes what is left of the key's limits into an answer, and that it was refused for them.
+func (a *allowance) Tell(out *message.Outbound, s message.Shape) {
 	if a.key == nil {
 		return
 	}
 	now := time.Now()
 	requests, tokens := a.key.Balances(now)
 	tellLimits(out, s, now, [2]limit.Balance{requests, tokens})
-	if a.refused == nil {
+	if a.Refused == nil {
 		return
 	}
-	a.key.Turned(a.refused.By)
-	if a.refused.Asked > 0 || retryIn(a.refused.After) > message.MostRetry {
+	a.key.Turned(a.Refused.By)
+	if a.Refused.Asked > 0 || retryIn(a.Refused.After) > message.MostRetry {
 		out.Set("X-Should-Retry", "false") // the SDKs of OpenAI and Anthropic repeat every other 429, and too soon
 	}
 }

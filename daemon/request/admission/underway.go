@@ -1,10 +1,12 @@
-package exchange
+package admission
 
 import (
 	"cmp"
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +35,9 @@ const (
 var running = map[string]bool{"queued": true, "in_progress": true, "validating": true, "finalizing": true,
 	"cancelling": true, "running": true, "processing": true, "submitted": true}
 
+// Running reports whether that is the status of a job that has not ended.
+func Running(status string) bool { return running[status] }
+
 // underway has the jobs that are followed. Its zero value is ready.
 type underway struct {
 	mu sync.Mutex // guards the rest
@@ -52,8 +57,8 @@ type job struct {
 	unheard   int
 }
 
-// follows reports whether the job is followed that the request reads, cancels or deletes.
-func (u *underway) follows(in *message.Inbound) bool {
+// Follows reports whether the job is followed that the request reads, cancels or deletes.
+func (u *underway) Follows(in *message.Inbound) bool {
 	if in.Endpoint.ID == "" || in.Endpoint.Creates && !in.Endpoint.Stored {
 		return false
 	}
@@ -62,8 +67,10 @@ func (u *underway) follows(in *message.Inbound) bool {
 	return len(u.of) > 0 && u.of[in.Stored(in.Endpoint.ID)] != nil
 }
 
-// begin follows a job.
-func (u *underway) begin(j *job) {
+// Begin follows a job that a request has made, of that id and below that path of a worker.
+func (u *underway) Begin(r *Request, id, worker, path string) {
+	j := &job{name: r.In.Stored(strings.Clone(id)), account: r.In.Account, pool: r.Pool, began: time.Now(), url: worker,
+		path: strings.Clone(path) + "/" + url.PathEscape(id)}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if j.pool.Asking == nil || u.of[j.name] != nil || len(u.of) >= maxFollowed {
@@ -91,7 +98,7 @@ func (u *underway) ask(j *job) {
 	ended, used := j.hasEnded()
 	<-questions
 	if ended || time.Since(j.began) > maxFollow {
-		u.end(j.name, used)
+		u.End(j.name, used)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -125,8 +132,8 @@ func (j *job) hasEnded() (ended bool, used route.Usage) {
 	return ended, used
 }
 
-// end ends a job, once, and charges its key for what the engine counts of it.
-func (u *underway) end(name session.Name, used route.Usage) {
+// End ends a job, once, and charges its key for what the engine counts of it.
+func (u *underway) End(name session.Name, used route.Usage) {
 	u.mu.Lock()
 	j := u.of[name]
 	delete(u.of, name)

@@ -1,4 +1,4 @@
-package exchange
+package admission
 
 import (
 	"context"
@@ -18,26 +18,26 @@ import (
 // KiB mostly, the exchange, what was read of the prompt, and its decision so far.
 const waitingBytes = 28 << 10
 
-// turn is the place of a request in its pool's queue. A nil turn has none.
-type turn struct {
-	wait   *waiting.Wait // nil = it has not waited, or has its worker
-	meter  journal.Meter
-	in     *message.Inbound
+// Place is the place of a request in its pool's queue. A nil turn has none.
+type Place struct {
+	Wait   *waiting.Wait // nil = it has not waited, or has its worker
+	Meter  journal.Meter
+	In     *message.Inbound
 	leg    bool // a prefill waits, which may outlive the client's request
 	place  account.Hold
-	before time.Duration // it has waited at places that it has left, for other models too
+	Before time.Duration // it has waited at places that it has left, for other models too
 
 	limit *message.Fault // the answer if it waits in vain for a limit of its key; nil = it waits for a worker
 }
 
-// enter takes a place, or says why there is none. due is when the first token comes too late, zero = never; queued is
+// Enter takes a place, or says why there is none. due is when the first token comes too late, zero = never; queued is
 // how long it takes at the best worker before the request's own prefill begins.
-func (t *turn) enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Time,
+func (t *Place) Enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Time,
 	queued time.Duration) *message.Fault {
-	t.wait = nil
+	t.Wait = nil
 	now := time.Now()
-	if t.in.Seen.Queued == nil {
-		t.in.Seen.Queued = &route.Queued{Priority: w.Class, Behind: q.Before(w)}
+	if t.In.Seen.Queued == nil {
+		t.In.Seen.Queued = &route.Queued{Priority: w.Class, Behind: q.Before(w)}
 	}
 	if !due.IsZero() {
 		w.Deadline = due.Add(-message.InSeconds(w.Cost))
@@ -48,15 +48,15 @@ func (t *turn) enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Tim
 	if !q.Enter(w, empty, now) {
 		return t.dropped(waiting.Full)
 	}
-	t.in.Account.Take(&t.place, account.Queue, 1)
-	t.wait = w
+	t.In.Account.Take(&t.place, account.Queue, 1)
+	t.Wait = w
 	return nil
 }
 
-// await waits for the turn. A fault means that the request has left the queue.
-func (t *turn) await(ctx context.Context) *message.Fault {
+// Await waits for the turn. A fault means that the request has left the queue.
+func (t *Place) Await(ctx context.Context) *message.Fault {
 	t.slim()
-	news := t.wait.Await(ctx)
+	news := t.Wait.Await(ctx)
 	if news == waiting.Turn {
 		return nil
 	}
@@ -64,9 +64,9 @@ func (t *turn) await(ctx context.Context) *message.Fault {
 }
 
 // slim drops what the client's request does not need from here on.
-func (t *turn) slim() {
+func (t *Place) slim() {
 	if !t.leg {
-		t.in.Account.Slim()
+		t.In.Account.Slim()
 	}
 }
 
@@ -75,7 +75,7 @@ var droppedFor = [...]*message.Fault{waiting.Full: &message.FaultQueueFull, wait
 	waiting.Late: &message.FaultWaited, waiting.Empty: &message.FaultNoWorker, waiting.Overdue: &message.FaultOverdue}
 
 // dropped counts that the request gets no worker, and returns the answer.
-func (t *turn) dropped(n waiting.News) *message.Fault {
+func (t *Place) dropped(n waiting.News) *message.Fault {
 	t.slim() // the connection may stay open, and there may be thousands
 	f := droppedFor[n]
 	if t.limit != nil && n != waiting.Gone {
@@ -90,47 +90,47 @@ func (t *turn) dropped(n waiting.News) *message.Fault {
 }
 
 // note counts the end of a wait, and records it.
-func (t *turn) note(dropped string) {
+func (t *Place) note(dropped string) {
 	took := t.over(time.Now())
-	q := *t.in.Seen.Queued // who has the one before may read it
+	q := *t.In.Seen.Queued // who has the one before may read it
 	q.Waited += took
-	t.in.Seen.Queued = &q
-	t.meter.Waited(&t.in.Seen, journal.Waited{Took: took, Dropped: dropped})
+	t.In.Seen.Queued = &q
+	t.Meter.Waited(&t.In.Seen, journal.Waited{Took: took, Dropped: dropped})
 }
 
 // over returns how long the request has waited at its place, which it has left.
-func (t *turn) over(at time.Time) (took time.Duration) {
-	if t.wait != nil {
+func (t *Place) over(at time.Time) (took time.Duration) {
+	if t.Wait != nil {
 		t.place.Release()
-		took = t.wait.Waited(at)
-		t.wait, t.before = nil, t.before+took
+		took = t.Wait.Waited(at)
+		t.Wait, t.Before = nil, t.Before+took
 	}
 	return took
 }
 
-// waits reports whether the request is in the queue.
-func (t *turn) waits() bool { return t != nil && t.wait != nil && t.wait.Waits() }
+// Waits reports whether the request is in the queue.
+func (t *Place) Waits() bool { return t != nil && t.Wait != nil && t.Wait.Waits() }
 
-// served ends the wait: the request has a worker's place, or is within the limits of its key.
-func (t *turn) served(at time.Time) (c *waiting.Charge) {
-	if t.waits() {
-		c = t.wait.Served(at)
+// Served ends the wait: the request has a worker's place, or is within the limits of its key.
+func (t *Place) Served(at time.Time) (c *waiting.Charge) {
+	if t.Waits() {
+		c = t.Wait.Served(at)
 		t.note("")
 	}
 	return c
 }
 
-// leave gives back the request's place in the queue, if it has one. At the next one it waits for so much less.
-func (t *turn) leave() {
-	if t.waits() {
+// Leave gives back the request's place in the queue, if it has one. At the next one it waits for so much less.
+func (t *Place) Leave() {
+	if t.Waits() {
 		now := time.Now()
-		t.wait.Leave(now)
+		t.Wait.Leave(now)
 		t.over(now)
 	}
 }
 
-// newWait returns what the queue has to know of a request that it is to take.
-func newWait(in *message.Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *waiting.Wait {
+// NewWait returns what the queue has to know of a request that it is to take.
+func NewWait(in *message.Inbound, r *prompt.Request, a *route.Ask, w *route.Weight) *waiting.Wait {
 	p := &waiting.Wait{}
 	p.Lane, p.Cost, p.Place, p.KV, p.Class = w.Lane, w.Prefill, w.Place, w.KV, priorityOf(in, r)
 	p.Key, p.Weight, p.Flow = in.Caller.Name, in.Caller.Weight, flowOf(in, &a.Claim)
@@ -142,8 +142,8 @@ func newWait(in *message.Inbound, r *prompt.Request, a *route.Ask, w *route.Weig
 	return p
 }
 
-// rate sets what a strategy says of a request that is to wait, as far as its key allows it.
-func rate(w *waiting.Wait, in *message.Inbound, class int, share float64) {
+// Rate sets what a strategy says of a request that is to wait, as far as its key allows it.
+func Rate(w *waiting.Wait, in *message.Inbound, class int, share float64) {
 	may := in.Caller.Priority
 	w.Class = max(may[0], min(class, may[1]))
 	if share > 0 { // and a number
@@ -154,8 +154,8 @@ func rate(w *waiting.Wait, in *message.Inbound, class int, share float64) {
 // What a strategy may give a request's key of the turns, beside 1.
 const leastShare, mostShare = .1, 100
 
-// queueing returns what a strategy sees of its pool's queue.
-func queueing(q *waiting.Queue, t *turn, at time.Time) route.Queueing {
+// Queueing returns what a strategy sees of its pool's queue.
+func Queueing(q *waiting.Queue, t *Place, at time.Time) route.Queueing {
 	if q == nil {
 		return route.Queueing{}
 	}
@@ -163,19 +163,19 @@ func queueing(q *waiting.Queue, t *turn, at time.Time) route.Queueing {
 	if n.Depth > 0 {
 		n.Flows = q.Waiting()
 	}
-	if t.waits() {
-		n.Waited, n.Longest = t.wait.Waited(at), t.wait.MayHold()
+	if t.Waits() {
+		n.Waited, n.Longest = t.Wait.Waited(at), t.Wait.MayHold()
 	}
 	return n
 }
 
-// rest ends a turn that brought no worker. empty says that there is none, see request.lacksWorkers.
-func (t *turn) rest(c *route.Choice, v route.Verdict, empty bool, at time.Time) {
+// Rest ends a turn that brought no worker. empty says that there is none, see request.lacksWorkers.
+func (t *Place) Rest(c *route.Choice, v route.Verdict, empty bool, at time.Time) {
 	if v == route.Held {
-		t.wait.Hold(route.HoldFor(c), at)
+		t.Wait.Hold(route.HoldFor(c), at)
 		return
 	}
-	t.wait.Blocked(empty, at)
+	t.Wait.Blocked(empty, at)
 }
 
 // flowOf returns whose turns the request takes: those of its key's agent, if it names one, or of its key.
@@ -207,8 +207,8 @@ func priorityOf(in *message.Inbound, r *prompt.Request) int {
 // sloFields give the milliseconds in which a client wants the first token.
 var sloFields = [...]string{"X-Slo-Ttft-Ms", "X-Llm-D-Slo-Ttft-Ms"}
 
-// firstTokenBy returns when the request's first token comes too late; zero if it does not say.
-func firstTokenBy(in *message.Inbound, arrived time.Time) time.Time {
+// FirstTokenBy returns when the request's first token comes too late; zero if it does not say.
+func FirstTokenBy(in *message.Inbound, arrived time.Time) time.Time {
 	for _, name := range sloFields {
 		given := in.Get(name)
 		if given == "" {

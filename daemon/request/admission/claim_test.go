@@ -1,4 +1,4 @@
-package exchange
+package admission
 
 import (
 	"strings"
@@ -12,11 +12,11 @@ import (
 )
 
 // claiming returns a request whose body has been read, under the naming.
-func claiming(t *testing.T, naming epoch.Naming, in *message.Inbound) *request {
+func claiming(t *testing.T, naming epoch.Naming, in *message.Inbound) *Request {
 	t.Helper()
-	r := &request{in: in, epoch: &epoch.Epoch{Sessions: naming}}
-	r.read.parse(in, "")
-	t.Cleanup(r.read.release)
+	r := &Request{In: in, Epoch: &epoch.Epoch{Sessions: naming}}
+	r.Read.Parse(in, "")
+	t.Cleanup(r.Read.release)
 	return r
 }
 
@@ -28,13 +28,13 @@ func TestClaim(t *testing.T) {
 	f := func(naming epoch.Naming, in *message.Inbound, key string, binds, fresh bool) {
 		t.Helper()
 		r := claiming(t, naming, in)
-		c := r.claim()
-		if fresh && c.Key.ID != "" && c.Key.ID == r.seldom().cookie {
-			key = r.seldom().cookie
+		c := r.Claim()
+		if fresh && c.Key.ID != "" && c.Key.ID == r.Cookie {
+			key = r.Cookie
 		}
 		want := session.Name{Kind: session.Key, Tenant: "\x00", ID: key}
-		if c.Key != want || c.Binds != binds || c.Fresh != fresh || (r.seldom().cookie != "") != fresh {
-			t.Errorf("%v %s: %+v, cookie %q; want %q, binds %v, fresh %v", in.Header, in.Body, c, r.seldom().cookie, key, binds, fresh)
+		if c.Key != want || c.Binds != binds || c.Fresh != fresh || (r.Cookie != "") != fresh {
+			t.Errorf("%v %s: %+v, cookie %q; want %q, binds %v, fresh %v", in.Header, in.Body, c, r.Cookie, key, binds, fresh)
 		}
 	}
 	chat := func(body string, header ...string) *message.Inbound {
@@ -62,7 +62,7 @@ func TestClaim(t *testing.T) {
 func TestClaimOfTenants(t *testing.T) {
 	in := inbound("POST", "/v1/chat/completions", `{"cache_salt":"a","messages":[]}`, "x-session-id", "h")
 	in.Caller = callerOf(t, "*")
-	c := claiming(t, epoch.Naming{Identity: identity.New([]string{"X-Session-Id"})}, in).claim()
+	c := claiming(t, epoch.Naming{Identity: identity.New([]string{"X-Session-Id"})}, in).Claim()
 	if c.Key.Tenant != "bob\x00a" {
 		t.Errorf("tenant %q", c.Key.Tenant)
 	}
@@ -73,17 +73,17 @@ func TestClaimOfOpened(t *testing.T) {
 	naming := epoch.Naming{Identity: identity.New([]string{"X-Session-Id"}), Cookie: "wp", Always: true}
 	in := inbound("POST", "/invocations", `{"messages":[]}`, "x-session-id", "h")
 	r := claiming(t, naming, in)
-	r.entry = message.Entry{Op: message.Opening}
-	if c := r.claim(); !c.Placing || c.Key.ID == "" || c.Key.ID == "h" || c.Binds || r.seldom().cookie != "" {
+	r.Entry = message.Entry{Op: message.Opening}
+	if c := r.Claim(); !c.Placing || c.Key.ID == "" || c.Key.ID == "h" || c.Binds || r.Cookie != "" {
 		t.Errorf("an opening: %+v", c)
 	}
-	r.entry = message.Entry{Session: "s", Op: message.Closing}
-	if c := r.claim(); c != (route.Claim{Opened: in.Opened("s"), Closing: true}) {
+	r.Entry = message.Entry{Session: "s", Op: message.Closing}
+	if c := r.Claim(); c != (route.Claim{Opened: in.Opened("s"), Closing: true}) {
 		t.Errorf("a closing: %+v", c)
 	}
 	minted := session.MintID()
 	in = inbound("POST", "/v1/chat/completions", `{"messages":[]}`, "x-session-id", minted)
-	if c := claiming(t, naming, in).claim(); c.Maybe != in.Opened(minted) || c.Key.ID != minted {
+	if c := claiming(t, naming, in).Claim(); c.Maybe != in.Opened(minted) || c.Key.ID != minted {
 		t.Errorf("an id as we give them out: %+v", c)
 	}
 }
@@ -92,29 +92,16 @@ func TestClaimOfOpened(t *testing.T) {
 func TestClaimOfStoredResponses(t *testing.T) {
 	in := inbound("POST", "/v1/responses/resp_2/more", `{"previous_response_id":"resp_1"}`)
 	r := claiming(t, epoch.Naming{}, in)
-	if got := r.responses(); got[1] != "resp_2" {
+	if got := r.Responses(); got[1] != "resp_2" {
 		t.Errorf("responses: %q", got)
 	}
 	in = inbound("POST", "/v1/responses", `{"previous_response_id":"resp_1"}`)
 	r = claiming(t, epoch.Naming{}, in)
-	if c := r.claim(); c.Stored != [2]session.Name{in.Stored("resp_1")} {
+	if c := r.Claim(); c.Stored != [2]session.Name{in.Stored("resp_1")} {
 		t.Errorf("claim: %+v", c)
 	}
 	in = inbound("GET", "/sessions/resp_3", ``)
-	if got := claiming(t, epoch.Naming{}, in).responses(); got != [2]string{} {
+	if got := claiming(t, epoch.Naming{}, in).Responses(); got != [2]string{} {
 		t.Errorf("a session's id is taken for a response's: %q", got)
-	}
-}
-
-// TestFaultOfVerdict is the table of what a client gets for a verdict that refuses.
-func TestFaultOfVerdict(t *testing.T) {
-	r := claiming(t, epoch.Naming{}, inbound("POST", "/v1/chat/completions", `{"model":"m"}`))
-	for v, code := range map[route.Verdict]string{route.NoWorker: "no_worker", route.Unheard: "no_worker", route.UnknownModel: "model_not_found",
-		route.Full: "workers_full", route.SessionSilent: "session_store_silent", route.SessionUnknown: "session_unknown",
-		route.SessionExpired: "session_expired", route.SessionClosed: "session_closed", route.SessionResting: "session_worker_resting",
-		route.SessionOtherModel: "session_of_another_model"} {
-		if got := r.faultOf(v); got.Code != code {
-			t.Errorf("%v: %q; want %q", v, got.Code, code)
-		}
 	}
 }

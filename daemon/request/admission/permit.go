@@ -1,4 +1,4 @@
-package exchange
+package admission
 
 import (
 	"bytes"
@@ -44,55 +44,56 @@ var (
 		Message: "long bodies whose model has not come yet take all of server.overflow_bytes that there is for this" +
 			" client; try again shortly, or put the model first"}
 	faultNoModel = message.Fault{Status: 400, Kind: "invalid_request_error", Code: "missing_model",
-		Message: `"model" is missing or is no text, and this API key is for some models only; name one of GET /v1/models`}
+		Message: `"model" is missing or is no text,
+			and this API key is for some models only; name one of GET /v1/models`}
 	faultAdapters = message.Fault{Status: 403, Kind: "invalid_request_error", Code: "adapter_not_allowed",
 		Message: "this API key is for some models only and may not load or unload adapters"}
 )
 
-// reading is what parse has read of a request's body.
-type reading struct {
+// Reading is what parse has read of a request's body.
+type Reading struct {
 	parser *prompt.Parser
-	req    *prompt.Request
+	Req    *prompt.Request
 	named  string // the body's model; a header may name another
-	clear  bool   // the body was understood to its end
-	salted bool   // the worker gets a cache_salt of the caller's key
+	Clear  bool   // the body was understood to its end
+	Salted bool   // the worker gets a cache_salt of the caller's key
 
-	computes bool // an engine may compute a prompt for it
-	asks     bool // the router asks for the usage of its stream, and its client does not
+	Computes bool // an engine may compute a prompt for it
+	Asks     bool // the router asks for the usage of its stream, and its client does not
 }
 
 var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
 
-// parse reads from the body what routing needs. A worker reports what is wrong with it.
-func (r *reading) parse(in *message.Inbound, model string) {
+// Parse reads from the body what routing needs. A worker reports what is wrong with it.
+func (r *Reading) Parse(in *message.Inbound, model string) {
 	r.parser = parsers.Get().(*prompt.Parser)
 	if kind := in.Get("Content-Type"); len(kind) > 10 && strings.EqualFold(kind[:10], "multipart/") {
-		r.req, _ = r.parser.Parse(prompt.Other, nil)
-		r.req.Model, r.req.Stream, r.clear = prompt.Multipart(kind, in.Body)
-		r.named = r.req.Model
-		r.salted, r.computes = false, in.Endpoint.Computes(in.Method, prompt.Other)
+		r.Req, _ = r.parser.Parse(prompt.Other, nil)
+		r.Req.Model, r.Req.Stream, r.Clear = prompt.Multipart(kind, in.Body)
+		r.named = r.Req.Model
+		r.Salted, r.Computes = false, in.Endpoint.Computes(in.Method, prompt.Other)
 		return
 	}
 	var err error
-	r.req, err = r.parser.Parse(in.Endpoint.Kind, in.Body)
-	r.clear, r.named = err == nil, r.req.Model
+	r.Req, err = r.parser.Parse(in.Endpoint.Kind, in.Body)
+	r.Clear, r.named = err == nil, r.Req.Model
 	if model != "" {
-		r.req.Model = model
+		r.Req.Model = model
 	}
-	r.computes = in.Endpoint.Computes(in.Method, r.req.Kind)
+	r.Computes = in.Endpoint.Computes(in.Method, r.Req.Kind)
 	r.addSalt(in)
 }
 
 // addSalt makes the body's cache_salt that of the caller's key, with the client's own behind it.
-func (r *reading) addSalt(in *message.Inbound) {
+func (r *Reading) addSalt(in *message.Inbound) {
 	salt := in.Caller.Salt
-	r.salted = salt != "" && r.computes && len(in.Body) > 0
+	r.Salted = salt != "" && r.Computes && len(in.Body) > 0
 	switch {
-	case !r.salted:
-	case r.req.CacheSalt == "":
-		r.req.CacheSalt = salt
+	case !r.Salted:
+	case r.Req.CacheSalt == "":
+		r.Req.CacheSalt = salt
 	default:
-		r.req.CacheSalt = salt + "/" + r.req.CacheSalt
+		r.Req.CacheSalt = salt + "/" + r.Req.CacheSalt
 	}
 }
 
@@ -110,31 +111,31 @@ func isWide(body []byte) bool {
 
 // unsalted returns why the salt of the caller's key cannot be written into the body, or nil. Engines take none with a
 // sound or a picture, which come in forms.
-func (r *reading) unsalted(in *message.Inbound) *message.Fault {
+func (r *Reading) unsalted(in *message.Inbound) *message.Fault {
 	other := in.Endpoint.Kind == prompt.Other
 	switch {
-	case in.Caller.Salt == "" || !r.computes,
+	case in.Caller.Salt == "" || !r.Computes,
 		other && (len(in.Body) == 0 && in.Tail == nil || in.Endpoint.IsMedia() && !message.IsJSON(in)):
 		return nil
 	case in.Tail != nil:
 		return &faultUnreadBody
-	case !r.clear || !message.IsJSON(in):
+	case !r.Clear || !message.IsJSON(in):
 		return &faultUnsalted
 	}
 	return nil
 }
 
 // release gives the parser back. What was read may not be used after it.
-func (r *reading) release() {
+func (r *Reading) release() {
 	if r.parser != nil {
 		parsers.Put(r.parser)
-		r.parser, r.req = nil, nil
+		r.parser, r.Req = nil, nil
 	}
 }
 
 // forbids returns why the key's models do not allow the request, or nil. A key for some models needs a body that was
 // read to its end and understood: a worker may read more out of it, such as another model behind the first.
-func (r *reading) forbids(in *message.Inbound) *message.Fault {
+func (r *Reading) forbids(in *message.Inbound) *message.Fault {
 	switch {
 	case in.Caller.Allows(""): // any model
 		return nil
@@ -154,7 +155,7 @@ func (r *reading) forbids(in *message.Inbound) *message.Fault {
 		f := message.FaultForbiddenModel(r.named)
 		return &f
 	}
-	if r.req.AmbiguousModel {
+	if r.Req.AmbiguousModel {
 		return &faultUnsureModel
 	}
 	for _, h := range in.Header { // on every path: the router does not know what a worker makes of it
@@ -167,7 +168,7 @@ func (r *reading) forbids(in *message.Inbound) *message.Fault {
 }
 
 // unread returns why the body's model is not known for sure, or nil.
-func (r *reading) unread(in *message.Inbound) *message.Fault {
+func (r *Reading) unread(in *message.Inbound) *message.Fault {
 	kinds, kind := 0, ""
 	for _, h := range in.Header {
 		if strings.EqualFold(h.Name, "Content-Type") {
@@ -183,13 +184,13 @@ func (r *reading) unread(in *message.Inbound) *message.Fault {
 		return &faultBodyType
 	case in.Tail != nil:
 		return &faultUnreadBody
-	case form && !r.clear:
+	case form && !r.Clear:
 		return &faultUnreadForm
 	case len(in.Body) == 0:
 		return &faultNoModel
-	case !r.clear:
+	case !r.Clear:
 		return &faultUnreadJSON
-	case r.named == "" && r.req.AmbiguousModel:
+	case r.named == "" && r.Req.AmbiguousModel:
 		return &faultUnsureModel
 	case r.named == "":
 		return &faultNoModel
@@ -199,7 +200,7 @@ func (r *reading) unread(in *message.Inbound) *message.Fault {
 
 // hidesResponse returns why the body, sent to the target at a worker, may name a stored response, or a new job's file,
 // that the router has not seen, or nil.
-func (r *reading) hidesResponse(in *message.Inbound, target string) *message.Fault {
+func (r *Reading) hidesResponse(in *message.Inbound, target string) *message.Fault {
 	hides := strings.HasPrefix(target, "/v1/responses") || in.Endpoint.Creates && message.IsJSON(in)
 	if in.Caller.Name == "" || in.Method != http.MethodPost || !hides {
 		return nil
@@ -207,15 +208,15 @@ func (r *reading) hidesResponse(in *message.Inbound, target string) *message.Fau
 	switch {
 	case in.Tail != nil:
 		return &faultUnreadBody
-	case !r.clear && len(in.Body) > 0:
+	case !r.Clear && len(in.Body) > 0:
 		return &faultUnreadJSON
 	}
 	return nil
 }
 
 // hidesModel reports whether the body, JSON or a form, may name a model in what has not been read of it.
-func (r *reading) hidesModel(in *message.Inbound) bool {
-	if in.Tail == nil || r.req.Model != "" {
+func (r *Reading) hidesModel(in *message.Inbound) bool {
+	if in.Tail == nil || r.Req.Model != "" {
 		return false
 	}
 	start := bytes.TrimLeft(in.Body, " \t\r\n")
@@ -228,6 +229,6 @@ func (r *reading) hidesModel(in *message.Inbound) bool {
 const maxTokenize = 1 << 20
 
 // tooLongToTokenize reports whether a body for /tokenize is over the bound.
-func (r *reading) tooLongToTokenize(in *message.Inbound) bool {
-	return r.req.Kind == prompt.Tokenize && (len(in.Body) > maxTokenize || in.Tail != nil)
+func (r *Reading) tooLongToTokenize(in *message.Inbound) bool {
+	return r.Req.Kind == prompt.Tokenize && (len(in.Body) > maxTokenize || in.Tail != nil)
 }

@@ -1,13 +1,15 @@
-package exchange
+package admission
 
 import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
 )
@@ -30,20 +32,25 @@ func (a *arriving) Read(p []byte) (int, error) {
 
 func (a *arriving) Passed() bool { return a.passed }
 
+// uncounted is a Meter of requests that are shed at most.
+type uncounted struct{ journal.Meter }
+
+func (uncounted) Shed(string, string) {}
+
 // longRequest is a request of which memory holds the first 100 bytes.
-func longRequest(t *testing.T, in *message.Inbound, body string, end error, limits overflow.Limits) *request {
+func longRequest(t *testing.T, in *message.Inbound, body string, end error, limits overflow.Limits) *Request {
 	t.Helper()
-	j, _, _ := recorded()
-	r := &request{journal: j, in: in, epoch: &epoch.Epoch{Overflow: limits}, kept: new(kept)}
+	j := journal.New(slog.New(slog.DiscardHandler), uncounted{}, nil)
+	r := &Request{Journal: j, In: in, Epoch: &epoch.Epoch{Overflow: limits}, Kept: new(Kept)}
 	const held = 100
-	in.Epoch, in.Body = r.epoch, []byte(body[:held])
+	in.Epoch, in.Body = r.Epoch, []byte(body[:held])
 	in.Tail, in.Left = &arriving{Reader: *strings.NewReader(body[held:]), end: end}, int64(len(body)-held)
-	r.read.parse(in, "")
+	r.Read.Parse(in, "")
 	t.Cleanup(func() {
-		r.read.release()
+		r.Read.release()
 		in.DropKept()
 		in.DropKept() // a second time is nothing
-		if n := r.kept.overflow.Taken(); n != 0 {
+		if n := r.Kept.Overflow.Taken(); n != 0 {
 			t.Errorf("%.40s: %d bytes are left", body, n)
 		}
 	})
@@ -61,18 +68,18 @@ func TestKeepMore(t *testing.T) {
 		if err := keepMore(t.Context(), r, enough); err != nil {
 			t.Fatal(err)
 		}
-		if r.read.req.Model != model || string(in.Body) != body[:kept] || in.Left != int64(len(body)-kept) || (in.Tail == nil) != (kept == len(body)) {
-			t.Errorf("%d bytes: model %q, %d kept, %d left, Tail %v; want %q, %d", len(body), r.read.req.Model, len(in.Body), in.Left, in.Tail,
+		if r.Read.Req.Model != model || string(in.Body) != body[:kept] || in.Left != int64(len(body)-kept) || (in.Tail == nil) != (kept == len(body)) {
+			t.Errorf("%d bytes: model %q, %d kept, %d left, Tail %v; want %q, %d", len(body), r.Read.Req.Model, len(in.Body), in.Left, in.Tail,
 				model, kept)
 		}
 		if in.Tail == nil {
 			return
 		}
-		if r.consumed() {
+		if r.Consumed() {
 			t.Error("the request counts as used up, and nothing of it is gone")
 		}
-		if rest, err := io.ReadAll(in.Tail); string(rest) != body[kept:] || err != nil || !r.consumed() {
-			t.Errorf("the rest: %d bytes, %v, used up %v", len(rest), err, r.consumed())
+		if rest, err := io.ReadAll(in.Tail); string(rest) != body[kept:] || err != nil || !r.Consumed() {
+			t.Errorf("the rest: %d bytes, %v, used up %v", len(rest), err, r.Consumed())
 		}
 	}
 	f(late+`y"}`, true, "m", len(late)+3)
@@ -92,13 +99,12 @@ func TestReadOn(t *testing.T) {
 		in := inbound("POST", "/v1/chat/completions", "")
 		in.Caller = bob
 		r := longRequest(t, in, body, end, limits)
-		out := readOn(ctx, r)
-		got := 0
-		if out != nil {
-			got = out.Status
+		var got message.Fault
+		if f := ReadOn(ctx, r); f != nil {
+			got = *f
 		}
-		if got != status || in.Seen.End != code {
-			t.Errorf("%s: %d %s; want %d %s", what, got, in.Seen.End, status, code)
+		if got.Status != status || got.Code != code {
+			t.Errorf("%s: %d %s; want %d %s", what, got.Status, got.Code, status, code)
 		}
 		if whole := in.Tail == nil && string(in.Body) == body; whole != (status == 0 && limits.Most > 0) {
 			t.Errorf("%s: %d bytes, Tail %v", what, len(in.Body), in.Tail)

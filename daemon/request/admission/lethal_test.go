@@ -1,4 +1,4 @@
-package exchange
+package admission
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 
 // mortals are workers that requests may end.
 type mortals struct {
-	*lethal
+	*Lethal
 	pool *worker.Pool
 	ids  *watched
 }
 
 func newMortals(n int) *mortals {
-	m := &mortals{lethal: newLethal(), ids: &watched{ids: map[string]uint64{}}}
+	m := &mortals{Lethal: NewLethal(), ids: &watched{ids: map[string]uint64{}}}
 	c := worker.Config{Watcher: m.ids}
 	for i := range n {
 		c.Workers = append(c.Workers, worker.Spec{ID: fmt.Sprint("w", i), URL: fmt.Sprint("http://w", i)})
@@ -44,7 +44,7 @@ func (m *mortals) checked(i int, good bool) {
 // loses has workers lose the connection of a request.
 func (m *mortals) loses(in *message.Inbound, workers ...int) {
 	for _, i := range workers {
-		m.lose(in, m.pool, m.pool.At(uint32(i)).Key(), time.Now())
+		m.Lose(in, m.pool, m.pool.At(uint32(i)).Key(), time.Now())
 	}
 }
 
@@ -66,7 +66,7 @@ func TestLethal(t *testing.T) {
 			now := time.Now()
 			ctx, stop := context.WithTimeout(ctx, time.Minute)
 			defer stop()
-			got := m.await(ctx, first, now)
+			got := m.Await(ctx, first, now)
 			if took := time.Since(now).Round(100 * time.Millisecond); got != want || took != waits {
 				t.Errorf("%s: %d after %v; want %d after %v", what, got, took, want, waits)
 			}
@@ -100,7 +100,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		m.loses(deadly, 0, 1)
 		f := func(what string, in *message.Inbound, want int8) {
 			t.Helper()
-			if got := m.deaths(in, time.Now()); got != want {
+			if got := m.Deaths(in, time.Now()); got != want {
 				t.Errorf("%s: %d; want %d", what, got, want)
 			}
 		}
@@ -115,7 +115,7 @@ func TestWhatIsRemembered(t *testing.T) {
 			t.Errorf("%d bodies are kept", len(m.bodies))
 		}
 		m.loses(deadly, 0, 1)
-		m.acquit(deadly)
+		m.Acquit(deadly)
 		f("answered", deadly, 0)
 		for i := range maxSuspected + 1 {
 			m.loses(inbound("POST", "/v1/completions", fmt.Sprint(i)), 0)
@@ -124,39 +124,4 @@ func TestWhatIsRemembered(t *testing.T) {
 			t.Errorf("%d bodies are kept; want %d", len(m.bodies), maxSuspected)
 		}
 	})
-}
-
-// TestADeadlyRequest: what its workers do decides whether a request is one.
-func TestADeadlyRequest(t *testing.T) {
-	dying := whole(500, `{"error":"EngineCore encountered an issue"}`)
-	f := func(what string, in *message.Inbound, scripts []string, lost int, status int, code string, want int8) {
-		t.Helper()
-		var lists [][]string
-		for _, script := range scripts {
-			lists = append(lists, []string{script})
-		}
-		s := newScene(t, lists...)
-		for i := range lost {
-			s.lethal.lose(in, s.pool.Workers, s.pool.Workers.At(uint32(i)).Key(), time.Now())
-			s.pool.Workers.Dead(s.numbers[i], "refused", time.Now().Add(time.Millisecond))
-		}
-		if a := s.ask(in); a.status != status || code != "" && in.Seen.End != code {
-			t.Errorf("%s: %d, %q; want %d, %q", what, a.status, in.Seen.End, status, code)
-		}
-		if kept := len(s.lethal.bodies) > 0; kept != (in.Method == "POST") {
-			t.Errorf("%s: remembered %v", what, kept)
-		}
-		for _, id := range s.numbers[lost:] { // a dead engine's server still answers
-			s.pool.Workers.Healthy(id, time.Now().Add(500*time.Millisecond))
-		}
-		if got := s.lethal.deaths(in, time.Now().Add(time.Second)); got != want {
-			t.Errorf("%s: %d workers have ended with it; want %d", what, got, want)
-		}
-	}
-	post := func() *message.Inbound { return inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`) }
-	f("its engine is dead", post(), []string{dying}, 0, 500, "", 1)
-	f("two have ended with it", post(), []string{"", "", whole(200, good)}, 2, 500, message.FaultLethal.Code, 2)
-	f("one, and another answers", post(), []string{"", whole(200, good)}, 1, 200, "", 0)
-	f("one, and another fails it", post(), []string{"", whole(500, `{}`)}, 1, 500, "", 1)
-	f("a request that asks for nothing new", inbound("GET", "/v1/responses/resp_1", ""), []string{"", ""}, 0, 503, "", 0)
 }

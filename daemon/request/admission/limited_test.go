@@ -1,4 +1,4 @@
-package exchange
+package admission
 
 import (
 	"fmt"
@@ -64,25 +64,25 @@ func TestWhatAnAnswerUses(t *testing.T) {
 	for _, c := range []struct {
 		about string
 		kind  prompt.Kind
-		of    answered
+		of    Answered
 		want  float64
 	}{
-		{about: "the engine's counts", kind: prompt.Chat, of: answered{usage: known, streamed: 48, whole: true}, want: 350},
-		{about: "counts without the cached ones, or the answer", kind: prompt.Chat, of: answered{usage: begun, streamed: 48, whole: true}, want: 948},
-		{about: "counts of an answer that broke off", kind: prompt.Chat, of: answered{usage: begun, streamed: 48}, want: 948},
-		{about: "counts without the prompt", kind: prompt.Chat, of: answered{usage: silent, streamed: 48, whole: true}, want: 1050},
-		{about: "no counts", kind: prompt.Chat, of: answered{streamed: 48, whole: true}, want: 1048},
-		{about: "no counts, broken off", kind: prompt.Chat, of: answered{}, want: 1000},
-		{about: "nothing was read of it", kind: prompt.Chat, of: answered{whole: true}, want: 1100},
-		{about: "an endpoint that is not known", kind: prompt.Other, of: answered{streamed: 48, whole: true}, want: 1048},
-		{about: "one without answers in text", kind: prompt.Embedding, of: answered{usage: begun, streamed: 48, whole: true}, want: 900},
+		{about: "the engine's counts", kind: prompt.Chat, of: Answered{Usage: known, Streamed: 48, Whole: true}, want: 350},
+		{about: "counts without the cached ones, or the answer", kind: prompt.Chat, of: Answered{Usage: begun, Streamed: 48, Whole: true}, want: 948},
+		{about: "counts of an answer that broke off", kind: prompt.Chat, of: Answered{Usage: begun, Streamed: 48}, want: 948},
+		{about: "counts without the prompt", kind: prompt.Chat, of: Answered{Usage: silent, Streamed: 48, Whole: true}, want: 1050},
+		{about: "no counts", kind: prompt.Chat, of: Answered{Streamed: 48, Whole: true}, want: 1048},
+		{about: "no counts, broken off", kind: prompt.Chat, of: Answered{}, want: 1000},
+		{about: "nothing was read of it", kind: prompt.Chat, of: Answered{Whole: true}, want: 1100},
+		{about: "an endpoint that is not known", kind: prompt.Other, of: Answered{Streamed: 48, Whole: true}, want: 1048},
+		{about: "one without answers in text", kind: prompt.Embedding, of: Answered{Usage: begun, Streamed: 48, Whole: true}, want: 900},
 	} {
 		in := limitedInbound(limit.Limits{Tokens: 1 << 30})
 		var a allowance
 		a.enter(in)
 		in.Account.Spent().Reserve(limit.Ask{Prompt: 1000, Cached: 640, Exact: true, Answers: 1, Most: 100}, time.Now())
 		in.Account.Sent()
-		a.use(&reading{req: &prompt.Request{Kind: c.kind}, computes: true}, c.of)
+		a.Use(&Reading{Req: &prompt.Request{Kind: c.kind}, Computes: true}, c.of)
 		in.Account.End(time.Now())
 		_, tokens := a.key.Balances(time.Now())
 		if got := float64(tokens.Limit - tokens.Remaining); got != c.want {
@@ -103,13 +103,13 @@ func TestFaultsOfLimits(t *testing.T) {
 		{by: limit.Refusal{By: limit.ByTokens, Limit: 100, After: time.Hour}, retry: 3600, words: "tokens_per_minute of 100; try again in 3600 s"},
 		{by: limit.Refusal{By: limit.ByTokens, Limit: 100, Asked: 250}, words: "some 250 tokens"},
 	} {
-		a := allowance{refused: &c.by}
-		f := a.fault()
+		a := allowance{Refused: &c.by}
+		f := a.Fault()
 		if f.Status != 429 || f.Code != "rate_limit_exceeded" || f.Retry != c.retry || !strings.Contains(f.Message, c.words) {
 			t.Errorf("%+v: %+v", c.by, f)
 		}
 	}
-	if f := (&allowance{}).fault(); f != nil {
+	if f := (&allowance{}).Fault(); f != nil {
 		t.Errorf("a fault without a refusal: %v", fmt.Sprint(f))
 	}
 }
@@ -122,13 +122,13 @@ func BenchmarkNoLimits(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var a allowance
-		if a.enter(in) != nil || a.reserve(nil, nil, nil, nil) != nil {
+		if a.enter(in) != nil || a.Reserve(nil, nil, nil, nil) != nil {
 			b.Fatal("refused")
 		}
 		in.Account.Sent()
-		a.grow(nil, nil)
-		a.use(nil, answered{})
-		a.tell(out, message.OpenAI)
+		a.Grow(nil, nil)
+		a.Use(nil, Answered{})
+		a.Tell(out, message.OpenAI)
 		in.Account.End(time.Time{})
 	}
 }

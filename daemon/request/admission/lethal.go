@@ -1,4 +1,4 @@
-package exchange
+package admission
 
 import (
 	"context"
@@ -16,13 +16,13 @@ import (
 // body with which a worker's connection was lost is remembered for a while by its hash, with the worker. Two workers
 // whose process has not lived on are enough: no further one gets the request.
 const (
-	maxDeaths    = 2
-	lethalFor    = 5 * time.Minute
+	MaxDeaths    = 2
+	LethalFor    = 5 * time.Minute
 	maxSuspected = 4096 // bodies: a worker that dies takes some hundred requests with it
 )
 
-// lethal remembers which bodies came with the end of a worker. It is safe for concurrent use.
-type lethal struct {
+// Lethal remembers which bodies came with the end of a worker. It is safe for concurrent use.
+type Lethal struct {
 	seed maphash.Seed
 	some atomic.Bool // there may be an entry: else nobody needs a hash
 
@@ -40,9 +40,10 @@ type loss struct {
 	at     time.Time
 }
 
-func newLethal() *lethal { return &lethal{seed: maphash.MakeSeed(), bodies: map[uint64]*ends{}} }
+// NewLethal makes one that remembers nothing yet.
+func NewLethal() *Lethal { return &Lethal{seed: maphash.MakeSeed(), bodies: map[uint64]*ends{}} }
 
-func (l *lethal) hash(in *message.Inbound) uint64 {
+func (l *Lethal) hash(in *message.Inbound) uint64 {
 	var h maphash.Hash
 	h.SetSeed(l.seed)
 	_, _ = h.WriteString(in.Path) // never fails
@@ -50,8 +51,8 @@ func (l *lethal) hash(in *message.Inbound) uint64 {
 	return h.Sum64()
 }
 
-// lose records that a worker lost the connection of a request.
-func (l *lethal) lose(in *message.Inbound, p *worker.Pool, key uint64, at time.Time) {
+// Lose records that a worker lost the connection of a request.
+func (l *Lethal) Lose(in *message.Inbound, p *worker.Pool, key uint64, at time.Time) {
 	h := l.hash(in)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,47 +67,50 @@ func (l *lethal) lose(in *message.Inbound, p *worker.Pool, key uint64, at time.T
 		l.order = append(l.order, h)
 	}
 	e.lost = append(e.lost, loss{pool: p, worker: key, at: at})
-	if len(e.lost) > maxDeaths {
+	if len(e.lost) > MaxDeaths {
 		e.lost = e.lost[1:]
 	}
 	l.some.Store(true)
 }
 
-// dyingFor is how long a process whose engine is dead may still answer its health checks.
-const dyingFor = time.Second
+// DyingFor is how long a process whose engine is dead may still answer its health checks.
+const DyingFor = time.Second
 
 // judged bounds how long a request waits until health checks have shown whether its workers lived on: a lost connection
 // asks for a check at once, and a late one takes two seconds.
 const judged = 3 * time.Second
 
-// await returns how many workers have ended with this request. While maxDeaths may have, and a health check is still to
+// Await returns how many workers have ended with this request. While maxDeaths may have, and a health check is still to
 // show it, await waits.
-func (l *lethal) await(ctx context.Context, in *message.Inbound, now time.Time) int8 {
+func (l *Lethal) Await(ctx context.Context, in *message.Inbound, now time.Time) int8 {
 	for end := now.Add(judged); ; now = time.Now() {
-		n := l.deaths(in, now)
-		if n < maxDeaths || now.After(end) || ctx.Err() != nil || l.settled(in) {
+		n := l.Deaths(in, now)
+		if n < MaxDeaths || now.After(end) || ctx.Err() != nil || l.settled(in) {
 			return n
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// deaths returns how many workers have ended with this request, or may have. One that has lived on lost the connection
+// Deaths returns how many workers have ended with this request, or may have. One that has lived on lost the connection
 // alone.
-func (l *lethal) deaths(in *message.Inbound, now time.Time) (n int8) {
-	if !l.some.Load() {
+func (l *Lethal) Deaths(in *message.Inbound, now time.Time) (n int8) {
+	if !l.Suspects() {
 		return 0
 	}
 	for _, x := range l.losses(in, now) {
-		if now.Sub(x.at) < lethalFor && !x.pool.Survived(x.worker, x.at) {
+		if now.Sub(x.at) < LethalFor && !x.pool.Survived(x.worker, x.at) {
 			n++
 		}
 	}
 	return n
 }
 
+// Suspects reports whether any body may have come with the end of a worker.
+func (l *Lethal) Suspects() bool { return l.some.Load() }
+
 // settled reports whether health checks have shown of each loss what became of the worker.
-func (l *lethal) settled(in *message.Inbound) bool {
+func (l *Lethal) settled(in *message.Inbound) bool {
 	for _, x := range l.losses(in, time.Now()) {
 		if !x.pool.Settled(x.worker, x.at) {
 			return false
@@ -116,7 +120,7 @@ func (l *lethal) settled(in *message.Inbound) bool {
 }
 
 // losses returns the losses of a request.
-func (l *lethal) losses(in *message.Inbound, now time.Time) []loss {
+func (l *Lethal) losses(in *message.Inbound, now time.Time) []loss {
 	h := l.hash(in)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +131,8 @@ func (l *lethal) losses(in *message.Inbound, now time.Time) []loss {
 	return nil
 }
 
-// acquit forgets a request that a worker has answered.
-func (l *lethal) acquit(in *message.Inbound) {
+// Acquit forgets a request that a worker has answered.
+func (l *Lethal) Acquit(in *message.Inbound) {
 	h := l.hash(in)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,10 +142,10 @@ func (l *lethal) acquit(in *message.Inbound) {
 }
 
 // expire forgets what is too old. An entry that was added to since stays a little longer. The caller holds l.mu.
-func (l *lethal) expire(now time.Time) {
+func (l *Lethal) expire(now time.Time) {
 	for len(l.order) > 0 {
 		e := l.bodies[l.order[0]]
-		if n := len(e.lost); n > 0 && now.Sub(e.lost[n-1].at) < lethalFor {
+		if n := len(e.lost); n > 0 && now.Sub(e.lost[n-1].at) < LethalFor {
 			return
 		}
 		delete(l.bodies, l.order[0])

@@ -1,4 +1,4 @@
-package exchange
+package admission
 
 import (
 	"strings"
@@ -8,18 +8,10 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
-// rest is a Tail that has been read, or not.
-type rest struct {
-	strings.Reader
-	passed bool
-}
-
-func (r *rest) Passed() bool { return r.passed }
-
-func read(t *testing.T, in *message.Inbound, model string) *reading {
+func read(t *testing.T, in *message.Inbound, model string) *Reading {
 	t.Helper()
-	r := new(reading)
-	r.parse(in, model)
+	r := new(Reading)
+	r.Parse(in, model)
 	t.Cleanup(r.release)
 	return r
 }
@@ -28,8 +20,8 @@ func TestReading(t *testing.T) {
 	f := func(in *message.Inbound, model, named, routed string, clear bool) {
 		t.Helper()
 		r := read(t, in, model)
-		if r.named != named || r.req.Model != routed || r.clear != clear {
-			t.Errorf("%s %.60s: names %q, goes by %q, clear %v; want %q, %q, %v", in.Path, in.Body, r.named, r.req.Model, r.clear,
+		if r.named != named || r.Req.Model != routed || r.Clear != clear {
+			t.Errorf("%s %.60s: names %q, goes by %q, clear %v; want %q, %q, %v", in.Path, in.Body, r.named, r.Req.Model, r.Clear,
 				named, routed, clear)
 		}
 	}
@@ -41,8 +33,8 @@ func TestReading(t *testing.T) {
 	form := "--x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper\r\n--x--\r\n"
 	f(inbound("POST", "/v1/audio/transcriptions", form, "Content-Type", "multipart/form-data; boundary=x"), "", "whisper", "whisper", true)
 	f(inbound("POST", "/v1/audio/transcriptions", form[:60], "Content-Type", "multipart/form-data; boundary=x"), "", "", "", false)
-	if r := read(t, inbound("POST", "/invocations", `{"messages":[{"role":"user","content":"hi"}]}`), ""); r.req.Kind != prompt.Chat {
-		t.Errorf("a body of /invocations with messages is %v", r.req.Kind)
+	if r := read(t, inbound("POST", "/invocations", `{"messages":[{"role":"user","content":"hi"}]}`), ""); r.Req.Kind != prompt.Chat {
+		t.Errorf("a body of /invocations with messages is %v", r.Req.Kind)
 	}
 }
 

@@ -1,4 +1,4 @@
-package exchange
+package admission
 
 import (
 	"context"
@@ -15,71 +15,72 @@ import (
 // maxHashed bounds the kept body whose prompt is hashed: 4 MiB of hashes. A longer one is routed by its model alone.
 const maxHashed = 64 << 20
 
-// readOn reads more of a body of which memory holds the beginning, if the request cannot be routed without it: until
-// the model has come, or to the end. An answer that it returns refuses the request.
-func readOn(ctx context.Context, r *request) *message.Outbound {
-	in := r.in
+// ReadOn reads more of a body of which memory holds the beginning, if the request cannot be routed without it: until
+// the model has come, or to the end. A fault that it returns refuses the request.
+func ReadOn(ctx context.Context, r *Request) *message.Fault {
+	in := r.In
 	fault := missing(r)
-	if fault == nil || r.epoch.Overflow.Most == 0 {
+	if fault == nil || r.Epoch.Overflow.Most == 0 {
 		return nil
 	}
-	most := r.epoch.Overflow.Longest()
+	most := r.Epoch.Overflow.Longest()
 	if in.Left > most-int64(len(in.Body)) {
-		return r.refuse(faultOverflow)
+		return &faultOverflow
 	}
 	err := keepMore(ctx, r, fault == &faultLateModel)
 	switch failed := (*overflow.Failure)(nil); {
 	case err == nil:
 		if len(in.Body) > maxHashed {
-			r.read.req.HasPrompt = false
+			r.Read.Req.HasPrompt = false
 		}
 		return nil
 	case ctx.Err() != nil:
-		return r.abandon(ctx)
+		return &message.FaultGone
 	case errors.As(err, &failed):
-		r.journal.KeptNothing(r.in, r.epoch.Overflow.Dir, failed.Err)
-		return r.refuse(faultNotKept)
+		r.Journal.KeptNothing(r.In, r.Epoch.Overflow.Dir, failed.Err)
+		return &faultNotKept
 	case !errors.Is(err, overflow.ErrFull):
-		return r.refuse(message.BodyFault(err))
+		f := message.BodyFault(err)
+		return &f
 	case in.Kept == nil || in.Kept.Size() >= most-keptPiece: // of its own
-		return r.refuse(faultOverflow)
+		return &faultOverflow
 	}
-	r.journal.Meter.Shed("", FaultOverflowFull.Code)
-	return r.refuse(FaultOverflowFull)
+	r.Journal.Meter.Shed("", FaultOverflowFull.Code)
+	return &FaultOverflowFull
 }
 
 // keptPiece is more than what a body is short of that alone fills its client's part of the room.
 const keptPiece = 64 << 10
 
 // missing returns the fault of a request that the rest of its body may cure, or nil.
-func missing(r *request) *message.Fault {
-	if r.read.req.Kind == prompt.Tokenize {
+func missing(r *Request) *message.Fault {
+	if r.Read.Req.Kind == prompt.Tokenize {
 		return nil
 	}
-	switch f := r.forbidden(); {
+	switch f := r.Forbidden(); {
 	case f == &faultUnreadBody, f == &faultLateModel:
 		return f
-	case f == nil && r.entry.Op != message.Closing && mayHideResponse(r):
+	case f == nil && r.Entry.Op != message.Closing && mayHideResponse(r):
 		return &faultUnreadBody
 	}
 	return nil
 }
 
 // mayHideResponse reports whether hidesResponse refuses the request as it is, at some pool.
-func mayHideResponse(r *request) bool {
-	if r.entry.Door == nil {
-		return r.read.hidesResponse(r.in, r.in.Path) != nil
+func mayHideResponse(r *Request) bool {
+	if r.Entry.Door == nil {
+		return r.Read.hidesResponse(r.In, r.In.Path) != nil
 	}
-	return slices.ContainsFunc(r.epoch.Pools, func(p *epoch.Pool) bool {
-		return r.read.hidesResponse(r.in, r.entry.Door.Target(p)) != nil
+	return slices.ContainsFunc(r.Epoch.Pools, func(p *epoch.Pool) bool {
+		return r.Read.hidesResponse(r.In, r.Entry.Door.Target(p)) != nil
 	})
 }
 
 // keepMore reads and keeps the body until it ends. If only the model is missing, it looks for that each time when twice
 // as much has come, and stops when it finds it.
-func keepMore(ctx context.Context, r *request, modelIsEnough bool) error {
-	in := r.in
-	k, err := r.kept.overflow.Keep(r.epoch.Overflow, in.Client(), in.Body)
+func keepMore(ctx context.Context, r *Request, modelIsEnough bool) error {
+	in := r.In
+	k, err := r.Kept.Overflow.Keep(r.Epoch.Overflow, in.Client(), in.Body)
 	if err != nil {
 		return err
 	}
@@ -101,9 +102,9 @@ func keepMore(ctx context.Context, r *request, modelIsEnough bool) error {
 		if in.Left > 0 {
 			in.Left -= k.Size() - had
 		}
-		r.read.release()
-		r.parse()
-		if !ended && modelIsEnough && r.read.req.Model != "" {
+		r.Read.release()
+		r.Parse()
+		if !ended && modelIsEnough && r.Read.Req.Model != "" {
 			in.Tail = &remainder{Tail: in.Tail}
 			return nil
 		}

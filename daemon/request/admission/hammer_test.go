@@ -1,4 +1,4 @@
-package exchange
+package admission
 
 import (
 	"context"
@@ -20,8 +20,8 @@ func TestHammerLethal(t *testing.T) {
 				m.loses(in, g%3, (g+1)%3)
 				m.losses(in, time.Now())
 				if i%2 == 0 {
-					m.acquit(in)
-					m.await(context.Background(), in, time.Now())
+					m.Acquit(in)
+					m.Await(context.Background(), in, time.Now())
 				}
 			}
 		})

@@ -1,0 +1,377 @@
+package admission
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/journal"
+	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/names"
+	"github.com/warmpath/warmpath/daemon/request/overflow"
+	"github.com/warmpath/warmpath/daemon/request/pair"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// Request is what is known of a request between its arrival and the end of its answer. One goroutine at a time uses it:
+// the handler's until the response head, then the one that reads the answer.
+type Request struct {
+	Journal *journal.Journal
+	Lethal  *Lethal // nil in a preview
+	In      *message.Inbound
+	ID      string // that the worker gets
+	Epoch   *epoch.Epoch
+	Kept    *Kept        // nil in a preview
+	Alias   *names.Alias // that the client named; nil = its model's own name
+	Entry   message.Entry
+	Arrived time.Time
+
+	Pool      *epoch.Pool
+	Limits    allowance // of the caller's key
+	Read      Reading
+	Place     *Place       // in the pool's queue; nil = it was in none
+	Fell      names.Reason // why another model has not served the request before; 0 = none had it
+	reference string       // the file or job that the body of a new one names; "" = none
+	Cookie    string       // the one to set, if the answer is a success; "" = none
+}
+
+// Kept is what a Server keeps for its requests.
+type Kept struct {
+	Overflow overflow.Store // bodies until they can be routed
+	models   names.Book     // of sessions under aliases
+	Jobs     underway       // of keys with limits
+}
+
+// Parse reads the body. What opens or closes a session has no prompt.
+func (r *Request) Parse() {
+	r.Read.Parse(r.In, r.Entry.Model)
+	if r.Entry.Op == message.Opening || r.Entry.Op == message.Closing {
+		r.Read.Computes, r.Read.Salted = false, false
+	}
+}
+
+// Log returns the logger that names the request's pool.
+func (r *Request) Log() *slog.Logger { return r.Journal.Of(r.Pool) }
+
+// Shape returns the shape of the endpoint's errors.
+func (r *Request) Shape() message.Shape { return r.In.Endpoint.Shape }
+
+// PoolName returns the name of the pool, or "" if none has been chosen.
+func (r *Request) PoolName() string {
+	if r.Pool == nil {
+		return ""
+	}
+	return r.Pool.Name
+}
+
+// Queue returns the request's place in its pool's queue, which it has not entered yet.
+func (r *Request) Queue() *Place {
+	if r.Place == nil {
+		r.Place = &Place{Meter: r.Journal.Meter, In: r.In, leg: r.Entry.Op == message.Prefilling}
+	}
+	return r.Place
+}
+
+// Consumed reports whether a failed attempt may have used up part of the body.
+func (r *Request) Consumed() bool { return r.In.Tail != nil && r.In.Tail.Passed() }
+
+// Release gives back the place in the queue and what was read of the body.
+func (r *Request) Release() {
+	r.Place.Leave()
+	r.Read.release()
+}
+
+// Target returns the request's path at the worker, without the query.
+func (r *Request) Target() string {
+	if r.Entry.Door != nil {
+		return r.Entry.Door.Target(r.Pool)
+	}
+	return r.In.Path
+}
+
+// Generates reports whether the answer is generated text.
+func (r *Request) Generates() bool { return r.Read.Req.Kind.Generates() }
+
+// Understood reports whether the router reads answers of the request's kind.
+func (r *Request) Understood() bool { return r.Read.Req.Kind != prompt.Other }
+
+// PayRetry takes a repeat from the pool's budget.
+func (r *Request) PayRetry() bool {
+	if r.Pool.Workers.MayRetry(time.Now()) {
+		return true
+	}
+	r.Journal.Meter.Shed(r.Pool.Name, "retry_budget")
+	return false
+}
+
+// LostAt records that a worker lost the connection of the request before the end of its answer, or that its engine is
+// dead. Health checks after since show whether its process lives on.
+func (r *Request) LostAt(w *worker.Worker, since time.Time) {
+	if r.In.Method == http.MethodPost {
+		r.Lethal.Lose(r.In, r.Pool.Workers, w.Key(), since)
+	}
+}
+
+// EndsStreams reports whether the door itself ends a stream that broke off.
+func (r *Request) EndsStreams() bool { return r.Entry.Door != nil && r.Entry.Door.EndsStreams() }
+
+// FullFor returns the answer to a request whose session lives at b: the others may have room.
+func (r *Request) FullFor(b session.Binding) message.Fault {
+	f := message.FaultFull
+	switch {
+	case b.Worker != "":
+		f.Message = "the session's worker has as much to do as it may have; try again shortly"
+	case len(r.In.Caller.Workers) > 0:
+		f.Message = "every worker that this API key may use (keys.workers) has as much to do as it may have; try again" +
+			" shortly"
+	}
+	return f
+}
+
+// maxNamed bounds how many models an error names.
+const maxNamed = 8
+
+// UnlistedModel returns the fault for a model that the pool serves and none of its workers lists. Most likely one of
+// the two names is misspelt, so the fault names the models listed, if explain is on, to callers who may use any model.
+func (r *Request) UnlistedModel() message.Fault {
+	f := message.FaultUnknownModel(r.ClientModel())
+	f.Message += r.theyList()
+	return f
+}
+
+// AwayModel returns the fault for a model that no worker has which is up. Those of the pool may list others.
+func (r *Request) AwayModel() message.Fault {
+	f := message.FaultNoWorker
+	if len(r.In.Caller.Workers) > 0 {
+		f.Message = "no worker that this API key may use (keys.workers) is up for this request; try again shortly"
+		return f
+	}
+	if others := r.theyList(); others != "" && r.Pool.Patterns.Names(r.Read.Req.Model) {
+		f.Message = "no worker that is up lists the model " + strconv.Quote(gate.Cut(r.ClientModel())) +
+			"; try again shortly" + others
+	}
+	return f
+}
+
+// theyList returns words for the models that the pool's workers list, "" if they list none, or the client may not know.
+func (r *Request) theyList() string {
+	if !r.Epoch.Explain || r.Alias != nil || !r.In.Caller.Allows("") || len(r.In.Caller.Workers) > 0 {
+		return ""
+	}
+	var names []string
+	for _, m := range r.Pool.Listed(r.Arrived, maxNamed, r.Epoch.Names.Hides) {
+		names = append(names, strconv.Quote(gate.Cut(m)))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; those of its pool list " + strings.Join(names, ", ")
+}
+
+// HeaderModel has the model that an alias stood for.
+const HeaderModel = "X-Warmpath-Model"
+
+// ClientModel returns the model by the name that the client has for it.
+func (r *Request) ClientModel() string {
+	if r.Alias != nil {
+		return r.Alias.Name
+	}
+	return r.Read.Req.Model
+}
+
+// TellModel says in the answer's head which model an alias stood for, and why it is a fallback.
+func (r *Request) TellModel(out *message.Outbound) {
+	if r.Alias != nil && r.In.Seen.Model != "" { // what is read of a stored response names none
+		out.Set(HeaderModel, r.In.Seen.Model)
+	}
+	if r.Fell != 0 {
+		out.Set(HeaderFallback, r.Fell.String())
+	}
+}
+
+// HideTarget writes the alias into a worker's error of a whole answer.
+func (r *Request) HideTarget(status int, text []byte) []byte {
+	if r.Alias == nil || status < 400 {
+		return text
+	}
+	return names.Hide(text, r.In.Seen.Model, r.Alias.Name)
+}
+
+// ClientHeader returns the fields of the worker's answer that the client gets, with the alias in them.
+func (r *Request) ClientHeader(h upstream.Header) []upstream.Field {
+	out := message.ClientHeader(h)
+	if r.Alias != nil {
+		for i := range out {
+			out[i].Value = names.Hide(out[i].Value, r.In.Seen.Model, r.Alias.Name)
+		}
+	}
+	return out
+}
+
+// A request whose model cannot serve it may go to the fallback of the name that the client sent. It is then chosen and
+// sent anew, by an Exchange of its own. That is decided before its refusal is counted, and before the client has a
+// byte.
+
+// HeaderFallback says why another model than the first has answered: down, full or context.
+const HeaderFallback = "X-Warmpath-Fallback"
+
+// MayFall reports whether the request may go to a fallback for that reason.
+func (r *Request) MayFall(why names.Reason, b session.Binding) bool {
+	if r.Alias.After(why) == nil || r.Entry.Door != nil || r.Entry.Op != message.Use || r.Entry.Session != "" ||
+		r.Consumed() || r.In.Endpoint.Adapters || r.In.Endpoint.ID != "" || r.reference != "" ||
+		r.Read.Req.PreviousResponse != "" {
+		return false
+	}
+	return b.Worker == "" || b.Kind == session.Key && why != names.Full // else it waits for its own worker alone
+}
+
+// Hides returns why the body may name what its client may not have, or nil.
+func (r *Request) Hides() *message.Fault {
+	if r.Pool.Pairing != nil && isWide(r.In.Body) {
+		return &faultWide
+	}
+	return r.Read.hidesResponse(r.In, r.Target())
+}
+
+// ChoosePool returns the pool that the path names, that of the session, that of the worker that made the response, or
+// that of the model. silent: the store did not answer for one of the pools whether it has the session.
+func (r *Request) ChoosePool() (p *epoch.Pool, silent bool) {
+	if p := r.Epoch.Named(r.Entry.Pool); p != nil {
+		return p, false
+	}
+	if r.Entry.Session != "" {
+		p, s := r.Epoch.Holding(r.In.Opened(r.Entry.Session), r.Arrived)
+		if p != nil {
+			return p, false
+		}
+		silent = s == session.Silent
+	}
+	for i, id := range r.Responses() {
+		if id == "" || i == 0 && !r.In.Endpoint.Job && !r.In.Endpoint.Creates { // the body names a model too
+			continue
+		}
+		p, s := r.Epoch.Living(r.In.Stored(id), r.Arrived)
+		if p != nil {
+			return p, false
+		}
+		silent = silent || s == session.Silent
+	}
+	if model := r.Read.Req.Model; model != "" || !r.In.Endpoint.Adapters {
+		return r.Epoch.For(model), silent
+	}
+	return r.Epoch.For(ReadCall(r.In.Body).Name), silent // where requests for the adapter go
+}
+
+// Queues reports whether a request of that verdict waits, if its pool has a queue. One that could be sent waits too
+// while others do: it would take the place that one of them waits for.
+func (r *Request) Queues(v route.Verdict) bool {
+	switch q := r.Pool.Queue; {
+	case q == nil:
+		return false
+	case v == route.Chosen:
+		return q.ForRoom() > 0
+	}
+	return r.Patient(v)
+}
+
+// Patient reports whether a verdict is one that time may change.
+func (r *Request) Patient(v route.Verdict) bool {
+	return v == route.Full || v == route.Held || r.LacksWorkers(v) && r.Pool.WaitEmpty
+}
+
+// LacksWorkers reports whether a verdict is one that another worker may change: none is up, or a pool whose workers
+// come on demand has none for the caller's key.
+func (r *Request) LacksWorkers(v route.Verdict) bool {
+	return v == route.NoWorker || v == route.Fenced && r.Pool.Waker != nil
+}
+
+// Known returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers are
+// away, and not a client's mistake.
+func (r *Request) Known(v route.Verdict) route.Verdict {
+	if v == route.UnknownModel && r.Pool.Patterns.Names(r.Read.Req.Model) {
+		return route.NoWorker
+	}
+	return v
+}
+
+// Missing is known, and has a worker asked for if there is none.
+func (r *Request) Missing(v route.Verdict) route.Verdict {
+	v = r.Known(v)
+	if r.LacksWorkers(v) && r.Pool.Waker != nil {
+		r.Pool.Waker.Wake()
+	}
+	return v
+}
+
+// Fence returns the labels of the workers that alone may get the request.
+func (r *Request) Fence() worker.Fence {
+	switch {
+	case r.Pool == nil:
+		return r.In.Caller.Workers
+	case r.Entry.Op == message.Prefilling:
+		return slices.Concat(worker.Fence(r.In.Caller.Workers), r.Pool.Pairing.Prefillers)
+	}
+	return r.Pool.Pairing.Answering(r.In.Caller.Workers)
+}
+
+// Shares reports whether the prefillers of the pool answer too.
+func (r *Request) Shares() bool { return r.Pool.Pairing != nil && r.Pool.Pairing.Shared }
+
+// Leg returns the part of the request that a worker is chosen for.
+func (r *Request) Leg() route.Leg {
+	switch {
+	case r.Pool == nil || r.Pool.Pairing == nil:
+		return route.Whole
+	case r.Entry.Op == message.Prefilling:
+		return route.Prefill
+	case HasPair(r):
+		return route.Answer
+	}
+	return route.Whole
+}
+
+// HasRoles reports whether a request is one with a body, of a pool with roles.
+func HasRoles(r *Request) bool {
+	return r.Pool.Pairing != nil && r.Entry.Op == message.Use && r.In.Method == http.MethodPost
+}
+
+// IsWhole reports whether memory has all of the body of such a request, so that another one may take the place of it.
+func IsWhole(r *Request) bool { return HasRoles(r) && r.In.Tail == nil && r.In.Kept == nil }
+
+// HasPair reports whether another worker than the one that answers may compute the prompt of a request. Before the
+// prompts are hashed it counts them as one.
+func HasPair(r *Request) bool {
+	req := r.Read.Req
+	return IsWhole(r) && r.Generates() && req.HasPrompt && r.Read.Clear && !req.BypassesCache &&
+		!pair.CutByAnswer(r.In.Body) && (max(1, len(req.Chains))*req.N == 1 || !r.Pool.Pairing.Connector.Names())
+}
+
+// Prefillers returns the labels of the workers that a strategy may name for the prompt of a request, nil if it may not.
+func Prefillers(r *Request) worker.Fence {
+	if !HasPair(r) {
+		return nil
+	}
+	return slices.Concat(worker.Fence(r.In.Caller.Workers), r.Pool.Pairing.Prefillers)
+}
+
+// AdapterCall is the body of a call that loads or unloads an adapter.
+type AdapterCall struct {
+	Name    string `json:"lora_name"`
+	InPlace bool   `json:"load_inplace"`
+}
+
+// ReadCall reads the body of a call. What it lacks is zero: the worker says what is wrong with it.
+func ReadCall(body []byte) (call AdapterCall) {
+	_ = json.Unmarshal(body, &call)
+	return call
+}
