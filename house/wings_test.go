@@ -159,7 +159,8 @@ var arrows = map[string][]string{
 	"daemon/fleet/wake":    {"daemon/transport/direct"},
 	"daemon/fleet/judge":   {},
 	"daemon/fleet/measure": {"sdk/abi"},
-	"daemon/fleet/worker":  {"daemon/fleet/judge", "daemon/fleet/measure", "sdk/abi"},
+	"daemon/fleet/models":  {"sdk/abi"},
+	"daemon/fleet/worker":  {"daemon/fleet/judge", "daemon/fleet/measure", "daemon/fleet/models", "sdk/abi"},
 
 	// Other routers.
 	"daemon/peers": {"cache/parts/goredis", "cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route"},

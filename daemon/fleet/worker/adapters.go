@@ -1,145 +1,116 @@
 package worker
 
 import (
-	"math"
+	"cmp"
+	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
-	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/daemon/fleet/models"
 )
 
-// What is not measured of an adapter's load, in seconds.
-const (
-	// loadTime is a load until one was measured: vLLM reads the 100 MB of a rank 32 of an 8B model from a disk in some
-	// 0.3 s, and puts it in its place in 0.1 s.
-	loadTime = .4
-	// placeTime is the wait for a place while requests run with every adapter there: half of an answer of 400 tokens,
-	// at 10 ms each.
-	placeTime = 2.
-	// coolTime is how long an adapter goes unused until the chance that it is wanted again soon has fallen to 1/e.
-	coolTime = 60.
-)
+// ErrNoAdapter is why an adapter is not loaded: a worker has refused it.
+var ErrNoAdapter = errors.New("worker: the adapter is refused")
 
-// maxUsed bounds the adapters that are kept of a worker. vLLM takes some tens at a time.
-const maxUsed = 256
+// usesOf returns how many use an adapter at the endpoint, and when it was used last; -1 = never.
+func (e *endpoint) usesOf(name string) (n int, at time.Duration) {
+	at = -1
+	for _, w := range e.ranks {
+		used, last := w.uses.Of(name)
+		n += used
+		at = max(at, last)
+	}
+	return n, at
+}
 
-// adapterUse is how much an adapter is used by the router's own requests at a worker.
-type adapterUse struct {
+// slot is the place of an adapter that is being loaded.
+type slot struct {
 	name string
-	n    int           // requests in flight, and loads
-	at   time.Duration // when a request last began or ended
+	gone []string // adapters that are unloaded for it
 }
 
-// uses lists the adapters of the router's requests at a worker, the one used last first. As many of them are in their
-// places as the worker has: vLLM replaces the one that was not used for the longest time. Pages of metrics are up to a
-// scrape old, and name those with requests alone.
-type uses []*adapterUse
-
-// find returns the index of an adapter, -1 if it was not used.
-func (u uses) find(name string) int {
-	return slices.IndexFunc(u, func(a *adapterUse) bool { return a.name == name })
-}
-
-// begin counts a request. It returns nil if the list is full of adapters in flight.
-func (u *uses) begin(name string, now time.Duration) *adapterUse {
-	if u.find(name) < 0 {
-		if len(*u) >= maxUsed && !u.dropOldest() {
-			return nil
+// idleAdapters returns those of the endpoint that nobody uses, the one used last at the end, and how many adapters it
+// has with those that are being loaded. It leaves out the adapter of that name.
+func (e *endpoint) idleAdapters(but string) (idle []string, n int) {
+	last := map[string]time.Duration{}
+	for _, a := range e.listing.Adapters {
+		if a == but {
+			continue
 		}
-		*u = append(*u, &adapterUse{name: name})
+		n++
+		if inUse, at := e.usesOf(a); inUse == 0 {
+			idle = append(idle, a)
+			last[a] = at
+		}
 	}
-	a := (*u)[u.find(name)]
-	a.n++
-	u.touch(a, now)
-	return a
-}
-
-// end counts a request down. The list may have been cleared since, and have the adapter of a new process.
-func (u *uses) end(a *adapterUse, now time.Duration) {
-	a.n = max(0, a.n-1)
-	u.touch(a, now)
-}
-
-// endName is end for the adapter of that name.
-func (u *uses) endName(name string, now time.Duration) {
-	if i := u.find(name); i >= 0 {
-		u.end((*u)[i], now)
+	for _, s := range e.slots {
+		if s.name != but && !e.listing.Has(s.name) {
+			n++
+		}
 	}
+	slices.SortStableFunc(idle, func(a, b string) int { return cmp.Compare(last[a], last[b]) })
+	return idle, n
 }
 
-// touch puts an adapter first.
-func (u *uses) touch(a *adapterUse, now time.Duration) {
-	a.at = now
-	if i := slices.Index(*u, a); i > 0 {
-		copy((*u)[1:i+1], (*u)[:i])
-		(*u)[0] = a
+// relist adds an adapter to the list of an endpoint, or takes it off if it has no entry.
+func relist(f *fleet, e *endpoint, name string, entry json.RawMessage) {
+	var ids []string
+	var entries []json.RawMessage
+	for i, id := range e.listing.IDs {
+		if id != name {
+			ids, entries = append(ids, id), append(entries, e.entries[i])
+		}
 	}
+	if entry != nil {
+		ids, entries = append(ids, name), append(entries, entry)
+	}
+	f.list(e, models.Read(ids, entries), entries)
 }
 
-// dropOldest forgets the idle adapter that was not used for the longest time.
-func (u *uses) dropOldest() bool {
-	for i := len(*u) - 1; i >= 0; i-- {
-		if (*u)[i].n == 0 {
-			*u = slices.Delete(*u, i, i+1)
+// isAdapter reports whether a model is a LoRA adapter: some worker lists it as one, or it may be loaded. A pool without
+// adapters has no look-up.
+func isAdapter(f *fleet, model string) bool {
+	if !f.adapters && f.conf.Adapters.Loads == nil || model == "" {
+		return false
+	}
+	var last *models.Listing
+	listed := false
+	for _, e := range f.endpoints {
+		if e.listing == nil && e.isUp() { // it may be a model of that worker
+			listed = true
+		}
+		if e.listing == nil || e.listing == last {
+			continue
+		}
+		last = e.listing
+		if last.Adapts(model) {
 			return true
 		}
+		listed = listed || last.Has(model)
 	}
-	return false
+	return !listed && loads(f, "", model)
 }
 
-// keep forgets the idle adapters that the worker does not list.
-func (u *uses) keep(listed map[string]struct{}) {
-	*u = slices.DeleteFunc(*u, func(a *adapterUse) bool {
-		_, has := listed[a.name]
-		return a.n == 0 && !has
-	})
+// loads reports whether an adapter may be loaded at a worker that does not list it, by its URL; "" = at any.
+func loads(f *fleet, url, model string) bool {
+	return f.conf.Adapters.Loads != nil && f.conf.Adapters.Loads.Loads(url, model)
 }
 
-// stock is what is known of a worker's adapters when a request for one comes.
-type stock struct {
-	uses
-	page   Adapters // none, if it is old
-	most   int      // places; 0 = no bound is known
-	load   float64  // seconds of a load
-	now    time.Duration
-	listed bool // the worker lists the request's adapter, or its list was not read yet
-}
-
-// state returns the bits of a row for an adapter's request.
-func (s *stock) state(name string) (bits uint32) {
-	i, load := s.find(name), s.load
-	switch {
-	case i >= 0 && s.uses[i].n > 0, slices.Contains(s.page.Running, name),
-		i >= 0 && s.listed && (s.most == 0 || i < s.most):
-		return abi.RowAdapter
-	case slices.Contains(s.page.Waiting, name):
-		bits = abi.RowAdapterWaiting
-	default:
-		price, full := s.priceOfPlace()
-		if full {
-			bits = abi.RowAdaptersFull
+// stockOf returns what is known of w's adapters for a request for one.
+func stockOf(f *fleet, w *Worker, name string, m *moment) models.Stock {
+	s := models.Stock{Uses: w.uses, Most: f.conf.Adapters.Max, Load: models.LoadTime, Now: m.now,
+		Listed: w.listing == nil || w.listing.Has(name)}
+	if f.loading.Value > 0 {
+		s.Load = f.loading.Value
+	}
+	if a := w.readings.Adapters; a != nil {
+		if a.Max > 0 && (s.Most == 0 || a.Max < s.Most) {
+			s.Most = a.Max
 		}
-		load += price
-	}
-	return bits | uint32(min(abi.RowLoadMax, math.Round(1000*load)))<<abi.RowLoadShift
-}
-
-// priceOfPlace returns the seconds that a place for one more adapter costs beside its load: none if one is free, else
-// the chance that the adapter which goes is wanted again, or the wait for one that may go.
-func (s *stock) priceOfPlace() (price float64, full bool) {
-	taken := len(s.uses)
-	for _, name := range s.page.Running { // those of other routers
-		if s.find(name) < 0 {
-			taken++
+		if w.readings.age(m.now) <= m.stale {
+			s.Running, s.Waiting = a.Running, a.Waiting
 		}
 	}
-	if s.most == 0 || taken < s.most {
-		return 0, false
-	}
-	for i := min(len(s.uses), s.most) - 1; i >= 0; i-- {
-		if a := s.uses[i]; a.n == 0 {
-			return s.load * math.Exp((a.at-s.now).Seconds()/coolTime), false
-		}
-	}
-	return placeTime, true
+	return s
 }

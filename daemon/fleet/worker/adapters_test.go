@@ -87,23 +87,3 @@ func TestOrdinaryRequestsCountNoAdapters(t *testing.T) {
 		t.Errorf("adapters %v", w.uses)
 	}
 }
-
-// TestUsesAreBounded: idle adapters make room, and those in flight are not forgotten.
-func TestUsesAreBounded(t *testing.T) {
-	var u uses
-	first := u.begin("first", sec(0))
-	for i := range 2 * maxUsed {
-		if a := u.begin(fmt.Sprint(i), sec(1)); a != nil {
-			u.end(a, sec(1))
-		}
-	}
-	if len(u) != maxUsed || u.find("first") < 0 || first.n != 1 {
-		t.Errorf("%d adapters, the first at %d with %d", len(u), u.find("first"), first.n)
-	}
-	for i := range maxUsed {
-		u.begin(fmt.Sprint("more", i), sec(2))
-	}
-	if a := u.begin("one too many", sec(3)); a != nil || len(u) != maxUsed {
-		t.Errorf("%v is counted, of %d", a, len(u))
-	}
-}

@@ -61,12 +61,6 @@ type Caches interface {
 	Resized(slot uint32, tokens int)
 }
 
-type untold struct{}
-
-func (untold) Down(uint32)         {}
-func (untold) Restarted(uint32)    {}
-func (untold) Resized(uint32, int) {}
-
 // Watcher checks workers' health and reads their models and metrics. It reports the results to the pool by the worker's
 // number: Healthy, Silent, Ill, Dead, Unchecked, Listing, Listed, Unlisted, Scraped and Unscraped. The pool calls a
 // Watcher with its lock held, so that the calls about one worker come in order. A Watcher must not call the pool before
@@ -80,14 +74,19 @@ type Watcher interface {
 	ListSoon(id uint64)                   // its list of models may be old: Listing comes before the list is read
 }
 
-type unwatched struct{}
+// absent is the Watcher, Caches and RoomHearer of a pool that has none.
+type absent struct{}
 
-func (unwatched) Watch(uint64, string, string) {}
-func (unwatched) WatchHealth(uint64)           {}
-func (unwatched) Unwatch(uint64)               {}
-func (unwatched) CheckSoon(uint64)             {}
-func (unwatched) ScrapeSoon(uint64)            {}
-func (unwatched) ListSoon(uint64)              {}
+func (absent) Watch(uint64, string, string) {}
+func (absent) WatchHealth(uint64)           {}
+func (absent) Unwatch(uint64)               {}
+func (absent) CheckSoon(uint64)             {}
+func (absent) ScrapeSoon(uint64)            {}
+func (absent) ListSoon(uint64)              {}
+func (absent) Down(uint32)                  {}
+func (absent) Restarted(uint32)             {}
+func (absent) Resized(uint32, int)          {}
+func (absent) MayHaveCome()                 {}
 
 func (c Config) withDefaults() Config {
 	c.HealthInterval = cmp.Or(c.HealthInterval, 2*time.Second)
@@ -99,16 +98,16 @@ func (c Config) withDefaults() Config {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Watcher == nil {
-		c.Watcher = unwatched{}
+		c.Watcher = absent{}
 	}
 	if c.Caches == nil {
-		c.Caches = untold{}
+		c.Caches = absent{}
 	}
 	if c.OnChange == nil {
 		c.OnChange = func() {}
 	}
 	if c.Room == nil {
-		c.Room = deaf{}
+		c.Room = absent{}
 	}
 	if c.After == nil {
 		c.After = func(time.Duration, func(time.Time)) {}

@@ -15,7 +15,7 @@
 //   - verdict.go: what follows from the end of a request, as package judge sees it.
 //   - snapshot.go: which workers may take a request. row.go: what strategies read of each.
 //   - queue.go, group.go, flight.go, kv.go: how much a worker has to do. Package measure has what is learnt from that.
-//   - listing.go, length.go, served.go, renewal.go, adapters.go: which models it has.
+//   - renewal.go, adapters.go: when its list of models is read, and which adapters are loaded. See package models.
 //
 // # Ranks
 //

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/models"
 )
 
 // endpoint is the address of one or several workers, and the process there. A vLLM with --data-parallel-size N has N
@@ -23,7 +24,7 @@ type endpoint struct {
 	theirs   int  // those of other routers
 
 	health  judge.Health      // its Flow needs no lock
-	listing *listing          // nil = not read yet: any model may be there
+	listing *models.Listing   // nil = not read yet: any model may be there
 	entries []json.RawMessage // of listing.ids
 	renewal renewal           // of listing and entries
 	slots   []slot            // of adapters that are being loaded

@@ -11,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/measure"
+	"github.com/warmpath/warmpath/daemon/fleet/models"
 )
 
 // fleet holds the workers of a pool and their common state. The pool's lock guards all of it.
@@ -306,7 +307,7 @@ func (f *fleet) begin(w *Worker, r *request) {
 	f.rates.Add(&w.share, r.est*f.speed.Value*w.speed.Times(), r.Sent)
 	r.quick = w.queue.front == nil && r.est*f.speed.Value <= measure.QuickWork
 	w.begin(r)
-	r.adapts = r.adapts && w.uses.begin(r.model, r.Sent) != nil
+	r.adapts = r.adapts && w.uses.Begin(r.model, r.Sent) != nil
 	f.places.Begin(r.Sent, r.talks)
 	w.noteKnown(r.Sent)
 }
@@ -373,29 +374,38 @@ func (f *fleet) saturated(now time.Duration) bool {
 }
 
 // list records the models of an endpoint. Endpoints with equal listings share one.
-func (f *fleet) list(e *endpoint, l *listing, entries []json.RawMessage) {
+func (f *fleet) list(e *endpoint, l *models.Listing, entries []json.RawMessage) {
 	e.health.NoteSuccess(judge.ByModels)
 	e.entries = entries
-	if e.listing == nil || !e.listing.equal(l) {
+	if e.listing == nil || !e.listing.Equal(l) {
 		e.listing = l
 	}
 	f.adapters = false
 	for _, o := range f.endpoints {
-		if o.listing != nil && o.listing.equal(l) {
+		if o.listing != nil && o.listing.Equal(l) {
 			e.listing = o.listing
 		}
-		f.adapters = f.adapters || o.listing != nil && len(o.listing.adapters) > 0
+		f.adapters = f.adapters || o.listing != nil && len(o.listing.Adapters) > 0
 	}
 	for _, w := range e.ranks {
-		w.uses.keep(e.listing.set)
+		w.uses.Keep(e.listing)
 	}
+}
+
+// listings returns the listing of each endpoint, nil where it was not read yet.
+func (f *fleet) listings() []*models.Listing {
+	all := make([]*models.Listing, len(f.endpoints))
+	for i, e := range f.endpoints {
+		all[i] = e.listing
+	}
+	return all
 }
 
 // List is what some workers list: their models' ids, and the first worker's entries of /v1/models. It is not changed.
 type List struct {
 	IDs     []string
 	Entries []json.RawMessage
-	of      *listing
+	of      *models.Listing
 }
 
 // Renews reports whether the list has the models of another one. Then the entries are the same, but for their times and
@@ -409,11 +419,11 @@ func (l List) Same(o List) bool {
 
 // lists returns each list of the workers that are up and inside of the fence.
 func (f *fleet) lists(fence Fence) (all []List) {
-	seen := map[*listing]bool{nil: true}
+	seen := map[*models.Listing]bool{nil: true}
 	for _, w := range f.workers {
 		if !seen[w.listing] && w.isUp() && w.inside(fence) {
 			seen[w.listing] = true
-			all = append(all, List{IDs: w.listing.ids, Entries: w.entries, of: w.listing})
+			all = append(all, List{IDs: w.listing.IDs, Entries: w.entries, of: w.listing})
 		}
 	}
 	return all

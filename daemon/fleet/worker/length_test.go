@@ -9,30 +9,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
-func TestLengthsOf(t *testing.T) {
-	f := func(want []int, entries ...string) {
-		t.Helper()
-		var ids []string
-		var raw []json.RawMessage
-		for i, e := range entries {
-			ids, raw = append(ids, string(rune('a'+i))), append(raw, json.RawMessage(e))
-		}
-		if got := readListing(ids, raw).lengths; !slices.Equal(got, want) {
-			t.Errorf("%s: %v; want %v", entries, got, want)
-		}
-	}
-	f([]int{4096}, `{"id":"a","max_model_len":4096}`)
-	f([]int{4096, 4096}, `{"id":"a","max_model_len":4096}`, `{"id":"b","parent":"a","max_model_len":null}`) // an adapter
-	f([]int{2048, 4096}, `{"id":"a","parent":"b","max_model_len":2048}`, `{"id":"b","max_model_len":4096}`)
-	f([]int{0, 0}, `{"id":"a"}`, `{"id":"b","parent":"other"}`)
-	f([]int{0, 0, 0}, `{"max_model_len":-1}`, `{"max_model_len":"x"}`, `{"max_model_len":1e12}`)
-	f([]int{0}, `[]`)
-	f([]int{}, []string{}...)
-	if got := readListing([]string{"a"}, nil).lengths; got[0] != 0 { // no entry
-		t.Error(got)
-	}
-}
-
 // lists has worker i list the model m of that length; 0 = it states none.
 func (p *Pool) lists(i, length int) {
 	entry := json.RawMessage(`{"id":"m","max_model_len":` + strconv.Itoa(length) + `}`)
@@ -93,7 +69,7 @@ func TestLengthsChange(t *testing.T) {
 		t.Errorf("%d and %d", p.Length(a, "m"), p.Length(b, "m"))
 	}
 	p.lists(1, 0)
-	if p.Length(b, "m") != 0 || b.listing.tooShort("m", 1<<20) {
+	if p.Length(b, "m") != 0 || b.listing.IsShorter("m", 1<<20) {
 		t.Error("a length that is not stated any more is believed")
 	}
 	if s := p.Stats(start)[0]; s.Lengths[0] != 4096 {

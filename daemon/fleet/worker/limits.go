@@ -14,7 +14,3 @@ func (l *limits) any() bool { return l.requests > 0 || l.wait > 0 || l.kv > 0 }
 // RoomHearer is told that there may be room where there was none: a request ended or had its first byte, here or at
 // another router, a worker came or may take requests again, or a bound changed. The pool calls it without its lock.
 type RoomHearer interface{ MayHaveCome() }
-
-type deaf struct{}
-
-func (deaf) MayHaveCome() {}

@@ -5,24 +5,6 @@ import (
 	"testing"
 )
 
-func TestListingFits(t *testing.T) {
-	f := func(l *listing, model string, want bool) {
-		t.Helper()
-		if got := l.fits(model); got != want {
-			t.Errorf("%q fits %+v: %v; want %v", model, l, got, want)
-		}
-	}
-	l := newListing([]string{"base", "lora"})
-	f(nil, "any", true) // not read yet
-	f(nil, "", true)
-	f(l, "", true)
-	f(l, "base", true)
-	f(l, "lora", true)
-	f(l, "Base", false)
-	f(newListing(nil), "base", false)
-	f(newListing(nil), "", true)
-}
-
 // TestEqualListingsKeepTheirEntries: workers share the compared listing, and have their own entries.
 func TestEqualListingsKeepTheirEntries(t *testing.T) {
 	p := upPool(t, 2)

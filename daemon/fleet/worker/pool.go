@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/measure"
+	"github.com/warmpath/warmpath/daemon/fleet/models"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -85,7 +86,7 @@ func (p *Pool) Update(specs []Spec, now time.Time) {
 	labels := p.labels.Load().after(specs)
 	p.labels.Store(labels)
 	p.fleet.update(specs, labels, p.fleet.clock(now))
-	p.served.Store(sameModels(p.fleet.endpoints))
+	p.served.Store(models.SameModels(p.fleet.listings()))
 }
 
 // Drain takes a worker out of the snapshots, or puts it back. Its requests run to their end. id is that of a worker;

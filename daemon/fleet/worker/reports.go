@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/models"
 )
 
 // This file takes in the results of a Watcher, by the number that Watcher.Watch gave. A number that is not watched any
@@ -70,7 +71,7 @@ func (p *Pool) Listing(id uint64) {
 // Listed records the model ids that a worker lists, each once, and the entry of /v1/models of each. Entries are kept
 // for each worker: vLLM writes a new time and a new permission id into each answer.
 func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
-	l := readListing(ids, entries)
+	l := models.Read(ids, entries)
 	p.report(id, func(e *endpoint) {
 		e.renewal.answered()
 		was := e.listing
@@ -81,7 +82,7 @@ func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
 			}
 		}
 		if e.listing != was {
-			p.served.Store(sameModels(p.fleet.endpoints))
+			p.served.Store(models.SameModels(p.fleet.listings()))
 		}
 	})
 }
@@ -189,7 +190,7 @@ func (p *Pool) Renews(w *Worker) bool {
 func (p *Pool) Lists(w *Worker, model string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return w.listing != nil && w.listing.has(model)
+	return w.listing != nil && w.listing.Has(model)
 }
 
 // Slept records that the engines of the endpoint with that id were put to sleep or paused, before their metrics tell
@@ -229,18 +230,18 @@ func (p *Pool) Emptied(id string, now time.Time) {
 func (p *Pool) HoldAdapter(w *Worker, name string, now time.Time) (release func(), lacks bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	lacks = name != "" && w.listing != nil && !w.listing.has(name)
+	lacks = name != "" && w.listing != nil && !w.listing.Has(name)
 	if !isAdapter(&p.fleet, name) {
 		return func() {}, lacks
 	}
-	a := w.uses.begin(name, p.fleet.clock(now))
+	a := w.uses.Begin(name, p.fleet.clock(now))
 	if a == nil {
 		return func() {}, lacks
 	}
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		w.uses.end(a, a.at)
+		w.uses.End(a, a.At)
 	}, lacks
 }
 
@@ -297,11 +298,11 @@ func (p *Pool) AdapterLoaded(w *Worker, name, path string, took time.Duration) {
 		p.fleet.loading.Add(took.Seconds())
 	}
 	e := w.endpoint
-	if e.place != configured || e.listing == nil || e.listing.has(name) {
+	if e.place != configured || e.listing == nil || e.listing.Has(name) {
 		return
 	}
 	entry := map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "vllm", "root": path,
-		"parent": e.listing.base()}
+		"parent": e.listing.Base()}
 	raw, _ := json.Marshal(entry)
 	relist(&p.fleet, e, name, raw)
 }
@@ -323,6 +324,6 @@ func (p *Pool) ListedAnywhere(model string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.ContainsFunc(p.fleet.endpoints, func(e *endpoint) bool {
-		return e.isUp() && e.listing != nil && e.listing.has(model)
+		return e.isUp() && e.listing != nil && e.listing.Has(model)
 	})
 }

@@ -118,7 +118,7 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 		s.MetricsAge = age
 	}
 	if w.listing != nil {
-		s.Models, s.Lengths = w.listing.ids, w.listing.lengths
+		s.Models, s.Lengths = w.listing.IDs, w.listing.Lengths
 	}
 	s.State, s.Why = w.condition()
 	return s

@@ -52,11 +52,3 @@ func TestCacheName(t *testing.T) {
 		}
 	}
 }
-
-func TestReadListing(t *testing.T) {
-	l := readListing([]string{"a", "b", "c", "d", "e"}, []json.RawMessage{[]byte(`{"root":"r","parent":null}`),
-		[]byte(`{"root":1}`), []byte(`[]`), []byte(`{"root":"x","parent":"a","max_model_len":"long"}`)})
-	if roots, adapters := strings.Join(l.roots, ","), strings.Join(l.adapters, ","); roots != "r,,,," || adapters != "d" {
-		t.Errorf("roots %q, adapters %q", roots, adapters)
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/models"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -34,11 +35,11 @@ type shot struct {
 	Query
 	fleet    *fleet
 	moment   moment
-	inside   fenceBits // of Fence
-	met      bool      // some worker is inside
-	listing  *listing  // of the worker before: a fleet mostly shares one, so the model is looked up once
-	lists    bool      // it has the model; true while listing is nil
-	weight   float64   // of all workers that are up; 0 = not summed yet
+	inside   fenceBits       // of Fence
+	met      bool            // some worker is inside
+	listing  *models.Listing // of the worker before: a fleet mostly shares one, so the model is looked up once
+	lists    bool            // it has the model; true while listing is nil
+	weight   float64         // of all workers that are up; 0 = not summed yet
 	rows     []abi.Row
 	workers  []*Worker
 	standing Standing
@@ -91,7 +92,7 @@ func (s *shot) take() {
 func (s *shot) concerns(w *Worker) bool {
 	if w.listing != s.listing {
 		s.listing = w.listing
-		s.lists = w.listing.fits(s.Model)
+		s.lists = w.listing.Fits(s.Model)
 	}
 	return (s.lists || s.adapter && loads(s.fleet, w.url, s.Model)) && (s.Rank == 0 || !w.otherRank(s.Rank-1))
 }
@@ -130,7 +131,7 @@ func (s *shot) takeBy(m mode) {
 		w.fill(&s.rows[len(s.rows)-1], &s.moment)
 		if s.adapter {
 			known := stockOf(s.fleet, w, s.Model, &s.moment)
-			s.rows[len(s.rows)-1].State |= known.state(s.Model)
+			s.rows[len(s.rows)-1].State |= known.State(s.Model)
 		}
 		s.workers = append(s.workers, w)
 	}
@@ -209,7 +210,7 @@ func (s *shot) fit(w *Worker, standing Standing) Standing {
 	switch {
 	case standing != Ready && standing != Held && standing != Panicked:
 	case s.Tied && w.id == s.Bound:
-	case w.listing.tooShort(s.Model, s.Need):
+	case w.listing.IsShorter(s.Model, s.Need):
 		return TooShort
 	}
 	return standing

@@ -279,7 +279,7 @@ func (p *Pool) Length(w *Worker, model string) int {
 	if w.listing == nil {
 		return 0
 	}
-	return w.listing.length[model]
+	return w.listing.Length(model)
 }
 
 // Est returns the estimated seconds of prefill of the request, on a worker of slowness 1.

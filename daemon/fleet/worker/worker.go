@@ -8,6 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/measure"
+	"github.com/warmpath/warmpath/daemon/fleet/models"
 )
 
 // Worker is one vLLM engine of a pool: an instance, or one of the data-parallel ranks behind its port. The pool uses
@@ -38,7 +39,7 @@ type Worker struct {
 	signs     measure.Signs
 	readings  readings
 	elsewhere measure.Elsewhere
-	uses      uses
+	uses      models.Uses
 	clearing  bool // its requests are being moved to other workers
 
 	capacity capacity
@@ -204,7 +205,7 @@ func (w *Worker) standing(model string, l *limits, m *moment) Standing {
 		return s
 	case !w.health.Lets(m.now):
 		return w.setAsideAs()
-	case !w.listing.fits(model):
+	case !w.listing.Fits(model):
 		return Lacking
 	case w.full(l, m):
 		return Full
@@ -324,7 +325,7 @@ func (w *Worker) end(r *request, o judge.Outcome, now time.Duration) {
 	w.noteKnown(now)
 	w.inFlight--
 	if r.adapts {
-		w.uses.endName(r.model, now)
+		w.uses.EndName(r.model, now)
 	}
 	if o.Kind != judge.Answered {
 		return

@@ -170,7 +170,7 @@ var workerMutants = slices.Concat(
 		without("a second check follows a bad one at once", "TestASecondLookAtABadCheck",
 			"\t\tf.watcher.CheckSoon(e.number) // the second answer decides\n", ""),
 		without("what is given up is where its model is", "TestSilentKeepsWhatItHas",
-			"\t\tw.listing.fits(r.model) && !w.backlogged", "\t\t!w.backlogged"),
+			"\t\tw.listing.Fits(r.model) && !w.backlogged", "\t\t!w.backlogged"),
 		without("what is given up has a place elsewhere", "TestSilentKeepsWhatItHas",
 			" &&\n\t\t!w.packed(&f.conf.limits, r.tokens+r.output, &Beginning{r.parts, r.partTokens})\n", "\n"),
 		without("another rank of one process takes nothing over", "TestElsewhere",

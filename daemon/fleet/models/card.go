@@ -1,4 +1,4 @@
-package worker
+package models
 
 import "encoding/json"
 

@@ -1,4 +1,4 @@
-package worker
+package models
 
 import "encoding/json"
 
@@ -6,20 +6,20 @@ import "encoding/json"
 // them, and so does whoever remembers what it holds. The workers' lists say which names are one: those of one root that
 // are no adapters, which have a parent.
 
-// sameModels returns the least name of each model that a worker lists under several, by all names of that root. A name
+// SameModels returns the least name of each model that a worker lists under several, by all names of that root. A name
 // of which two workers list other roots is not among them. nil = there is none.
-func sameModels(endpoints []*endpoint) *map[string]string {
-	var lists []*listing // each once
-	seen := map[*listing]bool{nil: true}
+func SameModels(all []*Listing) *map[string]string {
+	var lists []*Listing // each once
+	seen := map[*Listing]bool{nil: true}
 	roots := map[string]string{} // by name; "" = none, or several
-	for _, e := range endpoints {
-		if seen[e.listing] {
+	for _, l := range all {
+		if seen[l] {
 			continue
 		}
-		seen[e.listing] = true
-		lists = append(lists, e.listing)
-		for i, id := range e.listing.ids {
-			root := e.listing.roots[i]
+		seen[l] = true
+		lists = append(lists, l)
+		for i, id := range l.IDs {
+			root := l.roots[i]
 			if was, ok := roots[id]; ok && was != root {
 				root = ""
 			}
@@ -29,7 +29,7 @@ func sameModels(endpoints []*endpoint) *map[string]string {
 	least, several := map[string]string{}, map[string]bool{} // by root
 	for _, l := range lists {
 		here := map[string]bool{}
-		for _, id := range l.ids {
+		for _, id := range l.IDs {
 			root := roots[id]
 			if is, ok := least[root]; !ok || id < is {
 				least[root] = id
@@ -50,9 +50,9 @@ func sameModels(endpoints []*endpoint) *map[string]string {
 	return &same
 }
 
-// readListing returns a listing of these models by their entries of /v1/models. Those with a parent are adapters, and
+// Read returns a listing of these models by their entries of /v1/models. Those with a parent are adapters, and
 // have no root.
-func readListing(ids []string, entries []json.RawMessage) *listing {
+func Read(ids []string, entries []json.RawMessage) *Listing {
 	l, cards := newListing(ids), make([]card, len(ids))
 	l.roots = make([]string, len(ids))
 	for i := range min(len(ids), len(entries)) {
@@ -60,7 +60,7 @@ func readListing(ids []string, entries []json.RawMessage) *listing {
 		if cards[i].parent == "" {
 			l.roots[i] = cards[i].root
 		} else {
-			l.adapters = append(l.adapters, ids[i])
+			l.Adapters = append(l.Adapters, ids[i])
 		}
 	}
 	l.setLengths(lengthsOf(ids, cards))

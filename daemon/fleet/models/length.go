@@ -1,4 +1,4 @@
-package worker
+package models
 
 // Workers of one model may have different lengths (--max-model-len): one has a card of 24 GB, one of 80. Each states
 // its own in /v1/models. A request that is surely longer than a worker's is answered 400 there, so that worker is no
@@ -27,11 +27,11 @@ func lengthsOf(ids []string, cards []card) []int {
 }
 
 // setLengths records the lengths of the listed models, in the order of ids.
-func (l *listing) setLengths(lengths []int) {
-	l.lengths, l.length, l.least = lengths, make(map[string]int, len(lengths)), 0
+func (l *Listing) setLengths(lengths []int) {
+	l.Lengths, l.length, l.least = lengths, make(map[string]int, len(lengths)), 0
 	for i, n := range lengths {
 		if n > 0 {
-			l.length[l.ids[i]] = n
+			l.length[l.IDs[i]] = n
 		}
 		if n > 0 && (l.least == 0 || n < l.least) {
 			l.least = n
@@ -39,11 +39,14 @@ func (l *listing) setLengths(lengths []int) {
 	}
 }
 
-// tooShort reports whether the model is shorter than so many tokens. One whose length is not known is not.
-func (l *listing) tooShort(model string, tokens int) bool {
+// IsShorter reports whether the model is shorter than so many tokens. One whose length is not known is not.
+func (l *Listing) IsShorter(model string, tokens int) bool {
 	if l == nil || l.least == 0 || tokens <= l.least { // nearly every request: no look-up
 		return false
 	}
 	n := l.length[model]
 	return n > 0 && n < tokens
 }
+
+// Length returns the length of the model, 0 if it is not known.
+func (l *Listing) Length(model string) int { return l.length[model] }
