@@ -22,7 +22,8 @@ const maxConfigFuncs = 3
 // silent lists the packages that import no net and read no clock. Their results depend on their arguments alone, so a test,
 // the backtest and a dry run see exactly what the router sees.
 var silent = []string{
-	"daemon/request/route", "daemon/fleet/judge", "daemon/fleet/measure", "daemon/fleet/models", "daemon/fleet/worker", "daemon/lab/vllmsim/engine", "daemon/lab/trial",
+	"daemon/request/route", "daemon/fleet/judge", "daemon/fleet/labels", "daemon/fleet/measure", "daemon/fleet/models",
+	"daemon/fleet/worker", "daemon/lab/vllmsim/engine", "daemon/lab/trial",
 	"daemon/lab/traffic", "daemon/lab/world", "daemon/lab/served", "daemon/lab/setup",
 	"daemon/request/prompt", "daemon/request/queue", "sdk", "sdk/abi", "sdk/score", "sdk/sdktest", "plugins", "host/meter",
 }

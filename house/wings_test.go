@@ -158,9 +158,10 @@ var arrows = map[string][]string{
 	"daemon/fleet/probe":   {"cache/parts/quota", "daemon/fleet/worker", "daemon/transport/direct"}, // worker: whose Page it reads
 	"daemon/fleet/wake":    {"daemon/transport/direct"},
 	"daemon/fleet/judge":   {},
+	"daemon/fleet/labels":  {},
 	"daemon/fleet/measure": {"sdk/abi"},
 	"daemon/fleet/models":  {"sdk/abi"},
-	"daemon/fleet/worker":  {"daemon/fleet/judge", "daemon/fleet/measure", "daemon/fleet/models", "sdk/abi"},
+	"daemon/fleet/worker":  {"daemon/fleet/judge", "daemon/fleet/labels", "daemon/fleet/measure", "daemon/fleet/models", "sdk/abi"},
 
 	// Other routers.
 	"daemon/peers": {"cache/parts/goredis", "cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route"},

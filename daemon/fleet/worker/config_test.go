@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/labels"
 )
 
 // TestConfigureKeepsWhatIsKnown: new settings are in force at once, and all learnt state stays.
@@ -30,16 +31,16 @@ func TestConfigureKeepsWhatIsKnown(t *testing.T) {
 
 // TestLabelSet: names are sorted, each once, and a change of them changes the epoch.
 func TestLabelSet(t *testing.T) {
-	l := &labelSet{}
+	l := &labels.Set{}
 	f := func(same bool, want string, labels ...map[string]string) {
 		t.Helper()
 		var specs []Spec
 		for _, m := range labels {
 			specs = append(specs, Spec{Labels: m})
 		}
-		next := l.after(specs)
-		if got := fmt.Sprint(next.names); got != want || (next == l) != same || (next.epoch == l.epoch) != same {
-			t.Errorf("%s, epoch %d after %d; want %s, the same: %v", got, next.epoch, l.epoch, want, same)
+		next := l.After(labelsOf(specs))
+		if got := fmt.Sprint(next.Names); got != want || (next == l) != same || (next.Epoch == l.Epoch) != same {
+			t.Errorf("%s, epoch %d after %d; want %s, the same: %v", got, next.Epoch, l.Epoch, want, same)
 		}
 		l = next
 	}
@@ -49,16 +50,16 @@ func TestLabelSet(t *testing.T) {
 	f(false, "[tier=batch]", m{"tier": "batch"}, m{"tier": "batch"})
 	f(true, "[tier=batch]", nil, m{"tier": "batch"})
 	f(false, "[rack=1 tier=batch tier=live]", m{"tier": "live", "rack": "1"}, m{"tier": "batch"})
-	if got := l.bits(m{"tier": "live", "rack": "1", "unknown": "x"}); got != 0b101 {
+	if got := l.Bits(m{"tier": "live", "rack": "1", "unknown": "x"}); got != 0b101 {
 		t.Errorf("bits %b; want 101", got)
 	}
 	many := m{}
 	for i := range 80 {
 		many[fmt.Sprintf("n%02d", i)] = "v"
 	}
-	l = l.after([]Spec{{Labels: many}})
-	if got := l.bits(many); len(l.names) != maxLabels || got != 1<<63-1 {
-		t.Errorf("%d names, bits %b; want %d, all", len(l.names), got, maxLabels)
+	l = l.After(labelsOf([]Spec{{Labels: many}}))
+	if got := l.Bits(many); len(l.Names) != labels.Max || got != 1<<63-1 {
+		t.Errorf("%d names, bits %b; want %d, all", len(l.Names), got, labels.Max)
 	}
 }
 

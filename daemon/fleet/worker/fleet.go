@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/labels"
 	"github.com/warmpath/warmpath/daemon/fleet/measure"
 	"github.com/warmpath/warmpath/daemon/fleet/models"
 )
@@ -37,7 +38,7 @@ type fleet struct {
 	elsewhere float64 // requests from elsewhere that each worker has at least
 	rates     measure.Rates
 	places    measure.Places
-	labels    *labelSet
+	labels    *labels.Set
 	asked     time.Duration // when all workers were last asked for their models: a request wanted one that none lists
 	panicked  bool          // nobody was up when a request came, and nobody has come up since
 	panics    uint64        // requests that were given workers that are not up
@@ -72,8 +73,8 @@ func (f *fleet) noteAll(ranks []*Worker, e event, now time.Duration) {
 }
 
 // update makes specs the configured endpoints.
-func (f *fleet) update(specs []Spec, labels *labelSet, now time.Duration) {
-	f.labels = labels
+func (f *fleet) update(specs []Spec, set *labels.Set, now time.Duration) {
+	f.labels = set
 	old := make(map[string]*endpoint, len(f.endpoints))
 	for _, e := range f.endpoints {
 		old[e.name] = e

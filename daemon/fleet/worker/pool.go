@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/labels"
 	"github.com/warmpath/warmpath/daemon/fleet/measure"
 	"github.com/warmpath/warmpath/daemon/fleet/models"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -18,7 +19,7 @@ import (
 type Pool struct {
 	later    func(d time.Duration, f func(now time.Time))
 	set      atomic.Pointer[settings] // as fleet.conf, for readers without the lock
-	labels   atomic.Pointer[labelSet]
+	labels   atomic.Pointer[labels.Set]
 	announce announcer
 	budget   *judge.Budget
 	count    atomic.Int32                      // of the fleet's workers
@@ -36,7 +37,7 @@ func New(c Config, now time.Time) *Pool {
 		taken: map[uint32]*Worker{}, watched: map[uint64]*endpoint{}}
 	p.fleet.conf = newSettings(c)
 	p.set.Store(p.fleet.conf)
-	p.labels.Store(&labelSet{})
+	p.labels.Store(&labels.Set{})
 	p.Update(c.Workers, now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,9 +84,9 @@ func (p *Pool) Configure(c Config) {
 func (p *Pool) Update(specs []Spec, now time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
-	labels := p.labels.Load().after(specs)
-	p.labels.Store(labels)
-	p.fleet.update(specs, labels, p.fleet.clock(now))
+	set := p.labels.Load().After(labelsOf(specs))
+	p.labels.Store(set)
+	p.fleet.update(specs, set, p.fleet.clock(now))
 	p.served.Store(models.SameModels(p.fleet.listings()))
 }
 
@@ -119,7 +120,7 @@ func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Wo
 	defer p.unlock()
 	now := p.fleet.clock(q.At)
 	s := shot{Query: q, fleet: &p.fleet, moment: p.fleet.advance(now), lists: true, rows: rows, workers: ws}
-	s.inside = p.fleet.labels.mask(q.Fence)
+	s.inside = p.fleet.labels.Mask(q.Fence)
 	s.adapter = isAdapter(&p.fleet, q.Model)
 	if q.Count != nil {
 		*q.Count = s.count()
@@ -184,13 +185,13 @@ func (p *Pool) Others(rows []abi.Row, fence Fence, now time.Time, into []Stats, 
 	defer p.mu.Unlock()
 	next := 0
 	var m moment // made for the first worker without a row
-	inside := p.fleet.labels.mask(fence)
+	inside := p.fleet.labels.Mask(fence)
 	for _, w := range p.fleet.workers {
 		if next < len(rows) && rows[next].Worker == w.slot {
 			next++
 			continue
 		}
-		if !inside.admit(w.labels) {
+		if !inside.Admit(w.labels) {
 			continue
 		}
 		if len(into) < limit && !slices.ContainsFunc(rows, func(r abi.Row) bool { return r.Worker == w.slot }) {
@@ -225,7 +226,7 @@ func (p *Pool) Estimate(tokens, cached int) float64 { return p.set.Load().estima
 // with the names. The caller must not change the slice.
 func (p *Pool) Labels() (names []string, epoch uint32) {
 	l := p.labels.Load()
-	return l.names, l.epoch
+	return l.Names, l.Epoch
 }
 
 // Place counts a session that was given to a worker without a request to it. Else many openings in a row, which send

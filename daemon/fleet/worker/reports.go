@@ -158,9 +158,9 @@ func (p *Pool) RenewList(w *Worker) {
 func (p *Pool) Reachable(fence Fence) (all []*Worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	inside := p.fleet.labels.mask(fence)
+	inside := p.fleet.labels.Mask(fence)
 	for _, e := range p.fleet.endpoints {
-		if e.isUp() && inside.admit(e.ranks[0].labels) {
+		if e.isUp() && inside.Admit(e.ranks[0].labels) {
 			all = append(all, e.ranks[0])
 		}
 	}

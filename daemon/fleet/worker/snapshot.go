@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/labels"
 	"github.com/warmpath/warmpath/daemon/fleet/models"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -35,7 +36,7 @@ type shot struct {
 	Query
 	fleet    *fleet
 	moment   moment
-	inside   fenceBits       // of Fence
+	inside   labels.Fence    // of Fence
 	met      bool            // some worker is inside
 	listing  *models.Listing // of the worker before: a fleet mostly shares one, so the model is looked up once
 	lists    bool            // it has the model; true while listing is nil
@@ -225,7 +226,7 @@ func (s *shot) takeShort() {
 }
 
 // outside reports whether the request's fence keeps it from a worker.
-func (s *shot) outside(w *Worker) bool { return !s.inside.admit(w.labels) }
+func (s *shot) outside(w *Worker) bool { return !s.inside.Admit(w.labels) }
 
 // Count is how many workers a request may go to.
 type Count struct {

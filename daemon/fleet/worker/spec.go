@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/warmpath/warmpath/daemon/fleet/labels"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -53,18 +54,18 @@ type marks struct {
 	weight float64
 	price  float64 // Spec.Cost
 	labels uint64  // bits of set
-	set    *labelSet
+	set    *labels.Set
 	named  map[string]string // Spec.Labels
 	role   uint32
 }
 
 // marksOf returns the marks of a spec, of which zeros mean the defaults.
-func marksOf(s *Spec, labels *labelSet) marks {
+func marksOf(s *Spec, set *labels.Set) marks {
 	return marks{
 		weight: cmp.Or(s.Weight, 1),
 		price:  cmp.Or(s.Cost, 1),
-		labels: labels.bits(s.Labels),
-		set:    labels,
+		labels: set.Bits(s.Labels),
+		set:    set,
 		named:  s.Labels,
 		role:   roleBits[s.Role],
 	}
@@ -86,4 +87,13 @@ func Union(next, before []Spec) []Spec {
 		}
 	}
 	return next
+}
+
+// labelsOf returns the labels of each spec.
+func labelsOf(specs []Spec) []map[string]string {
+	all := make([]map[string]string, len(specs))
+	for i := range specs {
+		all[i] = specs[i].Labels
+	}
+	return all
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/labels"
 	"github.com/warmpath/warmpath/daemon/fleet/measure"
 	"github.com/warmpath/warmpath/daemon/fleet/models"
 )
@@ -113,8 +114,8 @@ func (e *endpoint) newRank(r, n int) *Worker {
 }
 
 // adopt applies the parts of a spec that may change while a worker stays, and reports whether the capacity changed.
-func (w *Worker) adopt(s *Spec, labels *labelSet) bool {
-	w.marks = marksOf(s, labels)
+func (w *Worker) adopt(s *Spec, set *labels.Set) bool {
+	w.marks = marksOf(s, set)
 	w.capacity.configured = s.KVTokens
 	w.cpu.Store(int64(s.CPUTokens))
 	return w.resize()
