@@ -37,12 +37,13 @@ type duo struct {
 
 	refuses string // the decoders whose id begins so answer 503 to what they are told to read, "" = none does
 	model   string // that the workers serve, others get 404; "" = they serve any
+	held    string // what a prefiller says of its cache
 	picky   bool   // decoders answer 400 to each answer of more than one token
 }
 
 func newDuo(t *testing.T, c pair.Connector) *duo {
 	t.Helper()
-	d := &duo{scene: newScene(t), connector: c, pinned: map[string]bool{}, rooms: map[string]bool{}}
+	d := &duo{scene: newScene(t), connector: c, held: `{"cached_tokens":7}`, pinned: map[string]bool{}, rooms: map[string]bool{}}
 	var specs []worker.Spec
 	clients := map[string]*upstream.Client{}
 	bootstrap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -158,7 +159,10 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		lose(w, loses)
 		return
 	}
-	give(w, id, handed)
+	d.mu.Lock()
+	held := map[bool]string{true: d.held, false: `{"cached_tokens":896}`}[id[0] == 'p']
+	d.mu.Unlock()
+	give(w, held, handed)
 }
 
 // refusal returns the status with which a worker refuses a request before it reads any KV, 0 if it does not.
@@ -174,12 +178,12 @@ func (d *duo) refusal(id, model string, tokens int, told bool) int {
 	return 0
 }
 
-// give answers with a word.
-func give(w http.ResponseWriter, id, handed string) {
+// give answers with a word. held are the details of the prompt's tokens.
+func give(w http.ResponseWriter, held, handed string) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = fmt.Fprintf(w, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+
 		`"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":900,"completion_tokens":1,"total_tokens":901,`+
-		`"prompt_tokens_details":{"cached_tokens":%d}}%s}`, map[bool]int{true: 7, false: 896}[id[0] == 'p'], handed)
+		`"prompt_tokens_details":%s}%s}`, held, handed)
 }
 
 // lose answers for a decoder that cannot load the KV.

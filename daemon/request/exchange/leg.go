@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -146,7 +147,7 @@ func (l *leg) send() []byte {
 		return nil
 	}
 	l.result = journal.PrefillDone
-	if u := &l.in.Seen.Usage; u.CachedKnown && l.in.Endpoint.Kind == prompt.Messages {
+	if u := &l.in.Seen.Usage; u.Known && l.in.Endpoint.Kind == prompt.Messages {
 		l.usage = pair.Counted(text, u.Cached)
 	}
 	handed := pair.Handed(text)
@@ -281,7 +282,8 @@ func (l *leg) report() *route.Split {
 	if w := l.inner.By(); w != nil {
 		s.Prefiller, s.Named = w.ID(), w.ID() == l.named
 	}
-	if u := &l.in.Seen.Usage; u.CachedKnown {
+	// Engines may leave the count out where nothing was cached; the decoder's counts what it was handed.
+	if u := &l.in.Seen.Usage; u.CachedKnown || u.Known && l.result == journal.PrefillDone {
 		s.Cached, s.CachedKnown = u.Cached, true
 		s.Made, s.Input = l.usage.Made, l.usage.Input
 	}
@@ -307,20 +309,42 @@ func (l *leg) free(to *upstream.Client, p *epoch.Pool, handed []byte) journal.Pr
 	if freeing.Add(1) > maxFreeing || to == nil {
 		return journal.PrefillPinned
 	}
-	t := pair.Transfer{Connector: p.Pairing.Connector, Kind: l.in.Endpoint.Kind}
 	ctx, cancel := context.WithTimeout(context.Background(), p.HeaderTimeout)
 	defer cancel()
+	for wait, began := freeAgain, time.Now(); ; wait = min(2*wait, 20*freeAgain) {
+		switch l.readKept(ctx, to, p, handed) {
+		case http.StatusOK, http.StatusInternalServerError: // it is gone already
+			return journal.PrefillFreed
+		case 0, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusRequestTimeout, 529:
+		default:
+			return journal.PrefillPinned
+		}
+		if time.Since(began)+wait > freeFor || ctx.Err() != nil {
+			return journal.PrefillPinned
+		}
+		time.Sleep(wait)
+	}
+}
+
+// A decoder that is busy or restarts is asked again to read what the prefiller keeps, as long as most prefillers keep
+// it.
+const (
+	freeAgain = 100 * time.Millisecond
+	freeFor   = 30 * time.Second
+)
+
+// readKept has the decoder read what the prefiller keeps, under an id of its own, and returns the status of its answer;
+// 0 = there is none.
+func (l *leg) readKept(ctx context.Context, to *upstream.Client, p *epoch.Pool, handed []byte) int {
+	t := pair.Transfer{Connector: p.Pairing.Connector, Kind: l.in.Endpoint.Kind}
 	resp, err := to.Do(ctx, &upstream.Request{Method: l.in.Method, Path: l.in.Path, Body: t.Free(l.wants, handed),
-		Header: message.WorkerHeader(nil, &l.in, l.inner.req.ID, p, nil), At: time.Now()})
+		Header: message.WorkerHeader(nil, &l.in, rand.Text(), p, nil), At: time.Now()})
 	if err != nil {
-		return journal.PrefillPinned
+		return 0
 	}
 	defer resp.Close()
-	_, err = io.Copy(io.Discard, resp)
-	switch {
-	// it is gone already
-	case err == nil && resp.Status == http.StatusOK, resp.Status == http.StatusInternalServerError:
-		return journal.PrefillFreed
+	if _, err := io.Copy(io.Discard, resp); err != nil && resp.Status == http.StatusOK {
+		return 0
 	}
-	return journal.PrefillPinned
+	return resp.Status
 }

@@ -89,9 +89,14 @@ func (p *pairing) isSplit(to route.Target) bool {
 	case named || p.lacks < p.rule.Threshold:
 		return false
 	}
-	fence := slices.Concat(worker.Fence(p.req.In.Caller.Workers), p.rule.Prefillers)
-	rule := route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Rate: p.rule.Rate, Always: p.rule.Always}
+	rule := p.splitRule()
 	return rule.Splits(p.choice, to)
+}
+
+// splitRule returns the rule of the pool for the prompt's caller.
+func (p *pairing) splitRule() route.SplitRule {
+	fence := slices.Concat(worker.Fence(p.req.In.Caller.Workers), p.rule.Prefillers)
+	return route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Rate: p.rule.Rate, Always: p.rule.Always}
 }
 
 // prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder
@@ -114,6 +119,8 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 		case p.Connector.AtOnce():
 			began = p.sendBeside(ctx, a, l)
 		default:
+			rule := p.splitRule()
+			l.timer.Reset(min(p.req.Pool.HeaderTimeout, rule.Patience(p.choice, to)))
 			began = p.sendBefore(ctx, l)
 		}
 		if !began {

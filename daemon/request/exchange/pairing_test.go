@@ -84,6 +84,65 @@ func TestPairingIsTheRoutersAlone(t *testing.T) {
 	}
 }
 
+// TestAColdPromptIsNotCached: a prefiller leaves the count of cached tokens out where it has found none, and its decoder
+// counts all that it was handed.
+func TestAColdPromptIsNotCached(t *testing.T) {
+	for _, c := range []pair.Connector{pair.NIXL, pair.LMCache} {
+		d := newDuo(t, c)
+		d.held = "null"
+		in, out := d.ask(4000, "")
+		if u := in.Seen.Usage; u.Cached != 0 || !u.CachedKnown || u.Prompt != 900 ||
+			!bytes.Contains(out.Body, []byte(`{"cached_tokens":0}`)) {
+			t.Errorf("%s: usage %+v, %s; want nothing cached", c, u, out.Body)
+		}
+	}
+}
+
+// TestABusyDecoderFreesLater: a lone decoder is busy for a while, and its client gets that. The prefiller's memory is freed
+// when the decoder takes requests again.
+func TestABusyDecoderFreesLater(t *testing.T) {
+	t.Parallel()
+	d := newDuo(t, pair.NIXL)
+	d.refuses = "d"
+	if _, out := d.ask(4000, ""); out.Status != 503 || d.stranded() == 0 {
+		t.Fatalf("%d, %d pinned: %s", out.Status, d.stranded(), out.Body)
+	}
+	time.Sleep(500 * time.Millisecond) // it has been asked in vain
+	d.mu.Lock()
+	d.refuses = ""
+	d.mu.Unlock()
+	for end := time.Now().Add(10 * time.Second); d.stranded() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d are pinned: %s", d.stranded(), d.took())
+		}
+	}
+}
+
+// TestAPrefillerThatHangs: no prefiller answers. The decoder computes the prompt after seconds, not after header_timeout, and
+// the record says what the prefiller did.
+func TestAPrefillerThatHangs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []pair.Connector{pair.NIXL, pair.LMCache} {
+		d, release := newDuo(t, c), make(chan bool)
+		d.pool.HeaderTimeout = time.Minute
+		d.set("", func(id string) {
+			if id[0] == 'p' {
+				<-release
+			}
+		})
+		began := time.Now()
+		in, out := d.ask(4000, "")
+		took := time.Since(began)
+		close(release)
+		if out.Status != 200 || in.Seen.Worker[0] != 'd' || took > 20*time.Second {
+			t.Errorf("%s: %d by %s after %v", c, out.Status, in.Seen.Worker, took)
+		}
+		if s := in.Seen.Split; s == nil || s.Result != string(journal.PrefillFailed) || !strings.HasSuffix(s.Why, ": timeout") {
+			t.Errorf("%s: the record has %+v", c, s)
+		}
+	}
+}
+
 // A prefiller that fails is replaced once, and then the decoder does it alone; a decoder that fails gets another one.
 func TestPairingFails(t *testing.T) {
 	for _, c := range []pair.Connector{pair.NIXL, pair.LMCache, pair.Mooncake, pair.SGLang} {

@@ -73,8 +73,11 @@ func (e *Exchange) abandon(ctx context.Context) *message.Outbound {
 
 // endedFor returns why a request of that context, which has ended, is left without an answer.
 func endedFor(ctx context.Context) journal.Reason {
-	if errors.Is(context.Cause(ctx), message.ErrClientGone) {
+	switch why := context.Cause(ctx); {
+	case errors.Is(why, message.ErrClientGone):
 		return journal.ClientGone
+	case errors.Is(why, context.DeadlineExceeded): // of a leg
+		return journal.Timeout
 	}
 	return journal.Stopping
 }
