@@ -84,7 +84,20 @@ func (x *prober) probePair(ctx context.Context, p, d *conf.Worker, wrongAtP, wro
 			"NixlConnector and kv_role kv_producer or kv_both")
 		return
 	}
-	if _, err := x.send(ctx, d.URL+"/v1/completions", t.Decode(body, handed)); err != nil {
+	answer, err = x.send(ctx, d.URL+"/v1/completions", t.Decode(body, handed))
+	var said struct {
+		Usage struct {
+			Details struct {
+				Cached *int `json:"cached_tokens"`
+			} `json:"prompt_tokens_details"`
+		} `json:"usage"`
+	}
+	switch {
+	case err == nil && json.Unmarshal(answer, &said) == nil && said.Usage.Details.Cached != nil &&
+		*said.Usage.Details.Cached == 0: // of what it is handed a decoder counts all
+		wrongAtD("it will not pair with prefiller %s: it has read nothing of what that one keeps; start vLLM with "+
+			"--kv-transfer-config, NixlConnector and kv_role kv_consumer or kv_both", p.ID)
+	case err != nil:
 		wrongAtD("it will not pair with prefiller %s: %v; is NixlConnector on, and can it reach that one's side channel?",
 			p.ID, err)
 	}

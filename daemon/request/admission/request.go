@@ -352,8 +352,9 @@ func IsWhole(r *Request) bool { return HasRoles(r) && r.In.Tail == nil && r.In.K
 // prompts are hashed it counts them as one.
 func HasPair(r *Request) bool {
 	req := r.Read.Req
-	return IsWhole(r) && r.Generates() && req.HasPrompt && r.Read.Clear && !req.BypassesCache &&
-		!pair.CutByAnswer(r.In.Body) && (max(1, len(req.Chains))*req.N == 1 || !r.Pool.Pairing.Connector.Names())
+	return IsWhole(r) && r.Generates() && req.HasPrompt && r.Read.Clear &&
+		(!req.BypassesCache || !r.Pool.Pairing.Connector.Alone()) && !pair.CutByAnswer(r.In.Body) &&
+		(max(1, len(req.Chains))*req.N == 1 || !r.Pool.Pairing.Connector.Names())
 }
 
 // Prefillers returns the labels of the workers that a strategy may name for the prompt of a request, nil if it may not.

@@ -41,7 +41,10 @@ type duo struct {
 	picky   bool   // decoders answer 400 to each answer of more than one token
 }
 
-func newDuo(t *testing.T, c pair.Connector) *duo {
+func newDuo(t *testing.T, c pair.Connector) *duo { t.Helper(); return newDuoOf(t, c, worker.Both) }
+
+// newDuoOf makes one whose decoders have that role.
+func newDuoOf(t *testing.T, c pair.Connector, decoders worker.Role) *duo {
 	t.Helper()
 	d := &duo{scene: newScene(t), connector: c, held: `{"cached_tokens":7}`, pinned: map[string]bool{}, rooms: map[string]bool{}}
 	var specs []worker.Spec
@@ -56,8 +59,9 @@ func newDuo(t *testing.T, c pair.Connector) *duo {
 		l := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.serve(id, w, r) }))
 		t.Cleanup(l.Close)
 		t.Cleanup(l.CloseClientConnections)
-		spec := worker.Spec{ID: id, URL: l.URL}
+		spec := worker.Spec{ID: id, URL: l.URL, Role: decoders}
 		if id[0] == 'p' {
+			spec.Role = worker.Both
 			spec.Labels = map[string]string{"role": "prefill"}
 		}
 		specs = append(specs, spec)

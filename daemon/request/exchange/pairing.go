@@ -86,7 +86,9 @@ func (p *pairing) isSplit(to route.Target) bool {
 	case by != nil:
 		p.named = by.ID()
 		return true
-	case named || p.lacks < p.rule.Threshold:
+	case !p.Connector.Alone() && route.OnlyDecodes(p.choice, to):
+		return true
+	case named || p.lacks < p.rule.Threshold || p.req.Read.Req.BypassesCache:
 		return false
 	}
 	rule := p.splitRule()

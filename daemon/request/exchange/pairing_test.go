@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
@@ -94,6 +95,31 @@ func TestAColdPromptIsNotCached(t *testing.T) {
 		if u := in.Seen.Usage; u.Cached != 0 || !u.CachedKnown || u.Prompt != 900 ||
 			!bytes.Contains(out.Body, []byte(`{"cached_tokens":0}`)) {
 			t.Errorf("%s: usage %+v, %s; want nothing cached", c, u, out.Body)
+		}
+	}
+}
+
+// TestADecoderThatServesNothingAlone: SGLang's decode server refuses what no prefiller has, so a short prompt, and one that
+// is computed whatever is cached, are split too. With other connectors they are the decoder's.
+func TestADecoderThatServesNothingAlone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []pair.Connector{pair.SGLang, pair.Mooncake, pair.NIXL} {
+		for _, extra := range []string{"", `,"prompt_logprobs":1`} {
+			d := newDuoOf(t, c, worker.Decodes)
+			if _, out := d.ask(40, extra); out.Status != 200 {
+				t.Errorf("%s: %d %s", c, out.Status, out.Body)
+			}
+			got, split := d.took(), false
+			for end := time.Now().Add(time.Second); !split && time.Now().Before(end); time.Sleep(time.Millisecond) {
+				got += d.took()
+				split = strings.Contains(got, "p0 max") || strings.Contains(got, "p1 max")
+				if c != pair.SGLang {
+					break
+				}
+			}
+			if split != (c == pair.SGLang) {
+				t.Errorf("%s, %q: at %q", c, extra, got)
+			}
 		}
 	}
 }

@@ -38,6 +38,10 @@ func (c Connector) Names() bool { return c != LMCache }
 // was on its way.
 func (c Connector) InTurn() bool { return c == NIXL || c == LMCache }
 
+// Alone reports whether a decoder serves a request of which no prefiller has computed the prompt. SGLang's decode
+// server answers 400 to what has no bootstrap room.
+func (c Connector) Alone() bool { return c != SGLang }
+
 // Pins reports whether a prefiller keeps the KV of a first leg until a decoder has got it: a second leg must follow, or
 // the memory is lost until the prefiller gives up (nixl: 30 s with vLLM 0.32, 480 s with older ones).
 func (c Connector) Pins() bool { return c == NIXL }

@@ -48,6 +48,9 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	return math.IsInf(elsewhere, 1) || elsewhere+float64(lacks)/rate < alone
 }
 
+// OnlyDecodes reports whether the worker computes no prompts.
+func OnlyDecodes(c *Choice, to Target) bool { return !c.fleet.frame.Rows[to.row].Prefills() }
+
 // Patience returns how long a prefill elsewhere may take before the worker that answers computes the prompt itself:
 // some times what is expected of either, since what was learnt of their speed may be old, and not less than the time in
 // which an engine that hangs is found out.
