@@ -44,7 +44,8 @@ func (h *Health) End(r *Request, o *Outcome, signs int, settled bool, now time.D
 		return v
 	}
 	if o.Kind == Answered {
-		return h.answered(r, o, settled, tried)
+		v.Do = h.answered(r, o, settled, tried)
+		return v
 	}
 	if o.Kind == Denied {
 		h.denied(r, o.Uncompared, tried, now)
@@ -99,18 +100,17 @@ func (h *Health) suspectBy(v *Verdict, k Kind) {
 }
 
 // answered records an answer that is no sign against the worker.
-func (h *Health) answered(r *Request, o *Outcome, settled, tried bool) (v Verdict) {
+func (h *Health) answered(r *Request, o *Outcome, settled, tried bool) Action {
 	h.failures.add(Answered)
 	h.error.good(ByRequest)
 	if !o.Rejected {
 		h.records[r.Class].accept(r.Sent)
 	}
 	if tried {
-		v.Do = Shut
-		return v
+		return Shut
 	}
 	h.breaker.good(r.Sent, settled)
-	return v
+	return Nothing
 }
 
 // excuse takes back one sign: another worker has failed the same request in the same way.

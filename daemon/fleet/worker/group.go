@@ -1,6 +1,10 @@
 package worker
 
-import "time"
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/measure"
+)
 
 // together is the largest gap between first bytes of one engine step.
 const together = 100 * time.Microsecond
@@ -42,6 +46,6 @@ func (g *group) slowness() (x float64, ok bool) {
 	if g.warm || g.cold < minSample || g.est <= 0 {
 		return 0, false
 	}
-	x = (g.last - max(g.at, g.prev)).Seconds() / g.est
+	x = measure.InSeconds(g.last-max(g.at, g.prev)) / g.est
 	return x, x > 0
 }
