@@ -322,9 +322,4 @@ func (p process) Hold() (release func())                  { return p.memory.Hold
 func (p process) Give() []byte                            { return operator.Drains(p.shown()) }
 func (p process) Take(given []byte)                       { operator.DrainAgain(p.shown(), given, p.log) }
 
-func (p process) Clients() operator.ClientStats {
-	s := p.front.Stats()
-	return operator.ClientStats{InFlight: s.InFlight, LostLines: s.LostLines, Open: s.Connections.Open,
-		Accepted: s.Connections.Accepted, Refused: s.Connections.Refused, Gone: s.Connections.Gone,
-		SlowClosed: s.Connections.SlowClosed, Held: s.Held}
-}
+func (p process) Clients() front.Stats { return p.front.Stats() }

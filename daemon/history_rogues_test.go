@@ -245,7 +245,7 @@ func TestRoutersWhoseClocksDiffer(t *testing.T) {
 			t.Errorf("router %d: %+v", i, s.Received)
 		}
 		for _, o := range s.Routers {
-			if o.Lag > 20*time.Second || time.Since(o.LastSent) > 20*time.Second {
+			if o.Lag > 20 || time.Since(o.LastSent) > 20*time.Second {
 				t.Errorf("router %d hears %s after %v, last at %v", i, o.Name, o.Lag, o.LastSent)
 			}
 		}

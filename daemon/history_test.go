@@ -107,8 +107,8 @@ func TestRoutersShareTheirHistory(t *testing.T) {
 	agree(t, all, 5*time.Second)
 	for i, r := range all {
 		p := r.peers.Stats().Pools[0]
-		if p.Received.Gaps+p.Received.Foreign+p.Received.Unlinked+p.Received.Flooded != 0 || p.Sent.Frames == 0 {
-			t.Errorf("router %d: told %+v, heard %+v", i, p.Sent, p.Received)
+		if p.Received.Gaps+p.Received.Foreign+p.Received.Unlinked+p.Received.Flooded != 0 || p.Told.Frames == 0 {
+			t.Errorf("router %d: told %+v, heard %+v", i, p.Told, p.Received)
 		}
 	}
 	late := startRouter(t, 9, url, "prefixaware", f) // one that starts knows it too

@@ -83,7 +83,7 @@ func TestQueueOverTheSocket(t *testing.T) {
 		t.Errorf("warmpath_queue_depth of class low is %v", got)
 	}
 	q := r.describe()[0].Queue
-	if q == nil || q.Waiting != 8 || len(q.Flows) != 1 || q.Flows[0].Priority != -3 || strings.Contains(q.Flows[0].Flow, "agent") {
+	if q == nil || q.Waiting != 8 || len(q.Flows) != 1 || q.Flows[0].Class != -3 || strings.Contains(q.Flows[0].Flow, "agent") {
 		t.Errorf("the page shows %+v", q)
 	}
 	for range 9 {

@@ -394,7 +394,7 @@ func TestAPoolThatComesLater(t *testing.T) {
 	if code, text := r.decided("/api/v1/sessions", &pools); code != 200 || len(pools) != 2 || len(pools[0].List) != 1 {
 		t.Fatal(code, text)
 	}
-	if left := time.Until(*pools[0].List[0].Idle); left < 20*time.Minute {
+	if left := time.Until(pools[0].List[0].Forgotten); left < 20*time.Minute {
 		t.Errorf("the second pool forgets a session after %v; want the 30m of the start", left)
 	}
 }

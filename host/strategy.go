@@ -39,22 +39,24 @@ func (b bell) ring() {
 
 // Stats counts what a Strategy did since it was loaded.
 type Stats struct {
-	Picks       uint64            // answered by the module
-	Fallbacks   map[string]uint64 // answered by Fallback, by reason
-	Instances   int               // alive now
-	Discarded   uint64            // instances, each after an error
-	MemoryBytes uint64            // of all instances' memories
-	Quarantined bool
-	LastError   string             // of the last trap
-	Metrics     map[string]float64 // the module's own counters
+	Picks     uint64            `json:"picks"`                // answered by the module
+	Instances int               `json:"instances"`            // alive now
+	Discarded uint64            `json:"traps"`                // instances, each after an error
+	Fallbacks map[string]uint64 `json:"fallbacks"`            // answered by Fallback, by reason
+	LastError string            `json:"last_error,omitempty"` // of the last trap
 
 	// Calls that the module may not make, by the entry of allow that they lack: "kv", or "headers:" and a name. nil =
 	// none.
-	Refused map[string]uint64
+	Refused map[string]uint64 `json:"refused,omitempty"`
+
+	MemoryBytes uint64             `json:"-"` // of all instances' memories
+	Quarantined bool               `json:"-"`
+	Metrics     map[string]float64 `json:"-"` // the module's own counters
 
 	// Notices to the calls that the module wants, by the names of its exports: those that were delivered, well or not, and
 	// those that were dropped.
-	Delivered, Dropped map[string]uint64
+	Delivered map[string]uint64 `json:"-"`
+	Dropped   map[string]uint64 `json:"-"`
 }
 
 // Name is the name the strategy was loaded under.

@@ -192,7 +192,7 @@ func (c *coordinator) list(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, `{"instances":[`)
 	to, between := json.NewEncoder(w), ""
 	for _, s := range statsOf(c.fleet).Instances {
-		if !s.Server {
+		if s.Kind != "server" {
 			continue
 		}
 		_, _ = io.WriteString(w, between)

@@ -116,7 +116,7 @@ func TestRecordedServer(t *testing.T) {
 	}
 	s := one(t, k)
 	want := map[string]int64{"l1/dram": 2, "l2/resp": 6, "l2/sagemaker-hyperpod": 6}
-	if fmt.Sprint(s.Keys) != fmt.Sprint(want) || !s.Server {
+	if fmt.Sprint(s.Keys) != fmt.Sprint(want) || s.Kind != "server" {
 		t.Errorf("the server holds %v; want %v", s.Keys, want)
 	}
 	if !strings.Contains(out.String(), `msg="Worker registered: mp-a"`) {

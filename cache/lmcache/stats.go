@@ -16,16 +16,16 @@ type Stats struct {
 
 // InstanceStats describes one instance.
 type InstanceStats struct {
-	ID      string
-	Server  bool
-	Address string
-	State   string // live, understood or not; or why not
-	Hash    string // the variant; "" = not known yet
-	Keys    map[string]int64
-	Ranks   int
-	Admits  uint64
-	Since   time.Time
-	Heard   time.Time
+	ID      string           `json:"id"`
+	Kind    string           `json:"kind"`  // worker, server
+	State   string           `json:"state"` // live, understood or not; or why not
+	Address string           `json:"address"`
+	Hash    string           `json:"hash,omitempty"` // the variant; "" = not known yet
+	Ranks   int              `json:"ranks"`
+	Keys    map[string]int64 `json:"keys"` // by location
+	Admits  uint64           `json:"admits"`
+	Since   time.Time        `json:"since"`
+	Heard   time.Time        `json:"heard"`
 }
 
 // Stats describes all instances, by id.
@@ -53,8 +53,11 @@ func statsOf(f *fleet) Stats {
 }
 
 func (i *instance) stats() InstanceStats {
-	s := InstanceStats{ID: i.id, Server: i.server, Address: i.ip, Ranks: len(i.ranks), Admits: i.admits.Load(),
+	s := InstanceStats{ID: i.id, Kind: "worker", Address: i.ip, Ranks: len(i.ranks), Admits: i.admits.Load(),
 		Since: i.since, Heard: i.heard, Keys: map[string]int64{}}
+	if i.server {
+		s.Kind = "server"
+	}
 	reported := i.server
 	for _, r := range i.ranks {
 		for location, stream := range r.streams {

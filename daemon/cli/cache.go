@@ -96,16 +96,16 @@ func writeCache(out io.Writer, s *operator.CacheState) error {
 	}
 	fmt.Fprintf(w, "\nPUTS\tMISSES\tREFUSED\tLEASED\tPROMISED\n%d\t%d\t%d\t%d\t%d\n", s.Puts, s.Misses, refused, s.Leased,
 		s.Promised)
-	if s.Tokens.Room > 0 {
+	if s.Tokens.Tokens > 0 {
 		fmt.Fprintln(w, "\nMODEL\tBYTES A TOKEN\tPARTS\tSHARE")
 		for _, m := range s.Tokens.Models {
 			guess := ""
 			if m.Guessed {
 				guess = fmt.Sprintf(" at %d tokens a value", s.Tokens.ChunkTokens)
 			}
-			fmt.Fprintf(w, "%s\t%.0f%s\t%d\t%.0f %%\n", m.Model, m.BytesPerToken, guess, m.Parts, 100*m.Share)
+			fmt.Fprintf(w, "%s\t%.0f%s\t%d\t%.0f %%\n", m.Name, m.BytesPerToken, guess, m.Parts, 100*m.Share)
 		}
-		fmt.Fprintf(w, "\nroom for %d tokens of KV", s.Tokens.Room)
+		fmt.Fprintf(w, "\nroom for %d tokens of KV", s.Tokens.Tokens)
 		if s.Tokens.Guessed && s.Tokens.ChunkGuessed {
 			fmt.Fprint(w, ", a guess: set [lmcache] chunk_size if the workers' is another")
 		}
@@ -135,7 +135,7 @@ func (q *cacheAsk) list() *cobra.Command {
 			if !q.asJSON {
 				fmt.Fprintln(w, "BYTES\tTIERS\tENDS IN\tKEY")
 			}
-			left, more, err := q.each(c.Context(), after, limit, func(k *operator.CacheKey) error {
+			left, more, err := q.each(c.Context(), after, limit, func(k *kvcache.Entry) error {
 				if q.asJSON {
 					return json.NewEncoder(q.out).Encode(k)
 				}
@@ -158,16 +158,16 @@ func (q *cacheAsk) list() *cobra.Command {
 	return c
 }
 
-func endsIn(k *operator.CacheKey) string {
-	if k.Expires == nil {
+func endsIn(k *kvcache.Entry) string {
+	if k.Expires.IsZero() {
 		return "-"
 	}
-	return time.Until(*k.Expires).Round(time.Second).String()
+	return time.Until(k.Expires).Round(time.Second).String()
 }
 
 // each calls f for up to limit keys, page by page; 0 = all. It returns the rest of the limit, and where a next page
 // would begin.
-func (q *cacheAsk) each(ctx context.Context, after string, limit int, f func(*operator.CacheKey) error) (int, string,
+func (q *cacheAsk) each(ctx context.Context, after string, limit int, f func(*kvcache.Entry) error) (int, string,
 	error) {
 	const most = 1000 // of a page
 	for all := limit == 0; all || limit > 0; {
@@ -221,7 +221,7 @@ func (q *cacheAsk) describe(ctx context.Context, key string) error {
 		return err
 	}
 	found := false
-	_, _, err = q.each(ctx, "", 1, func(k *operator.CacheKey) error {
+	_, _, err = q.each(ctx, "", 1, func(k *kvcache.Entry) error {
 		if text := kvcache.Text(raw); k.Key != text {
 			return nil
 		}

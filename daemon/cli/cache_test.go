@@ -105,7 +105,7 @@ func TestCache(t *testing.T) {
 	}
 	var s operator.CacheState
 	if err := json.Unmarshal([]byte(k.run("stat --json")), &s); err != nil || s.Puts != 1203 || !s.Open || s.Prefix != nil ||
-		len(s.Tiers) != 1 || s.Tiers[0].Values != 1203 || s.Tokens.Room < 1 {
+		len(s.Tiers) != 1 || s.Tiers[0].Values != 1203 || s.Tokens.Tokens < 1 {
 		t.Errorf("stat: %+v, %v", s, err)
 	}
 	got := k.run("ls --limit 3")

@@ -110,7 +110,7 @@ func (d *drained) left(ctx context.Context) (map[string]int, error) {
 	d.others, d.lost = nil, routers.On && !routers.Connected
 	for i := range routers.Pools {
 		for k := range routers.Pools[i].Routers {
-			if r := &routers.Pools[i].Routers[k]; routers.Pools[i].Pool == d.pool && r.Alive {
+			if r := &routers.Pools[i].Routers[k]; routers.Pools[i].Name == d.pool && r.Alive {
 				d.others = append(d.others, "router "+r.Name)
 				for id, n := range r.At {
 					if ids[id] {

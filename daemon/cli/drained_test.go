@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -32,9 +33,14 @@ func TestDrainWaitsForOtherRouters(t *testing.T) {
 			t.Errorf("%d and %d: %s; want %q", own, others, p, want)
 		}
 	}
-	beside := func(alive, connected bool, at map[string]int) operator.RoutersState {
-		return operator.RoutersState{On: true, Connected: connected, Pools: []operator.PoolRouters{{Pool: "p",
-			Routers: []operator.RouterState{{Name: "rb", Alive: alive, At: at}}}}}
+	beside := func(alive, connected bool, at map[string]int) (s operator.RoutersState) {
+		busy, _ := json.Marshal(at)
+		text := fmt.Sprintf(`{"on": true, "connected": %v, "pools": [{"pool": "p", "routers": [{"name": "rb", "alive": %v,
+			"in_flight_by_worker": %s}]}]}`, connected, alive, busy)
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
 	f(0, 0, operator.RoutersState{}, "1s", "it has no request any more\n")
 	f(1, 0, operator.RoutersState{}, "300ms", "1 request still at w after 300ms: 1 of this router\n")

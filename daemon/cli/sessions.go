@@ -85,11 +85,11 @@ func writeSessions(out io.Writer, pools []operator.PoolSessions, now time.Time) 
 		fmt.Fprintln(w, "\nPOOL\tSESSION\tKIND\tWORKER\tAGE\tENDS IN")
 		for _, s := range p.List {
 			ends := s.Expires
-			if ends == nil {
-				ends = s.Idle
+			if ends.IsZero() {
+				ends = s.Forgotten
 			}
 			left := "-"
-			if ends != nil {
+			if !ends.IsZero() {
 				left = ends.Sub(now).Round(time.Second).String()
 			}
 			age := now.Sub(s.Created).Round(time.Second)

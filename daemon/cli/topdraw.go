@@ -144,7 +144,7 @@ func waitingRows(o *operator.Overview) section {
 				why = "no worker is up"
 			}
 			for _, f := range p.Queue.Flows {
-				fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%.1fs\t%s\t%s\n", f.Flow, p.Name, f.Requests, f.Priority, f.Seconds,
+				fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%.1fs\t%s\t%s\n", f.Flow, p.Name, f.Requests, f.Class, f.Cost,
 					ago(f.Served, o.Now), why)
 			}
 			fmt.Fprintf(w, "all\t%s\t%d of %d\t\t\t\t\n", p.Name, p.Queue.Waiting, p.Queue.Most)

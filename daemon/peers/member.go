@@ -37,10 +37,10 @@ type Member struct {
 
 // Progress describes how far a replay has come.
 type Progress struct {
-	Messages int // found in the stream
-	Done     int // of them applied
-	Took     time.Duration
-	Live     bool // the replay is over
+	Messages int     `json:"messages"` // found in the stream
+	Done     int     `json:"done"`     // of them applied
+	Live     bool    `json:"over"`
+	Seconds  float64 `json:"seconds"`
 }
 
 // replayPending reports whether the stream's older entries have still to be read.
@@ -140,7 +140,7 @@ func (m *Member) setReplayed(n int) {
 func (m *Member) endReplay(began time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.live, m.progress.Live, m.progress.Took = true, true, time.Since(began)
+	m.live, m.progress.Live, m.progress.Seconds = true, true, time.Since(began).Seconds()
 	m.until = began
 }
 

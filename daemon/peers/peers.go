@@ -255,7 +255,8 @@ func (p *Peers) expire(now time.Time) {
 }
 
 // Stats describes the messages sent and applied so far. A nil Peers shares nothing.
-func (p *Peers) Stats() (s Stats) {
+func (p *Peers) Stats() Stats {
+	s := Stats{Pools: []PoolStats{}}
 	if p == nil {
 		return s
 	}
@@ -263,7 +264,7 @@ func (p *Peers) Stats() (s Stats) {
 	h := &p.health
 	h.mu.Lock()
 	s.Connected, s.Since, s.Losses = h.since.IsZero(), h.since, h.lost
-	if h.err != nil {
+	if h.err != nil && !s.Connected {
 		s.Err = h.err.Error() + "; " + goredis.Remedy(h.err)
 	}
 	h.mu.Unlock()
@@ -272,8 +273,10 @@ func (p *Peers) Stats() (s Stats) {
 		m.mu.Lock()
 		progress := m.progress
 		m.mu.Unlock()
-		s.Pools = append(s.Pools, PoolStats{Name: m.name, Sent: m.sender.Stats(), Received: m.receiver.Stats(),
-			Routers: m.receiver.Routers(now), Replay: progress, Chains: m.chains.held()})
+		sent, received := m.sender.Stats(), m.receiver.Stats()
+		s.Pools = append(s.Pools, PoolStats{Name: m.name, Routers: m.receiver.Routers(now), Told: sent.Traffic,
+			Heard: received.Traffic, Replay: progress, Dropped: dropped(&sent, &received), Waiting: sent.Waiting,
+			Received: received, Chains: m.chains.held()})
 	}
 	return s
 }

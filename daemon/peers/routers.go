@@ -18,19 +18,19 @@ const mostSilence = time.Minute
 
 // ReceiverStats counts the messages that were received, and those that were refused.
 type ReceiverStats struct {
-	Frames, Bytes, Records uint64
-	Repeated               uint64        // frames that came again
-	Late                   uint64        // frames that filled a gap
-	Gaps                   uint64        // times that frames of a router were missing
-	Foreign                uint64        // entries that are no frame, or a broken one
-	Versions               uint64        // frames of another version of frames or texts
-	Secrets                uint64        // frames made with another secret
-	Flooded                uint64        // frames of a router that sends too much
-	Unlinked               uint64        // chains whose beginning is unknown
-	Expired                uint64        // requests in flight of routers whose lease ended
-	Replayed               uint64        // frames that were sent before this router began
-	Lag                    time.Duration // of the newest frame
-	Open                   int           // requests of others in flight
+	Traffic
+	Repeated uint64        // frames that came again
+	Late     uint64        // frames that filled a gap
+	Gaps     uint64        // times that frames of a router were missing
+	Foreign  uint64        // entries that are no frame, or a broken one
+	Versions uint64        // frames of another version of frames or texts
+	Secrets  uint64        // frames made with another secret
+	Flooded  uint64        // frames of a router that sends too much
+	Unlinked uint64        // chains whose beginning is unknown
+	Expired  uint64        // requests in flight of routers whose lease ended
+	Replayed uint64        // frames that were sent before this router began
+	Lag      time.Duration // of the newest frame
+	Open     int           // requests of others in flight
 }
 
 // peer is another router, as its messages describe it.
@@ -78,12 +78,17 @@ func (p *peer) fillsGap(number uint64) bool {
 	return true
 }
 
-// inFlight counts the router's requests in flight by their workers' keys.
-func (p *peer) inFlight() map[uint64]int {
-	at := map[uint64]int{}
+// inFlight counts the router's requests in flight by their workers' ids.
+func (p *peer) inFlight() map[string]int {
+	ids, at := map[uint64]string{}, map[string]int{}
+	for _, w := range p.beat.Workers {
+		ids[w.Key] = w.ID
+	}
 	for _, o := range p.open {
 		sent, _ := o.Sent()
-		at[sent.Worker]++
+		if id, known := ids[sent.Worker]; known {
+			at[id]++
+		}
 	}
 	return at
 }
@@ -130,17 +135,22 @@ func (p *peer) title() string { return cmp.Or(p.beat.Name, fmt.Sprintf("%016x", 
 
 // Router describes another router by its messages.
 type Router struct {
-	ID, Name      string
-	Alive         bool
-	LastSent      time.Time // when its newest message was sent
-	Lag           time.Duration
-	Frames, Bytes uint64
-	InFlight      int
-	At            map[uint64]int // of InFlight at each worker, by its key
-	Workers       []Named
-	Version, Text int // versions of its messages, and of its hashes
-	OtherSecret   bool
-	digest        uint64
+	ID          string         `json:"id"`
+	Name        string         `json:"name"`
+	Alive       bool           `json:"alive"`
+	LastSent    time.Time      `json:"heard"` // when its newest message was sent
+	Lag         float64        `json:"lag_seconds"`
+	Frames      uint64         `json:"messages"`
+	Bytes       uint64         `json:"bytes"`
+	InFlight    int            `json:"in_flight"`
+	Workers     int            `json:"workers"`
+	Version     int            `json:"version"`      // of its messages
+	Text        int            `json:"text_version"` // of its hashes
+	OtherSecret bool           `json:"other_secret"`
+	At          map[string]int `json:"in_flight_by_worker"` // workers without any are left out
+
+	workers []Named
+	digest  uint64
 }
 
 func maxTime(a, b time.Time) time.Time {
@@ -191,14 +201,15 @@ func (r *Receiver) Stats() ReceiverStats {
 }
 
 // Routers describes the other routers, sorted by name.
-func (r *Receiver) Routers(now time.Time) (all []Router) {
+func (r *Receiver) Routers(now time.Time) []Router {
+	all := []Router{}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range r.peers {
 		all = append(all, Router{ID: fmt.Sprintf("%016x", p.id), Name: p.beat.Name,
-			Alive: !p.gone && now.Sub(p.lastSent) <= Lease, LastSent: p.lastSent, Lag: p.lag, Frames: p.frames, Bytes: p.bytes,
-			InFlight: len(p.open), At: p.inFlight(), Workers: p.beat.Workers, digest: p.beat.digest, Version: int(p.version[0]),
-			Text: int(p.version[1]), OtherSecret: p.secret})
+			Alive: !p.gone && now.Sub(p.lastSent) <= Lease, LastSent: p.lastSent, Lag: p.lag.Seconds(), Frames: p.frames,
+			Bytes: p.bytes, InFlight: len(p.open), Workers: len(p.beat.Workers), Version: int(p.version[0]),
+			Text: int(p.version[1]), OtherSecret: p.secret, At: p.inFlight(), workers: p.beat.Workers, digest: p.beat.digest})
 	}
 	slices.SortFunc(all, func(a, b Router) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	return all

@@ -46,9 +46,7 @@ type Sender struct {
 
 // SenderStats counts the records and messages of a Sender.
 type SenderStats struct {
-	Records uint64
-	Frames  uint64 // messages that were sent
-	Bytes   uint64
+	Traffic
 	Dropped uint64 // messages that Redis did not take for too long
 	Waiting int    // messages
 }

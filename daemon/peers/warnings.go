@@ -90,10 +90,10 @@ func (m *Member) logDifferences(log *slog.Logger, now time.Time) {
 	own := named(m.pool, m.pool.Secret(), now)
 	digest := sum(own)
 	for _, r := range m.receiver.Routers(now) {
-		if !r.Alive || r.digest == digest || len(r.Workers) == 0 || !m.differsForLong(r, digest, now) {
+		if !r.Alive || r.digest == digest || r.Workers == 0 || !m.differsForLong(r, digest, now) {
 			continue
 		}
-		d := differ(own, r.Workers)
+		d := differ(own, r.workers)
 		if len(d.named) > 0 && m.warningDue("named "+r.ID, now) {
 			log.Warn("history: another router names the same worker differently, so neither knows what the other sends "+
 				"there: give it the same id in both files", "pool", m.name, "router", r.Name,

@@ -125,27 +125,27 @@ func (p *part) take(perToken float64) {
 
 // Estimate is the capacity of a tier in tokens.
 type Estimate struct {
-	Tokens       int64 // that fit into the bytes; 0 = no put has shown it
-	Guessed      bool  // of some model no value showed its tokens
-	ChunkTokens  int   // that were assumed for it
-	ChunkGuessed bool  // these are LMCache's default
-	Models       []Model
+	Tokens       int64   `json:"room"`          // that fit into the bytes; 0 = no put has shown it
+	Guessed      bool    `json:"guessed"`       // of some model no value showed its tokens
+	ChunkTokens  int     `json:"chunk_tokens"`  // that were assumed for it
+	ChunkGuessed bool    `json:"chunk_guessed"` // these are LMCache's default
+	Models       []Model `json:"models"`
 }
 
 // Model is one model's part of an Estimate.
 type Model struct {
-	Name          string
-	BytesPerToken float64
-	Parts         int     // values that together are a token's KV: ranks, or layers
-	Share         float64 // of the bytes put lately
-	Guessed       bool
+	Name          string  `json:"model"`
+	BytesPerToken float64 `json:"bytes_per_token"`
+	Parts         int     `json:"parts"` // values that together are a token's KV: ranks, or layers
+	Share         float64 `json:"share"` // of the bytes put lately
+	Guessed       bool    `json:"guessed"`
 }
 
 // Estimate returns how many tokens of the present puts fit into bytes.
 func (m *Meter) Estimate(bytes int64) Estimate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := Estimate{ChunkTokens: int(m.chunk), ChunkGuessed: !m.given}
+	e := Estimate{ChunkTokens: int(m.chunk), ChunkGuessed: !m.given, Models: []Model{}}
 	tokens := 0.
 	for name, model := range m.models {
 		out := Model{Name: name, Parts: len(model.parts), Share: model.bytes / max(1, m.total), Guessed: !model.told}

@@ -121,9 +121,9 @@ func (v *view) wants(e *keptRequest) bool {
 
 // Stats is what the ring holds.
 type Stats struct {
-	Kept   int       // requests
-	Bytes  int       // of memory
-	Oldest time.Time // zero if there is none
+	Kept   int       `json:"kept"`  // requests
+	Bytes  int       `json:"bytes"` // of memory
+	Oldest time.Time `json:"oldest,omitzero"`
 }
 
 // Stats returns what the ring holds now.

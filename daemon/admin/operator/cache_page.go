@@ -12,6 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 )
@@ -26,7 +27,7 @@ type CacheState struct {
 	Refused  map[string]uint64 `json:"refused"` // values, by reason
 	Leased   int               `json:"leased"`  // values being read
 	Promised int               `json:"promised"`
-	Tokens   CacheTokens       `json:"tokens"`
+	Tokens   chunks.Estimate   `json:"tokens"`
 	Prefix   *CachePrefix      `json:"prefix,omitempty"`
 }
 
@@ -43,24 +44,6 @@ type CacheTier struct {
 	State     string `json:"state"`   // up, or of l2 which servers are down or refuse values
 }
 
-// CacheTokens is how many tokens of KV the cache has room for, estimated from the puts.
-type CacheTokens struct {
-	Room         int64        `json:"room"`          // 0 = no put has shown it
-	Guessed      bool         `json:"guessed"`       // some model's values do not show their tokens
-	ChunkTokens  int          `json:"chunk_tokens"`  // that were assumed for those
-	ChunkGuessed bool         `json:"chunk_guessed"` // these are LMCache's default, not [lmcache] chunk_size
-	Models       []CacheModel `json:"models"`
-}
-
-// CacheModel sums up the puts of one model.
-type CacheModel struct {
-	Model         string  `json:"model"`
-	BytesPerToken float64 `json:"bytes_per_token"`
-	Parts         int     `json:"parts"` // values that together are a token's KV: ranks, or layers
-	Share         float64 `json:"share"` // of the bytes put lately
-	Guessed       bool    `json:"guessed"`
-}
-
 // CachePrefix counts the keys with a prefix.
 type CachePrefix struct {
 	Prefix string `json:"prefix"`
@@ -71,16 +54,8 @@ type CachePrefix struct {
 
 // CacheKeys is one page of /api/v1/cache/keys.
 type CacheKeys struct {
-	Keys []CacheKey `json:"keys"`
-	Next string     `json:"next"` // after= of the next page; "" = this was the last
-}
-
-// CacheKey is one key, as kvcache.Text writes it.
-type CacheKey struct {
-	Key     string     `json:"key"`
-	Size    int64      `json:"size"`
-	Tiers   []string   `json:"tiers"`
-	Expires *time.Time `json:"expires,omitempty"`
+	Keys []kvcache.Entry `json:"keys"` // as kvcache.Text writes them
+	Next string          `json:"next"` // after= of the next page; "" = this was the last
 }
 
 // CacheDeleted is what a deletion did.
@@ -164,7 +139,8 @@ func stateOfL2(servers []remote.ServerStats) string {
 }
 
 func describeCache(k *kvcache.Cache) CacheState {
-	out := CacheState{Tiers: []CacheTier{}, Refused: map[string]uint64{}, Tokens: CacheTokens{Models: []CacheModel{}}}
+	out := CacheState{Tiers: []CacheTier{}, Refused: map[string]uint64{},
+		Tokens: chunks.Estimate{Models: []chunks.Model{}}}
 	if k == nil {
 		return out
 	}
@@ -186,13 +162,7 @@ func describeCache(k *kvcache.Cache) CacheState {
 		out.Tiers = append(out.Tiers, CacheTier{Tier: "l2", Values: all.InL2.Keys, Bytes: all.InL2.ValueBytes,
 			MaxBytes: all.L2Bytes, Hits: l.Hits, Skipped: l.Unwritten(), State: stateOfL2(l.Servers)})
 	}
-	e, _ := k.Holds()
-	out.Tokens.Room, out.Tokens.Guessed = e.Tokens, e.Guessed
-	out.Tokens.ChunkTokens, out.Tokens.ChunkGuessed = e.ChunkTokens, e.ChunkGuessed
-	for _, m := range e.Models {
-		out.Tokens.Models = append(out.Tokens.Models, CacheModel{Model: m.Name, BytesPerToken: m.BytesPerToken,
-			Parts: m.Parts, Share: m.Share, Guessed: m.Guessed})
-	}
+	out.Tokens, _ = k.Holds()
 	return out
 }
 
@@ -227,13 +197,9 @@ func cacheKeys(c *fiber.Ctx, k *kvcache.Cache) error {
 	if !ok {
 		return nil
 	}
-	out := CacheKeys{Keys: []CacheKey{}}
-	for _, e := range k.Page(prefix, after, limit) {
-		key := CacheKey{Key: kvcache.Text(e.Key), Size: e.Size, Tiers: e.Tiers}
-		if !e.Expires.IsZero() {
-			key.Expires = &e.Expires
-		}
-		out.Keys = append(out.Keys, key)
+	out := CacheKeys{Keys: append([]kvcache.Entry{}, k.Page(prefix, after, limit)...)}
+	for i := range out.Keys {
+		out.Keys[i].Key = kvcache.Text(out.Keys[i].Key)
 	}
 	if len(out.Keys) == limit {
 		out.Next = out.Keys[limit-1].Key

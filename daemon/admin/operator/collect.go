@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/front"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
@@ -17,7 +18,7 @@ import (
 // counts are those of the process and of its rooms at one moment. Of a room that is off they are zero.
 type counts struct {
 	process processCounts
-	clients ClientStats
+	clients front.Stats
 	store   tier.Stats
 	kv      kvcache.Stats
 	kvOpen  bool // kv is there
@@ -118,9 +119,7 @@ func sendPools(ch chan<- prometheus.Metric, pools []*Pool, recent *Recent) {
 			}
 		}
 		for _, s := range p.Strategies() { // none while the pool closes
-			n := s.Stats()
-			collect(ch, ofStrategies, strategyCounts{sha256: s.SHA256(), discarded: n.Discarded, instances: n.Instances,
-				quarantined: n.Quarantined, metrics: n.Metrics}, p.Name, s.Name())
+			collect(ch, ofStrategies, strategyCounts{Stats: s.Stats(), sha256: s.SHA256()}, p.Name, s.Name())
 		}
 	}
 }

@@ -13,16 +13,20 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/front"
 	"github.com/warmpath/warmpath/daemon/request/ledger"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
+
+// RoutersState is the answer of /api/v1/routers.
+type RoutersState = peers.Stats
 
 // Process is the process that an operator looks at and changes.
 type Process interface {
 	// Pools are those in force.
 	Pools() []*Pool
 	// Clients are the counts of the clients' side.
-	Clients() ClientStats
+	Clients() front.Stats
 	// Draining reports whether the process is about to end.
 	Draining() bool
 	// Settings are the configuration in force, without its secrets.

@@ -6,21 +6,22 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
 )
 
 // PoolState is a pool in the answers of /ready and /api/v1/pools. Workers are named by id, never by URL.
 type PoolState struct {
-	Name       string        `json:"name"`
-	Strategy   string        `json:"strategy"`
-	Module     string        `json:"module_sha256"`
-	Quarantine bool          `json:"module_quarantined"`
-	View       string        `json:"view"` // where match counts come from
-	Up         int           `json:"up"`
-	WhyNot     string        `json:"why_not,omitempty"` // why it cannot serve, or serves by panics alone
-	Panics     bool          `json:"panics,omitempty"`  // its requests go to workers that are not up (panic = true)
-	Workers    []WorkerState `json:"workers"`
-	Queue      *QueueState   `json:"queue,omitempty"`         // what waits in the router; absent = nothing does
-	Breaks     []route.Break `json:"prefix_breaks,omitempty"` // where its prompts change from turn to turn
+	Name       string         `json:"name"`
+	Strategy   string         `json:"strategy"`
+	Module     string         `json:"module_sha256"`
+	Quarantine bool           `json:"module_quarantined"`
+	View       string         `json:"view"` // where match counts come from
+	Up         int            `json:"up"`
+	WhyNot     string         `json:"why_not,omitempty"` // why it cannot serve, or serves by panics alone
+	Panics     bool           `json:"panics,omitempty"`  // its requests go to workers that are not up (panic = true)
+	Workers    []WorkerState  `json:"workers"`
+	Queue      *waiting.State `json:"queue,omitempty"`         // what waits in the router; absent = nothing does
+	Breaks     []route.Break  `json:"prefix_breaks,omitempty"` // where its prompts change from turn to turn
 }
 
 // WorkerState is one worker of a PoolState.
@@ -62,7 +63,7 @@ func Describe(pools []*Pool) (all []PoolState) {
 		live := 0
 		stats := p.Workers.Stats(now)
 		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now), Workers: []WorkerState{},
-			Queue: describeQueue(p.Queue), Breaks: p.Breaks()}
+			Queue: p.Queue.State(shownFlows), Breaks: p.Breaks()}
 		s.WhyNot, s.Panics = p.verdict(stats)
 		if st := p.Strategy.Strategy(); st != nil {
 			s.Strategy = st.Name()

@@ -28,6 +28,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
+	"github.com/warmpath/warmpath/host"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md anew")
@@ -109,7 +110,7 @@ func (e everyCount) Collect(ch chan<- prometheus.Metric) {
 			Tokens: chunks.Estimate{Models: make([]chunks.Model, 1)}},
 		kvOpen:  true,
 		lmcache: lmcache.Stats{On: true},
-		peers:   peers.Stats{On: true, Pools: []peers.PoolStats{{Name: "p"}}},
+		peers:   peers.Stats{On: true, Pools: []peers.PoolStats{{Name: "p", Dropped: map[string]uint64{"gap": 0}}}},
 		memory:  peers.Written{On: true, At: time.Unix(1, 0)},
 		spans:   tracing.Stats{On: true},
 		certs:   []certificate.Stats{{Listener: "server"}},
@@ -125,7 +126,7 @@ type strategyCollector struct{}
 func (strategyCollector) Describe(chan<- *prometheus.Desc) {}
 
 func (strategyCollector) Collect(ch chan<- prometheus.Metric) {
-	collect(ch, ofStrategies, strategyCounts{metrics: map[string]float64{"hits": 1}}, "p", "s")
+	collect(ch, ofStrategies, strategyCounts{Stats: host.Stats{Metrics: map[string]float64{"hits": 1}}}, "p", "s")
 	collect(ch, ofShadows, strategies.Report{}, "p", "s")
 	collect(ch, ofShadowQueues, 0, "p")
 }

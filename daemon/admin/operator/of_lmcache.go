@@ -2,7 +2,6 @@ package operator
 
 import (
 	"strings"
-	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -72,35 +71,13 @@ func lmcacheEvents(c *lmcache.Counts) map[string]uint64 {
 
 // lmcacheState is the answer of /api/v1/lmcache.
 type lmcacheState struct {
-	On        bool              `json:"on"`
-	Instances []lmcacheInstance `json:"instances"`
-	Events    map[string]uint64 `json:"events"` // by kind
-}
-
-// lmcacheInstance is one instance in an lmcacheState.
-type lmcacheInstance struct {
-	ID      string           `json:"id"`
-	Kind    string           `json:"kind"` // worker, server
-	State   string           `json:"state"`
-	Address string           `json:"address"`
-	Hash    string           `json:"hash,omitempty"`
-	Ranks   int              `json:"ranks"`
-	Keys    map[string]int64 `json:"keys"` // by location
-	Admits  uint64           `json:"admits"`
-	Since   time.Time        `json:"since"`
-	Heard   time.Time        `json:"heard"`
+	On        bool                    `json:"on"`
+	Instances []lmcache.InstanceStats `json:"instances"`
+	Events    map[string]uint64       `json:"events"` // by kind
 }
 
 // lmcachePage answers with the known LMCache instances.
 func lmcachePage(c *fiber.Ctx, s lmcache.Stats) error {
-	all := make([]lmcacheInstance, 0, len(s.Instances))
-	for _, i := range s.Instances {
-		kind := "worker"
-		if i.Server {
-			kind = "server"
-		}
-		all = append(all, lmcacheInstance{ID: i.ID, Kind: kind, State: i.State, Address: i.Address, Hash: i.Hash,
-			Ranks: i.Ranks, Keys: i.Keys, Admits: i.Admits, Since: i.Since, Heard: i.Heard})
-	}
+	all := append([]lmcache.InstanceStats{}, s.Instances...)
 	return c.JSON(lmcacheState{On: s.On, Instances: all, Events: lmcacheEvents(&s.Counts)})
 }

@@ -1,8 +1,6 @@
 package operator
 
-import (
-	"github.com/warmpath/warmpath/daemon/peers"
-)
+import "github.com/warmpath/warmpath/daemon/peers"
 
 // ofHistory has no values where no history is shared.
 var ofHistory = []reading[peers.Stats]{
@@ -27,17 +25,17 @@ var ofPeers = []reading[*peers.PoolStats]{
 	gauge("history_others_in_flight", "Requests of other routers that are in flight.", poolLabels,
 		func(p *peers.PoolStats) float64 { return float64(p.Received.Open) }),
 	gauge("history_waiting_messages", "Messages that Redis has not taken yet.", poolLabels,
-		func(p *peers.PoolStats) float64 { return float64(p.Sent.Waiting) }),
+		func(p *peers.PoolStats) float64 { return float64(p.Waiting) }),
 	byWay("history_messages_total", "Messages sent to other routers, and received from them.",
-		func(p *peers.PoolStats) (sent, received uint64) { return p.Sent.Frames, p.Received.Frames }),
+		func(p *peers.PoolStats) (sent, received uint64) { return p.Told.Frames, p.Heard.Frames }),
 	byWay("history_bytes_total", "Bytes of these messages.",
-		func(p *peers.PoolStats) (sent, received uint64) { return p.Sent.Bytes, p.Received.Bytes }),
+		func(p *peers.PoolStats) (sent, received uint64) { return p.Told.Bytes, p.Heard.Bytes }),
 	byWay("history_events_total", "What they say: a request sent, its first byte, its answer, its end, and more.",
-		func(p *peers.PoolStats) (sent, received uint64) { return p.Sent.Records, p.Received.Records }),
+		func(p *peers.PoolStats) (sent, received uint64) { return p.Told.Records, p.Heard.Records }),
 	newReading(metric{name: "history_dropped_total", help: "What was not sent or not applied, by reason.",
 		kind: isCounter, labels: []string{"pool", "reason"}},
 		func(p *peers.PoolStats, send func(float64, ...string)) {
-			for reason, n := range dropped(p) {
+			for reason, n := range p.Dropped {
 				send(float64(n), reason)
 			}
 		}),
@@ -76,11 +74,4 @@ func byWay(name, help string, value func(*peers.PoolStats) (sent, received uint6
 			send(float64(sent), "told")
 			send(float64(received), "heard")
 		})
-}
-
-// dropped returns the lost messages, by reason.
-func dropped(p *peers.PoolStats) map[string]uint64 {
-	return map[string]uint64{"not taken": p.Sent.Dropped, "gap": p.Received.Gaps, "repeated": p.Received.Repeated,
-		"no message": p.Received.Foreign, "other version": p.Received.Versions, "other secret": p.Received.Secrets,
-		"flood": p.Received.Flooded, "unknown beginning": p.Received.Unlinked, "router gone": p.Received.Expired}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/host"
 )
 
 // workerCounts holds the readings of a worker.
@@ -84,11 +85,8 @@ var ofPools = []reading[*Pool]{
 
 // strategyCounts holds the readings of a pool's strategy.
 type strategyCounts struct {
-	sha256      string
-	discarded   uint64 // instances
-	instances   int
-	quarantined bool
-	metrics     map[string]float64 // the module's own
+	host.Stats
+	sha256 string
 }
 
 // strategyLabels are the labels of every metric of a strategy.
@@ -96,18 +94,18 @@ var strategyLabels = []string{"pool", "strategy"}
 
 var ofStrategies = []reading[strategyCounts]{
 	total("module_traps_total", "Instances discarded after an error.", strategyLabels,
-		func(s strategyCounts) float64 { return float64(s.discarded) }),
+		func(s strategyCounts) float64 { return float64(s.Discarded) }),
 	gauge("module_instances", "Live instances.", strategyLabels,
-		func(s strategyCounts) float64 { return float64(s.instances) }),
+		func(s strategyCounts) float64 { return float64(s.Instances) }),
 	gauge("module_quarantined", "1 while the module is set aside after repeated errors.", strategyLabels,
-		func(s strategyCounts) float64 { return bit(s.quarantined) }),
+		func(s strategyCounts) float64 { return bit(s.Quarantined) }),
 	newReading(metric{name: "module_info", help: "The module that serves; always 1.", kind: isGauge,
 		labels: []string{"pool", "strategy", "sha256"}},
 		func(s strategyCounts, send func(float64, ...string)) { send(1, s.sha256) }),
 	newReading(metric{name: "strategy_metric", help: "What a module counts by sdk.Metric, 64 names at most; from 0 " +
 		"again when another module is loaded.", kind: isGauge, labels: []string{"pool", "strategy", "name"}},
 		func(s strategyCounts, send func(float64, ...string)) {
-			for name, value := range s.metrics {
+			for name, value := range s.Metrics {
 				send(value, name)
 			}
 		}),

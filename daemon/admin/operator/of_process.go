@@ -7,6 +7,7 @@ import (
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/front"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
@@ -26,41 +27,30 @@ var ofProcess = []reading[processCounts]{
 		}),
 }
 
-// ClientStats are the counts of the clients' side.
-type ClientStats struct {
-	InFlight  int64  // requests
-	LostLines uint64 // of the access log
-	Open      int    // connections
-
-	Accepted, Refused, Gone, SlowClosed uint64 // connections since the start
-
-	Held account.Sums // what requests hold
-}
-
-var ofClients = []reading[ClientStats]{
+var ofClients = []reading[front.Stats]{
 	gauge("requests_in_flight", "Clients' requests being served.", nil,
-		func(c ClientStats) float64 { return float64(c.InFlight) }),
+		func(c front.Stats) float64 { return float64(c.InFlight) }),
 	total("access_log_lost_lines_total", "Lines of the access log that could not be written: its disk was full, or its "+
-		"disk or its reader was stuck.", nil, func(c ClientStats) float64 { return float64(c.LostLines) }),
+		"disk or its reader was stuck.", nil, func(c front.Stats) float64 { return float64(c.LostLines) }),
 	gauge("client_connections", "Clients' connections open.", nil,
-		func(c ClientStats) float64 { return float64(c.Open) }),
+		func(c front.Stats) float64 { return float64(c.Connections.Open) }),
 	newReading(metric{name: "client_connections_total", help: "Clients' connections by what became of them.",
 		kind: isCounter, labels: []string{"event"}},
-		func(c ClientStats, send func(float64, ...string)) {
-			send(float64(c.Accepted), "accepted")
-			send(float64(c.Refused), "refused")
-			send(float64(c.Gone), "left_early")
-			send(float64(c.SlowClosed), "too_slow")
+		func(c front.Stats, send func(float64, ...string)) {
+			send(float64(c.Connections.Accepted), "accepted")
+			send(float64(c.Connections.Refused), "refused")
+			send(float64(c.Connections.Gone), "left_early")
+			send(float64(c.Connections.SlowClosed), "too_slow")
 		}),
 	gauge("accounts_open", "Requests whose work has not ended, also of clients that have left.", nil,
-		func(c ClientStats) float64 { return float64(c.Held.Open) }),
+		func(c front.Stats) float64 { return float64(c.Held.Open) }),
 	total("account_leaks_total", "Requests that ended while they still held something: a fault of this router.", nil,
-		func(c ClientStats) float64 { return float64(c.Held.Leaks) }),
+		func(c front.Stats) float64 { return float64(c.Held.Leaks) }),
 	newReading(metric{name: "held", help: "What the requests under way hold: places at workers and in queues, prefills " +
 		"at workers of their own and their bytes, adapters in use, bytes of answers that slow clients have not taken yet, " +
 		"jobs that run after their request was answered.",
 		kind: isGauge, labels: []string{"what"}},
-		func(c ClientStats, send func(float64, ...string)) {
+		func(c front.Stats, send func(float64, ...string)) {
 			for what, n := range c.Held.Held {
 				send(float64(n), account.What(what).String())
 			}

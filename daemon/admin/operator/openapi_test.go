@@ -14,6 +14,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
+	"github.com/warmpath/warmpath/daemon/peers"
 )
 
 // failure is the body of an answer of 400 and above, if it has one.
@@ -82,7 +83,7 @@ var operations = []operation{
 		query: "key: the one; prefix: of all that are to go; after: next of the call before", fails: "400 502"},
 	{route: "GET /api/v1/cache/value", says: "The bytes of a key", query: "key: the one", fails: "400 404",
 		answers: "application/octet-stream"},
-	{route: "GET /api/v1/routers", says: "Other routers that share the history", answers: RoutersState{}},
+	{route: "GET /api/v1/routers", says: "Other routers that share the history", answers: peers.Stats{}},
 	{route: "GET /api/v1/lmcache", says: "LMCache's instances", answers: lmcacheState{}},
 	{route: "GET /api/v1/strategies", says: "The strategies that there are, each with its SHA-256 and whom it serves",
 		answers: []strategies.Strategy{}},

@@ -5,36 +5,32 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/admin/decisions"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
+	"github.com/warmpath/warmpath/host"
 )
 
 // Overview is the answer of /api/v1/overview: all that the page shows except decisions, the last hour and the
 // configuration.
 type Overview struct {
-	Version  string         `json:"version"`
-	Now      time.Time      `json:"now"`
-	Began    time.Time      `json:"began"`
-	Ready    bool           `json:"ready"`
-	Draining bool           `json:"draining"`
-	InFlight int64          `json:"in_flight"`
-	Clients  int            `json:"connections"`
-	Kept     KeptDecisions  `json:"decisions"`
-	Reload   Reload         `json:"reload"`
-	Change   *Reload        `json:"last_change,omitempty"` // the last reload that changed something; absent = none has
-	Warnings []Warning      `json:"warnings"`              // what an operator is to look at, the worst first
-	Pools    []PoolOverview `json:"pools"`
-	Tiers    []Tier         `json:"tiers"`
+	Version  string          `json:"version"`
+	Now      time.Time       `json:"now"`
+	Began    time.Time       `json:"began"`
+	Ready    bool            `json:"ready"`
+	Draining bool            `json:"draining"`
+	InFlight int64           `json:"in_flight"`
+	Clients  int             `json:"connections"`
+	Kept     decisions.Stats `json:"decisions"`
+	Reload   Reload          `json:"reload"`
+	Change   *Reload         `json:"last_change,omitempty"` // the last reload that changed something; absent = none has
+	Warnings []Warning       `json:"warnings"`              // what an operator is to look at, the worst first
+	Pools    []PoolOverview  `json:"pools"`
+	Tiers    []Tier          `json:"tiers"`
 
-	Certificates []CertificateState `json:"certificates"`
-}
-
-// KeptDecisions describes how far back decisions are kept.
-type KeptDecisions struct {
-	Kept   int       `json:"kept"`
-	Bytes  int       `json:"bytes"`
-	Oldest time.Time `json:"oldest,omitzero"`
+	Certificates []certificate.Stats `json:"certificates"`
 }
 
 // PoolOverview is a pool with its demand and its sessions.
@@ -45,7 +41,7 @@ type PoolOverview struct {
 	Wanted   int            `json:"workers_wanted"` // as pool_workers_wanted
 	Sessions map[string]int `json:"sessions"`       // live, by kind
 	Blocks   int            `json:"index_blocks"`
-	Strategy StrategyState  `json:"module"`
+	Strategy host.Stats     `json:"module"`
 
 	Aside map[string]string `json:"canaries_set_aside,omitempty"` // last error by name; the fallback answers
 
@@ -73,16 +69,6 @@ func splitOf(p *Pool, now time.Time) *SplitState {
 		s.Learnt = s.Rate > 0
 	}
 	return s
-}
-
-// StrategyState describes a pool's module and its results.
-type StrategyState struct {
-	Picks     uint64            `json:"picks"`
-	Instances int               `json:"instances"`
-	Discarded uint64            `json:"traps"`
-	Fallbacks map[string]uint64 `json:"fallbacks"` // by reason
-	LastError string            `json:"last_error,omitempty"`
-	Refused   map[string]uint64 `json:"refused,omitempty"` // calls by the entry of allow that they lack
 }
 
 // Tier is a store of this process.
@@ -140,13 +126,12 @@ func (s *Server) overview() Overview {
 	pools := s.c.Process.Pools()
 	n := s.c.counts()
 	o := Overview{Version: s.c.Metrics.version, Now: now, Began: s.began, Draining: s.c.Process.Draining(),
-		Tiers: tiers(n.store, n.peers, s.c.KVCache), Certificates: describeCertificates(n.certs, now)}
+		Tiers: tiers(n.store, n.peers, s.c.KVCache), Certificates: append([]certificate.Stats{}, n.certs...)}
 	o.Reload, o.Change = s.c.Metrics.reload.get()
 	o.Ready, _ = Readiness(pools, o.Draining)
 	clients := s.c.Process.Clients()
-	o.InFlight, o.Clients = clients.InFlight, clients.Open
-	kept := s.c.Ring.Stats()
-	o.Kept = KeptDecisions{Kept: kept.Kept, Bytes: kept.Bytes, Oldest: kept.Oldest}
+	o.InFlight, o.Clients = clients.InFlight, clients.Connections.Open
+	o.Kept = s.c.Ring.Stats()
 	states := Describe(pools)
 	for i, p := range pools {
 		o.Pools = append(o.Pools, overviewOf(p, states[i], s.c.Metrics.recent.load(p, now), now))
@@ -167,8 +152,7 @@ func overviewOf(p *Pool, state PoolState, asked load, now time.Time) PoolOvervie
 		n := s.Stats()
 		switch {
 		case s == own:
-			v.Strategy = StrategyState{Picks: n.Picks, Instances: n.Instances, Discarded: n.Discarded,
-				Fallbacks: n.Fallbacks, LastError: n.LastError, Refused: n.Refused}
+			v.Strategy = n
 		case n.Quarantined:
 			v.Aside[s.Name()] = n.LastError
 		}

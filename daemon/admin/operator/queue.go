@@ -1,8 +1,6 @@
 package operator
 
 import (
-	"time"
-
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
@@ -37,40 +35,8 @@ func (m *Metrics) Waited(s *message.Seen, w journal.Waited) {
 	}
 }
 
-// QueueState is what waits for the workers of a pool, in the answer of /api/v1/pools.
-type QueueState struct {
-	Waiting int         `json:"waiting"`
-	Bytes   int64       `json:"bytes"`
-	Most    int         `json:"max_requests"`
-	Flows   []FlowState `json:"flows,omitempty"` // those with the most requests first
-}
-
-// FlowState is what waits of a key, or of an agent of a key.
-type FlowState struct {
-	Flow     string    `json:"flow"` // the key's name, and behind a slash the fingerprint of the agent's session
-	Priority int       `json:"priority"`
-	Requests int       `json:"requests"`
-	Seconds  float64   `json:"prefill_seconds"` // that they need
-	Served   time.Time `json:"served_at"`       // when one of them got a worker last, or the first came
-	Blocked  bool      `json:"blocked"`         // a look for a worker found none with room since the last change
-}
-
 // shownFlows bounds the flows that are listed.
 const shownFlows = 16
-
-// describeQueue returns nil for a pool without a queue, and one in which nothing waits.
-func describeQueue(q *waiting.Queue) *QueueState {
-	if q == nil || q.Depth() == 0 {
-		return nil
-	}
-	n := q.Counts()
-	s := &QueueState{Waiting: n.Depth, Bytes: n.Bytes, Most: q.Most()}
-	for _, f := range q.Flows(shownFlows) {
-		s.Flows = append(s.Flows, FlowState{Flow: f.Flow, Priority: f.Class, Requests: f.Requests, Seconds: f.Cost,
-			Served: f.Served, Blocked: f.Blocked})
-	}
-	return s
-}
 
 // waits returns how many requests wait for the pool's workers.
 func (p *Pool) waits() int {

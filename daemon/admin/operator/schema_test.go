@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"encoding/json"
 	"go/ast"
 	"go/parser"
@@ -11,7 +12,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/kvstore/chunks"
+	"github.com/warmpath/warmpath/cache/lmcache"
+	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/kv/kvcache"
+	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
+	"github.com/warmpath/warmpath/host"
 )
 
 // schemas makes JSON schemas of Go types, with the comments of their fields as descriptions.
@@ -71,9 +82,28 @@ func (s *schemas) of(t reflect.Type) object {
 	return object{} // anything
 }
 
+// schemaNames are the names of the schemas of other packages' types.
+var schemaNames = map[reflect.Type]string{
+	reflect.TypeFor[certificate.Stats]():     "CertificateState",
+	reflect.TypeFor[chunks.Estimate]():       "CacheTokens",
+	reflect.TypeFor[chunks.Model]():          "CacheModel",
+	reflect.TypeFor[decisions.Stats]():       "KeptDecisions",
+	reflect.TypeFor[host.Stats]():            "StrategyState",
+	reflect.TypeFor[kvcache.Entry]():         "CacheKey",
+	reflect.TypeFor[lmcache.InstanceStats](): "LmcacheInstance",
+	reflect.TypeFor[peers.PoolStats]():       "PoolRouters",
+	reflect.TypeFor[peers.Progress]():        "RouterReplay",
+	reflect.TypeFor[peers.Router]():          "RouterState",
+	reflect.TypeFor[peers.Stats]():           "RoutersState",
+	reflect.TypeFor[peers.Traffic]():         "RouterTraffic",
+	reflect.TypeFor[queue.FlowCount]():       "FlowState",
+	reflect.TypeFor[session.Entry]():         "SessionState",
+	reflect.TypeFor[waiting.State]():         "QueueState",
+}
+
 // named adds a struct's schema to all, and returns the reference to it.
 func (s *schemas) named(t reflect.Type) object {
-	name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
+	name := cmp.Or(schemaNames[t], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
 	ref := object{"$ref": "#/components/schemas/" + name}
 	if s.all[name] != nil {
 		if s.from[name] != t {
@@ -88,6 +118,9 @@ func (s *schemas) named(t reflect.Type) object {
 	s.fields(t, properties, &required)
 	out["properties"], out["required"] = properties, required
 	if text := s.comment(t, ""); text != "" {
+		if schemaNames[t] != "" {
+			text = name + strings.TrimPrefix(text, t.Name())
+		}
 		out["description"] = text
 	}
 	return ref

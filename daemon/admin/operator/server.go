@@ -132,7 +132,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 	app.Get("/api/v1/decisions", s.decided.list)
 	app.Get("/api/v1/decisions/:id", s.decided.one)
 	cacheRoutes(app, c.KVCache)
-	app.Get("/api/v1/routers", func(r *fiber.Ctx) error { return routersPage(r, c.Peers.Stats()) })
+	app.Get("/api/v1/routers", func(r *fiber.Ctx) error { return r.JSON(c.Peers.Stats()) })
 	app.Get("/api/v1/lmcache", func(r *fiber.Ctx) error { return lmcachePage(r, c.LMCache.Stats()) })
 	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return s.drainWorker(c, true) })
 	app.Delete("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return s.drainWorker(c, false) })

@@ -17,7 +17,7 @@ import (
 type PoolSessions struct {
 	Pool    string           `json:"pool"`
 	Workers []WorkerSessions `json:"workers"`
-	List    []SessionState   `json:"sessions"`
+	List    []session.Entry  `json:"sessions"`
 	Cut     bool             `json:"cut"` // List is incomplete
 }
 
@@ -27,17 +27,6 @@ type WorkerSessions struct {
 	Opened    int    `json:"opened"`    // by NEW_SESSION or POST /sessions
 	Keys      int    `json:"keys"`      // named by clients, or by a cookie
 	Responses int    `json:"responses"` // stored responses
-}
-
-// SessionState is one live session. Its id is a secret. The fingerprint tells sessions apart and opens none.
-type SessionState struct {
-	Fingerprint string     `json:"fingerprint"`
-	Kind        string     `json:"kind"`
-	Worker      string     `json:"worker"`
-	AtWorker    bool       `json:"held_by_worker"`
-	Created     time.Time  `json:"created"`
-	Expires     *time.Time `json:"expires,omitempty"` // fixed
-	Idle        *time.Time `json:"forgotten_at,omitempty"`
 }
 
 // Bounds of ?limit=.
@@ -63,7 +52,7 @@ func sessionsPage(c *fiber.Ctx, pools []*Pool) error {
 
 // describeSessions counts a pool's live sessions, and lists up to limit of them; with a worker only that worker's.
 func describeSessions(p *Pool, worker string, limit int, now time.Time) PoolSessions {
-	s := PoolSessions{Pool: p.Name, Workers: []WorkerSessions{}, List: []SessionState{}}
+	s := PoolSessions{Pool: p.Name, Workers: []WorkerSessions{}, List: p.Sessions.List(worker, limit, now)}
 	live := p.Sessions.Live(now)
 	all := 0
 	for _, w := range slices.Sorted(maps.Keys(live)) {
@@ -74,17 +63,7 @@ func describeSessions(p *Pool, worker string, limit int, now time.Time) PoolSess
 			all += n[session.Opened] + n[session.Key] + n[session.Response]
 		}
 	}
-	for _, e := range p.Sessions.List(worker, limit, now) {
-		state := SessionState{Fingerprint: e.Fingerprint, Kind: e.Kind.String(), Worker: e.Worker, AtWorker: e.Minted,
-			Created: e.Created}
-		if !e.Expires.IsZero() {
-			state.Expires = &e.Expires
-		} else if !e.Forgotten.IsZero() {
-			state.Idle = &e.Forgotten
-		}
-		s.List = append(s.List, state)
-	}
-	slices.SortFunc(s.List, func(a, b SessionState) int {
+	slices.SortFunc(s.List, func(a, b session.Entry) int {
 		return cmp.Or(cmp.Compare(a.Worker, b.Worker), a.Created.Compare(b.Created),
 			cmp.Compare(a.Fingerprint, b.Fingerprint))
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
 const (
@@ -110,13 +111,14 @@ func (e *evidence) lostStores() (all []Warning) {
 
 func (e *evidence) certificates() (all []Warning) {
 	for _, c := range e.Certificates {
-		w := Warning{Grade: warn, Title: "certificate " + c.State, Command: "openssl x509 -noout -dates -in " + c.File,
+		w := Warning{Grade: warn, Title: "certificate " + string(c.State),
+			Command: "openssl x509 -noout -dates -in " + c.File,
 			Text: fmt.Sprintf("that of %s, valid from %s to %s: renew it, no restart is needed", c.Listener,
 				c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))}
-		if c.State != certificateOK && c.State != certificateEnds {
+		if c.State != certificate.OK && c.State != certificate.EndsSoon {
 			w.Grade = bad // clients refuse it
 		}
-		if c.State != certificateOK {
+		if c.State != certificate.OK {
 			all = append(all, w)
 		}
 		if c.Refused != "" {

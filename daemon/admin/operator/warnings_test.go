@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
 // healthy is evidence of a pool "p" whose workers are up.
@@ -82,16 +83,16 @@ func TestWarnings(t *testing.T) {
 		p.Aside = map[string]string{"other": "trap"}
 	})
 	from, to := time.Unix(0, 0), time.Unix(1e9, 0)
-	cert := CertificateState{Listener: "server", File: "a.pem", NotBefore: from, NotAfter: to, State: certificateOK}
+	cert := certificate.Stats{Listener: "server", File: "a.pem", NotBefore: from, NotAfter: to, State: certificate.OK}
 	const dates, span = "openssl x509 -noout -dates -in a.pem",
 		"that of server, valid from 1970-01-01T00:00:00Z to 2001-09-09T01:46:40Z: renew it, no restart is needed"
 	f("bad: certificate expired | "+span+" | "+dates+"\nwarn: certificate refused | no pair | "+dates, func(e *evidence, _ *PoolOverview) {
 		cert.State, cert.Refused = "expired", "listen: no pair"
-		e.Certificates = []CertificateState{cert}
+		e.Certificates = []certificate.Stats{cert}
 	})
 	f("warn: certificate ends soon | "+span+" | "+dates, func(e *evidence, _ *PoolOverview) {
-		cert.State, cert.Refused = certificateEnds, ""
-		e.Certificates = []CertificateState{cert}
+		cert.State, cert.Refused = certificate.EndsSoon, ""
+		e.Certificates = []certificate.Stats{cert}
 	})
 	f("warn: spans lost | 7, as the collector of [tracing] takes none: see that it runs and can be reached | "+check+
 		"\nwarn: lines of the access log lost | 7: free the disk, or correct server.access_log | df", func(e *evidence, _ *PoolOverview) {

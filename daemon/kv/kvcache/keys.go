@@ -11,10 +11,10 @@ import (
 
 // Entry is one key of the cache.
 type Entry struct {
-	Key     string
-	Size    int64
-	Expires time.Time // zero = never
-	Tiers   []string  // tiers that have it: "l1" is memory, "disk" the spill folder, "l2"
+	Key     string    `json:"key"`
+	Size    int64     `json:"size"`
+	Tiers   []string  `json:"tiers"`            // that have it: "l1" is memory, "disk" the spill folder, "l2"
+	Expires time.Time `json:"expires,omitzero"` // zero = never
 }
 
 // Page lists at most limit keys in their order that begin with a prefix and come after a key. A Cache without a door

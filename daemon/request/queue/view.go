@@ -25,15 +25,14 @@ type ClassCount struct {
 
 // FlowCount is what waits of a flow.
 type FlowCount struct {
-	Key      string
-	Flow     string
-	Class    int
-	Lane     uint64
-	Requests int
-	Bytes    int64
-	Cost     float64   // seconds of prefill
-	Served   time.Time // when one of its key was served there last, or its first came
-	Blocked  bool      // its lane found no room
+	Flow     string    `json:"flow"` // the key's name, and behind a slash the fingerprint of the agent's session
+	Class    int       `json:"priority"`
+	Requests int       `json:"requests"`
+	Cost     float64   `json:"prefill_seconds"` // that they need
+	Served   time.Time `json:"served_at"`       // when one of them got a worker last, or the first came
+	Blocked  bool      `json:"blocked"`         // a look for a worker found none with room since the last change
+	Key      string    `json:"-"`
+	Lane     uint64    `json:"-"`
 }
 
 // Counts returns the counts.
@@ -76,7 +75,7 @@ func (q *Queue) Flows(n int) []FlowCount {
 	all := make([]FlowCount, 0, len(q.flows))
 	for name, f := range q.flows {
 		all = append(all, FlowCount{Key: name.key, Flow: name.flow, Class: name.class, Lane: name.lane, Requests: f.requests,
-			Bytes: f.bytes, Cost: f.prefill, Served: f.key.served,
+			Cost: f.prefill, Served: f.key.served,
 			Blocked: f.key.class.lane.blocked != nil})
 	}
 	q.mu.Unlock()

@@ -116,7 +116,7 @@ func TestPages(t *testing.T) {
 	if some := b.List("", 3, now); len(some) != 3 {
 		t.Fatalf("%d; want the limit", len(some))
 	}
-	if got := b.List("w0", 100, now.Add(time.Hour)); len(got) != 1 || got[0].Kind != Key {
+	if got := b.List("w0", 100, now.Add(time.Hour)); len(got) != 1 || got[0].Kind != Key.String() {
 		t.Fatalf("after the end of the opened ones: %+v", got)
 	}
 	if Fingerprint(opened("1")) == Fingerprint(opened("2")) {

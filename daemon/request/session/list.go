@@ -5,23 +5,31 @@ import (
 	"time"
 )
 
-// Entry is a session as a page shows it.
+// Entry is one live session. Its id is a secret. The fingerprint tells sessions apart and opens none.
 type Entry struct {
-	Fingerprint string // as Fingerprint; the id itself is not kept
-	Binding
-	Forgotten time.Time // when the store drops it, if nobody uses it
+	Fingerprint string    `json:"fingerprint"`
+	Kind        string    `json:"kind"`
+	Worker      string    `json:"worker"`
+	Minted      bool      `json:"held_by_worker"`
+	Created     time.Time `json:"created"`
+	Expires     time.Time `json:"expires,omitzero"`      // fixed
+	Forgotten   time.Time `json:"forgotten_at,omitzero"` // without a fixed end: if nobody uses it
 }
 
 // List returns the live sessions of a worker, or of all for "", at most limit of them, as this router's memory holds
 // them. It walks all bindings of the pool: for pages, not for requests.
 func (b *Bindings) List(worker string, limit int, now time.Time) []Entry {
-	var all []Entry
+	all := []Entry{}
 	b.each(now, func(key string, found Binding, expires time.Time) bool {
 		if worker == "" || found.Worker == worker {
 			if len(all) >= limit {
 				return false
 			}
-			all = append(all, Entry{Fingerprint: key[:min(fingerprint, len(key))], Binding: found, Forgotten: expires})
+			if !found.Expires.IsZero() {
+				expires = time.Time{}
+			}
+			all = append(all, Entry{Fingerprint: key[:min(fingerprint, len(key))], Kind: found.Kind.String(),
+				Worker: found.Worker, Minted: found.Minted, Created: found.Created, Expires: found.Expires, Forgotten: expires})
 		}
 		return true
 	})

@@ -74,8 +74,22 @@ func (q *Queue) Longest() time.Duration { return q.conf.Load().Wait }
 // Counts returns what waits and what has become of the rest.
 func (q *Queue) Counts() queue.Counts { return q.order.Counts() }
 
-// Most returns how many requests may wait.
-func (q *Queue) Most() int { return q.conf.Load().MaxRequests }
+// State is what waits for the workers of a pool.
+type State struct {
+	Waiting int               `json:"waiting"`
+	Bytes   int64             `json:"bytes"`
+	Most    int               `json:"max_requests"`
+	Flows   []queue.FlowCount `json:"flows,omitempty"` // those with the most requests first
+}
+
+// State returns what waits, nil if nothing does or q is nil. It lists n flows at most.
+func (q *Queue) State(n int) *State {
+	if q == nil || q.Depth() == 0 {
+		return nil
+	}
+	c := q.order.Counts()
+	return &State{Waiting: c.Depth, Bytes: c.Bytes, Most: q.conf.Load().MaxRequests, Flows: q.order.Flows(n)}
+}
 
 // Level is what waits of the classes that have one name.
 type Level struct {
@@ -108,9 +122,6 @@ func (q *Queue) Levels() []Level {
 
 // Waiting returns how many flows have requests that wait.
 func (q *Queue) Waiting() int { return q.order.Waiting() }
-
-// Flows returns those of which the most requests wait, n at most.
-func (q *Queue) Flows(n int) []queue.FlowCount { return q.order.Flows(n) }
 
 // MayHaveCome gives a request the turn, since there may be room. It implements worker.Room.
 func (q *Queue) MayHaveCome() {

@@ -5,6 +5,7 @@ package certificate
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"os"
@@ -47,10 +48,36 @@ type Pair struct {
 
 // Stats describes the certificate in force.
 type Stats struct {
-	Listener            string
-	File                string
-	NotBefore, NotAfter time.Time
-	Refused             error // why the files' newer pair is not used; nil = there is none
+	Listener  string    `json:"listener"` // server, or kv_cache
+	File      string    `json:"file"`
+	NotBefore time.Time `json:"not_before"`
+	NotAfter  time.Time `json:"not_after"`
+	State     State     `json:"state"`             // ok, ends soon (in 14 days), expired, not yet valid
+	Refused   string    `json:"refused,omitempty"` // why the newer one in the file is not used
+}
+
+// State says whether clients accept a certificate.
+type State string
+
+// The states.
+const (
+	OK          State = "ok"
+	EndsSoon    State = "ends soon"
+	Expired     State = "expired"
+	NotYetValid State = "not yet valid"
+)
+
+// stateOf returns the state of a certificate.
+func stateOf(leaf *x509.Certificate, now time.Time) State {
+	switch {
+	case now.After(leaf.NotAfter):
+		return Expired
+	case now.Before(leaf.NotBefore):
+		return NotYetValid
+	case leaf.NotAfter.Sub(now) < Soon:
+		return EndsSoon
+	}
+	return OK
 }
 
 // Load reads the files. A certificate outside its dates is used all the same: there is no better one. An error means
@@ -185,6 +212,10 @@ func (p *Pair) Stats() (s Stats, ok bool) {
 	if current == nil {
 		return s, false
 	}
-	return Stats{Listener: p.c.Listener, File: p.c.CertFile, NotBefore: current.Leaf.NotBefore,
-		NotAfter: current.Leaf.NotAfter, Refused: p.refused}, true
+	s = Stats{Listener: p.c.Listener, File: p.c.CertFile, NotBefore: current.Leaf.NotBefore,
+		NotAfter: current.Leaf.NotAfter, State: stateOf(current.Leaf, time.Now())}
+	if p.refused != nil {
+		s.Refused = p.refused.Error()
+	}
+	return s, true
 }

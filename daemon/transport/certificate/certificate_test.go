@@ -74,7 +74,7 @@ func TestNeverAWorseOne(t *testing.T) {
 		s.after(2 * time.Second)
 	}
 	s.serves("first", "the old one stays", 1)
-	if st, _ := s.Stats(); st.Refused == nil {
+	if st, _ := s.Stats(); st.Refused == "" {
 		t.Error("the page does not say that it is refused")
 	}
 	s.renew("tomorrow", day, 60*day)
@@ -82,7 +82,7 @@ func TestNeverAWorseOne(t *testing.T) {
 	s.now = time.Now().Add(25 * time.Hour)
 	s.after(0)
 	s.serves("tomorrow", "a new TLS certificate is used", 1)
-	if st, _ := s.Stats(); st.Refused != nil {
+	if st, _ := s.Stats(); st.Refused != "" {
 		t.Errorf("%v is still refused", st.Refused)
 	}
 }
