@@ -12,8 +12,8 @@ import (
 // that sends one divides the key's space further, and leaves it by none: a key's salt has no slash.
 
 // saltIn returns what writes a salt into a body, which is an object in JSON: in place of the client's own, since vLLM's
-// Rust front end refuses a field that comes twice, or before its last brace. Where the client's is not found, that is
-// the one which engines in Python take.
+// Rust front end refuses a field that comes twice, or before its last brace. Where the client's is not found, or
+// comes twice, that is the one which engines in Python take.
 func saltIn(body []byte, salt string) prompt.Edit {
 	text, _ := json.Marshal(salt) // a string cannot fail
 	if lo, hi := ownSalt(body); hi > 0 {
@@ -27,7 +27,7 @@ func saltIn(body []byte, salt string) prompt.Edit {
 	return prompt.Edit{Lo: at, Hi: at, Text: text}
 }
 
-// ownSalt returns where the value of the client's salt is: body[lo:hi]. hi is 0 if it has none.
+// ownSalt returns where the value of the client's salt is: body[lo:hi]. hi is 0 if it has none, or several.
 func ownSalt(body []byte) (lo, hi int) {
 	if !bytes.Contains(body, []byte("cache_salt")) {
 		return 0, 0
@@ -43,9 +43,12 @@ func ownSalt(body []byte) (lo, hi int) {
 			return 0, 0
 		}
 		if key == "cache_salt" {
+			if hi > 0 {
+				return 0, 0
+			}
 			hi = int(d.InputOffset())
-			return hi - len(value), hi
+			lo = hi - len(value)
 		}
 	}
-	return 0, 0
+	return lo, hi
 }
