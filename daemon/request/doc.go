@@ -12,7 +12,9 @@
 //	waiting     has those requests wait on their goroutines, and passes them their turns
 //	prompt      what a body asks for: model, prompt, hashes of its blocks; what an answer said
 //	tokens      the token ids of a prompt, for the workers' KV events
-//	sse         where events end in a stream
+//	sse         where events end in a stream, and which of its bytes are their data
+//	jsonwalk    walks through JSON that comes in pieces
+//	rewrite     changes the JSON of an answer while a client reads it
 //	identity    by which names agents tell their sessions apart, and how far each session is
 //	breaks      where the prompts of a session break from turn to turn
 //	session     which worker has a session

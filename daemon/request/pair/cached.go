@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/warmpath/warmpath/daemon/request/jsonwalk"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/rewrite"
 )
@@ -39,35 +40,14 @@ func NewReader(from io.Reader, kind prompt.Kind, n Counts, events bool) *rewrite
 	return rewrite.NewReader(from, &editor{Counts: n, messages: kind == prompt.Messages, events: events}, events)
 }
 
-// level is where in an answer an object stands.
-type level uint8
-
-const (
-	elsewhere level = iota
-	top             // the answer, or the response in an event
-	start           // the answer in an event that begins it
-	usage
-	startUsage
-	details // of the prompt's tokens
-)
-
-// maxKey is the longest key that an editor tells from others.
-const maxKey = len("cache_creation_input_tokens")
-
 // editor finds the counts and writes others in their place.
 type editor struct {
 	Counts
 	messages bool
 	events   bool
 
-	levels  [8]level // of the objects around the next byte, by depth
-	depth   int
-	key     [maxKey + 1]byte
-	n       int  // bytes of key, at most one more than maxKey
-	value   bool // what comes next is a value
-	text    bool // inside of a string
-	escaped bool // the next byte of the string is escaped
-	number  bool // inside of a count
+	walk  jsonwalk.Walker
+	count bool // inside of a count
 }
 
 // Reset implements [rewrite.Editor].
@@ -76,116 +56,50 @@ func (e *editor) Reset() {
 }
 
 // Append implements [rewrite.Editor].
-func (e *editor) Append(out []byte, c byte) []byte {
-	if e.text {
-		e.inText(c)
-		return append(out, c)
-	}
-	if e.number {
-		if c >= '0' && c <= '9' {
-			return out
-		}
-		e.number = false
-	}
-	switch c {
-	case '{', '[':
-		e.enter(c == '{')
-	case '}', ']':
-		e.depth--
-		e.value = false
-	case ',':
-		e.value = false
-	case ':':
-		e.value = true
-	case '"':
-		e.text = true
-		if !e.value {
-			e.n = 0
-		}
-	default:
-		if c >= '0' && c <= '9' && e.value {
-			if n, is := e.count(); is {
-				e.number, e.value = true, false
-				return strconv.AppendInt(out, int64(n), 10)
+func (e *editor) Append(out, p []byte) []byte {
+	for len(p) > 0 {
+		t, n := e.walk.Next(p)
+		switch {
+		case t == jsonwalk.Literal:
+			instead, is := 0, false
+			if p[0]-'0' <= 9 {
+				instead, is = e.instead()
 			}
+			e.count = is
+			if is {
+				out = strconv.AppendInt(out, int64(instead), 10)
+			}
+		case t != jsonwalk.Rest:
+			e.count = false
 		}
+		if !e.count {
+			out = append(out, p[:n]...)
+		}
+		p = p[n:]
 	}
-	return append(out, c)
+	return out
 }
 
-// count returns what is written in the place of the next value, if that is a count.
-func (e *editor) count() (n int, is bool) {
-	at, key := e.at(), string(e.key[:e.n])
-	if !e.messages {
-		return e.Cached, at == details && key == "cached_tokens"
-	}
-	if at != usage && at != startUsage {
-		return 0, false
-	}
-	switch key {
-	case "cache_read_input_tokens":
+// instead returns what is written in the place of a number, if that is a count.
+func (e *editor) instead() (n int, is bool) {
+	switch at := e.walk.At; {
+	case !e.messages:
+		return e.Cached, e.inAnswer("usage", "prompt_tokens_details", "cached_tokens") ||
+			e.inAnswer("usage", "input_tokens_details", "cached_tokens")
+	case e.inAnswer("usage", "cache_read_input_tokens"):
 		return e.Cached, true
-	case "cache_creation_input_tokens":
+	case e.inAnswer("usage", "cache_creation_input_tokens"):
 		return e.Made, true
+	default:
+		return e.Input, at("usage", "input_tokens")
 	}
-	return e.Input, at == usage && key == "input_tokens"
 }
 
-// at returns the level of the next byte.
-func (e *editor) at() level {
-	if e.depth < 0 || e.depth >= len(e.levels) {
-		return elsewhere
+// inAnswer reports whether the number is the field at a path of the answer, which an event may have in a field.
+func (e *editor) inAnswer(path ...string) bool {
+	in := "response"
+	if e.messages {
+		in = "message"
 	}
-	return e.levels[e.depth]
-}
-
-// enter begins an object or a list.
-func (e *editor) enter(object bool) {
-	p := elsewhere
-	switch {
-	case object && e.depth == 0:
-		p = top
-	case object && e.value:
-		p = e.below(string(e.key[:e.n]))
-	}
-	e.depth++
-	if e.depth > 0 && e.depth < len(e.levels) {
-		e.levels[e.depth] = p
-	}
-	e.value = false
-}
-
-// below returns the level of the object that is the value of a key.
-func (e *editor) below(key string) level {
-	event := e.events && e.depth == 1
-	switch at := e.at(); {
-	case at == top && key == "usage":
-		return usage
-	case at == top && event && e.messages && key == "message":
-		return start
-	case at == top && event && !e.messages && key == "response":
-		return top
-	case at == start && key == "usage":
-		return startUsage
-	case at == usage && (key == "prompt_tokens_details" || key == "input_tokens_details"):
-		return details
-	}
-	return elsewhere
-}
-
-// inText takes the next byte of a string.
-func (e *editor) inText(c byte) {
-	switch {
-	case e.escaped:
-		e.escaped = false
-	case c == '\\':
-		e.escaped = true
-	case c == '"':
-		e.text = false
-		return
-	}
-	if !e.value && e.n <= maxKey {
-		e.key[e.n] = c
-		e.n++
-	}
+	return e.walk.At(path...) || e.events && e.walk.At(append([]string{in}, path...)...)
 }

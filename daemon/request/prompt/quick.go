@@ -1,6 +1,10 @@
 package prompt
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/warmpath/warmpath/daemon/request/jsonwalk"
+)
 
 // quick is the short way for most events of a stream: those that differ from the one before in one string only, the
 // piece of text. It keeps the bytes before and behind that string of an event that was read in full. An event with the
@@ -55,7 +59,7 @@ func digits(b []byte) (n int) {
 // closing returns the place of the quote that closes the string whose inside begins at i, 0 if there is none here.
 func closing(b []byte, i int) int {
 	for {
-		i = special(b, i)
+		i = jsonwalk.Special(b, i)
 		switch {
 		case i >= len(b) || b[i] < ' ':
 			return 0

@@ -1,6 +1,11 @@
 package prompt
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/warmpath/warmpath/daemon/request/jsonwalk"
+	"github.com/warmpath/warmpath/daemon/request/sse"
+)
 
 // skimmer reads an answer of which nothing is kept, as it is too long or of a kind that is not known: its usages, and
 // how much text it has. What it holds is bounded, however long the answer is.
@@ -8,18 +13,11 @@ import "bytes"
 // A usage counts where engines write it: in the outermost object, or in the response, message or delta of an event. One
 // that stands deeper is a client's or a model's own text.
 type skimmer struct {
-	line int // of a stream: bytes of the line that were compared with "data:"; -1 = another line
-
-	depth   int
-	within  bool // the object at the second level may have a usage
-	key     [maxSkimKey + 1]byte
-	n       int  // bytes of key, at most one more than maxSkimKey
-	value   bool // what comes next is a value
-	status  bool // that is the answer's status
-	text    bool // inside of a string
-	escaped bool // the next byte of the string is escaped
-	list    bool // the last byte began a list
-	numbers bool // inside of a list of numbers
+	lines  sse.Data
+	walk   jsonwalk.Walker
+	status bool // inside of the answer's status
+	counts bool // inside of a text that an engine has generated
+	ids    bool // inside of token ids
 
 	usage  []byte // of the usage whose end has not come
 	inside int    // the depth at which it stands; 0 = there is none
@@ -27,190 +25,119 @@ type skimmer struct {
 }
 
 const (
-	maxSkimKey   = len("reasoning_content")
 	maxSkimUsage = 16 << 10 // vLLM's has some 200 bytes
 	maxStatus    = 32
 )
 
-// reset begins another answer, or another event of one.
+// reset begins another answer.
 func (s *skimmer) reset() { *s = skimmer{usage: s.usage[:0]} }
-
-// named reports whether the last key is one of those.
-func (s *skimmer) named(keys ...string) bool {
-	for _, k := range keys {
-		if string(s.key[:s.n]) == k {
-			return true
-		}
-	}
-	return false
-}
-
-// hasOutput reports whether the last key is that of a text which an engine has generated.
-func (s *skimmer) hasOutput() bool {
-	return s.named("content", "text", "reasoning", "reasoning_content", "arguments", "delta", "thinking", "partial_json",
-		"refusal")
-}
 
 // skim takes the next bytes of an answer. Of a stream the lines of data are its JSON.
 func (r *Reply) skim(p []byte) {
-	s := &r.skimmed
 	if !r.t.stream {
 		r.skimJSON(p)
 		return
 	}
 	for len(p) > 0 {
-		end := bytes.IndexByte(p, '\n')
-		line := p
-		if end >= 0 {
-			line = p[:end]
+		n, data, ends := r.skimmed.lines.Next(p)
+		if data {
+			r.skimJSON(p[:n])
 		}
-		p = p[len(line):]
-		for s.line >= 0 && s.line < len(dataField) && len(line) > 0 {
-			if line[0] == dataField[s.line] {
-				s.line++
-			} else if line[0] != '\r' || s.line > 0 {
-				s.line = -1
-			}
-			line = line[1:]
-		}
-		if s.line == len(dataField) {
-			r.skimJSON(line)
-		}
-		if end < 0 {
-			return
-		}
-		p = p[1:]
-		if s.line == 0 {
+		if ends {
 			r.skimmedEvent()
 		}
-		s.line = 0
+		p = p[n:]
 	}
 }
 
-const dataField = "data:"
-
 // skimmedEvent ends an event.
 func (r *Reply) skimmedEvent() {
-	if r.skimmed.output > 0 {
+	s := &r.skimmed
+	if s.output > 0 {
 		r.pieces++
 	}
-	r.skimmed.reset()
+	s.walk.Reset()
+	s.usage, s.inside, s.output = s.usage[:0], 0, 0
 }
 
 // skimJSON takes the next bytes of a JSON text.
 func (r *Reply) skimJSON(p []byte) {
-	s, began := &r.skimmed, 0
-	for i := 0; i < len(p); {
-		if s.text || s.numbers {
-			i += r.skimRun(p[i:])
-			continue
-		}
-		c := p[i]
-		i++
-		if c > ' ' {
-			s.numbers = s.list && (c == '-' || c-'0' <= 9)
-			s.list = false
-		}
-		switch c {
-		case '{', '[':
-			if s.enter(c == '{') {
-				began = i - 1
+	s := &r.skimmed
+	w := &s.walk
+	for len(p) > 0 {
+		t, n := w.Next(p)
+		switch t {
+		case jsonwalk.Open:
+			if s.inside == 0 && p[0] == '{' && s.beginsUsage() {
+				s.inside = w.Depth()
 			}
-		case '}', ']':
-			s.depth--
-			s.value = false
-			if s.inside > 0 && s.depth == s.inside {
-				s.keep(p[began:i])
-				r.readSkimmed()
-			}
-		case ',':
-			s.value = false
-		case ':':
-			s.value = true
-		case '"':
-			s.text = true
-			s.status = s.value && s.outermost() && s.named("status")
-			if !s.value {
-				s.n = 0
-			} else if s.status {
+		case jsonwalk.Quote:
+			if s.beginsText(); s.status {
 				r.t.status = r.t.status[:0]
 			}
-		}
-	}
-	if s.inside > 0 {
-		s.keep(p[began:])
-	}
-}
-
-// outermost reports whether the next byte stands in an object that may have a usage or a status.
-func (s *skimmer) outermost() bool { return s.depth == 1 || s.depth == 2 && s.within }
-
-// enter begins an object or a list, and reports whether it is a usage.
-func (s *skimmer) enter(object bool) (usage bool) {
-	if object && s.value && s.inside == 0 && s.outermost() && s.named("usage", "meta") {
-		s.inside, usage = s.depth, true
-	}
-	if s.depth == 1 {
-		s.within = object && s.value && s.named("response", "message", "delta")
-	}
-	s.depth++
-	s.list = !object
-	s.value = false
-	return usage
-}
-
-// keep keeps the next bytes of a usage, as far as it may be long.
-func (s *skimmer) keep(p []byte) {
-	s.usage = append(s.usage, p[:min(len(p), maxSkimUsage-len(s.usage))]...)
-}
-
-// skimRun passes over the next bytes inside of a string or of a list of numbers, and returns how many they are.
-func (r *Reply) skimRun(p []byte) int {
-	s := &r.skimmed
-	if s.numbers {
-		n := len(p)
-		for _, c := range []byte(`]"[{`) { // the list ends, or has something else too
-			if i := bytes.IndexByte(p[:n], c); i >= 0 {
-				n, s.numbers = i, false
+		case jsonwalk.Text:
+			if s.counts {
+				r.t.answers.size += n
+				s.output += n
+			} else if s.status {
+				r.t.status = append(r.t.status, p[:min(n, maxStatus-len(r.t.status))]...)
+			}
+		case jsonwalk.Literal:
+			s.ids = string(w.Key(w.Depth()-1)) == "token_ids" && len(w.Key(w.Depth())) == 0
+			if s.ids {
+				r.pieces += 1 + bytes.Count(p[:n], comma)
+			}
+		case jsonwalk.Rest:
+			if s.ids {
+				r.pieces += bytes.Count(p[:n], comma)
 			}
 		}
-		if s.named("token_ids") {
-			r.pieces += bytes.Count(p[:n], comma)
-			if !s.numbers {
-				r.pieces++
+		if s.inside > 0 {
+			s.usage = append(s.usage, p[:min(n, maxSkimUsage-len(s.usage))]...)
+			if w.Depth() < s.inside {
+				r.ReadUsage(s.usage)
+				s.usage, s.inside = s.usage[:0], 0
 			}
 		}
-		return n
+		p = p[n:]
 	}
-	if s.escaped {
-		s.escaped = false
-		return 1
+}
+
+// beginsUsage reports whether the object that has begun is a usage.
+func (s *skimmer) beginsUsage() bool {
+	level := s.walk.Depth() - 1
+	switch string(s.walk.Key(level)) {
+	case "usage", "meta":
+		return s.outermost(level)
 	}
-	end := special(p, 0)
-	run := p[:end]
-	if !s.value {
-		s.n += copy(s.key[s.n:], run)
-	} else if s.status {
-		r.t.status = append(r.t.status, run[:min(len(run), maxStatus-len(r.t.status))]...)
-	} else if s.hasOutput() {
-		r.t.answers.size += len(run)
-		s.output += len(run)
+	return false
+}
+
+// outermost reports whether the fields of a level are those of an object that may have a usage or a status.
+func (s *skimmer) outermost(level int) bool {
+	switch string(s.walk.Key(1)) {
+	case "response", "message", "delta":
+		return level == 1 || level == 2
 	}
-	if end == len(p) {
-		return end
+	return level == 1
+}
+
+// beginsText records what a string is, if one begins.
+func (s *skimmer) beginsText() {
+	s.status, s.counts = false, false
+	if !s.walk.InText() {
+		return
 	}
-	s.escaped, s.text = p[end] == '\\', p[end] != '"'
-	return end + 1
+	level := s.walk.Depth()
+	switch string(s.walk.Key(level)) {
+	case "status":
+		s.status = s.outermost(level)
+	case "content", "text", "reasoning", "reasoning_content", "arguments", "delta", "thinking", "partial_json", "refusal":
+		s.counts = true
+	}
 }
 
 var comma = []byte{','}
-
-// readSkimmed reads a usage that came whole.
-func (r *Reply) readSkimmed() {
-	s := &r.skimmed
-	r.ReadUsage(s.usage)
-	s.usage, s.inside = s.usage[:0], 0
-}
 
 // ReadUsage reads a usage that was taken out of the answer. One without tokens is a duration, or something else.
 func (r *Reply) ReadUsage(usage []byte) {

@@ -1,4 +1,4 @@
-// Package rewrite changes values in the JSON of an answer while a client reads it: byte by byte, wherever the answer is
+// Package rewrite changes values in the JSON of an answer while a client reads it, wherever the answer is
 // cut, and without holding anything back.
 //
 // An answer is one JSON text, or a stream of server-sent events with a text each. What stands outside of these texts
@@ -6,12 +6,16 @@
 // anew.
 package rewrite
 
-import "io"
+import (
+	"io"
+
+	"github.com/warmpath/warmpath/daemon/request/sse"
+)
 
 // Editor changes one JSON text.
 type Editor interface {
-	// Append appends what the client gets for the next byte of the text.
-	Append(out []byte, c byte) []byte
+	// Append appends what the client gets for the next bytes of the text.
+	Append(out, p []byte) []byte
 	// Reset begins another text.
 	Reset()
 }
@@ -22,8 +26,7 @@ type Reader struct {
 	editor Editor
 	events bool // the answer is a stream of server-sent events
 
-	line int    // events: bytes of the line that were compared with "data:"; -1 = it is another line
-	cr   bool   // events: the last byte was the CR of a line's end
+	data sse.Data
 	rest []byte // of the last piece, which is still to be read
 	room []byte // for pieces, of the size that the caller reads
 	err  error  // what comes behind rest
@@ -33,8 +36,6 @@ type Reader struct {
 func NewReader(from io.Reader, e Editor, events bool) *Reader {
 	return &Reader{from: from, editor: e, events: events}
 }
-
-const dataField = "data:"
 
 // Read implements io.Reader.
 func (r *Reader) Read(p []byte) (int, error) {
@@ -65,37 +66,20 @@ func (r *Reader) fill(p []byte) {
 
 // append appends a piece of the answer as the client gets it.
 func (r *Reader) append(out, piece []byte) []byte {
-	for _, c := range piece {
-		if r.events && !r.inData(c) {
-			out = append(out, c)
+	if !r.events {
+		return r.editor.Append(out, piece)
+	}
+	for len(piece) > 0 {
+		n, data, ends := r.data.Next(piece)
+		if data {
+			out = r.editor.Append(out, piece[:n])
 		} else {
-			out = r.editor.Append(out, c)
+			out = append(out, piece[:n]...)
 		}
-	}
-	return out
-}
-
-// inData reports whether a byte of a stream belongs to the JSON of an event. That may stand on several lines of data,
-// and ends with an empty line.
-func (r *Reader) inData(c byte) bool {
-	if c == '\n' && r.cr {
-		r.cr = false
-		return false
-	}
-	r.cr = c == '\r'
-	switch {
-	case c == '\n' || c == '\r':
-		if r.line == 0 {
+		if ends {
 			r.editor.Reset()
 		}
-		r.line = 0
-		return false
-	case r.line == len(dataField):
-		return true
-	case r.line >= 0 && c == dataField[r.line]:
-		r.line++
-	default:
-		r.line = -1
+		piece = piece[n:]
 	}
-	return false
+	return out
 }

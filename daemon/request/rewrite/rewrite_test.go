@@ -10,12 +10,15 @@ import (
 // numbering writes a number before each brace that opens, from 1 in each text.
 type numbering struct{ n byte }
 
-func (e *numbering) Append(out []byte, c byte) []byte {
-	if c == '{' {
-		e.n++
-		out = append(out, '0'+e.n)
+func (e *numbering) Append(out, p []byte) []byte {
+	for _, c := range p {
+		if c == '{' {
+			e.n++
+			out = append(out, '0'+e.n)
+		}
+		out = append(out, c)
 	}
-	return append(out, c)
+	return out
 }
 
 func (e *numbering) Reset() { e.n = 0 }

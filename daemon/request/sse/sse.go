@@ -2,6 +2,8 @@
 // CRLF, and each may end in its own way. A lone CR, which the standard allows too, is not taken for an end: no server
 // of this field sends it.
 //
+// Data finds the data of events in a stream that is read piece by piece, and takes a lone CR for an end.
+//
 // Two others cut streams by lines, not by events. prompt joins the data of an event that comes in any pieces, and
 // copies none that lies in one. lab/replay reads line by line from a buffer that bounds a line.
 package sse
