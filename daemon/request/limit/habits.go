@@ -22,6 +22,7 @@ type habits struct {
 	perByte  mean    // tokens in a byte of text
 	perMedia mean    // tokens that a prompt with media has beside its text
 	answers  [2]mean // tokens of an answer, to text alone and to media
+	beyond   bool    // the last answer was longer than its client allowed
 	speed    mean    // tokens a second of an answer in one piece, its wait at the worker and its prompt included
 }
 
@@ -85,8 +86,12 @@ func (h *habits) expect(a *Ask, minute int) (t Tokens, risk float64) {
 	}
 	may := max(each, usual, untried*float64(minute)/(1+float64(m.n)/2))
 	n := float64(a.Answers)
-	t.Output = a.bounded(math.Ceil(each * n))
-	return t, min(mostRisk*float64(minute), float64(a.bounded(math.Ceil(may*n))-t.Output))
+	bound := *a
+	if h.beyond {
+		bound.Most = 0
+	}
+	t.Output = bound.bounded(math.Ceil(each * n))
+	return t, min(mostRisk*float64(minute), float64(bound.bounded(math.Ceil(may*n))-t.Output))
 }
 
 // bounded returns tokens of all answers, of which there are not more than the client has asked for.
@@ -137,6 +142,7 @@ func (h *habits) learn(a *Ask, t *Tokens, took time.Duration) {
 	if a.Whole && t.Output >= leastTimed*a.Answers && took > 0 {
 		h.speed.add(float64(t.Output) / float64(a.Answers) / took.Seconds())
 	}
+	h.beyond = a.Most > 0 && t.Output > a.Most
 	m, each := &h.answers[kindOf(a)], float64(t.Output)/float64(a.Answers)
 	if a.Most == 0 || t.Output < a.Most || each > m.is { // else it was cut, and says nothing of an answer that is not
 		m.add(each)

@@ -17,9 +17,10 @@ const (
 // account is what a key has had in one class, in all lanes and flows.
 type account struct {
 	holder
-	name  accountName
-	spent float64     // seconds for its weight, those of the turns that are booked too
-	flows pile[*flow] // the first makes room first
+	name   accountName
+	spent  float64     // seconds for its weight, those of the turns that are booked too
+	served time.Time   // when one of its requests had its turn last, in any lane
+	flows  pile[*flow] // the first makes room first
 }
 
 // before has the one make room first that holds the most.

@@ -35,7 +35,10 @@ type group struct {
 
 type modelClass struct{ level, lag float64 }
 
-type modelAccount struct{ weight, spent float64 }
+type modelAccount struct {
+	weight, spent float64
+	served        time.Time
+}
 
 type modelKey struct {
 	name        keyName
@@ -331,6 +334,8 @@ func (m *model) next(at time.Time) (r *Request, early bool) {
 			k.since = m.earlier[k.name.key]
 		case at.Sub(k.since) < m.conf.Starve:
 			return m.turnOf(first), false
+		case k.name.class == first.name.class && m.accounts[k.name.account()].served.After(k.since):
+			k.since = m.accounts[k.name.account()].served
 		case k.tag-ahead.tag > m.conf.Starve.Seconds():
 			k.since = at.Add(m.conf.Starve/8 - m.conf.Starve)
 		default:
@@ -391,7 +396,7 @@ func (m *model) serve(r *Request, early bool, at time.Time) {
 	c.level = max(c.level, m.had(first))
 	m.now[r.Class] = max(m.now[r.Class], m.had(first))
 	a.spent = max(a.spent+(r.cost()-k.booked)/a.weight, m.had(k)+r.cost()/a.weight)
-	k.booked = 0
+	k.booked, a.served = 0, at
 	m.inOrder++
 	if early {
 		m.inOrder = 0

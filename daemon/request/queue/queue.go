@@ -247,7 +247,8 @@ func (q *Queue) Next(at time.Time) *Request {
 
 // starved returns the key of an open lane that has waited for Starve, and the longest; nil if there is none, or another
 // one had a turn for that of late. It looks again a while later at a key that has had more of its class than the first
-// one there, by Starve too: else who asks for much would get more than its share.
+// one there, by Starve too: else who asks for much would get more than its share. A key of the highest class waits in
+// one lane while its other lanes are served: that is its own doing, and takes no turn from lower classes.
 func (q *Queue) starved(at time.Time) *key {
 	starve := q.conf.Starve
 	if starve <= 0 || q.inOrder < ordered {
@@ -261,6 +262,8 @@ func (q *Queue) starved(at time.Time) *key {
 			k.since = last
 		case at.Sub(k.since) < starve:
 			return nil
+		case c.number == q.ready[0].number && k.account.served.After(k.since):
+			k.since = k.account.served
 		case k.tag-c.keys[0].tag > starve.Seconds():
 			k.since = at.Add(starve/8 - starve)
 		default:
@@ -287,6 +290,7 @@ func (q *Queue) Served(r *Request, at time.Time) (charge *Charge) {
 	r.flow.deficit -= r.cost()
 	q.spend(k, r)
 	k.class.lane.rate.add(r.cost(), at)
+	k.account.served = at
 	if !r.Limited {
 		q.rate.add(r.cost(), at)
 		charge = q.charge(r, at)
