@@ -72,35 +72,31 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// TestToAddPaths: each file that the table "to add | touch" names exists, and each function and variable stands in the
-// file that is named next.
+// TestToAddPaths: each file that the lists of "What to touch" name exists, and each function and variable stands in the file
+// that is named next.
 func TestToAddPaths(t *testing.T) {
-	rows := 0
-	for row := range strings.SplitSeq(section(t, "What to touch"), "\n") {
-		cells := strings.Split(row, "|")
-		if len(cells) != 4 || cells[2] == " --- " || cells[2] == " touch " {
-			continue
-		}
-		rows++
-		words := quoted(cells[2])
+	parts := strings.Split(section(t, "What to touch"), "\n### ")[1:]
+	if len(parts) < 5 {
+		t.Errorf("there are %d lists", len(parts))
+	}
+	for _, part := range parts {
+		title, _, _ := strings.Cut(part, "\n")
+		words := quoted(part)
 		for i, w := range words {
 			switch {
 			case strings.Contains(w, "/"):
 				if !exists(w) {
-					t.Errorf("%s, to add%s: %s is not there", mapFile, cells[1], w)
+					t.Errorf("%s, %s: %s is not there", mapFile, title, w)
 				}
 			case i+1 < len(words):
 				text, err := os.ReadFile(words[i+1])
 				if err != nil || !strings.Contains(string(text), w) {
-					t.Errorf("%s, to add%s: %s does not stand in %s", mapFile, cells[1], w, words[i+1])
+					t.Errorf("%s, %s: %s does not stand in %s", mapFile, title, w, words[i+1])
 				}
 			default:
-				t.Errorf("%s, to add%s: %s is followed by no file that has it", mapFile, cells[1], w)
+				t.Errorf("%s, %s: %s is followed by no file that has it", mapFile, title, w)
 			}
 		}
-	}
-	if rows < 5 {
-		t.Errorf("the table has %d rows", rows)
 	}
 }
 

@@ -5,7 +5,7 @@ import "math"
 // Header describes one request. Offsets are in the comments; a test compares them with the compiler's. A module made
 // for 1.0 gets the first 128 bytes, one for 1.1 the first 192.
 type Header struct {
-	Version      uint32  // 0: of the layout: major<<16 | minor
+	Version      uint32  // 0: of the layout: major<<16 + minor
 	HeaderBytes  uint32  // 4: size of the header
 	RowBytes     uint32  // 8: distance of two rows
 	Rows         uint32  // 12: rows that follow, at least 1

@@ -1,6 +1,6 @@
 package abi
 
-// Version is major<<16 | minor of this package. A host refuses another major version. What a minor version may change
+// Version is major<<16 + minor of this package. A host refuses another major version. What a minor version may change
 // stands in the package's documentation.
 const Version = 1<<16 | 2
 

@@ -139,8 +139,8 @@ func (a *announcer) write(e event) {
 	case resized:
 		l.Info("worker capacity", "tokens", e.tokens)
 	case odd:
-		l.Warn("the worker's metrics show another number of engines than it has data-parallel ranks here, so that load and "+
-			"cache of each rank are not known, and a rank that is not there answers 400: correct data_parallel of the "+
-			"worker, or leave it out to take what the worker says", "ranks", len(e.of), "engines", e.tokens)
+		l.Warn("the worker's metrics show another number of engines than data_parallel: load and cache of each rank are "+
+			"unknown, and a rank that does not exist answers 400: correct data_parallel of the worker, or leave it out",
+			"ranks", len(e.of), "engines", e.tokens)
 	}
 }

@@ -3,7 +3,7 @@
 //! with it.
 #![allow(dead_code, unused_unsafe)]
 
-// Version is major<<16 | minor of this package. A host refuses another major version. What a minor version may change
+// Version is major<<16 + minor of this package. A host refuses another major version. What a minor version may change
 // stands in the package's documentation.
 pub const VERSION: u32 = 65538;
 
@@ -153,7 +153,7 @@ pub const REASON_OWN: u16 = 256; // ReasonOwn is the first code that is free for
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Header {
-    pub version: u32, // 0: of the layout: major<<16 | minor
+    pub version: u32, // 0: of the layout: major<<16 + minor
     pub header_bytes: u32, // 4: size of the header
     pub row_bytes: u32, // 8: distance of two rows
     pub rows: u32, // 12: rows that follow, at least 1

@@ -1,7 +1,7 @@
 // What a strategy and its host agree on: warmpath's ABI 1.2, written from warmpath's sdk/abi: constants, records, imports
 // and exports. Below them is what connects a strategy to it. A later version of warmpath still runs what is built with it.
 
-// Version is major<<16 | minor of this package. A host refuses another major version. What a minor version may change
+// Version is major<<16 + minor of this package. A host refuses another major version. What a minor version may change
 // stands in the package's documentation.
 export const VERSION: u32 = 65538;
 
@@ -150,7 +150,7 @@ export const REASON_OWN: u16 = 256; // ReasonOwn is the first code that is free 
 // for 1.0 gets the first 128 bytes, one for 1.1 the first 192.
 @unmanaged
 export class Header {
-  version: u32; // 0: of the layout: major<<16 | minor
+  version: u32; // 0: of the layout: major<<16 + minor
   header_bytes: u32; // 4: size of the header
   row_bytes: u32; // 8: distance of two rows
   rows: u32; // 12: rows that follow, at least 1

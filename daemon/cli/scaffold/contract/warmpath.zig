@@ -9,7 +9,7 @@ comptime {
         @compileError("warmpath.zig needs Zig 0.14 or later");
 }
 
-// Version is major<<16 | minor of this package. A host refuses another major version. What a minor version may change
+// Version is major<<16 + minor of this package. A host refuses another major version. What a minor version may change
 // stands in the package's documentation.
 pub const VERSION: u32 = 65538;
 
@@ -157,7 +157,7 @@ pub const REASON_OWN: u16 = 256; // ReasonOwn is the first code that is free for
 /// Header describes one request. Offsets are in the comments; a test compares them with the compiler's. A module made
 /// for 1.0 gets the first 128 bytes, one for 1.1 the first 192.
 pub const Header = extern struct {
-    version: u32 = 0, // 0: of the layout: major<<16 | minor
+    version: u32 = 0, // 0: of the layout: major<<16 + minor
     header_bytes: u32 = 0, // 4: size of the header
     row_bytes: u32 = 0, // 8: distance of two rows
     rows: u32 = 0, // 12: rows that follow, at least 1
