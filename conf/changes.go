@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Changes lists what differs between two configurations as a person would look for it in the file: keys by their
-// path, pools, workers, keys and strategies by their names, and the files beside it whose contents are others. It
-// shows no values: some are secret.
+// Changes lists the differences between two configurations: keys by their path, pools, workers, keys and strategies by
+// their names, and the files that the configuration names and whose contents have changed. It shows no values: some are
+// secret.
 func Changes(before, after *Config) []string {
 	list := differences(before, after).paths(func(difference) bool { return true })
 	for _, path := range after.WatchedFiles() {

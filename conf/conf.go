@@ -158,8 +158,8 @@ type Pool struct {
 	Adapters       Adapters       `toml:"adapters"`
 }
 
-// Shadow is a strategy that decides a pool's requests beside the one that serves. Its choices are compared and go
-// nowhere.
+// Shadow is a strategy that also decides each request of a pool. Its decisions are only counted. Its choices are
+// compared and go nowhere.
 type Shadow struct {
 	Strategy string  `toml:"strategy"` // a built-in or a key of Config.Strategies
 	Share    float64 `toml:"share"`    // of the requests that it sees

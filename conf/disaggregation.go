@@ -9,8 +9,8 @@ type Disaggregation struct {
 	Answering     bool    `toml:"prefillers_answer"` // they answer clients too, as far as their prompts let them
 	BootstrapPort int     `toml:"bootstrap_port"`    // of the prefillers, for mooncake and sglang
 
-	// Where further prefillers come from. The service is beside that of [pools.kubernetes], whose other keys hold for
-	// both.
+	// Where further prefillers come from. The service is in addition to that of [pools.kubernetes], whose other keys apply
+	// to both.
 	PrefillDNS     string `toml:"prefill_dns"`     // name:port, every address of which is a prefiller
 	PrefillService string `toml:"prefill_service"` // in Kubernetes, whose pods are prefillers
 }

@@ -39,8 +39,8 @@ func (c *Config) digest() (s sum, ok bool) {
 	return digestOf(c.Files(), c.sums)
 }
 
-// WatchedFiles lists the files beside Path that a reload reads, each once: modules of pools, keys, certificates, the
-// operator's token. A pool's workers_file is not among them: a change of workers is no reload.
+// WatchedFiles lists the files other than Path that a reload reads, each once: modules of pools, keys, certificates,
+// the operator's token. A pool's workers_file is not among them: a change of workers is no reload.
 func (c *Config) WatchedFiles() []string {
 	files := []string{c.Server.AdminTokenFile, c.Server.TLSCertFile, c.Server.TLSKeyFile}
 	for i := range c.Keys {

@@ -117,8 +117,8 @@ func (c *Config) Note(key, what, remedy string) Problem {
 	return r.list[0]
 }
 
-// unknownOption finds what a strategy says that was given an option which it does not know: the SDK's words, as they
-// are or quoted by the host.
+// unknownOption matches a strategy's error about an option that it does not know. The words are the SDK's, as they are
+// or quoted by the host.
 var unknownOption = regexp.MustCompile(`sdk: unknown option \\?"([^"\\]*)\\?"; ` +
 	`the strategy (?:knows ([^")\\]*)|has no options)`)
 

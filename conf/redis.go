@@ -56,7 +56,7 @@ func checkRedisFiles(r *report, f RedisFiles, path, s string) {
 	}
 }
 
-// noTLS says that a URL of this scheme has no use for the files of TLS.
+// noTLS reports that a URL of this scheme does not use the files of TLS.
 func noTLS(scheme string) string {
 	return fmt.Sprintf("with tls_ca_file or tls_cert_file it is to be a rediss:// URL: %s:// is without TLS", scheme)
 }

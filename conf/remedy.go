@@ -21,7 +21,7 @@ var specimen = map[string]string{
 // addresses are the last words of the keys that take the HOST:PORT of a listener.
 var addresses = []string{"listen", "admin", "resp", "hyperpod"}
 
-// remedyOf returns how to write the value of another kind that stands at path: as it was meant, if that can be told.
+// remedyOf returns how to write the value at path, which has the wrong type. It guesses what the user meant, if it can.
 func remedyOf(path string, v any, what string) string {
 	last := path[strings.LastIndexByte(path, '.')+1:]
 	switch v := v.(type) {

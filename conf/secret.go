@@ -117,7 +117,7 @@ func checkKeys(r *report, keys []Key, tokenFile string) {
 	}
 }
 
-// checkRank checks what a key's requests are worth beside the others'.
+// checkRank checks the priority and weight of a key.
 func checkRank(r *report, path string, k *Key) {
 	at := child(path, "priority")
 	switch p := k.Priority; {

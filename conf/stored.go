@@ -18,7 +18,7 @@ import (
 // MaxStored bounds the modules in server.strategies_dir.
 const MaxStored = 64
 
-// activationsFile keeps which strategies were activated, beside the modules.
+// activationsFile records which strategies were activated. It is in the folder of the modules.
 const activationsFile = "activated.toml"
 
 // maxActivations bounds that file: 1,000 pools are 150 KB.

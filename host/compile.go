@@ -118,7 +118,7 @@ func (c *compiler) compile(ctx context.Context, wasm []byte) (wazero.Runtime, wa
 	return spare, cm, nil
 }
 
-// errGivenUp is the error of a compilation whose end nobody waits for.
+// errGivenUp is the error of a compilation that took too long and is no longer awaited.
 var errGivenUp = errors.New("given up")
 
 // bounded compiles on a thread of its own, and waits until that is done, has used its time or ctx ends. wazero cannot

@@ -24,14 +24,13 @@ func (c *Current) Pick(f *Frame) Result {
 	}
 }
 
-// Ask has s pick. The caller got s from Strategy a moment before. If s was replaced and closed in that moment, nobody
-// has picked. next is then the strategy that serves now: the caller fills f as next wants it, and asks again. The race
-// it settles:
+// Ask has s pick. The caller got s from Strategy a moment before. If s was replaced and closed in that moment, it did
+// not pick. next is then the strategy that serves now: the caller fills f for next and calls again. It resolves this
+// race:
 //
 //  1. the caller loads the old strategy, and fills the frame as that wants it;
 //  2. Replace stores the new one, and Close shuts the old one's slots;
-//  3. Ask finds them shut. A count of the picks under way would settle it too, at the price of a counter that all
-//     cores write.
+//  3. Ask finds them shut. A count of the picks under way would resolve it too, but all cores would write that counter.
 func (c *Current) Ask(s *Strategy, f *Frame) (r Result, next *Strategy) {
 	began := time.Now()
 	f.Began = began

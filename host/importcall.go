@@ -22,8 +22,8 @@ const (
 // memory.copy.
 const importFuel = 50
 
-// What the dearer imports cost beside that, by what was measured: a look into the store 0.3 us, a change 0.8; a line
-// for the log 3 us if it is written, and a lock if not; a metric a lock and a map.
+// The measured additional cost of expensive imports: a look into the store 0.3 us, a change 0.8; a line for the log 3
+// us if it is written, and a lock if not; a metric a lock and a map.
 const (
 	kvGetFuel  = 300
 	kvPutFuel  = 800

@@ -48,7 +48,7 @@ func (s *Strategy) keep(ctx context.Context) {
 	}
 }
 
-// Settle does what the keeper would do, now: it delivers all notices, runs wp_maint where it is due, and replaces an
+// Settle runs the keeper's work at once: it delivers all notices, runs wp_maint where it is due, and replaces an
 // instance that failed. It is for strategies of a host that is Stepped: call it between picks, from their goroutine.
 func (s *Strategy) Settle(ctx context.Context) {
 	if s.native != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// importKVGetMany answers for many keys at once. Each costs what kv_get does beside the call, and the answer its bytes.
+// importKVGetMany answers for many keys at once. Each key costs as much as a kv_get without its call, and the answer
+// costs its bytes.
 func importKVGetMany(in *instance, mem api.Memory, st []uint64) {
 	keys, e := readKeys(in, mem, uint32(st[0]), uint32(st[1]))
 	if e != 0 {

@@ -116,7 +116,7 @@ func (h *Host) newProgram(name string, wasm []byte, o Options) (*program, error)
 	return p, nil
 }
 
-// permissions reads what the module may use beside its frame: the store, and which headers.
+// permissions reads what else the module may use: the store, and certain header fields.
 func permissions(name string, allow []string) (store bool, headers []string, err error) {
 	for _, a := range allow {
 		header, isHeader := strings.CutPrefix(a, "headers:")

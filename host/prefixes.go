@@ -10,9 +10,9 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// What a question costs beside importFuel. A walk of the index visits the holders of a prompt's nodes, a lock and a
-// clock: 1.5 us with 256 workers. Of one worker it is a lock, and a look; of one that is no candidate, a look at all of
-// the pool. The hashes of a chain of the module's own are copied.
+// The cost of a question in addition to importFuel. A walk of the index visits the holders of a prompt's nodes, a lock
+// and a clock: 1.5 us with 256 workers. Of one worker it is a lock, and a look; of one that is no candidate, a look at
+// all of the pool. The hashes of a chain of the module's own are copied.
 const (
 	walkFuel     = 1500
 	lookFuel     = 200

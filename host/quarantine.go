@@ -134,8 +134,8 @@ func (q *quarantine) setAside(why reason, err error) {
 	}
 }
 
-// Brief returns the text of a module's error with no more than the first line of what the module itself says: a Go
-// guest that panics says its stack too.
+// Brief returns the text of a module's error with only the first line of the module's own output. The output of a Go
+// guest that panics includes its stack.
 func Brief(text string) string {
 	before, said, found := strings.Cut(text, ` (it says "`)
 	if !found {

@@ -29,8 +29,8 @@ const (
 	offPairRow      = 228
 )
 
-// readRejection reads what a module has written into its header beside the decision. A module of 1.0 has no room for
-// it.
+// readRejection reads the fields of the header that a module has written for a rejection. A module of 1.0 has no room
+// for it.
 func readRejection(mem api.Memory, header []byte) *Rejection {
 	r := &Rejection{Status: 429}
 	if len(header) < offRejectLen+4 {

@@ -80,8 +80,8 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	return r, ok, nil
 }
 
-// pairOf returns Result.Pair for a strategy that chose row, and named another one or the same for the prompt. ok is
-// false if that one computes no prompts for others: nobody is named then.
+// pairOf returns Result.Pair for a strategy that chose row and named a row for the prompt, which may be the same. ok is
+// false if the named worker computes no prompts for others.
 func pairOf(f *Frame, row int, named int32) (pair int, ok bool) {
 	i := int(named)
 	if i == row || i >= 0 && i < len(f.Rows) && f.Rows[i].Prefills() {

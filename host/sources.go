@@ -11,8 +11,8 @@ type HeaderSource interface {
 // Prefixes answers a module's questions about who holds what, for the namespace of one request. A worker is its
 // Row.Worker, a slot of the pool. The first two are methods of cache/prefix.Namespace as they stand.
 type Prefixes interface {
-	// Best returns the worker that holds the most leading blocks of chain, of all workers of the pool; 0 blocks if nobody
-	// holds any.
+	// Best returns the worker that holds the most leading blocks of chain, of all workers of the pool; 0 blocks if no
+	// worker holds any.
 	Best(chain []uint64) (worker, blocks uint32)
 	// MatchOne returns the leading blocks of chain that the worker holds.
 	MatchOne(chain []uint64, worker uint32) uint32

@@ -27,7 +27,7 @@ func (d Decision) Because(r Reason) Decision {
 func (d Decision) Bind() Decision { return d | Decision(abi.FlagBind)<<48 }
 
 // Only keeps the request to the chosen worker and those that [Request.Then] has named: if they fail or take no request,
-// nobody else gets it; a [Ranking] names its four best. While the module itself fails, the host chooses, unless the
+// no other worker gets it; a [Ranking] names its four best. While the module itself fails, the host chooses, unless the
 // operator has set strategies.NAME.on_failure = "reject". A session that is bound goes to its worker without asking.
 func (d Decision) Only() Decision { return d | Decision(abi.FlagOnly)<<48 }
 

@@ -14,8 +14,8 @@ func PrefixHash(block int) uint64 { return imports.PrefixHash(int32(block)) }
 // Holder is what the host's index believes of one worker.
 type Holder = abi.Holder
 
-// PrefixBest returns who holds the most of the prompt, of all workers of the pool: also of those that are no candidates
-// now, whose Row is -1. ok is false if nobody is known to hold any.
+// PrefixBest returns the worker that holds the most of the prompt, of all workers of the pool. If that one is no
+// candidate, its Row is -1. ok is false if no worker holds any of it.
 func PrefixBest() (h Holder, ok bool) {
 	return h, imports.PrefixBest(&h) == abi.HolderSize
 }

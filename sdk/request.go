@@ -46,7 +46,7 @@ func (r *Request) Streams() bool { return r.Flags&abi.HeaderStream != 0 }
 func (r *Request) FromEvents() bool { return r.Flags&abi.HeaderEvents != 0 }
 
 // InTokens reports whether the prompt's ids are known: one block of the rows, and of PromptBlocks, is one token then.
-// The functions of prefixes (PrefixHash and those beside it) speak of the routed history's blocks all the same.
+// The functions of prefixes, such as PrefixHash, always mean the blocks of the routed history.
 func (r *Request) InTokens() bool { return r.Flags&abi.HeaderTokens != 0 }
 
 // Leg is the part of a request for which a worker is chosen.

@@ -21,9 +21,9 @@ type Config struct {
 	Orphans int
 	// Planes bounds the combinations of adapter, salt and block size. Default 1<<17: a few hundred bytes each.
 	Planes int
-	// Chain bounds the blocks of all trees together, each counted once however many workers hold it, with those that
-	// nobody holds and that lead to one that is held. Beyond it the worker that needs most of them and does not hold
-	// them is cleared and not live. Default 1<<27, 1 GB: a thousand workers with two million tokens each.
+	// Chain bounds the blocks of all trees together, each counted once however many workers hold it, with those that no
+	// worker holds and that lead to one that is held. Beyond it the worker that needs most of them and does not hold them
+	// is cleared and not live. Default 1<<27, 1 GB: a thousand workers with two million tokens each.
 	Chain int
 	// Predicted is how long a dispatch counts without an event that confirms it. Default 5 s.
 	Predicted time.Duration
@@ -85,7 +85,7 @@ func New(c Config) *Index {
 	return x
 }
 
-// worker returns the worker of a slot, nil if nobody has written for it.
+// worker returns the worker of a slot, nil if nothing was written for it.
 func (x *Index) worker(slot uint32) *worker {
 	if slot == Shared {
 		return x.shared.Load()
@@ -127,7 +127,7 @@ func (x *Index) Forget(slot uint32) {
 	x.predicted.forget(slot)
 }
 
-// Worker returns what is known of one worker; nothing of one that nobody wrote of.
+// Worker returns what is known of one worker, and the zero value for an unknown one.
 func (x *Index) Worker(slot uint32) Stats {
 	w := x.worker(slot)
 	if w == nil {

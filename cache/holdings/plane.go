@@ -43,7 +43,7 @@ func (p *plane) step(n *node, off int, chain []uint64) (next *node, from, to int
 	return kid, 0, len(kid.run)
 }
 
-// prune gives back what nobody needs of a node: the end of its run, or all of it and then of its parents.
+// prune frees the unneeded part of a node: the end of its run, or all of it and then of its parents.
 func (p *plane) prune(n *node) {
 	for n != &p.root {
 		keep := int(max(n.top, n.kidTop))
@@ -81,7 +81,7 @@ type stop struct {
 }
 
 // part returns the number of leading blocks that n's run and chain share, and the child into which chain goes on there.
-// A child at the highest offset, where most hang, settles it without a look at the run.
+// A child at the highest offset, where most hang, decides it without reading the run.
 func (n *node) part(chain []uint64) (shared int, next *node) {
 	if top := int(n.kidTop); n.kidTops > 0 && top < len(chain) {
 		if kid := n.kids.get(chain[top]); kid != nil {

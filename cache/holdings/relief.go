@@ -2,9 +2,9 @@ package holdings
 
 import "slices"
 
-// relieve clears workers until the chains are within their bound. A block that nobody holds takes memory as long as one
-// below it is held, so a worker could keep one of each long run. The worker that makes others pay for the most blocks
-// is cleared first.
+// relieve clears workers until the chains are within their bound. A block that no worker holds takes memory as long as
+// one below it is held, so a worker could keep one of each long run. The worker that makes others pay for the most
+// blocks is cleared first.
 func relieve(x *Index) {
 	if !x.relieving.TryLock() {
 		return // whoever does it goes on until it is enough

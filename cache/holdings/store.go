@@ -64,7 +64,7 @@ func (w *worker) settle(s *blocks.Stored, at *position, off int) bool {
 	return w.parked.blocks == 0 || w.unpark(append([]uint64(nil), w.fresh...))
 }
 
-// unpark settles what waited for one of the hashes, which have come, and then what waited for that.
+// unpark enters the blocks that waited for one of the hashes, which have arrived, and then those that waited for these.
 func (w *worker) unpark(came []uint64) bool {
 	for ; len(came) > 0; came = came[1:] {
 		hash := came[0]

@@ -40,7 +40,7 @@ type Sink interface {
 	Clear()
 }
 
-// Batch is what a message has beside its events.
+// Batch is the part of a message that describes all its events.
 type Batch struct {
 	At      float64 // Unix seconds on the worker's clock
 	Rank    int     // data-parallel rank; 0 if the worker has none

@@ -181,7 +181,7 @@ func (f *follower) message(ctx context.Context, seq uint64, payload []byte) {
 	f.settle()
 }
 
-// resume asks for what was dropped in a pause that is over, and builds the view anew after a replay that failed.
+// resume asks for what was dropped in a pause that is over, and rebuilds the view after a replay that failed.
 func (f *follower) resume(ctx context.Context) {
 	switch now := time.Now(); {
 	case now.Before(f.patient):

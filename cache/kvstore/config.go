@@ -36,7 +36,7 @@ const (
 	// records. LMCache's have 1 MiB and more, with 28 bytes of metadata each.
 	recordShare = 32
 
-	// recordBytes is what a value takes beside its bytes and its key: the entry, its pin, its place in map and policy,
+	// recordBytes is the memory of a value without its bytes and its key: the entry, its pin, its place in map and policy,
 	// 448; and in the catalogue, 200.
 	recordBytes = 648
 

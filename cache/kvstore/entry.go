@@ -38,7 +38,7 @@ type pin struct {
 	firm  bool // the client waits for ever: only Store.Promise reads this
 }
 
-// record returns what the entry takes beside its room in the arena.
+// record returns the memory of the entry outside the arena.
 func (e *entry) record() int64 {
 	return recordBytes + int64(len(e.key)) + 16*int64(len(e.extents))
 }

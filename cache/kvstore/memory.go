@@ -299,7 +299,7 @@ func (m *memory) marry(e *entry) {
 	}
 }
 
-// pass drops a value that nobody needs in memory.
+// pass drops a value that is not needed in memory.
 func (m *memory) pass(e *entry, now time.Time) {
 	if e.passing && !e.gone && e.refs == 0 && !m.isPinned(e, now) && !now.Before(e.lingers) {
 		m.drop(e)

@@ -124,7 +124,7 @@ func (s *Store) Close(wait time.Duration) error {
 	return nil
 }
 
-// checkIdle signals Close when nobody uses the arena. The caller holds mu.
+// checkIdle signals Close when the arena is unused. The caller holds mu.
 func (s *Store) checkIdle() {
 	if s.closed && s.memory.leases == 0 && s.memory.fillings == 0 {
 		close(s.idle)

@@ -29,8 +29,8 @@ func Touch(do func()) (err error) {
 	return nil
 }
 
-// tear is what is known of a segment that a worker has truncated. Its values are lost, and its memory is made anew once
-// nobody reads or writes there any more.
+// tear is what is known of a segment that a worker has truncated. Its values are lost, and its memory is replaced once
+// no call reads or writes there any more.
 type tear struct {
 	arena   *arena.Arena
 	segment string
@@ -52,7 +52,7 @@ func (t *tear) found(values int) bool {
 	return true
 }
 
-// mend makes the memory anew.
+// mend replaces the memory.
 func (t *tear) mend() {
 	err := t.arena.Mend()
 	switch {

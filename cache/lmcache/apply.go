@@ -93,7 +93,7 @@ func (f *fleet) admit(i *instance, s *seat, key uint64, now time.Time) {
 	f.dir.admit(s, key)
 }
 
-// jump handles a sequence number that is not the next one: operations were lost, or the worker began anew.
+// jump handles a sequence number that is not the next one: operations were lost, or the worker restarted.
 func (f *fleet) jump(i *instance, r *rank, s *stream, seq int64, now time.Time) {
 	first := s.next == noSeq
 	f.dir.clear(s.seat)

@@ -34,7 +34,7 @@ func (x *items) lookup() (l lookup, err error) {
 	return l, err
 }
 
-// keyBytes is what a key takes beside its texts, while a list of them grows.
+// keyBytes is the memory of a key without its texts, while a list of them grows.
 const keyBytes = 160
 
 func (x *items) key(l *lookup) error {

@@ -116,7 +116,7 @@ func (m *message) setKind(name []byte) {
 	}
 }
 
-// close settles what depends on the kind, whose field may have come last.
+// close completes the fields that depend on the kind, whose field may have come last.
 func (m *message) close(op operation) {
 	if m.kind == admit || m.kind == evict {
 		op.evict = m.kind == evict

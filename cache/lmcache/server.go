@@ -30,7 +30,7 @@ type part struct {
 	world, rank uint8
 }
 
-// add keeps what an entry says. Parts of other object groups than the first come and go with it.
+// add records an entry. Parts of other object groups than the first come and go with it.
 func (b *batch) add(e *entry) {
 	k := &e.Key
 	if k.Group != 0 {

@@ -41,8 +41,8 @@ func (f *fullSync) take(m *message) bool {
 
 func (f *fullSync) complete() bool { return len(f.got) == f.batches }
 
-// progress is the answer to the worker's question. A sync that nobody knows is over: the worker must not stay frozen
-// because the daemon was restarted in between.
+// progress is the answer to the worker's question. A sync that this controller does not know is over: the worker must
+// not stay frozen because the daemon was restarted in between.
 func (f *fullSync) progress(id string) progress {
 	if f == nil || f.id != id {
 		return progress{complete: true, share: 1}

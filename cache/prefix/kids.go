@@ -17,7 +17,7 @@ type family struct {
 	more  map[uint64]*node
 }
 
-// mostSlots makes a table of 1 MB, which takes half a millisecond to fill anew. Tests change it.
+// mostSlots makes a table of 1 MB, which takes half a millisecond to refill. Tests change it.
 var mostSlots = 1 << 16
 
 // kid is an entry of the table. It is free if it has no node.

@@ -46,8 +46,8 @@ func (n *node) common(chain []uint64) int {
 
 // Common returns the number of leading blocks that run and chain share; the caller knows that the first is equal. A
 // hash covers all blocks before it, so the shared part is all equal and the rest all different. Common compares the end
-// first, which settles the usual case, and then searches binarily. For any input, both agree at Common-1 and differ at
-// Common if both have it; this keeps the tree sound.
+// first, which is enough in the usual case, and then searches binarily. For any input, both agree at Common-1 and
+// differ at Common if both have it; this keeps the tree sound.
 func Common(run, chain []uint64) int {
 	n := min(len(run), len(chain))
 	if run[n-1] == chain[n-1] {

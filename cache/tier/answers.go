@@ -12,8 +12,8 @@ type answer struct {
 	changed bool // Redis did not have this value before the question
 }
 
-// adopt stores an answer of Redis. If the value was changed here after the question was sent, nobody knows which change
-// came first. Then the value here stays, and Redis is asked again at the next read.
+// adopt stores an answer of Redis. If the value was changed here after the question was sent, it is unknown which
+// change came first. Then the value here stays, and Redis is asked again at the next read.
 func (m *memory) adopt(k id, a answer, now int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // checkTime bounds a Check.
 const checkTime = 5 * time.Second
 
-// Needs are what a Check tries beside a write.
+// Needs are the commands that a Check tries in addition to a write.
 type Needs struct {
 	Prefix  string // of the keys, which end by themselves after a few seconds
 	Scripts bool   // over two keys
@@ -27,7 +27,7 @@ var (
 	NeedsOfHistory = Needs{Prefix: "{warmpath}/history-check", Streams: true}
 )
 
-// Check asks the Redis of a URL for what a router needs of it. The error says what to do.
+// Check asks the Redis of a URL for what a router needs of it. The error has the remedy.
 func Check(ctx context.Context, url string, security *tls.Config, n Needs) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

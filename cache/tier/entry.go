@@ -19,7 +19,7 @@ type entry struct {
 	prev, next *entry // of the LRU ring
 }
 
-// overhead is what an entry costs beside its key and value: the entry itself (192 bytes), two map slots' worth of a
+// overhead is the memory of an entry without its key and value: the entry itself (192 bytes), two map slots' worth of a
 // half-full table (2 x 24), one place in the expiry heap (8), rounding of two allocations (2 x 16). TestMemoryIsBounded
 // weighs it against the heap.
 const overhead = 288

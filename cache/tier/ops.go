@@ -87,9 +87,9 @@ func (s *Store) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (no
 	return o.setHereIfAbsent(value, ttl)
 }
 
-// Told stores what another router reports to have written; no value means that it has removed one. The report is
-// believed where nothing is known here. Where something else stands, Redis is asked at the next read, which knows which
-// change was last; without a Redis the newest report counts.
+// Told stores a value that another router has written. No value means that the other router has removed it. The report
+// is believed where nothing is known here. Where something else stands, Redis is asked at the next read, which knows
+// which change was last; without a Redis the newest report counts.
 func (s *Store) Told(ns, key string, value []byte, ttl time.Duration) {
 	o := s.begin(id{ns, key})
 	switch {

@@ -188,8 +188,8 @@ func (r *remote) explain(err error) (remedy string) {
 	return remedy
 }
 
-// still takes what a lost Redis did with a probe. A refusal tells more than the call without an answer in time by which
-// the Redis may have been lost.
+// still takes what a lost Redis did with a probe. A refusal is more informative than the timeout by which the Redis may
+// have been lost.
 func (r *remote) still(err error) {
 	if !isReply(err) {
 		return

@@ -22,7 +22,7 @@ type refusals struct {
 	told        bool // a line was logged since first
 }
 
-// note takes an error of a Redis that is not lost. It reports whether a line is due, and what that says is to be done.
+// note takes an error of a Redis that is not lost. It reports whether a line is due, and returns its remedy.
 func (r *refusals) note(err error, now time.Time) (remedy string, due bool) {
 	if !isReply(err) {
 		return "", false

@@ -1,10 +1,10 @@
 package tier
 
-// Half of memory is for values that have an owner, such as the sessions of an API key. Each owner has a part of it that
-// nobody else can take: with n owners half of it divided by n. The rest is for whoever comes first. So one owner that
-// floods the store never evicts what another holds. With one owner all is his.
+// Half of memory is for values that have an owner, such as the sessions of an API key. Each owner has a reserved part
+// of it: with n owners half of it divided by n. The rest is for whoever comes first. So one owner that floods the store
+// never evicts what another holds. With one owner all is his.
 
-// Owners says whose share of memory a value takes.
+// Owners returns the owner whose share of memory a value takes.
 type Owners interface {
 	// Owner returns the owner of a value in a namespace. ok is false for a value that has none. A promised value is not
 	// evicted while it lives, unless Redis has it: where there is no room for one, it is refused.

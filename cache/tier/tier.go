@@ -8,8 +8,9 @@ import (
 // Store keeps small values with a TTL, in memory and, if configured, in Redis. It is safe for concurrent use.
 //
 // A ttl of 0 or less means no expiry. Values returned are shared: do not change them; values given are copied. No call
-// fails or waits because of Redis, but Find may return that nobody knows: see the package comment. A value larger than
-// half of MaxBytes is refused, and counted, and so is a promised one whose owner has no room (see [Owners]).
+// fails or waits because of Redis, but Find may return that the answer is unknown: see the package comment. A value
+// larger than half of MaxBytes is refused, and counted, and so is a promised one whose owner has no room (see
+// [Owners]).
 type Store struct{ tiers }
 
 // New makes a store. It fails on a bad URL only, never because Redis is down, and does not wait for it. Call Run.

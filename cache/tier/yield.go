@@ -47,7 +47,7 @@ func (s *Store) Drop(ns, key string, value []byte) {
 	}
 }
 
-// settleTime bounds Settle, and is for how long after Redis was lost it is still waited for.
+// settleTime bounds Settle, and the time for which calls still wait after Redis was lost.
 const settleTime = 500 * time.Millisecond
 
 // Settle waits until Redis has got a change of a key that it did not answer to, so that another router that is asked

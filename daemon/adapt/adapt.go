@@ -106,7 +106,7 @@ func Specs(c *conf.Pool) []worker.Spec {
 	return s
 }
 
-// role returns the role of a worker, of which the configuration says so.
+// role returns the role of a worker by the configuration's word for it.
 func role(d *conf.Disaggregation, said string) worker.Role {
 	switch {
 	case !d.On():
@@ -147,8 +147,8 @@ func Pairing(d *conf.Disaggregation) *epoch.Pairing {
 	return p
 }
 
-// Workers returns how a pool treats its workers. q is told when one may have room, if the pool has a queue.
-// l loads its adapters.
+// Workers returns how a pool treats its workers. If the pool has a queue, q is notified when a worker may have room. l
+// loads its adapters.
 func Workers(c *conf.Pool, q *waiting.Queue, l *adapters.Loader) worker.Config {
 	w := worker.Config{
 		Workers: Specs(c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
@@ -215,8 +215,8 @@ func Tiers(c *conf.Pool, store func() int) route.Tiers {
 	return t
 }
 
-// StorePart returns a pool's part of the tokens that this daemon's own KV cache has room for. Nobody knows which pools'
-// workers have their LMCache at its doors: the pools without a shared tier in the file have equal parts.
+// StorePart returns a pool's part of the tokens that this daemon's own KV cache has room for. The file does not say
+// which pools' workers use its ports with their LMCache: the pools without a shared tier in the file have equal parts.
 func StorePart(c *conf.Config, tokens int64) int {
 	pools := 0
 	for i := range c.Pools {

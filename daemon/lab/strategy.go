@@ -71,7 +71,7 @@ var sessionNames = map[string]served.Names{"hard": served.Binding, "unnamed": se
 // [sessions] bind = "always"; with @unnamed the router reads no session's name. With @queue requests wait in the
 // router, by the scenario's bounds or by those of [setup.Scenario.Wait]. With @colocated a scenario's workers have no
 // roles; with @split its prefillers compute each prompt of which the answering worker lacks the threshold. With @learnt
-// the router is not told how long a transfer takes. With @answering it is not either, and prefillers answer too.
+// the router does not know how long a transfer takes. With @answering it is not either, and prefillers answer too.
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
 	column, err := readSuffix(suffix)

@@ -15,7 +15,7 @@ const (
 	// drainRecord is the kind of a session record that holds a drain. No session has that kind, so a router of an earlier
 	// release ignores the record.
 	drainRecord = 0xD0
-	// drainLife is how long a record about a drain is valid. An older one, as in a replay, says nothing of today.
+	// drainLife is how long a record about a drain is valid. An older one, as in a replay, is out of date.
 	drainLife = 30 * time.Second
 	// drainsEvery is the number of beats after which the drains in force are sent again, for routers that start.
 	drainsEvery = 4

@@ -64,7 +64,7 @@ type stated struct {
 }
 
 // OpenState reads the file. It ignores a file that is missing, broken, too old or of another release: it logs the
-// reason, and Run writes the file anew. An empty path returns nil.
+// reason, and Run replaces the file. An empty path returns nil.
 func OpenState(path string, log *slog.Logger) *StateFile {
 	if path == "" {
 		return nil
@@ -272,8 +272,8 @@ func (f *StateFile) report(err error) {
 	}
 }
 
-// create makes a temporary file beside the state file, and removes one that a killed process has left. Only the owner
-// may read it: it holds the secret.
+// create makes a temporary file in the folder of the state file, and removes one that a killed process has left. Only
+// the owner may read it: it holds the secret.
 func (f *StateFile) create() (*os.File, error) {
 	name := f.path + ".tmp"
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -14,7 +14,7 @@
 //	offset HeaderSize+max_workers*RowSize    order    max_workers * 4 bytes, u32 row indexes written by the guest
 //
 // The fields and their offsets are the struct declarations of [Header] and [Row]: their Go layout is the wire layout,
-// and a test holds each offset to the comment beside it. docs/abi.md has worked values.
+// and a test compares each offset with its comment. docs/abi.md has worked values.
 //
 // Three requests sent to a worker 0, 30 and 60 s ago make Row.Lately 1 + .368 + .135 = 1.503; two of 1.229 s of prefill
 // that wait for their first byte make Pending 2.458, and so they do on a worker of slowness 8, whose Wait is up to

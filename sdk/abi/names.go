@@ -32,7 +32,7 @@ const Memory = "memory"
 // others.
 const Marker = "warmpath_abi_1_2"
 
-// Exports lists what a module exports beside Memory. Those of a later minor version than a module's own are not looked
+// Exports lists the functions that a module exports. Those of a later minor version than a module's own are not looked
 // at.
 //
 //	wp_frame(max_workers) -> address    asked at start, and again when the fleet outgrows max_workers

@@ -35,7 +35,7 @@
 //   - The price differs between workers by the match alone.
 //   - The tilt grows with the part of the KV that prompts in flight hold. The gate is open where capacities are
 //     unknown, or a worker has its own weight or is in slow start.
-//   - O counts beside the least of all: where all are full, no hit is given up.
+//   - O is relative to the least of all: where all are full, no hit is given up.
 //   - In flight counts per unit of weight; in slow start as twice that, the fleet's mean and two more.
 //   - Near ties count as equal: they may be noise.
 //

@@ -16,7 +16,8 @@ func (c *request) adjusted(w *sdk.Worker, n float64) float64 {
 	return n
 }
 
-// idles reports whether the worker joins, and has no prompt to compute. Work there delays nobody: it has no price.
+// idles reports whether the worker joins, and has no prompt to compute. Work there delays no other request, so it has
+// no price.
 func idles(w *sdk.Worker) bool { return w.Joins() && w.PendingTokens == 0 }
 
 // What makes rows equal to the one of the smallest score.

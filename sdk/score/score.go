@@ -120,9 +120,9 @@ func common(h *abi.Header) request {
 	}
 }
 
-// A session begins with its first two requests: agents send a small one, for a title, before or beside the one that has
-// their tools. The second goes on where the first has left more of it than any other worker has. A session that goes on
-// for fewer turns than long is a chat, which gains no more than the noise.
+// A session begins with its first two requests: agents send a small one, for a title, before or together with the one
+// that has their tools. The second goes on where the first has left more of it than any other worker has. A session
+// that goes on for fewer turns than long is a chat, which gains no more than the noise.
 const (
 	begins = 2
 	long   = 5

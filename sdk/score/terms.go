@@ -89,7 +89,7 @@ func NewScale(h *abi.Header, rows []abi.Row) Scale {
 	return s
 }
 
-// Sums returns what a scale is made of beside the header, for one who keeps it.
+// Sums returns the sums over rows of which a scale is made, for a caller that keeps them.
 func (s *Scale) Sums() [7]float64 {
 	return [...]float64{s.wait, s.flight, s.single, s.gate, s.slow, s.price, s.fits}
 }

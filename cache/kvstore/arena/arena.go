@@ -90,7 +90,7 @@ func (a *Arena) Tend() {
 // them may end the process.
 func (a *Arena) IsTorn() bool { return a.segment != nil && a.segment.isTorn() }
 
-// Mend gives a torn segment its size and pages again, empty. Nobody may use the memory meanwhile.
+// Mend gives a torn segment its size and pages again, empty. The memory must not be used meanwhile.
 func (a *Arena) Mend() error { return a.segment.mend() }
 
 // Close unmaps the memory, which must not be used any more. It deletes a segment that no worker has mapped. A segment

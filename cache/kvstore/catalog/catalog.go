@@ -35,8 +35,8 @@ type node struct {
 	newer, older *node
 }
 
-// recordBytes is what a key takes beside its own bytes: the item, its leaf and its share of the tree's inner nodes, as
-// measured (TestRecordBytes).
+// recordBytes is the memory of a key without its own bytes: the item, its leaf and its share of the tree's inner nodes,
+// as measured (TestRecordBytes).
 const recordBytes = 200
 
 // New makes an empty catalogue with that many bytes for keys and records; 0 = no bound.

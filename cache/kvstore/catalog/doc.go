@@ -2,7 +2,7 @@
 // map finds a single key; an operator lists the keys that begin with a model's name.
 //
 // The owner of the values reports each put and deletion. The catalogue holds no value. It shares the keys with its
-// owner and takes little memory beside them. It can be bounded: then it drops the key that was put or found least
+// owner and needs little memory of its own. It can be bounded: then it drops the key that was put or found least
 // recently, and an owner that uses the catalogue alone returns a miss for that key.
 //
 // github.com/armon/go-radix (MIT, used by HashiCorp and a dozen other projects, nothing left to change) keeps keys in

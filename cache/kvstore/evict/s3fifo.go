@@ -3,7 +3,7 @@ package evict
 // s3FIFO is the policy of "FIFO Queues are All You Need for Cache Eviction" (Yang and others, SOSP 2023), by bytes. New
 // items wait in small, a tenth of all. An item that was read there more than once goes on to main. Any other leaves,
 // and its hash stays in the ghost, which has room for as many items as are held. An item that comes back in that time
-// goes to main at once. So a scan of values that nobody reads again passes through small and leaves main alone.
+// goes to main at once. So a scan of values that are not read again passes through small and leaves main alone.
 type s3FIFO[T any] struct {
 	small, main list[T]
 	ghost       ghost

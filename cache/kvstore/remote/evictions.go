@@ -15,7 +15,7 @@ type evictions struct {
 }
 
 // note records the server's run_id, "" if it reports none, and its count; known = false: it reports none. It reports
-// whether the server was started anew since the last call.
+// whether the server was restarted since the last call.
 func (e *evictions) note(run string, count int64, known bool, now time.Time) (restarted bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

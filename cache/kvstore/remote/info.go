@@ -39,9 +39,9 @@ func (s *servers) weigh(ctx context.Context) {
 	}
 }
 
-// countEvictions reads the servers' eviction counts, and finds out which were started anew since. A server that reports
-// no count counts as one that evicts. A member of a pool comes back without the values of its memory; for a Redis
-// compareMark finds that out.
+// countEvictions reads the servers' eviction counts, and finds the servers that were restarted since. A server that
+// reports no count counts as one that evicts. A member of a pool comes back without the values of its memory; for a
+// Redis compareMark finds that out.
 func (s *servers) countEvictions(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()

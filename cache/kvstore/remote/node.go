@@ -127,8 +127,8 @@ func (n *node) emptied() {
 
 func (n *node) up() bool { return !n.breaker.Open() }
 
-// report counts the outcome of a command. Any reply counts as an answer, unless it says that the server cannot answer
-// yet, or lets nobody in.
+// report counts the outcome of a command. Any reply counts as an answer, except that the server cannot answer yet or
+// refuses all clients.
 func (n *node) report(cmd redis.Cmder, err error, pulse bool) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, errDown) ||
 		errors.Is(err, redis.ErrClosed) {
@@ -162,7 +162,7 @@ func answered(err error) bool {
 	return !begins(text, "LOADING", "MASTERDOWN", "CLUSTERDOWN", "UNBLOCKED") && !isShut(err)
 }
 
-// isShut reports whether the server lets nobody in with the URL's user, password and database.
+// isShut reports whether the server refuses the URL's user, password and database.
 func isShut(err error) bool {
 	text, _ := redisError(err)
 	return begins(text, "NOAUTH", "WRONGPASS", "DENIED", "ERR AUTH", "ERR DB index")
@@ -283,7 +283,7 @@ func (n *node) paused() bool {
 	return time.Now().Before(n.pause)
 }
 
-// remedies tell an operator what to do.
+// remedies are the remedies for an operator.
 var remedies = map[refusal]string{
 	refusedOOM:      "it is out of memory; give it more, or set its maxmemory-policy to allkeys-lru",
 	refusedReadOnly: "it is a replica; give the address of the master, or of sentinels",

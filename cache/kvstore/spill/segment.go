@@ -93,7 +93,7 @@ func nextRecord(f *os.File, at, end int64) int64 {
 	return 0
 }
 
-// close closes the file of a segment that nobody reads any more.
+// close closes the file of a segment that has no readers any more.
 func (g *segment) close() {
 	if g.gone && g.refs == 0 {
 		g.closeFiles()

@@ -1,5 +1,5 @@
-// Package bind says who makes the listening sockets of a port: the system, or a manager that takes them over from the
-// process before and hands them to the next.
+// Package bind makes the listening sockets of a port: through the system, or through a manager that takes them over
+// from the previous process and hands them to the next.
 package bind
 
 import "net"

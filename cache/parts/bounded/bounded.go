@@ -1,5 +1,5 @@
-// Package bounded has the queue of work that is left to another goroutine and may be lost: nobody waits for room in it.
-// One that wakes another goroutine has room for one value.
+// Package bounded has the queue of work that is left to another goroutine and may be lost: no caller waits for room in
+// it. One that wakes another goroutine has room for one value.
 //
 // Some queues of the project are of another kind. They bound bytes (spool, spill, peers' frames), drop the oldest
 // (decisions), have their sender wait (kvevents), hand many records to a guest in one piece (host's notices), or belong

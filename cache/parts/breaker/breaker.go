@@ -1,9 +1,9 @@
 // Package breaker decides whether something that failed is asked again. It counts failures in a row. With too many the
 // breaker opens, and its owner asks nothing until the breaker closes or lets a trial through.
 //
-// Callers pass the time in, and log what they are told. Two breakers do not use this package. That of a worker
+// Callers pass the time in, and log what it returns. Two breakers do not use this package. That of a worker
 // (fleet/worker) weighs kinds of evidence. That of a strategy (host) is read by every pick, so it has no lock, and it
-// counts slow picks beside failures.
+// counts slow picks as well as failures.
 package breaker
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Settings are what a client is to have beside its URL.
+// Settings are the settings of a client that its URL does not have.
 type Settings struct {
 	TLS         *tls.Config // of rediss://: its RootCAs and GetClientCertificate; nil = the system's authorities
 	Dialer      Dialer

@@ -43,7 +43,7 @@ const (
 	login   = "correct the user and the password in the URL, or the Redis's ACL"
 )
 
-// Remedy says in a line what to do about an error of a Redis.
+// Remedy returns, in a line, the remedy for an error of a Redis.
 func Remedy(err error) string {
 	text := err.Error()
 	for _, r := range remedies {

@@ -78,7 +78,7 @@ func Parse(text string) (s Servers, err error) {
 }
 
 // onePlace reports whether a URL names one host, and one port if any. The library takes a list of hosts for one name,
-// which nobody can look up.
+// which no resolver can look up.
 func onePlace(u *url.URL) bool {
 	if u.Scheme == "unix" {
 		return u.Path != ""

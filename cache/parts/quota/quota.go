@@ -1,5 +1,5 @@
-// Package quota bounds the bytes that all connections of a listener hold together. A bound for each connection alone
-// says little: a thousand of them may come.
+// Package quota bounds the bytes that all connections of a listener hold together. A bound for each connection alone is
+// not enough: a thousand of them may come.
 package quota
 
 import (
@@ -54,7 +54,7 @@ type Share struct {
 	held atomic.Int64
 }
 
-// NewShare makes the share of a connection that may hold so many bytes beside what is counted.
+// NewShare makes the share of a connection that may hold so many bytes in addition to those that are counted.
 func NewShare(of *Bytes, free int64) *Share { return &Share{of: of, free: free} }
 
 const (
@@ -88,7 +88,7 @@ func (s *Share) Drop() {
 const firstPiece = 4 << 10
 
 // ReadAll reads to the end, or as many bytes as most, and counts the memory that it takes: the length that an answer
-// states says nothing of what will come.
+// states does not bound what arrives.
 func (s *Share) ReadAll(from io.Reader, most int64) ([]byte, error) {
 	var text []byte
 	for int64(len(text)) < most {

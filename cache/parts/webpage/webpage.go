@@ -1,6 +1,6 @@
-// Package webpage tells the requests that a web page has a browser send from those of programs. A page may send them
-// to any port that its reader's machine reaches, also under a name of its own that it points there (DNS rebinding), and
-// the ports for workers have no password.
+// Package webpage distinguishes requests that a web page has a browser send from those of programs. A page may send
+// them to any port that its reader's machine reaches, also under a name of its own that it points there (DNS
+// rebinding), and the ports for workers have no password.
 package webpage
 
 import "strings"

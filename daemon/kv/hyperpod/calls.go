@@ -131,7 +131,7 @@ func (s *Server) firstPiece(r *fasthttp.RequestCtx, length int64) ([]byte, error
 }
 
 // fill copies the first piece and the rest of the body into their place. A worker has pieceTime for each piece, and the
-// time of leastRate for all, because nobody else can use the value's memory meanwhile.
+// time of leastRate for all, because the value's memory cannot be used for anything else meanwhile.
 func (s *Server) fill(r *fasthttp.RequestCtx, pieces [][]byte, first []byte, length int64) error {
 	conn, body := r.Conn(), r.RequestBodyStream()
 	due := time.Now().Add(pieceTime + time.Duration(length/leastRate)*time.Second)

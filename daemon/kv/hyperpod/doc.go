@@ -23,10 +23,8 @@
 // It keeps the value in place, whatever is put, evicted or deleted, until it is released or its time is over. So a
 // worker that dies keeps values for ttl_s at most, and never for more than 60 s. Package arena describes how the
 // segment outlives workers and restarts. Workers map it writable: it holds only values. Leases and promises hold half
-// of
-// it; a further lease gets 503, and LMCache computes the chunk. If a worker truncates it, its values are misses, and
-// it
-// is made anew once the last lease is over.
+// of it; a further lease gets 503, and LMCache computes the chunk. If a worker truncates it, its values are misses, and
+// it is replaced once the last lease is over.
 //
 // # Why fasthttp?
 //

@@ -287,5 +287,5 @@ func (s *Server) fail(r *fasthttp.RequestCtx, status int, what string) {
 	answer(r, status, map[string]string{"error": what})
 }
 
-// nobody is the owner of no promise: here leases keep values; the Redis listener has promises.
+// nobody is an owner without promises: here leases keep values, and only the Redis listener has promises.
 var nobody netip.Addr

@@ -28,7 +28,7 @@ type succession struct {
 	closed  bool
 }
 
-// boundListener is a listener at which nobody serves yet.
+// boundListener is a listener that is not served yet.
 type boundListener struct {
 	addr string
 	net.Listener
@@ -142,7 +142,7 @@ func (s *succession) close() {
 	s.cache.Load().Close()
 }
 
-// closeDoors closes the listeners at which nobody serves.
+// closeDoors closes the listeners that are not served.
 func (s *succession) closeDoors() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

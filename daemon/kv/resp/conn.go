@@ -61,7 +61,7 @@ type conn struct {
 const readPiece = 128 << 10
 
 // pieceTime is how long a client may take for the next piece of a command. The whole command has pieceTime and a second
-// for each leastRate bytes, because nobody else can use the value's memory meanwhile.
+// for each leastRate bytes, because the value's memory cannot be used for anything else meanwhile.
 const pieceTime = 30 * time.Second
 
 // timeFor returns how long n bytes may take to arrive.

@@ -3,7 +3,7 @@ package lendtest
 
 import "math"
 
-// Told is what a router tells of one limit, and what Redis knows of the others.
+// Told is a router's report of one limit, and the reports of the others that Redis has.
 type Told struct {
 	Limit   float64
 	Taken   float64

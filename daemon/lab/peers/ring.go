@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 )
 
-// renew makes the ring anew when other workers are up.
+// renew rebuilds the ring when other workers are up.
 func (s *Session) renew(fleet []trial.View) {
 	same := len(s.up) == len(fleet)
 	for i := range fleet {

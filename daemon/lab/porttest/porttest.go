@@ -2,7 +2,7 @@
 // address.
 //
 // For port 0 the system gives one of the range of outgoing connections. This test, and every other that runs meanwhile,
-// connects from that range, so any connection may take the port once it is closed, and a port beside it at any time.
+// connects from that range, so any connection may take the port once it is closed, and a neighbouring port at any time.
 // The ports of this package lie below that range.
 package porttest
 
@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// Row returns the first of n ports in a row that nobody listens at, at any of the hosts. Default host 127.0.0.1. It
-// fails the test when there are none.
+// Row returns the first of n ports in a row that are free at all of the hosts. Default host 127.0.0.1. It fails the
+// test when there are none.
 func Row(t testing.TB, n int, hosts ...string) int {
 	t.Helper()
 	if len(hosts) == 0 {
@@ -38,8 +38,8 @@ func Row(t testing.TB, n int, hosts ...string) int {
 	return 0
 }
 
-// given are the ports that tests of this process have: another that runs beside them gets none of these, though nobody
-// listens there at the moment.
+// given are the ports that tests of this process have: a test that runs at the same time gets none of these, even if
+// the port is free at the moment.
 var given struct {
 	sync.Mutex
 	ports [65536]bool
@@ -78,7 +78,7 @@ func free(first, n int, hosts []string) error {
 	return nil
 }
 
-// Address returns a host:port of 127.0.0.1 that nobody listens at, and which may be bound, closed and bound again.
+// Address returns a free host:port of 127.0.0.1, which may be bound, closed and bound again.
 func Address(t testing.TB) string {
 	t.Helper()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(Row(t, 1)))

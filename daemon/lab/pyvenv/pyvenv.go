@@ -15,7 +15,8 @@ import (
 )
 
 // Python installs what the file list names under dir, where it stays until the list changes, and returns the
-// interpreter. Where that cannot be done the test is skipped, and with CI set it fails; what says what was not tried.
+// interpreter. Where that cannot be done the test is skipped, and with CI set it fails. The argument what names the
+// part that was not tried.
 func Python(t testing.TB, dir, list, what string) string {
 	t.Helper()
 	python, err := install(t.Context(), dir, list)

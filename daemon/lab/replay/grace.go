@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// grace ends a run so long after the last request was due. Nobody knows beforehand when that is, as a request may wait
-// for an answer. Safe for concurrent use.
+// grace ends a run so long after the last request was due. That time is unknown beforehand, as a request may wait for
+// an answer. Safe for concurrent use.
 type grace struct {
 	length time.Duration
 	timer  *time.Timer
@@ -20,7 +20,7 @@ func newGrace(length time.Duration, abort context.CancelCauseFunc) *grace {
 	return &grace{length: length, last: time.Now(), timer: time.AfterFunc(length, func() { abort(errDeadline) })}
 }
 
-// extend says that a request is due then.
+// extend records that a request is due then.
 func (g *grace) extend(due time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,7 +7,7 @@
 // where seeds are many; with under ten they are too narrow by a tenth to a third (Student's t).
 //
 // The best peer of a figure is the peer with the smallest mean over the seeds that are compared, chosen for each
-// scenario and figure anew: "within 5 %" is measured against a rule that could not have been picked beforehand.
+// scenario and figure: "within 5 %" is measured against a rule that could not have been picked beforehand.
 //
 // # Files
 //

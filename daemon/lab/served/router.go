@@ -126,7 +126,7 @@ func (r *Router) at(now time.Duration) time.Time {
 	return r.time()
 }
 
-// settle lets the module do what waits for it.
+// settle runs the module's pending work.
 func (r *Router) settle() {
 	if r.notices {
 		r.Strategy.Settle(r.ctx)

@@ -7,15 +7,15 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
-// Worker is what the operator says of a worker, as in [[pools.workers]].
+// Worker is the configuration of a worker, as in [[pools.workers]].
 type Worker struct {
 	Labels   map[string]string
 	Cost     float64
 	Prefills bool // it computes prompts that others answer
 }
 
-// fill writes what the operator says of the first workers into the description of one. split is nil in a scenario
-// without prefillers.
+// fill writes the configuration of the first workers into the description of one. split is nil in a scenario without
+// prefillers.
 func fill(s *worker.Spec, first []Worker, number int, split *Split) {
 	var w Worker
 	if number < len(first) {

@@ -20,7 +20,7 @@ type Run struct {
 	GPUSeconds float64       // summed over workers: seconds up, times the GPUs of each
 	Moved      int           // later turns of a conversation that were sent to another worker than the turn before
 
-	// ITLP50 and ITLP99 are quantiles of the seconds between two tokens of an answer, over all tokens; 0 = nobody asked.
+	// ITLP50 and ITLP99 are quantiles of the seconds between two tokens of an answer, over all tokens; 0 = not measured.
 	ITLP50, ITLP99 float64
 
 	Prefills int   // prompts computed at another worker than the one that answered; each is a request there, of one token
@@ -32,7 +32,7 @@ type Run struct {
 	Decisions uint64
 }
 
-// Remarks are what a strategy did beside choosing.
+// Remarks are what a strategy did in addition to choosing.
 type Remarks struct {
 	Fallbacks int               // choices that the host made in its place, as it failed or declined
 	Rejected  int               // requests that it turned away

@@ -53,7 +53,7 @@ type Config struct {
 	LoadFailure string
 	// KVRate is how many tokens of KV a simulated second come from another worker. Default 40,000.
 	KVRate float64
-	// PinLife is how long the worker keeps the blocks of a prompt that nobody pulls, as kv_lease_duration of vLLM 0.32,
+	// PinLife is how long the worker keeps the blocks of a prompt that are not pulled, as kv_lease_duration of vLLM 0.32,
 	// where a decode worker renews this lease while the request waits there. Default 30 s.
 	PinLife time.Duration
 	// PinFixed keeps blocks for PinLife whatever waits, as older releases do by VLLM_NIXL_ABORT_REQUEST_TIMEOUT. PinLife's
@@ -199,7 +199,7 @@ const (
 	fixedPinLife = 480 * time.Second
 )
 
-// completeTransfer fills in the role, or says what is wrong with it.
+// completeTransfer sets the role, or returns what is wrong with it.
 func (c *Config) completeTransfer() error {
 	if c.Connector == "" && c.Role == "" {
 		return nil

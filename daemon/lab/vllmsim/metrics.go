@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
-// exposeMetrics returns the page of /metrics of a worker with these engines that was born at an instant and runs so
-// many requests beside them.
+// exposeMetrics returns the page of /metrics of a worker with these engines. born is its start, and paced is the number
+// of requests that run outside of them.
 func exposeMetrics(cfg *Config, engines []engine.Stats, born time.Time, paced int) []byte {
 	x := &exposition{model: `model_name=` + strconv.Quote(cfg.Models[0]), engines: engines}
 	x.family("process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds.")

@@ -64,7 +64,7 @@ func (p *pin) answer(c *choice) *transferParams {
 	return &params
 }
 
-// expire frees the blocks of a prompt that nobody has pulled.
+// expire frees the blocks of a prompt that were not pulled.
 func (p *pin) expire() {
 	if p.of.take(p.params.RequestID) == nil {
 		return
@@ -85,7 +85,7 @@ func (o *pins) take(request string) *pin {
 	return p
 }
 
-// pulledPath is where a decode worker says that it has pulled, or will not pull, the blocks of a prompt.
+// pulledPath is where a decode worker reports that it has pulled the blocks of a prompt, or will not.
 const pulledPath = "/sim/kv/pulled"
 
 // heldPath is where a decode worker asks whether the blocks of a prompt are still there, as NIXL's handshake shows
@@ -138,7 +138,7 @@ func (o *pins) renewed(request string) *pin {
 	return p
 }
 
-// expired returns how many prompts nobody has pulled in time, and their blocks.
+// expired returns how many prompts were not pulled in time, and their blocks.
 func (o *pins) expired() (prompts, blocks int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,7 +158,7 @@ func (o *pins) expose(cfg *Config, engines []engine.Stats) []byte {
 	return x.Bytes()
 }
 
-// puller tells the prefill worker when a choice has its blocks, or ends without them.
+// puller notifies the prefill worker when a choice has its blocks, or ends without them.
 type puller struct {
 	from transferParams
 	once sync.Once

@@ -10,8 +10,8 @@ import (
 // Version is the vLLM release whose wire is simulated.
 const Version = "0.32.0"
 
-// process is what dies with a worker and is made anew by its revival: the engine, the stored responses, the sessions
-// and the counts.
+// process is the state that ends with a worker's process and begins again with the next one: the engine, the stored
+// responses, the sessions and the counts.
 type process struct {
 	cfg      *Config
 	born     time.Time

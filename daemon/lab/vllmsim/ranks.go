@@ -50,7 +50,7 @@ func newRanks(cfg *Config) (*ranks, error) {
 	return rs, nil
 }
 
-// newRank starts one engine, and beside it a worker of LMCache's if there is to be one.
+// newRank starts one engine, and a worker of LMCache for it if the configuration has one.
 func newRank(cfg Config, rank int, to sinks) (d *driver, err error) {
 	if c := cfg.LMCache; c.Pull != "" {
 		instance := cfg.ID

@@ -56,7 +56,7 @@ func nestedTools(tools []tool) json.RawMessage {
 // Turn is what an agent is made to do next: the arguments of the call, by the names of the tools that can do it.
 type Turn map[string]json.RawMessage
 
-// chooseCall makes the replies a call of a tool, where the request, its last message or the script says so. A client
+// chooseCall makes the replies a call of a tool, if the request, its last message or the script asks for one. A client
 // that offers tools goes on for many turns: its replies end on their own.
 func (j *job) chooseCall(script []Turn, tools []tool, choice json.RawMessage, messages []message) {
 	j.softLimit = j.softLimit || len(tools) > 0

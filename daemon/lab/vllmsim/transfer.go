@@ -55,7 +55,7 @@ func (c checker) prepareTransfer(r *http.Request, j *job, b *body) *apiError {
 	return nil
 }
 
-// wrongTransfer says what is wrong with the parameters, "" for nothing.
+// wrongTransfer returns what is wrong with the parameters, "" for nothing.
 func (c checker) wrongTransfer(j *job, p *transferParams) string {
 	switch {
 	case p.RemotePrefill && p.RemoteDecode:
@@ -68,7 +68,7 @@ func (c checker) wrongTransfer(j *job, p *transferParams) string {
 	return c.wrongDecode(j, p)
 }
 
-// wrongPrefill says what is wrong with the parameters of a prefill, "" for nothing.
+// wrongPrefill returns what is wrong with the parameters of a prefill, "" for nothing.
 func (c checker) wrongPrefill(j *job, p *transferParams) string {
 	switch {
 	case c.cfg.Role == RoleDecode:
@@ -83,7 +83,7 @@ func (c checker) wrongPrefill(j *job, p *transferParams) string {
 	return ""
 }
 
-// wrongDecode says what is wrong with the parameters of a decode, "" for nothing.
+// wrongDecode returns what is wrong with the parameters of a decode, "" for nothing.
 func (c checker) wrongDecode(j *job, p *transferParams) string {
 	switch {
 	case c.cfg.Role == RolePrefill:

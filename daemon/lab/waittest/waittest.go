@@ -7,7 +7,7 @@ import (
 )
 
 // Until waits until ok returns true. It fails the test if that takes longer than a busy machine may need. The message
-// says what was waited for.
+// names the condition.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {

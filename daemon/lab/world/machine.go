@@ -37,7 +37,7 @@ func (m *machine) stop(now time.Duration) []*Request {
 	return lost
 }
 
-// settle adds what the process did to the sums.
+// settle adds the counts of the process to the sums.
 func (m *machine) settle(now time.Duration) {
 	if m.engine == nil {
 		return

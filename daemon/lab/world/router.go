@@ -24,7 +24,7 @@ type Router interface {
 	// Follows reports whether the router wants KV events. Then Changed is called with what changed in a worker's caches.
 	Follows() bool
 	Changed(now time.Duration, worker int, changes []engine.Batch)
-	// Remarks returns what its rule did beside choosing.
+	// Remarks returns what its rule did in addition to choosing.
 	Remarks() trial.Remarks
 	Close()
 }
@@ -44,7 +44,7 @@ type Queuer interface {
 	Router
 	// Waiting reports whether requests wait.
 	Waiting() bool
-	// Release takes out a request that has waited, and says where it goes, or that it is refused; nil: there is none now.
+	// Release removes a request that has waited and returns its worker, or its refusal; nil: none is ready.
 	Release(now time.Duration) (q *Request, worker int, p Placement)
 }
 
@@ -114,7 +114,7 @@ func (l *leg) release() {
 	}
 }
 
-// cached returns what the worker that answers says of the prompt's tokens that it did not compute.
+// cached returns the number of cached tokens of the prompt that the answering worker reports.
 func (q *Request) cached(o *trial.Outcome) int {
 	if q.leg != nil {
 		return q.seq.CachedTokens()

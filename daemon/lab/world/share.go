@@ -14,7 +14,7 @@ type Sharer interface {
 // frameTime is how long a router collects before it sends, as the daemon's do.
 const frameTime = 10 * time.Millisecond
 
-// tell plans that a router sends the others what it has just done, if they share.
+// tell schedules a router's message to the others about its last call, if they share.
 func (w *world) tell(router int) {
 	if w.History <= 0 || len(w.routers) < 2 || w.told[router].sends {
 		return
@@ -41,7 +41,7 @@ func (w *world) post(router int, from Sharer) {
 	}
 }
 
-// told is what is planned for a router after its last call.
+// told is the message that is scheduled for a router after its last call.
 type told struct {
 	sends bool // what it did is sent to the others
 	asked bool // it is asked who goes now

@@ -1,6 +1,6 @@
 // Package direct makes the clients of net/http with which the router asks workers, and who knows them. Such a client
-// asks the server of the URL itself. It uses no proxy, whatever the environment says. It follows no redirect, by which
-// a worker could have the router ask any server.
+// asks the server of the URL itself. It uses no proxy, and ignores those of the environment. It follows no redirect, by
+// which a worker could have the router ask any server.
 package direct
 
 import (

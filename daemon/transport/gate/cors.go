@@ -9,7 +9,7 @@ import (
 // plain POST.
 var corsMethods = []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"}
 
-// Exposed are the fields of an answer that a page may read beside the few that a browser shows by itself: the
+// Exposed are the fields of an answer that a page may read, in addition to the few that browsers always show: the
 // request's id, when to try again, why the request went where it went, and the fields of the session protocols.
 var Exposed = []string{"X-Request-Id", "Request-Id", "Retry-After", "Location",
 	"X-Warmpath-Pool", "X-Warmpath-Strategy", "X-Warmpath-Reason", "X-Warmpath-Prompt", "X-Warmpath-Candidates",
@@ -51,9 +51,9 @@ func NewCORS(origins []string) CORS {
 }
 
 // Preflight answers a browser's question before the request itself: OPTIONS with Origin and
-// Access-Control-Request-Method. get returns the value of a request field, or "". All else is not handled: it goes
-// the way of every request. A preflight carries no key by design of the browsers, so it is answered before keys are
-// checked. headers are those that only a preflight has: like every answer it gets those of Headers beside them, for a
+// Access-Control-Request-Method. get returns the value of a request field, or "". All else is not handled: it goes the
+// way of every request. A preflight carries no key by design of the browsers, so it is answered before keys are
+// checked. headers are those that only a preflight has: it also gets those of Headers, as every answer does, for a
 // browser refuses an answer that has one of them twice.
 func (c CORS) Preflight(method string, get func(name string) string) (
 	status int, headers [][2]string, body string, handled bool) {

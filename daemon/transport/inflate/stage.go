@@ -16,8 +16,8 @@ import (
 // maxWindow is the largest window of zstd on the web (RFC 9659).
 const maxWindow = 8 << 20
 
-// What a decoder holds. That of gzip and deflate has 40 KiB, that of zstd 1.3 MiB beside its window and that of br .3
-// MiB (by hand, live memory). Windows count in powers of two from leastWindow on, so that most bodies find a decoder of
+// What a decoder holds. That of gzip and deflate has 40 KiB, that of zstd 1.3 MiB and its window, and that of br .3 MiB
+// (by hand, live memory). Windows count in powers of two from leastWindow on, so that most bodies find a decoder of
 // their size in the pool.
 const (
 	flateBytes  = 64 << 10
@@ -73,7 +73,7 @@ func (s *stage) end() {
 	}
 }
 
-// reserve asks for the memory of a decoder, beside its window. It drops decoders of an earlier body that hold more.
+// reserve asks for the memory of a decoder without its window. It drops decoders of an earlier body that hold more.
 func (s *stage) reserve(own, window int) error {
 	if window > 0 {
 		own += 1 << bits.Len(uint(max(window, leastWindow)-1))
@@ -174,7 +174,7 @@ func (s *stage) openZstd() error {
 	return cutShort(err)
 }
 
-// errWide is for a window that nobody needs for a request.
+// errWide is for a window that is larger than any request needs.
 var errWide = errors.New("it needs a window of more than 8 MiB")
 
 // openBrotli opens a body that begins with first. Its low bits have the window, 16 MiB at most (RFC 7932, section 9.1):

@@ -91,7 +91,7 @@ func (l *Line) Time(name string, v time.Time) {
 	*l = append(v.AppendFormat(append(l.key(name), '"'), time.RFC3339Nano), '"')
 }
 
-// Number appends a number, rounded to a millionth: nobody reads more, and all digits of a double take three times as
+// Number appends a number, rounded to a millionth: no reader needs more, and all digits of a double take three times as
 // long. What is no number, as JSON has none, is 0.
 func (l *Line) Number(name string, v float64) {
 	b := l.key(name)

@@ -46,7 +46,7 @@ func (c *Conn) Await(until time.Time, then func(came bool)) {
 var errLeft = errors.New("listen: the client has left")
 
 // awaitData waits until the client has sent something. What has come is found also after the deadline: a close with a
-// request unread would be a reset, and its client could not tell whether the request was served.
+// request unread would be a reset, and its client would not know whether the request was served.
 func (c *Conn) awaitData(deadline time.Time) error {
 	tcp, ok := c.socket.(*socket.Conn)
 	if !ok || c.tls != nil { // TLS may hold bytes that the socket has not any more

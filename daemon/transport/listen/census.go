@@ -116,8 +116,8 @@ func (n *census) warnPlain(client string) {
 	}
 }
 
-// warnUntrusted logs that a client refuses the certificate, every ten minutes at most: its side says so as it breaks
-// the handshake off.
+// warnUntrusted logs that a client refuses the certificate, every ten minutes at most: the client sends an alert as it
+// ends the handshake.
 func (n *census) warnUntrusted(client string, err error) {
 	var alert *net.OpError
 	refused := errors.As(err, &alert) && alert.Op == "remote error" && strings.Contains(err.Error(), "certificate")

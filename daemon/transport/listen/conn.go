@@ -111,8 +111,8 @@ func (c *Conn) HeadCame() {
 // asks marks that the next bytes are the head of a request.
 func (c *Conn) asks() { c.asked.Store(c.census.parking.now.Load()) }
 
-// LackRoom tells that a request was refused because too many are under way. A client that has stopped in the middle of
-// a body keeps a place among them, and may lose it.
+// LackRoom records that a request was refused because too many are under way. A client that has stopped in the middle
+// of a body keeps a place among them, and may lose it.
 func (c *Conn) LackRoom() { c.census.pressed.Store(true) }
 
 // EndedBare reports whether the last head read ends as BareLF describes. Only the goroutine that reads may ask.
@@ -265,7 +265,7 @@ func (c *Conn) resetAtClose() {
 }
 
 // AbortOnceSent is Abort after the client's kernel has got what was written, or after 5 s. A reset throws away what is
-// still on its way, and the end of a broken stream is the event that says why. If the process ends meanwhile, the
+// still on its way, and the end of a broken stream is the event that has the reason. If the process ends meanwhile, the
 // kernel resets the connection.
 func (c *Conn) AbortOnceSent() {
 	c.resetAtClose()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A client that says nothing has the server's read timeout for a request, and its idle timeout for another one. Who
+// A client that sends nothing has the server's read timeout for a request, and its idle timeout for another one. Who
 // opens as many connections as there may be would keep everybody out for so long. So while hardly a place is left, a
 // client that keeps the server waiting for so many looks (quiet) loses its connection to the next one: those that have
 // never sent a request first, then those that have stopped in the middle of a body, then those that wait for their next

@@ -99,7 +99,7 @@ func (e *epoll) add(p *presence, raw net.Conn) error {
 	return e.control(sc, unix.EPOLL_CTL_ADD, event(number, gen, 0))
 }
 
-// event returns the events to ask of the kernel for a connection: those of leaving, and beside.
+// event returns the events that the kernel is to report for a connection: those of leaving, and others.
 func event(number, gen, beside uint32) *unix.EpollEvent {
 	return &unix.EpollEvent{
 		Events: unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLET | beside,
@@ -140,7 +140,7 @@ func (e *epoll) enter(p *presence) (number, gen uint32) {
 	return number, s.gen
 }
 
-// remove takes a connection out. The table comes last: a number must not be given anew while the kernel knows it.
+// remove takes a connection out. The table comes last: a number must not be reused while the kernel knows it.
 func (e *epoll) remove(p *presence, raw net.Conn) {
 	if p.key == 0 {
 		return

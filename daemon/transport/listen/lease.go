@@ -29,8 +29,8 @@ func (l *lease) Close() error {
 type secureLease struct{ lease }
 
 // Handshake does the TLS handshake within the read deadline. fasthttp sets that to its ReadTimeout and calls this on
-// the connection's own goroutine before it reads, so that a slow client keeps nobody waiting. A first Read or Write
-// does it too.
+// the connection's own goroutine before it reads, so that a slow client delays no other. A first Read or Write does it
+// too.
 func (s *secureLease) Handshake() error {
 	err := s.tls.Handshake()
 	if err != nil {

@@ -27,8 +27,8 @@ type Config struct {
 	Certificate *certificate.Pair
 
 	// Parked takes a plain connection whose server has waited for another request for a second or two, on a goroutine of
-	// its own. The server has let it go; Parked waits on and then leases it anew, or closes it. Default nil: the server
-	// waits.
+	// its own. The server has let it go; Parked continues to wait, then leases it again or closes it. Default nil: the
+	// server waits.
 	Parked func(*Conn)
 
 	// Log gets what an operator should know. Default none.

@@ -128,8 +128,8 @@ func (c *Conn) writeSome(fd uintptr) (done bool) {
 }
 
 // writeNow makes one system call. A call of more than maxCall bytes is made as package syscall does, so that the
-// scheduler and a stop of the world go on without it. That costs little beside the copy, and less than a second call,
-// which wakes the reader once more (256 KB in pieces of maxCall: 10 % of a request's CPU time).
+// scheduler and a stop of the world go on without it. That costs little compared with the copy, and less than a second
+// call, which wakes the reader once more (256 KB in pieces of maxCall: 10 % of a request's CPU time).
 func (c *Conn) writeNow(fd uintptr) (int, syscall.Errno) {
 	if c.from[0].Len+c.from[1].Len > maxCall {
 		n, _, errno := syscall.Syscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&c.from)), 2)

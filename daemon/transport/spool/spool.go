@@ -1,13 +1,14 @@
-// Package spool keeps a log's lines until a goroutine of its own has written them. So nobody who logs waits for a pipe
-// that is not read, or for a disk that hangs: a log that requests wait for stops the router while /health answers 200.
+// Package spool keeps a log's lines until a goroutine of its own has written them. So a goroutine that logs never waits
+// for a pipe that is not read, or for a disk that hangs: a log that requests wait for stops the router while /health
+// answers 200.
 //
 // Lines stay whole and in order. Each is one write, as a pipe keeps a write shorter than 4 KiB apart from those of
 // another stream of the process. A log with a file to itself sets Batch and Delay, and a loaded router writes dozens of
 // lines by one call of the kernel. When MaxBytes wait, later lines are lost and counted.
 //
 // What lost: a deadline for each write, which pipes that the process inherits and files do not have; a channel of
-// lines, which is an allocation a line, or a pool of buffers beside it. The price is that a crash loses lines that
-// wait for their turn: those of the last Delay, while the log is read.
+// lines, which is an allocation a line, or needs a pool of buffers. The price is that a crash loses lines that wait for
+// their turn: those of the last Delay, while the log is read.
 package spool
 
 import (

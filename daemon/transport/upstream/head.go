@@ -129,7 +129,7 @@ func (h *head) statusLine(line string) error {
 	return nil
 }
 
-// meaning reads the fields that say where the answer ends.
+// meaning reads the fields that determine where the answer ends.
 func (h *head) meaning(name, value string, closing *bool) error {
 	switch len(name) {
 	case len("Content-Length"):

@@ -38,8 +38,8 @@ type Request struct {
 	Body   []byte
 	At     time.Time // now, if the caller has just looked at the clock; zero = Do looks
 
-	// Mark is equal for requests whose answers could not be told apart; 0 = none. No two such requests follow one another
-	// on a connection: if its answers were out of step, nobody would see it.
+	// Mark is equal for requests whose answers look alike; 0 = none. No two such requests follow one another on a
+	// connection: if its answers were out of step, it would go unnoticed.
 	Mark uint64
 
 	Fresh bool // it begins on a fresh connection, where no earlier answer can be late

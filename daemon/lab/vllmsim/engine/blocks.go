@@ -1,7 +1,7 @@
 package engine
 
 // blockPool is vLLM's BlockPool: a fixed set of KV blocks. The free ones stand in a queue, in the order in which they
-// will be taken. The full ones are found by hash for as long as nobody has taken them.
+// will be taken. The full ones are found by hash until they are reused.
 //
 // A router can see each of these habits of vLLM's, so they are kept. Block 0 is the null block and is never given
 // out. A free block keeps its content until it is taken from the head of the queue. Blocks are freed last first, so a

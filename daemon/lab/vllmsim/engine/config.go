@@ -37,7 +37,7 @@ type Config struct {
 	LoraSeconds float64
 	// Changes makes the engine record what changes in its caches. The caller then has to call TakeBatches.
 	Changes bool
-	// Gap is called with the time between two tokens of a sequence. Default nil, nobody asks.
+	// Gap is called with the time between two tokens of a sequence. Default nil: no calls.
 	Gap func(time.Duration)
 	// Model gives the duration of a step. The zero value is DefaultModel; where only Slowness is set, it slows the
 	// default.

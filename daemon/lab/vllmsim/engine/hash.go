@@ -12,8 +12,8 @@ func rootHash(salt string) uint64 {
 	return Mix(h, uint64(len(salt)))
 }
 
-// blockHash returns the hash of one full block behind parent. Any good 64-bit hash will do, as nobody sees it: a
-// multiply-fold for two tokens at a time hashes a 64 KB prompt in a sixth of the time that FNV takes.
+// blockHash returns the hash of one full block behind parent. Any good 64-bit hash will do, as it never leaves the
+// process: a multiply-fold for two tokens at a time hashes a 64 KB prompt in a sixth of the time that FNV takes.
 func blockHash(parent uint64, block []uint32) uint64 {
 	h := parent
 	for i := 0; i+1 < len(block); i += 2 {

@@ -195,8 +195,8 @@ func (s *scheduler) enter(q *Sequence, full int) {
 	s.pool.log.stored(q, from, full)
 }
 
-// preempt sends the last running sequence back to the head of the waiting ones. It will be computed anew, bar what is
-// still cached of it then.
+// preempt sends the last running sequence back to the head of the waiting ones. It will be computed again, except the
+// part that is still cached then.
 func (s *scheduler) preempt(q *Sequence, now time.Duration) {
 	s.running = s.running[:len(s.running)-1]
 	s.sendBack(q)

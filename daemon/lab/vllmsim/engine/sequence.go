@@ -94,9 +94,9 @@ type Times struct {
 	Last     time.Duration // latest token
 }
 
-// NewSequence makes a sequence of prompt tokens for an engine whose blocks have blockSize tokens. The reply depends
-// on the prompt, the salt and the seed. It hashes the prompt, which may be done beside a running engine. The sequence
-// keeps ids, which nobody may change from then on.
+// NewSequence makes a sequence of prompt tokens for an engine whose blocks have blockSize tokens. The reply depends on
+// the prompt, the salt and the seed. It hashes the prompt, which may be done while an engine runs. The sequence keeps
+// ids, which must not change from then on.
 func NewSequence(ids []uint32, salt string, seed uint64, blockSize int) Sequence {
 	q := Sequence{prompt: len(ids), ids: ids, salt: salt, blockSize: blockSize, root: rootHash(salt)}
 	q.hashes, q.open = hashBlocks(q.root, ids, blockSize)
@@ -136,7 +136,7 @@ func (q *Sequence) Times() Times { return q.times }
 // length returns the tokens of prompt and reply so far.
 func (q *Sequence) length() int { return q.prompt + q.output }
 
-// lookups returns the number of leading blocks that a lookup may use: the last token is always computed anew.
+// lookups returns the number of leading blocks that a lookup may use: the last token is always computed.
 func (q *Sequence) lookups() int {
 	if q.Recompute {
 		return 0

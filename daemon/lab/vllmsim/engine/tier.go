@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Tier is memory beside the GPU that keeps what the GPU forgets: a worker's CPU memory, or a store that workers share.
-// It holds chunks of tokens by the hash of their last block and drops the least recently used. Safe for concurrent use,
-// as engines that share one run side by side.
+// Tier is memory outside the GPU that keeps the blocks that the GPU evicts: a worker's CPU memory, or a store that
+// workers share. It holds chunks of tokens by the hash of their last block and drops the least recently used. Safe for
+// concurrent use, as engines that share one run side by side.
 //
 // The chunks lie in one slice and are linked by index: a list of pointers took 44 % of a simulated run, most of it to
 // fetch and to collect its elements.

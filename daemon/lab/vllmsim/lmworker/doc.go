@@ -1,5 +1,5 @@
-// Package lmworker plays LMCache's worker beside an engine: it registers with a controller and reports the chunks that
-// the engine's CPU tier admits and evicts.
+// Package lmworker simulates LMCache's worker next to an engine: it registers with a controller and reports the chunks
+// that the engine's CPU tier admits and evicts.
 //
 // # Two generations
 //
@@ -18,6 +18,6 @@
 //
 // A real worker freezes its cache during a full sync. Here the engine goes on, and what changes meanwhile is reported
 // behind the sync. The port that a RegisterMsg names is not open: no controller of the router's calls it. Keys are
-// those of PYTHONHASHSEED=0 and the builtin hash, beside vLLM; 0.3.9's of Python 3.12. Like LMCache they leave out
-// the salt, so two salts share a key, which is evicted with the last of its chunks.
+// those of PYTHONHASHSEED=0 and the builtin hash, as in a process with vLLM; 0.3.9's of Python 3.12. Like LMCache they
+// leave out the salt, so two salts share a key, which is evicted with the last of its chunks.
 package lmworker

@@ -2,7 +2,7 @@ package lmworker
 
 import "math/bits"
 
-// noneHash is hash("0") at PYTHONHASHSEED=0, the parent of every first chunk beside vLLM.
+// noneHash is hash("0") at PYTHONHASHSEED=0, the parent of every first chunk in a process with vLLM.
 const noneHash = 5313149338359954478
 
 // The hashes of Python values that stand for the extra keys of a chunk.

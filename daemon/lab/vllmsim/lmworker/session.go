@@ -24,7 +24,7 @@ const redial = 100 * time.Millisecond
 // answerIn is how long an answer may take but for the first.
 const answerIn = 5 * time.Second
 
-// line is a socket of the worker's: a connection that is dialled anew whenever it has gone.
+// line is a socket of the worker's: a connection that is dialled again whenever it is lost.
 type line struct {
 	kind zmtp.Kind
 	addr string
