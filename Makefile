@@ -78,7 +78,7 @@ hammers: modules ## the tests that hammer a lock, with the race detector
 	env -u CGO_ENABLED go test -race -vet=off -timeout 20m -parallel 4 -run '$(HAMMERS)' $(HAMMERED:%=./%)
 
 mutants: modules ## leave each rule of the judge of workers, of accounts, limits and the queue out in turn: a check must find it; half an hour. MUTANTS=REGEXP for some of the judge
-	go test -timeout 1h -run 'TestTenants$$|TestMutants$$' -v ./daemon/request/account -tenants 10000 -mutants
+	go test -timeout 1h -run 'TestTenants$$|TestMutants$$' -v ./daemon/request/account -tenants 10000 -mutants '$(or $(MUTANTS),.)'
 	go test -timeout 3h -run 'TestMutants$$' -v ./daemon/request/exchange -mutants '$(or $(MUTANTS),.)'
 
 fuzz: modules ## each fuzz target for FUZZTIME (10s)

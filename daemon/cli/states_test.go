@@ -19,7 +19,7 @@ var statesOf = map[string][]struct {
 		{"daemon/request/route/candidate.go", "func skipped(", "\n}", `return "([^"]+)"`},
 		{"daemon/request/route/explain.go", "is not in the order.\nconst (", "\n)", `= "([^"]+)"`},
 	},
-	"Why a request went to the next worker": {{"daemon/request/exchange/attempts.go", "type reason string", "\n)", `reason = "(\w+)"`}},
+	"Why a request went to the next worker": {{"daemon/request/journal/reason.go", "type Reason string", "\n)", `Reason = "(\w+)"`}},
 	"Why a worker was chosen": {
 		{"sdk/reason.go", "var reasons", "\n}", `"([^"]+)"`},
 		{"daemon/request/route/choice.go", "func (c *Choice) Reason()", "\n}", `return "(failover: [^"]+)"`},
@@ -30,9 +30,9 @@ var statesOf = map[string][]struct {
 		{"daemon/request/route/hold.go", "", "", `Fallback = "(\w+)"`},
 	},
 	"Why a pool cannot serve": {{"daemon/admin/operator/pool.go", "const (", "\n)", `Why\w+ += "([^"]+)"`}},
-	"How an answer ended":     {{"daemon/request/exchange/*.go", "", "", `\.End = "([^"]+)"`}},
+	"How an answer ended":     {{"daemon/request/*/*.go", "", "", `\.End = "([^"]+)"`}},
 	"Codes of errors": {
-		{"daemon/request/exchange/*.go", "", "", `Fault\{Status: \d+, Kind: "\w+", Code: "(\w+[a-z])"[,}]`},
+		{"daemon/request/*/*.go", "", "", `Fault\{Status: \d+, Kind: "\w+", Code: "(\w+[a-z])"[,}]`},
 		{"daemon/request/sessionapi/api.go", "func unknownEndpoint(", "\n}", `Code: "(\w+)"`},
 		{"daemon/request/session/binding.go", "func (s Status) String()", "\n}", `"(unknown|expired|closed|lost)"`},
 	},

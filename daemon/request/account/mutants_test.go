@@ -5,33 +5,38 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-var runMutants = flag.Bool("mutants", false, "leave each rule of the accounts out in turn, and see that TestTenants finds it")
+var runMutants = flag.String("mutants", "", "leave each rule out in turn that fits this pattern, and see that a check finds it")
 
 // mutants are the accounts, the limits and the queue, each without one rule: a text of a file with another in its place.
-var mutants = []struct{ rule, file, text, instead string }{
-	{"a hold is released once", "account/account.go", "if a := h.of.Swap(nil); a != nil {", "if a := h.of.Load(); a != nil {"},
-	{"a work ends once", "account/account.go", "if a := w.of.Swap(nil); a != nil {", "if a := w.of.Load(); a != nil {"},
-	{"a client's request ends once", "account/account.go", "if a != nil && !a.left.Swap(true) {", "if a != nil {"},
-	{"the key's place is taken until the last work ends", "account/account.go", "last := a.works == 0", "last := a.works <= 1"},
-	{"a body is kept while a work reads it", "account/account.go", "if a.readers == 0 {", "if a.readers >= 0 {"},
-	{"a request in flight is counted down", "limit/spending.go", "	k.inFlight--\n", ""},
-	{"an answer that outgrows its estimate takes more", "limit/spending.go", "		s.reserved += float64(more)\n", ""},
+// TestTenants finds them, or the named test of the file's package.
+var mutants = []struct{ rule, file, text, instead, test string }{
+	{"a hold is released once", "account/account.go", "if a := h.of.Swap(nil); a != nil {", "if a := h.of.Load(); a != nil {", ""},
+	{"a work ends once", "account/account.go", "if a := w.of.Swap(nil); a != nil {", "if a := w.of.Load(); a != nil {", ""},
+	{"a client's request ends once", "account/account.go", "if a != nil && !a.left.Swap(true) {", "if a != nil {", ""},
+	{"the key's place is taken until the last work ends", "account/account.go", "last := a.works == 0", "last := a.works <= 1", ""},
+	{"a body is kept while a work reads it", "account/account.go", "if a.readers == 0 {", "if a.readers >= 0 {", ""},
+	{"a request in flight is counted down", "limit/spending.go", "	k.inFlight--\n", "", ""},
+	{"an answer that outgrows its estimate takes more", "limit/spending.go", "more := s.ask.bounded(2*float64(output)) - s.expected.Output",
+		"more := 0", "TestAnswersThatOutgrowTheirExpectation"},
 	{"what is above the estimate counts", "limit/spending.go", "t.correct(min(used, mostDebt*t.limit)-s.reserved, s.at, at)",
-		"t.correct(min(used, s.reserved)-s.reserved, s.at, at)"},
-	{"what is used counts in the minute in which it was let in", "limit/minute.go", "	m.sum += units\n", "	m.sum += min(units, 50)\n"},
-	{"a debt shuts a key out", "limit/meter.go", "return max(m.minute.until(taken), m.paid(most))", "return m.paid(most)"},
-	{"a refusal for tokens gives the place back", "limit/spending.go", "		s.leave(at)\n		return k.refuse(refusal)", "		return k.refuse(refusal)"},
+		"t.correct(min(used, s.reserved)-s.reserved, s.at, at)", ""},
+	{"what is used counts in the minute in which it was let in", "limit/minute.go", "	m.sum += units\n", "	m.sum += min(units, 50)\n", ""},
+	{"no minute has more than the limit", "limit/meter.go", "max(m.minute.until(taken), m.paid(most))",
+		"max(m.minute.until(10*taken), m.paid(most))", ""},
+	{"a debt shuts a key out", "limit/meter.go", "max(m.minute.until(taken), m.paid(most))", "max(m.minute.until(taken), m.paid(10*most+1e9))", ""},
 	{"a key has one account over all its lanes", "queue/class.go", "return accountName{class: n.class, key: n.key}",
-		"return accountName{class: n.class, key: n.key + string(rune(n.lane))}"},
-	{"a place is charged when its work is done", "queue/account.go", "	a.spent += more\n", "	a.spent += 0 * more\n"},
-	{"who waits for starve has a turn before others", "queue/queue.go", "if starve <= 0 || q.inOrder < ordered {", "if true {"},
+		"return accountName{class: n.class, key: n.key + string(rune(n.lane))}", ""},
+	{"a place is charged when its work is done", "queue/account.go", "	a.spent += more\n", "	a.spent += 0 * more\n", ""},
+	{"who waits for starve has a turn before others", "queue/queue.go", "if starve <= 0 || q.inOrder < ordered {", "if true {", ""},
 	{"lanes of one key take no turns that wait for starve", "queue/queue.go",
-		"case c.number == q.ready[0].number && k.account.served.After(k.since):", "case false:"},
+		"case c.number == q.ready[0].number && k.account.served.After(k.since):", "case false:", ""},
 }
 
 // TestMutants leaves each rule out in turn.
@@ -48,7 +53,7 @@ func TestMutants(t *testing.T) {
 		if n := strings.Count(string(text), m.text); n != 1 {
 			t.Errorf("%q: %s has %q %d times; want once", m.rule, m.file, m.text, n)
 		}
-		if !*runMutants {
+		if *runMutants == "" || !regexp.MustCompile(*runMutants).MatchString(m.rule) {
 			continue
 		}
 		dir := t.TempDir()
@@ -62,11 +67,15 @@ func TestMutants(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		out, err := exec.Command("go", "test", "-vet=off", "-overlay", list, "-run", "^TestTenants$", ".", "-tenants", "2000").CombinedOutput()
-		_, breach, _ := strings.Cut(string(out), "tenants_test.go:")
-		if err == nil || breach == "" {
+		args := []string{"test", "-vet=off", "-overlay", list, "-run", "^TestTenants$", ".", "-tenants", "2000"}
+		if m.test != "" {
+			args = []string{"test", "-vet=off", "-overlay", list, "-run", "^" + m.test + "$", "../" + path.Dir(m.file)}
+		}
+		out, err := exec.Command("go", args...).CombinedOutput()
+		_, found, failed := strings.Cut(string(out), "_test.go:")
+		if err == nil || !failed {
 			t.Errorf("%q: nothing finds that it is left out: %v\n%.500s", m.rule, err, out)
 		}
-		t.Logf("%-60s %.120s", m.rule, breach)
+		t.Logf("%-60s %.120s", m.rule, found)
 	}
 }
