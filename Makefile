@@ -2,7 +2,7 @@
 
 # The rows of the table in plugins.go: {"name", package.New},
 STRATEGIES := $(shell sed -n 's/^[[:space:]]*{"\([a-z0-9]*\)", [a-z0-9]*\.New},.*/\1/p' plugins/plugins.go)
-MODULES    = $(STRATEGIES:%=plugins/builtin/%.wasm.gz)
+MODULES    = $(STRATEGIES:%=plugins/builtin/%.wasm.zst)
 GUEST      = $(shell find sdk plugins -name '*.go' ! -name '*_test.go') go.mod
 
 # OTLP's protocol imports gRPC, which nothing calls. With this tag it leaves x/net/trace and its templates out: with a template
@@ -51,7 +51,7 @@ build: modules ## bin/warmpath, one static binary with the built-in strategies i
 
 modules: $(MODULES) ## the built-in strategies as wasm, if their sources changed
 
-plugins/builtin/%.wasm.gz: $(GUEST) testdata/release/pack/main.go
+plugins/builtin/%.wasm.zst: $(GUEST) testdata/release/pack/main.go
 	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -trimpath -ldflags='-s -w -buildid=' -o plugins/builtin/$*.wasm ./plugins/$*/module
 	testdata/run release/pack plugins/builtin/$*.wasm
 

@@ -52,7 +52,7 @@ var doors = map[string][]string{
 	"github.com/spf13/cobra":                                {"daemon/cli"},
 	"github.com/schollz/progressbar/v3":                     {"daemon/lab/replay", "daemon/lab"},
 	"github.com/zeebo/blake3":                               {"cache/lmcache"},
-	"github.com/klauspost/compress":                         {"daemon/transport/inflate"},
+	"github.com/klauspost/compress":                         {"daemon/transport/inflate", "plugins"},
 	"github.com/andybalholm/brotli":                         {"daemon/transport/inflate"},
 	"github.com/tinylib/msgp":                               {"cache/lmcache"},
 	"github.com/zeebo/xxh3":                                 {"cache/holdings", "cache/kvstore/remote", "daemon/request/prompt"},

@@ -119,6 +119,7 @@ func TestOperatorsPages(t *testing.T) {
 const prelude = `set -euo pipefail; PATH="$PWD/bin:$PATH"; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 root=%q
 make() { command make -n -C "$root" "$@" >/dev/null; }
+git() { test "$1 $2 $4" = "tag -a -m" -a "$3" = "$5"; }
 helm() { test -f "$root/$4/Chart.yaml"; }
 kubectl() {
 	case "$1" in

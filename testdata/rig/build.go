@@ -35,7 +35,7 @@ func Build(ctx context.Context, dir, bin string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if m, _ := filepath.Glob(filepath.Join(root, "plugins", "builtin", "*.wasm.gz")); len(m) == 0 {
+	if m, _ := filepath.Glob(filepath.Join(root, "plugins", "builtin", "*.wasm.zst")); len(m) == 0 {
 		return "", errors.New("rig: plugins/builtin has no module: run `make modules` first")
 	}
 	bin = filepath.Join(dir, "warmpath")

@@ -125,8 +125,7 @@ func copySDK(to string) error {
 		return err
 	}
 	return fs.WalkDir(sdk.Source, ".", func(at string, d fs.DirEntry, err error) error {
-		test := strings.HasSuffix(at, "_test.go") && !strings.HasPrefix(at, "example_")
-		if err != nil || d.IsDir() || test || path.Base(at) == "source.go" {
+		if err != nil || d.IsDir() || path.Base(at) == "source.go" {
 			return err
 		}
 		b, err := sdk.Source.ReadFile(at)

@@ -1,12 +1,12 @@
-// Command pack compresses a file for the binary that embeds it: FILE becomes FILE.gz. The same bytes and Go give the
-// same bytes, which gzip of the system does not promise.
+// Command pack compresses a file for the binary that embeds it: FILE becomes FILE.zst. The same bytes and version
+// of the library give the same bytes, which zstd of the system does not promise.
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"log"
 	"os"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 func main() {
@@ -19,24 +19,18 @@ func main() {
 	}
 }
 
-// pack leaves FILE.gz in place of the file.
+// pack leaves FILE.zst in place of the file.
 func pack(file string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return err
 	}
-	if _, err := w.Write(b); err != nil {
-		return err
-	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	if err := os.WriteFile(file+".gz", packed.Bytes(), 0o644); err != nil {
+	defer w.Close()
+	if err := os.WriteFile(file+".zst", w.EncodeAll(b, nil), 0o644); err != nil {
 		return err
 	}
 	return os.Remove(file)
