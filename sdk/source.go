@@ -9,5 +9,5 @@ import "embed"
 // out by the letter before .go, so that other files which end in t have their names here.
 //
 //go:embed *[^t].go example_*.go host.go request.go LICENSE
-//go:embed abi/*[^t].go abi/layout.go internal score/*[^t].go sdktest/*[^t].go sdktest/host.go
+//go:embed abi/*[^t].go abi/layout.go abi/predict.go internal score/*[^t].go sdktest/*[^t].go sdktest/host.go
 var Source embed.FS
