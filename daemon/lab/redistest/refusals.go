@@ -65,14 +65,14 @@ func withoutDisk(t testing.TB) *Server {
 	return s
 }
 
-// loading starts a server that reads its file for some 50 s.
+// loading starts a server that reads its file for some 5 minutes: tests that run beside others may come late to it.
 func loading(t testing.TB) *Server {
 	t.Helper()
 	s := Start(t, "--enable-debug-command", "yes", "--rdbcompression", "no")
 	s.Do("DEBUG POPULATE 50000 key 1000")
 	s.Do("SAVE")
 	s.Kill()
-	s.args = append(s.args, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
+	s.args = append(s.args, "--key-load-delay", "6000", "--loading-process-events-interval-bytes", "1024")
 	s.Launch()
 	s.refuses("LOADING")
 	return s
