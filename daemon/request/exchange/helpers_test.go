@@ -3,23 +3,12 @@ package exchange
 import (
 	"strings"
 	"sync/atomic"
-	"testing"
 
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
-
-// callerOf returns the caller of a key that is for these models.
-func callerOf(t *testing.T, models ...string) *gate.Caller {
-	t.Helper()
-	c, ok := gate.NewKeys([]gate.Key{{Name: "bob", Secret: "s", Models: models}}).Check("", "s")
-	if !ok {
-		t.Fatal("the key is not known")
-	}
-	return c
-}
 
 // anybody returns the caller where no key is asked for.
 func anybody() *gate.Caller {
