@@ -1,48 +1,50 @@
 // Package exchange serves one request from its header and body to the last byte of its answer. It knows no HTTP
-// library: an [Inbound] comes in, an [Outbound] goes out, and between them is a request at a worker (package upstream).
+// library: an [message.Inbound] comes in, an [message.Outbound] goes out, and between them is a request at a worker
+// (package upstream).
 //
 // # Life of a request
 //
-//  1. The front calls [Classify], which returns who answers at the path. An [Epoch] comes with the request:
-//     configuration, pools and settings at its arrival. The request is served under no other.
-//  2. permit.go reads the body once (package prompt): model, stream, session key, prompt. Malformed JSON goes on to a
-//     worker, which answers 400. A key with a list of models may not send what a worker could read otherwise than this
-//     router does (TestReadingForbids). Where a request cannot be routed or permitted without more of a long body,
-//     readon.go keeps the body in package overflow and reads on, until the model has come or to the end. A body that
-//     was kept whole is repeated as any other.
-//  3. lethal.go refuses a request with which two workers have ended. claim.go reads which session the request claims.
-//     For a strategy that goes by what the workers hold, ids.go gets the prompt's token ids (package tokens), within a
-//     budget of time. choose.go asks the pool's route for a choice. While a first health check is still to come,
-//     choose.go waits and asks again: a choice changes nothing.
-//  4. exchange.go tries the workers in the order of the choice. Up to the first output nothing has reached the client,
-//     and a worker that refuses, closes or fails costs only time. [route.Attempts] decides what is tried
+//  1. The front calls [message.Classify], which returns who answers at the path. An [epoch.Epoch] comes with the
+//     request: configuration, pools and settings at its arrival. The request is served under no other.
+//  2. Package admission: permit.go reads the body once (package prompt): model, stream, session key, prompt.
+//     Malformed JSON goes on to a worker, which answers 400. A key with a list of models may not send what a worker
+//     could read otherwise than this router does (TestReadingForbids). Where a request cannot be routed or permitted
+//     without more of a long body, readon.go keeps the body in package overflow and reads on, until the model has
+//     come or to the end. A body that was kept whole is repeated as any other.
+//  3. Its lethal.go refuses a request with which two workers have ended. claim.go reads which session the request
+//     claims. For a strategy that goes by what the workers hold, ids.go gets the prompt's token ids (package tokens),
+//     within a budget of time. choose.go asks the pool's route for a choice. While a first health check is still to
+//     come, choose.go waits and asks again: a choice changes nothing.
+//  4. exchange.go tries the workers in the order of the choice. Up to the first output nothing has reached the
+//     client, and a worker that refuses, closes or fails costs only time. [route.Attempts] decides what is tried
 //     next. attempts.go notes which workers have failed the request: if a second one fails it in the same way, the
 //     fault is the request's; if one accepts it, the fault is the first worker's.
-//  5. body.go reads a small answer whole, and stream.go a stream up to its first output. signs.go reads what the answer
-//     shows against its worker: vLLM reports many failures inside a 200. weigh.go decides whether the client gets the
-//     answer all the same, or another worker is asked. If all give up, the client gets the last one's words. body.go
-//     compares the ids in the answer with the request's, where the worker's have held it before (habit.go): a
-//     connection that is out of step gives each client another's answer. Such an answer is discarded, and the request
-//     tried again.
+//  5. body.go reads a small answer whole, and stream.go a stream up to its first output. signs.go reads what the
+//     answer shows against its worker: vLLM reports many failures inside a 200. weigh.go decides whether the client
+//     gets the answer all the same, or another worker is asked. If all give up, the client gets the last one's words.
+//     body.go compares the ids in the answer with the request's, where the worker's have held it before
+//     (epoch.Habit): a connection that is out of step gives each client another's answer. Such an answer is
+//     discarded, and the request tried again.
 //  6. stream.go hands the stream on, whole events at a time (splitter.go). What fails from here on is an error event,
 //     and the connection never ends cleanly after it. A worker's own error event goes to the client as it is.
-//  7. At its end, once, the route learns, the worker's count goes down, and the [Meter] counts.
+//  7. At its end, once, the route learns, the worker's count goes down, and the [journal.Meter] counts.
 //
-// [Seen] is the record of all this: route.Record, and how the answer ended. Headers (explain.go), the access log and
-// metrics read it. journal.go has the lines and counters of what went wrong on the way.
+// [message.Seen] is the record of all this: route.Record, and how the answer ended. Headers (explain.go), the access
+// log and metrics read it. Package journal has the lines and counters of what went wrong on the way.
 //
 // # What needs what
 //
 // [Server] makes an [Exchange]; that tries attempts, and each has a stream, which is a body that goes to the client
-// piece by piece. The weigher reads an answer and the attempts before it. All of them read the request, which knows
-// none of them. The request knows the journal, and not the Server.
+// piece by piece. The weigher reads an answer and the attempts before it. All of them read the admission.Request,
+// which knows none of them.
 //
 // # Tracing
 //
-// The front's tracer sets [Trace]. The exchange passes its fields on to the worker and does nothing else with it.
+// The front's tracer sets [message.Trace]. The exchange passes its fields on to the worker and does nothing else with
+// it.
 //
 // # Why
 //
-// why.md has why SageMaker's protocol is an [Entry] with a [Protocol], how many allocations a request takes, and what
-// lost.
+// why.md has why SageMaker's protocol is an [message.Entry] with a [Protocol], how many allocations a request takes,
+// and what lost.
 package exchange
