@@ -23,7 +23,7 @@ var mutants = []struct{ rule, file, text, instead, test string }{
 	{"the key's place is taken until the last work ends", "account/account.go", "last := a.works == 0", "last := a.works <= 1", ""},
 	{"a body is kept while a work reads it", "account/account.go", "if a.readers == 0 {", "if a.readers >= 0 {", ""},
 	{"a request in flight is counted down", "limit/spending.go", "	k.inFlight--\n", "", ""},
-	{"an answer that outgrows its estimate takes more", "limit/spending.go", "more := s.ask.bounded(2*float64(output)) - s.expected.Output",
+	{"an answer that outgrows its estimate takes more", "limit/spending.go", "more := max(output, s.ask.bounded(2*float64(output))) - s.expected.Output",
 		"more := 0", "TestAnswersThatOutgrowTheirExpectation"},
 	{"what is above the estimate counts", "limit/spending.go", "t.correct(min(used, mostDebt*t.limit)-s.reserved, s.at, at)",
 		"t.correct(min(used, s.reserved)-s.reserved, s.at, at)", ""},

@@ -27,7 +27,7 @@ func (b *Book) Configure(all map[string]Limits, at time.Time) map[string]*Key {
 		}
 		k := b.keys[name]
 		if k == nil {
-			k = &Key{name: name, unseen: map[*Spending]struct{}{}}
+			k = &Key{name: name, whole: map[*Spending]struct{}{}}
 			k.join(b.routers)
 		}
 		k.configure(l, at)

@@ -38,7 +38,7 @@ type Key struct {
 	requests meter
 	tokens   meter
 	habits   habits
-	unseen   map[*Spending]struct{} // under way, whose answers come in one piece
+	whole    map[*Spending]struct{} // under way, whose answers come in one piece
 	grown    time.Time              // when those were expected to have grown last
 	gone     []part                 // of routers that are gone: what they had taken
 	asked    time.Time              // last
@@ -112,11 +112,11 @@ const growEvery = 250 * time.Millisecond
 // grow takes more for answers in one piece that should have outgrown what was expected of them, by the time for which
 // they have been under way.
 func (k *Key) grow(at time.Time) {
-	if len(k.unseen) == 0 || at.Sub(k.grown) < growEvery {
+	if len(k.whole) == 0 || at.Sub(k.grown) < growEvery {
 		return
 	}
 	k.grown = at
-	for s := range k.unseen {
+	for s := range k.whole {
 		s.outgrow(s.ask.bounded(s.unseen(at)), at)
 	}
 }

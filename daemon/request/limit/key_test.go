@@ -232,6 +232,28 @@ func TestAnswersThatOutgrowTheirExpectation(t *testing.T) {
 	}
 }
 
+// TestAnswersBeyondWhatTheirClientsAllow take more of the limit while they run, also once such answers are expected.
+func TestAnswersBeyondWhatTheirClientsAllow(t *testing.T) {
+	k := newKey(Limits{Tokens: 100_000})
+	for i := range 20 {
+		at := began.Add(time.Duration(i) * time.Minute)
+		s, _ := k.Enter(at)
+		if refused := s.Reserve(Ask{Prompt: 10, Exact: true, Answers: 1, Most: 20}, at); refused != nil {
+			t.Fatalf("refused: %+v", refused)
+		}
+		s.Sent()
+		for n := range 500 {
+			s.Grow(n, at)
+		}
+		if k.tokens.minute.sum < 500 {
+			t.Errorf("answer %d: 500 tokens have come, and %v are taken", i, k.tokens.minute.sum)
+		}
+		s.Use(Tokens{Prompt: 10, Output: 500})
+		s.Learn(Tokens{Prompt: 10, Output: 500}, at)
+		s.End(at)
+	}
+}
+
 // TestAReloadKeepsWhatWasTaken: limits change under requests in flight, and no place and no token is lost or made.
 func TestAReloadKeepsWhatWasTaken(t *testing.T) {
 	b := &Book{}

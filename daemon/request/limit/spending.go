@@ -67,7 +67,7 @@ func (s *Spending) Reserve(a Ask, at time.Time) *Refusal {
 	k.tokens.take(s.reserved, at)
 	k.tokens.risk += risk
 	if a.Whole && a.Answers > 0 {
-		k.unseen[s] = struct{}{}
+		k.whole[s] = struct{}{}
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (s *Spending) release(used float64, at time.Time) {
 	t := &s.key.tokens
 	t.correct(min(used, mostDebt*t.limit)-s.reserved, s.at, at)
 	s.reserved = 0
-	delete(s.key.unseen, s)
+	delete(s.key.whole, s)
 	s.unrisk(s.risk, at)
 }
 
@@ -99,12 +99,13 @@ func (s *Spending) Grow(output int, at time.Time) {
 }
 
 // outgrow takes more for an answer of which so many tokens have come, if they are more than were expected. It is then
-// expected to be twice as long: most of what is in flight at a time are the long ones. The caller holds the key's mu.
+// expected to be twice as long, or as long as its client allows if that is less: most of what is in flight at a time
+// are the long ones. The caller holds the key's mu.
 func (s *Spending) outgrow(output int, at time.Time) {
 	if output <= s.expected.Output {
 		return
 	}
-	more := s.ask.bounded(2*float64(output)) - s.expected.Output
+	more := max(output, s.ask.bounded(2*float64(output))) - s.expected.Output
 	s.expected.Output += more
 	if s.key.limits.Tokens > 0 {
 		s.reserved += float64(more)
@@ -113,7 +114,7 @@ func (s *Spending) outgrow(output int, at time.Time) {
 	}
 }
 
-// unseen returns the tokens that the engine may have generated of an answer in one piece. The caller holds the key's
+// unseen returns the tokens that the engine should have generated of an answer in one piece. The caller holds the key's
 // mu.
 func (s *Spending) unseen(at time.Time) float64 {
 	return at.Sub(s.at).Seconds() * s.key.habits.pace() * float64(s.ask.Answers)
