@@ -5,11 +5,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"github.com/warmpath/warmpath/cache/parts/quota"
 	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/warmpath/warmpath/cache/parts/quota"
 )
 
 // keeper is a sink for tests.

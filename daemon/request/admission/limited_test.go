@@ -2,14 +2,14 @@ package admission
 
 import (
 	"fmt"
-	"github.com/warmpath/warmpath/daemon/request/account"
-	"github.com/warmpath/warmpath/daemon/request/epoch"
-	"github.com/warmpath/warmpath/daemon/request/message"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/account"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"

@@ -1,9 +1,10 @@
 package exchange
 
 import (
-	"github.com/warmpath/warmpath/daemon/request/message"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // TestADeadlyRequest: what its workers do decides whether a request is one.

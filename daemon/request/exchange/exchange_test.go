@@ -1,11 +1,12 @@
 package exchange
 
 import (
-	"github.com/warmpath/warmpath/daemon/request/message"
 	"strings"
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 const (

@@ -3,8 +3,9 @@ package exchange
 import (
 	"context"
 	"encoding/json"
-	"github.com/warmpath/warmpath/daemon/request/message"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // listModels answers GET /v1/models, all on one page.

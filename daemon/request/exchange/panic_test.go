@@ -1,11 +1,12 @@
 package exchange
 
 import (
-	"github.com/warmpath/warmpath/daemon/request/journal"
-	"github.com/warmpath/warmpath/daemon/request/message"
 	"io"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/journal"
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // panicking is a Meter that panics at the first byte of an answer, or at its end.

@@ -3,14 +3,15 @@ package exchange
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"time"
+
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
-	"slices"
-	"strings"
-	"time"
 )
 
 // refuse answers with an error of the router's own, and unbinds what the choice bound.

@@ -1,10 +1,11 @@
 package exchange
 
 import (
+	"testing"
+
 	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/route"
-	"testing"
 )
 
 // TestFaultOfVerdict is the table of what a client gets for a verdict that refuses.

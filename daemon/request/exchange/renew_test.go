@@ -2,8 +2,9 @@ package exchange
 
 import (
 	"context"
-	"github.com/warmpath/warmpath/daemon/request/message"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // TestALifeServesAgainUnlessAContextWasMadeOfIt also checks that a late call of the last request does not end the next.
