@@ -169,7 +169,7 @@ func Queueing(q *waiting.Queue, t *Place, at time.Time) route.Queueing {
 	return n
 }
 
-// Rest ends a turn that brought no worker. empty says that there is none, see request.lacksWorkers.
+// Rest ends a turn that brought no worker. empty says that there is none, see Request.LacksWorkers.
 func (t *Place) Rest(c *route.Choice, v route.Verdict, empty bool, at time.Time) {
 	if v == route.Held {
 		t.Wait.Hold(route.HoldFor(c), at)

@@ -30,7 +30,9 @@ func FuzzAnyOrder(f *testing.F) {
 				var refused *Refusal
 				running[i], refused = k.Enter(at)
 				if refused == nil && step%2 == 0 {
-					running[i].Reserve(askOf(n, round%2 == 0), at)
+					ask := askOf(n, round%2 == 0)
+					ask.Whole = round%3 == 0
+					running[i].Reserve(ask, at)
 				}
 			case 2:
 				s.Grow(round*int(step), at)
@@ -113,7 +115,9 @@ func TestLimitsUnderLoad(t *testing.T) {
 				if refused != nil {
 					continue
 				}
-				if s.Reserve(askOf(Tokens{Prompt: n, Output: i}, true), now) == nil && n%3 > 0 {
+				ask := askOf(Tokens{Prompt: n, Output: i}, true)
+				ask.Whole = n%2 == 0
+				if s.Reserve(ask, now) == nil && n%3 > 0 {
 					s.Sent()
 					s.Grow(n%100, now)
 					s.Use(Tokens{Prompt: n})
