@@ -100,7 +100,7 @@ const (
 // Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.
 const (
 	EndpointOther       uint32 = iota
-	EndpointCompletions        // /v1/completions
+	EndpointCompletions        // /v1/completions, /inference/v1/generate
 	EndpointChat               // /v1/chat/completions
 	EndpointResponses          // /v1/responses
 	EndpointMessages           // /v1/messages

@@ -65,8 +65,8 @@ var own = []struct {
 
 // outside lists the paths that vLLM serves outside of /v1, that go to a worker, and of whose bodies no prompt is read.
 // Those with one stand in package prompt, in the table of kinds.
-var outside = map[string]bool{"/detokenize": true, "/inference/v1/generate": true,
-	"/generative_scoring": true, "/tokenizer_info": true, "/v2/embed": true, "/cohere/v2/chat": true} // Cohere's API
+var outside = map[string]bool{"/detokenize": true, "/generative_scoring": true,
+	"/tokenizer_info": true, "/v2/embed": true, "/cohere/v2/chat": true} // Cohere's API
 
 // aliases are paths under which clients with another base URL look for an endpoint.
 var aliases = map[string]string{"/completions": "/v1/completions", "/chat/completions": "/v1/chat/completions"}

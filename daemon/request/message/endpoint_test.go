@@ -63,7 +63,7 @@ func TestClassifyWorker(t *testing.T) {
 		"/v1/chat/completions": prompt.Chat, "/v1/completions": prompt.Completion, "/v1/embeddings": prompt.Embedding,
 		"/v1/rerank": prompt.Rerank, "/rerank": prompt.Rerank, "/v2/rerank": prompt.Rerank, "/score": prompt.Score,
 		"/v1/score": prompt.Score, "/tokenize": prompt.Tokenize, "/detokenize": prompt.Other, "/pooling": prompt.Embedding,
-		"/classify": prompt.Embedding, "/inference/v1/generate": prompt.Other,
+		"/classify": prompt.Embedding, "/inference/v1/generate": prompt.Tokens,
 		"/v2/embed": prompt.Other, "/cohere/v2/chat": prompt.Other, "/v1/audio/speech": prompt.Other,
 	} {
 		f("POST", path, Endpoint{Role: Worker, Kind: kind})

@@ -59,7 +59,7 @@ func (t *Transfer) short(body []byte, more *fields) []byte {
 	switch t.Kind {
 	case prompt.Chat:
 		f.add("max_tokens", "1").add("max_completion_tokens", "1").add("min_tokens", "0").add("n", "1")
-	case prompt.Completion:
+	case prompt.Completion, prompt.Tokens:
 		f.add("max_tokens", "1").add("min_tokens", "0").add("n", "1")
 	case prompt.Responses:
 		f.add("max_output_tokens", "1").add("store", "false").add("background", "false")
@@ -70,11 +70,17 @@ func (t *Transfer) short(body []byte, more *fields) []byte {
 		}
 	}
 	f.add("stream", "false")
-	if t.Kind == prompt.Chat || t.Kind == prompt.Completion {
+	if t.Kind == prompt.Chat || t.Kind == prompt.Completion || t.Kind == prompt.Tokens {
 		f.add("stream_options", "null")
 	}
-	if len(more.text) > 0 {
-		f.text, f.names = append(append(f.text, ','), more.text...), append(f.names, more.names...)
+	f.names, f.values = append(f.names, more.names...), append(f.values, more.values...)
+	return t.with(&f, body)
+}
+
+// with returns a body with fields in place of its own of the same names.
+func (t *Transfer) with(f *fields, body []byte) []byte {
+	if t.Kind == prompt.Tokens && len(f.names) > 0 {
+		f = f.sampled(body)
 	}
 	return f.behind(body)
 }
@@ -118,7 +124,7 @@ func (t *Transfer) Decode(body, handed []byte) []byte {
 	case t.Connector == SGLang && t.Host != "":
 		t.bootstrap(&f)
 	}
-	return f.behind(body)
+	return t.with(&f, body)
 }
 
 // bootstrap adds where SGLang's two workers meet.
@@ -133,18 +139,40 @@ func (t *Transfer) transferID() string { return quoted("xfer-" + t.ID) }
 const keyParams = "kv_transfer_params"
 
 // fields take the place of a body's own of the same names, and stand behind its last field.
-type fields struct {
-	text  []byte
-	names []string
-}
+type fields struct{ names, values []string }
 
 func (f *fields) add(name, value string) *fields {
-	if len(f.text) > 0 {
-		f.text = append(f.text, ',')
-	}
-	f.text = append(append(append(append(f.text, '"'), name...), `":`...), value...)
-	f.names = append(f.names, name)
+	f.names, f.values = append(f.names, name), append(f.values, value)
 	return f
+}
+
+// sampled returns the fields as a body of token ids has them: how an answer is made stands in its sampling_params.
+// Older releases of vLLM look there for kv_transfer_params, too, and read none at the top level.
+func (f *fields) sampled(body []byte) *fields {
+	const inside, further = "sampling_params", "extra_args"
+	var said map[string]json.RawMessage
+	var sampling, extra map[string]json.RawMessage
+	if json.Unmarshal(Alone(body), &said) != nil || json.Unmarshal(said[inside], &sampling) != nil || sampling == nil {
+		return f // the worker refuses it
+	}
+	_ = json.Unmarshal(sampling[further], &extra) // what is no object is refused, too
+	top := &fields{}
+	for i, name := range f.names {
+		switch name {
+		case "max_tokens", "min_tokens", "n", "ignore_eos", "stop_token_ids":
+			sampling[name] = json.RawMessage(f.values[i])
+			continue
+		case keyParams:
+			if extra == nil {
+				extra = map[string]json.RawMessage{}
+			}
+			extra[name] = json.RawMessage(f.values[i])
+			sampling[further], _ = json.Marshal(extra) // of values that were read
+		}
+		top.add(name, f.values[i])
+	}
+	text, _ := json.Marshal(sampling)
+	return top.add(inside, string(text))
 }
 
 // behind returns a body, which is an object in JSON, with the fields as its last ones. vLLM's Rust front end refuses a
@@ -152,15 +180,24 @@ func (f *fields) add(name, value string) *fields {
 func (f *fields) behind(body []byte) []byte {
 	body = Without(body, f.names...)
 	start := bytes.TrimRight(body, " \t\r\n")
-	if len(f.text) == 0 || len(start) == 0 || start[len(start)-1] != '}' {
+	if len(f.names) == 0 || len(start) == 0 || start[len(start)-1] != '}' {
 		return body
 	}
 	start = bytes.TrimRight(start[:len(start)-1], " \t\r\n")
-	out := append(make([]byte, 0, len(start)+len(f.text)+2), start...)
-	if !bytes.HasSuffix(start, []byte("{")) {
-		out = append(out, ',')
+	size := len(start) + 2
+	for i, name := range f.names {
+		size += len(name) + len(f.values[i]) + len(`,"":`)
 	}
-	return append(append(out, f.text...), '}')
+	out := append(make([]byte, 0, size), start...)
+	between := !bytes.HasSuffix(start, []byte("{"))
+	for i, name := range f.names {
+		if between {
+			out = append(out, ',')
+		}
+		between = true
+		out = append(append(append(append(out, '"'), name...), `":`...), f.values[i]...)
+	}
+	return append(out, '}')
 }
 
 // Handed returns the kv_transfer_params of a prefiller's answer as it wrote them, nil if there are none.

@@ -119,6 +119,41 @@ func TestLegsReplaceFields(t *testing.T) {
 	}
 }
 
+// TestLegsOfTokenIDs: what decides the answer to token ids stands in sampling_params, and kv_transfer_params in both
+// places in which releases of vLLM look for them. A client's own do not pass in either.
+func TestLegsOfTokenIDs(t *testing.T) {
+	own := `{"token_ids":[1,2],"sampling_params":{"max_tokens":50,"min_tokens":5,"n":1,"temperature":0.5,"seed":12345678901234567890,` +
+		`"extra_args":{"a":1,"kv_transfer_params":{"remote_host":"evil"}}},"kv_transfer_params":{"remote_host":"evil"},"stream":true}`
+	inside := func(body map[string]any) (sampling, extra map[string]any) {
+		sampling, _ = body["sampling_params"].(map[string]any)
+		extra, _ = sampling["extra_args"].(map[string]any)
+		return sampling, extra
+	}
+	for _, c := range []Connector{NIXL, LMCache, Mooncake} {
+		x := Transfer{Connector: c, Kind: prompt.Tokens, ID: "i", Host: "h", Bootstrap: 1, Engine: "e"}
+		first := seen(t, x.Prefill([]byte(own)))
+		s, extra := inside(first)
+		if s["max_tokens"] != 1.0 || s["min_tokens"] != 0.0 || s["n"] != 1.0 || s["temperature"] != .5 || first["stream"] != false ||
+			first["max_tokens"] != nil || (c == Mooncake) != (s["ignore_eos"] == true) || extra["a"] != 1.0 ||
+			!reflect.DeepEqual(extra["kv_transfer_params"], first["kv_transfer_params"]) || (c == LMCache) != (first["kv_transfer_params"] == nil) {
+			t.Errorf("%s: the first leg is %v", c, first)
+		}
+		body := x.Decode([]byte(own), []byte(`{"remote_host":"h"}`))
+		second := seen(t, body)
+		s, extra = inside(second)
+		if s["max_tokens"] != 50.0 || s["min_tokens"] != 5.0 || second["stream"] != true || bytes.Contains(body, []byte("evil")) ||
+			!bytes.Contains(body, []byte("12345678901234567890")) || !reflect.DeepEqual(extra["kv_transfer_params"], second["kv_transfer_params"]) {
+			t.Errorf("%s: the second leg is %v", c, second)
+		}
+	}
+	x := Transfer{Connector: NIXL, Kind: prompt.Tokens}
+	for _, wrong := range []string{`{"token_ids":[1]}`, `{"token_ids":[1],"sampling_params":[]}`, `{"token_ids":[1],"sampling_params":null}`} {
+		if got := seen(t, x.Decode([]byte(wrong), []byte(`{}`))); !reflect.DeepEqual(got["sampling_params"], seen(t, []byte(wrong))["sampling_params"]) {
+			t.Errorf("%s: %v: no engine could refuse it", wrong, got)
+		}
+	}
+}
+
 // TestCutByAnswer: bodies whose prompt an older engine cuts by the length of the answer are not split.
 func TestCutByAnswer(t *testing.T) {
 	for body, want := range map[string]bool{`{"truncate_prompt_tokens":-1}`: true, `{"truncation":"auto"}`: true,

@@ -144,7 +144,7 @@ func (a *answer) finishWith(finish string) (failed bool) {
 // that form is not known.
 func (a *answer) appendTo(c *Chain, w *writer, kind Kind) bool {
 	switch {
-	case kind != Completion:
+	case !kind.completes():
 		c.mark(markMessage)
 		c.Append([]byte("assistant"))
 		if len(a.text) > 0 {

@@ -13,7 +13,7 @@ type Edit struct {
 func (r *Request) AskUsage() (Edit, bool) {
 	const ask = `"include_usage":true`
 	f := &r.fields
-	if r.Kind != Chat && r.Kind != Completion || !r.Stream || r.IncludeUsage {
+	if r.Kind != Chat && !r.Kind.completes() || !r.Stream || r.IncludeUsage {
 		return Edit{}, false
 	}
 	at, value := f.at[fieldStreamOptions], f.raw(fieldStreamOptions)

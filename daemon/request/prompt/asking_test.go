@@ -25,6 +25,7 @@ func TestAskUsage(t *testing.T) {
 	}
 	f(Chat, `{"stream":true}`, `{"stream":true,"stream_options":{"include_usage":true}}`)
 	f(Completion, `{"stream": true , "n":2}`, `{"stream": true,"stream_options":{"include_usage":true} , "n":2}`)
+	f(Tokens, `{"stream":true}`, `{"stream":true,"stream_options":{"include_usage":true}}`)
 	f(Chat, `{"stream_options":{},"stream":true}`, `{"stream_options":{"include_usage":true},"stream":true}`)
 	f(Chat, `{"stream":true,"stream_options": { } }`, `{"stream":true,"stream_options": {"include_usage":true } }`)
 	f(Chat, `{"stream":true,"stream_options":null}`, `{"stream":true,"stream_options":{"include_usage":true}}`)

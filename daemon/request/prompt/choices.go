@@ -102,7 +102,7 @@ func (r *choicesReader) apply(t *transcript) {
 		return
 	}
 	text := d.content
-	if t.kind == Completion {
+	if t.kind.completes() {
 		text = d.text
 	}
 	calls, tokens := nonEmptyList(d.calls.of(b)), nonEmptyList(d.tokens.of(b))
@@ -137,7 +137,7 @@ func gatherDelta(t *transcript, to *answer, text, calls, tokens []byte) {
 	if len(calls) > 0 && t.kind == Chat {
 		t.answers.gatherCalls(to, calls)
 	}
-	if len(tokens) > 0 && t.kind == Completion {
+	if len(tokens) > 0 && t.kind.completes() {
 		t.answers.gatherTokens(to, tokens)
 	}
 }

@@ -10,6 +10,9 @@ const (
 	fieldMessages
 	fieldTools
 	fieldPrompt
+	fieldTokens       // of Tokens: token_ids
+	fieldFeatures     // of Tokens: what its token ids have images for
+	fieldSampling     // of Tokens: sampling_params
 	fieldInput        // of Responses, or what is to be embedded
 	fieldQuery        // of a rerank, or the first text of a score
 	fieldDocuments    // of a rerank, or the second text of a score
@@ -53,6 +56,9 @@ var fieldNames = byLength(map[string]bodyField{
 	"messages":               fieldMessages,
 	"tools":                  fieldTools,
 	"prompt":                 fieldPrompt,
+	"token_ids":              fieldTokens,
+	"features":               fieldFeatures,
+	"sampling_params":        fieldSampling,
 	"input":                  fieldInput,
 	"query":                  fieldQuery,
 	"queries":                fieldQuery,
@@ -155,8 +161,12 @@ func (f *fields) locate(s *scanner, i bodyField) bool {
 	return true
 }
 
-// forget drops a field that was there.
-func (f *fields) forget(i bodyField) { f.seen &^= 1 << i }
+// forget drops fields that were there.
+func (f *fields) forget(all ...bodyField) {
+	for _, i := range all {
+		f.seen &^= 1 << i
+	}
+}
 
 // has reports whether the field is there.
 func (f *fields) has(i bodyField) bool { return f.seen&(1<<i) != 0 }

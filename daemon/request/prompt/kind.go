@@ -8,6 +8,7 @@ const (
 	Other       Kind = iota
 	Chat             // OpenAI's chat: messages
 	Completion       // OpenAI's older completion: prompt
+	Tokens           // vLLM's tokens in, tokens out: token_ids, and sampling_params
 	Responses        // OpenAI's Responses: input and instructions
 	Messages         // Anthropic's Messages: system and messages
 	CountTokens      // a Messages body of which only the tokens are counted
@@ -25,6 +26,7 @@ const (
 var kinds = map[string]Kind{
 	"/v1/chat/completions":      Chat,
 	"/v1/completions":           Completion,
+	"/inference/v1/generate":    Tokens,
 	"/v1/responses":             Responses,
 	"/v1/messages":              Messages,
 	"/v1/messages/count_tokens": CountTokens,
@@ -51,7 +53,7 @@ func KindOf(method, path string) Kind {
 	return kinds[path]
 }
 
-var kindNames = [...]string{"other", "chat", "completion", "responses", "messages", "count_tokens", "embedding",
+var kindNames = [...]string{"other", "chat", "completion", "tokens", "responses", "messages", "count_tokens", "embedding",
 	"rerank", "score", "tokenize", "invocations"}
 
 // String is the kind's name in logs.
@@ -60,8 +62,11 @@ func (k Kind) String() string { return kindNames[min(max(int(k), 0), len(kindNam
 // Generates reports whether an answer of this kind is generated text, which continues the prompt in the worker's
 // cache and comes back with the client's next turn.
 func (k Kind) Generates() bool {
-	return k == Chat || k == Completion || k == Responses || k == Messages
+	return k == Chat || k.completes() || k == Responses || k == Messages
 }
+
+// completes reports whether the prompt is no chat: the answer continues its bare text, or its token ids.
+func (k Kind) completes() bool { return k == Completion || k == Tokens }
 
 // hasMessages reports whether a list of messages is this kind's prompt.
 func (k Kind) hasMessages() bool {

@@ -15,6 +15,7 @@ func TestKindOf(t *testing.T) {
 	}
 	f("POST", "/v1/chat/completions", Chat)
 	f("POST", "/v1/completions", Completion)
+	f("POST", "/inference/v1/generate", Tokens)
 	f("POST", "/v1/responses", Responses)
 	f("GET", "/v1/responses", Other)
 	f("POST", "/v1/responses/resp_1/cancel", Other)
@@ -60,6 +61,18 @@ func TestRequestsOfKinds(t *testing.T) {
 	f(Rerank, `{"query":"a"}`, prompts(0))
 	f(Score, `{"text_1":"a","text_2":["b","c"]}`, prompts(1))
 	f(Score, `{"queries":["a"],"documents":["b"]}`, prompts(1))
+	f(Tokens, `{"token_ids":[1,2,3],"prompt":"a","max_tokens":1,"n":2,"prompt_logprobs":0}`,
+		func(r *Request) bool {
+			return r.Chains[0].Tokens == 3 && r.MaxTokens == 0 && r.N == 1 && !r.BypassesCache
+		})
+	f(Tokens, `{"max_tokens":1,"sampling_params":{"n":7,"max_tokens":3},"sampling_params":{"max_tokens":9,"prompt_logprobs":0},"max_tokens":1,"token_ids":[1]}`,
+		func(r *Request) bool { return r.MaxTokens == 9 && r.N == 1 && r.BypassesCache })
+	f(Tokens, `{"token_ids":[1],"sampling_params":null}`, prompts(1))
+	f(Tokens, `{"token_ids":[1],"features":null}`, prompts(1))
+	f(Tokens, `{"token_ids":[1],"features":{"mm_hashes":{"image":["a"]}}}`, prompts(0))
+	f(Tokens, `{"prompt":[1]}`, prompts(0))
+	f(Completion, `{"prompt":[1],"token_ids":[1,2],"sampling_params":{"max_tokens":9}}`,
+		func(r *Request) bool { return r.Chains[0].Tokens == 1 && r.MaxTokens == 0 })
 	f(Tokenize, `{"prompt":"a"}`, prompts(1))
 	f(Tokenize, `{"messages":[{"role":"user","content":"a"}]}`, prompts(1))
 	f(Other, `{"messages":[{"role":"user","content":"a"}],"prompt":"a","input":"a","query":"a","documents":["a"],"model":"m"}`,

@@ -98,6 +98,16 @@ func (r *Request) readField(key []byte) bool {
 		return s.value()
 	}
 	switch f {
+	case fieldMaxNew, fieldMaxTokens, fieldN, fieldEcho, fieldLogprobs, fieldTopLogprobs, fieldPromptLogprobs:
+		if r.Kind == Tokens {
+			return s.value()
+		}
+	case fieldSampling:
+		if r.Kind == Tokens {
+			r.fields.forget(fieldMaxTokens, fieldN, fieldPromptLogprobs)
+			return s.object(r.readSampling)
+		}
+		return s.value()
 	case fieldModel:
 		r.AmbiguousModel = r.AmbiguousModel || r.fields.has(fieldModel)
 	case fieldMessages:
@@ -119,12 +129,10 @@ func (r *Request) readField(key []byte) bool {
 		r.fields.seen |= 1 << fieldStreamOptions
 		return ok
 	case fieldExtension:
-		r.fields.forget(fieldHintLength)
-		r.fields.forget(fieldHintPriority)
+		r.fields.forget(fieldHintLength, fieldHintPriority)
 		return s.object(r.readExtension)
 	case fieldExtra:
-		r.fields.forget(fieldProgram)
-		r.fields.forget(fieldProgramOf)
+		r.fields.forget(fieldProgram, fieldProgramOf)
 		return s.object(r.readExtra)
 	}
 	return r.fields.locate(s, f)
@@ -144,6 +152,15 @@ func (r *Request) readInput() bool {
 func (r *Request) readStreamOption(key []byte) bool {
 	if string(key) == "include_usage" {
 		return r.fields.locate(&r.w.scan, fieldIncludeUsage)
+	}
+	return r.w.scan.value()
+}
+
+// readSampling scans a field of sampling_params.
+func (r *Request) readSampling(key []byte) bool {
+	switch f := fieldNamed(key); f {
+	case fieldMaxTokens, fieldN, fieldPromptLogprobs:
+		return r.fields.locate(&r.w.scan, f)
 	}
 	return r.w.scan.value()
 }
@@ -244,6 +261,8 @@ func (r *Request) prompt() []byte {
 	switch r.Kind {
 	case Completion, Tokenize:
 		return r.fields.raw(fieldPrompt)
+	case Tokens:
+		return r.fields.raw(fieldTokens)
 	case Responses, Embedding:
 		return r.fields.raw(fieldInput)
 	}
@@ -255,6 +274,10 @@ func (r *Request) hasPrompt() bool {
 	switch r.Kind {
 	case Rerank, Score:
 		return r.fields.has(fieldQuery) && r.fields.has(fieldDocuments)
+	case Tokens:
+		if r.fields.given(fieldFeatures) { // alike token ids may stand for other images
+			return false
+		}
 	case Responses:
 		// Of a conversation that lies in the worker only the end would be hashed, as if it were a beginning.
 		if r.PreviousResponse != "" {

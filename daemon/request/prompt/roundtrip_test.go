@@ -206,6 +206,13 @@ func TestTokenRoundTrip(t *testing.T) {
 	if r.Finish(); !r.ExtendChoice(&c, 0) || !same(c, parse(t, Completion, `{"prompt":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}`).Chains[0]) {
 		t.Errorf("%+v", c)
 	}
+	c = parse(t, Tokens, `{"token_ids":[1,2,3,4,5,6,7,8,9,10]}`).Chains[0]
+	r.Reset(Tokens, true, 0)
+	r.Feed([]byte(`data: {"request_id":"x","choices":[{"index":0,"token_ids":[11,12]}]}` + "\n\n" +
+		`data: {"request_id":"x","choices":[{"index":0,"token_ids":[13,14,15,16,17],"finish_reason":"length"}]}` + "\n\ndata: [DONE]\n\n"))
+	if r.Finish(); !r.ExtendChoice(&c, 0) || !same(c, parse(t, Completion, `{"prompt":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}`).Chains[0]) {
+		t.Errorf("tokens in, tokens out: %+v", c)
+	}
 	r.Reset(Completion, false, 0)
 	r.Body([]byte(`{"choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`))
 	if r.Finish(); r.ExtendChoice(&c, 0) {

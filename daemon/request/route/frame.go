@@ -61,7 +61,8 @@ func hashIn(tenant, id string) uint64 {
 
 // endpoints are the kinds of bodies in the contract's words.
 var endpoints = map[prompt.Kind]uint32{
-	prompt.Chat: abi.EndpointChat, prompt.Completion: abi.EndpointCompletions, prompt.Responses: abi.EndpointResponses,
-	prompt.Messages: abi.EndpointMessages, prompt.Embedding: abi.EndpointEmbeddings, prompt.Rerank: abi.EndpointScore,
+	prompt.Chat: abi.EndpointChat, prompt.Completion: abi.EndpointCompletions, prompt.Tokens: abi.EndpointCompletions,
+	prompt.Responses: abi.EndpointResponses,
+	prompt.Messages:  abi.EndpointMessages, prompt.Embedding: abi.EndpointEmbeddings, prompt.Rerank: abi.EndpointScore,
 	prompt.Score: abi.EndpointScore, prompt.Tokenize: abi.EndpointTokenize, prompt.CountTokens: abi.EndpointTokenize,
 }

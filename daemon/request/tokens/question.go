@@ -106,7 +106,7 @@ func (q *Question) Read(kind prompt.Kind, model string, body []byte) {
 	q.context = q.context.plus(digestOf([]byte(model))).then(digest{uint64(kind)})
 	q.class = q.class.plus(digestOf([]byte(model))).then(digest{uint64(kind)})
 	switch {
-	case kind == prompt.Completion && text != nil:
+	case (kind == prompt.Completion || kind == prompt.Tokens) && text != nil:
 		q.readPrompt(text)
 	case (kind == prompt.Chat || kind == prompt.Messages) && text != nil:
 		q.readMessages(text)
@@ -165,6 +165,8 @@ func promptField(k prompt.Kind) string {
 	switch k {
 	case prompt.Completion:
 		return "prompt"
+	case prompt.Tokens:
+		return "token_ids"
 	case prompt.Responses:
 		return "input"
 	}

@@ -40,6 +40,8 @@ func TestWhatIsNotAskedFor(t *testing.T) {
 	}
 	f(Given, prompt.Completion, `{"prompt":[1, 2,3]}`)
 	f(Given, prompt.Completion, `{"prompt":[[1,2,3]]}`)
+	f(Given, prompt.Tokens, `{"token_ids":[1, 2,3],"sampling_params":{"max_tokens":1}}`)
+	f(Unsupported, prompt.Tokens, `{"prompt":[1, 2,3]}`)
 	f(Unsupported, prompt.Completion, `{"prompt":[[1,2],[3]]}`)
 	f(Unsupported, prompt.Completion, `{"prompt":["a","b"]}`)
 	f(Unsupported, prompt.Completion, `{"prompt":[1,-2]}`)
