@@ -3,8 +3,8 @@ package conf
 // Disaggregation has one worker of a pool compute a request's prompt, and another one its answer.
 type Disaggregation struct {
 	Connector     string  `toml:"connector"`         // nixl | lmcache | mooncake | sglang | sidecar; "" = each does both
-	Threshold     int     `toml:"threshold"`         // tokens of the prompt that the decoder lacks; with fewer it is alone
-	Rule          string  `toml:"rule"`              // from the threshold on: sooner | threshold
+	Threshold     int     `toml:"threshold"`         // tokens from which on a prompt may be computed by another worker
+	Rule          string  `toml:"rule"`              // which tokens count, and what holds from there on: sooner | threshold
 	KVRate        float64 `toml:"kv_transfer_rate"`  // tokens a second from a prefiller; 0 = as they are learnt
 	Answering     bool    `toml:"prefillers_answer"` // they answer clients too, as far as their prompts let them
 	BootstrapPort int     `toml:"bootstrap_port"`    // of the prefillers, for mooncake and sglang
@@ -21,10 +21,10 @@ func (d *Disaggregation) discovers() bool { return d.PrefillDNS != "" || d.Prefi
 // On reports whether the pool has roles.
 func (d *Disaggregation) On() bool { return d.Connector != "" }
 
-// The rules of which prompts go to a prefiller, of those whose decoder lacks threshold tokens.
+// The rules of which prompts go to a prefiller.
 const (
-	RuleSooner    = "sooner"    // if that takes fewer seconds of all clients
-	RuleThreshold = "threshold" // all
+	RuleSooner    = "sooner"    // of those whose decoder lacks threshold tokens: if that takes fewer seconds of all clients
+	RuleThreshold = "threshold" // all that have threshold tokens
 )
 
 // The roles of a worker.

@@ -94,9 +94,9 @@ type Pool struct {
 // Pairing has the prompts of a pool computed by workers of their own.
 type Pairing struct {
 	Connector pair.Connector
-	Rate      float64 // route.SplitRule has it and the next
+	Rate      float64 // route.SplitRule has it and the next two
 	Always    bool
-	Threshold int // tokens that the decoder lacks; with fewer it computes them itself
+	Threshold int
 	Bootstrap int // the port of a prefiller's bootstrap server
 
 	Prefillers worker.Fence // who computes prompts

@@ -88,7 +88,7 @@ func (p *pairing) isSplit(to route.Target) bool {
 		return true
 	case !p.Connector.Alone() && route.OnlyDecodes(p.choice, to):
 		return true
-	case named || p.lacks < p.rule.Threshold || p.req.Read.Req.BypassesCache:
+	case named || p.req.Read.Req.BypassesCache:
 		return false
 	}
 	rule := p.splitRule()
@@ -97,7 +97,10 @@ func (p *pairing) isSplit(to route.Target) bool {
 
 // splitRule returns the rule of the pool for the prompt's caller.
 func (p *pairing) splitRule() route.SplitRule {
-	fence := slices.Concat(worker.Fence(p.req.In.Caller.Workers), p.rule.Prefillers)
+	fence := p.rule.Prefillers
+	if own := worker.Fence(p.req.In.Caller.Workers); len(own) > 0 {
+		fence = slices.Concat(own, fence)
+	}
 	return route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Rate: p.rule.Rate, Always: p.rule.Always}
 }
 

@@ -9,10 +9,10 @@ import (
 
 // SplitRule is when another worker than the one that answers computes the prompt.
 type SplitRule struct {
-	Threshold int          // tokens of the prompt that the one that answers lacks; with fewer it computes them
+	Threshold int          // tokens of the prompt that the one that answers lacks, or if Always has; with fewer it is alone
 	Fence     worker.Fence // of the workers that may compute it
 	Rate      float64      // tokens a second whose KV comes from there; 0 = as the pool has learnt it
-	Always    bool         // the threshold alone decides
+	Always    bool         // the threshold alone decides, of the whole prompt
 }
 
 // Splits reports whether another worker is to compute the prompt. Call it before Send. A strategy that names a pair
@@ -30,6 +30,9 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	if c.ask.Shared && c.fleet.frame.Rows[to.row].Prefills() { // it computes the prompts of its own answers
 		return false
 	}
+	if rule.Always { // as HyperPod's routingThreshold: whatever of the prompt is cached
+		return c.size.all >= rule.Threshold
+	}
 	lacks := Lacking(c, to)
 	if lacks < rule.Threshold {
 		return false
@@ -38,7 +41,7 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	if rate <= 0 {
 		rate = c.pool.TransferRate(c.at)
 	}
-	if rule.Always || rate <= 0 || c.space == nil {
+	if rate <= 0 || c.space == nil {
 		return true
 	}
 	h, row := &c.fleet.frame.Header, &c.fleet.frame.Rows[to.row]

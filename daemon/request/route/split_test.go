@@ -34,6 +34,37 @@ func TestSplits(t *testing.T) {
 	f("no prefiller is up, which is counted", "d p:down", 50, 1, 1e9, true)
 }
 
+// TestSplitsByInput: rule = "threshold" is that of HyperPod's routingThreshold: it counts the prompt, whatever of it the
+// worker that answers holds, and 0 splits each.
+func TestSplitsByInput(t *testing.T) {
+	s := newScene(t, "d p")
+	s.label("d p")
+	ask := func() *Choice {
+		a := s.fenced(first, Claim{}, "for=d")
+		a.Prompt = completion(first, text("q", 50))
+		return s.chosen(a)
+	}
+	c := ask()
+	to, _ := c.Next(s.now)
+	s.end(&s.send(c, to).ticket, judge.Answered)
+	c = ask()
+	to, _ = c.Next(s.now)
+	size := Expect(c).Tokens
+	if held := size - Lacking(c, to); held < size/2 {
+		t.Fatalf("the case is off: d is believed to hold %d of %d tokens", held, size)
+	}
+	for threshold, want := range map[int]bool{0: true, 1: true, size: true, size + 1: false} {
+		rule := &SplitRule{Threshold: threshold, Fence: worker.Fence{"for=p"}, Rate: 100, Always: true}
+		if got := rule.Splits(c, to); got != want {
+			t.Errorf("a threshold of %d of %d tokens: splits %v", threshold, size, got)
+		}
+		rule.Always = false
+		if rule.Splits(c, to) {
+			t.Errorf("a threshold of %d, and a transfer that is slow: it is not sooner", threshold)
+		}
+	}
+}
+
 // TestAPrefillAloneIsQueuedUntilItsEnd: its answer comes in one piece, whose first byte shows when the prefill ended.
 func TestAPrefillAloneIsQueuedUntilItsEnd(t *testing.T) {
 	f := func(leg Leg, want bool) {
