@@ -4,7 +4,7 @@ package conf
 type Disaggregation struct {
 	Connector     string  `toml:"connector"`         // nixl | lmcache | mooncake | sglang | sidecar; "" = each does both
 	Threshold     int     `toml:"threshold"`         // tokens from which on a prompt may be computed by another worker
-	Rule          string  `toml:"rule"`              // which tokens count, and what holds from there on: sooner | threshold
+	Rule          string  `toml:"rule"`              // which tokens, and what holds from there on: sooner | threshold
 	KVRate        float64 `toml:"kv_transfer_rate"`  // tokens a second from a prefiller; 0 = as they are learnt
 	Answering     bool    `toml:"prefillers_answer"` // they answer clients too, as far as their prompts let them
 	BootstrapPort int     `toml:"bootstrap_port"`    // of the prefillers, for mooncake and sglang
@@ -23,7 +23,7 @@ func (d *Disaggregation) On() bool { return d.Connector != "" }
 
 // The rules of which prompts go to a prefiller.
 const (
-	RuleSooner    = "sooner"    // of those whose decoder lacks threshold tokens: if that takes fewer seconds of all clients
+	RuleSooner    = "sooner"    // whose decoder lacks threshold tokens, if that takes fewer seconds of all clients
 	RuleThreshold = "threshold" // all that have threshold tokens
 )
 

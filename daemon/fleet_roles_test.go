@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -298,4 +299,74 @@ func TestTheRateOfTransferIsShown(t *testing.T) {
 		b.look(filepath.Join(*pictures, "page-roles.png"), 1280, 2400, "light")
 	}
 	b.blameless("http://" + f.AdminAddr())
+}
+
+// TestTokenIDsInRoles: token ids are split and routed by their prefix, and each role has its own demand.
+func TestTokenIDsInRoles(t *testing.T) {
+	t.Parallel()
+	type body struct {
+		IDs      []int           `json:"token_ids"`
+		Params   json.RawMessage `json:"kv_transfer_params"`
+		Sampling struct {
+			Max   int `json:"max_tokens"`
+			Extra struct {
+				Params json.RawMessage `json:"kv_transfer_params"`
+			} `json:"extra_args"`
+		} `json:"sampling_params"`
+	}
+	var mu sync.Mutex
+	seen := map[string][]body{}
+	at := func(name string) string {
+		return fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {
+			var b body
+			_ = json.NewDecoder(r.Body).Decode(&b)
+			mu.Lock()
+			seen[name] = append(seen[name], b)
+			mu.Unlock()
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"request_id":"x","choices":[{"index":0,"token_ids":[7],"finish_reason":"length"}],`+
+				`"kv_transfer_params":{"remote_host":"h"}}`)
+		}).URL
+	}
+	text := withPool(settings("prefixaware", at("p"), at("d"), at("e")),
+		`disaggregation = { connector = "nixl", rule = "threshold", threshold = 500 }`)
+	r := start(t, strings.Replace(text, "id = \"w1\"\n", "id = \"w1\"\nrole = \"prefill\"\n", 1), 3)
+	ids := make([]string, 1200)
+	for i := range ids {
+		ids[i] = strconv.Itoa(i * 7)
+	}
+	for _, n := range []int{400, 600, 900, 1200} {
+		s := r.do("POST", "/inference/v1/generate", fmt.Sprintf(`{"model":"sim","token_ids":[%s],"sampling_params":{"max_tokens":9}}`,
+			strings.Join(ids[:n], ",")))
+		if s.status != 200 || strings.Contains(s.body, "remote_host") {
+			t.Errorf("%d ids: %d %s", n, s.status, s.body)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	answers := append(seen["d"], seen["e"]...)
+	if len(seen["p"]) != 3 || len(answers) != 4 || len(seen["d"])*len(seen["e"]) != 0 {
+		t.Errorf("%d prefills, %d and %d answers", len(seen["p"]), len(seen["d"]), len(seen["e"]))
+	}
+	for i, b := range answers {
+		if split := i > 0; b.Sampling.Max != 9 || (len(b.Sampling.Extra.Params) > 0) != split || string(b.Params) != string(b.Sampling.Extra.Params) {
+			t.Errorf("answer %d of %d ids: %s, sampling %+v", i, len(b.IDs), b.Params, b.Sampling)
+		}
+	}
+	for _, b := range seen["p"] {
+		if b.Sampling.Max != 1 || !bytes.Contains(b.Sampling.Extra.Params, []byte("do_remote_decode")) {
+			t.Errorf("a prefill with %+v", b.Sampling)
+		}
+	}
+	for role, up := range map[string]float64{"prefill": 1, "decode": 2} {
+		if got := r.metric("warmpath_role_workers_up", `role="`+role+`"`); got != up {
+			t.Errorf("%v up with the role %s", got, role)
+		}
+		if got := r.metric("warmpath_role_busy_workers", `role="`+role+`"`); got < 0 || got > up {
+			t.Errorf("%v busy with the role %s", got, role)
+		}
+	}
+	if got := r.metric("warmpath_role_busy_workers", `role="prefill"`); got == 0 {
+		t.Error("no prefill is counted at the prefiller")
+	}
 }

@@ -36,6 +36,8 @@ var brokenDaemons = []broken{
 	{"workers that reset connections", []string{"WarmpathRetries main"}, resets},
 	{"a strategy that traps", []string{"WarmpathStrategySetAside main", "WarmpathFallbacks main"}, traps},
 	{"a slow worker", []string{"WarmpathSlowFirstToken main", "WarmpathWorkersShort main"}, slow},
+	{"a prefiller that is behind", []string{"WarmpathRoleShort main"}, behind},
+	{"prefillers that are gone", []string{"WarmpathPrefillsFail main"}, gone},
 	{"a worker that is full", []string{"WarmpathWorkerFull main", "WarmpathShedding main"}, full},
 	{"a key at its limit", []string{"WarmpathKeyAtLimit"}, keyAtLimit},
 	{"a queue that never empties", []string{"WarmpathQueueFilling main"}, queued},
@@ -198,6 +200,39 @@ func slow(t *testing.T) string {
 		time.Sleep(300 * time.Millisecond)
 	}
 	return r.AdminAddr()
+}
+
+// behind has a prefiller that takes longer for a prompt than another one takes to come.
+func behind(t *testing.T) string {
+	w := fakeWorker(t, func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-time.After(11 * time.Second):
+		case <-r.Context().Done():
+			return
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		io.WriteString(rw, completion)
+	})
+	r := start(t, split(w.URL, sims(t, 1, vllmsim.Config{}).URLs()[0], "prefill_tokens_per_second = 10"), 2)
+	for i := range 8 {
+		asks(t, r, 1, strings.Replace(prompted(""), `"prompt":"`, fmt.Sprintf(`"prompt":"%d {n} `, i), 1))
+	}
+	return r.AdminAddr()
+}
+
+// gone has a decoder that computes its prompts itself, as no prefiller is there.
+func gone(t *testing.T) string {
+	r := start(t, split("http://"+porttest.Address(t), sims(t, 1, vllmsim.Config{}).URLs()[0], ""), 1)
+	asks(t, r, 2, strings.Replace(prompted(""), `"prompt":"`, `"prompt":"{n} `, 1))
+	return r.AdminAddr()
+}
+
+// split is a pool of a prefiller and a decoder, with more keys of it.
+func split(prefiller, decoder, keys string) string {
+	text := withPool(settings("prefixaware", prefiller, decoder), keys+
+		"\ndisaggregation = { connector = \"lmcache\", rule = \"threshold\", threshold = 100 }")
+	return strings.Replace(text, "id = \"w1\"\n", "id = \"w1\"\nrole = \"prefill\"\n", 1)
 }
 
 func full(t *testing.T) string {

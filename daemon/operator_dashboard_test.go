@@ -166,19 +166,31 @@ func TestEveryAlertFires(t *testing.T) {
 // TestScalerWantsWorkers: the query of the KEDA object is the one that is tested beside it, and its metrics are ours.
 func TestScalerWantsWorkers(t *testing.T) {
 	t.Parallel()
-	out, err := exec.Command(needTool(t, "promtool"), "test", "rules", filepath.Join(deployed, "keda", "scaledobject_test.yml")).CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	object, _ := os.ReadFile(filepath.Join(deployed, "keda", "scaledobject.yaml"))
-	tests, _ := os.ReadFile(filepath.Join(deployed, "keda", "scaledobject_test.yml"))
-	query := regexp.MustCompile(`(?m)^ +query: (.*)$`).FindSubmatch(object)
-	if query == nil {
-		t.Fatal("the object has no query")
-	}
-	cases, same := strings.Count(string(tests), "- expr: "), strings.Count(string(tests), "- expr: "+string(query[1])+"\n")
-	if cases < 5 || cases != same {
-		t.Errorf("%d of %d tests are of the object's query", same, cases)
+	known := exported(t)
+	for name, objects := range map[string]int{"scaledobject": 1, "roles": 2} {
+		file := filepath.Join(deployed, "keda", name+"_test.yml")
+		out, err := exec.Command(needTool(t, "promtool"), "test", "rules", file).CombinedOutput()
+		if err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		object, _ := os.ReadFile(filepath.Join(deployed, "keda", name+".yaml"))
+		tests, _ := os.ReadFile(file)
+		queries := regexp.MustCompile(`(?m)^ +query: (.*)$`).FindAllSubmatch(object, -1)
+		if len(queries) != objects {
+			t.Fatalf("%s has %d queries", name, len(queries))
+		}
+		cases, same := strings.Count(string(tests), "- expr: "), 0
+		for _, q := range queries {
+			n := strings.Count(string(tests), "- expr: "+string(q[1])+"\n")
+			if n < 5 {
+				t.Errorf("%s: %d tests of %s", name, n, q[1])
+			}
+			same += n
+			checkNames(t, name, string(q[1]), known)
+		}
+		if cases != same {
+			t.Errorf("%s: %d of %d tests are of its queries", name, same, cases)
+		}
 	}
 }
 

@@ -111,7 +111,12 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 	for i := range o.Pools {
 		p := &o.Pools[i]
 		fmt.Fprintf(out, "\npool %s  models %s, %s on %s, %d of %d up, demand %.1f s of prefill%s\n", p.Name,
-			strings.Join(p.Models, " "), p.PoolState.Strategy, p.View, p.Up, len(p.Workers), p.Demand, wantedBy(p))
+			strings.Join(p.Models, " "), p.PoolState.Strategy, p.View, p.Up, len(p.Workers), p.Demand,
+			wantedBy(p.Up, p.Wanted))
+		for _, r := range p.Roles {
+			fmt.Fprintf(out, "role %s: %d of %d up, %.1f in use, demand %.1f s of prefill%s\n", r.Role, r.Up, r.Workers, r.Busy,
+				r.Demand, wantedBy(r.Up, r.Wanted))
+		}
 		if p.WhyNot != "" {
 			fmt.Fprintf(out, "CANNOT SERVE: %s\n", p.WhyNot)
 		}
@@ -131,12 +136,12 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 	return nil
 }
 
-// wantedBy says how many workers a pool wants that refuses requests.
-func wantedBy(p *operator.PoolOverview) string {
-	if p.Wanted <= p.Up {
+// wantedBy says how many workers are wanted where requests are refused.
+func wantedBy(up, wanted int) string {
+	if wanted <= up {
 		return ""
 	}
-	return fmt.Sprintf(", %d workers wanted for what it refuses", p.Wanted)
+	return fmt.Sprintf(", %d workers wanted for what it refuses", wanted)
 }
 
 // firstLine returns an error of a strategy without the stack behind it, which the log has.

@@ -94,7 +94,11 @@ func sendPools(ch chan<- prometheus.Metric, pools []*Pool, recent *Recent) {
 	now := time.Now()
 	for _, p := range pools {
 		collect(ch, ofPools, p, p.Name)
-		collect(ch, ofDemand, recent.load(p, now), p.Name)
+		asked := recent.load(p, now)
+		collect(ch, ofDemand, asked, p.Name)
+		for _, l := range asked.roles {
+			collect(ch, ofRoles, l, p.Name, l.Role)
+		}
 		if p.Queue != nil {
 			for _, l := range p.Queue.Levels() {
 				collect(ch, ofQueues, l, p.Name, l.Name)

@@ -21,6 +21,24 @@ var ofDemand = []reading[load]{
 		func(l load) float64 { return float64(l.wanted) }),
 }
 
+// ofRoles has the same of the workers of a role, in a pool with roles: prefillers and those that answer scale apart.
+var ofRoles = []reading[RoleLoad]{
+	gauge("role_demand_seconds", "warmpath_pool_demand_seconds of the workers with the role prefill, and of those that "+
+		"answer (decode). N of prefill = prompts that were to have a prefiller and found none that is up and has room; of "+
+		"decode = that of the pool.", roleLabels, func(l RoleLoad) float64 { return l.Demand }),
+	gauge("role_busy_workers", "How many workers of the role would be in use if each was used in full: the sum over "+
+		"those that are up of the largest of seconds of prefill that are sent there a second, the share of its KV cache "+
+		"that is in use, and requests in flight / max_in_flight.", roleLabels,
+		func(l RoleLoad) float64 { return l.Busy }),
+	gauge("role_workers_up", "Workers of the role that get requests.", roleLabels,
+		func(l RoleLoad) float64 { return float64(l.Up) }),
+	gauge("role_workers_wanted", "warmpath_pool_workers_wanted of the workers of the role, where prompts that find no "+
+		"prefiller count as refused ones of prefill.", roleLabels, func(l RoleLoad) float64 { return float64(l.Wanted) }),
+}
+
+// roleLabels are the labels of every metric of a role.
+var roleLabels = []string{"pool", "role"}
+
 // demand computes pool_demand_seconds. each is the mean prefill of a request, in seconds.
 func demand(stats []worker.Stats, refused, each float64) float64 {
 	queued := 0.
@@ -58,6 +76,41 @@ const lastRefusal = .05
 type load struct {
 	demand float64
 	wanted int
+	roles  []RoleLoad // none in a pool without roles
+}
+
+// RoleLoad is what is asked of the workers of a role.
+type RoleLoad struct {
+	Role    string  `json:"role"` // prefill, or decode: those that answer
+	Workers int     `json:"workers"`
+	Up      int     `json:"up"`
+	Demand  float64 `json:"demand_seconds"` // as role_demand_seconds
+	Busy    float64 `json:"busy_workers"`   // as role_busy_workers
+	Wanted  int     `json:"workers_wanted"` // as role_workers_wanted
+}
+
+// lack is how much of what came a role had no worker for, or no place.
+type lack struct{ refused, waits, came float64 }
+
+// wanted computes pool_workers_wanted for so many workers, of which some are up.
+func (l lack) wanted(up, all int) int {
+	if up == 0 {
+		l.refused += l.waits
+	}
+	return wanted(up, all, l.refused, l.came)
+}
+
+// roleLoad computes what is asked of the workers of a role.
+func roleLoad(role string, of []worker.Stats, l lack, each float64) RoleLoad {
+	r := RoleLoad{Role: role, Workers: len(of), Demand: demand(of, l.refused+l.waits, each)}
+	for i := range of {
+		if of[i].Up {
+			r.Up++
+			r.Busy += of[i].InUse
+		}
+	}
+	r.Wanted = l.wanted(r.Up, len(of))
+	return r
 }
 
 // load returns what is asked of a pool.
@@ -67,10 +120,20 @@ func (r *Recent) load(p *Pool, now time.Time) load {
 		each = 1
 	}
 	stats := p.Workers.Stats(now)
-	refused, came := r.lacking(p.Name, now)
-	lacking, up := refused+float64(p.waits()), p.Workers.Up(now)
-	if up == 0 {
-		refused = lacking
+	answers, prompts := r.lacking(p.Name, now)
+	answers.waits = float64(p.waits())
+	asked := load{demand: demand(stats, answers.refused+answers.waits, each),
+		wanted: answers.wanted(p.Workers.Up(now), len(stats))}
+	if p.Pairing != nil {
+		var prefill, decode []worker.Stats
+		for i := range stats {
+			if stats[i].Helps {
+				prefill = append(prefill, stats[i])
+			} else {
+				decode = append(decode, stats[i])
+			}
+		}
+		asked.roles = []RoleLoad{roleLoad("prefill", prefill, prompts, each), roleLoad("decode", decode, answers, each)}
 	}
-	return load{demand: demand(stats, lacking, each), wanted: wanted(up, len(stats), refused, came)}
+	return asked
 }

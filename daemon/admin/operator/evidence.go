@@ -45,7 +45,8 @@ func newEvidence(o *Overview, c *Config, t *trends, addr string) *evidence {
 		commands: commands{file: o.Reload.File, admin: adminFlags(addr, c.AdminTokenFile), address: addr}}
 	for i := range o.Pools {
 		name := o.Pools[i].Name
-		e.lacking[name], _ = c.Metrics.recent.lacking(name, o.Now)
+		answers, _ := c.Metrics.recent.lacking(name, o.Now)
+		e.lacking[name] = answers.refused
 	}
 	if _, err := os.Stat(o.Reload.File); o.Reload.File != "" {
 		e.gone = errors.Is(err, fs.ErrNotExist)

@@ -25,6 +25,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/kv/resp"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
@@ -71,7 +72,7 @@ func gather(t *testing.T) map[string]string {
 	t.Cleanup(p.Events.Close)
 	p.Events.Configure(map[string]feed.Origin{"a": {Events: "tcp://127.0.0.1:1"}}, nil)
 	p.Events.Tick(time.Now())
-	p.Queue = waiting.New(waiting.Config{})
+	p.Queue, p.Pairing = waiting.New(waiting.Config{}), &epoch.Pairing{}
 	m.registry.MustRegister(everyCount{metrics: m, pool: p.Pool}, strategyCollector{})
 	families, err := m.registry.Gather()
 	if err != nil {

@@ -177,6 +177,10 @@ func (m *Metrics) Placed(s *message.Seen, took time.Duration) {
 // Prefilled implements journal.Meter.
 func (m *Metrics) Prefilled(pool string, result journal.Prefilled) {
 	m.series.counter(prefills, pool, string(result)).Inc()
+	switch result {
+	case journal.PrefillDone, journal.PrefillNone, journal.PrefillFailed, journal.PrefillUnnamed:
+		m.recent.prefilled(pool, result == journal.PrefillNone, time.Now())
+	}
 }
 
 // Retried implements journal.Meter.

@@ -37,9 +37,10 @@ type Overview struct {
 type PoolOverview struct {
 	PoolState
 	Models   []string       `json:"models"`
-	Demand   float64        `json:"demand_seconds"` // as pool_demand_seconds
-	Wanted   int            `json:"workers_wanted"` // as pool_workers_wanted
-	Sessions map[string]int `json:"sessions"`       // live, by kind
+	Demand   float64        `json:"demand_seconds"`  // as pool_demand_seconds
+	Wanted   int            `json:"workers_wanted"`  // as pool_workers_wanted
+	Roles    []RoleLoad     `json:"roles,omitempty"` // absent = no worker has a role
+	Sessions map[string]int `json:"sessions"`        // live, by kind
 	Blocks   int            `json:"index_blocks"`
 	Strategy host.Stats     `json:"module"`
 
@@ -140,7 +141,7 @@ func (s *Server) overview() Overview {
 }
 
 func overviewOf(p *Pool, state PoolState, asked load, now time.Time) PoolOverview {
-	v := PoolOverview{PoolState: state, Models: p.Models, Demand: asked.demand, Wanted: asked.wanted,
+	v := PoolOverview{PoolState: state, Models: p.Models, Demand: asked.demand, Wanted: asked.wanted, Roles: asked.roles,
 		Sessions: map[string]int{}, Blocks: p.Index.Stats().Blocks, Aside: map[string]string{}, Split: splitOf(p, now)}
 	for _, n := range p.Sessions.Live(now) {
 		for _, k := range [...]session.Kind{session.Opened, session.Key, session.Response} {

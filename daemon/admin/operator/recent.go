@@ -29,6 +29,8 @@ type hour struct {
 	spans   [spans]span // an instant has the span with its number modulo spans
 	came    fading      // requests
 	refused fading      // because there was no worker, or no free place at one
+	split   fading      // prompts that were to have a prefiller
+	alone   fading      // of these, for want of one
 }
 
 // span holds the counts of half a minute.
@@ -158,15 +160,28 @@ func (r *Recent) forget(pool string) {
 	delete(r.of, pool)
 }
 
-// lacking returns the recent count of requests refused for want of a worker or a place, and of all that came.
-func (r *Recent) lacking(pool string, now time.Time) (refused, came float64) {
+// lacking returns the recent counts of requests refused for want of a worker or a place, and of prompts that found no
+// prefiller.
+func (r *Recent) lacking(pool string, now time.Time) (answers, prompts lack) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.of[pool]
 	if h == nil {
-		return 0, 0
+		return lack{}, lack{}
 	}
-	return h.refused.now(now), h.came.now(now)
+	return lack{refused: h.refused.now(now), came: h.came.now(now)},
+		lack{refused: h.alone.now(now), came: h.split.now(now)}
+}
+
+// prefilled counts a prompt that was to have a prefiller. wanting: none was up that had room.
+func (r *Recent) prefilled(pool string, wanting bool, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.pool(pool)
+	h.split.add(1, now)
+	if wanting {
+		h.alone.add(1, now)
+	}
 }
 
 // ttftBucket returns the bucket of a time.

@@ -131,7 +131,8 @@ func TestCrowded(t *testing.T) {
 			}
 		}
 		for _, p := range pools {
-			n, came := m.recent.lacking(p.Name, time.Now())
+			l, _ := m.recent.lacking(p.Name, time.Now())
+			n, came := l.refused, l.came
 			if math.Abs(n-refused) > .1 || math.Abs(came-refused) > .1 || m.full.of(p.Name) != uint64(refused) {
 				t.Errorf("%d pools: %s refused %.1f of %.1f, the log knows %d; want %v", len(pools), p.Name, n, came,
 					m.full.of(p.Name), refused)
@@ -178,12 +179,12 @@ func TestRefusalsFade(t *testing.T) {
 	r.turnedAway("p", false, start)
 	r.turnedAway("", true, start)
 	r.arrived("p", start)
-	refused, came := r.lacking("p", start.Add(30*time.Second))
-	if want := math.Exp(-1); math.Abs(refused-want) > 1e-9 || math.Abs(came-want) > 1e-9 {
-		t.Errorf("%v of %v refused; want %v of as many", refused, came, want)
+	l, _ := r.lacking("p", start.Add(30*time.Second))
+	if want := math.Exp(-1); math.Abs(l.refused-want) > 1e-9 || math.Abs(l.came-want) > 1e-9 {
+		t.Errorf("%+v; want %v of as many", l, want)
 	}
-	if refused, came := r.lacking("q", start); refused != 0 || came != 0 {
-		t.Errorf("a pool without requests: %v of %v", refused, came)
+	if l, _ := r.lacking("q", start); l != (lack{}) {
+		t.Errorf("a pool without requests: %+v", l)
 	}
 }
 
@@ -266,5 +267,39 @@ func BenchmarkRecent(b *testing.B) {
 		r.picked(s, now)
 		r.firstOutput(s, now)
 		r.ended(s, true, now)
+	}
+}
+
+// The load of a role: the workers that are up, and what waits for one. Prefillers that are gone are wanted by the
+// prompts that found none.
+func TestRoleLoad(t *testing.T) {
+	f := func(what string, of []worker.Stats, l lack, want RoleLoad) {
+		t.Helper()
+		want.Role, want.Workers = "prefill", len(of)
+		if got := roleLoad("prefill", of, l, .5); got != want {
+			t.Errorf("%s: %+v; want %+v", what, got, want)
+		}
+	}
+	busy := worker.Stats{Up: true, Wait: 3, InUse: 1.25}
+	full := worker.Stats{Up: true, InUse: .875}
+	down := worker.Stats{Wait: 9, InUse: 1}
+	f("none", nil, lack{}, RoleLoad{})
+	f("one that is behind, one that is full, one that is down", []worker.Stats{busy, full, down}, lack{came: 100},
+		RoleLoad{Up: 2, Demand: 3, Busy: 1.25 + .875, Wanted: 2})
+	f("some found no place", []worker.Stats{busy}, lack{refused: 50, came: 100}, RoleLoad{Up: 1, Demand: 3 + 25, Busy: 1.25, Wanted: 2})
+	f("all are gone", []worker.Stats{down}, lack{refused: 4, came: 4}, RoleLoad{Demand: 2, Wanted: 1})
+	f("scaled to zero, and one waits", nil, lack{waits: 1}, RoleLoad{Demand: .5, Wanted: 1})
+}
+
+// What became of prompts that were to have a prefiller counts for prefillers, and for nobody else.
+func TestLackOfPrefillers(t *testing.T) {
+	m := NewMetrics("test")
+	for _, r := range []journal.Prefilled{journal.PrefillDone, journal.PrefillNone, journal.PrefillNone, journal.PrefillLong,
+		journal.PrefillFreed} {
+		m.Prefilled("p", r)
+	}
+	answers, prompts := m.recent.lacking("p", time.Now())
+	if answers != (lack{}) || math.Abs(prompts.refused-2) > .1 || math.Abs(prompts.came-3) > .1 {
+		t.Errorf("%+v, and of prompts %+v", answers, prompts)
 	}
 }

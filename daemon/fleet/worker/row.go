@@ -55,6 +55,7 @@ type Stats struct {
 	Why      string // why it is ejected or draining, or drained and not up; else ""
 	Up       bool   // gets requests
 	Prefills bool   // by its role: it answers no client
+	Helps    bool   // by its role: it computes prompts for others, whether it answers or not
 	InFlight int    // requests of this router
 	Theirs   int    // requests of other routers, by their messages
 	Limit    int    // of requests at all ranks together; 0 = none
@@ -74,6 +75,7 @@ type Stats struct {
 	Wait      float64 // W
 	Slow      float64 // m
 	Load      float64 // rho
+	InUse     float64 // of all of it: its prefill a second, its KV, or its requests beside Limit, whichever is most
 	TTFT      float64 // seconds
 	TPOT      float64 // seconds
 	SlowStart bool
@@ -101,8 +103,8 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 	s := Stats{
 		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Labels: w.named, Slot: w.slot,
 		Since: w.since, Breaker: w.health.Breaker(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
-		Prefills: w.role == abi.RowPrefill,
-		Theirs:   w.theirs.n, Limit: l.requests,
+		Prefills: w.role == abi.RowPrefill, Helps: w.named[roleLabel] == prefillRole,
+		Theirs: w.theirs.n, Limit: l.requests,
 		Full: w.full(l, m), Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,
 		Capacity: w.capacity.inForce, CPUTokens: w.CPUTokens(),
@@ -121,7 +123,17 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 		s.Models, s.Lengths = w.listing.IDs, w.listing.Lengths
 	}
 	s.State, s.Why = w.condition()
+	s.InUse = s.inUse()
 	return s
+}
+
+// inUse returns how much of the worker is in use.
+func (s *Stats) inUse() float64 {
+	use := max(s.Load, s.KVUsage)
+	if s.Limit > 0 {
+		use = max(use, float64((s.InFlight+s.Theirs)*max(1, s.Ranks))/float64(s.Limit))
+	}
+	return use
 }
 
 // Counts are the counts of the pool as a whole, since it began.

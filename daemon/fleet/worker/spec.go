@@ -43,7 +43,13 @@ const (
 
 // PrefillLabel is the label of a worker that Prefills or PrefillsToo, as a Fence has it. Each such worker must have it
 // (TestRoles).
-const PrefillLabel = "role=prefill"
+const PrefillLabel = roleLabel + "=" + prefillRole
+
+// roleLabel is the name of the label, and prefillRole its value.
+const (
+	roleLabel   = "role"
+	prefillRole = "prefill"
+)
 
 // roleBits are the roles in a row.
 var roleBits = [...]uint32{Both: 0, Prefills: abi.RowPrefill, Decodes: abi.RowDecode, PrefillsToo: 0}

@@ -53,8 +53,8 @@ func KindOf(method, path string) Kind {
 	return kinds[path]
 }
 
-var kindNames = [...]string{"other", "chat", "completion", "tokens", "responses", "messages", "count_tokens", "embedding",
-	"rerank", "score", "tokenize", "invocations"}
+var kindNames = [...]string{"other", "chat", "completion", "tokens", "responses", "messages", "count_tokens",
+	"embedding", "rerank", "score", "tokenize", "invocations"}
 
 // String is the kind's name in logs.
 func (k Kind) String() string { return kindNames[min(max(int(k), 0), len(kindNames)-1)] }

@@ -9,7 +9,7 @@ import (
 
 // SplitRule is when another worker than the one that answers computes the prompt.
 type SplitRule struct {
-	Threshold int          // tokens of the prompt that the one that answers lacks, or if Always has; with fewer it is alone
+	Threshold int          // tokens that the one that answers lacks, if Always that the prompt has; with fewer it is alone
 	Fence     worker.Fence // of the workers that may compute it
 	Rate      float64      // tokens a second whose KV comes from there; 0 = as the pool has learnt it
 	Always    bool         // the threshold alone decides, of the whole prompt
