@@ -131,7 +131,7 @@ func (g *Engine) excusePause(h *Health, r *Request, o Outcome, reading, now time
 // An answer in one piece shows no first byte, so it shows nothing. Nor does r if the answers to others flow, or if the
 // engine's metrics, or another router's first bytes, show progress.
 func (g *Engine) hangs(h *Health, r *Request, long, now time.Duration) int {
-	if r.Whole || r.First > 0 || g.moved > r.Sent || h.flowsSince(r.Sent) {
+	if r.Whole || r.First > 0 || r.Away || g.moved > r.Sent || h.flowsSince(r.Sent) {
 		return 0
 	}
 	return int((now - r.Sent) / long)
@@ -181,7 +181,7 @@ func (g *Engine) MayBePaused(oldest *Request) bool {
 // trial has its own patience.
 func (g *Engine) MayMove(h *Health, r *Request, reading time.Duration) bool {
 	switch {
-	case r.First > 0:
+	case r.First > 0, r.Away:
 		return false
 	case g.asleep:
 		return r.Sent > g.slept-shortly
@@ -193,7 +193,7 @@ func (g *Engine) MayMove(h *Health, r *Request, reading time.Duration) bool {
 // Nothing came of its answer. If that comes in one piece, the engine's metrics have not moved either, which they did
 // before.
 func (g *Engine) WaitsInVain(h *Health, r *Request) bool {
-	if r.Ended || r.First > 0 || h.breaker.trial != r || !h.checks.answers(r.Sent) {
+	if !r.Waits() || h.breaker.trial != r || !h.checks.answers(r.Sent) {
 		return false
 	}
 	return !r.Whole || g.moved > 0 && g.moved <= r.Sent

@@ -15,6 +15,7 @@ type Health struct {
 	room     headroom
 	records  records
 	process  process
+	handover handover
 	error    lastError
 }
 
@@ -81,6 +82,7 @@ func (h *Health) Forget() {
 	h.failures = failures{}
 	h.room = headroom{}
 	h.records = records{}
+	h.handover = handover{}
 }
 
 // Restart records that the worker has a new process although no health check found it down.

@@ -34,6 +34,27 @@ type hold struct {
 	tried bool          // a trial was sent
 }
 
+// isOver reports whether nothing is kept from the worker now.
+func (h *hold) isOver(now time.Duration) bool { return now >= h.until }
+
+// sent makes a request the trial if one is due.
+func (h *hold) sent(now time.Duration) {
+	if h.back > 0 && h.isOver(now) {
+		h.until, h.tried = now+h.back, true
+	}
+}
+
+// refused makes the hold longer if the trial was refused.
+func (h *hold) refused(now time.Duration) {
+	if h.tried {
+		h.back = min(maxBackOff, 2*h.back)
+		h.until, h.tried = now+h.back, false
+	}
+}
+
+// begin begins a hold.
+func (h *hold) begin(now time.Duration) { h.until, h.back = now+firstHold, firstHold }
+
 const (
 	// agreements is how many refusals in a row, each confirmed by another worker, are as good as an accepted request.
 	// Else a kind of request that no worker of the fleet has would be sent to two of them each time.
@@ -48,14 +69,10 @@ const (
 func (r *record) doubtful() bool { return !r.trusted || r.refused > 0 }
 
 // holds reports whether another worker is to get requests of the class now.
-func (r *record) holds(now time.Duration) bool { return now < r.hold.until }
+func (r *record) holds(now time.Duration) bool { return !r.hold.isOver(now) }
 
 // sent records that the worker gets a request of the class.
-func (r *record) sent(now time.Duration) {
-	if r.hold.back > 0 && now >= r.hold.until {
-		r.hold.until, r.hold.tried = now+r.hold.back, true
-	}
-}
+func (r *record) sent(now time.Duration) { r.hold.sent(now) }
 
 // accept records that the worker accepted a request that was sent at a time. A worker that begins to refuse still
 // answers what it had.
@@ -72,12 +89,10 @@ func (r *record) refuse(now time.Duration) {
 		r.since = now
 	}
 	r.refused++
-	switch h := &r.hold; {
-	case h.tried:
-		h.back = min(maxBackOff, 2*h.back)
-		h.until, h.tried = now+h.back, false
-	case h.back == 0 && (!r.trusted || r.refused > 1):
-		h.until, h.back = now+firstHold, firstHold
+	if r.hold.back > 0 {
+		r.hold.refused(now)
+	} else if !r.trusted || r.refused > 1 {
+		r.hold.begin(now)
 	}
 }
 

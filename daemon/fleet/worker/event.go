@@ -52,6 +52,8 @@ const (
 	slept
 	woke
 	emptied
+	paired
+	unpaired
 )
 
 // announcer logs events and calls the hooks.
@@ -96,6 +98,7 @@ var plainLines = map[kind]struct {
 	slept:     {slog.LevelWarn, "worker asleep: its engine has been put to sleep, or is paused, and gets no requests"},
 	woke:      {slog.LevelInfo, "worker awake"},
 	emptied:   {slog.LevelInfo, "worker's cache is empty: an operator had it emptied"},
+	paired:    {slog.LevelInfo, "worker is paired again: a prompt was computed or handed over"},
 	balanced: {slog.LevelWarn, "several processes answer at the worker's URL in turn, so that it is a balancer: load, " +
 		"cache and start of each are not known; name the processes themselves: workers_dns, [pools.kubernetes], or " +
 		"a worker for each"},
@@ -126,6 +129,9 @@ func (a *announcer) write(e event) {
 		l.Warn("worker down", "why", e.why)
 	case ejected:
 		l.Warn("worker ejected", "why", e.why, "for", e.wait)
+	case unpaired:
+		l.Warn("worker gets no prompts that are computed for, or by, another worker, but for a trial now and then; "+
+			"restart it, and compare its connector with the others'", "why", e.why, "for", e.wait)
 	case fellSilent:
 		l.Warn("worker silent: it keeps its requests, and gets new ones only if no other worker can take them", "why", e.why,
 			"in_flight", e.tokens)

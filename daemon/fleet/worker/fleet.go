@@ -306,11 +306,20 @@ func (f *fleet) begin(w *Worker, r *request) {
 	f.age(r.Sent)
 	f.settle(w, r.Sent)
 	f.rates.Add(&w.share, r.est*f.speed.Value*w.speed.Times(), r.Sent)
-	r.quick = w.queue.front == nil && r.est*f.speed.Value <= measure.QuickWork
 	w.begin(r)
+	if !r.coming {
+		f.enqueue(w, r)
+	}
 	r.adapts = r.adapts && w.uses.Begin(r.model, r.Sent) != nil
 	f.places.Begin(r.Sent, r.talks)
 	w.noteKnown(r.Sent)
+}
+
+// enqueue counts a request among those that w has to prefill.
+func (f *fleet) enqueue(w *Worker, r *request) {
+	r.quick = w.queue.front == nil && r.est*f.speed.Value <= measure.QuickWork && !r.Paired
+	w.health.Sent(&r.Request)
+	w.queue.push(r)
 }
 
 func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {

@@ -123,6 +123,10 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 		s.Models, s.Lengths = w.listing.IDs, w.listing.Lengths
 	}
 	s.State, s.Why = w.condition()
+	if w.isSetAside() {
+		s.Up = s.Up && !w.health.IsUnpaired(m.now)
+		s.Breaker = max(s.Breaker, w.health.PairBreaker(m.now))
+	}
 	s.InUse = s.inUse()
 	return s
 }

@@ -165,7 +165,8 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 // refuses returns Ready unless the worker's own refusals keep the request from it.
 func (s *shot) refuses(w *Worker, m mode) Standing {
 	switch {
-	case m < trusting && w.health.Refuses(s.Class%judge.Classes, s.moment.now):
+	case m < trusting && w.health.Refuses(s.Class%judge.Classes, s.moment.now),
+		s.Spare && w.health.IsUnpaired(s.moment.now):
 		return Silent
 	case m < crowded && !w.health.HasRoom(w.endpoint.present(), s.moment.now):
 		return Crowded

@@ -27,7 +27,8 @@ type Dispatch struct {
 	Talks        bool    // the answer is generated
 	Bound        bool    // the worker has the request's session, and may take it while it drains
 	Tried        uint64  // the workers that have had it before: a bit for each, by its slot modulo 64
-	Coming       bool    // its prompt is computed elsewhere first: it takes a place when it arrives, see Ticket.Arrive
+	Paired       bool    // another worker computes its prompt, or answers what it is the prompt of
+	Coming       bool    // it takes a place when it arrives: see Ticket.Arrive
 	Holder       Holder  // called if the worker went down or fell silent with the request; nil = the request waits on
 }
 
@@ -56,12 +57,17 @@ func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
 	t.request.Number = p.fleet.requests
 	t.request.adapts = isAdapter(&p.fleet, d.Model)
 	p.fleet.begin(w, &t.request)
-	if r := &t.request; w.health.IsTrial(&r.Request) && r.holder != nil {
+	p.watchTrial(w, &t.request)
+	return true
+}
+
+// watchTrial gives r up after a while if it is the breaker's trial.
+func (p *Pool) watchTrial(w *Worker, r *request) {
+	if w.health.IsTrial(&r.Request) && r.holder != nil {
 		predicted := p.fleet.speed.Value * w.speed.Times() * r.est
 		patience := judge.Patience(&r.Request, predicted, p.fleet.conf.ScrapeInterval)
 		p.later(patience, func(then time.Time) { p.giveUpTrial(w, r, then) })
 	}
-	return true
 }
 
 func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
@@ -84,7 +90,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.talks = d.Talks
 	r.holder = d.Holder
 	r.tried = d.Tried
-	r.coming = d.Coming
+	r.Paired, r.coming, r.Away = d.Paired, d.Coming, d.Coming
 	if r.est <= 0 {
 		r.est = p.Estimate(d.PromptTokens, d.CachedTokens)
 	}
@@ -288,23 +294,6 @@ func (t *Ticket) Est() float64 { return t.request.est }
 // Worker returns the worker to which the request was sent.
 func (t *Ticket) Worker() *Worker { return t.worker }
 
-// Arrive takes a place at the worker for a request that was coming. It returns false if the requests that are there
-// have all of its places: the ticket is then to be ended. Until it arrives, the request counts as load that strategies
-// see, and keeps no other request out.
-func (t *Ticket) Arrive() bool {
-	p, w, r := t.pool, t.worker, &t.request
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if r.Ended || !r.coming { // it has its place, or needs none
-		return true
-	}
-	if w.packed(&p.fleet.conf.limits, r.holds(), nil) {
-		return false
-	}
-	w.arrive(r)
-	return true
-}
-
 // Ahead returns about how many seconds of other requests' prefill the worker does before it begins with this one. 0: it
 // may be at it, or have done it.
 func (t *Ticket) Ahead(now time.Time) float64 {
@@ -326,7 +315,14 @@ func (t *Ticket) FirstByte(now time.Time) {
 		return
 	}
 	r.First = at
+	if w.health.Answers() {
+		p.fleet.noteAll(w.ranks, event{kind: paired}, at)
+	}
 	p.fleet.settle(w, at)
+	if r.Away { // its time was another worker's
+		w.queue.passed(r, at)
+		return
+	}
 	w.queue.firstByte(r, at)
 	if !r.Whole {
 		took := max(0, (at - r.Sent).Seconds())

@@ -144,9 +144,9 @@ func (w *Worker) forget() {
 }
 
 // condition returns a worker's state for pages and logs: Starting, Ready, Silent, Down, Asleep, Ejected or Draining,
-// and the reason for the last two. A worker whose breaker lets a trial through is still Ejected or Draining. The reason
-// also names a drain while the worker is Silent, Down or Starting: an operator who drained a worker, and then stopped
-// it, looks for that.
+// and the reason for the last two. Ready has the reason for which a worker that answers is not paired. A worker whose
+// breaker lets a trial through is still Ejected or Draining. The reason also names a drain while the worker is Silent,
+// Down or Starting: an operator who drained a worker, and then stopped it, looks for that.
 func (w *Worker) condition() (s Standing, why string) {
 	if w.draining {
 		why = askedToDrain
@@ -161,7 +161,11 @@ func (w *Worker) condition() (s Standing, why string) {
 	case w.health.IsSetAside():
 		return w.setAsideAs(), w.health.Why()
 	}
-	return Ready, ""
+	why, _ = w.health.Unpaired()
+	if w.isSetAside() {
+		return Ejected, why
+	}
+	return Ready, why
 }
 
 // setAsideAs returns the standing of a worker whose breaker is not closed.
@@ -291,8 +295,9 @@ func (w *Worker) begin(r *request) {
 	w.sent++
 	w.inFlight++
 	w.slowStart.Spend()
-	w.health.Sent(&r.Request)
-	w.queue.push(r)
+	if r.Paired {
+		w.health.SentPaired(r.Sent)
+	}
 	w.flight.push(r)
 	w.kv.add(r)
 	if r.coming {

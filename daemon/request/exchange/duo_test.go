@@ -39,6 +39,8 @@ type duo struct {
 	model   string // that the workers serve, others get 404; "" = they serve any
 	held    string // what a prefiller says of its cache
 	picky   bool   // decoders answer 400 to each answer of more than one token
+
+	stuck chan struct{} // until it is closed prefillers hang, and decoders that wait for them; nil = none does
 }
 
 func newDuo(t *testing.T, c pair.Connector) *duo { t.Helper(); return newDuoOf(t, c, worker.Both) }
@@ -129,8 +131,18 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	line := fmt.Sprintf("%s max=%d stream=%v", id, b.MaxTokens, b.Stream)
-	handed := ""
+	handed, told := "", id[0] == 'd' && (b.Params != nil || b.Room > 0 || r.Header.Get(pair.HeaderPrefiller) != "")
 	d.mu.Lock()
+	if stuck := d.stuck; stuck != nil && (id[0] == 'p' || told && !d.connector.InTurn()) {
+		d.got = append(d.got, line+" hangs")
+		d.mu.Unlock()
+		select {
+		case <-stuck:
+		case <-r.Context().Done():
+			return
+		}
+		d.mu.Lock()
+	}
 	if status := d.refusal(id, b.Model, b.MaxTokens, b.Params != nil); status != 0 {
 		d.got = append(d.got, line+fmt.Sprint(" ", status))
 		d.mu.Unlock()
@@ -148,7 +160,6 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 	if to := r.Header.Get(pair.HeaderPrefiller); to != "" {
 		line += " sidecar"
 	}
-	told := id[0] == 'd' && (b.Params != nil || b.Room > 0 || r.Header.Get(pair.HeaderPrefiller) != "")
 	fails, during, loses := d.breaks != "" && strings.HasPrefix(id, d.breaks), d.during, d.loses
 	d.got = append(d.got, line)
 	d.mu.Unlock()
@@ -202,8 +213,13 @@ func lose(w http.ResponseWriter, says string) {
 
 // ask sends a chat with so many bytes of prompt, and returns its answer.
 func (d *duo) ask(bytes int, extra string) (*message.Inbound, *message.Outbound) {
+	return d.askWith(d.lead, bytes, extra)
+}
+
+// askWith is ask with a prompt that begins with that text.
+func (d *duo) askWith(lead string, bytes int, extra string) (*message.Inbound, *message.Outbound) {
 	in := inbound("POST", "/v1/chat/completions", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%s"}],`+
-		`"max_completion_tokens":50%s}`, d.lead+strings.Repeat("word ", bytes/5), extra), pair.HeaderPrefiller, "10.0.0.1:1")
+		`"max_completion_tokens":50%s}`, lead+strings.Repeat("word ", bytes/5), extra), pair.HeaderPrefiller, "10.0.0.1:1")
 	in.Epoch, in.ID = d.epoch, "id-1"
 	life := new(message.Life)
 	alone.Begin(life)
@@ -231,6 +247,13 @@ func (d *duo) lose(answer string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.loses = answer
+}
+
+// hang has all prefillers hang, or go on.
+func (d *duo) hang(stuck chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stuck = stuck
 }
 
 func (d *duo) stranded() int {

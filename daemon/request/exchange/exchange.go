@@ -258,8 +258,8 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 	p := e.sending.pairing
 	p.reset()
 	to.Handed = p.splits(to)
-	to.Coming = to.Handed && p.precedes()
-	a.begin(ctx, wait > 0 || to.Handed && p.Connector.AtOnce())
+	to.Coming = to.Handed && p.handed == nil // else a prefiller has computed it for an earlier decoder
+	a.begin(ctx, wait > 0 || to.Handed && !p.Connector.InTurn())
 	if !e.choice.Send(&a.trip, to, a, e.sending.At) {
 		a.close()
 		f := message.FaultNoWorker // the worker rests after failures, and its trial is another request
@@ -306,17 +306,18 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 	return nil, f
 }
 
-// arrives reports whether the worker gets the request now. If its prompt was computed elsewhere meanwhile, others may
-// have the last places.
+// arrives reports whether the worker gets the request now. While its prompt was computed elsewhere, or waited to be,
+// others may have taken the last places.
 func (e *Exchange) arrives(ctx context.Context, a *attempt, to route.Target) bool {
 	if ctx.Err() != nil {
 		return true
 	}
 	if to.Coming {
-		if !a.trip.Arrive() {
+		now := time.Now()
+		if !a.trip.Arrive(e.sending.pairing.prompt(a), now) {
 			return false
 		}
-		a.trip.Charge.From(time.Now())
+		a.trip.Charge.From(now)
 	}
 	e.req.In.Account.Sent()
 	return true

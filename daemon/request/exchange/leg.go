@@ -43,6 +43,12 @@ type leg struct {
 	begins bool         // what a prefiller may have begun goes on to its end: see drop
 	state  atomic.Uint32
 	timer  *time.Timer // of the longest time that it may take
+	limit  route.Prefilling
+	clock  *time.Timer    // of it, where a sidecar sends the leg; else nil
+	late   func()         // is called when it is over
+	missed atomic.Bool    // it was
+	by     *worker.Worker // whose KV the decoder is told of, or nil
+	read   bool           // the decoder has got the KV
 	result journal.Prefilled
 	wants  []byte     // the request as a decoder gets it, if it pins; else nil
 	named  string     // id of the worker that the strategy has named for the leg; "" = none
@@ -70,10 +76,8 @@ const unbegun = .1
 // has computed until a decoder reads it, and the router could not tell whether it has. One with LMCache may end its
 // engine when a request is ended while KV is stored (vllm 43226). So at these two a leg goes on once it may have begun.
 func (l *leg) drop() {
-	free := !l.begins
-	if a := l.inner.under.Load(); a != nil && !free {
-		free = a.trip.Ahead(time.Now()) > unbegun
-	}
+	a := l.inner.under.Load()
+	free := !l.begins || a == nil || a.trip.Ahead(time.Now()) > unbegun
 	if l.state.CompareAndSwap(legChosen, legDropped) || free && l.state.CompareAndSwap(legSent, legDropped) {
 		l.cancel(message.ErrClientGone)
 	}
@@ -114,6 +118,11 @@ func newLeg(r *admission.Request, body []byte) *leg {
 func (l *leg) choose(ctx context.Context) bool {
 	if out := l.inner.Choose(ctx); out != nil {
 		l.result = journal.PrefillNone
+		if r := &l.inner.req; r.Pool != nil {
+			if ids := r.Pool.Workers.Unpaired(r.Fence(), time.Now()); len(ids) > 0 {
+				l.lacks = journal.SetAside + strings.Join(ids, ", ")
+			}
+		}
 		return false
 	}
 	return true
@@ -131,8 +140,23 @@ func (l *leg) run() []byte {
 	return l.send()
 }
 
+// miss records that the prompt was not computed in time.
+func (l *leg) miss() {
+	l.missed.Store(true)
+	if a := l.inner.under.Load(); a != nil { // else it is in the router's own queue
+		a.trip.Overdue(time.Now())
+	}
+	l.late()
+}
+
 // send sends the leg to the prefiller that was chosen, or to another one if that fails.
 func (l *leg) send() []byte {
+	l.limit = route.Prefills(&l.inner.choice)
+	if !l.begins {
+		l.limit.BeSure()
+	}
+	clock, sent := time.AfterFunc(l.limit.Limit, l.miss), time.Now()
+	defer clock.Stop()
 	out := l.inner.Send(l.ctx)
 	text, cut, err := out.Whole(maxLeg)
 	l.status = out.Status
@@ -147,6 +171,7 @@ func (l *leg) send() []byte {
 		return nil
 	}
 	l.result = journal.PrefillDone
+	l.limit.Took(time.Since(sent))
 	if u := &l.in.Seen.Usage; u.Known && l.in.Endpoint.Kind == prompt.Messages {
 		l.usage = pair.Counted(text, u.Cached)
 	}
@@ -162,11 +187,13 @@ const maxLeg = 4 << 20
 
 // hold counts the prompt at the prefiller, which gets it from somebody else.
 func (l *leg) hold() bool {
+	l.limit = route.Prefills(&l.inner.choice)
+	l.limit.BeSure()
 	to, ok := l.inner.choice.Next(time.Now())
 	l.held = ok && l.inner.choice.Send(&l.trip, to, nil, time.Now())
 	if l.held {
 		l.in.Account.Take(&l.place, account.Worker, 1)
-		l.result, l.inner.by = journal.PrefillDone, to.Worker
+		l.result, l.inner.by, l.by = journal.PrefillDone, to.Worker, to.Worker
 	}
 	return l.held
 }
@@ -174,9 +201,15 @@ func (l *leg) hold() bool {
 // letGo ends what hold counts.
 func (l *leg) letGo() {
 	if l.held {
-		now := time.Now()
-		l.trip.FirstByte(now)
-		l.trip.End(&judge.Outcome{Kind: judge.Answered}, route.End{At: now})
+		now, o := time.Now(), judge.Outcome{Kind: judge.Canceled, Partly: true}
+		if l.read {
+			l.trip.FirstByte(now)
+			o = judge.Outcome{Kind: judge.Answered}
+		}
+		if l.clock != nil && l.read {
+			l.limit.Took(time.Since(l.began))
+		}
+		l.trip.End(&o, route.End{At: now})
 		l.place.Release()
 		l.inner.release()
 	}
@@ -185,6 +218,9 @@ func (l *leg) letGo() {
 // end returns what the leg holds. It may be called more than once.
 func (l *leg) end() {
 	l.timer.Stop()
+	if l.clock != nil {
+		l.clock.Stop()
+	}
 	l.cancel(nil)
 	l.memory.Release()
 	l.counts.Release()
@@ -274,6 +310,16 @@ func (l *leg) begun() *route.Split {
 	id := l.inner.Chosen().ID()
 	return &route.Split{Prefiller: id, Named: id == l.named, Result: string(journal.PrefillBegun),
 		Took: time.Since(l.began)}
+}
+
+// overdue returns what the record of the client's request has of a leg that has missed its limit, and may go on.
+func (l *leg) overdue() *route.Split {
+	s := &route.Split{Result: string(journal.PrefillFailed), Why: "all prefillers are full", Took: time.Since(l.began)}
+	if a := l.inner.under.Load(); a != nil {
+		s.Prefiller = a.trip.Worker().ID()
+		s.Named, s.Why = s.Prefiller == l.named, s.Prefiller+": "+string(journal.Timeout)
+	}
+	return s
 }
 
 // report returns what the record of the client's request has of the leg.

@@ -32,12 +32,13 @@ type pairing struct {
 	first  *leg   // the last one, that handed and told are of
 	unread []kv   // of decoders that were told and have failed or refused the request: they may have read it, or not
 
-	decoder string // the URL of the last one
-	lacks   int    // tokens of the prompt, at the worker at hand
-	named   string // id of the prefiller that the strategy has named for the worker at hand; "" = none
-	given   bool   // up: no prefiller is asked any more
-	beside  *leg   // runs beside the second one at a prefiller; nil = none does
-	sidecar *leg   // that a sidecar sends; nil = there is none
+	decoder *worker.Worker // the last one
+	using   *leg           // whose KV it reads; nil = none's
+	lacks   int            // tokens of the prompt, at the worker at hand
+	named   string         // id of the prefiller that the strategy has named for the worker at hand; "" = none
+	given   bool           // up: no prefiller is asked any more
+	beside  *leg           // runs beside the second one at a prefiller; nil = none does
+	sidecar *leg           // that a sidecar sends; nil = there is none
 }
 
 // pairs returns the pairing of a request, nil if it has none.
@@ -83,6 +84,8 @@ func (p *pairing) isSplit(to route.Target) bool {
 	switch {
 	case p.handed != nil:
 		return !p.first.isAt(to.Worker) // a prefiller that answers too holds what it has computed
+	case p.Connector.Alone() && p.req.Pool.Workers.IsUnpaired(to.Worker, time.Now()):
+		return false
 	case by != nil:
 		p.named = by.ID()
 		return true
@@ -107,7 +110,7 @@ func (p *pairing) splitRule() route.SplitRule {
 // prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder
 // gets the client's.
 func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
-	p.decoder = a.trip.Worker().URL()
+	p.decoder = a.trip.Worker()
 	if p.handed == nil {
 		l := newLeg(p.req, p.Prefill(p.req.In.Body))
 		l.named, p.first = p.named, l
@@ -120,12 +123,10 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 		began := false
 		switch {
 		case p.Connector == pair.Sidecar:
-			began = p.tell(ctx, l)
+			began = p.tell(ctx, a, l)
 		case p.Connector.AtOnce():
 			began = p.sendBeside(ctx, a, l)
 		default:
-			rule := p.splitRule()
-			l.timer.Reset(min(p.req.Pool.HeaderTimeout, rule.Patience(p.choice, to)))
 			began = p.sendBefore(ctx, l)
 		}
 		if !began {
@@ -135,7 +136,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 			return
 		}
 	}
-	a.handed = true
+	a.handed, p.using = true, p.first
 	if p.Connector.InTurn() {
 		a.trip.Handed(to, time.Now())
 	}
@@ -156,6 +157,10 @@ type kv struct {
 // with an error, may have read it: the next one gets a prefill of its own, as what was read is another request's by
 // now.
 func (p *pairing) ended(out *message.Outbound, f *failure, gone bool) {
+	if p != nil && p.using != nil && f == nil && out.Status < 400 {
+		p.using.read = true
+		p.req.Pool.Workers.HandedOver(p.using.by, p.decoder, p.using.began, time.Now())
+	}
 	switch {
 	case p == nil:
 		return
@@ -181,7 +186,10 @@ func (p *pairing) free() {
 	if p.handed != nil {
 		p.unread = append(p.unread, kv{p.first, p.handed})
 	}
-	pool, j, to := p.req.Pool, p.req.Journal, p.req.Pool.Clients.Get(p.decoder)
+	if len(p.unread) == 0 {
+		return
+	}
+	pool, j, to := p.req.Pool, p.req.Journal, p.clientOf()
 	for _, u := range p.unread {
 		work := new(account.Work) // which reads the body
 		p.req.In.Account.Begin(work, true)
@@ -195,26 +203,33 @@ func (p *pairing) free() {
 // sendBefore runs the first leg to its end, and reports whether it was of use. If the client leaves, the leg is
 // dropped, or goes on until the prefiller's memory is freed.
 func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
-	done, gone := make(chan []byte), make(chan struct{})
-	to, pool, j := p.req.Pool.Clients.Get(p.decoder), p.req.Pool, p.req.Journal
+	done, gone, late := make(chan []byte), make(chan struct{}), make(chan struct{})
+	l.late = func() { close(late) }
+	to, pool, j := p.clientOf(), p.req.Pool, p.req.Journal
 	go func() {
 		defer l.end()
 		handed := l.run()
 		select {
 		case done <- handed:
 		case <-gone:
-			j.Prefilled(&l.in, pool, l.free(to, pool, handed), l.why())
+			if end := l.free(to, pool, handed); !l.missed.Load() || handed != nil { // else it is counted
+				j.Prefilled(&l.in, pool, end, l.why())
+			}
 		}
 	}()
 	select {
 	case p.handed = <-done:
+		l.by = l.inner.By()
 		p.note(l)
 		return l.result == journal.PrefillDone
+	case <-late:
+		p.req.In.Seen.Split = l.overdue()
+		j.Prefilled(p.req.In, pool, journal.PrefillFailed, p.req.In.Seen.Split.Why)
 	case <-ctx.Done():
-		l.drop()
-		close(gone)
-		return false
 	}
+	l.drop()
+	close(gone)
+	return false
 }
 
 // sendBeside chooses a prefiller and runs the first leg beside the second. If it fails, the second waits in vain, and
@@ -227,7 +242,8 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 	}
 	l.in.Body = p.Prefill(p.req.In.Body)
 	l.inner.choice.Alone() // the decoder is told whom to meet
-	a.paired = true
+	l.late = func() { l.cancel(context.DeadlineExceeded) }
+	l.by, a.paired = l.inner.Chosen(), true
 	p.req.In.Seen.Split = l.begun()
 	pool, j := p.req.Pool, p.req.Journal
 	l.state.Store(legSent)
@@ -240,6 +256,7 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 		}
 		j.Prefilled(&l.in, pool, l.result, l.why())
 		if l.result == journal.PrefillDone || l.result == journal.PrefillDropped {
+			a.trip.Computed(time.Now())
 			return
 		}
 		l.failed.Store(true)
@@ -264,14 +281,25 @@ func (p *pairing) meet(ctx context.Context, l *leg) bool {
 	return p.Engine != ""
 }
 
-// tell names a prefiller to the sidecar of the decoder.
-func (p *pairing) tell(ctx context.Context, l *leg) bool {
+// tell names a prefiller to the sidecar of the decoder. Of an answer in one piece nothing shows when its prompt was
+// computed: it is waited for.
+func (p *pairing) tell(ctx context.Context, a *attempt, l *leg) bool {
 	defer p.note(l)
 	if !l.choose(ctx) || !l.hold() {
 		l.end()
 		return false
 	}
 	p.sidecar = l
+	if p.req.Read.Req.Stream {
+		a.paired = true
+		l.clock = time.AfterFunc(l.limit.Limit, func() {
+			if a.deadline.CompareAndSwap(deadlineAhead, deadlineMissed) {
+				l.failed.Store(true)
+				l.trip.Overdue(time.Now())
+				a.cancel(errUnfilled)
+			}
+		})
+	}
 	p.out.Header = withPrefiller(p.out.Header, l.address())
 	return true
 }
@@ -286,7 +314,7 @@ func (p *pairing) reset() {
 	if p == nil {
 		return
 	}
-	p.out.Body = p.body
+	p.out.Body, p.using = p.body, nil
 	if h := p.out.Header; len(h) > 0 && h[0].Name == pair.HeaderPrefiller {
 		p.out.Header = h[1:]
 	}
@@ -300,10 +328,14 @@ func (p *pairing) stop(why *failure) {
 	p.given, p.handed, p.told = true, nil, nil // what could not be loaded is not asked for again, to have it freed
 	switch s := p.req.In.Seen.Split; {
 	case s == nil:
-	case s.Result == string(journal.PrefillBegun) && p.first.failed.Load(): // the leg counts it
+	case p.Connector == pair.Sidecar && p.first.failed.Load():
+		s.Result, s.Why = string(journal.PrefillFailed), s.Prefiller+": "+string(journal.Timeout)
+		p.req.Journal.Prefilled(p.req.In, p.req.Pool, journal.PrefillFailed, s.Why)
+	case p.first.failed.Load(): // the leg counts it
 		s.Result = string(journal.PrefillFailed)
 	case s.Result == string(journal.PrefillDone), s.Result == string(journal.PrefillBegun):
 		s.Result, s.CachedKnown = string(journal.PrefillLost), false
+		p.req.Pool.Workers.HandoverLost(p.first.by, p.decoder, time.Now())
 		p.req.Journal.Prefilled(p.req.In, p.req.Pool, journal.PrefillLost, "")
 	}
 }
@@ -317,9 +349,19 @@ func (p *pairing) end() {
 	}
 }
 
-// precedes reports whether the prompt is computed before the decoder gets the request. It is no more if a prefiller has
-// done so for an earlier decoder.
-func (p *pairing) precedes() bool { return p.Connector.InTurn() && p.handed == nil }
+// prompt returns who computes the prompt of an attempt that goes to its decoder now.
+func (p *pairing) prompt(a *attempt) route.Prompt {
+	switch {
+	case !a.handed:
+		return route.Alone
+	case p.Connector.InTurn():
+		return route.Computed
+	}
+	return route.Away
+}
+
+// clientOf returns the client of the last decoder, nil if it has been removed.
+func (p *pairing) clientOf() *upstream.Client { return p.req.Pool.Clients.Get(p.decoder.URL()) }
 
 // note records what became of the first leg.
 func (p *pairing) note(l *leg) {

@@ -106,7 +106,7 @@ func (j *Journal) Prefilled(in *message.Inbound, p *epoch.Pool, result Prefilled
 		return
 	}
 	every := time.Second
-	if why == message.FaultFenced.Code { // so it was meant, or check has noted it
+	if why == message.FaultFenced.Code || strings.HasPrefix(why, SetAside) { // so it was meant, or another line says it
 		every = time.Minute
 	}
 	if !j.unpaired.Due(time.Now(), every) {

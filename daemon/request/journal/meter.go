@@ -72,6 +72,9 @@ const (
 	PrefillLong    Prefilled = "long_body"     // above buffer_body_bytes: nobody was asked, however long the prompt is
 )
 
+// SetAside begins why no prefiller was found, where some are not paired for a while. Their names follow.
+const SetAside = "set aside: "
+
 // Keeper keeps decisions, for later readers.
 type Keeper interface {
 	// Decided keeps the decision on a request before it is sent or refused. c is borrowed for the call.

@@ -39,6 +39,7 @@ type Pool struct {
 	answers  answers
 	scale    scale
 	transfer transfer
+	patience patience
 	caps     *capacities
 	bare     sync.Map // of slots whose worker has answered that it keeps no sessions
 	lower    *lower

@@ -2,7 +2,6 @@ package route
 
 import (
 	"math"
-	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
@@ -53,19 +52,6 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 
 // OnlyDecodes reports whether the worker computes no prompts.
 func OnlyDecodes(c *Choice, to Target) bool { return !c.fleet.frame.Rows[to.row].Prefills() }
-
-// Patience returns how long a prefill elsewhere may take before the worker that answers computes the prompt itself:
-// some times what is expected of either, since what was learnt of their speed may be old, and not less than the time in
-// which an engine that hangs is found out.
-func (rule *SplitRule) Patience(c *Choice, to Target) time.Duration {
-	const least, times = 10 * time.Second, 4
-	row := &c.fleet.frame.Rows[to.row]
-	seconds := row.Wait + c.fleet.frame.Header.Prefill(row)
-	if elsewhere := prefillElsewhere(c, rule.Fence); !math.IsInf(elsewhere, 1) {
-		seconds = max(seconds, elsewhere)
-	}
-	return max(least, time.Duration(times*seconds*float64(time.Second)))
-}
 
 // prefillElsewhere returns the fewest seconds of a worker inside of a fence, +Inf if there is none: those of the
 // prefill, twice those that it waits for, and those by which it holds up answers there.

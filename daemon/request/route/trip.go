@@ -18,7 +18,8 @@ type Trip struct {
 	choice   *Choice
 	ticket   worker.Ticket
 	worker   *worker.Worker
-	believed int             // of the prompt's tokens, in the worker's cache when it was chosen
+	believed int32           // of the prompt's tokens, in the worker's cache when it was chosen
+	alone    int32           // likewise, if no prefiller hands the prompt over
 	matched  uint32          // blocks
 	live     bool            // both come from the worker's own reports
 	given    bool            // a prefiller computed the prompt: what was cached is no sign of the worker's own cache
@@ -39,18 +40,19 @@ type Trip struct {
 // went down meanwhile. If the worker goes down while the request is there, it calls holder.GiveUp.
 func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bool {
 	w := to.Worker
-	held := c.believed(to)
+	alone := c.believed(to)
+	held := alone
 	if to.Handed {
 		held = max(0, c.size.all-1)
 	}
-	*t = Trip{choice: c, worker: w, believed: held, given: to.Handed}
+	*t = Trip{choice: c, worker: w, believed: int32(held), alone: int32(alone), given: to.Handed}
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Holds: c.holds, Backlogged: c.fleet.frame.Rows[to.row].Wait > c.pool.Workers.MaxWait(),
 		Beginning: c.fleet.beginning, Output: int(c.fleet.frame.Header.ExpectedOutput),
 		Sequences: max(1, c.prompt.N) * max(1, len(c.prompt.Chains)),
 		Est:       c.estimate(to), Model: c.prompt.Model, Fence: c.ask.Fence, Class: c.ask.Class, Whole: c.whole(),
 		Talks: c.prompt.Kind.Generates(), Bound: w.ID() == c.stay.worker(), Tried: c.order.triedSlots(),
-		Holder: holder, Coming: to.Coming}, at) {
+		Holder: holder, Paired: to.Handed || c.ask.Leg == Prefill, Coming: to.Coming}, at) {
 		c.NotHad()
 		return false
 	}
@@ -70,9 +72,30 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	return true
 }
 
+// Prompt is what another worker does with the prompt of a request that arrives.
+type Prompt uint8
+
+// The values of Prompt.
+const (
+	Alone    Prompt = iota // nothing: the worker computes it
+	Computed               // it has computed it
+	Away                   // it computes it meanwhile: see Trip.Computed
+)
+
 // Arrive takes the place at the worker of a Target that was coming, as the worker gets the request now. It returns
 // false if others have the last places; the trip is then to be ended.
-func (t *Trip) Arrive() bool { return t.ticket.Arrive() }
+func (t *Trip) Arrive(p Prompt, at time.Time) bool {
+	if p == Alone {
+		t.believed, t.given = t.alone, false
+	}
+	return t.ticket.Arrive(int(t.believed), p == Away, at)
+}
+
+// Computed records that the other worker has computed the prompt of a request that has arrived.
+func (t *Trip) Computed(at time.Time) { t.ticket.Computed(at) }
+
+// Overdue records that the worker, a prefiller, has not computed the prompt in time.
+func (t *Trip) Overdue(at time.Time) { t.ticket.Overdue(at) }
 
 // Ahead returns about how many seconds the worker has to do for others before it begins with the request.
 func (t *Trip) Ahead(at time.Time) float64 { return t.ticket.Ahead(at) }
@@ -88,7 +111,7 @@ func (t *Trip) tellSent(c *Choice, est float64, at time.Time) {
 		return
 	}
 	t.teller = to.Teller
-	s := Sent{Worker: t.worker.Key(), Space: c.spaceID, Est: est, Tokens: c.size.all, Cached: t.believed,
+	s := Sent{Worker: t.worker.Key(), Space: c.spaceID, Est: est, Tokens: c.size.all, Cached: int(t.believed),
 		Block: c.size.block, Whole: c.whole(), Again: c.sent > 1}
 	t.told = t.teller.Sent(&s, c.prompt.Chains, at)
 }
@@ -182,7 +205,7 @@ type delivery struct {
 func (t *Trip) Handed(to Target, at time.Time) {
 	c, row := t.choice, &t.choice.fleet.frame.Rows[to.row]
 	queued := max(0, row.Wait-at.Sub(c.at).Seconds()) // it went on while the prefiller was at work
-	own := row.Slow * c.pool.Workers.Estimate(c.size.all, t.believed)
+	own := row.Slow * c.pool.Workers.Estimate(c.size.all, int(t.believed))
 	t.handed = &delivery{at: at, own: queued + own, tokens: max(0, c.size.all-c.believed(to))}
 }
 
@@ -297,7 +320,7 @@ func (t *Trip) readReply(o *judge.Outcome, r *prompt.Reply, whole bool, at time.
 			c.pool.scale.correct(u.Prompt, chain.Bytes)
 		}
 		if u.CachedKnown && !t.live && !t.given {
-			c.pool.caps.correct(slot, u.Cached, t.believed, u.Prompt)
+			c.pool.caps.correct(slot, u.Cached, int(t.believed), u.Prompt)
 		}
 	}
 	if !whole || !complete || o.Kind != judge.Answered {

@@ -1,0 +1,116 @@
+package exchange
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/journal"
+	"github.com/warmpath/warmpath/daemon/request/pair"
+)
+
+// TestPrefillersThatHang: the decoder computes a prompt that no prefiller has computed in time, after half a second and not
+// after header_timeout. The record names the prefiller. Later prompts wait for nobody, no decoder is blamed, and nothing
+// stays in a prefiller's memory.
+func TestPrefillersThatHang(t *testing.T) {
+	t.Parallel()
+	for _, name := range pair.Connectors() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDuo(t, pair.Connector(name))
+			d.hangs(t)
+		})
+	}
+}
+
+// fewClients is how many ask at a time.
+const fewClients = 20
+
+func (d *duo) hangs(t *testing.T) {
+	t.Helper()
+	d.pool.HeaderTimeout = time.Minute
+	extra := ""
+	if d.connector == pair.Sidecar { // of an answer in one piece nothing shows when its prompt was computed
+		extra = `,"stream":true`
+	}
+	for i := range 4 { // how long prefills take is learnt
+		if _, out := d.say(i, extra); out != 200 {
+			t.Fatal(out)
+		}
+	}
+	stuck := make(chan struct{})
+	d.hang(stuck)
+	for i := range 2 { // all may go to one of the two
+		if slowest := d.crowd(t, 100*(i+1), extra, string(journal.PrefillFailed)); slowest > 2*time.Second {
+			t.Errorf("the slowest of %d clients has waited %v", fewClients, slowest)
+		}
+		if !slices.ContainsFunc(d.pool.Workers.Stats(time.Now())[:2], func(s worker.Stats) bool { return s.Why == "" }) {
+			break
+		}
+	}
+	d.took()
+	if slowest := d.crowd(t, 500, extra, string(journal.PrefillNone)); slowest > 400*time.Millisecond {
+		t.Errorf("the slowest of later clients has waited %v", slowest)
+	}
+	if after := d.took(); strings.Contains(after, "p0 ") || strings.Contains(after, "p1 ") {
+		t.Errorf("prompts still go to prefillers: %s", after)
+	}
+	for _, s := range d.pool.Workers.Stats(time.Now()) {
+		if s.ID[0] == 'd' && (s.State != worker.Ready || s.Why != "" || s.Failed+s.Broken > 0) {
+			t.Errorf("%s: %v (%s), %d failed", s.ID, s.State, s.Why, s.Failed+s.Broken)
+		}
+		if s.ID[0] == 'p' && !strings.Contains(s.Why, "did not compute a prompt") {
+			t.Errorf("%s: %v (%s)", s.ID, s.State, s.Why)
+		}
+	}
+	close(stuck)
+	d.hang(nil)
+	d.freed(t)
+	for end, i := time.Now().Add(20*time.Second), 1000; ; i++ {
+		if s, _ := d.say(i, extra); s.Result == string(journal.PrefillDone) || s.Result == string(journal.PrefillBegun) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("prefillers that answer again get no prompts")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// crowd has many clients ask at once, and returns how long the slowest waited. All prompts are to end like this.
+func (d *duo) crowd(t *testing.T, first int, extra, result string) (slowest time.Duration) {
+	t.Helper()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for i := range fewClients {
+		all.Go(func() {
+			began := time.Now()
+			s, status := d.say(first+i, extra)
+			mu.Lock()
+			defer mu.Unlock()
+			slowest = max(slowest, time.Since(began))
+			if status != 200 || s.Result != result || result == string(journal.PrefillFailed) && (s.Prefiller == "" ||
+				!strings.Contains(s.Why, s.Prefiller+": timeout")) && d.connector != pair.Mooncake && d.connector != pair.SGLang {
+				t.Errorf("%d, the record has %+v; want %s", status, s, result)
+			}
+		})
+	}
+	all.Wait()
+	return slowest
+}
+
+// say asks with a prompt of its own, and returns what became of it and the status.
+func (d *duo) say(i int, extra string) (s struct{ Result, Prefiller, Why string }, status int) {
+	in, out := d.askWith(fmt.Sprint(i, " "), 4000, extra)
+	if out.Stream != nil {
+		_ = out.Stream.Close()
+	}
+	if split := in.Seen.Split; split != nil {
+		s.Result, s.Prefiller, s.Why = split.Result, split.Prefiller, split.Why
+	}
+	return s, out.Status
+}
