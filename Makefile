@@ -39,7 +39,7 @@ CA       ?=
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules strategies run test race hammers night chartcheck sbomcheck imagecheck mutants fuzz bench faults attacks signs soak policies torture labcells labcheck clients aliases check install uninstall
+.PHONY: help build modules strategies run test race hammers night chartcheck sbomcheck imagecheck mutants fuzz bench faults attacks signs pairs soak policies torture labcells labcheck clients aliases check install uninstall
 .PHONY: image release noted $(RELEASES:%=release-%)
 .DELETE_ON_ERROR:
 
@@ -125,6 +125,9 @@ attacks: build ## every known way to break a running daemon from outside, a line
 
 signs: build ## what may speak against a worker, played at one of 8, a JSON line a sign and load; SIGNS='-seconds 15 -run REGEXP' for less
 	@testdata/run trials/signs -bin bin/warmpath $(SIGNS)
+
+pairs: build ## 10,000 random requests to prefillers and decoders of each engine and connector, with failures: a line each; PAIRS='-connector REGEXP' for some
+	@testdata/run trials/pairs -bin bin/warmpath $(PAIRS)
 
 night: ## what is too long for each change: the steps of .ci/night.txt, or STEPS of them; some 70 minutes
 	$(MAKE) -k SIGNS='-seconds 15 -run "^(done|abort|503|429|401|404|page|reset|health-503-once)"' $(STEPS)
