@@ -121,7 +121,7 @@ var arrows = map[string][]string{
 		"daemon/request/session", "daemon/transport/jsonline", "daemon/transport/packed", "host", "sdk/abi",
 		"sdk/score",
 	},
-	"daemon/request/sagemaker": {},
+	"daemon/request/sagemaker": {"daemon/request/jsonwalk"},
 	"daemon/request/session":   {},
 	"daemon/request/sessionapi": {
 		"cache/parts/seldom", "daemon/fleet/worker", "daemon/request/epoch", "daemon/request/exchange",

@@ -1,8 +1,8 @@
 // Package jsonwalk walks through JSON that comes in pieces, wherever it is cut. It keeps only the keys around the place
 // where it is, allocates nothing and does not check the text: in a text that is no JSON it goes on as it would in JSON.
 //
-// Use it for an answer or a body that is read as it passes. For a text that lies whole in memory use package prompt:
-// its scanner checks the text and returns the places of values.
+// Use it for an answer or a body that is read as it passes, or of which only a part is there. For a text that lies
+// whole in memory use package prompt: its scanner checks the text and returns the places of values.
 package jsonwalk
 
 import "bytes"
