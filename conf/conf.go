@@ -292,10 +292,11 @@ func DefaultPool() Pool {
 // DefaultWorker is a worker before the file is read.
 func DefaultWorker() Worker { return Worker{Weight: 1, Cost: 1, Role: RoleBoth} }
 
-// WorkerAt returns the worker at a URL with all else by default, for sources that know no more than addresses.
+// WorkerAt returns the worker at a URL with all else by default, for sources that know no more than addresses. Its role
+// is [Disaggregation.FoundRole].
 func WorkerAt(url string) Worker {
 	w := DefaultWorker()
-	w.URL = url
+	w.URL, w.Role = url, ""
 	w.complete()
 	return w
 }

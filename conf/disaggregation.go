@@ -18,6 +18,14 @@ type Disaggregation struct {
 // discovers reports whether prefillers may come from elsewhere than the lists of workers.
 func (d *Disaggregation) discovers() bool { return d.PrefillDNS != "" || d.PrefillService != "" }
 
+// FoundRole is the role of a worker of which only the address is known, and that is none of the prefillers.
+func (d *Disaggregation) FoundRole() string {
+	if d.Connector == "sglang" { // each of its servers does one thing, and few do both
+		return RoleDecode
+	}
+	return RoleBoth
+}
+
 // On reports whether the pool has roles.
 func (d *Disaggregation) On() bool { return d.Connector != "" }
 

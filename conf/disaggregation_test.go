@@ -8,6 +8,7 @@ import (
 // TestPrefillersAnswer: prefillers alone make a pool if they answer too, and those of SGLang cannot.
 func TestPrefillersAnswer(t *testing.T) {
 	for _, c := range []struct{ keys, wrong string }{
+		{`connector = "sglang"`, "no worker of the pool is a decode server of SGLang"},
 		{`connector = "nixl"`, "no worker of the pool answers a client"},
 		{"connector = \"nixl\"\nprefillers_answer = true", ""},
 		{"connector = \"sglang\"\nprefillers_answer = true", "a prefill server of SGLang answers no request of its own"},

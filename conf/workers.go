@@ -201,6 +201,9 @@ func checkDisaggregation(r *report, path string, p *Pool) {
 	switch {
 	case roles[RolePrefill] == 0 && !d.discovers():
 		r.add(at, "no worker of the pool is a prefiller", `give some of [[pools.workers]] role = "prefill"`)
+	case roles[RoleDecode] == 0 && d.Connector == "sglang":
+		r.add(at, "no worker of the pool is a decode server of SGLang",
+			`give those that were started with --disaggregation-mode decode role = "decode"`)
 	case roles[RolePrefill] == len(p.Workers) && !d.Answering:
 		r.add(at, "no worker of the pool answers a client: all are prefillers",
 			`give some of [[pools.workers]] role = "decode", or leave it out`)

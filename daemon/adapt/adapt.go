@@ -1,6 +1,7 @@
 package adapt
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -99,6 +100,7 @@ func limits(c *conf.Cache, log *slog.Logger) (*ledger.Ledger, error) {
 func Specs(c *conf.Pool) []worker.Spec {
 	s := make([]worker.Spec, len(c.Workers))
 	for i, w := range c.Workers {
+		w.Role = cmp.Or(w.Role, c.Disaggregation.FoundRole())
 		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, CPUTokens: w.CPUTokens,
 			Weight: w.Weight, Cost: w.Cost, Labels: labels(&w), DataParallel: w.DataParallel, Drain: w.Drain}
 		s[i].Role = role(&c.Disaggregation, w.RoleOf())

@@ -73,6 +73,7 @@ func probeWorkers(ctx context.Context, c *conf.Config) (all []probeFinding, note
 				all = append(all, poolFinding(p, "%s does not resolve here: %v", key, err))
 			}
 			for k := range more {
+				more[k].Role = p.Disaggregation.FoundRole()
 				if key == "prefill_dns" {
 					more[k].Role = conf.RolePrefill
 				}

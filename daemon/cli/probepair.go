@@ -33,8 +33,8 @@ func (x *prober) probePairs(ctx context.Context, workers []conf.Worker, all []pr
 	wrong := func(i int, format string, args ...any) {
 		all[i].Wrong = append(all[i].Wrong, fmt.Sprintf(format, args...))
 	}
-	switch c := pair.Connector(x.pool.Disaggregation.Connector); c {
-	case pair.NIXL:
+	switch pair.Connector(x.pool.Disaggregation.Connector).Proof() {
+	case pair.ByParams:
 		if len(prefill) == 0 || len(decode) == 0 {
 			return
 		}
@@ -43,7 +43,7 @@ func (x *prober) probePairs(ctx context.Context, workers []conf.Worker, all []pr
 			x.probePair(ctx, &workers[p], &workers[d], func(format string, args ...any) { wrong(p, format, args...) },
 				func(format string, args ...any) { wrong(d, format, args...) })
 		}
-	case pair.Mooncake:
+	case pair.ByBootstrap:
 		for _, i := range prefill {
 			u, _ := url.Parse(workers[i].URL) // it has answered
 			at := net.JoinHostPort(u.Hostname(), strconv.Itoa(x.pool.Disaggregation.BootstrapPort))
@@ -54,11 +54,9 @@ func (x *prober) probePairs(ctx context.Context, workers []conf.Worker, all []pr
 				wrong(i, "it will not pair: its bootstrap server at %s names no engine", at)
 			}
 		}
-	case pair.SGLang:
-		for role, list := range map[string][]int{conf.RolePrefill: prefill, conf.RoleDecode: decode} {
-			for _, i := range list {
-				x.probeMode(ctx, &workers[i], role, func(format string, args ...any) { wrong(i, format, args...) })
-			}
+	case pair.ByMode:
+		for _, i := range append(prefill, decode...) {
+			x.probeMode(ctx, &workers[i], func(format string, args ...any) { wrong(i, format, args...) })
 		}
 	}
 }
@@ -104,7 +102,7 @@ func (x *prober) probePair(ctx context.Context, p, d *conf.Worker, wrongAtP, wro
 }
 
 // probeMode compares the role that an SGLang server was started with with the one that the file gives it.
-func (x *prober) probeMode(ctx context.Context, w *conf.Worker, role string, wrong func(string, ...any)) {
+func (x *prober) probeMode(ctx context.Context, w *conf.Worker, wrong func(string, ...any)) {
 	text, err := x.ask(ctx, w.URL+"/get_server_info")
 	if err != nil {
 		wrong("/get_server_info: %v: whether it pairs is not known", err)
@@ -113,7 +111,12 @@ func (x *prober) probeMode(ctx context.Context, w *conf.Worker, role string, wro
 	var said struct {
 		Mode string `json:"disaggregation_mode"`
 	}
-	if err := json.Unmarshal(text, &said); err != nil || said.Mode != role {
+	role := w.RoleOf()
+	mode := role
+	if role == conf.RoleBoth {
+		mode = "null"
+	}
+	if err := json.Unmarshal(text, &said); err != nil || said.Mode != mode {
 		wrong("it will not pair: it was started with --disaggregation-mode %q, and its role here is %s", said.Mode, role)
 	}
 }

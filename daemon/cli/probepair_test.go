@@ -20,7 +20,7 @@ func TestProbeOfPairs(t *testing.T) {
 		t.Helper()
 		text := fmt.Sprintf("[[pools]]\nname = \"p\"\nstrategy = \"roundrobin\"\n[pools.disaggregation]\nconnector = %q\n", connector)
 		for i, u := range decoders {
-			text += fmt.Sprintf("[[pools.workers]]\nurl = %q\nid = \"d%d\"\n", u, i)
+			text += fmt.Sprintf("[[pools.workers]]\nurl = %q\nid = \"d%d\"\nrole = \"decode\"\n", u, i)
 		}
 		for i, u := range prefillers {
 			text += fmt.Sprintf("[[pools.workers]]\nurl = %q\nid = \"p%d\"\nrole = \"prefill\"\n", u, i)

@@ -143,7 +143,7 @@ func TestPrefillers(t *testing.T) {
 		Prefillers: Group{Name: "prefill.test:80"}}) {
 		got = append(got, strings.TrimPrefix(w.URL, "http://10.0.0.")+" "+w.RoleOf())
 	}
-	if want := "3:80 both, 2:80 prefill, 4:80 prefill, 1:80 both"; strings.Join(got, ", ") != want {
+	if want := "3:80 , 2:80 prefill, 4:80 prefill, 1:80 "; strings.Join(got, ", ") != want {
 		t.Errorf("%q; want %s", got, want)
 	}
 }

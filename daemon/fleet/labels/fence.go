@@ -8,12 +8,9 @@ import (
 // Not begins the label of a fence that a worker must not have.
 const Not = "!"
 
-// Fence has the bits of the labels that a worker must have, and of one that it must not have. The zero value keeps a
+// Fence has the bits of the labels that a worker must have, and of those that it must not have. The zero value keeps a
 // request from no worker.
-type Fence struct {
-	with    uint64
-	without uint8 // 1 + the bit of the label that a worker must not have; 0 = none
-}
+type Fence struct{ with, without uint64 }
 
 // nobody keeps a request from every worker: a set has fewer labels, see Max.
 var nobody = Fence{with: ^uint64(0)}
@@ -25,7 +22,7 @@ func (l *Set) Mask(f []string) (bits Fence) {
 		i, found := slices.BinarySearch(l.Names, name)
 		switch {
 		case found && without:
-			bits.without = uint8(1 + i)
+			bits.without |= 1 << i
 		case found:
 			bits.with |= 1 << i
 		case !without:
@@ -37,5 +34,5 @@ func (l *Set) Mask(f []string) (bits Fence) {
 
 // Admit reports whether a worker with these labels may get the request.
 func (b Fence) Admit(labels uint64) bool {
-	return labels&b.with == b.with && (b.without == 0 || labels&(1<<(b.without-1)) == 0)
+	return labels&b.with == b.with && labels&b.without == 0
 }

@@ -51,6 +51,9 @@ const (
 	prefillRole = "prefill"
 )
 
+// DecodeLabel is that of a worker which the configuration says only decodes.
+const DecodeLabel = "role=decode"
+
 // roleBits are the roles in a row.
 var roleBits = [...]uint32{Both: 0, Prefills: abi.RowPrefill, Decodes: abi.RowDecode, PrefillsToo: 0}
 

@@ -320,6 +320,8 @@ func (r *Request) Fence() worker.Fence {
 		return r.In.Caller.Workers
 	case r.Entry.Op == message.Prefilling:
 		return slices.Concat(worker.Fence(r.In.Caller.Workers), r.Pool.Pairing.Prefillers)
+	case NeedsWhole(r):
+		return append(r.Pool.Pairing.Answering(r.In.Caller.Workers), worker.Not+worker.DecodeLabel)
 	}
 	return r.Pool.Pairing.Answering(r.In.Caller.Workers)
 }
@@ -354,7 +356,33 @@ func HasPair(r *Request) bool {
 	req := r.Read.Req
 	return IsWhole(r) && r.Generates() && req.HasPrompt && r.Read.Clear &&
 		(!req.BypassesCache || !r.Pool.Pairing.Connector.Alone()) && !pair.CutByAnswer(r.In.Body) &&
-		(max(1, len(req.Chains))*req.N == 1 || !r.Pool.Pairing.Connector.Names())
+		r.Pool.Pairing.Connector.Carries(len(req.Chains), req.N)
+}
+
+// NeedsWhole reports whether one worker must do all of a request, which cannot be split, and the decode servers of the
+// pool serve nothing alone.
+func NeedsWhole(r *Request) bool {
+	return HasRoles(r) && !r.Pool.Pairing.Connector.Alone() && r.Generates() && !HasPair(r)
+}
+
+// FaultWhole returns the fault of such a request in a pool without a worker for it: what keeps it from being split, and
+// what its client or the operator can do.
+func FaultWhole(r *Request) message.Fault {
+	why, remedy := "this router cannot read its prompt", "send the prompt as text, in JSON"
+	switch req := r.Read.Req; {
+	case !IsWhole(r):
+		why, remedy = "its body is over server.buffer_body_bytes", "send a shorter one, or have that limit raised"
+	case req.PreviousResponse != "":
+		why, remedy = "it goes on from a stored response (previous_response_id)", "send the whole conversation"
+	case !r.Pool.Pairing.Connector.Carries(1, req.N):
+		why, remedy = "it asks for several answers (n)", "send a request for each"
+	case pair.CutByAnswer(r.In.Body):
+		why, remedy = "an engine may cut its prompt to what the answer leaves of the context (truncation)", "cut it yourself"
+	}
+	return message.Fault{Status: 400, Kind: "invalid_request_error", Code: "cannot_split",
+		Message: "the workers of this pool each do a part of a request (connector " + string(r.Pool.Pairing.Connector) +
+			"), and this one cannot be split: " + why + "; " + remedy +
+			`, or have a worker added that serves alone (role = "both")`}
 }
 
 // Prefillers returns the labels of the workers that a strategy may name for the prompt of a request, nil if it may not.

@@ -34,6 +34,7 @@ type attempt struct {
 	life   *message.Life           // ctx, or nil
 	number uint32                  // in life
 	handed bool                    // the worker was told that another one computes the prompt, or has
+	faulty bool                    // an earlier prefill of the request has failed: what fails now is the worker
 	paired bool                    // the end of another request may end it: deadline says so
 	cancel context.CancelCauseFunc // of ctx; nil if that is the request's own
 	timer  *time.Timer             // of the first byte's deadline; nil = there is none, or it was stopped
@@ -139,6 +140,12 @@ func (a *attempt) close() {
 	if a.cancel != nil {
 		a.cancel(nil)
 	}
+}
+
+// withdraw ends an attempt whose worker gets nothing of the request.
+func (a *attempt) withdraw() {
+	a.endTrip(&judge.Outcome{Kind: judge.Canceled}, route.End{At: time.Now()})
+	a.close()
 }
 
 // diagnose returns what the transport's error means for the request and for the worker.

@@ -129,7 +129,7 @@ func (e *Exchange) decide(ctx context.Context, ask *route.Ask) *message.Fault {
 		e.noteReason(ctx)
 	}
 	e.req.Journal.Decided(e.req.In, &e.choice, v)
-	if v == route.Fenced && e.req.Entry.Op != message.Prefilling {
+	if v == route.Fenced && e.req.Entry.Op != message.Prefilling && !admission.NeedsWhole(&e.req) {
 		e.req.Journal.Fenced(e.req.In, e.req.Pool)
 	}
 	if e.req.Pool.Shadows != nil && e.chosen && ask.Named == "" { // else this was decided with the answer

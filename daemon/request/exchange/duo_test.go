@@ -43,7 +43,15 @@ type duo struct {
 	stuck chan struct{} // until it is closed prefillers hang, and decoders that wait for them; nil = none does
 }
 
-func newDuo(t *testing.T, c pair.Connector) *duo { t.Helper(); return newDuoOf(t, c, worker.Both) }
+func newDuo(t *testing.T, c pair.Connector) *duo { t.Helper(); return newDuoOf(t, c, decoders(c)) }
+
+// decoders is the role of workers that are handed prompts. A server of SGLang does one thing.
+func decoders(c pair.Connector) worker.Role {
+	if c.Alone() {
+		return worker.Both
+	}
+	return worker.Decodes
+}
 
 // newDuoOf makes one whose decoders have that role.
 func newDuoOf(t *testing.T, c pair.Connector, decoders worker.Role) *duo {
@@ -65,6 +73,8 @@ func newDuoOf(t *testing.T, c pair.Connector, decoders worker.Role) *duo {
 		if id[0] == 'p' {
 			spec.Role = worker.Both
 			spec.Labels = map[string]string{"role": "prefill"}
+		} else if decoders == worker.Decodes {
+			spec.Labels = map[string]string{"role": "decode"}
 		}
 		specs = append(specs, spec)
 		client, err := upstream.New(upstream.Config{URL: l.URL})

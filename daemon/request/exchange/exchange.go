@@ -282,8 +282,13 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 	}()
 	e.charge(&a.trip, to, e.sending.At)
 	if to.Handed {
-		p.prefill(ctx, a, to)
+		f := p.prefill(ctx, a, to)
 		defer p.end()
+		if f != nil {
+			returned = true
+			a.withdraw()
+			return nil, f
+		}
 	}
 	if !e.arrives(ctx, a, to) {
 		returned = true
@@ -325,8 +330,7 @@ func (e *Exchange) arrives(ctx context.Context, a *attempt, to route.Target) boo
 
 // crowdedOut ends an attempt whose prompt was computed elsewhere while others took the last places of its worker.
 func (e *Exchange) crowdedOut(a *attempt, p *pairing) *failure {
-	a.endTrip(&judge.Outcome{Kind: judge.Canceled}, route.End{At: time.Now()})
-	a.close()
+	a.withdraw()
 	f := &failure{reason: journal.Full, fault: message.FaultFull, grade: route.GradeUnseen}
 	p.ended(nil, f, false)
 	e.computed = p.handed != nil

@@ -59,6 +59,8 @@ type leg struct {
 	place  account.Hold
 	failed atomic.Bool // beside the second one it came to nothing
 	usage  pair.Counts
+
+	refusal *ownError // what the prefiller says is wrong with the request; nil = nothing
 }
 
 // What has become of a leg. Its client may leave at any time.
@@ -89,7 +91,7 @@ func (l *leg) dropped() bool { return l.state.Load() == legDropped }
 // newLeg makes the first leg of a request, with its body, for the model that was chosen.
 func newLeg(r *admission.Request, body []byte) *leg {
 	in := r.In
-	l := &leg{began: time.Now(), result: journal.PrefillFailed, begins: r.Pool.Pairing.Connector.InTurn()}
+	l := &leg{began: time.Now(), result: journal.PrefillFailed, begins: !r.Pool.Pairing.Connector.Aborts()}
 	l.in = message.Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.Target()),
 		Query: strings.Clone(in.Query), Body: body, ID: strings.Clone(in.ID), Remote: strings.Clone(in.Remote),
 		Account: in.Account,
@@ -125,6 +127,17 @@ func (l *leg) choose(ctx context.Context) bool {
 		}
 		return false
 	}
+	return true
+}
+
+// alone has nobody but one prefiller that is none of those get the leg: the decoder is told whom to meet.
+func (l *leg) alone(but []*worker.Worker) bool {
+	if !l.inner.choice.Alone(but, time.Now()) {
+		l.result = journal.PrefillNone
+		l.inner.release()
+		return false
+	}
+	l.by = l.inner.Chosen()
 	return true
 }
 
@@ -166,6 +179,8 @@ func (l *leg) send() []byte {
 	case out.Status == http.StatusBadRequest, out.Status == http.StatusRequestEntityTooLarge,
 		out.Status == http.StatusUnprocessableEntity:
 		l.result = journal.PrefillRefused
+		l.refusal = &ownError{worker: l.inner.By().ID(),
+			Outbound: message.Outbound{Status: out.Status, Header: out.Header, Body: text}}
 		return nil
 	case out.Status != http.StatusOK:
 		return nil

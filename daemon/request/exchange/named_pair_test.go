@@ -45,6 +45,8 @@ func (d *duo) roles(t *testing.T, labels ...string) {
 		spec := worker.Spec{ID: s.ID, URL: s.URL, Labels: map[string]string{}}
 		if s.ID[0] == 'p' {
 			spec.Role, spec.Labels["role"] = worker.Prefills, "prefill"
+		} else if spec.Role = decoders(d.connector); spec.Role == worker.Decodes {
+			spec.Labels["role"] = "decode"
 		}
 		for _, l := range labels {
 			if id, label, _ := strings.Cut(l, ":"); id == s.ID {

@@ -39,6 +39,8 @@ type pairing struct {
 	given   bool           // up: no prefiller is asked any more
 	beside  *leg           // runs beside the second one at a prefiller; nil = none does
 	sidecar *leg           // that a sidecar sends; nil = there is none
+
+	failed []*worker.Worker // prefillers that get the prompt no more, for a decoder that serves nothing alone
 }
 
 // pairs returns the pairing of a request, nil if it has none.
@@ -53,7 +55,7 @@ func pairs(r *admission.Request, c *route.Choice, out *upstream.Request) *pairin
 	}
 	return &pairing{req: r, choice: c, out: out, rule: rule, body: out.Body,
 		Transfer: pair.Transfer{Connector: rule.Connector,
-			Kind: r.Read.Req.Kind, Bootstrap: rule.Bootstrap}}
+			Kind: r.Read.Req.Kind, Bootstrap: rule.Bootstrap, Prompts: len(r.Read.Req.Chains)}}
 }
 
 // noteLong records that a prompt is not split as memory does not have all of the body, which two workers would need.
@@ -88,8 +90,11 @@ func (p *pairing) isSplit(to route.Target) bool {
 		return false
 	case by != nil:
 		p.named = by.ID()
-		return true
-	case !p.Connector.Alone() && route.OnlyDecodes(p.choice, to):
+	}
+	switch {
+	case !p.Connector.Alone(): // a worker that is no decode server joins no pair
+		return route.OnlyDecodes(p.choice, to)
+	case by != nil:
 		return true
 	case named || p.req.Read.Req.BypassesCache:
 		return false
@@ -107,10 +112,16 @@ func (p *pairing) splitRule() route.SplitRule {
 	return route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Rate: p.rule.Rate, Always: p.rule.Always}
 }
 
+// maxPrefills bounds how many prefillers compute a prompt for a decoder that serves nothing alone.
+const maxPrefills = 3
+
 // prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder
-// gets the client's.
-func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
+// gets the client's, or nothing if it serves nothing alone: prefill returns why.
+func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) *failure {
 	p.decoder = a.trip.Worker()
+	if n := len(p.failed); n > 0 && (p.first.refusal != nil || n == maxPrefills || !p.req.PayRetry()) {
+		return p.unserved()
+	}
 	if p.handed == nil {
 		l := newLeg(p.req, p.Prefill(p.req.In.Body))
 		l.named, p.first = p.named, l
@@ -122,26 +133,40 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) {
 		}
 		began := false
 		switch {
-		case p.Connector == pair.Sidecar:
+		case p.Connector.Within():
 			began = p.tell(ctx, a, l)
 		case p.Connector.AtOnce():
 			began = p.sendBeside(ctx, a, l)
 		default:
 			began = p.sendBefore(ctx, l)
 		}
+		if !began && !p.Connector.Alone() {
+			return p.unserved()
+		}
 		if !began {
 			p.given = true
 			// a prompt that comes whole lacks its last token
 			p.req.In.Seen.Believed = max(0, p.choice.Believed()+1-p.lacks)
-			return
+			return nil
 		}
 	}
 	a.handed, p.using = true, p.first
+	a.faulty = len(p.failed) > 0
 	if p.Connector.InTurn() {
 		a.trip.Handed(to, time.Now())
 	}
 	p.out.Body = p.Decode(p.body, p.handed)
 	p.handed, p.told = nil, p.handed // a decoder that has been told may have read it
+	return nil
+}
+
+// unserved returns why a decoder that serves nothing alone does not get the request.
+func (p *pairing) unserved() *failure {
+	f := &failure{reason: journal.Full, fault: message.FaultNoPrefill, grade: route.GradeUnseen}
+	if p.first.refusal != nil { // it is the client's to mend
+		f.own, f.grade = p.first.refusal, route.GradeFinal
+	}
+	return f
 }
 
 // kv is what a prefiller keeps for a decoder.
@@ -235,15 +260,14 @@ func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 // sendBeside chooses a prefiller and runs the first leg beside the second. If it fails, the second waits in vain, and
 // is ended.
 func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
-	if !l.choose(ctx) || !p.meet(ctx, l) {
+	if !l.choose(ctx) || !l.alone(p.failed) || !p.meet(ctx, l) {
 		l.end()
 		p.note(l)
 		return false
 	}
 	l.in.Body = p.Prefill(p.req.In.Body)
-	l.inner.choice.Alone() // the decoder is told whom to meet
 	l.late = func() { l.cancel(context.DeadlineExceeded) }
-	l.by, a.paired = l.inner.Chosen(), true
+	a.paired = true
 	p.req.In.Seen.Split = l.begun()
 	pool, j := p.req.Pool, p.req.Journal
 	l.state.Store(legSent)
@@ -269,14 +293,14 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 
 // meet sets where the two workers meet, and reports whether that is known.
 func (p *pairing) meet(ctx context.Context, l *leg) bool {
-	p.Host, p.ID = l.host(), crand.Text()
-	if p.Connector == pair.SGLang {
-		p.Room = rand.Uint64()
+	p.Host, p.ID, p.Room = l.host(), crand.Text(), rand.Uint64N(1<<62)
+	if p.Connector.Proof() != pair.ByBootstrap {
 		return true
 	}
 	p.Engine = l.engine(ctx, p.rule, p.Host)
 	if p.Engine == "" {
 		l.result = journal.PrefillUnnamed
+		l.inner.release()
 	}
 	return p.Engine != ""
 }
@@ -325,10 +349,14 @@ func (p *pairing) stop(why *failure) {
 	if p == nil || why.reason != journal.Unfilled {
 		return
 	}
-	p.given, p.handed, p.told = true, nil, nil // what could not be loaded is not asked for again, to have it freed
+	p.handed, p.told = nil, nil // what could not be loaded is not asked for again, to have it freed
+	p.given = p.Connector.Alone()
+	if !p.given {
+		p.failed = append(p.failed, p.first.by)
+	}
 	switch s := p.req.In.Seen.Split; {
 	case s == nil:
-	case p.Connector == pair.Sidecar && p.first.failed.Load():
+	case p.Connector.Within() && p.first.failed.Load():
 		s.Result, s.Why = string(journal.PrefillFailed), s.Prefiller+": "+string(journal.Timeout)
 		p.req.Journal.Prefilled(p.req.In, p.req.Pool, journal.PrefillFailed, s.Why)
 	case p.first.failed.Load(): // the leg counts it

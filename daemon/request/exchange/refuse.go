@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
@@ -116,6 +117,9 @@ func (e *Exchange) faultOf(v route.Verdict) message.Fault {
 	case route.UnknownModel:
 		return e.req.UnlistedModel()
 	case route.Fenced:
+		if admission.NeedsWhole(&e.req) {
+			return admission.FaultWhole(&e.req)
+		}
 		return message.FaultFenced
 	case route.Full, route.Held:
 		return e.req.FullFor(e.choice.Binding())
@@ -157,7 +161,7 @@ func failedFor(f *message.Fault, own *ownError) names.Reason {
 		return 0
 	}
 	switch f.Code {
-	case message.FaultNoWorker.Code, message.FaultUpstream.Code, message.FaultDown.Code,
+	case message.FaultNoWorker.Code, message.FaultUpstream.Code, message.FaultDown.Code, message.FaultNoPrefill.Code,
 		message.FaultUnknownModel("").Code: // no worker lists it any more
 		return names.Down
 	case message.FaultFull.Code, message.FaultQueueFull.Code, message.FaultWaited.Code, message.FaultOverdue.Code:

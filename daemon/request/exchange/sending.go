@@ -2,6 +2,8 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
@@ -44,21 +46,21 @@ func (s *sending) end() {
 
 // edit writes into the request's body what the worker gets in place of the client's. A body that is kept in a file is
 // not copied: it is sent in pieces.
+//
+// A key with a cache_salt has its prompts kept apart: engines hash the blocks of such a key in a space of their own,
+// and the router goes by the salt in its index, as by a client's own. A client that sends one divides the key's space
+// further, and leaves it by none: a key's salt has no slash.
 func (s *sending) edit(r *admission.Request) {
 	edits := s.renamed(r, s.askUsage(r, nil))
 	if r.Read.Salted {
-		edits = append(edits, saltIn(s.Body, r.Read.Req.CacheSalt))
+		salt, _ := json.Marshal(r.Read.Req.CacheSalt) // a string cannot fail
+		edits = append(edits, prompt.SetField(s.Body, "cache_salt", salt)...)
 	}
 	if len(edits) == 0 {
 		return
 	}
-	slices.SortStableFunc(edits, func(a, b prompt.Edit) int { return a.Lo - b.Lo })
-	at, pieces := 0, make([][]byte, 0, 2*len(edits)+1)
-	for _, e := range edits {
-		pieces = append(pieces, s.Body[at:e.Lo], e.Text)
-		at = e.Hi
-	}
-	pieces = append(pieces, s.Body[at:])
+	slices.SortStableFunc(edits, func(a, b prompt.Edit) int { return cmp.Or(a.Lo-b.Lo, a.Hi-b.Hi) })
+	pieces := prompt.Pieces(s.Body, edits)
 	if r.In.Kept != nil {
 		s.Body, s.behind = pieces[0], pieces[1:]
 		return
@@ -78,7 +80,7 @@ func (s *sending) askUsage(r *admission.Request, edits []prompt.Edit) []prompt.E
 		return edits
 	}
 	r.Read.Asks = true
-	return append(edits, e)
+	return append(edits, e...)
 }
 
 // renamed appends those that write the target in place of the alias.
@@ -86,7 +88,12 @@ func (s *sending) renamed(r *admission.Request, edits []prompt.Edit) []prompt.Ed
 	if r.Alias == nil {
 		return edits
 	}
-	for _, span := range admission.ModelSpans(r, s.Body) {
+	spans := admission.ModelSpans(r, s.Body)
+	if len(spans) > 1 && message.IsJSON(r.In) {
+		name, _ := json.Marshal(r.Read.Req.Model) // a string cannot fail
+		return append(edits, prompt.SetField(s.Body, "model", name)...)
+	}
+	for _, span := range spans {
 		edits = append(edits, prompt.Edit{Lo: span[0], Hi: span[1], Text: []byte(r.Read.Req.Model)})
 	}
 	return edits

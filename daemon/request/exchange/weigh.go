@@ -136,7 +136,7 @@ func unaskable(b *body, text []byte) *failure {
 // if the KV is gone, as from a prefiller that has restarted. Nothing speaks against the worker, and it gets the whole
 // prompt. It returns nil if the worker was not told, or does something else than fail.
 func unfilled(b *body, k judge.Kind) *failure {
-	if !b.a.handed || k != judge.Failed {
+	if !b.a.handed || b.a.faulty || k != judge.Failed {
 		return nil
 	}
 	return b.discard(judge.Outcome{Kind: judge.Canceled},

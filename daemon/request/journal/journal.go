@@ -126,6 +126,11 @@ func (j *Journal) Prefilled(in *message.Inbound, p *epoch.Pool, result Prefilled
 			" that gives it up: see that decoders are up")
 		return
 	}
+	if !p.Pairing.Connector.Alone() {
+		log.Warn("a prefill failed, and the decode servers of its pool compute no prompts: see that workers with role" +
+			" prefill are up, list its model and have the pool's connector")
+		return
+	}
 	log.Warn("no prefiller computed a prompt, and the decoder did it itself: see that workers with role prefill are up," +
 		" list its model and have the pool's connector")
 }

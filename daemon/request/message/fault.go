@@ -65,6 +65,9 @@ var (
 		Message: "the worker broke off in the middle of its answer"}
 	FaultDown = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_down", Retry: 1, Cause: WorkerFailed,
 		Message: "the worker went down with the request; try again shortly"}
+	FaultNoPrefill = Fault{Status: 503, Kind: "service_unavailable", Code: "no_prefill", Retry: 1, Cause: WorkerFailed,
+		Message: "no prefiller that is up has computed the prompt, and the decode servers of this pool compute none; try" +
+			" again shortly"}
 	FaultHidden = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_draining", Retry: 1, Cause: WorkerFailed,
 		Message: "the worker accepted the request and then gave it up; try again shortly"}
 	FaultFull = Fault{Status: 429, Kind: "rate_limit_error", Code: "workers_full", Retry: 1, Cause: NoFreeWorker,

@@ -18,7 +18,8 @@ type Transfer struct {
 	Host      string      // of the prefiller, without port
 	Bootstrap int         // the port of the prefiller's bootstrap server
 	Engine    string      // the prefiller's engine_id (mooncake)
-	Room      uint64      // a number that no other request has (sglang)
+	Room      uint64      // a number of 62 bits that no other request has (sglang); further prompts have the next ones
+	Prompts   int         // of the body
 }
 
 // nixlAsk asks a prefiller to keep the KV for a decoder.
@@ -27,7 +28,13 @@ const nixlAsk = `{"do_remote_decode":true,"do_remote_prefill":false,"remote_engi
 
 // Prefill returns the body of the first leg: the prompt, an answer of one token, and what the prefiller is to do with
 // the KV.
-func (t *Transfer) Prefill(body []byte) []byte { return t.short(body, t.ask()) }
+func (t *Transfer) Prefill(body []byte) []byte {
+	f := &fields{}
+	if ask := t.Connector.row().ask; ask != nil {
+		ask(t, f)
+	}
+	return t.short(body, f)
+}
 
 // Free returns the body of a second leg whose answer nobody wants: it has a decoder read what the prefiller keeps. An
 // earlier one may have read it already, so that what is read now may be of another request. With a salt that nobody
@@ -35,22 +42,6 @@ func (t *Transfer) Prefill(body []byte) []byte { return t.short(body, t.ask()) }
 func (t *Transfer) Free(body, handed []byte) []byte {
 	f := fields{}
 	return t.short(body, f.add(keyParams, string(handed)).add("cache_salt", quoted(rand.Text())))
-}
-
-// ask is what the prefiller is to do with the KV.
-func (t *Transfer) ask() *fields {
-	f := &fields{}
-	switch t.Connector {
-	case NIXL:
-		f.add(keyParams, nixlAsk)
-	case Mooncake:
-		// A prefill that ends by its first token, and not by its length, is sent to nobody: the decoder waits in vain.
-		f.add("ignore_eos", "true").add("stop_token_ids", "null")
-		f.add(keyParams, `{"do_remote_decode":true,"do_remote_prefill":false,"transfer_id":`+t.transferID()+`}`)
-	case SGLang:
-		t.bootstrap(f)
-	}
-	return f
 }
 
 // short returns a body whose answer is one token, with further fields.
@@ -113,24 +104,48 @@ func thinks(body []byte) bool {
 // Decode returns the body of the second leg. handed are the kv_transfer_params of the prefiller's answer, as [Handed]
 // returns them; nil = there are none.
 func (t *Transfer) Decode(body, handed []byte) []byte {
-	f := fields{}
-	switch {
-	case t.Connector == NIXL && handed != nil:
-		f.add(keyParams, string(handed))
-	case t.Connector == Mooncake && t.Engine != "":
+	f := &fields{}
+	if tell := t.Connector.row().tell; tell != nil {
+		tell(t, f, handed)
+	}
+	return t.with(f, body)
+}
+
+// askMooncake has a prefiller send the KV. A prefill that ends by its first token, and not by its length, is sent to
+// nobody: the decoder waits in vain. (vLLM's mooncake_connector_proxy.py, with the transfer_id that it has since 2026.)
+func (t *Transfer) askMooncake(f *fields) {
+	f.add("ignore_eos", "true").add("stop_token_ids", "null")
+	f.add(keyParams, `{"do_remote_decode":true,"do_remote_prefill":false,"transfer_id":`+t.transferID()+`}`)
+}
+
+// tellMooncake tells a decoder who sends it the KV.
+func (t *Transfer) tellMooncake(f *fields, _ []byte) {
+	if t.Engine != "" {
 		f.add(keyParams, `{"do_remote_decode":false,"do_remote_prefill":true,"remote_bootstrap_addr":`+
 			quoted("http://"+net.JoinHostPort(t.Host, strconv.Itoa(t.Bootstrap)))+`,"remote_engine_id":`+quoted(t.Engine)+
 			`,"transfer_id":`+t.transferID()+`}`)
-	case t.Connector == SGLang && t.Host != "":
-		t.bootstrap(&f)
 	}
-	return t.with(&f, body)
 }
 
-// bootstrap adds where SGLang's two workers meet.
-func (t *Transfer) bootstrap(f *fields) {
-	f.add("bootstrap_host", quoted(t.Host)).add("bootstrap_port", strconv.Itoa(t.Bootstrap))
-	f.add("bootstrap_room", strconv.FormatUint(t.Room>>1, 10)) // of 63 bits
+// meet adds where SGLang's two workers meet: of several prompts a room each, in lists as SGLang's router has them
+// (pd_router.rs). The engine itself counts on from a single room.
+func (t *Transfer) meet(f *fields) {
+	if t.Host == "" {
+		return
+	}
+	list := func(value func(i uint64) string) string {
+		if t.Prompts <= 1 {
+			return value(0)
+		}
+		all := []byte{'['}
+		for i := range t.Prompts {
+			all = append(append(all, value(uint64(i))...), ',')
+		}
+		return string(append(all[:len(all)-1], ']'))
+	}
+	f.add("bootstrap_host", list(func(uint64) string { return quoted(t.Host) }))
+	f.add("bootstrap_port", list(func(uint64) string { return strconv.Itoa(t.Bootstrap) }))
+	f.add("bootstrap_room", list(func(i uint64) string { return strconv.FormatUint(t.Room+i, 10) }))
 }
 
 func (t *Transfer) transferID() string { return quoted("xfer-" + t.ID) }

@@ -41,7 +41,7 @@ const chat = `{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":
 func TestPrefillLeg(t *testing.T) {
 	f := func(c Connector, kind prompt.Kind, body, want string) {
 		t.Helper()
-		x := Transfer{Connector: c, Kind: kind, ID: "id-1", Host: "10.0.0.7", Bootstrap: 8998, Room: 84}
+		x := Transfer{Connector: c, Kind: kind, ID: "id-1", Host: "10.0.0.7", Bootstrap: 8998, Room: 42}
 		got, was := seen(t, x.Prefill([]byte(body))), seen(t, []byte(body))
 		for name, value := range seen(t, []byte(want)) {
 			if !reflect.DeepEqual(got[name], value) {
@@ -98,7 +98,7 @@ func TestDecodeLeg(t *testing.T) {
 	f(Transfer{Connector: Mooncake, ID: "i", Host: "10.0.0.7", Bootstrap: 8998, Engine: "e"}, "",
 		`,"kv_transfer_params":{"do_remote_decode":false,"do_remote_prefill":true,`+
 			`"remote_bootstrap_addr":"http://10.0.0.7:8998","remote_engine_id":"e","transfer_id":"xfer-i"}}`)
-	f(Transfer{Connector: SGLang, Host: "fe80::1", Bootstrap: 9, Room: 3}, "",
+	f(Transfer{Connector: SGLang, Host: "fe80::1", Bootstrap: 9, Room: 1}, "",
 		`,"bootstrap_host":"fe80::1","bootstrap_port":9,"bootstrap_room":1}`)
 }
 

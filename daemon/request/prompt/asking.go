@@ -1,6 +1,9 @@
 package prompt
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Edit is text in place of the bytes from Lo to Hi of a body.
 type Edit struct {
@@ -8,34 +11,77 @@ type Edit struct {
 	Text   []byte
 }
 
-// AskUsage returns what makes the body of a stream ask for the usage at its end. It returns false if the body does so,
-// if the answer is no such stream, or if the worker is to find fault with the body. Call it after Parse, before Trim.
-func (r *Request) AskUsage() (Edit, bool) {
-	const ask = `"include_usage":true`
-	f := &r.fields
-	if r.Kind != Chat && !r.Kind.completes() || !r.Stream || r.IncludeUsage {
-		return Edit{}, false
+// Pieces returns a body with edits, which are in their order and do not overlap, in its pieces.
+func Pieces(body []byte, edits []Edit) [][]byte {
+	pieces, at := make([][]byte, 0, 2*len(edits)+1), 0
+	for _, e := range edits {
+		pieces = append(pieces, body[at:e.Lo], e.Text)
+		at = e.Hi
 	}
-	at, value := f.at[fieldStreamOptions], f.raw(fieldStreamOptions)
-	switch {
-	case f.has(fieldIncludeUsage):
-		at, value = f.at[fieldIncludeUsage], f.raw(fieldIncludeUsage)
-		return at.edit("true"), value[0] != '1' && value[0] != '"' // which Python reads as true, or may
-	case len(value) == 0: // the field is not there
-		at = f.at[fieldStream]
-		at.lo = at.hi
-		return at.edit(`,"stream_options":{` + ask + `}`), true
-	case value[0] != '{':
-		return at.edit("{" + ask + "}"), string(value) == "null"
-	}
-	more := ","
-	if len(bytes.Trim(value, "{} \t\r\n")) == 0 {
-		more = ""
-	}
-	at.lo++
-	at.hi = at.lo
-	return at.edit(ask + more), true
+	return append(pieces, body[at:])
 }
 
-// edit returns text in place of a value.
-func (v span) edit(text string) Edit { return Edit{Lo: int(v.lo), Hi: int(v.hi), Text: []byte(text)} }
+// SetField returns what gives a field of a JSON object a value. vLLM's Rust front end refuses a field that comes twice:
+// if the object has it, in whatever spelling of its name, the first one gets the value and all others are taken out.
+// Else it becomes the last field, but in an object that is cut short.
+func SetField(body []byte, name string, value []byte) (edits []Edit) {
+	var s scanner
+	s.reset(body)
+	s.skipMark()
+	end := s.i + 1 // of the field before
+	whole := s.at() == '{' && s.object(func(key []byte) bool {
+		lo, is := s.i, string(key) == name
+		if !s.value() {
+			return false
+		}
+		switch {
+		case is && edits == nil:
+			edits = append(edits, Edit{Lo: lo, Hi: s.i, Text: value})
+		case is:
+			edits = append(edits, Edit{Lo: end, Hi: s.i})
+		}
+		end = s.i
+		return true
+	})
+	if edits == nil && whole {
+		text := slices.Concat([]byte(`,"`+name+`":`), value)
+		if body[end-1] == '{' {
+			text = text[1:]
+		}
+		edits = []Edit{{Lo: end, Hi: end, Text: text}}
+	}
+	return edits
+}
+
+// AskUsage returns what makes the body of a stream ask for the usage at its end. It returns false if the body does so,
+// if the answer is no such stream, or if the worker is to find fault with the body. Call it after Parse, before Trim.
+func (r *Request) AskUsage() ([]Edit, bool) {
+	const name, options = "include_usage", "stream_options"
+	f := &r.fields
+	if r.Kind != Chat && !r.Kind.completes() || !r.Stream || r.IncludeUsage {
+		return nil, false
+	}
+	value := f.raw(fieldStreamOptions)
+	switch {
+	case f.has(fieldIncludeUsage): // Python reads 1 as true, and some texts
+		if no := f.raw(fieldIncludeUsage)[0]; no == '1' || no == '"' {
+			return nil, false
+		}
+		value = bytes.Join(Pieces(value, SetField(value, name, []byte("true"))), nil)
+	case len(value) == 0: // the field is not there
+		at := int(f.at[fieldStream].hi)
+		return []Edit{{Lo: at, Hi: at, Text: []byte(`,"` + options + `":{"` + name + `":true}`)}}, true
+	case value[0] == '{':
+		more := bytes.TrimLeft(value[1:], " \t\r\n")
+		comma := ","
+		if more[0] == '}' {
+			comma = ""
+		}
+		value = slices.Concat([]byte(`{"`+name+`":true`+comma), value[1:])
+	case string(value) == "null":
+		value = []byte(`{"` + name + `":true}`)
+	default:
+		return nil, false
+	}
+	return SetField(f.body, options, value), true
+}

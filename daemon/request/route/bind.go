@@ -156,8 +156,19 @@ func (c *Choice) dropShort() {
 // none.
 func (c *Choice) PassedOn() bool { return c.order.by != byChoice }
 
-// Alone leaves the first worker alone in the order: the request goes to no other.
-func (c *Choice) Alone() { c.order.pin() }
+// Alone leaves the first worker alone in the order that is none of those: the request goes to no other. It returns
+// false if there is none.
+func (c *Choice) Alone(but []*worker.Worker, at time.Time) bool {
+	if slices.Contains(but, c.First()) {
+		c.order.tried = append(c.order.tried, but...)
+		c.lookAgain(at)
+	}
+	if c.order.left() == 0 {
+		return false
+	}
+	c.order.pin()
+	return true
+}
 
 // askForOthers asks the strategy who may take a request that its session's worker does not answer: a binding is
 // honoured without asking, and a strategy may keep a request to some workers (abi.FlagOnly) or turn it away. For any

@@ -50,7 +50,7 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	return math.IsInf(elsewhere, 1) || elsewhere+float64(lacks)/rate < alone
 }
 
-// OnlyDecodes reports whether the worker computes no prompts.
+// OnlyDecodes reports whether the worker was started for answers alone.
 func OnlyDecodes(c *Choice, to Target) bool { return !c.fleet.frame.Rows[to.row].Prefills() }
 
 // prefillElsewhere returns the fewest seconds of a worker inside of a fence, +Inf if there is none: those of the
