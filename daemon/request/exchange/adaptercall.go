@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/admission"
+	"github.com/warmpath/warmpath/daemon/request/attempt"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -120,13 +121,13 @@ func call(ctx context.Context, r *admission.Request, w *worker.Worker) called {
 	resp, err := client.Do(ctx, &upstream.Request{Method: http.MethodPost, Path: r.In.Path,
 		Header: message.WorkerHeader(nil, r.In, r.ID, r.Pool, nil), Body: r.In.Body})
 	if err != nil {
-		c.Error = inWords(err)
+		c.Error = attempt.InWords(err)
 		return c
 	}
 	defer resp.Close()
 	body, err := epoch.ReadAnswer(resp, maxCallAnswer)
 	if err != nil {
-		c.Error = inWords(err)
+		c.Error = attempt.InWords(err)
 		return c
 	}
 	c.Status, c.body = resp.Status, body
@@ -167,7 +168,7 @@ func summary(path string, all []called) *message.Outbound {
 
 // loadAdapter has the worker load the request's adapter, if its model is one and is not there. Where that is refused,
 // the lists are read once more before the next worker is asked: the adapter may have been loaded by other hands.
-func loadAdapter(ctx context.Context, e *Exchange, s *sending, w *worker.Worker) (release func(), f *failure) {
+func loadAdapter(ctx context.Context, e *Exchange, s *sending, w *worker.Worker) (release func(), f *attempt.Failure) {
 	if e.req.Pool.Loader == nil || e.req.In.Endpoint.Adapters {
 		return func() {}, nil
 	}
@@ -185,18 +186,18 @@ func loadAdapter(ctx context.Context, e *Exchange, s *sending, w *worker.Worker)
 		e.req.In.Account.Take(held, account.Adapter, 1)
 		return func() { held.Release(); unused() }, nil
 	}
-	f = &failure{reason: journal.Adapter, fault: message.FaultUpstream, grade: route.GradeUnseen, by: w}
+	f = &attempt.Failure{Reason: journal.Adapter, Fault: message.FaultUpstream, Grade: route.GradeUnseen, By: w}
 	switch {
 	case errors.Is(err, adapters.ErrFull):
-		f.fault = message.FaultNoSlot
+		f.Fault = message.FaultNoSlot
 		if e.choice.Left() == 0 { // none of them has one
-			f.grade = route.GradeFinal
+			f.Grade = route.GradeFinal
 		}
 	case errors.Is(err, worker.ErrNoAdapter):
 		workers.RenewLists(time.Now())
 		awaitLists(ctx, workers.Renewing, func(time.Time) bool { return workers.ListedAnywhere(model) })
 		if !s.unloaded {
-			f.fault = e.req.UnlistedModel()
+			f.Fault = e.req.UnlistedModel()
 		}
 		return nil, f
 	}

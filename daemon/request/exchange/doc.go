@@ -15,28 +15,20 @@
 //     claims. For a strategy that goes by what the workers hold, ids.go gets the prompt's token ids (package tokens),
 //     within a budget of time. choose.go asks the pool's route for a choice. While a first health check is still to
 //     come, choose.go waits and asks again: a choice changes nothing.
-//  4. exchange.go tries the workers in the order of the choice. Up to the first output nothing has reached the
-//     client, and a worker that refuses, closes or fails costs only time. [route.Attempts] decides what is tried
-//     next. attempts.go notes which workers have failed the request: if a second one fails it in the same way, the
-//     fault is the request's; if one accepts it, the fault is the first worker's.
-//  5. body.go reads a small answer whole, and stream.go a stream up to its first output. signs.go reads what the
-//     answer shows against its worker: vLLM reports many failures inside a 200. weigh.go decides whether the client
-//     gets the answer all the same, or another worker is asked. If all give up, the client gets the last one's words.
-//     body.go compares the ids in the answer with the request's, where the worker's have held it before
-//     (epoch.Habit): a connection that is out of step gives each client another's answer. Such an answer is
-//     discarded, and the request tried again.
-//  6. stream.go hands the stream on, whole events at a time (splitter.go). What fails from here on is an error event,
-//     and the connection never ends cleanly after it. A worker's own error event goes to the client as it is.
-//  7. At its end, once, the route learns, the worker's count goes down, and the [journal.Meter] counts.
+//  4. exchange.go tries the workers in the order of the choice, each by an [attempt.Attempt]: it sends the request, and
+//     decides whether the client gets the answer. Up to the first output nothing has reached the client, and a worker
+//     that refuses, closes or fails costs only time. The [attempt.History] says what is tried next. If all give up, the
+//     client gets the last one's words.
+//  5. The attempt hands the answer on and ends with it: the route learns, the worker's count goes down, and the
+//     [journal.Meter] counts.
 //
 // [message.Seen] is the record of all this: route.Record, and how the answer ended. Headers (explain.go), the access
 // log and metrics read it. Package journal has the lines and counters of what went wrong on the way.
 //
 // # What needs what
 //
-// [Server] makes an [Exchange]; that tries attempts, and each has a stream, which is a body that goes to the client
-// piece by piece. The weigher reads an answer and the attempts before it. All of them read the admission.Request,
-// which knows none of them.
+// [Server] makes an [Exchange], and that makes the attempts. Both read the admission.Request, which knows neither, and
+// an attempt knows nothing of the exchange.
 //
 // # Tracing
 //

@@ -77,7 +77,7 @@ func TestJobsBound(t *testing.T) {
 	f("POST", "/v1/audio/transcriptions", whole(200, job), "job_1", false)
 	f("GET", "/v1/batches/b_1", whole(200, `{"id":"b_1","output_file_id":"file_1","error_file_id":null}`), "file_1", true)
 	f("GET", "/v1/batches/b_1", whole(200, `{"id":"b_1","error_file_id":"file_2"}`), "file_2", true)
-	f("POST", "/v1/files", whole(200, `{"pad":"`+strings.Repeat("x", maxJobAnswer)+`","id":"job_1"}`), "job_1", false)
+	f("POST", "/v1/files", whole(200, `{"pad":"`+strings.Repeat("x", 64<<10)+`","id":"job_1"}`), "job_1", false)
 }
 
 // TestJobsEnd: a deletion that the worker confirms ends the binding, and no other does.

@@ -35,7 +35,7 @@ var mutants = []mutant{
 			instead: `if e == nil {`},
 	}},
 	{rule: "a failure that another worker repeats is taken back", caught: "evidence|share", edits: []edit{
-		{file: "request/exchange/attempts.go", text: `s.trip.Excuse(k, time.Now())`,
+		{file: "request/attempt/history.go", text: `s.trip.Excuse(k, time.Now())`,
 			instead: ``},
 	}},
 	{rule: "and does not count against that one", caught: "evidence|share", edits: []edit{
@@ -97,7 +97,7 @@ var mutants = []mutant{
 			instead: `const maxBroken = 9`},
 	}},
 	{rule: "and repeats count with them", caught: "two engines", edits: []edit{
-		{file: "request/exchange/exchange.go", text: `	r.attempts.Broken = int32(e.deaths)
+		{file: "request/attempt/history.go", text: `	h.rule.Broken = int32(deaths)
 `,
 			instead: ``},
 	}},
@@ -120,12 +120,12 @@ var mutants = []mutant{
 	{rule: "what has begun is never given up", caught: "given up", edits: []edit{
 		{file: "fleet/worker/pool.go", text: `r.First == 0 && f.takesElsewhere`,
 			instead: `f.takesElsewhere`},
-		{file: "request/exchange/attempt.go", text: `waits == forMore || `,
+		{file: "request/attempt/attempt.go", text: `waits == forMore || `,
 			instead: ``},
 	}},
 	{rule: "a request is moved once", caught: "blocking", edits: []edit{
-		{file: "request/exchange/exchange.go", text: `	case journal.Moved:
-		e.moved = true
+		{file: "request/attempt/history.go", text: `	case journal.Moved:
+		h.moved = true
 `,
 			instead: ``},
 	}},

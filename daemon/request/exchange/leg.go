@@ -19,6 +19,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/admission"
+	"github.com/warmpath/warmpath/daemon/request/attempt"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -60,7 +61,7 @@ type leg struct {
 	failed atomic.Bool // beside the second one it came to nothing
 	usage  pair.Counts
 
-	refusal *ownError // what the prefiller says is wrong with the request; nil = nothing
+	refusal *attempt.OwnError // what the prefiller says is wrong with the request; nil = nothing
 }
 
 // What has become of a leg. Its client may leave at any time.
@@ -79,7 +80,7 @@ const unbegun = .1
 // engine when a request is ended while KV is stored (vllm 43226). So at these two a leg goes on once it may have begun.
 func (l *leg) drop() {
 	a := l.inner.under.Load()
-	free := !l.begins || a == nil || a.trip.Ahead(time.Now()) > unbegun
+	free := !l.begins || a == nil || a.Trip.Ahead(time.Now()) > unbegun
 	if l.state.CompareAndSwap(legChosen, legDropped) || free && l.state.CompareAndSwap(legSent, legDropped) {
 		l.cancel(message.ErrClientGone)
 	}
@@ -157,7 +158,7 @@ func (l *leg) run() []byte {
 func (l *leg) miss() {
 	l.missed.Store(true)
 	if a := l.inner.under.Load(); a != nil { // else it is in the router's own queue
-		a.trip.Overdue(time.Now())
+		a.Trip.Overdue(time.Now())
 	}
 	l.late()
 }
@@ -179,7 +180,7 @@ func (l *leg) send() []byte {
 	case out.Status == http.StatusBadRequest, out.Status == http.StatusRequestEntityTooLarge,
 		out.Status == http.StatusUnprocessableEntity:
 		l.result = journal.PrefillRefused
-		l.refusal = &ownError{worker: l.inner.By().ID(),
+		l.refusal = &attempt.OwnError{Worker: l.inner.By().ID(),
 			Outbound: message.Outbound{Status: out.Status, Header: out.Header, Body: text}}
 		return nil
 	case out.Status != http.StatusOK:
@@ -331,7 +332,7 @@ func (l *leg) begun() *route.Split {
 func (l *leg) overdue() *route.Split {
 	s := &route.Split{Result: string(journal.PrefillFailed), Why: "all prefillers are full", Took: time.Since(l.began)}
 	if a := l.inner.under.Load(); a != nil {
-		s.Prefiller = a.trip.Worker().ID()
+		s.Prefiller = a.Trip.Worker().ID()
 		s.Named, s.Why = s.Prefiller == l.named, s.Prefiller+": "+string(journal.Timeout)
 	}
 	return s

@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/admission"
+	"github.com/warmpath/warmpath/daemon/request/attempt"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -117,8 +118,8 @@ const maxPrefills = 3
 
 // prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder
 // gets the client's, or nothing if it serves nothing alone: prefill returns why.
-func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) *failure {
-	p.decoder = a.trip.Worker()
+func (p *pairing) prefill(ctx context.Context, a *attempt.Attempt, to route.Target) *attempt.Failure {
+	p.decoder = a.Trip.Worker()
 	if n := len(p.failed); n > 0 && (p.first.refusal != nil || n == maxPrefills || !p.req.PayRetry()) {
 		return p.unserved()
 	}
@@ -150,10 +151,10 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) *fai
 			return nil
 		}
 	}
-	a.handed, p.using = true, p.first
-	a.faulty = len(p.failed) > 0
+	a.Prompt, p.using = p.prompt(), p.first
+	a.Faulty = len(p.failed) > 0
 	if p.Connector.InTurn() {
-		a.trip.Handed(to, time.Now())
+		a.Trip.Handed(to, time.Now())
 	}
 	p.out.Body = p.Decode(p.body, p.handed)
 	p.handed, p.told = nil, p.handed // a decoder that has been told may have read it
@@ -161,10 +162,10 @@ func (p *pairing) prefill(ctx context.Context, a *attempt, to route.Target) *fai
 }
 
 // unserved returns why a decoder that serves nothing alone does not get the request.
-func (p *pairing) unserved() *failure {
-	f := &failure{reason: journal.Full, fault: message.FaultNoPrefill, grade: route.GradeUnseen}
+func (p *pairing) unserved() *attempt.Failure {
+	f := &attempt.Failure{Reason: journal.Full, Fault: message.FaultNoPrefill, Grade: route.GradeUnseen}
 	if p.first.refusal != nil { // it is the client's to mend
-		f.own, f.grade = p.first.refusal, route.GradeFinal
+		f.Own, f.Grade = p.first.refusal, route.GradeFinal
 	}
 	return f
 }
@@ -181,7 +182,7 @@ type kv struct {
 // A decoder that got nothing, or whose client left, is taken for one that was not told. One that has failed, or answers
 // with an error, may have read it: the next one gets a prefill of its own, as what was read is another request's by
 // now.
-func (p *pairing) ended(out *message.Outbound, f *failure, gone bool) {
+func (p *pairing) ended(out *message.Outbound, f *attempt.Failure, gone bool) {
 	if p != nil && p.using != nil && f == nil && out.Status < 400 {
 		p.using.read = true
 		p.req.Pool.Workers.HandedOver(p.using.by, p.decoder, p.using.began, time.Now())
@@ -195,7 +196,7 @@ func (p *pairing) ended(out *message.Outbound, f *failure, gone bool) {
 		return
 	case p.told == nil || f == nil && out.Status < 400:
 		return
-	case gone, f != nil && f.grade == route.GradeUnseen:
+	case gone, f != nil && f.Grade == route.GradeUnseen:
 		p.handed = p.told
 	default:
 		p.unread = append(p.unread, kv{p.first, p.told})
@@ -259,7 +260,7 @@ func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 
 // sendBeside chooses a prefiller and runs the first leg beside the second. If it fails, the second waits in vain, and
 // is ended.
-func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
+func (p *pairing) sendBeside(ctx context.Context, a *attempt.Attempt, l *leg) bool {
 	if !l.choose(ctx) || !l.alone(p.failed) || !p.meet(ctx, l) {
 		l.end()
 		p.note(l)
@@ -267,7 +268,6 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 	}
 	l.in.Body = p.Prefill(p.req.In.Body)
 	l.late = func() { l.cancel(context.DeadlineExceeded) }
-	a.paired = true
 	p.req.In.Seen.Split = l.begun()
 	pool, j := p.req.Pool, p.req.Journal
 	l.state.Store(legSent)
@@ -280,13 +280,11 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt, l *leg) bool {
 		}
 		j.Prefilled(&l.in, pool, l.result, l.why())
 		if l.result == journal.PrefillDone || l.result == journal.PrefillDropped {
-			a.trip.Computed(time.Now())
+			a.Trip.Computed(time.Now())
 			return
 		}
 		l.failed.Store(true)
-		if a.deadline.CompareAndSwap(deadlineAhead, deadlineMissed) {
-			a.cancel(errUnfilled)
-		}
+		a.Unfill(nil)
 	}()
 	return true
 }
@@ -307,7 +305,7 @@ func (p *pairing) meet(ctx context.Context, l *leg) bool {
 
 // tell names a prefiller to the sidecar of the decoder. Of an answer in one piece nothing shows when its prompt was
 // computed: it is waited for.
-func (p *pairing) tell(ctx context.Context, a *attempt, l *leg) bool {
+func (p *pairing) tell(ctx context.Context, a *attempt.Attempt, l *leg) bool {
 	defer p.note(l)
 	if !l.choose(ctx) || !l.hold() {
 		l.end()
@@ -315,13 +313,11 @@ func (p *pairing) tell(ctx context.Context, a *attempt, l *leg) bool {
 	}
 	p.sidecar = l
 	if p.req.Read.Req.Stream {
-		a.paired = true
 		l.clock = time.AfterFunc(l.limit.Limit, func() {
-			if a.deadline.CompareAndSwap(deadlineAhead, deadlineMissed) {
+			a.Unfill(func() {
 				l.failed.Store(true)
 				l.trip.Overdue(time.Now())
-				a.cancel(errUnfilled)
-			}
+			})
 		})
 	}
 	p.out.Header = withPrefiller(p.out.Header, l.address())
@@ -345,8 +341,8 @@ func (p *pairing) reset() {
 }
 
 // stop has the next worker compute the prompt itself if a prefill has failed, or is lost.
-func (p *pairing) stop(why *failure) {
-	if p == nil || why.reason != journal.Unfilled {
+func (p *pairing) stop(why *attempt.Failure) {
+	if p == nil || why.Reason != journal.Unfilled {
 		return
 	}
 	p.handed, p.told = nil, nil // what could not be loaded is not asked for again, to have it freed
@@ -377,12 +373,9 @@ func (p *pairing) end() {
 	}
 }
 
-// prompt returns who computes the prompt of an attempt that goes to its decoder now.
-func (p *pairing) prompt(a *attempt) route.Prompt {
-	switch {
-	case !a.handed:
-		return route.Alone
-	case p.Connector.InTurn():
+// prompt returns who computes the prompt of an attempt whose decoder has been told.
+func (p *pairing) prompt() route.Prompt {
+	if p.Connector.InTurn() {
 		return route.Computed
 	}
 	return route.Away

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/admission"
+	"github.com/warmpath/warmpath/daemon/request/attempt"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
@@ -20,7 +21,7 @@ func (e *Exchange) refuse(f message.Fault) *message.Outbound { return e.refuseAs
 
 // refuseAs is refuse in the words and with the status of the last worker that refused the request; own is nil if there
 // are none.
-func (e *Exchange) refuseAs(f message.Fault, own *ownError) *message.Outbound {
+func (e *Exchange) refuseAs(f message.Fault, own *attempt.OwnError) *message.Outbound {
 	seen := &e.req.In.Seen
 	e.choice.Unbind()
 	if e.fallsBack(failedFor(&f, own)) {
@@ -33,7 +34,7 @@ func (e *Exchange) refuseAs(f message.Fault, own *ownError) *message.Outbound {
 		out = f.Outbound(e.req.Shape())
 	} else {
 		out = &own.Outbound
-		seen.Worker = own.worker
+		seen.Worker = own.Worker
 		out.ComeBackIn(f.Retry)
 	}
 	e.req.Journal.Meter.Refused(seen, f, out.Status, seen.At.Sub(e.req.Arrived))
@@ -153,7 +154,7 @@ var fallen message.Outbound
 
 // failedFor returns why the model has not served a request that ends with that fault, 0 if another model would not
 // help. own is a worker's own error in its place.
-func failedFor(f *message.Fault, own *ownError) names.Reason {
+func failedFor(f *message.Fault, own *attempt.OwnError) names.Reason {
 	switch {
 	case own != nil && f.Cause == message.NoFreeWorker: // each worker says so itself
 		return names.Full

@@ -241,7 +241,9 @@ func (f *fickle) whole(out *message.Outbound) (string, error) {
 	defer out.Stream.Close()
 	var text []byte
 	for {
-		n, err := out.Stream.(*stream).ReadRoom(f)
+		n, err := out.Stream.(interface {
+			ReadRoom(room upstream.Room) (int, error)
+		}).ReadRoom(f)
 		if n > 0 {
 			text = append(text, f.Take()[:n]...)
 		}

@@ -1,4 +1,4 @@
-package exchange
+package attempt
 
 import (
 	"errors"
@@ -57,7 +57,7 @@ func (b *body) finish(err error) {
 			now = time.Now()
 		}
 		seen := &b.r.In.Seen
-		seen.Usage = b.a.endTrip(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
+		seen.Usage = b.a.endTrip(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.resp.Status,
 			At: now})
 		// the decoder's answer may have no such count
 		if s := seen.Split; s != nil && s.CachedKnown && seen.Usage.Known {
@@ -65,16 +65,16 @@ func (b *body) finish(err error) {
 		}
 		if b.ok || seen.Usage.Known { // an engine that refuses has computed nothing
 			u := seen.Usage
-			u.CachedKnown = u.CachedKnown && (!b.a.handed || seen.Split != nil && seen.Split.CachedKnown)
+			u.CachedKnown = u.CachedKnown && (b.a.Prompt == route.Alone || seen.Split != nil && seen.Split.CachedKnown)
 			b.r.Limits.Use(&b.r.Read, admission.Answered{Usage: u, Streamed: b.r.Limits.Streamed(b.r.Pool, b.reply),
 				Whole: err == io.EOF})
 		}
 		b.followJob(seen.Usage, err == io.EOF)
 		b.learnHabit(err == io.EOF)
-		b.a.resp.Release()
+		b.resp.Release()
 		b.giveBack()
 		seen.At, seen.Total = now, now.Sub(b.r.Arrived)
-		b.r.Journal.Meter.Ended(seen, journal.End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total,
+		b.r.Journal.Meter.Ended(seen, journal.End{Status: b.resp.Status, Outcome: o, Took: seen.Total,
 			Translated: b.r.Entry.Door != nil})
 	})
 }
@@ -107,7 +107,7 @@ func (b *body) followJob(used route.Usage, whole bool) {
 		}
 	}
 	if id != "" && in.Account.Spent().Limited() {
-		jobs.Begin(r, id, b.a.trip.Worker().URL(), at)
+		jobs.Begin(r, id, b.a.Trip.Worker().URL(), at)
 	}
 }
 
@@ -157,29 +157,29 @@ func (b *body) outcome(err error) judge.Outcome {
 	case b.failedInside():
 		seen.End = "hidden_failure"
 		b.r.Log().Warn("worker reported a failure in the middle of an answer", "id", b.r.In.ID,
-			"worker", b.a.trip.Worker().ID(), "code", b.reply.FailedCode())
+			"worker", b.a.Trip.Worker().ID(), "code", b.reply.FailedCode())
 		if b.aborts() {
 			return judge.Outcome{Kind: judge.Leaving, Err: "gives up what it accepted"}
 		}
 		return judge.Outcome{Kind: judge.Failed, Err: errFailedInside.Error()}
 	case err != io.EOF:
 		seen.End = "broken"
-		words := inWords(err)
+		words := InWords(err)
 		if b.a.given.Load() != notGiven {
 			words = errDown.Error()
 		} else {
-			b.r.LostAt(b.a.trip.Worker(), time.Now())
+			b.r.LostAt(b.a.Trip.Worker(), time.Now())
 		}
-		b.r.Log().Warn("worker broke off in the middle of an answer", "id", b.r.In.ID, "worker", b.a.trip.Worker().ID(),
+		b.r.Log().Warn("worker broke off in the middle of an answer", "id", b.r.In.ID, "worker", b.a.Trip.Worker().ID(),
 			"error", words)
 		return judge.Outcome{Kind: judge.Broken, Err: words, Stalled: errors.Is(err, upstream.ErrStalled)}
 	}
-	return signOf(b.r, b.a.resp, nil)
+	return signOf(b.r, b.resp, nil)
 }
 
 // showing returns the outcome of an answer that shows something against its worker.
 func (b *body) showing(text []byte) judge.Outcome {
-	o := signOf(b.r, b.a.resp, text)
+	o := signOf(b.r, b.resp, text)
 	if o.Kind != b.against { // its status is good, and the failure stands inside
 		o = judge.Outcome{Kind: b.against, Err: "reported a failure inside its answer"}
 		switch b.against {

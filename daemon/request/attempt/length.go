@@ -1,4 +1,4 @@
-package exchange
+package attempt
 
 import (
 	"bytes"
@@ -39,9 +39,9 @@ func saysTooLong(text []byte) (length int, ok bool) {
 
 // outgrown ends an attempt whose worker refuses the request for its length, if another one of the same model is longer.
 // That is done once: the next refusal goes to the client. nil: this one does.
-func outgrown(b *body, a *attempts, text []byte) *failure {
-	r := b.r
-	if b.a.resp.Status != http.StatusBadRequest || a.outgrew || !a.Others(1) || r.Consumed() {
+func (d draft) outgrown(text []byte) *Failure {
+	r := d.r
+	if d.resp.Status != http.StatusBadRequest || d.h.outgrew || !d.h.rule.Others(1) || r.Consumed() {
 		return nil
 	}
 	said, ok := saysTooLong(text)
@@ -49,23 +49,23 @@ func outgrown(b *body, a *attempts, text []byte) *failure {
 		return nil
 	}
 	workers, now := r.Pool.Workers, time.Now()
-	length := cmp.Or(workers.Length(b.a.trip.Worker(), r.Read.Req.Model), said)
-	if length == 0 || !a.choice.KeepLonger(length, now) || !workers.MayRetry(now) {
+	length := cmp.Or(workers.Length(d.a.Trip.Worker(), r.Read.Req.Model), said)
+	if length == 0 || !d.h.choice.KeepLonger(length, now) || !workers.MayRetry(now) {
 		return nil
 	}
-	a.outgrew = true
-	return b.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
-		&failure{reason: journal.TooShort, fault: message.FaultUpstream, paid: true})
+	d.h.outgrew = true
+	return d.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
+		&Failure{Reason: journal.TooShort, Fault: message.FaultUpstream, paid: true})
 }
 
 // outgrewModel ends an attempt whose worker refuses the request for its length, if a fallback is to serve it.
-func outgrewModel(b *body, text []byte) *failure {
-	if b.r.Alias == nil || b.a.resp.Status != http.StatusBadRequest {
+func (d draft) outgrewModel(text []byte) *Failure {
+	if d.r.Alias == nil || d.resp.Status != http.StatusBadRequest {
 		return nil
 	}
-	if _, ok := saysTooLong(text); !ok || !b.r.MayFall(names.Context, b.tries.choice.Binding()) {
+	if _, ok := saysTooLong(text); !ok || !d.r.MayFall(names.Context, d.h.choice.Binding()) {
 		return nil
 	}
-	return b.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
-		&failure{reason: journal.TooShort, fault: message.FaultUpstream, grade: route.GradeFinal, falls: names.Context})
+	return d.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
+		&Failure{Reason: journal.TooShort, Fault: message.FaultUpstream, Grade: route.GradeFinal, Falls: names.Context})
 }

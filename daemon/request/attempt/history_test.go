@@ -1,4 +1,4 @@
-package exchange
+package attempt
 
 import (
 	"testing"
@@ -14,19 +14,19 @@ import (
 // TestAttemptsKeepTheFaultThatMatters: a full worker, which got no request, does not hide that another one failed.
 func TestAttemptsKeepTheFaultThatMatters(t *testing.T) {
 	always := func() bool { return true }
-	f := func(want message.Fault, failures ...failure) {
+	f := func(want message.Fault, failures ...Failure) {
 		t.Helper()
-		var a attempts
+		var a History
 		for i := range failures {
-			a.after(&failures[i], false, len(failures)-i, always)
+			a.After(&failures[i], false, len(failures)-i, always)
 		}
-		if a.last != want {
-			t.Errorf("%+v: the client gets %q; want %q", failures, a.last.Code, want.Code)
+		if a.Last != want {
+			t.Errorf("%+v: the client gets %q; want %q", failures, a.Last.Code, want.Code)
 		}
 	}
-	full := failure{reason: journal.Full, grade: route.GradeUnseen, fault: message.FaultFull}
-	timeout := failure{reason: journal.Late, fault: message.FaultTimeout}
-	unreached := failure{reason: journal.Connect, grade: route.GradeUnseen, fault: message.FaultUpstream}
+	full := Failure{Reason: journal.Full, Grade: route.GradeUnseen, Fault: message.FaultFull}
+	timeout := Failure{Reason: journal.Late, Fault: message.FaultTimeout}
+	unreached := Failure{Reason: journal.Connect, Grade: route.GradeUnseen, Fault: message.FaultUpstream}
 	f(message.FaultFull, full)
 	f(message.FaultFull, full, full)
 	f(message.FaultTimeout, timeout, full)
@@ -38,13 +38,13 @@ func TestAttemptsKeepTheFaultThatMatters(t *testing.T) {
 // TestADyingWorkerIsALostOne: a worker that ends in words counts with those whose connection broke: two end the request.
 func TestADyingWorkerIsALostOne(t *testing.T) {
 	for _, r := range []journal.Reason{journal.NoAnswer, journal.Dying} {
-		var a attempts
-		lost := failure{reason: r, by: new(worker.Worker)}
+		var a History
+		lost := Failure{Reason: r, By: new(worker.Worker)}
 		for _, want := range []route.Retry{route.TryNext, route.GiveUp} {
-			if got := a.after(&lost, false, 2, func() bool { return true }); got != want {
+			if got := a.After(&lost, false, 2, func() bool { return true }); got != want {
 				t.Errorf("%s: %v; want %v", r, got, want)
 			}
-			lost.by = new(worker.Worker)
+			lost.By = new(worker.Worker)
 		}
 	}
 }
@@ -52,19 +52,19 @@ func TestADyingWorkerIsALostOne(t *testing.T) {
 // TestLateness: how long a request waits for a connection that is not made in time.
 func TestLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := attempts{patience: 3 * time.Second}
-		f := func(what string, failed failure, after time.Duration, want route.Lateness) {
+		a := History{patience: 3 * time.Second}
+		f := func(what string, failed Failure, after time.Duration, want route.Lateness) {
 			t.Helper()
 			time.Sleep(after)
 			if got := a.lateness(&failed); got != want {
 				t.Errorf("%s: %v; want %v", what, got, want)
 			}
 		}
-		late := failure{late: true}
-		f("another failure", failure{}, 0, route.NotLate)
+		late := Failure{late: true}
+		f("another failure", Failure{}, 0, route.NotLate)
 		f("late, long after it", late, time.Minute, route.Late)
 		f("a while later", late, 2*time.Second, route.Late)
 		f("too long", late, time.Second, route.TooLate)
-		f("another failure then", failure{}, 0, route.NotLate)
+		f("another failure then", Failure{}, 0, route.NotLate)
 	})
 }

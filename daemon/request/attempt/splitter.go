@@ -1,4 +1,4 @@
-package exchange
+package attempt
 
 import "github.com/warmpath/warmpath/daemon/request/sse"
 

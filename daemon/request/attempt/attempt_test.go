@@ -1,4 +1,4 @@
-package exchange
+package attempt
 
 import (
 	"context"
@@ -7,11 +7,13 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -53,7 +55,7 @@ func TestAttemptDiagnose(t *testing.T) {
 		cancel(cause)
 		return ctx
 	}
-	f := func(what string, err error, a *attempt, want failure, kind judge.Kind) {
+	f := func(what string, err error, a *Attempt, want Failure, kind judge.Kind) {
 		t.Helper()
 		if a.ctx == nil {
 			a.ctx = context.Background()
@@ -66,54 +68,54 @@ func TestAttemptDiagnose(t *testing.T) {
 			t.Errorf("%s: what is said of the worker is %q", what, o.Err)
 		}
 	}
-	lost := func() *attempt {
-		a := &attempt{}
+	lost := func() *Attempt {
+		a := &Attempt{}
 		a.given.Store(givenDead)
 		return a
 	}
-	closed, live := io.ErrUnexpectedEOF, &attempt{}
+	closed, live := io.ErrUnexpectedEOF, &Attempt{}
 	dial := func(err error) error { return fmt.Errorf("x: %w", &net.OpError{Op: "dial", Err: err}) }
 	late := fmt.Errorf("x: %w", os.ErrDeadlineExceeded)
 
-	notInTime := failure{reason: journal.Late, fault: message.FaultTimeout, paid: true}
-	f("late", closed, &attempt{ctx: endedBy(errLate)}, notInTime, judge.Broken)
+	notInTime := Failure{Reason: journal.Late, Fault: message.FaultTimeout, paid: true}
+	f("late", closed, &Attempt{ctx: endedBy(errLate)}, notInTime, judge.Broken)
 	f("late, and the timer's cancel is still to come", errLate, live, notInTime, judge.Broken)
-	f("down, by its own context", closed, &attempt{ctx: endedBy(errDown)}, failure{reason: journal.Down, fault: message.FaultDown}, judge.Broken)
-	moved := &attempt{}
+	f("down, by its own context", closed, &Attempt{ctx: endedBy(errDown)}, Failure{Reason: journal.Down, Fault: message.FaultDown}, judge.Broken)
+	moved := &Attempt{}
 	moved.given.Store(givenSilent)
-	f("moved from a silent worker", closed, moved, failure{reason: journal.Moved, fault: message.FaultDown, paid: true}, judge.Canceled)
-	f("down, by its life", closed, lost(), failure{reason: journal.Down, fault: message.FaultDown}, judge.Broken)
-	f("the client left", closed, &attempt{ctx: endedBy(message.ErrClientGone)}, failure{grade: route.GradeFinal}, judge.Canceled)
-	f("the drain is over", closed, &attempt{ctx: endedBy(message.ErrDraining)}, failure{grade: route.GradeFinal}, judge.Canceled)
+	f("moved from a silent worker", closed, moved, Failure{Reason: journal.Moved, Fault: message.FaultDown, paid: true}, judge.Canceled)
+	f("down, by its life", closed, lost(), Failure{Reason: journal.Down, Fault: message.FaultDown}, judge.Broken)
+	f("the client left", closed, &Attempt{ctx: endedBy(message.ErrClientGone)}, Failure{Grade: route.GradeFinal}, judge.Canceled)
+	f("the drain is over", closed, &Attempt{ctx: endedBy(message.ErrDraining)}, Failure{Grade: route.GradeFinal}, judge.Canceled)
 	gone := lost()
 	gone.ctx = endedBy(message.ErrClientGone)
-	f("the client left a worker that is down", closed, gone, failure{grade: route.GradeFinal}, judge.Canceled)
+	f("the client left a worker that is down", closed, gone, Failure{Grade: route.GradeFinal}, judge.Canceled)
 
-	f("no request", upstream.ErrRequest, live, failure{fault: message.FaultRequest, grade: route.GradeFinal}, judge.Canceled)
+	f("no request", upstream.ErrRequest, live, Failure{Fault: message.FaultRequest, Grade: route.GradeFinal}, judge.Canceled)
 	tail := func(err error) error { return fmt.Errorf("%w: %w", upstream.ErrTail, err) }
-	f("a tail too large", tail(message.ErrTooLarge), live, failure{fault: message.FaultTooLarge, grade: route.GradeFinal}, judge.Canceled)
-	f("a slow tail", tail(message.ErrSlowBody), live, failure{fault: message.FaultSlowBody, grade: route.GradeFinal}, judge.Canceled)
-	f("a tail cut off", tail(io.ErrUnexpectedEOF), live, failure{fault: message.FaultFraming, grade: route.GradeFinal}, judge.Canceled)
+	f("a tail too large", tail(message.ErrTooLarge), live, Failure{Fault: message.FaultTooLarge, Grade: route.GradeFinal}, judge.Canceled)
+	f("a slow tail", tail(message.ErrSlowBody), live, Failure{Fault: message.FaultSlowBody, Grade: route.GradeFinal}, judge.Canceled)
+	f("a tail cut off", tail(io.ErrUnexpectedEOF), live, Failure{Fault: message.FaultFraming, Grade: route.GradeFinal}, judge.Canceled)
 
-	none := failure{reason: journal.NoDescriptor, fault: message.FaultOverload, grade: route.GradeUnseen}
+	none := Failure{Reason: journal.NoDescriptor, Fault: message.FaultOverload, Grade: route.GradeUnseen}
 	f("no descriptor", dial(syscall.EMFILE), live, none, judge.Canceled)
 	f("no descriptor in the system", dial(syscall.ENFILE), live, none, judge.Canceled)
-	connect := failure{reason: journal.Connect, fault: message.FaultUpstream, grade: route.GradeUnseen}
+	connect := Failure{Reason: journal.Connect, Fault: message.FaultUpstream, Grade: route.GradeUnseen}
 	f("refused", dial(syscall.ECONNREFUSED), live, connect, judge.Refused)
-	connect.reason = journal.ConnectLate
+	connect.Reason = journal.ConnectLate
 	f("no way there", dial(syscall.EHOSTUNREACH), live, connect, judge.Late)
 	connect.late = true
 	f("no connection in time", dial(os.ErrDeadlineExceeded), live, connect, judge.Late)
-	f("no answer in time", late, live, failure{reason: journal.Timeout, fault: message.FaultTimeout, grade: route.GradeFinal}, judge.Broken)
-	f("broke off", closed, live, failure{reason: journal.NoAnswer, fault: message.FaultUpstream}, judge.Broken)
-	f("closed without a byte", unanswered(t), live, failure{reason: journal.NoAnswer, fault: message.FaultUpstream, grade: route.GradeSilent}, judge.Broken)
+	f("no answer in time", late, live, Failure{Reason: journal.Timeout, Fault: message.FaultTimeout, Grade: route.GradeFinal}, judge.Broken)
+	f("broke off", closed, live, Failure{Reason: journal.NoAnswer, Fault: message.FaultUpstream}, judge.Broken)
+	f("closed without a byte", unanswered(t), live, Failure{Reason: journal.NoAnswer, Fault: message.FaultUpstream, Grade: route.GradeSilent}, judge.Broken)
 }
 
 // TestInWords: the words for an error have no address.
 func TestInWords(t *testing.T) {
 	f := func(err error, want string) {
 		t.Helper()
-		if got := inWords(err); got != want {
+		if got := InWords(err); got != want {
 			t.Errorf("%v: %q; want %q", err, got, want)
 		}
 	}
@@ -126,10 +128,10 @@ func TestInWords(t *testing.T) {
 // TestAttemptStopTimer: a deadline that is over cannot be stopped, and ends the attempt alone. If no repeat can be paid
 // for, it ends nothing.
 func TestAttemptStopTimer(t *testing.T) {
-	var a, b, c attempt
+	var a, b, c Attempt
 	parent := new(message.Life)
 	paid := func() bool { return true }
-	a.begin(parent, true)
+	a.setContext(parent, true)
 	a.limit(time.Hour, paid)
 	for range 2 { // the second stop finds none
 		if !a.stopTimer() || a.ctx.Err() != nil {
@@ -137,7 +139,7 @@ func TestAttemptStopTimer(t *testing.T) {
 		}
 	}
 	a.close()
-	b.begin(parent, true)
+	b.setContext(parent, true)
 	b.limit(time.Nanosecond, paid)
 	<-b.ctx.Done()
 	if b.stopTimer() || message.CauseOf(b.ctx) != errLate || parent.Err() != nil {
@@ -145,7 +147,7 @@ func TestAttemptStopTimer(t *testing.T) {
 	}
 	b.close()
 	asked := make(chan struct{})
-	c.begin(parent, true)
+	c.setContext(parent, true)
 	c.limit(time.Nanosecond, func() bool { close(asked); return false })
 	<-asked
 	if time.Sleep(5 * time.Millisecond); !c.stopTimer() || c.ctx.Err() != nil {
@@ -157,10 +159,10 @@ func TestAttemptStopTimer(t *testing.T) {
 // TestGiveUpEndsItsOwnAttemptAlone: a late GiveUp of an earlier attempt does not end the one under way, nor one that
 // waits for its client.
 func TestGiveUpEndsItsOwnAttemptAlone(t *testing.T) {
-	var first, second attempt
-	life, request := new(message.Life), new(listener)
-	first.begin(life, false)
-	second.begin(life, false)
+	var first, second Attempt
+	life, request := new(message.Life), new(ended)
+	first.setContext(life, false)
+	second.setContext(life, false)
 	life.Hear(request)
 	first.GiveUp(true)
 	if request.told.Load() != 0 || first.given.Load() != givenDead {
@@ -183,14 +185,18 @@ func TestGiveUpEndsItsOwnAttemptAlone(t *testing.T) {
 // repeat for it.
 func TestASilentWorkerKeepsWhatNobodyPaysFor(t *testing.T) {
 	for spent, want := range map[bool]uint32{false: givenSilent, true: notGiven} {
-		s := newScene(t, []string{whole(200, good)})
-		if spent {
-			s.spend()
+		workers := worker.New(worker.Config{}, time.Now())
+		for spent && workers.MayRetry(time.Now()) {
 		}
-		a := attempt{payer: s.pool.Workers}
-		a.begin(new(message.Life), false)
+		a := Attempt{payer: workers}
+		a.setContext(new(message.Life), false)
 		if a.GiveUp(false); a.given.Load() != want {
 			t.Errorf("spent %v: %d; want %d", spent, a.given.Load(), want)
 		}
 	}
 }
+
+// ended counts the ends of a request that it hears.
+type ended struct{ told atomic.Int32 }
+
+func (e *ended) Ended() { e.told.Add(1) }

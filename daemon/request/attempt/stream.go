@@ -1,7 +1,6 @@
-package exchange
+package attempt
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"time"
@@ -11,76 +10,15 @@ import (
 )
 
 // errBrokeOff ends an answer that broke off: the front then ends the client's connection without its last chunk.
-var errBrokeOff = errors.New("exchange: the worker broke off in the middle of an answer")
+var errBrokeOff = errors.New("attempt: the worker broke off in the middle of an answer")
 
-// stream is a body on its way to the client, piece by piece. Every Exchange has one, as nobody knows before the head
+// stream is a body on its way to the client, piece by piece. Every Attempt has one, as nobody knows before the head
 // which answers are small.
 type stream struct {
 	body
 	splitter splitter // of events
 	tail     []byte   // an error event that is still to be read
 	err      error    // what comes after page and tail
-}
-
-// awaitOutput reads an answer until its first byte, and a stream that is understood until its first output. A worker
-// that fails before that is replaced, and the client never knows. The head shows nothing, as vLLM sends it before the
-// prefill, and the first event of a chat holds only the assistant's role. weigh decides on a stream that reports a
-// failure before its output, by what came of it; nil = the client gets it.
-func (s *stream) awaitOutput(weigh func(held []byte) *failure) *failure {
-	understood := s.reply != nil && s.events && s.r.Understood()
-	if understood {
-		s.a.resp.SetChunkTimeout(s.r.Pool.HeaderTimeout) // the head of a stream comes before the prefill
-	}
-	for {
-		n, err := s.read(s.page.room())
-		if n > 0 {
-			s.a.trip.Flow(time.Now())
-		}
-		piece := s.page.grow(n)
-		s.learn(piece)
-		if s.foreign() {
-			return s.discardForeign()
-		}
-		failed := s.fails(understood, err == io.EOF)
-		if failed {
-			if f := weigh(s.page.held); f != nil {
-				return f
-			}
-		}
-		switch {
-		case err == io.EOF && s.unfinished():
-			return s.discardBroken(io.ErrUnexpectedEOF)
-		case err == io.EOF:
-			s.err = io.EOF
-		case err != nil:
-			return s.discardBroken(err)
-		case understood && !failed && s.withholds(piece):
-			continue // a ping or a comment keeps a connection alive through whatever stands before us: it must go on
-		}
-		s.a.resp.SetChunkTimeout(0)
-		s.a.resp.Release()
-		if !s.a.stopTimer() {
-			return s.discardBroken(errLate)
-		}
-		s.a.waits.Store(forClient)
-		s.noteFirstOutput()
-		return nil
-	}
-}
-
-// fails reports whether what came shows that it is no answer: a stream that is understood reports a failure, or what is
-// no stream has no form of an answer.
-func (s *stream) fails(understood, ended bool) bool {
-	if understood {
-		return s.reply.Failed() && !s.rejects()
-	}
-	return s.formless(s.page.held, ended && len(s.page.held) == 0)
-}
-
-// withholds reports whether what came so far is held back: it is no output, and the piece that came last has no ping
-// and is no comment.
-func (s *stream) withholds(piece []byte) bool {
-	return !s.reply.Output() && !s.page.full() && !s.reply.Pinged() && !bytes.HasPrefix(piece, []byte(":"))
 }
 
 // Read passes on what one read of the worker gave, up to the end of an event: an error event can then follow at any
@@ -150,7 +88,7 @@ func (s *stream) readWorker(room upstream.Room, kept int) (n int, err error) {
 	}
 	s.a.waits.Store(forClient)
 	if n > 0 {
-		s.a.trip.Flow(time.Now())
+		s.a.Trip.Flow(time.Now())
 		s.learn(room.Take()[kept : kept+n])
 		s.noteFirstOutput()
 	}
@@ -232,7 +170,13 @@ func (s *stream) readTail(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the exchange. If the client left early, this cancels the worker's request.
+// Finish ends an attempt whose answer goes to the client whole.
+func (a *Attempt) Finish() {
+	a.answer.finish(io.EOF)
+	a.answer.Close()
+}
+
+// Close ends the request. If the client left early, this cancels the worker's request.
 func (s *stream) Close() error {
 	s.finish(message.ErrClientGone)
 	s.page.release()
