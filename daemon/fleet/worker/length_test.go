@@ -55,6 +55,30 @@ func TestSnapshotByLength(t *testing.T) {
 	f(Query{Model: "m", Need: 9000}, Down)
 }
 
+// TestCrowdedAndTooShort: workers that have just said that they are full are offered a request that is too long for all
+// of them, as others are. A longer one that is full goes before a shorter one.
+func TestCrowdedAndTooShort(t *testing.T) {
+	p := upPool(t, 2)
+	p.lists(0, 4096)
+	p.lists(1, 4096)
+	f := func(want string) {
+		t.Helper()
+		got := ""
+		_, ws, s := p.Snapshot(Query{Model: "m", Need: 9000, At: p.after(1)}, nil, nil)
+		for _, w := range ws {
+			got += w.ID() + " "
+		}
+		if got != want || s != Ready {
+			t.Errorf("%q, %v; want %q, %v", got, s, want, Ready)
+		}
+	}
+	p.fail(0, 1, 1, judge.Busy)
+	p.fail(1, 1, 1, judge.Busy)
+	f("w0 w1 ")
+	p.lists(1, 32768)
+	f("w1 ")
+}
+
 // TestLengthsChange: a worker that starts again with another length is known by that, and equal lists are still one.
 func TestLengthsChange(t *testing.T) {
 	p := upPool(t, 2)

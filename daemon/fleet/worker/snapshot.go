@@ -207,10 +207,10 @@ func (s *shot) due(w *Worker) bool {
 	return w.slowStart.Due(s.moment.now, w.weight/s.weight, s.fleet.rates.Begun)
 }
 
-// fit returns TooShort in place of a standing in which the worker would take the request.
+// fit returns TooShort in place of a standing in which the worker would take the request, in this pass or a later one.
 func (s *shot) fit(w *Worker, standing Standing) Standing {
 	switch {
-	case standing != Ready && standing != Held && standing != Panicked:
+	case standing != Ready && standing != Held && standing != Crowded && standing != Panicked:
 	case s.Tied && w.id == s.Bound:
 	case w.listing.IsShorter(s.Model, s.Need):
 		return TooShort
