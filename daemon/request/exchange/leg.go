@@ -205,9 +205,13 @@ const maxLeg = 4 << 20
 func (l *leg) hold() bool {
 	l.limit = route.Prefills(&l.inner.choice)
 	l.limit.BeSure()
-	to, ok := l.inner.choice.Next(time.Now())
-	l.held = ok && l.inner.choice.Send(&l.trip, to, nil, time.Now())
-	if l.held {
+	now := time.Now()
+	to, ok := l.inner.choice.Next(now)
+	l.held = ok && l.inner.choice.Send(&l.trip, to, nil, now)
+	if !l.held {
+		l.inner.release() // with its turn of the queue
+	} else {
+		l.inner.charge(&l.trip, to, now)
 		l.in.Account.Take(&l.place, account.Worker, 1)
 		l.result, l.inner.by, l.by = journal.PrefillDone, to.Worker, to.Worker
 	}

@@ -298,7 +298,7 @@ func (p *pairing) meet(ctx context.Context, l *leg) bool {
 	p.Engine = l.engine(ctx, p.rule, p.Host)
 	if p.Engine == "" {
 		l.result = journal.PrefillUnnamed
-		l.inner.release()
+		l.inner.release() // it may have the turn of the queue, and nobody else has one meanwhile
 	}
 	return p.Engine != ""
 }

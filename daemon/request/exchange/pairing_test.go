@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +20,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/queue"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
 )
 
 // Each connector gets its legs, and a short prompt one worker alone, if that serves anything alone.
@@ -441,4 +444,51 @@ func TestPairingOfSeveral(t *testing.T) {
 		f(c, "/v1/completions", `{"echo":true,"logprobs":1,"prompt":"`+long+`"}`, "d")
 	}
 	f(pair.NIXL, "/v1/completions", `{"n":1,"prompt":["`+long+`"]}`, "pd")
+}
+
+// TestALegGivesItsTurnBack: a leg that has waited in the queue for its prefiller has the turn, which nobody else has
+// meanwhile. It gives it back when the prompt is at a sidecar, and when the two workers cannot meet.
+func TestALegGivesItsTurnBack(t *testing.T) {
+	f := func(c pair.Connector, bootstrap int) {
+		t.Helper()
+		d := newDuo(t, c)
+		q := waiting.New(waiting.Config{Config: queue.Config{MaxRequests: 10, MaxBytes: 1 << 30}, Wait: 5 * time.Second})
+		d.pool.Queue, d.pool.Limited = q, true
+		d.pool.Workers.Configure(worker.Config{MaxInFlight: 1, Room: q})
+		d.pool.Workers.Drain("p1", true, time.Now())
+		first, second, came := make(chan bool), make(chan bool), make(chan string, 9)
+		var answers sync.WaitGroup
+		ask := func(bytes int) {
+			answers.Go(func() {
+				if _, out := d.ask(bytes, ""); out.Status != 200 {
+					t.Errorf("%s: %d %s", c, out.Status, out.Body)
+				}
+			})
+		}
+		d.set("", func(w string) { came <- w; <-first })
+		ask(4000)
+		<-came
+		if c == pair.Mooncake { // both workers have it
+			<-came
+		}
+		d.pool.Pairing.Bootstrap = cmp.Or(bootstrap, d.pool.Pairing.Bootstrap)
+		d.set("", func(w string) { came <- w; <-second })
+		ask(4000)
+		for q.Depth() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		close(first)
+		<-came
+		d.set("", nil)
+		if _, out := d.ask(5, ""); out.Status != 200 {
+			t.Errorf("%s: beside a prompt that is computed: %d %s", c, out.Status, out.Body)
+		}
+		close(second)
+		answers.Wait()
+		if q.Depth() != 0 {
+			t.Errorf("%s: %d have the turn", c, q.Depth())
+		}
+	}
+	f(pair.Sidecar, 0)
+	f(pair.Mooncake, 1)
 }
