@@ -17,7 +17,7 @@ import (
 type allowance struct {
 	key     *limit.Key
 	spent   *limit.Spending // of the Inbound's account
-	Refused *limit.Refusal  // nil = it was let in
+	refused *limit.Refusal  // nil = it was let in
 }
 
 // enter takes the request's place in flight and its number of the key's limits. A fault that it returns refuses it.
@@ -26,9 +26,9 @@ func (a *allowance) enter(in *message.Inbound) *message.Fault {
 	if a.key == nil || in.Account == nil {
 		return nil
 	}
-	a.Refused = in.Account.Enter(a.key, time.Now())
+	a.refused = in.Account.Enter(a.key, time.Now())
 	a.spent = in.Account.Spent()
-	return a.Fault()
+	return a.fault()
 }
 
 // behind refuses a request that has not been let in, since others of its key wait. It returns nil for one that needs
@@ -38,8 +38,8 @@ func (a *allowance) behind(in *message.Inbound) *message.Fault {
 	if k == nil || in.Account.Spent().Limited() {
 		return nil
 	}
-	a.key, a.Refused = k, k.Behind(time.Now())
-	return a.Fault()
+	a.key, a.refused = k, k.Behind(time.Now())
+	return a.fault()
 }
 
 // Reserve takes the tokens of the key's limit that the request is expected to need. One of which no engine computes the
@@ -60,8 +60,8 @@ func (a *allowance) Reserve(r *Reading, in *message.Inbound, p *epoch.Pool, c *r
 	if r.Computes && req.Kind == prompt.Other && !in.Endpoint.IsMedia() {
 		ask.Prompt, ask.Answers = route.TokensOf(p.Pool, len(in.Body)+int(max(0, in.Left))), 1
 	}
-	a.Refused = a.spent.Reserve(ask, time.Now())
-	return a.Fault()
+	a.refused = a.spent.Reserve(ask, time.Now())
+	return a.fault()
 }
 
 // Streamed returns the tokens of the answer that have come so far. vLLM sends one token an event, but several to a
@@ -127,12 +127,12 @@ func promptUsed(t *limit.Tokens, u *route.Usage) {
 
 // soon reports whether the request that was refused may be let in by then.
 func (a *allowance) soon(due time.Time) bool {
-	return a.Refused.Asked == 0 && time.Now().Add(a.Refused.After).Before(due)
+	return a.refused.Asked == 0 && time.Now().Add(a.refused.After).Before(due)
 }
 
-// Fault returns the answer to a request that was refused, nil if it was not.
-func (a *allowance) Fault() *message.Fault {
-	by := a.Refused
+// fault returns the answer to a request that was refused, nil if it was not.
+func (a *allowance) fault() *message.Fault {
+	by := a.refused
 	if by == nil {
 		return nil
 	}
@@ -163,11 +163,11 @@ func (a *allowance) Tell(out *message.Outbound, s message.Shape) {
 	now := time.Now()
 	requests, tokens := a.key.Balances(now)
 	tellLimits(out, s, now, [2]limit.Balance{requests, tokens})
-	if a.Refused == nil {
+	if a.refused == nil {
 		return
 	}
-	a.key.Turned(a.Refused.By)
-	if a.Refused.Asked > 0 || retryIn(a.Refused.After) > message.MostRetry {
+	a.key.Turned(a.refused.By)
+	if a.refused.Asked > 0 || retryIn(a.refused.After) > message.MostRetry {
 		out.Set("X-Should-Retry", "false") // the SDKs of OpenAI and Anthropic repeat every other 429, and too soon
 	}
 }

@@ -103,13 +103,13 @@ func TestFaultsOfLimits(t *testing.T) {
 		{by: limit.Refusal{By: limit.ByTokens, Limit: 100, After: time.Hour}, retry: 3600, words: "tokens_per_minute of 100; try again in 3600 s"},
 		{by: limit.Refusal{By: limit.ByTokens, Limit: 100, Asked: 250}, words: "some 250 tokens"},
 	} {
-		a := allowance{Refused: &c.by}
-		f := a.Fault()
+		a := allowance{refused: &c.by}
+		f := a.fault()
 		if f.Status != 429 || f.Code != "rate_limit_exceeded" || f.Retry != c.retry || !strings.Contains(f.Message, c.words) {
 			t.Errorf("%+v: %+v", c.by, f)
 		}
 	}
-	if f := (&allowance{}).Fault(); f != nil {
+	if f := (&allowance{}).fault(); f != nil {
 		t.Errorf("a fault without a refusal: %v", fmt.Sprint(f))
 	}
 }

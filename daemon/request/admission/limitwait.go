@@ -18,8 +18,8 @@ func LetIn(ctx context.Context, r *Request) *message.Fault {
 	var f *message.Fault
 	if r.Kept != nil && r.Kept.Jobs.Follows(r.In) {
 		f = r.Limits.enter(r.In)
-		if f != nil && r.Limits.Refused.By != limit.ByRequests {
-			f, r.Limits.Refused = nil, nil
+		if f != nil && r.Limits.refused.By != limit.ByRequests {
+			f, r.Limits.refused = nil, nil
 		}
 		return f
 	}

@@ -77,7 +77,7 @@ func (r *Request) PoolName() string {
 // Queue returns the request's place in its pool's queue, which it has not entered yet.
 func (r *Request) Queue() *Place {
 	if r.Place == nil {
-		r.Place = &Place{Meter: r.Journal.Meter, In: r.In, leg: r.Entry.Op == message.Prefilling}
+		r.Place = &Place{meter: r.Journal.Meter, in: r.In, leg: r.Entry.Op == message.Prefilling}
 	}
 	return r.Place
 }

@@ -21,8 +21,8 @@ const waitingBytes = 28 << 10
 // Place is the place of a request in its pool's queue. A nil turn has none.
 type Place struct {
 	Wait   *waiting.Wait // nil = it has not waited, or has its worker
-	Meter  journal.Meter
-	In     *message.Inbound
+	meter  journal.Meter
+	in     *message.Inbound
 	leg    bool // a prefill waits, which may outlive the client's request
 	place  account.Hold
 	Before time.Duration // it has waited at places that it has left, for other models too
@@ -36,8 +36,8 @@ func (t *Place) Enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Ti
 	queued time.Duration) *message.Fault {
 	t.Wait = nil
 	now := time.Now()
-	if t.In.Seen.Queued == nil {
-		t.In.Seen.Queued = &route.Queued{Priority: w.Class, Behind: q.Before(w)}
+	if t.in.Seen.Queued == nil {
+		t.in.Seen.Queued = &route.Queued{Priority: w.Class, Behind: q.Before(w)}
 	}
 	if !due.IsZero() {
 		w.Deadline = due.Add(-message.InSeconds(w.Cost))
@@ -48,7 +48,7 @@ func (t *Place) Enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Ti
 	if !q.Enter(w, empty, now) {
 		return t.dropped(waiting.Full)
 	}
-	t.In.Account.Take(&t.place, account.Queue, 1)
+	t.in.Account.Take(&t.place, account.Queue, 1)
 	t.Wait = w
 	return nil
 }
@@ -66,7 +66,7 @@ func (t *Place) Await(ctx context.Context) *message.Fault {
 // slim drops what the client's request does not need from here on.
 func (t *Place) slim() {
 	if !t.leg {
-		t.In.Account.Slim()
+		t.in.Account.Slim()
 	}
 }
 
@@ -92,10 +92,10 @@ func (t *Place) dropped(n waiting.News) *message.Fault {
 // note counts the end of a wait, and records it.
 func (t *Place) note(dropped string) {
 	took := t.over(time.Now())
-	q := *t.In.Seen.Queued // who has the one before may read it
+	q := *t.in.Seen.Queued // who has the one before may read it
 	q.Waited += took
-	t.In.Seen.Queued = &q
-	t.Meter.Waited(&t.In.Seen, journal.Waited{Took: took, Dropped: dropped})
+	t.in.Seen.Queued = &q
+	t.meter.Waited(&t.in.Seen, journal.Waited{Took: took, Dropped: dropped})
 }
 
 // over returns how long the request has waited at its place, which it has left.
