@@ -5,6 +5,7 @@
 //	admission   what may be refused before a worker is asked: rights, names, limits, the wait for a place
 //	exchange    one request: its body, the choice, the attempts, the answer
 //	attempt     one try of a request at one worker, to the last byte of the answer
+//	catalogue   /v1/models, and waits for lists of models that are read anew
 //	message     the request, the answer, errors of the router's own, and header fields
 //	epoch       configuration, pools and settings in force when a request comes in, and what is kept of their workers
 //	journal     what is logged and counted of requests

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/attempt"
+	"github.com/warmpath/warmpath/daemon/request/catalogue"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -87,23 +87,16 @@ func callAll(ctx context.Context, e *Exchange, to []*worker.Worker) *message.Out
 		})
 	}
 	running.Wait()
-	workers := e.req.Pool.Workers
-	if slices.ContainsFunc(answers, func(c called) bool { return c.ok() }) {
-		changed(&e.req)
-	}
+	var done []*worker.Worker
 	for i := range answers {
 		if answers[i].ok() {
-			workers.RenewList(answers[i].of)
+			done = append(done, answers[i].of)
 		}
 	}
-	awaitLists(ctx, func() (n int) {
-		for i := range answers {
-			if answers[i].ok() && workers.Renews(answers[i].of) {
-				n++
-			}
-		}
-		return n
-	}, func(time.Time) bool { return false })
+	if len(done) > 0 {
+		changed(&e.req)
+		catalogue.Renew(ctx, e.req.Pool.Workers, done...)
+	}
 	e.req.In.Seen.Worker, e.req.In.Seen.At = to[0].ID(), time.Now()
 	e.req.In.Account.Sent()
 	e.req.Journal.Meter.Placed(&e.req.In.Seen, time.Since(e.req.Arrived))
@@ -195,7 +188,7 @@ func loadAdapter(ctx context.Context, e *Exchange, s *sending, w *worker.Worker)
 		}
 	case errors.Is(err, worker.ErrNoAdapter):
 		workers.RenewLists(time.Now())
-		awaitLists(ctx, workers.Renewing, func(time.Time) bool { return workers.ListedAnywhere(model) })
+		catalogue.Await(ctx, workers.Renewing, func(time.Time) bool { return workers.ListedAnywhere(model) })
 		if !s.unloaded {
 			f.Fault = e.req.UnlistedModel()
 		}

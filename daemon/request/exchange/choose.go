@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/admission"
+	"github.com/warmpath/warmpath/daemon/request/catalogue"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -174,6 +175,19 @@ func (e *Exchange) await(ctx context.Context, ask *route.Ask) route.Verdict {
 			return v
 		}
 	}
+}
+
+// renewLists has the lists of all workers read anew, and chooses again as they come. Nobody listed the model.
+func renewLists(ctx context.Context, e *Exchange, ask *route.Ask) (v route.Verdict) {
+	workers := e.req.Pool.Workers
+	workers.RenewLists(time.Now())
+	ask.Patient = false
+	catalogue.Await(ctx, workers.Renewing, func(at time.Time) bool {
+		ask.At = at
+		v = e.req.Pool.Choose(&e.choice, ask)
+		return v != route.UnknownModel
+	})
+	return v
 }
 
 // noteChoice records the decision and counts it. A verdict without a strategy gives the request's turn back.

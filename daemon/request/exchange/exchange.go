@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/attempt"
+	"github.com/warmpath/warmpath/daemon/request/catalogue"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -286,7 +287,7 @@ func (e *Exchange) complete(ctx context.Context, a *attempt.Attempt, out *messag
 	w, against := a.Trip.Worker(), a.Against()
 	if e.req.In.Endpoint.Adapters && out.Status < 300 {
 		changed(&e.req)
-		renewList(ctx, &e.req, w)
+		catalogue.Renew(ctx, e.req.Pool.Workers, w)
 	}
 	if (e.deaths > 0 || e.tries > 1) && against != judge.Failed && against != judge.Dying {
 		e.req.Lethal.Acquit(e.req.In)

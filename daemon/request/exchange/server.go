@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/admission"
+	"github.com/warmpath/warmpath/daemon/request/catalogue"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 )
@@ -22,7 +23,7 @@ type Server struct {
 	journal *journal.Journal
 	lethal  *admission.Lethal
 	kept    admission.Kept
-	lists   catalogues // of models
+	models  catalogue.Catalogue
 }
 
 // New makes a server.
@@ -39,9 +40,9 @@ func (s *Server) Serve(ctx context.Context, in *message.Inbound) *message.Outbou
 		in.Seen.End = f.Code
 		return f.Outbound(in.Endpoint.Shape)
 	case message.Models:
-		return listModels(&s.lists, in)
+		return s.models.List(in)
 	case message.Model:
-		return describeModel(ctx, &s.lists, in)
+		return s.models.Describe(ctx, in)
 	}
 	e := exchanges.Get().(*Exchange)
 	s.begin(e, in, message.Entry{})

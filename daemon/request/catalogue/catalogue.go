@@ -1,4 +1,4 @@
-package exchange
+package catalogue
 
 import (
 	"encoding/json"
@@ -12,23 +12,23 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/names"
 )
 
-// catalogues has the models that callers see, made once for all that may see the same. Its zero value is empty. It is
+// Catalogue has the models that callers see, made once for all that may see the same. Its zero value is empty. It is
 // safe for concurrent use.
-type catalogues struct {
+type Catalogue struct {
 	mu    sync.Mutex // guards all below
 	epoch *epoch.Epoch
-	of    map[string]*catalogue // of epoch, by Caller.Rights
+	of    map[string]*view // of epoch, by Caller.Rights
 }
 
 const (
-	// maxCatalogues bounds those that are kept, some .7 MB each with 2,000 models.
-	maxCatalogues = 32
+	// maxViews bounds those that are kept, some .7 MB each with 2,000 models.
+	maxViews = 32
 	// renewEntries is how long entries are used whose lists were read anew with the same models.
 	renewEntries = time.Second
 )
 
-// catalogue has the models that some callers see.
-type catalogue struct {
+// view has the models that some callers see.
+type view struct {
 	made    time.Time
 	lists   [][]worker.List // of each pool
 	ids     []string
@@ -37,7 +37,7 @@ type catalogue struct {
 }
 
 // page returns the answer to GET /v1/models.
-func (c *catalogues) page(in *message.Inbound) []byte {
+func (c *Catalogue) page(in *message.Inbound) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l, shape := c.get(in), 0
@@ -51,23 +51,23 @@ func (c *catalogues) page(in *message.Inbound) []byte {
 }
 
 // entry returns the entry of the model of that id, nil if no worker lists it.
-func (c *catalogues) entry(in *message.Inbound, id string) json.RawMessage {
+func (c *Catalogue) entry(in *message.Inbound, id string) json.RawMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.get(in).entries[id]
 }
 
-// get returns the catalogue of the caller. It makes a new one if a worker has come, gone or listed other models, and
+// get returns the view of the caller. It makes a new one if a worker has come, gone or listed other models, and
 // if lists were read anew that are renewEntries old. c.mu is held.
-func (c *catalogues) get(in *message.Inbound) *catalogue {
+func (c *Catalogue) get(in *message.Inbound) *view {
 	var now [][]worker.List
 	for _, p := range in.Epoch.Pools {
 		now = append(now, p.Workers.Listings(p.Pairing.Answering(in.Caller.Workers)))
 	}
 	rights := in.Caller.Rights()
-	if c.epoch != in.Epoch || c.of[rights] == nil && len(c.of) >= maxCatalogues {
+	if c.epoch != in.Epoch || c.of[rights] == nil && len(c.of) >= maxViews {
 		c.epoch = in.Epoch
-		c.of = map[string]*catalogue{}
+		c.of = map[string]*view{}
 	}
 	l := c.of[rights]
 	as := worker.List.Same
@@ -77,15 +77,15 @@ func (c *catalogues) get(in *message.Inbound) *catalogue {
 	if l != nil && slices.EqualFunc(l.lists, now, func(a, b []worker.List) bool { return slices.EqualFunc(a, b, as) }) {
 		return l
 	}
-	l = newCatalogue(in, now)
+	l = newView(in, now)
 	c.of[rights] = l
 	return l
 }
 
-// newCatalogue lists each id once, as its worker wrote it, if the pool serves it and the caller may use it, and then
+// newView lists each id once, as its worker wrote it, if the pool serves it and the caller may use it, and then
 // the aliases.
-func newCatalogue(in *message.Inbound, lists [][]worker.List) *catalogue {
-	l := &catalogue{made: time.Now(), lists: lists, entries: map[string]json.RawMessage{}}
+func newView(in *message.Inbound, lists [][]worker.List) *view {
+	l := &view{made: time.Now(), lists: lists, entries: map[string]json.RawMessage{}}
 	listed := map[string]json.RawMessage{} // for whomever
 	for i, p := range in.Epoch.Pools {
 		for _, list := range lists[i] {
@@ -111,7 +111,7 @@ func newCatalogue(in *message.Inbound, lists [][]worker.List) *catalogue {
 	return l
 }
 
-func (l *catalogue) add(id string, entry json.RawMessage) {
+func (l *view) add(id string, entry json.RawMessage) {
 	l.ids = append(l.ids, id)
 	l.entries[id] = entry
 }
@@ -130,7 +130,7 @@ func entryOf(a *names.Alias, listed map[string]json.RawMessage) json.RawMessage 
 }
 
 // write returns the page of all models.
-func (l *catalogue) write(anthropic bool) (page []byte) {
+func (l *view) write(anthropic bool) (page []byte) {
 	if !anthropic {
 		all := struct {
 			Object string            `json:"object"`

@@ -1,4 +1,4 @@
-package exchange
+package catalogue
 
 import (
 	"context"
@@ -8,20 +8,20 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
-// listModels answers GET /v1/models, all on one page.
-func listModels(c *catalogues, in *message.Inbound) *message.Outbound {
+// List answers GET /v1/models, all on one page.
+func (c *Catalogue) List(in *message.Inbound) *message.Outbound {
 	return jsonAnswer(c.page(in))
 }
 
-// describeModel answers GET /v1/models/{id} out of the same list. A model that the key may not use is none. Before the
+// Describe answers GET /v1/models/{id} out of the same list. A model that the key may not use is none. Before the
 // answer that there is none, the workers' lists are read anew.
-func describeModel(ctx context.Context, c *catalogues, in *message.Inbound) *message.Outbound {
+func (c *Catalogue) Describe(ctx context.Context, in *message.Inbound) *message.Outbound {
 	id := in.Endpoint.ID
-	out := described(c, in, id)
+	out := c.described(in, id)
 	if p := in.Epoch.For(id); out == nil && p != nil && in.Caller.Allows(id) {
 		p.Workers.RenewLists(time.Now())
-		awaitLists(ctx, p.Workers.Renewing, func(time.Time) bool {
-			out = described(c, in, id)
+		Await(ctx, p.Workers.Renewing, func(time.Time) bool {
+			out = c.described(in, id)
 			return out != nil
 		})
 	}
@@ -37,7 +37,7 @@ func describeModel(ctx context.Context, c *catalogues, in *message.Inbound) *mes
 }
 
 // described returns the entry of the model of that id, nil if no worker lists it.
-func described(c *catalogues, in *message.Inbound, id string) *message.Outbound {
+func (c *Catalogue) described(in *message.Inbound, id string) *message.Outbound {
 	entry := c.entry(in, id)
 	switch {
 	case entry == nil:
