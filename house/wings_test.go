@@ -106,7 +106,7 @@ var arrows = map[string][]string{
 		"daemon/request/names", "daemon/request/route", "daemon/transport/gate",
 	},
 	"daemon/request/message": { // what client and router say to each other
-		"daemon/fleet/worker", "daemon/request/account", "daemon/request/epoch", "daemon/request/overflow",
+		"cache/parts/linked", "daemon/fleet/worker", "daemon/request/account", "daemon/request/epoch", "daemon/request/overflow",
 		"daemon/request/pair", "daemon/request/prompt", "daemon/request/route", "daemon/request/sagemaker",
 		"daemon/request/session", "daemon/transport/gate", "daemon/transport/upstream",
 	},
@@ -119,7 +119,7 @@ var arrows = map[string][]string{
 	"daemon/request/overflow": {"daemon/request/account"},
 	"daemon/request/pair":     {"daemon/request/jsonwalk", "daemon/request/prompt", "daemon/request/rewrite"},
 	"daemon/request/prompt":   {"daemon/request/jsonwalk", "daemon/request/sse", "sdk/abi"},
-	"daemon/request/queue":    {},
+	"daemon/request/queue":    {"cache/parts/linked", "cache/parts/pile"},
 	"daemon/request/rewrite":  {"daemon/request/sse"},
 	"daemon/request/route": {
 		"cache/holdings", "cache/lmcache", "cache/prefix", "daemon/fleet/judge", "daemon/fleet/worker",
@@ -169,7 +169,10 @@ var arrows = map[string][]string{
 	"daemon/fleet/labels":  {},
 	"daemon/fleet/measure": {"sdk/abi"},
 	"daemon/fleet/models":  {"sdk/abi"},
-	"daemon/fleet/worker":  {"daemon/fleet/judge", "daemon/fleet/labels", "daemon/fleet/measure", "daemon/fleet/models", "sdk/abi"},
+	"daemon/fleet/worker": {
+		"cache/parts/linked", "daemon/fleet/judge", "daemon/fleet/labels", "daemon/fleet/measure", "daemon/fleet/models",
+		"sdk/abi",
+	},
 
 	// Other routers.
 	"daemon/peers": {"cache/parts/goredis", "cache/tier", "daemon/fleet/worker", "daemon/request/prompt", "daemon/request/route"},
@@ -264,11 +267,11 @@ var arrows = map[string][]string{
 	"cache/parts/bounded":   {}, // a queue that loses what it has no room for
 	"cache/parts/breaker":   {},
 	"cache/parts/goredis":   {},
-	"cache/holdings":        {"cache/parts/blocks", "cache/prefix"},
+	"cache/holdings":        {"cache/parts/blocks", "cache/parts/linked", "cache/prefix"},
 	"cache/kvevents":        {"cache/parts/blocks", "cache/parts/bounded", "cache/parts/quota", "cache/zmtp"},
-	"cache/kvstore":         {"cache/parts/bounded", "cache/kvstore/..."},
+	"cache/kvstore":         {"cache/parts/bounded", "cache/parts/pile", "cache/kvstore/..."},
 	"cache/kvstore/arena":   {},
-	"cache/kvstore/catalog": {},
+	"cache/kvstore/catalog": {"cache/parts/linked"},
 	"cache/kvstore/chunks":  {},
 	"cache/kvstore/evict":   {},
 	"cache/kvstore/remote": {
@@ -279,10 +282,12 @@ var arrows = map[string][]string{
 	"cache/kvstore/spill": {"cache/parts/bounded", "cache/kvstore", "cache/kvstore/catalog", "cache/parts/seldom"},
 	"cache/lmcache":       {"cache/parts/bind", "cache/parts/quota", "cache/parts/seldom", "cache/parts/webpage", "cache/zmtp"},
 	"cache/prefix":        {"sdk/abi"},
+	"cache/parts/linked":  {},
+	"cache/parts/pile":    {},
 	"cache/parts/quota":   {},
 	"cache/parts/recent":  {},
 	"cache/parts/seldom":  {},
-	"cache/tier":          {"cache/parts/bounded", "cache/parts/breaker", "cache/parts/goredis", "sdk/abi"},
+	"cache/tier":          {"cache/parts/bounded", "cache/parts/breaker", "cache/parts/goredis", "cache/parts/pile", "sdk/abi"},
 	"cache/parts/webpage": {},
 	"cache/zmtp":          {"cache/parts/bind", "cache/parts/bounded", "cache/parts/quota"},
 

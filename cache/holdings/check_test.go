@@ -265,7 +265,7 @@ func (c *checker) worker(w *worker) error {
 
 func (c *checker) parked(o *orphans) error {
 	blocks, n, hung := 0, 0, 0
-	for at := o.oldest; at != nil; at = at.newer {
+	for at := o.ages.First; at != nil; at = at.age.Next {
 		n++
 		left := 0
 		for i, h := range at.s.Hashes {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/warmpath/warmpath/cache/parts/blocks"
+	"github.com/warmpath/warmpath/cache/parts/linked"
 )
 
 // orphan is a store whose parent is not known. It waits, and what happens to its blocks meanwhile is counted in it.
@@ -11,8 +12,9 @@ type orphan struct {
 	s      blocks.Stored
 	copies [][2]uint16 // of each hash, by tier; none of what is counted elsewhere
 	left   int         // hashes that have a copy
-	// The list of all by age, and the list of those with the same parent.
-	older, newer, before, after *orphan
+	age    linked.Links[orphan]
+	// The list of those with the same parent.
+	before, after *orphan
 }
 
 // berth is where a parked hash is counted.
@@ -23,11 +25,11 @@ type berth struct {
 
 // orphans is the bounded table of what waits for a parent. The oldest goes first. Not safe for concurrent use.
 type orphans struct {
-	most           int // blocks
-	blocks         int // hashes with a copy, of all
-	byParent       map[uint64]*orphan
-	byHash         map[uint64]berth
-	oldest, newest *orphan
+	most     int // blocks
+	blocks   int // hashes with a copy, of all
+	byParent map[uint64]*orphan
+	byHash   map[uint64]berth
+	ages     linked.List[orphan]
 }
 
 // park takes a copy of s, without the hashes for which skip returns true, and returns how many blocks it dropped for
@@ -59,8 +61,8 @@ func (o *orphans) park(s *blocks.Stored, skip func(hash uint64) bool) (dropped i
 	o.blocks += n.left
 	o.link(n)
 	for o.blocks > o.most {
-		dropped += o.oldest.left
-		o.unpark(o.oldest)
+		dropped += o.ages.First.left
+		o.unpark(o.ages.First)
 	}
 	return dropped
 }
@@ -115,14 +117,10 @@ func (o *orphans) unpark(n *orphan) {
 	o.unlink(n)
 }
 
+func age(n *orphan) *linked.Links[orphan] { return &n.age }
+
 func (o *orphans) link(n *orphan) {
-	n.older = o.newest
-	if n.older != nil {
-		n.older.newer = n
-	} else {
-		o.oldest = n
-	}
-	o.newest = n
+	o.ages.Add(n, age)
 	n.after = o.byParent[n.s.Parent]
 	if n.after != nil {
 		n.after.before = n
@@ -131,16 +129,7 @@ func (o *orphans) link(n *orphan) {
 }
 
 func (o *orphans) unlink(n *orphan) {
-	if n.older != nil {
-		n.older.newer = n.newer
-	} else {
-		o.oldest = n.newer
-	}
-	if n.newer != nil {
-		n.newer.older = n.older
-	} else {
-		o.newest = n.older
-	}
+	o.ages.Remove(n, age)
 	if n.after != nil {
 		n.after.before = n.before
 	}

@@ -17,7 +17,7 @@ type entry struct {
 	size    int64
 	extents []arena.Extent
 	expires time.Time // zero = never
-	place   int       // in the store's heap of expiries; -1 = not there
+	place   int       // in memory.ends; 0 = not there
 	refs    int       // leases
 	gone    bool      // it is in no map: its room is freed with the last lease
 	passing bool      // another tier has it: it is dropped when no lease and no promise is on it
@@ -115,31 +115,8 @@ func (e *entry) part() {
 	}
 }
 
-// expiries is a heap of the entries that have an end, the next one first.
-type expiries []*entry
+// Before implements pile.Ranked: it ends sooner.
+func (e *entry) Before(other *entry) bool { return e.expires.Before(other.expires) }
 
-func (h expiries) Len() int           { return len(h) }
-func (h expiries) Less(i, j int) bool { return h[i].expires.Before(h[j].expires) }
-
-func (h expiries) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place = i
-	h[j].place = j
-}
-
-// Push adds an entry at the end, for package heap.
-func (h *expiries) Push(x any) {
-	e := x.(*entry)
-	e.place = len(*h)
-	*h = append(*h, e)
-}
-
-// Pop takes the last entry, for package heap.
-func (h *expiries) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	e.place = -1
-	return e
-}
+// Place implements pile.Ranked.
+func (e *entry) Place() *int { return &e.place }

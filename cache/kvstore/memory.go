@@ -1,7 +1,6 @@
 package kvstore
 
 import (
-	"container/heap"
 	"hash/maphash"
 	"net/netip"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
 	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 	"github.com/warmpath/warmpath/cache/kvstore/evict"
+	"github.com/warmpath/warmpath/cache/parts/pile"
 )
 
 // memory is the index of the arena. Store.mu guards it.
@@ -18,7 +18,7 @@ type memory struct {
 	entries   map[string]*entry
 	keys      *catalog.Catalog // of entries, in order
 	policy    evict.Policy[*entry]
-	ends      expiries
+	ends      pile.Pile[*entry]   // the next one first
 	pinned    map[*entry]struct{} // those with a pin, even one that is over
 	wanted    map[string]*entry   // promised, and not there yet; only the pins of the entry are used
 	kept      map[string]*entry   // promised, and on this machine's disk; only the pins of the entry are used
@@ -59,7 +59,7 @@ func (m *memory) find(key string, now time.Time) *entry {
 
 // reserve takes room for a value, and evicts others for it. nil = the values left are in use.
 func (m *memory) reserve(key string, size int64, now time.Time) *entry {
-	e := &entry{key: key, size: size, place: -1}
+	e := &entry{key: key, size: size}
 	for {
 		if m.records+e.record() <= m.maxRecords {
 			if extents, ok := m.arena.Space.Alloc(size); ok {
@@ -140,7 +140,7 @@ func (m *memory) add(e *entry) {
 	e.item = evict.Item[*entry]{Value: e, Size: arena.Cost(e.size) + e.record(), Hash: maphash.String(m.seed, e.key)}
 	m.policy.Add(&e.item)
 	if !e.expires.IsZero() {
-		heap.Push(&m.ends, e)
+		m.ends.Put(e)
 	}
 	m.carry(e)
 	m.marry(e)
@@ -175,9 +175,7 @@ func (m *memory) detach(e *entry) {
 	m.unpinAll(e)
 	e.part()
 	m.policy.Remove(&e.item)
-	if e.place >= 0 {
-		heap.Remove(&m.ends, e.place)
-	}
+	m.ends.Drop(e)
 	m.values -= e.size
 	e.gone = true
 	if e.refs == 0 {
@@ -352,14 +350,14 @@ func (m *memory) sweep(now time.Time) {
 	for len(m.ends) > 0 && m.ends[0].expired(now) {
 		e := m.ends[0]
 		if m.isPinned(e, now) {
-			heap.Pop(&m.ends)
+			m.ends.Drop(e)
 			promised = append(promised, e)
 			continue
 		}
 		m.expire(e)
 	}
 	for _, e := range promised {
-		heap.Push(&m.ends, e)
+		m.ends.Put(e)
 	}
 }
 

@@ -93,7 +93,7 @@ func (m *memory) finish(o *owed, r reply, now int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := o.entry
-	if e.at == gone {
+	if e.at == 0 {
 		return true
 	}
 	other := r.kind == kindValue && !bytes.Equal(r.value, o.value)

@@ -15,7 +15,7 @@ type entry struct {
 	base       []byte // while owes gives way: what Redis had when it last answered; nil = nothing
 	version    uint32 // moves with every change of value
 	due        int64  // its place in the expiry heap was taken for this time, never later than expires
-	at         int    // index in the expiry heap
+	at         int    // place in the expiry heap; 0 = it was removed
 	prev, next *entry // of the LRU ring
 }
 

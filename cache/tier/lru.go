@@ -54,7 +54,7 @@ func (l *lru) add(k id, expires int64) *entry {
 	l.entries++
 	l.charge(e, e.cost())
 	e.link()
-	l.due.push(e)
+	l.due.Put(e)
 	return e
 }
 
@@ -114,7 +114,7 @@ func (l *lru) charge(e *entry, n int) {
 func (l *lru) setExpiry(e *entry, expires int64) {
 	e.expires = expires
 	if expires < e.due {
-		l.due.reorder(e, expires)
+		l.reorder(e, expires)
 	}
 }
 
@@ -135,7 +135,7 @@ func (l *lru) remove(e *entry) {
 	delete(l.owing, e)
 	l.charge(e, -e.cost())
 	l.entries--
-	l.due.remove(e)
+	l.due.Drop(e)
 	e.unlink()
 	l.forget(e.shelf)
 }
@@ -212,14 +212,14 @@ func (l *lru) evict(e *entry) {
 // sweep removes what is expired, of most entries at most. It reports whether there may be more.
 func (l *lru) sweep(now int64, most int) (more bool) {
 	for range most {
-		e := l.due.first()
-		switch {
-		case e == nil || e.due > now:
+		if len(l.due) == 0 || l.due[0].due > now {
 			return false
+		}
+		switch e := l.due[0]; {
 		case e.expires <= now:
 			l.removeExpired(e)
 		default:
-			l.due.reorder(e, e.expires)
+			l.reorder(e, e.expires)
 		}
 	}
 	return true

@@ -288,7 +288,7 @@ func checkMemory(t *testing.T, m *memory) {
 		mine := 0
 		for key, e := range s.entries {
 			mine += e.cost()
-			if e.key != key || e.space != s || m.due.h[e.at] != e || e.due > e.expires {
+			if e.key != key || e.space != s || m.due[e.at-1] != e || e.due > e.expires {
 				t.Errorf("%s/%s: entry out of place", name, key)
 			}
 		}
@@ -309,8 +309,8 @@ func checkMemory(t *testing.T, m *memory) {
 	if common != m.common {
 		t.Errorf("owners hold %d bytes beyond their parts; counted are %d", common, m.common)
 	}
-	if bytes != m.bytes || entries != m.entries || entries != len(m.due.h) || m.bytes > m.max {
-		t.Errorf("%d bytes and %d entries counted, %d and %d there, %d in the heap", m.bytes, m.entries, bytes, entries, len(m.due.h))
+	if bytes != m.bytes || entries != m.entries || entries != len(m.due) || m.bytes > m.max {
+		t.Errorf("%d bytes and %d entries counted, %d and %d there, %d in the heap", m.bytes, m.entries, bytes, entries, len(m.due))
 	}
 }
 

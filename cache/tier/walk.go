@@ -39,7 +39,7 @@ func (m *memory) all() []*entry {
 	all := make([]*entry, 0, n+n/64+64)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return append(all, m.due.h[:min(cap(all), len(m.due.h))]...)
+	return append(all, m.due[:min(cap(all), len(m.due))]...)
 }
 
 // rows appends those entries that are still there and are live values of the namespace.
@@ -47,7 +47,7 @@ func (m *memory) rows(rows []row, ns string, now int64, entries []*entry) []row 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range entries {
-		if e.at != gone && e.space.name == ns && e.live() && e.expires > now {
+		if e.at != 0 && e.space.name == ns && e.live() && e.expires > now {
 			rows = append(rows, row{key: e.key, value: e.value, expires: e.expires})
 		}
 	}
@@ -72,7 +72,7 @@ func (m *memory) debts(entries []*entry, now int64) []owed {
 	all := make([]owed, 0, len(entries))
 	for _, e := range entries {
 		switch {
-		case e.at == gone || e.owes == paid:
+		case e.at == 0 || e.owes == paid:
 		case e.expires <= now:
 			m.removeExpired(e)
 		default:
@@ -88,7 +88,7 @@ func (m *memory) confirmed(entries []*entry, now int64) []owed {
 	defer m.mu.Unlock()
 	all := make([]owed, 0, len(entries))
 	for _, e := range entries {
-		if e.at != gone && e.expires > now && (e.owes == paid || e.owes == oweTouch) {
+		if e.at != 0 && e.expires > now && (e.owes == paid || e.owes == oweTouch) {
 			all = append(all, owedOf(e, oweTouch, now))
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	radix "github.com/armon/go-radix"
+
+	"github.com/warmpath/warmpath/cache/parts/linked"
 )
 
 // Item is one key of a tier.
@@ -25,14 +27,13 @@ type Catalog struct {
 	bytes    int64 // of keys and records
 	values   int64 // of the values
 	dropped  uint64
-	newest   *node
-	oldest   *node
+	used     linked.List[node] // the last used last
 }
 
 // node is an item in the order of use.
 type node struct {
 	Item
-	newer, older *node
+	order linked.Links[node]
 }
 
 // recordBytes is the memory of a key without its own bytes: the item, its leaf and its share of the tree's inner nodes,
@@ -51,20 +52,20 @@ func (c *Catalog) Put(i Item) {
 		old := v.(*node)
 		c.values += i.Size - old.Size
 		n.Key = old.Key // the tree keeps its bytes
-		c.unlink(old)
-		c.link(n)
+		c.used.Remove(old, order)
+		c.used.Add(n, order)
 		return
 	}
-	c.link(n)
+	c.used.Add(n, order)
 	c.bytes += recordBytes + int64(len(i.Key))
 	c.values += i.Size
 	c.longest = max(c.longest, len(i.Key))
 	for _, b := range []byte(i.Key) {
 		c.seen[b] = true
 	}
-	for c.maxBytes > 0 && c.bytes > c.maxBytes && c.oldest != n {
+	for c.maxBytes > 0 && c.bytes > c.maxBytes && c.used.First != n {
 		c.dropped++
-		c.drop(c.oldest)
+		c.drop(c.used.First)
 	}
 }
 
@@ -88,8 +89,8 @@ func (c *Catalog) Get(key string) (Item, bool) {
 		return Item{}, false
 	}
 	n := v.(*node)
-	c.unlink(n)
-	c.link(n)
+	c.used.Remove(n, order)
+	c.used.Add(n, order)
 	return n.Item, true
 }
 
@@ -100,35 +101,12 @@ func (c *Catalog) drop(n *node) {
 
 // forget takes a node out of the order of use, and out of the sums. The caller has taken it out of the tree.
 func (c *Catalog) forget(n *node) {
-	c.unlink(n)
+	c.used.Remove(n, order)
 	c.bytes -= recordBytes + int64(len(n.Key))
 	c.values -= n.Size
 }
 
-func (c *Catalog) link(n *node) {
-	n.older = c.newest
-	if c.newest != nil {
-		c.newest.newer = n
-	}
-	c.newest = n
-	if c.oldest == nil {
-		c.oldest = n
-	}
-}
-
-func (c *Catalog) unlink(n *node) {
-	if n.newer != nil {
-		n.newer.older = n.older
-	} else {
-		c.newest = n.older
-	}
-	if n.older != nil {
-		n.older.newer = n.newer
-	} else {
-		c.oldest = n.newer
-	}
-	n.newer, n.older = nil, nil
-}
+func order(n *node) *linked.Links[node] { return &n.order }
 
 // Stats describes the content of a catalogue.
 type Stats struct {

@@ -56,7 +56,7 @@ func TestAgainstASortedSlice(t *testing.T) {
 	for k := range held {
 		c.Delete(k)
 	}
-	if s := c.Stats(); s != (Stats{}) || c.newest != nil || c.oldest != nil {
+	if s := c.Stats(); s != (Stats{}) || c.used.First != nil || c.used.Last != nil {
 		t.Errorf("empty: %+v", s)
 	}
 }

@@ -317,7 +317,7 @@ func (f *fleet) begin(w *Worker, r *request) {
 
 // enqueue counts a request among those that w has to prefill.
 func (f *fleet) enqueue(w *Worker, r *request) {
-	r.quick = w.queue.front == nil && r.est*f.speed.Value <= measure.QuickWork && !r.Paired
+	r.quick = w.queue.First == nil && r.est*f.speed.Value <= measure.QuickWork && !r.Paired
 	w.health.Sent(&r.Request)
 	w.queue.push(r)
 }

@@ -3,43 +3,29 @@ package worker
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/cache/parts/linked"
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
 // flight lists the requests of a worker that have not ended, the oldest first.
 type flight struct {
-	oldest, newest *request
-	n              int
-	tokens         int // of their prompts
-	sequences      int // that they are to an engine
+	linked.List[request]
+	n         int
+	tokens    int // of their prompts
+	sequences int // that they are to an engine
 }
 
+func inFlight(r *request) *linked.Links[request] { return &r.inFlight }
+
 func (f *flight) push(r *request) {
-	r.older = f.newest
-	if r.older == nil {
-		f.oldest = r
-	} else {
-		r.older.newer = r
-	}
-	f.newest = r
+	f.Add(r, inFlight)
 	f.n++
 	f.tokens += r.tokens
 	f.sequences += r.sequences
 }
 
 func (f *flight) remove(r *request) {
-	if r.older == nil {
-		f.oldest = r.newer
-	} else {
-		r.older.newer = r.newer
-	}
-	if r.newer == nil {
-		f.newest = r.older
-	} else {
-		r.newer.older = r.older
-	}
-	r.older = nil
-	r.newer = nil
+	f.Remove(r, inFlight)
 	f.n--
 	f.tokens -= r.tokens
 	f.sequences -= r.sequences
@@ -61,7 +47,7 @@ const askAgain = time.Second
 func (f *flight) overdue(h *judge.Health, grace, now time.Duration,
 	movable func(*request) bool) (late []Holder, next time.Duration) {
 	fell := h.Fell()
-	for r := f.oldest; r != nil; r = r.newer {
+	for r := f.First; r != nil; r = r.inFlight.Next {
 		if r.holder == nil || r.Sent > fell || !movable(r) {
 			continue
 		}

@@ -14,11 +14,11 @@ func (f *flight) all(t *testing.T) (forth []*request) {
 	t.Helper()
 	var back []*request
 	tokens := 0
-	for r := f.oldest; r != nil; r = r.newer {
+	for r := f.First; r != nil; r = r.inFlight.Next {
 		forth = append(forth, r)
 		tokens += r.tokens
 	}
-	for r := f.newest; r != nil; r = r.older {
+	for r := f.Last; r != nil; r = r.inFlight.Prev {
 		back = append(back, r)
 	}
 	slices.Reverse(back)

@@ -101,7 +101,7 @@ func TestDownGrace(t *testing.T) {
 	c.to(103)
 	back.want(t, "20 s after the second fall", 103)
 	end(k5, judge.Broken)
-	if w.flight.oldest != nil || w.flight.newest != nil {
+	if w.flight.First != nil || w.flight.Last != nil {
 		t.Error("tickets are left in the worker's flight")
 	}
 	c.to(200)

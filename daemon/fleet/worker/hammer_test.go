@@ -94,7 +94,7 @@ func restsAtZero(t *testing.T, p *Pool, all *sync.Map) {
 	t.Helper()
 	all.Range(func(k, _ any) bool {
 		w := k.(*Worker)
-		if w.flight.n != 0 || w.queue.front != nil || w.queue.back != nil || w.queue.pend != 0 || w.queue.tokens != 0 {
+		if w.flight.n != 0 || w.queue.First != nil || w.queue.Last != nil || w.queue.pend != 0 || w.queue.tokens != 0 {
 			t.Errorf("%s (gone %v) at the end: in flight %d, queue %+v", w.id, w.place != configured, w.flight.n, w.queue)
 		}
 		if !w.health.IsTrial(nil) {

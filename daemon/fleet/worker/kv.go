@@ -72,7 +72,7 @@ func (k *kv) countShared(f *flight) {
 		return
 	}
 	k.parts, k.tokens, k.from = map[uint64]part{}, 0, k.whole
-	for r := f.oldest; r != nil; r = r.newer {
+	for r := f.First; r != nil; r = r.inFlight.Next {
 		k.addParts(r)
 	}
 }

@@ -370,7 +370,7 @@ func (p *Pool) clear(w *Worker, now time.Time) {
 	var leave []Holder
 	p.mu.Lock()
 	w.clearing = w.isUp() && w.flight.n > 0 && (w.engine.IsAsleep() || w.engine.IsStill())
-	for r := w.flight.oldest; r != nil && w.clearing; r = r.newer {
+	for r := w.flight.First; r != nil && w.clearing; r = r.inFlight.Next {
 		if r.holder != nil && w.engine.MayMove(&w.health, &r.Request, f.conf.ScrapeInterval) &&
 			f.takesElsewhere(r, w.endpoint, at) {
 			r.Called = true

@@ -3,6 +3,7 @@ package worker
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/cache/parts/linked"
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/measure"
 )
@@ -10,22 +11,18 @@ import (
 // queue holds the prefill that a worker has still to do: the requests sent there without a first byte, in order of
 // dispatch.
 type queue struct {
-	front, back *request
-	pend        float64       // sum of est
-	tokens      int           // sum of prompt tokens
-	last        time.Duration // when its last prefill ended: a first byte, or as predicted for an answer in one piece
-	group       group
+	linked.List[request]
+	pend   float64       // sum of est
+	tokens int           // sum of prompt tokens
+	last   time.Duration // when its last prefill ended: a first byte, or as predicted for an answer in one piece
+	group  group
 }
 
+func inQueue(r *request) *linked.Links[request] { return &r.inQueue }
+
 func (q *queue) push(r *request) {
-	r.prev = q.back
+	q.Add(r, inQueue)
 	r.queued = true
-	if q.back == nil {
-		q.front = r
-	} else {
-		q.back.next = r
-	}
-	q.back = r
 	q.pend += r.est
 	q.tokens += r.tokens
 }
@@ -34,29 +31,18 @@ func (q *queue) remove(r *request) {
 	if !r.queued {
 		return
 	}
-	if r.prev == nil {
-		q.front = r.next
-	} else {
-		r.prev.next = r.next
-	}
-	if r.next == nil {
-		q.back = r.prev
-	} else {
-		r.next.prev = r.prev
-	}
-	r.prev = nil
-	r.next = nil
+	q.Remove(r, inQueue)
 	r.queued = false
 	q.tokens -= r.tokens
 	q.pend -= r.est
-	if q.front == nil {
+	if q.First == nil {
 		q.pend = 0 // a sum of floats does not return to zero by itself
 	}
 }
 
 func (q *queue) clear() {
-	for q.front != nil {
-		q.remove(q.front)
+	for q.First != nil {
+		q.remove(q.First)
 	}
 	*q = queue{}
 }
@@ -67,22 +53,22 @@ func (q *queue) clear() {
 //
 // Worked: m 2, two requests of est 1 sent at 0 and 0.5, nothing came: W(0.5) = 3.5, W(2) = 2, W(9) = 2.
 func (q *queue) wait(now time.Duration, m float64) float64 {
-	if q.front == nil {
+	if q.First == nil {
 		return 0
 	}
-	done := max(0, min(measure.InSeconds(now-q.headSince()), m*q.front.est))
+	done := max(0, min(measure.InSeconds(now-q.headSince()), m*q.First.est))
 	return max(0, m*q.pend-done)
 }
 
-func (q *queue) headSince() time.Duration { return max(q.front.Sent, q.last) }
+func (q *queue) headSince() time.Duration { return max(q.First.Sent, q.last) }
 
 // ahead returns the seconds of prefill that come before a request; 0 = none, or its own has ended.
 func (q *queue) ahead(r *request, now time.Duration, m float64) float64 {
-	if !r.queued || q.front == r {
+	if !r.queued || q.First == r {
 		return 0
 	}
-	sum := -min((now - q.headSince()).Seconds(), m*q.front.est)
-	for other := q.front; other != r; other = other.next {
+	sum := -min((now - q.headSince()).Seconds(), m*q.First.est)
+	for other := q.First; other != r; other = other.inQueue.Next {
 		sum += m * other.est
 	}
 	return max(0, sum)
@@ -91,12 +77,12 @@ func (q *queue) ahead(r *request, now time.Duration, m float64) float64 {
 // expire removes answers in one piece from the queue's front when their predicted time is over: their first byte comes
 // after the last token, and until then they would count as prefill.
 func (q *queue) expire(now time.Duration, m float64) {
-	for q.front != nil && q.front.Whole {
-		done := q.headSince() + judge.Seconds(m*q.front.est)
+	for q.First != nil && q.First.Whole {
+		done := q.headSince() + judge.Seconds(m*q.First.est)
 		if done > now {
 			return
 		}
-		q.remove(q.front)
+		q.remove(q.First)
 		q.last = done
 	}
 }
@@ -111,9 +97,9 @@ func (q *queue) firstByte(r *request, now time.Duration) {
 		q.remove(r)
 		return
 	}
-	for q.front != r && q.front.Whole {
-		q.group.add(q.front, q.last, now)
-		q.remove(q.front)
+	for q.First != r && q.First.Whole {
+		q.group.add(q.First, q.last, now)
+		q.remove(q.First)
 	}
 	q.group.add(r, q.last, now)
 	q.remove(r)
@@ -127,8 +113,8 @@ func (q *queue) passed(r *request, now time.Duration) {
 		return
 	}
 	if !r.Whole {
-		for q.front != r && q.front.Whole {
-			q.remove(q.front)
+		for q.First != r && q.First.Whole {
+			q.remove(q.First)
 		}
 		q.last = max(q.last, now)
 	}

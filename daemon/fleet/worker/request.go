@@ -1,6 +1,9 @@
 package worker
 
-import "github.com/warmpath/warmpath/daemon/fleet/judge"
+import (
+	"github.com/warmpath/warmpath/cache/parts/linked"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // Holder waits for the answer to a request. The pool calls GiveUp when the grace of a worker that fell is over. dead is
 // true if the worker's port is closed, so that no answer will come. Otherwise its health checks fail, nothing came of
@@ -40,11 +43,11 @@ type request struct {
 	talks bool // the answer is generated
 
 	// Guarded by the pool's lock.
-	queued       bool
-	quick        bool     // its first byte shows the engine's speed: it had little prefill, and nothing before it
-	adapts       bool     // its model is an adapter; from begin on: that the worker's uses count
-	prev, next   *request // in the worker's queue
-	older, newer *request // in the worker's flight
+	queued   bool
+	quick    bool                  // its first byte shows the engine's speed: it had little prefill, and nothing before it
+	adapts   bool                  // its model is an adapter; from begin on: that the worker's uses count
+	inQueue  linked.Links[request] // of the worker
+	inFlight linked.Links[request] // of the worker
 }
 
 // holds returns the tokens of KV that the request holds.

@@ -47,7 +47,7 @@ func (f *fleet) carryOut(w *Worker, r *request, v *judge.Verdict, now time.Durat
 
 // oldestWaiting returns the request that has waited for longest at w for its first byte; nil = none waits.
 func oldestWaiting(w *Worker) *judge.Request {
-	for r := w.flight.oldest; r != nil; r = r.newer {
+	for r := w.flight.First; r != nil; r = r.inFlight.Next {
 		if r.Waits() {
 			return &r.Request
 		}
@@ -58,8 +58,8 @@ func oldestWaiting(w *Worker) *judge.Request {
 // longWait returns how long a request of that estimate waits at w until its wait shows something. The prompt that is
 // computed now may be a long one.
 func longWait(f *fleet, w *Worker, est float64) time.Duration {
-	if w.queue.front != nil {
-		est = max(est, w.queue.front.est)
+	if w.queue.First != nil {
+		est = max(est, w.queue.First.est)
 	}
 	return judge.LongWait(f.speed.Value * w.speed.Times() * est)
 }

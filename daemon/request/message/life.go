@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/parts/linked"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -19,8 +20,8 @@ import (
 //
 // Err and context.Cause both return why it ended: ErrClientGone or ErrDraining.
 type Life struct {
-	of         *Lives
-	prev, next *Life // guarded by of.mu
+	of    *Lives
+	among linked.Links[Life] // guarded by of.mu
 
 	attempt atomic.Uint32 // the number of the attempt under way, or of the last one
 
@@ -158,18 +159,15 @@ func (l *Life) Value(any) any { return nil }
 // Lives lists the requests under way. The end of a drain ends those that outlive it.
 type Lives struct {
 	mu    sync.Mutex // guards all below
-	first *Life
+	all   linked.List[Life]
 	cause error // of their end, and that of all to come
 }
 
 // Begin enters a request.
 func (s *Lives) Begin(l *Life) {
 	s.mu.Lock()
-	l.of, l.next = s, s.first
-	if s.first != nil {
-		s.first.prev = l
-	}
-	s.first = l
+	l.of = s
+	s.all.Add(l, among)
 	cause := s.cause
 	s.mu.Unlock()
 	if cause != nil {
@@ -183,23 +181,17 @@ func (l *Life) Leave() {
 	s := l.of
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.prev != nil {
-		l.prev.next = l.next
-	} else {
-		s.first = l.next
-	}
-	if l.next != nil {
-		l.next.prev = l.prev
-	}
-	l.prev, l.next = nil, nil
+	s.all.Remove(l, among)
 }
+
+func among(l *Life) *linked.Links[Life] { return &l.among }
 
 // Cut ends all requests, those too that begin later.
 func (s *Lives) Cut(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cause = cause
-	for l := s.first; l != nil; l = l.next {
+	for l := s.all.First; l != nil; l = l.among.Next {
 		l.End(cause)
 	}
 }

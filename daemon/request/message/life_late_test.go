@@ -22,7 +22,7 @@ func TestContextsOfAnEndedLifeMayAskLate(t *testing.T) {
 		}
 		cancel()
 	}
-	if all.first != nil {
+	if all.all.First != nil {
 		t.Error("a life was not taken out")
 	}
 }

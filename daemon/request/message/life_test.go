@@ -49,7 +49,7 @@ func TestLifeForgetsWhoIsNotInterested(t *testing.T) {
 		}
 	}
 	l.Leave()
-	if h.told.Load() != 0 || all.first != nil {
+	if h.told.Load() != 0 || all.all.First != nil {
 		t.Fatal("the end of a request reached who had left, or it is still listed")
 	}
 }
@@ -69,7 +69,7 @@ func TestCutEndsWhoIsThereAndWhoComes(t *testing.T) {
 	for _, l := range []*Life{&d, &a, &c} {
 		l.Leave()
 	}
-	if all.first != nil {
+	if all.all.First != nil {
 		t.Fatal("requests that have left are still listed")
 	}
 }

@@ -3,6 +3,8 @@ package queue
 import (
 	"maps"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/parts/pile"
 )
 
 const (
@@ -18,15 +20,15 @@ const (
 type account struct {
 	holder
 	name   accountName
-	spent  float64     // seconds for its weight, those of the turns that are booked too
-	served time.Time   // when one of its requests had its turn last, in any lane
-	flows  pile[*flow] // the first makes room first
+	spent  float64          // seconds for its weight, those of the turns that are booked too
+	served time.Time        // when one of its requests had its turn last, in any lane
+	flows  pile.Pile[*flow] // the first makes room first
 }
 
-// before has the one make room first that holds the most.
-func (a *account) before(other *account) bool { return a.share > other.share }
+// Before has the one make room first that holds the most.
+func (a *account) Before(other *account) bool { return a.share > other.share }
 
-func (a *account) place() *int { return &a.spot }
+func (a *account) Place() *int { return &a.spot }
 
 type accountName struct {
 	class int
@@ -36,8 +38,8 @@ type accountName struct {
 // level has the accounts of one class, over all lanes.
 type level struct {
 	sums
-	now      float64        // seconds that a key had whose turn came last, for its weight
-	accounts pile[*account] // with something that waits: the first makes room first
+	now      float64             // seconds that a key had whose turn came last, for its weight
+	accounts pile.Pile[*account] // with something that waits: the first makes room first
 }
 
 // level returns that of a class.
@@ -81,8 +83,8 @@ func (q *Queue) book(k *key, at time.Time) {
 	q.booked++
 	k.number = q.booked
 	k.served, k.since = at, at
-	c.keys.put(k)
-	c.ages.put((*agedKey)(k))
+	c.keys.Put(k)
+	c.ages.Put((*agedKey)(k))
 	q.place(c)
 }
 
@@ -143,7 +145,7 @@ func (c *Charge) End(at time.Time) {
 	a.spent += more
 	if k := q.keys[c.name]; k != nil {
 		k.tag += more
-		k.class.keys.put(k)
+		k.class.keys.Put(k)
 		q.place(k.class)
 	}
 	q.forget(a)

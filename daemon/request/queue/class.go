@@ -5,6 +5,8 @@ import (
 	"container/list"
 	"slices"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/parts/pile"
 )
 
 // laneState has the requests that the same workers can serve.
@@ -26,8 +28,8 @@ type class struct {
 	level  float64 // what the key had had that was the first when one was served, in seconds for its weight
 	lag    float64 // what its keys are taken to have had beside their tags, as they were blocked
 
-	keys pile[*key]     // the first has its turn
-	ages pile[*agedKey] // the first waits the longest
+	keys pile.Pile[*key]     // the first has its turn
+	ages pile.Pile[*agedKey] // the first waits the longest
 
 	ready, aged int // its places in Queue.ready and Queue.aged
 }
@@ -35,19 +37,19 @@ type class struct {
 // first returns what the key has had whose turn comes first.
 func (c *class) first() float64 { return c.keys[0].tag + c.lag }
 
-// before reports whether the class has its turn before another.
-func (c *class) before(other *class) bool {
+// Before reports whether the class has its turn before another.
+func (c *class) Before(other *class) bool {
 	return cmp.Or(cmp.Compare(other.number, c.number), cmp.Compare(c.first(), other.first()),
 		cmp.Compare(c.keys[0].number, other.keys[0].number)) < 0
 }
 
-func (c *class) place() *int { return &c.ready }
+func (c *class) Place() *int { return &c.ready }
 
 // agedClass is a class in the order of how long its keys wait.
 type agedClass class
 
-func (c *agedClass) before(other *agedClass) bool { return c.ages[0].before(other.ages[0]) }
-func (c *agedClass) place() *int                  { return &c.aged }
+func (c *agedClass) Before(other *agedClass) bool { return c.ages[0].Before(other.ages[0]) }
+func (c *agedClass) Place() *int                  { return &c.aged }
 
 // keyName tells the keys of a queue apart.
 type keyName struct {
@@ -74,20 +76,20 @@ type key struct {
 	due, old int // its places in the piles of its class
 }
 
-func (k *key) before(other *key) bool {
+func (k *key) Before(other *key) bool {
 	return cmp.Or(cmp.Compare(k.tag, other.tag), cmp.Compare(k.number, other.number)) < 0
 }
 
-func (k *key) place() *int { return &k.due }
+func (k *key) Place() *int { return &k.due }
 
 // agedKey is a key in the order of how long it waits.
 type agedKey key
 
-func (k *agedKey) before(other *agedKey) bool {
+func (k *agedKey) Before(other *agedKey) bool {
 	return cmp.Or(k.since.Compare(other.since), cmp.Compare(k.number, other.number)) < 0
 }
 
-func (k *agedKey) place() *int { return &k.old }
+func (k *agedKey) Place() *int { return &k.old }
 
 // account returns the name of the account of a key.
 func (n keyName) account() accountName { return accountName{class: n.class, key: n.key} }
@@ -101,7 +103,7 @@ func (k *key) turn() *flow {
 			f.credited = true
 			f.deficit += k.mean()
 		}
-		if f.deficit >= f.first.cost() {
+		if f.deficit >= f.waiting.First.cost() {
 			return f
 		}
 		f.credited = false
@@ -133,12 +135,12 @@ func (q *Queue) classOf(r *Request, at time.Time) *class {
 // place finds the places of a class among those that may have the turn.
 func (q *Queue) place(c *class) {
 	if c.requests == 0 || c.lane.blocked != nil {
-		q.ready.drop(c)
-		q.aged.drop((*agedClass)(c))
+		q.ready.Drop(c)
+		q.aged.Drop((*agedClass)(c))
 		return
 	}
-	q.ready.put(c)
-	q.aged.put((*agedClass)(c))
+	q.ready.Put(c)
+	q.aged.Put((*agedClass)(c))
 }
 
 // lookers are the lanes that look for the same thing.

@@ -3,6 +3,8 @@ package queue
 import (
 	"container/list"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/parts/linked"
 )
 
 // Bounds of what a request says of itself. Enter moves what lies outside.
@@ -34,9 +36,9 @@ type Request struct {
 	Limited  bool      // it waits for a limit of its key, not for workers: rates of other lanes say nothing of it
 	Owner    any       // the caller's
 
-	flow       *flow // nil = it does not wait, or is held
-	held       bool
-	prev, next *Request
+	flow  *flow // nil = it does not wait, or is held
+	held  bool
+	among linked.Links[Request]
 }
 
 // clamp moves what is no sane number to one.
@@ -104,10 +106,10 @@ func (h *holder) holds(c *Config, requests int, bytes int64) float64 {
 // rank takes anew what the holder holds.
 func (h *holder) rank(c *Config) { h.share = h.holds(c, h.requests, h.bytes) }
 
-// before has the one make room first that holds the most.
-func (f *flow) before(other *flow) bool { return f.share > other.share }
+// Before has the one make room first that holds the most.
+func (f *flow) Before(other *flow) bool { return f.share > other.share }
 
-func (f *flow) place() *int { return &f.spot }
+func (f *flow) Place() *int { return &f.spot }
 
 // flowName tells the flows of a queue apart.
 type flowName struct {
@@ -118,12 +120,12 @@ type flowName struct {
 // flow has the requests of a name, of a key in one class of a lane. It lives as long as one of them waits.
 type flow struct {
 	holder
-	name        flowName
-	key         *key
-	first, last *Request      // in the order of their turns
-	deficit     float64       // seconds that it may still take in this round
-	credited    bool          // it got its quantum of this round
-	round       *list.Element // in key.flows
+	name     flowName
+	key      *key
+	waiting  linked.List[Request] // in the order of their turns
+	deficit  float64              // seconds that it may still take in this round
+	credited bool                 // it got its quantum of this round
+	round    *list.Element        // in key.flows
 }
 
 // insert puts a request behind those that come before it: by arrival or by deadline.
@@ -132,44 +134,28 @@ func (f *flow) insert(r *Request, byDeadline bool) {
 	if byDeadline {
 		later = func(other *Request) bool { return other.due().After(r.due()) }
 	}
-	before := f.last
+	before := f.waiting.Last
 	for before != nil && later(before) {
-		before = before.prev
+		before = before.among.Prev
 	}
-	r.flow, r.prev = f, before
-	if before == nil {
-		r.next, f.first = f.first, r
-	} else {
-		r.next, before.next = before.next, r
-	}
-	if r.next == nil {
-		f.last = r
-	} else {
-		r.next.prev = r
-	}
+	r.flow = f
+	f.waiting.Insert(r, before, among)
 }
 
 // drop takes a request out.
 func (f *flow) drop(r *Request) {
-	if r.prev == nil {
-		f.first = r.next
-	} else {
-		r.prev.next = r.next
-	}
-	if r.next == nil {
-		f.last = r.prev
-	} else {
-		r.next.prev = r.prev
-	}
-	r.flow, r.prev, r.next = nil, nil, nil
+	f.waiting.Remove(r, among)
+	r.flow = nil
 }
+
+func among(r *Request) *linked.Links[Request] { return &r.among }
 
 // ahead returns how many requests of the flow come before r, and their seconds: all of them if r does not wait.
 func (f *flow) ahead(r *Request) (requests int, cost float64) {
 	if r.flow != f {
 		return f.requests, f.cost
 	}
-	for other := f.first; other != r; other = other.next {
+	for other := f.waiting.First; other != r; other = other.among.Next {
 		requests++
 		cost += other.cost()
 	}

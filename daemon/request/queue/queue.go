@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/cache/parts/pile"
 )
 
 const (
@@ -39,10 +41,10 @@ type Queue struct {
 	levels   [2*MaxClass + 1]*level // by class; nil = nothing has waited there
 	booked   uint64                 // turns
 
-	ready    pile[*class]     // of open lanes: the first has its turn
-	aged     pile[*agedClass] // the same: the first has the key that waits the longest
-	roomless list.List        // of *laneState: blocked ones that wait for workers, the longest first
-	limited  list.List        // likewise, for a limit of their key
+	ready    pile.Pile[*class]     // of open lanes: the first has its turn
+	aged     pile.Pile[*agedClass] // the same: the first has the key that waits the longest
+	roomless list.List             // of *laneState: blocked ones that wait for workers, the longest first
+	limited  list.List             // likewise, for a limit of their key
 
 	turn    *Request             // that has it
 	early   bool                 // it got it before others, as it waited for Starve
@@ -67,12 +69,12 @@ func (q *Queue) Configure(c Config) {
 	q.conf = c
 	for _, f := range q.flows {
 		f.rank(&q.conf)
-		f.key.account.flows.put(f)
+		f.key.account.flows.Put(f)
 	}
 	for _, a := range q.accounts {
 		a.rank(&q.conf)
 		if a.requests > 0 {
-			q.level(a.name.class).accounts.put(a)
+			q.level(a.name.class).accounts.Put(a)
 		}
 	}
 }
@@ -166,14 +168,14 @@ func (q *Queue) count(f *flow, r *Request, n int) {
 	q.depth.Add(int64(n))
 	q.bytes += int64(n) * r.Bytes
 	f.rank(&q.conf)
-	k.account.flows.put(f)
+	k.account.flows.Put(f)
 	q.rank(k.account)
 }
 
 // rank finds the place of an account that holds more or less than before.
 func (q *Queue) rank(a *account) {
 	a.rank(&q.conf)
-	q.level(a.name.class).accounts.put(a)
+	q.level(a.name.class).accounts.Put(a)
 }
 
 // attach takes a new flow in.
@@ -204,7 +206,7 @@ func (q *Queue) remove(r *Request) {
 		return
 	}
 	k.flows.Remove(f.round)
-	k.account.flows.drop(f)
+	k.account.flows.Drop(f)
 	delete(q.flows, f.name)
 	if k.requests > 0 {
 		return
@@ -212,11 +214,11 @@ func (q *Queue) remove(r *Request) {
 	a, c := k.account, k.class
 	a.spent -= k.booked / a.weight
 	if a.requests == 0 {
-		q.level(a.name.class).accounts.drop(a)
+		q.level(a.name.class).accounts.Drop(a)
 		q.forget(a)
 	}
-	c.keys.drop(k)
-	c.ages.drop((*agedKey)(k))
+	c.keys.Drop(k)
+	c.ages.Drop((*agedKey)(k))
 	c.weight -= k.weight
 	delete(q.keys, k.name)
 	q.place(c)
@@ -241,7 +243,7 @@ func (q *Queue) Next(at time.Time) *Request {
 	if !q.early {
 		k = q.ready[0].keys[0]
 	}
-	q.turn, k.class.lane.stirred = k.turn().first, false
+	q.turn, k.class.lane.stirred = k.turn().waiting.First, false
 	return q.turn
 }
 
@@ -269,7 +271,7 @@ func (q *Queue) starved(at time.Time) *key {
 		default:
 			return k
 		}
-		c.ages.put((*agedKey)(k))
+		c.ages.Put((*agedKey)(k))
 		q.place(c)
 	}
 }

@@ -20,9 +20,9 @@ func (q *Queue) makeRoom(r *Request) (displaced []*Request, ok bool) {
 		return nil, false
 	}
 	left := loser.sums
-	for last := f.last; requests > 0 || bytes > 0; last = last.prev {
+	for last := f.waiting.Last; requests > 0 || bytes > 0; last = last.among.Prev {
 		if last == q.turn && last != nil {
-			last = last.prev // it may be on its way to a worker
+			last = last.among.Prev // it may be on its way to a worker
 		}
 		if last == nil || loser.holds(&q.conf, left.requests, left.bytes) <= least ||
 			a.name.class != r.Class && !q.overKept(low) {
