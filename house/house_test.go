@@ -54,7 +54,7 @@ var doors = map[string][]string{
 	"github.com/zeebo/blake3":                               {"cache/lmcache"},
 	"github.com/klauspost/compress":                         {"daemon/transport/inflate", "plugins"},
 	"github.com/andybalholm/brotli":                         {"daemon/transport/inflate"},
-	"github.com/tinylib/msgp":                               {"cache/lmcache"},
+	"github.com/tinylib/msgp":                               {"cache/kvevents", "cache/lmcache"},
 	"github.com/zeebo/xxh3":                                 {"cache/holdings", "cache/kvstore/remote", "daemon/request/prompt"},
 	"go.opentelemetry.io/otel":                              {"daemon/admin/tracing"},
 	"github.com/go-logr/logr":                               {"daemon/admin/tracing"},

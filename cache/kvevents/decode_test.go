@@ -13,6 +13,20 @@ import (
 	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
+// First bytes of msgpack values.
+const (
+	mpNil     = 0xc0
+	mpFalse   = 0xc2
+	mpTrue    = 0xc3
+	mpBin8    = 0xc4
+	mpExt8    = 0xc7
+	mpFloat64 = 0xcb
+	mpInt64   = 0xd3
+	mpStr8    = 0xd9
+	mpArray32 = 0xdd
+	mpMap32   = 0xdf
+)
+
 // lines is a Sink that writes down what it is given.
 type lines []string
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"hash/maphash"
 
+	"github.com/tinylib/msgp/msgp"
+
 	"github.com/warmpath/warmpath/cache/parts/blocks"
 )
 
@@ -43,7 +45,7 @@ func readKeys(c *cursor, s *blocks.Stored, adapter []byte, head bool) (rich bool
 		return true
 	}
 	for range n {
-		if x := c.peek(); x >= mpBin8 && x < mpExt8 { // a digest
+		if c.next() == msgp.BinType { // a digest
 			rich = true
 			c.skip()
 			continue

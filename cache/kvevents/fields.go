@@ -149,6 +149,15 @@ func (e *event) readHashes(c *cursor) bool {
 	return true
 }
 
+// First bytes of msgpack values that are read here and not by the library; below mpFixMap are the positive fixints.
+const (
+	mpFixMap = 0x80
+	mpUint8  = 0xcc
+	mpUint16 = 0xcd
+	mpUint32 = 0xce
+	mpUint64 = 0xcf
+)
+
 // width is how a number lies in msgpack by its first byte: size bytes in all, of which those after the first shifted
 // right are the number, or base is it. size 0 = no unsigned number of up to 32 bits.
 type width struct{ size, shift, base uint8 }
