@@ -72,7 +72,7 @@ func TestExamplesInDefaultsTOML(t *testing.T) {
 }
 
 func TestDefaultsTOMLNamesEveryKey(t *testing.T) {
-	written := locate(withExamples())
+	written := inForce.locate(withExamples()).lines
 	var walk func(path string, typ reflect.Type)
 	walk = func(path string, typ reflect.Type) {
 		for _, key := range keysOf(typ) {

@@ -67,9 +67,10 @@ func Parse(data []byte, path string) (*Config, error) {
 // parseTree parses the document. It gives the report the lines of its keys.
 func parseTree(r *report, data []byte) (text string, tree map[string]any, err error) {
 	text = strings.TrimPrefix(string(data), "\ufeff")
-	if line, what := inForce.exceeded(text); line > 0 {
+	located := inForce.locate(text)
+	if located.what != "" {
 		const remedy = "a configuration needs a hundredth of that; is this the right file, and whole?"
-		return "", nil, Problems{{File: r.file, Line: line, What: what, Remedy: remedy}}
+		return "", nil, Problems{{File: r.file, Line: located.over, What: located.what, Remedy: remedy}}
 	}
 	if _, err := toml.Decode(text, &tree); err != nil {
 		if form := formOf(text); form != "" {
@@ -78,7 +79,7 @@ func parseTree(r *report, data []byte) (text string, tree map[string]any, err er
 		}
 		return "", nil, syntaxProblem(r.file, err)
 	}
-	r.lines = locate(text)
+	r.lines = located.lines
 	return text, tree, nil
 }
 

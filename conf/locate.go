@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -24,28 +25,65 @@ func parent(path string) string {
 	return path[:max(0, strings.LastIndexAny(path, ".["))]
 }
 
-// locate returns the line of each key of a document that the TOML library has accepted. On other input the result is
-// unspecified, but it ends.
-func locate(doc string) map[string]int {
-	l := &locator{s: doc, line: 1, lines: make(map[string]int), tables: make(map[string]int)}
-	table := ""
+// bounds is what a document of TOML may ask for before it is parsed. The library spends memory on each level of
+// nesting for each key in it: 400 KB of "[" took 4 GB.
+type bounds struct {
+	depth  int // levels of tables, lists and parts of keys in one another
+	path   int // bytes of a key with those of the tables around it
+	values int // parts of keys, and items of lists, in all
+}
+
+// inForce are the bounds of every file that is read: ten times what a configuration of 10,000 workers has.
+var inForce = bounds{depth: 64, path: 256, values: 500_000}
+
+// locate finds the line of each key of a document, or the one at which the document first exceeds the bounds. The lines
+// are right in a document that the TOML library accepts. In any other, what comes before the first place that is no
+// TOML keeps the bounds if none is exceeded; the library stops there too.
+func (b bounds) locate(doc string) *locator {
+	l := &locator{bounds: b, s: doc, line: 1, lines: make(map[string]int), tables: make(map[string]int)}
+	table, depth := "", 0
 	for l.blank(); l.i < len(l.s); l.blank() {
 		if l.s[l.i] == '[' {
-			table = l.header()
+			table, depth = l.header()
 		} else {
-			l.pair(table)
+			l.pair(table, depth)
 		}
 	}
-	return l.lines
+	return l
 }
 
 // locator is a cursor over the document.
 type locator struct {
+	bounds
 	s      string
 	i      int
 	line   int
 	lines  map[string]int // path -> line, the first mention
 	tables map[string]int // path of an array of tables -> its length so far
+
+	counted int    // values so far
+	what    string // what is exceeded, "" = nothing is
+	over    int    // the line
+}
+
+// enter counts values, the innermost of which is so deep in the document.
+func (l *locator) enter(depth, values int) {
+	l.counted += values
+	if depth > l.depth {
+		l.stop("tables, lists and the parts of keys stand more than %d deep in one another", l.depth)
+	}
+	if l.counted > l.values {
+		l.stop("there are more than %d keys and items", l.values)
+	}
+}
+
+// stop ends the search at a bound that is exceeded.
+func (l *locator) stop(what string, bound int) {
+	if l.what == "" {
+		l.what = fmt.Sprintf(what, bound)
+		l.over = l.line
+	}
+	l.i = len(l.s)
 }
 
 // next steps over one byte and counts lines.
@@ -92,21 +130,23 @@ func (l *locator) until(set string) {
 
 // note keeps the first mention of a path.
 func (l *locator) note(path string) string {
+	if len(path) > l.path {
+		l.stop("a key is longer than %d bytes with the tables around it", l.path)
+	}
 	if l.lines[path] == 0 {
 		l.lines[path] = l.line
 	}
 	return path
 }
 
-// header reads [a.b] or [[a.b]] and returns the path of the table it opens.
-func (l *locator) header() string {
+// header reads [a.b] or [[a.b]] and returns the path of the table it opens, and how deep that is.
+func (l *locator) header() (path string, depth int) {
 	l.next()
 	array := l.at("[")
 	if array {
 		l.next()
 	}
-	keys := l.keys()
-	path := ""
+	keys := l.keys(0)
 	for i, k := range keys {
 		path = l.note(child(path, k))
 		if array && i == len(keys)-1 {
@@ -117,31 +157,33 @@ func (l *locator) header() string {
 		}
 	}
 	l.until("\n")
-	return path
+	return path, len(keys)
 }
 
-// pair reads key = value.
-func (l *locator) pair(table string) {
+// pair reads key = value in a table that is so deep.
+func (l *locator) pair(table string, depth int) {
 	start := l.i
 	path := table
-	for _, k := range l.keys() {
+	keys := l.keys(depth)
+	for _, k := range keys {
 		path = l.note(child(path, k))
 	}
 	if l.at("=") {
 		l.next()
 	}
-	l.value(path)
+	l.value(path, depth+len(keys))
 	if l.i == start { // no progress: not TOML
 		l.next()
 	}
 }
 
-// keys reads a dotted key up to = or ].
-func (l *locator) keys() []string {
+// keys reads a dotted key up to = or ], in a table that is so deep.
+func (l *locator) keys(depth int) []string {
 	var keys []string
 	for {
 		l.spaces()
 		keys = append(keys, l.key())
+		l.enter(depth+len(keys), 1)
 		l.spaces()
 		if !l.at(".") {
 			return keys
@@ -167,8 +209,8 @@ func (l *locator) key() string {
 	return l.s[start:l.i]
 }
 
-// value skips a value and notes the keys within it.
-func (l *locator) value(path string) {
+// value skips a value, of a key that is so deep, and notes the keys within it.
+func (l *locator) value(path string, depth int) {
 	l.spaces()
 	switch {
 	case l.at(`"""`):
@@ -180,9 +222,13 @@ func (l *locator) value(path string) {
 	case l.at("'"):
 		l.quoted("'")
 	case l.at("["):
-		l.list("]", func(i int) { l.value(l.note(elem(path, i))) })
+		l.enter(depth+1, 0)
+		l.list("]", func(i int) {
+			l.enter(depth+1, 1)
+			l.value(l.note(elem(path, i)), depth+1)
+		})
 	case l.at("{"):
-		l.list("}", func(int) { l.pair(path) })
+		l.list("}", func(int) { l.pair(path, depth) })
 	default:
 		l.until(",]}#\r\n")
 	}

@@ -33,7 +33,7 @@ x = "\"]"
 [t.u]
 v = 1
 `
-	lines := locate(doc)
+	lines := inForce.locate(doc).lines
 	f := func(path string, want int) {
 		t.Helper()
 		if lines[path] != want {
@@ -93,7 +93,7 @@ func FuzzLocate(f *testing.F) {
 	f.Add("a = [[1, 2], [\"]\"]]\r\nb = '''x''''\r\nc = \"\"\"\\\"\"\"\"\"\"\r\n\"\" = 1")
 	f.Add("[a.b]\n[a]\n[[c.d]]\n[c.d.e]\nf.g = {h.i = 1, 'j' = -0.5e3}")
 	f.Fuzz(func(t *testing.T, doc string) {
-		lines := locate(doc)
+		lines := inForce.locate(doc).lines
 		var tree map[string]any
 		if _, err := toml.Decode(doc, &tree); err != nil || strings.HasPrefix(doc, "\ufeff") {
 			return
