@@ -30,6 +30,36 @@ func (a *adminFlags) flags(c *cobra.Command) {
 	f.StringVar(&a.tokenFile, "token-file", "", "holds the admin listener's token, if it asks for one")
 }
 
+// pageFlags are those of a command that prints a page of the admin listener.
+type pageFlags struct {
+	adminFlags
+	asJSON bool
+}
+
+// flags adds those of adminFlags, and --json.
+func (p *pageFlags) flags(c *cobra.Command) {
+	p.adminFlags.flags(c)
+	c.Flags().BoolVar(&p.asJSON, "json", false, "print the daemon's JSON")
+}
+
+// print reads a page into v and prints it: as it came for --json, else by write.
+func (p *pageFlags) print(c *cobra.Command, path string, v any, write func(io.Writer) error) error {
+	raw, err := p.get(c.Context(), path, v)
+	if err != nil {
+		return err
+	}
+	return p.printRaw(c.OutOrStdout(), raw, write)
+}
+
+// printRaw is print for a page that was read into its value.
+func (p *pageFlags) printRaw(out io.Writer, raw []byte, write func(io.Writer) error) error {
+	if p.asJSON {
+		_, err := fmt.Fprintln(out, strings.TrimSpace(string(raw)))
+		return err
+	}
+	return write(out)
+}
+
 // adminTimeout bounds a call to the admin listener.
 const adminTimeout = 10 * time.Second
 

@@ -23,8 +23,7 @@ import (
 
 // cacheAsk holds the flags of `warmpath cache`.
 type cacheAsk struct {
-	adminFlags
-	asJSON bool
+	pageFlags
 	out    io.Writer
 	prefix string
 }
@@ -40,7 +39,7 @@ func cacheCommand() *cobra.Command {
 	c.PersistentFlags().BoolVar(&q.asJSON, "json", false, "print JSON: an object, or one a line for each key")
 	c.PersistentPreRun = func(c *cobra.Command, _ []string) { q.out = c.OutOrStdout() }
 	for _, sub := range [...]*cobra.Command{q.stat(), q.list(), q.get(), q.del(), q.flush()} {
-		q.flags(sub)
+		q.adminFlags.flags(sub)
 		c.AddCommand(sub)
 	}
 	return c
@@ -59,15 +58,7 @@ func (q *cacheAsk) stat() *cobra.Command {
 			if c.Flags().Changed("prefix") {
 				query.Set("prefix", q.prefix)
 			}
-			raw, err := q.adminFlags.get(c.Context(), cachePath+"?"+query.Encode(), &s)
-			if err != nil {
-				return err
-			}
-			if q.asJSON {
-				_, err = fmt.Fprintln(q.out, strings.TrimSpace(string(raw)))
-				return err
-			}
-			return writeCache(q.out, &s)
+			return q.print(c, cachePath+"?"+query.Encode(), &s, func(out io.Writer) error { return writeCache(out, &s) })
 		},
 	}
 	c.Flags().StringVar(&q.prefix, "prefix", "", "count the keys that begin so as well, up to 100,000")

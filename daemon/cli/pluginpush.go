@@ -23,7 +23,7 @@ import (
 const reloadTime = 2 * time.Minute
 
 func pluginPushCommand() *cobra.Command {
-	p := push{admin: adminFlags{patience: reloadTime}}
+	p := push{pageFlags: pageFlags{adminFlags: adminFlags{patience: reloadTime}}}
 	c := &cobra.Command{
 		Use:   "push FILE.wasm",
 		Short: "Bring a module to a running daemon, which checks it: it serves at once where its name is configured",
@@ -36,20 +36,18 @@ func pluginPushCommand() *cobra.Command {
 			return p.run(c.Context(), c.OutOrStdout(), args[0])
 		},
 	}
-	p.admin.flags(c)
+	p.flags(c)
 	f := c.Flags()
 	f.StringVar(&p.name, "name", "", "the strategy's name; default: the file's, without .wasm")
 	f.StringVar(&p.pool, "activate", "", "have it serve this pool, in the place of whom the daemon's file names")
 	f.StringVar(&p.was, "replaces", "", "the SHA-256 of the module that stands there; refused if it is another by now")
-	f.BoolVar(&p.asJSON, "json", false, "print the daemon's JSON")
 	return c
 }
 
 // push holds the flags of the command.
 type push struct {
-	admin           adminFlags
+	pageFlags
 	name, pool, was string
-	asJSON          bool
 }
 
 func (p *push) run(ctx context.Context, out io.Writer, file string) error {
@@ -67,19 +65,19 @@ func (p *push) run(ctx context.Context, out io.Writer, file string) error {
 	if p.was != "" {
 		headers = append(headers, "If-Match", `"`+p.was+`"`)
 	}
-	raw, err := p.admin.call(ctx, http.MethodPut, "/api/v1/strategies/"+url.PathEscape(name), wasm, headers...)
+	raw, err := p.call(ctx, http.MethodPut, "/api/v1/strategies/"+url.PathEscape(name), wasm, headers...)
 	if err != nil {
 		return err
 	}
 	var d strategies.Delivered
 	if err := json.Unmarshal(raw, &d); err != nil {
-		return fmt.Errorf("what answers at %s is no warmpath admin listener: %w", p.admin.at, err)
+		return fmt.Errorf("what answers at %s is no warmpath admin listener: %w", p.at, err)
 	}
 	if d.SHA256 != strategies.Sum(wasm) {
 		return fmt.Errorf("the daemon has %s now, and not %s: another push came between", d.SHA256, strategies.Sum(wasm))
 	}
 	if p.pool != "" {
-		raw, err = activate(ctx, &p.admin, p.pool, name)
+		raw, err = activate(ctx, &p.adminFlags, p.pool, name)
 		if err != nil {
 			return fmt.Errorf("%s is delivered, and not activated: %w", name, err)
 		}
@@ -88,12 +86,10 @@ func (p *push) run(ctx context.Context, out io.Writer, file string) error {
 		}
 		d.Note = ""
 	}
-	if p.asJSON {
-		_, err = fmt.Fprintln(out, strings.TrimSpace(string(raw)))
-		return err
-	}
-	fmt.Fprintf(out, "%s is delivered: %d bytes, sha256 %s\n", name, d.Bytes, d.SHA256)
-	return sayServes(out, &d.Strategy, d.Note)
+	return p.printRaw(out, raw, func(out io.Writer) error {
+		fmt.Fprintf(out, "%s is delivered: %d bytes, sha256 %s\n", name, d.Bytes, d.SHA256)
+		return sayServes(out, &d.Strategy, d.Note)
+	})
 }
 
 // findPool asks the daemon for the pool that the strategy is to serve: what is delivered before cannot be taken back.
@@ -101,7 +97,7 @@ func (p *push) findPool(ctx context.Context) error {
 	var pools []struct {
 		Name string `json:"name"`
 	}
-	if _, err := p.admin.get(ctx, "/api/v1/pools", &pools); err != nil {
+	if _, err := p.get(ctx, "/api/v1/pools", &pools); err != nil {
 		return err
 	}
 	var names []string
@@ -186,42 +182,37 @@ func sayStrategy(out io.Writer, raw []byte, err error) error {
 }
 
 func pluginListCommand() *cobra.Command {
-	var admin adminFlags
-	var asJSON bool
+	var page pageFlags
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the strategies of a running daemon, and whom they serve",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var all []strategies.Strategy
-			raw, err := admin.get(c.Context(), "/api/v1/strategies", &all)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				_, err = fmt.Fprintln(c.OutOrStdout(), strings.TrimSpace(string(raw)))
-				return err
-			}
-			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "STRATEGY\tFROM\tBYTES\tSHA256\tSERVES")
-			for i := range all {
-				s := &all[i]
-				var serves []string
-				for k := range s.Serves {
-					v := &s.Serves[k]
-					text := v.Pool + " (" + v.As + ")"
-					if v.InsteadOf != "" {
-						text = v.Pool + " (activated in the place of " + v.InsteadOf + ")"
-					}
-					serves = append(serves, text)
-				}
-				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.Name, s.Source, s.Bytes, cmp.Or(s.SHA256, "-"),
-					cmp.Or(strings.Join(serves, ", "), "-"))
-			}
-			return w.Flush()
+			return page.print(c, "/api/v1/strategies", &all, func(out io.Writer) error { return writeStrategies(out, all) })
 		},
 	}
-	admin.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print the daemon's JSON")
+	page.flags(c)
 	return c
+}
+
+// writeStrategies prints a row for each strategy.
+func writeStrategies(out io.Writer, all []strategies.Strategy) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STRATEGY\tFROM\tBYTES\tSHA256\tSERVES")
+	for i := range all {
+		s := &all[i]
+		var serves []string
+		for k := range s.Serves {
+			v := &s.Serves[k]
+			text := v.Pool + " (" + v.As + ")"
+			if v.InsteadOf != "" {
+				text = v.Pool + " (activated in the place of " + v.InsteadOf + ")"
+			}
+			serves = append(serves, text)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.Name, s.Source, s.Bytes, cmp.Or(s.SHA256, "-"),
+			cmp.Or(strings.Join(serves, ", "), "-"))
+	}
+	return w.Flush()
 }

@@ -26,7 +26,7 @@ func TestPushAsksForThePoolFirst(t *testing.T) {
 	}))
 	defer admin.Close()
 	p := push{pool: "mian"}
-	p.admin.at = strings.TrimPrefix(admin.URL, "http://")
+	p.at = strings.TrimPrefix(admin.URL, "http://")
 	err := p.run(context.Background(), io.Discard, file)
 	if err == nil || !strings.Contains(err.Error(), `nothing is delivered: the daemon has no pool "mian"`) ||
 		!strings.Contains(err.Error(), "main, small") {

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 
 func sessionsCommand() *cobra.Command {
 	var q sessionsQuery
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "sessions",
 		Short: "List the live sessions of a running daemon by worker: fingerprints, never ids",
@@ -28,24 +26,19 @@ func sessionsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				_, err = fmt.Fprintln(c.OutOrStdout(), strings.TrimSpace(string(raw)))
-				return err
-			}
-			return writeSessions(c.OutOrStdout(), pools, time.Now())
+			return q.printRaw(c.OutOrStdout(), raw, func(out io.Writer) error { return writeSessions(out, pools, time.Now()) })
 		},
 	}
-	q.admin.flags(c)
+	q.flags(c)
 	f := c.Flags()
 	f.StringVar(&q.worker, "worker", "", "only this worker's id")
 	f.IntVar(&q.limit, "limit", 100, "list at most so many sessions of a pool; 0 = only counts")
-	f.BoolVar(&asJSON, "json", false, "print the daemon's JSON")
 	return c
 }
 
 // sessionsQuery holds the flags of the command.
 type sessionsQuery struct {
-	admin  adminFlags
+	pageFlags
 	worker string
 	limit  int
 }
@@ -53,7 +46,7 @@ type sessionsQuery struct {
 // fetch reads the daemon's list.
 func (q *sessionsQuery) fetch(ctx context.Context) (pools []operator.PoolSessions, raw []byte, err error) {
 	query := url.Values{"worker": {q.worker}, "limit": {strconv.Itoa(q.limit)}}
-	raw, err = q.admin.get(ctx, "/api/v1/sessions?"+query.Encode(), &pools)
+	raw, err = q.get(ctx, "/api/v1/sessions?"+query.Encode(), &pools)
 	if err == nil && q.worker != "" && !slices.ContainsFunc(pools, someAt) {
 		err = q.known(ctx)
 	}
@@ -65,7 +58,7 @@ func someAt(p operator.PoolSessions) bool { return len(p.Workers) > 0 }
 
 // known returns an error unless a pool has the worker, at which there are no sessions.
 func (q *sessionsQuery) known(ctx context.Context) error {
-	_, err := (&drain{admin: q.admin}).find(ctx, q.worker)
+	_, err := (&drain{admin: q.adminFlags}).find(ctx, q.worker)
 	return err
 }
 

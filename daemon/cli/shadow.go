@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -12,27 +11,17 @@ import (
 )
 
 func shadowCommand() *cobra.Command {
-	var admin adminFlags
-	var asJSON bool
+	var page pageFlags
 	c := &cobra.Command{
 		Use:   "shadow",
 		Short: "Compare the shadows of a running daemon with the strategies that serve",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var pools []operator.PoolShadows
-			raw, err := admin.get(c.Context(), "/api/v1/shadows", &pools)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				_, err = fmt.Fprintln(c.OutOrStdout(), strings.TrimSpace(string(raw)))
-				return err
-			}
-			return writeShadows(c.OutOrStdout(), pools)
+			return page.print(c, "/api/v1/shadows", &pools, func(out io.Writer) error { return writeShadows(out, pools) })
 		},
 	}
-	admin.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print the daemon's JSON")
+	page.flags(c)
 	return c
 }
 

@@ -18,32 +18,21 @@ import (
 )
 
 func statusCommand() *cobra.Command {
-	var admin adminFlags
-	var asJSON bool
+	var page pageFlags
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Say how a running daemon does: pools, workers, demand, the last reload; exit 1 if no pool can serve",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var o operator.Overview
-			raw, err := admin.get(c.Context(), "/api/v1/overview", &o)
-			if err != nil {
-				return err
-			}
-			out := c.OutOrStdout()
-			if asJSON {
-				_, err = fmt.Fprintln(out, strings.TrimSpace(string(raw)))
-			} else {
-				err = printStatus(out, &o)
-			}
+			err := page.print(c, "/api/v1/overview", &o, func(out io.Writer) error { return printStatus(out, &o) })
 			if err == nil {
 				err = notServing(&o)
 			}
 			return err
 		},
 	}
-	admin.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print the daemon's JSON")
+	page.flags(c)
 	return c
 }
 
