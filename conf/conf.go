@@ -285,7 +285,8 @@ func DefaultPool() Pool {
 		Tokens: Tokens{Budget: 50 * time.Millisecond, CacheBytes: 64 << 20, Learn: true},
 		Queue:  defaultQueue(),
 
-		Disaggregation: Disaggregation{Threshold: 4096, Rule: RuleSooner, BootstrapPort: 8998},
+		Disaggregation: Disaggregation{Threshold: 4096, Rule: RuleSooner, BootstrapPort: 8998, Same: []string{},
+			Far: time.Second},
 	}
 }
 

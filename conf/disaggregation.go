@@ -1,5 +1,7 @@
 package conf
 
+import "time"
+
 // Disaggregation has one worker of a pool compute a request's prompt, and another one its answer.
 type Disaggregation struct {
 	Connector     string  `toml:"connector"`         // nixl | lmcache | mooncake | sglang | sidecar; "" = each does both
@@ -9,10 +11,23 @@ type Disaggregation struct {
 	Answering     bool    `toml:"prefillers_answer"` // they answer clients too, as far as their prompts let them
 	BootstrapPort int     `toml:"bootstrap_port"`    // of the prefillers, for mooncake and sglang
 
+	// What the labels of a prefiller and a decoder must have in common, and what they had better.
+	Same []string      `toml:"same"` // names of labels: with another value a prefiller computes nothing for a decoder
+	Near string        `toml:"near"` // name of a label; "" = none
+	Far  time.Duration `toml:"far"`  // by how much a prefiller with another value there is worse
+
 	// Where further prefillers come from. The service is in addition to that of [pools.kubernetes], whose other keys apply
 	// to both.
 	PrefillDNS     string `toml:"prefill_dns"`     // name:port, every address of which is a prefiller
 	PrefillService string `toml:"prefill_service"` // in Kubernetes, whose pods are prefillers
+}
+
+// Mates returns what a prefiller has in common with the workers for which it may compute prompts.
+func (d *Disaggregation) Mates(w *Worker) (key string) {
+	for _, name := range d.Same {
+		key += w.Labels[name] + "\n"
+	}
+	return key
 }
 
 // discovers reports whether prefillers may come from elsewhere than the lists of workers.

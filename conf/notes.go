@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -152,7 +153,7 @@ func byRole(p *Pool) (prefill, answer []Worker) {
 func noteRoles(r *report, at string, p *Pool) {
 	d := &p.Disaggregation
 	if !d.On() {
-		if *d != DefaultPool().Disaggregation {
+		if !reflect.DeepEqual(*d, DefaultPool().Disaggregation) {
 			r.add(child(at, "disaggregation"), "it has no connector, and so no effect",
 				`write connector = "nixl", or take the table out`)
 		}
@@ -171,11 +172,38 @@ func noteRoles(r *report, at string, p *Pool) {
 				`write role = "prefill" or "decode"`)
 		}
 	}
+	noteMeeting(r, child(at, "disaggregation"), p)
 	if prefill, _ := byRole(p); len(prefill) > 0 && !discovers(p) && !slices.ContainsFunc(prefill, func(w Worker) bool {
 		return !w.Drain
 	}) {
 		r.add(child(at, "disaggregation"), "all prefillers of the pool drain: the others compute all prompts",
 			"take drain = true of one out, if that is not meant")
+	}
+}
+
+// noteMeeting notes workers that answer and have no prefiller of their own labels, and labels that nobody has.
+func noteMeeting(r *report, at string, p *Pool) {
+	d := &p.Disaggregation
+	prefill, answer := byRole(p)
+	if discovers(p) {
+		return
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(p.Workers, func(w Worker) bool { return w.Labels[name] != "" })
+	}
+	for i, name := range d.Same {
+		if !has(name) {
+			r.add(elem(child(at, "same"), i), fmt.Sprintf("no worker has a label %s", name), "label them, or take it out")
+		}
+	}
+	if d.Near != "" && !has(d.Near) {
+		r.add(child(at, "near"), fmt.Sprintf("no worker has a label %s", d.Near), "label them, or take it out")
+	}
+	for _, w := range answer {
+		if !slices.ContainsFunc(prefill, func(by Worker) bool { return d.Mates(&by) == d.Mates(&w) }) {
+			r.add(child(at, "same"), fmt.Sprintf("no prefiller has the labels of worker %q: it computes its prompts itself",
+				w.ID), "give it a prefiller, if that is not meant")
+		}
 	}
 }
 

@@ -50,6 +50,9 @@ func TestNotes(t *testing.T) {
 		{"no connector", "[[pools]]\ndisaggregation = {threshold = 9}\n" + workers, "2 pools[0].disaggregation"},
 		{"prefillers that drain", "[[pools]]\n" + strings.Replace(pair, "role = 'prefill',", "role = 'prefill', drain = true,", 1),
 			"2 pools[0].disaggregation"},
+		{"mates", "[[pools]]\n" + strings.Replace(pair, "'nixl'", "'nixl', same = ['in'], near = 'in'", 1), ""},
+		{"no mate", "[[pools]]\n" + strings.Replace(pair, "'nixl'", "'nixl', same = ['for']", 1), "2 pools[0].disaggregation.same"},
+		{"a label of nobody", "[[pools]]\n" + strings.Replace(pair, "'nixl'", "'nixl', near = 'zone'", 1), "2 pools[0].disaggregation.near"},
 		{"a key for all", "[[keys]]\nname = 'k'\nenv = 'WARMPATH_TEST_KEY'\n[[pools]]\nmodels = ['a/x']\n" + workers, ""},
 	} {
 		t.Setenv("WARMPATH_TEST_KEY", "sk-0123456789")

@@ -186,6 +186,15 @@ func checkDisaggregation(r *report, path string, p *Pool) {
 			"leave it out, or use another connector")
 	}
 	r.oneOf(child(at, "rule"), d.Rule, RuleSooner, RuleThreshold)
+	for i, name := range d.Same {
+		checkLabels(r, elem(child(at, "same"), i), map[string]string{name: "x"})
+	}
+	if d.Near != "" {
+		checkLabels(r, child(at, "near"), map[string]string{d.Near: "x"})
+	}
+	if d.Far < 0 {
+		r.add(child(at, "far"), fmt.Sprintf("%s is negative", d.Far), `write a time as "1s"`)
+	}
 	roles := map[string]int{}
 	for i := range p.Workers {
 		w := &p.Workers[i]

@@ -102,7 +102,7 @@ func Specs(c *conf.Pool) []worker.Spec {
 	for i, w := range c.Workers {
 		w.Role = cmp.Or(w.Role, c.Disaggregation.FoundRole())
 		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, CPUTokens: w.CPUTokens,
-			Weight: w.Weight, Cost: w.Cost, Labels: labels(&w), DataParallel: w.DataParallel, Drain: w.Drain}
+			Weight: w.Weight, Cost: w.Cost, Labels: labels(&c.Disaggregation, &w), DataParallel: w.DataParallel, Drain: w.Drain}
 		s[i].Role = role(&c.Disaggregation, w.RoleOf())
 	}
 	return s
@@ -123,15 +123,26 @@ func role(d *conf.Disaggregation, said string) worker.Role {
 	return worker.Both
 }
 
-// labels returns the labels of a worker, with one that has its role.
-func labels(w *conf.Worker) map[string]string {
-	role := w.RoleOf()
-	if role == conf.RoleBoth || w.Labels[conf.RoleLabel] == role {
+// labels returns the labels of a worker, with one that has its role, and an empty one for each that it lacks of those
+// which the two workers of a pair have alike: so a fence keeps it to those that lack it too.
+func labels(d *conf.Disaggregation, w *conf.Worker) map[string]string {
+	more := map[string]string{}
+	if role := w.RoleOf(); role != conf.RoleBoth && w.Labels[conf.RoleLabel] != role {
+		more[conf.RoleLabel] = role
+	}
+	for _, name := range d.Same {
+		if d.On() && w.Labels[name] == "" {
+			more[name] = ""
+		}
+	}
+	if len(more) == 0 {
 		return w.Labels
 	}
-	all := map[string]string{}
-	maps.Copy(all, w.Labels)
-	all[conf.RoleLabel] = role
+	all := maps.Clone(w.Labels)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, more)
 	return all
 }
 
@@ -142,6 +153,7 @@ func Pairing(d *conf.Disaggregation) *epoch.Pairing {
 	}
 	p := &epoch.Pairing{Connector: pair.Connector(d.Connector), Threshold: d.Threshold, Rate: d.KVRate,
 		Always: d.Rule == conf.RuleThreshold, Bootstrap: d.BootstrapPort, Shared: d.Answering,
+		Same: d.Same, Near: d.Near, Far: d.Far.Seconds(),
 		Prefillers: worker.Fence{worker.PrefillLabel}, Decoders: worker.Fence{worker.Not + worker.PrefillLabel}}
 	if d.Answering {
 		p.Decoders = nil

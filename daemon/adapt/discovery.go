@@ -28,11 +28,14 @@ func (format) AtURL(url string, prefiller bool) conf.Worker {
 	return w
 }
 
-// AtPod gives the worker the pod's name as its id if an id may be that long.
+// AtPod gives the worker the pod's name as its id if an id may be that long, and its zone as a label.
 func (f format) AtPod(p endpoints.Worker, prefiller bool) conf.Worker {
 	w := f.AtURL(p.URL, prefiller)
 	if n := len(p.Pod); n > 0 && n <= conf.MaxID {
 		w.ID = p.Pod
+	}
+	if p.Zone != "" {
+		w.Labels = map[string]string{"zone": p.Zone}
 	}
 	w.Drain = p.Leaving
 	return w

@@ -35,13 +35,22 @@ func (x *prober) probePairs(ctx context.Context, workers []conf.Worker, all []pr
 	}
 	switch pair.Connector(x.pool.Disaggregation.Connector).Proof() {
 	case pair.ByParams:
-		if len(prefill) == 0 || len(decode) == 0 {
-			return
+		of := map[string]*[2][]int{} // prefillers and those that answer, by what they have in common
+		for role, list := range [][]int{prefill, decode} {
+			for _, i := range list {
+				mates := x.pool.Disaggregation.Mates(&workers[i])
+				if of[mates] == nil {
+					of[mates] = new([2][]int)
+				}
+				of[mates][role] = append(of[mates][role], i)
+			}
 		}
-		for i := range max(len(prefill), len(decode)) { // each of both once, at least
-			p, d := prefill[i%len(prefill)], decode[i%len(decode)]
-			x.probePair(ctx, &workers[p], &workers[d], func(format string, args ...any) { wrong(p, format, args...) },
-				func(format string, args ...any) { wrong(d, format, args...) })
+		for _, g := range of {
+			for i := 0; i < max(len(g[0]), len(g[1])) && min(len(g[0]), len(g[1])) > 0; i++ { // each of both once, at least
+				p, d := g[0][i%len(g[0])], g[1][i%len(g[1])]
+				x.probePair(ctx, &workers[p], &workers[d], func(format string, args ...any) { wrong(p, format, args...) },
+					func(format string, args ...any) { wrong(d, format, args...) })
+			}
 		}
 	case pair.ByBootstrap:
 		for _, i := range prefill {

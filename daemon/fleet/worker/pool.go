@@ -229,6 +229,16 @@ func (p *Pool) Labels() (names []string, epoch uint32) {
 	return l.Names, l.Epoch
 }
 
+// LabelsOf returns a worker's labels of these names, each as name=value.
+func (p *Pool) LabelsOf(w *Worker, names ...string) (all []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range names {
+		all = append(all, name+"="+w.named[name])
+	}
+	return all
+}
+
 // Place counts a session that was given to a worker without a request to it. Else many openings in a row, which send
 // nothing, would all find the same worker the least used.
 func (p *Pool) Place(w *Worker, now time.Time) {

@@ -99,6 +99,10 @@ type Pairing struct {
 	Threshold int
 	Bootstrap int // the port of a prefiller's bootstrap server
 
+	Same []string // names of labels that the two workers have alike
+	Near string   // of one that they had better have alike; "" = none
+	Far  float64  // seconds by which another value there is worse
+
 	Prefillers worker.Fence // who computes prompts
 	Decoders   worker.Fence // who answers clients
 	Shared     bool         // prefillers do too

@@ -34,6 +34,7 @@ type pairing struct {
 	unread []kv   // of decoders that were told and have failed or refused the request: they may have read it, or not
 
 	decoder *worker.Worker // the last one
+	meant   *worker.Worker // the one that first was for
 	using   *leg           // whose KV it reads; nil = none's
 	lacks   int            // tokens of the prompt, at the worker at hand
 	named   string         // id of the prefiller that the strategy has named for the worker at hand; "" = none
@@ -83,6 +84,10 @@ func (p *pairing) splits(to route.Target) bool {
 // isSplit is splits of a request that may be.
 func (p *pairing) isSplit(to route.Target) bool {
 	p.lacks, p.named = route.Lacking(p.choice, to), ""
+	if same, _ := p.meets(to.Worker); p.handed != nil && !slices.Equal(same, p.first.inner.req.Entry.Same) {
+		p.keep(p.handed) // no worker of other labels reads it
+		p.handed = nil
+	}
 	by, named := route.Paired(p.choice, to)
 	switch {
 	case p.handed != nil:
@@ -100,17 +105,30 @@ func (p *pairing) isSplit(to route.Target) bool {
 	case named || p.req.Read.Req.BypassesCache:
 		return false
 	}
-	rule := p.splitRule()
+	rule := p.splitRule(to)
 	return rule.Splits(p.choice, to)
 }
 
-// splitRule returns the rule of the pool for the prompt's caller.
-func (p *pairing) splitRule() route.SplitRule {
+// splitRule returns the rule of the pool for the prompt's caller and the worker that is to answer.
+func (p *pairing) splitRule(to route.Target) route.SplitRule {
+	same, near := p.meets(to.Worker)
 	fence := p.rule.Prefillers
-	if own := worker.Fence(p.req.In.Caller.Workers); len(own) > 0 {
-		fence = slices.Concat(own, fence)
+	if own := worker.Fence(p.req.In.Caller.Workers); len(own)+len(same) > 0 {
+		fence = slices.Concat(own, fence, same)
 	}
-	return route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Rate: p.rule.Rate, Always: p.rule.Always}
+	return route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Near: near, Far: p.rule.Far, Rate: p.rule.Rate,
+		Always: p.rule.Always}
+}
+
+// meets returns which labels of the worker that answers a prefiller must have, and which one it had better have.
+func (p *pairing) meets(w *worker.Worker) (same []string, near string) {
+	if len(p.rule.Same) > 0 {
+		same = p.req.Pool.Workers.LabelsOf(w, p.rule.Same...)
+	}
+	if p.rule.Near != "" {
+		near = p.req.Pool.Workers.LabelsOf(w, p.rule.Near)[0]
+	}
+	return same, near
 }
 
 // maxPrefills bounds how many prefillers compute a prompt for a decoder that serves nothing alone.
@@ -125,7 +143,8 @@ func (p *pairing) prefill(ctx context.Context, a *attempt.Attempt, to route.Targ
 	}
 	if p.handed == nil {
 		l := newLeg(p.req, p.Prefill(p.req.In.Body))
-		l.named, p.first = p.named, l
+		l.named, p.first, p.meant = p.named, l, p.decoder
+		l.inner.req.Entry.Same, l.inner.req.Entry.Near = p.meets(to.Worker)
 		if p.Connector.Pins() {
 			l.wants = p.body
 		}
@@ -174,6 +193,12 @@ func (p *pairing) unserved() *attempt.Failure {
 type kv struct {
 	of     *leg
 	handed []byte
+	meant  *worker.Worker // that decoder
+}
+
+// keep records KV that some decoder is to read, so that the prefiller frees it.
+func (p *pairing) keep(handed []byte) {
+	p.unread = append(p.unread, kv{of: p.first, handed: handed, meant: p.meant})
 }
 
 // ended records what the end of an attempt shows of the KV that its decoder was told of. gone: the client left before
@@ -199,7 +224,7 @@ func (p *pairing) ended(out *message.Outbound, f *attempt.Failure, gone bool) {
 	case gone, f != nil && f.Grade == route.GradeUnseen:
 		p.handed = p.told
 	default:
-		p.unread = append(p.unread, kv{p.first, p.told})
+		p.keep(p.told)
 	}
 	p.told = nil
 }
@@ -210,13 +235,15 @@ func (p *pairing) free() {
 		return
 	}
 	if p.handed != nil {
-		p.unread = append(p.unread, kv{p.first, p.handed})
+		p.keep(p.handed)
 	}
-	if len(p.unread) == 0 {
-		return
-	}
-	pool, j, to := p.req.Pool, p.req.Journal, p.clientOf()
+	pool, j := p.req.Pool, p.req.Journal
 	for _, u := range p.unread {
+		at := p.decoder
+		if len(p.rule.Same) > 0 { // which may have other labels
+			at = u.meant
+		}
+		to := pool.Clients.Get(at.URL())
 		work := new(account.Work) // which reads the body
 		p.req.In.Account.Begin(work, true)
 		go func() {

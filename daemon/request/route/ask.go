@@ -21,6 +21,8 @@ type Ask struct {
 	Fence         worker.Fence    // labels of the workers that alone may get it
 	Leg           Leg             // the part that a worker is chosen for
 	Prefillers    worker.Fence    // of an Answer: of those that a strategy may name for its prompt; nil = it may not
+	Near          string          // of a Prefill: a label that the worker had better have; "" = none
+	Far           float64         // by how many seconds one without it is worse
 	Shared        bool            // the prefillers answer too: Row.Delay is filled
 	Named         string          // of a Prefill: id of the worker that a strategy has named: it comes first; "" = none
 	Headers       host.HeaderSource

@@ -216,6 +216,7 @@ func (c *Choice) fillFrame() {
 		c.below = p.lower.spaces(c.spaceID)
 		c.size = c.fleet.match(p, c.space, &c.below, &c.ask)
 		fillDelay(frame, &c.ask, c.ask.Leg)
+		addFar(frame.Rows, p.Workers, c.ask.Near, c.ask.Far)
 		c.fleet.known = known{candidates: c.fleet.workers, pool: p.Workers, index: p.Index, space: c.space, reuse: p.reuse,
 			lower: p.lower, below: &c.below, at: c.at, block: p.scale.textBlock()}
 		frame.Prefixes = &c.fleet.known

@@ -2,7 +2,9 @@ package route
 
 import (
 	"math"
+	"slices"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -29,6 +31,20 @@ func fillDelay(f *host.Frame, a *Ask, leg Leg) {
 	for i := range f.Rows[choices:] {
 		row := &f.Rows[choices+i]
 		row.Delay = f.Header.Prefill(row) * float64(writing(row))
+	}
+}
+
+// addFar adds by how much a prefiller is worse that lacks the label which is near, if one has it.
+func addFar(rows []abi.Row, p *worker.Pool, near string, far float64) {
+	if near == "" {
+		return
+	}
+	names, _ := p.Labels()
+	bit, found := slices.BinarySearch(names, near)
+	for i := range rows {
+		if found && rows[i].Labels&(1<<bit) == 0 {
+			rows[i].Delay += far
+		}
 	}
 }
 

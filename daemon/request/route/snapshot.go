@@ -109,7 +109,7 @@ func (s *Snapshot) takeReports(c *Choice) bool {
 
 // takePrefillers adds the rows of prefillers for a strategy that wants them beside one that does not.
 func (s *Snapshot) takePrefillers(c *Choice) {
-	d := matchPrefillers(c, c.ask.Prefillers)
+	d := matchPrefillers(c, &SplitRule{Fence: c.ask.Prefillers})
 	defer decisions.Put(d)
 	f := &d.fleet
 	s.live.rows = append(s.live.rows, f.frame.Rows...)

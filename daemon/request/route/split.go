@@ -10,6 +10,8 @@ import (
 type SplitRule struct {
 	Threshold int          // tokens that the one that answers lacks, if Always that the prompt has; with fewer it is alone
 	Fence     worker.Fence // of the workers that may compute it
+	Near      string       // a label that it had better have; "" = none
+	Far       float64      // seconds by which one without it is worse
 	Rate      float64      // tokens a second whose KV comes from there; 0 = as the pool has learnt it
 	Always    bool         // the threshold alone decides, of the whole prompt
 }
@@ -46,17 +48,17 @@ func (rule *SplitRule) Splits(c *Choice, to Target) bool {
 	h, row := &c.fleet.frame.Header, &c.fleet.frame.Rows[to.row]
 	prefill := h.Prefill(row)
 	alone := row.Wait + prefill*(1+float64(writing(row)))
-	elsewhere := prefillElsewhere(c, rule.Fence)
+	elsewhere := prefillElsewhere(c, rule)
 	return math.IsInf(elsewhere, 1) || elsewhere+float64(lacks)/rate < alone
 }
 
 // OnlyDecodes reports whether the worker was started for answers alone.
 func OnlyDecodes(c *Choice, to Target) bool { return !c.fleet.frame.Rows[to.row].Prefills() }
 
-// prefillElsewhere returns the fewest seconds of a worker inside of a fence, +Inf if there is none: those of the
+// prefillElsewhere returns the fewest seconds of a worker inside of the fence, +Inf if there is none: those of the
 // prefill, twice those that it waits for, and those by which it holds up answers there.
-func prefillElsewhere(c *Choice, fence worker.Fence) float64 {
-	d := matchPrefillers(c, fence)
+func prefillElsewhere(c *Choice, rule *SplitRule) float64 {
+	d := matchPrefillers(c, rule)
 	defer decisions.Put(d)
 	f := &d.fleet
 	least := math.Inf(1)
@@ -67,17 +69,18 @@ func prefillElsewhere(c *Choice, fence worker.Fence) float64 {
 	return least
 }
 
-// matchPrefillers returns the rows of the workers inside of a fence, as c's strategy sees such rows behind its own. Put
-// them back.
-func matchPrefillers(c *Choice, fence worker.Fence) *decision {
+// matchPrefillers returns the rows of the workers inside of the fence, as c's strategy sees such rows behind its own.
+// Put them back.
+func matchPrefillers(c *Choice, rule *SplitRule) *decision {
 	d := decisions.Get().(*decision)
 	d.reset(&Ask{})
 	f, of := &d.fleet, &c.fleet
 	f.frame.Header, f.held.wanted = of.frame.Header, of.held.wanted
 	f.beginning.Parts, f.beginning.Tokens = append(f.beginning.Parts, of.beginning.Parts...), of.beginning.Tokens
-	f.fill(c.pool.Workers, toPrefill(c.query(), fence))
+	f.fill(c.pool.Workers, toPrefill(c.query(), rule.Fence))
 	f.match(c.pool, c.space, &c.below, &c.ask)
 	fillDelay(&f.frame, &c.ask, Prefill)
+	addFar(f.frame.Rows, c.pool.Workers, rule.Near, rule.Far)
 	f.dropBacklogged(c.pool.Workers.MaxWait(), "")
 	return d
 }

@@ -14,6 +14,7 @@ import (
 type Worker struct {
 	URL     string // http://ADDRESS:PORT
 	Pod     string // its name; "" = not known, or the name of an earlier one
+	Zone    string // that its node is in; "" = not known
 	Leaving bool   // no new requests
 }
 
@@ -33,6 +34,7 @@ type meta struct {
 
 type endpoint struct {
 	Addresses  []string `json:"addresses"` // of which the first alone counts
+	Zone       string   `json:"zone"`
 	Conditions struct {
 		Ready       *bool `json:"ready"` // absent = true
 		Terminating *bool `json:"terminating"`
@@ -163,7 +165,7 @@ func candidatesOf(of map[string]*slice, want string, ready map[string]bool) (all
 				continue
 			}
 			listed[url] = true
-			c := candidate{Worker: Worker{URL: url, Pod: e.pod(), Leaving: e.terminating() || !e.ready()}}
+			c := candidate{Worker: Worker{URL: url, Pod: e.pod(), Zone: e.Zone, Leaving: e.terminating() || !e.ready()}}
 			if !e.ready() && !ready[url] {
 				continue // not yet
 			}

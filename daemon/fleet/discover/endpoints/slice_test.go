@@ -22,6 +22,9 @@ func shown(all []Worker) string {
 	var words []string
 	for _, w := range all {
 		word := strings.TrimPrefix(w.URL, "http://") + "=" + w.Pod
+		if w.Zone != "" {
+			word += "@" + w.Zone
+		}
 		if w.Leaving {
 			word += "!"
 		}
@@ -62,6 +65,7 @@ func TestWorkersOfSlices(t *testing.T) {
 			{"addresses": ["10.0.0.3"], "conditions": {"ready": false}, "targetRef": {"kind": "Pod", "name": "c", "uid": "3"}}]}`)
 	f("", "10.0.0.9:8000=", `{"ports": [{"port": 8000}], "endpoints": [{"addresses": ["10.0.0.9"]}, {"addresses": []},
 		{"addresses": ["0.0.0.0"]}, {"addresses": ["host.example.com"]}, {"addresses": ["224.0.0.1"]}]}`)
+	f("", "10.0.0.1:8000=@eu-1a", `{"ports": [{"port": 8000}], "endpoints": [{"addresses": ["10.0.0.1"], "zone": "eu-1a"}]}`)
 	f("", "", `{"ports": null, "endpoints": null}`)
 	f("", "", `{"ports": [{"port": 8000}], "endpoints": [{"addresses": ["10.0.0.9"], "conditions": {"ready": false}}]}`) // it was forgotten
 	f("", "10.0.0.1:8000=! 10.0.0.5:8000=vllm-0",                                                                        // a stateful set's pod that is back under its name
