@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // keysOf makes keys of these models, each by its name and with a cache_salt.
@@ -193,4 +195,37 @@ func TestFallbackBeforeTheQueue(t *testing.T) {
 	}
 	close(free)
 	allGood(t, 1, first)
+}
+
+// TestListedNames: the list has the names that somebody serves now: by a target, or by a fallback of any depth.
+func TestListedNames(t *testing.T) {
+	t.Parallel()
+	big, small := sims(t, 1, vllmsim.Config{Models: []string{"big"}}), sims(t, 1, vllmsim.Config{Models: []string{"small"}})
+	var b strings.Builder
+	b.WriteString("[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n")
+	addPool(&b, "b", "roundrobin", "big", big.URLs()...)
+	addPool(&b, "s", "roundrobin", "small", small.URLs()...)
+	for _, m := range []string{`name = "big"` + "\n" + `fallback = "near"`, `name = "near"` + "\n" + `to = [{ model = "big" }]` + "\n" + `fallback = "small"`,
+		`name = "lone"` + "\n" + `to = [{ model = "big" }]`, `name = "full"` + "\n" + `to = [{ model = "big" }]` + "\n" + `fallback = "small"` + "\n" + `on = ["full"]`} {
+		fmt.Fprintf(&b, "[[models]]\n%s\n", m)
+	}
+	r := start(t, b.String(), 2)
+	ids := func() string {
+		var list struct{ Data []struct{ ID string } }
+		_ = json.Unmarshal([]byte(r.do("GET", "/v1/models", "").body), &list)
+		var all []string
+		for _, m := range list.Data {
+			all = append(all, m.ID)
+		}
+		slices.Sort(all)
+		return strings.Join(all, " ")
+	}
+	eventually(t, "all are listed", func() bool { return ids() == "big full lone near small" })
+	big[0].Close()
+	eventually(t, "those are listed that somebody serves", func() bool { return ids() == "big near small" })
+	for name, want := range map[string]int{"big": 200, "near": 200, "lone": 503, "full": 503} {
+		if s := r.do("POST", "/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"x","max_tokens":1}`, name)); s.status != want {
+			t.Errorf("%s: %d %s", name, s.status, s.body)
+		}
+	}
 }

@@ -116,14 +116,17 @@ func (l *view) add(id string, entry json.RawMessage) {
 	l.entries[id] = entry
 }
 
-// entryOf returns the entry of the alias's first target that is listed, under the alias's name; nil if none is.
+// entryOf returns the entry of the alias's first target that is listed, or else of the fallbacks that answer for it,
+// under the alias's name; nil if nobody would.
 func entryOf(a *names.Alias, listed map[string]json.RawMessage) json.RawMessage {
-	for _, t := range a.Targets {
-		var entry map[string]json.RawMessage
-		if json.Unmarshal(listed[t.Model], &entry) == nil {
-			entry["id"], _ = json.Marshal(a.Name)
-			renamed, _ := json.Marshal(entry)
-			return renamed
+	for ; a != nil; a = a.After(names.Down) {
+		for _, t := range a.Targets {
+			var entry map[string]json.RawMessage
+			if json.Unmarshal(listed[t.Model], &entry) == nil {
+				entry["id"], _ = json.Marshal(a.Name)
+				renamed, _ := json.Marshal(entry)
+				return renamed
+			}
 		}
 	}
 	return nil
