@@ -133,7 +133,11 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 
 // inUse returns how much of the worker is in use.
 func (s *Stats) inUse() float64 {
-	use := max(s.Load, s.KVUsage)
+	kv := s.KVUsage
+	if s.Running > 0 { // those that wait in the engine want as much each
+		kv *= float64(s.Running+s.Waiting) / float64(s.Running)
+	}
+	use := max(s.Load, kv)
 	if s.Limit > 0 {
 		use = max(use, float64((s.InFlight+s.Theirs)*max(1, s.Ranks))/float64(s.Limit))
 	}

@@ -14,5 +14,7 @@ func TestInUse(t *testing.T) {
 	f(Stats{Load: 1.25, KVUsage: .5, InFlight: 9}, 1.25)
 	f(Stats{Load: .25, KVUsage: .5, InFlight: 9}, .5)
 	f(Stats{Load: .25, KVUsage: .5, InFlight: 5, Theirs: 1, Limit: 8, Ranks: 1}, .75)
+	f(Stats{KVUsage: .5, Running: 4, Waiting: 4}, 1)
+	f(Stats{KVUsage: .5, Waiting: 4}, .5)
 	f(Stats{InFlight: 3, Limit: 8, Ranks: 2}, .75) // the limit is that of both ranks together
 }

@@ -83,3 +83,11 @@ func (r Pair) Prefilled(now time.Duration, q *world.Request, cached int) {
 }
 
 var _ world.Pairer = Pair{}
+
+// Fleet returns the workers as the router knows them at that time, for a test that scales them.
+func (r *Router) Fleet(now time.Duration) (*worker.Pool, time.Time) { return r.pool.Workers, r.at(now) }
+
+// Drain takes a worker out of the choice, or puts it back.
+func (r *Router) Drain(now time.Duration, number int, on bool) {
+	r.pool.Workers.Drain(name(number), on, r.at(now))
+}
