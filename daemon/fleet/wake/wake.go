@@ -19,7 +19,8 @@ import (
 const (
 	coolDown = 30 * time.Second // between two calls
 	patience = 10 * time.Second // for an answer
-	again    = time.Second      // from a call that failed to the next one; twice as long each time
+	again    = time.Second      // from a call that failed to the next one; twice as long each time, up to longest
+	longest  = 4 * time.Second
 )
 
 // Waker calls one pool's URL. It is safe for concurrent use.
@@ -57,7 +58,7 @@ func (w *Waker) Wake() {
 // call calls until a call is taken, another URL is set, or the cool-down is nearly over.
 func (w *Waker) call(url string) {
 	began := time.Now()
-	for wait := again; time.Since(began)+wait < coolDown && *w.url.Load() == url; wait *= 2 {
+	for wait := again; time.Since(began)+wait < coolDown && *w.url.Load() == url; wait = min(2*wait, longest) {
 		err := w.post(url)
 		if err == nil {
 			w.log.Info("no worker is up for a request: wake_url was called")

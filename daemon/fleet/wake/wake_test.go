@@ -57,16 +57,16 @@ func TestAFailedCallIsRepeated(t *testing.T) {
 	t.Parallel()
 	calls := make(chan time.Time, 100)
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		if len(calls) < 2 {
+		if len(calls) < 4 {
 			rw.WriteHeader(503)
 		}
 		calls <- time.Now()
 	}))
 	defer s.Close()
 	New("main", s.URL, slog.New(slog.DiscardHandler)).Wake()
-	time.Sleep(5 * time.Second)
-	if n := len(calls); n != 3 {
-		t.Fatalf("called %d times in 5 s, want 3: two fail", n)
+	time.Sleep(13 * time.Second)
+	if n := len(calls); n != 5 {
+		t.Fatalf("called %d times in 13 s, want 5: four fail", n)
 	}
 	first := <-calls
 	if second, third := (<-calls).Sub(first), (<-calls).Sub(first); second < again || third < 3*again {

@@ -143,6 +143,7 @@ func (f *fleet) scraped(e *endpoint, p *Page, now time.Duration) {
 		f.noteAll(e.ranks, event{kind: balanced}, now)
 	}
 	e.health.NoteSuccess(judge.ByMetrics)
+	e.unread = 0
 	if n := len(p.Engines); n > 0 && e.learns() && e.believes(n) {
 		f.setRanks(e, n, now)
 		f.listWorkers()

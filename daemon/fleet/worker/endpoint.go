@@ -29,7 +29,12 @@ type endpoint struct {
 	renewal renewal           // of listing and entries
 	slots   []slot            // of adapters that are being loaded
 	census  census
+	unread  int // looks in a row at its metrics that found no page
 }
+
+// unreadLooks is how many looks in a row at a worker that is up must find no page of metrics before the log says so: a
+// worker that has just begun may not have one yet.
+const unreadLooks = 5
 
 // MaxRanks bounds the data-parallel ranks of a worker.
 const MaxRanks = 256

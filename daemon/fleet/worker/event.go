@@ -52,6 +52,7 @@ const (
 	slept
 	woke
 	emptied
+	unread
 	paired
 	unpaired
 )
@@ -132,6 +133,9 @@ func (a *announcer) write(e event) {
 	case unpaired:
 		l.Warn("worker gets no prompts that are computed for, or by, another worker, but for a trial now and then; "+
 			"restart it, and compare its connector with the others'", "why", e.why, "for", e.wait)
+	case unread:
+		l.Warn("worker's metrics cannot be read: what its engine does, and how large its cache is, are not known; make its "+
+			"/metrics reachable, and the page shorter than 8 MiB", "why", e.why)
 	case fellSilent:
 		l.Warn("worker silent: it keeps its requests, and gets new ones only if no other worker can take them", "why", e.why,
 			"in_flight", e.tokens)

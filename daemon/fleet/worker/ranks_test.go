@@ -345,3 +345,27 @@ func BenchmarkSnapshotRanks(b *testing.B) {
 		p.Snapshot(Query{Model: "tiny", At: at}, rows, ws)
 	}
 }
+
+// TestUnreadMetrics: a worker that is up and has no page of metrics for some looks in a row is logged, once each time.
+func TestUnreadMetrics(t *testing.T) {
+	var log bytes.Buffer
+	p := rankPool(Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, 1)
+	f := func(what string, looks, want int) {
+		t.Helper()
+		for range looks {
+			p.Unscraped(1, "/metrics: the page is longer than 8 MiB", p.after(1))
+		}
+		if n := strings.Count(log.String(), "metrics cannot be read"); n != want {
+			t.Errorf("%s: %d lines; want %d:\n%s", what, n, want, log.String())
+		}
+	}
+	f("a few", unreadLooks-1, 0)
+	p.Scraped(1, engines(1, 100), p.after(1))
+	f("a few once more", unreadLooks-1, 0)
+	f("many", 20, 1)
+	p.Scraped(1, engines(1, 100), p.after(1))
+	f("again", unreadLooks, 2)
+	p.Scraped(1, engines(1, 100), p.after(1))
+	p.Dead(1, "nothing listens", p.after(2))
+	f("of a worker that is down", 20, 2)
+}

@@ -117,7 +117,17 @@ func (p *Pool) Scraped(id uint64, page Page, now time.Time) {
 
 // Unscraped records that a worker's metrics could not be read.
 func (p *Pool) Unscraped(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { e.health.NoteError(why, now, judge.ByMetrics) })
+	p.report(id, func(e *endpoint) {
+		e.health.NoteError(why, now, judge.ByMetrics)
+		if !e.isUp() {
+			e.unread = 0
+			return
+		}
+		e.unread++
+		if e.unread == unreadLooks {
+			p.fleet.noteAll(e.ranks, event{kind: unread, why: why}, p.fleet.clock(now))
+		}
+	})
 }
 
 // report calls take for the endpoint with that number, with the lock held.
