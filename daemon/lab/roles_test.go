@@ -43,6 +43,9 @@ type scaled struct {
 	seconds float64 // of workers that served or started
 }
 
+// full is how much of a worker is to be in use, by its role.
+var full = [2]float64{.5, .7}
+
 // Times of the scaler.
 const (
 	lookEvery = 15 * time.Second // KEDA and the autoscaler
@@ -92,7 +95,7 @@ func (s *scaled) look(now time.Duration) {
 		}
 	}
 	for role := range s.serve {
-		want := max(int(math.Ceil(demand[role]/2-.05)), int(math.Ceil(busy[role]/.7-.05)))
+		want := max(int(math.Ceil(demand[role]/2-.05)), int(math.Ceil(busy[role]/full[role]-.05)))
 		s.wants[role] = append(s.wants[role], min(replicas, max(1, want)))
 		s.wants[role] = s.wants[role][max(0, len(s.wants[role])-keepLooks):]
 		want = slices.Max(s.wants[role])

@@ -67,8 +67,8 @@ func (e *Exchange) choose(ctx context.Context) *message.Outbound {
 		Class: classOf(e.req.Read.Req.Kind, in.Method, in.Path, e.req.Read.Req.Model),
 		Rank:  message.AskedRank(message.ClientRank(in, e.req.Pool))}
 	ask.Claim.Silent = silent
-	if e.req.Entry.Near != "" {
-		ask.Near, ask.Far = e.req.Entry.Near, pool.Pairing.Far
+	if in.Mate.Near != "" {
+		ask.Near, ask.Far = in.Mate.Near, pool.Pairing.Far
 	}
 	if pool.WantsPairs() {
 		ask.Prefillers = admission.Prefillers(&e.req)

@@ -84,7 +84,7 @@ func (p *pairing) splits(to route.Target) bool {
 // isSplit is splits of a request that may be.
 func (p *pairing) isSplit(to route.Target) bool {
 	p.lacks, p.named = route.Lacking(p.choice, to), ""
-	if same, _ := p.meets(to.Worker); p.handed != nil && !slices.Equal(same, p.first.inner.req.Entry.Same) {
+	if p.handed != nil && !slices.Equal(p.mate(to.Worker).Same, p.first.in.Mate.Same) {
 		p.keep(p.handed) // no worker of other labels reads it
 		p.handed = nil
 	}
@@ -111,24 +111,23 @@ func (p *pairing) isSplit(to route.Target) bool {
 
 // splitRule returns the rule of the pool for the prompt's caller and the worker that is to answer.
 func (p *pairing) splitRule(to route.Target) route.SplitRule {
-	same, near := p.meets(to.Worker)
-	fence := p.rule.Prefillers
-	if own := worker.Fence(p.req.In.Caller.Workers); len(own)+len(same) > 0 {
-		fence = slices.Concat(own, fence, same)
+	m, fence := p.mate(to.Worker), p.rule.Prefillers
+	if own := worker.Fence(p.req.In.Caller.Workers); len(own)+len(m.Same) > 0 {
+		fence = slices.Concat(own, fence, m.Same)
 	}
-	return route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Near: near, Far: p.rule.Far, Rate: p.rule.Rate,
+	return route.SplitRule{Threshold: p.rule.Threshold, Fence: fence, Near: m.Near, Far: p.rule.Far, Rate: p.rule.Rate,
 		Always: p.rule.Always}
 }
 
-// meets returns which labels of the worker that answers a prefiller must have, and which one it had better have.
-func (p *pairing) meets(w *worker.Worker) (same []string, near string) {
+// mate returns which labels of the worker that answers a prefiller must have, and which one it had better have.
+func (p *pairing) mate(w *worker.Worker) (m message.Mate) {
 	if len(p.rule.Same) > 0 {
-		same = p.req.Pool.Workers.LabelsOf(w, p.rule.Same...)
+		m.Same = p.req.Pool.Workers.LabelsOf(w, p.rule.Same...)
 	}
 	if p.rule.Near != "" {
-		near = p.req.Pool.Workers.LabelsOf(w, p.rule.Near)[0]
+		m.Near = p.req.Pool.Workers.LabelsOf(w, p.rule.Near)[0]
 	}
-	return same, near
+	return m
 }
 
 // maxPrefills bounds how many prefillers compute a prompt for a decoder that serves nothing alone.
@@ -144,7 +143,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt.Attempt, to route.Targ
 	if p.handed == nil {
 		l := newLeg(p.req, p.Prefill(p.req.In.Body))
 		l.named, p.first, p.meant = p.named, l, p.decoder
-		l.inner.req.Entry.Same, l.inner.req.Entry.Near = p.meets(to.Worker)
+		l.in.Mate = p.mate(to.Worker)
 		if p.Connector.Pins() {
 			l.wants = p.body
 		}

@@ -15,10 +15,6 @@ type Entry struct {
 	Op      Op
 	Salt    string // keeps an application's prompts apart
 	Model   string // in place of the body's
-
-	// Of a prompt that is computed for another worker: that one's labels which it must have, and had better have.
-	Same []string
-	Near string // "" = none
 }
 
 // Op is what a request does to its opened session.
