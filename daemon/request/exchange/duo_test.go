@@ -1,12 +1,14 @@
 package exchange
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,7 +37,8 @@ type duo struct {
 	during func(w string) // is called for each request at a worker before its answer
 	rooms  map[string]bool
 
-	refuses string // the decoders whose id begins so answer 503 to what they are told to read, "" = none does
+	refuses string // the decoders whose id begins so answer so to what they are told to read, "" = none does
+	refusal int    // 0 = 503
 	model   string // that the workers serve, others get 404; "" = they serve any
 	held    string // what a prefiller says of its cache
 	picky   bool   // decoders answer 400 to each answer of more than one token
@@ -153,7 +156,7 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		}
 		d.mu.Lock()
 	}
-	if status := d.refusal(id, b.Model, b.MaxTokens, b.Params != nil); status != 0 {
+	if status := d.refuse(id, b.Model, b.MaxTokens, b.Params != nil); status != 0 {
 		d.got = append(d.got, line+fmt.Sprint(" ", status))
 		d.mu.Unlock()
 		http.Error(w, `{"error":{"message":"refused"}}`, status)
@@ -190,13 +193,13 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 	give(w, held, handed)
 }
 
-// refusal returns the status with which a worker refuses a request before it reads any KV, 0 if it does not.
-func (d *duo) refusal(id, model string, tokens int, told bool) int {
+// refuse returns the status with which a worker refuses a request before it reads any KV, 0 if it does not.
+func (d *duo) refuse(id, model string, tokens int, told bool) int {
 	switch {
 	case d.model != "" && model != d.model:
 		return http.StatusNotFound
 	case d.refuses != "" && strings.HasPrefix(id, d.refuses) && told:
-		return http.StatusServiceUnavailable
+		return cmp.Or(d.refusal, http.StatusServiceUnavailable)
 	case d.picky && id[0] == 'd' && tokens > 1:
 		return http.StatusBadRequest
 	}
@@ -243,6 +246,14 @@ func (d *duo) took() string {
 	defer d.mu.Unlock()
 	defer func() { d.got = nil }()
 	return strings.Join(d.got, "; ")
+}
+
+// served is took without what only has a prefiller free its memory, which may come at any time.
+func (d *duo) served() string {
+	lines := slices.DeleteFunc(strings.Split(d.took(), "; "), func(l string) bool {
+		return strings.HasPrefix(l, "d") && strings.Contains(l, " max=1 ")
+	})
+	return strings.Join(lines, "; ")
 }
 
 // set has the workers whose id begins so fail, and during called for each request at a worker.

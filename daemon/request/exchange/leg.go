@@ -172,10 +172,14 @@ func (l *leg) send() []byte {
 	clock, sent := time.AfterFunc(l.limit.Limit, l.miss), time.Now()
 	defer clock.Stop()
 	out := l.inner.Send(l.ctx)
-	text, cut, err := out.Whole(maxLeg)
+	text, err := out.Body, error(nil)
+	if out.Stream != nil {
+		text, err = pair.Excerpt(out.Stream)
+		_ = out.Stream.Close()
+	}
 	l.status = out.Status
 	switch {
-	case l.inner.By() == nil || err != nil || cut:
+	case l.inner.By() == nil || err != nil:
 		return nil
 	case out.Status == http.StatusBadRequest, out.Status == http.StatusRequestEntityTooLarge,
 		out.Status == http.StatusUnprocessableEntity:
@@ -197,9 +201,6 @@ func (l *leg) send() []byte {
 	}
 	return handed
 }
-
-// maxLeg bounds the answer to a first leg: a token, and the numbers of the blocks of its prompt.
-const maxLeg = 4 << 20
 
 // hold counts the prompt at the prefiller, which gets it from somebody else.
 func (l *leg) hold() bool {
@@ -363,8 +364,10 @@ const maxFreeing = 256
 var freeing atomic.Int32
 
 // free has a decoder read what the prefiller keeps for a request whose client has left, or that the decoder has
-// refused: else the memory is lost until the prefiller gives up. The answer of one token is thrown away.
-func (l *leg) free(to *upstream.Client, p *epoch.Pool, handed []byte) journal.Prefilled {
+// refused: else the memory is lost until the prefiller gives up. The answer of one token is thrown away. A decoder that
+// is busy, fails or has gone is followed by the others, until one has read it. That a decoder answers 500 may mean that
+// the KV is gone, or anything else.
+func (l *leg) free(to *worker.Worker, p *epoch.Pool, handed []byte) journal.Prefilled {
 	if l.dropped() {
 		return journal.PrefillDropped
 	}
@@ -372,36 +375,51 @@ func (l *leg) free(to *upstream.Client, p *epoch.Pool, handed []byte) journal.Pr
 		return l.result
 	}
 	defer freeing.Add(-1)
-	if freeing.Add(1) > maxFreeing || to == nil {
+	if freeing.Add(1) > maxFreeing {
 		return journal.PrefillPinned
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), p.HeaderTimeout)
 	defer cancel()
-	for wait, began := freeAgain, time.Now(); ; wait = min(2*wait, 20*freeAgain) {
-		switch l.readKept(ctx, to, p, handed) {
-		case http.StatusOK, http.StatusInternalServerError: // it is gone already
+	prefiller, computed, end := l.inner.By().Key(), time.Now(), journal.PrefillPinned
+	for wait, n := freeAgain, 1; ; wait, n = min(2*wait, 20*freeAgain), n+1 {
+		switch l.readKept(ctx, p.Clients.Get(to.URL()), p, handed) {
+		case http.StatusOK:
 			return journal.PrefillFreed
-		case 0, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusRequestTimeout, 529:
+		case http.StatusInternalServerError:
+			end = journal.PrefillFreed // by the time that no decoder is asked any more
+			if p.Workers.Settled(prefiller, computed) && !p.Workers.Survived(prefiller, computed) {
+				return end
+			}
+		case 0, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusRequestTimeout, 529,
+			http.StatusBadGateway, http.StatusGatewayTimeout:
 		default:
 			return journal.PrefillPinned
 		}
-		if time.Since(began)+wait > freeFor || ctx.Err() != nil {
-			return journal.PrefillPinned
+		if time.Since(computed)+wait > freeFor || ctx.Err() != nil {
+			return end
 		}
 		time.Sleep(wait)
+		if len(p.Pairing.Same) > 0 {
+			continue // others may hold another revision of the model
+		}
+		if all := p.Workers.Reachable(p.Pairing.Answering(l.in.Caller.Workers)); len(all) > 0 {
+			to = all[n%len(all)]
+		}
 	}
 }
 
-// A decoder that is busy or restarts is asked again to read what the prefiller keeps, as long as most prefillers keep
-// it.
+// A decoder is asked again to read what the prefiller keeps, as long as most prefillers keep it.
 const (
 	freeAgain = 100 * time.Millisecond
 	freeFor   = 30 * time.Second
 )
 
-// readKept has the decoder read what the prefiller keeps, under an id of its own, and returns the status of its answer;
+// readKept has a decoder read what the prefiller keeps, under an id of its own, and returns the status of its answer;
 // 0 = there is none.
 func (l *leg) readKept(ctx context.Context, to *upstream.Client, p *epoch.Pool, handed []byte) int {
+	if to == nil {
+		return 0
+	}
 	t := pair.Transfer{Connector: p.Pairing.Connector, Kind: l.in.Endpoint.Kind}
 	resp, err := to.Do(ctx, &upstream.Request{Method: l.in.Method, Path: l.in.Path, Body: t.Free(l.wants, handed),
 		Header: message.WorkerHeader(nil, &l.in, rand.Text(), p, nil), At: time.Now()})

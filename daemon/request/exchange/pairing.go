@@ -238,11 +238,10 @@ func (p *pairing) free() {
 	}
 	pool, j := p.req.Pool, p.req.Journal
 	for _, u := range p.unread {
-		at := p.decoder
+		to := p.decoder
 		if len(p.rule.Same) > 0 { // which may have other labels
-			at = u.meant
+			to = u.meant
 		}
-		to := pool.Clients.Get(at.URL())
 		work := new(account.Work) // which reads the body
 		p.req.In.Account.Begin(work, true)
 		go func() {
@@ -257,7 +256,7 @@ func (p *pairing) free() {
 func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 	done, gone, late := make(chan []byte), make(chan struct{}), make(chan struct{})
 	l.late = func() { close(late) }
-	to, pool, j := p.clientOf(), p.req.Pool, p.req.Journal
+	to, pool, j := p.decoder, p.req.Pool, p.req.Journal
 	go func() {
 		defer l.end()
 		handed := l.run()
@@ -371,7 +370,10 @@ func (p *pairing) stop(why *attempt.Failure) {
 	if p == nil || why.Reason != journal.Unfilled {
 		return
 	}
-	p.handed, p.told = nil, nil // what could not be loaded is not asked for again, to have it freed
+	if p.handed != nil { // it may have failed before it read anything
+		p.keep(p.handed)
+	}
+	p.handed, p.told = nil, nil
 	p.given = p.Connector.Alone()
 	if !p.given {
 		p.failed = append(p.failed, p.first.by)
@@ -406,9 +408,6 @@ func (p *pairing) prompt() route.Prompt {
 	}
 	return route.Away
 }
-
-// clientOf returns the client of the last decoder, nil if it has been removed.
-func (p *pairing) clientOf() *upstream.Client { return p.req.Pool.Clients.Get(p.decoder.URL()) }
 
 // note records what became of the first leg.
 func (p *pairing) note(l *leg) {

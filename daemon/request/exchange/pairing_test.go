@@ -129,23 +129,56 @@ func TestADecoderThatServesNothingAlone(t *testing.T) {
 	}
 }
 
-// TestABusyDecoderFreesLater: a lone decoder is busy for a while, and its client gets that. The prefiller's memory is freed
-// when the decoder takes requests again.
-func TestABusyDecoderFreesLater(t *testing.T) {
+// TestADecoderFreesLater: a lone decoder is busy or broken for a while, and its client gets that, or an answer without the
+// KV. The prefiller's memory is freed when the decoder reads again.
+func TestADecoderFreesLater(t *testing.T) {
 	t.Parallel()
-	d := newDuo(t, pair.NIXL)
-	d.refuses = "d"
-	if _, out := d.ask(4000, ""); out.Status != 503 || d.stranded() == 0 {
-		t.Fatalf("%d, %d pinned: %s", out.Status, d.stranded(), out.Body)
-	}
-	time.Sleep(500 * time.Millisecond) // it has been asked in vain
-	d.mu.Lock()
-	d.refuses = ""
-	d.mu.Unlock()
-	for end := time.Now().Add(10 * time.Second); d.stranded() > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d are pinned: %s", d.stranded(), d.took())
+	for refusal, status := range map[int]int{429: 429, 503: 503, 502: 200, 500: 200} {
+		d := newDuo(t, pair.NIXL)
+		d.refuses, d.refusal = "d", refusal
+		if _, out := d.ask(4000, ""); out.Status != status || d.stranded() == 0 {
+			t.Fatalf("%d: %d, %d pinned: %s", refusal, out.Status, d.stranded(), out.Body)
 		}
+		time.Sleep(500 * time.Millisecond) // it has been asked in vain
+		d.mu.Lock()
+		d.refuses = ""
+		d.mu.Unlock()
+		d.freed(t)
+	}
+}
+
+// TestAnotherDecoderFrees: the decoder that was to read the KV has gone, and another one does.
+func TestAnotherDecoderFrees(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	d.refuses = "d0"
+	d.pool.Strategy.Replace(pairsOf("d0", "p0"))
+	d.roles(t)
+	life := new(message.Life)
+	alone.Begin(life)
+	defer life.Leave()
+	d.set("", func(id string) { // its client leaves while the prompt is computed
+		if id == "p0" {
+			life.End(message.ErrClientGone)
+		}
+	})
+	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"`+
+		strings.Repeat("word ", 800)+`"}]}`)
+	in.Epoch, in.ID = d.epoch, "id-1"
+	d.Serve(life, in)
+	d.freed(t)
+	if got := d.took(); !strings.Contains(got, "d0 max=0 stream=false 503") && !strings.Contains(got, "d0 max=1 stream=false 503") ||
+		!strings.Contains(got, "d1 max=1 stream=false pulls") {
+		t.Errorf("%s; want d0 asked in vain, and then d1", got)
+	}
+}
+
+// TestALongAnswerOfAPrefiller: the ids of a long prompt's tokens take megabytes in an answer, before the KV's place.
+func TestALongAnswerOfAPrefiller(t *testing.T) {
+	d := newDuo(t, pair.NIXL)
+	d.held = `{"cached_tokens":7,"ids":"` + strings.Repeat("x", 5<<20) + `"}`
+	in, out := d.ask(4000, "")
+	if s := in.Seen.Split; out.Status != 200 || s.Result != string(journal.PrefillDone) || s.Cached != 7 || d.stranded() > 0 {
+		t.Errorf("%d %s, the record has %+v, %d pinned", out.Status, out.Body, s, d.stranded())
 	}
 }
 
@@ -252,7 +285,7 @@ func TestPairingLosesAsRecorded(t *testing.T) {
 		if s := in.Seen.Split; s == nil || s.Result != string(journal.PrefillLost) {
 			t.Errorf("%s, %s: the record has %+v", c, loses, s)
 		}
-		lines := strings.Split(d.took(), "; ")
+		lines := strings.Split(d.served(), "; ")
 		again := in.Seen.Worker + " max=50 stream=" + strconv.FormatBool(extra != "")
 		if !slices.Contains(lines, again) || len(lines) > 3 {
 			t.Errorf("%s, %s: %q", c, loses, lines)
@@ -289,7 +322,7 @@ func TestPairingLost(t *testing.T) {
 			if s := in.Seen.Split; s == nil || s.Result != string(journal.PrefillLost) || s.CachedKnown {
 				t.Errorf("%q: the record has %+v", stream, s)
 			}
-			got := strings.NewReplacer("p1", "p0", "d1", "d0", fmt.Sprint(" stream=", stream != ""), "", " stream=false", "").Replace(d.took())
+			got := strings.NewReplacer("p1", "p0", "d1", "d0", fmt.Sprint(" stream=", stream != ""), "", " stream=false", "").Replace(d.served())
 			if got != "p0 max=1 pins; d0 max=50 pulls nothing; d0 max=50" {
 				t.Errorf("%q: %s", stream, got)
 			}
