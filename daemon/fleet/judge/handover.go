@@ -90,11 +90,16 @@ func LoseHandover(prefiller, decoder *Health, now time.Duration) (blamed *Health
 	return nil, false
 }
 
+// WorksOn reports whether the engine has done something since r was sent there: a byte of an answer came, a hand-over
+// succeeded, or its metrics have moved.
+func (h *Health) WorksOn(g *Engine, r *Request) bool {
+	return r.First > 0 || g.moved > r.Sent || h.handover.good > r.Sent || h.flowsSince(r.Sent)
+}
+
 // MissPrompt records that the worker has not computed the prompt of r in time, and reports whether it is paired no more
-// for that. It is if it has done something else meanwhile: a byte of an answer came, a hand-over succeeded, or the
-// engine's metrics have moved.
+// for that: it has done nothing else either.
 func (h *Health) MissPrompt(g *Engine, r *Request, now time.Duration) (hangs, begins bool) {
-	if r.First > 0 || g.moved > r.Sent || h.handover.good > r.Sent || h.flowsSince(r.Sent) {
+	if h.WorksOn(g, r) {
 		return false, false
 	}
 	waited := math.Round((now-r.Sent).Seconds()*10) / 10

@@ -59,6 +59,13 @@ func (t *Ticket) Overdue(now time.Time) {
 	}
 }
 
+// WorksOn reports whether the worker has done something since it got the request.
+func (t *Ticket) WorksOn() bool {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	return t.worker.health.WorksOn(&t.worker.engine, &t.request.Request)
+}
+
 // HandedOver records that a decoder has got what a prefiller has computed, of a request that went there at that time.
 func (p *Pool) HandedOver(prefiller, decoder *Worker, began, now time.Time) {
 	p.mu.Lock()

@@ -45,7 +45,13 @@ type leg struct {
 	state  atomic.Uint32
 	timer  *time.Timer // of the longest time that it may take
 	limit  route.Prefilling
-	clock  *time.Timer    // of it, where a sidecar sends the leg; else nil
+
+	// Where a sidecar sends the leg:
+	clock   *time.Timer // of limit
+	sent    time.Time
+	streams bool // the first byte of the answer shows when the prompt was computed
+	model   string
+
 	late   func()         // is called when it is over
 	missed atomic.Bool    // it was
 	by     *worker.Worker // whose KV the decoder is told of, or nil
@@ -172,10 +178,13 @@ func (l *leg) send() []byte {
 	clock, sent := time.AfterFunc(l.limit.Limit, l.miss), time.Now()
 	defer clock.Stop()
 	out := l.inner.Send(l.ctx)
-	text, err := out.Body, error(nil)
-	if out.Stream != nil {
+	var text []byte
+	var err error
+	if out.Stream != nil && out.Status == http.StatusOK {
 		text, err = pair.Excerpt(out.Stream)
 		_ = out.Stream.Close()
+	} else {
+		text, _, err = out.Whole(1 << 20)
 	}
 	l.status = out.Status
 	switch {
@@ -219,16 +228,59 @@ func (l *leg) hold() bool {
 	return l.held
 }
 
+// watch calls lost if the prefiller hangs. Of an answer in one piece nothing shows when its prompt was computed: soon
+// the prefiller gets a prompt of one word behind it, unless it shows otherwise that it works on.
+func (l *leg) watch(lost func()) {
+	l.sent = time.Now()
+	if l.streams {
+		l.clock = time.AfterFunc(l.limit.Limit, lost)
+		return
+	}
+	l.clock = time.AfterFunc(soundAfter, func() {
+		if !l.trip.WorksOn() && !l.sound() && l.ctx.Err() == nil {
+			lost()
+		}
+	})
+}
+
+// soundAfter is half of the least limit, so that the answer to a word can come before that.
+const soundAfter = 250 * time.Millisecond
+
+// sound reports whether the prefiller answers a prompt of one word before the limit, whatever it says.
+func (l *leg) sound() bool {
+	ctx, cancel := context.WithDeadline(l.ctx, l.sent.Add(l.limit.Limit))
+	defer cancel()
+	pool, w := l.inner.req.Pool, l.by
+	model, _ := json.Marshal(l.model)
+	client := pool.Clients.Get(w.URL())
+	if client == nil {
+		return true
+	}
+	resp, err := client.Do(ctx, &upstream.Request{Method: http.MethodPost, Path: "/v1/completions", At: time.Now(),
+		Body:   fmt.Appendf(nil, `{"model":%s,"prompt":"a","max_tokens":1}`, model),
+		Header: message.PinRank(message.WorkerHeader(nil, &l.in, rand.Text(), pool, nil), w.RankHeader())})
+	if err != nil {
+		return false
+	}
+	defer resp.Close()
+	now := time.Now()
+	l.trip.Flow(now)
+	l.limit.Took(now.Sub(l.sent))
+	return true
+}
+
 // letGo ends what hold counts.
 func (l *leg) letGo() {
 	if l.held {
 		now, o := time.Now(), judge.Outcome{Kind: judge.Canceled, Partly: true}
 		if l.read {
-			l.trip.FirstByte(now)
 			o = judge.Outcome{Kind: judge.Answered}
 		}
-		if l.clock != nil && l.read {
-			l.limit.Took(time.Since(l.began))
+		if l.read && l.streams { // else it is the end of the answer
+			l.trip.FirstByte(now)
+		}
+		if took := now.Sub(l.sent); l.read && (l.streams || took < soundAfter) {
+			l.limit.Took(took)
 		}
 		l.trip.End(&o, route.End{At: now})
 		l.place.Release()

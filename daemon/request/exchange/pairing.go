@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
@@ -328,8 +329,7 @@ func (p *pairing) meet(ctx context.Context, l *leg) bool {
 	return p.Engine != ""
 }
 
-// tell names a prefiller to the sidecar of the decoder. Of an answer in one piece nothing shows when its prompt was
-// computed: it is waited for.
+// tell names a prefiller to the sidecar of the decoder. If that prefiller hangs, the decoder waits for it in vain.
 func (p *pairing) tell(ctx context.Context, a *attempt.Attempt, l *leg) bool {
 	defer p.note(l)
 	if !l.choose(ctx) || !l.hold() {
@@ -337,14 +337,13 @@ func (p *pairing) tell(ctx context.Context, a *attempt.Attempt, l *leg) bool {
 		return false
 	}
 	p.sidecar = l
-	if p.req.Read.Req.Stream {
-		l.clock = time.AfterFunc(l.limit.Limit, func() {
-			a.Unfill(func() {
-				l.failed.Store(true)
-				l.trip.Overdue(time.Now())
-			})
+	l.streams, l.model = p.req.Read.Req.Stream, strings.Clone(p.req.Read.Req.Model)
+	l.watch(func() {
+		a.Unfill(func() {
+			l.failed.Store(true)
+			l.trip.Overdue(time.Now())
 		})
-	}
+	})
 	p.out.Header = withPrefiller(p.out.Header, l.address())
 	return true
 }

@@ -22,24 +22,22 @@ func TestPrefillersThatHang(t *testing.T) {
 		if !pair.Connector(name).Alone() { // TestSGLangPrefillHangs has it
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newDuo(t, pair.Connector(name))
-			d.hangs(t)
-		})
+		for _, extra := range []string{"", `,"stream":true`} {
+			t.Run(name+extra, func(t *testing.T) {
+				t.Parallel()
+				d := newDuo(t, pair.Connector(name))
+				d.hangs(t, extra)
+			})
+		}
 	}
 }
 
 // fewClients is how many ask at a time.
 const fewClients = 20
 
-func (d *duo) hangs(t *testing.T) {
+func (d *duo) hangs(t *testing.T, extra string) {
 	t.Helper()
-	d.pool.HeaderTimeout = time.Minute
-	extra := ""
-	if d.connector == pair.Sidecar { // of an answer in one piece nothing shows when its prompt was computed
-		extra = `,"stream":true`
-	}
+	d.pool.HeaderTimeout, d.pool.Pairing.Always = time.Minute, true
 	for i := range 4 { // how long prefills take is learnt
 		if _, out := d.say(i, extra); out != 200 {
 			t.Fatal(out)

@@ -72,6 +72,9 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	return true
 }
 
+// WorksOn reports whether the worker has done something since it got the request.
+func (t *Trip) WorksOn() bool { return t.ticket.WorksOn() }
+
 // Prompt is what another worker does with the prompt of a request that arrives.
 type Prompt uint8
 
