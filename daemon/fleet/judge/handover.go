@@ -90,16 +90,16 @@ func LoseHandover(prefiller, decoder *Health, now time.Duration) (blamed *Health
 	return nil, false
 }
 
-// WorksOn reports whether the engine has done something since r was sent there: a byte of an answer came, a hand-over
-// succeeded, or its metrics have moved.
-func (h *Health) WorksOn(g *Engine, r *Request) bool {
-	return r.First > 0 || g.moved > r.Sent || h.handover.good > r.Sent || h.flowsSince(r.Sent)
+// WorksOn reports whether the engine has done something since a time: a byte of an answer came, or its metrics have
+// moved.
+func (h *Health) WorksOn(g *Engine, since time.Duration) bool {
+	return g.moved > since || h.flowsSince(since)
 }
 
 // MissPrompt records that the worker has not computed the prompt of r in time, and reports whether it is paired no more
-// for that: it has done nothing else either.
+// for that: it has done nothing else either, and no hand-over has succeeded.
 func (h *Health) MissPrompt(g *Engine, r *Request, now time.Duration) (hangs, begins bool) {
-	if h.WorksOn(g, r) {
+	if r.First > 0 || h.WorksOn(g, r.Sent) || h.handover.good > r.Sent {
 		return false, false
 	}
 	waited := math.Round((now-r.Sent).Seconds()*10) / 10

@@ -59,11 +59,11 @@ func (t *Ticket) Overdue(now time.Time) {
 	}
 }
 
-// WorksOn reports whether the worker has done something since it got the request.
-func (t *Ticket) WorksOn() bool {
+// WorksOn reports whether the worker has done something since that time.
+func (t *Ticket) WorksOn(since time.Time) bool {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
-	return t.worker.health.WorksOn(&t.worker.engine, &t.request.Request)
+	return t.worker.health.WorksOn(&t.worker.engine, t.pool.fleet.clock(since))
 }
 
 // HandedOver records that a decoder has got what a prefiller has computed, of a request that went there at that time.

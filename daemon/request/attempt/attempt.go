@@ -67,9 +67,10 @@ const (
 
 // What has become of the deadline of an attempt's first byte.
 const (
-	deadlineAhead  uint32 = iota // or it passed without a repeat in the budget
-	deadlineKept                 // the first byte came before it, or the attempt ended
-	deadlineMissed               // it ended the attempt
+	deadlineAhead    uint32 = iota // or it passed without a repeat in the budget
+	deadlineKept                   // the first byte came before it, or the attempt ended
+	deadlineMissed                 // it ended the attempt
+	deadlineUnfilled               // Unfill did
 )
 
 // Begin takes a place at a worker, and reports whether there is one. beside: the prompt is computed beside the attempt,
@@ -199,16 +200,14 @@ func (a *Attempt) stopTimer() bool {
 	return a.deadline.CompareAndSwap(deadlineAhead, deadlineKept)
 }
 
-// Unfill ends an attempt whose first byte has not come: the prefiller failed, and the decoder waits for it. It calls
-// first before that; nil = nothing.
-func (a *Attempt) Unfill(first func()) {
-	if !a.deadline.CompareAndSwap(deadlineAhead, deadlineMissed) {
-		return
+// Unfill ends an attempt of which no byte has come, and reports whether it does: the prefiller failed, and the decoder
+// waits for it.
+func (a *Attempt) Unfill() bool {
+	ends := a.deadline.CompareAndSwap(deadlineAhead, deadlineUnfilled)
+	if ends {
+		a.cancel(errUnfilled)
 	}
-	if first != nil {
-		first()
-	}
-	a.cancel(errUnfilled)
+	return ends
 }
 
 // Silent reports whether the attempt is over, its answer was read to its end, and nothing can call it late: neither its

@@ -15,7 +15,7 @@ import (
 func (a *Attempt) diagnose(err error) (*Failure, judge.Outcome) {
 	var t net.Error
 	switch cause := message.CauseOf(a.ctx); {
-	case cause == errUnfilled:
+	case cause == errUnfilled, a.deadline.Load() == deadlineUnfilled: // the context may not have ended yet
 		return &Failure{Reason: journal.Unfilled, Fault: message.FaultUpstream, Grade: route.GradeUnseen},
 			judge.Outcome{Kind: judge.Canceled}
 	case cause == errLate, cause == nil && err == errLate: // the timer has not ended the context yet

@@ -228,8 +228,8 @@ func (l *leg) hold() bool {
 	return l.held
 }
 
-// watch calls lost if the prefiller hangs. Of an answer in one piece nothing shows when its prompt was computed: soon
-// the prefiller gets a prompt of one word behind it, unless it shows otherwise that it works on.
+// watch calls lost if the prefiller hangs. Of an answer in one piece nothing shows when its prompt was computed: after a
+// while the prefiller gets a prompt of one word behind it, unless it shows otherwise that it works on.
 func (l *leg) watch(lost func()) {
 	l.sent = time.Now()
 	if l.streams {
@@ -237,8 +237,15 @@ func (l *leg) watch(lost func()) {
 		return
 	}
 	l.clock = time.AfterFunc(soundAfter, func() {
-		if !l.trip.WorksOn() && !l.sound() && l.ctx.Err() == nil {
-			lost()
+		for since := l.sent; l.ctx.Err() == nil; since = since.Add(soundAfter) {
+			if l.trip.WorksOn(since) {
+				time.Sleep(soundAfter)
+				continue
+			}
+			if !l.sound(since) && l.ctx.Err() == nil {
+				lost()
+			}
+			return
 		}
 	})
 }
@@ -246,26 +253,28 @@ func (l *leg) watch(lost func()) {
 // soundAfter is half of the least limit, so that the answer to a word can come before that.
 const soundAfter = 250 * time.Millisecond
 
-// sound reports whether the prefiller answers a prompt of one word before the limit, whatever it says.
-func (l *leg) sound() bool {
-	ctx, cancel := context.WithDeadline(l.ctx, l.sent.Add(l.limit.Limit))
+// sound reports whether the prefiller answers a prompt of one word before the limit is over from that time on, whatever
+// it says.
+func (l *leg) sound(since time.Time) bool {
+	ctx, cancel := context.WithDeadline(l.ctx, since.Add(l.limit.Limit))
 	defer cancel()
-	pool, w := l.inner.req.Pool, l.by
-	model, _ := json.Marshal(l.model)
-	client := pool.Clients.Get(w.URL())
+	pool := l.inner.req.Pool
+	client := pool.Clients.Get(l.by.URL())
 	if client == nil {
 		return true
 	}
+	model, _ := json.Marshal(l.model) // a string cannot fail
 	resp, err := client.Do(ctx, &upstream.Request{Method: http.MethodPost, Path: "/v1/completions", At: time.Now(),
 		Body:   fmt.Appendf(nil, `{"model":%s,"prompt":"a","max_tokens":1}`, model),
-		Header: message.PinRank(message.WorkerHeader(nil, &l.in, rand.Text(), pool, nil), w.RankHeader())})
+		Header: message.PinRank(message.WorkerHeader(nil, &l.in, rand.Text(), pool, nil), l.by.RankHeader())})
 	if err != nil {
 		return false
 	}
 	defer resp.Close()
-	now := time.Now()
-	l.trip.Flow(now)
-	l.limit.Took(now.Sub(l.sent))
+	l.trip.Flow(time.Now())
+	if since == l.sent {
+		l.limit.Took(time.Since(since))
+	}
 	return true
 }
 

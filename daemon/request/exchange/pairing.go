@@ -310,7 +310,7 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt.Attempt, l *leg) bo
 			return
 		}
 		l.failed.Store(true)
-		a.Unfill(nil)
+		a.Unfill()
 	}()
 	return true
 }
@@ -339,10 +339,10 @@ func (p *pairing) tell(ctx context.Context, a *attempt.Attempt, l *leg) bool {
 	p.sidecar = l
 	l.streams, l.model = p.req.Read.Req.Stream, strings.Clone(p.req.Read.Req.Model)
 	l.watch(func() {
-		a.Unfill(func() {
-			l.failed.Store(true)
+		l.failed.Store(true)
+		if a.Unfill() {
 			l.trip.Overdue(time.Now())
-		})
+		}
 	})
 	p.out.Header = withPrefiller(p.out.Header, l.address())
 	return true

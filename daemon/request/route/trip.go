@@ -72,8 +72,8 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	return true
 }
 
-// WorksOn reports whether the worker has done something since it got the request.
-func (t *Trip) WorksOn() bool { return t.ticket.WorksOn() }
+// WorksOn reports whether the worker has done something since that time.
+func (t *Trip) WorksOn(since time.Time) bool { return t.ticket.WorksOn(since) }
 
 // Prompt is what another worker does with the prompt of a request that arrives.
 type Prompt uint8
