@@ -40,6 +40,8 @@ type rolesOptions struct {
 	answering bool                                 // the prefillers answer too
 	sim       vllmsim.Config                       // of each worker, but for what startRolesWith sets
 	before    func(w *vllmsim.Server) (url string) // stands before each decoder; nil = nothing does
+
+	beforePrefiller func(w *vllmsim.Server) (url string) // likewise before each prefiller
 }
 
 func startRoles(t *testing.T, prefillers, decoders int) *rolesFleet {
@@ -73,6 +75,9 @@ func startRolesWith(t *testing.T, prefillers, decoders int, o rolesOptions) *rol
 			url := w.URL()
 			if role == vllmsim.RoleDecode && o.before != nil {
 				url = o.before(w)
+			}
+			if role == vllmsim.RolePrefill && o.beforePrefiller != nil {
+				url = o.beforePrefiller(w)
 			}
 			urls = append(urls, url)
 		}
