@@ -228,8 +228,8 @@ func (l *leg) hold() bool {
 	return l.held
 }
 
-// watch calls lost if the prefiller hangs. Of an answer in one piece nothing shows when its prompt was computed: after a
-// while the prefiller gets a prompt of one word behind it, unless it shows otherwise that it works on.
+// watch calls lost if the prefiller hangs. Of an answer in one piece nothing shows when its prompt was computed: after
+// a while the prefiller gets a prompt of one word behind it, unless it shows otherwise that it works on.
 func (l *leg) watch(lost func()) {
 	l.sent = time.Now()
 	if l.streams {

@@ -13,8 +13,8 @@ const maxExcerpt = 16 << 20
 
 var errExcerpt = errors.New("pair: the kv_transfer_params and the usage of an answer are too long")
 
-// Excerpt reads an answer to a first leg to its end, however long it is, and returns what [Handed] and [Counted] read of
-// it. The ids of a long prompt's tokens take megabytes where a client wants them, and stand before the KV's place.
+// Excerpt reads an answer to a first leg to its end, however long it is, and returns what [Handed] and [Counted] read
+// of it. The ids of a long prompt's tokens take megabytes where a client wants them, and stand before the KV's place.
 func Excerpt(answer io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(rewrite.NewReader(answer, new(excerpt), false), maxExcerpt+1))
 	if err == nil && len(text) > maxExcerpt {
