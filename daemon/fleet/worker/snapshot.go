@@ -22,6 +22,7 @@ type Query struct {
 	Tied  bool      // nobody but Bound can serve its session: Bound is never TooShort
 	Class uint8     // of the request's Dispatch
 	Spare bool      // it need not be served: nobody gets it who is only suspected of being up, or is not
+	Half  bool      // another worker answers it: one that hands nothing over gets it last, and only if it must be served
 	Full  bool      // also workers without room get a row, for one who only wants to know what they hold
 	At    time.Time
 
@@ -166,7 +167,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 func (s *shot) refuses(w *Worker, m mode) Standing {
 	switch {
 	case m < trusting && w.health.Refuses(s.Class%judge.Classes, s.moment.now),
-		s.Spare && w.health.IsUnpaired(s.moment.now):
+		s.Half && m < trusting && w.health.IsUnpaired(s.moment.now):
 		return Silent
 	case m < crowded && !w.health.HasRoom(w.endpoint.present(), s.moment.now):
 		return Crowded

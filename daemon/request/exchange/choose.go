@@ -70,6 +70,7 @@ func (e *Exchange) choose(ctx context.Context) *message.Outbound {
 	if in.Mate.Near != "" {
 		ask.Near, ask.Far = in.Mate.Near, pool.Pairing.Far
 	}
+	ask.Needed = ask.Leg == route.Prefill && !pool.Pairing.Connector.Alone()
 	if pool.WantsPairs() {
 		ask.Prefillers = admission.Prefillers(&e.req)
 	}

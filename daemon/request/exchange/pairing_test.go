@@ -104,6 +104,25 @@ func TestAColdPromptIsNotCached(t *testing.T) {
 	}
 }
 
+// TestPairsThatFailAreAsked: where decoders compute no prompt, prompts go to prefillers whose hand-overs all fail, too.
+func TestPairsThatFailAreAsked(t *testing.T) {
+	t.Parallel()
+	d := newDuoOf(t, pair.SGLang, worker.Decodes)
+	d.lose("KVTransferError")
+	for range 20 {
+		if _, out := d.ask(40, ""); out.Status == 200 {
+			t.Errorf("a decoder that gets nothing answers %s", out.Body)
+		}
+	}
+	if len(d.pool.Workers.Unpaired(d.pool.Pairing.Prefillers, time.Now())) != 2 {
+		t.Fatal("a prefiller is paired whose hand-overs all fail")
+	}
+	d.lose("")
+	if _, out := d.ask(40, ""); out.Status != 200 {
+		t.Errorf("%d %s", out.Status, out.Body)
+	}
+}
+
 // TestADecoderThatServesNothingAlone: SGLang's decode server refuses what no prefiller has, so a short prompt, and one that
 // is computed whatever is cached, are split too. With other connectors they are the decoder's.
 func TestADecoderThatServesNothingAlone(t *testing.T) {

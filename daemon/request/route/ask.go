@@ -20,6 +20,7 @@ type Ask struct {
 	Caller        string          // the name of the key that was shown; "" = none
 	Fence         worker.Fence    // labels of the workers that alone may get it
 	Leg           Leg             // the part that a worker is chosen for
+	Needed        bool            // of a Prefill: no decoder computes its prompt
 	Prefillers    worker.Fence    // of an Answer: of those that a strategy may name for its prompt; nil = it may not
 	Near          string          // of a Prefill: a label that the worker had better have; "" = none
 	Far           float64         // by how many seconds one without it is worse

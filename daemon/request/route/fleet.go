@@ -51,7 +51,7 @@ func (f *fleet) add(p *worker.Pool, q worker.Query) (n int, s worker.Standing) {
 
 // toPrefill makes a request's query that for those inside of a fence which may compute its prompt.
 func toPrefill(q worker.Query, fence worker.Fence) worker.Query {
-	q.Fence, q.Count, q.Tied, q.Spare = fence, nil, false, true
+	q.Fence, q.Count, q.Tied, q.Spare, q.Half = fence, nil, false, true, true
 	return q
 }
 
