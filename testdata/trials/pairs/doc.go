@@ -12,7 +12,8 @@
 //
 // The exit status is 1 if, of any fleet,
 //
-//   - blocks are kept 5 s after the last answer (their leases are longer),
+//   - blocks are kept 5 s after the last answer (their leases are longer), but with mooncake, which has no way to free
+//     them,
 //   - a client got 400 or 422 for a request that a worker of that engine alone accepts,
 //   - a decoder read blocks of another prompt, two transfers had one name, or a request that names one prompt's blocks
 //     had several,

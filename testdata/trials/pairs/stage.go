@@ -25,7 +25,9 @@ import (
 type fleet struct {
 	connector string
 	front     *front
-	hands     bool // a decoder is to read what a prefiller keeps: too few reads are a breach
+	// frees: what no decoder reads can be freed, and is to be. To a decoder that Mooncake's prefiller does not know any
+	// more it says nothing for minutes, so that the router leaves what is kept to VLLM_MOONCAKE_ABORT_REQUEST_TIMEOUT.
+	frees bool
 }
 
 func (f fleet) name() string { return f.connector + " " + f.front.name }
@@ -45,8 +47,8 @@ var fleets = []fleet{
 	{"nixl", &vllm14, true},
 	{"nixl", &rust, true},
 	{"lmcache", &vllm32, true},
-	{"mooncake", &vllm32, true},
-	{"mooncake", &rust, true},
+	{"mooncake", &vllm32, false},
+	{"mooncake", &rust, false},
 	{"sglang", &sglang, true},
 	{"sidecar", &vllm32, true},
 }
@@ -292,11 +294,14 @@ func (st *stage) send(c *wire.Client, s *spec) {
 		st.leave(s)
 		return
 	}
-	a := c.Do(s.request(), true)
+	a, e := c.Do(s.request(), true), st.fleet.front
 	var t net.Error
 	switch {
 	case a.Status == 0 || errors.As(a.Err, &t) && t.Timeout():
 		st.breach("silent", s.n, "%s: %v after %v", s.path, a.Err, a.Took.Round(time.Millisecond))
+	case e.rooms && a.Status == 400 && bytes.Contains(a.Body, []byte("cannot be split")):
+		st.count("unsplit")
+		return
 	case (a.Status == 400 || a.Status == 422) && s.alone:
 		st.breach("blamed", s.n, "%s: %s", s.path, a)
 	case bytes.Contains(a.Body, []byte("remote_engine_id")) && time.Now().UnixNano() > st.loose.Load():
@@ -346,8 +351,11 @@ func (st *stage) rest() (stranded int) {
 			stranded, of = stranded+n, append(of, requests...)
 		}
 		held = st.held()
-		return stranded == 0 && held == ""
+		return (stranded == 0 || !st.fleet.frees) && held == ""
 	})
+	if !st.fleet.frees {
+		of = nil
+	}
 	for _, n := range of {
 		s := &st.specs[n]
 		st.breach("stranded", n, "%s, stays %v, prefills %q, decodes %q", s.path, s.stays, s.play[prefills], s.play[decodes])
