@@ -53,7 +53,7 @@ func (t *Transfer) short(body []byte, more *fields) []byte {
 	case prompt.Completion, prompt.Tokens:
 		f.add("max_tokens", "1").add("min_tokens", "0").add("n", "1")
 	case prompt.Responses:
-		f.add("max_output_tokens", "1").add("store", "false").add("background", "false")
+		f.add("max_output_tokens", "1").add("min_tokens", "0").add("store", "false").add("background", "false")
 	default:
 		f.add("max_tokens", "1")
 		if thinks(body) {

@@ -65,8 +65,8 @@ func TestPrefillLeg(t *testing.T) {
 		"transfer_id":"xfer-id-1"}}`)
 	f(LMCache, prompt.Completion, `{"prompt":"hi","best_of":2}`,
 		`{"stream":false,"stream_options":null,"max_tokens":1,"min_tokens":0,"n":1}`)
-	f(LMCache, prompt.Responses, `{"input":"hi","max_output_tokens":9}`,
-		`{"stream":false,"max_output_tokens":1,"store":false,"background":false}`)
+	f(LMCache, prompt.Responses, `{"input":"hi","max_output_tokens":9,"min_tokens":5}`,
+		`{"stream":false,"max_output_tokens":1,"min_tokens":0,"store":false,"background":false}`)
 	f(LMCache, prompt.Messages, `{"messages":[],"max_tokens":9}`, `{"stream":false,"max_tokens":1}`)
 	f(LMCache, prompt.Messages, "{ }\n", `{"stream":false,"max_tokens":1}`)
 	// vLLM 0.32 refuses a budget that is not less than max_tokens, but for a prefill with do_remote_decode.
