@@ -265,8 +265,8 @@ func (l *list) odd(d dice, path string) {
 // theirs are the kv_transfer_params of a client.
 func theirs(d dice) string {
 	return pick(d, "null", "{}", `"`+smuggled+`"`, `{"do_remote_decode":true,"by":"`+smuggled+`"}`,
-		`{"do_remote_prefill":true,"do_remote_decode":false,"remote_engine_id":"`+smuggled+`","remote_request_id":"x",`+
-			`"remote_block_ids":[[0]],"remote_host":"`+smuggled+`","remote_port":1,"transfer_id":"x"}`)
+		`{"by":1,"do_remote_prefill":true,"do_remote_decode":false,"remote_engine_id":"`+smuggled+`",`+
+			`"remote_request_id":"x","remote_block_ids":[[0]],"remote_host":"x","remote_port":1,"transfer_id":"x"}`)
 }
 
 var words = strings.Fields("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho " +

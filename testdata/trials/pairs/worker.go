@@ -207,7 +207,7 @@ func (w *worker) serve(r *call) bool {
 	r.prompts = e.prompts(r.Path, r.f)
 	r.a = answer{path: r.Path, n: r.s.n, finish: "stop", prompt: r.tokens(), id: fmt.Sprintf("resp_%d", r.s.n),
 		usage: r.f.object("stream_options").is("include_usage", "true")}
-	if e.reads(r.Path) {
+	if e.reads(r.Path) || r.params["by"] != nil { // a client's own pass where the pool has no pairs for a while
 		r.params = nil
 	}
 	switch w.st.fleet.connector {
