@@ -89,6 +89,10 @@ func (f *Frame) order(row int, alternatives []byte, only bool) (named int) {
 	if cap(f.Order) < n {
 		f.Order = make([]int32, 0, n+n/2)
 	}
+	if n <= 0 {
+		f.Order = f.Order[:0]
+		return 0
+	}
 	o := append(f.Order[:0], int32(row))
 	turn := int(f.Header.Seq % uint64(n))
 	if len(alternatives) == 0 {

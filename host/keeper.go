@@ -128,14 +128,14 @@ func (s *Strategy) unheard(sl *slot, export string, err error) {
 		s.log.Error("strategy gets no notices for a while: its calls beside the picks fail",
 			"errors", s.cfg.QuarantineAfter, "retry_after", s.cfg.QuarantineFor, "export", export, "err", err)
 	}
-	s.discard(sl, sl.in.blame(), err)
+	s.replace(sl, err)
 }
 
 // upkeep runs wp_maint on an instance the keeper has taken.
 func (s *Strategy) upkeep(sl *slot) {
 	sl.due.Store(false)
 	if err := sl.in.maintain(); err != nil {
-		s.discard(sl, sl.in.blame(), err)
+		s.replace(sl, err)
 		return
 	}
 	sl.bytes.Store(uint64(sl.in.mem.Size()))
@@ -155,7 +155,8 @@ func (s *Strategy) fill(ctx context.Context, sl *slot) (pause time.Duration, fai
 	in, err := newInstance(ctx, s.program)
 	if err != nil {
 		sl.state.Store(empty)
-		s.quarantine.failed(trap, err)
+		s.quarantine.failedBeside(trap, err, "strategy has an instance fewer, as a new one could not be made; one is tried "+
+			"every second")
 		return retryStart, true
 	}
 	sl.put(in)

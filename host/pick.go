@@ -7,9 +7,7 @@ import "github.com/warmpath/warmpath/sdk/abi"
 // been used.
 func (s *Strategy) Pick(f *Frame) Result {
 	if f.Choices() <= 0 {
-		s.fallbacks[noRows].Add(1)
-		f.Order = f.Order[:0]
-		return Result{Row: -1, Order: f.Order, Fallback: reasonNames[noRows]}
+		return s.fallback(f, noRows)
 	}
 	f.prepare()
 	if b := int(f.Header.Bound); b >= 0 && b < f.Choices() {
@@ -19,7 +17,8 @@ func (s *Strategy) Pick(f *Frame) Result {
 	if s.native != nil {
 		return s.native.choose(s, f)
 	}
-	if s.quarantine.on() && !s.quarantine.admit() {
+	q := s.quarantineOf(f)
+	if q.on() && !q.admit() {
 		return s.fallback(f, quarantined)
 	}
 	sl, waited := s.instances.take()
@@ -41,14 +40,15 @@ func (s *Strategy) Pick(f *Frame) Result {
 		sl.picks.Add(1)
 	case decline: // an answer, too
 	default:
-		s.discard(sl, why, err)
+		s.discard(sl)
+		q.failed(why, err)
 		fb := s.fallback(f, why)
 		fb.Fuel = r.Fuel
 		return fb
 	}
 	if sl.in.long(r.Fuel) {
-		s.quarantine.tookLong(s.name, s.pickTime/longShare)
-	} else if s.quarantine.succeeded() {
+		q.tookLong(s.name, s.pickTime/longShare)
+	} else if q.succeeded() {
 		s.wake.ring()
 	}
 	s.give(sl)
@@ -68,7 +68,8 @@ func (s *Strategy) Pick(f *Frame) Result {
 // Classify asks the module how urgent a request is that is about to wait: of f it sees the header and the texts. ok is
 // false if the module does not classify, or has failed, or none of its instances is idle.
 func (s *Strategy) Classify(f *Frame) (class int, weight float64, ok bool) {
-	if s.notices.wants&abi.WantClassify == 0 || s.quarantine.on() {
+	q := s.quarantineOf(f)
+	if s.notices.wants&abi.WantClassify == 0 || q.on() {
 		return 0, 0, false
 	}
 	sl, _ := s.instances.take()
@@ -77,7 +78,9 @@ func (s *Strategy) Classify(f *Frame) (class int, weight float64, ok bool) {
 	}
 	v, err := sl.in.classify(f)
 	if err != nil {
-		s.discard(sl, sl.in.blame(), err)
+		why := sl.in.blame()
+		s.discard(sl)
+		q.failedBeside(why, err, "strategy failed to classify a request, which waits in the class of its key")
 		return 0, 0, false
 	}
 	s.give(sl)
@@ -85,7 +88,15 @@ func (s *Strategy) Classify(f *Frame) (class int, weight float64, ok bool) {
 	return int(c), float64(w), true
 }
 
-// fallback chooses in the place of the module, or rejects the request if the operator wants that.
+// EndHold replaces a decision to hold the request of f, once the time for that is over: the fallback chooses.
+func (s *Strategy) EndHold(f *Frame, r Result) Result {
+	fb := s.fallback(f, holdOver)
+	fb.Reason, fb.Flags, fb.Fuel, fb.Took = r.Reason, r.Flags, r.Fuel, r.Took
+	return fb
+}
+
+// fallback chooses in the place of the module, or rejects the request if the operator wants that. Every result with a
+// Fallback comes from here.
 func (s *Strategy) fallback(f *Frame, why reason) Result {
 	s.fallbacks[why].Add(1)
 	row := Fallback(f)
@@ -109,7 +120,7 @@ func (s *Strategy) give(sl *slot) {
 	if in.maint != nil && in.calls >= maintEvery {
 		if in.calls >= 4*maintEvery {
 			if err := in.maintain(); err != nil {
-				s.discard(sl, in.blame(), err)
+				s.replace(sl, err)
 				return
 			}
 		} else if !sl.due.Swap(true) {
@@ -121,11 +132,18 @@ func (s *Strategy) give(sl *slot) {
 
 // discard ends an instance that the caller has taken. An instance that trapped looks alive and is not: later calls
 // answer, and then its runtime corrupts.
-func (s *Strategy) discard(sl *slot, why reason, err error) {
+func (s *Strategy) discard(sl *slot) {
 	sl.in.close()
 	sl.in = nil
 	sl.state.Store(empty)
 	s.discarded.Add(1)
-	s.quarantine.failed(why, err)
 	s.wake.ring()
+}
+
+// replace discards an instance that failed in a call which concerns no request.
+func (s *Strategy) replace(sl *slot, err error) {
+	why := sl.in.blame()
+	s.discard(sl)
+	s.quarantine.failedBeside(why, err, "strategy failed in a call beside its picks, which concerns no request; its "+
+		"instance is replaced")
 }

@@ -18,10 +18,12 @@ const slowPicks = 20
 
 // quarantine sets aside a strategy that fails again and again, or is too slow. Safe for concurrent use.
 type quarantine struct {
+	caller  string        // whose requests alone it counts, where rejects is set; "" = of all, or without a key
 	after   int64         // errors in a row
 	pause   time.Duration // until one pick tries the strategy again; twice as long after each try in vain
 	log     *slog.Logger
-	lines   limiter // of errors in the log
+	lines   *limiter                // of errors in the log
+	lastErr *atomic.Pointer[string] // nil in it = there was none
 	started time.Time
 	shadow  bool // no request waits for its picks
 	rejects bool // the fallback's requests are rejected
@@ -30,9 +32,53 @@ type quarantine struct {
 	tries   atomic.Int64 // picks that tried the strategy again since it was set aside
 	inARow  atomic.Int64 // errors since the last good answer
 	slow    atomic.Int64 // slowPicks for each pick that was long or that the clock ended, less one for each good pick
+}
 
-	mu      sync.Mutex // guards lastErr
-	lastErr string
+// maxCallers bounds the callers whose failures are counted apart: those of a large configuration.
+const maxCallers = 4096
+
+// quarantines has a quarantine for each caller of a strategy whose fallback rejects. Setting such a strategy aside for
+// all would let one client, whose requests make it fail, lock out the others. Its zero value is ready, and it is safe
+// for concurrent use.
+type quarantines struct {
+	mu sync.Mutex // guards of
+	of map[string]*quarantine
+}
+
+// caller returns the quarantine of a caller, made as the one of all.
+func (c *quarantines) caller(name string, all *quarantine) *quarantine {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.of[name]
+	if q == nil {
+		if c.of == nil || len(c.of) >= maxCallers {
+			c.of = map[string]*quarantine{}
+		}
+		q = &quarantine{caller: strings.Clone(name), after: all.after, pause: all.pause, log: all.log, lines: all.lines,
+			lastErr: all.lastErr, started: all.started, shadow: all.shadow, rejects: all.rejects}
+		c.of[q.caller] = q
+	}
+	return q
+}
+
+// on reports whether the strategy is set aside for some caller.
+func (c *quarantines) on() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, q := range c.of {
+		if q.on() {
+			return true
+		}
+	}
+	return false
+}
+
+// quarantineOf returns the quarantine that counts the failures on a request.
+func (s *Strategy) quarantineOf(f *Frame) *quarantine {
+	if !s.rejects {
+		return &s.quarantine
+	}
+	return s.callers.caller(f.Caller, &s.quarantine)
 }
 
 // on reports whether the strategy is set aside.
@@ -57,22 +103,28 @@ func (q *quarantine) wait() time.Duration {
 	return q.pause * time.Duration(min(longestPause, 1<<min(q.tries.Load(), 10)))
 }
 
-// failed counts an error, and sets the strategy aside after several in a row, or when too large a share of its picks
-// was slow.
+// failed counts a pick that failed, and sets the strategy aside after several in a row, or when too large a share of
+// its picks was slow.
 func (q *quarantine) failed(why reason, err error) {
+	switch {
+	case q.shadow:
+		q.failedBeside(why, err, "shadow failed; its decision is sent nowhere")
+	case q.rejects:
+		q.failedBeside(why, err, "strategy failed; the request gets 503 (on_failure)")
+	default:
+		q.failedBeside(why, err, "strategy failed; the fallback answers")
+	}
+}
+
+// failedBeside is failed for any call of the module. The log says what follows from it.
+func (q *quarantine) failedBeside(why reason, err error, line string) {
 	q.keep(err)
 	text := err.Error()
 	if q.inARow.Load() > 0 {
 		text = Brief(text) // the line before has the stack of a guest that panics
 	}
-	switch {
-	case !q.lines.allow():
-	case q.shadow:
-		q.log.Warn("shadow failed; its decision is sent nowhere", "reason", reasonNames[why], "err", text)
-	case q.rejects:
-		q.log.Warn("strategy failed; the request gets 503 (on_failure)", "reason", reasonNames[why], "err", text)
-	default:
-		q.log.Warn("strategy failed; the fallback answers", "reason", reasonNames[why], "err", text)
+	if q.lines.allow() {
+		q.log.Warn(line, q.to("reason", reasonNames[why], "err", text)...)
 	}
 	slow := why == outOfTime && q.tooSlow()
 	if n := q.inARow.Add(1); n >= q.after || slow {
@@ -80,18 +132,29 @@ func (q *quarantine) failed(why reason, err error) {
 	}
 }
 
-// keep notes err as the last one.
-func (q *quarantine) keep(err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.lastErr = err.Error()
+// to adds the caller to a line's attributes, if the quarantine is that of one.
+func (q *quarantine) to(attributes ...any) []any {
+	if q.caller == "" {
+		return attributes
+	}
+	return append(attributes, "caller", q.caller)
 }
 
-// last returns the text of the last error.
+// keep notes err as the last one.
+func (q *quarantine) keep(err error) {
+	text := err.Error()
+	q.lastErr.Store(&text)
+}
+
+// last returns the text of the last error, "" if there was none.
 func (q *quarantine) last() string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.lastErr
+	if q.lastErr == nil { // of a strategy without a module
+		return ""
+	}
+	if text := q.lastErr.Load(); text != nil {
+		return *text
+	}
+	return ""
 }
 
 // tookLong counts a pick of the named module that was answered and took more than limit. It ends a row of errors, but
@@ -126,8 +189,9 @@ func (q *quarantine) setAside(why reason, err error) {
 		q.log.Warn("shadow is set aside after errors; it counts as failed until a pick that tries it again succeeds",
 			"errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", Brief(err.Error()))
 	case set && q.rejects:
-		q.log.Error("strategy is set aside after errors; requests get 503 (on_failure) until a pick that tries it again"+
-			" succeeds", "errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", Brief(err.Error()))
+		q.log.Error("strategy is set aside for a caller after errors on its requests; they get 503 (on_failure) until a "+
+			"pick that tries it again succeeds, and those of other callers are served", q.to("errors", q.after,
+			"retry_after", pause, "reason", reasonNames[why], "err", Brief(err.Error()))...)
 	case set:
 		q.log.Error("strategy is set aside after errors; the fallback answers until a pick that tries it again succeeds",
 			"errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", Brief(err.Error()))

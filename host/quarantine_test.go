@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,8 @@ import (
 // anew.
 func TestTriesInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := quarantine{after: 2, pause: time.Second, started: time.Now()}
+		q := quarantine{after: 2, pause: time.Second, started: time.Now(), lines: new(limiter),
+			lastErr: new(atomic.Pointer[string])}
 		q.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 		q.failed(trap, errors.New("one"))
 		if q.on() {
@@ -48,7 +50,8 @@ func TestTriesInVain(t *testing.T) {
 // Picks that end well at the same time count a slow one down to 0 and no further.
 func TestSlowPicksAreMadeUpFor(t *testing.T) {
 	for range 10_000 {
-		q := quarantine{after: 5, pause: time.Second, started: time.Now(), log: slog.New(slog.DiscardHandler)}
+		q := quarantine{after: 5, pause: time.Second, started: time.Now(), log: slog.New(slog.DiscardHandler),
+			lines: new(limiter), lastErr: new(atomic.Pointer[string])}
 		q.tookLong("slow", time.Millisecond)
 		var all sync.WaitGroup
 		begin := make(chan struct{})

@@ -1,11 +1,13 @@
 package host
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -61,4 +63,56 @@ func FuzzOneLine(f *testing.F) {
 			t.Errorf("oneLine(%q) = %q", s, got)
 		}
 	})
+}
+
+// With on_failure = "reject" each way to the fallback refuses the request: every reason, and no other code chooses a
+// row in a module's place.
+func TestEveryFallbackRejects(t *testing.T) {
+	s := load(t, newHost(t, Config{}), wat(t, "trap"), Options{Reject: true})
+	for why := trap; why < reasons; why++ {
+		r := s.fallback(frame(3, 1), why)
+		if r.Fallback != reasonNames[why] || r.Fallback == "" || r.Reject == nil || r.Reject.Status != 503 {
+			t.Errorf("%d: %+v; want 503", why, r)
+		}
+	}
+	if r := s.Pick(&Frame{}); r.Row != -1 || len(r.Order) != 0 || r.Reject == nil || r.Fallback != "no_rows" {
+		t.Errorf("without rows: %+v", r)
+	}
+	held := Result{Row: 1, Hold: time.Second, Reason: 7, Fuel: 9}
+	r := s.EndHold(frame(3, 1), held)
+	if r.Reject == nil || r.Hold != 0 || r.Fallback != "hold" || r.Reason != 7 || r.Fuel != 9 {
+		t.Errorf("after a hold: %+v; want 503", r)
+	}
+	if n := s.Stats().Fallbacks["hold"]; n != 2 {
+		t.Errorf("%d holds are counted; want 2", n)
+	}
+}
+
+// With on_failure = "reject" a client whose requests make the module fail is set aside alone. Without it the strategy
+// is, as the fallback serves everybody meanwhile.
+func TestFailuresCountByCaller(t *testing.T) {
+	for _, rejects := range []bool{true, false} {
+		var log strings.Builder
+		h := newHost(t, Config{Slots: 2, QuarantineFor: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s := load(t, h, wat(t, "trap"), Options{Reject: rejects})
+		bad, good := frame(8, 5), frame(2, 1)
+		bad.Caller, good.Caller = "bad", "good"
+		for range 5 {
+			waittest.Until(t, "an instance to fail", func() bool { return s.Pick(bad).Fallback == "trap" })
+		}
+		if r := s.Pick(bad); r.Fallback != "quarantined" || (r.Reject != nil) != rejects {
+			t.Errorf("rejects %v: the sixth of the bad client: %+v", rejects, r)
+		}
+		var r Result
+		waittest.Until(t, "an instance", func() bool { r = s.Pick(good); return r.Fallback != "busy" })
+		if want := map[bool]string{false: "quarantined"}[rejects]; r.Fallback != want {
+			t.Errorf("rejects %v: the good client: %+v; want %q", rejects, r, want)
+		}
+		if !s.Stats().Quarantined {
+			t.Errorf("rejects %v: nothing says that it is set aside", rejects)
+		}
+		if strings.Contains(log.String(), "caller=bad") != rejects {
+			t.Errorf("rejects %v: the log: %s", rejects, log.String())
+		}
+	}
 }

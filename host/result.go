@@ -41,8 +41,9 @@ const (
 	memory
 	closed
 	noRows
+	holdOver // the time for which the module has held the request is over
 	reasons
 )
 
 var reasonNames = [reasons]string{"", "trap", "fuel", "time", "decline", "bad_index", "busy", "quarantined",
-	"memory", "closed", "no_rows"}
+	"memory", "closed", "no_rows", "hold"}

@@ -17,6 +17,7 @@ type Strategy struct {
 	reasonNames codeNames
 	instances   instances
 	quarantine  quarantine
+	callers     quarantines // in its place for picks, where rejects is set
 	closed      atomic.Bool
 	native      nativePick // nil: it is a module
 
@@ -96,8 +97,8 @@ func (s *Strategy) Share(o *Own) {
 
 // Stats returns the counters as of now.
 func (s *Strategy) Stats() Stats {
-	now := Stats{Fallbacks: map[string]uint64{}, Quarantined: s.quarantine.on(), Discarded: s.discarded.Load(),
-		LastError: s.quarantine.last(), Metrics: s.metrics.all(), Refused: s.refused.all()}
+	now := Stats{Fallbacks: map[string]uint64{}, Discarded: s.discarded.Load(), LastError: s.quarantine.last(),
+		Quarantined: s.quarantine.on() || s.callers.on(), Metrics: s.metrics.all(), Refused: s.refused.all()}
 	now.Instances, now.MemoryBytes = s.instances.alive()
 	for i := range s.instances {
 		now.Picks += s.instances[i].picks.Load()
@@ -119,7 +120,8 @@ func (s *Strategy) start(ctx context.Context) error {
 	}
 	s.quarantine.after, s.quarantine.pause = int64(s.cfg.QuarantineAfter), s.cfg.QuarantineFor
 	s.quarantine.log, s.quarantine.started = s.log, time.Now()
-	s.quarantine.shadow, s.quarantine.rejects = s.shadow, s.rejects
+	s.quarantine.shadow, s.quarantine.rejects, s.quarantine.lines = s.shadow, s.rejects, new(limiter)
+	s.quarantine.lastErr = new(atomic.Pointer[string])
 	s.wake, s.stop, s.done = make(bell, 1), make(chan struct{}), make(chan struct{})
 	s.instances = make(instances, s.cfg.Slots)
 	s.instances[0].put(in)

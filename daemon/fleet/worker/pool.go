@@ -127,6 +127,9 @@ func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Wo
 	}
 	s.take()
 	s.takeShort()
+	if q.Count != nil {
+		q.Count.Hidden = s.hidden && len(s.workers) > len(ws)
+	}
 	return s.rows, s.workers, s.standing
 }
 

@@ -16,6 +16,7 @@ type Query struct {
 	Fence Fence     // labels of the workers that alone may take it
 	Bound string    // id of the worker of the request's session: neither slow start nor a drain hides it
 	Again bool      // other workers have failed the request: slow start hides no worker
+	Wide  bool      // the strategy has refused those it was shown: whoever is up is offered, as below Count.Hidden
 	Tried []*Worker // that have had the request: they hide nobody who takes only what nobody else does
 	Rank  int       // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
 	Need  int       // tokens that it surely has: a worker of a shorter max_model_len is TooShort; 0 = not known
@@ -45,6 +46,7 @@ type shot struct {
 	rows     []abi.Row
 	workers  []*Worker
 	standing Standing
+	hidden   bool // the last pass has offered somebody, and not all that are up
 	adapter  bool // the model is a LoRA adapter
 	eased    bool // a worker has room: those with more prefill queued than MaxWait are offered too
 }
@@ -63,10 +65,7 @@ const (
 // take appends a row for each worker that may take the request.
 func (s *shot) take() {
 	s.standing = Lacking
-	first := inTurn
-	if s.Again {
-		first = outOfTurn
-	}
+	first := s.first()
 	s.eased = s.fleet.conf.MaxWait > 0 && s.hasRoom(first)
 	s.takeBy(first)
 	switch s.standing {
@@ -90,6 +89,19 @@ func (s *shot) take() {
 	}
 }
 
+// first returns the mode of the first pass.
+func (s *shot) first() mode {
+	switch {
+	case s.Wide && s.Spare:
+		return crowded
+	case s.Wide:
+		return trusting
+	case s.Again:
+		return outOfTurn
+	}
+	return inTurn
+}
+
 // concerns reports whether a worker lists the request's model, or may load it, and has its rank.
 func (s *shot) concerns(w *Worker) bool {
 	if w.listing != s.listing {
@@ -100,6 +112,7 @@ func (s *shot) concerns(w *Worker) bool {
 }
 
 func (s *shot) takeBy(m mode) {
+	s.hidden = false
 	for _, w := range s.fleet.workers {
 		if s.outside(w) {
 			continue
@@ -126,6 +139,7 @@ func (s *shot) takeBy(m mode) {
 			s.standing = s.standing.nearer(standing)
 		}
 		if standing != Ready && standing != Panicked {
+			s.hidden = s.hidden || standing == Held || standing == Crowded || standing == Silent
 			continue
 		}
 		w.offered = m >= trusting
@@ -234,6 +248,10 @@ func (s *shot) outside(w *Worker) bool { return !s.inside.Admit(w.labels) }
 type Count struct {
 	Configured int // inside of its fence
 	Up         int // of them those that answer their health checks
+
+	// Hidden: some who may serve the request were not offered, for the sake of others. Slow start holds them back, or they
+	// have refused a request a moment ago, or are suspected.
+	Hidden bool
 }
 
 // count counts the workers inside of the request's fence. Without one the fleet has both numbers.

@@ -80,7 +80,7 @@ func (j *Journal) FailedStrategy(in *message.Inbound, p *epoch.Pool, c *route.Ch
 		return
 	case "hold":
 		if p.Queue == nil && j.heldInVain.Due(time.Now(), 24*time.Hour) {
-			j.Of(p).Warn("the strategy holds requests, and its pool has no queue: the fallback chooses at once; bound what a "+
+			j.Of(p).Warn("the strategy holds requests, and its pool has no queue, so they do not wait; bound what a "+
 				"worker gets (max_in_flight, max_wait_seconds), or have the strategy hold none", "id", in.ID,
 				"strategy", in.Seen.Strategy)
 		}

@@ -33,10 +33,11 @@ type Choice struct {
 	serving  *host.Current // the pool's own strategy or a canary
 	strategy *host.Strategy
 	size     size
-	holds    int // tokens of KV that it takes, by the last look at the fleet
-	outgrew  int // the request has been refused by a worker of so many tokens; 0 = by none
-	held     int // tokens believed in the cache of the worker that the last trip went to
-	sent     int // trips
+	holds    int  // tokens of KV that it takes, by the last look at the fleet
+	wide     bool // the strategy is asked once more, with all workers that are up
+	outgrew  int  // the request has been refused by a worker of so many tokens; 0 = by none
+	held     int  // tokens believed in the cache of the worker that the last trip went to
+	sent     int  // trips
 }
 
 // decision is what a Choice needs until a worker has answered. A stream would hold it for minutes, and the rows of 256
@@ -75,10 +76,10 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 		return v
 	}
 	c.fillFrame()
-	if !c.askStrategy() {
+	if !c.askStrategy() || c.misses() && !c.askWide() {
 		return p.Choose(c, a)
 	}
-	return verdictOf(&c.result, &c.ask.Queue)
+	return verdictOf(&c.result)
 }
 
 // reset forgets what was chosen before, but for the time when that began.
@@ -132,7 +133,7 @@ func (c *Choice) need() int { return max(needOf(c.prompt, &c.size, len(c.ask.IDs
 
 // query describes the request to the fleet.
 func (c *Choice) query() worker.Query {
-	q := worker.Query{Model: c.prompt.Model, Fence: c.ask.Fence, At: c.at, Rank: c.ask.Rank, Need: c.need(),
+	q := worker.Query{Model: c.prompt.Model, Fence: c.ask.Fence, At: c.at, Rank: c.ask.Rank, Need: c.need(), Wide: c.wide,
 		Class: c.ask.Class, Tied: c.stay.tied(&c.ask), Half: c.ask.Leg == Prefill, Count: &c.fleet.count}
 	q.Spare = q.Half && !c.ask.Needed
 	if c.pool.Workers.BoundsKV() {
@@ -244,6 +245,7 @@ func (c *Choice) askStrategy() bool {
 		}
 		c.result = r
 	}
+	c.endHold()
 	c.order.begin(&c.result, &c.fleet)
 	c.pair = c.fleet.paired(&c.result, &c.ask)
 	c.unasked = c.fleet.frame.Header.Bound >= 0 && c.strategy.MayExclude()
