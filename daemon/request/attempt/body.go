@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -75,7 +76,8 @@ func (b *body) read(p []byte) (int, error) {
 // edited reads an answer in another form than the worker sent it in.
 type edited struct {
 	io.Reader
-	teaches bool // the form is without the token ids that the answer teaches
+	teaches bool               // the form is without the token ids that the answer teaches
+	counts  func() pair.Counts // in place of the worker's; nil = those stay
 }
 
 // source returns what the answer is read from.
@@ -88,7 +90,11 @@ func (b *body) source() io.Reader {
 
 // with returns how the answer is read by one more reader.
 func (b *body) with(r io.Reader) *edited {
-	return &edited{Reader: r, teaches: b.edited != nil && b.edited.teaches}
+	e := edited{Reader: r}
+	if b.edited != nil {
+		e.teaches, e.counts = b.edited.teaches, b.edited.counts
+	}
+	return &e
 }
 
 // readRoom is read into the memory of a room.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
-	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
@@ -63,11 +62,11 @@ func (d draft) edit() {
 	if r.Alias != nil {
 		d.edited = d.with(names.NewReader(d.source(), r.Alias.Name, d.events))
 	}
-	if s := r.In.Seen.Split; s != nil && s.CachedKnown && d.ok {
-		n := pair.Counts{Cached: s.Cached, Made: s.Made, Input: s.Input}
-		d.edited = d.with(pair.NewReader(d.source(), r.Read.Req.Kind, n, d.events))
+	if counts := d.h.Counts; d.ok && counts != nil {
+		d.edited = d.with(pair.NewReader(d.source(), r.Read.Req.Kind, counts, d.events))
+		d.edited.counts = counts
 	}
-	if admission.HasRoles(r) && (d.events || d.isJSON()) {
+	if r.Pool.Pairing != nil && r.Entry.Op != message.Prefilling && (d.events || d.isJSON()) {
 		d.edited = d.with(pair.Secret(d.source(), d.events))
 	}
 	if d.events && r.Read.Asks && d.reply != nil {

@@ -60,13 +60,11 @@ func (b *body) finish(err error) {
 		seen.Usage = b.a.endTrip(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.resp.Status,
 			At: now})
 		// the decoder's answer may have no such count
-		if s := seen.Split; s != nil && s.CachedKnown && seen.Usage.Known {
-			seen.Usage.Cached, seen.Usage.CachedKnown = s.Cached, true
+		if b.edited != nil && b.edited.counts != nil && seen.Usage.Known {
+			seen.Usage.Cached, seen.Usage.CachedKnown = b.edited.counts().Cached, true
 		}
 		if b.ok || seen.Usage.Known { // an engine that refuses has computed nothing
-			u := seen.Usage
-			u.CachedKnown = u.CachedKnown && (b.a.Prompt == route.Alone || seen.Split != nil && seen.Split.CachedKnown)
-			b.r.Limits.Use(&b.r.Read, admission.Answered{Usage: u, Streamed: b.r.Limits.Streamed(b.r.Pool, b.reply),
+			b.r.Limits.Use(&b.r.Read, admission.Answered{Usage: seen.Usage, Streamed: b.r.Limits.Streamed(b.r.Pool, b.reply),
 				Whole: err == io.EOF})
 		}
 		b.followJob(seen.Usage, err == io.EOF)

@@ -9,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
+	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/tokens"
 )
@@ -49,6 +50,8 @@ type History struct {
 	Last     message.Fault  // what the client gets
 	Own      *OwnError      // in place of it: of the last worker that gave up with words of its own; nil = none did
 	suspects []suspect
+
+	Counts func() pair.Counts // what the one that has computed the prompt held of it; nil = the worker itself computes it
 }
 
 // OwnError is a worker's own error, as the client would get it.

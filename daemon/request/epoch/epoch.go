@@ -3,6 +3,7 @@ package epoch
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -138,6 +139,8 @@ type Clients struct {
 	of     map[string]*upstream.Client
 	habits map[string]*habits // of these workers' ids
 
+	engines map[string]string // URLs of prefillers, by the engines that their answers name; "" = of several
+
 	mute sync.Map // URLs of workers that refuse to be asked for the usage of a stream
 }
 
@@ -157,6 +160,28 @@ func (c *Clients) Get(url string) *upstream.Client {
 	return c.of[url]
 }
 
+// OwnEngine records that a prefiller's answer names an engine, and reports whether no other prefiller's has done so. Two
+// of one name mix their KV up at decoders, and nobody knows whose name it is: neither may use it until one has restarted.
+func (c *Clients) OwnEngine(url, engine string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	by, known := c.engines[engine]
+	switch {
+	case engine == "" || known && by == url:
+		return true
+	case known:
+		c.engines[engine] = ""
+		return false
+	case c.engines == nil || len(c.engines) > maxEngines:
+		c.engines = map[string]string{}
+	}
+	c.engines[engine] = url
+	return true
+}
+
+// maxEngines bounds the engines that are known by name: more than there are prefillers with their ranks.
+const maxEngines = 4096
+
 // Habit returns what is known of a worker's ids, nil if it has been removed.
 func (c *Clients) Habit(url string, k prompt.Kind, stream bool) *Habit {
 	c.mu.RLock()
@@ -167,8 +192,9 @@ func (c *Clients) Habit(url string, k prompt.Kind, stream bool) *Habit {
 // Restarted drops what is known of a worker whose process has ended.
 func (c *Clients) Restarted(url string) {
 	c.mute.Delete(url)
-	c.mu.RLock()
-	defer c.mu.RUnlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.engines, func(_, by string) bool { return by == url || by == "" })
 	if h := c.habits[url]; h != nil {
 		h.forget()
 	}
@@ -178,7 +204,7 @@ func (c *Clients) Restarted(url string) {
 func (c *Clients) Set(of map[string]*upstream.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.of = of
+	c.of, c.engines = of, nil
 	c.mute.Clear() // the next request asks again
 	kept := make(map[string]*habits, len(of))
 	for url := range of {

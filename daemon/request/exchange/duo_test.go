@@ -37,11 +37,14 @@ type duo struct {
 	during func(w string) // is called for each request at a worker before its answer
 	rooms  map[string]bool
 
-	refuses string // the decoders whose id begins so answer so to what they are told to read, "" = none does
-	refusal int    // 0 = 503
-	model   string // that the workers serve, others get 404; "" = they serve any
-	held    string // what a prefiller says of its cache
-	picky   bool   // decoders answer 400 to each answer of more than one token
+	refuses  string            // the decoders whose id begins so answer so to what they are told to read, "" = none does
+	refusal  int               // 0 = 503
+	model    string            // that the workers serve, others get 404; "" = they serve any
+	held     string            // what a prefiller says of its cache
+	engines  map[string]string // that prefillers name, by their ids
+	fill     string            // further numbers in a prefiller's parameters
+	fails500 string            // the decoder that answers 500 before it reads
+	picky    bool              // decoders answer 400 to each answer of more than one token
 
 	stuck chan struct{} // until it is closed prefillers hang, and decoders that wait for them; nil = none does
 }
@@ -107,7 +110,7 @@ type duoParams struct {
 }
 
 // transfer pins a block or unpins it, and returns what is noted of that, and what a prefiller answers with.
-func (d *duo) transfer(p *duoParams) (line, handed string) {
+func (d *duo) transfer(id string, p *duoParams) (line, handed string) {
 	switch {
 	case p.ID != "":
 		return fmt.Sprintf(" transfer=%v engine=%s", p.Decode != p.Prefill, p.Engine), ""
@@ -115,7 +118,8 @@ func (d *duo) transfer(p *duoParams) (line, handed string) {
 		d.n++
 		block := fmt.Sprint("block-", d.n)
 		d.pinned[block] = d.loses == ""
-		return " pins", fmt.Sprintf(`,"kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"%s"}`, block)
+		return " pins", fmt.Sprintf(`,"kv_transfer_params":{"do_remote_prefill":true,"remote_block_ids":"%s","remote_engine_id":"%s","fill":[%s0]}`,
+			block, d.engines[id], d.fill)
 	case p.Prefill && d.pinned[p.Block]:
 		delete(d.pinned, p.Block)
 		return " pulls", ""
@@ -163,7 +167,7 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if b.Params != nil {
-		more, by := d.transfer(b.Params)
+		more, by := d.transfer(id, b.Params)
 		line, handed = line+more, by
 	}
 	if b.Room > 0 {
@@ -200,6 +204,8 @@ func (d *duo) refuse(id, model string, tokens int, told bool) int {
 		return http.StatusNotFound
 	case d.refuses != "" && strings.HasPrefix(id, d.refuses) && told:
 		return cmp.Or(d.refusal, http.StatusServiceUnavailable)
+	case d.fails500 == id && told:
+		return http.StatusInternalServerError
 	case d.picky && id[0] == 'd' && tokens > 1:
 		return http.StatusBadRequest
 	}
@@ -291,4 +297,14 @@ func (d *duo) busy() bool {
 		}
 	}
 	return false
+}
+
+// urlOf returns the URL of a worker.
+func (d *duo) urlOf(id string) string {
+	for _, s := range d.pool.Workers.Stats(time.Now()) {
+		if s.ID == id {
+			return s.URL
+		}
+	}
+	return ""
 }

@@ -175,7 +175,7 @@ func (e *Exchange) prepare(r *sending) {
 		Header: message.WorkerHeader(r.Header, e.req.In, e.req.ID, e.req.Pool, e.req.Entry.Door),
 		Mark:   epoch.MarkOf(e.req.ID)}
 	e.makeBody(r)
-	r.pairing = pairs(&e.req, &e.choice, &r.Request)
+	r.pairing = pairs(&e.req, &e.choice, r)
 	if e.req.Entry.Door != nil {
 		r.Header = e.req.Entry.Door.Header(r.Header, e.req.Pool, e.choice.Binding())
 	}

@@ -313,7 +313,7 @@ var workerMutants = slices.Concat(
 	),
 	in("fleet/worker/verdict.go",
 		without("who waits behind a long prompt shows no hang", "TestWhoWaitsBehindALongPrompt",
-			`est = max(est, w.queue.front.est)`, `_ = w.queue.front.est`),
+			`est = max(est, w.queue.First.est)`, `_ = w.queue.First.est`),
 	),
 	in("fleet/worker/worker.go",
 		without("a worker that drains takes no trial's place", "TestHalfOfWhatIsThere",

@@ -68,6 +68,7 @@ type leg struct {
 	usage  pair.Counts
 
 	refusal *attempt.OwnError // what the prefiller says is wrong with the request; nil = nothing
+	ended   chan struct{}     // is closed when the prefiller's answer has been read
 }
 
 // What has become of a leg. Its client may leave at any time.
@@ -98,7 +99,8 @@ func (l *leg) dropped() bool { return l.state.Load() == legDropped }
 // newLeg makes the first leg of a request, with its body, for the model that was chosen.
 func newLeg(r *admission.Request, body []byte) *leg {
 	in := r.In
-	l := &leg{began: time.Now(), result: journal.PrefillFailed, begins: !r.Pool.Pairing.Connector.Aborts()}
+	l := &leg{began: time.Now(), result: journal.PrefillFailed, begins: !r.Pool.Pairing.Connector.Aborts(),
+		ended: make(chan struct{})}
 	l.in = message.Inbound{Epoch: in.Epoch, Endpoint: in.Endpoint, Method: in.Method, Path: strings.Clone(r.Target()),
 		Query: strings.Clone(in.Query), Body: body, ID: strings.Clone(in.ID), Remote: strings.Clone(in.Remote),
 		Account: in.Account,
@@ -171,6 +173,7 @@ func (l *leg) miss() {
 
 // send sends the leg to the prefiller that was chosen, or to another one if that fails.
 func (l *leg) send() []byte {
+	defer close(l.ended)
 	l.limit = route.Prefills(&l.inner.choice)
 	if !l.begins {
 		l.limit.BeSure()
@@ -187,6 +190,7 @@ func (l *leg) send() []byte {
 		text, _, err = out.Whole(1 << 20)
 	}
 	l.status = out.Status
+	pool := l.inner.req.Pool
 	switch {
 	case l.inner.By() == nil || err != nil:
 		return nil
@@ -204,11 +208,38 @@ func (l *leg) send() []byte {
 	if u := &l.in.Seen.Usage; u.Known && l.in.Endpoint.Kind == prompt.Messages {
 		l.usage = pair.Counted(text, u.Cached)
 	}
+	if !pool.Pairing.Connector.Pins() {
+		return nil
+	}
 	handed := pair.Handed(text)
-	if handed == nil && l.inner.req.Pool.Pairing.Connector.Pins() {
+	if handed == nil {
 		l.result = journal.PrefillUnnamed
+	} else if !pool.Clients.OwnEngine(l.inner.By().URL(), pair.EngineHanded(handed)) {
+		// A decoder would read what that one keeps, which is another prompt's.
+		l.result, l.lacks = journal.PrefillUnnamed, "its kv_transfer_params name the engine of another prefiller"
+		return nil
 	}
 	return handed
+}
+
+// tokens returns what the prefiller has found in its cache, nothing if it does not say so, as engines may where that is
+// nothing: a decoder counts all that it was handed. A leg beside the second one may end a moment later than that. The
+// answer to a sidecar is not seen.
+func (l *leg) tokens() (n pair.Counts) {
+	if l.held {
+		return n
+	}
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	select {
+	case <-l.ended:
+		n = l.usage
+		if u := &l.in.Seen.Usage; u.CachedKnown {
+			n.Cached = u.Cached
+		}
+	case <-late.C:
+	}
+	return n
 }
 
 // hold counts the prompt at the prefiller, which gets it from somebody else.
@@ -410,10 +441,8 @@ func (l *leg) report() *route.Split {
 	if w := l.inner.By(); w != nil {
 		s.Prefiller, s.Named = w.ID(), w.ID() == l.named
 	}
-	// Engines may leave the count out where nothing was cached; the decoder's counts what it was handed.
-	if u := &l.in.Seen.Usage; u.CachedKnown || u.Known && l.result == journal.PrefillDone {
-		s.Cached, s.CachedKnown = u.Cached, true
-		s.Made, s.Input = l.usage.Made, l.usage.Input
+	if l.result == journal.PrefillDone {
+		s.Cached = l.tokens().Cached
 	}
 	return s
 }

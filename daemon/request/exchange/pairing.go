@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
@@ -24,15 +25,16 @@ import (
 // worker.
 type pairing struct {
 	pair.Transfer
-	req    *admission.Request
-	choice *route.Choice
-	out    *upstream.Request // to the worker at hand
-	rule   *epoch.Pairing
-	body   []byte // of the request at a worker that does both
-	handed []byte // where a prefiller keeps the KV, if no decoder has been told; nil = nowhere
-	told   []byte // likewise, and the decoder that has the request has been told
-	first  *leg   // the last one, that handed and told are of
-	unread []kv   // of decoders that were told and have failed or refused the request: they may have read it, or not
+	req     *admission.Request
+	choice  *route.Choice
+	history *attempt.History
+	out     *upstream.Request // to the worker at hand
+	rule    *epoch.Pairing
+	body    []byte // of the request at a worker that does both
+	handed  []byte // where a prefiller keeps the KV, if no decoder has been told; nil = nowhere
+	told    []byte // likewise, and the decoder that has the request has been told
+	first   *leg   // the last one, that handed and told are of
+	unread  []kv   // of decoders that were told and have failed or refused the request: they may have read it, or not
 
 	decoder *worker.Worker // the last one
 	meant   *worker.Worker // the one that first was for
@@ -47,7 +49,7 @@ type pairing struct {
 }
 
 // pairs returns the pairing of a request, nil if it has none.
-func pairs(r *admission.Request, c *route.Choice, out *upstream.Request) *pairing {
+func pairs(r *admission.Request, c *route.Choice, s *sending) *pairing {
 	rule := r.Pool.Pairing
 	if !admission.IsWhole(r) {
 		noteLong(r)
@@ -56,7 +58,7 @@ func pairs(r *admission.Request, c *route.Choice, out *upstream.Request) *pairin
 	if !admission.HasPair(r) {
 		return nil
 	}
-	return &pairing{req: r, choice: c, out: out, rule: rule, body: out.Body,
+	return &pairing{req: r, choice: c, history: &s.history, out: &s.Request, rule: rule, body: s.Body,
 		Transfer: pair.Transfer{Connector: rule.Connector,
 			Kind: r.Read.Req.Kind, Bootstrap: rule.Bootstrap, Prompts: len(r.Read.Req.Chains)}}
 }
@@ -171,7 +173,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt.Attempt, to route.Targ
 		}
 	}
 	a.Prompt, p.using = p.prompt(), p.first
-	a.Faulty = len(p.failed) > 0
+	a.Faulty, p.history.Counts = len(p.failed) > 0, sync.OnceValue(p.first.tokens)
 	if p.Connector.InTurn() {
 		a.Trip.Handed(to, time.Now())
 	}
@@ -358,7 +360,7 @@ func (p *pairing) reset() {
 	if p == nil {
 		return
 	}
-	p.out.Body, p.using = p.body, nil
+	p.out.Body, p.using, p.history.Counts = p.body, nil, nil
 	if h := p.out.Header; len(h) > 0 && h[0].Name == pair.HeaderPrefiller {
 		p.out.Header = h[1:]
 	}
@@ -385,7 +387,7 @@ func (p *pairing) stop(why *attempt.Failure) {
 	case p.first.failed.Load(): // the leg counts it
 		s.Result = string(journal.PrefillFailed)
 	case s.Result == string(journal.PrefillDone), s.Result == string(journal.PrefillBegun):
-		s.Result, s.CachedKnown = string(journal.PrefillLost), false
+		s.Result, s.Cached = string(journal.PrefillLost), 0
 		p.req.Pool.Workers.HandoverLost(p.first.by, p.decoder, time.Now())
 		p.req.Journal.Prefilled(p.req.In, p.req.Pool, journal.PrefillLost, "")
 	}

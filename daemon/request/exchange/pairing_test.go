@@ -90,16 +90,22 @@ func TestPairingIsTheRoutersAlone(t *testing.T) {
 	}
 }
 
-// TestAColdPromptIsNotCached: a prefiller leaves the count of cached tokens out where it has found none, and its decoder
-// counts all that it was handed.
-func TestAColdPromptIsNotCached(t *testing.T) {
-	for _, c := range []pair.Connector{pair.NIXL, pair.LMCache} {
-		d := newDuo(t, c)
-		d.held = "null"
-		in, out := d.ask(4000, "")
-		if u := in.Seen.Usage; u.Cached != 0 || !u.CachedKnown || u.Prompt != 900 ||
-			!bytes.Contains(out.Body, []byte(`{"cached_tokens":0}`)) {
-			t.Errorf("%s: usage %+v, %s; want nothing cached", c, u, out.Body)
+// TestCachedTokensOfAPair: with each connector the count of cached tokens is the prefiller's, which leaves it out where it
+// has found none: its decoder counts all that it was handed. What a sidecar's prefiller says nobody sees.
+func TestCachedTokensOfAPair(t *testing.T) {
+	t.Parallel()
+	for _, c := range pair.Connectors() {
+		for held, want := range map[string]int{"null": 0, `{"cached_tokens":7}`: 7} {
+			d := newDuo(t, pair.Connector(c))
+			d.held = held
+			if d.connector.Within() {
+				want = 0
+			}
+			in, out := d.ask(4000, "")
+			if u := in.Seen.Usage; u.Cached != want || !u.CachedKnown || u.Prompt != 900 ||
+				!bytes.Contains(out.Body, fmt.Appendf(nil, `{"cached_tokens":%d}`, want)) {
+				t.Errorf("%s, %s: usage %+v, %s; want %d", c, held, u, out.Body, want)
+			}
 		}
 	}
 }
@@ -121,6 +127,62 @@ func TestPairsThatFailAreAsked(t *testing.T) {
 	if _, out := d.ask(40, ""); out.Status != 200 {
 		t.Errorf("%d %s", out.Status, out.Body)
 	}
+}
+
+// TestEnginesOfOthers: a prefiller whose answer names the engine of another one hands nothing over, as a decoder would
+// read another prompt's KV.
+func TestEnginesOfOthers(t *testing.T) {
+	t.Parallel()
+	d := newDuo(t, pair.NIXL)
+	d.roles(t)
+	d.engines = map[string]string{"p0": "e", "p1": "e"}
+	for i, c := range []struct{ prefiller, result string }{{"p0", "done"}, {"p1", "no_parameters"}, {"p0", "no_parameters"}} {
+		d.pool.Strategy.Replace(pairsOf("d0", c.prefiller))
+		in, out := d.askWith(fmt.Sprint(i), 4000, "")
+		if s := in.Seen.Split; out.Status != 200 || s == nil || s.Result != c.result || s.Result != "done" && !strings.Contains(s.Why, "engine of another") {
+			t.Errorf("%d, %s: %d, %+v", i, c.prefiller, out.Status, s)
+		}
+	}
+	d.engines["p1"] = "f"
+	d.pool.Clients.Restarted(d.urlOf("p1"))
+	for i, prefiller := range []string{"p1", "p0"} {
+		d.pool.Strategy.Replace(pairsOf("d0", prefiller))
+		if in, _ := d.askWith(fmt.Sprint("again", i), 4000, ""); in.Seen.Split.Result != "done" {
+			t.Errorf("%s, once they differ: %+v", prefiller, in.Seen.Split)
+		}
+	}
+}
+
+// TestLongAnswersOfPrefillers: parameters of several MB are handed on, and freed if they come late or a decoder refuses them.
+func TestLongAnswersOfPrefillers(t *testing.T) {
+	t.Parallel()
+	d := newDuo(t, pair.NIXL)
+	d.fill = strings.Repeat("0,", 3<<20)
+	if _, out := d.ask(4000, ""); out.Status != 200 {
+		t.Errorf("%d %s", out.Status, out.Body)
+	}
+	d.freed(t)
+	if !strings.Contains(d.took(), "pulls") {
+		t.Error("nothing was read")
+	}
+	d.mu.Lock()
+	d.picky = true
+	d.mu.Unlock()
+	if _, out := d.askWith("more", 4000, ""); out.Status != 400 {
+		t.Errorf("%d", out.Status)
+	}
+	d.freed(t)
+}
+
+// TestFreedElsewhere: a decoder that fails before it reads leaves the KV at the prefiller: another decoder frees it.
+func TestFreedElsewhere(t *testing.T) {
+	t.Parallel()
+	d := newDuo(t, pair.NIXL)
+	d.roles(t)
+	d.pool.Strategy.Replace(pairsOf("d0", "p0"))
+	d.fails500 = "d0"
+	d.ask(4000, "")
+	d.freed(t)
 }
 
 // TestADecoderThatServesNothingAlone: SGLang's decode server refuses what no prefiller has, so a short prompt, and one that
@@ -338,7 +400,7 @@ func TestPairingLost(t *testing.T) {
 			if out.Status != 200 || !strings.Contains(text, "hi") || strings.Contains(text, "error") {
 				t.Errorf("%q: %d %s", stream, out.Status, text)
 			}
-			if s := in.Seen.Split; s == nil || s.Result != string(journal.PrefillLost) || s.CachedKnown {
+			if s := in.Seen.Split; s == nil || s.Result != string(journal.PrefillLost) {
 				t.Errorf("%q: the record has %+v", stream, s)
 			}
 			got := strings.NewReplacer("p1", "p0", "d1", "d0", fmt.Sprint(" stream=", stream != ""), "", " stream=false", "").Replace(d.served())

@@ -30,19 +30,20 @@ func Counted(answer []byte, cached int) Counts {
 	return Counts{Cached: cached, Made: said.Usage.Made, Input: said.Usage.Input}
 }
 
-// NewReader reads a decoder's answer of a kind with the prefiller's counts: a decoder counts all that it was handed as
-// cached. It changes cached_tokens in prompt_tokens_details (chat, completions) and in input_tokens_details (responses)
+// NewReader reads a decoder's answer of a kind with the prefiller's counts, which are asked for when they are needed: a
+// decoder counts all that it was handed as cached. It changes cached_tokens in prompt_tokens_details (chat, completions) and in input_tokens_details (responses)
 // of an answer's usage, and adds nothing. events: the answer is a stream of server-sent events.
 //
 // In messages the usage is three numbers that add up to the prompt, so it changes all three. message_start keeps its
-// input_tokens: vLLM names the whole prompt there, before anything is known of its cache.
-func NewReader(from io.Reader, kind prompt.Kind, n Counts, events bool) *rewrite.Reader {
-	return rewrite.NewReader(from, &editor{Counts: n, messages: kind == prompt.Messages, events: events}, events)
+// input_tokens: vLLM names the whole prompt there, before anything is known of its cache. Of a prefiller without counts
+// the decoder's stay.
+func NewReader(from io.Reader, kind prompt.Kind, counts func() Counts, events bool) *rewrite.Reader {
+	return rewrite.NewReader(from, &editor{counts: counts, messages: kind == prompt.Messages, events: events}, events)
 }
 
 // editor finds the counts and writes others in their place.
 type editor struct {
-	Counts
+	counts   func() Counts
 	messages bool
 	events   bool
 
@@ -52,7 +53,7 @@ type editor struct {
 
 // Reset implements [rewrite.Editor].
 func (e *editor) Reset() {
-	*e = editor{Counts: e.Counts, messages: e.messages, events: e.events}
+	*e = editor{counts: e.counts, messages: e.messages, events: e.events}
 }
 
 // Append implements [rewrite.Editor].
@@ -82,17 +83,27 @@ func (e *editor) Append(out, p []byte) []byte {
 
 // instead returns what is written in the place of a number, if that is a count.
 func (e *editor) instead() (n int, is bool) {
-	switch at := e.walk.At; {
-	case !e.messages:
-		return e.Cached, e.inAnswer("usage", "prompt_tokens_details", "cached_tokens") ||
-			e.inAnswer("usage", "input_tokens_details", "cached_tokens")
-	case e.inAnswer("usage", "cache_read_input_tokens"):
-		return e.Cached, true
-	case e.inAnswer("usage", "cache_creation_input_tokens"):
-		return e.Made, true
-	default:
-		return e.Input, at("usage", "input_tokens")
+	if !e.messages {
+		if e.inAnswer("usage", "prompt_tokens_details", "cached_tokens") ||
+			e.inAnswer("usage", "input_tokens_details", "cached_tokens") {
+			return e.counts().Cached, true
+		}
+		return 0, false
 	}
+	read, made := e.inAnswer("usage", "cache_read_input_tokens"), e.inAnswer("usage", "cache_creation_input_tokens")
+	if !read && !made && !e.walk.At("usage", "input_tokens") {
+		return 0, false
+	}
+	c := e.counts()
+	switch {
+	case read:
+		n = c.Cached
+	case made:
+		n = c.Made
+	default:
+		n = c.Input
+	}
+	return n, c != Counts{}
 }
 
 // inAnswer reports whether the number is the field at a path of the answer, which an event may have in a field.

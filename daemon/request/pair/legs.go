@@ -226,6 +226,15 @@ func Handed(answer []byte) []byte {
 	return said.Params
 }
 
+// EngineHanded returns the engine_id that kv_transfer_params name, "" if they name none.
+func EngineHanded(params []byte) string {
+	var said struct {
+		Engine string `json:"remote_engine_id"`
+	}
+	_ = json.Unmarshal(params, &said) // what is no text names none
+	return said.Engine
+}
+
 // EngineOf returns the engine_id of a rank, by the answer of a mooncake bootstrap server to /query; "" = it names none.
 func EngineOf(answer []byte, rank int) string {
 	var said map[string]struct {

@@ -33,11 +33,10 @@ type Choice struct {
 	serving  *host.Current // the pool's own strategy or a canary
 	strategy *host.Strategy
 	size     size
-	holds    int  // tokens of KV that it takes, by the last look at the fleet
-	wide     bool // the strategy is asked once more, with all workers that are up
-	outgrew  int  // the request has been refused by a worker of so many tokens; 0 = by none
-	held     int  // tokens believed in the cache of the worker that the last trip went to
-	sent     int  // trips
+	holds    int // tokens of KV that it takes, by the last look at the fleet
+	outgrew  int // the request has been refused by a worker of so many tokens; 0 = by none
+	held     int // tokens believed in the cache of the worker that the last trip went to
+	sent     int // trips
 }
 
 // decision is what a Choice needs until a worker has answered. A stream would hold it for minutes, and the rows of 256
@@ -49,6 +48,7 @@ type decision struct {
 	result host.Result
 	pair   *worker.Worker // that the strategy has named to compute the prompt; nil = none
 
+	wide    bool // the strategy is asked once more, with all workers that are up
 	unasked bool // the session's worker came first without the strategy, which may keep the request from the others
 }
 
@@ -60,7 +60,7 @@ func (d *decision) reset(a *Ask) {
 	d.fleet.reset()
 	d.order = order{}
 	d.result = host.Result{}
-	d.pair, d.unasked = nil, false
+	d.pair, d.wide, d.unasked = nil, false, false
 }
 
 // Choose decides where the request goes. It writes to c and to nothing that another decision reads, except that the

@@ -86,14 +86,12 @@ type Queued struct {
 
 // Split is the prefill of a request at a worker of its own.
 type Split struct {
-	Prefiller   string        `json:"prefiller,omitempty"` // "" = none was found
-	Named       bool          `json:"named,omitempty"`     // the strategy has named it; else the host had one chosen
-	Result      string        `json:"result"`              // exchange.Prefilled; if it is not "done", Worker did it itself
-	Why         string        `json:"why,omitempty"`       // it was not done
-	Took        time.Duration `json:"took_ns"`             // of connectors that send both legs at once, until the choice
-	Cached      int           `json:"cached_tokens,omitempty"`
-	CachedKnown bool          `json:"-"` // the prefiller says how much of the prompt it held
-	Made, Input int           `json:"-"` // pair.Counts has them
+	Prefiller string        `json:"prefiller,omitempty"` // "" = none was found
+	Named     bool          `json:"named,omitempty"`     // the strategy has named it; else the host had one chosen
+	Result    string        `json:"result"`              // exchange.Prefilled; if it is not "done", Worker did it itself
+	Why       string        `json:"why,omitempty"`       // it was not done
+	Took      time.Duration `json:"took_ns"`             // of connectors that send both legs at once, until the choice
+	Cached    int           `json:"cached_tokens,omitempty"`
 }
 
 // Offered is what a strategy can ask the host for beside its frame. It is never changed.
