@@ -31,7 +31,7 @@ type Attempt struct {
 	life   *message.Life           // ctx, or nil
 	number uint32                  // in life
 	Prompt route.Prompt            // who computes it, as the worker was told
-	Faulty bool                    // an earlier prefill of the request has failed: what fails now is the worker
+	Faulty bool                    // KV was lost before, and computed anew: what fails now is the worker
 	coming bool                    // the worker gets the request later, and others may have its last place by then
 	paired bool                    // the end of another request may end it: deadline says so
 	timed  bool                    // another worker is asked if the first byte is late

@@ -139,9 +139,10 @@ func (l *leg) choose(ctx context.Context) bool {
 	return true
 }
 
-// alone has nobody but one prefiller that is none of those get the leg: the decoder is told whom to meet.
-func (l *leg) alone(but []*worker.Worker) bool {
-	if !l.inner.choice.Alone(but, time.Now()) {
+// alone has nobody but one prefiller that is none of those get the leg, and another than that one if there is another:
+// the decoder is told whom to meet.
+func (l *leg) alone(but []*worker.Worker, rather *worker.Worker) bool {
+	if !l.inner.choice.Alone(but, rather, time.Now()) {
 		l.result = journal.PrefillNone
 		l.inner.release()
 		return false

@@ -46,6 +46,7 @@ type pairing struct {
 	sidecar *leg           // that a sidecar sends; nil = there is none
 
 	failed []*worker.Worker // prefillers that get the prompt no more, for a decoder that serves nothing alone
+	lost   *worker.Worker   // one whose KV such a decoder could not load; nil = none
 }
 
 // pairs returns the pairing of a request, nil if it has none.
@@ -173,7 +174,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt.Attempt, to route.Targ
 		}
 	}
 	a.Prompt, p.using = p.prompt(), p.first
-	a.Faulty, p.history.Counts = len(p.failed) > 0, sync.OnceValue(p.first.tokens)
+	a.Faulty, p.history.Counts = p.lost != nil, sync.OnceValue(p.first.tokens)
 	if p.Connector.InTurn() {
 		a.Trip.Handed(to, time.Now())
 	}
@@ -289,7 +290,7 @@ func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 // sendBeside chooses a prefiller and runs the first leg beside the second. If it fails, the second waits in vain, and
 // is ended.
 func (p *pairing) sendBeside(ctx context.Context, a *attempt.Attempt, l *leg) bool {
-	if !l.choose(ctx) || !l.alone(p.failed) || !p.meet(ctx, l) {
+	if !l.choose(ctx) || !l.alone(p.failed, p.lost) || !p.meet(ctx, l) {
 		l.end()
 		p.note(l)
 		return false
@@ -376,8 +377,12 @@ func (p *pairing) stop(why *attempt.Failure) {
 	}
 	p.handed, p.told = nil, nil
 	p.given = p.Connector.Alone()
-	if !p.given {
+	switch {
+	case p.given:
+	case p.first.failed.Load():
 		p.failed = append(p.failed, p.first.by)
+	default:
+		p.lost = p.first.by
 	}
 	switch s := p.req.In.Seen.Split; {
 	case s == nil:

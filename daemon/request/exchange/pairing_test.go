@@ -449,6 +449,27 @@ func TestPairingOfAFallback(t *testing.T) {
 	}
 }
 
+// TestPairingAcrossPools: a request whose decoders are busy falls to the model of another pool, and a decoder of its own
+// pool frees what the prefiller there keeps.
+func TestPairingAcrossPools(t *testing.T) {
+	t.Parallel()
+	d := newDuo(t, pair.NIXL)
+	d.refuses, d.pool.Patterns = "d", only("dog")
+	cat := newScene(t, []string{whole(200, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+
+		`"content":"from the cat"},"finish_reason":"stop"}]}`)})
+	cat.pool.Patterns = only("cat")
+	d.epoch.Pools = append(d.epoch.Pools, cat.pool)
+	d.epoch.Names = names.New([]names.Alias{{Name: "m", Targets: []names.Target{{Model: "dog", Weight: 1}}, Fallback: "cat",
+		On: names.Full}})
+	if _, out := d.ask(4000, ""); out.Status != 200 || !strings.Contains(string(out.Body), "from the cat") || d.stranded() == 0 {
+		t.Errorf("%d %s, %d are pinned", out.Status, out.Body, d.stranded())
+	}
+	d.mu.Lock()
+	d.refuses = ""
+	d.mu.Unlock()
+	d.freed(t)
+}
+
 // What a decoder refuses it does not read: the prefiller's memory is freed all the same, by the one that answers if
 // there is one.
 func TestPairingRefused(t *testing.T) {

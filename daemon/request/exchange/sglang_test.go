@@ -31,6 +31,7 @@ type sgl struct {
 	used  []string          // the rooms of all prefills
 	by    map[string]string // the prefiller of a room
 	rooms map[string]chan struct{}
+	once  string            // the worker that does so with one request
 	fails map[string]string // what a worker does with a request, by its id: a status, "reset" or "" = it serves
 }
 
@@ -102,6 +103,9 @@ func (g *sgl) serve(id string, w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	g.seen = append(g.seen, id)
 	fails, waits := g.fails[id], []chan struct{}{}
+	if g.once == id {
+		g.once, g.fails[id] = "", ""
+	}
 	for i, room := range rooms {
 		if id[0] == 'p' {
 			g.used = append(g.used, string(room))
@@ -159,6 +163,14 @@ func (g *sgl) serve(id string, w http.ResponseWriter, r *http.Request) {
 func (g *sgl) fail(id, how string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.fails[id] = how
+}
+
+// failOnce is fail for one request.
+func (g *sgl) failOnce(id, how string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.once = id
 	g.fails[id] = how
 }
 
@@ -314,7 +326,12 @@ func TestSGLangPrefillHangs(t *testing.T) {
 // the one at fault.
 func TestSGLangDecoderFails(t *testing.T) {
 	t.Parallel()
-	g := newSGL(t, "p0", "p1", "d0")
+	g := newSGL(t, "p0", "d0")
+	g.failOnce("d0", "500")
+	if status, text, _ := g.post(chatPath, shortChat, ""); status != 200 {
+		t.Errorf("a decoder that fails once, with one prefiller: %d %s", status, text)
+	}
+	g = newSGL(t, "p0", "p1", "d0")
 	g.fail("d0", "500")
 	if status, text, _ := g.post(chatPath, shortChat, ""); status != 500 || !strings.Contains(text, "refused by d0") {
 		t.Errorf("%d %s", status, text)

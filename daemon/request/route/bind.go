@@ -156,15 +156,25 @@ func (c *Choice) dropShort() {
 // none.
 func (c *Choice) PassedOn() bool { return c.order.by != byChoice }
 
-// Alone leaves the first worker alone in the order that is none of those: the request goes to no other. It returns
-// false if there is none.
-func (c *Choice) Alone(but []*worker.Worker, at time.Time) bool {
-	if slices.Contains(but, c.First()) {
+// Alone leaves one worker alone in the order, the first that is none of those, and another than that one if there is
+// another: the request goes to no other. It returns false if there is none.
+func (c *Choice) Alone(but []*worker.Worker, rather *worker.Worker, at time.Time) bool {
+	first := func(avoid *worker.Worker) bool {
+		i := slices.IndexFunc(c.order.rows, func(row int32) bool {
+			w := c.fleet.workers[row]
+			return w != avoid && !slices.Contains(but, w)
+		})
+		if i > 0 {
+			c.order.putFirst(int(c.order.rows[i]))
+		}
+		return i >= 0
+	}
+	if !first(rather) && !first(nil) {
 		c.order.tried = append(c.order.tried, but...)
 		c.lookAgain(at)
-	}
-	if c.order.left() == 0 {
-		return false
+		if c.order.left() == 0 {
+			return false
+		}
 	}
 	c.order.pin()
 	return true
