@@ -18,24 +18,6 @@
 //     given up after 10 s of processor time (TestGoodGuestOnABusyMachine).
 //   - The whole memory is reserved at start, and touched as the module needs it.
 //
-// # What does a call into the store cost?
-//
-// Memory: it never waits for Redis. Config.KV answers from memory, and the daemon's (tier.Local) sends changes to Redis
-// later. The fuel of a call follows its kind and its bytes.
-//
-// # How does a module of an older version run?
-//
-// The marker that it exports names its layout (abi.Layouts), and [Frame] writes that one: rows of our own version in
-// one copy, those of an older one row by row, as they are the beginning of ours. A layout in which the guest skips what
-// it does not know lost: modules in C have the strides as constants. TestModuleOfABI10 holds a module of 1.0.
-//
-// # Which notices does a module get?
-//
-// Those that it asks for, by wp_wants or by its exports: [Notices] wait in bounded queues for the keeper, which keeps
-// one instance for a millisecond at a time and then rests as long. Each call has a pick's fuel and time and fails as a
-// pick does. After several failures in a row the module gets no notices for a while, though it goes on answering
-// (TestNoticeThatFails).
-//
 // # What may a module touch?
 //
 // The functions in imports.go and prefixes.go, and the stubs of wasi.go. A limit on its memory is put into its own

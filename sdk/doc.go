@@ -56,16 +56,5 @@
 // What a strategy prints in Route, by println or to standard output, goes to the daemon's log at level debug, with the
 // pool and the request's id; so does [Log] at any level. Lines are rate-limited: one a second, ten at once.
 //
-// # Why it looks like this
-//
-// The package imports no fmt, encoding/json or reflect, nor time, which alone is 250 KB of wasm: they would be in every
-// module and be compiled at every start. An empty module of the standard toolchain has 1.82 MB, a built-in 1.89.
-// Options are scalars for the same reason.
-//
-// Rows are pushed: the host writes the table into memory that the guest owns, and Route sees that memory as a slice.
-// Asking the host costs 45-60 ns a question, so that 16 workers with one question each would take longer than their
-// score.
-//
-// A Go guest collects garbage only while an export runs. The host therefore calls wp_maint now and then, and a strategy
-// may allocate; one that does not is faster. go statements inside Route leak: nothing runs once Route has returned.
+// why.md has the reasons and the details, and what lost.
 package sdk

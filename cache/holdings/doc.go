@@ -35,11 +35,6 @@
 // Index.mu, then worker.mu, then forecast.mu, then one plane.mu; directory.mu is taken last and alone. A worker's table
 // is under worker.mu only: while a plane is locked for a store nothing is hashed, and no table is searched.
 //
-// # Which file has what
-//
-// Callers use lookup and writer, which use index. index uses forecast, worker and store, and these use directory,
-// plane, tree with holder, table and orphans. query hashes, bits counts, stored has the fields of an event.
-//
 // # Why
 //
 // why.md has what was measured, and what was tried and lost.

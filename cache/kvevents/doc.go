@@ -32,11 +32,5 @@
 //     they count twice until it clears its cache. Such events differ in nothing but their session, so the field must be
 //     kept from workers. TestRecordedBelief has one.
 //
-// # What lost
-//
-// A generic msgpack decoder takes seventeen times as long as this one, and allocates every token. Dropping at a full
-// queue of our own, in place of not reading the socket, turned each pause of the sink into a gap. Detecting a restart
-// by the worker's clock failed where that was set back. Clearing the view at one gap after another, and leaving the
-// source alone for longer each time, cost up to 30 s after the last of them, and for good where the publisher no longer
-// had the beginning.
+// why.md has the reasons and the details, and what lost.
 package kvevents

@@ -34,11 +34,4 @@
 // Backing has stored may only pass through memory: it leaves with its last reader and promise. If the disk refused a
 // value when it was put, memory offers it again before it evicts it; up to eight victims are passed over for that. A
 // View that ends Here never uses Config.Far.
-//
-// # Which file has what
-//
-// store and view have the calls; lease has their results, Lease and Filling; load reads missing and promised values
-// from backing. All of them use memory, the index of entries; list lists the keys in order. They use the packages arena
-// (the bytes, and which are free), evict (which value goes next) and catalog (the keys in order). chunks estimates from
-// the puts how many tokens fit. holds counts promises.
 package kvstore

@@ -62,7 +62,21 @@ func (v Variant) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// forms lists the variants of all releases without their chunk size; see doc.go for the releases.
+// forms lists the variants of all releases without their chunk size.
+//
+// A key is a hash that only tokens and LMCache's release determine (see Variant). An instance reports neither which one
+// it uses nor its chunk size. So the learner keeps the start of some recent prompts and tries all variants on them,
+// until a key is among the chunks that the instance admits: the second request for a prompt is matched. The
+// configuration can name both.
+//
+//	to 0.3.15     H((parent, tokens, None)), the rest of a prompt is a chunk too
+//	0.4.1 on      H((parent, tokens, ()))
+//	0.4.6 on      the same, a digest folded to its first eight bytes before it enters the next chunk
+//	the server    blake3(parent, tokens as big-endian uint32), or H((parent, tokens, None))
+//
+// builtin is CPython's hash(): without vLLM it does not depend on PYTHONHASHSEED, beside vLLM its root does. Its None
+// form is an address before Python 3.12, so those keys cannot be known; the instance is then warned of and does not
+// count.
 func forms(seed uint32) []Variant {
 	all := []Variant{
 		{Algorithm: Blake3, Root: RootSelf},

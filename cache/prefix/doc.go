@@ -17,20 +17,6 @@
 // A prompt is entered when it is sent (Enter), and Retract takes out again what a worker then refused, but for the
 // blocks that another request has touched since.
 //
-// # Where KV events go
-//
-// They go into cache/holdings, a tree of another shape. This index records what was routed, and all of it assumes that
-// a worker which holds a block holds those before it: a holder is a length, Match goes on from the deepest node, split
-// and join move offsets. A worker's events break that: a removal inside a run leaves a hole, and blocks in the memory
-// of the CPU may have no head on the GPU. The row of a worker with live events is filled from there, those of the
-// others from here.
-//
-// # Which file has what
-//
-// index over directory over namespace over forest (forest, touch), made of node, kids, holders and the worker's lru.
-// match is the walk of a lookup. cursor reads a worker's LRU in parts, for a copy of it. reuse learns
-// from a forest of its own how likely a block of some age is requested again.
-//
 // # Why
 //
 // Each worker has one LRU over all namespaces, as large as its KV cache. It evicts in vLLM's order, from the end of the

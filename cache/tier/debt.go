@@ -1,7 +1,26 @@
 package tier
 
-// debt is what Redis has yet to be given of an entry. The order matters: a touch leaves a larger debt as it is. The
-// table of what leads from one to the other stands in doc.go.
+// debt says what Redis has not got yet of an entry. The order matters: a touch leaves a larger debt as it is.
+//
+// Every entry of L1 has a debt. The healer pays it before the breaker closes, and at every pulse. Tombstones
+// are the entries of a deletion; L1 keeps one only until Redis has it.
+//
+//	change here, Redis silent             from paid, touch   from replace  from set   from drop  from delete
+//	  Touch                               touch              replace       set        -          -
+//	  SetIfAbsent, Keep, Replace, Local   replace            replace       set        replace    set
+//	  Set, CompareAndSwap, Add            set                set           set        set        set
+//	  Drop                                drop               drop          delete     drop       delete
+//	  Delete                              delete             delete        delete     delete     delete
+//	change here, Redis answers            paid; a tombstone goes
+//	what Redis answers to the debt
+//	  it took it, or has the same         paid; a tombstone goes; touch if the life was changed meanwhile
+//	  it has another value                its value, paid     it has a tombstone: the entry goes
+//	  nothing, or "I have forgotten"      as it was
+//	  but the value was changed meanwhile as it was, on the base that Redis is now known to have
+//
+// A debt of replace or drop gives way: it carries its base, what Redis had when it last answered (nothing, maybe), and
+// if Redis has something else by then, that wins. Set and delete win over whatever Redis has. TestDebts,
+// TestAnswersToChanges and yield_test.go walk this table.
 type debt uint8
 
 const (

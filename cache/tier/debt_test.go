@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestDebts walks the table of doc.go: what a change leads to from every debt.
+// TestDebts walks the table at type debt: which debt follows from which after a change.
 func TestDebts(t *testing.T) {
 	k := id{"ns", "k"}
 	const now, hour = int64(time.Second), int64(time.Hour)

@@ -28,13 +28,5 @@
 // together is bounded by Config.Held. A listening socket has no key of its own (NULL), so it belongs on a network that
 // only the workers reach.
 //
-// # What lost
-//
-// go-zeromq/zmq4 allocates by the length in a frame's header without any limit, has had no commit since June 2024, and
-// with its own reconnecting a Dial races with Close. pebbe/zmq4 and goczmq need cgo and libzmq. What is spoken here is
-// a greeting, a READY and two forms of frame header, so this is less code than a library and its wrapper.
-// interop_test.go runs both directions against libzmq.
-//
-// ZMTP 2.0 and 1.0 (libzmq before 4.0) are refused with an error that names the version, and PLAIN and CURVE with one
-// that names the mechanism.
+// why.md has the reasons and the details, and what lost.
 package zmtp

@@ -42,11 +42,4 @@
 //     messages are refused, counted, and logged once a minute (TestBacklogIsNoFlood).
 //   - A worker's id has another URL at another router: records about it are ignored, and a line is logged
 //     (TestOtherWorkerUnderTheSameID).
-//
-// # Which file has what
-//
-// Without sockets, clock and goroutines, so that routers can be simulated (NewPair): chains with positions, wire,
-// sender with enqueue and events, receiver with routers, requests and outcome. With sockets: link is Redis, member one
-// pool, tend its work of every second, exchange and read what it sends and reads, health whether Redis is there.
-// statewire is the bytes of a state file.
 package peers

@@ -28,14 +28,6 @@
 // other, and some 0.5 ns of usual code. That factor is why there is a clock beside fuel. Both arms of an if are priced:
 // a charge for each basic block would be exact and slower.
 //
-// # Why is the original not compiled first?
-//
-// A module could name the global that is appended, and refill itself: invalid before, valid after. Compiling the
-// original too would refuse it, for 0.3 s of a cold start (0.27 s on the interpreter, at every start, cold or warm).
-// Instead every local and global index is compared with the original's counts, in code, exports and initialisers. Since
-// charges leave the stack as they find it, the result is then valid exactly when the original is; FuzzRewrite holds
-// that.
-//
 // # What is refused?
 //
 // Whatever has no price here, by name: SIMD, threads, exceptions, tail calls (a loop without a header), typed
@@ -43,4 +35,6 @@
 // file from asking for much: a declared memory or table maximum is lowered to the limit. What would take over 10 s to
 // compile is refused by an estimate of bytes, branches, locals and accesses (bounds.go; TestCompileWork holds it
 // against the compiler).
+//
+// why.md has the reasons and the details, and what lost.
 package meter

@@ -11,13 +11,5 @@
 //	                       in blocks of 128
 //	concurrency_threshold  1 to 1024: a worker with so many requests in flight gets no more while another has fewer
 //
-// # Tried and lost
-//
-// tried.md has the variants of the rule that were simulated, each as a ratio of the time to first token. In short:
-//
-//   - Other sizes of the price (K), of the tilt and of its gate win in one situation what they lose in another.
-//   - A price with the worker's own speed, load, eviction or wait in it multiplies the noise of what was learnt. With
-//     what is known of the match alone in it, K is doubled: the rule then loses to no other, neither with long prompts
-//     among short ones nor in a surge.
-//   - To give up the hits of some workers in a surge, in order to keep those of the others, gained nothing so far.
+// why.md has the reasons and the details, and what lost.
 package prefixaware

@@ -30,17 +30,6 @@
 // again, O what is computed again as the KV is full, T what the turns of a new session will wait there,
 // 2*K*F*(Wmean + F) the price: what requests wait that come while the fleet is occupied with it.
 //
-// # What the terms are for
-//
-//   - The price differs between workers by the match alone.
-//   - The tilt grows with the part of the KV that prompts in flight hold. The gate is open where capacities are
-//     unknown, or a worker has its own weight or is in slow start.
-//   - O is relative to the least of all: where all are full, no hit is given up.
-//   - In flight counts per unit of weight; in slow start as twice that, the fleet's mean and two more.
-//   - Near ties count as equal: they may be noise.
-//
-// why.md has the reasons and figures.
-//
 // # Arithmetic
 //
 // Products that are added are written float64(a*b) + c: otherwise some compilers round only once, and the native and
@@ -49,4 +38,6 @@
 //
 // For a strategy that wants it ([sdk.WantCost], [Rule].ByCost) the host computes the score, by the module's own loop
 // ([Price]).
+//
+// why.md has the reasons and the details, and what lost.
 package score

@@ -13,21 +13,5 @@
 // on average; the arena would have had to evict for each missing run. Powers of two: 1 MiB behind 28 bytes of metadata
 // would take two.
 //
-// # Why is the segment there in full from the start?
-//
-// LMCache maps it once, whole, and never checks it again. So it has one inode for life, with all of its pages allocated
-// (fallocate): if the tmpfs filled up later, the kernel would kill a process that touches a missing page. A worker on
-// Python before 3.13 deletes the name when it exits. A second name, ".NAME.warmpath", holds the inode, and Tend
-// restores the first.
-//
-// # What becomes of it at the end?
-//
-// A restart takes up the same inode, since workers still have it mapped; Attached reports such workers. If there are
-// none, Close removes both names, and a start with another size makes a new segment. A write lease (fcntl F_SETLEASE)
-// shows whether there are any: the kernel grants it only on a file that no other process has open or mapped.
-//
-// A killed daemon leaves its segment. Its next start takes that up. A start with another name, or without a segment,
-// frees it, unless a process has it (TestOrphans).
-//
-// golang.org/x/sys is the Go project's, BSD-3-Clause: syscall has no fallocate, flock with errors by name, or linkat.
+// why.md has the reasons and the details, and what lost.
 package arena

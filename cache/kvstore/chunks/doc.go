@@ -12,14 +12,11 @@
 // its own keys: the parts seen are added up. So the first put of a model of 8 ranks counts for an eighth, until the
 // others have put theirs.
 //
-// # Several models in one tier
-//
-// Each has the share of the memory that its puts had lately: in the last one to two fillings of the tier. Values that
-// are not KV take memory as well.
-//
 // # Sources
 //
 // Keys: model@world_size@worker_id@hash@dtype[@layer][@tag%value], before 0.3.13 behind "vllm@"; multi-process servers:
 // model@kv_rank@group@hash[@salt]. Metadata: little-endian int32s length, format, then dtype and four dimensions a
 // group. The testdata are keys and bytes of LMCache 0.3.9.post2, 0.4.3 and 0.5.6 as recorded.
+//
+// why.md has the reasons and the details, and what lost.
 package chunks

@@ -13,21 +13,6 @@
 //     a put waits for the server.
 //   - A deletion holds at once on this machine. It is sent to the servers until one confirms it.
 //
-// # How does Exists know?
-//
-// From an index of facts: what this daemon has put and got there, what others announce (news.go), and the answers to
-// probes in the background, which an Exists without a fact causes. So the first Exists of a key may miss a value that
-// is there: one that was put before this daemon started, while it was cut off, or a moment ago. It may also return true
-// for a value that the servers have evicted since. A Get finds that out. The index of a server that was flushed, came
-// back empty or was down is dropped within a second. Check finds it out too, for the keys that it gets: by the servers'
-// own EXISTS, which is no use of a value for their LRU. Two halves of half a million keys each bound the index.
-//
-// Flush does not use the index: it makes the servers search for the keys with a prefix (TestFlush).
-//
-// Exists must never be wrong for a client that waits for ever. Sure is for such clients: once a second each server
-// reports how many values it has evicted, and a fact from before the last eviction is not sure until a probe confirms
-// it.
-//
 // # How is a pool divided?
 //
 // By go-redis's Ring: rendezvous hashing over the members that answer. A member that leaves or comes back moves its own

@@ -14,12 +14,6 @@
 // segment. A value with a damaged header or a wrong checksum is a miss. All are counted. A deleted or replaced value is
 // marked dead in place, which needs no room on a full disk.
 //
-// # Why past the page cache?
-//
-// Values are written and read direct (O_DIRECT) where the file system supports that, in steps of a megabyte, and
-// through the page cache elsewhere. Memory is the cache already: the kernel's would hold each value a second time, and
-// write it at a time of its own. The mark of a dead record is one byte, and goes through the cache.
-//
 // # What if the disk is slow, or full?
 //
 // No caller waits for it. The disk leases the values that it has still to write, up to Config.MaxQueue bytes or one
@@ -31,14 +25,5 @@
 // the oldest segment is deleted, and the value is written (TestFullDisk). Every ten minutes the limit goes up by an
 // eighth.
 //
-// # What becomes of a promised value whose segment is deleted?
-//
-// Its bytes are saved in memory until its promises are over, up to Config.MaxQueue bytes of such values. A segment with
-// more of them stays, and the next one is deleted in its place (TestPromisesFillTheDisk).
-//
-// An expired value is a miss at once. It leaves the index when its key is checked, a thousand keys a second, and the
-// disk with its segment.
-//
-// What lost: a file a value, which is two files for each of LMCache's chunks and a folder of a hundred thousand; to
-// write when memory evicts, which makes a put wait for the disk.
+// why.md has the reasons and the details, and what lost.
 package spill

@@ -6,14 +6,10 @@
 // Of a client's own words (id, model, path) it keeps gate.MaxText bytes, as copies: a slice of a header field would
 // keep the whole header alive, and the secret in it.
 //
-// # Cost
-//
-// Every request pays for it, so nothing is put into words before somebody asks: a choice is kept as a route.Sketch, its
-// rows as they are. A request with 4 workers takes some 1.8 KB, and uses the memory of the one that made room for it.
-// BenchmarkRing and route.BenchmarkSketch measure that cost; why.md has the figures.
-//
 // # Who looks
 //
 // A viewer asks again and again for the changes since its last question ([Ring.Since]). So a request does nothing for
 // viewers, and a slow viewer holds up nobody.
+//
+// why.md has the reasons and the details, and what lost.
 package decisions

@@ -12,18 +12,6 @@
 // query, a header field or a key; of a client's own words gate.MaxText bytes (TestARequestIsASpan of daemon). Requests
 // that are turned away before their body is read have none: else anybody could make any number of spans.
 //
-// # What a collector can do to requests
-//
-// Nothing. Spans that have ended wait for it in a queue of maxWaiting spans and maxBytes; the next ones are dropped and
-// counted before an attribute of theirs is written. A collector that is down, slow or answers errors is one warning,
-// and one line when it takes spans again (TestACollectorCostsNoRequestAnything, TestBytesThatWaitAreBounded).
-//
-// # Cost
-//
-// A trace that begins here is decided on by its id alone, as the SDK's sampler does, and a request that is not sampled
-// pays for one text (TestARequestThatIsNotSampled). The span of one that is sampled is made when its request ends. It
-// keeps copies of the client's own words and nothing else of the request. why.md has the figures.
-//
 // # Why this library
 //
 // go.opentelemetry.io/otel is the project's own SDK (Apache-2.0). Of it are the reading of the client's context, the
@@ -31,4 +19,6 @@
 // them: its retries, TLS and standard environment variables are what operators know. The [queue] counts what goes into
 // the processor and what its exporter has sent, as the processor drops without a count. logr is what the SDK logs by;
 // see sdkLog for what is kept of that.
+//
+// why.md has the reasons and the details, and what lost.
 package tracing

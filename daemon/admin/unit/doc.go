@@ -2,12 +2,6 @@
 // about its states. It speaks systemd's protocols (sd_listen_fds(3), sd_notify(3)), which other managers speak too.
 // Without a manager it does nothing.
 //
-// # Why sockets from outside?
-//
-// A socket that the manager holds stays open while one process ends and the next one starts: clients that connect
-// meanwhile wait in its queue, and none is refused (TestRestartOnKeptSockets in daemon/cli). SO_REUSEPORT lost:
-// each process has a queue of its own, and connections that wait in the old one's queue are reset when it closes.
-//
 // # How does a new binary take over?
 //
 //  1. [Manager.Upgrade] starts the file at the path of this process, with its arguments and environment. The sockets
@@ -38,4 +32,6 @@
 // github.com/coreos/go-systemd/v22 (Apache-2.0, kept by CoreOS and Fedora people, used by etcd and containerd) reads
 // LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES with their rules, and reads the clock for the message of a reload. Its
 // sender lost: it writes without a deadline, and a manager that hangs would hold a reload up.
+//
+// why.md has the reasons and the details, and what lost.
 package unit

@@ -13,21 +13,5 @@
 //   - A name with as many IPv4 as IPv6 addresses is that of workers with both: each is one worker, at its IPv4
 //     address (family.go).
 //
-// # Why one query fails alone
-//
-// The IPv4 and the IPv6 addresses of a name are two queries. If one fails and the other does not, the known
-// addresses of the failed kind stay: a lost packet would take half of a fleet away otherwise
-// (TestNamesOverTheWire).
-//
-// # Why the type of a worker is a parameter
-//
-// This package needs only a worker's URL. With a struct of its own it would copy each key of the configuration there
-// and back, and every new key would be three edits. The file's format and the watch on it are the configuration's too,
-// so they come as functions.
-//
-// # What lost
-//
-// A callback into the pool that then asked for the list: pool and discovery knew each other, and the list could have
-// changed in between. Run passes the list itself. The TTL of DNS answers in place of 5 s: net.Resolver does not show
-// it.
+// why.md has the reasons and the details, and what lost.
 package discover

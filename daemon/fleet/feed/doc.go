@@ -19,10 +19,4 @@
 // published once (silent), the topic names another worker, the index had no room for its events, or two publishers use
 // its name. The router logs each of these once, and the pages show it as a state. The worker is then chosen by routed
 // history, and no request fails.
-//
-// # How it hangs together
-//
-// Once a second Feed.Tick compares the workers with the sources that run. So there are no hooks: within a second it
-// sees a worker that came or left, another slot, a restart, another address or more ranks. The subscriber sees the end
-// of a process by its connection before that. Only the subscriber's goroutine writes its worker's entries.
 package feed

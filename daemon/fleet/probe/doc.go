@@ -21,29 +21,5 @@
 //   - An error that is handed on names no address and no URL: a client may see it on /ready, and a URL may hold a
 //     password.
 //
-// # Why each health check has a connection of its own
-//
-// A process that has accepted a connection may go on answering on it after its port was closed, as proxies do. A new
-// connection each time shows a closed port at the next check. It costs a fifth of a millisecond at both ends
-// (BenchmarkHealth). Models and metrics go over kept connections.
-//
-// # Why a check reports healthy, silent, ill or dead
-//
-// A worker deep in prefill answers /health late, so a silent worker is not dead, and the sink takes into account
-// whether the worker still sends bytes. A refused connection is proof. A 5xx comes from a dead engine, and once from a
-// sidecar that reloads: the sink asks again. A check for which this process had no file descriptor shows nothing about
-// the worker, so it is none of these.
-//
-// # Why /metrics is read by a scanner of our own
-//
-// Some fifteen names of the 700 lines in vLLM's page matter. github.com/prometheus/common/expfmt makes a protobuf of
-// every histogram bucket to find them, and brings protobuf and an ABNF engine into this package. The scanner skips a
-// line after its name (BenchmarkParseMetrics). It is tested with pages recorded from two vLLM releases, and by a fuzz
-// test.
-//
-// # Why this is not a part of package worker
-//
-// It was. The state of the workers is then bound to sockets and to the clock, so a backtest in virtual time could not
-// run it. Now either side declares the interface that it needs of the other. This room imports the workers' for the
-// figures of a page alone.
+// why.md has the reasons and the details, and what lost.
 package probe

@@ -6,17 +6,6 @@
 // time in, and Config.After is the only timer. Within the package a time is a time.Duration since the pool began, and 0
 // means never.
 //
-// # Which file has what
-//
-// Pool has the lock and the exported methods. They call the fleet, which decides what needs all workers. The fleet
-// consists of endpoints and their Workers:
-//
-//   - fleet.go: workers come and go. changes.go: they come up, go down, are set aside, drained and start slowly.
-//   - verdict.go: what follows from the end of a request, as package judge sees it.
-//   - snapshot.go: which workers may take a request. row.go: what strategies read of each.
-//   - queue.go, group.go, flight.go, kv.go: how much a worker has to do. Package measure has what is learnt from that.
-//   - renewal.go, adapters.go: when its list of models is read, and which adapters are loaded. See package models.
-//
 // # Ranks
 //
 // A vLLM with --data-parallel-size N has N engines behind one port. It balances among them itself unless a request

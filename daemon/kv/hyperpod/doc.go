@@ -18,14 +18,6 @@
 // the background. A value that L2 is known to have is fetched, for timeout_ms at most (TestLookups). If memory need not
 // keep it, it stays for a few seconds all the same, so that the read does not fetch it again (TestLookupThenRead).
 //
-// # What does a lease do?
-//
-// It keeps the value in place, whatever is put, evicted or deleted, until it is released or its time is over. So a
-// worker that dies keeps values for ttl_s at most, and never for more than 60 s. Package arena describes how the
-// segment outlives workers and restarts. Workers map it writable: it holds only values. Leases and promises hold half
-// of it; a further lease gets 503, and LMCache computes the chunk. If a worker truncates it, its values are misses, and
-// it is replaced once the last lease is over.
-//
 // # Why fasthttp?
 //
 // It serves the clients already, and streams a body to its handler: from the socket into the value's place. net/http
@@ -34,4 +26,6 @@
 // their number, and lets a client read the reason for a refusal while it is still sending.
 //
 // The protocol has no authentication: let it listen where only workers are. It refuses what web pages send.
+//
+// why.md has the reasons and the details, and what lost.
 package hyperpod

@@ -23,20 +23,6 @@
 //     command: TCP's keep-alive finds clients that vanished.
 //   - A value that does not fit is refused at SET, after the listener has read its bytes and dropped them.
 //
-// # What may a hostile client take?
-//
-// Memory for a command's arguments as their bytes come, 8 MiB a connection and 64 MiB in all
-// (TestCommandsShareABound);
-// before AUTH ten arguments of 16 KiB, as in Redis (TestArgumentsAreBounded). A client has 10 s for TLS's handshake
-// and
-// the password, and one that has sent no command gives its place to another (TestSilentClientsGiveWay). What it was
-// promised holds a quarter of the store's memory. Memory for a value after 8 KiB of it have come, and half of the
-// memory for all
-// values under way (TestAnnouncedBodies). A command must have come in 30 s and a second for each MiB (TestSlowBodies).
-// A web page can make a browser send HTTP with commands in its body, so a POST or a Host field closes the connection.
-// The name of a daemon of the pool opens all keys, so it is refused to a client without the password; where none is
-// set, to a client without a member's address (TestPeer).
-//
 // # Why
 //
 // why.md has why commands are read by hand, which sizes of the kernel's buffers were measured, and what brought

@@ -2,28 +2,6 @@
 // reports what the routing was worth: block hit rate, time to first token, and how evenly the prefill work was spread
 // over the workers. It is what `warmpath replay` runs.
 //
-// # What is sent
-//
-// A trace line states when a request came, how long its prompt and answer were,
-// and which 512-token blocks the prompt was made of. The text itself was never
-// published. Each block id therefore becomes 512 tokens of made-up text, the
-// same for the same id, so that two prompts share exactly the prefix that they
-// shared in the recording. The simulated worker's tokenizer makes one token of
-// every 4 bytes ([Config].BytesPerToken), so 512 tokens are 2,048 bytes and
-// the count is exact. Each model name has text of its own: vLLM's served names
-// are aliases of one cache, and where two pools shared their workers, the
-// second run found .999 of its prompts left there by the first.
-//
-// The prompt goes to /v1/completions as one string. Chat was the alternative,
-// and lost: its template adds tokens of its own, so that neither the length of
-// a prompt nor the edges of its blocks would be those of the trace. Token ids
-// would be exact too, but five times the bytes, and they pass by the router's
-// text scanner, which is what real clients exercise.
-//
-// Block text is made while the request is written, never kept: a block costs
-// less than a microsecond (BenchmarkBlockText), where a table of the ids of a
-// half hour's trace would hold 200 MB.
-//
 // # When it is sent
 //
 // Arrivals are an open loop: a request leaves at its time in the trace, divided by the speed, whether or not earlier
@@ -43,14 +21,5 @@
 // here from the tokens that were not cached, with the router's cost model (see [PrefillSeconds]), and counted for the
 // worker named by the header X-Warmpath-Worker, which the daemon sends when X-Warmpath-Explain: 1 is asked for.
 //
-// # Why the client is so simple
-//
-// It shares a small machine with the daemon and the workers that it measures.
-// Half an hour of conversation holds two million events. Decoding each as JSON
-// would cost ten times what it costs to search the stream line by line for three
-// words (BenchmarkReadStream), so only one line per request is decoded.
-//
-// The bar is github.com/schollz/progressbar: it knows terminal widths and
-// erases itself. x/term, which it brings along, reports whether there is a
-// terminal. Without one, plain lines appear every ten seconds.
+// why.md has the reasons and the details, and what lost.
 package replay

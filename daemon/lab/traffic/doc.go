@@ -14,7 +14,5 @@
 // clients ([Load].Clients). In an open loop an overload shows as a queue, in a closed one as less throughput. Traces
 // are open loops in each request, as their times are all that was recorded.
 //
-// # What lost
-//
-// Keeping texts: half a gigabyte for a long run. To make 64k tokens of text takes 0.1 ms.
+// why.md has the reasons and the details, and what lost.
 package traffic

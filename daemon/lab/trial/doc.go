@@ -17,7 +17,5 @@
 // All times are simulated, since the run began. A chooser reads no clock and draws no chance but from a source that it
 // seeds itself: two runs of one seed must be equal to the byte.
 //
-// # What lost
-//
-// Giving a chooser the rows of sdk/abi: they hold what this project's router has learnt, which no peer knows.
+// why.md has the reasons and the details, and what lost.
 package trial

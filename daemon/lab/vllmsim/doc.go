@@ -35,20 +35,6 @@
 // POST /sim/fault or SetFault make a worker fail; Kill and Restart end and revive it. fault.go lists the modes. Drain
 // is as recorded from 0.32.0: only the answers show it, not /health.
 //
-// # KV events
-//
-// A rank publishes its caches as vLLM does: one message for each step that changed something, before the tokens of that
-// step are shown. TestEventsAreTheCaches compares the events with the caches, through every fault of events.
-// TestBelievedIsCached compares what the router's own subscriber and index take for cached with what the answers then
-// report. As in vLLM a reset is reported with the next step, and a restart only shows in the sequence, which begins at
-// 0 again.
-//
-// # Data-parallel ranks
-//
-// There are Config.DataParallel engines behind one port. X-data-parallel-rank names one, else the least loaded takes
-// the request, by vLLM's rule. All prompts and choices of a request run on one rank, where vLLM balances each by
-// itself.
-//
 // # Why
 //
 // why.md has the chat template, the endpoints, sessions, tiers and streams for load tests in detail, what was left out,

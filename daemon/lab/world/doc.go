@@ -20,9 +20,5 @@
 // it, [Foreign] a rule of others. Each of several routers sees its own requests and all workers. With Config.History
 // those that are a [Sharer] collect what they do for 10 ms, as the daemon's do, and the others have it so much later.
 //
-// # What is left out
-//
-// Networks, tokenizers and proxies take no time, pages of metrics arrive at once, KV events with the step that made
-// them, and a dead worker is noticed at once. A client whose answer broke off does not repeat it, and goes on with its
-// chat.
+// why.md has the reasons and the details, and what lost.
 package world

@@ -20,24 +20,6 @@
 //
 // What all requests share is the handler. Requests in flight are counted by traffic, which a drain waits for.
 //
-// # Why does fasthttp not know the body's length?
-//
-// fasthttp calls the handler only after the first byte of a body whose length it knows, and its hook between header and
-// body, HeaderReceived, gets neither the connection nor a way to answer. So beforeBody turns the length into an unknown
-// one, and newRequest puts it back, from the same bytes by the same parser (FuzzLength). All refusals thus stand in one
-// place, request.refuse, under one epoch.
-//
-// What lost: to refuse in the hook, and to tell the handler so by a pseudo header. It looked at each request's header
-// four times more, and a reload could come between the two.
-//
-// # What lost: a server of our own for plain requests
-//
-// A second reader stood before fasthttp, for a POST of the plainest form: one parse, no context, no copy of the body.
-// It took .88 to .90 of the CPU of a request of 1 KB, .80 to .82 of one of 32 KB (whose body it left where it had been
-// read) and .87 to .95 of a chat's turn of 8 KB, on a busy machine in turns. It cost 1,000 lines, and gave the daemon
-// two parsers, two drains, two idle rules and two ways to 408. A difference between two parsers is where smuggling
-// lives.
-//
 // # The access log
 //
 // No request waits for a line: room spool keeps lines while a pipe is not read or a disk hangs. Lines beyond its room
@@ -52,4 +34,6 @@
 //
 // fiber with fasthttp v1.73.0: the parser of the version that fiber asks for lets smuggled requests through. Nearly all
 // requests bypass fiber's router and context, which cost 2 us each.
+//
+// why.md has the reasons and the details, and what lost.
 package front

@@ -34,14 +34,5 @@
 // way is a risk: it may get longer, but never longer than the client allows. Risks and debts together are bounded by
 // the .15.
 //
-// # Several routers
-//
-// Where routers share a Redis, package ledger tells it every 100 ms what each key has taken here, and what came back is
-// the slice of the limit that is lent to this router until the next message ([Message.Lent]). No request waits for
-// that. What is told is a sum and no difference: a message that is lost, or comes twice, changes nothing, and a Redis
-// that has forgotten everything knows it again after the next. While it is silent, each router gives out the limit
-// divided by the routers known last. The debts of all routers are paid by one rate, each router's in proportion to its
-// own. What a router had taken that is gone stays taken until it leaves the minute, and its debt until it is paid.
-//
-// What lost against this stands in why.md.
+// why.md has the reasons and the details, and what lost.
 package limit

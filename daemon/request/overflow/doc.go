@@ -17,16 +17,5 @@
 // wrote, is a memory fault: Bytes turns it into a panic of the reading goroutine, which ends one request
 // (TestADiskThatForgets).
 //
-// # Why a mapping
-//
-// Parsers, the strategies' hashes and the transport read a []byte. A body that is whole in one can be understood to its
-// end, as a key for some models needs it, and can be sent again to another worker. Its pages are the kernel's, which
-// writes them to the disk and forgets them when memory is short.
-//
-// # What lost
-//
-// A parser that goes on where it stopped: a second scanner for JSON and a second reader of forms, each to be held to
-// the first, and no body that can be repeated. A larger buffer_body_bytes: it is memory for each request in flight.
-// Memory without a file: 1 GiB of it is what a small router has. Package spool, which keeps lines of logs: it drops
-// what exceeds its bound.
+// why.md has the reasons and the details, and what lost.
 package overflow

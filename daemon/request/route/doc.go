@@ -20,16 +20,6 @@
 // A [Record] describes all of this as plain values. Headers, logs and pages read it and nothing else. [Record.Note]
 // runs for every request; [Record.Explain] adds the candidates.
 //
-// # Files
-//
-// ask.go defines what a request asks for. stay.go finds out what becomes of its session, and bind.go binds it. fleet.go
-// has the rows, and match.go fills what depends on the prompt: tiers.go adds routed history of CPU memory and the
-// shared tier, held.go what the workers themselves report. frame.go copies the request's own fields into the frame,
-// known.go answers a module's questions. order.go is the order of the workers, home.go the order that every router
-// gives them. choice.go puts these together, entered.go writes the prompt into the index and takes it back, trip.go
-// gives the feedback, explain.go fills the record. A [Pool] keeps what outlives a request: turns.go, scale.go and
-// capacity.go.
-//
 // # Reports or history
 //
 // A row has routed history, or the worker's own reports if the strategy asks for them, the prompt's ids are known, and

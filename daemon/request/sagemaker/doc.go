@@ -22,21 +22,10 @@
 //  6. 2xx: its fields but those that [Call.StripAnswer] names. On the stream path [NewStream] around the body,
 //     Content-Type [StreamType], the worker's own type as HeaderContentType, no length.
 //
-// # Why 424 for every error of the model
-//
-// Because AWS does it, a model's 400 too, and applications look for OriginalStatusCode. It also keeps SDKs from
-// repeating what a model refused: they repeat 500, 502 and 503, not 424. A model that was asked and gave no answer is
-// status 0, as at AWS.
-//
-// # Why attempts are matched in memory
-//
-// An SDK that gave up waiting sends the same call again with the same invocation id: without a match each attempt would
-// open a session, and fill a worker with states that no client uses. Attempts go over one kept connection or at least
-// to one router as a rule; to share their results among routers would put answers of any size into the tier store, to
-// save a session that ends by itself after 20 minutes.
-//
 // # Libraries
 //
 // github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream encodes events: AWS keeps it in step with its clients. It
 // brings smithy-go's logging interface along and nothing else.
+//
+// why.md has the reasons and the details, and what lost.
 package sagemaker

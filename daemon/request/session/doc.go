@@ -24,15 +24,6 @@
 //	        cache only, if the pool's policy allows it: pick, then Rebind(name, from, to, now), and go to the worker
 //	        that it returns; "" means that the session ended meanwhile. A worker that drains is not dead.
 //
-// # How many live where
-//
-// Open, Bind, Keep, Rebind, Close and Lose count themselves, so that no caller keeps a number beside them. FillLive
-// gives a decision the number of each of its workers:
-//
-//	go b.Run(ctx) // once a pool: finds what expired, and what other routers did
-//	worker := func(i int) string { return workers[i].ID() }
-//	b.FillLive(len(rows), worker, func(i int, live uint32) { rows[i].Sessions = live })
-//
 // # Rules
 //
 //   - Close and Lose delete nothing: they leave a mark until the session's time would have been over.

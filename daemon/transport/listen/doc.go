@@ -17,22 +17,6 @@
 //
 // A half-close counts as leaving, as it does for vLLM: by TCP alone it cannot be told from a close.
 //
-// # Why two generations?
-//
-// The kernel hands out an event before it is acted on. In between (1) its connection may be closed, (2) another one
-// accepted under the same descriptor number: so an event names a slot and the slot's generation, never a descriptor
-// or a pointer. And (1) the request may end, (2) the next one begin on the same connection: so Watch and Unwatch have
-// a generation as well.
-//
-// # What does a connection cost that waits?
-//
-// fasthttp holds a reader of 16 KB, a writer, a context and a goroutine with a stack of 8 KB for each connection, even
-// while its client sends nothing. So a second or two after the last answer its read ends as if the client had left, and
-// Config.Parked gets the connection, which needs only a fresh goroutine for its wait. It is leased anew with the next
-// request. No timer is set for it. Each read that waits for a request notes the number of the latest look at all
-// connections, and one look a second finds the reads that have waited over a whole one. The parked connection waits in
-// [Conn.Await]: half a minute in its goroutine, then, on Linux, in the watcher's epoll alone.
-//
 // # What becomes of a slow reader?
 //
 // A write has Config.WriteTimeout to get on by at least a byte. Time is given again for as long as bytes go out,
@@ -43,11 +27,6 @@
 //
 // [Patient] outlasts every failed accept, and [Room] keeps so many descriptors back from clients that the operator's
 // pages, health checks and the workers' connections always have theirs (TestDescriptorsUsedUp in daemon/cli).
-//
-// # What becomes of half a head?
-//
-// The client gets an answer, and its connection is closed at once: when its time is over, or as soon as the head has
-// ended in bare line feeds, for which fasthttp would wait (see head).
 //
 // # Why golang.org/x/sys?
 //

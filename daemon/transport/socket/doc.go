@@ -18,16 +18,5 @@
 // moves what may be more. The race detector sees the memory that syscall.Read writes to, and not what a bare call
 // writes: a build with it, and every other system, uses package net in the ordinary way (plain.go).
 //
-// # What lost
-//
-// An event loop of our own, with every system call inline: 3 % less than a goroutine a connection on a quiet machine,
-// and worse than that on a busy one and at low rates.
-//
-// A pump: one goroutine that moves the pieces of all streams which wait for their workers. As bare relays, over nginx,
-// at 50 streams of 50 events a second, 5 of 50 and 500 of 20: a goroutine a stream 1.2, 1.2 and 1.1; a pump whose epoll
-// descriptor waits in Go's poller .8, 1.0 and .8; one that blocks in epoll_wait 2.5, 2.0 and 1.1, for the runtime's
-// monitor takes its processor back every 10 ms and then looks every 20 us. In the daemon the first kind of pump lost:
-// 1.18 of the CPU of a goroutine a stream at 50 streams of 50 events a second, 1.13 flat out. It saves the read that
-// finds nothing, but the threads change .7 to 1 times a piece for .4 to .5, with one pump and with one a processor, and
-// with the worker's socket taken out of Go's poller as well. It would save 4.6 KB of the 14 of an open stream.
+// why.md has the reasons and the details, and what lost.
 package socket

@@ -15,13 +15,6 @@
 //     changed.
 //   - A list ends at maxPods pods and maxList bytes, an event at maxEvent bytes.
 //
-// # Why Leaving and not gone
-//
-// A worker that leaves the list continues to get requests while new ones wait for their first health check, so that a
-// change of all workers at once loses no request. A terminating pod must not get any. Its slice marks it as terminating
-// until its process has ended. Until then the router counts it as draining, and watches the streams that it still
-// answers.
-//
 // # Why by hand and not k8s.io/client-go
 //
 // A static binary of one such informer, by client-go's clientset 0.34 on its own, has 49 MB, where one of net/http
@@ -29,9 +22,5 @@
 // eleven fields of JSON, which discovery.k8s.io/v1 keeps stable. testdata/real/kube runs it against a real API
 // server.
 //
-// # What lost
-//
-// The plain Endpoints resource: deprecated, and without conditions. A watch of Pods: it would need the right to
-// read every pod's environment, and the readiness rules of services over again. HTTP/2: one request at a time gains
-// nothing by it, and a dead connection is found by TCP's keep-alive instead of by pings.
+// why.md has the reasons and the details, and what lost.
 package endpoints

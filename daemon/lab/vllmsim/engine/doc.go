@@ -24,12 +24,6 @@
 //		for _, event := range e.Advance(at) { ... }
 //	}
 //
-// # Tokens
-//
-// Every 4 bytes of UTF-8 text are a token, the last of a text may be shorter. Ids are reversible (tokens.go), so
-// token-id prompts and text prompts meet in the cache. A reply is pseudo-words of 4 bytes a token: sent back in the
-// next turn it is the same tokens, and so cached.
-//
 // # What follows vLLM
 //
 // scheduler.go follows vLLM's scheduler: a budget of tokens a step, running sequences first and in order, chunked
@@ -40,18 +34,5 @@
 // requests of a recorded vLLM 0.32.0, and compares every store, removal, parent and their order. TestInvariants
 // compares a view that follows the changes with the caches, after random calls.
 //
-// # Tiers
-//
-// A CPU tier gets every block that has been computed and keeps the most recently used, as vLLM's native offloading; a
-// shared tier does so for several engines. What the GPU has forgotten is loaded from there, in the tier's time, while
-// others compute. It counts as cached. vLLM announces the CPU's blocks when the copy is done, some steps later; here
-// they are in the batch of the step that computed them.
-//
-// # What lost
-//
-// An event for each token was tried on paper: a worker with 64 streams makes 3,500 tokens a simulated second, and most
-// callers ask for first tokens and ends. Config.ShowEvery gathers them, and NextEvent strides over the steps between.
-//
-// A clock as an interface lost against time as an argument: the caller's lock already fixes when "now" is, and two
-// readings of a clock within one call could differ.
+// why.md has the reasons and the details, and what lost.
 package engine

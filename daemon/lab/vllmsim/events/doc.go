@@ -18,8 +18,5 @@
 // A fault begins between two batches. Sequence and replay buffer always go on, so a reader that asks for a replay can
 // mend what a fault broke: fault_test.go plays each of them against a reader that does.
 //
-// # What lost
-//
-// A goroutine and a queue between engine and publisher, as vLLM has them: a batch would then come later than the answer
-// whose blocks it names by an unknown time, and tests would have to wait. vLLM's own lateness is milliseconds.
+// why.md has the reasons and the details, and what lost.
 package events
