@@ -180,7 +180,7 @@ func waitUp(ctx context.Context, admin string, workers int) error {
 		req, _ := http.NewRequestWithContext(ctx, "GET", admin+"/api/v1/pools", nil)
 		resp, err := http.DefaultClient.Do(req)
 		if err == nil {
-			_ = json.NewDecoder(resp.Body).Decode(&pools) // what cannot be read has nobody up
+			_ = json.NewDecoder(resp.Body).Decode(&pools) // an answer that cannot be read counts as no worker up
 			resp.Body.Close()
 			if len(pools) == 1 && pools[0].Up == workers {
 				return nil

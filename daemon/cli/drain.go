@@ -68,7 +68,7 @@ func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
 	return w.await(ctx, out)
 }
 
-// back says that the worker was put back, and for each of its ranks that is not up what still keeps requests away.
+// back reports that the worker was put back. For each rank that is not up it says why requests still do not go there.
 func (d *drain) back(ctx context.Context, out io.Writer, pool, worker string) error {
 	var pools []operator.PoolState
 	if _, err := d.admin.get(ctx, "/api/v1/pools", &pools); err != nil {
@@ -122,7 +122,7 @@ func (d *drain) find(ctx context.Context, worker string) (string, error) {
 	return "", fmt.Errorf("worker %q is in the pools %s; say which by --pool", worker, strings.Join(in, ", "))
 }
 
-// lacks is the error that no pool, or not the one of --pool, has the worker.
+// lacks returns the error for a worker that is in no pool, or not in the one of --pool.
 func (d *drain) lacks(worker string, all, pools []string) error {
 	where := ""
 	if d.pool != "" {

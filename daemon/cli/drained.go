@@ -12,8 +12,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 )
 
-// toldWithin is how long other routers may take to hear of a drain: a beat of a second, and one until their counts of
-// requests in flight are here.
+// toldWithin is how long other routers may take to learn of a drain: one beat of a second to receive it, and another
+// one until their counts of requests in flight arrive here.
 const toldWithin = 3 * time.Second
 
 // drained waits until a worker that is drained has no request, of this router or of another that shares the history.
@@ -22,7 +22,7 @@ type drained struct {
 	wait         time.Duration
 	pool, worker string
 	others       []string // names of the other routers that are alive
-	lost         bool     // the history is lost: other routers hear nothing
+	lost         bool     // the history is lost: other routers receive nothing
 }
 
 // await waits until nothing is in flight at the worker. Beside other routers that must last for toldWithin.
@@ -58,7 +58,7 @@ func (d *drained) await(ctx context.Context, out io.Writer) error {
 	}
 }
 
-// over says that the worker has no request any more, and who was asked.
+// over reports that the worker is idle, and which routers were asked.
 func (d *drained) over() string {
 	switch {
 	case d.lost:
@@ -87,7 +87,7 @@ func (d *drained) still(left map[string]int) error {
 
 const ownRouter = "this router"
 
-// left counts the requests in flight at the worker by router, and renews what is known of the others.
+// left counts the requests in flight at the worker by router, and updates the list of other routers.
 func (d *drained) left(ctx context.Context) (map[string]int, error) {
 	var pools []operator.PoolState
 	if _, err := d.admin.get(ctx, "/api/v1/pools", &pools); err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// hintOf returns how a word is written that a command without arguments was given: as the file of --config, or the
-// address of --admin. Without such a flag, or for another error, it returns "".
+// hintOf returns the flag with which to write an argument that a command does not take: --config for a file, or
+// --admin for an address. For a command without such a flag, or for another error, it returns "".
 func hintOf(c *cobra.Command, err error, word string) string {
 	if !strings.HasPrefix(err.Error(), "unknown command ") {
 		return ""
@@ -20,7 +20,7 @@ func hintOf(c *cobra.Command, err error, word string) string {
 	return ""
 }
 
-// hintOfFlag returns the flag that names a file, for an unknown one that was to hold what is in it.
+// hintOfFlag returns the flag that takes the file, for an unknown flag that tried to pass the file's contents.
 func hintOfFlag(c *cobra.Command, err error) string {
 	if _, given, short := strings.Cut(err.Error(), " in -"); short { // as in serve -config FILE
 		if c.Flags().Lookup(given) != nil {

@@ -12,7 +12,7 @@ import (
 // rule.
 const lateTimes = 5
 
-// fewWorkers must have a time for a median of a pool to say something.
+// fewWorkers is how many workers of a pool must have a time before its median is used.
 const fewWorkers = 3
 
 // medians are those of a pool's workers.

@@ -105,7 +105,7 @@ func addVersionFlag(root *cobra.Command) {
 	})
 }
 
-// errEmpty is for what a shell makes of a variable that is not set, in quotes.
+// errEmpty is the error for an empty argument, as a shell passes for an unset variable in quotes.
 var errEmpty = errors.New("an argument is empty")
 
 // sayUse has the errors about arguments of a command and those below it say how it is written.

@@ -112,7 +112,7 @@ func (r *pluginReport) print(w io.Writer, file string) error {
 	return err
 }
 
-// After so many decisions a module that does not free its memory shows. The time is a bound for slow modules.
+// maxDecisions is enough to detect a module that does not free its memory. The time is a bound for slow modules.
 const (
 	maxDecisions = 1_000_000
 	maxDeciding  = 3 * time.Second
@@ -136,7 +136,7 @@ func checkPlugin(ctx context.Context, file string, wish pluginWish) (pluginRepor
 	return checkIn(ctx, h, file, wish)
 }
 
-// checkIn is checkPlugin in a host that there is.
+// checkIn is checkPlugin in a given host.
 func checkIn(ctx context.Context, h *host.Host, file string, wish pluginWish) (pluginReport, error) {
 	if i := slices.IndexFunc(wish.workers, func(n int) bool { return n < 1 || n > mostWorkers }); i >= 0 {
 		return pluginReport{}, fmt.Errorf("plugin: a fleet of %d workers cannot be made up; give 1 to %d", wish.workers[i],
@@ -174,8 +174,8 @@ func checkIn(ctx context.Context, h *host.Host, file string, wish pluginWish) (p
 	return r, nil
 }
 
-// costOf measures decisions on a fleet of that many workers. It does not time the first, which may ask for a larger
-// frame, and passes over those that choose nobody, which may never have looked at a worker.
+// costOf measures decisions on a fleet with that number of workers. It does not time the first one, which may ask for
+// a larger frame, and skips decisions that choose no worker, which may not have looked at any.
 func costOf(s *host.Strategy, workers int) (pluginCost, error) {
 	frame, c := madeUp(workers), pluginCost{Workers: workers}
 	if s.Wants(abi.WantPair) {
@@ -259,7 +259,7 @@ func (r *pluginReport) endure(s *host.Strategy, most int) error {
 	return nil
 }
 
-// countPair counts whom a decision names for the prompt.
+// countPair counts which worker a decision names for the prompt.
 func (r *pluginReport) countPair(res *host.Result) {
 	switch {
 	case res.Pair == 0:
@@ -270,7 +270,7 @@ func (r *pluginReport) countPair(res *host.Result) {
 	}
 }
 
-// note adds what is no fault of the module, and makes it useless or its figures small.
+// note adds remarks about conditions that are not errors, but make the module useless or its figures too small.
 func (r *pluginReport) note(s *host.Strategy) {
 	calls := s.Stats().Refused
 	for _, entry := range slices.Sorted(maps.Keys(calls)) {
@@ -308,8 +308,8 @@ func shuffle(f *host.Frame, rows []abi.Row, rnd *rand.Rand) {
 	}
 }
 
-// decide makes the module decide on f. A "busy" is no fault of the module: the host makes or cleans its only instance
-// at that moment. decide tries again until maxDeciding.
+// decide makes the module decide on f. "busy" is not an error of the module: the host creates or cleans its only
+// instance at that moment. decide tries again until maxDeciding.
 func decide(s *host.Strategy, f *host.Frame) (host.Result, error) {
 	for end := time.Now().Add(maxDeciding); ; time.Sleep(time.Millisecond) {
 		res := s.Pick(f)

@@ -19,7 +19,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 )
 
-// reloadTime is the time of a daemon, beyond adminTimeout, to compile modules, and to look for the workers of its file.
+// reloadTime is the time that a daemon gets, beyond adminTimeout, to compile modules and to resolve the workers of
+// its file.
 const reloadTime = 2 * time.Minute
 
 func pluginPushCommand() *cobra.Command {
@@ -92,7 +93,8 @@ func (p *push) run(ctx context.Context, out io.Writer, file string) error {
 	})
 }
 
-// findPool asks the daemon for the pool that the strategy is to serve: what is delivered before cannot be taken back.
+// findPool asks the daemon for the pool that the strategy shall serve. It does so before the upload, which cannot be
+// undone.
 func (p *push) findPool(ctx context.Context) error {
 	var pools []struct {
 		Name string `json:"name"`

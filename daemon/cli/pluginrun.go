@@ -133,7 +133,7 @@ func printRun(w io.Writer, file string, r *redecide.Report) error {
 	return err
 }
 
-// unjudged is the line on the records that lack what the strategy asked for.
+// unjudged formats the line about records that lack data which the strategy asked for.
 func unjudged(r *redecide.Report) string {
 	if r.Unfit == 0 {
 		return ""

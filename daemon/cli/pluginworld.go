@@ -9,8 +9,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// What the made-up requests and workers say of themselves. A strategy that finds no header, no caller or no label often
-// ends before it looks at a worker, and shows neither its cost nor its faults.
+// Headers, callers and labels of the generated requests and workers. A strategy that finds none of these often ends
+// before it looks at a worker, so that a check would show neither its cost nor its faults.
 var (
 	madeUpCallers = [...]string{"acme", "other", "batch"}
 	madeUpValues  = [...]headerValue{"250", "gold", "1"} // of each header that the module may see
@@ -23,7 +23,7 @@ type headerValue string
 // Header implements [host.HeaderSource].
 func (v headerValue) Header(string) (string, bool) { return string(v), true }
 
-// madeUp makes a frame of that many workers, no two of them alike.
+// madeUp generates a frame with the given number of workers, all different.
 func madeUp(workers int) *host.Frame {
 	f := &host.Frame{}
 	f.Reset()
@@ -75,7 +75,7 @@ func setRoles(f *host.Frame, n int) {
 	}
 }
 
-// faultOf returns what is wrong with what the module has done in the pick of f, "" if nothing is.
+// faultOf describes an error in the module's answer to the pick of f; "" = there is none.
 func faultOf(f *host.Frame, got host.Result, left *host.Leftover) string {
 	n := uint32(len(f.Rows))
 	switch {

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// printable is the output of a command without what a terminal would obey. Names of models, keys and workers, and what
-// workers and modules say, are other people's texts: an escape sequence in them could rename the operator's window or
-// hide a line. It is not safe for concurrent use.
+// printable is a writer that removes control sequences from a command's output. Names of models, keys and workers,
+// and messages of workers and modules, come from other people: an escape sequence in them could rename the operator's
+// window or hide a line. It is not safe for concurrent use.
 type printable struct {
 	to   io.Writer
 	rest []byte // the beginning of a character whose other bytes have not been written yet
@@ -32,7 +32,7 @@ func (p *printable) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// bare returns what a printable writes to, for a command that makes control sequences of its own.
+// bare returns the writer below a printable, for a command that writes control sequences itself.
 func bare(out io.Writer) io.Writer {
 	if p, ok := out.(*printable); ok {
 		return p.to
@@ -40,8 +40,7 @@ func bare(out io.Writer) io.Writer {
 	return out
 }
 
-// harmless appends a text to out with U+FFFD in place of each character that a terminal would obey, and of each byte
-// that is no UTF-8.
+// harmless appends a text to out. It replaces each control character and each byte of invalid UTF-8 by U+FFFD.
 func harmless(out, text []byte) []byte {
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
@@ -54,8 +53,8 @@ func harmless(out, text []byte) []byte {
 	return out
 }
 
-// obeyed reports whether a terminal may act on a character: controls of ASCII but line feed and tab, those of Latin-1,
-// and the marks that turn the direction of what follows.
+// obeyed reports whether a terminal may act on a character: ASCII controls except line feed and tab, Latin-1
+// controls, and the marks that change the direction of text.
 func obeyed(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':

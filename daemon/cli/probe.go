@@ -93,7 +93,7 @@ func probeWorkers(ctx context.Context, c *conf.Config) (all []probeFinding, note
 	return all, notes
 }
 
-// poolFinding is what is wrong with a pool, and with none of its workers.
+// poolFinding is a problem of a pool that belongs to none of its workers.
 func poolFinding(p *conf.Pool, format string, args ...any) probeFinding {
 	return probeFinding{Pool: p.Name, Good: []string{}, Wrong: []string{fmt.Sprintf(format, args...)}}
 }
@@ -202,7 +202,7 @@ func (x *prober) probeEvents(ctx context.Context, w *conf.Worker, good, wrong fu
 	good("KV events at %s", address)
 }
 
-// guess returns what may be the cause of an error of a worker's health, and what to do.
+// guess returns the likely cause of a failed health check, and what to do.
 func guess(err error) string {
 	var unknown x509.UnknownAuthorityError
 	switch text := err.Error(); {
@@ -309,7 +309,7 @@ func writeProbe(out io.Writer, all []probeFinding, notes []string) (wrong int) {
 	return wrong
 }
 
-// probeRedis asks the Redis servers of the file for what the router needs of them.
+// probeRedis checks that the Redis servers of the file accept the commands that the router needs.
 func probeRedis(ctx context.Context, c *conf.Config) (all []probeFinding) {
 	f := func(table string, read func() (string, error), files conf.RedisFiles, needs tier.Needs) {
 		url, err := read()

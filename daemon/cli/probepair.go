@@ -17,8 +17,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
-// probePairs tries whether the workers of a pool with [pools.disaggregation] hand the KV of a prompt to each other, and
-// adds to the findings on each worker what will not work. all are those of workers.
+// probePairs checks whether the workers of a pool with [pools.disaggregation] can transfer the KV of a prompt to each
+// other. It adds each failure to the findings of its worker. all[i] has the findings of workers[i].
 func (x *prober) probePairs(ctx context.Context, workers []conf.Worker, all []probeFinding) {
 	var prefill, decode []int // of workers that answer
 	for i := range workers {
@@ -70,7 +70,7 @@ func (x *prober) probePairs(ctx context.Context, workers []conf.Worker, all []pr
 	}
 }
 
-// probePair has one worker compute a short prompt for another one, as a request of a client does.
+// probePair sends a short prompt through a prefiller and a decoder, as for a client's request.
 func (x *prober) probePair(ctx context.Context, p, d *conf.Worker, wrongAtP, wrongAtD func(string, ...any)) {
 	models, err := x.models(ctx, p)
 	fit := x.fitting(models)
@@ -101,7 +101,7 @@ func (x *prober) probePair(ctx context.Context, p, d *conf.Worker, wrongAtP, wro
 	}
 	switch {
 	case err == nil && json.Unmarshal(answer, &said) == nil && said.Usage.Details.Cached != nil &&
-		*said.Usage.Details.Cached == 0: // of what it is handed a decoder counts all
+		*said.Usage.Details.Cached == 0: // a decoder counts all tokens that it received
 		wrongAtD("it will not pair with prefiller %s: it has read nothing of what that one keeps; start vLLM with "+
 			"--kv-transfer-config, NixlConnector and kv_role kv_consumer or kv_both", p.ID)
 	case err != nil:
@@ -110,7 +110,7 @@ func (x *prober) probePair(ctx context.Context, p, d *conf.Worker, wrongAtP, wro
 	}
 }
 
-// probeMode compares the role that an SGLang server was started with with the one that the file gives it.
+// probeMode compares the mode in which an SGLang server was started with its role in the file.
 func (x *prober) probeMode(ctx context.Context, w *conf.Worker, wrong func(string, ...any)) {
 	text, err := x.ask(ctx, w.URL+"/get_server_info")
 	if err != nil {

@@ -80,9 +80,9 @@ func serve(ctx context.Context, m *unit.Manager, c *conf.Config, log *slog.Logge
 	return d.Run(ctx)
 }
 
-// patientLogger returns a logger that never makes its caller wait: requests log, and a pipe that nobody reads would
-// stop them. flush waits a second for the last lines. Once lines can be written again, the number of lost ones is
-// logged.
+// patientLogger returns a logger that never blocks its caller: requests write log lines, and a pipe without a reader
+// would stop them. flush waits a second for the last lines. Once lines can be written again, the number of lost ones
+// is logged.
 func patientLogger(s conf.Server, w io.Writer) (log *slog.Logger, flush func()) {
 	direct := logger(s, w)
 	lines := spool.New(spool.Config{To: processLog{to: w, direct: direct}})

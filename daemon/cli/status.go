@@ -36,7 +36,7 @@ func statusCommand() *cobra.Command {
 	return c
 }
 
-// printStatus prints the status, with what is late in red where out is a terminal.
+// printStatus prints the status. On a terminal, late times are red.
 func printStatus(out io.Writer, o *operator.Overview) error {
 	if !terminal(bare(out)) {
 		return writeStatus(out, o)
@@ -54,7 +54,7 @@ func servesAny(pools []operator.PoolOverview) bool {
 	return slices.ContainsFunc(pools, func(p operator.PoolOverview) bool { return p.WhyNot == "" || p.Panics })
 }
 
-// notServing returns what a script should stop at: the daemon drains, or a pool cannot serve.
+// notServing returns an error for scripts if the daemon drains or a pool cannot serve.
 func notServing(o *operator.Overview) error {
 	if !o.Ready || !servesAny(o.Pools) {
 		return errors.New("no pool can serve, or the daemon drains")
@@ -133,7 +133,7 @@ func wantedBy(up, wanted int) string {
 	return fmt.Sprintf(", %d workers wanted for what it refuses", wanted)
 }
 
-// firstLine returns an error of a strategy without the stack behind it, which the log has.
+// firstLine returns a strategy's error without its stack trace, which the log has.
 func firstLine(text string) string {
 	before, _, cut := strings.Cut(strings.ReplaceAll(text, `\n`, "\n"), "\n")
 	if cut {
@@ -142,7 +142,7 @@ func firstLine(text string) string {
 	return before
 }
 
-// trouble is less for a worker that an operator must see first.
+// trouble is a sort key: it is lower for workers that an operator must see first.
 func trouble(s *operator.WorkerState) int {
 	switch {
 	case s.State != "up" && s.State != "full":
@@ -173,8 +173,8 @@ func writeWaiting(out io.Writer, r *operator.Reload) {
 	}
 }
 
-// writeWorkers prints a pool's workers as a table. What is wrong with one stands on a line of its own where the screen
-// has no room for it beside the rest.
+// writeWorkers prints a pool's workers as a table. If the line has no room for what is wrong with a worker, that gets
+// a line of its own.
 func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time, columns int) error {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)

@@ -37,8 +37,8 @@ func topCommand() *cobra.Command {
 	return c
 }
 
-// top holds the flags of the command. It draws with the four control sequences that every terminal supports: a library
-// for terminal pages would bring many packages for a table without input.
+// top holds the flags of the command. It draws with four control sequences that every terminal supports. A library
+// for terminal pages would add many packages for a table without input.
 type top struct {
 	admin adminFlags
 	every time.Duration

@@ -36,8 +36,8 @@ type section struct {
 	most  int // of 100 rows of the screen, if other sections need the rest
 }
 
-// draw writes the page in the order of the page in a browser: what is wrong, the pools, the workers, the decisions. Of
-// pools and workers those in trouble come first. A line that is too long is cut, and of each section what has no room.
+// draw writes the page in the order of the page in a browser: what is wrong, the pools, the workers, the decisions.
+// Of pools and workers those in trouble come first. Lines that are too long, and sections that have no room, are cut.
 func (s screen) draw(o *operator.Overview, hours []operator.PoolHour, last []decisions.Decision) ([]byte, error) {
 	wide := s.rows == 0 || s.columns >= wideScreen
 	sections := []section{s.wrong(o), poolRows(o, hours), waitingRows(o), workerRows(o, wide), decisionRows(last)}
@@ -56,8 +56,8 @@ func (s screen) draw(o *operator.Overview, hours []operator.PoolHour, last []dec
 	return page.Bytes(), nil
 }
 
-// cut returns the lines for which there is room: what its share of the rows is, and what the sections after it do not
-// need of theirs.
+// cut returns the lines for which there is room: the section's share of the rows, and the rows that later sections do
+// not need.
 func (p *section) cut(left, rows int, after []section) []string {
 	free := left
 	for i := range after {
@@ -68,13 +68,13 @@ func (p *section) cut(left, rows int, after []section) []string {
 		return p.lines
 	}
 	lines := slices.Clone(p.lines[:max(0, room)])
-	if room > p.head+1 { // else the line would stand in place of the only one
+	if room > p.head+1 { // otherwise this line would replace the only row
 		lines[room-1] = fmt.Sprintf("... and %d more", len(p.lines)-room+1)
 	}
 	return lines
 }
 
-// wideScreen is from how many columns on there is room for the time per output token of the workers.
+// wideScreen is the width in columns from which the workers' time per output token is shown.
 const wideScreen = 140
 
 // cut shortens a line to the screen.
@@ -152,7 +152,7 @@ func waitingRows(o *operator.Overview) section {
 	})
 }
 
-// poolTrouble is less for a pool that an operator must see first.
+// poolTrouble is a sort key: it is lower for pools that an operator must see first.
 func poolTrouble(p *operator.PoolOverview) int {
 	switch {
 	case p.WhyNot != "":
@@ -163,8 +163,8 @@ func poolTrouble(p *operator.PoolOverview) int {
 	return 2
 }
 
-// workerRows has a line for each worker of all pools, those in trouble first. Those of a pool that cannot serve come
-// behind those that are sick alone: the pool is named as a whole.
+// workerRows has a line for each worker of all pools, those in trouble first. Workers of a pool that cannot serve
+// come after single sick workers, as the pool is listed as a whole.
 func workerRows(o *operator.Overview, wide bool) section {
 	type row struct {
 		pool string

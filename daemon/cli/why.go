@@ -231,7 +231,7 @@ func inPool(d *decisions.Decision) string {
 	return ", pool " + d.Pool
 }
 
-// unread are the ends of requests that are refused by their head, or before all of the body has come.
+// unread lists the ends of requests that were refused by their header, or before the whole body arrived.
 var unread = []string{"invalid_api_key", "overloaded", "workers_full", "body_too_large", "headers_too_large",
 	"request_timeout", "unsupported_encoding", "invalid_encoding", "body_unpacks_too_large", "unpacking_full",
 	"overflow_full"}
@@ -276,7 +276,7 @@ func decision(d *decisions.Decision) string {
 	return s
 }
 
-// identityOf formats which session the request names, and where in it the request stands.
+// identityOf formats the session that the request names, and the number of its turn.
 func identityOf(d *decisions.Decision) string {
 	s := d.Identity
 	if d.NamedBy != "" {
@@ -301,7 +301,7 @@ func waitOf(d *decisions.Decision) string {
 		d.Waited.Round(time.Millisecond), d.Behind, d.Priority)
 }
 
-// prefillOf formats who computed the prompt in place of the worker that answered.
+// prefillOf formats which prefiller computed the prompt for the worker that answered.
 func prefillOf(d *decisions.Decision) string {
 	s := d.Split
 	if d.IsLong() {

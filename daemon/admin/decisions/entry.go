@@ -51,8 +51,8 @@ func (e *keptRequest) begin(in *message.Inbound, c *route.Choice, at time.Time) 
 	e.Believed = int(float32(held) * e.BlockTokens)
 }
 
-// copyTexts replaces the texts of the request by copies, all in one piece of memory. Of the client's own words it
-// copies gate.MaxText bytes.
+// copyTexts replaces the texts of the request by copies, all in one piece of memory. It copies at most gate.MaxText
+// bytes of the client's own words.
 func (e *keptRequest) copyTexts() {
 	e.ID, e.Model, e.Method, e.Path = gate.Cut(e.ID), gate.Cut(e.Model), gate.Cut(e.Method), gate.Cut(e.Path)
 	texts := [...]*string{&e.ID, &e.Model, &e.Method, &e.Path, &e.Client, &e.Trace, &e.Reason}

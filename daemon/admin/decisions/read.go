@@ -78,7 +78,7 @@ type view struct {
 // atOnce is how many requests a look reads before it lets go of the lock: requests wait for it.
 const atOnce = 256
 
-// walk looks at what is open, then at what has ended from the newest on.
+// walk visits the open records, and then those that have ended, the newest first.
 func (r *Ring) walk(v *view) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

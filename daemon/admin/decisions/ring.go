@@ -27,7 +27,7 @@ type Ring struct {
 // spare is the memory of entries that made room.
 var spare = sync.Pool{New: func() any { return new(keptRequest) }}
 
-// Resize bounds the ring to so many bytes. 0 = keep nothing.
+// Resize sets the size limit of the ring in bytes. 0 = keep nothing.
 func (r *Ring) Resize(most int) {
 	r.most.Store(int64(most))
 	r.mu.Lock()
@@ -104,7 +104,7 @@ func (r *Ring) addOpen(e *keptRequest) bool {
 	return true
 }
 
-// drop forgets what is kept of a request that is under way.
+// drop deletes the record of a request that is still running.
 func (r *Ring) drop(in *message.Inbound) {
 	e, kept := in.Seen.Kept.(*keptRequest)
 	if !kept {

@@ -19,7 +19,7 @@ import (
 
 // CacheState is the answer of /api/v1/cache: the state of the workers' KV cache.
 type CacheState struct {
-	Open     bool              `json:"open"` // it has a door; without one all other values are zero
+	Open     bool              `json:"open"` // it has a listener; without one all other values are zero
 	Policy   string            `json:"policy,omitempty"`
 	Tiers    []CacheTier       `json:"tiers"`
 	Misses   uint64            `json:"misses"`

@@ -15,7 +15,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
-// counts are those of the process and of its rooms at one moment. Of a room that is off they are zero.
+// counts has the counters of the process and of its packages at one moment. Those of a package that is switched off
+// are zero.
 type counts struct {
 	process processCounts
 	clients front.Stats

@@ -45,7 +45,7 @@ type Config struct {
 	Metrics *Metrics
 	Process Process
 	Store   *tier.Store
-	KVCache *kvcache.Cache      // nil, or one without a door: there is none
+	KVCache *kvcache.Cache      // nil, or one without a listener: no KV cache is configured
 	LMCache *lmcache.Controller // nil = there is none
 	Peers   *peers.Peers        // nil = there are none
 	Limits  *ledger.Ledger      // of keys; nil = there are none

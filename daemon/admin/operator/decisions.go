@@ -26,8 +26,8 @@ const (
 	mostAtOnce    = 20 // decisions in one event to a viewer; older ones are counted
 )
 
-// The interval between two reads of the ring for a viewer, the silence after which it gets a sign of life, and how long
-// a viewer may take none of what it is sent: then it loses its place.
+// The interval between two reads of the ring for a viewer, the silence after which it gets a keepalive, and the time
+// after which a viewer that reads nothing is disconnected.
 const (
 	lookEvery = 200 * time.Millisecond
 	beatEvery = 10 * time.Second

@@ -28,8 +28,8 @@ func (g *Departed) Leave(p *Pool) {
 	g.pools = append(g.pools, p)
 }
 
-// Sweep removes the series of workers and pools that have been gone for the stay. pools are those of the configuration.
-// Call it about once a second.
+// Sweep removes the series of workers and pools that have been gone for the retention time. pools are those of the
+// configuration. Call it about once a second.
 func (g *Departed) Sweep(pools []*Pool, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,7 +69,7 @@ func (g *Departed) Sweep(pools []*Pool, now time.Time) {
 	}
 }
 
-// over reports whether o has been gone for the stay. The caller holds g.mu.
+// over reports whether o has been gone for the retention time. The caller holds g.mu.
 func (g *Departed) over(o owner, alive bool, now time.Time) bool {
 	since, gone := g.since[o]
 	switch {

@@ -26,12 +26,12 @@
 //
 // # The page
 //
-// Its files are served as they stand in page/: plain modules, no build step, nothing from elsewhere. What is wrong is
-// decided here ([Warning]), so that the page and warmpath top say the same. Rows and cells stay the same elements from
-// one look to the next, and are written only where their text differs: 256 rows cost some 10 ms of script a second. The
-// charts are SVG of our own (chart.js, 120 lines). uPlot (MIT, 50 KB) would draw the four of them, but not the hundreds
-// of curves in the cells: each of its charts is a canvas with an element tree of its own. Half of our code would stay,
-// and a canvas follows neither the colours of the style sheet nor a screen reader.
+// Its files are served as they are in page/: plain modules, no build step, nothing from other servers. What is wrong
+// is decided here ([Warning]), so that the page and warmpath top say the same. Rows and cells stay the same elements
+// from one look to the next, and are written only where their text differs: 256 rows cost some 10 ms of script a
+// second. The charts are SVG of our own (chart.js, 120 lines). uPlot (MIT, 50 KB) would draw the four of them, but
+// not the hundreds of curves in the cells: each of its charts is a canvas with an element tree of its own. Half of
+// our code would stay, and a canvas follows neither the colours of the style sheet nor a screen reader.
 //
 // # Whether a pool can serve
 //

@@ -23,7 +23,7 @@ const (
 	nothing effect = iota
 	stops          // the engine serves no request until another order
 	wakes          // it serves requests again
-	empties        // its KV cache is of no use any more
+	empties        // its KV cache is invalid now
 )
 
 // orders are the paths that may be sent to all workers of a pool. They are vLLM's for reinforcement learning and for
@@ -70,7 +70,7 @@ type order struct {
 }
 
 // addOrders adds the route that sends an order to each worker of a pool. It needs a token, on loopback too: a fleet
-// that is put to sleep serves nobody.
+// that is put to sleep serves no client.
 func addOrders(app *fiber.App, p Process, token *bearer) {
 	app.Post("/api/v1/pools/:pool/each", func(c *fiber.Ctx) error {
 		if !token.exists() {

@@ -27,7 +27,7 @@ func (k *kept[K, V]) put(key K, v V) {
 	k.of[key] = v
 }
 
-// getOrMake returns the value of the key, which make makes if there is none. making is held meanwhile.
+// getOrMake returns the value of the key. If the key has none, make creates it. making is held meanwhile.
 func (k *kept[K, V]) getOrMake(making *sync.Mutex, key K, make func() V) V {
 	if have, ok := k.get(key); ok {
 		return have

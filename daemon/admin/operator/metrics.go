@@ -110,7 +110,7 @@ func (m *Metrics) Refused(s *message.Seen, f message.Fault, status int, took tim
 	m.series.histogram(duration, s.Pool, s.Strategy).Observe(took.Seconds())
 	s.Counted = true
 	switch f.Cause {
-	case message.ClientLeft: // nobody refused it
+	case message.ClientLeft: // it was not refused
 	case message.WorkerFailed:
 		m.recent.unanswered(s.Pool, at(s))
 	default:

@@ -175,5 +175,5 @@ var ofKVCache = []reading[kvcache.Stats]{
 		}),
 }
 
-// inDoor is the label of counts at one door of the KV cache.
+// inDoor is the label of counts at one listener of the KV cache.
 var inDoor = []string{"door"}

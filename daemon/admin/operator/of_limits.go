@@ -2,7 +2,7 @@ package operator
 
 import "github.com/warmpath/warmpath/daemon/request/limit"
 
-// ofLimit are the labels of what is counted of each limit of a key, as it is called in the configuration.
+// ofLimit are the labels of the counters for a key's limits, with each limit's name in the configuration.
 var ofLimit = []string{"key", "limit"}
 
 // ofLimits has no values for keys without limits.

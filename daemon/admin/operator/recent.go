@@ -153,7 +153,7 @@ func (r *Recent) ended(s *message.Seen, good bool, now time.Time) {
 	}
 }
 
-// forget removes a pool's hour.
+// forget removes the last hour of a pool.
 func (r *Recent) forget(pool string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

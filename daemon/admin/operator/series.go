@@ -102,7 +102,7 @@ func (s *series) owners() map[owner]bool {
 }
 
 // forget removes the series of o from the vectors and from here under one lock. Otherwise a request in between would
-// count in a series that nobody reads.
+// count in a series that is not exported.
 func (s *series) forget(o owner) {
 	s.making.Lock()
 	defer s.making.Unlock()

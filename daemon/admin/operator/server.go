@@ -80,7 +80,7 @@ func (s *Server) Run() error { return s.app.Listener(s.listener) }
 // ReloadToken reads the token's file again. On an error the token in force stays.
 func (s *Server) ReloadToken() error { return s.token.read() }
 
-// Tick watches the counts of what is lost or refused. Call it once a second.
+// Tick watches the counters of lost and refused work. Call it once a second.
 func (s *Server) Tick(now time.Time, log *slog.Logger) { s.trends.tick(&s.c, now, log) }
 
 // Addr returns the address of the listener.

@@ -9,7 +9,7 @@ import (
 // maxNamed bounds the workers that a warning names.
 const maxNamed = 5
 
-// ailment is what is wrong with a worker: a short word that may stand behind its name, and the reason.
+// ailment is a worker's problem: a short word to print after its name, and the reason.
 type ailment struct{ word, why string }
 
 // serves reports whether the worker is up. A full one is: it has max_in_flight requests.

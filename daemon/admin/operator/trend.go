@@ -11,11 +11,11 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/limit"
 )
 
-// quiet is how long a count must stand still until what it counts is over.
+// quiet is how long a counter must not change until its problem counts as over.
 const quiet = time.Minute
 
-// The names of what is watched. That of a pool has the pool's name behind it; that of a key at a limit has the limit, a
-// space and the key.
+// The names of the watched counters. That of a pool has the pool's name behind it; that of a key at a limit has the
+// limit, a space and the key.
 const (
 	spansLost  = "spans"
 	linesLost  = "lines"
@@ -82,7 +82,7 @@ func (t *trends) of(name string) (x trend, rising bool) {
 	return *t.all[name], !t.all[name].began.IsZero()
 }
 
-// keep forgets the pools and keys that are not there any more.
+// keep deletes the pools and keys that no longer exist.
 func (t *trends) keep(there map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

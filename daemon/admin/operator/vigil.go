@@ -31,7 +31,7 @@ func listed(stats []worker.Stats) (models []string) {
 type Vigil struct {
 	log *slog.Logger
 
-	mu    sync.Mutex // guards all below; held while a line is written, so that the lines stand in order
+	mu    sync.Mutex // guards all below; held while a line is written, so that the lines are in order
 	empty bool
 	unfit string // the models that were named
 }

@@ -99,7 +99,7 @@ func remember(dir, pool, name, insteadOf string) (undo func() error, err error) 
 }
 
 // logActivations logs which pools the admin API has given another strategy than the file names, and which of these
-// activations are over. It forgets those that are over because the file now names another strategy.
+// activations are over. It deletes those that ended because the file now names another strategy.
 func logActivations(c *conf.Config, log *slog.Logger) {
 	for _, pool := range slices.Sorted(maps.Keys(c.Activated)) {
 		a := c.Activated[pool]

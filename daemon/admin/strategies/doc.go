@@ -5,8 +5,8 @@
 //	module    one strategy, loaded with the options of a pool
 //	loaded    the strategies of every pool: a reload loads all before it changes anything, since a module can fail
 //	serving   the strategies of a running pool
-//	shadows   what shadows would have chosen, compared with what was chosen
-//	listed    the strategies that there are, and whom each serves
+//	shadows   the choices of shadows, compared with those of the live strategy
+//	listed    all strategies, and the pools that each serves
 //	store     modules that come over the admin API
 //	activation  a strategy that serves in place of the one that the configuration file names
 //	whatif    where a request would go, by each strategy, without sending it

@@ -20,7 +20,7 @@ type Loaded struct {
 	taken    bool // by a Serving
 }
 
-// canary is whom a strategy serves.
+// canary says which part of a pool's requests a strategy serves.
 type canary struct {
 	name string       // of the strategy
 	rule route.Canary // whose Strategy is not set

@@ -51,8 +51,8 @@ func load(h *host.Host, c *conf.Config, p *conf.Pool, wasm []byte, shadow bool) 
 		Reject: !shadow && sc.OnFailure == "reject"})
 }
 
-// checkLoads loads a module as each pool that it serves would, with the pool's options. One that serves nobody it loads
-// for a pool without options.
+// checkLoads loads a module as each pool that it serves would, with the pool's options. A strategy that serves no
+// pool is loaded without options.
 func checkLoads(h *host.Host, c *conf.Config, name string, wasm []byte) error {
 	var as []*conf.Pool
 	for i := range c.Pools {

@@ -23,7 +23,8 @@ func NewServing() *Serving {
 // leaving is how long a canary that is gone may still be asked by requests that chose it a moment before.
 const leaving = time.Second
 
-// Take puts l to work in p, in the place of what was at work before. Each decision is made by one version alone.
+// Take makes l serve in p, and replaces the strategies that served before. Each decision is made by one version
+// alone.
 func (s *Serving) Take(p *route.Pool, l *Loaded) {
 	l.taken = true
 	p.Owns.Share(l.serving(), l.watching())

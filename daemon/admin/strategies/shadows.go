@@ -29,7 +29,7 @@ type Report struct {
 	Agreed    uint64 `json:"agreed"`   // the same first worker, and the same one named for the prompt
 	Declined  uint64 `json:"declined"` // left to the host
 	Failed    uint64 `json:"failed"`   // the module's fault
-	Rejected  uint64 `json:"rejected"` // that it would have turned away, and the live strategy did not
+	Rejected  uint64 `json:"rejected"` // that it would have rejected, and the live strategy did not
 	Holds     uint64 `json:"holds"`    // that it would have had wait for a better worker, and the live strategy did not
 	Held      uint64 `json:"held_tokens"`
 	LiveHeld  uint64 `json:"live_held_tokens"` // believed to be held by the chosen worker, of the same requests
@@ -42,8 +42,9 @@ type Report struct {
 // Verdict is what the shadows of a pool chose for one request. The zero value has no choice yet.
 type Verdict struct{ text atomic.Pointer[string] }
 
-// String lists the shadows that chose another worker, as "mine=gpu-2 other=rejects", with whom they name for the
-// prompt, as "mine=gpu-2+gpu-7", or "mine=gpu-2+gpu-2" for nobody else; "" if all agreed, or none has decided yet.
+// String lists the shadows that chose another worker, as "mine=gpu-2 other=rejects". The worker that they name for
+// the prompt follows, as "mine=gpu-2+gpu-7", or "mine=gpu-2+gpu-2" if it is the same one. It returns "" if all
+// agreed, or none has decided yet.
 func (v *Verdict) String() string {
 	if s := v.text.Load(); s != nil {
 		return *s
@@ -136,9 +137,9 @@ func (p *Shadows) Watch(c *route.Choice) fmt.Stringer {
 	return j.verdict
 }
 
-// Under load the shadows rest for a while when they have decided all that waited. They then wake once for some tens of
-// requests and not for each: a wake goes to the processor that serves the request, in front of what that does next, and
-// at 20,000 requests/s doubled what a request took (BenchmarkShadow). A request that ends sooner than the rest has no
+// Under load the shadows rest for a while when they have decided all that waited. They then wake once for some tens
+// of requests and not for each: a wake runs on the processor that serves the request, before its next work, and at
+// 20,000 requests/s doubled the time of a request (BenchmarkShadow). A request that ends sooner than the rest has no
 // verdict in the access log.
 const (
 	rest      = 2 * time.Millisecond

@@ -155,7 +155,7 @@ func orNone(sum string) string {
 	return sum
 }
 
-// Remove deletes a module that serves nobody.
+// Remove deletes a module that serves no pool.
 func (s *Store) Remove(name string) error {
 	c, err := s.begin()
 	if err != nil {

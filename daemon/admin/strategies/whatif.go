@@ -97,8 +97,8 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 	return a, nil
 }
 
-// callerOf returns the caller of the key of that name, nil if there is none; without a name the caller where no key is
-// asked for.
+// callerOf returns the caller of the key with that name, or nil. For an empty name it returns the caller that is used
+// without [[keys]].
 func callerOf(e *epoch.Epoch, name string) *gate.Caller {
 	if name != "" {
 		return e.Keys.Named(name)
@@ -110,7 +110,7 @@ func callerOf(e *epoch.Epoch, name string) *gate.Caller {
 // pathOf guesses where a body belongs.
 func pathOf(body []byte) string {
 	var has map[string]json.RawMessage
-	_ = json.Unmarshal(body, &has) // one that is no JSON goes on to a worker, whose answer is the error
+	_ = json.Unmarshal(body, &has) // a body that is not JSON goes to a worker, which answers with the error
 	for _, guess := range []struct{ field, path string }{
 		{"messages", "/v1/chat/completions"}, {"prompt", "/v1/completions"}, {"query", "/v1/rerank"},
 		{"documents", "/v1/rerank"}, {"instructions", "/v1/responses"}, {"max_output_tokens", "/v1/responses"},

@@ -9,7 +9,7 @@ import (
 // Point is a span of some pools together.
 type Point struct {
 	At       time.Time `json:"at"`            // its beginning
-	Up       float64   `json:"up"`            // workers; -1 = nobody looked then, and all else is 0
+	Up       float64   `json:"up"`            // workers; -1 = there was no look at that time, and all other fields are 0
 	InFlight float64   `json:"in_flight"`     // mean, of all routers
 	Queue    float64   `json:"queue_seconds"` // mean: prefill believed queued at all workers together
 	KV       float64   `json:"kv_usage"`      // mean share of the KV cache in use, of workers that were up

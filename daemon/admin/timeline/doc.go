@@ -1,9 +1,9 @@
 // Package timeline keeps the last hour of each worker and pool in memory, and the events in it, so that the page can
 // draw them without a Prometheus.
 //
-// [Timeline.Look] is told once a second how the workers are. It adds that to the span of half a minute in which the
-// look falls: what is shown are means of some 30 looks. What changed between two looks becomes a [Mark], as do reloads
-// and the start of the process. operator.Recent counts requests in spans of the same length.
+// [Timeline.Look] gets the state of the workers once a second. It adds that to the span of half a minute in which the
+// look falls: what is shown are means of some 30 looks. What changed between two looks becomes a [Mark], as do
+// reloads and the start of the process. operator.Recent counts requests in spans of the same length.
 //
 // # Bounds
 //

@@ -30,7 +30,7 @@ func (t *Timeline) Mark(m Mark) {
 	t.mark(m)
 }
 
-// mark keeps an event, and forgets the oldest if there are too many. The caller holds t.mu.
+// mark keeps an event, and deletes the oldest if there are too many. The caller holds t.mu.
 func (t *Timeline) mark(m Mark) {
 	if len(t.marks) >= maxMarks {
 		t.marks = slices.Delete(t.marks, 0, 1)
@@ -38,8 +38,8 @@ func (t *Timeline) mark(m Mark) {
 	t.marks = append(t.marks, m)
 }
 
-// compare marks that a worker's state is another than at the last look. A worker that comes up for the first time is
-// no event. The caller holds t.mu.
+// compare marks that a worker's state is another than at the last look. The first time that a worker comes up is not
+// an event. The caller holds t.mu.
 func (t *Timeline) compare(k *track, w *Worker, now time.Time) {
 	before := k.state
 	k.state = w.State

@@ -9,16 +9,17 @@
 // # What is in a span
 //
 // Ids, names, counts and times: what the access log has, without the client's address. Never a prompt, an answer, a
-// query, a header field or a key; of a client's own words gate.MaxText bytes (TestARequestIsASpan of daemon). Requests
-// that are turned away before their body is read have none: else anybody could make any number of spans.
+// query, a header field or a key; of a client's own words gate.MaxText bytes (TestARequestIsASpan of daemon).
+// Requests that are refused before their body is read have no span: otherwise anybody could create any number of
+// spans.
 //
 // # Why this library
 //
 // go.opentelemetry.io/otel is the project's own SDK (Apache-2.0). Of it are the reading of the client's context, the
 // sampler, the description of the process, the span, the processor that makes batches, and the exporter that posts
-// them: its retries, TLS and standard environment variables are what operators know. The [queue] counts what goes into
-// the processor and what its exporter has sent, as the processor drops without a count. logr is what the SDK logs by;
-// see sdkLog for what is kept of that.
+// them: its retries, TLS and standard environment variables are what operators know. The [queue] counts what goes
+// into the processor and what its exporter has sent, as the processor drops without a count. The SDK logs through
+// logr; sdkLog says which of these lines are kept.
 //
 // why.md has the reasons and the details, and what lost.
 package tracing

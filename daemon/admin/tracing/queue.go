@@ -13,7 +13,8 @@ import (
 )
 
 // The spans that wait for the collector, those of a batch on its way among them, are bounded: 2 s of 1,000 requests a
-// second, and by bytes where candidates are in them. A batch is sent once it has so many spans, or after batchDelay.
+// second, and by bytes where candidates are in them. A batch is sent once it has batchSize spans, or after
+// batchDelay.
 const (
 	maxWaiting = 2048
 	maxBytes   = 8 << 20 // a collector takes 20 MiB in a message by default

@@ -94,7 +94,7 @@ func (s *gates) add(key string, l net.Listener) net.Listener {
 	return g
 }
 
-// take returns an inherited listener; nil = there is none with that key.
+// take returns the inherited listener with that key, or nil.
 func (s *gates) take(key string) net.Listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *gates) take(key string) net.Listener {
 	return left[0]
 }
 
-// held returns the address of an inherited socket that has the port of addr and is not taken; "" = there is none.
+// held returns the address of an inherited socket that has the port of addr and is not taken, or "".
 func (s *gates) held(addr string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Manager stands for the program that started this process, a service manager or the process before it, and for its
-// successor. A nil Manager has no sockets, receives no messages and has no successor. Safe for concurrent use.
+// Manager is the connection to the program that started this process, a service manager or the previous process, and
+// to its successor. A nil Manager has no sockets, receives no messages and has no successor. Safe for concurrent use.
 type Manager struct {
 	Sockets
 	gates   gates
@@ -195,9 +195,9 @@ func (m *Manager) Reload(do func() error) error {
 	return err
 }
 
-// Stopping sends that the process is about to end. It is the last message. Stopping also ends a process that an upgrade
-// waits for. Whoever stops a daemon wants none, and the new process would serve as soon as this one has ended. A
-// successor that does not serve yet sends to the process before that it fails.
+// Stopping sends that the process is about to end. It is the last message. Stopping also ends a process that an
+// upgrade waits for. An operator who stops a daemon wants no successor, and the new process would serve as soon as
+// this one has ended. A successor that does not serve yet sends to the process before that it fails.
 func (m *Manager) Stopping(status string) {
 	_ = m.Failed(errEarly)
 	m.sendIf(func(p phase) (phase, bool) { return stopping, p != stopping }, daemon.SdNotifyStopping, "STATUS="+status)

@@ -25,7 +25,7 @@ type parent struct {
 	word *os.File // where the parent writes that it has stopped, and what it hands over; its end means the same
 }
 
-// findParent returns nil for a process that is no successor. It makes the sockets that were handed over visible to
+// findParent returns nil for a process that is not a successor. It makes the sockets that were handed over visible to
 // [activation.Files].
 func findParent() *parent {
 	defer os.Unsetenv(upgradeVar)

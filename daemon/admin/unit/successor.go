@@ -17,7 +17,7 @@ type successor struct {
 	path string
 	cmd  *exec.Cmd
 	told *os.File      // its message
-	word *os.File      // written when it may accept, with what is handed over to it
+	word *os.File      // written when it may accept, with the data that is handed over
 	done chan struct{} // closed when it has ended
 }
 

@@ -19,8 +19,9 @@ func watchdog(successor bool) time.Duration {
 	return time.Duration(usec) * time.Microsecond
 }
 
-// Alive sends a sign of life, twice in each time of the watchdog. Call it once a second, by what would hang if the
-// process did: without it the service manager ends the process. Once another process serves, that one sends it.
+// Alive sends a sign of life, twice in each time of the watchdog. Call it once a second, from a loop that would hang
+// if the process did. Without the call the service manager kills the process. Once another process serves, that one
+// sends it.
 func (m *Manager) Alive(now time.Time) {
 	if m == nil || m.watchdog == 0 || m.IsReplaced() || m.Succeeds() && m.current() == starting {
 		return

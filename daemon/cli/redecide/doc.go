@@ -1,4 +1,4 @@
-// Package redecide has a strategy decide again what a daemon has decided, from the records in its access log.
+// Package redecide runs a strategy on recorded decisions of a daemon, which its access log has.
 //
 // # What is in a record?
 //

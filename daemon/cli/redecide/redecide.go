@@ -25,7 +25,7 @@ type Report struct {
 	Lines    int        `json:"lines"`
 	Unheld   int        `json:"lines_without_rows"` // server.explain_log did not pick them
 	Bound    int        `json:"bound"`              // the host chose the session's worker, without asking any strategy
-	Unfit    int        `json:"not_judged"`         // the strategy asked for what the records do not hold
+	Unfit    int        `json:"not_judged"`         // the strategy asked for data that the records lack
 	Lacks    []string   `json:"lacks,omitempty"`    // what that was, as "header x-tier"
 	Decided  int        `json:"decided"`
 	Agreed   int        `json:"agreed"` // the same first worker, and the same one named for the prompt
@@ -61,7 +61,7 @@ type Decision struct {
 	Gain     Worth  `json:"gain"` // more tokens held, fewer seconds
 }
 
-// BadLine is one that cannot be decided again.
+// BadLine is a line whose decision cannot be repeated.
 type BadLine struct {
 	Line int    `json:"line"`
 	Why  string `json:"why"`
@@ -80,7 +80,7 @@ type record struct {
 	Frame      string             `json:"frame"` // unpacked, as versions before wrote it
 	Session    string             `json:"session"`
 	Key        string             `json:"key"`  // the caller
-	Pair       string             `json:"pair"` // whom the strategy named for the prompt
+	Pair       string             `json:"pair"` // the worker that the strategy named for the prompt
 	Model      string             `json:"model"`
 	Status     int                `json:"status"`
 	End        string             `json:"end"`
@@ -247,7 +247,7 @@ func frameOf(rec *record) (*frame, error) {
 	return f, nil
 }
 
-// rowOf returns the row of a worker, -1 if there is none.
+// rowOf returns the row of a worker, or -1.
 func (f *frame) rowOf(name string) int {
 	for i := range f.Rows {
 		if f.Rows[i].Key == worker.KeyOf(name) {
@@ -323,7 +323,7 @@ func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int
 	r.differ(s, f, got, withPair(f.of.Candidates[0].Worker, f.of.Pair), gain)
 }
 
-// pairOf returns whom a decision names for the prompt, "" = nobody, or it has no effect.
+// pairOf returns the worker that a decision names for the prompt; "" = none, or the name has no effect.
 func (f *frame) pairOf(got *host.Result) string {
 	if got.Pair == 0 || f.Header.Flags&abi.HeaderAnswer == 0 {
 		return ""
@@ -331,7 +331,7 @@ func (f *frame) pairOf(got *host.Result) string {
 	return f.WorkerIDs[got.Pair-1]
 }
 
-// withPair returns a worker in words, with whom the strategy names for the prompt.
+// withPair formats a worker, and the one that the strategy names for the prompt.
 func withPair(id, pair string) string {
 	switch pair {
 	case "":

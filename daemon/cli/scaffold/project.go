@@ -61,7 +61,7 @@ func New(dir, name, language, version string) (string, error) {
 	return to, nil
 }
 
-// project is what stands in the templates as {{.Name}} and so on.
+// project has the fields that the templates use, such as {{.Name}}.
 type project struct {
 	Name, Language, Version string
 }
@@ -102,8 +102,8 @@ func moduleVersion(version string) string {
 	return "v0.0.0"
 }
 
-// fill writes each file below from with its fields replaced, and with its name without .tmpl. It is no text/template:
-// with one in the binary the linker keeps every exported method of every type.
+// fill writes each file below from with its fields replaced, and with its name without .tmpl. It does not use
+// text/template: with that in the binary the linker keeps every exported method of every type.
 func fill(from, to string, fields *strings.Replacer) error {
 	return fs.WalkDir(templates, from, func(at string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

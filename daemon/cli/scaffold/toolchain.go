@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// command is one program of a toolchain, run in the project's folder. {wasm} stands for the module's file, {exe} for
-// the native test's.
+// command is one program of a toolchain, run in the project's folder. {wasm} is replaced by the module's file, {exe}
+// by that of the native test.
 type command struct {
 	env  []string
 	args []string
@@ -94,7 +94,7 @@ func Build(ctx context.Context, dir string, out io.Writer) (wasm string, err err
 	}
 	wasm = filepath.Join(dir, filepath.Base(dir)+".wasm")
 	fresh := filepath.Join(dir, ".building-"+filepath.Base(wasm))
-	defer os.Remove(fresh) // it is there after a failure only
+	defer os.Remove(fresh) // it exists after a failure only
 	if err := r.run(ctx, dir, r.build, strings.NewReplacer("{wasm}", fresh), out); err != nil {
 		return "", err
 	}

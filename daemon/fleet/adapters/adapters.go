@@ -6,7 +6,7 @@
 // The idle adapters that were not used for the longest time are unloaded for it. A load that fails leaves its slot to
 // the next one, so a flood of wrong names unloads one adapter.
 //
-// A name becomes part of a path. So it is one segment of plain characters, and never begins with a dot.
+// A name becomes part of a path. It must be one segment of plain characters, and must not begin with a dot.
 package adapters
 
 import (
@@ -50,7 +50,7 @@ func Needless(path string, status int, answer []byte) bool {
 type Config struct {
 	Source string // path at the workers, or what else vLLM takes, with {name} for the adapter's name
 	Max    int    // at a worker at a time; 0 = no bound
-	Own    Own    // the pool's models, which are no adapters
+	Own    Own    // the pool's models, which are not adapters
 }
 
 // Own knows the models that a pool names.
@@ -119,7 +119,7 @@ func New(pool string, log *slog.Logger, meter Meter) *Loader {
 		missed: map[key]time.Time{}}
 }
 
-// Serve sets at which workers adapters are loaded, and who calls them.
+// Serve sets the workers at which adapters are loaded, and the client that calls them.
 func (l *Loader) Serve(workers *worker.Pool, poster Poster) { l.workers, l.poster = workers, poster }
 
 // By returns the loader with a configuration.

@@ -10,7 +10,8 @@ import (
 const (
 	// SlotWait is how long a request waits for slots, at all workers together.
 	SlotWait = time.Minute
-	// slotEvery is the time between two looks for a slot while loads wait: no one tells when an adapter falls idle.
+	// slotEvery is the time between two looks for a slot while loads wait: no event reports that an adapter has become
+	// idle.
 	slotEvery = 50 * time.Millisecond
 	// maxWaiting bounds the loads that wait at a worker. A key has at most as many as it leaves free to others.
 	maxWaiting = 512

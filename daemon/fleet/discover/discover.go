@@ -26,8 +26,8 @@ type Format[W any] interface {
 	AtPod(p endpoints.Worker, prefiller bool) W
 	// ReadFile reads a list of workers.
 	ReadFile(path string) ([]W, error)
-	// Watch calls changed after each change in the contents of files, and for what it finds first, until ctx ends. It
-	// calls files at each look.
+	// Watch calls changed with the first contents of files, and after each change, until ctx ends. It calls files at
+	// each look.
 	Watch(ctx context.Context, files func() []string, changed func())
 }
 

@@ -21,7 +21,7 @@ type fileSource[W equaler[W]] struct {
 	workers []W
 }
 
-// follow replaces the file. It forgets the workers of the file before.
+// follow replaces the file. It drops the workers of the previous file.
 func (f *fileSource[W]) follow(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -35,7 +35,7 @@ type nameSource struct {
 	unanswered bool // the name has no answer, and this is logged
 }
 
-// follow replaces the name. It forgets the addresses of the name before.
+// follow replaces the name. It drops the addresses of the previous name.
 func (n *nameSource) follow(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

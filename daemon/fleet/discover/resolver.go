@@ -19,9 +19,9 @@ type half struct {
 
 func (h *half) Error() string { return h.err.Error() }
 
-// System makes a Resolver that asks r for addresses of both kinds, IPv4 and IPv6. It is no error if the name has none
-// of one kind. If one query fails and the other does not, the result has the addresses of the other, and an error that
-// makes the caller keep the known addresses of the failed kind.
+// System makes a Resolver that asks r for addresses of both kinds, IPv4 and IPv6. A name without addresses of one
+// kind is not an error. If one query fails and the other does not, the result has the addresses of the other, and an
+// error that makes the caller keep the known addresses of the failed kind.
 func System(r *net.Resolver) Resolver {
 	return func(ctx context.Context, host string) (found []netip.Addr, err error) {
 		kinds := [2]string{"ip4", "ip6"}

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	Index    *holdings.Index
 	Workers  func(now time.Time) []worker.Stats
-	Listener *Listener // for workers that dial us; nil = there is none
+	Listener *Listener // for workers that dial the router; nil = no listener
 	Log      *slog.Logger
 }
 
@@ -128,7 +128,7 @@ func (f *Feed) begin(w *worker.Stats, at place) *source {
 	return s
 }
 
-// drop ends a source. A worker that is gone is forgotten with all that it held.
+// drop ends a source. When a worker is gone, its entries are deleted.
 func (f *Feed) drop(id string, gone bool) {
 	s := f.sources[id]
 	delete(f.sources, id)
@@ -138,7 +138,8 @@ func (f *Feed) drop(id string, gone bool) {
 	}
 }
 
-// placeOf returns the address to dial for a worker's events. ok is false if there is none, or the worker dials us.
+// placeOf returns the address to dial for a worker's events. ok is false without such an address, or if the worker
+// dials the router.
 func (f *Feed) placeOf(w *worker.Stats, now time.Time) (at place, ok bool) {
 	o, configured := f.origins[w.Endpoint]
 	if !configured || o.Events == "" {

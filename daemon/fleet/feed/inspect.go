@@ -10,12 +10,12 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
-// A worker that has answered so many requests over so long without an event publishes none: a prompt of a block or
-// more is stored at once, and twenty requests shorter than that are no traffic to decide for.
+// A worker that answers this number of requests over this time without an event publishes none: an engine stores a
+// prompt of a block or more at once, and a worker that only gets shorter prompts has nothing to report.
 const (
 	silentAnswers = 20
 	silentTime    = 30 * time.Second
-	oldConnection = 30 * time.Second // older than what a scrape takes to find that a process is new
+	oldConnection = 30 * time.Second // older than the time in which a scrape finds a new process
 )
 
 // Reasons not to believe a view whose events come in order.

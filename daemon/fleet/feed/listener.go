@@ -75,7 +75,7 @@ func (d *Listener) remove(f *Feed) {
 	d.feeds = slices.DeleteFunc(d.feeds, func(x *Feed) bool { return x == f })
 }
 
-// refuse logs, at most every ten seconds, that a peer was turned away.
+// refuse logs a refused peer, at most every ten seconds.
 func (d *Listener) refuse(from, why string) {
 	if d.refusals.Due(time.Now(), 10*time.Second) {
 		d.log.Warn("a publisher of KV events is refused", "from", from, "why", why)
@@ -172,7 +172,7 @@ const (
 	takeoverTime = time.Minute
 )
 
-// crowded counts a connection of a worker and reports whether there were too many. It forgets a worker that has made
+// crowded counts a connection of a worker and reports whether there were too many. It deletes a worker that has made
 // none for takeoverTime: each pod of a rollout has an id of its own.
 func (d *Listener) crowded(id string) bool {
 	d.mu.Lock()
@@ -214,8 +214,8 @@ func (f *Feed) serve(w *worker.Stats, c *zmtp.Conn, first [][]byte) {
 	<-s.done
 }
 
-// doubtTwo keeps the view of a worker that two publishers claim to be out of the rows, until none was turned away for
-// takeoverTime.
+// If two publishers claim to be one worker, doubtTwo keeps its view out of the rows until no publisher was refused
+// for takeoverTime.
 func (f *Feed) doubtTwo(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -109,7 +109,7 @@ func (p *ports) close() {
 	p.closed = true
 	all := p.listeners
 	p.mu.Unlock()
-	for _, l := range all { // nobody adds one any more
+	for _, l := range all { // none is added from here on
 		l.Close()
 	}
 }

@@ -23,7 +23,7 @@ type source struct {
 	answered  uint64    // requests of the worker when the source began
 	served    uint64    // requests of the worker, as last seen
 	restarts  uint64    // of the worker, as last seen
-	contested time.Time // when another publisher under its name was turned away last; guarded by Feed.mu
+	contested time.Time // when another publisher with its name was refused last; guarded by Feed.mu
 	stop      context.CancelFunc
 	done      chan struct{}
 	forgotten bool // see forget; guarded by Feed.mu
@@ -84,11 +84,11 @@ func (s *source) run(ctx context.Context, do func(context.Context)) {
 }
 
 // forgetAfter is how long the blocks of a worker that dials us stay in the index after its connection ended. Package
-// kvevents forgets a worker that it dials as soon.
+// kvevents drops a worker that it dials after the same time.
 const forgetAfter = time.Minute
 
-// forget takes the blocks out once the connection has ended for so long. Its goroutine has ended too, so that nobody
-// else writes them.
+// forget removes the blocks once the connection has been down for this time. Its goroutine has ended too, so that no
+// other goroutine writes them.
 func (s *source) forget(now time.Time) {
 	select {
 	case <-s.done:

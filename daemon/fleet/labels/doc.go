@@ -1,3 +1,3 @@
-// Package labels numbers the labels of a pool's workers, so that a worker's labels are the bits of a word, and a fence
-// is tested with two operations.
+// Package labels numbers the labels of a pool's workers. A worker's labels are then the bits of a word, and two
+// operations test a fence, the set of labels that a key's workers must have.
 package labels

@@ -12,7 +12,7 @@ const Not = "!"
 // request from no worker.
 type Fence struct{ with, without uint64 }
 
-// nobody keeps a request from every worker: a set has fewer labels, see Max.
+// nobody is a mask that excludes every worker: a set has fewer labels, see Max.
 var nobody = Fence{with: ^uint64(0)}
 
 // Mask returns the bits of the fence's labels, or nobody if no worker has one that it must have.

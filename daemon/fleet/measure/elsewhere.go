@@ -8,9 +8,10 @@ import (
 )
 
 // Elsewhere is the load of a worker that neither this router nor those that share with it have caused: direct clients
-// send it, or another router. It is the load on the worker's page of metrics, less the most that the known routers had
-// there in the last seconds. The most, because the page is older than what is known here: without it, requests that
-// have just ended would count as somebody else's. The worker's row has this load added to the router's own.
+// send it, or another router. It is the load on the worker's page of metrics, less the most that the known routers
+// had there in the last seconds. The most, because the page is older than what is known here: without it, requests
+// that have just ended would count as those of other routers. The worker's row has this load added to the router's
+// own.
 type Elsewhere struct {
 	known, held peak      // requests of the known routers in flight, and their tokens of KV
 	pages       [3]burden // by the newest pages, the newest first
@@ -64,9 +65,10 @@ func (e *Elsewhere) Clear() { *e = Elsewhere{known: e.known, held: e.held} }
 // Requests returns the requests on the newest page, as far as they are from elsewhere.
 func (e *Elsewhere) Requests() float64 { return e.pages[0].requests }
 
-// beyond returns the part of the load that counts. least is what each worker has at least, and does not count; nor does
-// what is so little more that it may be chance. Unless the load is flagrant, it must be on three pages. Otherwise
-// several routers, which see each other's load seconds later, would all leave one worker for the next.
+// beyond returns the part of the load that counts. least is the load that each worker has at least. It does not
+// count, and neither does an excess that is so small that it may be chance. Unless the load is flagrant, it must be
+// on three pages. Otherwise several routers, which see each other's load seconds later, would all leave one worker
+// for the next.
 func (e *Elsewhere) beyond(least float64) burden {
 	usual, l := least+chance*math.Sqrt(least+1)-chance, e.pages[0]
 	if l.requests <= usual+flagrant {

@@ -14,28 +14,28 @@ type Places struct {
 	lasts   Mean          // seconds that answers lasted
 	aged    time.Duration // when recent last decayed
 	recent  float64       // places freed, each counted e^(-age/10 s)
-	due     time.Duration // when the last place that a client was told of becomes free
+	due     time.Duration // when the last place that was promised to a client becomes free
 	told    int           // clients
-	empty   time.Duration // when a client was first told since a request was sent; 0 = none was
+	empty   time.Duration // when a client was first refused since a request was sent; 0 = none was
 }
 
 const (
 	lately = 10.0 // seconds over which freed places are counted: a pool's answers change their kind within a minute
 
-	// Seconds that a client is told at least. Agents try five times at the interval that they are told, and then end
-	// their session: with 1 s they did after 5 s, less than an answer of theirs lasts.
+	// The shortest Retry-After, in seconds. Agents try five times at the interval of Retry-After, and then end their
+	// session: with 1 s they did so after 5 s, which is less than the time of one of their answers.
 	leastTalk = 3.0
 	least     = 1.0
 
-	// Seconds that a client is told at most, before the spread, which adds up to a third: 60 in all. SDKs take a larger
-	// number for no number at all.
+	// The longest Retry-After before the spread, which adds up to a third: 60 s in all. SDKs take a larger number for no
+	// number at all.
 	mostTold = 45.0
 	spread   = 1.0 / 3
 	golden   = .6180339887498949 // its multiples, without their whole part, are spread evenly however many there are
-	outage   = .25               // of the time that nobody has answered: an outage that was long lasts longer
+	outage   = .25               // of the time without any answer: a long outage is likely to last longer
 )
 
-// Begin counts a request that is sent. talks is true if its answer is generated.
+// Begin counts a request that is sent. talks is true if its answer consists of generated tokens.
 func (f *Places) Begin(sent time.Duration, talks bool) {
 	f.held++
 	f.began += sent.Seconds()
@@ -46,8 +46,8 @@ func (f *Places) Begin(sent time.Duration, talks bool) {
 	f.empty = 0
 }
 
-// End counts a request that has ended. good is false if its worker refused it or broke it off, which tells nothing of
-// how long answers last.
+// End counts a request that has ended. good is false if its worker refused it or broke it off; such an answer does
+// not show how long answers last.
 func (f *Places) End(sent time.Duration, talks, good bool, now time.Duration) {
 	f.held--
 	f.began -= sent.Seconds()
@@ -72,10 +72,10 @@ func (f *Places) late(now time.Duration) float64 {
 
 // Wait returns in how many seconds a client is to come back that found no place. serves is false if no worker is up.
 //
-// The next place is free after the time that answers last, divided by the places held. The requests in flight may last
-// longer than those that have ended, and where one of two kinds ends soon, the places freed of late say more. Each
-// client is told the place behind the one before, as all who come for the same place but one come in vain. Nobody is
-// told more than an answer's time: by then every place has been free once.
+// The next place is free after the time that answers last, divided by the places held. The requests in flight may
+// last longer than those that have ended, and where one of two kinds ends soon, the places freed of late say more.
+// Each client gets the time of the next place, since only one client can get each place. No client gets more than the
+// time of an answer: by then every place has been free once.
 func (f *Places) Wait(now time.Duration, serves bool) float64 {
 	floor := leastTalk
 	if f.talking == 0 && f.brief {
@@ -97,7 +97,7 @@ func (f *Places) Wait(now time.Duration, serves bool) float64 {
 	return max(floor, due)
 }
 
-// Whole makes a wait whole seconds, and spreads those of clients that are told the same.
+// Whole rounds a wait to whole seconds, and spreads the waits of clients that would get the same one.
 func (f *Places) Whole(wait float64) int {
 	f.told++
 	_, part := math.Modf(float64(f.told) * golden)

@@ -12,8 +12,8 @@ func InSeconds(d time.Duration) float64 { return float64(d) / float64(time.Secon
 const Window = 30.0
 
 const (
-	warmth   = 16   // the newest rate is taken over so many dispatches a worker
-	shortest = 1e-3 // seconds for these at least: the rate stays finite when a clock stands still
+	warmth   = 16   // the number of dispatches a worker over which the newest rate is taken
+	shortest = 1e-3 // the fewest seconds for these: the rate stays finite when a clock does not advance
 )
 
 // Rates counts the requests sent to the fleet. The averages decay once a second. Between two decays a request at now is
@@ -37,7 +37,7 @@ func (r *Rates) forward(now time.Duration) float64 {
 	return math.Exp((now - r.aged).Seconds() / Window)
 }
 
-// Back returns by what a reader multiplies the averages now.
+// Back returns the factor by which a reader multiplies the averages now.
 func (r *Rates) Back(now time.Duration) float64 { return math.Exp((r.aged - now).Seconds() / Window) }
 
 // Age moves aged to now if a second or more has passed, and returns by how much. The caller fades the shares by it.
@@ -56,7 +56,7 @@ func (r *Rates) Age(now time.Duration) (dt float64) {
 // Place counts a session that the worker of s is to serve from now on, as one request.
 func (r *Rates) Place(s *Share, now time.Duration) { s.Requests += r.forward(now) }
 
-// Add counts a request with that many seconds of prefill for the worker of s.
+// Add counts a request, with its seconds of prefill, for the worker of s.
 func (r *Rates) Add(s *Share, seconds float64, now time.Duration) {
 	forward := r.forward(now)
 	r.sent += forward
@@ -67,7 +67,7 @@ func (r *Rates) Add(s *Share, seconds float64, now time.Duration) {
 	s.Requests += forward
 }
 
-// Hold makes room for the newest dispatches of so many workers.
+// Hold makes room for the newest dispatches of the given number of workers.
 func (r *Rates) Hold(workers int) { r.newest.hold(warmth * workers) }
 
 // Fade lets the share decay as the averages do.
@@ -77,7 +77,7 @@ func (s *Share) Fade(keep float64) {
 }
 
 // Prefill returns the mean seconds of prefill of the requests sent, each counted e^(-age/30 s). It returns false if
-// they count for less than half a request. Shares do not add up to it: those of workers that have died are forgotten.
+// they count for less than half a request. Shares do not add up to it, since those of dead workers are dropped.
 func (r *Rates) Prefill(now time.Duration) (mean float64, ok bool) {
 	if r.sent*r.Back(now) < .5 {
 		return 0, false
@@ -89,9 +89,9 @@ func (r *Rates) Prefill(now time.Duration) (mean float64, ok bool) {
 // last 16 a worker if that is more.
 //
 // The average begins at 0 and needs its 30 s. Alone it would give work done twice no price until then (see K in
-// sdk/score), and chats would leave the worker that holds them: a fleet of small models answers a thousand requests in
-// that time. lambda takes half of the newest rate, as a burst of 16 is no rate that lasts. A shorter window in place of
-// both lost: 5 to 8 % in overload, simulated.
+// sdk/score), and chats would leave the worker that holds them: a fleet of small models answers a thousand requests
+// in that time. lambda takes half of the newest rate, as a burst of 16 requests does not last. A shorter window in
+// place of both lost: 5 to 8 % in overload, simulated.
 func (r *Rates) Lambda(now time.Duration, up int) float64 {
 	average := r.sent * r.Back(now) / Window / float64(max(1, up))
 	if t, ok := r.newest.back(warmth * max(1, up)); ok {

@@ -30,8 +30,8 @@ func (s *Signs) Note(m *Mean, x float64, now time.Duration) {
 	s.At = now
 }
 
-// A stream counts up to farStream times the mean of those before it, or leastFar: a few clients that read slowly are as
-// slow as nothing else, and would make the worker slow for all.
+// A stream counts at most farStream times the mean of those before it, or leastFar: a few clients that read very
+// slowly would otherwise make the worker look slow for all.
 const (
 	farStream = 2.0
 	leastFar  = .005 // seconds per output token
@@ -61,7 +61,8 @@ func (s *Signs) IsFresh(now time.Duration) bool { return s.At > 0 && now-s.At <=
 // Usual holds the medians of a pool, with which each of its workers is compared; 0 = fewer than two workers are known.
 type Usual struct{ PerToken, FirstByte float64 }
 
-// MediansOf returns the medians of the workers that have a mean, taken of late. Of two it takes the lower one.
+// MediansOf returns the medians over the workers with a recent mean. With an even number of workers it takes the
+// lower middle one.
 func MediansOf(all []*Signs, now time.Duration) Usual {
 	median := func(of func(*Signs) Mean) float64 {
 		var values []float64
@@ -79,7 +80,7 @@ func MediansOf(all []*Signs, now time.Duration) Usual {
 	return Usual{PerToken: median((*Signs).PerToken), FirstByte: median((*Signs).firstByte)}
 }
 
-// Times returns how often a mean is a median; 0 = it cannot be told.
+// Times returns a mean divided by the median; 0 = unknown.
 func Times(m Mean, median float64) float64 {
 	if median <= 0 || m.N < fewSigns {
 		return 0

@@ -49,7 +49,7 @@ func side(x, value float64) float64 {
 	return 0
 }
 
-// Bound returns a slowness within the bounds of what is believed.
+// Bound clamps a slowness to the range of plausible values.
 func Bound(v float64) float64 { return min(maxSlow, max(1/maxSlow, v)) }
 
 // Drift fades what was learnt. keep is e^(-dt/driftTime).
@@ -65,8 +65,8 @@ func (s *WorkerSpeed) Drift(keep float64) {
 // of speed do harm (their length is in them). So the pool takes the worker's own figures in their place, over each
 // interval between two scrapes: seconds of prefill by tokens computed, of all its traffic from every sender.
 //
-// Under load vLLM counts the prefills of one engine step side by side, so the figure is no speed. But that holds for
-// all workers. So they are only compared with each other: compare moves Rel, never the fleet's.
+// Under load vLLM counts the prefills of one engine step side by side, so the figure is not a speed. But that holds
+// for all workers. Therefore they are only compared with each other: compare changes Rel, never the fleet's speed.
 type Pace struct {
 	Value float64       // prefill seconds per estimated second; 0 = never reported
 	At    time.Duration // when it was read
@@ -80,9 +80,9 @@ const (
 // Compare moves s.rel towards the ratio of its pace to the others', by its evidence so far and n requests more. all
 // holds s.
 //
-// The measure is the pace of a worker whose rel is 1, as the median of the recently read paces gives it. Of two it
-// takes the lower one, since the faster of two workers does most of the work. The median rel stays as it was, so that
-// only streams move the level: the lower of noisy figures would let all rels creep up.
+// The measure is the pace of a worker whose rel is 1, as the median of the recently read paces gives it. With two
+// workers it takes the lower one, since the faster of them does most of the work. The median rel stays as it was, so
+// that only streams move the level: the lower of noisy figures would let all rels creep up.
 func (s *WorkerSpeed) Compare(all []*WorkerSpeed, n float64) {
 	recent := slices.DeleteFunc(all, func(o *WorkerSpeed) bool {
 		return o.Pace.Value <= 0 || s.Pace.At-o.Pace.At > DriftTime

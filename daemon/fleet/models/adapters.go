@@ -84,7 +84,7 @@ func (u *Uses) touch(a *Use, now time.Duration) {
 	}
 }
 
-// dropOldest forgets the idle adapter that was not used for the longest time.
+// dropOldest removes the idle adapter that was not used for the longest time.
 func (u *Uses) dropOldest() bool {
 	for i := len(*u) - 1; i >= 0; i-- {
 		if (*u)[i].n == 0 {
@@ -95,7 +95,7 @@ func (u *Uses) dropOldest() bool {
 	return false
 }
 
-// Keep forgets the idle adapters that the worker does not list.
+// Keep removes the idle adapters that the worker does not list.
 func (u *Uses) Keep(listed *Listing) {
 	*u = slices.DeleteFunc(*u, func(a *Use) bool { return a.n == 0 && !listed.Has(a.name) })
 }
@@ -129,8 +129,8 @@ func (s *Stock) State(name string) (bits uint32) {
 	return bits | uint32(min(abi.RowLoadMax, math.Round(1000*load)))<<abi.RowLoadShift
 }
 
-// priceOfPlace returns the seconds that a place for one more adapter costs beside its load: none if one is free, else
-// the chance that the adapter which goes is wanted again, or the wait for one that may go.
+// priceOfPlace returns the cost in seconds of a place for one more adapter, without its load. It is zero if a place
+// is free. Otherwise it is the chance that the evicted adapter is needed again, or the wait until one may be evicted.
 func (s *Stock) priceOfPlace() (price float64, full bool) {
 	taken := len(s.Uses)
 	for _, name := range s.Running { // those of other routers

@@ -1,8 +1,9 @@
 package models
 
 // Workers of one model may have different lengths (--max-model-len): one has a card of 24 GB, one of 80. Each states
-// its own in /v1/models. A request that is surely longer than a worker's is answered 400 there, so that worker is no
-// candidate while a longer one can take it. If none can, it is: its 400 is the honest answer.
+// its own in /v1/models. A worker answers 400 to a request that is longer than its max_model_len. So the worker is
+// not a candidate while another one with a larger max_model_len can take the request. If none can, it is: its 400 is
+// the honest answer.
 
 // maxLength bounds a length that is believed. The longest models have 10 million tokens.
 const maxLength = 1 << 30
@@ -39,7 +40,8 @@ func (l *Listing) setLengths(lengths []int) {
 	}
 }
 
-// IsShorter reports whether the model is shorter than so many tokens. One whose length is not known is not.
+// IsShorter reports whether the model is shorter than the given number of tokens. One whose length is not known is
+// not.
 func (l *Listing) IsShorter(model string, tokens int) bool {
 	if l == nil || l.least == 0 || tokens <= l.least { // nearly every request: no look-up
 		return false

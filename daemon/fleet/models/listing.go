@@ -45,7 +45,7 @@ func (l *Listing) Has(model string) bool {
 // were not read yet: it may have any. Every worker fits "".
 func (l *Listing) Fits(model string) bool { return l == nil || model == "" || l.Has(model) }
 
-// Base returns the first model that is no adapter.
+// Base returns the first model that is not an adapter.
 func (l *Listing) Base() string {
 	for _, id := range l.IDs {
 		if !l.Adapts(id) {

@@ -3,8 +3,8 @@ package models
 import "encoding/json"
 
 // A worker may serve one model under several names (--served-model-name a b). Its engine keeps one cache for all of
-// them, and so does whoever remembers what it holds. The workers' lists say which names are one: those of one root that
-// are no adapters, which have a parent.
+// them, and so does whoever remembers what it holds. The workers' lists show which names are the same model: names
+// with the same root. Adapters, which have a parent, are excluded.
 
 // SameModels returns the least name of each model that a worker lists under several, by all names of that root. A name
 // of which two workers list other roots is not among them. nil = there is none.

@@ -112,7 +112,7 @@ func (a *asker) engines(ctx context.Context, base, page string) int {
 }
 
 // paused reports whether a worker says that it is paused: vLLM's RL endpoint /pause stops the engine, and neither
-// /health nor /metrics tells. A worker without the path is not.
+// /health nor /metrics shows it. A worker without the path is not.
 func (a *asker) paused(ctx context.Context, base string) bool {
 	q := question{client: a.Client, url: base + "/is_paused", wait: min(countWait, a.HealthTimeout), limit: maxHealth}
 	status, b, err := a.get(ctx, q)

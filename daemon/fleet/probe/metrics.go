@@ -190,7 +190,7 @@ func isAwakeState(rest []byte) (is bool) {
 	return is
 }
 
-// engineNumber returns the value of the label engine; false if there is none, or it is no number.
+// engineNumber returns the value of the label engine; false without such a label, or if it is not a number.
 func engineNumber(rest []byte) (n int, ok bool) {
 	var value []byte
 	if skipLabels(rest, func(name, v []byte) {
@@ -204,7 +204,7 @@ func engineNumber(rest []byte) (n int, ok bool) {
 	return n, err == nil && n >= 0
 }
 
-// number returns the value behind the labels, and 0 for what is none, negative or absurd.
+// number returns the value after the labels, and 0 for a value that is missing, negative or absurd.
 func number(rest []byte) float64 {
 	if rest[0] == '{' {
 		rest = skipLabels(rest, nil)
@@ -225,7 +225,7 @@ func number(rest []byte) float64 {
 
 // cacheSize returns the tokens of one engine's KV cache by its cache_config_info, and the tokens of a block.
 // kv_cache_size_tokens counts where there is one (0.32; the engine's own figure, right for hybrid models too), else
-// block_size times num_gpu_blocks. One block is taken off: vLLM's null block stands in the count and never holds
+// block_size times num_gpu_blocks. It subtracts one block: the count includes vLLM's null block, which never holds
 // anything.
 func cacheSize(rest []byte) (tokens, block int) {
 	var size, blocks int

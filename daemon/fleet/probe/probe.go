@@ -18,7 +18,7 @@ type Prober struct {
 	targets map[uint64]*target
 }
 
-// New makes a prober. It asks nobody until Run.
+// New makes a prober. It sends nothing until Run.
 func New(c Config) *Prober {
 	p := &Prober{targets: map[uint64]*target{}}
 	p.asker.Store(newAsker(c))

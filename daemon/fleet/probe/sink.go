@@ -11,8 +11,8 @@ import (
 // that of a worker that has gone meanwhile.
 type Sink interface {
 	// Phase returns what matters of a worker here. One that is not up is checked more often and not scraped. One that is
-	// shutting down is scraped each second, to find its new process soon. One whose engine stands still is asked whether
-	// it is paused.
+	// shutting down is scraped each second, to find its new process soon. A worker whose engine makes no steps is asked
+	// whether it is paused.
 	Phase(id uint64) worker.Phase
 
 	// Counted takes how many data-parallel engines the worker reports. It comes before Healthy, and only if Phase asks

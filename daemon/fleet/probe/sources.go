@@ -10,7 +10,7 @@ import (
 //
 //	{"0":{"endpoint":"tcp://*:5557",...},"1":{...}}
 //
-// It is empty if none does, and 0 is the count of whatever else.
+// It is empty if none does; the count is then 0.
 func countSources(text []byte) int {
 	var of map[string]json.RawMessage
 	if json.Unmarshal(text, &of) != nil || len(of) > maxEngines {

@@ -1,5 +1,5 @@
 // Package wake asks a scaler for workers: it posts to an operator's URL when a request comes and no worker is up that
-// could take it. A scaler that reads metrics each half minute would find out that much later.
+// could take it. A scaler that reads metrics each half minute would notice up to half a minute later.
 package wake
 
 import (
@@ -33,7 +33,7 @@ type Waker struct {
 	http *http.Client
 }
 
-// New makes a waker that calls url; "" = nobody. The body of its calls names the pool.
+// New makes a waker that calls url; "" = it calls nothing. The body of its calls names the pool.
 func New(pool, url string, log *slog.Logger) *Waker {
 	w := &Waker{pool: pool, log: log, from: time.Now(), http: direct.Client(nil, patience)}
 	w.Configure(url)

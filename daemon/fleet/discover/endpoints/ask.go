@@ -23,7 +23,7 @@ const (
 	watchFor    = 5 * time.Minute // then the server ends the watch; give or take a tenth
 )
 
-// refusal is an answer of the API server that is no success.
+// refusal is an answer of the API server with an error status.
 type refusal struct {
 	status int
 	text   string
@@ -63,7 +63,7 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// status is the API's own answer to what fails.
+// status is the API's answer to a request that failed.
 type status struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -151,10 +151,10 @@ type watching struct {
 	took    func(kind string, s *slice)
 }
 
-// watch passes on each event after the version until the answer ends. It is no error if the answer ends, or breaks off:
-// the next one shows whether the server is there.
+// watch passes on each event after the version until the answer ends. An answer that ends or breaks off is not an
+// error: the next request shows whether the server is reachable.
 func (d *apiServer) watch(ctx context.Context, s Service, w watching) error {
-	ctx, stop := context.WithTimeout(ctx, w.lasts+listTimeout) // a server that forgets to end it
+	ctx, stop := context.WithTimeout(ctx, w.lasts+listTimeout) // a server that never ends it
 	defer stop()
 	resp, err := d.get(ctx, s, url.Values{"watch": {"true"}, "allowWatchBookmarks": {"true"},
 		"resourceVersion": {w.version}, "timeoutSeconds": {strconv.Itoa(int(w.lasts.Seconds()))}})

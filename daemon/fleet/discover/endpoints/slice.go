@@ -115,9 +115,9 @@ func (c *candidate) family() int {
 	return 0
 }
 
-// oneEach returns one entry for each URL and for each pod. Of several a ready one wins, in whatever order they come: an
-// address is given away again while the pod that had it is still listed, and a slice may hold a stale copy of what
-// another slice says. Of equals the first wins.
+// oneEach returns one entry for each URL and for each pod. A ready entry takes precedence, whatever the order:
+// Kubernetes gives an address to a new pod while the old one is still listed, and a slice may have a stale copy of an
+// entry in another slice. Of equals the first wins.
 func oneEach(all []candidate) []candidate {
 	keepFamily(all)
 	slices.SortStableFunc(all, func(a, b candidate) int { return compareBools(a.Leaving, b.Leaving) })

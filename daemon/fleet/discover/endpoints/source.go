@@ -44,8 +44,8 @@ type followed struct {
 // New makes a source that follows nothing.
 func New(log *slog.Logger) *Source { return &Source{log: log, moved: make(chan struct{})} }
 
-// Follow makes s the service and lists its slices, unless it is followed already. It forgets the workers of the service
-// before.
+// Follow makes s the service and lists its slices, unless it is followed already. It drops the workers of the
+// previous service.
 func (c *Source) Follow(ctx context.Context, s Service) {
 	c.mu.Lock()
 	if s == c.service.Service {
@@ -106,7 +106,7 @@ func (c *Source) Run(ctx context.Context, changed func()) {
 	}
 }
 
-// talk lists if need be, and watches until the watch ends.
+// talk lists if it must, and then watches until the watch ends.
 func (c *Source) talk(ctx context.Context, s followed, changed func()) error {
 	listing, stop := context.WithTimeout(ctx, listTimeout)
 	defer stop()
