@@ -17,19 +17,19 @@
 //	sse         where events end in a stream, and which of its bytes are their data
 //	jsonwalk    walks through JSON that comes in pieces
 //	rewrite     changes the JSON of an answer while a client reads it
-//	identity    by which names agents tell their sessions apart, and how far each session is
+//	identity    the names that agents give their sessions, and the turn of each session
 //	breaks      where the prompts of a session break from turn to turn
 //	session     which worker has a session
 //	sessionapi  SageMaker's session calls and /sessions, in front of exchange
 //	sagemaker   SageMaker's wire: paths, headers, errors, event streams
-//	account     what each client holds of what all share
+//	account     which shared resources each client holds
 //	overflow    a body too long for memory, in a file until its worker has it
-//	names       for which models clients' names stand, and names written in JSON in place of others
+//	names       which models the names of clients mean, and replacing names in JSON
 //	limit       what each API key takes, and whether one more request is let in
 //	ledger      the same for all routers that share a Redis
 //
-// front calls exchange, exchange calls route, and none of the three knows its caller. sessionapi stands in front of
-// exchange and calls it; the others are called by these. Read exchange/exchange.go first, then route/choice.go.
+// front calls exchange, exchange calls route, and none of the three knows its caller. sessionapi calls exchange, and
+// these call the others. Read exchange/exchange.go first, then route/choice.go.
 //
 // A request uses one epoch (epoch.Epoch: configuration, pools and settings), also if a reload makes a new one
 // meanwhile. What it may cost is bounded by package gate in transport; whether a worker is fit is judged by package

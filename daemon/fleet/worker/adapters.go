@@ -30,8 +30,8 @@ type slot struct {
 	gone []string // adapters that are unloaded for it
 }
 
-// idleAdapters returns those of the endpoint that nobody uses, the one used last at the end, and how many adapters it
-// has with those that are being loaded. It leaves out the adapter of that name.
+// idleAdapters returns the endpoint's unused adapters, least recently used first, and the number of all its adapters,
+// including those being loaded. It leaves out the adapter of that name.
 func (e *endpoint) idleAdapters(but string) (idle []string, n int) {
 	last := map[string]time.Duration{}
 	for _, a := range e.listing.Adapters {

@@ -183,8 +183,8 @@ func (f *fleet) read(w *Worker, m Metrics, now time.Duration) {
 	}
 }
 
-// readElsewhere takes a page of w's engine for its load from elsewhere. Gauges that stand while nothing else on the
-// page moves are left over: an idle engine does not count down the requests whose clients have left.
+// readElsewhere takes a page of w's engine for its load from elsewhere. Gauges that stay above zero while nothing
+// else on the page changes are stale: an idle engine does not count down the requests whose clients have left.
 func (f *fleet) readElsewhere(w *Worker, m *Metrics, now time.Duration) {
 	w.noteKnown(now)
 	if w.engine.IsStill() && m.Steps+m.Prompts+m.Queries > 0 {
@@ -369,8 +369,8 @@ func (f *fleet) setAside(w *Worker, v *judge.Verdict, by uint64, now time.Durati
 	f.noteAll(e.ranks, event{kind: kind, why: v.Why, wait: e.health.BackOff(), tokens: e.inFlight}, now)
 }
 
-// maySpare reports whether an endpoint may be set aside. Half of the endpoints that are there always stay: if all fail,
-// the fault is in the requests or in what they share.
+// maySpare reports whether an endpoint may be set aside. At least half of the present endpoints always stay in: if
+// all fail, the cause is the requests or something that all endpoints share.
 func (f *fleet) maySpare(e *endpoint) bool {
 	there, out := 0, 1
 	for _, o := range f.endpoints {
@@ -396,8 +396,8 @@ func (f *fleet) closeBreaker(e *endpoint, now time.Duration) {
 	f.noteAll(e.ranks, event{kind: closed}, now)
 }
 
-// fadeSpeeds lets what was learnt of each worker fade, but for what its answers still show: a worker whose first byte
-// stays late is no faster than it was.
+// fadeSpeeds lets the learnt speed of each worker fade, except where its answers still confirm it: a worker whose
+// first byte stays late has not become faster.
 func (f *fleet) fadeSpeeds(keep float64, now time.Duration) {
 	all := make([]*measure.Signs, len(f.workers))
 	for i, w := range f.workers {

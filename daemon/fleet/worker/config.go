@@ -26,7 +26,7 @@ type Config struct {
 	MaxInFlight int        // requests at a time at one worker; 0 = no limit
 	MaxWait     float64    // seconds of prefill believed queued at a worker, above which others come first; 0 = no bound
 	MaxKVUse    float64    // share of a worker's KV tokens, if they are known, for requests in flight; 0 = no bound
-	Room        RoomHearer // nil = nobody is told of room
+	Room        RoomHearer // nil = room is not announced
 	RetryBudget float64    // repeats that MayRetry lets through, a share of requests, beside 10 a second; 0 = these alone
 	Panic       bool       // while no worker is up, Snapshot offers all of them, as Panicked
 	Adapters    Loading
@@ -38,7 +38,7 @@ type Config struct {
 	// not call f before it returns. nil means that no Holder is ever called.
 	After func(d time.Duration, f func(now time.Time))
 
-	Caches   Caches // of the workers; default: nobody is told of them
+	Caches   Caches // of the workers; default: changes are not announced
 	OnChange func() // something that is written to the log has changed; called without the pool's lock. nil = nothing
 }
 
@@ -51,13 +51,13 @@ type Loading struct {
 // Loads knows which adapters the worker at a URL may be asked to load. The pool calls it with its lock held.
 type Loads interface{ Loads(url, model string) bool }
 
-// Caches is told what becomes of the workers' KV caches, by their slots. The pool calls it without its lock.
+// Caches receives changes of the workers' KV caches, by slot. The pool calls it without its lock.
 type Caches interface {
 	// Down means that the worker is down or removed, or that its slot is free again: its cache is gone.
 	Down(slot uint32)
 	// Restarted means that the worker runs in a new process, though no health check saw it down.
 	Restarted(slot uint32)
-	// Resized tells a cache's capacity, when the worker is registered (0 = not known yet) and when it changes.
+	// Resized passes a cache's capacity, when the worker is registered (0 = not known yet) and when it changes.
 	Resized(slot uint32, tokens int)
 }
 
@@ -68,7 +68,7 @@ type Caches interface {
 type Watcher interface {
 	Watch(id uint64, url, metrics string) // the worker is new; both URLs may hold credentials
 	WatchHealth(id uint64)                // it was removed, and requests there may wait in vain: only its health matters
-	Unwatch(id uint64)                    // nothing about it is needed any more
+	Unwatch(id uint64)                    // its state can be dropped
 	CheckSoon(id uint64)                  // a request failed there: its health is wanted before the interval is over
 	ScrapeSoon(id uint64)                 // it gave a request up or lost it: its metrics may show a new process
 	ListSoon(id uint64)                   // its list of models may be old: Listing comes before the list is read

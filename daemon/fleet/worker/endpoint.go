@@ -88,7 +88,7 @@ func (e *endpoint) isOdd(engines int) bool {
 	return e.census.odd != was
 }
 
-// forget drops the state of the endpoint's process and of its engines: the process is dead or a new one.
+// forget drops the state of the endpoint's process and of its engines, because the process is dead or was replaced.
 func (e *endpoint) forget() {
 	e.health.Forget()
 	e.census.fewer = fewerPages // a new process may have any number of engines: its first page counts

@@ -40,7 +40,7 @@ type fleet struct {
 	places    measure.Places
 	labels    *labels.Set
 	asked     time.Duration // when all workers were last asked for their models: a request wanted one that none lists
-	panicked  bool          // nobody was up when a request came, and nobody has come up since
+	panicked  bool          // no worker was up when a request came, and none has come up since
 	panics    uint64        // requests that were given workers that are not up
 	events    []event
 	adapters  bool         // some worker lists LoRA adapters
@@ -48,7 +48,7 @@ type fleet struct {
 	passing   request      // the request of a PassForeign call; it is in no queue between two calls
 }
 
-// grace gives up the requests in flight at a worker that is no use to them.
+// grace gives up the requests in flight at a worker that will not answer them.
 type grace interface {
 	beginGrace(w *Worker)    // it went down or fell silent
 	beginClearing(w *Worker) // it does nothing
@@ -238,7 +238,7 @@ func (f *fleet) release(w *Worker) bool {
 	return true
 }
 
-// find returns the configured worker of that id, nil if there is none.
+// find returns the configured worker of that id, or nil.
 func (f *fleet) find(id string) *Worker {
 	i := slices.IndexFunc(f.workers, func(w *Worker) bool { return w.id == id })
 	if i < 0 {
@@ -248,7 +248,7 @@ func (f *fleet) find(id string) *Worker {
 }
 
 // at returns the configured endpoint with the name id, or the one whose rank id names, even a rank that it does not
-// have; nil if there is none.
+// have, or nil.
 func (f *fleet) at(id string) *endpoint {
 	name, _, _ := strings.Cut(id, rankMark)
 	i := slices.IndexFunc(f.endpoints, func(e *endpoint) bool { return e.name == name })
@@ -418,8 +418,8 @@ type List struct {
 	of      *models.Listing
 }
 
-// Renews reports whether the list has the models of another one. Then the entries are the same, but for their times and
-// the like.
+// Renews reports whether the list has the models of another one. Then the entries are the same, except for times and
+// similar fields.
 func (l List) Renews(o List) bool { return l.of == o.of }
 
 // Same reports whether nothing has been read anew since.

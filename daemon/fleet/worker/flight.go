@@ -41,9 +41,9 @@ type theirs struct {
 // askAgain is the time until a holder is called again.
 const askAgain = time.Second
 
-// overdue returns the holders whose grace is over, counted from their last byte or from the worker's fall, and when the
-// next grace ends, 0 if no request waits for that. It asks movable which requests are given up at all. A request sent
-// after the fall was sent because nobody else could take it: it goes on waiting.
+// overdue returns the holders whose grace is over, counted from their last byte or from the worker's fall, and when
+// the next grace ends, 0 if no request waits for that. It asks movable which requests are given up at all. A request
+// that was sent after the worker went down had no other worker: it continues to wait.
 func (f *flight) overdue(h *judge.Health, grace, now time.Duration,
 	movable func(*request) bool) (late []Holder, next time.Duration) {
 	fell := h.Fell()

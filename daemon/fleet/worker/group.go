@@ -10,7 +10,7 @@ import (
 const together = 100 * time.Microsecond
 
 // minSample is how many new tokens a sample needs: with fewer, the step's fixed cost is measured. A warm prompt with
-// that many new tokens is no sample, as most of its est rests on a guess about the cache.
+// this many new tokens does not count as a sample, as most of its est depends on a guess about the cache.
 const minSample = 1024
 
 // group collects requests whose first bytes came together. One engine step ended their prefill, so only the sum of
@@ -41,7 +41,7 @@ func (g *group) add(r *request, before, now time.Duration) {
 	}
 }
 
-// slowness returns the slowness that the group's time shows; false if the group is no sample.
+// slowness returns the slowness that the group's time shows; false if the group does not count as a sample.
 func (g *group) slowness() (x float64, ok bool) {
 	if g.warm || g.cold < minSample || g.est <= 0 {
 		return 0, false

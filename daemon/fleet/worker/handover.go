@@ -7,10 +7,11 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Arrive takes a place at the worker for a request that was coming, of whose prompt it holds so many tokens now. away:
-// another worker still computes the prompt. Arrive returns false if the requests that are there have all places, or if
-// the worker is not up any more and another one takes the request: the ticket is then to be ended. Until it arrives,
-// the request counts as load that strategies see. It keeps no other request out, and its time shows nothing.
+// Arrive takes a place at the worker for a request that was announced, and records how many tokens of its prompt the
+// worker holds now. away: another worker still computes the prompt. Arrive returns false if the requests at the
+// worker take all places, or if the worker is no longer up and another one takes the request. The caller must then
+// end the ticket. Until it arrives, the request counts as load that strategies see. It keeps no other request out,
+// and its time shows nothing.
 func (t *Ticket) Arrive(cached int, away bool, now time.Time) bool {
 	p, w, r := t.pool, t.worker, &t.request
 	at := p.fleet.clock(now)
@@ -43,8 +44,8 @@ func (t *Ticket) Computed(now time.Time) {
 	}
 }
 
-// Overdue records that the prompt has not been computed in time. If the worker has done nothing else meanwhile, it gets
-// no more prompts, but for a trial now and then.
+// Overdue records that the prompt has not been computed in time. If the worker has done nothing else in that time, it
+// gets no more prompts, except for an occasional trial.
 func (t *Ticket) Overdue(now time.Time) {
 	p, w, r := t.pool, t.worker, &t.request
 	at := p.fleet.clock(now)
@@ -100,7 +101,7 @@ func (p *Pool) IsUnpaired(w *Worker, now time.Time) bool {
 	return w.health.IsUnpaired(p.fleet.clock(now))
 }
 
-// Unpaired returns the ids of the workers inside of a fence that are not paired now.
+// Unpaired returns the ids of the workers that a fence admits and that are not paired now.
 func (p *Pool) Unpaired(fence Fence, now time.Time) (ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

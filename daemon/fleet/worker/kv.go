@@ -14,7 +14,7 @@ type kv struct {
 // others.
 type part struct{ requests, tokens int }
 
-// held returns the tokens that are held, with what is shared once if that is counted.
+// held returns the held tokens. If shared parts are tracked, it counts each of them once.
 func (k *kv) held() int {
 	if k.parts == nil {
 		return k.whole
@@ -43,7 +43,8 @@ func (k *kv) addParts(r *request) {
 	}
 }
 
-// remove counts a request down. Parts are counted until the worker has half of what it had when that began.
+// remove counts a request down. Parts are counted until the worker holds half of the tokens that it held when the
+// counting started.
 func (k *kv) remove(r *request) {
 	k.whole -= r.holds()
 	if k.parts == nil {

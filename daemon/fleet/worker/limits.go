@@ -1,7 +1,7 @@
 package worker
 
-// limits bound what a worker has at a time; 0 = no bound. They go by what the routers have sent there, which no silence
-// of the worker's metrics can change.
+// limits bound what a worker has at a time; 0 = no bound. They depend on the requests that the routers have sent
+// there, and not on the worker's metrics, which may be missing.
 type limits struct {
 	requests int     // at its endpoint
 	wait     float64 // seconds of prefill that is queued
@@ -11,6 +11,6 @@ type limits struct {
 // any reports whether there is a bound.
 func (l *limits) any() bool { return l.requests > 0 || l.wait > 0 || l.kv > 0 }
 
-// RoomHearer is told that there may be room where there was none: a request ended or had its first byte, here or at
-// another router, a worker came or may take requests again, or a bound changed. The pool calls it without its lock.
+// RoomHearer is called when a worker may have room again: a request ended or had its first byte, here or at another
+// router, a worker was added or may take requests again, or a limit changed. The pool calls it without its lock.
 type RoomHearer interface{ MayHaveCome() }

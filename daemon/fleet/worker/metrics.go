@@ -40,7 +40,7 @@ type Metrics struct {
 	TokenTimes   float64 // requests in TokenTime
 }
 
-// Pause records that the worker says of itself that it is paused, which its page does not tell.
+// Pause records that the worker reports itself as paused, which its metrics do not show.
 func (p *Page) Pause() {
 	p.Asleep = true
 	for i := range p.Engines {
@@ -83,8 +83,8 @@ func newTokens(m *Metrics) float64 {
 	return max(0, m.Prompts-m.Hits-m.ExternalHits)
 }
 
-// progressed reports whether an engine has done something between two pages of metrics. What stands in its queue is no
-// sign of that: the requests that hang there make its gauges grow, and those whose clients leave make them shrink.
+// progressed reports whether an engine has done something between two pages of metrics. The length of its queue does
+// not show that: requests that hang there make its gauges grow, and those whose clients leave make them shrink.
 func progressed(was, is *Metrics) bool {
 	return is.Usage > was.Usage || is.Queries != was.Queries || is.Hits != was.Hits ||
 		is.ExternalHits != was.ExternalHits || is.Prefill != was.Prefill || is.Prefills != was.Prefills ||

@@ -25,7 +25,7 @@ type Pool struct {
 	count    atomic.Int32                      // of the fleet's workers
 	served   atomic.Pointer[map[string]string] // the least name of each model that has several; nil = none has
 
-	mu    sync.Mutex // guards fleet but for fleet.began, and the fields of Worker and request that name it
+	mu    sync.Mutex // guards fleet except fleet.began, and the fields of Worker and request that name it
 	fleet fleet
 }
 
@@ -106,15 +106,15 @@ func (p *Pool) Drains() map[string]bool {
 	return p.fleet.drains()
 }
 
-// Snapshot appends a row for each worker that can take the request, and the Workers themselves, in order of slot. Such
-// a worker is up, awake and not draining, its breaker is closed or ready for a trial, it has room and fewer requests
-// than it refused at of late, it has its turn if it starts slowly, and it lists the model. If there is none, those get
-// a row that refused a request of late, and else those that are only suspected. Until its models were read, any model
-// fits a worker. The rows lack the fields that depend on the prompt: the prefix index fills Predicted, GPU, L1, L2,
-// FreeGPU, FreeL1, ReuseGPU and ReuseL1 by the row's slot.
+// Snapshot appends a row for each worker that can take the request, and the Workers themselves, in order of slot.
+// Such a worker is up, awake and not draining, its breaker is closed or ready for a trial, it has room and fewer
+// requests than it refused at of late, it has its turn if it starts slowly, and it lists the model. If there is none,
+// workers that refused a request recently get a row. If there are none of these, suspected workers do. Until its
+// models were read, any model fits a worker. The rows lack the fields that depend on the prompt: the prefix index
+// fills Predicted, GPU, L1, L2, FreeGPU, FreeL1, ReuseGPU and ReuseL1 by the row's slot.
 //
-// The Standing is Ready or Panicked if there are rows, else the reason why there are none: Full, Starting, Down or
-// Lacking, or Fenced. Snapshot does not allocate if rows and ws have the capacity.
+// The Standing is Ready or Panicked if there are rows. Otherwise it is the reason for their absence: Full, Starting,
+// Down, Lacking or Fenced. Snapshot does not allocate if rows and ws have the capacity.
 func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Standing) {
 	p.mu.Lock()
 	defer p.unlock()
@@ -133,8 +133,8 @@ func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Wo
 	return s.rows, s.workers, s.standing
 }
 
-// Standing returns what the worker with that id can do for a request of the model that is bound to it. A worker outside
-// of the request's fence is Gone, as one that has left the pool.
+// Standing returns what the worker with that id can do for a request of the model that is bound to it. A worker
+// outside of the request's fence is Gone, like a worker that has left the pool.
 func (p *Pool) Standing(id, model string, fence Fence, now time.Time) Standing {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -301,7 +301,7 @@ func (p *Pool) Up(now time.Time) (n int) {
 	return cmp.Or(n, suspected)
 }
 
-// At returns the configured worker of a slot, nil if there is none.
+// At returns the configured worker of a slot, or nil.
 func (p *Pool) At(slot uint32) *Worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,8 +2,8 @@ package worker
 
 import "time"
 
-// A worker's list of models is read every ten seconds, and adapters come and go between. So a list is no ground for a
-// refusal before it is read anew, and an answer that contradicts it has it read anew.
+// A worker's list of models is read every ten seconds, and adapters come and go between. So a list must be read again
+// before a request is refused because of it, and an answer that contradicts the list causes a new reading.
 
 // renewEvery is the least time between two readings of all lists: clients may ask for nonsense again and
 // again.
@@ -13,7 +13,7 @@ const renewEvery = time.Second
 type renewal uint8
 
 const (
-	renewed renewal = iota // nobody waits
+	renewed renewal = iota // no request waits
 	wanted                 // the worker has not been asked since
 	reading                // it has been asked
 )

@@ -9,10 +9,10 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/models"
 )
 
-// This file takes in the results of a Watcher, by the number that Watcher.Watch gave. A number that is not watched any
-// more belongs to a worker that has gone meanwhile, and its result is ignored.
+// This file takes in the results of a Watcher, by the number that Watcher.Watch gave. A number that is no longer
+// watched belongs to a worker that has left, and its result is ignored.
 
-// Phase is what a Watcher must know of a worker. The zero Phase is that of a worker which is not watched any more.
+// Phase is what a Watcher must know of a worker. The zero Phase is that of a worker that is no longer watched.
 type Phase struct {
 	Up      bool
 	Leaving bool // an answer of it showed that it shuts down
@@ -57,13 +57,13 @@ func (p *Pool) Dead(id uint64, why string, now time.Time) {
 	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.clock(now), why, judge.CheckClosed) })
 }
 
-// Unchecked records that no health check could be made. That is no sign of the worker's health.
+// Unchecked records that no health check could be made. That does not show the worker's health.
 func (p *Pool) Unchecked(id uint64, why string, now time.Time) {
 	p.report(id, func(e *endpoint) { e.health.NoteError(why, now, judge.ByHealth) })
 }
 
-// Listing records that a worker is about to be asked for its models. A list that was asked for before may be older than
-// what ListSoon was called for.
+// Listing records that a worker is about to be asked for its models. A list that was requested earlier may be older
+// than the change for which ListSoon was called.
 func (p *Pool) Listing(id uint64) {
 	p.report(id, func(e *endpoint) { e.renewal.begun() })
 }
@@ -164,7 +164,7 @@ func (p *Pool) RenewList(w *Worker) {
 	}
 }
 
-// Reachable returns a worker of each address that is up and inside of the fence.
+// Reachable returns one worker for each address whose worker is up and inside of the fence.
 func (p *Pool) Reachable(fence Fence) (all []*Worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,13 +203,13 @@ func (p *Pool) Lists(w *Worker, model string) bool {
 	return w.listing != nil && w.listing.Has(model)
 }
 
-// Slept records that the engines of the endpoint with that id were put to sleep or paused, before their metrics tell
+// Slept records that the engines of the endpoint with that id were put to sleep or paused, before their metrics show
 // it. They are awake again if the next page of these does not, or by Woke.
 func (p *Pool) Slept(id string, now time.Time) { p.setAsleep(id, true, now) }
 
-// Woke records that the engines of the endpoint with that id were woken up or go on, where no page of metrics has come
-// since they were put to sleep: a worker may have none. Where there are pages the next one tells it, as an order may
-// wake a part of an engine.
+// Woke records that the engines of the endpoint with that id were woken up or go on, where no page of metrics has
+// come since they were put to sleep: a worker may have none. Where metrics are scraped the next page decides, as an
+// order may wake a part of an engine.
 func (p *Pool) Woke(id string, now time.Time) { p.setAsleep(id, false, now) }
 
 func (p *Pool) setAsleep(id string, asleep bool, now time.Time) {
@@ -226,7 +226,7 @@ func (p *Pool) setAsleep(id string, asleep bool, now time.Time) {
 	}
 }
 
-// Emptied records that the KV caches of the endpoint with that id were emptied, which no metrics tell.
+// Emptied records that the KV caches of the endpoint with that id were emptied, which no metrics show.
 func (p *Pool) Emptied(id string, now time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
@@ -235,8 +235,8 @@ func (p *Pool) Emptied(id string, now time.Time) {
 	}
 }
 
-// HoldAdapter counts an adapter as used at w until release is called. lacks reports whether w does not list it, so that
-// it is to be loaded there. For a model that is no adapter HoldAdapter counts nothing.
+// HoldAdapter counts an adapter as used at w until release is called. lacks reports whether w does not list it, so
+// that it is to be loaded there. HoldAdapter counts nothing for a model that is not an adapter.
 func (p *Pool) HoldAdapter(w *Worker, name string, now time.Time) (release func(), lacks bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -265,9 +265,9 @@ const (
 	SlotNever // the worker is down, or has been removed
 )
 
-// TakeAdapterSlot gives a load at w one of most slots, until FreeAdapterSlot is called. It takes as many idle adapters
-// off the list as are too many then, those first that were not used for the longest time, and returns their names: the
-// caller unloads them. most = 0 is no bound.
+// TakeAdapterSlot gives a load at w one of most slots, until FreeAdapterSlot is called. It takes as many idle
+// adapters off the list as are too many then, those first that were not used for the longest time, and returns their
+// names: the caller unloads them. most = 0 means no limit.
 func (p *Pool) TakeAdapterSlot(w *Worker, name string, most int) (gone []string, s Slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -289,7 +289,7 @@ func (p *Pool) TakeAdapterSlot(w *Worker, name string, most int) (gone []string,
 	return gone, SlotTaken
 }
 
-// FreeAdapterSlot ends the load of an adapter at w, whether it is there now or not, and has the list of w read anew.
+// FreeAdapterSlot ends the load of an adapter at w, whether it succeeded or not, and has the list of w read again.
 func (p *Pool) FreeAdapterSlot(w *Worker, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -299,8 +299,8 @@ func (p *Pool) FreeAdapterSlot(w *Worker, name string) {
 	}
 }
 
-// AdapterLoaded records that w has loaded an adapter from that path, before its own list tells it. took is 0 if it had
-// it before.
+// AdapterLoaded records that w has loaded an adapter from that path, before its own list shows it. took is 0 if it
+// had it before.
 func (p *Pool) AdapterLoaded(w *Worker, name, path string, took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -317,8 +317,8 @@ func (p *Pool) AdapterLoaded(w *Worker, name, path string, took time.Duration) {
 	relist(&p.fleet, e, name, raw)
 }
 
-// LoseAdapter records that w lacks an adapter that it may load, whatever its list says. It returns false for what w may
-// not load. Some lists name adapters like models.
+// LoseAdapter records that w lacks an adapter that it may load, whatever its list says. It returns false for an
+// adapter that w may not load. Some lists name adapters like models.
 func (p *Pool) LoseAdapter(w *Worker, name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,7 +20,7 @@ type Query struct {
 	Tried []*Worker // that have had the request: they hide nobody who takes only what nobody else does
 	Rank  int       // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
 	Need  int       // tokens that it surely has: a worker of a shorter max_model_len is TooShort; 0 = not known
-	Tied  bool      // nobody but Bound can serve its session: Bound is never TooShort
+	Tied  bool      // only Bound can serve its session: Bound is never TooShort
 	Class uint8     // of the request's Dispatch
 	Spare bool      // it need not be served: nobody gets it who is only suspected of being up, or is not
 	Half  bool      // another worker answers it: one that hands nothing over gets it last, and only if it must be served
@@ -30,7 +30,7 @@ type Query struct {
 	Holds     int       // tokens of KV that it takes, those of Beginning too; 0 = not known
 	Beginning Beginning // of its prompt
 
-	Count *Count // Snapshot writes there how many workers there are for it; nil = nobody asks
+	Count *Count // Snapshot writes there how many workers can take it; nil = not wanted
 }
 
 // shot is one call of Snapshot. The pool's lock is held throughout.
@@ -73,7 +73,7 @@ func (s *shot) take() {
 		s.takeBy(outOfTurn)
 	case Crowded: // all that there are say that they are full: one of them says so itself, if it still is
 		s.takeBy(crowded)
-	case Silent: // suspicion is no reason to refuse what nobody else takes
+	case Silent: // suspicion is not a reason to refuse a request that no other worker takes
 		if !s.Spare {
 			s.takeBy(trusting)
 		}
@@ -129,7 +129,7 @@ func (s *shot) takeBy(m mode) {
 			continue
 		}
 		standing := s.fit(w, s.judge(w, m))
-		if tried && standing == Crowded { // it may be asked once more, if nobody else is left
+		if tried && standing == Crowded { // it may be asked once more, if no other worker is left
 			standing = Ready
 		}
 		if standing == Panicked && s.standing != Panicked {
@@ -197,8 +197,8 @@ func (s *shot) hasRoom(m mode) bool {
 }
 
 // backlogged reports whether a worker is not offered for the prefill that is queued there. While another worker has
-// room it is offered: its row shows the wait, and whoever knows the prompt decides (Dispatch.Backlogged). A session
-// that can go nowhere else waits until it has room.
+// room it is offered: its row shows the wait, and the strategy, which knows the prompt, decides
+// (Dispatch.Backlogged). A session that can go nowhere else waits until it has room.
 func (s *shot) backlogged(w *Worker, bound bool) bool {
 	return !s.Full && (!s.eased || s.Tied && bound) && w.backlogged(&s.fleet.conf.limits, &s.moment)
 }
@@ -233,7 +233,7 @@ func (s *shot) fit(w *Worker, standing Standing) Standing {
 	return standing
 }
 
-// takeShort offers the workers that are too short, if nobody else may take the request.
+// takeShort offers the workers that are too short, if no other worker may take the request.
 func (s *shot) takeShort() {
 	if s.standing == TooShort {
 		s.Need = 0

@@ -9,17 +9,17 @@ const (
 	Ready    Standing = iota // takes the request
 	Gone                     // there is no worker of that id
 	Starting                 // it has had no health check yet
-	Down                     // it is down. Of a fleet: no worker that may have the model takes requests
+	Down                     // it is down. For a fleet: no worker that may have the model takes requests
 	Ejected                  // it is up, but has failed so often that it is left alone for a while
 	Draining                 // Drain was called for it, or its answers show that it shuts down
-	Lacking                  // it does not list the model. Of a fleet: nor does any other, and all models are known
+	Lacking                  // it does not list the model. For a fleet: no worker lists it, and all lists are known
 	Full                     // it has no room: Config.MaxInFlight, MaxWait or MaxKVUse
 	Held                     // it came back a short while ago, and it does not have its turn
 	Panicked                 // it is not up, and is offered because no worker is: Config.Panic
 	Silent                   // its port is open as far as is known, and its health checks get no answer in time
 	Asleep                   // its engine has been put to sleep
 	Crowded                  // it refused a request a moment ago because it was full
-	Fenced                   // it lacks a label of the request's Fence. Of a fleet: so do all others
+	Fenced                   // it lacks a label of the request's Fence. For a fleet: all workers do
 	TooShort                 // its max_model_len is below what the request has, and a longer worker can take it
 )
 

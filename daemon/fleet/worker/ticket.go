@@ -132,8 +132,8 @@ func (p *Pool) BeginForeign(key uint64, d Dispatch, seen bool, at time.Time) *Fo
 	return f
 }
 
-// upFor makes r a request of another router to the worker with that Key, and returns the worker; nil if there is none
-// or it is down. The caller holds p.mu.
+// upFor makes r a request of another router to the worker with that Key, and returns the worker; nil if no worker has
+// the Key, or it is down. The caller holds p.mu.
 func (p *Pool) upFor(key uint64, r *request, d *Dispatch, at time.Time) *Worker {
 	w := p.fleet.keyed[key]
 	if w == nil || w.health.State() == judge.Down {
@@ -169,8 +169,9 @@ func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
 	w.endForeign(r)
 }
 
-// FillShared writes into the rows of workers that have no room for so many tokens what requests in flight there hold,
-// with what they share once, and what of it is the prompt's. The other rows' workers have room for all of it.
+// FillShared fills the rows of workers that have no room for the given number of tokens. It writes the tokens that
+// requests in flight hold there, each shared token counted once, and how many of them belong to the prompt. The other
+// rows' workers have room for all of it.
 func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need float64) {
 	locked := false
 	for i := range rows {
@@ -192,10 +193,10 @@ func (p *Pool) FillShared(rows []abi.Row, workers []*Worker, b *Beginning, need 
 // BoundsKV reports whether the KV bounds what a worker has at a time, so that a Query needs Holds.
 func (p *Pool) BoundsKV() bool { return p.set.Load().MaxKVUse > 0 }
 
-// MaxWait returns the bound of the prefill queued at a worker in seconds; 0 = there is none.
+// MaxWait returns the limit of the prefill queued at a worker in seconds; 0 = no limit.
 func (p *Pool) MaxWait() float64 { return p.set.Load().MaxWait }
 
-// ByKey returns the configured worker with that Key, and whether it is down; nil if there is none.
+// ByKey returns the configured worker with that Key, or nil, and whether it is down.
 func (p *Pool) ByKey(key uint64) (w *Worker, isDown bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,7 +258,7 @@ func (p *Pool) Relearn(key uint64, s Speed) {
 	}
 }
 
-// Listings returns what the workers list that are up and inside of the fence, each list once.
+// Listings returns the model lists of the workers that are up and inside of the fence, each list once.
 func (p *Pool) Listings(fence Fence) []List {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -303,8 +304,8 @@ func (t *Ticket) Ahead(now time.Time) float64 {
 	return w.queue.ahead(&t.request, p.fleet.clock(now), p.fleet.speed.Value*w.speed.Times())
 }
 
-// FirstByte records the first byte of an answer that the model made. For an error call End alone: its time is no
-// measure of prefill.
+// FirstByte records the first byte of an answer that the model made. For an error call only End: its time does not
+// measure prefill.
 func (t *Ticket) FirstByte(now time.Time) {
 	p, w, r := t.pool, t.worker, &t.request
 	at := p.fleet.clock(now)
@@ -380,8 +381,8 @@ func (t *Ticket) Elsewhere(now time.Time) bool {
 const compareEach = time.Second
 
 // Doubtful reports whether a refusal of the worker is to be compared with another worker's answer: it has accepted no
-// request of the class yet, or has refused the one before, or is set aside for its refusals. Of the refusals of trusted
-// workers one a second is compared.
+// request of the class yet, or has refused the one before, or is set aside for its refusals. One refusal a second of
+// trusted workers is compared.
 func (t *Ticket) Doubtful(now time.Time) bool {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
@@ -398,7 +399,7 @@ func (t *Ticket) Doubtful(now time.Time) bool {
 }
 
 // Survived reports whether the process at the worker with that Key lived on after that time, as its health checks and
-// its metrics since then show. Where several processes stand behind the URL they show nothing: another one answers
+// its metrics since then show. Where several processes share the URL they show nothing: another process may answer
 // them.
 func (p *Pool) Survived(key uint64, at time.Time) bool {
 	p.mu.Lock()

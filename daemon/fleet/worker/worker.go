@@ -20,7 +20,7 @@ type Worker struct {
 	cpu   atomic.Int64 // tokens of KV that its CPU memory keeps
 	block atomic.Int32 // tokens of a block of its KV cache by its newest metrics; 0 = none yet
 
-	// The pool's lock guards all below. The fields of a row stand together.
+	// The pool's lock guards all below. The fields of a row are adjacent.
 	marks
 	place     membership
 	draining  bool // Drain was called for it
@@ -128,8 +128,8 @@ func (w *Worker) resize() bool {
 	return w.capacity.inForce != was
 }
 
-// forget drops the state of the worker's engine: it is dead or a new one. Requests that are still counted in flight end
-// by their tickets.
+// forget drops the state of the worker's engine, because the engine is dead or was replaced. Requests that are still
+// counted in flight end by their tickets.
 func (w *Worker) forget() {
 	w.queue.clear()
 	w.share = measure.Share{}
@@ -186,8 +186,8 @@ func (w *Worker) keeps(now time.Duration) bool {
 	return w.isUp() && !w.engine.IsAsleep() && w.health.Lets(now)
 }
 
-// suspected reports whether w is only suspected: it is silent, or set aside for what its answers show. If no worker
-// takes a request, suspicion is no reason to refuse it.
+// suspected reports whether w is only suspected of being sick: it is silent, or set aside because of its answers. If
+// no other worker takes a request, suspicion is not a reason to refuse it.
 func (w *Worker) suspected() bool {
 	return !w.draining && !w.engine.IsAsleep() &&
 		(w.health.State() == judge.Silent || w.isUp() && w.health.IsSetAside())
@@ -221,9 +221,8 @@ func (w *Worker) standing(model string, l *limits, m *moment) Standing {
 // full reports whether w has no room for another request.
 func (w *Worker) full(l *limits, m *moment) bool { return w.packed(l, 0, nil) || w.backlogged(l, m) }
 
-// packed reports whether w may have no further request, or has no KV for one that takes so many tokens, those of its
-// beginning among them. A worker without a request takes any: one that is larger than the bound could go nowhere else
-// either.
+// packed reports whether w may get no further request, or has no KV for one with this number of tokens, its prefix
+// included. A worker without a request takes any: one that is larger than the bound could go nowhere else either.
 func (w *Worker) packed(l *limits, tokens int, b *Beginning) bool {
 	if l.requests > 0 && w.endpoint.present() >= l.requests {
 		return true
@@ -307,7 +306,7 @@ func (w *Worker) begin(r *request) {
 	}
 }
 
-// arrive counts a request that was coming among those that are there.
+// arrive counts an announced request as one in flight.
 func (w *Worker) arrive(r *request) {
 	if r.coming {
 		r.coming = false

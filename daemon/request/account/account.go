@@ -92,7 +92,7 @@ func (a *Account) End(at time.Time) {
 	}
 }
 
-// Front is whoever has read the request from its connection.
+// Front is the package that has read the request from its connection.
 type Front interface {
 	// Slim drops what is not needed while the request waits. It may be called more than once.
 	Slim()
@@ -165,7 +165,7 @@ func (a *Account) end(reads bool, at time.Time) {
 	}
 }
 
-// unread returns the body if no work reads it any more, and forgets it. The caller holds a.mu.
+// unread returns the body and drops it, if no work reads it now. The caller holds a.mu.
 func (a *Account) unread() (b Body) {
 	if a.readers == 0 {
 		b, a.body = a.body, nil
@@ -218,7 +218,7 @@ func (a *Account) Sent() {
 	}
 }
 
-// Hold is so much of one thing that a request holds. Its zero value holds nothing. It must not be copied.
+// Hold is the amount of one resource that a request holds. Its zero value holds nothing. It must not be copied.
 type Hold struct {
 	of   atomic.Pointer[Account]
 	n    int32
@@ -252,7 +252,7 @@ func (a *Account) add(what What, n int64) {
 	}
 }
 
-// close counts an account down, with what it still holds.
+// close subtracts an account from the sums, with everything that it still holds.
 func (b *Books) close(held [kinds]int64) {
 	for i, n := range held {
 		if n != 0 {

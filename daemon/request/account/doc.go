@@ -9,10 +9,10 @@
 //	Begin    adds a work that may outlive the client
 //	Work.End ends a work; the last one returns the key's place and corrects its tokens
 //	Take     records in a Hold that the request holds something; Hold.Release returns it
-//	Keep     leaves the memory of the body to the account until no work reads it any more
+//	Keep     leaves the memory of the body to the account until no work reads it
 //
-// A [Hold] and a [Work] return what they stand for once, however often they are ended, so each way out of a request may
-// end them. [Books] has the sums over all requests. They are zero when nothing is under way, and an account that ends
+// A [Hold] and a [Work] return their resource once, however often they are ended, so each exit of a request may end
+// them. [Books] has the sums over all requests. They are zero when nothing is under way, and an account that ends
 // while something is still held counts as a leak: its sums are corrected, and tests and the soak fail
 // (warmpath_account_leaks_total).
 //

@@ -5,10 +5,9 @@ import (
 	"sync"
 )
 
-// Shared is a store that all clients share, in bytes. A client may take as much as is then left for all others: one
-// client has half of what there is, two have a third each. So there is always room for the next one. The clients are
-// the keys, and the networks where there are none, see [Network]. Its zero value is empty. It is safe for concurrent
-// use.
+// Shared is a store that all clients share, in bytes. A client may take as much as it leaves for all others: a single
+// client gets half of the resource, two clients get a third each. So there is always room for the next one. A client
+// is a key, or without keys a network, see [Network]. Its zero value is empty. It is safe for concurrent use.
 type Shared struct {
 	mu    sync.Mutex // guards all below
 	taken int64
@@ -61,8 +60,8 @@ func (s *Shared) Part(client string) Part { return Part{of: s, client: client} }
 // Client returns who holds it.
 func (p *Part) Client() string { return p.client }
 
-// Grow has the part hold so many bytes, if the client may hold them of the most that all may. If not, it holds as much
-// as before. A part never shrinks.
+// Grow sets the bytes that the part holds, if the client may hold them and the total limit allows it. If not, it
+// holds as much as before. A part never shrinks.
 func (p *Part) Grow(to, most int64) bool {
 	if to <= p.held {
 		return true

@@ -65,7 +65,7 @@ func makerKey(r *Request, response string) uint64 {
 	return names.Key("maker", r.In.Caller.Name, response)
 }
 
-// sessionKey returns a hash of what the turns of a session have in common: the response that they go on with, the name
+// sessionKey returns a hash of the value that all turns of a session share: the response that they continue, the name
 // of the session, or the beginning of the chat.
 func sessionKey(r *Request) uint64 {
 	tenant := r.In.Caller.Name
@@ -90,7 +90,7 @@ func KeepModel(r *Request, response string) {
 	}
 }
 
-// ModelSpans returns where the names of models stand in a body.
+// ModelSpans returns the positions of the models' names in a body.
 func ModelSpans(r *Request, body []byte) [][2]int {
 	if kind := r.In.Get("Content-Type"); len(kind) > 10 && strings.EqualFold(kind[:10], "multipart/") {
 		return prompt.FormModel(kind, body)

@@ -137,9 +137,9 @@ func (r *Request) foreign() *message.Fault {
 	return nil
 }
 
-// foreignJob returns why a job may not be used with the request's key, or nil. p is the pool where the key has it. One
-// that nobody has bound goes to a worker, whose 404 is the honest one: the binding may have expired. A key for some
-// models gets none of those, as it names no model.
+// foreignJob returns why a job may not be used with the request's key, or nil. p is the pool where the key has it. A
+// name that is not bound goes to a worker, whose 404 is authoritative, since the binding may have expired. A key for
+// some models gets none of those, as it names no model.
 func (r *Request) foreignJob(id string, p *epoch.Pool) *message.Fault {
 	if p != nil {
 		p.Sessions.Use(message.Owned(id, ""))

@@ -24,7 +24,7 @@ const (
 // Lethal remembers which bodies came with the end of a worker. It is safe for concurrent use.
 type Lethal struct {
 	seed maphash.Seed
-	some atomic.Bool // there may be an entry: else nobody needs a hash
+	some atomic.Bool // there may be an entry: otherwise no hash is needed
 
 	mu     sync.Mutex // guards all below
 	bodies map[uint64]*ends
@@ -131,7 +131,7 @@ func (l *Lethal) losses(in *message.Inbound, now time.Time) []loss {
 	return nil
 }
 
-// Acquit forgets a request that a worker has answered.
+// Acquit removes a request that a worker has answered.
 func (l *Lethal) Acquit(in *message.Inbound) {
 	h := l.hash(in)
 	l.mu.Lock()
@@ -141,7 +141,7 @@ func (l *Lethal) Acquit(in *message.Inbound) {
 	}
 }
 
-// expire forgets what is too old. An entry that was added to since stays a little longer. The caller holds l.mu.
+// expire removes old entries. An entry that was added to since stays a little longer. The caller holds l.mu.
 func (l *Lethal) expire(now time.Time) {
 	for len(l.order) > 0 {
 		e := l.bodies[l.order[0]]

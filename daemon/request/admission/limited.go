@@ -91,8 +91,8 @@ type Answered struct {
 	Whole    bool
 }
 
-// Use records what an answer has used of the limit: by the engine's counts, or by what was sent. Nothing of a prompt
-// was cached that the engine does not count so, whatever the router believes.
+// Use records how much of the limit an answer has used, by the engine's counts or by the bytes sent. Nothing of a
+// prompt was cached that the engine does not count so, whatever the router believes.
 func (a *allowance) Use(r *Reading, s Answered) {
 	if !a.spent.Limited() || !r.Computes {
 		return

@@ -214,7 +214,7 @@ func (r *Reading) hidesResponse(in *message.Inbound, target string) *message.Fau
 	return nil
 }
 
-// hidesModel reports whether the body, JSON or a form, may name a model in what has not been read of it.
+// hidesModel reports whether the unread part of the body, JSON or a form, may name a model.
 func (r *Reading) hidesModel(in *message.Inbound) bool {
 	if in.Tail == nil || r.Req.Model != "" {
 		return false

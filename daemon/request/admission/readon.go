@@ -49,7 +49,7 @@ func ReadOn(ctx context.Context, r *Request) *message.Fault {
 	return &FaultOverflowFull
 }
 
-// keptPiece is more than what a body is short of that alone fills its client's part of the room.
+// keptPiece is larger than the rest of a body that alone fills its client's part of the store.
 const keptPiece = 64 << 10
 
 // missing returns the fault of a request that the rest of its body may cure, or nil.

@@ -178,7 +178,7 @@ func (r *Request) theyList() string {
 	return "; those of its pool list " + strings.Join(names, ", ")
 }
 
-// HeaderModel has the model that an alias stood for.
+// HeaderModel has the target of an alias.
 const HeaderModel = "X-Warmpath-Model"
 
 // ClientModel returns the model by the name that the client has for it.
@@ -189,7 +189,7 @@ func (r *Request) ClientModel() string {
 	return r.Read.Req.Model
 }
 
-// TellModel says in the answer's head which model an alias stood for, and why it is a fallback.
+// TellModel writes the target of an alias into the answer's header, and the reason for a fallback.
 func (r *Request) TellModel(out *message.Outbound) {
 	if r.Alias != nil && r.In.Seen.Model != "" { // what is read of a stored response names none
 		out.Set(HeaderModel, r.In.Seen.Model)
@@ -304,7 +304,7 @@ func (r *Request) Known(v route.Verdict) route.Verdict {
 	return v
 }
 
-// Missing is known, and has a worker asked for if there is none.
+// Missing is known; if no worker is up, the scaler is called.
 func (r *Request) Missing(v route.Verdict) route.Verdict {
 	v = r.Known(v)
 	if r.LacksWorkers(v) && r.Pool.Waker != nil {

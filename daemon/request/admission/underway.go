@@ -19,8 +19,8 @@ import (
 )
 
 // A response in the background, a batch or a video is made after the request for it has been answered. It belongs to
-// its key until it has ended: the request's account goes on, with the key's place and its tokens. The router learns how
-// far it is from what the client reads of it, and asks the worker.
+// its key until it has ended: the request's account goes on, with the key's place and its tokens. The router learns
+// the job's progress from the answers that the client reads, and asks the worker.
 
 // Bounds on the jobs that are followed. A job beyond them gives its place and its tokens back when the request for it
 // is answered.
@@ -86,7 +86,7 @@ func (u *underway) Begin(r *Request, id, worker, path string) {
 	j.timer = time.AfterFunc(j.pause(), func() { u.ask(j) })
 }
 
-// pause returns how long it is to the next question: a second at first, and a part of what the job has taken so far.
+// pause returns the time until the next question: a second at first, then a fraction of the job's time so far.
 func (j *job) pause() time.Duration {
 	d := min(max(time.Since(j.began)/8, time.Second), 15*time.Second)
 	return d*3/4 + rand.N(d/2)
@@ -132,7 +132,7 @@ func (j *job) hasEnded() (ended bool, used route.Usage) {
 	return ended, used
 }
 
-// End ends a job, once, and charges its key for what the engine counts of it.
+// End ends a job, once, and charges the engine's count of tokens to its key.
 func (u *underway) End(name session.Name, used route.Usage) {
 	u.mu.Lock()
 	j := u.of[name]

@@ -30,8 +30,8 @@ type Place struct {
 	limit *message.Fault // the answer if it waits in vain for a limit of its key; nil = it waits for a worker
 }
 
-// Enter takes a place, or says why there is none. due is when the first token comes too late, zero = never; queued is
-// how long it takes at the best worker before the request's own prefill begins.
+// Enter takes a place, or returns the reason why it got none. due is when the first token comes too late, zero =
+// never; queued is how long it takes at the best worker before the request's own prefill begins.
 func (t *Place) Enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Time,
 	queued time.Duration) *message.Fault {
 	t.Wait = nil
@@ -53,7 +53,7 @@ func (t *Place) Enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Ti
 	return nil
 }
 
-// Await waits for the turn. A fault means that the request has left the queue.
+// Await waits until the request is dequeued. A fault means that the request has left the queue.
 func (t *Place) Await(ctx context.Context) *message.Fault {
 	t.slim()
 	news := t.Wait.Await(ctx)
@@ -120,7 +120,7 @@ func (t *Place) Served(at time.Time) (c *waiting.Charge) {
 	return c
 }
 
-// Leave gives back the request's place in the queue, if it has one. At the next one it waits for so much less.
+// Leave gives back the request's place in the queue, if it has one. Its next wait is shorter by this time.
 func (t *Place) Leave() {
 	if t.Waits() {
 		now := time.Now()
@@ -169,7 +169,7 @@ func Queueing(q *waiting.Queue, t *Place, at time.Time) route.Queueing {
 	return n
 }
 
-// Rest ends a turn that brought no worker. empty says that there is none, see Request.LacksWorkers.
+// Rest ends a turn in which the request got no worker. empty says that no worker is up, see Request.LacksWorkers.
 func (t *Place) Rest(c *route.Choice, v route.Verdict, empty bool, at time.Time) {
 	if v == route.Held {
 		t.Wait.Hold(route.HoldFor(c), at)

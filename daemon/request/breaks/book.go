@@ -66,7 +66,7 @@ func New() *Book {
 	return &Book{turns: recent.New[[2]uint64, beginning](maxTurns), keys: map[string]*histogram{}}
 }
 
-// Watch returns 1 + the block of a key's prompts that is to be hashed in pieces, 0 if there is none.
+// Watch returns 1 + the block of a key's prompts that shall be hashed in pieces, or 0.
 func (b *Book) Watch(key string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -48,7 +48,7 @@ type Naming struct {
 	EndWithWorker bool           // a session ends with its worker and does not move
 }
 
-// ExplainLog sets which requests' candidates stand in the access log.
+// ExplainLog selects the requests whose candidates the access log has.
 type ExplainLog struct {
 	Share  float64       // of all requests, 0 to 1
 	Slower time.Duration // and those that take longer; 0 = no others
@@ -83,11 +83,11 @@ type Pool struct {
 
 	Queue     *waiting.Queue // where requests wait; nil = they do not
 	WaitEmpty bool           // also while no worker is up
-	Waker     Waker          // is told that no worker is up for a request; nil = nobody is
+	Waker     Waker          // is called when no worker is up for a request; nil = nothing is called
 
 	Pairing *Pairing // prompts are computed by workers of their own; nil = each worker does both
 
-	Loader  Loader  // loads adapters; nil = nobody does
+	Loader  Loader  // loads adapters; nil = adapters are not loaded
 	Shadows Shadows // nil = none
 	Asking  *Asking // asks the workers beside requests; nil = nothing is asked
 }

@@ -17,7 +17,7 @@ type Habit struct {
 // known is what a habit is made of.
 type known struct {
 	kept  bool         // the last whole answer that says anything held the request's id
-	frame prompt.Frame // where it stood
+	frame prompt.Frame // its position
 	odd   int          // answers of others at connections of their first use, since one that was right
 	lost  int          // how often it was given up
 }
@@ -26,7 +26,7 @@ type known struct {
 // knows the constant part of a worker's ids can send it as X-Request-Id, and so teach a habit that there is not.
 const maxLost = 3
 
-// minTaught is the length from which an id of a request teaches: a shorter one may stand in any id by chance.
+// minTaught is the shortest request id that is used for learning: a shorter one may occur in any id by chance.
 const minTaught = 16
 
 // Mark returns how an answer shows that it belongs to the request of an id. first: it comes on a connection of its
@@ -91,7 +91,7 @@ func (h *habits) of(k prompt.Kind, stream bool) *Habit {
 	return &h[k][0]
 }
 
-// forget drops all of them: another process may have others.
+// forget drops all of them: another process may have other habits.
 func (h *habits) forget() {
 	for k := range h {
 		for i := range h[k] {
@@ -105,6 +105,6 @@ func (h *habits) forget() {
 
 var marks = maphash.MakeSeed()
 
-// MarkOf returns the mark of a request's id for the transport. Clients may give two requests one id, whose answers
-// could not be told apart.
+// MarkOf returns the mark of a request's id for the transport. Clients may give two requests the same id, and their
+// answers could then not be distinguished.
 func MarkOf(id string) uint64 { return maphash.String(marks, id) }

@@ -13,11 +13,11 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/spool"
 )
 
-// accessLog writes one JSON line a request, for an operator to grep. A line never holds a prompt, an answer, a query or
-// a key, and of a client's own text no more than gate.MaxText bytes, but for the header fields that the strategy may
-// see, in the lines that server.explain_log picks. Its zero value writes nothing.
+// accessLog writes one JSON line a request, for an operator to grep. A line never holds a prompt, an answer, a query
+// or a key, and at most gate.MaxText bytes of a client's own text. Lines that server.explain_log picks also have the
+// header fields that the strategy may see. Its zero value writes nothing.
 //
-// Lines go through a [spool.Spool]: no request waits for a pipe that nobody reads or for a disk that hangs
+// Lines go through a [spool.Spool]: no request waits for a pipe without a reader or for a disk that hangs
 // (TestNobodyReadsTheAccessLog).
 type accessLog struct {
 	lost atomic.Uint64 // lines
@@ -162,7 +162,7 @@ func (a *accessLog) log(in *message.Inbound, e ended) {
 	}
 }
 
-// lines keep the memory of lines, but for those over longLine.
+// lines reuses the memory of lines, except for those over longLine.
 var lines = sync.Pool{New: func() any { l := make(jsonline.Line, 0, 2048); return &l }}
 
 const longLine = 64 << 10

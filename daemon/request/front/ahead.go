@@ -87,7 +87,7 @@ func (s *relays) look() {
 // has come.
 type ahead struct {
 	stream io.Reader
-	done   chan struct{} // closed when nobody reads the stream any more
+	done   chan struct{} // closed when the stream has no reader
 
 	mu     sync.Mutex // guards all below
 	cond   sync.Cond
@@ -181,7 +181,7 @@ func (a *ahead) read(room upstream.Room) (int, error) {
 	return n, nil
 }
 
-// close waits until nobody reads the stream any more, and gives the memory back. stop ends a read.
+// close waits until the stream has no reader, and returns the memory. stop ends a read.
 func (a *ahead) close(stop func()) {
 	a.mu.Lock()
 	a.closed = true
@@ -199,7 +199,7 @@ func (a *ahead) close(stop func()) {
 
 // watched is what a look sees of a relay.
 type watched struct {
-	client string // whose answer it is, for what is shared
+	client string // the client that shared memory is charged to
 	does   atomic.Uint32
 	writes atomic.Uint32 // how many have begun
 	ahead  *ahead        // nil = the relay reads the stream; guarded by relays.mu

@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
-// Backend is what stands behind the front.
+// Backend serves the requests that the front has read.
 type Backend interface {
 	// Epoch is what is in force now.
 	Epoch() *Epoch

@@ -34,7 +34,7 @@ type bodyReader struct {
 type buffer struct {
 	first []byte // its first part
 	holding
-	late time.Duration // that was waited for pieces, less what the least rate allows for what has come; 0 or more
+	late time.Duration // time spent waiting for pieces, minus the time that leastRate allows for them; 0 or more
 }
 
 // headPieces is how many pieces come under the header's deadline: what has come with it.
@@ -145,8 +145,8 @@ func (b *bodyReader) readStart(source io.Reader, length int64, most int) error {
 // and would hold all of them: the runtime clears memory that it uses again, which makes it resident.
 const firstPiece = 256 << 10
 
-// grown returns the size of a body's memory after so many bytes have come: four times as much, up to the length or
-// most. length is -1 if it is not known.
+// grown returns the size of a body's memory after n bytes have arrived: four times as much, up to the length or most.
+// length is -1 if it is not known.
 func grown(come int, length int64, most int) int {
 	if length >= 0 {
 		most = int(min(length, int64(most)))
@@ -199,9 +199,9 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// leastRate is how many bytes a second a client must send of a body on average, but for leastTime at any time. A
-// request counts in max_in_flight while its body comes, so one that sends a byte now and then would keep a place from
-// the others: for as long as it likes, if all that came fast before were to its credit.
+// leastRate is the average rate in bytes a second at which a client must send a body, after a grace time of
+// leastTime. A request counts in max_in_flight while its body comes, so one that sends a byte now and then would keep
+// a place from the others: for as long as it likes, if all that came fast before were to its credit.
 const (
 	leastRate = 16 << 10
 	leastTime = 30 * time.Second

@@ -20,7 +20,7 @@ func corsFields(cors gate.CORS, fields []upstream.Field, out *message.Outbound, 
 	return fields
 }
 
-// addVary adds a name to the answer's Vary field. It returns false if there is none.
+// addVary adds a name to the answer's Vary field. It returns false if the header lacks it.
 func addVary(o *message.Outbound, name string) bool {
 	for i := range o.Header {
 		f := &o.Header[i]

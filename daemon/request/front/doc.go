@@ -10,13 +10,13 @@
 //     keys, lengths and overload are answered. The request reads one [Epoch], and is served under no other. What
 //     fasthttp and fiber refuse by themselves is answered in refused.go.
 //  4. A bodyReader reads the body, up to server.buffer_body_bytes into memory. The rest of a longer one is streamed.
-//     A body that the client packed (Content-Encoding) is unpacked by room inflate, max_body_bytes at most, and goes on
-//     as one that was never packed: vLLM unpacks none.
+//     Package inflate decompresses a body with a Content-Encoding, up to max_body_bytes. The worker gets it
+//     uncompressed, since vLLM decompresses none.
 //  5. fasthttp writes an answer in one piece. A relay writes a stream, one write for each read of the worker's, on a
 //     connection that it takes over from fasthttp. Afterwards the connection waits for the next request, and fasthttp
 //     gets it back.
 //  6. The request's end, once, counts it down and writes its line (access.go). Every request has one line and one
-//     count, whoever answered it (TestEveryAnswerIsCountedAndLoggedOnce).
+//     count, whether a worker or the router answered it (TestEveryAnswerIsCountedAndLoggedOnce).
 //
 // What all requests share is the handler. Requests in flight are counted by traffic, which a drain waits for.
 //

@@ -17,7 +17,7 @@ import (
 type Meter interface {
 	// Answered counts a request that nothing else has counted.
 	Answered(s *message.Seen)
-	// Shed counts load that was turned away.
+	// Shed counts refused load.
 	Shed(pool, reason string)
 	// Crowded counts a request that was refused before its body was read, as all workers of all these pools were full.
 	// It sets the pool of s, if there is but one.

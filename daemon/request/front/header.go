@@ -34,16 +34,16 @@ func hideLength(header *fasthttp.RequestHeader) {
 
 // framing is what a header says of where the request ends, and the connection.
 type framing struct {
-	sound  bool // all readers agree on what the request is
-	length int  // of the body: Content-Length, 0 if there is none
+	sound  bool // all parsers read the same request
+	length int  // of the body: Content-Length, or 0
 	close  bool // one of the options in the Connection fields
 }
 
-// readHeader cuts the header block, as it came, into fields of one string, appended to into. It is not sound if readers
-// may differ on what the request is, beyond what fasthttp refuses. That is a line that ends without a CR or goes on on
-// the next one, a length beside a transfer encoding, or a transfer encoding with HTTP/1.0, which has none. It reads the
-// length as fasthttp does (FuzzLength), and finds close where fasthttp finds it only alone, in small letters, in the
-// last Connection field.
+// readHeader cuts the header block, as it came, into fields of one string, appended to into. It is not sound if two
+// HTTP parsers may read the request differently. fasthttp refuses some of these requests itself. That is a line that
+// ends without a CR or goes on on the next one, a length beside a transfer encoding, or a transfer encoding with
+// HTTP/1.0, which has none. It reads the length as fasthttp does (FuzzLength), and finds close where fasthttp finds
+// it only alone, in small letters, in the last Connection field.
 func readHeader(into []upstream.Field, raw []byte, http11 bool) (fields []upstream.Field, f framing) {
 	block := string(raw)
 	lengths, encoding := 0, false

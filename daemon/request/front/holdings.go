@@ -11,11 +11,11 @@ import (
 
 // A body is held until its answer begins, so that another worker can get it too. One that is not held is streamed to
 // its worker, as is what of a body is over buffer_body_bytes, and loses no more than that repeat. So when a client
-// holds as much as is left for all others, its next bodies are not held: one client has half of what there is, two a
-// third each. The clients are the keys, and the networks where there are none.
+// holds as much as is left for all others, its next bodies are not held: a single client gets half of the memory, two
+// clients get a third each. A client is a key, or without keys a network.
 
 const (
-	heldBodies = 24        // as much as so many bodies of buffer_body_bytes are held by all
+	heldBodies = 24        // all clients together may hold this many bodies of buffer_body_bytes
 	leastHeld  = 64 << 20  // by all
 	freeBody   = 16 << 10  // of each body, which are not counted
 	warnEvery  = time.Hour // at most
@@ -46,7 +46,7 @@ func newHolding(h *handler, in *message.Inbound, epoch *Epoch) holding {
 		wait: epoch.ReadTimeout}
 }
 
-// upTo counts what a body holds that has come to so many bytes of memory. If it may not, it holds as much as before.
+// upTo records that a body now takes this many bytes of memory. If it may not, it holds as much as before.
 func (p *holding) upTo(size int) bool {
 	if size <= freeBody || p.of == nil {
 		return true
@@ -82,7 +82,7 @@ func (p *holding) Reserve(size int) bool {
 	return true
 }
 
-// The pauses between two looks at what the decoders hold.
+// The pauses between two checks of the memory that decoders hold.
 const leastPause, mostPause = time.Millisecond, time.Second / 2
 
 // drop counts down what the body holds.

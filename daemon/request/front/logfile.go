@@ -13,7 +13,7 @@ import (
 // again.
 //
 // It follows the name, as tail -F does: when the file or its folder was moved or deleted, the next line begins a new
-// file. Otherwise a deleted log would take lines for ever, and nobody would see them or the space they take.
+// file. Otherwise lines would go to a deleted log for ever, and neither they nor their disk space would be visible.
 //
 // Not safe for concurrent use.
 type logFile struct {
@@ -116,7 +116,7 @@ func (l *logFile) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// follow opens the file that stands under the name now, if it is another.
+// follow opens the file that has the name now, if it is another file.
 func (l *logFile) follow() {
 	if named, err := os.Stat(l.path); err == nil && is(l.file, named) {
 		l.setGone(nil)

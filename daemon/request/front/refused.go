@@ -50,7 +50,7 @@ func (h *handler) clientError(c *fiber.Ctx, err error) error {
 		f = message.FaultHeaders
 	case fiber.StatusRequestTimeout:
 		f = message.FaultSlowBody
-	case fiber.StatusBadGateway: // fiber's status for a connection that broke: nobody reads an answer
+	case fiber.StatusBadGateway: // fiber's status for a connection that broke: no client reads an answer
 		respond(fc, nil, f.Outbound(message.OpenAI))
 		return nil
 	}
@@ -58,9 +58,9 @@ func (h *handler) clientError(c *fiber.Ctx, err error) error {
 	return nil
 }
 
-// refuseUnread answers a request that fasthttp refuses. It gets an id, a line in the access log and a count like every
-// other. A request that could not be parsed is GET / to fasthttp: nobody asked for that, so the line names no method
-// and no path.
+// refuseUnread answers a request that fasthttp refuses. It gets an id, a line in the access log and a count like
+// every other. fasthttp reports GET / for a request that it could not parse. The client did not ask for that, so the
+// line has no method and no path.
 func (h *handler) refuseUnread(fc *fasthttp.RequestCtx, f message.Fault, parsed bool) {
 	q := newRequest(h, fc)
 	if !parsed {

@@ -50,7 +50,7 @@ var (
 	largePieces = sync.Pool{New: func() any { b := make([]byte, frame+largePiece+2); return &b }}
 )
 
-// startRelay has the answer of q written to the connection, once nobody else uses that.
+// startRelay writes the answer of q to the connection, once no other goroutine uses the connection.
 func startRelay(q *request, out *message.Outbound) {
 	r := &relay{q: q, handler: q.handler, idle: q.epoch.IdleTimeout, out: out, header: q.ownFields(out)}
 	if q.in.Seen.Comments > 0 { // they came with a head
@@ -87,7 +87,7 @@ func (r *relay) run() {
 	q := r.q
 	q.record(time.Now())
 	q.end()   // after its line: a drain waits for the end alone
-	r.q = nil // another request's as soon as it is forgotten
+	r.q = nil // it belongs to another request as soon as forget was called
 	q.forget()
 	if err != nil && !r.http11 {
 		r.conn.AbortOnceSent() // its end would look like a whole answer's
@@ -232,7 +232,7 @@ func (r *relay) write(n int, last bool) error {
 	return r.toClient(all)
 }
 
-// head appends the status line and the fields, which are not needed any more then.
+// head appends the status line and the fields. The fields may be reused afterwards.
 func (r *relay) head(b []byte) []byte {
 	h := answerHead{status: r.out.Status, fields: [2][]upstream.Field{r.header, r.out.Header},
 		length: max(unknown, r.out.Length), at: time.Now()}

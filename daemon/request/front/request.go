@@ -37,7 +37,7 @@ type request struct {
 
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// extra is room for what an answer's header gets beside the worker's fields. A stream would keep it for minutes.
+// extra is the room for fields that the router adds to an answer's header. A stream would keep it for minutes.
 type extra [5]upstream.Field
 
 var extras = sync.Pool{New: func() any { return new(extra) }}
@@ -68,7 +68,8 @@ func newRequest(h *handler, fc *fasthttp.RequestCtx) *request {
 	return q
 }
 
-// readHeader reads the header fields, and tells fasthttp what it has not found in them or was not to know so far.
+// readHeader reads the header fields, and gives fasthttp the values that it did not find, or that were hidden from it
+// so far.
 func (q *request) readHeader() {
 	header := &q.fc.Request.Header
 	fields, f := readHeader(q.in.Header, header.RawHeaders(), header.IsHTTP11())
@@ -217,7 +218,8 @@ func (q *request) streamHead() answerHead {
 // Gone ends the request. The listener calls it when the client closes its side before the answer has ended.
 func (q *request) Gone() { q.life.End(message.ErrClientGone) }
 
-// end counts the request down, if it was counted, and forgets the client. It may be called more than once.
+// end subtracts the request from the count, if it was counted, and drops the reference to the client. It may be
+// called more than once.
 func (q *request) end() {
 	if q.life == nil || q.ended.Swap(true) {
 		return
@@ -322,7 +324,7 @@ func (q *request) answer(out *message.Outbound) {
 	out.Release()
 }
 
-// forget gives the request's memory back. Nothing may use the request after it.
+// forget returns the request's memory. Nothing may use the request after it.
 func (q *request) forget() {
 	q.body.free(&q.in)
 	clear(q.in.Header) // else the pool keeps their text

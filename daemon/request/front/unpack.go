@@ -14,7 +14,7 @@ import (
 
 const contentEncoding = "Content-Encoding"
 
-// packing returns how the request's body is packed, or the fault of one that nobody here unpacks.
+// packing returns the encoding of the request's body, or the error for an encoding that the router does not support.
 func packing(in *message.Inbound) (inflate.Coding, message.Fault) {
 	if _, ok := in.Lookup(contentEncoding); !ok {
 		return inflate.None, message.Fault{}

@@ -14,7 +14,7 @@ const maxTalks = 1 << 15
 // maxKinds bounds the kinds of conversation that are counted apart: as many as keys and fields that name sessions.
 const maxKinds = 1 << 10
 
-// Key stands for a conversation in a book. The zero value is none.
+// Key identifies a conversation in a book. The zero value is none.
 type Key [2]uint64
 
 // Talk is what is known of a conversation.
@@ -72,9 +72,9 @@ func (b *Book) Look(k Key, of Kind) (t Talk, more float64) {
 	return t, (assumed.turns+h.turns)/(assumed.begun+h.begun) - 1
 }
 
-// assumed is what counts of each kind beside what was seen: agents' sessions are long. Conversations that have just
-// begun count as if they ended there, and without it the first ones of a kind, or many that begin at once, would make
-// all look short. Seven of one turn each outweigh it.
+// assumed is a prior that is added to the observed counts of each kind: agents' sessions are long. Conversations that
+// have just begun count as if they ended there, and without it the first ones of a kind, or many that begin at once,
+// would make all look short. Seven of one turn each outweigh it.
 var assumed = habit{begun: 3, turns: 3 * 16}
 
 // fresh is how many conversations of a kind make its habit: those before count less and less.

@@ -20,7 +20,7 @@ type Identity struct {
 	Final   bool   // the client says that no request of it follows
 }
 
-// Body gives the text of a field of the body, "" if there is none. Fields inside others are written with dots.
+// Body returns the text of a field of the body, or "". Fields inside others are written with dots.
 type Body interface{ Name(field string) string }
 
 // finalField says of any conversation that it ends, if it is true.
@@ -30,7 +30,7 @@ const finalField = "X-Dynamo-Session-Final"
 type schema struct {
 	session string
 	child   string // has the name of a subagent, whose conversation is then one of its own; "" = no field has it
-	parent  string // has the name of who began the conversation; "" = no field has it
+	parent  string // has the name of the session that started the conversation; "" = no field has it
 }
 
 // schemas are those that name more than the session.
@@ -76,7 +76,7 @@ func New(entries []string) *List {
 	return l
 }
 
-// First returns the first header field of the list, "" if there is none.
+// First returns the first header field of the list that the request has, or "".
 func (l *List) First() string {
 	if l == nil || len(l.header) == 0 {
 		return ""
@@ -84,8 +84,8 @@ func (l *List) First() string {
 	return l.header[0].session
 }
 
-// InHeader returns the identity by the first entry whose field the header has. It looks at each field once: nearly all
-// are told apart by their lengths.
+// InHeader returns the identity by the first entry whose field the header has. It looks at each field once: the
+// lengths of nearly all differ.
 func (l *List) InHeader(fields upstream.Header) Identity {
 	if l == nil {
 		return Identity{}
@@ -111,7 +111,7 @@ func (l *List) InHeader(fields upstream.Header) Identity {
 	return id
 }
 
-// inHeader returns the identity by one schema. The name of a subagent stands for itself only within its session.
+// inHeader returns the identity by one schema. The name of a subagent is unique only within its session.
 func (s *schema) inHeader(h upstream.Header) (id Identity) {
 	id.Session = name(h.Get(s.session))
 	if s.parent != "" {

@@ -22,7 +22,7 @@ type Journal struct {
 	Meter  Meter
 	keeper Keeper // nil = none
 
-	Legs *Journal // of first legs, which are no requests of clients; nil in itself
+	Legs *Journal // of prefill requests to prefillers, which are not requests of clients; nil in itself
 
 	unpaired   seldom.Line // for prefilled
 	starved    seldom.Line // for noDescriptor
@@ -102,7 +102,7 @@ func (j *Journal) FailedStrategy(in *message.Inbound, p *epoch.Pool, c *route.Ch
 func (j *Journal) Prefilled(in *message.Inbound, p *epoch.Pool, result Prefilled, why string) {
 	j.Meter.Prefilled(p.Name, result)
 	switch result {
-	case PrefillDone, PrefillFreed, PrefillLong, PrefillRefused, PrefillDropped: // a request with a fault is no news
+	case PrefillDone, PrefillFreed, PrefillLong, PrefillRefused, PrefillDropped: // an invalid request is not news
 		return
 	}
 	every := time.Second
@@ -202,8 +202,8 @@ func (j *Journal) PassedOn(in *message.Inbound, p *epoch.Pool, from Step, next *
 		"reason", string(from.Reason), "next", next.ID())
 }
 
-// Unanswered records an attempt that gave the client no answer. Without the last one nobody would know which worker
-// let the client wait until it left.
+// Unanswered records an attempt that gave the client no answer. Without the last one the log would not show at which
+// worker the client waited until it left.
 func (j *Journal) Unanswered(in *message.Inbound, s Step) {
 	in.Seen.Attempts = append(in.Seen.Attempts, route.Attempt{Worker: s.Worker.ID(), Reason: string(s.Reason),
 		After: s.After})
@@ -230,7 +230,7 @@ func (j *Journal) FellBack(in *message.Inbound, from string, why names.Reason) {
 	}
 }
 
-// NobodyLeft logs and records that the last of so many workers has failed too, so that the client gets an error.
+// NobodyLeft logs and records that the last worker of the attempts has failed too, so that the client gets an error.
 func (j *Journal) NobodyLeft(in *message.Inbound, p *epoch.Pool, last Step, tried int) {
 	if last.Reason == None {
 		return

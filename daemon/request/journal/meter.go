@@ -31,7 +31,7 @@ type Meter interface {
 	Foreign(pool, worker string)
 	// Waited counts the end of a wait in a pool's queue.
 	Waited(s *message.Seen, w Waited)
-	// Shed counts load that was turned away.
+	// Shed counts refused load.
 	Shed(pool, reason string)
 	// FirstByte counts the first output of a good answer.
 	FirstByte(s *message.Seen)
@@ -69,7 +69,7 @@ const (
 	PrefillBegun   Prefilled = "begun"         // beside the answer, in records alone: the leg counts what becomes of it
 	PrefillPinned  Prefilled = "pinned"        // likewise, and the prefiller keeps the memory until it gives up
 	PrefillDropped Prefilled = "dropped"       // the client left, and the leg was ended as that strands nothing
-	PrefillLong    Prefilled = "long_body"     // above buffer_body_bytes: nobody was asked, however long the prompt is
+	PrefillLong    Prefilled = "long_body"     // above buffer_body_bytes: no prefiller was asked
 )
 
 // SetAside begins why no prefiller was found, where some are not paired for a while. Their names follow.
@@ -85,7 +85,7 @@ type Keeper interface {
 
 // Position is that of a request in a queue. It is safe for concurrent use.
 type Position interface {
-	Behind() int // about so many others, now
+	Behind() int // approximate number of others, now
 	Waited(at time.Time) time.Duration
 }
 

@@ -1,5 +1,6 @@
-// Package jsonwalk walks through JSON that comes in pieces, wherever it is cut. It keeps only the keys around the place
-// where it is, allocates nothing and does not check the text: in a text that is no JSON it goes on as it would in JSON.
+// Package jsonwalk walks through JSON that arrives in pieces of any size. It keeps only the keys around the place
+// where it is, allocates nothing and does not check the text: in a text that is not JSON it continues as it would in
+// JSON.
 //
 // Use it for an answer or a body that is read as it passes, or of which only a part is there. For a text that lies
 // whole in memory use package prompt: its scanner checks the text and returns the places of values.
@@ -27,7 +28,7 @@ const (
 
 const (
 	levels = 6                                         // whose keys are known, from the outermost
-	maxKey = uint8(len("cache_creation_input_tokens")) // the longest key that is told from others
+	maxKey = uint8(len("cache_creation_input_tokens")) // the longest key that is compared
 )
 
 // key is the last key of a level.
@@ -46,9 +47,9 @@ type Walker struct {
 type place struct {
 	depth   int
 	value   bool   // what comes next is a field's value
-	list    bool   // the last token but for spaces began a list
+	list    bool   // the last token, apart from spaces, opened a list
 	text    bool   // inside of a string
-	literal bool   // inside of something else
+	literal bool   // inside another value
 	many    bool   // it may be several, with commas between
 	escaped bool   // the next byte of the string is escaped
 	digits  int    // of a \u escape in a key, that are still to come
@@ -64,7 +65,7 @@ func (w *Walker) Reset() {
 // Depth returns how many objects and lists are open.
 func (w *Walker) Depth() int { return w.depth }
 
-// InText reports whether the next byte stands in a string.
+// InText reports whether the next byte is inside a string.
 func (w *Walker) InText() bool { return w.text }
 
 // Key returns the key of a level: level 1 has the fields of the outermost object. That of a list is empty. It holds
@@ -159,7 +160,7 @@ func (w *Walker) Next(p []byte) (t Token, n int) {
 	return Literal, w.endOfLiteral(p)
 }
 
-// endOfLiteral returns how many of the next bytes belong to what is no string, object or list.
+// endOfLiteral returns how many of the next bytes belong to a number, true, false or null.
 func (w *Walker) endOfLiteral(p []byte) (n int) {
 	if w.many {
 		n = len(p)
@@ -213,7 +214,7 @@ func (w *Walker) inKey(p []byte) int {
 	return len(p)
 }
 
-// unescape takes the next byte of an escape in a key, and returns what the escape stands for if that was the last one.
+// unescape takes the next byte of an escape in a key. If it was the last byte, it returns the escaped character.
 func (w *Walker) unescape(c byte) (is byte, whole bool) {
 	switch {
 	case w.escaped:

@@ -17,9 +17,9 @@ import (
 
 const (
 	every     = 100 * time.Millisecond // between two messages
-	idleTurns = 10                     // of them that leave out the keys that nobody uses
+	idleTurns = 10                     // how many of them leave out unused keys
 	patience  = 500 * time.Millisecond // for an answer
-	maxReply  = 8 << 20                // 128 keys with what 200 routers have written
+	maxReply  = 8 << 20                // 128 keys with the entries of 200 routers
 	atOnce    = 128                    // keys in a script
 )
 
@@ -134,7 +134,7 @@ func (l *Ledger) exchange(ctx context.Context) error {
 	return nil
 }
 
-// messages returns what is to be told now: first that this router is there.
+// messages returns the messages to send now. The first one says that this router is alive.
 func (l *Ledger) messages(now time.Time) []limit.Message {
 	l.turn++
 	all := l.Messages(append(l.list[:0], limit.Message{}), now)

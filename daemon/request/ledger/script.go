@@ -11,21 +11,21 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/limit"
 )
 
-// lend answers the messages of a router: for each of KEYS it computes what is lent to the router, and remembers what
-// the router holds. Of what nobody holds each router gets an equal part, of requests in whole ones: rounded down if
-// another wants more and this one does not. Requests pay afterwards, so more may be held than there is. Each router
-// then waits until its part of the excess is over. A router that has more than an equal part, while another wants some,
-// gets no more until it has no more than that.
+// lend answers the messages of a router: for each of KEYS it computes the slice of the router, and stores what the
+// router holds. Each router gets an equal part of the rest that no router holds. Requests are counted in whole
+// numbers: rounded down if another router wants more and this one does not. Requests pay afterwards, so more may be
+// held than there is. Each router then waits until its part of the excess is over. A router that has more than an
+// equal part, while another wants some, gets no more until it has no more than that.
 //
 // A field is numbers, which all versions write first: when it was written, what the router holds of the three limits,
-// and what it wants of each. Behind them stands what only one version writes, "v2:" and the debts and the past of the
+// and what it wants of each. After them come the values of a single version: "v2:" and the debts and the past of the
 // requests and of the tokens. A field with other numbers is removed, or ignored if another version has written it. A
 // router that is silent for `stale` is gone. Its field is kept while what it has taken is in the minute or not paid.
 //
-// ARGV: the router's name, whether it wants to know what the others have written, then for each key three limits, what
-// is taken of each, what routers had taken that are gone, and whether more is wanted of each, the end of its field, and
-// what the others had written before Redis forgot it. It returns for each key the number of routers, what is lent of
-// each limit and what the others owe of it, as text (numbers would be cut), then whether it knew the router, how many
+// ARGV: the router's name, and whether it wants the entries of the others. Then for each key: three limits, the
+// amount taken of each, the amounts that gone routers had taken, whether it wants more of each, the end of its field,
+// and the entries of others that Redis has lost. It returns for each key the number of routers, what is lent of each
+// limit and what the others owe of it, as text (numbers would be cut), then whether it knew the router, how many
 // fields were none, how many are of other versions, and what the others have written: a line for each with its age,
 // name and field.
 const lend = `
@@ -146,7 +146,7 @@ func (l *Ledger) send(ctx context.Context, some []limit.Message, whole bool) err
 	return nil
 }
 
-// appendMessage appends a message as the script takes it, and what the others had written that Redis has forgotten.
+// appendMessage appends a message in the form of the script, and the entries of others that Redis has lost.
 func appendMessage(args []any, m *limit.Message, before string) []any {
 	for _, amounts := range [...]limit.Amounts{m.Limits, m.Taken, m.Gone} {
 		for _, n := range amounts {
@@ -212,7 +212,7 @@ type others struct {
 	forgotten bool   // Redis has lost it since
 }
 
-// told returns what Redis is told of the others: nothing, while it knows it.
+// told returns the entries of others to write to Redis: none, while Redis has them.
 func (o *others) told() string {
 	if o.forgotten {
 		return o.lines

@@ -7,10 +7,10 @@
 //	Enter    before anything is spent on the request: it takes a place in flight and one of the requests a minute
 //	Reserve  once its worker is chosen: it takes the tokens that the request is expected to need
 //	Sent     a worker has the request: from here on it counts
-//	Grow     so much of the answer has come, perhaps more than was expected
+//	Grow     tokens of the answer have arrived, perhaps more than expected
 //	Use      what the engine has counted, or what was sent of an answer that broke off; Left if nothing was sent
 //	Learn    the key's next requests are expected to be like this one
-//	End      the place is free again, and the tokens are corrected to what was used
+//	End      the place is free again, and the tokens are corrected to the real use
 //
 // A [Spending] holds this for one request. Its End may be called more than once, and at any time, so that no panic and
 // no abort keeps a place. A request that no worker got gives everything back.
@@ -19,20 +19,20 @@
 //
 // A request is let in while two things hold of its key (type meter):
 //
-//   - What it took in the last 60 s is below its limit. The minute ends now and not at the border of a window, where
-//     twice the limit would fit.
+//   - What it took in the last 60 s is below its limit. The window slides. With fixed windows twice the limit would
+//     fit around the end of one.
 //   - What it has taken beyond the rate of its limit is at most .15 of the limit. This is GCRA (ITU-T I.371), as a
 //     leaky bucket, and spreads the requests over the minute. What is beyond the limit stays a debt until the rate has
 //     paid it.
 //
-// Of requests both are exact: 20 a minute are never 21 in 60 s. Of tokens nobody knows how many an answer will have. So
-// a request is let in at .98 of the limit and pays afterwards: a long prompt does not starve beside short ones, and no
-// key is shut out for longer than it takes to wait off what it took. An answer that outgrows what was expected of it
-// takes more as it grows. A request whose prompt is by a count above the tokens of a minute is never let in.
+// For requests both are exact: 20 a minute are never 21 in 60 s. The number of tokens of an answer is not known in
+// advance. So a request is let in below .98 of the limit and pays afterwards: a long prompt does not starve beside
+// short ones, and no key is shut out for longer than the limit takes to pay its debt. An answer that outgrows what
+// was expected of it takes more as it grows. A request whose counted prompt exceeds the tokens of a minute is never
+// let in.
 //
-// What is expected of a request is what the key's own requests have shown (type habits). Beside that, each answer under
-// way is a risk: it may get longer, but never longer than the client allows. Risks and debts together are bounded by
-// the .15.
+// The expected use of a request is learnt from the key's own requests (type habits). In addition, each running answer
+// is a risk: it may get longer, but never longer than the client allows. The .15 bounds risks and debts together.
 //
 // why.md has the reasons and the details, and what lost.
 package limit

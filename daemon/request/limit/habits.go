@@ -40,13 +40,13 @@ func (m *mean) add(x float64) {
 const (
 	steady      = 64      // samples from which on each new one counts 1/steady
 	enough      = 8       // answers, to go by them
-	usual       = 256     // tokens of an answer while nobody knows
+	usual       = 256     // tokens of an answer before any was seen
 	usualMedia  = 1000    // tokens of a prompt's media, the same
 	untried     = 1. / 6  // of a minute: the answer that a key may get of which nothing is known
 	leastBytes  = 512     // of a prompt: a shorter one is mostly template
-	bytesAToken = 16      // at least: no tokenizer has so few tokens for the text of a whole prompt
+	bytesAToken = 16      // a lower bound: no tokenizer makes fewer tokens of a whole prompt
 	plausible   = 1 << 24 // tokens: a worker that counts more counts nonsense
-	usualSpeed  = 50      // tokens a second of an answer in one piece while nobody knows
+	usualSpeed  = 50      // tokens a second of an answer in one piece before any was seen
 	leastSpeed  = 10      // the same, whatever the key's requests have shown
 	leastTimed  = 32      // tokens of an answer: a shorter one takes as long as its prompt
 )

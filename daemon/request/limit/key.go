@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limits are what a key may take. Zero is no limit.
+// Limits are what a key may take. Zero means no limit.
 type Limits struct {
 	InFlight int  // requests at a time
 	Requests int  // a minute
@@ -24,7 +24,7 @@ type Tokens struct {
 type Used struct {
 	Requests uint64        // that a worker got and that have ended
 	Tokens   float64       // of these, as they count
-	Over     [Count]uint64 // requests that were turned away, by the limit
+	Over     [Count]uint64 // refused requests, by limit
 }
 
 // Key holds the limits of one key and what it has taken. It is safe for concurrent use. A nil Key has no limits.
@@ -146,7 +146,7 @@ func (k *Key) refuse(r Refusal) *Refusal {
 	return &r
 }
 
-// Turned counts a request that is turned away for the limit, and does not wait for it.
+// Turned counts a request that is refused because of the limit, and does not wait.
 func (k *Key) Turned(by By) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -5,8 +5,8 @@ import "time"
 // Amounts are units of each limit.
 type Amounts [Count]float64
 
-// Message is what a router tells the others of one key: sums of what it has taken and no differences, so that a message
-// that is lost, or comes twice, changes nothing.
+// Message has the use of one key at one router. It has sums and no differences, so that a message that is lost, or
+// arrives twice, changes nothing.
 type Message struct {
 	Key    string
 	Limits Amounts     // 0 = there is no limit
@@ -15,7 +15,7 @@ type Message struct {
 	Debts  Amounts     // here, of these
 	Past   [Count]Past // here: Taken by its age
 	Wants  [Count]bool // a request was refused for the limit
-	Idle   bool        // nothing is taken, and nobody asked of late: a message now and then is enough
+	Idle   bool        // nothing is used, and no request came recently: an occasional message is enough
 	of     *Key
 }
 
@@ -32,7 +32,7 @@ func (m *Message) Lent(lent, debts Amounts, at time.Time) {
 	k.requests.theirs, k.tokens.theirs = debts[ByRequests], debts[ByTokens]
 }
 
-// Gone is what a router had taken that has gone, when it was heard last.
+// Gone is the use of routers that have left, by their last message.
 type Gone struct {
 	Past [Count]Past
 	Age  time.Duration // since then
@@ -65,7 +65,7 @@ func (m *Message) Left(all []Gone, at time.Time) {
 // lively is for how long after its last request a key is not idle.
 const lively = 10 * time.Second
 
-// messageOf returns what the others are told of a key.
+// messageOf returns the message to the other routers about a key.
 func messageOf(k *Key, at time.Time) Message {
 	k.mu.Lock()
 	defer k.mu.Unlock()

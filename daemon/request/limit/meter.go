@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// meter decides about one limit of a minute. Its zero value is no limit.
+// meter decides about one limit of a minute. Its zero value means no limit.
 type meter struct {
 	limit  float64 // units a minute; 0 = there is no limit
 	whole  bool    // units are requests: each is one, and that is known before it is let in
@@ -20,13 +20,12 @@ type meter struct {
 const (
 	burst    = .15 // the debt with which the next request is let in: nine seconds of the rate
 	few      = 5   // requests that may come at once, however low their limit is
-	full     = .98 // of the tokens of a minute with which the next request is let in: it may be larger than what is left
-	mostDebt = 60  // minutes: a worker that counts nonsense shuts nobody out for longer
+	full     = .98 // share of a minute's tokens below which the next request is let in, even if it needs more than is left
+	mostDebt = 60  // minutes: a worker with wrong counts shuts a key out for no longer
 	mostRisk = .3  // of one request: so that it is below burst after 60 s
 )
 
-// fades is how long it takes until a risk is 1/e of what it was: an answer that is under way for so long has shown
-// most of its length.
+// fades is the time in which a risk decays to 1/e: an answer that has run for this time has shown most of its length.
 const fades = time.Minute
 
 // set changes the limit. What was taken stays taken.
@@ -83,7 +82,7 @@ func (m *meter) wait(at time.Time) time.Duration {
 	return max(m.minute.until(taken), m.paid(most))
 }
 
-// paid returns how long it is until debts and risks are at most so many units.
+// paid returns the time until debts and risks are at most the given number of units.
 func (m *meter) paid(most float64) time.Duration {
 	debt, rate := m.minute.debt()+m.theirs, m.limit/60
 	after := func(s float64) float64 { return max(0, debt-rate*s) + faded(m.risk, seconds(s)) }
@@ -117,7 +116,7 @@ func (m *meter) correct(units float64, taken, at time.Time) {
 type Balance struct {
 	Limit     int           // 0 = there is no limit
 	Remaining int           // of the last 60 s; 0 = no request is let in now
-	Reset     time.Duration // until a request is let in again, or, if one is let in now, until all of it is there again
+	Reset     time.Duration // until a request is let in again; if one is let in now, until the whole limit is free again
 }
 
 // left returns what is left of the limit.

@@ -2,16 +2,16 @@ package limit
 
 import "time"
 
-// slot is how exactly a minute knows when something was taken. What was taken in one slot leaves the minute together,
-// 60 s after the last of it: nobody waits for longer than 60 s, and no 60 s have more than the limit.
+// slot is how exactly a minute knows when something was taken. The use of one slot leaves the minute as a whole, 60 s
+// after the last of it: no request waits longer than 60 s, and no 60 s have more than the limit.
 const slot = 500 * time.Millisecond
 
 // slots are those of 60 s, with the one that has begun and the one that ends.
 const slots = int64(time.Minute/slot) + 2
 
 // minute holds what was taken in the last 60 s, and the debt of all that was taken: how much of it the rate of the
-// limit has not made up for. A correction of what was taken some time ago counts as if it had been known then: the debt
-// is computed anew from the slots. Its zero value is ready.
+// limit has not made up for. A late correction counts as if it had been known at that time: the debt is computed
+// again from the slots. Its zero value is ready.
 type minute struct {
 	began      time.Time     // of slot 0
 	passed     time.Duration // since then
@@ -28,7 +28,7 @@ type cell struct {
 	last  time.Duration // when units were taken last, since the minute's beginning
 }
 
-// pass lets time pass, in which the limit pays so many units a second. A clock that steps back changes nothing.
+// pass advances the time. The limit pays the given number of units a second. A clock that steps back changes nothing.
 func (m *minute) pass(at time.Time, rate float64) {
 	if m.began.IsZero() {
 		m.began = at
@@ -57,7 +57,7 @@ func (m *minute) pass(at time.Time, rate float64) {
 	}
 }
 
-// forget drops the oldest slot.
+// forget removes the oldest slot.
 func (m *minute) forget() {
 	c := &m.cells[m.first%slots]
 	m.before = max(0, m.before+c.units-c.paid)
@@ -95,7 +95,7 @@ func (m *minute) add(units float64, at time.Time) {
 	}
 }
 
-// until returns how long it takes until the sum is at most so many units; 0 = it is.
+// until returns the time until the sum is at most the given number of units; 0 = now.
 func (m *minute) until(most float64) time.Duration {
 	over := m.sum - most - 1e-6 // sums of floating point
 	if over <= 0 {

@@ -13,10 +13,10 @@ type Spending struct {
 	reserved float64 // tokens
 	risk     float64 // tokens by which the answer may outgrow what is reserved
 	sent     bool
-	room     EndHearer // nil = nobody is told of the end
+	room     EndHearer // nil = the end is not announced
 }
 
-// EndHearer is told that a request in flight has ended, so that another of its key may be let in.
+// EndHearer is called when a request in flight has ended, so that another one of its key may be let in.
 type EndHearer interface{ MayHaveCome() }
 
 // Tells makes the end of the request known to r.
@@ -81,14 +81,14 @@ func (s *Spending) release(used float64, at time.Time) {
 	s.unrisk(s.risk, at)
 }
 
-// unrisk lowers the risk that the answer gets longer by so many tokens. The caller holds the key's mu.
+// unrisk lowers the answer's risk by the given number of tokens. The caller holds the key's mu.
 func (s *Spending) unrisk(tokens float64, at time.Time) {
 	t, less := &s.key.tokens, min(s.risk, tokens)
 	t.risk = max(0, t.risk-faded(less, at.Sub(s.at)))
 	s.risk -= less
 }
 
-// Grow records that so many tokens of a streamed answer have come.
+// Grow records how many tokens of a streamed answer have arrived.
 func (s *Spending) Grow(output int, at time.Time) {
 	if !s.Limited() || s.ask.Whole || output <= s.expected.Output {
 		return
@@ -98,9 +98,9 @@ func (s *Spending) Grow(output int, at time.Time) {
 	s.outgrow(output, at)
 }
 
-// outgrow takes more for an answer of which so many tokens have come, if they are more than were expected. It is then
-// expected to be twice as long, or as long as its client allows if that is less: most of what is in flight at a time
-// are the long ones. The caller holds the key's mu.
+// outgrow reserves more for an answer if more tokens have arrived than were expected. It is then expected to be twice
+// as long, or as long as its client allows if that is less: most of what is in flight at a time are the long ones.
+// The caller holds the key's mu.
 func (s *Spending) outgrow(output int, at time.Time) {
 	if output <= s.expected.Output {
 		return
@@ -198,7 +198,7 @@ func (s *Spending) End(at time.Time) {
 	k.mu.Lock()
 	s.leave(at)
 	k.mu.Unlock()
-	if s.room != nil { // without the lock: who waits asks for its own place at once
+	if s.room != nil { // without the lock: a waiting request asks for a place of its own at once
 		s.room.MayHaveCome()
 	}
 }
