@@ -32,7 +32,7 @@ func (c *Comments) Begin() {
 	}
 }
 
-// next writes a comment. An error is that of a connection which is gone: whoever serves it sees that.
+// next writes a comment. An error means that the connection is gone, which the front notices too.
 func (c *Comments) next() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

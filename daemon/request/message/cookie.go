@@ -6,8 +6,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
-// CookieOf returns the value of the cookie of that name, "" if there is none. One that is ill-formed, as other
-// applications of the client's domain may set, hides no other: [net/http.ParseCookie] would refuse them all.
+// CookieOf returns the value of the cookie with that name, or "". One that is ill-formed, as other applications of
+// the client's domain may set, hides no other: [net/http.ParseCookie] would refuse them all.
 func CookieOf(header []upstream.Field, name string) (value string) {
 	eachCookie(header, func(cookie string) bool {
 		n, v, ok := strings.Cut(cookie, "=")

@@ -33,7 +33,7 @@ var timeUnits = map[string]float64{"": 1, "s": 1, "ms": 1e-3, "H": 3600, "M": 60
 // maxTimeout bounds the seconds that a client may say that it waits: more are nonsense.
 const maxTimeout = 1e6
 
-// secondsOf reads 10, 1.5, 10s, 1500ms or gRPC's 1500m; 0 for what says no time above zero.
+// secondsOf reads 10, 1.5, 10s, 1500ms or gRPC's 1500m; 0 for a text that is not a time above zero.
 func secondsOf(given string) float64 {
 	if given == "" { // the error of ParseFloat is an allocation
 		return 0

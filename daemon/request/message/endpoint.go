@@ -50,8 +50,8 @@ type Endpoint struct {
 	ID   string // of the model, the session, the stored response or the job that the path names
 }
 
-// own lists what the router answers itself. A path that ends in a slash stands for all below it, and the rest of the
-// request's path is the ID.
+// own lists what the router answers itself. A path that ends in a slash covers all paths below it, and the rest of
+// the request's path is the ID.
 var own = []struct {
 	toRead bool // by GET and HEAD alone
 	path   string
@@ -63,8 +63,8 @@ var own = []struct {
 	{path: "/sessions/", role: Sessions},
 }
 
-// outside lists the paths that vLLM serves outside of /v1, that go to a worker, and of whose bodies no prompt is read.
-// Those with one stand in package prompt, in the table of kinds.
+// outside lists the paths that vLLM serves outside of /v1, that go to a worker, and of whose bodies no prompt is
+// read. Endpoints with a prompt are in the table of kinds in package prompt.
 var outside = map[string]bool{"/detokenize": true, "/generative_scoring": true,
 	"/tokenizer_info": true, "/v2/embed": true, "/cohere/v2/chat": true} // Cohere's API
 

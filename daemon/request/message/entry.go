@@ -24,7 +24,7 @@ type Op uint8
 const (
 	Use     Op = iota
 	Opening    // no session lives yet: the choice of a worker is for it
-	Closing    // nobody but the session's worker can serve it, and no model is named
+	Closing    // only the session's worker can serve it, and no model is named
 
 	Prefilling // only the prompt is to be computed: see Pairing
 )

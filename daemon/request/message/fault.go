@@ -22,7 +22,8 @@ type Fault struct {
 	Dropped string // X-Warmpath-Dropped: why the router turned it away unserved; "" = there is no such field
 }
 
-// HeaderDropped says why a request was turned away that a worker could have served: the text of an error is for people.
+// HeaderDropped has the reason for which a valid request was refused, for programs. The text of an error is for
+// people.
 const HeaderDropped = "X-Warmpath-Dropped"
 
 // Cause is why a request gets no answer of a worker. The counts of requests differ by it.
@@ -160,7 +161,7 @@ func BodyFault(err error) Fault {
 	return FaultFraming
 }
 
-// Rejection returns the answer to a request that the strategy turns away, in the strategy's words if it gave some.
+// Rejection returns the answer to a request that the strategy rejects, with the strategy's text if it gave one.
 func Rejection(status int, text string, wait time.Duration) Fault {
 	f := FaultRejected
 	f.Status = status

@@ -156,8 +156,8 @@ func ClientHeader(h upstream.Header) []upstream.Field {
 	return out
 }
 
-// StayHere cuts the worker's address off a Location. vLLM redirects a path with a slash too many to its own address,
-// where a client would miss the router or reach nobody.
+// StayHere cuts the worker's address off a Location. vLLM redirects a path with an extra slash to its own address. A
+// client would then bypass the router, or reach no server.
 func StayHere(header []upstream.Field, worker string) {
 	for i := range header {
 		f := &header[i]

@@ -14,7 +14,7 @@ import (
 // batch. It is bound to its worker as a stored response is. The router knows no list of such APIs: new ones work at
 // once.
 
-// finished are the endpoints of kind Other whose answer is all that there is: an id in it is nobody's to ask for.
+// finished are the endpoints of kind Other whose answer is complete: an id in it cannot be queried later.
 var finished = map[string]bool{"/v1/audio/transcriptions": true, "/v1/audio/translations": true,
 	"/v1/audio/speech": true, "/v1/images/generations": true, "/v1/images/edits": true, "/v1/images/variations": true,
 	"/v1/moderations": true, "/v1/videos/sync": true, "/v1/models": true}
@@ -22,7 +22,7 @@ var finished = map[string]bool{"/v1/audio/transcriptions": true, "/v1/audio/tran
 // jobless begin the paths beside endpoints that generate text, as /v1/chat/completions/render, and those of models.
 var jobless = []string{"/v1/chat/", "/v1/completions/", "/v1/responses/", "/v1/models/"}
 
-// groups are the first segments of paths whose second segment is no id, as in /v1/audio/voices/{id}.
+// groups are the first segments of paths whose second segment is not an id, as in /v1/audio/voices/{id}.
 var groups = map[string]bool{"audio": true, "images": true, "messages": true, "fine_tuning": true, "organization": true}
 
 // mayHaveJobs reports whether jobs may be made at a path, or asked for.
@@ -40,9 +40,9 @@ func mayHaveJobs(path string) bool {
 }
 
 // jobPath returns the id of the job that a path names, "" if it names none. stored: it reads, deletes or cancels the
-// job, and so names no model. The id is the first segment behind the API's name that has a digit, as ids have. Without
-// one it is the segment behind the name, if the method shows that this is no endpoint: a POST to it would be one, as
-// /v1/videos/sync is.
+// job, and so names no model. The id is the first segment behind the API's name that has a digit, as ids have.
+// Without one it is the segment after the name, if the method shows that this segment is not an endpoint. For a POST
+// it would be one, as in /v1/videos/sync.
 func jobPath(method, path string) (id string, stored bool) {
 	parts := strings.Split(strings.TrimSuffix(path[len("/v1/"):], "/"), "/")
 	at := 0
@@ -93,9 +93,9 @@ func IsJSON(in *Inbound) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(in.Body, " \t\r\n\xef\xbb\xbf"), []byte("{"))
 }
 
-// Owned returns the name that stands for a job whichever key made it; owner is who binds it, "" in a look-up. Where
-// there are keys it is bound beside the key's own name: so a job of another key differs from one that nobody has bound,
-// which a worker may still know.
+// Owned returns the name of a job for all keys; owner is the key that binds it, "" in a look-up. Where there are keys
+// it is bound beside the key's own name: so a job of another key differs from one that is not bound, which a worker
+// may still know.
 func Owned(id, owner string) session.Name {
 	return session.Name{Kind: session.Response, Tenant: "\x00", Owner: owner, ID: id}
 }

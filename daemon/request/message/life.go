@@ -150,10 +150,10 @@ func (l *Life) Err() error {
 	return l.cause
 }
 
-// Deadline implements context.Context: there is none.
+// Deadline implements context.Context. The context has no deadline.
 func (l *Life) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Value implements context.Context: there is none.
+// Value implements context.Context. The context has no values.
 func (l *Life) Value(any) any { return nil }
 
 // Lives lists the requests under way. The end of a drain ends those that outlive it.

@@ -42,8 +42,8 @@ type Inbound struct {
 	Trace Trace // set by the front's tracer
 	Seen  Seen  // filled on the way
 
-	// Account has what the request holds. Whoever made the Inbound ends its first work; nil = nothing is recorded, and no
-	// limit holds.
+	// Account has the resources that the request holds. The package that made the Inbound ends its first work; nil =
+	// nothing is recorded, and no limit applies.
 	Account *account.Account
 
 	lengths uint64 // of the names in Header, as SetHeader made it; 0 = not known
@@ -93,7 +93,8 @@ var (
 	ErrNoDecoder = errors.New("other bodies of the client take all memory that there is to unpack them")
 )
 
-// Client returns who is charged for what the request holds: the caller's key, or the network where there are no keys.
+// Client returns the client that the request's resources are charged to: the caller's key, or without keys the
+// network.
 func (in *Inbound) Client() string {
 	if in.Caller != nil && in.Caller.Name != "" {
 		return in.Caller.Name
@@ -110,15 +111,15 @@ type Seen struct {
 	Stream   bool         // the answer is a stream of events
 	Logged   bool         // the candidates belong in the access log
 	Passed   bool         // another worker than the first of the order answered, and Reason says why that one did
-	Counted  bool         // it stands in requests_total already
+	Counted  bool         // requests_total has it already
 	Comments uint32       // that the client got before its answer: its status was 200 then, whatever Status is
 	Key      string       // name of the caller's key, "" without keys
 	Others   fmt.Stringer // the shadows that have chosen another worker so far; nil = there are no shadows
-	At       time.Time    // the time of what a Meter counts; zero = now
+	At       time.Time    // the time at which a Meter counts; zero = now
 	Kept     any          // what a Keeper has of its decision; nil = nothing
 }
 
-// Stored returns the name of a stored response: that of the key that made it, or of nobody where there are no keys.
+// Stored returns the name of a stored response, which includes the key that made it, if there are keys.
 func (in *Inbound) Stored(id string) session.Name {
 	return session.Name{Kind: session.Response, Tenant: in.Caller.Name, Owner: in.Caller.Name, ID: id}
 }

@@ -8,7 +8,7 @@ import (
 // twice begins the paths of clients whose base URL ends in /v1 although they add it themselves.
 const twice = "/v1/v1/"
 
-// FaultPath returns the answer to a path that is refused as it is spelled, with what is wrong with it.
+// FaultPath returns the answer to a path whose spelling is refused, with the reason.
 func FaultPath(path string) Fault {
 	f := FaultURL
 	switch {
@@ -24,7 +24,7 @@ func FaultPath(path string) Fault {
 
 const emptySegment = `the path has an empty segment ("//"): see that the base URL does not end in "/"`
 
-// FaultNothing returns the answer to a path at which there is nothing, with what is most likely wrong with it.
+// FaultNothing returns the answer to an unknown path, with the most likely mistake.
 func FaultNothing(path string) Fault {
 	f := FaultUnknownURL
 	switch {
@@ -67,7 +67,7 @@ func plainPath(path string) (string, bool) {
 }
 
 // decodeUnreserved decodes the escapes of letters, digits and -._~ (RFC 3986, section 6.2.2.2). It returns false for
-// escapes of what a path must not hold.
+// escapes of characters that a path must not have.
 func decodeUnreserved(path string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(path); i++ {

@@ -23,7 +23,8 @@ func ClientRank(in *Inbound, p *epoch.Pool) string {
 	return in.Get(rankHeader)
 }
 
-// AskedRank returns 1 + the rank that a client asks for; 0 if it asks for none, or for what the worker will refuse.
+// AskedRank returns 1 + the rank that a client asks for; 0 if it asks for none, or for one that the worker will
+// refuse.
 func AskedRank(client string) int {
 	if client == "" { // nearly always, and Atoi would make an error of it
 		return 0

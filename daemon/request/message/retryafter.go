@@ -13,8 +13,7 @@ import (
 // MostRetry bounds the seconds of a Retry-After: SDKs take a larger number for none.
 const MostRetry = 60
 
-// measures reports whether the pool's own measure says when the fault is over: it is for want of a worker, or for what
-// one did.
+// measures reports whether the pool can estimate when the fault ends: a worker was missing, or has caused it.
 func (f *Fault) measures() bool {
 	return f.Retry > 0 && (f.Cause == NoFreeWorker || f.Cause == WorkerFailed || f.Code == FaultResting.Code)
 }
@@ -36,7 +35,7 @@ func Asked(f Fault, h upstream.Header) Fault {
 	return f
 }
 
-// ComeBackIn sets Retry-After of a worker's own answer that says that it is full, to what the router knows of its pool.
+// ComeBackIn sets Retry-After in a worker's own answer that it is full, to the router's estimate for the pool.
 func (o *Outbound) ComeBackIn(seconds int) {
 	if seconds == 0 || o.Status < 500 && o.Status != 429 && o.Status != 408 {
 		return

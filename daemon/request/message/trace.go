@@ -7,7 +7,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
-// Trace is how a tracer follows a request. The tracer sets it once the header has been read. Zero: nobody traces.
+// Trace is how a tracer follows a request. The tracer sets it once the header has been read. Zero: no tracer is
+// configured.
 type Trace struct {
 	Parent string // traceparent for the worker, in place of the client's; "" = the client's fields go on as they are
 	State  string // tracestate for the worker; "" = none

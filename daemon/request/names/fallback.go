@@ -53,7 +53,7 @@ func (a *Alias) After(why Reason) *Alias {
 	return a.next
 }
 
-// follow returns what comes after the alias for a client that sent the name, at most so many more.
+// follow returns the fallbacks after the alias for a client that sent the name, at most the given number.
 func (l *List) follow(a *Alias, name string, left int) *Alias {
 	if a.Fallback == "" || left == 0 {
 		return nil

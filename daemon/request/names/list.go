@@ -21,7 +21,7 @@ type Alias struct {
 	Fallback string // the alias or model that serves a request which fails here; "" = none does
 	On       Reason // why it does
 
-	next  *Alias // what Fallback stands for, with this Name
+	next  *Alias // the models that Fallback means, with this Name
 	later bool   // it is such a next one
 	split string // the alias whose sessions share the choice among Targets; "" = Name
 }
@@ -79,7 +79,7 @@ func (l *List) Hides(name string) bool {
 	return a != nil && a.Hidden
 }
 
-// Key returns a hash of what names a session. Every router computes the same.
+// Key returns a hash of a session's name. Every router computes the same.
 func Key(parts ...string) uint64 {
 	h := fnv.New64a()
 	var length [4]byte

@@ -8,8 +8,8 @@ import (
 )
 
 // NewReader reads an answer with a name in place of each model's: that of "model" in the outermost object, and in an
-// event in "message" (Anthropic's) and "response" (OpenAI's). A "model" that stands elsewhere is a client's or a
-// model's own text. events: the answer is a stream of server-sent events.
+// event in "message" (Anthropic's) and "response" (OpenAI's). A "model" in another place is a client's or a model's
+// own text. events: the answer is a stream of server-sent events.
 func NewReader(from io.Reader, name string, events bool) *rewrite.Reader {
 	return rewrite.NewReader(from, &editor{name: name, events: events}, events)
 }
@@ -46,7 +46,7 @@ func (e *editor) isModel() bool {
 	return e.walk.At("model") || e.events && (e.walk.At("message", "model") || e.walk.At("response", "model"))
 }
 
-// Find returns where the names of models stand in the text of a JSON object or the beginning of one, without quotes.
+// Find returns the positions of models' names in the text of a JSON object or the beginning of one, without quotes.
 func Find(text []byte) (spans [][2]int) {
 	var w jsonwalk.Walker
 	lo := 0

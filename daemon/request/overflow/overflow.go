@@ -13,7 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/account"
 )
 
-// ErrFull is returned for what would exceed Limits, or a client's part of it.
+// ErrFull is returned for bytes that would exceed Limits, or a client's part of it.
 var ErrFull = errors.New("overflow: the bodies that are kept take all of the room that there is for a client")
 
 // Failure is an error of the file that keeps a body.
@@ -125,7 +125,7 @@ func (b *Body) Bytes() ([]byte, error) {
 	return mem, nil
 }
 
-// Seal closes the file: nothing is added any more. What Bytes returned holds until Close.
+// Seal closes the file. Nothing can be added afterwards. What Bytes returned holds until Close.
 func (b *Body) Seal() {
 	if b.file != nil {
 		_ = b.file.Close()
@@ -140,7 +140,7 @@ func (b *Body) unmap() {
 	}
 }
 
-// Close forgets the body. It may be called more than once.
+// Close frees the body. It may be called more than once.
 func (b *Body) Close() {
 	b.once.Do(func() {
 		b.unmap()

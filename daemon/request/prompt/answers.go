@@ -56,7 +56,7 @@ func (a *answers) at(i int) *answer {
 // first returns the only answer of the kinds that have no choices.
 func (a *answers) first() *answer { return a.at(0) }
 
-// gather appends a string value to what is kept of an answer.
+// gather appends a string value to the kept text of an answer.
 func (a *answers) gather(dst, raw []byte) []byte {
 	raw = inside(raw)
 	a.size += len(raw)

@@ -28,7 +28,7 @@ func (b *block) read(s *scanner) bool {
 	})
 }
 
-// eachBlock calls f for the blocks of a content array. A bare string in it is no block of Anthropic's.
+// eachBlock calls f for the blocks of a content array. A bare string in it is not a block of Anthropic's.
 func eachBlock(raw []byte, f func(b block)) {
 	var s scanner
 	s.reset(raw)

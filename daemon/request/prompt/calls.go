@@ -24,8 +24,8 @@ func (f *function) readField(s *scanner, key []byte) bool {
 	return s.value()
 }
 
-// isTool reports whether a tool of that type is this function and nothing else. Anthropic's has no type or custom, and
-// a schema; OpenAI's of that type has a grammar in its place.
+// isTool reports whether a tool of that type consists of this function only. Anthropic's has no type or custom, and a
+// schema; OpenAI's of that type has a grammar in its place.
 func (f *function) isTool(kind []byte) bool {
 	switch string(kind) {
 	case "custom":
@@ -108,7 +108,7 @@ func (w *writer) tools(c *Chain, raw []byte) {
 			}
 			return f.readField(&s, key) // in Responses and Messages the function's fields stand here
 		})
-		if !f.isTool(inside(kind.of(raw))) { // as it comes: nobody knows what the engine leaves out of it
+		if !f.isTool(inside(kind.of(raw))) { // unchanged: the parts that the engine leaves out are unknown
 			c.value(raw[lo:s.i])
 			return ok
 		}

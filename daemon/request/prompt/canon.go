@@ -9,8 +9,8 @@ import (
 // history. Raise it with every change that gives the same request other hashes (TestTextVersion).
 const TextVersion = 1
 
-// Marks of the canonical text. None of these bytes occurs in valid UTF-8, so no text can imitate them, and no length
-// has to stand in front of a text: a length would change all that follows as soon as the text grows.
+// Marks of the canonical text. None of these bytes occurs in valid UTF-8, so no text can imitate them, and a text
+// needs no length in front of it. A length would change all that follows as soon as the text grows.
 //
 //	chat    = [tools] message...
 //	tools   = FE tool... FF
@@ -83,7 +83,7 @@ func (c *Chain) value(raw []byte) {
 	}
 }
 
-// tagged appends a mark and a string, or nothing if the value is no string or empty.
+// tagged appends a mark and a string, or nothing if the value is not a string or empty.
 func (c *Chain) tagged(mark byte, raw []byte) {
 	if in := inside(raw); len(in) > 0 {
 		c.mark(mark)

@@ -117,7 +117,7 @@ func (r *blocksReader) beginBlock(t *transcript, raw []byte) {
 		r.block.call = min(len(to.calls), maxCalls-1)
 		c := to.callAt(r.block.call)
 		c.name = t.answers.gather(c.name, b.name.of(raw))
-		if in := b.input.of(raw); len(in) > 2 { // {} only stands for what is to come
+		if in := b.input.of(raw); len(in) > 2 { // {} is a placeholder for later content
 			t.answers.size += len(in)
 			c.arguments = append(c.arguments, in...)
 		}

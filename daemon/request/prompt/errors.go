@@ -29,7 +29,7 @@ var errorStatus = map[string]int{
 	"NotImplementedError":      501,
 	"ServiceUnavailableError":  503,
 
-	// the words of a status, which vLLM gives to what its web framework refuses
+	// the text of a status, which vLLM returns where its web framework refuses a request
 	"Bad Request":           400,
 	"Unauthorized":          401,
 	"Forbidden":             403,

@@ -140,7 +140,7 @@ var nameFields = [...]namedField{
 // names has the bits of nameFields.
 const names = 1<<fieldCacheKey | 1<<fieldSessionID | 1<<fieldUser | 1<<fieldUserID | 1<<fieldSafety | 1<<fieldProgram
 
-// fields are the places of a body's fields. Of a field that comes twice the last counts, as in Python.
+// fields are the places of a body's fields. If a field occurs twice the last one counts, as in Python.
 type fields struct {
 	body []byte
 	seen uint64 // a bit for each bodyField that is there; the places of others are of bodies before
@@ -161,7 +161,7 @@ func (f *fields) locate(s *scanner, i bodyField) bool {
 	return true
 }
 
-// forget drops fields that were there.
+// forget drops fields that were found.
 func (f *fields) forget(all ...bodyField) {
 	for _, i := range all {
 		f.seen &^= 1 << i
@@ -171,7 +171,7 @@ func (f *fields) forget(all ...bodyField) {
 // has reports whether the field is there.
 func (f *fields) has(i bodyField) bool { return f.seen&(1<<i) != 0 }
 
-// raw returns a field's value as it stands in the body, empty if it is not there.
+// raw returns a field's bytes in the body, or nothing.
 func (f *fields) raw(i bodyField) []byte {
 	if !f.has(i) {
 		return nil
@@ -179,7 +179,7 @@ func (f *fields) raw(i bodyField) []byte {
 	return f.at[i].of(f.body)
 }
 
-// inside returns what stands between the quotes of a field that is a string, else nil.
+// inside returns the bytes between the quotes of a field that is a string, otherwise nil.
 func (f *fields) inside(i bodyField) []byte { return inside(f.raw(i)) }
 
 // flag reports whether the field is true.

@@ -63,8 +63,8 @@ func (f *formReader) keepReference(name string, value []byte) {
 	}
 }
 
-// JobIDs returns what an answer in JSON says now lives at its worker: a new job's or file's own id, and the files that
-// a batch wrote. Each is "" if the answer has none. The answer may be cut: what stands whole counts.
+// JobIDs returns what an answer in JSON says now lives at its worker: a new job's or file's own id, and the files
+// that a batch wrote. Each is "" if the answer has none. The answer may be cut: complete values count.
 func JobIDs(answer []byte) (id string, files [2]string) {
 	var s scanner
 	s.reset(answer)
@@ -100,7 +100,7 @@ func (s *scanner) readJobID(id *string) bool {
 	return true
 }
 
-// isID reports whether a text can be an id, as it stands in a path. URLs and pictures are none.
+// isID reports whether a text can be an id in a path. URLs and pictures are none.
 func isID(text []byte) bool {
 	for _, c := range text {
 		switch {

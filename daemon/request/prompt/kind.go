@@ -65,7 +65,7 @@ func (k Kind) Generates() bool {
 	return k == Chat || k.completes() || k == Responses || k == Messages
 }
 
-// completes reports whether the prompt is no chat: the answer continues its bare text, or its token ids.
+// completes reports whether the answer continues bare text or token ids, and not a chat.
 func (k Kind) completes() bool { return k == Completion || k == Tokens }
 
 // hasMessages reports whether a list of messages is this kind's prompt.

@@ -70,7 +70,7 @@ func skipNumber(b []byte, i int) (end int, ok bool) {
 	return i, true
 }
 
-// is reports whether c stands at i.
+// is reports whether the byte at i is c.
 func is(b []byte, i int, c byte) bool { return i < len(b) && b[i] == c }
 
 // skipDigits returns the end of a run of digits, and whether there is one.
@@ -82,7 +82,7 @@ func skipDigits(b []byte, i int) (end int, ok bool) {
 	return i, i > lo
 }
 
-// parseNumber returns a number, 0 for anything else. Python's 16.0 counts as 16.
+// parseNumber returns a number; 0 for other values. Python's 16.0 counts as 16.
 func parseNumber(raw []byte) float64 {
 	if len(raw) == 0 || raw[0] != '-' && raw[0]-'0' > 9 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on what a form may make us read: an audio request has some ten fields with two lines of header each.
+// Limits for reading a form: an audio request has about ten fields with two header lines each.
 const (
 	maxFormParts  = 256
 	maxPartHeader = 8 << 10
@@ -20,8 +20,8 @@ const (
 //
 // ok reports whether no reader finds another model. The form was then read to its closing boundary and holds nothing
 // rare: no second model, no parameter or header that clients do not write, no bound that was hit. Readers differ on
-// what is rare: of name="x"; name="model" Python's takes the last and Go's none. An allowance for some models must not
-// rest on a form that is not ok.
+// rare forms: for name="x"; name="model" Python's reader takes the last one and Go's takes none. An allowance for
+// some models must not rest on a form that is not ok.
 func Multipart(contentType string, body []byte) (model string, stream, ok bool) {
 	f := formReader{}
 	if !f.begin(contentType, body) {
@@ -35,7 +35,7 @@ func Multipart(contentType string, body []byte) (model string, stream, ok bool) 
 	return f.model, f.stream, false
 }
 
-// FormModel returns where the values of the fields model stand in a multipart/form-data body.
+// FormModel returns the positions of the values of the fields model in a multipart/form-data body.
 func FormModel(contentType string, body []byte) [][2]int {
 	f := formReader{}
 	if !f.begin(contentType, body) {
@@ -60,7 +60,7 @@ type formReader struct {
 	odd    bool // readers may differ on something that was read
 	closed bool // the closing boundary was read, and nothing is behind it
 
-	models [][2]int // where the values of the fields model stand, from the end of the body
+	models [][2]int // positions of the values of the fields model, from the end of the body
 
 	reference string // the file or job that the form names, see FormReference
 }

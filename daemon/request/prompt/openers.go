@@ -1,11 +1,11 @@
 package prompt
 
-// What comes before the first output of a stream is held back, as another worker can still get the request. So it is a
-// list of what is known to open one. All else is output: a client waits for kinds of events and pieces that this router
-// does not know, such as sound or a search that a worker begins.
+// Bytes before the first output of a stream are held back, since another worker can still get the request. So this
+// lists the known opening events only. All else is output: a client waits for kinds of events and pieces that this
+// router does not know, such as sound or a search that a worker begins.
 
-// opener reports whether an event of Responses or Messages of that type is known to hold no output itself. A piece that
-// ends is no output where none of it came: an aborted answer ends so.
+// opener reports whether an event of Responses or Messages of that type is known to hold no output itself. The end of
+// a piece is not output if the piece is empty: an aborted answer ends in this way.
 func opener(kind []byte) bool {
 	switch string(kind) {
 	case "response.created", "response.in_progress", "response.queued",
@@ -33,7 +33,7 @@ func (t *transcript) sawOther(kind []byte) {
 	}
 }
 
-// something reports whether a raw value is more than a stand-in for none.
+// something reports whether a raw value is more than an empty placeholder.
 func something(raw []byte) bool {
 	switch string(raw) {
 	case "", "null", "false", `""`, "[]", "{}":

@@ -11,8 +11,8 @@ type Mark struct {
 
 // Frame is where in its own ids a worker puts that of the request.
 type Frame struct {
-	Before, After int  // so many bytes stand before and behind it
-	Loose         bool // it may stand anywhere
+	Before, After int  // the number of bytes before and after it
+	Loose         bool // it may be anywhere
 }
 
 // Owner is what the ids of an answer show about the request that it belongs to.
@@ -63,7 +63,7 @@ func (m *Mark) place(id []byte) (at int, exact bool) {
 const maxLead = maxID + 64
 
 // leadingID returns the inside of the id that a body begins with, as all answers of vLLM do that have one. It returns
-// nil if there is none, or it has not come whole.
+// nil if the answer has none, or not all of it has arrived.
 func leadingID(body []byte) []byte {
 	for _, token := range [...]string{"{", `"id"`, ":", `"`} {
 		body = bytes.TrimLeft(body, " \t\r\n")

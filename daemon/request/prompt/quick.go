@@ -7,9 +7,9 @@ import (
 )
 
 // quick is the short way for most events of a stream: those that differ from the one before in one string only, the
-// piece of text. It keeps the bytes before and behind that string of an event that was read in full. An event with the
-// same bytes means the same, so quick looks at the string alone. That takes a tenth of the time, and is no guess: equal
-// bytes before a string put a JSON parser in the same state.
+// piece of text. It keeps the bytes before and behind that string of an event that was read in full. An event with
+// the same bytes means the same, so quick looks at the string alone. That takes a tenth of the time, and is exact:
+// equal bytes before a string put a JSON parser in the same state.
 type quick struct {
 	head, tail []byte // around the text; tail is empty when nothing is known
 	rest       []byte // Responses number their events: what comes behind the number that ends tail, if it does
@@ -56,7 +56,7 @@ func digits(b []byte) (n int) {
 	return n
 }
 
-// closing returns the place of the quote that closes the string whose inside begins at i, 0 if there is none here.
+// closing returns the place of the quote that closes the string whose content begins at i, or 0.
 func closing(b []byte, i int) int {
 	for {
 		i = jsonwalk.Special(b, i)

@@ -14,7 +14,7 @@ type Reply struct {
 	blocks  blocksReader // Messages
 	quick   quick
 	split   events
-	skimmed skimmer // of what comes once nothing is kept any more
+	skimmed skimmer // of the bytes that arrive after the last kept one
 	body    []byte
 	fed     int // bytes
 	pieces  int // events with output

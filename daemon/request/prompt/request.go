@@ -17,7 +17,7 @@ type Parser struct {
 type Request struct {
 	Kind             Kind // as given to Parse, never Invocations
 	Model            string
-	AmbiguousModel   bool // readers may differ on the model: it comes twice, as Model, or is no UTF-8
+	AmbiguousModel   bool // readers may differ on the model: it occurs twice, as Model, or is not UTF-8
 	Stream           bool
 	IncludeUsage     bool   // stream_options.include_usage
 	Background       bool   // the answer is made whether the client waits for it or not
@@ -54,8 +54,8 @@ func (r *Request) Trim() {
 	}
 }
 
-// Parse scans the body once. With an error (always a *SyntaxError) the Request holds all that stood complete before
-// the fault; of a body over 4 GiB that is nothing. The body must stay unchanged until Hash has run.
+// Parse scans the body once. With an error (always a *SyntaxError) the Request has all values that were complete
+// before the fault. For a body over 4 GiB it has none. The body must stay unchanged until Hash has run.
 func (p *Parser) Parse(kind Kind, body []byte) (*Request, error) {
 	r := &p.req
 	if len(body) > maxSpan {
@@ -76,8 +76,7 @@ func (p *Parser) Parse(kind Kind, body []byte) (*Request, error) {
 	return r, nil
 }
 
-// reset forgets the body before, but for strings and memory that may serve again. resolve sets all that is not set
-// here.
+// reset drops the previous body, except strings and memory that can be reused. resolve sets all that is not set here.
 func (r *Request) reset(kind Kind, body []byte) {
 	r.Kind = kind
 	r.AmbiguousModel = false
@@ -165,7 +164,7 @@ func (r *Request) readSampling(key []byte) bool {
 	return r.w.scan.value()
 }
 
-// readMetadata scans a field of metadata: Anthropic's name for the user stands there.
+// readMetadata scans a field of metadata, which has Anthropic's name for the user.
 func (r *Request) readMetadata(key []byte) bool {
 	if r.Kind == Messages && string(key) == "user_id" {
 		return r.fields.locate(&r.w.scan, fieldUserID)
@@ -243,7 +242,7 @@ func (r *Request) resolve() {
 	r.HasPrompt = r.hasPrompt()
 }
 
-// shownKind returns the kind of an /invocations body by what it holds, in the order in which vLLM tries.
+// shownKind returns the kind of an /invocations body by its fields, in vLLM's order of trial.
 func (r *Request) shownKind() Kind {
 	switch {
 	case len(r.talk.messages) > 0:
@@ -275,11 +274,11 @@ func (r *Request) hasPrompt() bool {
 	case Rerank, Score:
 		return r.fields.has(fieldQuery) && r.fields.has(fieldDocuments)
 	case Tokens:
-		if r.fields.given(fieldFeatures) { // alike token ids may stand for other images
+		if r.fields.given(fieldFeatures) { // equal token ids may mean other images
 			return false
 		}
 	case Responses:
-		// Of a conversation that lies in the worker only the end would be hashed, as if it were a beginning.
+		// If the worker has the conversation, only its end would be hashed, as if it were a beginning.
 		if r.PreviousResponse != "" {
 			return false
 		}

@@ -10,8 +10,8 @@ import (
 // skimmer reads an answer of which nothing is kept, as it is too long or of a kind that is not known: its usages, and
 // how much text it has. What it holds is bounded, however long the answer is.
 //
-// A usage counts where engines write it: in the outermost object, or in the response, message or delta of an event. One
-// that stands deeper is a client's or a model's own text.
+// A usage counts where engines write it: in the outermost object, or in the response, message or delta of an event. A
+// deeper one is a client's or a model's own text.
 type skimmer struct {
 	lines  sse.Data
 	walk   jsonwalk.Walker
@@ -32,7 +32,7 @@ const (
 // reset begins another answer.
 func (s *skimmer) reset() { *s = skimmer{usage: s.usage[:0]} }
 
-// skim takes the next bytes of an answer. Of a stream the lines of data are its JSON.
+// skim takes the next bytes of an answer. In a stream the data lines are its JSON.
 func (r *Reply) skim(p []byte) {
 	if !r.t.stream {
 		r.skimJSON(p)
@@ -139,7 +139,7 @@ func (s *skimmer) beginsText() {
 
 var comma = []byte{','}
 
-// ReadUsage reads a usage that was taken out of the answer. One without tokens is a duration, or something else.
+// ReadUsage reads a usage that was taken out of the answer. A usage without tokens is a duration, for example.
 func (r *Reply) ReadUsage(usage []byte) {
 	if bytes.Contains(usage, []byte(`tokens"`)) {
 		var s scanner

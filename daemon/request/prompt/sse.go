@@ -13,7 +13,7 @@ type events struct {
 	begun bool   // the first line has come
 }
 
-// mark may stand before a stream's first line, which it is no part of.
+// mark may come before a stream's first line. It is not a part of that line.
 var mark = []byte("\xEF\xBB\xBF")
 
 func (e *events) reset() {

@@ -149,7 +149,7 @@ func (h *heading) readField(t *transcript, key []byte) bool {
 	return s.value()
 }
 
-// check records an error that stands at the top level.
+// check records an error at the top level.
 func (h *heading) check(t *transcript) {
 	data := t.w.scan.b
 	if string(inside(h.object.of(data))) == "error" || string(inside(h.kind.of(data))) == "error" {

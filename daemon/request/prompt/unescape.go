@@ -18,7 +18,7 @@ var hexValue = func() (t [256]uint8) {
 	return t
 }()
 
-// escapeValue maps the letter after a backslash to the byte it stands for, 0 if there is no such escape (u apart).
+// escapeValue maps the letter after a backslash to its byte, or to 0 for an unknown escape and for u.
 var escapeValue = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escapeLen returns the length of the escape that b begins with, 0 if it is none: 2, or 6 for \uXXXX.
@@ -59,7 +59,7 @@ func unescape(dst, raw []byte) []byte {
 	}
 }
 
-// unescapeOne appends what one escape (or one surrogate pair) stands for, and returns its length.
+// unescapeOne appends the character of one escape (or one surrogate pair), and returns the length of the escape.
 func unescapeOne(dst, raw []byte) ([]byte, int) {
 	if raw[1] != 'u' {
 		return append(dst, escapeValue[raw[1]]), 2

@@ -21,8 +21,8 @@ func (r *Request) Urgency() (priority int, ok bool) {
 // mostPriority is far beyond every bound of priorities: what is greater is a mistake, and says nothing.
 const mostPriority = 1e9
 
-// Priority reads a number as JSON writes it, in a body or a header field. It returns false for anything else, and for a
-// number that nobody means.
+// Priority reads a number as JSON writes it, in a body or a header field. It returns false for other values, and for
+// an absurd number.
 func Priority(text []byte) (priority int, ok bool) {
 	if len(text) == 0 || len(text) > 32 || text[0] != '-' && text[0]-'0' > 9 {
 		return 0, false
@@ -34,7 +34,7 @@ func Priority(text []byte) (priority int, ok bool) {
 	return int(n), true
 }
 
-// isZero reports whether a number is written as zero: parseNumber has the same answer for what is no number.
+// isZero reports whether a number is written as zero: parseNumber also returns 0 for values that are not numbers.
 func isZero(text []byte) bool {
 	for _, c := range text {
 		if c != '0' && c != '-' && c != '.' {

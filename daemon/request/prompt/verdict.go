@@ -21,19 +21,21 @@ func (r *Reply) Status() string { return string(r.t.status) }
 // back.
 func (r *Reply) Output() bool { return r.t.state.hasOutput() }
 
-// Pinged reports whether an event came that only keeps connections alive. It is no output, and must not be held back.
+// Pinged reports whether an event came that only keeps connections alive. It is not output, and must not be held
+// back.
 func (r *Reply) Pinged() bool { return r.t.pinged }
 
 // Understood reports whether all events so far were understood. After one that was not, or is over the bound, nothing
 // more is read.
 func (r *Reply) Understood() bool { return !r.t.state.spoiled() }
 
-// Clean reports whether the stream came to the proper end of its kind, and nothing that is not understood stands
-// behind it: [DONE], response.completed, message_stop. A body that is not streamed is clean if it is JSON.
+// Clean reports whether the stream came to the proper end of its kind, with no unknown bytes after it: [DONE],
+// response.completed, message_stop. A body that is not streamed is clean if it is JSON.
 func (r *Reply) Clean() bool { return r.t.state.clean() }
 
 // Whole reports whether a client that has all that was fed has the whole answer: the proper end came, or a reported
-// error, or each of so many choices has ended by itself. Clients that act on a tool call need not wait for [DONE].
+// error, or each of the given number of choices has ended by itself. Clients that act on a tool call need not wait
+// for [DONE].
 func (r *Reply) Whole(choices int) bool {
 	t := &r.t
 	switch {
@@ -58,10 +60,10 @@ func (r *Reply) EndHere() { r.t.state.sawEnd() }
 // aborted after part of its text looks like a short one.
 func (r *Reply) Failed() bool { return r.t.state.failed() }
 
-// Formless reports whether a body that is not streamed, and begins with these bytes, is no answer of its kind. It has
-// no usage, and is neither an object that has what such answers have nor, where the answer is not generated, a list.
-// whole: these are all bytes, and were read by Body. Else the first byte of a field is enough. What has failed says so
-// in its own form.
+// Formless reports whether a body that is not streamed, and begins with these bytes, cannot be an answer of its kind.
+// It has no usage, and is neither an object that has what such answers have nor, where the answer is not generated, a
+// list. whole: these are all bytes, and were read by Body. Else the first byte of a field is enough. What has failed
+// says so in its own form.
 func (r *Reply) Formless(text []byte, whole bool) bool {
 	t := &r.t
 	text = bytes.TrimLeft(text, " \t\r\n\ufeff")
@@ -95,10 +97,10 @@ func (r *Reply) BytesFromFailure() int { return r.fed - r.sound }
 // reported a failure.
 func (r *Reply) NextNumber() int { return r.t.next }
 
-// FailedCode returns the status of an error body or event: its code if that is a number, else what the name of its type
-// or code stands for (BadRequestError, invalid_request_error), else 0. 400 to 499 are the model's answer, and another
-// worker would give the same: 0.11 refuses /v1/embeddings on a generating model so, in a 200. An answer to
-// another request has none.
+// FailedCode returns the status of an error body or event: its code if that is a number, otherwise the status for the
+// name of its type or code (BadRequestError, invalid_request_error), otherwise 0. 400 to 499 are the model's answer,
+// and another worker would give the same: 0.11 refuses /v1/embeddings on a generating model so, in a 200. An answer
+// to another request has none.
 func (r *Reply) FailedCode() int {
 	if r.Foreign() {
 		return 0

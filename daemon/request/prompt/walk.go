@@ -2,7 +2,7 @@ package prompt
 
 // Fields calls f with the name and the raw value of each field of a JSON object, in their order, until f returns
 // false. It reports whether raw is one whole JSON text whose top level is an object, as Parse understands JSON. Both
-// slices point into raw, but for a name with escapes, which holds until the next call.
+// slices point into raw, except a name with escapes, which is valid until the next call.
 func Fields(raw []byte, f func(name, value []byte) bool) bool {
 	var s scanner
 	s.reset(raw)

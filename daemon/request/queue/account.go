@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// mostDebt bounds the seconds, for a weight of 1, for which a key waits since it had so much before.
+	// mostDebt bounds the debt of a key in seconds, for a weight of 1.
 	mostDebt = 600
 	// catchUp bounds the seconds by which a lane that was blocked has its turns before others for that.
 	catchUp = 10
@@ -65,7 +65,7 @@ func (q *Queue) account(name accountName, weight float64) *account {
 	return a
 }
 
-// forget drops an account that owes nothing and has nothing that waits.
+// forget drops an account without debt and without waiting requests.
 func (q *Queue) forget(a *account) {
 	if a.requests == 0 && a.spent <= q.level(a.name.class).now {
 		delete(q.accounts, a.name)
@@ -151,8 +151,8 @@ func (c *Charge) End(at time.Time) {
 	q.forget(a)
 }
 
-// Began charges the key of a request for which a worker had room, so that it did not wait. While nothing waits, nor has
-// of late, nobody is charged.
+// Began charges the key of a request for which a worker had room, so that it did not wait. While no request waits,
+// and none has waited recently, no key is charged.
 func (q *Queue) Began(r *Request, at time.Time) *Charge {
 	r.clamp()
 	q.mu.Lock()

@@ -51,7 +51,7 @@ type agedClass class
 func (c *agedClass) Before(other *agedClass) bool { return c.ages[0].Before(other.ages[0]) }
 func (c *agedClass) Place() *int                  { return &c.aged }
 
-// keyName tells the keys of a queue apart.
+// keyName identifies a key of a queue.
 type keyName struct {
 	lane  uint64
 	class int
@@ -94,8 +94,9 @@ func (k *agedKey) Place() *int { return &k.old }
 // account returns the name of the account of a key.
 func (n keyName) account() accountName { return accountName{class: n.class, key: n.key} }
 
-// turn returns the flow whose turn it is, by deficit round robin. As the quantum is the mean cost of what waits, at
-// most as many are visited as requests wait: what none can pay after a round is more than a mean request each.
+// turn returns the flow whose turn it is, by deficit round robin. The quantum is the mean cost of the waiting
+// requests. So at most as many flows are visited as requests wait: if no flow can pay after a round, each one's next
+// request costs more than the mean.
 func (k *key) turn() *flow {
 	for {
 		f := k.flows.Front().Value.(*flow)

@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/cache/parts/linked"
 )
 
-// Bounds of what a request says of itself. Enter moves what lies outside.
+// Bounds for the values that a request states. Enter moves what lies outside.
 const (
 	MaxClass    = 100
 	leastCost   = .01 // seconds: a prompt that is in a cache still takes some steps of its worker
@@ -16,7 +16,7 @@ const (
 	mostWeight  = 100
 )
 
-// patience is where a request without a deadline stands among those of its flow that have one.
+// patience is the deadline that orders a request without a deadline among those of its flow that have one.
 const patience = time.Minute
 
 // Request is one that waits. Its owner sets the exported fields before Enter, and neither changes nor moves it until it
@@ -41,7 +41,7 @@ type Request struct {
 	among linked.Links[Request]
 }
 
-// clamp moves what is no sane number to one.
+// clamp replaces NaN, infinite and negative numbers.
 func (r *Request) clamp() {
 	r.Class = min(max(r.Class, -MaxClass), MaxClass)
 	r.Cost, r.Place, r.KV = between(r.Cost, leastCost, mostCost), between(r.Place, 0, mostCost), between(r.KV, 0, 1)
@@ -90,7 +90,7 @@ func (s *sums) count(r *Request, n int) {
 // mean returns the seconds of a request.
 func (s *sums) mean() float64 { return s.cost / float64(s.requests) }
 
-// holder is who holds a part of the bounds: a key, with its classes apart, or a flow.
+// holder is a key or a flow that uses a part of the bounds. Each class of a key is a holder of its own.
 type holder struct {
 	sums
 	weight float64
@@ -98,7 +98,7 @@ type holder struct {
 	spot   int     // in a pile of those who make room
 }
 
-// holds returns which share of the bounds so many requests and bytes are, for the holder's weight.
+// holds returns the share of the bounds that the given requests and bytes are, for the holder's weight.
 func (h *holder) holds(c *Config, requests int, bytes int64) float64 {
 	return c.part(requests, bytes) / h.weight
 }
@@ -111,7 +111,7 @@ func (f *flow) Before(other *flow) bool { return f.share > other.share }
 
 func (f *flow) Place() *int { return &f.spot }
 
-// flowName tells the flows of a queue apart.
+// flowName identifies a flow of a queue.
 type flowName struct {
 	keyName
 	flow string

@@ -29,7 +29,7 @@ const (
 // Queue is the queue of one pool.
 type Queue struct {
 	depth  atomic.Int64
-	rested atomic.Int64 // when nothing waited any more, in nanoseconds since 1970
+	rested atomic.Int64 // when the queue became empty, in nanoseconds since 1970
 
 	mu       sync.Mutex // guards what follows
 	conf     Config
@@ -62,7 +62,7 @@ func New(c Config) *Queue {
 		accounts: map[accountName]*account{}, earlier: map[string]time.Time{}}
 }
 
-// Configure sets the bounds and the order for those who come from now on. What waits goes on waiting.
+// Configure sets the bounds and the order for later requests. What waits goes on waiting.
 func (q *Queue) Configure(c Config) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -82,8 +82,8 @@ func (q *Queue) Configure(c Config) {
 // Depth returns how many requests wait, the one that has the turn among them. It takes no lock.
 func (q *Queue) Depth() int { return int(q.depth.Load()) }
 
-// Enter takes a request, unless the queue is full. displaced have left the queue to make room: their owners must be
-// told. One that waits already stays as it is.
+// Enter takes a request, unless the queue is full. displaced have left the queue to make room. The caller must notify
+// their owners. One that waits already stays as it is.
 func (q *Queue) Enter(r *Request, at time.Time) (displaced []*Request, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,7 +159,7 @@ func (q *Queue) flowOf(r *Request) *flow {
 	return &flow{name: name, holder: holder{weight: 1}}
 }
 
-// count adds n times a request of a flow to all sums, and finds the places of those who hold it.
+// count adds n times a request of a flow to all sums, and moves its holders to their new places.
 func (q *Queue) count(f *flow, r *Request, n int) {
 	k := f.key
 	for _, s := range [...]*sums{&f.sums, &k.sums, &k.class.sums, &k.account.sums, &q.level(r.Class).sums} {
@@ -227,8 +227,8 @@ func (q *Queue) remove(r *Request) {
 	}
 }
 
-// Next gives the turn to a request and returns it. nil: nobody may have it now, as the queue is empty, all lanes are
-// blocked, or another request has it.
+// Next gives the turn to a request and returns it. nil: no request can have it now, as the queue is empty, all lanes
+// are blocked, or another request has it.
 func (q *Queue) Next(at time.Time) *Request {
 	if q.Depth() == 0 {
 		return nil

@@ -18,7 +18,7 @@ type rate struct {
 // begin counts from a time on.
 func (r *rate) begin(at time.Time) { r.since = at }
 
-// add counts the time since the last call, and so many seconds that were served at its end.
+// add counts the time since the last call, and the seconds of work that were served at its end.
 func (r *rate) add(cost float64, at time.Time) {
 	passed := max(0, at.Sub(r.since)).Seconds()
 	fade := math.Exp(-passed / memory.Seconds())

@@ -40,9 +40,9 @@ func (q *Queue) makeRoom(r *Request) (displaced []*Request, ok bool) {
 	return displaced, true
 }
 
-// yields returns who makes room for r first: the worst key of the lowest class that, with those below it, has more than
-// the part kept for them, r among them. low is what they have. So a lower class keeps that part, or gets it of a higher
-// one. nil: nobody does.
+// yields returns who makes room for r first: the worst key of the lowest class that, with those below it, has more
+// than the part kept for them, r among them. low is what they have. So a lower class keeps that part, or gets it of a
+// higher one. nil: none does.
 func (q *Queue) yields(r *Request) (a *account, low sums) {
 	for i, l := range &q.levels {
 		if number := i - MaxClass; number == r.Class {
@@ -60,14 +60,14 @@ func (q *Queue) yields(r *Request) (a *account, low sums) {
 	return nil, low
 }
 
-// overKept reports whether the lower classes have more than what is kept for them.
+// overKept reports whether the lower classes use more than the room reserved for them.
 func (q *Queue) overKept(low sums) bool {
 	return q.conf.Starve <= 0 || q.conf.part(low.requests, low.bytes) > kept
 }
 
 // rivals returns who would lose requests to r, the worst key or a flow of r's own key, and which share that one keeps
-// at least: what r's key, or its flow, would have with r. A key of another class may lose all that yields lets it. nil:
-// nobody loses anything to r.
+// at least: what r's key, or its flow, would have with r. A key of another class may lose all that yields lets it.
+// nil: no holder has to give room to r.
 func (q *Queue) rivals(r *Request, a *account, f *flow) (loser *holder, least float64) {
 	own := q.flowOf(r)
 	switch {

@@ -1,9 +1,9 @@
 // Package rewrite changes values in the JSON of an answer while a client reads it, wherever the answer is
 // cut, and without holding anything back.
 //
-// An answer is one JSON text, or a stream of server-sent events with a text each. What stands outside of these texts
-// goes on as it is. encoding/json would hold each event until its end, and write its numbers, spaces and order of keys
-// anew.
+// An answer is one JSON text, or a stream of server-sent events with a text each. Bytes outside of these texts are
+// passed on unchanged. encoding/json would hold each event until its end, and write its numbers, spaces and order of
+// keys anew.
 package rewrite
 
 import (

@@ -2,8 +2,8 @@ package route
 
 import "sync"
 
-// answers learns how many tokens the answers have that a caller gets of a model. A caller of whom little is known is
-// expected to get what all callers of the model do. It knows both by the hashes of their names.
+// answers learns how many tokens the answers have that a caller gets of a model. A caller with few samples is
+// expected to get the mean answer of all callers of the model. It knows both by the hashes of their names.
 type answers struct {
 	mu sync.Mutex // guards of
 	of counted[answerMean]

@@ -142,7 +142,7 @@ func (c *Choice) KeepLonger(tokens int, at time.Time) bool {
 	return o.left() > 0
 }
 
-// dropShort takes those workers out of what is left of the order that the request has outgrown.
+// dropShort removes the workers from the rest of the order for which the request has become too long.
 func (c *Choice) dropShort() {
 	o, p := &c.order, c.pool.Workers
 	rest := slices.DeleteFunc(o.rows[o.next:], func(row int32) bool {

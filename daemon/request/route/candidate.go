@@ -16,7 +16,7 @@ import (
 type Candidate struct {
 	Worker    string  `json:"worker"`
 	State     string  `json:"state"`
-	Skipped   string  `json:"skipped,omitempty"` // why it was no candidate
+	Skipped   string  `json:"skipped,omitempty"` // why it was not a candidate
 	GPU       uint32  `json:"gpu_blocks"`
 	L1        uint32  `json:"l1_blocks"`
 	L2        uint32  `json:"l2_blocks"`
@@ -75,7 +75,7 @@ func skipped(s *worker.Stats, model string, need int) string {
 	return "was tried, or came up since"
 }
 
-// finite replaces what is no number.
+// finite replaces NaN and infinities.
 func (c *Candidate) finite() {
 	for _, v := range []*float64{&c.Wait, &c.Prefill, &c.Eviction, &c.Overflow, &c.Adapter, &c.Delay, &c.Tilt,
 		&c.Cost, &c.Slowness, &c.Load} {

@@ -82,7 +82,7 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	return verdictOf(&c.result)
 }
 
-// reset forgets what was chosen before, but for the time when that began.
+// reset drops the previous choice, except the time when it began.
 func (c *Choice) reset(p *Pool, a *Ask) {
 	d, arrived := c.decision, c.arrived
 	if d == nil {
@@ -324,7 +324,7 @@ func (c *Choice) Reported() bool {
 	return c.fleet.held.known && row.Matched() > 0 && c.fleet.held.told(first, row)
 }
 
-// First returns the worker that comes first; after a look that found nobody, the last one tried.
+// First returns the worker that comes first; after a look that found none, the last one tried.
 func (c *Choice) First() *worker.Worker {
 	if c.order.first() < 0 {
 		return c.order.last
@@ -332,12 +332,13 @@ func (c *Choice) First() *worker.Worker {
 	return c.fleet.workers[c.order.first()]
 }
 
-// Next returns the next worker in the order of the choice. At its end Next takes a second look at the fleet and goes on
-// with the workers that the order left out, in slow start or full then, the least busy first. It returns false when
-// nobody is left.
+// Next returns the next worker in the order of the choice. At its end Next takes a second look at the fleet and goes
+// on with the workers that the order left out, in slow start or full then, the least busy first. It returns false
+// when no worker is left.
 //
-// Next looks once more after those: they may have hidden suspects, which get only what nobody else takes. A look that
-// finds nobody is the last for a while. An attempt may last for minutes, and the fleet is another one after it.
+// Next looks once more after those: they may have hidden suspects, which get only what nobody else takes. After a
+// look that finds no worker, there is no other one for a while. An attempt may last for minutes, and the fleet is
+// another one after it.
 func (c *Choice) Next(at time.Time) (Target, bool) {
 	if c.unasked && c.order.next > 0 {
 		askForOthers(c)

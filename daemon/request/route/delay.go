@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Of the delay of an answer. Half and 1.7 times of it change the lab's figures by 2 % at most.
+// Constants of an answer's delay. Half and 1.7 times of it change the lab's figures by 2 % at most.
 const (
 	usualStep  = .02 // seconds a token, while no worker's is known
 	fullStep   = 2   // times as long, and one more, takes a step that reads a full KV cache

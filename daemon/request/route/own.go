@@ -56,7 +56,7 @@ func (w *Owns) Copy(s *host.Strategy) {
 	}
 }
 
-// keep forgets the numbers of workers that the pool no longer has.
+// keep drops the numbers of workers that the pool no longer has.
 func (w *Owns) keep(stats []worker.Stats) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

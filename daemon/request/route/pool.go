@@ -65,8 +65,8 @@ type Config struct {
 	Workers  worker.Config // its Caches are the pool's own
 	Clients  Clients       // nil = none
 
-	// Clock is the clock of what ages in the indexes; nil = the process's. Secret makes the seeds of the namespaces'
-	// hashes; zero = a random one of this process. A backtest sets both, so that two runs are the same.
+	// Clock is the clock by which entries of the indexes age; nil = the process's. Secret makes the seeds of the
+	// namespaces' hashes; zero = a random one of this process. A backtest sets both, so that two runs are the same.
 	Clock  func() time.Time
 	Secret Secret
 }
@@ -99,7 +99,7 @@ func New(c Config) *Pool {
 	return p
 }
 
-// Configure makes c the workers' configuration, and t that of what lies below their GPUs.
+// Configure makes c the workers' configuration, and t that of the tiers below their GPUs.
 func (p *Pool) Configure(c worker.Config, t Tiers) {
 	p.lower.configure(t)
 	p.Workers.Configure(c)
@@ -169,7 +169,7 @@ func (p *Pool) Strategies() []*host.Strategy {
 	return all
 }
 
-// forget drops what is known of a worker's process that has ended.
+// forget drops the state of a worker's process that has ended.
 func (p *Pool) forget(slot uint32) {
 	p.Index.Remove(slot)
 	p.lower.cpu.index.Remove(slot)
@@ -201,7 +201,7 @@ func (p *Pool) SetSecret(s Secret) {
 	p.lower.shared.index.Clear()
 }
 
-// Tell makes the pool publish to t from now on; nil = to nobody.
+// Tell makes the pool publish to t from now on; nil = it publishes nothing.
 func (p *Pool) Tell(t Teller) {
 	if t == nil {
 		p.teller.Store(nil)

@@ -56,7 +56,7 @@ type Record struct {
 	*Aliased // the name that the client sent for the model; nil = the model's own
 	*Named   // the session that the request names, bound or not; nil = none
 	*Queued  // how it waited in the router's queue; nil = it did not
-	*Partner // whom the strategy named for the prompt; nil = nobody
+	*Partner // the worker that the strategy named for the prompt; nil = none
 
 	Split *Split `json:"split,omitempty"` // nil = one worker has computed the prompt and the answer
 
@@ -80,7 +80,7 @@ type Named struct {
 type Queued struct {
 	Priority int           `json:"priority"`
 	Behind   int           `json:"waited_behind"`       // so many others, about, when it came; of one that waits, now
-	Waited   time.Duration `json:"waited_ns,omitempty"` // in all, so far; 0 = it was turned away at once
+	Waited   time.Duration `json:"waited_ns,omitempty"` // in all, so far; 0 = it was refused at once
 	Waits    bool          `json:"waits,omitempty"`     // still
 }
 

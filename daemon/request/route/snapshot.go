@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
-// Snapshot is a copy of what a strategy decided by, for another strategy that decides the same later. It keeps its
+// Snapshot is a copy of a strategy's input, for another strategy that decides the same request later. It keeps its
 // memory for the next copy.
 type Snapshot struct {
 	Frame    host.Frame // as View left it
@@ -92,7 +92,7 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 	s.Workers, s.Splits = t.WorkerIDs, len(c.ask.Prefillers) > 0
 }
 
-// takeReports fills the rows by what the workers report. It returns false if their reports do not apply to this
+// takeReports fills the rows from the workers' reports. It returns false if their reports do not apply to this
 // request.
 func (s *Snapshot) takeReports(c *Choice) bool {
 	r := &s.reports

@@ -14,8 +14,8 @@ import (
 // what is known: it waited for a prompt that the worker computed itself. Else such a wait would make transfers look
 // slow, so that workers compute more prompts themselves, and so on (pd-8k of the lab).
 //
-// What nobody confirms is forgotten: else a rate that was learnt in a bad minute would keep all prompts from
-// prefillers, and so from ever being learnt again.
+// A rate that no transfer confirms expires: otherwise a rate that was learnt in a bad minute would keep all prompts
+// from prefillers, so that it would never be learnt again.
 type transfer struct {
 	mu      sync.Mutex // guards all below
 	seconds float64    // a token
@@ -33,7 +33,7 @@ const (
 	mostSeconds  = 1e-2
 )
 
-// learn takes the seconds that so many tokens took.
+// learn takes the seconds and the tokens of a transfer.
 func (t *transfer) learn(seconds float64, tokens int, now time.Time) {
 	if tokens < minHanded {
 		return

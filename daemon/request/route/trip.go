@@ -26,7 +26,7 @@ type Trip struct {
 	ended    bool            // End was called
 	forecast holdings.Ticket // that the worker will hold the prompt
 	entered  entered         // what Send wrote into the index ahead of the answer
-	teller   Teller          // published the trip; nil = nobody
+	teller   Teller          // published the trip; nil = none
 	told     uint64          // the trip's number at teller
 	notice   abi.Outcome
 	sent     time.Duration // behind the arrival
@@ -204,7 +204,7 @@ type delivery struct {
 	tokens int       // that it lacks
 }
 
-// Handed records that the worker is now told where a prefiller keeps the KV of the prompt.
+// Handed records that the worker has received the address of the prompt's KV at a prefiller.
 func (t *Trip) Handed(to Target, at time.Time) {
 	c, row := t.choice, &t.choice.fleet.frame.Rows[to.row]
 	queued := max(0, row.Wait-at.Sub(c.at).Seconds()) // it went on while the prefiller was at work
@@ -252,8 +252,8 @@ type End struct {
 }
 
 // End counts the request down and learns from its answer: tokens a byte, what the worker's cache really held, and the
-// text itself if the answer came to its end. It returns the engine's own counts. It writes the generated tokens into o,
-// which is no field of End as it would be an allocation. Only the first call does anything.
+// text itself if the answer came to its end. It returns the engine's own counts. It writes the generated tokens into
+// o, which is not a field of End because that would allocate. Only the first call does anything.
 func (t *Trip) End(o *judge.Outcome, e End) (u Usage) {
 	if t.ended {
 		return u
@@ -311,8 +311,8 @@ func (t *Trip) Elsewhere(at time.Time) bool { return t.ticket.Elsewhere(at) }
 // Doubtful reports whether a refusal of the trip's worker is to be compared with another worker's answer.
 func (t *Trip) Doubtful(at time.Time) bool { return t.ticket.Doubtful(at) }
 
-// readReply corrects the estimates by what the engine counted, and enters the answer's text in the index if it came to
-// its end.
+// readReply corrects the estimates by the engine's counts, and enters the answer's text in the index if the answer is
+// complete.
 func (t *Trip) readReply(o *judge.Outcome, r *prompt.Reply, whole bool, at time.Time) Usage {
 	ok, complete := r.Finish()
 	u := Usage(r.Usage())

@@ -38,8 +38,8 @@ func (t *turns) next(model uint64) uint64 {
 	return n
 }
 
-// giveBack takes one request off the model's count. A model without requests is forgotten, so that a client that makes
-// up names takes nobody's room.
+// giveBack takes one request off the model's count. A model without requests is dropped, so that a client with random
+// names takes no room from others.
 func (t *turns) giveBack(model uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

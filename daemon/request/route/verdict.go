@@ -16,7 +16,7 @@ const (
 	UnknownModel         // every worker's models are known, and none lists it
 	Fenced               // no worker of the pool has the labels of its Fence
 	Full                 // no worker that could take it has room
-	Rejected             // the strategy wants the client turned away
+	Rejected             // the strategy rejects the request
 
 	SessionSilent     // the store does not answer, and this router does not hold the session
 	SessionUnknown    // nobody opened it

@@ -12,8 +12,8 @@ const maxWord = 64
 var requestTypeKey = []byte(`"requestType"`)
 
 // RequestType returns the string that stands as requestType at the top level of a JSON object, or "". Of several the
-// last counts, as for the workers' parsers. It is lenient: what is no JSON is the worker's to refuse. body may be cut
-// anywhere; what comes after the cut is not seen. A body without the word costs one search.
+// last counts, as for the workers' parsers. It is lenient: the worker refuses a body that is not JSON. body may be
+// cut anywhere; what comes after the cut is not seen. A body without the word costs one search.
 func RequestType(body []byte) string {
 	if !bytes.Contains(body, requestTypeKey) {
 		return ""

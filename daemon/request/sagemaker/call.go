@@ -10,7 +10,7 @@ const (
 	HeaderSession       = "X-Amzn-SageMaker-Session-Id"         // request: NEW_SESSION or an id
 	HeaderNewSession    = "X-Amzn-SageMaker-New-Session-Id"     // answer: see FormatNew
 	HeaderClosedSession = "X-Amzn-SageMaker-Closed-Session-Id"  // answer: the id
-	HeaderContentType   = "X-Amzn-SageMaker-Content-Type"       // answer in a stream: the type of what the events carry
+	HeaderContentType   = "X-Amzn-SageMaker-Content-Type"       // answer in a stream: the type of the events' payload
 	HeaderVariant       = "x-Amzn-Invoked-Production-Variant"   // answer
 	HeaderPrefixAware   = "X-Amzn-SageMaker-Prefix-Aware-Id"    // request
 	HeaderAccept        = "X-Amzn-SageMaker-Accept"             // request on the stream path
@@ -105,8 +105,8 @@ func Read(path string, lookup func(name string) (value string, ok bool), request
 	return c, c.session(id, requestType)
 }
 
-// session sets Op and Session by what the header and the body's requestType mean together. Any other requestType is
-// the application's.
+// session sets Op and Session from the header and the body's requestType together. Any other requestType is the
+// application's.
 func (c *Call) session(header, requestType string) *Error {
 	opens, closes := requestType == newSession, requestType == closeWord || requestType == closeSessionWord
 	c.InBody = opens || closes

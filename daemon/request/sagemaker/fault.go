@@ -25,7 +25,7 @@ func ValidationError(message string) *Error {
 	return &Error{Status: http.StatusBadRequest, Type: "ValidationError", Message: clean(message)}
 }
 
-// ModelError returns the answer for what the model answered, or that it did not: status 0. SDKs do not repeat it.
+// ModelError returns the error for the model's answer; status 0 = the model did not answer. SDKs do not repeat it.
 func ModelError(status int, message string) *Error {
 	message = clean(message)
 	who := "server"
@@ -52,7 +52,7 @@ func InternalFailure(message string) *Error {
 	return &Error{Status: http.StatusInternalServerError, Type: "InternalFailure", Message: clean(message)}
 }
 
-// ServiceUnavailable returns the answer that all SDKs repeat at once: nobody has begun to work on the request.
+// ServiceUnavailable returns the answer after which all SDKs repeat the request at once: no worker has started on it.
 func ServiceUnavailable(message string) *Error {
 	return &Error{Status: http.StatusServiceUnavailable, Type: "ServiceUnavailable", Message: clean(message)}
 }

@@ -2,10 +2,11 @@ package sagemaker
 
 import "strings"
 
-// Strip reports a field of a request that no worker gets: AWS strips all but the API's own. What signs the request
-// for AWS would be a foreign key to a worker; what the router answers for itself, the session's id among it, would be
-// refused by a worker that knows of no sessions (vLLM: 400). A worker that holds the session gets HeaderSession with
-// its own id from the caller, and a stream's Accept is Call.Accept. All else goes on, new fields of the API too.
+// Strip reports a field of a request that no worker gets: AWS strips all fields except the API's own. What signs the
+// request for AWS would be a foreign key to a worker; what the router answers for itself, the session's id among it,
+// would be refused by a worker that knows of no sessions (vLLM: 400). A worker that holds the session gets
+// HeaderSession with its own id from the caller, and a stream's Accept is Call.Accept. All else goes on, new fields
+// of the API too.
 func (c *Call) Strip(name, value string) bool {
 	switch {
 	case len(name) == len("Authorization") && strings.EqualFold(name, "Authorization"):

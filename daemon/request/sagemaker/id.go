@@ -26,8 +26,8 @@ func validName(s string, most int) bool {
 	return true
 }
 
-// FormatNew returns the value of HeaderNewSession. SDKs hand it to the caller whole, who cuts it: one blank, UTC, no
-// fraction.
+// FormatNew returns the value of HeaderNewSession. SDKs pass the whole value to the application, which splits it: one
+// blank, UTC, no fraction.
 func FormatNew(id string, expires time.Time) string {
 	return id + "; Expires=" + expires.UTC().Format("2006-01-02T15:04:05Z")
 }

@@ -128,7 +128,7 @@ func (o *Opens) forget(now time.Time) {
 	}
 }
 
-// drop forgets a result. Who waited for it still gets it. The caller holds mu.
+// drop removes a result. Calls that already wait for it still get it. The caller holds mu.
 func (o *Opens) drop(f *list.Element) {
 	e := f.Value.(*entry)
 	o.done.Remove(f)

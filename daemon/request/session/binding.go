@@ -89,7 +89,8 @@ const (
 	flagHeard
 )
 
-// encode appends nothing that could be read as an address or a prompt: values may stand in a Redis that others read.
+// encode appends nothing that could be read as an address or a prompt: a Redis with the values may have other
+// readers.
 func (b *Binding) encode() []byte {
 	out := make([]byte, 0, 40+len(b.Worker)+len(b.WorkerSession)+len(b.Owner))
 	flags := byte(0)

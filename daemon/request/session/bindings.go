@@ -47,8 +47,8 @@ type Bindings struct {
 	tell  atomic.Pointer[Teller]
 }
 
-// Teller gets each change: the value that stands under a key of a kind from now on, and for how long. No value means
-// that nothing stands there. It does not wait.
+// Teller gets each change: the new value of a key of a kind, and its life time. No value means that the key has none.
+// It does not wait.
 type Teller func(kind byte, key string, value []byte, life time.Duration)
 
 // hearer is a store that takes what another router has written.
@@ -56,7 +56,7 @@ type hearer interface {
 	Told(ns, key string, value []byte, ttl time.Duration)
 }
 
-// Tell makes t get each change that is made here. nil = nobody gets them.
+// Tell makes t get each change that is made here. nil = they are not passed on.
 func (b *Bindings) Tell(t Teller) { b.tell.Store(&t) }
 
 // told hands a change to the Teller.
@@ -66,7 +66,7 @@ func (b *Bindings) told(kind Kind, key string, value []byte, life time.Duration)
 	}
 }
 
-// Hear stores what another router's Teller got. It passes over what is no binding.
+// Hear stores what another router's Teller got. It skips values that are not bindings.
 func (b *Bindings) Hear(kind byte, key string, value []byte, life time.Duration) {
 	s, ok := b.store.(hearer)
 	if !ok || Kind(kind) >= kinds || len(key) != keyBytes || life > maxLife+grace || life <= 0 && len(value) > 0 {
@@ -92,8 +92,8 @@ func On(s Store, c Config) *Bindings {
 	return b
 }
 
-// key is where a name stands in the store: a hash of all of it. Ids are secrets, which Redis and its logs should not
-// show; the hash compares them whole, and gives every key the same small size whatever a client sends.
+// key returns the store's key for a name: a hash of the whole name. Ids are secrets, which Redis and its logs should
+// not show; the hash compares them whole, and gives every key the same small size whatever a client sends.
 func key(n Name) string {
 	var space [192]byte // an id has up to 256 bytes, but hardly ever more than 64
 	b := binary.LittleEndian.AppendUint64(space[:0], uint64(len(n.Tenant)))
@@ -141,14 +141,14 @@ func (b *Bindings) Peek(n Name, now time.Time) (Binding, Status) {
 	return r.Binding, s
 }
 
-// record is what stands under a name.
+// record is the stored value of a name.
 type record struct {
 	Binding
 	value []byte
 	life  time.Duration // that is left of it in the store
 }
 
-// read returns what stands under a name.
+// read returns the stored value of a name.
 func (b *Bindings) read(n Name, k string, now time.Time) (record, Status) {
 	if n.ID == "" || n.Kind >= kinds {
 		return record{}, Unknown

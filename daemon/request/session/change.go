@@ -92,7 +92,7 @@ func (b *Bindings) Keep(n Name, worker string, now time.Time) (at string, bound 
 	return b.bind(n, worker, now, b.store.Keep)
 }
 
-// setter is how a store writes a value where none stands.
+// setter is the store's call that writes a value for a key without one.
 type setter func(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool)
 
 func (b *Bindings) bind(n Name, worker string, now time.Time, set setter) (at string, bound bool) {
@@ -141,8 +141,8 @@ func (b *Bindings) Rebind(n Name, from, to string, now time.Time) string {
 	return at
 }
 
-// Close ends a session, and reports whether it lived. Of several calls at once, on this router or on others, one gets
-// true.
+// Close ends a session, and reports whether it was open. If several calls come at once, on this router or on others,
+// one gets true.
 func (b *Bindings) Close(n Name, now time.Time) bool { return b.end(n, now, Closed) }
 
 // Lose ends a session whose state died with its worker.
@@ -185,8 +185,8 @@ type (
 	maker func(old Binding) (as Binding, want bool)
 )
 
-// change replaces a binding that lives by what f makes of it, unless f wants none. It reports whether it did, and if
-// not, whether no session lives under the name.
+// change replaces a live binding by the result of f, unless f returns none. It reports whether it did, and if not,
+// whether no session lives under the name.
 func (b *Bindings) change(n Name, now time.Time, swap swapper, f maker) (done, ended bool) {
 	k := key(n)
 	for range maxSwaps {

@@ -11,7 +11,7 @@ const (
 	mintedChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 )
 
-// MintID returns an id that nobody can guess: 130 random bits as 26 letters and digits.
+// MintID returns an id that cannot be guessed: 130 random bits as 26 letters and digits.
 func MintID() string { return rand.Text() }
 
 // Minted reports whether an id has the form of those that MintID returns. A client may have made up one that has it

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Entry is one live session. Its id is a secret. The fingerprint tells sessions apart and opens none.
+// Entry is one live session. Its id is a secret. The fingerprint identifies a session, but gives no access to it.
 type Entry struct {
 	Fingerprint string    `json:"fingerprint"`
 	Kind        string    `json:"kind"`
@@ -13,7 +13,7 @@ type Entry struct {
 	Minted      bool      `json:"held_by_worker"`
 	Created     time.Time `json:"created"`
 	Expires     time.Time `json:"expires,omitzero"`      // fixed
-	Forgotten   time.Time `json:"forgotten_at,omitzero"` // without a fixed end: if nobody uses it
+	Forgotten   time.Time `json:"forgotten_at,omitzero"` // without a fixed end: if it is not used
 }
 
 // List returns the live sessions of a worker, or of all for "", at most limit of them, as this router's memory holds

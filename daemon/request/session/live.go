@@ -3,7 +3,7 @@ package session
 import "sync"
 
 // residents counts the live sessions of each worker that this router knows of: those that were opened, and keys. A
-// stored response does not count as a session, as nobody works in it between two requests.
+// stored response does not count as a session, as it causes no work between two requests.
 //
 // Each change of a binding counts itself at once. Expiry, and what other routers did, is found by counting all again,
 // see [Bindings.Run]: a count by the second would need the end of each session once more beside the store. What

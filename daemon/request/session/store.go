@@ -7,25 +7,25 @@ import "time"
 // is silent a store goes on with what it has in memory, and returns an error where that may not be all: that is never
 // the same as "there is none". All of them are safe for concurrent use.
 type Store interface {
-	// Find returns a value that is live and what is left of its life, or ok = false if there is none. An error: the store
-	// is silent, and this process does not hold the key; there may be a value. The caller does not change it.
+	// Find returns a live value and the rest of its life time, or ok = false. An error: the store is silent, and this
+	// process does not hold the key; there may be a value. The caller does not change it.
 	Find(ns, key string) (value []byte, life time.Duration, ok bool, err error)
-	// SetIfAbsent writes a value where none stands, and returns what stands there afterwards. While the store is silent
-	// it does so here alone, and gives way to what the store has when it answers again.
+	// SetIfAbsent writes a value for a key without one, and returns the key's value afterwards. While the store is
+	// silent it does so here alone, and gives way to what the store has when it answers again.
 	SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool)
 	// Room reports whether the share of a new value's owner has room for it.
 	Room(ns, key string, value []byte) bool
 	// Keep is SetIfAbsent here alone, for a caller whose Find found the store silent.
 	Keep(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool)
-	// Replace replaces old by new, and reports whether old stood there. What it writes while the store is silent gives
+	// Replace replaces old by new, and reports whether the value was old. What it writes while the store is silent gives
 	// way to what the store has when it answers again, unless that is old.
 	Replace(ns, key string, old, new []byte, ttl time.Duration) bool
 	// CompareAndSwap is Replace, but what it writes while the store is silent is written to it later, whatever it has
 	// then.
 	CompareAndSwap(ns, key string, old, new []byte, ttl time.Duration) bool
-	// Touch gives a value another time to live from now on, and reports whether it was there.
+	// Touch sets a value's time to live, and reports whether the value existed.
 	Touch(ns, key string, ttl time.Duration) bool
-	// Drop forgets a value, if it is the one given.
+	// Drop deletes a value, if it is the one given.
 	Drop(ns, key string, value []byte)
 	// Lost reports whether the store is known to be silent. Then this process alone decides.
 	Lost() bool

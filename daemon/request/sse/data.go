@@ -4,7 +4,7 @@ import "bytes"
 
 const dataField = "data:"
 
-// Data finds the data of events in a stream that comes in pieces. That may stand on several lines, and an event ends
+// Data finds the data of events in a stream that comes in pieces. The data may take several lines, and an event ends
 // with an empty line. Its zero value is at the beginning of a line.
 type Data struct {
 	line int  // bytes of the line that were compared with "data:"; -1 = it is another line

@@ -10,9 +10,9 @@ package sse
 
 import "bytes"
 
-// LastEnd returns the place behind the last empty line, 0 if there is none. It goes back from line feed to line feed,
-// and the first one is nearly always it. A search for either mark from behind costs a byte a step: vLLM sends no
-// \n\r\n, so it would read each large piece from its end to its start, half of a fast stream's CPU.
+// LastEnd returns the place after the last empty line, or 0. It goes back from line feed to line feed, and the first
+// one is nearly always it. A search for either mark from behind costs a byte a step: vLLM sends no \n\r\n, so it
+// would read each large piece from its end to its start, half of a fast stream's CPU.
 func LastEnd(p []byte) int {
 	for end := len(p); ; {
 		i := bytes.LastIndexByte(p[:end], '\n')
@@ -26,8 +26,7 @@ func LastEnd(p []byte) int {
 	}
 }
 
-// FirstEnd returns the place behind the first empty line whose line feed before it is at from or later, -1 if there is
-// none.
+// FirstEnd returns the place after the first empty line whose preceding line feed is at from or later, or -1.
 func FirstEnd(p []byte, from int) int {
 	for i := from; ; i++ {
 		n := bytes.IndexByte(p[i:], '\n')

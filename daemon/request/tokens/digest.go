@@ -2,8 +2,8 @@ package tokens
 
 import "hash/maphash"
 
-// digest stands for a text in the cache. It is two hashes under seeds that this process alone knows: nobody can prepare
-// two texts that share one, and by chance two of a billion texts do once in 10^20 years of them.
+// digest identifies a text in the cache. It is two hashes with seeds that are secret to this process: a client cannot
+// prepare two texts with one digest, and by chance two of a billion texts share one once in 10^20 years of them.
 type digest [2]uint64
 
 var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}

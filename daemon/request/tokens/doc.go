@@ -1,12 +1,12 @@
-// Package tokens finds the token ids of a request's prompt as the worker's engine has them, for strategies that go by
-// what the workers hold: KV events name tokens, and a worker's blocks can be compared with nothing else.
+// Package tokens finds the token ids of a request's prompt as the worker's engine has them, for strategies that use
+// the workers' reports: KV events name blocks by token ids, so that only token ids can be compared with them.
 //
 //	q.Read(kind, model, body)       // what decides the ids, as digests
 //	ids, outcome := source.IDs(ctx, Request{Question: q, ...})
 //
 // # Where ids come from, in this order
 //
-//  1. The body names them.
+//  1. The body has them.
 //  2. The cache has them: a text, and all else that decides the ids, came before.
 //  3. A worker that serves the model is asked, by the render of the request's own path, else by /tokenize. All requests
 //     with one text share the question.

@@ -76,7 +76,7 @@ func (s *Source) compare(class digest, asked, has []uint32) {
 	}
 }
 
-// prove asks /tokenize, with nobody waiting, and compares.
+// prove asks /tokenize in the background, and compares.
 func (s *Source) prove(class digest, a *query, has []uint32) {
 	s.mu.Lock()
 	free := s.asked < maxFlights/2

@@ -57,14 +57,14 @@ func (l *lengths) learn(model string, tokens int) {
 	l.of[model] = tokens
 }
 
-// pace estimates how long the workers take for a text, so that a request does not wait for what will be late. It is
-// safe for concurrent use.
+// pace estimates how long the workers take for a text, so that a request does not wait for an answer that will be
+// late. It is safe for concurrent use.
 type pace struct{ perMiB atomic.Int64 } // nanoseconds; 0 = not known
 
 // longText is from where on the time is the text's, and not the connection's.
 const longText = 32 << 10
 
-// of returns the time for a text of so many bytes, 0 if it is short or nothing is known.
+// of returns the time for a text of the given length in bytes, 0 if it is short or nothing is known.
 func (p *pace) of(size int) time.Duration {
 	if size < longText {
 		return 0
@@ -72,7 +72,8 @@ func (p *pace) of(size int) time.Duration {
 	return time.Duration(float64(p.perMiB.Load()) * float64(size) / (1 << 20))
 }
 
-// learn records how long a text took. What is quick counts more: a busy machine's one slow answer is no measure.
+// learn records how long a text took. Quick answers count more: one slow answer of a busy machine does not show its
+// pace.
 func (p *pace) learn(size int, took time.Duration) {
 	if size < longText {
 		return

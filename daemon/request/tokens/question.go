@@ -77,7 +77,7 @@ const (
 	maxFields   = 64
 )
 
-// Read reads the prompt of a request of the kind from its body, which is whole. The question before is forgotten.
+// Read reads the prompt of a request of the kind from its body, which is whole. The previous question is dropped.
 func (q *Question) Read(kind prompt.Kind, model string, body []byte) {
 	*q = Question{kind: kind, model: model, plain: true, mayLearn: true, size: len(body)}
 	var text []byte

@@ -104,16 +104,16 @@ func (f *finding) appendWithout(b, text []byte) []byte {
 	return append(b, text[at:]...)
 }
 
-// Bounds of what a Stripper holds. A body to which WithIDs was applied is at most maxLesson long, so that its ids are
+// Bounds of a Stripper's memory. A body to which WithIDs was applied is at most maxLesson long, so that its ids are
 // some 2 MiB at most.
 const (
 	maxHeld  = 16 << 20
 	readSize = 4 << 10
 )
 
-// Stripper reads an answer to a body that WithIDs has changed, and gives what the worker would have answered without.
-// Of a stream it gives whole events only, and what stands behind the last one at the end. An event, or an answer in one
-// piece, that is longer than any with ids is given as it is.
+// Stripper reads an answer to a body that WithIDs has changed, and returns the answer that the worker would have
+// given to the unchanged body. From a stream it returns whole events only, and the rest after the last event at the
+// end. An event, or an answer in one piece, that is longer than any with ids is given as it is.
 type Stripper struct {
 	from   io.Reader
 	events bool
@@ -125,7 +125,7 @@ type Stripper struct {
 	long   bool               // more was held than may be: all goes through as it is
 	err    error              // after out
 	found  finding
-	usage  *prompt.Reply // gets the usages of a stream, and the client none; nil = they are no concern
+	usage  *prompt.Reply // gets the usages of a stream, which the client does not get; nil = usages are not removed
 }
 
 // NewStripper makes a Stripper. learn gets the prompt's ids, if the answer has them.
@@ -224,7 +224,7 @@ func (s *Stripper) takeEvent(event []byte) {
 
 var usageField = []byte(`"usage"`)
 
-// takeUsage hands on the usage of a chunk, and returns where the field stands, with a comma. alone: the chunk has
+// takeUsage passes on the usage of a chunk, and returns the field's position, with a comma. alone: the chunk has
 // nothing else.
 func (s *Stripper) takeUsage(text []byte) (lo, hi int, alone bool) {
 	if !bytes.Contains(text, usageField) {

@@ -7,14 +7,14 @@
 //
 // [Queue.Enter] takes a [Wait]. [Wait.Await] returns when it has the turn. Its owner then chooses a worker, as the
 // fleet is now, and says how that ended: [Wait.Served], [Wait.Blocked] or [Wait.Leave]. Until one of these is called
-// nobody else of the pool gets a turn, so each way out of a request calls Leave, which may be called in any state and
-// more than once.
+// no other request of the pool gets a turn. So each exit of a request calls Leave, which may be called in any state
+// and more than once.
 //
 // # When room comes
 //
-// The workers' pool tells it by [Queue.MayHaveCome]. Each 50 ms, while something waits, the queue is woken all the
-// same: a believed queue shrinks, a worker in slow start has its turn, and one that refused a request takes another,
-// without an event. While nothing waits there is no timer, and MayHaveCome costs one atomic load.
+// The workers' pool announces it by [Queue.MayHaveCome]. Each 50 ms, while something waits, the queue is woken all
+// the same: a believed queue shrinks, a worker in slow start has its turn, and one that refused a request takes
+// another, without an event. While nothing waits there is no timer, and MayHaveCome costs one atomic load.
 //
 // # How long
 //

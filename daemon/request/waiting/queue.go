@@ -16,7 +16,7 @@ type Config struct {
 	WaitEmpty time.Duration // for a worker, while none is up that has the model
 }
 
-// wakeEvery is the time between two looks for room of which no event tells.
+// wakeEvery is the interval of checks for room that no event announces.
 const wakeEvery = 50 * time.Millisecond
 
 // Queue is where requests of a pool wait. It is safe for concurrent use, and outlives configurations.
@@ -44,7 +44,7 @@ func New(c Config) *Queue {
 	return q
 }
 
-// Configure makes c hold for those who come from now on. What waits goes on waiting, for as long as it was to.
+// Configure applies c to later requests. What waits goes on waiting, for as long as it was to.
 func (q *Queue) Configure(c Config) {
 	q.conf.Store(&c)
 	q.order.Configure(c.Config)
@@ -147,7 +147,7 @@ func (l Limited) MayHaveCome() {
 	l.Of.pass(time.Now())
 }
 
-// pass gives the turn to whom it is due.
+// pass gives the turn to the next request.
 func (q *Queue) pass(at time.Time) {
 	if r := q.order.Next(at); r != nil {
 		r.Owner.(*Wait).news <- Turn

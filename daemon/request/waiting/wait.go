@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/queue"
 )
 
-// News is what a place hears.
+// News is a message to a place in the queue.
 type News uint8
 
 // The news.
@@ -23,7 +23,7 @@ const (
 // Wait is that of one request, once. Its owner sets Request before Enter, and does not move it.
 type Wait struct {
 	queue.Request
-	Before time.Duration // it has waited elsewhere, and waits for so much less
+	Before time.Duration // it has waited elsewhere, and this time is subtracted
 
 	q      *Queue
 	news   chan News
@@ -157,7 +157,7 @@ func (p *Wait) MayHold() time.Duration {
 	return min(most, max(0, holdOf(p.Deadline.Sub(p.began))))
 }
 
-// holdOf returns how much of a wait may be a hold: so much less that the request still finds its worker.
+// holdOf returns how much of a wait may be a hold. It leaves enough time to find a worker.
 func holdOf(wait time.Duration) time.Duration { return wait - min(wait/4, time.Second) }
 
 // Served ends the turn, and the wait: the request has its worker. The charge ends with the worker's work.
@@ -198,5 +198,5 @@ func (p *Wait) Behind() int { return p.q.Before(p) }
 // Before returns about how many requests come before the place, or would if it entered q now.
 func (q *Queue) Before(p *Wait) int { return q.order.Position(&p.Request) }
 
-// Predict returns about how long the place would wait if it entered now; 0 = nobody knows.
+// Predict estimates how long the place would wait if it entered now; 0 = unknown.
 func (q *Queue) Predict(p *Wait) time.Duration { return q.order.Predict(&p.Request) }
