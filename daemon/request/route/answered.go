@@ -21,9 +21,9 @@ func (c *Choice) misses() bool {
 	return r.Fallback == "" && r.Reject != nil || r.Fallback == "decline" || r.Flags&abi.FlagOnly != 0
 }
 
-// askWide asks the strategy once more. If the host's fallback chooses again, nobody else is offered than before. A worker
-// to which the strategy had confined the request stays the first one if it is still allowed: the others are to be
-// spared. It returns false as askStrategy does.
+// askWide asks the strategy once more. If the host's fallback chooses again, it offers the same workers as before. If
+// the strategy had confined the request to a worker and still allows it, that worker stays first, to spare the others.
+// askWide returns false as askStrategy does.
 func (c *Choice) askWide() bool {
 	shown, before := slices.Clone(c.fleet.workers), c.fleet.workers[c.order.first()]
 	confined := c.result.Flags&abi.FlagOnly != 0
