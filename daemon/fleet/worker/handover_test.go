@@ -94,7 +94,7 @@ func TestAPrefillerThatMissesAPrompt(t *testing.T) {
 	w.calls = nil
 	offered := func(at float64, want int) {
 		t.Helper()
-		rows, _, _ := p.Snapshot(Query{At: p.after(at), Spare: true}, nil, nil)
+		rows, _, _ := p.Snapshot(Query{At: p.after(at), Spare: true, Half: true}, nil, nil)
 		if len(rows) != want {
 			t.Errorf("at %v: %d workers; want %d", at, len(rows), want)
 		}

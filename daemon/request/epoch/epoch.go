@@ -160,8 +160,8 @@ func (c *Clients) Get(url string) *upstream.Client {
 	return c.of[url]
 }
 
-// OwnEngine records that a prefiller's answer names an engine, and reports whether no other prefiller's answer has named
-// it. Decoders confuse the KV of two engines of one name, so neither prefiller may hand over until one restarts.
+// OwnEngine records that a prefiller's answer names an engine, and reports whether no other prefiller's answer has
+// named it. Decoders confuse the KV of two engines of one name, so neither prefiller may hand over until one restarts.
 func (c *Clients) OwnEngine(url, engine string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,10 +30,10 @@ func Counted(answer []byte, cached int) Counts {
 	return Counts{Cached: cached, Made: said.Usage.Made, Input: said.Usage.Input}
 }
 
-// NewReader reads a decoder's answer of a kind with the prefiller's counts, and calls counts when it needs them: a decoder
-// counts all that it was handed as cached. It changes cached_tokens in prompt_tokens_details (chat, completions) and in
-// input_tokens_details (responses) of an answer's usage, and adds nothing. events: the answer is a stream of server-sent
-// events.
+// NewReader reads a decoder's answer of a kind with the prefiller's counts, and calls counts when it needs them: the
+// decoder counts all that it was handed as cached. It changes cached_tokens in prompt_tokens_details (chat,
+// completions) and in input_tokens_details (responses) of an answer's usage, and adds nothing. events: the answer is a
+// stream of server-sent events.
 //
 // In messages the usage is three numbers that add up to the prompt, so it changes all three. message_start keeps its
 // input_tokens: vLLM names the whole prompt there, before anything is known of its cache. Of a prefiller without counts
