@@ -80,7 +80,8 @@ func (s *Strategy) Classify(f *Frame) (class int, weight float64, ok bool) {
 	if err != nil {
 		why := sl.in.blame()
 		s.discard(sl)
-		q.failedBeside(why, err, "strategy failed to classify a request, which waits in the class of its key")
+		q.warn("strategy failed to classify a request, which waits in the class of its key", why, err)
+		q.count(why, err)
 		return 0, 0, false
 	}
 	s.give(sl)
@@ -144,6 +145,7 @@ func (s *Strategy) discard(sl *slot) {
 func (s *Strategy) replace(sl *slot, err error) {
 	why := sl.in.blame()
 	s.discard(sl)
-	s.quarantine.failedBeside(why, err, "strategy failed in a call beside its picks, which concerns no request; its "+
-		"instance is replaced")
+	s.quarantine.warn("strategy failed in a call beside its picks, which concerns no request; its instance is replaced",
+		why, err)
+	s.quarantine.count(why, err)
 }

@@ -108,17 +108,17 @@ func (q *quarantine) wait() time.Duration {
 func (q *quarantine) failed(why reason, err error) {
 	switch {
 	case q.shadow:
-		q.failedBeside(why, err, "shadow failed; its decision is sent nowhere")
+		q.warn("shadow failed; its decision is sent nowhere", why, err)
 	case q.rejects:
-		q.failedBeside(why, err, "strategy failed; the request gets 503 (on_failure)")
+		q.warn("strategy failed; the request gets 503 (on_failure)", why, err)
 	default:
-		q.failedBeside(why, err, "strategy failed; the fallback answers")
+		q.warn("strategy failed; the fallback answers", why, err)
 	}
+	q.count(why, err)
 }
 
-// failedBeside is failed for any call of the module. The log says what follows from it.
-func (q *quarantine) failedBeside(why reason, err error, line string) {
-	q.keep(err)
+// warn logs what follows from a failed call of the module.
+func (q *quarantine) warn(line string, why reason, err error) {
 	text := err.Error()
 	if q.inARow.Load() > 0 {
 		text = Brief(text) // the line before has the stack of a guest that panics
@@ -126,6 +126,11 @@ func (q *quarantine) failedBeside(why reason, err error, line string) {
 	if q.lines.allow() {
 		q.log.Warn(line, q.to("reason", reasonNames[why], "err", text)...)
 	}
+}
+
+// count counts a failed call.
+func (q *quarantine) count(why reason, err error) {
+	q.keep(err)
 	slow := why == outOfTime && q.tooSlow()
 	if n := q.inARow.Add(1); n >= q.after || slow {
 		q.setAside(why, err)

@@ -27,7 +27,6 @@ var statesOf = map[string][]struct {
 	},
 	"When the host's own fallback chose": {
 		{"host/result.go", "var reasonNames", "}", `"(\w+)"`},
-		{"daemon/request/route/hold.go", "", "", `Fallback = "(\w+)"`},
 	},
 	"Why a pool cannot serve": {{"daemon/admin/operator/pool.go", "const (", "\n)", `Why\w+ += "([^"]+)"`}},
 	"How an answer ended":     {{"daemon/request/*/*.go", "", "", `\.End = "([^"]+)"`}},

@@ -319,7 +319,11 @@ func (r *Request) Fence() worker.Fence {
 	case r.Pool == nil:
 		return r.In.Caller.Workers
 	case r.Entry.Op == message.Prefilling:
-		return slices.Concat(worker.Fence(r.In.Caller.Workers), r.Pool.Pairing.Prefillers, r.In.Mate.Same)
+		fence := slices.Concat(worker.Fence(r.In.Caller.Workers), r.Pool.Pairing.Prefillers)
+		if m := r.Entry.Mate; m != nil {
+			fence = append(fence, m.Same...)
+		}
+		return fence
 	case NeedsWhole(r):
 		return append(r.Pool.Pairing.Answering(r.In.Caller.Workers), worker.Not+worker.DecodeLabel)
 	}

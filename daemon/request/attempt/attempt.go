@@ -33,15 +33,15 @@ type Attempt struct {
 	Prompt route.Prompt            // who computes it, as the worker was told
 	Faulty bool                    // KV was lost before, and computed anew: what fails now is the worker
 	coming bool                    // the worker gets the request later, and others may have its last place by then
-	paired bool                    // the end of another request may end it: deadline says so
-	timed  bool                    // another worker is asked if the first byte is late
 	cancel context.CancelCauseFunc // of ctx; nil if that is the request's own
 	timer  *time.Timer             // of the first byte's deadline; nil = there is none, or it was stopped
 
 	deadline atomic.Uint32 // of the first byte: what has become of it
 
-	waits atomic.Uint32 // for whom it waits
-	given atomic.Uint32 // why GiveUp ended it
+	waits  atomic.Uint32 // for whom it waits
+	given  atomic.Uint32 // why GiveUp ended it
+	paired bool          // the end of another request may end it: deadline says so
+	timed  bool          // another worker is asked if the first byte is late
 	// payer has the budget for another worker if this one is only silent. nil = the request stays: nobody else may have
 	// it, or it was moved before, so that it may be what keeps its workers busy.
 	payer *worker.Pool

@@ -67,8 +67,8 @@ func (e *Exchange) choose(ctx context.Context) *message.Outbound {
 		Class: classOf(e.req.Read.Req.Kind, in.Method, in.Path, e.req.Read.Req.Model),
 		Rank:  message.AskedRank(message.ClientRank(in, e.req.Pool))}
 	ask.Claim.Silent = silent
-	if in.Mate.Near != "" {
-		ask.Near, ask.Far = in.Mate.Near, pool.Pairing.Far
+	if m := e.req.Entry.Mate; m != nil && m.Near != "" {
+		ask.Near, ask.Far = m.Near, pool.Pairing.Far
 	}
 	ask.Needed = ask.Leg == route.Prefill && !pool.Pairing.Connector.Alone()
 	if pool.WantsPairs() {

@@ -88,7 +88,7 @@ func (p *pairing) splits(to route.Target) bool {
 // isSplit is splits of a request that may be.
 func (p *pairing) isSplit(to route.Target) bool {
 	p.lacks, p.named = route.Lacking(p.choice, to), ""
-	if p.handed != nil && !slices.Equal(p.mate(to.Worker).Same, p.first.in.Mate.Same) {
+	if p.handed != nil && !slices.Equal(p.mate(to.Worker).Same, p.first.inner.req.Entry.Mate.Same) {
 		p.keep(p.handed) // no worker of other labels reads it
 		p.handed = nil
 	}
@@ -124,7 +124,8 @@ func (p *pairing) splitRule(to route.Target) route.SplitRule {
 }
 
 // mate returns which labels of the worker that answers a prefiller must have, and which one it had better have.
-func (p *pairing) mate(w *worker.Worker) (m message.Mate) {
+func (p *pairing) mate(w *worker.Worker) *message.Mate {
+	m := new(message.Mate)
 	if len(p.rule.Same) > 0 {
 		m.Same = p.req.Pool.Workers.LabelsOf(w, p.rule.Same...)
 	}
@@ -147,7 +148,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt.Attempt, to route.Targ
 	if p.handed == nil {
 		l := newLeg(p.req, p.Prefill(p.req.In.Body))
 		l.named, p.first, p.meant = p.named, l, p.decoder
-		l.in.Mate = p.mate(to.Worker)
+		l.inner.req.Entry.Mate = p.mate(to.Worker)
 		if p.Connector.Pins() {
 			l.wants = p.body
 		}

@@ -15,6 +15,13 @@ type Entry struct {
 	Op      Op
 	Salt    string // keeps an application's prompts apart
 	Model   string // in place of the body's
+	Mate    *Mate  // of Prefilling: the worker that answers
+}
+
+// Mate has the labels of the worker for which another one computes a prompt, each as name=value.
+type Mate struct {
+	Same []string // that the other worker must have
+	Near string   // that the other worker should have; "" = none
 }
 
 // Op is what a request does to its opened session.

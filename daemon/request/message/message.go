@@ -37,7 +37,6 @@ type Inbound struct {
 	Caller *gate.Caller // whose key was shown
 
 	Comments *Comments // to the client before its answer; nil = it gets none
-	Mate     Mate      // of a prompt that is computed for another worker
 
 	Trace Trace // set by the front's tracer
 	Seen  Seen  // filled on the way
@@ -47,12 +46,6 @@ type Inbound struct {
 	Account *account.Account
 
 	lengths uint64 // of the names in Header, as SetHeader made it; 0 = not known
-}
-
-// Mate has the labels of the worker for which another one computes a prompt, each as name=value.
-type Mate struct {
-	Same []string // that the other one must have
-	Near string   // that it had better have; "" = none
 }
 
 // DropKept forgets a body that is kept. Body may not be read any more.
