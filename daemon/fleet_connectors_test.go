@@ -44,7 +44,6 @@ type pairOfEngines struct {
 	n       int
 	handed  int      // prompts that a decoder has got
 	refused []string // what was wrong with requests of the router
-	last    string   // headers of the last request at a decoder
 }
 
 // body is what an engine reads of a request.

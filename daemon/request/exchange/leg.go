@@ -79,8 +79,8 @@ const (
 )
 
 // unbegun is the work of others, in seconds, behind which a prefiller has surely not begun with a prompt. An engine
-// computes several prompts of its queue in one step, of some ten milliseconds.
-const unbegun = .1
+// computes several prompts of its queue in one step, and the answers of a busy one arrive late.
+const unbegun = .25
 
 // drop ends a leg that nobody waits for, if that does no harm. A prefiller with NIXL keeps the KV of a prompt that it
 // has computed until a decoder reads it, and the router could not tell whether it has. One with LMCache may end its
@@ -459,7 +459,7 @@ var freeing atomic.Int32
 // is busy, fails or has gone is followed by the others, until one has read it. That a decoder answers 500 may mean that
 // the KV is gone, or anything else.
 func (l *leg) free(to *worker.Worker, p *epoch.Pool, handed []byte) journal.Prefilled {
-	if l.dropped() {
+	if l.dropped() && handed == nil { // else its answer came before its end
 		return journal.PrefillDropped
 	}
 	if handed == nil || !p.Pairing.Connector.Pins() {

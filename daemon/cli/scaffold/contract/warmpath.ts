@@ -29,7 +29,7 @@ export const HEADER_PREFILL: u32 = 16; // for the worker that computes the promp
 
 // Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.
 export const ENDPOINT_OTHER: u32 = 0;
-export const ENDPOINT_COMPLETIONS: u32 = 1; // /v1/completions
+export const ENDPOINT_COMPLETIONS: u32 = 1; // /v1/completions, /inference/v1/generate
 export const ENDPOINT_CHAT: u32 = 2; // /v1/chat/completions
 export const ENDPOINT_RESPONSES: u32 = 3; // /v1/responses
 export const ENDPOINT_MESSAGES: u32 = 4; // /v1/messages

@@ -37,7 +37,7 @@ pub const HEADER_PREFILL: u32 = 16; // for the worker that computes the prompt; 
 
 // Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.
 pub const ENDPOINT_OTHER: u32 = 0;
-pub const ENDPOINT_COMPLETIONS: u32 = 1; // /v1/completions
+pub const ENDPOINT_COMPLETIONS: u32 = 1; // /v1/completions, /inference/v1/generate
 pub const ENDPOINT_CHAT: u32 = 2; // /v1/chat/completions
 pub const ENDPOINT_RESPONSES: u32 = 3; // /v1/responses
 pub const ENDPOINT_MESSAGES: u32 = 4; // /v1/messages
