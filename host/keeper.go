@@ -155,9 +155,9 @@ func (s *Strategy) fill(ctx context.Context, sl *slot) (pause time.Duration, fai
 	in, err := newInstance(ctx, s.program)
 	if err != nil {
 		sl.state.Store(empty)
-		s.quarantine.warn("strategy has an instance fewer, as a new one could not be made; one is tried every second", trap,
-			err)
-		s.quarantine.count(trap, err)
+		s.quarantine.warn("strategy runs with fewer instances: a new one could not be made, and is tried again each second",
+			trap, err)
+		s.countBeside(trap, err)
 		return retryStart, true
 	}
 	sl.put(in)

@@ -18,7 +18,7 @@ const slowPicks = 20
 
 // quarantine sets aside a strategy that fails again and again, or is too slow. Safe for concurrent use.
 type quarantine struct {
-	caller  string        // whose requests alone it counts, where rejects is set; "" = of all, or without a key
+	caller  string        // the key whose failures it counts, where rejects is set; "" = all keys, or requests without one
 	after   int64         // errors in a row
 	pause   time.Duration // until one pick tries the strategy again; twice as long after each try in vain
 	log     *slog.Logger

@@ -116,3 +116,18 @@ func TestFailuresCountByCaller(t *testing.T) {
 		}
 	}
 }
+
+// With on_failure = "reject" calls that concern no request set nothing aside, however many of them fail: no caller's
+// next request would end that.
+func TestUpkeepThatFailsRejectsNobody(t *testing.T) {
+	s := load(t, newHost(t, Config{Slots: 2, QuarantineAfter: 2, QuarantineFor: time.Hour}), wat(t, "maint"), Options{Reject: true})
+	f := frame(4, 1)
+	waittest.Until(t, "replaced instances", func() bool {
+		s.Pick(f)
+		return s.Stats().Discarded > 4
+	})
+	waittest.Until(t, "both instances", func() bool { return s.Stats().Instances == 2 })
+	if st := s.Stats(); st.Quarantined || st.LastError == "" || s.Pick(f).Reject != nil {
+		t.Errorf("%+v; want it in service", st)
+	}
+}

@@ -16,7 +16,7 @@ type Query struct {
 	Fence Fence     // labels of the workers that alone may take it
 	Bound string    // id of the worker of the request's session: neither slow start nor a drain hides it
 	Again bool      // other workers have failed the request: slow start hides no worker
-	Wide  bool      // the strategy has refused those it was shown: whoever is up is offered, as below Count.Hidden
+	Wide  bool      // all workers that are up are offered, those of Count.Hidden too
 	Tried []*Worker // that have had the request: they hide nobody who takes only what nobody else does
 	Rank  int       // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
 	Need  int       // tokens that it surely has: a worker of a shorter max_model_len is TooShort; 0 = not known
@@ -249,8 +249,8 @@ type Count struct {
 	Configured int // inside of its fence
 	Up         int // of them those that answer their health checks
 
-	// Hidden: some who may serve the request were not offered, for the sake of others. Slow start holds them back, or they
-	// have refused a request a moment ago, or are suspected.
+	// Hidden: some workers that may serve the request were not offered while others were. They are in slow start, have
+	// refused a request a moment ago, or are suspected.
 	Hidden bool
 }
 

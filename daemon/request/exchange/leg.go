@@ -139,8 +139,8 @@ func (l *leg) choose(ctx context.Context) bool {
 	return true
 }
 
-// alone has nobody but one prefiller that is none of those get the leg, and another than that one if there is another:
-// the decoder is told whom to meet.
+// alone keeps the leg to one prefiller, as the decoder is told which one to meet: one that is not in but, and rather
+// only if there is no other one.
 func (l *leg) alone(but []*worker.Worker, rather *worker.Worker) bool {
 	if !l.inner.choice.Alone(but, rather, time.Now()) {
 		l.result = journal.PrefillNone

@@ -12,7 +12,7 @@ import (
 // worker that is up was not offered, and the strategy rejects, declines or confines the request, the host asks it once
 // more with all workers that are up.
 
-// misses reports whether the strategy's decision may come from workers that it was not shown.
+// misses reports whether the strategy may have decided so only because the host hid some workers from it.
 func (c *Choice) misses() bool {
 	r := &c.result
 	if !c.fleet.count.Hidden || c.wide || c.stay.silent || c.stay.worker() != "" {

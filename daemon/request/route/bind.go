@@ -156,8 +156,8 @@ func (c *Choice) dropShort() {
 // none.
 func (c *Choice) PassedOn() bool { return c.order.by != byChoice }
 
-// Alone leaves one worker alone in the order, the first that is none of those, and another than that one if there is
-// another: the request goes to no other. It returns false if there is none.
+// Alone leaves one worker in the order, so that the request goes to no other: the first that is not in but, and rather
+// only if there is no other one. It returns false if no worker is left.
 func (c *Choice) Alone(but []*worker.Worker, rather *worker.Worker, at time.Time) bool {
 	first := func(avoid *worker.Worker) bool {
 		i := slices.IndexFunc(c.order.rows, func(row int32) bool {
