@@ -43,10 +43,9 @@ func (c *Choice) askWide() bool {
 	} else if !confined {
 		return true
 	}
-	if at := slices.Index(o.rows, int32(slices.Index(c.fleet.workers, before))); at > 0 && c.result.Reject == nil {
-		row := o.rows[at]
-		copy(o.rows[1:at+1], o.rows[:at])
-		o.rows[0], c.result.Row = row, int(row)
+	if row := slices.Index(c.fleet.workers, before); c.result.Reject == nil && slices.Index(o.rows, int32(row)) > 0 {
+		o.putFirst(row)
+		c.result.Row = row
 		c.result.Pair, c.pair = 0, nil // which was that of another worker
 	}
 	return true
