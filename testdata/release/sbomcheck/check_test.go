@@ -65,14 +65,14 @@ func daemon(t *testing.T) string {
 	return binary
 }
 
-// TestTheBinaryIsSmall: it has 31 MB. With a call by name in it, as a template makes, it has 43, and with the modules as they
-// are built 5 more.
+// TestTheBinaryIsSmall finds a cause that adds megabytes: the binary has 33 MB. If any package calls a method by its name, as
+// text/template does, the linker keeps every method, which is 12 MB more. The built-in modules without compression are 5 MB.
 func TestTheBinaryIsSmall(t *testing.T) {
 	info, err := os.Stat(daemon(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const most = 33_000_000
+	const most = 36_000_000
 	if info.Size() > most {
 		t.Errorf("%d bytes; at most %d", info.Size(), most)
 	}
