@@ -31,6 +31,7 @@ type Exchange struct {
 	choice   route.Choice
 	lesson   *tokens.Lesson // that the answer is to teach; nil = none
 	chosen   bool           // the strategy has been asked
+	once     bool           // no worker gets it twice: another one waits for the first try
 	computed bool           // a prefiller keeps the KV of the prompt, and no decoder had a place for the request
 	deaths   int8           // workers that have ended with this request before
 	falls    names.Reason   // why it goes to another model now; 0 = it does not
@@ -157,7 +158,7 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 			failed = journal.Step{Reason: why.Reason, Worker: to.Worker, After: time.Since(e.req.Arrived)}
 		}
 		next := r.history.After(why, e.req.Consumed(), e.choice.Left(), e.req.PayRetry)
-		if next == route.GiveUp {
+		if next == route.GiveUp || next == route.TryAgain && e.once && why.Grade == route.GradeSilent {
 			e.noteEnd(failed, e.req.Journal.GaveUp)
 			break
 		}

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/account"
@@ -147,7 +148,7 @@ func (l *leg) alone(but []*worker.Worker, rather *worker.Worker) bool {
 		l.inner.release()
 		return false
 	}
-	l.by = l.inner.Chosen()
+	l.by, l.inner.once = l.inner.Chosen(), true
 	return true
 }
 
@@ -419,6 +420,13 @@ func (l *leg) why() string {
 	return seen.End
 }
 
+// silent reports whether the prefiller closed the connection without a byte of an answer. It may have ended, or just
+// have closed an idle connection.
+func (l *leg) silent() bool {
+	n := len(l.in.Seen.Attempts)
+	return l.inner.By() == nil && n > 0 && l.in.Seen.Attempts[n-1].Reason == string(journal.NoAnswer)
+}
+
 // begun returns what the record of the client's request has of a leg that is sent beside it.
 func (l *leg) begun() *route.Split {
 	id := l.inner.Chosen().ID()
@@ -469,11 +477,11 @@ func (l *leg) free(to *worker.Worker, p *epoch.Pool, handed []byte) journal.Pref
 	if freeing.Add(1) > maxFreeing {
 		return journal.PrefillPinned
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), p.HeaderTimeout)
-	defer cancel()
 	prefiller, computed, end := l.inner.By().Key(), time.Now(), journal.PrefillPinned
+	until, missing := computed.Add(freeFor), 0 // decoders that do not have the model
 	for wait, n := freeAgain, 1; ; wait, n = min(2*wait, 20*freeAgain), n+1 {
-		switch l.readKept(ctx, p.Clients.Get(to.URL()), p, handed) {
+		all := p.Workers.Reachable(p.Pairing.Answering(l.in.Caller.Workers))
+		switch l.readKept(to, p, handed) {
 		case http.StatusOK:
 			return journal.PrefillFreed
 		case http.StatusInternalServerError:
@@ -481,35 +489,57 @@ func (l *leg) free(to *worker.Worker, p *epoch.Pool, handed []byte) journal.Pref
 			if p.Workers.Settled(prefiller, computed) && !p.Workers.Survived(prefiller, computed) {
 				return end
 			}
+			if by := time.Now().Add(failsFor); by.Before(until) {
+				until = by
+			}
+		case http.StatusNotFound:
+			missing++
+			if missing > len(all) {
+				return end
+			}
 		case 0, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusRequestTimeout, 529,
 			http.StatusBadGateway, http.StatusGatewayTimeout:
 		default:
 			return journal.PrefillPinned
 		}
-		if time.Since(computed)+wait > freeFor || ctx.Err() != nil {
+		if time.Now().Add(wait).After(until) {
 			return end
 		}
 		time.Sleep(wait)
-		if len(p.Pairing.Same) > 0 {
-			continue // others may hold another revision of the model
-		}
-		if all := p.Workers.Reachable(p.Pairing.Answering(l.in.Caller.Workers)); len(all) > 0 {
+		if len(all) > 0 && len(p.Pairing.Same) == 0 { // else others may hold another revision of the model
 			to = all[n%len(all)]
 		}
 	}
 }
 
-// A decoder is asked again to read what the prefiller keeps, as long as most prefillers keep it.
+// A decoder is asked again to read what the prefiller keeps, as long as most prefillers keep it. An engine that fails
+// may recover for failsFor; by then 500 has meant that the KV is gone.
 const (
 	freeAgain = 100 * time.Millisecond
 	freeFor   = 30 * time.Second
+	failsFor  = 3 * time.Second
 )
 
+// readWithin bounds how long one decoder may take to read it. One that hangs keeps no other from reading it, and one
+// with a long queue frees it when the request ends before its turn.
+const readWithin = time.Second
+
 // readKept has a decoder read what the prefiller keeps, under an id of its own, and returns the status of its answer;
-// 0 = there is none.
-func (l *leg) readKept(ctx context.Context, to *upstream.Client, p *epoch.Pool, handed []byte) int {
+// 0 = there is none. If the model is an adapter, the decoder loads it before.
+func (l *leg) readKept(by *worker.Worker, p *epoch.Pool, handed []byte) int {
+	to := p.Clients.Get(by.URL())
 	if to == nil {
 		return 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
+	defer cancel()
+	if p.Loader != nil {
+		unused, err := p.Loader.Load(ctx, by, adapters.Want{Name: l.in.Seen.Model, Caller: l.in.Caller.Name,
+			Until: time.Now().Add(readWithin)})
+		if err != nil {
+			return 0
+		}
+		defer unused()
 	}
 	t := pair.Transfer{Connector: p.Pairing.Connector, Kind: l.in.Endpoint.Kind}
 	resp, err := to.Do(ctx, &upstream.Request{Method: l.in.Method, Path: l.in.Path, Body: t.Free(l.wants, handed),

@@ -380,7 +380,7 @@ func (p *pairing) stop(why *attempt.Failure) {
 	p.given = p.Connector.Alone()
 	switch {
 	case p.given:
-	case p.first.failed.Load():
+	case p.first.failed.Load() && (p.lost != nil || !p.first.silent()):
 		p.failed = append(p.failed, p.first.by)
 	default:
 		p.lost = p.first.by

@@ -167,7 +167,8 @@ func (m *memory) enter(name string, of int, decoder bool) *room {
 	r.came++
 	r.here++
 	if r.came > 2 || r.of != of || decoder && r.decoder {
-		m.st.breach("clash", of, "room %s is request %d's", name, r.of)
+		m.st.breach("clash", of, "room %s is request %d's: %d have come, %d are here, a decoder %v, before %v", name, r.of,
+			r.came, r.here, decoder, r.decoder)
 	}
 	r.decoder = r.decoder || decoder
 	return r

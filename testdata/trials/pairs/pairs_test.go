@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/testdata/rig"
 )
 
 // TestRefuses: each front refuses what its engine refuses.
@@ -78,5 +80,28 @@ func TestDrawn(t *testing.T) {
 	once := draw(1, 7)
 	if draw(1, 7) != once || once == draw(2, 7) || once == draw(1, 8) {
 		t.Error("a request does not depend on the seed and its number alone")
+	}
+}
+
+// TestFleets plays 300 requests in a fleet of each order of the legs.
+func TestFleets(t *testing.T) {
+	bin, err := rig.Build(t.Context(), t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fleets {
+		if f.front.cuts || f.front.strict || f.connector == "lmcache" {
+			continue // make pairs plays those
+		}
+		t.Run(f.name(), func(t *testing.T) {
+			t.Parallel()
+			l, err := run(t.Context(), f, t.TempDir(), bin, 1, 300)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !l.OK {
+				t.Errorf("%+v", l)
+			}
+		})
 	}
 }

@@ -199,10 +199,11 @@ func (st *stage) configure(n int) {
 		if connector != "" {
 			pool += fmt.Sprintf("role = %q\n", its[i])
 		}
-		w.role.Store(int32(decodes))
+		is := decodes
 		if its[i] == "prefill" {
-			w.role.Store(int32(prefills))
+			is = prefills
 		}
+		w.role.Store(int32(is))
 	}
 	st.router.Pool = pool
 	if connector != "" && st.loose.Load() > 0 {
