@@ -73,7 +73,7 @@ func callees(e *Exchange) []*worker.Worker {
 // callAll sends the call to these workers, and has their lists read anew before it answers: the client will use the
 // adapter as soon as it has the answer.
 func callAll(ctx context.Context, e *Exchange, to []*worker.Worker) *message.Outbound {
-	defer e.release()
+	defer e.Release()
 	ctx, stop := context.WithTimeout(ctx, callWait)
 	defer stop()
 	answers := make([]called, len(to))

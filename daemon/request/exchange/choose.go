@@ -243,8 +243,8 @@ func (e *Exchange) weighed(ask *route.Ask, weight *route.Weight) *waiting.Wait {
 	return w
 }
 
-// charge has the key charged for the request's place at a worker, until the trip there ends.
-func (e *Exchange) charge(t *route.Trip, to route.Target, at time.Time) {
+// Charge has the key charged for the request's place at a worker, until the trip there ends.
+func (e *Exchange) Charge(t *route.Trip, to route.Target, at time.Time) {
 	switch q := e.req.Pool.Queue; {
 	case e.req.Place.Waits():
 		t.Charge = e.req.Place.Served(at)

@@ -18,7 +18,8 @@
 //  4. exchange.go tries the workers in the order of the choice, each by an [attempt.Attempt]: it sends the request, and
 //     decides whether the client gets the answer. Up to the first output nothing has reached the client, and a worker
 //     that refuses, closes or fails costs only time. The [attempt.History] says what is tried next. If all give up, the
-//     client gets the last one's words.
+//     client gets the last one's words. Package handoff has the prompt computed by another worker, where the pool has
+//     prefillers and decoders.
 //  5. The attempt hands the answer on and ends with it: the route learns, the worker's count goes down, and the
 //     [journal.Meter] counts.
 //

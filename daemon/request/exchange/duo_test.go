@@ -230,6 +230,13 @@ func lose(w http.ResponseWriter, says string) {
 	http.Error(w, says, http.StatusInternalServerError)
 }
 
+// locked changes what the workers do while they may serve.
+func (d *duo) locked(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
+}
+
 // ask sends a chat with so many bytes of prompt, and returns its answer.
 func (d *duo) ask(bytes int, extra string) (*message.Inbound, *message.Outbound) {
 	return d.askWith(d.lead, bytes, extra)

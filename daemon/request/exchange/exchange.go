@@ -14,6 +14,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/attempt"
 	"github.com/warmpath/warmpath/daemon/request/catalogue"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/handoff"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
@@ -85,10 +86,19 @@ func (e *Exchange) Choose(ctx context.Context) *message.Outbound {
 	out := e.choose(ctx)
 	returned = true
 	if out != nil {
-		e.release()
+		e.Release()
 	}
 	return out
 }
+
+// Parts returns the request and its choice.
+func (e *Exchange) Parts() (*admission.Request, *route.Choice) { return &e.req, &e.choice }
+
+// SendOnce has Send repeat nothing that a worker may have begun.
+func (e *Exchange) SendOnce() { e.once = true }
+
+// Under returns the last attempt at a worker, nil if there is none.
+func (e *Exchange) Under() *attempt.Attempt { return e.under.Load() }
 
 // Pool returns the pool that the request goes to.
 func (e *Exchange) Pool() *epoch.Pool { return e.req.Pool }
@@ -108,7 +118,7 @@ func (e *Exchange) Keep() {
 	e.req.Pool.Workers.Place(e.Chosen(), time.Now())
 	e.req.In.Account.Sent()
 	e.req.Journal.Meter.Placed(&e.req.In.Seen, time.Since(e.req.Arrived))
-	e.release()
+	e.Release()
 }
 
 // Send tries the workers in the order of the choice until one gives an answer that can go to the client. Until then the
@@ -118,7 +128,7 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 	e.sending = r
 	defer func() {
 		e.req.Place.Leave()
-		r.pairing.free()
+		r.pairing.Free()
 		e.sending = nil
 		r.end()
 	}()
@@ -163,7 +173,7 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 			break
 		}
 		if next == route.TryAgain || why.AsksAgain() {
-			r.pairing.stop(why)
+			r.pairing.Stop(why)
 			e.choice.Again(time.Now())
 		}
 	}
@@ -176,7 +186,7 @@ func (e *Exchange) prepare(r *sending) {
 		Header: message.WorkerHeader(r.Header, e.req.In, e.req.ID, e.req.Pool, e.req.Entry.Door),
 		Mark:   epoch.MarkOf(e.req.ID)}
 	e.makeBody(r)
-	r.pairing = pairs(&e.req, &e.choice, r)
+	r.pairing = handoff.Of(&e.req, &e.choice, &r.history, &r.Request, func() handoff.Exchange { return new(Exchange) })
 	if e.req.Entry.Door != nil {
 		r.Header = e.req.Entry.Door.Header(r.Header, e.req.Pool, e.choice.Binding())
 	}
@@ -206,14 +216,12 @@ func (e *Exchange) unask() {
 	s := e.sending
 	s.unasked = true
 	e.makeBody(s)
-	if s.pairing != nil {
-		s.pairing.body = s.Body
-	}
+	s.pairing.Rewrite(s.Body)
 }
 
 // releasing gives the exchange's memory back, and returns its answer, which is no stream.
 func (e *Exchange) releasing(out *message.Outbound) *message.Outbound {
-	e.release()
+	e.Release()
 	return out
 }
 
@@ -237,10 +245,10 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 		e.unask()
 	}
 	p := e.sending.pairing
-	p.reset()
-	to.Handed = p.splits(to)
-	to.Coming = to.Handed && p.handed == nil // else a prefiller has computed it for an earlier decoder
-	if !a.Begin(ctx, &e.sending.history, to, e.sending.At, to.Handed && !p.Connector.InTurn()) {
+	p.Reset()
+	to.Handed = p.Splits(to)
+	to.Coming = to.Handed && !p.Computed() // else a prefiller has computed it for an earlier decoder
+	if !a.Begin(ctx, &e.sending.history, to, e.sending.At, to.Handed && p.Beside()) {
 		f := message.FaultNoWorker // the worker rests after failures, and its trial is another request
 		if e.req.Pool.Limited {
 			f = message.FaultFull
@@ -256,10 +264,10 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 			a.Abandon()
 		}
 	}()
-	e.charge(&a.Trip, to, e.sending.At)
+	e.Charge(&a.Trip, to, e.sending.At)
 	if to.Handed {
-		f := p.prefill(ctx, a, to)
-		defer p.end()
+		f := p.Prefill(ctx, a, to)
+		defer p.End()
 		if f != nil {
 			returned = true
 			a.Abandon()
@@ -272,12 +280,12 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 		e.complete(ctx, a, out)
 	}
 	returned = true
-	p.ended(out, f, f != nil && f.Headless && ctx.Err() != nil)
+	p.Ended(out, f, f != nil && f.Headless && ctx.Err() != nil)
 	if f == nil {
 		return out, nil
 	}
 	if f.Reason == journal.Full { // others took the last places while the prompt was computed
-		e.computed = p.handed != nil
+		e.computed = p.Computed()
 	}
 	e.falls = cmp.Or(e.falls, f.Falls)
 	return nil, f

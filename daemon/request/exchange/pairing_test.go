@@ -97,7 +97,7 @@ func TestCachedTokensOfAPair(t *testing.T) {
 	for _, c := range pair.Connectors() {
 		for held, want := range map[string]int{"null": 0, `{"cached_tokens":7}`: 7} {
 			d := newDuo(t, pair.Connector(c))
-			d.held = held
+			d.locked(func() { d.held = held })
 			if d.connector.Within() {
 				want = 0
 			}
@@ -135,7 +135,7 @@ func TestEnginesOfOthers(t *testing.T) {
 	t.Parallel()
 	d := newDuo(t, pair.NIXL)
 	d.roles(t)
-	d.engines = map[string]string{"p0": "e", "p1": "e"}
+	d.locked(func() { d.engines = map[string]string{"p0": "e", "p1": "e"} })
 	for i, c := range []struct{ prefiller, result string }{{"p0", "done"}, {"p1", "no_parameters"}, {"p0", "no_parameters"}} {
 		d.pool.Strategy.Replace(pairsOf("d0", c.prefiller))
 		in, out := d.askWith(fmt.Sprint(i), 4000, "")
@@ -143,7 +143,7 @@ func TestEnginesOfOthers(t *testing.T) {
 			t.Errorf("%d, %s: %d, %+v", i, c.prefiller, out.Status, s)
 		}
 	}
-	d.engines["p1"] = "f"
+	d.locked(func() { d.engines["p1"] = "f" })
 	d.pool.Clients.Restarted(d.urlOf("p1"))
 	for i, prefiller := range []string{"p1", "p0"} {
 		d.pool.Strategy.Replace(pairsOf("d0", prefiller))
@@ -157,7 +157,7 @@ func TestEnginesOfOthers(t *testing.T) {
 func TestLongAnswersOfPrefillers(t *testing.T) {
 	t.Parallel()
 	d := newDuo(t, pair.NIXL)
-	d.fill = strings.Repeat("0,", 3<<20)
+	d.locked(func() { d.fill = strings.Repeat("0,", 3<<20) })
 	if _, out := d.ask(4000, ""); out.Status != 200 {
 		t.Errorf("%d %s", out.Status, out.Body)
 	}
@@ -180,7 +180,7 @@ func TestFreedElsewhere(t *testing.T) {
 	d := newDuo(t, pair.NIXL)
 	d.roles(t)
 	d.pool.Strategy.Replace(pairsOf("d0", "p0"))
-	d.fails500 = "d0"
+	d.locked(func() { d.fails500 = "d0" })
 	d.ask(4000, "")
 	d.freed(t)
 }
@@ -216,7 +216,7 @@ func TestADecoderFreesLater(t *testing.T) {
 	t.Parallel()
 	for refusal, status := range map[int]int{429: 429, 503: 503, 502: 200, 500: 200} {
 		d := newDuo(t, pair.NIXL)
-		d.refuses, d.refusal = "d", refusal
+		d.locked(func() { d.refuses, d.refusal = "d", refusal })
 		if _, out := d.ask(4000, ""); out.Status != status || d.stranded() == 0 {
 			t.Fatalf("%d: %d, %d pinned: %s", refusal, out.Status, d.stranded(), out.Body)
 		}
@@ -231,7 +231,7 @@ func TestADecoderFreesLater(t *testing.T) {
 // TestAnotherDecoderFrees: the decoder that was to read the KV has gone, and another one does.
 func TestAnotherDecoderFrees(t *testing.T) {
 	d := newDuo(t, pair.NIXL)
-	d.refuses = "d0"
+	d.locked(func() { d.refuses = "d0" })
 	d.pool.Strategy.Replace(pairsOf("d0", "p0"))
 	d.roles(t)
 	life := new(message.Life)
@@ -256,7 +256,7 @@ func TestAnotherDecoderFrees(t *testing.T) {
 // TestALongAnswerOfAPrefiller: the ids of a long prompt's tokens take megabytes in an answer, before the KV's place.
 func TestALongAnswerOfAPrefiller(t *testing.T) {
 	d := newDuo(t, pair.NIXL)
-	d.held = `{"cached_tokens":7,"ids":"` + strings.Repeat("x", 5<<20) + `"}`
+	d.locked(func() { d.held = `{"cached_tokens":7,"ids":"` + strings.Repeat("x", 5<<20) + `"}` })
 	in, out := d.ask(4000, "")
 	if s := in.Seen.Split; out.Status != 200 || s.Result != string(journal.PrefillDone) || s.Cached != 7 || d.stranded() > 0 {
 		t.Errorf("%d %s, the record has %+v, %d pinned", out.Status, out.Body, s, d.stranded())
@@ -429,7 +429,7 @@ func TestPairingClientLeaves(t *testing.T) {
 // A decoder serves the model that an alias stands for, also for a client that has left.
 func TestPairingAliasLeaves(t *testing.T) {
 	d := newDuo(t, pair.NIXL)
-	d.model = "cat"
+	d.locked(func() { d.model = "cat" })
 	d.epoch.Names = names.New([]names.Alias{{Name: "m", Targets: []names.Target{{Model: "cat", Weight: 1}}}})
 	d.leaves(t)
 }
@@ -437,7 +437,7 @@ func TestPairingAliasLeaves(t *testing.T) {
 // A request that has gone to the fallback of its model is computed by a prefiller of that model.
 func TestPairingOfAFallback(t *testing.T) {
 	d := newDuo(t, pair.NIXL)
-	d.model, d.pool.Patterns = "dog", only("dog")
+	d.locked(func() { d.model, d.pool.Patterns = "dog", only("dog") })
 	cat := newScene(t, []string{"refuse"})
 	cat.pool.Patterns = only("cat")
 	d.epoch.Pools = append(d.epoch.Pools, cat.pool)
@@ -454,7 +454,7 @@ func TestPairingOfAFallback(t *testing.T) {
 func TestPairingAcrossPools(t *testing.T) {
 	t.Parallel()
 	d := newDuo(t, pair.NIXL)
-	d.refuses, d.pool.Patterns = "d", only("dog")
+	d.locked(func() { d.refuses, d.pool.Patterns = "d", only("dog") })
 	cat := newScene(t, []string{whole(200, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+
 		`"content":"from the cat"},"finish_reason":"stop"}]}`)})
 	cat.pool.Patterns = only("cat")
@@ -474,7 +474,7 @@ func TestPairingAcrossPools(t *testing.T) {
 // there is one.
 func TestPairingRefused(t *testing.T) {
 	d := newDuo(t, pair.NIXL)
-	d.picky = true
+	d.locked(func() { d.picky = true })
 	for range 4 {
 		if _, out := d.ask(4000, ""); out.Status != 400 {
 			t.Errorf("%d %s", out.Status, out.Body)
@@ -482,7 +482,7 @@ func TestPairingRefused(t *testing.T) {
 	}
 	d.freed(t)
 	d.took()
-	d.picky, d.refuses = false, "d0"
+	d.locked(func() { d.picky, d.refuses = false, "d0" })
 	for i := range 4 {
 		d.lead = fmt.Sprint(i, " ")
 		if _, out := d.ask(4000, ""); out.Status != 200 {

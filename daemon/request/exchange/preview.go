@@ -23,7 +23,7 @@ type Preview struct {
 // matches a prompt of text by its text.
 func Foresee(in *message.Inbound, others func(p *epoch.Pool) []*route.Strategy) Preview {
 	e := Exchange{req: admission.Request{In: in, Epoch: in.Epoch, Arrived: time.Now()}}
-	defer e.release()
+	defer e.Release()
 	r := &e.req
 	r.Read.Parse(in, "")
 	x := Preview{Model: r.Read.Req.Model}

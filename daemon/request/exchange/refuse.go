@@ -85,8 +85,8 @@ func endedFor(ctx context.Context) journal.Reason {
 	return journal.Stopping
 }
 
-// release gives the pooled parts back. What was read of the body may not be used after it.
-func (e *Exchange) release() {
+// Release gives the pooled parts back. What was read of the body may not be used after it.
+func (e *Exchange) Release() {
 	e.req.Release()
 	e.choice.Release()
 }

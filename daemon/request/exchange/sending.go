@@ -12,6 +12,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/attempt"
+	"github.com/warmpath/warmpath/daemon/request/handoff"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -22,10 +23,10 @@ import (
 type sending struct {
 	upstream.Request
 	history attempt.History
-	behind  [][]byte // what follows a kept body, which is not copied
-	unasked bool     // a worker refuses to be asked for the usage of a stream
-	alone   bool     // the body is too long to be held, and its client may not name a prefiller
-	pairing *pairing // nil = one worker does all
+	behind  [][]byte         // what follows a kept body, which is not copied
+	unasked bool             // a worker refuses to be asked for the usage of a stream
+	alone   bool             // the body is too long to be held, and its client may not name a prefiller
+	pairing *handoff.Pairing // nil = one worker does all
 
 	slotBy   time.Time // how long the request waits for slots of its adapter; zero = it has not asked for one
 	unloaded bool      // a worker did not load the adapter, and has not refused it

@@ -1,16 +1,12 @@
-package exchange
+package handoff
 
 import (
 	"context"
-	crand "crypto/rand"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
-	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/attempt"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
@@ -21,11 +17,31 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
-// pairing is the prefill of one request, while a worker is found that answers it. A nil pairing leaves all to one
+// Exchange is what the first leg is served by. It is chosen, queued, retried and learnt from as any request.
+type Exchange interface {
+	// Parts returns its request, which the leg fills in before Choose, and its choice.
+	Parts() (*admission.Request, *route.Choice)
+	// Choose decides who gets it. An answer refuses it, and no other method may be called then.
+	Choose(ctx context.Context) *message.Outbound
+	// Send returns the answer of the workers of the choice.
+	Send(ctx context.Context) *message.Outbound
+	// SendOnce has Send repeat nothing that a worker may have begun.
+	SendOnce()
+	// Charge has the key charged for its place at a worker until the trip ends.
+	Charge(t *route.Trip, to route.Target, at time.Time)
+	// Release returns what it holds, in place of Send.
+	Release()
+	Chosen() *worker.Worker  // first in the choice
+	By() *worker.Worker      // that answered; nil = none has
+	Under() *attempt.Attempt // the last one at a worker; nil = there is none
+}
+
+// Pairing is the prefill of one request, while a worker is found that answers it. A nil Pairing leaves all to one
 // worker.
-type pairing struct {
+type Pairing struct {
 	pair.Transfer
 	req     *admission.Request
+	begin   func() Exchange // makes one for a first leg
 	choice  *route.Choice
 	history *attempt.History
 	out     *upstream.Request // to the worker at hand
@@ -49,8 +65,10 @@ type pairing struct {
 	lost   *worker.Worker   // one whose KV such a decoder could not load; nil = none
 }
 
-// pairs returns the pairing of a request, nil if it has none.
-func pairs(r *admission.Request, c *route.Choice, s *sending) *pairing {
+// Of returns the pairing of a request, nil if it has none. Each worker of the choice gets out; begin makes the exchange
+// of a first leg.
+func Of(r *admission.Request, c *route.Choice, h *attempt.History, out *upstream.Request,
+	begin func() Exchange) *Pairing {
 	rule := r.Pool.Pairing
 	if !admission.IsWhole(r) {
 		noteLong(r)
@@ -59,7 +77,7 @@ func pairs(r *admission.Request, c *route.Choice, s *sending) *pairing {
 	if !admission.HasPair(r) {
 		return nil
 	}
-	return &pairing{req: r, choice: c, history: &s.history, out: &s.Request, rule: rule, body: s.Body,
+	return &Pairing{req: r, choice: c, history: h, out: out, begin: begin, rule: rule, body: out.Body,
 		Transfer: pair.Transfer{Connector: rule.Connector,
 			Kind: r.Read.Req.Kind, Bootstrap: rule.Bootstrap, Prompts: len(r.Read.Req.Chains)}}
 }
@@ -73,8 +91,8 @@ func noteLong(r *admission.Request) {
 	}
 }
 
-// splits reports whether another worker than the one that is to answer computes the prompt.
-func (p *pairing) splits(to route.Target) bool {
+// Splits reports whether another worker than the one that is to answer computes the prompt.
+func (p *Pairing) Splits(to route.Target) bool {
 	if p == nil || p.given {
 		return false
 	}
@@ -85,10 +103,10 @@ func (p *pairing) splits(to route.Target) bool {
 	return is
 }
 
-// isSplit is splits of a request that may be.
-func (p *pairing) isSplit(to route.Target) bool {
+// isSplit is Splits of a request that may be.
+func (p *Pairing) isSplit(to route.Target) bool {
 	p.lacks, p.named = route.Lacking(p.choice, to), ""
-	if p.handed != nil && !slices.Equal(p.mate(to.Worker).Same, p.first.inner.req.Entry.Mate.Same) {
+	if p.handed != nil && !slices.Equal(p.mate(to.Worker).Same, p.first.req.Entry.Mate.Same) {
 		p.keep(p.handed) // no worker of other labels reads it
 		p.handed = nil
 	}
@@ -114,7 +132,7 @@ func (p *pairing) isSplit(to route.Target) bool {
 }
 
 // splitRule returns the rule of the pool for the prompt's caller and the worker that is to answer.
-func (p *pairing) splitRule(to route.Target) route.SplitRule {
+func (p *Pairing) splitRule(to route.Target) route.SplitRule {
 	m, fence := p.mate(to.Worker), p.rule.Prefillers
 	if own := worker.Fence(p.req.In.Caller.Workers); len(own)+len(m.Same) > 0 {
 		fence = slices.Concat(own, fence, m.Same)
@@ -124,7 +142,7 @@ func (p *pairing) splitRule(to route.Target) route.SplitRule {
 }
 
 // mate returns which labels of the worker that answers a prefiller must have, and which one it had better have.
-func (p *pairing) mate(w *worker.Worker) *message.Mate {
+func (p *Pairing) mate(w *worker.Worker) *message.Mate {
 	m := new(message.Mate)
 	if len(p.rule.Same) > 0 {
 		m.Same = p.req.Pool.Workers.LabelsOf(w, p.rule.Same...)
@@ -138,17 +156,17 @@ func (p *pairing) mate(w *worker.Worker) *message.Mate {
 // maxPrefills bounds how many prefillers compute a prompt for a decoder that serves nothing alone.
 const maxPrefills = 3
 
-// prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder
-// gets the client's, or nothing if it serves nothing alone: prefill returns why.
-func (p *pairing) prefill(ctx context.Context, a *attempt.Attempt, to route.Target) *attempt.Failure {
+// Prefill has a prefiller compute the prompt, and makes the request that of the second leg. If none does, the decoder
+// gets the client's, or nothing if it serves nothing alone: Prefill returns why.
+func (p *Pairing) Prefill(ctx context.Context, a *attempt.Attempt, to route.Target) *attempt.Failure {
 	p.decoder = a.Trip.Worker()
 	if n := len(p.failed); n > 0 && (p.first.refusal != nil || n == maxPrefills || !p.req.PayRetry()) {
 		return p.unserved()
 	}
 	if p.handed == nil {
-		l := newLeg(p.req, p.Prefill(p.req.In.Body))
+		l := newLeg(p.req, p.Transfer.Prefill(p.req.In.Body), p.begin())
 		l.named, p.first, p.meant = p.named, l, p.decoder
-		l.inner.req.Entry.Mate = p.mate(to.Worker)
+		l.req.Entry.Mate = p.mate(to.Worker)
 		if p.Connector.Pins() {
 			l.wants = p.body
 		}
@@ -185,7 +203,7 @@ func (p *pairing) prefill(ctx context.Context, a *attempt.Attempt, to route.Targ
 }
 
 // unserved returns why a decoder that serves nothing alone does not get the request.
-func (p *pairing) unserved() *attempt.Failure {
+func (p *Pairing) unserved() *attempt.Failure {
 	f := &attempt.Failure{Reason: journal.Full, Fault: message.FaultNoPrefill, Grade: route.GradeUnseen}
 	if p.first.refusal != nil { // it is the client's to mend
 		f.Own, f.Grade = p.first.refusal, route.GradeFinal
@@ -193,25 +211,13 @@ func (p *pairing) unserved() *attempt.Failure {
 	return f
 }
 
-// kv is what a prefiller keeps for a decoder.
-type kv struct {
-	of     *leg
-	handed []byte
-	meant  *worker.Worker // that decoder
-}
-
-// keep records KV that some decoder is to read, so that the prefiller frees it.
-func (p *pairing) keep(handed []byte) {
-	p.unread = append(p.unread, kv{of: p.first, handed: handed, meant: p.meant})
-}
-
-// ended records what the end of an attempt shows of the KV that its decoder was told of. gone: the client left before
+// Ended records what the end of an attempt shows of the KV that its decoder was told of. gone: the client left before
 // the first byte.
 //
 // A decoder that got nothing, or whose client left, is taken for one that was not told. One that has failed, or answers
 // with an error, may have read it: the next one gets a prefill of its own, as what was read is another request's by
 // now.
-func (p *pairing) ended(out *message.Outbound, f *attempt.Failure, gone bool) {
+func (p *Pairing) Ended(out *message.Outbound, f *attempt.Failure, gone bool) {
 	if p != nil && p.using != nil && f == nil && out.Status < 400 {
 		p.using.read = true
 		p.req.Pool.Workers.HandedOver(p.using.by, p.decoder, p.using.began, time.Now())
@@ -233,32 +239,9 @@ func (p *pairing) ended(out *message.Outbound, f *attempt.Failure, gone bool) {
 	p.told = nil
 }
 
-// free has the prefillers free what no decoder has read for sure. Who reads it a second time does no harm.
-func (p *pairing) free() {
-	if p == nil {
-		return
-	}
-	if p.handed != nil {
-		p.keep(p.handed)
-	}
-	pool, j := p.req.Pool, p.req.Journal
-	for _, u := range p.unread {
-		to := p.decoder
-		if len(p.rule.Same) > 0 { // which may have other labels
-			to = u.meant
-		}
-		work := new(account.Work) // which reads the body
-		p.req.In.Account.Begin(work, true)
-		go func() {
-			defer func() { work.End(time.Now()) }()
-			j.Prefilled(&u.of.in, pool, u.of.free(to, pool, u.handed), "")
-		}()
-	}
-}
-
 // sendBefore runs the first leg to its end, and reports whether it was of use. If the client leaves, the leg is
 // dropped, or goes on until the prefiller's memory is freed.
-func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
+func (p *Pairing) sendBefore(ctx context.Context, l *leg) bool {
 	done, gone, late := make(chan []byte), make(chan struct{}), make(chan struct{})
 	l.late = func() { close(late) }
 	to, pool, j := p.decoder, p.req.Pool, p.req.Journal
@@ -290,13 +273,13 @@ func (p *pairing) sendBefore(ctx context.Context, l *leg) bool {
 
 // sendBeside chooses a prefiller and runs the first leg beside the second. If it fails, the second waits in vain, and
 // is ended.
-func (p *pairing) sendBeside(ctx context.Context, a *attempt.Attempt, l *leg) bool {
+func (p *Pairing) sendBeside(ctx context.Context, a *attempt.Attempt, l *leg) bool {
 	if !l.choose(ctx) || !l.alone(p.failed, p.lost) || !p.meet(ctx, l) {
 		l.end()
 		p.note(l)
 		return false
 	}
-	l.in.Body = p.Prefill(p.req.In.Body)
+	l.in.Body = p.Transfer.Prefill(p.req.In.Body)
 	l.late = func() { l.cancel(context.DeadlineExceeded) }
 	p.req.In.Seen.Split = l.begun()
 	pool, j := p.req.Pool, p.req.Journal
@@ -319,46 +302,8 @@ func (p *pairing) sendBeside(ctx context.Context, a *attempt.Attempt, l *leg) bo
 	return true
 }
 
-// meet sets where the two workers meet, and reports whether that is known.
-func (p *pairing) meet(ctx context.Context, l *leg) bool {
-	p.Host, p.ID, p.Room = l.host(), crand.Text(), rand.Uint64N(1<<62)
-	if p.Connector.Proof() != pair.ByBootstrap {
-		return true
-	}
-	p.Engine = l.engine(ctx, p.rule, p.Host)
-	if p.Engine == "" {
-		l.result = journal.PrefillUnnamed
-		l.inner.release() // it may have the turn of the queue, and nobody else has one meanwhile
-	}
-	return p.Engine != ""
-}
-
-// tell names a prefiller to the sidecar of the decoder. If that prefiller hangs, the decoder waits for it in vain.
-func (p *pairing) tell(ctx context.Context, a *attempt.Attempt, l *leg) bool {
-	defer p.note(l)
-	if !l.choose(ctx) || !l.hold() {
-		l.end()
-		return false
-	}
-	p.sidecar = l
-	l.streams, l.model = p.req.Read.Req.Stream, strings.Clone(p.req.Read.Req.Model)
-	l.watch(func() {
-		l.failed.Store(true)
-		if a.Unfill() {
-			l.trip.Overdue(time.Now())
-		}
-	})
-	p.out.Header = withPrefiller(p.out.Header, l.address())
-	return true
-}
-
-// withPrefiller adds the field that names a prefiller to a sidecar. The field of the rank stays the last one.
-func withPrefiller(header []upstream.Field, address string) []upstream.Field {
-	return slices.Insert(header, 0, upstream.Field{Name: pair.HeaderPrefiller, Value: address})
-}
-
-// reset makes the request that of a worker which does both, whatever an attempt before has made of it.
-func (p *pairing) reset() {
+// Reset makes the request that of a worker which does both, whatever an attempt before has made of it.
+func (p *Pairing) Reset() {
 	if p == nil {
 		return
 	}
@@ -368,8 +313,8 @@ func (p *pairing) reset() {
 	}
 }
 
-// stop has the next worker compute the prompt itself if a prefill has failed, or is lost.
-func (p *pairing) stop(why *attempt.Failure) {
+// Stop has the next worker compute the prompt itself if a prefill has failed, or is lost.
+func (p *Pairing) Stop(why *attempt.Failure) {
 	if p == nil || why.Reason != journal.Unfilled {
 		return
 	}
@@ -399,17 +344,8 @@ func (p *pairing) stop(why *attempt.Failure) {
 	}
 }
 
-// end ends what a sidecar has a prefiller do, once the second leg has given its answer or has failed.
-func (p *pairing) end() {
-	if p.sidecar != nil {
-		p.sidecar.letGo()
-		p.sidecar.end()
-		p.sidecar = nil
-	}
-}
-
 // prompt returns who computes the prompt of an attempt whose decoder has been told.
-func (p *pairing) prompt() route.Prompt {
+func (p *Pairing) prompt() route.Prompt {
 	if p.Connector.InTurn() {
 		return route.Computed
 	}
@@ -417,7 +353,20 @@ func (p *pairing) prompt() route.Prompt {
 }
 
 // note records what became of the first leg.
-func (p *pairing) note(l *leg) {
+func (p *Pairing) note(l *leg) {
 	p.req.In.Seen.Split = l.report()
 	p.req.Journal.Prefilled(p.req.In, p.req.Pool, l.result, l.why())
 }
+
+// Rewrite puts another body in place of the request's at a worker that does both.
+func (p *Pairing) Rewrite(body []byte) {
+	if p != nil {
+		p.body = body
+	}
+}
+
+// Computed reports whether a prefiller keeps the KV of the prompt, and no decoder has been told.
+func (p *Pairing) Computed() bool { return p != nil && p.handed != nil }
+
+// Beside reports whether the second leg is under way while the prompt is computed.
+func (p *Pairing) Beside() bool { return p != nil && !p.Connector.InTurn() }
