@@ -49,7 +49,9 @@ func TestCompileBombs(t *testing.T) {
 	}
 	f("200 tables of 4,000", tables(200, 4000, false), "function 0: it has 800", "the limit is 5000")
 	f("40 tables to one block", tables(40, 4000, true), "function 0: it has 160", "the limit is 5000")
-	f("a function each", strings.Repeat(tables(1, 4000, true), 40), "function 3:", "the limit is 50000000")
+	f("a function each", strings.Repeat(tables(1, 4000, true), 40), "function 24:", "may take 60 s to compile; the limit is 60 s")
+	f("locals", "(func (param i32) (local"+strings.Repeat(" i32", 800)+") "+strings.Repeat("local.get 0 if i32.const 7 local.set 9 end ", 3400)+")",
+		"function 0: it may take 1", "the limit is 10 s")
 	f("40,000 ifs", "(func (param i32) "+strings.Repeat("local.get 0 if end ", 40_000)+")", "the limit is 5000")
 	f("40,000 loops", "(func "+strings.Repeat("loop end ", 40_000)+")", "the limit is 5000")
 	f("straight", "(func (param i32) "+strings.Repeat("local.get 0 i32.const 1 i32.add local.set 0 ", 400_000)+")", "bytes; the limit is 1048576")
@@ -81,18 +83,24 @@ func TestCompilingHoldsNobodyUp(t *testing.T) {
 // TestCompilationIsGivenUp: a module that is not done in its time is refused by name, at once, and others go on.
 func TestCompilationIsGivenUp(t *testing.T) {
 	h := newHost(t, Config{Slots: 1})
-	slow := assemble(t, `(module (memory (export "memory") 1)`+
-		strings.Repeat("(func (param i32) "+strings.Repeat("local.get 0 if end ", 4400)+")", 2)+")")
+	slowFunctions := func(n int) []byte {
+		return assemble(t, `(module (memory (export "memory") 1)`+
+			strings.Repeat("(func (param i32) "+strings.Repeat("local.get 0 if end ", 4400)+")", n)+")")
+	}
+	slow := slowFunctions(2)
 	h.compiler.limit = time.Millisecond
 	_, err := h.Load(ctx, "slow", slow, Options{})
-	if err == nil || !strings.Contains(err.Error(), `module "slow"`) || !strings.Contains(err.Error(), "not done after 1ms; split") {
+	if err == nil || !strings.Contains(err.Error(), `module "slow"`) || !strings.Contains(err.Error(), "not done after 1ms of a processor; split") {
 		t.Errorf("got %v; want it refused by name", err)
 	}
 	h.compiler.limit = compileTime
+	if _, again := h.Load(ctx, "slow", slow, Options{}); again == nil || again.Error() != err.Error() {
+		t.Errorf("the same module once more: %v; want it refused at once", again)
+	}
 	load(t, h, wat(t, "tiny"), Options{})
 	stopped, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
-	if _, err := h.Load(stopped, "slow", slow, Options{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := h.Load(stopped, "another", slowFunctions(3), Options{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v; want the caller's deadline", err)
 	}
 }

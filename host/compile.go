@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -14,8 +15,7 @@ import (
 )
 
 // compileTime bounds a compilation, by what its thread used of a processor: a good module of half a second takes twenty
-// on a machine that is busy enough, and is not to blame. Where threads are not measured it is time by the clock. The
-// meter refuses what it knows to take longer; this is for what it does not know of.
+// on a machine that is busy enough, and is not to blame. Where threads are not measured it is time by the clock.
 const compileTime = slowdown * 10 * time.Second
 
 // features is what a module may use; the meter knows these and no more.
@@ -31,14 +31,18 @@ type compiler struct {
 
 	given sync.WaitGroup // compilations, those that nobody waits for any longer too
 
-	mu    sync.Mutex     // guards plain, spare
-	plain wazero.Runtime // spare, once the cache has failed
-	spare wazero.Runtime // without the cache, made when it may have failed
+	mu    sync.Mutex         // guards all below
+	plain wazero.Runtime     // spare, once the cache has failed
+	spare wazero.Runtime     // without the cache, made when it may have failed
+	slow  map[[32]byte]error // modules that took too long, by SHA-256: each is measured once
 }
+
+// maxSlow bounds the modules that are known to take too long.
+const maxSlow = 64
 
 // newCompiler makes the runtime. If it cannot write the cache, it logs a warning and goes on without one.
 func newCompiler(ctx context.Context, cfg Config) (*compiler, error) {
-	c := &compiler{cfg: cfg, limit: compileTime}
+	c := &compiler{cfg: cfg, limit: compileTime, slow: map[[32]byte]error{}}
 	if cfg.CacheDir != "" && !cfg.Interpreter {
 		cache, err := openCache(cfg.CacheDir)
 		if err != nil {
@@ -90,13 +94,25 @@ func (c *compiler) runtime(ctx context.Context, cache wazero.CompilationCache) (
 // compile compiles a metered module. When the cache spoils it (a damaged file, a full disk) it goes on without. No lock
 // is held meanwhile: another pool's module does not wait for it.
 func (c *compiler) compile(ctx context.Context, wasm []byte) (wazero.Runtime, wazero.CompiledModule, error) {
+	sum := sha256.Sum256(wasm)
 	c.mu.Lock()
-	rt, plain := c.rt, c.plain
+	rt, plain, slow := c.rt, c.plain, c.slow[sum]
 	c.mu.Unlock()
+	if slow != nil {
+		return nil, nil, slow
+	}
 	if plain != nil {
 		rt = plain
 	}
 	cm, err := c.bounded(ctx, rt, wasm)
+	if errors.Is(err, errTooLong) {
+		c.mu.Lock()
+		if len(c.slow) >= maxSlow {
+			clear(c.slow)
+		}
+		c.slow[sum] = err
+		c.mu.Unlock()
+	}
 	if err == nil || errors.Is(err, errGivenUp) || c.cache == nil || plain != nil {
 		return rt, cm, err
 	}
@@ -118,8 +134,11 @@ func (c *compiler) compile(ctx context.Context, wasm []byte) (wazero.Runtime, wa
 	return spare, cm, nil
 }
 
-// errGivenUp is the error of a compilation that took too long and is no longer awaited.
-var errGivenUp = errors.New("given up")
+// errGivenUp is the error of a compilation that is no longer awaited, errTooLong that of one that took too long.
+var (
+	errGivenUp = errors.New("given up")
+	errTooLong = errors.New("it takes too long")
+)
 
 // bounded compiles on a thread of its own, and waits until that is done, has used its time or ctx ends. wazero cannot
 // be stopped within a function: a compilation that is given up goes on in the background, at most as long as the meter
@@ -151,7 +170,8 @@ func (c *compiler) bounded(ctx context.Context, rt wazero.Runtime, wasm []byte) 
 			if used.now() < c.limit {
 				continue
 			}
-			err = fmt.Errorf("it is not done after %v; split its largest functions", c.limit)
+			err = fmt.Errorf("%w: it is not done after %v of a processor; split its largest functions, or drop packages that "+
+				"it hardly needs", errTooLong, c.limit)
 		}
 		c.given.Go(func() {
 			if o := <-done; o.module != nil {

@@ -14,8 +14,9 @@
 //   - A strategy is set aside if the clock ends five picks in a row, or if more than one pick of twenty is slow: ended,
 //     or over 1 ms (TestLongPicksSetAStrategyAside). One pick tries it again after half a minute, and after twice as
 //     long for each failure, five minutes at most.
-//   - A module that would compile for over 10 s is refused before (package meter). Compiling holds no lock, and is
-//     given up after 10 s of processor time (TestGoodGuestOnABusyMachine).
+//   - A function that would compile for over 10 s is refused before (package meter). Compiling holds no lock, and is
+//     given up after 10 s of processor time (TestGoodGuestOnABusyMachine); such a module is refused at once from then
+//     on (TestCompilationIsGivenUp).
 //   - The whole memory is reserved at start, and touched as the module needs it.
 //
 // # What may a module touch?

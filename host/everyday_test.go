@@ -1,6 +1,7 @@
 package host
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -43,5 +44,33 @@ func TestAGoStrategyWithEverydayPackages(t *testing.T) {
 	t.Logf("fuel of a pick: %d", pick("llama", 12, 1).Fuel)
 	if used, most := s.Surface().MemoryBytes, uint64(16<<20); used > most {
 		t.Errorf("%d bytes of memory; the default limit is %d", used, most)
+	}
+}
+
+var large = sync.OnceValues(func() ([]byte, error) { return buildGuest("./testdata/guests/large") })
+
+// A module is refused for what it takes to compile, and not for what that is estimated at: one with net/http has an
+// estimate of 23 s, and takes 3.4. It finds neither files nor sockets.
+func TestALargeGoStrategy(t *testing.T) {
+	wasm, err := large()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	s := load(t, newHost(t, Config{}), wasm, Options{})
+	t.Logf("%d KB, loaded in %v, %d KiB an instance", len(wasm)>>10, time.Since(began), s.Surface().MemoryBytes>>10)
+	r := s.Pick(frame(3, 1))
+	if r.Reject == nil || !strings.Contains(r.Reject.Text, "/etc/hostname") || !strings.Contains(r.Reject.Text, "127.0.0.1:1") {
+		t.Errorf("%+v (%s); want it to have found no file and no page", r.Reject, s.Stats().LastError)
+	}
+	if !s.Surface().Sockets {
+		t.Error("its package net is not found")
+	}
+	few, err := everyday()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dials(few) {
+		t.Error("package net is found where it is not")
 	}
 }

@@ -96,7 +96,7 @@ func TestRefused(t *testing.T) {
 	f("no_pick", "exports no func[wp_pick]; want () -> (i64)")
 	f("no_marker", "func[warmpath_abi_1_2]", "build it against")
 	f("no_memory", `no memory named "memory"`)
-	f("import_unknown", "wasi_snapshot_preview1.sock_accept", "no strategy may use")
+	f("import_unknown", "wasi_snapshot_preview1.sock_accept", "no strategy may use: sockets do not work here")
 	f("import_signature", "warmpath_v1.prefix_hash as (i64) -> (i64); want (i32) -> (i64)")
 	f("big", "starts at 512; the limit is 256 pages", "memory_mb")
 	f("simd", "SIMD")

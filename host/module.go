@@ -51,6 +51,9 @@ func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*
 	}
 	p.rt, p.compiled, err = h.compiler.compile(ctx, metered)
 	if err != nil {
+		if p.dials {
+			err = fmt.Errorf("%w; leave out net/http: sockets do not work here", err)
+		}
 		return nil, fmt.Errorf("host: compile module %q: %w", name, err)
 	}
 	s := &Strategy{program: p}
@@ -72,7 +75,7 @@ func (h *Host) newProgram(name string, wasm []byte, o Options) (*program, error)
 	sum := sha256.Sum256(wasm)
 	p := &program{
 		name: name, sha256: hex.EncodeToString(sum[:]), cfg: h.cfg, clock: h.clock, log: h.cfg.Log.With("strategy", name),
-		fuel: o.Fuel, memory: o.MemoryBytes, pickTime: o.PickTime, shadow: o.Shadow, rejects: o.Reject,
+		dials: dials(wasm), fuel: o.Fuel, memory: o.MemoryBytes, pickTime: o.PickTime, shadow: o.Shadow, rejects: o.Reject,
 	}
 	if p.fuel <= 0 {
 		p.fuel = h.cfg.Fuel
@@ -181,6 +184,10 @@ func verifyImports(name string, cm wazero.CompiledModule) error {
 		if !ok && mod == "env" && fn == "abort" {
 			return fmt.Errorf("host: module %q imports env.abort, which no strategy may use; build it with: "+
 				"asc --use abort=", name)
+		}
+		if !ok && mod == wasiModule && strings.HasPrefix(fn, "sock_") {
+			return fmt.Errorf("host: module %q imports %s.%s, which no strategy may use: sockets do not work here; "+
+				"put what it needs into options, labels, headers or the store", name, mod, fn)
 		}
 		if !ok {
 			return fmt.Errorf("host: module %q imports %s.%s, which no strategy may use; "+

@@ -27,6 +27,7 @@ type program struct {
 	lines        limiter // of what the module itself writes to the log
 	metrics      metrics
 	refused      refused
+	dials        bool // it has Go's package net
 	shadow       bool
 	rejects      bool // where the fallback would choose, the client is turned away
 	rt           wazero.Runtime

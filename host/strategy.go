@@ -192,7 +192,7 @@ func (s *Strategy) Close(ctx context.Context) {
 // Surface describes the loaded module. It borrows each instance for a moment, so do not call it while requests are
 // served.
 func (s *Strategy) Surface() Surface {
-	var f Surface
+	f := Surface{Sockets: s.dials}
 	for name := range s.compiled.ExportedFunctions() {
 		f.Exports = append(f.Exports, name)
 	}

@@ -122,6 +122,10 @@ const (
 	mostWorkers  = 1 << 16 // of a made-up fleet
 )
 
+// noSockets is the note about a module that has a package for them.
+const noSockets = "it has Go's package net, as net/http brings it: sockets do not work here, each connection fails; " +
+	"leave it out, and put what it needs into options, labels, headers or the store"
+
 // checkPlugin loads the module and makes it decide on made-up fleets.
 func checkPlugin(ctx context.Context, file string, wish pluginWish) (pluginReport, error) {
 	store, err := tier.New(tier.Config{})
@@ -157,6 +161,9 @@ func checkIn(ctx context.Context, h *host.Host, file string, wish pluginWish) (p
 	r := pluginReport{Notes: []string{}, SHA256: s.SHA256(), FuelLimit: limits.Fuel, MemoryLimit: limits.MemoryMB << 20}
 	for _, workers := range wish.workers {
 		cost, err := costOf(s, workers)
+		if err != nil && s.Surface().Sockets {
+			err = fmt.Errorf("%w; %s", err, noSockets)
+		}
 		if err != nil {
 			return r, err
 		}
@@ -170,6 +177,9 @@ func checkIn(ctx context.Context, h *host.Host, file string, wish pluginWish) (p
 		return r, err
 	}
 	r.MemoryAfter = s.Surface().MemoryBytes
+	if f.Sockets {
+		r.Notes = append(r.Notes, noSockets)
+	}
 	r.note(s)
 	return r, nil
 }

@@ -32,9 +32,9 @@
 //
 // Whatever has no price here, by name: SIMD, threads, exceptions, tail calls (a loop without a header), typed
 // references, garbage collected types, several memories, imports that are no functions. Bounds on counts keep a small
-// file from asking for much: a declared memory or table maximum is lowered to the limit. What would take over 10 s to
-// compile is refused by an estimate of bytes, branches, locals and accesses (bounds.go; TestCompileWork holds it
-// against the compiler).
+// file from asking for much: a declared memory or table maximum is lowered to the limit. A function that
+// would take over 10 s to compile is refused by an estimate of bytes, branches, locals and accesses (bounds.go;
+// TestCompileWork holds it against the compiler). A whole module is measured instead, by package host.
 //
 // why.md has the reasons and the details, and what lost.
 package meter

@@ -52,8 +52,8 @@ func load(h *host.Host, c *conf.Config, p *conf.Pool, wasm []byte, shadow bool) 
 }
 
 // checkLoads loads a module as each pool that it serves would, with the pool's options. A strategy that serves no
-// pool is loaded without options.
-func checkLoads(h *host.Host, c *conf.Config, name string, wasm []byte) error {
+// pool is loaded without options. It returns the last one: until that is closed, the module need not be compiled again.
+func checkLoads(h *host.Host, c *conf.Config, name string, wasm []byte) (last *host.Strategy, err error) {
 	var as []*conf.Pool
 	for i := range c.Pools {
 		p := &c.Pools[i]
@@ -71,15 +71,18 @@ func checkLoads(h *host.Host, c *conf.Config, name string, wasm []byte) error {
 	}
 	for _, p := range as {
 		s, err := load(h, c, p, wasm, false)
+		if last != nil {
+			last.Close(context.Background())
+		}
 		if err != nil && p.Name != "" {
-			return fmt.Errorf("pool %q: %w", p.Name, err)
+			return nil, fmt.Errorf("pool %q: %w", p.Name, err)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		s.Close(context.Background())
+		last = s
 	}
-	return nil
+	return last, nil
 }
 
 // Sum is the SHA-256 of a module, in hex.

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -88,9 +89,11 @@ func (s *Store) Put(name string, wasm []byte, was string) (*Delivered, error) {
 		return nil, refuse(Conflict, "%s is to come in the place of %s, and %s stands there; look at what came between, "+
 			"and name that sum", name, was, orNone(d.Before))
 	}
-	if err := checkLoads(s.host, c, name, wasm); err != nil {
+	tried, err := checkLoads(s.host, c, name, wasm)
+	if err != nil {
 		return nil, refuse(BadModule, "%v", err)
 	}
+	defer tried.Close(context.Background())
 	if err := conf.WriteWhole(path, wasm); err != nil {
 		return nil, refuse(Broken, "the module cannot be written; make %s writable for the daemon's user: %v",
 			c.Server.StrategiesDir, err)
