@@ -63,6 +63,9 @@ func TestALargeGoStrategy(t *testing.T) {
 	if r.Reject == nil || !strings.Contains(r.Reject.Text, "/etc/hostname") || !strings.Contains(r.Reject.Text, "127.0.0.1:1") {
 		t.Errorf("%+v (%s); want it to have found no file and no page", r.Reject, s.Stats().LastError)
 	}
+	if n := s.Stats().Files; n == 0 {
+		t.Error("it has asked for a file, and that is not counted")
+	}
 	if !s.Surface().Sockets {
 		t.Error("its package net is not found")
 	}

@@ -42,6 +42,21 @@ func (sl *slot) put(in *instance) {
 	sl.due.Store(false)
 }
 
+// borrow takes the slot's instance from between its picks, and reports whether there is one. The keeper may have it for
+// a moment, for a tick or to clean it.
+func (sl *slot) borrow() bool {
+	for range 1000 {
+		switch now := sl.state.Load(); {
+		case now == idle && sl.state.CompareAndSwap(idle, taken):
+			return true
+		case now == empty || now == gone:
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return false
+}
+
 // take borrows an instance, and reports whether it waited. It returns nil if none becomes free within a moment.
 func (s instances) take() (sl *slot, waited bool) {
 	n := uint32(len(s))

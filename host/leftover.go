@@ -14,6 +14,7 @@ type Leftover struct {
 	Alternatives uint32   // how many the module says that it wrote
 	Order        []uint32 // these, at most as many as there are rows
 	Status       uint32   // of a rejection, as the module wrote it; 0 = it set none, or has no room for it
+	TextOutside  bool     // the text of a rejection leaves the module's memory
 	Pair         int32    // row that the module has named for the prompt; -1 = none, or it does not want pairs
 }
 
@@ -36,6 +37,8 @@ func leftoverOf(in *instance, f *Frame) (l Leftover, ok bool) {
 	}
 	if layout.HeaderBytes >= offRejectLen+4 {
 		l.Status = binary.LittleEndian.Uint32(area[offRejectStatus:])
+		text, size := binary.LittleEndian.Uint32(area[offRejectText:]), binary.LittleEndian.Uint32(area[offRejectLen:])
+		l.TextOutside = uint64(text)+uint64(size) > uint64(in.mem.Size())
 	}
 	l.Pair = -1
 	if in.program.pairs {

@@ -27,7 +27,9 @@ type program struct {
 	lines        limiter // of what the module itself writes to the log
 	metrics      metrics
 	refused      refused
-	dials        bool // it has Go's package net
+	invalid      refused       // calls with arguments that are out of range, by function
+	files        atomic.Uint64 // calls for a file
+	dials        bool          // it has Go's package net
 	shadow       bool
 	rejects      bool // where the fallback would choose, the client is turned away
 	rt           wazero.Runtime

@@ -47,3 +47,11 @@ func (r *refused) refuse(entry string, log *slog.Logger) {
 			"[strategies.NAME] if it may", "allow", entry)
 	}
 }
+
+// askFile counts a call for a file, and logs the first.
+func (p *program) askFile(name string) {
+	if p.files.Add(1) == 1 {
+		p.log.Warn("the strategy asks for a file, and files do not work here; put what it needs into its options or the "+
+			"store", "file", name)
+	}
+}

@@ -67,8 +67,8 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 			"first %d, and name prefillers by sdk.Request.Pair", in.program.name, row, n)
 	}
 	if row < 0 || int(row) >= n {
-		return r, badIndex, fmt.Errorf("host: module %q chose row %d of %d; want 0 to %d, sdk.Decline or sdk.Reject",
-			in.program.name, row, n, n-1)
+		return r, badIndex, fmt.Errorf("host: module %q chose row %d of %d; want 0 to %d, %d (Decline), %d (Reject) "+
+			"or %d (Hold)", in.program.name, row, n, n-1, abi.Decline, abi.Reject, abi.Hold)
 	}
 	area, _ = in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // again: the memory may have moved as it grew
 	if in.program.pairs && l.Version == abi.Version {

@@ -50,6 +50,8 @@ type Stats struct {
 	// none.
 	Refused map[string]uint64 `json:"refused,omitempty"`
 
+	Invalid     map[string]uint64  `json:"-"` // calls with arguments that are out of range, by function
+	Files       uint64             `json:"-"` // calls for a file, of which there are none
 	MemoryBytes uint64             `json:"-"` // of all instances' memories
 	Quarantined bool               `json:"-"`
 	Metrics     map[string]float64 `json:"-"` // the module's own counters
@@ -98,7 +100,8 @@ func (s *Strategy) Share(o *Own) {
 // Stats returns the counters as of now.
 func (s *Strategy) Stats() Stats {
 	now := Stats{Fallbacks: map[string]uint64{}, Discarded: s.discarded.Load(), LastError: s.quarantine.last(),
-		Quarantined: s.quarantine.on() || s.callers.on(), Metrics: s.metrics.all(), Refused: s.refused.all()}
+		Quarantined: s.quarantine.on() || s.callers.on(), Metrics: s.metrics.all(),
+		Refused: s.refused.all(), Files: s.files.Load(), Invalid: s.invalid.all()}
 	now.Instances, now.MemoryBytes = s.instances.alive()
 	for i := range s.instances {
 		now.Picks += s.instances[i].picks.Load()
@@ -204,14 +207,7 @@ func (s *Strategy) Surface() Surface {
 	}
 	slices.Sort(f.Imports)
 	for i := range s.instances {
-		sl := &s.instances[i]
-		for range 1000 { // the keeper may have it, for a tick or to make it
-			if now := sl.state.Load(); now != taken && now != filling {
-				break
-			}
-			time.Sleep(time.Millisecond)
-		}
-		if sl.state.CompareAndSwap(idle, taken) {
+		if sl := &s.instances[i]; sl.borrow() {
 			f.MemoryBytes = max(f.MemoryBytes, uint64(sl.in.mem.Size()))
 			sl.state.Store(idle)
 		}
@@ -223,10 +219,8 @@ func (s *Strategy) Surface() Surface {
 // between its picks; false if its instance is gone.
 func (s *Strategy) Leftover(f *Frame) (l Leftover, ok bool) {
 	sl := &s.instances[0]
-	for end := time.Now().Add(time.Second); !sl.state.CompareAndSwap(idle, taken); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) { // the keeper has it, to clean it or to make it anew
-			return l, false
-		}
+	if !sl.borrow() {
+		return l, false
 	}
 	defer sl.state.Store(idle)
 	return leftoverOf(sl.in, f)

@@ -13,7 +13,7 @@ import (
 
 // What a standard Go guest imports of WASI, as stubs: there are no files, no arguments, no environment, no sockets, and
 // a guest that sleeps does not sleep. Without package os a guest imports ten of them; with it (package fmt is enough)
-// about thirty, of which those that name a file answer that there is none.
+// about thirty, of which those that name a file answer that there is none, and count that.
 
 const wasiModule = "wasi_snapshot_preview1"
 
@@ -23,7 +23,7 @@ const (
 	wasiBadF  = 8
 	wasiFault = 21
 	wasiInval = 28
-	wasiNoSys = 52
+	wasiNoEnt = 44
 )
 
 type wasiFunc struct {
@@ -48,6 +48,47 @@ func always(code uint64) importFunc {
 	return func(_ *instance, _ api.Memory, st []uint64) { st[0] = code }
 }
 
+// noFile answers that there is none, and counts the call. path is the argument that has the address of the file's name,
+// before its length; 0 = it has none. A Go guest looks for its time zone whether it needs one or not.
+func noFile(code uint64, path int) importFunc {
+	return func(in *instance, mem api.Memory, st []uint64) {
+		var name []byte
+		if path > 0 {
+			name, _ = mem.Read(uint32(st[path]), min(uint32(st[path+1]), maxLine))
+		}
+		st[0] = code
+		if !bytes.HasSuffix(name, []byte("etc/localtime")) && !bytes.Contains(name, []byte("zoneinfo")) {
+			in.program.askFile(oneLine(string(name)))
+		}
+	}
+}
+
+// folder is the descriptor of the one folder that a module is told of. It has no files. Without it a guest's library
+// knows of no file system, and the host would not see that the module asks for files.
+const folder = 3
+
+func wasiPrestat(_ *instance, mem api.Memory, st []uint64) {
+	switch {
+	case uint32(st[0]) != folder:
+		st[0] = wasiBadF
+	case !mem.WriteUint64Le(uint32(st[1]), 1<<32): // a folder, whose name has one byte
+		st[0] = wasiFault
+	default:
+		st[0] = wasiOK
+	}
+}
+
+func wasiFolder(_ *instance, mem api.Memory, st []uint64) {
+	switch {
+	case uint32(st[0]) != folder:
+		st[0] = wasiBadF
+	case uint32(st[2]) < 1 || !mem.WriteByte(uint32(st[1]), '/'):
+		st[0] = wasiFault
+	default:
+		st[0] = wasiOK
+	}
+}
+
 var wasiFuncs = map[string]wasiFunc{
 	"args_get": wasi("ii", always(wasiOK)), "args_sizes_get": wasi("ii", wasiSizes),
 	"environ_get": wasi("ii", always(wasiOK)), "environ_sizes_get": wasi("ii", wasiSizes),
@@ -57,17 +98,17 @@ var wasiFuncs = map[string]wasiFunc{
 	"proc_exit":   {params: []api.ValueType{api.ValueTypeI32}, f: wasiExit},
 
 	"fd_close": wasi("i", always(wasiBadF)), "fd_fdstat_get": wasi("ii", always(wasiBadF)),
-	"fd_fdstat_set_flags": wasi("ii", always(wasiBadF)), "fd_prestat_get": wasi("ii", always(wasiBadF)),
-	"fd_prestat_dir_name": wasi("iii", always(wasiBadF)), "fd_read": wasi("iiii", always(wasiBadF)),
+	"fd_fdstat_set_flags": wasi("ii", always(wasiBadF)), "fd_prestat_get": wasi("ii", wasiPrestat),
+	"fd_prestat_dir_name": wasi("iii", wasiFolder), "fd_read": wasi("iiii", noFile(wasiBadF, 0)),
 	"fd_seek": wasi("iIii", always(wasiBadF)), "fd_filestat_get": wasi("ii", always(wasiBadF)),
 	"fd_filestat_set_size": wasi("iI", always(wasiBadF)), "fd_fdstat_set_rights": wasi("iII", always(wasiBadF)),
-	"fd_pread": wasi("iiiIi", always(wasiBadF)), "fd_pwrite": wasi("iiiIi", always(wasiBadF)),
-	"fd_readdir": wasi("iiiIi", always(wasiBadF)), "fd_sync": wasi("i", always(wasiBadF)),
-	"path_create_directory": wasi("iii", always(wasiNoSys)), "path_filestat_get": wasi("iiiii", always(wasiNoSys)),
-	"path_filestat_set_times": wasi("iiiiIIi", always(wasiNoSys)), "path_link": wasi("iiiiiii", always(wasiNoSys)),
-	"path_open": wasi("iiiiiIIii", always(wasiNoSys)), "path_readlink": wasi("iiiiii", always(wasiNoSys)),
-	"path_remove_directory": wasi("iii", always(wasiNoSys)), "path_rename": wasi("iiiiii", always(wasiNoSys)),
-	"path_symlink": wasi("iiiii", always(wasiNoSys)), "path_unlink_file": wasi("iii", always(wasiNoSys)),
+	"fd_pread": wasi("iiiIi", noFile(wasiBadF, 0)), "fd_pwrite": wasi("iiiIi", noFile(wasiBadF, 0)),
+	"fd_readdir": wasi("iiiIi", noFile(wasiBadF, 0)), "fd_sync": wasi("i", always(wasiBadF)),
+	"path_create_directory": wasi("iii", noFile(wasiNoEnt, 1)), "path_filestat_get": wasi("iiiii", noFile(wasiNoEnt, 2)),
+	"path_filestat_set_times": wasi("iiiiIIi", noFile(wasiNoEnt, 2)), "path_link": wasi("iiiiiii", noFile(wasiNoEnt, 2)),
+	"path_open": wasi("iiiiiIIii", noFile(wasiNoEnt, 2)), "path_readlink": wasi("iiiiii", noFile(wasiNoEnt, 1)),
+	"path_remove_directory": wasi("iii", noFile(wasiNoEnt, 1)), "path_rename": wasi("iiiiii", noFile(wasiNoEnt, 1)),
+	"path_symlink": wasi("iiiii", noFile(wasiNoEnt, 0)), "path_unlink_file": wasi("iii", noFile(wasiNoEnt, 1)),
 }
 
 // dials reports whether a Go guest has package net, by a name in its table of functions. It imports nothing for it: the
@@ -77,7 +118,7 @@ func dials(wasm []byte) bool { return bytes.Contains(wasm, []byte("net.(*Dialer)
 func instantiateWASI(ctx context.Context, rt wazero.Runtime) error {
 	b := rt.NewHostModuleBuilder(wasiModule)
 	for name, w := range wasiFuncs {
-		b.NewFunctionBuilder().WithGoModuleFunction(wrap(w.f), w.params, w.results).Export(name)
+		b.NewFunctionBuilder().WithGoModuleFunction(wrap("", w.f), w.params, w.results).Export(name)
 	}
 	_, err := b.Instantiate(ctx)
 	return err

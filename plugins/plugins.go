@@ -98,7 +98,7 @@ func index(name string) int {
 // ReasonText returns in words what a strategy's reason code means. The built-ins share their codes; those of another
 // module are its own, and are shown as numbers.
 func ReasonText(strategy string, code uint16) string {
-	if index(strategy) < 0 {
+	if index(strategy) < 0 && code != uint16(sdk.ReasonNone) {
 		return fmt.Sprintf("reason %d", code)
 	}
 	return sdk.Reason(code).String()

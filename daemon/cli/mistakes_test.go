@@ -40,7 +40,7 @@ func TestMistakesOfAuthors(t *testing.T) {
 		{"panic", "panic: no such tier", nil},
 		{"nil", "main.init.func2", nil}, // where the nil pointer is
 		{"bounds", "index out of range [1] with length 1", nil},
-		{"row", "chose row 1 of 1; want 0 to 0, sdk.Decline or sdk.Reject", nil},
+		{"row", "chose row 1 of 1; want 0 to 0, -1 (Decline), -2 (Reject) or -3 (Hold)", nil},
 		{"changes", "it changes its rows, which the host does not read back; copy what you work on", nil},
 		{"twice", "its alternative 1 is row 0 once more; name each worker once", nil},
 		{"then", "its alternative 1 is row 1 of 1; name rows that there are", nil},
@@ -54,6 +54,8 @@ func TestMistakesOfAuthors(t *testing.T) {
 		{"leak", "the module fails after ", nil},
 		{"sleep", "a wait (time.Sleep)", nil},
 		{"declines", "", []string{"on 16 workers it chose nobody"}},
+		{"first", "wp_on_first_token: wasm error: unreachable (it says \"panic: no such arm", nil},
+		{"classify", "wp_classify: wasm error: unreachable (it says \"panic: no such class", nil},
 		{"nan", "", nil}, // a Ranking takes it as the worst
 		{"own", "sdk: NaN and infinities are no numbers of a worker; keep the one before", nil},
 		{"configure", `it says "option most: 0 lets nobody in; give 1 or more"`, nil},

@@ -29,6 +29,7 @@ type pluginWish struct {
 	options map[string]string
 	allow   []string
 	workers []int
+	labels  []string
 	most    int // decisions to judge its memory by; 0 = maxDecisions
 }
 
@@ -53,6 +54,7 @@ func pluginCheckCommand() *cobra.Command {
 	c.Flags().BoolVar(&asJSON, "json", false, "print the figures as JSON")
 	c.Flags().StringToStringVar(&wish.options, "options", nil, "options of the strategy, as in max=4,tier=batch")
 	c.Flags().StringSliceVar(&wish.allow, "allow", nil, "what it may use, as strategies.NAME.allow: kv,headers:x-tier")
+	c.Flags().StringSliceVar(&wish.labels, "labels", nil, "labels of the workers beside the usual ones: rack=r1,rack=r2")
 	c.Flags().IntSliceVar(&wish.workers, "workers", []int{16, 256}, "sizes of the made-up fleets")
 	return c
 }
@@ -72,6 +74,10 @@ type pluginReport struct {
 	Alone       int            `json:"alone,omitempty"`  // and those that kept the prompt at the worker that answers
 	MemoryLimit int            `json:"memory_limit_bytes"`
 	Notes       []string       `json:"notes"` // what its author or operator should look at
+
+	leastClass, mostClass int // that wp_classify gave, and 0
+
+	memory []uint64 // of an instance, after each thousand of decisions and at their end
 }
 
 // pluginCost is the cost of a decision on a fleet.
@@ -120,6 +126,7 @@ const (
 	judged       = 2000 // decisions of which each is judged; then one in judgedOf
 	judgedOf     = 100
 	mostWorkers  = 1 << 16 // of a made-up fleet
+	exercises    = 20      // of what the module exports beside wp_pick, before the decisions; then one in a thousand
 )
 
 // noSockets is the note about a module that has a package for them.
@@ -146,6 +153,14 @@ func checkIn(ctx context.Context, h *host.Host, file string, wish pluginWish) (p
 		return pluginReport{}, fmt.Errorf("plugin: a fleet of %d workers cannot be made up; give 1 to %d", wish.workers[i],
 			mostWorkers)
 	}
+	labels, err := wish.labelNames()
+	if err != nil {
+		return pluginReport{}, err
+	}
+	if info, err := os.Stat(file); err == nil && info.Size() > strategies.MaxBytes {
+		return pluginReport{}, fmt.Errorf("plugin: %s has %d bytes, and a push takes %d; build it without debug information "+
+			"(-ldflags=\"-s -w\", wasm-strip), or leave out packages", file, info.Size(), strategies.MaxBytes)
+	}
 	wasm, err := os.ReadFile(file)
 	if err != nil {
 		return pluginReport{}, fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
@@ -159,35 +174,46 @@ func checkIn(ctx context.Context, h *host.Host, file string, wish pluginWish) (p
 	}
 	defer s.Close(ctx)
 	r := pluginReport{Notes: []string{}, SHA256: s.SHA256(), FuelLimit: limits.Fuel, MemoryLimit: limits.MemoryMB << 20}
-	for _, workers := range wish.workers {
-		cost, err := costOf(s, workers)
-		if err != nil && s.Surface().Sockets {
-			err = fmt.Errorf("%w; %s", err, noSockets)
-		}
-		if err != nil {
-			return r, err
-		}
-		r.Fleets = append(r.Fleets, cost)
-	}
 	f := s.Surface()
-	r.Exports = f.Exports
-	r.Imports = append([]string{}, f.Imports...)
-	r.MemoryBytes = f.MemoryBytes
-	if err = r.endure(s, cmp.Or(wish.most, maxDecisions)); err != nil {
-		return r, err
-	}
-	r.MemoryAfter = s.Surface().MemoryBytes
+	r.Exports, r.Imports = f.Exports, append([]string{}, f.Imports...)
 	if f.Sockets {
 		r.Notes = append(r.Notes, noSockets)
 	}
-	r.note(s)
+	if err := r.decide(s, wish, labels); err != nil {
+		return r, fmt.Errorf("%w%s", err, strings.Join(append([]string{""}, r.Notes...), "; "))
+	}
+	r.note(s, f.MemoryBytes)
 	return r, nil
 }
 
-// costOf measures decisions on a fleet with that number of workers. It does not time the first one, which may ask for
+// decide has the module decide on all fleets, and hear of what became of its decisions.
+func (r *pluginReport) decide(s *host.Strategy, wish pluginWish, labels []string) error {
+	for _, workers := range wish.workers {
+		cost, err := costOf(s, madeUp(workers, labels))
+		if err != nil {
+			return err
+		}
+		r.Fleets = append(r.Fleets, cost)
+	}
+	r.MemoryBytes = s.Surface().MemoryBytes
+	frame := madeUp(16, labels)
+	for i := range exercises {
+		ask(frame, i)
+		if err := s.Exercise(frame); err != nil {
+			return fmt.Errorf("the module fails beside its decisions: %w", err)
+		}
+		if class, _, ok := s.Classify(frame); ok {
+			r.leastClass, r.mostClass = min(r.leastClass, class), max(r.mostClass, class)
+		}
+	}
+	return r.endure(s, frame, cmp.Or(wish.most, maxDecisions))
+}
+
+// costOf measures decisions on the frame's fleet. It does not time the first one, which may ask for
 // a larger frame, and skips decisions that choose no worker, which may not have looked at any.
-func costOf(s *host.Strategy, workers int) (pluginCost, error) {
-	frame, c := madeUp(workers), pluginCost{Workers: workers}
+func costOf(s *host.Strategy, frame *host.Frame) (pluginCost, error) {
+	workers := len(frame.Rows)
+	c := pluginCost{Workers: workers}
 	if s.Wants(abi.WantPair) {
 		setRoles(frame, workers/2)
 	}
@@ -219,16 +245,21 @@ func costOf(s *host.Strategy, workers int) (pluginCost, error) {
 }
 
 // endure makes the module decide on fleets of 1 to 16 workers in all states, again and again.
-func (r *pluginReport) endure(s *host.Strategy, most int) error {
+func (r *pluginReport) endure(s *host.Strategy, frame *host.Frame, most int) error {
 	r.Reasons = map[string]int{}
 	codes := map[uint16]int{}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	pairs := s.Wants(abi.WantPair)
-	frame := madeUp(16)
 	all := frame.Rows
 	for end := time.Now().Add(maxDeciding); r.Decisions < most; r.Decisions++ {
-		if r.Decisions%1000 == 0 && time.Now().After(end) {
-			break
+		if r.Decisions%1000 == 0 {
+			r.memory = append(r.memory, s.Surface().MemoryBytes)
+			if time.Now().After(end) {
+				break
+			}
+			if err := s.Exercise(frame); err != nil {
+				return fmt.Errorf("the module fails beside its decisions, after %d of them: %w", r.Decisions, err)
+			}
 		}
 		shuffle(frame, all[:1+rnd.IntN(len(all))], rnd)
 		if pairs {
@@ -258,11 +289,12 @@ func (r *pluginReport) endure(s *host.Strategy, most int) error {
 			r.countPair(&res)
 		}
 	}
+	r.MemoryAfter = s.Surface().MemoryBytes
+	r.memory = append(r.memory, r.MemoryAfter)
 	for _, code := range slices.Sorted(maps.Keys(codes)) {
 		name := s.ReasonName(code)
-		if name == "" && !slices.Contains(plugins.Names(), s.Name()) {
-			r.Notes = append(r.Notes, fmt.Sprintf("reason %d has no name: return one by wp_reasons, or by Reasons of the SDK",
-				code))
+		if name == "" && code != 0 && !slices.Contains(plugins.Names(), s.Name()) {
+			r.notef("reason %d has no name: return one by wp_reasons, or by Reasons of the SDK", code)
 		}
 		r.Reasons[cmp.Or(name, plugins.ReasonText(s.Name(), code))] += codes[code]
 	}
@@ -281,21 +313,47 @@ func (r *pluginReport) countPair(res *host.Result) {
 }
 
 // note adds remarks about conditions that are not errors, but make the module useless or its figures too small.
-func (r *pluginReport) note(s *host.Strategy) {
-	calls := s.Stats().Refused
-	for _, entry := range slices.Sorted(maps.Keys(calls)) {
-		r.Notes = append(r.Notes, fmt.Sprintf("it asked for %q %d times and may not: allow = [%q] in its table, "+
-			"--allow %s here", entry, calls[entry], entry, entry))
+func (r *pluginReport) note(s *host.Strategy, before uint64) {
+	stats := s.Stats()
+	for _, entry := range slices.Sorted(maps.Keys(stats.Refused)) {
+		r.notef("it asked for %q %d times and may not: allow = [%q] in its table, --allow %s here", entry,
+			stats.Refused[entry], entry, entry)
+	}
+	for _, name := range slices.Sorted(maps.Keys(stats.Invalid)) {
+		r.notef("it called %s %d times with arguments that are out of range: no effect", name, stats.Invalid[name])
+	}
+	if r.leastClass < -100 || r.mostClass > 0 {
+		r.notef("it gives classes from %d to %d, which [[keys]] priority cuts to -100 to 0; set it to [%d, %d] for the keys "+
+			"that may have them", r.leastClass, r.mostClass, r.leastClass, r.mostClass)
+	}
+	if stats.Files > 0 {
+		r.notef("it asked for a file %d times: files do not work here; use options or the store", stats.Files)
+	}
+	if grows := r.grew(); r.MemoryAfter > before && (grows || r.MemoryAfter+1<<20 > uint64(r.MemoryLimit)) {
+		r.notef("its memory grows with its decisions: %d KiB at the start, %d KiB after %d, of %d: it fails where that "+
+			"ends; have it free what it keeps", before>>10, r.MemoryAfter>>10, r.Decisions, r.MemoryLimit>>10)
+	}
+	if held := r.Reasons["it holds"]; held > 0 && held == r.Decisions {
+		r.notef("it holds every request, on idle workers too: each waits until its hold ends, and then the fallback answers")
 	}
 	if s.Wants(abi.WantPair) && r.Paired+r.Alone == 0 {
-		r.Notes = append(r.Notes, "it asks for prefillers and has named none: the host decides who computes a prompt")
+		r.notef("it asks for prefillers and has named none: the host decides who computes a prompt")
 	}
 	for i := range r.Fleets {
 		if f := &r.Fleets[i]; f.Chose == 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("on %d workers it chose nobody: its cost there is that of turning requests "+
-				"away", f.Workers))
+			r.notef("on %d workers it chose nobody: its cost there is that of turning requests away", f.Workers)
 		}
 	}
+}
+
+func (r *pluginReport) notef(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+// grew reports whether the memory of an instance grew in each third of the decisions.
+func (r *pluginReport) grew() bool {
+	m, n := r.memory, len(r.memory)-1
+	return m[0] < m[n/3] && m[n/3] < m[n-n/3] && m[n-n/3] < m[n]
 }
 
 // shuffle makes f another request for these workers, with random loads and caches.

@@ -27,7 +27,9 @@ func pluginRunCommand() *cobra.Command {
 		Long: "Decide recorded requests again, and tell where the module differs and what it believes to gain.\n\n" +
 			"The records are lines of an access log that server.explain_log picked: they hold the rows that the strategy " +
 			"decided by, the key of the caller, the labels, and the header fields that the strategy could see. The store is " +
-			"not recorded, nor are other header fields: requests for which the module asks for these are not judged. " +
+			"not recorded, nor are other header fields: requests for which the module asks for these are not judged. Own, the " +
+			"number that a strategy keeps for each worker, is recorded as the strategy of that time had it: a module that " +
+			"uses Own is judged by numbers which it has not learnt, unless the records are its own. " +
 			"--records - reads standard input.",
 		Example: "  warmpath plugin run mine.wasm --records /var/log/warmpath/access.log --options each=.02",
 		Args:    cobra.ExactArgs(1),
@@ -112,7 +114,7 @@ func printRun(w io.Writer, file string, r *redecide.Report) error {
 		"  were rejected    %d, and to reject them is to agree\n"+
 		"  tokens held      %.0f at its workers, %.0f at those recorded (%+.0f)\n"+
 		"  believed cost    %.3f s, %.3f s recorded (%+.3f)\n",
-		file, r.Decided, r.Lines, r.Unheld, r.Bound, r.BadLines, unjudged(r), r.Agreed, compared,
+		file, r.Decided, r.Lines, r.Unheld, r.Bound, r.BadLines, unjudged(r)+ofOthers(r), r.Agreed, compared,
 		r.Declined, r.Rejected, r.Held, r.Failed, because(r.Last), r.Turned,
 		r.Chosen.HeldTokens, r.Recorded.HeldTokens, r.Chosen.HeldTokens-r.Recorded.HeldTokens,
 		r.Chosen.Seconds, r.Recorded.Seconds, r.Chosen.Seconds-r.Recorded.Seconds)
@@ -140,6 +142,15 @@ func unjudged(r *redecide.Report) string {
 	}
 	return fmt.Sprintf("  not judged       %d: it asked for %s, which records do not hold\n", r.Unfit,
 		strings.Join(r.Lacks, ", "))
+}
+
+// ofOthers formats the line about records whose Own is not the strategy's.
+func ofOthers(r *redecide.Report) string {
+	if r.Others == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  Own              in %d records it is that of another strategy (%s), and says nothing of what "+
+		"this one has learnt: let it be a shadow\n", r.Others, r.Other)
 }
 
 // because formats an error to follow a count.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -14,8 +16,29 @@ import (
 var (
 	madeUpCallers = [...]string{"acme", "other", "batch"}
 	madeUpValues  = [...]headerValue{"250", "gold", "1"} // of each header that the module may see
-	madeUpLabels  = []string{"for=acme", "for=batch", "for=other", "tier=batch", "tier=interactive"}
+	madeUpModels  = [...]string{"base", "adapter"}
+	madeUpLabels  = []string{"for=acme", "for=batch", "for=other", "region=a", "region=b", "tier=batch",
+		"tier=interactive", "watts=300", "watts=700", "zone=a", "zone=b"}
 )
+
+// mostLabels is how many labels the rows of a frame can have.
+const mostLabels = 64
+
+// labelNames returns those of the made-up workers: what is asked for, each option as a label, and the usual ones.
+func (w *pluginWish) labelNames() ([]string, error) {
+	all := slices.Clone(w.labels)
+	for k, v := range w.options {
+		all = append(all, k+"="+v)
+	}
+	slices.Sort(all)
+	all = slices.Compact(append(all, madeUpLabels...))
+	if len(w.labels) > mostLabels {
+		return nil, fmt.Errorf("plugin: --labels has %d; a pool has %d at most", len(w.labels), mostLabels)
+	}
+	all = all[:min(len(all), mostLabels)]
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
 
 // headerValue is the value of all headers of a request.
 type headerValue string
@@ -23,8 +46,9 @@ type headerValue string
 // Header implements [host.HeaderSource].
 func (v headerValue) Header(string) (string, bool) { return string(v), true }
 
-// madeUp generates a frame with the given number of workers, all different.
-func madeUp(workers int) *host.Frame {
+// madeUp generates a frame with the given number of workers, all different. Each has one label of each name, and of a
+// name with one value every other worker.
+func madeUp(workers int, labels []string) *host.Frame {
 	f := &host.Frame{}
 	f.Reset()
 	f.Header.PromptTokens = 8192
@@ -32,27 +56,53 @@ func madeUp(workers int) *host.Frame {
 	f.Header.BlockTokens = 32
 	f.Header.C1 = abi.PrefillSeconds
 	f.Header.C2 = abi.ContextSeconds
-	f.Labels, f.Header.Labels, f.Header.LabelsEpoch = madeUpLabels, uint32(len(madeUpLabels)), 1
+	f.Header.Now = time.Now().UnixNano()
+	f.Labels, f.Header.Labels, f.Header.LabelsEpoch = labels, uint32(len(labels)), 1
 	for i := range workers {
 		f.Rows = append(f.Rows, abi.Row{Worker: uint32(i), Key: uint64(i+1) * 0x9e3779b97f4a7c15, Slow: 1, Weight: 1,
-			InFlight: uint32(i % 7), GPU: uint32(i % 256), Predicted: uint32(i % 256),
-			Labels: 1<<(i%len(madeUpCallers)) | 1<<(len(madeUpCallers)+i%2)})
+			InFlight: uint32(i % 7), GPU: uint32(i % 256), Predicted: uint32(i % 256)})
 		f.WorkerIDs = append(f.WorkerIDs, fmt.Sprint("w", i+1))
+	}
+	for from := 0; from < len(labels); {
+		name, _, _ := strings.Cut(labels[from], "=")
+		n := 1
+		for from+n < len(labels) && strings.HasPrefix(labels[from+n], name+"=") {
+			n++
+		}
+		for i := range f.Rows {
+			if k := i % max(n, 2); k < n {
+				f.Rows[i].Labels |= 1 << (from + k)
+			}
+		}
+		from += n
 	}
 	return f
 }
 
-// ask gives the request its caller and headers: those of number n. One in ten has neither.
+// ask gives the request its caller, headers and model: those of number n. One in ten has neither caller nor headers.
+// Every other one names an adapter, which runs at some workers, waits at others, and finds others full.
 func ask(f *host.Frame, n int) {
+	model := n % len(madeUpModels)
+	f.Model, f.Header.Model = madeUpModels[model], hashOf(madeUpModels[model])
+	states := [...]uint32{abi.RowAdapter, 500 << abi.RowLoadShift, abi.RowAdapterWaiting | 300<<abi.RowLoadShift,
+		abi.RowAdaptersFull | 900<<abi.RowLoadShift}
+	for i := range f.Rows {
+		f.Rows[i].State &= abi.RowAdapter - 1 | abi.RowPrefill | abi.RowDecode
+		f.Rows[i].State |= states[i%len(states)] * uint32(model)
+	}
 	f.Caller, f.Header.Caller, f.Headers = "", 0, nil
 	if n%10 == 9 {
 		return
 	}
 	f.Caller = madeUpCallers[n%len(madeUpCallers)]
-	h := fnv.New64a()
-	h.Write([]byte(f.Caller))
-	f.Header.Caller = h.Sum64()
+	f.Header.Caller = hashOf(f.Caller)
 	f.Headers = madeUpValues[n/len(madeUpCallers)%len(madeUpValues)]
+}
+
+func hashOf(text string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	return h.Sum64()
 }
 
 // setRoles makes the last n rows those of prefillers, and the others those that answer, of which every third computes
@@ -84,6 +134,12 @@ func faultOf(f *host.Frame, got host.Result, left *host.Leftover) string {
 	case got.Reject != nil && left.Status != 0 && (left.Status < 400 || left.Status > 599):
 		return fmt.Sprintf("it rejects with status %d, for which the client gets %d; give one of 400 to 599", left.Status,
 			got.Reject.Status)
+	case got.Reject != nil && left.TextOutside:
+		return "the text of its rejection leaves its memory, and the client gets the host's words; give the text's address " +
+			"and length"
+	case got.Flags&^(abi.FlagBind|abi.FlagOnly) != 0:
+		return fmt.Sprintf("it sets the flags %#x, which mean nothing; give those of the contract, or 0",
+			got.Flags&^(abi.FlagBind|abi.FlagOnly))
 	case got.Reject != nil || got.Fallback != "":
 		return ""
 	case left.Alternatives > n:

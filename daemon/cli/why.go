@@ -293,12 +293,16 @@ func identityOf(d *decisions.Decision) string {
 
 // waitOf formats how long the request waited in the router for a worker with room.
 func waitOf(d *decisions.Decision) string {
-	if d.Waits {
-		return fmt.Sprintf("%s so far: it is in the router's queue, behind some %d others now, with priority %d",
-			d.Waited.Round(time.Millisecond), d.Behind, d.Priority)
+	cut := ""
+	if d.Cut != 0 {
+		cut = fmt.Sprintf(" (class %d is cut to %d by [[keys]] priority)", d.Cut, d.Priority)
 	}
-	return fmt.Sprintf("%s for a worker with room, behind some %d others, with priority %d",
-		d.Waited.Round(time.Millisecond), d.Behind, d.Priority)
+	if d.Waits {
+		return fmt.Sprintf("%s so far: it is in the router's queue, behind some %d others now, with priority %d%s",
+			d.Waited.Round(time.Millisecond), d.Behind, d.Priority, cut)
+	}
+	return fmt.Sprintf("%s for a worker with room, behind some %d others, with priority %d%s",
+		d.Waited.Round(time.Millisecond), d.Behind, d.Priority, cut)
 }
 
 // prefillOf formats which prefiller computed the prompt for the worker that answered.

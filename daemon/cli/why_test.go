@@ -93,4 +93,8 @@ func TestWaitOf(t *testing.T) {
 	if got := waitOf(d); got != "3s for a worker with room, behind some 4 others, with priority -1" {
 		t.Error(got)
 	}
+	d.Cut, d.Priority = 10, 0
+	if got := waitOf(d); !strings.HasSuffix(got, "with priority 0 (class 10 is cut to 0 by [[keys]] priority)") {
+		t.Error(got)
+	}
 }

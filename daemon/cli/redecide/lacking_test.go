@@ -75,3 +75,42 @@ func TestWhatRecordsLackIsNotJudged(t *testing.T) {
 		h.Close(ctx)
 	}
 }
+
+// TestWhoseOwn: numbers that another strategy has learnt are named, for a strategy that uses them.
+func TestWhoseOwn(t *testing.T) {
+	f := host.Frame{}
+	f.Reset()
+	f.Header.Version = abi.Version
+	f.Rows = []abi.Row{{Key: worker.KeyOf("a"), Slow: 1, Weight: 1, Own: 3}}
+	line := func(strategy, sum string) string {
+		return fmt.Sprintf(`{"strategy":%q,"module_sha256":%q,"frame":%q,"candidates":[{"worker":"a"}]}`+"\n", strategy, sum,
+			base64.StdEncoding.EncodeToString(f.AppendTo(nil)))
+	}
+	for _, own := range []string{"", `(import "warmpath_v1" "own_of" (func (param i64) (result f64)))`} {
+		h, err := host.New(t.Context(), host.Config{Stepped: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wasm, err := wasmtest.Assemble(`(module ` + own + `(memory (export "memory") 1) (func (export "warmpath_abi_1_2"))
+			(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+			(func (export "wp_pick") (result i64) i64.const 0))`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := h.Load(t.Context(), "mine", wasm, host.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := line("mine", "") + line("named otherwise", s.SHA256()) + line("prefixaware", "0") + line("bandit", "1")
+		r, err := Run(t.Context(), s, &Store{}, strings.NewReader(lines))
+		others, other := 0, ""
+		if own != "" {
+			others, other = 2, "bandit"
+		}
+		if err != nil || r.Decided != 4 || r.Others != others || r.Other != other {
+			t.Errorf("%q: %v, %d decided, %d of others, %q; want %d, %q", own, err, r.Decided, r.Others, r.Other, others, other)
+		}
+		s.Close(t.Context())
+		h.Close(t.Context())
+	}
+}

@@ -34,6 +34,8 @@ type Report struct {
 	Turned   int        `json:"recorded_rejected"` // of those decided; to reject them too is to agree
 	Held     int        `json:"held"`              // that it would have had wait for a better worker
 	Failed   int        `json:"failed"`
+	Others   int        `json:"of_others,omitempty"`  // of those decided, by another strategy, whose Own the rows hold
+	Other    string     `json:"last_other,omitempty"` // its name
 	Last     string     `json:"last_error,omitempty"`
 	Chosen   Worth      `json:"chosen"` // all that the two chose a worker for
 	Recorded Worth      `json:"recorded"`
@@ -82,6 +84,8 @@ type record struct {
 	Key        string             `json:"key"`  // the caller
 	Pair       string             `json:"pair"` // the worker that the strategy named for the prompt
 	Model      string             `json:"model"`
+	Strategy   string             `json:"strategy"`
+	Module     string             `json:"module_sha256"`
 	Status     int                `json:"status"`
 	End        string             `json:"end"`
 	Labels     []string           `json:"labels"`
@@ -283,6 +287,9 @@ func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int
 		return
 	}
 	r.Decided++
+	if s.Own() != nil && f.of.Strategy != s.Name() && f.of.Module != s.SHA256() {
+		r.Others, r.Other = r.Others+1, f.of.Strategy
+	}
 	if f.of.rejected() {
 		r.Turned++
 	}

@@ -37,7 +37,7 @@ func (t *Place) Enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Ti
 	t.Wait = nil
 	now := time.Now()
 	if t.in.Seen.Queued == nil {
-		t.in.Seen.Queued = &route.Queued{Priority: w.Class, Behind: q.Before(w)}
+		t.in.Seen.Queued = &route.Queued{Priority: w.Class, Cut: w.Cut, Behind: q.Before(w)}
 	}
 	if !due.IsZero() {
 		w.Deadline = due.Add(-message.InSeconds(w.Cost))
@@ -146,6 +146,9 @@ func NewWait(in *message.Inbound, r *prompt.Request, a *route.Ask, w *route.Weig
 func Rate(w *waiting.Wait, in *message.Inbound, class int, share float64) {
 	may := in.Caller.Priority
 	w.Class = max(may[0], min(class, may[1]))
+	if w.Class != class {
+		w.Cut = class
+	}
 	if share > 0 { // and a number
 		w.Weight = max(leastShare, min(share, mostShare))
 	}

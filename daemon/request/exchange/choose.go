@@ -239,6 +239,9 @@ func (e *Exchange) weighed(ask *route.Ask, weight *route.Weight) *waiting.Wait {
 	w := admission.NewWait(e.req.In, e.req.Read.Req, ask, weight)
 	if class, share, ok := route.Classify(&e.choice); ok {
 		admission.Rate(w, e.req.In, class, share)
+		if w.Cut != 0 {
+			e.req.Journal.CutClass(e.req.In, e.req.Pool, w.Cut, w.Class)
+		}
 	}
 	return w
 }

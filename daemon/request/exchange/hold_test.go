@@ -166,11 +166,15 @@ func TestRated(t *testing.T) {
 	in := &message.Inbound{Caller: &gate.Caller{Priority: [2]int{-10, 3}}}
 	f := func(class int, share float64, wantClass int, wantShare float64) {
 		t.Helper()
+		cut := class
+		if class == wantClass {
+			cut = 0
+		}
 		w := &waiting.Wait{}
 		w.Weight = 2
 		admission.Rate(w, in, class, share)
-		if w.Class != wantClass || w.Weight != wantShare {
-			t.Errorf("%d, %v: %d, %v; want %d, %v", class, share, w.Class, w.Weight, wantClass, wantShare)
+		if w.Class != wantClass || w.Weight != wantShare || w.Cut != cut {
+			t.Errorf("%d, %v: %d, %v, cut from %d; want %d, %v", class, share, w.Class, w.Weight, w.Cut, wantClass, wantShare)
 		}
 	}
 	f(2, 5, 2, 5)

@@ -31,6 +31,7 @@ type Journal struct {
 	unkept     seldom.Line // for keptNothing
 	mixedUp    seldom.Line // for foreign
 	heldInVain seldom.Line // for failedStrategy
+	cutClass   seldom.Once // for CutClass, by pool and key
 	apart      seldom.Line // for fenced
 	fallen     seldom.Line // for fellBack
 }
@@ -70,6 +71,12 @@ func (j *Journal) Waits(in *message.Inbound, c *route.Choice, p Position) {
 	if j.keeper != nil {
 		j.keeper.Waits(in, c, p)
 	}
+}
+
+// CutClass logs, once for a pool and a key, that a strategy gave a class that the key may not have.
+func (j *Journal) CutClass(in *message.Inbound, p *epoch.Pool, class, to int) {
+	j.cutClass.Warn(j.Of(p), p.Name+"/"+in.Caller.Name, "the class that a strategy gives is cut by [[keys]] priority; "+
+		"widen that, or have the strategy give less", "id", in.ID, "key", in.Caller.Name, "class", class, "cut_to", to)
 }
 
 // FailedStrategy logs which request the module failed on, as the host's own line does not know it. A module that

@@ -229,6 +229,16 @@ func TestWhoChose(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q; want %q", got, want)
 	}
+	s = sceneBy(t, "a", worker.Config{}, walled(t, wall, false))
+	s.label("x")
+	c = s.chosen(s.ask(1, Claim{}))
+	to, _ := c.Next(s.now)
+	s.send(c, to).End(&judge.Outcome{Kind: judge.Canceled}, End{At: s.now})
+	if to, ok := c.Next(s.now.Add(time.Second)); ok || c.Reason() != "wall says 5" {
+		t.Errorf("its only worker has failed: %s, of %v; want the reason why that was chosen", c.Reason(), to.Worker)
+	}
+	s = sceneBy(t, "a b c d", worker.Config{}, walled(t, wall, false))
+	s.label("x x y y")
 	a := s.fenced(998, Claim{}, "for=y")
 	if c := s.chosen(a); c.Reason() != "fallback: trap" || c.First().ID() > "d" || c.First().ID() < "c" {
 		t.Errorf("%s at %s", c.Reason(), c.First().ID())

@@ -21,6 +21,7 @@ type order struct {
 	only   []*worker.Worker // in the strategy's order
 	tried  []*worker.Worker
 	last   *worker.Worker    // that advance returned
+	anew   bool              // the host has made the order since
 	some   [4]*worker.Worker // room for tried
 }
 
@@ -87,11 +88,12 @@ func (o *order) pin() { o.rows, o.pinned = o.rows[:1], true }
 func (o *order) advance(f *fleet) Target {
 	moved := len(o.tried) > 0 && o.preferOthers(f)
 	switch {
-	case moved || o.next > 0 && o.next >= o.named:
+	case moved || o.anew || o.next > 0 && o.next >= o.named:
 		o.by = byHost
 	case o.next > 0:
 		o.by = byName
 	}
+	o.anew = false
 	row := int(o.rows[o.next])
 	o.next++
 	o.last = f.workers[row]
@@ -133,7 +135,7 @@ func (o *order) triedSlots() (set uint64) {
 func (o *order) restart(f *fleet) {
 	o.rows = o.rows[:0]
 	o.next = 0
-	o.named, o.by = 0, byHost
+	o.named, o.anew = 0, true
 	for i, w := range f.workers {
 		if !slices.Contains(o.tried, w) && o.may(w) {
 			o.rows = append(o.rows, int32(i))

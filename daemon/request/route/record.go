@@ -79,6 +79,7 @@ type Named struct {
 // Queued is a request's wait in the router's queue.
 type Queued struct {
 	Priority int           `json:"priority"`
+	Cut      int           `json:"class_cut,omitempty"` // the class that the strategy gave, which the key may not have
 	Behind   int           `json:"waited_behind"`       // so many others, about, when it came; of one that waits, now
 	Waited   time.Duration `json:"waited_ns,omitempty"` // in all, so far; 0 = it was refused at once
 	Waits    bool          `json:"waits,omitempty"`     // still

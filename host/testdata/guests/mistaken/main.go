@@ -31,6 +31,19 @@ func (s *mistaken) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	return sdk.To(0).Because(sdk.ReasonTurn)
 }
 
+func (s *mistaken) OnFirstToken(*sdk.Outcome) {
+	if s.mistake == "first" {
+		panic("no such arm")
+	}
+}
+
+func (s *mistaken) Classify(*sdk.Request) (class int, weight float64) {
+	if s.mistake == "classify" {
+		panic("no such class")
+	}
+	return 0, 0
+}
+
 var mistakes = map[string]func(*mistaken, *sdk.Request, []sdk.Worker) sdk.Decision{
 	"panic":   func(*mistaken, *sdk.Request, []sdk.Worker) sdk.Decision { panic("no such tier") },
 	"nil":     func(s *mistaken, _ *sdk.Request, _ []sdk.Worker) sdk.Decision { return sdk.To(len(s.none.kept)) },
