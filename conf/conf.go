@@ -215,6 +215,7 @@ func (w Worker) Equal(other Worker) bool { return reflect.DeepEqual(w, other) }
 type Strategy struct {
 	Path        string         `toml:"path"`         // the module; empty for a built-in
 	SHA256      string         `toml:"sha256"`       // of the module; another file is refused; empty = any
+	PullSecret  string         `toml:"pull_secret"`  // a Docker config.json for a module in a registry; empty = anonymous
 	Options     map[string]any `toml:"options"`      // scalars
 	Allow       []string       `toml:"allow"`        // what the module may use: kv, headers:x-tenant
 	Fuel        int64          `toml:"fuel"`         // steps per pick

@@ -205,7 +205,10 @@ func (c *Config) completeStrategies(tree map[string]any) {
 		if _, ok := keys["on_failure"]; !ok {
 			s.OnFailure = DefaultStrategy().OnFailure
 		}
-		s.Path = c.resolve(s.Path)
+		if !InRegistry(s.Path) {
+			s.Path = c.resolve(s.Path)
+		}
+		s.PullSecret = c.resolve(s.PullSecret)
 		c.Strategies[name] = s
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // OptionValues returns the options of the pool's strategy: the options under [strategies.NAME], and over them those of
@@ -48,10 +49,10 @@ func (c *Config) WatchedFiles() []string {
 	}
 	for i := range c.Pools {
 		p := &c.Pools[i]
-		files = append(files, c.modulePath(p.Strategy), p.WorkerKeyFile, p.TLSCAFile)
-		for _, name := range beside(p) {
-			files = append(files, c.modulePath(name))
+		for _, name := range append([]string{p.Strategy}, beside(p)...) {
+			files = append(files, c.modulePath(name), c.Strategies[name].PullSecret)
 		}
+		files = append(files, p.WorkerKeyFile, p.TLSCAFile)
 	}
 	seen := map[string]bool{"": true}
 	return slices.DeleteFunc(files, func(path string) bool {
@@ -61,8 +62,18 @@ func (c *Config) WatchedFiles() []string {
 	})
 }
 
-// modulePath returns where the strategy's module is, or where server.strategies_dir would have it; "" for a built-in.
+// Registry begins the path of a module in a container registry.
+const Registry = "oci://"
+
+// InRegistry reports whether the path of a module names one in a container registry.
+func InRegistry(path string) bool { return strings.HasPrefix(path, Registry) }
+
+// modulePath returns where the strategy's module is, or where server.strategies_dir would have it. It is "" for a
+// built-in, and for one in a registry, which does not change.
 func (c *Config) modulePath(name string) string {
+	if InRegistry(c.Strategies[name].Path) {
+		return ""
+	}
 	if c.HasModule(name) || c.Server.StrategiesDir == "" {
 		return c.Strategies[name].Path
 	}

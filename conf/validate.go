@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -125,6 +126,9 @@ func checkReachable(r *report, c *Config, i int) {
 	})
 }
 
+// ociPath is the path of a module in a registry. A tag says nothing of what is run, so a digest is needed.
+var ociPath = regexp.MustCompile(`^oci://[^/@]+/[^@]+@sha256:[0-9a-f]{64}$`)
+
 func checkStrategy(r *report, c *Config, name string) {
 	path, s := child("strategies", name), c.Strategies[name]
 	r.name(path, name)
@@ -132,6 +136,13 @@ func checkStrategy(r *report, c *Config, name string) {
 	if !c.HasModule(name) && !toCome {
 		r.add(child(path, "path"), "it is missing, and "+name+" is no built-in",
 			"give the module's file, or name one of "+strings.Join(Builtins, ", "))
+	}
+	if InRegistry(s.Path) && !ociPath.MatchString(s.Path) {
+		r.add(child(path, "path"), fmt.Sprintf("%.200q names no module in a registry by its digest", s.Path),
+			"write oci://registry/name@sha256: and the 64 hex digits that warmpath plugin pack, oras or crane prints")
+	}
+	if s.PullSecret != "" && !InRegistry(s.Path) {
+		r.add(child(path, "pull_secret"), "the module comes from no registry", `leave it out, or write path = "oci://..."`)
 	}
 	if sum, err := hex.DecodeString(s.SHA256); s.SHA256 != "" && (err != nil || len(sum) != 32) {
 		r.add(child(path, "sha256"), fmt.Sprintf("%.80q is no SHA-256", s.SHA256),

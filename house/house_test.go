@@ -60,6 +60,8 @@ var doors = map[string][]string{
 	"github.com/go-logr/logr":                               {"daemon/admin/tracing"},
 	"go.opentelemetry.io/proto/otlp":                        {"daemon/lab/otlptest"},
 	"google.golang.org/protobuf":                            {"daemon/lab/otlptest"},
+	"oras.land/oras-go/v2":                                  {"daemon/admin/registry"},
+	"github.com/opencontainers":                             {"daemon/admin/registry"},
 	"golang.org/x/term":                                     {"daemon/lab/replay", "daemon/lab", "daemon/cli"},
 	"golang.org/x/sys":                                      {"daemon/transport/listen", "cache/kvstore/arena"},
 }

@@ -211,16 +211,17 @@ var arrows = map[string][]string{
 		"cache/parts/bounded", "conf", "daemon/request/epoch", "daemon/request/exchange", "daemon/request/message",
 		"daemon/request/route",
 		"daemon/transport/gate",
-		"daemon/transport/upstream", "host", "plugins", "sdk/abi",
+		"daemon/transport/upstream", "daemon/admin/registry", "host", "plugins", "sdk/abi",
 	},
+	"daemon/admin/registry": {"conf"}, // modules from container registries
 	"daemon/admin/timeline": {},
 	"daemon/admin/tracing":  {"daemon/request/exchange", "daemon/request/message", "daemon/request/route", "daemon/transport/gate"},
 	"daemon/admin/unit":     {},
 
 	// The command line.
 	"daemon/cli": {
-		"cache/...", "conf", "daemon", "daemon/admin/decisions", "daemon/admin/operator", "daemon/admin/strategies",
-		"daemon/admin/unit", "daemon/cli/redecide", "daemon/cli/scaffold",
+		"cache/...", "conf", "daemon", "daemon/admin/decisions", "daemon/admin/operator", "daemon/admin/registry",
+		"daemon/admin/strategies", "daemon/admin/unit", "daemon/cli/redecide", "daemon/cli/scaffold",
 		"daemon/kv/kvcache", "daemon/lab", "daemon/lab/...", "daemon/lab/replay", "daemon/lab/vllmsim",
 		"daemon/lab/vllmsim/events", "daemon/lab/vllmsim/lmworker", "daemon/request/pair", "daemon/request/prompt",
 		"daemon/transport/direct", "daemon/transport/spool", "host", "plugins", "sdk", "sdk/abi",
@@ -365,7 +366,8 @@ const maxWingDoc = 80
 // TestClientsAreDirect: whoever asks workers follows no redirect and uses no proxy, as daemon/transport/direct makes the
 // clients of net/http. The commands of operators ask a router, with the environment's proxy.
 func TestClientsAreDirect(t *testing.T) {
-	may := []string{"daemon/transport/direct/direct.go", "daemon/cli/admin.go", "daemon/cli/demo.go"}
+	may := []string{"daemon/transport/direct/direct.go", "daemon/cli/admin.go", "daemon/cli/demo.go",
+		"daemon/admin/registry/pull.go"} // which follows a registry to its storage
 	of := []string{"Client", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm", "ProxyFromEnvironment"}
 	sources(t, func(file string, set *token.FileSet, f *ast.File) {
 		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "daemon/lab/") || strings.Contains("/"+file, "/testdata/") ||

@@ -2,11 +2,15 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/warmpath/warmpath/daemon"
+	"github.com/warmpath/warmpath/daemon/admin/registry"
+	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/cli/scaffold"
 )
 
@@ -16,7 +20,7 @@ func pluginCommand() *cobra.Command {
 			return fmt.Errorf("plugin: name what to do, as in: warmpath plugin check FILE.wasm")
 		}}
 	c.AddCommand(pluginNewCommand(), pluginBuildCommand(), pluginTestCommand(), pluginCheckCommand(), pluginRunCommand(),
-		pluginPushCommand(), pluginListCommand(), pluginActivateCommand(), pluginDeactivateCommand())
+		pluginPackCommand(), pluginPushCommand(), pluginListCommand(), pluginActivateCommand(), pluginDeactivateCommand())
 	return c
 }
 
@@ -72,4 +76,45 @@ func folder(args []string) string {
 		return "."
 	}
 	return args[0]
+}
+
+func pluginPackCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "pack FILE.wasm -o FOLDER",
+		Short: "Write a module as an OCI layout, which oras, skopeo and crane push to a registry",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			wasm, err := readModule(args[0])
+			if err != nil {
+				return err
+			}
+			digest, err := registry.Pack(c.Context(), dir, filepath.Base(args[0]), wasm)
+			if err != nil {
+				return fmt.Errorf("plugin: %s cannot be packed to %q: %w", args[0], dir, err)
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%[1]s has %[2]s; push it, and name it by its digest:\n"+
+				"  oras cp --from-oci-layout %[1]s:%[4]s REGISTRY/NAME:TAG\n"+
+				"  skopeo copy --preserve-digests oci:%[1]s:%[4]s docker://REGISTRY/NAME:TAG\n"+
+				"  crane push %[1]s REGISTRY/NAME:TAG\n"+
+				"  path = \"oci://REGISTRY/NAME@%[3]s\"\n", dir, filepath.Base(args[0]), digest, registry.Tag)
+			return err
+		},
+	}
+	c.Flags().StringVarP(&dir, "output", "o", "", "the layout's folder")
+	_ = c.MarkFlagRequired("output")
+	return c
+}
+
+// readModule reads a module's file, of at most what a push takes.
+func readModule(file string) ([]byte, error) {
+	if info, err := os.Stat(file); err == nil && info.Size() > strategies.MaxBytes {
+		return nil, fmt.Errorf("plugin: %s has %d bytes, and a push takes %d; build it without debug information "+
+			"(-ldflags=\"-s -w\", wasm-strip), or leave out packages", file, info.Size(), strategies.MaxBytes)
+	}
+	wasm, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
+	}
+	return wasm, nil
 }

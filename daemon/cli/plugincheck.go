@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -157,13 +156,9 @@ func checkIn(ctx context.Context, h *host.Host, file string, wish pluginWish) (p
 	if err != nil {
 		return pluginReport{}, err
 	}
-	if info, err := os.Stat(file); err == nil && info.Size() > strategies.MaxBytes {
-		return pluginReport{}, fmt.Errorf("plugin: %s has %d bytes, and a push takes %d; build it without debug information "+
-			"(-ldflags=\"-s -w\", wasm-strip), or leave out packages", file, info.Size(), strategies.MaxBytes)
-	}
-	wasm, err := os.ReadFile(file)
+	wasm, err := readModule(file)
 	if err != nil {
-		return pluginReport{}, fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
+		return pluginReport{}, err
 	}
 	limits := conf.DefaultStrategy()
 	name := strings.TrimSuffix(filepath.Base(file), ".wasm")

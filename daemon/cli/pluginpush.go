@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -52,9 +51,9 @@ type push struct {
 }
 
 func (p *push) run(ctx context.Context, out io.Writer, file string) error {
-	wasm, err := os.ReadFile(file)
+	wasm, err := readModule(file)
 	if err != nil {
-		return fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
+		return err
 	}
 	if p.pool != "" {
 		if err := p.findPool(ctx); err != nil {

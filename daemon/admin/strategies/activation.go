@@ -73,7 +73,7 @@ func (s *Store) change(c *conf.Config, pool, name, want string) (*Strategy, erro
 		return nil, refuse(Conflict, "the configuration file has changed meanwhile: now it names %s for pool %s, which "+
 			"serves", serves, pool)
 	}
-	is := listed(c, serves).withModule()
+	is := listed(c, serves).withModule(c)
 	return &is, nil
 }
 

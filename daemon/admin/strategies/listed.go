@@ -70,8 +70,8 @@ func listed(c *conf.Config, name string) Strategy {
 }
 
 // withModule adds the sum and size of the module.
-func (s Strategy) withModule() Strategy {
-	if wasm, err := plugins.Read(s.Name, s.Path); err == nil {
+func (s Strategy) withModule(c *conf.Config) Strategy {
+	if wasm, err := bytesOf(c, s.Name, false); err == nil && wasm != nil {
 		s.SHA256, s.Bytes = Sum(wasm), len(wasm)
 	}
 	return s

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/admin/registry"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/plugins"
 )
@@ -20,7 +22,7 @@ func init() { conf.Builtins = plugins.Names() }
 
 // read loads one pool's strategy: the built-in of its name, or the module at its path.
 func read(h *host.Host, c *conf.Config, p *conf.Pool, shadow bool) (*host.Strategy, error) {
-	wasm, err := plugins.Read(p.Strategy, c.StrategyOf(p).Path)
+	wasm, err := bytesOf(c, p.Strategy, true)
 	var s *host.Strategy
 	if err == nil {
 		s, err = load(h, c, p, wasm, shadow)
@@ -29,6 +31,28 @@ func read(h *host.Host, c *conf.Config, p *conf.Pool, shadow bool) (*host.Strate
 		return nil, conf.Problems{c.StrategyProblem(p, err.Error())}
 	}
 	return s, nil
+}
+
+// bytesOf returns the module of a strategy: the built-in of its name, the file at its path, or what a registry has. A
+// registry is asked only with pull; without it, nil = it was not pulled.
+func bytesOf(c *conf.Config, name string, pull bool) ([]byte, error) {
+	s := c.Strategies[name]
+	if !conf.InRegistry(s.Path) {
+		return plugins.Read(name, s.Path)
+	}
+	from := registry.Source{Ref: s.Path, Secret: s.PullSecret}
+	if dir := c.Server.CacheDir(); dir != "" {
+		from.Dir = filepath.Join(dir, "pulled")
+	}
+	wasm := from.Kept()
+	if wasm != nil || !pull {
+		return wasm, nil
+	}
+	wasm, err := from.Pull(context.Background())
+	if err != nil {
+		return nil, fmt.Errorf("strategy %q: %w", name, err)
+	}
+	return wasm, nil
 }
 
 // readFor loads a strategy as if the file named it for the pool, without the pool's own options.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/admin/registry"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/host"
 )
@@ -34,9 +35,8 @@ type Store struct {
 // NewStore takes modules for the configuration in force.
 func NewStore(h *host.Host, p Process) *Store { return &Store{host: h, process: p} }
 
-// MaxBytes bounds a module that the admin API takes. The sandbox would load four times that; a strategy in Go has 2 to
-// 3 MB.
-const MaxBytes = 16 << 20
+// MaxBytes bounds a module that the admin API takes. The sandbox would load four times that.
+const MaxBytes = registry.MaxBytes
 
 // Delivered is the answer to a delivery.
 type Delivered struct {
@@ -61,7 +61,7 @@ func (s *Store) begin() (*conf.Config, error) {
 func (s *Store) Strategies() (list []Strategy) {
 	c := s.process.Configuration()
 	for _, name := range names(c) {
-		list = append(list, listed(c, name).withModule())
+		list = append(list, listed(c, name).withModule(c))
 	}
 	return list
 }
@@ -102,7 +102,8 @@ func (s *Store) Put(name string, wasm []byte, was string) (*Delivered, error) {
 		return nil, errors.Join(refuse(Conflict, "the module is good, and the configuration is not: nothing has changed; "+
 			"correct that first: %v", err), putBack(path, before))
 	}
-	d.Strategy = listed(s.process.Configuration(), name).withModule()
+	c = s.process.Configuration()
+	d.Strategy = listed(c, name).withModule(c)
 	if len(d.Serves) == 0 {
 		d.Note = "no pool names it: activate it, or write strategy = \"" + name + "\" for a pool, a shadow or a canary"
 	}
