@@ -25,7 +25,7 @@ type LMCache struct {
 // LMCacheHashes are the values of lmcache.hash.
 var LMCacheHashes = []string{"auto", "builtin", "sha256", "sha256_cbor", "blake3"}
 
-func defaultLMCache() LMCache { return LMCache{Hash: "auto"} }
+func defaultLMCache() LMCache { return LMCache{Hash: "auto", Instances: map[string]string{}} }
 
 // On reports whether anything of it listens.
 func (l *LMCache) On() bool { return l.Pull+l.Reply+l.Heartbeat+l.Coordinator != "" }

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,6 +84,9 @@ func parseTree(r *report, data []byte) (text string, tree map[string]any, err er
 	return text, tree, nil
 }
 
+// alreadyThere matches the library's words for a key with a value that is opened as a list of tables.
+var alreadyThere = regexp.MustCompile(`^Key '(.*)' was already created and cannot be used as an array`)
+
 // syntaxProblem turns the library's error into a Problems.
 func syntaxProblem(file string, err error) error {
 	p := Problem{
@@ -94,6 +98,10 @@ func syntaxProblem(file string, err error) error {
 		p.Line = perr.Position.Line
 		p.Key = perr.LastKey
 		p.What = perr.Message
+		if m := alreadyThere.FindStringSubmatch(p.What); m != nil {
+			p.What = fmt.Sprintf("%s has a value already, and [[%s]] begins a list of tables", m[1], m[1])
+			p.Remedy = "write it once; names for models are [[models]], outside of [[pools]]"
+		}
 	}
 	return Problems{p}
 }

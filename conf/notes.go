@@ -5,7 +5,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -17,16 +16,12 @@ func Notes(c *Config) []Problem {
 	r := &report{file: c.Path, lines: c.lines}
 	noteUnused(r, c)
 	noteCertificates(r, c, time.Now())
-	noteKVCache(r, &c.KVCache)
-	if c.LMCache.Pull != "" && c.LMCache.Reply == "" {
-		r.add("lmcache.pull", "workers register at lmcache.reply, which is not there", "give reply too")
-	}
+	noteEffects(r, c)
 	for i := range c.Keys {
 		noteKey(r, c, i)
 		noteFence(r, c, i)
 	}
 	for i := range c.Pools {
-		notePool(r, elem("pools", i), &c.Pools[i])
 		noteRoles(r, elem("pools", i), &c.Pools[i])
 	}
 	list, _ := r.err().(Problems)
@@ -95,16 +90,6 @@ func firstCertificate(file string) *x509.Certificate {
 	return nil
 }
 
-func noteKVCache(r *report, c *KVCache) {
-	if c.SpillDir != "" && !c.Open() {
-		r.add("kv_cache.spill_dir", "the KV cache has no listener, so nothing is kept",
-			"give kv_cache.resp or kv_cache.hyperpod")
-	}
-	if l2 := &c.L2; !l2.Enabled && (l2.URL+l2.URLFile+l2.MembersDNS != "" || len(l2.Members) > 0) {
-		r.add("kv_cache.l2", "it is not enabled, so nothing is kept there", "add enabled = true, or take the table out")
-	}
-}
-
 // noteFence notes the pools in which no worker that answers has the labels of a key, and those in which no prefiller
 // has them. Of a pool by discovery that is not known.
 func noteFence(r *report, c *Config, i int) {
@@ -153,10 +138,6 @@ func byRole(p *Pool) (prefill, answer []Worker) {
 func noteRoles(r *report, at string, p *Pool) {
 	d := &p.Disaggregation
 	if !d.On() {
-		if !reflect.DeepEqual(*d, DefaultPool().Disaggregation) {
-			r.add(child(at, "disaggregation"), "it has no connector, and so no effect",
-				`write connector = "nixl", or take the table out`)
-		}
 		return
 	}
 	for i := range p.Workers {
@@ -224,28 +205,10 @@ func mayServe(p *Pool, pattern string) bool {
 func noteKey(r *report, c *Config, i int) {
 	at := child(elem("keys", i), "models")
 	for _, pattern := range c.Keys[i].Models {
-		if !slices.ContainsFunc(c.Pools, func(p Pool) bool { return mayServe(&p, pattern) }) {
+		alias := slices.ContainsFunc(c.Models, func(m Model) bool { return fits(pattern, m.Name) })
+		if !alias && !slices.ContainsFunc(c.Pools, func(p Pool) bool { return mayServe(&p, pattern) }) {
 			r.add(at, fmt.Sprintf("no pool serves %.80q: the key can ask for nothing there", pattern),
 				"correct it, or models of the pool")
 		}
-	}
-}
-
-// ownHistory are the built-in strategies that go by the router's own history, whatever workers publish.
-var ownHistory = []string{"prefixaware", "session", "roundrobin"}
-
-func notePool(r *report, at string, p *Pool) {
-	publishes := p.KVEvents != "" || slices.ContainsFunc(p.Workers, func(w Worker) bool { return w.KVEvents != "" })
-	if publishes && !slices.ContainsFunc(append(beside(p), p.Strategy), func(s string) bool {
-		return !slices.Contains(ownHistory, s)
-	}) {
-		r.add(child(at, "kv_events"), p.Strategy+" does not go by KV events",
-			`write strategy = "kvaware", or take kv_events out`)
-	}
-	elsewhere := p.WorkersFile != "" || p.Kubernetes.On()
-	if p.TLSCAFile != "" && !elsewhere && !slices.ContainsFunc(p.Workers, func(w Worker) bool {
-		return strings.HasPrefix(w.URL, "https://") || strings.HasPrefix(w.MetricsURL, "https://")
-	}) {
-		r.add(child(at, "tls_ca_file"), "no worker of the pool has an https:// URL", "write https://, or take it out")
 	}
 }

@@ -25,7 +25,7 @@ func TestNotes(t *testing.T) {
 		{"members of a pool that is off", "[kv_cache.l2]\nmembers = ['a:6380']\n[[pools]]\n" + workers, "1 kv_cache.l2"},
 		{"events for nobody", "[[pools]]\nstrategy = 'prefixaware'\nkv_events = 'auto'\n" + workers, "3 pools[0].kv_events"},
 		{"events of one worker for nobody", "[[pools]]\nstrategy = 'session'\nworkers = [{url = 'http://a', kv_events = 'tcp://*:5557'}]\n",
-			"1 pools[0].kv_events"},
+			"3 pools[0].workers[0].kv_events"},
 		{"events for a canary", "[[pools]]\nstrategy = 'prefixaware'\nkv_events = 'auto'\ncanary = [{strategy = 'kvaware', percent = 5}]\n" +
 			workers, ""},
 		{"no reply", "[lmcache]\npull = ':1'\n[[pools]]\n" + workers, "2 lmcache.pull"},
@@ -88,8 +88,8 @@ func TestNotedCertificates(t *testing.T) {
 	} {
 		pair := certtest.Dated(t, t.TempDir(), "c", "c", certtest.Dates{dates[0], dates[1]})
 		for _, table := range []string{"server", "kv_cache"} {
-			text := fmt.Sprintf("[%s]\ntls_cert_file = %q\ntls_key_file = %q\n[[pools]]\nworkers = [{url = 'http://a'}]\n",
-				table, filepath.ToSlash(pair.Cert), pair.Key)
+			text := fmt.Sprintf("kv_cache.resp = ':6380'\n%s.tls_cert_file = %q\n%s.tls_key_file = %q\n[[pools]]\nworkers = [{url = 'http://a'}]\n",
+				table, filepath.ToSlash(pair.Cert), table, pair.Key)
 			c, err := Parse([]byte(text), "x.toml")
 			if err != nil {
 				t.Fatal(err)

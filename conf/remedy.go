@@ -30,7 +30,8 @@ func remedyOf(path string, v any, what string) string {
 			return fmt.Sprintf(`write an address, as "127.0.0.1:%d", or ":%d" for all interfaces`, v, v)
 		}
 	case string:
-		if n, ok := sizeOf(v); ok && what == "whole number" {
+		isBytes := strings.Contains(last, "bytes") || strings.HasSuffix(last, "_mb")
+		if n, ok := sizeOf(v, isBytes); ok && what == "whole number" {
 			if strings.HasSuffix(last, "_mb") && n >= 1<<20 {
 				n >>= 20
 			}
@@ -42,15 +43,16 @@ func remedyOf(path string, v any, what string) string {
 
 var sizes = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) *(?:([kKmMgGtT])(i?)[bB]?|[bB])?$`)
 
-// sizeOf reads a number of bytes with a unit, as 4GiB, 64 MB or 512M; without a unit it is the number itself.
-func sizeOf(text string) (n int64, ok bool) {
+// sizeOf reads a number of bytes with a unit, as 4GiB, 64 MB or 512M, or of something else, as 200k; without a unit it
+// is the number itself.
+func sizeOf(text string, isBytes bool) (n int64, ok bool) {
 	m := sizes.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
 		return 0, false
 	}
 	x, err := strconv.ParseFloat(m[1], 64)
 	step := 1024.0
-	if m[3] == "" && strings.HasSuffix(strings.ToLower(text), "b") { // as in 64 MB
+	if m[3] == "" && (!isBytes || strings.HasSuffix(strings.ToLower(text), "b")) { // as in 64 MB
 		step = 1000
 	}
 	for range strings.Index("kmgt", strings.ToLower(m[2])) + min(1, len(m[2])) {

@@ -3,6 +3,8 @@ package conf
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -21,6 +23,9 @@ func (s *CacheSalt) UnmarshalTOML(v any) error {
 		return nil
 	case string:
 		const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+		if slices.Contains([]string{"true", "yes", "on", "false", "no", "off", "none"}, strings.ToLower(v)) {
+			return &fault{fmt.Sprintf("%q would be a salt that everybody can guess", v), "write true or false, without quotes"}
+		}
 		if v != "" && len(v) <= 128 && strings.Trim(v, plain) == "" {
 			*s = CacheSalt{On: true, Text: v}
 			return nil

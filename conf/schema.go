@@ -100,6 +100,23 @@ func tableFor(path string, v any, t reflect.Type) string {
 	return example + ", or its keys below [[" + index.ReplaceAllString(path, "") + "]]"
 }
 
+// listFor shows how to write the list of t that v should be.
+func listFor(path string, v any, t reflect.Type) string {
+	said := show(path, v)
+	plain := strings.HasPrefix(said, `"`) || isNumber(v)
+	switch {
+	case t.Kind() == reflect.Struct && plain:
+		return fmt.Sprintf("%s = [{ %s = %s }]", path[strings.LastIndexByte(path, '.')+1:], keysOf(t)[0], said)
+	case t.Kind() == reflect.Struct:
+		return "[[" + index.ReplaceAllString(path, "") + "]] with two brackets"
+	case t.Kind() == reflect.Int:
+		return "the least and the greatest, as [-100, " + said + "]"
+	case plain:
+		return "[" + said + "]"
+	}
+	return "[ ... ]"
+}
+
 // dict checks a table with names of the user's own: strategies and options.
 func (r *report) dict(path string, v any, t reflect.Type) bool {
 	m, ok := v.(map[string]any)
@@ -117,11 +134,7 @@ func (r *report) dict(path string, v any, t reflect.Type) bool {
 func (r *report) array(path string, v any, t reflect.Type) bool {
 	items := reflect.ValueOf(v)
 	if items.Kind() != reflect.Slice {
-		remedy := "write [ ... ]"
-		if t.Kind() == reflect.Struct {
-			remedy = "write [[" + path + "]] with two brackets"
-		}
-		r.add(path, show(path, v)+" is no list", remedy)
+		r.add(path, show(path, v)+" is no list", "write "+listFor(path, v, t))
 		return false
 	}
 	ok := true
@@ -175,11 +188,11 @@ func isNumber(v any) bool {
 }
 
 // show names a value in an error, short. What stands under keys in the wrong place may be a key itself: it is not
-// shown.
+// shown, unless it is too short for one.
 func show(path string, v any) string {
 	switch v := v.(type) {
 	case string:
-		if strings.HasPrefix(path, "keys") {
+		if strings.HasPrefix(path, "keys") && len(v) >= minClientKey {
 			return "this text"
 		}
 		return fmt.Sprintf("%.40q", v)

@@ -101,6 +101,9 @@ func checkIdentities(r *report, list []string) {
 			r.oneOf(at, name, known...)
 		case name == "":
 			r.add(at, "it is empty", "name a header field, or take it out")
+		case strings.Contains(name, ":"):
+			_, field, _ := strings.Cut(name, ":")
+			r.add(at, fmt.Sprintf("%.80q is no name", name), fmt.Sprintf("write %q, the header field's name alone", field))
 		default:
 			checkToken(r, at, name)
 		}

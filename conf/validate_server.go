@@ -133,7 +133,8 @@ func checkOrigin(r *report, path, s string) {
 		return
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme == "" || u.Host == "" || s != strings.ToLower(u.Scheme+"://"+u.Host) {
+	if err != nil || u.Scheme == "" || u.Host == "" || strings.Contains(s, "*") ||
+		s != strings.ToLower(u.Scheme+"://"+u.Host) {
 		r.add(path, fmt.Sprintf("%.80q is no origin", s),
 			`write as a browser sends it, "https://chat.example.com", or "*" for any`)
 	}

@@ -1,0 +1,299 @@
+package conf
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// need is what a key of the file must have beside it, or be, to do what is meant by it.
+type need struct{ keys, anyOf, say string }
+
+// effects is the table of needs, which says how it is read.
+//
+//go:embed effect.txt
+var effects string
+
+// needs are the rows of effects.
+var needs = func() (all []need) {
+	for line := range strings.Lines(effects) {
+		if row := strings.Split(strings.TrimSpace(line)+" | ", " | "); len(row) > 2 && row[0][0] != '#' {
+			all = append(all, need{keys: row[0], anyOf: row[1], say: row[2]})
+		}
+	}
+	return all
+}()
+
+// words are what a key may need and the other columns of the table cannot say.
+var words = map[string]func(s *scope) bool{
+	"?nothing-split": func(s *scope) bool { return !s.anyPool(func(p *Pool) bool { return p.Disaggregation.On() }) },
+	"?any-by-events": func(s *scope) bool { return s.anyPool((*Pool).goesByEvents) },
+	"?by-events":     func(s *scope) bool { return s.p.goesByEvents() },
+	"?publishes":     func(s *scope) bool { return s.p.publishes() },
+	"?events-for-kvaware": func(s *scope) bool {
+		return s.v.String() != "kvaware" || s.p.publishes() || s.p.WorkersFile+s.c.Server.KVEventsListen != "" ||
+			s.c.LMCache.On()
+	},
+	"?history":  func(s *scope) bool { return s.c.History.shares(&s.c.Cache) },
+	"?not-grpc": func(s *scope) bool { return !strings.Contains(s.v.String(), ":4317") },
+	"?not-of-body": func(s *scope) bool {
+		return !slices.ContainsFunc(Identities, func(of string) bool {
+			return strings.HasPrefix(of, ofBody) && strings.HasSuffix(of, "."+s.v.String())
+		})
+	},
+	"?not-misspelt": func(s *scope) bool {
+		known := strings.ToLower(strings.Join(Identities, " "))
+		name := strings.ToLower(s.v.String())
+		return strings.Contains(known, name) || !slices.ContainsFunc(strings.Fields(known), func(of string) bool {
+			return editDistance(name, of) <= 2
+		})
+	},
+	"?not-shared": func(s *scope) bool {
+		return !slices.Contains(strings.Fields("authorization x-api-key user-agent host"), strings.ToLower(s.v.String()))
+	},
+	"?traces": func(s *scope) bool { return pathOf(s.v) == "" || strings.HasSuffix(pathOf(s.v), "/v1/traces") },
+	"?path":   func(s *scope) bool { return pathOf(s.v) != "" },
+	"?port-of-nobody": func(s *scope) bool {
+		return !s.p.anyWorker(func(w *Worker) bool { return strings.HasSuffix(w.URL, fmt.Sprintf(":%d", s.v.Int())) })
+	},
+	"?member":      func(s *scope) bool { return slices.Contains(s.c.KVCache.L2.Members, s.v.String()) },
+	"?two-members": func(s *scope) bool { return s.v.Len() > 1 },
+	"?loopback":    func(s *scope) bool { return loopback(s.v.String()) },
+	"?turns":       func(s *scope) bool { return s.anyPool(func(p *Pool) bool { return p.Bounded() && p.Queues() }) },
+	"?two-keys":    func(s *scope) bool { return len(s.c.Keys) > 1 },
+	"?long-salt":   func(s *scope) bool { t := s.key().CacheSalt.Text; return t == "" || len(t) >= minClientKey },
+	"?own-salt": func(s *scope) bool {
+		return s.key().CacheSalt.Text == "" || s.keys(func(k *Key) bool { return k.CacheSalt == s.key().CacheSalt }) == 1
+	},
+	"?salts": func(s *scope) bool {
+		return s.key().CacheSalt.On || s.keys(func(k *Key) bool { return k.CacheSalt.On }) == 0
+	},
+	"?served": func(s *scope) bool { return s.anyPool(func(p *Pool) bool { return p.Serves(s.model().Name) }) },
+	"?another-model": func(s *scope) bool {
+		first := s.model().models()
+		then := []string{s.v.String()}
+		if m := modelOf(s.c, s.v.String()); m != nil {
+			then = m.models()
+		}
+		return slices.ContainsFunc(then, func(m string) bool { return !slices.Contains(first, m) })
+	},
+	"?two-targets": func(s *scope) bool { return len(s.model().To) > 1 },
+	"?https": func(s *scope) bool {
+		return s.p.anyWorker(func(w *Worker) bool { return strings.HasPrefix(w.URL+w.MetricsURL, "https://") })
+	},
+	"?two-workers": func(s *scope) bool { return len(s.p.Workers) > 1 || discovers(s.p) },
+	"?one-serves":  func(s *scope) bool { return discovers(s.p) || s.p.anyWorker((*Worker).takes) },
+	"?cpu-kv": func(s *scope) bool {
+		return discovers(s.p) || s.p.anyWorker(func(w *Worker) bool { return w.CPUTokens > 0 })
+	},
+	"?own-strategy":     func(s *scope) bool { return !s.p.all(Builtins...) },
+	"?counts-delay":     func(s *scope) bool { return !s.p.all("roundrobin", "session") },
+	"?another-strategy": func(s *scope) bool { return s.v.String() != s.p.Strategy },
+	"?exact-name": func(s *scope) bool {
+		return slices.ContainsFunc(s.p.Models, func(m string) bool { return !strings.Contains(m, "*") })
+	},
+	"?more-names": func(s *scope) bool { return len(s.p.Models) > 1 || strings.Contains(s.p.Models[0], "*") },
+}
+
+// scope is a key that the file has, with the tables around it.
+type scope struct {
+	c    *Config
+	path string
+	p    *Pool         // nil outside of pools
+	in   reflect.Value // the table that has the key
+	v    reflect.Value // the key's value
+
+	table reflect.Value // the outermost table of a list: the key, the model or the pool
+}
+
+func (s *scope) key() *Key     { return s.table.Addr().Interface().(*Key) }
+func (s *scope) model() *Model { return s.table.Addr().Interface().(*Model) }
+
+// keys returns how many keys are so.
+func (s *scope) keys(is func(*Key) bool) (n int) {
+	for i := range s.c.Keys {
+		if is(&s.c.Keys[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// models returns the models that serve a name.
+func (m *Model) models() []string {
+	if len(m.To) == 0 {
+		return []string{m.Name}
+	}
+	all := make([]string, len(m.To))
+	for i := range m.To {
+		all[i] = m.To[i].Model
+	}
+	return all
+}
+
+func (w *Worker) takes() bool { return !w.Drain }
+
+// pathOf returns the path of a URL without its last slash.
+func pathOf(url reflect.Value) string {
+	_, rest, _ := strings.Cut(url.String(), "://")
+	_, path, _ := strings.Cut(rest, "/")
+	return strings.TrimSuffix("/"+path, "/")
+}
+
+func (s *scope) anyPool(is func(*Pool) bool) bool {
+	return slices.ContainsFunc(s.c.Pools, func(p Pool) bool { return is(&p) })
+}
+
+func (p *Pool) anyWorker(is func(*Worker) bool) bool {
+	return slices.ContainsFunc(p.Workers, func(w Worker) bool { return is(&w) })
+}
+
+// num returns a number, or the seconds of a duration.
+func (s *scope) num() float64 {
+	switch v := s.v.Interface().(type) {
+	case time.Duration:
+		return v.Seconds()
+	case float64:
+		return v
+	}
+	return float64(s.v.Int())
+}
+
+// meets reports whether the key has one thing of those that a row needs.
+func (s *scope) meets(need string) bool {
+	if is, ok := words[need]; ok {
+		return is(s)
+	}
+	if low, high, ok := strings.Cut(need, ".."); ok {
+		n := s.num()
+		return n == 0 || n >= s.bound(low, math.Inf(-1)) && n <= s.bound(high, math.Inf(1))
+	}
+	key, value, is := strings.Cut(strings.TrimPrefix(need, "!"), "=")
+	v := s.other(key).v
+	holds := is && fmt.Sprint(v.Interface()) == value ||
+		!is && !v.IsZero() && (v.Kind() != reflect.Slice || v.Len() > 0)
+	return holds == (need[0] != '!')
+}
+
+// bound returns the number that a text is or that a key has, or without a text the last resort.
+func (s *scope) bound(text string, without float64) float64 {
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		return n
+	}
+	if text == "" {
+		return without
+	}
+	return s.other(text).num()
+}
+
+// other returns another key, in the pool, the key or the model that s is in.
+func (s *scope) other(key string) *scope {
+	actual, words := strings.Split(s.path, "."), strings.Split(key, ".")
+	for i := 0; i < min(len(actual), len(words)) && index.ReplaceAllString(actual[i], "") == words[i]; i++ {
+		words[i] = actual[i]
+	}
+	other, ok := scopeOf(s.c, strings.Join(words, "."))
+	if !ok {
+		panic("BUG: effect.txt: there is no key " + key)
+	}
+	return &other
+}
+
+// said returns what is noted of a key that does not meet the row.
+func (n *need) said(s *scope) (what, remedy string) {
+	if n.say == "" {
+		return "it has no effect without " + strings.ReplaceAll(n.anyOf, " ", " or "), "set that, or leave this out"
+	}
+	what, remedy, _ = strings.Cut(n.say, "; ")
+	return strings.Replace(what, "%v", fmt.Sprint(s.v.Interface()), 1), remedy
+}
+
+// all reports whether the pool's strategies, canaries and shadows too, are all among these.
+func (p *Pool) all(known ...string) bool {
+	return !slices.ContainsFunc(append(beside(p), p.Strategy), func(s string) bool { return !slices.Contains(known, s) })
+}
+
+// goesByEvents reports whether a strategy of the pool may go by KV events: those that do not are built in.
+func (p *Pool) goesByEvents() bool { return !p.all("prefixaware", "session", "roundrobin") }
+
+// publishes reports whether the file says so of a worker of the pool.
+func (p *Pool) publishes() bool {
+	return p.KVEvents != "" || p.anyWorker(func(w *Worker) bool { return w.KVEvents != "" })
+}
+
+// noteEffects notes the keys of the file that do not have what needs says, and what is alike in one table once.
+func noteEffects(r *report, c *Config) {
+	defaults, noted, before := specimens(), "-", "" // the key noted last, and what of it
+	for _, path := range slices.Sorted(maps.Keys(c.lines)) {
+		key := index.ReplaceAllString(path, "")
+		if strings.HasSuffix(path, "]") {
+			key += "[]"
+		}
+		s, ok := scopeOf(c, path)
+		i := slices.IndexFunc(needs, func(n need) bool {
+			return ok && slices.Contains(strings.Fields(n.keys), key) && !slices.ContainsFunc(strings.Fields(n.anyOf), s.meets)
+		})
+		if i < 0 || strings.HasPrefix(path, noted+".") || r.usual(&s, defaults) {
+			continue
+		}
+		what, remedy := needs[i].said(&s)
+		if parent(path) != parent(noted) || what != before {
+			r.add(path, what, remedy)
+		}
+		noted, before = path, what
+	}
+}
+
+// usual reports whether a key has its default value, and is not written for an effect: it is none, or a table, or it
+// stands in a copy of all keys.
+func (r *report) usual(s *scope, defaults *Config) bool {
+	d, ok := scopeOf(defaults, index.ReplaceAllString(s.path, "[0]"))
+	if !ok || !reflect.DeepEqual(s.v.Interface(), d.v.Interface()) {
+		return false
+	}
+	lacks := func(f reflect.StructField) bool { // lists of tables stand in a copy as comments
+		tables := f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct
+		return !tables && r.lines[child(parent(s.path), f.Tag.Get("toml"))] == 0
+	}
+	return s.v.IsZero() || s.v.Kind() == reflect.Struct || !slices.ContainsFunc(reflect.VisibleFields(s.in.Type()), lacks)
+}
+
+// specimens is a configuration with one of each table, by default.
+func specimens() *Config {
+	c, p := Default(), DefaultPool()
+	p.Workers, p.Shadow, p.Canary = []Worker{DefaultWorker()}, []Shadow{defaultShadow()}, []Canary{{}}
+	c.Pools, c.Keys, c.Models = []Pool{p}, []Key{DefaultKey()}, []Model{{To: []Target{{Weight: 1}}}}
+	return c
+}
+
+// scopeOf finds the key at a path. ok is false for what has names of the user's own, as options.
+func scopeOf(c *Config, path string) (s scope, ok bool) {
+	s = scope{c: c, path: path, v: reflect.ValueOf(c).Elem()}
+	for step := range strings.FieldsFuncSeq(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
+		switch i, err := strconv.Atoi(step); {
+		case s.v.Kind() == reflect.Slice && err == nil && i < s.v.Len():
+			s.v = s.v.Index(i)
+			if !s.table.IsValid() {
+				s.table = s.v
+			}
+		case s.v.Kind() == reflect.Struct:
+			f, known := field(s.v.Type(), step)
+			if !known {
+				return s, false
+			}
+			s.in, s.v = s.v, s.v.FieldByIndex(f.Index)
+		default:
+			return s, false
+		}
+		if p, is := s.v.Addr().Interface().(*Pool); is {
+			s.p = p
+		}
+	}
+	return s, true
+}
