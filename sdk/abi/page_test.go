@@ -154,10 +154,10 @@ func (s *source) fields(t *testing.T, name string, of reflect.Type) string {
 		f := of.Field(i)
 		offset, text, _ := strings.Cut(s.comments[name+"."+f.Name], ":")
 		if offset != fmt.Sprint(f.Offset) {
-			offset, text = s.comments[name+"."+f.Name], "" // a comment of the offset alone
-		}
-		if offset != fmt.Sprint(f.Offset) {
 			t.Errorf("%s.%s is at %d; its comment says %q", name, f.Name, f.Offset, offset)
+		}
+		if strings.TrimSpace(text) == "" {
+			t.Errorf("the comment of %s.%s does not say what it is", name, f.Name)
 		}
 		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", f.Offset, wire[f.Type.Kind()], f.Name, strings.TrimSpace(text))
 	}

@@ -16,10 +16,10 @@ const (
 type Outcome struct {
 	Seq          uint64  // 0: its Header.Seq
 	Now          int64   // 8: Unix nanoseconds of what happened
-	Model        uint64  // 16: as in its Header
-	Session      uint64  // 24
-	Tenant       uint64  // 32
-	Caller       uint64  // 40
+	Model        uint64  // 16: hash of the model's name, as in its Header; 0 = none named
+	Session      uint64  // 24: hash of the session key; 0 = none
+	Tenant       uint64  // 32: hash of the tenant; 0 = none
+	Caller       uint64  // 40: hash of the caller's name; 0 = none
 	Key          uint64  // 48: Row.Key of the worker that answered; 0 = none did
 	Worker       uint32  // 56: its Row.Worker
 	Status       uint32  // 60: HTTP status that the client got; 0 = the client went before it got one

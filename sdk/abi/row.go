@@ -50,7 +50,7 @@ type Row struct {
 	// Delay is the seconds that answers take longer for the request. Where an answer is placed: its own, more than on a
 	// worker that does nothing else. Where a prompt is: those being written there, in all. 0 in a pool without prefillers
 	// that answer too.
-	Delay float64 // 176
+	Delay float64 // 176: seconds that answers take longer for the request; 0 unless prefillers answer too
 }
 
 // RowSize is the bytes of a Row.

@@ -45,7 +45,7 @@ func TestContractIsWhole(t *testing.T) {
 		for _, r := range []reflect.Type{reflect.TypeFor[abi.Header](), reflect.TypeFor[abi.Row](), reflect.TypeFor[abi.Outcome](),
 			reflect.TypeFor[abi.KVEvent](), reflect.TypeFor[abi.Holder](), reflect.TypeFor[abi.Tier]()} {
 			for _, f := range reflect.VisibleFields(r) {
-				if place := fmt.Sprintf("// %d:", f.Offset); !has(text, snake(f.Name), place) {
+				if place := fmt.Sprintf("// %d: ", f.Offset); !has(text, snake(f.Name), place) {
 					t.Errorf("%s: %s.%s is missing at %d", l.file, r.Name(), f.Name, f.Offset)
 				}
 			}
@@ -79,7 +79,8 @@ func has(text, a, b string) bool {
 
 func TestNames(t *testing.T) {
 	for in, want := range map[string]string{"GPU": "gpu", "FreeGPU": "free_gpu", "InFlight": "in_flight", "C1": "c1",
-		"InvBWL1": "inv_bwl1", "TTFT": "ttft", "KVUsage": "kvusage", "RejectLen": "reject_len"} {
+		"InvBWL1": "inv_bw_l1", "TTFT": "ttft", "KVUsage": "kv_usage", "KVEvent": "kv_event", "WantKVEvents": "want_kv_events",
+		"C2": "c2", "TierL1": "tier_l1", "StrModel": "str_model", "MaxMany": "max_many", "RejectLen": "reject_len"} {
 		if got := snake(in); got != want {
 			t.Errorf("%s is %s; want %s", in, got, want)
 		}

@@ -82,14 +82,17 @@ func (l language) write(c *contract) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// snake turns FreeGPU into free_gpu, and InvBWL1 into inv_bwl1.
+// snake turns KVUsage into kv_usage, and InvBWL1 into inv_bw_l1: a word begins with a capital behind another letter,
+// and with the last capital before a small letter or a digit.
 func snake(s string) string {
 	var b strings.Builder
-	for i, r := range s {
-		if unicode.IsUpper(r) && i > 0 && !unicode.IsUpper(rune(s[i-1])) && s[i-1] != '_' {
+	r := []rune(s)
+	for i := range r {
+		if i > 0 && unicode.IsUpper(r[i]) && r[i-1] != '_' && (!unicode.IsUpper(r[i-1]) ||
+			i+1 < len(r) && !unicode.IsUpper(r[i+1]) && r[i+1] != '_') {
 			b.WriteByte('_')
 		}
-		b.WriteRune(unicode.ToLower(r))
+		b.WriteRune(unicode.ToLower(r[i]))
 	}
 	return b.String()
 }

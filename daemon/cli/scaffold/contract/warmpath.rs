@@ -2,6 +2,7 @@
 //! imports and exports. Below them is what connects a strategy to it. A later version of warmpath still runs what is built
 //! with it.
 #![allow(dead_code, unused_unsafe)]
+use core::cell::{Cell, RefCell};
 
 // Version is major<<16 + minor of this package. A host refuses another major version. What a minor version may change
 // stands in the package's documentation.
@@ -69,7 +70,7 @@ pub const BRIM: f64 = 0.9;
 
 // Sizes of the records in bytes.
 pub const OUTCOME_SIZE: u32 = 96;
-pub const KVEVENT_SIZE: u32 = 48;
+pub const KV_EVENT_SIZE: u32 = 48;
 pub const HOLDER_SIZE: u32 = 24;
 pub const TIER_SIZE: u32 = 32;
 
@@ -88,7 +89,7 @@ pub const WANT_COST: u32 = 1; // fill Row.Cost
 pub const WANT_TICK: u32 = 2; // call wp_tick
 pub const WANT_FIRST_TOKEN: u32 = 4; // call wp_on_first_token
 pub const WANT_COMPLETE: u32 = 8; // call wp_on_complete
-pub const WANT_KVEVENTS: u32 = 16; // call wp_on_kv_event
+pub const WANT_KV_EVENTS: u32 = 16; // call wp_on_kv_event
 pub const WANT_HELD: u32 = 32; // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
 pub const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
 pub const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may name one; since 1.2
@@ -175,8 +176,8 @@ pub struct Header {
     pub lambda: f32, // 100: requests per second and worker: over 30 s, or half of the newest rate if that is more
     pub c1: f32, // 104: seconds to prefill one token on a worker of slowness 1
     pub c2: f32, // 108: further seconds a token for each token before it (attention)
-    pub inv_bwl1: f32, // 112: seconds to bring one token's KV from CPU memory; 0 = no such tier
-    pub inv_bwl2: f32, // 116: seconds to bring one token's KV from the shared tier; 0 = no such tier
+    pub inv_bw_l1: f32, // 112: seconds to bring one token's KV from CPU memory; 0 = no such tier
+    pub inv_bw_l2: f32, // 116: seconds to bring one token's KV from the shared tier; 0 = no such tier
     pub order_len: u32, // 120: written by the guest: alternatives in the order area; the host clears it
     pub endpoint: u32, // 124: Endpoint* kinds; since 1.1
     pub caller: u64, // 128: hash of the caller's name (the configured name of the key it used); 0 = none
@@ -220,7 +221,7 @@ pub struct Row {
     pub waiting: u32, // 28: requests waiting, as the worker last reported
     pub in_flight: u32, // 32: requests there that have not ended, those of others too as far as they are known
     pub pending_tokens: u32, // 36: prompt tokens sent there without a first byte yet
-    pub kvusage: f32, // 40: 0..1, as the worker last reported
+    pub kv_usage: f32, // 40: 0..1, as the worker last reported
     pub ttft: f32, // 44: seconds, running mean; 0 = none seen
     pub tpot: f32, // 48: seconds a generated token, running mean; 0 = none seen
     pub metrics_age: f32, // 52: seconds since the worker's metrics were read; negative = never
@@ -240,13 +241,13 @@ pub struct Row {
     pub cost: f64, // 128: the host's own score in seconds, the smallest is best, never negative; 0 without WantCost
     pub labels: u64, // 136: a bit for each label of the pool that the worker has; StrLabel names them
     pub flight_tokens: u32, // 144: prompt tokens of the requests in flight there
-    pub kvtokens: u32, // 148: tokens that its GPU's KV cache holds; 0 = not known
+    pub kv_tokens: u32, // 148: tokens that its GPU's KV cache holds; 0 = not known
     pub price: f32, // 152: the operator's cost of the worker, in units of the operator's own; 0 = not given
     pub rank: u32, // 156: data-parallel rank that the row stands for, of those behind one address; 0 also without
     pub held_tokens: u32, // 160: tokens of KV held by requests in flight; what they share counts once if room is short
     pub shared_tokens: u32, // 164: leading tokens of the prompt that are among those already
     pub own: f64, // 168: the strategy's own number for the worker, as own has set it; 0 at first
-    pub delay: f64, // 176:
+    pub delay: f64, // 176: seconds that answers take longer for the request; 0 unless prefillers answer too
 }
 const _: () = assert!(core::mem::size_of::<Row>() == 184);
 
@@ -256,10 +257,10 @@ const _: () = assert!(core::mem::size_of::<Row>() == 184);
 pub struct Outcome {
     pub seq: u64, // 0: its Header.Seq
     pub now: i64, // 8: Unix nanoseconds of what happened
-    pub model: u64, // 16: as in its Header
-    pub session: u64, // 24:
-    pub tenant: u64, // 32:
-    pub caller: u64, // 40:
+    pub model: u64, // 16: hash of the model's name, as in its Header; 0 = none named
+    pub session: u64, // 24: hash of the session key; 0 = none
+    pub tenant: u64, // 32: hash of the tenant; 0 = none
+    pub caller: u64, // 40: hash of the caller's name; 0 = none
     pub key: u64, // 48: Row.Key of the worker that answered; 0 = none did
     pub worker: u32, // 56: its Row.Worker
     pub status: u32, // 60: HTTP status that the client got; 0 = the client went before it got one
@@ -410,10 +411,17 @@ extern "C" {
 //     reads the header alone of a request that is about to wait in the pool's queue,
 //     with a pick's fuel and time; see PackClass. The greater class goes first
 
+// Answers.
+
 /// The answer: a worker's index, DECLINE, REJECT or HOLD, and a reason: 0, or a code, which people see by the name that the
 /// export wp_reasons gives it.
 pub fn to(worker: i32, reason: u16) -> u64 {
     (reason as u64) << 32 | worker as u32 as u64
+}
+
+/// Gives an answer another reason.
+pub fn because(answer: u64, reason: u16) -> u64 {
+    answer & !(0xffff << 32) | (reason as u64) << 32
 }
 
 /// Keeps the request to the worker of an answer and those of then: nobody else gets it, whatever fails.
@@ -421,39 +429,345 @@ pub fn only(answer: u64) -> u64 {
     answer | (FLAG_ONLY as u64) << 48
 }
 
+/// Asks the host to keep the request's session with the worker of an answer from now on.
+pub fn bind(answer: u64) -> u64 {
+    answer | (FLAG_BIND as u64) << 48
+}
+
+/// The result of wp_classify: a class, of which the greater goes first, -100 to 100, and the share of the key beside others
+/// of the class, .1 to 100; 0 leaves the key's own. [[keys]] priority bounds the class: without it nobody gets above 0.
+pub fn class_of(class: i32, share: f32) -> u64 {
+    (share.to_bits() as u64) << 32 | class as u32 as u64
+}
+
 /// Names the next alternative, for the case that the chosen worker fails. The host adds those not named, unless the answer
-/// says only. The native test sees how many there are.
+/// says only. The native test sees how many there are. There is room for as many as wp_frame was asked for; what is more
+/// counts for nothing.
 pub fn then(request: &mut Header, worker: u32) {
     #[cfg(target_arch = "wasm32")]
-    guest::put(request.order_len, worker);
+    if !guest::put(request.order_len, worker) {
+        return;
+    }
     #[cfg(not(target_arch = "wasm32"))]
     let _ = worker;
     request.order_len += 1;
 }
 
-/// The pairs of key and value of the options of the configuration, as they reach wp_configure(len):
+impl Header {
+    /// Turns the request away with a status, 400 to 599, and a text, of which 256 bytes count. The client is asked to come
+    /// again after so many seconds; 0 = the host's estimate. Return what it returns.
+    pub fn reject(&mut self, status: u32, text: &'static str, seconds: u32) -> u64 {
+        self.reject_status = status;
+        self.retry_after = seconds;
+        self.reject_text = text.as_ptr() as usize as u32;
+        self.reject_len = text.len() as u32;
+        to(REJECT, 0)
+    }
+
+    /// Turns the request away for want of a worker: 503, and the host's estimate of when to come again.
+    pub fn unavailable(&mut self, text: &'static str) -> u64 {
+        self.reject(503, text, 0)
+    }
+
+    /// Has the request wait for a better worker, at most so many seconds since it began to wait, and no longer than the
+    /// pool's queue lets it. route is asked again when something has changed; waited is how long it has waited. When the
+    /// time is over, and at once in a pool without a queue, the host's fallback chooses. Return what it returns.
+    pub fn hold(&mut self, seconds: f64) -> u64 {
+        self.hold_millis = (seconds * 1000.0) as u32;
+        to(HOLD, 0)
+    }
+
+    /// Chooses one worker for the answer and one for the prompt; the same twice keeps the prompt from any other. For a
+    /// strategy whose wp_wants has WANT_PAIR: it finds the prefillers in the last prefillers rows. Return what it returns.
+    pub fn pair(&mut self, decoder: usize, prefiller: usize) -> u64 {
+        self.pair_row = prefiller as i32;
+        to(decoder as i32, 0)
+    }
+
+    /// The seconds that the worker takes for the prompt when its turn has come: what it computes, attention in, by its own
+    /// slowness, and what it brings to the GPU from the tiers below.
+    pub fn prefill(&self, w: &Row) -> f64 {
+        let (all, block) = (self.prompt_tokens as f64, self.block_tokens as f64);
+        let n = (all - w.gpu as f64 * block - w.l1 as f64 * block - w.l2 as f64 * block).max(1.0);
+        let mut seconds = w.slow * (self.c1 as f64 * n + self.c2 as f64 * n * (all - n / 2.0));
+        if self.inv_bw_l1 != 0.0 {
+            seconds += w.l1 as f64 * block * self.inv_bw_l1 as f64 + w.l2 as f64 * block * self.inv_bw_l2 as f64;
+        }
+        seconds
+    }
+
+    /// Predicts the seconds until the request's first token from the worker: what is queued there, and prefill.
+    pub fn ttft(&self, w: &Row) -> f64 {
+        w.wait + self.prefill(w)
+    }
+
+    fn draw(&self) -> u64 {
+        thread_local!(static DRAWN: Cell<(u64, u64)> = Cell::new((0, 0)));
+        DRAWN.with(|d| {
+            let (seed, drawn) = d.get();
+            let drawn = if seed == self.random { drawn + 1 } else { 1 };
+            d.set((self.random, drawn));
+            mix(self.random.wrapping_add(drawn.wrapping_mul(0x9e3779b97f4a7c15)))
+        })
+    }
+
+    /// One of 0 to n-1 by chance, another at each call; 0 for n below 2.
+    pub fn pick(&self, n: usize) -> usize {
+        (self.draw() as u128 * n as u128 >> 64) as usize
+    }
+
+    /// True with probability p, independently at each call.
+    pub fn chance(&self, p: f64) -> bool {
+        p > (self.draw() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// The bit of a row's labels for key = value, 0 if no worker of the pool has that label. Ask once, then look at all
+    /// workers.
+    pub fn labeled(&self, key: &str, value: &str) -> u64 {
+        self.names(|names| match names.iter().position(|name| cut(name, key) == Some(value)) {
+            Some(bit) => 1 << bit,
+            None => 0,
+        })
+    }
+
+    /// The value of the worker's label of that key, empty without it.
+    pub fn label(&self, w: &Row, key: &str) -> String {
+        self.names(|names| {
+            let mine = names.iter().enumerate().filter(|(bit, _)| w.labels >> bit & 1 != 0);
+            mine.filter_map(|(_, name)| cut(name, key)).next().unwrap_or("").to_string()
+        })
+    }
+
+    /// The names of the label bits. They change only with the configuration, so that a pick asks for them seldom.
+    fn names<T>(&self, f: impl FnOnce(&[String]) -> T) -> T {
+        thread_local!(static NAMES: RefCell<(Option<u32>, Vec<String>)> = RefCell::new((None, Vec::new())));
+        NAMES.with(|n| {
+            let mut n = n.borrow_mut();
+            if n.0 != Some(self.labels_epoch) || n.1.len() != self.labels.min(64) as usize {
+                *n = (Some(self.labels_epoch), (0..self.labels.min(64)).map(|bit| text(STR_LABEL, bit as i32, "")).collect());
+            }
+            f(&n.1)
+        })
+    }
+}
+
+fn cut<'a>(label: &'a str, key: &str) -> Option<&'a str> {
+    label.strip_prefix(key)?.strip_prefix('=')
+}
+
+impl Row {
+    /// The leading blocks of the prompt that the worker holds, in all tiers.
+    pub fn matched(&self) -> u32 {
+        self.gpu + self.l1 + self.l2
+    }
+
+    /// The seconds that the request's LoRA adapter costs on the worker before it runs; 0 where it runs, and for a request
+    /// that names none.
+    pub fn adapter_load(&self) -> f64 {
+        (self.state >> ROW_LOAD_SHIFT) as f64 * 1e-3
+    }
+
+    fn per_weight(&self, x: f64) -> f64 {
+        if self.weight > 0.0 { x / self.weight as f64 } else { x }
+    }
+}
+
+/// Keeps the best four workers of a request: the choice and its alternatives.
 ///
-///   for (key, value) in unsafe { options(len) } {
-///       match (key, value.parse()) {
-///           ("each", Ok(n)) => unsafe { EACH = n },
-///           _ => return refuse(key),
-///       }
+///   let mut k = Ranking::default();
+///   for (i, w) in workers.iter().enumerate() {
+///       k.enter(i, w, request.ttft(w));
 ///   }
-///   0
+///   because(k.choose(request), REASON_COST)
+#[derive(Default)]
+pub struct Ranking<'a> {
+    /// Cost, worker and row, the best first.
+    pub best: Vec<(f64, &'a Row, usize)>,
+}
+
+impl<'a> Ranking<'a> {
+    /// Ranks worker i at a cost; the smallest is best. Enter workers by ascending index. Ties go to the fewest in flight,
+    /// then the fewest sent, each per unit of weight, then the index. A cost that is no number is the worst.
+    pub fn enter(&mut self, i: usize, w: &'a Row, cost: f64) {
+        if self.best.len() == 4 && !(cost <= self.best[3].0) {
+            return;
+        }
+        let p = (if cost.is_nan() { f64::INFINITY } else { cost }, w, i);
+        let at = self.best.iter().position(|q| before(&p, q)).unwrap_or(self.best.len());
+        self.best.insert(at, p);
+        self.best.truncate(4);
+    }
+
+    /// Names the alternatives and answers with the best worker, best[0]; declines if none was entered.
+    pub fn choose(&self, request: &mut Header) -> u64 {
+        for other in self.best.iter().skip(1) {
+            then(request, other.2 as u32);
+        }
+        to(self.best.first().map_or(DECLINE, |b| b.2 as i32), 0)
+    }
+}
+
+fn before(p: &(f64, &Row, usize), q: &(f64, &Row, usize)) -> bool {
+    let busy = |w: &Row| (w.per_weight(w.in_flight as f64), w.per_weight(w.sent as f64));
+    p.0 < q.0 || p.0 == q.0 && busy(p.1) < busy(q.1)
+}
+
+fn mix(x: u64) -> u64 {
+    let x = (x ^ x >> 30).wrapping_mul(0xbf58476d1ce4e5b9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94d049bb133111eb);
+    x ^ x >> 31
+}
+
+/// The number of a text that the request's model, session, tenant and caller are of theirs: FNV-1a, the same over restarts
+/// and routers. It is 0 for the empty text alone.
+pub fn hash(text: &str) -> u64 {
+    let h = text.bytes().fold(0xcbf29ce484222325u64, |h, b| (h ^ b as u64).wrapping_mul(0x100000001b3));
+    if text.is_empty() { 0 } else { h.max(1) }
+}
+
+/// The rank of a worker for what has the hash, as hash or session, from 0 to 1: the worker of the greatest is its place
+/// (rendezvous hashing). All routers agree on it. If a worker leaves, only what it had moves; a worker of twice the weight
+/// is the place of twice as many.
+pub fn place(hash: u64, w: &Row) -> f64 {
+    let u = (mix(hash ^ w.key) >> 11) as f64 / (1u64 << 53) as f64;
+    if w.weight > 0.0 && w.weight != 1.0 { u.powf(1.0 / w.weight as f64) } else { u }
+}
+
+// Texts of the request, each empty if there is none.
+
+fn text(kind: i32, index: i32, name: &str) -> String {
+    let mut b = name.as_bytes().to_vec();
+    loop {
+        b.resize(b.len().max(256), 0);
+        let n = unsafe { self::str(kind, index, b.as_mut_ptr(), b.len() as u32) };
+        if n <= b.len() as i32 {
+            b.truncate(n.max(0) as usize);
+            return String::from_utf8_lossy(&b).into_owned();
+        }
+        b.resize(n as usize, 0);
+    }
+}
+
+pub fn session() -> String {
+    text(STR_SESSION, 0, "")
+}
+
+pub fn model() -> String {
+    text(STR_MODEL, 0, "")
+}
+
+pub fn tenant() -> String {
+    text(STR_TENANT, 0, "")
+}
+
+pub fn caller() -> String {
+    text(STR_CALLER, 0, "")
+}
+
+pub fn worker_id(i: usize) -> String {
+    text(STR_WORKER, i as i32, "")
+}
+
+/// The request's header of that name, if the strategy's allow list has "headers:" and its name in lower case.
+pub fn header(name: &str) -> String {
+    text(STR_HEADER, name.len() as i32, name)
+}
+
+/// Sets the strategy's own number for the worker of that key, for all instances. 0, or one of ERR_*.
+pub fn set_own(key: u64, value: f64) -> i32 {
+    unsafe { own(key, value) }
+}
+
+/// That number, in the calls beside the picks; in route it is w.own.
+pub fn get_own(key: u64) -> f64 {
+    unsafe { own_of(key) }
+}
+
+/// Adds a value, not below zero, to the strategy's own counter of that name.
+pub fn count(name: &str, value: f64) {
+    unsafe { metric(name.as_ptr(), name.len() as u32, value.to_bits()) }
+}
+
+/// A number or text of the configuration. An instance runs one call at a time, and so must the native tests that set one.
+pub struct Setting<T>(Cell<T>);
+
+unsafe impl<T> Sync for Setting<T> {}
+
+impl<T: Copy> Setting<T> {
+    pub const fn new(value: T) -> Self {
+        Setting(Cell::new(value))
+    }
+    pub fn get(&self) -> T {
+        self.0.get()
+    }
+    pub fn set(&self, value: T) {
+        self.0.set(value)
+    }
+}
+
+/// Reads the options of the configuration, in the export wp_configure(len), which returns what it returns:
+///
+///   static EACH: Setting<f64> = Setting::new(0.01);
+///
+///   warmpath::configure(len, |o| EACH.set(o.number("each", 0.01)))
+///
+/// An option that is unknown or has a wrong value is refused.
+pub fn configure(len: u32, read: impl FnOnce(&mut Options)) -> i32 {
+    let mut o = unsafe { options(len) };
+    read(&mut o);
+    let mut left = 0;
+    let unknown = Options { left: o.left, known: 0, wrong: None }.find(|_| {
+        left += 1;
+        left > 64 || o.known >> (left - 1) & 1 == 0
+    });
+    match o.wrong.or(unknown.map(|(key, _)| key)) {
+        Some(key) => refuse(key),
+        None => 0,
+    }
+}
+
+/// The pairs of key and value of the options, one after the other, as they reach wp_configure(len).
 ///
 /// # Safety
 /// They are valid until wp_configure returns, and len is what the host gave.
-#[cfg(target_arch = "wasm32")]
 pub unsafe fn options(len: u32) -> Options<'static> {
-    Options { left: core::slice::from_raw_parts(guest::at(0), len as usize) }
+    Options { left: core::slice::from_raw_parts(guest::at(0), (len as usize).min(guest::SIZE)), known: 0, wrong: None }
 }
 
 pub struct Options<'a> {
     pub left: &'a [u8],
+    known: u64, // a bit for each option, in their order, that was asked for
+    wrong: Option<&'a str>,
 }
 
 impl<'a> Options<'a> {
-    fn text(&mut self) -> Option<&'a str> {
+    /// The option as a number.
+    pub fn number(&mut self, key: &str, absent: f64) -> f64 {
+        match self.get(key) {
+            None => absent,
+            Some((_, value)) if value.parse::<f64>().map_or(false, f64::is_finite) => value.parse().unwrap(),
+            Some((key, _)) => {
+                self.wrong = Some(key);
+                absent
+            }
+        }
+    }
+
+    /// The option's text, which stays.
+    pub fn text(&mut self, key: &str, absent: &'static str) -> &'static str {
+        match self.get(key) {
+            None => absent,
+            Some((_, value)) => Box::leak(value.to_string().into_boxed_str()),
+        }
+    }
+
+    fn get(&mut self, key: &str) -> Option<(&'a str, &'a str)> {
+        let (i, found) = Options { left: self.left, known: 0, wrong: None }.take(64).enumerate().find(|(_, o)| o.0 == key)?;
+        self.known |= 1 << i;
+        Some(found)
+    }
+
+    fn cut(&mut self) -> Option<&'a str> {
         let n = u32::from_le_bytes(self.left.get(..4)?.try_into().ok()?) as usize;
         let text = self.left.get(4..)?.get(..n)?;
         self.left = &self.left[4 + n..];
@@ -464,7 +778,7 @@ impl<'a> Options<'a> {
 impl<'a> Iterator for Options<'a> {
     type Item = (&'a str, &'a str);
     fn next(&mut self) -> Option<Self::Item> {
-        Some((self.text()?, self.text()?))
+        Some((self.cut()?, self.cut()?))
     }
 }
 
@@ -477,10 +791,10 @@ pub fn refuse(key: &str) -> i32 {
 
 /// Writes names of reasons where the host reads them, in the export wp_reasons, which returns what it returns:
 /// reasons(&[("10", "least cost")]).
-#[cfg(target_arch = "wasm32")]
 pub fn reasons(names: &[(&str, &str)]) -> i32 {
     let mut len = 0;
     for text in names.iter().flat_map(|(code, name)| [*code, *name]) {
+        assert!(len + 4 + text.len() <= guest::SIZE);
         unsafe {
             (guest::at(len) as *mut [u8; 4]).write((text.len() as u32).to_le_bytes());
             core::ptr::copy_nonoverlapping(text.as_ptr(), guest::at(len + 4), text.len());
@@ -490,27 +804,54 @@ pub fn reasons(names: &[(&str, &str)]) -> i32 {
     len as i32
 }
 
-#[cfg(target_arch = "wasm32")]
+/// Does what reasons does with names for the codes from REASON_OWN on: named(&["learnt", "by chance"]).
+pub fn named(names: &[&str]) -> i32 {
+    let codes: Vec<String> = (0..names.len()).map(|i| (REASON_OWN as usize + i).to_string()).collect();
+    reasons(&codes.iter().map(String::as_str).zip(names.iter().copied()).collect::<Vec<_>>())
+}
+
+/// The n records of wp_on_first_token(n) or wp_on_complete(n).
+pub fn outcomes(n: u32) -> impl Iterator<Item = Outcome> {
+    records(n)
+}
+
+/// The n records of wp_on_kv_event(n).
+pub fn events(n: u32) -> impl Iterator<Item = KVEvent> {
+    records(n)
+}
+
+fn records<T: Copy>(n: u32) -> impl Iterator<Item = T> {
+    let size = core::mem::size_of::<T>();
+    (0..(n as usize).min(guest::SIZE / size)).map(move |i| unsafe { (guest::at(i * size) as *const T).read() })
+}
+
+/// The request of wp_classify, which has no workers.
+pub fn request() -> Header {
+    unsafe { (guest::at(0) as *const Header).read() }
+}
+
 mod guest {
-    use super::{to, Header, Row, DECLINE};
+    use super::{Header, Row};
+    use core::mem::size_of;
     use core::ptr::addr_of_mut;
 
     const MAX_WORKERS: usize = 4096;
+    pub const SIZE: usize = size_of::<Header>() + MAX_WORKERS * (size_of::<Row>() + 4);
 
-    #[repr(C)]
-    struct Area {
-        header: Header,
-        rows: [Row; MAX_WORKERS],
-        order: [u32; MAX_WORKERS],
-    }
-
-    // The host calls one export of an instance at a time.
-    static mut AREA: core::mem::MaybeUninit<Area> = core::mem::MaybeUninit::uninit();
+    // Header, rows and order area. The host calls one export of an instance at a time.
+    static mut AREA: [u64; SIZE / 8 + 1] = [0; SIZE / 8 + 1];
     static mut ROWS: u32 = 0;
 
+    /// The frame, from a byte on.
+    pub fn at(byte: usize) -> *mut u8 {
+        unsafe { (addr_of_mut!(AREA) as *mut u8).add(byte) }
+    }
+
+    #[cfg(target_arch = "wasm32")]
     #[no_mangle]
     pub extern "C" fn warmpath_abi_1_2() {}
 
+    #[cfg(target_arch = "wasm32")]
     #[no_mangle]
     pub extern "C" fn wp_frame(max_workers: u32) -> u32 {
         if max_workers as usize > MAX_WORKERS {
@@ -520,29 +861,28 @@ mod guest {
         at(0) as u32
     }
 
-    /// The frame, from a byte on.
-    pub fn at(byte: usize) -> *mut u8 {
-        unsafe { (addr_of_mut!(AREA) as *mut u8).add(byte) }
-    }
-
     /// Writes an entry of the order area, which stands behind the rows that wp_frame was asked for.
-    pub fn put(entry: u32, worker: u32) {
+    #[cfg(target_arch = "wasm32")]
+    pub fn put(entry: u32, worker: u32) -> bool {
         unsafe {
-            if entry < ROWS {
-                let order = core::mem::size_of::<Header>() + ROWS as usize * core::mem::size_of::<Row>();
-                (at(order) as *mut u32).add(entry as usize).write(worker);
+            if entry >= ROWS {
+                return false;
             }
+            let order = size_of::<Header>() + ROWS as usize * size_of::<Row>();
+            (at(order) as *mut u32).add(entry as usize).write(worker);
         }
+        true
     }
 
+    #[cfg(target_arch = "wasm32")]
     #[no_mangle]
     pub extern "C" fn wp_pick() -> u64 {
         unsafe {
             let header = &mut *(at(0) as *mut Header);
             if header.rows == 0 || header.rows > ROWS {
-                return to(DECLINE, 0);
+                return super::to(super::DECLINE, 0);
             }
-            let rows = at(core::mem::size_of::<Header>()) as *const Row;
+            let rows = at(size_of::<Header>()) as *const Row;
             crate::route(header, core::slice::from_raw_parts(rows, header.rows as usize))
         }
     }

@@ -67,7 +67,7 @@ export const BRIM: f64 = 0.9;
 
 // Sizes of the records in bytes.
 export const OUTCOME_SIZE: u32 = 96;
-export const KVEVENT_SIZE: u32 = 48;
+export const KV_EVENT_SIZE: u32 = 48;
 export const HOLDER_SIZE: u32 = 24;
 export const TIER_SIZE: u32 = 32;
 
@@ -86,7 +86,7 @@ export const WANT_COST: u32 = 1; // fill Row.Cost
 export const WANT_TICK: u32 = 2; // call wp_tick
 export const WANT_FIRST_TOKEN: u32 = 4; // call wp_on_first_token
 export const WANT_COMPLETE: u32 = 8; // call wp_on_complete
-export const WANT_KVEVENTS: u32 = 16; // call wp_on_kv_event
+export const WANT_KV_EVENTS: u32 = 16; // call wp_on_kv_event
 export const WANT_HELD: u32 = 32; // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
 export const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
 export const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may name one; since 1.2
@@ -172,8 +172,8 @@ export class Header {
   lambda: f32; // 100: requests per second and worker: over 30 s, or half of the newest rate if that is more
   c1: f32; // 104: seconds to prefill one token on a worker of slowness 1
   c2: f32; // 108: further seconds a token for each token before it (attention)
-  inv_bwl1: f32; // 112: seconds to bring one token's KV from CPU memory; 0 = no such tier
-  inv_bwl2: f32; // 116: seconds to bring one token's KV from the shared tier; 0 = no such tier
+  inv_bw_l1: f32; // 112: seconds to bring one token's KV from CPU memory; 0 = no such tier
+  inv_bw_l2: f32; // 116: seconds to bring one token's KV from the shared tier; 0 = no such tier
   order_len: u32; // 120: written by the guest: alternatives in the order area; the host clears it
   endpoint: u32; // 124: Endpoint* kinds; since 1.1
   caller: u64; // 128: hash of the caller's name (the configured name of the key it used); 0 = none
@@ -199,6 +199,85 @@ export class Header {
   hold_millis: u32; // 220: written by the guest with Hold: how long it may wait in all; the host clears it
   prefillers: u32; // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
   pair_row: i32; // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
+
+  // Turns the request away with a status, 400 to 599, and a text, of which 256 bytes count. The client is asked to come
+  // again after so many seconds; 0 = the host's estimate. Return what it returns.
+  reject(status: u32, text: string, seconds: u32): u64 {
+    const b = String.UTF8.encode(text);
+    this.reject_status = status;
+    this.retry_after = seconds;
+    this.reject_text = <u32>turned_away;
+    this.reject_len = min<u32>(b.byteLength, MAX_TEXT);
+    memory.copy(turned_away, changetype<usize>(b), this.reject_len);
+    return to(REJECT, 0);
+  }
+
+  // Turns the request away for want of a worker: 503, and the host's estimate of when to come again.
+  unavailable(text: string): u64 {
+    return this.reject(503, text, 0);
+  }
+
+  // Has the request wait for a better worker, at most so many seconds since it began to wait, and no longer than the pool's
+  // queue lets it. wp_pick is called again when something has changed; waited is how long it has waited. When the time is
+  // over, and at once in a pool without a queue, the host's fallback chooses. Return what it returns.
+  hold(seconds: f64): u64 {
+    this.hold_millis = seconds > 0 ? <u32>min<f64>(seconds * 1000, 4294967295) : 0;
+    return to(HOLD, 0);
+  }
+
+  // Chooses one worker for the answer and one for the prompt; the same twice keeps the prompt from any other. For a strategy
+  // whose wp_wants has WANT_PAIR: it finds the prefillers in the last prefillers rows. Return what it returns.
+  pair(decoder: u32, prefiller: u32): u64 {
+    this.pair_row = prefiller;
+    return to(decoder, 0);
+  }
+
+  // The seconds that the worker takes for the prompt when its turn has come: what it computes, attention in, by its own
+  // slowness, and what it brings to the GPU from the tiers below.
+  prefill(w: Row): f64 {
+    const all = <f64>this.prompt_tokens, block = <f64>this.block_tokens;
+    const n = max<f64>(1, all - <f64>w.gpu * block - <f64>w.l1 * block - <f64>w.l2 * block);
+    let seconds = w.slow * (<f64>this.c1 * n + <f64>this.c2 * n * (all - n / 2));
+    if (this.inv_bw_l1 != 0) seconds += <f64>w.l1 * block * <f64>this.inv_bw_l1 + <f64>w.l2 * block * <f64>this.inv_bw_l2;
+    return seconds;
+  }
+
+  // Predicts the seconds until the request's first token from the worker: what is queued there, and prefill.
+  ttft(w: Row): f64 {
+    return w.wait + this.prefill(w);
+  }
+
+  private draw(): u64 {
+    if (seed != this.random) drawn = 0;
+    seed = this.random;
+    return mix(seed + ++drawn * 0x9e3779b97f4a7c15);
+  }
+
+  // One of 0 to n-1 by chance, another at each call; 0 for n below 2.
+  pick(n: u32): u32 {
+    const x = this.draw();
+    return <u32>(((x >> 32) * n + (((x & 0xffffffff) * n) >> 32)) >> 32);
+  }
+
+  // True with probability p, independently at each call.
+  chance(p: f64): bool {
+    return <f64>(this.draw() >> 11) / 9007199254740992.0 < p;
+  }
+
+  // The bit of a row's labels for key = value, 0 if no worker of the pool has that label. Ask once, then look at all workers.
+  labeled(key: string, value: string): u64 {
+    const bit = label_list(this).indexOf(key + "=" + value);
+    return bit < 0 ? 0 : (<u64>1) << bit;
+  }
+
+  // The value of the worker's label of that key, empty without it.
+  label(w: Row, key: string): string {
+    const names = label_list(this);
+    for (let bit = 0; bit < names.length; bit++) {
+      if (((w.labels >> bit) & 1) != 0 && names[bit].startsWith(key + "=")) return names[bit].slice(key.length + 1);
+    }
+    return "";
+  }
 }
 
 // Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its
@@ -215,7 +294,7 @@ export class Row {
   waiting: u32; // 28: requests waiting, as the worker last reported
   in_flight: u32; // 32: requests there that have not ended, those of others too as far as they are known
   pending_tokens: u32; // 36: prompt tokens sent there without a first byte yet
-  kvusage: f32; // 40: 0..1, as the worker last reported
+  kv_usage: f32; // 40: 0..1, as the worker last reported
   ttft: f32; // 44: seconds, running mean; 0 = none seen
   tpot: f32; // 48: seconds a generated token, running mean; 0 = none seen
   metrics_age: f32; // 52: seconds since the worker's metrics were read; negative = never
@@ -235,13 +314,28 @@ export class Row {
   cost: f64; // 128: the host's own score in seconds, the smallest is best, never negative; 0 without WantCost
   labels: u64; // 136: a bit for each label of the pool that the worker has; StrLabel names them
   flight_tokens: u32; // 144: prompt tokens of the requests in flight there
-  kvtokens: u32; // 148: tokens that its GPU's KV cache holds; 0 = not known
+  kv_tokens: u32; // 148: tokens that its GPU's KV cache holds; 0 = not known
   price: f32; // 152: the operator's cost of the worker, in units of the operator's own; 0 = not given
   rank: u32; // 156: data-parallel rank that the row stands for, of those behind one address; 0 also without
   held_tokens: u32; // 160: tokens of KV held by requests in flight; what they share counts once if room is short
   shared_tokens: u32; // 164: leading tokens of the prompt that are among those already
   own: f64; // 168: the strategy's own number for the worker, as own has set it; 0 at first
-  delay: f64; // 176:
+  delay: f64; // 176: seconds that answers take longer for the request; 0 unless prefillers answer too
+
+  // The leading blocks of the prompt that the worker holds, in all tiers.
+  matched(): u32 {
+    return this.gpu + this.l1 + this.l2;
+  }
+
+  // The seconds that the request's LoRA adapter costs on the worker before it runs; 0 where it runs, and for a request that
+  // names none.
+  adapter_load(): f64 {
+    return <f64>(this.state >> ROW_LOAD_SHIFT) * 1e-3;
+  }
+
+  per_weight(n: f64): f64 {
+    return this.weight > 0 ? n / this.weight : n;
+  }
 }
 
 // Outcome is what wp_on_first_token and wp_on_complete learn of a request.
@@ -249,10 +343,10 @@ export class Row {
 export class Outcome {
   seq: u64; // 0: its Header.Seq
   now: i64; // 8: Unix nanoseconds of what happened
-  model: u64; // 16: as in its Header
-  session: u64; // 24:
-  tenant: u64; // 32:
-  caller: u64; // 40:
+  model: u64; // 16: hash of the model's name, as in its Header; 0 = none named
+  session: u64; // 24: hash of the session key; 0 = none
+  tenant: u64; // 32: hash of the tenant; 0 = none
+  caller: u64; // 40: hash of the caller's name; 0 = none
   key: u64; // 48: Row.Key of the worker that answered; 0 = none did
   worker: u32; // 56: its Row.Worker
   status: u32; // 60: HTTP status that the client got; 0 = the client went before it got one
@@ -433,10 +527,17 @@ export function worker(i: u32): Row {
   return changetype<Row>(area + offsetof<Header>() + <usize>i * offsetof<Row>());
 }
 
+// Answers.
+
 // The answer: a worker's index, DECLINE, REJECT or HOLD, and a reason: 0, or a code, which people see by the name that the
 // export wp_reasons gives it.
 export function to(worker: i32, reason: u16): u64 {
   return ((<u64>reason) << 32) | (<u64>(<u32>worker));
+}
+
+// Gives an answer another reason.
+export function because(answer: u64, reason: u16): u64 {
+  return (answer & ~((<u64>0xffff) << 32)) | ((<u64>reason) << 32);
 }
 
 // Keeps the request to the worker of an answer and those of then: nobody else gets it, whatever fails.
@@ -444,15 +545,211 @@ export function only(answer: u64): u64 {
   return answer | ((<u64>FLAG_ONLY) << 48);
 }
 
+// Asks the host to keep the request's session with the worker of an answer from now on.
+export function bind(answer: u64): u64 {
+  return answer | ((<u64>FLAG_BIND) << 48);
+}
+
+// The result of wp_classify: a class, of which the greater goes first, -100 to 100, and the share of the key beside others
+// of the class, .1 to 100; 0 leaves the key's own. [[keys]] priority bounds the class: without it nobody gets above 0.
+export function class_of(number: i32, share: f32): u64 {
+  return ((<u64>reinterpret<u32>(share)) << 32) | (<u64>(<u32>number));
+}
+
 // The next alternative, for the case that the chosen worker fails. The host adds those not named, unless the answer says
-// only.
+// only. There is room for as many as wp_frame was asked for; what is more counts for nothing.
 export function then(worker: u32): void {
   const h = request();
+  if (h.order_len >= rows) return;
   store<u32>(area + offsetof<Header>() + <usize>rows * offsetof<Row>() + 4 * <usize>h.order_len, worker);
   h.order_len += 1;
 }
 
-// The options of the configuration, in the export wp_configure(len): texts(len) has each key and, behind it, its value.
+// Keeps the best four workers of a request: the choice and its alternatives.
+//
+//   const k = new Ranking();
+//   for (let i: u32 = 0; i < r.rows; i++) k.enter(i, r.ttft(worker(i)));
+//   return because(k.choose(), REASON_COST);
+export class Ranking {
+  best: StaticArray<u32> = new StaticArray<u32>(5); // rows, the best first
+  private costs: StaticArray<f64> = new StaticArray<f64>(5);
+  n: i32 = 0;
+
+  // Ranks worker i at a cost; the smallest is best. Enter workers by ascending index. Ties go to the fewest in flight, then
+  // the fewest sent, each per unit of weight, then the index. A cost that is no number is the worst.
+  enter(i: u32, cost: f64): void {
+    const best = this.best, costs = this.costs;
+    if (this.n == 4 && !(cost <= costs[3])) return;
+    if (isNaN(cost)) cost = Infinity;
+    let at = this.n;
+    for (; at > 0 && (cost < costs[at - 1] || (cost == costs[at - 1] && idler(worker(i), worker(best[at - 1])))); at--) {
+      best[at] = best[at - 1];
+      costs[at] = costs[at - 1];
+    }
+    best[at] = i;
+    costs[at] = cost;
+    if (this.n < 4) this.n++;
+  }
+
+  // Names the alternatives and answers with the best worker, best[0]; declines if none was entered.
+  choose(): u64 {
+    for (let i = 1; i < this.n; i++) then(this.best[i]);
+    return to(this.n > 0 ? this.best[0] : DECLINE, 0);
+  }
+}
+
+function idler(p: Row, q: Row): bool {
+  const a = p.per_weight(<f64>p.in_flight), b = q.per_weight(<f64>q.in_flight);
+  return a != b ? a < b : p.per_weight(<f64>p.sent) < q.per_weight(<f64>q.sent);
+}
+
+// Chance and hashes.
+
+let seed: u64 = 0, drawn: u64 = 0;
+
+function mix(x: u64): u64 {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+// The number of a text that the request's model, session, tenant and caller are of theirs: FNV-1a, the same over restarts
+// and routers. It is 0 for the empty text alone.
+export function hash(text: string): u64 {
+  const b = Uint8Array.wrap(String.UTF8.encode(text));
+  let h: u64 = 0xcbf29ce484222325;
+  for (let i = 0; i < b.length; i++) h = (h ^ b[i]) * 0x100000001b3;
+  return b.length == 0 ? 0 : max<u64>(1, h);
+}
+
+// The rank of a worker for what has the hash, as hash or session, from 0 to 1: the worker of the greatest is its place
+// (rendezvous hashing). All routers agree on it. If a worker leaves, only what it had moves; a worker of twice the weight is
+// the place of twice as many.
+export function place(hash: u64, w: Row): f64 {
+  const u = <f64>(mix(hash ^ w.key) >> 11) / 9007199254740992.0;
+  return w.weight > 0 && w.weight != 1 ? Math.pow(u, 1 / <f64>w.weight) : u;
+}
+
+// Texts of the request, each empty if there is none, or one above 1,024 bytes.
+
+const asked: usize = memory.data(1024);
+const turned_away: usize = memory.data(<i32>MAX_TEXT); // the text of a rejection
+
+function ask(kind: i32, index: i32): string {
+  const n = str(kind, index, asked, 1024);
+  return n > 0 && n <= 1024 ? String.UTF8.decodeUnsafe(asked, n) : "";
+}
+
+export function session(): string {
+  return ask(STR_SESSION, 0);
+}
+
+export function model(): string {
+  return ask(STR_MODEL, 0);
+}
+
+export function tenant(): string {
+  return ask(STR_TENANT, 0);
+}
+
+export function caller(): string {
+  return ask(STR_CALLER, 0);
+}
+
+export function worker_id(i: u32): string {
+  return ask(STR_WORKER, i);
+}
+
+// The request's header of that name, if the strategy's allow list has "headers:" and its name in lower case.
+export function header(name: string): string {
+  const b = String.UTF8.encode(name);
+  memory.copy(asked, changetype<usize>(b), min(b.byteLength, 1024));
+  return ask(STR_HEADER, b.byteLength);
+}
+
+let label_names: string[] = [], label_epoch: u32 = 0, label_read = false;
+
+// The names of the label bits. They change only with the configuration, so that a pick asks for them seldom.
+function label_list(h: Header): string[] {
+  if (label_read && label_epoch == h.labels_epoch && label_names.length == <i32>min<u32>(h.labels, 64)) return label_names;
+  label_names = [];
+  for (let bit = 0; bit < <i32>min<u32>(h.labels, 64); bit++) label_names.push(ask(STR_LABEL, bit));
+  label_epoch = h.labels_epoch;
+  label_read = true;
+  return label_names;
+}
+
+// Records of the calls beside the picks, valid during the call.
+
+// The n records of wp_on_first_token(n) or wp_on_complete(n).
+export function outcomes(n: u32): Outcome[] {
+  const all: Outcome[] = [];
+  for (let i: usize = 0; i < n; i++) all.push(changetype<Outcome>(area + i * offsetof<Outcome>()));
+  return all;
+}
+
+// The n records of wp_on_kv_event(n).
+export function events(n: u32): KVEvent[] {
+  const all: KVEvent[] = [];
+  for (let i: usize = 0; i < n; i++) all.push(changetype<KVEvent>(area + i * offsetof<KVEvent>()));
+  return all;
+}
+
+// Adds a value, not below zero, to the strategy's own counter of that name.
+export function count(name: string, value: f64): void {
+  const b = String.UTF8.encode(name);
+  metric(changetype<usize>(b), b.byteLength, reinterpret<u64>(value));
+}
+
+// Options and names of reasons.
+
+// The options of the configuration, in the export wp_configure(len), asked for one by one:
+//
+//   const o = new Options(len);
+//   each = o.number("each", 0.01);
+//   return o.done();
+export class Options {
+  private all: string[];
+  private known: string[] = [];
+  private wrong: string = "";
+
+  constructor(len: u32) {
+    this.all = texts(len);
+  }
+
+  // The option as a number.
+  number(key: string, absent: f64): f64 {
+    const at = this.find(key);
+    const n = at < 0 ? absent : parseFloat(this.all[at]);
+    if (isNaN(n)) this.wrong = key;
+    return n;
+  }
+
+  // The option's text.
+  text(key: string, absent: string): string {
+    const at = this.find(key);
+    return at < 0 ? absent : this.all[at];
+  }
+
+  private find(key: string): i32 {
+    this.known.push(key);
+    for (let i = 0; i < this.all.length; i += 2) {
+      if (this.all[i] == key) return i + 1;
+    }
+    return -1;
+  }
+
+  // Refuses the options if one has a wrong value, or was not asked for. Return what it returns.
+  done(): i32 {
+    if (this.wrong != "") return refuse(this.wrong);
+    for (let i = 0; i < this.all.length; i += 2) {
+      if (!this.known.includes(this.all[i])) return refuse(this.all[i]);
+    }
+    return 0;
+  }
+}
+
+// The options as a list: each key and, behind it, its value.
 export function texts(len: u32): string[] {
   const all: string[] = [];
   for (let at: u32 = 0; at + 4 <= len; ) {
@@ -481,4 +778,14 @@ export function reasons(texts: string[]): i32 {
     at += 4 + text.byteLength;
   }
   return <i32>at;
+}
+
+// Does what reasons does with names for the codes from REASON_OWN on: named(["learnt", "by chance"]).
+export function named(own: string[]): i32 {
+  const all: string[] = [];
+  for (let i = 0; i < own.length; i++) {
+    all.push((<i32>REASON_OWN + i).toString());
+    all.push(own[i]);
+  }
+  return reasons(all);
 }

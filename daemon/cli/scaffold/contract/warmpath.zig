@@ -75,7 +75,7 @@ pub const BRIM: f64 = 0.9;
 
 // Sizes of the records in bytes.
 pub const OUTCOME_SIZE: u32 = 96;
-pub const KVEVENT_SIZE: u32 = 48;
+pub const KV_EVENT_SIZE: u32 = 48;
 pub const HOLDER_SIZE: u32 = 24;
 pub const TIER_SIZE: u32 = 32;
 
@@ -94,7 +94,7 @@ pub const WANT_COST: u32 = 1; // fill Row.Cost
 pub const WANT_TICK: u32 = 2; // call wp_tick
 pub const WANT_FIRST_TOKEN: u32 = 4; // call wp_on_first_token
 pub const WANT_COMPLETE: u32 = 8; // call wp_on_complete
-pub const WANT_KVEVENTS: u32 = 16; // call wp_on_kv_event
+pub const WANT_KV_EVENTS: u32 = 16; // call wp_on_kv_event
 pub const WANT_HELD: u32 = 32; // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
 pub const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
 pub const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may name one; since 1.2
@@ -179,8 +179,8 @@ pub const Header = extern struct {
     lambda: f32 = 0, // 100: requests per second and worker: over 30 s, or half of the newest rate if that is more
     c1: f32 = 0, // 104: seconds to prefill one token on a worker of slowness 1
     c2: f32 = 0, // 108: further seconds a token for each token before it (attention)
-    inv_bwl1: f32 = 0, // 112: seconds to bring one token's KV from CPU memory; 0 = no such tier
-    inv_bwl2: f32 = 0, // 116: seconds to bring one token's KV from the shared tier; 0 = no such tier
+    inv_bw_l1: f32 = 0, // 112: seconds to bring one token's KV from CPU memory; 0 = no such tier
+    inv_bw_l2: f32 = 0, // 116: seconds to bring one token's KV from the shared tier; 0 = no such tier
     order_len: u32 = 0, // 120: written by the guest: alternatives in the order area; the host clears it
     endpoint: u32 = 0, // 124: Endpoint* kinds; since 1.1
     caller: u64 = 0, // 128: hash of the caller's name (the configured name of the key it used); 0 = none
@@ -210,6 +210,88 @@ pub const Header = extern struct {
     comptime {
         std.debug.assert(@sizeOf(@This()) == 232);
     }
+
+    /// Turns the request away with a status, 400 to 599, and a text, of which 256 bytes count and which must outlive the
+    /// call, as a literal does. The client is asked to come again after so many seconds; 0 = the host's estimate. Return
+    /// what it returns.
+    pub fn reject(r: *Header, status: u32, what: []const u8, seconds: u32) u64 {
+        r.reject_status = status;
+        r.retry_after = seconds;
+        r.reject_text = @truncate(@intFromPtr(what.ptr));
+        r.reject_len = @intCast(what.len);
+        return to(REJECT, 0);
+    }
+
+    /// Turns the request away for want of a worker: 503, and the host's estimate of when to come again.
+    pub fn unavailable(r: *Header, what: []const u8) u64 {
+        return r.reject(503, what, 0);
+    }
+
+    /// Has the request wait for a better worker, at most so many seconds since it began to wait, and no longer than the
+    /// pool's queue lets it. The strategy is asked again when something has changed; waited is how long it has waited. When
+    /// the time is over, and at once in a pool without a queue, the host's fallback chooses. Return what it returns.
+    pub fn hold(r: *Header, seconds: f64) u64 {
+        r.hold_millis = if (seconds > 0) @intFromFloat(@min(seconds * 1000, 4294967295)) else 0;
+        return to(HOLD, 0);
+    }
+
+    /// Chooses one worker for the answer and one for the prompt; the same twice keeps the prompt from any other. For a
+    /// strategy whose wp_wants has WANT_PAIR: it finds the prefillers in the last prefillers rows. Return what it returns.
+    pub fn pair(r: *Header, decoder: usize, prefiller: usize) u64 {
+        r.pair_row = @intCast(prefiller);
+        return to(@intCast(decoder), 0);
+    }
+
+    /// The seconds that the worker takes for the prompt when its turn has come: what it computes, attention in, by its own
+    /// slowness, and what it brings to the GPU from the tiers below.
+    pub fn prefill(r: *const Header, w: *const Row) f64 {
+        const all = float(r.prompt_tokens);
+        const block: f64 = r.block_tokens;
+        const n = @max(1, all - float(w.gpu) * block - float(w.l1) * block - float(w.l2) * block);
+        const seconds = w.slow * (@as(f64, r.c1) * n + @as(f64, r.c2) * n * (all - n / 2));
+        if (r.inv_bw_l1 == 0) return seconds;
+        return seconds + (float(w.l1) * block * r.inv_bw_l1 + float(w.l2) * block * r.inv_bw_l2);
+    }
+
+    /// Predicts the seconds until the request's first token from the worker: what is queued there, and prefill.
+    pub fn ttft(r: *const Header, w: *const Row) f64 {
+        return w.wait + r.prefill(w);
+    }
+
+    fn draw(r: *const Header) u64 {
+        if (seed != r.random) drawn = 0;
+        seed = r.random;
+        drawn += 1;
+        return mix(seed +% drawn *% 0x9e3779b97f4a7c15);
+    }
+
+    /// One of 0 to n-1 by chance, another at each call; 0 for n below 2.
+    pub fn pick(r: *const Header, n: usize) usize {
+        return @intCast(@as(u128, r.draw()) * n >> 64);
+    }
+
+    /// True with probability p, independently at each call.
+    pub fn chance(r: *const Header, p: f64) bool {
+        return float(r.draw() >> 11) / (1 << 53) < p;
+    }
+
+    /// The bit of a row's labels for key = value, 0 if no worker of the pool has that label. Ask once, then look at all
+    /// workers.
+    pub fn labeled(r: *const Header, key: []const u8, value: []const u8) u64 {
+        for (label_list(r), 0..) |name, bit| {
+            const v = cut(name, key) orelse continue;
+            if (std.mem.eql(u8, v, value)) return @as(u64, 1) << @intCast(bit);
+        }
+        return 0;
+    }
+
+    /// The value of the worker's label of that key, empty without it.
+    pub fn label(r: *const Header, w: *const Row, key: []const u8) []const u8 {
+        for (label_list(r), 0..) |name, bit| {
+            if (w.labels >> @intCast(bit) & 1 != 0) return cut(name, key) orelse continue;
+        }
+        return "";
+    }
 };
 
 /// Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its
@@ -225,7 +307,7 @@ pub const Row = extern struct {
     waiting: u32 = 0, // 28: requests waiting, as the worker last reported
     in_flight: u32 = 0, // 32: requests there that have not ended, those of others too as far as they are known
     pending_tokens: u32 = 0, // 36: prompt tokens sent there without a first byte yet
-    kvusage: f32 = 0, // 40: 0..1, as the worker last reported
+    kv_usage: f32 = 0, // 40: 0..1, as the worker last reported
     ttft: f32 = 0, // 44: seconds, running mean; 0 = none seen
     tpot: f32 = 0, // 48: seconds a generated token, running mean; 0 = none seen
     metrics_age: f32 = 0, // 52: seconds since the worker's metrics were read; negative = never
@@ -245,16 +327,31 @@ pub const Row = extern struct {
     cost: f64 = 0, // 128: the host's own score in seconds, the smallest is best, never negative; 0 without WantCost
     labels: u64 = 0, // 136: a bit for each label of the pool that the worker has; StrLabel names them
     flight_tokens: u32 = 0, // 144: prompt tokens of the requests in flight there
-    kvtokens: u32 = 0, // 148: tokens that its GPU's KV cache holds; 0 = not known
+    kv_tokens: u32 = 0, // 148: tokens that its GPU's KV cache holds; 0 = not known
     price: f32 = 0, // 152: the operator's cost of the worker, in units of the operator's own; 0 = not given
     rank: u32 = 0, // 156: data-parallel rank that the row stands for, of those behind one address; 0 also without
     held_tokens: u32 = 0, // 160: tokens of KV held by requests in flight; what they share counts once if room is short
     shared_tokens: u32 = 0, // 164: leading tokens of the prompt that are among those already
     own: f64 = 0, // 168: the strategy's own number for the worker, as own has set it; 0 at first
-    delay: f64 = 0, // 176:
+    delay: f64 = 0, // 176: seconds that answers take longer for the request; 0 unless prefillers answer too
 
     comptime {
         std.debug.assert(@sizeOf(@This()) == 184);
+    }
+
+    /// The leading blocks of the prompt that the worker holds, in all tiers.
+    pub fn matched(w: *const Row) u32 {
+        return w.gpu + w.l1 + w.l2;
+    }
+
+    /// The seconds that the request's LoRA adapter costs on the worker before it runs; 0 where it runs, and for a request
+    /// that names none.
+    pub fn adapter_load(w: *const Row) f64 {
+        return float(w.state >> ROW_LOAD_SHIFT) * 1e-3;
+    }
+
+    fn per_weight(w: *const Row, n: f64) f64 {
+        return if (w.weight > 0) n / w.weight else n;
     }
 };
 
@@ -262,10 +359,10 @@ pub const Row = extern struct {
 pub const Outcome = extern struct {
     seq: u64 = 0, // 0: its Header.Seq
     now: i64 = 0, // 8: Unix nanoseconds of what happened
-    model: u64 = 0, // 16: as in its Header
-    session: u64 = 0, // 24:
-    tenant: u64 = 0, // 32:
-    caller: u64 = 0, // 40:
+    model: u64 = 0, // 16: hash of the model's name, as in its Header; 0 = none named
+    session: u64 = 0, // 24: hash of the session key; 0 = none
+    tenant: u64 = 0, // 32: hash of the tenant; 0 = none
+    caller: u64 = 0, // 40: hash of the caller's name; 0 = none
     key: u64 = 0, // 48: Row.Key of the worker that answered; 0 = none did
     worker: u32 = 0, // 56: its Row.Worker
     status: u32 = 0, // 60: HTTP status that the client got; 0 = the client went before it got one
@@ -408,10 +505,27 @@ pub const host = struct {
 //     reads the header alone of a request that is about to wait in the pool's queue,
 //     with a pick's fuel and time; see PackClass. The greater class goes first
 
+const max_workers = 4096;
+
+var area: extern struct { header: Header, rows: [max_workers]Row, order: [max_workers]u32 } = undefined;
+var rows: u32 = max_workers;
+
+/// A count as a float.
+pub fn float(n: anytype) f64 {
+    return @floatFromInt(n);
+}
+
+// Answers.
+
 /// The answer: a worker's index, DECLINE, REJECT or HOLD, and a reason: 0, or a code, which people see by the name that the
 /// export wp_reasons gives it.
 pub fn to(worker: i32, reason: u16) u64 {
     return @as(u64, reason) << 32 | @as(u32, @bitCast(worker));
+}
+
+/// Gives an answer another reason.
+pub fn because(answer: u64, reason: u16) u64 {
+    return answer & ~@as(u64, 0xffff << 32) | @as(u64, reason) << 32;
 }
 
 /// Keeps the request to the worker of an answer and those of then: nobody else gets it, whatever fails.
@@ -419,39 +533,243 @@ pub fn only(answer: u64) u64 {
     return answer | @as(u64, FLAG_ONLY) << 48;
 }
 
-const max_workers = 4096;
-
-var area: extern struct { header: Header, rows: [max_workers]Row, order: [max_workers]u32 } = undefined;
-var rows: u32 = max_workers;
-
-/// Names the next alternative, for the case that the chosen worker fails. The host adds those not named, unless the answer
-/// says only.
-pub fn then(request: *Header, worker: u32) void {
-    const order: [*]u32 = @ptrCast(@as([*]Row, &area.rows) + rows);
-    order[request.order_len] = worker;
-    request.order_len += 1;
+/// Asks the host to keep the request's session with the worker of an answer from now on.
+pub fn bind(answer: u64) u64 {
+    return answer | @as(u64, FLAG_BIND) << 48;
 }
 
-/// The options of the configuration, in the export wp_configure(len), one after the other:
+/// The result of wp_classify: a class, of which the greater goes first, -100 to 100, and the share of the key beside others
+/// of the class, .1 to 100; 0 leaves the key's own. [[keys]] priority bounds the class: without it nobody gets above 0.
+pub fn class_of(number: i32, share: f32) u64 {
+    return @as(u64, @as(u32, @bitCast(share))) << 32 | @as(u32, @bitCast(number));
+}
+
+/// Names the next alternative, for the case that the chosen worker fails. The host adds those not named, unless the answer
+/// says only. There is room for as many as wp_frame was asked for; what is more counts for nothing.
+pub fn then(r: *Header, worker: u32) void {
+    if (r.order_len >= rows) return;
+    const order: [*]u32 = @ptrCast(@as([*]Row, &area.rows) + rows);
+    order[r.order_len] = worker;
+    r.order_len += 1;
+}
+
+/// Keeps the best four workers of a request: the choice and its alternatives.
+///
+///   var k: wp.Ranking = .{};
+///   for (workers, 0..) |*w, i| k.enter(i, w, r.ttft(w));
+///   return wp.because(k.choose(r), wp.REASON_COST);
+pub const Ranking = struct {
+    best: [4]Ranked = undefined, // the best first
+    n: usize = 0,
+
+    pub const Ranked = struct {
+        cost: f64,
+        worker: *const Row,
+        row: usize,
+
+        fn before(p: Ranked, q: Ranked) bool {
+            if (p.cost != q.cost) return p.cost < q.cost;
+            const a = p.worker.per_weight(float(p.worker.in_flight));
+            const b = q.worker.per_weight(float(q.worker.in_flight));
+            if (a != b) return a < b;
+            return p.worker.per_weight(float(p.worker.sent)) < q.worker.per_weight(float(q.worker.sent));
+        }
+    };
+
+    /// Ranks worker i at a cost; the smallest is best. Enter workers by ascending index. Ties go to the fewest in flight,
+    /// then the fewest sent, each per unit of weight, then the index. A cost that is no number is the worst.
+    pub fn enter(k: *Ranking, i: usize, w: *const Row, cost: f64) void {
+        const nan = cost != cost;
+        const p: Ranked = .{ .cost = if (nan) std.math.inf(f64) else cost, .worker = w, .row = i };
+        if (k.n == 4 and (nan or !p.before(k.best[3]))) return;
+        if (k.n < 4) k.n += 1;
+        var at = k.n - 1;
+        while (at > 0 and p.before(k.best[at - 1])) : (at -= 1) k.best[at] = k.best[at - 1];
+        k.best[at] = p;
+    }
+
+    /// Names the alternatives and answers with the best worker, best[0]; declines if none was entered.
+    pub fn choose(k: *const Ranking, r: *Header) u64 {
+        if (k.n == 0) return to(DECLINE, 0);
+        for (k.best[1..k.n]) |other| then(r, @intCast(other.row));
+        return to(@intCast(k.best[0].row), 0);
+    }
+};
+
+// Chance and hashes.
+
+var seed: u64 = 0;
+var drawn: u64 = 0;
+
+fn mix(x: u64) u64 {
+    const y = (x ^ x >> 30) *% 0xbf58476d1ce4e5b9;
+    const z = (y ^ y >> 27) *% 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+/// The number of a text that the request's model, session, tenant and caller are of theirs: FNV-1a, the same over restarts
+/// and routers. It is 0 for the empty text alone.
+pub fn hash(of: []const u8) u64 {
+    var h: u64 = 0xcbf29ce484222325;
+    for (of) |c| h = (h ^ c) *% 0x100000001b3;
+    return if (of.len == 0) 0 else @max(1, h);
+}
+
+/// The rank of a worker for what has the hash, as hash or session, from 0 to 1: the worker of the greatest is its place
+/// (rendezvous hashing). All routers agree on it. If a worker leaves, only what it had moves; a worker of twice the weight
+/// is the place of twice as many.
+pub fn place(of: u64, w: *const Row) f64 {
+    const u = float(mix(of ^ w.key) >> 11) / (1 << 53);
+    return if (w.weight > 0 and w.weight != 1) std.math.pow(f64, u, 1 / @as(f64, w.weight)) else u;
+}
+
+// Texts of the request. Each is valid until the next is asked for, and empty if there is none, or one above 1,024 bytes.
+
+var asked: [1024]u8 = undefined;
+
+fn ask(kind: i32, index: i32) []const u8 {
+    const n = host.str(kind, index, &asked, asked.len);
+    return if (n > 0 and n <= asked.len) asked[0..@intCast(n)] else "";
+}
+
+pub fn session() []const u8 {
+    return ask(STR_SESSION, 0);
+}
+
+pub fn model() []const u8 {
+    return ask(STR_MODEL, 0);
+}
+
+pub fn tenant() []const u8 {
+    return ask(STR_TENANT, 0);
+}
+
+pub fn caller() []const u8 {
+    return ask(STR_CALLER, 0);
+}
+
+pub fn worker_id(i: usize) []const u8 {
+    return ask(STR_WORKER, @intCast(i));
+}
+
+/// The request's header of that name, if the strategy's allow list has "headers:" and its name in lower case.
+pub fn header(name: []const u8) []const u8 {
+    @memcpy(asked[0..name.len], name);
+    return ask(STR_HEADER, @intCast(name.len));
+}
+
+var label_names: [64][]const u8 = @splat("");
+var label_bytes: [64][320]u8 = undefined;
+var label_epoch: ?u32 = null;
+
+// The names of the label bits. They change only with the configuration, so that a pick asks for them seldom.
+fn label_list(r: *const Header) *const [64][]const u8 {
+    if (label_epoch == r.labels_epoch) return &label_names;
+    for (&label_names, &label_bytes, 0..) |*name, *bytes, bit| {
+        const t = if (bit < r.labels) ask(STR_LABEL, @intCast(bit)) else "";
+        const n = if (t.len <= bytes.len) t.len else 0;
+        @memcpy(bytes[0..n], t[0..n]);
+        name.* = bytes[0..n];
+    }
+    label_epoch = r.labels_epoch;
+    return &label_names;
+}
+
+fn cut(name: []const u8, key: []const u8) ?[]const u8 {
+    if (name.len <= key.len or name[key.len] != '=' or !std.mem.eql(u8, name[0..key.len], key)) return null;
+    return name[key.len + 1 ..];
+}
+
+// Records of the calls beside the picks, valid during the call.
+
+/// The n records of wp_on_first_token(n) or wp_on_complete(n).
+pub fn outcomes(n: u32) []const Outcome {
+    return @as([*]const Outcome, @ptrCast(@alignCast(&area)))[0..n];
+}
+
+/// The n records of wp_on_kv_event(n).
+pub fn events(n: u32) []const KVEvent {
+    return @as([*]const KVEvent, @ptrCast(@alignCast(&area)))[0..n];
+}
+
+/// The request of wp_classify, which has no workers.
+pub fn request() *const Header {
+    return &area.header;
+}
+
+/// Adds a value, not below zero, to the strategy's own counter of that name.
+pub fn count(name: []const u8, value: f64) void {
+    host.metric(name.ptr, @intCast(name.len), @bitCast(value));
+}
+
+// Options and names of reasons.
+
+/// The options of the configuration, in the export wp_configure(len), asked for one by one:
 ///
 ///   var o = wp.options(len);
-///   while (o.next()) |option| {
-///       if (!std.mem.eql(u8, option.key, "each")) return wp.refuse(option.key);
-///       each = wp.decimal(option.value) orelse return wp.refuse(option.key);
-///   }
-///   return 0;
+///   each = o.number("each", 0.01);
+///   return o.done();
+///
+/// or taken one after the other, by next, as key and value.
 pub fn options(len: u32) Options {
     return .{ .left = @as([*]const u8, @ptrCast(&area))[0..len] };
 }
 
 pub const Options = struct {
     left: []const u8,
+    known: u64 = 0, // a bit for each option, in their order, that was asked for
+    wrong: ?[]const u8 = null,
 
-    pub fn next(o: *Options) ?struct { key: []const u8, value: []const u8 } {
-        return .{ .key = o.text() orelse return null, .value = o.text() orelse return null };
+    pub const Option = struct { key: []const u8, value: []const u8 };
+
+    pub fn next(o: *Options) ?Option {
+        return .{ .key = o.take() orelse return null, .value = o.take() orelse return null };
     }
 
-    fn text(o: *Options) ?[]const u8 {
+    /// The option as a number.
+    pub fn number(o: *Options, key: []const u8, absent: f64) f64 {
+        const found = o.find(key) orelse return absent;
+        return decimal(found.value) orelse {
+            o.wrong = found.key;
+            return absent;
+        };
+    }
+
+    /// The option's text. It stays; all such texts together have room for 4,096 bytes.
+    pub fn string(o: *Options, key: []const u8, absent: []const u8) []const u8 {
+        const found = o.find(key) orelse return absent;
+        const n = found.value.len;
+        if (n > kept.len - used) {
+            o.wrong = found.key;
+            return absent;
+        }
+        @memcpy(kept[used..][0..n], found.value);
+        used += n;
+        return kept[used - n .. used];
+    }
+
+    /// Refuses the options if one has a wrong value, or was not asked for. Return what it returns.
+    pub fn done(o: *Options) i32 {
+        if (o.wrong) |key| return refuse(key);
+        var i: usize = 0;
+        while (o.next()) |option| : (i += 1) {
+            if (i >= 64 or o.known >> @intCast(i) & 1 == 0) return refuse(option.key);
+        }
+        return 0;
+    }
+
+    fn find(o: *Options, key: []const u8) ?Option {
+        var each: Options = .{ .left = o.left };
+        for (0..64) |i| {
+            const option = each.next() orelse break;
+            if (!std.mem.eql(u8, option.key, key)) continue;
+            o.known |= @as(u64, 1) << @intCast(i);
+            return option;
+        }
+        return null;
+    }
+
+    fn take(o: *Options) ?[]const u8 {
         if (o.left.len < 4) return null;
         const n = std.mem.readInt(u32, o.left[0..4], .little);
         if (n > o.left.len - 4) return null;
@@ -459,6 +777,9 @@ pub const Options = struct {
         return o.left[4..][0..n];
     }
 };
+
+var kept: [4096]u8 = undefined;
+var used: usize = 0;
 
 /// The text's number, as 12 or -.05; null if it is none. std.fmt.parseFloat is 20 KB.
 pub fn decimal(text: []const u8) ?f64 {
@@ -508,8 +829,16 @@ pub fn reasons(names: []const Name) i32 {
     return @intCast(at);
 }
 
-/// Makes a module of the strategy: comptime { wp.strategy(route); }. workers has request.rows entries, at least one.
-pub fn strategy(comptime route: fn (request: *Header, workers: []const Row) u64) void {
+/// Does what reasons does with names for the codes from REASON_OWN on: wp.named(&.{ "learnt", "by chance" }).
+pub fn named(comptime own: []const []const u8) i32 {
+    comptime var all: [own.len]Name = undefined;
+    inline for (own, 0..) |name, i| all[i] = .{ .code = std.fmt.comptimePrint("{d}", .{REASON_OWN + i}), .name = name };
+    const list = all;
+    return reasons(&list);
+}
+
+/// Makes a module of the strategy: comptime { wp.strategy(route); }. workers has r.rows entries, at least one.
+pub fn strategy(comptime route: fn (r: *Header, workers: []const Row) u64) void {
     if (builtin.cpu.arch != .wasm32) return;
     const exports = struct {
         fn marker() callconv(.c) void {}
@@ -521,9 +850,9 @@ pub fn strategy(comptime route: fn (request: *Header, workers: []const Row) u64)
         }
 
         fn pick() callconv(.c) u64 {
-            const header = &area.header;
-            if (header.rows == 0 or header.rows > rows) return to(DECLINE, 0);
-            return route(header, area.rows[0..header.rows]);
+            const r = &area.header;
+            if (r.rows == 0 or r.rows > rows) return to(DECLINE, 0);
+            return route(r, area.rows[0..r.rows]);
         }
     };
     @export(&exports.marker, .{ .name = "warmpath_abi_1_2" });

@@ -1,0 +1,186 @@
+package scaffold
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/toolchains"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/sdktest"
+)
+
+// sources are where a project has its strategy.
+var sources = map[string]string{"go": "main.go", "c": "strategy.c", "assemblyscript": "assembly/index.ts",
+	"rust": "src/lib.rs", "zig": "strategy.zig"}
+
+// compiled returns the module of a new project whose strategy is that file.
+func compiled(t *testing.T, language, file string) []byte {
+	t.Helper()
+	dir, err := New(t.TempDir(), "mine", language, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	toolchains.Need(t, language, dir)
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, sources[language]), b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	wasm, err := Build(t.Context(), dir, &out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.Bytes())
+	}
+	if b, err = os.ReadFile(wasm); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// loaded returns a module as a strategy. A busy machine's picks are no slow module's.
+func loaded(t *testing.T, wasm []byte, values map[string]string) *host.Strategy {
+	t.Helper()
+	h, err := host.New(t.Context(), host.Config{Slots: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close(context.Background()) })
+	s, err := h.Load(t.Context(), "mine", wasm, host.Options{PickTime: 10 * time.Second, Fuel: 100_000_000, Values: values,
+		Allow: []string{"headers:x-tier", "headers:x-none"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(context.Background()) })
+	return s
+}
+
+// headers are fields of a request.
+type headers map[string]string
+
+func (h headers) Header(name string) (string, bool) { v, ok := h[name]; return v, ok }
+
+// asks has a module answer all that testdata/alike asks for, and returns the answers.
+func asks(t *testing.T, s *host.Strategy) string {
+	t.Helper()
+	made := sdktest.NewFrame(30)
+	made.Randomize(rand.New(rand.NewPCG(1, 2)), 30)
+	f := &host.Frame{Header: made.Header, Rows: made.Rows, Session: "s-1", Model: "org/model", Tenant: "salt", Caller: "acme",
+		Labels: []string{"tier=batch", "zone=a", "zone=b", "zonea=b"}, Headers: headers{"x-tier": "gold"}}
+	for i := range f.Rows {
+		f.WorkerIDs = append(f.WorkerIDs, fmt.Sprint("http://", i))
+		r := &f.Rows[i]
+		r.Key, r.Labels, r.Weight = uint64(i+1)*0x9e3779b97f4a7c15, uint64(i)&0xf, 1
+		r.State = 0
+	}
+	f.Rows[3].State, f.Rows[4].Weight, f.Rows[5].Weight = 1234<<abi.RowLoadShift, 2.5, .25
+	f.Rows[29].State = abi.RowPrefill
+	h := &f.Header
+	h.Bound, h.Prefillers, h.Flags, h.Labels, h.LabelsEpoch = -1, 1, abi.HeaderAnswer, 4, 7
+	h.PromptTokens, h.PromptBlocks, h.BlockTokens, h.InvBWL1, h.InvBWL2 = 3000, 187, 16, 3e-6, 2e-5
+	var b strings.Builder
+	pick := func(seq uint64) {
+		h.Seq, h.Random = seq, h.Random+0x123456789abcdef
+		r := s.Pick(f)
+		fmt.Fprintf(&b, "%d: %d %q %d bits %x, pair %d, hold %v, %+v, named %d %v\n", seq, r.Row, r.Fallback, r.Reason, r.Flags,
+			r.Pair, r.Hold, r.Reject, r.Named, r.Order[:min(5, len(r.Order))])
+	}
+	own := func(what string) {
+		pick(99)
+		fmt.Fprintf(&b, "%s:", what)
+		for i := range f.Rows {
+			fmt.Fprintf(&b, " %.11g", f.Rows[i].Own)
+		}
+		b.WriteString("\n")
+	}
+	for seq := range uint64(7) {
+		pick(seq)
+	}
+	own("values")
+	h.LabelsEpoch, f.Labels = 8, []string{"zone=none", "zone=b", "zone=a", "tier=x"}
+	pick(0)
+	own("other labels")
+	class, share, ok := s.Classify(f)
+	f.Headers = headers{}
+	low, none, _ := s.Classify(f)
+	fmt.Fprintf(&b, "classes: %d %v %v, %d %v; counted %v, %s\n", class, share, ok, low, none, s.Stats().Metrics, s.Stats().LastError)
+	n := s.Notices()
+	for i := range 5 {
+		n.FirstToken(&abi.Outcome{Key: f.Rows[i%3].Key, TTFT: .25})
+		n.Complete(&abi.Outcome{Key: f.Rows[3+i].Key, OutputTokens: int32(i) - 1})
+	}
+	n.KVEvents([]abi.KVEvent{{Key: f.Rows[10].Key, Kind: abi.EventRemoved, Tokens: 16}, {Key: f.Rows[11].Key, Kind: abi.EventStored}})
+	waittest.Until(t, "the records", func() bool {
+		d := s.Stats().Delivered
+		return d["wp_on_first_token"] == 5 && d["wp_on_complete"] == 5 && d["wp_on_kv_event"] == 2
+	})
+	own("learnt")
+	fmt.Fprintln(&b, s.ReasonName(256), s.ReasonName(257), s.Stats().LastError)
+	return b.String()
+}
+
+// TestAlike: a program that asks for all that the SDK of Go gives gets the same from each other language's.
+func TestAlike(t *testing.T) {
+	toolchains.Use(t, "../../..")
+	values := map[string]string{"scale": "2.5", "zone": "b"}
+	want := asks(t, loaded(t, compiled(t, "go", "testdata/alike/main.go"), values))
+	if !strings.Contains(want, `6: 0 "" 256 bits 0, pair 0, hold 0s, <nil>, named 29`) || strings.Contains(want, "fallback") {
+		t.Fatalf("Go answers\n%s", want)
+	}
+	for _, language := range Languages[1:] {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			wasm := compiled(t, language, filepath.Join("testdata/alike", filepath.Base(sources[language])))
+			for _, wrong := range []map[string]string{{"scale": "x"}, {"zone": "a", "zones": "b"}} {
+				h, err := host.New(t.Context(), host.Config{Slots: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer h.Close(context.Background())
+				if _, err := h.Load(t.Context(), "mine", wasm, host.Options{Values: wrong, Fuel: 100_000_000, PickTime: 10 * time.Second}); err == nil {
+					t.Errorf("options %v are taken", wrong)
+				}
+			}
+			if got := asks(t, loaded(t, wasm, values)); got != want {
+				a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+				for i := range min(len(a), len(b)) {
+					if a[i] != b[i] {
+						t.Errorf("answers\n%s\nGo answers\n%s", a[i], b[i])
+					}
+				}
+			}
+		})
+	}
+}
+
+// AssemblyScript frees what a pick has made: two million picks that read a header end in the memory of the first.
+func TestAssemblyScriptFreesItsMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two million picks")
+	}
+	s := loaded(t, compiled(t, "assemblyscript", "testdata/header/index.ts"), nil)
+	f := &host.Frame{Header: sdktest.NewFrame(4).Header, Rows: sdktest.NewFrame(4).Rows,
+		Headers: headers{"x-tier": strings.Repeat("silver", 40)}}
+	first := uint64(0)
+	for i := range 2_000_000 {
+		if r := s.Pick(f); r.Fallback != "" || r.Row != 0 {
+			t.Fatalf("pick %d: %+v, %s", i, r, s.Stats().LastError)
+		}
+		if i == 10_000 {
+			first = s.Stats().MemoryBytes
+		}
+	}
+	if last := s.Stats().MemoryBytes; last > first || s.Stats().Discarded > 0 {
+		t.Errorf("%d bytes after 10,000 picks and %d after two million; %d instances were thrown away", first, last, s.Stats().Discarded)
+	}
+}
