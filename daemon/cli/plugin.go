@@ -25,13 +25,13 @@ func pluginCommand() *cobra.Command {
 }
 
 func pluginNewCommand() *cobra.Command {
-	var language string
+	var language, skeleton string
 	c := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Write the project of a strategy: 20 lines, its test, a README",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			dir, err := scaffold.New(".", args[0], language, daemon.Version)
+			dir, err := scaffold.New(".", args[0], language, skeleton, daemon.Version)
 			if err != nil {
 				return err
 			}
@@ -41,6 +41,8 @@ func pluginNewCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&language, "lang", scaffold.Languages[0], "its language: "+strings.Join(scaffold.Languages, ", "))
+	c.Flags().StringVar(&skeleton, "skeleton", scaffold.Skeletons[0],
+		"the strategy that it begins with: cost, which predicts; or bandit, which learns from answers")
 	return c
 }
 

@@ -47,6 +47,7 @@ type language struct {
 	file   string
 	types  map[string]string // of the contract: u32, i64, f64, in (an address to read from), out (one to write to)
 	prefix string            // of a constant's name
+	stands bool              // in for the host: it has the records alone
 }
 
 var languages = []language{
@@ -55,6 +56,7 @@ var languages = []language{
 		"": "void"}},
 	{file: "warmpath.rs", types: map[string]string{"in": "*const u8", "out": "*mut u8"}},
 	{file: "warmpath.ts", types: map[string]string{"in": "usize", "out": "usize", "": "void"}},
+	{file: "warmpath.mjs", stands: true},
 	{file: "warmpath.zig", types: map[string]string{"in": "[*]const u8", "out": "[*]u8", "": "void"}},
 }
 

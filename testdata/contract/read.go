@@ -18,7 +18,7 @@ import (
 
 // contract is what the templates see.
 type contract struct {
-	Minor            int
+	Version, Minor   int
 	Groups           []group
 	Records          []record
 	Imports, Exports []function
@@ -85,7 +85,7 @@ func read(root string) (*contract, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &contract{Minor: abi.Version & 0xffff}
+	c := &contract{Version: abi.Version, Minor: abi.Version & 0xffff}
 	for _, s := range []*source{words, reasons} {
 		s.each(token.CONST, func(g *ast.GenDecl) { c.constants(s, g) })
 		s.each(token.TYPE, func(g *ast.GenDecl) { c.record(s, g) })

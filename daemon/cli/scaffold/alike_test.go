@@ -25,7 +25,7 @@ var sources = map[string]string{"go": "main.go", "c": "strategy.c", "assemblyscr
 // compiled returns the module of a new project whose strategy is that file.
 func compiled(t *testing.T, language, file string) []byte {
 	t.Helper()
-	dir, err := New(t.TempDir(), "mine", language, "")
+	dir, err := New(t.TempDir(), "mine", language, "cost", "")
 	if err != nil {
 		t.Fatal(err)
 	}

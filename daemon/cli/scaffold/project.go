@@ -24,10 +24,12 @@ var templates embed.FS
 // Languages are those that a project can be written in, the default first.
 var Languages = []string{"go", "c", "assemblyscript", "rust", "zig"}
 
+// Skeletons are the strategies that a project can begin with, the default first.
+var Skeletons = []string{"cost", "bandit"}
+
 // contracts are where a project has the contract with the host.
-var contracts = map[string]string{
-	"c": "warmpath.h", "assemblyscript": "assembly/warmpath.ts", "rust": "src/warmpath.rs", "zig": "warmpath.zig",
-}
+var contracts = map[string][]string{"c": {"warmpath.h"}, "assemblyscript": {"assembly/warmpath.ts", "warmpath.mjs"},
+	"rust": {"src/warmpath.rs"}, "zig": {"warmpath.zig"}}
 
 // ErrExists means that the project's folder is there already.
 var ErrExists = errors.New("scaffold: the folder exists; choose another name, or remove it")
@@ -38,7 +40,7 @@ var names = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,30}$`)
 
 // New writes the project of a strategy into the folder dir/name, which must not exist, and returns the folder's path.
 // It leaves nothing of a project that it cannot write completely.
-func New(dir, name, language, version string) (string, error) {
+func New(dir, name, language, skeleton, version string) (string, error) {
 	if !names.MatchString(name) {
 		return "", fmt.Errorf("scaffold: %.40q is no name of a project: a small letter, then up to 30 small letters, "+
 			"digits, dashes and underscores; the configuration may give the strategy another name", name)
@@ -47,6 +49,10 @@ func New(dir, name, language, version string) (string, error) {
 		return "", fmt.Errorf("scaffold: there is no project in %.40q; choose one of %s", language,
 			strings.Join(Languages, ", "))
 	}
+	if !slices.Contains(Skeletons, skeleton) {
+		return "", fmt.Errorf("scaffold: no project begins as %.40q; choose one of %s", skeleton,
+			strings.Join(Skeletons, ", "))
+	}
 	to := filepath.Join(dir, name)
 	if err := os.Mkdir(to, 0o755); err != nil {
 		if errors.Is(err, fs.ErrExist) {
@@ -54,7 +60,7 @@ func New(dir, name, language, version string) (string, error) {
 		}
 		return "", fmt.Errorf("scaffold: the project's folder cannot be made: %w", err)
 	}
-	p := project{Name: name, Language: language, Version: version}
+	p := project{Name: name, Language: language, Skeleton: skeleton, Version: version}
 	if err := p.write(to); err != nil {
 		return "", errors.Join(err, os.RemoveAll(to))
 	}
@@ -63,18 +69,23 @@ func New(dir, name, language, version string) (string, error) {
 
 // project has the fields that the templates use, such as {{.Name}}.
 type project struct {
-	Name, Language, Version string
+	Name, Language, Skeleton, Version string
 }
 
 func (p *project) write(to string) error {
-	about, err := templates.ReadFile("template/about/" + p.Language + ".md")
-	if err != nil {
+	about, err1 := templates.ReadFile("template/about/" + p.Language + ".md")
+	what, err2 := templates.ReadFile("template/what/" + p.Skeleton + ".md")
+	if err := errors.Join(err1, err2); err != nil {
 		return fmt.Errorf("scaffold: %w", err)
 	}
 	fields := strings.NewReplacer("{{.About}}", strings.ReplaceAll(string(about), "{{.Version}}", p.Version),
-		"{{.Name}}", p.Name, "{{.Version}}", p.Version, "{{.Module}}", moduleVersion(p.Version),
+		"{{.What}}", string(what), "{{.Name}}", p.Name, "{{.Version}}", p.Version, "{{.Module}}", moduleVersion(p.Version),
 		"{{.ABI}}", fmt.Sprintf("%d.%d", abi.Version>>16, abi.Version&0xffff))
-	for _, from := range []string{"template/all", "template/" + p.Language} {
+	from := []string{"template/all", "template/" + p.Language}
+	if p.Skeleton != Skeletons[0] {
+		from = append(from, "template/"+p.Skeleton+"/"+p.Language) // over the files of the default
+	}
+	for _, from := range from {
 		if err := fill(from, to, fields); err != nil {
 			return err
 		}
@@ -82,12 +93,16 @@ func (p *project) write(to string) error {
 	if p.Language == "go" {
 		return copySDK(filepath.Join(to, "warmpath"))
 	}
-	at := contracts[p.Language]
-	text, err := templates.ReadFile("contract/" + path.Base(at))
-	if err != nil {
-		return fmt.Errorf("scaffold: %w", err)
+	for _, at := range contracts[p.Language] {
+		text, err := templates.ReadFile("contract/" + path.Base(at))
+		if err != nil {
+			return fmt.Errorf("scaffold: %w", err)
+		}
+		if err := put(filepath.Join(to, filepath.FromSlash(at)), text); err != nil {
+			return err
+		}
 	}
-	return put(filepath.Join(to, filepath.FromSlash(at)), text)
+	return nil
 }
 
 // released matches the version of a release.

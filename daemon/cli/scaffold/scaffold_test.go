@@ -8,41 +8,41 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/toolchains"
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk"
 	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/sdktest"
 )
 
-// decides has the sandbox decide by a module of a project: the worker that holds the prompt, unless too much waits there.
-// then is the first alternative that it names, 0 for none.
-func decides(t *testing.T, wasm []byte, then int32) {
+// decides has the sandbox decide by a module of a project: the worker that holds the prompt, unless too much waits there,
+// and the next best as the first alternative.
+func decides(t *testing.T, wasm []byte) {
 	t.Helper()
 	h, err := host.New(t.Context(), host.Config{Slots: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close(context.Background())
-	// Each language reads its options. A busy machine's picks are no slow module's.
-	options := host.Options{PickTime: time.Second, Values: map[string]string{"each": ".02"}}
-	if _, err := h.Load(t.Context(), "mine", wasm, host.Options{Values: map[string]string{"eech": "1"}}); err == nil ||
-		!strings.Contains(err.Error(), "eech") {
-		t.Fatalf("an option that it does not know: %v", err)
+	// Each language reads its options.
+	for _, wrong := range []map[string]string{{"eech": "1"}, {"each": "much"}, {"each": ".02", "more": ""}} {
+		if _, err := h.Load(t.Context(), "mine", wasm, host.Options{Values: wrong}); err == nil ||
+			!strings.Contains(err.Error(), "option") {
+			t.Fatalf("the options %v: %v", wrong, err)
+		}
 	}
-	s, err := h.Load(t.Context(), "mine", wasm, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close(context.Background())
-	f := func(wait float64, want int) {
+	s := loaded(t, wasm, map[string]string{"each": ".02"})
+	f := func(wait float64, want int, next int32) {
 		t.Helper()
 		f := &host.Frame{}
 		f.Reset()
-		f.Header.PromptBlocks, f.Header.BlockTokens, f.Header.C1 = 64, 32, abi.PrefillSeconds
+		f.Header.PromptTokens, f.Header.PromptBlocks, f.Header.BlockTokens, f.Header.C1 = 2048, 64, 32, abi.PrefillSeconds
 		for i := range 300 { // more than an instance begins with room for
 			f.Rows = append(f.Rows, abi.Row{Worker: uint32(i), Weight: 1, Slow: 1})
 			f.WorkerIDs = append(f.WorkerIDs, fmt.Sprint(i))
@@ -50,73 +50,95 @@ func decides(t *testing.T, wasm []byte, then int32) {
 		f.Rows[0].InFlight, f.Rows[200].GPU, f.Rows[200].Wait, f.Rows[299].GPU = 1, 62, wait, 10
 		for range 1000 {
 			r := s.Pick(f)
-			if r.Row != want || r.Fallback != "" || r.Fuel == 0 || then > 0 && r.Order[1] != then {
+			if r.Row != want || r.Fallback != "" || r.Fuel == 0 || r.Named != 4 || r.Order[1] != next {
 				t.Fatalf("%v s wait at the worker that holds it: %d by %q, then %d, %d fuel (%s); want %d, then %d",
-					wait, r.Row, r.Fallback, r.Order[1], r.Fuel, s.Stats().LastError, want, then)
+					wait, r.Row, r.Fallback, r.Order[1], r.Fuel, s.Stats().LastError, want, next)
 			}
 		}
 	}
-	f(0, 200)
-	f(100, 299)
+	f(0, 200, 299)
+	f(100, 299, 1)
 }
 
-// A new project's test passes, its module is built and decides, also when it names an alternative, and the test fails
-// when the strategy is another.
+// built returns the module of a project whose test passes and says so.
+func built(t *testing.T, dir string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Test(t.Context(), dir, &out); err != nil || out.Len() == 0 {
+		t.Fatalf("%v, and the test says %q", err, out.Bytes())
+	}
+	wasm, err := Build(t.Context(), dir, &out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.Bytes())
+	}
+	b, err := os.ReadFile(wasm)
+	if err != nil || !bytes.HasPrefix(b, []byte("\x00asm")) {
+		t.Errorf("%s is no module: %v", wasm, err)
+	}
+	return b
+}
+
+// A new project's test passes, its module is built and decides, and the test fails when the strategy is another.
 func TestProjects(t *testing.T) {
 	toolchains.Use(t, "../../..")
-	for _, c := range []struct {
-		language string
-		file     string // of the strategy, in which old is replaced by new
-		old, new string
-		answer   string    // in the strategy, before which then stands
-		then     [2]string // what names worker 7 an alternative, and the name that is to be imported for it
-	}{
-		{"go", "main.go", "w.Wait+", "", "", [2]string{}}, // its ranking names alternatives
-		{"c", "strategy.c", "w->wait +", "", "return wp_to", [2]string{"wp_then(7);\n  ", ""}},
-		{"assemblyscript", "assembly/index.ts", "w.wait +", "", "return to(",
-			[2]string{"then(7);\n  ", "to, texts"}},
-		{"rust", "src/lib.rs", "w.wait +", "", "to(best", [2]string{"warmpath::then(request, 7);\n    ", ""}},
-		{"zig", "strategy.zig", "w.wait +", "", "return wp.to(", [2]string{"wp.then(request, 7);\n    ", ""}},
-	} {
-		t.Run(c.language, func(t *testing.T) {
-			t.Parallel()
-			dir, err := New(t.TempDir(), "my-own_2", c.language, "v0.0.0-test")
-			if err != nil {
-				t.Fatal(err)
-			}
-			toolchains.Need(t, c.language, dir)
-			var out bytes.Buffer
-			if err := Test(t.Context(), dir, &out); err != nil {
-				t.Fatalf("%v\n%s", err, out.Bytes())
-			}
-			built := func() []byte {
-				wasm, err := Build(t.Context(), dir, &out)
+	learning := strings.NewReplacer(".1", ".7")
+	for language, queue := range map[string][2]string{"go": {"r.TTFT(", "r.Prefill("}, "c": {"wp_ttft(", "wp_prefill("},
+		"assemblyscript": {"r.ttft(", "r.prefill("}, "rust": {"r.ttft(", "r.prefill("}, "zig": {"r.ttft(", "r.prefill("}} {
+		for _, skeleton := range Skeletons {
+			t.Run(language+" "+skeleton, func(t *testing.T) {
+				t.Parallel()
+				dir, err := New(t.TempDir(), "my-own_2", language, skeleton, "v0.0.0-test")
 				if err != nil {
-					t.Fatalf("%v\n%s", err, out.Bytes())
+					t.Fatal(err)
 				}
-				b, err := os.ReadFile(wasm)
-				if err != nil || !bytes.HasPrefix(b, []byte("\x00asm")) {
-					t.Errorf("%s is no module: %v", wasm, err)
+				toolchains.Need(t, language, dir)
+				strategy := filepath.Join(dir, sources[language])
+				if skeleton == "cost" {
+					decides(t, built(t, dir))
+					change(t, strategy, queue[0], queue[1])
+				} else {
+					learns(t, built(t, dir))
+					b, err := os.ReadFile(strategy)
+					if err != nil {
+						t.Fatal(err)
+					}
+					line := regexp.MustCompile(`(?m)^.*mean *\+ *0?\.1.*$`).FindString(string(b))
+					change(t, strategy, line, learning.Replace(line))
 				}
-				return b
-			}
-			decides(t, built(), 0)
-			strategy := filepath.Join(dir, c.file)
-			if c.answer != "" {
-				change(t, strategy, c.answer, c.then[0]+c.answer)
-				if c.then[1] != "" {
-					change(t, strategy, c.then[1], "then, "+c.then[1])
+				var out bytes.Buffer
+				if err := Test(t.Context(), dir, &out); err == nil {
+					t.Errorf("the test passes with another strategy:\n%s", out.Bytes())
 				}
-				if err := Test(t.Context(), dir, &out); err != nil {
-					t.Fatalf("with an alternative: %v\n%s", err, out.Bytes())
-				}
-				decides(t, built(), 7)
-			}
-			change(t, strategy, c.old, c.new)
-			if err := Test(t.Context(), dir, &out); err == nil {
-				t.Errorf("the test passes without the worker's queue:\n%s", out.Bytes())
-			}
-		})
+			})
+		}
+	}
+}
+
+// learns has a module of a project learn from answers which worker is fast.
+func learns(t *testing.T, wasm []byte) {
+	t.Helper()
+	s := loaded(t, wasm, map[string]string{"explore": ".1"})
+	made := sdktest.NewFrame(3)
+	f := &host.Frame{Header: made.Header, Rows: made.Rows}
+	s.Pick(f)
+	for i, ttft := range []float32{.9, .2, .5} {
+		s.Notices().FirstToken(&abi.Outcome{Key: f.Rows[i].Key, TTFT: ttft})
+	}
+	s.Notices().FirstToken(&abi.Outcome{Key: f.Rows[1].Key, TTFT: 2.2})
+	s.Notices().FirstToken(&abi.Outcome{Key: f.Rows[1].Key, TTFT: -1}) // there was none
+	waittest.Until(t, "the answers", func() bool { return s.Stats().Delivered["wp_on_first_token"] == 5 })
+	said, to := map[string]int{}, [3]int{}
+	for i := range 1000 {
+		f.Header.Random = uint64(i + 1)
+		r := s.Pick(f)
+		said[s.ReasonName(r.Reason)]++
+		to[r.Row]++
+	}
+	if got := fmt.Sprintf("%.3f %.3f %.3f", f.Rows[0].Own, f.Rows[1].Own, f.Rows[2].Own); got != "0.900 0.400 0.500" {
+		t.Errorf("it believes %s; want .9, .4 and .5 s", got)
+	}
+	if said["learnt"] < 850 || said["explored"] < 50 || said["learnt"]+said["explored"] != 1000 || to[1] < 850 {
+		t.Errorf("%v, to %v; want a tenth explored, and nearly all at worker 1 (%s)", said, to, s.Stats().LastError)
 	}
 }
 
@@ -138,23 +160,26 @@ func change(t *testing.T, file, old, with string) {
 func TestWhatIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"", "Mine", "../x", "a/b", "mine wasm", "1st", strings.Repeat("a", 32), "ümlaut"} {
-		if _, err := New(dir, name, "go", ""); err == nil {
+		if _, err := New(dir, name, "go", "cost", ""); err == nil {
 			t.Errorf("%q is taken as a name", name)
 		}
 	}
-	if _, err := New(dir, "mine", "cobol", ""); err == nil || !strings.Contains(err.Error(), "assemblyscript") {
+	if _, err := New(dir, "mine", "cobol", "cost", ""); err == nil || !strings.Contains(err.Error(), "assemblyscript") {
 		t.Errorf("a language that there is not: %v", err)
 	}
-	if _, err := New(filepath.Join(dir, "nowhere"), "mine", "c", ""); err == nil {
+	if _, err := New(dir, "mine", "c", "genius", ""); err == nil || !strings.Contains(err.Error(), "bandit") {
+		t.Errorf("a skeleton that there is not: %v", err)
+	}
+	if _, err := New(filepath.Join(dir, "nowhere"), "mine", "c", "cost", ""); err == nil {
 		t.Error("a folder that there is not is taken")
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%v was left behind", left)
 	}
-	if _, err := New(dir, "mine", "c", ""); err != nil {
+	if _, err := New(dir, "mine", "c", "cost", ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(dir, "mine", "c", ""); !errors.Is(err, ErrExists) {
+	if _, err := New(dir, "mine", "c", "cost", ""); !errors.Is(err, ErrExists) {
 		t.Errorf("the same name again: %v", err)
 	}
 	if _, err := Build(t.Context(), dir, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "plugin new") {
@@ -175,7 +200,7 @@ func TestCopyOfTheSDK(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := New(t.TempDir(), "mine", "go", "")
+	dir, err := New(t.TempDir(), "mine", "go", "cost", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +229,7 @@ func TestVersionOfAProject(t *testing.T) {
 	}
 	f := func(language, version, module string) {
 		t.Helper()
-		dir, err := New(t.TempDir(), "mine", language, version)
+		dir, err := New(t.TempDir(), "mine", language, "cost", version)
 		if err != nil {
 			t.Fatal(err)
 		}

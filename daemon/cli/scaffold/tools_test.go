@@ -30,7 +30,7 @@ func toolchain(t *testing.T, remedy string, programs ...string) {
 // says.
 func TestEveryImport(t *testing.T) {
 	toolchain(t, recipes["c"].missed, "clang", "wasm-ld")
-	dir, err := New(t.TempDir(), "mine", "c", "")
+	dir, err := New(t.TempDir(), "mine", "c", "cost", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestEveryImport(t *testing.T) {
 	for _, f := range abi.Imports {
 		calls.WriteString("  wp_" + f.Name + "(" + strings.TrimSuffix(strings.Repeat("0, ", len(f.Params)), ", ") + ");\n")
 	}
-	change(t, filepath.Join(dir, "strategy.c"), "  uint32_t best = 0;\n", "  uint32_t best = 0;\n"+calls.String())
+	change(t, filepath.Join(dir, "strategy.c"), "  struct wp_ranking k = {0};\n", "  struct wp_ranking k = {0};\n"+calls.String())
 	wasm, err := Build(t.Context(), dir, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
