@@ -64,8 +64,8 @@ type KVEventer interface {
 type Classifier interface {
 	// Classify returns the request's class, of which the greater goes first, -100 to 100, and the share of its key among
 	// the others of the class, .1 to 100; 0 leaves the key's own. The key's priority of the configuration bounds the
-	// class. r has no workers: Labeled and what asks for a row know none. It is not called for a request that finds a
-	// worker at once.
+	// class: unless it is set, nobody gets above 0. r has no workers: Labeled and what asks for a row know none. It is not
+	// called for a request that finds a worker at once.
 	Classify(r *Request) (class int, weight float64)
 }
 

@@ -137,6 +137,19 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 	return res
 }
 
+// Classify asks s how urgent the request is, as the host does before it waits: without workers. It fails the test if the
+// answer is out of bounds.
+func (f *Frame) Classify(t testing.TB, s sdk.Classifier) (class int, weight float64) {
+	t.Helper()
+	h := f.Header
+	h.Rows = 0
+	class, weight = s.Classify(sdk.NewRequest(&h, nil))
+	if class < -100 || class > 100 || weight != 0 && !(weight >= .1 && weight <= 100) {
+		t.Fatalf("class %d with a share of %v; want -100 to 100, and 0 or .1 to 100", class, weight)
+	}
+	return class, weight
+}
+
 // raw is the rows as bytes, in which NaN equals itself.
 func raw(rows []abi.Row) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)*abi.RowSize)

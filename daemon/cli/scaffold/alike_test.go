@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/toolchains"
-	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/sdktest"
@@ -48,15 +47,15 @@ func compiled(t *testing.T, language, file string) []byte {
 	return b
 }
 
-// loaded returns a module as a strategy. A busy machine's picks are no slow module's.
+// loaded returns a module as a strategy in virtual time: a busy machine's picks are no slow module's.
 func loaded(t *testing.T, wasm []byte, values map[string]string) *host.Strategy {
 	t.Helper()
-	h, err := host.New(t.Context(), host.Config{Slots: 1})
+	h, err := host.New(t.Context(), host.Config{Stepped: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.Close(context.Background()) })
-	s, err := h.Load(t.Context(), "mine", wasm, host.Options{PickTime: 10 * time.Second, Fuel: 100_000_000, Values: values,
+	s, err := h.Load(t.Context(), "mine", wasm, host.Options{Fuel: 100_000_000, Values: values,
 		Allow: []string{"headers:x-tier", "headers:x-none"}})
 	if err != nil {
 		t.Fatal(err)
@@ -120,10 +119,8 @@ func asks(t *testing.T, s *host.Strategy) string {
 		n.Complete(&abi.Outcome{Key: f.Rows[3+i].Key, OutputTokens: int32(i) - 1})
 	}
 	n.KVEvents([]abi.KVEvent{{Key: f.Rows[10].Key, Kind: abi.EventRemoved, Tokens: 16}, {Key: f.Rows[11].Key, Kind: abi.EventStored}})
-	waittest.Until(t, "the records", func() bool {
-		d := s.Stats().Delivered
-		return d["wp_on_first_token"] == 5 && d["wp_on_complete"] == 5 && d["wp_on_kv_event"] == 2
-	})
+	s.Settle(t.Context())
+	fmt.Fprintln(&b, s.Stats().Delivered)
 	own("learnt")
 	fmt.Fprintln(&b, s.ReasonName(256), s.ReasonName(257), s.Stats().LastError)
 	return b.String()
@@ -182,5 +179,68 @@ func TestAssemblyScriptFreesItsMemory(t *testing.T) {
 	}
 	if last := s.Stats().MemoryBytes; last > first || s.Stats().Discarded > 0 {
 		t.Errorf("%d bytes after 10,000 picks and %d after two million; %d instances were thrown away", first, last, s.Stats().Discarded)
+	}
+}
+
+// linesOf counts a program's, without empty lines and those that are a comment.
+func linesOf(t *testing.T, file string) (n int) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			n++
+		}
+	}
+	return n
+}
+
+// A strategy in another language decides as the same one in Go does, and has at most 1.3 times its lines.
+func TestStrategiesAreAsShortAsInGo(t *testing.T) {
+	toolchains.Use(t, "../../..")
+	for _, c := range []struct {
+		name, language string
+		options        map[string]string
+		reasons        int
+	}{
+		{"lora", "c", map[string]string{"handicap": ".3"}, 3},
+		{"zones", "rust", map[string]string{"zone": "a", "spill": ".1"}, 2},
+		{"energy", "zig", map[string]string{"per_kilojoule": ".5"}, 1},
+		{"twochoices", "assemblyscript", map[string]string{"each": ".02"}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			folder := filepath.Join("testdata/strategies", c.name)
+			other := filepath.Join(folder, filepath.Base(sources[c.language]))
+			inGo, lines := linesOf(t, filepath.Join(folder, "main.go")), linesOf(t, other)
+			t.Logf("%s: %d lines in Go, %d in %s", c.name, inGo, lines, c.language)
+			if 10*lines > 13*inGo {
+				t.Errorf("%d lines in %s; want at most 1.3 times Go's %d", lines, c.language, inGo)
+			}
+			a := loaded(t, compiled(t, "go", filepath.Join(folder, "main.go")), c.options)
+			b := loaded(t, compiled(t, c.language, other), c.options)
+			rng, reasons := rand.New(rand.NewPCG(3, 4)), map[string]int{}
+			for range 3000 {
+				made := sdktest.NewFrame(1)
+				made.Randomize(rng, 1+rng.IntN(20))
+				f := &host.Frame{Header: made.Header, Rows: made.Rows, Labels: []string{"zone=a", "watts=300", "watts=900.5", "x=y"}}
+				f.Header.Bound, f.Header.Prefillers, f.Header.Labels, f.Header.LabelsEpoch = -1, 0, 4, 1
+				for i := range f.Rows {
+					f.Rows[i].State = []uint32{0, 0, abi.RowAdapter, 700 << abi.RowLoadShift}[rng.IntN(4)]
+				}
+				x := a.Pick(f)
+				order := fmt.Sprint(x.Order[:x.Named])
+				y := b.Pick(f)
+				if got := fmt.Sprint(y.Order[:y.Named]); got != order || x.Reason != y.Reason || x.Fallback+y.Fallback != "" {
+					t.Fatalf("%s by %d; Go has %s by %d (%s, %s)", got, y.Reason, order, x.Reason, a.Stats().LastError, b.Stats().LastError)
+				}
+				reasons[b.ReasonName(y.Reason)]++
+			}
+			if len(reasons) != c.reasons || reasons[""] > 0 {
+				t.Errorf("reasons %v; want %d, each with a name", reasons, c.reasons)
+			}
+		})
 	}
 }

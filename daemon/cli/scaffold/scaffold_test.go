@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/toolchains"
-	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -126,7 +125,7 @@ func learns(t *testing.T, wasm []byte) {
 	}
 	s.Notices().FirstToken(&abi.Outcome{Key: f.Rows[1].Key, TTFT: 2.2})
 	s.Notices().FirstToken(&abi.Outcome{Key: f.Rows[1].Key, TTFT: -1}) // there was none
-	waittest.Until(t, "the answers", func() bool { return s.Stats().Delivered["wp_on_first_token"] == 5 })
+	s.Settle(t.Context())
 	said, to := map[string]int{}, [3]int{}
 	for i := range 1000 {
 		f.Header.Random = uint64(i + 1)
