@@ -1,5 +1,5 @@
 // Contract writes what a module and its host agree on, sdk/abi, as a file of each language that warmpath plugin new
-// knows: constants, records with their offsets, imports and exports with their comments, and around them the few
+// knows, and as WIT: constants, records with their offsets, imports and exports with their comments, and around them the few
 // functions that a strategy cannot do without. A template a language is all that is written by hand.
 //
 //	testdata/run contract        # or: go generate ./daemon/cli/scaffold
@@ -13,6 +13,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 	"unicode"
@@ -31,7 +32,7 @@ func main() {
 	for _, l := range languages {
 		text, err := l.write(c)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(*root, folder, l.file), text, 0o644)
+			err = os.WriteFile(filepath.Join(*root, l.path()), text, 0o644)
 		}
 		if err != nil {
 			log.Fatal(err)
@@ -47,7 +48,7 @@ type language struct {
 	file   string
 	types  map[string]string // of the contract: u32, i64, f64, in (an address to read from), out (one to write to)
 	prefix string            // of a constant's name
-	stands bool              // in for the host: it has the records alone
+	apart  bool              // it has not all of the contract, or in another form
 }
 
 var languages = []language{
@@ -56,8 +57,17 @@ var languages = []language{
 		"": "void"}},
 	{file: "warmpath.rs", types: map[string]string{"in": "*const u8", "out": "*mut u8"}},
 	{file: "warmpath.ts", types: map[string]string{"in": "usize", "out": "usize", "": "void"}},
-	{file: "warmpath.mjs", stands: true},
+	{file: "warmpath.mjs", apart: true},
 	{file: "warmpath.zig", types: map[string]string{"in": "[*]const u8", "out": "[*]u8", "": "void"}},
+	{file: "warmpath.wit", apart: true, types: map[string]string{"in": "u32", "out": "u32", "i32": "s32", "i64": "s64"}},
+}
+
+// path returns where the file stands. WIT is a page of the documentation, and the others belong to projects.
+func (l language) path() string {
+	if l.file == "warmpath.wit" {
+		return filepath.Join("docs", l.file)
+	}
+	return filepath.Join(folder, l.file)
 }
 
 // write fills the language's template with the contract.
@@ -65,6 +75,7 @@ func (l language) write(c *contract) ([]byte, error) {
 	name := strings.TrimPrefix(filepath.Ext(l.file), ".") + ".tmpl"
 	t, err := template.New(name).Funcs(template.FuncMap{
 		"snake": snake,
+		"kebab": kebab,
 		"upper": func(s string) string { return l.prefix + strings.ToUpper(snake(s)) },
 		"type": func(s string) string {
 			if t, ok := l.types[s]; ok {
@@ -82,6 +93,15 @@ func (l language) write(c *contract) ([]byte, error) {
 		return nil, fmt.Errorf("contract: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// kebab turns KVUsage into kv-usage, as WIT writes names. Words of WIT's own take a percent sign.
+func kebab(s string) string {
+	name := strings.ReplaceAll(snake(s), "_", "-")
+	if slices.Contains([]string{"own", "flags"}, name) {
+		return "%" + name
+	}
+	return name
 }
 
 // snake turns KVUsage into kv_usage, and InvBWL1 into inv_bw_l1: a word begins with a capital behind another letter,

