@@ -19,21 +19,14 @@ func (s *family) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	}
 	best := 0
 	for i := range workers {
-		if seconds(r, &workers[i]) < seconds(r, &workers[best]) {
+		if r.TTFT(&workers[i]) < r.TTFT(&workers[best]) {
 			best = i
 		}
 	}
-	if workers[home].Room() < r.Edge(workers) || seconds(r, &workers[home]) > seconds(r, &workers[best]) {
+	if workers[home].Room() < r.Edge(workers) || r.TTFT(&workers[home]) > r.TTFT(&workers[best]) {
 		return s.rule.Route(r, workers)
 	}
 	return sdk.To(home).Because(sdk.ReasonOwn)
-}
-
-// seconds is the wait in w's queue, and the prefill of what w does not hold of the prompt.
-func seconds(r *sdk.Request, w *sdk.Worker) float64 {
-	all := float64(r.PromptTokens)
-	n := max(1, all-float64(w.Matched())*float64(r.BlockTokens))
-	return w.Wait + w.Slow*n*(float64(r.C1)+float64(r.C2)*(all-n/2))
 }
 
 // A subagent begins with the tools and the system text of its parent, which its parent's worker holds.

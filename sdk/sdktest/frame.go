@@ -137,8 +137,8 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 	return res
 }
 
-// Classify asks s how urgent the request is, as the host does before it waits: without workers. It fails the test if the
-// answer is out of bounds.
+// Classify asks s how urgent the request is, as the host does before it waits: without workers. It fails the test if
+// the answer is out of bounds.
 func (f *Frame) Classify(t testing.TB, s sdk.Classifier) (class int, weight float64) {
 	t.Helper()
 	h := f.Header

@@ -1,6 +1,6 @@
 // Contract writes what a module and its host agree on, sdk/abi, as a file of each language that warmpath plugin new
-// knows, and as WIT: constants, records with their offsets, imports and exports with their comments, and around them the few
-// functions that a strategy cannot do without. A template a language is all that is written by hand.
+// knows, and as WIT: constants, records with their offsets, imports and exports with their comments, and around them
+// the helpers that the SDK of Go has too. A template a language is all that is written by hand.
 //
 //	testdata/run contract        # or: go generate ./daemon/cli/scaffold
 package main

@@ -830,7 +830,7 @@ pub fn request() -> Header {
     unsafe { (guest::at(0) as *const Header).read() }
 }
 
-mod guest {
+pub mod guest {
     use super::{Header, Row};
     use core::mem::size_of;
     use core::ptr::addr_of_mut;

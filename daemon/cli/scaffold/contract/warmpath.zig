@@ -507,7 +507,7 @@ pub const host = struct {
 
 const max_workers = 4096;
 
-var area: extern struct { header: Header, rows: [max_workers]Row, order: [max_workers]u32 } = undefined;
+pub var area: extern struct { header: Header, rows: [max_workers]Row, order: [max_workers]u32 } = undefined;
 var rows: u32 = max_workers;
 
 /// A count as a float.
