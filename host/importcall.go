@@ -31,16 +31,12 @@ const (
 	lockedFuel = 100
 )
 
-// wrap makes f callable by wazero. Reflection (WithFunc) costs nine times as much. It counts the calls that f answers
-// with ErrInvalid under the name; "" = f gives no errno.
-func wrap(name string, f importFunc) api.GoModuleFunc {
+// wrap makes f callable by wazero. Reflection (WithFunc) costs nine times as much.
+func wrap(f importFunc) api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
 		in := callerOf(ctx, mod)
 		in.pay(importFuel)
 		f(in, mod.Memory(), stack)
-		if name != "" && stack[0] == errno(abi.ErrInvalid) {
-			in.program.invalid.count(name)
-		}
 	}
 }
 

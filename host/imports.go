@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,11 +31,7 @@ var importFuncs = map[string]importFunc{
 func instantiateImports(ctx context.Context, rt wazero.Runtime) error {
 	b := rt.NewHostModuleBuilder(abi.Module)
 	for _, f := range abi.Imports {
-		name := f.Name
-		if !slices.Equal(f.Results, []abi.Type{abi.I32}) {
-			name = ""
-		}
-		code := wrap(name, importFuncs[f.Name])
+		code := wrap(importFuncs[f.Name])
 		b.NewFunctionBuilder().WithGoModuleFunction(code, valueTypes(f.Params), valueTypes(f.Results)).Export(f.Name)
 	}
 	if _, err := b.Instantiate(ctx); err != nil {
@@ -304,7 +299,6 @@ func importMetric(in *instance, mem api.Memory, st []uint64) {
 	n, v := uint32(st[1]), math.Float64frombits(st[2])
 	name, ok := mem.Read(uint32(st[0]), n)
 	if n == 0 || n > maxMetric || !ok || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-		in.program.invalid.count("metric")
 		return
 	}
 	in.pay(lockedFuel)

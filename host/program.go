@@ -27,7 +27,6 @@ type program struct {
 	lines        limiter // of what the module itself writes to the log
 	metrics      metrics
 	refused      refused
-	invalid      refused       // calls with arguments that are out of range, by function
 	files        atomic.Uint64 // calls for a file
 	dials        bool          // it has Go's package net
 	shadow       bool

@@ -50,7 +50,6 @@ type Stats struct {
 	// none.
 	Refused map[string]uint64 `json:"refused,omitempty"`
 
-	Invalid     map[string]uint64  `json:"-"` // calls with arguments that are out of range, by function
 	Files       uint64             `json:"-"` // calls for a file, of which there are none
 	MemoryBytes uint64             `json:"-"` // of all instances' memories
 	Quarantined bool               `json:"-"`
@@ -101,7 +100,7 @@ func (s *Strategy) Share(o *Own) {
 func (s *Strategy) Stats() Stats {
 	now := Stats{Fallbacks: map[string]uint64{}, Discarded: s.discarded.Load(), LastError: s.quarantine.last(),
 		Quarantined: s.quarantine.on() || s.callers.on(), Metrics: s.metrics.all(),
-		Refused: s.refused.all(), Files: s.files.Load(), Invalid: s.invalid.all()}
+		Refused: s.refused.all(), Files: s.files.Load()}
 	now.Instances, now.MemoryBytes = s.instances.alive()
 	for i := range s.instances {
 		now.Picks += s.instances[i].picks.Load()

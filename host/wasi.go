@@ -67,26 +67,25 @@ func noFile(code uint64, path int) importFunc {
 // knows of no file system, and the host would not see that the module asks for files.
 const folder = 3
 
-func wasiPrestat(_ *instance, mem api.Memory, st []uint64) {
-	switch {
-	case uint32(st[0]) != folder:
-		st[0] = wasiBadF
-	case !mem.WriteUint64Le(uint32(st[1]), 1<<32): // a folder, whose name has one byte
-		st[0] = wasiFault
-	default:
-		st[0] = wasiOK
+// ofFolder answers about that folder by what write puts into the module's memory.
+func ofFolder(write func(mem api.Memory, st []uint64) bool) importFunc {
+	return func(_ *instance, mem api.Memory, st []uint64) {
+		switch {
+		case uint32(st[0]) != folder:
+			st[0] = wasiBadF
+		case !write(mem, st):
+			st[0] = wasiFault
+		default:
+			st[0] = wasiOK
+		}
 	}
 }
 
-func wasiFolder(_ *instance, mem api.Memory, st []uint64) {
-	switch {
-	case uint32(st[0]) != folder:
-		st[0] = wasiBadF
-	case uint32(st[2]) < 1 || !mem.WriteByte(uint32(st[1]), '/'):
-		st[0] = wasiFault
-	default:
-		st[0] = wasiOK
-	}
+// writePrestat: it is a folder, whose name has one byte.
+func writePrestat(mem api.Memory, st []uint64) bool { return mem.WriteUint64Le(uint32(st[1]), 1<<32) }
+
+func writeFolder(mem api.Memory, st []uint64) bool {
+	return st[2] > 0 && mem.WriteByte(uint32(st[1]), '/')
 }
 
 var wasiFuncs = map[string]wasiFunc{
@@ -98,8 +97,8 @@ var wasiFuncs = map[string]wasiFunc{
 	"proc_exit":   {params: []api.ValueType{api.ValueTypeI32}, f: wasiExit},
 
 	"fd_close": wasi("i", always(wasiBadF)), "fd_fdstat_get": wasi("ii", always(wasiBadF)),
-	"fd_fdstat_set_flags": wasi("ii", always(wasiBadF)), "fd_prestat_get": wasi("ii", wasiPrestat),
-	"fd_prestat_dir_name": wasi("iii", wasiFolder), "fd_read": wasi("iiii", noFile(wasiBadF, 0)),
+	"fd_fdstat_set_flags": wasi("ii", always(wasiBadF)), "fd_prestat_get": wasi("ii", ofFolder(writePrestat)),
+	"fd_prestat_dir_name": wasi("iii", ofFolder(writeFolder)), "fd_read": wasi("iiii", noFile(wasiBadF, 0)),
 	"fd_seek": wasi("iIii", always(wasiBadF)), "fd_filestat_get": wasi("ii", always(wasiBadF)),
 	"fd_filestat_set_size": wasi("iI", always(wasiBadF)), "fd_fdstat_set_rights": wasi("iII", always(wasiBadF)),
 	"fd_pread": wasi("iiiIi", noFile(wasiBadF, 0)), "fd_pwrite": wasi("iiiIi", noFile(wasiBadF, 0)),
@@ -118,7 +117,7 @@ func dials(wasm []byte) bool { return bytes.Contains(wasm, []byte("net.(*Dialer)
 func instantiateWASI(ctx context.Context, rt wazero.Runtime) error {
 	b := rt.NewHostModuleBuilder(wasiModule)
 	for name, w := range wasiFuncs {
-		b.NewFunctionBuilder().WithGoModuleFunction(wrap("", w.f), w.params, w.results).Export(name)
+		b.NewFunctionBuilder().WithGoModuleFunction(wrap(w.f), w.params, w.results).Export(name)
 	}
 	_, err := b.Instantiate(ctx)
 	return err

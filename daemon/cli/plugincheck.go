@@ -152,10 +152,6 @@ func checkIn(ctx context.Context, h *host.Host, file string, wish pluginWish) (p
 		return pluginReport{}, fmt.Errorf("plugin: a fleet of %d workers cannot be made up; give 1 to %d", wish.workers[i],
 			mostWorkers)
 	}
-	labels, err := wish.labelNames()
-	if err != nil {
-		return pluginReport{}, err
-	}
 	wasm, err := readModule(file)
 	if err != nil {
 		return pluginReport{}, err
@@ -174,7 +170,7 @@ func checkIn(ctx context.Context, h *host.Host, file string, wish pluginWish) (p
 	if f.Sockets {
 		r.Notes = append(r.Notes, noSockets)
 	}
-	if err := r.decide(s, wish, labels); err != nil {
+	if err := r.decide(s, wish, wish.labelNames()); err != nil {
 		return r, fmt.Errorf("%w%s", err, strings.Join(append([]string{""}, r.Notes...), "; "))
 	}
 	r.note(s, f.MemoryBytes)
@@ -313,9 +309,6 @@ func (r *pluginReport) note(s *host.Strategy, before uint64) {
 	for _, entry := range slices.Sorted(maps.Keys(stats.Refused)) {
 		r.notef("it asked for %q %d times and may not: allow = [%q] in its table, --allow %s here", entry,
 			stats.Refused[entry], entry, entry)
-	}
-	for _, name := range slices.Sorted(maps.Keys(stats.Invalid)) {
-		r.notef("it called %s %d times with arguments that are out of range: no effect", name, stats.Invalid[name])
 	}
 	if r.leastClass < -100 || r.mostClass > 0 {
 		r.notef("it gives classes from %d to %d, which [[keys]] priority cuts to -100 to 0; set it to [%d, %d] for the keys "+

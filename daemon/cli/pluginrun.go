@@ -114,7 +114,7 @@ func printRun(w io.Writer, file string, r *redecide.Report) error {
 		"  were rejected    %d, and to reject them is to agree\n"+
 		"  tokens held      %.0f at its workers, %.0f at those recorded (%+.0f)\n"+
 		"  believed cost    %.3f s, %.3f s recorded (%+.3f)\n",
-		file, r.Decided, r.Lines, r.Unheld, r.Bound, r.BadLines, unjudged(r)+ofOthers(r), r.Agreed, compared,
+		file, r.Decided, r.Lines, r.Unheld, r.Bound, r.BadLines, unjudged(r), r.Agreed, compared,
 		r.Declined, r.Rejected, r.Held, r.Failed, because(r.Last), r.Turned,
 		r.Chosen.HeldTokens, r.Recorded.HeldTokens, r.Chosen.HeldTokens-r.Recorded.HeldTokens,
 		r.Chosen.Seconds, r.Recorded.Seconds, r.Chosen.Seconds-r.Recorded.Seconds)
@@ -135,22 +135,18 @@ func printRun(w io.Writer, file string, r *redecide.Report) error {
 	return err
 }
 
-// unjudged formats the line about records that lack data which the strategy asked for.
+// unjudged formats the lines about records that lack data which the strategy asked for, or whose Own is not its own.
 func unjudged(r *redecide.Report) string {
-	if r.Unfit == 0 {
-		return ""
+	text := ""
+	if r.Unfit > 0 {
+		text = fmt.Sprintf("  not judged       %d: it asked for %s, which records do not hold\n", r.Unfit,
+			strings.Join(r.Lacks, ", "))
 	}
-	return fmt.Sprintf("  not judged       %d: it asked for %s, which records do not hold\n", r.Unfit,
-		strings.Join(r.Lacks, ", "))
-}
-
-// ofOthers formats the line about records whose Own is not the strategy's.
-func ofOthers(r *redecide.Report) string {
-	if r.Others == 0 {
-		return ""
+	if r.Others > 0 {
+		text += fmt.Sprintf("  Own              in %d records it is that of another strategy (%s), and says nothing of what "+
+			"this one has learnt: let it be a shadow\n", r.Others, r.Other)
 	}
-	return fmt.Sprintf("  Own              in %d records it is that of another strategy (%s), and says nothing of what "+
-		"this one has learnt: let it be a shadow\n", r.Others, r.Other)
+	return text
 }
 
 // because formats an error to follow a count.

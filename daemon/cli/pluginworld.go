@@ -3,8 +3,8 @@ package cli
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/host"
@@ -25,19 +25,13 @@ var (
 const mostLabels = 64
 
 // labelNames returns those of the made-up workers: what is asked for, each option as a label, and the usual ones.
-func (w *pluginWish) labelNames() ([]string, error) {
+func (w *pluginWish) labelNames() []string {
 	all := slices.Clone(w.labels)
-	for k, v := range w.options {
-		all = append(all, k+"="+v)
+	for _, k := range slices.Sorted(maps.Keys(w.options)) {
+		all = append(all, k+"="+w.options[k])
 	}
-	slices.Sort(all)
-	all = slices.Compact(append(all, madeUpLabels...))
-	if len(w.labels) > mostLabels {
-		return nil, fmt.Errorf("plugin: --labels has %d; a pool has %d at most", len(w.labels), mostLabels)
-	}
-	all = all[:min(len(all), mostLabels)]
-	slices.Sort(all)
-	return slices.Compact(all), nil
+	all = append(all, madeUpLabels...)
+	return all[:min(len(all), mostLabels)]
 }
 
 // headerValue is the value of all headers of a request.
@@ -46,8 +40,7 @@ type headerValue string
 // Header implements [host.HeaderSource].
 func (v headerValue) Header(string) (string, bool) { return string(v), true }
 
-// madeUp generates a frame with the given number of workers, all different. Each has one label of each name, and of a
-// name with one value every other worker.
+// madeUp generates a frame with the given number of workers, all different. Each label is at every third of them.
 func madeUp(workers int, labels []string) *host.Frame {
 	f := &host.Frame{}
 	f.Reset()
@@ -60,21 +53,9 @@ func madeUp(workers int, labels []string) *host.Frame {
 	f.Labels, f.Header.Labels, f.Header.LabelsEpoch = labels, uint32(len(labels)), 1
 	for i := range workers {
 		f.Rows = append(f.Rows, abi.Row{Worker: uint32(i), Key: uint64(i+1) * 0x9e3779b97f4a7c15, Slow: 1, Weight: 1,
-			InFlight: uint32(i % 7), GPU: uint32(i % 256), Predicted: uint32(i % 256)})
+			InFlight: uint32(i % 7), GPU: uint32(i % 256), Predicted: uint32(i % 256),
+			Labels: 0x9249249249249249 << (i % 3) & (1<<len(labels) - 1)})
 		f.WorkerIDs = append(f.WorkerIDs, fmt.Sprint("w", i+1))
-	}
-	for from := 0; from < len(labels); {
-		name, _, _ := strings.Cut(labels[from], "=")
-		n := 1
-		for from+n < len(labels) && strings.HasPrefix(labels[from+n], name+"=") {
-			n++
-		}
-		for i := range f.Rows {
-			if k := i % max(n, 2); k < n {
-				f.Rows[i].Labels |= 1 << (from + k)
-			}
-		}
-		from += n
 	}
 	return f
 }

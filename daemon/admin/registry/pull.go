@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,9 +39,6 @@ type Source struct {
 	Dir    string // that keeps what was pulled; "" = memory alone
 }
 
-// Kept returns the module if it has been pulled before, else nil.
-func (s Source) Kept() []byte { return kept.get(s.digest(), s.Dir) }
-
 func (s Source) digest() string { return s.Ref[strings.LastIndex(s.Ref, ":")+1:] }
 
 // Pull asks the registry for the module.
@@ -50,9 +47,9 @@ func (s Source) Pull(ctx context.Context) ([]byte, error) {
 	defer cancel()
 	wasm, err := s.pull(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be pulled: %w", s.Ref, s.explain(err))
+		return nil, s.explain(err)
 	}
-	kept.put(s.digest(), s.Dir, wasm)
+	s.keep(wasm)
 	return wasm, nil
 }
 
@@ -66,16 +63,17 @@ func (s Source) pull(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var m struct {
-		ocispec.Manifest
-		Manifests []ocispec.Descriptor `json:"manifests"` // of an index
-	}
+	var m struct{ Layers, Manifests []ocispec.Descriptor } // of a manifest, of an index
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, fmt.Errorf("its manifest (%s) is no JSON; push the module again: %w", d.MediaType, err)
 	}
 	if m.Manifests != nil {
+		var list []string
+		for _, one := range m.Manifests[:min(len(m.Manifests), 8)] {
+			list = append(list, string(one.Digest))
+		}
 		return nil, fmt.Errorf("it is an index of %d platforms, and a module has none; name the digest of one: %s",
-			len(m.Manifests), platforms(m.Manifests))
+			len(m.Manifests), strings.Join(list, ", "))
 	}
 	layer, packed, err := layerOf(m.Layers)
 	if err != nil {
@@ -112,10 +110,7 @@ func (s Source) repository() (*remote.Repository, error) {
 		client.Credential = credentials.Credential(store)
 	}
 	repo.Client = client
-	host, _, err := net.SplitHostPort(repo.Reference.Host())
-	if err != nil {
-		host = repo.Reference.Host()
-	}
+	host := (&url.URL{Host: repo.Reference.Host()}).Hostname()
 	repo.PlainHTTP = host == "localhost" || net.ParseIP(host).IsLoopback()
 	return repo, nil
 }
@@ -127,37 +122,21 @@ func (s Source) explain(err error) error {
 	if errors.As(err, &answer) {
 		status = answer.StatusCode
 	}
-	host, _, _ := strings.Cut(strings.TrimPrefix(s.Ref, conf.Registry), "/")
 	var dial *net.OpError
+	remedy := ""
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden,
 		errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return fmt.Errorf("the registry refuses the credentials; have pull_secret name a Docker config.json with an entry "+
-			"for %s that may pull: %w", host, err)
+		remedy = "the registry refuses the credentials; have pull_secret name a Docker config.json with an entry for it: "
 	case status == http.StatusNotFound, errors.Is(err, errdef.ErrNotFound):
-		return fmt.Errorf("the registry does not have it; push the module there, or correct the digest: %w", err)
+		remedy = "the registry does not have it; push the module there, or correct the digest: "
 	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData),
 		strings.Contains(err.Error(), "digest mismatch"):
-		return fmt.Errorf("the registry sends other bytes than the digest names; do not trust it: %w", err)
+		remedy = "the registry sends other bytes than the digest names; do not trust it: "
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
-		return fmt.Errorf("%s has not sent it in time (%v for all); see that it answers, and reload: %w", host, pullTime,
-			err)
+		remedy = fmt.Sprintf("it has not come within %v; see that the registry answers, and reload: ", pullTime)
 	case errors.As(err, &dial), status >= 500:
-		return fmt.Errorf("%s does not answer as it should; see that it is up and can be reached, and reload: %w", host,
-			err)
+		remedy = "the registry does not answer as it should; see that it is up and can be reached, and reload: "
 	}
-	return err
-}
-
-// platforms lists the manifests of an index.
-func platforms(all []ocispec.Descriptor) string {
-	var list []string
-	for _, d := range all[:min(len(all), 8)] {
-		of := "no platform"
-		if d.Platform != nil {
-			of = d.Platform.OS + "/" + d.Platform.Architecture
-		}
-		list = append(list, fmt.Sprintf("%s (%s)", d.Digest, of))
-	}
-	return strings.Join(slices.Compact(list), ", ")
+	return fmt.Errorf("%s cannot be pulled: %s%w", s.Ref, remedy, err)
 }
