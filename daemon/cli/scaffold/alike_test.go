@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/toolchains"
 	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk"
 	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/sdktest"
 )
@@ -126,6 +126,72 @@ func asks(t *testing.T, s *host.Strategy) string {
 	return b.String()
 }
 
+// numbers are options, well written and not.
+var numbers = []string{"12", "-.05", "0.25", "1e-3", "1e-05", "+2.5", "2E2", "7.", "1.5e+3", "0", "123456789.125", "1e-400", "", "x",
+	"5ms", "1e", "1e+", "e5", "--1", "+-1", ".", "-", "1.2.3", "1e2.5", "1e2e3", " 1", "1 ", "inf", "NaN", "1e999", "0x10", "1-2"}
+
+// scaled is a strategy in Go with the option of testdata/alike.
+type scaled struct{ scale float64 }
+
+func (s *scaled) Configure(o *sdk.Options) error {
+	s.scale = o.Float("scale", 2)
+	return nil
+}
+
+func (*scaled) Route(*sdk.Request, []sdk.Worker) sdk.Decision { return sdk.Decline }
+
+// inGo returns what Go's SDK reads of the numbers, and what it refuses.
+func inGo() string {
+	var b strings.Builder
+	for _, text := range numbers {
+		var s scaled
+		if err := sdktest.Configure(&s, map[string]string{"scale": text}); err != nil {
+			fmt.Fprintf(&b, "%q is refused\n", text)
+		} else {
+			fmt.Fprintf(&b, "%q is %.14g\n", text, s.scale)
+		}
+	}
+	return b.String()
+}
+
+// options returns what a module reads of the numbers, and what it refuses.
+func options(t *testing.T, wasm []byte) string {
+	t.Helper()
+	h, err := host.New(t.Context(), host.Config{Stepped: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close(context.Background())
+	f := &host.Frame{Header: sdktest.NewFrame(30).Header, Rows: sdktest.NewFrame(30).Rows}
+	var b strings.Builder
+	for _, text := range numbers {
+		s, err := h.Load(t.Context(), "mine", wasm, host.Options{Fuel: 100_000_000, Values: map[string]string{"scale": text}})
+		if err != nil {
+			fmt.Fprintf(&b, "%q is refused\n", text)
+			continue
+		}
+		s.Pick(f)
+		s.Pick(f)
+		fmt.Fprintf(&b, "%q is %.14g\n", text, f.Rows[0].Own)
+		s.Close(context.Background())
+	}
+	if _, err := h.Load(t.Context(), "mine", wasm, host.Options{Values: map[string]string{"zone": "a", "zones": "b"}}); err == nil {
+		b.WriteString("an unknown key is taken\n")
+	}
+	return b.String()
+}
+
+// same compares two texts line by line.
+func same(t *testing.T, got, want string) {
+	t.Helper()
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range max(len(a), len(b)) {
+		if i >= len(a) || i >= len(b) || a[i] != b[i] {
+			t.Errorf("line %d of %d is\n%q\nGo has %d, and\n%q", i, len(a), a[min(i, len(a)-1)], len(b), b[min(i, len(b)-1)])
+		}
+	}
+}
+
 // TestAlike: a program that asks for all that the SDK of Go gives gets the same from each other language's.
 func TestAlike(t *testing.T) {
 	toolchains.Use(t, "../../..")
@@ -138,24 +204,8 @@ func TestAlike(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			wasm := compiled(t, language, filepath.Join("testdata/alike", filepath.Base(sources[language])))
-			for _, wrong := range []map[string]string{{"scale": "x"}, {"zone": "a", "zones": "b"}} {
-				h, err := host.New(t.Context(), host.Config{Slots: 1})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer h.Close(context.Background())
-				if _, err := h.Load(t.Context(), "mine", wasm, host.Options{Values: wrong, Fuel: 100_000_000, PickTime: 10 * time.Second}); err == nil {
-					t.Errorf("options %v are taken", wrong)
-				}
-			}
-			if got := asks(t, loaded(t, wasm, values)); got != want {
-				a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
-				for i := range min(len(a), len(b)) {
-					if a[i] != b[i] {
-						t.Errorf("answers\n%s\nGo answers\n%s", a[i], b[i])
-					}
-				}
-			}
+			same(t, options(t, wasm), inGo())
+			same(t, asks(t, loaded(t, wasm, values)), want)
 		})
 	}
 }
@@ -168,14 +218,20 @@ func TestAssemblyScriptFreesItsMemory(t *testing.T) {
 	s := loaded(t, compiled(t, "assemblyscript", "testdata/header/index.ts"), nil)
 	f := &host.Frame{Header: sdktest.NewFrame(4).Header, Rows: sdktest.NewFrame(4).Rows,
 		Headers: headers{"x-tier": strings.Repeat("silver", 40)}}
-	first := uint64(0)
+	first, most := uint64(0), int64(0)
 	for i := range 2_000_000 {
-		if r := s.Pick(f); r.Fallback != "" || r.Row != 0 {
+		r := s.Pick(f)
+		if r.Fallback != "" || r.Row != 0 {
 			t.Fatalf("pick %d: %+v, %s", i, r, s.Stats().LastError)
 		}
+		most = max(most, r.Fuel)
 		if i == 10_000 {
 			first = s.Stats().MemoryBytes
 		}
+	}
+	t.Logf("%d bytes, at most %d fuel a pick", first, most)
+	if most > 100_000 {
+		t.Errorf("a pick took %d fuel; want at most a tenth of what it may", most)
 	}
 	if last := s.Stats().MemoryBytes; last > first || s.Stats().Discarded > 0 {
 		t.Errorf("%d bytes after 10,000 picks and %d after two million; %d instances were thrown away", first, last, s.Stats().Discarded)

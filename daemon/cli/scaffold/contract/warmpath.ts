@@ -720,7 +720,7 @@ export class Options {
   // The option as a number.
   number(key: string, absent: f64): f64 {
     const at = this.find(key);
-    const n = at < 0 ? absent : parseFloat(this.all[at]);
+    const n = at < 0 ? absent : decimal(this.all[at]);
     if (isNaN(n)) this.wrong = key;
     return n;
   }
@@ -758,6 +758,23 @@ export function texts(len: u32): string[] {
     at += 4 + n;
   }
   return all;
+}
+
+// The text's number, as 12, -.05 or 1e-3; NaN if it is none. parseFloat alone takes 5ms as 5.
+export function decimal(text: string): f64 {
+  let digits = 0, points = 0;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c >= 48 && c <= 57) digits++;
+    else if (c == 46 && points++ == 0) continue;
+    else if ((c == 43 || c == 45) && (i == 0 || (text.charCodeAt(i - 1) | 32) == 101)) continue;
+    else if ((c | 32) == 101 && digits > 0 && points < 2) {
+      digits = 0;
+      points = 2;
+    } else return NaN;
+  }
+  const n = digits > 0 ? parseFloat(text) : NaN;
+  return isFinite(n) ? n : NaN;
 }
 
 // Tells the operator that an option is unknown or has a wrong value. Return what it returns.

@@ -654,6 +654,7 @@ pub fn worker_id(i: usize) []const u8 {
 
 /// The request's header of that name, if the strategy's allow list has "headers:" and its name in lower case.
 pub fn header(name: []const u8) []const u8 {
+    if (name.len > asked.len) return "";
     @memcpy(asked[0..name.len], name);
     return ask(STR_HEADER, @intCast(name.len));
 }
@@ -781,24 +782,42 @@ pub const Options = struct {
 var kept: [4096]u8 = undefined;
 var used: usize = 0;
 
-/// The text's number, as 12 or -.05; null if it is none. std.fmt.parseFloat is 20 KB.
+/// The text's number, as 12, -.05 or 1e-3; null if it is none. std.fmt.parseFloat is 20 KB.
 pub fn decimal(text: []const u8) ?f64 {
     var n: f64 = 0;
-    var unit: f64 = 1;
+    var scale: i32 = 0;
+    var exponent: i32 = 0;
+    var digits: u32 = 0;
     var point = false;
     const minus = text.len > 0 and text[0] == '-';
-    const digits = if (minus) text[1..] else text;
-    for (digits) |c| {
-        if (c == '.' and !point) {
+    var i: usize = @intFromBool(minus or (text.len > 0 and text[0] == '+'));
+    while (i < text.len and (text[i] == '.' or std.ascii.isDigit(text[i]))) : (i += 1) {
+        if (text[i] == '.') {
+            if (point) return null;
             point = true;
             continue;
         }
-        if (c < '0' or c > '9') return null;
-        n = n * 10 + @as(f64, @floatFromInt(c - '0'));
-        if (point) unit *= 10;
+        n = n * 10 + float(text[i] - '0');
+        scale += @intFromBool(point);
+        digits += 1;
     }
-    if (digits.len == @intFromBool(point)) return null;
-    return if (minus) -n / unit else n / unit;
+    if (digits > 0 and i < text.len and (text[i] == 'e' or text[i] == 'E')) {
+        i += 1;
+        const below = i < text.len and text[i] == '-';
+        if (below or (i < text.len and text[i] == '+')) i += 1;
+        digits = 0;
+        while (i < text.len and std.ascii.isDigit(text[i]) and exponent < 1000) : (i += 1) {
+            exponent = exponent * 10 + text[i] - '0';
+            digits += 1;
+        }
+        if (below) exponent = -exponent;
+    }
+    if (digits == 0 or i < text.len) return null;
+    var power: f64 = 1;
+    for (0..@abs(exponent - scale)) |_| power *= 10;
+    n = if (exponent < scale) n / power else n * power;
+    if (n - n != 0) return null;
+    return if (minus) -n else n;
 }
 
 /// Tells the operator that an option is unknown or has a wrong value. Return what it returns.

@@ -48,7 +48,7 @@ export function wp_pick(): u64 {
     count("asked", 1.5);
   } else if (r.seq == 1) {
     const k = new Ranking();
-    for (let i: u32 = 0; i < r.rows; i++) k.enter(i, Math.trunc(r.ttft(worker(i))));
+    for (let i: u32 = 0; i < r.rows; i++) k.enter(i, i % 5 == 0 ? NaN : Math.trunc(r.ttft(worker(i))));
     return only(bind(because(k.choose(), REASON_OWN + 1)));
   } else if (r.seq == 2) return because(r.reject(451, "not here", 7), REASON_OWN);
   else if (r.seq == 3) return r.unavailable("nobody is up");

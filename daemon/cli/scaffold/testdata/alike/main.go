@@ -1,7 +1,11 @@
 // Alike asks for all that the SDK gives; TestAlike holds the same program in the other languages to its answers.
 package main
 
-import "github.com/warmpath/warmpath/sdk"
+import (
+	"math"
+
+	"github.com/warmpath/warmpath/sdk"
+)
 
 type alike struct {
 	scale float64
@@ -30,7 +34,11 @@ func (s *alike) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	case 1:
 		var k sdk.Ranking
 		for i := range workers {
-			k.Enter(i, &workers[i], float64(int(r.TTFT(&workers[i])))) // whole seconds: some are equal
+			cost := float64(int(r.TTFT(&workers[i]))) // whole seconds: some are equal
+			if i%5 == 0 {
+				cost = math.NaN()
+			}
+			k.Enter(i, &workers[i], cost)
 		}
 		return k.Choose(r).Because(sdk.ReasonOwn + 1).Bind().Only()
 	case 2:

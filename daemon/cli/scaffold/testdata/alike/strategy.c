@@ -43,7 +43,7 @@ uint64_t route(struct wp_header *r, const struct wp_row *workers) {
     break;
   case 1:
     for (uint32_t i = 0; i < r->rows; i++)
-      wp_enter(&k, i, &workers[i], (int)wp_ttft(r, &workers[i]));
+      wp_enter(&k, i, &workers[i], i % 5 == 0 ? __builtin_nan("") : (int)wp_ttft(r, &workers[i]));
     return wp_only(wp_bind(wp_because(wp_choose(&k), WP_REASON_OWN + 1)));
   case 2:
     return wp_because(wp_reject(r, 451, "not here", 7), WP_REASON_OWN);

@@ -48,7 +48,7 @@ fn route(r: *wp.Header, workers: []const wp.Row) u64 {
         0 => values(r, workers),
         1 => {
             var k: wp.Ranking = .{};
-            for (workers, 0..) |*w, i| k.enter(i, w, @trunc(r.ttft(w)));
+            for (workers, 0..) |*w, i| k.enter(i, w, if (i % 5 == 0) std.math.nan(f64) else @trunc(r.ttft(w)));
             return wp.only(wp.bind(wp.because(k.choose(r), wp.REASON_OWN + 1)));
         },
         2 => return wp.because(r.reject(451, "not here", 7), wp.REASON_OWN),
