@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/lmcache"
+	"github.com/warmpath/warmpath/cache/parts/seldom"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
@@ -168,9 +169,11 @@ func (d *Daemon) start(c *conf.Config) error {
 	}
 	most, forAdmin := d.room.fit(c, d.state.Load().pools) // the workers are known now
 	d.front.SetMaxConns(most)
+	store := strategies.NewStore(d.host, process{d})
+	d.tending.Go(func() { d.peers.RunModules(d.life, d.receives(store)) })
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Process: process{d}, Store: d.tier,
 		KVCache: d.kvCache, Certificates: &d.certs, LMCache: d.lmcache, Peers: d.peers, Memory: d.memory, Spans: &d.tracer,
-		Ring: &d.ring, WhatIf: strategies.NewLab(d.host, process{d}), Strategies: strategies.NewStore(d.host, process{d}),
+		Ring: &d.ring, WhatIf: strategies.NewLab(d.host, process{d}), Strategies: store,
 		Limits: d.limits, Succeeds: d.manager.Succeeds(), Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager,
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
@@ -301,6 +304,32 @@ func (p process) Served() *epoch.Epoch        { return &p.epoch().Epoch }
 func (p process) Pools() []*operator.Pool     { return p.shown() }
 func (p process) Draining() bool              { return p.front.Draining() }
 func (p process) Pprof() bool                 { return p.Configuration().Server.Pprof }
+
+func (p process) Share(name string, wasm []byte) (note string) {
+	if p.peers == nil || wasm == nil && !p.peers.SharesModules() {
+		return ""
+	}
+	if !p.peers.SharesModules() {
+		return "other routers of the history do not get it: for that set history.secret_file"
+	}
+	if err := p.peers.PushModule(name, wasm); err != nil {
+		return fmt.Sprintf("other routers of the history do not get it; push again: %v", err)
+	}
+	return "other routers of the history have it within seconds, if they have server.strategies_dir"
+}
+
+// receives returns what takes the modules that other routers were given.
+func (d *Daemon) receives(store *strategies.Store) func(m *peers.Module) bool {
+	var refused seldom.Once
+	return func(m *peers.Module) bool {
+		done, err := store.Receive(m.Name, m.At, m.SHA256, m.Fetch)
+		if err != nil {
+			refused.Warn(d.log, m.Name+m.SHA256, "a module that another router was given is not taken here, and the one before "+
+				"stays; push it here to see all of why", "strategy", m.Name, "sha256", m.SHA256, "err", err)
+		}
+		return done
+	}
+}
 
 func (p process) Upgrade(wait time.Duration) (pid int, err error) { return p.manager.Upgrade(wait) }
 

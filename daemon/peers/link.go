@@ -65,6 +65,8 @@ func newLink(url string, security *tls.Config, prefix string, self uint64) (*lin
 func (l *link) stream(pool string) string { return l.prefix + "history/" + pool }
 func (l *link) secret() string            { return l.prefix + "history-secret" }
 func (l *link) young() string             { return l.prefix + "history-secret-young" }
+func (l *link) modules() string           { return l.prefix + "history-modules" }
+func (l *link) module(name string) string { return l.prefix + "history-module/" + name }
 
 // timeOf returns when an entry was added, by this process's clock. The result is never in the future.
 func (l *link) timeOf(id string, now time.Time) time.Time {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/admin/registry"
@@ -22,6 +23,9 @@ type Process interface {
 	Served() *epoch.Epoch
 	// Reload reads the configuration and the modules again. On an error all stays as it was.
 	Reload() error
+	// Share gives a module to the other routers of the history, and returns what the operator should know. Without bytes
+	// it takes the name back; they keep what they have.
+	Share(name string, wasm []byte) (note string)
 }
 
 // Store takes modules. Its methods are safe for concurrent use: while one changes something, others are refused.
@@ -66,8 +70,35 @@ func (s *Store) Strategies() (list []Strategy) {
 	return list
 }
 
-// Put brings a module in under a name. was is the sum of the module in whose place it is to come, "" = of any or none.
+// Put brings a module in under a name, here and at the routers of the history. was is the sum of the module in whose
+// place it is to come, "" = of any or none.
 func (s *Store) Put(name string, wasm []byte, was string) (*Delivered, error) {
+	d, err := s.put(name, wasm, was)
+	if err == nil {
+		d.Note = strings.TrimPrefix(d.Note+"; "+s.process.Share(name, wasm), "; ")
+		d.Note = strings.TrimSuffix(d.Note, "; ")
+	}
+	return d, err
+}
+
+// Receive takes a module that another router was given at that time, unless the folder has a later one. done is false
+// where it is to be called again.
+func (s *Store) Receive(name string, at time.Time, sum string, fetch func() ([]byte, error)) (done bool, err error) {
+	server := s.process.Configuration().Server
+	info, err := os.Stat(server.StoredPath(name))
+	if server.StrategiesDir == "" || err == nil && !at.After(info.ModTime()) {
+		return true, nil
+	}
+	wasm, err := fetch()
+	if err != nil || Sum(wasm) != sum { // a later push may be half there
+		return false, err
+	}
+	_, err = s.put(name, wasm, "")
+	busy, is := errors.AsType[*Refusal](err)
+	return !is || busy.Why != Conflict, err
+}
+
+func (s *Store) put(name string, wasm []byte, was string) (*Delivered, error) {
 	c, err := s.begin()
 	if err != nil {
 		return nil, err
@@ -185,5 +216,6 @@ func (s *Store) Remove(name string) error {
 		return errors.Join(refuse(Conflict, "the configuration in force needs the module, which stays: %v", err),
 			putBack(have.Path, before))
 	}
+	s.process.Share(name, nil)
 	return nil
 }

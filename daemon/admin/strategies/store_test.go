@@ -27,6 +27,8 @@ type scene struct {
 
 func (s *scene) Configuration() *conf.Config { return s.c }
 
+func (*scene) Share(string, []byte) string { return "" }
+
 func (*scene) Served() *epoch.Epoch { return &epoch.Epoch{} }
 
 func (s *scene) Reload() error {
