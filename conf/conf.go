@@ -2,6 +2,7 @@ package conf
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -329,6 +330,19 @@ func (p *Pool) Bounded() bool { return p.MaxInFlight > 0 || p.MaxWait > 0 || p.M
 // Queues reports whether requests of the pool may wait in the router.
 func (p *Pool) Queues() bool {
 	return p.Queue.MaxRequests > 0 && (p.Bounded() || p.Queue.WaitEmpty > 0)
+}
+
+// Holds returns for how long requests wait while no worker is up: those for a model that the pool names. 0 = none does.
+func (p *Pool) Holds() time.Duration {
+	if !p.Queues() || !p.namesOne() {
+		return 0
+	}
+	return p.Queue.WaitEmpty
+}
+
+// namesOne reports whether one of the patterns is a model's name.
+func (p *Pool) namesOne() bool {
+	return slices.ContainsFunc(p.Models, func(m string) bool { return !strings.HasSuffix(m, "*") })
 }
 
 // Names reports whether one of the pool's patterns is just that model.

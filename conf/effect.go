@@ -95,10 +95,8 @@ var words = map[string]func(s *scope) bool{
 	"?own-strategy":     func(s *scope) bool { return !s.p.all(Builtins...) },
 	"?counts-delay":     func(s *scope) bool { return !s.p.all("roundrobin", "session") },
 	"?another-strategy": func(s *scope) bool { return s.v.String() != s.p.Strategy },
-	"?exact-name": func(s *scope) bool {
-		return slices.ContainsFunc(s.p.Models, func(m string) bool { return !strings.Contains(m, "*") })
-	},
-	"?more-names": func(s *scope) bool { return len(s.p.Models) > 1 || strings.Contains(s.p.Models[0], "*") },
+	"?exact-name":       func(s *scope) bool { return s.p.namesOne() },
+	"?more-names":       func(s *scope) bool { return len(s.p.Models) > 1 || strings.Contains(s.p.Models[0], "*") },
 }
 
 // scope is a key that the file has, with the tables around it.

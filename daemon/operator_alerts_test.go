@@ -40,6 +40,8 @@ var brokenDaemons = []broken{
 	{"prefillers that are gone", []string{"WarmpathPrefillsFail main"}, gone},
 	{"a worker that is full", []string{"WarmpathWorkerFull main", "WarmpathShedding main"}, full},
 	{"a key at its limit", []string{"WarmpathKeyAtLimit"}, keyAtLimit},
+	{"a key whose requests wait", []string{"WarmpathKeyWaits main"}, keyWaits},
+	{"a worker that ends again and again", []string{"WarmpathWorkerRestarts main"}, restarts},
 	{"a queue that never empties", []string{"WarmpathQueueFilling main"}, queued},
 	{"KV events that are cut", []string{"WarmpathKVEventsStale main"}, eventsCut},
 	{"a cache that keeps nothing", []string{"WarmpathBelievesTooMuch main"}, forgets},
@@ -124,6 +126,37 @@ func keyAtLimit(t *testing.T) string {
 	running.Go(func() {
 		for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
 			r.as("team", "POST", "/v1/completions", `{"model":"sim","max_tokens":1,"prompt":"a"}`)
+		}
+	})
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return r.AdminAddr()
+}
+
+// keyWaits has a key whose requests wait for their limit.
+func keyWaits(t *testing.T) string {
+	r := start(t, limited(t, "team", "requests_per_minute = 20")+withPool(settings("roundrobin", sims(t, 1, vllmsim.Config{}).URLs()...), "max_in_flight = 8"), 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for range 20 {
+		running.Go(func() {
+			for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
+				r.as("team", "POST", "/v1/completions", `{"model":"sim","max_tokens":1,"prompt":"a"}`)
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); r.Close(); running.Wait() })
+	return r.AdminAddr()
+}
+
+// restarts has a worker that ends every few seconds.
+func restarts(t *testing.T) string {
+	f := sims(t, 2, vllmsim.Config{})
+	r := start(t, settings("roundrobin", f.URLs()...), 2)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ; ctx.Err() == nil; time.Sleep(2 * time.Second) {
+			_ = f[0].Restart()
 		}
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })

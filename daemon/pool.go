@@ -128,7 +128,8 @@ func (p *pool) look() {
 func (p *pool) shown() *operator.Pool {
 	c := &p.set.Load().conf
 	return &operator.Pool{Pool: p.route, Models: c.Models, Patterns: c, Panic: c.Panic, Events: p.feed,
-		Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue, Pairing: adapt.Pairing(&c.Disaggregation)}
+		Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue, Pairing: adapt.Pairing(&c.Disaggregation),
+		Holds: c.Holds()}
 }
 
 // served is the pool as a request of this epoch sees it.

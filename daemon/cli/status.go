@@ -99,8 +99,8 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 	}
 	for i := range o.Pools {
 		p := &o.Pools[i]
-		fmt.Fprintf(out, "\npool %s  models %s, %s on %s, %d of %d up, demand %.1f s of prefill%s\n", p.Name,
-			strings.Join(p.Models, " "), p.PoolState.Strategy, p.View, p.Up, len(p.Workers), p.Demand,
+		fmt.Fprintf(out, "\npool %s  models %s, %s%s on %s, %d of %d up, demand %.1f s of prefill%s\n", p.Name,
+			strings.Join(p.Models, " "), p.PoolState.Strategy, canariesOf(p), p.View, p.Up, len(p.Workers), p.Demand,
 			wantedBy(p.Up, p.Wanted))
 		for _, r := range p.Roles {
 			fmt.Fprintf(out, "role %s: %d of %d up, %.1f in use, demand %.1f s of prefill%s\n", r.Role, r.Up, r.Workers, r.Busy,
@@ -109,6 +109,10 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 		if p.WhyNot != "" {
 			fmt.Fprintf(out, "CANNOT SERVE: %s\n", p.WhyNot)
 		}
+		if p.Rests != "" {
+			fmt.Fprintf(out, "AT ZERO: no worker is up, and requests wait for one, %s at most\n", p.Rests)
+		}
+		writeQueue(out, p)
 		if p.Quarantine {
 			fmt.Fprintf(out, "STRATEGY SET ASIDE: %s\n", firstLine(p.Strategy.LastError))
 		}
@@ -125,12 +129,32 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 	return nil
 }
 
+// canariesOf names the canaries behind the pool's own strategy.
+func canariesOf(p *operator.PoolOverview) string {
+	if len(p.Canaries) == 0 {
+		return ""
+	}
+	return ", canary " + strings.Join(p.Canaries, ", canary ")
+}
+
+// writeQueue prints how many requests of a pool wait in the router, whose they are and what for.
+func writeQueue(out io.Writer, p *operator.PoolOverview) {
+	if p.Queue == nil {
+		return
+	}
+	whose := []string{}
+	for _, f := range p.Queue.Flows {
+		whose = append(whose, fmt.Sprintf("%s %d (%s)", f.Flow, f.Requests, p.WaitsFor(f.Limit)))
+	}
+	fmt.Fprintf(out, "WAITS IN THE ROUTER: %d of %d: %s\n", p.Queue.Waiting, p.Queue.Most, some(whose))
+}
+
 // wantedBy says how many workers are wanted where requests are refused.
 func wantedBy(up, wanted int) string {
 	if wanted <= up {
 		return ""
 	}
-	return fmt.Sprintf(", %d workers wanted for what it refuses", wanted)
+	return fmt.Sprintf(", would need %s to refuse nothing", count(wanted, "worker"))
 }
 
 // firstLine returns a strategy's error without its stack trace, which the log has.
@@ -190,7 +214,7 @@ func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time, 
 		if s.TTFT > 0 {
 			first = fmt.Sprintf("%.2fs", s.TTFT)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s\t\n", s.ID, s.State, ago(s.Since, now),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s\t\n", named(s), s.State, ago(s.Since, now),
 			s.InFlight, s.Running, s.Waiting, s.Queue, 100*s.KVUsage, hits, s.Slowness, mark(first, s.TTFT, m.first),
 			mark(perToken(s.TPOT), s.TPOT, m.perToken))
 		whys = append(whys, whyOf(s))
@@ -209,11 +233,22 @@ func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time, 
 	return nil
 }
 
+// named is the id of a worker, with its role if it has one.
+func named(s *operator.WorkerState) string {
+	if role := s.Labels["role"]; role != "" {
+		return s.ID + " (" + role + ")"
+	}
+	return s.ID
+}
+
 // whyOf lists what is wrong with a worker, each once.
 func whyOf(s *operator.WorkerState) string {
 	var why []string
 	if s.Breaker != "closed" {
 		why = append(why, "breaker "+s.Breaker)
+	}
+	if s.Lately > 1 {
+		why = append(why, fmt.Sprintf("%d restarts in 5 min", s.Lately))
 	}
 	if s.Why != "" {
 		why = append(why, s.Why)

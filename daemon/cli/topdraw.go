@@ -139,13 +139,9 @@ func waitingRows(o *operator.Overview) section {
 			if p.Queue == nil {
 				continue
 			}
-			why := "no worker has room"
-			if p.Up == 0 {
-				why = "no worker is up"
-			}
 			for _, f := range p.Queue.Flows {
 				fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%.1fs\t%s\t%s\n", f.Flow, p.Name, f.Requests, f.Class, f.Cost,
-					ago(f.Served, o.Now), why)
+					ago(f.Served, o.Now), p.WaitsFor(f.Limit))
 			}
 			fmt.Fprintf(w, "all\t%s\t%d of %d\t\t\t\t\n", p.Name, p.Queue.Waiting, p.Queue.Most)
 		}
@@ -206,7 +202,7 @@ func workerRows(o *operator.Overview, wide bool) section {
 			if wide {
 				each = mark(perToken(r.TPOT), r.TPOT, r.perToken) + "\t"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s%s\n", r.ID, r.pool, r.State,
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s%s\n", named(r.WorkerState), r.pool, r.State,
 				ago(r.Since, o.Now), inFlight(r.WorkerState), r.Waiting, r.Queue, 100*r.KVUsage, hits, r.Slowness,
 				mark(first(r.TTFT), r.TTFT, r.first), each, whyOf(r.WorkerState))
 		}

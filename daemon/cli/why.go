@@ -297,12 +297,18 @@ func waitOf(d *decisions.Decision) string {
 	if d.Cut != 0 {
 		cut = fmt.Sprintf(" (class %d is cut to %d by [[keys]] priority)", d.Cut, d.Priority)
 	}
-	if d.Waits {
-		return fmt.Sprintf("%s so far: it is in the router's queue, behind some %d others now, with priority %d%s",
-			d.Waited.Round(time.Millisecond), d.Behind, d.Priority, cut)
+	what, behind, so := "a worker with room", "nobody was before it", ""
+	if d.Limit != "" {
+		what = "its key's " + d.Limit
 	}
-	return fmt.Sprintf("%s for a worker with room, behind some %d others, with priority %d%s",
-		d.Waited.Round(time.Millisecond), d.Behind, d.Priority, cut)
+	if d.Waits {
+		so, behind = " so far", "nobody is before it"
+	}
+	if d.Behind > 0 {
+		behind = "behind some " + count(d.Behind, "other")
+	}
+	return fmt.Sprintf("%s%s in the router's queue, for %s, %s, with priority %d%s", d.Waited.Round(time.Millisecond), so,
+		what, behind, d.Priority, cut)
 }
 
 // prefillOf formats which prefiller computed the prompt for the worker that answered.

@@ -17,8 +17,10 @@ type PoolState struct {
 	Quarantine bool           `json:"module_quarantined"`
 	View       string         `json:"view"` // where match counts come from
 	Up         int            `json:"up"`
-	WhyNot     string         `json:"why_not,omitempty"` // why it cannot serve, or serves by panics alone
-	Panics     bool           `json:"panics,omitempty"`  // its requests go to workers that are not up (panic = true)
+	WhyNot     string         `json:"why_not,omitempty"`  // why it cannot serve, or serves by panics alone
+	Panics     bool           `json:"panics,omitempty"`   // its requests go to workers that are not up (panic = true)
+	Rests      string         `json:"rests,omitempty"`    // no worker is up, and for so long requests wait for one
+	Canaries   []string       `json:"canaries,omitempty"` // strategies that serve a part of its requests, and which
 	Workers    []WorkerState  `json:"workers"`
 	Queue      *waiting.State `json:"queue,omitempty"`         // what waits in the router; absent = nothing does
 	Breaks     []route.Break  `json:"prefix_breaks,omitempty"` // where its prompts change from turn to turn
@@ -47,6 +49,8 @@ type WorkerState struct {
 	KVUsage   float64           `json:"kv_usage"`
 	Preempted uint64            `json:"preempted"` // requests that its engine put back for want of KV
 	KVTokens  int               `json:"kv_tokens"`
+	Restarts  uint64            `json:"restarts"`         // new processes that this router has seen
+	Lately    int               `json:"restarts_of_late"` // of these, in the last five minutes
 	Slowness  float64           `json:"slowness"`
 	Models    []string          `json:"models"`
 	Labels    map[string]string `json:"labels,omitempty"`
@@ -65,6 +69,10 @@ func Describe(pools []*Pool) (all []PoolState) {
 		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now), Workers: []WorkerState{},
 			Queue: p.Queue.State(shownFlows), Breaks: p.Breaks()}
 		s.WhyNot, s.Panics = p.verdict(stats)
+		if p.rests(now) {
+			s.Rests = p.Holds.String()
+		}
+		s.Canaries = p.CanaryNames()
 		if st := p.Strategy.Strategy(); st != nil {
 			s.Strategy = st.Name()
 			s.Module = st.SHA256()
@@ -107,6 +115,8 @@ func describeWorker(w worker.Stats) WorkerState {
 		KVUsage:   w.KVUsage,
 		Preempted: w.Preempts,
 		KVTokens:  w.Capacity,
+		Restarts:  w.Restarts,
+		Lately:    w.Lately,
 		Slowness:  w.Slow,
 		Models:    w.Models,
 		Labels:    w.Labels,

@@ -25,6 +25,7 @@ type Metrics struct {
 	timeline timeline.Timeline
 	reload   reloads
 	full     tally         // requests refused as all workers of a pool were full
+	rejected tally         // requests that a strategy turned away, by pool, a space and the strategy
 	crowded  atomic.Uint64 // of these, those whose body was not read
 	version  string
 	stale    atomic.Bool // the configuration in force is not the file's
@@ -121,6 +122,8 @@ func (m *Metrics) Refused(s *message.Seen, f message.Fault, status int, took tim
 	case message.FaultFull.Code:
 		m.Shed(s.Pool, f.Code)
 		m.full.add(s.Pool)
+	case message.FaultRejected.Code:
+		m.rejected.add(s.Pool + " " + s.Strategy)
 	case message.FaultQueueFull.Code, message.FaultWaited.Code: // queueDropped has them
 		m.full.add(s.Pool)
 	}

@@ -23,6 +23,9 @@ var ofWorkers = []reading[workerCounts]{
 	gauge("worker_draining", "1 if the worker gets no new requests because it is going: it was asked to drain, be it up "+
 		"or down, or its answers said so.", workerLabels,
 		func(w workerCounts) float64 { return bit(w.Drained || w.State == worker.Draining) }),
+	total("worker_restarts_total", "New processes of the worker that were seen: by the start time in its metrics, or, "+
+		"where they have none, by its return after it was down.", workerLabels,
+		func(w workerCounts) float64 { return float64(w.Restarts) }),
 	total("worker_left_total", "Times that a worker's answers said it is going.", workerLabels,
 		func(w workerCounts) float64 { return float64(w.Left) }),
 	gauge("worker_breaker_state", "0 = closed, 1 = a trial is due or runs, 2 = open.", workerLabels,
@@ -55,8 +58,14 @@ var poolLabels = []string{"pool"}
 
 var ofPools = []reading[*Pool]{
 	gauge("pool_ready", "1 if the pool can serve, as /ready says of it; also of a pool without workers. 0: no worker is "+
-		"up, or none lists a model that the pool is for.", poolLabels,
+		"up, and no request waits for one; or none lists a model that the pool is for, or accepts this router's key.",
+		poolLabels,
 		func(p *Pool) float64 { return bit(p.canServe(time.Now())) }),
+	gauge("pool_rests", "1 while no worker is up, and requests wait for one (wait_empty). The pool is ready.", poolLabels,
+		func(p *Pool) float64 { return bit(p.rests(time.Now())) }),
+	gauge("queue_limited", "Of the requests that wait in the router, those that wait for a limit of their key.",
+		poolLabels,
+		func(p *Pool) float64 { return float64(p.Queue.ForLimit()) }),
 	gauge("index_nodes", "Nodes of the prefix index.", poolLabels,
 		func(p *Pool) float64 { return float64(p.Index.Stats().Nodes) }),
 	gauge("shared_kv_tokens", "Tokens of KV that the tier shared by the pool's workers is taken to hold: as "+

@@ -18,6 +18,7 @@ const (
 	WhyEmpty    = "no worker is up"
 	WhyPanics   = "no worker is up; requests go to workers that are not (panic = true)"
 	WhyPrefill  = "no worker is up but those with the role prefill, which answer nobody"
+	WhyKey      = "the workers refuse the key that this router sends them (worker_key_file)"
 	WhyUnfit    = "no worker lists a model that the pool's patterns fit"
 )
 
@@ -32,11 +33,12 @@ type Pool struct {
 	Queue    *waiting.Queue      // of its requests; nil = it has none
 	Pairing  *epoch.Pairing      // of its workers' roles; nil = they have none
 	Panic    bool                // while no worker is up, requests go to workers that are down
+	Holds    time.Duration       // for so long requests wait while no worker is up; 0 = they do not
 }
 
 // whyNot returns why a pool cannot serve, "" if it can. A worker whose models have not been read yet may have any.
 func (p *Pool) whyNot(stats []worker.Stats) string {
-	up, prefillers, starting := 0, 0, false
+	up, prefillers, deny, starting := 0, 0, 0, false
 	for _, s := range stats {
 		starting = starting || s.State == worker.Starting && !s.Prefills
 		if !s.Up {
@@ -47,11 +49,17 @@ func (p *Pool) whyNot(stats []worker.Stats) string {
 			continue
 		}
 		up++
+		if s.DeniesKey {
+			deny++
+			continue
+		}
 		if s.Models == nil || slices.ContainsFunc(s.Models, p.Patterns.Serves) {
 			return ""
 		}
 	}
 	switch {
+	case deny > 0:
+		return WhyKey
 	case up > 0:
 		return WhyUnfit
 	case starting:
@@ -67,13 +75,24 @@ func (p *Pool) Empty(now time.Time) bool {
 	return !slices.ContainsFunc(p.Workers.Stats(now), func(s worker.Stats) bool { return s.Up && !s.Prefills })
 }
 
-// verdict returns why a pool cannot serve, "" if it can, and whether it serves all the same, by panic alone.
+// verdict returns why a pool cannot serve, "" if it can, and whether it serves all the same, by panic alone. One whose
+// requests wait for a worker can: if a load balancer sent it none, nothing would ask for the worker.
 func (p *Pool) verdict(stats []worker.Stats) (why string, panics bool) {
-	why = p.whyNot(stats)
-	if (why == WhyEmpty || why == WhyPrefill) && p.panics(stats) {
+	switch why = p.whyNot(stats); {
+	case why != WhyEmpty && why != WhyPrefill:
+		return why, false
+	case p.panics(stats):
 		return WhyPanics, true
+	case p.Holds > 0:
+		return "", false
 	}
 	return why, false
+}
+
+// rests reports whether no worker is up, and requests wait for one.
+func (p *Pool) rests(now time.Time) bool {
+	why, panics := p.verdict(p.Workers.Stats(now))
+	return why == "" && !panics && p.Empty(now)
 }
 
 // canServe reports whether the pool is ready in the answer of /ready.

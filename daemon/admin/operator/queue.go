@@ -35,6 +35,17 @@ func (m *Metrics) Waited(s *message.Seen, w journal.Waited) {
 	}
 }
 
+// WaitsFor says what requests of the pool's queue wait for; limit is that of their key, or "".
+func (s *PoolState) WaitsFor(limit string) string {
+	switch {
+	case limit != "":
+		return "its key's " + limit
+	case s.Up == 0:
+		return "no worker is up"
+	}
+	return "no worker has room"
+}
+
 // shownFlows bounds the flows that are listed.
 const shownFlows = 16
 

@@ -9,6 +9,9 @@ import (
 // maxNamed bounds the workers that a warning names.
 const maxNamed = 5
 
+// crashes is how many restarts in [worker.Lately] are a crash loop.
+const crashes = 3
+
 // ailment is a worker's problem: a short word to print after its name, and the reason.
 type ailment struct{ word, why string }
 
@@ -19,6 +22,9 @@ func (w *WorkerState) serves() bool { return w.State == "up" || w.State == "full
 func (w *WorkerState) ail() (a ailment, ok bool) {
 	why := cmp.Or(w.Why, w.LastError)
 	switch {
+	case w.Lately >= crashes:
+		return ailment{word: "keeps restarting", why: fmt.Sprintf("%d restarts in 5 min: its own log says why it ends; "+
+			"the kernel's, if it was out of memory", w.Lately)}, true
 	case w.Drained || w.State == "asleep" || w.State == "starting":
 		return ailment{}, false
 	case !w.serves():

@@ -15,13 +15,14 @@ import (
 const quiet = time.Minute
 
 // The names of the watched counters. That of a pool has the pool's name behind it; that of a key at a limit has the
-// limit, a space and the key.
+// limit, a space and the key; that of a strategy the pool, a space and the strategy.
 const (
 	spansLost  = "spans"
 	linesLost  = "lines"
 	shedsOf    = "sheds "    // requests refused, as all workers are full
 	preemptsOf = "preempts " // requests that the workers' engines put back for want of KV
 	limitOf    = "limit "
+	rejectsOf  = "rejects " // requests that a strategy turned away
 )
 
 // trend is a count that only rises, from when it began to rise. Its zero value is one that does not.
@@ -100,6 +101,11 @@ func (t *trends) tick(c *Config, now time.Time, log *slog.Logger) {
 	for _, p := range c.Process.Pools() {
 		there[shedsOf+p.Name] = true
 		t.shed(p.Name, c.Metrics.full.of(p.Name), now, log)
+		for _, s := range p.Strategies() {
+			name := p.Name + " " + s.Name()
+			there[rejectsOf+name] = true
+			t.see(rejectsOf+name, c.Metrics.rejected.of(name), now)
+		}
 		there[preemptsOf+p.Name] = true
 		t.see(preemptsOf+p.Name, preempts(p.Workers.Stats(now)), now)
 	}

@@ -34,6 +34,7 @@ type Vigil struct {
 	mu    sync.Mutex // guards all below; held while a line is written, so that the lines are in order
 	empty bool
 	unfit string // the models that were named
+	deny  bool   // all workers refuse this router's key
 }
 
 // NewVigil logs to log, which has the pool's name.
@@ -46,6 +47,14 @@ func (v *Vigil) Look(p *Pool) {
 	defer v.mu.Unlock()
 	stats := slices.DeleteFunc(p.Workers.Stats(time.Now()), func(s worker.Stats) bool { return s.Prefills })
 	v.logEmpty(p, stats)
+	if deny := p.whyNot(stats) == WhyKey; deny != v.deny {
+		v.deny = deny
+		if deny {
+			v.log.Error("all workers refuse this router's key: the pool's requests get 502; correct worker_key_file of the pool")
+		} else {
+			v.log.Info("a worker accepts this router's key again")
+		}
+	}
 	unfit := ""
 	if p.whyNot(stats) == WhyUnfit {
 		unfit = strings.Join(listed(stats), ", ")
@@ -76,6 +85,10 @@ func (v *Vigil) logEmpty(p *Pool, stats []worker.Stats) {
 		}
 	case !is(worker.Starting) && !v.empty:
 		v.empty = true
+		if p.Holds > 0 && !p.Panic {
+			v.log.Info("the pool has no worker that is up: its requests wait for one", "wait_empty", p.Holds)
+			return
+		}
 		if p.Panic {
 			v.log.Error("the pool has no worker that is up: its requests go to one that is not (panic = true)",
 				"workers", states(stats))

@@ -19,8 +19,9 @@ const (
 
 // warnings lists what is wrong, the worst first.
 func warnings(e *evidence) []Warning {
-	all := slices.Concat(e.deadPools(), e.refusedFile(), e.lostStores(), e.certificates(), e.setAside(),
-		e.sickWorkers(), e.fullPools(), e.preempting(), e.keysAtLimit(), e.losses(), e.brokenPrefixes())
+	all := slices.Concat(e.deadPools(), e.refusedFile(), e.lostStores(), e.certificates(), e.setAside(), e.rejecting(),
+		e.sickWorkers(), e.lostRoles(), e.fullPools(), e.waits(), e.preempting(), e.keysAtLimit(), e.losses(),
+		e.brokenPrefixes())
 	slices.SortStableFunc(all, func(a, b Warning) int { return cmp.Compare(a.Grade, b.Grade) }) // "bad" before "warn"
 	if more := len(all) - maxWarnings; more > 0 {
 		all = append(all[:maxWarnings], Warning{Grade: warn, Title: fmt.Sprintf("%d more", more),
@@ -160,6 +161,66 @@ func (e *evidence) setAside() (all []Warning) {
 	return all
 }
 
+// rejecting are canaries that turn requests away which the pool's own strategy would take.
+func (e *evidence) rejecting() (all []Warning) {
+	for i := range e.Pools {
+		p := &e.Pools[i]
+		for _, canary := range p.Canaries {
+			name, _, _ := strings.Cut(canary, " (")
+			_, own := e.trends.of(rejectsOf + p.Name + " " + p.PoolState.Strategy)
+			if x, rising := e.trends.of(rejectsOf + p.Name + " " + name); rising && !own {
+				all = append(all, Warning{Grade: warn, Title: "canary " + name + " of " + p.Name + " turns requests away",
+					Pool: p.Name, Command: e.commands.status("why last"),
+					Text: fmt.Sprintf("%d that the pool's own strategy would have sent to a worker; canaries: %s; take it out of "+
+						"the file, or see why it does", x.grown(), strings.Join(p.Canaries, ", "))})
+			}
+		}
+	}
+	return all
+}
+
+// lostRoles are those of which no worker is up, while the others serve.
+func (e *evidence) lostRoles() (all []Warning) {
+	for i := range e.Pools {
+		p := &e.Pools[i]
+		for _, r := range p.Roles {
+			if r.Role == "prefill" && r.Up == 0 && p.WhyNot == "" && p.Up > 0 {
+				all = append(all, Warning{Grade: warn, Title: "no prefiller of " + p.Name + " is up", Pool: p.Name,
+					Command: e.commands.check(" --probe"),
+					Text: fmt.Sprintf("all %d are down: long prompts are computed where they are answered, which holds up "+
+						"the answers there", r.Workers)})
+			}
+		}
+	}
+	return all
+}
+
+// waits are requests that wait in the router for what more room at the workers would not bring. A queue for room is no
+// warning: status lists it.
+func (e *evidence) waits() (all []Warning) {
+	for i := range e.Pools {
+		p := &e.Pools[i]
+		if p.Queue == nil {
+			continue
+		}
+		if p.Rests != "" {
+			all = append(all, Warning{Grade: warn, Title: "requests of " + p.Name + " wait for a worker", Pool: p.Name,
+				Command: e.commands.status("top"),
+				Text: fmt.Sprintf("%d, %s each at most, and no worker is up: see that what scales the pool starts one",
+					p.Queue.Waiting, p.Rests)})
+		}
+		for _, f := range p.Queue.Flows {
+			if f.Limit != "" {
+				all = append(all, Warning{Grade: warn, Title: "key " + f.Key + " waits for its " + f.Limit, Pool: p.Name,
+					Command: e.commands.status("top"),
+					Text: fmt.Sprintf("%d of its requests wait in the router, whatever room the workers have: raise the limit, or "+
+						"see what its clients do", f.Requests)})
+			}
+		}
+	}
+	return all
+}
+
 func failing(strategy, why string) string {
 	if first, _, cut := strings.Cut(why, `\n`); cut { // the host quotes what a module says, as the stack of a panic
 		why = first + ` ...")`
@@ -171,7 +232,7 @@ func failing(strategy, why string) string {
 func (e *evidence) fullPools() (all []Warning) {
 	for i := range e.Pools {
 		p := &e.Pools[i]
-		if n := e.lacking[p.Name]; n >= 1 && p.WhyNot == "" {
+		if n := e.lacking[p.Name]; n >= 1 && p.WhyNot == "" && p.Rests == "" {
 			all = append(all, Warning{Grade: bad, Title: "pool " + p.Name + " refuses requests", Pool: p.Name,
 				Command: e.commands.status("top"),
 				Text: fmt.Sprintf("some %.0f in the last minute, as its workers had max_in_flight requests or refused more; "+

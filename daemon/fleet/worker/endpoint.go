@@ -30,6 +30,8 @@ type endpoint struct {
 	slots   []slot            // of adapters that are being loaded
 	census  census
 	unread  int // looks in a row at its metrics that found no page
+
+	deniesKey bool // the last reading of its models was refused
 }
 
 // unreadLooks is how many looks in a row at a worker that is up must find no page of metrics before the log says so: a

@@ -386,7 +386,7 @@ func (f *fleet) saturated(now time.Duration) bool {
 // list records the models of an endpoint. Endpoints with equal listings share one.
 func (f *fleet) list(e *endpoint, l *models.Listing, entries []json.RawMessage) {
 	e.health.NoteSuccess(judge.ByModels)
-	e.entries = entries
+	e.deniesKey, e.entries = false, entries
 	if e.listing == nil || !e.listing.Equal(l) {
 		e.listing = l
 	}

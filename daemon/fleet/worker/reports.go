@@ -3,6 +3,7 @@ package worker
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
@@ -103,6 +104,7 @@ func (p *Pool) Unlisted(id uint64, why string, now time.Time) {
 	p.report(id, func(e *endpoint) {
 		e.renewal.answered()
 		e.health.NoteError(why, now, judge.ByModels)
+		e.deniesKey = strings.HasSuffix(why, " 401") || strings.HasSuffix(why, " 403")
 	})
 }
 

@@ -89,13 +89,15 @@ type Stats struct {
 	Busy      uint64 // refusals because it was full
 	Denied    uint64 // refusals for other reasons
 	Ejections uint64
-	Restarts  uint64
+	Restarts  uint64 // new processes
+	Lately    int    // of these, in the last Lately
 	Left      uint64 // answers that showed that it shuts down
 	Preempts  uint64 // requests that its engine put back for want of KV, by the pages that were read
 
 	LastError   string
 	LastErrorAt time.Time // zero = never
 	ErrorOver   bool      // it is up again, or the error's source has succeeded since
+	DeniesKey   bool      // it refused to list its models to this router's key, by the last reading
 }
 
 func (w *Worker) stats(m *moment, l *limits) Stats {
@@ -113,9 +115,11 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 		TTFT: w.ttft.Value, TPOT: w.signs.PerToken().Value, SlowStart: w.slowStart.Runs(m.now),
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,
 		Busy: w.totals.busy, Denied: w.totals.denied,
-		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Left: w.totals.left, Preempts: w.totals.preempts,
+		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Lately: w.totals.lately(m.now),
+		Left: w.totals.left, Preempts: w.totals.preempts,
 	}
 	s.LastError, s.LastErrorAt, s.ErrorOver = w.health.LastError()
+	s.DeniesKey = w.deniesKey
 	if age := w.readings.age(m.now); age >= 0 {
 		s.MetricsAge = age
 	}

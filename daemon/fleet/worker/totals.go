@@ -1,10 +1,35 @@
 package worker
 
-import "github.com/warmpath/warmpath/daemon/fleet/judge"
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
 
 // totals counts the outcomes at a worker.
 type totals struct {
 	answered, failed, broken, refused, busy, denied, ejected, left, restarts, preempts uint64
+
+	restarted []time.Duration // when, of late
+}
+
+// Lately is the time in which restarts of a worker are one incident.
+const Lately = 5 * time.Minute
+
+// restart counts a new process of the worker.
+func (t *totals) restart(now time.Duration) {
+	t.restarts++
+	t.restarted = append(t.restarted[len(t.restarted)-t.lately(now):], now)
+}
+
+// lately returns how many restarts there were of late.
+func (t *totals) lately(now time.Duration) (n int) {
+	for _, at := range t.restarted {
+		if now-at < Lately {
+			n++
+		}
+	}
+	return n
 }
 
 // count counts how an exchange ended.

@@ -89,6 +89,6 @@ func AwaitLimit(ctx context.Context, r *Request, over *message.Fault) *message.F
 // limitWait returns what the queue has to know of a request that waits for a limit of its key.
 func limitWait(r *Request) *waiting.Wait {
 	w := NewWait(r.In, r.Read.Req, &route.Ask{Claim: r.Claim()}, &route.Weight{Lane: limitLane(r.In)})
-	w.Entered, w.Limited = r.Arrived, true
+	w.Entered, w.Limited, w.Limit = r.Arrived, true, r.Limits.refused.By.String()
 	return w
 }

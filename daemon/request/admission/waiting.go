@@ -36,8 +36,12 @@ func (t *Place) Enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Ti
 	queued time.Duration) *message.Fault {
 	t.Wait = nil
 	now := time.Now()
-	if t.in.Seen.Queued == nil {
-		t.in.Seen.Queued = &route.Queued{Priority: w.Class, Cut: w.Cut, Behind: q.Before(w)}
+	if was := t.in.Seen.Queued; was == nil {
+		t.in.Seen.Queued = &route.Queued{Priority: w.Class, Cut: w.Cut, Behind: q.Before(w), Limit: w.Limit}
+	} else if was.Limit != w.Limit {
+		now := *was // who has the one before may read it
+		now.Limit = w.Limit
+		t.in.Seen.Queued = &now
 	}
 	if !due.IsZero() {
 		w.Deadline = due.Add(-message.InSeconds(w.Cost))

@@ -13,6 +13,7 @@ import (
 type laneState struct {
 	id      uint64
 	limited bool          // they wait for a limit of their key
+	limit   string        // which one, of the first that came
 	stirred bool          // it was opened since one of them got the turn
 	blocked *list.Element // of Queue.roomless or limited: one found no room, and nothing has changed since
 	classes []*class
@@ -116,7 +117,7 @@ func (k *key) turn() *flow {
 func (q *Queue) classOf(r *Request, at time.Time) *class {
 	l := q.lanes[r.Lane]
 	if l == nil {
-		l = &laneState{id: r.Lane, limited: r.Limited}
+		l = &laneState{id: r.Lane, limited: r.Limited, limit: r.Limit}
 		if !r.Limited {
 			l.rate = q.rate
 		}

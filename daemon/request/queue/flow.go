@@ -34,6 +34,7 @@ type Request struct {
 	Deadline time.Time // for its first token; zero = none
 	Entered  time.Time // when it first came; zero = Enter sets it
 	Limited  bool      // it waits for a limit of its key, not for workers: rates of other lanes say nothing of it
+	Limit    string    // the name of that limit, for views
 	Owner    any       // the caller's
 
 	flow  *flow // nil = it does not wait, or is held

@@ -31,6 +31,7 @@ type FlowCount struct {
 	Cost     float64   `json:"prefill_seconds"` // that they need
 	Served   time.Time `json:"served_at"`       // when one of them got a worker last, or the first came
 	Blocked  bool      `json:"blocked"`         // a look for a worker found none with room since the last change
+	Limit    string    `json:"limit,omitempty"` // of its key, for which they wait; absent = they wait for a worker
 	Key      string    `json:"-"`
 	Lane     uint64    `json:"-"`
 }
@@ -75,7 +76,7 @@ func (q *Queue) Flows(n int) []FlowCount {
 	all := make([]FlowCount, 0, len(q.flows))
 	for name, f := range q.flows {
 		all = append(all, FlowCount{Key: name.key, Flow: name.flow, Class: name.class, Lane: name.lane, Requests: f.requests,
-			Cost: f.prefill, Served: f.key.served,
+			Cost: f.prefill, Served: f.key.served, Limit: f.key.class.lane.limit,
 			Blocked: f.key.class.lane.blocked != nil})
 	}
 	q.mu.Unlock()

@@ -2,6 +2,7 @@ package route
 
 import (
 	"hash/maphash"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -47,6 +48,17 @@ func chance(turn uint64, session string) float64 {
 		hash = maphash.String(canarySeed, session)
 	}
 	return float64(hash>>11) / (1 << 53)
+}
+
+// part describes the requests that the canary takes.
+func (c *Canary) part() string {
+	switch {
+	case c.Header != "":
+		return c.Header + "=" + c.Value
+	case c.Caller != "":
+		return "key " + c.Caller
+	}
+	return strconv.FormatFloat(c.Percent, 'g', -1, 64) + " %"
 }
 
 // canaries are those of a pool.

@@ -154,6 +154,16 @@ type Break = breaks.Break
 // Breaks returns those that are frequent.
 func (p *Pool) Breaks() []Break { return p.breaks.Report() }
 
+// CanaryNames names the strategies that serve a part of the requests, each with the part.
+func (p *Pool) CanaryNames() (all []string) {
+	for _, c := range p.canaries.list() {
+		if s := c.Strategy.Strategy(); s != nil {
+			all = append(all, s.Name()+" ("+c.part()+")")
+		}
+	}
+	return all
+}
+
 // Strategies returns the pool's own strategy and those of its canaries that are loaded.
 func (p *Pool) Strategies() []*host.Strategy {
 	var all []*host.Strategy

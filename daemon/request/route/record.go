@@ -83,6 +83,7 @@ type Queued struct {
 	Behind   int           `json:"waited_behind"`       // so many others, about, when it came; of one that waits, now
 	Waited   time.Duration `json:"waited_ns,omitempty"` // in all, so far; 0 = it was refused at once
 	Waits    bool          `json:"waits,omitempty"`     // still
+	Limit    string        `json:"waits_for,omitempty"` // limit of its key, at its last place; absent = for a worker
 }
 
 // Split is the prefill of a request at a worker of its own.

@@ -68,6 +68,14 @@ func (q *Queue) Waits(lane uint64) bool {
 	return q.lanes[lane] != nil
 }
 
+// ForLimit returns how many requests wait for a limit of their key; none do in a nil queue.
+func (q *Queue) ForLimit() int {
+	if q == nil {
+		return 0
+	}
+	return int(q.apart.Load())
+}
+
 // Longest returns for how long a request may wait.
 func (q *Queue) Longest() time.Duration { return q.conf.Load().Wait }
 

@@ -15,7 +15,7 @@ export function drawPools(o) {
       listed(p.module.fallbacks), ms(p.demand_seconds), count(p.index_blocks), el("span", "wrap", listed(p.sessions))]), [6, 7, 9, 10]));
   const now = new Date();
   const waits = pools.filter((p) => p.queue).flatMap((p) => p.queue.flows.map((f) => [f.flow, p.name, String(f.requests), String(f.priority),
-    ms(f.prefill_seconds), since(f.served_at, now), p.up ? "no worker has room" : "no worker is up"]));
+    ms(f.prefill_seconds), since(f.served_at, now), f.limit ? "its key's " + f.limit : p.up ? "no worker has room" : "no worker is up"]));
   $("waits").replaceChildren(...(waits.length ? titled("Waits in the router",
     pools.filter((p) => p.queue).map((p) => `${p.name}: ${p.queue.waiting} of ${p.queue.max_requests}, ${bytes(p.queue.bytes)}`).join(" · "),
     ["Key / agent", "Pool", "Requests", "Priority", "Prefill", "Last served", "Why"], waits, [2, 3, 4]) : []));

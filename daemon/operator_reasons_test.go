@@ -1,0 +1,175 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
+)
+
+// status is what warmpath status is made of.
+func (r *running) status() (o operator.Overview) {
+	s := r.admin("GET", "/api/v1/overview", "")
+	if err := json.Unmarshal([]byte(s.body), &o); err != nil {
+		r.t.Fatalf("%v: %s", err, s.body)
+	}
+	return o
+}
+
+// warned waits for a warning whose title and text have these words.
+func (r *running) warned(words ...string) operator.Overview {
+	r.t.Helper()
+	var o operator.Overview
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		o = r.status()
+		for _, w := range o.Warnings {
+			all := true
+			for _, word := range words {
+				all = all && strings.Contains(w.Title+": "+w.Text, word)
+			}
+			if all {
+				return o
+			}
+		}
+	}
+	r.t.Fatalf("no warning has %q: %+v", words, o.Warnings)
+	return o
+}
+
+// ready returns the status and the answer of /ready for clients.
+func (r *running) ready() (int, string) {
+	s := r.do("GET", "/ready", "")
+	return s.status, s.body
+}
+
+// TestAtZero: a pool whose requests wait for a worker is ready: if a load balancer left the router out, nothing would ask
+// for one.
+func TestAtZero(t *testing.T) {
+	t.Parallel()
+	at := porttest.Address(t)
+	r := start(t, strings.Replace(withPool(settings("prefixaware", "http://"+at), "queue = { wait_empty = \"60s\" }"), `["*"]`, `["sim"]`, 1), 0)
+	for end := time.Now().Add(5 * time.Second); r.status().Pools[0].Rests == ""; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the pool does not rest")
+		}
+	}
+	if code, text := r.ready(); code != 200 || r.metric("warmpath_pool_ready") != 1 || r.metric("warmpath_pool_rests") != 1 {
+		t.Errorf("at zero: %d %s", code, text)
+	}
+	asked := make(chan int, 1)
+	go func() { asked <- r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`).status }()
+	r.warned("requests of main wait for a worker", "1, 1m0s each at most", "no worker is up")
+	f, err := vllmsim.StartFleet(at, 1, vllmsim.Config{Speed: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	if code := <-asked; code != 200 {
+		t.Errorf("%d for the request that waited", code)
+	}
+	if o := r.status(); o.Pools[0].Rests != "" || r.metric("warmpath_pool_rests") != 0 {
+		t.Errorf("with a worker: %+v", o.Pools[0].PoolState)
+	}
+}
+
+// TestWaitsForItsLimit: what waits for a limit of its key is not shown as what waits for room.
+func TestWaitsForItsLimit(t *testing.T) {
+	t.Parallel()
+	toml := limited(t, "tenant", "requests_per_minute = 20") + withPool(settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...), "max_in_flight = 8")
+	r := start(t, toml, 1)
+	for range 9 {
+		go r.as("tenant", "POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`)
+	}
+	o := r.warned("key tenant waits for its requests_per_minute", "whatever room the workers have")
+	if f := o.Pools[0].Queue.Flows[0]; f.Limit != "requests_per_minute" || o.Pools[0].WaitsFor(f.Limit) != "its key's requests_per_minute" {
+		t.Errorf("%+v", f)
+	}
+	if n := r.metric("warmpath_queue_limited"); n < 1 || n != r.metric("warmpath_queue_depth") {
+		t.Errorf("%v of %v wait for a limit", n, r.metric("warmpath_queue_depth"))
+	}
+	var all []struct {
+		Limit string `json:"waits_for"`
+		Open  bool
+	}
+	r.decided("/api/v1/decisions", &all)
+	if len(all) == 0 || !all[0].Open || all[0].Limit != "requests_per_minute" {
+		t.Errorf("decisions %+v", all)
+	}
+}
+
+// TestCanaryThatRejects: a canary that turns its share away is named with it.
+func TestCanaryThatRejects(t *testing.T) {
+	t.Parallel()
+	wasm, err := wasmtest.Assemble(rejects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "rejects.wasm")
+	write(t, file, string(wasm))
+	r := start(t, withPool(settings("prefixaware", sims(t, 2, vllmsim.Config{}).URLs()...),
+		"canary = [{ strategy = \"mine\", header = \"x-canary=1\" }]")+fmt.Sprintf("[strategies.mine]\npath = %q\n", file), 2)
+	time.Sleep(1200 * time.Millisecond) // the trends have seen none
+	for range 3 {
+		if s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":429}`, "X-Canary", "1"); s.status != 429 {
+			t.Fatalf("%d %s", s.status, s.body)
+		}
+	}
+	o := r.warned("canary mine of main turns requests away", "3 that the pool's own strategy would have sent")
+	if got := o.Pools[0].Canaries; len(got) != 1 || got[0] != "mine (x-canary=1)" {
+		t.Errorf("canaries %q", got)
+	}
+}
+
+// TestCrashLoop: a worker that restarts again and again has a name.
+func TestCrashLoop(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{})
+	r := start(t, settings("prefixaware", f.URLs()...), 2)
+	for range 3 {
+		time.Sleep(1100 * time.Millisecond) // start times that differ by less are one process
+		if err := f[0].Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.warned("w1 keeps restarting", "3 restarts in 5 min")
+	if n := r.metric("warmpath_worker_restarts_total", `worker="w1"`); n != 3 {
+		t.Errorf("%v restarts", n)
+	}
+	if n := r.metric("warmpath_worker_restarts_total", `worker="w2"`); n != 0 {
+		t.Errorf("%v restarts of the other", n)
+	}
+}
+
+// TestKeyRefusedByAll: a pool whose workers all refuse the router's key answers nothing but 502, and is not ready.
+func TestKeyRefusedByAll(t *testing.T) {
+	t.Parallel()
+	key := filepath.Join(t.TempDir(), "key")
+	write(t, key, "wrong-secret")
+	f := sims(t, 2, vllmsim.Config{APIKey: "worker-secret"})
+	r := start(t, withPool(settings("prefixaware", f.URLs()...), fmt.Sprintf("worker_key_file = %q", key)), 0)
+	r.warned("pool main cannot serve", operator.WhyKey)
+	if code, text := r.ready(); code != http.StatusServiceUnavailable || !strings.Contains(text, "worker_key_file") {
+		t.Errorf("%d %s", code, text)
+	}
+	write(t, key, "worker-secret")
+	if s := r.admin("POST", "/api/v1/reload", ""); s.status != 200 {
+		t.Fatalf("%d %s", s.status, s.body)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		code, text := r.ready()
+		if code == 200 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not ready with the right key: %s", text)
+		}
+	}
+}
