@@ -21,6 +21,8 @@ type instance struct {
 	mem     api.Memory
 	pick    api.Function
 	picking *stack       // of pick
+	filter  api.Function // nil = none
+	filters *stack       // of filter
 	maint   api.Function // nil = none
 	frame   *Frame       // of the pick under way, else nil
 	kv      KV           // nil until the module is in service, and when it may not
@@ -64,6 +66,10 @@ func newInstance(ctx context.Context, p *program) (*instance, error) {
 	in.fuel, _ = mod.ExportedGlobal(meter.Global).(api.MutableGlobal)
 	in.pick, in.maint = mod.ExportedFunction("wp_pick"), mod.ExportedFunction("wp_maint")
 	in.picking = stackOf(in.pick)
+	in.filter = mod.ExportedFunction("wp_filter")
+	if in.filter != nil {
+		in.filters = stackOf(in.filter)
+	}
 	if err := in.configure(); err != nil {
 		in.close()
 		return nil, err

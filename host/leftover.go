@@ -41,7 +41,7 @@ func leftoverOf(in *instance, f *Frame) (l Leftover, ok bool) {
 		l.TextOutside = uint64(text)+uint64(size) > uint64(in.mem.Size())
 	}
 	l.Pair = -1
-	if in.program.pairs {
+	if in.program.wants&abi.WantPair != 0 {
 		l.Pair = int32(binary.LittleEndian.Uint32(area[offPairRow:]))
 	}
 	return l, true

@@ -28,6 +28,7 @@ type Options struct {
 	Pool        string // for the log
 	Shadow      bool   // its picks serve no request: the log says so
 	Reject      bool   // what the fallback would answer is rejected with 503
+	Fallback    bool   // without it a module that filters has Reject: what fails must not open a fence
 	Seed        uint64 // of a module's chance, if the host is Stepped
 }
 
@@ -76,6 +77,7 @@ func (h *Host) newProgram(name string, wasm []byte, o Options) (*program, error)
 	p := &program{
 		name: name, sha256: hex.EncodeToString(sum[:]), cfg: h.cfg, clock: h.clock, log: h.cfg.Log.With("strategy", name),
 		dials: dials(wasm), fuel: o.Fuel, memory: o.MemoryBytes, pickTime: o.PickTime, shadow: o.Shadow, rejects: o.Reject,
+		open: o.Fallback || o.Shadow,
 	}
 	if p.fuel <= 0 {
 		p.fuel = h.cfg.Fuel

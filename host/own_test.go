@@ -102,7 +102,7 @@ func TestWhatOneInstanceLearnsReachesAll(t *testing.T) {
 		defer s.give(sl)
 		asked[sl.in] = true
 		s.Own().fill(fr.Rows)
-		if r, why, err := sl.in.run(fr); why != ok || r.Row != 1 {
+		if r, why, err := sl.in.run(fr, false); why != ok || r.Row != 1 {
 			t.Errorf("%+v (%v); want the worker that answers in .1 s", r, err)
 		}
 	}

@@ -1,6 +1,10 @@
 package host
 
-import "github.com/warmpath/warmpath/sdk/abi"
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
 
 // Pick has the module choose a row of f. It never fails: on any error the fallback answers, and Result.Fallback has the
 // reason. A live binding is honoured under every strategy, without asking the module. It does not allocate once f has
@@ -17,6 +21,22 @@ func (s *Strategy) Pick(f *Frame) Result {
 	if s.native != nil {
 		return s.native.choose(s, f)
 	}
+	return s.ask(f, false)
+}
+
+// Filter has the module say which rows of f, which has one at least, the request may use: Result.Order. All stay if it
+// has no opinion. Result.Fallback is why it failed. Result.Reject then turns the client away, unless Options.Fallback
+// has all rows stay.
+func (s *Strategy) Filter(f *Frame) Result {
+	f.prepare()
+	f.Began = time.Now()
+	r := s.ask(f, true)
+	r.Took = time.Since(f.Began)
+	return r
+}
+
+// ask calls the module for Pick or Filter.
+func (s *Strategy) ask(f *Frame, filters bool) Result {
 	q := s.quarantineOf(f)
 	if q.on() && !q.admit() {
 		return s.fallback(f, quarantined)
@@ -34,7 +54,7 @@ func (s *Strategy) Pick(f *Frame) Result {
 	if own := s.own.Load(); own != nil && !f.OwnGiven {
 		own.fill(f.Rows)
 	}
-	r, why, err := sl.in.run(f)
+	r, why, err := sl.in.run(f, filters)
 	switch why {
 	case ok:
 		sl.picks.Add(1)
@@ -52,12 +72,12 @@ func (s *Strategy) Pick(f *Frame) Result {
 		s.wake.ring()
 	}
 	s.give(sl)
-	if why == decline {
+	if why == decline && !filters {
 		fb := s.fallback(f, decline)
 		fb.Fuel, fb.Reason = r.Fuel, r.Reason
 		return fb
 	}
-	if r.Reject != nil || r.Hold > 0 {
+	if r.Reject != nil || r.Hold > 0 || why == decline {
 		r.Row = Fallback(f)
 		f.order(r.Row, nil, false)
 	}

@@ -31,11 +31,12 @@ type program struct {
 	dials        bool          // it has Go's package net
 	shadow       bool
 	rejects      bool // where the fallback would choose, the client is turned away
+	open         bool // Options.Fallback
 	rt           wazero.Runtime
 	compiled     wazero.CompiledModule
 	layout       abi.Layout          // of the module's version
 	own          atomic.Pointer[Own] // nil: the module does not use it
 	binds        atomic.Bool         // a decision has asked for a session to be bound
-	pairs        bool                // it asks for WantPair
+	wants        uint32              // bits of abi
 	mispaired    atomic.Bool         // it has named a worker for a prompt that computes none for others
 }

@@ -11,14 +11,12 @@ import (
 // sinceOnly is the version that brought abi.FlagOnly.
 const sinceOnly = 1<<16 | 2
 
-// run pushes f, calls wp_pick and reads the answer. err is nil exactly when why is ok or decline; else in must be
-// discarded.
-func (in *instance) run(f *Frame) (r Result, why reason, err error) {
-	n := f.Choices()
+// enter pushes f, and calls wp_pick or wp_filter. It returns the answer, and the fuel used.
+func (in *instance) enter(f *Frame, filters bool) (answer uint64, fuel int64, err error) {
 	limit := in.program.pickTime
 	if rows := len(f.Rows); rows > in.room {
 		if err := in.grow(1<<bits.Len(uint(rows-1)), limit); err != nil {
-			return r, in.blame(), err
+			return 0, 0, err
 		}
 		limit -= in.left.spent // not the time by the clock: a machine that ran something else meanwhile would end the pick
 	}
@@ -26,22 +24,42 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	area, _ := in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // grow checked it, and memories never shrink
 	f.push(area, l)
 	in.frame, in.said = f, ""
+	called, name := in.pick, "wp_pick"
 	in.running = in.picking
+	if filters {
+		called, name = in.filter, "wp_filter"
+		in.running = in.filters
+	}
 	in.beginPick(limit, f.began())
-	err = in.pick.CallWithStack(in.ctx, in.stack[:])
+	err = called.CallWithStack(in.ctx, in.stack[:])
 	in.frame = nil
-	r.Fuel = in.used(in.program.fuel)
+	fuel = in.used(in.program.fuel)
 	if err != nil {
-		return r, in.blame(), in.describe(err, r.Fuel)
+		return 0, fuel, in.describe(name, err, fuel)
 	}
 	if in.said != "" {
 		in.printed(f)
 	}
-	row, code, flags := abi.Unpack(in.stack[0])
+	return in.stack[0], fuel, nil
+}
+
+// run has the module decide on f, or filter its rows, and reads the answer. err is nil exactly when why is ok or
+// decline; else in must be discarded.
+func (in *instance) run(f *Frame, filters bool) (r Result, why reason, err error) {
+	answer, fuel, err := in.enter(f, filters)
+	r.Fuel = fuel
+	if err != nil {
+		return r, in.blame(), err
+	}
+	n, l := f.Choices(), &in.program.layout
+	row, code, flags := abi.Unpack(answer)
 	if l.Version < sinceOnly {
 		flags &= abi.FlagBind // whatever stands in the other bits means nothing in its version
 	}
 	r.Row, r.Reason, r.Flags = int(row), code, flags
+	if filters {
+		return in.kept(f, r)
+	}
 	if flags&abi.FlagBind != 0 && !in.program.binds.Load() {
 		in.program.binds.Store(true)
 	}
@@ -49,11 +67,11 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	case row == abi.Decline:
 		return r, decline, nil
 	case row == abi.Reject:
-		area, _ = in.mem.Read(in.base, uint32(l.HeaderBytes))
+		area, _ := in.mem.Read(in.base, uint32(l.HeaderBytes))
 		r.Reject = readRejection(in.mem, area)
 		return r, ok, nil
 	case row == abi.Hold:
-		area, _ = in.mem.Read(in.base, uint32(l.HeaderBytes))
+		area, _ := in.mem.Read(in.base, uint32(l.HeaderBytes))
 		r.Hold = readHold(area)
 		if r.Hold > 0 {
 			return r, ok, nil
@@ -70,13 +88,39 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 		return r, badIndex, fmt.Errorf("host: module %q chose row %d of %d; want 0 to %d, %d (Decline), %d (Reject) "+
 			"or %d (Hold)", in.program.name, row, n, n-1, abi.Decline, abi.Reject, abi.Hold)
 	}
-	area, _ = in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // again: the memory may have moved as it grew
-	if in.program.pairs && l.Version == abi.Version {
+	area, _ := in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // again: the memory may have moved as it grew
+	if in.program.wants&abi.WantPair != 0 && l.Version == abi.Version {
 		r.Pair = in.readPair(f, r.Row, area)
 	}
 	alternatives := min(uint64(binary.LittleEndian.Uint32(area[offOrderLen:])), uint64(len(f.Rows)))
 	orders := area[l.OrderAt(in.room):]
 	r.Named = f.order(r.Row, orders[:alternatives*abi.OrderSize], flags&abi.FlagOnly != 0)
+	return r, ok, nil
+}
+
+// kept reads which rows wp_filter keeps, whose number stands in r.Row, or how it turns the client away.
+func (in *instance) kept(f *Frame, r Result) (Result, reason, error) {
+	n, l := r.Row, &in.program.layout
+	area, _ := in.mem.Read(in.base, uint32(l.FrameSize(in.room)))
+	switch {
+	case n == int(abi.Decline):
+		return r, decline, nil
+	case n == int(abi.Reject):
+		r.Reject = readRejection(in.mem, area[:l.HeaderBytes])
+		return r, ok, nil
+	case n < 0 || n > len(f.Rows):
+		return r, badIndex, fmt.Errorf("host: module %q keeps %d of %d rows; want 0 to %d, sdk.Decline or sdk.Reject",
+			in.program.name, n, len(f.Rows), len(f.Rows))
+	}
+	f.Order = f.Order[:0]
+	for at := l.OrderAt(in.room); len(f.Order) < n; at += abi.OrderSize {
+		row := binary.LittleEndian.Uint32(area[at:])
+		if int64(row) >= int64(len(f.Rows)) {
+			return r, badIndex, fmt.Errorf("host: module %q keeps row %d of %d; keep rows that there are",
+				in.program.name, row, len(f.Rows))
+		}
+		f.Order = append(f.Order, int32(row))
+	}
 	return r, ok, nil
 }
 
@@ -130,8 +174,8 @@ func (in *instance) blame() reason {
 	return trap
 }
 
-// describe returns an error with why wp_pick failed and what to do about it.
-func (in *instance) describe(err error, fuel int64) error {
+// describe returns an error with why a call of the named export failed and what to do about it.
+func (in *instance) describe(name string, err error, fuel int64) error {
 	p := in.program
 	switch in.over {
 	case errNoFuel:
@@ -149,5 +193,5 @@ func (in *instance) describe(err error, fuel int64) error {
 		return fmt.Errorf("host: module %q failed with %d MB of memory, of %d; have it keep less or raise memory_mb: %w%s",
 			p.name, in.mem.Size()>>20, p.memory>>20, cause(err), in.words())
 	}
-	return fmt.Errorf("host: module %q: wp_pick: %w%s", p.name, cause(err), in.words())
+	return fmt.Errorf("host: module %q: %s: %w%s", p.name, name, cause(err), in.words())
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,10 +50,17 @@ func TestTheSDKInTheSandbox(t *testing.T) {
 		t.Errorf("class %d, weight %v, %v", class, weight, ok)
 	}
 	pick(61, 256)
+	kept := s.Filter(fr)
+	if len(kept.Order) != 69 || slices.Contains(kept.Order, 61) || kept.Reason != 256 || kept.Fallback != "" {
+		t.Errorf("%+v; want all but row 61", kept)
+	}
 	fr.Labels, fr.Header.LabelsEpoch = []string{"pool=b", "pool=a", "tier=batch"}, 2
 	pick(60, 256)
 	fr.Caller, fr.Prefixes, fr.Chain = "", held{}, []uint64{11, 22}
 	fr.Rows[2].Worker, fr.Rows[9].Worker = 90, 9
+	if all := s.Filter(fr); len(all.Order) != 70 || all.Reject != nil || all.Fallback != "" {
+		t.Errorf("%+v; want all rows, without an opinion", all)
+	}
 	pick(69, 257) // row 9 has nine tiers, of which there are three
 	fr.Prefixes = twoTiers{}
 	pick(9, 258)

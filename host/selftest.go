@@ -57,14 +57,18 @@ func judgeMadeUp(in *instance, n, tokens int, random uint64) error {
 			f.Rows[i].GPU, f.Rows[i].Predicted, f.Rows[i].InFlight = held, held, uint32(i%7)
 		}
 	}
-	if in.program.pairs && n > 1 {
+	if in.program.wants&abi.WantPair != 0 && n > 1 {
 		f.Header.Flags, f.Header.Prefillers, f.Rows[n-1].State = abi.HeaderAnswer, 1, abi.RowPrefill
 	}
 	if !in.program.cfg.Stepped {
 		f.Header.Now = time.Now().UnixNano()
 	}
 	f.prepare()
-	if _, why, err := in.run(f); why != ok && why != decline {
+	_, why, err := in.run(f, false)
+	if (why == ok || why == decline) && in.program.wants&abi.WantFilter != 0 {
+		_, why, err = in.run(f, true)
+	}
+	if why != ok && why != decline {
 		of := ""
 		if tokens > 0 {
 			of = fmt.Sprintf(" with a prompt of %d tokens", tokens)

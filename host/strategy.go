@@ -20,6 +20,7 @@ type Strategy struct {
 	callers     quarantines // in its place for picks, where rejects is set
 	closed      atomic.Bool
 	native      nativePick // nil: it is a module
+	filters     []*Strategy
 
 	wake       bell // wakes the keeper when a slot wants it
 	stop, done chan struct{}
@@ -79,6 +80,13 @@ func (s *Strategy) Binds() bool { return s.binds.Load() }
 
 // MayExclude reports whether the strategy's decisions may keep a request from workers that they do not name.
 func (s *Strategy) MayExclude() bool { return s.native != nil || s.layout.Version >= sinceOnly }
+
+// Behind puts filters before the strategy. Call it before it serves; Close leaves them open.
+func (s *Strategy) Behind(filters []*Strategy) { s.filters = slices.Concat(filters, s.filters) }
+
+// Filters returns the strategies whose Filter says, one after the other, which workers a request may use before this
+// one orders them: those that Behind has set, and itself if it filters too.
+func (s *Strategy) Filters() []*Strategy { return s.filters }
 
 // ReasonName returns what the module calls one of its reason codes, "" if it has no name for it.
 func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames.of(code) }
@@ -150,7 +158,12 @@ func (s *Strategy) start(ctx context.Context) error {
 func (s *Strategy) introduce(in *instance) (err error) {
 	s.notices.wake = s.wake.ring
 	s.notices.wants, err = readWants(in)
-	s.pairs = s.notices.wants&abi.WantPair != 0
+	s.wants = s.notices.wants
+	if s.wants&abi.WantFilter != 0 {
+		s.filters = []*Strategy{s}
+		s.rejects = s.rejects || !s.open
+		s.quarantine.rejects = s.rejects
+	}
 	if err == nil {
 		s.reasonNames.all, err = readReasons(in)
 		s.reasonNames.fill()

@@ -29,6 +29,7 @@ var budgets = map[string]size{
 	"daemon/admin/operator":   {lines: 6500, exported: 115, pairs: 6, spread: 4},
 	"daemon/cli":              {lines: 5500, exported: 20, pairs: 6, spread: 2},
 	"daemon/lab/vllmsim":      {lines: 7000, exported: 40, pairs: 6, spread: 2},
+	"sdk":                     {lines: 4500, exported: 100, pairs: 6, spread: 4}, // an interface for each thing that a strategy may do
 	"conf":                    {lines: 5800, exported: 115, pairs: 6, spread: 4},
 }
 

@@ -46,6 +46,7 @@
 //	Reasoner       names of its reasons                      Ticker         a call each second
 //	FirstTokener   when answers begin                        Completer      how requests end
 //	KVEventer      what workers report of their caches     Classifier     how urgent what is to wait is
+//	Filterer       which workers a request may use
 //
 // Ticker, FirstTokener, Completer and KVEventer are called between picks, on any idle instance: once for each outcome,
 // late by milliseconds, and not at all where outcomes come faster than the strategy takes them. What one instance

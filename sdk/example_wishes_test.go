@@ -88,6 +88,37 @@ func ExampleCaller() {
 	// nobody: true 403
 }
 
+// revision keeps a request that names a revision, as "x-revision: 7", to the workers that are labelled with it. Written
+// before a strategy that orders, as strategy = ["revision", "prefixaware"], it confines that one; it needs
+// allow = ["headers:x-revision"].
+type revision struct{}
+
+func (revision) Filter(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+	name := sdk.Header("x-revision")
+	if name == "" {
+		return sdk.Decline // no opinion: all stay
+	}
+	return r.Keep(workers, func(w *sdk.Worker) bool { return r.Label(w, "revision") == name })
+}
+
+func (revision) Route(*sdk.Request, []sdk.Worker) sdk.Decision { return sdk.Decline }
+
+// A filter confines whichever strategy is behind it. If it keeps nobody, the client gets 503.
+func ExampleFilterer() {
+	host := &sdktest.Host{Headers: map[string]string{"x-revision": "7"}}
+	defer host.Serve()()
+	f := sdktest.NewFrame(3).Label(host, 0, "revision=6").Label(host, 2, "revision=7")
+	fmt.Println("7:", f.Filter(&testing.T{}, revision{}).Order)
+	host.Headers["x-revision"] = "8"
+	fmt.Println("8:", f.Filter(&testing.T{}, revision{}).Order)
+	host.Headers = nil
+	fmt.Println("any:", f.Filter(&testing.T{}, revision{}).Order)
+	// Output:
+	// 7: [2]
+	// 8: []
+	// any: [0 1 2]
+}
+
 // loaded prefers workers on which the request's LoRA adapter runs, then those that have room for it.
 type loaded struct{}
 
@@ -229,8 +260,8 @@ func TestWishesAreShort(t *testing.T) {
 			}
 		}
 	}
-	if len(lines) != 6 {
-		t.Errorf("%d strategies; want the six wishes", len(lines))
+	if len(lines) != 7 {
+		t.Errorf("%d strategies; want the seven wishes", len(lines))
 	}
 	for name, n := range lines {
 		if n > 30 {

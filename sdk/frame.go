@@ -44,12 +44,32 @@ func (f *frame) pick(s Strategy) Decision {
 		return unready()
 	}
 	h := f.req.Header
-	if h.HeaderBytes != abi.HeaderSize || h.RowBytes != abi.RowSize || h.Version>>16 != abi.Version>>16 ||
-		h.Rows-1 >= uint32(len(f.rows)) { // 0 rows are too many, too
+	if !f.reads(h) {
 		return misread()
 	}
 	h.OrderLen, f.req.drawn = 0, 0
 	return s.Route(&f.req, f.rows[:h.Rows])
+}
+
+// filter answers which rows of the request that stands in the area it may use.
+func (f *frame) filter(s Strategy) Decision {
+	g, ok := s.(Filterer)
+	if !ok {
+		return Decline
+	}
+	h := f.req.Header
+	if len(f.rows) == 0 || !f.reads(h) {
+		misread()
+		return hold // which is no answer of a filter: to decline would open the fence
+	}
+	h.OrderLen, f.req.drawn = 0, 0
+	return g.Filter(&f.req, f.rows[:h.Rows])
+}
+
+// reads reports whether the frame of header h is one of this version, and fits into the area. The compiler inlines it.
+func (f *frame) reads(h *abi.Header) bool {
+	return h.HeaderBytes == abi.HeaderSize && h.RowBytes == abi.RowSize && h.Version>>16 == abi.Version>>16 &&
+		h.Rows-1 < uint32(len(f.rows)) // 0 rows are too many, too
 }
 
 // classify answers of the request whose header stands in the area.

@@ -72,6 +72,27 @@ func TestFramePick(t *testing.T) {
 	f("stride beyond all", 4, head, row, func(h *abi.Header) { h.RowBytes = 1 << 31 }, false)
 }
 
+// A filter keeps rows in the order area. A frame that it cannot read must not open a fence, as a decline would.
+func TestFrameFilter(t *testing.T) {
+	var fr frame
+	at := fr.grow(8)
+	h := put(&fr, 5, abi.HeaderSize, abi.RowSize)
+	order := unsafe.Slice((*uint32)(unsafe.Add(at, abi.HeaderSize+8*abi.RowSize)), 2)
+	if d := fr.filter(&all{}); d != To(2).Because(9) || order[0] != 1 || order[1] != 3 {
+		t.Errorf("%#x, rows %v; want 2 rows, 1 and 3", d, order)
+	}
+	if d := fr.filter(&probe{}); d != Decline {
+		t.Errorf("%#x of a strategy that does not filter", d)
+	}
+	h.Rows = 9
+	if d := fr.filter(&all{}); d != hold {
+		t.Errorf("%#x of a frame that cannot be read", d)
+	}
+	if d := new(frame).filter(&all{}); d != hold {
+		t.Errorf("%#x before grow", d)
+	}
+}
+
 func TestFrameBeforeUse(t *testing.T) {
 	var f frame
 	if d := f.pick(&probe{}); d != Decline {

@@ -37,6 +37,9 @@ func wpReasons() uint32 { return shared.reasons(registered) }
 //go:wasmexport wp_classify
 func wpClassify() uint64 { return shared.classify(registered) }
 
+//go:wasmexport wp_filter
+func wpFilter() uint64 { return uint64(shared.filter(registered)) }
+
 //go:wasmexport wp_tick
 func wpTick(now int64) { tick(registered, now) }
 

@@ -69,6 +69,16 @@ type Classifier interface {
 	Classify(r *Request) (class int, weight float64)
 }
 
+// Filterer says which workers a request may use: those of a fence, a region, a revision, a licence.
+type Filterer interface {
+	// Filter returns what [Request.Keep] makes of the workers; [Decline] = the strategy has no opinion, and all stay; or
+	// [Request.Reject]. It is called before Route of this strategy, or of the one behind it in the pool's chain. That one
+	// sees no other workers, and no other worker gets the request. workers has all that are up, those in slow start,
+	// crowded or full too, and prefillers; what depends on the prompt is 0 in their rows. If nobody is kept, the client
+	// gets 503. So it does if Filter panics, unless the operator has set on_failure = "fallback".
+	Filter(r *Request, workers []Worker) Decision
+}
+
 // Reasoner names the strategy's own reasons, for explanations and logs.
 type Reasoner interface {
 	// Reasons names the codes from [ReasonOwn] on: its first entry is the name of ReasonOwn.
@@ -83,6 +93,9 @@ func WantsOf(s Strategy) uint32 {
 	}
 	if _, ok := s.(Classifier); ok {
 		bits |= abi.WantClassify
+	}
+	if _, ok := s.(Filterer); ok {
+		bits |= abi.WantFilter
 	}
 	if _, ok := s.(Ticker); ok {
 		bits |= abi.WantTick

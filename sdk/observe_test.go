@@ -20,6 +20,9 @@ func (a *all) Reasons() []string { return []string{"mine", "mine too"} }
 func (a *all) Classify(r *Request) (class int, weight float64) {
 	return int(r.Priority) - 3, 1.5
 }
+func (a *all) Filter(r *Request, workers []Worker) Decision {
+	return r.Keep(workers, func(w *Worker) bool { return w.Worker%2 == 1 }).Because(9)
+}
 func (a *all) OnTick(now int64) { a.heard = append(a.heard, fmt.Sprint("tick ", now)) }
 func (a *all) OnFirstToken(o *Outcome) {
 	a.heard = append(a.heard, fmt.Sprint("first ", o.Seq))

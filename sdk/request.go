@@ -89,6 +89,20 @@ func (r *Request) Then(i int) {
 	}
 }
 
+// Keep keeps the request to the workers that may have it, for [Filterer]. Return what it returns:
+//
+//	own := r.Labeled("for", sdk.Caller())
+//	return r.Keep(workers, func(w *sdk.Worker) bool { return w.Labels&own != 0 })
+func (r *Request) Keep(workers []Worker, may func(w *Worker) bool) Decision {
+	r.OrderLen = 0
+	for i := range workers {
+		if may(&workers[i]) {
+			r.Then(i)
+		}
+	}
+	return To(int(r.OrderLen))
+}
+
 // Order returns the choices that [Request.Then] has named so far, best first.
 func (r *Request) Order() []uint32 {
 	return r.order[:min(int(r.OrderLen), len(r.order))]

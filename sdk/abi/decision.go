@@ -16,6 +16,7 @@ const (
 )
 
 // Pack makes wp_pick's result of a row index (or Decline, Reject or Hold), a reason of the strategy's own and flags.
+// wp_filter's has a number of rows (or Decline or Reject) and a reason.
 func Pack(row int32, reason, flags uint16) uint64 {
 	return uint64(flags)<<48 | uint64(reason)<<32 | uint64(uint32(row))
 }

@@ -21,9 +21,6 @@
 // 19.7. A pool whose labels are pool=a, tier=batch and tier=live has Header.Labels 3 and gives a worker of tier=live in
 // pool=a the Labels 0b101.
 //
-// Two prompts in flight have 90,000 and 60,000 tokens, the first 20,000 shared, and answers of 300: Row.HeldTokens is
-// 130,600. A third sees SharedTokens 20,000. With room it sees 150,600 and 0.
-//
 // # Decision
 //
 // wp_pick returns an i64: the low 32 bits are the index of the chosen row as i32, or [Decline] (the host's fallback
@@ -39,6 +36,11 @@
 // With Reject the guest may write what the client gets: RejectStatus, RetryAfter, and the address and length of a text.
 // All zero means 429, the host's words and its own estimate of when to come again.
 //
+// # Filters
+//
+// wp_filter comes before a wp_pick and reads the same frame. The low 32 bits of its answer are the number of rows
+// that it has written to the order area, [Decline] (all stay) or [Reject]. Two rows, reason 7 = 0x0000_0007_0000_0002.
+//
 // # Versions
 //
 // A module exports one marker, "warmpath_abi_1_2", which names the minor version it was made for. The host writes it
@@ -51,5 +53,5 @@
 // that the host has one struct to fill, and copies it whole to a module of its own version and row by row to an older
 // one. New exports are optional, new imports may be missing in an older host. What cannot be done so is 2.0.
 //
-// why.md lists what each version brought.
+// why.md: what each version brought.
 package abi

@@ -55,6 +55,9 @@ const Marker = "warmpath_abi_1_2"
 //
 //	wp_classify() -> class              reads the header alone of a request that is about to wait in the pool's queue,
 //	                                    with a pick's fuel and time; see PackClass. The greater class goes first
+//	wp_filter() -> decision             reads the frame of all workers that are up, and writes the rows that the
+//	                                    request may use to the order area; see Pack: their number stands in place of a
+//	                                    row, 0 = none; Decline leaves all; Reject turns the client away
 //
 // wp_tick and the three of 1.1 behind it run off the request path. Each call reaches one instance of the module,
 // whichever is idle, so that each outcome reaches the module once and kv_incr counts it once: what all instances must
@@ -74,6 +77,7 @@ var Exports = []Func{
 	{Name: "wp_on_complete", Params: []Type{I32}, Optional: true, Minor: 1, Want: WantComplete},
 	{Name: "wp_on_kv_event", Params: []Type{I32}, Optional: true, Minor: 1, Want: WantKVEvents},
 	{Name: "wp_classify", Results: []Type{I64}, Optional: true, Minor: 2, Want: WantClassify},
+	{Name: "wp_filter", Results: []Type{I64}, Optional: true, Minor: 2, Want: WantFilter},
 }
 
 // Bits of wp_wants: what costs the host something and is therefore done only for modules that ask.
@@ -86,9 +90,10 @@ const (
 	WantHeld                          // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
 	WantClassify                      // call wp_classify; since 1.2
 	WantPair                          // add rows of prefillers, of which PairRow may name one; since 1.2
+	WantFilter                        // call wp_filter; since 1.2
 
 	// WantAll are the bits that this version knows. A module that sets another is refused.
-	WantAll = WantPair<<1 - 1
+	WantAll = WantFilter<<1 - 1
 )
 
 // WantNotices are the bits of the calls off the request path.

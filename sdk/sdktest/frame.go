@@ -95,6 +95,34 @@ type Result struct {
 // Run asks s and fails the test if the answer breaks the contract.
 func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 	t.Helper()
+	r, d := f.ask(t, s.Route)
+	order := r.Order()
+	res := Result{Row: d.Row(), Reason: d.Reason(), Bind: d.Binds()}
+	n := len(f.Rows) - int(f.Header.Prefillers)
+	if res.Row >= n || res.Row < int(abi.Hold) {
+		t.Fatalf("row %d of %d was chosen; choose one that exists, and no prefiller, sdk.Decline, sdk.Reject or r.Hold",
+			res.Row, n)
+	}
+	res = rejection(t, r, res)
+	res.Pair = f.pairOf(t, res.Row)
+	if res.Row == int(abi.Hold) {
+		res.Hold = float64(f.Header.HoldMillis) / 1000
+	}
+	named := map[int]bool{res.Row: true}
+	for _, o := range order {
+		i := int(o)
+		if i < 0 || i >= n || named[i] {
+			t.Fatalf("alternative %d after %v of %d rows: out of range, a prefiller, or named before", i, named, n)
+		}
+		named[i] = true
+		res.Order = append(res.Order, i)
+	}
+	return res
+}
+
+// ask calls the strategy, and fails the test if it changes a row.
+func (f *Frame) ask(t testing.TB, call func(*sdk.Request, []sdk.Worker) sdk.Decision) (*sdk.Request, sdk.Decision) {
+	t.Helper()
 	f.Header.Rows = uint32(len(f.Rows))
 	if host, ok := imports.Current.(fake); ok && host.h.Own != nil {
 		for i := range f.Rows {
@@ -102,37 +130,42 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 		}
 	}
 	before := append([]abi.Row(nil), f.Rows...)
-	order := make([]uint32, len(f.Rows))
 	f.Header.OrderLen, f.Header.HoldMillis, f.Header.PairRow = 0, 0, -1
-	r := sdk.NewRequest(&f.Header, order)
-	d := s.Route(r, f.Rows)
+	r := sdk.NewRequest(&f.Header, make([]uint32, len(f.Rows)))
+	d := call(r, f.Rows)
 	if !bytes.Equal(raw(before), raw(f.Rows)) {
 		t.Fatal("the strategy changed a row; rows are the host's")
 	}
-	res := Result{Row: d.Row(), Reason: d.Reason(), Bind: d.Binds()}
-	n := len(f.Rows) - int(f.Header.Prefillers)
-	if res.Row >= n || res.Row < int(abi.Hold) {
-		t.Fatalf("row %d of %d was chosen; choose one that exists, and no prefiller, sdk.Decline, sdk.Reject or r.Hold",
-			res.Row, n)
+	return r, d
+}
+
+// Filter asks s which rows the request may use, and fails the test if the answer breaks the contract. Order has these
+// rows, all of them if s has no opinion, and Row their number, [abi.Decline] or [abi.Reject].
+func (f *Frame) Filter(t testing.TB, s sdk.Filterer) Result {
+	t.Helper()
+	r, d := f.ask(t, s.Filter)
+	res := rejection(t, r, Result{Row: d.Row(), Reason: d.Reason(), Pair: -1})
+	kept := r.Order()
+	if res.Row < int(abi.Reject) || res.Row >= 0 && res.Row != len(kept) {
+		t.Fatalf("%d rows are kept, and %d stand in the order area; return r.Keep(...), sdk.Decline or r.Reject(...)",
+			res.Row, len(kept))
 	}
+	for i := range f.Rows {
+		if res.Row == int(abi.Decline) || slices.Contains(kept, uint32(i)) {
+			res.Order = append(res.Order, i)
+		}
+	}
+	return res
+}
+
+// rejection fills what the client gets of a request that is turned away.
+func rejection(t testing.TB, r *sdk.Request, res Result) Result {
+	t.Helper()
 	if res.Row == int(abi.Reject) {
 		res.Status, res.Text, res.RetryAfter = r.Rejected()
 		if res.Status != 0 && (res.Status < 400 || res.Status > 599) {
 			t.Fatalf("rejected with status %d; want 400 to 599", res.Status)
 		}
-	}
-	res.Pair = f.pairOf(t, res.Row)
-	if res.Row == int(abi.Hold) {
-		res.Hold = float64(f.Header.HoldMillis) / 1000
-	}
-	named := map[int]bool{res.Row: true}
-	for _, o := range order[:f.Header.OrderLen] {
-		i := int(o)
-		if i < 0 || i >= n || named[i] {
-			t.Fatalf("alternative %d after %v of %d rows: out of range, a prefiller, or named before", i, named, n)
-		}
-		named[i] = true
-		res.Order = append(res.Order, i)
 	}
 	return res
 }

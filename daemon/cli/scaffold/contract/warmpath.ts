@@ -90,7 +90,8 @@ export const WANT_KV_EVENTS: u32 = 16; // call wp_on_kv_event
 export const WANT_HELD: u32 = 32; // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
 export const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
 export const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may name one; since 1.2
-export const WANT_ALL: u32 = 255; // WantAll are the bits that this version knows. A module that sets another is refused.
+export const WANT_FILTER: u32 = 256; // call wp_filter; since 1.2
+export const WANT_ALL: u32 = 511; // WantAll are the bits that this version knows. A module that sets another is refused.
 
 // WantNotices are the bits of the calls off the request path.
 export const WANT_NOTICES: u32 = 30;
@@ -503,6 +504,10 @@ export class Tier {
 //   wp_classify(): i64
 //     reads the header alone of a request that is about to wait in the pool's queue,
 //     with a pick's fuel and time; see PackClass. The greater class goes first
+//   wp_filter(): i64
+//     reads the frame of all workers that are up, and writes the rows that the
+//     request may use to the order area; see Pack: their number stands in place of a
+//     row, 0 = none; Decline leaves all; Reject turns the client away
 
 const MAX_WORKERS: u32 = 4096;
 

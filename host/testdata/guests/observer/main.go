@@ -47,6 +47,18 @@ func (observer) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	return sdk.To(best).Because(cheapest)
 }
 
+// Filter keeps tenants that are allowed elsewhere from the workers of pool=a.
+func (observer) Filter(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+	if sdk.Caller() == "" {
+		return sdk.Decline
+	}
+	if t := sdk.Header("X-Tenant"); t == "blocked" {
+		return r.Reject(403, "tenant "+strconv.Quote(t)+" is blocked", 60)
+	}
+	a := r.Labeled("pool", "a")
+	return r.Keep(workers, func(w *sdk.Worker) bool { return w.Labels&a == 0 }).Because(onBatch)
+}
+
 // Classify lets the nightly caller wait behind all others.
 func (observer) Classify(r *sdk.Request) (class int, weight float64) {
 	if sdk.Caller() == "nightly" {
