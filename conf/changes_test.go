@@ -131,7 +131,7 @@ func TestStrategyProblemNamesTheLine(t *testing.T) {
 	if got, want := c.StrategyProblem(&c.Pools[0], "it fails").Error(), `conf: x.toml:15: strategies.prefixaware: pool "a": it fails`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	c.Pools[1].Strategy = "roundrobin"
+	c.Pools[1].Strategy = Chain{"roundrobin"}
 	if got, want := c.StrategyProblem(&c.Pools[1], "it fails").Error(), `conf: x.toml:10: pools[1].strategy: pool "b": it fails`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -108,8 +108,8 @@ type Target struct {
 type Pool struct {
 	Name     string         `toml:"name"`     // in metrics and logs; default pool1, pool2, ... by order
 	Models   []string       `toml:"models"`   // exact names, "org/*", "*"
-	Strategy string         `toml:"strategy"` // a built-in or a key of Config.Strategies
-	Options  map[string]any `toml:"options"`  // scalars; over those of the strategy, see Config.OptionValues
+	Strategy Chain          `toml:"strategy"` // each a built-in or a key of Config.Strategies
+	Options  map[string]any `toml:"options"`  // scalars; over those of the one that orders, see Config.OptionValues
 	Workers  []Worker       `toml:"workers"`
 
 	Shadow []Shadow `toml:"shadow"` // strategies that decide beside it and answer nowhere
@@ -222,7 +222,7 @@ type Strategy struct {
 	Fuel        int64          `toml:"fuel"`         // steps per pick
 	PickTimeout time.Duration  `toml:"pick_timeout"` // of a pick, by the clock
 	MemoryMB    int            `toml:"memory_mb"`    // of one instance, in MiB
-	OnFailure   string         `toml:"on_failure"`   // fallback | reject: where it names no worker
+	OnFailure   string         `toml:"on_failure"`   // fallback | reject: where it names no worker; "" = by kind
 }
 
 // Activation is a strategy by which the admin API has replaced the one that the file names for a pool.
@@ -272,7 +272,7 @@ func Default() *Config {
 func DefaultPool() Pool {
 	return Pool{
 		Models:                 []string{"*"},
-		Strategy:               "prefixaware",
+		Strategy:               Chain{"prefixaware"},
 		RetryBudget:            0.2,
 		SlowStart:              10 * time.Second,
 		HealthInterval:         2 * time.Second,
@@ -311,7 +311,7 @@ func DefaultKey() Key {
 
 // DefaultStrategy is a strategy before the file is read: the limits of sandboxed code.
 func DefaultStrategy() Strategy {
-	return Strategy{Fuel: 1_000_000, PickTimeout: 5 * time.Millisecond, MemoryMB: 16, OnFailure: "fallback"}
+	return Strategy{Fuel: 1_000_000, PickTimeout: 5 * time.Millisecond, MemoryMB: 16}
 }
 
 // Serves reports whether one of the pool's patterns fits the model.

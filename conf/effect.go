@@ -37,7 +37,7 @@ var words = map[string]func(s *scope) bool{
 	"?by-events":     func(s *scope) bool { return s.p.goesByEvents() },
 	"?publishes":     func(s *scope) bool { return s.p.publishes() },
 	"?events-for-kvaware": func(s *scope) bool {
-		return s.v.String() != "kvaware" || s.p.publishes() || s.p.WorkersFile+s.c.Server.KVEventsListen != "" ||
+		return s.p.Strategy.Orders() != "kvaware" || s.p.publishes() || s.p.WorkersFile+s.c.Server.KVEventsListen != "" ||
 			s.c.LMCache.On()
 	},
 	"?history":  func(s *scope) bool { return s.c.History.shares(&s.c.Cache) },
@@ -94,7 +94,7 @@ var words = map[string]func(s *scope) bool{
 	},
 	"?own-strategy":     func(s *scope) bool { return !s.p.all(Builtins...) },
 	"?counts-delay":     func(s *scope) bool { return !s.p.all("roundrobin", "session") },
-	"?another-strategy": func(s *scope) bool { return s.v.String() != s.p.Strategy },
+	"?another-strategy": func(s *scope) bool { return s.v.String() != s.p.Strategy.Orders() },
 	"?exact-name":       func(s *scope) bool { return s.p.namesOne() },
 	"?more-names":       func(s *scope) bool { return len(s.p.Models) > 1 || strings.Contains(s.p.Models[0], "*") },
 }
@@ -214,7 +214,8 @@ func (n *need) said(s *scope) (what, remedy string) {
 
 // all reports whether the pool's strategies, canaries and shadows too, are all among these.
 func (p *Pool) all(known ...string) bool {
-	return !slices.ContainsFunc(append(beside(p), p.Strategy), func(s string) bool { return !slices.Contains(known, s) })
+	all := append(beside(p), p.Strategy...)
+	return !slices.ContainsFunc(all, func(s string) bool { return !slices.Contains(known, s) })
 }
 
 // goesByEvents reports whether a strategy of the pool may go by KV events: those that do not are built in.

@@ -210,9 +210,6 @@ func (c *Config) completeStrategies(tree map[string]any) {
 		if _, ok := keys["memory_mb"]; !ok {
 			s.MemoryMB = DefaultStrategy().MemoryMB
 		}
-		if _, ok := keys["on_failure"]; !ok {
-			s.OnFailure = DefaultStrategy().OnFailure
-		}
 		if !InRegistry(s.Path) {
 			s.Path = c.resolve(s.Path)
 		}

@@ -33,7 +33,7 @@ func noteUnused(r *report, c *Config) {
 	used := map[string]bool{}
 	for i := range c.Pools {
 		p := &c.Pools[i]
-		for _, name := range append(beside(p), p.Strategy, c.Activated[p.Name].InsteadOf) {
+		for _, name := range append(append(beside(p), p.Strategy...), c.Activated[p.Name].InsteadOf) {
 			used[name] = true
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // OptionValues returns the options of the pool's strategy: the options under [strategies.NAME], and over them those of
 // the pool, each as text (2.5, 10, true).
 func (c *Config) OptionValues(p *Pool) map[string]string {
-	all := maps.Clone(c.Strategies[p.Strategy].Options)
+	all := maps.Clone(c.Strategies[p.Strategy.Orders()].Options)
 	if all == nil {
 		all = make(map[string]any, len(p.Options))
 	}
@@ -26,7 +26,7 @@ func (c *Config) OptionValues(p *Pool) map[string]string {
 
 // StrategyOf returns the limits and the path of the pool's strategy, with defaults if the file does not name it.
 func (c *Config) StrategyOf(p *Pool) Strategy {
-	if s, ok := c.Strategies[p.Strategy]; ok {
+	if s, ok := c.Strategies[p.Strategy.Orders()]; ok {
 		return s
 	}
 	return DefaultStrategy()
@@ -49,7 +49,7 @@ func (c *Config) WatchedFiles() []string {
 	}
 	for i := range c.Pools {
 		p := &c.Pools[i]
-		for _, name := range append([]string{p.Strategy}, beside(p)...) {
+		for _, name := range slices.Concat(p.Strategy, beside(p)) {
 			files = append(files, c.modulePath(name), c.Strategies[name].PullSecret)
 		}
 		files = append(files, p.WorkerKeyFile, p.TLSCAFile)

@@ -98,8 +98,8 @@ func (c *Config) StrategyProblem(p *Pool, what string) Problem {
 	if problem, ok := c.optionProblem(p, what); ok {
 		return problem
 	}
-	key := child("strategies", p.Strategy)
-	if _, own := c.Strategies[p.Strategy]; !own {
+	key := child("strategies", p.Strategy.Orders())
+	if _, own := c.Strategies[p.Strategy.Orders()]; !own {
 		key = "pools"
 		for i := range c.Pools {
 			if &c.Pools[i] == p {
@@ -133,11 +133,12 @@ func (c *Config) optionProblem(p *Pool, what string) (_ Problem, ok bool) {
 	if m[2] != "" {
 		remedy = remedyFor(m[1], strings.Fields(m[2]))
 	}
-	key := child(child(child("strategies", p.Strategy), "options"), m[1])
+	key := child(child(child("strategies", p.Strategy.Orders()), "options"), m[1])
 	for i := range c.Pools {
 		if _, own := p.Options[m[1]]; own && &c.Pools[i] == p {
 			key = child(child(elem("pools", i), "options"), m[1])
 		}
 	}
-	return c.Note(key, fmt.Sprintf("the strategy %s of pool %q has no such option", p.Strategy, p.Name), remedy), true
+	what = fmt.Sprintf("the strategy %s of pool %q has no such option", p.Strategy.Orders(), p.Name)
+	return c.Note(key, what, remedy), true
 }

@@ -29,6 +29,10 @@ func shown(v reflect.Value, key string) any {
 			return hidden
 		}
 		return x.On
+	case Chain:
+		if len(x) == 1 {
+			return x[0]
+		}
 	case string:
 		return withoutSecret(key, x)
 	}

@@ -80,7 +80,7 @@ func activate(r *report, c *Config) {
 		a, ok := all[p.Name]
 		switch {
 		case !ok:
-		case a.InsteadOf != p.Strategy:
+		case a.InsteadOf != p.Strategy.Orders(), slices.Contains(p.Strategy.Filters(), a.Strategy):
 			c.Ended = append(c.Ended, Ended{Pool: p.Name, Activation: a})
 		case !c.HasModule(a.Strategy):
 			c.Ended = append(c.Ended, Ended{Pool: p.Name, Activation: a, NoModule: true})

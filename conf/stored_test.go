@@ -117,10 +117,10 @@ url = "http://c"
 		t.Fatal(err)
 	}
 	a, b, third := &c.Pools[0], &c.Pools[1], &c.Pools[2]
-	if a.Strategy != "mine" || a.Options != nil || len(a.Canary) != 1 || a.Canary[0].Strategy != "session" || c.Activated["a"].Since != at {
+	if a.Strategy.Orders() != "mine" || a.Options != nil || len(a.Canary) != 1 || a.Canary[0].Strategy != "session" || c.Activated["a"].Since != at {
 		t.Errorf("%+v, %+v; want mine, without the options of roundrobin, and no canary of its own", a, c.Activated)
 	}
-	if b.Strategy != "prefixaware" || third.Strategy != "prefixaware" || len(c.Activated) != 1 || len(c.Ended) != 2 ||
+	if b.Strategy.Orders() != "prefixaware" || third.Strategy.Orders() != "prefixaware" || len(c.Activated) != 1 || len(c.Ended) != 2 ||
 		c.Ended[0].Pool != "b" || c.Ended[0].NoModule || c.Ended[1].Pool != "c" || !c.Ended[1].NoModule {
 		t.Errorf("%s, %s, %+v; want what the file names, and why", b.Strategy, third.Strategy, c.Ended)
 	}
@@ -130,7 +130,7 @@ url = "http://c"
 		}
 		clear(all)
 	}))
-	if c, err = Load(path); err != nil || c.Pools[0].Strategy != "roundrobin" || len(c.Pools[0].Canary) != 2 || len(c.Ended) != 0 {
+	if c, err = Load(path); err != nil || c.Pools[0].Strategy.Orders() != "roundrobin" || len(c.Pools[0].Canary) != 2 || len(c.Ended) != 0 {
 		t.Errorf("%+v %v", c, err)
 	}
 }

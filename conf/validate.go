@@ -47,7 +47,7 @@ func validate(r *report, c *Config) {
 
 func checkPool(r *report, path string, c *Config, p *Pool) {
 	r.name(child(path, "name"), p.Name)
-	checkStrategyName(r, path, c, p.Strategy)
+	checkChain(r, child(path, "strategy"), c, p.Strategy)
 	checkBeside(r, path, c, p)
 	checkWorkerKey(r, path, p)
 	checkAuthorities(r, child(path, "tls_ca_file"), p.TLSCAFile)
@@ -153,7 +153,7 @@ func checkStrategy(r *report, c *Config, name string) {
 	for i, a := range s.Allow {
 		checkAllowed(r, elem(child(path, "allow"), i), a)
 	}
-	r.oneOf(child(path, "on_failure"), s.OnFailure, "fallback", "reject")
+	r.oneOf(child(path, "on_failure"), s.OnFailure, "", "fallback", "reject")
 	if !within(s.Fuel, 1, 1e12) {
 		r.outOfRange(child(path, "fuel"), s.Fuel, "write steps per pick, as 1000000")
 	}

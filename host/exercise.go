@@ -41,6 +41,10 @@ func (s *Strategy) Exercise(f *Frame) error {
 				s.name, share)
 		}
 	}
+	if err == nil && n.wants&abi.WantFilter != 0 {
+		f.prepare()
+		_, _, err = sl.in.run(f, true)
+	}
 	if err != nil {
 		s.discard(sl)
 		return err

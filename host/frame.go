@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -134,6 +135,21 @@ func (f *Frame) order(row int, alternatives []byte, only bool) (named int) {
 	}
 	f.Order = o
 	return named
+}
+
+// Keep drops all rows but these, which ascend, as Filter gives them.
+func (f *Frame) Keep(rows []int32) {
+	h := &f.Header
+	before, _ := slices.BinarySearch(rows, int32(f.Choices()))
+	h.Prefillers = uint32(len(rows) - before)
+	for _, row := range []*int32{&h.Bound, &h.BestRow, &h.Last, &h.ParentRow} {
+		*row = int32(slices.Index(rows, *row))
+	}
+	for n, i := range rows {
+		f.Rows[n] = f.Rows[i]
+		f.WorkerIDs[n] = f.WorkerIDs[i]
+	}
+	f.Rows, f.WorkerIDs = f.Rows[:len(rows)], f.WorkerIDs[:len(rows)]
 }
 
 // headerBytes and rowBytes return the structs in their wire form, which is their layout in Go: abi's test checks that.

@@ -77,7 +77,7 @@ func (h *Host) newProgram(name string, wasm []byte, o Options) (*program, error)
 	p := &program{
 		name: name, sha256: hex.EncodeToString(sum[:]), cfg: h.cfg, clock: h.clock, log: h.cfg.Log.With("strategy", name),
 		dials: dials(wasm), fuel: o.Fuel, memory: o.MemoryBytes, pickTime: o.PickTime, shadow: o.Shadow, rejects: o.Reject,
-		open: o.Fallback || o.Shadow,
+		open: o.Fallback,
 	}
 	if p.fuel <= 0 {
 		p.fuel = h.cfg.Fuel

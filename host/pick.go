@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -24,14 +25,16 @@ func (s *Strategy) Pick(f *Frame) Result {
 	return s.ask(f, false)
 }
 
-// Filter has the module say which rows of f, which has one at least, the request may use: Result.Order. All stay if it
-// has no opinion. Result.Fallback is why it failed. Result.Reject then turns the client away, unless Options.Fallback
-// has all rows stay.
+// Filter has the module say which rows of f, which has one at least, the request may use: Result.Order, ascending. All
+// stay if it has no opinion. Result.Fallback is why it failed. Result.Reject then turns the client away, unless
+// Options.Fallback has all rows stay.
 func (s *Strategy) Filter(f *Frame) Result {
 	f.prepare()
 	f.Began = time.Now()
 	r := s.ask(f, true)
 	r.Took = time.Since(f.Began)
+	slices.Sort(r.Order)
+	r.Order = slices.Compact(r.Order)
 	return r
 }
 
@@ -61,7 +64,7 @@ func (s *Strategy) ask(f *Frame, filters bool) Result {
 	case decline: // an answer, too
 	default:
 		s.discard(sl)
-		q.failed(why, err)
+		q.failed(why, err, filters)
 		fb := s.fallback(f, why)
 		fb.Fuel = r.Fuel
 		return fb

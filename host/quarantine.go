@@ -105,12 +105,14 @@ func (q *quarantine) wait() time.Duration {
 
 // failed counts a pick that failed, and sets the strategy aside after several in a row, or when too large a share of
 // its picks was slow.
-func (q *quarantine) failed(why reason, err error) {
+func (q *quarantine) failed(why reason, err error, filters bool) {
 	switch {
 	case q.shadow:
 		q.warn("shadow failed; its decision is sent nowhere", why, err)
 	case q.rejects:
 		q.warn("strategy failed; the request gets 503 (on_failure)", why, err)
+	case filters:
+		q.warn("filter failed; the request may use all workers (on_failure)", why, err)
 	default:
 		q.warn("strategy failed; the fallback answers", why, err)
 	}

@@ -18,11 +18,11 @@ func TestTriesInVain(t *testing.T) {
 		q := quarantine{after: 2, pause: time.Second, started: time.Now(), lines: new(limiter),
 			lastErr: new(atomic.Pointer[string])}
 		q.log = slog.New(slog.NewTextHandler(io.Discard, nil))
-		q.failed(trap, errors.New("one"))
+		q.failed(trap, errors.New("one"), false)
 		if q.on() {
 			t.Fatal("one error set the strategy aside")
 		}
-		q.failed(trap, errors.New("two"))
+		q.failed(trap, errors.New("two"), false)
 		for n, want := range []time.Duration{1, 2, 4, 8, 10, 10, 10} {
 			if q.admit() {
 				t.Fatalf("pause %d: a pick was admitted at once", n)
@@ -38,7 +38,7 @@ func TestTriesInVain(t *testing.T) {
 			if q.admit() {
 				t.Errorf("pause %d: two picks were admitted", n)
 			}
-			q.failed(trap, errors.New("in vain"))
+			q.failed(trap, errors.New("in vain"), false)
 		}
 		time.Sleep(10 * time.Second)
 		if !q.admit() || !q.succeeded() || q.on() || q.wait() != time.Second {

@@ -19,8 +19,9 @@ type Strategy struct {
 	quarantine  quarantine
 	callers     quarantines // in its place for picks, where rejects is set
 	closed      atomic.Bool
-	native      nativePick // nil: it is a module
-	filters     []*Strategy
+	native      nativePick  // nil: it is a module
+	before      []*Strategy // of the chain
+	filters     []*Strategy // before, and itself if it filters
 
 	wake       bell // wakes the keeper when a slot wants it
 	stop, done chan struct{}
@@ -82,11 +83,27 @@ func (s *Strategy) Binds() bool { return s.binds.Load() }
 func (s *Strategy) MayExclude() bool { return s.native != nil || s.layout.Version >= sinceOnly }
 
 // Behind puts filters before the strategy. Call it before it serves; Close leaves them open.
-func (s *Strategy) Behind(filters []*Strategy) { s.filters = slices.Concat(filters, s.filters) }
+func (s *Strategy) Behind(filters []*Strategy) {
+	s.before = filters
+	s.filters = slices.Concat(filters, s.filters)
+}
 
 // Filters returns the strategies whose Filter says, one after the other, which workers a request may use before this
 // one orders them: those that Behind has set, and itself if it filters too.
-func (s *Strategy) Filters() []*Strategy { return s.filters }
+func (s *Strategy) Filters() []*Strategy {
+	if s == nil { // the pool closes
+		return nil
+	}
+	return s.filters
+}
+
+// Chain returns what Behind has set, and the strategy itself; nil for none.
+func (s *Strategy) Chain() []*Strategy {
+	if s == nil {
+		return nil
+	}
+	return append(slices.Clone(s.before), s)
+}
 
 // ReasonName returns what the module calls one of its reason codes, "" if it has no name for it.
 func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames.of(code) }

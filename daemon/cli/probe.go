@@ -172,7 +172,7 @@ func (x *prober) probeEvents(ctx context.Context, w *conf.Worker, good, wrong fu
 	}
 	switch {
 	case at == "":
-		if x.pool.Strategy == "kvaware" {
+		if x.pool.Strategy.Orders() == "kvaware" {
 			wrong("no kv_events is set: kvaware routes by history alone; kv_events = \"auto\"")
 		}
 		return

@@ -179,6 +179,9 @@ func explain(out io.Writer, d *decisions.Decision) error {
 	if d.Queued != nil {
 		line("waited", "%s", waitOf(d))
 	}
+	if left := d.Filtered(); left != "" {
+		line("filters", "%s", left)
+	}
 	line("decision", "%s", decision(d))
 	if d.PromptTokens > 0 || d.Usage.Known {
 		line("prompt", "%s", promptOf(d))

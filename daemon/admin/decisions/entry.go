@@ -78,7 +78,7 @@ func (e *keptRequest) end(in *message.Inbound, took time.Duration, sent int64) {
 		e.Reason = s.Reason // a constant: it needs no copy
 	}
 	e.Worker, e.Live, e.Matched, e.Believed, e.Usage = s.Worker, s.Live, s.Matched, s.Believed, s.Usage
-	e.FirstByte, e.Total, e.Queued, e.Partner, e.Split = s.FirstByte, s.Total, s.Queued, s.Partner, s.Split
+	e.FirstByte, e.Total, e.Queued, e.Aside, e.Split = s.FirstByte, s.Total, s.Queued, s.Aside, s.Split
 	e.Attempts = slices.Clone(s.Attempts)
 }
 
@@ -94,8 +94,8 @@ func (e *keptRequest) size() int {
 	if e.Queued != nil {
 		named += int(unsafe.Sizeof(*e.Queued))
 	}
-	if e.Partner != nil {
-		named += int(unsafe.Sizeof(*e.Partner)) // the worker's own id
+	if e.Aside != nil {
+		named += int(unsafe.Sizeof(*e.Aside)) + len(e.Filtered()) // without the worker's own id
 	}
 	if e.Split != nil {
 		named += int(unsafe.Sizeof(*e.Split))

@@ -26,6 +26,10 @@ func (s *Store) Activate(pool, name string) (*Strategy, error) {
 		return nil, refuse(Unknown, "there is no strategy %.80q; GET /api/v1/strategies lists them, PUT "+
 			"/api/v1/strategies/NAME brings one", name)
 	}
+	if slices.ContainsFunc(listed(c, name).Serves, func(v Service) bool { return v.Pool == pool && v.As == asFilter }) {
+		return nil, refuse(Conflict, "%s filters in pool %s already, and an activated strategy is in the place of the one "+
+			"that orders; take it out of the list in the file first", name, pool)
+	}
 	module, err := readFor(s.host, c, pool, name)
 	if err != nil {
 		return nil, refuse(BadModule, "%v", err)

@@ -23,7 +23,7 @@ type Strategy struct {
 // Service is what a strategy does for a pool.
 type Service struct {
 	Pool      string     `json:"pool"`
-	As        string     `json:"as"`                    // live, canary or shadow
+	As        string     `json:"as"`                    // live, filter, canary or shadow
 	Activated *time.Time `json:"activated,omitempty"`   // by the admin API
 	InsteadOf string     `json:"in_place_of,omitempty"` // what the configuration file names
 
@@ -41,6 +41,7 @@ const (
 // What a strategy is for a pool.
 const (
 	asLive   = "live"
+	asFilter = "filter"
 	asCanary = "canary"
 	asShadow = "shadow"
 )
@@ -79,12 +80,15 @@ func (s Strategy) withModule(c *conf.Config) Strategy {
 
 // services lists what a strategy does for a pool.
 func services(c *conf.Config, p *conf.Pool, name string) (list []Service) {
-	if p.Strategy == name {
+	if p.Strategy.Orders() == name {
 		live := Service{Pool: p.Name, As: asLive}
 		if a, ok := c.Activated[p.Name]; ok {
 			live.Activated, live.InsteadOf = &a.Since, a.InsteadOf
 		}
 		list = append(list, live)
+	}
+	if slices.Contains(p.Strategy.Filters(), name) {
+		list = append(list, Service{Pool: p.Name, As: asFilter})
 	}
 	if slices.ContainsFunc(p.Canary, func(one conf.Canary) bool { return one.Strategy == name }) {
 		list = append(list, Service{Pool: p.Name, As: asCanary})
@@ -101,9 +105,9 @@ func live(c *conf.Config, pool string) (name, inFile string, err error) {
 	for i := range c.Pools {
 		p := &c.Pools[i]
 		if a, activated := c.Activated[pool]; p.Name == pool && activated {
-			return p.Strategy, a.InsteadOf, nil
+			return p.Strategy.Orders(), a.InsteadOf, nil
 		} else if p.Name == pool {
-			return p.Strategy, p.Strategy, nil
+			return p.Strategy.Orders(), p.Strategy.Orders(), nil
 		}
 		known = append(known, p.Name)
 	}

@@ -2,6 +2,7 @@ package strategies
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -9,10 +10,12 @@ import (
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Loaded are a pool's strategies, ready and not at work yet. Either Serving.Take or CloseAll is to be called.
 type Loaded struct {
+	filters  []*host.Strategy
 	own      *host.Strategy
 	canaries []canary
 	modules  map[string]*host.Strategy // of the canaries, by name; canaries of one name share one
@@ -40,7 +43,7 @@ func loadAll(h *host.Host, c *conf.Config) ([]*Loaded, error) {
 	for i := range c.Pools {
 		l := &Loaded{modules: map[string]*host.Strategy{}}
 		all = append(all, l)
-		if err := l.load(h, c, &c.Pools[i]); err != nil {
+		if err := l.load(h, c, i); err != nil {
 			CloseAll(all)
 			return nil, err
 		}
@@ -57,11 +60,24 @@ func CloseAll(all []*Loaded) {
 	}
 }
 
-func (l *Loaded) load(h *host.Host, c *conf.Config, p *conf.Pool) (err error) {
+func (l *Loaded) load(h *host.Host, c *conf.Config, pool int) (err error) {
+	p := &c.Pools[pool]
+	for i, name := range p.Strategy.Filters() {
+		s, err := read(h, c, conf.ServedBy(p, name), false)
+		if err != nil {
+			return err
+		}
+		l.filters = append(l.filters, s)
+		if !s.Wants(abi.WantFilter) {
+			what := fmt.Sprintf("pool %q: %s filters nothing (it has no wp_filter), so it can only be the last", p.Name, name)
+			return conf.Problems{c.Note(fmt.Sprintf("pools[%d].strategy[%d]", pool, i), what, "take it out, or have it filter")}
+		}
+	}
 	l.own, err = read(h, c, p, false)
 	if err != nil {
 		return err
 	}
+	l.own.Behind(l.filters)
 	for i := range p.Canary {
 		one := &p.Canary[i]
 		name, value := one.HeaderPair()
@@ -74,6 +90,7 @@ func (l *Loaded) load(h *host.Host, c *conf.Config, p *conf.Pool) (err error) {
 		if err != nil {
 			return err
 		}
+		s.Behind(l.filters)
 		l.modules[one.Strategy] = s
 	}
 	for _, one := range p.Shadow {
@@ -89,7 +106,7 @@ func (l *Loaded) load(h *host.Host, c *conf.Config, p *conf.Pool) (err error) {
 
 // serving are the strategies that serve requests.
 func (l *Loaded) serving() []*host.Strategy {
-	return append(slices.Collect(maps.Values(l.modules)), l.own)
+	return slices.Concat(slices.Collect(maps.Values(l.modules)), l.filters, []*host.Strategy{l.own})
 }
 
 // watching are those of the shadows.
@@ -101,14 +118,10 @@ func (l *Loaded) watching() (all []*host.Strategy) {
 }
 
 func (l *Loaded) close() {
-	for _, s := range l.modules {
-		s.Close(context.Background())
-	}
-	for _, s := range l.shadows {
-		s.Module.Close(context.Background())
-	}
-	if l.own != nil {
-		l.own.Close(context.Background())
+	for _, s := range slices.Concat(l.serving(), l.watching()) {
+		if s != nil {
+			s.Close(context.Background())
+		}
 	}
 }
 

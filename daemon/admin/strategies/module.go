@@ -22,7 +22,7 @@ func init() { conf.Builtins = plugins.Names() }
 
 // read loads one pool's strategy: the built-in of its name, or the module at its path.
 func read(h *host.Host, c *conf.Config, p *conf.Pool, shadow bool) (*host.Strategy, error) {
-	wasm, err := bytesOf(c, p.Strategy, true)
+	wasm, err := bytesOf(c, p.Strategy.Orders(), true)
 	var s *host.Strategy
 	if err == nil {
 		s, err = load(h, c, p, wasm, shadow)
@@ -58,21 +58,21 @@ func bytesOf(c *conf.Config, name string, pull bool) ([]byte, error) {
 // readFor loads a strategy as if the file named it for the pool, without the pool's own options.
 func readFor(h *host.Host, c *conf.Config, pool, name string) (*host.Strategy, error) {
 	p := conf.DefaultPool()
-	p.Name, p.Strategy = pool, name
+	p.Name, p.Strategy = pool, conf.Chain{name}
 	return read(h, c, &p, false)
 }
 
 // load makes a pool's strategy of a module.
 func load(h *host.Host, c *conf.Config, p *conf.Pool, wasm []byte, shadow bool) (*host.Strategy, error) {
-	sc := c.StrategyOf(p)
+	sc, name := c.StrategyOf(p), p.Strategy.Orders()
 	if sc.SHA256 != "" && !strings.EqualFold(Sum(wasm), sc.SHA256) {
 		return nil, fmt.Errorf("strategy %q is refused: its module has the SHA-256 %s, and strategies.%s.sha256 is %s; put "+
-			"the right module there, or correct the sum", p.Strategy, Sum(wasm), p.Strategy, strings.ToLower(sc.SHA256))
+			"the right module there, or correct the sum", name, Sum(wasm), name, strings.ToLower(sc.SHA256))
 	}
-	return h.Load(context.Background(), p.Strategy, wasm, host.Options{
+	return h.Load(context.Background(), name, wasm, host.Options{
 		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel,
 		MemoryBytes: sc.MemoryMB << 20, PickTime: sc.PickTimeout, Pool: p.Name, Shadow: shadow,
-		Reject: !shadow && sc.OnFailure == "reject"})
+		Reject: !shadow && sc.OnFailure == "reject", Fallback: shadow || sc.OnFailure == "fallback"})
 }
 
 // checkLoads loads a module as each pool that it serves would, with the pool's options. A strategy that serves no

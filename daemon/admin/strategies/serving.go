@@ -13,6 +13,7 @@ type Serving struct {
 	Shadows *Shadows
 
 	canaries map[string]*host.Current
+	filters  []*host.Strategy
 }
 
 // NewServing has no strategies yet. Its shadows decide while Shadows.Run runs.
@@ -20,7 +21,7 @@ func NewServing() *Serving {
 	return &Serving{Shadows: newShadows(), canaries: map[string]*host.Current{}}
 }
 
-// leaving is how long a canary that is gone may still be asked by requests that chose it a moment before.
+// leaving is how long a canary or filter that is gone may still be asked by requests that chose it a moment before.
 const leaving = time.Second
 
 // Take makes l serve in p, and replaces the strategies that served before. Each decision is made by one version
@@ -50,15 +51,22 @@ func (s *Serving) Take(p *route.Pool, l *Loaded) {
 	for _, old := range gone {
 		time.AfterFunc(leaving, func() { old.Strategy().Close(context.Background()) })
 	}
+	for _, old := range s.filters {
+		time.AfterFunc(leaving, func() { old.Close(context.Background()) })
+	}
+	s.filters = l.filters
 	p.Watch(l.watching())
 	s.Shadows.set(l.shadows)
 }
 
-// Close ends the canaries and the shadows. The pointers stay: a request that found one of them before gets the
-// fallback's choice.
+// Close ends the canaries, the filters and the shadows. The pointers stay: a request that found one of them before gets
+// the fallback's choice.
 func (s *Serving) Close() {
 	for _, c := range s.canaries {
 		c.Strategy().Close(context.Background())
+	}
+	for _, f := range s.filters {
+		f.Close(context.Background())
 	}
 	s.Shadows.set(nil)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/warmpath/warmpath/daemon/request/epoch"
@@ -75,13 +76,10 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 		}
 	}()
 	a.Preview = exchange.Foresee(in, func(p *epoch.Pool) []*route.Strategy {
-		own := ""
-		if s := p.Strategy.Strategy(); s != nil {
-			own = s.Name()
-		}
+		chain := p.Strategy.Strategy().Chain()
 		c := l.process.Configuration()
 		for _, name := range names(c) {
-			if name == own {
+			if slices.ContainsFunc(chain, func(s *host.Strategy) bool { return s.Name() == name }) {
 				continue
 			}
 			s, err := readFor(l.host, c, p.Name, name)
@@ -90,6 +88,9 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 				continue
 			}
 			p.Owns.Copy(s)
+			if len(chain) > 1 {
+				s.Behind(chain[:len(chain)-1])
+			}
 			loaded = append(loaded, s)
 		}
 		return loaded

@@ -117,7 +117,7 @@ func (f *fleet) mayTake(w *Worker, r *request, e *endpoint, now time.Duration) b
 	m := moment{now: now, slowness: f.speed.Value}
 	return w.endpoint != e && r.tried&(1<<(w.slot%64)) == 0 && w.takes(now) && !w.health.IsSetAside() &&
 		!w.health.Refuses(r.Class, now) &&
-		(r.fence == nil || w.inside(*r.fence)) &&
+		r.within.admits(w) &&
 		w.listing.Fits(r.model) && !w.backlogged(&f.conf.limits, &m) &&
 		!w.packed(&f.conf.limits, r.tokens+r.output, &Beginning{r.parts, r.partTokens})
 }

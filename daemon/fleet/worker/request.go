@@ -26,7 +26,7 @@ type request struct {
 	judge.Request // its Ended, Called and First are guarded by the pool's lock
 
 	model  string  // that it asks for
-	fence  *Fence  // as labels: their bits change with the fleet; nil = none
+	within *within // the workers that alone may get it; nil = all
 	est    float64 // seconds of prefill on a worker of slowness 1
 	tokens int     // of the prompt
 	cached int     // of these, how many the index expects in the worker's cache

@@ -14,6 +14,7 @@ import (
 type Query struct {
 	Model string    // "" fits every worker
 	Fence Fence     // labels of the workers that alone may take it
+	Only  *Allowed  // that alone may take it
 	Bound string    // id of the worker of the request's session: neither slow start nor a drain hides it
 	Again bool      // other workers have failed the request: slow start hides no worker
 	Wide  bool      // all workers that are up are offered, those of Count.Hidden too
@@ -132,7 +133,7 @@ func (s *shot) takeBy(m mode) {
 		if tried && standing == Crowded { // it may be asked once more, if no other worker is left
 			standing = Ready
 		}
-		if standing == Panicked && s.standing != Panicked {
+		if standing == Panicked && s.standing != Panicked && !s.Full {
 			s.fleet.countPanic()
 		}
 		if standing != s.standing && !tried {
@@ -142,7 +143,7 @@ func (s *shot) takeBy(m mode) {
 			s.hidden = s.hidden || standing == Held || standing == Crowded || standing == Silent
 			continue
 		}
-		w.offered = m >= trusting
+		w.offered = m >= trusting || s.Full && w.offered
 		s.rows = append(s.rows, abi.Row{})
 		w.fill(&s.rows[len(s.rows)-1], &s.moment)
 		if s.adapter {
@@ -241,8 +242,8 @@ func (s *shot) takeShort() {
 	}
 }
 
-// outside reports whether the request's fence keeps it from a worker.
-func (s *shot) outside(w *Worker) bool { return !s.inside.Admit(w.labels) }
+// outside reports whether the request's fence or a filter keeps it from a worker.
+func (s *shot) outside(w *Worker) bool { return !s.inside.Admit(w.labels) || !s.Only.admits(w) }
 
 // Count is how many workers a request may go to.
 type Count struct {
@@ -252,12 +253,16 @@ type Count struct {
 	// Hidden: some workers that may serve the request were not offered while others were. They are in slow start, have
 	// refused a request a moment ago, or are suspected.
 	Hidden bool
+
+	labels *labels.Set // as of the Snapshot
 }
 
 // count counts the workers inside of the request's fence. Without one the fleet has both numbers.
-func (s *shot) count() (c Count) {
-	if len(s.Fence) == 0 {
-		return Count{Configured: len(s.fleet.workers), Up: s.fleet.up}
+func (s *shot) count() Count {
+	c := Count{labels: s.fleet.labels}
+	if len(s.Fence) == 0 && s.Only == nil {
+		c.Configured, c.Up = len(s.fleet.workers), s.fleet.up
+		return c
 	}
 	for _, w := range s.fleet.workers {
 		if s.outside(w) {

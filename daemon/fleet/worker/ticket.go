@@ -17,19 +17,20 @@ type Dispatch struct {
 	Holds        int  // of its Query: else the pool would refuse what its Snapshot offers, again and again
 	Backlogged   bool // the Snapshot offered w although more prefill is queued there than MaxWait
 	Beginning    Beginning
-	Output       int     // tokens that the answer is expected to have; 0 = not known
-	Sequences    int     // that the request is to an engine: its prompts, times the answers to each; 0 = 1
-	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
-	Model        string  // that it asks for; "" = it names none
-	Fence        Fence   // of its Query: a label may have been taken from w since then
-	Class        uint8   // of requests that a worker may refuse apart from others, below Classes
-	Whole        bool    // the answer comes in one piece: its first byte does not show when prefill ended
-	Talks        bool    // the answer is generated
-	Bound        bool    // the worker has the request's session, and may take it while it drains
-	Tried        uint64  // the workers that have had it before: a bit for each, by its slot modulo 64
-	Paired       bool    // another worker computes its prompt, or answers what it is the prompt of
-	Coming       bool    // it takes a place when it arrives: see Ticket.Arrive
-	Holder       Holder  // called if the worker went down or fell silent with the request; nil = the request waits on
+	Output       int      // tokens that the answer is expected to have; 0 = not known
+	Sequences    int      // that the request is to an engine: its prompts, times the answers to each; 0 = 1
+	Est          float64  // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
+	Model        string   // that it asks for; "" = it names none
+	Fence        Fence    // of its Query: a label may have been taken from w since then
+	Only         *Allowed // of its Query
+	Class        uint8    // of requests that a worker may refuse apart from others, below Classes
+	Whole        bool     // the answer comes in one piece: its first byte does not show when prefill ended
+	Talks        bool     // the answer is generated
+	Bound        bool     // the worker has the request's session, and may take it while it drains
+	Tried        uint64   // the workers that have had it before: a bit for each, by its slot modulo 64
+	Paired       bool     // another worker computes its prompt, or answers what it is the prompt of
+	Coming       bool     // it takes a place when it arrives: see Ticket.Arrive
+	Holder       Holder   // called if the worker went down or fell silent with the request; nil = the request waits on
 }
 
 // Ticket is one request sent to a worker, until it ends. Its methods may be called in any order, from any goroutine,
@@ -81,9 +82,8 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.sequences = max(1, d.Sequences)
 	r.begins(&d.Beginning)
 	r.model = d.Model
-	if len(d.Fence) > 0 {
-		fence := d.Fence
-		r.fence = &fence
+	if len(d.Fence) > 0 || d.Only != nil {
+		r.within = &within{d.Fence, d.Only}
 	}
 	r.Class = d.Class % judge.Classes
 	r.Whole = d.Whole
@@ -100,7 +100,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 func (p *Pool) admits(w *Worker, d *Dispatch, now time.Duration) bool {
 	m := &moment{now: now, slowness: p.fleet.speed.Value}
 	switch {
-	case !w.inside(d.Fence):
+	case !(&within{d.Fence, d.Only}).admits(w):
 		return false
 	case d.Coming && w.endpoint.expectsMost(&p.fleet.conf.limits):
 		return false

@@ -137,7 +137,8 @@ func (e *Exchange) decide(ctx context.Context, ask *route.Ask) *message.Fault {
 	if v == route.Fenced && e.req.Entry.Op != message.Prefilling && !admission.NeedsWhole(&e.req) {
 		e.req.Journal.Fenced(e.req.In, e.req.Pool)
 	}
-	if e.req.Pool.Shadows != nil && e.chosen && ask.Named == "" { // else this was decided with the answer
+	// A prefiller that was named was decided with the answer, and where a filter turns away there is nothing to decide.
+	if e.req.Pool.Shadows != nil && e.chosen && ask.Named == "" && e.choice.First() != nil {
 		e.req.In.Seen.Others = e.req.Pool.Shadows.Watch(&e.choice)
 	}
 	switch v {

@@ -45,6 +45,9 @@ func explainInFields(out *message.Outbound, seen *message.Seen, pool string) {
 	explainRefusal(out, seen, pool)
 	out.Set("X-Warmpath-Strategy", seen.Strategy)
 	out.Set("X-Warmpath-Reason", seen.Reason)
+	if left := seen.Filtered(); left != "" {
+		out.Set("X-Warmpath-Filters", left)
+	}
 	out.Set("X-Warmpath-Prompt", promptSize(&seen.Record))
 	if list := candidates(&seen.Record); list != "" { // none is left when everybody has failed
 		out.Set("X-Warmpath-Candidates", list)

@@ -169,8 +169,8 @@ const longLine = 64 << 10
 
 // appendSplit appends the prefill at a worker of its own, if there was one.
 func appendSplit(l *jsonline.Line, seen *message.Seen) {
-	if seen.Partner != nil {
-		l.Text("pair", seen.Pair)
+	if pair := seen.PairName(); pair != "" {
+		l.Text("pair", pair)
 	}
 	if s := seen.Split; s != nil {
 		l.Text("prefiller", s.Prefiller)
@@ -250,6 +250,9 @@ func appendLine(l *jsonline.Line, in *message.Inbound, e ended) {
 	l.Text("strategy", seen.Strategy)
 	l.Text("reason", seen.Reason)
 	l.Text("fallback", seen.Fallback)
+	if left := seen.Filtered(); left != "" {
+		l.Text("filters", left)
+	}
 	l.Text("session", seen.Session)
 	appendIdentity(l, seen)
 	l.Int("matched_blocks", int64(seen.Matched))

@@ -171,7 +171,7 @@ func (p *Pairing) Prefill(ctx context.Context, a *attempt.Attempt, to route.Targ
 			l.wants = p.body
 		}
 		if p.named != "" {
-			l.in.Seen.Partner = &route.Partner{Pair: p.named}
+			l.in.Seen.Aside = &route.Aside{Pair: p.named}
 		}
 		began := false
 		switch {

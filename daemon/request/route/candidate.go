@@ -45,15 +45,15 @@ func candidate(r *abi.Row, id string, scale *score.Scale) Candidate {
 		Live: r.Live()}
 }
 
-// absent describes a worker that has no row.
-func absent(s *worker.Stats, model string, need int) Candidate {
-	return Candidate{Worker: s.ID, State: s.State.String(), Skipped: skipped(s, model, need),
+// absent describes a worker that has no row. only are those that the filters have left.
+func absent(s *worker.Stats, model string, need int, only *worker.Allowed) Candidate {
+	return Candidate{Worker: s.ID, State: s.State.String(), Skipped: skipped(s, model, need, only),
 		InFlight: uint32(s.InFlight + s.Theirs), Wait: s.Wait, Slowness: s.Slow, Load: s.Load,
 		SlowStart: s.SlowStart}
 }
 
 // skipped returns why a worker was no candidate for so many tokens of the model.
-func skipped(s *worker.Stats, model string, need int) string {
+func skipped(s *worker.Stats, model string, need int, only *worker.Allowed) string {
 	length := 0
 	if i := slices.Index(s.Models, model); i >= 0 && i < len(s.Lengths) {
 		length = s.Lengths[i]
@@ -65,6 +65,8 @@ func skipped(s *worker.Stats, model string, need int) string {
 		return s.State.String()
 	case model != "" && s.Models != nil && !slices.Contains(s.Models, model):
 		return "does not list the model"
+	case !only.Has(s.Slot):
+		return "a filter leaves it out: see filters"
 	case s.Full:
 		return "has no room: max_in_flight, max_wait_seconds or max_kv_use"
 	case length > 0 && length < need:

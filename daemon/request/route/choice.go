@@ -48,6 +48,7 @@ type decision struct {
 	result host.Result
 	pair   *worker.Worker // that the strategy has named to compute the prompt; nil = none
 
+	filtered
 	wide    bool // the strategy is asked once more, with all workers that are up
 	unasked bool // the session's worker came first without the strategy, which may keep the request from the others
 }
@@ -60,6 +61,7 @@ func (d *decision) reset(a *Ask) {
 	d.fleet.reset()
 	d.order = order{}
 	d.result = host.Result{}
+	d.filtered = filtered{}
 	d.pair, d.wide, d.unasked = nil, false, false
 }
 
@@ -72,6 +74,14 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	}
 	c.talk.find(p, &c.ask)
 	c.hashPrompt()
+	c.findStrategy()
+	if by, r := c.filter(c.strategy); by != nil {
+		if r.Fallback == "closed" && c.serving.Strategy() != c.strategy { // it was replaced meanwhile
+			return p.Choose(c, a)
+		}
+		c.turnAway(by, r)
+		return Rejected
+	}
 	if v := c.findWorkers(); v != Chosen {
 		return v
 	}
@@ -134,7 +144,7 @@ func (c *Choice) need() int { return max(needOf(c.prompt, &c.size, len(c.ask.IDs
 // query describes the request to the fleet.
 func (c *Choice) query() worker.Query {
 	q := worker.Query{Model: c.prompt.Model, Fence: c.ask.Fence, At: c.at, Rank: c.ask.Rank, Need: c.need(), Wide: c.wide,
-		Class: c.ask.Class, Tied: c.stay.tied(&c.ask), Half: c.ask.Leg == Prefill, Count: &c.fleet.count}
+		Only: c.only, Class: c.ask.Class, Tied: c.stay.tied(&c.ask), Half: c.ask.Leg == Prefill, Count: &c.fleet.count}
 	q.Spare = q.Half && !c.ask.Needed
 	if c.pool.Workers.BoundsKV() {
 		model, caller := hashOf(c.prompt.Model), hashOf(c.ask.Caller)
@@ -155,7 +165,7 @@ func (c *Choice) fillFleet(bound string) worker.Standing {
 		bound = home(&c.stay.name, &c.fleet)
 	}
 	q.Bound = bound
-	return c.fleet.fill(c.pool.Workers, q)
+	return c.known(c.fleet.fill(c.pool.Workers, q))
 }
 
 // findWorkers gets the rows. It decides what becomes of a session whose worker has no row.
@@ -170,6 +180,9 @@ func (c *Choice) findWorkers() Verdict {
 	}
 	if id != "" && c.fleet.row(id) < 0 {
 		why := c.pool.Workers.Standing(id, c.prompt.Model, c.ask.Fence, c.at)
+		if c.barred {
+			why = worker.Fenced
+		}
 		if why == worker.Starting && c.ask.Patient {
 			return Unheard
 		}
@@ -192,25 +205,33 @@ func (c *Choice) findWorkers() Verdict {
 	return nobody(standing)
 }
 
-// fillFrame fills the frame of the strategy: what the request asks for, which worker holds how much of its prompt, and
-// which has its session.
-func (c *Choice) fillFrame() {
-	id := c.stay.name.ID
-	if c.stay.state == apart { // this request does not concern the session
-		id = ""
-	}
-	c.serving = c.pool.canaries.serving(&c.pool.Strategy, &c.ask, id)
+// findStrategy finds which strategy is asked.
+func (c *Choice) findStrategy() {
+	c.serving = c.pool.canaries.serving(&c.pool.Strategy, &c.ask, c.stay.name.ID)
 	c.strategy = c.ask.By
 	if c.strategy == nil {
 		c.strategy = c.serving.Strategy()
 	}
+}
+
+// sessionID returns the id of the session that the request concerns, "" if it concerns none.
+func (c *Choice) sessionID() string {
+	if c.stay.state == apart {
+		return ""
+	}
+	return c.stay.name.ID
+}
+
+// fillFrame fills the frame of the strategy: what the request asks for, which worker holds how much of its prompt, and
+// which has its session.
+func (c *Choice) fillFrame() {
 	c.fleet.held.wanted = c.strategy.Wants(abi.WantHeld) && c.pool.reported()
 	if len(c.ask.Prefillers) > 0 && c.strategy.Wants(abi.WantPair) {
 		n, _ := c.fleet.add(c.pool.Workers, toPrefill(c.query(), c.ask.Prefillers))
 		c.fleet.frame.Header.Prefillers = uint32(n)
 	}
 	frame := &c.fleet.frame
-	describe(frame, c.pool, &c.ask, c.stay.name.Tenant, id)
+	describe(frame, c.pool, &c.ask, c.stay.name.Tenant, c.sessionID())
 	frame.Header.Configured, frame.Header.Up = uint32(c.fleet.count.Configured), uint32(c.fleet.count.Up)
 	if c.prompt.HasPrompt {
 		p := c.pool
@@ -287,10 +308,10 @@ func (c *Choice) Reason() string {
 	case c.result.Fallback != "":
 		return "fallback: " + c.result.Fallback
 	}
-	if name := c.strategy.ReasonName(c.result.Reason); name != "" {
-		return name
+	if c.nobody {
+		return "the filter leaves no worker"
 	}
-	return c.pool.reason(c.strategy.Name(), c.result.Reason)
+	return c.reasonOf(c.strategy, c.result.Reason)
 }
 
 // Module returns the digest of the strategy's module, "" if no strategy was asked.
@@ -358,6 +379,9 @@ func (c *Choice) lookAgain(at time.Time) {
 		askForOthers(c)
 	}
 	c.at = at
+	if by, _ := c.filter(cmp.Or(c.serving.Strategy(), c.strategy)); by != nil { // there is none while the pool closes
+		c.only = new(worker.Allowed)
+	}
 	q := c.query()
 	q.Again, q.Tried = true, c.order.tried
 	c.fleet.fill(c.pool.Workers, q)

@@ -31,9 +31,12 @@ func (r *Record) Note(c *Choice) {
 		r.Queue, r.Predicted = time.Duration(row.Wait*float64(time.Second)), int32(row.Predicted)
 	}
 	r.Session = c.SessionKind()
-	r.Partner = nil
+	r.Aside = nil
+	if c.pair != nil || len(c.said) > 0 {
+		r.Aside = &Aside{Filters: c.said}
+	}
 	if c.pair != nil {
-		r.Partner = &Partner{Pair: c.pair.ID()}
+		r.Pair = c.pair.ID()
 	}
 	if r.Named == nil && !c.talk.none() {
 		r.Named = named(&c.ask.Claim, h.Turn)
@@ -60,7 +63,8 @@ func (r *Record) Explain(c *Choice) bool {
 	r.listed = r.listed[:0]
 	r.Module = c.strategy.SHA256()
 	r.Reason = c.Reason()
-	l := listing{order: &c.order, fleet: &c.fleet, model: c.prompt.Model, need: c.need(), all: r.Candidates[:0]}
+	l := listing{order: &c.order, fleet: &c.fleet, model: c.prompt.Model, need: c.need(), only: c.only,
+		all: r.Candidates[:0]}
 	var few [4]worker.Stats
 	all, more := l.list(c.pool.Workers.Others(c.fleet.frame.Rows, c.ask.Fence, c.at, few[:0], maxCandidates))
 	r.Candidates, r.More = all, int32(more)
@@ -124,6 +128,7 @@ type listing struct {
 	fleet *fleet
 	model string
 	need  int // see Choice.need
+	only  *worker.Allowed
 	all   []Candidate
 }
 
@@ -144,7 +149,7 @@ func (l *listing) list(others []worker.Stats) (all []Candidate, more int) {
 		}
 	}
 	for i := range others {
-		l.add(absent(&others[i], l.model, l.need))
+		l.add(absent(&others[i], l.model, l.need, l.only))
 	}
 	return l.all, max(0, len(l.order.rows)-len(l.all))
 }

@@ -63,6 +63,16 @@ func (f *fleet) paired(r *host.Result, a *Ask) *worker.Worker {
 	return f.workers[r.Pair-1]
 }
 
+// keep drops all rows but these, which ascend.
+func (f *fleet) keep(rows []int32) {
+	f.frame.Keep(rows)
+	for n, i := range rows {
+		f.workers[n] = f.workers[i]
+		f.slots[n] = f.slots[i]
+	}
+	f.workers, f.slots = f.workers[:len(rows)], f.slots[:len(rows)]
+}
+
 // countSessions fills how many sessions live at each worker, for a strategy that places one.
 func (f *fleet) countSessions(b *session.Bindings) {
 	b.FillLive(len(f.workers), func(i int) string { return f.workers[i].ID() },

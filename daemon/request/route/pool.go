@@ -124,8 +124,10 @@ func (p *Pool) WantsIDs() bool { return p.reported() && p.wants(abi.WantHeld) }
 // reported reports whether some worker's reports are live.
 func (p *Pool) reported() bool { return p.Held.Live() || p.Offload != nil && p.Offload.Live() }
 
-// WantsPairs reports whether a strategy wants to name who computes a prompt, or one that looks on.
-func (p *Pool) WantsPairs() bool { return p.wants(abi.WantPair) }
+// WantsPairs reports whether a strategy wants to see who may compute a prompt, or one that looks on.
+func (p *Pool) WantsPairs() bool {
+	return p.wants(abi.WantPair|abi.WantFilter) || len(p.Strategy.Strategy().Filters()) > 0
+}
 
 // wants reports whether a strategy asks for what a bit stands for, or one that looks on.
 func (p *Pool) wants(bit uint32) bool {
@@ -164,12 +166,14 @@ func (p *Pool) CanaryNames() (all []string) {
 	return all
 }
 
-// Strategies returns the pool's own strategy and those of its canaries that are loaded.
+// Strategies returns the pool's own strategy, those of its canaries that are loaded, and their filters.
 func (p *Pool) Strategies() []*host.Strategy {
 	var all []*host.Strategy
 	add := func(s *host.Strategy) {
-		if s != nil && !slices.Contains(all, s) {
-			all = append(all, s)
+		for _, one := range s.Chain() {
+			if !slices.Contains(all, one) {
+				all = append(all, one)
+			}
 		}
 	}
 	add(p.Strategy.Strategy())

@@ -2,6 +2,7 @@ package route
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -56,7 +57,7 @@ type Record struct {
 	*Aliased // the name that the client sent for the model; nil = the model's own
 	*Named   // the session that the request names, bound or not; nil = none
 	*Queued  // how it waited in the router's queue; nil = it did not
-	*Partner // the worker that the strategy named for the prompt; nil = none
+	*Aside   // what few decisions have; nil = nothing of it
 
 	Split *Split `json:"split,omitempty"` // nil = one worker has computed the prompt and the answer
 
@@ -102,18 +103,26 @@ type Offered struct {
 	Headers map[string]*string // the header fields that it may see, by lower-case name; nil = the request has none
 }
 
-// Partner is the worker that a strategy named to compute the prompt: the one that answers, if no other is to do it. It
-// is never changed.
-type Partner struct {
-	Pair string `json:"pair,omitempty"` // the worker that the strategy named for the prompt; Worker = no other one
+// Aside is what only decisions of some pools have. It is never changed.
+type Aside struct {
+	Pair    string   `json:"pair,omitempty"`    // the worker that the strategy named for the prompt; Worker = no other one
+	Filters []string `json:"filters,omitempty"` // what each filter has left, in words
 }
 
 // PairName returns the worker that the strategy named to compute the prompt, "" if it named none.
 func (r *Record) PairName() string {
-	if r.Partner == nil {
+	if r.Aside == nil {
 		return ""
 	}
 	return r.Pair
+}
+
+// Filtered returns what the filters have left, in words, "" without a filter.
+func (r *Record) Filtered() string {
+	if r.Aside == nil {
+		return ""
+	}
+	return strings.Join(r.Filters, "; ")
 }
 
 // AliasName returns the alias by which the client named the model, "" if it used none.

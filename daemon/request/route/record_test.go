@@ -215,7 +215,7 @@ func TestAWorkerThatWasTriedIsNoCandidate(t *testing.T) {
 // TestAbsentCountsAllRouters: as the row of a candidate, what is told of another worker counts the requests of all
 // routers.
 func TestAbsentCountsAllRouters(t *testing.T) {
-	if n := absent(&worker.Stats{InFlight: 1, Theirs: 3}, "m", 0).InFlight; n != 4 {
+	if n := absent(&worker.Stats{InFlight: 1, Theirs: 3}, "m", 0, nil).InFlight; n != 4 {
 		t.Errorf("%d in flight; want 4", n)
 	}
 }

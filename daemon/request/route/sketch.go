@@ -76,7 +76,7 @@ func (s *Sketch) takeAbsent(c *Choice) {
 	memory := others.Get().(*[]worker.Stats)
 	list := c.pool.Workers.Others(c.fleet.frame.Rows, c.ask.Fence, c.at, (*memory)[:0], room)
 	for i := range list {
-		s.absent = append(s.absent, absent(&list[i], c.prompt.Model, c.need()))
+		s.absent = append(s.absent, absent(&list[i], c.prompt.Model, c.need(), c.only))
 	}
 	clear(list) // its texts
 	*memory = list

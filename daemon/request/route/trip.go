@@ -50,8 +50,8 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 		Holds: c.holds, Backlogged: c.fleet.frame.Rows[to.row].Wait > c.pool.Workers.MaxWait(),
 		Beginning: c.fleet.beginning, Output: int(c.fleet.frame.Header.ExpectedOutput),
 		Sequences: max(1, c.prompt.N) * max(1, len(c.prompt.Chains)),
-		Est:       c.estimate(to), Model: c.prompt.Model, Fence: c.ask.Fence, Class: c.ask.Class, Whole: c.whole(),
-		Talks: c.prompt.Kind.Generates(), Bound: w.ID() == c.stay.worker(), Tried: c.order.triedSlots(),
+		Est:       c.estimate(to), Model: c.prompt.Model, Fence: c.ask.Fence, Only: c.only, Class: c.ask.Class,
+		Whole: c.whole(), Talks: c.prompt.Kind.Generates(), Bound: w.ID() == c.stay.worker(), Tried: c.order.triedSlots(),
 		Holder: holder, Paired: to.Handed || c.ask.Leg == Prefill, Coming: to.Coming}, at) {
 		c.NotHad()
 		return false
@@ -192,9 +192,7 @@ func (t *Trip) FirstByte(at time.Time) {
 		t.teller.FirstByte(t.told, at)
 	}
 	t.notice.TTFT = float32((at.Sub(t.choice.arrived) - t.sent).Seconds())
-	if n := t.notices(abi.WantFirstToken); n != nil {
-		n.FirstToken(t.outcome(200, at))
-	}
+	t.tell((*host.Notices).FirstToken, t.outcome(200, at))
 }
 
 // delivery is a prompt on its way from a prefiller to the worker that answers.
@@ -221,13 +219,21 @@ func (t *Trip) learnTransfer(at time.Time) {
 	t.handed = nil
 }
 
-// notices returns the notices of the strategy that serves now, nil if it does not want these.
-func (t *Trip) notices(want uint32) *host.Notices {
+// tell hands a record to the strategy that serves now and to the filters before it. The reason is the strategy's own.
+func (t *Trip) tell(call func(*host.Notices, *abi.Outcome), o *abi.Outcome) {
 	s := t.choice.serving.Strategy()
-	if !s.Wants(want) {
-		return nil
+	if s == nil { // the pool closes
+		return
 	}
-	return s.Notices()
+	call(s.Notices(), o)
+	reason := o.Reason
+	o.Reason = 0
+	for _, f := range s.Filters() {
+		if f != s {
+			call(f.Notices(), o)
+		}
+	}
+	o.Reason = reason
 }
 
 // outcome returns what a module learns of the trip as of now.
@@ -269,16 +275,14 @@ func (t *Trip) End(o *judge.Outcome, e End) (u Usage) {
 	if u.Known && o.Kind == judge.Answered {
 		t.choice.pool.book.Answered(t.choice.talk.key, u.Output)
 	}
-	if n := t.notices(abi.WantComplete); n != nil {
-		told := t.outcome(e.Status, e.At)
-		if u.Known {
-			told.PromptTokens, told.OutputTokens = uint32(u.Prompt), int32(u.Output)
-		}
-		if u.CachedKnown {
-			told.CachedTokens = int32(u.Cached)
-		}
-		n.Complete(told)
+	told := t.outcome(e.Status, e.At)
+	if u.Known {
+		told.PromptTokens, told.OutputTokens = uint32(u.Prompt), int32(u.Output)
 	}
+	if u.CachedKnown {
+		told.CachedTokens = int32(u.Cached)
+	}
+	t.tell((*host.Notices).Complete, told)
 	return u
 }
 

@@ -76,8 +76,8 @@ func (w *Weight) expect(c *Choice, row *abi.Row) {
 }
 
 // laneOf returns the number of those that the same workers can serve: by model, by the worker of a bound session, by
-// the rank that the client asks for, and by the key's fence. A request that was tried and that its strategy keeps to
-// some workers waits for these alone: nobody who could go elsewhere waits behind it.
+// the rank that the client asks for, by the key's fence, and by what the filters have left. A request that was tried
+// and that its strategy keeps to some workers waits for these alone: nobody who could go elsewhere waits behind it.
 func laneOf(c *Choice) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(c.prompt.Model))
@@ -87,6 +87,9 @@ func laneOf(c *Choice) uint64 {
 	for _, label := range c.ask.Fence {
 		h.Write([]byte(label))
 		h.Write([]byte{0})
+	}
+	for _, key := range c.only.Keys() {
+		h.Write(binary.LittleEndian.AppendUint64([]byte{0}, key))
 	}
 	if o := &c.order; o.fenced && len(o.tried) > 0 {
 		for _, w := range o.only {
@@ -145,17 +148,13 @@ func HoldFor(c *Choice) time.Duration { return min(c.result.Hold, c.ask.Queue.Lo
 // Classify asks the strategy that a request goes to how urgent it is, before it waits. ok is false if the strategy has
 // no opinion.
 func Classify(c *Choice) (class int, weight float64, ok bool) {
-	id := c.stay.name.ID
-	if c.stay.state == apart {
-		id = ""
-	}
-	s := c.pool.canaries.serving(&c.pool.Strategy, &c.ask, id).Strategy()
+	s := c.pool.canaries.serving(&c.pool.Strategy, &c.ask, c.stay.name.ID).Strategy()
 	if !s.Wants(abi.WantClassify) {
 		return 0, 0, false
 	}
 	var f host.Frame
 	f.Reset()
-	describe(&f, c.pool, &c.ask, c.stay.name.Tenant, id)
+	describe(&f, c.pool, &c.ask, c.stay.name.Tenant, c.sessionID())
 	f.Header.PromptTokens = uint32(c.size.all)
 	return s.Classify(&f)
 }

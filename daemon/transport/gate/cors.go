@@ -13,7 +13,7 @@ var corsMethods = []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", 
 // request's id, when to try again, why the request went where it went, and the fields of the session protocols.
 var Exposed = []string{"X-Request-Id", "Request-Id", "Retry-After", "Location",
 	"X-Warmpath-Pool", "X-Warmpath-Strategy", "X-Warmpath-Reason", "X-Warmpath-Prompt", "X-Warmpath-Candidates",
-	"X-Warmpath-Model", "X-Warmpath-Fallback", "X-Warmpath-Prefiller",
+	"X-Warmpath-Filters", "X-Warmpath-Model", "X-Warmpath-Fallback", "X-Warmpath-Prefiller",
 	"X-Warmpath-Worker", "X-Warmpath-Matched-Blocks", "X-Warmpath-Matched-Tokens", "X-Warmpath-Retries",
 	"X-Warmpath-Decision",
 	"X-Warmpath-Dropped", "X-Should-Retry",
