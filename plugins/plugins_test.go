@@ -84,6 +84,9 @@ func TestReasonText(t *testing.T) {
 	if got := ReasonText("roundrobin", uint16(sdk.ReasonTurn)); got != "its turn" {
 		t.Errorf("a built-in's reason: %q", got)
 	}
+	if got := ReasonText("mine", 0); got != "none" {
+		t.Errorf("got %q for no reason", got)
+	}
 	if got := ReasonText("mine", uint16(sdk.ReasonTurn)); got != "reason 9" {
 		t.Errorf("another module's reason: %q", got)
 	}

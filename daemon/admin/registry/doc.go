@@ -10,7 +10,7 @@
 //
 // # What bounds a pull?
 //
-// A minute, [MaxBytes] of the module and four times that of an unpacked layer. Nothing is asked of a registry for what
-// is kept by its digest, in memory and in a folder: a daemon starts while the registry is down. A registry on loopback
-// is asked without TLS, as other clients do.
+// Half a minute, [MaxBytes] of the module and four times that of an unpacked layer. Nothing is asked of a registry for
+// what is kept by its digest, in memory and in a folder: a daemon starts while the registry is down. A registry on
+// loopback is asked without TLS, as other clients do.
 package registry

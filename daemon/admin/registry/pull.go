@@ -29,8 +29,8 @@ const MaxBytes = 16 << 20
 
 const maxManifest = 1 << 20
 
-// pullTime bounds a pull. Tests shorten it.
-var pullTime = time.Minute
+// pullTime bounds a pull: a process that is told to end during one waits for it. Tests shorten it.
+var pullTime = 30 * time.Second
 
 // Source says where a module is.
 type Source struct {
@@ -122,7 +122,7 @@ func (s Source) explain(err error) error {
 	if errors.As(err, &answer) {
 		status = answer.StatusCode
 	}
-	var dial *net.OpError
+	var lost *url.Error // a connection, or its certificate
 	remedy := ""
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden,
@@ -135,8 +135,9 @@ func (s Source) explain(err error) error {
 		remedy = "the registry sends other bytes than the digest names; do not trust it: "
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
 		remedy = fmt.Sprintf("it has not come within %v; see that the registry answers, and reload: ", pullTime)
-	case errors.As(err, &dial), status >= 500:
-		remedy = "the registry does not answer as it should; see that it is up and can be reached, and reload: "
+	case errors.As(err, &lost), status >= http.StatusTooManyRequests:
+		remedy = "the registry does not answer as it should; see that it is up, can be reached and has a certificate of a " +
+			"known authority, and reload: "
 	}
 	return fmt.Errorf("%s cannot be pulled: %s%w", s.Ref, remedy, err)
 }

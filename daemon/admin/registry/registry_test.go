@@ -27,12 +27,13 @@ import (
 // fake is a registry in memory, of one repository "n".
 type fake struct {
 	*httptest.Server
-	mu    sync.Mutex
-	blobs map[string][]byte // and manifests, by digest
-	types map[string]string // of manifests
-	user  string            // and password; "" = anonymous
-	spoil func(b []byte) []byte
-	slow  time.Duration // before each answer
+	mu     sync.Mutex
+	blobs  map[string][]byte // and manifests, by digest
+	types  map[string]string // of manifests
+	status int               // of all answers; 0 = as it should be
+	user   string            // and password; "" = anonymous
+	spoil  func(b []byte) []byte
+	slow   time.Duration // before each answer
 }
 
 func newFake(t *testing.T) *fake {
@@ -49,6 +50,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.status != 0 {
+		w.WriteHeader(f.status)
+		return
+	}
 	if user, password, _ := r.BasicAuth(); f.user != "" && (user != f.user || password != f.user) {
 		w.Header().Set("Www-Authenticate", `Basic realm="here"`)
 		w.WriteHeader(http.StatusUnauthorized)
@@ -214,6 +219,9 @@ func TestWhatIsRefused(t *testing.T) {
 	f.spoil, f.slow = nil, 3*time.Second
 	refused("slow", f, good, "has not come within 2s", "reload")
 	f.slow = 0
+	f.status = http.StatusTooManyRequests
+	refused("busy", f, good, "does not answer as it should", "429")
+	f.status = 0
 	f.user = "robot"
 	for text, want := range map[string]string{
 		`{"auths": {}}`: "refuses the credentials; have pull_secret name a Docker config.json with an entry for it",
@@ -236,6 +244,12 @@ func TestWhatIsRefused(t *testing.T) {
 	os.Remove(secret)
 	refused("no secret", f, good, "pull_secret cannot be read")
 	f.user = ""
+	secure := httptest.NewTLSServer(f) // by a name that is not loopback's, so with TLS, and by an unknown authority
+	defer secure.Close()
+	_, err := Source{Ref: "oci://localhost.localdomain:" + secure.URL[strings.LastIndex(secure.URL, ":")+1:] + "/n@" + good}.Pull(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "has a certificate of a known authority, and reload") {
+		t.Errorf("a foreign certificate: %v", err)
+	}
 	f.Close()
 	refused("down", f, f.manifest("application/wasm", "down"), "does not answer as it should; see that it is up")
 }
