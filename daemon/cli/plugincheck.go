@@ -75,6 +75,7 @@ type pluginReport struct {
 	Notes       []string       `json:"notes"` // what its author or operator should look at
 
 	leastClass, mostClass int // that wp_classify gave, and 0
+	admitted              int // requests for which wp_filter left a worker
 
 	memory []uint64 // of an instance, after each thousand of decisions and at their end
 }
@@ -195,6 +196,11 @@ func (r *pluginReport) decide(s *host.Strategy, wish pluginWish, labels []string
 		}
 		if class, _, ok := s.Classify(frame); ok {
 			r.leastClass, r.mostClass = min(r.leastClass, class), max(r.mostClass, class)
+		}
+		if s.Wants(abi.WantFilter) {
+			if kept := s.Filter(frame); len(kept.Order) > 0 && kept.Reject == nil {
+				r.admitted++
+			}
 		}
 	}
 	return r.endure(s, frame, cmp.Or(wish.most, maxDecisions))
@@ -320,6 +326,9 @@ func (r *pluginReport) note(s *host.Strategy, before uint64) {
 	if grows := r.grew(); r.MemoryAfter > before && (grows || r.MemoryAfter+1<<20 > uint64(r.MemoryLimit)) {
 		r.notef("its memory grows with its decisions: %d KiB at the start, %d KiB after %d, of %d: it fails where that "+
 			"ends; have it free what it keeps", before>>10, r.MemoryAfter>>10, r.Decisions, r.MemoryLimit>>10)
+	}
+	if s.Wants(abi.WantFilter) && r.admitted == 0 {
+		r.notef("its filter left no worker to any request: each would get 503")
 	}
 	if held := r.Reasons["it holds"]; held > 0 && held == r.Decisions {
 		r.notef("it holds every request, on idle workers too: each waits until its hold ends, and then the fallback answers")

@@ -24,6 +24,10 @@ func TestPluginCheckFindsFaultyModules(t *testing.T) {
 	classify := func(body string) string {
 		return wants("64") + `(func (export "wp_classify") (result i64) ` + body + `)`
 	}
+	filter := func(body string) string { // of four rows and more: a start shows it three
+		return wants("256") + `(func (export "wp_filter") (result i64) i32.const 1036 i32.load i32.const 3 i32.gt_u if ` + body +
+			` end i64.const 0xffffffff)`
+	}
 	pick := func(body string) string { return `(func (export "wp_pick") (result i64) ` + body + `)` }
 	well := pick("i64.const 0")
 	for _, c := range []struct {
@@ -49,6 +53,10 @@ func TestPluginCheckFindsFaultyModules(t *testing.T) {
 			"wp_tick: wasm error: out of bounds memory access", ""},
 		{"upkeep traps, from the second on", `(global $n (mut i32) (i32.const 0))` + well + `(func (export "wp_maint")
 			global.get $n if unreachable end i32.const 1 global.set $n)`, "wp_maint: wasm error: unreachable", ""},
+		{"a filter traps", well + filter("unreachable"), "wp_filter: wasm error: unreachable", ""},
+		{"a filter never ends", well + filter("loop $l br $l end"), "used up its fuel", ""},
+		{"a filter keeps a row that there is not", well + filter("i32.const 13032 i32.const 99 i32.store i64.const 1 return"), "keeps row 99 of ", ""},
+		{"a filter keeps nobody", well + wants("256") + `(func (export "wp_filter") (result i64) i64.const 0)`, "", "its filter left no worker to any request"},
 		// What it shows to a pick.
 		{"a row that runs an adapter", pick("i32.const 1036 i32.load i32.const 3 i32.gt_u if i32.const 1260 i32.load i32.const 8 i32.and " +
 			"if unreachable end end i64.const 0"), "wp_pick: wasm error: unreachable", ""},
