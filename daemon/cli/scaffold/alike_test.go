@@ -106,6 +106,12 @@ func asks(t *testing.T, s *host.Strategy) string {
 		pick(seq)
 	}
 	own("values")
+	for seq := range uint64(5) {
+		h.Seq, h.Prefillers = seq, 0
+		r := s.Filter(f)
+		fmt.Fprintf(&b, "filter %d: %v by %d, %q, %+v\n", seq, r.Order, r.Reason, r.Fallback, r.Reject)
+	}
+	h.Prefillers = 1
 	h.LabelsEpoch, f.Labels = 8, []string{"zone=none", "zone=b", "zone=a", "tier=x"}
 	pick(0)
 	own("other labels")

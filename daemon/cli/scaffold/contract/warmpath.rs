@@ -489,6 +489,13 @@ impl Header {
         to(decoder as i32, 0)
     }
 
+    /// Keeps the request to the workers that may have it, in the function of filter. Return what it returns.
+    pub fn keep(&mut self, workers: &[Row], may: impl Fn(&Row) -> bool) -> u64 {
+        self.order_len = 0;
+        workers.iter().enumerate().filter(|(_, w)| may(w)).for_each(|(i, _)| then(self, i as u32));
+        to(self.order_len as i32, 0)
+    }
+
     /// The seconds that the worker takes for the prompt when its turn has come: what it computes, attention in, by its own
     /// slowness, and what it brings to the GPU from the tiers below.
     pub fn prefill(&self, w: &Row) -> f64 {
@@ -815,6 +822,18 @@ pub fn named(names: &[&str]) -> i32 {
     reasons(&codes.iter().map(String::as_str).zip(names.iter().copied()).collect::<Vec<_>>())
 }
 
+/// Has a function say which workers the request may use, in the export wp_filter, which returns what it returns. The function
+/// returns what keep makes of the workers, or to(DECLINE, 0) if it has no opinion, or what reject returns:
+///
+///   warmpath::filter(|r, workers| {
+///       let own = r.labeled("for", &caller());
+///       r.keep(workers, |w| w.labels & own != 0)
+///   })
+#[cfg(target_arch = "wasm32")]
+pub fn filter(f: impl FnOnce(&mut Header, &[Row]) -> u64) -> u64 {
+    guest::ask(f, HOLD) // which is no answer of a filter: to decline would let all stay
+}
+
 /// The n records of wp_on_first_token(n) or wp_on_complete(n).
 pub fn outcomes(n: u32) -> impl Iterator<Item = Outcome> {
     records(n)
@@ -882,13 +901,19 @@ pub mod guest {
     #[cfg(target_arch = "wasm32")]
     #[no_mangle]
     pub extern "C" fn wp_pick() -> u64 {
+        ask(crate::route, super::DECLINE)
+    }
+
+    /// Gives f the frame. unread is the answer for one that cannot be read.
+    #[cfg(target_arch = "wasm32")]
+    pub fn ask(f: impl FnOnce(&mut Header, &[Row]) -> u64, unread: i32) -> u64 {
         unsafe {
             let header = &mut *(at(0) as *mut Header);
             if header.rows == 0 || header.rows > ROWS {
-                return super::to(super::DECLINE, 0);
+                return super::to(unread, 0);
             }
             let rows = at(size_of::<Header>()) as *const Row;
-            crate::route(header, core::slice::from_raw_parts(rows, header.rows as usize))
+            f(header, core::slice::from_raw_parts(rows, header.rows as usize))
         }
     }
 }

@@ -700,6 +700,17 @@ export function events(n: u32): KVEvent[] {
   return all;
 }
 
+// Keeps the request to the workers that then has named, in the export wp_filter; nobody else gets it:
+//
+//   export function wp_filter(): u64 {
+//     const r = request(), own = r.labeled("for", caller());
+//     for (let i: u32 = 0; i < r.rows; i++) if ((worker(i).labels & own) != 0) then(i);
+//     return kept(); // or to(DECLINE, 0) if it has no opinion, or r.reject(...)
+//   }
+export function kept(): u64 {
+  return to(request().order_len, 0);
+}
+
 // Adds a value, not below zero, to the strategy's own counter of that name.
 export function count(name: string, value: f64): void {
   const b = String.UTF8.encode(name);

@@ -703,6 +703,30 @@ pub fn request() *const Header {
     return &area.header;
 }
 
+/// Has a function say which workers the request may use, in the export wp_filter: it names them by then and returns kept, or
+/// to(DECLINE, 0) if it has no opinion, or what reject returns:
+///
+///   fn mine(r: *wp.Header, workers: []const wp.Row) u64 {
+///       const own = r.labeled("for", wp.caller());
+///       for (workers, 0..) |w, i| if (w.labels & own != 0) wp.then(r, @intCast(i));
+///       return wp.kept(r);
+///   }
+///
+///   export fn wp_filter() u64 {
+///       return wp.filtered(mine);
+///   }
+pub fn filtered(f: fn (r: *Header, workers: []const Row) u64) u64 {
+    const r = &area.header;
+    if (r.rows == 0 or r.rows > rows) return to(HOLD, 0); // no answer of a filter: to decline would let all stay
+    r.order_len = 0;
+    return f(r, area.rows[0..r.rows]);
+}
+
+/// Keeps the workers that then has named; nobody else gets the request.
+pub fn kept(r: *const Header) u64 {
+    return to(@intCast(r.order_len), 0);
+}
+
 /// Adds a value, not below zero, to the strategy's own counter of that name.
 pub fn count(name: []const u8, value: f64) void {
     host.metric(name.ptr, @intCast(name.len), @bitCast(value));
@@ -745,13 +769,13 @@ pub const Options = struct {
     pub fn string(o: *Options, key: []const u8, absent: []const u8) []const u8 {
         const found = o.find(key) orelse return absent;
         const n = found.value.len;
-        if (n > kept.len - used) {
+        if (n > strings.len - used) {
             o.wrong = found.key;
             return absent;
         }
-        @memcpy(kept[used..][0..n], found.value);
+        @memcpy(strings[used..][0..n], found.value);
         used += n;
-        return kept[used - n .. used];
+        return strings[used - n .. used];
     }
 
     /// Refuses the options if one has a wrong value, or was not asked for. Return what it returns.
@@ -784,7 +808,7 @@ pub const Options = struct {
     }
 };
 
-var kept: [4096]u8 = undefined;
+var strings: [4096]u8 = undefined;
 var used: usize = 0;
 
 /// The text's number, as 12, -.05 or 1e-3; null if it is none. std.fmt.parseFloat is 20 KB.

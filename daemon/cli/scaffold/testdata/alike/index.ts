@@ -1,6 +1,6 @@
 import {
-  Header, Ranking, Options, DECLINE, REASON_OWN, WANT_PAIR, WANT_CLASSIFY, WANT_FIRST_TOKEN, WANT_COMPLETE, WANT_KV_EVENTS, request,
-  worker, to, because, bind, only, then, class_of, hash, place, header, session, model, tenant, caller, worker_id, own, own_of,
+  Header, Ranking, Options, DECLINE, REASON_OWN, WANT_PAIR, WANT_CLASSIFY, WANT_FILTER, WANT_FIRST_TOKEN, WANT_COMPLETE, WANT_KV_EVENTS, request,
+  worker, to, because, bind, only, then, kept, class_of, hash, place, header, session, model, tenant, caller, worker_id, own, own_of,
   outcomes, events, count, named,
 } from "./warmpath";
 export { warmpath_abi_1_2, wp_frame } from "./warmpath";
@@ -19,7 +19,7 @@ export function wp_reasons(): i32 {
 }
 
 export function wp_wants(): u32 {
-  return WANT_PAIR | WANT_CLASSIFY | WANT_FIRST_TOKEN | WANT_COMPLETE | WANT_KV_EVENTS;
+  return WANT_PAIR | WANT_CLASSIFY | WANT_FILTER | WANT_FIRST_TOKEN | WANT_COMPLETE | WANT_KV_EVENTS;
 }
 
 function number(text: string): f64 {
@@ -58,6 +58,18 @@ export function wp_pick(): u64 {
     for (let i: u32 = 0; i < 100000; i++) then(i % r.rows);
   }
   return to(0, REASON_OWN);
+}
+
+export function wp_filter(): u64 {
+  const r = request(), own = r.labeled("zone", zone);
+  if (r.seq == 1) {
+    for (let i: u32 = 0; i < r.rows; i++) if ((worker(i).labels & own) != 0) then(i);
+    return because(kept(), REASON_OWN);
+  } else if (r.seq == 2) {
+    for (let i: u32 = 0; i < r.rows; i++) if (r.label(worker(i), "tier") == "none") then(i);
+    return kept();
+  } else if (r.seq == 3) return r.reject(403, "no licence", 0);
+  return to(DECLINE, 0);
 }
 
 export function wp_classify(): u64 {

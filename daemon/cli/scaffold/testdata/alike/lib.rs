@@ -19,7 +19,7 @@ pub extern "C" fn wp_reasons() -> i32 {
 
 #[no_mangle]
 pub extern "C" fn wp_wants() -> u32 {
-    WANT_PAIR | WANT_CLASSIFY | WANT_FIRST_TOKEN | WANT_COMPLETE | WANT_KV_EVENTS
+    WANT_PAIR | WANT_CLASSIFY | WANT_FILTER | WANT_FIRST_TOKEN | WANT_COMPLETE | WANT_KV_EVENTS
 }
 
 fn number(text: &str) -> f64 {
@@ -63,6 +63,22 @@ pub fn route(r: &mut Header, workers: &[Row]) -> u64 {
         _ => {}
     }
     to(0, REASON_OWN)
+}
+
+#[no_mangle]
+pub extern "C" fn wp_filter() -> u64 {
+    filter(|r, workers| {
+        let own = r.labeled("zone", ZONE.get());
+        match r.seq {
+            1 => because(r.keep(workers, |w| w.labels & own != 0), REASON_OWN),
+            2 => {
+                let h = *r;
+                r.keep(workers, |w| h.label(w, "tier") == "none")
+            }
+            3 => r.reject(403, "no licence", 0),
+            _ => to(DECLINE, 0),
+        }
+    })
 }
 
 #[no_mangle]

@@ -73,6 +73,20 @@ func (s *alike) values(r *sdk.Request, workers []sdk.Worker) []float64 {
 		number(sdk.Tenant()), number(sdk.WorkerID(2)), chance, float64(r.Pick(1000)), float64(r.Pick(7)), float64(r.Pick(0))}
 }
 
+// Filter keeps the workers of a label, or those of the header's tier, or has no opinion.
+func (s *alike) Filter(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+	own := r.Labeled("zone", s.zone)
+	switch r.Seq {
+	case 1:
+		return r.Keep(workers, func(w *sdk.Worker) bool { return w.Labels&own != 0 }).Because(sdk.ReasonOwn)
+	case 2:
+		return r.Keep(workers, func(w *sdk.Worker) bool { return r.Label(w, "tier") == "none" })
+	case 3:
+		return r.Reject(403, "no licence", 0)
+	}
+	return sdk.Decline
+}
+
 func (*alike) Classify(*sdk.Request) (int, float64) {
 	if sdk.Header("x-tier") == "gold" {
 		return 3, .5

@@ -13,7 +13,7 @@ WP_EXPORT("wp_configure") int32_t configure(uint32_t len) {
 WP_REASONS("asked", "ranked")
 
 WP_EXPORT("wp_wants") uint32_t wants(void) {
-  return WP_WANT_PAIR | WP_WANT_CLASSIFY | WP_WANT_FIRST_TOKEN | WP_WANT_COMPLETE | WP_WANT_KV_EVENTS;
+  return WP_WANT_PAIR | WP_WANT_CLASSIFY | WP_WANT_FILTER | WP_WANT_FIRST_TOKEN | WP_WANT_COMPLETE | WP_WANT_KV_EVENTS;
 }
 
 static double number(struct wp_text t) { return (double)(wp_hash(t) >> 11); }
@@ -59,6 +59,27 @@ uint64_t route(struct wp_header *r, const struct wp_row *workers) {
   }
   return wp_to(0, WP_REASON_OWN);
 }
+
+static uint64_t filter(struct wp_header *r, const struct wp_row *workers) {
+  uint64_t own = wp_labeled(r, "zone", zone);
+  switch (r->seq) {
+  case 1:
+    for (uint32_t i = 0; i < r->rows; i++)
+      if (workers[i].labels & own)
+        wp_then(i);
+    return wp_because(wp_kept(r), WP_REASON_OWN);
+  case 2:
+    for (uint32_t i = 0; i < r->rows; i++)
+      if (wp_is(wp_label(r, &workers[i], "tier"), "none"))
+        wp_then(i);
+    return wp_kept(r);
+  case 3:
+    return wp_reject(r, 403, "no licence", 0);
+  }
+  return wp_to(WP_DECLINE, 0);
+}
+
+WP_EXPORT("wp_filter") uint64_t wp_filter(void) { return wp_filtered(filter); }
 
 WP_EXPORT("wp_classify") uint64_t classify(void) {
   return wp_is(wp_header("x-tier"), "gold") ? wp_class_of(3, .5) : wp_class_of(-2, 0);

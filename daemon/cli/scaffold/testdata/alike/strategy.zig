@@ -16,7 +16,7 @@ export fn wp_reasons() i32 {
 }
 
 export fn wp_wants() u32 {
-    return wp.WANT_PAIR | wp.WANT_CLASSIFY | wp.WANT_FIRST_TOKEN | wp.WANT_COMPLETE | wp.WANT_KV_EVENTS;
+    return wp.WANT_PAIR | wp.WANT_CLASSIFY | wp.WANT_FILTER | wp.WANT_FIRST_TOKEN | wp.WANT_COMPLETE | wp.WANT_KV_EVENTS;
 }
 
 fn number(text: []const u8) f64 {
@@ -59,6 +59,30 @@ fn route(r: *wp.Header, workers: []const wp.Row) u64 {
         else => {},
     }
     return wp.to(0, wp.REASON_OWN);
+}
+
+fn filter(r: *wp.Header, workers: []const wp.Row) u64 {
+    const own = r.labeled("zone", zone);
+    switch (r.seq) {
+        1 => {
+            for (workers, 0..) |w, i| {
+                if (w.labels & own != 0) wp.then(r, @intCast(i));
+            }
+            return wp.because(wp.kept(r), wp.REASON_OWN);
+        },
+        2 => {
+            for (workers, 0..) |*w, i| {
+                if (std.mem.eql(u8, r.label(w, "tier"), "none")) wp.then(r, @intCast(i));
+            }
+            return wp.kept(r);
+        },
+        3 => return r.reject(403, "no licence", 0),
+        else => return wp.to(wp.DECLINE, 0),
+    }
+}
+
+export fn wp_filter() u64 {
+    return wp.filtered(filter);
 }
 
 export fn wp_classify() u64 {
