@@ -572,7 +572,7 @@ export function then(worker: u32): void {
 
 // Keeps the best four workers of a request: the choice and its alternatives.
 //
-//   const k = new Ranking();
+//   const k = ranking();
 //   for (let i: u32 = 0; i < r.rows; i++) k.enter(i, r.ttft(worker(i)));
 //   return because(k.choose(), REASON_COST);
 export class Ranking {
@@ -601,6 +601,14 @@ export class Ranking {
     for (let i = 1; i < this.n; i++) then(this.best[i]);
     return to(this.n > 0 ? this.best[0] : DECLINE, 0);
   }
+}
+
+const ranked = new Ranking();
+
+// An empty ranking, the same object in each pick, which makes no garbage. new Ranking() is a second one.
+export function ranking(): Ranking {
+  ranked.n = 0;
+  return ranked;
 }
 
 function idler(p: Row, q: Row): bool {

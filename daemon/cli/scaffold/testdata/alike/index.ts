@@ -1,6 +1,6 @@
 import {
-  Header, Ranking, Options, DECLINE, REASON_OWN, WANT_PAIR, WANT_CLASSIFY, WANT_FILTER, WANT_FIRST_TOKEN, WANT_COMPLETE, WANT_KV_EVENTS, request,
-  worker, to, because, bind, only, then, kept, class_of, hash, place, header, session, model, tenant, caller, worker_id, own, own_of,
+  Header, Options, DECLINE, REASON_OWN, WANT_PAIR, WANT_CLASSIFY, WANT_FILTER, WANT_FIRST_TOKEN, WANT_COMPLETE, WANT_KV_EVENTS, request,
+  worker, to, because, bind, only, then, kept, ranking, class_of, hash, place, header, session, model, tenant, caller, worker_id, own, own_of,
   outcomes, events, count, named,
 } from "./warmpath";
 export { warmpath_abi_1_2, wp_frame } from "./warmpath";
@@ -47,7 +47,7 @@ export function wp_pick(): u64 {
     for (let i = 0; i < all.length; i++) own(worker(i).key, all[i]);
     count("asked", 1.5);
   } else if (r.seq == 1) {
-    const k = new Ranking();
+    const k = ranking();
     for (let i: u32 = 0; i < r.rows; i++) k.enter(i, i % 5 == 0 ? NaN : Math.trunc(r.ttft(worker(i))));
     return only(bind(because(k.choose(), REASON_OWN + 1)));
   } else if (r.seq == 2) return because(r.reject(451, "not here", 7), REASON_OWN);
