@@ -461,16 +461,16 @@ pub fn then(request: &mut Header, worker: u32) {
 impl Header {
     /// Turns the request away with a status, 400 to 599, and a text, of which 256 bytes count. The client is asked to come
     /// again after so many seconds; 0 = the host's estimate. Return what it returns.
-    pub fn reject(&mut self, status: u32, text: &'static str, seconds: u32) -> u64 {
+    pub fn reject(&mut self, status: u32, text: &str, seconds: u32) -> u64 {
         self.reject_status = status;
         self.retry_after = seconds;
-        self.reject_text = text.as_ptr() as usize as u32;
-        self.reject_len = text.len() as u32;
+        self.reject_text = guest::keep(text.as_bytes()) as usize as u32;
+        self.reject_len = text.len().min(MAX_TEXT as usize) as u32;
         to(REJECT, 0)
     }
 
     /// Turns the request away for want of a worker: 503, and the host's estimate of when to come again.
-    pub fn unavailable(&mut self, text: &'static str) -> u64 {
+    pub fn unavailable(&mut self, text: &str) -> u64 {
         self.reject(503, text, 0)
     }
 
@@ -883,6 +883,16 @@ pub mod guest {
         }
         unsafe { ROWS = max_workers };
         at(0) as u32
+    }
+
+    /// Copies the text of a rejection, which the host reads after the call.
+    pub fn keep(text: &[u8]) -> *const u8 {
+        static mut TEXT: [u8; super::MAX_TEXT as usize] = [0; super::MAX_TEXT as usize];
+        unsafe {
+            let to = addr_of_mut!(TEXT) as *mut u8;
+            core::ptr::copy_nonoverlapping(text.as_ptr(), to, text.len().min(super::MAX_TEXT as usize));
+            to
+        }
     }
 
     /// Writes an entry of the order area, which stands behind the rows that wp_frame was asked for.

@@ -212,14 +212,15 @@ pub const Header = extern struct {
         std.debug.assert(@sizeOf(@This()) == 232);
     }
 
-    /// Turns the request away with a status, 400 to 599, and a text, of which 256 bytes count and which must outlive the
-    /// call, as a literal does. The client is asked to come again after so many seconds; 0 = the host's estimate. Return
-    /// what it returns.
+    /// Turns the request away with a status, 400 to 599, and a text, of which 256 bytes count. The client is asked to come
+    /// again after so many seconds; 0 = the host's estimate. Return what it returns.
     pub fn reject(r: *Header, status: u32, what: []const u8, seconds: u32) u64 {
         r.reject_status = status;
         r.retry_after = seconds;
-        r.reject_text = @truncate(@intFromPtr(what.ptr));
-        r.reject_len = @intCast(what.len);
+        const n = @min(what.len, turned_away.len);
+        @memcpy(turned_away[0..n], what[0..n]);
+        r.reject_text = @truncate(@intFromPtr(&turned_away));
+        r.reject_len = @intCast(n);
         return to(REJECT, 0);
     }
 
@@ -514,6 +515,8 @@ const max_workers = 4096;
 
 pub var area: extern struct { header: Header, rows: [max_workers]Row, order: [max_workers]u32 } = undefined;
 var rows: u32 = max_workers;
+
+var turned_away: [MAX_TEXT]u8 = undefined; // the text of a rejection, which the host reads after the call
 
 /// A count as a float.
 pub fn float(n: anytype) f64 {

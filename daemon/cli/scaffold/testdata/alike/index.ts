@@ -51,7 +51,7 @@ export function wp_pick(): u64 {
     for (let i: u32 = 0; i < r.rows; i++) k.enter(i, i % 5 == 0 ? NaN : Math.trunc(r.ttft(worker(i))));
     return only(bind(because(k.choose(), REASON_OWN + 1)));
   } else if (r.seq == 2) return because(r.reject(451, "not here", 7), REASON_OWN);
-  else if (r.seq == 3) return r.unavailable("nobody is up");
+  else if (r.seq == 3) return r.unavailable("n".repeat(300));
   else if (r.seq == 4) return r.hold(0.25);
   else if (r.seq == 5) return r.pair(1, r.rows - 1);
   else if (r.seq == 6) {

@@ -56,7 +56,7 @@ pub fn route(r: &mut Header, workers: &[Row]) -> u64 {
             return only(bind(because(k.choose(r), REASON_OWN + 1)));
         }
         2 => return because(r.reject(451, "not here", 7), REASON_OWN),
-        3 => return r.unavailable("nobody is up"),
+        3 => return r.unavailable(&"n".repeat(300)),
         4 => return r.hold(0.25),
         5 => return r.pair(1, workers.len() - 1),
         6 => (0..100_000).for_each(|i| then(r, i % workers.len() as u32)),

@@ -3,6 +3,7 @@ package main
 
 import (
 	"math"
+	"strings"
 
 	"github.com/warmpath/warmpath/sdk"
 )
@@ -44,7 +45,7 @@ func (s *alike) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	case 2:
 		return r.Reject(451, "not here", 7).Because(sdk.ReasonOwn)
 	case 3:
-		return r.Unavailable("nobody is up")
+		return r.Unavailable(strings.Repeat("n", 300))
 	case 4:
 		return r.Hold(.25)
 	case 5:

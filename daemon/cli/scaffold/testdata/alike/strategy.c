@@ -35,6 +35,7 @@ static void values(const struct wp_header *r, const struct wp_row *w) {
 
 uint64_t route(struct wp_header *r, const struct wp_row *workers) {
   struct wp_ranking k = {0};
+  char words[301];
   if (r->rows < 30)
     return wp_to(WP_DECLINE, 0);
   switch (r->seq) {
@@ -48,7 +49,9 @@ uint64_t route(struct wp_header *r, const struct wp_row *workers) {
   case 2:
     return wp_because(wp_reject(r, 451, "not here", 7), WP_REASON_OWN);
   case 3:
-    return wp_unavailable(r, "nobody is up");
+    for (uint32_t i = 0; i < sizeof words; i++)
+      words[i] = i < 300 ? 'n' : 0;
+    return wp_unavailable(r, words);
   case 4:
     return wp_hold(r, .25);
   case 5:

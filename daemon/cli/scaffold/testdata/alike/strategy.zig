@@ -52,7 +52,7 @@ fn route(r: *wp.Header, workers: []const wp.Row) u64 {
             return wp.only(wp.bind(wp.because(k.choose(r), wp.REASON_OWN + 1)));
         },
         2 => return wp.because(r.reject(451, "not here", 7), wp.REASON_OWN),
-        3 => return r.unavailable("nobody is up"),
+        3 => return r.unavailable(&@as([300]u8, @splat('n'))),
         4 => return r.hold(0.25),
         5 => return r.pair(1, workers.len - 1),
         6 => for (0..100_000) |i| wp.then(r, @intCast(i % workers.len)),
