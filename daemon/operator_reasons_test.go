@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // status is what warmpath status is made of.
@@ -172,4 +174,64 @@ func TestKeyRefusedByAll(t *testing.T) {
 			t.Fatalf("not ready with the right key: %s", text)
 		}
 	}
+}
+
+// TestAliasAstray: an alias whose target no worker lists is named with it, and goes to its fallback.
+func TestAliasAstray(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 1, vllmsim.Config{Models: []string{"sim-v2"}})
+	aliases := "[[models]]\nname = \"chat\"\nto = [{ model = \"sim\" }]\n[[models]]\nname = \"safe\"\nto = [{ model = \"sim\" }]\nfallback = \"sim-v2\"\n"
+	r := start(t, aliases+settings("prefixaware", f.URLs()...), 1)
+	r.warned("alias chat leads to sim, which no worker lists", "the workers list sim-v2")
+	if s := r.do("POST", "/v1/completions", `{"model":"safe","prompt":"x","max_tokens":1}`); s.status != 200 || s.header.Get("X-Warmpath-Fallback") != "down" {
+		t.Errorf("with a fallback: %d %s", s.status, s.body)
+	}
+	if s := r.do("POST", "/v1/completions", `{"model":"chat","prompt":"x","max_tokens":1}`); s.status != 404 {
+		t.Errorf("without one: %d %s", s.status, s.body)
+	}
+}
+
+// splits are the prefills of the latest decisions, the newest first.
+func (f *rolesFleet) splits() (all []struct {
+	Open  bool
+	Split *route.Split `json:"split"`
+}) {
+	f.decided("/api/v1/decisions", &all)
+	return all
+}
+
+// TestAPrefillIsShown: a decision has the prefiller while that computes the prompt, and why another long prompt had none.
+func TestAPrefillIsShown(t *testing.T) {
+	t.Parallel()
+	h := &hang{url: onPrompts}
+	f := startRolesWith(t, 1, 1, rolesOptions{beforePrefiller: func(w *vllmsim.Server) string { return h.url(t, h, w.URL()) }})
+	h.stuck.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _ = f.ask(ctx, "tide", 1500, true) }()
+	eventually(t, "the prefiller is named", func() bool {
+		all := f.splits()
+		return len(all) > 0 && all[0].Open && all[0].Split != nil && all[0].Split.Prefiller == "w1" && all[0].Split.Result == "begun"
+	})
+
+	f = startRolesWith(t, 1, 1, rolesOptions{rule: "sooner"})
+	for range 2 { // the second one lacks little
+		if err := f.ask(t.Context(), "tide", 1500, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := f.splits()[0].Split
+	if s == nil || s.Result != "not_needed" || !strings.Contains(s.Why, "fewer than threshold") {
+		t.Errorf("split %+v", s)
+	}
+}
+
+// TestPrefillersDown: no prompt finds a prefiller, and one warning says that none is up.
+func TestPrefillersDown(t *testing.T) {
+	t.Parallel()
+	f := startRoles(t, 1, 1)
+	if err := f.prefill[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	f.warned("no prefiller of main is up", "long prompts are computed where they are answered")
 }

@@ -127,7 +127,13 @@ func (p *pool) look() {
 // shown is the pool as an operator sees it.
 func (p *pool) shown() *operator.Pool {
 	c := &p.set.Load().conf
-	return &operator.Pool{Pool: p.route, Models: c.Models, Patterns: c, Panic: c.Panic, Events: p.feed,
+	var leads []operator.Alias
+	if s := p.daemon.state.Load(); s != nil { // else the daemon starts
+		for _, a := range s.conf.Leads(c) {
+			leads = append(leads, operator.Alias(a))
+		}
+	}
+	return &operator.Pool{Aliases: leads, Pool: p.route, Models: c.Models, Patterns: c, Panic: c.Panic, Events: p.feed,
 		Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue, Pairing: adapt.Pairing(&c.Disaggregation),
 		Holds: c.Holds()}
 }

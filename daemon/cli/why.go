@@ -321,6 +321,12 @@ func prefillOf(d *decisions.Decision) string {
 		return "where it is answered: the body is above server.buffer_body_bytes, and such ones are not split"
 	}
 	why := ""
+	switch {
+	case s.Result == "not_needed":
+		return "where it is answered: " + s.Why
+	case s.Result == "begun" && d.Open:
+		return "at " + s.Prefiller + ", under way"
+	}
 	if s.Why != "" {
 		why = " (" + s.Why + ")"
 	}

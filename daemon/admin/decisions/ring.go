@@ -76,6 +76,20 @@ func (r *Ring) Waits(in *message.Inbound, c *route.Choice, p journal.Position) {
 	r.keepOpen(in, e)
 }
 
+// Prefills implements journal.Keeper.
+func (r *Ring) Prefills(in *message.Inbound, s route.Split) {
+	e, kept := in.Seen.Kept.(*keptRequest)
+	if !kept {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := e.size()
+	e.Split = &s
+	r.opened += e.size() - before
+	r.used += e.size() - before
+}
+
 // keepOpen adds a request that is under way.
 func (r *Ring) keepOpen(in *message.Inbound, e *keptRequest) {
 	r.mu.Lock() // and no defer: each would cost a request

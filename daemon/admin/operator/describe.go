@@ -17,10 +17,11 @@ type PoolState struct {
 	Quarantine bool           `json:"module_quarantined"`
 	View       string         `json:"view"` // where match counts come from
 	Up         int            `json:"up"`
-	WhyNot     string         `json:"why_not,omitempty"`  // why it cannot serve, or serves by panics alone
-	Panics     bool           `json:"panics,omitempty"`   // its requests go to workers that are not up (panic = true)
-	Rests      string         `json:"rests,omitempty"`    // no worker is up, and for so long requests wait for one
-	Canaries   []string       `json:"canaries,omitempty"` // strategies that serve a part of its requests, and which
+	WhyNot     string         `json:"why_not,omitempty"`        // why it cannot serve, or serves by panics alone
+	Panics     bool           `json:"panics,omitempty"`         // requests go to workers that are down (panic = true)
+	Rests      string         `json:"rests,omitempty"`          // no worker is up; so long requests wait for one
+	Astray     []string       `json:"aliases_astray,omitempty"` // "NAME leads to MODEL", which no worker lists
+	Canaries   []string       `json:"canaries,omitempty"`       // strategies that serve a part of its requests, and which
 	Workers    []WorkerState  `json:"workers"`
 	Queue      *waiting.State `json:"queue,omitempty"`         // what waits in the router; absent = nothing does
 	Breaks     []route.Break  `json:"prefix_breaks,omitempty"` // where its prompts change from turn to turn
@@ -72,7 +73,7 @@ func Describe(pools []*Pool) (all []PoolState) {
 		if p.rests(now) {
 			s.Rests = p.Holds.String()
 		}
-		s.Canaries = p.CanaryNames()
+		s.Canaries, s.Astray = p.CanaryNames(), p.astray(stats)
 		if st := p.Strategy.Strategy(); st != nil {
 			s.Strategy = st.Name()
 			s.Module = st.SHA256()

@@ -33,6 +33,7 @@ type Pool struct {
 	Queue    *waiting.Queue      // of its requests; nil = it has none
 	Pairing  *epoch.Pairing      // of its workers' roles; nil = they have none
 	Panic    bool                // while no worker is up, requests go to workers that are down
+	Aliases  []Alias             // that lead to its models
 	Holds    time.Duration       // for so long requests wait while no worker is up; 0 = they do not
 }
 
@@ -68,6 +69,29 @@ func (p *Pool) whyNot(stats []worker.Stats) string {
 		return WhyPrefill
 	}
 	return WhyEmpty
+}
+
+// Alias is a name that leads to a model.
+type Alias struct{ Name, Model string }
+
+// astray returns the aliases that lead to a model which no worker lists, in words; none while a worker's list has not
+// been read.
+func (p *Pool) astray(stats []worker.Stats) (all []string) {
+	up := 0
+	for _, s := range stats {
+		if s.Up && s.Models == nil {
+			return nil
+		} else if s.Up {
+			up++
+		}
+	}
+	for _, a := range p.Aliases {
+		lists := func(s worker.Stats) bool { return s.Up && slices.Contains(s.Models, a.Model) }
+		if up > 0 && !slices.ContainsFunc(stats, lists) {
+			all = append(all, a.Name+" leads to "+a.Model)
+		}
+	}
+	return all
 }
 
 // Empty reports whether no worker that answers clients is up.

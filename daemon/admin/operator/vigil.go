@@ -35,6 +35,7 @@ type Vigil struct {
 	empty bool
 	unfit string // the models that were named
 	deny  bool   // all workers refuse this router's key
+	lost  string // the aliases that are astray
 }
 
 // NewVigil logs to log, which has the pool's name.
@@ -53,6 +54,15 @@ func (v *Vigil) Look(p *Pool) {
 			v.log.Error("all workers refuse this router's key: the pool's requests get 502; correct worker_key_file of the pool")
 		} else {
 			v.log.Info("a worker accepts this router's key again")
+		}
+	}
+	if lost := strings.Join(p.astray(stats), ", "); lost != v.lost {
+		v.lost = lost
+		if lost == "" {
+			v.log.Info("each alias leads to a model that a worker lists")
+		} else {
+			v.log.Warn("an alias leads to a model that no worker lists: correct to of [[models]], or --served-model-name of "+
+				"the workers", "aliases", lost, "they_list", listed(stats))
 		}
 	}
 	unfit := ""

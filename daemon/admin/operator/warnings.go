@@ -19,9 +19,9 @@ const (
 
 // warnings lists what is wrong, the worst first.
 func warnings(e *evidence) []Warning {
-	all := slices.Concat(e.deadPools(), e.refusedFile(), e.lostStores(), e.certificates(), e.setAside(), e.rejecting(),
-		e.sickWorkers(), e.lostRoles(), e.fullPools(), e.waits(), e.preempting(), e.keysAtLimit(), e.losses(),
-		e.brokenPrefixes())
+	all := slices.Concat(e.deadPools(), e.refusedFile(), e.lostStores(), e.certificates(), e.setAside(),
+		e.astray(), e.rejecting(), e.sickWorkers(), e.lostRoles(), e.fullPools(), e.waits(), e.preempting(), e.keysAtLimit(),
+		e.losses(), e.brokenPrefixes())
 	slices.SortStableFunc(all, func(a, b Warning) int { return cmp.Compare(a.Grade, b.Grade) }) // "bad" before "warn"
 	if more := len(all) - maxWarnings; more > 0 {
 		all = append(all[:maxWarnings], Warning{Grade: warn, Title: fmt.Sprintf("%d more", more),
@@ -156,6 +156,25 @@ func (e *evidence) setAside() (all []Warning) {
 			all = append(all, Warning{Grade: warn, Title: "canary of " + p.Name + " set aside", Pool: p.Name,
 				Command: e.commands.status("status"),
 				Text:    failing(name, p.Aside[name])})
+		}
+	}
+	return all
+}
+
+// astray are aliases that lead to a model which no worker lists.
+func (e *evidence) astray() (all []Warning) {
+	for i := range e.Pools {
+		p := &e.Pools[i]
+		var listed []string
+		for k := range p.Workers {
+			listed = append(listed, p.Workers[k].Models...)
+		}
+		slices.Sort(listed)
+		for _, alias := range p.Astray {
+			all = append(all, Warning{Grade: warn, Title: "alias " + alias + ", which no worker lists", Pool: p.Name,
+				Command: e.commands.check(" --probe"),
+				Text: "its clients get an error, unless it has a fallback; the workers list " +
+					someIDs(slices.Compact(listed)) + ": correct to of [[models]], or --served-model-name of the workers"})
 		}
 	}
 	return all

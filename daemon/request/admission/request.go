@@ -296,9 +296,9 @@ func (r *Request) LacksWorkers(v route.Verdict) bool {
 }
 
 // Known returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers are
-// away, and not a client's mistake.
+// away, and not a client's mistake; and so is one to which an alias with a fallback leads.
 func (r *Request) Known(v route.Verdict) route.Verdict {
-	if v == route.UnknownModel && r.Pool.Patterns.Names(r.Read.Req.Model) {
+	if v == route.UnknownModel && (r.Pool.Patterns.Names(r.Read.Req.Model) || r.Alias.After(names.Down) != nil) {
 		return route.NoWorker
 	}
 	return v

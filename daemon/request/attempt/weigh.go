@@ -83,6 +83,7 @@ func (d draft) decide(o judge.Outcome, text []byte) *Failure {
 	}
 	if o.Kind == judge.Denied && d.deniesKey() {
 		f = &Failure{Reason: journal.Key, Fault: message.FaultWorkerKey, Grade: route.GradeRefused}
+		d.r.Pool.Workers.RenewList(d.a.Trip.Worker()) // whether it is refused too shows whether the pool can serve
 		d.r.Journal.KeyRefused(d.r.In, d.r.Pool, d.a.Trip.Worker(), d.resp.Status)
 	}
 	if d.lacks() {

@@ -45,10 +45,11 @@ type leg struct {
 	streams bool // the first byte of the answer shows when the prompt was computed
 	model   string
 
-	late   func()         // is called when it is over
-	missed atomic.Bool    // it was
-	by     *worker.Worker // whose KV the decoder is told of, or nil
-	read   bool           // the decoder has got the KV
+	late   func()            // is called when it is over
+	asked  chan *route.Split // gets the prefiller that was chosen; nil = nobody wants to know
+	missed atomic.Bool       // it was
+	by     *worker.Worker    // whose KV the decoder is told of, or nil
+	read   bool              // the decoder has got the KV
 	result journal.Prefilled
 	wants  []byte     // the request as a decoder gets it, if it pins; else nil
 	named  string     // id of the worker that the strategy has named for the leg; "" = none
@@ -153,6 +154,9 @@ func (l *leg) run() []byte {
 	case !l.state.CompareAndSwap(legChosen, legSent):
 		l.inner.Release()
 		return nil
+	}
+	if l.asked != nil {
+		l.asked <- l.begun()
 	}
 	return l.send()
 }

@@ -96,15 +96,19 @@ func (p *Pairing) Splits(to route.Target) bool {
 	if p == nil || p.given {
 		return false
 	}
-	is := p.isSplit(to)
+	is, why := p.isSplit(to)
 	if !is {
 		p.req.In.Seen.Split = nil // that of a worker before, which has failed
+	}
+	if why != "" {
+		p.req.In.Seen.Split = &route.Split{Result: string(journal.PrefillUnneeded), Why: why}
+		p.req.Journal.Prefills(p.req.In, p.req.In.Seen.Split)
 	}
 	return is
 }
 
-// isSplit is Splits of a request that may be.
-func (p *Pairing) isSplit(to route.Target) bool {
+// isSplit is Splits of a request that may be. Of a long prompt that is not split it says why.
+func (p *Pairing) isSplit(to route.Target) (is bool, why string) {
 	p.lacks, p.named = route.Lacking(p.choice, to), ""
 	if p.handed != nil && !slices.Equal(p.mate(to.Worker).Same, p.first.req.Entry.Mate.Same) {
 		p.keep(p.handed) // no worker of other labels reads it
@@ -113,22 +117,22 @@ func (p *Pairing) isSplit(to route.Target) bool {
 	by, named := route.Paired(p.choice, to)
 	switch {
 	case p.handed != nil:
-		return !p.first.isAt(to.Worker) // a prefiller that answers too holds what it has computed
+		return !p.first.isAt(to.Worker), "" // a prefiller that answers too holds what it has computed
 	case p.Connector.Alone() && p.req.Pool.Workers.IsUnpaired(to.Worker, time.Now()):
-		return false
+		return false, ""
 	case by != nil:
 		p.named = by.ID()
 	}
 	switch {
 	case !p.Connector.Alone(): // a worker that is no decode server joins no pair
-		return route.OnlyDecodes(p.choice, to)
+		return route.OnlyDecodes(p.choice, to), ""
 	case by != nil:
-		return true
+		return true, ""
 	case named || p.req.Read.Req.BypassesCache:
-		return false
+		return false, ""
 	}
 	rule := p.splitRule(to)
-	return rule.Splits(p.choice, to)
+	return rule.Decide(p.choice, to)
 }
 
 // splitRule returns the rule of the pool for the prompt's caller and the worker that is to answer.
@@ -243,7 +247,7 @@ func (p *Pairing) Ended(out *message.Outbound, f *attempt.Failure, gone bool) {
 // dropped, or goes on until the prefiller's memory is freed.
 func (p *Pairing) sendBefore(ctx context.Context, l *leg) bool {
 	done, gone, late := make(chan []byte), make(chan struct{}), make(chan struct{})
-	l.late = func() { close(late) }
+	l.late, l.asked = func() { close(late) }, make(chan *route.Split, 1)
 	to, pool, j := p.decoder, p.req.Pool, p.req.Journal
 	go func() {
 		defer l.end()
@@ -256,15 +260,21 @@ func (p *Pairing) sendBefore(ctx context.Context, l *leg) bool {
 			}
 		}
 	}()
-	select {
-	case p.handed = <-done:
-		l.by = l.inner.By()
-		p.note(l)
-		return l.result == journal.PrefillDone
-	case <-late:
-		p.req.In.Seen.Split = l.overdue()
-		j.Prefilled(p.req.In, pool, journal.PrefillFailed, p.req.In.Seen.Split.Why)
-	case <-ctx.Done():
+	for waits := true; waits; {
+		waits = false
+		select {
+		case s := <-l.asked:
+			j.Prefills(p.req.In, s)
+			waits = true
+		case p.handed = <-done:
+			l.by = l.inner.By()
+			p.note(l)
+			return l.result == journal.PrefillDone
+		case <-late:
+			p.req.In.Seen.Split = l.overdue()
+			j.Prefilled(p.req.In, pool, journal.PrefillFailed, p.req.In.Seen.Split.Why)
+		case <-ctx.Done():
+		}
 	}
 	l.drop()
 	close(gone)
@@ -282,6 +292,7 @@ func (p *Pairing) sendBeside(ctx context.Context, a *attempt.Attempt, l *leg) bo
 	l.in.Body = p.Transfer.Prefill(p.req.In.Body)
 	l.late = func() { l.cancel(context.DeadlineExceeded) }
 	p.req.In.Seen.Split = l.begun()
+	p.req.Journal.Prefills(p.req.In, p.req.In.Seen.Split)
 	pool, j := p.req.Pool, p.req.Journal
 	l.state.Store(legSent)
 	p.beside = l

@@ -24,16 +24,17 @@ type Journal struct {
 
 	Legs *Journal // of prefill requests to prefillers, which are not requests of clients; nil in itself
 
-	unpaired   seldom.Line // for prefilled
-	starved    seldom.Line // for noDescriptor
-	failedPick seldom.Line // for failedStrategy
-	refusedKey seldom.Line // for keyRefused
-	unkept     seldom.Line // for keptNothing
-	mixedUp    seldom.Line // for foreign
-	heldInVain seldom.Line // for failedStrategy
-	cutClass   seldom.Once // for CutClass, by pool and key
-	apart      seldom.Line // for fenced
-	fallen     seldom.Line // for fellBack
+	unpaired   seldom.Line   // for prefilled
+	alone      seldom.Spells // for prefilled, by pool, a space and the result
+	starved    seldom.Line   // for noDescriptor
+	failedPick seldom.Line   // for failedStrategy
+	refusedKey seldom.Line   // for keyRefused
+	unkept     seldom.Line   // for keptNothing
+	mixedUp    seldom.Line   // for foreign
+	heldInVain seldom.Line   // for failedStrategy
+	cutClass   seldom.Once   // for CutClass, by pool and key
+	apart      seldom.Line   // for fenced
+	fallen     seldom.Line   // for fellBack
 }
 
 // New makes the journal of a server. keeper may be nil.
@@ -73,6 +74,13 @@ func (j *Journal) Waits(in *message.Inbound, c *route.Choice, p Position) {
 	}
 }
 
+// Prefills passes what is known so far of the prefill of a request to the keeper.
+func (j *Journal) Prefills(in *message.Inbound, s *route.Split) {
+	if j.keeper != nil {
+		j.keeper.Prefills(in, *s)
+	}
+}
+
 // CutClass logs, once for a pool and a key, that a strategy gave a class that the key may not have.
 func (j *Journal) CutClass(in *message.Inbound, p *epoch.Pool, class, to int) {
 	j.cutClass.Warn(j.Of(p), p.Name+"/"+in.Caller.Name, "the class that a strategy gives is cut by [[keys]] priority; "+
@@ -105,41 +113,42 @@ func (j *Journal) FailedStrategy(in *message.Inbound, p *epoch.Pool, c *route.Ch
 }
 
 // Prefilled counts what became of the prefill of a request at a worker of its own, and logs that the worker which
-// answers computes the prompt itself, or that memory of a prefiller is lost for a while. It logs once a second at most.
+// answers computes the prompt itself, or that memory of a prefiller is lost for a while.
 func (j *Journal) Prefilled(in *message.Inbound, p *epoch.Pool, result Prefilled, why string) {
 	j.Meter.Prefilled(p.Name, result)
 	switch result {
-	case PrefillDone, PrefillFreed, PrefillLong, PrefillRefused, PrefillDropped: // an invalid request is not news
+	case PrefillDone:
+		j.alone.Over(j.Of(p), p.Name+" ", "prefillers of the pool compute prompts again")
+		return
+	case PrefillFreed, PrefillLong, PrefillRefused, PrefillDropped: // an invalid request is not news
 		return
 	}
-	every := time.Second
-	if why == message.FaultFenced.Code || strings.HasPrefix(why, SetAside) { // so it was meant, or another line says it
-		every = time.Minute
-	}
-	if !j.unpaired.Due(time.Now(), every) {
-		return
-	}
-	log := j.Of(p).With("id", in.ID, "result", string(result))
+	meant := why == message.FaultFenced.Code || strings.HasPrefix(why, SetAside) // or another line says it
+	now, log := time.Now(), j.Of(p).With("id", in.ID, "result", string(result))
 	if why != "" {
 		log = log.With("why", why)
 	}
-	if result == PrefillLost {
+	switch {
+	case meant && !j.unpaired.Due(now, time.Minute), (result == PrefillLost || result == PrefillPinned) &&
+		!j.unpaired.Due(now, time.Second):
+		return
+	case result == PrefillLost:
 		log.Warn("a decoder could not load what a prefiller had computed, and computes it itself: see that the connector" +
 			" works and the prefillers do not restart")
 		return
-	}
-	if result == PrefillPinned {
+	case result == PrefillPinned:
 		log.Warn("no decoder has read what a prefiller had computed, and the KV stays in the prefiller's memory until" +
 			" that gives it up: see that decoders are up")
 		return
 	}
+	key := p.Name + " " + string(result)
 	if !p.Pairing.Connector.Alone() {
-		log.Warn("a prefill failed, and the decode servers of its pool compute no prompts: see that workers with role" +
-			" prefill are up, list its model and have the pool's connector")
+		j.alone.Warn(log, key, "a prefill failed, and the decode servers of its pool compute no prompts: see that"+
+			" workers with role prefill are up, list its model and have the pool's connector")
 		return
 	}
-	log.Warn("no prefiller computed a prompt, and the decoder did it itself: see that workers with role prefill are up," +
-		" list its model and have the pool's connector")
+	j.alone.Warn(log, key, "no prefiller computed a prompt, and the decoder did it itself: see that workers with"+
+		" role prefill are up, list its model and have the pool's connector")
 }
 
 // NoDescriptor logs that this process had no descriptor for a request's connection. It logs once a second at most: a

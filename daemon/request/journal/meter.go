@@ -59,17 +59,18 @@ type Prefilled string
 // What may become of it. After PrefillNone, PrefillFailed, PrefillRefused, PrefillUnnamed, PrefillLost and PrefillLong
 // the worker that answers computes the prompt itself.
 const (
-	PrefillDone    Prefilled = "done"
-	PrefillNone    Prefilled = "no_prefiller"  // that is up and has room
-	PrefillFailed  Prefilled = "failed"        // the prefillers that were asked gave no answer
-	PrefillRefused Prefilled = "refused"       // a prefiller found fault with the request, as the decoder may do
-	PrefillUnnamed Prefilled = "no_parameters" // the prefiller does not say where the KV is
-	PrefillLost    Prefilled = "lost"          // done, but the decoder could not load it: the prefiller has restarted
-	PrefillFreed   Prefilled = "freed"         // the request ended before a decoder read it, and one had it freed
-	PrefillBegun   Prefilled = "begun"         // beside the answer, in records alone: the leg counts what becomes of it
-	PrefillPinned  Prefilled = "pinned"        // likewise, and the prefiller keeps the memory until it gives up
-	PrefillDropped Prefilled = "dropped"       // the client left, and the leg was ended as that strands nothing
-	PrefillLong    Prefilled = "long_body"     // above buffer_body_bytes: no prefiller was asked
+	PrefillDone     Prefilled = "done"
+	PrefillNone     Prefilled = "no_prefiller"  // that is up and has room
+	PrefillFailed   Prefilled = "failed"        // the prefillers that were asked gave no answer
+	PrefillRefused  Prefilled = "refused"       // a prefiller found fault with the request, as the decoder may do
+	PrefillUnnamed  Prefilled = "no_parameters" // the prefiller does not say where the KV is
+	PrefillLost     Prefilled = "lost"          // done, but the decoder could not load it: the prefiller has restarted
+	PrefillFreed    Prefilled = "freed"         // the request ended before a decoder read it, and one had it freed
+	PrefillUnneeded Prefilled = "not_needed"    // of a long prompt that is computed where it is answered, in records alone
+	PrefillBegun    Prefilled = "begun"         // beside the answer, in records alone: the leg counts what becomes of it
+	PrefillPinned   Prefilled = "pinned"        // likewise, and the prefiller keeps the memory until it gives up
+	PrefillDropped  Prefilled = "dropped"       // the client left, and the leg was ended as that strands nothing
+	PrefillLong     Prefilled = "long_body"     // above buffer_body_bytes: no prefiller was asked
 )
 
 // SetAside begins why no prefiller was found, where some are not paired for a while. Their names follow.
@@ -81,6 +82,8 @@ type Keeper interface {
 	Decided(in *message.Inbound, c *route.Choice)
 	// Waits keeps that a request waits, until it is decided on or ends. c is borrowed for the call; nil = it has none.
 	Waits(in *message.Inbound, c *route.Choice, p Position)
+	// Prefills keeps what is known so far of the prefill of a request that is under way.
+	Prefills(in *message.Inbound, s route.Split)
 }
 
 // Position is that of a request in a queue. It is safe for concurrent use.

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
@@ -25,31 +26,43 @@ type SplitRule struct {
 // will wait for it. What takes fewer seconds of all clients together is chosen. While nothing is known of the transfer
 // the threshold decides, and so it does if no prefiller is up: whoever asks for one counts that.
 func (rule *SplitRule) Splits(c *Choice, to Target) bool {
+	is, _ := rule.Decide(c, to)
+	return is
+}
+
+// Decide is Splits. Of a prompt of Threshold tokens that is not split it says why.
+func (rule *SplitRule) Decide(c *Choice, to Target) (splits bool, why string) {
 	if by, named := Paired(c, to); named {
-		return by != nil
+		return by != nil, ""
 	}
 	if c.ask.Shared && c.fleet.frame.Rows[to.row].Prefills() { // it computes the prompts of its own answers
-		return false
+		return false, ""
 	}
 	if rule.Always { // as HyperPod's routingThreshold: whatever of the prompt is cached
-		return c.size.all >= rule.Threshold
+		return c.size.all >= rule.Threshold, ""
 	}
 	lacks := Lacking(c, to)
+	if c.size.all < rule.Threshold {
+		return false, ""
+	}
 	if lacks < rule.Threshold {
-		return false
+		return false, fmt.Sprintf("it lacks %d of %d tokens, fewer than threshold", lacks, c.size.all)
 	}
 	rate := rule.Rate
 	if rate <= 0 {
 		rate = c.pool.TransferRate(c.at)
 	}
 	if rate <= 0 || c.space == nil {
-		return true
+		return true, ""
 	}
 	h, row := &c.fleet.frame.Header, &c.fleet.frame.Rows[to.row]
 	prefill := h.Prefill(row)
 	alone := row.Wait + prefill*(1+float64(writing(row)))
-	elsewhere := prefillElsewhere(c, rule)
-	return math.IsInf(elsewhere, 1) || elsewhere+float64(lacks)/rate < alone
+	elsewhere := prefillElsewhere(c, rule) + float64(lacks)/rate
+	if math.IsInf(elsewhere, 1) || elsewhere < alone {
+		return true, ""
+	}
+	return false, fmt.Sprintf("that takes %.2f s there, and %.2f s by a prefiller", alone, elsewhere)
 }
 
 // OnlyDecodes reports whether the worker was started for answers alone.
