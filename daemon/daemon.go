@@ -306,10 +306,10 @@ func (p process) Draining() bool              { return p.front.Draining() }
 func (p process) Pprof() bool                 { return p.Configuration().Server.Pprof }
 
 func (p process) Share(name string, wasm []byte) (note string) {
-	if p.peers == nil || wasm == nil && !p.peers.SharesModules() {
+	switch {
+	case p.peers == nil:
 		return ""
-	}
-	if !p.peers.SharesModules() {
+	case !p.peers.SharesModules():
 		return "other routers of the history do not get it: for that set history.secret_file"
 	}
 	if err := p.peers.PushModule(name, wasm); err != nil {

@@ -31,18 +31,16 @@ type compiler struct {
 
 	given sync.WaitGroup // compilations, those that nobody waits for any longer too
 
-	mu    sync.Mutex         // guards all below
-	plain wazero.Runtime     // spare, once the cache has failed
-	spare wazero.Runtime     // without the cache, made when it may have failed
-	slow  map[[32]byte]error // modules that took too long, by SHA-256: each is measured once
-}
+	slow sync.Map // why a module took too long, by its SHA-256: each is measured once
 
-// maxSlow bounds the modules that are known to take too long.
-const maxSlow = 64
+	mu    sync.Mutex     // guards plain, spare
+	plain wazero.Runtime // spare, once the cache has failed
+	spare wazero.Runtime // without the cache, made when it may have failed
+}
 
 // newCompiler makes the runtime. If it cannot write the cache, it logs a warning and goes on without one.
 func newCompiler(ctx context.Context, cfg Config) (*compiler, error) {
-	c := &compiler{cfg: cfg, limit: compileTime, slow: map[[32]byte]error{}}
+	c := &compiler{cfg: cfg, limit: compileTime}
 	if cfg.CacheDir != "" && !cfg.Interpreter {
 		cache, err := openCache(cfg.CacheDir)
 		if err != nil {
@@ -95,23 +93,18 @@ func (c *compiler) runtime(ctx context.Context, cache wazero.CompilationCache) (
 // is held meanwhile: another pool's module does not wait for it.
 func (c *compiler) compile(ctx context.Context, wasm []byte) (wazero.Runtime, wazero.CompiledModule, error) {
 	sum := sha256.Sum256(wasm)
-	c.mu.Lock()
-	rt, plain, slow := c.rt, c.plain, c.slow[sum]
-	c.mu.Unlock()
-	if slow != nil {
-		return nil, nil, slow
+	if why, slow := c.slow.Load(sum); slow {
+		return nil, nil, why.(error)
 	}
+	c.mu.Lock()
+	rt, plain := c.rt, c.plain
+	c.mu.Unlock()
 	if plain != nil {
 		rt = plain
 	}
 	cm, err := c.bounded(ctx, rt, wasm)
 	if errors.Is(err, errTooLong) {
-		c.mu.Lock()
-		if len(c.slow) >= maxSlow {
-			clear(c.slow)
-		}
-		c.slow[sum] = err
-		c.mu.Unlock()
+		c.slow.Store(sum, err)
 	}
 	if err == nil || errors.Is(err, errGivenUp) || c.cache == nil || plain != nil {
 		return rt, cm, err

@@ -70,12 +70,9 @@ const folder = 3
 // ofFolder answers about that folder by what write puts into the module's memory.
 func ofFolder(write func(mem api.Memory, st []uint64) bool) importFunc {
 	return func(_ *instance, mem api.Memory, st []uint64) {
-		switch {
-		case uint32(st[0]) != folder:
-			st[0] = wasiBadF
-		case !write(mem, st):
-			st[0] = wasiFault
-		default:
+		is := uint32(st[0]) == folder
+		st[0] = wasiBadF
+		if is && write(mem, st) {
 			st[0] = wasiOK
 		}
 	}
