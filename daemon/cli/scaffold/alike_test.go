@@ -21,6 +21,9 @@ import (
 var sources = map[string]string{"go": "main.go", "c": "strategy.c", "assemblyscript": "assembly/index.ts",
 	"rust": "src/lib.rs", "zig": "strategy.zig"}
 
+// natively compiles a strategy as its native test does, which links the host's functions by itself.
+var natively = map[string][]string{"c": {"clang -fsyntax-only -std=c11 -Wall -Werror strategy.c"}, "rust": {"cargo check --quiet --tests"}}
+
 // compiled returns the module of a new project whose strategy is that file.
 func compiled(t *testing.T, language, file string) []byte {
 	t.Helper()
@@ -37,6 +40,12 @@ func compiled(t *testing.T, language, file string) []byte {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
+	for _, c := range natively[language] {
+		r := recipe{}
+		if err := r.one(t.Context(), dir, nil, strings.Fields(c), &out); err != nil {
+			t.Fatalf("for a native test: %v\n%s", err, out.Bytes())
+		}
+	}
 	wasm, err := Build(t.Context(), dir, &out)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.Bytes())

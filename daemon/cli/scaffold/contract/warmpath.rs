@@ -490,9 +490,13 @@ impl Header {
     }
 
     /// Keeps the request to the workers that may have it, in the function of filter. Return what it returns.
-    pub fn keep(&mut self, workers: &[Row], may: impl Fn(&Row) -> bool) -> u64 {
+    pub fn keep(&mut self, workers: &[Row], may: impl Fn(&Header, &Row) -> bool) -> u64 {
         self.order_len = 0;
-        workers.iter().enumerate().filter(|(_, w)| may(w)).for_each(|(i, _)| then(self, i as u32));
+        for (i, w) in workers.iter().enumerate() {
+            if may(self, w) {
+                then(self, i as u32);
+            }
+        }
         to(self.order_len as i32, 0)
     }
 
@@ -827,9 +831,8 @@ pub fn named(names: &[&str]) -> i32 {
 ///
 ///   warmpath::filter(|r, workers| {
 ///       let own = r.labeled("for", &caller());
-///       r.keep(workers, |w| w.labels & own != 0)
+///       r.keep(workers, |_, w| w.labels & own != 0)
 ///   })
-#[cfg(target_arch = "wasm32")]
 pub fn filter(f: impl FnOnce(&mut Header, &[Row]) -> u64) -> u64 {
     guest::ask(f, HOLD) // which is no answer of a filter: to decline would let all stay
 }
@@ -915,7 +918,6 @@ pub mod guest {
     }
 
     /// Gives f the frame. unread is the answer for one that cannot be read.
-    #[cfg(target_arch = "wasm32")]
     pub fn ask(f: impl FnOnce(&mut Header, &[Row]) -> u64, unread: i32) -> u64 {
         unsafe {
             let header = &mut *(at(0) as *mut Header);

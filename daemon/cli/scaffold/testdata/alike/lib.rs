@@ -70,11 +70,8 @@ pub extern "C" fn wp_filter() -> u64 {
     filter(|r, workers| {
         let own = r.labeled("zone", ZONE.get());
         match r.seq {
-            1 => because(r.keep(workers, |w| w.labels & own != 0), REASON_OWN),
-            2 => {
-                let h = *r;
-                r.keep(workers, |w| h.label(w, "tier") == "none")
-            }
+            1 => because(r.keep(workers, |_, w| w.labels & own != 0), REASON_OWN),
+            2 => r.keep(workers, |r, w| r.label(w, "tier") == "none"),
             3 => r.reject(403, "no licence", 0),
             _ => to(DECLINE, 0),
         }
