@@ -111,6 +111,10 @@ func asks(t *testing.T, s *host.Strategy) string {
 		}
 		b.WriteString("\n")
 	}
+	h.Labels = 0 // as for a request that is about to wait
+	class, share, ok := s.Classify(f)
+	fmt.Fprintln(&b, "class", class, share, ok)
+	h.Labels = 4
 	for seq := range uint64(7) {
 		pick(seq)
 	}
@@ -124,7 +128,7 @@ func asks(t *testing.T, s *host.Strategy) string {
 	h.LabelsEpoch, f.Labels = 8, []string{"zone=none", "zone=b", "zone=a", "tier=x"}
 	pick(0)
 	own("other labels")
-	class, share, ok := s.Classify(f)
+	class, share, ok = s.Classify(f)
 	f.Headers = headers{}
 	low, none, _ := s.Classify(f)
 	fmt.Fprintf(&b, "classes: %d %v %v, %d %v; counted %v, %s\n", class, share, ok, low, none, s.Stats().Metrics, s.Stats().LastError)

@@ -669,11 +669,12 @@ pub fn header(name: []const u8) []const u8 {
 
 var label_names: [64][]const u8 = @splat("");
 var label_bytes: [64][320]u8 = undefined;
-var label_epoch: ?u32 = null;
+var label_epoch: u32 = 0;
+var label_count: u32 = 0; // in wp_classify there are none
 
 // The names of the label bits. They change only with the configuration, so that a pick asks for them seldom.
 fn label_list(r: *const Header) *const [64][]const u8 {
-    if (label_epoch == r.labels_epoch) return &label_names;
+    if (label_epoch == r.labels_epoch and label_count == r.labels) return &label_names;
     for (&label_names, &label_bytes, 0..) |*name, *bytes, bit| {
         const t = if (bit < r.labels) ask(STR_LABEL, @intCast(bit)) else "";
         const n = if (t.len <= bytes.len) t.len else 0;
@@ -681,6 +682,7 @@ fn label_list(r: *const Header) *const [64][]const u8 {
         name.* = bytes[0..n];
     }
     label_epoch = r.labels_epoch;
+    label_count = r.labels;
     return &label_names;
 }
 

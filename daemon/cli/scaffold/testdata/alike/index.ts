@@ -73,6 +73,7 @@ export function wp_filter(): u64 {
 }
 
 export function wp_classify(): u64 {
+  if (request().labeled("zone", zone) != 0) return class_of(7, 1);
   return header("x-tier") == "gold" ? class_of(3, 0.5) : class_of(-2, 0);
 }
 

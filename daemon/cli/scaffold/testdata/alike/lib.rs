@@ -80,6 +80,9 @@ pub extern "C" fn wp_filter() -> u64 {
 
 #[no_mangle]
 pub extern "C" fn wp_classify() -> u64 {
+    if request().labeled("zone", ZONE.get()) != 0 {
+        return class_of(7, 1.0);
+    }
     if header("x-tier") == "gold" { class_of(3, 0.5) } else { class_of(-2, 0.0) }
 }
 

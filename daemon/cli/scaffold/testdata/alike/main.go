@@ -88,7 +88,10 @@ func (s *alike) Filter(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	return sdk.Decline
 }
 
-func (*alike) Classify(*sdk.Request) (int, float64) {
+func (s *alike) Classify(r *sdk.Request) (int, float64) {
+	if r.Labeled("zone", s.zone) != 0 {
+		return 7, 1
+	}
 	if sdk.Header("x-tier") == "gold" {
 		return 3, .5
 	}

@@ -85,6 +85,8 @@ static uint64_t filter(struct wp_header *r, const struct wp_row *workers) {
 WP_EXPORT("wp_filter") uint64_t wp_filter(void) { return wp_filtered(filter); }
 
 WP_EXPORT("wp_classify") uint64_t classify(void) {
+  if (wp_labeled(wp_request(), "zone", zone))
+    return wp_class_of(7, 1);
   return wp_is(wp_header("x-tier"), "gold") ? wp_class_of(3, .5) : wp_class_of(-2, 0);
 }
 

@@ -86,6 +86,7 @@ export fn wp_filter() u64 {
 }
 
 export fn wp_classify() u64 {
+    if (wp.request().labeled("zone", zone) != 0) return wp.class_of(7, 1);
     return if (std.mem.eql(u8, wp.header("x-tier"), "gold")) wp.class_of(3, 0.5) else wp.class_of(-2, 0);
 }
 
