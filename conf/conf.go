@@ -127,6 +127,7 @@ type Pool struct {
 	MaxInFlight int           `toml:"max_in_flight"`    // requests at a time at one worker; 0 = no limit
 	MaxWait     float64       `toml:"max_wait_seconds"` // of prefill queued at one worker; 0 = no bound
 	MaxKVUse    float64       `toml:"max_kv_use"`       // share of its KV for requests in flight; 0 = no bound
+	Overflow    int           `toml:"overflow_status"`  // 429 or 503, of what no worker has room for
 	RetryBudget float64       `toml:"retry_budget"`     // repeats, as a share of requests, beside 10 a second
 	Panic       bool          `toml:"panic"`            // no worker is up: send to one all the same, instead of 503
 	SlowStart   time.Duration `toml:"slow_start"`       // for how long a worker that is back gets less than its share
@@ -274,6 +275,7 @@ func DefaultPool() Pool {
 		Models:                 []string{"*"},
 		Strategy:               Chain{"prefixaware"},
 		RetryBudget:            0.2,
+		Overflow:               429,
 		SlowStart:              10 * time.Second,
 		HealthInterval:         2 * time.Second,
 		ScrapeInterval:         time.Second,

@@ -167,6 +167,9 @@ func checkStrategy(r *report, c *Config, name string) {
 
 // checkBounds checks what bounds the room at a worker.
 func checkBounds(r *report, path string, p *Pool) {
+	if p.Overflow != 429 && p.Overflow != 503 {
+		r.outOfRange(child(path, "overflow_status"), p.Overflow, "write 429 or 503")
+	}
 	r.between(child(path, "max_in_flight"), p.MaxInFlight, 0, maxCount, "requests at one worker")
 	if !within(p.MaxWait, 0, 1e6) {
 		r.outOfRange(child(path, "max_wait_seconds"), p.MaxWait, "write seconds, as 2.0, or 0 for no bound")

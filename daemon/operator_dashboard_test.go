@@ -44,7 +44,7 @@ func exported(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	all := map[string][]string{}
-	for _, m := range regexp.MustCompile(`(?m)^\| (warmpath_\w+) \| (\w+) \| ([^|]*) \|`).FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\| ((?:warmpath_|lmcache:)\w+) \| (\w+) \| ([^|]*) \|`).FindAllStringSubmatch(string(page), -1) {
 		labels := strings.Split(strings.TrimSpace(m[3]), ", ")
 		if m[2] != "histogram" {
 			all[m[1]] = labels
@@ -61,7 +61,7 @@ func exported(t *testing.T) map[string][]string {
 }
 
 var (
-	seriesNamed = regexp.MustCompile(`(warmpath_\w+)(?:\{((?:[^}"]|"[^"]*")*)\})?`)
+	seriesNamed = regexp.MustCompile(`((?:warmpath_|lmcache:)\w+)(?:\{((?:[^}"]|"[^"]*")*)\})?`)
 	labelNamed  = regexp.MustCompile(`(\w+)\s*(?:=|!)[=~]?\s*"`)
 )
 
@@ -137,6 +137,41 @@ func TestDeployedNamesAreExported(t *testing.T) {
 			if !strings.HasPrefix(strings.TrimSpace(l), "#") {
 				checkNames(t, file, l, known)
 			}
+		}
+	}
+}
+
+// unpanelled are the metrics without a panel, and why.
+var unpanelled = map[string]string{
+	"warmpath_build_info":                           "the dashboard's variables are made of it",
+	"warmpath_module_info":                          "its value is always 1: its labels say what serves",
+	"warmpath_key_limit":                            "Limits of keys shows the share of it that is used",
+	"warmpath_index_nodes":                          "Prefix index shows its blocks",
+	"warmpath_history_replay_messages":              "of a moment after the start; the log has it",
+	"warmpath_history_replayed_messages":            "likewise",
+	"warmpath_kv_events_skipped_total":              "what engines send beside what the index needs is no sign of anything",
+	"warmpath_kv_events_state":                      "KV events shows how many are live; /api/v1 has each state",
+	"warmpath_kv_l2_copied_total":                   "for those who work on the router",
+	"warmpath_kv_token_bytes":                       "a property of a model",
+	"warmpath_shadow_fuel_total":                    "warmpath shadow compares them over a time of your choice",
+	"warmpath_shadow_held_tokens_total":             "likewise",
+	"warmpath_shadow_seconds_total":                 "likewise",
+	"warmpath_state_file_written_timestamp_seconds": "State file shows failures, and an alert its age",
+}
+
+// TestEveryMetricHasAPanel, or a reason why it has none.
+func TestEveryMetricHasAPanel(t *testing.T) {
+	var shown strings.Builder
+	panels, _ := dashboard(t)
+	for _, p := range panels {
+		for _, q := range p.Targets {
+			shown.WriteString(q.Expr + "\n")
+		}
+	}
+	for name := range exported(t) {
+		of := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
+		if unpanelled[name] == "" && !regexp.MustCompile(of+`\b|`+of+`_(bucket|sum|count)\b`).MatchString(shown.String()) {
+			t.Errorf("%s has no panel: give it one in deploy/grafana/warmpath.json, or say here why not", name)
 		}
 	}
 }

@@ -186,7 +186,8 @@ func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { 
 func Served(c *conf.Pool, q *waiting.Queue, l *adapters.Loader) *epoch.Pool {
 	p := &epoch.Pool{Patterns: c, InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions,
 		ClientRank: c.ClientRank, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.Bounded(),
-		WaitEmpty: c.Queue.WaitEmpty > 0, Pairing: Pairing(&c.Disaggregation)}
+		OverflowStatus: c.Overflow,
+		WaitEmpty:      c.Queue.WaitEmpty > 0, Pairing: Pairing(&c.Disaggregation)}
 	if c.Queues() {
 		p.Queue = q
 	}

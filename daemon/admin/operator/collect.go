@@ -107,6 +107,9 @@ func sendPools(ch chan<- prometheus.Metric, pools []*Pool, recent *Recent) {
 		}
 		for _, s := range p.Workers.Stats(now) {
 			collect(ch, ofWorkers, workerCounts{Stats: s, blocks: p.Index.Worker(s.Slot).Blocks}, p.Name, s.ID)
+			if s.LMCache != nil {
+				collect(ch, ofLMCacheAt, s.LMCache, p.Name, s.ID)
+			}
 			if p.Events == nil {
 				continue
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/kv/hyperpod"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/kv/resp"
@@ -80,7 +81,7 @@ func gather(t *testing.T) map[string]string {
 	}
 	rows := map[string]string{}
 	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), "warmpath_") {
+		if !strings.HasPrefix(f.GetName(), "warmpath_") && !strings.HasPrefix(f.GetName(), "lmcache:") {
 			continue
 		}
 		var labels []string
@@ -130,6 +131,7 @@ func (strategyCollector) Collect(ch chan<- prometheus.Metric) {
 	collect(ch, ofStrategies, strategyCounts{Stats: host.Stats{Metrics: map[string]float64{"hits": 1}}}, "p", "s")
 	collect(ch, ofShadows, strategies.Report{}, "p", "s")
 	collect(ch, ofShadowQueues, 0, "p")
+	collect(ch, ofLMCacheAt, &worker.LMCache{}, "p", "w")
 }
 
 // row returns a metric's line of the list. Its labels are in alphabetical order, as Prometheus returns them.

@@ -29,7 +29,9 @@ const (
 var declared []*metric
 
 func declare(m metric) *metric {
-	m.name = "warmpath_" + m.name
+	if !strings.Contains(m.name, ":") { // else it is another system's, passed on
+		m.name = "warmpath_" + m.name
+	}
 	if slices.ContainsFunc(declared, func(d *metric) bool { return d.name == m.name }) {
 		panic("BUG: operator: two metrics are called " + m.name)
 	}

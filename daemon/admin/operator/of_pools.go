@@ -53,6 +53,21 @@ var ofWorkers = []reading[workerCounts]{
 		func(w workerCounts) float64 { return float64(w.blocks) }),
 }
 
+// ofLMCacheAt has the counts of the LMCache inside of a worker's engine, under their own names, so that dashboards and
+// alerts for SageMaker HyperPod find them. It has no values for workers without LMCache.
+var ofLMCacheAt = []reading[*worker.LMCache]{
+	total("lmcache:num_vllm_hit_tokens_total", "Tokens of prompts that vLLM's own cache held, as the worker's LMCache "+
+		"counts.", workerLabels, func(l *worker.LMCache) float64 { return l.EngineHits }),
+	total("lmcache:num_lookup_tokens_total", "Tokens that the worker's LMCache was asked for.", workerLabels,
+		func(l *worker.LMCache) float64 { return l.Lookups }),
+	total("lmcache:num_lookup_hits_total", "Tokens that the worker's LMCache was asked for and had.", workerLabels,
+		func(l *worker.LMCache) float64 { return l.LookupHits }),
+	total("lmcache:request_cache_hit_rate_sum", "Sum over requests of the share of the prompt that the worker's LMCache "+
+		"had, 0 to 1 each.", workerLabels, func(l *worker.LMCache) float64 { return l.RateSum }),
+	total("lmcache:request_cache_hit_rate_count", "Requests in lmcache:request_cache_hit_rate_sum.", workerLabels,
+		func(l *worker.LMCache) float64 { return l.RateCount }),
+}
+
 // poolLabels are the labels of every metric of a pool.
 var poolLabels = []string{"pool"}
 

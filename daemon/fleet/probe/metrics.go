@@ -136,8 +136,35 @@ func (s *sums) add(name, rest []byte) bool {
 	case "process_start_time_seconds":
 		s.Process = number(rest)
 	default:
-		return s.addAdapters(name, rest)
+		return s.addAdapters(name, rest) || s.addLMCache(name, rest)
 	}
+	return true
+}
+
+// addLMCache reads a series of LMCache's. It returns false for another metric.
+func (s *sums) addLMCache(name, rest []byte) bool {
+	if !bytes.HasPrefix(name, []byte("lmcache:")) {
+		return false
+	}
+	l := s.LMCache
+	if l == nil {
+		l = new(worker.LMCache)
+	}
+	switch string(name) {
+	case "lmcache:num_vllm_hit_tokens_total":
+		l.EngineHits += number(rest)
+	case "lmcache:num_lookup_tokens_total":
+		l.Lookups += number(rest)
+	case "lmcache:num_lookup_hits_total":
+		l.LookupHits += number(rest)
+	case "lmcache:request_cache_hit_rate_sum":
+		l.RateSum += number(rest)
+	case "lmcache:request_cache_hit_rate_count":
+		l.RateCount += number(rest)
+	default:
+		return false
+	}
+	s.LMCache = l
 	return true
 }
 

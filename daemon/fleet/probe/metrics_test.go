@@ -81,7 +81,23 @@ vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="100"} 1.0
 	f("# vllm:num_requests_running 3\nvllm:num_requests_running_total 3\n", worker.Metrics{})
 	f("vllm:num_requests_running NaN\nvllm:num_requests_waiting -1\nprocess_start_time_seconds +Inf\n", worker.Metrics{})
 	f("vllm:num_requests_running{a=\"\\\nvllm:num_requests_waiting 2", worker.Metrics{Waiting: 2})
+	f("lmcache:num_other_total 3\nlmcache:num_lookup_tokens 3\n", worker.Metrics{})
 	f("vllm:num_requests_running\nvllm:num_requests_running \nvllm:num_requests_running{", worker.Metrics{})
+}
+
+// TestParseLMCache: its counts are those of all engines of a worker.
+func TestParseLMCache(t *testing.T) {
+	got := parseMetrics([]byte(`lmcache:num_vllm_hit_tokens_total{engine="0"} 10
+lmcache:num_vllm_hit_tokens_total{engine="1"} 20
+lmcache:num_lookup_tokens_total{engine="0"} 100
+lmcache:num_lookup_hits_total{engine="0"} 60
+lmcache:request_cache_hit_rate_bucket{engine="0",le="0.5"} 1
+lmcache:request_cache_hit_rate_sum{engine="0"} 1.5
+lmcache:request_cache_hit_rate_count{engine="0"} 2
+`)).LMCache
+	if want := (worker.LMCache{EngineHits: 30, Lookups: 100, LookupHits: 60, RateSum: 1.5, RateCount: 2}); got == nil || *got != want {
+		t.Errorf("%+v; want %+v", got, want)
+	}
 }
 
 // TestParseEngines: each engine has its own figures, in order of their numbers.

@@ -46,12 +46,8 @@ func (f *fleet) unhealthy(e *endpoint, now time.Duration, why string, c judge.Ch
 
 // raise marks an endpoint up.
 func (f *fleet) raise(e *endpoint, now time.Duration) {
-	anew := e.health.State() == judge.Down && !e.health.WasNeverUp() && e.health.Process() == 0 // no page can show it
 	back := e.health.Rise(now)
 	for _, w := range e.ranks {
-		if anew {
-			w.totals.restart(now)
-		}
 		if back {
 			f.startSlow(w, now)
 		}

@@ -28,6 +28,7 @@ type Metrics struct {
 	Steps    float64 // of the engine that gave tokens, since the process began; 0 = the page has no count
 
 	Adapters *Adapters // nil = the page names none
+	LMCache  *LMCache  // nil = the page has nothing of LMCache
 
 	// Sums over ended requests since the process began. See speed.go.
 	Prefill      float64 // seconds of prefill
@@ -38,6 +39,16 @@ type Metrics struct {
 	ExternalHits float64 // as Hits, from a KV connector
 	TokenTime    float64 // the mean seconds a generated token of each
 	TokenTimes   float64 // requests in TokenTime
+}
+
+// LMCache holds what an LMCache inside of the engine counts since the process began, under the names of its
+// observability.py.
+type LMCache struct {
+	EngineHits float64 // num_vllm_hit_tokens: tokens of prompts that vLLM's own cache held
+	Lookups    float64 // num_lookup_tokens: tokens that LMCache was asked for
+	LookupHits float64 // num_lookup_hits: tokens of these that it had
+	RateSum    float64 // request_cache_hit_rate: of each request, 0..1
+	RateCount  float64
 }
 
 // Pause records that the worker reports itself as paused, which its metrics do not show.

@@ -71,6 +71,7 @@ type Stats struct {
 	CPUTokens     int           // that its CPU memory keeps; 0 = none
 	PrefixQueries float64       // tokens, counted by the worker since its start
 	PrefixHits    float64
+	LMCache       *LMCache // nil = it reports nothing of one
 
 	Wait      float64 // W
 	Slow      float64 // m
@@ -110,7 +111,7 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 		Full: w.full(l, m), Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,
 		Capacity: w.capacity.inForce, CPUTokens: w.CPUTokens(),
-		PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits,
+		PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits, LMCache: w.readings.LMCache,
 		Wait: w.queue.wait(m.now, slow), Slow: slow, Load: w.share.Seconds * m.back / measure.Window,
 		TTFT: w.ttft.Value, TPOT: w.signs.PerToken().Value, SlowStart: w.slowStart.Runs(m.now),
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,

@@ -2,6 +2,7 @@ package vllmsim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -64,12 +65,26 @@ func exposeCounters(x *exposition) {
 		func(st *engine.Stats) int64 { return st.CachedTokens })
 	x.counter("vllm:generation_tokens_total", "Number of generation tokens processed.",
 		func(st *engine.Stats) int64 { return st.GeneratedTokens })
+	if slices.ContainsFunc(x.engines, func(st engine.Stats) bool { return st.ExternalQueries > 0 }) {
+		exposeLMCache(x)
+	}
 	x.family("vllm:request_success_total", "counter", "Count of successfully processed requests.")
 	x.each(func(i int, st *engine.Stats) {
 		for f := engine.FinishStop; f <= engine.FinishAbort; f++ {
 			x.sample("vllm:request_success_total", i, `finished_reason="`+f.String()+`",`, float64(st.Finished[f]))
 		}
 	})
+}
+
+// exposeLMCache writes what an LMCache in the engine counts: its tiers are the engine's.
+func exposeLMCache(x *exposition) {
+	x.counter("lmcache:num_vllm_hit_tokens_total", "Number of hit tokens in vllm",
+		func(st *engine.Stats) int64 { return st.CachedTokens - external(st) })
+	x.counter("lmcache:num_lookup_tokens_total", "Total number of tokens requested in lookup from lmcache",
+		func(st *engine.Stats) int64 { return st.ExternalQueries })
+	x.counter("lmcache:num_lookup_hits_total", "Total number of tokens hit in lookup from lmcache", external)
+	x.histogram("lmcache:request_cache_hit_rate", "Request cache hit rate",
+		func(st *engine.Stats) *engine.Histogram { return &st.TierHits })
 }
 
 // exposeHistograms writes simulated seconds, also where a worker runs faster than real time.

@@ -79,6 +79,7 @@ type Pool struct {
 	ClientRank     bool          // a client's X-data-parallel-rank chooses the engine of a worker
 	FirstByteRetry time.Duration // after how long without a first byte another worker is tried; 0 = never
 	HeaderTimeout  time.Duration
+	OverflowStatus int  // of what no worker has room for: 429 or 503; 0 = 429
 	Limited        bool // something bounds what a worker has at a time
 
 	Queue     *waiting.Queue // where requests wait; nil = they do not

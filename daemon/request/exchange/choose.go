@@ -220,6 +220,7 @@ func (e *Exchange) noteChoice(v route.Verdict) {
 // noteReason records why the first worker since Bind was chosen, if something reads it: the words cost allocations.
 func (e *Exchange) noteReason(ctx context.Context) {
 	debug := e.req.Journal.Log.Enabled(ctx, slog.LevelDebug)
+	e.req.Journal.Matched(e.req.In, &e.choice, debug)
 	if !debug && !e.req.Epoch.Access && e.req.In.Trace.Span == nil {
 		return
 	}
@@ -228,10 +229,6 @@ func (e *Exchange) noteReason(ctx context.Context) {
 	if debug {
 		e.req.Log().Debug("routed", "id", e.req.In.ID, "path", gate.Cut(e.req.In.Path), "worker", e.choice.First().ID(),
 			"strategy", seen.Strategy, "reason", seen.Reason, "believed_prompt_tokens", seen.PromptTokens)
-		if e.choice.Reported() { // in the words that scripts for other routers look for
-			e.req.Log().Debug("Routing request to "+e.choice.First().ID()+" found by "+seen.Strategy+" router", "id",
-				e.req.In.ID)
-		}
 	}
 }
 

@@ -24,6 +24,7 @@ type Journal struct {
 
 	Legs *Journal // of prefill requests to prefillers, which are not requests of clients; nil in itself
 
+	matched    seldom.Line   // for Matched
 	unpaired   seldom.Line   // for prefilled
 	alone      seldom.Spells // for prefilled, by pool, a space and the result
 	starved    seldom.Line   // for noDescriptor
@@ -64,6 +65,21 @@ func (j *Journal) Decided(in *message.Inbound, c *route.Choice, v route.Verdict)
 		if j.keeper != nil {
 			j.keeper.Decided(in, c)
 		}
+	}
+}
+
+// Matched logs what the workers' reports of their KV cache had to do with the choice, in the words of SageMaker
+// HyperPod's router, for which its operators search the log: matches once a second as INFO. debug: each request.
+func (j *Journal) Matched(in *message.Inbound, c *route.Choice, debug bool) {
+	read, matched := c.Reported()
+	switch id := c.First().ID(); {
+	case matched && j.matched.Due(time.Now(), time.Second):
+		j.Log.Info("Routing request to "+id+" found by "+in.Seen.Strategy+" router", "id", in.ID)
+	case matched && debug:
+		j.Log.Debug("Routing request to "+id+" found by "+in.Seen.Strategy+" router", "id", in.ID)
+	}
+	if read && debug {
+		j.Log.Debug("Matched instance url "+map[bool]string{true: c.First().ID(), false: "None"}[matched], "id", in.ID)
 	}
 }
 

@@ -2,7 +2,11 @@ package message
 
 import (
 	"testing"
+	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -23,4 +27,20 @@ func TestMeasured(t *testing.T) {
 			t.Errorf("Retry-After: %q: %d; want %d", value, got, want)
 		}
 	}
+}
+
+// TestOverflowStatus: what no worker has room for has the status of its pool. Limits of keys keep theirs.
+func TestOverflowStatus(t *testing.T) {
+	f := func(fault Fault, overflow, want int, kind string) {
+		t.Helper()
+		p := &epoch.Pool{Pool: &route.Pool{Workers: worker.New(worker.Config{}, time.Now())}, OverflowStatus: overflow}
+		if got := fault.Measured(p, time.Now()); got.Status != want || got.Kind != kind {
+			t.Errorf("%s, %d: %d %s; want %d %s", fault.Code, overflow, got.Status, got.Kind, want, kind)
+		}
+	}
+	f(FaultQueueFull, 503, 503, "service_unavailable")
+	f(FaultWaited, 503, 503, "service_unavailable")
+	f(FaultFull, 429, 429, "rate_limit_error")
+	f(FaultFull, 0, 429, "rate_limit_error")
+	f(FaultRejected, 503, 429, "rate_limit_error")
 }

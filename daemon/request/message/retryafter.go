@@ -1,6 +1,7 @@
 package message
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,10 +20,13 @@ func (f *Fault) measures() bool {
 }
 
 // Measured returns the fault with the Retry-After that the pool has measured, or that a worker has asked for, if that
-// is later. The pool may be nil.
+// is later, and with the pool's status where no worker has room. The pool may be nil.
 func (f Fault) Measured(p *epoch.Pool, now time.Time) Fault {
 	if p != nil && f.measures() {
 		f.Retry = min(MostRetry, max(f.Retry, p.Workers.RetryAfter(now)))
+	}
+	if p != nil && f.Cause == NoFreeWorker && p.OverflowStatus == http.StatusServiceUnavailable {
+		f.Status, f.Kind = p.OverflowStatus, "service_unavailable"
 	}
 	return f
 }

@@ -338,11 +338,15 @@ func (c *Choice) Rejection() (status int, text string, wait time.Duration) {
 	return 0, "", 0
 }
 
-// Reported reports whether the first worker's match comes at least in part from the worker's own reports.
-func (c *Choice) Reported() bool {
+// Reported reports whether the workers' own reports were read for the choice, and whether the first worker's match
+// comes at least in part from them.
+func (c *Choice) Reported() (read, matched bool) {
+	if !c.fleet.held.known {
+		return false, false
+	}
 	first := c.order.first()
 	row := &c.fleet.frame.Rows[first]
-	return c.fleet.held.known && row.Matched() > 0 && c.fleet.held.told(first, row)
+	return true, row.Matched() > 0 && c.fleet.held.told(first, row)
 }
 
 // First returns the worker that comes first; after a look that found none, the last one tried.

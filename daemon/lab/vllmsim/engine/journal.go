@@ -37,6 +37,7 @@ func (j *journal) admitted(q *Sequence, at time.Duration) {
 	q.cached = q.done + q.load.blocks*q.blockSize
 	if q.load.asked {
 		j.sums.ExternalQueries += int64(q.length() - q.done)
+		j.sums.TierHits.observe(float64(q.load.blocks*q.blockSize) / float64(max(1, q.length()-q.done)))
 	}
 	j.sums.CPUTokens += int64(q.load.cpu)
 	j.sums.RemoteTokens += int64(q.load.remote)

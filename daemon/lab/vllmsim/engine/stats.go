@@ -35,6 +35,8 @@ type Stats struct {
 	PrefillTokens Histogram // prompt tokens that were not cached
 	PerToken      Histogram // mean time between two tokens of a sequence
 	StepTokens    Histogram // of one step
+
+	TierHits Histogram // of what a request asked tiers for, the share that they had
 }
 
 // Stats returns what the engine has done, and what it holds as of the last call.
@@ -57,7 +59,7 @@ func (s *Stats) KVUsage() float64 { return 1 - float64(s.Blocks-s.BlocksHeld)/fl
 
 // newStats returns sums of nothing, for a worker of the given context length.
 func newStats(maxModelLen int) (s Stats) {
-	s.TTFT.Bounds = ttftBounds
+	s.TTFT.Bounds, s.TierHits.Bounds = ttftBounds, []float64{0, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1}
 	s.InterToken.Bounds = interTokenBounds
 	s.Queue.Bounds = latencyBounds
 	s.Latency.Bounds = latencyBounds
