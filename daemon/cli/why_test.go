@@ -85,12 +85,12 @@ func TestWhy(t *testing.T) {
 func TestWaitOf(t *testing.T) {
 	d := &decisions.Decision{Open: true}
 	d.Queued = &route.Queued{Waits: true, Waited: 3 * time.Second, Behind: 4, Priority: -1}
-	want := "3s so far: it is in the router's queue, behind some 4 others now, with priority -1"
+	want := "3s so far in the router's queue, for a worker with room, behind some 4 others, with priority -1"
 	if got := waitOf(d); got != want || decision(d) != "none yet" {
 		t.Errorf("%s; %s", got, decision(d))
 	}
 	d.Waits = false
-	if got := waitOf(d); got != "3s for a worker with room, behind some 4 others, with priority -1" {
+	if got := waitOf(d); got != "3s in the router's queue, for a worker with room, behind some 4 others, with priority -1" {
 		t.Error(got)
 	}
 	d.Cut, d.Priority = 10, 0
