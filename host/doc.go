@@ -3,7 +3,8 @@
 // [Host] owns the engine. [Host.Load] makes a [Strategy] of a module's bytes: meter, compile, verify names and
 // signatures, start one instance, configure it, try it. [Strategy.Pick] borrows an instance, writes the [Frame] into
 // its memory, calls wp_pick and reads the answer; it never fails, since on any error [Fallback] answers in the same
-// request. [Current] swaps a strategy for another while picks run.
+// request. [Current] swaps a strategy for another while picks run. [Strategy.Filter] calls wp_filter in the same way; a
+// strategy has the filters before it ([Strategy.Behind]), so that both are swapped at once.
 //
 // # What bounds a module?
 //

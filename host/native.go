@@ -32,13 +32,13 @@ func (p nativePick) choose(s *Strategy, f *Frame) Result {
 		fb := s.fallback(f, decline)
 		fb.Reason = code
 		return fb
-	case row == abi.Reject:
-		r := Result{Row: Fallback(f), Reason: code, Flags: flags, Reject: &Rejection{Status: int(h.RejectStatus)}}
-		f.order(r.Row, nil, false)
-		r.Order = f.Order
-		return r
-	case row == abi.Hold:
-		r := Result{Row: Fallback(f), Reason: code, Flags: flags, Hold: time.Duration(h.HoldMillis) * time.Millisecond}
+	case row == abi.Reject, row == abi.Hold:
+		r := Result{Row: Fallback(f), Reason: code, Flags: flags}
+		if row == abi.Reject {
+			r.Reject = &Rejection{Status: int(h.RejectStatus)}
+		} else {
+			r.Hold = time.Duration(h.HoldMillis) * time.Millisecond
+		}
 		f.order(r.Row, nil, false)
 		r.Order = f.Order
 		return r

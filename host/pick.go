@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -35,6 +36,35 @@ func (s *Strategy) Filter(f *Frame) Result {
 	r.Took = time.Since(f.Began)
 	slices.Sort(r.Order)
 	r.Order = slices.Compact(r.Order)
+	return r
+}
+
+// Decide is Pick among the rows that Filter leaves, if the module filters: for a caller that has no fleet. What it
+// returns are rows of f.
+func (s *Strategy) Decide(f *Frame) Result {
+	if !s.Wants(abi.WantFilter) || len(f.Rows) == 0 {
+		return s.Pick(f)
+	}
+	k := s.Filter(f)
+	if k.Reject != nil || len(k.Order) == 0 {
+		k.Row = -1
+		k.Reject = cmp.Or(k.Reject, &Rejection{Status: 503})
+		return k
+	}
+	left, kept := *f, slices.Clone(k.Order)
+	left.Rows, left.WorkerIDs, left.Order, left.seen = slices.Clone(f.Rows), slices.Clone(f.WorkerIDs), nil, nil
+	left.Keep(kept)
+	r := s.Pick(&left)
+	for i, row := range r.Order {
+		r.Order[i] = kept[row]
+	}
+	if r.Row >= 0 {
+		r.Row = int(kept[r.Row])
+	}
+	if r.Pair > 0 {
+		r.Pair = 1 + int(kept[r.Pair-1])
+	}
+	r.Fuel += k.Fuel
 	return r
 }
 

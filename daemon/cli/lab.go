@@ -54,7 +54,7 @@ func labCommand() *cobra.Command {
 	fl := c.Flags()
 	fl.StringSliceVar(&f.strategies, "strategy", []string{"prefixaware", "roundrobin"},
 		"what to compare: built-ins, native:NAME, paths of modules, rules of others (peers = all); "+
-			"NAME@gpu without tiers, \"mine.wasm each=.02\" with options")
+			"NAME@gpu without tiers, \"mine.wasm each=.02\" with options, \"tenants.wasm > prefixaware\" behind a filter")
 	fl.StringSliceVar(&f.allow, "allow", nil, "what modules may use, as strategies.NAME.allow: kv,headers:x-tier")
 	fl.StringVar(&f.seeds, "seeds", "1-4", "seeds of the loads, as 1-8 or 1,5,9")
 	fl.IntVar(&f.workers, "workers", 0, "workers, where the scenario's number is not wanted")

@@ -377,7 +377,15 @@ func shuffle(f *host.Frame, rows []abi.Row, rnd *rand.Rand) {
 // instance at that moment. decide tries again until maxDeciding.
 func decide(s *host.Strategy, f *host.Frame) (host.Result, error) {
 	for end := time.Now().Add(maxDeciding); ; time.Sleep(time.Millisecond) {
-		res := s.Pick(f)
+		var kept host.Result
+		if s.Wants(abi.WantFilter) {
+			kept = s.Filter(f)
+		}
+		res := s.Pick(f) // among all, or the frame would be another one
+		if kept.Fallback != "" {
+			res = kept
+		}
+		res.Fuel += kept.Fuel
 		switch {
 		case res.Fallback == "" || res.Fallback == "decline":
 			return res, nil

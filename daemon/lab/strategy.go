@@ -46,7 +46,12 @@ var partsNames = map[string]parts{"colocated": never, "split": whenever, "learnt
 	"answering": sharing}
 
 // Allow lets a module use what entries name, as strategies.NAME.allow does.
-func (s *Strategy) Allow(entries []string) { s.spec.Allow = entries }
+func (s *Strategy) Allow(entries []string) {
+	s.spec.Allow = entries
+	for i := range s.spec.Filters {
+		s.spec.Filters[i].Allow = entries
+	}
+}
 
 // tiers is which of a scenario's tiers a column has.
 type tiers uint8
@@ -64,7 +69,8 @@ var sessionNames = map[string]served.Names{"hard": served.Binding, "unnamed": se
 
 // Find returns the strategies of a name: a built-in, native:NAME for its rule outside of the sandbox, the path of a
 // module that ends in .wasm, the rule of others as package peers names it, peer:NAME where both have it, or peers for
-// all of those by their own defaults. Options of a module follow it, see [served.Read]. @gpu behind all that leaves out
+// all of those by their own defaults. Options of a module follow it, and filters stand before it, as in
+// "tenants.wasm > prefixaware": see [served.Read]. @gpu behind all that leaves out
 // the tiers behind the GPUs, @l1 the shared one. With @flat the tiers are there, and the router knows of none: it takes
 // each worker's KV cache to be as large as its CPU tier. With @4 there are four routers that share nothing, with
 // @4/10ms four that send each other what they do, 10 ms late. With @hard each session stays at its worker, as with

@@ -213,7 +213,7 @@ func (s *shade) decide(n *route.Snapshot) string {
 	n.View(s.Module)
 	began := time.Now()
 	n.Frame.Began = began
-	got := s.Module.Pick(&n.Frame)
+	got := s.Module.Decide(&n.Frame)
 	took := time.Since(began)
 	r, live := &s.report, &n.Result
 	r.Seen++

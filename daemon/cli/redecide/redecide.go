@@ -281,7 +281,7 @@ func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int
 	if int(f.Header.Labels) != len(f.Labels) && r.asks { // it may ask for their names
 		f.lacks.note("the workers' labels")
 	}
-	got := s.Pick(&f.Frame)
+	got := s.Decide(&f.Frame)
 	if r.unfit(f) {
 		s.Settle(ctx)
 		return

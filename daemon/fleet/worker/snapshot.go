@@ -243,7 +243,9 @@ func (s *shot) takeShort() {
 }
 
 // outside reports whether the request's fence or a filter keeps it from a worker.
-func (s *shot) outside(w *Worker) bool { return !s.inside.Admit(w.labels) || !s.Only.admits(w) }
+func (s *shot) outside(w *Worker) bool {
+	return !s.inside.Admit(w.labels) || s.Only != nil && !s.Only.admits(w)
+}
 
 // Count is how many workers a request may go to.
 type Count struct {

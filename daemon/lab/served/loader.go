@@ -22,11 +22,23 @@ type Spec struct {
 	Native  func() sdk.Strategy
 	Options map[string]string
 	Allow   []string // as strategies.NAME.allow
+	Filters []Spec   // that are asked before it
 }
 
 // Read finds a strategy by what an operator writes: the name of a built-in, native:NAME for its rule outside of the
 // sandbox, or the path of a module, which ends in .wasm. Options of a module follow it, as in "mine.wasm each=.02".
+// Filters stand before it, as in "tenants.wasm > prefixaware".
 func Read(text string) (Spec, error) {
+	if filters, last, is := cutLast(text, " > "); is {
+		before, err := Read(filters)
+		if err != nil {
+			return Spec{}, err
+		}
+		spec, err := Read(last)
+		spec.Filters = append(before.Filters, before)
+		spec.Name = before.Name + " > " + spec.Name
+		return spec, err
+	}
 	name, options := cutOptions(text)
 	if plain, is := strings.CutPrefix(name, "native:"); is {
 		if options != nil {
@@ -45,6 +57,15 @@ func Read(text string) (Spec, error) {
 	}
 	wasm, err := plugins.Read(name, path)
 	return Spec{Name: name, Wasm: wasm, Options: options}, err
+}
+
+// cutLast cuts a text at the last place of sep.
+func cutLast(text, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(text, sep)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(sep):], true
 }
 
 // cutOptions cuts each " key=value" off the end of a text; without any, options is nil.
@@ -89,8 +110,29 @@ func (l *Loader) Close(ctx context.Context) error {
 	return l.host.Close(ctx)
 }
 
-// Load makes a strategy for one router of one run. Its store is kept; nil = it has none.
+// Load makes a strategy for one router of one run, and its filters. Its store is kept; nil = it has none.
 func (l *Loader) Load(ctx context.Context, s *Spec, seed uint64, kept *Kept) (*host.Strategy, error) {
+	var filters []*host.Strategy
+	for i := range s.Filters {
+		f, err := l.load(ctx, &s.Filters[i], seed, kept)
+		if err == nil && !f.Wants(abi.WantFilter) {
+			err = fmt.Errorf("served: %s filters nothing (it has no wp_filter), so it can only be the last of %q",
+				s.Filters[i].Name, s.Name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		filters = append(filters, f)
+	}
+	last, err := l.load(ctx, s, seed, kept)
+	if err == nil {
+		last.Behind(filters)
+	}
+	return last, err
+}
+
+// load makes one strategy.
+func (l *Loader) load(ctx context.Context, s *Spec, seed uint64, kept *Kept) (*host.Strategy, error) {
 	if s.Wasm == nil {
 		own := s.Native()
 		return host.Native(s.Name, sdk.WantsOf(own), func(h *abi.Header, rows []abi.Row, order []uint32) uint64 {

@@ -94,7 +94,9 @@ type visit struct {
 // New makes a router of a fleet that has no workers yet.
 func New(ctx context.Context, c Config) *Router {
 	r := &Router{Config: c, ctx: ctx, chance: rand.New(rand.NewPCG(c.Seed, 0x70071)), fleet: newFleet(c.Block)}
-	r.notices = c.Strategy.Wants(abi.WantNotices)
+	for _, s := range c.Strategy.Chain() {
+		r.notices = r.notices || s.Wants(abi.WantNotices)
+	}
 	r.follows = c.Strategy.Wants(abi.WantHeld)
 	r.reply = prompt.NewReply(prompt.Completion, true, 0)
 	workers := worker.Config{ScrapeInterval: c.Scrape, RetryBudget: retryBudget, Watcher: &r.fleet,
@@ -129,7 +131,7 @@ func (r *Router) at(now time.Duration) time.Time {
 // settle runs the module's pending work.
 func (r *Router) settle() {
 	if r.notices {
-		r.Strategy.Settle(r.ctx)
+		r.settleAll()
 	}
 }
 
@@ -171,7 +173,7 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 
 // verdict chooses a worker for a request.
 func (r *Router) verdict(v *visit, at time.Time) route.Verdict {
-	r.Strategy.Settle(r.ctx)
+	r.settleAll()
 	v.ask.At, v.ask.Queue = at, r.waiting.seen(v, at)
 	return r.pool.Choose(&v.choice, &v.ask)
 }
@@ -393,5 +395,16 @@ func (r *Router) Remarks() trial.Remarks {
 	return said
 }
 
+// settleAll has the strategy and its filters do what they do beside their picks.
+func (r *Router) settleAll() {
+	for _, s := range r.Strategy.Chain() {
+		s.Settle(r.ctx)
+	}
+}
+
 // Close implements [world.Router].
-func (r *Router) Close() { r.Strategy.Close(r.ctx) }
+func (r *Router) Close() {
+	for _, s := range r.Strategy.Chain() {
+		s.Close(r.ctx)
+	}
+}

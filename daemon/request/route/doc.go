@@ -4,9 +4,10 @@
 //
 //  1. [Pool.Arrive] counts the request: its turn among those for its model, and its share of the retry budget. A
 //     request that is refused before that gives the turn back ([Pool.GiveBack]).
-//  2. [Pool.Choose] looks for the request's session, gets a row for each worker that may serve it, matches the prompt
-//     against the prefix index, and asks the strategy for an ordered choice. It changes nothing: a caller that only
-//     wants to know ([Ask] with the turn of [Pool.Turn]) calls it and drops the [Choice] (TestADryRunChangesNothing).
+//  2. [Pool.Choose] looks for the request's session, has the filters say which workers it may use (filter.go), gets a
+//     row for each of these that may serve it, matches the prompt against the prefix index, and asks the strategy for
+//     an ordered choice. It changes nothing: a caller that only wants to know ([Ask] with the turn of [Pool.Turn])
+//     calls it and drops the [Choice] (TestADryRunChangesNothing).
 //  3. [Choice.Bind] binds a session that is free, or moves one whose worker is down. If another request has bound it
 //     meanwhile, that worker comes first.
 //  4. [Choice.Next] gives the workers in the order of the choice, and once, when all of these have failed, those that

@@ -26,11 +26,11 @@ type filtered struct {
 // filter asks the filters of s, one after the other. It returns the one that turns the request away, nil if none does,
 // and its answer: a rejection, or that it was closed meanwhile.
 func (c *Choice) filter(s *host.Strategy) (by *host.Strategy, r host.Result) {
-	c.filtered = filtered{}
 	filters := s.Filters()
 	if len(filters) == 0 {
 		return nil, r
 	}
+	c.filtered = filtered{}
 	f, id := &c.fleet, c.stay.worker()
 	answers := c.fillAll(id)
 	bound := f.row(id) >= 0
@@ -107,30 +107,22 @@ const maxTold = 8
 
 // tell notes what a filter has made of so many workers.
 func (c *Choice) tell(by *host.Strategy, r *host.Result, of int) {
-	var b strings.Builder
-	switch {
+	left := c.fleet.frame.WorkerIDs
+	said := fmt.Sprintf("%s left %s of %d", by.Name(), strings.Join(left[:min(len(left), maxTold)], " "), of)
+	switch more := len(left) - maxTold; {
 	case r.Fallback != "":
-		fmt.Fprintf(&b, "%s failed: %s", by.Name(), r.Fallback)
+		said = by.Name() + " failed: " + r.Fallback
 	case r.Reject != nil:
-		fmt.Fprintf(&b, "%s rejected the request", by.Name())
-	case len(c.fleet.workers) == of:
-		fmt.Fprintf(&b, "%s left all %d", by.Name(), of)
-	case len(c.fleet.workers) == 0:
-		fmt.Fprintf(&b, "%s left none of %d", by.Name(), of)
-	default:
-		fmt.Fprintf(&b, "%s left", by.Name())
-		for _, id := range c.fleet.frame.WorkerIDs[:min(len(c.fleet.workers), maxTold)] {
-			b.WriteString(" " + id)
-		}
-		if more := len(c.fleet.workers) - maxTold; more > 0 {
-			fmt.Fprintf(&b, " and %d more", more)
-		}
-		fmt.Fprintf(&b, " of %d", of)
+		said = by.Name() + " rejected the request"
+	case len(left) == of, len(left) == 0:
+		said = fmt.Sprintf("%s left %d of %d", by.Name(), len(left), of)
+	case more > 0:
+		said += fmt.Sprintf(", and %d more", more)
 	}
 	if r.Reason != 0 {
-		b.WriteString(": " + c.reasonOf(by, r.Reason))
+		said += ": " + c.reasonOf(by, r.Reason)
 	}
-	c.said = append(c.said, b.String())
+	c.said = append(c.said, said)
 }
 
 // reasonOf returns a strategy's reason in words.

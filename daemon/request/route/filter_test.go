@@ -161,7 +161,7 @@ func TestFiltersLeave(t *testing.T) {
 	f("silent", "a:silent b c", "x y y", chain(own(), any()), 0, Chosen, "a", "own left a of 3: own says 7")
 	f("its own is hidden among its own", "a:slow b c", "x y x", chain(own(), any()), 0, Chosen, "c", "own left a c of 3: own says 7")
 	f("full", "a:full b c", "x y y", chain(own(), any()), 0, Full, "", "own left a of 3: own says 7")
-	f("down", "a:down b c", "x y y", chain(own(), any()), 0, Rejected, "", "own left none of 2: own says 7")
+	f("down", "a:down b c", "x y y", chain(own(), any()), 0, Rejected, "", "own left 0 of 2: own says 7")
 	f("all down", "a:down b:down", "x y", chain(own(), any()), 0, NoWorker, "", "")
 	f("nobody up yet", "a:starting", "x", chain(own(), any()), 0, NoWorker, "", "")
 	f("the strategy traps", "a b", "y x", chain(own(), any()), 6, Chosen, "b", "own left b of 2: own says 7")
@@ -170,12 +170,12 @@ func TestFiltersLeave(t *testing.T) {
 	f("the filter traps, and the operator wants the fallback", "a b:down", "x x",
 		chain(m.load("own", host.Options{Fallback: true}, ownFilter, onlyDeclines), any()), 908, Chosen, "a", "own failed: trap")
 	f("no opinion", "a b", "x x", chain(m.load("all", host.Options{}, allFilter, onlyDeclines), m.load("d", host.Options{}, onlyDeclines)), 0,
-		Chosen, "a b", "all left all 2")
+		Chosen, "a b", "all left 2 of 2")
 	f("one that leaves nobody", "a b", "x x", chain(own(), m.load("none", host.Options{}, noneFilter, onlyDeclines), any()), 0, Rejected,
-		"", "own left all 2: own says 7; none left none of 2")
+		"", "own left 2 of 2: own says 7; none left 0 of 2")
 	f("in the last place", "a b", "x y", m.load("both", host.Options{}, ownFilter, anyPick), 8, Chosen, "a", "both left a of 2: both says 7")
 	f("filters in both places", "a b", "x y", chain(own(), m.load("both", host.Options{}, allFilter, anyPick)), 8, Chosen, "a",
-		"own left a of 2: own says 7; both left all 1")
+		"own left a of 2: own says 7; both left 1 of 1")
 }
 
 // A request that a filter turns away is the filter's: its name, its words, and each worker that is up was left out.

@@ -50,23 +50,14 @@ func (s *Sketch) takeBest(f *host.Frame, order []int32) {
 	scale := score.NewScale(&f.Header, f.Rows)
 	s.sums = scale.Sums()
 	s.header.Prefillers = 0 // they come behind the order
-	s.header.Bound, s.header.BestRow, s.header.Last, s.header.ParentRow = -1, -1, -1, -1
-	for n, i := range order[:min(len(order), maxCandidates)] {
+	order = order[:min(len(order), maxCandidates)]
+	for _, row := range []*int32{&s.header.Bound, &s.header.BestRow, &s.header.Last, &s.header.ParentRow} {
+		*row = int32(slices.Index(order, *row))
+	}
+	for n, i := range order {
 		s.rows = append(s.rows, f.Rows[i])
 		s.ids = append(s.ids, f.WorkerIDs[i])
 		s.order = append(s.order, int32(n))
-		if i == f.Header.Bound {
-			s.header.Bound = int32(n)
-		}
-		if i == f.Header.BestRow {
-			s.header.BestRow = int32(n)
-		}
-		if i == f.Header.Last {
-			s.header.Last = int32(n)
-		}
-		if i == f.Header.ParentRow {
-			s.header.ParentRow = int32(n)
-		}
 	}
 }
 
