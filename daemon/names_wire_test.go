@@ -278,9 +278,9 @@ func TestNamesInTheRecords(t *testing.T) {
 	}
 	var spans []string
 	for _, s := range c.Spans() {
-		spans = append(spans, fmt.Sprint(s.Attributes["gen_ai.request.model"], s.Attributes["warmpath.alias"]))
+		spans = append(spans, fmt.Sprintln(s.Attributes["gen_ai.response.model"], s.Attributes["gen_ai.request.model"], s.Attributes["warmpath.alias"]))
 	}
-	if slices.Sort(spans); !slices.Equal(spans, []string{"the-cat<nil>", "the-catpet"}) {
+	if slices.Sort(spans); !slices.Equal(spans, []string{"the-cat pet pet\n", "the-cat the-cat <nil>\n"}) {
 		t.Errorf("the spans' models and aliases: %q", spans)
 	}
 }

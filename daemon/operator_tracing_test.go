@@ -74,7 +74,7 @@ func TestARequestIsASpan(t *testing.T) {
 		t.Fatalf("%d spans, %v; want one", len(c.Spans()), errs)
 	}
 	s := c.Spans()[0]
-	if s.TraceID != clientTrace || s.ParentID != clientSpan || s.State != "vendor=1" || !s.Server || s.Failed || s.Name != "POST completion" || !s.End.After(s.Start) {
+	if s.TraceID != clientTrace || s.ParentID != clientSpan || s.State != "vendor=1" || !s.Server || s.Failed || s.Name != "text_completion sim" || !s.End.After(s.Start) {
 		t.Errorf("the span is %+v", s)
 	}
 	if want := "00-" + clientTrace + "-" + s.SpanID + "-01"; worker.Get("Traceparent") != want || worker.Get("Tracestate") != "vendor=1" || len(worker["Traceparent"]) != 1 {
@@ -86,7 +86,8 @@ func TestARequestIsASpan(t *testing.T) {
 	for key, want := range map[string]any{"service.name": "warmpath", "http.request.method": "POST", "url.path": "/v1/completions",
 		"http.response.status_code": 200, "warmpath.request_id": "sampled", "warmpath.key": "team", "gen_ai.request.model": "sim",
 		"warmpath.pool": "main", "warmpath.strategy": "roundrobin", "warmpath.retries": 1, "gen_ai.usage.input_tokens": 5,
-		"gen_ai.usage.output_tokens": 3, "gen_ai.usage.cache_read.input_tokens": 2, "warmpath.worker": d.Worker, "warmpath.reason": d.Reason} {
+		"gen_ai.usage.output_tokens": 3, "gen_ai.usage.cache_read.input_tokens": 2, "warmpath.worker": d.Worker, "warmpath.reason": d.Reason,
+		"gen_ai.operation.name": "text_completion", "gen_ai.provider.name": "vllm", "gen_ai.response.model": "sim"} {
 		if got := s.Attributes[key]; got != want || got == "" {
 			t.Errorf("%s is %v; want %v", key, got, want)
 		}

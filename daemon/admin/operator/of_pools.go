@@ -23,8 +23,8 @@ var ofWorkers = []reading[workerCounts]{
 	gauge("worker_draining", "1 if the worker gets no new requests because it is going: it was asked to drain, be it up "+
 		"or down, or its answers said so.", workerLabels,
 		func(w workerCounts) float64 { return bit(w.Drained || w.State == worker.Draining) }),
-	total("worker_restarts_total", "New processes of the worker that were seen: by the start time in its metrics, or, "+
-		"where they have none, by its return after it was down.", workerLabels,
+	total("worker_restarts_total", "New processes of the worker that were seen, by the start time in its metrics.",
+		workerLabels,
 		func(w workerCounts) float64 { return float64(w.Restarts) }),
 	total("worker_left_total", "Times that a worker's answers said it is going.", workerLabels,
 		func(w workerCounts) float64 { return float64(w.Left) }),

@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -45,13 +46,24 @@ func (r *recording) send(spans trace.Tracer, in *message.Inbound, took time.Dura
 	span.End(trace.WithTimestamp(r.began.Add(took)))
 }
 
-// name returns the span's name. A path may hold an id, and is not in it.
+// operations has gen_ai.operation.name of OpenTelemetry's conventions for generative AI for the kinds of requests that
+// they name otherwise.
+var operations = map[string]string{"completion": "text_completion", "embedding": "embeddings", "messages": "chat",
+	"responses": "chat"}
+
+// operation returns gen_ai.operation.name, "" for a request of no kind.
+func operation(seen *message.Seen) string { return cmp.Or(operations[seen.Endpoint], seen.Endpoint) }
+
+// requested returns the name by which the client asked for a model.
+func requested(seen *message.Seen) string { return own(cmp.Or(seen.AliasName(), seen.Model)) }
+
+// name returns the span's name as the conventions have it: the operation and the model. A request of no kind has its
+// method. A path may hold an id, and is not in it.
 func name(in *message.Inbound) string {
-	method := own(in.Method)
 	if in.Seen.Endpoint == "" {
-		return method
+		return own(in.Method)
 	}
-	return method + " " + in.Seen.Endpoint
+	return strings.TrimRight(operation(&in.Seen)+" "+requested(&in.Seen), " ")
 }
 
 // addRetries adds an event for each attempt that gave the client no answer.
@@ -98,7 +110,10 @@ func (a *attributes) seconds(key string, d time.Duration) {
 func (a *attributes) ofRequest(in *message.Inbound, took time.Duration, sent int64) {
 	seen := &in.Seen
 	a.text("http.request.method", own(in.Method))
-	a.text("gen_ai.operation.name", seen.Endpoint)
+	if seen.Endpoint != "" {
+		a.text("gen_ai.operation.name", operation(seen))
+		a.text("gen_ai.provider.name", "vllm")
+	}
 	a.text("warmpath.key", seen.Key)
 	a.text("warmpath.pool", seen.Pool)
 	a.text("warmpath.strategy", seen.Strategy)
@@ -107,7 +122,7 @@ func (a *attributes) ofRequest(in *message.Inbound, took time.Duration, sent int
 	a.number("http.response.status_code", int64(seen.Status))
 	a.number("http.response.body.size", sent)
 	a.text("warmpath.request_id", own(in.ID))
-	a.text("gen_ai.request.model", own(seen.Model))
+	a.text("gen_ai.request.model", requested(seen))
 	a.text("warmpath.alias", seen.AliasName())
 	a.seconds("warmpath.seconds", took)
 }
@@ -146,6 +161,12 @@ func (a *attributes) ofAnswer(seen *message.Seen) {
 	a.text("warmpath.end", seen.End)
 	if seen.Stream {
 		*a = append(*a, attribute.Bool("gen_ai.request.stream", true))
+	}
+	if seen.Endpoint != "" && seen.Status == 200 {
+		a.text("gen_ai.response.model", own(seen.Model))
+	}
+	if seen.Finish != "" {
+		*a = append(*a, attribute.StringSlice("gen_ai.response.finish_reasons", []string{seen.Finish}))
 	}
 	if !seen.Usage.Known {
 		return

@@ -59,6 +59,9 @@ func (b *body) finish(err error) {
 		seen := &b.r.In.Seen
 		seen.Usage = b.a.endTrip(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.resp.Status,
 			At: now})
+		if b.reply != nil {
+			seen.Finish = b.reply.FinishReason()
+		}
 		// the decoder's answer may have no such count
 		if b.edited != nil && b.edited.counts != nil && seen.Usage.Known {
 			seen.Usage.Cached, seen.Usage.CachedKnown = b.edited.counts().Cached, true
