@@ -517,3 +517,27 @@ func TestManyRequestsThroughFilters(t *testing.T) {
 		t.Errorf("%d at a worker; refused: %v", x.served, x.refused)
 	}
 }
+
+// Who asks workers for a prompt's ids gives them the prompt, so nobody does so behind a filter, be it of a canary alone.
+func TestNobodyAsksForIDsBehindAFilter(t *testing.T) {
+	m := newModules(t)
+	wants := ` (func (export "wp_wants") (result i32) i32.const 32)`
+	held := func() *host.Strategy { return m.load("held", host.Options{}, wants, anyPick) }
+	own := m.load("own", host.Options{}, ownFilter, onlyDeclines)
+	s := sceneBy(t, "a b", worker.Config{}, held())
+	s.Held.Writer(s.worker("a").Slot()).SetLive(true)
+	if !s.WantsIDs() {
+		t.Error("no ids without a filter")
+	}
+	s.Strategy.Replace(chain(own, held()))
+	if s.WantsIDs() || !s.WantsPairs() {
+		t.Error("ids behind a filter")
+	}
+	s.Strategy.Replace(held())
+	var canary host.Current
+	canary.Replace(chain(own, held()))
+	s.SetCanaries([]Canary{{Strategy: &canary, Percent: 1}})
+	if s.WantsIDs() {
+		t.Error("ids behind a canary's filter")
+	}
+}

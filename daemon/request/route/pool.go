@@ -118,16 +118,21 @@ func (c caches) Restarted(slot uint32) { c.forget(slot) }
 func (c caches) Resized(slot uint32, tokens int) { c.setCapacity(slot, tokens) }
 
 // WantsIDs reports whether the prompt's token ids make a better decision. They do if a strategy, or one that looks on,
-// asks for what the workers report, and some worker's reports are live.
-func (p *Pool) WantsIDs() bool { return p.reported() && p.wants(abi.WantHeld) }
+// asks for what the workers report, and some worker's reports are live. Whoever asks for ids asks any worker, and gives
+// it the prompt: behind filters nobody does.
+func (p *Pool) WantsIDs() bool { return p.reported() && p.wants(abi.WantHeld) && !p.filters() }
+
+// filters reports whether some requests have filters.
+func (p *Pool) filters() bool {
+	return len(p.Strategy.Strategy().Filters()) > 0 ||
+		slices.ContainsFunc(p.canaries.list(), func(c Canary) bool { return len(c.Strategy.Strategy().Filters()) > 0 })
+}
 
 // reported reports whether some worker's reports are live.
 func (p *Pool) reported() bool { return p.Held.Live() || p.Offload != nil && p.Offload.Live() }
 
 // WantsPairs reports whether a strategy wants to see who may compute a prompt, or one that looks on.
-func (p *Pool) WantsPairs() bool {
-	return p.wants(abi.WantPair|abi.WantFilter) || len(p.Strategy.Strategy().Filters()) > 0
-}
+func (p *Pool) WantsPairs() bool { return p.wants(abi.WantPair) || p.filters() }
 
 // wants reports whether a strategy asks for what a bit stands for, or one that looks on.
 func (p *Pool) wants(bit uint32) bool {
