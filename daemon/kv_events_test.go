@@ -3,6 +3,7 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/events"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
 // events returns the state of each worker's events, by id.
@@ -122,6 +124,36 @@ func TestEventsByAuto(t *testing.T) {
 			t.Errorf("the view is %q", v)
 		}
 	}
+}
+
+// hearsEvents is a module that chooses the first row, and adds 1 to the metric "n" for each call with events.
+const hearsEvents = `(module
+	(import "warmpath_v1" "metric" (func $add (param i32 i32 i64)))
+	(memory (export "memory") 1)
+	(func (export "warmpath_abi_1_1"))
+	(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+	(func (export "wp_wants") (result i32) i32.const 16)
+	(data (i32.const 16) "n")
+	(func (export "wp_on_kv_event") (param i32) i32.const 16 i32.const 1 i64.const 4607182418800017408 call $add)
+	(func (export "wp_pick") (result i64) i64.const 0))`
+
+// TestStrategiesHearEvents: a strategy that wants the events of the workers' KV caches gets them.
+func TestStrategiesHearEvents(t *testing.T) {
+	t.Parallel()
+	wasm, err := wasmtest.Assemble(hearsEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "hears.wasm")
+	write(t, file, string(wasm))
+	sim := sims(t, 1, published(events.Map))
+	r := start(t, poolKeys(settings("hears", sim.URLs()...), "kv_events = \"auto\"\n")+
+		fmt.Sprintf("[strategies.hears]\npath = %q\n", file), 1)
+	r.awaitLive(1)
+	r.talk(3, "tide")
+	patiently(t, "the strategy has counted events", func() bool {
+		return r.metric("warmpath_strategy_metric", `name="n"`) > 0
+	})
 }
 
 // The events of one worker stop and come back: its view is not believed meanwhile, and no request fails.

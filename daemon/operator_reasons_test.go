@@ -135,11 +135,14 @@ func TestCrashLoop(t *testing.T) {
 	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	r := start(t, settings("prefixaware", f.URLs()...), 2)
-	for range 3 {
+	for n := range 3 {
 		time.Sleep(1100 * time.Millisecond) // start times that differ by less are one process
 		if err := f[0].Restart(); err != nil {
 			t.Fatal(err)
 		}
+		patiently(t, "the restart is seen", func() bool {
+			return r.metric("warmpath_worker_restarts_total", `worker="w1"`) > float64(n)
+		})
 	}
 	r.warned("w1 keeps restarting", "3 restarts in 5 min")
 	if n := r.metric("warmpath_worker_restarts_total", `worker="w1"`); n != 3 {

@@ -94,7 +94,8 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.asking = epoch.NewAsking(epoch.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
 	p.loader.Serve(p.route.Workers, p.asking)
 	p.asking.Configure(first.key, epoch.AskConfig(c.Tokens))
-	p.feed = feed.New(feed.Config{Index: p.route.Held, Workers: p.route.Workers.Stats, Listener: d.kvEvents, Log: p.log})
+	p.feed = feed.New(feed.Config{Index: p.route.Held, Workers: p.route.Workers.Stats, Listener: d.kvEvents, Log: p.log,
+		Hear: p.route.KVEvents, Hears: p.route.WantsKVEvents})
 	p.feed.Configure(adapt.Origins(&first.conf), first.tls)
 	p.running.Go(func() { p.prober.Run(ctx, p.route.Workers) })
 	go p.route.Sessions.Run(ctx)

@@ -180,7 +180,7 @@ func TestFaultyModulesAreAnsweredByTheFallback(t *testing.T) {
 	fn("recursion.wat", 200, "fallback: fuel")
 	fn("index.wat", 200, "fallback: bad_index")
 	fn("decline.wat", 200, "fallback: decline")
-	fn("reject.wat", 429, "reason 0")
+	fn("reject.wat", 429, "none")
 }
 
 func TestWorkersComeAndGoUnderLoad(t *testing.T) {

@@ -167,7 +167,7 @@ var arrows = map[string][]string{
 	"daemon/fleet/feed": {
 		"cache/parts/bind", "cache/parts/blocks", "cache/holdings", "cache/kvevents", "cache/parts/seldom",
 		"cache/zmtp", "daemon/fleet/worker",
-		"daemon/transport/direct",
+		"daemon/transport/direct", "sdk/abi",
 	},
 	"daemon/fleet/probe":   {"cache/parts/quota", "daemon/fleet/worker", "daemon/transport/direct"}, // worker: whose Page it reads
 	"daemon/fleet/wake":    {"daemon/transport/direct"},

@@ -44,7 +44,7 @@ func BenchmarkPubToIndex(b *testing.B) {
 	}
 	defer l.Close()
 	x := holdings.New(holdings.Config{})
-	s := newSource(x, "w", 0, place{events: l.Addr().String()}, slog.New(slog.DiscardHandler))
+	s := newSource(&Config{Index: x, Log: slog.New(slog.DiscardHandler)}, "w", 0, place{events: l.Addr().String()})
 	s.run(ctx, s.sub.Run)
 	defer s.close()
 	for p.Subscribers("") == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvevents"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/transport/direct"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Config is the configuration of a Feed.
@@ -20,6 +21,11 @@ type Config struct {
 	Workers  func(now time.Time) []worker.Stats
 	Listener *Listener // for workers that dial the router; nil = no listener
 	Log      *slog.Logger
+
+	// Hear gets the events of the worker in a slot, without Key, Worker and Now, while Hears reports true. Both nil =
+	// nobody wants them.
+	Hear  func(slot uint32, events []abi.KVEvent, at time.Time)
+	Hears func() bool
 }
 
 // Feed is the events of a pool's workers. It is safe for concurrent use.
@@ -121,7 +127,7 @@ func (f *Feed) Tick(now time.Time) {
 
 // begin makes the source of a worker. The caller runs it.
 func (f *Feed) begin(w *worker.Stats, at place) *source {
-	s := newSource(f.config.Index, w.ID, w.Slot, at, f.config.Log)
+	s := newSource(&f.config, w.ID, w.Slot, at)
 	s.answered = w.Answered
 	s.restarts = w.Restarts
 	f.sources[w.ID] = s

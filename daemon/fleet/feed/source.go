@@ -66,11 +66,15 @@ func (e *workerView) standing() (state kvevents.State, doubt string) {
 }
 
 // newSource makes a source that does nothing yet.
-func newSource(x *holdings.Index, id string, slot uint32, at place, log *slog.Logger) *source {
-	s := &source{id: id, slot: slot, at: at, entry: &workerView{writer: x.Writer(slot)}, done: make(chan struct{}),
-		log: log.With("worker", id), began: time.Now()}
-	s.sub = kvevents.New(kvevents.Config{Endpoint: at.events, Replay: at.replay, Sink: s.entry.writer,
-		OnState: s.entry.enter, Log: s.log})
+func newSource(c *Config, id string, slot uint32, at place) *source {
+	s := &source{id: id, slot: slot, at: at, entry: &workerView{writer: c.Index.Writer(slot)}, done: make(chan struct{}),
+		log: c.Log.With("worker", id), began: time.Now()}
+	sink := kvevents.Sink(s.entry.writer)
+	if c.Hear != nil {
+		sink = &heard{Writer: s.entry.writer, slot: slot, hears: c.Hears, hear: c.Hear}
+	}
+	s.sub = kvevents.New(kvevents.Config{Endpoint: at.events, Replay: at.replay, Sink: sink, OnState: s.entry.enter,
+		Log: s.log})
 	return s
 }
 

@@ -179,6 +179,17 @@ func (p *Pool) Reachable(fence Fence) (all []*Worker) {
 	return all
 }
 
+// KeyAt returns abi.Row.Key of the worker in a slot, false if there is none.
+func (p *Pool) KeyAt(slot uint32) (uint64, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.fleet.taken[slot]
+	if w == nil {
+		return 0, false
+	}
+	return w.key, true
+}
+
 // Renewing counts the lists that are being read anew, of workers that are up.
 func (p *Pool) Renewing() (n int) {
 	p.mu.Lock()

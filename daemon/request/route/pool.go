@@ -188,6 +188,28 @@ func (p *Pool) Strategies() []*host.Strategy {
 	return all
 }
 
+// WantsKVEvents reports whether a strategy wants the events of the workers' KV caches.
+func (p *Pool) WantsKVEvents() bool {
+	return slices.ContainsFunc(p.Strategies(), func(s *host.Strategy) bool {
+		return s.Notices().Wants()&abi.WantKVEvents != 0
+	})
+}
+
+// KVEvents passes events of the KV cache of the worker in a slot, which came at that time, to the strategies that want
+// them.
+func (p *Pool) KVEvents(slot uint32, events []abi.KVEvent, at time.Time) {
+	key, ok := p.Workers.KeyAt(slot)
+	if !ok { // it has been removed
+		return
+	}
+	for i := range events {
+		events[i].Key, events[i].Worker, events[i].Now = key, slot, at.UnixNano()
+	}
+	for _, s := range p.Strategies() {
+		s.Notices().KVEvents(events)
+	}
+}
+
 // forget drops the state of a worker's process that has ended.
 func (p *Pool) forget(slot uint32) {
 	p.Index.Remove(slot)
