@@ -27,6 +27,7 @@ type recording struct {
 	tracer *Tracer
 	began  time.Time
 	state  trace.TraceState
+	finish string // see Finished
 }
 
 // idsKey is the key of a context's ids.

@@ -25,6 +25,9 @@ func (r *recording) End(in *message.Inbound, took time.Duration, sent int64) {
 	}
 }
 
+// Finished implements message.Span.
+func (r *recording) Finished(why string) { r.finish = why }
+
 // send makes the SDK's span and ends it.
 func (r *recording) send(spans trace.Tracer, in *message.Inbound, took time.Duration, sent int64) {
 	ctx := context.WithValue(context.Background(), idsKey{}, &r.ids)
@@ -36,6 +39,9 @@ func (r *recording) send(spans trace.Tracer, in *message.Inbound, took time.Dura
 	a.ofRequest(in, took, sent)
 	a.ofDecision(&in.Seen)
 	a.ofAnswer(&in.Seen)
+	if r.finish != "" {
+		a = append(a, attribute.StringSlice("gen_ai.response.finish_reasons", []string{r.finish}))
+	}
 	_, span := spans.Start(ctx, name(in), trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(r.began),
 		trace.WithAttributes(a...))
 	r.addRetries(span, in)
@@ -164,9 +170,6 @@ func (a *attributes) ofAnswer(seen *message.Seen) {
 	}
 	if seen.Endpoint != "" && seen.Status == 200 {
 		a.text("gen_ai.response.model", own(seen.Model))
-	}
-	if seen.Finish != "" {
-		*a = append(*a, attribute.StringSlice("gen_ai.response.finish_reasons", []string{seen.Finish}))
 	}
 	if !seen.Usage.Known {
 		return

@@ -59,8 +59,8 @@ func (b *body) finish(err error) {
 		seen := &b.r.In.Seen
 		seen.Usage = b.a.endTrip(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.resp.Status,
 			At: now})
-		if b.reply != nil {
-			seen.Finish = b.reply.FinishReason()
+		if span := b.r.In.Trace.Span; span != nil && b.reply != nil {
+			span.Finished(b.reply.FinishReason())
 		}
 		// the decoder's answer may have no such count
 		if b.edited != nil && b.edited.counts != nil && seen.Usage.Known {

@@ -101,7 +101,6 @@ type Seen struct {
 	Status   int32
 	Retries  int32
 	End      string       // how the answer ended, if not well
-	Finish   string       // why the engine ended its first output, as prompt.Reply.FinishReason has it; "" = not known
 	Stream   bool         // the answer is a stream of events
 	Logged   bool         // the candidates belong in the access log
 	Passed   bool         // another worker than the first of the order answered, and Reason says why that one did

@@ -17,6 +17,8 @@ type Trace struct {
 
 // Span is what a tracer records of a request.
 type Span interface {
+	// Finished records why the engine ended its first output, as prompt.Reply.FinishReason has it, before End.
+	Finished(why string)
 	// End records the end, once, after the last byte of the answer: sent counts the bytes of its body. in is borrowed
 	// for the call.
 	End(in *Inbound, took time.Duration, sent int64)
