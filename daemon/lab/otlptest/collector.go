@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -175,6 +176,12 @@ func attributes(list []*common.KeyValue) map[string]any {
 		switch v := kv.Value.GetValue().(type) {
 		case *common.AnyValue_StringValue:
 			m[kv.Key] = v.StringValue
+		case *common.AnyValue_ArrayValue: // of texts
+			var all []string
+			for _, one := range v.ArrayValue.Values {
+				all = append(all, one.GetStringValue())
+			}
+			m[kv.Key] = strings.Join(all, ",")
 		case *common.AnyValue_IntValue:
 			m[kv.Key] = int(v.IntValue)
 		case *common.AnyValue_DoubleValue:
