@@ -105,6 +105,11 @@ func (s *Strategy) Chain() []*Strategy {
 	return append(slices.Clone(s.before), s)
 }
 
+// ChainWants is Wants of the whole chain. It allocates nothing.
+func (s *Strategy) ChainWants(any uint32) bool {
+	return s.Wants(any) || s != nil && slices.ContainsFunc(s.before, func(f *Strategy) bool { return f.Wants(any) })
+}
+
 // ReasonName returns what the module calls one of its reason codes, "" if it has no name for it.
 func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames.of(code) }
 

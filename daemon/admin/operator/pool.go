@@ -96,7 +96,11 @@ func (p *Pool) astray(stats []worker.Stats) (all []string) {
 
 // Empty reports whether no worker that answers clients is up.
 func (p *Pool) Empty(now time.Time) bool {
-	return !slices.ContainsFunc(p.Workers.Stats(now), func(s worker.Stats) bool { return s.Up && !s.Prefills })
+	return empty(p.Workers.Stats(now))
+}
+
+func empty(stats []worker.Stats) bool {
+	return !slices.ContainsFunc(stats, func(s worker.Stats) bool { return s.Up && !s.Prefills })
 }
 
 // verdict returns why a pool cannot serve, "" if it can, and whether it serves all the same, by panic alone. One whose
@@ -115,8 +119,9 @@ func (p *Pool) verdict(stats []worker.Stats) (why string, panics bool) {
 
 // rests reports whether no worker is up, and requests wait for one.
 func (p *Pool) rests(now time.Time) bool {
-	why, panics := p.verdict(p.Workers.Stats(now))
-	return why == "" && !panics && p.Empty(now)
+	stats := p.Workers.Stats(now)
+	why, panics := p.verdict(stats)
+	return why == "" && !panics && empty(stats)
 }
 
 // canServe reports whether the pool is ready in the answer of /ready.

@@ -48,7 +48,8 @@ func (v *Vigil) Look(p *Pool) {
 	defer v.mu.Unlock()
 	stats := slices.DeleteFunc(p.Workers.Stats(time.Now()), func(s worker.Stats) bool { return s.Prefills })
 	v.logEmpty(p, stats)
-	if deny := p.whyNot(stats) == WhyKey; deny != v.deny {
+	why := p.whyNot(stats)
+	if deny := why == WhyKey; deny != v.deny {
 		v.deny = deny
 		if deny {
 			v.log.Error("all workers refuse this router's key: the pool's requests get 502; correct worker_key_file of the pool")
@@ -66,7 +67,7 @@ func (v *Vigil) Look(p *Pool) {
 		}
 	}
 	unfit := ""
-	if p.whyNot(stats) == WhyUnfit {
+	if why == WhyUnfit {
 		unfit = strings.Join(listed(stats), ", ")
 	}
 	if unfit == v.unfit {

@@ -17,7 +17,7 @@
 //
 //   - chosen: no prefiller has it yet. A client that leaves ends it.
 //   - sent: a prefiller may have it. It ends by the prefiller's answer, or by drop where the connector allows that.
-//   - dropped: nobody waits for it. What its prefiller keeps all the same is freed when the answer comes.
+//   - dropped: nobody waits for it. If the prefiller has kept the KV before it saw that, a decoder frees it.
 //
 // The connector says when the second leg follows: in turn (pairing.go, sendBefore), at the same time (sendBeside;
 // meet.go says where the two workers meet), or not at all, as a sidecar sends the first leg itself (sidecar.go).
@@ -26,5 +26,5 @@
 //
 // With some connectors a prefiller keeps the KV until a decoder has read it, and else for minutes. free.go has a
 // decoder read what nobody reads for sure: the client left, the decoder refused the request, or it failed and may not
-// have read it. Who reads it a second time does no harm.
+// have read it. A second read does no harm.
 package handoff

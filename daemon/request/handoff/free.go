@@ -30,7 +30,7 @@ func (p *Pairing) keep(handed []byte) {
 	p.unread = append(p.unread, kv{of: p.first, handed: handed, meant: p.meant})
 }
 
-// Free has the prefillers free what no decoder has read for sure. Who reads it a second time does no harm.
+// Free has the prefillers free what no decoder has read for sure. A second read does no harm.
 func (p *Pairing) Free() {
 	if p == nil {
 		return
@@ -77,7 +77,6 @@ func (l *leg) free(to *worker.Worker, p *epoch.Pool, handed []byte) journal.Pref
 	prefiller, computed, end := l.inner.By().Key(), time.Now(), journal.PrefillPinned
 	until, missing := computed.Add(freeFor), 0 // decoders that do not have the model
 	for wait, n := freeAgain, 1; ; wait, n = min(2*wait, 20*freeAgain), n+1 {
-		all := p.Workers.Reachable(p.Pairing.Answering(l.in.Caller.Workers))
 		switch l.readKept(to, p, handed) {
 		case http.StatusOK:
 			return journal.PrefillFreed
@@ -91,15 +90,13 @@ func (l *leg) free(to *worker.Worker, p *epoch.Pool, handed []byte) journal.Pref
 			}
 		case http.StatusNotFound:
 			missing++
-			if missing > len(all) {
-				return end
-			}
 		case 0, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusRequestTimeout, 529,
 			http.StatusBadGateway, http.StatusGatewayTimeout:
 		default:
 			return journal.PrefillPinned
 		}
-		if time.Now().Add(wait).After(until) {
+		all := p.Workers.Reachable(p.Pairing.Answering(l.in.Caller.Workers))
+		if missing > len(all) || time.Now().Add(wait).After(until) {
 			return end
 		}
 		time.Sleep(wait)

@@ -72,14 +72,22 @@ func (j *Journal) Decided(in *message.Inbound, c *route.Choice, v route.Verdict)
 // HyperPod's router, for which its operators search the log: matches once a second as INFO. debug: each request.
 func (j *Journal) Matched(in *message.Inbound, c *route.Choice, debug bool) {
 	read, matched := c.Reported()
-	switch id := c.First().ID(); {
-	case matched && j.matched.Due(time.Now(), time.Second):
-		j.Log.Info("Routing request to "+id+" found by "+in.Seen.Strategy+" router", "id", in.ID)
-	case matched && debug:
-		j.Log.Debug("Routing request to "+id+" found by "+in.Seen.Strategy+" router", "id", in.ID)
+	if !read {
+		return
 	}
-	if read && debug {
-		j.Log.Debug("Matched instance url "+map[bool]string{true: c.First().ID(), false: "None"}[matched], "id", in.ID)
+	found := "None"
+	if matched {
+		found = c.First().ID()
+		due, log := j.matched.Due(time.Now(), time.Second), j.Log.Debug
+		if due {
+			log = j.Log.Info
+		}
+		if due || debug {
+			log("Routing request to "+found+" found by "+in.Seen.Strategy+" router", "id", in.ID)
+		}
+	}
+	if debug {
+		j.Log.Debug("Matched instance url "+found, "id", in.ID)
 	}
 }
 

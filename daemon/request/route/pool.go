@@ -188,11 +188,13 @@ func (p *Pool) Strategies() []*host.Strategy {
 	return all
 }
 
-// WantsKVEvents reports whether a strategy wants the events of the workers' KV caches.
+// WantsKVEvents reports whether a strategy wants the events of the workers' KV caches. It is asked for each event, and
+// allocates nothing.
 func (p *Pool) WantsKVEvents() bool {
-	return slices.ContainsFunc(p.Strategies(), func(s *host.Strategy) bool {
-		return s.Notices().Wants()&abi.WantKVEvents != 0
-	})
+	return p.Strategy.Strategy().ChainWants(abi.WantKVEvents) ||
+		slices.ContainsFunc(p.canaries.list(), func(c Canary) bool {
+			return c.Strategy.Strategy().ChainWants(abi.WantKVEvents)
+		})
 }
 
 // KVEvents passes events of the KV cache of the worker in a slot, which came at that time, to the strategies that want
