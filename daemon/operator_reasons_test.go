@@ -90,7 +90,7 @@ func TestWaitsForItsLimit(t *testing.T) {
 	for range 9 {
 		go r.as("tenant", "POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`)
 	}
-	o := r.warned("key tenant waits for its requests_per_minute", "whatever room the workers have")
+	o := r.warned("key tenant is at its limit", "requests_per_minute = 20", "wait in the router, whatever room the workers have")
 	if f := o.Pools[0].Queue.Flows[0]; f.Limit != "requests_per_minute" || o.Pools[0].WaitsFor(f.Limit) != "its key's requests_per_minute" {
 		t.Errorf("%+v", f)
 	}
@@ -130,6 +130,23 @@ func TestCanaryThatRejects(t *testing.T) {
 	}
 }
 
+// TestCanaryThatFails: a canary that fails on its share, and is not set aside yet, is named with a request of its own.
+func TestCanaryThatFails(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "trap.wasm")
+	module(t, "trap.wat", file)
+	r := start(t, withPool(settings("prefixaware", sims(t, 5, vllmsim.Config{}).URLs()...),
+		"canary = [{ strategy = \"mine\", header = \"x-canary=1\" }]")+fmt.Sprintf("[strategies.mine]\npath = %q\n", file), 5)
+	time.Sleep(1200 * time.Millisecond) // the trends have seen none
+	r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`, "X-Canary", "1", "X-Request-Id", "fails")
+	r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`, "X-Request-Id", "of-the-other")
+	for _, w := range r.warned("canary mine of main fails", "1 that went by the fallback").Warnings {
+		if !strings.Contains(w.Command, " why fails --admin "+r.AdminAddr()) {
+			t.Errorf("%+v", w)
+		}
+	}
+}
+
 // TestCrashLoop: a worker that restarts again and again has a name.
 func TestCrashLoop(t *testing.T) {
 	t.Parallel()
@@ -145,6 +162,9 @@ func TestCrashLoop(t *testing.T) {
 		})
 	}
 	r.warned("w1 keeps restarting", "3 restarts in 5 min")
+	if w := r.status().Pools[0].Workers[0]; w.Restarts != 3 || time.Since(w.Restarted) > time.Minute {
+		t.Errorf("%d restarts, the last at %v", w.Restarts, w.Restarted)
+	}
 	if n := r.metric("warmpath_worker_restarts_total", `worker="w1"`); n != 3 {
 		t.Errorf("%v restarts", n)
 	}

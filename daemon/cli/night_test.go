@@ -29,7 +29,7 @@ func TestQuestionsOfTheNight(t *testing.T) {
 		"2":  {"gpu-3   down", "connection refused"},
 		"3":  {"SLOWNESS", "LAST MINUTE"},
 		"4":  {"decision  gpu-", "BLOCKS HELD", "gpu-3", "key flood"},
-		"5":  {"STRATEGY SET ASIDE: ", "unreachable", "pool other"},
+		"5":  {"strategy of other set aside", "unreachable", "pool other"},
 		"6":  {"reloaded; nothing has changed"},
 		"7":  {`warmpath_key_arrivals_total{key="flood",pool="main"} `, `warmpath_key_prompt_tokens_total{key="flood",pool="main"} 9`},
 		"8":  {`"model":"nobody"`, `"end":"model_not_found"`},

@@ -92,11 +92,6 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 		fmt.Fprintf(out, "WARNING %s: %s; %s\n", w.Title, w.Text, w.Command)
 	}
 	writeReloads(out, o)
-	for _, t := range o.Tiers {
-		if strings.HasPrefix(t.State, "does not answer") {
-			fmt.Fprintf(out, "STORE LOST: %s %s\n", t.Name, t.State)
-		}
-	}
 	for i := range o.Pools {
 		p := &o.Pools[i]
 		fmt.Fprintf(out, "\npool %s  models %s, %s%s on %s, %d of %d up, demand %.1f s of prefill%s\n", p.Name,
@@ -106,21 +101,12 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 			fmt.Fprintf(out, "role %s: %d of %d up, %.1f in use, demand %.1f s of prefill%s\n", r.Role, r.Up, r.Workers, r.Busy,
 				r.Demand, wantedBy(r.Up, r.Wanted))
 		}
-		if p.WhyNot != "" {
-			fmt.Fprintf(out, "CANNOT SERVE: %s\n", p.WhyNot)
-		}
 		if p.Rests != "" {
 			fmt.Fprintf(out, "AT ZERO: no worker is up, and requests wait for one, %s at most\n", p.Rests)
 		}
 		writeQueue(out, p)
-		if p.Quarantine {
-			fmt.Fprintf(out, "STRATEGY SET ASIDE: %s\n", firstLine(p.Strategy.LastError))
-		}
 		for _, entry := range slices.Sorted(maps.Keys(p.Strategy.Refused)) {
 			fmt.Fprintf(out, "STRATEGY ASKS IN VAIN: %d calls need allow = [%q]\n", p.Strategy.Refused[entry], entry)
-		}
-		for _, name := range slices.Sorted(maps.Keys(p.Aside)) {
-			fmt.Fprintf(out, "CANARY %s SET ASIDE: %s\n", name, firstLine(p.Aside[name]))
 		}
 		if err := writeWorkers(out, p.Workers, o.Now, 0); err != nil {
 			return err
@@ -155,15 +141,6 @@ func wantedBy(up, wanted int) string {
 		return ""
 	}
 	return fmt.Sprintf(", would need %s to refuse nothing", count(wanted, "worker"))
-}
-
-// firstLine returns a strategy's error without its stack trace, which the log has.
-func firstLine(text string) string {
-	before, _, cut := strings.Cut(strings.ReplaceAll(text, `\n`, "\n"), "\n")
-	if cut {
-		before += " ... (the log has all of it)"
-	}
-	return before
 }
 
 // trouble is a sort key: it is lower for workers that an operator must see first.

@@ -151,11 +151,3 @@ func TestStatusCounts(t *testing.T) {
 		}
 	}
 }
-
-// TestStatusNamesACanaryThatIsSetAside: the fallback answers its share of the requests.
-func TestStatusNamesACanaryThatIsSetAside(t *testing.T) {
-	text, _ := statusOf(t, &operator.Overview{Pools: []operator.PoolOverview{{Aside: map[string]string{"next": "it traps"}}}})
-	if !strings.Contains(text, "\nCANARY next SET ASIDE: it traps\n") {
-		t.Errorf("status says %s", text)
-	}
-}

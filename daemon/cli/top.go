@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -21,17 +22,19 @@ func topCommand() *cobra.Command {
 		Use:   "top",
 		Short: "Show a running daemon live: workers, rates and the last decisions; Ctrl-C ends it",
 		Long: "Show a running daemon live: workers, rates and the last decisions. Ctrl-C ends it. Where the output is no " +
-			"terminal, each look is printed below the one before.",
+			"terminal, each look is printed below the one before. With --json each look is a line: the daemon's overview, " +
+			"recent (the last hour), decisions, and open, the requests that are under way, each with its worker and its " +
+			"age in seconds.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if t.looks < 0 {
 				return wrongLine{fmt.Errorf("--looks %d is negative; give a number of looks, or 0 to go on", t.looks)}
 			}
 			out := bare(c.OutOrStdout()) // for top's own control sequences
-			return t.run(c.Context(), out, terminal(out))
+			return t.run(c.Context(), out, terminal(out) && !t.asJSON)
 		},
 	}
-	t.admin.flags(c)
+	t.flags(c)
 	c.Flags().DurationVar(&t.every, "every", t.every, "between two looks")
 	c.Flags().IntVarP(&t.looks, "looks", "n", 0, "end after so many looks; 0 = go on")
 	return c
@@ -40,7 +43,7 @@ func topCommand() *cobra.Command {
 // top holds the flags of the command. It draws with four control sequences that every terminal supports. A library
 // for terminal pages would add many packages for a table without input.
 type top struct {
-	admin adminFlags
+	pageFlags
 	every time.Duration
 	looks int
 }
@@ -76,7 +79,7 @@ func (t *top) run(ctx context.Context, out io.Writer, live bool) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && n == 1:
+		case err != nil && (n == 1 || t.asJSON):
 			return err
 		case err != nil:
 			page = harmless(nil, []byte(err.Error()+"\n"))
@@ -101,17 +104,23 @@ func (t *top) run(ctx context.Context, out io.Writer, live bool) error {
 
 // page makes the page once.
 func (t *top) page(ctx context.Context, to screen) ([]byte, error) {
-	var o operator.Overview
-	if _, err := t.admin.get(ctx, "/api/v1/overview", &o); err != nil {
-		return nil, err
+	var (
+		o          operator.Overview
+		hours      []operator.PoolHour
+		last, open []decisions.Decision
+	)
+	pages := map[string]any{"overview": &o, "recent": &hours, "decisions?limit=12": &last}
+	if t.asJSON {
+		pages["decisions?open=1&limit=1000"] = &open
 	}
-	var hours []operator.PoolHour
-	if _, err := t.admin.get(ctx, "/api/v1/recent", &hours); err != nil {
-		return nil, err
+	for path, page := range pages {
+		if _, err := t.get(ctx, "/api/v1/"+path, page); err != nil {
+			return nil, err
+		}
 	}
-	var last []decisions.Decision
-	if _, err := t.admin.get(ctx, "/api/v1/decisions?limit=12", &last); err != nil {
-		return nil, err
+	if t.asJSON {
+		line, err := json.Marshal(map[string]any{"overview": &o, "recent": hours, "decisions": last, "open": open})
+		return append(line, '\n'), err
 	}
 	return to.draw(&o, hours, last)
 }

@@ -1,13 +1,18 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // An unknown value is a dash, and not a time of 0.
@@ -26,6 +31,65 @@ func TestTopOfWhatIsNotKnown(t *testing.T) {
 	var d decisions.Decision
 	d.At, d.Status, d.End = time.Now(), 503, "no_worker"
 	f(lineOf(&d)[len("15:04:05\t"):], "- none named - 0 ~0 - 0.000s 503 no_worker ")
+	d = decisions.Decision{At: time.Now(), Open: true, Seconds: 7.5}
+	d.Worker, d.Reason = "w1", "least cost"
+	f(lineOf(&d)[len("15:04:05\t"):], "- none named w1 0 ~0 - 7.500s open least cost")
+	d.Worker, d.Queued = "", &route.Queued{Waits: true}
+	f(lineOf(&d)[len("15:04:05\t"):], "- none named - 0 ~0 - 7.500s waits for a worker with room")
+	d.Limit = "requests_per_minute"
+	f(lineOf(&d)[len("15:04:05\t"):], "- none named - 0 ~0 - 7.500s waits for its key's requests_per_minute")
+}
+
+// TestTopAsJSON: each look is a line with all that top shows, and the requests that are under way.
+func TestTopAsJSON(t *testing.T) {
+	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path + "?" + r.URL.RawQuery {
+		case "/api/v1/overview?":
+			io.WriteString(w, `{"version":"v1"}`)
+		case "/api/v1/recent?":
+			io.WriteString(w, `[{"pool":"main","spans":[]}]`)
+		case "/api/v1/decisions?limit=12":
+			io.WriteString(w, `[{"id":"the-last"}]`)
+		case "/api/v1/decisions?open=1&limit=1000":
+			io.WriteString(w, `[{"id":"hung","open":true,"worker":"gpu-2","seconds":77.5}]`)
+		}
+	}))
+	defer admin.Close()
+	text := warmpath(t, workplace(t), "top --json -n 2 --every 100ms --admin "+admin.URL).succeed()
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("%d lines:\n%s", len(lines), text)
+	}
+	var look struct {
+		Overview  operator.Overview
+		Recent    []operator.PoolHour
+		Decisions []decisions.Decision
+		Open      []decisions.Decision
+	}
+	if err := json.Unmarshal([]byte(lines[1]), &look); err != nil {
+		t.Fatal(err)
+	}
+	if look.Overview.Version != "v1" || look.Recent[0].Pool != "main" || look.Decisions[0].ID != "the-last" ||
+		look.Open[0].Worker != "gpu-2" || look.Open[0].Seconds != 77.5 {
+		t.Errorf("%+v", look)
+	}
+}
+
+// TestTopOfRestarts: the column is there if a worker has restarted, with how often and when for the last time.
+func TestTopOfRestarts(t *testing.T) {
+	now := time.Now()
+	o := operator.Overview{Ready: true, Now: now, Pools: []operator.PoolOverview{{PoolState: operator.PoolState{Name: "p",
+		Workers: []operator.WorkerState{{ID: "a", State: "up", Breaker: "closed", Since: now}, {ID: "b", State: "up", Breaker: "closed", Since: now}}}}}}
+	f := func(want ...string) {
+		t.Helper()
+		page := strings.Join(strings.Fields(strings.Join(workerRows(&o, false).lines, " | ")), " ")
+		if want := strings.Join(want, " | "); !strings.HasSuffix(page, want) {
+			t.Errorf("%s; want %s", page, want)
+		}
+	}
+	f("SLOWNESS FIRST WHY", "a p up 0s 0 0 0.00s 0% 0% 0.00 -", "b p up 0s 0 0 0.00s 0% 0% 0.00 -")
+	o.Pools[0].Workers[1].Restarts, o.Pools[0].Workers[1].Restarted = 3, now.Add(-12*time.Second)
+	f("SLOWNESS FIRST RESTARTS WHY", "a p up 0s 0 0 0.00s 0% 0% 0.00 -", "b p up 0s 0 0 0.00s 0% 0% 0.00 - 3, 12s ago")
 }
 
 // TestTopFitsTheTerminal: no page is larger than its terminal, which would scroll the head away; a worker that is down

@@ -191,6 +191,10 @@ func workerRows(o *operator.Overview, wide bool) section {
 	if wide {
 		head += "TPOT\t"
 	}
+	restarts := slices.ContainsFunc(all, func(r row) bool { return r.Restarts > 0 })
+	if restarts {
+		head += "RESTARTS\t"
+	}
 	head += "WHY"
 	return tabbed(head, 30, func(w io.Writer) {
 		for _, r := range all {
@@ -201,6 +205,12 @@ func workerRows(o *operator.Overview, wide bool) section {
 			each := ""
 			if wide {
 				each = mark(perToken(r.TPOT), r.TPOT, r.perToken) + "\t"
+			}
+			if restarts && r.Restarts > 0 {
+				each += fmt.Sprintf("%d, %s ago", r.Restarts, ago(r.Restarted, o.Now))
+			}
+			if restarts {
+				each += "\t"
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s%s\n", named(r.WorkerState), r.pool, r.State,
 				ago(r.Since, o.Now), inFlight(r.WorkerState), r.Waiting, r.Queue, 100*r.KVUsage, hits, r.Slowness,
@@ -293,15 +303,17 @@ func lineOf(d *decisions.Decision) string {
 	if d.Usage.CachedKnown {
 		cached = fmt.Sprint(d.Usage.Cached)
 	}
-	end := fmt.Sprint(d.Status)
-	if d.End != "" {
-		end += " " + d.End
-	}
-	if d.Open {
+	end, why := fmt.Sprint(d.Status), d.Reason
+	switch {
+	case d.Queued != nil && d.Waits:
+		end, why = "waits", "for "+d.For()
+	case d.Open:
 		end = "open"
+	case d.End != "":
+		end += " " + d.End
 	}
 	return strings.Join([]string{
 		d.At.Local().Format("15:04:05"), cmp.Or(d.Key, "-"), modelOf(d), cmp.Or(d.Worker, "-"), fmt.Sprint(prompt),
-		cached, first(d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, d.Reason,
+		cached, first(d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, why,
 	}, "\t")
 }

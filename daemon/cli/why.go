@@ -300,10 +300,7 @@ func waitOf(d *decisions.Decision) string {
 	if d.Cut != 0 {
 		cut = fmt.Sprintf(" (class %d is cut to %d by [[keys]] priority)", d.Cut, d.Priority)
 	}
-	what, behind, so := "a worker with room", "nobody was before it", ""
-	if d.Limit != "" {
-		what = "its key's " + d.Limit
-	}
+	behind, so := "nobody was before it", ""
 	if d.Waits {
 		so, behind = " so far", "nobody is before it"
 	}
@@ -311,7 +308,7 @@ func waitOf(d *decisions.Decision) string {
 		behind = "behind some " + count(d.Behind, "other")
 	}
 	return fmt.Sprintf("%s%s in the router's queue, for %s, %s, with priority %d%s", d.Waited.Round(time.Millisecond), so,
-		what, behind, d.Priority, cut)
+		d.For(), behind, d.Priority, cut)
 }
 
 // prefillOf formats which prefiller computed the prompt for the worker that answered.
@@ -352,7 +349,7 @@ func promptOf(d *decisions.Decision) string {
 // answerOf formats how the answer ended.
 func answerOf(d *decisions.Decision) string {
 	if d.Open {
-		return fmt.Sprintf("under way for %s", time.Since(d.At).Round(time.Millisecond))
+		return fmt.Sprintf("under way for %s", inSeconds(d.Seconds).Round(time.Millisecond))
 	}
 	s := fmt.Sprintf("%d after %.3fs", d.Status, d.Seconds)
 	if d.FirstByte > 0 && d.Stream {
@@ -369,7 +366,7 @@ func answerOf(d *decisions.Decision) string {
 
 // writeCandidates prints the table of the workers, in the order of the choice.
 func writeCandidates(w io.Writer, d *decisions.Decision) {
-	fmt.Fprintln(w, "WORKER\tCOST MS\tQUEUE MS\tPREFILL MS\tEVICTION MS\tIN FLIGHT\tBLOCKS HELD\tSLOWNESS\tNOT CHOSEN, AS")
+	fmt.Fprintln(w, "WORKER\tCOST MS\tQUEUE MS\tPREFILL MS\tEVICTION MS\tIN FLIGHT\tBLOCKS HELD\tSLOWNESS\tWHY NOT")
 	best := d.Candidates[0].Cost
 	for i := range d.Candidates {
 		c := &d.Candidates[i]

@@ -11,6 +11,9 @@ import (
 // again is how often a trouble that lasts is logged.
 const again = 5 * time.Minute
 
+// quiet is how long no trouble must come until a spell is over of which nobody says so.
+const quiet = time.Minute
+
 // Spells are troubles that last, each by a key, of which there must be few. A spell has a line when it begins, one each
 // five minutes with how many there were, and one when it ends. The zero value is none. It is safe for concurrent use.
 type Spells struct {
@@ -21,6 +24,7 @@ type Spells struct {
 type spell struct {
 	began, logged time.Time
 	n             int
+	ending        *time.Timer // after quiet; nil = Over ends it
 }
 
 // Warn counts a trouble, and logs it if a line is due.
@@ -47,6 +51,22 @@ func (s *Spells) Warn(log *slog.Logger, key, text string, args ...any) {
 	log.Warn(text, args...)
 }
 
+// WarnUntilQuiet is Warn for a trouble of which nobody says that it is over: it ends if no other one comes for a
+// minute. If there were several, over is logged with their number.
+func (s *Spells) WarnUntilQuiet(log *slog.Logger, key, text, over string, args ...any) {
+	s.Warn(log, key, text, args...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.on[key]
+	switch {
+	case x == nil: // it has just ended
+	case x.ending == nil:
+		x.ending = time.AfterFunc(quiet, func() { s.Over(log, key, over) })
+	default:
+		x.ending.Reset(quiet)
+	}
+}
+
 // Over ends the spells whose key begins so, and logs how many troubles there were.
 func (s *Spells) Over(log *slog.Logger, begins, text string) {
 	now := time.Now()
@@ -54,8 +74,12 @@ func (s *Spells) Over(log *slog.Logger, begins, text string) {
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.on, func(key string, x *spell) bool {
 		is := strings.HasPrefix(key, begins)
-		if is {
-			log.Info(text, "times", x.n, "for", now.Sub(x.began).Round(time.Second))
+		end := now
+		if x.ending != nil {
+			end = now.Add(-quiet)
+		}
+		if is && (x.ending == nil || x.n > 1) {
+			log.Info(text, "times", x.n, "for", end.Sub(x.began).Round(time.Second))
 		}
 		return is
 	})

@@ -9,6 +9,35 @@ import (
 	"time"
 )
 
+// TestSpellsUntilQuiet: a trouble ends a minute after the last one, with its number if there were several.
+func TestSpellsUntilQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Spells
+		var text bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				a = slog.Attr{}
+			}
+			return a
+		}}))
+		f := func(troubles int, want string) {
+			t.Helper()
+			text.Reset()
+			for i := range troubles {
+				s.WarnUntilQuiet(log, "main late", "trouble", "quiet", "id", i)
+				time.Sleep(40 * time.Second)
+			}
+			time.Sleep(time.Hour)
+			if text.String() != want {
+				t.Errorf("%d troubles:\n%swant\n%s", troubles, &text, want)
+			}
+		}
+		f(1, "level=WARN msg=trouble id=0\n")
+		f(3, "level=WARN msg=trouble id=0\nlevel=INFO msg=quiet times=3 for=1m20s\n")
+		f(9, "level=WARN msg=trouble id=0\nlevel=WARN msg=trouble id=8 times=9 for=5m20s\nlevel=INFO msg=quiet times=9 for=5m20s\n")
+	})
+}
+
 // TestSpells: a trouble that lasts has a line at its beginning, one each five minutes and one at its end, with counts.
 func TestSpells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ type Decision struct {
 	Retries int       `json:"retries"`
 	End     string    `json:"end,omitempty"` // how its answer ended, if not well
 	Bytes   int64     `json:"bytes"`
-	Seconds float64   `json:"seconds"`
+	Seconds float64   `json:"seconds"` // from its arrival; of one that is open, so far
 }
 
 // Tried adds a worker that gave the client no answer.

@@ -105,13 +105,16 @@ func (e *keptRequest) size() int {
 
 // decision returns the entry in words. The frame, which is for machines, is in it only if it is wanted.
 func (e *keptRequest) decision(frame bool) Decision {
-	d := e.Decision
+	d, now := e.Decision, time.Now()
+	if e.Open {
+		d.Seconds = max(0, now.Sub(e.At).Seconds())
+	}
 	if e.sketch.Known() {
 		e.sketch.Explain(&d.Record)
 	}
 	if e.waits != nil && e.Queued != nil {
 		q := *e.Queued
-		q.Waits, q.Waited = true, q.Waited+e.waits.Waited(time.Now())
+		q.Waits, q.Waited = true, q.Waited+e.waits.Waited(now)
 		if frame { // it costs a walk through the queue
 			q.Behind = e.waits.Behind()
 		}

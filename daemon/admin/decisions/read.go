@@ -11,6 +11,7 @@ import (
 type Query struct {
 	Pool, Worker, Model, Key string
 	Slower                   time.Duration // than this, or still open for longer
+	Open                     bool          // only those whose answer has not ended
 	Failed                   bool          // only those that did not end well: a status from 400 on, or a broken end
 	Limit                    int           // at most so many, the last ones
 }
@@ -23,7 +24,7 @@ func (q *Query) fits(e *keptRequest, now time.Time) bool {
 	}
 	return (q.Pool == "" || q.Pool == e.Pool) && (q.Worker == "" || q.Worker == e.Worker) &&
 		(q.Model == "" || q.Model == e.Model) && (q.Key == "" || q.Key == e.Key) &&
-		took >= q.Slower && (!q.Failed || e.Status >= 400 || !e.Open && e.End != "")
+		took >= q.Slower && (!q.Open || e.Open) && (!q.Failed || e.Status >= 400 || !e.Open && e.End != "")
 }
 
 // Latest returns the last decisions that q selects, the newest first.

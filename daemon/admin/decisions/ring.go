@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,16 +79,30 @@ func (r *Ring) Waits(in *message.Inbound, c *route.Choice, p journal.Position) {
 
 // Prefills implements journal.Keeper.
 func (r *Ring) Prefills(in *message.Inbound, s route.Split) {
-	e, kept := in.Seen.Kept.(*keptRequest)
-	if !kept {
-		return
+	if e, kept := in.Seen.Kept.(*keptRequest); kept {
+		r.write(e, func() { e.Split = &s })
 	}
+}
+
+// Moves implements journal.Keeper. A request that goes where it was to go takes no lock.
+func (r *Ring) Moves(in *message.Inbound, to string) {
+	if e, kept := in.Seen.Kept.(*keptRequest); kept && e.Worker != to {
+		r.write(e, func() {
+			e.Worker, e.Retries, e.Attempts = to, int(in.Seen.Retries), slices.Clone(in.Seen.Attempts)
+		})
+	}
+}
+
+// write changes the record of a request that is still running.
+func (r *Ring) write(e *keptRequest, change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := e.size()
-	e.Split = &s
+	change()
 	r.opened += e.size() - before
 	r.used += e.size() - before
+	r.changes++
+	e.change = r.changes
 }
 
 // keepOpen adds a request that is under way.

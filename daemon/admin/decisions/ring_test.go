@@ -191,3 +191,34 @@ func BenchmarkRing(b *testing.B) {
 		r.Ended(in, time.Second, 0)
 	}
 }
+
+// An open request has its age and the worker where it is now; ?open=1 selects it, and a viewer learns of the move.
+func TestOpenRequests(t *testing.T) {
+	r := new(Ring)
+	r.Resize(1 << 20)
+	r.Ended(asked("ended"), time.Second, 0)
+	in := asked("open")
+	in.Seen.At = time.Now().Add(-3 * time.Second)
+	r.Decided(in, nil)
+	_, change, _ := r.Since(0, Query{Limit: 9})
+	in.Seen.Retries, in.Seen.Attempts = 1, []route.Attempt{{Worker: "w1", Reason: "late"}}
+	r.Moves(in, "w2")
+	list := r.Latest(Query{Open: true, Limit: 9})
+	if len(list) != 1 || list[0].ID != "open" || list[0].Worker != "w2" || list[0].Retries != 1 || len(list[0].Attempts) != 1 ||
+		list[0].Seconds < 3 || list[0].Seconds > 60 {
+		t.Errorf("%+v", list)
+	}
+	moved, change, _ := r.Since(change, Query{Limit: 9})
+	if ids(moved) != "open" {
+		t.Errorf("a viewer learns of %s", ids(moved))
+	}
+	r.Moves(in, "w2")
+	if again, _, _ := r.Since(change, Query{Limit: 9}); len(again) != 0 {
+		t.Errorf("it has moved nowhere, and a viewer learns of %s", ids(again))
+	}
+	before := r.Stats().Bytes
+	r.Ended(in, 4*time.Second, 0)
+	if d, _ := r.Find("open"); d.Open || d.Seconds != 4 || r.Stats().Bytes > before+1000 {
+		t.Errorf("%+v, %d bytes after %d", d, r.Stats().Bytes, before)
+	}
+}

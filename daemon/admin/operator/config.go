@@ -63,6 +63,7 @@ type Config struct {
 
 	Listener       net.Listener // given at the start of the process; nil = Admin is bound
 	Admin          string       // host:port
+	Binary         string       // as a shell finds it
 	AdminTokenFile string       // "" = no token
 	Connections    int          // at a time
 	ReadTimeout    time.Duration

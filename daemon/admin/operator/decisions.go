@@ -59,10 +59,10 @@ func (s *decided) list(c *fiber.Ctx) error {
 	return c.JSON(list)
 }
 
-// decisionQuery parses ?pool=&worker=&model=&key=&slower=2s&failed=1&limit=50.
+// decisionQuery parses ?pool=&worker=&model=&key=&slower=2s&open=1&failed=1&limit=50.
 func decisionQuery(c *fiber.Ctx) (q decisions.Query, err error) {
 	q = decisions.Query{Pool: copied(c, "pool"), Worker: copied(c, "worker"), Model: copied(c, "model"),
-		Key: copied(c, "key"), Failed: c.QueryBool("failed")}
+		Key: copied(c, "key"), Open: c.QueryBool("open"), Failed: c.QueryBool("failed")}
 	q.Limit, err = strconv.Atoi(c.Query("limit", strconv.Itoa(someDecisions)))
 	if err != nil || q.Limit < 0 || q.Limit > mostDecisions {
 		return q, fmt.Errorf("limit must be a number from 0 to %d", mostDecisions)

@@ -50,8 +50,9 @@ type WorkerState struct {
 	KVUsage   float64           `json:"kv_usage"`
 	Preempted uint64            `json:"preempted"` // requests that its engine put back for want of KV
 	KVTokens  int               `json:"kv_tokens"`
-	Restarts  uint64            `json:"restarts"`         // new processes that this router has seen
-	Lately    int               `json:"restarts_of_late"` // of these, in the last five minutes
+	Restarts  uint64            `json:"restarts"`              // new processes that this router has seen
+	Lately    int               `json:"restarts_of_late"`      // of these, in the last five minutes
+	Restarted time.Time         `json:"restarted_at,omitzero"` // for the last time
 	Slowness  float64           `json:"slowness"`
 	Models    []string          `json:"models"`
 	Labels    map[string]string `json:"labels,omitempty"`
@@ -80,7 +81,7 @@ func Describe(pools []*Pool) (all []PoolState) {
 			s.Quarantine = st.Stats().Quarantined
 		}
 		for _, w := range stats {
-			s.Workers = append(s.Workers, describeWorker(w))
+			s.Workers = append(s.Workers, describeWorker(w, now))
 			e := describeEvents(p, w.ID)
 			s.Workers[len(s.Workers)-1].Events = e
 			if e != nil && e.Live {
@@ -95,7 +96,7 @@ func Describe(pools []*Pool) (all []PoolState) {
 	return all
 }
 
-func describeWorker(w worker.Stats) WorkerState {
+func describeWorker(w worker.Stats, now time.Time) WorkerState {
 	s := WorkerState{
 		ID:        w.ID,
 		State:     w.State.String(),
@@ -127,6 +128,9 @@ func describeWorker(w worker.Stats) WorkerState {
 	}
 	if w.State == worker.Ready && w.Full {
 		s.State = worker.Full.String()
+	}
+	if w.Restarts > 0 {
+		s.Restarted = now.Add(-w.Restarted)
 	}
 	if w.Ranks > 1 {
 		s.Endpoint, s.Rank = w.Endpoint, &w.Rank

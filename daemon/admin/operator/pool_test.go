@@ -175,7 +175,7 @@ func TestMovesToNewPlaces(t *testing.T) {
 func TestFullIsAState(t *testing.T) {
 	f := func(s worker.Stats, want string) {
 		t.Helper()
-		if got := describeWorker(s).State; got != want {
+		if got := describeWorker(s, time.Now()).State; got != want {
 			t.Errorf("%+v is %q; want %q", s, got, want)
 		}
 	}

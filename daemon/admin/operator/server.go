@@ -171,7 +171,7 @@ func apiIndex(c *fiber.Ctx) error {
 		"POST /api/v1/whatif": "where a request would go, by each strategy, without sending it: " +
 			`{"body": {...}, "path": "/v1/chat/completions", "session": "..."}`,
 		"GET /api/v1/decisions": "the last requests, who served them and why; ?pool=&worker=&model=&key=&slower=2s&" +
-			"failed=1&limit=50; with Accept: text/event-stream those to come",
+			"open=1&failed=1&limit=50; with Accept: text/event-stream those to come",
 		"GET /api/v1/decisions/ID": "why the request of that id went where it went",
 		"GET /api/v1/cache":        "the workers' KV cache: tiers, tokens that it has room for; ?prefix=P counts keys",
 		"GET /api/v1/cache/keys": "its keys in order, a page: ?prefix=P&after=KEY&limit=N, up to 1000; " +

@@ -12,6 +12,9 @@ const maxNamed = 5
 // crashes is how many restarts in [worker.Lately] are a crash loop.
 const crashes = 3
 
+// restarting is the word of a crash loop.
+const restarting = "keeps restarting"
+
 // ailment is a worker's problem: a short word to print after its name, and the reason.
 type ailment struct{ word, why string }
 
@@ -23,7 +26,7 @@ func (w *WorkerState) ail() (a ailment, ok bool) {
 	why := cmp.Or(w.Why, w.LastError)
 	switch {
 	case w.Lately >= crashes:
-		return ailment{word: "keeps restarting", why: fmt.Sprintf("%d restarts in 5 min: its own log says why it ends; "+
+		return ailment{word: restarting, why: fmt.Sprintf("%d restarts in 5 min: its own log says why it ends; "+
 			"the kernel's, if it was out of memory", w.Lately)}, true
 	case w.Drained || w.State == "asleep" || w.State == "starting":
 		return ailment{}, false
@@ -39,32 +42,30 @@ func (w *WorkerState) ail() (a ailment, ok bool) {
 	return ailment{}, false
 }
 
-// sickWorkers names the workers with an ailment, those of a pool with the same one together. Where a pool cannot serve,
-// its own warning names those that are not up.
-func (e *evidence) sickWorkers() (all []Warning) {
-	for i := range e.Pools {
-		p := &e.Pools[i]
-		groups := map[string][]string{}
-		first := len(all)
-		for k := range p.Workers {
-			w := &p.Workers[k]
-			a, ok := w.ail()
-			if !ok || p.WhyNot != "" && !w.serves() {
-				continue
-			}
-			if groups[a.word] == nil {
-				all = append(all, Warning{Grade: warn, Title: a.word, Text: a.why, Pool: p.Name, Worker: w.ID,
-					Command: e.commands.check(" --probe")})
-			}
-			groups[a.word] = append(groups[a.word], w.ID)
+// sickWorkers names the workers with an ailment, those of the pool with the same one together. Where the pool cannot
+// serve, its own warning names those that are not up.
+func (e *evidence) sickWorkers(p *PoolOverview) {
+	groups := map[string][]string{}
+	first := len(e.found)
+	for k := range p.Workers {
+		w := &p.Workers[k]
+		a, ok := w.ail()
+		if !ok || p.WhyNot != "" && !w.serves() {
+			continue
 		}
-		for k := range all[first:] {
-			w := &all[first+k]
-			w.Title, w.Text = e.entitle(p.Name, w.Title, w.Text, groups[w.Title])
+		if groups[a.word] == nil {
+			e.add(p, a.word, a.why, e.commands.check(" --probe")).Worker = w.ID
 		}
+		groups[a.word] = append(groups[a.word], w.ID)
 	}
-	return all
+	for k := range e.found[first:] {
+		w := &e.found[first+k]
+		w.Title, w.Text = e.entitle(p.Name, w.Title, w.Text, groups[w.Title])
+	}
 }
+
+// severally has the words of ailments for several workers, where they differ.
+var severally = map[string]string{"fails": "fail", restarting: "keep restarting"}
 
 // entitle writes a title and a text of the workers with one ailment; why is the first one's reason.
 func (e *evidence) entitle(pool, word, why string, ids []string) (title, text string) {
@@ -76,7 +77,8 @@ func (e *evidence) entitle(pool, word, why string, ids []string) (title, text st
 	if len(ids) == 1 {
 		return ids[0] + of + " " + word, why
 	}
-	return fmt.Sprintf("%d workers%s %s", len(ids), of, word), fmt.Sprintf("%s; %s: %s", someIDs(ids), ids[0], why)
+	return fmt.Sprintf("%d workers%s %s", len(ids), of, cmp.Or(severally[word], word)),
+		fmt.Sprintf("%s; %s: %s", someIDs(ids), ids[0], why)
 }
 
 // sick names the workers that are not up, and why the first of them is not.

@@ -23,6 +23,7 @@ const (
 	preemptsOf = "preempts " // requests that the workers' engines put back for want of KV
 	limitOf    = "limit "
 	rejectsOf  = "rejects " // requests that a strategy turned away
+	failsOf    = "fails "   // requests that a strategy failed on
 )
 
 // trend is a count that only rises, from when it began to rise. Its zero value is one that does not.
@@ -103,8 +104,9 @@ func (t *trends) tick(c *Config, now time.Time, log *slog.Logger) {
 		t.shed(p.Name, c.Metrics.full.of(p.Name), now, log)
 		for _, s := range p.Strategies() {
 			name := p.Name + " " + s.Name()
-			there[rejectsOf+name] = true
+			there[rejectsOf+name], there[failsOf+name] = true, true
 			t.see(rejectsOf+name, c.Metrics.rejected.of(name), now)
+			t.see(failsOf+name, failures(s.Stats().Fallbacks), now)
 		}
 		there[preemptsOf+p.Name] = true
 		t.see(preemptsOf+p.Name, preempts(p.Workers.Stats(now)), now)
@@ -117,6 +119,14 @@ func (t *trends) tick(c *Config, now time.Time, log *slog.Logger) {
 		}
 	}
 	t.keep(there)
+}
+
+// failures sums up the fallbacks for which a strategy is to blame.
+func failures(fallbacks map[string]uint64) (n uint64) {
+	for _, why := range [...]string{"trap", "fuel", "time", "bad_index", "memory"} {
+		n += fallbacks[why]
+	}
+	return n
 }
 
 // over takes the count of the requests of a key that were refused for a limit.

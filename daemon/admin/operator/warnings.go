@@ -19,9 +19,16 @@ const (
 
 // warnings lists what is wrong, the worst first.
 func warnings(e *evidence) []Warning {
-	all := slices.Concat(e.deadPools(), e.refusedFile(), e.lostStores(), e.certificates(), e.setAside(),
-		e.astray(), e.rejecting(), e.sickWorkers(), e.lostRoles(), e.fullPools(), e.waits(), e.preempting(), e.keysAtLimit(),
-		e.losses(), e.brokenPrefixes())
+	e.found = []Warning{}
+	e.eachPool(e.dead)
+	e.refusedFile()
+	e.lostStores()
+	e.certificates()
+	e.eachPool(e.setAside, e.astray, e.canaries, e.sickWorkers, e.lostRoles, e.full, e.rests, e.preempting)
+	e.keysAtLimit()
+	e.losses()
+	e.eachPool(e.brokenPrefixes)
+	all := e.found
 	slices.SortStableFunc(all, func(a, b Warning) int { return cmp.Compare(a.Grade, b.Grade) }) // "bad" before "warn"
 	if more := len(all) - maxWarnings; more > 0 {
 		all = append(all[:maxWarnings], Warning{Grade: warn, Title: fmt.Sprintf("%d more", more),
@@ -30,7 +37,26 @@ func warnings(e *evidence) []Warning {
 	for i := range all {
 		all[i].Text = cut(all[i].Text)
 	}
-	return append([]Warning{}, all...)
+	return all
+}
+
+// eachPool looks at every pool in each of these ways.
+func (e *evidence) eachPool(looks ...func(*PoolOverview)) {
+	for _, look := range looks {
+		for i := range e.Pools {
+			look(&e.Pools[i])
+		}
+	}
+}
+
+// add adds a warning about the pool, which may be nil.
+func (e *evidence) add(p *PoolOverview, title, text, command string) *Warning {
+	w := Warning{Grade: warn, Title: title, Text: text, Command: command}
+	if p != nil {
+		w.Pool = p.Name
+	}
+	e.found = append(e.found, w)
+	return &e.found[len(e.found)-1]
 }
 
 // cut shortens a text to one line of a bearable length.
@@ -42,202 +68,103 @@ func cut(text string) string {
 	return text
 }
 
-func (e *evidence) deadPools() (all []Warning) {
-	for i := range e.Pools {
-		p := &e.Pools[i]
-		if p.WhyNot == "" {
-			continue
-		}
-		w := Warning{Grade: bad, Title: "pool " + p.Name + " cannot serve", Text: p.WhyNot, Pool: p.Name,
-			Command: e.commands.check(" --probe")}
-		if who := sick(p.Workers); who != "" {
-			w.Text += "; " + who
-		}
-		if p.Panics {
-			w.Title = "pool " + p.Name + " serves by panic alone"
-		}
-		if len(p.Workers) == 0 {
-			w.Text = p.WhyNot + "; its sources name no worker"
-		}
-		all = append(all, w)
+func (e *evidence) dead(p *PoolOverview) {
+	if p.WhyNot == "" {
+		return
 	}
-	return all
+	w := e.add(p, "pool "+p.Name+" cannot serve", p.WhyNot, e.commands.check(" --probe"))
+	w.Grade = bad
+	if who := sick(p.Workers); who != "" {
+		w.Text += "; " + who
+	}
+	if p.Panics {
+		w.Title = "pool " + p.Name + " serves by panic alone"
+	}
+	if len(p.Workers) == 0 {
+		w.Text = p.WhyNot + "; its sources name no worker"
+	}
 }
 
-func (e *evidence) refusedFile() []Warning {
-	if e.gone {
-		return []Warning{{Grade: warn, Title: "file gone", Command: "ls -l " + e.Reload.File,
-			Text: "the configuration in force stays, and a restart would fail: put " + e.Reload.File + " back"}}
+func (e *evidence) refusedFile() {
+	switch {
+	case e.gone:
+		e.add(nil, "file gone", "the configuration in force stays, and a restart would fail: put "+e.Reload.File+" back",
+			"ls -l "+quoted(e.Reload.File))
+	case !e.Reload.OK:
+		e.add(nil, "file refused", "the configuration in force stays: "+e.Reload.Error, e.commands.check(""))
 	}
-	if e.Reload.OK {
-		return nil
-	}
-	return []Warning{{Grade: warn, Title: "file refused", Command: e.commands.check(""),
-		Text: "the configuration in force stays: " + e.Reload.Error}}
 }
 
-func (e *evidence) lostStores() (all []Warning) {
+func (e *evidence) lostStores() {
 	if e.store.Refuses != "" {
-		all = append(all, Warning{Grade: warn, Title: "Redis of [cache] refuses a part",
-			Command: e.commands.check(" --probe"), Text: "the memory of this router alone has it: " + e.store.Refuses})
+		e.add(nil, "Redis of [cache] refuses a part", "the memory of this router alone has it: "+e.store.Refuses,
+			e.commands.check(" --probe"))
 	}
 	if e.store.Open {
-		all = append(all, Warning{Grade: warn, Title: "Redis of [cache] lost", Command: e.commands.check(" --probe"),
-			Text: "the memory of this router alone serves sessions: " + cmp.Or(e.store.Why, "it does not answer")})
+		e.add(nil, "Redis of [cache] lost", "the memory of this router alone serves sessions: "+
+			cmp.Or(e.store.Why, "it does not answer"), e.commands.check(" --probe"))
 	}
 	if e.peers.On && !e.peers.Connected && !e.peers.Since.IsZero() {
-		all = append(all, Warning{Grade: warn, Title: "Redis of [history] lost", Command: e.commands.check(" --probe"),
-			Text: "the routers hear nothing of one another: " + cmp.Or(e.peers.Err, "no connection")})
+		e.add(nil, "Redis of [history] lost", "the routers hear nothing of one another: "+
+			cmp.Or(e.peers.Err, "no connection"), e.commands.check(" --probe"))
 	}
 	if e.short > 0 {
-		all = append(all, Warning{Grade: warn, Title: "disk of the KV cache full", Command: e.commands.status("cache stat"),
-			Text: fmt.Sprintf("it has no room for %d MiB of kv_cache.spill_bytes, so the oldest values go sooner: enlarge the "+
-				"disk, or lower spill_bytes", max(1, e.short>>20))})
+		e.add(nil, "disk of the KV cache full", fmt.Sprintf("it has no room for %d MiB of kv_cache.spill_bytes, so the "+
+			"oldest values go sooner: enlarge the disk, or lower spill_bytes", max(1, e.short>>20)),
+			e.commands.status("cache stat"))
 	}
 	if e.l2 == nil {
-		return all
+		return
 	}
 	for _, s := range e.l2.Servers {
 		switch {
 		case !s.Up:
-			all = append(all, Warning{Grade: warn, Title: "L2 of the KV cache lost",
-				Command: e.commands.status("cache stat"), Text: s.Address + " does not answer: its values are misses"})
+			e.add(nil, "L2 of the KV cache lost", s.Address+" does not answer: its values are misses",
+				e.commands.status("cache stat"))
 		case s.Refuses != "":
-			all = append(all, Warning{Grade: warn, Title: "L2 of the KV cache takes no values",
-				Command: e.commands.status("cache stat"), Text: s.Address + " refuses them: " + s.Refuses})
+			e.add(nil, "L2 of the KV cache takes no values", s.Address+" refuses them: "+s.Refuses,
+				e.commands.status("cache stat"))
 		}
 	}
-	return all
 }
 
-func (e *evidence) certificates() (all []Warning) {
+func (e *evidence) certificates() {
 	for _, c := range e.Certificates {
-		w := Warning{Grade: warn, Title: "certificate " + string(c.State),
-			Command: "openssl x509 -noout -dates -in " + c.File,
-			Text: fmt.Sprintf("that of %s, valid from %s to %s: renew it, no restart is needed", c.Listener,
-				c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))}
-		if c.State != certificate.OK && c.State != certificate.EndsSoon {
-			w.Grade = bad // clients refuse it
-		}
+		command := "openssl x509 -noout -dates -in " + quoted(c.File)
 		if c.State != certificate.OK {
-			all = append(all, w)
+			w := e.add(nil, "certificate "+string(c.State), fmt.Sprintf("that of %s, valid from %s to %s: renew it, no "+
+				"restart is needed", c.Listener, c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339)),
+				command)
+			if c.State != certificate.EndsSoon {
+				w.Grade = bad // clients refuse it
+			}
 		}
 		if c.Refused != "" {
-			all = append(all, Warning{Grade: warn, Title: "certificate refused", Text: strings.TrimPrefix(c.Refused, "listen: "),
-				Command: w.Command})
+			e.add(nil, "certificate refused", strings.TrimPrefix(c.Refused, "listen: "), command)
 		}
 	}
-	return all
 }
 
 // losses are what this process throws away meanwhile.
-func (e *evidence) losses() (all []Warning) {
+func (e *evidence) losses() {
 	if lost, rising := e.trends.of(spansLost); rising {
-		all = append(all, Warning{Grade: warn, Title: "spans lost", Command: e.commands.check(""),
-			Text: fmt.Sprintf("%d, as the collector of [tracing] takes none: see that it runs and can be reached",
-				lost.grown())})
+		e.add(nil, "spans lost", fmt.Sprintf("%d, as the collector of [tracing] takes none: see that it runs and can be "+
+			"reached", lost.grown()), e.commands.check(""))
 	}
 	if lost, rising := e.trends.of(linesLost); rising {
-		all = append(all, Warning{Grade: warn, Title: "lines of the access log lost", Command: "df",
-			Text: fmt.Sprintf("%d: free the disk, or correct server.access_log", lost.grown())})
+		e.add(nil, "lines of the access log lost", fmt.Sprintf("%d: free the disk, or correct server.access_log",
+			lost.grown()), "df")
 	}
-	return all
 }
 
-func (e *evidence) setAside() (all []Warning) {
-	for i := range e.Pools {
-		p := &e.Pools[i]
-		if p.Quarantine {
-			all = append(all, Warning{Grade: warn, Title: "strategy of " + p.Name + " set aside", Pool: p.Name,
-				Command: e.commands.status("status"),
-				Text:    failing(p.PoolState.Strategy, p.Strategy.LastError)})
-		}
-		for _, name := range slices.Sorted(maps.Keys(p.Aside)) {
-			all = append(all, Warning{Grade: warn, Title: "canary of " + p.Name + " set aside", Pool: p.Name,
-				Command: e.commands.status("status"),
-				Text:    failing(name, p.Aside[name])})
-		}
+func (e *evidence) setAside(p *PoolOverview) {
+	if p.Quarantine {
+		e.add(p, "strategy of "+p.Name+" set aside", failing(p.PoolState.Strategy, p.Strategy.LastError),
+			e.commands.status("status"))
 	}
-	return all
-}
-
-// astray are aliases that lead to a model which no worker lists.
-func (e *evidence) astray() (all []Warning) {
-	for i := range e.Pools {
-		p := &e.Pools[i]
-		var listed []string
-		for k := range p.Workers {
-			listed = append(listed, p.Workers[k].Models...)
-		}
-		slices.Sort(listed)
-		for _, alias := range p.Astray {
-			all = append(all, Warning{Grade: warn, Title: "alias " + alias + ", which no worker lists", Pool: p.Name,
-				Command: e.commands.check(" --probe"),
-				Text: "its clients get an error, unless it has a fallback; the workers list " +
-					someIDs(slices.Compact(listed)) + ": correct to of [[models]], or --served-model-name of the workers"})
-		}
+	for _, name := range slices.Sorted(maps.Keys(p.Aside)) {
+		e.add(p, "canary of "+p.Name+" set aside", failing(name, p.Aside[name]), e.commands.status("status"))
 	}
-	return all
-}
-
-// rejecting are canaries that turn requests away which the pool's own strategy would take.
-func (e *evidence) rejecting() (all []Warning) {
-	for i := range e.Pools {
-		p := &e.Pools[i]
-		for _, canary := range p.Canaries {
-			name, _, _ := strings.Cut(canary, " (")
-			_, own := e.trends.of(rejectsOf + p.Name + " " + p.PoolState.Strategy)
-			if x, rising := e.trends.of(rejectsOf + p.Name + " " + name); rising && !own {
-				all = append(all, Warning{Grade: warn, Title: "canary " + name + " of " + p.Name + " turns requests away",
-					Pool: p.Name, Command: e.commands.status("why last"),
-					Text: fmt.Sprintf("%d that the pool's own strategy would have sent to a worker; canaries: %s; take it out of "+
-						"the file, or see why it does", x.grown(), strings.Join(p.Canaries, ", "))})
-			}
-		}
-	}
-	return all
-}
-
-// lostRoles are those of which no worker is up, while the others serve.
-func (e *evidence) lostRoles() (all []Warning) {
-	for i := range e.Pools {
-		p := &e.Pools[i]
-		for _, r := range p.Roles {
-			if r.Role == "prefill" && r.Up == 0 && p.WhyNot == "" && p.Up > 0 {
-				all = append(all, Warning{Grade: warn, Title: "no prefiller of " + p.Name + " is up", Pool: p.Name,
-					Command: e.commands.check(" --probe"),
-					Text: fmt.Sprintf("all %d are down: long prompts are computed where they are answered, which holds up "+
-						"the answers there", r.Workers)})
-			}
-		}
-	}
-	return all
-}
-
-// waits are requests that wait in the router for what more room at the workers would not bring. A queue for room is no
-// warning: status lists it.
-func (e *evidence) waits() (all []Warning) {
-	for i := range e.Pools {
-		p := &e.Pools[i]
-		if p.Queue == nil {
-			continue
-		}
-		if p.Rests != "" {
-			all = append(all, Warning{Grade: warn, Title: "requests of " + p.Name + " wait for a worker", Pool: p.Name,
-				Command: e.commands.status("top"),
-				Text: fmt.Sprintf("%d, %s each at most, and no worker is up: see that what scales the pool starts one",
-					p.Queue.Waiting, p.Rests)})
-		}
-		for _, f := range p.Queue.Flows {
-			if f.Limit != "" {
-				all = append(all, Warning{Grade: warn, Title: "key " + f.Key + " waits for its " + f.Limit, Pool: p.Name,
-					Command: e.commands.status("top"),
-					Text: fmt.Sprintf("%d of its requests wait in the router, whatever room the workers have: raise the limit, or "+
-						"see what its clients do", f.Requests)})
-			}
-		}
-	}
-	return all
 }
 
 func failing(strategy, why string) string {
@@ -247,71 +174,119 @@ func failing(strategy, why string) string {
 	return fmt.Sprintf("%s failed again and again, and the fallback answers: %s", strategy, why)
 }
 
-// fullPools are those that refuse requests though workers are up.
-func (e *evidence) fullPools() (all []Warning) {
-	for i := range e.Pools {
-		p := &e.Pools[i]
-		if n := e.lacking[p.Name]; n >= 1 && p.WhyNot == "" && p.Rests == "" {
-			all = append(all, Warning{Grade: bad, Title: "pool " + p.Name + " refuses requests", Pool: p.Name,
-				Command: e.commands.status("top"),
-				Text: fmt.Sprintf("some %.0f in the last minute, as its workers had max_in_flight requests or refused more; "+
-					"some %d workers would have had a place for all", n, p.Wanted)})
-		}
+// astray warns of aliases that lead to a model which no worker lists.
+func (e *evidence) astray(p *PoolOverview) {
+	var listed []string
+	for k := range p.Workers {
+		listed = append(listed, p.Workers[k].Models...)
 	}
-	return all
+	slices.Sort(listed)
+	for _, alias := range p.Astray {
+		e.add(p, "alias "+alias+", which no worker lists", "its clients get an error, unless it has a fallback; the "+
+			"workers list "+someIDs(slices.Compact(listed))+": correct to of [[models]], or --served-model-name of the workers",
+			e.commands.check(" --probe"))
+	}
 }
 
-// preempting are pools whose engines lack KV: each request that one puts back is computed again, with all its context.
-func (e *evidence) preempting() (all []Warning) {
-	for i := range e.Pools {
-		p := &e.Pools[i]
-		if x, rising := e.trends.of(preemptsOf + p.Name); rising {
-			all = append(all, Warning{Grade: warn, Title: "engines of " + p.Name + " lack KV", Pool: p.Name,
-				Command: e.commands.status("status"),
-				Text: fmt.Sprintf("they put %d requests back, to be computed again: bound what a worker gets (max_in_flight), "+
-					"add workers, or give the engines more memory", x.grown())})
+// canaries warns of those that turn requests away, or fail on them, while the pool's own strategy does not.
+func (e *evidence) canaries(p *PoolOverview) {
+	for _, canary := range p.Canaries {
+		name, _, _ := strings.Cut(canary, " (")
+		for _, fault := range [...]struct{ of, does, text string }{
+			{rejectsOf, "turns requests away", "that the pool's own strategy would have sent to a worker"},
+			{failsOf, "fails", "that went by the fallback, while the pool's own strategy does not fail"},
+		} {
+			_, own := e.trends.of(fault.of + p.Name + " " + p.PoolState.Strategy)
+			x, rising := e.trends.of(fault.of + p.Name + " " + name)
+			if _, aside := p.Aside[name]; rising && !own && !aside {
+				e.add(p, "canary "+name+" of "+p.Name+" "+fault.does, fmt.Sprintf("%d %s; canaries: %s; take it out of the "+
+					"file, or see why it does", x.grown(), fault.text, strings.Join(p.Canaries, ", ")), e.why(p.Name, "", name))
+			}
 		}
 	}
-	return all
 }
 
-// keysAtLimit are the keys of which requests are refused for a limit.
-func (e *evidence) keysAtLimit() (all []Warning) {
+// lostRoles warns that no prefiller is up, while the others serve.
+func (e *evidence) lostRoles(p *PoolOverview) {
+	for _, r := range p.Roles {
+		if r.Role == "prefill" && r.Up == 0 && p.WhyNot == "" && p.Up > 0 {
+			e.add(p, "no prefiller of "+p.Name+" is up", fmt.Sprintf("all %d are down: long prompts are computed where "+
+				"they are answered, which holds up the answers there", r.Workers), e.commands.check(" --probe"))
+		}
+	}
+}
+
+// rests warns of requests that wait although no worker is up. A queue for room is no warning: status lists it.
+func (e *evidence) rests(p *PoolOverview) {
+	if p.Queue != nil && p.Rests != "" {
+		e.add(p, "requests of "+p.Name+" wait for a worker", fmt.Sprintf("%d, %s each at most, and no worker is up: see "+
+			"that what scales the pool starts one", p.Queue.Waiting, p.Rests), e.commands.status("top"))
+	}
+}
+
+// full warns of a pool that refuses requests though workers are up.
+func (e *evidence) full(p *PoolOverview) {
+	if x, rising := e.trends.of(shedsOf + p.Name); rising && p.WhyNot == "" && p.Rests == "" {
+		w := e.add(p, "pool "+p.Name+" refuses requests", fmt.Sprintf("%d so far, as its workers had max_in_flight "+
+			"requests or refused more", x.grown()), e.commands.status("top"))
+		w.Grade = bad
+		if p.Wanted > p.Up {
+			w.Text += fmt.Sprintf("; some %d workers would have had a place for all", p.Wanted)
+		}
+	}
+}
+
+// preempting warns that engines lack KV: each request that one puts back is computed again, with all its context.
+func (e *evidence) preempting(p *PoolOverview) {
+	if x, rising := e.trends.of(preemptsOf + p.Name); rising {
+		e.add(p, "engines of "+p.Name+" lack KV", fmt.Sprintf("they put %d requests back, to be computed again: bound what "+
+			"a worker gets (max_in_flight), add workers, or give the engines more memory", x.grown()),
+			e.commands.status("status"))
+	}
+}
+
+// keysAtLimit warns of the keys whose requests are refused for a limit, or wait for it in the router.
+func (e *evidence) keysAtLimit() {
+	waits := map[string]int{} // by key and limit
+	for i := range e.Pools {
+		if q := e.Pools[i].Queue; q != nil {
+			for _, f := range q.Flows {
+				waits[f.Key+" "+f.Limit] += f.Requests
+			}
+		}
+	}
 	for i := range e.limits {
 		s := &e.limits[i]
 		for by, most := range limitsOf(s) {
 			name := limit.By(by).String()
 			refused, rising := e.trends.of(limitOf + name + " " + s.Key)
-			if !rising {
-				continue
+			n, all := waits[s.Key+" "+name], []string{}
+			if rising {
+				all = append(all, fmt.Sprintf("%d of its requests got 429", refused.grown()))
 			}
-			all = append(all, Warning{Grade: warn, Title: "key " + s.Key + " is at its limit",
-				Command: "curl -s http://" + e.commands.address + "/api/v1/keys",
-				Text: fmt.Sprintf("%d of its requests got 429 for %s = %.0f: raise it, or see what its clients do",
-					refused.grown(), name, most)})
+			if n > 0 {
+				all = append(all, fmt.Sprintf("%d wait in the router, whatever room the workers have", n))
+			}
+			if len(all) > 0 {
+				e.add(nil, "key "+s.Key+" is at its limit", fmt.Sprintf("%s = %.0f: %s; raise it, or see what its clients do",
+					name, most, strings.Join(all, ", ")), e.commands.get("/api/v1/keys"))
+			}
 		}
 	}
-	return all
 }
 
-// brokenPrefixes are prompts of which the engines compute nearly all anew at each turn.
-func (e *evidence) brokenPrefixes() (all []Warning) {
-	for i := range e.Pools {
-		p := &e.Pools[i]
-		for _, b := range p.Breaks {
-			whose := "of clients without a key"
-			if b.Key != "" {
-				whose = "of key " + b.Key
-			}
-			near := "near byte"
-			if b.Exact {
-				near = "at byte"
-			}
-			all = append(all, Warning{Grade: warn, Title: "prompts " + whose + " break early", Pool: p.Name,
-				Command: e.commands.status("why last"),
-				Text: fmt.Sprintf("the prefix breaks %s %d in %.0f %% of turns, so that all behind is computed again: move the "+
-					"date, id or counter there behind what stays", near, b.Byte, 100*b.Share)})
+// brokenPrefixes warns of prompts of which the engines compute nearly all anew at each turn.
+func (e *evidence) brokenPrefixes(p *PoolOverview) {
+	for _, b := range p.Breaks {
+		whose, near := "of clients without a key", "near byte"
+		if b.Key != "" {
+			whose = "of key " + b.Key
 		}
+		if b.Exact {
+			near = "at byte"
+		}
+		e.add(p, "prompts "+whose+" break early", fmt.Sprintf("the prefix breaks %s %d in %.0f %% of turns, so that all "+
+			"behind is computed again: move the date, id or counter there behind what stays", near, b.Byte, 100*b.Share),
+			e.why(p.Name, b.Key, ""))
 	}
-	return all
 }

@@ -2,14 +2,20 @@ package operator
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/admin/decisions"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/request/limit"
+	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
 
@@ -19,7 +25,8 @@ func healthy(ids ...string) *evidence {
 	for _, id := range ids {
 		o.Pools[0].Workers = append(o.Pools[0].Workers, WorkerState{ID: id, State: "up", Breaker: "closed"})
 	}
-	return &evidence{Overview: o, lacking: map[string]float64{}, trends: &trends{}, commands: commands{file: "w.toml", admin: " --admin host:1"}}
+	return &evidence{Overview: o, trends: &trends{}, ring: new(decisions.Ring),
+		commands: commands{binary: "warmpath", file: "w.toml", admin: " --admin host:1", curl: "http://host:1"}}
 }
 
 // holdWarnings spoils a pool of three and compares the warnings, a line each.
@@ -96,21 +103,79 @@ func TestWarnings(t *testing.T) {
 	})
 	f("warn: spans lost | 7, as the collector of [tracing] takes none: see that it runs and can be reached | "+check+
 		"\nwarn: lines of the access log lost | 7: free the disk, or correct server.access_log | df", func(e *evidence, _ *PoolOverview) {
-		for _, name := range []string{spansLost, linesLost} {
-			e.trends.see(name, 0, time.Now())
-			e.trends.see(name, 7, time.Now())
-		}
+		e.rise(spansLost)
+		e.rise(linesLost)
 	})
-	f("bad: pool p refuses requests | some 7 in the last minute, as its workers had max_in_flight requests or refused more; "+
+	f("bad: pool p refuses requests | 7 so far, as its workers had max_in_flight requests or refused more; "+
 		"some 5 workers would have had a place for all | warmpath top --admin host:1",
-		func(e *evidence, p *PoolOverview) { e.lacking["p"], p.Wanted = 7.2, 5 })
+		func(e *evidence, p *PoolOverview) {
+			e.rise(shedsOf + "p")
+			p.Wanted = 5
+		})
+}
+
+// rise has a count rise by seven.
+func (e *evidence) rise(name string) {
+	e.trends.see(name, 0, time.Now())
+	e.trends.see(name, 7, time.Now())
+}
+
+// A key whose requests wait for its limit, and are refused for it, has one problem.
+func TestWarningsOfKeys(t *testing.T) {
+	f := func(want string, spoil func(e *evidence, q *waiting.State)) {
+		t.Helper()
+		holdWarnings(t, want, func(e *evidence, p *PoolOverview) {
+			p.Queue = &waiting.State{}
+			e.limits = []limit.Stats{{Key: "team-a", Limits: limit.Limits{Requests: 30}}}
+			spoil(e, p.Queue)
+		})
+	}
+	const at, end = "warn: key team-a is at its limit | requests_per_minute = 30: ",
+		"; raise it, or see what its clients do | curl -gs http://host:1/api/v1/keys"
+	refused := func(e *evidence, _ *waiting.State) { e.rise(limitOf + "requests_per_minute team-a") }
+	waits := func(_ *evidence, q *waiting.State) {
+		for _, agent := range []string{"team-a / x", "team-a / y"} {
+			q.Flows = append(q.Flows, queue.FlowCount{Flow: agent, Key: "team-a", Limit: "requests_per_minute", Requests: 4})
+		}
+		q.Flows = append(q.Flows, queue.FlowCount{Flow: "team-a", Key: "team-a", Requests: 2}) // for room
+	}
+	f("", func(*evidence, *waiting.State) {})
+	f(at+"7 of its requests got 429"+end, refused)
+	f(at+"8 wait in the router, whatever room the workers have"+end, waits)
+	f(at+"7 of its requests got 429, 8 wait in the router, whatever room the workers have"+end, func(e *evidence, q *waiting.State) {
+		refused(e, q)
+		waits(e, q)
+	})
+}
+
+// A canary is named where it fails or turns requests away, and the pool's own strategy does not.
+func TestWarningsOfCanaries(t *testing.T) {
+	f := func(want string, rising ...string) {
+		t.Helper()
+		holdWarnings(t, want, func(e *evidence, p *PoolOverview) {
+			p.PoolState.Strategy, p.Canaries = "own", []string{"mine (20 %)", "other (5 %)"}
+			p.Aside = map[string]string{}
+			if len(rising) > 2 {
+				p.Aside["mine"] = "trap"
+			}
+			for _, name := range rising {
+				e.rise(name)
+			}
+		})
+	}
+	const end = "; canaries: mine (20 %), other (5 %); take it out of the file, or see why it does | warmpath why last --admin host:1"
+	f("")
+	f("warn: canary mine of p turns requests away | 7 that the pool's own strategy would have sent to a worker"+end, rejectsOf+"p mine")
+	f("warn: canary mine of p fails | 7 that went by the fallback, while the pool's own strategy does not fail"+end, failsOf+"p mine")
+	f("", failsOf+"p mine", failsOf+"p own")
+	f("warn: canary of p set aside | mine failed again and again, and the fallback answers: trap | warmpath status --admin host:1",
+		failsOf+"p mine", "spare", "spare")
 }
 
 func TestWarningsOfPreemptions(t *testing.T) {
 	holdWarnings(t, "warn: engines of p lack KV | they put 7 requests back, to be computed again: bound what a worker gets (max_in_flight), "+
 		"add workers, or give the engines more memory | warmpath status --admin host:1", func(e *evidence, _ *PoolOverview) {
-		e.trends.see(preemptsOf+"p", 0, time.Now())
-		e.trends.see(preemptsOf+"p", 7, time.Now())
+		e.rise(preemptsOf + "p")
 	})
 }
 
@@ -139,6 +204,9 @@ func TestWarningsOfWorkers(t *testing.T) {
 	}
 	f("warn: b down | no answer within 2s | "+probe, func(_ *evidence, p *PoolOverview) {
 		p.Workers[1].State, p.Workers[1].LastError = "down", "no answer within 2s"
+	})
+	f("warn: 2 workers fail | a, b; a: EOF | "+probe, func(_ *evidence, p *PoolOverview) {
+		p.Workers[0].LastError, p.Workers[1].LastError = "EOF", "timeout"
 	})
 	f("warn: 2 workers ejected | a, c; a: 401 | "+probe, func(_ *evidence, p *PoolOverview) {
 		p.Workers[0].State, p.Workers[0].Why = "ejected", "401"
@@ -195,17 +263,54 @@ func TestWarningsAreBounded(t *testing.T) {
 	}
 }
 
-// A command can be copied: it names the listener where that is not the default, and the token's file.
-func TestAdminFlags(t *testing.T) {
-	f := func(addr, token, want string) {
+// A command can be pasted into a shell in any folder: it names the binary, the file, the listener where that is not the
+// default, and the token's file.
+func TestCommands(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(binary, file, addr, token, check, status, curl string) {
 		t.Helper()
-		if got := adminFlags(addr, token); got != want {
-			t.Errorf("%s, %q: %q; want %q", addr, token, got, want)
+		c := newCommands(binary, file, addr, token)
+		for _, x := range [][2]string{{c.check(""), check}, {c.status("status"), status}, {c.get("/keys"), curl}} {
+			if x[0] != x[1] {
+				t.Errorf("%s, %q: %s; want %s", addr, token, x[0], x[1])
+			}
 		}
 	}
-	f("127.0.0.1:9090", "", "")
-	f("127.0.0.1:9091", "", " --admin 127.0.0.1:9091")
-	f("0.0.0.0:9090", "/run/token", " --token-file /run/token")
-	f("[::]:9091", "", " --admin 127.0.0.1:9091")
-	f("10.0.0.1:9090", "", " --admin 10.0.0.1:9090")
+	f("warmpath", "/etc/w.toml", "127.0.0.1:9090", "", "warmpath check --config /etc/w.toml", "warmpath status", "curl -gs http://127.0.0.1:9090/keys")
+	f("/opt/my bin/warmpath", "it's.toml", "0.0.0.0:9091", "", "'/opt/my bin/warmpath' check --config '"+here+"/it'\\''s.toml'",
+		"'/opt/my bin/warmpath' status --admin 127.0.0.1:9091", "curl -gs http://127.0.0.1:9091/keys")
+	f("w", "/w.toml", "[::]:9090", "token", "w check --config /w.toml", "w status --token-file "+here+"/token",
+		`curl -gs -H "Authorization: Bearer $(cat `+here+`/token)" http://127.0.0.1:9090/keys`)
+	f("w", "/w.toml", "[fd00::1]:9090", "", "w check --config /w.toml", "w status --admin '[fd00::1]:9090'", "curl -gs 'http://[fd00::1]:9090'/keys")
+	f("w", "/w.toml", "10.0.0.1:9090", "", "w check --config /w.toml", "w status --admin 10.0.0.1:9090", "curl -gs http://10.0.0.1:9090/keys")
+}
+
+// The request that a command explains is one of those that the warning is about.
+func TestWhyOfAWarning(t *testing.T) {
+	e := healthy("a")
+	e.ring.Resize(1 << 20)
+	for _, s := range []message.Seen{
+		{Record: route.Record{Pool: "p", Strategy: "mine", Fallback: "trap"}},
+		{Record: route.Record{Pool: "p", Strategy: "other"}, End: message.FaultRejected.Code},
+		{Record: route.Record{Pool: "p", Strategy: "mine"}},
+		{Record: route.Record{Pool: "q", Strategy: "mine", Fallback: "trap"}},
+	} {
+		in := &message.Inbound{Seen: s}
+		in.ID = fmt.Sprintf("%s-%s-%s%s", s.Pool, s.Strategy, s.Fallback, s.End)
+		e.ring.Ended(in, time.Second, 0)
+	}
+	f := func(pool, key, strategy, want string) {
+		t.Helper()
+		if got := e.why(pool, key, strategy); got != "warmpath why "+want+" --admin host:1" {
+			t.Errorf("%s %s %s: %s; want %s", pool, key, strategy, got, want)
+		}
+	}
+	f("p", "", "mine", "p-mine-trap")
+	f("p", "", "other", "p-other-rejected_by_strategy")
+	f("p", "", "", "p-mine-")
+	f("q", "", "other", "last")
+	f("p", "team-a", "", "last")
 }

@@ -28,3 +28,13 @@ func program() string {
 	}
 	return path
 }
+
+// Command returns how a shell finds this process's binary: its name if PATH leads there, else its path.
+func Command() string {
+	path := program()
+	name := filepath.Base(path)
+	if found, err := exec.LookPath(name); err == nil && found == path {
+		return name
+	}
+	return path
+}

@@ -90,10 +90,11 @@ type Stats struct {
 	Busy      uint64 // refusals because it was full
 	Denied    uint64 // refusals for other reasons
 	Ejections uint64
-	Restarts  uint64 // new processes
-	Lately    int    // of these, in the last Lately
-	Left      uint64 // answers that showed that it shuts down
-	Preempts  uint64 // requests that its engine put back for want of KV, by the pages that were read
+	Restarts  uint64        // new processes
+	Lately    int           // of these, in the last Lately
+	Restarted time.Duration // since the last one, if there was one
+	Left      uint64        // answers that showed that it shuts down
+	Preempts  uint64        // requests that its engine put back for want of KV, by the pages that were read
 
 	LastError   string
 	LastErrorAt time.Time // zero = never
@@ -117,7 +118,8 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,
 		Busy: w.totals.busy, Denied: w.totals.denied,
 		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Lately: w.totals.lately(m.now),
-		Left: w.totals.left, Preempts: w.totals.preempts,
+		Restarted: m.now - w.totals.lastRestart(),
+		Left:      w.totals.left, Preempts: w.totals.preempts,
 	}
 	s.LastError, s.LastErrorAt, s.ErrorOver = w.health.LastError()
 	s.DeniesKey = w.deniesKey

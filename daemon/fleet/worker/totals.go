@@ -10,7 +10,7 @@ import (
 type totals struct {
 	answered, failed, broken, refused, busy, denied, ejected, left, restarts, preempts uint64
 
-	restarted []time.Duration // when, of late
+	restarted []time.Duration // when: the last one, and those of late
 }
 
 // Lately is the time in which restarts of a worker are one incident.
@@ -20,6 +20,14 @@ const Lately = 5 * time.Minute
 func (t *totals) restart(now time.Duration) {
 	t.restarts++
 	t.restarted = append(t.restarted[len(t.restarted)-t.lately(now):], now)
+}
+
+// lastRestart returns when the last one was, 0 if there was none.
+func (t *totals) lastRestart() time.Duration {
+	if len(t.restarted) == 0 {
+		return 0
+	}
+	return t.restarted[len(t.restarted)-1]
 }
 
 // lately returns how many restarts there were of late.

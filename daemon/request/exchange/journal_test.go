@@ -91,14 +91,18 @@ func TestJournalOfSteps(t *testing.T) {
 		t.Errorf("nobody is left, of no worker: %q", got)
 	}
 	j.NobodyLeft(in, p, journal.Step{Reason: journal.Late, Worker: a}, 2)
-	if got := logged(); got != "level=WARN msg=\"no worker is left for the request: its client gets an error\" pool=p id=id-1"+
-		" worker=w0 reason=late tried=2\n" {
+	if got := logged(); got != "level=WARN msg=\"no worker is left for the request: its client gets an error\" pool=p reason=late id=id-1"+
+		" worker=w0 tried=2\n" {
 		t.Errorf("nobody is left: %q", got)
+	}
+	j.NobodyLeft(in, p, journal.Step{Reason: journal.Late, Worker: b}, 2) // counted, and logged when it is over
+	if got := logged(); got != "" {
+		t.Errorf("nobody is left once more: %q", got)
 	}
 	j.GaveUp(in, p, journal.Step{}, 0)
 	j.GaveUp(in, p, journal.Step{Reason: journal.Timeout, Worker: a}, 1)
 	if got := logged(); got != "level=WARN msg=\"the request is sent to no other worker: its client gets an error\" pool=p"+
-		" id=id-1 worker=w0 reason=timeout tried=1\n" {
+		" reason=timeout id=id-1 worker=w0 tried=1\n" {
 		t.Errorf("given up: %q", got)
 	}
 }

@@ -27,6 +27,7 @@ type Journal struct {
 	matched    seldom.Line   // for Matched
 	unpaired   seldom.Line   // for prefilled
 	alone      seldom.Spells // for prefilled, by pool, a space and the result
+	lost       seldom.Spells // for NobodyLeft and GaveUp, by pool and reason
 	starved    seldom.Line   // for noDescriptor
 	failedPick seldom.Line   // for failedStrategy
 	refusedKey seldom.Line   // for keyRefused
@@ -175,6 +176,13 @@ func (j *Journal) Prefilled(in *message.Inbound, p *epoch.Pool, result Prefilled
 		" role prefill are up, list its model and have the pool's connector")
 }
 
+// moves passes the worker that a request goes to to the keeper.
+func (j *Journal) moves(in *message.Inbound, to *worker.Worker) {
+	if j.keeper != nil {
+		j.keeper.Moves(in, to.ID())
+	}
+}
+
 // NoDescriptor logs that this process had no descriptor for a request's connection. It logs once a second at most: a
 // line a request could fill the disk.
 func (j *Journal) NoDescriptor(in *message.Inbound, p *epoch.Pool) {
@@ -226,9 +234,10 @@ type Step struct {
 	After  time.Duration // the request's arrival it was given up
 }
 
-// PassedOn logs, counts and records that the request goes on to the next worker. That may be the same one again, if it
-// closed an idle connection.
+// PassedOn logs, counts and records that the request goes on to the next worker; from is empty before the first one.
+// The next may be the same one again, if it closed an idle connection.
 func (j *Journal) PassedOn(in *message.Inbound, p *epoch.Pool, from Step, next *worker.Worker) {
+	defer j.moves(in, next)
 	if from.Reason == None {
 		return
 	}
@@ -256,8 +265,14 @@ func (j *Journal) GaveUp(in *message.Inbound, p *epoch.Pool, last Step, tried in
 		return
 	}
 	j.Unanswered(in, last)
-	j.Of(p).Warn("the request is sent to no other worker: its client gets an error", "id", in.ID,
-		"worker", last.Worker.ID(), "reason", string(last.Reason), "tried", tried)
+	j.lose(in, p, last, tried, "the request is sent to no other worker: its client gets an error")
+}
+
+// lose logs a request whose client gets an error. Each minute without one ends the lines: many may be lost at once.
+func (j *Journal) lose(in *message.Inbound, p *epoch.Pool, last Step, tried int, text string) {
+	reason := string(last.Reason)
+	j.lost.WarnUntilQuiet(j.Of(p).With("reason", reason), p.Name+" "+reason+text, text,
+		"for a minute no request has been lost for this reason", "id", in.ID, "worker", last.Worker.ID(), "tried", tried)
 }
 
 // FellBack logs and counts that the request has gone from a model to another one. It logs once a second at most: all of
@@ -279,6 +294,5 @@ func (j *Journal) NobodyLeft(in *message.Inbound, p *epoch.Pool, last Step, trie
 	if last.Reason == NoDescriptor { // that has its own line
 		return
 	}
-	j.Of(p).Warn("no worker is left for the request: its client gets an error", "id", in.ID, "worker", last.Worker.ID(),
-		"reason", string(last.Reason), "tried", tried)
+	j.lose(in, p, last, tried, "no worker is left for the request: its client gets an error")
 }

@@ -84,6 +84,8 @@ type Keeper interface {
 	Waits(in *message.Inbound, c *route.Choice, p Position)
 	// Prefills keeps what is known so far of the prefill of a request that is under way.
 	Prefills(in *message.Inbound, s route.Split)
+	// Moves keeps at which worker a request that is under way is now.
+	Moves(in *message.Inbound, to string)
 }
 
 // Position is that of a request in a queue. It is safe for concurrent use.

@@ -87,6 +87,14 @@ type Queued struct {
 	Limit    string        `json:"waits_for,omitempty"` // limit of its key, at its last place; absent = for a worker
 }
 
+// For says what the request waits for.
+func (q *Queued) For() string {
+	if q.Limit != "" {
+		return "its key's " + q.Limit
+	}
+	return "a worker with room"
+}
+
 // Split is the prefill of a request at a worker of its own.
 type Split struct {
 	Prefiller string        `json:"prefiller,omitempty"` // "" = none was found
