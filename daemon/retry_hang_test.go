@@ -19,6 +19,7 @@ func TestHangingEngineLosesItsPrompts(t *testing.T) {
 	var hung atomic.Pointer[string]
 	worker := func(name string) string {
 		return fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body) // else the server does not see that the router leaves
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.Header().Set("X-Engine", name)
 			w.WriteHeader(http.StatusOK)
@@ -63,6 +64,65 @@ func TestHangingEngineLosesItsPrompts(t *testing.T) {
 			t.Errorf("%s is %s: %q", w.ID, w.State, w.Why)
 		}
 	}
+}
+
+// TestHungWorkerIsTriedByTheRouter: a worker takes requests and never answers, while its health is good. Once that is known no
+// client waits there: the router itself asks it for a token, one request at a time, and has clients go there again when
+// one came.
+func TestHungWorkerIsTriedByTheRouter(t *testing.T) {
+	t.Parallel()
+	var hangs atomic.Bool
+	var clients, tries, atOnce, most atomic.Int64
+	hung := fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // else the server does not see that the router leaves
+		own := strings.Contains(string(body), `"max_tokens":1,`)
+		if own {
+			tries.Add(1)
+			most.Store(max(most.Load(), atOnce.Add(1)))
+			defer atOnce.Add(-1)
+		} else {
+			clients.Add(1)
+		}
+		if hangs.Load() {
+			<-r.Context().Done()
+			return
+		}
+		io.WriteString(w, completion)
+	})
+	good := fakeWorker(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, completion) })
+	r := start(t, settings("roundrobin", hung.URL, good.URL), 2)
+	ask := func(patience time.Duration) time.Duration {
+		began := time.Now()
+		resp, err := (&http.Client{Timeout: patience}).Post("http://"+r.Addr()+"/v1/completions", "application/json",
+			strings.NewReader(`{"model":"sim","stream":true,"prompt":"x"}`))
+		if err == nil {
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+		return time.Since(began)
+	}
+	hangs.Store(true)
+	var waiting sync.WaitGroup
+	for range 10 {
+		waiting.Go(func() { ask(10500 * time.Millisecond) })
+	}
+	waiting.Wait()
+	eventually(t, "the hung worker is ejected", func() bool { return r.describe()[0].Workers[0].State == "ejected" })
+	before := clients.Load()
+	for end := time.Now().Add(12 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if took := ask(time.Minute); took > 2*time.Second {
+			t.Fatalf("a client has waited %v", took)
+		}
+	}
+	if n := clients.Load() - before; n != 0 || tries.Load() < 2 || most.Load() != 1 {
+		t.Errorf("the hung worker got %d clients' requests and %d of the router, %d at once; want 0, 2 or more, 1", n, tries.Load(),
+			most.Load())
+	}
+	if why := r.describe()[0].Workers[0].Why; !strings.Contains(why, "nor a token for the router itself") {
+		t.Errorf("it is ejected since %q", why)
+	}
+	hangs.Store(false)
+	eventually(t, "clients go there again", func() bool { ask(time.Minute); return clients.Load() > before })
 }
 
 // TestSlowUploadsAreNoHang: clients that leave in the midst of a large body say nothing of the worker, which waited for

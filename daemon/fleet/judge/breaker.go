@@ -28,6 +28,7 @@ type breaker struct {
 	opening
 	until   time.Duration
 	trial   *Request // under way; nil = none
+	own     bool     // the router tries the worker by a request of its own, not by a client's
 	by      uint64   // the number of the request that opened it
 	refused uint64   // the number of the last trial that was refused
 	before  opening  // what the request by found
@@ -54,7 +55,7 @@ func (b *breaker) state(now time.Duration) BreakerState {
 
 // lets reports whether a request may go to the worker now.
 func (b *breaker) lets(now time.Duration) bool {
-	return b.cause == NoCause || now >= b.until && b.trial == nil
+	return b.cause == NoCause || now >= b.until && b.trial == nil && !b.own
 }
 
 // sent makes r the trial if the breaker is half-open.

@@ -139,7 +139,8 @@ func (g *Engine) hangs(h *Health, r *Request, long, now time.Duration) int {
 
 // hanging is the outcome of a request for which hangs is not 0.
 func hanging(waited time.Duration) Outcome {
-	return Outcome{Kind: Broken, Err: fmt.Sprintf("no byte of any answer in %.0f s", math.Floor(waited.Seconds()))}
+	return Outcome{Kind: Broken, Hangs: true,
+		Err: fmt.Sprintf("no byte of any answer in %.0f s", math.Floor(waited.Seconds()))}
 }
 
 // idle returns for how long the engine has done nothing although a request waits for its first byte: no byte of any
@@ -163,7 +164,7 @@ func (g *Engine) StandsStill(h *Health, oldest *Request, long, now time.Duration
 		return v
 	}
 	if idle := g.idle(h, oldest, now); idle >= long {
-		v = Verdict{Do: PutAside, Cause: Failing,
+		v = Verdict{Do: PutAside, Cause: Failing, Hangs: true,
 			Why: fmt.Sprintf("no byte of any answer and no step of its engine in %.0f s", idle.Seconds())}
 	}
 	return v

@@ -182,6 +182,15 @@ func (h *Health) SetAside(v *Verdict, by uint64, first, now time.Duration) (caus
 	return cause, again
 }
 
+// TryOwn has the next trial of a worker that failed be a request of the router's own, or with false a client's.
+func (h *Health) TryOwn(own bool) { h.breaker.own = own && h.breaker.cause == Failing }
+
+// OwnTrialDue reports whether the worker is to get a request of the router's own now.
+func (h *Health) OwnTrialDue(now time.Duration) bool { return h.breaker.own && now >= h.breaker.until }
+
+// WorksAgain reports whether the engine has done something since such a trial was due.
+func (h *Health) WorksAgain(g *Engine) bool { return h.WorksOn(g, h.breaker.until) }
+
 // Close closes the breaker.
 func (h *Health) Close() { h.breaker.shut() }
 

@@ -27,6 +27,7 @@ type Outcome struct {
 	OfModel    bool   // Denied: the worker lacks the model, and may accept others
 	Uncompared bool   // Denied: the client got it, and no other worker was asked
 	Stalled    bool   // Broken by a pause of the answer: the connection was there
+	Hangs      bool   // Broken: no answer came, and the engine did nothing
 	Partly     bool   // the worker may not have got all of the request, and waited for the rest
 	Tokens     int    // generated, if known: for TPOT
 	Err        string // the error, for the page; no URLs, no prompts

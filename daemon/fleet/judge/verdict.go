@@ -23,6 +23,7 @@ type Verdict struct {
 	Check   bool // a health check decides at once, not in two seconds
 	Scrape  bool // the metrics show whether the process is another one
 	Refuses bool // the worker refuses one kind of requests, and accepts others
+	Hangs   bool // the engine does nothing, so that a client's request would wait there in vain
 }
 
 // Crowded records that an outcome of that kind came while the worker had so many requests.
@@ -58,7 +59,7 @@ func (h *Health) End(r *Request, o *Outcome, signs int, settled bool, now time.D
 		return v
 	}
 	h.suspectBy(&v, o.Kind)
-	v.Why = o.why()
+	v.Why, v.Hangs = o.why(), o.Hangs
 	h.failures.add(o.Kind)
 	switch {
 	case o.Kind == Refused:

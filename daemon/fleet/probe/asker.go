@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,10 +123,23 @@ func (a *asker) paused(ctx context.Context, base string) bool {
 	return err == nil && status == http.StatusOK && json.Unmarshal(b, &answer) == nil && answer.Is
 }
 
-// question is one GET.
+// tokenWait is how long a worker that nobody else uses may take for a token.
+const tokenWait = 5 * time.Second
+
+// try asks a worker for a completion of one token, and returns the status of the answer; 0 = none came.
+func (a *asker) try(ctx context.Context, base string, p worker.Phase) int {
+	body, _ := json.Marshal(map[string]any{"model": p.Try, "prompt": "a", "max_tokens": 1}) // cannot fail
+	status, _, _ := a.get(ctx, question{client: a.fresh, url: base + "/v1/completions", body: body, rank: p.Rank,
+		wait: tokenWait, limit: maxModels})
+	return status
+}
+
+// question is a GET, or with a body a POST.
 type question struct {
 	client *http.Client
 	url    string
+	body   []byte        // JSON
+	rank   string        // X-data-parallel-rank; "" = no header
 	wait   time.Duration // deadline of the answer
 	limit  int64         // bytes read of it
 }
@@ -134,9 +148,19 @@ type question struct {
 func (a *asker) get(ctx context.Context, q question) (int, []byte, error) {
 	ctx, stop := context.WithTimeout(ctx, q.wait)
 	defer stop()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, q.url, nil)
+	method := http.MethodGet
+	if q.body != nil {
+		method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(ctx, method, q.url, bytes.NewReader(q.body))
 	if err != nil {
 		return 0, nil, errors.New("not a URL")
+	}
+	if q.body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if q.rank != "" {
+		r.Header.Set("X-Data-Parallel-Rank", q.rank)
 	}
 	if a.Key != "" {
 		r.Header.Set("Authorization", "Bearer "+a.Key)

@@ -12,8 +12,10 @@ import (
 type Sink interface {
 	// Phase returns what matters of a worker here. One that is not up is checked more often and not scraped. One that is
 	// shutting down is scraped each second, to find its new process soon. A worker whose engine makes no steps is asked
-	// whether it is paused.
-	Phase(id uint64) worker.Phase
+	// whether it is paused. One that hung is tried.
+	Phase(id uint64, at time.Time) worker.Phase
+
+	Tried(id uint64, status int, at time.Time) // the answer to a completion of one token; 0 = none came in time
 
 	// Counted takes how many data-parallel engines the worker reports. It comes before Healthy, and only if Phase asks
 	// for it and the worker reports them.

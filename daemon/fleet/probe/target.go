@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
 const (
@@ -24,6 +26,7 @@ type target struct {
 	list    chan struct{}      // asks for a listing
 	scrape  chan struct{}      // ends the wait for the next scrape
 	stop    context.CancelFunc // ends the loops; nil if none run
+	trying  atomic.Bool        // a token is asked for
 }
 
 // followHealth checks at once and then every interval. It has the models listed on every fifth good check and on the
@@ -39,8 +42,12 @@ func (t *target) followHealth(ctx context.Context, sink Sink) {
 		was = ok
 		a = t.asker.Load()
 		every := a.HealthInterval
-		if !sink.Phase(t.id).Up {
+		phase := sink.Phase(t.id, time.Now())
+		if !phase.Up {
 			every = min(every, downEvery)
+		}
+		if phase.Try != "" && t.trying.CompareAndSwap(false, true) {
+			go t.try(ctx, a, sink, phase)
 		}
 		gap := min(minGap, every/2)
 		sleep(ctx, gap, nil, nil)
@@ -76,7 +83,7 @@ func (t *target) followHealthAlone(ctx context.Context, sink Sink) {
 func (t *target) followMetrics(ctx context.Context, sink Sink) {
 	for ctx.Err() == nil {
 		a := t.asker.Load()
-		switch phase := sink.Phase(t.id); {
+		switch phase := sink.Phase(t.id, time.Now()); {
 		case !phase.Up:
 			sleep(ctx, min(minGap, a.ScrapeInterval), nil, nil) // soon after it came up
 		case phase.Leaving:
@@ -112,11 +119,19 @@ func (t *target) checkHealth(ctx context.Context, a *asker, sink Sink) bool {
 	return v == healthy
 }
 
+// try has the worker complete a token. Its health is checked meanwhile.
+func (t *target) try(ctx context.Context, a *asker, sink Sink, p worker.Phase) {
+	defer t.trying.Store(false)
+	if status := a.try(ctx, t.url, p); ctx.Err() == nil {
+		sink.Tried(t.id, status, time.Now())
+	}
+}
+
 // countEngines reports to the sink how many engines a worker has that comes up, if the worker reports them and the sink
 // wants the count. The sink must know it before the first request goes there: the worker answers 400 to a rank that it
 // has no more.
 func (t *target) countEngines(ctx context.Context, a *asker, sink Sink) {
-	if !sink.Phase(t.id).Counts {
+	if !sink.Phase(t.id, time.Now()).Counts {
 		return
 	}
 	if n := a.engines(ctx, t.url, t.metrics); n > 0 && ctx.Err() == nil {
@@ -136,7 +151,7 @@ func (t *target) listModels(ctx context.Context, a *asker, sink Sink) {
 
 func (t *target) readMetrics(ctx context.Context, a *asker, sink Sink) {
 	p, err := a.metrics(ctx, t.metrics, a.ScrapeInterval)
-	if err == nil && sink.Phase(t.id).Still && a.paused(ctx, t.url) {
+	if err == nil && sink.Phase(t.id, time.Now()).Still && a.paused(ctx, t.url) {
 		p.Pause()
 	}
 	switch {

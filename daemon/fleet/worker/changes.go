@@ -350,6 +350,8 @@ func (f *fleet) setAside(w *Worker, v *judge.Verdict, by uint64, now time.Durati
 		return
 	}
 	cause, again := e.health.SetAside(v, by, f.conf.HealthInterval, now)
+	e.health.TryOwn(v.Hangs && f.conf.OwnTrials)
+	e.suspect = w
 	kind := ejected
 	switch cause {
 	case judge.Refusing:

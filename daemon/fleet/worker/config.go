@@ -30,6 +30,7 @@ type Config struct {
 	RetryBudget float64    // repeats that MayRetry lets through, a share of requests, beside 10 a second; 0 = these alone
 	Panic       bool       // while no worker is up, Snapshot offers all of them, as Panicked
 	Adapters    Loading
+	OwnTrials   bool // the Watcher tries workers that hang, by Phase.Try; else a client's request does
 
 	// New reads the fields below. Configure ignores them.
 	Log     *slog.Logger // default: none
@@ -61,10 +62,10 @@ type Caches interface {
 	Resized(slot uint32, tokens int)
 }
 
-// Watcher checks workers' health and reads their models and metrics. It reports the results to the pool by the worker's
-// number: Healthy, Silent, Ill, Dead, Unchecked, Listing, Listed, Unlisted, Scraped and Unscraped. The pool calls a
-// Watcher with its lock held, so that the calls about one worker come in order. A Watcher must not call the pool before
-// it returns.
+// Watcher checks workers' health, tries those that hang, and reads models and metrics. It reports the results to the
+// pool by the worker's number: Healthy, Silent, Ill, Dead, Unchecked, Tried, Listing, Listed, Unlisted, Scraped and
+// Unscraped. The pool calls a Watcher with its lock held, so that the calls about one worker come in order. A Watcher
+// must not call the pool before it returns.
 type Watcher interface {
 	Watch(id uint64, url, metrics string) // the worker is new; both URLs may hold credentials
 	WatchHealth(id uint64)                // it was removed, and requests there may wait in vain: only its health matters

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
@@ -211,7 +212,7 @@ func TestMayBePaused(t *testing.T) {
 	p := upPool(t, 2)
 	f := func(what string, want bool) {
 		t.Helper()
-		if got := p.Phase(p.fleet.workers[0].number).Still; got != want {
+		if got := p.Phase(p.fleet.workers[0].number, p.after(0)).Still; got != want {
 			t.Errorf("%s: %v; want %v", what, got, want)
 		}
 	}
@@ -229,4 +230,63 @@ func TestMayBePaused(t *testing.T) {
 	p.scrape(0, Metrics{}, 6)
 	p.scrape(0, Metrics{}, 7)
 	f("its page counts no steps", false)
+}
+
+// TestOwnTrials: while its engine hangs, a worker whose models are known gets no client's request for a trial, but one of
+// the router's own, until that shows that it works or that it takes none.
+func TestOwnTrials(t *testing.T) {
+	for status, want := range map[int]string{200: "w0 w1 w2 w3", 0: "w1 w2 w3", 500: "w1 w2 w3", 404: "w0 w1 w2 w3"} {
+		p := upPoolOf(Config{Workers: specs(4), OwnTrials: true, HealthInterval: 2 * time.Second})
+		id := p.fleet.endpoints[0].number
+		p.Listed(id, []string{"sim"}, nil)
+		hang(p)
+		clients := func(what, want string, at float64) {
+			t.Helper()
+			if got := snap(p, "", at); got != want {
+				t.Errorf("%d, %s: clients may go to %s; want %s", status, what, got, want)
+			}
+		}
+		tries := func(what, want string, at float64) {
+			t.Helper()
+			if got := p.Phase(id, p.after(at)).Try; got != want {
+				t.Errorf("%d, %s: tried with %q; want %q", status, what, got, want)
+			}
+		}
+		tries("in the back-off", "", 113)
+		clients("a trial is due", "w1 w2 w3", 115)
+		tries("a trial is due", "sim", 115)
+		p.Slept("w0", p.after(115))
+		tries("it sleeps", "", 115)
+		p.Woke("w0", p.after(115))
+		p.Drain("w0", true, p.after(115))
+		tries("it drains", "", 115)
+		p.Drain("w0", false, p.after(115))
+		p.Tried(id, status, p.after(116))
+		clients("after the trial", want, 116.5)
+		tries("in twice the back-off", "", 119)
+		tries("after it", map[int]string{0: "sim", 500: "sim"}[status], 121)
+		p.scrape(0, Metrics{Queries: 200}, 122)
+		p.Tried(id, 0, p.after(122.5))
+		clients("its engine makes steps", "w0 w1 w2 w3", 123)
+	}
+	p := upPoolOf(Config{Workers: specs(4), OwnTrials: true})
+	hang(p)
+	if try := p.Phase(p.fleet.endpoints[0].number, p.after(115)).Try; try != "" || snap(p, "", 115) != "w0 w1 w2 w3" {
+		t.Errorf("tried with %q although its models are not known; want a client's request", try)
+	}
+}
+
+// hang has clients leave a worker that did nothing for them, until it is set aside.
+func hang(p *Pool) {
+	p.scrape(0, Metrics{Queries: 100}, 50)
+	var sent []*Ticket
+	for range inARow[judge.Failed] {
+		sent = append(sent, p.send(0, Dispatch{}, 100))
+	}
+	for i := range 4 {
+		p.scrape(0, Metrics{Queries: 100}, 101+float64(i))
+	}
+	for _, s := range sent {
+		s.End(p.after(112), judge.Outcome{Kind: judge.Canceled})
+	}
 }

@@ -40,7 +40,7 @@ func TestReportsOfNobody(t *testing.T) {
 		p.Scraped(id, Page{Metrics: Metrics{Running: 7, Process: 3}}, p.after(2))
 		p.Counted(id, 4, p.after(2))
 		p.Unscraped(id, "late", p.after(2))
-		if got := p.Phase(id); got != (Phase{}) {
+		if got := p.Phase(id, p.after(0)); got != (Phase{}) {
 			t.Errorf("number %d: %+v; want none of it", id, got)
 		}
 	}

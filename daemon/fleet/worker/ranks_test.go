@@ -146,13 +146,13 @@ func TestRanksAreLearnt(t *testing.T) {
 	if s := p.Standing("w0#2", "", nil, start); s != Starting {
 		t.Errorf("a rank of a worker that was never heard is %v", s)
 	}
-	if !p.Phase(1).Counts {
+	if !p.Phase(1, p.after(0)).Counts {
 		t.Error("the engines of a worker that is not up are not counted")
 	}
 	p.Counted(1, 3, p.after(1))
 	p.Healthy(1, p.after(1))
 	p.Healthy(2, p.after(1))
-	if p.Phase(1).Counts {
+	if p.Phase(1, p.after(0)).Counts {
 		t.Error("the engines of a worker that is up are counted")
 	}
 	if got := shown(p, 1); got != "w0#0=0 w1=1 w0#1=2 w0#2=3" || p.fleet.up != 4 {
@@ -205,7 +205,7 @@ func TestRanksAreLearnt(t *testing.T) {
 func TestConfiguredRanksStay(t *testing.T) {
 	var log bytes.Buffer
 	p := rankPool(Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, 2)
-	if p.Phase(1).Counts {
+	if p.Phase(1, p.after(0)).Counts {
 		t.Error("configured engines are counted")
 	}
 	for i := range 3 {

@@ -19,18 +19,48 @@ type Phase struct {
 	Leaving bool // an answer of it showed that it shuts down
 	Counts  bool // its number of engines must be reported before its next good health check
 	Still   bool // an engine of it does nothing although requests wait, or is paused
+
+	// Try is the model of which the worker is to complete a token now: its engine hung. Rank is the value of
+	// X-data-parallel-rank, "" = no header. Tried takes the answer.
+	Try, Rank string
 }
 
 // Phase returns the phase of a worker.
-func (p *Pool) Phase(id uint64) Phase {
+func (p *Pool) Phase(id uint64, now time.Time) Phase {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.fleet.watched[id]
 	if e == nil {
 		return Phase{}
 	}
-	return Phase{Up: e.isUp(), Leaving: e.health.IsGoingAway(),
+	a := Phase{Up: e.isUp(), Leaving: e.health.IsGoingAway(),
 		Counts: !e.isUp() && e.place == configured && e.learns(), Still: slices.ContainsFunc(e.ranks, mayBePaused)}
+	switch {
+	case !a.Up || !e.health.OwnTrialDue(p.fleet.clock(now)) || e.suspect.engine.IsAsleep() || e.allDrain():
+	case e.listing == nil || e.listing.Base() == "":
+		e.health.TryOwn(false)
+	default:
+		a.Try, a.Rank = e.listing.Base(), e.suspect.header
+	}
+	return a
+}
+
+// Tried records the status of the answer to a completion of one token, 0 = no answer came in time. A worker that
+// refuses the completion may embed only, or want a client's key: then a client's request is the trial.
+func (p *Pool) Tried(id uint64, status int, now time.Time) {
+	p.report(id, func(e *endpoint) {
+		switch f, at := &p.fleet, p.fleet.clock(now); {
+		case !e.health.OwnTrialDue(at): // another process, or an earlier answer
+		case status == 200 || e.health.WorksAgain(&e.suspect.engine):
+			f.closeBreaker(e, at)
+		case status > 0 && status < 500:
+			e.health.TryOwn(false)
+		default:
+			v := judge.Verdict{Cause: judge.Failing, Hangs: true,
+				Why: "no byte of any answer, nor a token for the router itself"}
+			f.setAside(e.suspect, &v, 0, at)
+		}
+	})
 }
 
 // Counted records how many engines, data-parallel ranks, a worker reports.

@@ -194,7 +194,7 @@ func (e *engine) follow() {
 
 // again runs a question at an interval. A worker that is not up is checked more often.
 func (e *engine) again(every time.Duration, what func(*engine)) {
-	if !e.pool.Workers.Phase(e.number).Up && every == healthEvery {
+	if !e.pool.Workers.Phase(e.number, time.Now()).Up && every == healthEvery {
 		every = 500 * time.Millisecond
 	}
 	time.AfterFunc(every*9/10+e.between(0, .2*every.Seconds()), func() {
@@ -242,7 +242,7 @@ func (e *engine) check() {
 
 // scrape reads the engine's page of metrics.
 func (e *engine) scrape() {
-	up := e.pool.Workers.Phase(e.number).Up
+	up := e.pool.Workers.Phase(e.number, time.Now()).Up
 	if !up || !e.listens || e.now() < e.blocked {
 		return
 	}

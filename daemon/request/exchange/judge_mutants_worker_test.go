@@ -147,6 +147,7 @@ var workerMutants = slices.Concat(
 			"\tif !bound {\n\t\tif refused", "\tif true {\n\t\tif refused"),
 	),
 	in("fleet/judge/breaker.go",
+		without("a hung engine has no client's request for a trial", "fleet/worker TestOwnTrials", ` && !b.own`, ``),
 		without("one trial at a time", "fleet/worker TestHalfOpen", `now >= b.until && b.trial == nil`, `now >= b.until`),
 		without("no request before the back-off is over", "fleet/worker TestEjection",
 			`now >= b.until && b.trial == nil`, `b.trial == nil`),
