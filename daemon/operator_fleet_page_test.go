@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,13 +66,14 @@ func troubledFleet(t *testing.T) *running {
 	return r
 }
 
-// troubles are what the head says of troubledFleet.
+// troubles are what the strip says of troubledFleet.
 var troubles = []string{"pool p7 cannot serve", "w5 of p3 down", "w2 of p4 fails", "Redis of [cache] lost",
 	"Redis of [history] lost", "file refused", "strategy of p15 set aside"}
 
-// TestThePageAtFleetSize: of 256 workers in 16 pools, with seven things wrong at once, the head names each, the strip has a
-// command for each, and the sick worker is on the first screen, on a desk and on a telephone. All workers can be shown,
-// sorted and found, and under traffic the page runs script for less than 50 ms a second.
+// TestThePageAtFleetSize: of 256 workers in 16 pools, with seven things wrong at once, the head says how many, and the strip
+// names each once, with a command. The first figure and the sick worker are on the first screen, on a desk and on a
+// telephone, where a worker has one line. All workers can be shown, sorted and found, and under traffic the page runs
+// script for less than 50 ms a second.
 func TestThePageAtFleetSize(t *testing.T) {
 	b := openTab(t)
 	r := troubledFleet(t)
@@ -80,7 +82,12 @@ func TestThePageAtFleetSize(t *testing.T) {
 	b.call("Page.navigate", map[string]any{"url": origin + "/"}, nil)
 	b.await("the page is ready", `document.documentElement.dataset.ready === "yes"`)
 	for _, what := range troubles {
-		b.await("in the head: "+what, fmt.Sprintf(`document.querySelector("#state").textContent.includes(%q)`, what))
+		b.await("once: "+what, fmt.Sprintf(`[...document.querySelectorAll("#state, #warnings b")].filter((e) => e.textContent.includes(%q)).length === 1`, what))
+	}
+	b.await("how many", fmt.Sprintf(`document.querySelector("#state").textContent.startsWith("%d problems · ")`, len(troubles)))
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
 	var over atomic.Bool
 	ended := make(chan struct{})
@@ -99,7 +106,11 @@ func TestThePageAtFleetSize(t *testing.T) {
 		b.await("the charts", `document.querySelectorAll("#charts path.first").length === 4`) // they push the workers down
 		b.await("the worker that is down", fmt.Sprintf(inSight, `document.querySelector("#fleet tr[data-key='p3 w5']")`))
 		b.await("the strip", fmt.Sprintf(inSight, `document.querySelector("#strip")`))
-		if n := b.eval(`[...document.querySelectorAll("#warnings li")].filter((li) => li.querySelector("code").textContent.startsWith("warmpath ")).length`); n != fmt.Sprint(len(troubles)) {
+		b.await("the first figure", fmt.Sprintf(inSight, `document.querySelector("#charts figure")`))
+		if high := b.eval(`Math.max(...[...document.querySelectorAll("#warnings li, #fleet tr.one")].map((e) => e.offsetHeight)) < 40`); high != "true" {
+			t.Errorf("at %d pixels a row has two lines", s.width)
+		}
+		if n := b.eval(fmt.Sprintf(`[...document.querySelectorAll("#warnings code")].filter((c) => c.textContent.startsWith(%q)).length`, binary+" ")); n != fmt.Sprint(len(troubles)) {
 			t.Errorf("%s warnings have a command; want %d", n, len(troubles))
 		}
 		if wide := b.eval(`Math.max(0, document.documentElement.scrollWidth - innerWidth)`); wide != "0" {

@@ -179,8 +179,8 @@ func TestThePageShowsWhatIsConfigured(t *testing.T) {
 	b.blameless(origin)
 }
 
-// TestThePageOfAFleetInTrouble: the head says which pool cannot serve, as one without workers, and which worker is down, a
-// strip why and what to do; Escape in the question gives the focus back to the button, though its card was drawn meanwhile;
+// TestThePageOfAFleetInTrouble: the head says how much is wrong, and a strip which pool cannot serve, as one without
+// workers, which worker is down, why, and what to do; Escape in the question gives the focus back to the button, though its card was drawn meanwhile;
 // the names of models and workers leave the end of a request on the screen.
 func TestThePageOfAFleetInTrouble(t *testing.T) {
 	t.Parallel()
@@ -196,9 +196,9 @@ func TestThePageOfAFleetInTrouble(t *testing.T) {
 	}
 	b.call("Page.navigate", map[string]any{"url": "http://" + r.AdminAddr() + "/"}, nil)
 	b.await("the state", `document.querySelector("#state")?.textContent ===
-		"pool second cannot serve · w2 of main down · 1 of 2 workers up"`)
+		"2 problems · 1 of 2 workers up" && document.querySelector("#warnings b").textContent === "pool second cannot serve"`)
 	b.await("its colour", `document.querySelector("#state").className === "bad"`)
-	b.await("its reason and what to do", `/w2 of main down.*connection refused.*warmpath check --probe/s.test(document.querySelector("#warnings").innerText)`)
+	b.await("its reason and what to do", `/w2 of main down.*connection refused.* check --probe --config \//s.test(document.querySelector("#warnings").innerText)`)
 	b.await("the sick one first", `document.querySelector("#fleet tr.one").dataset.key === "main w2"`)
 	b.eval(`document.querySelector("[aria-label='Show w2 of main']").click()`)
 	b.await("its card", `document.querySelector("#fleet tr.more").innerText.includes("connection refused")`)
@@ -292,6 +292,39 @@ func TestThePageAsksForTheToken(t *testing.T) {
 			t.Errorf("the token is in %s", u)
 		}
 	}
+}
+
+// TestThePageOfRolesAndWaits: the workers have their roles and restarts, a name leads to its model, pool and workers, what
+// waits in the router says for what and how long, and the charts have the time range that is chosen.
+func TestThePageOfRolesAndWaits(t *testing.T) {
+	t.Parallel()
+	b := openTab(t)
+	prefill := sims(t, 1, vllmsim.Config{Connector: vllmsim.ConnectorNIXL, Role: vllmsim.RolePrefill})
+	decode := sims(t, 1, vllmsim.Config{Connector: vllmsim.ConnectorNIXL, Role: vllmsim.RoleDecode})
+	toml := withPool(settings("prefixaware", prefill[0].URL(), decode[0].URL()), "max_in_flight = 8\ndisaggregation = { connector = \"nixl\" }")
+	toml = strings.NewReplacer("id = \"w1\"\n", "id = \"w1\"\nrole = \"prefill\"\n", "id = \"w2\"\n", "id = \"w2\"\nrole = \"decode\"\n").Replace(toml)
+	f := start(t, limited(t, "tenant", "requests_per_minute = 20")+"[[models]]\nname = \"chat\"\nto = [{ model = \"sim\" }]\n"+toml, 2)
+	origin := "http://" + f.AdminAddr()
+	b.call("Page.navigate", map[string]any{"url": origin + "/"}, nil)
+	const texts = `[...document.querySelectorAll("%s")].map((e) => e.innerText.trim()).join("|")`
+	b.await("the roles", fmt.Sprintf(texts, "#fleet td.c-role")+` === "prefill|decode"`)
+	b.await("the route", fmt.Sprintf(texts, "#names tbody tr:first-child td")+` === "chat|→ sim|main|prefill 1 of 1 up, decode 1 of 1 up|"`)
+	for range 9 {
+		go f.as("tenant", "POST", "/v1/completions", `{"model":"chat","prompt":"x","max_tokens":1}`)
+	}
+	b.await("who waits", `[...document.querySelectorAll("#log tr.one")].some((tr) =>
+		/chat → sim\s+none\s+waits for its key's requests_per_minute\s+[0-9.]+ m?s\s+waits/.test(tr.innerText))`)
+	time.Sleep(1100 * time.Millisecond) // start times that differ by less are one process
+	if err := decode[0].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	b.await("the restart", fmt.Sprintf(texts, "#fleet td.c-restarts")+`.match(/(^|[|])1, \d+ s ago/)`)
+	b.await("a range that fits the age", fmt.Sprintf(texts, "#range [aria-pressed=true]")+` === "5m" &&
+		document.querySelector("#charts").innerHTML.includes("5 min ago")`)
+	b.eval(`document.querySelector("#range button:last-child").click()`)
+	b.await("the hour", fmt.Sprintf(texts, "#range [aria-pressed=true]")+` === "1h" &&
+		document.querySelector("#charts").innerHTML.includes("1 h ago")`)
+	b.blameless(origin)
 }
 
 var pictureOf = flag.String("picture-of", "", "URL of the admin listener of a daemon that runs: -pictures are of that")

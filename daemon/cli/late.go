@@ -15,14 +15,14 @@ const lateTimes = 5
 // fewWorkers is how many workers of a pool must have a time before its median is used.
 const fewWorkers = 3
 
-// medians are those of a pool's workers.
+// medians are those of a pool's workers with one role: a prefiller's first output is that of a long prompt.
 type medians struct{ first, perToken float64 } // seconds; 0 = too few workers have one
 
-func mediansOf(workers []operator.WorkerState) medians {
+func mediansOf(workers []operator.WorkerState, role string) medians {
 	of := func(time func(*operator.WorkerState) float64) float64 {
 		var all []float64
 		for i := range workers {
-			if t := time(&workers[i]); t > 0 {
+			if t := time(&workers[i]); t > 0 && workers[i].Labels["role"] == role {
 				all = append(all, t)
 			}
 		}

@@ -42,7 +42,18 @@ func TestLateTimesAreMarked(t *testing.T) {
 	if want := "w  \x1b[31m0.260s!\x1b[0m  \x1b[31m40ms!\x1b[0m  down!  x1s! 12!"; red != want {
 		t.Errorf("on a terminal: %q; want %q", red, want)
 	}
-	if m := mediansOf(o.Pools[0].Workers[3:]); m != (medians{}) {
+	var prefillers []operator.WorkerState // they are not compared with those that answer
+	for range 3 {
+		prefillers = append(prefillers, operator.WorkerState{ID: "p", TTFT: 2, Labels: map[string]string{"role": "prefill"}})
+	}
+	all := append(prefillers, o.Pools[0].Workers[:3]...)
+	if m := mediansOf(all, ""); m != (medians{first: .05, perToken: .006}) {
+		t.Errorf("beside prefillers the medians are %v", m)
+	}
+	if m := mediansOf(all, "prefill"); m != (medians{first: 2}) {
+		t.Errorf("the medians of prefillers are %v", m)
+	}
+	if m := mediansOf(o.Pools[0].Workers[3:], ""); m != (medians{}) {
 		t.Errorf("the medians of two workers are %v; want none", m)
 	}
 }

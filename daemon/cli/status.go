@@ -181,9 +181,9 @@ func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time, 
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WORKER\tSTATE\tSINCE\tIN FLIGHT\tRUNNING\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\tTPOT\t")
 	whys := []string{"WHY"} // of each line
-	m := mediansOf(workers)
 	for i := range workers {
 		s := &workers[i]
+		m := mediansOf(workers, s.Labels["role"])
 		hits, first := "-", "-"
 		if s.Hits >= 0 {
 			hits = fmt.Sprintf("%.0f%%", 100*s.Hits)

@@ -171,9 +171,10 @@ func workerRows(o *operator.Overview, wide bool) section {
 	var all []row
 	for i := range o.Pools {
 		p := &o.Pools[i]
-		m := mediansOf(p.Workers)
 		for k := range p.Workers {
-			all = append(all, row{pool: p.Name, dead: p.WhyNot != "", medians: m, WorkerState: &p.Workers[k]})
+			w := &p.Workers[k]
+			m := mediansOf(p.Workers, w.Labels["role"])
+			all = append(all, row{pool: p.Name, dead: p.WhyNot != "", medians: m, WorkerState: w})
 		}
 	}
 	rank := func(r row) int {

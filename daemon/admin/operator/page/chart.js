@@ -1,4 +1,4 @@
-// Lines over the last hour, drawn as SVG. doc.go says why no library does it.
+// Lines over time, drawn as SVG. doc.go says why no library does it.
 import {clock, el, put} from "/page/words.js";
 
 const NS = "http://www.w3.org/2000/svg";
@@ -18,7 +18,7 @@ function path(values, x, y) {
     const v = values[i];
     if (v === null || v < 0) { pen = false; continue; }
     d += `${pen ? "L" : "M"}${x(i).toFixed(1)} ${y(v).toFixed(1)}`;
-    if (!pen && !(values[i + 1] >= 0)) d += "h1.5";
+    if (!pen && !(values[i + 1] >= 0)) d += "h3m-3 -1h3m-3 2h3"; // a value alone is a dot
     pen = true;
   }
   return d;
@@ -38,7 +38,7 @@ export class Chart {
     this.svg.addEventListener("pointerleave", () => this.point(null));
   }
 
-  draw(times, lines, marks) {
+  draw(times, lines, marks, ago) {
     Object.assign(this, {times, lines});
     const width = Math.max(140, this.figure.clientWidth - 14), n = times.length;
     const right = lines.some((l) => l.right) ? 36 : RIGHT;
@@ -52,7 +52,7 @@ export class Chart {
         svg("text", {x: LEFT - 4, y: at + 4, "text-anchor": "end"}, lines[0].words(shared * part)));
       if (other) parts.push(svg("text", {x: width - right + 3, y: at + 4}, other.words(top(other) * part)));
     }
-    parts.push(svg("text", {x: LEFT, y: H - 3}, "1 h ago"), svg("text", {x: width - right, y: H - 3, "text-anchor": "end"}, "now"));
+    parts.push(svg("text", {x: LEFT, y: H - 3}, ago), svg("text", {x: width - right, y: H - 3, "text-anchor": "end"}, "now"));
     const from = new Date(times[0]), step = (new Date(times[n - 1]) - from) / (n - 1);
     for (const m of marks) {
       const at = x(Math.min(n - 1, Math.max(0, (new Date(m.at) - from) / step)));
@@ -112,6 +112,7 @@ export class Curve {
     if (values === this.values) return;
     this.values = values;
     const most = Math.max(ceiling, ...values);
+    if (values.filter((v) => v >= 0).length < 3) return; // no curve yet
     this.line.setAttribute("d", path(values, (i) => i * CURVE / (values.length - 1), (v) => 1 + (CURVE_H - 2) * (1 - v / most)));
   }
 }

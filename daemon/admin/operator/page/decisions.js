@@ -1,6 +1,6 @@
 // The last decisions as they come, and the what-if box.
 import {call, json} from "/page/api.js";
-import {$, afterwards, count, el, held, ms, order, table} from "/page/words.js";
+import {$, afterwards, clock, count, el, held, ms, named, now, order, put, table} from "/page/words.js";
 
 const MOST = 100; // rows
 const PACE = 400; // ms between two drawings
@@ -17,7 +17,7 @@ function beside(c, best, first) {
 
 function candidates(d) {
   const best = d.candidates?.[0]?.cost ?? 0;
-  const t = table(["Worker", "Cost", "Queue", "Prefill", "Eviction", "In flight", "Blocks held", "Slowness", "Not chosen, as"],
+  const t = table(["Worker", "Cost", "Queue", "Prefill", "Eviction", "In flight", "Blocks held", "Slowness", "Why not"],
     (d.candidates || []).map((c, i) => {
       if (c.skipped && (c.state !== "up" || !c.prefill)) return [c.worker, "", "", "", "", String(c.in_flight), "", "", c.skipped];
       const below = c.l1_blocks + c.l2_blocks ? ` + ${c.l1_blocks} + ${c.l2_blocks}` : "";
@@ -29,29 +29,48 @@ function candidates(d) {
   return t;
 }
 
+// waiting says what a request waits for in the router.
+const waiting = (d) => `waits for ${d.waits_for ? "its key's " + d.waits_for : "a worker with room"}`;
+
+// age writes how long a request is under way.
+const age = (r) => { if (r.of.open) put(r.age, ms(Math.max(0, (now() - new Date(r.of.at)) / 1e3)), "quiet"); };
+
 function ending(d) {
-  if (d.open) return el("span", "quiet", "under way");
+  if (d.open) return el("span", d.waits ? "warn" : "quiet", d.waits ? "waits" : "under way");
   const bad = d.status >= 400 || d.end;
   return el("span", bad ? "bad" : "good", `${d.status}${d.end ? " " + d.end : ""}`);
 }
 
-function makeRow(d) {
-  const u = d.usage || {};
+// short is a cell of one line whose text may be longer than the cell.
+function short(cls, text) {
+  const td = el("td", cls, el("span", "", text));
+  td.title = text;
+  return td;
+}
+
+function makeRow(r) {
+  const d = r.of, u = d.usage || {}, worker = el("span"), prompt = u.prompt_tokens ?? d.prompt_tokens;
+  named(worker, (d.split?.prefiller ? d.split.prefiller + " → " : "") + (d.worker || "none"));
+  r.age = el("span", "", d.open ? "" : ms(d.seconds));
+  age(r);
   const tr = el("tr", "one",
-    el("td", "", new Date(d.at).toLocaleTimeString()), el("td", "c-key", d.key || ""), el("td", "c-model", d.model || "none"),
-    el("td", "c-worker", d.worker || "none"), el("td", "c-why", (d.reason || d.end || "") + (d.retries ? `, after ${d.retries} more` : "")),
-    el("td", "n", count(u.prompt_tokens ?? d.prompt_tokens)),
-    el("td", "n", u.cached_tokens !== undefined ? count(u.cached_tokens) : d.believed_tokens ? `≈ ${count(d.believed_tokens)}` : ""),
-    el("td", "n", d.ttft_ns ? ms(d.ttft_ns / 1e9) : ""), el("td", "n c-total", d.open ? "" : ms(d.seconds)), el("td", "", ending(d)));
+    el("td", "", clock(d.at)), el("td", "c-key", d.key || ""), short("c-model", (d.alias ? d.alias + " → " : "") + (d.model || "none")),
+    el("td", "c-worker", worker), short("c-why", d.waits ? waiting(d) : (d.worker || d.reason !== "none" ? d.reason || "" : "") + (d.retries ? `, after ${d.retries} more` : "")),
+    el("td", "n c-prompt", prompt ? count(prompt) : ""),
+    el("td", "n c-prompt", u.cached_tokens !== undefined ? count(u.cached_tokens) : d.believed_tokens ? `≈ ${count(d.believed_tokens)}` : ""),
+    el("td", "n", d.ttft_ns ? ms(d.ttft_ns / 1e9) : ""), el("td", "n c-total", r.age), el("td", "c-end", ending(d)));
   tr.tabIndex = 0;
   tr.dataset.number = d.number;
   return tr;
 }
 
+setInterval(() => { if (!held()) rows.forEach(age); }, 1000);
+
 function rowOf(d) {
   let r = rows.get(d.number);
   if (r?.of !== d) {
-    r = {of: d, tr: makeRow(d), more: open.has(d.number) ? unfolded(d) : null};
+    r = {of: d, more: open.has(d.number) ? unfolded(d) : null};
+    r.tr = makeRow(r);
     rows.set(d.number, r);
   }
   if (open.has(d.number)) r.more ??= unfolded(d);
@@ -65,6 +84,7 @@ function unfolded(d) {
     `${d.fallback ? ` · fallback: ${d.fallback}` : ""}${d.session ? ` · session by ${d.session}` : ""}` +
     `${d.identity ? ` · session ${d.identity}${d.turn ? `, turn ${d.turn}` : ""}${d.named_by ? `, by ${d.named_by}` : ""}${d.parent ? `, begun by ${d.parent}` : ""}` : ""}` +
     ` · believed cached ${count(d.believed_tokens)} tokens`));
+  if (d.waits) td.append(el("p", "warn", `${waiting(d)}, with priority ${d.priority}`));
   if (d.pair && !d.split?.named) td.append(el("p", "", `the strategy named ${d.pair} for the prompt`));
   if (d.split) td.append(el("p", d.split.prefiller ? "" : "warn", `prefill ${d.split.prefiller ? `at ${d.split.prefiller}` : "by no prefiller"}` +
     `${d.split.named ? ", which the strategy named" : ""}: ${d.split.result}${d.split.why ? ` (${d.split.why})` : ""} after ${ms(d.split.took_ns / 1e9)}`));
@@ -77,7 +97,7 @@ function unfolded(d) {
 function fits(d) {
   const q = $("filter").value.trim().toLowerCase();
   return (!$("failed").checked || d.status >= 400 || (!d.open && d.end)) &&
-    (!q || [d.id, d.model, d.worker, d.key, d.pool, d.reason, d.identity, d.parent].some((x) => (x || "").toLowerCase().includes(q)));
+    (!q || [d.id, d.model, d.alias, d.worker, d.split?.prefiller, d.key, d.pool, d.reason, d.identity, d.parent].some((x) => (x || "").toLowerCase().includes(q)));
 }
 
 let due = null, drawn = -Infinity;

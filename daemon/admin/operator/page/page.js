@@ -1,13 +1,14 @@
 // The operator's page. It asks /api/v1 and draws the answers; every text goes in as text, never as markup.
 import {json} from "/page/api.js";
 import {anew, follow} from "/page/decisions.js";
-import {hour} from "/page/hour.js";
+import {hour, ofAge} from "/page/hour.js";
+import {drawRoutes} from "/page/routes.js";
 import {drawPools, rest} from "/page/stores.js";
 import {say, strip} from "/page/strip.js";
 import {chosen, drawWorkers, onChange, onChoice} from "/page/workers.js";
-import {$, clock, notice, put, since, sure} from "/page/words.js";
+import {$, clock, isNow, notice, put, since, sure} from "/page/words.js";
 
-let reloadSeen = "", answered = new Date();
+let reloadSeen = "", answered = new Date(), config = null;
 
 async function overview() {
   let o;
@@ -19,23 +20,27 @@ async function overview() {
     return;
   }
   answered = new Date();
+  isNow(o.now);
+  ofAge(o.began);
   document.body.classList.remove("stale");
   strip(o);
-  put($("figures"), `${o.in_flight} in flight · ${o.connections} connection${o.connections === 1 ? "" : "s"} · ${o.version} · up ${since(o.began, o.now)}`);
+  put($("figures"), `${o.in_flight} in flight · ${o.connections} connection${o.connections === 1 ? "" : "s"} · ${o.version} · up ${since(o.began)}`);
   drawWorkers(o);
   drawPools(o);
   await reloaded(o);
+  if (config) drawRoutes(config, o);
 }
 
 // reloaded shows when the file was read, what changed last, and the configuration when it may be another.
 async function reloaded(o) {
   const r = o.reload, last = o.last_change;
-  put($("reloaded"), (r.ok ? `read ${since(r.at, o.now)} ago` : `refused ${since(r.at, o.now)} ago: ${r.error}`) +
-    (last ? `; last change ${since(last.at, o.now)} ago: ${last.changed.join(", ")}` : "") +
+  put($("reloaded"), (r.ok ? `read ${since(r.at)} ago` : `refused ${since(r.at)} ago: ${r.error}`) +
+    (last ? `; last change ${since(last.at)} ago: ${last.changed.join(", ")}` : "") +
     (r.needs_restart ? `; at the next start only: ${r.needs_restart.join(", ")}` : ""), r.ok ? "quiet" : "bad");
   if (r.at === reloadSeen) return;
   try {
-    $("config").textContent = words(await json("/api/v1/config"), "");
+    config = await json("/api/v1/config");
+    $("config").textContent = words(config, "");
     reloadSeen = r.at;
   } catch { /* the next overview asks again */ }
 }

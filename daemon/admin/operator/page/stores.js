@@ -8,14 +8,14 @@ export function drawPools(o) {
   const last = (p) => p.why_not ? 0 : 1;
   const pools = [...o.pools].sort((a, b) => last(a) - last(b)); // those that cannot serve first
   $("modules").replaceChildren(table(["Pool", "Models", "Up", "State", "Strategy", "Module", "Picks", "Traps", "Fallbacks", "Demand", "Index", "Sessions"],
-    pools.map((p) => [p.name, el("span", "wrap", p.models.join(", ")), `${p.up} of ${p.workers.length}`,
-      p.why_not ? el("span", "bad wrap", p.why_not) : p.module_quarantined ? el("span", "bad wrap", "strategy set aside: " +
-        p.module.last_error.split("\n")[0].slice(0, 160)) : el("span", "good", "serves"),
+    pools.map((p) => [p.name, el("span", "wrap", p.models.join(", ")), [`${p.up} of ${p.workers.length}`,
+      ...(p.roles || []).map((r) => `${r.role} ${r.up} of ${r.workers}`)].join(", "),
+      p.why_not ? el("span", "bad", p.panics ? "by panic alone" : "cannot serve") : p.module_quarantined ? el("span", "bad", "by the fallback") :
+        el("span", "good", p.rests ? "at zero" : "serves"),
       el("span", "wrap", `${p.strategy} on ${p.view}`), el("span", "id", p.module_sha256.slice(0, 12)), count(p.module.picks), String(p.module.traps),
       listed(p.module.fallbacks), ms(p.demand_seconds), count(p.index_blocks), el("span", "wrap", listed(p.sessions))]), [6, 7, 9, 10]));
-  const now = new Date();
   const waits = pools.filter((p) => p.queue).flatMap((p) => p.queue.flows.map((f) => [f.flow, p.name, String(f.requests), String(f.priority),
-    ms(f.prefill_seconds), since(f.served_at, now), f.limit ? "its key's " + f.limit : p.up ? "no worker has room" : "no worker is up"]));
+    ms(f.prefill_seconds), since(f.served_at), f.limit ? "its key's " + f.limit : p.up ? "no worker has room" : "no worker is up"]));
   $("waits").replaceChildren(...(waits.length ? titled("Waits in the router",
     pools.filter((p) => p.queue).map((p) => `${p.name}: ${p.queue.waiting} of ${p.queue.max_requests}, ${bytes(p.queue.bytes)}`).join(" · "),
     ["Key / agent", "Pool", "Requests", "Priority", "Prefill", "Last served", "Why"], waits, [2, 3, 4]) : []));
@@ -48,13 +48,12 @@ function drawShadows(pools) {
 function drawRouters(r) {
   $("routers").hidden = !r.on;
   if (!r.on) return;
-  const now = new Date();
   $("sharing").className = r.connected ? "good" : "bad";
   $("sharing").textContent = r.connected ? "the history is shared" :
-    `not shared for ${since(r.lost_since, now)}: ${r.error || "no connection to Redis"}`;
+    `not shared for ${since(r.lost_since)}: ${r.error || "no connection to Redis"}`;
   const rows = r.pools.flatMap((p) => p.routers.map((o) => [p.pool, o.name || o.id,
     el("span", o.alive && !o.other_secret ? "good" : "bad", o.other_secret ? "has another secret: its messages are refused" :
-      o.alive ? "heard" : `silent for ${since(o.heard, now)}`),
+      o.alive ? "heard" : `silent for ${since(o.heard)}`),
     ms(o.lag_seconds), count(o.messages), String(o.in_flight), String(o.workers)]));
   $("others").replaceChildren(...(rows.length ? [table(["Pool", "Router", "State", "Lag", "Messages", "In flight", "Workers"],
     rows, [3, 4, 5, 6])] : [el("p", "quiet", "No other router has been heard.")]));
@@ -71,10 +70,9 @@ function drawCache(c) {
 }
 
 function drawLMCache(l) {
-  const now = new Date();
   $("lmcache").replaceChildren(...(l.on ? titled("LMCache", "", ["Instance", "Kind", "State", "Chunks", "Heard"],
     l.instances.map((i) => [i.id, i.kind, el("span", i.state === "live" ? "good" : "warn", i.state),
-      Object.entries(i.keys || {}).map(([k, v]) => `${k} ${count(v)}`).join(", ") || "none", `${since(i.heard, now)} ago`])) : []));
+      Object.entries(i.keys || {}).map(([k, v]) => `${k} ${count(v)}`).join(", ") || "none", `${since(i.heard)} ago`])) : []));
   if (l.on && !l.instances.length) $("lmcache").replaceChildren(el("h3", "", "LMCache"), el("p", "quiet", "No instance has registered."));
 }
 
@@ -86,6 +84,7 @@ function limits(list) {
 }
 
 const MINUTE = 60e3;
+const rate = (n) => n >= 0 ? count(n) : "–"; // not known at the first look
 let before = []; // answers of the last minute, the oldest first: {at, keys}
 
 // drawKeys shows the counts of each key, and what came in the last minute: who floods the fleet stands first.
@@ -95,12 +94,12 @@ function drawKeys(list) {
   $("keys").hidden = !list.some((k) => k.key);
   if ($("keys").hidden) return;
   const then = before[0], minutes = Math.max(1 / 60, (now.at - then.at) / MINUTE);
-  const grown = (k, what) => then === now ? 0 : Math.max(0, k[what] - (then.keys.get(k.key)?.[what] ?? 0)) / minutes;
+  const grown = (k, what) => then === now ? NaN : Math.max(0, k[what] - (then.keys.get(k.key)?.[what] ?? 0)) / minutes;
   const rows = list.map((k) => ({k, came: grown(k, "requests"), refused: grown(k, "refused"), tokens: grown(k, "estimated_tokens")}))
-    .sort((a, b) => b.tokens - a.tokens || b.k.estimated_tokens - a.k.estimated_tokens);
-  $("bykey").replaceChildren(table(["Key", "Requests", "a minute", "Refused", "a minute", "Prompt tokens, estimated", "a minute",
-    "Counted by the engines", "of these cached", "Output tokens", "Of its limits"], rows.map(({k, came, refused, tokens}) => [k.key || "none", count(k.requests), count(came),
-    count(k.refused), el("span", refused ? "bad" : "", count(refused)), count(k.estimated_tokens), count(tokens), count(k.prompt_tokens),
+    .sort((a, b) => (b.tokens || 0) - (a.tokens || 0) || b.k.estimated_tokens - a.k.estimated_tokens);
+  $("bykey").replaceChildren(table(["Key", "Requests", "a minute", "Refused", "a minute", "Prompt tokens", "a minute",
+    "By the engines", "Cached", "Output", "Of its limits"], rows.map(({k, came, refused, tokens}) => [k.key || "none", count(k.requests), rate(came),
+    count(k.refused), el("span", refused ? "bad" : "", rate(refused)), count(k.estimated_tokens), rate(tokens), count(k.prompt_tokens),
     part(k.cached_tokens, k.prompt_tokens), count(k.output_tokens), limits(k.limits || [])]), [1, 2, 3, 4, 5, 6, 7, 8, 9]));
 }
 

@@ -40,10 +40,24 @@ export const count = (n) => n >= 1e9 ? (n / 1e9).toFixed(1) + " G" : n >= 1e6 ? 
   n >= 1e4 ? (n / 1e3).toFixed(0) + " k" : String(Math.round(n * 10) / 10);
 export const bytes = (n) => n >= 1 << 30 ? (n / (1 << 30)).toFixed(1) + " GiB" : n >= 1 << 20 ? (n / (1 << 20)).toFixed(1) + " MiB" :
   (n / 1024).toFixed(0) + " KiB";
-export const clock = (at) => new Date(at).toLocaleTimeString();
+export const clock = (at) => new Date(at).toLocaleTimeString([], {hour12: false});
 
-export function since(when, now) {
-  const s = Math.max(0, (new Date(now) - new Date(when)) / 1000);
+// now is the router's time: the browser's clock may be another.
+let ahead = 0;
+export const isNow = (at) => { ahead = new Date(at) - Date.now(); };
+export const now = () => Date.now() + ahead;
+
+// named is a name of which the end stays in sight where there is no room for all of it: names differ at their ends.
+const TAIL = 10;
+export function named(e, name) {
+  if (e.said === name) return;
+  e.said = e.title = name;
+  e.className = "name";
+  e.replaceChildren(el("span", "", name.slice(0, -TAIL)), name.slice(-TAIL));
+}
+
+export function since(when) {
+  const s = Math.max(0, (now() - new Date(when)) / 1000);
   return s < 90 ? s.toFixed(0) + " s" : s < 5400 ? (s / 60).toFixed(0) + " min" : s < 172800 ? (s / 3600).toFixed(1) + " h" :
     (s / 86400).toFixed(0) + " days";
 }

@@ -2,9 +2,9 @@
 import {json} from "/page/api.js";
 import {Curve} from "/page/chart.js";
 import {curves} from "/page/hour.js";
-import {$, afterwards, count, el, held, ms, notice, order, percent, put, since, sure} from "/page/words.js";
+import {$, afterwards, count, el, held, ms, named, notice, order, percent, put, since, sure} from "/page/words.js";
 
-const FEW = 40; // rows, until all are asked for
+const FEW = matchMedia("(max-width: 640px)").matches ? 15 : 40; // rows, until all are asked for
 const SLOW = 5; // times the median of its pool
 
 let fleet = null; // the last overview
@@ -23,14 +23,14 @@ const keyOf = (w) => w.pool + " " + w.id;
 const full = (w) => w.full ?? (w.max_in_flight > 0 && w.in_flight + (w.others_in_flight || 0) >= w.max_in_flight);
 
 export function grade(w) {
-  if (w.state === "up" || w.state === "full") return w.breaker !== "closed" || (w.last_error && !w.last_error_over) ? "warn" : "good";
+  if (w.state === "up" || w.state === "full") return w.breaker !== "closed" || w.restarts_of_late > 1 || (w.last_error && !w.last_error_over) ? "warn" : "good";
   return w.drained || ["starting", "draining", "asleep"].includes(w.state) ? "warn" : "bad";
 }
 
-// medians are those of a pool's workers that are up, of what is slow if it is far above.
-function medians(p) {
+// medians are those of workers of one pool and role, of what is slow if it is far above.
+function medians(workers) {
   const of = (f) => {
-    const v = p.workers.map(f).filter((x) => x > 0).sort((a, b) => a - b);
+    const v = workers.map(f).filter((x) => x > 0).sort((a, b) => a - b);
     return v.length < 3 ? Infinity : v[v.length >> 1];
   };
   return {first: of((w) => w.ttft_seconds), each: of((w) => w.tpot_seconds)};
@@ -48,6 +48,7 @@ function trouble(w) {
 function whyOf(w) {
   const why = [];
   if (w.breaker !== "closed") why.push("breaker " + w.breaker);
+  if (w.restarts_of_late > 1) why.push(`${w.restarts_of_late} restarts in 5 min`);
   if (w.why) why.push(w.why);
   if (w.last_error && !w.last_error_over && w.last_error !== w.why) why.push(w.last_error);
   if (w.kv_events && !w.kv_events.live) why.push("KV events " + w.kv_events.state);
@@ -56,11 +57,15 @@ function whyOf(w) {
 
 // ---- columns
 
+const some = (has) => (o) => o.pools.some((p) => p.workers.some(has));
+const role = (w) => w.labels?.role || "";
+
 const COLUMNS = [
-  {id: "worker", head: "Worker", of: (w) => w.id},
+  {id: "worker", head: "Worker", of: (w) => w.id, put: (e, w) => named(e, w.id)},
+  {id: "role", head: "Role", of: role, wanted: some(role)},
   {id: "pool", head: "Pool", of: (w) => w.pool},
   {id: "state", head: "State", of: (w) => trouble(w) * 1e12 - (trouble(w) < 3 ? new Date(w.since) / 1e3 : 0),
-    put: (e, w, now) => put(e, full(w) && w.state === "up" ? "full" : `${w.state} ${since(w.since, now)}`, full(w) && grade(w) === "good" ? "warn" : grade(w))},
+    put: (e, w) => put(e, full(w) && w.state === "up" ? "full" : `${w.state} ${since(w.since)}`, full(w) && grade(w) === "good" ? "warn" : grade(w))},
   {id: "flight", head: "In flight", n: true, of: (w) => w.in_flight + (w.others_in_flight || 0),
     say: (w) => w.in_flight + (w.others_in_flight ? "+" + w.others_in_flight : "") + (w.max_in_flight ? "/" + w.max_in_flight : "")},
   {id: "waiting", head: "Waiting", n: true, of: (w) => w.waiting, say: (w) => String(w.waiting)},
@@ -69,10 +74,12 @@ const COLUMNS = [
   {id: "first", head: "First token", n: true, of: (w) => w.ttft_seconds, say: (w) => w.ttft_seconds ? ms(w.ttft_seconds) : "–",
     curve: "ttft_seconds", ceiling: .01, cls: (w) => late(w.ttft_seconds, w.median.first) ? "bad" : ""},
   {id: "each", head: "Each token", n: true, of: (w) => w.tpot_seconds || 0, say: (w) => w.tpot_seconds ? ms(w.tpot_seconds) : "–",
-    cls: (w) => late(w.tpot_seconds, w.median.each) ? "bad" : "", wanted: (o) => o.pools.some((p) => p.workers.some((w) => w.tpot_seconds))},
+    cls: (w) => late(w.tpot_seconds, w.median.each) ? "bad" : "", wanted: some((w) => w.tpot_seconds)},
   {id: "hits", head: "Hits", n: true, of: (w) => w.hit_rate, say: (w) => w.hit_rate < 0 ? "–" : percent(w.hit_rate)},
   {id: "slow", head: "Slowness", n: true, of: (w) => w.slowness, say: (w) => w.slowness.toFixed(2)},
-  {id: "why", head: "Why", of: whyOf},
+  {id: "restarts", head: "Restarts", n: true, of: (w) => w.restarts, wanted: some((w) => w.restarts),
+    say: (w) => w.restarts ? `${w.restarts}, ${since(w.restarted_at)} ago` : "", cls: (w) => w.restarts_of_late > 1 ? "warn" : ""},
+  {id: "why", head: "Why", of: whyOf, put: (e, w) => put(e, e.title = whyOf(w))},
 ];
 
 const heads = $("fleet").tHead.rows[0];
@@ -108,14 +115,14 @@ function makeRow(key) {
   return r;
 }
 
-function fill(r, w, now) {
+function fill(r, w) {
   for (const c of COLUMNS) {
     const cell = r.cells[c.id];
     if (c.curve) {
       cell.say(c.say(w), c.cls?.(w) ?? "");
       const known = curves.get(r.tr.dataset.key);
       if (known) cell.draw(known[c.curve], c.ceiling);
-    } else if (c.put) c.put(cell, w, now);
+    } else if (c.put) c.put(cell, w);
     else put(cell, c.say ? c.say(w) : c.of(w), c.cls?.(w) ?? "");
   }
   const unfolded = open.has(r.tr.dataset.key);
@@ -124,15 +131,18 @@ function fill(r, w, now) {
     r.said = said;
     r.tr.setAttribute("aria-expanded", said);
   }
-  if (unfolded) fillCard(r, w, now);
+  if (unfolded) fillCard(r, w);
 }
 
 // ---- the card of one worker
 
-function facts(w, now) {
+function facts(w) {
   const e = w.kv_events;
   return [
-    ["state", `${w.state} for ${since(w.since, now)}`],
+    ["worker", w.id],
+    ["pool", w.pool],
+    ["role", role(w) || null],
+    ["state", `${w.state} for ${since(w.since)}`],
     ["in flight", w.in_flight + (w.others_in_flight ? ` + ${w.others_in_flight} of other routers` : "") + (w.max_in_flight ? ` of ${w.max_in_flight}` : "")],
     ["running, waiting", `${w.running}, ${w.waiting}`],
     ["queue", ms(w.queue_seconds) + " of prefill"],
@@ -142,6 +152,7 @@ function facts(w, now) {
     ["each token", w.tpot_seconds ? ms(w.tpot_seconds) : null],
     ["hit rate", w.hit_rate < 0 ? "not said" : percent(w.hit_rate)],
     ["slowness", w.slowness.toFixed(2)],
+    ["restarts", w.restarts ? `${w.restarts}, the last ${since(w.restarted_at)} ago` : null],
     ["breaker", w.breaker],
     ["KV events", e ? (e.live ? `live, lag ${ms(e.lag_seconds ?? 0)}` : e.state) : null],
     ["rank", w.data_parallel_rank !== undefined ? `${w.data_parallel_rank} of ${w.endpoint}` : null],
@@ -159,13 +170,13 @@ function makeCard() {
   return c;
 }
 
-function fillCard(r, w, now) {
+function fillCard(r, w) {
   const c = r.card ??= makeCard();
-  const list = facts(w, now);
+  const list = facts(w);
   if (c.list.children.length !== list.length) c.list.replaceChildren(...list.map(() => el("div", "", el("dt"), el("dd"))));
   list.forEach((fact, i) => fact.forEach((text, k) => put(c.list.children[i].children[k], text)));
   put(c.why, w.why || "", "warn");
-  put(c.error, w.last_error && !w.last_error_over ? `${w.last_error}, ${since(w.last_error_at, now)} ago` : "", "bad");
+  put(c.error, w.last_error && !w.last_error_over ? `${w.last_error}, ${since(w.last_error_at)} ago` : "", "bad");
   put(c.button, w.drained ? "Undrain" : "Drain");
   c.button.setAttribute("aria-label", `${c.button.textContent} ${w.id}`);
   c.button.onclick = () => drain(w, !w.drained);
@@ -218,8 +229,8 @@ function drawPools(o) {
   $("pools").hidden = o.pools.length < 2;
   order($("pools"), [chip("", `all ${o.pools.length} pools`, ""), ...o.pools.map((p) => chip(p.name, `${p.name} ${p.up}/${p.workers.length}`, poolGrade(p)))]);
   const p = o.pools.length === 1 ? o.pools[0] : o.pools.find((p) => p.name === chosen.pool);
-  put($("pool"), p ? `models ${p.models.join(", ")} · ${p.up} of ${p.workers.length} up · by ${p.strategy} on ${p.view} · demand ${ms(p.demand_seconds)} of prefill` :
-    `demand of all pools ${ms(o.pools.reduce((n, p) => n + p.demand_seconds, 0))} of prefill`);
+  put($("pool"), p ? `models ${p.models.join(", ")} · ${p.up} of ${p.workers.length} up · by ${p.strategy} on ${p.view} · demand ${p.demand_seconds.toFixed(1)} s of prefill` :
+    `demand of all pools ${o.pools.reduce((n, p) => n + p.demand_seconds, 0).toFixed(1)} s of prefill`);
 }
 
 // ---- the table
@@ -228,8 +239,9 @@ export function drawWorkers(o) {
   fleet = o;
   let at = 0;
   for (const p of o.pools) {
-    const median = medians(p);
-    for (const w of p.workers) Object.assign(w, {pool: p.name, dead: Boolean(p.why_not), median, at: at++});
+    const median = Object.fromEntries(p.workers.map((w) => [role(w), null]));
+    for (const r in median) median[r] = medians(p.workers.filter((w) => role(w) === r));
+    for (const w of p.workers) Object.assign(w, {pool: p.name, dead: Boolean(p.why_not), median: median[role(w)], at: at++});
   }
   draw();
 }
@@ -242,7 +254,7 @@ function fits(w) {
 function draw() {
   if (!fleet || held()) return;
   drawPools(fleet);
-  const now = fleet.now, every = fleet.pools.flatMap((p) => p.workers), found = every.filter(fits).sort(compare);
+  const every = fleet.pools.flatMap((p) => p.workers), found = every.filter(fits).sort(compare);
   const shown = all ? found : found.slice(0, FEW);
   for (const w of found.slice(shown.length)) if (open.has(keyOf(w))) shown.push(w); // one that was unfolded stays
   $("fleet").classList.toggle("one-pool", fleet.pools.length < 2);
@@ -256,7 +268,7 @@ function draw() {
   const nodes = [];
   for (const w of shown) {
     const r = rows.get(keyOf(w)) ?? makeRow(keyOf(w));
-    fill(r, w, now);
+    fill(r, w);
     nodes.push(r.tr);
     if (open.has(keyOf(w))) nodes.push(r.card.tr);
   }
