@@ -250,17 +250,20 @@ var arrows = map[string][]string{
 		"daemon/request/session",
 		"host", "plugins", "sdk", "sdk/abi",
 	},
-	"daemon/lab/setup":            {"daemon/lab/traffic", "daemon/lab/vllmsim/engine", "daemon/lab/world"},
-	"daemon/lab/toolchains":       {"daemon/lab/pyvenv"},
-	"daemon/lab/traffic":          {"daemon/lab/replay", "daemon/lab/vllmsim/engine"},
-	"daemon/lab/trial":            {}, // the contract between rules and the lab
-	"daemon/lab/vllmsim":          {"daemon/lab/vllmsim/engine", "daemon/lab/vllmsim/events", "daemon/lab/vllmsim/lmworker"},
-	"daemon/lab/vllmsim/engine":   {"sdk/abi"},
-	"daemon/lab/vllmsim/events":   {"cache/zmtp", "daemon/lab/vllmsim/engine", "daemon/lab/vllmsim/msgpack"},
+	"daemon/lab/setup":          {"daemon/lab/traffic", "daemon/lab/vllmsim/engine", "daemon/lab/world"},
+	"daemon/lab/toolchains":     {"daemon/lab/pyvenv"},
+	"daemon/lab/traffic":        {"daemon/lab/replay", "daemon/lab/vllmsim/engine"},
+	"daemon/lab/trial":          {}, // the contract between rules and the lab
+	"daemon/lab/vllmsim":        {"daemon/lab/vllmsim/engine", "daemon/lab/vllmsim/events", "daemon/lab/vllmsim/lmworker"},
+	"daemon/lab/vllmsim/engine": {"sdk/abi"},
+	"daemon/lab/vllmsim/events": {
+		"cache/zmtp", "daemon/lab/vllmsim/engine", "daemon/lab/vllmsim/msgpack", "daemon/lab/zmqpub",
+	},
 	"daemon/lab/vllmsim/lmworker": {"cache/zmtp", "daemon/lab/vllmsim/engine", "daemon/lab/vllmsim/msgpack"},
 	"daemon/lab/vllmsim/msgpack":  {},
 	"daemon/lab/waittest":         {},
 	"daemon/lab/wasmtest":         {},
+	"daemon/lab/zmqpub":           {"cache/parts/bounded", "cache/zmtp"},
 	"daemon/lab/world":            {"daemon/lab/traffic", "daemon/lab/trial", "daemon/lab/vllmsim/engine"},
 
 	// The sandbox.
@@ -296,7 +299,7 @@ var arrows = map[string][]string{
 	"cache/parts/seldom":  {},
 	"cache/tier":          {"cache/parts/bounded", "cache/parts/breaker", "cache/parts/goredis", "cache/parts/pile", "sdk/abi"},
 	"cache/parts/webpage": {},
-	"cache/zmtp":          {"cache/parts/bind", "cache/parts/bounded", "cache/parts/quota"},
+	"cache/zmtp":          {"cache/parts/bind", "cache/parts/quota"},
 
 	// The configuration.
 	"conf": {},

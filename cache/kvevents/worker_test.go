@@ -15,6 +15,7 @@ import (
 	"github.com/warmpath/warmpath/cache/parts/blocks"
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/zmqpub"
 )
 
 // fakeWorker publishes events as vLLM does, and keeps what its sink should hold.
@@ -32,7 +33,7 @@ type fakeWorker struct {
 	next   uint64         // hash
 	unsent [][]byte       // see hold
 
-	pub           *zmtp.Publisher
+	pub           *zmqpub.Publisher
 	endpoint      string
 	replay        string
 	events, asked *zmtp.Listener
@@ -48,7 +49,7 @@ func startWorkerOf(t testing.TB, queue int) *fakeWorker {
 }
 
 func (w *fakeWorker) start(endpoint, replay string) {
-	w.pub = zmtp.NewPublisher(zmtp.Config{Queue: w.queue})
+	w.pub = zmqpub.New(zmtp.Config{}, w.queue)
 	var err error
 	if w.events, err = w.pub.Listen(context.Background(), endpoint); err != nil {
 		w.t.Fatal(err)

@@ -41,7 +41,6 @@ type Config struct {
 	MaxFrames  int          // of a message; 1024
 	Peers      int          // connections that a Listener keeps; 1024
 	Held       *quota.Bytes // bytes of messages that those who share it hold, beyond 8 KiB a connection; nil = no bound
-	Queue      int          // messages that a Publisher keeps for a slow subscriber; 10,000
 
 	// Refused, if set, is called with each peer that a Listener turns away, and why. It must be safe for use side by side.
 	Refused func(Address, error)
@@ -60,7 +59,6 @@ const (
 	defaultMaxBytes  = 64 << 20
 	defaultMaxFrames = 1024
 	defaultPeers     = 1024
-	defaultQueue     = 10_000
 	defaultHandshake = 5 * time.Second
 	defaultMessage   = 30 * time.Second
 	defaultWrite     = 10 * time.Second
@@ -72,7 +70,6 @@ func (c Config) withDefaults() Config {
 	c.MaxMessage = orDefault(c.MaxMessage, defaultMaxBytes)
 	c.MaxFrames = orDefault(c.MaxFrames, defaultMaxFrames)
 	c.Peers = orDefault(c.Peers, defaultPeers)
-	c.Queue = orDefault(c.Queue, defaultQueue)
 	c.Handshake = orDefault(c.Handshake, defaultHandshake)
 	c.Message = orDefault(c.Message, defaultMessage)
 	c.Write = orDefault(c.Write, defaultWrite)

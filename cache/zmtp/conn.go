@@ -29,6 +29,8 @@ type Conn struct {
 	ctx   context.Context // ends with the Conn; its cause is why
 	end   context.CancelCauseFunc
 	under func() bool // stops watching the context of the caller
+
+	other func(name string, body []byte) error // see OnCommand
 }
 
 // ErrSilent ends a Conn whose peer has not answered three PINGs.
@@ -79,6 +81,7 @@ func newConn(ctx context.Context, nc net.Conn, a Address, cfg Config, deadline t
 	_ = nc.SetReadDeadline(c.due)
 	c.peer = peer
 	c.peer.Address = a
+	c.other = func(string, []byte) error { return nil }
 	c.in.command = c.obey
 	c.in.rush = c.rush
 	if cfg.Heartbeat > 0 && peer.minor >= 1 {
@@ -131,12 +134,17 @@ func (c *Conn) Recv() ([][]byte, error) {
 }
 
 // Send sends one message of one frame at least. An error ends the Conn.
-func (c *Conn) Send(frames ...[]byte) error {
+func (c *Conn) Send(frames ...[]byte) error { return c.SendAll(frames) }
+
+// SendAll sends messages in one piece. An error ends the Conn.
+func (c *Conn) SendAll(messages ...[][]byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_ = c.conn.SetWriteDeadline(time.Now().Add(c.config.Write))
-	if err := c.put(frames); err != nil {
-		return c.fail(err)
+	for _, frames := range messages {
+		if err := c.put(frames); err != nil {
+			return c.fail(err)
+		}
 	}
 	if err := c.out.Flush(); err != nil {
 		return c.fail(err)
@@ -162,9 +170,9 @@ func (c *Conn) put(frames [][]byte) error {
 	return nil
 }
 
-// sendCommand sends a command. If that fails the Conn goes on: a peer that has closed may have sent what is still to be
+// SendCommand sends a command. If that fails the Conn goes on: a peer that has closed may have sent what is still to be
 // read, and then the reading ends too.
-func (c *Conn) sendCommand(name string, body []byte) {
+func (c *Conn) SendCommand(name string, body []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_ = c.conn.SetWriteDeadline(time.Now().Add(c.config.Write))
@@ -173,7 +181,11 @@ func (c *Conn) sendCommand(name string, body []byte) {
 	}
 }
 
-// obey runs a command of the peer: PING is answered, ERROR ends the Conn, and what is unknown is left alone.
+// OnCommand has f called with each command of the peer but PING and ERROR; f's error ends the Conn. The goroutine that
+// receives calls it, before the first Recv.
+func (c *Conn) OnCommand(f func(name string, body []byte) error) { c.other = f }
+
+// obey runs a command of the peer: PING is answered, and ERROR ends the Conn.
 func (c *Conn) obey(name string, body []byte) error {
 	c.signs.Add(1)
 	switch name {
@@ -182,9 +194,11 @@ func (c *Conn) obey(name string, body []byte) error {
 		if len(body) < ttl || len(body) > ttl+most {
 			return fmt.Errorf("zmtp: a PING of %d bytes: %w", len(body), errFrame)
 		}
-		c.sendCommand("PONG", body[ttl:])
+		c.SendCommand("PONG", body[ttl:])
 	case "ERROR":
 		return fmt.Errorf("zmtp: the peer ends: %q", body)
+	default:
+		return c.other(name, body)
 	}
 	return nil
 }
@@ -196,7 +210,7 @@ func (c *Conn) beat() {
 	const most = 3
 	before := c.signs.Load()
 	for silent := 0; silent < most; {
-		c.sendCommand("PING", []byte{0, 0})
+		c.SendCommand("PING", []byte{0, 0})
 		select {
 		case <-c.ctx.Done():
 			return

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"path/filepath"
@@ -79,81 +78,6 @@ func TestRequestAndReply(t *testing.T) {
 			t.Errorf("%s: after Close Recv returns %v; want EOF", addr, err)
 		}
 	}
-}
-
-func TestPublish(t *testing.T) {
-	p := NewPublisher(Config{})
-	l, err := p.Listen(t.Context(), "tcp://127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	kv := dial(t, l.Addr().String(), Config{Kind: SUB, Subscribe: []string{"kv@"}})
-	all := dial(t, l.Addr().String(), Config{Kind: SUB, Subscribe: []string{""}})
-	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("kv@a") == 2 })
-	p.Publish([]byte("other"), []byte("1"))
-	p.Publish([]byte("kv@a"), []byte("2"))
-	for _, c := range []struct {
-		conn *Conn
-		want string
-	}{{kv, "kv@a2"}, {all, "other1"}, {all, "kv@a2"}} {
-		m, err := c.conn.Recv()
-		if err != nil || string(bytes.Join(m, nil)) != c.want {
-			t.Errorf("got %q, %v; want %q", m, err, c.want)
-		}
-	}
-	_ = all.Send([]byte{0})
-	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("other") == 0 })
-	all.sendCommand("SUBSCRIBE", []byte("oth"))
-	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("other") == 1 })
-	all.sendCommand("CANCEL", []byte("oth"))
-	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("other") == 0 })
-	for i := range maxTopics + 1 {
-		_ = kv.Send(fmt.Appendf([]byte{1}, "topic-%d", i))
-	}
-	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("kv@") == 0 }) // over the limit: gone
-}
-
-func TestSlowSubscriberMisses(t *testing.T) {
-	p := NewPublisher(Config{Queue: 4})
-	l, err := p.Listen(t.Context(), "tcp://127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	slow := dial(t, l.Addr().String(), Config{Kind: SUB, Subscribe: []string{""}})
-	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("") == 1 })
-	body := make([]byte, 1<<20)
-	for end := time.Now().Add(soon); p.Dropped() == 0 && time.Now().Before(end); {
-		p.Publish(nil, body)
-	}
-	if p.Dropped() == 0 {
-		t.Error("nothing was dropped for a subscriber that does not read")
-	}
-	if _, err := slow.Recv(); err != nil {
-		t.Error("what was queued is lost:", err)
-	}
-}
-
-// A SUB that listens receives from publishers that connect.
-func TestPublisherThatConnects(t *testing.T) {
-	got := make(chan string, 1)
-	_, at := listen(t, "tcp://127.0.0.1:0", Config{Kind: SUB, Subscribe: []string{""}}, func(c *Conn) {
-		if m, err := c.Recv(); err == nil {
-			got <- string(m[0])
-		}
-	})
-	p := NewPublisher(Config{})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { p.Connect(ctx, at); close(done) }()
-	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("a") == 1 })
-	p.Publish([]byte("a"))
-	if m := <-got; m != "a" {
-		t.Errorf("got %q", m)
-	}
-	cancel()
-	<-done
 }
 
 func TestRefused(t *testing.T) {

@@ -8,7 +8,7 @@
 // socket is left to the caller, to whom the connection is the identity:
 //
 //	SUB     Dial or Listen, Config.Subscribe; each message is [topic, ...]
-//	PUB     Publisher: a queue with a bound for each subscriber; a full one drops, as libzmq at its high-water mark
+//	PUB     Listen or Dial, Conn.OnCommand for the subscriptions
 //	DEALER  Dial; to a REP or ROUTER send an empty frame first, and expect one first
 //	ROUTER  Listen; answer on the Conn from which the message came: [empty, ...] in, [empty, ...] out
 //	PUSH    Dial     PULL    Listen
@@ -19,7 +19,7 @@
 // # What a hostile peer cannot do
 //
 // Claim a length: a frame is read as its bytes come, so memory follows what was sent, never what was announced
-// (TestAnnouncedLengthCostsNothing). Send without end: frame, message, frames of a message, commands and topics have
+// (TestAnnouncedLengthCostsNothing). Send without end: frame, message, frames of a message and commands have
 // limits, and a peer over one is disconnected. Be slow: the handshake, the rest of a message that has begun, and every
 // write have deadlines. Take all connections: a Listener keeps Config.Peers at most, and one that has not settled
 // within

@@ -1,4 +1,4 @@
-package zmtp
+package zmtp_test
 
 import (
 	"bufio"
@@ -14,8 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/lab/pyvenv"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
+	"github.com/warmpath/warmpath/daemon/lab/zmqpub"
 )
 
 // libzmq is a Python with pyzmq, which brings libzmq with it.
@@ -30,7 +32,7 @@ type peer struct {
 	out *bufio.Scanner
 }
 
-func startPeer(t *testing.T, kind Kind, how, address string, count int) *peer {
+func startPeer(t *testing.T, kind zmtp.Kind, how, address string, count int) *peer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t.Context() ends before the cleanup waits
 	cmd := exec.CommandContext(ctx, libzmq(t), "testdata/peer.py", string(kind), how, address, fmt.Sprint(count))
@@ -70,7 +72,7 @@ func sample(i int) [][]byte {
 const samples = 400
 
 // receiveSamples receives what peer.py sends.
-func receiveSamples(c *Conn) error {
+func receiveSamples(c *zmtp.Conn) error {
 	for i := range samples {
 		m, err := c.Recv()
 		if err != nil {
@@ -100,30 +102,30 @@ func sampleDigest() string {
 
 func TestLibzmqPublishes(t *testing.T) {
 	for _, addr := range []string{"tcp://127.0.0.1:*", "ipc://" + filepath.Join(t.TempDir(), "pub")} {
-		p := startPeer(t, PUB, "bind", addr, samples)
-		c := dial(t, p.line(), Config{Kind: SUB, Subscribe: []string{"kv@"}, Heartbeat: time.Second})
+		p := startPeer(t, zmtp.PUB, "bind", addr, samples)
+		c := zmtp.DialFor(t, p.line(), zmtp.Config{Kind: zmtp.SUB, Subscribe: []string{"kv@"}, Heartbeat: time.Second})
 		if err := receiveSamples(c); err != nil {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
 	done := make(chan error, 1)
-	_, at := listen(t, "tcp://127.0.0.1:0", Config{Kind: SUB, Subscribe: []string{"kv@"}}, func(c *Conn) {
+	_, at := zmtp.ListenFor(t, "tcp://127.0.0.1:0", zmtp.Config{Kind: zmtp.SUB, Subscribe: []string{"kv@"}}, func(c *zmtp.Conn) {
 		done <- receiveSamples(c)
 	})
-	startPeer(t, PUB, "connect", at, samples)
+	startPeer(t, zmtp.PUB, "connect", at, samples)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
 
 func TestLibzmqSubscribes(t *testing.T) {
-	p := NewPublisher(Config{Heartbeat: time.Second})
+	p := zmqpub.New(zmtp.Config{Heartbeat: time.Second}, samples+1)
 	l, err := p.Listen(t.Context(), "tcp://127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	sub := startPeer(t, SUB, "connect", l.Addr().String(), samples)
+	sub := startPeer(t, zmtp.SUB, "connect", l.Addr().String(), samples)
 	publish := func(sub *peer) {
 		waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("kv@w@m") == 1 })
 		p.Publish([]byte("other"), []byte("not wanted"))
@@ -136,7 +138,7 @@ func TestLibzmqSubscribes(t *testing.T) {
 	}
 	publish(sub)
 	waittest.Until(t, "subscribers come and go", func() bool { return p.Subscribers("kv@w@m") == 0 })
-	sub = startPeer(t, SUB, "bind", "tcp://127.0.0.1:*", samples)
+	sub = startPeer(t, zmtp.SUB, "bind", "tcp://127.0.0.1:*", samples)
 	at := sub.line()
 	go p.Connect(t.Context(), at)
 	publish(sub)
@@ -144,15 +146,15 @@ func TestLibzmqSubscribes(t *testing.T) {
 
 func TestLibzmqPushesAndPulls(t *testing.T) {
 	done := make(chan error, 1)
-	_, at := listen(t, "tcp://127.0.0.1:0", Config{Kind: PULL}, func(c *Conn) {
+	_, at := zmtp.ListenFor(t, "tcp://127.0.0.1:0", zmtp.Config{Kind: zmtp.PULL}, func(c *zmtp.Conn) {
 		done <- receiveSamples(c)
 	})
-	startPeer(t, PUSH, "connect", at, samples)
+	startPeer(t, zmtp.PUSH, "connect", at, samples)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	pull := startPeer(t, PULL, "bind", "tcp://127.0.0.1:*", samples)
-	c := dial(t, pull.line(), Config{Kind: PUSH})
+	pull := startPeer(t, zmtp.PULL, "bind", "tcp://127.0.0.1:*", samples)
+	c := zmtp.DialFor(t, pull.line(), zmtp.Config{Kind: zmtp.PUSH})
 	for i := range samples {
 		if err := c.Send(sample(i)...); err != nil {
 			t.Fatal(err)
@@ -164,8 +166,8 @@ func TestLibzmqPushesAndPulls(t *testing.T) {
 }
 
 func TestLibzmqAsksAndAnswers(t *testing.T) {
-	router := startPeer(t, ROUTER, "bind", "tcp://127.0.0.1:*", 2)
-	c := dial(t, router.line(), Config{Kind: DEALER})
+	router := startPeer(t, zmtp.ROUTER, "bind", "tcp://127.0.0.1:*", 2)
+	c := zmtp.DialFor(t, router.line(), zmtp.Config{Kind: zmtp.DEALER})
 	for _, start := range []string{"00000000", "00000001"} {
 		if err := c.Send(nil, []byte(start)); err != nil {
 			t.Fatal(err)
@@ -177,9 +179,9 @@ func TestLibzmqAsksAndAnswers(t *testing.T) {
 			}
 		}
 	}
-	_, at := listen(t, "tcp://127.0.0.1:0", Config{Kind: ROUTER}, echo)
-	dealer := startPeer(t, DEALER, "connect", at, 3)
-	req := startPeer(t, REQ, "connect", at, 3)
+	_, at := zmtp.ListenFor(t, "tcp://127.0.0.1:0", zmtp.Config{Kind: zmtp.ROUTER}, zmtp.Echo)
+	dealer := startPeer(t, zmtp.DEALER, "connect", at, 3)
+	req := startPeer(t, zmtp.REQ, "connect", at, 3)
 	for i := range 3 {
 		if got, want := dealer.line(), fmt.Sprintf("|ask|%d", i); got != want {
 			t.Errorf("DEALER got %q; want %q", got, want)

@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/cache/holdings"
 	"github.com/warmpath/warmpath/cache/kvevents"
 	"github.com/warmpath/warmpath/cache/zmtp"
+	"github.com/warmpath/warmpath/daemon/lab/zmqpub"
 )
 
 // storedBlocks is a batch of one BlockStored in the array form: so many blocks of 16 tokens that begin a prompt.
@@ -35,7 +36,7 @@ func BenchmarkPubToIndex(b *testing.B) {
 	for i := range payloads {
 		payloads[i] = storedBlocks(i, 1)
 	}
-	p := zmtp.NewPublisher(zmtp.Config{Queue: b.N + 1})
+	p := zmqpub.New(zmtp.Config{}, b.N+1)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	l, err := p.Listen(ctx, "tcp://127.0.0.1:0")

@@ -12,12 +12,13 @@ import (
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
+	"github.com/warmpath/warmpath/daemon/lab/zmqpub"
 )
 
 // fleet is a feed of two workers, of which the first publishes.
 func fleet(t *testing.T, topic string) (f *Feed, publish func(), answer func(n uint64), log *bytes.Buffer) {
 	t.Helper()
-	p := zmtp.NewPublisher(zmtp.Config{})
+	p := zmqpub.New(zmtp.Config{}, 100)
 	l, err := p.Listen(t.Context(), "tcp://127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -8,11 +8,12 @@ import (
 	"sync"
 
 	"github.com/warmpath/warmpath/cache/zmtp"
+	"github.com/warmpath/warmpath/daemon/lab/zmqpub"
 )
 
 // sockets are what a publisher has open.
 type sockets struct {
-	pub     *zmtp.Publisher
+	pub     *zmqpub.Publisher
 	end     context.CancelFunc
 	running sync.WaitGroup // dialling
 	ears    []*zmtp.Listener
@@ -33,7 +34,7 @@ func (s *sockets) close() {
 // open opens the sockets, and keeps the ports that they got.
 func (p *Publisher) open() error {
 	ctx, end := context.WithCancel(context.Background())
-	s := &sockets{pub: zmtp.NewPublisher(zmtp.Config{Queue: queued}), end: end}
+	s := &sockets{pub: zmqpub.New(zmtp.Config{}, queued), end: end}
 	at, replay := p.cfg.Endpoint, p.cfg.Replay
 	if p.cfg.Connect {
 		if _, err := zmtp.ParseAddress(at); err != nil {

@@ -1,20 +1,24 @@
-package zmtp
+// Package zmqpub has a PUB socket of ZeroMQ: simulated workers and tests publish KV events by it.
+package zmqpub
 
 import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/parts/bounded"
+	"github.com/warmpath/warmpath/cache/zmtp"
 )
 
 // Publisher is a PUB: each message goes to every subscriber that wants its first frame. It never waits for one: a
 // subscriber whose queue is full misses the message, as with libzmq's high-water mark.
 type Publisher struct {
-	config Config
+	config zmtp.Config
+	queue  int // messages that it keeps for a slow subscriber
 
 	mu      sync.Mutex // guards peers
 	peers   map[*subscriber]struct{}
@@ -23,7 +27,7 @@ type Publisher struct {
 
 // subscriber is one connected SUB.
 type subscriber struct {
-	conn  *Conn
+	conn  *zmtp.Conn
 	queue bounded.Queue[[][]byte]
 
 	mu     sync.Mutex // guards topics
@@ -36,15 +40,16 @@ const (
 	maxTopicBytes = 1024
 )
 
-// NewPublisher makes a Publisher without a socket; Listen and Connect give it some.
-func NewPublisher(c Config) *Publisher {
-	c.Kind = PUB
-	return &Publisher{config: c.withDefaults(), peers: map[*subscriber]struct{}{}}
+// New makes a Publisher without a socket; Listen and Connect give it some. It keeps so many messages for a slow
+// subscriber.
+func New(c zmtp.Config, queue int) *Publisher {
+	c.Kind = zmtp.PUB
+	return &Publisher{config: c, queue: queue, peers: map[*subscriber]struct{}{}}
 }
 
 // Listen accepts subscribers at addr until ctx ends.
-func (p *Publisher) Listen(ctx context.Context, addr string) (*Listener, error) {
-	return Listen(ctx, addr, p.config, p.serve)
+func (p *Publisher) Listen(ctx context.Context, addr string) (*zmtp.Listener, error) {
+	return zmtp.Listen(ctx, addr, p.config, p.serve)
 }
 
 // connectPause is how long Connect waits before it dials again.
@@ -53,7 +58,7 @@ const connectPause = 100 * time.Millisecond
 // Connect dials a SUB that listens, again and again, until ctx ends.
 func (p *Publisher) Connect(ctx context.Context, addr string) {
 	for ctx.Err() == nil {
-		c, err := Dial(ctx, addr, p.config)
+		c, err := zmtp.Dial(ctx, addr, p.config)
 		if err == nil {
 			p.serve(c)
 			c.Close()
@@ -66,8 +71,8 @@ func (p *Publisher) Connect(ctx context.Context, addr string) {
 }
 
 // serve keeps one subscriber until its connection ends.
-func (p *Publisher) serve(c *Conn) {
-	s := &subscriber{conn: c, queue: make(bounded.Queue[[][]byte], p.config.Queue)}
+func (p *Publisher) serve(c *zmtp.Conn) {
+	s := &subscriber{conn: c, queue: make(bounded.Queue[[][]byte], p.queue)}
 	p.mu.Lock()
 	p.peers[s] = struct{}{}
 	p.mu.Unlock()
@@ -76,16 +81,15 @@ func (p *Publisher) serve(c *Conn) {
 		delete(p.peers, s)
 		p.mu.Unlock()
 	}()
-	c.in.command = func(name string, body []byte) error {
+	c.OnCommand(func(name string, body []byte) error {
 		switch name {
 		case "SUBSCRIBE":
 			return s.subscribe(body)
 		case "CANCEL":
 			s.cancel(body)
-			return nil
 		}
-		return c.obey(name, body)
-	}
+		return nil
+	})
 	var writing sync.WaitGroup
 	writing.Go(s.write)
 	defer writing.Wait()
@@ -95,8 +99,7 @@ func (p *Publisher) serve(c *Conn) {
 		if err != nil {
 			return
 		}
-		if err := s.message(m); err != nil {
-			c.fail(err)
+		if s.message(m) != nil {
 			return
 		}
 	}
@@ -118,7 +121,7 @@ func (s *subscriber) subscribe(topic []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.topics) == maxTopics || len(topic) > maxTopicBytes {
-		return fmt.Errorf("zmtp: over %d subscriptions, or one of over %d bytes: %w", maxTopics, maxTopicBytes, ErrLimit)
+		return fmt.Errorf("zmqpub: over %d subscriptions, or one of over %d bytes", maxTopics, maxTopicBytes)
 	}
 	s.topics = append(s.topics, bytes.Clone(topic))
 	return nil
@@ -146,40 +149,19 @@ func (s *subscriber) wants(topic []byte) bool {
 	return false
 }
 
-// write sends what is queued, and flushes when nothing more is.
+// write sends what is queued, some of it at once, until the connection ends.
 func (s *subscriber) write() {
-	c := s.conn
+	const batch = 64
 	for {
 		select {
-		case <-c.ctx.Done():
+		case <-s.conn.Done():
 			return
 		case m := <-s.queue:
-			if s.send(m) != nil {
+			if s.conn.SendAll(append([][][]byte{m}, slices.Collect(s.queue.Waiting(batch-1))...)...) != nil {
 				return
 			}
 		}
 	}
-}
-
-// send writes m and what else is queued by now, up to a batch.
-func (s *subscriber) send(m [][]byte) error {
-	c := s.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_ = c.conn.SetWriteDeadline(time.Now().Add(c.config.Write))
-	const batch = 64
-	if err := c.put(m); err != nil {
-		return c.fail(err)
-	}
-	for m := range s.queue.Waiting(batch - 1) {
-		if err := c.put(m); err != nil {
-			return c.fail(err)
-		}
-	}
-	if err := c.out.Flush(); err != nil {
-		return c.fail(err)
-	}
-	return nil
 }
 
 // Publish queues a message of one frame at least, the topic first. The frames must not be changed afterwards.
