@@ -3,6 +3,7 @@
 package socket
 
 import (
+	"errors"
 	"net"
 	"syscall"
 )
@@ -43,4 +44,22 @@ func (c *Conn) WriteBoth(first, second []byte) (int, error) {
 	c.both = [2][]byte{}
 	c.bufs = nil
 	return int(n), err
+}
+
+// ReadNow reads from the descriptor of a socket without waiting. Its errno is EAGAIN if there is nothing, and never
+// EINTR; 0 bytes without one are the end.
+func ReadNow(fd uintptr, b []byte) (int, syscall.Errno) {
+	for {
+		n, err := syscall.Read(int(fd), b)
+		if err == nil {
+			return n, 0
+		}
+		var errno syscall.Errno
+		if !errors.As(err, &errno) {
+			errno = syscall.EIO
+		}
+		if errno != syscall.EINTR {
+			return 0, errno
+		}
+	}
 }

@@ -169,10 +169,6 @@ func (c *Conn) failed(op string, errno syscall.Errno) error {
 // the CPU time of a request of 256 KB.
 func ReadNow(fd uintptr, b []byte) (int, syscall.Errno) { return now(syscall.SYS_READ, fd, b) }
 
-// WriteNow writes to the descriptor of a socket what it takes without waiting, and returns how many bytes it took. Its
-// errno is EAGAIN if that is nothing, and never EINTR. b is not empty.
-func WriteNow(fd uintptr, b []byte) (int, syscall.Errno) { return now(syscall.SYS_WRITE, fd, b) }
-
 // now makes a system call that moves bytes from or to b, again if a signal interrupts it.
 func now(call, fd uintptr, b []byte) (int, syscall.Errno) {
 	for {
