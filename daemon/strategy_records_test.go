@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,10 +10,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/cli/redecide"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
-	"github.com/warmpath/warmpath/daemon/transport/packed"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/plugins"
-	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // TestRecordsAreDecidedAgain: the module that has served comes to each of its choices again from the access log alone;
@@ -27,12 +23,11 @@ func TestRecordsAreDecidedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, rest, _ := strings.Cut(string(text), "\n")
-	text = []byte(unpacked(t, first) + "\n" + rest)
+	first, _, _ := strings.Cut(string(text), "\n")
 	again := func(name string, wasm []byte, err error) *redecide.Report {
 		t.Helper()
 		got := decidedAgain(t, wasm, err, string(text)+"{\"id\":\n"+
-			strings.Replace(first, `"packed_frame":"`, `"packed_frame":"AAAA`, 1)+"\n"+`{"id":"x","frame":"?"}`+"\n"+`{"id":"y"}`)
+			strings.Replace(first, `"packed_frame":"`, `"packed_frame":"AAAA`, 1)+"\n"+`{"id":"x","packed_frame":"?"}`+"\n"+`{"id":"y"}`)
 		if got.Lines != requests+4 || got.Unheld != 1 || got.BadLines != 3 || got.Bad[0].Line != requests+1 || got.Decided != requests {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -55,27 +50,6 @@ func TestRecordsAreDecidedAgain(t *testing.T) {
 	if got := again("sometimes", trap, err); got.Failed > 0 && got.Last == "" || got.Failed+got.Declined+got.Rejected > requests {
 		t.Errorf("a module that traps: %+v", got)
 	}
-}
-
-// unpacked returns a line as versions wrote it whose frames were not packed.
-func unpacked(t *testing.T, line string) string {
-	t.Helper()
-	all := map[string]any{}
-	if err := json.Unmarshal([]byte(line), &all); err != nil {
-		t.Fatal(err)
-	}
-	text, err := base64.StdEncoding.DecodeString(all["packed_frame"].(string))
-	raw, ok := packed.ReadTable(text, abi.HeaderSize, abi.RowSize)
-	if err != nil || !ok {
-		t.Fatal(err, ok)
-	}
-	delete(all, "packed_frame")
-	all["frame"] = raw
-	old, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(old)
 }
 
 // decidedAgain has a module decide the records of a log again. err is of its making.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
+	"github.com/warmpath/warmpath/daemon/transport/packed"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -30,8 +31,8 @@ func TestWhatRecordsLackIsNotJudged(t *testing.T) {
 		f.Reset()
 		f.Header.Version, f.Header.Labels = abi.Version, labels
 		f.Rows = []abi.Row{{Key: worker.KeyOf("a"), Slow: 1, Weight: 1}, {Key: worker.KeyOf("b"), Slow: 1, Weight: 1}}
-		return fmt.Sprintf(`{"id":"x","key":"acme","frame":%q,"candidates":[{"worker":"a"},{"worker":"b"}]}`+"\n",
-			base64.StdEncoding.EncodeToString(f.AppendTo(nil)))
+		return fmt.Sprintf(`{"id":"x","key":"acme","packed_frame":%q,"candidates":[{"worker":"a"},{"worker":"b"}]}`+"\n",
+			frameText(&f))
 	}
 	const ask = "i32.const %d i32.const 6 i32.const 0 i32.const 0 call $str drop"
 	for _, c := range []struct {
@@ -83,8 +84,8 @@ func TestWhoseOwn(t *testing.T) {
 	f.Header.Version = abi.Version
 	f.Rows = []abi.Row{{Key: worker.KeyOf("a"), Slow: 1, Weight: 1, Own: 3}}
 	line := func(strategy, sum string) string {
-		return fmt.Sprintf(`{"strategy":%q,"module_sha256":%q,"frame":%q,"candidates":[{"worker":"a"}]}`+"\n", strategy, sum,
-			base64.StdEncoding.EncodeToString(f.AppendTo(nil)))
+		return fmt.Sprintf(`{"strategy":%q,"module_sha256":%q,"packed_frame":%q,"candidates":[{"worker":"a"}]}`+"\n", strategy, sum,
+			frameText(&f))
 	}
 	for _, own := range []string{"", `(import "warmpath_v1" "own_of" (func (param i64) (result f64)))`} {
 		h, err := host.New(t.Context(), host.Config{Stepped: true})
@@ -113,4 +114,9 @@ func TestWhoseOwn(t *testing.T) {
 		s.Close(t.Context())
 		h.Close(t.Context())
 	}
+}
+
+// frameText returns a frame as an access log has it.
+func frameText(f *host.Frame) string {
+	return base64.StdEncoding.EncodeToString(packed.AppendTable(nil, f.AppendTo(nil), abi.HeaderSize, abi.RowSize))
 }

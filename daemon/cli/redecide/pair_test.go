@@ -1,7 +1,6 @@
 package redecide
 
 import (
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,8 +37,8 @@ func recordedPair(flags uint32, prefillers int, chosen, pair string) string {
 	if pair != "" {
 		pair = fmt.Sprintf(`"pair":%q,`, pair)
 	}
-	return fmt.Sprintf(`{"id":"x",%s"frame":%q,"candidates":[%s]}`+"\n", pair,
-		base64.StdEncoding.EncodeToString(f.AppendTo(nil)), strings.Join(candidates, ","))
+	return fmt.Sprintf(`{"id":"x",%s"packed_frame":%q,"candidates":[%s]}`+"\n", pair,
+		frameText(&f), strings.Join(candidates, ","))
 }
 
 // naming is a module that chooses a row, of at least two that answer, and names another one for the prompt; pair -1 = none. Without

@@ -3,7 +3,6 @@ package redecide
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -78,8 +77,7 @@ const maxLine = 1 << 20
 // record is the part of a line that Run reads.
 type record struct {
 	ID         string             `json:"id"`
-	Packed     string             `json:"packed_frame"`
-	Frame      string             `json:"frame"` // unpacked, as versions before wrote it
+	Frame      string             `json:"packed_frame"`
 	Session    string             `json:"session"`
 	Key        string             `json:"key"`  // the caller
 	Pair       string             `json:"pair"` // the worker that the strategy named for the prompt
@@ -145,7 +143,7 @@ func (r *Report) take(ctx context.Context, s *host.Strategy, line []byte) {
 		r.bad(fmt.Errorf("it is no JSON of an access log: %w", err))
 		return
 	}
-	if rec.Frame == "" && rec.Packed == "" {
+	if rec.Frame == "" {
 		r.Unheld++
 		return
 	}
@@ -174,52 +172,19 @@ type frame struct {
 	lacks lacking
 }
 
-// bytes returns the bytes of a record's frame, in the newest layout.
-func (r *record) bytes() ([]byte, error) {
-	raw, err := base64.StdEncoding.DecodeString(cmp.Or(r.Packed, r.Frame))
+// frameOf reads the frame of a record.
+func frameOf(rec *record) (*frame, error) {
+	text, err := base64.StdEncoding.DecodeString(rec.Frame)
 	if err != nil {
 		return nil, fmt.Errorf("its frame is no base64: %w", err)
 	}
-	for i := len(abi.Layouts) - 1; i > 0; i-- {
-		l, table := &abi.Layouts[i], raw
-		if r.Packed != "" {
-			table, _ = packed.ReadTable(raw, l.HeaderBytes, l.RowBytes)
-		}
-		if len(table) > l.HeaderBytes && binary.LittleEndian.Uint32(table) == l.Version {
-			return widen(table, l), nil
-		}
-	}
-	if r.Packed == "" {
-		return raw, nil
-	}
-	table, ok := packed.ReadTable(raw, abi.HeaderSize, abi.RowSize)
+	raw, ok := packed.ReadTable(text, abi.HeaderSize, abi.RowSize)
 	if !ok {
 		return nil, errors.New("its frame ends too early")
 	}
-	return table, nil
-}
-
-// widen returns a frame of an older layout in the newest one.
-func widen(table []byte, l *abi.Layout) []byte {
-	b := make([]byte, abi.HeaderSize)
-	copy(b, table[:l.HeaderBytes])
-	for rest := table[l.HeaderBytes:]; len(rest) >= l.RowBytes; rest = rest[l.RowBytes:] {
-		b = append(b, rest[:l.RowBytes]...)
-		b = append(b, make([]byte, abi.RowSize-l.RowBytes)...)
-	}
-	return b
-}
-
-// frameOf reads the frame of a record.
-func frameOf(rec *record) (*frame, error) {
-	raw, err := rec.bytes()
-	if err != nil {
-		return nil, err
-	}
 	rows := (len(raw) - abi.HeaderSize) / abi.RowSize
-	if len(raw) < abi.HeaderSize+abi.RowSize || len(raw) != abi.HeaderSize+rows*abi.RowSize {
-		return nil, fmt.Errorf("its frame has %d bytes, which are no header of %d and rows of %d", len(raw), abi.HeaderSize,
-			abi.RowSize)
+	if rows == 0 {
+		return nil, errors.New("its frame has no rows")
 	}
 	if len(rec.Candidates) == 0 {
 		return nil, errors.New("it has a frame and no candidates")
