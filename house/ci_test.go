@@ -67,6 +67,12 @@ func TestRelease(t *testing.T) {
 	if first := find("docs/CHANGELOG.md", `(?m)^## (\S+)$`); first != next {
 		t.Errorf("docs/CHANGELOG.md begins with %s; the Makefile has NEXT = v%s", first, next)
 	}
+	for file, pattern := range map[string]string{"deploy/helm/warmpath/Chart.yaml": `(?m)^appVersion: v(\S+)$`,
+		"deploy/kubernetes/kustomization.yaml": `(?m)^ +newTag: v(\S+)`} {
+		if image := find(file, pattern); image != next {
+			t.Errorf("%s names the image %s; the Makefile has NEXT = v%s", file, image, next)
+		}
+	}
 	page := read("docs/versions.md")
 	for _, want := range []string{
 		fmt.Sprintf("This release has %d.%d,", abi.Version>>16, abi.Version&0xffff),

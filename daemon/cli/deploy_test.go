@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"math"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,11 +48,64 @@ func TestManifestsAgreeWithTheirFile(t *testing.T) {
 		}
 		has(service, `targetPort: `+name)
 	}
-	has(deployment, `readinessProbe:\n\s+httpGet:\n\s+path: /ready\n\s+port: http`)
-	has(deployment, `livenessProbe:\n\s+httpGet:\n\s+path: /health\n\s+port: http`)
+	has(deployment, `readinessProbe:.*\n\s+httpGet:\n\s+path: /ready\n\s+port: http`)
+	has(deployment, `livenessProbe:.*\n\s+httpGet:\n\s+path: /health\n\s+port: http`)
 	has(deployment, `mountPath: /etc/warmpath-admin\n`)
 	has(deployment, `"--config", "/etc/warmpath/warmpath.toml"`)
 	if !c.Pools[0].Kubernetes.On() {
 		t.Error("no workers are looked for in Kubernetes")
+	}
+}
+
+// TestConfigsOfTheChart reads the configuration in each file of values that the chart's tests render. The files that it names are
+// in no pod here.
+func TestConfigsOfTheChart(t *testing.T) {
+	const values = "../../testdata/release/chart/values"
+	files, err := filepath.Glob(values + "/*.yaml")
+	if err != nil || len(files) < 12 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	t.Setenv("TEAM_A_KEY", "0123456789abcdef")
+	t.Setenv("TEAM_B_KEY", "fedcba9876543210")
+	elsewhere := regexp.MustCompile(`no such file|there is no folder|there is no strategy "nearest"`)
+	for _, file := range append(files, "../../deploy/helm/warmpath/values.yaml") {
+		_, config, found := strings.Cut(read(t, file), "\nconfig: |\n")
+		if !found {
+			continue
+		}
+		config = strings.ReplaceAll("\n"+config, "\n  ", "\n")
+		if end := regexp.MustCompile(`(?m)^[a-zA-Z]+: ?`).FindStringIndex(config); end != nil {
+			config = config[:end[0]]
+		}
+		_, err := conf.Parse([]byte(config), filepath.Join(t.TempDir(), "warmpath.toml"))
+		if err == nil {
+			continue
+		}
+		for line := range strings.Lines(err.Error()) {
+			if !elsewhere.MatchString(line) {
+				t.Errorf("%s: %s", file, line)
+			}
+		}
+	}
+}
+
+// TestLimitHeap: what GOMEMLIMIT says is for the whole process, the KV cache too.
+func TestLimitHeap(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	const gib = 1 << 30
+	for _, c := range []struct {
+		limit, want int64
+		cache       conf.KVCache
+	}{
+		{math.MaxInt64, math.MaxInt64, conf.KVCache{RESP: ":6380", MaxBytes: 4 * gib}},
+		{10 * gib, 9 * gib, conf.KVCache{MaxBytes: 4 * gib}},
+		{14 * gib, 9 * gib, conf.KVCache{RESP: ":6380", MaxBytes: 4 * gib}},
+		{10 * gib, 9 * gib, conf.KVCache{RESP: ":6380", MaxBytes: 64 * gib}}, // the heap alone was meant
+	} {
+		debug.SetMemoryLimit(c.limit)
+		limitHeap(&c.cache)
+		if got := debug.SetMemoryLimit(-1); got < c.want-10 || got > c.want {
+			t.Errorf("of %d with %+v: %d, want %d", c.limit, c.cache.MaxBytes, got, c.want)
+		}
 	}
 }

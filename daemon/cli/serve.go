@@ -4,8 +4,10 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -35,6 +37,7 @@ func serveCommand() *cobra.Command {
 			log, flush := patientLogger(cf.Server, c.ErrOrStderr())
 			defer flush()
 			m.LogTo(log)
+			limitHeap(&cf.KVCache)
 			return m.Failed(serve(c.Context(), m, cf, log))
 		},
 	}
@@ -44,6 +47,19 @@ func serveCommand() *cobra.Command {
 
 func configFlag(c *cobra.Command, file *string) {
 	c.Flags().StringVarP(file, "config", "c", "warmpath.toml", "the configuration file")
+}
+
+// limitHeap leaves a part of GOMEMLIMIT to what Go's collector does not count, so that it may be the limit of the
+// process or of its container: what the KV cache maps, and a tenth for compiled strategies and the kernel's buffers.
+func limitHeap(c *conf.KVCache) {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		return
+	}
+	if c.Open() && limit > int64(c.MaxBytes) {
+		limit -= int64(c.MaxBytes)
+	}
+	debug.SetMemoryLimit(limit / 10 * 9)
 }
 
 // serve runs a daemon until ctx ends, or until another process has taken over, and it has drained.

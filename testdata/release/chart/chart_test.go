@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -80,13 +81,13 @@ func rendered(t *testing.T, name string, values map[string]any) objects {
 	return o
 }
 
-// plain takes out what only one of the two has: labels beside the name, and what makes a new configuration roll.
+// plain takes out what only one of the two has: labels beside the name.
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, x := range v {
 			switch {
-			case strings.HasPrefix(key, "app.kubernetes.io/") && key != "app.kubernetes.io/name", key == "helm.sh/chart", key == "annotations":
+			case strings.HasPrefix(key, "app.kubernetes.io/") && key != "app.kubernetes.io/name", key == "helm.sh/chart":
 				delete(v, key)
 			default:
 				v[key] = plain(x)
@@ -112,6 +113,19 @@ func read(t *testing.T, parts ...string) string {
 	return string(text)
 }
 
+// image names the chart's image, if the values do not.
+func image(values map[string]any, repository string) map[string]any {
+	i, _ := values["image"].(map[string]any)
+	if i == nil {
+		i = map[string]any{}
+		values["image"] = i
+	}
+	if i["repository"] == nil {
+		i["repository"] = repository
+	}
+	return values
+}
+
 func TestTheChartIsTheKustomization(t *testing.T) {
 	var k struct {
 		Resources []string
@@ -126,7 +140,7 @@ func TestTheChartIsTheKustomization(t *testing.T) {
 	}
 	want["ConfigMap warmpath"] = map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "warmpath"},
 		"data": map[string]any{"warmpath.toml": read(t, manifests, "warmpath.toml")}}
-	got := rendered(t, "warmpath", nil)
+	got := rendered(t, "warmpath", image(map[string]any{}, k.Images[0].NewName))
 	for name, w := range want {
 		if g := plain(any(got[name])); !reflect.DeepEqual(g, plain(w)) {
 			t.Errorf("%s:\n%v\nwant\n%v", name, g, w)
@@ -149,9 +163,36 @@ func TestTheKustomizationBuilds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"kind: ServiceAccount", "kind: Role\n", "kind: RoleBinding", "kind: Deployment", "kind: Service\n",
-		"kind: PodDisruptionBudget", "kind: ConfigMap", "name: warmpath-"} {
+		"kind: PodDisruptionBudget", "kind: NetworkPolicy", "kind: ConfigMap\nmetadata:\n  labels:\n    app.kubernetes.io/name: warmpath\n  name: warmpath\n"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+}
+
+// TestThePackage: what make chart writes is the chart, with the version of the release, and the files behind its links.
+func TestThePackage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "chart.tgz")
+	if out, err := exec.Command("../../run", "release/chartpack", "-version", "v9.8.7-dev-0123abc", "-o", file, chartFolder).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c, err := loader.LoadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil || c.Name() != "warmpath" || c.Metadata.Version != "9.8.7-dev-0123abc" || c.AppVersion() != "v9.8.7-dev-0123abc" {
+		t.Errorf("%v, %+v", err, c.Metadata)
+	}
+	folder, err := loader.Load(chartFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Raw) != len(folder.Raw) || len(c.Files) != 2 {
+		t.Errorf("%d files and %d more; the folder has %d", len(c.Raw), len(c.Files), len(folder.Raw))
+	}
+	for _, f := range c.Files {
+		if len(f.Data) < 10_000 {
+			t.Errorf("%s has %d bytes", f.Name, len(f.Data))
 		}
 	}
 }
@@ -159,11 +200,11 @@ func TestTheKustomizationBuilds(t *testing.T) {
 // A selector has the release's name, so that two releases in one namespace do not take each other's pods, and values
 // arrive where they are read.
 func TestAnotherRelease(t *testing.T) {
-	o := rendered(t, "edge", map[string]any{"replicas": 3, "image": map[string]any{"tag": "1.2.3", "pullSecrets": []any{map[string]any{"name": "pull"}}},
-		"nodeSelector": map[string]any{"pool": "cpu"}, "adminSecret": "other", "probeScheme": "HTTPS",
-		"env":          []any{map[string]any{"name": "TEAM_A_KEY", "value": "x"}},
-		"volumes":      []any{map[string]any{"name": "tls", "secret": map[string]any{"secretName": "cert"}}},
-		"volumeMounts": []any{map[string]any{"name": "tls", "mountPath": "/tls"}}})
+	o := rendered(t, "edge", map[string]any{"replicas": 3, "image": map[string]any{"repository": "registry.example.com/warmpath", "tag": "1.2.3", "pullSecrets": []any{map[string]any{"name": "pull"}}},
+		"nodeSelector": map[string]any{"pool": "cpu"}, "adminSecret": "other", "probeScheme": "HTTP",
+		"extraEnv":          []any{map[string]any{"name": "TEAM_A_KEY", "value": "x"}},
+		"extraVolumes":      []any{map[string]any{"name": "tls", "secret": map[string]any{"secretName": "cert"}}},
+		"extraVolumeMounts": []any{map[string]any{"name": "tls", "mountPath": "/tls"}}})
 	d := o["Deployment edge"]
 	if d == nil {
 		t.Fatalf("%v", o)
@@ -179,7 +220,7 @@ func TestAnotherRelease(t *testing.T) {
 	text := strings.Join(strings.Fields(strings.ReplaceAll(jsonOf(t, spec["template"]), `"`, "")), "")
 	for _, want := range []string{"image:registry.example.com/warmpath:1.2.3", "imagePullSecrets:[{name:pull}]", "nodeSelector:{pool:cpu}",
 		"secretName:other", "serviceAccountName:edge", "{name:TEAM_A_KEY,value:x}]", "{name:tls,secret:{secretName:cert}}]",
-		"{mountPath:/tls,name:tls}]", "livenessProbe:{failureThreshold:6,httpGet:{path:/health,port:http,scheme:HTTPS}"} {
+		"{mountPath:/tls,name:tls}]", "livenessProbe:{failureThreshold:6,httpGet:{path:/health,port:http,scheme:HTTP}"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in %s", want, text)
 		}

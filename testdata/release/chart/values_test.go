@@ -23,6 +23,8 @@ func set(t *testing.T, flags string, config ...string) map[string]any {
 const (
 	served = "[server]\nlisten = \":8080\"\n"
 	pools  = "[[pools]]\n[[pools.workers]]\nurl = \"http://vllm:8000\"\n"
+	stated = "state_file = \"/var/lib/warmpath/state\"\n"
+	shared = "[history]\nredis = \"redis://a:6379\"\n"
 	kv64   = "[kv_cache]\nresp = \":6380\"\nmax_bytes = 68_719_476_736 # 64 GiB\n"
 )
 
@@ -39,6 +41,7 @@ func TestRefused(t *testing.T) {
 		"no replica":                    {set(t, "replicas=0"), "replicas"},
 		"a scheme":                      {set(t, "probeScheme=ftp"), "probeScheme"},
 		"a type of the Service":         {set(t, "service.type=Loadbalancer"), "type"},
+		"half a digest":                 {set(t, "image.digest=sha256:0f4c"), "digest"},
 		"no configuration":              {set(t, "config=nonsense"), "config has no [[pools]]"},
 		"loopback":                      {set(t, "", "[server]\nlisten = \"127.0.0.1:8080\"\n"+pools), `config has listen = "127.0.0.1:8080"`},
 		"the default of listen":         {set(t, "", pools), "config has no listen"},
@@ -48,21 +51,62 @@ func TestRefused(t *testing.T) {
 		"its default, limit":            {set(t, "", served+"[kv_cache]\nhyperpod = \":9200\"\n"+pools), "takes 4294967296 bytes"},
 		"a limit a little too low":      {set(t, "resources.limits.memory=66559Mi", served+kv64+pools), "66559Mi"},
 		"a limit in bytes":              {set(t, "resources.limits.memory=2147483648", served+kv64+pools), "at least 66560Mi"},
+
+		"no image":                {set(t, "image.repository="), "image.repository is empty"},
+		"the latest image":        {set(t, "image.tag=latest"), "image.tag is latest"},
+		"a tag in the name":       {set(t, "image.repository=ghcr.io/acme/warmpath:v1"), "has a tag or a digest in it"},
+		"a long drain":            {set(t, "", served+"drain_delay = \"10s\"\ndrain_timeout = \"5m\"\n"+pools), "take 310 s together, and terminationGracePeriodSeconds is 80: open streams would be cut; write at least 320"},
+		"the default of a drain":  {set(t, "terminationGracePeriodSeconds=30", served+pools), "take 30 s together"},
+		"TLS, plain probes":       {set(t, "", served+"tls_cert_file = \"/tls/tls.crt\"\n"+pools), "set probeScheme to HTTPS"},
+		"probes alone by TLS":     {set(t, "probeScheme=HTTPS", served+"[history]\ntls_cert_file = \"/tls/tls.crt\"\n"+pools), "no tls_cert_file under [server]"},
+		"a state file, no volume": {set(t, "", served+"state_file = \"/var/lib/warmpath/state\"\n"+pools), "set state.enabled"},
+		"a log on the root":       {set(t, "", served+"access_log = \"/var/log/access.json\"\n"+pools), `access_log = "/var/log/access.json" of config is on the read-only root`},
+		"a log beside the file":   {set(t, "", served+"access_log = \"access.json\"\n"+pools), "is on the read-only root"},
+		"a folder that is mounted to be read": {set(t, "extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/spill,extraVolumeMounts[0].readOnly=true",
+			served+"[kv_cache]\nspill_dir = \"/spill/kv\"\n"+pools), "spill_dir"},
+		"a folder with a like name":  {set(t, "", served+"access_log = \"/tmpfs/access.json\"\n"+pools), "is on the read-only root"},
+		"one volume, two routers":    {set(t, "state.enabled=true", served+stated+pools), "state.enabled is for one router"},
+		"one volume, an autoscaler":  {set(t, "state.enabled=true,replicas=1,autoscaling.enabled=true", served+stated+shared+pools), "state.enabled is for one router"},
+		"a volume for nothing":       {set(t, "state.enabled=true,replicas=1", served+pools), "makes a volume that config does not use"},
+		"an autoscaler alone":        {set(t, "autoscaling.enabled=true"), "config has no [history] redis"},
+		"history turned off":         {set(t, "autoscaling.enabled=true", served+"[history]\nredis = \"off\"\n[cache]\nredis = \"redis://a:6379\"\n"+pools), "config has no [history] redis"},
+		"a Redis of the KV cache":    {set(t, "autoscaling.enabled=true", served+"[kv_cache.l2]\nurl = \"redis://a:6379\"\n# redis = \"redis://a\"\n"+pools), "config has no [history] redis"},
+		"more at least than at most": {set(t, "autoscaling.enabled=true,autoscaling.minReplicas=9", served+shared+pools), "minReplicas 9 is above maxReplicas 6"},
+		"no CPU to count by":         {set(t, "autoscaling.enabled=true,resources.requests.cpu=null", served+shared+pools), "resources.requests.cpu"},
+		"nobody may go":              {set(t, "podDisruptionBudget.maxUnavailable=0"), "lets none of 2 routers go"},
+		"all must stay":              {set(t, "podDisruptionBudget.minAvailable=2"), "lets none of 2 routers go"},
+		"all of one":                 {set(t, "podDisruptionBudget.minAvailable=100%"), "no node could be drained"},
+		"admin to the outside":       {set(t, "adminService.type=LoadBalancer"), "kubectl port-forward"},
+		"an Ingress to admin":        {set(t, "ingress.enabled=true,ingress.port=admin,ingress.hosts[0].host=a"), "the admin port stays in the cluster"},
+		"and by number":              {set(t, "ingress.enabled=true,ingress.port=9090,ingress.hosts[0].host=a"), "the admin port stays in the cluster"},
+		"an Ingress for nobody":      {set(t, "ingress.enabled=true"), "without ingress.hosts"},
+		"Prometheus kept out":        {set(t, "podMonitor.enabled=true"), "networkPolicy lets nobody reach the admin port"},
+		"all may scrape":             {set(t, "networkPolicy.admin[0].ipBlock.cidr=0.0.0.0/0"), "lets everybody reach the admin port"},
+		"workers kept out":           {set(t, "resources.limits.memory=65Gi", served+kv64+pools), `resp = ":6380" of config is for workers`},
+		"their events kept out":      {set(t, "", served+"kv_events_listen = \"tcp://0.0.0.0:5557\"\n"+pools), "[{ports: [{port: 5557}]"},
 	} {
-		_, err := render(t, "warmpath", c.values)
+		_, err := render(t, "warmpath", image(c.values, "registry.example.com/warmpath"))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want an error with %q", name, err, c.want)
 		}
 	}
+	const in = ",networkPolicy.ingress[0].ports[0].port=6380"
 	for name, values := range map[string]map[string]any{
-		"the KV cache with room":    set(t, "resources.limits.memory=65Gi", served+kv64+pools),
-		"in decimal units":          set(t, "resources.limits.memory=70G", served+kv64+pools),
-		"no limit":                  set(t, "resources.limits.memory=null", served+kv64+pools),
+		"the KV cache with room":    set(t, "resources.limits.memory=65Gi"+in, served+kv64+pools),
+		"in decimal units":          set(t, "resources.limits.memory=70G"+in, served+kv64+pools),
+		"no limit":                  set(t, "resources.limits.memory=null"+in, served+kv64+pools),
 		"a cache without a port":    set(t, "", served+"[kv_cache]\nmax_bytes = 68719476736\n"+pools),
 		"another table's max_bytes": set(t, "", served+"[cache]\nmax_bytes = 68719476736\n"+pools),
 		"of a chart around it":      set(t, "global.registry=x"),
+		"a port on loopback":        set(t, "", served+"kv_events_listen = \"tcp://127.0.0.1:5557\"\n"+pools),
+		"no policy":                 set(t, "networkPolicy.enabled=false,podMonitor.enabled=true"),
+		"a tenth of a second":       set(t, "terminationGracePeriodSeconds=61", served+"drain_delay = \"900ms\"\ndrain_timeout = \"1m\"\n"+pools),
+		"a log on a volume":         set(t, "extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/var/log/", served+"access_log = \"/var/log/access.json\"\n"+pools),
+		"a root to write on":        set(t, "securityContext.readOnlyRootFilesystem=false", served+"access_log = \"/var/log/access.json\"\n"+pools),
+		"a budget of one router":    set(t, "replicas=1"),
+		"no budget":                 set(t, "podDisruptionBudget.enabled=false,podDisruptionBudget.maxUnavailable=0"),
 	} {
-		if _, err := render(t, "warmpath", values); err != nil {
+		if _, err := render(t, "warmpath", image(values, "registry.example.com/warmpath")); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -70,13 +114,14 @@ func TestRefused(t *testing.T) {
 
 // TestOptions: objects that a value turns on, and fields that it sets.
 func TestOptions(t *testing.T) {
-	o := rendered(t, "edge", set(t, "networkPolicy.enabled=true,networkPolicy.admin[0].podSelector.matchLabels.app=prometheus,"+
+	o := rendered(t, "edge", set(t, "image.repository=a,restartOnChange=true,networkPolicy.admin[0].podSelector.matchLabels.app=prometheus,"+
 		"podMonitor.enabled=true,podMonitor.labels.release=stack,service.type=LoadBalancer,service.annotations.a=b,"+
 		"podAnnotations.note=x,affinity.nodeAffinity.y=z"))
 	for object, wants := range map[string][]string{
 		"NetworkPolicy edge": {"podSelector:{matchLabels:{app.kubernetes.io/instance:edge,", "ingress:[{ports:[{port:http}]},{from:[{podSelector:{matchLabels:{app:prometheus}}}],ports:[{port:admin}]}]"},
-		"PodMonitor edge":    {"release:stack", "authorization:{credentials:{key:token,name:warmpath-admin}}", "path:/metrics,port:admin"},
+		"PodMonitor edge":    {"release:stack", "authorization:{credentials:{key:token,name:warmpath-admin}}", "path:/metrics,port:admin", "jobLabel:app.kubernetes.io/name"},
 		"Service edge":       {"type:LoadBalancer", "annotations:{a:b}", "ports:[{name:http,port:80,targetPort:http}]"},
+		"Service edge-admin": {"clusterIP:None", "ports:[{name:admin,port:9090,targetPort:admin}]"},
 		"Deployment edge":    {"note:x", "affinity:{nodeAffinity:{y:z}}", "checksum/config:"},
 	} {
 		text := strings.ReplaceAll(jsonOf(t, o[object]), `"`, "")
@@ -92,14 +137,14 @@ func TestOptions(t *testing.T) {
 func TestNotes(t *testing.T) {
 	notes := func(values map[string]any) string {
 		t.Helper()
-		files, err := render(t, "warmpath", values)
+		files, err := render(t, "warmpath", image(values, "a"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return files["warmpath/templates/NOTES.txt"]
 	}
 	const alone = "The 2 routers share nothing"
-	if text := notes(nil); !strings.Contains(text, alone) || !strings.Contains(text, "create secret generic warmpath-admin -n fleet") {
+	if text := notes(map[string]any{}); !strings.Contains(text, alone) || !strings.Contains(text, "create secret generic warmpath-admin -n fleet") {
 		t.Errorf("the notes of the default values:\n%s", text)
 	}
 	for name, values := range map[string]map[string]any{

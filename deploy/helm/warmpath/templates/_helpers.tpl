@@ -1,12 +1,52 @@
+{{- define "warmpath.name" -}}
+{{ .Values.fullnameOverride | default .Release.Name }}
+{{- end }}
 {{- define "warmpath.selector" -}}
 app.kubernetes.io/name: warmpath
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- define "warmpath.labels" -}}
 {{ include "warmpath.selector" . }}
-app.kubernetes.io/version: {{ .Values.image.tag | quote }}
+app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+{{- define "warmpath.account" -}}
+{{ .Values.serviceAccount.name | default (ternary (include "warmpath.name" .) "default" .Values.serviceAccount.create) }}
+{{- end }}
+
+{{- /* "true" if config looks for workers in Kubernetes. */ -}}
+{{- define "warmpath.discovers" -}}
+{{- if regexMatch `(?m)^\s*(\[pools\.kubernetes\]|kubernetes\s*=\s*\{|kubernetes\.(service|selector)\s*=|prefill_service\s*=)` .Values.config }}true{{ end -}}
+{{- end }}
+
+{{- /* "true" if config names a Redis by which routers know of each other's requests. */ -}}
+{{- define "warmpath.shares" -}}
+{{- $history := include "warmpath.table" (list "history" .Values.config) -}}
+{{- $named := `(?m)^\s*redis(_url_file)?\s*=\s*["'][^"']` -}}
+{{- if not (regexMatch `(?m)^\s*redis\s*=\s*["']off["']` $history) -}}
+{{- if or (regexMatch $named $history) (regexMatch $named (include "warmpath.table" (list "cache" .Values.config))) }}true{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{- /* The text of a table of config: (list NAME CONFIG). */ -}}
+{{- define "warmpath.table" -}}
+{{- regexFind (printf `(?ms)^\s*\[%s\]\s*(#[^\n]*)?$.*?(^\s*\[|\z)` (index . 0)) (index . 1) -}}
+{{- end }}
+
+{{- /* The text that a key has in a part of config: (list KEY TEXT). */ -}}
+{{- define "warmpath.text" -}}
+{{- regexFind (printf `(?m)^\s*%s\s*=\s*["'][^"']*` (index . 0)) (index . 1) | regexFind `[^"']*$` -}}
+{{- end }}
+
+{{- /* The milliseconds of a duration such as 1m30s; it has no other units than these. */ -}}
+{{- define "warmpath.milliseconds" -}}
+{{- $sum := 0.0 -}}
+{{- range regexFindAll `[0-9.]+(ms|s|m|h)` . -1 -}}
+{{- $number := regexFind `^[0-9.]+` . -}}
+{{- $sum = addf $sum (mulf (float64 $number) (get (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) (trimPrefix $number .))) -}}
+{{- end -}}
+{{- int64 $sum -}}
 {{- end }}
 
 {{- /* The bytes of a quantity such as 2Gi; a unit that is not here is taken for very much. */ -}}
@@ -21,26 +61,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 {{- end }}
 
-{{- /* Refuses a config with which no pod would get ready, or the system would end it: warmpath check knows the rest. */ -}}
-{{- define "warmpath.check" -}}
-{{- $config := .Values.config -}}
-{{- if not (regexMatch `(?m)^\s*\[\[\s*pools\s*\]\]` $config) -}}
-{{- fail "config has no [[pools]]: it must be the whole warmpath.toml, as in values.yaml, or by --set-file config=warmpath.toml" -}}
-{{- end -}}
-{{- $listen := regexFind `(?m)^\s*listen\s*=\s*["'][^"']*["']` $config -}}
-{{- if or (not (regexMatch `:8080["']$` $listen)) (regexMatch `["'](127\.|localhost:|\[::1\])` $listen) -}}
-{{- fail (printf "config has %s under [server]: write listen = \":8080\", the port of the Service and of the probes, on all interfaces" (trim $listen | default "no listen")) -}}
-{{- end -}}
-{{- if and .Values.podMonitor.enabled (not (regexMatch `(?m)^\s*admin\s*=\s*["'][^"']*:9090["']` $config)) -}}
-{{- fail "podMonitor scrapes port 9090 of the pods: write admin = \":9090\" under [server] of config" -}}
-{{- end -}}
-{{- $kv := regexFind `(?ms)^\s*\[kv_cache\].*?(^\s*\[|\z)` $config -}}
-{{- $limit := dig "limits" "memory" "" .Values.resources -}}
-{{- if and $limit (regexMatch `(?m)^\s*(resp|hyperpod)\s*=\s*["'][^"']` $kv) -}}
-{{- $max := regexFind `(?m)^\s*max_bytes\s*=\s*[0-9_]+` $kv | regexFind `[0-9_]+$` | replace "_" "" | default "4294967296" -}}
-{{- $need := add (int64 $max) 1073741824 -}}
-{{- if lt (int64 (include "warmpath.bytes" $limit)) $need -}}
-{{- fail (printf "the KV cache of config takes %s bytes of memory, and resources.limits.memory is %v: write at least %dMi, or a lower [kv_cache] max_bytes" $max $limit (div (add $need 1048575) 1048576)) -}}
-{{- end -}}
-{{- end -}}
+{{- define "warmpath.probe" -}}
+httpGet:
+  path: {{ index . 1 }}
+  port: http
+  {{- with (index . 2).Values.probeScheme }}
+  scheme: {{ . }}
+  {{- end }}
+{{ toYaml (index . 0) }}
 {{- end }}
