@@ -49,7 +49,7 @@ var doors = map[string][]string{
 	"github.com/redis/go-redis/v9":                          {"cache/parts/goredis", "cache/kvstore/remote", "cache/tier", "daemon/peers"},
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream": {"daemon/request/sagemaker"},
 	"github.com/BurntSushi/toml":                            {"conf", "daemon/lab/setup"},
-	"github.com/spf13/cobra":                                {"daemon/cli"},
+	"github.com/spf13/cobra":                                {"daemon/cli", "daemon/lab/commands"},
 	"github.com/schollz/progressbar/v3":                     {"daemon/lab/replay", "daemon/lab"},
 	"github.com/zeebo/blake3":                               {"cache/lmcache"},
 	"github.com/klauspost/compress":                         {"daemon/transport/inflate", "plugins"},

@@ -222,15 +222,18 @@ var arrows = map[string][]string{
 	"daemon/cli": {
 		"cache/...", "conf", "daemon", "daemon/admin/decisions", "daemon/admin/operator", "daemon/admin/registry",
 		"daemon/admin/strategies", "daemon/admin/unit", "daemon/cli/redecide", "daemon/cli/scaffold",
-		"daemon/kv/kvcache", "daemon/lab", "daemon/lab/...", "daemon/lab/replay", "daemon/lab/vllmsim",
-		"daemon/lab/vllmsim/events", "daemon/lab/vllmsim/lmworker", "daemon/request/pair", "daemon/request/prompt",
+		"daemon/kv/kvcache", "daemon/lab/commands", "daemon/lab/vllmsim", "daemon/request/pair", "daemon/request/prompt",
 		"daemon/transport/direct", "daemon/transport/spool", "host", "plugins", "sdk", "sdk/abi",
 	},
 	"daemon/cli/redecide": {"daemon/fleet/worker", "daemon/transport/packed", "host", "sdk/abi", "sdk/score"},
 	"daemon/cli/scaffold": {"sdk", "sdk/abi"},
 
 	// Simulated users, workers and services. The lab runs the code that serves.
-	"daemon/lab":           {"daemon/lab/...", "daemon/request/queue", "daemon/request/route"},
+	"daemon/lab": {"daemon/lab/...", "daemon/request/queue", "daemon/request/route"},
+	"daemon/lab/commands": {
+		"daemon/lab", "daemon/lab/peers", "daemon/lab/replay", "daemon/lab/report", "daemon/lab/setup", "daemon/lab/vllmsim",
+		"daemon/lab/vllmsim/events", "daemon/lab/vllmsim/lmworker",
+	},
 	"daemon/lab/certtest":  {},
 	"daemon/lab/dnstest":   {},
 	"daemon/lab/lendtest":  {},

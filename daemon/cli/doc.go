@@ -1,4 +1,5 @@
 // Package cli is the wing of the command line: a file for each command of warmpath, and main.go, which reads the line.
+// lab, sim and replay are in daemon/lab/commands.
 //
 //	scaffold  `warmpath plugin new`: the project of a strategy in Go, C, AssemblyScript, Rust or Zig
 //	redecide  `warmpath plugin run --records`: decisions of an access log, decided again by a strategy

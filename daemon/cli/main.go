@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/warmpath/warmpath/daemon"
+	"github.com/warmpath/warmpath/daemon/lab/commands"
 )
 
 // Main runs the command that the process was started with. If the command fails, Main ends the process: with status 2
@@ -75,9 +76,10 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	addVersionFlag(c)
-	c.AddCommand(serveCommand(), checkCommand(), simCommand(), replayCommand(), demoCommand(), cacheCommand(),
-		labCommand(), sessionsCommand(), shadowCommand(), whyCommand(), pluginCommand(), versionCommand(), statusCommand(),
-		topCommand(), reloadCommand(), upgradeCommand(), manCommand(),
+	c.AddCommand(commands.All(func(err error) error { return wrongLine{err} })...)
+	c.AddCommand(serveCommand(), checkCommand(), demoCommand(), cacheCommand(), sessionsCommand(), shadowCommand(),
+		whyCommand(), pluginCommand(), versionCommand(), statusCommand(), topCommand(), reloadCommand(),
+		upgradeCommand(), manCommand(),
 		drainCommand("drain", "Take a worker out: it gets no new requests, and those it has run to their end",
 			http.MethodPost),
 		drainCommand("undrain", "Put a worker back that was taken out", http.MethodDelete))

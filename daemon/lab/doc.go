@@ -18,7 +18,7 @@
 // trial is the contract: what another router's rule sees, and what a run results in. traffic makes loads, world
 // simulates a fleet of vllmsim/engine, served runs the daemon's own code in it, peers has the rules of other routers.
 // setup reads scenarios and models, report writes what came out. This package runs every strategy on every scenario and
-// seed.
+// seed. commands has the commands of warmpath that run it, and those that run vllmsim and replay.
 //
 // # What the tests show
 //

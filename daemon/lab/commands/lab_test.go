@@ -1,6 +1,7 @@
-package cli
+package commands
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -8,7 +9,9 @@ import (
 // Scenarios of one name are told apart: else the figures of one would stand in the table of the other.
 func TestScenariosOfOneName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "A.toml")
-	write(t, path, "like = \"A\"\nworkers = 2\n")
+	if err := os.WriteFile(path, []byte("like = \"A\"\nworkers = 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	f := labFlags{strategies: []string{"native:roundrobin"}, seeds: "1"}
 	c, err := f.config([]string{"A", path, "B"})
 	if err != nil {

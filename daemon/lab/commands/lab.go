@@ -1,4 +1,5 @@
-package cli
+// Package commands has the commands of warmpath that run the lab: lab, sim and replay.
+package commands
 
 import (
 	"fmt"
@@ -30,7 +31,12 @@ type labFlags struct {
 	list       bool
 }
 
-func labCommand() *cobra.Command {
+// All returns the commands. wrong makes an error about the command line, before which nothing was done.
+func All(wrong func(error) error) []*cobra.Command {
+	return []*cobra.Command{simCommand(), replayCommand(), labCommand(wrong)}
+}
+
+func labCommand(wrong func(error) error) *cobra.Command {
 	var f labFlags
 	c := &cobra.Command{
 		Use:   "lab [SCENARIO | FILE.toml | TRACE]...",
@@ -46,7 +52,7 @@ func labCommand() *cobra.Command {
 				args = []string{"A"}
 			}
 			if err := positive(c, "workers", "requests", "jobs"); err != nil {
-				return err
+				return wrong(err)
 			}
 			return f.run(c, args)
 		},
@@ -73,7 +79,7 @@ func labCommand() *cobra.Command {
 func positive(c *cobra.Command, flags ...string) error {
 	for _, name := range flags {
 		if n, err := c.Flags().GetInt(name); err == nil && n < 1 && c.Flags().Changed(name) {
-			return wrongLine{fmt.Errorf("--%s %d is below 1; give 1 or more, or leave it out", name, n)}
+			return fmt.Errorf("--%s %d is below 1; give 1 or more, or leave it out", name, n)
 		}
 	}
 	return nil
