@@ -65,6 +65,22 @@ func TestWaitTimesSlowness(t *testing.T) {
 	near(t, "W(9)", q.wait(sec(9), 2), 2, 1e-9)
 }
 
+// TestSurelyAhead: a worker that may be twice as fast as it was, and whose last answer may be on its way, has the work
+// ahead of a request that is left then.
+func TestSurelyAhead(t *testing.T) {
+	q := queue{}
+	first, second, third := requestAt(0, 1), requestAt(.5, 1), requestAt(.5, 1)
+	for _, r := range []*request{first, second, third} {
+		q.push(r)
+	}
+	near(t, "before the first", q.ahead(first, sec(.5), 2), 0, 0)
+	near(t, "before the third, at once", q.ahead(third, sec(.5), 2), 1.5, 1e-9)
+	near(t, "a second later", q.ahead(third, sec(1.5), 2), .5, 1e-9)
+	near(t, "when no answer has come for long", q.ahead(third, sec(9), 2), 0, 0)
+	q.last = sec(9)
+	near(t, "when one has come", q.ahead(third, sec(9), 2), 2, 1e-9)
+}
+
 // TestWhole: an answer in one piece leaves the queue when its time is over, or when a later stream begins.
 func TestWhole(t *testing.T) {
 	p := upPool(t, 1)

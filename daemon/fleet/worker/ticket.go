@@ -295,8 +295,8 @@ func (t *Ticket) Est() float64 { return t.request.est }
 // Worker returns the worker to which the request was sent.
 func (t *Ticket) Worker() *Worker { return t.worker }
 
-// Ahead returns about how many seconds of other requests' prefill the worker does before it begins with this one. 0: it
-// may be at it, or have done it.
+// Ahead returns how many seconds of other requests' prefill the worker does at least before it begins with this one. 0:
+// it may be at it, or have done it.
 func (t *Ticket) Ahead(now time.Time) float64 {
 	p, w := t.pool, t.worker
 	p.mu.Lock()

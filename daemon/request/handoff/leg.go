@@ -72,8 +72,8 @@ const (
 	legDropped               // nobody waits for it any more, and it is ended
 )
 
-// unbegun is the work of others, in seconds, behind which a prefiller has surely not begun with a prompt. An engine
-// computes several prompts of its queue in one step, and the answers of a busy one arrive late.
+// unbegun is the work of others, in seconds at least, behind which a prefiller has surely not begun with a prompt. An
+// engine computes several prompts of its queue in one step.
 const unbegun = .25
 
 // drop ends a leg that nobody waits for, if that does no harm. A prefiller with NIXL keeps the KV of a prompt that it

@@ -100,7 +100,7 @@ func (t *Trip) Computed(at time.Time) { t.ticket.Computed(at) }
 // Overdue records that the worker, a prefiller, has not computed the prompt in time.
 func (t *Trip) Overdue(at time.Time) { t.ticket.Overdue(at) }
 
-// Ahead returns about how many seconds the worker has to do for others before it begins with the request.
+// Ahead returns how many seconds at least the worker has to do for others before it begins with the request.
 func (t *Trip) Ahead(at time.Time) float64 { return t.ticket.Ahead(at) }
 
 // whole reports whether the first byte of the answer does not show when the prefill ended. That of a prefill alone
