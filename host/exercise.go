@@ -11,8 +11,8 @@ import (
 // of f: of each kind one at least, and of a request that nobody has answered. It returns the first failure. It is for a
 // strategy of one slot, between its picks.
 func (s *Strategy) Exercise(f *Frame) error {
-	sl, n := &s.instances[0], &s.notices
-	if !sl.borrow() {
+	sl, n := &s.instances.slots[0], &s.notices
+	if !sl.borrow(s.program) {
 		return nil // the keeper has it
 	}
 	n.Tick(time.Now())

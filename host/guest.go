@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/sys"
 	"github.com/warmpath/warmpath/host/meter"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -52,7 +53,8 @@ const firstRoom = 64
 // newInstance starts a copy of p's module and configures it.
 func newInstance(ctx context.Context, p *program) (*instance, error) {
 	in := &instance{allowance: allowance{program: p}}
-	in.ctx = context.WithValue(context.WithoutCancel(ctx), instanceKey{}, in)
+	in.ctx = experimental.WithMemoryAllocator(context.WithValue(context.WithoutCancel(ctx), instanceKey{}, in),
+		experimental.MemoryAllocatorFunc(reserve))
 	in.left = p.startBudget()
 	mod, err := p.rt.InstantiateModule(in.ctx, p.compiled, moduleConfig)
 	if err != nil {

@@ -10,9 +10,10 @@ import (
 // Host compiles modules and owns what strategies share: the engine and its cache of compiled code. Safe for concurrent
 // use.
 type Host struct {
-	cfg      Config
-	compiler *compiler
-	clock    func() time.Duration // of the picks
+	cfg    Config
+	codes  codes
+	shared shared
+	clock  func() time.Duration // of the picks
 }
 
 // New makes a Host. If it cannot write CacheDir, it logs one warning and goes on without.
@@ -50,11 +51,12 @@ func New(ctx context.Context, c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host{cfg: c, compiler: compiler, clock: clock}, nil
+	return &Host{cfg: c, clock: clock, codes: codes{compiler: compiler, of: map[codeKey]*code{}},
+		shared: shared{of: map[instancesKey]*instances{}}}, nil
 }
 
 // never is more errors in a row than a strategy makes.
 const never = 1 << 40
 
 // Close frees the engine. Every Strategy must have been closed before.
-func (h *Host) Close(ctx context.Context) error { return h.compiler.close(ctx) }
+func (h *Host) Close(ctx context.Context) error { return h.codes.compiler.close(ctx) }

@@ -111,7 +111,7 @@ func TestImports(t *testing.T) {
 		if r := s.Pick(fr); r.Fallback != "" {
 			t.Fatalf("%s%v: %q: %s", name, args, r.Fallback, s.Stats().LastError)
 		}
-		mem := s.instances[0].in.mem
+		mem := s.instances.slots[0].in.mem
 		v, _ := mem.ReadUint64Le(65000)
 		if len(imp.Results) > 0 && imp.Results[0] == abi.I32 {
 			v = uint64(int64(int32(v)))
@@ -171,7 +171,7 @@ func TestBadPointers(t *testing.T) {
 	bad := []uint64{0, 1, 65535, 65536, 1 << 31, 1<<32 - 8, 1<<32 - 1}
 	h := newHost(t, Config{KV: &store{m: map[string]string{}, n: map[string]int64{}}})
 	s := load(t, h, wat(t, "tiny"), Options{Allow: []string{"kv", "headers:x"}})
-	in := s.instances[0].in
+	in := s.instances.slots[0].in
 	in.frame = frame(4, 1)
 	in.frame.Prefixes, in.frame.Chain, in.frame.Headers = held{}, []uint64{11}, headers{"": "empty"}
 	funcs := maps.Clone(importFuncs)

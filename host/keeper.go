@@ -14,8 +14,7 @@ const restFactor = 4
 // retryStart is the pause after an instance could not be made.
 const retryStart = time.Second
 
-// keep fills empty slots and runs wp_maint, off the request path, until stop. One goroutine a strategy: so that at most
-// one instance is at its upkeep at a time, and the others serve.
+// keep fills empty slots and runs wp_maint, off the request path, until stop. It is one goroutine of each strategy.
 func (s *Strategy) keep(ctx context.Context) {
 	defer close(s.done)
 	var again <-chan time.Time
@@ -27,16 +26,12 @@ func (s *Strategy) keep(ctx context.Context) {
 		case <-again:
 		}
 		again = nil
-		for i := range s.instances {
-			if sl := &s.instances[i]; sl.due.Load() && sl.state.CompareAndSwap(idle, taken) {
-				s.upkeep(sl)
-			}
-		}
+		s.upkeepAll()
 		if !s.rest(s.deliver()) {
 			return
 		}
-		for i := range s.instances {
-			pause, failed := s.fill(ctx, &s.instances[i])
+		for i := range s.instances.slots {
+			pause, failed := s.fill(ctx, &s.instances.slots[i])
 			if failed {
 				again = time.After(pause)
 				break
@@ -54,21 +49,14 @@ func (s *Strategy) Settle(ctx context.Context) {
 	if s.native != nil {
 		return
 	}
-	for i := range s.instances {
-		sl := &s.instances[i]
-		s.fill(ctx, sl)
-		if sl.due.Load() && sl.state.CompareAndSwap(idle, taken) {
-			s.upkeep(sl)
-		}
-	}
+	s.fill(ctx, &s.instances.slots[0])
+	s.upkeepAll()
 	for s.notices.due() {
 		if n, _ := s.instances.alive(); n == 0 {
 			return // it cannot be made any more
 		}
 		s.deliver()
-		for i := range s.instances {
-			s.fill(ctx, &s.instances[i])
-		}
+		s.fill(ctx, &s.instances.slots[0])
 	}
 }
 
@@ -98,7 +86,7 @@ func (s *Strategy) deliver() (pause time.Duration) {
 		s.notices.clear()
 		return 0
 	}
-	sl, _ := s.instances.take()
+	sl, _ := s.instances.take(s.program)
 	if sl == nil {
 		return 0
 	}
@@ -131,6 +119,17 @@ func (s *Strategy) unheard(sl *slot, export string, err error) {
 	s.replace(sl, err)
 }
 
+// upkeepAll runs wp_maint on each instance where it is due.
+func (s *Strategy) upkeepAll() {
+	s.instances.upkeep.Lock()
+	defer s.instances.upkeep.Unlock()
+	for i := range s.instances.slots {
+		if sl := &s.instances.slots[i]; sl.due.Load() && sl.own(s.program) {
+			s.upkeep(sl)
+		}
+	}
+}
+
 // upkeep runs wp_maint on an instance the keeper has taken.
 func (s *Strategy) upkeep(sl *slot) {
 	sl.due.Store(false)
@@ -144,13 +143,15 @@ func (s *Strategy) upkeep(sl *slot) {
 
 // fill makes an instance for an empty slot, and returns how long to pause.
 func (s *Strategy) fill(ctx context.Context, sl *slot) (pause time.Duration, failed bool) {
-	if sl.state.Load() != empty {
+	if sl.n >= int(s.instances.wanted.Load()) {
 		return 0, false
 	}
 	if n, _ := s.instances.alive(); n > 0 && s.quarantine.on() { // one instance is enough to try it again
 		return 0, false
 	}
-	sl.state.Store(filling)
+	if !sl.state.CompareAndSwap(empty, filling) {
+		return 0, false
+	}
 	again, t := sl.used, time.Now()
 	in, err := newInstance(ctx, s.program)
 	if err != nil {

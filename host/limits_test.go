@@ -110,7 +110,7 @@ func TestImportsCostFuel(t *testing.T) {
 // TestWASICostsFuel: those of WASI's functions whose work goes by an argument cost more for more.
 func TestWASICostsFuel(t *testing.T) {
 	s := load(t, newHost(t, Config{Slots: 1}), wat(t, "tiny"), Options{})
-	in := s.instances[0].in
+	in := s.instances.slots[0].in
 	f := func(name string, want int64, args ...uint64) {
 		t.Helper()
 		in.fuel.Set(1 << 40)

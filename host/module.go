@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -38,35 +37,25 @@ var moduleConfig = wazero.NewModuleConfig().WithName("").WithStartFunctions("_in
 const pageBytes = 64 << 10
 
 // Load makes a strategy of a binary module: meter, compile, verify names and signatures, start one instance,
-// configure it and try it on a made-up request. A module that fails any of these is refused with the reason and the
-// remedy.
+// configure it and try it on a made-up request. What another strategy has of the same module is used again. A module
+// that fails any of these is refused with the reason and the remedy.
 func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*Strategy, error) {
 	p, err := h.newProgram(name, wasm, o)
 	if err != nil {
 		return nil, err
 	}
-	limits := meter.Options{Budget: p.startBudget().slice, MaxPages: uint32(p.memory / pageBytes)}
-	metered, err := meter.Rewrite(wasm, limits)
+	p.code, err = h.codes.take(ctx, name, wasm,
+		codeKey{p.sha256, meter.Options{Budget: p.startBudget().slice, MaxPages: uint32(p.memory / pageBytes)}})
 	if err != nil {
-		return nil, fmt.Errorf("host: module %q is refused: %w", name, err)
+		return nil, err
 	}
-	p.rt, p.compiled, err = h.compiler.compile(ctx, metered)
-	if err != nil {
-		if p.dials {
-			err = fmt.Errorf("%w; leave out net/http: sockets do not work here", err)
-		}
-		return nil, fmt.Errorf("host: compile module %q: %w", name, err)
-	}
-	s := &Strategy{program: p}
-	p.layout, err = verify(name, p.compiled)
-	if slices.ContainsFunc(p.compiled.ImportedFunctions(), importsOwn) {
+	if p.owns {
 		p.own.Store(new(Own))
 	}
-	if err == nil {
-		err = s.start(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(err, p.compiled.Close(ctx))
+	s := &Strategy{program: p, host: h}
+	if err := s.start(ctx); err != nil {
+		h.codes.release(ctx, p.code)
+		return nil, err
 	}
 	return s, nil
 }
@@ -136,70 +125,4 @@ func permissions(name string, allow []string) (store bool, headers []string, err
 		}
 	}
 	return store, headers, nil
-}
-
-// verify compares a module's imports and exports with the contract, and returns the layout of its version.
-func verify(name string, cm wazero.CompiledModule) (abi.Layout, error) {
-	if err := verifyImports(name, cm); err != nil {
-		return abi.Layout{}, err
-	}
-	if _, ok := cm.ExportedMemories()[abi.Memory]; !ok {
-		return abi.Layout{}, fmt.Errorf("host: module %q exports no memory named %q; export it", name, abi.Memory)
-	}
-	have := cm.ExportedFunctions()
-	if have["_start"] != nil && have["_initialize"] == nil {
-		return abi.Layout{}, fmt.Errorf("host: module %q is a program (it exports _start), and a strategy is a library, "+
-			"whose exports are called while it stays: build it with go build -buildmode=c-shared, clang -Wl,--no-entry, "+
-			"or as a cdylib", name)
-	}
-	at := slices.IndexFunc(abi.Layouts, func(l abi.Layout) bool { return have[l.Marker] != nil })
-	if at < 0 {
-		return abi.Layout{}, fmt.Errorf("host: module %q exports no func[%s], nor that of an older minor version; "+
-			"it is no strategy for this version of warmpath: build it against sdk of ABI 1.2, 1.1 or 1.0", name, abi.Marker)
-	}
-	layout := abi.Layouts[at]
-	for _, e := range abi.Exports {
-		if e.Name == abi.Marker {
-			e.Name = layout.Marker
-		}
-		if e.Minor > int(layout.Version&0xffff) {
-			continue // the name means nothing to the module
-		}
-		want := signatureOf(e)
-		f, ok := have[e.Name]
-		switch {
-		case ok && signature(f.ParamTypes(), f.ResultTypes()) == want:
-		case ok:
-			return layout, fmt.Errorf("host: module %q exports the wrong signature for func[%s]: %s; want %s",
-				name, e.Name, signature(f.ParamTypes(), f.ResultTypes()), want)
-		case !e.Optional:
-			return layout, fmt.Errorf("host: module %q exports no func[%s]; want %s", name, e.Name, want)
-		}
-	}
-	return layout, nil
-}
-
-func verifyImports(name string, cm wazero.CompiledModule) error {
-	for _, f := range cm.ImportedFunctions() {
-		mod, fn, _ := f.Import()
-		want, ok := importable(mod, fn)
-		if !ok && mod == "env" && fn == "abort" {
-			return fmt.Errorf("host: module %q imports env.abort, which no strategy may use; build it with: "+
-				"asc --use abort=", name)
-		}
-		if !ok && mod == wasiModule && strings.HasPrefix(fn, "sock_") {
-			return fmt.Errorf("host: module %q imports %s.%s, which no strategy may use: sockets do not work here; "+
-				"put what it needs into options, labels, headers or the store", name, mod, fn)
-		}
-		if !ok {
-			return fmt.Errorf("host: module %q imports %s.%s, which no strategy may use; "+
-				"want functions of %q or the few of WASI that a Go guest needs. "+
-				"Does the strategy use files, sockets or another host's SDK?", name, mod, fn, abi.Module)
-		}
-		if got := signature(f.ParamTypes(), f.ResultTypes()); got != want {
-			return fmt.Errorf("host: module %q imports %s.%s as %s; want %s. Build it against this version's SDK",
-				name, mod, fn, got, want)
-		}
-	}
-	return nil
 }

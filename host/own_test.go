@@ -82,6 +82,8 @@ func TestOwn(t *testing.T) {
 // What one instance learns in a callback, all read in their rows: of an answer, and of a tick, which reaches one alone.
 func TestWhatOneInstanceLearnsReachesAll(t *testing.T) {
 	s := learns(t, newHost(t, Config{Slots: 3}), map[string]string{"explore": "0", "watched": "3"})
+	s.instances.wanted.Store(3)
+	s.wake.ring()
 	waittest.Until(t, "three instances", func() bool { return s.Stats().Instances == 3 })
 	fr := keyed(3, 0)
 	fr.Rows[0].InFlight = 5
@@ -95,7 +97,7 @@ func TestWhatOneInstanceLearnsReachesAll(t *testing.T) {
 	waittest.Until(t, "the numbers", func() bool { return s.Own().of(3) != 0 })
 	asked := map[*instance]bool{}
 	for range 3 { // each of them, as the ones before are held
-		sl, _ := s.instances.take()
+		sl, _ := s.instances.take(s.program)
 		if sl == nil {
 			t.Fatal("no instance is idle")
 		}

@@ -74,7 +74,13 @@ func (s *Strategy) ask(f *Frame, filters bool) Result {
 	if q.on() && !q.admit() {
 		return s.fallback(f, quarantined)
 	}
-	sl, waited := s.instances.take()
+	if s.closed.Load() {
+		return s.fallback(f, closed)
+	}
+	sl, waited := s.instances.take(s.program)
+	if sl == nil && !s.cfg.Stepped {
+		sl = s.instances.more(s.program, s.wake.ring)
+	}
 	if sl == nil {
 		if s.closed.Load() {
 			return s.fallback(f, closed)
@@ -90,7 +96,7 @@ func (s *Strategy) ask(f *Frame, filters bool) Result {
 	r, why, err := sl.in.run(f, filters)
 	switch why {
 	case ok:
-		sl.picks.Add(1)
+		s.picks[sl.n].n.Add(1)
 	case decline: // an answer, too
 	default:
 		s.discard(sl)
@@ -125,7 +131,10 @@ func (s *Strategy) Classify(f *Frame) (class int, weight float64, ok bool) {
 	if s.notices.wants&abi.WantClassify == 0 || q.on() {
 		return 0, 0, false
 	}
-	sl, _ := s.instances.take()
+	if s.closed.Load() {
+		return 0, 0, false
+	}
+	sl, _ := s.instances.take(s.program)
 	if sl == nil {
 		return 0, 0, false
 	}

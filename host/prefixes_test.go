@@ -51,7 +51,7 @@ func asking(t *testing.T, h *Host, fr *Frame, name string, size int, args ...uin
 	if r := s.Pick(fr); r.Fallback != "" {
 		t.Fatalf("%s%v: %q: %s", name, args, r.Fallback, s.Stats().LastError)
 	}
-	mem := s.instances[0].in.mem
+	mem := s.instances.slots[0].in.mem
 	v, _ := mem.ReadUint32Le(65000)
 	b, _ := mem.Read(512, uint32(size))
 	return int32(v), append([]byte(nil), b...)
@@ -145,7 +145,7 @@ func TestTextsOfTheRequest(t *testing.T) {
 		if r := s.Pick(fr); r.Fallback != "" {
 			t.Fatalf("%q: %s", r.Fallback, s.Stats().LastError)
 		}
-		mem := s.instances[0].in.mem
+		mem := s.instances.slots[0].in.mem
 		n, _ := mem.ReadUint32Le(65000)
 		b, _ := mem.Read(512, uint32(max(len(want), 1)))
 		if int32(n) != wantN || want != "" && string(b) != want {

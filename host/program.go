@@ -4,14 +4,12 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
-
-	"github.com/tetratelabs/wazero"
-	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // program is a compiled module with what holds for all of its instances. It stays as it is once the first has started,
 // but for binds and own.
 type program struct {
+	*code
 	name, sha256 string
 	cfg          Config
 	fuel         int64
@@ -30,11 +28,8 @@ type program struct {
 	files        atomic.Uint64 // calls for a file
 	dials        bool          // it has Go's package net
 	shadow       bool
-	rejects      bool // where the fallback would choose, the client is turned away
-	open         bool // Options.Fallback
-	rt           wazero.Runtime
-	compiled     wazero.CompiledModule
-	layout       abi.Layout          // of the module's version
+	rejects      bool                // where the fallback would choose, the client is turned away
+	open         bool                // Options.Fallback
 	own          atomic.Pointer[Own] // nil: the module does not use it
 	binds        atomic.Bool         // a decision has asked for a session to be bound
 	wants        uint32              // bits of abi

@@ -15,7 +15,9 @@ type Strategy struct {
 	*program
 	notices     Notices // what the module wants to learn outside of its picks
 	reasonNames codeNames
-	instances   instances
+	host        *Host
+	instances   *instances  // nil: it is no module
+	picks       []pickCount // by slot of instances
 	quarantine  quarantine
 	callers     quarantines // in its place for picks, where rejects is set
 	closed      atomic.Bool
@@ -131,9 +133,11 @@ func (s *Strategy) Stats() Stats {
 	now := Stats{Fallbacks: map[string]uint64{}, Discarded: s.discarded.Load(), LastError: s.quarantine.last(),
 		Quarantined: s.quarantine.on() || s.callers.on(), Metrics: s.metrics.all(),
 		Refused: s.refused.all(), Files: s.files.Load()}
-	now.Instances, now.MemoryBytes = s.instances.alive()
-	for i := range s.instances {
-		now.Picks += s.instances[i].picks.Load()
+	if s.instances != nil {
+		now.Instances, now.MemoryBytes = s.instances.alive()
+	}
+	for i := range s.picks {
+		now.Picks += s.picks[i].n.Load()
 	}
 	for r := trap; r < reasons; r++ {
 		if n := s.fallbacks[r].Load(); n > 0 {
@@ -144,29 +148,31 @@ func (s *Strategy) Stats() Stats {
 	return now
 }
 
-// start makes the first instance, tries it, and starts the keeper, which makes the others.
+// pickCount counts the picks of one slot. It has a cache line for itself: one counter for all slots would bounce
+// between the cores.
+type pickCount struct {
+	n atomic.Uint64
+	_ [56]byte
+}
+
+// start joins the instances of a strategy with the same settings, or makes the first and tries it. It starts the
+// keeper, which makes the others.
 func (s *Strategy) start(ctx context.Context) error {
-	in, err := newInstance(ctx, s.program)
-	if err != nil {
-		return err
-	}
 	s.quarantine.after, s.quarantine.pause = int64(s.cfg.QuarantineAfter), s.cfg.QuarantineFor
 	s.quarantine.log, s.quarantine.started = s.log, time.Now()
 	s.quarantine.shadow, s.quarantine.rejects, s.quarantine.lines = s.shadow, s.rejects, new(limiter)
 	s.quarantine.lastErr = new(atomic.Pointer[string])
 	s.wake, s.stop, s.done = make(bell, 1), make(chan struct{}), make(chan struct{})
-	s.instances = make(instances, s.cfg.Slots)
-	s.instances[0].put(in)
-	s.instances[0].state.Store(taken)
-	err = s.introduce(in)
-	if err == nil {
-		err = selfTest(in)
-	}
-	if err != nil {
-		in.close()
+	s.notices.wake = s.wake.ring
+	of := keyOf(s.program)
+	s.instances = s.host.shared.find(of)
+	if s.instances != nil {
+		s.introduce(s.instances.module)
+		s.binds.Store(s.instances.module.binds)
+	} else if err := s.makeFirst(ctx, of); err != nil {
 		return err
 	}
-	s.instances[0].state.Store(idle)
+	s.picks = make([]pickCount, len(s.instances.slots))
 	if s.cfg.Stepped {
 		close(s.done)
 		return nil
@@ -176,21 +182,43 @@ func (s *Strategy) start(ctx context.Context) error {
 	return nil
 }
 
-// introduce asks the module what it wants and what its reasons are called.
-func (s *Strategy) introduce(in *instance) (err error) {
-	s.notices.wake = s.wake.ring
-	s.notices.wants, err = readWants(in)
-	s.wants = s.notices.wants
+// makeFirst makes the first instance and tries it.
+func (s *Strategy) makeFirst(ctx context.Context, of instancesKey) error {
+	in, err := newInstance(ctx, s.program)
+	if err != nil {
+		return err
+	}
+	var says introduction
+	says.wants, err = readWants(in)
+	if err == nil {
+		says.reasons, err = readReasons(in)
+	}
+	if err == nil {
+		s.introduce(says)
+		err = selfTest(in)
+	}
+	if err != nil {
+		in.close()
+		return err
+	}
+	says.binds = s.binds.Load()
+	s.instances = newInstances(of, s.cfg.Slots, in, says)
+	if !s.cfg.Stepped { // each strategy of virtual time has its own, whatever else runs
+		s.host.shared.offer(s.instances)
+	}
+	return nil
+}
+
+// introduce sets what the module wants and what its reasons are called.
+func (s *Strategy) introduce(says introduction) {
+	s.notices.wants, s.wants = says.wants, says.wants
 	if s.wants&abi.WantFilter != 0 {
 		s.filters = []*Strategy{s}
 		s.rejects = s.rejects || !s.open
 		s.quarantine.rejects = s.rejects
 	}
-	if err == nil {
-		s.reasonNames.all, err = readReasons(in)
-		s.reasonNames.fill()
-	}
-	return err
+	s.reasonNames.all = says.reasons
+	s.reasonNames.fill()
 }
 
 // codeNames are the names of a module's reason codes. Every request asks for one.
@@ -214,16 +242,16 @@ func (n *codeNames) of(code uint16) string {
 	return n.all[code]
 }
 
-// Close lets running picks end, then frees the instances and the code. Picks that come later are answered by the
-// fallback.
+// Close lets running picks end, then frees the instances and the code if no other strategy uses them. Picks that come
+// later are answered by the fallback.
 func (s *Strategy) Close(ctx context.Context) {
 	if s.closed.Swap(true) || s.native != nil {
 		return
 	}
 	close(s.stop)
 	<-s.done
-	s.instances.shut()
-	_ = s.compiled.Close(ctx)
+	s.host.shared.leave(s.instances)
+	s.host.codes.release(ctx, s.code)
 }
 
 // Surface describes the loaded module. It borrows each instance for a moment, so do not call it while requests are
@@ -240,8 +268,8 @@ func (s *Strategy) Surface() Surface {
 		}
 	}
 	slices.Sort(f.Imports)
-	for i := range s.instances {
-		if sl := &s.instances[i]; sl.borrow() {
+	for i := range s.instances.slots {
+		if sl := &s.instances.slots[i]; sl.borrow(s.program) {
 			f.MemoryBytes = max(f.MemoryBytes, uint64(sl.in.mem.Size()))
 			sl.state.Store(idle)
 		}
@@ -252,8 +280,8 @@ func (s *Strategy) Surface() Surface {
 // Leftover returns what the last pick, of f, has left in the frame of the first instance. For a strategy of one slot,
 // between its picks; false if its instance is gone.
 func (s *Strategy) Leftover(f *Frame) (l Leftover, ok bool) {
-	sl := &s.instances[0]
-	if !sl.borrow() {
+	sl := &s.instances.slots[0]
+	if !sl.borrow(s.program) {
 		return l, false
 	}
 	defer sl.state.Store(idle)

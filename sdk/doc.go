@@ -35,9 +35,10 @@
 // of memory that the host overwrites before the next pick, so keep no pointer into them.
 //
 // Several instances of a module run at once and any of them may be dropped at any time, so a variable of the package is
-// a cache that may vanish, never a count of anything. A number for each worker that all instances read is [Worker].Own,
-// set by [SetOwn]. What else they must agree on lives in [KVAdd], [KVSwap] and [KVGet], or comes from the host:
-// [Request] has the request's exact number in Seq and fresh randomness in Random, which [Request.Pick] and
+// a cache that may vanish, never a count of anything. Pools with the same module, options and permissions share
+// instances: what such a cache holds must be right for all of them. A number for each worker that all instances read is
+// [Worker].Own, set by [SetOwn]. What else they must agree on lives in [KVAdd], [KVSwap] and [KVGet], or comes from the
+// host: [Request] has the request's exact number in Seq and fresh randomness in Random, which [Request.Pick] and
 // [Request.Chance] use.
 //
 // # What else it may implement

@@ -119,7 +119,7 @@ var strategyLabels = []string{"pool", "strategy"}
 var ofStrategies = []reading[strategyCounts]{
 	total("module_traps_total", "Instances discarded after an error.", strategyLabels,
 		func(s strategyCounts) float64 { return float64(s.Discarded) }),
-	gauge("module_instances", "Live instances.", strategyLabels,
+	gauge("module_instances", "Live instances, which strategies of the same module and settings share.", strategyLabels,
 		func(s strategyCounts) float64 { return float64(s.Instances) }),
 	gauge("module_quarantined", "1 while the module is set aside after repeated errors.", strategyLabels,
 		func(s strategyCounts) float64 { return bit(s.Quarantined) }),

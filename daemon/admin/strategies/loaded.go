@@ -40,10 +40,11 @@ func LoadAll(h *host.Host, c *conf.Config, log *slog.Logger) ([]*Loaded, error) 
 
 func loadAll(h *host.Host, c *conf.Config) ([]*Loaded, error) {
 	var all []*Loaded
+	read := modules{}
 	for i := range c.Pools {
 		l := &Loaded{modules: map[string]*host.Strategy{}}
 		all = append(all, l)
-		if err := l.load(h, c, i); err != nil {
+		if err := l.load(h, c, i, read); err != nil {
 			CloseAll(all)
 			return nil, err
 		}
@@ -60,10 +61,10 @@ func CloseAll(all []*Loaded) {
 	}
 }
 
-func (l *Loaded) load(h *host.Host, c *conf.Config, pool int) (err error) {
+func (l *Loaded) load(h *host.Host, c *conf.Config, pool int, from modules) (err error) {
 	p := &c.Pools[pool]
 	for i, name := range p.Strategy.Filters() {
-		s, err := read(h, c, conf.ServedBy(p, name), false)
+		s, err := from.read(h, c, conf.ServedBy(p, name), false)
 		if err != nil {
 			return err
 		}
@@ -73,7 +74,7 @@ func (l *Loaded) load(h *host.Host, c *conf.Config, pool int) (err error) {
 			return conf.Problems{c.Note(fmt.Sprintf("pools[%d].strategy[%d]", pool, i), what, "take it out, or have it filter")}
 		}
 	}
-	l.own, err = read(h, c, p, false)
+	l.own, err = from.read(h, c, p, false)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (l *Loaded) load(h *host.Host, c *conf.Config, pool int) (err error) {
 		if l.modules[one.Strategy] != nil {
 			continue
 		}
-		s, err := read(h, c, conf.ServedBy(p, one.Strategy), false)
+		s, err := from.read(h, c, conf.ServedBy(p, one.Strategy), false)
 		if err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ func (l *Loaded) load(h *host.Host, c *conf.Config, pool int) (err error) {
 	}
 	for _, one := range p.Shadow {
 		as := conf.ServedBy(p, one.Strategy)
-		s, err := read(h, c, as, true)
+		s, err := from.read(h, c, as, true)
 		if err != nil {
 			return err
 		}

@@ -20,12 +20,17 @@ const StoreKeys, StoreBytes = 10_000, 8 << 20
 // A file names the built-in strategies, and conf, which checks it, imports nothing of ours.
 func init() { conf.Builtins = plugins.Names() }
 
+// modules are the bytes of modules by the names of their strategies, so that each is read once for all pools.
+type modules map[string][]byte
+
 // read loads one pool's strategy: the built-in of its name, or the module at its path.
-func read(h *host.Host, c *conf.Config, p *conf.Pool, shadow bool) (*host.Strategy, error) {
-	wasm, err := bytesOf(c, p.Strategy.Orders(), true)
-	var s *host.Strategy
+func (m modules) read(h *host.Host, c *conf.Config, p *conf.Pool, shadow bool) (s *host.Strategy, err error) {
+	name := p.Strategy.Orders()
+	if m[name] == nil {
+		m[name], err = bytesOf(c, name, true)
+	}
 	if err == nil {
-		s, err = load(h, c, p, wasm, shadow)
+		s, err = load(h, c, p, m[name], shadow)
 	}
 	if err != nil { // with the line of the table that names the module
 		return nil, conf.Problems{c.StrategyProblem(p, err.Error())}
@@ -59,7 +64,7 @@ func bytesOf(c *conf.Config, name string, pull bool) ([]byte, error) {
 func readFor(h *host.Host, c *conf.Config, pool, name string) (*host.Strategy, error) {
 	p := conf.DefaultPool()
 	p.Name, p.Strategy = pool, conf.Chain{name}
-	return read(h, c, &p, false)
+	return modules{}.read(h, c, &p, false)
 }
 
 // load makes a pool's strategy of a module.

@@ -62,9 +62,9 @@ func (q *queue) wait(now time.Duration, m float64) float64 {
 
 func (q *queue) headSince() time.Duration { return max(q.First.Sent, q.last) }
 
-// ahead returns the seconds of prefill that surely come before a request; 0 = none, or its own has ended. The worker may
-// be twice as fast as it was, and an answer that has not arrived may be on its way: so all the time since the last one
-// may have gone into the prompts of the queue.
+// ahead returns the seconds of prefill that surely come before a request; 0 = none, or its own has ended. The worker
+// may be twice as fast as it was, and an answer that has not arrived may be on its way: so all the time since the last
+// one may have gone into the prompts of the queue.
 func (q *queue) ahead(r *request, now time.Duration, m float64) float64 {
 	if !r.queued || q.First == r {
 		return 0
