@@ -89,13 +89,12 @@ func checkFallback(r *report, path string, c *Config, m *Model) {
 // Alias is a name that leads to a model.
 type Alias struct{ Name, Model string }
 
-// Leads lists the aliases that lead to models which this pool serves by name. Where workers load adapters on demand a
-// model may be one that no worker lists yet: nothing is known of its aliases.
+// Leads lists the aliases that lead to models which this pool serves by name.
 func (c *Config) Leads(p *Pool) (all []Alias) {
 	for i := range c.Models {
 		for _, t := range c.Models[i].To {
 			first := slices.IndexFunc(c.Pools, func(o Pool) bool { return o.Serves(t.Model) })
-			if first >= 0 && c.Pools[first].Name == p.Name && p.Adapters.Source == "" {
+			if first >= 0 && c.Pools[first].Name == p.Name {
 				all = append(all, Alias{Name: c.Models[i].Name, Model: t.Model})
 			}
 		}

@@ -205,12 +205,34 @@ func TestAliasAstray(t *testing.T) {
 	f := sims(t, 1, vllmsim.Config{Models: []string{"sim-v2"}})
 	aliases := "[[models]]\nname = \"chat\"\nto = [{ model = \"sim\" }]\n[[models]]\nname = \"safe\"\nto = [{ model = \"sim\" }]\nfallback = \"sim-v2\"\n"
 	r := start(t, aliases+settings("prefixaware", f.URLs()...), 1)
-	r.warned("alias chat leads to sim, which no worker lists", "the workers list sim-v2")
+	o := r.warned("alias chat leads to sim, which no worker lists", "the workers list sim-v2")
+	if got := fmt.Sprint(o.Pools[0].Aliases); got != "[chat leads to sim safe leads to sim]" {
+		t.Errorf("aliases %s", got)
+	}
 	if s := r.do("POST", "/v1/completions", `{"model":"safe","prompt":"x","max_tokens":1}`); s.status != 200 || s.header.Get("X-Warmpath-Fallback") != "down" {
 		t.Errorf("with a fallback: %d %s", s.status, s.body)
 	}
 	if s := r.do("POST", "/v1/completions", `{"model":"chat","prompt":"x","max_tokens":1}`); s.status != 404 {
 		t.Errorf("without one: %d %s", s.status, s.body)
+	}
+}
+
+// TestAliasOfAMissingAdapter: an alias of an adapter that the workers have refused to load is named; one that none was
+// asked for is not.
+func TestAliasOfAMissingAdapter(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{MaxLoras: 2})
+	r := start(t, "[[models]]\nname = \"chat\"\nto = [{ model = \"missing-1\" }]\n[[models]]\nname = \"good\"\nto = [{ model = \"there\" }]\n"+
+		withAdapters(settings("prefixaware", f.URLs()...)), 2)
+	if o := r.status(); len(o.Warnings) > 0 {
+		t.Fatalf("before a request: %+v", o.Warnings)
+	}
+	r.ask("chat")
+	r.ask("good")
+	for _, w := range r.warned("alias chat leads to missing-1, which no worker lists", "source of [pools.adapters]").Warnings {
+		if strings.Contains(w.Title, "good") {
+			t.Errorf("%+v", w)
+		}
 	}
 }
 

@@ -134,9 +134,13 @@ func (p *pool) shown() *operator.Pool {
 			leads = append(leads, operator.Alias(a))
 		}
 	}
-	return &operator.Pool{Aliases: leads, Pool: p.route, Models: c.Models, Patterns: c, Panic: c.Panic, Events: p.feed,
-		Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue, Pairing: adapt.Pairing(&c.Disaggregation),
-		Holds: c.Holds()}
+	var refuses func(url, adapter string) bool
+	if c.Adapters.Source != "" {
+		refuses = p.loader.Refused
+	}
+	return &operator.Pool{Aliases: leads, Refuses: refuses, Pool: p.route, Models: c.Models, Patterns: c,
+		Panic: c.Panic, Events: p.feed, Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue,
+		Pairing: adapt.Pairing(&c.Disaggregation), Holds: c.Holds()}
 }
 
 // served is the pool as a request of this epoch sees it.

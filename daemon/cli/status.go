@@ -97,6 +97,9 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 		fmt.Fprintf(out, "\npool %s  models %s, %s%s on %s, %d of %d up, demand %.1f s of prefill%s\n", p.Name,
 			strings.Join(p.Models, " "), p.PoolState.Strategy, canariesOf(p), p.View, p.Up, len(p.Workers), p.Demand,
 			wantedBy(p.Up, p.Wanted))
+		if len(p.Aliases) > 0 {
+			fmt.Fprintf(out, "aliases: %s\n", some(p.Aliases))
+		}
 		for _, r := range p.Roles {
 			fmt.Fprintf(out, "role %s: %d of %d up, %.1f in use, demand %.1f s of prefill%s\n", r.Role, r.Up, r.Workers, r.Busy,
 				r.Demand, wantedBy(r.Up, r.Wanted))

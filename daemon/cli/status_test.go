@@ -151,3 +151,11 @@ func TestStatusCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusNamesAliases: a pool has the aliases that lead to its models.
+func TestStatusNamesAliases(t *testing.T) {
+	p := operator.PoolOverview{PoolState: operator.PoolState{Aliases: []string{"chat leads to sim", "gpt-4 leads to sim"}}}
+	if text, _ := statusOf(t, &operator.Overview{Pools: []operator.PoolOverview{p}}); !strings.Contains(text, "\naliases: chat leads to sim, gpt-4 leads to sim\n") {
+		t.Errorf("status says %s", text)
+	}
+}

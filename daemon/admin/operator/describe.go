@@ -20,6 +20,7 @@ type PoolState struct {
 	WhyNot     string         `json:"why_not,omitempty"`        // why it cannot serve, or serves by panics alone
 	Panics     bool           `json:"panics,omitempty"`         // requests go to workers that are down (panic = true)
 	Rests      string         `json:"rests,omitempty"`          // no worker is up; so long requests wait for one
+	Aliases    []string       `json:"aliases,omitempty"`        // "NAME leads to MODEL", which is one of its models
 	Astray     []string       `json:"aliases_astray,omitempty"` // "NAME leads to MODEL", which no worker lists
 	Canaries   []string       `json:"canaries,omitempty"`       // strategies that serve a part of its requests, and which
 	Workers    []WorkerState  `json:"workers"`
@@ -75,6 +76,9 @@ func Describe(pools []*Pool) (all []PoolState) {
 			s.Rests = p.Holds.String()
 		}
 		s.Canaries, s.Astray = p.CanaryNames(), p.astray(stats)
+		for _, a := range p.Aliases {
+			s.Aliases = append(s.Aliases, a.String())
+		}
 		if st := p.Strategy.Strategy(); st != nil {
 			s.Strategy = st.Name()
 			s.Module = st.SHA256()

@@ -71,7 +71,8 @@ var operations = []operation{
 	{route: "GET /api/v1/decisions", says: "The last requests, who served them and why. With Accept: text/event-stream " +
 		"those to come: an event \"decisions\" holds a list of them, and how many older ones were left out",
 		query: "pool: of this one only; worker: that answered; model: as the client called it; key: name of the client's " +
-			"key; slower: than this, as 2s; failed: 1 = only those that did not end well; limit: how many, up to 1000",
+			"key; slower: than this, as 2s; open: 1 = only those under way; " +
+			"failed: 1 = only those that did not end well; limit: how many, up to 1000",
 		answers: []decisions.Decision{}, fails: "400 503"},
 	{route: "GET /api/v1/decisions/:id", says: "Why a request went where it went", answers: decisions.Decision{},
 		query: idOfDecision, fails: "404"},

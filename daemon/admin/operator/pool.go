@@ -27,14 +27,15 @@ type Pool struct {
 	*route.Pool
 	Models   []string // the patterns of the configuration
 	Patterns epoch.Patterns
-	Events   *feed.Feed          // of its workers
-	Shadows  *strategies.Shadows // nil = there can be none
-	Asking   *epoch.Asking       // asks its workers; nil = they can be asked nothing
-	Queue    *waiting.Queue      // of its requests; nil = it has none
-	Pairing  *epoch.Pairing      // of its workers' roles; nil = they have none
-	Panic    bool                // while no worker is up, requests go to workers that are down
-	Aliases  []Alias             // that lead to its models
-	Holds    time.Duration       // for so long requests wait while no worker is up; 0 = they do not
+	Events   *feed.Feed                     // of its workers
+	Shadows  *strategies.Shadows            // nil = there can be none
+	Asking   *epoch.Asking                  // asks its workers; nil = they can be asked nothing
+	Queue    *waiting.Queue                 // of its requests; nil = it has none
+	Pairing  *epoch.Pairing                 // of its workers' roles; nil = they have none
+	Panic    bool                           // while no worker is up, requests go to workers that are down
+	Aliases  []Alias                        // that lead to its models
+	Refuses  func(url, adapter string) bool // the worker there did not load it; nil = workers load none
+	Holds    time.Duration                  // for so long requests wait while no worker is up; 0 = they do not
 }
 
 // whyNot returns why a pool cannot serve, "" if it can. A worker whose models have not been read yet may have any.
@@ -74,8 +75,11 @@ func (p *Pool) whyNot(stats []worker.Stats) string {
 // Alias is a name that leads to a model.
 type Alias struct{ Name, Model string }
 
-// astray returns the aliases that lead to a model which no worker lists, in words; none while a worker's list has not
-// been read.
+// String says where the alias leads.
+func (a Alias) String() string { return a.Name + " leads to " + a.Model }
+
+// astray returns the aliases that lead to a model which no worker lists or may load, in words; none while a worker's
+// list has not been read.
 func (p *Pool) astray(stats []worker.Stats) (all []string) {
 	up := 0
 	for _, s := range stats {
@@ -86,9 +90,11 @@ func (p *Pool) astray(stats []worker.Stats) (all []string) {
 		}
 	}
 	for _, a := range p.Aliases {
-		lists := func(s worker.Stats) bool { return s.Up && slices.Contains(s.Models, a.Model) }
+		lists := func(s worker.Stats) bool {
+			return s.Up && (slices.Contains(s.Models, a.Model) || p.Refuses != nil && !p.Refuses(s.URL, a.Model))
+		}
 		if up > 0 && !slices.ContainsFunc(stats, lists) {
-			all = append(all, a.Name+" leads to "+a.Model)
+			all = append(all, a.String())
 		}
 	}
 	return all

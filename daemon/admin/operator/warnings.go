@@ -183,7 +183,8 @@ func (e *evidence) astray(p *PoolOverview) {
 	slices.Sort(listed)
 	for _, alias := range p.Astray {
 		e.add(p, "alias "+alias+", which no worker lists", "its clients get an error, unless it has a fallback; the "+
-			"workers list "+someIDs(slices.Compact(listed))+": correct to of [[models]], or --served-model-name of the workers",
+			"workers list "+someIDs(slices.Compact(listed))+": correct to of [[models]], source of [pools.adapters], or "+
+			"--served-model-name of the workers",
 			e.commands.check(" --probe"))
 	}
 }

@@ -152,6 +152,14 @@ func (l *Loader) hasRefused(k key) bool {
 	return time.Since(l.missed[k]) < forgetFor
 }
 
+// Refused reports whether the worker at a URL has refused the adapter of that name since it had it last.
+func (l *Loader) Refused(url, name string) bool {
+	l.refused.Lock()
+	defer l.refused.Unlock()
+	_, has := l.missed[key{url, name}]
+	return has
+}
+
 // Want is a request's wish for an adapter.
 type Want struct {
 	Name   string
@@ -282,6 +290,9 @@ func (s *Source) load(ctx context.Context, w *worker.Worker, name string, gone [
 	if had {
 		took = 0
 	}
+	l.refused.Lock()
+	delete(l.missed, key{w.URL(), name})
+	l.refused.Unlock()
 	l.meter.AdapterCall(l.pool, "load", "ok")
 	l.workers.AdapterLoaded(w, name, path, took)
 	l.log.Info("adapter loaded", "worker", w.ID(), "adapter", name, "seconds", took.Seconds(), "unloaded", gone)

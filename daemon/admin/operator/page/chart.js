@@ -108,11 +108,12 @@ export class Curve {
 
   say(text, cls) { put(this.text, text, cls); }
 
-  draw(values, ceiling) {
-    if (values === this.values) return;
-    this.values = values;
-    const most = Math.max(ceiling, ...values);
-    if (values.filter((v) => v >= 0).length < 3) return; // no curve yet
+  // draw draws the last minutes of an hour's values, if there are some.
+  draw(hour, minutes, ceiling) {
+    if (hour === this.hour && minutes === this.minutes) return;
+    Object.assign(this, {hour, minutes});
+    const values = hour.slice(-hour.length * minutes / 60), most = Math.max(ceiling, ...values);
+    if (values.filter((v) => v >= 0).length < 3) return;
     this.line.setAttribute("d", path(values, (i) => i * CURVE / (values.length - 1), (v) => 1 + (CURVE_H - 2) * (1 - v / most)));
   }
 }

@@ -18,9 +18,9 @@ function inWords(m) {
   return `${m.workers.join(", ")}${m.more ? ` and ${m.more} more` : ""} of ${m.pool} ${m.kind}`;
 }
 
-let last = null, began = 0, minutes = 0; // minutes: 0 = what fits the router's age
+let last = null, began = 0, minutes = 0; // 0 = what fits the router's age
 const RANGES = [5, 15, 60], words = (m) => m < 60 ? `${m} min` : "1 h";
-const range = () => minutes || RANGES.find((m) => now() - began < 60e3 * m) || 60;
+export const range = () => minutes || RANGES.find((m) => now() - began < 60e3 * m) || 60;
 
 const buttons = RANGES.map((m) => {
   const b = el("button", "chip", words(m).replace(/ |in/g, ""));
@@ -31,18 +31,21 @@ const buttons = RANGES.map((m) => {
 });
 $("range").append(...buttons);
 
-export function ofAge(at) { began = new Date(at); }
+export function ofAge(at) { began = +new Date(at); }
 
 function draw() {
   const h = last;
   if (!h) return;
-  const n = Math.round(60 * range() / h.step_seconds), ago = words(range()) + " ago";
+  const n = 60 * range() / h.step_seconds, ago = words(range()) + " ago";
   buttons.forEach((b, i) => b.setAttribute("aria-pressed", RANGES[i] === range()));
   const spans = h.spans.slice(-n), load = h.load.slice(-n), times = spans.map((s) => s.at);
   const some = (has, of) => spans.map((x) => has(x) ? of(x) : null);
   const sinceThen = h.events.filter((m) => now() - new Date(m.at) < 60e3 * range());
-  // Of each span a minute's part: the last one has not ended, and before the first the router did not run.
-  const rate = (of) => spans.map((x, i) => load[i].up < 0 ? null : 60 * of(x) / Math.min(h.step_seconds, Math.max(5, (now() - Math.max(began, new Date(x.at))) / 1e3)));
+  // rate is what came in a minute: the router did not run in each span from its beginning to its end.
+  const rate = (of) => spans.map((x) => {
+    const begin = +new Date(x.at), lived = (Math.min(h.read, begin + 1e3 * h.step_seconds) - Math.max(began, begin)) / 1e3;
+    return lived > 0 ? 60 * of(x) / Math.max(5, lived) : null;
+  });
   const marks = sinceThen.slice(-60).map((m) => ({at: m.at, sign: sign(m.kind)[0], grade: sign(m.kind)[1]}));
   charts[0].draw(times, [
     {name: "came", style: "first", words: perMinute, ceiling: 1, values: rate((x) => x.arrived)},
@@ -65,10 +68,11 @@ function draw() {
 let asked = 0;
 
 // hour asks for the last hour of a pool, "" = all, and for the curves every third time: a point of them is half a minute.
-export async function hour(pool, now) {
-  const withCurves = now || asked++ % 3 === 0;
+export async function hour(pool, atOnce) {
+  const withCurves = atOnce || asked++ % 3 === 0;
   try {
     last = await json("/api/v1/timeline?" + new URLSearchParams({pool, curves: withCurves ? 1 : 0}));
+    last.read = now();
   } catch { return; }
   if (withCurves) curves.clear();
   for (const c of last.workers || []) curves.set(c.pool + " " + c.worker, c);

@@ -1,7 +1,7 @@
 // The workers: one dense table of all pools, those in trouble first. A row unfolds to all that is known of a worker.
 import {json} from "/page/api.js";
 import {Curve} from "/page/chart.js";
-import {curves} from "/page/hour.js";
+import {curves, range} from "/page/hour.js";
 import {$, afterwards, count, el, held, ms, named, notice, order, percent, put, since, sure} from "/page/words.js";
 
 const FEW = matchMedia("(max-width: 640px)").matches ? 15 : 40; // rows, until all are asked for
@@ -121,7 +121,7 @@ function fill(r, w) {
     if (c.curve) {
       cell.say(c.say(w), c.cls?.(w) ?? "");
       const known = curves.get(r.tr.dataset.key);
-      if (known) cell.draw(known[c.curve], c.ceiling);
+      if (known) cell.draw(known[c.curve], range(), c.ceiling);
     } else if (c.put) c.put(cell, w);
     else put(cell, c.say ? c.say(w) : c.of(w), c.cls?.(w) ?? "");
   }
