@@ -40,8 +40,8 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 KUBESCORE   = github.com/zegl/kube-score/cmd/kube-score@v1.20.0
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules strategies run test race hammers night chartcheck sbomcheck imagecheck mutants fuzz bench faults attacks signs pairs soak policies torture labcells labcheck clients aliases check install uninstall
 .PHONY: image chart release noted $(RELEASES:%=release-%)
+.PHONY: help build modules strategies run test race hammers night chartcheck sbomcheck imagecheck mutants fuzz bench faults attacks incidents signs pairs soak policies torture labcells labcheck clients aliases check install uninstall
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -123,6 +123,9 @@ faults: build ## break what stands around a running daemon, one JSON line a chec
 
 attacks: build ## every known way to break a running daemon from outside, a line a way; ATTACKS='-run REGEXP' for some
 	@testdata/run trials/attacks -bin bin/warmpath $(ATTACKS)
+
+incidents: build ## what an operator reads while something is wrong, a JSON line an incident; INCIDENTS='-run REGEXP' for some
+	@testdata/run trials/incidents -bin bin/warmpath $(INCIDENTS)
 
 signs: build ## what may speak against a worker, played at one of 8, a JSON line a sign and load; SIGNS='-seconds 15 -run REGEXP' for less
 	@testdata/run trials/signs -bin bin/warmpath $(SIGNS)

@@ -34,7 +34,8 @@ var brokenDaemons = []broken{
 	{"nobody is there", []string{"WarmpathDown"}, nobody},
 	{"pools that cannot serve", []string{"WarmpathPoolEmpty unfit", "WarmpathPoolEmpty nobody"}, poolsThatCannotServe},
 	{"workers that reset connections", []string{"WarmpathRetries main"}, resets},
-	{"a strategy that traps", []string{"WarmpathStrategySetAside main", "WarmpathFallbacks main"}, traps},
+	{"a strategy that traps", []string{"WarmpathStrategySetAside main", "WarmpathFallbacks main"}, routedBy("trap.wat")},
+	{"a strategy that turns requests away", []string{"WarmpathStrategyRejects main"}, routedBy("reject.wat")},
 	{"a slow worker", []string{"WarmpathSlowFirstToken main", "WarmpathWorkersShort main"}, slow},
 	{"a prefiller that is behind", []string{"WarmpathRoleShort main"}, behind},
 	{"prefillers that are gone", []string{"WarmpathPrefillsFail main"}, gone},
@@ -196,18 +197,20 @@ func resets(t *testing.T) string {
 	return r.AdminAddr()
 }
 
-// traps has four workers: the module traps for no fewer, as it would not pass its checks at the load.
-func traps(t *testing.T) string {
-	wasm, err := wasmtest.File("../testdata/modules/trap.wat")
-	if err != nil {
-		t.Fatal(err)
+// routedBy has four workers and a module of testdata: trap.wat traps for no fewer, as it would not pass its checks at the load.
+func routedBy(module string) func(t *testing.T) string {
+	return func(t *testing.T) string {
+		wasm, err := wasmtest.File("../testdata/modules/" + module)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "mine.wasm")
+		write(t, file, string(wasm))
+		toml := settings("mine", sims(t, 4, vllmsim.Config{}).URLs()...) + fmt.Sprintf("[strategies.mine]\npath = %q\n", file)
+		r := start(t, toml, 4)
+		asks(t, r, 2, prompted(""))
+		return r.AdminAddr()
 	}
-	file := filepath.Join(t.TempDir(), "trap.wasm")
-	write(t, file, string(wasm))
-	toml := settings("mine", sims(t, 4, vllmsim.Config{}).URLs()...) + fmt.Sprintf("[strategies.mine]\npath = %q\n", file)
-	r := start(t, toml, 4)
-	asks(t, r, 2, prompted(""))
-	return r.AdminAddr()
 }
 
 // streams answers with a stream of one token after a while, or when the client has left.

@@ -129,9 +129,15 @@ func (p *pool) look() {
 func (p *pool) shown() *operator.Pool {
 	c := &p.set.Load().conf
 	var leads []operator.Alias
+	fences := map[string]worker.Fence{}
 	if s := p.daemon.state.Load(); s != nil { // else the daemon starts
 		for _, a := range s.conf.Leads(c) {
 			leads = append(leads, operator.Alias(a))
+		}
+		for i := range s.conf.Keys {
+			if k := &s.conf.Keys[i]; k.Fence() != nil {
+				fences[k.Name] = k.Fence()
+			}
 		}
 	}
 	var refuses func(url, adapter string) bool
@@ -140,7 +146,8 @@ func (p *pool) shown() *operator.Pool {
 	}
 	return &operator.Pool{Aliases: leads, Refuses: refuses, Pool: p.route, Models: c.Models, Patterns: c,
 		Panic: c.Panic, Events: p.feed, Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue,
-		Pairing: adapt.Pairing(&c.Disaggregation), Holds: c.Holds()}
+		Pairing: adapt.Pairing(&c.Disaggregation), Holds: c.Holds(), Fences: fences,
+		Unloaded: p.loader.Refusals(), Unwoken: p.waker.Failed()}
 }
 
 // served is the pool as a request of this epoch sees it.

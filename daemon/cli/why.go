@@ -176,7 +176,7 @@ func explain(out io.Writer, d *decisions.Decision) error {
 	if d.Named != nil {
 		line("session", "%s", identityOf(d))
 	}
-	if d.Queued != nil {
+	if q := d.Queued; q != nil && (q.Waits || q.Waited >= time.Millisecond || d.Worker == "" && !d.Open) {
 		line("waited", "%s", waitOf(d))
 	}
 	if left := d.Filtered(); left != "" {
@@ -242,6 +242,8 @@ var unread = []string{"invalid_api_key", "overloaded", "workers_full", "body_too
 // modelOf formats the model that a request named.
 func modelOf(d *decisions.Decision) string {
 	switch {
+	case d.AliasName() != "" && d.Fell != "":
+		return d.Model + ", asked for as " + d.AliasName() + ", as its fallback (" + d.Fell + ")"
 	case d.AliasName() != "":
 		return d.Model + ", asked for as " + d.AliasName()
 	case d.Model != "":
@@ -307,6 +309,9 @@ func waitOf(d *decisions.Decision) string {
 	if d.Behind > 0 {
 		behind = "behind some " + count(d.Behind, "other")
 	}
+	if !d.Waits && d.Waited < time.Millisecond {
+		return fmt.Sprintf("not at all: it was turned away at once, %s, with priority %d%s", behind, d.Priority, cut)
+	}
 	return fmt.Sprintf("%s%s in the router's queue, for %s, %s, with priority %d%s", d.Waited.Round(time.Millisecond), so,
 		d.For(), behind, d.Priority, cut)
 }
@@ -326,6 +331,9 @@ func prefillOf(d *decisions.Decision) string {
 	}
 	if s.Why != "" {
 		why = " (" + s.Why + ")"
+	}
+	if s.Result == "no_prefiller" {
+		return "where it is answered: no prefiller took it" + why
 	}
 	if s.Prefiller == "" {
 		return fmt.Sprintf("by no prefiller: %s%s after %s", s.Result, why, s.Took.Round(time.Millisecond))

@@ -74,7 +74,7 @@ func TestWhy(t *testing.T) {
 		`"tried":[{"worker":"w9","reason":"refused","after_seconds":0.5},{"worker":"w7","reason":"client_gone","after_seconds":50.1}]}`+"\n")
 	f("why hung --log "+log, 0, "nobody answered", "tried     w9: refused after 500ms", "w7: client_gone after 50.1s")
 	f("why r2 --log "+log, 0, "w2, by s: least cost", "16 of 40 by the engine's own count",
-		"by no prefiller: no_prefiller (no_worker) after 1ms", "first output after 0.500s", "server.explain_log")
+		"where it is answered: no prefiller took it (no_worker)", "first output after 0.500s", "server.explain_log")
 	f("why r22 --log "+log, 0, "refused with invalid_api_key", "model     not read")
 	f("why nameless --log "+log, 0, "model     none named")
 	f("why r3 --log "+log, 1, "no line of the log has that id")
@@ -89,9 +89,21 @@ func TestWaitOf(t *testing.T) {
 	if got := waitOf(d); got != want || decision(d) != "none yet" {
 		t.Errorf("%s; %s", got, decision(d))
 	}
-	d.Waits = false
+	d.Empty = true
+	if got := waitOf(d); !strings.Contains(got, "for a worker: none is up, behind") {
+		t.Error(got)
+	}
+	d.Waits, d.Empty = false, false
 	if got := waitOf(d); got != "3s in the router's queue, for a worker with room, behind some 4 others, with priority -1" {
 		t.Error(got)
+	}
+	d.Waited = 0
+	if got := waitOf(d); got != "not at all: it was turned away at once, behind some 4 others, with priority -1" {
+		t.Error(got)
+	}
+	d.Aliased = &route.Aliased{Alias: "chat", Fell: "down"}
+	if d.Model = "small"; modelOf(d) != "small, asked for as chat, as its fallback (down)" {
+		t.Error(modelOf(d))
 	}
 	d.Cut, d.Priority = 10, 0
 	if got := waitOf(d); !strings.HasSuffix(got, "with priority 0 (class 10 is cut to 0 by [[keys]] priority)") {

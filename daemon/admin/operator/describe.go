@@ -17,12 +17,15 @@ type PoolState struct {
 	Quarantine bool           `json:"module_quarantined"`
 	View       string         `json:"view"` // where match counts come from
 	Up         int            `json:"up"`
-	WhyNot     string         `json:"why_not,omitempty"`        // why it cannot serve, or serves by panics alone
-	Panics     bool           `json:"panics,omitempty"`         // requests go to workers that are down (panic = true)
-	Rests      string         `json:"rests,omitempty"`          // no worker is up; so long requests wait for one
-	Aliases    []string       `json:"aliases,omitempty"`        // "NAME leads to MODEL", which is one of its models
-	Astray     []string       `json:"aliases_astray,omitempty"` // "NAME leads to MODEL", which no worker lists
-	Canaries   []string       `json:"canaries,omitempty"`       // strategies that serve a part of its requests, and which
+	WhyNot     string         `json:"why_not,omitempty"`          // why it cannot serve, or serves by panics alone
+	Panics     bool           `json:"panics,omitempty"`           // requests go to workers that are down (panic = true)
+	Rests      string         `json:"rests,omitempty"`            // no worker is up; so long requests wait for one
+	Aliases    []string       `json:"aliases,omitempty"`          // "NAME leads to MODEL", which is one of its models
+	Astray     []string       `json:"aliases_astray,omitempty"`   // "NAME leads to MODEL", which no worker lists
+	ShutOut    []string       `json:"keys_shut_out,omitempty"`    // "KEY: WORKERS", none of which is up
+	Unloaded   []string       `json:"adapters_refused,omitempty"` // "ADAPTER by WORKER", in the last minute
+	Unwoken    string         `json:"wake_url_fails,omitempty"`   // why wake_url did not take the last call
+	Canaries   []string       `json:"canaries,omitempty"`         // strategies that serve a part, and which
 	Workers    []WorkerState  `json:"workers"`
 	Queue      *waiting.State `json:"queue,omitempty"`         // what waits in the router; absent = nothing does
 	Breaks     []route.Break  `json:"prefix_breaks,omitempty"` // where its prompts change from turn to turn
@@ -79,6 +82,7 @@ func Describe(pools []*Pool) (all []PoolState) {
 		for _, a := range p.Aliases {
 			s.Aliases = append(s.Aliases, a.String())
 		}
+		s.ShutOut, s.Unloaded, s.Unwoken = p.shutOut(stats), p.Unloaded, p.Unwoken
 		if st := p.Strategy.Strategy(); st != nil {
 			s.Strategy = st.Name()
 			s.Module = st.SHA256()

@@ -24,6 +24,7 @@ type evidence struct {
 	peers    peers.Stats
 	l2       *remote.Stats // of the KV cache; nil = it has none
 	short    int64         // bytes of spill_bytes that the disk has no room for
+	unshared bool          // the limits of keys, as Redis does not answer
 	gone     bool          // the configuration's file
 	limits   []limit.Stats // of keys
 	trends   *trends
@@ -99,7 +100,8 @@ func (e *evidence) why(pool, key, strategy string) string {
 // newEvidence gathers it, with the commands for the listener at addr. The pools of o are there already.
 func newEvidence(o *Overview, c *Config, t *trends, addr string) *evidence {
 	e := &evidence{Overview: o, store: c.Store.Stats().L2, peers: c.Peers.Stats(), trends: t, ring: c.Ring,
-		limits: c.Limits.Counts(o.Now), commands: newCommands(c.Binary, o.Reload.File, addr, c.AdminTokenFile)}
+		limits: c.Limits.Counts(o.Now), unshared: c.Limits.Lost(),
+		commands: newCommands(c.Binary, o.Reload.File, addr, c.AdminTokenFile)}
 	if _, err := os.Stat(o.Reload.File); o.Reload.File != "" {
 		e.gone = errors.Is(err, fs.ErrNotExist)
 	}

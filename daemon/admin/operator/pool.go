@@ -1,7 +1,9 @@
 package operator
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
@@ -35,6 +37,9 @@ type Pool struct {
 	Panic    bool                           // while no worker is up, requests go to workers that are down
 	Aliases  []Alias                        // that lead to its models
 	Refuses  func(url, adapter string) bool // the worker there did not load it; nil = workers load none
+	Fences   map[string]worker.Fence        // of keys that may use some workers alone
+	Unloaded []string                       // "ADAPTER by WORKER": adapters that workers have refused, in the last minute
+	Unwoken  string                         // why the last call of wake_url was not taken; "" = it was, or there was none
 	Holds    time.Duration                  // for so long requests wait while no worker is up; 0 = they do not
 }
 
@@ -98,6 +103,32 @@ func (p *Pool) astray(stats []worker.Stats) (all []string) {
 		}
 	}
 	return all
+}
+
+// shutOut returns the keys of which some workers are for, none of which is up.
+func (p *Pool) shutOut(stats []worker.Stats) (all []string) {
+	for _, key := range slices.Sorted(maps.Keys(p.Fences)) {
+		var own []string
+		up := false
+		for _, s := range stats {
+			if !s.Prefills && admits(p.Fences[key], s.Labels) {
+				own = append(own, s.ID+" "+s.State.String())
+				up = up || s.Up
+			}
+		}
+		if len(own) > 0 && !up {
+			all = append(all, key+": "+someIDs(own))
+		}
+	}
+	return all
+}
+
+// admits reports whether a worker with these labels is inside of a fence.
+func admits(f worker.Fence, has map[string]string) bool {
+	return !slices.ContainsFunc(f, func(label string) bool {
+		name, value, _ := strings.Cut(label, "=")
+		return has[name] != value
+	})
 }
 
 // Empty reports whether no worker that answers clients is up.

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxWarnings = 40
-	maxReason   = 240 // bytes of a reason; a refused file can have a hundred problems, a strategy a stack
+	maxReason   = 320 // bytes of a reason; a refused file can have a hundred problems, a strategy a stack
 )
 
 // warnings lists what is wrong, the worst first.
@@ -24,7 +24,8 @@ func warnings(e *evidence) []Warning {
 	e.refusedFile()
 	e.lostStores()
 	e.certificates()
-	e.eachPool(e.setAside, e.astray, e.canaries, e.sickWorkers, e.lostRoles, e.full, e.rests, e.preempting)
+	e.eachPool(e.setAside, e.astray, e.canaries, e.sickWorkers, e.lostRoles, e.fenced, e.unloaded,
+		e.full, e.rests, e.preempting)
 	e.keysAtLimit()
 	e.losses()
 	e.eachPool(e.brokenPrefixes)
@@ -91,7 +92,8 @@ func (e *evidence) refusedFile() {
 		e.add(nil, "file gone", "the configuration in force stays, and a restart would fail: put "+e.Reload.File+" back",
 			"ls -l "+quoted(e.Reload.File))
 	case !e.Reload.OK:
-		e.add(nil, "file refused", "the configuration in force stays: "+e.Reload.Error, e.commands.check(""))
+		why := strings.ReplaceAll(e.Reload.Error, "conf: "+e.Reload.File+":", "line ")
+		e.add(nil, "file refused", "the configuration in force stays: "+why, e.commands.check(""))
 	}
 }
 
@@ -101,8 +103,12 @@ func (e *evidence) lostStores() {
 			e.commands.check(" --probe"))
 	}
 	if e.store.Open {
-		e.add(nil, "Redis of [cache] lost", "the memory of this router alone serves sessions: "+
-			cmp.Or(e.store.Why, "it does not answer"), e.commands.check(" --probe"))
+		without := "the memory of this router alone serves sessions"
+		if e.unshared {
+			without += ", and it gives out an equal part of each key's limits"
+		}
+		e.add(nil, "Redis of [cache] lost", without+": "+cmp.Or(e.store.Why, "it does not answer"),
+			e.commands.check(" --probe"))
 	}
 	if e.peers.On && !e.peers.Connected && !e.peers.Since.IsZero() {
 		e.add(nil, "Redis of [history] lost", "the routers hear nothing of one another: "+
@@ -211,17 +217,54 @@ func (e *evidence) canaries(p *PoolOverview) {
 func (e *evidence) lostRoles(p *PoolOverview) {
 	for _, r := range p.Roles {
 		if r.Role == "prefill" && r.Up == 0 && p.WhyNot == "" && p.Up > 0 {
-			e.add(p, "no prefiller of "+p.Name+" is up", fmt.Sprintf("all %d are down: long prompts are computed where "+
-				"they are answered, which holds up the answers there", r.Workers), e.commands.check(" --probe"))
+			var ids []string
+			for i := range p.Workers {
+				if w := &p.Workers[i]; w.Labels["role"] == r.Role {
+					ids = append(ids, w.ID+" "+w.State)
+				}
+			}
+			e.add(p, "no prefiller of "+p.Name+" serves", someIDs(ids)+": long prompts are computed where they are answered, "+
+				"which holds up the answers there", e.commands.check(" --probe"))
+		}
+	}
+}
+
+// unloaded warns of adapters that workers have refused to load.
+func (e *evidence) unloaded(p *PoolOverview) {
+	if all := p.Unloaded; len(all) > 0 {
+		e.add(p, "workers of "+p.Name+" refuse adapters", someIDs(all)+": their requests get 404, unless another worker has "+
+			"loaded it: see that source of [pools.adapters] has it at every worker, and that all run with --enable-lora and "+
+			"VLLM_ALLOW_RUNTIME_LORA_UPDATING=1", e.commands.get("/metrics")+" | grep ^warmpath_adapter")
+	}
+}
+
+// fenced warns of keys whose requests no worker that is up may get.
+func (e *evidence) fenced(p *PoolOverview) {
+	for _, key := range p.ShutOut {
+		if p.WhyNot == "" && p.Rests == "" {
+			e.add(p, "no worker for key "+key, "its requests get 503, whatever the other workers do: undrain or restart one of "+
+				"its own, or correct workers of [[keys]]", e.commands.status("status")).Grade = bad
 		}
 	}
 }
 
 // rests warns of requests that wait although no worker is up. A queue for room is no warning: status lists it.
 func (e *evidence) rests(p *PoolOverview) {
-	if p.Queue != nil && p.Rests != "" {
-		e.add(p, "requests of "+p.Name+" wait for a worker", fmt.Sprintf("%d, %s each at most, and no worker is up: see "+
-			"that what scales the pool starts one", p.Queue.Waiting, p.Rests), e.commands.status("top"))
+	if p.Queue == nil || p.Rests == "" {
+		return
+	}
+	n := p.Queue.Waiting
+	for _, f := range p.Queue.Flows {
+		if f.Limit != "" { // keysAtLimit has those
+			n -= f.Requests
+		}
+	}
+	if n > 0 {
+		text := fmt.Sprintf("%d, %s each at most, and no worker is up: see that what scales the pool starts one", n, p.Rests)
+		if p.Unwoken != "" {
+			text += "; wake_url does not take the call: " + p.Unwoken
+		}
+		e.add(p, "requests of "+p.Name+" wait for a worker", text, e.commands.status("top"))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -112,6 +113,52 @@ func TestWarnings(t *testing.T) {
 			e.rise(shedsOf + "p")
 			p.Wanted = 5
 		})
+	f("warn: Redis of [cache] lost | the memory of this router alone serves sessions, and it gives out an equal part of each key's "+
+		"limits: it does not answer | "+probe, func(e *evidence, _ *PoolOverview) {
+		e.store, e.unshared = tier.L2Stats{Open: true}, true
+	})
+	f("warn: file refused | the configuration in force stays: line 3: no | "+check, func(e *evidence, _ *PoolOverview) {
+		e.Reload = Reload{File: os.Args[0], Error: "conf: " + os.Args[0] + ":3: no"}
+	})
+	f("warn: b down | refused | "+probe+"\nwarn: no prefiller of p serves | b down: long prompts are computed where they are "+
+		"answered, which holds up the answers there | "+probe, func(_ *evidence, p *PoolOverview) {
+		p.Workers[1].State, p.Workers[1].Why, p.Workers[1].Labels = "down", "refused", map[string]string{"role": "prefill"}
+		p.Up, p.Roles = 2, []RoleLoad{{Role: "prefill", Workers: 1}}
+	})
+	f("bad: no worker for key team-a: b draining | its requests get 503, whatever the other workers do: undrain or restart one of "+
+		"its own, or correct workers of [[keys]] | "+status, func(_ *evidence, p *PoolOverview) {
+		p.ShutOut = []string{"team-a: b draining"}
+	})
+	f("warn: workers of p refuse adapters | sql by a: their requests get 404, unless another worker has loaded it: see that source of "+
+		"[pools.adapters] has it at every worker, and that all run with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 | "+
+		"curl -gs http://host:1/metrics | grep ^warmpath_adapter", func(_ *evidence, p *PoolOverview) { p.Unloaded = []string{"sql by a"} })
+}
+
+// Requests that wait for a limit of their key are none that wait for a worker.
+func TestWarningsAtZero(t *testing.T) {
+	const text = "warn: requests of p wait for a worker | 2, 1m0s each at most, and no worker is up: see that what scales the pool starts one"
+	for why, more := range map[string]string{"": "", "refused": "; wake_url does not take the call: refused"} {
+		holdWarnings(t, text+more+" | warmpath top --admin host:1", func(_ *evidence, p *PoolOverview) {
+			p.Rests, p.Unwoken = "1m0s", why
+			p.Queue = &waiting.State{Waiting: 6, Flows: []queue.FlowCount{{Limit: "requests_per_minute", Requests: 4}, {Requests: 2}}}
+		})
+	}
+	holdWarnings(t, "", func(_ *evidence, p *PoolOverview) {
+		p.Rests, p.Queue = "1m0s", &waiting.State{Waiting: 4, Flows: []queue.FlowCount{{Limit: "requests_per_minute", Requests: 4}}}
+	})
+}
+
+// A key is shut out while none of the workers with its labels is up, and not where a pool has none for it.
+func TestShutOut(t *testing.T) {
+	p := &Pool{Fences: map[string]worker.Fence{"a": {"for=a"}, "b": {"for=b", "tier=gold"}, "c": {"for=c"}}}
+	got := p.shutOut([]worker.Stats{
+		{ID: "w1", State: worker.Draining, Labels: map[string]string{"for": "a"}},
+		{ID: "w2", Up: true, Labels: map[string]string{"for": "b", "tier": "gold"}},
+		{ID: "w3", State: worker.Down, Labels: map[string]string{"for": "b", "tier": "tin"}},
+	})
+	if len(got) != 1 || got[0] != "a: w1 draining" {
+		t.Errorf("%q; want a alone", got)
+	}
 }
 
 // rise has a count rise by seven.

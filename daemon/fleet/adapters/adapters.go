@@ -15,6 +15,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -79,7 +80,7 @@ type Loader struct {
 	lines map[string]*line // by worker; none where no load waits
 
 	refused sync.Mutex // guards missed. The pool of workers may hold its lock while it waits for this one
-	missed  map[key]time.Time
+	missed  map[key]refusal
 }
 
 // Source is a Loader with the configuration of an epoch.
@@ -92,6 +93,12 @@ type Source struct {
 type key struct {
 	worker string // its URL: data-parallel ranks have their adapters together
 	name   string
+}
+
+// refusal is when a worker refused an adapter, and its id.
+type refusal struct {
+	at time.Time
+	by string
 }
 
 // load is one load, from its first client on.
@@ -116,7 +123,7 @@ var (
 // New makes a loader. Serve comes before its first load.
 func New(pool string, log *slog.Logger, meter Meter) *Loader {
 	return &Loader{pool: pool, log: log, meter: meter, loads: map[key]*load{}, lines: map[string]*line{},
-		missed: map[key]time.Time{}}
+		missed: map[key]refusal{}}
 }
 
 // Serve sets the workers at which adapters are loaded, and the client that calls them.
@@ -149,7 +156,7 @@ func (s *Source) Loads(url, name string) bool {
 func (l *Loader) hasRefused(k key) bool {
 	l.refused.Lock()
 	defer l.refused.Unlock()
-	return time.Since(l.missed[k]) < forgetFor
+	return time.Since(l.missed[k].at) < forgetFor
 }
 
 // Refused reports whether the worker at a URL has refused the adapter of that name since it had it last.
@@ -237,7 +244,7 @@ func (d *load) run() {
 	}
 	err := d.by.load(ctx, d.at, d.name, d.gone)
 	if errors.Is(err, worker.ErrNoAdapter) {
-		l.refuse(d.key)
+		l.refuse(d.key, d.at.ID())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -254,13 +261,26 @@ func (l *Loader) end(d *load, err error) {
 }
 
 // refuse notes that a worker has refused an adapter.
-func (l *Loader) refuse(k key) {
+func (l *Loader) refuse(k key, by string) {
 	l.refused.Lock()
 	defer l.refused.Unlock()
 	if len(l.missed) >= maxMissed {
 		clear(l.missed) // a flood of names: those of a moment ago are asked for once more
 	}
-	l.missed[k] = time.Now()
+	l.missed[k] = refusal{time.Now(), by}
+}
+
+// Refusals returns what workers have refused in the last minute, as "ADAPTER by WORKER".
+func (l *Loader) Refusals() (all []string) {
+	l.refused.Lock()
+	defer l.refused.Unlock()
+	for k, r := range l.missed {
+		if time.Since(r.at) < time.Minute {
+			all = append(all, k.name+" by "+r.by)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 func (s *Source) load(ctx context.Context, w *worker.Worker, name string, gone []string) error {

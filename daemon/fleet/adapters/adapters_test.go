@@ -222,6 +222,23 @@ func TestRoom(t *testing.T) {
 	})
 }
 
+// TestRefusals: what a worker has refused is named for a minute.
+func TestRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, w := loads(&engine{status: 404}, 0)
+		for _, name := range []string{"sql", "law"} {
+			_, _ = s.want(t.Context(), w, name)
+		}
+		if got, want := s.Refusals(), []string{"law by " + w.ID(), "sql by " + w.ID()}; !slices.Equal(got, want) {
+			t.Errorf("%q; want %q", got, want)
+		}
+		time.Sleep(time.Minute)
+		if got := s.Refusals(); len(got) > 0 {
+			t.Errorf("a minute later %q", got)
+		}
+	})
+}
+
 // TestMissedIsBounded: a flood of wrong names is forgotten.
 func TestMissedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

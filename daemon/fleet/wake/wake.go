@@ -5,10 +5,12 @@ package wake
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	neturl "net/url"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -31,6 +33,7 @@ type Waker struct {
 	next atomic.Int64 // nanoseconds from began to when it may call again
 	from time.Time
 	http *http.Client
+	why  atomic.Pointer[string] // the last call was not taken; nil = it was, or there was none
 }
 
 // New makes a waker that calls url; "" = it calls nothing. The body of its calls names the pool.
@@ -55,15 +58,26 @@ func (w *Waker) Wake() {
 	}
 }
 
+// Failed returns why the last call was not taken, "" if it was, or none was made.
+func (w *Waker) Failed() string {
+	if why := w.why.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
 // call calls until a call is taken, another URL is set, or the cool-down is nearly over.
 func (w *Waker) call(url string) {
 	began := time.Now()
 	for wait := again; time.Since(began)+wait < coolDown && *w.url.Load() == url; wait = min(2*wait, longest) {
 		err := w.post(url)
 		if err == nil {
+			w.why.Store(nil)
 			w.log.Info("no worker is up for a request: wake_url was called")
 			return
 		}
+		why := err.Error()
+		w.why.Store(&why)
 		if wait == again {
 			w.log.Warn("wake_url does not take the call for workers: correct it, or start the scaler that listens there; "+
 				"it is called again while requests come", "again_in", wait, "error", err)
@@ -81,8 +95,10 @@ func (w *Waker) post(url string) error {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	a, err := w.http.Do(r)
-	if err != nil {
-		return fmt.Errorf("no answer within %s, or nobody listens there", patience)
+	if e, ok := errors.AsType[*neturl.Error](err); ok && e.Timeout() {
+		return fmt.Errorf("no answer within %s", patience)
+	} else if ok {
+		return e.Err
 	}
 	defer a.Body.Close()
 	_, _ = io.CopyN(io.Discard, a.Body, 64<<10)

@@ -34,6 +34,9 @@ func TestOneCallACoolDown(t *testing.T) {
 	if got := <-calls; got != `POST {"pool":"main"}` {
 		t.Errorf("called with %s", got)
 	}
+	if got := w.Failed(); got != "" {
+		t.Errorf("a call that was taken failed: %s", got)
+	}
 	status = 500
 	w.next.Store(0) // the cool-down is over
 	w.Wake()
@@ -45,6 +48,9 @@ func TestOneCallACoolDown(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("the log:\n%s", log.String())
 		}
+	}
+	if got := w.Failed(); got == "" || strings.Contains(got, "secret") {
+		t.Errorf("the last call failed: %q", got)
 	}
 	if n := len(calls); n != 0 || strings.Contains(log.String(), "secret") || !strings.Contains(log.String(), "it answered 500") {
 		t.Errorf("%d calls more, and the log:\n%s", n, log.String())

@@ -43,6 +43,9 @@ func Rename(r *Request) *message.Fault {
 	r.In.Seen.Model = req.Model
 	if a.Name != req.Model {
 		r.In.Seen.Aliased = &route.Aliased{Alias: a.Name}
+		if r.Fell != 0 {
+			r.In.Seen.Aliased.Fell = r.Fell.String()
+		}
 	}
 	return nil
 }

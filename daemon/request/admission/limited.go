@@ -141,8 +141,8 @@ func (a *allowance) fault() *message.Fault {
 	switch {
 	case by.Asked > 0:
 		f.Retry = 0
-		f.Message = fmt.Sprintf("the request needs some %d tokens, and this API key may take %d a minute"+
-			" (tokens_per_minute): to try again does not help; send less", by.Asked, by.Limit)
+		f.Message = fmt.Sprintf("the request needs at least %d tokens, and this API key may take %d a minute"+
+			" (tokens_per_minute): retrying will not help: shorten the prompt or lower max_tokens", by.Asked, by.Limit)
 	case by.By == limit.ByInFlight:
 		f.Message = fmt.Sprintf("this API key has as many requests under way as it may have at a time (max_in_flight %d);"+
 			" try again when one has ended", by.Limit)

@@ -101,7 +101,7 @@ func TestFaultsOfLimits(t *testing.T) {
 		{by: limit.Refusal{By: limit.ByInFlight, Limit: 4}, retry: 1, words: "max_in_flight 4"},
 		{by: limit.Refusal{By: limit.ByRequests, Limit: 60, After: 1200 * time.Millisecond}, retry: 2, words: "requests_per_minute of 60; try again in 2 s"},
 		{by: limit.Refusal{By: limit.ByTokens, Limit: 100, After: time.Hour}, retry: 3600, words: "tokens_per_minute of 100; try again in 3600 s"},
-		{by: limit.Refusal{By: limit.ByTokens, Limit: 100, Asked: 250}, words: "some 250 tokens"},
+		{by: limit.Refusal{By: limit.ByTokens, Limit: 100, Asked: 250}, words: "at least 250 tokens"},
 	} {
 		a := allowance{refused: &c.by}
 		f := a.fault()

@@ -37,10 +37,11 @@ func (t *Place) Enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Ti
 	t.Wait = nil
 	now := time.Now()
 	if was := t.in.Seen.Queued; was == nil {
-		t.in.Seen.Queued = &route.Queued{Priority: w.Class, Cut: w.Cut, Behind: q.Before(w), Limit: w.Limit}
-	} else if was.Limit != w.Limit {
+		t.in.Seen.Queued = &route.Queued{Priority: w.Class, Cut: w.Cut, Behind: q.Before(w), Limit: w.Limit,
+			Empty: empty}
+	} else if was.Limit != w.Limit || was.Empty != empty {
 		now := *was // who has the one before may read it
-		now.Limit = w.Limit
+		now.Limit, now.Empty = w.Limit, empty
 		t.in.Seen.Queued = &now
 	}
 	if !due.IsZero() {

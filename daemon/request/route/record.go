@@ -67,6 +67,7 @@ type Record struct {
 // Aliased is a name for other models. It is never changed.
 type Aliased struct {
 	Alias string `json:"alias,omitempty"`
+	Fell  string `json:"fallback_for,omitempty"` // why the model before did not serve it: down, full or context
 }
 
 // Named is a session as the request names it. It is never changed.
@@ -85,12 +86,16 @@ type Queued struct {
 	Waited   time.Duration `json:"waited_ns,omitempty"` // in all, so far; 0 = it was refused at once
 	Waits    bool          `json:"waits,omitempty"`     // still
 	Limit    string        `json:"waits_for,omitempty"` // limit of its key, at its last place; absent = for a worker
+	Empty    bool          `json:"none_up,omitempty"`   // at its last place no worker was up
 }
 
 // For says what the request waits for.
 func (q *Queued) For() string {
 	if q.Limit != "" {
 		return "its key's " + q.Limit
+	}
+	if q.Empty {
+		return "a worker: none is up"
 	}
 	return "a worker with room"
 }
