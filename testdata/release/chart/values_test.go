@@ -62,7 +62,7 @@ func TestRefused(t *testing.T) {
 		"a state file, no volume": {set(t, "", served+"state_file = \"/var/lib/warmpath/state\"\n"+pools), "set state.enabled"},
 		"a log on the root":       {set(t, "", served+"access_log = \"/var/log/access.json\"\n"+pools), `access_log = "/var/log/access.json" of config is on the read-only root`},
 		"a log beside the file":   {set(t, "", served+"access_log = \"access.json\"\n"+pools), "is on the read-only root"},
-		"a folder that is mounted to be read": {set(t, "extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/spill,extraVolumeMounts[0].readOnly=true",
+		"a folder that is mounted to be read": {set(t, "extraVolumes[0].name=a,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/spill,extraVolumeMounts[0].readOnly=true",
 			served+"[kv_cache]\nspill_dir = \"/spill/kv\"\n"+pools), "spill_dir"},
 		"a folder with a like name":  {set(t, "", served+"access_log = \"/tmpfs/access.json\"\n"+pools), "is on the read-only root"},
 		"one volume, two routers":    {set(t, "state.enabled=true", served+stated+pools), "state.enabled is for one router"},
@@ -84,6 +84,21 @@ func TestRefused(t *testing.T) {
 		"all may scrape":             {set(t, "networkPolicy.admin[0].ipBlock.cidr=0.0.0.0/0"), "lets everybody reach the admin port"},
 		"workers kept out":           {set(t, "resources.limits.memory=65Gi", served+kv64+pools), `resp = ":6380" of config is for workers`},
 		"their events kept out":      {set(t, "", served+"kv_events_listen = \"tcp://0.0.0.0:5557\"\n"+pools), "[{ports: [{port: 5557}]"},
+
+		"a unit of its own":     {set(t, "resources.limits.memory=2GB"), "/resources/limits/memory"},
+		"more than the limit":   {set(t, "resources.requests.memory=4Gi"), "requests.memory 4Gi is above resources.limits.memory 2Gi"},
+		"in other units":        {set(t, "resources.requests.cpu=2,resources.limits.cpu=1900m"), "requests.cpu 2 is above resources.limits.cpu 1900m"},
+		"root, and not":         {set(t, "podSecurityContext.runAsUser=0"), "runAsUser 0 beside runAsNonRoot"},
+		"a budget of nothing":   {set(t, "podDisruptionBudget.maxUnavailable=null"), "has neither maxUnavailable nor minAvailable"},
+		"an account of all":     {set(t, "serviceAccount.create=false"), "serviceAccount.create is false without serviceAccount.name"},
+		"a mount of no volume":  {set(t, "extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a"), "mounts the volume a, which extraVolumes does not have"},
+		"a mount over another":  {set(t, "extraVolumeMounts[0].name=tmp,extraVolumeMounts[0].mountPath=/etc/warmpath/"), "mounts /etc/warmpath/ a second time"},
+		"a claim for nothing":   {set(t, "state.existingClaim=a"), "no effect without state.enabled"},
+		"admin without a token": {set(t, "", served+"admin = \":9090\"\n"+pools), "no admin_token_file"},
+		"admin elsewhere":       {set(t, "", served+"admin = \":9191\"\n"+pools), `admin = ":9191" of config is not the port`},
+		"bodies beyond /tmp":    {set(t, "", served+"overflow_bytes = 8_000_000_000\n"+pools), "more than the 2Gi of /tmp"},
+		"no variable":           {set(t, "extraEnv[0].name=TEAM", served+"[[keys]]\nname = \"a\"\nenv = \"TEAM_A\"\n"+pools), `env = "TEAM_A" of config is no variable`},
+		"no file":               {set(t, "", served+"[[keys]]\nname = \"a\"\nfile = \"/keys/a\"\n"+pools), `file = "/keys/a" of config is in no volume`},
 	} {
 		_, err := render(t, "warmpath", image(c.values, "registry.example.com/warmpath"))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -101,9 +116,14 @@ func TestRefused(t *testing.T) {
 		"a port on loopback":        set(t, "", served+"kv_events_listen = \"tcp://127.0.0.1:5557\"\n"+pools),
 		"no policy":                 set(t, "networkPolicy.enabled=false,podMonitor.enabled=true"),
 		"a tenth of a second":       set(t, "terminationGracePeriodSeconds=61", served+"drain_delay = \"900ms\"\ndrain_timeout = \"1m\"\n"+pools),
-		"a log on a volume":         set(t, "extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/var/log/", served+"access_log = \"/var/log/access.json\"\n"+pools),
+		"a log on a volume":         set(t, "extraVolumes[0].name=a,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/var/log/", served+"access_log = \"/var/log/access.json\"\n"+pools),
 		"a root to write on":        set(t, "securityContext.readOnlyRootFilesystem=false", served+"access_log = \"/var/log/access.json\"\n"+pools),
 		"a budget of one router":    set(t, "replicas=1"),
+		"admin on loopback":         set(t, "", served+"admin = \"127.0.0.1:9090\"\n"+pools),
+		"an account without rights": set(t, "serviceAccount.create=false", served+pools),
+		"authorities of the image":  set(t, "", served+"[cache]\ntls_ca_file = \"/etc/ssl/certs/ca-certificates.crt\"\n"+pools),
+		"a file in a comment":       set(t, "", served+"# file = \"/keys/a\"\n# env = \"A\"\n"+pools),
+		"no resources":              set(t, "resources=null"),
 		"no budget":                 set(t, "podDisruptionBudget.enabled=false,podDisruptionBudget.maxUnavailable=0"),
 	} {
 		if _, err := render(t, "warmpath", image(values, "registry.example.com/warmpath")); err != nil {
@@ -116,13 +136,19 @@ func TestRefused(t *testing.T) {
 func TestOptions(t *testing.T) {
 	o := rendered(t, "edge", set(t, "image.repository=a,restartOnChange=true,networkPolicy.admin[0].podSelector.matchLabels.app=prometheus,"+
 		"podMonitor.enabled=true,podMonitor.labels.release=stack,service.type=LoadBalancer,service.annotations.a=b,"+
-		"podAnnotations.note=x,affinity.nodeAffinity.y=z"))
+		"podAnnotations.note=x,affinity.nodeAffinity.y=z,extraEnv[0].name=GOMEMLIMIT,extraEnv[0].value=1GiB"))
+	if text := jsonOf(t, o["Deployment edge"]); strings.Count(text, "GOMEMLIMIT") != 1 {
+		t.Errorf("GOMEMLIMIT stands twice: %s", text)
+	}
+	if o := rendered(t, "edge", set(t, "image.repository=a", served+"admin = \"127.0.0.1:9090\"\n"+pools)); o["Service edge-admin"] != nil {
+		t.Error("a Service leads to loopback")
+	}
 	for object, wants := range map[string][]string{
 		"NetworkPolicy edge": {"podSelector:{matchLabels:{app.kubernetes.io/instance:edge,", "ingress:[{ports:[{port:http}]},{from:[{podSelector:{matchLabels:{app:prometheus}}}],ports:[{port:admin}]}]"},
 		"PodMonitor edge":    {"release:stack", "authorization:{credentials:{key:token,name:warmpath-admin}}", "path:/metrics,port:admin", "jobLabel:app.kubernetes.io/name"},
 		"Service edge":       {"type:LoadBalancer", "annotations:{a:b}", "ports:[{name:http,port:80,targetPort:http}]"},
 		"Service edge-admin": {"clusterIP:None", "ports:[{name:admin,port:9090,targetPort:admin}]"},
-		"Deployment edge":    {"note:x", "affinity:{nodeAffinity:{y:z}}", "checksum/config:"},
+		"Deployment edge":    {"note:x", "affinity:{nodeAffinity:{y:z},podAntiAffinity:{", "checksum/config:"},
 	} {
 		text := strings.ReplaceAll(jsonOf(t, o[object]), `"`, "")
 		for _, want := range wants {
@@ -150,7 +176,7 @@ func TestNotes(t *testing.T) {
 	for name, values := range map[string]map[string]any{
 		"one router": set(t, "replicas=1"),
 		"a Redis":    set(t, "", served+"[history]\nredis = \"redis://cache:6379/0\"\n"+pools),
-		"its file":   set(t, "", served+"[cache]\nredis_url_file = \"/redis/url\"\n"+pools),
+		"its file":   set(t, "", served+"[cache]\nredis_url_file = \"/var/run/secrets/redis/url\"\n"+pools),
 	} {
 		if text := notes(values); strings.Contains(text, "share nothing") {
 			t.Errorf("%s:\n%s", name, text)

@@ -2,6 +2,7 @@
 check knows the rest. */ -}}
 {{- define "warmpath.check" -}}
 {{- $config := .Values.config -}}
+{{- $resources := .Values.resources | default dict -}}
 {{- $server := include "warmpath.table" (list "server" $config) -}}
 {{- if not (regexMatch `(?m)^\s*\[\[\s*pools\s*\]\]` $config) -}}
 {{- fail "config has no [[pools]]: it must be the whole warmpath.toml, as in values.yaml, or by --set-file config=warmpath.toml" -}}
@@ -38,12 +39,43 @@ check knows the rest. */ -}}
 {{- if .Values.state.enabled -}}
 {{- $writable = append $writable "/var/lib/warmpath/" -}}
 {{- end -}}
-{{- $mounted := $writable -}}
+{{- $mounted := concat $writable (list "/etc/warmpath/" "/etc/warmpath-admin/") -}}
+{{- $volumes := list "config" "admin" "cache" "tmp" "state" -}}
+{{- range .Values.extraVolumes -}}
+{{- $volumes = append $volumes .name -}}
+{{- end -}}
 {{- range .Values.extraVolumeMounts -}}
 {{- $folder := printf "%s/" (trimSuffix "/" .mountPath) -}}
+{{- if not (has .name $volumes) -}}
+{{- fail (printf "extraVolumeMounts mounts the volume %s, which extraVolumes does not have" .name) -}}
+{{- end -}}
+{{- if has $folder $mounted -}}
+{{- fail (printf "extraVolumeMounts mounts %s a second time: choose another folder" .mountPath) -}}
+{{- end -}}
 {{- $mounted = append $mounted $folder -}}
 {{- if not .readOnly -}}
 {{- $writable = append $writable $folder -}}
+{{- end -}}
+{{- end -}}
+{{- range regexFindAll `(?m)^\s*[a-z_]*file\s*=\s*["']/[^"']*` $config -1 -}}
+{{- $key := regexFind `[a-z_]*file` . -}}
+{{- $path := regexFind `/.*` . -}}
+{{- $there := or (eq $key "state_file") (hasPrefix "/etc/ssl/" $path) (hasPrefix "/var/run/secrets/" $path) -}}
+{{- range $mounted -}}
+{{- $there = or $there (hasPrefix . $path) -}}
+{{- end -}}
+{{- if not $there -}}
+{{- fail (printf "%s = %q of config is in no volume: mount its Secret by extraVolumes and extraVolumeMounts" $key $path) -}}
+{{- end -}}
+{{- end -}}
+{{- $known := list -}}
+{{- range .Values.extraEnv -}}
+{{- $known = append $known .name -}}
+{{- end -}}
+{{- range regexFindAll `(?m)^\s*env\s*=\s*["'][^"']+` $config -1 -}}
+{{- $name := regexFind `[^"']+$` . -}}
+{{- if not (has $name $known) -}}
+{{- fail (printf "env = %q of config is no variable of the pods: take it from its Secret in extraEnv" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- range $key := list "state_file" "access_log" "overflow_dir" "module_cache" "spill_dir" "strategies_dir" -}}
@@ -56,17 +88,34 @@ check knows the rest. */ -}}
 {{- fail (printf "%s = %q of config is on the read-only root of the container: %s" $key $path (ternary "set state.enabled, and write state_file = \"/var/lib/warmpath/state\"" "mount a volume there by extraVolumes and extraVolumeMounts" (eq $key "state_file"))) -}}
 {{- end -}}
 {{- end -}}
+{{- $overflow := regexFind `(?m)^\s*overflow_bytes\s*=\s*[0-9_]+` $server | regexFind `[0-9_]+$` | replace "_" "" -}}
+{{- if and $overflow (gt (int64 $overflow) 2147483648) (not (include "warmpath.text" (list "overflow_dir" $server))) -}}
+{{- fail (printf "overflow_bytes = %s of config is more than the 2Gi of /tmp, and the pod would be evicted: mount a volume by extraVolumes, and name it in overflow_dir" $overflow) -}}
+{{- end -}}
+{{- if and .Values.podSecurityContext.runAsNonRoot (eq (toString .Values.podSecurityContext.runAsUser) "0") -}}
+{{- fail "podSecurityContext has runAsUser 0 beside runAsNonRoot: no container would start" -}}
+{{- end -}}
+{{- range $name := list "cpu" "memory" "ephemeral-storage" -}}
+{{- $request := dig "requests" $name "" $resources -}}
+{{- $most := dig "limits" $name "" $resources -}}
+{{- if and $request $most (gt (int64 (include "warmpath.thousandths" $request)) (int64 (include "warmpath.thousandths" $most))) -}}
+{{- fail (printf "resources.requests.%s %v is above resources.limits.%s %v" $name $request $name $most) -}}
+{{- end -}}
+{{- end -}}
 {{- $kv := include "warmpath.table" (list "kv_cache" $config) -}}
-{{- $limit := dig "limits" "memory" "" .Values.resources -}}
+{{- $limit := dig "limits" "memory" "" $resources -}}
 {{- if and $limit (regexMatch `(?m)^\s*(resp|hyperpod)\s*=\s*["'][^"']` $kv) -}}
 {{- $max := regexFind `(?m)^\s*max_bytes\s*=\s*[0-9_]+` $kv | regexFind `[0-9_]+$` | replace "_" "" | default "4294967296" -}}
 {{- $need := add (int64 $max) 1073741824 -}}
-{{- if lt (int64 (include "warmpath.bytes" $limit)) $need -}}
+{{- if lt (int64 (include "warmpath.thousandths" $limit)) (mul 1000 $need) -}}
 {{- fail (printf "the KV cache of config takes %s bytes of memory, and resources.limits.memory is %v: write at least %dMi, or a lower [kv_cache] max_bytes" $max $limit (div (add $need 1048575) 1048576)) -}}
 {{- end -}}
 {{- end -}}
 
 {{- /* several routers */ -}}
+{{- if and .Values.state.existingClaim (not .Values.state.enabled) -}}
+{{- fail "state.existingClaim has no effect without state.enabled" -}}
+{{- end -}}
 {{- if .Values.state.enabled -}}
 {{- if or .Values.autoscaling.enabled (gt (int .Values.replicas) 1) -}}
 {{- fail "state.enabled is for one router, as its volume is mounted by one pod: set replicas to 1 without autoscaling, or let the routers share what they know by [history] redis, which a restart outlives too" -}}
@@ -83,12 +132,15 @@ check knows the rest. */ -}}
 {{- if gt (int .minReplicas) (int .maxReplicas) -}}
 {{- fail (printf "autoscaling.minReplicas %d is above maxReplicas %d" (int .minReplicas) (int .maxReplicas)) -}}
 {{- end -}}
-{{- if not (dig "requests" "cpu" "" $.Values.resources) -}}
+{{- if not (dig "requests" "cpu" "" $resources) -}}
 {{- fail "autoscaling counts in parts of resources.requests.cpu, which is not set" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- with .Values.podDisruptionBudget -}}
+{{- if and .enabled (has (toString .maxUnavailable) (list "" "<nil>")) (eq (toString .minAvailable) "") -}}
+{{- fail "podDisruptionBudget has neither maxUnavailable nor minAvailable: write maxUnavailable: 1" -}}
+{{- end -}}
 {{- $least := ternary (int $.Values.autoscaling.minReplicas) (int $.Values.replicas) $.Values.autoscaling.enabled -}}
 {{- if and .enabled (or (and (ne (toString .minAvailable) "") (or (eq (toString .minAvailable) "100%") (and (not (contains "%" (toString .minAvailable))) (ge (int .minAvailable) $least)))) (and (eq (toString .minAvailable) "") (has (toString .maxUnavailable) (list "0" "0%")))) -}}
 {{- fail (printf "podDisruptionBudget lets none of %d routers go: no node could be drained; write maxUnavailable: 1" $least) -}}
@@ -108,7 +160,17 @@ check knows the rest. */ -}}
 {{- end -}}
 {{- end -}}
 {{- $admin := include "warmpath.text" (list "admin" $server) -}}
-{{- if and .Values.podMonitor.enabled (not (regexMatch `^(0\.0\.0\.0|\[::\])?:9090$` $admin)) -}}
+{{- $open := include "warmpath.admin" . -}}
+{{- if and $admin (not $open) (not (regexMatch `^(127\.|localhost:|\[::1\])` $admin)) -}}
+{{- fail (printf "admin = %q of config is not the port of the admin Service: write \":9090\", or \"127.0.0.1:9090\" for kubectl port-forward alone" $admin) -}}
+{{- end -}}
+{{- if and $open (not (include "warmpath.text" (list "admin_token_file" $server))) -}}
+{{- fail "config has no admin_token_file under [server], without which no daemon opens its admin port to others: write \"/etc/warmpath-admin/token\"" -}}
+{{- end -}}
+{{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) (include "warmpath.discovers" .) -}}
+{{- fail "serviceAccount.create is false without serviceAccount.name: the right to discover workers would go to the account default, which every pod has" -}}
+{{- end -}}
+{{- if and .Values.podMonitor.enabled (not $open) -}}
 {{- fail "podMonitor scrapes port 9090 of the pods: write admin = \":9090\" under [server] of config" -}}
 {{- end -}}
 {{- with .Values.networkPolicy -}}

@@ -49,16 +49,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- int64 $sum -}}
 {{- end }}
 
-{{- /* The bytes of a quantity such as 2Gi; a unit that is not here is taken for very much. */ -}}
-{{- define "warmpath.bytes" -}}
-{{- if kindIs "string" . -}}
-{{- $number := regexFind `^[0-9.]+` . -}}
-{{- $units := dict "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "_" 1 -}}
-{{- $unit := trimPrefix $number . | default "_" -}}
-{{- mulf (float64 $number) (get $units $unit | default 1000000000000000) | int64 -}}
-{{- else -}}
-{{- int64 . -}}
-{{- end -}}
+{{- /* A quantity such as 2Gi or 500m, in thousandths; a unit that is not here is taken for very much. */ -}}
+{{- define "warmpath.thousandths" -}}
+{{- $number := regexFind `^[0-9.]+` (toString .) -}}
+{{- $units := dict "m" 1 "Ki" 1024e3 "Mi" 1048576e3 "Gi" 1073741824e3 "Ti" 1099511627776e3 "k" 1e6 "M" 1e9 "G" 1e12 "T" 1e15 "_" 1e3 -}}
+{{- $unit := trimPrefix $number (toString .) | default "_" -}}
+{{- mulf (float64 $number) (get $units $unit | default 1e18) | int64 -}}
+{{- end }}
+
+{{- /* "true" if the admin port can be reached from other pods. */ -}}
+{{- define "warmpath.admin" -}}
+{{- if regexMatch `^(0\.0\.0\.0|\[::\])?:9090$` (include "warmpath.text" (list "admin" (include "warmpath.table" (list "server" .Values.config)))) }}true{{ end -}}
 {{- end }}
 
 {{- define "warmpath.probe" -}}
