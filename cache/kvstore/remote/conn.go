@@ -84,24 +84,25 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// dialer returns a dial function whose context also bounds the TLS handshake.
-func dialer(conf *tls.Config, silence time.Duration) func(context.Context, string, string) (net.Conn, error) {
-	plain := &net.Dialer{Timeout: silence, KeepAlive: 15 * time.Second}
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := plain.DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		if conf == nil {
-			return quiet(c, silence), nil
-		}
-		secured, err := handshake(ctx, c, conf, addr, silence)
-		if err != nil {
-			c.Close()
-			return nil, err
-		}
-		return quiet(secured, silence), nil
+// dialer connects to servers. The context of Dial also bounds the TLS handshake.
+type dialer struct{ silence time.Duration }
+
+// Dial implements goredis.Dialer.
+func (d dialer) Dial(ctx context.Context, network, addr string, conf *tls.Config) (net.Conn, error) {
+	plain := &net.Dialer{Timeout: d.silence, KeepAlive: 15 * time.Second}
+	c, err := plain.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
 	}
+	if conf == nil {
+		return quiet(c, d.silence), nil
+	}
+	secured, err := handshake(ctx, c, conf, addr, d.silence)
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return quiet(secured, d.silence), nil
 }
 
 // handshake checks the certificate for the address that was dialled, whichever server of a cluster has it.

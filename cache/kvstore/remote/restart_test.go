@@ -137,7 +137,7 @@ func TestReplicasHoldNoMore(t *testing.T) {
 func TestNodeLeavesCluster(t *testing.T) {
 	r := startRedis(t)
 	d, log := logged(t, "redis://"+r.Addr)
-	gone := d.remote.servers.newClient(&redis.Options{Addr: r.Addr})
+	gone := d.remote.servers.settings.New(&redis.Options{Addr: r.Addr})
 	waittest.Until(t, "both answer", func() bool {
 		all := d.remote.Stats().Servers
 		return len(all) == 2 && all[0].Up && all[1].Up

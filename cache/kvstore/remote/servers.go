@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/warmpath/warmpath/cache/parts/breaker"
 	"github.com/warmpath/warmpath/cache/parts/goredis"
@@ -32,6 +31,8 @@ type servers struct {
 	client redis.UniversalClient
 	ring   *redis.Ring // the client, if it is a pool
 
+	settings goredis.Settings // of the nodes' clients
+
 	prefix string        // of keys
 	mark   string        // only compareMark uses it
 	size   atomic.Int64  // the bound of the servers' value bytes; 0 = not known
@@ -47,8 +48,9 @@ type servers struct {
 const poolSize = 32 // connections to one server
 
 func newServers(c Config) (*servers, error) {
-	goredis.Silence()
 	s := &servers{config: c, nodes: map[*redis.Client]*node{}}
+	s.settings = goredis.Settings{Dialer: dialer{c.Timeout}, Dial: c.Timeout, Reply: commandTime, Pool: c.Timeout,
+		Connections: poolSize, Made: s.adopt}
 	if c.Pool != nil {
 		s.kind = pool
 		s.ring = s.newRing(c.Pool)
@@ -58,38 +60,13 @@ func newServers(c Config) (*servers, error) {
 	if c.Redis == nil {
 		return nil, errNoServers
 	}
-	p, err := goredis.Parse(c.Redis.URL)
+	s.settings.TLS = c.Redis.TLS
+	client, err := goredis.Connect(c.Redis.URL, s.settings)
 	if err != nil {
 		return nil, err
 	}
-	s.kind = p.Kind
-	s.prefix = c.Redis.Prefix
-	switch p.Kind {
-	case goredis.Sentinel:
-		s.client = s.newFailover(p.Sentinel)
-	case goredis.Cluster:
-		s.client = s.newCluster(p.Cluster)
-	default:
-		opt := p.Single
-		opt.Dialer = dialer(goredis.Secured(opt.TLSConfig, c.Redis.TLS), c.Timeout)
-		s.client = s.newClient(opt)
-	}
+	s.kind, s.client, s.prefix = client.Kind, client.UniversalClient, c.Redis.Prefix
 	return s, nil
-}
-
-// newClient makes the client of one server, with its node.
-func (s *servers) newClient(opt *redis.Options) *redis.Client {
-	goredis.Plain(opt)
-	opt.DialTimeout = s.config.Timeout
-	opt.ReadTimeout = commandTime
-	opt.WriteTimeout = commandTime
-	opt.PoolTimeout = s.config.Timeout
-	if opt.PoolSize == 0 {
-		opt.PoolSize = poolSize
-	}
-	c := redis.NewClient(opt)
-	s.adopt(c, opt.Addr)
-	return c
 }
 
 // adopt puts a node in front of the client.
@@ -101,41 +78,12 @@ func (s *servers) adopt(c *redis.Client, addr string) {
 	s.nodes[c] = n
 }
 
-func (s *servers) newFailover(opt *redis.FailoverOptions) *redis.Client {
-	t := s.config.Timeout
-	opt.Dialer = dialer(goredis.Secured(opt.TLSConfig, s.config.Redis.TLS), t)
-	opt.MaxRetries = -1
-	opt.DialerRetries = 1
-	opt.DialTimeout = t
-	opt.ReadTimeout = commandTime
-	opt.WriteTimeout = commandTime
-	opt.PoolTimeout = t
-	opt.ContextTimeoutEnabled = true
-	opt.Protocol = 2
-	opt.DisableIdentity = true
-	opt.PipelinePoolSize = -1
-	if opt.PoolSize == 0 {
-		opt.PoolSize = poolSize
-	}
-	c := redis.NewFailoverClient(opt)
-	s.adopt(c, "master "+opt.MasterName)
-	return c
-}
-
-func (s *servers) newCluster(opt *redis.ClusterOptions) *redis.ClusterClient {
-	opt.Dialer = dialer(goredis.Secured(opt.TLSConfig, s.config.Redis.TLS), s.config.Timeout)
-	opt.NewClient = s.newClient
-	opt.DisableRoutingPolicies = true // each command here has one key
-	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return redis.NewClusterClient(opt)
-}
-
 // newRing makes the client of a pool. Rendezvous hashing gives each key to one live member: when one of n members
 // leaves or comes back, an n-th of the keys moves.
 func (s *servers) newRing(p *Pool) *redis.Ring {
 	return redis.NewRing(&redis.RingOptions{
 		Addrs: named(p.Members), ClientName: PeerName, Username: p.User, Password: p.Password,
-		Dialer: dialer(p.TLS, s.config.Timeout), NewClient: s.newClient, HeartbeatFrequency: pulseEvery,
+		TLSConfig: p.TLS, NewClient: s.settings.New, HeartbeatFrequency: pulseEvery,
 		HeartbeatFn: func(_ context.Context, c *redis.Client) bool { return s.node(c).up() },
 	})
 }

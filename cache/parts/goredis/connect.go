@@ -21,6 +21,8 @@ type Settings struct {
 	Connections int           // at most, of each server; the URL's pool_size comes first
 	Least       int           // connections, whatever the URL says
 	Idle        int           // connections that are kept ready; the URL's comes first
+
+	Made func(c *redis.Client, addr string) // is called with each client of one server; nil = nothing is
 }
 
 // Dialer connects to a Redis; conf is nil without TLS.
@@ -31,6 +33,7 @@ type Dialer interface {
 // Client is a client of one Redis, of a Sentinel's primary, or of a cluster.
 type Client struct {
 	redis.UniversalClient
+	Kind Kind
 	Addr string // without user and password
 }
 
@@ -41,21 +44,28 @@ func Connect(url string, set Settings) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	Silence()
-	c := new(Client)
+	silence()
+	c := &Client{Kind: s.Kind}
 	switch s.Kind {
 	case Sentinel:
 		c.Addr = "the primary " + s.Sentinel.MasterName
-		c.UniversalClient = redis.NewFailoverClient(set.failover(s.Sentinel))
+		primary := redis.NewFailoverClient(set.failover(s.Sentinel))
+		set.made(primary, "master "+s.Sentinel.MasterName)
+		c.UniversalClient = primary
 	case Cluster:
 		c.Addr = "the cluster of " + s.Cluster.Addrs[0]
 		c.UniversalClient = redis.NewClusterClient(set.cluster(s.Cluster))
 	default:
 		c.Addr = s.Single.Addr
-		set.single(s.Single)
-		c.UniversalClient = redis.NewClient(s.Single)
+		c.UniversalClient = set.New(s.Single)
 	}
 	return c, nil
+}
+
+func (set *Settings) made(c *redis.Client, addr string) {
+	if set.Made != nil {
+		set.Made(c, addr)
+	}
 }
 
 // Holder returns the client of the one server that has a key, for commands that name none.
@@ -73,8 +83,9 @@ func (set *Settings) dial(conf *tls.Config) func(context.Context, string, string
 	}
 }
 
-func (set *Settings) single(opt *redis.Options) {
-	Plain(opt)
+// New makes the client of one server.
+func (set *Settings) New(opt *redis.Options) *redis.Client {
+	plain(opt)
 	opt.DialTimeout = set.Dial
 	opt.ReadTimeout = set.Reply
 	opt.WriteTimeout = set.Reply
@@ -83,11 +94,14 @@ func (set *Settings) single(opt *redis.Options) {
 	if opt.MinIdleConns == 0 {
 		opt.MinIdleConns = set.Idle
 	}
-	opt.TLSConfig = Secured(opt.TLSConfig, set.TLS)
+	opt.TLSConfig = secured(opt.TLSConfig, set.TLS)
 	opt.Dialer = set.dial(opt.TLSConfig)
+	c := redis.NewClient(opt)
+	set.made(c, opt.Addr)
+	return c
 }
 
-// failover sets what single sets: the library has no common form of both.
+// failover sets what New sets: the library has no common form of both.
 func (set *Settings) failover(opt *redis.FailoverOptions) *redis.FailoverOptions {
 	opt.MaxRetries = -1
 	opt.DialerRetries = 1
@@ -103,20 +117,14 @@ func (set *Settings) failover(opt *redis.FailoverOptions) *redis.FailoverOptions
 	if opt.MinIdleConns == 0 {
 		opt.MinIdleConns = set.Idle
 	}
-	opt.TLSConfig = Secured(opt.TLSConfig, set.TLS)
+	opt.TLSConfig = secured(opt.TLSConfig, set.TLS)
 	opt.Dialer = set.dial(opt.TLSConfig)
 	return opt
 }
 
 func (set *Settings) cluster(opt *redis.ClusterOptions) *redis.ClusterOptions {
-	opt.TLSConfig = Secured(opt.TLSConfig, set.TLS)
-	conf := opt.TLSConfig
-	opt.NewClient = func(node *redis.Options) *redis.Client {
-		set.single(node)
-		node.TLSConfig = conf
-		node.Dialer = set.dial(conf)
-		return redis.NewClient(node)
-	}
+	opt.TLSConfig = secured(opt.TLSConfig, set.TLS)
+	opt.NewClient = set.New
 	opt.DisableRoutingPolicies = true // all keys of a command have one slot
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return opt

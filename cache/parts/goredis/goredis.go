@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Plain makes a client send each command once, in RESP2, within its context's deadline, and nothing of its own.
-func Plain(opt *redis.Options) {
-	Silence()
+// plain makes a client send each command once, in RESP2, within its context's deadline, and nothing of its own.
+func plain(opt *redis.Options) {
+	silence()
 	opt.MaxRetries = -1
 	opt.DialerRetries = 1
 	opt.ContextTimeoutEnabled = true
@@ -21,9 +21,9 @@ func Plain(opt *redis.Options) {
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
-// Silence turns off the library's log lines, one for every failed dial: its users log an outage once. The library has
+// silence turns off the library's log lines, one for every failed dial: its users log an outage once. The library has
 // one logger for the whole process, so it is left alone until a Redis is configured.
-var Silence = sync.OnceFunc(func() { redis.SetLogger(noLines{}) })
+var silence = sync.OnceFunc(func() { redis.SetLogger(noLines{}) })
 
 type noLines struct{}
 

@@ -49,9 +49,9 @@ func certificate(table, certFile, keyFile string) func(*tls.CertificateRequestIn
 	}
 }
 
-// Secured returns the TLS settings of a connection: those of the URL, with the authorities and the client certificate
+// secured returns the TLS settings of a connection: those of the URL, with the authorities and the client certificate
 // of the configuration. It is nil for a URL without TLS.
-func Secured(fromURL, given *tls.Config) *tls.Config {
+func secured(fromURL, given *tls.Config) *tls.Config {
 	if fromURL == nil {
 		return nil
 	}
