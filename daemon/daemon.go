@@ -144,7 +144,9 @@ func (d *Daemon) start(c *conf.Config) error {
 	kv := adapt.KVCache(c, Version, discover.System(nameServers), d.manager, d.log)
 	kv.Certificate = d.certs.KVCache
 	kv.Succeeds = d.manager.Succeeds()
-	kv.Beliefs = adapt.Beliefs(d.lmcache)
+	if d.lmcache != nil {
+		kv.Beliefs = d.lmcache
+	}
 	d.kvCache, err = kvcache.Open(kv)
 	if err != nil {
 		return err

@@ -293,7 +293,10 @@ var arrows = map[string][]string{
 		"cache/parts/seldom",
 	},
 	"cache/kvstore/spill": {"cache/parts/bounded", "cache/kvstore", "cache/kvstore/catalog", "cache/parts/seldom"},
-	"cache/lmcache":       {"cache/parts/bind", "cache/parts/quota", "cache/parts/seldom", "cache/parts/webpage", "cache/zmtp"},
+	"cache/lmcache": {
+		"cache/kvstore/chunks", "cache/parts/bind", "cache/parts/quota", "cache/parts/seldom", "cache/parts/webpage",
+		"cache/zmtp",
+	},
 	"cache/prefix":        {"sdk/abi"},
 	"cache/parts/linked":  {},
 	"cache/parts/pile":    {},

@@ -3,22 +3,15 @@ package lmcache
 import (
 	"slices"
 	"strings"
-)
 
-// Lost is a part of a chunk that a store behind the multi-process servers has no more. A server does not learn of it:
-// it asks the store at each look-up, and publishes a deletion only when it deletes.
-type Lost struct {
-	Adapters    []string // by which servers reach the store: the types of their --l2-adapter
-	Model, Hash string   // of the chunk; Hash in hexadecimal digits
-	Rank        uint32   // kv_rank
-	Salt        string   // cache_salt
-}
+	"github.com/warmpath/warmpath/cache/kvstore/chunks"
+)
 
 // lostAtOnce is how many are taken out under a lock that the workers' messages wait for: some 100 us.
 const lostAtOnce = 256
 
 // Forget takes parts out of what servers have reported of the store.
-func (k *Controller) Forget(parts []Lost) {
+func (k *Controller) Forget(parts []chunks.Lost) {
 	for some := range slices.Chunk(parts, lostAtOnce) {
 		forget(k.fleet, some)
 	}
@@ -27,7 +20,7 @@ func (k *Controller) Forget(parts []Lost) {
 // ForgetAll takes out all that servers have reported of the store.
 func (k *Controller) ForgetAll(adapters []string) { forgetAll(k.fleet, adapters) }
 
-func forget(f *fleet, parts []Lost) {
+func forget(f *fleet, parts []chunks.Lost) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for n := range parts {

@@ -3,6 +3,8 @@ package lmcache
 import (
 	"fmt"
 	"testing"
+
+	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 )
 
 // TestForget: Forget takes what a store behind the servers has lost out of what each of them, and all together,
@@ -33,15 +35,15 @@ func TestForget(t *testing.T) {
 			t.Errorf("%s: the parts are at %v places; want %v", what, got, want)
 		}
 	}
-	lost := func(p objectKey, adapters ...string) Lost {
-		return Lost{Adapters: adapters, Model: p.Model, Hash: p.Hash, Rank: p.Rank, Salt: p.Salt}
+	lost := func(p objectKey, adapters ...string) chunks.Lost {
+		return chunks.Lost{Adapters: adapters, Model: p.Model, Hash: p.Hash, Rank: p.Rank, Salt: p.Salt}
 	}
 	f("before", 3, 3, 3, 3)
-	k.Forget([]Lost{lost(part(0, 0, ""), "a", "c"), lost(part(1, 1, ""), "b"), {Adapters: []string{"b"}, Hash: "no hash"}})
+	k.Forget([]chunks.Lost{lost(part(0, 0, ""), "a", "c"), lost(part(1, 1, ""), "b"), {Adapters: []string{"b"}, Hash: "no hash"}})
 	f("another store, another part, none", 3, 3, 3, 3)
-	k.Forget([]Lost{lost(part(0, 0, ""), "a", "b")})
+	k.Forget([]chunks.Lost{lost(part(0, 0, ""), "a", "b")})
 	f("one part", 1, 3, 3, 3)
-	k.Forget([]Lost{lost(part(0, 0, "tenant"), "b")})
+	k.Forget([]chunks.Lost{lost(part(0, 0, "tenant"), "b")})
 	f("a salt's", 1, 3, 3, 1)
 	k.ForgetAll([]string{"a"})
 	f("all of another store", 1, 3, 3, 1)

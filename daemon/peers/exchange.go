@@ -94,7 +94,7 @@ func (p *Peers) announce(at time.Time) {
 func (p *Peers) listenOnce(ctx context.Context) error {
 	err := p.listen(ctx)
 	if err != nil && ctx.Err() == nil {
-		p.health.failRead(err, time.Now())
+		p.health.failRead(err)
 		wait(ctx, backOff)
 	}
 	return err

@@ -37,7 +37,7 @@ func (h *health) fail(err error, now time.Time) {
 
 // failRead records that a read failed. Only a failed write means that Redis is lost: reads also fail for reasons of
 // their own.
-func (h *health) failRead(err error, now time.Time) {
+func (h *health) failRead(err error) {
 	h.mu.Lock()
 	was := h.read
 	h.read, h.err = true, err

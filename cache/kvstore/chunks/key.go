@@ -19,6 +19,15 @@ type Key struct {
 	Salt string // cache_salt of such a server
 }
 
+// Lost is a part of a chunk that is in no tier any more. LMCache's servers do not learn of it: one asks the store at
+// each look-up, and publishes a deletion only when it deletes.
+type Lost struct {
+	Adapters    []string // by which servers reach the store: the types of their --l2-adapter
+	Model, Hash string   // of the chunk; Hash in hexadecimal digits
+	Rank        uint32   // kv_rank
+	Salt        string   // cache_salt
+}
+
 // Kind states what a key's value is.
 type Kind int
 

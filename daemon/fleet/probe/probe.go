@@ -88,29 +88,19 @@ func (p *Prober) Unwatch(id uint64) {
 }
 
 // CheckSoon asks for a health check before the interval is over.
-func (p *Prober) CheckSoon(id uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if t := p.targets[id]; t != nil {
-		signal(t.check)
-	}
-}
+func (p *Prober) CheckSoon(id uint64) { p.soon(id, func(t *target) chan struct{} { return t.check }) }
 
 // ScrapeSoon asks for a read of the metrics before the interval is over.
-func (p *Prober) ScrapeSoon(id uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if t := p.targets[id]; t != nil {
-		signal(t.scrape)
-	}
-}
+func (p *Prober) ScrapeSoon(id uint64) { p.soon(id, func(t *target) chan struct{} { return t.scrape }) }
 
 // ListSoon asks for a reading of the models that begins after the call.
-func (p *Prober) ListSoon(id uint64) {
+func (p *Prober) ListSoon(id uint64) { p.soon(id, func(t *target) chan struct{} { return t.list }) }
+
+func (p *Prober) soon(id uint64, of func(*target) chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t := p.targets[id]; t != nil {
-		signal(t.list)
+		signal(of(t))
 	}
 }
 

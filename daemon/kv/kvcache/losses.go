@@ -13,17 +13,9 @@ import (
 // Beliefs is the index of chunks that LMCache's multi-process servers reported to have put here.
 type Beliefs interface {
 	// Forget is called with parts of chunks that are in no tier any more.
-	Forget(lost []Lost)
+	Forget(lost []chunks.Lost)
 	// ForgetAll is called when more were lost than can be listed one by one.
 	ForgetAll(adapters []string)
-}
-
-// Lost is a part of a chunk that is in no tier any more.
-type Lost struct {
-	Adapters    []string // through which servers put it here: the types of their --l2-adapter
-	Model, Hash string
-	Rank        uint32 // kv_rank
-	Salt        string
 }
 
 // adapters are the server adapters that reach a door, by the door's mark in the store's keys.
@@ -77,7 +69,7 @@ func (r *lossReporter) run(ctx context.Context) {
 
 func (r *lossReporter) report(now time.Time) {
 	keys, many := r.losses.Take(r.room)
-	var lost []Lost
+	var lost []chunks.Lost
 	for _, key := range keys {
 		if l, ok := r.lost(key); ok {
 			lost = append(lost, l)
@@ -107,12 +99,12 @@ func (r *lossReporter) report(now time.Time) {
 }
 
 // lost returns the loss of a key; false = no server makes such keys, or the key is still in a tier.
-func (r *lossReporter) lost(key string) (Lost, bool) {
+func (r *lossReporter) lost(key string) (chunks.Lost, bool) {
 	k, ok := chunks.ParseKey(key)
 	if !ok || k.Rank == 0 || adapters[k.Door] == nil || r.has(key) {
-		return Lost{}, false
+		return chunks.Lost{}, false
 	}
-	return Lost{Adapters: adapters[k.Door], Model: k.Model, Hash: k.Hash, Rank: k.Rank, Salt: k.Salt}, true
+	return chunks.Lost{Adapters: adapters[k.Door], Model: k.Model, Hash: k.Hash, Rank: k.Rank, Salt: k.Salt}, true
 }
 
 // reportAllLost reports losses whose keys are unknown.

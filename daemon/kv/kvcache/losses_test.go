@@ -16,6 +16,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
+	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
@@ -23,7 +24,7 @@ import (
 // hearer records the calls of Beliefs.
 type hearer struct{ heard []string }
 
-func (h *hearer) Forget(lost []Lost) {
+func (h *hearer) Forget(lost []chunks.Lost) {
 	for _, l := range lost {
 		h.heard = append(h.heard, fmt.Sprintf("%s of %s, rank %x, salt %q, by %s", l.Hash, l.Model, l.Rank, l.Salt,
 			strings.Join(l.Adapters, " ")))
@@ -265,7 +266,7 @@ type safeHearer struct {
 	told map[string]bool
 }
 
-func (h *safeHearer) Forget(lost []Lost) {
+func (h *safeHearer) Forget(lost []chunks.Lost) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, l := range lost {
