@@ -26,6 +26,8 @@ function item(w, key) {
     i.copy.onclick = () => copy(i.copy, i.command.textContent);
     i.command.title = "for a shell on the router's host";
     i.li = el("li", "", i.title, i.text, i.command, i.copy);
+    i.li.tabIndex = 0;
+    i.li.onkeydown = (e) => { if (e.key === "Enter" && e.target === i.li) i.li.classList.toggle("open"); };
     i.li.onclick = (e) => { if (!e.target.closest("code, button") && !getSelection().toString()) i.li.classList.toggle("open"); };
     if (w.worker) {
       const show = el("button", "link", "show");

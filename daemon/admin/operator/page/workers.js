@@ -175,7 +175,7 @@ function fillCard(r, w) {
   const list = facts(w);
   if (c.list.children.length !== list.length) c.list.replaceChildren(...list.map(() => el("div", "", el("dt"), el("dd"))));
   list.forEach((fact, i) => fact.forEach((text, k) => put(c.list.children[i].children[k], text)));
-  put(c.why, w.why || "", "warn");
+  put(c.why, w.why !== w.last_error || w.last_error_over ? w.why || "" : "", "warn");
   put(c.error, w.last_error && !w.last_error_over ? `${w.last_error}, ${since(w.last_error_at)} ago` : "", "bad");
   put(c.button, w.drained ? "Undrain" : "Drain");
   c.button.setAttribute("aria-label", `${c.button.textContent} ${w.id}`);
