@@ -21,11 +21,12 @@ func set(t *testing.T, flags string, config ...string) map[string]any {
 }
 
 const (
-	served = "[server]\nlisten = \":8080\"\n"
-	pools  = "[[pools]]\n[[pools.workers]]\nurl = \"http://vllm:8000\"\n"
-	stated = "state_file = \"/var/lib/warmpath/state\"\n"
-	shared = "[history]\nredis = \"redis://a:6379\"\n"
-	kv64   = "[kv_cache]\nresp = \":6380\"\nmax_bytes = 68_719_476_736 # 64 GiB\n"
+	served  = "[server]\nlisten = \":8080\"\n"
+	pools   = "[[pools]]\n[[pools.workers]]\nurl = \"http://vllm:8000\"\n"
+	stated  = "state_file = \"/var/lib/warmpath/state\"\n"
+	shared  = "[history]\nredis = \"redis://a:6379\"\n"
+	claimed = "extraVolumes[0].name=data,extraVolumes[0].persistentVolumeClaim.claimName=data,extraVolumeMounts[0].name=data,extraVolumeMounts[0].mountPath=/data"
+	kv64    = "[kv_cache]\nresp = \":6380\"\nmax_bytes = 68_719_476_736 # 64 GiB\n"
 )
 
 // TestRefused: what would be swallowed without a word, or give pods that never get ready, is refused, and the error says what
@@ -85,20 +86,26 @@ func TestRefused(t *testing.T) {
 		"workers kept out":           {set(t, "resources.limits.memory=65Gi", served+kv64+pools), `resp = ":6380" of config is for workers`},
 		"their events kept out":      {set(t, "", served+"kv_events_listen = \"tcp://0.0.0.0:5557\"\n"+pools), "[{ports: [{port: 5557}]"},
 
-		"a unit of its own":     {set(t, "resources.limits.memory=2GB"), "/resources/limits/memory"},
-		"more than the limit":   {set(t, "resources.requests.memory=4Gi"), "requests.memory 4Gi is above resources.limits.memory 2Gi"},
-		"in other units":        {set(t, "resources.requests.cpu=2,resources.limits.cpu=1900m"), "requests.cpu 2 is above resources.limits.cpu 1900m"},
-		"root, and not":         {set(t, "podSecurityContext.runAsUser=0"), "runAsUser 0 beside runAsNonRoot"},
-		"a budget of nothing":   {set(t, "podDisruptionBudget.maxUnavailable=null"), "has neither maxUnavailable nor minAvailable"},
-		"an account of all":     {set(t, "serviceAccount.create=false"), "serviceAccount.create is false without serviceAccount.name"},
-		"a mount of no volume":  {set(t, "extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a"), "mounts the volume a, which extraVolumes does not have"},
-		"a mount over another":  {set(t, "extraVolumeMounts[0].name=tmp,extraVolumeMounts[0].mountPath=/etc/warmpath/"), "mounts /etc/warmpath/ a second time"},
-		"a claim for nothing":   {set(t, "state.existingClaim=a"), "no effect without state.enabled"},
-		"admin without a token": {set(t, "", served+"admin = \":9090\"\n"+pools), "no admin_token_file"},
-		"admin elsewhere":       {set(t, "", served+"admin = \":9191\"\n"+pools), `admin = ":9191" of config is not the port`},
-		"bodies beyond /tmp":    {set(t, "", served+"overflow_bytes = 8_000_000_000\n"+pools), "more than the 2Gi of /tmp"},
-		"no variable":           {set(t, "extraEnv[0].name=TEAM", served+"[[keys]]\nname = \"a\"\nenv = \"TEAM_A\"\n"+pools), `env = "TEAM_A" of config is no variable`},
-		"no file":               {set(t, "", served+"[[keys]]\nname = \"a\"\nfile = \"/keys/a\"\n"+pools), `file = "/keys/a" of config is in no volume`},
+		"a unit of its own":           {set(t, "resources.limits.memory=2GB"), "/resources/limits/memory"},
+		"more than the limit":         {set(t, "resources.requests.memory=4Gi"), "requests.memory 4Gi is above resources.limits.memory 2Gi"},
+		"in other units":              {set(t, "resources.requests.cpu=2,resources.limits.cpu=1900m"), "requests.cpu 2 is above resources.limits.cpu 1900m"},
+		"root, and not":               {set(t, "podSecurityContext.runAsUser=0"), "runAsUser 0 beside runAsNonRoot"},
+		"a budget of nothing":         {set(t, "podDisruptionBudget.maxUnavailable=null"), "has neither maxUnavailable nor minAvailable"},
+		"an account of all":           {set(t, "serviceAccount.create=false"), "serviceAccount.create is false without serviceAccount.name"},
+		"a mount of no volume":        {set(t, "extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a"), "mounts the volume a, which extraVolumes does not have"},
+		"a mount over another":        {set(t, "extraVolumeMounts[0].name=tmp,extraVolumeMounts[0].mountPath=/etc/warmpath/"), "mounts /etc/warmpath/ a second time"},
+		"a claim for nothing":         {set(t, "state.existingClaim=a"), "no effect without state.enabled"},
+		"admin without a token":       {set(t, "", served+"admin = \":9090\"\n"+pools), "no admin_token_file"},
+		"admin elsewhere":             {set(t, "", served+"admin = \":9191\"\n"+pools), `admin = ":9191" of config is not the port`},
+		"bodies beyond /tmp":          {set(t, "", served+"overflow_bytes = 8_000_000_000\n"+pools), "more than the 2Gi of /tmp"},
+		"no variable":                 {set(t, "extraEnv[0].name=TEAM", served+"[[keys]]\nname = \"a\"\nenv = \"TEAM_A\"\n"+pools), `env = "TEAM_A" of config is no variable`},
+		"no file":                     {set(t, "", served+"[[keys]]\nname = \"a\"\nfile = \"/keys/a\"\n"+pools), `file = "/keys/a" of config is in no volume`},
+		"a number in the environment": {set(t, "extraEnv[0].name=A,extraEnv[0].value=1"), "/extraEnv/0/value"},
+		"a volume twice":              {set(t, "extraVolumes[0].name=tmp"), "a second volume tmp"},
+		"a claim for two":             {set(t, claimed, served+"state_file = \"/data/state\"\n"+pools), `state_file = "/data/state" of config is on one claim for several routers`},
+		"a log of two":                {set(t, claimed, served+"access_log = \"/data/access.json\"\n"+pools), "which would write over each other"},
+		"no names":                    {set(t, "networkPolicy.egress[0].ports[0].port=8000", served+pools), "lets no DNS through"},
+		"no API server":               {set(t, "networkPolicy.egress[0].ports[0].port=53"), "keeps the pods from the API server"},
 	} {
 		_, err := render(t, "warmpath", image(c.values, "registry.example.com/warmpath"))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -119,6 +126,8 @@ func TestRefused(t *testing.T) {
 		"a log on a volume":         set(t, "extraVolumes[0].name=a,extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/var/log/", served+"access_log = \"/var/log/access.json\"\n"+pools),
 		"a root to write on":        set(t, "securityContext.readOnlyRootFilesystem=false", served+"access_log = \"/var/log/access.json\"\n"+pools),
 		"a budget of one router":    set(t, "replicas=1"),
+		"a claim for one":           set(t, "replicas=1,"+claimed, served+"state_file = \"/data/state\"\n"+pools),
+		"egress to one host":        set(t, "networkPolicy.egress[0].to[0].ipBlock.cidr=10.0.0.0/8"),
 		"admin on loopback":         set(t, "", served+"admin = \"127.0.0.1:9090\"\n"+pools),
 		"an account without rights": set(t, "serviceAccount.create=false", served+pools),
 		"authorities of the image":  set(t, "", served+"[cache]\ntls_ca_file = \"/etc/ssl/certs/ca-certificates.crt\"\n"+pools),

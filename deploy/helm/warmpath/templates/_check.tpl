@@ -40,10 +40,19 @@ check knows the rest. */ -}}
 {{- $writable = append $writable "/var/lib/warmpath/" -}}
 {{- end -}}
 {{- $mounted := concat $writable (list "/etc/warmpath/" "/etc/warmpath-admin/") -}}
+{{- $several := or .Values.autoscaling.enabled (gt (int .Values.replicas) 1) -}}
 {{- $volumes := list "config" "admin" "cache" "tmp" "state" -}}
+{{- $claims := list -}}
 {{- range .Values.extraVolumes -}}
-{{- $volumes = append $volumes .name -}}
+{{- if has .name $volumes -}}
+{{- fail (printf "extraVolumes has a second volume %s: the chart has one, or it stands there twice" .name) -}}
 {{- end -}}
+{{- $volumes = append $volumes .name -}}
+{{- if .persistentVolumeClaim -}}
+{{- $claims = append $claims .name -}}
+{{- end -}}
+{{- end -}}
+{{- $shared := list -}}
 {{- range .Values.extraVolumeMounts -}}
 {{- $folder := printf "%s/" (trimSuffix "/" .mountPath) -}}
 {{- if not (has .name $volumes) -}}
@@ -55,6 +64,9 @@ check knows the rest. */ -}}
 {{- $mounted = append $mounted $folder -}}
 {{- if not .readOnly -}}
 {{- $writable = append $writable $folder -}}
+{{- if and $several (has .name $claims) -}}
+{{- $shared = append $shared $folder -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- range regexFindAll `(?m)^\s*[a-z_]*file\s*=\s*["']/[^"']*` $config -1 -}}
@@ -83,6 +95,11 @@ check knows the rest. */ -}}
 {{- $fits := or (has $path (list "" "stdout" "stderr" "off")) (not $.Values.securityContext.readOnlyRootFilesystem) -}}
 {{- range ternary $mounted $writable (eq $key "strategies_dir") -}}
 {{- $fits = or $fits (hasPrefix . (printf "%s/" $path)) -}}
+{{- end -}}
+{{- range $shared -}}
+{{- if and (hasPrefix . (printf "%s/" $path)) (ne $key "strategies_dir") -}}
+{{- fail (printf "%s = %q of config is on one claim for several routers, which would write over each other: set replicas to 1, or give each a volume of its own (ephemeral.volumeClaimTemplate)%s" $key $path (ternary "; what they know they share by [history] redis" "" (eq $key "state_file"))) -}}
+{{- end -}}
 {{- end -}}
 {{- if not $fits -}}
 {{- fail (printf "%s = %q of config is on the read-only root of the container: %s" $key $path (ternary "set state.enabled, and write state_file = \"/var/lib/warmpath/state\"" "mount a volume there by extraVolumes and extraVolumeMounts" (eq $key "state_file"))) -}}
@@ -117,7 +134,7 @@ check knows the rest. */ -}}
 {{- fail "state.existingClaim has no effect without state.enabled" -}}
 {{- end -}}
 {{- if .Values.state.enabled -}}
-{{- if or .Values.autoscaling.enabled (gt (int .Values.replicas) 1) -}}
+{{- if $several -}}
 {{- fail "state.enabled is for one router, as its volume is mounted by one pod: set replicas to 1 without autoscaling, or let the routers share what they know by [history] redis, which a restart outlives too" -}}
 {{- end -}}
 {{- if not (hasPrefix "/var/lib/warmpath/" (include "warmpath.text" (list "state_file" $server))) -}}
@@ -181,6 +198,20 @@ check knows the rest. */ -}}
 {{- range .admin -}}
 {{- if or (not .) (has (dig "ipBlock" "cidr" "" .) (list "0.0.0.0/0" "::/0")) -}}
 {{- fail "networkPolicy.admin lets everybody reach the admin port: name Prometheus alone" -}}
+{{- end -}}
+{{- end -}}
+{{- if .egress -}}
+{{- $out := list -}}
+{{- range .egress -}}
+{{- range .ports | default (list (dict "port" "any")) -}}
+{{- $out = append $out (toString .port) -}}
+{{- end -}}
+{{- end -}}
+{{- if not (or (has "53" $out) (has "any" $out)) -}}
+{{- fail "networkPolicy.egress lets no DNS through, and no name would be found: add {ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]}" -}}
+{{- end -}}
+{{- if and (include "warmpath.discovers" $) (not (or (has "443" $out) (has "6443" $out) (has "any" $out))) -}}
+{{- fail "networkPolicy.egress keeps the pods from the API server, and config looks for workers there: add {ports: [{port: 443}, {port: 6443}]}" -}}
 {{- end -}}
 {{- end -}}
 {{- if not .ingress -}}
