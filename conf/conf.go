@@ -56,6 +56,7 @@ type Server struct {
 	AccessLog      string        `toml:"access_log"`                        // "", stdout, stderr or a file
 	ExplainLog     ExplainLog    `toml:"explain_log"`                       // whose line lists the candidates
 	DecisionsBytes int           `toml:"decisions_bytes"`                   // of memory for the last decisions; 0 = none
+	WorkerMetrics  string        `toml:"worker_metrics"`                    // all | gauges | none
 	Explain        bool          `toml:"explain"`                           // answer X-Warmpath-Explain: 1 in headers
 	Pprof          bool          `toml:"pprof"`                             // /debug/pprof on admin without a token
 	ModuleCache    string        `toml:"module_cache" reload:"restart"`     // folder of compiled modules; see CacheDir
@@ -265,6 +266,7 @@ func Default() *Config {
 			DecisionsBytes: 16 << 20,         // some 15,000 requests to 16 workers
 			Explain:        true,
 			LogFormat:      "text",
+			WorkerMetrics:  "all",
 			LogLevel:       "info",
 		}}
 }

@@ -54,6 +54,7 @@ func checkServer(r *report, s *Server) {
 	checkAccessLog(r, "server.access_log", s.AccessLog)
 	checkEventAddress(r, "server.kv_events_listen", s.KVEventsListen)
 	r.oneOf("server.log_format", s.LogFormat, "text", "json")
+	r.oneOf("server.worker_metrics", s.WorkerMetrics, "all", "gauges", "none")
 	r.oneOf("server.log_level", s.LogLevel, "debug", "info", "warn", "error")
 }
 

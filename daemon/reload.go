@@ -130,6 +130,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 	d.state.Store(next)
 	operator.SetLevel(d.level, c.Server.LogLevel)
 	d.ring.Resize(c.Server.DecisionsBytes)
+	d.metrics.ByWorker(c.Server.WorkerMetrics)
 	d.tracer.Configure(adapt.Tracing(c), Version, d.log)
 	for _, p := range old {
 		d.departed.Leave(p.shown())

@@ -29,6 +29,10 @@ type spell struct {
 
 // Warn counts a trouble, and logs it if a line is due.
 func (s *Spells) Warn(log *slog.Logger, key, text string, args ...any) {
+	s.count(log.Warn, key, text, args...)
+}
+
+func (s *Spells) count(line func(string, ...any), key, text string, args ...any) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,13 +52,23 @@ func (s *Spells) Warn(log *slog.Logger, key, text string, args ...any) {
 	if x.n > 1 {
 		args = append(args, "times", x.n, "for", now.Sub(x.began).Round(time.Second))
 	}
-	log.Warn(text, args...)
+	line(text, args...)
 }
 
 // WarnUntilQuiet is Warn for a trouble of which nobody says that it is over: it ends if no other one comes for a
 // minute. If there were several, over is logged with their number.
 func (s *Spells) WarnUntilQuiet(log *slog.Logger, key, text, over string, args ...any) {
 	s.Warn(log, key, text, args...)
+	s.awaitQuiet(log, key, over)
+}
+
+// InfoUntilQuiet is WarnUntilQuiet for what is no trouble.
+func (s *Spells) InfoUntilQuiet(log *slog.Logger, key, text, over string, args ...any) {
+	s.count(log.Info, key, text, args...)
+	s.awaitQuiet(log, key, over)
+}
+
+func (s *Spells) awaitQuiet(log *slog.Logger, key, over string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.on[key]

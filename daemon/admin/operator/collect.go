@@ -50,7 +50,8 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 func (all collector) Collect(ch chan<- prometheus.Metric) {
 	n := all.c.counts()
 	n.send(ch)
-	sendPools(ch, all.c.Process.Pools(), &all.c.Metrics.recent)
+	which, _ := all.c.Metrics.workers.Load().(string)
+	sendPools(ch, all.c.Process.Pools(), &all.c.Metrics.recent, which)
 }
 
 // send sends the readings of all that is on.
@@ -61,7 +62,9 @@ func (n *counts) send(ch chan<- prometheus.Metric) {
 		collect(ch, ofCertificates, c, c.Listener)
 	}
 	for _, l := range n.limits {
-		collect(ch, ofLimits, l, l.Key)
+		if l.Used != (limit.Used{}) || l.InFlight > 0 { // a key that nobody has used yet has no series
+			collect(ch, ofLimits, l, l.Key)
+		}
 	}
 	collect(ch, ofStore, n.store)
 	if n.store.L2.Configured {
@@ -91,7 +94,7 @@ func (n *counts) send(ch chan<- prometheus.Metric) {
 }
 
 // sendPools sends the readings of pools, of their workers and of their strategies.
-func sendPools(ch chan<- prometheus.Metric, pools []*Pool, recent *Recent) {
+func sendPools(ch chan<- prometheus.Metric, pools []*Pool, recent *Recent, which string) {
 	now := time.Now()
 	for _, p := range pools {
 		collect(ch, ofPools, p, p.Name)
@@ -106,7 +109,15 @@ func sendPools(ch chan<- prometheus.Metric, pools []*Pool, recent *Recent) {
 			}
 		}
 		for _, s := range p.Workers.Stats(now) {
-			collect(ch, ofWorkers, workerCounts{Stats: s, blocks: p.Index.Worker(s.Slot).Blocks}, p.Name, s.ID)
+			if which == "none" {
+				break
+			}
+			counts := workerCounts{Stats: s, blocks: p.Index.Worker(s.Slot).Blocks}
+			collect(ch, ofFleets, counts, p.Name, s.ID)
+			if which == "gauges" {
+				continue
+			}
+			collect(ch, ofWorkers, counts, p.Name, s.ID)
 			if s.LMCache != nil {
 				collect(ch, ofLMCacheAt, s.LMCache, p.Name, s.ID)
 			}

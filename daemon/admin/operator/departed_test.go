@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -108,4 +109,52 @@ func TestTwoMetricsOfOneNameArePanic(t *testing.T) {
 		}
 	}()
 	declare(metric{name: "worker_up"})
+}
+
+// TestWorkerMetrics: with gauges a worker has three series, and requests count for the pool; with none it has none.
+func TestWorkerMetrics(t *testing.T) {
+	m, p := NewMetrics("test"), newFleet(t, "a b")
+	m.registry.MustRegister(poolsCollector{m, p.Pool})
+	f := func(which string, labelled, requests int) {
+		t.Helper()
+		m.ByWorker(which)
+		m.Answered(&message.Seen{Record: route.Record{Pool: "p", Strategy: "s", Worker: "a"}, Status: 200})
+		all, err := m.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		named, counted := 0, 0
+		for _, family := range all {
+			for _, one := range family.Metric {
+				for _, l := range one.Label {
+					if l.GetName() == "worker" && l.GetValue() != "" {
+						named++
+					}
+				}
+				if family.GetName() == "warmpath_requests_total" {
+					counted += int(one.Counter.GetValue())
+				}
+			}
+		}
+		if named != labelled || counted != requests {
+			t.Errorf("%s: %d series of workers, %d requests; want %d, %d", which, named, counted, labelled, requests)
+		}
+	}
+	f("all", 2*(len(ofFleets)+len(ofWorkers))+1, 1)
+	f("gauges", 2*len(ofFleets), 1) // the worker's own count is gone
+	f("none", 0, 2)
+	f("all", 2*(len(ofFleets)+len(ofWorkers))+1, 3)
+}
+
+// poolsCollector collects the readings of one pool.
+type poolsCollector struct {
+	m *Metrics
+	p *Pool
+}
+
+func (poolsCollector) Describe(chan<- *prometheus.Desc) {}
+
+func (c poolsCollector) Collect(ch chan<- prometheus.Metric) {
+	which, _ := c.m.workers.Load().(string)
+	sendPools(ch, []*Pool{c.p}, &c.m.recent, which)
 }

@@ -116,10 +116,10 @@ func (e everyCount) Collect(ch chan<- prometheus.Metric) {
 		memory:  peers.Written{On: true, At: time.Unix(1, 0)},
 		spans:   tracing.Stats{On: true},
 		certs:   []certificate.Stats{{Listener: "server"}},
-		limits:  []limit.Stats{{Key: "k", Limits: limit.Limits{InFlight: 1}}},
+		limits:  []limit.Stats{{Key: "k", Limits: limit.Limits{InFlight: 1}, InFlight: 1}},
 	}
 	n.send(ch)
-	sendPools(ch, []*Pool{e.pool}, &e.metrics.recent)
+	sendPools(ch, []*Pool{e.pool}, &e.metrics.recent, "all")
 }
 
 // strategyCollector sends the readings of a strategy: a fleet of this test has none.

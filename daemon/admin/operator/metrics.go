@@ -27,6 +27,8 @@ type Metrics struct {
 	full     tally         // requests refused as all workers of a pool were full
 	rejected tally         // requests that a strategy turned away, by pool, a space and the strategy
 	crowded  atomic.Uint64 // of these, those whose body was not read
+	pooled   atomic.Bool   // the series of requests do not name the worker
+	workers  atomic.Value  // string: ByWorker
 	version  string
 	stale    atomic.Bool // the configuration in force is not the file's
 }
@@ -53,7 +55,26 @@ func (m *Metrics) strategyOf(s *message.Seen) *strategySeries {
 
 // firstOutputOf returns the series of a request's first output.
 func (m *Metrics) firstOutputOf(s *message.Seen) *firstOutputSeries {
-	return m.series.first(firstOutputOf{pool: s.Pool, strategy: s.Strategy, worker: s.Worker, stream: s.Stream})
+	return m.series.first(firstOutputOf{pool: s.Pool, strategy: s.Strategy, worker: m.named(s.Worker), stream: s.Stream})
+}
+
+// ByWorker sets which series each worker has: all, gauges or none.
+func (m *Metrics) ByWorker(which string) {
+	m.workers.Store(which)
+	if m.pooled.Swap(which != "all") || which == "all" {
+		return
+	}
+	for o := range m.series.owners() {
+		m.series.forget(o)
+	}
+}
+
+// named returns the label of a worker.
+func (m *Metrics) named(worker string) string {
+	if m.pooled.Load() {
+		return ""
+	}
+	return worker
 }
 
 // Reloaded records the result of the last reload, and whether the configuration in force is the file's.
@@ -106,7 +127,7 @@ func (m *Metrics) Picked(s *message.Seen) {
 // Refused implements journal.Meter. If no worker has answered for the model, the client made its name up, and it
 // becomes no label.
 func (m *Metrics) Refused(s *message.Seen, f message.Fault, status int, took time.Duration) {
-	m.series.counter(requests, s.Pool, s.Strategy, m.series.models.known(s.Model), lastTried(s),
+	m.series.counter(requests, s.Pool, s.Strategy, m.series.models.known(s.Model), m.named(lastTried(s)),
 		strconv.Itoa(status)).Inc()
 	m.series.histogram(duration, s.Pool, s.Strategy).Observe(took.Seconds())
 	s.Counted = true
@@ -163,7 +184,7 @@ func (m *Metrics) Answered(s *message.Seen) {
 	if s.Worker != "" && s.Model != "" {
 		model = m.series.models.known(s.Model)
 	}
-	m.series.answer(answerOf{pool: s.Pool, strategy: s.Strategy, model: model, worker: s.Worker,
+	m.series.answer(answerOf{pool: s.Pool, strategy: s.Strategy, model: model, worker: m.named(s.Worker),
 		code: int(s.Status)}).Inc()
 }
 
@@ -238,7 +259,8 @@ func (m *Metrics) Ended(s *message.Seen, e journal.End) {
 			m.series.models.label(model)
 		}
 	} else {
-		m.series.answer(answerOf{pool: s.Pool, strategy: s.Strategy, model: model, worker: s.Worker, code: code}).Inc()
+		m.series.answer(answerOf{pool: s.Pool, strategy: s.Strategy, model: model, worker: m.named(s.Worker),
+			code: code}).Inc()
 		s.Counted = true
 	}
 	m.strategyOf(s).duration.Observe(e.Took.Seconds())

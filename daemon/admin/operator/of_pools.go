@@ -17,9 +17,17 @@ type workerCounts struct {
 // workerLabels are the labels of every metric of a worker.
 var workerLabels = []string{"pool", "worker"}
 
-var ofWorkers = []reading[workerCounts]{
+// ofFleets has what each worker shows of itself in a large fleet too.
+var ofFleets = []reading[workerCounts]{
 	gauge("worker_up", "1 if the worker gets requests.", workerLabels,
 		func(w workerCounts) float64 { return bit(w.Up) }),
+	gauge("worker_in_flight", "Requests sent and not ended.", workerLabels,
+		func(w workerCounts) float64 { return float64(w.InFlight) }),
+	gauge("worker_kv_usage", "KV cache in use, 0 to 1, as the worker says.", workerLabels,
+		func(w workerCounts) float64 { return w.KVUsage }),
+}
+
+var ofWorkers = []reading[workerCounts]{
 	gauge("worker_draining", "1 if the worker gets no new requests because it is going: it was asked to drain, be it up "+
 		"or down, or its answers said so.", workerLabels,
 		func(w workerCounts) float64 { return bit(w.Drained || w.State == worker.Draining) }),
@@ -30,16 +38,12 @@ var ofWorkers = []reading[workerCounts]{
 		func(w workerCounts) float64 { return float64(w.Left) }),
 	gauge("worker_breaker_state", "0 = closed, 1 = a trial is due or runs, 2 = open.", workerLabels,
 		func(w workerCounts) float64 { return float64(w.Breaker) }),
-	gauge("worker_in_flight", "Requests sent and not ended.", workerLabels,
-		func(w workerCounts) float64 { return float64(w.InFlight) }),
 	gauge("worker_others_in_flight", "Requests that other routers have sent and not ended, as far as they report.",
 		workerLabels, func(w workerCounts) float64 { return float64(w.Theirs) }),
 	gauge("worker_running", "Requests running, as the worker says.", workerLabels,
 		func(w workerCounts) float64 { return float64(w.Running) }),
 	gauge("worker_waiting", "Requests waiting, as the worker says.", workerLabels,
 		func(w workerCounts) float64 { return float64(w.Waiting) }),
-	gauge("worker_kv_usage", "KV cache in use, 0 to 1, as the worker says.", workerLabels,
-		func(w workerCounts) float64 { return w.KVUsage }),
 	total("worker_preemptions_total", "Requests that the worker's engine has put back for want of KV, as it says: each "+
 		"is computed again.", workerLabels, func(w workerCounts) float64 { return float64(w.Preempts) }),
 	gauge("worker_slowness", "Learnt from streams and from the workers' metrics, 1 until there were some. It is the "+

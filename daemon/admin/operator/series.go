@@ -97,7 +97,11 @@ func (s *series) owners() map[owner]bool {
 			all[owner{pool: a.pool, worker: a.worker}] = true
 		}
 	})
-	s.firstOutput.each(func(f firstOutputOf) { all[owner{pool: f.pool, worker: f.worker}] = true })
+	s.firstOutput.each(func(f firstOutputOf) {
+		if f.worker != "" {
+			all[owner{pool: f.pool, worker: f.worker}] = true
+		}
+	})
 	return all
 }
 

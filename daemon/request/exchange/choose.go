@@ -81,8 +81,7 @@ func (e *Exchange) choose(ctx context.Context) *message.Outbound {
 		return e.turnDown(ctx, f)
 	}
 	if from, to := e.choice.Moved(); from != "" {
-		e.req.Log().Info("session moves to another worker", "id", in.ID, "from", from, "to", to,
-			"session", session.Fingerprint(e.choice.Session()))
+		e.req.Journal.Moved(in, e.req.Pool, from, to, session.Fingerprint(e.choice.Session()))
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ type Journal struct {
 	cutClass   seldom.Once   // for CutClass, by pool and key
 	apart      seldom.Line   // for fenced
 	fallen     seldom.Line   // for fellBack
+	moved      seldom.Spells // for Moved, by pool
 }
 
 // New makes the journal of a server. keeper may be nil.
@@ -67,6 +68,13 @@ func (j *Journal) Decided(in *message.Inbound, c *route.Choice, v route.Verdict)
 			j.keeper.Decided(in, c)
 		}
 	}
+}
+
+// Moved logs that a session goes to another worker: the first, and how many there were. When a worker goes, so do all
+// of its sessions.
+func (j *Journal) Moved(in *message.Inbound, p *epoch.Pool, from, to, session string) {
+	j.moved.InfoUntilQuiet(j.Of(p), p.Name, "session moves to another worker", "for a minute no session has moved",
+		"id", in.ID, "from", from, "to", to, "session", session)
 }
 
 // Matched logs what the workers' reports of their KV cache had to do with the choice, in the words of SageMaker
