@@ -1,10 +1,12 @@
 package conf
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -69,10 +71,11 @@ var words = map[string]func(s *scope) bool{
 	"?two-keys":    func(s *scope) bool { return len(s.c.Keys) > 1 },
 	"?long-salt":   func(s *scope) bool { t := s.key().CacheSalt.Text; return t == "" || len(t) >= minClientKey },
 	"?own-salt": func(s *scope) bool {
-		return s.key().CacheSalt.Text == "" || s.keys(func(k *Key) bool { return k.CacheSalt == s.key().CacheSalt }) == 1
+		own := s.key().CacheSalt
+		return own.Text == "" || count(s.c.Keys, func(k *Key) bool { return k.CacheSalt == own }) == 1
 	},
 	"?salts": func(s *scope) bool {
-		return s.key().CacheSalt.On || s.keys(func(k *Key) bool { return k.CacheSalt.On }) == 0
+		return s.key().CacheSalt.On || count(s.c.Keys, func(k *Key) bool { return k.CacheSalt.On }) == 0
 	},
 	"?served": func(s *scope) bool { return s.anyPool(func(p *Pool) bool { return p.Serves(s.model().Name) }) },
 	"?another-model": func(s *scope) bool {
@@ -92,8 +95,34 @@ var words = map[string]func(s *scope) bool{
 	"?cpu-kv": func(s *scope) bool {
 		return discovers(s.p) || s.p.anyWorker(func(w *Worker) bool { return w.CPUTokens > 0 })
 	},
-	"?own-strategy":     func(s *scope) bool { return !s.p.all(Builtins...) },
-	"?counts-delay":     func(s *scope) bool { return !s.p.all("roundrobin", "session") },
+	"?own-strategy": func(s *scope) bool { return !s.p.all(Builtins...) },
+	"?counts-delay": func(s *scope) bool { return !s.p.all("roundrobin", "session") },
+	"?not-itself": func(s *scope) bool {
+		u, err := url.Parse(s.v.String())
+		return err != nil || u.Port() == "" || !slices.ContainsFunc([]string{s.c.Server.Listen, s.c.Server.Admin,
+			s.c.KVCache.RESP, s.c.KVCache.HyperPod}, func(at string) bool {
+			return u.Host == at || loopback(u.Host) && overlap(u.Host, at)
+		})
+	},
+	"?own-metrics": func(s *scope) bool {
+		return count(s.p.Workers, func(w *Worker) bool { return cmp.Or(w.MetricsURL, w.URL+"/metrics") == s.v.String() }) < 2
+	},
+	"?own-events": func(s *scope) bool {
+		own := s.v.String()
+		return own == "auto" || strings.Contains(own, "*") ||
+			count(s.p.Workers, func(w *Worker) bool { return w.KVEvents == own }) < 2
+	},
+	"?not-http": func(s *scope) bool {
+		return !s.p.anyWorker(func(w *Worker) bool {
+			_, at, _ := strings.Cut(w.URL, "://")
+			return s.v.String() == "tcp://"+at
+		})
+	},
+	"?near-prefillers": func(s *scope) bool {
+		has := func(w Worker) bool { return w.Labels[s.v.String()] != "" }
+		prefill, _ := byRole(s.p)
+		return discovers(s.p) || slices.ContainsFunc(prefill, has) || !slices.ContainsFunc(s.p.Workers, has)
+	},
 	"?another-strategy": func(s *scope) bool { return s.v.String() != s.p.Strategy.Orders() },
 	"?exact-name":       func(s *scope) bool { return s.p.namesOne() },
 	"?more-names":       func(s *scope) bool { return len(s.p.Models) > 1 || strings.Contains(s.p.Models[0], "*") },
@@ -113,10 +142,10 @@ type scope struct {
 func (s *scope) key() *Key     { return s.table.Addr().Interface().(*Key) }
 func (s *scope) model() *Model { return s.table.Addr().Interface().(*Model) }
 
-// keys returns how many keys are so.
-func (s *scope) keys(is func(*Key) bool) (n int) {
-	for i := range s.c.Keys {
-		if is(&s.c.Keys[i]) {
+// count returns how many are so.
+func count[T any](all []T, is func(*T) bool) (n int) {
+	for i := range all {
+		if is(&all[i]) {
 			n++
 		}
 	}
