@@ -57,8 +57,9 @@ func render(t *testing.T, name string, values map[string]any) (map[string]string
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: name, Namespace: "fleet", IsInstall: true},
-		chartutil.DefaultCapabilities)
+	cluster := chartutil.DefaultCapabilities.Copy()
+	cluster.KubeVersion = chartutil.KubeVersion{Version: "v1.34.0", Major: "1", Minor: "34"}
+	all, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: name, Namespace: "fleet", IsInstall: true}, cluster)
 	if err != nil {
 		return nil, err
 	}
