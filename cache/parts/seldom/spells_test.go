@@ -26,8 +26,10 @@ func TestSpellsUntilQuiet(t *testing.T) {
 			for i := range troubles {
 				s.WarnUntilQuiet(log, "main late", "trouble", "quiet", "id", i)
 				time.Sleep(40 * time.Second)
+				synctest.Wait()
 			}
 			time.Sleep(time.Hour)
+			synctest.Wait()
 			if text.String() != want {
 				t.Errorf("%d troubles:\n%swant\n%s", troubles, &text, want)
 			}
