@@ -119,9 +119,8 @@ var words = map[string]func(s *scope) bool{
 		})
 	},
 	"?near-prefillers": func(s *scope) bool {
-		has := func(w Worker) bool { return w.Labels[s.v.String()] != "" }
 		prefill, _ := byRole(s.p)
-		return discovers(s.p) || slices.ContainsFunc(prefill, has) || !slices.ContainsFunc(s.p.Workers, has)
+		return discovers(s.p) || slices.ContainsFunc(prefill, func(w Worker) bool { return w.Labels[s.v.String()] != "" })
 	},
 	"?another-strategy": func(s *scope) bool { return s.v.String() != s.p.Strategy.Orders() },
 	"?exact-name":       func(s *scope) bool { return s.p.namesOne() },

@@ -169,16 +169,10 @@ func noteMeeting(r *report, at string, p *Pool) {
 	if discovers(p) {
 		return
 	}
-	has := func(name string) bool {
-		return slices.ContainsFunc(p.Workers, func(w Worker) bool { return w.Labels[name] != "" })
-	}
 	for i, name := range d.Same {
-		if !has(name) {
+		if !slices.ContainsFunc(p.Workers, func(w Worker) bool { return w.Labels[name] != "" }) {
 			r.add(elem(child(at, "same"), i), fmt.Sprintf("no worker has a label %s", name), "label them, or take it out")
 		}
-	}
-	if d.Near != "" && !has(d.Near) {
-		r.add(child(at, "near"), fmt.Sprintf("no worker has a label %s", d.Near), "label them, or take it out")
 	}
 	for _, w := range answer {
 		if !slices.ContainsFunc(prefill, func(by Worker) bool { return d.Mates(&by) == d.Mates(&w) }) {
