@@ -58,10 +58,15 @@ func TestTOMLOfThePages(t *testing.T) {
 }
 
 // operatorsPages run from top to bottom, each as one script: commands, TOML as warmpath.toml, nginx as its file.
-var operatorsPages = []string{"sizing", "security", "behind", "migrating", "kubernetes", "release", "install", "first-hour"}
+var operatorsPages = []string{"sizing", "security", "behind", "migrating", "kubernetes", "release", "install", "first-hour",
+	"disaggregation", "adapters"}
 
-// hour lists the output that a newcomer sees.
-var hour = []string{`"object":"chat.completion"`, "2 of 2 up", "decision  gpu-", "gets no new requests", "reloaded"}
+// shown lists by page what a reader sees who runs its commands.
+var shown = map[string][]string{
+	"first-hour":     {`"object":"chat.completion"`, "2 of 2 up", "decision  gpu-", "gets no new requests", "reloaded"},
+	"disaggregation": {"decision  decode-1", "prefill   at prefill-1: done"},
+	"adapters":       {`"model":"billing-eu"`, `"parent":"sim"`},
+}
 
 func TestOperatorsPages(t *testing.T) {
 	t.Parallel()
@@ -103,9 +108,9 @@ func TestOperatorsPages(t *testing.T) {
 			if name == "behind" && !strings.Contains(out, "data: [DONE]") {
 				t.Errorf("there is no whole stream in\n%s", out)
 			}
-			for _, want := range hour {
-				if name == "first-hour" && !strings.Contains(out, want) {
-					t.Errorf("the first hour does not show %q:\n%s", want, out)
+			for _, want := range shown[name] {
+				if !strings.Contains(out, want) {
+					t.Errorf("the page does not show %q:\n%s", want, out)
 				}
 			}
 			if name == "migrating" && strings.Contains(out, "WRONG") {
