@@ -46,12 +46,13 @@ func (t *target) followHealth(ctx context.Context, sink Sink) {
 		if !phase.Up {
 			every = min(every, downEvery)
 		}
+		every = rest(every, phase.Idle, idleChecks)
 		if phase.Try != "" && t.trying.CompareAndSwap(false, true) {
 			go t.try(ctx, a, sink, phase)
 		}
 		gap := min(minGap, every/2)
 		sleep(ctx, gap, nil, nil)
-		sleep(ctx, jitter(every)-gap, t.check, a.replaced)
+		sleep(ctx, every-gap, t.check, a.replaced)
 	}
 }
 
@@ -91,7 +92,7 @@ func (t *target) followMetrics(ctx context.Context, sink Sink) {
 			sleep(ctx, jitter(min(leaveEvery, a.ScrapeInterval)), nil, nil)
 		default:
 			t.readMetrics(ctx, a, sink)
-			sleep(ctx, jitter(a.ScrapeInterval), t.scrape, a.replaced)
+			sleep(ctx, rest(a.ScrapeInterval, phase.Idle, idleScrapes), t.scrape, a.replaced)
 		}
 	}
 }
@@ -161,6 +162,21 @@ func (t *target) readMetrics(ctx context.Context, a *asker, sink Sink) {
 	default:
 		sink.Scraped(t.id, p, time.Now())
 	}
+}
+
+// What the idle workers of a large pool are asked in a second, all together.
+const (
+	idleChecks  = 50
+	idleScrapes = 40
+)
+
+// rest returns the pause before the next question to a worker: every, give or take a tenth, or longer if n workers are
+// idle and get so many questions a second. Then it varies by all of its length, or all would be asked at a time.
+func rest(every time.Duration, n, perSecond int) time.Duration {
+	if spread := time.Duration(n) * time.Second / time.Duration(perSecond); spread > every {
+		return every + rand.N(2*(spread-every))
+	}
+	return jitter(every)
 }
 
 // jitter varies d by a tenth.

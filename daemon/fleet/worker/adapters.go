@@ -108,7 +108,7 @@ func stockOf(f *fleet, w *Worker, name string, m *moment) models.Stock {
 		if a.Max > 0 && (s.Most == 0 || a.Max < s.Most) {
 			s.Most = a.Max
 		}
-		if w.readings.age(m.now) <= m.stale {
+		if w.readings.age(m.now) <= w.staleAfter(m) {
 			s.Running, s.Waiting = a.Running, a.Waiting
 		}
 	}

@@ -30,7 +30,8 @@ type endpoint struct {
 	slots   []slot            // of adapters that are being loaded
 	suspect *Worker           // for which it was set aside last; nil = it never was
 	census  census
-	unread  int // looks in a row at its metrics that found no page
+	unread  int  // looks in a row at its metrics that found no page
+	idle    bool // by Phase: it is asked less often
 
 	deniesKey bool // the last reading of its models was refused
 }

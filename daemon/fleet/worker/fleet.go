@@ -306,6 +306,7 @@ func (f *fleet) begin(w *Worker, r *request) {
 	f.age(r.Sent)
 	f.settle(w, r.Sent)
 	f.rates.Add(&w.share, r.est*f.speed.Value*w.speed.Times(), r.Sent)
+	f.wake(w.endpoint)
 	w.begin(r)
 	if !r.coming {
 		f.enqueue(w, r)
@@ -313,6 +314,15 @@ func (f *fleet) begin(w *Worker, r *request) {
 	r.adapts = r.adapts && w.uses.Begin(r.model, r.Sent) != nil
 	f.places.Begin(r.Sent, r.talks)
 	w.noteKnown(r.Sent)
+}
+
+// wake has a worker asked at once that gets its first request after a while: what is known of it may be old.
+func (f *fleet) wake(e *endpoint) {
+	if e.idle {
+		e.idle = false
+		f.watcher.ScrapeSoon(e.number)
+		f.watcher.CheckSoon(e.number)
+	}
 }
 
 // enqueue counts a request among those that w has to prefill.

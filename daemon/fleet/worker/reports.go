@@ -20,6 +20,10 @@ type Phase struct {
 	Counts  bool // its number of engines must be reported before its next good health check
 	Still   bool // an engine of it does nothing although requests wait, or is paused
 
+	// Idle is the number of the pool's workers, in a large pool, if no request is at this one; else 0. It may be asked
+	// less often.
+	Idle int
+
 	// Try is the model of which the worker is to complete a token now: its engine hung. Rank is the value of
 	// X-data-parallel-rank, "" = no header. Tried takes the answer.
 	Try, Rank string
@@ -35,6 +39,10 @@ func (p *Pool) Phase(id uint64, now time.Time) Phase {
 	}
 	a := Phase{Up: e.isUp(), Leaving: e.health.IsGoingAway(),
 		Counts: !e.isUp() && e.place == configured && e.learns(), Still: slices.ContainsFunc(e.ranks, mayBePaused)}
+	e.idle = len(p.fleet.watched) > largePool && a.Up && !a.Leaving && !a.Still && e.isIdle()
+	if e.idle {
+		a.Idle = len(p.fleet.watched)
+	}
 	switch {
 	case !a.Up || !e.health.OwnTrialDue(p.fleet.clock(now)) || e.suspect.engine.IsAsleep() || e.allDrain():
 	case e.listing == nil || e.listing.Base() == "":
@@ -43,6 +51,16 @@ func (p *Pool) Phase(id uint64, now time.Time) Phase {
 		a.Try, a.Rank = e.listing.Base(), e.suspect.header
 	}
 	return a
+}
+
+// largePool is the number of workers up to which all are asked by their intervals.
+const largePool = 32
+
+// isIdle reports whether no request is at the worker, by the router's count and by its metrics.
+func (e *endpoint) isIdle() bool {
+	return e.inFlight+e.theirs == 0 && !slices.ContainsFunc(e.ranks, func(w *Worker) bool {
+		return w.readings.at == 0 || w.readings.Running+w.readings.Waiting > 0
+	})
 }
 
 // Tried records the status of the answer to a completion of one token, 0 = no answer came in time. A worker that

@@ -27,7 +27,7 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.Pending = float32(w.queue.pend)
 	r.TTFT = float32(w.ttft.Value)
 	r.TPOT = float32(w.signs.PerToken().Value)
-	w.readings.fill(r, m.now, m.stale)
+	w.readings.fill(r, m.now, w.staleAfter(m))
 	if r.State&abi.RowStale == 0 {
 		w.elsewhere.Fill(r, m.elsewhere)
 	}

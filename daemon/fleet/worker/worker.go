@@ -289,6 +289,14 @@ func (w *Worker) read(m Metrics, c1 float64, now time.Duration) (requests float6
 	return requests
 }
 
+// staleAfter returns the age from which w's metrics are stale: those of an idle worker stay as they are.
+func (w *Worker) staleAfter(m *moment) time.Duration {
+	if w.endpoint.idle {
+		return math.MaxInt64
+	}
+	return m.stale
+}
+
 // begin counts a request.
 func (w *Worker) begin(r *request) {
 	w.sent++

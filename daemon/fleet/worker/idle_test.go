@@ -1,0 +1,48 @@
+package worker
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// TestIdleWorkersOfALargePool: the workers of a large pool at which no request is may be asked less often, and what is
+// known of them does not become old. The first request to one has it asked at once.
+func TestIdleWorkersOfALargePool(t *testing.T) {
+	w := &watcher{}
+	p := upPoolOf(Config{Workers: specs(largePool + 1), Watcher: w})
+	f := func(what string, worker int, at float64, want int) {
+		t.Helper()
+		if got := p.Phase(p.fleet.workers[worker].number, p.after(at)).Idle; got != want {
+			t.Errorf("%s: idle among %d; want %d", what, got, want)
+		}
+	}
+	stale := func(at float64) bool { return p.rows(at)[0].State&abi.RowStale != 0 }
+	f("no page yet", 0, 1, 0)
+	p.scrape(0, Metrics{}, 2)
+	p.scrape(1, Metrics{Running: 1}, 2)
+	f("no request", 0, 3, largePool+1)
+	f("another's request", 1, 3, 0)
+	if stale(500) {
+		t.Error("the page of an idle worker is old")
+	}
+	w.calls = nil
+	k := p.force(p.fleet.workers[0], Dispatch{}, 500)
+	if !slices.Equal(w.calls, []string{"scrape 1", "check 1"}) {
+		t.Errorf("its first request: %v; want its page and its health", w.calls)
+	}
+	if !stale(500) {
+		t.Error("the page of a worker with a request stays new")
+	}
+	f("a request", 0, 501, 0)
+	k.FirstByte(p.after(502))
+	k.End(p.after(502), judge.Outcome{Kind: judge.Answered})
+	f("which has ended", 0, 503, largePool+1)
+	small := upPool(t, largePool)
+	small.scrape(0, Metrics{}, 2)
+	if n := small.Phase(small.fleet.workers[0].number, small.after(3)).Idle; n != 0 {
+		t.Errorf("in a small pool: idle among %d", n)
+	}
+}
