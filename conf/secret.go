@@ -110,7 +110,7 @@ func checkKeys(r *report, keys []Key, tokenFile string) {
 		if f != nil {
 			r.add(at, f.what, f.remedy)
 		} else if first, known := secrets[s]; known {
-			r.add(at, "it is the same key as that of "+first, "give each its own, so that one can be taken back alone")
+			r.add(at, "it is the same key as that of "+first, "give each its own, so that each can be revoked separately")
 		} else {
 			secrets[s] = path
 		}

@@ -76,7 +76,7 @@ func memoryNotes(c *conf.Config) []conf.Problem {
 	}
 	what := fmt.Sprintf("%d is more than this machine, or this container, has: %d", c.KVCache.MaxBytes, has)
 	return []conf.Problem{c.Note("kv_cache.max_bytes", what,
-		"lower it, or raise the container's limit: the system ends the process else")}
+		"lower it, or raise the container's limit: otherwise the kernel kills the process")}
 }
 
 func writeNotes(out io.Writer, notes []conf.Problem) {

@@ -62,12 +62,11 @@ func (d *drained) await(ctx context.Context, out io.Writer) error {
 func (d *drained) over() string {
 	switch {
 	case d.lost:
-		return "it has no request of this router any more; the history is lost, so other routers were not told: drain " +
-			"it there"
+		return "it is idle at this router; the history is lost, so other routers were not told: drain it there"
 	case len(d.others) > 0:
-		return "it has no request any more, of this router or of " + strings.Join(d.others, ", ")
+		return "it is idle at this router and at " + strings.Join(d.others, ", ") + ": safe to stop"
 	}
-	return "it has no request any more"
+	return "it is idle: safe to stop"
 }
 
 // still is the error that requests are left, by router.

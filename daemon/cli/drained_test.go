@@ -42,13 +42,13 @@ func TestDrainWaitsForOtherRouters(t *testing.T) {
 		}
 		return s
 	}
-	f(0, 0, operator.RoutersState{}, "1s", "it has no request any more\n")
+	f(0, 0, operator.RoutersState{}, "1s", "it is idle: safe to stop\n")
 	f(1, 0, operator.RoutersState{}, "300ms", "1 request still at w after 300ms: 1 of this router\n")
 	f(0, 2, beside(true, true, map[string]int{"w": 2, "x": 7}), "300ms",
 		"2 requests still at w after 300ms: 2 of router rb; if another router goes on sending there, drain it there too")
 	f(1, 1, beside(true, true, nil), "300ms", "2 requests still at w after 300ms: 1 of other routers, 1 of this router; if")
 	f(0, 0, beside(true, true, nil), "300ms", "router rb may still send there")
-	f(0, 0, beside(true, true, nil), "20s", "it has no request any more, of this router or of router rb")
-	f(0, 0, beside(false, true, nil), "20s", "it has no request any more\n")
+	f(0, 0, beside(true, true, nil), "20s", "it is idle at this router and at router rb: safe to stop")
+	f(0, 0, beside(false, true, nil), "20s", "it is idle: safe to stop\n")
 	f(0, 0, beside(false, false, nil), "20s", "the history is lost, so other routers were not told")
 }

@@ -33,7 +33,7 @@ func TestQuestionsOfTheNight(t *testing.T) {
 		"6":  {"reloaded; nothing has changed"},
 		"7":  {`warmpath_key_arrivals_total{key="flood",pool="main"} `, `warmpath_key_prompt_tokens_total{key="flood",pool="main"} 9`},
 		"8":  {`"model":"nobody"`, `"end":"model_not_found"`},
-		"9":  {"gets no new requests", "it has no request any more"},
+		"9":  {"gets no new requests", "it is idle: safe to stop"},
 		"10": {"DEMAND", "REFUSED"},
 		"11": {"ready  warmpath", "configuration read"},
 		"12": {"LAST MINUTE"},

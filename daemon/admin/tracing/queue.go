@@ -177,5 +177,5 @@ func (q *queue) lose(n int, why, failure string) {
 	if failure != "" {
 		attrs = append(attrs, "error", failure)
 	}
-	q.log.Warn("spans of requests are lost; the requests themselves are not concerned", attrs...)
+	q.log.Warn("spans of requests are lost; requests are unaffected", attrs...)
 }

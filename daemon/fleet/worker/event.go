@@ -98,7 +98,7 @@ var plainLines = map[kind]struct {
 	acquitted: {slog.LevelInfo, "worker is back: another worker failed the same request in the same way"},
 	slept:     {slog.LevelWarn, "worker asleep: its engine has been put to sleep, or is paused, and gets no requests"},
 	woke:      {slog.LevelInfo, "worker awake"},
-	emptied:   {slog.LevelInfo, "worker's cache is empty: an operator had it emptied"},
+	emptied:   {slog.LevelInfo, "worker's cache is empty: emptied by an operator"},
 	paired:    {slog.LevelInfo, "worker is paired again: a prompt was computed or handed over"},
 	balanced: {slog.LevelWarn, "several processes answer at the worker's URL in turn, so that it is a balancer: load, " +
 		"cache and start of each are not known; name the processes themselves: workers_dns, [pools.kubernetes], or " +

@@ -38,8 +38,8 @@ var (
 		Message: "the body is over half of server.overflow_bytes, which is one client's part, and cannot be routed, or" +
 			" permitted, before more of it has been read; put the model first, or have the limit raised"}
 	faultNotKept = message.Fault{Status: 503, Kind: "service_unavailable", Code: "body_not_kept", Retry: 2,
-		Message: "this router cannot keep a body that is so long until it knows where it goes (its log has the reason);" +
-			" put the model first, or try again"}
+		Message: "the body is too long to keep in memory before its model is known, and the router could not write it" +
+			" to disk (its log has the reason); put the model first, or try again"}
 	FaultOverflowFull = message.Fault{Status: 429, Kind: "rate_limit_error", Code: "overflow_full", Retry: 2,
 		Message: "long bodies whose model has not come yet take all of server.overflow_bytes that there is for this" +
 			" client; try again shortly, or put the model first"}
