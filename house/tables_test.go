@@ -20,10 +20,11 @@ var (
 	columns = regexp.MustCompile(`^ {4,}[^ #](.*\S)? {3,}[^ #]`)
 )
 
-// brokenTables returns what is wrong with the tables of a page: rows with another number of cells than the head has, cells of
-// more than most words, and columns that are made of spaces, which a reflow of the page destroys.
+// brokenTables returns what is wrong with the tables of a page: rows with another number of cells than the head has, rows
+// that an empty line cuts off, cells of more than most words, and columns that are made of spaces, which a reflow of the
+// page destroys.
 func brokenTables(page string, most int) (wrong []string) {
-	head, fenced := 0, false
+	head, begun, fenced := 0, false, false
 	for line := range strings.Lines(page) {
 		line = strings.TrimRight(line, "\n")
 		if strings.HasPrefix(strings.TrimSpace(line), "```") {
@@ -35,7 +36,11 @@ func brokenTables(page string, most int) (wrong []string) {
 		case fenced:
 		case strings.HasPrefix(row, "|"):
 			cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(row, "|"), "|"), "|")
-			if head == 0 {
+			if begun && !strings.HasPrefix(row, "| --") && !strings.HasPrefix(row, "|--") {
+				wrong = append(wrong, "a table without a head, or cut by an empty line: "+line)
+			}
+			begun = head == 0
+			if begun {
 				head = len(cells)
 			}
 			if len(cells) != head {
@@ -50,7 +55,10 @@ func brokenTables(page string, most int) (wrong []string) {
 			wrong = append(wrong, "columns of spaces, make it a table: "+line)
 		}
 		if !strings.HasPrefix(strings.TrimSpace(line), "|") {
-			head = 0
+			if begun {
+				wrong = append(wrong, "a row alone, cut off by an empty line, above: "+line)
+			}
+			head, begun = 0, false
 		}
 	}
 	return wrong
@@ -89,7 +97,9 @@ func TestBrokenTables(t *testing.T) {
 	f("| a | b |\n| --- | --- |\n| `x|y` | a\\|b |\n", 0)
 	f("| a | b |\n| --- | --- |\n| c |\n| d | e | f |\n", 2)
 	f("| a |\n| --- |\n| one two three four |\n", 1)
-	f("| a |\n| --- |\n\n| b | c |\n", 0)
+	f("| a |\n| --- |\n\n| b | c |\n| --- | --- |\n", 0)
+	f("| a |\n| --- |\n| b |\n\n| c |\n\ntext\n", 1)
+	f("| a |\n| --- |\n| b |\n\n| c |\n| d |\n", 1)
 	f("text\n\n    a      b\n    1      2\n", 2)
 	f("```\n    a      b\n| c |\n| c | d |\n```\n", 0)
 	f("    make it     # a command\n", 0)
