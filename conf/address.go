@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	pathpkg "path"
 	"strconv"
 	"strings"
 )
@@ -49,22 +50,27 @@ func loopback(address string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// checkWorkerURL checks scheme://HOST[:PORT] and returns its canonical form, to find duplicates. A path would have to
-// be joined with the client's; user info would end up in logs: both are refused.
+// checkWorkerURL checks scheme://HOST[:PORT][/PATH] and returns its canonical form, to find duplicates. The client's
+// path follows the worker's.
 func checkWorkerURL(r *report, path, s string) (canonical string, ok bool) {
 	u := checkHTTPURL(r, path, s, "http://HOST:PORT")
 	if u == nil {
 		return "", false
 	}
-	if u.Path != "" {
-		r.add(path, fmt.Sprintf("it has the path %q", u.Path), "write http://HOST:PORT: the client's path is sent as it is")
+	switch p := u.EscapedPath(); {
+	case p == "/v1" || strings.HasSuffix(p, "/v1"):
+		r.add(path, fmt.Sprintf("it has the path %q", p), "leave /v1 out: the client's path, as /v1/models, follows")
+		return "", false
+	case p != "" && (pathpkg.Clean(p) != p || strings.ContainsAny(p, "%;")):
+		r.add(path, fmt.Sprintf("it has the path %q", p),
+			`write a plain one, as http://HOST:PORT/models/one, without "..", "//", "%" and ";"`)
 		return "", false
 	}
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), port), true
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port) + u.Path, true
 }
 
 // checkMetricsURL checks the full address of a worker's metrics.

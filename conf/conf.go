@@ -52,6 +52,7 @@ type Server struct {
 	DrainDelay     time.Duration `toml:"drain_delay"`                       // from SIGTERM to the drain
 	DrainTimeout   time.Duration `toml:"drain_timeout"`                     // then, for open streams to end
 	CORSOrigins    []string      `toml:"cors_origins"`                      // whose pages may call; "*" = any
+	RootPaths      []string      `toml:"root_paths"`                        // before the paths of clients, cut off
 	DeadlineHeader []string      `toml:"deadline_header"`                   // in which clients say how long they wait
 	AccessLog      string        `toml:"access_log"`                        // "", stdout, stderr or a file
 	ExplainLog     ExplainLog    `toml:"explain_log"`                       // whose line lists the candidates
@@ -187,7 +188,7 @@ type Tokens struct {
 
 // Worker is one vLLM instance.
 type Worker struct {
-	URL          string            `toml:"url"`           // http://HOST:PORT, without a path
+	URL          string            `toml:"url"`           // http://HOST:PORT[/PATH]
 	ID           string            `toml:"id"`            // for clients and metrics; default of the URL, as w-e25838
 	MetricsURL   string            `toml:"metrics_url"`   // default URL/metrics
 	KVTokens     int               `toml:"kv_tokens"`     // KV cache in tokens, of one engine; 0 = from its /metrics
@@ -260,6 +261,7 @@ func Default() *Config {
 			ReadTimeout:    20 * time.Second,
 			WriteTimeout:   30 * time.Second,
 			CORSOrigins:    []string{"*"}, // as vLLM
+			RootPaths:      []string{},
 			DeadlineHeader: []string{},
 			IdleTimeout:    90 * time.Second, // above the 60 s of common load balancers, so that we are never first to close
 			DrainTimeout:   30 * time.Second, // a pod's default grace period

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,6 +45,15 @@ func checkServer(r *report, s *Server) {
 	r.notNegative("server.drain_timeout", s.DrainTimeout, "to stop at once, or how long to wait")
 	for i, origin := range s.CORSOrigins {
 		checkOrigin(r, elem("server.cors_origins", i), origin)
+	}
+	if len(s.RootPaths) > 100 {
+		r.add("server.root_paths", fmt.Sprintf("there are %d", len(s.RootPaths)), "name at most 100")
+	}
+	for i, root := range s.RootPaths {
+		if root == "/" || !strings.HasPrefix(root, "/") || path.Clean(root) != root || strings.ContainsAny(root, "%;?# ") {
+			r.add(elem("server.root_paths", i), fmt.Sprintf("%q is no path to cut off", root),
+				`write as "/llm", without a slash at its end`)
+		}
 	}
 	for i, name := range s.DeadlineHeader {
 		if name == "" {

@@ -51,7 +51,7 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 			Keys:     gate.NewKeys(keys), Explain: s.Explain, Access: s.AccessLog != "", Deadline: s.DeadlineHeader,
 			Log: epoch.ExplainLog{Share: s.ExplainLog.Share, Slower: s.ExplainLog.Slower},
 		},
-		CORS: gate.NewCORS(s.CORSOrigins), MaxBody: s.MaxBodyBytes,
+		CORS: gate.NewCORS(s.CORSOrigins), RootPaths: s.RootPaths, MaxBody: s.MaxBodyBytes,
 		BufferBody: min(s.BufferBody, s.MaxBodyBytes), MaxInFlight: s.MaxInFlight,
 		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, Keepalive: s.Keepalive,
 	}, nil

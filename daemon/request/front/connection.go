@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"net"
 	"strings"
 	"time"
@@ -77,6 +78,28 @@ func method(fc *fasthttp.RequestCtx) string {
 		return "GET"
 	}
 	return string(fc.Method())
+}
+
+// cutRoot cuts the first of these paths off the request's that it begins with, and returns its number, from 1; 0 = it
+// begins with none.
+func cutRoot(fc *fasthttp.RequestCtx, roots []string) int8 {
+	for i, root := range roots {
+		rest, begins := strings.CutPrefix(string(fc.URI().PathOriginal()), root)
+		if begins && (rest == "" || rest[0] == '/') {
+			fc.URI().SetPath(cmp.Or(rest, "/"))
+			return int8(i + 1)
+		}
+	}
+	return 0
+}
+
+// atRoot puts the path that was cut off before those that the answer sends the client to.
+func atRoot(header []upstream.Field, root string) {
+	for i := range header {
+		if f := &header[i]; strings.EqualFold(f.Name, "location") && strings.HasPrefix(f.Value, "/") {
+			f.Value = root + f.Value
+		}
+	}
 }
 
 // pathOf returns the path, without an allocation for the usual ones.

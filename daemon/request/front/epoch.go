@@ -11,8 +11,9 @@ import (
 type Epoch struct {
 	epoch.Epoch
 	CORS        gate.CORS
-	MaxBody     int // bytes of a body
-	BufferBody  int // of these held in memory
+	RootPaths   []string // that a proxy leaves before those of clients
+	MaxBody     int      // bytes of a body
+	BufferBody  int      // of these held in memory
 	MaxInFlight int
 	ReadTimeout time.Duration
 	IdleTimeout time.Duration

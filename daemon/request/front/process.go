@@ -68,6 +68,9 @@ func (h *handler) process(q *request) {
 	} else {
 		q.closeUnread()
 	}
+	if q.root > 0 {
+		atRoot(out.Header, q.epoch.RootPaths[q.root-1])
+	}
 	if out.Stream != nil {
 		startRelay(q, out)
 		return

@@ -28,6 +28,7 @@ type request struct {
 	life    *message.Life // of a request that is counted, until end
 	watch   uint64
 	ended   atomic.Bool
+	root    int8 // number of the epoch's root path that was cut off, from 1; 0 = none
 	sound   bool // all readers agree on what the request is
 	slim    bool // fasthttp's copies of the header are dropped
 	arrived time.Time
@@ -49,6 +50,7 @@ func newRequest(h *handler, fc *fasthttp.RequestCtx) *request {
 	q.arrived = time.Now()
 	q.epoch = h.backend.Epoch()
 	q.fc = fc
+	q.root = cutRoot(fc, q.epoch.RootPaths)
 	q.conn = listen.From(fc.Conn())
 	in := &q.in
 	in.Method = method(fc)

@@ -156,22 +156,51 @@ func ClientHeader(h upstream.Header) []upstream.Field {
 	return out
 }
 
-// StayHere cuts the worker's address off a Location. vLLM redirects a path with an extra slash to its own address. A
-// client would then bypass the router, or reach no server.
+// StayHere cuts the worker's address and path off a Location, and its path off a cookie. vLLM redirects a path with an
+// extra slash to its own address. A client would then bypass the router, or reach no server.
 func StayHere(header []upstream.Field, worker string) {
 	for i := range header {
 		f := &header[i]
-		if !strings.EqualFold(f.Name, "location") {
-			continue
+		switch {
+		case strings.EqualFold(f.Name, "location"):
+			f.Value = hereAt(f.Value, worker)
+		case strings.EqualFold(f.Name, "set-cookie"):
+			f.Value = cookieHere(f.Value, worker)
 		}
-		to, err := url.Parse(f.Value)
-		at, fault := url.Parse(worker)
-		if err != nil || fault != nil || to.Host == "" || to.Host != at.Host {
-			continue
-		}
-		to.Scheme, to.Host, to.User = "", "", nil
-		f.Value = cmp.Or(to.String(), "/")
 	}
+}
+
+// hereAt returns the address of this router for one of a worker's, and others as they are.
+func hereAt(location, worker string) string {
+	to, err := url.Parse(location)
+	at, fault := url.Parse(worker)
+	if err != nil || fault != nil || to.Host != at.Host && (to.Host != "" || at.Path == "") {
+		return location
+	}
+	path, ours := strings.CutPrefix(to.EscapedPath(), at.Path)
+	if !ours || path != "" && path[0] != '/' {
+		return location
+	}
+	to.Scheme, to.Host, to.User = "", "", nil
+	to.RawPath = path
+	to.Path, _ = url.PathUnescape(path)
+	return cmp.Or(to.String(), "/")
+}
+
+// cookieHere cuts the worker's path off the path of a cookie.
+func cookieHere(cookie, worker string) string {
+	at, err := url.Parse(worker)
+	if err != nil || at.Path == "" {
+		return cookie
+	}
+	parts := strings.Split(cookie, ";")
+	for i, p := range parts[1:] {
+		name, path, _ := strings.Cut(strings.TrimSpace(p), "=")
+		if rest, ours := strings.CutPrefix(path, at.Path); ours && strings.EqualFold(name, "path") {
+			parts[1+i] = " Path=" + cmp.Or(rest, "/")
+		}
+	}
+	return strings.Join(parts, ";")
 }
 
 // IsEvents reports whether a Content-Type is that of server-sent events. Media types have no case.

@@ -133,6 +133,27 @@ func TestStayHere(t *testing.T) {
 	}
 }
 
+// TestStayHereBelowAPath: the path of a worker's URL stands neither in a redirect nor in a cookie.
+func TestStayHereBelowAPath(t *testing.T) {
+	f := func(name, value, want string) {
+		t.Helper()
+		header := []upstream.Field{{Name: name, Value: value}}
+		StayHere(header, "http://10.0.0.1/models/one")
+		if header[0].Value != want {
+			t.Errorf("%s: %s: %q; want %q", name, value, header[0].Value, want)
+		}
+	}
+	f("Location", "http://10.0.0.1/models/one/v1/a%2Fb?c=d", "/v1/a%2Fb?c=d")
+	f("Location", "/models/one/v1/models", "/v1/models")
+	f("Location", "http://10.0.0.1/models/one", "/")
+	f("Location", "/models/oneself", "/models/oneself")
+	f("Location", "http://10.0.0.1/login", "http://10.0.0.1/login")
+	f("Location", "https://elsewhere/models/one/v1", "https://elsewhere/models/one/v1")
+	f("Set-Cookie", "a=/models/one; Path=/models/one; HttpOnly", "a=/models/one; Path=/; HttpOnly")
+	f("Set-Cookie", "a=1; path=/models/one/v1", "a=1; Path=/v1")
+	f("Set-Cookie", "a=1; Path=/", "a=1; Path=/")
+}
+
 // TestCookieOf: an ill-formed cookie of another application hides no session.
 func TestCookieOf(t *testing.T) {
 	f := func(want string, cookies ...string) {

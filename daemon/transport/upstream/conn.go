@@ -18,6 +18,7 @@ type conn struct {
 	net      net.Conn     // socket itself, or TLS on it
 	tcp      *socket.Conn // nil = Config.Dial made net
 	hostLine string
+	prefix   string // of every path
 	counts   *counts
 	deadline time.Time // of reads and writes, as last set
 	epoch    uint64    // of the pool when it was made
@@ -33,8 +34,8 @@ type conn struct {
 type counts struct{ open, dials, reused, replaced, canceled atomic.Int64 }
 
 // newConn takes over tcp, and secure on it unless that is nil.
-func newConn(tcp *socket.Conn, secure *tls.Conn, hostLine string, counts *counts) *conn {
-	cn := &conn{net: tcp, tcp: tcp, hostLine: hostLine, counts: counts}
+func newConn(tcp *socket.Conn, secure *tls.Conn, p *pool) *conn {
+	cn := &conn{net: tcp, tcp: tcp, hostLine: p.hostLine, prefix: p.prefix, counts: &p.counts}
 	if secure != nil {
 		cn.net = secure
 	}
@@ -110,7 +111,7 @@ var heads = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }
 // sendHead sends the head and Body of a request.
 func (cn *conn) sendHead(r *Request) error {
 	buf := heads.Get().(*[]byte)
-	b := r.appendHead((*buf)[:0], cn.hostLine)
+	b := r.appendHead((*buf)[:0], cn.prefix, cn.hostLine)
 	body := r.Body
 	if r.chunkedBody() && len(body) > 0 {
 		b = fmt.Appendf(b, "%x\r\n", len(body))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/transport/socket"
@@ -51,6 +52,7 @@ type pool struct {
 	config   Config
 	address  string // host:port to dial
 	hostLine string // "Host: ...\r\n"
+	prefix   string // of every path
 	tls      *tls.Config
 	dialer   net.Dialer
 	idle     idle
@@ -71,6 +73,7 @@ func (p *pool) init(c Config) error {
 	p.config = c
 	p.address = net.JoinHostPort(u.Hostname(), port)
 	p.hostLine = "Host: " + u.Host + "\r\n"
+	p.prefix = strings.TrimRight(u.EscapedPath(), "/")
 	p.dialer = net.Dialer{Timeout: c.ConnectTimeout, KeepAliveConfig: keepAlive, Control: boundUnacknowledged}
 	p.idle.limit = c.MaxIdle
 	p.idle.timeout = c.IdleTimeout
@@ -119,7 +122,7 @@ func (p *pool) dial(ctx context.Context) (*conn, error) {
 	}
 	p.counts.dials.Add(1)
 	p.counts.open.Add(1)
-	cn := newConn(tcp, secure, p.hostLine, &p.counts)
+	cn := newConn(tcp, secure, p)
 	cn.epoch = epoch
 	return cn, nil
 }
@@ -132,7 +135,7 @@ func (p *pool) dialElsewhere(ctx context.Context) (*conn, error) {
 	}
 	p.counts.dials.Add(1)
 	p.counts.open.Add(1)
-	return &conn{net: dialed, hostLine: p.hostLine, counts: &p.counts}, nil
+	return &conn{net: dialed, hostLine: p.hostLine, prefix: p.prefix, counts: &p.counts}, nil
 }
 
 // take returns an unused connection for r that is alive, or that shows that it is not when r is sent on it. It returns

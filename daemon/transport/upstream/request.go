@@ -33,7 +33,7 @@ func (h Header) Lookup(name string) (value string, ok bool) {
 // Request is one request to a worker. Body must stay unchanged until Do has returned.
 type Request struct {
 	Method string
-	Path   string  // with the query
+	Path   string  // with the query; the path of Config.URL comes before it
 	Header []Field // without Host, Content-Length and Transfer-Encoding, which Do sets
 	Body   []byte
 	At     time.Time // now, if the caller has just looked at the clock; zero = Do looks
@@ -146,9 +146,12 @@ func (r *Request) long() bool { return r.Tail != nil || len(r.Body) > maxSimple 
 func (r *Request) chunkedBody() bool { return r.Tail != nil && r.TailLength < 0 }
 
 // appendHead appends the request line and the header. There is exactly one length in it.
-func (r *Request) appendHead(b []byte, hostLine string) []byte {
+func (r *Request) appendHead(b []byte, prefix, hostLine string) []byte {
 	b = append(b, r.Method...)
 	b = append(b, ' ')
+	if r.Path != "*" {
+		b = append(b, prefix...)
+	}
 	b = append(b, r.Path...)
 	b = append(b, " HTTP/1.1\r\n"...)
 	b = append(b, hostLine...)
