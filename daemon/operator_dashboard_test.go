@@ -85,6 +85,7 @@ func checkNames(t *testing.T, where, text string, known map[string][]string) {
 // panel is what is read of a dashboard's panels.
 type panel struct {
 	Title   string
+	Panels  []panel // of a row that is folded
 	Targets []struct{ Expr string }
 }
 
@@ -115,7 +116,10 @@ func dashboard(t *testing.T) (panels []panel, variables []string) {
 	if len(d.Panels) < 20 || len(variables) == 0 {
 		t.Fatalf("%d panels, %d variables", len(d.Panels), len(variables))
 	}
-	return d.Panels, variables
+	for _, p := range d.Panels {
+		panels = append(append(panels, p), p.Panels...)
+	}
+	return panels, variables
 }
 
 // TestDeployedNamesAreExported: the dashboard, the rules, and the series of the rules' own tests.
@@ -386,7 +390,7 @@ func TestDashboardAndAlertsUnderLoad(t *testing.T) {
 	panels, _ := dashboard(t)
 	queries := []string{"model_invocations_total", "model_errors_total or vector(0)", "model_concurrent_requests",
 		"model_latency_milliseconds_sum", "model_latency_milliseconds_count", "model_ttfb_milliseconds_sum", "model_ttfb_milliseconds_count"}
-	fill := strings.NewReplacer("$__rate_interval", "30s", "$instance", ".*", "$pool", ".*", "$job", ".*")
+	fill := strings.NewReplacer("$__rate_interval", "30s", "$instance", ".*", "$pool", ".*", "$worker", ".*", "$job", ".*")
 	for _, panel := range panels {
 		for _, q := range panel.Targets {
 			queries = append(queries, fill.Replace(q.Expr))

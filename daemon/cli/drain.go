@@ -83,7 +83,7 @@ func (d *drain) back(ctx context.Context, out io.Writer, pool, worker string) er
 			}
 			again = false
 			fmt.Fprintf(out, "%s of pool %s is put back, and gets requests once it is up; it is %s: %s\n", w.ID, pool, w.State,
-				whyOf(w))
+				w.WhyOf())
 		}
 	}
 	if again {

@@ -18,6 +18,7 @@ func TestLateTimesAreMarked(t *testing.T) {
 		o.Pools[0].Workers = append(o.Pools[0].Workers, operator.WorkerState{ID: w.id, State: "up", Breaker: "closed",
 			Hits: -1, TTFT: w.first, TPOT: w.each})
 	}
+	o.Pools[0].Summarize()
 	status, err := statusOf(t, o)
 	top, drawn := screen{}.draw(o, nil, nil)
 	if err != nil || drawn != nil {
@@ -47,13 +48,13 @@ func TestLateTimesAreMarked(t *testing.T) {
 		prefillers = append(prefillers, operator.WorkerState{ID: "p", TTFT: 2, Labels: map[string]string{"role": "prefill"}})
 	}
 	all := append(prefillers, o.Pools[0].Workers[:3]...)
-	if m := mediansOf(all, ""); m != (medians{first: .05, perToken: .006}) {
+	if m := operator.MediansOf(all, ""); m != (operator.Medians{First: .05, PerToken: .006}) {
 		t.Errorf("beside prefillers the medians are %v", m)
 	}
-	if m := mediansOf(all, "prefill"); m != (medians{first: 2}) {
+	if m := operator.MediansOf(all, "prefill"); m != (operator.Medians{First: 2}) {
 		t.Errorf("the medians of prefillers are %v", m)
 	}
-	if m := mediansOf(o.Pools[0].Workers[3:], ""); m != (medians{}) {
+	if m := operator.MediansOf(o.Pools[0].Workers[3:], ""); m != (operator.Medians{}) {
 		t.Errorf("the medians of two workers are %v; want none", m)
 	}
 }

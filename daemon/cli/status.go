@@ -25,7 +25,11 @@ func statusCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var o operator.Overview
-			err := page.print(c, "/api/v1/overview", &o, func(out io.Writer) error { return printStatus(out, &o) })
+			path := "/api/v1/overview"
+			if terminal(bare(c.OutOrStdout())) && !page.asJSON {
+				path += fmt.Sprint("?limit=", someWorkers)
+			}
+			err := page.print(c, path, &o, func(out io.Writer) error { return printStatus(out, &o) })
 			if err == nil {
 				err = notServing(&o)
 			}
@@ -35,6 +39,9 @@ func statusCommand() *cobra.Command {
 	page.flags(c)
 	return c
 }
+
+// someWorkers bounds the workers that a terminal gets, those in trouble first.
+const someWorkers = 100
 
 // printStatus prints the status. On a terminal, late times are red.
 func printStatus(out io.Writer, o *operator.Overview) error {
@@ -95,7 +102,7 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 	for i := range o.Pools {
 		p := &o.Pools[i]
 		fmt.Fprintf(out, "\npool %s  models %s, %s%s on %s, %d of %d up, demand %.1f s of prefill%s\n", p.Name,
-			strings.Join(p.Models, " "), p.PoolState.Strategy, canariesOf(p), p.View, p.Up, len(p.Workers), p.Demand,
+			strings.Join(p.Models, " "), p.PoolState.Strategy, canariesOf(p), p.View, p.Up, p.Total, p.Demand,
 			wantedBy(p.Up, p.Wanted))
 		if len(p.Aliases) > 0 {
 			fmt.Fprintf(out, "aliases: %s\n", some(p.Aliases))
@@ -111,8 +118,11 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 		for _, entry := range slices.Sorted(maps.Keys(p.Strategy.Refused)) {
 			fmt.Fprintf(out, "STRATEGY ASKS IN VAIN: %d calls need allow = [%q]\n", p.Strategy.Refused[entry], entry)
 		}
-		if err := writeWorkers(out, p.Workers, o.Now, 0); err != nil {
+		if err := writeWorkers(out, &p.PoolState, o.Now, 0); err != nil {
 			return err
+		}
+		if more := p.Total - len(p.Workers); more > 0 {
+			fmt.Fprintf(out, "and %s: warmpath status | less lists all\n", count(more, "other worker"))
 		}
 	}
 	return nil
@@ -146,17 +156,6 @@ func wantedBy(up, wanted int) string {
 	return fmt.Sprintf(", would need %s to refuse nothing", count(wanted, "worker"))
 }
 
-// trouble is a sort key: it is lower for workers that an operator must see first.
-func trouble(s *operator.WorkerState) int {
-	switch {
-	case s.State != "up" && s.State != "full":
-		return 0
-	case s.State == "full" || whyOf(s) != "":
-		return 1
-	}
-	return 2
-}
-
 // writeReloads prints when the file was read, what changed last, and which keys wait for a restart.
 func writeReloads(out io.Writer, o *operator.Overview) {
 	if r := o.Reload; r.OK {
@@ -179,14 +178,14 @@ func writeWaiting(out io.Writer, r *operator.Reload) {
 
 // writeWorkers prints a pool's workers as a table. If the line has no room for what is wrong with a worker, that gets
 // a line of its own.
-func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time, columns int) error {
+func writeWorkers(out io.Writer, p *operator.PoolState, now time.Time, columns int) error {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WORKER\tSTATE\tSINCE\tIN FLIGHT\tRUNNING\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\tTPOT\t")
 	whys := []string{"WHY"} // of each line
-	for i := range workers {
-		s := &workers[i]
-		m := mediansOf(workers, s.Labels["role"])
+	for i := range p.Workers {
+		s := &p.Workers[i]
+		m := p.Medians[s.Labels["role"]]
 		hits, first := "-", "-"
 		if s.Hits >= 0 {
 			hits = fmt.Sprintf("%.0f%%", 100*s.Hits)
@@ -195,9 +194,9 @@ func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time, 
 			first = fmt.Sprintf("%.2fs", s.TTFT)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s\t\n", named(s), s.State, ago(s.Since, now),
-			s.InFlight, s.Running, s.Waiting, s.Queue, 100*s.KVUsage, hits, s.Slowness, mark(first, s.TTFT, m.first),
-			mark(perToken(s.TPOT), s.TPOT, m.perToken))
-		whys = append(whys, whyOf(s))
+			s.InFlight, s.Running, s.Waiting, s.Queue, 100*s.KVUsage, hits, s.Slowness, mark(first, s.TTFT, m.First),
+			mark(perToken(s.TPOT), s.TPOT, m.PerToken))
+		whys = append(whys, s.WhyOf())
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -219,27 +218,6 @@ func named(s *operator.WorkerState) string {
 		return s.ID + " (" + role + ")"
 	}
 	return s.ID
-}
-
-// whyOf lists what is wrong with a worker, each once.
-func whyOf(s *operator.WorkerState) string {
-	var why []string
-	if s.Breaker != "closed" {
-		why = append(why, "breaker "+s.Breaker)
-	}
-	if s.Lately > 1 {
-		why = append(why, fmt.Sprintf("%d restarts in 5 min", s.Lately))
-	}
-	if s.Why != "" {
-		why = append(why, s.Why)
-	}
-	if s.LastError != "" && !s.ErrorOver && s.LastError != s.Why { // an ejected worker's Why is often its last error
-		why = append(why, s.LastError)
-	}
-	if e := s.Events; e != nil && !e.Live {
-		why = append(why, "KV events "+e.State)
-	}
-	return strings.Join(why, "; ")
 }
 
 // some lists the first names.

@@ -81,7 +81,7 @@ func TestStatusTellsOfReloads(t *testing.T) {
 func TestWhyOfAWorker(t *testing.T) {
 	f := func(s operator.WorkerState, want string) {
 		t.Helper()
-		if got := whyOf(&s); got != want {
+		if got := s.WhyOf(); got != want {
 			t.Errorf("%+v: %q; want %q", s, got, want)
 		}
 	}

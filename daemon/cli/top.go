@@ -109,7 +109,11 @@ func (t *top) page(ctx context.Context, to screen) ([]byte, error) {
 		hours      []operator.PoolHour
 		last, open []decisions.Decision
 	)
-	pages := map[string]any{"overview": &o, "recent": &hours, "decisions?limit=12": &last}
+	overview := "overview"
+	if to.rows > 0 && !t.asJSON { // of more workers there is no room
+		overview += fmt.Sprint("?limit=", to.rows)
+	}
+	pages := map[string]any{overview: &o, "recent": &hours, "decisions?limit=12": &last}
 	if t.asJSON {
 		pages["decisions?open=1&limit=1000"] = &open
 	}

@@ -105,6 +105,9 @@ func TestTopFitsTheTerminal(t *testing.T) {
 	}
 	o.Pools[0].Workers[59] = operator.WorkerState{ID: "broken", State: "down", Breaker: "open", LastError: "no answer within 2s"}
 	o.Warnings = []operator.Warning{{Grade: "bad", Title: "pool pool1 cannot serve", Text: "no worker is up", Command: "warmpath check"}}
+	for i := range o.Pools {
+		o.Pools[i].Summarize()
+	}
 	hours, last := []operator.PoolHour{{Pool: "pool0"}, {Pool: "pool1"}}, make([]decisions.Decision, 12)
 	f := func(s screen, wants ...string) {
 		t.Helper()
@@ -144,6 +147,7 @@ func TestTopAtFleetSize(t *testing.T) {
 		for k := range 16 {
 			p.Workers = append(p.Workers, operator.WorkerState{ID: fmt.Sprint("w", k), State: "up", Breaker: "closed"})
 		}
+		p.Summarize()
 		o.Pools = append(o.Pools, p)
 	}
 	o.Pools[15].WhyNot, o.Pools[15].Up = operator.WhyEmpty, 0
@@ -192,7 +196,7 @@ func TestWhyBelowItsWorker(t *testing.T) {
 	f := func(columns int, want string) {
 		t.Helper()
 		var b strings.Builder
-		if err := writeWorkers(&b, workers, now, columns); err != nil || b.String() != head+want {
+		if err := writeWorkers(&b, &operator.PoolState{Workers: workers}, now, columns); err != nil || b.String() != head+want {
 			t.Errorf("%d columns: %v:\n%s\nwant\n%s", columns, err, b.String(), head+want)
 		}
 	}

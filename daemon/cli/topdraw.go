@@ -89,7 +89,7 @@ func (s screen) cut(line string) string {
 func (s screen) wrong(o *operator.Overview) section {
 	up, all := 0, 0
 	for i := range o.Pools {
-		up, all = up+o.Pools[i].Up, all+len(o.Pools[i].Workers)
+		up, all = up+o.Pools[i].Up, all+o.Pools[i].Total
 	}
 	lines := []string{fmt.Sprintf("%s  %d of %d workers up, %d in flight, %s, warmpath %s, up %s", stateOf(o), up, all,
 		o.InFlight, count(o.Clients, "connection"), o.Version, ago(o.Began, o.Now))}
@@ -123,7 +123,7 @@ func poolRows(o *operator.Overview, hours []operator.PoolHour) section {
 		"OUT TOKENS", 25, func(w io.Writer) {
 		for _, p := range order {
 			name, rest, _ := strings.Cut(lastMinute(minutes[p.Name]), "\t")
-			fmt.Fprintf(w, "%s\t%d/%d\t%.1fs\t%s\n", name, p.Up, len(p.Workers), p.Demand, rest)
+			fmt.Fprintf(w, "%s\t%d/%d\t%.1fs\t%s\n", name, p.Up, p.Total, p.Demand, rest)
 		}
 	})
 }
@@ -153,7 +153,7 @@ func poolTrouble(p *operator.PoolOverview) int {
 	switch {
 	case p.WhyNot != "":
 		return 0
-	case p.Up < len(p.Workers) || p.Quarantine:
+	case p.Up < p.Total || p.Quarantine:
 		return 1
 	}
 	return 2
@@ -164,8 +164,8 @@ func poolTrouble(p *operator.PoolOverview) int {
 func workerRows(o *operator.Overview, wide bool) section {
 	type row struct {
 		pool string
-		dead bool
-		medians
+		rank int
+		operator.Medians
 		*operator.WorkerState
 	}
 	var all []row
@@ -173,21 +173,10 @@ func workerRows(o *operator.Overview, wide bool) section {
 		p := &o.Pools[i]
 		for k := range p.Workers {
 			w := &p.Workers[k]
-			m := mediansOf(p.Workers, w.Labels["role"])
-			all = append(all, row{pool: p.Name, dead: p.WhyNot != "", medians: m, WorkerState: w})
+			all = append(all, row{pool: p.Name, rank: p.Rank(w), Medians: p.Medians[w.Labels["role"]], WorkerState: w})
 		}
 	}
-	rank := func(r row) int {
-		t := trouble(r.WorkerState)
-		if r.dead {
-			return min(1, t+1)
-		}
-		if r.late(r.WorkerState) {
-			return min(1, t)
-		}
-		return t
-	}
-	slices.SortStableFunc(all, func(a, b row) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(all, func(a, b row) int { return cmp.Compare(a.rank, b.rank) })
 	head := "\nWORKER\tPOOL\tSTATE\tSINCE\tIN FLIGHT\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\t"
 	if wide {
 		head += "TPOT\t"
@@ -205,7 +194,7 @@ func workerRows(o *operator.Overview, wide bool) section {
 			}
 			each := ""
 			if wide {
-				each = mark(perToken(r.TPOT), r.TPOT, r.perToken) + "\t"
+				each = mark(perToken(r.TPOT), r.TPOT, r.PerToken) + "\t"
 			}
 			if restarts && r.Restarts > 0 {
 				each += fmt.Sprintf("%d, %s ago", r.Restarts, ago(r.Restarted, o.Now))
@@ -215,7 +204,7 @@ func workerRows(o *operator.Overview, wide bool) section {
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s%s\n", named(r.WorkerState), r.pool, r.State,
 				ago(r.Since, o.Now), inFlight(r.WorkerState), r.Waiting, r.Queue, 100*r.KVUsage, hits, r.Slowness,
-				mark(first(r.TTFT), r.TTFT, r.first), each, whyOf(r.WorkerState))
+				mark(first(r.TTFT), r.TTFT, r.First), each, r.WhyOf())
 		}
 	})
 }

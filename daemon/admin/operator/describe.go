@@ -2,6 +2,7 @@ package operator
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
@@ -11,24 +12,25 @@ import (
 
 // PoolState is a pool in the answers of /ready and /api/v1/pools. Workers are named by id, never by URL.
 type PoolState struct {
-	Name       string         `json:"name"`
-	Strategy   string         `json:"strategy"`
-	Module     string         `json:"module_sha256"`
-	Quarantine bool           `json:"module_quarantined"`
-	View       string         `json:"view"` // where match counts come from
-	Up         int            `json:"up"`
-	WhyNot     string         `json:"why_not,omitempty"`          // why it cannot serve, or serves by panics alone
-	Panics     bool           `json:"panics,omitempty"`           // requests go to workers that are down (panic = true)
-	Rests      string         `json:"rests,omitempty"`            // no worker is up; so long requests wait for one
-	Aliases    []string       `json:"aliases,omitempty"`          // "NAME leads to MODEL", which is one of its models
-	Astray     []string       `json:"aliases_astray,omitempty"`   // "NAME leads to MODEL", which no worker lists
-	ShutOut    []string       `json:"keys_shut_out,omitempty"`    // "KEY: WORKERS", none of which is up
-	Unloaded   []string       `json:"adapters_refused,omitempty"` // "ADAPTER by WORKER", in the last minute
-	Unwoken    string         `json:"wake_url_fails,omitempty"`   // why wake_url did not take the last call
-	Canaries   []string       `json:"canaries,omitempty"`         // strategies that serve a part, and which
-	Workers    []WorkerState  `json:"workers"`
-	Queue      *waiting.State `json:"queue,omitempty"`         // what waits in the router; absent = nothing does
-	Breaks     []route.Break  `json:"prefix_breaks,omitempty"` // where its prompts change from turn to turn
+	Name       string        `json:"name"`
+	Strategy   string        `json:"strategy"`
+	Module     string        `json:"module_sha256"`
+	Quarantine bool          `json:"module_quarantined"`
+	View       string        `json:"view"` // where match counts come from
+	Up         int           `json:"up"`
+	WhyNot     string        `json:"why_not,omitempty"`          // why it cannot serve, or serves by panics alone
+	Panics     bool          `json:"panics,omitempty"`           // requests go to workers that are down (panic = true)
+	Rests      string        `json:"rests,omitempty"`            // no worker is up; so long requests wait for one
+	Aliases    []string      `json:"aliases,omitempty"`          // "NAME leads to MODEL", which is one of its models
+	Astray     []string      `json:"aliases_astray,omitempty"`   // "NAME leads to MODEL", which no worker lists
+	ShutOut    []string      `json:"keys_shut_out,omitempty"`    // "KEY: WORKERS", none of which is up
+	Unloaded   []string      `json:"adapters_refused,omitempty"` // "ADAPTER by WORKER", in the last minute
+	Unwoken    string        `json:"wake_url_fails,omitempty"`   // why wake_url did not take the last call
+	Canaries   []string      `json:"canaries,omitempty"`         // strategies that serve a part, and which
+	Workers    []WorkerState `json:"workers"`
+	Summary
+	Queue  *waiting.State `json:"queue,omitempty"`         // what waits in the router; absent = nothing does
+	Breaks []route.Break  `json:"prefix_breaks,omitempty"` // where its prompts change from turn to turn
 }
 
 // WorkerState is one worker of a PoolState.
@@ -99,6 +101,7 @@ func Describe(pools []*Pool) (all []PoolState) {
 		if live > 0 {
 			s.View = fmt.Sprintf("KV events of %d of %d workers, else routed history", live, len(stats))
 		}
+		s.Summarize()
 		all = append(all, s)
 	}
 	return all
@@ -154,6 +157,127 @@ func hitRate(w worker.Stats) float64 {
 	return float64(w.PrefixHits) / float64(w.PrefixQueries)
 }
 
+// Summary describes all workers of a pool, also those that an answer in parts leaves out.
+type Summary struct {
+	Total   int                  `json:"workers_total"`
+	Found   int                  `json:"workers_found"`      // of these, which the query fits; all without one
+	Sick    int                  `json:"workers_in_trouble"` // of all, which need a look
+	States  map[string]int       `json:"states"`             // number of workers by state
+	Medians map[string]Medians   `json:"medians"`            // by role; "" = none
+	Serving map[string][]Serving `json:"serving"`            // by model
+}
+
+// Medians are those of a pool's workers with one role: a prefiller's first output is that of a long prompt. They are in
+// seconds; 0 = too few workers have a time.
+type Medians struct {
+	First    float64 `json:"ttft_seconds"`
+	PerToken float64 `json:"tpot_seconds"`
+}
+
+// Serving counts the workers with one role that serve a model.
+type Serving struct {
+	Role    string `json:"role,omitempty"`
+	Workers int    `json:"workers"`
+	Up      int    `json:"up"`
+}
+
+// Bounds of a median: fewWorkers must have a time, and one that is lateTimes the median is late.
+const (
+	fewWorkers = 3
+	lateTimes  = 5
+)
+
+// Late reports whether a time is far above the median of its pool and role.
+func Late(time, median float64) bool { return median > 0 && time > lateTimes*median }
+
+// MediansOf returns the medians of the workers with a role.
+func MediansOf(workers []WorkerState, role string) Medians {
+	of := func(time func(*WorkerState) float64) float64 {
+		var all []float64
+		for i := range workers {
+			if t := time(&workers[i]); t > 0 && workers[i].Labels["role"] == role {
+				all = append(all, t)
+			}
+		}
+		if len(all) < fewWorkers {
+			return 0
+		}
+		slices.Sort(all)
+		return all[len(all)/2]
+	}
+	return Medians{First: of(func(w *WorkerState) float64 { return w.TTFT }),
+		PerToken: of(func(w *WorkerState) float64 { return w.TPOT })}
+}
+
+// Summarize counts the workers of p.
+func (p *PoolState) Summarize() {
+	p.Summary = Summary{Total: len(p.Workers), Found: len(p.Workers), States: map[string]int{},
+		Medians: map[string]Medians{}, Serving: map[string][]Serving{}}
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		p.States[w.State]++
+		role := w.Labels["role"]
+		if _, ok := p.Medians[role]; !ok {
+			p.Medians[role] = MediansOf(p.Workers, role)
+		}
+		if w.own() < rankGood {
+			p.Sick++
+		}
+		for _, model := range w.Models {
+			k := slices.IndexFunc(p.Serving[model], func(n Serving) bool { return n.Role == role })
+			if k < 0 {
+				k = len(p.Serving[model])
+				p.Serving[model] = append(p.Serving[model], Serving{Role: role})
+			}
+			p.Serving[model][k].Workers++
+			if w.serves() {
+				p.Serving[model][k].Up++
+			}
+		}
+	}
+}
+
+// serves reports whether the worker is up. A full one is: it has max_in_flight requests.
+func (w *WorkerState) serves() bool { return w.State == "up" || w.State == "full" }
+
+// Ranks of workers: those that an operator must see first are lower. Workers of a pool that cannot serve come after
+// workers that are sick alone, as its warning names them together.
+const (
+	rankBad = iota
+	rankWarned
+	rankDeadPool
+	rankLate
+	rankFull
+	rankGood
+)
+
+// own ranks a worker by itself: rankBad, rankWarned or rankGood. The page in a browser has the same rule.
+func (w *WorkerState) own() int {
+	switch {
+	case w.serves() && w.Breaker == "closed" && w.Lately <= 1 && (w.LastError == "" || w.ErrorOver):
+		return rankGood
+	case w.serves() || w.Drained || w.State == "starting" || w.State == "draining" || w.State == "asleep":
+		return rankWarned
+	}
+	return rankBad
+}
+
+// Rank ranks a worker of p.
+func (p *PoolState) Rank(w *WorkerState) int {
+	r, m := w.own(), p.Medians[w.Labels["role"]]
+	switch {
+	case r < rankGood && p.WhyNot != "":
+		return rankDeadPool
+	case r < rankGood:
+		return r
+	case Late(w.TTFT, m.First) || Late(w.TPOT, m.PerToken):
+		return rankLate
+	case w.State == "full":
+		return rankFull
+	}
+	return rankGood
+}
+
 // PoolBrief is the part of a pool's state that clients may see.
 type PoolBrief struct {
 	Name     string `json:"name"`
@@ -187,15 +311,17 @@ func briefly(pools []*Pool) (all []PoolBrief) {
 	return all
 }
 
+// mayServe reports whether a pool makes the process ready. One that is unfit serves a request that names it as its
+// endpoint.
+func mayServe(whyNot string, ready bool) bool { return ready || whyNot == WhyUnfit }
+
 // Readiness returns the answer of /ready. The process is ready while it does not drain and at least one pool can serve.
 // The answer names a pool that cannot serve with its reason, and the process stays ready: otherwise a load balancer
 // would take all models away because one is missing.
 func Readiness(pools []*Pool, draining bool) (ready bool, page any) {
 	list := briefly(pools)
 	for _, p := range list {
-		if !draining && (p.Ready || p.WhyNot == WhyUnfit) { // a request that names such a pool as its endpoint is served
-			ready = true
-		}
+		ready = ready || !draining && mayServe(p.WhyNot, p.Ready)
 	}
 	return ready, readyState{Ready: ready, Draining: draining, Pools: list}
 }

@@ -45,14 +45,18 @@ var operations = []operation{
 	{route: "GET /metrics", says: "For Prometheus; docs/metrics.md lists them", answers: "text/plain"},
 	{route: "GET /api/v1", says: "The list of routes", answers: map[string]string{}},
 	{route: "GET /api/v1/openapi.json", says: "This file", answers: map[string]any{}},
-	{route: "GET /api/v1/pools", says: "Pools and workers as they are now", answers: []PoolState{}},
+	{route: "GET /api/v1/pools", says: "Pools and workers as they are now", answers: []PoolState{},
+		query: "limit: how many workers, those in trouble first; offset: how many of these to skip; pool: of this one only; " +
+			"find: in id, pool, state, reasons or labels, as role=decode; with: POOL WORKER, which is there in any case", fails: "400"},
 	{route: "GET /api/v1/sessions", says: "Live sessions of each worker", answers: []PoolSessions{}, fails: "400",
 		query: "worker: of this one only; limit: how many sessions to list, up to 10000"},
-	{route: "GET /api/v1/overview", says: "All at one look: pools, demand, tiers and the last reload", answers: Overview{}},
+	{route: "GET /api/v1/overview", says: "All at one look: pools, demand, tiers and the last reload", answers: Overview{},
+		query: "limit: how many workers, those in trouble first; offset: how many of these to skip; pool: of this one only; " +
+			"find: in id, pool, state, reasons or labels, as role=decode; with: POOL WORKER, which is there in any case", fails: "400"},
 	{route: "GET /api/v1/recent", says: "The last hour of each pool, in spans of half a minute", answers: []PoolHour{}},
 	{route: "GET /api/v1/timeline", says: "The last hour as the page draws it, in the spans of /api/v1/recent: requests and load " +
 		"of all pools together, and what happened", answers: LastHour{}, fails: "404",
-		query: "pool: of this one only; curves: 1 = with the last hour of each worker"},
+		query: "pool: of this one only; curves: 1 = with the last hour of each worker; with: POOL WORKER, of this one only"},
 	{route: "GET /api/v1/keys", says: "Requests, refusals and tokens by the client's key, since the start",
 		answers: []KeyState{}},
 	{route: "GET /api/v1/config", says: "The configuration in force, without its secrets", answers: map[string]any{}},

@@ -129,12 +129,12 @@ func (s *Server) overview() Overview {
 	o := Overview{Version: s.c.Metrics.version, Now: now, Began: s.began, Draining: s.c.Process.Draining(),
 		Tiers: tiers(n.store, n.peers, s.c.KVCache), Certificates: append([]certificate.Stats{}, n.certs...)}
 	o.Reload, o.Change = s.c.Metrics.reload.get()
-	o.Ready, _ = Readiness(pools, o.Draining)
 	clients := s.c.Process.Clients()
 	o.InFlight, o.Clients = clients.InFlight, clients.Connections.Open
 	o.Kept = s.c.Ring.Stats()
 	states := Describe(pools)
 	for i, p := range pools {
+		o.Ready = o.Ready || !o.Draining && mayServe(states[i].WhyNot, states[i].WhyNot == "" || states[i].Panics)
 		o.Pools = append(o.Pools, overviewOf(p, states[i], s.c.Metrics.recent.load(p, now), now))
 	}
 	return o

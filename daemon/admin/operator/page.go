@@ -60,7 +60,7 @@ func (s *Server) addActions(app *fiber.App) {
 	app.Get("/api/v1/overview", func(c *fiber.Ctx) error {
 		o := s.overview()
 		o.Warnings = warnings(newEvidence(&o, &s.c, &s.trends, s.Addr()))
-		return c.JSON(o)
+		return inParts(c, len(o.Pools), func(i int) *PoolState { return &o.Pools[i].PoolState }, o)
 	})
 	app.Get("/api/v1/recent", func(c *fiber.Ctx) error { return c.JSON(s.recent()) })
 	app.Get("/api/v1/timeline", func(c *fiber.Ctx) error { return timelinePage(c, s.c.Process.Pools(), s.c.Metrics) })

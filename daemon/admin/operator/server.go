@@ -123,7 +123,10 @@ func (s *Server) newApp(c Config) *fiber.App {
 	app.Get("/", apiIndex)
 	app.Get("/api/v1", apiIndex)
 	app.Get("/api/v1/openapi.json", openAPIPage)
-	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(Describe(s.c.Process.Pools())) })
+	app.Get("/api/v1/pools", func(c *fiber.Ctx) error {
+		all := Describe(s.c.Process.Pools())
+		return inParts(c, len(all), func(i int) *PoolState { return &all[i] }, all)
+	})
 	app.Get("/api/v1/sessions", func(c *fiber.Ctx) error { return sessionsPage(c, s.c.Process.Pools()) })
 	s.addActions(app)
 	addStrategies(app, c.Strategies, c.Process, &s.token)
@@ -161,7 +164,7 @@ func apiIndex(c *fiber.Ctx) error {
 		"GET /api/v1/openapi.json": "all of this as an OpenAPI file, with what each answer holds",
 		"GET /api/v1/shadows":      "what each pool's shadows saw, beside the strategy that served",
 		"GET /api/v1/sessions":     "how many sessions live at each worker",
-		"GET /api/v1/overview":     "all of that at one look, with demand, tiers and the last reload",
+		"GET /api/v1/overview":     "all of that at one look, with demand, tiers and the last reload; ?limit= as for pools",
 		"GET /api/v1/recent":       "the last hour of each pool, in spans of half a minute",
 		"GET /api/v1/timeline":     "the last hour: requests, load, events; ?pool=NAME; ?curves=1: of each worker",
 		"GET /api/v1/keys":         "requests, refusals and tokens by the client's key, since the start",

@@ -18,9 +18,6 @@ const restarting = "keeps restarting"
 // ailment is a worker's problem: a short word to print after its name, and the reason.
 type ailment struct{ word, why string }
 
-// serves reports whether the worker is up. A full one is: it has max_in_flight requests.
-func (w *WorkerState) serves() bool { return w.State == "up" || w.State == "full" }
-
 // ail returns what is wrong with a worker that should serve. One that was drained or put to sleep should not.
 func (w *WorkerState) ail() (a ailment, ok bool) {
 	why := cmp.Or(w.Why, w.LastError)

@@ -40,7 +40,7 @@ func (m *Metrics) Look(pools []*Pool, now time.Time) {
 	m.timeline.Look(all, now)
 }
 
-// timelinePage answers GET /api/v1/timeline?pool=P&curves=1.
+// timelinePage answers GET /api/v1/timeline?pool=P&curves=1&with=POOL%20WORKER.
 func timelinePage(c *fiber.Ctx, all []*Pool, m *Metrics) error {
 	var pools []string
 	for _, p := range all {
@@ -56,7 +56,10 @@ func timelinePage(c *fiber.Ctx, all []*Pool, m *Metrics) error {
 	out := LastHour{Step: timeline.Step.Seconds(), Spans: m.recent.Hour(now, pools...),
 		Load: m.timeline.Load(pools, now), Marks: m.timeline.Marks(pools, now)}
 	if c.Query("curves") == "1" {
-		out.Curves = m.timeline.Curves(pools, now)
+		with := c.Context().QueryArgs().PeekMulti("with")
+		out.Curves = m.timeline.Curves(pools, func(pool, worker string) bool {
+			return len(with) == 0 || named(with, pool, worker)
+		}, now)
 	}
 	return c.JSON(out)
 }

@@ -66,12 +66,16 @@ func (s *span) mean() span {
 		kv: s.kv / n, ttft: s.ttft / n}
 }
 
-// Curves returns the last hour of each worker of the pools, in order. Workers that have left have theirs, too.
-func (t *Timeline) Curves(pools []string, now time.Time) []Curve {
+// Curves returns the last hour of each worker of the pools that keep selects, in order. Workers that have left have
+// theirs, too.
+func (t *Timeline) Curves(pools []string, keep func(pool, worker string) bool, now time.Time) []Curve {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := []Curve{}
 	for _, o := range t.owners(pools) {
+		if !keep(o.pool, o.id) {
+			continue
+		}
 		k, c := t.tracks[o], Curve{Pool: o.pool, Worker: o.id}
 		for n := number(now) - int64(Spans) + 1; n <= number(now); n++ {
 			s := k.of(n)

@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+func everyWorker(string, string) bool { return true }
+
 var noon = time.Unix(1_800_000_000, 0)
 
 // fleet makes workers of words, as "a b:down": a name and a state; "" = up. They are in pool "p", but "q/a" is in "q".
@@ -62,7 +64,7 @@ func TestCurves(t *testing.T) {
 	new[0].TTFT = 0
 	l.Look(new, noon)
 	l.Look(fleet("a:down b"), noon.Add(Step))
-	got := l.Curves([]string{"p"}, noon.Add(Step))
+	got := l.Curves([]string{"p"}, everyWorker, noon.Add(Step))
 	if len(got) != 2 || got[0].Worker != "a" || got[1].Worker != "b" {
 		t.Fatalf("%+v", got)
 	}
@@ -143,7 +145,7 @@ func TestTracksAreBounded(t *testing.T) {
 		t.Errorf("the pool has %+v", p)
 	}
 	l.Look(fleet("late"), noon.Add(time.Hour))
-	if got := l.Curves([]string{"p"}, noon.Add(time.Hour)); len(got) != 1 || got[0].Worker != "late" {
+	if got := l.Curves([]string{"p"}, everyWorker, noon.Add(time.Hour)); len(got) != 1 || got[0].Worker != "late" {
 		t.Errorf("an hour later %d workers are left", len(got))
 	}
 }
@@ -158,7 +160,7 @@ func TestLookAndReadAtOnce(t *testing.T) {
 				l.Look(fleet(fmt.Sprintf("a b w%d", i)), now)
 				l.Mark(Mark{At: now, Kind: Reloaded})
 				l.Load([]string{"p"}, now)
-				l.Curves([]string{"p"}, now)
+				l.Curves([]string{"p"}, everyWorker, now)
 				l.Marks([]string{"p"}, now)
 			}
 		})

@@ -67,11 +67,13 @@ function draw() {
 
 let asked = 0;
 
-// hour asks for the last hour of a pool, "" = all, and for the curves every third time: a point of them is half a minute.
-export async function hour(pool, atOnce) {
-  const withCurves = atOnce || asked++ % 3 === 0;
+// hour asks for the last hour of a pool, "" = all, and for the curves of workers, by keys, every third time: a point of them is half a minute.
+export async function hour(pool, atOnce, workers) {
+  const withCurves = atOnce || asked++ % 3 === 0 || workers.some((key) => !curves.has(key));
   try {
-    last = await json("/api/v1/timeline?" + new URLSearchParams({pool, curves: withCurves ? 1 : 0}));
+    const q = new URLSearchParams({pool, curves: withCurves ? 1 : 0});
+    for (const key of withCurves ? workers : []) if (String(q).length < 3000) q.append("with", key); // a request's head has 4 KB
+    last = await json("/api/v1/timeline?" + q);
     last.read = now();
   } catch { return; }
   if (withCurves) curves.clear();

@@ -5,20 +5,23 @@ import {hour, ofAge} from "/page/hour.js";
 import {drawRoutes} from "/page/routes.js";
 import {drawPools, rest} from "/page/stores.js";
 import {say, strip} from "/page/strip.js";
-import {chosen, drawWorkers, onChange, onChoice} from "/page/workers.js";
+import {chosen, drawWorkers, keys, onChange, onChoice, part} from "/page/workers.js";
 import {$, clock, isNow, notice, put, since, sure} from "/page/words.js";
 
-let reloadSeen = "", answered = new Date(), config = null;
+let reloadSeen = "", answered = new Date(), config = null, asked = 0;
 
 async function overview() {
   let o;
-  try { o = await json("/api/v1/overview"); } catch {
+  const mine = ++asked;
+  try { o = await json("/api/v1/overview" + part()); } catch {
+    if (mine !== asked) return;
     say("bad", `the router does not answer; what stands below is of ${clock(answered)}`);
     $("figures").textContent = "";
     if (!document.body.classList.contains("stale")) anew();
     document.body.classList.add("stale");
     return;
   }
+  if (mine !== asked) return; // another part was asked for meanwhile
   answered = new Date();
   isNow(o.now);
   ofAge(o.began);
@@ -73,10 +76,10 @@ async function every(seconds, what) {
 }
 
 onChange(overview);
-onChoice(() => hour(chosen.pool, true));
+onChoice(() => hour(chosen.pool, true, keys()));
 await overview();
 follow();
 every(2, overview);
-every(10, () => hour(chosen.pool));
+every(10, () => hour(chosen.pool, false, keys()));
 every(5, rest);
 document.documentElement.dataset.ready = "yes";

@@ -6,17 +6,16 @@ const fits = (p, model) => p.models.some((x) => x.endsWith("*") ? model.startsWi
 
 // workers says how many of a pool's workers serve the model, by role.
 function workers(p, model) {
-  const list = p.workers.filter((w) => (w.models || []).includes(model));
-  const up = (all) => all.filter((w) => w.state === "up" || w.state === "full").length;
-  if (!list.length) return el("span", "bad", "no worker lists it");
-  const roles = [...new Set(list.map((w) => w.labels?.role || ""))].map((role) => [role, list.filter((w) => (w.labels?.role || "") === role)]);
-  return el("span", up(list) === list.length ? "good" : up(list) ? "warn" : "bad",
-    roles.map(([role, all]) => `${role || (roles.length > 1 ? "others" : "")} ${up(all)} of ${all.length} up`.trim()).join(", "));
+  const roles = p.serving[model] ?? [];
+  if (!roles.length) return el("span", "bad", "no worker lists it");
+  const up = roles.some((n) => n.up), every = roles.every((n) => n.up === n.workers);
+  return el("span", every ? "good" : up ? "warn" : "bad",
+    roles.map((n) => `${n.role || (roles.length > 1 ? "others" : "")} ${n.up} of ${n.workers} up`.trim()).join(", "));
 }
 
 // drawRoutes draws a row for each model that a name leads to. The first pool that fits serves.
 export function drawRoutes(config, o) {
-  const listed = new Set(o.pools.flatMap((p) => p.workers.flatMap((w) => w.models || [])));
+  const listed = new Set(o.pools.flatMap((p) => Object.keys(p.serving)));
   for (const p of o.pools) for (const x of p.models) if (!x.endsWith("*")) listed.add(x);
   const names = new Map((config.models || []).map((m) => [m.name, m]));
   for (const model of [...listed].sort()) if (!names.has(model)) names.set(model, {name: model});

@@ -8,7 +8,7 @@ export function drawPools(o) {
   const last = (p) => p.why_not ? 0 : 1;
   const pools = [...o.pools].sort((a, b) => last(a) - last(b)); // those that cannot serve first
   $("modules").replaceChildren(table(["Pool", "Models", "Up", "State", "Strategy", "Module", "Picks", "Traps", "Fallbacks", "Demand", "Index", "Sessions"],
-    pools.map((p) => [p.name, el("span", "wrap", p.models.join(", ")), [`${p.up} of ${p.workers.length}`,
+    pools.map((p) => [p.name, el("span", "wrap", p.models.join(", ")), [`${p.up} of ${p.workers_total}`,
       ...(p.roles || []).map((r) => `${r.role} ${r.up} of ${r.workers}`)].join(", "),
       p.why_not ? el("span", "bad", p.panics ? "by panic alone" : "cannot serve") : p.module_quarantined ? el("span", "bad", "by the fallback") :
         el("span", "good", p.rests ? "at zero" : "serves"),

@@ -69,7 +69,7 @@ export function strip(o) {
   draw();
   const serves = o.ready && o.pools.some((p) => !p.why_not || p.panics);
   const state = o.draining ? "draining" : !serves ? "not ready" : last.length ? "" : "ready";
-  const workers = o.pools.reduce((n, p) => n + p.workers.length, 0), up = o.pools.reduce((n, p) => n + p.up, 0);
+  const workers = o.pools.reduce((n, p) => n + p.workers_total, 0), up = o.pools.reduce((n, p) => n + p.up, 0);
   const problems = last.length ? plural(last.length, "problem") : "";
   document.title = last.length ? `(${last.length}) warmpath` : "warmpath";
   say((state && state !== "ready") || last.some((w) => w.grade === "bad") ? "bad" : last.length ? "warn" : "good",

@@ -8,7 +8,8 @@ const FEW = matchMedia("(max-width: 640px)").matches ? 15 : 40; // rows, until a
 const SLOW = 5; // times the median of its pool
 
 let fleet = null; // the last overview
-let all = false; // rows
+const MORE = 500; // rows that a click adds
+let room = FEW; // rows
 let sorted = {by: "state", down: false};
 let changed = () => {}; // called when another pool is chosen
 export const chosen = {pool: ""}; // "" = all
@@ -27,21 +28,12 @@ export function grade(w) {
   return w.drained || ["starting", "draining", "asleep"].includes(w.state) ? "warn" : "bad";
 }
 
-// medians are those of workers of one pool and role, of what is slow if it is far above.
-function medians(workers) {
-  const of = (f) => {
-    const v = workers.map(f).filter((x) => x > 0).sort((a, b) => a - b);
-    return v.length < 3 ? Infinity : v[v.length >> 1];
-  };
-  return {first: of((w) => w.ttft_seconds), each: of((w) => w.tpot_seconds)};
-}
-
-const late = (v, median) => v > SLOW * median;
+const late = (v, median) => median > 0 && v > SLOW * median;
 
 // trouble orders the rows. A pool that cannot serve is named as a whole, so its workers come behind those that are sick alone.
 function trouble(w) {
   const g = grade(w);
-  return g !== "good" && w.dead ? 2 : g === "bad" ? 0 : g === "warn" ? 1 : late(w.ttft_seconds, w.median.first) || late(w.tpot_seconds, w.median.each) ? 3 : full(w) ? 4 : 5;
+  return g !== "good" && w.dead ? 2 : g === "bad" ? 0 : g === "warn" ? 1 : late(w.ttft_seconds, w.median.ttft_seconds) || late(w.tpot_seconds, w.median.tpot_seconds) ? 3 : full(w) ? 4 : 5;
 }
 
 // words of everything that is wrong, each once.
@@ -72,9 +64,9 @@ const COLUMNS = [
   {id: "queue", head: "Queue", n: true, of: (w) => w.queue_seconds, say: (w) => ms(w.queue_seconds), curve: "queue_seconds", ceiling: .05},
   {id: "kv", head: "KV", n: true, of: (w) => w.kv_usage, say: (w) => percent(w.kv_usage), curve: "kv_usage", ceiling: 1},
   {id: "first", head: "First token", n: true, of: (w) => w.ttft_seconds, say: (w) => w.ttft_seconds ? ms(w.ttft_seconds) : "–",
-    curve: "ttft_seconds", ceiling: .01, cls: (w) => late(w.ttft_seconds, w.median.first) ? "bad" : ""},
+    curve: "ttft_seconds", ceiling: .01, cls: (w) => late(w.ttft_seconds, w.median.ttft_seconds) ? "bad" : ""},
   {id: "each", head: "Each token", n: true, of: (w) => w.tpot_seconds || 0, say: (w) => w.tpot_seconds ? ms(w.tpot_seconds) : "–",
-    cls: (w) => late(w.tpot_seconds, w.median.each) ? "bad" : "", wanted: some((w) => w.tpot_seconds)},
+    cls: (w) => late(w.tpot_seconds, w.median.tpot_seconds) ? "bad" : "", wanted: some((w) => w.tpot_seconds)},
   {id: "hits", head: "Hits", n: true, of: (w) => w.hit_rate, say: (w) => w.hit_rate < 0 ? "–" : percent(w.hit_rate)},
   {id: "slow", head: "Slowness", n: true, of: (w) => w.slowness, say: (w) => w.slowness.toFixed(2)},
   {id: "restarts", head: "Restarts", n: true, of: (w) => w.restarts, wanted: some((w) => w.restarts),
@@ -88,7 +80,7 @@ for (const c of COLUMNS) {
   b.type = "button";
   b.onclick = () => {
     sorted = {by: c.id, down: sorted.by === c.id ? !sorted.down : Boolean(c.n)};
-    draw();
+    again();
   };
   c.th = el("th", (c.n ? "n " : "") + "c-" + c.id, b);
   heads.append(c.th);
@@ -216,46 +208,63 @@ function chip(pool, text, cls) {
 
 function choose(pool) {
   chosen.pool = pool;
-  draw();
+  again();
   changed();
 }
 
-const poolGrade = (p) => p.why_not ? "bad" : p.workers.every((w) => grade(w) === "good") ? "good" : "warn";
+const poolGrade = (p) => p.why_not ? "bad" : p.workers_in_trouble ? "warn" : "good";
 
 function drawPools(o) {
   if (chosen.pool && !o.pools.some((p) => p.name === chosen.pool)) choose("");
   const names = new Set(o.pools.map((p) => p.name));
   for (const name of chips.keys()) if (name && !names.has(name)) chips.delete(name);
   $("pools").hidden = o.pools.length < 2;
-  order($("pools"), [chip("", `all ${o.pools.length} pools`, ""), ...o.pools.map((p) => chip(p.name, `${p.name} ${p.up}/${p.workers.length}`, poolGrade(p)))]);
+  order($("pools"), [chip("", `all ${o.pools.length} pools`, ""), ...o.pools.map((p) => chip(p.name, `${p.name} ${p.up}/${p.workers_total}`, poolGrade(p)))]);
   const p = o.pools.length === 1 ? o.pools[0] : o.pools.find((p) => p.name === chosen.pool);
-  put($("pool"), p ? `models ${p.models.join(", ")} · ${p.up} of ${p.workers.length} up · by ${p.strategy} on ${p.view} · demand ${p.demand_seconds.toFixed(1)} s of prefill` :
+  put($("pool"), p ? `models ${p.models.join(", ")} · ${p.up} of ${p.workers_total} up · by ${p.strategy} on ${p.view} · demand ${p.demand_seconds.toFixed(1)} s of prefill` :
     `demand of all pools ${o.pools.reduce((n, p) => n + p.demand_seconds, 0).toFixed(1)} s of prefill`);
 }
 
 // ---- the table
 
+// part is the query for the workers that are shown. By another column than the state, all are needed.
+export function part() {
+  if (sorted.by !== "state" || sorted.down) return "";
+  const q = new URLSearchParams({limit: room, pool: chosen.pool, find: $("find").value.trim()});
+  for (const key of [...open].slice(-20)) q.append("with", key); // one that was unfolded stays
+  return "?" + q;
+}
+
+// keys are those of the rows that are shown.
+export const keys = () => [...$("fleet").querySelectorAll("tr.one")].map((tr) => tr.dataset.key);
+
+// again draws what is here, and asks for what is not.
+function again() {
+  draw();
+  refresh();
+}
+
 export function drawWorkers(o) {
   fleet = o;
   let at = 0;
   for (const p of o.pools) {
-    const median = Object.fromEntries(p.workers.map((w) => [role(w), null]));
-    for (const r in median) median[r] = medians(p.workers.filter((w) => role(w) === r));
-    for (const w of p.workers) Object.assign(w, {pool: p.name, dead: Boolean(p.why_not), median: median[role(w)], at: at++});
+    for (const w of p.workers) Object.assign(w, {pool: p.name, dead: Boolean(p.why_not), median: p.medians[role(w)], at: at++});
   }
   draw();
 }
 
 function fits(w) {
   const q = $("find").value.trim().toLowerCase();
-  return (!chosen.pool || w.pool === chosen.pool) && (!q || [w.id, w.pool, w.state, whyOf(w)].some((x) => x.toLowerCase().includes(q)));
+  return (!chosen.pool || w.pool === chosen.pool) && (!q || [w.id, w.pool, w.state, whyOf(w), ...Object.entries(w.labels || {}).map((l) => l.join("="))].some((x) => x.toLowerCase().includes(q)));
 }
 
 function draw() {
   if (!fleet || held()) return;
   drawPools(fleet);
   const every = fleet.pools.flatMap((p) => p.workers), found = every.filter(fits).sort(compare);
-  const shown = all ? found : found.slice(0, FEW);
+  const sum = (f) => fleet.pools.reduce((n, p) => n + f(p), 0);
+  const total = sum((p) => p.workers_total), fitting = part() ? sum((p) => p.workers_found) : found.length;
+  const shown = found.slice(0, room);
   for (const w of found.slice(shown.length)) if (open.has(keyOf(w))) shown.push(w); // one that was unfolded stays
   $("fleet").classList.toggle("one-pool", fleet.pools.length < 2);
   for (const c of COLUMNS) {
@@ -264,7 +273,7 @@ function draw() {
     if (c.th.getAttribute("aria-sort") !== sort) c.th.setAttribute("aria-sort", sort);
   }
   const there = new Set(every.map(keyOf)), focus = document.activeElement;
-  for (const key of rows.keys()) if (!there.has(key)) { rows.delete(key); open.delete(key); }
+  for (const key of rows.keys()) if (!there.has(key)) rows.delete(key);
   const nodes = [];
   for (const w of shown) {
     const r = rows.get(keyOf(w)) ?? makeRow(keyOf(w));
@@ -274,9 +283,13 @@ function draw() {
   }
   order($("fleet").tBodies[0], nodes);
   if (focus !== document.activeElement && document.contains(focus)) focus.focus({preventScroll: true}); // a row that moved
-  put($("shown"), shown.length < every.length ? `${shown.length} of ${every.length} workers` : `${every.length} workers`);
-  $("every").hidden = found.length <= FEW;
-  put($("every"), all ? `Show the first ${FEW}` : `Show all ${found.length}`);
+  put($("shown"), shown.length < total ? `${shown.length} of ${total} workers` : `${total} workers`);
+  $("every").hidden = fitting <= FEW;
+  put($("every"), room >= fitting ? `Show the first ${FEW}` : fitting - room > MORE ? `Show ${MORE} more` : `Show all ${fitting}`);
+  $("every").onclick = () => {
+    room = room >= fitting ? FEW : room + MORE;
+    again();
+  };
 }
 
 function toggle(key) {
@@ -290,7 +303,8 @@ export function look(pool, id) {
   $("find").value = "";
   if (chosen.pool && chosen.pool !== pool) choose("");
   open.add(key);
-  setTimeout(() => { // when the button is released
+  setTimeout(async () => { // when the button is released
+    await refresh();
     draw();
     rows.get(key)?.tr.scrollIntoView({block: "center"});
     rows.get(key)?.tr.focus({preventScroll: true});
@@ -305,6 +319,5 @@ body.onclick = (e) => {
 body.onkeydown = (e) => {
   if ((e.key === "Enter" || e.key === " ") && e.target.matches("tr.one")) { e.preventDefault(); toggle(e.target.dataset.key); }
 };
-$("find").oninput = draw;
-$("every").onclick = () => { all = !all; draw(); };
+$("find").oninput = again;
 afterwards(draw); // what a click changed while the button was down
