@@ -178,8 +178,8 @@ func (d *Daemon) start(c *conf.Config) error {
 		Ring: &d.ring, WhatIf: strategies.NewLab(d.host, process{d}), Strategies: store,
 		Limits: d.limits, Succeeds: d.manager.Succeeds(), Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager,
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
-		Binary: unit.Command(),
-		Wrap:   func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
+		Binary: unit.Command(), Log: d.log,
+		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {
 		return err
 	}

@@ -278,5 +278,5 @@ func TestPrefillersDown(t *testing.T) {
 	if err := f.prefill[0].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	f.warned("no prefiller of main is up", "long prompts are computed where they are answered")
+	f.warned("no prefiller of main serves", "long prompts are computed where they are answered")
 }
