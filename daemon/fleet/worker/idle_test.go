@@ -40,6 +40,14 @@ func TestIdleWorkersOfALargePool(t *testing.T) {
 	k.FirstByte(p.after(502))
 	k.End(p.after(502), judge.Outcome{Kind: judge.Answered})
 	f("which has ended", 0, 503, largePool+1)
+	p.scrape(0, Metrics{Asleep: true}, 504)
+	f("asleep", 0, 505, 0)
+	p.scrape(0, Metrics{}, 506)
+	f("awake", 0, 507, largePool+1)
+	for range inARow[judge.Failed] {
+		p.force(p.fleet.workers[0], Dispatch{}, 508).End(p.after(508), judge.Outcome{Kind: judge.Failed})
+	}
+	f("set aside", 0, 509, 0)
 	small := upPool(t, largePool)
 	small.scrape(0, Metrics{}, 2)
 	if n := small.Phase(small.fleet.workers[0].number, small.after(3)).Idle; n != 0 {

@@ -39,7 +39,7 @@ func (p *Pool) Phase(id uint64, now time.Time) Phase {
 	}
 	a := Phase{Up: e.isUp(), Leaving: e.health.IsGoingAway(),
 		Counts: !e.isUp() && e.place == configured && e.learns(), Still: slices.ContainsFunc(e.ranks, mayBePaused)}
-	e.idle = len(p.fleet.watched) > largePool && a.Up && !a.Leaving && !a.Still && e.isIdle()
+	e.idle = len(p.fleet.watched) > largePool && a.Up && !a.Still && e.isIdle()
 	if e.idle {
 		a.Idle = len(p.fleet.watched)
 	}
@@ -56,10 +56,11 @@ func (p *Pool) Phase(id uint64, now time.Time) Phase {
 // largePool is the number of workers up to which all are asked by their intervals.
 const largePool = 32
 
-// isIdle reports whether no request is at the worker, by the router's count and by its metrics.
+// isIdle reports whether no request is at the worker, by the router's count and by its metrics. A worker that sleeps, is
+// paused or is set aside is not idle: the router asks it at the usual interval, to see its return soon.
 func (e *endpoint) isIdle() bool {
-	return e.inFlight+e.theirs == 0 && !slices.ContainsFunc(e.ranks, func(w *Worker) bool {
-		return w.readings.at == 0 || w.readings.Running+w.readings.Waiting > 0
+	return !e.health.IsSetAside() && e.inFlight+e.theirs == 0 && !slices.ContainsFunc(e.ranks, func(w *Worker) bool {
+		return w.readings.at == 0 || w.readings.Asleep || w.readings.Running+w.readings.Waiting > 0
 	})
 }
 
