@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -74,5 +75,32 @@ func TestRootPaths(t *testing.T) {
 	got := r.do("POST", "/llm/sessions", "{}")
 	if to := got.header.Get("Location"); !strings.HasPrefix(to, "/llm/sessions/") {
 		t.Errorf("a session: %d at %q; want it below /llm", got.status, to)
+	}
+}
+
+// TestPairBelowAPath: a prefiller and a decoder below a path hand prompts over as others do.
+func TestPairBelowAPath(t *testing.T) {
+	t.Parallel()
+	below := func(w *vllmsim.Server) string {
+		to, err := url.Parse(w.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := httptest.NewServer(http.StripPrefix("/engine", &httputil.ReverseProxy{FlushInterval: -1,
+			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}))
+		t.Cleanup(s.Close)
+		return s.URL + "/engine"
+	}
+	f := startRolesWith(t, 1, 1, rolesOptions{before: below, beforePrefiller: below})
+	for i := range 4 {
+		if err := f.ask(t.Context(), fmt.Sprint("long ", i), 1500, i%2 == 0); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := f.metric("warmpath_prefills_total", `result="done"`); n != 4 {
+		t.Errorf("%v prompts were handed over; want 4", n)
+	}
+	if n := f.pinned(); n != 0 {
+		t.Errorf("%d blocks are kept", n)
 	}
 }

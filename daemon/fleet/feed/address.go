@@ -89,7 +89,7 @@ func placeAt(text string) string {
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 { // a password
 		rest = rest[at+1:]
 	}
-	rest = strings.TrimSuffix(rest, "/")
+	rest, _, _ = strings.Cut(rest, "/") // a path
 	host, port, err := net.SplitHostPort(rest)
 	if err != nil && (isHTTP || isHTTPS) {
 		host, port = strings.Trim(rest, "[]"), "80"

@@ -80,7 +80,7 @@ func TestFind(t *testing.T) {
 	stats := []worker.Stats{{ID: "a", Endpoint: "a", URL: "http://10.0.0.1:8000"}, {ID: "b", Endpoint: "b", URL: "http://10.0.0.1:8001"},
 		{ID: "c", Endpoint: "c", URL: "http://10.0.0.2:8000"}, {ID: "d", Endpoint: "d", URL: "http://[fd00::1]:8000"},
 		{ID: "e#0", Endpoint: "e", URL: "http://gpu-5:8000"}, {ID: "e#1", Endpoint: "e", URL: "http://gpu-5:8000", Rank: 1},
-		{ID: "f", Endpoint: "f", URL: "http://10.0.0.6"}}
+		{ID: "f", Endpoint: "f", URL: "http://10.0.0.6"}, {ID: "g", Endpoint: "g", URL: "http://10.0.0.7:8000/models/one"}}
 	feed := &Feed{config: Config{Workers: func(time.Time) []worker.Stats { return stats }}}
 	d := &Listener{feeds: []*Feed{feed}}
 	f := func(topic, from string, rank int, want string) {
@@ -105,6 +105,7 @@ func TestFind(t *testing.T) {
 	f("kv@[FD00:0::1]:8000@m", "10.9.9.9:1", 0, "d")
 	f("kv@GPU-5:8000@m", "10.9.9.9:1", 1, "e#1")
 	f("kv@10.0.0.6:80@m", "10.9.9.9:1", 0, "f")
+	f("kv@10.0.0.7:8000@m", "10.9.9.9:1", 0, "g")
 	f("kv@10.0.0.1:8002@m", "10.0.0.1:1", 0, "") // two workers there, and none of that port
 	f("kv@10.0.0.2:9000@m", "10.0.0.2:1", 0, "c")
 	f("free text", "10.0.0.2:1", 0, "c")

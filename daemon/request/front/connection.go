@@ -1,7 +1,6 @@
 package front
 
 import (
-	"cmp"
 	"net"
 	"strings"
 	"time"
@@ -80,20 +79,19 @@ func method(fc *fasthttp.RequestCtx) string {
 	return string(fc.Method())
 }
 
-// cutRoot cuts the first of these paths off the request's that it begins with, and returns its number, from 1; 0 = it
-// begins with none.
+// cutRoot removes the first of these prefixes that the request's path has, and returns its number, from 1; 0 = it has
+// none.
 func cutRoot(fc *fasthttp.RequestCtx, roots []string) int8 {
 	for i, root := range roots {
-		rest, begins := strings.CutPrefix(string(fc.URI().PathOriginal()), root)
-		if begins && (rest == "" || rest[0] == '/') {
-			fc.URI().SetPath(cmp.Or(rest, "/"))
+		if rest, is := message.Below(string(fc.URI().PathOriginal()), root); is {
+			fc.URI().SetPath(rest)
 			return int8(i + 1)
 		}
 	}
 	return 0
 }
 
-// atRoot puts the path that was cut off before those that the answer sends the client to.
+// atRoot puts the removed prefix back before the path of a Location.
 func atRoot(header []upstream.Field, root string) {
 	for i := range header {
 		if f := &header[i]; strings.EqualFold(f.Name, "location") && strings.HasPrefix(f.Value, "/") {

@@ -11,7 +11,7 @@ import (
 type Epoch struct {
 	epoch.Epoch
 	CORS        gate.CORS
-	RootPaths   []string // that a proxy leaves before those of clients
+	RootPaths   []string // prefixes that a proxy in front does not remove
 	MaxBody     int      // bytes of a body
 	BufferBody  int      // of these held in memory
 	MaxInFlight int

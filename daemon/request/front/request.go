@@ -28,7 +28,7 @@ type request struct {
 	life    *message.Life // of a request that is counted, until end
 	watch   uint64
 	ended   atomic.Bool
-	root    int8 // number of the epoch's root path that was cut off, from 1; 0 = none
+	root    int8 // number of the epoch's prefix that was removed, from 1; 0 = none
 	sound   bool // all readers agree on what the request is
 	slim    bool // fasthttp's copies of the header are dropped
 	arrived time.Time

@@ -177,14 +177,23 @@ func hereAt(location, worker string) string {
 	if err != nil || fault != nil || to.Host != at.Host && (to.Host != "" || at.Path == "") {
 		return location
 	}
-	path, ours := strings.CutPrefix(to.EscapedPath(), at.Path)
-	if !ours || path != "" && path[0] != '/' {
+	path, ours := Below(to.EscapedPath(), at.Path)
+	if !ours {
 		return location
 	}
 	to.Scheme, to.Host, to.User = "", "", nil
 	to.RawPath = path
 	to.Path, _ = url.PathUnescape(path)
-	return cmp.Or(to.String(), "/")
+	return to.String()
+}
+
+// Below reports whether a path is root, which has no slash at its end, or below it, and returns the rest of the path.
+func Below(path, root string) (rest string, is bool) {
+	rest, begins := strings.CutPrefix(path, root)
+	if !begins || rest != "" && rest[0] != '/' {
+		return "", false
+	}
+	return cmp.Or(rest, "/"), true
 }
 
 // cookieHere cuts the worker's path off the path of a cookie.
@@ -196,8 +205,8 @@ func cookieHere(cookie, worker string) string {
 	parts := strings.Split(cookie, ";")
 	for i, p := range parts[1:] {
 		name, path, _ := strings.Cut(strings.TrimSpace(p), "=")
-		if rest, ours := strings.CutPrefix(path, at.Path); ours && strings.EqualFold(name, "path") {
-			parts[1+i] = " Path=" + cmp.Or(rest, "/")
+		if rest, ours := Below(path, at.Path); ours && strings.EqualFold(name, "path") {
+			parts[1+i] = " Path=" + rest
 		}
 	}
 	return strings.Join(parts, ";")

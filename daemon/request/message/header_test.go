@@ -152,6 +152,7 @@ func TestStayHereBelowAPath(t *testing.T) {
 	f("Set-Cookie", "a=/models/one; Path=/models/one; HttpOnly", "a=/models/one; Path=/; HttpOnly")
 	f("Set-Cookie", "a=1; path=/models/one/v1", "a=1; Path=/v1")
 	f("Set-Cookie", "a=1; Path=/", "a=1; Path=/")
+	f("Set-Cookie", "a=1; Path=/models/oneself", "a=1; Path=/models/oneself")
 }
 
 // TestCookieOf: an ill-formed cookie of another application hides no session.
