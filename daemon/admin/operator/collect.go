@@ -50,8 +50,7 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 func (all collector) Collect(ch chan<- prometheus.Metric) {
 	n := all.c.counts()
 	n.send(ch)
-	which, _ := all.c.Metrics.workers.Load().(string)
-	sendPools(ch, all.c.Process.Pools(), &all.c.Metrics.recent, which)
+	sendPools(ch, all.c.Process.Pools(), &all.c.Metrics.recent, all.c.Metrics.byWorker())
 }
 
 // send sends the readings of all that is on.

@@ -155,6 +155,5 @@ type poolsCollector struct {
 func (poolsCollector) Describe(chan<- *prometheus.Desc) {}
 
 func (c poolsCollector) Collect(ch chan<- prometheus.Metric) {
-	which, _ := c.m.workers.Load().(string)
-	sendPools(ch, []*Pool{c.p}, &c.m.recent, which)
+	sendPools(ch, []*Pool{c.p}, &c.m.recent, c.m.byWorker())
 }

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -27,8 +28,7 @@ type Metrics struct {
 	full     tally         // requests refused as all workers of a pool were full
 	rejected tally         // requests that a strategy turned away, by pool, a space and the strategy
 	crowded  atomic.Uint64 // of these, those whose body was not read
-	pooled   atomic.Bool   // the series of requests do not name the worker
-	workers  atomic.Value  // string: ByWorker
+	workers  atomic.Value  // string, of ByWorker
 	version  string
 	stale    atomic.Bool // the configuration in force is not the file's
 }
@@ -61,20 +61,25 @@ func (m *Metrics) firstOutputOf(s *message.Seen) *firstOutputSeries {
 // ByWorker sets which series each worker has: all, gauges or none.
 func (m *Metrics) ByWorker(which string) {
 	m.workers.Store(which)
-	if m.pooled.Swap(which != "all") || which == "all" {
+	if m.byWorker() == "all" {
 		return
 	}
-	for o := range m.series.owners() {
+	for o := range m.series.owners() { // none, if it was so before
 		m.series.forget(o)
 	}
 }
 
+func (m *Metrics) byWorker() string {
+	which, _ := m.workers.Load().(string)
+	return cmp.Or(which, "all")
+}
+
 // named returns the label of a worker.
 func (m *Metrics) named(worker string) string {
-	if m.pooled.Load() {
-		return ""
+	if m.byWorker() == "all" {
+		return worker
 	}
-	return worker
+	return ""
 }
 
 // Reloaded records the result of the last reload, and whether the configuration in force is the file's.
