@@ -85,3 +85,36 @@ func TestSharedAtOnce(t *testing.T) {
 		t.Errorf("there are %d modules and %d sets of instances", len(h.codes.of), len(h.shared.of))
 	}
 }
+
+// TestAFailingPoolBesideAnother: a pool whose picks all fail discards instances that another pool uses. The other's picks
+// wait for new ones, and none goes by the fallback.
+func TestAFailingPoolBesideAnother(t *testing.T) {
+	h := newHost(t, Config{Slots: 2, QuarantineAfter: never})
+	wasm := wat(t, "tiny")
+	good := load(t, h, wasm, Options{Pool: "good"})
+	bad := load(t, h, wasm, Options{Pool: "bad"})
+	if good.instances != bad.instances {
+		t.Fatal("they share nothing")
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for discarded := 0; discarded < 50; { // what a pick that fails does
+			if sl, _ := bad.instances.take(bad.program); sl != nil {
+				bad.discard(sl)
+				discarded++
+			}
+		}
+	})
+	all.Go(func() {
+		for range 2000 {
+			if r := good.Pick(frame(16, 3)); r.Fallback != "" {
+				t.Errorf("the other: %+v", r)
+				return
+			}
+		}
+	})
+	all.Wait()
+	if n := bad.Stats().Discarded; n != 50 || good.Stats().Discarded != 0 {
+		t.Errorf("discarded: %d by one, %d by the other; want 50 and 0", n, good.Stats().Discarded)
+	}
+}
