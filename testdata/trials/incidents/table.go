@@ -22,6 +22,11 @@ file = "a.key"
 name = "team-b"
 file = "b.key"
 `
+	onePool = `
+[[pools]]
+name = "main"
+models = ["sim"]
+`
 	pair = `
 [[pools]]
 name = "large"
@@ -39,10 +44,7 @@ var pairWorkers = []string{"p1 --connector nixl --role prefill", "d1 --connector
 var table = []incident{
 	{name: "one-tenant-floods", what: "60 requests of one key wait, and 4 of another",
 		workers: []string{"w1", "w2"},
-		conf: teams + `[[pools]]
-name = "main"
-models = ["sim"]
-max_in_flight = 2
+		conf: teams + onePool + `max_in_flight = 2
 [pools.queue]
 wait = "20s"
 WORKERS w1 w2
@@ -276,10 +278,7 @@ status! refuses requests
 alert   WarmpathStrategyRejects
 `},
 	{name: "zero-never-comes", what: "a pool at zero workers whose scaler does not answer",
-		conf: `[[pools]]
-name = "main"
-models = ["sim"]
-[pools.queue]
+		conf: onePool + `[pools.queue]
 wait_empty = "60s"
 wake_url = "http://127.0.0.1:1/wake"
 [[pools.workers]]
@@ -488,10 +487,7 @@ alert?  WarmpathStrategySetAside
 		conf: strings.Replace(teams, `file = "a.key"
 `, `file = "a.key"
 workers = "for=a"
-`, 1) + `[[pools]]
-name = "main"
-models = ["sim"]
-[[pools.workers]]
+`, 1) + onePool + `[[pools.workers]]
 id = "w1"
 url = "http://@w1"
 labels = { for = "a" }
@@ -550,10 +546,7 @@ alert?  WarmpathKeyAtLimit
 `},
 	{name: "module-reload", what: "a reload names a module in a registry that does not answer",
 		workers: []string{"w1"},
-		conf: `[[pools]]
-name = "main"
-models = ["sim"]
-WORKERS w1
+		conf: onePool + `WORKERS w1
 `,
 		play: func(s *scene) error {
 			err := s.reload("models = [\"sim\"]\n", `models = ["sim"]
@@ -649,10 +642,7 @@ alert   WarmpathStoreDown
 `},
 	{name: "only-worker-crashes", what: "the only worker of a pool ends again and again, and sessions are kept there",
 		workers: []string{"w1"},
-		conf: `[[pools]]
-name = "main"
-models = ["sim"]
-strategy = "session"
+		conf: onePool + `strategy = "session"
 max_in_flight = 4
 [pools.queue]
 wait = "10s"
@@ -689,10 +679,7 @@ alert?  WarmpathQueueFilling
 `},
 	{name: "secret-vanished", what: "the file of a key is gone at a reload, and so is that of the workers' key",
 		workers: []string{"w1 --api-key worker-key-0001"},
-		conf: teams + `[[pools]]
-name = "main"
-models = ["sim"]
-worker_key_file = "w.key"
+		conf: teams + onePool + `worker_key_file = "w.key"
 FILE w.key worker-key-0001
 WORKERS w1
 `,
@@ -774,10 +761,7 @@ alert?  WarmpathKeyAtLimit
 `},
 	{name: "worker-hangs", what: "the engine of one of two workers stands, its health is good",
 		workers: []string{"w1", "w2"},
-		conf: `[[pools]]
-name = "main"
-models = ["sim"]
-WORKERS w1 w2
+		conf: onePool + `WORKERS w1 w2
 `,
 		play: func(s *scene) error {
 			s.ask(4, request{})()
