@@ -52,7 +52,7 @@ type Server struct {
 	DrainDelay     time.Duration `toml:"drain_delay"`                       // from SIGTERM to the drain
 	DrainTimeout   time.Duration `toml:"drain_timeout"`                     // then, for open streams to end
 	CORSOrigins    []string      `toml:"cors_origins"`                      // whose pages may call; "*" = any
-	RootPaths      []string      `toml:"root_paths"`                        // before the paths of clients, cut off
+	RootPaths      []string      `toml:"root_paths"`                        // prefixes that a proxy does not remove
 	DeadlineHeader []string      `toml:"deadline_header"`                   // in which clients say how long they wait
 	AccessLog      string        `toml:"access_log"`                        // "", stdout, stderr or a file
 	ExplainLog     ExplainLog    `toml:"explain_log"`                       // whose line lists the candidates

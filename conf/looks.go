@@ -40,7 +40,7 @@ func (l *looks) sumsOf(files []string) map[string]sum {
 // look returns the file as it is. ok is false if the next look must read it again.
 func (l *looks) look(path string) (file seenFile, ok bool) {
 	now := time.Now()
-	if info, err := os.Stat(path); err == nil { // to open all of 1,000 keys takes ten times as long
+	if info, err := os.Stat(path); err == nil { // 1,000 keys are then 1,000 stats, and not as many opens
 		is, ok := stampOf(info)
 		if was, seen := l.seen[path]; ok && seen && was.stamp == is {
 			return was, true

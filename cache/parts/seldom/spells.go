@@ -11,7 +11,7 @@ import (
 // again is how often a trouble that lasts is logged.
 const again = 5 * time.Minute
 
-// quiet is how long no trouble must come until a spell is over of which nobody says so.
+// quiet is how long a spell that Over does not end lasts after its last trouble.
 const quiet = time.Minute
 
 // Spells are troubles that last, each by a key, of which there must be few. A spell has a line when it begins, one each
@@ -55,8 +55,8 @@ func (s *Spells) count(line func(string, ...any), key, text string, args ...any)
 	line(text, args...)
 }
 
-// WarnUntilQuiet is Warn for a trouble of which nobody says that it is over: it ends if no other one comes for a
-// minute. If there were several, over is logged with their number.
+// WarnUntilQuiet is Warn for a trouble that Over does not end: its spell ends when a minute has passed without another
+// one. If there were several, over is logged with their number.
 func (s *Spells) WarnUntilQuiet(log *slog.Logger, key, text, over string, args ...any) {
 	s.Warn(log, key, text, args...)
 	s.awaitQuiet(log, key, over)

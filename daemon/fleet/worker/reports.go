@@ -56,8 +56,8 @@ func (p *Pool) Phase(id uint64, now time.Time) Phase {
 // largePool is the number of workers up to which all are asked by their intervals.
 const largePool = 32
 
-// isIdle reports whether no request is at the worker, by the router's count and by its metrics. A worker that sleeps, is
-// paused or is set aside is not idle: the router asks it at the usual interval, to see its return soon.
+// isIdle reports whether no request is at the worker, by the router's count and by its metrics. A worker that sleeps,
+// is paused or is set aside is not idle: the router asks it at the usual interval, to see its return soon.
 func (e *endpoint) isIdle() bool {
 	return !e.health.IsSetAside() && e.inFlight+e.theirs == 0 && !slices.ContainsFunc(e.ranks, func(w *Worker) bool {
 		return w.readings.at == 0 || w.readings.Asleep || w.readings.Running+w.readings.Waiting > 0
