@@ -135,6 +135,8 @@ strategy = "prefixaware"
 		if err := r.Reload(); err != nil {
 			t.Fatal(err)
 		}
+		before := asked.Load()
+		eventually(t, "requests after the swap", func() bool { return asked.Load() >= before+8 }) // a swap takes a moment only
 	}
 	done.Store(true)
 	all.Wait()
