@@ -34,8 +34,8 @@ func InForce(started, now *Config) *Config {
 	return &both
 }
 
-// keepStart sets the fields of reload:"restart" in a table, and in the tables within it, to those of the start. Such
-// fields stand in no array and no map of tables: those may be others than at the start.
+// keepStart sets the fields of reload:"restart" in a table, and in the tables within it, to those of the start. No
+// array and no map of tables has such fields, because its tables may differ from those of the start.
 func keepStart(now, started reflect.Value) {
 	for f := range now.Type().Fields() {
 		switch {

@@ -14,7 +14,8 @@ const (
 	minWorkerTime = 10 * time.Millisecond
 )
 
-// workerTime reports a time for a worker's part that no worker can keep, or that would have it asked without a pause.
+// workerTime reports a time limit that no worker can keep, or an interval so short that the router would ask workers
+// without a pause.
 func (r *report) workerTime(path string, d time.Duration) {
 	if d < minWorkerTime {
 		r.add(path, fmt.Sprintf("%s is too short for any worker", d),
@@ -51,7 +52,7 @@ func (r *report) outOfRange(path string, v any, remedy string) {
 // within reports whether v is from low to high. NaN is in no range.
 func within[T cmp.Ordered](v, low, high T) bool { return v >= low && v <= high }
 
-// oneOf reports a value that is none of those known.
+// oneOf reports a value that is not in the list of known ones.
 func (r *report) oneOf(path, value string, known ...string) {
 	if !slices.Contains(known, value) {
 		r.add(path, fmt.Sprintf("%q is unknown", value), remedyFor(value, known))

@@ -33,7 +33,7 @@ func (d *Disaggregation) Mates(w *Worker) (key string) {
 // discovers reports whether prefillers may come from elsewhere than the lists of workers.
 func (d *Disaggregation) discovers() bool { return d.PrefillDNS != "" || d.PrefillService != "" }
 
-// FoundRole is the role of a worker of which only the address is known, and that is none of the prefillers.
+// FoundRole is the role of a worker if only its address is known and it is not one of the prefillers.
 func (d *Disaggregation) FoundRole() string {
 	if d.Connector == "sglang" { // each of its servers does one thing, and few do both
 		return RoleDecode

@@ -277,8 +277,8 @@ func noteEffects(r *report, c *Config) {
 	}
 }
 
-// usual reports whether a key has its default value, and is not written for an effect: it is none, or a table, or it
-// stands in a copy of all keys.
+// usual reports whether a key has its default value and the operator did not write it for its effect. That is so if the
+// value is empty, if the key is a table, or if its table in the file has all keys.
 func (r *report) usual(s *scope, defaults *Config) bool {
 	d, ok := scopeOf(defaults, index.ReplaceAllString(s.path, "[0]"))
 	if !ok || !reflect.DeepEqual(s.v.Interface(), d.v.Interface()) {

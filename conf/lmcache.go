@@ -8,7 +8,8 @@ import (
 )
 
 // LMCache is the controller that the workers' LMCache registers with, and the coordinator of its multi-process servers.
-// A listener whose address is empty is left out; with none of them there is neither.
+// A listener whose address is empty is not opened. If no listener has an address, there is neither a controller nor a
+// coordinator.
 type LMCache struct {
 	Pull        string `toml:"pull" reload:"restart"`        // the workers' controller_pull_url
 	Reply       string `toml:"reply" reload:"restart"`       // their controller_reply_url

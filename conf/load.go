@@ -18,8 +18,8 @@ import (
 // maxFile bounds the configuration: 10,000 workers are 600 KB.
 const maxFile = 4 << 20
 
-// Load reads and checks the file. Its error is a Problems unless the file cannot be read. Of a Config that is returned
-// with an error only Files may be used.
+// Load reads and checks the file. Its error is a Problems unless the file cannot be read. If Load returns a Config with
+// an error, only its Files may be used.
 func Load(path string) (*Config, error) {
 	data, err := readFile(path)
 	if err != nil {

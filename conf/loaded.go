@@ -73,8 +73,8 @@ func (l *Loaded) Files(c *Config) []string {
 	return files
 }
 
-// Holds reports whether the files of c, which is in force, still have the contents that were loaded, and no
-// configuration has been refused since.
+// Holds reports whether the files of c, which is in force, have the same contents as when they were loaded. It is false
+// if a configuration has been refused since.
 func (l *Loaded) Holds(c *Config) bool {
 	now, ok := digest(c.Files())
 	l.mu.Lock()

@@ -91,7 +91,7 @@ func firstCertificate(file string) *x509.Certificate {
 }
 
 // noteFence notes the pools in which no worker that answers has the labels of a key, and those in which no prefiller
-// has them. Of a pool by discovery that is not known.
+// has them. It skips pools that find their workers by discovery, whose labels are not known.
 func noteFence(r *report, c *Config, i int) {
 	fence, at := c.Keys[i].Fence(), child(elem("keys", i), "workers")
 	for j := range c.Pools {

@@ -95,7 +95,7 @@ func activate(r *report, c *Config) {
 	}
 }
 
-// readActivations reads which strategies were activated, by pool. Without a file there are none.
+// readActivations reads which strategies were activated, by pool. If there is no file, it returns none.
 func readActivations(dir string) (map[string]Activation, error) {
 	data, err := read(filepath.Join(dir, activationsFile), maxActivations)
 	if errors.Is(err, fs.ErrNotExist) {

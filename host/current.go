@@ -24,9 +24,8 @@ func (c *Current) Pick(f *Frame) Result {
 	}
 }
 
-// Ask has s pick. The caller got s from Strategy a moment before. If s was replaced and closed in that moment, it did
-// not pick. next is then the strategy that serves now: the caller fills f for next and calls again. It resolves this
-// race:
+// Ask lets s pick. The caller has just got s from Strategy. If s was replaced and closed since then, it did not pick.
+// next is then the strategy that serves now: the caller fills f for next and calls again. It resolves this race:
 //
 //  1. the caller loads the old strategy, and fills the frame as that wants it;
 //  2. Replace stores the new one, and Close shuts the old one's slots;

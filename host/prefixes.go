@@ -11,8 +11,8 @@ import (
 )
 
 // The cost of a question in addition to importFuel. A walk of the index visits the holders of a prompt's nodes, a lock
-// and a clock: 1.5 us with 256 workers. Of one worker it is a lock, and a look; of one that is no candidate, a look at
-// all of the pool. The hashes of a chain of the module's own are copied.
+// and a clock: 1.5 us with 256 workers. A question about one worker costs a lock and a look, or a look at all workers
+// of the pool if it is not a candidate. The hashes of a chain of the module's own are copied.
 const (
 	walkFuel     = 1500
 	lookFuel     = 200

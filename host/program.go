@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// program is a compiled module with what holds for all of its instances. It stays as it is once the first has started,
-// but for binds and own.
+// program is a compiled module with what holds for all of its instances. It does not change once the first instance has
+// started, except for binds and own.
 type program struct {
 	*code
 	name, sha256 string

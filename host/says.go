@@ -9,7 +9,8 @@ import (
 
 // What the host asks a module once, after it is configured: what it wants, and what its reasons are called.
 
-// readWants asks wp_wants. Without it a module is called wherever it exports a call; one of 1.0 never.
+// readWants asks wp_wants. A module of version 1.0 is not asked. A module that is not asked, or does not export
+// wp_wants, gets every call that it exports.
 func readWants(in *instance) (uint32, error) {
 	minor, exported := int(in.program.layout.Version&0xffff), uint32(0)
 	for _, e := range abi.Exports {

@@ -14,7 +14,7 @@ const selfTestRows, selfTestBlock = 3, 32
 // too.
 var selfTestTokens = []int{200, 8_192, 120_000}
 
-// selfTest has the module judge made-up requests, without the store. To decline or to reject is an answer.
+// selfTest lets the module judge made-up requests, without the store. A module that declines or rejects passes.
 func selfTest(in *instance) error {
 	kv := in.kv
 	in.kv = nil
@@ -40,7 +40,7 @@ func selfTest(in *instance) error {
 	return nil
 }
 
-// judgeMadeUp has the module judge a made-up request of so many tokens to n workers.
+// judgeMadeUp lets the module judge a made-up request of so many tokens to n workers.
 func judgeMadeUp(in *instance, n, tokens int, random uint64) error {
 	f := &Frame{Model: "self-test", Header: abi.Header{Bound: -1, BestRow: -1, Last: -1, ParentRow: -1, Now: 1,
 		C1: abi.PrefillSeconds, Random: random,

@@ -107,7 +107,7 @@ func (s *Strategy) Chain() []*Strategy {
 	return append(slices.Clone(s.before), s)
 }
 
-// ChainWants is Wants of the whole chain. It allocates nothing.
+// ChainWants reports whether any strategy of the chain wants one of these. It allocates nothing.
 func (s *Strategy) ChainWants(any uint32) bool {
 	return s.Wants(any) || s != nil && slices.ContainsFunc(s.before, func(f *Strategy) bool { return f.Wants(any) })
 }

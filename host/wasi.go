@@ -129,8 +129,8 @@ func wasiSizes(_ *instance, mem api.Memory, st []uint64) {
 	}
 }
 
-// wasiClock gives the wall clock for 0 and a steady one for all others. To a stepped module both are the time of the
-// request that it judges, and 1 outside of a pick: Go's runtime does not start at 0.
+// wasiClock gives the wall clock for 0 and a steady one for all others. For a stepped module, both give the time of the
+// request that it judges. Outside of a pick they give 1, because Go's runtime does not start at 0.
 func wasiClock(in *instance, mem api.Memory, st []uint64) {
 	now := int64(1)
 	switch {

@@ -27,6 +27,6 @@ func SetOwn(key uint64, value float64) error {
 	return ErrNoWorker
 }
 
-// Own returns the number that [SetOwn] has set, 0 if none was. In Route it is [Worker].Own, which costs nothing. The
-// callbacks come one after the other, so that one which reads it, and then sets it, loses nothing of another.
+// Own returns the number that [SetOwn] has set, 0 if none was. Route can use [Worker].Own instead, which costs nothing.
+// The callbacks come one after the other, so that one which reads it, and then sets it, loses nothing of another.
 func Own(key uint64) float64 { return imports.Own(key) }

@@ -18,7 +18,7 @@
 // # Rules
 //
 //   - One lookup fills three views: GPU; GPU or Local; these or shared. It goes on into a child only for workers whose
-//     depth is the child's start, so what is below a hole does not count. Of a prompt it counts (len-1)/size blocks.
+//     depth is the child's start, so what is below a hole does not count. It counts (len-1)/size blocks of a prompt.
 //   - Engines store the same block more than once, and remove each copy. Copies are counted a hash and tier.
 //   - Two hashes may name the same block: engines before 0.17 do not send a prompt's salt. Such twins are counted.
 //   - A store whose parent is not known is parked. Removals and copies meanwhile are counted in it.

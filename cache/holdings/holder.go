@@ -9,7 +9,7 @@ type holderRef struct {
 	gpu, both uint16 // leading blocks: on the GPU, and on the GPU or Local
 }
 
-// holder is what one worker holds of a node. Holes are allowed. A lock of the plane guards it, but for id.
+// holder is what one worker holds of a node. Holes are allowed. A lock of the plane guards everything in it except id.
 type holder struct {
 	node      *node
 	slot      uint32

@@ -22,8 +22,8 @@ type Config struct {
 	// Planes bounds the combinations of adapter, salt and block size. Default 1<<17: a few hundred bytes each.
 	Planes int
 	// Chain bounds the blocks of all trees together, each counted once however many workers hold it, with those that no
-	// worker holds and that lead to one that is held. Beyond it the worker that needs most of them and does not hold them
-	// is cleared and not live. Default 1<<27, 1 GB: a thousand workers with two million tokens each.
+	// worker holds and that lead to one that is held. When there are more, the worker that needs most of them and does
+	// not hold them is cleared and is not live. Default 1<<27, 1 GB: a thousand workers with two million tokens each.
 	Chain int
 	// Predicted is how long a dispatch counts without an event that confirms it. Default 5 s.
 	Predicted time.Duration

@@ -95,8 +95,9 @@ func (n *node) part(chain []uint64) (shared int, next *node) {
 	return shared, next
 }
 
-// follow walks down the chain and brings the cells up to date, which are by slot; it counts the first limit blocks. It
-// appends the nodes passed to way and reports whether the shared tier holds something of one. A read lock is held.
+// follow walks down the chain and brings the cells up to date. There is one cell for each slot. It counts the first
+// limit blocks. It appends to way the nodes that it passes, and reports whether the shared tier holds a part of one of
+// them. The caller holds a read lock.
 func (p *plane) follow(chain []uint64, limit int, cells []cell, way []stop) ([]stop, bool) {
 	tiered := false
 	cur := p.root.kids.get(chain[0])

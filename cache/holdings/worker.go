@@ -281,7 +281,7 @@ func (w *worker) overflow() {
 	w.tally.Overflows++
 }
 
-// clear forgets all that the worker holds, but for what is predicted of it.
+// clear forgets all that the worker holds. It keeps the predictions.
 func (w *worker) clear() {
 	for _, at := range w.places {
 		if at.h == nil {

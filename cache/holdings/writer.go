@@ -15,7 +15,7 @@ type Writer struct {
 }
 
 // Writer returns a Writer for the events of one worker. Two of the same slot write to the same view. After Forget a
-// Writer writes to nothing: ask for a new one.
+// Writer no longer changes anything: ask for a new one.
 func (x *Index) Writer(slot uint32) *Writer {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -48,7 +48,8 @@ func (w *Writer) SetLive(live bool) {
 	}
 }
 
-// Clear forgets all that the worker holds, in every tier, with what waits and what is predicted. Live stays as it is.
+// Clear forgets all that the worker holds, in every tier. It also forgets parked stores and predictions. It does not
+// change whether the worker is live.
 func (w *Writer) Clear() {
 	w.w.mu.Lock()
 	defer w.w.mu.Unlock()

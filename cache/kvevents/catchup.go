@@ -35,8 +35,8 @@ func (f *follower) verify(ctx context.Context) bool {
 	return f.rebuild(ctx)
 }
 
-// rebuild clears the sink and hands it all that the publisher still has. While the publisher does not answer, all stays
-// as it is. It reports whether the publisher answered to the end.
+// rebuild clears the sink and hands it all that the publisher still has. While the publisher does not answer, nothing
+// changes. It reports whether the publisher answered to the end.
 func (f *follower) rebuild(ctx context.Context) bool {
 	f.again = false
 	begun := false

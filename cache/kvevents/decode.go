@@ -29,8 +29,8 @@ type Decoder struct {
 // Skipped returns what was not handed on so far.
 func (d *Decoder) Skipped() Skipped { return d.skipped }
 
-// Decode reads one message's payload and hands its events to the sink. On an error the events before the bad place have
-// been handed on. Unknown tags, fields and keys are skipped.
+// Decode reads one message's payload and hands its events to the sink. When it returns an error, it has already handed
+// on the events before the bad place. Unknown tags, fields and keys are skipped.
 func (d *Decoder) Decode(payload []byte, sink Sink) (Batch, error) {
 	c := cursor{b: payload}
 	var b Batch

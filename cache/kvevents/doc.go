@@ -20,7 +20,7 @@
 // sink: a gap that cannot be replayed, a removal that cannot be read, another process.
 //
 //   - A batch that comes late or twice is known by its content, not by its number: the numbers of a new process start
-//     at 0 again. Of 1024 batches the sums are kept.
+//     at 0 again. The follower keeps the checksums of the last 1024 batches.
 //   - After a new connection, a second after each batch that no other follows, after requests that the worker is known
 //     to have served, and then every 30 s, the last applied batch is asked for again. If it differs, the process is a
 //     new one; if more follows it, those batches were missed without a later one that shows the gap.
@@ -29,8 +29,8 @@
 //   - Silence does not mean that a worker has ended. The connection is pinged, and the worker's health is probed by
 //     HTTP.
 //   - A request with kv_cache_report_mode makes a worker of 0.26 or later announce blocks again that it holds once:
-//     they count twice until it clears its cache. Such events differ in nothing but their session, so the field must be
-//     kept from workers. TestRecordedBelief has one.
+//     they count twice until it clears its cache. Such events differ only in their session, so the router must not pass
+//     the field on to workers. TestRecordedBelief has one.
 //
 // why.md has the reasons and the details, and what lost.
 package kvevents

@@ -14,7 +14,7 @@ import (
 type asker func(ctx context.Context, from uint64, each func(seq uint64, payload []byte) bool) error
 
 // follower keeps a sink equal to what one publisher holds by its events: in order, without a gap, or cleared. It knows
-// no sockets. One goroutine at a time may use it, but for what mu guards.
+// no sockets. Only one goroutine at a time may use it, except for the fields that mu guards.
 type follower struct {
 	sink    Sink
 	onState func(State) // called in the order of the sink's calls
@@ -100,7 +100,7 @@ func (f *follower) logLine(level slog.Level, text string, args ...any) {
 
 func (f *follower) warn(text string, args ...any) { f.logLine(slog.LevelWarn, text, args...) }
 
-// note enters the topic of a message where it is another than before.
+// note records the topic of a message if it differs from the last one.
 func (f *follower) note(topic string) {
 	const most = 256
 	topic = topic[:min(len(topic), most)]

@@ -18,7 +18,7 @@ func splitMessage(frames [][]byte) (topic []byte, seq uint64, payload []byte, ok
 const endOfReplay = math.MaxUint64
 
 // A replay's answer is [empty, sequence, payload] up to vLLM 0.25 and [empty, topic, sequence, payload] from 0.26 on:
-// the payload is the last frame and the sequence the one before. The last answer has endOfReplay and an empty
+// the payload is the last frame, and the sequence is the frame before it. The last answer has endOfReplay and an empty
 // payload.
 func splitAnswer(frames [][]byte) (seq uint64, payload []byte, ok bool) {
 	n := len(frames)

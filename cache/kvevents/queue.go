@@ -87,7 +87,7 @@ func (q *queue) end(err error) {
 	q.signal()
 }
 
-// take swaps the oldest message into m. With nothing there ok is false, and err is the reason if nothing more will
+// take swaps the oldest message into m. If the queue is empty, ok is false. Then err says why, if no more messages will
 // come.
 func (q *queue) take(m *message) (ok bool, err error) {
 	q.mu.Lock()

@@ -254,9 +254,9 @@ func (f *follower) nextLook(quiet time.Duration) time.Duration {
 	return quiet - time.Duration(rand.Int64N(int64(quiet)/5))
 }
 
-// Doubt has the Subscriber make sure that the worker's process is the one it was, after a sign that it may not be.
-// Without a replay socket that costs the view, so there only a connection older than age counts: the end of a process
-// ends its connections, which has been seen by then.
+// Doubt makes the Subscriber check whether the worker's process is still the same, after a sign that it may not be.
+// Without a replay socket the check clears what is known of the worker. So it is then made only if the connection is
+// older than age: the end of a process ends its connections, and the Subscriber would have seen that by then.
 func (s *Subscriber) Doubt(age time.Duration) {
 	s.asks.Put(func(ctx context.Context) {
 		f := s.follow

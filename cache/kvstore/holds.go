@@ -7,7 +7,8 @@ import (
 )
 
 // holds counts the memory that clients keep from eviction: values that were promised to them, and values that they
-// lease for seconds. Without a bound, one client that asks for all keys would have every put of the others refused.
+// lease for seconds. Without a bound, one client that asks for all keys would make the store refuse every put of the
+// others.
 type holds struct {
 	most  int64                // bytes
 	bytes int64                // of the values held

@@ -55,7 +55,7 @@ func (l *loads) takeHeap(size int64) bool {
 }
 
 // load reads the key's value from the tiers behind into memory, or waits for another reader's load. from is the index
-// of the Backing that had it; -1 = it was in memory by then.
+// of the Backing that had it, or -1 if it was already in memory.
 func (s *Store) load(ctx context.Context, f flight, owner netip.Addr) (l *Lease, from int) {
 	for {
 		if l := s.lease(f.key, owner); l != nil {
@@ -146,7 +146,7 @@ type arrival struct {
 	heap    []byte
 }
 
-// room takes room for a value. While arena and heap are full of values in use, a reader to whom this one was promised
+// room takes room for a value. While arena and heap are full of values in use, a reader that was promised this value
 // waits until ctx ends: LMCache's native client would wait for ever after a miss.
 func (s *Store) room(ctx context.Context, key string, a Arrival) (r arrival, err error) {
 	tick := time.NewTicker(heapRetry)

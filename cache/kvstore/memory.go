@@ -264,8 +264,8 @@ func (m *memory) isPinned(e *entry, now time.Time) bool {
 	return e.pinned(now, func(over netip.Addr) { m.holds.unpinned(e, over) })
 }
 
-// carry counts the promises that a value brings with it from the one before, or from its way into memory. They hold
-// also beyond the bound.
+// carry counts the promises that a value takes over from the value that it replaces, or that were made while it was
+// read into memory. They hold also beyond the bound.
 func (m *memory) carry(e *entry) {
 	for _, p := range e.pins {
 		m.holds.pinned(e, p.owner)

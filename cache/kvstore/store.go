@@ -193,7 +193,7 @@ func (s *Store) Exists(key string, owner netip.Addr, promise time.Duration) bool
 }
 
 // Promise is Exists for a client that waits for ever for a promised value. It returns false for a value that a tier
-// behind may have lost. It has a remote value fetched at once, and kept until the client has read it.
+// behind may have lost. If the value is remote, the store fetches it at once and keeps it until the client has read it.
 func (s *Store) Promise(key string, owner netip.Addr, lasts time.Duration) bool {
 	return s.exists(key, pin{owner: owner, firm: true}, lasts, Everywhere)
 }
@@ -237,8 +237,8 @@ func (s *Store) existsOne(key string, to pin, reach Reach, now time.Time) bool {
 // freeHeap counts down a value outside the arena whose reader is done.
 func (s *Store) freeHeap(size int64) { s.loads.heap.Add(-size) }
 
-// maxKept bounds the values on the disk with a promise. Beyond it a client that accepts a miss gets no promise, and one
-// that waits for ever gets the answer that the value is not there.
+// maxKept bounds the values on the disk with a promise. Above that number, a client that accepts a miss gets no
+// promise, and a client that would wait for ever is told that the value is not there.
 const maxKept = 1 << 16
 
 // keep promises a value that this machine's disk has. The caller holds mu.
@@ -276,8 +276,9 @@ func (s *Store) Info(key string) (size int64, expires time.Time, ok bool) {
 	return s.behind.info(key)
 }
 
-// Page lists at most limit keys in their order that begin with a prefix and come after a key; "" is before all. Two
-// calls one after the other miss only keys put between them. Of the tiers behind, it lists only the keys of a [Lister].
+// Page lists keys that begin with prefix and come after the key after, in order, and at most limit of them. "" comes
+// before all keys. A caller that asks for one page after the other can miss only keys that were put meanwhile. A tier
+// behind whose keys cannot be listed (it is no [Lister]) is left out.
 func (s *Store) Page(prefix, after string, limit int) []Listed {
 	return page(s.memory.keys, &s.behind, span{prefix: prefix, after: after, limit: limit})
 }

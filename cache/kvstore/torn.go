@@ -12,7 +12,7 @@ import (
 var ErrTorn = errors.New("a process has truncated the shared memory; it is made anew once nobody reads it any more")
 
 // Touch calls do, which reads or writes values in place. A worker may write to the segment, and so it can truncate it:
-// the kernel then ends a process that touches what is gone. Under Touch that is ErrTorn.
+// the kernel then ends a process that touches what is gone. Touch returns ErrTorn in that case.
 func Touch(do func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -8,7 +8,7 @@ func begin(fields uint32, name string) []byte {
 	return msgp.AppendString(msgp.AppendString(msgp.AppendMapHeader(nil, fields), "type"), name)
 }
 
-// registered answers RegisterMsg. With an empty url the worker sends no heartbeats.
+// registered answers RegisterMsg. If url is empty, the worker sends no heartbeats.
 func registered(heartbeatURL string) []byte {
 	b := msgp.AppendString(begin(2, "RegisterRetMsg"), "extra_config")
 	if heartbeatURL == "" {

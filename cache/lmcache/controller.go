@@ -200,7 +200,8 @@ func (k *Controller) Drop(r *Roster) {
 	k.rosters = slices.DeleteFunc(k.rosters, func(o *Roster) bool { return o == r })
 }
 
-// tendEvery is the beat of what is tended. After it at the latest a new instance is understood and has its worker.
+// tendEvery is the beat of what is tended. A new instance is understood, and has its worker, after this time at the
+// latest.
 const tendEvery = 200 * time.Millisecond
 
 func (k *Controller) tend(ctx context.Context) {

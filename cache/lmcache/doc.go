@@ -1,5 +1,5 @@
 // Package lmcache is the controller that LMCache's workers register with, and the coordinator that its multi-process
-// server reports to. From their reports it knows which chunks of KV cache each worker holds in its own memory, on its
+// server reports to. It learns from their reports which chunks of KV cache each worker holds in its own memory, on its
 // disk and in the stores behind it, and answers for a prompt's token ids how many tokens of it each worker has.
 //
 // # Which release speaks how
@@ -24,7 +24,7 @@
 // from then on.
 //
 // A server does not learn what the store behind it loses, and so cannot report it. This daemon's own KV cache reports
-// it here (Controller.Forget). In another store the chunks that servers have put there count until they delete them.
+// it here (Controller.Forget). A chunk that a server has put into any other store counts until a server deletes it.
 //
 // # Why
 //

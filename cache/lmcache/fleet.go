@@ -362,7 +362,7 @@ func (f *fleet) learnt(i *instance, v *Variant, admits, prompts uint64) {
 	}
 }
 
-// After so many chunks and prompts without a match it is no accident.
+// If so many chunks and prompts had no match, that is no accident.
 const (
 	puzzledAdmits  = 64
 	puzzledPrompts = 32

@@ -88,7 +88,7 @@ func (x *items) object(each func(name string) error) error {
 	return x.expect('}')
 }
 
-// list reads [...] and has each read an element. null is empty.
+// list reads [...] and calls each once for every element, to read it. null is empty.
 func (x *items) list(each func() error) error {
 	x.left = maxItem
 	first, err := x.json.Token()

@@ -167,7 +167,8 @@ func (q *Query) look(d *directory, key uint64) (common uint64) {
 	return common
 }
 
-// advance moves on the rows that hold the chunk which ends at to, and drops the others from the group.
+// advance looks at the chunk that ends at to. A row that holds the chunk moves on to that place. All other rows leave
+// the group.
 func (q *Query) advance(common uint64, to int) {
 	before := q.group
 	q.group = q.group[:0]

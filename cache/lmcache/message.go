@@ -77,8 +77,8 @@ var (
 	errMany = fmt.Errorf("over %d keys or operations in one message", maxKeys)
 )
 
-// decode reads a frame: a msgpack map, or JSON if it begins with a brace. What it does not know it skips, so a field
-// that a later release adds costs nothing. m is undefined after an error.
+// decode reads a frame: a msgpack map, or JSON if it begins with a brace. It skips fields that it does not know, so a
+// field that a later release adds does no harm. m is undefined after an error.
 func (m *message) decode(frame []byte) error {
 	*m = message{from: m.from, conn: m.conn, instance: m.instance, location: m.location, ip: m.ip,
 		ops: m.ops[:0], keys: m.keys[:0]}

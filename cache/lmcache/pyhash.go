@@ -44,7 +44,8 @@ func pyInt(v int64) uint64 {
 	case v >= 0:
 		return uint64(v) % pyModulus
 	}
-	// In two's complement -v is right for the smallest int64 too. No remainder of 0 to 2^61-2 but 1 gives -1.
+	// -v is right for the smallest int64 too, as numbers are in two's complement. No remainder of 0 to 2^61-2 but 1
+	// gives -1.
 	if r := -uint64(v) % pyModulus; r != 1 {
 		return -r
 	}

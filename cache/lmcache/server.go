@@ -155,7 +155,8 @@ func (f *fleet) dismissLocked(i *instance) {
 	f.remove(i)
 }
 
-// take applies a batch if its turn has come: each once, and none of an incarnation that is over.
+// take applies a batch if its turn has come. It applies each batch once, and no batch of an older incarnation of the
+// server.
 func (f *fleet) take(b *batch, now time.Time) (verdict, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

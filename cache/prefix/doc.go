@@ -14,8 +14,8 @@
 // chat copies it, and an insert allocates x1.75; with a half the index takes x1.17 of the memory. forest.go lists the
 // three invariants; TestOracle checks them after every step.
 //
-// A prompt is entered when it is sent (Enter), and Retract takes out again what a worker then refused, but for the
-// blocks that another request has touched since.
+// A prompt is entered when it is sent (Enter), and Retract takes it out again if a worker then refuses the request. It
+// leaves the blocks that another request has touched since.
 //
 // # Why
 //

@@ -18,8 +18,8 @@ type Config struct {
 	// Capacity is the assumed size of a worker's cache, in blocks, until SetCapacity is called. Default 32768: a million
 	// tokens of text in blocks of 128 bytes, twice a usual worker. Half the true size hurts far more than double.
 	Capacity int
-	// MaxNodes bounds the nodes of all trees together. Beyond it the oldest holdings of the fleet are dropped. Default
-	// 1<<20, an estimated 200 MB without the hashes; a conversation takes one or two.
+	// MaxNodes bounds the nodes of all trees together. When there are more, the index drops the oldest holdings of the
+	// fleet. Default 1<<20, an estimated 200 MB without the hashes; a conversation takes one or two.
 	MaxNodes int
 	// MaxNamespaces bounds the directory; beyond it the one that holds least is dropped. Default 4096.
 	MaxNamespaces int

@@ -76,7 +76,7 @@ func (w *worker) refresh(r uint32, stamp int64) {
 	w.recs[r].stamp = stamp
 }
 
-// drop frees r. With the last record the array is freed.
+// drop frees r. It frees the array when the last record goes.
 func (w *worker) drop(r uint32) {
 	w.unlink(r)
 	if w.recs[0].newer == 0 {

@@ -7,8 +7,8 @@ func (n *Namespace) Enter(slot uint32, chain []uint64) (held uint32, at int64) {
 	return uint32(n.touch(slot, chain, at).found), at
 }
 
-// Retract takes back what Enter added to the held blocks: the worker has not computed the chain. What was touched after
-// at stays, and so do the blocks before it: then another request had them computed, or is about to.
+// Retract takes back what Enter added to the held blocks: the worker has not computed the chain. It leaves a block that
+// was touched after at, and the blocks before it: another request has made the worker compute them, or is about to.
 func (n *Namespace) Retract(slot uint32, chain []uint64, held uint32, at int64) {
 	n.forest.mu.Lock()
 	defer n.forest.mu.Unlock()

@@ -12,8 +12,9 @@ import (
 // the gap since their last request, against new ones, and forgets over some 300 requests. Safe for concurrent use.
 //
 // The LRU is a run tree with one worker, the fleet, so a request costs one touch. A table of block hashes would cost a
-// map access a block: some 200 us for a 64k prompt. Of a long chain Reuse keeps the first blocks and then one of eight
-// (thinned), since the copy of a prompt of 256 KB was 2 % of the whole cost of its request, and its collection 1 %.
+// map access a block: some 200 us for a 64k prompt. Reuse keeps the first blocks of a long chain, and one of eight of
+// the others (thinned), since the copy of a prompt of 256 KB was 2 % of the whole cost of its request, and its
+// collection 1 %.
 type Reuse struct {
 	now   func() time.Time
 	start time.Time
@@ -137,7 +138,8 @@ func (r *Reuse) Start(g *Gaps) {
 	r.warmed.Store(true)
 }
 
-// weigh gives a request a greater weight than the one before, in place of a smaller one for all before: R is a ratio.
+// weigh gives a request a greater weight than the last one had. That is the same as a smaller weight for all earlier
+// ones, since R is a ratio.
 func (r *Reuse) weigh() {
 	r.weight /= decay
 	if r.weight < heaviest {

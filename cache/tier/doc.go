@@ -12,10 +12,10 @@
 //
 // # What if Redis is silent, or has forgotten?
 //
-// L1 answers for what it holds. Of everything else nothing is known: Find returns ErrSilent, which is never "there is
-// none". A Redis that was flushed or came back empty gets back what every router holds before it is believed again
-// (epoch.go). Set maxmemory-policy noeviction: values that Redis evicts by itself are put back only by a router that
-// uses them.
+// L1 answers for what it holds. It knows nothing of other keys: Find returns ErrSilent for them, which never means
+// "there is none". A Redis that was flushed or came back empty gets back what every router holds before it is believed
+// again (epoch.go). Set maxmemory-policy noeviction: values that Redis evicts by itself are put back only by a router
+// that uses them.
 //
 // # Why
 //

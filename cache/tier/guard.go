@@ -10,8 +10,8 @@ import (
 )
 
 // guard checks the replies of Redis as they are read. It ends the connection when a reply announces more than any reply
-// to us can have. Without it the client library would allocate what a line announces, 16 GB for *1000000000, before the
-// first element has come. The bounds are for all replies to one write together.
+// to us can have. Without the guard, the client library would allocate as much as a line announces before the first
+// element has come: 16 GB for *1000000000. The bounds are for all replies to one write together.
 type guard struct {
 	net.Conn
 	most  int64 // bytes
@@ -27,8 +27,8 @@ const (
 	// maxItems bounds the elements of arrays: a page of SCAN has some 1,000, answers to a batch of changes 768.
 	maxItems = 1 << 16
 	maxLine  = 64 << 10
-	// grace is how much longer a connection is read whose deadline has passed. With none left a read fails before it
-	// reads.
+	// grace is how much longer a connection is read whose deadline has passed. Once that time is over, a read fails
+	// before it reads anything.
 	grace = time.Millisecond
 )
 

@@ -42,8 +42,8 @@ func (h healer) run(ctx context.Context) {
 	}
 }
 
-// heal probes Redis and, if it answers in time, sends it what it lacks and closes the breaker. Changes made meanwhile
-// stay owed until the next pulse: under load there are always some.
+// heal probes Redis. If Redis answers in time, heal sends the changes that Redis has missed and closes the breaker.
+// Changes that are made meanwhile are sent by the next call: under load there are always some.
 func (h healer) heal(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 4*backgroundTimeout)
 	defer cancel()

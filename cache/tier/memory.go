@@ -140,7 +140,7 @@ func (m *memory) deleteOnly(k id, value []byte, expires, now int64) (ticket uint
 	return ticket, true
 }
 
-// owes reports whether Redis has yet to be given a change of a value.
+// owes reports whether a change of a value has not been sent to Redis yet.
 func (m *memory) owes(k id, now int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -37,7 +37,7 @@ func (s *Store) Find(ns, key string) (value []byte, life time.Duration, ok bool,
 	return nil, 0, false, ErrSilent
 }
 
-// Set stores a value, over whatever stands there. What is refused leaves what stands there.
+// Set stores a value and replaces the old one. If the new value is refused, the old one remains.
 func (s *Store) Set(ns, key string, value []byte, ttl time.Duration) {
 	if !s.l1.fits(key, value) {
 		return
@@ -60,10 +60,10 @@ func (s *Store) Set(ns, key string, value []byte, ttl time.Duration) {
 	s.l1.markPaid(o.id, ticket, o.began)
 }
 
-// SetIfAbsent stores a value if none stands there, in one step among all routers that share the Redis. It returns what
-// stands there afterwards and whether that is the value given; nil, false if it was refused for its size, or for its
-// owner's share. If Redis does not answer, the value stands in L1 until Redis does, and gives way to what Redis has
-// then.
+// SetIfAbsent stores a value if the key has none, in one step among all routers that share the Redis. It returns the
+// value that the key has afterwards, and whether that is the one given. It returns nil, false if the value is too
+// large, or if its owner's share is used up. If Redis does not answer, L1 keeps the value until Redis does, and then
+// yields to what Redis has.
 func (s *Store) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool) {
 	o := s.begin(id{ns, key})
 	defer o.end()
@@ -128,7 +128,7 @@ func (s *Store) Delete(ns, key string) {
 		s.l1.delete(o.id, o.began)
 		return
 	}
-	// Of a key that L1 does not know Redis keeps a tombstone only if there was a value.
+	// If L1 does not know the key, Redis keeps a tombstone only if it had a value.
 	life := o.tombstoneLife()
 	ticket, kept := s.l1.put(o.id, write{expires: until(o.began, life), owes: oweDelete}, o.began)
 	if !s.shared() {

@@ -123,7 +123,8 @@ if forgot() then return {'u', '', 0} end
 put(ARGV[1], ARGV[2])
 return {'s', '', tonumber(ARGV[2])}
 `)
-	// swap: old, new, ttl. old "" = must be absent. kind s = stored; else what stands there.
+	// swap: old, new, ttl. If old is "", the key must have no value. It returns kind s if it stored new, and otherwise
+	// the kind of what the key has.
 	scriptSwap = redis.NewScript(found + `
 local same = kind == 'v' and ARGV[1] == 'v' .. v or kind ~= 'v' and ARGV[1] == ''
 if forgot() then return {'u', '', 0} end

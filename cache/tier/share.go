@@ -2,7 +2,7 @@ package tier
 
 // Half of memory is for values that have an owner, such as the sessions of an API key. Each owner has a reserved part
 // of it: with n owners half of it divided by n. The rest is for whoever comes first. So one owner that floods the store
-// never evicts what another holds. With one owner all is his.
+// never evicts what another holds. A single owner may use all of it.
 
 // Owners returns the owner whose share of memory a value takes.
 type Owners interface {

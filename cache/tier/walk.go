@@ -2,9 +2,9 @@ package tier
 
 import "runtime"
 
-// A walk over all entries holds the lock for walkStep of them at a time, and lets others run before the next step. With
-// all 100,000 at once others waited for 18 ms. Without the Gosched, the lock is taken again before a waiter has woken:
-// a Get's p99 was 15 ms, is 0.1 ms.
+// A walk over all entries holds the lock for walkStep of them at a time, and lets others run before the next step. When
+// it held the lock for all 100,000 at once, others waited for 18 ms. Without the Gosched it takes the lock again before
+// a waiter has woken: then the p99 of Get is 15 ms, and with it 0.1 ms.
 const walkStep = 512
 
 // row is a live value on a walk.
@@ -54,7 +54,7 @@ func (m *memory) rows(rows []row, ns string, now int64, entries []*entry) []row 
 	return rows
 }
 
-// debtors returns the entries that owe something now.
+// debtors returns the entries whose changes Redis does not have yet.
 func (m *memory) debtors() []*entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -106,8 +106,9 @@ func (c *Conn) Peer() Peer { return c.peer }
 // Local returns the address of this end.
 func (c *Conn) Local() Address { return addressOf(c.conn.LocalAddr()) }
 
-// Settle marks the peer as genuine: it has sent a message that only a real peer sends. From then on it may be silent as
-// long as it likes, and a Listener that is full does not close it for another. The goroutine that receives calls it.
+// Settle marks the peer as genuine: it has sent a message that only a real peer sends. After that the peer may be
+// silent for as long as it likes, and a Listener that is full does not close this connection to make room for another.
+// The goroutine that receives calls it.
 func (c *Conn) Settle() {
 	if c.settled.Swap(true) {
 		return

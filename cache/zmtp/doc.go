@@ -4,8 +4,8 @@
 // # The shape
 //
 // Dial makes a Conn, Listen a Listener that hands each peer to a function of its own goroutine, as net/http does. A
-// Conn sends and receives messages of one or more frames: it knows no envelopes and no identities. What libzmq calls a
-// socket is left to the caller, to whom the connection is the identity:
+// Conn sends and receives messages of one or more frames: it knows no envelopes and no identities. The package has no
+// part that corresponds to a socket of libzmq. Callers do that part, and use the connection as the identity:
 //
 //	SUB     Dial or Listen, Config.Subscribe; each message is [topic, ...]
 //	PUB     Listen or Dial, Conn.OnCommand for the subscriptions

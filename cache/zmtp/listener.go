@@ -54,8 +54,8 @@ func Listen(ctx context.Context, addr string, c Config, handle func(*Conn)) (*Li
 	return l, nil
 }
 
-// removeLeftover removes the socket file of a process that is gone. One that somebody listens at stays, and so does
-// what is no socket.
+// removeLeftover removes the socket file of a process that is gone. It leaves a socket at which a process listens, and
+// a file that is not a socket.
 func removeLeftover(path string) {
 	if s, err := os.Lstat(path); err != nil || s.Mode()&os.ModeSocket == 0 {
 		return

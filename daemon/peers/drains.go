@@ -21,8 +21,8 @@ const (
 	drainsEvery = 4
 )
 
-// drains spreads an operator's drains over the routers of a pool, and the ends of drains. Of two that contradict each
-// other the later one holds. It is safe for concurrent use.
+// drains tells all routers of a pool of an operator's drains, and of their ends. If two contradict each other, the
+// later one holds. It is safe for concurrent use.
 type drains struct {
 	pool *route.Pool
 

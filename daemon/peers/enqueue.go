@@ -64,8 +64,8 @@ func (s *Sender) Forgotten(worker uint64) {
 	s.finishEvent(time.Time{})
 }
 
-// finishEvent releases mu, which its caller holds, after an event for the next frame. If many events wait, it writes
-// them.
+// finishEvent is called with mu held, after an event was put into the queue. It releases mu. If many events wait, it
+// writes them into a frame.
 func (s *Sender) finishEvent(at time.Time) {
 	much := s.queue.full()
 	if !at.IsZero() {

@@ -71,7 +71,8 @@ func (p *Peers) runExchanges(ctx context.Context) {
 // never is a due time: no record is announced, as an exchange comes soon in any case.
 const never = math.MaxInt64
 
-// awaitRecord has the next record that is queued announced, and one that is queued already.
+// awaitRecord makes sure that the next record which is queued is announced. If one is queued already, it announces it
+// now.
 func (p *Peers) awaitRecord() {
 	p.due.Store(0)
 	if slices.ContainsFunc(p.list(), func(m *Member) bool { return m.sender.hasQueued() }) {
@@ -162,8 +163,8 @@ func (p *Peers) applyReply(ctx context.Context, t *transfer, x *exchanged) (sent
 	return sent, others
 }
 
-// restartStream deletes a stream that takes no entry any more, because somebody has written one with the last possible
-// id, and has it read from its new beginning. The other routers find that by the ids that Redis gives them then. It
+// restartStream deletes a stream that takes no more entries because somebody has written one with the last possible id.
+// The stream is then read from its new beginning. The other routers find that by the ids that Redis gives them then. It
 // reports whether it did so.
 func (p *Peers) restartStream(ctx context.Context, m *Member, why error) bool {
 	if !isReply(why) || !strings.Contains(why.Error(), "last possible ID") {

@@ -117,8 +117,8 @@ func (m *Member) recordWritten(id string) {
 	}
 }
 
-// replayAgain has the stream read again from as far back as a starting router reads. The frames applied before count as
-// repeated.
+// replayAgain makes the router read the stream again, from as far back as a router that starts. The frames applied
+// before count as repeated.
 func (m *Member) replayAgain() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

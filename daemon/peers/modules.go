@@ -24,11 +24,12 @@ type Module struct {
 // modulesEvery is how often a router looks for modules that were pushed to others.
 const modulesEvery = 2 * time.Second
 
-// SharesModules reports whether routers push to each other. They do so only with a secret of the operator's own: by one
-// that Redis keeps, all that may write to Redis could bring a module.
+// SharesModules reports whether routers push to each other. They do so only if the operator has set a secret. Without
+// one, the routers use a secret that they keep in Redis, and everybody who may write to Redis could bring a module.
 func (p *Peers) SharesModules() bool { return p != nil && p.conf.Secret != "" }
 
-// PushModule stores a module for the other routers. Without bytes it takes the name out; they keep what they have.
+// PushModule stores a module for the other routers. If wasm is empty, it removes the name; the other routers keep the
+// module that they have.
 func (p *Peers) PushModule(name string, wasm []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), replayTimeout)
 	defer cancel()

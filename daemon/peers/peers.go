@@ -131,7 +131,7 @@ func (p *Peers) list() []*Member {
 
 // Join shares a pool's history and the changes of its sessions with the other routers until leave is called. A nil
 // Peers shares nothing. Each Join has a sender's id of its own: a pool that a reload removes and another one adds again
-// numbers its frames from 1, and knows nothing of the frames before.
+// numbers its frames from 1, and knows nothing of the earlier frames.
 func (p *Peers) Join(name string, pool *route.Pool) (leave func()) {
 	if p == nil {
 		return func() {}

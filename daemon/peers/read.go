@@ -11,8 +11,8 @@ import (
 // the beginnings of chains that other routers name.
 const minReplay = 16 << 20
 
-// listen waits for new entries in any stream, and applies them. For a pool that has just joined it first reads the
-// older entries.
+// listen waits for new entries in any stream, and applies them. If a pool has just joined, it reads the older entries
+// first.
 func (p *Peers) listen(ctx context.Context) error {
 	for _, m := range p.list() {
 		if m.replayPending() {

@@ -165,8 +165,8 @@ func (r *Receiver) refuse(head *head) error {
 	return errSecret
 }
 
-// evictPeer forgets the gone or foreign peer that was silent for longest. In a replay every peer is a candidate, since
-// it is not yet known which of them are alive. evictPeer reports whether it found one.
+// evictPeer forgets the gone or foreign peer that was silent for longest. During a replay every peer is a candidate,
+// since the receiver does not know yet which of them are alive. evictPeer reports whether it found one.
 func (r *Receiver) evictPeer() bool {
 	var oldest *peer
 	for _, p := range r.peers {

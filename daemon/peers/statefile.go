@@ -45,7 +45,7 @@ type Written struct {
 	Failures uint64 // tries that failed
 }
 
-// Stats returns the state of the writes. Of a nil StateFile it is zero: off.
+// Stats returns the state of the writes. It is zero for a nil StateFile, which is off.
 func (f *StateFile) Stats() Written {
 	if f == nil {
 		return Written{}
@@ -99,7 +99,7 @@ func readBounded(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, most))
 }
 
-// Join restores a pool from the file, and has the pool saved from now on until leave is called. The pool must have
+// Join restores a pool from the file. From now on the pool is saved in it, until leave is called. The pool must have
 // served no request: it takes over the file's secret. models returns the pool's configured models, which a reload may
 // change. Join restores nothing if the file has other models for the pool, or if no worker is the same.
 func (f *StateFile) Join(name string, models func() []string, pool *route.Pool) (leave func()) {

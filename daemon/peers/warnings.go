@@ -72,7 +72,7 @@ func (m *Member) refuse(log *slog.Logger, what string, refused *bool, err error,
 	}
 }
 
-// clearReadRefused has the stream read again.
+// clearReadRefused lets the router read the stream again.
 func (m *Member) clearReadRefused() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

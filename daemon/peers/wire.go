@@ -160,7 +160,7 @@ var (
 	errCut     = errors.New("it is cut or changed")
 )
 
-// reader reads a frame. After a fault it reads zeros.
+// reader reads a frame. Once it has found a fault, it returns zeros.
 type reader struct {
 	b       []byte
 	bad     bool

@@ -2,8 +2,8 @@ package meter
 
 import "fmt"
 
-// Bounds on what is compiled. For the branches of one function wazero's compiler takes a time that grows with their
-// square.
+// Bounds on what is compiled. The time that wazero's compiler takes for a function grows with the square of its
+// branches.
 const (
 	maxBody  = 1 << 20 // bytes of one function
 	maxForks = 5_000   // branches, labels, ifs and loops of one function, and our charges in it

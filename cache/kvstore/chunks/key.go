@@ -45,7 +45,7 @@ const (
 	rankDigits     = 8   // of kv_rank in a server's key; no world has ten million workers
 )
 
-// ParseKey parses a key. false = LMCache makes no such keys.
+// ParseKey parses a key. ok is false if LMCache makes no such keys.
 func ParseKey(key string) (k Key, ok bool) {
 	if rest, ok := strings.CutSuffix(key, metadataSuffix); ok {
 		key, k.Kind = rest, Metadata
@@ -145,7 +145,7 @@ const (
 // metadataBytes is the size of the metadata of one group of layers: length, format, dtype, four dimensions.
 const metadataBytes = 7 * 4
 
-// parseMetadata parses the metadata of one group at the start of b. false = b starts with none.
+// parseMetadata parses the metadata of one group at the start of b. ok is false if b does not start with metadata.
 func parseMetadata(b []byte) (s shape, ok bool) {
 	if len(b) < metadataBytes {
 		return s, false

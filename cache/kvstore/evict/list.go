@@ -54,8 +54,8 @@ func (l *list[T]) toFront(i *Item[T]) {
 	l.pushFront(i)
 }
 
-// takeBack removes the oldest item for which free is true. It moves the items before that, which are in use, to the
-// front.
+// takeBack removes the oldest item for which free is true. It moves the items that come before it, which are in use, to
+// the front.
 func (l *list[T]) takeBack(free func(*Item[T]) bool) *Item[T] {
 	for range l.n {
 		i := l.back()

@@ -12,8 +12,8 @@ import (
 )
 
 // FlushCommand is the command to a member of a pool at its door: FlushCommand PREFIX AFTER. The member deletes a page
-// of its own keys with the prefix, and returns how many it deleted and where the next page begins; "" = that was the
-// last.
+// of its own keys with the prefix, and returns how many it deleted and where the next page begins, or "" after the last
+// page.
 const FlushCommand = "WARMPATH.FLUSH"
 
 // scanCount is how many keys a Redis visits in one SCAN: below a millisecond, in which it serves no other command.

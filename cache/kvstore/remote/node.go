@@ -316,7 +316,8 @@ func (n *node) beat(ctx context.Context, c *redis.Client, timeout time.Duration,
 		defer func() { n.mu.Lock(); n.beating = false; n.mu.Unlock() }()
 		ctx, cancel := context.WithTimeout(context.WithValue(ctx, pulse{}, true), timeout)
 		defer cancel()
-		// Over TLS the library does not notice that the server has closed a connection: each costs a PING.
+		// The library does not notice that the server has closed a connection with TLS, so each such connection costs a
+		// PING.
 		for range c.PoolStats().IdleConns + 1 {
 			err := c.Ping(ctx).Err() // the hook counts the outcome
 			if errors.Is(err, redis.ErrClosed) {

@@ -144,9 +144,9 @@ func (r *Remote) Put(key string, expires time.Time, value *kvstore.Lease) (writt
 	return nil, false
 }
 
-// dropOld deletes the value that an unwritten one was to replace: it would come back once memory evicts the new one. Of
-// LMCache's chunks only a value that this daemon knows of is deleted: their keys name their content, so the value that
-// another daemon may have put is as good.
+// dropOld deletes the value that an unwritten one was to replace: it would come back once memory evicts the new one. If
+// the key is one of LMCache's chunks, it deletes only a value that this daemon knows of. Such a key names its content,
+// so a value that another daemon has put there is as good.
 func (r *Remote) dropOld(j *job) {
 	known := r.index.forget(markOf(j.key)) || j.had
 	if _, chunk := chunks.ParseKey(j.key); known || !chunk {

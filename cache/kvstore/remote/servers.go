@@ -187,7 +187,7 @@ func (s *servers) stand(key string) stand {
 	return stand{server: n, losses: n.lost()}
 }
 
-// at returns the client for a key. For a cluster that is the common one, which follows a key that has moved.
+// at returns the client for a key. For a cluster it returns the common client, which finds a key that has moved.
 func (s *servers) at(key string) (redis.Cmdable, error) {
 	if s.kind == goredis.Cluster {
 		return s.client, nil

@@ -165,8 +165,8 @@ func (d *Disk) put(p extent) {
 	p.segment.keys[p.record.key] = struct{}{}
 }
 
-// Exists reports whether the disk has the key. With a time it keeps the value until then, or until Unkeep; false can
-// also mean that it cannot keep the value.
+// Exists reports whether the disk has the key. If keep is a time, the disk keeps the value until then, or until Unkeep.
+// In this case false can also mean that it cannot keep the value.
 func (d *Disk) Exists(key string, keep time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -48,7 +48,7 @@ func segmentsOf(dir string) (numbers []uint64, err error) {
 }
 
 // scan reads the headers of a segment and calls found for each live record. After a damaged header it goes on at the
-// next whole one; it cuts off an end that has none.
+// next whole header. If no whole header follows, it cuts the rest off.
 func scan(f *os.File, found func(at int64, r record)) (s scanned, err error) {
 	st, err := f.Stat()
 	if err != nil {

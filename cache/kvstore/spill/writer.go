@@ -35,8 +35,8 @@ func (d *Disk) Run(ctx context.Context) {
 // looked is how many keys a second are checked for their end: a million in a quarter of an hour.
 const looked = 1000
 
-// expire drops the expired ones of the next keys after a key. It returns the key after which to go on; "" = from the
-// beginning. Their records stay as they are: a start does not restore them.
+// expire drops the expired ones of the next keys after a key. It returns the key after which the next call goes on, or
+// "" to go on from the beginning. It does not change their records: a start does not restore them.
 func (d *Disk) expire(after string) string {
 	page := d.keys.Page("", after, looked)
 	now := time.Now()

@@ -29,8 +29,8 @@ type Stored struct {
 	Session   string   // label of the request that caused it, from 0.30 on
 
 	// Tokens has BlockSize for each hash, or is empty: blocks offloaded to the CPU come without, with hashes that have
-	// been stored on the GPU before. In a block whose content is more than its tokens (an image, embeddings) they are
-	// replaced by numbers from 1<<31 on, which no tokenizer has: what follows keeps its place, and no prompt of text
-	// matches it.
+	// been stored on the GPU before. If a block holds more than tokens (an image, embeddings), its tokens are replaced
+	// by numbers from 1<<31 on, which no tokenizer has. So the blocks that follow keep their place, and no prompt of
+	// text matches the block.
 	Tokens []uint32
 }

@@ -37,8 +37,8 @@ type Client struct {
 	Addr string // without user and password
 }
 
-// Connect makes a client; nothing is sent before its first command. Each command is sent once, but for a cluster's
-// redirections, and ends with its context.
+// Connect makes a client; nothing is sent before its first command. Each command is sent only once, unless a cluster
+// redirects it, and ends with its context.
 func Connect(url string, set Settings) (*Client, error) {
 	s, err := Parse(url)
 	if err != nil {

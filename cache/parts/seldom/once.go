@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// maxKeys bounds what is remembered, as keys may come from a client or a worker. Beyond it no line has a key, until all
-// are forgotten forgetAfter later.
+// maxKeys bounds what is remembered, as keys may come from a client or a worker. When there are that many, a line with
+// a new key is not logged until all keys are forgotten, forgetAfter after the first.
 const (
 	maxKeys     = 4096
 	forgetAfter = time.Hour

@@ -88,7 +88,7 @@ func cacheRoutes(app *fiber.App, k *kvcache.Cache) {
 	app.Get("/api/v1/cache/value", func(c *fiber.Ctx) error { return cacheValue(c, k) })
 }
 
-// keyParam parses a key or prefix. If it is none, keyParam answers 400 and returns false.
+// keyParam parses a key or prefix. If the text is not valid, keyParam answers 400 and returns false.
 func keyParam(c *fiber.Ctx, name string) (string, bool) {
 	key, err := kvcache.ParseText(c.Query(name))
 	if err != nil {

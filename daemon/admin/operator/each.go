@@ -115,7 +115,7 @@ func readOrder(c *fiber.Ctx) (o order, err error) {
 	return o, nil
 }
 
-// send sends the order to each worker, be it up or not, and returns what all have answered.
+// send sends the order to each worker, whether it is up or not, and returns all answers.
 func (o *order) send() Ordered {
 	var to []worker.Stats // one of each process: ranks share theirs
 	for _, s := range o.pool.Workers.Stats(time.Now()) {

@@ -97,7 +97,7 @@ func (m *Metrics) Reloaded(r Reload) {
 // Recent returns the counts of the last hour.
 func (m *Metrics) Recent() *Recent { return &m.recent }
 
-// at returns the time of the reported event. To read the clock takes 40 ns.
+// at returns the time of the reported event. A look at the clock takes 40 ns.
 func at(s *message.Seen) time.Time {
 	if s.At.IsZero() {
 		return time.Now()

@@ -119,7 +119,7 @@ func (r *Recent) turnedAway(pool string, wanting bool, now time.Time) {
 	}
 }
 
-// unanswered counts a request that the workers which had it left without an answer.
+// unanswered counts a request that was sent to workers and got an answer from none of them.
 func (r *Recent) unanswered(pool string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,8 +160,8 @@ func (r *Recent) forget(pool string) {
 	delete(r.of, pool)
 }
 
-// lacking returns the recent counts of requests refused for want of a worker or a place, and of prompts that found no
-// prefiller.
+// lacking returns recent counts: of requests that were refused because there was no worker or no place, and of prompts
+// that found no prefiller.
 func (r *Recent) lacking(pool string, now time.Time) (answers, prompts lack) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

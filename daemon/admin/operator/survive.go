@@ -7,8 +7,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// surviving answers 500 in place of a handler that panics. Without it a fault in a page would end the clients' requests
-// with the process.
+// surviving answers 500 when a handler panics. Without it, a fault in a page would end the process, and with it the
+// clients' requests.
 func surviving(log *slog.Logger) fiber.Handler {
 	return func(c *fiber.Ctx) (err error) {
 		defer func() {

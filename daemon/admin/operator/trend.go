@@ -32,7 +32,7 @@ type trend struct {
 	began, rose time.Time // zero: it does not rise
 }
 
-// see takes the count as it is now, and reports whether a rise begins or ends with it.
+// see takes the present count, and reports whether a rise begins or ends now.
 func (t *trend) see(value uint64, now time.Time) (begins, ends bool) {
 	switch rising := !t.began.IsZero(); {
 	case value > t.value && !rising:

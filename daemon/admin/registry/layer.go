@@ -27,7 +27,7 @@ var tarTypes = []string{ocispec.MediaTypeImageLayerGzip, ocispec.MediaTypeImageL
 // inImage is the module's file in an image, in its folder at the top.
 const inImage = "plugin.wasm"
 
-// layerOf returns the layer that has the module, which may be in a tar. Of several tars it is the last.
+// layerOf returns the layer that has the module, which may be in a tar. If there are several tars, it is the last one.
 func layerOf(layers []ocispec.Descriptor) (layer ocispec.Descriptor, packed bool, err error) {
 	var types []string
 	found := 0

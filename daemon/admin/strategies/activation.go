@@ -51,8 +51,9 @@ func (s *Store) Deactivate(pool string) (*Strategy, error) {
 	return s.change(c, pool, "", "")
 }
 
-// change remembers name for a pool, "" = the one that the file names, and reloads. want must serve then, "" = any may.
-// It returns the strategy that serves.
+// change writes down that the pool uses the strategy name, and reloads. If name is "", the pool uses the one that the
+// configuration file names. After the reload want must serve; if it is "", any strategy may. It returns the strategy
+// that serves.
 func (s *Store) change(c *conf.Config, pool, name, want string) (*Strategy, error) {
 	_, inFile, err := live(c, pool)
 	if err != nil {
@@ -81,7 +82,7 @@ func (s *Store) change(c *conf.Config, pool, name, want string) (*Strategy, erro
 	return &is, nil
 }
 
-// remember writes down which strategy serves a pool; undo restores the entry before.
+// remember writes down which strategy serves a pool; undo restores the former entry.
 func remember(dir, pool, name, insteadOf string) (undo func() error, err error) {
 	var before conf.Activation
 	var was bool

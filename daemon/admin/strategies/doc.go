@@ -16,7 +16,7 @@
 // It checks the module as the daemon will load it, for every pool that it serves: imports, exports, signatures,
 // options, a first decision. Then it writes the file, whole or not at all, into server.strategies_dir, and makes the
 // daemon reload: a pool that names the strategy has the new version when the answer comes. When the reload is refused,
-// it restores the file before. Deliveries do not wait for one another: the second is refused.
+// it restores the former file. Deliveries do not wait for one another: the second is refused.
 //
 // # What does an activation do?
 //

@@ -137,10 +137,10 @@ func (p *Shadows) Watch(c *route.Choice) fmt.Stringer {
 	return j.verdict
 }
 
-// Under load the shadows rest for a while when they have decided all that waited. They then wake once for some tens
-// of requests and not for each: a wake runs on the processor that serves the request, before its next work, and at
-// 20,000 requests/s doubled the time of a request (BenchmarkShadow). A request that ends sooner than the rest has no
-// verdict in the access log.
+// When there is load, the shadows rest for a while once they have decided all waiting requests. They then wake once for
+// some tens of requests and not for each: a wake runs on the processor that serves the request, before its next work,
+// and at 20,000 requests/s doubled the time of a request (BenchmarkShadow). A request that ends sooner than the rest
+// has no verdict in the access log.
 const (
 	rest      = 2 * time.Millisecond
 	busyGap   = time.Millisecond      // between two wakes, or less,
@@ -207,8 +207,8 @@ func (p *Shadows) decide(j job) {
 	p.free.Put(j.snapshot)
 }
 
-// decide compares one shadow's choice, and returns the worker that it would have taken in place of the live one; "" =
-// the same.
+// decide compares one shadow's choice, and returns the worker that it would have taken, or "" if that is the one that
+// the live strategy took.
 func (s *shade) decide(n *route.Snapshot) string {
 	n.View(s.Module)
 	began := time.Now()

@@ -21,10 +21,10 @@ type Process interface {
 	Configuration() *conf.Config
 	// Served is what is in force for a request that comes in now.
 	Served() *epoch.Epoch
-	// Reload reads the configuration and the modules again. On an error all stays as it was.
+	// Reload reads the configuration and the modules again. If it returns an error, nothing has changed.
 	Reload() error
-	// Share gives a module to the other routers of the history, and returns what the operator should know. Without bytes
-	// it takes the name back; they keep what they have.
+	// Share gives a module to the other routers of the history, and returns what the operator should know. If wasm is
+	// empty, it withdraws the name; the other routers keep the module that they have.
 	Share(name string, wasm []byte) (note string)
 }
 
@@ -70,8 +70,8 @@ func (s *Store) Strategies() (list []Strategy) {
 	return list
 }
 
-// Put brings a module in under a name, here and at the routers of the history. was is the sum of the module in whose
-// place it is to come, "" = of any or none.
+// Put brings a module in under a name, here and at the routers of the history. was is the SHA-256 of the module that it
+// is to replace. If was is "", it may replace any module, or none.
 func (s *Store) Put(name string, wasm []byte, was string) (*Delivered, error) {
 	d, err := s.put(name, wasm, was)
 	if err == nil {
@@ -169,7 +169,7 @@ func mayPut(c *conf.Config, name string, wasm []byte) error {
 	return nil
 }
 
-// putBack restores the file before.
+// putBack restores the former file.
 func putBack(path string, before []byte) error {
 	var err error
 	if before == nil {

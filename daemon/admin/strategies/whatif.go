@@ -98,7 +98,7 @@ func (l *Lab) Ask(q Question) (*Answer, error) {
 	return a, nil
 }
 
-// callerOf returns the caller of the key with that name, or nil. For an empty name it returns the caller that is used
+// callerOf returns the caller of the key with that name, or nil. If name is empty, it returns the caller that is used
 // without [[keys]].
 func callerOf(e *epoch.Epoch, name string) *gate.Caller {
 	if name != "" {

@@ -38,7 +38,7 @@ func (t *Timeline) mark(m Mark) {
 	t.marks = append(t.marks, m)
 }
 
-// compare marks that a worker's state is another than at the last look. The first time that a worker comes up is not
+// compare adds a mark if a worker's state has changed since the last look. The first time that a worker comes up is not
 // an event. The caller holds t.mu.
 func (t *Timeline) compare(k *track, w *Worker, now time.Time) {
 	before := k.state

@@ -15,11 +15,11 @@
 //
 // # Why this library
 //
-// go.opentelemetry.io/otel is the project's own SDK (Apache-2.0). Of it are the reading of the client's context, the
+// go.opentelemetry.io/otel is the project's own SDK (Apache-2.0). It provides the reading of the client's context, the
 // sampler, the description of the process, the span, the processor that makes batches, and the exporter that posts
-// them: its retries, TLS and standard environment variables are what operators know. The [queue] counts what goes
-// into the processor and what its exporter has sent, as the processor drops without a count. The SDK logs through
-// logr; sdkLog says which of these lines are kept.
+// them: its retries, TLS and standard environment variables are what operators know. The [queue] counts what goes into
+// the processor and what its exporter has sent, as the processor drops without a count. The SDK logs through logr;
+// sdkLog says which of these lines are kept.
 //
 // why.md has the reasons and the details, and what lost.
 package tracing

@@ -20,7 +20,7 @@
 // All sockets are handed over, those of the workers' KV events, of LMCache and of the Redis listener too: every port
 // belongs to a process at every moment, and nothing has to be tried again. The old process closes the connections there
 // at once, as these clients reconnect to the new one. Locked resources (the folder of spilled values, HyperPod's
-// segment) are not handed over: a process that [Manager.Succeeds] waits until the process before has released them.
+// segment) are not handed over: a new process ([Manager.Succeeds]) waits until the old one has released them.
 //
 // What lost: a temporary NOTIFY_SOCKET in place of the pipes. It needs a writable folder, which a hardened unit or an
 // empty image lacks, and in the abstract namespace anybody may write to it. github.com/cloudflare/tableflip does the

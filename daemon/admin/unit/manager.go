@@ -123,8 +123,8 @@ func (m *Manager) Given() Sockets {
 	return m.Sockets
 }
 
-// Listen is net.Listen with sockets that an upgrade hands over: it returns the socket of the process before, if that
-// listened there.
+// Listen is net.Listen with sockets that an upgrade hands over: if the old process listened on the address, it returns
+// that socket.
 func (m *Manager) Listen(network, addr string) (net.Listener, error) {
 	if m == nil {
 		return net.Listen(network, addr)
@@ -161,11 +161,11 @@ func (m *Manager) Await(ready func() bool) {
 	}
 }
 
-// In the first wait clients are not served; in the second the process before serves them.
+// Clients are not served during the first wait. During the second, the old process serves them.
 const awaitTimeout, successorTimeout = 5 * time.Second, 15 * time.Second
 
-// Ready sends that requests are served now. A successor returns once the process before has stopped accepting. After
-// Stopping it does nothing, and the process before serves on.
+// Ready sends that requests are served now. In a successor, it returns once the old process no longer accepts
+// connections. After Stopping it does nothing, and the old process continues to serve.
 func (m *Manager) Ready(status string) {
 	if m != nil && m.parent != nil {
 		if m.current() == stopping {
@@ -195,16 +195,17 @@ func (m *Manager) Reload(do func() error) error {
 	return err
 }
 
-// Stopping sends that the process is about to end. It is the last message. Stopping also ends a process that an
-// upgrade waits for. An operator who stops a daemon wants no successor, and the new process would serve as soon as
-// this one has ended. A successor that does not serve yet sends to the process before that it fails.
+// Stopping sends that the process is about to end. It is the last message. Stopping also ends a process that an upgrade
+// waits for. An operator who stops a daemon wants no successor, and the new process would serve as soon as this one has
+// ended. A successor that does not serve yet tells the old process that it has failed.
 func (m *Manager) Stopping(status string) {
 	_ = m.Failed(errEarly)
 	m.sendIf(func(p phase) (phase, bool) { return stopping, p != stopping }, daemon.SdNotifyStopping, "STATUS="+status)
 	m.await(nil)
 }
 
-// await makes next the process that an upgrade waits for. It ends the one before, and next too if this process stops.
+// await makes next the process that an upgrade waits for. It ends the process that the last upgrade waited for. If this
+// process stops, it ends next too.
 func (m *Manager) await(next *successor) {
 	if m == nil {
 		return

@@ -8,8 +8,8 @@ import (
 
 // watchdog is how long the service manager waits for a sign of life (WatchdogSec=); 0 = it waits for none.
 //
-// The variable WATCHDOG_PID names the process that it expects. In an upgrade that is the process before, from which a
-// successor inherits it.
+// The variable WATCHDOG_PID names the process that it expects. In an upgrade it names the old process, because a
+// successor inherits the variable from it.
 func watchdog(successor bool) time.Duration {
 	usec, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	pid := os.Getenv("WATCHDOG_PID")

@@ -9,8 +9,8 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 )
 
-// catalogued is a tier behind with a catalogue of the keys that this daemon put there or found there. Keys that the
-// tier has lost since leave the catalogue when they are listed, and by tend.
+// catalogued is a tier behind with a catalogue of the keys that this daemon put there or found there. If the tier loses
+// a key later, the key is removed from the catalogue when somebody lists it, or when tend checks it.
 type catalogued struct {
 	kvstore.Backing
 	keys   *catalog.Catalog
@@ -140,7 +140,7 @@ func (c *catalogued) tend(ctx context.Context) {
 	}
 }
 
-// tendFrom checks the keys after one, and returns the key after which to go on; "" = from the beginning.
+// tendFrom checks the keys after one, and returns the key after which to go on, or "" to begin again.
 func (c *catalogued) tendFrom(ctx context.Context, after string) string {
 	page := c.keys.Page("", after, tended)
 	if b, ok := c.Backing.(Checked); ok {

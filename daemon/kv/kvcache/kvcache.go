@@ -89,7 +89,7 @@ type Stats struct {
 	L2Bytes  int64           // of values that L2 keeps at most; 0 = not known
 }
 
-// open takes the memory and binds the doors. Without a door it takes nothing.
+// open takes the memory and opens the listeners. If no listener is configured, it takes nothing.
 func open(c Config) (*Cache, error) {
 	k := &Cache{log: c.Log}
 	k.life, k.end = context.WithCancel(context.Background())
@@ -210,7 +210,8 @@ func (k *Cache) openRESP(c Config) error {
 	return nil
 }
 
-// Run serves at the doors until Close, or until one of them fails. Without a door it also waits for Close.
+// Run serves at the listeners until Close, or until one of them fails. If there is no listener, it just waits for
+// Close.
 func (k *Cache) Run() error {
 	if k.heir != nil {
 		return k.heir.run()
@@ -292,7 +293,7 @@ const (
 	lastReader  = 5 * time.Second // for clients to finish a read
 )
 
-// Close closes the doors and frees the memory. A nil Cache has neither.
+// Close closes the listeners and frees the memory. It does nothing for a nil Cache.
 func (k *Cache) Close() {
 	if k != nil {
 		k.closing.Do(k.close)

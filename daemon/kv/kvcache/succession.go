@@ -40,7 +40,8 @@ var heldFor = time.Minute
 
 const askHeld = 50 * time.Millisecond
 
-// Open takes the memory and binds the doors; it serves nothing before Run. Without a door it takes nothing.
+// Open takes the memory and opens the listeners; it serves nothing before Run. If no listener is configured, it takes
+// nothing.
 func Open(c Config) (*Cache, error) {
 	if c.Succeeds && (c.SpillDir != "" || c.HyperPod != "") {
 		return openLater(c)

@@ -206,7 +206,7 @@ func runTTL(c *conn, args [][]byte, unit time.Duration) error {
 const flushedOnce = 1000
 
 // runFlush deletes a page of this daemon's own keys with a prefix, for a daemon of the same pool. It returns how many
-// it deleted, and where the next page begins; "" = that was the last.
+// it deleted, and where the next page begins, or "" after the last page.
 func runFlush(c *conn, args [][]byte) error {
 	if !c.peer {
 		c.failed(unknown(args))

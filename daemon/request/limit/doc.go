@@ -19,17 +19,17 @@
 //
 // A request is let in while two things hold of its key (type meter):
 //
-//   - What it took in the last 60 s is below its limit. The window slides. With fixed windows twice the limit would
-//     fit around the end of one.
+//   - What it took in the last 60 s is below its limit. The window slides. If the windows were fixed, a key could use
+//     twice its limit around the end of one.
 //   - What it has taken beyond the rate of its limit is at most .15 of the limit. This is GCRA (ITU-T I.371), as a
 //     leaky bucket, and spreads the requests over the minute. What is beyond the limit stays a debt until the rate has
 //     paid it.
 //
-// For requests both are exact: 20 a minute are never 21 in 60 s. The number of tokens of an answer is not known in
-// advance. So a request is let in below .98 of the limit and pays afterwards: a long prompt does not starve beside
-// short ones, and no key is shut out for longer than the limit takes to pay its debt. An answer that outgrows what
-// was expected of it takes more as it grows. A request whose counted prompt exceeds the tokens of a minute is never
-// let in.
+// Both rules are exact for requests: if the limit is 20 a minute, there are never 21 in 60 s. The number of tokens of
+// an answer is not known in advance. So a request is let in below .98 of the limit and pays afterwards: a long prompt
+// does not starve beside short ones, and no key is shut out for longer than the limit takes to pay its debt. An answer
+// that outgrows what was expected of it takes more as it grows. A request whose counted prompt exceeds the tokens of a
+// minute is never let in.
 //
 // The expected use of a request is learnt from the key's own requests (type habits). In addition, each running answer
 // is a risk: it may get longer, but never longer than the client allows. The .15 bounds risks and debts together.

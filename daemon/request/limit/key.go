@@ -121,8 +121,8 @@ func (k *Key) grow(at time.Time) {
 	}
 }
 
-// Behind refuses a request that would go before others of the key, which wait. It names the limit that they wait for,
-// or if that has just been left the first that the key has.
+// Behind refuses a request that would overtake waiting requests of the same key. It names the limit that they wait for.
+// If they no longer wait for one, it names the first limit that the key has.
 func (k *Key) Behind(at time.Time) *Refusal {
 	k.mu.Lock()
 	defer k.mu.Unlock()

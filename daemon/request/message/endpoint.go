@@ -177,7 +177,7 @@ func (e *Endpoint) Unloads() bool {
 	return e.Adapters && strings.Contains(strings.ToLower(e.Path), "unload_lora_adapter")
 }
 
-// ofID returns the role of /v1/models/{id}. Without an id it is the list: vLLM redirects there.
+// ofID returns the role of /v1/models/{id}. If id is empty, it is the role of the list, to which vLLM redirects.
 func ofID(id string) Role {
 	if id == "" {
 		return Models

@@ -219,7 +219,7 @@ func IsEvents(kind string) bool {
 }
 
 // Coded reports whether the answer is compressed, although the router asks workers not to. It then goes to the client
-// as it comes: there is no event to be read in it, and none may be appended.
+// as it comes: the router cannot read events in it, and must not append one.
 func Coded(h upstream.Header) bool {
 	coding, ok := h.Lookup("Content-Encoding")
 	return ok && coding != "" && !strings.EqualFold(coding, "identity")

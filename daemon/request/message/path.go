@@ -36,10 +36,10 @@ func FaultNothing(path string) Fault {
 	return f
 }
 
-// plainPath returns a path in the one spelling by which it is judged and passed on. It decodes what is encoded without
-// need, as every worker does before it looks for a route. It returns false for a path that a worker, or a proxy before
-// it, may resolve to another than the one judged here: with dot segments, empty segments, a backslash, an encoded slash
-// or backslash, control characters, or an escape that is none.
+// plainPath returns the spelling of a path that the router checks and passes on. It decodes what is encoded without
+// need, as every worker does before it looks for a route. It returns false if a worker, or a proxy before it, may read
+// the path as a different one: with dot segments, empty segments, a backslash, an encoded slash or backslash, control
+// characters, or a % that is not followed by two hexadecimal digits.
 func plainPath(path string) (string, bool) {
 	if strings.IndexByte(path, '%') >= 0 {
 		decoded, ok := decodeUnreserved(path)

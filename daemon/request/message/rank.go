@@ -36,8 +36,8 @@ func AskedRank(client string) int {
 	return 1 + rank
 }
 
-// PinRank sets the rank header of a request to a worker; "" takes it away. header has no such field but that of the
-// attempt before, which comes last.
+// PinRank sets the rank header of a request to a worker; "" takes it away. The only such field that header can have is
+// that of the last attempt, as the last field.
 func PinRank(header []upstream.Field, rank string) []upstream.Field {
 	if n := len(header); n > 0 && header[n-1].Name == rankHeader {
 		header = header[:n-1]

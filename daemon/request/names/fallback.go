@@ -29,7 +29,7 @@ func (r Reason) String() string {
 	return ""
 }
 
-// ReasonsOf returns the set of the reasons of these names, all of none.
+// ReasonsOf returns the set of the reasons with these names. If names is empty, it returns all reasons.
 func ReasonsOf(names []string) (set Reason) {
 	for _, name := range names {
 		for r := Down; r <= Context; r <<= 1 {
@@ -44,8 +44,8 @@ func ReasonsOf(names []string) (set Reason) {
 	return set
 }
 
-// After returns what a request of the alias is sent to next for that reason, under the name that the client sent. nil:
-// its client gets the error.
+// After returns what a request of the alias is sent to next for that reason, under the name that the client sent. If it
+// returns nil, the client gets the error.
 func (a *Alias) After(why Reason) *Alias {
 	if a == nil || a.On&why == 0 {
 		return nil

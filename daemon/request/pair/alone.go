@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/rewrite"
 )
 
-// clientsMayNot are the fields by which a client would have a worker read memory of another one.
+// clientsMayNot are the fields by which a client could make a worker read the memory of another one.
 var clientsMayNot = []string{keyParams, "bootstrap_host", "bootstrap_port", "bootstrap_room"}
 
 // extras are the fields in which vLLM (0.32) takes kv_transfer_params for a connector's as well, at any depth.
@@ -46,8 +46,8 @@ func Secret(answer io.Reader, events bool) io.Reader {
 }
 
 // stripper takes the fields of clientsMayNot and more out of an object in JSON, and kv_transfer_params out of extras.
-// It holds a key back, with the comma before it, until it knows the key. Of many spaces beside it some are cut, so that
-// they take no memory.
+// It holds a key back, with the comma before it, until it knows the key. If many spaces stand beside the key, it drops
+// some of them, so that they take no memory.
 type stripper struct {
 	answer bool // the object is a worker's answer: kv_transfer_params become null
 	more   []string

@@ -36,8 +36,8 @@ func Counted(answer []byte, cached int) Counts {
 // stream of server-sent events.
 //
 // In messages the usage is three numbers that add up to the prompt, so it changes all three. message_start keeps its
-// input_tokens: vLLM names the whole prompt there, before anything is known of its cache. Of a prefiller without counts
-// the decoder's stay.
+// input_tokens: vLLM names the whole prompt there, before anything is known of its cache. If the prefiller gave no
+// counts, those of the decoder stay.
 func NewReader(from io.Reader, kind prompt.Kind, counts func() Counts, events bool) *rewrite.Reader {
 	return rewrite.NewReader(from, &editor{counts: counts, messages: kind == prompt.Messages, events: events}, events)
 }

@@ -75,7 +75,7 @@ var rows = [...]row{
 	{name: LMCache, order: inTurn, alone: true, prompts: true, answers: true},
 	{name: Mooncake, order: atOnce, proof: ByBootstrap, alone: true, aborts: true,
 		ask: (*Transfer).askMooncake, tell: (*Transfer).tellMooncake},
-	// SGLang's decode server answers 400 to what has no bootstrap room.
+	// SGLang's decode server answers 400 to a request without a bootstrap room.
 	{name: SGLang, order: atOnce, proof: ByMode, prompts: true, aborts: true,
 		ask:  func(t *Transfer, f *fields) { t.meet(f) },
 		tell: func(t *Transfer, f *fields, _ []byte) { t.meet(f) }},
@@ -83,7 +83,7 @@ var rows = [...]row{
 	{name: Sidecar, order: within, alone: true, aborts: true},
 }
 
-// row returns what is known of c, which is nothing if it is none of the connectors.
+// row returns the row of c, or an empty row if c is not one of the connectors.
 func (c Connector) row() *row {
 	for i := range rows {
 		if rows[i].name == c {
@@ -134,8 +134,9 @@ func (c Connector) Aborts() bool { return c.row().aborts }
 
 // families are the beginnings of the fields by which routers, sidecars, gateways and workers name each other, by their
 // third byte: llm-d's sidecar reads x-prefiller-, x-encoder-, x-kv- and x-data-parallel-, and x-llm-d- before them;
-// Dynamo x-worker-, x-prefill-, x-dp- and x-dynamo-; SGLang's gateway x-smg-target-; Envoy x-gateway-destination-. With
-// a client's field one of them would call the address that the client names, or read the memory of another worker.
+// Dynamo x-worker-, x-prefill-, x-dp- and x-dynamo-; SGLang's gateway x-smg-target-; Envoy x-gateway-destination-. If a
+// client could set such a field, one of them would call the address that the client names, or read the memory of
+// another worker.
 var families = [...][]string{'b': {"x-bootstrap-"}, 'd': {"x-decode", "x-data-parallel-", "x-dp-", "x-dynamo-"},
 	'e': {"x-encode"}, 'g': {"x-gateway-destination-"}, 'k': {"x-kv-"}, 'l': {"x-llm-d-"}, 'p': {"x-prefill"},
 	'r': {"x-routing-proxy"}, 's': {"x-smg-target-", "x-sgl-"}, 'w': {"x-worker-"}}

@@ -31,8 +31,8 @@ func (r *choicesReader) read(t *transcript) bool {
 	})
 }
 
-// conclude records what the event or body meant as a whole: an answer that is not generated is output, and so is an
-// event that is none of a generated one.
+// conclude records what the event or body meant as a whole: an answer that is not generated counts as output. So does
+// an event that does not belong to a generated answer.
 func (r *choicesReader) conclude(t *transcript) {
 	switch {
 	case t.state.failed():

@@ -63,8 +63,9 @@ func (f *formReader) keepReference(name string, value []byte) {
 	}
 }
 
-// JobIDs returns what an answer in JSON says now lives at its worker: a new job's or file's own id, and the files
-// that a batch wrote. Each is "" if the answer has none. The answer may be cut: complete values count.
+// JobIDs returns the ids of what the worker now keeps, as its answer in JSON names them: the id of a new job or file,
+// and the files that a batch wrote. Each is "" if the answer has none. If the answer is cut, JobIDs returns the values
+// that are complete.
 func JobIDs(answer []byte) (id string, files [2]string) {
 	var s scanner
 	s.reset(answer)

@@ -14,8 +14,8 @@ const (
 	maxFormValue  = 1 << 10
 )
 
-// Multipart finds the fields model and stream in a multipart/form-data body (audio, image edits), copying nothing but
-// these. The body may be cut short: a field counts if its end is there, and of a field that comes twice the last. It
+// Multipart finds the fields model and stream in a multipart/form-data body (audio, image edits), and copies only
+// these. The body may be cut short: a field counts if its end is there. If a field comes twice, the last one counts. It
 // searches the bodies of files for the boundary only.
 //
 // ok reports whether no reader finds another model. The form was then read to its closing boundary and holds nothing

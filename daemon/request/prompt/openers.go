@@ -22,7 +22,7 @@ func opener(kind []byte) bool {
 // keepsAlive reports whether an event of that type only keeps connections alive, as a comment does: Anthropic's ping.
 func keepsAlive(kind []byte) bool { return string(kind) == "ping" || string(kind) == "keepalive" }
 
-// sawOther records an event of a type that no reader reads, or of none.
+// sawOther records an event without a type, or of a type that no reader reads.
 func (t *transcript) sawOther(kind []byte) {
 	switch {
 	case !t.stream || len(t.w.scan.b) <= len("{}") || opener(kind) || t.state.failed():

@@ -6,10 +6,10 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/jsonwalk"
 )
 
-// quick is the short way for most events of a stream: those that differ from the one before in one string only, the
-// piece of text. It keeps the bytes before and behind that string of an event that was read in full. An event with
-// the same bytes means the same, so quick looks at the string alone. That takes a tenth of the time, and is exact:
-// equal bytes before a string put a JSON parser in the same state.
+// quick is the short way for most events of a stream: those that differ from the previous event in one string only, the
+// piece of text. It keeps the bytes before and behind that string of an event that was read in full. An event with the
+// same bytes means the same, so quick looks at the string alone. That takes a tenth of the time, and is exact: equal
+// bytes before a string put a JSON parser in the same state.
 type quick struct {
 	head, tail []byte // around the text; tail is empty when nothing is known
 	rest       []byte // Responses number their events: what comes behind the number that ends tail, if it does
@@ -45,7 +45,7 @@ func (q *quick) match(chunk []byte, into *answers) (length int, number []byte) {
 	return end, number
 }
 
-// digits returns the length of the whole number that b begins with, 0 if it is none.
+// digits returns the length of the whole number that b begins with, or 0 if b does not begin with one.
 func digits(b []byte) (n int) {
 	for n < len(b) && b[n]-'0' <= 9 {
 		n++

@@ -47,7 +47,7 @@ func (r *Reply) Reset(kind Kind, stream bool, max int) {
 	r.sound = 0
 }
 
-// Expect sets how the answer shows whose it is. Call it after Reset, before anything is fed.
+// Expect sets the mark by which the answer shows that it belongs to this request. Call it after Reset and before Feed.
 func (r *Reply) Expect(m Mark) { r.t.owner.mark = m }
 
 // Feed takes the next bytes of the body, split anywhere; chunk is not kept.

@@ -54,8 +54,8 @@ func (r *Request) Trim() {
 	}
 }
 
-// Parse scans the body once. With an error (always a *SyntaxError) the Request has all values that were complete
-// before the fault. For a body over 4 GiB it has none. The body must stay unchanged until Hash has run.
+// Parse scans the body once. If it returns an error (always a *SyntaxError), the Request has all values that were
+// complete before the fault. It has none if the body is over 4 GiB. The body must stay unchanged until Hash has run.
 func (p *Parser) Parse(kind Kind, body []byte) (*Request, error) {
 	r := &p.req
 	if len(body) > maxSpan {

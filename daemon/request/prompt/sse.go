@@ -87,7 +87,8 @@ func (e *events) next(piece []byte) (ev event, rest []byte, ok bool) {
 	return event{}, nil, false
 }
 
-// cutLine takes a line off the piece. carried: it began in an earlier piece. Without its end it is kept for the next.
+// cutLine takes a line off the piece. carried means that the line began in an earlier piece. If its end has not come,
+// the line is kept for the next piece.
 func (e *events) cutLine(piece []byte) (line, rest []byte, carried, ends bool) {
 	j := bytes.IndexByte(piece, '\n')
 	if j < 0 {

@@ -24,7 +24,7 @@ type transcript struct {
 	w       writer
 }
 
-// piece is an event that was nothing but a piece of text. Its zero value is any other event.
+// piece is an event that held only a piece of text. Its zero value is any other event.
 type piece struct {
 	text   span // in the event's data; hi is 0 if it was more than text, or less
 	choice int  // whose text it is, or nobodys

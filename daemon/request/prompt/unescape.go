@@ -21,7 +21,8 @@ var hexValue = func() (t [256]uint8) {
 // escapeValue maps the letter after a backslash to its byte, or to 0 for an unknown escape and for u.
 var escapeValue = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escapeLen returns the length of the escape that b begins with, 0 if it is none: 2, or 6 for \uXXXX.
+// escapeLen returns the length of the escape that b begins with: 2, or 6 for \uXXXX. It returns 0 if b does not begin
+// with one.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0

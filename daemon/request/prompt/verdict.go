@@ -16,17 +16,17 @@ func (r *Reply) Status() string { return string(r.t.status) }
 
 // Output reports whether anything was seen that a client takes for output: a piece of text, thought, call or of a kind
 // that is not known, or an end other than a failure. Neither a first event with a role, nor response.created,
-// message_start, ping, usage or a comment is one. As long as it is false another worker can still get the request, if
-// what came is held back. It is also true once something was seen that is not understood, for that must not be held
-// back.
+// message_start, ping, usage or a comment is one. As long as it is false, the router can still send the request to
+// another worker, if it holds back the bytes that came. It is also true once something was seen that is not understood,
+// for that must not be held back.
 func (r *Reply) Output() bool { return r.t.state.hasOutput() }
 
 // Pinged reports whether an event came that only keeps connections alive. It is not output, and must not be held
 // back.
 func (r *Reply) Pinged() bool { return r.t.pinged }
 
-// Understood reports whether all events so far were understood. After one that was not, or is over the bound, nothing
-// more is read.
+// Understood reports whether all events so far were understood. Once an event was not understood, or was over the
+// bound, the Reply reads nothing more.
 func (r *Reply) Understood() bool { return !r.t.state.spoiled() }
 
 // Clean reports whether the stream came to the proper end of its kind, with no unknown bytes after it: [DONE],
@@ -51,8 +51,8 @@ func (r *Reply) Whole(choices int) bool {
 func (r *Reply) EndHere() { r.t.state.sawEnd() }
 
 // Failed reports whether the worker reported a failure inside a 200: by an error event or body; an end by abort or
-// error; or, as a draining worker does, [DONE] or message_stop with no output before it. Behind something not
-// understood nothing more is read.
+// error; or, as a draining worker does, [DONE] or message_stop with no output before it. The Reply reads nothing more
+// after something that it did not understand.
 //
 // /v1/messages has no word for abort: vLLM then writes stop_reason null, which no end by itself gives, so null counts
 // as failed. /v1/responses calls an aborted answer completed (cancelled or incomplete for some models): it counts as

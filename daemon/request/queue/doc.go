@@ -17,9 +17,9 @@
 //
 // # Order
 //
-// A lane ([Request.Lane]) has the requests that the same workers can serve. Among the lanes that are not blocked the
-// highest class comes first. In a class the keys take turns by weight, whatever the number of their lanes, and in a
-// lane the flows of a key share its turns, by deficit round robin.
+// A lane ([Request.Lane]) has the requests that the same workers can serve. The highest class comes first, among the
+// lanes that are not blocked. The keys of a class take turns by weight, however many lanes each has. The flows of a key
+// in a lane share its turns by deficit round robin.
 //
 // A turn costs the seconds of prefill at the best worker, and the seconds for which the request takes a place there
 // with its part of the KV cache. The expected cost is charged at once, and [Charge.End] corrects it when the worker

@@ -83,7 +83,7 @@ func (q *Queue) Configure(c Config) {
 func (q *Queue) Depth() int { return int(q.depth.Load()) }
 
 // Enter takes a request, unless the queue is full. displaced have left the queue to make room. The caller must notify
-// their owners. One that waits already stays as it is.
+// their owners. Enter does nothing for a request that waits already.
 func (q *Queue) Enter(r *Request, at time.Time) (displaced []*Request, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

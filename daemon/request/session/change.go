@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// maxSwaps bounds how often a change is tried against others' changes of the same binding; each failure means that
-// another router's change went through.
+// maxSwaps bounds how often a change is tried while others change the same binding. Each failure means that the change
+// of another router was stored.
 const maxSwaps = 8
 
 // Open stores a session that its caller asked for. It sets Created and, where they are missing or too late, Expires. It

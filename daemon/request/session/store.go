@@ -3,9 +3,9 @@ package session
 import "time"
 
 // Store keeps the bindings: small values under a namespace and a key, each for a time. cache/tier is one, in memory
-// and, if wanted, in a Redis that several routers share. None of its methods blocks for long. While its second tier
-// is silent a store goes on with what it has in memory, and returns an error where that may not be all: that is never
-// the same as "there is none". All of them are safe for concurrent use.
+// and, if wanted, in a Redis that several routers share. None of its methods blocks for long. While its second tier is
+// silent, a store goes on with what it has in memory. It returns an error if the second tier may have more: that error
+// never means "there is none". All of them are safe for concurrent use.
 type Store interface {
 	// Find returns a live value and the rest of its life time, or ok = false. An error: the store is silent, and this
 	// process does not hold the key; there may be a value. The caller does not change it.

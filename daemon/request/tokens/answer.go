@@ -50,8 +50,8 @@ func parseTokenize(answer []byte, most int) (ids []uint32, longest int, err erro
 	return ids, longest, nil
 }
 
-// parseRender reads an answer of a render: an object, or a list of one for a completion. With features the prompt has
-// more than text in it.
+// parseRender reads an answer of a render: an object, or a list of one for a completion. If the answer has features,
+// the prompt holds more than text.
 func parseRender(answer []byte, most int) (ids []uint32, err error) {
 	ok, plain := false, true
 	if i := skipSpace(answer, 0); i < len(answer) && answer[i] == '[' {

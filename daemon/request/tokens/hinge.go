@@ -77,7 +77,7 @@ func (h *hinges) set(d digest, base, turn []uint32) {
 	is.base, is.turn = base, turn
 }
 
-// forget has a hinge looked for anew, after that time.
+// forget drops a hinge. Another one is looked for after that time.
 func (h *hinges) forget(d digest, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,8 +93,8 @@ func (h *hinges) audits(d digest) bool {
 	return is.used%auditEvery == 0
 }
 
-// compared records whether a chat was put together rightly. After a difference the hinge is looked for anew: the worker
-// may have another template.
+// compared records whether a chat was put together rightly. If it was not, it forgets the hinge: the worker may have
+// another template.
 func (h *hinges) compared(d digest, right bool, now time.Time) {
 	if !right {
 		h.forget(d, now.Add(distrust))

@@ -3,7 +3,7 @@ package tokens
 // Outcome is what became of a request's wish for token ids. It is a label of warmpath_tokens_total.
 type Outcome string
 
-// The first four bring ids. With any other the request is routed by its text.
+// The first four bring ids. With every other outcome, the request is routed by its text.
 const (
 	Given       Outcome = "given"       // the body named the ids
 	Cached      Outcome = "cached"      // the text was known

@@ -215,8 +215,8 @@ func (q *Question) give(list []byte) {
 	q.Given = ids
 }
 
-// readMessages reads a chat's messages. Of those that hold more than text the ids are not asked for: an image becomes
-// tokens behind the point at which /tokenize and render look.
+// readMessages reads a chat's messages. It does not ask for the ids of messages that hold more than text: an image
+// becomes tokens only after the step that /tokenize and render show.
 func (q *Question) readMessages(list []byte) {
 	at := q.context
 	ok := prompt.Elements(list, func(m []byte) bool {

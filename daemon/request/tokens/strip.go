@@ -31,7 +31,7 @@ type finding struct {
 }
 
 // find looks for what return_token_ids has added: the lists prompt_token_ids, of a chat at the top and of a completion
-// in each choice, and token_ids in each choice. In a text that is cut it finds those before the cut.
+// in each choice, and token_ids in each choice. If the text is cut, it finds the lists before the cut.
 func (f *finding) find(text []byte) (whole bool) {
 	*f = finding{lists: f.lists[:0]}
 	choices, empty := 0, true
@@ -196,7 +196,7 @@ func (s *Stripper) takeEvents() {
 
 var dataField = []byte("data:")
 
-// takeEvent makes one event ready. An event of more lines than one is none of vLLM's and stays as it is.
+// takeEvent makes one event ready. It does not change an event with several lines, which is not from vLLM.
 func (s *Stripper) takeEvent(event []byte) {
 	line := bytes.TrimRight(event, "\r\n")
 	if !bytes.HasPrefix(line, dataField) || bytes.IndexByte(line, '\n') >= 0 {
@@ -258,8 +258,8 @@ func (s *Stripper) takeUsage(text []byte) (lo, hi int, alone bool) {
 	return lo, hi, alone
 }
 
-// takeRest makes ready what came last: an answer in one piece, or the beginning of an event. Of one that is cut goes on
-// what stands before the first list.
+// takeRest makes ready what came last: an answer in one piece, or the beginning of an event. If it is cut, only the
+// part before the first list is passed on.
 func (s *Stripper) takeRest() {
 	text, head := s.held, 0
 	if s.usage != nil {

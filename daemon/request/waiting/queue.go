@@ -44,7 +44,8 @@ func New(c Config) *Queue {
 	return q
 }
 
-// Configure applies c to later requests. What waits goes on waiting, for as long as it was to.
+// Configure applies c to later requests. Requests that wait already go on waiting, for the time that held when they
+// entered.
 func (q *Queue) Configure(c Config) {
 	q.conf.Store(&c)
 	q.order.Configure(c.Config)

@@ -69,7 +69,7 @@ func (p *Wait) AtOnce() bool {
 	}
 }
 
-// Await waits for the turn. With any other news than Turn the place has left the queue.
+// Await waits for the turn. Unless it returns Turn, the place has left the queue.
 func (p *Wait) Await(ctx context.Context) News {
 	if !p.inside { // AtOnce has heard it
 		return Full

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// corsMethods are those that Starlette allows for "*". A browser asks before it sends any other than GET, HEAD or a
+// corsMethods are those that Starlette allows for "*". A browser asks before it sends any request except GET, HEAD or a
 // plain POST.
 var corsMethods = []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"}
 

@@ -210,7 +210,7 @@ func cutShort(err error) error {
 // errBehind is for bytes behind the end of a deflated body.
 var errBehind = errors.New("more comes behind its end")
 
-// behind returns io.EOF if nothing comes behind what was unpacked, and has another frame of zstd opened. gzip has
+// behind returns io.EOF if nothing follows the unpacked body. If another frame of zstd follows, it opens that. gzip has
 // looked for another member already.
 func (s *stage) behind() error {
 	_, err := s.in.Peek(1)

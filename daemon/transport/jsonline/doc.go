@@ -4,6 +4,6 @@
 // access log with the candidates of four workers took a quarter of a request's CPU in them. What is rare is left to
 // encoding/json: texts that are not plain ASCII. TestLine compares every kind of value with it.
 //
-// What lost: a library that generates code for structs. The lines are no structs, as fields are left out of them by
-// what is known, and a generated file would replace forty lines of ours.
+// The alternative was a library that generates code for structs. It does not fit: a line leaves out the fields that are
+// not known, so it is not a struct, and a generated file would replace forty lines of ours.
 package jsonline

@@ -31,7 +31,7 @@ func (l *Line) begin(name string, with byte) {
 	}
 }
 
-// comma returns the line with what separates from what stands before.
+// comma returns the line, and adds a comma if a value stands before.
 func (l *Line) comma() []byte {
 	b := *l
 	if n := len(b); n > 0 && b[n-1] != '{' && b[n-1] != '[' {

@@ -17,8 +17,8 @@ const (
 	// A client whose request is refused before its body was read is sending still. Closing then makes the kernel answer
 	// its next packet with a reset, which a client reports in place of the answer that lies before it: Python's
 	// http.client in 30 of 30 uploads of 8 MB, Go's in 16. Most clients look for an answer only after they have sent
-	// everything, so the bound has to hold a whole body: 256 KB saved none of the 30, this all. In 5 s a line of 26
-	// Mbit/s has carried it.
+	// everything, so the bound has to hold a whole body: 256 KB saved none of the 30, this all. A line of 26 Mbit/s
+	// carries 16 MB in 5 s.
 	lingerTime  = 5 * time.Second
 	lingerBytes = 16 << 20
 
@@ -82,7 +82,8 @@ func (c *Conn) IsTLS() bool { return c.tls != nil }
 func (c *Conn) Watch(g Goner) (gen uint64) { return c.presence.watch(g) }
 
 // Unwatch ends the Watch that returned gen. It reports whether its Gone was called. Gone neither runs nor will be
-// called once Unwatch has returned. After a later Watch it does nothing and is false.
+// called once Unwatch has returned. If Watch was called again, Unwatch with the older gen does nothing and returns
+// false.
 func (c *Conn) Unwatch(gen uint64) (gone bool) { return c.presence.unwatch(gen) }
 
 // NextRequest marks that a request was answered, and that the next bytes are the head of another. Accept and Lease mark

@@ -10,7 +10,8 @@ import (
 // opens as many connections as there may be would keep everybody out for so long. So while hardly a place is left, a
 // client that keeps the server waiting for so many looks (quiet) loses its connection to the next one: those that have
 // never sent a request first, then those that have stopped in the middle of a body, then those that wait for their next
-// request. Of each kind the longest silent ones go first, and no more than make room for others.
+// request. Within each kind, those that have been silent for longest go first, and only as many as are needed to make
+// room.
 const quiet = 5 // seconds, for there is a look a second, see parkEvery
 
 // How much room is kept, in parts of all places: less than scarce, and silent clients are let go until there is roomy.
@@ -91,7 +92,7 @@ func (n *census) letGo(all []silent, most int) {
 	}
 }
 
-// hurry ends the time of the read under way, so that the server answers what it has as it does a slow client.
+// hurry sets the deadline of the present read to the past, so that the server answers as it does a slow client.
 func hurry(c *Conn) {
 	past := time.Unix(1, 0)
 	if c.tls != nil {

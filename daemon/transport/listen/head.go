@@ -12,7 +12,7 @@ const BareLF = "the head of a request ends in a line feed alone; end its lines w
 var errBareLF = errors.New("listen: " + BareLF)
 
 // head follows the bytes of a request's head. fasthttp ends a head at CR LF CR LF alone, but takes a line that ends in
-// LF. For a head that ends in LF LF, as some hand-written client sends it, it would wait until the read timeout. The
+// LF. If a head ends in LF LF, as some hand-written client sends it, fasthttp would wait until the read timeout. The
 // next read fails at once instead. The zero value stands before a head. One goroutine at a time uses it, as with reads.
 type head struct {
 	over bool // the end has passed; what comes is a body

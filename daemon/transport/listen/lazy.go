@@ -21,8 +21,8 @@ type lazy struct {
 	dismissed bool  // the read is to end, as the server stops waiting
 }
 
-// maxExtra bounds how late a deadline is set so that it serves later requests too. With lingerBrief a client that sends
-// half a head loses its connection within a second of its time.
+// maxExtra bounds how late a deadline is set so that it serves later requests too. Together with lingerBrief, a client
+// that sends half a head still loses its connection within a second of its deadline.
 const maxExtra = 500 * time.Millisecond
 
 // ask makes t the deadline, at once for a read that runs.

@@ -16,8 +16,8 @@ type Kept struct {
 }
 
 // Room divides a limit of open files. It returns how many connections clients can have, each with a descriptor more for
-// the worker that answers it, and how many the operator can have. With these neither can take the other's, or a health
-// check's. The answer may exceed a limit that is too low for anything.
+// the worker that answers it, and how many the operator can have. With these bounds, neither can use up the descriptors
+// of the other, or those of health checks. The answer may exceed a limit that is too low for anything.
 func Room(limit int, k Kept) (clients, admin int) {
 	admin = min(max(limit/8, 8), 256)
 	rest := limit - admin - keptForUs - keptPerWorker*k.Workers - k.Doors

@@ -84,7 +84,7 @@ func (c *chunks) quick(b []byte) int {
 	return i + 2
 }
 
-// hex is the value of a hexadecimal digit; 255 = it is none.
+// hex is the value of a hexadecimal digit, or 255 for every other byte.
 var hex = func() (t [256]uint8) {
 	for i := range t {
 		t[i] = 255

@@ -11,18 +11,19 @@
 // # How does an answer stay with its request?
 //
 // HTTP/1.1 counts: the n-th answer on a connection is that of the n-th request. A worker that sends one answer twice
-// shifts all that follow. Bytes that come with an answer and behind it, or while the connection waits, are seen, and
-// it is never used again (TestAnswersTooMany). Those that come once the next request has been sent look like its
-// answer. So at its end a connection waits for the caller, who may know by what the answer says whose it is, and
-// closes it after Reject. Retire then gives up all others, as what made one of them be out of step may have made more.
+// shifts all that follow. Bytes that come with an answer and behind it, or while the connection waits, are seen, and it
+// is never used again (TestAnswersTooMany). Those that come once the next request has been sent look like its answer.
+// So a connection waits for the caller at the end of an answer. The caller may know from the answer to which request it
+// belongs. If it calls Reject, the connection is closed. Retire then gives up all others, as what made one of them be
+// out of step may have made more.
 //
 // # What may be repeated
 //
 // A connection from the pool may have died a moment ago. Before use a read that does not wait finds a connection that
 // is known to be dead, and bytes that answer no request. A connection that dies later, without one byte of an answer,
-// is replaced once by a fresh one: another one of the pool might be as dead. From the first byte on nothing is
-// repeated. A request with a Tail cannot be sent twice, so it begins on a fresh connection. [NotSent] and
-// [Unanswered] report what a caller may repeat at another worker.
+// is replaced once by a fresh one: another one of the pool might be as dead. Nothing is repeated once the first byte
+// has come. A request with a Tail cannot be sent twice, so it begins on a fresh connection. [NotSent] and [Unanswered]
+// report what a caller may repeat at another worker.
 //
 // # Why
 //

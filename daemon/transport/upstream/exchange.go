@@ -54,7 +54,7 @@ func (x *Response) died(cn *conn, err error) bool {
 	return cn.silent && !x.canceled.Load() && !isTimeout(err)
 }
 
-// try sends r on a connection and reads the answer's head. On an error the connection is closed.
+// try sends r on a connection and reads the answer's head. If it returns an error, it has closed the connection.
 func (x *Response) try(cn *conn, r *Request, now time.Time) error {
 	cn.silent = true
 	x.claim.hold(cn)

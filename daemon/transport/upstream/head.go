@@ -20,7 +20,7 @@ type headReader struct {
 	line int // where the line begins up to which buf was looked at
 }
 
-// next returns the next head with its empty line; "" = it is not whole yet.
+// next returns the next head with its empty line, or "" if it is not whole yet.
 func (h *headReader) next() (string, error) {
 	end, line, err := headEnd(h.buf[:h.n], h.line)
 	h.line = line

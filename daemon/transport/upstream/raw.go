@@ -118,7 +118,7 @@ func (f *firstRead) send(fd uintptr) bool {
 }
 
 // alive reports whether an unused connection may carry a request: it is open, and no bytes have come on it that answer
-// no request. Without a descriptor to read from, the next request finds out.
+// no request. If there is no descriptor to read from, it returns true, and the next request finds out.
 func (f *firstRead) alive() bool {
 	return f.raw == nil || f.raw.Read(f.probeFunc) == nil && f.quiet
 }

@@ -134,9 +134,9 @@ func reserved(name string) bool {
 	return false
 }
 
-// maxSimple is up to where a body is sent before the answer is looked at. A worker that does not read still takes
-// that much: Linux offers a window of 64 KiB and keeps 16 KiB or more on our side. Beyond it, the answer of a worker
-// that refuses early and reads no more would wait for the deadline.
+// maxSimple bounds a body that is sent whole before the answer is read. A worker that does not read still takes that
+// much: Linux offers a window of 64 KiB and keeps 16 KiB or more on our side. If a larger body were sent so, a worker
+// could refuse early and read no more, and its answer would wait for the deadline.
 const maxSimple = 64 << 10
 
 // long reports whether the answer has to be looked for while the request is sent.

@@ -75,7 +75,8 @@ func (x *Response) Release() {
 	}
 }
 
-// Reject makes the end of the exchange close the connection: what came on it is no answer to this request.
+// Reject says that the bytes which came are not an answer to this request. The connection is then closed at the end of
+// the exchange.
 func (x *Response) Reject() { x.keep = false }
 
 // FirstUse reports whether the connection was made for this request: nothing that comes on it can answer another one.

@@ -36,7 +36,8 @@ var Current Host = nobody{}
 // Reset puts back the host that knows nothing.
 func Reset() { Current = nobody{} }
 
-// Str copies the text of a kind into b and returns its length, or an errno. Of a header b holds the name.
+// Str copies the text of a kind into b and returns its length, or an errno. If the kind is a header, b holds the
+// header's name before the call.
 func Str(kind, index int32, b []byte) int32 { return Current.Str(kind, index, b) }
 
 // PrefixMatch returns the leading blocks on a row's worker, or an errno.

@@ -63,7 +63,8 @@ func metric(name string, bits uint64)
 //go:wasmimport warmpath_v1 error
 func fail(text string)
 
-// Str copies the text of a kind into b and returns its length, or an errno. Of a header b holds the name.
+// Str copies the text of a kind into b and returns its length, or an errno. If the kind is a header, b holds the
+// header's name before the call.
 func Str(kind, index int32, b []byte) int32 {
 	return str(kind, index, unsafe.Pointer(unsafe.SliceData(b)), uint32(len(b)))
 }
