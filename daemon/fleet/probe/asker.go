@@ -53,9 +53,14 @@ const (
 	unchecked         // this process has no file descriptor left: nothing is known of the worker
 )
 
-// health asks /health on a new connection. Any answer below 500 is a good one: a server without that path is not dead.
-func (a *asker) health(ctx context.Context, base string) (verdict, string) {
-	status, _, err := a.get(ctx, question{client: a.fresh, url: base + "/health", wait: a.HealthTimeout, limit: maxHealth})
+// health asks /health on a new connection, with keep on one that serves the next question too. Any answer below 500 is
+// a good one: a server without that path is not dead.
+func (a *asker) health(ctx context.Context, base string, keep bool) (verdict, string) {
+	q := question{client: a.fresh, url: base + "/health", wait: a.HealthTimeout, limit: maxHealth}
+	if keep {
+		q.client = a.Client
+	}
+	status, _, err := a.get(ctx, q)
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return unchecked, err.Error()

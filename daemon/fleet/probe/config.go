@@ -31,6 +31,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// keptFor is how long a connection waits for the next question.
+const keptFor = 4 * time.Second
+
 // newClient makes the client that keeps connections. vLLM closes idle ones after 5 s, so this client closes them
 // before: a question on a connection that is just being closed looks like a dead worker.
 //
@@ -41,7 +44,7 @@ func newClient(authorities *tls.Config) *http.Client {
 		DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
 		MaxIdleConns:        0,
 		MaxIdleConnsPerHost: 2,
-		IdleConnTimeout:     4 * time.Second,
+		IdleConnTimeout:     keptFor,
 		TLSClientConfig:     authorities,
 		DisableCompression:  true,
 		ReadBufferSize:      32 << 10,

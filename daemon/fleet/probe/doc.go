@@ -8,8 +8,9 @@
 //   - Each worker has three loops. One checks its health every HealthInterval and wakes the second on every fifth good
 //     check, which reads its models. The third reads its metrics every ScrapeInterval while it is up. Intervals vary by
 //     a tenth, so that the probes of many workers do not fall together.
-//   - Of the workers of a large pool at which no request is, 50 a second are checked and 40 scraped. At 1,000 workers
-//     each question cost 0.2 ms of processor time, 0.3 s a second. The first request to a worker has it asked at once.
+//   - A worker at which no request is, in a pool that is not small, is asked less often: worker.Phase has the pause. If
+//     that is 5 s or more, its health check and its scrape are one visit, on one connection. Each question apart cost
+//     .5 ms of processor time. The first request to a worker has it asked at once (TestIdleWorkersAreVisited).
 //   - A worker that is not up is checked twice a second, whatever the interval: it is used again within 2 s of being
 //     able to answer (TestReturnOnSocket).
 //   - A worker that comes up is asked how many engines it has before it is reported healthy, if the sink wants that:

@@ -190,6 +190,30 @@ func TestRunCadence(t *testing.T) {
 	})
 }
 
+// TestIdleWorkersAreVisited: an idle worker of 64 is asked for health and metrics every ten seconds, and as often as
+// any other after its first request.
+func TestIdleWorkersAreVisited(t *testing.T) {
+	play(t, 64, func(f *fleet) {
+		f.tell("vllm:num_requests_running 0\n", "")
+		time.Sleep(30 * time.Second)
+		asked := func(path string) (n int) {
+			for i := range 64 {
+				n += f.count(fmt.Sprintf("w%d%s", i, path))
+			}
+			return n
+		}
+		checks, pages := asked("/health"), asked("/metrics")
+		time.Sleep(100 * time.Second)
+		near(t, "checks of an idle worker in 100 s", float64(asked("/health")-checks)/64, 10, 1.5)
+		near(t, "pages of an idle worker in 100 s", float64(asked("/metrics")-pages)/64, 10, 1.5)
+		check, page := f.count("w0/health"), f.count("w0/metrics")
+		f.begin(t, "w0", worker.Dispatch{PromptTokens: 10})
+		time.Sleep(10 * time.Second)
+		near(t, "checks after a request, in 10 s", float64(f.count("w0/health")-check), 6, 1)
+		near(t, "pages after a request, in 10 s", float64(f.count("w0/metrics")-page), 3, 1)
+	})
+}
+
 func TestRunDeathAndReturn(t *testing.T) {
 	play(t, 2, func(f *fleet) {
 		f.set("w0", fmt.Errorf("dial: %w", syscall.ECONNREFUSED))

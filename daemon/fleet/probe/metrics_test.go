@@ -188,23 +188,24 @@ vllm:lora_requests_info{max_lora="4",running_lora_adapters="",waiting_lora_adapt
 	f(`vllm:lora_requests_info{max_lora="x"} NaN`, worker.Adapters{})
 }
 
-// TestRest: the questions to idle workers of a large pool are spread, those to others keep to their interval.
+// TestRest: the questions to idle workers are spread, those to others keep to their interval.
 func TestRest(t *testing.T) {
-	f := func(n int, least, most time.Duration) {
+	f := func(idle, least, most time.Duration) {
 		t.Helper()
 		sum := time.Duration(0)
 		for range 1000 {
-			d := rest(time.Second, n, 50)
+			d := rest(time.Second, idle)
 			if d < least || d > most {
-				t.Fatalf("%d workers: a pause of %v; want %v to %v", n, d, least, most)
+				t.Fatalf("idle for %v: a pause of %v; want %v to %v", idle, d, least, most)
 			}
 			sum += d
 		}
 		if mean, want := sum/1000, (least+most)/2; mean < want*9/10 || mean > want*11/10 {
-			t.Errorf("%d workers: pauses of %v; want %v", n, mean, want)
+			t.Errorf("idle for %v: pauses of %v; want %v", idle, mean, want)
 		}
 	}
 	f(0, 900*time.Millisecond, 1100*time.Millisecond)
-	f(50, 900*time.Millisecond, 1100*time.Millisecond)
-	f(1000, time.Second, 39*time.Second)
+	f(time.Second, 900*time.Millisecond, 1100*time.Millisecond)
+	f(3*time.Second, time.Second, 5*time.Second)
+	f(20*time.Second, visitAfter, 35*time.Second)
 }

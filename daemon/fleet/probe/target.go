@@ -14,6 +14,10 @@ const (
 	minGap     = 200 * time.Millisecond // between health checks, and between listings, that requests ask for
 	downEvery  = 500 * time.Millisecond // between checks of a worker that is not up
 	leaveEvery = time.Second            // between scrapes of a worker that is shutting down
+
+	// visitAfter is the pause from which on an idle worker gets its questions on one connection, and the first of them
+	// finds none that was kept.
+	visitAfter = keptFor + time.Second
 )
 
 // target is one worker with its loops.
@@ -32,12 +36,15 @@ type target struct {
 // followHealth checks at once and then every interval. It has the models listed on every fifth good check and on the
 // first after a bad one.
 func (t *target) followHealth(ctx context.Context, sink Sink) {
-	was := false
+	was, visit := false, false
 	for n := 0; ctx.Err() == nil; n++ {
 		a := t.asker.Load()
-		ok := t.checkHealth(ctx, a, sink)
+		ok := t.checkHealth(ctx, a, sink, visit)
 		if ok && (!was || n%listEvery == 0) {
 			signal(t.list)
+		}
+		if ok && visit {
+			signal(t.scrape)
 		}
 		was = ok
 		a = t.asker.Load()
@@ -46,13 +53,13 @@ func (t *target) followHealth(ctx context.Context, sink Sink) {
 		if !phase.Up {
 			every = min(every, downEvery)
 		}
-		every = rest(every, phase.Idle, idleChecks)
+		every = rest(every, phase.Rest)
 		if phase.Try != "" && t.trying.CompareAndSwap(false, true) {
 			go t.try(ctx, a, sink, phase)
 		}
 		gap := min(minGap, every/2)
 		sleep(ctx, gap, nil, nil)
-		sleep(ctx, every-gap, t.check, a.replaced)
+		visit = sleep(ctx, every-gap, t.check, a.replaced) && phase.Rest >= visitAfter
 	}
 }
 
@@ -75,12 +82,13 @@ func (t *target) followModels(ctx context.Context, sink Sink) {
 func (t *target) followHealthAlone(ctx context.Context, sink Sink) {
 	for ctx.Err() == nil {
 		a := t.asker.Load()
-		t.checkHealth(ctx, a, sink)
+		t.checkHealth(ctx, a, sink, false)
 		sleep(ctx, jitter(a.HealthInterval), nil, nil)
 	}
 }
 
-// followMetrics scrapes at once and then every interval, while the worker is up.
+// followMetrics scrapes at once and then every interval, while the worker is up. The health check of an idle worker
+// has it scraped: both use one connection.
 func (t *target) followMetrics(ctx context.Context, sink Sink) {
 	for ctx.Err() == nil {
 		a := t.asker.Load()
@@ -92,14 +100,20 @@ func (t *target) followMetrics(ctx context.Context, sink Sink) {
 			sleep(ctx, jitter(min(leaveEvery, a.ScrapeInterval)), nil, nil)
 		default:
 			t.readMetrics(ctx, a, sink)
-			sleep(ctx, rest(a.ScrapeInterval, phase.Idle, idleScrapes), t.scrape, a.replaced)
+			pause := rest(a.ScrapeInterval, phase.Rest)
+			if phase.Rest >= visitAfter {
+				pause = 3 * phase.Rest
+			}
+			sleep(ctx, pause, t.scrape, a.replaced)
 		}
 	}
 }
 
 // checkHealth makes one check and reports whether it was good. An answer that comes after ctx has ended is dropped.
-func (t *target) checkHealth(ctx context.Context, a *asker, sink Sink) bool {
-	v, why := a.health(ctx, t.url)
+// With keep the connection stays open for the next question. The caller has asked nothing for so long that no
+// connection is left.
+func (t *target) checkHealth(ctx context.Context, a *asker, sink Sink, keep bool) bool {
+	v, why := a.health(ctx, t.url, keep)
 	if ctx.Err() != nil {
 		return false
 	}
@@ -164,17 +178,14 @@ func (t *target) readMetrics(ctx context.Context, a *asker, sink Sink) {
 	}
 }
 
-// What the idle workers of a large pool are asked in a second, all together.
-const (
-	idleChecks  = 50
-	idleScrapes = 40
-)
-
-// rest returns the pause before the next question to a worker: every, give or take a tenth, or longer if n workers are
-// idle and get so many questions a second. Then it varies by all of its length, or all would be asked at a time.
-func rest(every time.Duration, n, perSecond int) time.Duration {
-	if spread := time.Duration(n) * time.Second / time.Duration(perSecond); spread > every {
-		return every + rand.N(2*(spread-every))
+// rest returns the pause before the next question to a worker: every, give or take a tenth, or that of an idle worker
+// if it is longer. Then it varies by all of its length, or all would be asked at a time.
+func rest(every, idle time.Duration) time.Duration {
+	if idle >= visitAfter {
+		every = max(every, visitAfter)
+	}
+	if idle > every {
+		return every + rand.N(2*(idle-every))
 	}
 	return jitter(every)
 }
@@ -182,8 +193,8 @@ func rest(every time.Duration, n, perSecond int) time.Duration {
 // jitter varies d by a tenth.
 func jitter(d time.Duration) time.Duration { return d*9/10 + rand.N(d/5+1) }
 
-// sleep waits for d, for ctx, or for one of the channels. Either channel may be nil.
-func sleep(ctx context.Context, d time.Duration, soon, replaced <-chan struct{}) {
+// sleep waits for d, for ctx, or for one of the channels, and reports whether it was for d. Either channel may be nil.
+func sleep(ctx context.Context, d time.Duration, soon, replaced <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -191,5 +202,7 @@ func sleep(ctx context.Context, d time.Duration, soon, replaced <-chan struct{})
 	case <-soon:
 	case <-replaced:
 	case <-t.C:
+		return true
 	}
+	return false
 }

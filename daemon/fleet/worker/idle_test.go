@@ -3,27 +3,29 @@ package worker
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// TestIdleWorkersOfALargePool: the workers of a large pool at which no request is may be asked less often, and what is
+// TestIdleWorkersOfAPool: the workers of a pool that is not small at which no request is may be asked less often, and what is
 // known of them does not become old. The first request to one has it asked at once.
-func TestIdleWorkersOfALargePool(t *testing.T) {
+func TestIdleWorkersOfAPool(t *testing.T) {
 	w := &watcher{}
-	p := upPoolOf(Config{Workers: specs(largePool + 1), Watcher: w})
-	f := func(what string, worker int, at float64, want int) {
+	p := upPoolOf(Config{Workers: specs(smallPool + 1), Watcher: w})
+	const rest = (smallPool + 1) * time.Second / 5
+	f := func(what string, worker int, at float64, want time.Duration) {
 		t.Helper()
-		if got := p.Phase(p.fleet.workers[worker].number, p.after(at)).Idle; got != want {
-			t.Errorf("%s: idle among %d; want %d", what, got, want)
+		if got := p.Phase(p.fleet.workers[worker].number, p.after(at)).Rest; got != want {
+			t.Errorf("%s: asked after %v; want %v", what, got, want)
 		}
 	}
 	stale := func(at float64) bool { return p.rows(at)[0].State&abi.RowStale != 0 }
 	f("no page yet", 0, 1, 0)
 	p.scrape(0, Metrics{}, 2)
 	p.scrape(1, Metrics{Running: 1}, 2)
-	f("no request", 0, 3, largePool+1)
+	f("no request", 0, 3, rest)
 	f("another's request", 1, 3, 0)
 	if stale(500) {
 		t.Error("the page of an idle worker is old")
@@ -39,18 +41,18 @@ func TestIdleWorkersOfALargePool(t *testing.T) {
 	f("a request", 0, 501, 0)
 	k.FirstByte(p.after(502))
 	k.End(p.after(502), judge.Outcome{Kind: judge.Answered})
-	f("which has ended", 0, 503, largePool+1)
+	f("which has ended", 0, 503, rest)
 	p.scrape(0, Metrics{Asleep: true}, 504)
 	f("asleep", 0, 505, 0)
 	p.scrape(0, Metrics{}, 506)
-	f("awake", 0, 507, largePool+1)
+	f("awake", 0, 507, rest)
 	for range inARow[judge.Failed] {
 		p.force(p.fleet.workers[0], Dispatch{}, 508).End(p.after(508), judge.Outcome{Kind: judge.Failed})
 	}
 	f("set aside", 0, 509, 0)
-	small := upPool(t, largePool)
+	small := upPool(t, smallPool)
 	small.scrape(0, Metrics{}, 2)
-	if n := small.Phase(small.fleet.workers[0].number, small.after(3)).Idle; n != 0 {
-		t.Errorf("in a small pool: idle among %d", n)
+	if got := small.Phase(small.fleet.workers[0].number, small.after(3)).Rest; got != 0 {
+		t.Errorf("in a small pool: asked after %v", got)
 	}
 }

@@ -20,9 +20,9 @@ type Phase struct {
 	Counts  bool // its number of engines must be reported before its next good health check
 	Still   bool // an engine of it does nothing although requests wait, or is paused
 
-	// Idle is the number of the pool's workers, in a large pool, if no request is at this one; else 0. It may be asked
-	// less often.
-	Idle int
+	// Rest is the mean pause between two questions of a kind, if no request is at the worker and its pool is not small;
+	// else 0.
+	Rest time.Duration
 
 	// Try is the model of which the worker is to complete a token now: its engine hung. Rank is the value of
 	// X-data-parallel-rank, "" = no header. Tried takes the answer.
@@ -39,10 +39,10 @@ func (p *Pool) Phase(id uint64, now time.Time) Phase {
 	}
 	a := Phase{Up: e.isUp(), Leaving: e.health.IsGoingAway(),
 		Counts: !e.isUp() && e.place == configured && e.learns(), Still: slices.ContainsFunc(e.ranks, mayBePaused)}
-	e.idle = len(p.fleet.watched) > largePool && a.Up && !a.Still && e.isIdle()
-	if e.idle {
-		a.Idle = len(p.fleet.watched)
+	if n := len(p.fleet.watched); n > smallPool && a.Up && !a.Still && e.isIdle() {
+		a.Rest = time.Duration(n) * time.Second / time.Duration(5+n/40)
 	}
+	e.idle = a.Rest > 0
 	switch {
 	case !a.Up || !e.health.OwnTrialDue(p.fleet.clock(now)) || e.suspect.engine.IsAsleep() || e.allDrain():
 	case e.listing == nil || e.listing.Base() == "":
@@ -53,8 +53,9 @@ func (p *Pool) Phase(id uint64, now time.Time) Phase {
 	return a
 }
 
-// largePool is the number of workers up to which all are asked by their intervals.
-const largePool = 32
+// smallPool is the number of workers up to which all are asked by their intervals. In a larger pool the idle ones
+// together are asked 5 times a second, and once more for each 40 workers: each of 64 after 10 s, of 1,000 after 33 s.
+const smallPool = 8
 
 // isIdle reports whether no request is at the worker, by the router's count and by its metrics. A worker that sleeps,
 // is paused or is set aside is not idle: the router asks it at the usual interval, to see its return soon.
