@@ -35,7 +35,7 @@ func validate(r *report, c *Config) {
 		checkEvents(r, path, c.Pools[i].KVEvents, c.Pools[i].KVEventsReplay)
 		r.unique(names, c.Pools[i].Name, child(path, "name"), "give each pool its own name")
 		checkReachable(r, c, i)
-		checkSources(r, path, &c.Pools[i])
+		checkSources(r, path, &c.Pools[i], c.Server.AdminTokenFile != "")
 		checkWorkers(r, child(path, "workers"), c.Pools[i].Workers, urls)
 		checkNotSelf(r, child(path, "workers"), c.Pools[i].Workers, c.Server.Listen)
 	}

@@ -59,11 +59,12 @@ func parseWorkers(data []byte, path string) ([]Worker, error) {
 	return c.Workers, nil
 }
 
-// checkSources checks where a pool's workers come from.
-func checkSources(r *report, path string, p *Pool) {
-	if len(p.Workers) == 0 && p.WorkersFile == "" && p.WorkersDNS == "" && !p.Kubernetes.On() {
-		r.add(child(path, "workers"), "there is no worker",
-			`add [[pools.workers]] with url = "http://HOST:PORT", or set workers_file, workers_dns or kubernetes.service`)
+// checkSources checks where a pool's workers come from. registers: they may register themselves.
+func checkSources(r *report, path string, p *Pool, registers bool) {
+	sure := len(p.Workers) > 0 || registers && p.Workers != nil
+	if !sure && p.WorkersFile == "" && p.WorkersDNS == "" && !p.Kubernetes.On() {
+		r.add(child(path, "workers"), "there is no worker", `add [[pools.workers]] with url = "http://HOST:PORT", or set `+
+			"workers_file, workers_dns or kubernetes.service, or write workers = [] and server.admin_token_file if all register")
 	}
 	all := p.Workers
 	listed := len(p.Workers)
@@ -149,8 +150,12 @@ func checkNotSelf(r *report, path string, workers []Worker, listen string) {
 	}
 }
 
-// defaultWorkers returns workers for the file to be decoded over, one for each of the tables in v.
+// defaultWorkers returns workers for the file to be decoded over, one for each of the tables in v; nil if the file does
+// not have the word.
 func defaultWorkers(v any) []Worker {
+	if v == nil {
+		return nil
+	}
 	workers := make([]Worker, len(tables(v)))
 	for i := range workers {
 		workers[i] = DefaultWorker()

@@ -18,6 +18,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/adapt"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/admin/register"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/admin/unit"
@@ -48,7 +49,8 @@ type Daemon struct {
 	kvCache  *kvcache.Cache
 	peers    *peers.Peers     // nil = the history is not shared
 	memory   *peers.StateFile // nil = a restart is a cold start
-	kvEvents *feed.Listener   // for workers that dial us; nil = there is none
+	register *register.Register
+	kvEvents *feed.Listener // for workers that dial us; nil = there is none
 	certs    certificate.All
 	metrics  *operator.Metrics
 	departed *operator.Departed
@@ -161,7 +163,7 @@ func (d *Daemon) start(c *conf.Config) error {
 	}
 	d.tending.Go(func() { d.peers.Run(d.life) })
 	d.tending.Go(func() { d.limits.Run(d.life) })
-	d.memory = peers.OpenState(s.StateFile, d.log)
+	d.memory, d.register = peers.OpenState(s.StateFile, d.log), register.Open(c, d.log)
 	d.manager.HandOver(process{d})
 	d.reload.Lock()
 	err = d.loaded.Apply(c, d.apply)
@@ -175,7 +177,8 @@ func (d *Daemon) start(c *conf.Config) error {
 	d.tending.Go(func() { d.peers.RunModules(d.life, d.receives(store)) })
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Process: process{d}, Store: d.tier,
 		KVCache: d.kvCache, Certificates: &d.certs, LMCache: d.lmcache, Peers: d.peers, Memory: d.memory, Spans: &d.tracer,
-		Ring: &d.ring, WhatIf: strategies.NewLab(d.host, process{d}), Strategies: store,
+		Ring: &d.ring, Register: d.register, Registrar: process{d},
+		WhatIf: strategies.NewLab(d.host, process{d}), Strategies: store,
 		Limits: d.limits, Succeeds: d.manager.Succeeds(), Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager,
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Binary: unit.Command(), Log: d.log,
@@ -264,6 +267,8 @@ func (d *Daemon) Close() {
 func (d *Daemon) tend(ctx context.Context) {
 	everySecond(ctx, func(now time.Time) {
 		d.certs.Look(now)
+		// Expire waits until the workers that stay have been heard.
+		d.tending.Go(func() { d.register.Expire(process{d}, now) })
 		d.operator.Tick(now, d.log)
 		d.departed.Sweep(d.shown(), now)
 		d.metrics.Look(d.shown(), now)
@@ -296,8 +301,8 @@ func (d *Daemon) storeTokens() int {
 	return adapt.StorePart(d.state.Load().conf, e.Tokens)
 }
 
-// process is the daemon as its rooms see it. It implements front.Backend, operator.Process, strategies.Process and
-// unit.Handover.
+// process is the daemon as its rooms see it. It implements front.Backend, operator.Process, register.Process,
+// strategies.Process and unit.Handover.
 type process struct{ *Daemon }
 
 func (p process) Configuration() *conf.Config { return p.state.Load().conf }
@@ -334,6 +339,22 @@ func (d *Daemon) receives(store *strategies.Store) func(m *peers.Module) bool {
 	}
 }
 
+func (p process) Found() map[string][]conf.Worker {
+	all := map[string][]conf.Worker{}
+	for _, one := range p.state.Load().pools {
+		all[one.name] = one.set.Load().conf.Workers
+	}
+	return all
+}
+
+func (p process) Refind(pool string) {
+	for _, one := range p.state.Load().pools {
+		if one.name == pool {
+			one.refound()
+		}
+	}
+}
+
 func (p process) Upgrade(wait time.Duration) (pid int, err error) { return p.manager.Upgrade(wait) }
 
 func (p process) Ready(draining bool) (bool, any) { return operator.Readiness(p.shown(), draining) }
@@ -350,8 +371,11 @@ func (p process) Ended(in *message.Inbound, took time.Duration, sent int64) {
 	p.ring.Ended(in, took, sent)
 }
 func (p process) Trace(in *message.Inbound, at time.Time) { p.tracer.Begin(in, at) }
-func (p process) Hold() (release func())                  { return p.memory.Hold() }
-func (p process) Give() []byte                            { return operator.Drains(p.shown()) }
-func (p process) Take(given []byte)                       { operator.DrainAgain(p.shown(), given, p.log) }
+func (p process) Hold() (release func()) {
+	registered, state := p.register.Hold(), p.memory.Hold()
+	return func() { registered(); state() }
+}
+func (p process) Give() []byte      { return operator.Drains(p.shown()) }
+func (p process) Take(given []byte) { operator.DrainAgain(p.shown(), given, p.log) }
 
 func (p process) Clients() front.Stats { return p.front.Stats() }

@@ -1,6 +1,6 @@
 // Package daemon is the process: it wires the packages, runs, reloads, drains and closes. It decides nothing about a
-// request. adapt makes the settings of each package of the configuration. Beside these two only admin/strategies and
-// cli read the configuration.
+// request. adapt makes the settings of each package of the configuration. Beside these two only admin/strategies,
+// admin/register and cli read the configuration.
 //
 // # A request's way
 //

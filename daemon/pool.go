@@ -75,7 +75,8 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, daemon: d}
 	p.vigil, p.staff, p.queue = operator.NewVigil(p.log), strategies.NewServing(), waiting.New(adapt.Queue(&c))
 	p.waker, p.loader = wake.New(c.Name, c.Queue.WakeURL, p.log), adapters.New(c.Name, p.log, d.metrics)
-	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll))
+	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll,
+		func() []conf.Worker { return d.register.Workers(c.Name) }))
 	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
 	first, err := newSetup(c, nil)
 	if err != nil {
@@ -147,7 +148,8 @@ func (p *pool) shown() *operator.Pool {
 	return &operator.Pool{Aliases: leads, Refuses: refuses, Pool: p.route, Models: c.Models, Patterns: c,
 		Panic: c.Panic, Events: p.feed, Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue,
 		Pairing: adapt.Pairing(&c.Disaggregation), Holds: c.Holds(), Fences: fences,
-		Unloaded: p.loader.Refusals(), Unwoken: p.waker.Failed()}
+		Unloaded: p.loader.Refusals(), Unwoken: p.waker.Failed(),
+		Origin: func(url string) string { return string(p.found.Origin(url)) }}
 }
 
 // served is the pool as a request of this epoch sees it.

@@ -26,7 +26,7 @@ var budgets = map[string]size{
 	"daemon/fleet/worker":     {lines: 5000, exported: 155, pairs: 6, spread: 4},
 	"daemon/request/route":    {lines: 5500, exported: 185, pairs: 7, spread: 6},
 	"daemon/request/prompt":   {lines: 5500, exported: 90, pairs: 6, spread: 4},
-	"daemon/admin/operator":   {lines: 6500, exported: 115, pairs: 6, spread: 4},
+	"daemon/admin/operator":   {lines: 7000, exported: 115, pairs: 6, spread: 4},
 	"host":                    {lines: 5000, exported: 90, pairs: 6, spread: 4}, // one sandbox: wazero is imported here alone
 	"daemon/cli":              {lines: 5500, exported: 20, pairs: 6, spread: 2},
 	"daemon/lab/vllmsim":      {lines: 7000, exported: 40, pairs: 6, spread: 2},

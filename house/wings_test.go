@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	// The process.
 	"daemon": { // wires the rooms; it and adapt alone know the configuration
 		"cache/...", "conf", "daemon/adapt", "daemon/admin/decisions", "daemon/admin/operator",
-		"daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/adapters",
+		"daemon/admin/register", "daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/adapters",
 		"daemon/fleet/discover", "daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/wake",
 		"daemon/fleet/worker", "daemon/kv/kvcache",
 		"daemon/peers", "daemon/request/epoch", "daemon/request/exchange", "daemon/request/front",
@@ -199,8 +199,8 @@ var arrows = map[string][]string{
 	"daemon/admin/operator": {
 		"cache/parts/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/chunks",
 		"cache/kvstore/remote", "cache/lmcache", "cache/tier",
-		"daemon/admin/decisions", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
-		"daemon/fleet/feed", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
+		"daemon/admin/decisions", "daemon/admin/register", "daemon/admin/strategies", "daemon/admin/timeline",
+		"daemon/admin/tracing", "daemon/fleet/feed", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
 		"daemon/request/account",
 		"daemon/request/epoch", "daemon/request/exchange", "daemon/request/front", "daemon/request/journal",
 		"daemon/request/ledger", "daemon/request/limit",
@@ -213,6 +213,7 @@ var arrows = map[string][]string{
 		"daemon/transport/gate",
 		"daemon/transport/upstream", "daemon/admin/registry", "host", "plugins", "sdk/abi",
 	},
+	"daemon/admin/register": {"conf"}, // workers that registered
 	"daemon/admin/registry": {"conf"}, // modules from container registries
 	"daemon/admin/timeline": {},
 	"daemon/admin/tracing":  {"daemon/request/exchange", "daemon/request/message", "daemon/request/route", "daemon/transport/gate"},

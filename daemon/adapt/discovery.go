@@ -11,8 +11,9 @@ import (
 )
 
 // Discovery returns how a pool's workers are found. It looks at their file every poll.
-func Discovery(log *slog.Logger, resolve discover.Resolver, poll time.Duration) discover.Config[conf.Worker] {
-	return discover.Config[conf.Worker]{Log: log, Resolve: resolve, Format: format{poll}}
+func Discovery(log *slog.Logger, resolve discover.Resolver, poll time.Duration,
+	registered func() []conf.Worker) discover.Config[conf.Worker] {
+	return discover.Config[conf.Worker]{Log: log, Resolve: resolve, Format: format{poll}, Registered: registered}
 }
 
 // format implements [discover.Format] for the configuration's workers.

@@ -6,6 +6,7 @@
 //	timeline    the last hour of the workers, and the events in it
 //	tracing     OpenTelemetry spans
 //	strategies  the one that serves a pool, canaries, shadows; modules from the admin API; what-if questions
+//	register    workers that register themselves
 //	unit        systemd's messages, and sockets that are handed to the next process
 //
 // Read operator/server.go first.

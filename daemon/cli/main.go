@@ -78,7 +78,7 @@ func root() *cobra.Command {
 	addVersionFlag(c)
 	c.AddCommand(commands.All(func(err error) error { return wrongLine{err} })...)
 	c.AddCommand(serveCommand(), checkCommand(), demoCommand(), cacheCommand(), sessionsCommand(), shadowCommand(),
-		whyCommand(), pluginCommand(), versionCommand(), statusCommand(), topCommand(), reloadCommand(),
+		whyCommand(), workerCommand(), pluginCommand(), versionCommand(), statusCommand(), topCommand(), reloadCommand(),
 		upgradeCommand(), manCommand(),
 		drainCommand("drain", "Take a worker out: it gets no new requests, and those it has run to their end",
 			http.MethodPost),

@@ -101,8 +101,8 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 	writeReloads(out, o)
 	for i := range o.Pools {
 		p := &o.Pools[i]
-		fmt.Fprintf(out, "\npool %s  models %s, %s%s on %s, %d of %d up, demand %.1f s of prefill%s\n", p.Name,
-			strings.Join(p.Models, " "), p.PoolState.Strategy, canariesOf(p), p.View, p.Up, p.Total, p.Demand,
+		fmt.Fprintf(out, "\npool %s  models %s, %s%s on %s, %d of %d up%s, demand %.1f s of prefill%s\n", p.Name,
+			strings.Join(p.Models, " "), p.PoolState.Strategy, canariesOf(p), p.View, p.Up, p.Total, joined(p), p.Demand,
 			wantedBy(p.Up, p.Wanted))
 		if len(p.Aliases) > 0 {
 			fmt.Fprintf(out, "aliases: %s\n", some(p.Aliases))
@@ -126,6 +126,14 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 		}
 	}
 	return nil
+}
+
+// joined says how many workers registered themselves.
+func joined(p *operator.PoolOverview) string {
+	if p.Joined == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d registered", p.Joined)
 }
 
 // canariesOf names the canaries behind the pool's own strategy.

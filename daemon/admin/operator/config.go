@@ -9,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/cache/parts/bind"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/admin/register"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
@@ -57,6 +58,8 @@ type Config struct {
 	Ring       *decisions.Ring
 	WhatIf     *strategies.Lab
 	Strategies *strategies.Store
+	Register   *register.Register
+	Registrar  register.Process
 	Succeeds   bool // this process takes over from another
 
 	Bind bind.Binder // of Admin; nil = the system

@@ -62,6 +62,7 @@ type WorkerState struct {
 	Slowness  float64           `json:"slowness"`
 	Models    []string          `json:"models"`
 	Labels    map[string]string `json:"labels,omitempty"`
+	Origin    string            `json:"origin,omitempty"` // the kind of source that gave it
 	LastError string            `json:"last_error,omitempty"`
 	ErrorAt   time.Time         `json:"last_error_at,omitzero"`
 	Events    *EventsState      `json:"kv_events,omitempty"`       // absent = none are configured
@@ -93,7 +94,11 @@ func Describe(pools []*Pool) (all []PoolState) {
 		for _, w := range stats {
 			s.Workers = append(s.Workers, describeWorker(w, now))
 			e := describeEvents(p, w.ID)
-			s.Workers[len(s.Workers)-1].Events = e
+			last := &s.Workers[len(s.Workers)-1]
+			last.Events = e
+			if p.Origin != nil {
+				last.Origin = p.Origin(w.URL)
+			}
 			if e != nil && e.Live {
 				live++
 			}
@@ -162,6 +167,7 @@ type Summary struct {
 	Total   int                  `json:"workers_total"`
 	Found   int                  `json:"workers_found"`      // of these, which the query fits; all without one
 	Sick    int                  `json:"workers_in_trouble"` // of all, which need a look
+	Joined  int                  `json:"workers_registered"` // of all, which registered themselves
 	States  map[string]int       `json:"states"`             // number of workers by state
 	Medians map[string]Medians   `json:"medians"`            // by role; "" = none
 	Serving map[string][]Serving `json:"serving"`            // by model
@@ -209,6 +215,9 @@ func MediansOf(workers []WorkerState, role string) Medians {
 		PerToken: of(func(w *WorkerState) float64 { return w.TPOT })}
 }
 
+// registeredOrigin is the origin of a worker that registered itself.
+const registeredOrigin = "registered"
+
 // Summarize counts the workers of p.
 func (p *PoolState) Summarize() {
 	p.Summary = Summary{Total: len(p.Workers), Found: len(p.Workers), States: map[string]int{},
@@ -222,6 +231,9 @@ func (p *PoolState) Summarize() {
 		}
 		if w.own() < rankGood {
 			p.Sick++
+		}
+		if w.Origin == registeredOrigin {
+			p.Joined++
 		}
 		for _, model := range w.Models {
 			k := slices.IndexFunc(p.Serving[model], func(n Serving) bool { return n.Role == role })

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"net/url"
 	"slices"
 	"time"
+
+	"github.com/gofiber/fiber/v2"
 )
 
 // Drains returns the drains of operators, and the ends of drains, by pool and worker. In an upgrade the new process
@@ -91,4 +94,17 @@ func (m Moves) To(pools []*Pool) {
 			}
 		}
 	}
+}
+
+// workerParam returns the id of the request's worker: WORKER in its path, and with ?rank=N that rank of it. A rank's
+// own id has a # and must be encoded in a URL, as gpu-1%232.
+func workerParam(c *fiber.Ctx) string {
+	id, err := url.PathUnescape(c.Params("worker"))
+	if err != nil {
+		return ""
+	}
+	if rank := c.Query("rank"); rank != "" {
+		return id + "#" + rank
+	}
+	return id
 }

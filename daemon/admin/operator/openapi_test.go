@@ -68,6 +68,24 @@ var operations = []operation{
 		"with the same answer: some worker did not obey. With a token only", fails: "400 403 404 502", answers: Ordered{},
 		query: "pool: its name; path: /pause, /resume, /sleep, /wake_up, /reset_prefix_cache, /update_weights, and others that " +
 			"a refusal names, with a query of its own; timeout: for the workers to answer, as 90s, up to 10m"},
+	{route: "POST /api/v1/pools/:pool/workers", says: "Register a worker, or renew its registration, with url and the other keys of " +
+		"[[pools.workers]], and ttl. 409: another worker is in the way, or it is registered otherwise; 507: there are as many as " +
+		"may be. With a token only", takes: map[string]any{}, answers: PoolWorker{}, fails: "400 403 404 409 500 503 507"},
+	{route: "GET /api/v1/pools/:pool/workers", says: "The workers of a pool with their urls, and where each comes from",
+		answers: []PoolWorker{}, fails: "404"},
+	{route: "DELETE /api/v1/pools/:pool/workers/:worker", says: "End a registration: the worker's requests run to their end. " +
+		"With a token only", answers: deregistered{}, fails: "403 404 409 500 503"},
+	{route: "POST /workers", says: "Register a worker, as SGLang's gateway has it", takes: map[string]any{}, answers: sglangDone{},
+		query: "pool: its name; needed if there are several", fails: "400 403 404 409 500 503 507"},
+	{route: "GET /workers", says: "The workers, as SGLang's gateway lists them", answers: sglangWorkers{}, query: "pool: of this one only"},
+	{route: "DELETE /workers/:worker", says: "End a registration, by id or by URL", answers: sglangDone{}, fails: "403 404 409 500 503",
+		query: "pool: of this one only"},
+	{route: "POST /add_worker", says: "Register a worker, as SGLang's router had it up to 0.2.1, and slime's has it",
+		query: "url: of the worker; pool: its name; needed if there are several", answers: sglangDone{},
+		fails: "400 403 404 409 500 503 507"},
+	{route: "POST /remove_worker", says: "End a registration, likewise", answers: sglangDone{}, fails: "403 404 409 500 503",
+		query: "url: of the worker; pool: of this one only"},
+	{route: "GET /list_workers", says: "The URLs of the workers, likewise", answers: sglangURLs{}},
 	{route: "POST /api/v1/whatif", says: "Where a request would go, by each strategy, without sending it",
 		takes: strategies.Question{}, answers: strategies.Answer{}, fails: "400"},
 	{route: "GET /api/v1/shadows", says: "What each pool's shadows saw, beside the strategy that served",

@@ -37,6 +37,7 @@ type Pool struct {
 	Panic    bool                           // while no worker is up, requests go to workers that are down
 	Aliases  []Alias                        // that lead to its models
 	Refuses  func(url, adapter string) bool // the worker there did not load it; nil = workers load none
+	Origin   func(url string) string        // the kind of source that gave the worker there; nil = it is not known
 	Fences   map[string]worker.Fence        // of keys that may use some workers alone
 	Unloaded []string                       // "ADAPTER by WORKER": adapters that workers have refused, in the last minute
 	Unwoken  string                         // why the last call of wake_url was not taken; "" = it was, or there was none

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -131,6 +130,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 	s.addActions(app)
 	addStrategies(app, c.Strategies, c.Process, &s.token)
 	addOrders(app, c.Process, &s.token)
+	addRegister(app, &desk{all: c.Register, process: c.Registrar, pools: c.Process.Pools}, &s.token)
 	app.Get("/api/v1/shadows", func(c *fiber.Ctx) error { return shadowsPage(c, s.c.Process.Pools()) })
 	app.Get("/api/v1/decisions", s.decided.list)
 	app.Get("/api/v1/decisions/:id", s.decided.one)
@@ -193,6 +193,12 @@ func apiIndex(c *fiber.Ctx) error {
 		"POST /api/v1/pools/POOL/workers/WORKER/drain": "take a worker out: its requests run to their end; ?rank=N for one " +
 			"of its data-parallel ranks",
 		"DELETE /api/v1/pools/POOL/workers/WORKER/drain": "put it back",
+		"POST /api/v1/pools/POOL/workers": `register a worker, or renew its registration: {"url": "...", "id": "...", ` +
+			`"ttl": "30s"} and the other keys of [[pools.workers]]; needs a token`,
+		"GET /api/v1/pools/POOL/workers":           "the workers of a pool with their urls, and where each comes from",
+		"DELETE /api/v1/pools/POOL/workers/WORKER": "end a registration: its requests run to their end; needs a token",
+		"POST /workers": "the same in the form of SGLang's router, which also has GET /workers, DELETE /workers/WORKER, " +
+			"POST /add_worker, POST /remove_worker and GET /list_workers",
 		"POST /api/v1/pools/POOL/each": "send /pause, /resume, /sleep, /wake_up, /reset_prefix_cache or an update of " +
 			"weights to all workers: ?path=/sleep%3Flevel=1&timeout=1m; needs a token",
 		"GET /debug/pprof": "profiles of this process, with a token or server.pprof = true",
@@ -220,19 +226,6 @@ func adminError(c *fiber.Ctx, err error) error {
 		return c.Status(status).JSON(fiber.Map{"error": reason})
 	}
 	return c.SendStatus(status)
-}
-
-// workerParam returns the id of the request's worker: WORKER in its path, and with ?rank=N that rank of it. A rank's
-// own id has a # and must be encoded in a URL, as gpu-1%232.
-func workerParam(c *fiber.Ctx) string {
-	id, err := url.PathUnescape(c.Params("worker"))
-	if err != nil {
-		return ""
-	}
-	if rank := c.Query("rank"); rank != "" {
-		return id + "#" + rank
-	}
-	return id
 }
 
 // drainState is the answer to a drain, and to its end.

@@ -14,6 +14,9 @@ type Config[W equaler[W]] struct {
 	Log     *slog.Logger
 	Resolve Resolver
 	Format  Format[W]
+
+	// Registered returns the workers that registered themselves. nil = none can.
+	Registered func() []W
 }
 
 // Format is how workers are described. A method for a source that is never used is not called.
@@ -52,10 +55,23 @@ type Discovery[W equaler[W]] struct {
 	file   fileSource[W]
 	groups [2]group // Sources.Prefillers, Sources.Group
 
-	mu    sync.Mutex // guards all below
-	own   []W        // Sources.Workers
-	given []W        // by Workers
+	mu      sync.Mutex // guards all below
+	own     []W        // Sources.Workers
+	given   []W        // by Workers
+	origins map[string]Origin
 }
+
+// Origin is the kind of source that gave a worker.
+type Origin string
+
+// The kinds of sources, by their words in the configuration.
+const (
+	OwnFile    Origin = "configuration"
+	ListFile   Origin = "workers_file"
+	Registered Origin = "registered"
+	Name       Origin = "workers_dns"
+	Kubernetes Origin = "kubernetes"
+)
 
 // New makes a discovery without sources.
 func New[W equaler[W]](c Config[W]) *Discovery[W] {
@@ -98,6 +114,13 @@ func (d *Discovery[W]) Workers() []W {
 	return slices.Clone(d.given)
 }
 
+// Origin returns where the worker at a URL comes from, "" if no source gives it.
+func (d *Discovery[W]) Origin(url string) Origin {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.origins[url]
+}
+
 // changed returns the workers if they are not those that were given last.
 func (d *Discovery[W]) changed() ([]W, bool) {
 	d.mu.Lock()
@@ -112,22 +135,27 @@ func (d *Discovery[W]) changed() ([]W, bool) {
 
 // union is all sources' workers. The caller holds d.mu.
 func (d *Discovery[W]) union() (all []W) {
-	var named []W
-	for i := range d.groups {
-		for _, url := range d.groups[i].name.urls() {
-			named = append(named, d.config.Format.AtURL(url, i == 0))
-		}
-		for _, p := range d.groups[i].pods.Workers() {
-			named = append(named, d.config.Format.AtPod(p, i == 0))
-		}
-	}
-	seen := map[string]bool{}
-	for _, source := range [][]W{d.own, d.file.last(), named} {
-		for _, w := range source {
-			if url := d.config.Format.URL(w); !seen[url] {
-				seen[url] = true
+	f := d.config.Format
+	d.origins = map[string]Origin{}
+	add := func(from Origin, workers ...W) {
+		for _, w := range workers {
+			if url := f.URL(w); d.origins[url] == "" {
+				d.origins[url] = from
 				all = append(all, w)
 			}
+		}
+	}
+	add(OwnFile, d.own...)
+	add(ListFile, d.file.last()...)
+	if d.config.Registered != nil {
+		add(Registered, d.config.Registered()...)
+	}
+	for i := range d.groups {
+		for _, url := range d.groups[i].name.urls() {
+			add(Name, f.AtURL(url, i == 0))
+		}
+		for _, p := range d.groups[i].pods.Workers() {
+			add(Kubernetes, f.AtPod(p, i == 0))
 		}
 	}
 	return all

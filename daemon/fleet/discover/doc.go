@@ -1,11 +1,11 @@
 // Package discover makes one list of workers of a pool's sources: those that the configuration names itself, those of
-// workers_file, one for each address that the name of workers_dns has, and one for each pod of a Kubernetes service,
-// which package endpoints follows.
+// workers_file, those that registered themselves, one for each address that the name of workers_dns has, and one for
+// each pod of a Kubernetes service, which package endpoints follows.
 //
 // # Rules
 //
 //   - The list has one worker a URL. The configuration's own description of a worker goes before that of the file,
-//     that before the name's, and that before that of Kubernetes.
+//     that before its registration, that before the name's, and that before that of Kubernetes.
 //   - The last answer of a source holds until its next. A file that is wrong or away, or a name server that fails or
 //     knows no address, takes no worker away: health checks show which ones are really gone.
 //   - The router asks for a name every 5 s, give or take a tenth. It sorts the addresses, as servers give them in any

@@ -148,6 +148,7 @@ function facts(w) {
     ["breaker", w.breaker],
     ["KV events", e ? (e.live ? `live, lag ${ms(e.lag_seconds ?? 0)}` : e.state) : null],
     ["rank", w.data_parallel_rank !== undefined ? `${w.data_parallel_rank} of ${w.endpoint}` : null],
+    ["comes from", w.origin],
     ["labels", w.labels ? Object.entries(w.labels).map(([name, value]) => `${name}=${value}`).sort().join(", ") : null],
     ["models", (w.models || ["not read yet"]).join(", ")],
   ].filter((f) => f[1] !== null);
