@@ -22,7 +22,7 @@ type scratch struct {
 }
 
 // Match fills out[i] for slots[i]. It counts at most (len-1)/size blocks of each prompt. The engine does the same,
-// since it always computes at least one token. It takes only read locks, except when a prediction has run out, and
+// since it always computes at least one token. Match takes only read locks, except when a prediction has run out, and
 // allocates nothing.
 func (x *Index) Match(q *Query, slots []uint32, out []Held) {
 	if len(out) < len(slots) {
@@ -120,9 +120,9 @@ func (s *scratch) raiseAll(size uint32, slots []uint32, out []Held) {
 }
 
 // Predict records that a request was sent to a worker, which will then hold the whole blocks of the prompt on its GPU.
-// The blocks have the size that the worker's last event named. Those that it does not hold yet count as held until an
-// event confirms them, but no longer than Config.Predicted. It returns 0 if there are none, or the worker's block size
-// is not known.
+// The blocks have the size that the worker's last event named. Blocks that the worker does not hold yet count as held
+// until an event confirms them, but no longer than Config.Predicted. It returns 0 if there are none, or the worker's
+// block size is not known.
 func (x *Index) Predict(slot uint32, q *Query) Ticket {
 	w := x.worker(slot)
 	if w == nil || slot == Shared {

@@ -5,7 +5,7 @@ package webpage
 
 import "strings"
 
-// Header returns the first value of a request's field; It returns "" if there is none.
+// Header returns the first value of a request's field. It returns "" if there is none.
 type Header interface{ Get(name string) string }
 
 // Sends reports whether a web page sends a request. The browser adds Origin and Sec-Fetch-Site where no page can leave
