@@ -16,6 +16,7 @@ type queue struct {
 	tokens int           // sum of prompt tokens
 	last   time.Duration // when its last prefill ended: a first byte, or as predicted for an answer in one piece
 	group  group
+	pace   float64 // slowness by the last group
 }
 
 func inQueue(r *request) *linked.Links[request] { return &r.inQueue }
@@ -60,15 +61,20 @@ func (q *queue) wait(now time.Duration, m float64) float64 {
 	return max(0, m*q.pend-done)
 }
 
+// oneStep is how far apart the answers to the prompts of one step come.
+const oneStep = 20 * time.Millisecond
+
 func (q *queue) headSince() time.Duration { return max(q.First.Sent, q.last) }
 
 // ahead returns the seconds of prefill that surely come before a request; 0 = none, or its own has ended. The worker
 // may be twice as fast as it was, and an answer that has not arrived may be on its way: so all the time since the last
-// one may have gone into the prompts of the queue.
+// one may have gone into the prompts of the queue. Directly after an answer nothing is sure: an engine computes several
+// prompts in one step, and their answers come together. What the last ones show counts before the mean has followed.
 func (q *queue) ahead(r *request, now time.Duration, m float64) float64 {
-	if !r.queued || q.First == r {
+	if !r.queued || q.First == r || q.last > 0 && now-q.last < oneStep {
 		return 0
 	}
+	m = max(m, min(q.pace, 4*m))
 	sum := -(now - q.headSince()).Seconds()
 	for other := q.First; other != r; other = other.inQueue.Next {
 		sum += m / 2 * other.est
@@ -129,6 +135,6 @@ func (q *queue) sample(now time.Duration) (x float64, ok bool) {
 		return 0, false
 	}
 	x, ok = q.group.slowness()
-	q.group = group{}
+	q.group, q.pace = group{}, x
 	return x, ok
 }

@@ -301,7 +301,9 @@ func (t *Ticket) Ahead(now time.Time) float64 {
 	p, w := t.pool, t.worker
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return w.queue.ahead(&t.request, p.fleet.clock(now), p.fleet.speed.Value*w.speed.Times())
+	at := p.fleet.clock(now)
+	p.fleet.settle(w, at)
+	return w.queue.ahead(&t.request, at, p.fleet.speed.Value*w.speed.Times())
 }
 
 // FirstByte records the first byte of an answer that the model made. For an error call only End: its time does not

@@ -46,6 +46,8 @@ type duo struct {
 	fails500 string            // the decoder that answers 500 before it reads
 	picky    bool              // decoders answer 400 to each answer of more than one token
 
+	compute func(id string, gone <-chan struct{}) bool // takes its time, or is false if the client leaves before; nil = none
+
 	stuck chan struct{} // until it is closed prefillers hang, and decoders that wait for them; nil = none does
 }
 
@@ -148,6 +150,9 @@ func (d *duo) serve(id string, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	line := fmt.Sprintf("%s max=%d stream=%v", id, b.MaxTokens, b.Stream)
+	if d.compute != nil && !d.compute(id, r.Context().Done()) {
+		return
+	}
 	handed, told := "", id[0] == 'd' && (b.Params != nil || b.Room > 0 || r.Header.Get(pair.HeaderPrefiller) != "")
 	d.mu.Lock()
 	if stuck := d.stuck; stuck != nil && (id[0] == 'p' || told && !d.connector.InTurn()) {

@@ -76,6 +76,29 @@ const (
 // engine computes several prompts of its queue in one step.
 const unbegun = .25
 
+// abandon drops a leg that nobody waits for, now or once an answer to another prompt shows that the prefiller has not
+// begun with this one.
+func (l *leg) abandon() {
+	l.drop()
+	if l.dropped() {
+		return
+	}
+	go func() {
+		again := time.NewTicker(dropAgain)
+		defer again.Stop()
+		for !l.dropped() {
+			select {
+			case <-l.ended:
+				return
+			case <-again.C:
+				l.drop()
+			}
+		}
+	}()
+}
+
+const dropAgain = 20 * time.Millisecond
+
 // drop ends a leg that nobody waits for, if that does no harm. A prefiller with NIXL keeps the KV of a prompt that it
 // has computed until a decoder reads it, and the router could not tell whether it has. One with LMCache may end its
 // engine when a request is ended while KV is stored (vllm 43226). So at these two a leg goes on once it may have begun.

@@ -276,7 +276,7 @@ func (p *Pairing) sendBefore(ctx context.Context, l *leg) bool {
 		case <-ctx.Done():
 		}
 	}
-	l.drop()
+	l.abandon()
 	close(gone)
 	return false
 }
