@@ -65,6 +65,9 @@ type readings struct {
 	at time.Duration // when they were read; 0 = never
 }
 
+// prefilled is what an engine's page counts of the prompts that it has computed.
+type prefilled struct{ requests, seconds, tokens float64 }
+
 // age returns the time since then, negative if they were never read.
 func (r *readings) age(now time.Duration) time.Duration {
 	if r.at == 0 {

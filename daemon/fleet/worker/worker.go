@@ -39,6 +39,7 @@ type Worker struct {
 	ttft      measure.Mean
 	signs     measure.Signs
 	readings  readings
+	prefilled prefilled // on the page that counted more of them last
 	elsewhere measure.Elsewhere
 	uses      models.Uses
 	clearing  bool // its requests are being moved to other workers
@@ -138,6 +139,7 @@ func (w *Worker) forget() {
 	w.ttft = measure.Mean{}
 	w.signs = measure.Signs{}
 	w.readings = readings{}
+	w.prefilled = prefilled{}
 	w.elsewhere = measure.Elsewhere{}
 	w.uses = nil
 	w.engine.Forget()
@@ -262,6 +264,11 @@ func (w *Worker) read(m Metrics, c1 float64, now time.Duration) (requests float6
 		w.block.Store(int32(min(m.Block, math.MaxInt32)))
 	}
 	first := was.at == 0
+	base := w.prefilled
+	is := prefilled{requests: m.Prefills, seconds: m.Prefill, tokens: newTokens(&m)}
+	if first || is.requests != base.requests { // SGLang counts the tokens of a prompt before the prompt
+		w.prefilled = is
+	}
 	w.engine.Page(first, progressed(&was.Metrics, &m), m.Steps > 0, now)
 	if first {
 		return 0
@@ -271,8 +278,8 @@ func (w *Worker) read(m Metrics, c1 float64, now time.Duration) (requests float6
 		w.signs.Note(&w.signs.Pages, s/n, now)
 		w.signs.Paged = now
 	}
-	requests = m.Prefills - was.Prefills
-	seconds, tokens := m.Prefill-was.Prefill, newTokens(&m)-newTokens(&was.Metrics)
+	requests = is.requests - base.requests
+	seconds, tokens := is.seconds-base.seconds, is.tokens-base.tokens
 	if requests <= 0 {
 		return 0
 	}
@@ -282,7 +289,7 @@ func (w *Worker) read(m Metrics, c1 float64, now time.Duration) (requests float6
 	}
 	w.ended = ended{}
 	// Below minSample a step's fixed cost is measured. A process's first request often waits for a compiler.
-	if seconds <= 0 || tokens < minSample*requests || was.Prefills == 0 {
+	if seconds <= 0 || tokens < minSample*requests || base.requests == 0 {
 		return 0
 	}
 	w.speed.Pace = measure.Pace{Value: seconds / (tokens * perToken), At: now}
