@@ -187,6 +187,7 @@ func TestEvents(t *testing.T) {
 		make(list, 18)...)}, plain)
 	f("negative hashes", list{stored(list{-1}, -2, four, 4)},
 		"store gpu [18446744073709551615] parent 18446744073709551614 tokens [1 2 3 4] size 4")
+	f("SGLang with EAGLE, whose tokens are pairs", list{stored(h, nil, list{list{1, 2}, list{2, 3}}, 2, nil, "GPU")})
 	f("digest of 16 bytes", list{stored(list{[]byte("12345678\x00\x00\x00\x00\x00\x00\x00\x09")}, nil, four, 4)},
 		"store gpu [9] parent nil tokens [1 2 3 4] size 4")
 	f("old adapter", list{stored(h, nil, four, 4, 3)}, plain+" adapter lora_id=3")

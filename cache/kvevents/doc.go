@@ -1,5 +1,6 @@
-// Package kvevents follows the KV events of vLLM workers: which blocks of tokens each stores and evicts. It hands
-// them in order to a Sink and knows no index. The bytes are those of vLLM 0.9 to 0.32; testdata has recordings.
+// Package kvevents follows the KV events of workers: which blocks of tokens each stores and evicts. It hands them in
+// order to a Sink and knows no index. The bytes are those of vLLM 0.9 to 0.32; testdata has recordings. SGLang 0.5
+// publishes as vLLM 0.11 did, by its srt/disaggregation/kv_events.py and KVCacheEventMixin: a block for each page.
 //
 // # The shape
 //

@@ -348,3 +348,27 @@ func figures(r *trial.Run) *report.Figures {
 	f := report.FromTrial(r, false).Figures
 	return &f
 }
+
+// TestMixedFleet: with SGLang's metrics of some workers the requests wait no longer than with vLLM's of all.
+func TestMixedFleet(t *testing.T) {
+	runs := compare(t, []string{"mixed"}, 700, "native:prefixaware", "native:kvaware")
+	sc, err := setup.Read("mixed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.Kinds, sc.Requests = nil, 700
+	for _, mixed := range runs {
+		strategies, err := Find(mixed.Strategy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alike, err := Run(t.Context(), Config{Scenarios: []*setup.Scenario{sc}, Strategies: strategies, Seeds: []uint64{7}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := trial.Mean(mixed.Values((*trial.Outcome).TTFT)), trial.Mean(alike[0].Values((*trial.Outcome).TTFT))
+		if !(got < 1.03*want) {
+			t.Errorf("%s: mean TTFT %.4f s; with vLLM alone %.4f s", mixed.Strategy, got, want)
+		}
+	}
+}

@@ -198,7 +198,7 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 	}
 	for _, k := range sc.EachKind() {
 		known.Workers = append(known.Workers, served.Worker{Labels: k.Labels, Cost: k.Cost,
-			Prefills: k.Role == setup.RolePrefill && s.parts != never})
+			Prefills: k.Role == setup.RolePrefill && s.parts != never, SGLang: k.Engine == setup.EngineSGLang})
 	}
 	if d := &sc.Disaggregation; d.Rate > 0 && s.parts != never {
 		known.Split = served.SplitOf(d.Threshold, d.Rate)

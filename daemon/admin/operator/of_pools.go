@@ -46,6 +46,8 @@ var ofWorkers = []reading[workerCounts]{
 		func(w workerCounts) float64 { return float64(w.Waiting) }),
 	total("worker_preemptions_total", "Requests that the worker's engine has put back for want of KV, as it says: each "+
 		"is computed again.", workerLabels, func(w workerCounts) float64 { return float64(w.Preempts) }),
+	gauge("worker_metrics_unread", "1 while the worker is up and no metrics of an engine can be read from it: its queue, "+
+		"KV use and speed are not known.", workerLabels, func(w workerCounts) float64 { return bit(w.Unread) }),
 	gauge("worker_slowness", "Learnt from streams and from the workers' metrics, 1 until there were some. It is the "+
 		"larger of two: prefill seconds per estimated second, by prompts with 1,024 uncached tokens or more, which fades "+
 		"to 1 in some minutes without such prompts; and the time per output token beside the pool's median, cached or "+

@@ -98,7 +98,7 @@ func (a *asker) metrics(ctx context.Context, page string, wait time.Duration) (w
 	if len(b) > maxMetrics {
 		return worker.Page{}, fmt.Errorf("/metrics: the page is longer than %d MiB", maxMetrics>>20)
 	}
-	return parseMetrics(b), nil
+	return parseMetrics(b)
 }
 
 // engines returns how many data-parallel engines a worker has, 0 if it does not report them. Its metrics have a label

@@ -1,4 +1,4 @@
-// Package probe asks vLLM workers for their /health, /v1/models and /metrics. It passes each answer to a [Sink] with
+// Package probe asks workers for their /health, /v1/models and /metrics. It passes each answer to a [Sink] with
 // the time at which it came, and draws no conclusion: the sink decides which worker is up and how fast it is.
 //
 // # Rules
@@ -21,6 +21,7 @@
 //   - ListSoon asks for the models at once, because an adapter may have come or gone. A worker is asked at most five
 //     times a second (TestListSoonDoesNotFlood), and a call during a reading is answered by another reading
 //     (TestListSoonDuringAReading).
+//   - A page of metrics shows by its names which engine wrote it (names.go). One that none of them wrote is an error.
 //   - An error that is handed on names no address and no URL: a client may see it on /ready, and a URL may hold a
 //     password.
 //

@@ -21,7 +21,10 @@ func TestParseRecordedPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := parseMetrics(page)
+		got, err := parseMetrics(page)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
 		if got.Metrics != want {
 			t.Errorf("%s: %+v; want %+v", file, got, want)
 		}
@@ -57,7 +60,7 @@ func TestPageTooLong(t *testing.T) {
 func TestParseMetrics(t *testing.T) {
 	f := func(page string, want worker.Metrics) {
 		t.Helper()
-		if got := parseMetrics([]byte(page)); got.Metrics != want {
+		if got, _ := parseMetrics([]byte(page)); got.Metrics != want {
 			t.Errorf("%q: %+v; want %+v", page, got, want)
 		}
 	}
@@ -87,14 +90,15 @@ vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="100"} 1.0
 
 // TestParseLMCache: its counts are those of all engines of a worker.
 func TestParseLMCache(t *testing.T) {
-	got := parseMetrics([]byte(`lmcache:num_vllm_hit_tokens_total{engine="0"} 10
+	page, _ := parseMetrics([]byte(`lmcache:num_vllm_hit_tokens_total{engine="0"} 10
 lmcache:num_vllm_hit_tokens_total{engine="1"} 20
 lmcache:num_lookup_tokens_total{engine="0"} 100
 lmcache:num_lookup_hits_total{engine="0"} 60
 lmcache:request_cache_hit_rate_bucket{engine="0",le="0.5"} 1
 lmcache:request_cache_hit_rate_sum{engine="0"} 1.5
 lmcache:request_cache_hit_rate_count{engine="0"} 2
-`)).LMCache
+`))
+	got := page.LMCache
 	if want := (worker.LMCache{EngineHits: 30, Lookups: 100, LookupHits: 60, RateSum: 1.5, RateCount: 2}); got == nil || *got != want {
 		t.Errorf("%+v; want %+v", got, want)
 	}
@@ -104,8 +108,8 @@ lmcache:request_cache_hit_rate_count{engine="0"} 2
 func TestParseEngines(t *testing.T) {
 	f := func(page string, want ...worker.Metrics) {
 		t.Helper()
-		if got := parseMetrics([]byte(page)).Engines; !slices.Equal(got, want) {
-			t.Errorf("%q: engines %+v; want %+v", page, got, want)
+		if got, _ := parseMetrics([]byte(page)); !slices.Equal(got.Engines, want) {
+			t.Errorf("%q: engines %+v; want %+v", page, got.Engines, want)
 		}
 	}
 	f("")
@@ -129,7 +133,7 @@ process_start_time_seconds 5
 		fmt.Fprintf(&many, "vllm:num_requests_running{engine=\"%d\"} 1\n", i)
 	}
 	f(many.String())
-	if got := parseMetrics([]byte(many.String())); got.Running != maxEngines+1 {
+	if got, _ := parseMetrics([]byte(many.String())); got.Running != maxEngines+1 {
 		t.Errorf("a page of %d engines has %d running requests", maxEngines+1, got.Running)
 	}
 }
@@ -148,7 +152,7 @@ func FuzzParseMetrics(f *testing.F) {
 	}
 	f.Add(`vllm:cache_config_info{block_size="16\"`)
 	f.Fuzz(func(t *testing.T, page string) {
-		m := parseMetrics([]byte(page))
+		m, _ := parseMetrics([]byte(page))
 		figures := []float64{float64(m.Running), float64(m.Waiting), m.Usage, float64(m.Capacity), m.Queries,
 			m.Hits, m.Process}
 		for _, v := range figures {
@@ -160,7 +164,7 @@ func FuzzParseMetrics(f *testing.F) {
 			t.Fatalf("%+v", m)
 		}
 		// A page before it changes nothing of what is read, but by adding.
-		if n := parseMetrics([]byte("vllm:num_requests_running 1\n" + page)); n.Running != m.Running+1 {
+		if n, _ := parseMetrics([]byte("vllm:num_requests_running 1\n" + page)); n.Running != m.Running+1 {
 			t.Fatalf("running %d after one more; was %d", n.Running, m.Running)
 		}
 	})
@@ -171,8 +175,8 @@ func TestParseAdapters(t *testing.T) {
 	f := func(page string, want worker.Adapters) {
 		t.Helper()
 		var got worker.Adapters
-		if a := parseMetrics([]byte(page)).Adapters; a != nil {
-			got = *a
+		if p, _ := parseMetrics([]byte(page)); p.Adapters != nil {
+			got = *p.Adapters
 		}
 		if got.At != want.At || got.Max != want.Max || !slices.Equal(got.Running, want.Running) ||
 			!slices.Equal(got.Waiting, want.Waiting) {

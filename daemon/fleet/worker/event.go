@@ -135,7 +135,7 @@ func (a *announcer) write(e event) {
 			"restart it, and compare its connector with the others'", "why", e.why, "for", e.wait)
 	case unread:
 		l.Warn("worker's metrics cannot be read: what its engine does, and how large its cache is, are not known; make its "+
-			"/metrics reachable, and the page shorter than 8 MiB", "why", e.why)
+			"metrics_url the page of a vLLM, SGLang or TensorRT-LLM, reachable and shorter than 8 MiB", "why", e.why)
 	case fellSilent:
 		l.Warn("worker silent: it keeps its requests, and gets new ones only if no other worker can take them", "why", e.why,
 			"in_flight", e.tokens)

@@ -355,6 +355,9 @@ func TestUnreadMetrics(t *testing.T) {
 		for range looks {
 			p.Unscraped(1, "/metrics: the page is longer than 8 MiB", p.after(1))
 		}
+		if unread := p.Stats(p.after(0))[0].Unread; looks > 0 && unread != (looks >= unreadLooks && p.Stats(p.after(0))[0].Up) {
+			t.Errorf("%s: unread: %v", what, unread)
+		}
 		if n := strings.Count(log.String(), "metrics cannot be read"); n != want {
 			t.Errorf("%s: %d lines; want %d:\n%s", what, n, want, log.String())
 		}

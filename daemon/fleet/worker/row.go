@@ -99,6 +99,7 @@ type Stats struct {
 	LastError   string
 	LastErrorAt time.Time // zero = never
 	ErrorOver   bool      // it is up again, or the error's source has succeeded since
+	Unread      bool      // it is up, and no page of its metrics could be read for some looks in a row
 	DeniesKey   bool      // it refused to list its models to this router's key, by the last reading
 }
 
@@ -123,6 +124,7 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 	}
 	s.LastError, s.LastErrorAt, s.ErrorOver = w.health.LastError()
 	s.DeniesKey = w.deniesKey
+	s.Unread = w.unread >= unreadLooks
 	if age := w.readings.age(m.now); age >= 0 {
 		s.MetricsAge = age
 	}

@@ -16,6 +16,9 @@ import (
 
 const simHelp = `Run simulated vLLM workers: real wire, paged KV cache and time model, no GPU.
 
+With --engine sglang they play SGLang's chats, completions, /metrics, /health_generate, /get_model_info and
+/get_server_info, and publish KV events in its form. What time a step takes and what the cache keeps is as with vLLM.
+
 With --kv-events each worker publishes what its caches hold, as vLLM does. GET /kv_event_sources says where, also for
 ports that were found for 0. As in vLLM an address with * or ipc:// is listened at and any other is dialled; with
 --data-parallel rank r has the port r above the first one's.
@@ -128,6 +131,7 @@ func simCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&listen, "listen", "127.0.0.1:9001", "address of the first worker; the others take the ports that follow")
 	f.IntVar(&count, "count", 1, "number of workers")
+	f.StringVar(&cfg.Engine, "engine", "", "sglang, or vLLM by default")
 	f.IntVar(&cfg.KVTokens, "kv-tokens", 524288, "KV cache of each worker, in tokens")
 	f.Float64Var(&cfg.Speed, "speed", 1, "simulated seconds in a second")
 	f.Float64Var(&cfg.Slowness, "slowness", 1, "factor on the time of every step")

@@ -339,16 +339,29 @@ func (r *Router) Tick(now time.Duration) {
 // Scraped implements [world.Router].
 func (r *Router) Scraped(now time.Duration, number int, s *engine.Stats) {
 	at := r.at(now)
-	tokens := s.Blocks * r.fleet.blockTokens
-	r.pool.Workers.Scraped(r.fleet.watched[name(number)], worker.Page{Metrics: worker.Metrics{
-		Running: s.Running, Waiting: s.Waiting + s.Loading, Usage: s.KVUsage(), Capacity: tokens, Block: r.fleet.blockTokens,
-		Queries: float64(s.QueriedTokens), Hits: float64(s.CachedTokens - s.CPUTokens - s.SharedTokens),
-		Process: r.fleet.began[number],
-		Prefill: s.Prefill.Sum, Prefills: float64(s.Prefill.Count),
-		Computed: s.PrefillTokens.Sum, SaysComputed: true, Prompts: float64(s.PromptTokens),
-		ExternalHits: float64(s.CPUTokens + s.SharedTokens), TokenTime: s.PerToken.Sum, TokenTimes: float64(s.PerToken.Count),
-	}}, at)
+	m := worker.Metrics{Running: s.Running, Waiting: s.Waiting + s.Loading, Usage: s.KVUsage(),
+		Capacity: s.Blocks * r.fleet.blockTokens, Block: r.fleet.blockTokens, SaysComputed: true,
+		Prompts: float64(s.PromptTokens)}
+	if number < len(r.Workers) && r.Workers[number].SGLang {
+		readSGLang(&m, s)
+	} else {
+		m.Process = r.fleet.began[number]
+		m.Queries, m.Hits = float64(s.QueriedTokens), float64(s.CachedTokens-s.CPUTokens-s.SharedTokens)
+		m.ExternalHits = float64(s.CPUTokens + s.SharedTokens)
+		m.Prefill, m.Prefills, m.Computed = s.Prefill.Sum, float64(s.Prefill.Count), s.PrefillTokens.Sum
+		m.TokenTime, m.TokenTimes = s.PerToken.Sum, float64(s.PerToken.Count)
+	}
+	r.pool.Workers.Scraped(r.fleet.watched[name(number)], worker.Page{Metrics: m}, at)
 	r.pool.Tick(at) // the tiers' sizes too
+}
+
+// readSGLang fills in what SGLang's page shows where it differs: it counts a prompt when it has been computed, not at
+// the request's end, and does not name the start of the process.
+func readSGLang(m *worker.Metrics, s *engine.Stats) {
+	m.Queries, m.Hits = float64(s.ComputedTokens+s.CachedTokens), float64(s.CachedTokens)
+	m.Prefill, m.Prefills, m.Computed = s.Forward.Sum, float64(s.Forward.Count), float64(s.ComputedTokens)
+	m.TokenTime, m.TokenTimes = s.InterToken.Sum, float64(s.InterToken.Count)
+	m.Steps = float64(s.GeneratedTokens)
 }
 
 // Down implements [world.Router].

@@ -12,6 +12,7 @@ type Worker struct {
 	Labels   map[string]string
 	Cost     float64
 	Prefills bool // it computes prompts that others answer
+	SGLang   bool // its metrics are SGLang's
 }
 
 // fill writes the configuration of the first workers into the description of one. split is nil in a scenario without

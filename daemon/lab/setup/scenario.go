@@ -87,6 +87,7 @@ type Kind struct {
 	Cost     float64           `toml:"cost"`     // likewise; 0 = 1
 	Slowness float64           `toml:"slowness"` // of each step, beside the model's; 0 = 1
 	Role     string            `toml:"role"`     // prefill, or as all others: it answers
+	Engine   string            `toml:"engine"`   // whose metrics the router reads: sglang, or vllm, the default
 }
 
 // EachKind returns the kinds of the first workers, one a worker.
@@ -276,6 +277,9 @@ func (s *Scenario) World(l traffic.Load) (world.Config, error) {
 			s.Workers)
 	}
 	for i := range each {
+		if e := each[i].Engine; e != "" && e != "vllm" && e != EngineSGLang {
+			return c, fmt.Errorf("setup: %s: the engine of worker %d is %q; want vllm or %s", s.Name, i, e, EngineSGLang)
+		}
 		if slow := each[i].Slowness; slow != 0 && slow != 1 {
 			c.Fates = append(c.Fates, world.Fate{Worker: i, Kind: world.Slows, Slowness: slow})
 		}
@@ -319,6 +323,9 @@ func (s *Scenario) checkRoles(each []Kind) error {
 	}
 	return nil
 }
+
+// EngineSGLang is the engine of a worker that shows of itself what SGLang's metrics show.
+const EngineSGLang = "sglang"
 
 // RolePrefill is the role of a worker that computes prompts and answers no client.
 const RolePrefill = "prefill"

@@ -68,5 +68,9 @@ func (a chatAPI) task(r *http.Request, f *chatForm, b *body) (task, *apiError) {
 		f.usage = o.IncludeUsage
 		f.everyUsage = o.ContinuousUsage
 	}
+	f.sglang = a.cfg.Engine == EngineSGLang
+	if f.sglang {
+		f.id = ""
+	}
 	return task{job: &f.job, form: f}, a.prepareLeg(r, &f.job, b)
 }

@@ -18,6 +18,9 @@ type chatForm struct {
 }
 
 func (f *chatForm) body(b []byte) []byte {
+	if f.sglang {
+		return f.bodySGLang(b)
+	}
 	if f.chat {
 		b = f.appendHead(b, "chat.completion")
 	} else {
@@ -104,6 +107,10 @@ func (f *chatForm) open(*sse) {
 }
 
 func (f *chatForm) token(v *sse, p piece) {
+	if f.sglang {
+		f.tokenSGLang(v, p)
+		return
+	}
 	if p.first && f.chat {
 		f.role(v, p.choice)
 	}
@@ -174,6 +181,10 @@ func (f *chatForm) close(v *sse) {
 
 // writeUsage writes the last event before [DONE].
 func (f *chatForm) writeUsage(v *sse) {
+	if f.sglang {
+		v.end(append(f.appendCounts(append(append(v.buf[:0], f.head...), `],`...)), sglangUsage...))
+		return
+	}
 	cached, created := f.cacheUse()
 	b := f.appendCounts(append(append(v.buf[:0], f.head...), `],`...))
 	b = strconv.AppendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), int64(cached), 10)

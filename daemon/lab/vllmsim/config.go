@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/events"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/lmworker"
 )
 
 // Config describes one simulated worker. The zero value serves the model "sim" in real time.
 type Config struct {
+	// Engine is the server whose wire is played: "" for vLLM's, or EngineSGLang.
+	Engine string
 	// ID names the worker in /sim/stats. Default "sim".
 	ID string
 	// Models are the served names of the one model, the first being the one that answers carry. Default ["sim"].
@@ -110,6 +113,12 @@ const lmcacheTokens = 40_960
 const flushEvery = 10 * time.Millisecond
 
 func (c Config) withDefaults() (Config, error) {
+	if c.Engine != "" && c.Engine != EngineSGLang {
+		return c, fmt.Errorf("vllmsim: engine %q; give %s, or none for vLLM's", c.Engine, EngineSGLang)
+	}
+	if c.Engine == EngineSGLang {
+		c.KVEvents.Form = events.Array
+	}
 	if c.ID == "" {
 		c.ID = "sim"
 	}

@@ -12,6 +12,7 @@ type job struct {
 	model    string
 	created  int64
 	chat     bool // not a completion
+	sglang   bool // the answer has SGLang's form
 	stream   bool
 	tokenIDs bool // the answer lists them
 

@@ -1,6 +1,7 @@
 package vllmsim
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 )
@@ -40,12 +41,13 @@ func listModels(w http.ResponseWriter, cfg *Config, adapters *loras) {
 		Object string      `json:"object"`
 		Data   []modelCard `json:"data"`
 	}{Object: "list"}
+	owner := cmp.Or(cfg.Engine, "vllm")
 	for _, name := range cfg.Models {
 		list.Data = append(list.Data, modelCard{
 			ID:          name,
 			Object:      "model",
 			Created:     now,
-			OwnedBy:     "vllm",
+			OwnedBy:     owner,
 			Root:        cfg.Models[0],
 			MaxModelLen: &cfg.MaxModelLen,
 			Permission: []permission{{
@@ -60,7 +62,7 @@ func listModels(w http.ResponseWriter, cfg *Config, adapters *loras) {
 		})
 	}
 	for _, a := range adapters.list() {
-		list.Data = append(list.Data, modelCard{ID: a.name, Object: "model", Created: now, OwnedBy: "vllm", Root: a.path,
+		list.Data = append(list.Data, modelCard{ID: a.name, Object: "model", Created: now, OwnedBy: owner, Root: a.path,
 			Parent: &cfg.Models[0], Permission: []permission{}})
 	}
 	writeJSON(w, http.StatusOK, list)

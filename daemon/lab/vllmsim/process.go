@@ -97,11 +97,15 @@ func (p *process) routeRest() {
 		writeJSON(w, http.StatusOK, map[string]int64{"server_load": p.infer.load.Load()})
 	})
 	m.on("/metrics", "GET", p.metrics)
+	if p.cfg.Engine == EngineSGLang {
+		sglangAPI{p.cfg}.routes(m, p.health)
+	} else {
+		cacheAPI{p.infer.ranks}.routes(m, p.cfg.DevMode)
+	}
 	if p.cfg.Connector != "" {
 		m.on(pulledPath, "POST", p.pins.pulled)
 		m.on(heldPath, "POST", p.pins.held)
 	}
-	cacheAPI{p.infer.ranks}.routes(m, p.cfg.DevMode)
 	m.on("/sim/stats", "GET", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, p.stats()) })
 }
 
@@ -157,6 +161,10 @@ func (p *process) health(w http.ResponseWriter, r *http.Request) {
 func (p *process) metrics(w http.ResponseWriter, _ *http.Request) {
 	list, _ := p.infer.ranks.stats()
 	w.Header().Set("Content-Type", "text/plain; version=1.0.0; charset=utf-8")
+	if p.cfg.Engine == EngineSGLang {
+		w.Write(exposeSGLang(p.cfg, list, int(p.paced.Load())))
+		return
+	}
 	w.Write(exposeMetrics(p.cfg, list, p.born, int(p.paced.Load())))
 	p.loras.expose(w)
 	if p.cfg.Connector != "" {

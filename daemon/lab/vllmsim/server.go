@@ -106,6 +106,9 @@ func (s *Server) Addr() string {
 // URL returns http:// and Addr.
 func (s *Server) URL() string { return "http://" + s.Addr() }
 
+// Events returns where the worker publishes its KV events.
+func (s *Server) Events() KVEvents { return s.cfg.KVEvents }
+
 // Stats returns what the worker has done since its start or last revival.
 func (s *Server) Stats() Stats {
 	return s.process.Load().stats()

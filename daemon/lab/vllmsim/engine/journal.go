@@ -55,6 +55,7 @@ func (j *journal) generated(q *Sequence, at time.Duration) {
 		q.times.First = at
 		j.sums.PromptTokens += int64(q.prompt)
 		j.sums.TTFT.observe((at - q.times.Arrived).Seconds())
+		j.sums.Forward.observe((at - q.times.Admitted).Seconds())
 	} else {
 		j.sums.InterToken.observe((at - q.times.Last).Seconds())
 		if j.gap != nil {

@@ -29,9 +29,10 @@ type Stats struct {
 	TTFT       Histogram // from arrival to the first token
 	InterToken Histogram
 	Queue      Histogram // from arrival to admission
+	Forward    Histogram // from admission to the first token
 	// The others are of sequences that have ended by themselves.
 	Latency       Histogram
-	Prefill       Histogram // from admission to the first token
+	Prefill       Histogram // as Forward
 	PrefillTokens Histogram // prompt tokens that were not cached
 	PerToken      Histogram // mean time between two tokens of a sequence
 	StepTokens    Histogram // of one step
@@ -62,6 +63,7 @@ func newStats(maxModelLen int) (s Stats) {
 	s.TTFT.Bounds, s.TierHits.Bounds = ttftBounds, []float64{0, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1}
 	s.InterToken.Bounds = interTokenBounds
 	s.Queue.Bounds = latencyBounds
+	s.Forward.Bounds = latencyBounds
 	s.Latency.Bounds = latencyBounds
 	s.Prefill.Bounds = latencyBounds
 	s.StepTokens.Bounds = stepBounds
