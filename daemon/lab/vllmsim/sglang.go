@@ -57,7 +57,8 @@ func exposeSGLang(cfg *Config, engines []engine.Stats, paced int) []byte {
 		fmt.Fprintf(&b, "%s{%s%s} %s\n", name, more, server, pyFloat(sum))
 	}
 	family("sglang:cache_config_info", "gauge")
-	fmt.Fprintf(&b, "sglang:cache_config_info{num_pages=\"%d\",page_size=\"%d\"} 1.0\n", engines[0].Blocks, cfg.BlockTokens)
+	fmt.Fprintf(&b, `sglang:cache_config_info{num_pages="%d",page_size="%d"} 1.0`+"\n", engines[0].Blocks,
+		cfg.BlockTokens)
 	for _, g := range []struct {
 		name  string
 		value func(*engine.Stats) float64
