@@ -142,6 +142,8 @@ type Pool struct {
 	StreamTimeout  time.Duration `toml:"stream_timeout"`   // between two chunks of an answer
 	DownGrace      time.Duration `toml:"down_grace"`       // its worker is down and silent for so long: given up
 
+	HandOverBytes int `toml:"hand_over_bytes"` // of memory for conversations that a drain can move; 0 = none
+
 	WorkerSessions string `toml:"worker_sessions"` // auto | on | off: do the workers keep SageMaker sessions?
 	InvocationPath string `toml:"invocation_path"` // where the workers take what comes in on SageMaker's paths
 	ClientRank     bool   `toml:"client_rank"`     // a client's X-data-parallel-rank holds; else it is dropped

@@ -55,6 +55,7 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 	if !within(p.RetryBudget, 0, 1) {
 		r.outOfRange(child(path, "retry_budget"), p.RetryBudget, "write a share of requests from 0 to 1, as 0.2")
 	}
+	r.between(child(path, "hand_over_bytes"), p.HandOverBytes, 0, 1<<40, "bytes, 0 for none,")
 	checkTimes(r, path, p)
 	r.oneOf(child(path, "worker_sessions"), p.WorkerSessions, "auto", "on", "off")
 	if !isPath(p.InvocationPath) {

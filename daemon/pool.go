@@ -53,10 +53,12 @@ type pool struct {
 	queue   *waiting.Queue // of its requests
 	waker   *wake.Waker
 	daemon  *Daemon
+	leaving leaving // workers whose conversations are being moved
 
 	set      atomic.Pointer[setup]
 	changing sync.Mutex // one change of workers at a time
 
+	life    context.Context // of what tends the pool
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
@@ -72,7 +74,8 @@ type setup struct {
 // newPool starts a pool; its strategy is put in by the caller.
 func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, daemon: d}
+	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), life: ctx, stop: cancel, daemon: d}
+	p.leaving.ends = map[string]context.CancelFunc{}
 	p.vigil, p.staff, p.queue = operator.NewVigil(p.log), strategies.NewServing(), waiting.New(adapt.Queue(&c))
 	p.waker, p.loader = wake.New(c.Name, c.Queue.WakeURL, p.log), adapters.New(c.Name, p.log, d.metrics)
 	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll,
@@ -90,6 +93,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(), Offload: p.roster,
 		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf, d.storeTokens), Clients: &p.clients,
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
+	p.route.Book.Configure(first.conf.HandOverBytes)
 	p.ends = append(p.ends, d.peers.Join(c.Name, p.route),
 		d.memory.Join(c.Name, func() []string { return p.set.Load().conf.Models }, p.route))
 	p.asking = epoch.NewAsking(epoch.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
@@ -146,7 +150,7 @@ func (p *pool) shown() *operator.Pool {
 		refuses = p.loader.Refused
 	}
 	return &operator.Pool{Aliases: leads, Refuses: refuses, Pool: p.route, Models: c.Models, Patterns: c,
-		Panic: c.Panic, Events: p.feed, Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue,
+		Leaving: p, Panic: c.Panic, Events: p.feed, Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue,
 		Pairing: adapt.Pairing(&c.Disaggregation), Holds: c.Holds(), Fences: fences,
 		Unloaded: p.loader.Refusals(), Unwoken: p.waker.Failed(),
 		Origin: func(url string) string { return string(p.found.Origin(url)) }}
@@ -233,6 +237,7 @@ func (p *pool) change(c conf.Pool) error {
 	p.queue.Configure(adapt.Queue(&c))
 	p.waker.Configure(c.Queue.WakeURL)
 	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf, p.daemon.storeTokens))
+	p.route.Book.Configure(next.conf.HandOverBytes)
 	p.prober.Configure(adapt.Questions(&next.conf, next.key, next.tls))
 	p.feed.Configure(adapt.Origins(&next.conf), next.tls)
 	if all := worker.Union(adapt.Specs(&c), adapt.Specs(&before.conf)); len(all) > len(c.Workers) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,12 +28,18 @@ func drainCommand(use, short, method string) *cobra.Command {
 			if d.wait < 0 {
 				return wrongLine{fmt.Errorf("--wait %s is negative; write how long, as 30s", d.wait)}
 			}
+			if d.handOver && d.within <= 0 {
+				return wrongLine{fmt.Errorf("--within %s leaves no time to move conversations; write how long, as 60s", d.within)}
+			}
 			return d.run(c.Context(), c.OutOrStdout(), args[0])
 		},
 	}
 	d.admin.flags(c)
 	c.Flags().StringVar(&d.pool, "pool", "", "the worker's pool; needed if two pools have a worker of that id")
 	if method == http.MethodPost {
+		c.Flags().BoolVar(&d.handOver, "hand-over", false,
+			"first move its conversations to other workers, so that their next turns find their prompts cached")
+		c.Flags().DurationVar(&d.within, "within", time.Minute, "with --hand-over: for so long at most")
 		c.Flags().DurationVar(&d.wait, "wait", 0, "wait so long for its requests to end; exit 1 if some are left")
 	}
 	return c
@@ -44,6 +51,9 @@ type drain struct {
 	pool   string
 	method string
 	wait   time.Duration
+
+	handOver bool
+	within   time.Duration // of handOver
 }
 
 func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
@@ -52,6 +62,9 @@ func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
 		return err
 	}
 	path := "/api/v1/pools/" + url.PathEscape(pool) + "/workers/" + url.PathEscape(worker) + "/drain"
+	if d.handOver {
+		path += "?hand_over=" + d.within.String()
+	}
 	raw, err := d.admin.call(ctx, d.method, path, nil)
 	if err != nil {
 		return err
@@ -61,6 +74,11 @@ func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
 	}
 	fmt.Fprintf(out, "%s of pool %s gets no new requests until warmpath undrain %s, or the end of the daemon (an upgrade "+
 		"keeps it out)\n", worker, pool, worker)
+	var moves struct{ Moves int }
+	if d.handOver && json.Unmarshal(raw, &moves) == nil {
+		fmt.Fprintf(out, "%d conversations move to other workers within %s; until then each goes on there\n", moves.Moves,
+			d.within)
+	}
 	if text := warningOf(raw); text != "" {
 		fmt.Fprintln(out, "warning:", text)
 	}

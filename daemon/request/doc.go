@@ -19,6 +19,7 @@
 //	rewrite     changes the JSON of an answer while a client reads it
 //	identity    the names that agents give their sessions, and the turn of each session
 //	breaks      where the prompts of a session break from turn to turn
+//	relocate    moves conversations away from a worker before it leaves
 //	session     which worker has a session
 //	sessionapi  SageMaker's session calls and /sessions, in front of exchange
 //	sagemaker   SageMaker's wire: paths, headers, errors, event streams

@@ -99,6 +99,25 @@ var ofPools = []reading[*Pool]{
 		func(p *Pool) float64 { return float64(p.Workers.Counts().Panics) }),
 	total("retries_denied_total", "Repeats that the retry budget refused.", poolLabels,
 		func(p *Pool) float64 { return float64(p.Workers.Counts().RetriesRefused) }),
+	newReading(metric{name: "conversation_moves_total", help: "Conversations that were to move to another worker " +
+		"before theirs left (drain --hand-over), by result: moved, failed, used (it moved, and the new worker answered its " +
+		"next turn).",
+		kind: isCounter, labels: []string{"pool", "result"}},
+		func(p *Pool, send func(float64, ...string)) {
+			c := p.Book.Counts()
+			send(float64(c.Moved), "moved")
+			send(float64(c.Failed), "failed")
+			send(float64(c.Used), "used")
+		}),
+	newReading(metric{name: "conversation_move_tokens_total", help: "Tokens of the prompts that were moved, and " +
+		"of those of which the next turn came.", kind: isCounter, labels: []string{"pool", "result"}},
+		func(p *Pool, send func(float64, ...string)) {
+			c := p.Book.Counts()
+			send(float64(c.TokensMoved), "moved")
+			send(float64(c.TokensUsed), "used")
+		}),
+	gauge("conversation_bytes", "Memory that the last requests of conversations take (hand_over_bytes).", poolLabels,
+		func(p *Pool) float64 { return float64(p.Book.Counts().Bytes) }),
 	newReading(metric{name: "session_events_total", help: "What happened to session bindings.", kind: isCounter,
 		labels: []string{"pool", "kind", "event"}},
 		func(p *Pool, send func(float64, ...string)) {

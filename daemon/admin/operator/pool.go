@@ -41,7 +41,17 @@ type Pool struct {
 	Fences   map[string]worker.Fence        // of keys that may use some workers alone
 	Unloaded []string                       // "ADAPTER by WORKER": adapters that workers have refused, in the last minute
 	Unwoken  string                         // why the last call of wake_url was not taken; "" = it was, or there was none
+	Leaving  Leaving                        // moves conversations away from workers that leave
 	Holds    time.Duration                  // for so long requests wait while no worker is up; 0 = they do not
+}
+
+// Leaving moves conversations away from workers that leave.
+type Leaving interface {
+	// HandOver drains a worker and moves its conversations to others within a time. It returns how many those are, and
+	// whether the pool has such a worker.
+	HandOver(worker string, within time.Duration) (conversations int, known bool, err error)
+	// Stay ends the moves away from a worker that is put back.
+	Stay(worker string)
 }
 
 // whyNot returns why a pool cannot serve, "" if it can. A worker whose models have not been read yet may have any.

@@ -234,17 +234,39 @@ type drainState struct {
 	Worker   string `json:"worker"`
 	Draining bool   `json:"draining"`
 	Until    string `json:"until,omitempty"`   // what ends it
+	Moves    *int   `json:"moves,omitempty"`   // conversations that are moved to other workers first (?hand_over=)
 	Warning  string `json:"warning,omitempty"` // set if the pool has no other worker
 }
 
 // drainWorker takes a worker out of routing, or puts it back: its requests run to their end.
 func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 	name, id := c.Params("pool"), workerParam(c)
+	within, err := time.ParseDuration(c.Query("hand_over", "0s"))
+	if err != nil || within < 0 {
+		return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{
+			"error": "hand_over is no time; write within which the worker's conversations move, as 60s"})
+	}
 	for _, p := range s.c.Process.Pools() {
-		if p.Name != name || !p.Workers.Drain(id, on, time.Now()) {
+		if p.Name != name {
 			continue
 		}
 		answer := drainState{Pool: name, Worker: id, Draining: on}
+		known := false
+		if on && within > 0 {
+			var n int
+			n, known, err = p.Leaving.HandOver(id, within)
+			answer.Moves = &n
+		} else {
+			known = p.Workers.Drain(id, on, time.Now())
+		}
+		switch {
+		case err != nil:
+			return c.Status(fiber.StatusConflict).JSON(fiber.Map{"error": err.Error()})
+		case !known:
+			continue
+		case !on && p.Leaving != nil:
+			p.Leaving.Stay(id)
+		}
 		if on {
 			answer.Until = "DELETE of this path, or the end of the daemon: an upgrade keeps it, a restart does not; drain = " +
 				"true of the worker in the file lasts"

@@ -17,7 +17,7 @@ func (r *Request) Claim() (c route.Claim) {
 	in := r.In
 	c.Closing = r.Entry.Op == message.Closing
 	switch {
-	case r.Entry.Op == message.Prefilling: // the session lives where the answer is made
+	case r.Own(): // the session lives where the answer is made
 		return c
 	case r.Entry.Op == message.Opening: // a name for strategies that place by it
 		c.Key, c.Placing = session.Name{Kind: session.Key, ID: session.MintID()}, true

@@ -74,10 +74,14 @@ func (r *Request) PoolName() string {
 	return r.Pool.Name
 }
 
+// Own reports whether the router itself sends the request, and not a client. No limit applies to it, and it binds no
+// session.
+func (r *Request) Own() bool { return r.Entry.Op == message.Prefilling || r.Entry.Op == message.Moving }
+
 // Queue returns the request's place in its pool's queue, which it has not entered yet.
 func (r *Request) Queue() *Place {
 	if r.Place == nil {
-		r.Place = &Place{meter: r.Journal.Meter, in: r.In, leg: r.Entry.Op == message.Prefilling}
+		r.Place = &Place{meter: r.Journal.Meter, in: r.In, leg: r.Own()}
 	}
 	return r.Place
 }

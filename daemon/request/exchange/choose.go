@@ -47,7 +47,7 @@ func (e *Exchange) choose(ctx context.Context) *message.Outbound {
 	if in.Tail == nil && e.req.Read.Req.Stream && e.req.Generates() { // with a Tail the client may still write
 		in.Comments.Begin()
 	}
-	if e.req.Entry.Op != message.Prefilling {
+	if !e.req.Own() {
 		if f := admission.LetIn(ctx, &e.req); f != nil {
 			return e.turnDown(ctx, f)
 		}
@@ -62,7 +62,7 @@ func (e *Exchange) choose(ctx context.Context) *message.Outbound {
 		ID: in.ID, Caller: in.Caller.Name, Fence: e.req.Fence(), Leg: e.req.Leg(), Named: in.Seen.PairName(),
 		Shared: e.req.Shares(), Headers: message.Offered{In: e.req.In},
 		Deadline:      in.Deadline(e.req.Arrived),
-		EndWithWorker: e.req.Epoch.Sessions.EndWithWorker, At: e.req.Arrived,
+		EndWithWorker: e.req.Epoch.Sessions.EndWithWorker, At: e.req.Arrived, Away: e.req.Entry.Op == message.Moving,
 		Turn:  e.req.Pool.Arrive(e.req.Read.Req.Model, e.req.Fence(), e.req.Arrived),
 		Class: classOf(e.req.Read.Req.Kind, in.Method, in.Path, e.req.Read.Req.Model),
 		Rank:  message.AskedRank(message.ClientRank(in, e.req.Pool))}
@@ -133,7 +133,7 @@ func (e *Exchange) decide(ctx context.Context, ask *route.Ask) *message.Fault {
 		e.noteReason(ctx)
 	}
 	e.req.Journal.Decided(e.req.In, &e.choice, v)
-	if v == route.Fenced && e.req.Entry.Op != message.Prefilling && !admission.NeedsWhole(&e.req) {
+	if v == route.Fenced && !e.req.Own() && !admission.NeedsWhole(&e.req) {
 		e.req.Journal.Fenced(e.req.In, e.req.Pool)
 	}
 	// A prefiller that was named was decided with the answer, and where a filter turns away there is nothing to decide.

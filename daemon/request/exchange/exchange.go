@@ -310,6 +310,9 @@ func (e *Exchange) complete(ctx context.Context, a *attempt.Attempt, out *messag
 			SameSite: http.SameSiteLaxMode, Secure: e.req.In.TLS}
 		out.Set("Set-Cookie", c.String())
 	}
+	if out.Status < 300 {
+		e.keep(w)
+	}
 	if out.Stream == nil {
 		a.Finish()
 	} else {
@@ -322,7 +325,7 @@ func (e *Exchange) complete(ctx context.Context, a *attempt.Attempt, out *messag
 func (e *Exchange) noteEnd(last journal.Step, end func(*message.Inbound, *epoch.Pool, journal.Step, int)) {
 	h := &e.sending.history
 	switch {
-	case e.req.Entry.Op != message.Prefilling && !e.fallsBack(failedFor(&h.Last, h.Own)):
+	case !e.req.Own() && !e.fallsBack(failedFor(&h.Last, h.Own)):
 		end(e.req.In, e.req.Pool, last, len(e.choice.Tried()))
 	case last.Reason != journal.None:
 		e.req.Journal.Unanswered(e.req.In, last)

@@ -34,6 +34,7 @@ const (
 	Closing    // only the session's worker can serve it, and no model is named
 
 	Prefilling // only the prompt is to be computed: see Pairing
+	Moving     // likewise, at the worker to which the router moves a conversation
 )
 
 // Protocol changes what passes between client and worker.

@@ -49,8 +49,9 @@ type decision struct {
 	pair   *worker.Worker // that the strategy has named to compute the prompt; nil = none
 
 	filtered
-	wide    bool // the strategy is asked once more, with all workers that are up
-	unasked bool // the session's worker came first without the strategy, which may keep the request from the others
+	wide    bool   // the strategy is asked once more, with all workers that are up
+	leaving string // id of the worker that leaves, and still has the conversation; "" = none
+	unasked bool   // the session's worker came first without the strategy, which may keep the request from the others
 }
 
 var decisions = sync.Pool{New: func() any { return new(decision) }}
@@ -62,7 +63,7 @@ func (d *decision) reset(a *Ask) {
 	d.order = order{}
 	d.result = host.Result{}
 	d.filtered = filtered{}
-	d.pair, d.wide, d.unasked = nil, false, false
+	d.pair, d.wide, d.unasked, d.leaving = nil, false, false, ""
 }
 
 // Choose decides where the request goes. It writes to c and to nothing that another decision reads, except that the
@@ -131,6 +132,9 @@ func (c *Choice) hashPrompt() {
 		c.prompt.Watch = c.pool.breaks.Watch(c.ask.Caller)
 	}
 	c.prompt.Hash(seed)
+	if !c.ask.Away && c.ask.Leg == Whole && len(c.prompt.Chains) == 1 {
+		c.leaving = c.pool.Book.Home(c.prompt.Chains[0].Hashes)
+	}
 	longest, z := measure(&c.pool.scale, c.prompt)
 	c.size = z
 	if longest != nil {
@@ -171,7 +175,7 @@ func (c *Choice) fillFleet(bound string) worker.Standing {
 // findWorkers gets the rows. It decides what becomes of a session whose worker has no row.
 func (c *Choice) findWorkers() Verdict {
 	id := c.stay.worker()
-	standing := c.fillFleet(id)
+	standing := c.fillFleet(cmp.Or(id, c.leaving))
 	if standing == worker.Fenced { // that says nothing of the session's worker
 		return Fenced
 	}
@@ -245,7 +249,7 @@ func (c *Choice) fillFrame() {
 		frame.Prefixes = &c.fleet.known
 	}
 	c.fleet.dropBacklogged(c.pool.Workers.MaxWait(), c.stay.worker())
-	frame.Header.Bound = int32(c.fleet.row(cmp.Or(c.stay.worker(), c.ask.first())))
+	frame.Header.Bound = int32(c.fleet.row(cmp.Or(c.stay.worker(), c.ask.first(), c.leaving)))
 	c.talk.describe(c.pool, &c.ask, &c.fleet)
 }
 
@@ -303,6 +307,8 @@ func (c *Choice) Reason() string {
 		return "failover: the strategy's next choice"
 	case c.stay.silent && c.binds():
 		return "store silent: by the session's name"
+	case bound >= 0 && c.order.first() == bound && c.stay.worker() == "" && c.leaving != "":
+		return "its worker leaves, and still has the conversation"
 	case bound >= 0 && c.order.first() == bound:
 		return c.ask.Leg.boundReason()
 	case c.result.Fallback != "":

@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/breaks"
 	"github.com/warmpath/warmpath/daemon/request/identity"
+	"github.com/warmpath/warmpath/daemon/request/relocate"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -28,6 +29,7 @@ type Pool struct {
 	Sessions *session.Bindings
 	Strategy host.Current // of the requests that no canary takes
 	Owns     Owns
+	Book     relocate.Book // of conversations that are moved before their worker leaves
 
 	canaries canaries
 	watched  atomic.Uint32 // what strategies that look on ask for, as bits: abi.WantHeld, abi.WantPair

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/holdings"
@@ -51,8 +52,8 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 		Beginning: c.fleet.beginning, Output: int(c.fleet.frame.Header.ExpectedOutput),
 		Sequences: max(1, c.prompt.N) * max(1, len(c.prompt.Chains)),
 		Est:       c.estimate(to), Model: c.prompt.Model, Fence: c.ask.Fence, Only: c.only, Class: c.ask.Class,
-		Whole: c.whole(), Talks: c.prompt.Kind.Generates(), Bound: w.ID() == c.stay.worker(), Tried: c.order.triedSlots(),
-		Holder: holder, Paired: to.Handed || c.ask.Leg == Prefill, Coming: to.Coming}, at) {
+		Whole: c.whole(), Talks: c.prompt.Kind.Generates(), Bound: w.ID() == cmp.Or(c.stay.worker(), c.leaving),
+		Tried: c.order.triedSlots(), Holder: holder, Paired: to.Handed || c.ask.Leg == Prefill, Coming: to.Coming}, at) {
 		c.NotHad()
 		return false
 	}

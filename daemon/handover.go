@@ -1,0 +1,139 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/relocate"
+)
+
+const (
+	// movesAtOnce bounds how many conversations are moved at a time, one for each worker that takes them at most.
+	movesAtOnce = 16
+
+	// restOfMove is for how long a move rests behind another one, in times that the other one took. So moves take half of
+	// the time of a worker's prefill at most.
+	restOfMove = 1
+
+	// moveTimeout bounds one move: a prompt of a million tokens takes a minute or two.
+	moveTimeout = 2 * time.Minute
+)
+
+var errKeepsNothing = errors.New("the pool keeps no conversations to move: set hand_over_bytes of the pool, as " +
+	`"64MiB", and wait until its conversations have had another turn`)
+
+// leaving are the workers of a pool whose conversations are being moved.
+type leaving struct {
+	mu   sync.Mutex // guards ends
+	ends map[string]context.CancelFunc
+}
+
+// HandOver implements operator.Leaving. The worker gets no new conversations from now on, and its own go on there until
+// each has been moved or within is over.
+func (p *pool) HandOver(id string, within time.Duration) (conversations int, known bool, err error) {
+	book := &p.route.Book
+	if book.Keeps() == 0 {
+		return 0, true, errKeepsNothing
+	}
+	all := book.Leave(id, time.Now())
+	if !p.route.Workers.Drain(id, true, time.Now()) {
+		book.Release(all)
+		return 0, false, nil
+	}
+	ctx, cancel := context.WithTimeout(p.life, within)
+	p.leaving.mu.Lock()
+	defer p.leaving.mu.Unlock()
+	if end := p.leaving.ends[id]; end != nil {
+		end()
+	}
+	p.leaving.ends[id] = cancel
+	p.running.Go(func() {
+		defer cancel()
+		p.move(ctx, id, all)
+	})
+	return len(all), true, nil
+}
+
+// Stay implements operator.Leaving.
+func (p *pool) Stay(id string) {
+	p.leaving.mu.Lock()
+	defer p.leaving.mu.Unlock()
+	if end := p.leaving.ends[id]; end != nil {
+		end()
+		delete(p.leaving.ends, id)
+	}
+}
+
+// move moves conversations away from a worker, in their order, until ctx ends.
+func (p *pool) move(ctx context.Context, id string, all []*relocate.Conversation) {
+	book, began := &p.route.Book, time.Now()
+	defer book.Release(all)
+	p.log.Info("conversations move to other workers before the worker leaves", "worker", id, "conversations", len(all))
+	var next, moved, failed atomic.Int32
+	var lastError atomic.Value
+	lane := func() {
+		for ctx.Err() == nil {
+			i := int(next.Add(1)) - 1
+			if i >= len(all) {
+				return
+			}
+			r := book.Next(all[i])
+			if r == nil || !p.awaitCalm(ctx) {
+				continue
+			}
+			at := time.Now()
+			to, err := p.moveOne(ctx, r)
+			if err != nil {
+				failed.Add(1)
+				lastError.Store(err.Error())
+			} else {
+				moved.Add(1)
+				if r.Session.ID != "" {
+					p.route.Sessions.Rebind(r.Session, id, to, time.Now())
+				}
+			}
+			book.Moved(all[i], to)
+			sleep(ctx, restOfMove*time.Since(at))
+		}
+	}
+	var lanes sync.WaitGroup
+	for range min(movesAtOnce, max(1, p.route.Workers.Up(time.Now()))) {
+		lanes.Go(lane)
+	}
+	lanes.Wait()
+	p.log.Info("conversations have moved", "worker", id, "moved", moved.Load(), "failed", failed.Load(),
+		"left", len(all)-int(moved.Load()+failed.Load()), "took", time.Since(began).Round(time.Millisecond),
+		"last_error", lastError.Load())
+}
+
+// moveOne has another worker compute a conversation's last prompt, and returns which did.
+func (p *pool) moveOne(ctx context.Context, r *relocate.Request) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
+	defer cancel()
+	return p.daemon.server.Move(ctx, &p.daemon.epoch().Epoch, p.name, r)
+}
+
+// awaitCalm waits until no request of a client waits in the pool's queue. It returns false if ctx ends first.
+func (p *pool) awaitCalm(ctx context.Context) bool {
+	for p.queue.ForRoom() > 0 {
+		if !sleep(ctx, 50*time.Millisecond) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// sleep waits for d, and returns false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,152 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+)
+
+// chatting is a conversation that grows with each turn.
+type chatting struct {
+	id       int
+	messages []map[string]string
+}
+
+// turn sends the next turn, and returns the worker that answered and the share of the prompt that it had cached.
+func (c *chatting) turn(t *testing.T, r *running, fields ...string) (worker string, cached float64) {
+	t.Helper()
+	text := strings.Repeat(fmt.Sprintf("line %d of conversation %d says this and that. ", len(c.messages), c.id), 30)
+	c.messages = append(c.messages, map[string]string{"role": "user", "content": text})
+	body, _ := json.Marshal(map[string]any{"model": "sim", "max_tokens": 8, "messages": c.messages})
+	s := r.do("POST", "/v1/chat/completions", string(body), append(fields, "X-Warmpath-Explain", "1")...)
+	var answer struct {
+		Choices []struct{ Message struct{ Content string } }
+		Usage   struct {
+			Prompt  int `json:"prompt_tokens"`
+			Details struct {
+				Cached int `json:"cached_tokens"`
+			} `json:"prompt_tokens_details"`
+		}
+	}
+	if err := json.Unmarshal([]byte(s.body), &answer); err != nil || s.status != http.StatusOK {
+		t.Fatalf("%d %s", s.status, s.body)
+	}
+	c.messages = append(c.messages, map[string]string{"role": "assistant", "content": answer.Choices[0].Message.Content})
+	return s.header.Get("X-Warmpath-Worker"), float64(answer.Usage.Details.Cached) / float64(answer.Usage.Prompt)
+}
+
+// drainMoving drains the worker by the admin API, moves its conversations, and waits until none is left to move.
+func drainMoving(t *testing.T, r *running, worker string) (moves int) {
+	t.Helper()
+	url := "http://" + r.AdminAddr() + "/api/v1/pools/main/workers/" + worker + "/drain?hand_over=30s"
+	s := do(t, "POST", url, "")
+	var answer struct{ Moves int }
+	if err := json.Unmarshal([]byte(s.body), &answer); err != nil || s.status != http.StatusOK {
+		t.Fatalf("%d %s", s.status, s.body)
+	}
+	eventually(t, "the conversations have moved", func() bool {
+		return r.metric(`warmpath_conversation_moves_total{pool="main",result="moved"}`) >= float64(answer.Moves)
+	})
+	return answer.Moves
+}
+
+// TestHandOver: a worker is drained while conversations without names live on it. Their next turns find their prompts
+// cached at other workers. Without a hand-over they do not.
+func TestHandOver(t *testing.T) {
+	t.Parallel()
+	for _, strategy := range []string{"prefixaware", "session"} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			f := sims(t, 3, vllmsim.Config{})
+			r := start(t, withHandOver(strategy, f.URLs()...), 3)
+			var all []*chatting
+			at := map[string][]*chatting{}
+			for i := range 12 {
+				c := &chatting{id: i}
+				name := []string{"X-Session-Id", fmt.Sprint("talk-", i)}
+				if strategy == "prefixaware" {
+					name = nil
+				}
+				c.turn(t, r, name...)
+				w, _ := c.turn(t, r, name...)
+				at[w] = append(at[w], c)
+				all = append(all, c)
+			}
+			leaves := "w1"
+			if len(at[leaves]) == 0 {
+				t.Fatalf("no conversation lives at %s", leaves)
+			}
+			if n := drainMoving(t, r, leaves); n != len(at[leaves]) {
+				t.Errorf("%d conversations move; want %d", n, len(at[leaves]))
+			}
+			for _, c := range at[leaves] {
+				var name []string
+				if strategy == "session" {
+					name = []string{"X-Session-Id", fmt.Sprint("talk-", c.id)}
+				}
+				if w, cached := c.turn(t, r, name...); w == leaves || cached < .6 {
+					t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", c.id, w, cached)
+				}
+			}
+			used := r.metric(`warmpath_conversation_moves_total{pool="main",result="used"}`)
+			if used != float64(len(at[leaves])) {
+				t.Errorf("%v moves were of use; want %d", used, len(at[leaves]))
+			}
+			if n := r.metric("warmpath_requests_total"); n != float64(2*len(all)+len(at[leaves])) {
+				t.Errorf("%v requests are counted: the moves are none", n)
+			}
+		})
+	}
+}
+
+func withHandOver(strategy string, urls ...string) string {
+	return strings.Replace(settings(strategy, urls...), "[[pools.workers]]", "hand_over_bytes = 16777216\n[[pools.workers]]", 1)
+}
+
+// TestHandOverKeepsThemUntilTheyMove: what has not been moved goes on at the worker that leaves.
+func TestHandOverKeepsThemUntilTheyMove(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{})
+	r := start(t, withHandOver("prefixaware", f.URLs()...), 2)
+	c := &chatting{}
+	c.turn(t, r)
+	home, _ := c.turn(t, r)
+	p := r.state.Load().pools[0]
+	held := p.route.Book.Leave(home, time.Now())
+	p.route.Workers.Drain(home, true, time.Now())
+	if w, cached := c.turn(t, r); w != home || cached < .6 {
+		t.Errorf("a turn before the move went to %s, which had %.2f of it cached", w, cached)
+	}
+	if w, _ := (&chatting{id: 7}).turn(t, r); w == home {
+		t.Error("a new conversation went to the worker that leaves")
+	}
+	if len(held) != 1 {
+		t.Fatalf("%d conversations are held; want 1", len(held))
+	}
+	p.route.Book.Release(held)
+	if w, _ := c.turn(t, r); w == home {
+		t.Error("after the time for moves is over it still goes to the worker that leaves")
+	}
+}
+
+// TestHandOverIsOff: a pool that keeps no conversations says so, and drains nothing.
+func TestHandOverIsOff(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 1, vllmsim.Config{})
+	r := start(t, settings("prefixaware", f.URLs()...), 1)
+	url := "http://" + r.AdminAddr() + "/api/v1/pools/main/workers/w1/drain?hand_over="
+	if s := do(t, "POST", url+"30s", ""); s.status != http.StatusConflict || !strings.Contains(s.body, "hand_over_bytes") {
+		t.Errorf("%d %s", s.status, s.body)
+	}
+	if s := do(t, "POST", url+"soon", ""); s.status != http.StatusBadRequest {
+		t.Errorf("%d %s", s.status, s.body)
+	}
+	if s := r.describe()[0].Workers[0].State; s != "up" {
+		t.Errorf("the worker is %s", s)
+	}
+}

@@ -1,0 +1,68 @@
+package exchange
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
+	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/pair"
+	"github.com/warmpath/warmpath/daemon/request/relocate"
+	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
+)
+
+// keep has the pool's book keep a request that a worker answers, if the same prompt can be sent to another worker
+// later: all of the body is there, and no state of the worker belongs to it.
+func (e *Exchange) keep(w *worker.Worker) {
+	in, req, book := e.req.In, e.req.Read.Req, &e.req.Pool.Book
+	if most := book.Keeps(); most == 0 || len(in.Body) > most {
+		return
+	}
+	name := e.choice.Session()
+	if in.Tail != nil || in.Kept != nil || in.Method != http.MethodPost || e.req.Entry.Op != message.Use ||
+		e.req.Entry.Door != nil || e.req.Pool.Pairing != nil || !req.Kind.Generates() || len(req.Chains) != 1 ||
+		req.PreviousResponse != "" || name.ID != "" && name.Kind != session.Key {
+		return
+	}
+	r := &relocate.Request{Method: in.Method, Path: strings.Clone(in.Path), Query: strings.Clone(in.Query),
+		Body: slices.Clone(in.Body), Caller: in.Caller, Salt: e.req.Entry.Salt, Model: e.req.Entry.Model}
+	for _, f := range in.Header {
+		r.Header = append(r.Header, upstream.Field{Name: strings.Clone(f.Name), Value: strings.Clone(f.Value)})
+	}
+	if e.choice.SessionKind() != "" {
+		r.Session = name
+	}
+	ask := route.Asked(&e.choice)
+	book.Answered(&relocate.Turn{Worker: w.ID(), Hashes: req.Chains[0].Hashes, Tokens: in.Seen.PromptTokens, Request: r,
+		Ends: ask.Claim.Final}, time.Now())
+}
+
+// Move has another worker than the one that leaves compute the last prompt of a conversation, and returns which did. It
+// charges no key. Without another worker that takes the prompt now it returns an error.
+func (s *Server) Move(ctx context.Context, in *epoch.Epoch, pool string, r *relocate.Request) (string, error) {
+	endpoint := message.Classify(r.Method, r.Path)
+	short := pair.Transfer{Kind: endpoint.Kind}
+	req := &message.Inbound{Epoch: in, Endpoint: endpoint, Method: r.Method, Path: r.Path, Query: r.Query,
+		Body: short.Prefill(r.Body), ID: "move-" + rand.Text(), Caller: r.Caller}
+	req.SetHeader(r.Header)
+	e := s.Begin(req, message.Entry{Pool: pool, Op: message.Moving, Salt: r.Salt, Model: r.Model})
+	e.req.Journal = s.journal.Legs
+	e.SendOnce()
+	out := e.Serve(ctx)
+	text, _, err := out.Whole(1 << 20)
+	switch {
+	case err != nil:
+		return "", err
+	case e.By() == nil || out.Status != http.StatusOK:
+		return "", fmt.Errorf("status %d: %.200s", out.Status, text)
+	}
+	return e.By().ID(), nil
+}

@@ -1,0 +1,148 @@
+package relocate
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestOrder(t *testing.T) {
+	now := time.Unix(1000, 0)
+	ago := func(d, gap time.Duration) Talk { return Talk{Last: now.Add(-d), Gap: gap} }
+	f := func(want string, all ...Talk) {
+		t.Helper()
+		got := ""
+		for _, x := range Order(slices.Clone(all), func(x Talk) *Talk { return &x }, now) {
+			got += fmt.Sprint(slices.Index(all, x))
+		}
+		if got != want {
+			t.Errorf("got %q; want %q", got, want)
+		}
+	}
+	f("")
+	f("10", ago(time.Second, 30*time.Second), ago(2*time.Second, 5*time.Second))  // the second is due first
+	f("10", ago(time.Second, 0), ago(50*time.Second, 60*time.Second))             // one turn says less than several
+	f("0", ago(time.Second, 0), ago(81*time.Second, 0))                           // silent for four times the usual gap
+	f("0", ago(79*time.Second, time.Second), ago(81*time.Second, time.Second))    // a short gap is no reason to give up early
+	f("10", ago(200*time.Second, time.Minute), ago(239*time.Second, time.Minute)) // four times its own, longer gap
+}
+
+// grow returns the hashes of a prompt whose conversation has had so many turns, three blocks each.
+func grow(id, turns int) (hashes []uint64) {
+	for i := range 3 * turns {
+		hashes = append(hashes, uint64(id*1000+i+1))
+	}
+	return hashes
+}
+
+func newBook(bytes int) *Book {
+	b := &Book{}
+	b.Configure(bytes)
+	return b
+}
+
+var at = time.Unix(1000, 0)
+
+func (b *Book) answered(worker string, id, turns int) {
+	t := Turn{Worker: worker, Hashes: grow(id, turns), Tokens: 100 * turns, Request: &Request{Body: make([]byte, 400)}}
+	b.Answered(&t, at)
+}
+
+func TestConversations(t *testing.T) {
+	b := newBook(1 << 20)
+	b.answered("a", 1, 1)
+	b.answered("a", 1, 2) // the same, one turn later
+	b.answered("b", 2, 1)
+	if c := b.Counts(); c.Kept != 2 || c.Bytes != 2*(400+overhead) {
+		t.Fatalf("%+v", c)
+	}
+	if h := b.Home(grow(1, 3)); h != "" {
+		t.Errorf("no worker leaves, and a turn must go to %q", h)
+	}
+	all := b.Leave("a", at)
+	if len(all) != 1 || all[0].Tokens != 200 || b.Home(grow(1, 3)) != "a" || b.Home(grow(2, 2)) != "" || b.Home(grow(3, 1)) != "" {
+		t.Fatalf("%d leave; homes %q %q %q", len(all), b.Home(grow(1, 3)), b.Home(grow(2, 2)), b.Home(grow(3, 1)))
+	}
+	b.answered("a", 1, 3) // its next turn came before the move
+	if b.Next(all[0]) == nil || all[0].Tokens != 300 || b.Home(grow(1, 4)) != "a" {
+		t.Errorf("after a turn at the worker that leaves it is not moved any more")
+	}
+	b.Moved(all[0], "c")
+	if b.Next(all[0]) != nil || b.Home(grow(1, 4)) != "" {
+		t.Error("it has moved, and is moved again or held back")
+	}
+	b.answered("c", 1, 4)
+	b.answered("c", 1, 5)
+	if c := b.Counts(); c.Moved != 1 || c.Used != 1 || c.TokensMoved != 300 || c.TokensUsed != 300 || c.Failed != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestTurnElsewhere: another worker has answered the next turn, so that there is nothing to move.
+func TestTurnElsewhere(t *testing.T) {
+	b := newBook(1 << 20)
+	b.answered("a", 1, 1)
+	all := b.Leave("a", at)
+	b.answered("b", 1, 2)
+	if b.Next(all[0]) != nil || b.Home(grow(1, 3)) != "" {
+		t.Error("it is moved, though it lives elsewhere")
+	}
+	b.Moved(all[0], "")
+	b.Release(all)
+	if b.leaving.Load() != 0 || b.Counts().Failed != 1 {
+		t.Errorf("%d held, %+v", b.leaving.Load(), b.Counts())
+	}
+}
+
+func TestEndsAndBounds(t *testing.T) {
+	b := newBook(10 * (400 + overhead))
+	for id := range 30 {
+		b.answered("a", id, 1)
+	}
+	if c := b.Counts(); c.Kept != 10 || len(b.tips) != 10 {
+		t.Errorf("%+v, %d tips; want 10", c, len(b.tips))
+	}
+	all := b.Leave("a", at)
+	b.Answered(&Turn{Worker: "a", Hashes: grow(29, 2), Request: &Request{}, Ends: true}, at) // the client says that it was the last turn
+	if c := b.Counts(); c.Kept != 9 || b.Home(grow(29, 3)) != "" {
+		t.Errorf("%+v after an end", c)
+	}
+	b.Configure(0)
+	if c := b.Counts(); c.Kept != 0 || c.Bytes != 0 || b.Keeps() != 0 || b.leaving.Load() != 0 {
+		t.Errorf("%+v, %d held by a book that keeps nothing", c, b.leaving.Load())
+	}
+	b.Release(all)
+	b.Answered(&Turn{Worker: "a", Request: &Request{}}, at) // shorter than a block
+}
+
+// TestBookBeside: moves, turns and changes of the bound at once.
+func TestBookBeside(t *testing.T) {
+	b := newBook(50 * (400 + overhead))
+	done := make(chan bool)
+	for worker := range 4 {
+		go func() {
+			for i := range 500 {
+				b.answered(fmt.Sprint(worker%2), i%80, 1+i/80)
+				_ = b.Home(grow(i%80, 9))
+			}
+			done <- true
+		}()
+	}
+	for range 50 {
+		all := b.Leave("0", at)
+		for i, c := range all {
+			if b.Next(c) != nil {
+				b.Moved(c, []string{"", "1"}[i%2])
+			}
+		}
+		b.Release(all)
+	}
+	for range 4 {
+		<-done
+	}
+	b.Configure(0)
+	if c := b.Counts(); b.leaving.Load() != 0 || c.Kept != 0 || c.Bytes != 0 {
+		t.Errorf("%d held, %+v", b.leaving.Load(), c)
+	}
+}
