@@ -188,8 +188,8 @@ func (b *Book) Home(hashes []uint64) string {
 	return ""
 }
 
-// Leave returns the conversations to move away from a worker, or from all ranks of an address, in the order in which to move them, and holds them there
-// until each is moved or Release is called.
+// Leave returns the conversations to move away from a worker, or from all ranks of an address, in the order in which to
+// move them. It holds them there until each is moved or Release is called.
 func (b *Book) Leave(worker string, now time.Time) []*Conversation {
 	b.mu.Lock()
 	defer b.mu.Unlock()

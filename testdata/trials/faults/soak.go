@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -95,7 +96,11 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 	beside.Wait()
 	close(quit)
 	<-faultsOver
-	free := rig.Eventually(40*time.Second, func() bool { return r.rests() && more.kept() == nil })
+	var left error
+	free := rig.Eventually(40*time.Second, func() bool {
+		left = errors.Join(r.rest(), more.kept())
+		return left == nil
+	})
 	now, err := r.metric("warmpath_requests_total")
 	if err != nil {
 		return verdict{}, err
@@ -110,9 +115,9 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 	return say(free && balanced && g.share() <= flatShare && t.foreign.Load() == 0 && t.wrong.Load() == 0,
 		"%d requests in, %.0f counted by the router; client saw %d answered, %d refused or broken, %d aborted by "+
 			"itself and %d in any phase, %d foreign, %d with other bytes than were sent; %.0f waited; %s; %s; nothing in "+
-			"flight, waiting, held, or taken of a key's places %v",
+			"flight, waiting, held, or taken of a key's places %v (left: %v)",
 		in, now-counted, t.good.Load(), t.bad.Load(), t.left.Load(), hasty, t.foreign.Load(), t.wrong.Load(), waited, g,
-		more, free)
+		more, free, left)
 }
 
 // The keys of the soak: streams are under way as many at a time as the first one may have, mostly.
@@ -139,20 +144,19 @@ func as(key string, request []byte) []byte {
 	return bytes.Replace(request, []byte("\r\n"), []byte("\r\nAuthorization: Bearer "+key+"-0123456789\r\n"), 1)
 }
 
-// rests reports whether nothing of any request is left.
-func (r *router) rests() bool {
-	for _, name := range []string{"warmpath_worker_in_flight", "warmpath_queue_depth", "warmpath_queue_bytes"} {
+// rest returns what is left of requests, nil if nothing is.
+func (r *router) rest() error {
+	for _, name := range []string{"warmpath_worker_in_flight", "warmpath_queue_depth", "warmpath_queue_bytes",
+		"warmpath_held", "warmpath_accounts_open", "warmpath_account_leaks_total"} {
 		if n, err := r.metric(name); err != nil || n != 0 {
-			return false
-		}
-	}
-	for _, name := range []string{"warmpath_held", "warmpath_accounts_open", "warmpath_account_leaks_total"} {
-		if n, err := r.metric(name); err != nil || n != 0 {
-			return false
+			return fmt.Errorf("%s is %g (%v)", name, n, err)
 		}
 	}
 	n, err := r.metric("warmpath_key_used_ratio", `key="`+keyLimited+`"`, `limit="max_in_flight"`)
-	return err == nil && n == 0
+	if err != nil || n != 0 {
+		return fmt.Errorf("the key has %g of its places (%v)", n, err)
+	}
+	return nil
 }
 
 // memory samples what a daemon holds, in MB, once a second.
