@@ -49,6 +49,7 @@ type Server struct {
 	WriteTimeout   time.Duration `toml:"write_timeout" reload:"restart"`    // for a client to take one piece of an answer
 	IdleTimeout    time.Duration `toml:"idle_timeout" reload:"restart"`     // keep-alive between a client's requests
 	Keepalive      time.Duration `toml:"keepalive"`                         // between comments to who waits; 0 = none
+	WebsocketIdle  time.Duration `toml:"websocket_idle"`                    // neither side sends anything; 0 = for ever
 	DrainDelay     time.Duration `toml:"drain_delay"`                       // from SIGTERM to the drain
 	DrainTimeout   time.Duration `toml:"drain_timeout"`                     // then, for open streams to end
 	CORSOrigins    []string      `toml:"cors_origins"`                      // whose pages may call; "*" = any
@@ -265,6 +266,7 @@ func Default() *Config {
 			CORSOrigins:    []string{"*"}, // as vLLM
 			RootPaths:      []string{},
 			DeadlineHeader: []string{},
+			WebsocketIdle:  10 * time.Minute,
 			IdleTimeout:    90 * time.Second, // above the 60 s of common load balancers, so that we are never first to close
 			DrainTimeout:   30 * time.Second, // a pod's default grace period
 			DecisionsBytes: 16 << 20,         // some 15,000 requests to 16 workers

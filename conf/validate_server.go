@@ -41,6 +41,9 @@ func checkServer(r *report, s *Server) {
 	if k := s.Keepalive; k != 0 && (k < time.Second || k > 10*time.Minute) {
 		r.add("server.keepalive", fmt.Sprintf("%v is not between 1s and 10m", k), `write "15s", or "0s" for none`)
 	}
+	if s.WebsocketIdle != 0 {
+		r.clientTime("server.websocket_idle", s.WebsocketIdle)
+	}
 	r.notNegative("server.drain_delay", s.DrainDelay, "to drain at once, or how long a load balancer takes to notice")
 	r.notNegative("server.drain_timeout", s.DrainTimeout, "to stop at once, or how long to wait")
 	for i, origin := range s.CORSOrigins {

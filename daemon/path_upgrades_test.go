@@ -58,13 +58,16 @@ func TestUpgrades(t *testing.T) {
 		h2c  = "Host: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
 		body = `{"model":"sim","prompt":"x","max_tokens":1}`
 	)
-	for _, path := range []string{"/v1/responses", "/v1/realtime?model=sim", "/v1/messages"} {
+	for _, path := range []string{"/v1/responses", "/v1/messages"} {
 		p := sendBytes(t, r.Addr(), "GET", "GET "+path+" HTTP/1.1\r\n"+handshake+"\r\n")
 		if p.StatusCode != 426 || !p.Close || !p.ended || p.Header.Get("Upgrade") != "HTTP/1.1" ||
 			!strings.Contains(p.raw, "\r\nConnection: Upgrade\r\n") ||
 			p.Header.Get("Content-Type") != "application/json" || !strings.Contains(p.body, "WebSocket") {
 			t.Errorf("%s: %d %v, ended %v: %s", path, p.StatusCode, p.Header, p.ended, p.body)
 		}
+	}
+	if p := sendBytes(t, r.Addr(), "GET", "GET /v1/realtime?model=sim HTTP/1.1\r\n"+handshake+"\r\n"); p.StatusCode != 404 || !p.ended {
+		t.Errorf("realtime, which the worker lacks: %d, ended %v", p.StatusCode, p.ended)
 	}
 	if p := sendBytes(t, r.Addr(), "GET", "GET /nowhere HTTP/1.1\r\n"+handshake+"\r\n"); p.StatusCode != 404 || !p.ended {
 		t.Errorf("nowhere: %d, ended %v; want 404, and no frame read as a request", p.StatusCode, p.ended)

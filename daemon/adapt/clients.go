@@ -54,5 +54,6 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 		CORS: gate.NewCORS(s.CORSOrigins), RootPaths: s.RootPaths, MaxBody: s.MaxBodyBytes,
 		BufferBody: min(s.BufferBody, s.MaxBodyBytes), MaxInFlight: s.MaxInFlight,
 		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, Keepalive: s.Keepalive,
+		SocketIdle: s.WebsocketIdle,
 	}, nil
 }

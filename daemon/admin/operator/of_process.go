@@ -30,6 +30,8 @@ var ofProcess = []reading[processCounts]{
 var ofClients = []reading[front.Stats]{
 	gauge("requests_in_flight", "Clients' requests being served.", nil,
 		func(c front.Stats) float64 { return float64(c.InFlight) }),
+	gauge("websockets_open", "WebSockets of clients that a worker has accepted, also counted as requests being served.",
+		nil, func(c front.Stats) float64 { return float64(c.Sockets) }),
 	total("access_log_lost_lines_total", "Lines of the access log that could not be written: its disk was full, or its "+
 		"disk or its reader was stuck.", nil, func(c front.Stats) float64 { return float64(c.LostLines) }),
 	gauge("client_connections", "Clients' connections open.", nil,

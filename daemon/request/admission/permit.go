@@ -3,6 +3,7 @@ package admission
 import (
 	"bytes"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -48,6 +49,8 @@ var (
 			and this API key is for some models only; name one of GET /v1/models`}
 	faultAdapters = message.Fault{Status: 403, Kind: "invalid_request_error", Code: "adapter_not_allowed",
 		Message: "this API key is for some models only and may not load or unload adapters"}
+	faultSocket = message.Fault{Status: 403, Kind: "invalid_request_error", Code: "websocket_not_allowed",
+		Message: "this API key is for some models only and may open no WebSocket: its frames may name any model"}
 )
 
 // Reading is what parse has read of a request's body.
@@ -67,6 +70,12 @@ var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
 // Parse reads from the body what routing needs. A worker reports what is wrong with it.
 func (r *Reading) Parse(in *message.Inbound, model string) {
 	r.parser = parsers.Get().(*prompt.Parser)
+	if in.Socket { // its frames are not read
+		r.Req, _ = r.parser.Parse(prompt.Other, nil)
+		query, _ := url.ParseQuery(in.Query)
+		r.Req.Model, r.Clear, r.named, r.Salted, r.Computes = query.Get("model"), true, query.Get("model"), false, false
+		return
+	}
 	if kind := in.Get("Content-Type"); len(kind) > 10 && strings.EqualFold(kind[:10], "multipart/") {
 		r.Req, _ = r.parser.Parse(prompt.Other, nil)
 		r.Req.Model, r.Req.Stream, r.Clear = prompt.Multipart(kind, in.Body)
@@ -143,6 +152,8 @@ func (r *Reading) forbids(in *message.Inbound) *message.Fault {
 		return nil
 	case in.Endpoint.Adapters:
 		return &faultAdapters
+	case in.Socket:
+		return &faultSocket
 	}
 	if in.Tail != nil && r.named != "" && !in.MayUse(r.named) { // whatever may follow
 		f := message.FaultForbiddenModel(r.named)

@@ -111,7 +111,14 @@ func (d draft) startJob() {
 func (d draft) receive() *Failure {
 	out := &d.a.out
 	*out = message.Outbound{Status: d.resp.Status, Length: d.length()}
-	if d.small() {
+	if d.resp.Status == http.StatusSwitchingProtocols {
+		if !d.a.stopTimer() {
+			return d.discardBroken(errLate)
+		}
+		d.resp.SetChunkTimeout(always)
+		d.noteFirstByte()
+		out.Stream = d.stream
+	} else if d.small() {
 		text, f := d.whole()
 		if f == nil {
 			text = d.r.HideTarget(out.Status, text)
@@ -134,6 +141,9 @@ func (d draft) receive() *Failure {
 	d.accept(out)
 	return nil
 }
+
+// always is a pause that no WebSocket makes: who waits for it on either side may be idle.
+const always = 10 * 365 * 24 * time.Hour
 
 // small reports whether the answer is read whole.
 func (d draft) small() bool {

@@ -3,6 +3,7 @@ package attempt
 import (
 	"errors"
 	"io"
+	"net"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -155,6 +156,9 @@ func (s *stream) breakOff(err error) {
 	}
 	s.tail = append(s.tail, f.Event(s.r.Shape(), number)...)
 }
+
+// Peer returns where the client's frames go, once the worker has accepted a WebSocket.
+func (s *stream) Peer() net.Conn { return s.resp.Peer() }
 
 // HoldsPlace reports whether the answer keeps others from its worker until it has been read: something bounds what a
 // worker has at a time.

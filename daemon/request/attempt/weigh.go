@@ -154,7 +154,8 @@ func failureOf(o *judge.Outcome) *Failure {
 // deniesKey reports whether the worker refuses the key that this router sends it. That is no answer to the client.
 func (d draft) deniesKey() bool {
 	status := d.resp.Status
-	return d.r.Pool.Key != "" && (status == http.StatusUnauthorized || status == http.StatusForbidden)
+	return d.r.Pool.Key != "" && (status == http.StatusUnauthorized || status == http.StatusForbidden &&
+		!d.r.In.Socket) // so uvicorn refuses a WebSocket for which there is no path
 }
 
 // asksElsewhere reports whether another worker is asked because of that sign, and pays for it:

@@ -184,7 +184,7 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 func (e *Exchange) prepare(r *sending) {
 	r.Request = upstream.Request{Method: e.req.In.Method, Path: e.req.Target(),
 		Header: message.WorkerHeader(r.Header, e.req.In, e.req.ID, e.req.Pool, e.req.Entry.Door),
-		Mark:   epoch.MarkOf(e.req.ID)}
+		Mark:   epoch.MarkOf(e.req.ID), Upgrade: e.req.In.Socket}
 	e.makeBody(r)
 	r.pairing = handoff.Of(&e.req, &e.choice, &r.history, &r.Request, func() handoff.Exchange { return new(Exchange) })
 	if e.req.Entry.Door != nil {

@@ -38,6 +38,8 @@ func (h *answerHead) appendTo(b []byte) []byte {
 		}
 	}
 	switch {
+	case h.status == fasthttp.StatusSwitchingProtocols:
+		return append(b, "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"...)
 	case h.length >= 0:
 		b = append(b, "Content-Length: "...)
 		b = append(strconv.AppendInt(b, h.length, 10), "\r\n"...)

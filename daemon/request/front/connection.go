@@ -25,8 +25,9 @@ func takeOver(fc *fasthttp.RequestCtx, begin func(takenOver)) {
 	t := takenOver{conn: listen.TakeOver(fc.Conn()), http11: fc.Request.Header.IsHTTP11(),
 		keep: !fc.Request.Header.ConnectionClose() && !fc.Response.ConnectionClose()}
 	fc.HijackSetNoResponse(true)
+	socket := fc.Response.StatusCode() == fasthttp.StatusSwitchingProtocols // frames may follow
 	fc.Hijack(func(hijacked net.Conn) {
-		if t.keep {
+		if t.keep || socket {
 			t.ahead = readAhead(t.conn, hijacked)
 		}
 		begin(t) // when this function returns, fasthttp takes its buffers back

@@ -18,6 +18,11 @@
 //  6. The request's end, once, counts it down and writes its line (access.go). Every request has one line and one
 //     count, whether a worker or the router answered it (TestEveryAnswerIsCountedAndLoggedOnce).
 //
+// A tunnel is in place of 5 for a WebSocket that a worker has accepted. It passes bytes on in both directions, and uses
+// no WebSocket library: that would take each frame apart, unmask it and mask it again, and hold buffers of 4 KB and
+// more for each side. The tunnel follows where the worker's frames end, for there it may write a close frame of its own
+// (TestWebSocketEnds). Without TLS it has one goroutine and no buffer while nothing comes (TestWebSocketMemory).
+//
 // What all requests share is the handler. Requests in flight are counted by traffic, which a drain waits for.
 //
 // # The access log

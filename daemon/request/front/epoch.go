@@ -18,4 +18,5 @@ type Epoch struct {
 	ReadTimeout time.Duration
 	IdleTimeout time.Duration
 	Keepalive   time.Duration // between two comments to a client that waits for a stream; 0 = there are none
+	SocketIdle  time.Duration // of a WebSocket on which neither side sends anything; 0 = for ever
 }

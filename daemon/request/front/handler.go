@@ -37,6 +37,7 @@ type handler struct {
 	books      account.Books
 	readBuffer int // of a connection whose request is served
 	relays     relays
+	sockets    atomic.Int64 // WebSockets open
 
 	serveConn func(net.Conn) error // has fasthttp serve the requests on a connection that it has not accepted
 }

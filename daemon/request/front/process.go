@@ -71,7 +71,11 @@ func (h *handler) process(q *request) {
 	if q.root > 0 {
 		atRoot(out.Header, q.epoch.RootPaths[q.root-1])
 	}
-	if out.Stream != nil {
+	switch {
+	case out.Status == fasthttp.StatusSwitchingProtocols:
+		startTunnel(q, out)
+		return
+	case out.Stream != nil:
 		startRelay(q, out)
 		return
 	}

@@ -108,6 +108,8 @@ func (q *request) refuse() *message.Outbound {
 	in.ID = gate.RequestID(in.Get("X-Request-Id"))
 	if q.asksWebSocket() {
 		q.closeAfter() // what follows may be frames, and would be read as requests
+		in.Socket = in.Endpoint.TakesSockets() && q.conn != nil
+		q.moveKey()
 	}
 	if status, header, text, ok := q.epoch.CORS.Preflight(in.Method, in.Get); ok {
 		return preflight(status, header, text)
@@ -132,7 +134,7 @@ func (q *request) excess() message.Fault {
 	switch {
 	case q.fc.Request.Header.ContentLength() > q.epoch.MaxBody:
 		return message.FaultTooLarge
-	case q.asksWebSocket():
+	case q.asksWebSocket() && !q.in.Socket:
 		return message.FaultWebSocket
 	}
 	return q.traffic.full(q.epoch)
@@ -180,6 +182,9 @@ func (q *request) admit() *message.Outbound {
 		q.watch = q.conn.Watch(q)
 	}
 	out := q.serve()
+	if q.refusesSocket(out) {
+		out = q.turnAway(message.FaultWebSocket, q.in.Endpoint.Shape)
+	}
 	if !q.body.done() {
 		q.closeUnread()
 	}

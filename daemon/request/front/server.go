@@ -161,12 +161,13 @@ type Stats struct {
 	Connections listen.Stats
 	MaxConns    int // let in at a time
 	InFlight    int64
+	Sockets     int64  // WebSockets open
 	LostLines   uint64 // of the access log
 	Held        account.Sums
 }
 
 // Stats returns the counts so far.
 func (s *Server) Stats() Stats {
-	return Stats{Connections: s.listener.Stats(), MaxConns: s.listener.MaxConns(), InFlight: s.traffic.inFlight.Load(),
+	return Stats{Connections: s.listener.Stats(), MaxConns: s.listener.MaxConns(), InFlight: s.traffic.inFlight.Load(), Sockets: s.sockets.Load(),
 		LostLines: s.access.lost.Load(), Held: s.books.Sums()}
 }

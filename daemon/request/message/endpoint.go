@@ -164,6 +164,12 @@ func (e *Endpoint) Computes(method string, k prompt.Kind) bool {
 	return true
 }
 
+// sockets are the paths whose WebSockets are passed on.
+var sockets = map[string]bool{"/v1/realtime": true, "/v1/audio/speech/stream": true, "/v1/responses": true}
+
+// TakesSockets reports whether the handshake of a WebSocket goes to a worker.
+func (e *Endpoint) TakesSockets() bool { return e.Role == Worker && sockets[e.Path] }
+
 // media begin the paths whose bodies have files, sounds or pictures.
 var media = []string{"/v1/audio/", "/v1/images/", "/v1/videos", "/v1/files", "/v1/uploads"}
 

@@ -115,7 +115,8 @@ var (
 	// 426 is the status after which Codex falls back to HTTP at once. After 403, 404 or a 5xx it tries seven times, and
 	// after 400 it gives the session up.
 	FaultWebSocket = Fault{Status: 426, Kind: "invalid_request_error", Code: "no_websockets",
-		Message: "this router passes no WebSockets on; use the endpoints under /v1 by plain HTTP (there is no /v1/realtime)"}
+		Message: "nothing takes WebSockets here; use the endpoint by plain HTTP (WebSockets are for /v1/realtime and" +
+			" /v1/audio/speech/stream)"}
 	FaultUnknownURL = Fault{Status: 404, Kind: "invalid_request_error", Code: "unknown_url",
 		Message: "there is nothing at this URL; the API is under /v1"}
 	FaultHeaders = Fault{Status: 431, Kind: "invalid_request_error", Code: "headers_too_large",

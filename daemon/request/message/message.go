@@ -34,6 +34,7 @@ type Inbound struct {
 	Remote string       // the client's address, without port
 	Host   string       // as the client called us
 	TLS    bool         // it came over TLS
+	Socket bool         // it asks for a WebSocket, and so does what its worker gets
 	Caller *gate.Caller // whose key was shown
 
 	Comments *Comments // to the client before its answer; nil = it gets none

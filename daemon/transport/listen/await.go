@@ -24,7 +24,13 @@ func (c *Conn) Await(until time.Time, then func(came bool)) {
 	if c.asked.Load() == 0 {
 		c.asks()
 	}
-	soon := time.Now().Add(c.census.longSilence)
+	c.AwaitMore(until, c.census.longSilence, then)
+}
+
+// AwaitMore is Await for more of a request that was taken over, which is none of the connections without a request that
+// others may take the place of. A goroutine waits for as long as patience.
+func (c *Conn) AwaitMore(until time.Time, patience time.Duration, then func(came bool)) {
+	soon := time.Now().Add(patience)
 	if c.tls != nil || until.Before(soon) {
 		soon = until
 	}

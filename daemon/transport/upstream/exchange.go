@@ -3,6 +3,7 @@ package upstream
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -144,7 +145,7 @@ func (x *Response) readHead(cn *conn, got start, r *Request) error {
 			}
 			continue
 		}
-		final, err := x.takeHead(s, r.Method == "HEAD")
+		final, err := x.takeHead(s, r)
 		if err != nil {
 			return err
 		}
@@ -173,17 +174,25 @@ func (x *Response) readMore(cn *conn, h *headReader) error {
 }
 
 // takeHead fills in what a head holds. It returns false for an interim one.
-func (x *Response) takeHead(s string, noBody bool) (final bool, err error) {
-	h := head{header: x.fields[:0]}
-	if err := h.parse(s); err != nil || h.status < 200 {
+func (x *Response) takeHead(s string, r *Request) (final bool, err error) {
+	h := head{header: x.fields[:0], upgrade: r.Upgrade}
+	err = h.parse(s)
+	switch {
+	case err != nil:
 		return false, err
+	case h.status == 101 && !strings.EqualFold(h.header.Get("Upgrade"), "websocket"):
+		return false, fmt.Errorf("%w: status 101 to something else than a WebSocket", errAnswer)
+	case h.status == 101:
+		h.chunked, h.length = false, -1
+	case h.status < 200:
+		return false, nil
 	}
 	x.Status = h.status
 	x.Header = h.header
 	x.Length = h.length
 	x.keep = x.keep && h.keep
 	switch {
-	case noBody || h.status == 204 || h.status == 304:
+	case r.Method == "HEAD" || h.status == 204 || h.status == 304:
 		x.Length = 0
 	case h.chunked:
 		x.body.framed = byChunks

@@ -55,6 +55,7 @@ type head struct {
 	length  int64 // Content-Length; -1 = none
 	chunked bool
 	keep    bool // the worker will take another request on this connection
+	upgrade bool // a WebSocket was asked for
 }
 
 // headEnd looks for the empty line in b. line is where the line begins up to which b was looked at before. It returns
@@ -123,7 +124,7 @@ func (h *head) statusLine(line string) error {
 		}
 		h.status = h.status*10 + int(line[i]-'0')
 	}
-	if h.status < 100 || h.status == 101 { // nothing was asked to be switched to
+	if h.status < 100 || h.status == 101 && !h.upgrade { // nothing was asked to be switched to
 		return fmt.Errorf("%w: status %d", errAnswer, h.status)
 	}
 	return nil

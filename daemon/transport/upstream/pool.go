@@ -141,7 +141,7 @@ func (p *pool) dialElsewhere(ctx context.Context) (*conn, error) {
 // take returns an unused connection for r that is alive, or that shows that it is not when r is sent on it. It returns
 // nil if there is none, and for a request that cannot be sent twice or is to begin on a fresh one.
 func (p *pool) take(r *Request, now time.Time) *conn {
-	for r.Tail == nil && !r.Fresh {
+	for r.Tail == nil && !r.Fresh && !r.Upgrade {
 		cn := p.idle.take(now)
 		if cn == nil {
 			return nil

@@ -44,6 +44,10 @@ type Request struct {
 
 	Fresh bool // it begins on a fresh connection, where no earlier answer can be late
 
+	// Upgrade asks for a WebSocket, on a fresh connection. The answer may be 101 then: its body is what the worker sends
+	// on that connection, and Response.Peer takes what is sent to it.
+	Upgrade bool
+
 	// Tail is what follows Body; nil = nothing. Only the goroutine that calls Do reads it, never after Do has returned,
 	// in pieces of at most 32 KB; so neither a cancel nor an early answer ends Do before the Read that runs has
 	// returned, and Tail needs a deadline of its own. A request with a Tail begins on a fresh connection, so that it
@@ -161,7 +165,10 @@ func (r *Request) appendHead(b []byte, prefix, hostLine string) []byte {
 		b = append(b, r.Header[i].Value...)
 		b = append(b, "\r\n"...)
 	}
-	if r.chunkedBody() {
+	switch {
+	case r.Upgrade: // Python's websockets take no length
+		return append(b, "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"...)
+	case r.chunkedBody():
 		return append(b, "Transfer-Encoding: chunked\r\n\r\n"...)
 	}
 	length := int64(len(r.Body))

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"io"
+	"net"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/transport/socket"
@@ -78,6 +79,10 @@ func (x *Response) Release() {
 // Reject says that the bytes which came are not an answer to this request. The connection is then closed at the end of
 // the exchange.
 func (x *Response) Reject() { x.keep = false }
+
+// Peer returns where what is sent to a worker goes after its 101. Another goroutine than the reader's may write to it,
+// until Close and, in vain, after it.
+func (x *Response) Peer() net.Conn { return x.conn.net }
 
 // FirstUse reports whether the connection was made for this request: nothing that comes on it can answer another one.
 func (x *Response) FirstUse() bool { return x.newest }
