@@ -168,6 +168,7 @@ type Stats struct {
 
 // Stats returns the counts so far.
 func (s *Server) Stats() Stats {
-	return Stats{Connections: s.listener.Stats(), MaxConns: s.listener.MaxConns(), InFlight: s.traffic.inFlight.Load(), Sockets: s.sockets.Load(),
+	return Stats{Connections: s.listener.Stats(), MaxConns: s.listener.MaxConns(),
+		InFlight: s.traffic.inFlight.Load(), Sockets: s.sockets.Load(),
 		LostLines: s.access.lost.Load(), Held: s.books.Sums()}
 }
