@@ -108,7 +108,7 @@ func (q *request) refuse() *message.Outbound {
 	in.ID = gate.RequestID(in.Get("X-Request-Id"))
 	if q.asksWebSocket() {
 		q.closeAfter() // what follows may be frames, and would be read as requests
-		in.Socket = in.Endpoint.TakesSockets() && q.conn != nil
+		in.Socket = in.Endpoint.Sockets && q.conn != nil
 		q.moveKey()
 	}
 	if status, header, text, ok := q.epoch.CORS.Preflight(in.Method, in.Get); ok {

@@ -44,6 +44,7 @@ type Endpoint struct {
 	Adapters bool // it loads or unloads an adapter: a model of that name
 	Job      bool // ID is a job's or a file's, if it is one at all: see jobPath
 	Creates  bool // its answer may name a new job or file: see createsJob
+	Sockets  bool // the handshake of a WebSocket goes to a worker
 
 	Kind prompt.Kind
 	Path string // in the one spelling by which it is judged and passed on
@@ -132,6 +133,7 @@ func classify(method, path string) Endpoint {
 	e.Path = spelled
 	e.Shape = shapeOf(spelled)
 	e.Role = Worker
+	e.Sockets = method == "GET" && sockets[spelled]
 	e.Kind = prompt.KindOf(method, spelled)
 	e.Adapters = strings.Contains(strings.ToLower(spelled), "lora_adapter")
 	if role, id := ownRole(method, spelled); role != Nobody {
@@ -166,9 +168,6 @@ func (e *Endpoint) Computes(method string, k prompt.Kind) bool {
 
 // sockets are the paths whose WebSockets are passed on.
 var sockets = map[string]bool{"/v1/realtime": true, "/v1/audio/speech/stream": true, "/v1/responses": true}
-
-// TakesSockets reports whether the handshake of a WebSocket goes to a worker.
-func (e *Endpoint) TakesSockets() bool { return e.Role == Worker && sockets[e.Path] }
 
 // media begin the paths whose bodies have files, sounds or pictures.
 var media = []string{"/v1/audio/", "/v1/images/", "/v1/videos", "/v1/files", "/v1/uploads"}
