@@ -137,8 +137,8 @@ func (t *tunnel) Drop() {
 	}
 }
 
-// sayWhy records how the tunnel has ended. It writes a close frame, unless the worker has written one or is in the midst
-// of a frame.
+// sayWhy records how the tunnel has ended. It writes a close frame, unless the worker has written one or is in the
+// midst of a frame.
 func (t *tunnel) sayWhy() {
 	code, why, seen := uint16(serverError), "the worker has closed the connection", &t.q.in.Seen
 	switch closed := t.to.closed.Load(); {
