@@ -2,7 +2,9 @@ package front
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -214,10 +216,9 @@ func (t *tunnel) goesOn(until time.Time) bool {
 	switch {
 	case t.came:
 		return t.pass()
-	case time.Now().Before(until): // the client has left
-		if t.to.closed.Load() {
-			time.Sleep(closeWait)
-		}
+	case time.Now().Before(until): // the client has left, or the wait has ended early: a read shows it
+		_ = t.conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		return t.pass()
 	case t.idle > 0 && time.Since(time.Unix(0, t.moved.Load())) >= t.idle:
 		t.idled.Store(true)
 	default: // the worker has sent something meanwhile
@@ -232,7 +233,13 @@ func (t *tunnel) pass() bool {
 	piece := largePieces.Get().(*[]byte)
 	defer largePieces.Put(piece)
 	n, err := t.conn.Read(*piece)
-	if err != nil && n == 0 {
+	switch {
+	case n == 0 && errors.Is(err, os.ErrDeadlineExceeded): // the wait has ended early
+		return true
+	case n == 0:
+		if t.to.closed.Load() {
+			time.Sleep(closeWait)
+		}
 		t.leave()
 		return false
 	}
