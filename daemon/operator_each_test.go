@@ -6,10 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 )
@@ -18,7 +20,9 @@ import (
 type sleeper struct {
 	url     string
 	asleep  atomic.Bool
+	paused  atomic.Bool
 	refuses atomic.Bool
+	fails   atomic.Bool            // it answers that it did not do what was asked
 	got     atomic.Pointer[string] // the last order, with its body
 }
 
@@ -30,6 +34,8 @@ func newSleeper(t *testing.T, name string) *sleeper {
 			for _, state := range []string{"awake", "weights_offloaded"} {
 				fmt.Fprintf(w, "vllm:engine_sleep_state{sleep_state=%q} %d\n", state, map[bool]int{true: 1}[(state == "awake") != s.asleep.Load()])
 			}
+		case r.URL.Path == "/is_paused":
+			fmt.Fprintf(w, `{"is_paused":%v}`, s.paused.Load())
 		case r.URL.Path == "/v1/models":
 			io.WriteString(w, `{"object":"list","data":[{"id":"sim","object":"model"}]}`)
 		case r.URL.Path == "/v1/completions":
@@ -43,6 +49,13 @@ func newSleeper(t *testing.T, name string) *sleeper {
 			s.got.Store(&text)
 			if r.URL.Path == "/sleep" || r.URL.Path == "/wake_up" {
 				s.asleep.Store(r.URL.Path == "/sleep")
+			}
+			if r.URL.Path == "/pause" || r.URL.Path == "/resume" {
+				s.paused.Store(r.URL.Path == "/pause")
+			}
+			if s.fails.Load() {
+				io.WriteString(w, `{"success":false}`)
+				return
 			}
 			io.WriteString(w, "done")
 		case r.URL.Path != "/health":
@@ -112,4 +125,68 @@ func TestOrdersToAllWorkers(t *testing.T) {
 	if s := do(t, "POST", "http://"+r.AdminAddr()+"/api/v1/pools/main/each?path=/pause", ""); s.status != 401 {
 		t.Errorf("without the token: %d %s", s.status, s.body)
 	}
+}
+
+// TestWhatAnOrderDoesToTheCache: by its mode, level and answer; and a paused worker is shown as such, and is back without
+// a slow start.
+func TestWhatAnOrderDoesToTheCache(t *testing.T) {
+	t.Parallel()
+	a := newSleeper(t, "w1")
+	token := filepath.Join(t.TempDir(), "token")
+	write(t, token, adminToken)
+	r := start(t, withServer(settings("prefixaware", a.url), fmt.Sprintf("admin_token_file = %q", token)), 1)
+	each := func(path string) {
+		t.Helper()
+		if s := r.admin("POST", "/api/v1/pools/main/each?path="+url.QueryEscape(path), ""); s.status != 200 {
+			t.Fatalf("%s: %d %s", path, s.status, s.body)
+		}
+	}
+	long := `{"model":"sim","prompt":"` + strings.Repeat("the same text ", 100) + `","max_tokens":1}`
+	state := func() string { return r.describe()[0].Workers[0].State }
+	f := func(path, then, state2 string, keeps bool) {
+		t.Helper()
+		r.do("POST", "/v1/completions", long)
+		if r.shown()[0].Index.Stats().Blocks == 0 {
+			t.Fatal("the index does not know the prompt")
+		}
+		each(path)
+		if got := state(); got != state2 {
+			t.Errorf("%s: %s; want %s", path, got, state2)
+		}
+		if got := r.shown()[0].Index.Stats().Blocks > 0; got != keeps {
+			t.Errorf("%s: the router believes that the cache is kept: %v; want %v", path, got, keeps)
+		}
+		if then != "" {
+			each(then)
+		}
+		eventually(t, "it is up", func() bool { return state() == "up" })
+	}
+	f("/pause?mode=keep", "/resume", "paused", true)
+	f("/pause?mode=keep&clear_cache=true", "/resume", "paused", true)
+	f("/pause?mode=wait&clear_cache=false", "/resume", "paused", true)
+	f("/pause", "/resume", "paused", false)
+	f("/pause?mode=wait", "/resume", "paused", false)
+	f("/sleep?level=0", "/wake_up?tags=scheduling", "paused", true)
+	f("/sleep", "/wake_up", "asleep", false)
+	f("/reset_prefix_cache", "", "up", false)
+	f("/update_weights", "", "up", true)
+	f("/finish_weight_update", "", "up", true)
+	a.fails.Store(true)
+	f("/reset_prefix_cache", "", "up", true)
+}
+
+// TestAPauseThatSomebodyElseSent: its requests wait, and their waiting says nothing of the worker.
+func TestAPauseThatSomebodyElseSent(t *testing.T) {
+	t.Parallel()
+	a := newSleeper(t, "w1")
+	r := start(t, settings("prefixaware", a.url), 1)
+	a.paused.Store(true)
+	r.shown()[0].Workers.Paused("w1", time.Now())
+	eventually(t, "it is paused", func() bool { return r.describe()[0].Workers[0].State == "paused" })
+	time.Sleep(300 * time.Millisecond) // pages of metrics ask again whether it is
+	if s := r.do("POST", "/v1/completions", hello); s.status != 200 || r.describe()[0].Workers[0].State != "paused" {
+		t.Errorf("a request that no other worker takes: %d %s at a worker that is %s", s.status, s.body, r.describe()[0].Workers[0].State)
+	}
+	a.paused.Store(false)
+	eventually(t, "it goes on", func() bool { return r.describe()[0].Workers[0].State == "up" })
 }

@@ -169,7 +169,7 @@ func Workers(c *conf.Pool, q *waiting.Queue, l *adapters.Loader) worker.Config {
 		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
 		PrefillTokensPerSecond: c.PrefillTokensPerSecond, RetryBudget: c.RetryBudget, Panic: c.Panic, DownGrace: c.DownGrace,
 		MaxInFlight: c.MaxInFlight, MaxWait: c.MaxWait, MaxKVUse: c.MaxKVUse, After: later,
-		OwnTrials: true,
+		OwnTrials: true, Holds: c.Queue.WaitEmpty > 0,
 	}
 	if c.Queues() {
 		w.Room = q

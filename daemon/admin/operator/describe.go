@@ -268,7 +268,7 @@ func (w *WorkerState) own() int {
 	switch {
 	case w.serves() && w.Breaker == "closed" && w.Lately <= 1 && (w.LastError == "" || w.ErrorOver):
 		return rankGood
-	case w.serves() || w.Drained || w.State == "starting" || w.State == "draining" || w.State == "asleep":
+	case w.serves() || w.Drained || slices.Contains([]string{"starting", "draining", "asleep", "paused"}, w.State):
 		return rankWarned
 	}
 	return rankBad

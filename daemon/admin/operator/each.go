@@ -3,9 +3,13 @@ package operator
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,17 +25,78 @@ type effect uint8
 
 const (
 	nothing effect = iota
-	stops          // the engine serves no request until another order
+	holds          // the engine holds its requests and keeps its KV cache
+	aborts         // it holds new requests, has ended the others, and its KV cache is invalid
+	sleeps         // it serves nothing, and its KV cache is gone
 	wakes          // it serves requests again
 	empties        // its KV cache is invalid now
 )
 
-// orders are the paths that may be sent to all workers of a pool. They are vLLM's for reinforcement learning and for
-// sleep. None runs code of the caller's, as /collective_rpc does.
-var orders = map[string]effect{"/pause": stops, "/resume": wakes, "/sleep": stops, "/wake_up": wakes,
-	"/reset_prefix_cache": empties, "/reset_mm_cache": nothing, "/reset_encoder_cache": nothing,
-	"/init_weight_transfer_engine": nothing, "/start_weight_update": nothing, "/update_weights": empties,
-	"/finish_weight_update": empties}
+// orders are the paths that may be sent to all workers of a pool, with what each does by its query and the worker's
+// answer. They are those of vLLM (0.19 to 0.33, entrypoints/serve/dev) for reinforcement learning, sleep and caches.
+// None runs code of the caller's, as /collective_rpc does. New weights empty no cache by themselves: a trainer that
+// wants that pauses with mode abort or wait, or resets the caches.
+var orders = map[string]func(q url.Values, answer []byte) effect{
+	"/pause":                       pausing,
+	"/resume":                      always(wakes),
+	"/abort_requests":              always(nothing),
+	"/sleep":                       sleeping,
+	"/wake_up":                     waking,
+	"/reset_prefix_cache":          resetting,
+	"/reset_mm_cache":              always(nothing),
+	"/reset_encoder_cache":         always(nothing),
+	"/init_weight_transfer_engine": always(nothing),
+	"/start_weight_update":         always(nothing),
+	"/update_weights":              always(nothing),
+	"/finish_weight_update":        always(nothing),
+	"/update_weight_version":       always(nothing),
+}
+
+func always(e effect) func(url.Values, []byte) effect {
+	return func(url.Values, []byte) effect { return e }
+}
+
+// pausing is the effect of /pause. Mode keep freezes the requests, and ignores clear_cache. The others end them, at
+// once or when they are through, and then clear the cache unless clear_cache is false.
+func pausing(q url.Values, _ []byte) effect {
+	if q.Get("mode") == "keep" || isFalse(q.Get("clear_cache")) {
+		return holds
+	}
+	return aborts
+}
+
+// sleeping is the effect of /sleep: level 0 only stops the engine's scheduler, from 1 on (the default) the KV cache
+// goes.
+func sleeping(q url.Values, _ []byte) effect {
+	if q.Get("level") == "0" {
+		return holds
+	}
+	return sleeps
+}
+
+// waking is the effect of /wake_up. With tags it wakes a part, and the next page of metrics shows whether all are
+// awake.
+func waking(q url.Values, _ []byte) effect {
+	if tags := q["tags"]; len(tags) > 0 && !slices.Contains(tags, "scheduling") {
+		return nothing
+	}
+	return wakes
+}
+
+// resetting is the effect of /reset_prefix_cache. From 0.32 on its answer says whether it did: it does not while
+// requests run, unless reset_running_requests is true.
+func resetting(_ url.Values, answer []byte) effect {
+	var did struct{ Success *bool }
+	if json.Unmarshal(answer, &did) == nil && did.Success != nil && !*did.Success {
+		return nothing
+	}
+	return empties
+}
+
+// isFalse reports whether FastAPI reads a parameter as false.
+func isFalse(s string) bool {
+	return slices.Contains([]string{"0", "false", "off", "no", "n", "f"}, strings.ToLower(s))
+}
 
 // The bounds of orders: the longest time for a worker's answer, its time unless the request sets another, the bytes
 // that are read of it, and how many workers are asked at a time.
@@ -64,9 +129,11 @@ func (w *WorkerOrdered) ok() bool { return w.Status >= 200 && w.Status < 300 }
 type order struct {
 	pool   *Pool
 	path   string
-	effect effect
+	query  url.Values
+	effect func(q url.Values, answer []byte) effect
 	body   []byte
 	wait   time.Duration
+	down   float64 // the share of workers that have the order at a time; 0 = all
 }
 
 // addOrders adds the route that sends an order to each worker of a pool. It needs a token, on loopback too: a fleet
@@ -96,10 +163,11 @@ func addOrders(app *fiber.App, p Process, token *bearer) {
 	})
 }
 
-// readOrder reads ?path=/sleep%3Flevel=1&timeout=1m and the body.
+// readOrder reads ?path=/sleep%3Flevel=1&timeout=1m&at_most_down=0.25 and the body.
 func readOrder(c *fiber.Ctx) (o order, err error) {
 	o = order{path: copied(c, "path"), body: bytes.Clone(c.Body()), wait: orderTime}
-	path, _, _ := strings.Cut(o.path, "?")
+	path, query, _ := strings.Cut(o.path, "?")
+	o.query, _ = url.ParseQuery(query) // what it cannot read, the worker cannot either
 	known := false
 	o.effect, known = orders[path]
 	if !known || strings.ContainsAny(o.path, " #\r\n") {
@@ -110,6 +178,12 @@ func readOrder(c *fiber.Ctx) (o order, err error) {
 		o.wait, err = time.ParseDuration(q)
 		if err != nil || o.wait <= 0 || o.wait > maxOrderTime {
 			return o, fmt.Errorf("timeout is a time up to %v, as 90s", maxOrderTime)
+		}
+	}
+	if q := c.Query("at_most_down"); q != "" {
+		o.down, err = strconv.ParseFloat(q, 64)
+		if err != nil || !(o.down > 0 && o.down <= 1) {
+			return o, errors.New("at_most_down is a share of the workers above 0, up to 1, as 0.25")
 		}
 	}
 	return o, nil
@@ -127,7 +201,7 @@ func (o *order) send() Ordered {
 	ctx, stop := context.WithTimeout(context.Background(), o.wait)
 	defer stop()
 	var running sync.WaitGroup
-	places := make(chan struct{}, ordersAtOnce)
+	places := make(chan struct{}, o.atOnce(len(to)))
 	for i := range to {
 		places <- struct{}{}
 		running.Go(func() {
@@ -142,9 +216,21 @@ func (o *order) send() Ordered {
 	return all
 }
 
+// atOnce returns how many of n workers have the order at a time. One has it at least.
+func (o *order) atOnce(n int) int {
+	if o.down == 0 {
+		return ordersAtOnce
+	}
+	return min(max(1, int(o.down*float64(n))), ordersAtOnce)
+}
+
 // sendTo sends the order to one worker. If it obeys, the router knows it at once.
 func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) {
 	began := time.Now()
+	before := o.effect(o.query, nil)
+	if before == holds || before == aborts || before == sleeps {
+		o.pool.Workers.Paused(to.Endpoint, began) // from now on: mode wait answers when its requests are through
+	}
 	status, answer, err := o.pool.Asking.Order(ctx, to.URL, o.path, o.body, maxOrderAnswer)
 	w = WorkerOrdered{Worker: to.Endpoint, Status: status, Answer: gate.Cut(string(answer)),
 		Seconds: time.Since(began).Seconds()}
@@ -154,12 +240,23 @@ func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) 
 	case err != nil:
 		w.Error = gate.Cut(err.Error())
 	case !w.ok():
-	case o.effect == stops:
-		o.pool.Workers.Slept(to.Endpoint, time.Now())
-	case o.effect == wakes:
 		o.pool.Workers.Woke(to.Endpoint, time.Now())
-	case o.effect == empties:
-		o.pool.Workers.Emptied(to.Endpoint, time.Now())
+	default:
+		o.note(o.effect(o.query, answer), to.Endpoint, time.Now())
 	}
 	return w
+}
+
+// note has the pool take the effect of the order on a worker.
+func (o *order) note(e effect, id string, now time.Time) {
+	switch workers := o.pool.Workers; e {
+	case aborts:
+		workers.Emptied(id, now)
+	case sleeps:
+		workers.Slept(id, now)
+	case wakes:
+		workers.Woke(id, now)
+	case empties:
+		workers.Emptied(id, now)
+	}
 }

@@ -65,6 +65,9 @@ func (c commands) check(flags string) string {
 // get asks this process for a page.
 func (c commands) get(path string) string { return "curl -gs " + c.curl + path }
 
+// post has this process do something.
+func (c commands) post(path string) string { return "curl -X POST -gs " + c.curl + path }
+
 // anywhere is a file's path for a shell in any folder.
 func anywhere(file string) string {
 	if path, err := filepath.Abs(file); err == nil {

@@ -3,7 +3,9 @@ package operator
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"strings"
+	"time"
 )
 
 // maxNamed bounds the workers that a warning names.
@@ -25,7 +27,7 @@ func (w *WorkerState) ail() (a ailment, ok bool) {
 	case w.Lately >= crashes:
 		return ailment{word: restarting, why: fmt.Sprintf("%d restarts in 5 min: its own log says why it ends; "+
 			"the kernel's, if it was out of memory", w.Lately)}, true
-	case w.Drained || w.State == "asleep" || w.State == "starting":
+	case w.Drained || w.State == "asleep" || w.State == "paused" || w.State == "starting":
 		return ailment{}, false
 	case !w.serves():
 		return ailment{word: w.State, why: why}, true
@@ -42,6 +44,7 @@ func (w *WorkerState) ail() (a ailment, ok bool) {
 // sickWorkers names the workers with an ailment, those of the pool with the same one together. Where the pool cannot
 // serve, its own warning names those that are not up.
 func (e *evidence) sickWorkers(p *PoolOverview) {
+	e.forgotten(p)
 	groups := map[string][]string{}
 	first := len(e.found)
 	for k := range p.Workers {
@@ -58,6 +61,24 @@ func (e *evidence) sickWorkers(p *PoolOverview) {
 	for k := range e.found[first:] {
 		w := &e.found[first+k]
 		w.Title, w.Text = e.entitle(p.Name, w.Title, w.Text, groups[w.Title])
+	}
+}
+
+// pauseMax is how long a pause may take: a sync of weights takes seconds or minutes.
+const pauseMax = 10 * time.Minute
+
+// forgotten names the workers that have been paused for too long: what paused them has ended before it had them go on.
+func (e *evidence) forgotten(p *PoolOverview) {
+	var ids []string
+	for i := range p.Workers {
+		if w := &p.Workers[i]; w.State == "paused" && e.Now.Sub(w.Since) > pauseMax {
+			ids = append(ids, w.ID)
+		}
+	}
+	if len(ids) > 0 {
+		e.add(p, fmt.Sprintf("paused for over %.0f min: %s", pauseMax.Minutes(), someIDs(ids)),
+			"what paused them may have ended before it had them go on; their requests wait",
+			e.commands.post("/api/v1/pools/"+url.PathEscape(p.Name)+"/each?path=/resume"))
 	}
 }
 

@@ -29,12 +29,14 @@ type Engine struct {
 	still  int           // pages of metrics since then
 	read   time.Duration // when the newest page was read
 	steps  bool          // which counts the engine's steps
-	asleep bool
+	asleep bool          // it serves nothing
+	paused bool          // of asleep: it holds its requests, and goes on with them
 	slept  time.Duration // when the engine was last found asleep
+	woke   time.Duration // when it last went on
 }
 
 // Forget drops what is known of the engine: it is dead or a new one.
-func (g *Engine) Forget() { *g = Engine{slept: g.slept} }
+func (g *Engine) Forget() { *g = Engine{slept: g.slept, woke: g.woke} }
 
 // Page records a page of metrics. first is true for the first one, with which nothing can be compared. moved is true
 // if the engine has done something since the page before.
@@ -60,19 +62,45 @@ func (g *Engine) IsStill() bool { return g.still >= stillPages }
 // IsAsleep reports whether the engine has been put to sleep or is paused.
 func (g *Engine) IsAsleep() bool { return g.asleep }
 
-// SetAsleep records that the engine has been put to sleep, or woken up.
-func (g *Engine) SetAsleep(asleep bool, now time.Duration) {
-	g.asleep = asleep
-	if asleep {
+// Rest is whether an engine serves requests.
+type Rest uint8
+
+// The values of Rest.
+const (
+	Awake    Rest = iota
+	Paused        // it holds its requests, takes new ones, and goes on with them all
+	Sleeping      // its KV cache is gone
+)
+
+// Rest returns whether the engine serves requests.
+func (g *Engine) Rest() Rest {
+	switch {
+	case !g.asleep:
+		return Awake
+	case g.paused:
+		return Paused
+	}
+	return Sleeping
+}
+
+// SetRest records that the engine was paused or put to sleep, or goes on.
+func (g *Engine) SetRest(r Rest, now time.Duration) {
+	g.asleep, g.paused = r != Awake, r == Paused
+	if g.asleep {
 		g.slept = now
+	} else {
+		g.woke = now
 	}
 }
 
-// MayBeToldAsleep reports whether an order that succeeded changes what is known: where a page of metrics has come since
-// the engine was put to sleep, the next one tells that it is awake.
-func (g *Engine) MayBeToldAsleep(asleep bool) bool {
-	return g.asleep != asleep && (asleep || g.read < g.slept)
+// MayBeTold reports whether an order that succeeded changes what is known: where a page of metrics has come since the
+// engine was put to sleep, the next one tells that it is awake. A paused engine goes on at once.
+func (g *Engine) MayBeTold(r Rest) bool {
+	return g.Rest() != r && (r != Awake || g.paused || g.read < g.slept)
 }
+
+// Rested reports whether the engine rests, or has rested since a time: what took long since then shows nothing.
+func (g *Engine) Rested(since time.Duration) bool { return g.asleep || g.woke > since }
 
 // LongWait returns how long a request waits until its wait shows something. predicted is the prefill of it or of the
 // one that is computed now, whichever is longer.
@@ -131,7 +159,7 @@ func (g *Engine) excusePause(h *Health, r *Request, o Outcome, reading, now time
 // An answer in one piece shows no first byte, so it shows nothing. Nor does r if the answers to others flow, or if the
 // engine's metrics, or another router's first bytes, show progress.
 func (g *Engine) hangs(h *Health, r *Request, long, now time.Duration) int {
-	if r.Whole || r.First > 0 || r.Away || g.moved > r.Sent || h.flowsSince(r.Sent) {
+	if r.Whole || r.First > 0 || r.Away || g.moved > r.Sent || g.Rested(r.Sent) || h.flowsSince(r.Sent) {
 		return 0
 	}
 	return int((now - r.Sent) / long)
@@ -150,7 +178,7 @@ func (g *Engine) idle(h *Health, oldest *Request, now time.Duration) time.Durati
 	if oldest == nil || g.moved == 0 || !g.steps {
 		return 0
 	}
-	since := max(oldest.Sent, g.moved)
+	since := max(oldest.Sent, g.moved, g.woke)
 	if h.flowsSince(since) {
 		return 0
 	}
@@ -160,7 +188,7 @@ func (g *Engine) idle(h *Health, oldest *Request, now time.Duration) time.Durati
 // StandsStill reports whether the engine has done nothing for so long that its next requests are to go elsewhere. A
 // step of vLLM's engine takes seconds at most, but for one that computes a long prompt in one piece: see LongWait.
 func (g *Engine) StandsStill(h *Health, oldest *Request, long, now time.Duration) (v Verdict) {
-	if !g.IsStill() || !h.IsUp() {
+	if !g.IsStill() || !h.IsUp() || g.asleep {
 		return v
 	}
 	if idle := g.idle(h, oldest, now); idle >= long {

@@ -167,8 +167,8 @@ func (f *fleet) read(w *Worker, m Metrics, now time.Duration) {
 		f.compare(w, n)
 	}
 	f.weighOutput(w, now)
-	if m.Asleep != w.engine.IsAsleep() {
-		f.turnIn(w, m.Asleep, now)
+	if rest := m.rest(); rest != w.engine.Rest() {
+		f.turnIn(w, rest, rest == judge.Paused && w.streams(), now)
 	}
 	if w.resize() {
 		f.note(w, event{kind: resized, tokens: w.capacity.inForce}, now)
@@ -231,17 +231,39 @@ func (f *fleet) counted(e *endpoint, n int, now time.Duration) {
 	f.listWorkers()
 }
 
-// turnIn records that w's engine has been put to sleep, or woken up. Either way its KV cache is gone.
-func (f *fleet) turnIn(w *Worker, asleep bool, now time.Duration) {
-	w.engine.SetAsleep(asleep, now)
-	if asleep {
+// turnIn records that w's engine was paused or put to sleep, or goes on. A sleeping one has lost its KV cache. A paused
+// one has kept it if keeps is true.
+func (f *fleet) turnIn(w *Worker, rest judge.Rest, keeps bool, now time.Duration) {
+	was := w.engine.Rest()
+	w.engine.SetRest(rest, now)
+	switch rest {
+	case judge.Sleeping:
 		f.note(w, event{kind: slept}, now)
 		f.grace.beginClearing(w)
-		return
+	case judge.Paused:
+		f.note(w, event{kind: paused}, now)
+		if !keeps && was == judge.Awake {
+			f.note(w, event{kind: emptied}, now)
+		}
+		f.grace.beginClearing(w)
+	default:
+		if was == judge.Sleeping {
+			f.startSlow(w, now)
+		}
+		f.panicked = false
+		f.note(w, event{kind: woke}, now)
 	}
-	f.startSlow(w, now)
-	f.panicked = false
-	f.note(w, event{kind: woke}, now)
+}
+
+// streams reports whether an answer of w has begun and has not ended. If w is paused then, and does nothing, it was by
+// mode keep: the others end all answers, and empty the cache.
+func (w *Worker) streams() bool {
+	for r := w.flight.First; r != nil; r = r.inFlight.Next {
+		if r.First > 0 && !r.Whole {
+			return true
+		}
+	}
+	return false
 }
 
 // drain takes the worker with that id out of the snapshots, or puts it back. The id of an endpoint means all its ranks,

@@ -30,6 +30,7 @@ type Config struct {
 	RetryBudget float64    // repeats that MayRetry lets through, a share of requests, beside 10 a second; 0 = these alone
 	Panic       bool       // while no worker is up, Snapshot offers all of them, as Panicked
 	Adapters    Loading
+	Holds       bool // requests wait in the router while no worker is up; else those for a paused worker wait there
 	OwnTrials   bool // the Watcher tries workers that hang, by Phase.Try; else a client's request does
 
 	// New reads the fields below. Configure ignores them.

@@ -50,6 +50,7 @@ const (
 	acquitted
 	balanced
 	slept
+	paused
 	woke
 	emptied
 	unread
@@ -96,10 +97,12 @@ var plainLines = map[kind]struct {
 	closed:    {slog.LevelInfo, "worker answers again"},
 	restarted: {slog.LevelWarn, "worker restarted: its cache is empty"},
 	acquitted: {slog.LevelInfo, "worker is back: another worker failed the same request in the same way"},
-	slept:     {slog.LevelWarn, "worker asleep: its engine has been put to sleep, or is paused, and gets no requests"},
-	woke:      {slog.LevelInfo, "worker awake"},
-	emptied:   {slog.LevelInfo, "worker's cache is empty: emptied by an operator"},
-	paired:    {slog.LevelInfo, "worker is paired again: a prompt was computed or handed over"},
+	slept:     {slog.LevelWarn, "worker asleep: its engine has been put to sleep, and gets no requests"},
+	paused: {slog.LevelWarn, "worker paused: it holds its requests, and gets new ones only if no other worker can take " +
+		"them"},
+	woke:    {slog.LevelInfo, "worker awake"},
+	emptied: {slog.LevelInfo, "worker's cache is empty: an operator, or a pause, has emptied it"},
+	paired:  {slog.LevelInfo, "worker is paired again: a prompt was computed or handed over"},
 	balanced: {slog.LevelWarn, "several processes answer at the worker's URL in turn, so that it is a balancer: load, " +
 		"cache and start of each are not known; name the processes themselves: workers_dns, [pools.kubernetes], or " +
 		"a worker for each"},

@@ -3,6 +3,7 @@ package worker
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/measure"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -23,7 +24,8 @@ type Metrics struct {
 	Queries  float64 // tokens looked up in the prefix cache since the process began
 	Hits     float64 // tokens found there
 	Process  float64 // when the process began, Unix seconds
-	Asleep   bool    // the engine has been put to sleep or is paused: it says so, and answers no requests
+	Asleep   bool    // the engine has been put to sleep: it says so, and answers no requests
+	Paused   bool    // it is paused: it says so, and holds its requests
 	Preempts float64 // requests put back to be computed again, for want of KV, since the process began
 	Steps    float64 // of the engine that gave tokens, since the process began; 0 = the page has no count
 
@@ -53,10 +55,21 @@ type LMCache struct {
 
 // Pause records that the worker reports itself as paused, which its metrics do not show.
 func (p *Page) Pause() {
-	p.Asleep = true
+	p.Paused = true
 	for i := range p.Engines {
-		p.Engines[i].Asleep = true
+		p.Engines[i].Paused = true
 	}
+}
+
+// rest returns what the metrics show of the engine's rest.
+func (m *Metrics) rest() judge.Rest {
+	switch {
+	case m.Asleep:
+		return judge.Sleeping
+	case m.Paused:
+		return judge.Paused
+	}
+	return judge.Awake
 }
 
 // readings is a worker's metrics as read last.

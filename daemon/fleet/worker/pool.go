@@ -294,7 +294,7 @@ func (p *Pool) Up(now time.Time) (n int) {
 	for _, w := range p.fleet.workers {
 		if w.takes(at) {
 			n++
-		} else if w.suspected() {
+		} else if p.fleet.lastResort(w) {
 			suspected++
 		}
 	}

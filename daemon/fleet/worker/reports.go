@@ -266,16 +266,19 @@ func (p *Pool) Lists(w *Worker, model string) bool {
 	return w.listing != nil && w.listing.Has(model)
 }
 
-// Slept records that the engines of the endpoint with that id were put to sleep or paused, before their metrics show
-// it. They are awake again if the next page of these does not, or by Woke.
-func (p *Pool) Slept(id string, now time.Time) { p.setAsleep(id, true, now) }
+// Slept records that the engines of the endpoint with that id were put to sleep, before their metrics show it. They are
+// awake again if the next page of these does not, or by Woke.
+func (p *Pool) Slept(id string, now time.Time) { p.setRest(id, judge.Sleeping, now) }
+
+// Paused is Slept for engines that hold their requests. If they have emptied their KV caches, call Emptied too.
+func (p *Pool) Paused(id string, now time.Time) { p.setRest(id, judge.Paused, now) }
 
 // Woke records that the engines of the endpoint with that id were woken up or go on, where no page of metrics has
 // come since they were put to sleep: a worker may have none. Where metrics are scraped the next page decides, as an
 // order may wake a part of an engine.
-func (p *Pool) Woke(id string, now time.Time) { p.setAsleep(id, false, now) }
+func (p *Pool) Woke(id string, now time.Time) { p.setRest(id, judge.Awake, now) }
 
-func (p *Pool) setAsleep(id string, asleep bool, now time.Time) {
+func (p *Pool) setRest(id string, rest judge.Rest, now time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
 	e := p.fleet.at(id)
@@ -283,8 +286,8 @@ func (p *Pool) setAsleep(id string, asleep bool, now time.Time) {
 		return
 	}
 	for _, w := range e.ranks {
-		if w.engine.MayBeToldAsleep(asleep) {
-			p.fleet.turnIn(w, asleep, p.fleet.clock(now))
+		if w.engine.MayBeTold(rest) {
+			p.fleet.turnIn(w, rest, true, p.fleet.clock(now))
 		}
 	}
 }

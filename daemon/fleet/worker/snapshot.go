@@ -160,7 +160,8 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 	switch {
 	case m == blind && w.draining:
 		return Draining
-	case m != blind && !w.takes(s.moment.now) && !(bound && w.keeps(s.moment.now)) && !(m == trusting && w.suspected()):
+	case m != blind && !w.takes(s.moment.now) && !(bound && w.keeps(s.moment.now)) &&
+		!(m == trusting && s.fleet.lastResort(w)):
 		return s.absence(w)
 	case !s.Full && w.packed(&s.fleet.conf.limits, s.Holds, &s.Beginning), s.backlogged(w, bound):
 		return Full
@@ -209,7 +210,7 @@ func (s *shot) absence(w *Worker) Standing {
 	switch {
 	case w.health.State() == judge.Starting:
 		return Starting
-	case w.suspected():
+	case s.fleet.lastResort(w):
 		return Silent
 	}
 	return Down
@@ -276,4 +277,13 @@ func (s *shot) count() Count {
 		}
 	}
 	return c
+}
+
+// lastResort reports whether w gets requests that no other worker takes: it is only suspected, or it is paused, and the
+// requests wait there. They wait in the router if the pool has a time for that.
+func (f *fleet) lastResort(w *Worker) bool {
+	if w.engine.Rest() == judge.Paused {
+		return w.isUp() && !w.draining && !f.conf.Holds
+	}
+	return w.suspected()
 }

@@ -18,6 +18,7 @@ const (
 	Panicked                 // it is not up, and is offered because no worker is: Config.Panic
 	Silent                   // its port is open as far as is known, and its health checks get no answer in time
 	Asleep                   // its engine has been put to sleep
+	Paused                   // its engine holds its requests, and will go on with them
 	Crowded                  // it refused a request a moment ago because it was full
 	Fenced                   // it lacks a label of the request's Fence. For a fleet: all workers do
 	TooShort                 // its max_model_len is below what the request has, and a longer worker can take it
@@ -28,7 +29,7 @@ func (s Standing) String() string {
 	return [...]string{
 		Ready: "up", Gone: "gone", Starting: "starting", Down: "down", Ejected: "ejected", Draining: "draining",
 		Lacking: "lacks the model", Full: "full", Held: "slow start", Panicked: "panic",
-		Silent: "silent", Asleep: "asleep", Crowded: "busy", TooShort: "too short",
+		Silent: "silent", Asleep: "asleep", Paused: "paused", Crowded: "busy", TooShort: "too short",
 		Fenced: "outside of the fence",
 	}[s]
 }
@@ -36,8 +37,8 @@ func (s Standing) String() string {
 // nearness orders the standings of a fleet's workers: the fleet has the greatest. A worker that is up but takes no
 // requests counts as down.
 var nearness = [...]uint8{
-	Gone: 0, Fenced: 0, Lacking: 0, Down: 1, Ejected: 1, Draining: 1, Asleep: 1, Starting: 2, Silent: 3, TooShort: 4,
-	Full: 5, Crowded: 6, Held: 7, Panicked: 8, Ready: 9,
+	Gone: 0, Fenced: 0, Lacking: 0, Down: 1, Ejected: 1, Draining: 1, Asleep: 1, Paused: 1, Starting: 2, Silent: 3,
+	TooShort: 4, Full: 5, Crowded: 6, Held: 7, Panicked: 8, Ready: 9,
 }
 
 // nearer returns a fleet's standing s with one more worker, whose standing is o.

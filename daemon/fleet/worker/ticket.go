@@ -326,6 +326,10 @@ func (t *Ticket) FirstByte(now time.Time) {
 		w.queue.passed(r, at)
 		return
 	}
+	if w.engine.Rested(r.Sent) { // its time is the pause's
+		w.queue.passed(r, at)
+		return
+	}
 	w.queue.firstByte(r, at)
 	if !r.Whole {
 		took := max(0, (at - r.Sent).Seconds())

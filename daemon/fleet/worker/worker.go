@@ -145,10 +145,10 @@ func (w *Worker) forget() {
 	w.engine.Forget()
 }
 
-// condition returns a worker's state for pages and logs: Starting, Ready, Silent, Down, Asleep, Ejected or Draining,
-// and the reason for the last two. Ready has the reason for which a worker that answers is not paired. A worker whose
-// breaker lets a trial through is still Ejected or Draining. The reason also names a drain while the worker is Silent,
-// Down or Starting: an operator who drained a worker, and then stopped it, looks for that.
+// condition returns a worker's state for pages and logs: Starting, Ready, Silent, Down, Asleep, Paused, Ejected or
+// Draining, and the reason for the last two. Ready has the reason for which a worker that answers is not paired. A
+// worker whose breaker lets a trial through is still Ejected or Draining. The reason also names a drain while the
+// worker is Silent, Down or Starting: an operator who drained a worker, and then stopped it, looks for that.
 func (w *Worker) condition() (s Standing, why string) {
 	if w.draining {
 		why = askedToDrain
@@ -158,6 +158,8 @@ func (w *Worker) condition() (s Standing, why string) {
 		return w.endpoint.standing(), why
 	case w.draining:
 		return Draining, why
+	case w.engine.Rest() == judge.Paused:
+		return Paused, ""
 	case w.engine.IsAsleep():
 		return Asleep, ""
 	case w.health.IsSetAside():

@@ -113,6 +113,9 @@ func ReadAnswer(r io.Reader, limit int64) ([]byte, error) {
 
 // Order posts an operator's order to a worker and returns its answer, of at most limit bytes. A longer one is an error.
 func (a *Asking) Order(ctx context.Context, url, path string, body []byte, limit int) (int, []byte, error) {
+	if body == nil { // else it would be a GET
+		body = []byte{}
+	}
 	return a.Post(ctx, tokens.Target{URL: url}, path, body, limit)
 }
 

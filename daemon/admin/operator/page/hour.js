@@ -10,7 +10,7 @@ const charts = ["Requests a minute", "First token", "Prompt tokens cached", "Loa
 $("charts").append(...charts.map((c) => c.figure));
 
 const SIGNS = {start: ["●", "quiet"], upgrade: ["⇧", "quiet"], reload: ["↻", "quiet"], refused: ["✕", "bad"], up: ["▲", "good"]};
-const sign = (kind) => SIGNS[kind] ?? ["▼", kind === "draining" || kind === "asleep" ? "warn" : "bad"];
+const sign = (kind) => SIGNS[kind] ?? ["▼", ["draining", "asleep", "paused"].includes(kind) ? "warn" : "bad"];
 const WORDS = {start: "started, version", upgrade: "took over from another process, version", reload: "file taken:", refused: "file refused:"};
 
 function inWords(m) {

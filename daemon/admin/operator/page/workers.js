@@ -25,7 +25,7 @@ const full = (w) => w.full ?? (w.max_in_flight > 0 && w.in_flight + (w.others_in
 
 export function grade(w) {
   if (w.state === "up" || w.state === "full") return w.breaker !== "closed" || w.restarts_of_late > 1 || (w.last_error && !w.last_error_over) ? "warn" : "good";
-  return w.drained || ["starting", "draining", "asleep"].includes(w.state) ? "warn" : "bad";
+  return w.drained || ["starting", "draining", "asleep", "paused"].includes(w.state) ? "warn" : "bad";
 }
 
 const late = (v, median) => median > 0 && v > SLOW * median;
