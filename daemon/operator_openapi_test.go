@@ -106,6 +106,13 @@ var asked = map[string]struct {
 	"delete /api/v1/strategies/{name}":                   {path: "/api/v1/strategies/mine", status: 403},
 	"put /api/v1/pools/{pool}/strategy":                  {path: "/api/v1/pools/main/strategy", status: 403},
 	"delete /api/v1/pools/{pool}/strategy":               {path: "/api/v1/pools/main/strategy", status: 403},
+	"get /api/v1/pools/{pool}/workers":                   {path: "/api/v1/pools/main/workers"},
+	"post /api/v1/pools/{pool}/workers":                  {path: "/api/v1/pools/main/workers", status: 403},
+	"delete /api/v1/pools/{pool}/workers/{worker}":       {path: "/api/v1/pools/main/workers/w1", status: 403},
+	"post /workers":                                      {status: 403},
+	"delete /workers/{worker}":                           {path: "/workers/w1", status: 403},
+	"post /add_worker":                                   {status: 403},
+	"post /remove_worker":                                {status: 403},
 	"post /api/v1/pools/{pool}/workers/{worker}/drain":   {path: "/api/v1/pools/main/workers/w1/drain"},
 	"delete /api/v1/pools/{pool}/workers/{worker}/drain": {path: "/api/v1/pools/main/workers/w1/drain"},
 }

@@ -82,7 +82,7 @@ func playAdapters(ctx context.Context, r *rule, load bool, speed float64, seed u
 		}
 	}
 	var ttft []float64
-	err = served(ctx, s, func(url string, fleet vllmsim.Fleet) error {
+	err = served(ctx, s, func(url, _ string, fleet vllmsim.Fleet) error {
 		var all sync.WaitGroup
 		var mu sync.Mutex // guards ttft and f
 		rng, at, began := rand.New(rand.NewPCG(seed, 1)), 0., time.Now()

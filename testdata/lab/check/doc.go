@@ -38,4 +38,10 @@
 // and the TTFT. With -demand the daemon loads the adapters.
 //
 //	testdata/run lab/check -adapters -demand
+//
+// With -rolling eight workers are drained, ended and started again one by one, each with an empty cache, while agents
+// without names use them. It prints what the clients saw before and during that: with all workers left alone, by plain
+// drains, and by drains with a hand-over.
+//
+//	testdata/run lab/check -rolling
 package main

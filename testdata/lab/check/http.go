@@ -36,7 +36,7 @@ type site struct {
 
 // overHTTP sends the load to a daemon with simulated workers, and adds to s what its clients saw, in simulated time.
 func overHTTP(ctx context.Context, s *sums, at site, load traffic.Load) error {
-	return served(ctx, at, func(url string, _ vllmsim.Fleet) error {
+	return served(ctx, at, func(url, _ string, _ vllmsim.Fleet) error {
 		cl := clients{url: url, began: time.Now().Add(2 * time.Second), keys: at.keys,
 			speed: max(1, at.sim.Speed), until: cmp.Or(at.until, 1000*time.Hour)}
 		for i := range load.Chats {
@@ -52,7 +52,7 @@ func overHTTP(ctx context.Context, s *sums, at site, load traffic.Load) error {
 }
 
 // served starts a daemon with simulated workers, and calls play when it is ready.
-func served(ctx context.Context, at site, play func(url string, fleet vllmsim.Fleet) error) error {
+func served(ctx context.Context, at site, play func(url, admin string, fleet vllmsim.Fleet) error) error {
 	fleet, err := vllmsim.StartFleet("127.0.0.1:0", at.workers, at.sim)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func served(ctx context.Context, at site, play func(url string, fleet vllmsim.Fl
 	if err := ready(ctx, url); err != nil {
 		return err
 	}
-	return play(url, fleet)
+	return play(url, "http://"+d.AdminAddr(), fleet)
 }
 
 // clients play the chats.

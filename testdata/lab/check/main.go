@@ -28,8 +28,10 @@ var (
 	agents string
 	//go:embed gallery.toml
 	kinds string
+	//go:embed rolling.toml
+	rolling string
 
-	loads = map[string]string{"chats": chats, "agents": agents, "gallery": kinds}
+	loads = map[string]string{"chats": chats, "agents": agents, "gallery": kinds, "rolling": rolling}
 )
 
 // slowness is that of check.toml's engine against the default one.
@@ -84,12 +86,20 @@ func main() {
 	n := flag.Uint64("seeds", 8, "loads, each of a seed of its own, at the same time on a daemon of its own")
 	tiers := flag.String("tiers", "", "instead, what the tier's rows are worth in these scenarios, as G,L")
 	trace := flag.String("trace", "", "of -tiers: the file of a scenario that plays a trace")
-	speed := flag.Float64("speed", 4, "of -tiers and -adapters: simulated seconds in a second")
+	speed := flag.Float64("speed", 4, "of -tiers, -adapters and -rolling: simulated seconds in a second")
 	seconds := flag.Int("for", 600, "of -tiers: simulated seconds in which requests begin")
 	queues := flag.String("queues", "", "instead, what each key sees in these scenarios of a queue, as flood,keys")
 	adapters := flag.Bool("adapters", false, "instead, 200 LoRA adapters over 8 workers with 8 places each")
 	demand := flag.Bool("demand", false, "of -adapters: the daemon loads them when they are asked for")
+	roll := flag.Bool("rolling", false, "instead, eight workers that are replaced one by one while agents use them")
 	flag.Parse()
+	if *roll {
+		if err := checkRolling(context.Background(), *first, *speed); err != nil {
+			fmt.Fprintln(os.Stderr, "labcheck:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *adapters {
 		if err := checkAdapters(context.Background(), *demand, *speed, *first); err != nil {
 			fmt.Fprintln(os.Stderr, "labcheck:", err)
