@@ -24,7 +24,7 @@ func TestOrder(t *testing.T) {
 	f("10", ago(time.Second, 30*time.Second), ago(2*time.Second, 5*time.Second))  // the second is due first
 	f("10", ago(time.Second, 0), ago(50*time.Second, 60*time.Second))             // one turn says less than several
 	f("0", ago(time.Second, 0), ago(81*time.Second, 0))                           // silent for four times the usual gap
-	f("0", ago(79*time.Second, time.Second), ago(81*time.Second, time.Second))    // a short gap is no reason to give up early
+	f("0", ago(19*time.Second, time.Second), ago(21*time.Second, time.Second))    // a short gap is no reason to give up early
 	f("10", ago(200*time.Second, time.Minute), ago(239*time.Second, time.Minute)) // four times its own, longer gap
 }
 

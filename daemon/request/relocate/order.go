@@ -11,8 +11,11 @@ const (
 	// person reads for a minute.
 	usual = 20 * time.Second
 
-	// stale is after how many of its gaps, or of usual if that is longer, a conversation is taken for ended. With gaps
-	// that are exponentially distributed one of 55 goes on after so long.
+	// least is the shortest gap that counts: an agent whose tools took milliseconds so far may call a slower one.
+	least = 5 * time.Second
+
+	// stale is after how many of its gaps a conversation is taken for ended. With gaps that are exponentially distributed
+	// one of 55 goes on after so long.
 	stale = 4
 )
 
@@ -24,7 +27,7 @@ type Talk struct {
 
 // silence returns for how many of its gaps the conversation has been silent.
 func (t *Talk) silence(now time.Time) float64 {
-	return now.Sub(t.Last).Seconds() / max(t.Gap, usual).Seconds()
+	return now.Sub(t.Last).Seconds() / max(cmp.Or(t.Gap, usual), least).Seconds()
 }
 
 // due returns when the next turn is expected.
