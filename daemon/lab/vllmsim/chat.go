@@ -37,7 +37,10 @@ func (a chatAPI) prepareChat(r *http.Request, raw []byte) (task, *apiError) {
 		return task{}, invalid("list_type", "body.tools", "Input should be a valid list", "'<value>'")
 	}
 	f.chooseCall(a.cfg.Script, tools, b.ToolChoice, b.Messages)
-	f.prompts = [][]uint32{chatTokens(b.Tools, b.Messages, true)}
+	if b.Continue && (b.Generate == nil || *b.Generate) {
+		return task{}, badRequest("", "Cannot set both `continue_final_message` and `add_generation_prompt` to True.")
+	}
+	f.prompts, f.replyAt = promptOf(b.Tools, b.Messages, b.Continue)
 	return a.task(r, f, &b)
 }
 
@@ -54,7 +57,8 @@ func (a chatAPI) prepareCompletion(r *http.Request, raw []byte) (task, *apiError
 	if err != nil {
 		return task{}, err
 	}
-	f.prompts = prompts
+	f.prompts, f.completes = prompts, true
+	_ = json.Unmarshal(b.Prompt, &f.text) // else it is a list
 	if b.MaxTokens == nil {
 		sixteen := 16 // OpenAI's default for completions, kept by vLLM
 		b.MaxTokens = &sixteen

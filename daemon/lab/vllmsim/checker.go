@@ -128,6 +128,14 @@ func (c checker) newChoice(j *job, ids []uint32, i, limit int, b *body) *choice 
 	seed := engine.Mix(c.cfg.Seed^b.Seed, uint64(i))
 	ch := &choice{seq: engine.NewSequence(ids, salt, seed, c.cfg.BlockTokens), notify: j.notify}
 	q := &ch.seq
+	switch {
+	case j.replyAt > 0:
+		q.ContinueFrom(j.replyAt, seed)
+	case j.completes && j.text != "":
+		q.ContinueText(j.text, seed)
+	case j.completes:
+		q.ContinueIDs(seed)
+	}
 	q.Owner = ch
 	q.Adapter = adapter
 	q.MaxTokens = limit

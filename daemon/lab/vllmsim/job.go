@@ -17,6 +17,12 @@ type job struct {
 	tokenIDs bool // the answer lists them
 
 	prompts [][]uint32
+
+	// Where the reply has begun in the prompt already:
+	replyAt   int    // it does behind so many tokens; 0 = nowhere
+	completes bool   // it may anywhere
+	text      string // the prompt, if it is one text
+
 	n       int       // choices of each prompt
 	choices []*choice // prompt by prompt
 	driver  *driver   // of the rank that they run on, all of them on one

@@ -37,6 +37,8 @@ type body struct {
 	RequestID string          `json:"request_id"`
 	Transfer  *transferParams `json:"kv_transfer_params"`
 	ReturnIDs bool            `json:"return_token_ids"`
+	Continue  bool            `json:"continue_final_message"`
+	Generate  *bool           `json:"add_generation_prompt"`
 
 	// Read for what they do to the cache alone: see recomputes.
 	Echo           bool `json:"echo"`

@@ -37,6 +37,16 @@ type inputItem struct {
 	Output    any    `json:"output"`
 }
 
+// inProgress reports whether the last item of the input is a message that the reply goes on with.
+func inProgress(raw json.RawMessage) bool {
+	var items []struct{ Type, Status string }
+	if json.Unmarshal(raw, &items) != nil || len(items) == 0 {
+		return false
+	}
+	last := items[len(items)-1]
+	return (last.Type == "" || last.Type == "message") && (last.Status == "in_progress" || last.Status == "incomplete")
+}
+
 // readInput returns the input as chat messages. As in vLLM, calls and their results become an assistant's and a tool's.
 func readInput(raw json.RawMessage) ([]message, *apiError) {
 	if isNull(raw) {

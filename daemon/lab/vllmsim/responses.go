@@ -43,7 +43,7 @@ func (a responsesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 	if b.Instructions != nil {
 		asked = append([]message{{Role: "system", Content: *b.Instructions}}, messages...)
 	}
-	f.prompts = [][]uint32{chatTokens(nestedTools(b.Tools), asked, true)}
+	f.prompts, f.replyAt = promptOf(nestedTools(b.Tools), asked, inProgress(b.Input))
 	if err := a.prepareLeg(r, &f.job, &like); err != nil {
 		return task{}, err
 	}

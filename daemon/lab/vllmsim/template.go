@@ -90,6 +90,17 @@ func chatTokens(tools json.RawMessage, messages []message, generate bool) []uint
 	return ids
 }
 
+// promptOf returns the prompt of a chat. If the last message is to be continued, it has no end, and what follows n
+// tokens of the prompt is the beginning of the reply; else n is 0.
+func promptOf(tools json.RawMessage, messages []message, continues bool) (prompts [][]uint32, n int) {
+	ids := chatTokens(tools, messages, !continues)
+	if continues && len(messages) > 0 {
+		ids = ids[:len(ids)-1]
+		n = len(chatTokens(tools, messages[:len(messages)-1], false)) + 1
+	}
+	return [][]uint32{ids}, n
+}
+
 func roleToken(role string) uint32 {
 	switch role {
 	case "system", "developer":

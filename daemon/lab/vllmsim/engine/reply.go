@@ -5,7 +5,8 @@ package engine
 // function of its seed, so neither text nor tokens are kept. A reply that must be JSON is that text instead.
 type Reply struct {
 	seed  uint64
-	stop  int    // index of the <|end|> token, -1 for none
+	skip  int    // tokens that stand in the prompt already
+	stop  int    // index of the <|end|> token behind those, -1 for none
 	fixed string // ASCII; "" is pseudo-words
 }
 
@@ -18,7 +19,7 @@ func FixedReply(text string) Reply { return Reply{stop: CountTokens(text), fixed
 // EndingNear returns the reply with an end: behind mean tokens on average, from half of that to half as many again, and
 // never before least tokens.
 func (r Reply) EndingNear(mean, least int) Reply {
-	r.stop = max(least, mean/2+int(r.seed%uint64(mean)))
+	r.stop = max(least, mean/2+int(r.seed%uint64(mean))-r.skip)
 	return r
 }
 
@@ -29,7 +30,7 @@ const (
 
 // word returns the 4 bytes of token i: "kalo" or "kal ".
 func (r Reply) word(i int) [BytesPerToken]byte {
-	h := Mix(r.seed, uint64(i)+1)
+	h := Mix(r.seed, uint64(r.skip+i)+1)
 	w := [BytesPerToken]byte{consonants[h&15], vowels[h>>4&3], consonants[h>>6&15], vowels[h>>10&3]}
 	if h>>12&1 == 0 {
 		w[3] = ' '
