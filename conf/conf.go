@@ -132,6 +132,7 @@ type Pool struct {
 	MaxKVUse    float64       `toml:"max_kv_use"`       // share of its KV for requests in flight; 0 = no bound
 	Overflow    int           `toml:"overflow_status"`  // 429 or 503, of what no worker has room for
 	RetryBudget float64       `toml:"retry_budget"`     // repeats, as a share of requests, beside 10 a second
+	Continue    int           `toml:"continue"`         // times another worker goes on with a broken stream; 0 = never
 	Panic       bool          `toml:"panic"`            // no worker is up: send to one all the same, instead of 503
 	SlowStart   time.Duration `toml:"slow_start"`       // for how long a worker that is back gets less than its share
 

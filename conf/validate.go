@@ -52,6 +52,9 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 	checkWorkerKey(r, path, p)
 	checkAuthorities(r, child(path, "tls_ca_file"), p.TLSCAFile)
 	checkBounds(r, path, p)
+	if p.Continue < 0 || p.Continue > 8 {
+		r.outOfRange(child(path, "continue"), p.Continue, "write how often, from 0 to 8, as 1")
+	}
 	if !within(p.RetryBudget, 0, 1) {
 		r.outOfRange(child(path, "retry_budget"), p.RetryBudget, "write a share of requests from 0 to 1, as 0.2")
 	}

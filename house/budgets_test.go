@@ -24,7 +24,7 @@ var budgets = map[string]size{
 	"daemon/request/exchange": {lines: 1900, exported: 30, pairs: 6, spread: 5},
 	"daemon/fleet/judge":      {lines: 4500, exported: 105, pairs: 6, spread: 4},
 	"daemon/fleet/worker":     {lines: 5000, exported: 170, pairs: 6, spread: 4},
-	"daemon/request/route":    {lines: 5500, exported: 185, pairs: 7, spread: 6},
+	"daemon/request/route":    {lines: 5500, exported: 186, pairs: 7, spread: 6},
 	"daemon/request/prompt":   {lines: 5500, exported: 90, pairs: 6, spread: 4},
 	"daemon/admin/operator":   {lines: 7000, exported: 115, pairs: 6, spread: 4},
 	"host":                    {lines: 5000, exported: 90, pairs: 6, spread: 4}, // one sandbox: wazero is imported here alone

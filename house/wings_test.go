@@ -68,7 +68,8 @@ var arrows = map[string][]string{
 		"daemon/request/handoff", "daemon/request/identity", "daemon/request/journal", "daemon/request/limit",
 		"daemon/request/message", "daemon/request/names", "daemon/request/overflow", "daemon/request/pair",
 		"daemon/request/prompt",
-		"daemon/request/relocate", "daemon/request/route", "daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
+		"daemon/request/relocate", "daemon/request/resume", "daemon/request/route",
+		"daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
 		"daemon/request/tokens", "daemon/request/waiting", "daemon/transport/direct", "daemon/transport/gate",
 		"daemon/transport/upstream",
 	},
@@ -129,6 +130,7 @@ var arrows = map[string][]string{
 	"daemon/request/pair":     {"daemon/request/jsonwalk", "daemon/request/prompt", "daemon/request/rewrite"},
 	"daemon/request/prompt":   {"daemon/request/jsonwalk", "daemon/request/sse", "sdk/abi"},
 	"daemon/request/queue":    {"cache/parts/linked", "cache/parts/pile"},
+	"daemon/request/resume":   {"daemon/request/prompt", "daemon/request/sse"},
 	"daemon/request/rewrite":  {"daemon/request/sse"},
 	"daemon/request/route": {
 		"cache/holdings", "cache/lmcache", "cache/prefix", "daemon/fleet/judge", "daemon/fleet/worker",

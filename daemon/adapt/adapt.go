@@ -186,7 +186,8 @@ func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { 
 // Served returns a pool's settings for its requests, which wait in q if the pool has a queue.
 func Served(c *conf.Pool, q *waiting.Queue, l *adapters.Loader) *epoch.Pool {
 	p := &epoch.Pool{Patterns: c, InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions,
-		ClientRank: c.ClientRank, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.Bounded(),
+		ClientRank: c.ClientRank, Continue: c.Continue,
+		FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.Bounded(),
 		OverflowStatus: c.Overflow,
 		WaitEmpty:      c.Queue.WaitEmpty > 0, Pairing: Pairing(&c.Disaggregation)}
 	if c.Queues() {

@@ -16,6 +16,7 @@
 //	tokens      the token ids of a prompt, for the workers' KV events
 //	sse         where events end in a stream, and which of its bytes are their data
 //	jsonwalk    walks through JSON that comes in pieces
+//	resume      makes one answer of a stream that broke off and another worker's that goes on with it
 //	rewrite     changes the JSON of an answer while a client reads it
 //	identity    the names that agents give their sessions, and the turn of each session
 //	breaks      where the prompts of a session break from turn to turn

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
 // Query selects decisions. Empty fields select all.
@@ -24,7 +26,8 @@ func (q *Query) fits(e *keptRequest, now time.Time) bool {
 	}
 	return (q.Pool == "" || q.Pool == e.Pool) && (q.Worker == "" || q.Worker == e.Worker) &&
 		(q.Model == "" || q.Model == e.Model) && (q.Key == "" || q.Key == e.Key) &&
-		took >= q.Slower && (!q.Open || e.Open) && (!q.Failed || e.Status >= 400 || !e.Open && e.End != "")
+		took >= q.Slower && (!q.Open || e.Open) && (!q.Failed || e.Status >= 400 || !e.Open && e.End != "" &&
+		e.End != message.EndContinued)
 }
 
 // Latest returns the last decisions that q selects, the newest first.

@@ -33,6 +33,11 @@ var (
 		"done, which counts as done too, of long_body as the body is above server.buffer_body_bytes, however long the "+
 		"prompt is. dropped: the client left, and the prefill was ended.",
 		"pool", "result")
+	continuations = newCounter("continuations_total", "Streams that their worker broke off, in pools with continue, by "+
+		"what became of them. done: another worker went on, and the answer came to its end. Of all others the client got "+
+		"an error: not_eligible, as the answer is none that can be continued; no_worker, as none took it; lethal, as the "+
+		"request has ended two engines; mismatch, as the other worker did not go on with the text; broken, as that one "+
+		"broke off too. client_gone: the client left meanwhile.", "pool", "result")
 	modelFallbacks = newCounter("model_fallbacks_total", "Requests that went from a model to its fallback ([[models]] "+
 		"fallback), by why: down, full, context.", "model", "to", "reason")
 	adapterCalls = newCounter("adapter_calls_total", "Calls to workers to load a LoRA adapter that a request asks for, "+

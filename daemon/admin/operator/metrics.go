@@ -215,6 +215,11 @@ func (m *Metrics) Prefilled(pool string, result journal.Prefilled) {
 // Retried implements journal.Meter.
 func (m *Metrics) Retried(pool, reason string) { m.series.counter(retries, pool, reason).Inc() }
 
+// Continued implements journal.Meter.
+func (m *Metrics) Continued(pool string, result journal.Continuation) {
+	m.series.counter(continuations, pool, string(result)).Inc()
+}
+
 // FellBack implements journal.Meter.
 func (m *Metrics) FellBack(model, to, reason string) {
 	known := m.series.models.known

@@ -46,7 +46,8 @@ func (r *recording) send(spans trace.Tracer, in *message.Inbound, took time.Dura
 		trace.WithAttributes(a...))
 	r.addRetries(span, in)
 	s := &in.Seen
-	if s.Status >= 500 || s.End != "" && s.Status < 400 && s.End != "client_gone" {
+	if s.Status >= 500 || s.End != "" && s.Status < 400 && s.End != "client_gone" &&
+		s.End != message.EndContinued {
 		span.SetStatus(codes.Error, valid(s.End))
 	}
 	span.End(trace.WithTimestamp(r.began.Add(took)))

@@ -41,6 +41,14 @@ func (l *Listing) Has(model string) bool {
 	return ok
 }
 
+// Root returns what the model is by its list, "" if that is not known or it is an adapter.
+func (l *Listing) Root(model string) string {
+	if i := slices.Index(l.IDs, model); i >= 0 && i < len(l.roots) {
+		return l.roots[i]
+	}
+	return ""
+}
+
 // Fits reports whether a worker with this listing may have the model. The listing nil means that the worker's models
 // were not read yet: it may have any. Every worker fits "".
 func (l *Listing) Fits(model string) bool { return l == nil || model == "" || l.Has(model) }

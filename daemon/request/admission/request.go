@@ -36,6 +36,8 @@ type Request struct {
 	Entry   message.Entry
 	Arrived time.Time
 
+	Rest *Rest // nil = a client's request
+
 	Pool      *epoch.Pool
 	Limits    allowance // of the caller's key
 	Read      Reading
@@ -43,6 +45,20 @@ type Request struct {
 	Fell      names.Reason // why another model has not served the request before; 0 = none had it
 	reference string       // the file or job that the body of a new one names; "" = none
 	Cookie    string       // the one to set, if the answer is a success; "" = none
+}
+
+// Rest is a request for the rest of an answer that a worker broke off.
+type Rest struct {
+	Of   *message.Inbound // the client's request
+	Left int8             // how often another worker may go on with this answer
+}
+
+// OfClient returns the client's request.
+func (r *Request) OfClient() *message.Inbound {
+	if r.Rest != nil {
+		return r.Rest.Of
+	}
+	return r.In
 }
 
 // Kept is what a Server keeps for its requests.
@@ -122,7 +138,7 @@ func (r *Request) PayRetry() bool {
 // dead. Health checks after since show whether its process lives on.
 func (r *Request) LostAt(w *worker.Worker, since time.Time) {
 	if r.In.Method == http.MethodPost {
-		r.Lethal.Lose(r.In, r.Pool.Workers, w.Key(), since)
+		r.Lethal.Lose(r.OfClient(), r.Pool.Workers, w.Key(), since)
 	}
 }
 
@@ -352,7 +368,8 @@ func (r *Request) Leg() route.Leg {
 
 // HasRoles reports whether a request is one with a body, of a pool with roles.
 func HasRoles(r *Request) bool {
-	return r.Pool.Pairing != nil && r.Entry.Op == message.Use && r.In.Method == http.MethodPost
+	op := r.Entry.Op
+	return r.Pool.Pairing != nil && (op == message.Use || op == message.Continuing) && r.In.Method == http.MethodPost
 }
 
 // IsWhole reports whether memory has all of the body of such a request, so that another one may take the place of it.

@@ -38,13 +38,23 @@ type body struct {
 	first   bool               // its first output has come
 	served  bool               // the client has the whole answer
 	homed   bool               // the request followed a session, a response or a job to the worker
+	hands   bool               // it ends with ErrBroken where it breaks off
 	excused bool               // another worker failed the request in the same way
 	against judge.Kind         // what it shows against its worker, although the client gets it; Canceled = nothing
 	page    page               // what was read of a stream before its first output
 	once    sync.Once
+	broke   *breakage     // nil = it has not broken off
 	came    time.Duration // after the arrival all of it had come; 0 for a stream
 	edited  *edited       // reads the answer as the client gets it; nil = as the worker sent it
 	jobs    *jobReader    // reads which jobs the answer names; nil = it names none
+}
+
+// breakage is how an answer broke off. Few do, so that it is apart.
+type breakage struct {
+	why  error
+	cut  []byte         // the worker's error event, which the client has not got
+	left *judge.Outcome // of its trip, which has ended before the answer has; nil = it has not
+	tail []byte         // an error event that the client is still to read
 }
 
 // says reports whether the answer may say what it has used, or how far a job is. plain: it is not compressed. A sound

@@ -70,7 +70,7 @@ func (d draft) edit() {
 		d.edited = d.with(pair.Secret(d.source(), d.events))
 	}
 	if d.events && r.Read.Asks && d.reply != nil {
-		d.edited = d.with(tokens.WithoutUsage(d.source(), d.reply))
+		d.edited = d.with(tokens.WithoutUsage(d.source(), d.reply, r.Read.Req.IncludeUsage))
 	}
 }
 

@@ -50,34 +50,48 @@ func (b *body) unfinished() bool {
 // session and the worker's load, and the meter counts it. err is io.EOF at a proper end.
 func (b *body) finish(err error) {
 	b.once.Do(func() {
+		if b.broke != nil && b.broke.left != nil {
+			b.conclude(*b.broke.left, false, time.Now())
+			return
+		}
 		err = b.ending(err)
 		o := b.outcome(err)
 		now := b.r.Arrived.Add(b.came)
 		if b.came == 0 {
 			now = time.Now()
 		}
-		seen := &b.r.In.Seen
-		seen.Usage = b.a.endTrip(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.resp.Status,
-			At: now})
-		if span := b.r.In.Trace.Span; span != nil && b.reply != nil {
-			span.Finished(b.reply.FinishReason())
-		}
-		// the decoder's answer may have no such count
-		if b.edited != nil && b.edited.counts != nil && seen.Usage.Known {
-			seen.Usage.Cached, seen.Usage.CachedKnown = b.edited.counts().Cached, true
-		}
-		if b.ok || seen.Usage.Known { // an engine that refuses has computed nothing
-			b.r.Limits.Use(&b.r.Read, admission.Answered{Usage: seen.Usage, Streamed: b.r.Limits.Streamed(b.r.Pool, b.reply),
-				Whole: err == io.EOF})
-		}
-		b.followJob(seen.Usage, err == io.EOF)
-		b.learnHabit(err == io.EOF)
-		b.resp.Release()
-		b.giveBack()
-		seen.At, seen.Total = now, now.Sub(b.r.Arrived)
-		b.r.Journal.Meter.Ended(seen, journal.End{Status: b.resp.Status, Outcome: o, Took: seen.Total,
-			Translated: b.r.Entry.Door != nil})
+		b.leave(&o, err == io.EOF, now)
+		b.conclude(o, err == io.EOF, now)
 	})
+}
+
+// leave ends the trip of an answer.
+func (b *body) leave(o *judge.Outcome, whole bool, now time.Time) {
+	seen := &b.r.In.Seen
+	seen.Usage = b.a.endTrip(o, route.End{Reply: b.reply, Whole: whole, Status: b.resp.Status, At: now})
+	if span := b.r.In.Trace.Span; span != nil && b.reply != nil {
+		span.Finished(b.reply.FinishReason())
+	}
+	// the decoder's answer may have no such count
+	if b.edited != nil && b.edited.counts != nil && seen.Usage.Known {
+		seen.Usage.Cached, seen.Usage.CachedKnown = b.edited.counts().Cached, true
+	}
+	b.learnHabit(whole)
+	b.resp.Release()
+}
+
+// conclude records the end of an answer for its client.
+func (b *body) conclude(o judge.Outcome, whole bool, now time.Time) {
+	seen := &b.r.In.Seen
+	if b.ok || seen.Usage.Known { // an engine that refuses has computed nothing
+		b.r.Limits.Use(&b.r.Read, admission.Answered{Usage: seen.Usage, Streamed: b.r.Limits.Streamed(b.r.Pool, b.reply),
+			Whole: whole})
+	}
+	b.followJob(seen.Usage, whole)
+	b.giveBack()
+	seen.At, seen.Total = now, now.Sub(b.r.Arrived)
+	b.r.Journal.Meter.Ended(seen, journal.End{Status: b.resp.Status, Outcome: o, Took: seen.Total,
+		Translated: b.r.Entry.Door != nil})
 }
 
 // followJob takes what an answer that goes to the client says of a job: that one runs, or has ended.

@@ -1,26 +1,65 @@
 package attempt
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
 // errBrokeOff ends an answer that broke off: the front then ends the client's connection without its last chunk.
 var errBrokeOff = errors.New("attempt: the worker broke off in the middle of an answer")
 
+// ErrBroken ends a stream that another worker may go on with: see [Attempt.HandOver]. The client has whole events, and
+// knows nothing of the end.
+var ErrBroken = errors.New("attempt: the worker broke off, and another one may go on with the answer")
+
 // stream is a body on its way to the client, piece by piece. Every Attempt has one, as nobody knows before the head
 // which answers are small.
 type stream struct {
 	body
 	splitter splitter // of events
-	tail     []byte   // an error event that is still to be read
-	err      error    // what comes after page and tail
+	err      error    // what comes after page and the tail
 }
+
+// HandOver has the stream end with ErrBroken where the worker breaks off, or reports that it fails. Then either
+// BreakOff ends it for its client, or Concluded.
+func (a *Attempt) HandOver() { a.answer.hands = true }
+
+// BreakOff ends a stream that ended with ErrBroken as it would have ended without HandOver. What the client gets is
+// still to be read. number is that of the next event, where events have numbers.
+func (a *Attempt) BreakOff(number int) {
+	s := &a.answer
+	b := s.broke
+	if b.cut == nil {
+		s.warn(b.why, number)
+		return
+	}
+	s.finish(b.why)
+	b.tail, s.err = b.cut, io.EOF // the worker's own words
+	if s.r.Shape() == message.OpenAI && !bytes.Contains(b.cut, []byte("[DONE]")) {
+		b.tail = append(b.tail, "data: [DONE]\n\n"...)
+	}
+}
+
+// Concluded records the end of a stream that ended with ErrBroken, and went on at another worker.
+func (a *Attempt) Concluded(o judge.Outcome, used route.Usage, whole bool) {
+	s := &a.answer
+	if used.Known {
+		s.r.In.Seen.Usage = used
+	}
+	s.once.Do(func() { s.conclude(o, whole, time.Now()) })
+}
+
+// Stream returns the answer, if it is a stream.
+func (a *Attempt) Stream() *stream { return &a.answer }
 
 // Read passes on what one read of the worker gave, up to the end of an event: an error event can then follow at any
 // time.
@@ -54,8 +93,13 @@ func (s *stream) ReadRoom(room upstream.Room) (int, error) {
 	n += kept
 	p := room.Take()
 	switch {
-	case s.failedInside() && !s.reply.ReportedError() && !s.excused:
-		n = s.beforeFailure(p[:n])
+	case s.failedInside() && (s.hands || !s.reply.ReportedError()) && !s.excused:
+		all := p[:n]
+		n = s.beforeFailure(all)
+		s.broke = new(breakage)
+		if s.reply.ReportedError() {
+			s.broke.cut = slices.Clone(all[n:])
+		}
 		s.breakOff(errFailedInside)
 	case err == io.EOF && !s.unfinished():
 		s.err = io.EOF
@@ -127,9 +171,26 @@ func (s *stream) beforeFailure(p []byte) int {
 // breakOff ends the answer in the middle. A stream of events gets an error event for the client. The connection then
 // ends without the last chunk, never cleanly.
 func (s *stream) breakOff(err error) {
-	reported, number := false, 0
+	if s.broke == nil {
+		s.broke = new(breakage)
+	}
+	cause := message.CauseOf(s.a.ctx)
+	if s.hands && !s.splitter.inside && cause != message.ErrClientGone && cause != message.ErrDraining {
+		s.broke.why, s.err = err, ErrBroken
+		o := s.outcome(err)
+		s.broke.left = &o
+		s.leave(&o, false, time.Now())
+		s.a.close()
+		return
+	}
+	s.warn(err, 0)
+}
+
+// warn ends the answer for its client: by an error event, if it is a stream of events.
+func (s *stream) warn(err error, number int) {
+	reported := false
 	if s.reply != nil { // finish gives it back
-		reported, number = s.reply.ReportedError(), s.reply.NextNumber()
+		reported, number = s.reply.ReportedError(), max(number, s.reply.NextNumber())
 	}
 	s.finish(err)
 	s.err = errBrokeOff
@@ -152,9 +213,9 @@ func (s *stream) breakOff(err error) {
 		f = message.FaultDown
 	}
 	if s.splitter.inside {
-		s.tail = append(s.tail, "\n\n"...)
+		s.broke.tail = append(s.broke.tail, "\n\n"...)
 	}
-	s.tail = append(s.tail, f.Event(s.r.Shape(), number)...)
+	s.broke.tail = append(s.broke.tail, f.Event(s.r.Shape(), number)...)
 }
 
 // Peer returns where the client's frames go, once the worker has accepted a WebSocket.
@@ -166,11 +227,11 @@ func (s *stream) HoldsPlace() bool { return s.r.Pool.Limited }
 
 // readTail reads the error event, then returns the error.
 func (s *stream) readTail(p []byte) (int, error) {
-	if len(s.tail) == 0 {
+	if s.broke == nil || len(s.broke.tail) == 0 {
 		return 0, s.err
 	}
-	n := copy(p, s.tail)
-	s.tail = s.tail[n:]
+	n := copy(p, s.broke.tail)
+	s.broke.tail = s.broke.tail[n:]
 	return n, nil
 }
 

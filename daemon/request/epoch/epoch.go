@@ -77,6 +77,7 @@ type Pool struct {
 	InvocationPath string        // where SageMaker's calls go
 	WorkerSessions string        // "auto", "on", "off": workers keep sessions of their own
 	ClientRank     bool          // a client's X-data-parallel-rank chooses the engine of a worker
+	Continue       int           // how often another worker goes on with a stream that breaks off; 0 = none does
 	FirstByteRetry time.Duration // after how long without a first byte another worker is tried; 0 = never
 	HeaderTimeout  time.Duration
 	OverflowStatus int  // of what no worker has room for: 429 or 503; 0 = 429

@@ -55,7 +55,7 @@ func TestAliasInBodies(t *testing.T) {
 		s := aliased(t, whole(200, "{}"))
 		in := inbound("POST", "/v1/chat/completions", c.body, "Content-Type", c.kind)
 		in.Epoch = s.epoch
-		r := admission.Request{In: in, Epoch: s.epoch}
+		r := admission.Request{In: in, Epoch: s.epoch, Pool: s.epoch.Pools[0]}
 		r.Read.Parse(in, "")
 		if f := admission.Rename(&r); f != nil {
 			t.Fatal(f)

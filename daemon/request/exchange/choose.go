@@ -47,7 +47,7 @@ func (e *Exchange) choose(ctx context.Context) *message.Outbound {
 	if in.Tail == nil && e.req.Read.Req.Stream && e.req.Generates() { // with a Tail the client may still write
 		in.Comments.Begin()
 	}
-	if !e.req.Own() {
+	if !e.req.Own() && e.req.Rest == nil { // the others are in
 		if f := admission.LetIn(ctx, &e.req); f != nil {
 			return e.turnDown(ctx, f)
 		}

@@ -298,7 +298,7 @@ func (e *Exchange) complete(ctx context.Context, a *attempt.Attempt, out *messag
 		changed(&e.req)
 		catalogue.Renew(ctx, e.req.Pool.Workers, w)
 	}
-	if (e.deaths > 0 || e.tries > 1) && against != judge.Failed && against != judge.Dying {
+	if (e.deaths > 0 || e.tries > 1) && e.req.Rest == nil && against != judge.Failed && against != judge.Dying {
 		e.req.Lethal.Acquit(e.req.In)
 	}
 	e.explain(out)
@@ -316,6 +316,9 @@ func (e *Exchange) complete(ctx context.Context, a *attempt.Attempt, out *messag
 	if out.Stream == nil {
 		a.Finish()
 	} else {
+		if e.req.Pool.Continue > 0 {
+			e.mayContinue(ctx, a, out)
+		}
 		e.req.Read.Req.Trim()
 	}
 	e.choice.Release() // a stream may last for minutes, and rows of 256 workers are 32 KB

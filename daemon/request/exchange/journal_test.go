@@ -32,10 +32,13 @@ func (m *tally) Picked(*message.Seen)  { m.note("picked") }
 func (m *tally) Refused(_ *message.Seen, f message.Fault, _ int, _ time.Duration) {
 	m.note("refused ", f.Code)
 }
-func (m *tally) SessionRefused(pool, code string)         { m.note("session ", pool, " ", code) }
-func (m *tally) Placed(*message.Seen, time.Duration)      { m.note("placed") }
-func (m *tally) Prefilled(_ string, r journal.Prefilled)  { m.note("prefill ", string(r)) }
-func (m *tally) Retried(pool, reason string)              { m.note("retried ", pool, " ", reason) }
+func (m *tally) SessionRefused(pool, code string)        { m.note("session ", pool, " ", code) }
+func (m *tally) Placed(*message.Seen, time.Duration)     { m.note("placed") }
+func (m *tally) Prefilled(_ string, r journal.Prefilled) { m.note("prefill ", string(r)) }
+func (m *tally) Retried(pool, reason string)             { m.note("retried ", pool, " ", reason) }
+func (m *tally) Continued(pool string, r journal.Continuation) {
+	m.note("continued ", pool, " ", string(r))
+}
 func (m *tally) FellBack(model, to, reason string)        { m.note("fell ", model, " ", to, " ", reason) }
 func (m *tally) Foreign(pool, worker string)              { m.note("foreign ", pool, " ", worker) }
 func (m *tally) Waited(s *message.Seen, w journal.Waited) { m.note("waited ", s.Pool, " ", w.Dropped) }

@@ -259,6 +259,7 @@ func (e *engine) scrape() {
 type silentMeter struct{}
 
 func (silentMeter) Prefilled(string, journal.Prefilled)                      {}
+func (silentMeter) Continued(string, journal.Continuation)                   {}
 func (silentMeter) FellBack(string, string, string)                          {}
 func (silentMeter) Foreign(string, string)                                   {}
 func (silentMeter) Arrived(*message.Seen)                                    {}

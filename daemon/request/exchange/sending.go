@@ -71,13 +71,21 @@ func (s *sending) edit(r *admission.Request) {
 }
 
 // askUsage has the body ask for the usage of its stream, if the limits of its key need it and the client does not ask.
+// Where another worker may go on with the stream it must be known how many tokens have come, so each event has it.
 // By the events of a stream nobody knows its tokens: engines send several in one to a client that is slow.
 func (s *sending) askUsage(r *admission.Request, edits []prompt.Edit) []prompt.Edit {
 	r.Read.Asks = false
-	if s.unasked || !r.Read.Clear || r.In.Tail != nil || !r.In.Account.Spent().CountsTokens() {
+	if s.unasked || !r.Read.Clear || r.In.Tail != nil {
 		return edits
 	}
-	e, ok := r.Read.Req.AskUsage()
+	ask := r.Read.Req.AskUsage
+	switch {
+	case r.Pool.Continue > 0 && r.Entry.Op == message.Use && r.Entry.Door == nil:
+		ask = r.Read.Req.AskCounts
+	case !r.In.Account.Spent().CountsTokens():
+		return edits
+	}
+	e, ok := ask()
 	if !ok {
 		return edits
 	}

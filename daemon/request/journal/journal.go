@@ -22,7 +22,7 @@ type Journal struct {
 	Meter  Meter
 	keeper Keeper // nil = none
 
-	Legs *Journal // of prefill requests to prefillers, which are not requests of clients; nil in itself
+	Legs *Journal // of requests that are no client's: prefills, and the rests of answers
 
 	matched    seldom.Line   // for Matched
 	unpaired   seldom.Line   // for prefilled
@@ -42,7 +42,9 @@ type Journal struct {
 
 // New makes the journal of a server. keeper may be nil.
 func New(log *slog.Logger, m Meter, keeper Keeper) *Journal {
-	return &Journal{Log: log, Meter: m, keeper: keeper, Legs: &Journal{Log: log, Meter: legMeter{m}}}
+	legs := &Journal{Log: log, Meter: legMeter{m}}
+	legs.Legs = legs
+	return &Journal{Log: log, Meter: m, keeper: keeper, Legs: legs}
 }
 
 // Of returns the logger that names the pool, which may be nil.
@@ -281,6 +283,13 @@ func (j *Journal) lose(in *message.Inbound, p *epoch.Pool, last Step, tried int,
 	reason := string(last.Reason)
 	j.lost.WarnUntilQuiet(j.Of(p).With("reason", reason), p.Name+" "+reason+text, text,
 		"for a minute no request has been lost for this reason", "id", in.ID, "worker", last.Worker.ID(), "tried", tried)
+}
+
+// Continues records and logs that a worker goes on with a stream that another one broke off.
+func (j *Journal) Continues(in *message.Inbound, p *epoch.Pool, from Step, next *worker.Worker) {
+	j.Unanswered(in, from)
+	j.moves(in, next)
+	j.Of(p).Info("another worker goes on with a stream", "id", in.ID, "worker", from.Worker.ID(), "next", next.ID())
 }
 
 // FellBack logs and counts that the request has gone from a model to another one. It logs once a second at most: all of

@@ -25,6 +25,8 @@ type Meter interface {
 	Prefilled(pool string, result Prefilled)
 	// Retried counts a request that goes to another worker.
 	Retried(pool, reason string)
+	// Continued counts what became of a stream that its worker broke off, in a pool where another one may go on with it.
+	Continued(pool string, result Continuation)
 	// FellBack counts a request that goes from a model to another one, its fallback.
 	FellBack(model, to, reason string)
 	// Foreign counts an answer of a worker that belongs to another request.
@@ -71,6 +73,20 @@ const (
 	PrefillPinned   Prefilled = "pinned"        // likewise, and the prefiller keeps the memory until it gives up
 	PrefillDropped  Prefilled = "dropped"       // the client left, and the leg was ended as that strands nothing
 	PrefillLong     Prefilled = "long_body"     // above buffer_body_bytes: no prefiller was asked
+)
+
+// Continuation is what became of a stream that its worker broke off.
+type Continuation string
+
+// The continuations.
+const (
+	ContinuedWhole  Continuation = "done"
+	ContinuedNot    Continuation = "not_eligible" // the answer is none that another worker can go on with
+	ContinuedNone   Continuation = "no_worker"    // none took it
+	ContinuedLethal Continuation = "lethal"       // the request has ended two engines
+	ContinuedOther  Continuation = "mismatch"     // the other worker's answer was no continuation
+	ContinuedBroken Continuation = "broken"       // the other worker broke off too
+	ContinuedLeft   Continuation = "client_gone"
 )
 
 // SetAside begins why no prefiller was found, where some are not paired for a while. Their names follow.

@@ -28,6 +28,7 @@ const (
 	Foreign      Reason = "foreign_answer"     // it belongs to another request
 	Adapter      Reason = "adapter_not_loaded" // the worker did not load the request's adapter
 	Unloaded     Reason = "adapter_gone"       // the worker had lost the request's adapter
+	Broken       Reason = "broken"             // it broke off in the middle of the stream, and another one went on
 	ClientGone   Reason = "client_gone"        // it left while the worker had the request
 	Stopping     Reason = "router_stopping"    // this router, while the worker had it
 )

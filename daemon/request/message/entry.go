@@ -35,6 +35,7 @@ const (
 
 	Prefilling // only the prompt is to be computed: see Pairing
 	Moving     // likewise, at the worker to which the router moves a conversation
+	Continuing // the rest of an answer that another worker broke off
 )
 
 // Protocol changes what passes between client and worker.

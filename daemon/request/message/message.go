@@ -113,6 +113,9 @@ type Seen struct {
 	Kept     any          // what a Keeper has of its decision; nil = nothing
 }
 
+// EndContinued is the end of an answer that another worker went on with, and that came to its end.
+const EndContinued = "continued"
+
 // Stored returns the name of a stored response, which includes the key that made it, if there are keys.
 func (in *Inbound) Stored(id string) session.Name {
 	return session.Name{Kind: session.Response, Tenant: in.Caller.Name, Owner: in.Caller.Name, ID: id}

@@ -85,3 +85,22 @@ func (r *Request) AskUsage() ([]Edit, bool) {
 	}
 	return SetField(f.body, options, value), true
 }
+
+// AskCounts returns what makes the body of a stream ask for its usage in each event, as AskUsage does.
+func (r *Request) AskCounts() ([]Edit, bool) {
+	const options = "stream_options"
+	f := &r.fields
+	value := f.raw(fieldStreamOptions)
+	if len(value) == 0 || string(value) == "null" {
+		value = []byte("{}")
+	}
+	is := f.raw(fieldIncludeUsage)
+	if r.Kind != Chat && r.Kind != Completion || !r.Stream || value[0] != '{' ||
+		len(is) > 0 && (is[0] == '1' || is[0] == '"') {
+		return nil, false
+	}
+	for _, name := range []string{"include_usage", "continuous_usage_stats"} {
+		value = bytes.Join(Pieces(value, SetField(value, name, []byte("true"))), nil)
+	}
+	return SetField(f.body, options, value), !bytes.Equal(value, f.raw(fieldStreamOptions))
+}

@@ -126,6 +126,7 @@ type Stripper struct {
 	err    error              // after out
 	found  finding
 	usage  *prompt.Reply // gets the usages of a stream, which the client does not get; nil = usages are not removed
+	last   bool          // but for the last one, which comes alone
 }
 
 // NewStripper makes a Stripper. learn gets the prompt's ids, if the answer has them.
@@ -134,8 +135,9 @@ func NewStripper(from io.Reader, events bool, learn func(ids []uint32)) *Strippe
 }
 
 // WithoutUsage makes a Stripper of a stream that has a usage as only the router has asked for one. The reply gets it.
-func WithoutUsage(from io.Reader, reply *prompt.Reply) *Stripper {
-	return &Stripper{from: from, events: true, usage: reply}
+// last: the client has asked for the one at the end.
+func WithoutUsage(from io.Reader, reply *prompt.Reply, last bool) *Stripper {
+	return &Stripper{from: from, events: true, usage: reply, last: last}
 }
 
 // Read implements io.Reader. It never returns 0 and no error, unless p is empty.
@@ -206,7 +208,11 @@ func (s *Stripper) takeEvent(event []byte) {
 	text := event[len(dataField):len(line)]
 	text = text[:len(text):len(text)]
 	if s.usage != nil {
-		if lo, hi, alone := s.takeUsage(text); !alone {
+		lo, hi, alone := s.takeUsage(text)
+		switch {
+		case alone && s.last:
+			s.out = append(s.out, event...)
+		case !alone:
 			s.out = append(append(append(s.out, dataField...), text[:lo]...), text[hi:]...)
 			s.out = append(s.out, event[len(line):]...)
 		}

@@ -55,14 +55,14 @@ func TestWithoutUsage(t *testing.T) {
 				continue
 			}
 			reply := prompt.NewReply(prompt.Chat, true, 0)
-			got, err := io.ReadAll(WithoutUsage(&pieces{text: c.sent, size: size}, reply))
+			got, err := io.ReadAll(WithoutUsage(&pieces{text: c.sent, size: size}, reply, false))
 			if string(got) != c.want || err != nil || reply.Usage() != c.learnt {
 				t.Errorf("%s, cut each %d: %.300q, %v, learnt %+v; want %.300q, learnt %+v", c.about, size, got, err, reply.Usage(), c.want, c.learnt)
 			}
 		}
 	}
 	reply := prompt.NewReply(prompt.Chat, true, 0)
-	got, err := io.ReadAll(WithoutUsage(io.MultiReader(strings.NewReader("data: {\"choices\":[{}]}\n\ndata: {\"choi"), iotest.ErrReader(io.ErrUnexpectedEOF)), reply))
+	got, err := io.ReadAll(WithoutUsage(io.MultiReader(strings.NewReader("data: {\"choices\":[{}]}\n\ndata: {\"choi"), iotest.ErrReader(io.ErrUnexpectedEOF)), reply, false))
 	if string(got) != "data: {\"choices\":[{}]}\n\n" || err != io.ErrUnexpectedEOF {
 		t.Errorf("broken off: %q, %v", got, err)
 	}
