@@ -154,17 +154,6 @@ func refusing(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-func TestFirstByteShortensTheWait(t *testing.T) {
-	u := client(t, Config{URL: saying(t, "", silent)})
-	r := *post
-	r.FirstByte = 30 * time.Millisecond
-	_, _, err := ask(u, &r)
-	var timeout net.Error
-	if !errors.As(err, &timeout) || !timeout.Timeout() || NotSent(err) || Unanswered(err) {
-		t.Errorf("got %v; want a timeout", err)
-	}
-}
-
 // What one read of the connection gave is handed on at once, and chunks that came together come as one.
 func TestReadHandsOnWhatCame(t *testing.T) {
 	next := make(chan struct{})

@@ -63,12 +63,7 @@ func (x *Response) try(cn *conn, r *Request, now time.Time) error {
 	x.keep = true
 	cn.mark = r.Mark
 	wait := x.pool.config.HeaderTimeout
-	if r.FirstByte > 0 && r.FirstByte < wait {
-		wait = r.FirstByte
-		cn.armExactly(now, wait)
-	} else {
-		cn.arm(now, wait)
-	}
+	cn.arm(now, wait)
 	var err error
 	if r.long() {
 		err = x.duplex(cn, r, wait)

@@ -54,10 +54,6 @@ type Request struct {
 	// meets no stale one.
 	Tail       io.Reader
 	TailLength int64 // of Tail; -1 = not known, and the body is sent chunked
-
-	// FirstByte bounds the wait for the head of the answer instead of Config.HeaderTimeout where it is shorter; 0 = no
-	// bound of its own.
-	FirstByte time.Duration
 }
 
 // inToken and inValue are the bytes of a field's name and of its value (RFC 9110, sections 5.6.2 and 5.5).
