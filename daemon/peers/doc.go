@@ -11,6 +11,9 @@
 // work as of the time at which they happened, so that late records leave the same books (TestBooksAgree). It learns no
 // speeds from others. A namespace is a number, as its name may hold a tenant's salt.
 //
+// The routers divide the questions to the workers (worker.Pool.Share). Each second a router publishes the good checks
+// and the pages of metrics of the workers that it asks, and a failed check at once (seen.go).
+//
 // A chain of hashes names its beginning by one hash, if that was sent before ([chains]): all routers read one stream in
 // one order, and a router that writes has read. A Receiver that lacks a beginning requests chains in full.
 //

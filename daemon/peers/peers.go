@@ -153,6 +153,7 @@ func (p *Peers) Join(name string, pool *route.Pool) (leave func()) {
 func (p *Peers) leave(m *Member) {
 	m.pool.Tell(nil)
 	m.pool.Sessions.Tell(nil)
+	m.pool.Workers.Share(0, nil, nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.members = slices.DeleteFunc(p.members, func(o *Member) bool { return o == m })

@@ -3,6 +3,7 @@ package peers
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -218,6 +219,10 @@ func (r *Receiver) applyRecord(p *peer, now time.Time) {
 		case c.Kind == drainRecord:
 			if !r.replay && !p.others[worker.KeyOf(c.Key)] {
 				r.drains.apply(&c, now)
+			}
+		case c.Kind == seenRecord:
+			if all, ok := readSeen(c.Value); ok && !r.replay && c.Life > 0 {
+				r.pool.Workers.Hear(slices.DeleteFunc(all, func(s worker.Seen) bool { return p.others[s.Key] }), now)
 			}
 		default:
 			r.owner.session(c)

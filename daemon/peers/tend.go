@@ -46,6 +46,7 @@ func (m *Member) tend(name string, now time.Time) {
 	for _, d := range m.receiver.drains.take(allDrains, now) {
 		m.sender.QueueSession(d, now)
 	}
+	m.share(now)
 	if asked || due {
 		m.sender.QueueOpen(now)
 	}

@@ -37,6 +37,9 @@ func (h *Health) flows(now time.Duration) bool {
 	return last > 0 && now-last < flowing
 }
 
+// HasPassed reports whether the latest of this router's health checks was good.
+func (h *Health) HasPassed() bool { return h.checks.late+h.checks.ill == 0 && !h.checks.closed }
+
 // State returns the result of the health checks.
 func (h *Health) State() State { return h.checks.state }
 

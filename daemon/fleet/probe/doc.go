@@ -11,6 +11,9 @@
 //   - A worker at which no request is, in a pool that is not small, is asked less often: worker.Phase has the pause. If
 //     that is 5 s or more, its health check and its scrape are one visit, on one connection. Each question apart cost
 //     .5 ms of processor time. The first request to a worker has it asked at once (TestIdleWorkersAreVisited).
+//   - A router that shares a history asks only its part of the workers, as long as others publish what they saw of the
+//     rest (worker.Phase). A pool gets 500 questions of each kind a second at most. In a process whose timers are late
+//     pauses are up to twice as long, since requests come first.
 //   - A worker that is not up is checked twice a second, whatever the interval: it is used again within 2 s of being
 //     able to answer (TestReturnOnSocket).
 //   - A worker that comes up is asked how many engines it has before it is reported healthy, if the sink wants that:

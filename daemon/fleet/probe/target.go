@@ -36,10 +36,12 @@ type target struct {
 // followHealth checks at once and then every interval. It has the models listed on every fifth good check and on the
 // first after a bad one.
 func (t *target) followHealth(ctx context.Context, sink Sink) {
-	was, visit := false, false
+	was, waited, visit := false, false, false // waited: for the whole pause
 	for n := 0; ctx.Err() == nil; n++ {
 		a := t.asker.Load()
-		ok := t.checkHealth(ctx, a, sink, visit)
+		ok := waited && sink.Phase(t.id, time.Now()).Checked
+		visit = visit && !ok
+		ok = ok || t.checkHealth(ctx, a, sink, visit)
 		if ok && (!was || n%listEvery == 0) {
 			signal(t.list)
 		}
@@ -59,7 +61,8 @@ func (t *target) followHealth(ctx context.Context, sink Sink) {
 		}
 		gap := min(minGap, every/2)
 		sleep(ctx, gap, nil, nil)
-		visit = sleep(ctx, every-gap, t.check, a.replaced) && phase.Rest >= visitAfter
+		waited = sleep(ctx, every-gap, t.check, a.replaced)
+		visit = waited && phase.Rest >= visitAfter
 	}
 }
 
@@ -90,7 +93,7 @@ func (t *target) followHealthAlone(ctx context.Context, sink Sink) {
 // followMetrics scrapes at once and then every interval, while the worker is up. The health check of an idle worker
 // has it scraped: both use one connection.
 func (t *target) followMetrics(ctx context.Context, sink Sink) {
-	for ctx.Err() == nil {
+	for asked := true; ctx.Err() == nil; {
 		a := t.asker.Load()
 		switch phase := sink.Phase(t.id, time.Now()); {
 		case !phase.Up:
@@ -99,12 +102,14 @@ func (t *target) followMetrics(ctx context.Context, sink Sink) {
 			t.readMetrics(ctx, a, sink)
 			sleep(ctx, jitter(min(leaveEvery, a.ScrapeInterval)), nil, nil)
 		default:
-			t.readMetrics(ctx, a, sink)
+			if asked || !phase.Read {
+				t.readMetrics(ctx, a, sink)
+			}
 			pause := rest(a.ScrapeInterval, phase.Rest)
 			if phase.Rest >= visitAfter {
 				pause = 3 * phase.Rest
 			}
-			sleep(ctx, pause, t.scrape, a.replaced)
+			asked = !sleep(ctx, pause, t.scrape, a.replaced)
 		}
 	}
 }
@@ -193,16 +198,27 @@ func rest(every, idle time.Duration) time.Duration {
 // jitter varies d by a tenth.
 func jitter(d time.Duration) time.Duration { return d*9/10 + rand.N(d/5+1) }
 
+// starved is how late a timer is in a process that gets too little processor time.
+const starved = 20 * time.Millisecond
+
 // sleep waits for d, for ctx, or for one of the channels, and reports whether it was for d. Either channel may be nil.
+// A process that is starved has to serve its requests first: sleep then takes up to twice as long.
 func sleep(ctx context.Context, d time.Duration, soon, replaced <-chan struct{}) bool {
+	due := time.Now().Add(d)
 	t := time.NewTimer(d)
 	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-soon:
-	case <-replaced:
-	case <-t.C:
-		return true
+	for longer := false; ; longer = true {
+		select {
+		case <-ctx.Done():
+		case <-soon:
+		case <-replaced:
+		case <-t.C:
+			if late := time.Since(due); late > starved && !longer {
+				t.Reset(min(d, 20*late))
+				continue
+			}
+			return true
+		}
+		return false
 	}
-	return false
 }

@@ -46,6 +46,12 @@ type fleet struct {
 	adapters  bool         // some worker lists LoRA adapters
 	loading   measure.Mean // seconds of an adapter's load
 	passing   request      // the request of a PassForeign call; it is in no queue between two calls
+
+	self   uint64      // this router, and
+	others []uint64    // those with which it shares the questions to the workers
+	seen   []*endpoint // of which there is something to publish, and
+	hurry  bool        // at once, through
+	urgent func([]Seen)
 }
 
 // grace gives up the requests in flight at a worker that will not answer them.
@@ -275,7 +281,7 @@ func (f *fleet) advance(at time.Duration) moment {
 	for _, w := range f.workers {
 		f.settle(w, at)
 	}
-	return moment{now: at, stale: 3 * f.conf.ScrapeInterval, slowness: f.speed.Value, back: f.rates.Back(at),
+	return moment{now: at, stale: 3 * max(f.conf.ScrapeInterval, f.leastPause()), slowness: f.speed.Value, back: f.rates.Back(at),
 		elsewhere: f.elsewhere}
 }
 
@@ -339,6 +345,9 @@ func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {
 		f.rates.Add(&w.share, r.est*f.speed.Value*w.speed.Times(), r.Sent)
 		w.slowStart.Spend()
 		w.theirs.sent++
+	}
+	if f.asks(w.endpoint) {
+		f.wake(w.endpoint)
 	}
 	w.theirs.n++
 	w.theirs.tokens += r.tokens

@@ -20,9 +20,12 @@ type Phase struct {
 	Counts  bool // its number of engines must be reported before its next good health check
 	Still   bool // an engine of it does nothing although requests wait, or is paused
 
-	// Rest is the mean pause between two questions of a kind, if no request is at the worker and its pool is not small;
-	// else 0.
+	// Rest is the least mean pause between two questions of a kind: of an idle worker whose pool is not small, and of
+	// each worker of a pool so large that the budget of questions has no room for more.
 	Rest time.Duration
+
+	Checked bool // another router checks its health, and
+	Read    bool // reads its metrics: this one need not, unless it was asked to
 
 	// Try is the model of which the worker is to complete a token now: its engine hung. Rank is the value of
 	// X-data-parallel-rank, "" = no header. Tried takes the answer.
@@ -39,10 +42,13 @@ func (p *Pool) Phase(id uint64, now time.Time) Phase {
 	}
 	a := Phase{Up: e.isUp(), Leaving: e.health.IsGoingAway(),
 		Counts: !e.isUp() && e.place == configured && e.learns(), Still: slices.ContainsFunc(e.ranks, mayBePaused)}
-	if n := len(p.fleet.watched); n > smallPool && a.Up && !a.Still && e.isIdle() {
-		a.Rest = time.Duration(n) * time.Second / time.Duration(5+n/40)
+	n := len(p.fleet.watched)
+	e.idle = n > smallPool && a.Up && !a.Still && e.isIdle()
+	a.Rest = p.fleet.leastPause()
+	if e.idle {
+		a.Rest = max(a.Rest, time.Duration(n)*time.Second/time.Duration(5+n/40))
 	}
-	e.idle = a.Rest > 0
+	p.fleet.follow(e, &a, p.fleet.clock(now))
 	switch {
 	case !a.Up || !e.health.OwnTrialDue(p.fleet.clock(now)) || e.suspect.engine.IsAsleep() || e.allDrain():
 	case e.listing == nil || e.listing.Base() == "":
@@ -56,6 +62,20 @@ func (p *Pool) Phase(id uint64, now time.Time) Phase {
 // smallPool is the number of workers up to which all are asked by their intervals. In a larger pool the idle ones
 // together are asked 5 times a second, and once more for each 40 workers: each of 64 after 10 s, of 1,000 after 33 s.
 const smallPool = 8
+
+// budget is the number of questions of each kind that this router asks the workers of a pool in a second. At 0.3 ms a
+// question it is a third of a core.
+const budget = 500
+
+// leastPause returns the pause between two questions to a worker at which the budget suffices for all, 0 if their
+// intervals are longer.
+func (f *fleet) leastPause() time.Duration {
+	pause := time.Duration(len(f.watched)) * time.Second / time.Duration(budget*(1+len(f.others)))
+	if pause < f.conf.ScrapeInterval {
+		return 0
+	}
+	return pause
+}
 
 // isIdle reports whether no request is at the worker, by the router's count and by its metrics. A worker that sleeps,
 // is paused or is set aside is not idle: the router asks it at the usual interval, to see its return soon.
@@ -90,22 +110,34 @@ func (p *Pool) Counted(id uint64, engines int, now time.Time) {
 
 // Healthy records a good health check.
 func (p *Pool) Healthy(id uint64, now time.Time) {
-	p.report(id, func(e *endpoint) { p.fleet.healthy(e, p.fleet.clock(now)) })
+	p.report(id, func(e *endpoint) {
+		p.fleet.healthy(e, p.fleet.clock(now))
+		p.fleet.publish(e, CheckedGood, nil)
+	})
 }
 
 // Silent records a health check without an answer in time.
 func (p *Pool) Silent(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.clock(now), why, judge.CheckLate) })
+	p.failed(id, why, judge.CheckLate, now)
 }
 
 // Ill records a health check that was answered by 500 or more.
 func (p *Pool) Ill(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.clock(now), why, judge.CheckIll) })
+	p.failed(id, why, judge.CheckIll, now)
 }
 
 // Dead records a health check that proves death: nothing listens.
 func (p *Pool) Dead(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.clock(now), why, judge.CheckClosed) })
+	p.failed(id, why, judge.CheckClosed, now)
+}
+
+func (p *Pool) failed(id uint64, why string, c judge.Check, now time.Time) {
+	p.report(id, func(e *endpoint) {
+		if e.isUp() {
+			p.fleet.publish(e, CheckedBad, nil)
+		}
+		p.fleet.unhealthy(e, p.fleet.clock(now), why, c)
+	})
 }
 
 // Unchecked records that no health check could be made. That does not show the worker's health.
@@ -163,6 +195,7 @@ func (p *Pool) Scraped(id uint64, page Page, now time.Time) {
 	p.report(id, func(e *endpoint) {
 		if e.place == configured {
 			p.fleet.scraped(e, &page, p.fleet.clock(now))
+			p.fleet.publish(e, NotChecked, &page)
 		}
 	})
 }
