@@ -28,8 +28,9 @@
 // # Without Redis
 //
 // A single router writes its view of the caches to a [StateFile] every minute and at the end, and reads it at a
-// restart: the answers' frames, per worker the chain used last first, and what each worker is known by (statewire.go
-// has the bytes). Without the file the hit rate falls to nearly nothing after a restart (TestRestartIsNotAColdStart).
+// restart. It appends what has changed to a log, until that is longer than the file; then it writes all anew. In both
+// are the answers' frames, per worker the chain used last first, and what each worker is known by (statewire.go has
+// the bytes). Without the file the hit rate falls to nearly nothing after a restart (TestRestartIsNotAColdStart).
 // The file is refused if it is broken, over an hour old, or of another release; for one pool, if its models are others
 // or no worker has the same id and URL; and for one worker, if that has restarted meanwhile.
 //

@@ -26,7 +26,13 @@ type StateFile struct {
 	path string
 	log  *slog.Logger
 
-	saving sync.Mutex // one write at a time
+	saving sync.Mutex // one write at a time; guards all until mu
+
+	written time.Time // when the newest write began; zero: the next one is of all
+	whole   int64     // bytes of the file, and
+	logged  int64     // of its log
+	fleet   uint32    // a sum of the pools, and their workers, of which the file is
+	link    uint32    // the file's checksum, with which its log begins
 
 	mu    sync.Mutex // guards all below
 	found *state     // the file's content at the start, until Run; nil = none was accepted
@@ -38,8 +44,8 @@ type StateFile struct {
 // Written describes the writes of a state file, for an operator.
 type Written struct {
 	On       bool
-	At       time.Time // of the newest whole file that this process wrote; zero: none yet
-	Bytes    int64     // of it
+	At       time.Time // of the newest file or part of its log that this process wrote whole; zero: none yet
+	Bytes    int64     // of both
 	Took     time.Duration
 	Failed   bool   // the last try failed
 	Failures uint64 // tries that failed
@@ -76,7 +82,12 @@ func OpenState(path string, log *slog.Logger) *StateFile {
 		return f
 	}
 	if err == nil {
-		f.found, err = readState(b, time.Now())
+		log, _ := readBounded(path + logSuffix) // without it the file stands alone
+		parts, cut := logParts(log, b)
+		f.found, err = readStates(append([][]byte{b}, parts...), time.Now())
+		if cut > 0 && err == nil {
+			f.log.Warn("state file: the end of its log is cut: what was learnt last is lost", "log", path+logSuffix, "bytes", cut)
+		}
 	}
 	if err != nil {
 		f.log.Warn("state file refused: the router starts without knowledge of the workers' caches", "error", err)
@@ -127,12 +138,11 @@ func (f *StateFile) restore(found *state, s *stated) {
 		log.Warn("state file: its part of this pool is refused: the pool starts without knowledge of its workers' caches",
 			"error", why+"; nothing need be done, it is written anew")
 	}
-	i := slices.IndexFunc(found.pools, func(p savedPool) bool { return p.name == s.name })
-	if i < 0 {
+	p := found.newest().pool(s.name)
+	if p == nil {
 		refuse("it has no pool of this name")
 		return
 	}
-	p := &found.pools[i]
 	if p.models != modelsSum(s.models()) {
 		refuse("the pool's models were others when it was written")
 		return
@@ -159,10 +169,8 @@ func (f *StateFile) restore(found *state, s *stated) {
 			s.pool.Relearn(w.key, &w.learnt)
 		}
 	}
-	_, h := NewPair(s.pool, 2)
-	h.BeginReplay()
-	for _, frame := range p.frames {
-		if err := h.Apply(frame, found.at, time.Now()); err != nil {
+	for part := found; part != nil; part = part.later {
+		if err := part.replay(s); err != nil {
 			refuse("BUG: a part of it is not read: " + err.Error())
 			break
 		}
@@ -173,8 +181,24 @@ func (f *StateFile) restore(found *state, s *stated) {
 		}
 	}
 	log.Info("state file: the router's view of the workers' caches is restored", "workers", len(same), "of", len(all),
-		"blocks", s.pool.Index.Stats().Blocks, "written", began.Sub(found.at).Round(time.Second).String()+" ago",
+		"blocks", s.pool.Index.Stats().Blocks, "written", began.Sub(found.newest().at).Round(time.Second).String()+" ago",
 		"took", time.Since(began).Round(time.Millisecond))
+}
+
+// replay applies the frames of a part.
+func (part *state) replay(s *stated) error {
+	p := part.pool(s.name)
+	if p == nil {
+		return nil
+	}
+	_, h := NewPair(s.pool, 2)
+	h.BeginReplay()
+	for _, frame := range p.frames {
+		if err := h.Apply(frame, part.at, time.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Run writes the file every minute, and a last time when ctx ends. It drops what the file held at the start.
@@ -211,8 +235,9 @@ func (f *StateFile) try() {
 	f.report(err)
 }
 
-// Save writes the file now. Another process reads the old file or the new one, never a part. Save logs the first
-// failure of a series, and its end.
+// Save writes the file now: the chains that were used since the last time to the end of its log, or if the log has
+// become longer than the file, or the fleet is another one, all to a new file. Another process reads the old file or
+// the new one, never a part. Save logs the first failure of a series, and its end.
 func (f *StateFile) Save() {
 	if f == nil {
 		return
@@ -226,8 +251,16 @@ func (f *StateFile) Save() {
 		return
 	}
 	began := time.Now()
-	bytes, err := f.write()
+	write, fleet := f.write, f.sum(began)
+	if !f.written.IsZero() && fleet == f.fleet && f.logged <= f.whole {
+		write = f.append
+	}
+	bytes, err := write()
 	f.report(err)
+	f.written, f.fleet = began, fleet
+	if err != nil {
+		f.written = time.Time{}
+	}
 	if err == nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -253,6 +286,7 @@ func (f *StateFile) hold(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.held = on
+	f.written = time.Time{} // the other process may write meanwhile
 }
 
 func (f *StateFile) report(err error) {
@@ -294,9 +328,60 @@ func (f *StateFile) write() (bytes int64, err error) {
 			os.Remove(file.Name())
 		}
 	}()
-	if err := f.writeTo(file); err != nil {
+	f.link, err = f.writeTo(file, time.Time{})
+	if err != nil {
 		return 0, err
 	}
+	if f.whole, err = closeWritten(file); err != nil {
+		return 0, err
+	}
+	if err := os.Rename(file.Name(), f.path); err != nil {
+		return 0, err
+	}
+	f.logged = 0
+	_ = os.Remove(f.path + logSuffix) // one that stays is of the file before, by its link
+	return f.whole, nil
+}
+
+// append adds to the log what has changed since the last write.
+func (f *StateFile) append() (bytes int64, err error) {
+	name, flags := f.path+logSuffix, os.O_WRONLY
+	if f.logged == 0 {
+		_ = os.Remove(name)
+		flags |= os.O_CREATE | os.O_EXCL
+	}
+	file, err := os.OpenFile(name, flags, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	if f.logged == 0 {
+		f.logged = logHead
+		if _, err := file.Write(binary.LittleEndian.AppendUint32([]byte("WHSL"), f.link)); err != nil {
+			return 0, err
+		}
+	}
+	at := f.logged
+	if _, err := file.Seek(at+4, io.SeekStart); err != nil {
+		return 0, err
+	}
+	if _, err := f.writeTo(file, f.written); err != nil {
+		return 0, err
+	}
+	end, err := file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	// The length comes last: a part that is not whole has none.
+	if _, err := file.WriteAt(binary.LittleEndian.AppendUint32(nil, uint32(end-at-4)), at); err != nil {
+		return 0, err
+	}
+	f.logged, err = closeWritten(file)
+	return f.whole + f.logged, err
+}
+
+// closeWritten has a file's bytes written to the disk, and returns their number.
+func closeWritten(file *os.File) (int64, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return 0, err
@@ -304,19 +389,33 @@ func (f *StateFile) write() (bytes int64, err error) {
 	if err := file.Sync(); err != nil {
 		return 0, err
 	}
-	if err := file.Close(); err != nil {
-		return 0, err
-	}
-	return info.Size(), os.Rename(file.Name(), f.path)
+	return info.Size(), file.Close()
 }
 
-func (f *StateFile) writeTo(file io.Writer) error {
+// sum returns a checksum of the pools and their workers. A log is of the same ones as its file.
+func (f *StateFile) sum(now time.Time) uint32 {
+	f.mu.Lock()
+	pools := slices.Clone(f.pools)
+	f.mu.Unlock()
+	var w writer
+	for _, p := range pools {
+		secret := p.pool.Secret()
+		w.bytes(p.name)
+		w.fixed(modelsSum(p.models()))
+		w.b = append(w.b, secret[:]...)
+		w.fixed(sum(named(p.pool, secret, now)))
+	}
+	return crc32.Checksum(w.b, castagnoli)
+}
+
+// writeTo writes what was used since a time, and returns the checksum at its end.
+func (f *StateFile) writeTo(file io.Writer, since time.Time) (uint32, error) {
 	f.mu.Lock()
 	pools := slices.Clone(f.pools)
 	f.mu.Unlock()
 	out := bufio.NewWriterSize(file, 1<<16) // it keeps the first error
 	sum := crc32.New(castagnoli)
-	s := stateWriter{at: time.Now(), to: io.MultiWriter(out, sum)}
+	s := stateWriter{at: time.Now(), since: since, to: io.MultiWriter(out, sum)}
 	workers := 0
 	for _, p := range pools {
 		workers += len(p.pool.Workers.Stats(s.at))
@@ -326,5 +425,5 @@ func (f *StateFile) writeTo(file io.Writer) error {
 		s.pool(p.name, modelsSum(p.models()), p.pool, maxState/max(1, workers))
 	}
 	_, _ = out.Write(binary.LittleEndian.AppendUint32(nil, sum.Sum32()))
-	return out.Flush()
+	return sum.Sum32(), out.Flush()
 }

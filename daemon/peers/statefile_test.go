@@ -203,6 +203,94 @@ func TestStateFileRefused(t *testing.T) {
 	})
 }
 
+// TestStateFileLog: what changed since the file was written stands in its log: chains, and caches that were lost. A log
+// whose end is cut gives what is before it, with a line. One of another file gives nothing. A log that is longer than
+// the file, and another fleet, have all written anew.
+func TestStateFileLog(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state")
+	one := newLife(t, path, 4, 7, served)
+	seenChains(one.pool, time.Now())
+	one.file.Save()
+	whole := one.file.Stats().Bytes
+	blocks := func(l *life) (n [4]int) {
+		for i := range n {
+			n[i] = l.pool.Index.Worker(uint32(i)).Blocks
+		}
+		return n
+	}
+	recall := func(w string, first uint64) {
+		var chain []uint64
+		for i := range uint64(100) {
+			chain = append(chain, first+i)
+		}
+		one.pool.Recall(worker.KeyOf(w), 1, chain, time.Now(), time.Now())
+	}
+	read := func(what string, want [4]int, lines int) {
+		t.Helper()
+		two := newLife(t, path, 4, 8, served)
+		if got := blocks(two); got != want || strings.Count(two.log.String(), "\n") != lines {
+			t.Errorf("%s: %v blocks; want %v\n%s", what, got, want, two.log)
+		}
+	}
+	read("no log", blocks(one), 1)
+	recall("w1", 1e6)
+	one.file.Save()
+	first := blocks(one)
+	read("another chain", first, 1)
+	if n := one.file.Stats().Bytes - whole; n < 800 || n > 3000 {
+		t.Errorf("a log of %d bytes for 100 blocks", n)
+	}
+	for page := range 2 { // of another process
+		one.pool.Workers.Scraped(3, worker.Page{Metrics: worker.Metrics{Process: 1e9 + 1e4*float64(page)}}, time.Now())
+	}
+	recall("w2", 2e6)
+	recall("w3", 3e6)
+	one.file.Save()
+	read("a lost cache, and two chains", blocks(one), 1)
+	if n := blocks(one)[2]; n != 100 {
+		t.Errorf("%d blocks at a worker that has lost its cache; want 100", n)
+	}
+	log, err := os.ReadFile(path + logSuffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 20, 300} {
+		write(t, path+logSuffix, log[:len(log)-n])
+		read("a log without its end", first, 2)
+	}
+	log[5]++
+	write(t, path+logSuffix, log)
+	file, _ := os.ReadFile(path)
+	base := newLife(t, filepath.Join(t.TempDir(), "x"), 4, 8, served)
+	write(t, base.file.path, file)
+	read("the log of another file", blocks(newLife(t, base.file.path, 4, 8, served)), 1)
+	for n := uint64(0); one.file.logged <= one.file.whole; n++ {
+		for i := range uint64(40) {
+			recall("w0", 1e7+1000*(40*n+i))
+		}
+		one.file.Save()
+	}
+	one.file.Save()
+	if _, err := os.Stat(path + logSuffix); err == nil || one.file.logged > 0 {
+		t.Error("a log that is longer than its file is kept")
+	}
+	read("written anew", blocks(one), 1)
+	recall("w0", 5e8)
+	one.pool.Workers.Update([]worker.Spec{{ID: "w0", URL: "http://w0"}}, time.Now())
+	one.file.Save()
+	if one.file.logged > 0 {
+		t.Error("another fleet is written to the log")
+	}
+}
+
+func write(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Where only a part of the fleet is the same, that part is restored.
 func TestStateFileOfAPart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")

@@ -28,9 +28,15 @@ import (
 //	  times the fleet's seconds f32, samples of it f32
 //	frame..., each after its length u32; a length of 0 ends them
 //
-// A frame has the form of wire.go, holds answers alone, and is of the time of the file. Numbers, names and counts are
+// A frame has the form of wire.go, holds answers and lost caches alone, and is of the time of the file. Numbers, names and counts are
 // written as there.
+//
+// Its log has what changed since. It begins with "WHSL" and the checksum at the end of the file, and then has parts,
+// each after its length u32. A part is as a file, with the chains that were used since the part before, and before
+// them the workers whose caches were lost.
 const (
+	logSuffix    = ".log"
+	logHead      = 8
 	stateVersion = 2
 	stateHead    = 4 + 1 + 1 + 8
 	// maxState bounds the file: 32 million blocks, which are a billion tokens of text.
@@ -53,6 +59,24 @@ var (
 type state struct {
 	at    time.Time
 	pools []savedPool
+	later *state // the next part of the log
+}
+
+// newest returns the last part of a file and its log.
+func (s *state) newest() *state {
+	for s.later != nil {
+		s = s.later
+	}
+	return s
+}
+
+// pool returns the pool of that name, nil if there is none.
+func (s *state) pool(name string) *savedPool {
+	i := slices.IndexFunc(s.pools, func(p savedPool) bool { return p.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.pools[i]
 }
 
 type savedPool struct {
@@ -67,6 +91,43 @@ type savedPool struct {
 type savedWorker struct {
 	key, address uint64
 	learnt       route.Learnt
+}
+
+// logParts returns the whole parts of a log, and how many bytes follow them. A log of another file has none.
+func logParts(log, file []byte) (parts [][]byte, cut int) {
+	if len(log) < logHead || len(file) < sumBytes || string(log[:4]) != "WHSL" ||
+		string(log[4:logHead]) != string(file[len(file)-sumBytes:]) {
+		return nil, 0
+	}
+	r := reader{b: log[logHead:]}
+	for len(r.b) > 0 {
+		left := len(r.b)
+		n := r.length()
+		if n < stateHead+sumBytes || n > len(r.b) ||
+			crc32.Checksum(r.b[:n-sumBytes], castagnoli) != binary.LittleEndian.Uint32(r.b[n-sumBytes:n]) {
+			return parts, left
+		}
+		parts = append(parts, r.b[:n])
+		r.b = r.b[n:]
+	}
+	return parts, 0
+}
+
+// readStates decodes a file and the parts of its log. The last of them must not be too old.
+func readStates(parts [][]byte, now time.Time) (first *state, err error) {
+	at := &first
+	for i, b := range parts {
+		asOf := now
+		if i < len(parts)-1 && len(b) >= stateHead {
+			asOf = time.UnixMicro(int64(binary.LittleEndian.Uint64(b[6:])))
+		}
+		*at, err = readState(b, asOf)
+		if err != nil {
+			return nil, err
+		}
+		at = &(*at).later
+	}
+	return first, nil
 }
 
 // readState decodes a file. now is for the check of its age.
@@ -147,6 +208,8 @@ func (r *reader) length() int {
 type stateWriter struct {
 	to io.Writer // which keeps its first error
 	at time.Time
+
+	since time.Time // chains that were used before are left out
 }
 
 func (s *stateWriter) put(b []byte) { _, _ = s.to.Write(b) }
@@ -187,6 +250,10 @@ func (s *stateWriter) pool(name string, models uint64, p *route.Pool, most int) 
 	s.put(w.b)
 	f := stateFrames{stateWriter: s, chains: newChains(), mark: secret.Fingerprint()}
 	f.begin()
+	for _, key := range p.TakeForgotten() {
+		f.w.kind(kindForgotten)
+		f.w.known(&f.w.workers, key)
+	}
 	for _, st := range p.Workers.Stats(s.at) {
 		f.worker(p, st.Slot, st.ID, most)
 	}
@@ -218,6 +285,9 @@ func (f *stateFrames) worker(p *route.Pool, slot uint32, id string, most int) {
 	key, asOf := worker.KeyOf(id), time.Now()
 	p.Index.Each(slot, func(space uint64, chain []uint64, ago time.Duration) bool {
 		chain = chain[:min(len(chain), maxStateChain)]
+		if asOf.Add(-ago).Before(f.since) { // and so were all that follow
+			return false
+		}
 		if most < 8*len(chain)+64 { // at most
 			return false
 		}

@@ -50,13 +50,13 @@ var ofPeers = []reading[*peers.PoolStats]{
 // ofStateFile has no values where no file is written.
 var ofStateFile = []reading[peers.Written]{
 	newReading(metric{name: "state_file_written_timestamp_seconds",
-		help: "When the state file was last written as a whole.", kind: isGauge},
+		help: "When the state file or its log was last written.", kind: isGauge},
 		func(w peers.Written, send func(float64, ...string)) {
 			if !w.At.IsZero() {
 				send(float64(w.At.UnixMilli()) / 1e3)
 			}
 		}),
-	gauge("state_file_bytes", "Bytes of the state file as it was last written.", nil,
+	gauge("state_file_bytes", "Bytes of the state file and its log.", nil,
 		func(w peers.Written) float64 { return float64(w.Bytes) }),
 	gauge("state_file_write_seconds", "How long that took.", nil,
 		func(w peers.Written) float64 { return w.Took.Seconds() }),

@@ -2,6 +2,7 @@ package route
 
 import (
 	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,11 @@ type Pool struct {
 
 	mu     sync.Mutex // guards warned
 	warned map[uint32]bool
+
+	forgotten struct {
+		sync.Mutex                 // guards keys
+		keys       map[uint64]bool // of workers whose caches were lost since TakeForgotten; nil = nobody has called it
+	}
 }
 
 // Config is the configuration of a pool.
@@ -226,9 +232,23 @@ func (p *Pool) forget(slot uint32) {
 	if to := p.teller.Load(); to != nil {
 		to.Forgotten(w.Key())
 	}
+	p.forgotten.Lock()
+	if p.forgotten.keys != nil {
+		p.forgotten.keys[w.Key()] = true
+	}
+	p.forgotten.Unlock()
 	if p.clients != nil {
 		p.clients.Restarted(w.URL())
 	}
+}
+
+// TakeForgotten returns the keys of the workers whose caches were lost since the call before, none the first time.
+func (p *Pool) TakeForgotten() []uint64 {
+	p.forgotten.Lock()
+	defer p.forgotten.Unlock()
+	keys := slices.Collect(maps.Keys(p.forgotten.keys))
+	p.forgotten.keys = map[uint64]bool{}
+	return keys
 }
 
 // Secret returns the secret that makes the namespaces' seeds now.
