@@ -51,11 +51,11 @@ func (m *Member) publish(all []worker.Seen, now time.Time) {
 	}
 	for i := range all {
 		var one writer
-		one.seen(&all[i])
+		writeSeen(&one, &all[i])
 		if len(one.b) >= maxString {
 			all[i].Page = nil
 			one.b = nil
-			one.seen(&all[i])
+			writeSeen(&one, &all[i])
 		}
 		if len(w.b)+len(one.b) > maxString {
 			send()
@@ -70,9 +70,9 @@ func (m *Member) publish(all []worker.Seen, now time.Time) {
 	}
 }
 
-// seen writes what was seen of a worker: key u64, check u8, number of engines, and of each its figures. The sums over
-// the engines are not written: of a single engine they are the same.
-func (w *writer) seen(s *worker.Seen) {
+// writeSeen writes what was seen of a worker: key u64, check u8, number of engines, and of each its figures. The sums
+// over the engines are not written: of a single engine they are the same.
+func writeSeen(w *writer, s *worker.Seen) {
 	w.fixed(s.Key)
 	w.byte(byte(s.Check))
 	if s.Page == nil {
@@ -81,15 +81,15 @@ func (w *writer) seen(s *worker.Seen) {
 	}
 	w.byte(byte(1 + min(2, len(s.Page.Engines))))
 	if len(s.Page.Engines) == 1 {
-		w.value(reflect.ValueOf(s.Page.Metrics))
+		writeValue(w, reflect.ValueOf(s.Page.Metrics))
 		return
 	}
-	w.value(reflect.ValueOf(*s.Page))
+	writeValue(w, reflect.ValueOf(*s.Page))
 }
 
-// value writes the fields of a struct in their order. A number is the reversed bits of its float64 as a varint: a whole
-// number takes few bytes.
-func (w *writer) value(v reflect.Value) {
+// writeValue writes the fields of a struct in their order. A number is the reversed bits of its float64 as a varint: a
+// whole number takes few bytes.
+func writeValue(w *writer, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
 		w.byte(map[bool]byte{true: 1}[v.Bool()])
@@ -102,37 +102,37 @@ func (w *writer) value(v reflect.Value) {
 	case reflect.Slice:
 		w.uint(uint64(v.Len()))
 		for i := range v.Len() {
-			w.value(v.Index(i))
+			writeValue(w, v.Index(i))
 		}
 	case reflect.Pointer:
 		w.byte(map[bool]byte{false: 1}[v.IsNil()])
 		if !v.IsNil() {
-			w.value(v.Elem())
+			writeValue(w, v.Elem())
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			w.value(v.Field(i))
+			writeValue(w, v.Field(i))
 		}
 	}
 }
 
 // readSeen reads the value of a seenRecord. It returns false for another version, and for one that no router writes.
 func readSeen(b []byte) (all []worker.Seen, ok bool) {
-	r := reader{b: b}
+	r := &reader{b: b}
 	if r.byte() != seenVersion {
 		return nil, false
 	}
 	for r.more() {
-		s := worker.Seen{Key: r.fixed(), Check: worker.Checked(r.upTo(uint64(worker.CheckedBad)))}
+		s := worker.Seen{Key: r.fixed(), Check: r.upTo(2)}
 		switch n := r.upTo(3); n {
 		case 0:
 		case 2:
 			s.Page = new(worker.Page)
-			r.value(reflect.ValueOf(&s.Page.Metrics).Elem())
+			readValue(r, reflect.ValueOf(&s.Page.Metrics).Elem())
 			s.Page.Engines = []worker.Metrics{s.Page.Metrics}
 		default:
 			s.Page = new(worker.Page)
-			r.value(reflect.ValueOf(s.Page).Elem())
+			readValue(r, reflect.ValueOf(s.Page).Elem())
 		}
 		if s.Page != nil && slices.ContainsFunc(append(s.Page.Engines, s.Page.Metrics), overfull) {
 			return nil, false
@@ -144,15 +144,15 @@ func readSeen(b []byte) (all []worker.Seen, ok bool) {
 
 func overfull(m worker.Metrics) bool { return m.Usage > 1 }
 
-// value reads what writer.value wrote. It fails for a number that a page cannot have.
-func (r *reader) value(v reflect.Value) {
+// readValue reads what writeValue wrote. It fails for a number that a page cannot have.
+func readValue(r *reader, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
 		v.SetBool(r.upTo(1) == 1)
 	case reflect.Int:
-		v.SetInt(int64(r.number(math.MaxInt32)))
+		v.SetInt(int64(readNumber(r, math.MaxInt32)))
 	case reflect.Float64:
-		v.SetFloat(r.number(1e15))
+		v.SetFloat(readNumber(r, 1e15))
 	case reflect.String:
 		v.SetString(r.bytes())
 	case reflect.Slice:
@@ -161,21 +161,21 @@ func (r *reader) value(v reflect.Value) {
 			v.Set(reflect.MakeSlice(v.Type(), n, n))
 		}
 		for i := range n {
-			r.value(v.Index(i))
+			readValue(r, v.Index(i))
 		}
 	case reflect.Pointer:
 		if r.upTo(1) == 1 {
 			v.Set(reflect.New(v.Type().Elem()))
-			r.value(v.Elem())
+			readValue(r, v.Elem())
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			r.value(v.Field(i))
+			readValue(r, v.Field(i))
 		}
 	}
 }
 
-func (r *reader) number(most float64) float64 {
+func readNumber(r *reader, most float64) float64 {
 	f := math.Float64frombits(bits.ReverseBytes64(r.uint()))
 	if !(f >= 0 && f <= most) {
 		r.fail()

@@ -45,11 +45,11 @@ func TestSeenOnTheWire(t *testing.T) {
 	page, n := new(worker.Page), 0
 	filled(reflect.ValueOf(page).Elem(), &n)
 	one := &worker.Page{Metrics: page.Metrics, Engines: []worker.Metrics{page.Metrics}}
-	want := []worker.Seen{{Key: 1, Check: worker.CheckedGood, Page: page}, {Key: 2, Check: worker.CheckedBad}, {Key: 3, Page: one}}
+	want := []worker.Seen{{Key: 1, Check: 1, Page: page}, {Key: 2, Check: 2}, {Key: 3, Page: one}}
 	var w writer
 	w.byte(seenVersion)
 	for i := range want {
-		w.seen(&want[i])
+		writeSeen(&w, &want[i])
 	}
 	got, ok := readSeen(w.b)
 	if !ok || !reflect.DeepEqual(got, want) {
@@ -66,7 +66,7 @@ func TestSeenThatNoRouterWrites(t *testing.T) {
 	filled(reflect.ValueOf(page).Elem(), &n)
 	var w writer
 	w.byte(seenVersion)
-	w.seen(&worker.Seen{Key: 1, Page: page})
+	writeSeen(&w, &worker.Seen{Key: 1, Page: page})
 	for i := range w.b {
 		if _, ok := readSeen(w.b[:i]); ok && i > 1 {
 			t.Errorf("%d of %d bytes are a record", i, len(w.b))

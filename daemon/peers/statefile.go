@@ -86,7 +86,8 @@ func OpenState(path string, log *slog.Logger) *StateFile {
 		parts, cut := logParts(log, b)
 		f.found, err = readStates(append([][]byte{b}, parts...), time.Now())
 		if cut > 0 && err == nil {
-			f.log.Warn("state file: the end of its log is cut: what was learnt last is lost", "log", path+logSuffix, "bytes", cut)
+			f.log.Warn("state file: the end of its log is cut: what was learnt last is lost", "log", path+logSuffix,
+				"bytes", cut)
 		}
 	}
 	if err != nil {
@@ -332,7 +333,8 @@ func (f *StateFile) write() (bytes int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if f.whole, err = closeWritten(file); err != nil {
+	f.whole, err = closeWritten(file)
+	if err != nil {
 		return 0, err
 	}
 	if err := os.Rename(file.Name(), f.path); err != nil {

@@ -3,7 +3,6 @@ package worker
 import (
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/models"
@@ -33,9 +32,7 @@ type endpoint struct {
 	census  census
 	unread  int  // looks in a row at its metrics that found no page
 	idle    bool // by Phase: it is asked less often
-
-	seen                  Seen          // to be published
-	checkHeard, pageHeard time.Duration // when another router last published a good check of it, and a page
+	heard   publishedAt
 
 	deniesKey bool // the last reading of its models was refused
 }

@@ -46,12 +46,7 @@ type fleet struct {
 	adapters  bool         // some worker lists LoRA adapters
 	loading   measure.Mean // seconds of an adapter's load
 	passing   request      // the request of a PassForeign call; it is in no queue between two calls
-
-	self   uint64      // this router, and
-	others []uint64    // those with which it shares the questions to the workers
-	seen   []*endpoint // of which there is something to publish, and
-	hurry  bool        // at once, through
-	urgent func([]Seen)
+	sharing   sharing
 }
 
 // grace gives up the requests in flight at a worker that will not answer them.
@@ -281,8 +276,23 @@ func (f *fleet) advance(at time.Duration) moment {
 	for _, w := range f.workers {
 		f.settle(w, at)
 	}
-	return moment{now: at, stale: 3 * max(f.conf.ScrapeInterval, f.leastPause()), slowness: f.speed.Value, back: f.rates.Back(at),
+	stale := 3 * max(f.conf.ScrapeInterval, f.leastPause())
+	return moment{now: at, stale: stale, slowness: f.speed.Value, back: f.rates.Back(at),
 		elsewhere: f.elsewhere}
+}
+
+// budget is the number of questions of each kind that this router asks the workers of a pool in a second. At 0.3 ms a
+// question it is a third of a core.
+const budget = 500
+
+// leastPause returns the pause between two questions to a worker at which the budget suffices for all, 0 if their
+// intervals are longer.
+func (f *fleet) leastPause() time.Duration {
+	pause := time.Duration(len(f.watched)) * time.Second / time.Duration(budget*(1+len(f.sharing.others)))
+	if pause < f.conf.ScrapeInterval {
+		return 0
+	}
+	return pause
 }
 
 // age makes averages fade and speeds drift, once a second.
@@ -346,7 +356,7 @@ func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {
 		w.slowStart.Spend()
 		w.theirs.sent++
 	}
-	if f.asks(w.endpoint) {
+	if f.sharing.asks(w.endpoint.ranks[0].key) {
 		f.wake(w.endpoint)
 	}
 	w.theirs.n++

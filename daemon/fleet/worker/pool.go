@@ -50,17 +50,13 @@ func (p *Pool) unlock() {
 	events := p.fleet.events
 	p.fleet.events = nil
 	room := p.fleet.conf.Room
-	var seen []Seen
-	urgent := p.fleet.urgent
-	if p.fleet.hurry {
-		seen = p.fleet.takeSeen()
-	}
+	seen, publish := p.fleet.sharing.inHurry()
 	if n := int32(len(p.fleet.workers)); n != p.count.Load() {
 		p.count.Store(n)
 	}
 	p.mu.Unlock()
-	if len(seen) > 0 && urgent != nil {
-		urgent(seen)
+	if publish != nil {
+		publish(seen)
 	}
 	if len(events) > 0 {
 		p.announce.announce(events)

@@ -63,18 +63,56 @@ func (p *Pool) Phase(id uint64, now time.Time) Phase {
 // together are asked 5 times a second, and once more for each 40 workers: each of 64 after 10 s, of 1,000 after 33 s.
 const smallPool = 8
 
-// budget is the number of questions of each kind that this router asks the workers of a pool in a second. At 0.3 ms a
-// question it is a third of a core.
-const budget = 500
-
-// leastPause returns the pause between two questions to a worker at which the budget suffices for all, 0 if their
-// intervals are longer.
-func (f *fleet) leastPause() time.Duration {
-	pause := time.Duration(len(f.watched)) * time.Second / time.Duration(budget*(1+len(f.others)))
-	if pause < f.conf.ScrapeInterval {
-		return 0
+// follow sets which questions to a worker other routers answer: none if this router asks it, or if there is something
+// wrong with the worker.
+func (f *fleet) follow(e *endpoint, a *Phase, now time.Duration) {
+	if len(f.sharing.others) == 0 || !a.Up || a.Leaving || a.Still || e.health.IsSetAside() || !e.health.HasPassed() ||
+		f.sharing.asks(e.ranks[0].key) {
+		return
 	}
-	return pause
+	a.Checked = isRecent(e.heard.check, max(f.conf.HealthInterval, a.Rest), now)
+	a.Read = isRecent(e.heard.page, max(f.conf.ScrapeInterval, a.Rest), now)
+}
+
+// publish keeps what this router has seen of a worker for the others.
+func (f *fleet) publish(e *endpoint, check int, page *Page) {
+	if e.place == configured {
+		f.sharing.publish(e.ranks[0].key, check, page)
+	}
+}
+
+// Share sets which router this one is and which others share the questions to the workers. It returns what was seen
+// since the last call. urgent is called, without the pool's lock, with what must not wait for the next call: a bad
+// check. Without others nothing is shared.
+func (p *Pool) Share(self uint64, others []uint64, urgent func([]Seen)) []Seen {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fleet.sharing.set(self, others, urgent)
+}
+
+// Hear takes what another router has seen.
+func (p *Pool) Hear(all []Seen, at time.Time) {
+	p.mu.Lock()
+	defer p.unlock()
+	now := p.fleet.clock(at)
+	for _, s := range all {
+		w := p.fleet.keyed[s.Key]
+		switch {
+		case w == nil || w.endpoint.place != configured:
+			continue
+		case s.Check == checkedBad || !w.isUp():
+			p.fleet.watcher.CheckSoon(w.number)
+			continue
+		}
+		if s.Check == checkedGood && w.health.HasPassed() {
+			w.heard.check = now
+			p.fleet.healthy(w.endpoint, now)
+		}
+		if s.Page != nil {
+			w.heard.page = now
+			p.fleet.scraped(w.endpoint, s.Page, now)
+		}
+	}
 }
 
 // isIdle reports whether no request is at the worker, by the router's count and by its metrics. A worker that sleeps,
@@ -112,7 +150,7 @@ func (p *Pool) Counted(id uint64, engines int, now time.Time) {
 func (p *Pool) Healthy(id uint64, now time.Time) {
 	p.report(id, func(e *endpoint) {
 		p.fleet.healthy(e, p.fleet.clock(now))
-		p.fleet.publish(e, CheckedGood, nil)
+		p.fleet.publish(e, checkedGood, nil)
 	})
 }
 
@@ -134,7 +172,7 @@ func (p *Pool) Dead(id uint64, why string, now time.Time) {
 func (p *Pool) failed(id uint64, why string, c judge.Check, now time.Time) {
 	p.report(id, func(e *endpoint) {
 		if e.isUp() {
-			p.fleet.publish(e, CheckedBad, nil)
+			p.fleet.publish(e, checkedBad, nil)
 		}
 		p.fleet.unhealthy(e, p.fleet.clock(now), why, c)
 	})
@@ -195,7 +233,7 @@ func (p *Pool) Scraped(id uint64, page Page, now time.Time) {
 	p.report(id, func(e *endpoint) {
 		if e.place == configured {
 			p.fleet.scraped(e, &page, p.fleet.clock(now))
-			p.fleet.publish(e, NotChecked, &page)
+			p.fleet.publish(e, 0, &page)
 		}
 	})
 }

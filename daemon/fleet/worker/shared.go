@@ -14,83 +14,64 @@ import (
 // Seen is what a router has seen of a worker since it last published something of it.
 type Seen struct {
 	Key   uint64 // of the worker, of several ranks the first one's
-	Check Checked
-	Page  *Page // of metrics; nil = none was read
+	Check int    // 1: a health check was good; 2: one was not; 0: none was made
+	Page  *Page  // of metrics; nil = none was read
 }
 
-// Checked is the result of a health check for the other routers.
-type Checked uint8
-
-// The values of Checked.
 const (
-	NotChecked Checked = iota
-	CheckedGood
-	CheckedBad
+	checkedGood = 1
+	checkedBad  = 2
 )
 
-// Share sets which router this one is and which others share the questions to the workers. It returns what was seen
-// since the last call. urgent is called, without the pool's lock, with what must not wait for the next call: a bad
-// check. Without others nothing is shared.
-func (p *Pool) Share(self uint64, others []uint64, urgent func([]Seen)) []Seen {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fleet.self, p.fleet.others, p.fleet.urgent = self, others, urgent
-	return p.fleet.takeSeen()
+// sharing is what a router shares with others. The zero value shares nothing.
+type sharing struct {
+	self   uint64   // this router
+	others []uint64 // nil = it shares with nobody
+	seen   map[uint64]Seen
+	hurry  bool // seen holds a bad check, which goes to urgent at once
+	urgent func([]Seen)
 }
 
-// Hear takes what another router has seen.
-func (p *Pool) Hear(all []Seen, now time.Time) {
-	p.mu.Lock()
-	defer p.unlock()
-	for _, s := range all {
-		if w := p.fleet.keyed[s.Key]; w != nil && w.endpoint.place == configured {
-			p.fleet.hear(w.endpoint, &s, p.fleet.clock(now))
-		}
-	}
+// set sets the routers, and returns what was seen since the last call.
+func (s *sharing) set(self uint64, others []uint64, urgent func([]Seen)) []Seen {
+	s.self, s.others, s.urgent = self, others, urgent
+	return s.take()
 }
 
-func (f *fleet) hear(e *endpoint, s *Seen, now time.Duration) {
-	if s.Check == CheckedBad || !e.isUp() {
-		f.watcher.CheckSoon(e.number)
+// publish keeps what was seen of a worker until the next take.
+func (s *sharing) publish(key uint64, check int, page *Page) {
+	if len(s.others) == 0 {
 		return
 	}
-	if s.Check == CheckedGood && e.health.HasPassed() {
-		e.checkHeard = now
-		f.healthy(e, now)
+	if s.seen == nil {
+		s.seen = map[uint64]Seen{}
 	}
-	if s.Page != nil {
-		e.pageHeard = now
-		f.scraped(e, s.Page, now)
-	}
+	was := s.seen[key]
+	s.seen[key] = Seen{Key: key, Check: max(check, was.Check), Page: cmp.Or(page, was.Page)}
+	s.hurry = s.hurry || check == checkedBad
 }
 
-// publish keeps what was seen of a worker until the next Share.
-func (f *fleet) publish(e *endpoint, c Checked, page *Page) {
-	if len(f.others) == 0 || e.place != configured {
-		return
+func (s *sharing) take() (all []Seen) {
+	for _, one := range s.seen {
+		all = append(all, one)
 	}
-	if e.seen == (Seen{}) {
-		f.seen = append(f.seen, e)
-	}
-	e.seen.Check = max(c, e.seen.Check)
-	e.seen.Page = cmp.Or(page, e.seen.Page)
-	f.hurry = f.hurry || c == CheckedBad
-}
-
-func (f *fleet) takeSeen() (all []Seen) {
-	for _, e := range f.seen {
-		e.seen.Key = e.ranks[0].key
-		all = append(all, e.seen)
-		e.seen = Seen{}
-	}
-	f.seen, f.hurry = f.seen[:0], false
+	clear(s.seen)
+	s.hurry = false
 	return all
 }
 
-// asks reports whether this router is the one that asks the worker: it has the greatest hash of router and worker.
-func (f *fleet) asks(e *endpoint) bool {
-	own := rendezvous(f.self, e.ranks[0].key)
-	return !slices.ContainsFunc(f.others, func(o uint64) bool { return rendezvous(o, e.ranks[0].key) > own })
+// inHurry returns what must not wait for the next call of set, and the function that publishes it.
+func (s *sharing) inHurry() ([]Seen, func([]Seen)) {
+	if !s.hurry || s.urgent == nil {
+		return nil, nil
+	}
+	return s.take(), s.urgent
+}
+
+// asks reports whether this router is the one that asks a worker: it has the greatest hash of router and worker.
+func (s *sharing) asks(worker uint64) bool {
+	own := rendezvous(s.self, worker)
+	return !slices.ContainsFunc(s.others, func(o uint64) bool { return rendezvous(o, worker) > own })
 }
 
 func rendezvous(router, worker uint64) uint64 {
@@ -99,18 +80,11 @@ func rendezvous(router, worker uint64) uint64 {
 	return x ^ x>>32
 }
 
-// publishedWithin is how long a good check waits for the next Share and its way, at most.
+// publishedAt is when another router last published a good check of a worker, and a page.
+type publishedAt struct{ check, page time.Duration }
+
+// publishedWithin is how long a good check waits for the next call of set and its way, at most.
 const publishedWithin = 1500 * time.Millisecond
 
-// follow sets which questions to a worker other routers answer: none if this router asks it, or if there is something
-// wrong with the worker.
-func (f *fleet) follow(e *endpoint, a *Phase, now time.Duration) {
-	if len(f.others) == 0 || !a.Up || a.Leaving || a.Still || e.health.IsSetAside() || !e.health.HasPassed() || f.asks(e) {
-		return
-	}
-	within := func(heard, every time.Duration) bool {
-		return heard > 0 && now-heard < 2*max(every, a.Rest)+publishedWithin
-	}
-	a.Checked = within(e.checkHeard, f.conf.HealthInterval)
-	a.Read = within(e.pageHeard, f.conf.ScrapeInterval)
-}
+// isRecent reports whether what was heard at a time is of the last two intervals.
+func isRecent(at, every, now time.Duration) bool { return at > 0 && now-at < 2*every+publishedWithin }
