@@ -55,7 +55,7 @@ func TestSeenOnTheWire(t *testing.T) {
 	if !ok || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n%+v; want\n%+v", ok, got, want)
 	}
-	if sum := crc32.ChecksumIEEE(w.b); seenVersion != 1 || sum != 0xf1c7cc12 {
+	if sum := crc32.ChecksumIEEE(w.b); seenVersion != 1 || sum != 0x7de8faae {
 		t.Errorf("the layout of version %d has the sum %#x", seenVersion, sum)
 	}
 }

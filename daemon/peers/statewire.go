@@ -28,8 +28,8 @@ import (
 //	  times the fleet's seconds f32, samples of it f32
 //	frame..., each after its length u32; a length of 0 ends them
 //
-// A frame has the form of wire.go, holds answers and lost caches alone, and is of the time of the file. Numbers, names and
-// counts are written as there.
+// A frame has the form of wire.go, holds answers and lost caches alone, and is of the time of the file. Numbers, names
+// and counts are written as there.
 //
 // Its log has what changed since. It begins with "WHSL" and the checksum at the end of the file, and then has parts,
 // each after its length u32. A part is as a file, with the chains that were used since the part before, and before
