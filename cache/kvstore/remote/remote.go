@@ -240,14 +240,23 @@ func (r *Remote) measure(ctx context.Context, at redis.Cmdable, key string) (fac
 	if err != nil {
 		return fact{}, err
 	}
-	f := fact{size: length.Val(), stand: stand}
-	switch left := life.Val(); {
-	case left == -2: // no such key
-		return f, redis.Nil
-	case left > 0:
-		f.ends = time.Now().Add(left).UnixMilli()
+	ends, there := endOf(life.Val(), time.Now())
+	if !there {
+		return fact{}, redis.Nil
 	}
-	return f, nil
+	return fact{size: length.Val(), ends: ends, stand: stand}, nil
+}
+
+// endOf returns when a value ends of which Redis has said by PTTL how long it lives, in Unix milliseconds; 0 = it does
+// not end. Redis says 0 of a value that ends within a millisecond.
+func endOf(life time.Duration, now time.Time) (ends int64, there bool) {
+	switch {
+	case life == -2: // no such key
+		return 0, false
+	case life == -1:
+		return 0, true
+	}
+	return now.Add(life).UnixMilli(), true
 }
 
 // fill reads a value of a known length into its place: go-redis reads from the socket into it. If the place is in

@@ -265,3 +265,18 @@ func TestUnderWay(t *testing.T) {
 }
 
 func now() time.Time { return time.Now() }
+
+// TestEndOf: PTTL is 0 in the last millisecond of a value. Taken for no end, the value would stay for ever.
+func TestEndOf(t *testing.T) {
+	now := time.UnixMilli(1_000_000)
+	f := func(life time.Duration, want int64, there bool) {
+		t.Helper()
+		if ends, ok := endOf(life, now); ends != want || ok != there {
+			t.Errorf("%v: %d %v; want %d %v", life, ends, ok, want, there)
+		}
+	}
+	f(-2, 0, false)
+	f(-1, 0, true)
+	f(0, 1_000_000, true)
+	f(300*time.Millisecond, 1_000_300, true)
+}

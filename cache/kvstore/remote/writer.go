@@ -202,13 +202,10 @@ func (r *Remote) askOne(ctx context.Context, at redis.Cmdable, keys []string) {
 	}
 	now := time.Now()
 	for i, key := range keys {
-		switch left := lives[i].Val(); {
-		case left == -2:
+		if ends, there := endOf(lives[i].Val(), now); there {
+			r.index.add(markOf(key), fact{size: lengths[i].Val(), ends: ends, stand: stands[i]})
+		} else {
 			r.index.miss(markOf(key), asked)
-		case left > 0:
-			r.index.add(markOf(key), fact{size: lengths[i].Val(), ends: now.Add(left).UnixMilli(), stand: stands[i]})
-		default:
-			r.index.add(markOf(key), fact{size: lengths[i].Val(), stand: stands[i]})
 		}
 	}
 }
