@@ -102,5 +102,8 @@ func valueOf(text string, ttl time.Duration) (v reply, ok bool) {
 	if text == "" || text[0] != markValue || len(text) > ahead || ttl == -2 { // gone between the two answers
 		return reply{}, false
 	}
+	if ttl == 0 { // its last millisecond: a reply's 0 is no expiry
+		ttl = time.Millisecond
+	}
 	return reply{kind: kindValue, value: []byte(text[1:]), ttl: max(ttl, 0)}, true
 }

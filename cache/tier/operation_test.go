@@ -151,8 +151,9 @@ func TestValuesOfAPage(t *testing.T) {
 	}
 	f("vx", time.Hour, "x", time.Hour, true)
 	f("v", time.Hour, "", time.Hour, true)
-	f("vx", -1, "x", 0, true) // it does not end
-	f("vx", -2, "", 0, false) // gone
+	f("vx", -1, "x", 0, true)               // it does not end
+	f("vx", 0, "x", time.Millisecond, true) // it ends within a millisecond
+	f("vx", -2, "", 0, false)               // gone
 	f("", -2, "", 0, false)
 	f("t", time.Hour, "", 0, false)
 	f("other", time.Hour, "", 0, false)
