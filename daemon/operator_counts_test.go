@@ -113,7 +113,7 @@ func TestEveryAnswerIsCountedAndLoggedOnce(t *testing.T) {
 	f(401, "GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n")
 	f(404, "GET /nowhere HTTP/1.1\r\n"+good+"\r\n")
 	f(404, "POST /nowhere HTTP/1.1\r\n"+good+"\r\n")
-	f(426, "GET /v1/realtime HTTP/1.1\r\n"+good+"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	f(404, "GET /v1/realtime HTTP/1.1\r\n"+good+"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	f(401, "GET /v1/realtime HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	f(400, "POST /v1/completions HTTP/1.1\r\n"+good+"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n")
 	f(400, "GET /health HTTP/1.1\r\n"+good+"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -29,7 +29,7 @@ var statesOf = map[string][]struct {
 		{"host/result.go", "var reasonNames", "}", `"(\w+)"`},
 	},
 	"Why a pool cannot serve": {{"daemon/admin/operator/pool.go", "const (", "\n)", `Why\w+ += "([^"]+)"`}},
-	"How an answer ended":     {{"daemon/request/*/*.go", "", "", `\.End = "([^"]+)"`}},
+	"How an answer ended":     {{"daemon/request/*/*.go", "", "", `(?:\.End|EndContinued) = "([^"]+)"`}},
 	"Codes of errors": {
 		{"daemon/request/*/*.go", "", "", `Fault\{Status: \d+, Kind: "\w+", Code: "(\w+[a-z])"[,}]`},
 		{"daemon/request/sessionapi/api.go", "func unknownEndpoint(", "\n}", `Code: "(\w+)"`},

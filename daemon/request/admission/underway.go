@@ -115,7 +115,7 @@ func (j *job) hasEnded() (ended bool, used route.Usage) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	j.unheard++
-	code, text, err := j.pool.Asking.Order(ctx, j.url, j.path, nil, maxAnswer)
+	code, text, err := j.pool.Asking.Get(ctx, j.url, j.path, maxAnswer)
 	if err == nil && code < 300 {
 		reply := prompt.NewReply(prompt.Other, false, 0)
 		reply.Skim()

@@ -111,6 +111,11 @@ func ReadAnswer(r io.Reader, limit int64) ([]byte, error) {
 	return share.ReadAll(r, limit)
 }
 
+// Get asks a worker for what is at a path, and returns its answer, of at most limit bytes. A longer one is an error.
+func (a *Asking) Get(ctx context.Context, url, path string, limit int) (int, []byte, error) {
+	return a.Post(ctx, tokens.Target{URL: url}, path, nil, limit)
+}
+
 // Order posts an operator's order to a worker and returns its answer, of at most limit bytes. A longer one is an error.
 func (a *Asking) Order(ctx context.Context, url, path string, body []byte, limit int) (int, []byte, error) {
 	if body == nil { // else it would be a GET

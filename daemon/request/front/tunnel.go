@@ -150,7 +150,8 @@ func (t *tunnel) sayWhy() {
 	case message.CauseOf(t.q.life) == message.ErrDraining:
 		code, why = goingAway, "the router stops"
 	case t.idled.Load():
-		code, why, seen.End = goingAway, "idle", "idle"
+		code, why = goingAway, "idle"
+		seen.End = "idle"
 	case seen.End == "client_gone":
 		return
 	default:
