@@ -62,9 +62,10 @@ func (q *request) moveKey() {
 	q.in.SetHeader(fields)
 }
 
-// refusesSocket reports whether no worker takes WebSockets at an endpoint that plain HTTP serves too, by the answers of
-// servers that have no such path: Codex falls back to HTTP after 426 alone.
+// refusesSocket reports whether no worker takes WebSockets at an endpoint that plain HTTP serves too: the worker has
+// ignored the handshake and answered the GET, or has no such path. Codex falls back to HTTP after 426 alone.
 func (q *request) refusesSocket(out *message.Outbound) bool {
 	return q.in.Socket && q.in.Endpoint.Shape == message.Responses && out.Stream == nil &&
-		(out.Status == http.StatusForbidden || out.Status == http.StatusNotFound || out.Status == http.StatusMethodNotAllowed)
+		(out.Status < 300 || out.Status == http.StatusForbidden || out.Status == http.StatusNotFound ||
+			out.Status == http.StatusMethodNotAllowed)
 }
