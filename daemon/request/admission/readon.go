@@ -42,7 +42,7 @@ func ReadOn(ctx context.Context, r *Request) *message.Fault {
 	case !errors.Is(err, overflow.ErrFull):
 		f := message.BodyFault(err)
 		return &f
-	case in.Kept == nil || in.Kept.Size() >= most-keptPiece: // of its own
+	case int64(len(in.Body)) > most || in.Kept != nil && in.Kept.Size() >= most-keptPiece: // of its own
 		return &faultOverflow
 	}
 	r.Journal.Meter.Shed("", FaultOverflowFull.Code)
