@@ -23,12 +23,36 @@ const (
 )
 
 var errKeepsNothing = errors.New("the pool keeps no conversations to move: set hand_over_bytes of the pool, as " +
-	`"64MiB", and wait until its conversations have had another turn`)
+	"67108864, and wait until its conversations have had another turn")
 
 // leaving are the workers of a pool whose conversations are being moved.
 type leaving struct {
-	mu   sync.Mutex // guards ends
-	ends map[string]context.CancelFunc
+	mu    sync.Mutex       // guards moves
+	moves map[string]moves // by the worker's id
+}
+
+// moves are those away from one worker.
+type moves struct {
+	stop context.CancelFunc
+	over chan struct{} // is closed when they have ended
+}
+
+// end ends the moves away from a worker, if there are any. The caller holds l.mu.
+func (l *leaving) end(id string) {
+	if m, ok := l.moves[id]; ok {
+		m.stop()
+		<-m.over // a move that is under way is ended by its context
+		delete(l.moves, id)
+	}
+}
+
+// forget drops moves that are over, unless others have begun since.
+func (l *leaving) forget(id string, over chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.moves[id].over == over {
+		delete(l.moves, id)
+	}
 }
 
 // HandOver implements operator.Leaving. The worker gets no new conversations from now on, and its own go on there until
@@ -38,19 +62,20 @@ func (p *pool) HandOver(id string, within time.Duration) (conversations int, kno
 	if book.Keeps() == 0 {
 		return 0, true, errKeepsNothing
 	}
+	p.leaving.mu.Lock()
+	defer p.leaving.mu.Unlock()
+	p.leaving.end(id)
 	all := book.Leave(id, time.Now())
 	if !p.route.Workers.Drain(id, true, time.Now()) {
 		book.Release(all)
 		return 0, false, nil
 	}
 	ctx, cancel := context.WithTimeout(p.life, within)
-	p.leaving.mu.Lock()
-	defer p.leaving.mu.Unlock()
-	if end := p.leaving.ends[id]; end != nil {
-		end()
-	}
-	p.leaving.ends[id] = cancel
+	m := moves{stop: cancel, over: make(chan struct{})}
+	p.leaving.moves[id] = m
 	p.running.Go(func() {
+		defer p.leaving.forget(id, m.over)
+		defer close(m.over)
 		defer cancel()
 		p.move(ctx, id, all)
 	})
@@ -61,10 +86,7 @@ func (p *pool) HandOver(id string, within time.Duration) (conversations int, kno
 func (p *pool) Stay(id string) {
 	p.leaving.mu.Lock()
 	defer p.leaving.mu.Unlock()
-	if end := p.leaving.ends[id]; end != nil {
-		end()
-		delete(p.leaving.ends, id)
-	}
+	p.leaving.end(id)
 }
 
 // move moves conversations away from a worker, in their order, until ctx ends.

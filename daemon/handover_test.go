@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 // chatting is a conversation that grows with each turn.
 type chatting struct {
 	id       int
+	model    string // "" = sim
 	messages []map[string]string
 }
 
@@ -22,7 +24,7 @@ func (c *chatting) turn(t *testing.T, r *running, fields ...string) (worker stri
 	t.Helper()
 	text := strings.Repeat(fmt.Sprintf("line %d of conversation %d says this and that. ", len(c.messages), c.id), 30)
 	c.messages = append(c.messages, map[string]string{"role": "user", "content": text})
-	body, _ := json.Marshal(map[string]any{"model": "sim", "max_tokens": 8, "messages": c.messages})
+	body, _ := json.Marshal(map[string]any{"model": cmp.Or(c.model, "sim"), "max_tokens": 8, "messages": c.messages})
 	s := r.do("POST", "/v1/chat/completions", string(body), append(fields, "X-Warmpath-Explain", "1")...)
 	var answer struct {
 		Choices []struct{ Message struct{ Content string } }
@@ -149,4 +151,77 @@ func TestHandOverIsOff(t *testing.T) {
 	if s := r.describe()[0].Workers[0].State; s != "up" {
 		t.Errorf("the worker is %s", s)
 	}
+}
+
+// TestHandOverOfAKey: conversations of a key with labels and limits, under a name that leads to two models, move to
+// workers that the key may use, with the model that they had, and take nothing of the key's limits.
+func TestHandOverOfAKey(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 3, vllmsim.Config{Models: []string{"sim", "other"}})
+	text := withHandOver("prefixaware", f.URLs()...)
+	for i, zone := range []string{"a", "a", "b"} {
+		id := fmt.Sprintf("id = \"w%d\"\n", i+1)
+		text = strings.Replace(text, id, id+fmt.Sprintf("labels = { zone = %q }\n", zone), 1)
+	}
+	r := start(t, limited(t, "team", "workers = \"zone=a\"\nexplain = true\nmax_in_flight = 1\nrequests_per_minute = 1000\n")+
+		"[[models]]\nname = \"name\"\nto = [{ model = \"sim\" }, { model = \"other\" }]\n"+text, 3)
+	at := map[string][]*chatting{}
+	for i := range 8 {
+		c := &chatting{id: i, model: "name"}
+		c.turn(t, r, "X-Api-Key", "team-secret")
+		w, _ := c.turn(t, r, "X-Api-Key", "team-secret")
+		at[w] = append(at[w], c)
+	}
+	leaves, other := "w1", "w2"
+	if len(at[leaves]) == 0 {
+		leaves, other = other, leaves
+	}
+	requests, tokens, _ := r.taken("team")
+	if n := drainMoving(t, r, leaves); n != len(at[leaves]) {
+		t.Errorf("%d conversations move; want %d", n, len(at[leaves]))
+	}
+	if n, used, now := r.taken("team"); n != requests || used != tokens || now != 0 {
+		t.Errorf("the moves took %d requests and %v tokens of the key, %d are in flight", n-requests, used-tokens, now)
+	}
+	for _, c := range at[leaves] {
+		if w, cached := c.turn(t, r, "X-Api-Key", "team-secret"); w != other || cached < .6 {
+			t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached; want %s", c.id, w, cached, other)
+		}
+	}
+}
+
+// TestHandOverAgain: the command is repeated while conversations move, then the worker is put back.
+func TestHandOverAgain(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{Speed: 1})
+	r := start(t, withHandOver("prefixaware", f.URLs()...), 2)
+	var all []*chatting
+	home := ""
+	for i := 0; len(all) < 4; i++ {
+		c := &chatting{id: i}
+		w, _ := c.turn(t, r)
+		if home = cmp.Or(home, w); w == home {
+			all = append(all, c)
+		}
+	}
+	p := r.state.Load().pools[0]
+	for range 3 { // each ends the one before, and what that has not moved is moved
+		if _, known, err := p.HandOver(home, time.Minute); !known || err != nil {
+			t.Fatal(known, err)
+		}
+	}
+	eventually(t, "all have moved", func() bool {
+		return p.route.Book.Counts().Moved == len(all) && len(p.route.Book.Leave(home, time.Now())) == 0
+	})
+	for _, c := range all {
+		if w, cached := c.turn(t, r); w == home || cached < .4 {
+			t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", c.id, w, cached)
+		}
+	}
+	p.Stay(home)
+	eventually(t, "nothing is kept of moves that are over", func() bool {
+		p.leaving.mu.Lock()
+		defer p.leaving.mu.Unlock()
+		return len(p.leaving.moves) == 0
+	})
 }

@@ -75,7 +75,7 @@ type setup struct {
 func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), life: ctx, stop: cancel, daemon: d}
-	p.leaving.ends = map[string]context.CancelFunc{}
+	p.leaving.moves = map[string]moves{}
 	p.vigil, p.staff, p.queue = operator.NewVigil(p.log), strategies.NewServing(), waiting.New(adapt.Queue(&c))
 	p.waker, p.loader = wake.New(c.Name, c.Queue.WakeURL, p.log), adapters.New(c.Name, p.log, d.metrics)
 	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll,

@@ -33,7 +33,7 @@ const (
 )
 
 // orders are the paths that may be sent to all workers of a pool, with what each does by its query and the worker's
-// answer. They are those of vLLM (0.19 to 0.33, entrypoints/serve/dev) for reinforcement learning, sleep and caches.
+// answer. They are those of vLLM (entrypoints/serve/dev) for reinforcement learning, sleep and caches.
 // None runs code of the caller's, as /collective_rpc does. New weights empty no cache by themselves: a trainer that
 // wants that pauses with mode abort or wait, or resets the caches.
 var orders = map[string]func(q url.Values, answer []byte) effect{

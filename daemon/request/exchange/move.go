@@ -57,12 +57,14 @@ func (s *Server) Move(ctx context.Context, in *epoch.Epoch, pool string, r *relo
 	e.req.Journal = s.journal.Legs
 	e.SendOnce()
 	out := e.Serve(ctx)
-	text, _, err := out.Whole(1 << 20)
+	_, _, err := out.Whole(1 << 20)
 	switch {
 	case err != nil:
 		return "", err
-	case e.By() == nil || out.Status != http.StatusOK:
-		return "", fmt.Errorf("status %d: %.200s", out.Status, text)
+	case e.By() == nil:
+		return "", fmt.Errorf("no worker took it: %s", req.Seen.End)
+	case out.Status != http.StatusOK: // its words may repeat the prompt, and errors are logged
+		return "", fmt.Errorf("worker %s answered %d", e.By().ID(), out.Status)
 	}
 	return e.By().ID(), nil
 }
