@@ -56,6 +56,9 @@ type peer struct {
 	refill     time.Time       // when left is filled again
 }
 
+// isAlive reports whether the router has sent something within its lease, and has not said that it ends.
+func (p *peer) isAlive(now time.Time) bool { return !p.gone && now.Sub(p.lastSent) <= Lease }
+
 // allowsRecord counts one record of the router, and reports whether the router is within its limit. The limit is
 // maxRecords for each second by Redis's clock, and as many for each second of silence before, as a router sends
 // everything at once after an outage of Redis.
@@ -207,7 +210,7 @@ func (r *Receiver) Routers(now time.Time) []Router {
 	defer r.mu.Unlock()
 	for _, p := range r.peers {
 		all = append(all, Router{ID: fmt.Sprintf("%016x", p.id), Name: p.beat.Name,
-			Alive: !p.gone && now.Sub(p.lastSent) <= Lease, LastSent: p.lastSent, Lag: p.lag.Seconds(), Frames: p.frames,
+			Alive: p.isAlive(now), LastSent: p.lastSent, Lag: p.lag.Seconds(), Frames: p.frames,
 			Bytes: p.bytes, InFlight: len(p.open), Workers: len(p.beat.Workers), Version: int(p.version[0]),
 			Text: int(p.version[1]), OtherSecret: p.secret, At: p.inFlight(), workers: p.beat.Workers, digest: p.beat.digest})
 	}

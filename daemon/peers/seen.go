@@ -34,7 +34,7 @@ func (r *Receiver) alive(now time.Time) (all []uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, p := range r.peers {
-		if !p.gone && !p.foreign && now.Sub(p.lastSent) <= Lease {
+		if !p.foreign && p.isAlive(now) {
 			all = append(all, id)
 		}
 	}

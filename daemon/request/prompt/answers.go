@@ -58,7 +58,7 @@ func (a *answers) first() *answer { return a.at(0) }
 
 // gather appends a string value to the kept text of an answer.
 func (a *answers) gather(dst, raw []byte) []byte {
-	raw = inside(raw)
+	raw = Inside(raw)
 	a.size += len(raw)
 	if a.size > a.max {
 		return dst

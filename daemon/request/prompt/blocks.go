@@ -70,7 +70,7 @@ var billing = []byte("x-anthropic-billing-header")
 
 // writeSystem appends the system prompt: a string, or blocks that vLLM joins.
 func writeSystem(c *Chain, raw []byte) {
-	if in := inside(raw); len(in) > 0 {
+	if in := Inside(raw); len(in) > 0 {
 		c.plain("system", in)
 		return
 	}
@@ -79,7 +79,7 @@ func writeSystem(c *Chain, raw []byte) {
 	}
 	begun := false
 	eachBlock(raw, func(b block) {
-		in := inside(b.text.of(raw))
+		in := Inside(b.text.of(raw))
 		if len(in) == 0 || bytes.HasPrefix(in, billing) {
 			return
 		}
@@ -99,7 +99,7 @@ func writeSystem(c *Chain, raw []byte) {
 // writeUses appends an assistant's calls.
 func writeUses(w *writer, c *Chain, raw []byte) {
 	eachBlock(raw, func(b block) {
-		if string(inside(b.kind.of(raw))) == "tool_use" {
+		if string(Inside(b.kind.of(raw))) == "tool_use" {
 			w.call(c, b.name.of(raw), b.input.of(raw))
 		}
 	})
@@ -108,7 +108,7 @@ func writeUses(w *writer, c *Chain, raw []byte) {
 // writeResults appends each tool's result as a message of its own, and reports whether the user's message has more.
 func writeResults(w *writer, c *Chain, raw []byte) (more bool) {
 	eachBlock(raw, func(b block) {
-		if string(inside(b.kind.of(raw))) == "tool_result" {
+		if string(Inside(b.kind.of(raw))) == "tool_result" {
 			w.result(c, b.id.of(raw), b.content.of(raw))
 		} else {
 			more = true

@@ -55,10 +55,10 @@ func (w *writer) calls(c *Chain, raw []byte) {
 
 // call appends one call; its arguments are an object, or a string that holds one.
 func (w *writer) call(c *Chain, name, args []byte) {
-	w.scratch = unescape(w.scratch[:0], inside(name))
+	w.scratch = unescape(w.scratch[:0], Inside(name))
 	n := len(w.scratch)
 	if len(args) > 0 && args[0] == '"' {
-		w.scratch = unescape(w.scratch, inside(args))
+		w.scratch = unescape(w.scratch, Inside(args))
 	} else if len(args) > 0 && args[0] == '{' {
 		w.scratch = append(w.scratch, args...)
 	}
@@ -108,7 +108,7 @@ func (w *writer) tools(c *Chain, raw []byte) {
 			}
 			return f.readField(&s, key) // in Responses and Messages the function's fields stand here
 		})
-		if !f.isTool(inside(kind.of(raw))) { // unchanged: the parts that the engine leaves out are unknown
+		if !f.isTool(Inside(kind.of(raw))) { // unchanged: the parts that the engine leaves out are unknown
 			c.value(raw[lo:s.i])
 			return ok
 		}

@@ -85,7 +85,7 @@ func (c *Chain) value(raw []byte) {
 
 // tagged appends a mark and a string, or nothing if the value is not a string or empty.
 func (c *Chain) tagged(mark byte, raw []byte) {
-	if in := inside(raw); len(in) > 0 {
+	if in := Inside(raw); len(in) > 0 {
 		c.mark(mark)
 		c.text(in)
 	}

@@ -39,7 +39,7 @@ func (r *choicesReader) conclude(t *transcript) {
 	case !t.kind.Generates():
 		t.state.sawOutput()
 	case !r.known:
-		t.sawOther(inside(r.kind.of(t.w.scan.b)))
+		t.sawOther(Inside(r.kind.of(t.w.scan.b)))
 	}
 }
 
@@ -107,12 +107,12 @@ func (r *choicesReader) apply(t *transcript) {
 	}
 	calls, tokens := nonEmptyList(d.calls.of(b)), nonEmptyList(d.tokens.of(b))
 	gatherDelta(t, to, text.of(b), calls, tokens)
-	finish := inside(d.finish.of(b))
+	finish := Inside(d.finish.of(b))
 	if finish != nil && to.finishWith(finishReason(finish)) {
 		t.state.fail(failureImplied, 0)
 	}
-	written, thought := len(inside(text.of(b))) > 0, len(inside(d.thought.of(b))) > 0
-	more := len(calls) > 0 || len(tokens) > 0 || len(inside(d.refusal.of(b))) > 0
+	written, thought := len(Inside(text.of(b))) > 0, len(Inside(d.thought.of(b))) > 0
+	more := len(calls) > 0 || len(tokens) > 0 || len(Inside(d.refusal.of(b))) > 0
 	if written || thought || more || d.other || finish != nil && !t.state.failed() {
 		t.state.sawOutput()
 	}

@@ -63,7 +63,7 @@ func (r *blocksReader) readField(t *transcript, key []byte) bool {
 // conclude records what the event or body meant.
 func (r *blocksReader) conclude(t *transcript) {
 	b := t.w.scan.b
-	switch string(inside(r.kind.of(b))) {
+	switch string(Inside(r.kind.of(b))) {
 	case "message_start":
 		t.answers.first()
 	case "content_block_start":
@@ -99,7 +99,7 @@ func (r *blocksReader) conclude(t *transcript) {
 		})
 		endMessage(t, r.stop.of(b))
 	default:
-		t.sawOther(inside(r.kind.of(b)))
+		t.sawOther(Inside(r.kind.of(b)))
 	}
 }
 
@@ -111,7 +111,7 @@ func (r *blocksReader) beginBlock(t *transcript, raw []byte) {
 	b.read(&s)
 	to := t.answers.first()
 	r.block = openBlock{call: noCall}
-	switch string(inside(b.kind.of(raw))) {
+	switch string(Inside(b.kind.of(raw))) {
 	case "tool_use":
 		t.state.sawOutput()
 		r.block.call = min(len(to.calls), maxCalls-1)
@@ -124,7 +124,7 @@ func (r *blocksReader) beginBlock(t *transcript, raw []byte) {
 	case "text":
 		r.write(t, to, b.text.of(raw))
 	case "thinking":
-		if len(inside(b.thought.of(raw))) > 0 {
+		if len(Inside(b.thought.of(raw))) > 0 {
 			t.state.sawOutput()
 		}
 	default:
@@ -134,7 +134,7 @@ func (r *blocksReader) beginBlock(t *transcript, raw []byte) {
 
 // write adds to the text of the block; a block that stays empty leaves no trace.
 func (r *blocksReader) write(t *transcript, to *answer, raw []byte) {
-	if len(inside(raw)) == 0 {
+	if len(Inside(raw)) == 0 {
 		return
 	}
 	if !r.block.written && len(to.text) > 0 {
@@ -172,7 +172,7 @@ func (r *blocksReader) continueBlock(t *transcript, raw []byte) {
 	}
 	to := t.answers.first()
 	r.write(t, to, text.of(raw))
-	if in := input.of(raw); len(inside(in)) > 0 {
+	if in := input.of(raw); len(Inside(in)) > 0 {
 		t.state.sawOutput()
 		if r.block.call != noCall {
 			c := &to.calls[r.block.call]
@@ -180,7 +180,7 @@ func (r *blocksReader) continueBlock(t *transcript, raw []byte) {
 		}
 	}
 	lo := r.delta.lo
-	switch written, thinking := len(inside(text.of(raw))) > 0, len(inside(thought.of(raw))) > 0; {
+	switch written, thinking := len(Inside(text.of(raw))) > 0, len(Inside(thought.of(raw))) > 0; {
 	case input.hi > 0 || written == thinking:
 	case written:
 		t.piece = piece{text: span{lo + text.lo, lo + text.hi}}
@@ -194,7 +194,7 @@ func (r *blocksReader) continueBlock(t *transcript, raw []byte) {
 // endMessage records why the message ended. null is vLLM's for an abort, see Reply.Failed.
 func endMessage(t *transcript, raw []byte) {
 	finish := "other"
-	switch string(inside(raw)) {
+	switch string(Inside(raw)) {
 	case "end_turn", "stop_sequence":
 		finish = "stop"
 	case "max_tokens":

@@ -35,7 +35,7 @@ func (t *conversation) reset(body []byte) {
 }
 
 // role returns a message's role.
-func (t *conversation) role(m *message) []byte { return inside(m.role.of(t.body)) }
+func (t *conversation) role(m *message) []byte { return Inside(m.role.of(t.body)) }
 
 // readMessages scans a list of messages, which replaces an earlier one.
 func (t *conversation) readMessages(s *scanner) bool {

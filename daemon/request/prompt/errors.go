@@ -46,14 +46,14 @@ var errorStatus = map[string]int{
 // of digits, else that of the type's name, else that of the code's, else 0.
 func statusCode(code, kind []byte) int {
 	raw := code
-	if in := inside(raw); in != nil {
+	if in := Inside(raw); in != nil {
 		raw = in
 	}
 	if n := int(min(max(parseNumber(raw), 0), 1<<20)); n > 0 {
 		return n
 	}
-	if n := errorStatus[string(inside(kind))]; n > 0 {
+	if n := errorStatus[string(Inside(kind))]; n > 0 {
 		return n
 	}
-	return errorStatus[string(inside(code))]
+	return errorStatus[string(Inside(code))]
 }

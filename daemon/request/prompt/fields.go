@@ -180,7 +180,7 @@ func (f *fields) raw(i bodyField) []byte {
 }
 
 // inside returns the bytes between the quotes of a field that is a string, otherwise nil.
-func (f *fields) inside(i bodyField) []byte { return inside(f.raw(i)) }
+func (f *fields) inside(i bodyField) []byte { return Inside(f.raw(i)) }
 
 // flag reports whether the field is true.
 func (f *fields) flag(i bodyField) bool {

@@ -69,7 +69,7 @@ func (r *Request) hashResponses(c *Chain) {
 func (r *Request) hashPrompt(seed uint64) {
 	v := r.prompt()
 	if v[0] == '"' {
-		r.addChain(seed, domainText).text(inside(v))
+		r.addChain(seed, domainText).text(Inside(v))
 		return
 	}
 	var s scanner
@@ -82,7 +82,7 @@ func (r *Request) hashPrompt(seed uint64) {
 		case c == '"':
 			var text span
 			ok := s.locate(&text)
-			r.addChain(seed, domainText).text(inside(text.of(v)))
+			r.addChain(seed, domainText).text(Inside(text.of(v)))
 			return ok
 		case c == '[':
 			ids := r.addChain(seed, domainTokens)

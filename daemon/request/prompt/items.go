@@ -37,11 +37,11 @@ func (t *conversation) readItem(s *scanner) bool {
 	if !ok || len(t.messages) == maxMessages {
 		return ok
 	}
-	switch string(inside(kind.of(t.body))) {
+	switch string(Inside(kind.of(t.body))) {
 	case "", "message":
 		m.toolCallID = span{}
 		m.toolCalls = span{}
-		state := string(inside(status.of(t.body)))
+		state := string(Inside(status.of(t.body)))
 		t.unfinished = state == "in_progress" || state == "incomplete"
 	case "function_call":
 		m.form = formCall

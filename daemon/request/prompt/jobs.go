@@ -34,7 +34,7 @@ func (s *scanner) readReference(key []byte, names []string, id *string) bool {
 	}
 	var v span
 	ok := s.locate(&v)
-	if raw := inside(v.of(s.b)); ok && isID(raw) {
+	if raw := Inside(v.of(s.b)); ok && isID(raw) {
 		*id = string(raw)
 	}
 	return ok
@@ -90,7 +90,7 @@ func (s *scanner) readJobID(id *string) bool {
 		return false
 	}
 	raw := v.of(s.b)
-	if text := inside(raw); text != nil {
+	if text := Inside(raw); text != nil {
 		raw = text
 	} else if s.i == len(s.b) || len(bytes.Trim(raw, "0123456789")) > 0 { // a number may go on behind the cut
 		return true

@@ -60,7 +60,7 @@ func (r *itemsReader) readField(t *transcript, key []byte) bool {
 // response.completed holds only the end of it.
 func (r *itemsReader) conclude(t *transcript) {
 	b := t.w.scan.b
-	kind := inside(r.kind.of(b))
+	kind := Inside(r.kind.of(b))
 	switch {
 	case !t.stream:
 		r.finish(t)
@@ -76,7 +76,7 @@ func (r *itemsReader) conclude(t *transcript) {
 		addItem(t, r.item.of(b), true)
 	case bytes.HasSuffix(kind, []byte(".delta")):
 		switch {
-		case len(inside(r.delta.of(b))) > 0:
+		case len(Inside(r.delta.of(b))) > 0:
 			t.piece = piece{text: r.delta, choice: nobodys}
 			t.state.sawOutput()
 		case something(r.delta.of(b)):
@@ -85,7 +85,7 @@ func (r *itemsReader) conclude(t *transcript) {
 	default:
 		t.sawOther(kind)
 	}
-	if status := inside(r.status.of(b)); len(status) > 0 && len(status) <= maxStatus {
+	if status := Inside(r.status.of(b)); len(status) > 0 && len(status) <= maxStatus {
 		t.status = append(t.status[:0], status...)
 	}
 	if n := int(parseNumber(r.number.of(b))); r.number.hi > 0 && n >= 0 && !t.state.failed() {
@@ -106,9 +106,9 @@ func (r *itemsReader) finish(t *transcript) {
 			return ok
 		})
 	}
-	reason := inside(r.reason.of(b))
+	reason := Inside(r.reason.of(b))
 	finish := ""
-	switch string(inside(r.status.of(b))) {
+	switch string(Inside(r.status.of(b))) {
 	case "completed":
 		finish = "stop"
 	case "incomplete":
@@ -151,7 +151,7 @@ func addItem(t *transcript, raw []byte, done bool) {
 		}
 		return f.readField(&s, key)
 	})
-	switch string(inside(kind.of(raw))) {
+	switch string(Inside(kind.of(raw))) {
 	case "function_call":
 		to := t.answers.first()
 		t.state.sawOutput()
@@ -185,7 +185,7 @@ func addMessage(t *transcript, raw []byte) {
 			}
 			return s.value()
 		})
-		if len(inside(text.of(raw))) == 0 {
+		if len(Inside(text.of(raw))) == 0 {
 			return ok
 		}
 		switch {

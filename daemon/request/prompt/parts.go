@@ -34,11 +34,11 @@ func (w *writer) parts(c *Chain, raw []byte) {
 			}
 			return s.locate(&media)
 		})
-		switch string(inside(kind.of(raw))) { // calls and results have their own place, see blocks.go; thoughts have none
+		switch string(Inside(kind.of(raw))) { // calls and results have their own place, see blocks.go; thoughts have none
 		case "tool_use", "tool_result", "thinking", "redacted_thinking":
 			return ok
 		}
-		if inside(text.of(raw)) != nil || media.hi == 0 && id.hi == 0 {
+		if Inside(text.of(raw)) != nil || media.hi == 0 && id.hi == 0 {
 			c.tagged(markText, text.of(raw))
 			return ok
 		}
@@ -71,7 +71,7 @@ func (w *writer) media(c *Chain, kind, raw []byte) {
 	w.digest.value(pick)
 	c.Media = true
 	c.mark(markMedia)
-	c.text(inside(kind))
+	c.text(Inside(kind))
 	var sum [8]byte
 	binary.LittleEndian.PutUint64(sum[:], w.digest.sum())
 	c.Append(sum[:])

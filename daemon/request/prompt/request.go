@@ -288,7 +288,7 @@ func (r *Request) hasPrompt() bool {
 
 // isPrompt reports whether a value is one of the forms that can be hashed: text, token ids, or a list of these.
 func isPrompt(v []byte) bool {
-	if len(inside(v)) > 0 {
+	if len(Inside(v)) > 0 {
 		return true
 	}
 	if len(v) == 0 || v[0] != '[' {

@@ -188,11 +188,11 @@ func compare(t *testing.T, body []byte, r *Request) {
 	if json.Unmarshal(m["prompt"], &text) == nil && r.Kind == Completion && bytes.HasPrefix(m["prompt"], []byte{'"'}) {
 		var c Chain
 		c.reset(1, domainText)
-		c.Append(unescape(nil, inside(m["prompt"])))
+		c.Append(unescape(nil, Inside(m["prompt"])))
 		if r.HasPrompt && !same(c, r.Chains[0]) {
 			t.Errorf("prompt hashed differently")
 		}
-		if got := string([]rune(string(unescape(nil, inside(m["prompt"]))))); got != text {
+		if got := string([]rune(string(unescape(nil, Inside(m["prompt"]))))); got != text {
 			t.Errorf("prompt %q, want %q", got, text)
 		}
 	}

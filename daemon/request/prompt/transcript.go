@@ -64,7 +64,7 @@ func (t *transcript) readID() bool {
 	var v span
 	s := &t.w.scan
 	ok := s.locate(&v)
-	t.sawID(inside(v.of(s.b)))
+	t.sawID(Inside(v.of(s.b)))
 	return ok
 }
 
@@ -152,7 +152,7 @@ func (h *heading) readField(t *transcript, key []byte) bool {
 // check records an error at the top level.
 func (h *heading) check(t *transcript) {
 	data := t.w.scan.b
-	if string(inside(h.object.of(data))) == "error" || string(inside(h.kind.of(data))) == "error" {
+	if string(Inside(h.object.of(data))) == "error" || string(Inside(h.kind.of(data))) == "error" {
 		t.state.fail(failureReported, statusCode(h.code.of(data), h.kind.of(data)))
 	}
 }

@@ -79,8 +79,8 @@ func unescapeOne(dst, raw []byte) ([]byte, int) {
 	return utf8.AppendRune(dst, r), n
 }
 
-// inside returns a raw string without its quotes, nil for any other value.
-func inside(raw []byte) []byte {
+// Inside returns a raw string without its quotes, nil for any other value.
+func Inside(raw []byte) []byte {
 	if len(raw) < 2 || raw[0] != '"' {
 		return nil
 	}

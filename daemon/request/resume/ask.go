@@ -38,7 +38,7 @@ func (a *asked) read(kind prompt.Kind, body []byte) bool {
 	})
 	switch kind {
 	case prompt.Completion:
-		return whole && ok && (a.isList() || len(inside(a.prompt)) > 0)
+		return whole && ok && (a.isList() || len(prompt.Inside(a.prompt)) > 0)
 	case prompt.Chat, prompt.Messages, prompt.Responses:
 		return whole && ok && given(a.messages) && !endsWithAnswer(a.messages)
 	}
@@ -187,7 +187,7 @@ func (d *Draft) askPrompt(body []byte) (with []byte, ok bool) {
 	case d.asked.isList():
 		return nil, false // nobody knows the ids of the text
 	}
-	return set(body, "prompt", quoted(slices.Concat(inside(was), d.text))), true
+	return set(body, "prompt", quoted(slices.Concat(prompt.Inside(was), d.text))), true
 }
 
 // prefill makes the text so far the beginning of a chat's answer.

@@ -32,7 +32,7 @@ func (j *Joined) event(kind string, fields ...[]byte) {
 // writeBlocks writes an event of a chat as those of messages.
 func (j *Joined) writeBlocks(c *chunk) {
 	b := &j.blocks
-	if text := inside(c.content); len(text) > 0 {
+	if text := prompt.Inside(c.content); len(text) > 0 {
 		j.open(kindText, []byte(`{"type":"text","text":""}`))
 		j.delta("text_delta", "text", c.content)
 	}

@@ -132,7 +132,7 @@ func chatOf(body []byte) (chat, messages []byte, ok bool) {
 
 // chatMessages returns one of Anthropic's messages as a chat's: results of tools are messages of their own.
 func chatMessages(raw []byte) (list []chatMessage, ok bool) {
-	role := string(inside(field(raw, "role")))
+	role := string(prompt.Inside(field(raw, "role")))
 	blocks, ok := blocksOf(field(raw, "content"))
 	m := chatMessage{Role: role}
 	var texts []map[string]string

@@ -125,7 +125,7 @@ func (d *Draft) readEvent(event []byte) {
 
 // write adds to the text.
 func (d *Draft) write(raw []byte) {
-	if in := inside(raw); len(in) > 0 {
+	if in := prompt.Inside(raw); len(in) > 0 {
 		d.text = append(d.text, in...)
 		d.pieces++
 	}
@@ -163,7 +163,7 @@ func (d *Draft) readChunk(data []byte) {
 		n++
 		return true
 	})
-	if len(inside(c.text)) > 0 {
+	if len(prompt.Inside(c.text)) > 0 {
 		d.whole, d.exact = len(d.ids), n == 1 // of several the last ones may have no text yet
 		d.write(c.text)
 	}
@@ -187,7 +187,7 @@ func (d *Draft) readBlock(data []byte) {
 		}
 		return true
 	})
-	switch string(inside(kind)) {
+	switch string(prompt.Inside(kind)) {
 	case "ping":
 	case "message_start":
 		var u usage
@@ -222,7 +222,7 @@ func (d *Draft) readItem(data []byte) {
 		return
 	}
 	d.next = e.number + 1
-	switch string(inside(e.kind)) {
+	switch string(prompt.Inside(e.kind)) {
 	case "response.created":
 		keep(&d.id, field(e.response, "id"))
 		keep(&d.created, field(e.response, "created_at"))

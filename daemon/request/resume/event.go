@@ -7,14 +7,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
-// inside returns a raw string without its quotes, nil for any other value.
-func inside(raw []byte) []byte {
-	if len(raw) < 2 || raw[0] != '"' {
-		return nil
-	}
-	return raw[1 : len(raw)-1]
-}
-
 // unquoted returns the text that stands inside of a JSON string.
 func unquoted(in []byte) (text string) {
 	_ = json.Unmarshal(quoted(in), &text) // it was scanned as a string

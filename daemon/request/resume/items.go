@@ -14,7 +14,7 @@ func (j *Joined) takeItem(event, data []byte) {
 		j.err = ErrOther
 		return
 	}
-	kind := string(inside(e.kind))
+	kind := string(prompt.Inside(e.kind))
 	switch kind {
 	case "response.created", "response.queued":
 		return
@@ -110,5 +110,5 @@ func (j *Joined) lengthen(edits []prompt.Edit, data, text []byte) []prompt.Edit 
 	if text == nil {
 		return edits
 	}
-	return edit(edits, data, text, quoted(slices.Concat(j.d.text, inside(text))))
+	return edit(edits, data, text, quoted(slices.Concat(j.d.text, prompt.Inside(text))))
 }

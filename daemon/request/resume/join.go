@@ -176,9 +176,9 @@ func (j *Joined) takeChunk(event, data []byte) {
 	if c.usage.known {
 		j.usage = c.usage
 	}
-	text := inside(c.content)
+	text := prompt.Inside(c.content)
 	if j.d.kind == prompt.Completion {
-		text = inside(c.text)
+		text = prompt.Inside(c.text)
 	}
 	switch {
 	case c.role != nil && len(text) == 0 && c.calls == nil && c.finish == nil: // the client has one
