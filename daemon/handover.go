@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// movesAtOnce bounds how many conversations are moved at a time, one for each worker that takes them at most.
+	// movesAtOnce bounds the moves at a time. There are never more of them than workers that can take one.
 	movesAtOnce = 16
 
-	// restOfMove is for how long a move rests behind another one, in times that the other one took. So moves take half of
-	// the time of a worker's prefill at most.
+	// restOfMove is the pause after a move, as a multiple of the time that the move took. With 1, moves take at most half
+	// of the time of the workers that they go to.
 	restOfMove = 1
 
 	// moveTimeout bounds one move: a prompt of a million tokens takes a minute or two.
@@ -126,9 +126,10 @@ func (p *pool) move(ctx context.Context, id string, all []*relocate.Conversation
 		lanes.Go(lane)
 	}
 	lanes.Wait()
+	last, _ := lastError.Load().(string)
 	p.log.Info("conversations have moved", "worker", id, "moved", moved.Load(), "failed", failed.Load(),
-		"left", len(all)-int(moved.Load()+failed.Load()), "took", time.Since(began).Round(time.Millisecond),
-		"last_error", lastError.Load())
+		"not_tried", len(all)-int(moved.Load()+failed.Load()), "took", time.Since(began).Round(time.Millisecond),
+		"last_error", last)
 }
 
 // moveOne has another worker compute a conversation's last prompt, and returns which did.

@@ -26,8 +26,8 @@ type Request struct {
 // overhead is roughly what a conversation takes beside its body.
 const overhead = 600
 
-// newest is how many of the last blocks of a prompt may lie behind the last turn: 128 KB of text. A turn that adds more
-// begins a new conversation.
+// newest bounds what a turn may add to its conversation, in blocks: 128 KB of text. A prompt that adds more counts as a
+// new conversation, so that the look-up stays short.
 const newest = 1024
 
 // Conversation is one that a Book keeps.
@@ -234,7 +234,7 @@ func (b *Book) Moved(c *Conversation, to string) {
 	c.Worker, c.moved = to, true
 }
 
-// Release ends that conversations stay with the worker that leaves: their next turns go elsewhere, moved or not.
+// Release lets the next turns of conversations go to any worker, whether they have been moved or not.
 func (b *Book) Release(all []*Conversation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,8 +14,8 @@ const (
 	// least is the shortest gap that counts: an agent whose tools took milliseconds so far may call a slower one.
 	least = 5 * time.Second
 
-	// stale is after how many of its gaps a conversation is taken for ended. With gaps that are exponentially distributed
-	// one of 55 goes on after so long.
+	// stale is the silence, in gaps of the conversation, after which it counts as ended. If gaps are distributed
+	// exponentially, one conversation of 55 continues after that.
 	stale = 4
 )
 
