@@ -25,6 +25,8 @@ var mutants = []struct{ rule, file, text, instead, test string }{
 	{"a request in flight is counted down", "limit/spending.go", "	k.inFlight--\n", "", ""},
 	{"an answer that outgrows its estimate takes more", "limit/spending.go", "more := max(output, s.ask.bounded(2*float64(output))) - s.expected.Output",
 		"more := 0", "TestAnswersThatOutgrowTheirExpectation"},
+	{"without usage the bytes of an answer show that max_tokens is ignored", "limit/habits.go", "		allowed *= far\n", "		return\n",
+		"TestWithoutUsageTheBytesOfAnswersShowWhatIsIgnored"},
 	{"what is above the estimate counts", "limit/spending.go", "t.correct(min(used, mostDebt*t.limit)-s.reserved, s.at, at)",
 		"t.correct(min(used, s.reserved)-s.reserved, s.at, at)", ""},
 	{"what is used counts in the minute in which it was let in", "limit/minute.go", "	m.sum += units\n", "	m.sum += min(units, 50)\n", ""},

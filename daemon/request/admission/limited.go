@@ -112,8 +112,11 @@ func (a *allowance) Use(r *Reading, s Answered) {
 		t.Output = max(u.Output, s.Streamed)
 	}
 	a.spent.Use(t)
-	if s.Whole && u.Known {
+	switch {
+	case s.Whole && u.Known:
 		a.spent.Learn(limit.Tokens{Prompt: u.Prompt, Output: u.Output}, time.Now())
+	case s.Whole && s.Streamed > 0:
+		a.spent.Learn(limit.Tokens{Output: s.Streamed}, time.Now())
 	}
 }
 

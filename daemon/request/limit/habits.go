@@ -123,7 +123,12 @@ func (h *habits) pace() float64 {
 	return max(leastSpeed, h.speed.is)
 }
 
-// learn takes the engine's count of a request that came to its end, and the time that it took.
+// far is by how many times an answer is longer than its client allowed, by the bytes of its text, if it surely is. Text has
+// two to six bytes a token.
+const far = 2
+
+// learn takes the engine's count of a request that came to its end, and the time that it took. An engine that reports no
+// usage has counted no prompt, and the tokens of its answer are known by their bytes alone.
 func (h *habits) learn(a *Ask, t *Tokens, took time.Duration) {
 	text := 0.
 	switch {
@@ -142,7 +147,13 @@ func (h *habits) learn(a *Ask, t *Tokens, took time.Duration) {
 	if a.Whole && t.Output >= leastTimed*a.Answers && took > 0 {
 		h.speed.add(float64(t.Output) / float64(a.Answers) / took.Seconds())
 	}
-	h.beyond = a.Most > 0 && t.Output > a.Most
+	allowed := a.Most
+	if t.Prompt <= 0 {
+		allowed *= far
+	}
+	if t.Output > allowed || t.Output <= a.Most { // else nobody knows
+		h.beyond = a.Most > 0 && t.Output > allowed
+	}
 	m, each := &h.answers[kindOf(a)], float64(t.Output)/float64(a.Answers)
 	if a.Most == 0 || t.Output < a.Most || each > m.is { // else it was cut, and says nothing of an answer that is not
 		m.add(each)

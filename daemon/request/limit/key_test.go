@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -252,6 +253,38 @@ func TestAnswersBeyondWhatTheirClientsAllow(t *testing.T) {
 		s.Learn(Tokens{Prompt: 10, Output: 500}, at)
 		s.End(at)
 	}
+}
+
+// TestWithoutUsageTheBytesOfAnswersShowWhatIsIgnored: an engine that reports no usage has answers whose tokens are known by
+// their bytes alone. Far above max_tokens they show that it is ignored; a little above they show nothing.
+func TestWithoutUsageTheBytesOfAnswersShowWhatIsIgnored(t *testing.T) {
+	k := newKey(Limits{Tokens: 100_000})
+	answer := func(i, tokens int) {
+		at := began.Add(time.Duration(i) * time.Minute)
+		s, _ := k.Enter(at)
+		if refused := s.Reserve(Ask{Prompt: 10, Exact: true, Answers: 1, Most: 50}, at); refused != nil {
+			t.Fatalf("refused: %+v", refused)
+		}
+		s.Sent()
+		s.Learn(Tokens{Output: tokens}, at)
+		s.End(at)
+	}
+	expect := func(about string, want int) {
+		t.Helper()
+		if got, _ := k.habits.expect(&Ask{Prompt: 10, Exact: true, Answers: 1, Most: 50}, 100_000); got.Output != want {
+			t.Errorf("%s, %d tokens are expected; want %d", about, got.Output, want)
+		}
+	}
+	answer(0, 80)
+	expect("after an answer of some 80 tokens where 50 are allowed", 50)
+	for i := range 10 {
+		answer(1+i, 300)
+	}
+	expect("after answers of some 300", int(math.Ceil(k.habits.answers[0].is)))
+	answer(11, 80)
+	expect("after one of 80 again", int(math.Ceil(k.habits.answers[0].is)))
+	answer(12, 30)
+	expect("after one as short as is allowed", 50)
 }
 
 // TestAReloadKeepsWhatWasTaken: limits change under requests in flight, and no place and no token is lost or made.

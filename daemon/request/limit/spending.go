@@ -142,7 +142,7 @@ func (s *Spending) Use(t Tokens) {
 }
 
 // Learn records the engine's count of a request whose answer came to its end. The key's next requests are expected to
-// be like it.
+// be like it. Of an engine that reports no usage, t has only the tokens of the answer, by the bytes of its text.
 func (s *Spending) Learn(t Tokens, at time.Time) {
 	if s.Limited() && max(t.Prompt, t.Output) <= plausible {
 		s.key.mu.Lock()
