@@ -164,6 +164,10 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 			}
 			return e.releasing(e.abandon(ctx))
 		}
+		if why == &unready {
+			r.history.Last = why.Fault
+			break
+		}
 		if why.Reason != journal.Full { // that is no failure
 			failed = journal.Step{Reason: why.Reason, Worker: to.Worker, After: time.Since(e.req.Arrived)}
 		}
@@ -265,6 +269,11 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 		}
 	}()
 	e.Charge(&a.Trip, to, e.sending.At)
+	if ahead := e.req.In.Ahead; ahead != nil && !ahead(ctx) {
+		returned = true
+		a.Abandon()
+		return nil, &unready
+	}
 	if to.Handed {
 		f := p.Prefill(ctx, a, to)
 		defer p.End()
@@ -290,6 +299,9 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 	e.falls = cmp.Or(e.falls, f.Falls)
 	return nil, f
 }
+
+// unready is why nothing is sent: what [message.Inbound] has ahead of that has failed.
+var unready = attempt.Failure{Reason: journal.Full, Fault: message.FaultNoPrefill, Grade: route.GradeUnseen}
 
 // complete fills in the head of an answer that goes to the client, and ends the exchange if it came whole.
 func (e *Exchange) complete(ctx context.Context, a *attempt.Attempt, out *message.Outbound) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -626,4 +628,57 @@ func TestALegGivesItsTurnBack(t *testing.T) {
 	}
 	f(pair.Sidecar, 0)
 	f(pair.Mooncake, 1)
+}
+
+// TestABootstrapServerIsAskedOutOfTurn: a leg that has waited in the queue asks where its decoder finds the engine once it
+// has its place. A bootstrap server that hangs keeps nobody else from a worker.
+func TestABootstrapServerIsAskedOutOfTurn(t *testing.T) {
+	d := newDuo(t, pair.Mooncake)
+	q := waiting.New(waiting.Config{Config: queue.Config{MaxRequests: 10, MaxBytes: 1 << 30}, Wait: 5 * time.Second})
+	d.pool.Queue, d.pool.Limited = q, true
+	d.pool.Workers.Configure(worker.Config{MaxInFlight: 1, Room: q})
+	d.pool.Workers.Drain("p1", true, time.Now())
+	asked, hangs := make(chan bool, 9), make(chan bool)
+	bootstrap := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- true
+		select {
+		case <-hangs:
+		case <-r.Context().Done():
+		}
+	}))
+	defer bootstrap.Close()
+	defer close(hangs)
+	u, _ := url.Parse(bootstrap.URL)
+	first, came := make(chan bool), make(chan string, 9)
+	var answers sync.WaitGroup
+	ask := func() {
+		answers.Go(func() {
+			if _, out := d.ask(4000, ""); out.Status != 200 {
+				t.Errorf("%d %s", out.Status, out.Body)
+			}
+		})
+	}
+	d.set("", func(w string) { came <- w; <-first })
+	ask()
+	<-came
+	<-came
+	d.pool.Pairing.Bootstrap, _ = strconv.Atoi(u.Port())
+	d.set("", nil)
+	ask()
+	for q.Depth() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	close(first)
+	<-asked
+	if q.Depth() != 0 {
+		t.Errorf("%d have the turn while the bootstrap server is asked", q.Depth())
+	}
+	began := time.Now()
+	if _, out := d.ask(5, ""); out.Status != 200 || time.Since(began) > time.Second {
+		t.Errorf("beside a bootstrap server that hangs: %d after %v", out.Status, time.Since(began))
+	}
+	answers.Wait()
+	if q.Depth() != 0 {
+		t.Errorf("at the end %d have the turn", q.Depth())
+	}
 }

@@ -39,9 +39,9 @@ type leg struct {
 	timer  *time.Timer // of the longest time that it may take
 	limit  route.Prefilling
 
+	clock *time.Timer // of limit
+	sent  time.Time
 	// Where a sidecar sends the leg:
-	clock   *time.Timer // of limit
-	sent    time.Time
 	streams bool // the first byte of the answer shows when the prompt was computed
 	model   string
 
@@ -200,8 +200,8 @@ func (l *leg) send() []byte {
 	if !l.begins {
 		l.limit.BeSure()
 	}
-	clock, sent := time.AfterFunc(l.limit.Limit, l.miss), time.Now()
-	defer clock.Stop()
+	l.clock, l.sent = time.AfterFunc(l.limit.Limit, l.miss), time.Now()
+	defer l.clock.Stop()
 	out := l.inner.Send(l.ctx)
 	var text []byte
 	var err error
@@ -226,7 +226,7 @@ func (l *leg) send() []byte {
 		return nil
 	}
 	l.result = journal.PrefillDone
-	l.limit.Took(time.Since(sent))
+	l.limit.Took(time.Since(l.sent))
 	if u := &l.in.Seen.Usage; u.Known && l.in.Endpoint.Kind == prompt.Messages {
 		l.usage = pair.Counted(text, u.Cached)
 	}

@@ -2,10 +2,8 @@ package handoff
 
 import (
 	"context"
-	crand "crypto/rand"
 	"encoding/json"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,18 +16,25 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/direct"
 )
 
-// meet sets where the two workers meet, and reports whether that is known.
-func (p *Pairing) meet(ctx context.Context, l *leg) bool {
-	p.Host, p.ID, p.Room = l.host(), crand.Text(), rand.Uint64N(1<<62)
-	if p.Connector.Proof() != pair.ByBootstrap {
+// meets returns what a leg does once it has its place at the prefiller: it asks for the id of the engine there, sends
+// it to named, and sets met. The time for the prompt begins when that is known.
+func (l *leg) meets(rule *epoch.Pairing, host string, met *bool, named chan<- string) func(ctx context.Context) bool {
+	return func(ctx context.Context) bool {
+		if *met {
+			return true
+		}
+		l.clock.Stop()
+		engine := l.engine(ctx, rule, host)
+		if engine == "" {
+			l.result = journal.PrefillUnnamed
+			return false
+		}
+		l.sent = time.Now()
+		l.clock.Reset(l.limit.Limit)
+		*met = true
+		named <- engine
 		return true
 	}
-	p.Engine = l.engine(ctx, p.rule, p.Host)
-	if p.Engine == "" {
-		l.result = journal.PrefillUnnamed
-		l.inner.Release() // it may have the turn of the queue, and nobody else has one meanwhile
-	}
-	return p.Engine != ""
 }
 
 // host returns the name or address of the prefiller that was chosen.
@@ -62,7 +67,7 @@ func (l *leg) engine(ctx context.Context, rule *epoch.Pairing, host string) stri
 	if err != nil || !json.Valid(text) {
 		return ""
 	}
-	rank, _ := strconv.Atoi(l.inner.Chosen().RankHeader())
+	rank, _ := strconv.Atoi(l.by.RankHeader())
 	id := pair.EngineOf(text, rank)
 	if id != "" {
 		l.lacks = ""

@@ -2,6 +2,8 @@ package handoff
 
 import (
 	"context"
+	crand "crypto/rand"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -284,21 +286,31 @@ func (p *Pairing) sendBefore(ctx context.Context, l *leg) bool {
 // sendBeside chooses a prefiller and runs the first leg beside the second. If it fails, the second waits in vain, and
 // is ended.
 func (p *Pairing) sendBeside(ctx context.Context, a *attempt.Attempt, l *leg) bool {
-	if !l.choose(ctx) || !l.alone(p.failed, p.lost) || !p.meet(ctx, l) {
+	if !l.choose(ctx) || !l.alone(p.failed, p.lost) {
 		l.end()
 		p.note(l)
 		return false
 	}
+	p.Host, p.ID, p.Room = l.host(), crand.Text(), rand.Uint64N(1<<62)
 	l.in.Body = p.Transfer.Prefill(p.req.In.Body)
 	l.late = func() { l.cancel(context.DeadlineExceeded) }
 	p.req.In.Seen.Split = l.begun()
 	p.req.Journal.Prefills(p.req.In, p.req.In.Seen.Split)
 	pool, j := p.req.Pool, p.req.Journal
 	l.state.Store(legSent)
-	p.beside = l
+	met := p.Connector.Proof() != pair.ByBootstrap
+	var named chan string
+	if !met {
+		named = make(chan string, 1)
+		l.in.Ahead = l.meets(p.rule, p.Host, &met, named)
+	}
 	go func() {
 		defer l.end()
 		l.send()
+		if !met { // the second leg has not begun
+			close(named)
+			return
+		}
 		if l.dropped() {
 			l.result = journal.PrefillDropped
 		}
@@ -310,6 +322,16 @@ func (p *Pairing) sendBeside(ctx context.Context, a *attempt.Attempt, l *leg) bo
 		l.failed.Store(true)
 		a.Unfill()
 	}()
+	if named != nil {
+		stop := context.AfterFunc(ctx, l.drop)
+		p.Engine = <-named
+		stop()
+		if p.Engine == "" {
+			p.note(l)
+			return false
+		}
+	}
+	p.beside = l
 	return true
 }
 

@@ -123,12 +123,12 @@ func (h *habits) pace() float64 {
 	return max(leastSpeed, h.speed.is)
 }
 
-// far is by how many times an answer is longer than its client allowed, by the bytes of its text, if it surely is. Text has
-// two to six bytes a token.
+// far is by how many times an answer is longer than its client allowed, by the bytes of its text, if it surely is.
+// Text has two to six bytes a token.
 const far = 2
 
-// learn takes the engine's count of a request that came to its end, and the time that it took. An engine that reports no
-// usage has counted no prompt, and the tokens of its answer are known by their bytes alone.
+// learn takes the engine's count of a request that came to its end, and the time that it took. An engine that reports
+// no usage has counted no prompt, and the tokens of its answer are known by their bytes alone.
 func (h *habits) learn(a *Ask, t *Tokens, took time.Duration) {
 	text := 0.
 	switch {

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,10 @@ type Inbound struct {
 	// Account has the resources that the request holds. The package that made the Inbound ends its first work; nil =
 	// nothing is recorded, and no limit applies.
 	Account *account.Account
+
+	// Ahead is called when a worker's place is taken and the queue's turn given back, before anything is sent. If it
+	// reports false, no worker gets the request. nil = nothing is called.
+	Ahead func(ctx context.Context) bool
 
 	lengths uint64 // of the names in Header, as SetHeader made it; 0 = not known
 }
