@@ -37,6 +37,7 @@ type rolesOptions struct {
 	strategy  string                               // default prefixaware
 	table     string                               // of that, and further ones; "" = it has none
 	server    string                               // keys of [server]
+	pool      string                               // keys of the pool
 	answering bool                                 // the prefillers answer too
 	sim       vllmsim.Config                       // of each worker, but for what startRolesWith sets
 	before    func(w *vllmsim.Server) (url string) // stands before each decoder; nil = nothing does
@@ -91,7 +92,7 @@ func startRolesWith(t *testing.T, prefillers, decoders int, o rolesOptions) *rol
 		id := fmt.Sprintf("id = \"w%d\"\n", i+1)
 		text = strings.Replace(text, id, id+"role = \"prefill\"\n", 1)
 	}
-	f.running = start(t, withServer(text, o.server)+o.table, len(urls))
+	f.running = start(t, withServer(withPool(text, o.pool), o.server)+o.table, len(urls))
 	return f
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/relocate"
 )
 
@@ -22,8 +23,8 @@ const (
 	moveTimeout = 2 * time.Minute
 )
 
-var errKeepsNothing = errors.New("the pool keeps no conversations to move: set hand_over_bytes of the pool, as " +
-	"67108864, and wait until its conversations have had another turn")
+var errKeepsNothing = errors.New("the pool has nothing to move: set hand_over_bytes of the pool, as 67108864, and " +
+	"wait until its conversations have had another turn; or set continue, as 1, for its streams")
 
 // leaving are the workers of a pool whose conversations are being moved.
 type leaving struct {
@@ -56,11 +57,11 @@ func (l *leaving) forget(id string, over chan struct{}) {
 }
 
 // HandOver implements operator.Leaving. The worker gets no new conversations from now on, and its own go on there until
-// each has been moved or within is over.
-func (p *pool) HandOver(id string, within time.Duration) (conversations int, known bool, err error) {
-	book := &p.route.Book
-	if book.Keeps() == 0 {
-		return 0, true, errKeepsNothing
+// each has been moved or within is over. Other workers go on with its streams.
+func (p *pool) HandOver(id string, within time.Duration) (conversations, requests int, known bool, err error) {
+	book, continues := &p.route.Book, p.set.Load().conf.Continue > 0
+	if book.Keeps() == 0 && !continues {
+		return 0, 0, true, errKeepsNothing
 	}
 	p.leaving.mu.Lock()
 	defer p.leaving.mu.Unlock()
@@ -68,7 +69,11 @@ func (p *pool) HandOver(id string, within time.Duration) (conversations int, kno
 	all := book.Leave(id, time.Now())
 	if !p.route.Workers.Drain(id, true, time.Now()) {
 		book.Release(all)
-		return 0, false, nil
+		return 0, 0, false, nil
+	}
+	var streams []worker.Holder
+	if continues {
+		streams = p.route.Workers.Holders(id)
 	}
 	ctx, cancel := context.WithTimeout(p.life, within)
 	m := moves{stop: cancel, over: make(chan struct{})}
@@ -77,9 +82,27 @@ func (p *pool) HandOver(id string, within time.Duration) (conversations int, kno
 		defer p.leaving.forget(id, m.over)
 		defer close(m.over)
 		defer cancel()
-		p.move(ctx, id, all)
+		var both sync.WaitGroup
+		both.Go(func() { leave(ctx, streams, within) })
+		if book.Keeps() > 0 {
+			p.move(ctx, id, all)
+		}
+		both.Wait()
 	})
-	return len(all), true, nil
+	return len(all), len(streams), true, nil
+}
+
+// leave has other workers go on with streams, one by one and the oldest first, in the first half of the time. So not
+// all prompts come at once, and what ends soon stays.
+func leave(ctx context.Context, streams []worker.Holder, within time.Duration) {
+	for _, s := range streams {
+		if s, ok := s.(interface{ Leave() }); ok {
+			s.Leave()
+		}
+		if !sleep(ctx, within/time.Duration(2*len(streams))) {
+			return
+		}
+	}
 }
 
 // Stay implements operator.Leaving.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -206,7 +207,7 @@ func TestHandOverAgain(t *testing.T) {
 	}
 	p := r.state.Load().pools[0]
 	for range 3 { // each ends the one before, and what that has not moved is moved
-		if _, known, err := p.HandOver(home, time.Minute); !known || err != nil {
+		if _, _, known, err := p.HandOver(home, time.Minute); !known || err != nil {
 			t.Fatal(known, err)
 		}
 	}
@@ -224,4 +225,59 @@ func TestHandOverAgain(t *testing.T) {
 		defer p.leaving.mu.Unlock()
 		return len(p.leaving.moves) == 0
 	})
+}
+
+// TestHandOverStreams: other workers go on with the streams of a worker that is to stop, and it is held to have failed
+// in nothing.
+func TestHandOverStreams(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 3, vllmsim.Config{ReplyTokens: 4000, Speed: 1})
+	calm := sims(t, 1, vllmsim.Config{ReplyTokens: 4000, Speed: 1000})[0].URL()
+	r := start(t, strings.Replace(settings("roundrobin", f.URLs()...), "health_interval", "continue = 1\nhealth_interval", 1), 3)
+	const streams = 12
+	var begun, all sync.WaitGroup
+	begun.Add(streams)
+	got, errs := make([]gotten, streams), make([]error, streams)
+	body := func(i int) string {
+		return continuable[i%4].body(fmt.Sprintf("Question %d: what is the tide?", i), 500)
+	}
+	for i := range streams {
+		all.Go(func() {
+			once := sync.OnceFunc(begun.Done)
+			defer once()
+			got[i], errs[i] = readGotten("http://"+r.Addr(), continuable[i%4].path, body(i), func(s *gotten) {
+				if len(s.text) > 20 {
+					once()
+				}
+			})
+		})
+	}
+	begun.Wait()
+	began, at := time.Now(), r.describe()[0].Workers[0].InFlight
+	s := do(t, "POST", "http://"+r.AdminAddr()+"/api/v1/pools/main/workers/w1/drain?hand_over=2s", "")
+	var answer struct{ Moves, Streams int }
+	if err := json.Unmarshal([]byte(s.body), &answer); err != nil || s.status != http.StatusOK || answer.Moves != 0 ||
+		answer.Streams != at || at < 2 {
+		t.Fatalf("%d %s; %d requests are at the worker", s.status, s.body, at)
+	}
+	eventually(t, "the worker has nothing to do", func() bool { return r.describe()[0].Workers[0].InFlight == 0 })
+	if took := time.Since(began); took < 200*time.Millisecond || took > 4*time.Second {
+		t.Errorf("its streams go on elsewhere after %v", took)
+	}
+	all.Wait()
+	for i := range streams {
+		want, err := readGotten(calm, continuable[i%4].path, body(i), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g := &got[i]; errs[i] != nil || g.text != want.text || g.out != want.out || g.prompt != want.prompt || g.ended != want.ended {
+			t.Errorf("%d: %v %+v; want %+v", i, errs[i], *g, want)
+		}
+	}
+	if n := r.metric("warmpath_continuations_total", `result="done"`); int(n) != at {
+		t.Errorf("%v continuations; want %d", n, at)
+	}
+	if w := r.describe()[0].Workers[0]; w.State != "draining" {
+		t.Errorf("the worker is %s: %s", w.State, w.WhyOf())
+	}
 }

@@ -38,7 +38,8 @@ func drainCommand(use, short, method string) *cobra.Command {
 	c.Flags().StringVar(&d.pool, "pool", "", "the worker's pool; needed if two pools have a worker of that id")
 	if method == http.MethodPost {
 		c.Flags().BoolVar(&d.handOver, "hand-over", false,
-			"first move its conversations to other workers, so that their next turns find their prompts cached")
+			"first move its conversations to other workers, so that their next turns find their prompts cached, and its "+
+				"streams, if the pool has continue")
 		c.Flags().DurationVar(&d.within, "within", time.Minute, "with --hand-over: for so long at most")
 		c.Flags().DurationVar(&d.wait, "wait", 0, "wait so long for its requests to end; exit 1 if some are left")
 	}
@@ -74,10 +75,10 @@ func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
 	}
 	fmt.Fprintf(out, "%s of pool %s gets no new requests until warmpath undrain %s, or the end of the daemon (an upgrade "+
 		"keeps it out)\n", worker, pool, worker)
-	var moves struct{ Moves int }
+	var moves struct{ Moves, Streams int }
 	if d.handOver && json.Unmarshal(raw, &moves) == nil {
-		fmt.Fprintf(out, "%d conversations move to other workers within %s; until then each goes on there\n", moves.Moves,
-			d.within)
+		fmt.Fprintf(out, "%d conversations and %d requests move to other workers within %s; until then each goes on there\n",
+			moves.Moves, moves.Streams, d.within)
 	}
 	if text := warningOf(raw); text != "" {
 		fmt.Fprintln(out, "warning:", text)

@@ -166,8 +166,9 @@ func (h *fleet) startAgents(ctx context.Context, pool string) error {
 	if err != nil {
 		return err
 	}
+	h.workers = urls
 	return h.serve(ctx, h.binary, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n"+
-		fmt.Sprintf("access_log = %q\n[[pools]]\nhealth_interval = \"500ms\"\n%s", h.log(), pool)+workersOf(urls))
+		fmt.Sprintf("access_log = %q\n[[pools]]\nhealth_interval = \"500ms\"\n%s", h.log(), pool)+h.workersOf(urls))
 }
 
 // log is the router's access log.

@@ -13,6 +13,9 @@
 // With -alias the workers serve the models by other names, for which the clients' are aliases, and no client may see
 // another name in any answer.
 //
+// With -paths each worker is below a path, and so is the router. With -dying the agents alone work, for the time given,
+// while the worker that has most to do dies every 20 s; none of them may notice.
+//
 //	make build && cd testdata/clients && go run .
 //
 // It prints one line a check, "ok python openai chat", then a total, and exits 1 if one failed. It is a module of its

@@ -62,7 +62,7 @@ func (h *fleet) startEndpoints(ctx context.Context, binary string) error {
 	} {
 		fmt.Fprintf(&b, "[[pools]]\nname = %q\nmodels = [%q] # none asks for it: the endpoint names the "+
 			"pool\nhealth_interval = \"500ms\"\n%s", p.name, p.name, p.more)
-		b.WriteString(workersOf(p.workers))
+		b.WriteString(h.workersOf(p.workers))
 	}
 	h.workers = keeping[:2]
 	h.env = []string{"WARMPATH_FAULTY=" + keeping[2], "WARMPATH_BUSY=" + keeping[3], "AWS_EC2_METADATA_DISABLED=true"}

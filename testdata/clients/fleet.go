@@ -64,13 +64,13 @@ func (h *fleet) start(ctx context.Context, binary string) error {
 	}
 	h.workers = urls
 	return h.serve(ctx, binary, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n[[pools]]\n"+
-		"health_interval = \"500ms\"\n"+workersOf(urls))
+		"health_interval = \"500ms\"\n"+h.workersOf(urls))
 }
 
 // workersOf is the part of a configuration that lists the workers of a pool.
-func workersOf(urls []string) string {
+func (h *fleet) workersOf(urls []string) string {
 	var b strings.Builder
-	for _, u := range urls {
+	for _, u := range h.below(urls) {
 		fmt.Fprintf(&b, "[[pools.workers]]\nurl = %q\n", u)
 	}
 	return b.String()
@@ -87,6 +87,9 @@ func (h *fleet) sim(ctx context.Context, binary string, n int, more ...string) (
 // serve starts the router and waits until it is ready.
 func (h *fleet) serve(ctx context.Context, binary, toml string) error {
 	file := filepath.Join(h.dir, "warmpath.toml")
+	if *byPaths {
+		toml = strings.Replace(toml, "[server]\n", "[server]\nroot_paths = [\""+rootPath+"\"]\n", 1)
+	}
 	if err := os.WriteFile(file, []byte(toml+h.modelTables()), 0o644); err != nil {
 		return err
 	}
@@ -97,10 +100,16 @@ func (h *fleet) serve(ctx context.Context, binary, toml string) error {
 	}
 	front, admin, _ := strings.Cut(listen[0], " admin=")
 	h.url, h.admin = "http://"+front, "http://"+admin
-	if err := h.ready(ctx); err != nil || !h.aliased {
+	if err := h.ready(ctx); err != nil {
 		return err
 	}
-	return h.watch(front)
+	if h.aliased {
+		err = h.watch(front)
+	}
+	if *byPaths {
+		h.url += rootPath
+	}
+	return err
 }
 
 // ready waits until the router has seen all its workers serve.

@@ -64,6 +64,11 @@ func run(root, binary, only string, direct bool) (bool, error) {
 	if *firstTurn > 0 {
 		return true, firstTurns(ctx, f)
 	}
+	if *dying > 0 {
+		var t total
+		err := dyingChecks(ctx, f, &t)
+		return err == nil && t.failed == 0, err
+	}
 	if direct {
 		f.url = f.workers[0]
 	}

@@ -47,9 +47,9 @@ type Pool struct {
 
 // Leaving moves conversations away from workers that leave.
 type Leaving interface {
-	// HandOver drains a worker and moves its conversations to others within a time. It returns how many those are, and
-	// whether the pool has such a worker.
-	HandOver(worker string, within time.Duration) (conversations int, known bool, err error)
+	// HandOver drains a worker, and moves its conversations and its streams to others within a time. It returns how many
+	// conversations and requests those are, and whether the pool has such a worker.
+	HandOver(worker string, within time.Duration) (conversations, requests int, known bool, err error)
 	// Stay ends the moves away from a worker that is put back.
 	Stay(worker string)
 }

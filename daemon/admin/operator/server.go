@@ -235,6 +235,7 @@ type drainState struct {
 	Draining bool   `json:"draining"`
 	Until    string `json:"until,omitempty"`   // what ends it
 	Moves    *int   `json:"moves,omitempty"`   // conversations that are moved to other workers first (?hand_over=)
+	Streams  *int   `json:"streams,omitempty"` // requests at the worker; others go on with those that stream (continue)
 	Warning  string `json:"warning,omitempty"` // set if the pool has no other worker
 }
 
@@ -253,9 +254,9 @@ func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 		answer := drainState{Pool: name, Worker: id, Draining: on}
 		known := false
 		if on && within > 0 {
-			var n int
-			n, known, err = p.Leaving.HandOver(id, within)
-			answer.Moves = &n
+			var n, streams int
+			n, streams, known, err = p.Leaving.HandOver(id, within)
+			answer.Moves, answer.Streams = &n, &streams
 		} else {
 			known = p.Workers.Drain(id, on, time.Now())
 		}

@@ -102,6 +102,25 @@ func (p *Pool) Drain(id string, on bool, now time.Time) bool {
 	return p.fleet.drain(id, on, p.fleet.clock(now))
 }
 
+// Holders returns who waits for the answers of a worker, the oldest request first. id is as for Drain.
+func (p *Pool) Holders(id string) (all []Holder) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.fleet.at(id)
+	if e == nil {
+		return nil
+	}
+	for _, w := range e.ranks {
+		for r := w.flight.First; r != nil && (e.name == id || w.ID() == id); r = r.inFlight.Next {
+			if r.holder != nil {
+				r.Called = true // nobody else gets its memory
+				all = append(all, r.holder)
+			}
+		}
+	}
+	return all
+}
+
 // Drains returns the calls of Drain that are still in force, by worker: true is a drain, false the end of a drain that
 // the worker's Spec sets. Drain of another pool of the same workers takes them.
 func (p *Pool) Drains() map[string]bool {

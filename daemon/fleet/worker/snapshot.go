@@ -15,6 +15,7 @@ type Query struct {
 	Model string    // "" fits every worker
 	Fence Fence     // labels of the workers that alone may take it
 	Only  *Allowed  // that alone may take it
+	From  *Worker   // broke off: only others that list the same model can go on with its answer; nil = it is no such rest
 	Bound string    // id of the worker of the request's session: neither slow start nor a drain hides it
 	Again bool      // other workers have failed the request: slow start hides no worker
 	Wide  bool      // all workers that are up are offered, those of Count.Hidden too
@@ -245,7 +246,13 @@ func (s *shot) takeShort() {
 
 // outside reports whether the request's fence or a filter keeps it from a worker.
 func (s *shot) outside(w *Worker) bool {
-	return !s.inside.Admit(w.labels) || s.Only != nil && !s.Only.admits(w)
+	return !s.inside.Admit(w.labels) || s.Only != nil && !s.Only.admits(w) || s.From != nil && !s.goesOn(w)
+}
+
+// goesOn reports whether a worker can go on with an answer of From, as far as is known.
+func (s *shot) goesOn(w *Worker) bool {
+	return w.endpoint != s.From.endpoint && (w.listing == nil || s.From.listing == nil ||
+		w.listing.Root(s.Model) == s.From.listing.Root(s.Model))
 }
 
 // Count is how many workers a request may go to.
@@ -263,7 +270,7 @@ type Count struct {
 // count counts the workers inside of the request's fence. Without one the fleet has both numbers.
 func (s *shot) count() Count {
 	c := Count{labels: s.fleet.labels}
-	if len(s.Fence) == 0 && s.Only == nil {
+	if len(s.Fence) == 0 && s.Only == nil && s.From == nil {
 		c.Configured, c.Up = len(s.fleet.workers), s.fleet.up
 		return c
 	}

@@ -289,13 +289,6 @@ func (p *Pool) Length(w *Worker, model string) int {
 	return w.listing.Length(model)
 }
 
-// Alike reports whether two workers list the same model under a name, as far as is known.
-func (p *Pool) Alike(a, b *Worker, model string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return a.listing == nil || b.listing == nil || a.listing.Root(model) == b.listing.Root(model)
-}
-
 // Est returns the estimated seconds of prefill of the request, on a worker of slowness 1.
 func (t *Ticket) Est() float64 { return t.request.est }
 

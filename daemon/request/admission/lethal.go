@@ -43,7 +43,13 @@ type loss struct {
 // NewLethal makes one that remembers nothing yet.
 func NewLethal() *Lethal { return &Lethal{seed: maphash.MakeSeed(), bodies: map[uint64]*ends{}} }
 
+// Note keeps what a request is known by, whose body is dropped before its answer ends.
+func (l *Lethal) Note(in *message.Inbound) { in.Hash = l.hash(in) }
+
 func (l *Lethal) hash(in *message.Inbound) uint64 {
+	if in.Hash != 0 {
+		return in.Hash
+	}
 	var h maphash.Hash
 	h.SetSeed(l.seed)
 	_, _ = h.WriteString(in.Path) // never fails

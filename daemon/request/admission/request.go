@@ -50,6 +50,7 @@ type Request struct {
 // Rest is a request for the rest of an answer that a worker broke off.
 type Rest struct {
 	Of   *message.Inbound // the client's request
+	From *worker.Worker   // that broke off
 	Left int8             // how often another worker may go on with this answer
 }
 

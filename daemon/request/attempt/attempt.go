@@ -20,6 +20,8 @@ var (
 	errLate = errors.New("no first byte within first_byte_retry")
 	errDown = errors.New("went down and sent nothing for down_grace")
 
+	errLeaves = errors.New("is to stop soon, and another worker may go on with the answer")
+
 	errUnfilled = errors.New("the prefiller failed, and the decoder waits for it")
 )
 
@@ -40,6 +42,7 @@ type Attempt struct {
 
 	waits  atomic.Uint32 // for whom it waits
 	given  atomic.Uint32 // why GiveUp ended it
+	leaves atomic.Bool   // its worker is to stop soon: see Leave
 	paired bool          // the end of another request may end it: deadline says so
 	timed  bool          // another worker is asked if the first byte is late
 	// payer has the budget for another worker if this one is only silent. nil = the request stays: nobody else may have
@@ -186,6 +189,10 @@ func (a *Attempt) GiveUp(dead bool) {
 		a.life.Interrupt(a.number)
 	}
 }
+
+// Leave has another worker go on with the answer from its next event, if that can be done: see HandOver. The worker is
+// to stop soon. It may be called at any time, and by any goroutine.
+func (a *Attempt) Leave() { a.leaves.Store(true) }
 
 // stopTimer stops the deadline of the first byte. It returns false if the deadline has ended the attempt, or does now.
 func (a *Attempt) stopTimer() bool {

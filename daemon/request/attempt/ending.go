@@ -87,6 +87,9 @@ func (b *body) conclude(o judge.Outcome, whole bool, now time.Time) {
 		b.r.Limits.Use(&b.r.Read, admission.Answered{Usage: seen.Usage, Streamed: b.r.Limits.Streamed(b.r.Pool, b.reply),
 			Whole: whole})
 	}
+	if whole && o.Kind != judge.Failed && o.Kind != judge.Dying && b.r.Lethal.Suspects() {
+		b.r.Lethal.Acquit(b.r.OfClient())
+	}
 	b.followJob(seen.Usage, whole)
 	b.giveBack()
 	seen.At, seen.Total = now, now.Sub(b.r.Arrived)
@@ -169,6 +172,9 @@ func (b *body) outcome(err error) judge.Outcome {
 		o := b.showing(nil)
 		o.Uncompared = true
 		return o
+	case err == errLeaves:
+		seen.End = "broken"
+		return judge.Outcome{Kind: judge.Canceled}
 	case b.failedInside():
 		seen.End = "hidden_failure"
 		b.r.Log().Warn("worker reported a failure in the middle of an answer", "id", b.r.In.ID,

@@ -82,7 +82,12 @@ func (s *stream) ReadRoom(room upstream.Room) (int, error) {
 	kept := 0
 	if !s.splitter.holds() {
 		s.noteServed()
-	} else {
+	}
+	switch {
+	case s.hands && s.a.leaves.Load() && !s.served && !s.splitter.inside:
+		s.breakOff(errLeaves)
+		return s.readTail(room.Take())
+	case s.splitter.holds():
 		p := room.Take()
 		kept = s.splitter.prepend(p)
 		if kept == len(p) {

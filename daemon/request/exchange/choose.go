@@ -67,6 +67,9 @@ func (e *Exchange) choose(ctx context.Context) *message.Outbound {
 		Class: classOf(e.req.Read.Req.Kind, in.Method, in.Path, e.req.Read.Req.Model),
 		Rank:  message.AskedRank(message.ClientRank(in, e.req.Pool))}
 	ask.Claim.Silent = silent
+	if e.req.Rest != nil {
+		ask.From = e.req.Rest.From
+	}
 	if m := e.req.Entry.Mate; m != nil && m.Near != "" {
 		ask.Near, ask.Far = m.Near, pool.Pairing.Far
 	}

@@ -28,7 +28,6 @@ type continued struct {
 	ctx   context.Context
 	a     *attempt.Attempt
 	draft *resume.Draft
-	body  []byte
 	work  account.Work // the body stays until the stream has ended
 	left  int8         // how often
 
@@ -57,8 +56,8 @@ func (e *Exchange) mayContinue(ctx context.Context, a *attempt.Attempt, out *mes
 		!message.IsEvents(out.Get("Content-Type")) || message.Coded(out.Header) {
 		return
 	}
-	c := &continued{e: e, ctx: ctx, a: a, body: r.In.Body, left: left}
-	c.draft = resume.New(kind, c.body)
+	c := &continued{e: e, ctx: ctx, a: a, left: left}
+	c.draft = resume.New(kind, r.In.Body)
 	if c.draft == nil {
 		return
 	}
@@ -79,7 +78,6 @@ func (c *continued) Read(p []byte) (int, error) {
 // ReadRoom is Read into the memory of a room.
 func (c *continued) ReadRoom(room upstream.Room) (int, error) {
 	if c.begun == nil {
-		c.e.req.In.Body = c.body // the front has dropped its own
 		n, err := c.a.Stream().ReadRoom(room)
 		if n > 0 && err == nil {
 			c.draft.Feed(room.Take()[:n])
@@ -215,16 +213,12 @@ func (c *continued) begin() {
 	next := new(Exchange)
 	next.req = admission.Request{Journal: r.Journal.Legs, Lethal: r.Lethal, In: in, ID: r.ID, Epoch: r.Epoch,
 		Kept: r.Kept, Alias: r.Alias, Arrived: now, Cookie: r.Cookie,
-		Rest:  &admission.Rest{Of: r.OfClient(), Left: c.left - 1},
+		Rest:  &admission.Rest{Of: r.OfClient(), From: c.a.Trip.Worker(), Left: c.left - 1},
 		Entry: message.Entry{Pool: r.Pool.Name, Op: message.Continuing, Salt: r.Entry.Salt, Model: r.Entry.Model}}
 	if out := next.Choose(c.ctx); out != nil {
 		return
 	}
 	c.next = next
-	if !next.choice.Elsewhere(c.a.Trip.Worker(), time.Now()) {
-		next.Release()
-		return
-	}
 	if !c.exact { // by its events: an engine may send several tokens in one
 		if n := c.tokenize(c.draft.Text()); n > 0 {
 			c.draft.Count(0, n)
@@ -255,7 +249,6 @@ func (c *continued) Close() error {
 			c.conclude(message.ErrClientGone)
 		}
 	}
-	c.e.req.In.Body = nil
 	c.work.End(time.Now())
 	return c.a.Stream().Close()
 }

@@ -269,7 +269,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 		}
 	}()
 	e.Charge(&a.Trip, to, e.sending.At)
-	if ahead := e.req.In.Ahead; ahead != nil && !ahead(ctx) {
+	if m := e.req.Entry.Mate; m != nil && m.Ahead != nil && !m.Ahead(ctx) {
 		returned = true
 		a.Abandon()
 		return nil, &unready
@@ -300,7 +300,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 	return nil, f
 }
 
-// unready is why nothing is sent: what [message.Inbound] has ahead of that has failed.
+// unready is why nothing is sent: what [message.Mate] has ahead of that has failed.
 var unready = attempt.Failure{Reason: journal.Full, Fault: message.FaultNoPrefill, Grade: route.GradeUnseen}
 
 // complete fills in the head of an answer that goes to the client, and ends the exchange if it came whole.
@@ -309,9 +309,6 @@ func (e *Exchange) complete(ctx context.Context, a *attempt.Attempt, out *messag
 	if e.req.In.Endpoint.Adapters && out.Status < 300 {
 		changed(&e.req)
 		catalogue.Renew(ctx, e.req.Pool.Workers, w)
-	}
-	if (e.deaths > 0 || e.tries > 1) && e.req.Rest == nil && against != judge.Failed && against != judge.Dying {
-		e.req.Lethal.Acquit(e.req.In)
 	}
 	e.explain(out)
 	e.req.TellModel(out)
@@ -328,6 +325,9 @@ func (e *Exchange) complete(ctx context.Context, a *attempt.Attempt, out *messag
 	if out.Stream == nil {
 		a.Finish()
 	} else {
+		if e.req.In.Method == http.MethodPost && e.req.Rest == nil {
+			e.req.Lethal.Note(e.req.In)
+		}
 		if e.req.Pool.Continue > 0 {
 			e.mayContinue(ctx, a, out)
 		}

@@ -302,7 +302,7 @@ func (p *Pairing) sendBeside(ctx context.Context, a *attempt.Attempt, l *leg) bo
 	var named chan string
 	if !met {
 		named = make(chan string, 1)
-		l.in.Ahead = l.meets(p.rule, p.Host, &met, named)
+		l.req.Entry.Mate.Ahead = l.meets(p.rule, p.Host, &met, named)
 	}
 	go func() {
 		defer l.end()

@@ -1,6 +1,8 @@
 package message
 
 import (
+	"context"
+
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -22,6 +24,10 @@ type Entry struct {
 type Mate struct {
 	Same []string // that the other worker must have
 	Near string   // that the other worker should have; "" = none
+
+	// Ahead is called when a worker's place is taken and the queue's turn given back, before anything is sent. If it
+	// reports false, no worker gets the request. nil = nothing is called.
+	Ahead func(ctx context.Context) bool
 }
 
 // Op is what a request does to its opened session.

@@ -1,7 +1,6 @@
 package message
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,12 +30,13 @@ type Inbound struct {
 	Left     int64          // bytes in Tail; -1 = not known
 	Kept     *overflow.Body // has Body, which it maps; nil = Body is the front's
 
-	ID     string       // of the request: passed on, logged and answered
-	Remote string       // the client's address, without port
-	Host   string       // as the client called us
-	TLS    bool         // it came over TLS
-	Socket bool         // it asks for a WebSocket, and so does what its worker gets
-	Caller *gate.Caller // whose key was shown
+	ID      string       // of the request: passed on, logged and answered
+	Remote  string       // the client's address, without port
+	Host    string       // as the client called us
+	TLS     bool         // it came over TLS
+	Socket  bool         // it asks for a WebSocket, and so does what its worker gets
+	lengths uint32       // of the names in Header, as SetHeader made it; 0 = not known
+	Caller  *gate.Caller // whose key was shown
 
 	Comments *Comments // to the client before its answer; nil = it gets none
 
@@ -47,11 +47,7 @@ type Inbound struct {
 	// nothing is recorded, and no limit applies.
 	Account *account.Account
 
-	// Ahead is called when a worker's place is taken and the queue's turn given back, before anything is sent. If it
-	// reports false, no worker gets the request. nil = nothing is called.
-	Ahead func(ctx context.Context) bool
-
-	lengths uint64 // of the names in Header, as SetHeader made it; 0 = not known
+	Hash uint64 // of the path and the body, which a stream does without; 0 = Body is there
 }
 
 // DropKept forgets a body that is kept. Body may not be read any more.
@@ -66,15 +62,15 @@ func (in *Inbound) DropKept() {
 // SetHeader sets Header. It keeps which lengths the names have, so that most look-ups need not read a field.
 func (in *Inbound) SetHeader(fields []upstream.Field) {
 	in.Header = fields
-	in.lengths = 1 << 63 // a name of 63 bytes or more
+	in.lengths = 1 << 31 // a name of 31 bytes or more
 	for i := range fields {
-		in.lengths |= 1 << min(len(fields[i].Name), 63)
+		in.lengths |= 1 << min(len(fields[i].Name), 31)
 	}
 }
 
 // mayHave returns false if the header has no field of that name for sure.
 func (in *Inbound) mayHave(name string) bool {
-	return in.lengths == 0 || in.lengths&(1<<min(len(name), 63)) != 0
+	return in.lengths == 0 || in.lengths&(1<<min(len(name), 31)) != 0
 }
 
 // Tail is the rest of a request's body.

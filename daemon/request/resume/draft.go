@@ -114,10 +114,8 @@ func (d *Draft) readEvent(event []byte) {
 	case !ok:
 		d.over = true
 	case data == nil: // a comment
-	case d.kind == prompt.Responses:
-		d.readItem(data)
-	case d.kind == prompt.Messages:
-		d.readBlock(data)
+	case d.kind == prompt.Responses, d.kind == prompt.Messages:
+		d.readTyped(data)
 	default:
 		d.readChunk(data)
 	}
@@ -169,75 +167,43 @@ func (d *Draft) readChunk(data []byte) {
 	}
 }
 
-// readBlock reads an event of Anthropic's messages.
-func (d *Draft) readBlock(data []byte) {
-	var kind, message, block, delta, index []byte
-	ok := prompt.Fields(data, func(name, value []byte) bool {
-		switch string(name) {
-		case "type":
-			kind = value
-		case "message":
-			message = value
-		case "content_block":
-			block = value
-		case "delta":
-			delta = value
-		case "index":
-			index = value
-		}
-		return true
-	})
-	switch string(prompt.Inside(kind)) {
-	case "ping":
-	case "message_start":
-		var u usage
-		prompt.Fields(message, func(name, value []byte) bool {
-			switch string(name) {
-			case "id":
-				keep(&d.id, value)
-			case "usage":
-				u.read(value)
-			}
-			return true
-		})
-		d.prompt = u.prompt
-	case "content_block_start":
-		d.over = d.opened || string(field(block, "type")) != `"text"` || string(index) != "0"
+// readTyped reads an event of Anthropic's messages or of responses. Either has kinds of its own.
+func (d *Draft) readTyped(data []byte) {
+	if number := field(data, "sequence_number"); number != nil {
+		d.next = integer(number) + 1
+	}
+	begin := func(part, kind string) {
+		d.over = d.opened || string(field(field(data, part), "type")) != kind
 		d.opened = true
-		d.write(field(block, "text"))
+	}
+	switch delta := field(data, "delta"); string(prompt.Inside(field(data, "type"))) {
+	case "ping", "response.in_progress", "response.queued":
+	case "message_start":
+		message, u := field(data, "message"), usage{}
+		keep(&d.id, field(message, "id"))
+		u.read(field(message, "usage"))
+		d.prompt = u.prompt
+	case "response.created":
+		keep(&d.id, field(field(data, "response"), "id"))
+		keep(&d.created, field(field(data, "response"), "created_at"))
+	case "response.output_item.added":
+		item := field(data, "item")
+		d.over = d.item != nil || string(field(item, "type")) != `"message"`
+		keep(&d.item, field(item, "id"))
+	case "response.content_part.added":
+		begin("part", `"output_text"`)
+	case "content_block_start":
+		begin("content_block", `"text"`)
+		d.over = d.over || string(field(data, "index")) != "0"
+		d.write(field(field(data, "content_block"), "text"))
 	case "content_block_delta":
 		d.over = string(field(delta, "type")) != `"text_delta"`
 		d.write(field(delta, "text"))
-	default:
-		d.over = true
-	}
-	d.over = d.over || !ok
-}
-
-// readItem reads an event of responses.
-func (d *Draft) readItem(data []byte) {
-	var e itemEvent
-	if !e.read(data) {
-		d.over = true
-		return
-	}
-	d.next = e.number + 1
-	switch string(prompt.Inside(e.kind)) {
-	case "response.created":
-		keep(&d.id, field(e.response, "id"))
-		keep(&d.created, field(e.response, "created_at"))
-	case "response.in_progress", "response.queued":
-	case "response.output_item.added":
-		d.over = d.item != nil || string(field(e.item, "type")) != `"message"`
-		keep(&d.item, field(e.item, "id"))
-	case "response.content_part.added":
-		d.over = d.opened || string(field(e.part, "type")) != `"output_text"`
-		d.opened = true
 	case "response.output_text.delta":
 		// vLLM before 0.13 numbers the deltas so, and continues no message
-		d.over = string(e.index) != "0" || len(e.logprobs) > len("[]")
-		d.write(e.delta)
-	default:
+		d.over = string(field(data, "content_index")) != "0" || len(field(data, "logprobs")) > len("[]")
+		d.write(delta)
+	default: // an event that is no JSON, too
 		d.over = true
 	}
 }

@@ -66,7 +66,7 @@ func (u *usage) read(raw []byte) {
 
 // chunk is an event of a chat or a completion, with places in its data.
 type chunk struct {
-	id, created, usageAt   []byte
+	id, created            []byte
 	content, text, ids     []byte
 	promptIDs              []byte
 	calls, finish, stopped []byte
@@ -85,7 +85,6 @@ func (c *chunk) read(data []byte) bool {
 		case "created":
 			c.created = value
 		case "usage":
-			c.usageAt = value
 			c.usage.read(value)
 		case "error":
 			c.fails = given(value)
@@ -148,37 +147,4 @@ func (c *chunk) readDelta(name, value []byte) bool {
 		c.strange = c.strange || given(value)
 	}
 	return true
-}
-
-// itemEvent is an event of responses, with places in its data.
-type itemEvent struct {
-	kind, response, item, part, delta, index, logprobs, text []byte
-	numberAt                                                 []byte
-	number                                                   int
-}
-
-func (e *itemEvent) read(data []byte) bool {
-	return prompt.Fields(data, func(name, value []byte) bool {
-		switch string(name) {
-		case "type":
-			e.kind = value
-		case "response":
-			e.response = value
-		case "item":
-			e.item = value
-		case "part":
-			e.part = value
-		case "delta":
-			e.delta = value
-		case "content_index":
-			e.index = value
-		case "logprobs":
-			e.logprobs = value
-		case "text":
-			e.text = value
-		case "sequence_number":
-			e.numberAt, e.number = value, integer(value)
-		}
-		return true
-	})
 }

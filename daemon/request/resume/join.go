@@ -2,7 +2,6 @@ package resume
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -34,7 +33,9 @@ type Joined struct {
 	watches bool     // the beginning of the second text is looked at
 
 	usage  usage
-	item   []byte // of responses: the second id of the message
+	hides  bool   // the client has not asked for it
+	id     []byte // the second one of the answer
+	item   []byte // of responses: the second one of the message
 	parted bool   // its part has begun
 	blocks blocks // of messages
 }
@@ -169,13 +170,15 @@ func (j *Joined) takeChunk(event, data []byte) {
 		return
 	}
 	var c chunk
-	if !c.read(data) || c.fails || c.strange || c.index != 0 {
+	switch {
+	case !c.read(data) || c.strange || c.index != 0:
 		j.err = ErrOther
 		return
+	case c.fails: // the other worker broke off, too
+		j.err = io.ErrUnexpectedEOF
+		return
 	}
-	if c.usage.known {
-		j.usage = c.usage
-	}
+	keep(&j.id, c.id)
 	text := prompt.Inside(c.content)
 	if j.d.kind == prompt.Completion {
 		text = prompt.Inside(c.text)
@@ -191,12 +194,15 @@ func (j *Joined) takeChunk(event, data []byte) {
 	case c.calls != nil || c.finish != nil:
 		j.release()
 	}
+	if c.usage.known { // here: held events have had theirs
+		j.usage = c.usage
+	}
 	switch {
 	case j.d.kind == prompt.Messages:
 		j.writeBlocks(&c)
 	case c.some == 0 && !j.d.asked.usage && !j.d.asked.everyUsage:
 	default:
-		j.writeChunk(event, data, &c)
+		j.writeChunk(event, data, c.some == 0)
 	}
 }
 
@@ -209,55 +215,79 @@ func (j *Joined) done() {
 	j.out = append(j.out, "data: [DONE]\n\n"...)
 }
 
-// edit replaces a value of the data, if it is there.
-func edit(edits []prompt.Edit, data, value, with []byte) []prompt.Edit {
-	if value == nil || with == nil {
-		return edits
-	}
-	lo := cap(data) - cap(value)
-	return append(edits, prompt.Edit{Lo: lo, Hi: lo + len(value), Text: with})
-}
-
-// write appends an event with edits of its data.
-func (j *Joined) write(event, data []byte, edits []prompt.Edit) {
+// write appends an event as the client gets it.
+func (j *Joined) write(event, data []byte) {
 	at := bytes.Index(event, data)
-	j.out = append(append(j.out, event[:at]...), edited(data, edits)...)
+	j.out = append(j.out, event[:at]...)
+	for _, piece := range prompt.Pieces(data, j.rewrite(nil, data, "", data)) {
+		j.out = append(j.out, piece...)
+	}
 	j.out = append(j.out, event[at+len(data):]...)
 }
 
-func edited(data []byte, edits []prompt.Edit) []byte {
-	slices.SortFunc(edits, func(a, b prompt.Edit) int { return cmp.Compare(a.Lo, b.Lo) })
-	return bytes.Join(prompt.Pieces(data, edits), nil)
+// writeChunk appends an event of a chat or a completion. last: all that it has is the usage of all.
+func (j *Joined) writeChunk(event, data []byte, last bool) {
+	j.hides = !j.d.asked.everyUsage && !(last && j.d.asked.usage)
+	j.write(event, data)
 }
 
-// writeChunk appends an event of a chat or a completion as the client gets it.
-func (j *Joined) writeChunk(event, data []byte, c *chunk) { j.write(event, data, j.edits(data, c)) }
-
-func (j *Joined) edits(data []byte, c *chunk) []prompt.Edit {
-	edits := edit(edit(nil, data, c.id, j.d.id), data, c.created, j.d.created)
-	if c.role != nil { // of an engine that repeats it in each event
-		edits = edit(edits, data, c.role, []byte("null"))
+// rewrite appends what makes a value of the second stream the client's. A name means the same at every endpoint.
+func (j *Joined) rewrite(edits []prompt.Edit, data []byte, name string, value []byte) []prompt.Edit {
+	with := j.of(name, value)
+	switch {
+	case with != nil:
+		lo := cap(data) - cap(value)
+		return append(edits, prompt.Edit{Lo: lo, Hi: lo + len(value), Text: with})
+	case value[0] == '{' && name != "metadata":
+		prompt.Fields(value, func(n, v []byte) bool { edits = j.rewrite(edits, data, string(n), v); return true })
+	case value[0] == '[':
+		prompt.Elements(value, func(v []byte) bool { edits = j.rewrite(edits, data, name, v); return true })
 	}
-	if c.usage.known {
-		edits = edit(edits, data, c.usageAt, j.counts(c))
-	}
-	return edit(edits, data, c.promptIDs, []byte("null"))
+	return edits
 }
 
-// counts returns the usage of an event as the client gets it: null where it has not asked for one.
-func (j *Joined) counts(c *chunk) []byte {
-	if asks := &j.d.asked; !asks.everyUsage && (c.some > 0 || !asks.usage) {
+// of returns what the client gets in place of a value of that name, nil for the value itself.
+func (j *Joined) of(name string, value []byte) []byte {
+	d := j.d
+	switch name {
+	case "id", "item_id":
+		switch {
+		case bytes.Equal(value, j.item):
+			return d.item
+		case bytes.Equal(value, j.id):
+			return d.id
+		}
+	case "created", "created_at":
+		return d.created
+	case "sequence_number":
+		return number(d.next)
+	case "role":
+		if d.kind == prompt.Chat { // the client has it
+			return []byte("null")
+		}
+	case "prompt_token_ids":
 		return []byte("null")
+	case "text":
+		if d.kind == prompt.Responses && value[0] == '"' { // all of it
+			return quoted(slices.Concat(d.text, prompt.Inside(value)))
+		}
+	case "usage":
+		if j.hides {
+			return []byte("null")
+		}
+	case "prompt_tokens", "input_tokens":
+		input, _ := d.split(j.usage)
+		return number(input)
+	case "completion_tokens", "output_tokens":
+		_, output := d.split(j.usage)
+		return number(output)
 	}
-	input, output := j.d.split(c.usage)
-	text := c.usageAt
-	for _, set := range []struct {
-		name string
-		n    int
-	}{{"prompt_tokens", input}, {"completion_tokens", output}, {"total_tokens", input + output}} {
-		text = bytes.Join(prompt.Pieces(text, prompt.SetField(text, set.name, number(set.n))), nil)
+	for _, b := range d.asked.bounds {
+		if b.name == name && given(value) {
+			return number(b.tokens)
+		}
 	}
-	return text
+	return nil
 }
 
 // stopAt ends the answer at a stop string that both texts have together. The event that completes it is the last one,
@@ -269,7 +299,9 @@ func (j *Joined) stopAt(event []byte, e ending) {
 	}
 	data, _ := dataOf(event)
 	var c chunk
-	c.read(data)
+	if c.read(data); c.usage.known {
+		j.usage = c.usage
+	}
 	text := []byte(`""`)
 	if j.d.asked.withStop {
 		text = marshal(e.rest)
@@ -280,22 +312,25 @@ func (j *Joined) stopAt(event []byte, e ending) {
 		j.err = io.EOF
 		return
 	}
-	edits := edit(edit(j.edits(data, &c), data, c.content, text), data, c.text, text)
-	last := finished(edited(data, edits), marshal(e.stop))
-	j.write(slices.Concat([]byte("data: "), last, []byte("\n\n")), last, nil)
+	last := slices.Concat([]byte("data: "), finished(data, text, marshal(e.stop)), []byte("\n\n"))
+	j.writeChunk(last, bytes.TrimSpace(last[len(dataField):]), false)
 	if j.d.asked.usage && c.usage.known {
-		c.some = 0
-		j.write(event, data, edit(j.edits(data, &c), data, c.choices, []byte("[]")))
+		last = slices.Concat([]byte("data: "), set(data, "choices", []byte("[]")), []byte("\n\n"))
+		j.writeChunk(last, bytes.TrimSpace(last[len(dataField):]), true)
 	}
 	j.done()
 	j.err = io.EOF
 }
 
-// finished returns an event with the end of its choice, by a stop string.
-func finished(data, stop []byte) []byte {
-	choices := field(data, "choices")
+// finished returns an event with that text, and the end of its choice by a stop string.
+func finished(data, text, stop []byte) []byte {
 	var choice []byte
-	prompt.Elements(choices, func(c []byte) bool { choice = c; return false })
+	prompt.Elements(field(data, "choices"), func(c []byte) bool { choice = c; return false })
+	if delta := field(choice, "delta"); delta != nil {
+		choice = set(choice, "delta", set(delta, "content", text))
+	} else {
+		choice = set(choice, "text", text)
+	}
 	choice = set(set(choice, "finish_reason", []byte(`"stop"`)), "stop_reason", stop)
 	return set(data, "choices", slices.Concat([]byte{'['}, choice, []byte{']'}))
 }

@@ -19,6 +19,7 @@ type Ask struct {
 	ID            string          // of the request, for the log
 	Caller        string          // the name of the key that was shown; "" = none
 	Fence         worker.Fence    // labels of the workers that alone may get it
+	From          *worker.Worker  // that broke off, of a request for the rest of its answer: see worker.Query; nil = none
 	Leg           Leg             // the part that a worker is chosen for
 	Needed        bool            // of a Prefill: no decoder computes its prompt
 	Prefillers    worker.Fence    // of an Answer: of those that a strategy may name for its prompt; nil = it may not

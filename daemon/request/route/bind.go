@@ -152,22 +152,6 @@ func (c *Choice) dropShort() {
 	o.rows = o.rows[:o.next+len(rest)]
 }
 
-// Elsewhere keeps the request from the address of a worker, and from those that list another model under its name. It
-// returns false if no worker is left.
-func (c *Choice) Elsewhere(from *worker.Worker, at time.Time) bool {
-	o := &c.order
-	others := slices.DeleteFunc(slices.Clone(c.fleet.workers), func(w *worker.Worker) bool {
-		return w.Endpoint() == from.Endpoint() || !o.may(w) || !c.pool.Workers.Alike(w, from, c.prompt.Model)
-	})
-	o.fenced, o.only = true, others
-	o.rows = slices.DeleteFunc(o.rows, func(row int32) bool { return !o.may(c.fleet.workers[row]) })
-	o.named = min(o.named, len(o.rows))
-	if len(o.rows) == 0 && c.MayWiden(at) {
-		o.restart(&c.fleet)
-	}
-	return o.left() > 0
-}
-
 // PassedOn reports whether the worker that was tried last got the request because the one before it failed, or took
 // none.
 func (c *Choice) PassedOn() bool { return c.order.by != byChoice }

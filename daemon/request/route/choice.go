@@ -149,7 +149,7 @@ func (c *Choice) need() int { return max(needOf(c.prompt, &c.size, len(c.ask.IDs
 func (c *Choice) query() worker.Query {
 	q := worker.Query{Model: c.prompt.Model, Fence: c.ask.Fence, At: c.at, Rank: c.ask.Rank, Need: c.need(), Wide: c.wide,
 		Only: c.only, Class: c.ask.Class, Tied: c.stay.tied(&c.ask), Half: c.ask.Leg == Prefill, Count: &c.fleet.count}
-	q.Spare = q.Half && !c.ask.Needed
+	q.Spare, q.From = q.Half && !c.ask.Needed, c.ask.From
 	if c.pool.Workers.BoundsKV() {
 		model, caller := hashOf(c.prompt.Model), hashOf(c.ask.Caller)
 		c.holds = c.size.all + int(c.pool.answers.expected(model, caller, c.prompt.MaxTokens))
