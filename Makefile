@@ -93,6 +93,11 @@ fuzz: modules ## each fuzz target for FUZZTIME (10s)
 
 # The benchmarks behind the figures of testdata/bench/json/targets.go, and no others. The pick is timed beside the tool, as
 # it spans host and plugins. A failing pick needs a new instance each time, untimed: its runs are counted, or it lasts hours.
+# BENCH='-run growth' and more has the figures of bench/data alone, and is passed to it.
+ifneq ($(BENCH),)
+bench: build
+	@testdata/run bench/data -bin bin/warmpath $(BENCH)
+else
 bench: build ## one JSON line a figure, with its target; the data plane beside nginx and haproxy, the KV cache beside redis-server
 	@mkdir -p .cache; run() { go test -run '^$$' -benchmem -count $(BENCHCOUNT) "$$@"; }; { \
 	  (cd testdata && run -bench '^Benchmark(Pick|PickTail|FromText|KV)$$' ./bench/json) && \
@@ -117,6 +122,7 @@ bench: build ## one JSON line a figure, with its target; the data plane beside n
 	@testdata/run bench/data -bin bin/warmpath
 	@testdata/run bench/kv -bin bin/warmpath
 	@testdata/run bench/kv -l2 -bin bin/warmpath
+endif
 
 faults: build ## break what stands around a running daemon, one JSON line a check; FAULTS=-quick for the short form
 	@testdata/run trials/faults -bin bin/warmpath $(FAULTS)

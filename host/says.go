@@ -28,7 +28,7 @@ func readWants(in *instance) (uint32, error) {
 	wants := uint32(in.stack[0])
 	known := abi.WantAll
 	if minor < 2 {
-		known &^= abi.WantPair // for which its header has no room
+		known &^= abi.WantPair | abi.WantCandidates // for which its header has no room
 	}
 	if strange := wants &^ known; strange != 0 {
 		return 0, fmt.Errorf("host: module %q: wp_wants asks for %#x, which ABI %d.%d does not have; "+

@@ -23,7 +23,7 @@ const maxConfigFuncs = 3
 // the backtest and a dry run see exactly what the router sees.
 var silent = []string{
 	"daemon/request/route", "daemon/fleet/judge", "daemon/fleet/labels", "daemon/fleet/measure", "daemon/fleet/models",
-	"daemon/fleet/worker", "daemon/lab/vllmsim/engine", "daemon/lab/trial",
+	"daemon/fleet/order", "daemon/fleet/worker", "daemon/lab/vllmsim/engine", "daemon/lab/trial",
 	"daemon/lab/traffic", "daemon/lab/world", "daemon/lab/served", "daemon/lab/setup",
 	"daemon/request/prompt", "daemon/request/queue", "sdk", "sdk/abi", "sdk/score", "sdk/sdktest", "plugins", "host/meter",
 }

@@ -180,9 +180,10 @@ var arrows = map[string][]string{
 	"daemon/fleet/labels":  {},
 	"daemon/fleet/measure": {"sdk/abi"},
 	"daemon/fleet/models":  {"sdk/abi"},
+	"daemon/fleet/order":   {"cache/parts/pile", "sdk/abi"},
 	"daemon/fleet/worker": {
-		"cache/parts/linked", "daemon/fleet/judge", "daemon/fleet/labels", "daemon/fleet/measure", "daemon/fleet/models",
-		"sdk/abi",
+		"cache/parts/linked", "cache/prefix", "daemon/fleet/judge", "daemon/fleet/labels", "daemon/fleet/measure",
+		"daemon/fleet/models", "daemon/fleet/order", "sdk/abi",
 	},
 
 	// Other routers.

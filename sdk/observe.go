@@ -23,6 +23,13 @@ const WantHeld = Want(abi.WantHeld)
 // name one. It changes nothing in a pool without [pools.disaggregation], and for a request that is not split.
 const WantPair = Want(abi.WantPair)
 
+// WantCandidates says that the rows of candidates suffice. Of more than 32 workers that can take a request the host
+// then shows some 50: those that hold the most of the prompt, those with the least in flight, with the least prefill
+// queued and with the most room in their KV caches, and those of the request's session. [Request].LeftOut is how many
+// others there are. A strategy that declines, rejects the request or keeps it to some workers is asked once more with
+// all of them. Without WantCandidates all workers have a row, and a decision costs as much as they are many.
+const WantCandidates = Want(abi.WantCandidates)
+
 // Wanter asks for what costs the host something.
 type Wanter interface {
 	// Wants is called once, after Configure.
@@ -89,7 +96,7 @@ type Reasoner interface {
 func WantsOf(s Strategy) uint32 {
 	bits := uint32(0)
 	if w, ok := s.(Wanter); ok {
-		bits = uint32(w.Wants()) & (abi.WantCost | abi.WantHeld | abi.WantPair)
+		bits = uint32(w.Wants()) & (abi.WantCost | abi.WantHeld | abi.WantPair | abi.WantCandidates)
 	}
 	if _, ok := s.(Classifier); ok {
 		bits |= abi.WantClassify

@@ -161,7 +161,6 @@ func TestOutOfRange(t *testing.T) {
 	n.Touch(2, c)
 	n.Touch(0, nil)
 	x.Remove(2)
-	x.SetCapacity(2, 5)
 	out := []uint32{9, 9, 9}
 	n.Match(c, []uint32{0, 2, 1 << 31}, out)
 	if out[0]+out[1]+out[2] != 0 {

@@ -13,7 +13,8 @@ import (
 
 // Config sizes an Index. The zero value is useful.
 type Config struct {
-	// Workers is the number of worker slots, 0..Workers-1. Default 1024: 48 KB for a fleet larger than any seen.
+	// Workers is the number of worker slots for which there is room at once. SetCapacity makes room for a larger slot, up
+	// to MaxWorkers. Default 1024, 48 bytes each.
 	Workers int
 	// Capacity is the assumed size of a worker's cache, in blocks, until SetCapacity is called. Default 32768: a million
 	// tokens of text in blocks of 128 bytes, twice a usual worker. Half the true size hurts far more than double.
@@ -26,6 +27,9 @@ type Config struct {
 	// Now reads a clock in nanoseconds. Default: monotonic time since New.
 	Now func() int64
 }
+
+// MaxWorkers bounds the worker slots of an index: 0 to MaxWorkers-1.
+const MaxWorkers = 1 << 17
 
 // Index estimates which leading blocks of which prompts each worker holds. Safe for concurrent use.
 type Index struct {
@@ -60,7 +64,7 @@ func New(c Config) *Index {
 	for i := range x.workers {
 		x.workers[i].capacity = x.capacity
 	}
-	x.scratch.New = func() any { return &scratch{cells: make([]uint64, len(x.workers))} }
+	x.scratch.New = func() any { return new(scratch) }
 	return x
 }
 
@@ -128,15 +132,19 @@ func (x *Index) forget(n *Namespace) {
 }
 
 // SetCapacity sets how many blocks the worker's KV cache holds; 0 returns it to Config.Capacity. It evicts blocks
-// beyond that at once. A call with the same number is cheap.
+// beyond that at once. A call with the same number is cheap. The index learns nothing of a slot beyond Config.Workers
+// before the first call for it, or for a larger one.
 func (x *Index) SetCapacity(slot uint32, blocks int) {
 	if blocks <= 0 {
 		blocks = x.capacity
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if int(slot) >= len(x.workers) {
+	if slot >= MaxWorkers {
 		return
+	}
+	for int(slot) >= len(x.workers) {
+		x.workers = append(x.workers, worker{capacity: x.capacity})
 	}
 	x.workers[slot].capacity = blocks
 	x.trim(slot)
@@ -165,7 +173,10 @@ func (x *Index) Remove(slot uint32) {
 // leaves out namespaces that were not made by Space.
 func (x *Index) Each(slot uint32, f func(space uint64, chain []uint64, ago time.Duration) bool) {
 	began := x.now()
-	if int(slot) >= len(x.workers) {
+	x.mu.RLock()
+	known := int(slot) < len(x.workers)
+	x.mu.RUnlock()
+	if !known {
 		return
 	}
 	for _, until := range []int64{math.MinInt64, began} { // the second lap finds what was touched during the first

@@ -7,6 +7,14 @@ type scratch struct {
 	cells []uint64 // round<<32 | depth
 }
 
+// begin makes a cell for each worker, and returns the next round. The caller holds the forest's lock.
+func (s *scratch) begin(f *forest) uint64 {
+	if len(s.cells) < len(f.workers) {
+		s.cells = make([]uint64, len(f.workers))
+	}
+	return s.next()
+}
+
 func (s *scratch) next() uint64 {
 	s.round++
 	if s.round == 0 {
@@ -25,9 +33,12 @@ func counted(slots []uint32) bool {
 	return off == 0
 }
 
+// crowded is how many holders a slot may cost: of a node with more, the slots are looked up.
+const crowded = 8
+
 // walk writes round|depth for every holder that has a cell. A deeper node overwrites the depth: a worker that holds
-// some of it holds all above it.
-func walk[T uint32 | uint64](cur *node, chain []uint64, cells []T, round T) {
+// some of it holds all above it. only = the slots that count, if they are few; nil = all.
+func walk[T uint32 | uint64](cur *node, chain []uint64, cells []T, round T, only []uint32) {
 	for d := 0; d < len(chain); {
 		cur = cur.kids.get(chain[d])
 		if cur == nil {
@@ -36,6 +47,14 @@ func walk[T uint32 | uint64](cur *node, chain []uint64, cells []T, round T) {
 		c := cur.common(chain[d:])
 		at, most := round|T(d), uint32(c)
 		held := cur.held // else the loop, which may be long, loads it each time
+		if only != nil && len(held) > crowded*len(only) {
+			for _, slot := range only {
+				if i, ok := held.find(slot); ok && int(slot) < len(cells) {
+					cells[slot] = at + T(min(held[i].length, most))
+				}
+			}
+			held = nil
+		}
 		for i := range held {
 			h := &held[i]
 			if int(h.slot) >= len(cells) {

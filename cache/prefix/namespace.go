@@ -1,7 +1,9 @@
 package prefix
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,14 +51,14 @@ func (n *Namespace) Match(chain []uint64, slots []uint32, out []uint32) {
 		out = out[:len(slots)]
 		clear(out)
 		n.forest.mu.RLock()
-		walk(&n.root, chain, out, 0)
+		walk(&n.root, chain, out, 0, nil)
 		n.forest.mu.RUnlock()
 		return
 	}
 	s := n.scratch.Get().(*scratch)
-	round := s.next()
 	n.forest.mu.RLock()
-	walk(&n.root, chain, s.cells, round)
+	round := s.begin(n.forest)
+	walk(&n.root, chain, s.cells, round, slots)
 	n.forest.mu.RUnlock()
 	for i, slot := range slots {
 		out[i] = 0
@@ -67,6 +69,38 @@ func (n *Namespace) Match(chain []uint64, slots []uint32, out []uint32) {
 		}
 	}
 	n.scratch.Put(s)
+}
+
+// Holder is a worker that holds leading blocks of a chain.
+type Holder struct{ Slot, Blocks uint32 }
+
+// Holders appends the workers that hold leading blocks of chain by this index, those that hold the most first, at most
+// limit of them. Of those that hold as much and are too many it takes some, others for another chain.
+func (n *Namespace) Holders(chain []uint64, limit int, into []Holder) []Holder {
+	s := n.scratch.Get().(*scratch)
+	defer n.scratch.Put(s)
+	n.forest.mu.RLock()
+	defer n.forest.mu.RUnlock()
+	from, round := len(into), s.begin(n.forest)
+	last, before, shared := deepest(&n.root, chain)
+	for last != nil && last.parent != nil && len(into)-from < limit {
+		held, at := last.held, 0
+		if len(held) > limit {
+			at = int(chain[len(chain)-1] % uint64(len(held)))
+		}
+		for i := 0; i < len(held) && len(into)-from < limit; i++ {
+			h := &held[(at+i)%len(held)]
+			if cell := &s.cells[h.slot]; *cell != round {
+				*cell = round
+				into = append(into, Holder{h.slot, uint32(before) + min(h.length, uint32(shared))})
+			}
+		}
+		last = last.parent
+		shared = len(last.run)
+		before -= shared
+	}
+	slices.SortStableFunc(into[from:], func(a, b Holder) int { return cmp.Compare(b.Blocks, a.Blocks) })
+	return into
 }
 
 // Best returns the worker that holds the most leading blocks of chain by this index, and how many; of equal ones the

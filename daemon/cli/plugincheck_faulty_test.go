@@ -55,10 +55,10 @@ func TestPluginCheckFindsFaultyModules(t *testing.T) {
 			global.get $n if unreachable end i32.const 1 global.set $n)`, "wp_maint: wasm error: unreachable", ""},
 		{"a filter traps", well + filter("unreachable"), "wp_filter: wasm error: unreachable", ""},
 		{"a filter never ends", well + filter("loop $l br $l end"), "used up its fuel", ""},
-		{"a filter keeps a row that there is not", well + filter("i32.const 13032 i32.const 99 i32.store i64.const 1 return"), "keeps row 99 of ", ""},
+		{"a filter keeps a row that there is not", well + filter("i32.const 13064 i32.const 99 i32.store i64.const 1 return"), "keeps row 99 of ", ""},
 		{"a filter keeps nobody", well + wants("256") + `(func (export "wp_filter") (result i64) i64.const 0)`, "", "its filter left no worker to any request"},
 		// What it shows to a pick.
-		{"a row that runs an adapter", pick("i32.const 1036 i32.load i32.const 3 i32.gt_u if i32.const 1260 i32.load i32.const 8 i32.and " +
+		{"a row that runs an adapter", pick("i32.const 1036 i32.load i32.const 3 i32.gt_u if i32.const 1292 i32.load i32.const 8 i32.and " +
 			"if unreachable end end i64.const 0"), "wp_pick: wasm error: unreachable", ""},
 		{"a row with the label of its option", `(func (export "wp_configure") (param i32) (result i32) i32.const 0)` +
 			pick("i32.const 1036 i32.load i32.const 3 i32.gt_u if i32.const 1024 i32.const 0 i32.store8 call $rack if unreachable end end i64.const 0") +

@@ -183,6 +183,10 @@ func explain(out io.Writer, d *decisions.Decision) error {
 		line("filters", "%s", left)
 	}
 	line("decision", "%s", decision(d))
+	if d.LeftOut > 0 {
+		n := len(d.Candidates) + int(d.More)
+		line("candidates", "%d of %d workers: those that hold the prompt, and those with the least load", n, n+int(d.LeftOut))
+	}
 	if d.PromptTokens > 0 || d.Usage.Known {
 		line("prompt", "%s", promptOf(d))
 	}

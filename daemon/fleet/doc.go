@@ -3,6 +3,7 @@
 //
 //	worker    the state of a pool's workers: up or not, load, speed
 //	measure   how fast workers are, how many requests they get, when a place becomes free
+//	order     workers in order of their load, for a choice among some of many
 //	labels    the labels of workers, as bits
 //	models    which models and adapters a worker has
 //	judge     what requests, health checks and metrics prove of a worker's health

@@ -38,7 +38,7 @@ func (s *strategy) Configure(o *sdk.Options) error {
 // is scored.
 func (s *strategy) Wants() sdk.Want {
 	if s.rule.ByCost {
-		return sdk.WantCost
+		return sdk.WantCost | sdk.WantCandidates
 	}
 	return 0
 }

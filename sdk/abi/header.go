@@ -66,10 +66,21 @@ type Header struct {
 
 	Prefillers uint32 // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
 	PairRow    int32  // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
+
+	// Of a large pool some workers may have no row, see WantCandidates. The means are those of all workers that take
+	// requests, with a row or not.
+	LeftOut    uint32  // 232: workers that take requests and have no row, about; 0 = none, and all means are 0
+	MeanWait   float32 // 236: of Row.Wait
+	MeanSlow   float32 // 240: of Row.Slow
+	MeanLoad   float32 // 244: of Row.Load
+	MeanFlight float32 // 248: requests in flight per unit of weight
+	MeanPrompt float32 // 252: prompt tokens of a request in flight; 0 = none is
+	KVInFlight float32 // 256: part of the workers' KV caches that prompts in flight have; 1 = not known
+	Uneven     uint32  // 260: 1 if a worker has another weight than 1, or is in slow start
 }
 
 // HeaderSize is the bytes of a Header.
-const HeaderSize = 232
+const HeaderSize = 264
 
 // Need returns the tokens of KV that the request will hold: its prompt and the answer that is expected.
 func (h *Header) Need() float64 {

@@ -91,9 +91,10 @@ const (
 	WantClassify                      // call wp_classify; since 1.2
 	WantPair                          // add rows of prefillers, of which PairRow may name one; since 1.2
 	WantFilter                        // call wp_filter; since 1.2
+	WantCandidates                    // rows of candidates suffice where many workers can take the request; since 1.2
 
 	// WantAll are the bits that this version knows. A module that sets another is refused.
-	WantAll = WantFilter<<1 - 1
+	WantAll = WantCandidates<<1 - 1
 )
 
 // WantNotices are the bits of the calls off the request path.

@@ -83,6 +83,8 @@ type request struct {
 
 	loads bool // the request's adapter is to be loaded on some worker
 
+	of *abi.Header // whose means are the fleet's; nil = they are the rows'
+
 	turns float64 // that will follow where a session begins; 0 = none begins, or a short one
 }
 
@@ -113,11 +115,15 @@ func gate(held, room uint64, mean float64) float64 {
 
 func common(h *abi.Header) request {
 	l, c1, halfC2 := float64(h.PromptTokens), float64(h.C1), .5*float64(h.C2)
-	return request{
+	r := request{
 		l: l, block: float64(h.BlockTokens), token: c1 + 2*float64(halfC2*l), again: c1 + float64(halfC2*l), halfC2: halfC2,
 		bw1: float64(h.InvBWL1), bw2: float64(h.InvBWL2), lambda: float64(h.Lambda),
 		need: h.Need(), turns: following(h),
 	}
+	if h.LeftOut > 0 {
+		r.of = h
+	}
+	return r
 }
 
 // A session begins with its first two requests: agents send a small one, for a title, before or together with the one
@@ -196,6 +202,27 @@ func (c *request) survey(workers []sdk.Worker) {
 		slow, load = sound(workers)
 	}
 	c.wait, c.slow, c.price = wait/n, slow/n, price(c.lambda, load/n)
+	if c.of != nil {
+		c.means(c.of)
+	}
+}
+
+// means takes the means of all workers, of which the rows are some.
+func (c *request) means(h *abi.Header) {
+	c.flight, c.single, c.tilt = float64(h.MeanFlight), 0, reach*open(h)/math.Max(1, float64(h.MeanFlight))
+	if h.MeanPrompt > 0 {
+		c.single = 1 / float64(h.MeanPrompt)
+	}
+	c.wait, c.slow, c.price = float64(h.MeanWait), float64(h.MeanSlow), price(c.lambda, float64(h.MeanLoad))
+}
+
+// open is gate by the means of all workers.
+func open(h *abi.Header) float64 {
+	if h.Uneven != 0 {
+		return 1
+	}
+	const parts = 1 << 32
+	return gate(uint64(float64(h.KVInFlight)*parts), parts, float64(h.MeanFlight))
 }
 
 // price is 2*K, for a load that is the fleet's mean.

@@ -27,7 +27,9 @@ func Price(h *abi.Header, rows []abi.Row) {
 	n := len(rows) - int(h.Prefillers)
 	priceAll(h, rows[:n])
 	if n < len(rows) {
-		priceAll(h, rows[n:])
+		alone := *h
+		alone.LeftOut = 0 // the means are those of the others
+		priceAll(&alone, rows[n:])
 	}
 }
 
@@ -85,6 +87,11 @@ func NewScale(h *abi.Header, rows []abi.Row) Scale {
 	s.gate = 1
 	if alike {
 		s.gate = gate(held, room, s.flight)
+	}
+	if h.LeftOut > 0 {
+		c := request{lambda: float64(h.Lambda)}
+		c.means(h)
+		s.flight, s.single, s.gate, s.wait, s.slow, s.price = c.flight, c.single, open(h), c.wait, c.slow, c.price
 	}
 	return s
 }

@@ -53,6 +53,9 @@ func (r *Rates) Age(now time.Duration) (dt float64) {
 	return dt
 }
 
+// Aged returns when the averages last decayed.
+func (r *Rates) Aged() time.Duration { return r.aged }
+
 // Place counts a session that the worker of s is to serve from now on, as one request.
 func (r *Rates) Place(s *Share, now time.Duration) { s.Requests += r.forward(now) }
 

@@ -194,7 +194,8 @@ func (f *fleet) readElsewhere(w *Worker, m *Metrics, now time.Duration) {
 		w.elsewhere.Take(&measure.Seen{Running: m.Running, Waiting: m.Waiting, Used: m.Usage * capacity, Capacity: capacity,
 			Est: f.usualPrefill(m, now), C1: f.conf.c1})
 	}
-	f.elsewhere = f.leastElsewhere()
+	f.noteElsewhere(w)
+	f.moved(w, now)
 }
 
 // usualPrefill returns the seconds of prefill of a request at the engine of that page, on a worker of slowness 1.
@@ -211,15 +212,23 @@ func (f *fleet) usualPrefill(m *Metrics, now time.Duration) float64 {
 // usualPrompt is the tokens to compute of a prompt, where nothing is known.
 const usualPrompt = 1000
 
-// leastElsewhere returns the least number of requests from elsewhere at any worker that is up.
-func (f *fleet) leastElsewhere() float64 {
-	least := math.Inf(1)
-	for _, w := range f.workers {
-		if w.isUp() {
-			least = min(least, w.elsewhere.Requests())
+// noteElsewhere keeps the least number of requests from elsewhere at any worker that is up, after a page of w. All are
+// compared once that one has more.
+func (f *fleet) noteElsewhere(w *Worker) {
+	n := w.elsewhere.Requests()
+	if w != f.calmest && f.calmest != nil && f.calmest.place == configured && f.calmest.isUp() && n > f.elsewhere {
+		return
+	}
+	if w.isUp() && n <= f.elsewhere {
+		f.elsewhere, f.calmest = n, w
+		return
+	}
+	f.elsewhere = math.Inf(1)
+	for _, o := range f.workers {
+		if n := o.elsewhere.Requests(); o.isUp() && n < f.elsewhere {
+			f.elsewhere, f.calmest = n, o
 		}
 	}
-	return least
 }
 
 // counted records the number of engines that an endpoint reports before it is up.

@@ -13,6 +13,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/labels"
 	"github.com/warmpath/warmpath/daemon/fleet/measure"
 	"github.com/warmpath/warmpath/daemon/fleet/models"
+	"github.com/warmpath/warmpath/daemon/fleet/order"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // fleet holds the workers of a pool and their common state. The pool's lock guards all of it.
@@ -36,6 +38,7 @@ type fleet struct {
 	speed     measure.FleetSlowness
 	usual     measure.Usual
 	elsewhere float64 // requests from elsewhere that each worker has at least
+	calmest   *Worker // that has so many; nil = none yet
 	rates     measure.Rates
 	places    measure.Places
 	labels    *labels.Set
@@ -45,6 +48,9 @@ type fleet struct {
 	events    []event
 	adapters  bool         // some worker lists LoRA adapters
 	loading   measure.Mean // seconds of an adapter's load
+	cohorts   []*cohort    // see candidates.go
+	round     uint64       // of candidates: Worker.round
+	some      []*Worker    // memory for candidates
 	passing   request      // the request of a PassForeign call; it is in no queue between two calls
 	sharing   sharing
 }
@@ -66,6 +72,7 @@ func (f *fleet) noteAll(ranks []*Worker, e event, now time.Duration) {
 	e.of = ranks
 	f.events = append(f.events, e)
 	for _, w := range ranks {
+		f.moved(w, now)
 		if s, _ := w.condition(); s != w.shownAs || w.since.IsZero() || e.kind == restarted {
 			w.shownAs = s
 			w.since = f.began.Add(now)
@@ -176,6 +183,7 @@ func (f *fleet) listWorkers() {
 	for _, e := range f.endpoints {
 		f.workers = append(f.workers, e.ranks...)
 	}
+	f.regroup()
 	f.rates.Hold(len(f.workers))
 	slices.SortFunc(f.workers, func(a, b *Worker) int { return cmp.Compare(a.slot, b.slot) })
 	f.keyed = make(map[uint64]*Worker, len(f.workers))
@@ -268,6 +276,108 @@ func (f *fleet) absence(id string) Standing {
 	return Gone
 }
 
+// allOf is how many workers a request has as candidates in any case.
+const allOf = 32
+
+// maxCohorts bounds the fences whose workers are kept in order. A request of a further one has all as candidates.
+const maxCohorts = 8
+
+// cohort is the workers that a fence admits, in order of load if they are more than allOf. A worker's place is found
+// anew when a request begins, gets its first byte or ends there. What changes by itself is looked at in turn.
+type cohort struct {
+	fence   Fence
+	members []*Worker // in order of slot
+	order   order.Set[*Worker]
+	next    int           // member that is looked at next
+	looked  time.Duration // when the last one was
+}
+
+// regroup drops all cohorts: the workers or their labels have changed.
+func (f *fleet) regroup() {
+	for _, g := range f.cohorts {
+		for _, w := range g.members {
+			w.seats = nil
+		}
+	}
+	f.cohorts = nil
+}
+
+// cohortOf returns the workers inside of a fence, nil if there are too many cohorts.
+func (f *fleet) cohortOf(fence Fence, m *moment) *cohort {
+	if i := slices.IndexFunc(f.cohorts, func(g *cohort) bool { return slices.Equal(g.fence, fence) }); i >= 0 {
+		return f.cohorts[i]
+	}
+	if len(f.cohorts) >= maxCohorts {
+		return nil
+	}
+	g, inside := &cohort{fence: slices.Clone(fence)}, f.labels.Mask(fence)
+	for _, w := range f.workers {
+		if inside.Admit(w.labels) {
+			g.members = append(g.members, w)
+		}
+	}
+	f.cohorts = append(f.cohorts, g)
+	if len(g.members) > allOf {
+		for _, w := range g.members {
+			w.seats = append(w.seats, g.order.Join(w))
+			f.place(w, m)
+		}
+	}
+	return g
+}
+
+// seat returns the worker's place in a cohort, nil if it has none.
+func (w *Worker) seat(g *cohort) *order.Seat[*Worker] {
+	for _, s := range w.seats {
+		if s.Set == &g.order {
+			return s
+		}
+	}
+	return nil
+}
+
+// moved finds the places of w anew: its load has changed.
+func (f *fleet) moved(w *Worker, now time.Duration) {
+	if len(w.seats) > 0 {
+		m := f.moment(now)
+		f.place(w, &m)
+	}
+}
+
+func (f *fleet) place(w *Worker, m *moment) {
+	var r abi.Row
+	w.fill(&r, m)
+	now := measure.InSeconds(m.now)
+	lately := math.Log(w.share.Requests/max(w.weight, 1e-9)) + now/measure.Window + math.Log(m.back)
+	for _, s := range w.seats {
+		s.Put(&r, w.takes(m.now), now, lately)
+	}
+}
+
+// round is the time in which each worker of a cohort is looked at, while requests come.
+const round = 250 * time.Millisecond
+
+// look looks at the next members for what changes by itself, some for each request.
+func (f *fleet) look(g *cohort, m *moment) {
+	n := int(float64(len(g.members)) * float64(m.now-g.looked) / float64(round))
+	if n == 0 {
+		return
+	}
+	g.looked = m.now
+	for range min(n, allOf) {
+		g.next = (g.next + 1) % len(g.members)
+		w := g.members[g.next]
+		f.settle(w, m.now)
+		f.place(w, m)
+	}
+}
+
+// moment returns what rows of that time share.
+func (f *fleet) moment(now time.Duration) moment {
+	stale := 3 * max(f.conf.ScrapeInterval, f.leastPause())
+	return moment{now: now, stale: stale, slowness: f.speed.Value, back: f.rates.Back(now), elsewhere: f.elsewhere}
+}
+
 // advance brings all averages and queues up to the time at, and returns what the rows of that time share. It advances
 // all workers before the first row is filled: a sample in one queue changes the fleet's speed, so rows of equal workers
 // would differ otherwise.
@@ -276,9 +386,7 @@ func (f *fleet) advance(at time.Duration) moment {
 	for _, w := range f.workers {
 		f.settle(w, at)
 	}
-	stale := 3 * max(f.conf.ScrapeInterval, f.leastPause())
-	return moment{now: at, stale: stale, slowness: f.speed.Value, back: f.rates.Back(at),
-		elsewhere: f.elsewhere}
+	return f.moment(at)
 }
 
 // budget is the number of questions of each kind that this router asks the workers of a pool in a second. At 0.3 ms a
@@ -330,6 +438,7 @@ func (f *fleet) begin(w *Worker, r *request) {
 	r.adapts = r.adapts && w.uses.Begin(r.model, r.Sent) != nil
 	f.places.Begin(r.Sent, r.talks)
 	w.noteKnown(r.Sent)
+	f.moved(w, r.Sent)
 }
 
 // wake has a worker asked at once that gets its first request after a while: what is known of it may be old.
@@ -364,6 +473,7 @@ func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {
 	w.endpoint.theirs++
 	w.queue.push(r)
 	w.noteKnown(r.Sent)
+	f.moved(w, r.Sent)
 }
 
 // weight returns the sum of the weights of all workers that are up.
@@ -376,11 +486,16 @@ func (f *fleet) weight() (sum float64) {
 	return max(sum, 1e-9)
 }
 
-// compare corrects the relative speeds of all workers by the pace of w, which w's metrics measured on n requests.
+// comparedWith is how many workers a pace is compared with at most: each page of metrics of each worker is compared.
+const comparedWith = 64
+
+// compare corrects the relative speeds of workers by the pace of w, which w's metrics measured on n requests. In a
+// large fleet these are w and those that follow it.
 func (f *fleet) compare(w *Worker, n float64) {
-	all := make([]*measure.WorkerSpeed, len(f.workers))
-	for i, o := range f.workers {
-		all[i] = &o.speed
+	all := make([]*measure.WorkerSpeed, min(comparedWith, len(f.workers)))
+	at := slices.Index(f.workers, w)
+	for i := range all {
+		all[i] = &f.workers[(max(0, at)+i)%len(f.workers)].speed
 	}
 	w.speed.Compare(all, n)
 }

@@ -24,6 +24,7 @@ func (f *Foreign) FirstByte(at time.Time) {
 	if !r.Ended {
 		w.queue.passed(r, now)
 		w.engine.Moved(now)
+		p.fleet.moved(w, now)
 	}
 }
 
@@ -37,6 +38,7 @@ func (f *Foreign) End() {
 	}
 	r.Ended = true
 	w.endForeign(r)
+	p.fleet.moved(w, p.fleet.rates.Aged())
 }
 
 func (w *Worker) endForeign(r *request) {

@@ -136,25 +136,36 @@ func (p *Pool) Drains() map[string]bool {
 // models were read, any model fits a worker. The rows lack the fields that depend on the prompt: the prefix index
 // fills Predicted, GPU, L1, L2, FreeGPU, FreeL1, ReuseGPU and ReuseL1 by the row's slot.
 //
+// With Query.Few only candidates have rows, in a pool of more than 32 workers that may serve the request.
+//
 // The Standing is Ready or Panicked if there are rows. Otherwise it is the reason for their absence: Full, Starting,
 // Down, Lacking or Fenced. Snapshot does not allocate if rows and ws have the capacity.
 func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Standing) {
 	p.mu.Lock()
 	defer p.unlock()
 	now := p.fleet.clock(q.At)
-	s := shot{Query: q, fleet: &p.fleet, moment: p.fleet.advance(now), lists: true, rows: rows, workers: ws}
+	s := shot{Query: q, fleet: &p.fleet, moment: moment{now: now}, among: p.fleet.workers, lists: true, rows: rows,
+		workers: ws}
 	s.inside = p.fleet.labels.Mask(q.Fence)
 	s.adapter = isAdapter(&p.fleet, q.Model)
+	some := s.takeSome()
+	if !some {
+		s.moment, s.weight = p.fleet.advance(now), 0
+		s.take()
+		s.takeShort()
+	}
 	if q.Count != nil {
 		*q.Count = s.count()
+		q.Count.Hidden = (s.hidden || some) && len(s.workers) > len(ws)
 	}
-	s.take()
-	s.takeShort()
-	if q.Count != nil {
-		q.Count.Hidden = s.hidden && len(s.workers) > len(ws)
+	if q.Means != nil {
+		s.describe(len(s.workers) - len(ws))
 	}
 	return s.rows, s.workers, s.standing
 }
+
+// IsLarge reports whether the pool is large enough for Query.Few to leave workers out.
+func (p *Pool) IsLarge() bool { return p.count.Load() > allOf }
 
 // Standing returns what the worker with that id can do for a request of the model that is bound to it. A worker
 // outside of the request's fence is Gone, like a worker that has left the pool.

@@ -4,9 +4,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/labels"
 	"github.com/warmpath/warmpath/daemon/fleet/models"
+	"github.com/warmpath/warmpath/daemon/fleet/order"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -33,6 +35,14 @@ type Query struct {
 	Beginning Beginning // of its prompt
 
 	Count *Count // Snapshot writes there how many workers can take it; nil = not wanted
+
+	// Few has Snapshot leave workers out in a large pool: all but candidates. Of these are the workers whose keys stand in
+	// Near, and Holders. It leaves nobody out if no candidate can take the request, or with Again, Wide, Full, Only or
+	// From.
+	Few     bool
+	Near    [3]uint64       // 0 = none
+	Holders []prefix.Holder // of the prompt, those that hold the most first
+	Means   *abi.Header     // gets how many were left out, and the means of all that take requests; nil = not wanted
 }
 
 // shot is one call of Snapshot. The pool's lock is held throughout.
@@ -45,6 +55,8 @@ type shot struct {
 	listing  *models.Listing // of the worker before: a fleet mostly shares one, so the model is looked up once
 	lists    bool            // it has the model; true while listing is nil
 	weight   float64         // of all workers that are up; 0 = not summed yet
+	among    []*Worker       // are looked at
+	cohort   *cohort         // of which these are candidates; nil = all are looked at
 	rows     []abi.Row
 	workers  []*Worker
 	standing Standing
@@ -115,7 +127,7 @@ func (s *shot) concerns(w *Worker) bool {
 
 func (s *shot) takeBy(m mode) {
 	s.hidden = false
-	for _, w := range s.fleet.workers {
+	for _, w := range s.among {
 		if s.outside(w) {
 			continue
 		}
@@ -242,6 +254,15 @@ func (s *shot) takeShort() {
 		s.Need = 0
 		s.take()
 	}
+}
+
+// describe writes the means of all workers, of which so many have a row.
+func (s *shot) describe(rows int) {
+	var of *order.Set[*Worker]
+	if s.cohort != nil {
+		of = &s.cohort.order
+	}
+	of.Describe(s.Means, rows)
 }
 
 // outside reports whether the request's fence or a filter keeps it from a worker.

@@ -167,6 +167,7 @@ func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
 		w.engine.Moved(at)
 	}
 	w.endForeign(r)
+	p.fleet.moved(w, max(r.Sent, p.fleet.rates.Aged()))
 }
 
 // FillShared fills the rows of workers that have no room for the given number of tokens. It writes the tokens that
@@ -321,6 +322,7 @@ func (t *Ticket) FirstByte(now time.Time) {
 	if w.health.Answers() {
 		p.fleet.noteAll(w.ranks, event{kind: paired}, at)
 	}
+	defer p.fleet.moved(w, at)
 	p.fleet.settle(w, at)
 	if r.Away { // its time was another worker's
 		w.queue.passed(r, at)
@@ -438,6 +440,7 @@ func (t *Ticket) End(now time.Time, o judge.Outcome) {
 	r.Ended = true
 	w.end(r, o, at)
 	p.fleet.weighOutput(w, at)
+	p.fleet.moved(w, at)
 	p.fleet.places.End(r.Sent, r.talks, o.Kind == judge.Answered || o.Kind == judge.Canceled, at)
 	if w.place == configured {
 		p.fleet.outcome(w, r, at, o)

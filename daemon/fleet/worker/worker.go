@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/labels"
 	"github.com/warmpath/warmpath/daemon/fleet/measure"
 	"github.com/warmpath/warmpath/daemon/fleet/models"
+	"github.com/warmpath/warmpath/daemon/fleet/order"
 )
 
 // Worker is one vLLM engine of a pool: an instance, or one of the data-parallel ranks behind its port. The pool uses
@@ -43,6 +44,8 @@ type Worker struct {
 	elsewhere measure.Elsewhere
 	uses      models.Uses
 	clearing  bool // its requests are being moved to other workers
+	seats     []*order.Seat[*Worker]
+	round     uint64 // of the request of which it was the last time a candidate
 
 	capacity capacity
 	ended    ended

@@ -150,12 +150,37 @@ func (c *Choice) query() worker.Query {
 	q := worker.Query{Model: c.prompt.Model, Fence: c.ask.Fence, At: c.at, Rank: c.ask.Rank, Need: c.need(), Wide: c.wide,
 		Only: c.only, Class: c.ask.Class, Tied: c.stay.tied(&c.ask), Half: c.ask.Leg == Prefill, Count: &c.fleet.count}
 	q.Spare, q.From = q.Half && !c.ask.Needed, c.ask.From
+	c.narrow(&q)
 	if c.pool.Workers.BoundsKV() {
 		model, caller := hashOf(c.prompt.Model), hashOf(c.ask.Caller)
 		c.holds = c.size.all + int(c.pool.answers.expected(model, caller, c.prompt.MaxTokens))
 		q.Holds, q.Beginning = c.holds, c.fleet.beginning
 	}
 	return q
+}
+
+// narrow limits a query to candidates, if the strategy is content with them: those that hold the prompt, and those that
+// the request names, are of them. The answers of all workers are compared where prefillers answer too, and a session
+// whose store is silent goes by the names of all.
+func (c *Choice) narrow(q *worker.Query) {
+	q.Few = c.strategy != nil && c.strategy.Wants(abi.WantCandidates) && !c.pool.wide.Load() && !c.stay.silent &&
+		!c.ask.Shared && !c.wide && c.only == nil && c.pool.Workers.IsLarge()
+	if !q.Few {
+		return
+	}
+	q.Near = c.talk.near(c.pool, &c.ask)
+	if first := c.ask.first(); first != "" {
+		q.Near[2] = worker.KeyOf(first)
+	}
+	if c.prompt.HasPrompt && !c.prompt.BypassesCache && len(c.prompt.Chains) > 0 {
+		f := &c.fleet
+		if len(f.holders) == 0 {
+			chain, _ := measure(&c.pool.scale, c.prompt)
+			f.holders = c.pool.Index.Space(c.spaceID).Holders(chain.Hashes, mostHolders, f.holders)
+			f.holders = c.pool.lower.holders(c.spaceID, chain.Hashes, f.holders)
+		}
+		q.Holders = f.holders
+	}
 }
 
 // fillFleet gets the rows of the workers that take a request now. The bound worker gets a row even if it is in slow

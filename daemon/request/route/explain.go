@@ -18,7 +18,7 @@ func (r *Record) Note(c *Choice) {
 	r.Strategy, r.Fallback = c.strategy.Name(), c.result.Fallback
 	r.Endpoint = c.prompt.Kind.String()
 	r.PromptTokens = c.size.all
-	r.PromptBlocks = int32(h.PromptBlocks)
+	r.PromptBlocks, r.LeftOut = int32(h.PromptBlocks), int32(h.LeftOut)
 	r.BlockTokens = h.BlockTokens
 	if n := len(c.prompt.Chains); n > 1 {
 		r.Prompts, r.LongestPrompt = int32(n), int32(c.size.longest)
@@ -66,7 +66,7 @@ func (r *Record) Explain(c *Choice) bool {
 	l := listing{order: &c.order, fleet: &c.fleet, model: c.prompt.Model, need: c.need(), only: c.only,
 		all: r.Candidates[:0]}
 	var few [4]worker.Stats
-	all, more := l.list(c.pool.Workers.Others(c.fleet.frame.Rows, c.ask.Fence, c.at, few[:0], maxCandidates))
+	all, more := l.list(c.others(few[:0], maxCandidates))
 	r.Candidates, r.More = all, int32(more)
 	f := host.Frame{Header: c.fleet.frame.Header, Rows: c.fleet.frame.Rows}
 	if cut := len(f.Rows) - maxCandidates; cut > 0 { // the last ones are those of prefillers
@@ -76,6 +76,15 @@ func (r *Record) Explain(c *Choice) bool {
 	r.Frame = f.AppendTo(r.Frame[:0])
 	r.Offered = offered(&c.fleet.frame, c.strategy.Headers())
 	return true
+}
+
+// others appends the workers that have no row, at most limit of them. Of a large pool the record has their number
+// alone.
+func (c *Choice) others(into []worker.Stats, limit int) []worker.Stats {
+	if c.fleet.frame.Header.LeftOut > 0 {
+		return into
+	}
+	return c.pool.Workers.Others(c.fleet.frame.Rows, c.ask.Fence, c.at, into, limit)
 }
 
 // maxOfferedHeader bounds the header fields that a record holds, in bytes. A longer one is not recorded.

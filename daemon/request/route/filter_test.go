@@ -47,12 +47,12 @@ const ownFilter = `
     i32.const 1076 i32.load i32.const 900 i32.ge_u if unreachable end
     i32.const 1152 i64.load i64.eqz if i64.const 0xffff_ffff return end
     call $mine local.set $mine
-    i32.const 1256 local.set $row
+    i32.const 1288 local.set $row
     block $end
       loop $next
         local.get $i i32.const 1036 i32.load i32.ge_u br_if $end
         local.get $row i32.const 136 i32.add i64.load local.get $mine i64.and i64.eqz i32.eqz if
-          local.get $kept i32.const 4 i32.mul i32.const 13032 i32.add local.get $i i32.store
+          local.get $kept i32.const 4 i32.mul i32.const 13064 i32.add local.get $i i32.store
           local.get $kept i32.const 1 i32.add local.set $kept
         end
         local.get $row i32.const 184 i32.add local.set $row

@@ -17,6 +17,7 @@ type fleet struct {
 	caches  []prefix.WorkerStats
 	known   known
 	held    holds
+	holders []prefix.Holder // of the prompt; empty = not looked for
 	count   worker.Count
 
 	beginning worker.Beginning // of the longest prompt
@@ -25,7 +26,7 @@ type fleet struct {
 // reset clears the last request and keeps the memory.
 func (f *fleet) reset() {
 	f.frame.Reset()
-	f.workers = f.workers[:0]
+	f.workers, f.holders = f.workers[:0], f.holders[:0]
 	f.held.known = false
 	f.beginning.Parts = f.beginning.Parts[:0]
 }
@@ -34,6 +35,7 @@ func (f *fleet) reset() {
 func (f *fleet) fill(p *worker.Pool, q worker.Query) worker.Standing {
 	f.frame.Rows, f.workers, f.frame.Header.Prefillers = f.frame.Rows[:0], f.workers[:0], 0
 	f.slots, f.frame.WorkerIDs = f.slots[:0], f.frame.WorkerIDs[:0]
+	q.Means = &f.frame.Header
 	_, standing := f.add(p, q)
 	return standing
 }

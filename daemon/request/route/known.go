@@ -43,12 +43,8 @@ func (k *known) key(slot uint32) uint64 {
 			return w.Key()
 		}
 	}
-	for _, s := range k.pool.Stats(k.at) {
-		if s.Slot == slot {
-			return worker.KeyOf(s.ID)
-		}
-	}
-	return 0
+	key, _ := k.pool.KeyAt(slot)
+	return key
 }
 
 // MatchOne implements host.Prefixes.

@@ -18,7 +18,7 @@ func numbering(t *testing.T, name, version string) *host.Strategy {
 		(func (export "warmpath_abi_1_2"))
 		(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
 		(func (export "wp_pick") (result i64)
-			i32.const 1368 i64.load f64.const 7 call $own drop i64.const 0))`)
+			i32.const 1400 i64.load f64.const 7 call $own drop i64.const 0))`)
 	t.Cleanup(func() { s.Close(t.Context()) })
 	return s
 }

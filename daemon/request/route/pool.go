@@ -34,6 +34,7 @@ type Pool struct {
 
 	canaries canaries
 	watched  atomic.Uint32 // what strategies that look on ask for, as bits: abi.WantHeld, abi.WantPair
+	wide     atomic.Bool   // one of them needs the rows of all workers
 	reason   func(strategy string, code uint16) string
 	reuse    *prefix.Reuse
 	turns    turns
@@ -153,11 +154,13 @@ func (p *Pool) watches(bit uint32) bool { return p.watched.Load()&bit != 0 }
 
 // Watch makes these the strategies that look on. They decide by snapshots.
 func (p *Pool) Watch(all []*host.Strategy) {
-	wants := uint32(0)
+	wants, wide := uint32(0), false
 	for _, s := range all {
 		wants |= s.Notices().Wants()
+		wide = wide || !s.Wants(abi.WantCandidates)
 	}
 	p.watched.Store(wants)
+	p.wide.Store(wide)
 }
 
 // SetCanaries makes these the pool's canaries. The first that takes a request serves it.

@@ -25,6 +25,7 @@ type Record struct {
 	LongestPrompt int32   `json:"longest_prompt,omitempty"` // of the longest of several
 	Prompts       int32   `json:"prompts,omitempty"`        // if there are several
 	More          int32   `json:"more,omitempty"`           // candidates beyond those listed
+	LeftOut       int32   `json:"left_out,omitempty"`       // workers of a large pool that were no candidates, about
 	PromptBlocks  int32   `json:"prompt_blocks"`            // of the longest
 	BlockTokens   float32 `json:"block_tokens"`
 

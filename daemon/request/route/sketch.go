@@ -65,7 +65,7 @@ func (s *Sketch) takeBest(f *host.Frame, order []int32) {
 func (s *Sketch) takeAbsent(c *Choice) {
 	room := maxCandidates - len(s.rows)
 	memory := others.Get().(*[]worker.Stats)
-	list := c.pool.Workers.Others(c.fleet.frame.Rows, c.ask.Fence, c.at, (*memory)[:0], room)
+	list := c.others((*memory)[:0], room)
 	for i := range list {
 		s.absent = append(s.absent, absent(&list[i], c.prompt.Model, c.need(), c.only))
 	}
@@ -109,7 +109,7 @@ func (s *Sketch) Explain(r *Record) {
 		r.Candidates[i].finite()
 	}
 	r.Candidates = append(r.Candidates, s.absent...)
-	r.More = int32(s.beyond)
+	r.More, r.LeftOut = int32(s.beyond), int32(s.header.LeftOut)
 	if len(s.rows) > 0 {
 		f := host.Frame{Header: s.header, Rows: s.rows}
 		r.Frame = f.AppendTo(make([]byte, 0, abi.HeaderSize+len(s.rows)*abi.RowSize))

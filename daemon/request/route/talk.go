@@ -94,6 +94,20 @@ func (t *talk) place(p *Pool, a *Ask, f *fleet) {
 	}
 }
 
+// near returns the keys of the workers that the conversation and its parent went to, 0 = none.
+func (t *talk) near(p *Pool, a *Ask) (keys [3]uint64) {
+	if t.none() {
+		return keys
+	}
+	known, _ := p.book.Look(t.key, t.of)
+	keys[0] = known.Worker
+	if c := &a.Claim; c.Parent != "" {
+		parent, _ := p.book.Look(p.book.Of(c.Key.Tenant, c.Parent), t.of)
+		keys[1] = parent.Worker
+	}
+	return keys
+}
+
 // turn counts the request in its conversation, when the first worker gets it.
 func (t *talk) turn(p *Pool, a *Ask, worker uint64, at time.Time) {
 	if t.none() {

@@ -2,6 +2,7 @@ package route
 
 import (
 	"cmp"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -87,6 +88,19 @@ func (l *lower) spaces(id uint64) (s spaces) {
 		s.shared = l.shared.index.Space(id)
 	}
 	return s
+}
+
+// mostHolders bounds the holders of a prompt among which candidates are chosen.
+const mostHolders = 256
+
+// holders appends the workers that hold a chain in their CPU memory to those that hold it on their GPUs.
+func (l *lower) holders(space uint64, chain []uint64, into []prefix.Holder) []prefix.Holder {
+	if !l.cpu.on.Load() {
+		return into
+	}
+	into = l.cpu.index.Space(space).Holders(chain, mostHolders, into)
+	slices.SortStableFunc(into, func(a, b prefix.Holder) int { return cmp.Compare(b.Blocks, a.Blocks) })
+	return into
 }
 
 // touch enters a chain that a worker computed or had some time ago.

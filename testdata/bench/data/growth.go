@@ -2,31 +2,83 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/warmpath/warmpath/testdata/rig"
 	"github.com/warmpath/warmpath/testdata/rig/wire"
 )
 
 // growth is a size of the daemon's surroundings: CPU a request of 1 KB is measured in each.
-type growth struct{ workers, pools, conns int }
+type growth struct {
+	workers, pools, conns int
+	limit                 float64 // of the CPU of a request, over that of the first; 0 = none
+}
 
 // growths differ from the first in one number each. 9,000 connections are what a limit of 20,000 files lets through.
-var growths = []growth{{4, 1, 32}, {64, 1, 32}, {256, 1, 32}, {4, 16, 32}, {4, 1, 10}, {4, 1, 1000}, {4, 1, 9000}}
+var growths = []growth{
+	{workers: 4, pools: 1, conns: 32},
+	{workers: 64, pools: 1, conns: 32, limit: 1.1},
+	{workers: 256, pools: 1, conns: 32, limit: 1.2},
+	{workers: 1000, pools: 1, conns: 32, limit: 1.4},
+	{workers: 10_000, pools: 1, conns: 32, limit: 2},
+	{workers: 4, pools: 16, conns: 32},
+	{workers: 4, pools: 1, conns: 10},
+	{workers: 4, pools: 1, conns: 1000},
+	{workers: 4, pools: 1, conns: 9000},
+}
 
-// printGrowth measures how the CPU of a request grows with workers, pools and connections, and prints a figure each.
-// There are no marks: it is a table for who runs many.
+// printGrowth measures how the daemon's cost grows with workers, pools and connections, and prints a figure each. What
+// needs more than this machine, or another tool, is a figure that is missing.
 func (b *bench) printGrowth() error {
-	workers, err := plainWorkers(256)
+	workers, err := plainWorkers(10_000)
 	if err != nil {
 		return err
 	}
-	out := json.NewEncoder(os.Stdout)
+	for _, measure := range []func([]string) error{b.growRequests, b.growIdle, b.growPools, b.growMetrics} {
+		if err := measure(workers); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{
+		"another pool, 16 cores",                             // this machine has two
+		"idle of each of four sharing routers, 1000 workers", // bench/peers
+		"CPU over 4c87583: -run cpu -beside",
+		"agents without names: make labcells",
+		"four routers over one, held-out conversation trace: make labcells",
+	} {
+		if err := printFigure("growth/"+name, "", 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printFigure prints the median of what was measured; a limit of 0 is none.
+func printFigure(name, unit string, limit float64, samples ...float64) error {
+	f := figure{Name: name, Unit: unit}
+	if limit > 0 {
+		f.Target = &limit
+	}
+	f.judge(samples, true)
+	return json.NewEncoder(os.Stdout).Encode(f)
+}
+
+// growRequests measures the CPU of a request at each size, and over that of the first.
+func (b *bench) growRequests(workers []string) error {
+	first := 0.
 	for _, g := range growths {
-		p, err := g.router(workers).Start(b.dir, b.bin["warmpath"])
+		r := g.router(workers)
+		r.Pool += seldomAsked // probes do not count: see growIdle
+		p, err := r.Start(b.dir, b.bin["warmpath"])
 		if err != nil {
 			return err
 		}
@@ -36,13 +88,126 @@ func (b *bench) printGrowth() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w; its log ends %q", name, err, p.Log(300))
 		}
-		f := figure{Name: name, Unit: "us/request"}
-		f.judge(b.samples[[2]string{name, p.Name}], true)
-		if err := out.Encode(f); err != nil {
+		samples := b.samples[[2]string{name, p.Name}]
+		if err := printFigure(name, "us/request", 0, samples...); err != nil {
+			return err
+		}
+		v := slices.Sorted(slices.Values(samples))[len(samples)/2]
+		if first == 0 {
+			first = v
+		}
+		if g.limit > 0 {
+			if err := printFigure(name+" over 4 workers", "ratio", g.limit, v/first); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// seldomAsked has a pool's workers not be probed while something else is measured.
+const seldomAsked = "\nhealth_interval = \"5m\"\nscrape_interval = \"5m\""
+
+// idleShare is the daemon's CPU in ms a second while nobody asks it.
+func idleShare(p *rig.Proc) float64 {
+	const seconds = 4
+	time.Sleep(3 * time.Second) // it has just started
+	before := p.CPU()
+	time.Sleep(seconds * time.Second)
+	return float64((p.CPU() - before).Microseconds()) / 1e3 / seconds
+}
+
+// growIdle measures the CPU of a daemon that is not asked, which probes its workers.
+func (b *bench) growIdle(workers []string) error {
+	for n, limit := range map[int]float64{64: 8, 256: 15, 1000: 30} {
+		p, err := growth{workers: n, pools: 1}.router(workers).Start(b.dir, b.bin["warmpath"])
+		if err != nil {
+			return err
+		}
+		v := idleShare(p)
+		p.Stop()
+		if err := printFigure(fmt.Sprintf("growth/idle, %d workers", n), "ms/s", limit, v); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// growPools measures what a pool of one worker costs in memory, the start of 100 pools, and reloads that change
+// nothing.
+func (b *bench) growPools(workers []string) error {
+	const many, few = 100, 20
+	rss := map[int]float64{}
+	for _, n := range []int{few, many} {
+		r := growth{workers: 1, pools: n}.router(workers)
+		began := time.Now()
+		p, err := r.Start(b.dir, b.bin["warmpath"])
+		if err != nil {
+			return err
+		}
+		started := time.Since(began).Seconds()
+		time.Sleep(2 * time.Second)
+		rss[n] = float64(p.RSS()) / (1 << 20)
+		if n == few {
+			p.Stop()
+			continue
+		}
+		var reloads []float64
+		for range 5 {
+			began = time.Now()
+			out, err := exec.CommandContext(b.ctx, b.bin["warmpath"], "reload", "--admin", p.Admin).CombinedOutput()
+			if err != nil {
+				p.Stop()
+				return fmt.Errorf("reload: %w: %s", err, out)
+			}
+			reloads = append(reloads, time.Since(began).Seconds())
+		}
+		after := float64(p.RSS()) / (1 << 20)
+		p.Stop()
+		if err := errors.Join(
+			printFigure("growth/another pool, 2 cores", "MB", .5, (rss[many]-rss[few])/(many-few)),
+			printFigure("growth/start of 100 pools", "s", 2, started),
+			printFigure("growth/unchanged reload of 100 pools", "s", .3, reloads...),
+			printFigure("growth/RSS after five reloads of 100 pools", "ratio", 1.1, after/rss[many])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// growMetrics measures /metrics at 1,000 workers with worker_metrics = "gauges".
+func (b *bench) growMetrics(workers []string) error {
+	r := growth{workers: 1000, pools: 1}.router(workers)
+	r.Server = "worker_metrics = \"gauges\""
+	r.Pool += seldomAsked
+	p, err := r.Start(b.dir, b.bin["warmpath"])
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	time.Sleep(2 * time.Second)
+	const scrapes = 10
+	series, before := 0, p.CPU()
+	for range scrapes {
+		answer, err := http.Get("http://" + p.Admin + "/metrics")
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil {
+			return err
+		}
+		series = 0
+		for line := range strings.Lines(string(text)) {
+			if line[0] != '#' {
+				series++
+			}
+		}
+	}
+	used := float64((p.CPU() - before).Microseconds()) / 1e3 / scrapes
+	return errors.Join(printFigure("growth/series of /metrics, 1000 workers", "series", 3000, float64(series)),
+		printFigure("growth/a scrape of /metrics, 1000 workers", "ms", 20, used))
 }
 
 // grown measures five turns. The requests go over the connections in turn.
@@ -112,11 +277,25 @@ func (g growth) router(workers []string) rig.Router {
 		Strategies: others.String()}
 }
 
+// apart is how many workers have a port of their own. Further ones share them, each under a path: 10,000 ports would
+// take all files that this process may open.
+const apart = 256
+
 // plainWorkers starts n workers in this process, whose CPU is not measured, and returns their addresses.
 func plainWorkers(n int) (addrs []string, err error) {
-	for range n {
+	for i := range n {
+		if i >= apart {
+			addrs = append(addrs, fmt.Sprintf("%s/w%d", addrs[i%apart], i))
+			continue
+		}
 		addr := rig.FreeAddr()
-		w := wire.Worker{Handle: func(c *wire.Call) bool { return c.Answer() }}
+		w := wire.Worker{Handle: func(c *wire.Call) bool {
+			if rest, is := strings.CutPrefix(c.Path, "/w"); is {
+				_, c.Path, _ = strings.Cut(rest, "/")
+				c.Path = "/" + c.Path
+			}
+			return c.Answer()
+		}}
 		if err := w.Start(addr); err != nil {
 			return nil, err
 		}

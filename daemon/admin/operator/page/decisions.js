@@ -89,6 +89,8 @@ function unfolded(d) {
   if (d.split) td.append(el("p", d.split.prefiller ? "" : "warn", `prefill ${d.split.prefiller ? `at ${d.split.prefiller}` : "by no prefiller"}` +
     `${d.split.named ? ", which the strategy named" : ""}: ${d.split.result}${d.split.why ? ` (${d.split.why})` : ""} after ${ms(d.split.took_ns / 1e9)}`));
   for (const a of d.attempts || []) td.append(el("p", "warn", `tried${d.worker ? " before" : ""}: ${a.worker}: ${a.reason}`));
+  if (d.left_out) td.append(el("p", "quiet", `${count(d.candidates.length + (d.more || 0))} of ` +
+    `${count(d.candidates.length + (d.more || 0) + d.left_out)} workers were candidates: those that hold the prompt, and those with the least load`));
   td.append(d.candidates ? candidates(d) : el("p", "quiet", "No strategy was asked."));
   td.colSpan = 10;
   return el("tr", "more", td);

@@ -4,7 +4,7 @@ import fs from "node:fs";
 // The records: offset and type of each field.
 const records = {
   Header: {
-    size: 232,
+    size: 264,
     version: [0, "u32"],
     header_bytes: [4, "u32"],
     row_bytes: [8, "u32"],
@@ -54,6 +54,14 @@ const records = {
     hold_millis: [220, "u32"],
     prefillers: [224, "u32"],
     pair_row: [228, "i32"],
+    left_out: [232, "u32"],
+    mean_wait: [236, "f32"],
+    mean_slow: [240, "f32"],
+    mean_load: [244, "f32"],
+    mean_flight: [248, "f32"],
+    mean_prompt: [252, "f32"],
+    kv_in_flight: [256, "f32"],
+    uneven: [260, "u32"],
   },
   Row: {
     size: 184,

@@ -21,7 +21,7 @@ pub const FLAG_BIND: u16 = 1; // bind the request's session to the chosen worker
 pub const FLAG_ONLY: u16 = 2; // no worker but the chosen one and those in the order area may get the request; since 1.2
 
 // HeaderSize is the bytes of a Header.
-pub const HEADER_SIZE: u32 = 232;
+pub const HEADER_SIZE: u32 = 264;
 
 // Bits of Header.Flags.
 pub const HEADER_STREAM: u32 = 1; // the client asked for a stream
@@ -94,7 +94,8 @@ pub const WANT_HELD: u32 = 32; // fill GPU, L1 and L2 by what the workers report
 pub const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
 pub const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may name one; since 1.2
 pub const WANT_FILTER: u32 = 256; // call wp_filter; since 1.2
-pub const WANT_ALL: u32 = 511; // WantAll are the bits that this version knows. A module that sets another is refused.
+pub const WANT_CANDIDATES: u32 = 512; // rows of candidates suffice where many workers can take the request; since 1.2
+pub const WANT_ALL: u32 = 1023; // WantAll are the bits that this version knows. A module that sets another is refused.
 
 // WantNotices are the bits of the calls off the request path.
 pub const WANT_NOTICES: u32 = 30;
@@ -204,8 +205,16 @@ pub struct Header {
     pub hold_millis: u32, // 220: written by the guest with Hold: how long it may wait in all; the host clears it
     pub prefillers: u32, // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
     pub pair_row: i32, // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
+    pub left_out: u32, // 232: workers that take requests and have no row, about; 0 = none, and all means are 0
+    pub mean_wait: f32, // 236: of Row.Wait
+    pub mean_slow: f32, // 240: of Row.Slow
+    pub mean_load: f32, // 244: of Row.Load
+    pub mean_flight: f32, // 248: requests in flight per unit of weight
+    pub mean_prompt: f32, // 252: prompt tokens of a request in flight; 0 = none is
+    pub kv_in_flight: f32, // 256: part of the workers' KV caches that prompts in flight have; 1 = not known
+    pub uneven: u32, // 260: 1 if a worker has another weight than 1, or is in slow start
 }
-const _: () = assert!(core::mem::size_of::<Header>() == 232);
+const _: () = assert!(core::mem::size_of::<Header>() == 264);
 
 /// Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its
 /// results as of the request's arrival. A module made for 1.0 gets the first 128 bytes, one for 1.1 the first 160.

@@ -18,7 +18,7 @@ export const FLAG_BIND: u16 = 1; // bind the request's session to the chosen wor
 export const FLAG_ONLY: u16 = 2; // no worker but the chosen one and those in the order area may get the request; since 1.2
 
 // HeaderSize is the bytes of a Header.
-export const HEADER_SIZE: u32 = 232;
+export const HEADER_SIZE: u32 = 264;
 
 // Bits of Header.Flags.
 export const HEADER_STREAM: u32 = 1; // the client asked for a stream
@@ -91,7 +91,8 @@ export const WANT_HELD: u32 = 32; // fill GPU, L1 and L2 by what the workers rep
 export const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
 export const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may name one; since 1.2
 export const WANT_FILTER: u32 = 256; // call wp_filter; since 1.2
-export const WANT_ALL: u32 = 511; // WantAll are the bits that this version knows. A module that sets another is refused.
+export const WANT_CANDIDATES: u32 = 512; // rows of candidates suffice where many workers can take the request; since 1.2
+export const WANT_ALL: u32 = 1023; // WantAll are the bits that this version knows. A module that sets another is refused.
 
 // WantNotices are the bits of the calls off the request path.
 export const WANT_NOTICES: u32 = 30;
@@ -200,6 +201,14 @@ export class Header {
   hold_millis: u32; // 220: written by the guest with Hold: how long it may wait in all; the host clears it
   prefillers: u32; // 224: last rows, which only compute prompts and cannot be chosen; 0 without WantPair
   pair_row: i32; // 228: written by the guest with WantPair: row that computes the prompt; the host writes -1, none
+  left_out: u32; // 232: workers that take requests and have no row, about; 0 = none, and all means are 0
+  mean_wait: f32; // 236: of Row.Wait
+  mean_slow: f32; // 240: of Row.Slow
+  mean_load: f32; // 244: of Row.Load
+  mean_flight: f32; // 248: requests in flight per unit of weight
+  mean_prompt: f32; // 252: prompt tokens of a request in flight; 0 = none is
+  kv_in_flight: f32; // 256: part of the workers' KV caches that prompts in flight have; 1 = not known
+  uneven: u32; // 260: 1 if a worker has another weight than 1, or is in slow start
 
   // Turns the request away with a status, 400 to 599, and a text, of which 256 bytes count. The client is asked to come
   // again after so many seconds; 0 = the host's estimate. Return what it returns.

@@ -9,7 +9,7 @@ typedef unsigned long long u64;
 
 #define EXPORT(name) __attribute__((export_name(name)))
 
-enum { LARGEST = 256, MAX = 4096, REASON_TURN = 9 };
+enum { LARGEST = 1024, MAX = 4096, REASON_TURN = 9 };
 
 // Header, rows and order area, by the offsets in sdk/abi. The header has the bytes of itself and of a row; there is room for
 // larger ones.

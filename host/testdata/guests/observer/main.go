@@ -17,7 +17,9 @@ const (
 
 type observer struct{}
 
-func (observer) Wants() sdk.Want { return sdk.WantCost | sdk.WantHeld | sdk.WantPair }
+func (observer) Wants() sdk.Want {
+	return sdk.WantCost | sdk.WantHeld | sdk.WantPair | sdk.WantCandidates
+}
 
 func (observer) Reasons() []string { return []string{"batch worker", "cheapest", "known elsewhere"} }
 
