@@ -39,6 +39,14 @@ With --max-loras the workers serve LoRA adapters: POST /v1/load_lora_adapter and
 --lora from their start. So many run at a time; a load takes --lora-load seconds of the engine. A path whose last part
 begins with "missing" has no adapter: 404. /sim/stats has adapter_loads.
 
+With --dev the workers take vLLM's calls for trainers: /pause (mode abort, wait or keep), /resume, /is_paused, /sleep
+(level 0 to 2), /wake_up (tags), /is_sleeping, /abort_requests, /init_weight_transfer_engine, /start_weight_update,
+/update_weights, /finish_weight_update, /update_weight_version, /weight_info and /collective_rpc. An update takes
+update_info.seconds, or --update-seconds. A block remembers the weights that have computed it: system_fingerprint of
+chats and completions ends with -weights-12, or -weights-12-13 where they changed in between, and with -stale-64 where
+64 tokens of the prompt came from blocks of other weights. /sim/stats has stale_requests, and /metrics
+sim:stale_requests_total.
+
 POST /sim/fault {"mode": "503", "count": 3, "seconds": 10} injects a fault: the next three requests meet it, within ten
 seconds. Without count all do, without seconds until {"mode": "none"}. The modes:
 
@@ -158,7 +166,9 @@ func simCommand() *cobra.Command {
 	f.StringVar(&cfg.LMCache.Release, "lmcache-release", lmworker.Release056,
 		"LMCache whose wire is spoken: "+lmworker.Release056+" or "+lmworker.Release039)
 	f.BoolVar(&cfg.ScaleOut, "enable-scale-out", false, "serve the render endpoints")
-	f.BoolVar(&cfg.DevMode, "dev", false, "serve POST /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1")
+	f.BoolVar(&cfg.DevMode, "dev", false, "serve what VLLM_SERVER_DEV_MODE=1 adds: /reset_prefix_cache, /pause, /sleep, "+
+		"/update_weights and the like")
+	f.Float64Var(&cfg.UpdateSeconds, "update-seconds", 0, "with --dev: of an update of the weights that gives none")
 	f.Func("script", "drive agents: a JSON `file` with a list, for each turn a call's arguments by the tool's name",
 		func(file string) error { return readScript(&cfg.Script, file) })
 	f.Uint64Var(&cfg.Seed, "seed", 0, "varies the replies")

@@ -6,9 +6,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
-// systemFingerprint is what usage-bearing answers carry; the second half is a hash of the configuration in vLLM.
-const systemFingerprint = "vllm-" + Version + "-51300000"
-
 // chatForm is the form of chat and, if the job is none, of completions.
 type chatForm struct {
 	job
@@ -34,7 +31,7 @@ func (f *chatForm) body(b []byte) []byte {
 		b = f.appendChoice(b, i, c)
 	}
 	cached, created := f.cacheUse()
-	b = append(b, `],"service_tier":null,"system_fingerprint":"`+systemFingerprint+`",`...)
+	b = append(b, `],"service_tier":null,"system_fingerprint":"`+f.fingerprint()+`",`...)
 	b = append(f.appendCounts(b), `,"prompt_tokens_details":{"cached_tokens":`...)
 	b = strconv.AppendInt(b, int64(cached), 10)
 	if f.chat {
@@ -191,7 +188,7 @@ func (f *chatForm) writeUsage(v *sse) {
 	if f.chat {
 		b = strconv.AppendInt(append(b, `,"created_cache_tokens":`...), int64(created), 10)
 	}
-	v.end(append(b, `}},"system_fingerprint":"`+systemFingerprint+`"`...))
+	v.end(append(b, `}},"system_fingerprint":"`+f.fingerprint()+`"`...))
 }
 
 func (f *chatForm) fail(v *sse, e *apiError) {

@@ -14,9 +14,11 @@ type choice struct {
 	side   side            // of a disaggregated pair; nil without one
 
 	// show stores them in this order, so whoever reads an end finds all tokens.
-	cached   atomic.Int32 // prompt tokens found in the cache
-	produced atomic.Int32 // tokens of the reply that may be shown
-	ended    atomic.Int32 // an engine.Finish
+	cached   atomic.Int32     // prompt tokens found in the cache
+	produced atomic.Int32     // tokens of the reply that may be shown
+	ended    atomic.Int32     // an engine.Finish
+	stale    atomic.Int32     // of cached, tokens that other weights have computed
+	weights  [2]atomic.Uint32 // as engine.Sequence.Weights
 }
 
 // show publishes what the engine has generated, and wakes the request's goroutine if that is news.
@@ -26,6 +28,10 @@ func (c *choice) show() {
 		return
 	}
 	c.cached.Store(int32(c.seq.CachedTokens()))
+	c.stale.Store(int32(c.seq.StaleTokens()))
+	first, last := c.seq.Weights()
+	c.weights[0].Store(first)
+	c.weights[1].Store(last)
 	c.produced.Store(produced)
 	c.ended.Store(end)
 	if c.side != nil {

@@ -75,8 +75,10 @@ type Config struct {
 	// Script is how the worker drives an agent: in the n-th turn of a conversation, which has n-1 results of tools, it
 	// calls the tool of Script[n-1] that the request offers. Default it calls none on its own.
 	Script []Turn
-	// DevMode adds POST /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1 does.
+	// DevMode adds POST /reset_prefix_cache, and the calls of trainers and of sleep, as VLLM_SERVER_DEV_MODE=1 does.
 	DevMode bool
+	// UpdateSeconds is how long an update of the weights takes that gives no "seconds", in simulated seconds. Default 0.
+	UpdateSeconds float64
 	// ScaleOut serves /v1/chat/completions/render, /v1/completions/render and /v1/messages/render, as --enable-scale-out
 	// does. Without it they answer 403.
 	ScaleOut bool

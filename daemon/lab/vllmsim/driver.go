@@ -24,6 +24,7 @@ type driver struct {
 	mu     sync.Mutex // guards all below, and the sequences of the engine
 	engine *engine.Engine
 	clock  clock
+	labels labels // of the weights that have computed here
 	closed bool
 }
 
@@ -193,6 +194,44 @@ func (d *driver) freeze(on bool) {
 	d.rouse()
 }
 
+// pause holds sequences from now on, and with abort ends those that run or wait.
+func (d *driver) pause(p engine.Pause, abort bool) {
+	d.mu.Lock()
+	d.advance()
+	d.engine.Pause(p)
+	if abort {
+		show(d.engine.CancelAll())
+	}
+	d.mu.Unlock()
+	d.rouse()
+}
+
+// resume ends a pause.
+func (d *driver) resume() {
+	d.mu.Lock()
+	d.advance()
+	d.engine.Resume(d.clock.now())
+	d.mu.Unlock()
+	d.rouse()
+}
+
+// paused reports whether the engine is paused, and whether it has come to rest.
+func (d *driver) paused() (paused, rests bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.advance()
+	return d.engine.Paused() != engine.Going, d.closed || d.engine.Rests()
+}
+
+// setWeights has other weights compute from now on, under that label.
+func (d *driver) setWeights(n uint32, label string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.advance()
+	d.engine.SetWeights(n)
+	d.labels.set(n, label)
+}
+
 // abort ends all that runs or waits with finish_reason "abort".
 func (d *driver) abort() {
 	d.mu.Lock()
@@ -226,4 +265,21 @@ func (d *driver) lastStats() engine.Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.engine.Stats()
+}
+
+// labels are the versions under which weights have computed, by their numbers. The driver guards them.
+type labels map[uint32]string
+
+func (l *labels) set(n uint32, label string) {
+	if *l == nil {
+		*l = labels{}
+	}
+	(*l)[n] = label
+}
+
+// versions returns the versions of weights.
+func (d *driver) versions(first, last uint32) (a, b string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.labels[first], d.labels[last]
 }

@@ -6,6 +6,10 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
+// systemFingerprint is what usage-bearing answers carry, with the weights behind it: see job.fingerprint. The second
+// half is a hash of the configuration in vLLM.
+const systemFingerprint = "vllm-" + Version + "-51300000"
+
 // job is one inference request on its way through the engine.
 type job struct {
 	id       string
@@ -101,4 +105,29 @@ func (j *job) appendReplyIDs(b []byte, c *choice, from, to int) []byte {
 		return append(b, "null"...)
 	}
 	return appendIDs(b, to-from, func(i int) uint32 { return c.seq.Reply.Token(from + i) })
+}
+
+// fingerprint returns the answer's system_fingerprint as it stands within a JSON string: with the versions of the
+// weights that computed the first choice, and the tokens of prompts that came from blocks of other weights.
+func (j *job) fingerprint() string {
+	s := systemFingerprint
+	if j.driver == nil {
+		return s
+	}
+	c := j.choices[0]
+	if first, last := j.driver.versions(c.weights[0].Load(), c.weights[1].Load()); last != "" {
+		if first != last {
+			last = first + "-" + last
+		}
+		quoted := appendQuoted(nil, last) // the form puts quotes around all of it
+		s += "-weights-" + string(quoted[1:len(quoted)-1])
+	}
+	stale := 0
+	for _, c := range j.choices {
+		stale += int(c.stale.Load())
+	}
+	if stale > 0 {
+		s += "-stale-" + strconv.Itoa(stale)
+	}
+	return s
 }

@@ -19,6 +19,7 @@ type process struct {
 	sessions *sessionStore
 	pins     *pins
 	loras    *loras
+	weights  weights
 	paced    atomic.Int64 // open requests that the engine knows nothing of
 	fault    func() *fault
 	router   router
@@ -101,6 +102,9 @@ func (p *process) routeRest() {
 		sglangAPI{p.cfg}.routes(m, p.health)
 	} else {
 		cacheAPI{p.infer.ranks}.routes(m, p.cfg.DevMode)
+		if p.cfg.DevMode {
+			trainingAPI{cfg: p.cfg, ranks: p.infer.ranks, weights: &p.weights}.routes(m)
+		}
 	}
 	if p.cfg.Connector != "" {
 		m.on(pulledPath, "POST", p.pins.pulled)
@@ -167,6 +171,9 @@ func (p *process) metrics(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Write(exposeMetrics(p.cfg, list, p.born, int(p.paced.Load())))
 	p.loras.expose(w)
+	if p.cfg.DevMode {
+		w.Write(p.weights.expose(p.cfg, list))
+	}
 	if p.cfg.Connector != "" {
 		w.Write(p.pins.expose(p.cfg, list))
 	}
@@ -177,6 +184,7 @@ func (p *process) stats() Stats {
 	list, uptime := p.infer.ranks.stats()
 	st := newStats(p.cfg.ID, list, uptime)
 	st.Running += int(p.paced.Load())
+	st.WeightVersion = p.weights.label()
 	st.PinsExpired, st.BlocksStranded = p.pins.expired()
 	st.Sessions, st.SessionBytes, st.SessionUses = p.sessions.count()
 	return st

@@ -38,6 +38,9 @@ type Stats struct {
 	PinsExpired    int64   `json:"pins_expired"`    // prompts whose blocks nobody pulled in time
 	AdapterLoads   int64   `json:"adapter_loads"`   // of LoRA adapters to the GPU
 	BlocksStranded int64   `json:"blocks_stranded"` // of those prompts
+	StaleRequests  int64   `json:"stale_requests"`  // got CachedTokens that other weights have computed
+	StaleTokens    int64   `json:"stale_tokens"`    // these
+	WeightVersion  string  `json:"weight_version,omitempty"`
 	// Ranks has the same for each data-parallel rank where there are several; sessions are the worker's.
 	Ranks []Stats `json:"ranks,omitempty"`
 }
@@ -81,4 +84,6 @@ func (s *Stats) add(e *engine.Stats) {
 	s.BlocksPinned += e.BlocksPinned
 	s.ChunksOnCPU += e.ChunksOnCPU
 	s.AdapterLoads += e.AdapterLoads
+	s.StaleRequests += e.StaleRequests
+	s.StaleTokens += e.StaleTokens
 }

@@ -7,13 +7,14 @@ package engine
 // out. A free block keeps its content until it is taken from the head of the queue. Blocks are freed last first, so a
 // prefix outlives its continuation. Identical blocks are not merged, so one hash may stand for several blocks.
 type blockPool struct {
-	blocks []block
-	byHash map[uint64]int32 // first block of the hash; the others hang on its same
-	head   int32            // of the free queue, 0 when empty
-	tail   int32
-	free   int
-	cached int // blocks that carry a hash
-	log    changeLog
+	blocks  []block
+	byHash  map[uint64]int32 // first block of the hash; the others hang on its same
+	head    int32            // of the free queue, 0 when empty
+	tail    int32
+	free    int
+	cached  int    // blocks that carry a hash
+	weights uint32 // what computes the blocks that are entered from now on
+	log     changeLog
 }
 
 type block struct {
@@ -21,7 +22,8 @@ type block struct {
 	prev, next int32 // in the free queue
 	same       int32 // next block of the same hash
 	refs       int32
-	full       bool // hash is valid and byHash knows it
+	weights    uint32 // that have computed it, while full
+	full       bool   // hash is valid and byHash knows it
 }
 
 func newBlockPool(n int) *blockPool {
@@ -126,6 +128,7 @@ func (p *blockPool) pop(n int, to []int32) []int32 {
 func (p *blockPool) enter(i int32, hash uint64) {
 	b := &p.blocks[i]
 	b.hash = hash
+	b.weights = p.weights
 	b.full = true
 	b.same = 0
 	p.cached++

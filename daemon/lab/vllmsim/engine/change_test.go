@@ -174,15 +174,15 @@ func TestLoadsQueue(t *testing.T) {
 func TestTierIsLRU(t *testing.T) {
 	tier := NewTier(3*16+15, 16)
 	for h := range uint64(3) {
-		if fresh, dropped := tier.put(h); !fresh || dropped != nil {
+		if fresh, dropped := tier.put(h, 0); !fresh || dropped != nil {
 			t.Errorf("chunk %d of 3: new %v, dropped %d", h, fresh, dropped)
 		}
 	}
 	tier.touch(0)
-	if fresh, dropped := tier.put(1); fresh || dropped != nil {
+	if fresh, dropped := tier.put(1, 0); fresh || dropped != nil {
 		t.Error("a chunk that is there was stored again")
 	}
-	if _, dropped := tier.put(9); len(dropped) != 1 || dropped[0] != 2 || tier.Len() != 3 {
+	if _, dropped := tier.put(9, 0); len(dropped) != 1 || dropped[0] != 2 || tier.Len() != 3 {
 		t.Errorf("dropped %d of %d chunks, want chunk 2", dropped, tier.Len())
 	}
 }
@@ -200,7 +200,7 @@ func TestTierAgainstAList(t *testing.T) {
 			list = slices.Insert(slices.Delete(list, at, at+1), 0, h)
 		}
 		if i%3 == 0 {
-			if tier.touch(h) != (at >= 0) {
+			if _, ok := tier.touch(h); ok != (at >= 0) {
 				t.Fatalf("step %d: touch of chunk %d says %v", i, h, at < 0)
 			}
 		} else {
@@ -211,7 +211,7 @@ func TestTierAgainstAList(t *testing.T) {
 			if at < 0 {
 				list = slices.Insert(list, 0, h)
 			}
-			if fresh, dropped := tier.put(h); fresh != (at < 0) || !slices.Equal(dropped, want) {
+			if fresh, dropped := tier.put(h, 0); fresh != (at < 0) || !slices.Equal(dropped, want) {
 				t.Fatalf("step %d: put of chunk %d is new %v, dropped %d; want %v, %d", i, h, fresh, dropped, at < 0, want)
 			}
 		}

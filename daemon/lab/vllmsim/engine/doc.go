@@ -8,8 +8,8 @@
 //     backtest drives many of them in virtual time, thousands of simulated seconds in one: TestVirtualTime.
 //   - An Engine has no lock. A caller that shares one between goroutines locks around every call and around reads of a
 //     Sequence after Submit.
-//   - Submit, Advance, Cancel and ResetCache are the only calls that change anything. Advance and Cancel return what
-//     happened, as events in the order of their times.
+//   - Submit, Advance, Cancel, ResetCache, Pause, Resume and SetWeights are the only calls that change anything.
+//     Advance and Cancel return what happened, as events in the order of their times.
 //   - A step's end is computed, not waited for. How far Advance strides changes no step, no time and no token, only the
 //     moment at which tokens are shown: TestStridesChangeNothing. The same calls give the same events: TestSameSeeds.
 //   - Nothing is random. A reply is a function of prompt, salt and seed.

@@ -39,6 +39,10 @@ func (j *journal) admitted(q *Sequence, at time.Duration) {
 		j.sums.ExternalQueries += int64(q.length() - q.done)
 		j.sums.TierHits.observe(float64(q.load.blocks*q.blockSize) / float64(max(1, q.length()-q.done)))
 	}
+	if q.stale > 0 {
+		j.sums.StaleRequests++
+		j.sums.StaleTokens += int64(q.stale)
+	}
 	j.sums.CPUTokens += int64(q.load.cpu)
 	j.sums.RemoteTokens += int64(q.load.remote)
 	j.sums.SharedTokens += int64(q.load.shared)

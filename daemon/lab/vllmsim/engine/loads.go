@@ -19,12 +19,19 @@ func (s *scheduler) planLoad(q *Sequence) (l fetch) {
 	for ; (k+1)*chunk <= q.lookups(); k++ {
 		hash := q.hashes[(k+1)*chunk-1]
 		tokens := ((k+1)*chunk - held - l.blocks) * q.blockSize
-		if s.cpu.touch(hash) {
-			l.cpu += tokens
-		} else if s.cfg.Shared.touch(hash) {
-			l.shared += tokens
-		} else {
+		from := &l.cpu
+		weights, ok := s.cpu.touch(hash)
+		if !ok {
+			from = &l.shared
+			weights, ok = s.cfg.Shared.touch(hash)
+		}
+		if !ok {
 			break
+		}
+		*from += tokens
+		if weights != s.pool.weights {
+			l.stale += tokens
+			l.weights = weights
 		}
 		l.blocks = (k+1)*chunk - held
 	}
@@ -58,6 +65,11 @@ func (s *scheduler) serveLoaded(budget *int, now time.Duration) {
 		s.loading = s.loading[1:]
 		q.done += q.load.blocks * q.blockSize
 		s.enter(q, q.done/q.blockSize)
+		if q.load.stale > 0 {
+			for _, b := range q.blocks[q.done/q.blockSize-q.load.blocks : q.done/q.blockSize] {
+				s.pool.blocks[b].weights = q.load.weights
+			}
+		}
 		n := min(q.length()-q.done, *budget)
 		if !s.allocate(q, n) {
 			panic("BUG: engine: no block for a loaded sequence")
@@ -71,6 +83,9 @@ func (s *scheduler) serveLoaded(budget *int, now time.Duration) {
 
 // nextStart returns when an engine that runs nothing can start a step. It returns false if nothing is to come.
 func (s *scheduler) nextStart() (at time.Duration, ok bool) {
+	if s.paused != Going {
+		return 0, false
+	}
 	if len(s.waiting) > 0 && !s.step.blocked {
 		at = s.waiting[0].times.Arrived
 		ok = true
@@ -92,8 +107,9 @@ func (s *scheduler) save(q *Sequence) {
 	from := q.saved // of the chunks that are new to the CPU tier and not recorded
 	for ; (q.saved+1)*chunk*q.blockSize <= q.done; q.saved++ {
 		hash := q.hashes[(q.saved+1)*chunk-1]
-		s.cfg.Shared.put(hash)
-		fresh, dropped := s.cpu.put(hash)
+		weights := s.pool.blocks[q.blocks[(q.saved+1)*chunk-1]].weights
+		s.cfg.Shared.put(hash, weights)
+		fresh, dropped := s.cpu.put(hash, weights)
 		if !fresh {
 			s.pool.log.saved(q, from, q.saved, chunk)
 			from = q.saved + 1

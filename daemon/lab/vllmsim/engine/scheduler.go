@@ -36,6 +36,7 @@ type scheduler struct {
 	clock   time.Duration // end of the last step
 	scratch []int32
 	pinned  int // blocks that ended sequences keep
+	paused  Pause
 
 	adapters adapters
 }
@@ -49,6 +50,9 @@ func (s *scheduler) advance(now time.Duration) bool {
 		s.endStep()
 	}
 	at := s.clock
+	if s.paused == Frozen {
+		return false
+	}
 	if len(s.running) == 0 {
 		next, ok := s.nextStart()
 		if !ok || next > now {
@@ -68,7 +72,7 @@ func (s *scheduler) startStep(now time.Duration) bool {
 	budget := s.cfg.MaxBatchedTokens
 	loading := len(s.loading)
 	preempted := s.serveRunning(&budget, now)
-	if !preempted {
+	if !preempted && s.paused == Going {
 		s.serveLoaded(&budget, now)
 		s.serveWaiting(&budget, now)
 	}
@@ -155,6 +159,7 @@ func (s *scheduler) admit(q *Sequence, budget *int, now time.Duration) bool {
 		s.pool.log.stored(q, 0, len(held))
 	}
 	q.load = s.planLoad(q)
+	q.stale = q.load.stale + s.pool.computedElse(held)*q.blockSize
 	s.journal.admitted(q, now)
 	if q.load.blocks > 0 {
 		s.startLoad(q, now)
@@ -233,6 +238,10 @@ func (s *scheduler) endStep() {
 			continue
 		}
 		q.generate()
+		q.weights[1] = s.pool.weights
+		if q.output == 1 {
+			q.weights[0] = s.pool.weights
+		}
 		s.journal.generated(q, s.clock)
 		if q.left() <= 0 {
 			finished = true

@@ -21,12 +21,14 @@ func (f Finish) String() string { return finishNames[f] }
 
 // fetch is what a sequence gets from the tiers instead of computing it.
 type fetch struct {
-	blocks int // behind the cached ones
-	cpu    int // tokens of them that the CPU tier has
-	shared int // tokens that the shared tier has
-	remote int // tokens that another engine has
-	ready  time.Duration
-	asked  bool // there are tiers, or another engine
+	blocks  int    // behind the cached ones
+	cpu     int    // tokens of them that the CPU tier has
+	shared  int    // tokens that the shared tier has
+	remote  int    // tokens that another engine has
+	stale   int    // of those of the tiers, tokens that other weights have computed
+	weights uint32 // these, if any
+	ready   time.Duration
+	asked   bool // there are tiers, or another engine
 }
 
 type seqState uint8
@@ -72,10 +74,12 @@ type Sequence struct {
 	state       seqState
 	finish      Finish
 	blocks      []int32
-	done        int // tokens whose KV is computed
-	entered     int // leading blocks that the pool can find
-	output      int // tokens generated
-	cached      int // prompt tokens found cached at admission, those of the tiers too
+	done        int       // tokens whose KV is computed
+	entered     int       // leading blocks that the pool can find
+	output      int       // tokens generated
+	cached      int       // prompt tokens found cached at admission, those of the tiers too
+	stale       int       // of these, those that other weights have computed
+	weights     [2]uint32 // that have computed the first token of the reply, and the last so far
 	load        fetch
 	saved       int // leading chunks that were offered to the tiers
 	preemptions int
@@ -116,6 +120,13 @@ func (q *Sequence) OutputTokens() int { return q.output }
 
 // CachedTokens returns the number of prompt tokens that were found in the cache, or in a tier, at admission.
 func (q *Sequence) CachedTokens() int { return q.cached }
+
+// StaleTokens returns how many of the CachedTokens were computed by other weights than those that the engine had at
+// admission.
+func (q *Sequence) StaleTokens() int { return q.stale }
+
+// Weights returns the weights that computed the first token of the reply, and the last so far.
+func (q *Sequence) Weights() (first, last uint32) { return q.weights[0], q.weights[1] }
 
 // Loaded returns how many of the CachedTokens were loaded from the CPU tier, and how many from the shared one.
 func (q *Sequence) Loaded() (cpu, shared int) { return q.load.cpu, q.load.shared }

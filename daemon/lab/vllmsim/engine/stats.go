@@ -8,6 +8,8 @@ type Stats struct {
 	CPUTokens       int64   // of the CachedTokens, those loaded from the CPU tier
 	SharedTokens    int64   // those loaded from the shared one
 	RemoteTokens    int64   // those loaded from another engine
+	StaleRequests   int64   // sequences that got CachedTokens which other weights had computed
+	StaleTokens     int64   // these tokens
 	ExternalQueries int64   // prompt tokens that tiers were asked for
 	QueriedTokens   int64   // prompt tokens looked up; CachedTokens over this is the hit rate
 	PromptTokens    int64   // of sequences that have their first token

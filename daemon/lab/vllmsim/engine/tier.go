@@ -21,6 +21,7 @@ type Tier struct {
 // chunk is one chunk held, between its neighbours in the order of use.
 type chunk struct {
 	hash       uint64
+	weights    uint32 // that have computed it
 	prev, next int32
 }
 
@@ -52,10 +53,11 @@ func (t *Tier) Clear() {
 	t.chunks[0] = chunk{}
 }
 
-// touch makes a chunk the most recent one. It returns false if the tier does not hold it.
-func (t *Tier) touch(hash uint64) bool {
+// touch makes a chunk the most recent one, and returns the weights that have computed it. It returns false if the tier
+// does not hold it.
+func (t *Tier) touch(hash uint64) (weights uint32, ok bool) {
 	if t == nil {
-		return false
+		return 0, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,12 +65,14 @@ func (t *Tier) touch(hash uint64) bool {
 	if ok {
 		t.unlink(i)
 		t.link(i)
+		weights = t.chunks[i].weights
 	}
-	return ok
+	return weights, ok
 }
 
-// put stores a chunk, and reports whether it is new. dropped has the chunk that made room, if one had to.
-func (t *Tier) put(hash uint64) (fresh bool, dropped []uint64) {
+// put stores a chunk, and reports whether it is new. dropped has the chunk that made room, if one had to. One that is
+// held stays as it is.
+func (t *Tier) put(hash uint64, weights uint32) (fresh bool, dropped []uint64) {
 	if t == nil || t.size == 0 {
 		return false, nil
 	}
@@ -80,7 +84,7 @@ func (t *Tier) put(hash uint64) (fresh bool, dropped []uint64) {
 		t.unlink(i)
 	case len(t.at) < t.size:
 		i = int32(len(t.chunks))
-		t.chunks = append(t.chunks, chunk{hash: hash})
+		t.chunks = append(t.chunks, chunk{hash: hash, weights: weights})
 	default:
 		i = t.chunks[0].prev
 		old := t.chunks[i].hash
@@ -88,6 +92,7 @@ func (t *Tier) put(hash uint64) (fresh bool, dropped []uint64) {
 		delete(t.at, old)
 		t.unlink(i)
 		t.chunks[i].hash = hash
+		t.chunks[i].weights = weights
 	}
 	t.link(i)
 	if held {
