@@ -20,6 +20,7 @@ import (
 	"github.com/warmpath/warmpath/daemon"
 	"github.com/warmpath/warmpath/daemon/lab/traffic"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
 // site is a daemon and what stands behind it.
@@ -28,7 +29,8 @@ type site struct {
 	workers int
 	each    []string // further lines of each worker
 	sim     vllmsim.Config
-	pool    string        // further lines of [[pools]]
+	server  string        // further lines of [server]
+	pool    string        // of [[pools]]
 	worker  string        // and of each [[pools.workers]]
 	until   time.Duration // simulated, from the load's beginning: no turn begins later; 0 = all do
 	keys    *keys         // of the clients; nil = there are none
@@ -60,7 +62,8 @@ func served(ctx context.Context, at site, play func(url, admin string, fleet vll
 	defer fleet.Close()
 	var text strings.Builder
 	fmt.Fprintf(&text, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nlog_level = \"error\"\n"+
-		"%s%s[[pools]]\nname = \"p\"\nstrategy = %q\n%s", at.keys.tables(), at.rule.table(), at.rule.name, at.pool)
+		"%s%s%s[[pools]]\nname = \"p\"\nstrategy = %q\n%s", at.server, at.keys.tables(), at.rule.table(), at.rule.name,
+		at.pool)
 	for i, u := range fleet.URLs() {
 		fmt.Fprintf(&text, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n%s", i, u, at.worker)
 		if i < len(at.each) {
@@ -95,6 +98,8 @@ type clients struct {
 	until time.Duration
 	keys  *keys
 	chats sync.WaitGroup
+	// check is called with each whole answer, and with the bytes that it lacks. Nil = nobody asks.
+	check func(h http.Header, last event, end string, lacks int)
 
 	mu   sync.Mutex // guards all below
 	seen sums
@@ -200,6 +205,7 @@ func (c *clients) take(ctx context.Context, t *talk, number int) {
 type event struct {
 	Choices []struct {
 		Text string `json:"text"`
+		End  string `json:"finish_reason"`
 	} `json:"choices"`
 	Usage *struct {
 		Prompt  int `json:"prompt_tokens"`
@@ -207,6 +213,7 @@ type event struct {
 			Cached int `json:"cached_tokens"`
 		} `json:"prompt_tokens_details"`
 	} `json:"usage"`
+	Fingerprint string `json:"system_fingerprint"`
 }
 
 // patience is how long a client waits for the end of an answer.
@@ -249,11 +256,25 @@ func (c *clients) send(ctx context.Context, t *talk, turn *traffic.Turn) (string
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 		return "", fmt.Errorf("status %d: %s", resp.StatusCode, said)
 	}
-	return c.read(resp.Body, t.chat.Key, began)
+	var last event
+	end := ""
+	text, err := c.read(resp.Body, t.chat.Key, began, func(e event) {
+		last = e
+		for _, choice := range e.Choices {
+			end = cmp.Or(choice.End, end)
+		}
+	})
+	if err == nil && c.check != nil {
+		for name, values := range resp.Trailer {
+			resp.Header[name] = values
+		}
+		c.check(resp.Header, last, end, turn.Output*engine.BytesPerToken-len(text))
+	}
+	return text, err
 }
 
-// read reads a stream of a key's to its end.
-func (c *clients) read(from io.Reader, key string, began time.Time) (string, error) {
+// read reads a stream of a key's to its end, and calls each with its events.
+func (c *clients) read(from io.Reader, key string, began time.Time, each func(event)) (string, error) {
 	var text strings.Builder
 	var first time.Duration
 	lines := bufio.NewScanner(from)
@@ -267,6 +288,7 @@ func (c *clients) read(from io.Reader, key string, began time.Time) (string, err
 		if err := json.Unmarshal([]byte(data), &e); err != nil {
 			return "", err
 		}
+		each(e)
 		for _, choice := range e.Choices {
 			if first == 0 && choice.Text != "" {
 				first = time.Since(began)

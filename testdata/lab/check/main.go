@@ -92,7 +92,16 @@ func main() {
 	adapters := flag.Bool("adapters", false, "instead, 200 LoRA adapters over 8 workers with 8 places each")
 	demand := flag.Bool("demand", false, "of -adapters: the daemon loads them when they are asked for")
 	roll := flag.Bool("rolling", false, "instead, eight workers that are replaced one by one while agents use them")
+	modes := flag.String("syncs", "", "instead, a hundred updates of the weights by each of these modes of a pause: "+
+		"still,abort,wait,keep,keep-reset")
 	flag.Parse()
+	if *modes != "" {
+		if err := checkSyncs(context.Background(), *modes, *first, *speed); err != nil {
+			fmt.Fprintln(os.Stderr, "labcheck:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *roll {
 		if err := checkRolling(context.Background(), *first, *speed); err != nil {
 			fmt.Fprintln(os.Stderr, "labcheck:", err)
