@@ -3,22 +3,17 @@ package daemon
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/adapt"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/relocate"
 )
 
 const (
-	// movesAtOnce bounds the moves at a time. There are never more of them than workers that can take one.
-	movesAtOnce = 16
-
-	// restOfMove is the pause after a move, as a multiple of the time that the move took. With 1, moves take at most half
-	// of the time of the workers that they go to.
-	restOfMove = 1
-
 	// moveTimeout bounds one move: a prompt of a million tokens takes a minute or two.
 	moveTimeout = 2 * time.Minute
 )
@@ -30,6 +25,10 @@ var errKeepsNothing = errors.New("the pool has nothing to move: set hand_over_by
 type leaving struct {
 	mu    sync.Mutex       // guards moves
 	moves map[string]moves // by the worker's id
+
+	// Of rebalance alone: what it saw the last time.
+	drained map[string]bool // the configured workers, and whether they are drained
+	takers  []string        // those that take requests; nil = it has not looked
 }
 
 // moves are those away from one worker.
@@ -66,30 +65,17 @@ func (p *pool) HandOver(id string, within time.Duration) (conversations, request
 	p.leaving.mu.Lock()
 	defer p.leaving.mu.Unlock()
 	p.leaving.end(id)
-	all := book.Leave(id, time.Now())
+	plan := book.Plan(id, p.route.Workers.Takers, time.Now(), time.Now().Add(within))
 	if !p.route.Workers.Drain(id, true, time.Now()) {
-		book.Release(all)
+		plan.End()
 		return 0, 0, false, nil
 	}
 	var streams []worker.Holder
 	if continues {
 		streams = p.route.Workers.Holders(id)
 	}
-	ctx, cancel := context.WithTimeout(p.life, within)
-	m := moves{stop: cancel, over: make(chan struct{})}
-	p.leaving.moves[id] = m
-	p.running.Go(func() {
-		defer p.leaving.forget(id, m.over)
-		defer close(m.over)
-		defer cancel()
-		var both sync.WaitGroup
-		both.Go(func() { leave(ctx, streams, within) })
-		if book.Keeps() > 0 {
-			p.move(ctx, id, all)
-		}
-		both.Wait()
-	})
-	return len(all), len(streams), true, nil
+	p.run(id, within, plan, streams)
+	return plan.All(), len(streams), true, nil
 }
 
 // leave has other workers go on with streams, one by one and the oldest first, in the first half of the time. So not
@@ -112,54 +98,128 @@ func (p *pool) Stay(id string) {
 	p.leaving.end(id)
 }
 
-// move moves conversations away from a worker, in their order, until ctx ends.
-func (p *pool) move(ctx context.Context, id string, all []*relocate.Conversation) {
-	book, began := &p.route.Book, time.Now()
-	defer book.Release(all)
-	p.log.Info("conversations move to other workers before the worker leaves", "worker", id, "conversations", len(all))
-	var next, moved, failed atomic.Int32
+// move moves conversations away from a worker, by a plan, until ctx ends.
+func (p *pool) move(ctx context.Context, id string, plan *relocate.Plan) {
+	began := time.Now()
+	p.log.Info("conversations move to or from a worker that joins or leaves", "worker", id, "conversations", plan.All())
 	var lastError atomic.Value
-	lane := func() {
-		for ctx.Err() == nil {
-			i := int(next.Add(1)) - 1
-			if i >= len(all) {
-				return
-			}
-			r := book.Next(all[i])
-			if r == nil || !p.awaitCalm(ctx) {
-				continue
-			}
-			at := time.Now()
-			to, err := p.moveOne(ctx, r)
-			if err != nil {
-				failed.Add(1)
-				lastError.Store(err.Error())
-			} else {
-				moved.Add(1)
-				if r.Session.ID != "" {
-					p.route.Sessions.Rebind(r.Session, id, to, time.Now())
+	var pieces sync.WaitGroup
+	for p.awaitCalm(ctx) {
+		m, wait := plan.Next(time.Now())
+		switch {
+		case m != nil:
+			pieces.Go(func() {
+				if err := p.moveOne(ctx, plan, m); err != nil {
+					lastError.Store(err.Error())
 				}
-			}
-			book.Moved(all[i], to)
-			sleep(ctx, restOfMove*time.Since(at))
+			})
+		case wait > 0:
+			sleep(ctx, wait)
+		}
+		if m == nil && wait == 0 {
+			break
 		}
 	}
-	var lanes sync.WaitGroup
-	for range min(movesAtOnce, max(1, p.route.Workers.Up(time.Now()))) {
-		lanes.Go(lane)
-	}
-	lanes.Wait()
+	pieces.Wait()
+	said := plan.End()
 	last, _ := lastError.Load().(string)
-	p.log.Info("conversations have moved", "worker", id, "moved", moved.Load(), "failed", failed.Load(),
-		"not_tried", len(all)-int(moved.Load()+failed.Load()), "took", time.Since(began).Round(time.Millisecond),
+	p.log.Info("conversations have moved", "worker", id, "moved", said.Moved, "failed", said.Failed,
+		"not_tried", plan.All()-said.Moved-said.Failed, "took", time.Since(began).Round(time.Millisecond),
 		"last_error", last)
 }
 
-// moveOne has another worker compute a conversation's last prompt, and returns which did.
-func (p *pool) moveOne(ctx context.Context, r *relocate.Request) (string, error) {
+// moveOne has a worker compute a piece of a conversation's last prompt.
+func (p *pool) moveOne(ctx context.Context, plan *relocate.Plan, m *relocate.Move) error {
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
-	return p.daemon.server.Move(ctx, &p.daemon.epoch().Epoch, p.name, r)
+	at := time.Now()
+	to, err := p.daemon.server.Move(ctx, &p.daemon.epoch().Epoch, p.name, m)
+	if plan.Moved(m, to, at, time.Now()) && err == nil && m.Session.ID != "" {
+		p.route.Sessions.Rebind(m.Session, m.From, to, time.Now())
+	}
+	return err
+}
+
+const (
+	// leaveTime is how long conversations may move away from a worker that is drained by its pod's end or by the file of
+	// workers. Kubernetes gives a pod 30 s by default.
+	leaveTime = 25 * time.Second
+
+	// joinTime is the same for those that move to a worker that has come.
+	joinTime = time.Minute
+)
+
+// rebalance begins the moves that no command asks for: away from a worker whose configuration drains it, or that has
+// gone from it, and to one that has come. It is called once a second.
+func (p *pool) rebalance(now time.Time) {
+	if p.route.Book.Keeps() == 0 {
+		return
+	}
+	drained := map[string]bool{}
+	for _, s := range adapt.Specs(&p.set.Load().conf) {
+		drained[s.ID] = s.Drain
+	}
+	l := &p.leaving
+	for id, drains := range drained {
+		if began, known := l.drained[id]; drains && known && !began {
+			_, _, _, _ = p.HandOver(id, leaveTime)
+		}
+	}
+	for id := range l.drained {
+		if _, known := drained[id]; !known {
+			if plan := p.route.Book.Plan(id, p.route.Workers.Takers, now, now.Add(leaveTime)); plan.All() > 0 {
+				p.begin(id, leaveTime, plan)
+			}
+		}
+	}
+	l.drained = drained
+	takers := p.route.Workers.Takers(now)
+	for _, id := range takers {
+		if l.takers == nil || slices.Contains(l.takers, id) {
+			continue
+		}
+		if l.busy() { // their moves fill it too
+			takers = slices.DeleteFunc(takers, func(other string) bool { return other == id })
+			break
+		}
+		if plan := p.route.Book.Join(id, p.route.Workers.Takers, now, now.Add(joinTime)); plan != nil {
+			p.begin(id, joinTime, plan)
+		}
+	}
+	l.takers = takers
+}
+
+// busy reports whether conversations move.
+func (l *leaving) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.moves) > 0
+}
+
+// begin begins the moves of a plan, in place of those away from or to the same worker.
+func (p *pool) begin(id string, within time.Duration, plan *relocate.Plan) {
+	p.leaving.mu.Lock()
+	defer p.leaving.mu.Unlock()
+	p.leaving.end(id)
+	p.run(id, within, plan, nil)
+}
+
+// run makes the moves of a plan, and has other workers go on with streams. The caller holds p.leaving.mu.
+func (p *pool) run(id string, within time.Duration, plan *relocate.Plan, streams []worker.Holder) {
+	ctx, cancel := context.WithTimeout(p.life, within)
+	m := moves{stop: cancel, over: make(chan struct{})}
+	p.leaving.moves[id] = m
+	p.running.Go(func() {
+		defer p.leaving.forget(id, m.over)
+		defer close(m.over)
+		defer cancel()
+		var both sync.WaitGroup
+		both.Go(func() { leave(ctx, streams, within) })
+		if p.route.Book.Keeps() > 0 {
+			p.move(ctx, id, plan)
+		}
+		both.Wait()
+	})
 }
 
 // awaitCalm waits until no request of a client waits in the pool's queue. It returns false if ctx ends first.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -279,5 +280,101 @@ func TestHandOverStreams(t *testing.T) {
 	}
 	if w := r.describe()[0].Workers[0]; w.State != "draining" {
 		t.Errorf("the worker is %s: %s", w.State, w.WhyOf())
+	}
+}
+
+// idOf returns the id of the worker at a URL in inFile's file.
+func idOf(url string) string { return "w" + url[strings.LastIndex(url, ":")+1:] }
+
+// inFile starts a daemon whose workers come from a file, and returns what writes the file anew: the workers' URLs, the
+// drained ones with a minus sign before.
+func inFile(t *testing.T, workers int, urls ...string) (r *running, set func(urls ...string)) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "workers.toml")
+	set = func(urls ...string) {
+		t.Helper()
+		text := ""
+		for _, u := range urls {
+			url, drained := strings.CutPrefix(u, "-")
+			text += fmt.Sprintf("[[workers]]\nurl = %q\nid = %q\ndrain = %t\n", url, idOf(url), drained)
+		}
+		write(t, file, text)
+	}
+	set(urls...)
+	toml, _, _ := strings.Cut(withHandOver("prefixaware", urls[0]), "[[pools.workers]]")
+	return start(t, toml+fmt.Sprintf("workers_file = %q\n", file), workers), set
+}
+
+// twoTurns has conversations of two turns each, by the worker that has them.
+func twoTurns(t *testing.T, r *running, n int) map[string][]*chatting {
+	t.Helper()
+	at := map[string][]*chatting{}
+	for i := range n {
+		c := &chatting{id: i}
+		c.turn(t, r)
+		w, _ := c.turn(t, r)
+		at[w] = append(at[w], c)
+	}
+	return at
+}
+
+// TestHandOverWithoutACommand: the file of workers drains one, as a pod that ends does, or leaves it out. Its
+// conversations move to the others.
+func TestHandOverWithoutACommand(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"drained", "gone"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			urls := sims(t, 3, vllmsim.Config{}).URLs()
+			r, set := inFile(t, 3, urls...)
+			at := twoTurns(t, r, 9)
+			leaves := idOf(urls[0])
+			if len(at[leaves]) == 0 {
+				t.Fatal("no conversation lives at the worker that leaves")
+			}
+			time.Sleep(2 * time.Second) // it has been seen undrained
+			if how == "drained" {
+				set("-"+urls[0], urls[1], urls[2])
+			} else {
+				set(urls[1], urls[2])
+			}
+			eventually(t, "its conversations have moved", func() bool {
+				return r.metric(`warmpath_conversation_moves_total{pool="main",result="moved"}`) >= float64(len(at[leaves]))
+			})
+			for _, c := range at[leaves] {
+				if w, cached := c.turn(t, r); w == leaves || cached < .6 {
+					t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", c.id, w, cached)
+				}
+			}
+		})
+	}
+}
+
+// TestAWorkerThatComesGetsConversations: the file of workers has one more. It gets its share of the conversations, and
+// finds their next turns cached.
+func TestAWorkerThatComesGetsConversations(t *testing.T) {
+	t.Parallel()
+	urls := sims(t, 3, vllmsim.Config{}).URLs()
+	r, set := inFile(t, 2, urls[:2]...)
+	at := twoTurns(t, r, 18)
+	time.Sleep(2 * time.Second)
+	set(urls...)
+	eventually(t, "it has a third of them", func() bool {
+		return r.metric(`warmpath_conversation_moves_total{pool="main",result="moved"}`) >= 4
+	})
+	comes, its := idOf(urls[2]), 0
+	for _, all := range at {
+		for _, c := range all {
+			w, cached := c.turn(t, r)
+			if w == comes {
+				its++
+			}
+			if cached < .6 {
+				t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", c.id, w, cached)
+			}
+		}
+	}
+	if its < 4 || its > 8 {
+		t.Errorf("the worker that came has %d of 18 conversations; want 6", its)
 	}
 }

@@ -115,6 +115,7 @@ func (p *pool) tend(ctx context.Context) {
 	everySecond(ctx, func(now time.Time) {
 		p.look()
 		p.feed.Tick(now)
+		p.rebalance(now)
 		unknown, guess := p.route.Tick(now)
 		for _, id := range unknown {
 			p.log.Warn("KV cache size unknown: routing on a guess; set kv_tokens of the worker",

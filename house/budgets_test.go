@@ -19,7 +19,7 @@ var budget = size{lines: 4500, exported: 90, pairs: 6, spread: 4}
 // budgets lists the packages that need another one. Each has some tenth more than its package had when the row was written,
 // so that a change never has to shave lines.
 var budgets = map[string]size{
-	"daemon":                  {lines: 1200, exported: 40, pairs: 4, spread: 1}, // wires the other packages and decides nothing
+	"daemon":                  {lines: 1350, exported: 40, pairs: 4, spread: 1}, // wires the other packages and decides nothing
 	"daemon/request/attempt":  {lines: 2200, exported: 30, pairs: 6, spread: 4},
 	"daemon/peers":            {lines: 5200, exported: 90, pairs: 6, spread: 4}, // one stream, and the file in its form
 	"daemon/request/exchange": {lines: 2000, exported: 30, pairs: 6, spread: 5},

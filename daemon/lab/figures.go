@@ -34,6 +34,7 @@ func Report(c *Config, runs []*trial.Run) report.Report {
 func remarks(runs []*trial.Run) (lines []string) {
 	type row struct{ scenario, strategy string }
 	said, requests := map[row]*trial.Remarks{}, map[row]int{}
+	pieces, computed := map[row]int{}, map[row]int64{}
 	var rows []row
 	for _, run := range runs {
 		at := row{run.Scenario, run.Strategy}
@@ -43,6 +44,8 @@ func remarks(runs []*trial.Run) (lines []string) {
 		}
 		said[at].Add(run.Remarks)
 		requests[at] += len(run.Outcomes)
+		pieces[at] += run.Moves
+		computed[at] += run.MoveTokens
 	}
 	for _, at := range rows {
 		of, who := said[at], at.scenario+": "+at.strategy
@@ -53,6 +56,11 @@ func remarks(runs []*trial.Run) (lines []string) {
 		if of.Rejected > 0 {
 			lines = append(lines, fmt.Sprintf("%s turned %d of %d requests away, the last with: %s", who, of.Rejected,
 				requests[at], of.Rejection))
+		}
+		if m := &of.Left; m.Moved+m.Failed > 0 {
+			lines = append(lines, fmt.Sprintf("%s moved %d conversations of %d tokens, and %d moves failed; workers computed "+
+				"%d tokens for that in %d requests; the next turns of %d found their %d tokens where they had been moved", who,
+				m.Moved, m.TokensMoved, m.Failed, computed[at], pieces[at], m.Used, m.TokensUsed))
 		}
 		for _, entry := range slices.Sorted(maps.Keys(of.Refused)) {
 			lines = append(lines, fmt.Sprintf("%s asked for %q %d times and may not: --allow %s", who, entry,

@@ -29,6 +29,8 @@ type Strategy struct {
 	history time.Duration // on its way from one to the others; 0 = they share nothing
 	queue   bool          // requests wait in the router, not at the workers
 	parts   parts
+
+	handOver bool // conversations move away from workers that leave
 }
 
 // parts is who computes prompts in a scenario with roles.
@@ -76,8 +78,9 @@ var sessionNames = map[string]served.Names{"hard": served.Binding, "unnamed": se
 // @4/10ms four that send each other what they do, 10 ms late. With @hard each session stays at its worker, as with
 // [sessions] bind = "always"; with @unnamed the router reads no session's name. With @queue requests wait in the
 // router, by the scenario's bounds or by those of [setup.Scenario.Wait]. With @colocated a scenario's workers have no
-// roles; with @split its prefillers compute each prompt of which the answering worker lacks the threshold. With @learnt
-// the router does not know how long a transfer takes. With @answering it is not either, and prefillers answer too.
+// roles; with @split its prefillers compute each prompt of which the answering worker lacks the threshold. With
+// @hand-over conversations move away from a worker that leaves, before it ends. With @learnt the router does not know
+// how long a transfer takes. With @answering it is not either, and prefillers answer too.
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
 	column, err := readSuffix(suffix)
@@ -88,7 +91,7 @@ func Find(name string) ([]Strategy, error) {
 	for i := range found {
 		s := &found[i]
 		s.tier, s.names, s.queue = column.tier, column.names, column.queue
-		s.parts = column.parts
+		s.parts, s.handOver = column.parts, column.handOver
 		s.routers, s.history = column.routers, column.history
 	}
 	return found, err
@@ -108,8 +111,8 @@ func readSuffix(text string) (s Strategy, err error) {
 		s.parts = parts
 		return s, nil
 	}
-	if text == "queue" {
-		s.queue = true
+	if text == "queue" || text == "hand-over" {
+		s.queue, s.handOver = text == "queue", text == "hand-over"
 		return s, nil
 	}
 	routers, delay, shares := strings.Cut(text, "/")
@@ -118,8 +121,8 @@ func readSuffix(text string) (s Strategy, err error) {
 		s.history, err = time.ParseDuration(delay)
 	}
 	if err != nil || s.routers < 1 || shares && s.history <= 0 {
-		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, @colocated, @split, "+
-			"@learnt, @answering, a number of routers as @4, or one with the delay of what they tell each other, as "+
+		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, @hand-over, @colocated, "+
+			"@split, @learnt, @answering, a number of routers as @4, or one with the delay of what they tell each other, as "+
 			"@4/10ms", text)
 	}
 	return s, nil
@@ -194,7 +197,7 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		Tiers: route.Tiers{SharedTokens: sc.Engine.SharedTokens, L1Rate: 1 / c.Engine.CPUSeconds,
 			L2Rate: 1 / c.Engine.SharedSeconds},
 		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: of.number, Shares: c.History > 0 && c.Routers > 1,
-		Names: s.names, Room: served.Bounds(sc.Room), Kept: of.kept,
+		Names: s.names, HandOver: s.handOver, Room: served.Bounds(sc.Room), Kept: of.kept,
 	}
 	for _, k := range sc.EachKind() {
 		known.Workers = append(known.Workers, served.Worker{Labels: k.Labels, Cost: k.Cost,

@@ -99,9 +99,9 @@ var ofPools = []reading[*Pool]{
 		func(p *Pool) float64 { return float64(p.Workers.Counts().Panics) }),
 	total("retries_denied_total", "Repeats that the retry budget refused.", poolLabels,
 		func(p *Pool) float64 { return float64(p.Workers.Counts().RetriesRefused) }),
-	newReading(metric{name: "conversation_moves_total", help: "Conversations that were to move to another worker " +
-		"before theirs left (drain --hand-over), by result: moved, failed, used (it moved, and the new worker answered its " +
-		"next turn).",
+	newReading(metric{name: "conversation_moves_total", help: "Conversations that were to move to another worker, " +
+		"as theirs leaves or another one has come, by result: moved, failed, used (it moved, and the new worker answered " +
+		"its next turn).",
 		kind: isCounter, labels: []string{"pool", "result"}},
 		func(p *Pool, send func(float64, ...string)) {
 			c := p.Book.Counts()

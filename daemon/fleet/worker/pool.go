@@ -335,6 +335,19 @@ func (p *Pool) Up(now time.Time) (n int) {
 	return cmp.Or(n, suspected)
 }
 
+// Takers returns the ids of the workers that take requests: they are up and awake, and do not drain.
+func (p *Pool) Takers(now time.Time) (ids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.fleet.clock(now)
+	for _, w := range p.fleet.workers {
+		if w.takes(at) {
+			ids = append(ids, w.id)
+		}
+	}
+	return ids
+}
+
 // At returns the configured worker of a slot, or nil.
 func (p *Pool) At(slot uint32) *Worker {
 	p.mu.Lock()

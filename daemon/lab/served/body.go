@@ -1,6 +1,7 @@
 package served
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -18,6 +19,13 @@ func appendBody(b []byte, q *world.Request, text []byte) []byte {
 	b = append(b, `,"prompt":"`...)
 	b = append(b, text...)
 	return append(b, `"}`...)
+}
+
+// textOf returns the prompt of a body of appendBody, or of a part of one.
+func textOf(body []byte) []byte {
+	_, text, _ := bytes.Cut(body, []byte(`"prompt":"`))
+	text, _, _ = bytes.Cut(text, []byte{'"'})
+	return text
 }
 
 // chunk begins each event of a stream.

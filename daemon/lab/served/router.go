@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,8 @@ type Config struct {
 	PrefillTokensPerSecond float64
 	// Seen is called after each choice, and may be nil: the request, the strategy's result and the frame that it saw.
 	Seen func(q *trial.Request, c *route.Choice)
+	// HandOver moves conversations away from workers that leave.
+	HandOver bool
 	// Split is when another worker computes a prompt; nil = each worker does both.
 	Split *Split
 }
@@ -68,6 +71,8 @@ type Router struct {
 	follows  bool // it wants what workers report
 	said     trial.Remarks
 	waiting  *waiting      // nil = no request waits
+	plans    []plan        // of moves under way
+	joins    []string      // workers that have come, and may get conversations
 	sender   *peers.Sender // this and the next: nil = it shares nothing
 	receiver *peers.Receiver
 }
@@ -83,6 +88,7 @@ type visit struct {
 	request *world.Request
 	ask     route.Ask
 	body    []byte        // of one that may wait: it is read again then
+	kept    []byte        // body of one that may be moved
 	place   queue.Request // in the queue
 	entered uint64        // numbers the times that requests entered
 	until   time.Time     // a strategy holds it
@@ -113,6 +119,9 @@ func New(ctx context.Context, c Config) *Router {
 		Secret:   route.Secret{1}, // not zero: that is one of the process
 	})
 	r.pool.Strategy.Replace(c.Strategy)
+	if c.HandOver {
+		r.pool.Book.Configure(bookBytes)
+	}
 	if c.Shares {
 		r.share(c.Number)
 	}
@@ -149,6 +158,9 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 		body = &v.body
 	}
 	*body = appendBody((*body)[:0], q, text)
+	if r.HandOver {
+		v.kept = slices.Clone(*body)
+	}
 	parsed, err := v.parser.Parse(prompt.Completion, *body)
 	if err != nil {
 		panic("BUG: served: a body that cannot be read: " + err.Error())
@@ -279,6 +291,7 @@ func (r *Router) retry(v *visit, f route.Failure, at time.Time) {
 func (r *Router) First(now time.Duration, q *world.Request) {
 	v := q.Own.(*visit)
 	v.trip.FirstByte(r.at(now))
+	r.keep(v, r.time())
 	v.choice.Release()
 	r.settle()
 }
@@ -317,7 +330,7 @@ func (r *Router) visit() *visit {
 		v := r.idle[n-1]
 		r.idle = r.idle[:n-1]
 		v.choice, v.trip, v.attempts, v.refused = route.Choice{}, route.Trip{}, route.Attempts{}, false
-		v.prefill = nil
+		v.prefill, v.kept = nil, nil
 		v.place = queue.Request{}
 		return v
 	}
@@ -402,6 +415,9 @@ func (r *Router) Follows() bool { return r.follows }
 // Remarks implements [world.Router].
 func (r *Router) Remarks() trial.Remarks {
 	said := r.said
+	c := r.pool.Book.Counts()
+	said.Left = trial.Moves{Moved: c.Moved, Failed: c.Failed, Used: c.Used, TokensMoved: c.TokensMoved,
+		TokensUsed: c.TokensUsed}
 	if r.Strategy.SHA256() != "" { // a module
 		said.Refused = r.Strategy.Stats().Refused
 	}

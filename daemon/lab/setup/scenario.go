@@ -104,8 +104,10 @@ func (s *Scenario) EachKind() (each []Kind) {
 type Fate struct {
 	At       float64 `toml:"at"` // seconds
 	Worker   int     `toml:"worker"`
-	What     string  `toml:"what"` // dies, comes or slows
+	What     string  `toml:"what"` // dies, comes, leaves or slows
 	Slowness float64 `toml:"slowness"`
+	Within   float64 `toml:"within"` // of leaves: seconds before its process ends, in which the routers know of it
+	Back     float64 `toml:"back"`   // of leaves: seconds after which it comes again; 0 = it does not
 }
 
 // Trace is a recorded load.
@@ -287,9 +289,11 @@ func (s *Scenario) World(l traffic.Load) (world.Config, error) {
 	for _, f := range s.Fates {
 		kind, ok := fates[f.What]
 		if !ok {
-			return c, fmt.Errorf("setup: %s: what befalls worker %d is %q; want dies, comes or slows", s.Name, f.Worker, f.What)
+			return c, fmt.Errorf("setup: %s: what befalls worker %d is %q; want dies, comes, leaves or slows", s.Name, f.Worker,
+				f.What)
 		}
-		c.Fates = append(c.Fates, world.Fate{At: seconds(f.At), Worker: f.Worker, Kind: kind, Slowness: f.Slowness})
+		c.Fates = append(c.Fates, world.Fate{At: seconds(f.At), Worker: f.Worker, Kind: kind, Slowness: f.Slowness,
+			Within: seconds(f.Within), Back: seconds(f.Back)})
 	}
 	return c, nil
 }
@@ -330,6 +334,7 @@ const EngineSGLang = "sglang"
 // RolePrefill is the role of a worker that computes prompts and answers no client.
 const RolePrefill = "prefill"
 
-var fates = map[string]world.FateKind{"dies": world.Dies, "comes": world.Comes, "slows": world.Slows}
+var fates = map[string]world.FateKind{"dies": world.Dies, "comes": world.Comes, "leaves": world.Leaves,
+	"slows": world.Slows}
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -110,7 +110,7 @@ func TestRead(t *testing.T) {
 	f("workers = \"three\"", "line 1")
 	f("model = \"default\"", "no class")
 	f("like = \"A\"\nsplit = \"odd\"", "random or session")
-	f("like = \"A\"\n[[fate]]\nwhat = \"vanishes\"", "dies, comes or slows")
+	f("like = \"A\"\n[[fate]]\nwhat = \"vanishes\"", "dies, comes, leaves or slows")
 	f("model = \"default\"\n[trace]\nfile = \"none.jsonl\"", "--trace")
 	f("like = \"A\"\n[engine]\nprefill_tokens_per_second = -4", "prefill_tokens_per_second is -4")
 	f("like = \"A\"\n[engine]\nstep_seconds = inf", "from 0 to 3600")

@@ -26,10 +26,19 @@ type Run struct {
 	Prefills int   // prompts computed at another worker than the one that answered; each is a request there, of one token
 	Handed   int64 // tokens of those prompts that the one that answered did not compute
 
+	Moves      int   // prompts that workers computed for no client, as others that leave held them
+	MoveTokens int64 // of them, that were not cached there
+
 	Remarks
 
 	// Decisions is a hash over all choices: request, worker, instant. Runs that chose alike have the same.
 	Decisions uint64
+}
+
+// Moves are those of conversations from one worker to another.
+type Moves struct {
+	Moved, Failed, Used     int // Used: the next turn came to the worker that the conversation had been moved to
+	TokensMoved, TokensUsed int // of the prompts
 }
 
 // Remarks are what a strategy did in addition to choosing.
@@ -37,6 +46,7 @@ type Remarks struct {
 	Fallbacks int               // choices that the host made in its place, as it failed or declined
 	Rejected  int               // requests that it turned away
 	Rejection string            // what it said the last time
+	Left      Moves             // of conversations, away from workers that leave or to ones that come
 	Refused   map[string]uint64 // its calls that allow does not permit, by the entry that they lack
 }
 
@@ -44,6 +54,11 @@ type Remarks struct {
 func (r *Remarks) Add(other Remarks) {
 	r.Fallbacks += other.Fallbacks
 	r.Rejected += other.Rejected
+	r.Left.Moved += other.Left.Moved
+	r.Left.Failed += other.Left.Failed
+	r.Left.Used += other.Left.Used
+	r.Left.TokensMoved += other.Left.TokensMoved
+	r.Left.TokensUsed += other.Left.TokensUsed
 	r.Rejection = cmp.Or(other.Rejection, r.Rejection)
 	for entry, n := range other.Refused {
 		if r.Refused == nil {

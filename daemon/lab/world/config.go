@@ -31,7 +31,9 @@ type Fate struct {
 	At       time.Duration
 	Worker   int
 	Kind     FateKind
-	Slowness float64 // of Slows
+	Slowness float64       // of Slows
+	Within   time.Duration // of Leaves: the routers know of it so long before
+	Back     time.Duration // of Leaves: after which it comes again; 0 = it does not
 }
 
 // FateKind is the kind of a Fate.
@@ -39,9 +41,10 @@ type FateKind uint8
 
 // The fates.
 const (
-	Dies  FateKind = iota // with all that it has
-	Comes                 // with an empty cache: back, or for the first time if it is the worker's first fate
-	Slows                 // every step takes Slowness times as long from now on
+	Dies   FateKind = iota // with all that it has
+	Comes                  // with an empty cache: back, or for the first time if it is the worker's first fate
+	Leaves                 // the routers know before, and its process ends when it has no request; then it may come again
+	Slows                  // every step takes Slowness times as long from now on
 )
 
 // Split is how a request comes to one of several routers.

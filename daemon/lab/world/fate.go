@@ -1,6 +1,7 @@
 package world
 
 import (
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/trial"
@@ -16,6 +17,8 @@ func (w *world) befall(f Fate) {
 		if err := w.raise(m); err != nil {
 			w.err = err
 		}
+	case f.Kind == Leaves && m.engine != nil:
+		w.leave(f)
 	case f.Kind == Slows:
 		m.config.Model.Slowness = f.Slowness
 		if m.engine != nil {
@@ -32,8 +35,14 @@ func (w *world) raise(m *machine) error {
 	}
 	for _, r := range w.routers {
 		r.Up(w.now, m.number)
+		if r, moves := r.(Mover); moves {
+			r.Stays(w.now, m.number)
+		}
 	}
 	w.scrape(m)
+	if w.now > 0 {
+		w.askMoves(w.now + joinTime)
+	}
 	return nil
 }
 
@@ -56,6 +65,9 @@ func (w *world) kill(m *machine) {
 		r.Lost(w.now, m.number)
 	}
 	w.askAll()
+	for _, move := range slices.Clone(m.moves) {
+		w.endMove(m, move, false)
+	}
 	for _, q := range lost {
 		o := &w.run.Outcomes[q.ID]
 		if q.first {

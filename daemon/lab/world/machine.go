@@ -16,6 +16,7 @@ type machine struct {
 	next     time.Duration // when the engine has something to report
 	pending  bool          // it has
 	inFlight []*Request    // in order of arrival here
+	moves    []*Move       // that it computes
 	sums     trial.Worker  // of processes that ended
 }
 

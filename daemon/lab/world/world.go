@@ -302,6 +302,12 @@ func (w *world) observe(m *machine) {
 			}
 			continue
 		}
+		if move, is := ev.Seq.Owner.(*Move); is {
+			if ev.Kind == engine.Finished {
+				w.endMove(m, move, true)
+			}
+			continue
+		}
 		q := ev.Seq.Owner.(*Request)
 		o := &w.run.Outcomes[q.ID]
 		switch ev.Kind {

@@ -63,6 +63,7 @@ func (e *Exchange) choose(ctx context.Context) *message.Outbound {
 		Shared: e.req.Shares(), Headers: message.Offered{In: e.req.In},
 		Deadline:      in.Deadline(e.req.Arrived),
 		EndWithWorker: e.req.Epoch.Sessions.EndWithWorker, At: e.req.Arrived, Away: e.req.Entry.Op == message.Moving,
+		To:    e.req.Entry.To,
 		Turn:  e.req.Pool.Arrive(e.req.Read.Req.Model, e.req.Fence(), e.req.Arrived),
 		Class: classOf(e.req.Read.Req.Kind, in.Method, in.Path, e.req.Read.Req.Model),
 		Rank:  message.AskedRank(message.ClientRank(in, e.req.Pool))}

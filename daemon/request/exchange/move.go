@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -45,15 +46,23 @@ func (e *Exchange) keep(w *worker.Worker) {
 		Ends: ask.Claim.Final}, time.Now())
 }
 
-// Move has another worker than the one that leaves compute the last prompt of a conversation, and returns which did. It
-// charges no key. Without another worker that takes the prompt now it returns an error.
-func (s *Server) Move(ctx context.Context, in *epoch.Epoch, pool string, r *relocate.Request) (string, error) {
+// Move has another worker than the one that leaves compute a piece of the last prompt of a conversation, and returns
+// which did. It charges no key. Without another worker that takes the prompt now it returns an error.
+func (s *Server) Move(ctx context.Context, in *epoch.Epoch, pool string, r *relocate.Move) (string, error) {
+	body := r.Body
+	if !r.Whole {
+		body = relocate.Part(body, r.Share())
+		if body == nil {
+			return "", errors.New("the prompt cannot be cut")
+		}
+	}
 	endpoint := message.Classify(r.Method, r.Path)
 	short := pair.Transfer{Kind: endpoint.Kind}
 	req := &message.Inbound{Epoch: in, Endpoint: endpoint, Method: r.Method, Path: r.Path, Query: r.Query,
-		Body: short.Prefill(r.Body), ID: "move-" + rand.Text(), Caller: r.Caller}
+		Body: short.Prefill(body), ID: "move-" + rand.Text(), Caller: r.Caller}
 	req.SetHeader(r.Header)
-	e := s.Begin(req, message.Entry{Pool: pool, Op: message.Moving, Salt: r.Salt, Model: r.Model})
+	e := s.Begin(req, message.Entry{Pool: pool, Op: message.Moving, Salt: r.Salt, Model: r.Model,
+		To: r.To})
 	e.req.Journal = s.journal.Legs
 	e.SendOnce()
 	out := e.Serve(ctx)

@@ -1,6 +1,7 @@
 package relocate
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,8 @@ type Request struct {
 	Salt                string       // of its entry, beside the one in the body
 	Model               string       // of its entry, in place of the body's
 	Session             session.Name // that the conversation is bound by; ID "" = none
+
+	tokens int // of its prompt; Answered sets it
 }
 
 // overhead is roughly what a conversation takes beside its body.
@@ -39,8 +42,9 @@ type Conversation struct {
 
 	tip   uint64 // the last block of the last prompt
 	order linked.Links[Conversation]
-	moved bool // to Worker, by a move, and no turn has come since
-	held  bool // its worker leaves, and it has not been moved
+	asked time.Time // when its next turn came to a worker that leaves
+	moved bool      // to Worker, by a move, and no turn has come since
+	stays stays
 }
 
 func (c *Conversation) size() int { return len(c.Request.Body) + overhead }
@@ -53,11 +57,20 @@ type Counts struct {
 	Bytes                   int // that they take
 }
 
+// stays is why the next turn of a conversation goes to its worker, whatever the strategy says.
+type stays uint8
+
+const (
+	free  stays = iota // it does not
+	held               // the conversation is to be moved away, and is still there
+	moves              // it has been moved there from a worker that goes on
+)
+
 // Book keeps the last requests of conversations. It is safe for concurrent use. The zero value keeps nothing until
 // Configure.
 type Book struct {
-	bound   atomic.Int64 // bytes; 0 = nothing is kept
-	leaving atomic.Int32 // conversations that are held
+	bound atomic.Int64 // bytes; 0 = nothing is kept
+	holds atomic.Int32 // conversations whose next turn goes to their worker
 
 	mu     sync.Mutex // guards all below
 	tips   map[uint64]*Conversation
@@ -96,23 +109,23 @@ func (b *Book) Answered(t *Turn, now time.Time) {
 	if b.tips == nil {
 		b.tips = map[uint64]*Conversation{}
 	}
-	c, stays := b.find(t.Hashes), false
+	c, waits := b.find(t.Hashes), false
 	if c == nil {
 		c = &Conversation{}
 	} else {
-		stays = c.held && c.Worker == t.Worker
+		waits = c.stays == held && c.Worker == t.Worker
 		b.remove(c)
 		b.goOn(c, t.Worker, now)
 	}
 	if t.Ends {
 		return
 	}
+	t.Request.tokens = t.Tokens
 	c.Request, c.Worker, c.Tokens = t.Request, t.Worker, t.Tokens
 	c.Last, c.tip, c.moved = now, t.Hashes[len(t.Hashes)-1], false
 	b.add(c)
-	if stays { // it is moved with this turn, or at the next one
-		c.held = true
-		b.leaving.Add(1)
+	if waits { // it is moved with this turn, or at the next one
+		b.hold(c, held)
 	}
 	b.trim()
 }
@@ -153,19 +166,21 @@ func (b *Book) add(c *Conversation) {
 }
 
 func (b *Book) remove(c *Conversation) {
-	b.release(c)
+	b.hold(c, free)
 	delete(b.tips, c.tip)
 	b.order.Remove(c, links)
 	b.counts.Kept--
 	b.counts.Bytes -= c.size()
 }
 
-// release ends that c's next turn goes to the worker that leaves.
-func (b *Book) release(c *Conversation) {
-	if c.held {
-		c.held = false
-		b.leaving.Add(-1)
+// hold has the next turn of c go to its worker, or ends that.
+func (b *Book) hold(c *Conversation, why stays) {
+	if c.stays == free && why != free {
+		b.holds.Add(1)
+	} else if c.stays != free && why == free {
+		b.holds.Add(-1)
 	}
+	c.stays = why
 }
 
 func (b *Book) trim() {
@@ -174,18 +189,27 @@ func (b *Book) trim() {
 	}
 }
 
-// Home returns the leaving worker that still has the conversation which a prompt continues; "" = there is none, and any
-// worker may get it.
-func (b *Book) Home(hashes []uint64) string {
-	if b.leaving.Load() == 0 {
+// Home returns the worker that the next turn of the conversation which a prompt continues must go to, as it is moved
+// away from there and has not been, or has been moved there; "" = any worker may get it.
+func (b *Book) Home(hashes []uint64, now time.Time) string {
+	if b.holds.Load() == 0 {
 		return ""
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c := b.find(hashes); c != nil && c.held {
+	if c := b.find(hashes); c != nil && c.stays != free {
+		c.asked = now
 		return c.Worker
 	}
 	return ""
+}
+
+// turnTime bounds how long a turn that has come is expected to be kept: after that its answer has failed.
+const turnTime = time.Minute
+
+// turning reports whether a turn of a held conversation has come that the book does not keep yet.
+func (c *Conversation) turning(now time.Time) bool {
+	return c.asked.After(c.Last) && now.Sub(c.asked) < turnTime
 }
 
 // Leave returns the conversations to move away from a worker, or from all ranks of an address, in the order in which to
@@ -201,37 +225,89 @@ func (b *Book) Leave(worker string, now time.Time) []*Conversation {
 	}
 	all = Order(all, func(c *Conversation) *Talk { return &c.Talk }, now)
 	for _, c := range all {
-		if !c.held {
-			c.held = true
-			b.leaving.Add(1)
-		}
+		b.hold(c, held)
 	}
 	return all
 }
 
-// Next returns the last request of a conversation that Leave returned, nil if it needs no move any more: it has ended,
-// or another worker has answered its next turn.
-func (b *Book) Next(c *Conversation) *Request {
+// Gain returns conversations of the other workers to move to one that has come, so that it has its share of them. It
+// holds them as Leave does. It returns none if the worker has half of its share.
+func (b *Book) Gain(worker string, workers []string, now time.Time) (all []*Conversation) {
+	talks := b.live(now)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !c.held {
+	mean := 0.
+	for _, id := range workers {
+		mean += float64(talks[id]) / float64(len(workers))
+	}
+	if float64(talks[worker]) > mean/2 {
 		return nil
 	}
-	return c.Request
+	for c := b.order.First; c != nil; c = c.order.Next {
+		if c.stays == free && slices.Contains(workers, c.Worker) {
+			all = append(all, c)
+		}
+	}
+	all = slices.DeleteFunc(Order(all, func(c *Conversation) *Talk { return &c.Talk }, now), func(c *Conversation) bool {
+		if c.GoesOn(now) < probable || float64(talks[worker]+1) > mean || float64(talks[c.Worker]-1) < mean {
+			return true
+		}
+		talks[worker]++
+		talks[c.Worker]--
+		return false
+	})
+	for _, c := range all {
+		b.hold(c, held)
+	}
+	return all
 }
 
-// Moved records that another worker holds the conversation's prompt; "" = the move has failed.
-func (b *Book) Moved(c *Conversation, to string) {
+// live returns how many conversations that probably go on each worker has.
+func (b *Book) live(now time.Time) map[string]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.release(c)
+	talks := map[string]int{}
+	for c := b.order.First; c != nil; c = c.order.Next {
+		if c.GoesOn(now) >= probable {
+			talks[c.Worker]++
+		}
+	}
+	return talks
+}
+
+// Next returns the last request of a conversation that Leave returned, and where it is; nil if it needs no move any
+// more: it has ended, or another worker has answered its next turn.
+func (b *Book) Next(c *Conversation) (r *Request, at string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.stays != held {
+		return nil, ""
+	}
+	return c.Request, c.Worker
+}
+
+// Moved records that another worker holds the prompt of r, which Next returned; "" = the move has failed. It returns
+// false if r is not the conversation's last request any more, and the worker that leaves has answered a later one. then
+// is where the next turn goes.
+func (b *Book) Moved(c *Conversation, r *Request, to string, then stays) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.stays == held && c.Request != r && to != "" {
+		return false
+	}
+	here := c.stays == held && c.Request == r // else its next turn has gone elsewhere
+	b.hold(c, free)
 	if to == "" {
 		b.counts.Failed++
-		return
+		return true
 	}
 	b.counts.Moved++
 	b.counts.TokensMoved += c.Tokens
-	c.Worker, c.moved = to, true
+	if here {
+		c.Worker, c.moved = to, true
+		b.hold(c, then)
+	}
+	return true
 }
 
 // Release lets the next turns of conversations go to any worker, whether they have been moved or not.
@@ -239,7 +315,7 @@ func (b *Book) Release(all []*Conversation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range all {
-		b.release(c)
+		b.hold(c, free)
 	}
 }
 

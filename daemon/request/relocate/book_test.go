@@ -21,11 +21,29 @@ func TestOrder(t *testing.T) {
 		}
 	}
 	f("")
-	f("10", ago(time.Second, 30*time.Second), ago(2*time.Second, 5*time.Second))  // the second is due first
-	f("10", ago(time.Second, 0), ago(50*time.Second, 60*time.Second))             // one turn says less than several
-	f("0", ago(time.Second, 0), ago(81*time.Second, 0))                           // silent for four times the usual gap
-	f("0", ago(19*time.Second, time.Second), ago(21*time.Second, time.Second))    // a short gap is no reason to give up early
-	f("10", ago(200*time.Second, time.Minute), ago(239*time.Second, time.Minute)) // four times its own, longer gap
+	f("10", ago(5*time.Second, 6*time.Second), ago(2*time.Second, 5*time.Second)) // the second has just had a turn
+	f("0", ago(time.Second, 0), ago(104*time.Second, 0))                          // silent for much longer than usual
+	f("0", ago(50*time.Second, time.Second), ago(53*time.Second, time.Second))    // a short gap is no reason to give up early
+	f("10", ago(90*time.Second, time.Minute), ago(80*time.Second, time.Minute))   // its own, longer gap
+}
+
+// TestGoesOn: the probability falls with the silence.
+func TestGoesOn(t *testing.T) {
+	now, last := time.Unix(1000, 0), 1.
+	for s := range 60 {
+		talk := Talk{Last: now.Add(-time.Duration(s) * time.Second), Gap: 10 * time.Second}
+		p := talk.GoesOn(now)
+		if p < 0 || p >= last {
+			t.Errorf("%.3f after %d s; %.3f a second before", p, s, last)
+		}
+		last = p
+	}
+}
+
+// next returns the last request of a conversation that is to be moved.
+func next(b *Book, c *Conversation) *Request {
+	r, _ := b.Next(c)
+	return r
 }
 
 // grow returns the hashes of a prompt whose conversation has had so many turns, three blocks each.
@@ -57,19 +75,19 @@ func TestConversations(t *testing.T) {
 	if c := b.Counts(); c.Kept != 2 || c.Bytes != 2*(400+overhead) {
 		t.Fatalf("%+v", c)
 	}
-	if h := b.Home(grow(1, 3)); h != "" {
+	if h := b.Home(grow(1, 3), at); h != "" {
 		t.Errorf("no worker leaves, and a turn must go to %q", h)
 	}
 	all := b.Leave("a", at)
-	if len(all) != 1 || all[0].Tokens != 200 || b.Home(grow(1, 3)) != "a" || b.Home(grow(2, 2)) != "" || b.Home(grow(3, 1)) != "" {
-		t.Fatalf("%d leave; homes %q %q %q", len(all), b.Home(grow(1, 3)), b.Home(grow(2, 2)), b.Home(grow(3, 1)))
+	if len(all) != 1 || all[0].Tokens != 200 || b.Home(grow(1, 3), at) != "a" || b.Home(grow(2, 2), at) != "" || b.Home(grow(3, 1), at) != "" {
+		t.Fatalf("%d leave; homes %q %q %q", len(all), b.Home(grow(1, 3), at), b.Home(grow(2, 2), at), b.Home(grow(3, 1), at))
 	}
 	b.answered("a", 1, 3) // its next turn came before the move
-	if b.Next(all[0]) == nil || all[0].Tokens != 300 || b.Home(grow(1, 4)) != "a" {
+	if next(b, all[0]) == nil || all[0].Tokens != 300 || b.Home(grow(1, 4), at) != "a" {
 		t.Errorf("after a turn at the worker that leaves it is not moved any more")
 	}
-	b.Moved(all[0], "c")
-	if b.Next(all[0]) != nil || b.Home(grow(1, 4)) != "" {
+	b.Moved(all[0], all[0].Request, "c", free)
+	if next(b, all[0]) != nil || b.Home(grow(1, 4), at) != "" {
 		t.Error("it has moved, and is moved again or held back")
 	}
 	b.answered("c", 1, 4)
@@ -85,13 +103,13 @@ func TestTurnElsewhere(t *testing.T) {
 	b.answered("a", 1, 1)
 	all := b.Leave("a", at)
 	b.answered("b", 1, 2)
-	if b.Next(all[0]) != nil || b.Home(grow(1, 3)) != "" {
+	if next(b, all[0]) != nil || b.Home(grow(1, 3), at) != "" {
 		t.Error("it is moved, though it lives elsewhere")
 	}
-	b.Moved(all[0], "")
+	b.Moved(all[0], all[0].Request, "", free)
 	b.Release(all)
-	if b.leaving.Load() != 0 || b.Counts().Failed != 1 {
-		t.Errorf("%d held, %+v", b.leaving.Load(), b.Counts())
+	if b.holds.Load() != 0 || b.Counts().Failed != 1 {
+		t.Errorf("%d held, %+v", b.holds.Load(), b.Counts())
 	}
 }
 
@@ -105,12 +123,12 @@ func TestEndsAndBounds(t *testing.T) {
 	}
 	all := b.Leave("a", at)
 	b.Answered(&Turn{Worker: "a", Hashes: grow(29, 2), Request: &Request{}, Ends: true}, at) // the client says that it was the last turn
-	if c := b.Counts(); c.Kept != 9 || b.Home(grow(29, 3)) != "" {
+	if c := b.Counts(); c.Kept != 9 || b.Home(grow(29, 3), at) != "" {
 		t.Errorf("%+v after an end", c)
 	}
 	b.Configure(0)
-	if c := b.Counts(); c.Kept != 0 || c.Bytes != 0 || b.Keeps() != 0 || b.leaving.Load() != 0 {
-		t.Errorf("%+v, %d held by a book that keeps nothing", c, b.leaving.Load())
+	if c := b.Counts(); c.Kept != 0 || c.Bytes != 0 || b.Keeps() != 0 || b.holds.Load() != 0 {
+		t.Errorf("%+v, %d held by a book that keeps nothing", c, b.holds.Load())
 	}
 	b.Release(all)
 	b.Answered(&Turn{Worker: "a", Request: &Request{}}, at) // shorter than a block
@@ -124,7 +142,7 @@ func TestBookBeside(t *testing.T) {
 		go func() {
 			for i := range 500 {
 				b.answered(fmt.Sprint(worker%2), i%80, 1+i/80)
-				_ = b.Home(grow(i%80, 9))
+				_ = b.Home(grow(i%80, 9), at)
 			}
 			done <- true
 		}()
@@ -132,8 +150,8 @@ func TestBookBeside(t *testing.T) {
 	for range 50 {
 		all := b.Leave("0", at)
 		for i, c := range all {
-			if b.Next(c) != nil {
-				b.Moved(c, []string{"", "1"}[i%2])
+			if r, _ := b.Next(c); r != nil {
+				b.Moved(c, r, []string{"", "1"}[i%2], free)
 			}
 		}
 		b.Release(all)
@@ -142,7 +160,7 @@ func TestBookBeside(t *testing.T) {
 		<-done
 	}
 	b.Configure(0)
-	if c := b.Counts(); b.leaving.Load() != 0 || c.Kept != 0 || c.Bytes != 0 {
-		t.Errorf("%d held, %+v", b.leaving.Load(), c)
+	if c := b.Counts(); b.holds.Load() != 0 || c.Kept != 0 || c.Bytes != 0 {
+		t.Errorf("%d held, %+v", b.holds.Load(), c)
 	}
 }

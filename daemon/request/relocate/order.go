@@ -2,6 +2,7 @@ package relocate
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -12,11 +13,17 @@ const (
 	usual = 20 * time.Second
 
 	// least is the shortest gap that counts: an agent whose tools took milliseconds so far may call a slower one.
-	least = 5 * time.Second
+	least = 10 * time.Second
 
-	// stale is the silence, in gaps of the conversation, after which it counts as ended. If gaps are distributed
-	// exponentially, one conversation of 55 continues after that.
-	stale = 4
+	// ends is the share of turns after which a conversation does not go on.
+	ends = .1
+
+	// probable is the probability of a next turn from which on a conversation is moved.
+	probable = .75
+
+	// ended is the probability below which a conversation is given up. Between that and probable it is not moved, and may
+	// have its next turn where it is.
+	ended = .05
 )
 
 // Talk is what Order needs to know of a conversation.
@@ -30,23 +37,16 @@ func (t *Talk) silence(now time.Time) float64 {
 	return now.Sub(t.Last).Seconds() / max(cmp.Or(t.Gap, usual), least).Seconds()
 }
 
-// due returns when the next turn is expected.
-func (t *Talk) due() time.Time { return t.Last.Add(cmp.Or(t.Gap, usual)) }
-
-// Order sorts conversations, of which talk returns what is known, by when their next turns are expected, and leaves out
-// those that have probably ended. A conversation with one turn so far goes behind those that have gone on before.
-func Order[T any](all []T, talk func(T) *Talk, now time.Time) []T {
-	all = slices.DeleteFunc(all, func(x T) bool { return talk(x).silence(now) > stale })
-	slices.SortStableFunc(all, func(x, y T) int {
-		a, b := talk(x), talk(y)
-		return cmp.Or(cmp.Compare(single(a), single(b)), a.due().Compare(b.due()))
-	})
-	return all
+// GoesOn returns the probability that the conversation has a next turn, if the gaps are distributed exponentially.
+func (t *Talk) GoesOn(now time.Time) float64 {
+	silent := (1 - ends) * math.Exp(-t.silence(now))
+	return silent / (silent + ends)
 }
 
-func single(t *Talk) int {
-	if t.Gap == 0 {
-		return 1
-	}
-	return 0
+// Order sorts conversations, of which talk returns what is known, by the probability of a next turn, and leaves out
+// those that have ended.
+func Order[T any](all []T, talk func(T) *Talk, now time.Time) []T {
+	all = slices.DeleteFunc(all, func(x T) bool { return talk(x).GoesOn(now) < ended })
+	slices.SortStableFunc(all, func(x, y T) int { return cmp.Compare(talk(y).GoesOn(now), talk(x).GoesOn(now)) })
+	return all
 }

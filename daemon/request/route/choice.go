@@ -132,8 +132,10 @@ func (c *Choice) hashPrompt() {
 		c.prompt.Watch = c.pool.breaks.Watch(c.ask.Caller)
 	}
 	c.prompt.Hash(seed)
-	if !c.ask.Away && c.ask.Leg == Whole && len(c.prompt.Chains) == 1 {
-		c.leaving = c.pool.Book.Home(c.prompt.Chains[0].Hashes)
+	if c.ask.Away {
+		c.leaving = c.ask.To
+	} else if c.ask.Leg == Whole && len(c.prompt.Chains) == 1 {
+		c.leaving = c.pool.Book.Home(c.prompt.Chains[0].Hashes, c.at)
 	}
 	longest, z := measure(&c.pool.scale, c.prompt)
 	c.size = z
@@ -332,8 +334,10 @@ func (c *Choice) Reason() string {
 		return "failover: the strategy's next choice"
 	case c.stay.silent && c.binds():
 		return "store silent: by the session's name"
+	case bound >= 0 && c.order.first() == bound && c.ask.Away:
+		return "the conversation moves there"
 	case bound >= 0 && c.order.first() == bound && c.stay.worker() == "" && c.leaving != "":
-		return "its worker leaves, and still has the conversation"
+		return "the conversation is there until it has moved, or has moved there"
 	case bound >= 0 && c.order.first() == bound:
 		return c.ask.Leg.boundReason()
 	case c.result.Fallback != "":

@@ -43,7 +43,7 @@
 // without names use them. It prints what the clients saw before and during that: with all workers left alone, by plain
 // drains, and by drains with a hand-over.
 //
-//	testdata/run lab/check -rolling
+//	testdata/run lab/check -rolling -speed 1
 //
 // With -syncs a trainer gives eight workers new weights a hundred times, through the router, while agents use them:
 // once for each mode of a pause, and once without updates (still). It prints how many turns failed, how many requests

@@ -86,7 +86,7 @@ func main() {
 	n := flag.Uint64("seeds", 8, "loads, each of a seed of its own, at the same time on a daemon of its own")
 	tiers := flag.String("tiers", "", "instead, what the tier's rows are worth in these scenarios, as G,L")
 	trace := flag.String("trace", "", "of -tiers: the file of a scenario that plays a trace")
-	speed := flag.Float64("speed", 4, "of -tiers, -adapters and -rolling: simulated seconds in a second")
+	speed := flag.Float64("speed", 4, "of -tiers, -adapters and -rolling (use 1): simulated seconds in a second")
 	seconds := flag.Int("for", 600, "of -tiers: simulated seconds in which requests begin")
 	queues := flag.String("queues", "", "instead, what each key sees in these scenarios of a queue, as flood,keys")
 	adapters := flag.Bool("adapters", false, "instead, 200 LoRA adapters over 8 workers with 8 places each")

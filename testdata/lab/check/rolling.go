@@ -20,7 +20,8 @@ import (
 // Of a rolling replacement, in simulated time: when the first worker is drained, after how long the next one, how long
 // a hand-over may take, and until when turns begin.
 const (
-	firstDrain   = 150 * time.Second
+	firstDrain   = 300 * time.Second
+	steady       = 150 * time.Second // from then on the load is that of before
 	nextDrain    = 45 * time.Second
 	handOverTime = 40 * time.Second
 	rollingEnd   = firstDrain + 8*nextDrain
@@ -37,16 +38,23 @@ type rollingLine struct {
 }
 
 // checkRolling replaces eight workers one by one while agents use them, without and with a hand-over, and prints a line
-// for each.
+// for each. The lab's scenario has the load. Conversations end by the clock, so that a speed other than 1 has the
+// router take too many or too few for ended.
 func checkRolling(ctx context.Context, seed uint64, speed float64) error {
-	sc, err := read("rolling")
+	sc, err := setup.Read("rolling")
 	if err != nil {
 		return err
 	}
-	for _, mode := range []string{"still", "drain", "hand-over"} {
-		line, err := roll(ctx, sc, mode, seed, speed)
-		if err != nil {
-			return fmt.Errorf("%s: %w", mode, err)
+	modes := []string{"still", "drain", "hand-over"}
+	lines, errs := make([]*rollingLine, len(modes)), make([]error, len(modes))
+	var all sync.WaitGroup
+	for i, mode := range modes {
+		all.Go(func() { lines[i], errs[i] = roll(ctx, sc, mode, seed, speed) })
+	}
+	all.Wait()
+	for i, line := range lines {
+		if errs[i] != nil {
+			return fmt.Errorf("%s: %w", modes[i], errs[i])
 		}
 		if err := json.NewEncoder(os.Stdout).Encode(line); err != nil {
 			return err
@@ -83,6 +91,10 @@ func roll(ctx context.Context, sc *setup.Scenario, mode string, seed uint64, spe
 		for i := range load.Chats {
 			cl.chats.Go(func() { cl.play(ctx, &load.Chats[i]) })
 		}
+		time.Sleep(time.Until(cl.began.Add(cl.real(steady))))
+		cl.mu.Lock()
+		cl.seen = sums{}
+		cl.mu.Unlock()
 		time.Sleep(time.Until(cl.began.Add(cl.real(firstDrain))))
 		cl.mu.Lock()
 		before := cl.seen

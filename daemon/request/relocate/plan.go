@@ -1,0 +1,234 @@
+package relocate
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// pieceTime is about how long one request of a move takes: a turn of a client that comes to the same worker waits
+	// for half of it on average. Engines compute a prompt of 10,000 tokens in one step, and others wait for that.
+	pieceTime = 250 * time.Millisecond
+
+	// leastPiece bounds the pieces from below, in tokens: each costs a step of the engine beside its own tokens.
+	leastPiece = 256
+
+	// startPace is the prefill of a worker in tokens a second before one has been measured.
+	startPace = 4000
+
+	// rest is the pause after a piece, as a multiple of the time that it took, at a worker that has its share of the
+	// conversations. It is shorter at one that has fewer: nobody waits there.
+	rest = 1
+
+	// slack is by how much the number of a worker's conversations may be over the mean at the end of a plan's time. At
+	// its begin it may not be: a worker that has come lately gets those of the one that leaves, as nobody waits there.
+	slack = 2
+
+	// again is how soon a plan is asked again that waits for something.
+	again = 50 * time.Millisecond
+)
+
+// Plan is the moves of conversations away from one worker: which is next, to which worker, how much of its prompt, and
+// when. It reads no clock and sends nothing, so that the lab runs it in virtual time. It is safe for concurrent use.
+type Plan struct {
+	book        *Book
+	workers     func(now time.Time) []string // that take requests
+	from, until time.Time
+	all         []*Conversation // that are held
+	only        string          // the worker that all move to; "" = to any but theirs
+
+	mu      sync.Mutex      // guards all below
+	left    []*Conversation // of all, that no target has begun
+	targets []*target       // to each worker, the one with the fewest conversations first
+	ordered time.Time       // when the targets were
+	mean    float64         // conversations of a worker
+	pace    float64         // tokens a second, as measured
+	said    Progress
+}
+
+// Progress is what has become of a plan's conversations.
+type Progress struct {
+	Moved, Failed int
+}
+
+// target is the moves to one worker, one at a time.
+type target struct {
+	to    string
+	talks int // conversations that are there
+	move  Move
+	busy  bool      // a piece is under way
+	free  time.Time // when the next piece may begin
+	gone  bool      // the worker takes no requests any more
+}
+
+// Move is one piece of a move: the beginning of a conversation's last prompt, or all of it.
+type Move struct {
+	*Request
+	From   string // the worker that has the conversation
+	To     string // the worker that had better get it
+	Tokens int    // of the prompt to send
+	Whole  bool   // all of it
+
+	talk   *Conversation
+	done   int  // tokens of the pieces before
+	uncut  bool // a piece has failed: the rest is sent at once
+	target *target
+}
+
+// Share returns how much of the prompt the piece is, from 0 to 1.
+func (m *Move) Share() float64 { return float64(m.Tokens) / float64(max(1, m.Request.tokens)) }
+
+// Plan returns the moves away from a worker that leaves at an instant. workers returns those that take requests. The
+// conversations are held at the worker until each is moved or the plan ends.
+func (b *Book) Plan(worker string, workers func(now time.Time) []string, now, until time.Time) *Plan {
+	all := b.Leave(worker, now)
+	return &Plan{book: b, all: all, left: slices.Clone(all), workers: workers, pace: startPace, from: now, until: until}
+}
+
+// Join returns the moves to a worker that has come, nil if there are none. The next turn of each conversation that has
+// moved goes there, until the plan ends.
+func (b *Book) Join(worker string, workers func(now time.Time) []string, now, until time.Time) *Plan {
+	all := b.Gain(worker, workers(now), now)
+	if len(all) == 0 {
+		return nil
+	}
+	return &Plan{book: b, all: all, left: slices.Clone(all), workers: workers, pace: startPace, from: now, until: until,
+		only: worker}
+}
+
+// orderEvery is how often a plan looks at the workers.
+const orderEvery = time.Second
+
+// order finds the workers, and how many conversations each has.
+func (p *Plan) order(now time.Time) {
+	if now.Sub(p.ordered) < orderEvery {
+		return
+	}
+	p.ordered = now
+	for _, l := range p.targets {
+		l.gone = true
+	}
+	talks, workers := p.book.live(now), p.workers(now)
+	p.mean = 0
+	for _, id := range workers {
+		i := slices.IndexFunc(p.targets, func(l *target) bool { return l.to == id })
+		if i < 0 {
+			i = len(p.targets)
+			p.targets = append(p.targets, &target{to: id})
+		}
+		p.targets[i].gone, p.targets[i].talks = false, talks[id]
+		p.mean += float64(talks[id]) / float64(len(workers))
+	}
+}
+
+// Next returns the piece that is to be sent now; nil: after wait there may be one, and none ever if wait is 0.
+func (p *Plan) Next(now time.Time) (m *Move, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.order(now)
+	slices.SortStableFunc(p.targets, func(a, b *target) int { return cmp.Compare(a.talks, b.talks) })
+	share := now.Sub(p.from).Seconds() / max(.001, p.until.Sub(p.from).Seconds())
+	most := p.mean * (1 + slack*share)
+	for _, l := range p.targets {
+		if l.busy {
+			wait = again
+			continue
+		}
+		if p.only != "" && l.to != p.only {
+			continue
+		}
+		if l.move.talk == nil && !l.gone && float64(l.talks) <= most && !l.free.After(now) {
+			l.move = Move{talk: p.take(now), To: l.to, target: l}
+		}
+		if l.move.talk == nil || l.free.After(now) {
+			continue
+		}
+		l.move.Request, l.move.From = p.book.Next(l.move.talk)
+		if l.move.Request == nil { // it has ended, or has its next turn elsewhere
+			l.move.talk = nil
+			wait = again
+			continue
+		}
+		l.busy = true
+		l.move.Tokens = l.move.done + max(leastPiece, int(p.pace*pieceTime.Seconds()))
+		all := l.move.Request.tokens
+		l.move.Whole = l.move.uncut || l.move.Tokens+leastPiece > all
+		if l.move.Whole {
+			l.move.Tokens = all
+		}
+		piece := l.move
+		return &piece, 0
+	}
+	if len(p.left) > 0 || slices.ContainsFunc(p.targets, func(l *target) bool { return l.move.talk != nil }) {
+		wait = again // for a turn of one that is silent, or a worker
+	}
+	return nil, wait
+}
+
+// take returns the conversation to begin with now, nil if there is none.
+func (p *Plan) take(now time.Time) *Conversation {
+	p.book.mu.Lock()
+	defer p.book.mu.Unlock()
+	p.left = Order(p.left, func(c *Conversation) *Talk { return &c.Talk }, now)
+	i := slices.IndexFunc(p.left, func(c *Conversation) bool { return c.GoesOn(now) >= probable && !c.turning(now) })
+	if i < 0 {
+		return nil
+	}
+	c := p.left[i]
+	p.left = slices.Delete(p.left, i, i+1)
+	return c
+}
+
+// All returns how many conversations the plan has.
+func (p *Plan) All() int { return len(p.all) }
+
+// Moved records that a worker holds a piece; to = "": nobody has computed it. It reports whether the conversation has
+// moved.
+func (p *Plan) Moved(m *Move, to string, began, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := m.target
+	took := now.Sub(began)
+	l.busy, l.free = false, now.Add(time.Duration(rest*min(1, float64(l.talks)/max(1, p.mean))*float64(took)))
+	then := free
+	if p.only != "" {
+		then = moves
+		if to != p.only {
+			to = ""
+		}
+	}
+	// A first piece may have been cached.
+	if n := m.Tokens - m.done; to != "" && m.done > 0 && n >= leastPiece && took > 0 {
+		p.pace += (float64(n)/took.Seconds() - p.pace) / 4
+	}
+	switch {
+	case !m.Whole && to == "":
+		l.move.uncut = true
+	case !m.Whole:
+		l.move.done, l.move.To = m.Tokens, to // another one, if that took no request of its kind
+	default:
+		l.move.talk = nil
+		switch done := p.book.Moved(m.talk, m.Request, to, then); {
+		case !done: // a turn has come to the worker that leaves meanwhile
+			p.left = append(p.left, m.talk)
+		case to == "":
+			p.said.Failed++
+		default:
+			p.said.Moved++
+			l.talks++
+			return true
+		}
+	}
+	return false
+}
+
+// End lets the next turns of all conversations go to any worker, and returns what has become of them.
+func (p *Plan) End() Progress {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.book.Release(p.all)
+	p.left = nil
+	return p.said
+}

@@ -1,0 +1,196 @@
+package relocate
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// talks has conversations of some tokens answered by workers, one a letter of workers.
+func (b *Book) talks(tokens int, workers string) {
+	for id, w := range workers {
+		body := []byte(`{"prompt":"` + strings.Repeat("x", 4*tokens) + `"}`)
+		b.Answered(&Turn{Worker: string(w), Hashes: grow(id+1, 1), Tokens: tokens, Request: &Request{Body: body}}, at)
+	}
+}
+
+// steps plays a plan in which each piece takes the time of its new tokens at 1000 a second, and returns what was sent
+// when, until the plan has no more or ends.
+func steps(p *Plan, until time.Duration, ok func(m *Move) string) (sent []*Move) {
+	for now := at; now.Sub(at) < until; {
+		m, wait := p.Next(now)
+		switch {
+		case m != nil:
+			took := time.Duration(m.Tokens-m.done) * time.Millisecond
+			p.Moved(m, ok(m), now, now.Add(took))
+			sent = append(sent, m)
+		case wait == 0:
+			return sent
+		default:
+			now = now.Add(wait)
+		}
+	}
+	return sent
+}
+
+func up(workers ...string) func(time.Time) []string {
+	return func(time.Time) []string { return workers }
+}
+
+func there(m *Move) string { return m.To }
+
+// TestPieces: a conversation moves to the worker with the fewest, in pieces that follow its pace, each with those
+// before.
+func TestPieces(t *testing.T) {
+	b := newBook(1 << 20)
+	b.talks(5000, "abbcccc")
+	p := b.Plan("a", up("b", "c"), at, at.Add(time.Hour))
+	sent := steps(p, time.Minute, there)
+	for i, m := range sent {
+		if m.To != "b" || i > 0 && m.Tokens <= sent[i-1].Tokens || m.Whole != (i == len(sent)-1) {
+			t.Errorf("piece %d has %d tokens for %s, all %t", i, m.Tokens, m.To, m.Whole)
+		}
+	}
+	if n := len(sent); n < 6 || sent[n-1].Tokens != 5000 || sent[n-2].Tokens-sent[n-3].Tokens > 600 {
+		t.Fatalf("%d pieces; want some of a quarter of a second", n)
+	}
+	if said := p.End(); said != (Progress{Moved: 1}) || b.Counts().TokensMoved != 5000 {
+		t.Errorf("%+v, %+v", said, b.Counts())
+	}
+}
+
+// TestEvenly: a worker that has come lately gets all until it has as many as the others.
+func TestEvenly(t *testing.T) {
+	b := newBook(8 << 20)
+	b.talks(1000, "aaaaaabbbbbbcccccc")
+	p := b.Plan("a", up("b", "c", "new"), at, at.Add(time.Hour))
+	for _, m := range steps(p, 20*time.Second, there) {
+		if m.To != "new" {
+			t.Errorf("one moves to %s", m.To)
+		}
+	}
+	if said := p.End(); said.Moved < 4 {
+		t.Errorf("%+v", said)
+	}
+}
+
+// TestNoPieces: a worker refuses the first piece, as no prompt of its template may end there, and gets the whole.
+func TestNoPieces(t *testing.T) {
+	b := newBook(1 << 20)
+	b.talks(5000, "a")
+	p := b.Plan("a", up("b"), at, at.Add(time.Hour))
+	sent := steps(p, time.Minute, func(m *Move) string {
+		if m.Whole {
+			return "b"
+		}
+		return ""
+	})
+	if said := p.End(); len(sent) != 2 || said != (Progress{Moved: 1}) {
+		t.Errorf("%d pieces, %+v", len(sent), said)
+	}
+}
+
+// TestTurnDuringMove: a turn comes to the worker that leaves while the conversation moves. What it adds moves too.
+func TestTurnDuringMove(t *testing.T) {
+	b := newBook(1 << 20)
+	b.talks(1000, "a")
+	p := b.Plan("a", up("b"), at, at.Add(time.Hour))
+	turns := 0
+	steps(p, time.Minute, func(m *Move) string {
+		if turns++; turns == 1 {
+			if b.Home(grow(1, 2), at) != "a" {
+				t.Error("the turn goes elsewhere")
+			}
+			if m, _ := p.Next(at.Add(time.Second)); m != nil {
+				t.Error("another piece begins at the same worker")
+			}
+			b.Answered(&Turn{Worker: "a", Hashes: grow(1, 2), Tokens: 1500, Request: &Request{Body: m.Body}}, at.Add(time.Second))
+		}
+		return "b"
+	})
+	if c := b.Counts(); turns < 2 || c.Moved != 1 || c.TokensMoved != 1500 || b.Home(grow(1, 3), at) != "" {
+		t.Errorf("%d pieces, %+v", turns, c)
+	}
+	p.End()
+}
+
+// TestNobodyToMoveTo: there is no other worker, or it has gone; the plan waits, and its end frees the conversations.
+func TestNobodyToMoveTo(t *testing.T) {
+	b := newBook(1 << 20)
+	b.talks(1000, "aa")
+	p := b.Plan("a", up(), at, at.Add(time.Minute))
+	if sent := steps(p, 2*time.Second, there); sent != nil || b.Home(grow(1, 2), at) != "a" {
+		t.Errorf("%d pieces are sent to nobody", len(sent))
+	}
+	if said := p.End(); said != (Progress{}) || b.holds.Load() != 0 {
+		t.Errorf("%+v, %d held", said, b.holds.Load())
+	}
+}
+
+// TestJoin: a worker that has come gets its share of the conversations, and their next turns go there.
+func TestJoin(t *testing.T) {
+	b := newBook(8 << 20)
+	b.talks(1000, "aaaaaabbbbbbbb")
+	p := b.Join("new", up("a", "b", "new"), at, at.Add(time.Minute))
+	sent := steps(p, time.Minute, there)
+	if talks := b.live(at); talks["new"] != 4 || talks["a"] < 4 || talks["b"] < 4 {
+		t.Errorf("the workers have %v", talks)
+	}
+	if b.Home(grow(sent[0].talk.id(), 2), at) != "new" {
+		t.Error("a next turn does not go to the worker that has come")
+	}
+	if said := p.End(); said.Moved != 4 || b.holds.Load() != 0 {
+		t.Errorf("%+v, %d held", said, b.holds.Load())
+	}
+	if b.Join("new", up("a", "b", "new"), at, at.Add(time.Minute)) != nil {
+		t.Error("it gets more than its share")
+	}
+}
+
+// TestJoinElsewhere: the worker that has come does not take the prompts, as it has other models.
+func TestJoinElsewhere(t *testing.T) {
+	b := newBook(8 << 20)
+	b.talks(1000, "aaaabbbb")
+	p := b.Join("new", up("a", "b", "new"), at, at.Add(time.Minute))
+	steps(p, 5*time.Second, func(*Move) string { return "a" })
+	if said := p.End(); said.Moved != 0 || said.Failed == 0 || b.live(at)["b"] != 4 {
+		t.Errorf("%+v, %v", said, b.live(at))
+	}
+}
+
+// id returns what grow made the conversation's last block of.
+func (c *Conversation) id() int { return int(c.tip / 1000) }
+
+// TestSilent: a conversation that has been silent for longer than usual is moved when its next turn has come.
+func TestSilent(t *testing.T) {
+	b := newBook(1 << 20)
+	b.talks(1000, "a")
+	now := at.Add(50 * time.Second)
+	p := b.Plan("a", up("b"), now, now.Add(time.Minute))
+	if m, wait := p.Next(now); m != nil || wait == 0 {
+		t.Fatalf("%v is moved, wait %v", m, wait)
+	}
+	b.Answered(&Turn{Worker: "a", Hashes: grow(1, 2), Tokens: 1000, Request: &Request{}}, now)
+	if m, _ := p.Next(now.Add(time.Second)); m == nil || m.To != "b" {
+		t.Error("it is not moved after its turn")
+	}
+}
+
+func TestPart(t *testing.T) {
+	f := func(body string, share float64, want string) {
+		t.Helper()
+		if got := string(Part([]byte(body), share)); got != want {
+			t.Errorf("%s: %s; want %s", body, got, want)
+		}
+	}
+	f(`{"prompt":"0123456789","n":1}`, .5, `{"n":1,"prompt":"012345"}`)
+	f(`{"prompt":"0ééé"}`, .5, `{"prompt":"0é"}`) // no half of a letter
+	f(`{"prompt":[1,2,3,4,5,6]}`, .5, `{"prompt":[1,2,3]}`)
+	f(`{"messages":[{"content":"a"},{"content":"b"}]}`, .5, `{"messages":[{"content":"a"}]}`)
+	f(`{"messages":[{"role":"user","content":"0123456789"}]}`, .5, `{"messages":[{"content":"0123456789","role":"user"}]}`)
+	f(`{"messages":[{"content":"0123456789012345678901234567890123456789"}]}`, .5, `{"messages":[{"content":"0123456789012345678901234567"}]}`)
+	f(`{"messages":[{"content":[{"type":"text"}]}]}`, .5, ``) // not within parts
+	f(`{"prompt":"0"}`, 0, ``)
+	f(`{"model":"m"}`, .5, ``)
+	f(`{`, .5, ``)
+}
