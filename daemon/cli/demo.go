@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -54,7 +56,12 @@ func demo(ctx context.Context, out, logs io.Writer, cfg demoSettings) error {
 		return err
 	}
 	defer fleet.Close()
-	c, err := demoConfig(cfg, fleet.URLs())
+	dir, err := os.MkdirTemp("", "warmpath-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	c, err := demoConfig(cfg, dir, fleet.URLs())
 	if err != nil {
 		return err
 	}
@@ -90,15 +97,20 @@ func demo(ctx context.Context, out, logs io.Writer, cfg demoSettings) error {
 	return <-ended
 }
 
-// demoConfig makes the configuration of a pool with these workers.
-func demoConfig(cfg demoSettings, urls []string) (*conf.Config, error) {
+// demoConfig writes the configuration of a pool with these workers to dir, and loads it. The daemon watches the file, so
+// a visitor can edit it and see the change.
+func demoConfig(cfg demoSettings, dir string, urls []string) (*conf.Config, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[server]\nlisten = %q\nadmin = %q\nlog_level = \"warn\"\nmax_connections = 256\n"+
 		"[[pools]]\nname = \"demo\"\nhealth_interval = \"500ms\"\n", cfg.listen, cfg.admin)
 	for i, u := range urls {
 		fmt.Fprintf(&b, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n", i+1, u)
 	}
-	return conf.Parse([]byte(b.String()), "demo.toml")
+	path := filepath.Join(dir, "demo.toml")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		return nil, err
+	}
+	return conf.Load(path)
 }
 
 // chat plays three turns and prints for each its worker and how much was cached there.
