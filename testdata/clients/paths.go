@@ -33,7 +33,8 @@ func (h *fleet) below(urls []string) []string {
 		}
 		proxy := httputil.NewSingleHostReverseProxy(to)
 		proxy.FlushInterval = -1
-		proxy.ErrorLog = log.New(io.Discard, "", 0) // workers that are told to fail
+		proxy.Transport = &http.Transport{DisableKeepAlives: true} // else it answers 502 where a worker closes one
+		proxy.ErrorLog = log.New(io.Discard, "", 0)                // workers that are told to fail
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			log.Fatal(err)
