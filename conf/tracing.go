@@ -10,6 +10,7 @@ import (
 type Tracing struct {
 	Endpoint string  `toml:"endpoint"` // URL of a collector's OTLP/HTTP; "" = none
 	Sample   float64 `toml:"sample"`   // share of the requests that bring no traceparent
+	Metrics  bool    `toml:"metrics"`  // gen_ai.server.* go to the collector, too
 }
 
 func defaultTracing() Tracing { return Tracing{Sample: 1} }

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/lab/logtest"
 	"github.com/warmpath/warmpath/daemon/lab/otlptest"
 )
 
@@ -32,7 +35,7 @@ func tracedWorkers(t *testing.T) (urls []string, got *atomic.Pointer[http.Header
 		header := r.Header.Clone()
 		got.Store(&header)
 		io.Copy(io.Discard, r.Body)
-		io.WriteString(rw, `{"choices":[{"index":0,"text":"a secret answer","finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":2}}}`)
+		io.WriteString(rw, `{"id":"cmpl-17","choices":[{"index":0,"text":"a secret answer","finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":2}}}`)
 	}
 	return []string{fakeWorker(t, serve).URL, fakeWorker(t, serve).URL}, got
 }
@@ -87,7 +90,8 @@ func TestARequestIsASpan(t *testing.T) {
 		"http.response.status_code": 200, "warmpath.request_id": "sampled", "warmpath.key": "team", "gen_ai.request.model": "sim",
 		"warmpath.pool": "main", "warmpath.strategy": "roundrobin", "warmpath.retries": 1, "gen_ai.usage.input_tokens": 5,
 		"gen_ai.usage.output_tokens": 3, "gen_ai.usage.cache_read.input_tokens": 2, "warmpath.worker": d.Worker, "warmpath.reason": d.Reason,
-		"gen_ai.operation.name": "text_completion", "gen_ai.provider.name": "vllm", "gen_ai.response.model": "sim"} {
+		"gen_ai.operation.name": "text_completion", "gen_ai.provider.name": "vllm", "gen_ai.response.model": "sim",
+		"gen_ai.response.id": "cmpl-17"} {
 		if got := s.Attributes[key]; got != want || got == "" {
 			t.Errorf("%s is %v; want %v", key, got, want)
 		}
@@ -158,4 +162,113 @@ func TestReloadTurnsTracingOn(t *testing.T) {
 		t.Errorf("off again: the worker got %q; want the client's", p)
 	}
 	eventually(t, "the span of the one that was traced", func() bool { return len(c.Spans()) == 1 })
+}
+
+// TestMetricsOverOTLP: with metrics = true the collector gets OpenTelemetry's histograms of a server for generative AI, of all
+// requests, sampled or not: an answer in one piece, a stream, one that a worker refuses, and a model that nobody serves.
+func TestMetricsOverOTLP(t *testing.T) {
+	t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", "100")
+	c, stop := otlptest.Start()
+	t.Cleanup(stop)
+	w := fakeWorker(t, func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case bytes.Contains(body, []byte("refuse me")):
+			rw.WriteHeader(400)
+			io.WriteString(rw, `{"error":{"message":"no","code":400}}`)
+		case bytes.Contains(body, []byte(`"stream":true`)):
+			rw.Header().Set("Content-Type", "text/event-stream")
+			for _, text := range []string{"a", "b", "c"} {
+				fmt.Fprintf(rw, "data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}}]}\n\n", text)
+				rw.(http.Flusher).Flush()
+				time.Sleep(20 * time.Millisecond)
+			}
+			io.WriteString(rw, "data: {\"id\":\"c1\",\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n")
+		default:
+			io.WriteString(rw, `{"id":"c2","choices":[{"index":0,"text":"x","finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":3}}`)
+		}
+	})
+	toml := settings("roundrobin", w.URL)
+	off := toml + fmt.Sprintf("[tracing]\nendpoint = %q\nsample = 0.0\n", c.URL)
+	r := start(t, off+"metrics = true\n", 1)
+	ask := func(want int, path, body string) {
+		t.Helper()
+		if s := r.do("POST", path, body); s.status != want {
+			t.Fatal(s)
+		}
+	}
+	chat := func(more string) string {
+		return `{"model":"sim",` + more + `"messages":[{"role":"user","content":"hi"}]}`
+	}
+	ask(200, "/v1/completions", `{"model":"sim","prompt":"a secret prompt"}`)
+	ask(200, "/v1/completions", `{"model":"sim","prompt":"a secret prompt"}`)
+	ask(200, "/v1/chat/completions", chat(`"stream":true,"stream_options":{"include_usage":true},`))
+	ask(400, "/v1/chat/completions", chat(`"user":"refuse me",`))
+	ask(404, "/v1/chat/completions", `{"model":"of-nobody","messages":[]}`)
+	series := func() map[string]otlptest.Histogram {
+		all := map[string]otlptest.Histogram{}
+		for _, h := range c.Histograms() {
+			all[fmt.Sprint(strings.TrimPrefix(h.Name, "gen_ai.server."), " ", h.Attributes["gen_ai.operation.name"], " ",
+				h.Attributes["gen_ai.request.model"], " ", h.Attributes["error.type"])] = h
+		}
+		return all
+	}
+	want := map[string]int{"request.duration text_completion sim <nil>": 2, "request.duration chat sim <nil>": 1,
+		"request.duration chat sim 400": 1, "time_to_first_token chat sim <nil>": 1,
+		"time_per_output_token chat sim <nil>": 1}
+	eventually(t, "all series", func() bool {
+		all := series()
+		for name, n := range want {
+			if all[name].Count != n {
+				return false
+			}
+		}
+		return len(all) == len(want)
+	})
+	all := series()
+	if h := all["time_per_output_token chat sim <nil>"]; h.Sum < .015 || h.Sum > 5 || h.Unit != "s" || len(h.Bounds) != 13 || h.Bounds[0] != .01 ||
+		h.Attributes["gen_ai.provider.name"] != "vllm" || h.Attributes["gen_ai.response.model"] != "sim" {
+		t.Errorf("%+v", h)
+	}
+	if first, took := all["time_to_first_token chat sim <nil>"].Sum, all["request.duration chat sim <nil>"].Sum; first <= 0 || took < first+.03 {
+		t.Errorf("the first token came after %v, the last byte after %v", first, took)
+	}
+	raw, _, _, _, errs := c.Seen()
+	if len(errs) > 0 || len(c.Spans()) != 0 || bytes.Contains(raw, []byte("secret")) || bytes.Contains(raw, []byte("of-nobody")) {
+		t.Errorf("%v, %d spans, %q", errs, len(c.Spans()), raw)
+	}
+	write(t, r.file, off)
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	calls := func() int { _, _, _, n, _ := c.Seen(); return n }
+	eventually(t, "the last call", func() bool {
+		before := calls()
+		time.Sleep(300 * time.Millisecond)
+		return calls() == before
+	})
+}
+
+// TestACollectorThatRefusesMetrics is said once, and once that it takes them again.
+func TestACollectorThatRefusesMetrics(t *testing.T) {
+	t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", "50")
+	c, stop := otlptest.Start()
+	t.Cleanup(stop)
+	c.Answer(403)
+	urls, _ := tracedWorkers(t)
+	log := new(logtest.Log)
+	r := launch(t, settings("roundrobin", urls...)+fmt.Sprintf("[tracing]\nendpoint = %q\nsample = 0.0\nmetrics = true\n", c.URL),
+		slog.New(slog.NewTextHandler(log, nil)))
+	r.waitUp(2)
+	if s := r.do("POST", "/v1/completions", short); s.status != 200 {
+		t.Fatal(s)
+	}
+	calls := func() int { _, _, _, n, _ := c.Seen(); return n }
+	eventually(t, "five calls", func() bool { return calls() >= 5 })
+	c.Answer(0)
+	eventually(t, "the metrics", func() bool { return len(c.Histograms()) > 0 })
+	eventually(t, "a line about it", func() bool { return strings.Contains(log.String(), "the collector takes metrics again") })
+	if n := strings.Count(log.String(), "metrics do not reach the collector"); n != 1 {
+		t.Errorf("%d lines say that metrics do not reach the collector:\n%s", n, log.String())
+	}
 }

@@ -7,5 +7,6 @@ import (
 
 // Tracing returns where spans of requests go.
 func Tracing(c *conf.Config) tracing.Config {
-	return tracing.Config{Endpoint: c.Tracing.Endpoint, Sample: c.Tracing.Sample}
+	return tracing.Config{Endpoint: c.Tracing.Endpoint, Sample: c.Tracing.Sample,
+		Metrics: c.Tracing.Metrics}
 }

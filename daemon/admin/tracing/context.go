@@ -21,13 +21,16 @@ type ids struct {
 	parent trace.SpanID
 }
 
-// recording is the span of a request whose trace is sampled. The SDK's own is made when the request ends.
+// recording is the span of a request whose trace is sampled, or what the metrics need of another one. The SDK's own
+// span is made when the request ends.
 type recording struct {
 	ids
-	tracer *Tracer
-	began  time.Time
-	state  trace.TraceState
-	finish string // see Finished
+	tracer  *Tracer
+	began   time.Time
+	state   trace.TraceState
+	sampled bool
+	answer  string // see Finished
+	finish  string // likewise
 }
 
 // idsKey is the key of a context's ids.
@@ -62,8 +65,8 @@ func begin(t *Tracer, p *pipe, in *message.Inbound, at time.Time) {
 	}
 	in.Trace.Parent, in.Trace.State = id.traceParent(sampled), state.String()
 	in.Seen.Trace = in.Trace.Parent[len("00-") : len("00-")+2*len(id.trace)]
-	if sampled {
-		in.Trace.Span = &recording{tracer: t, ids: id, began: at, state: state}
+	if sampled || p.meter != nil {
+		in.Trace.Span = &recording{tracer: t, ids: id, began: at, state: state, sampled: sampled}
 	}
 }
 

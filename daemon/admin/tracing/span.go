@@ -17,7 +17,11 @@ import (
 // End implements message.Span. The span goes to the collector that is in force by now.
 func (r *recording) End(in *message.Inbound, took time.Duration, sent int64) {
 	p := r.tracer.live.Load()
+	if p != nil && p.meter != nil {
+		p.meter.record(in, took)
+	}
 	switch {
+	case !r.sampled:
 	case p == nil:
 		r.tracer.stats.failed.Add(1)
 	case p.queue.mayTake():
@@ -26,7 +30,7 @@ func (r *recording) End(in *message.Inbound, took time.Duration, sent int64) {
 }
 
 // Finished implements message.Span.
-func (r *recording) Finished(why string) { r.finish = why }
+func (r *recording) Finished(id, why string) { r.answer, r.finish = own(id), why }
 
 // send makes the SDK's span and ends it.
 func (r *recording) send(spans trace.Tracer, in *message.Inbound, took time.Duration, sent int64) {
@@ -39,18 +43,22 @@ func (r *recording) send(spans trace.Tracer, in *message.Inbound, took time.Dura
 	a.ofRequest(in, took, sent)
 	a.ofDecision(&in.Seen)
 	a.ofAnswer(&in.Seen)
+	a.text("gen_ai.response.id", r.answer)
 	if r.finish != "" {
 		a = append(a, attribute.StringSlice("gen_ai.response.finish_reasons", []string{r.finish}))
 	}
 	_, span := spans.Start(ctx, name(in), trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(r.began),
 		trace.WithAttributes(a...))
 	r.addRetries(span, in)
-	s := &in.Seen
-	if s.Status >= 500 || s.End != "" && s.Status < 400 && s.End != "client_gone" &&
-		s.End != message.EndContinued {
+	if s := &in.Seen; s.Status >= 500 || isBroken(s) {
 		span.SetStatus(codes.Error, valid(s.End))
 	}
 	span.End(trace.WithTimestamp(r.began.Add(took)))
+}
+
+// isBroken reports whether an answer that had begun well broke off, and not by its client.
+func isBroken(s *message.Seen) bool {
+	return s.End != "" && s.Status < 400 && s.End != "client_gone" && s.End != message.EndContinued
 }
 
 // operations has gen_ai.operation.name of OpenTelemetry's conventions for generative AI for the kinds of requests that

@@ -22,6 +22,7 @@ import (
 type Config struct {
 	Endpoint string  // URL of the collector's OTLP/HTTP; without a path /v1/traces is meant. "" = off
 	Sample   float64 // share of the requests without a traceparent, 0 to 1
+	Metrics  bool    // gen_ai.server.* of all requests go there, too, to /v1/metrics
 }
 
 // lastSpans is how long the spans of the last requests may take when tracing ends.
@@ -43,10 +44,18 @@ type pipe struct {
 	share   share       // of the others
 	spans   trace.Tracer
 	queue   *queue
+	meter   *meter // nil = no metrics are sent
 }
 
-// close sends the spans that wait, within lastSpans.
-func (p *pipe) close() { _ = p.queue.Shutdown(context.Background()) } // what it cannot send is counted
+// close sends the spans and metrics that wait, within lastSpans.
+func (p *pipe) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastSpans)
+	defer cancel()
+	var metrics sync.WaitGroup
+	metrics.Go(func() { p.meter.close(ctx) })
+	_ = p.queue.Shutdown(context.Background()) // what it cannot send is counted
+	metrics.Wait()
+}
 
 // Configure puts c in force. It logs an error in c, and nothing is traced then: a request is worth more than its span.
 // version is the binary's.
@@ -87,10 +96,16 @@ func (t *Tracer) open(c Config, version string, log *slog.Logger) (*pipe, error)
 	if err != nil {
 		return nil, err
 	}
+	var m *meter
+	if c.Metrics {
+		if m, err = newMeter(target, process, log); err != nil {
+			return nil, err
+		}
+	}
 	q := newQueue(to, &t.stats, log.With("endpoint", target))
 	spans := sdk.NewTracerProvider(sdk.WithSpanProcessor(q), sdk.WithResource(process),
 		sdk.WithSampler(sdk.AlwaysSample()), sdk.WithIDGenerator(knownIDs{})).Tracer("github.com/warmpath/warmpath")
-	return &pipe{spans: spans, queue: q, sampler: sdk.ParentBased(sdk.TraceIDRatioBased(c.Sample)),
+	return &pipe{spans: spans, queue: q, meter: m, sampler: sdk.ParentBased(sdk.TraceIDRatioBased(c.Sample)),
 		share: newShare(c.Sample)}, nil
 }
 

@@ -1,4 +1,4 @@
-// Package otlptest is a collector of OTLP over HTTP for tests: it decodes spans by OpenTelemetry's own generated types,
+// Package otlptest is a collector of OTLP over HTTP for tests: it decodes spans and histograms by OpenTelemetry's own types,
 // and can be made to misbehave.
 package otlptest
 
@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	measured "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -36,13 +37,23 @@ type Event struct {
 	Attributes map[string]any
 }
 
-// Collector takes spans at URL.
+// Histogram is a series of a histogram as it came last.
+type Histogram struct {
+	Name, Unit string
+	Count      int
+	Sum        float64
+	Bounds     []float64
+	Attributes map[string]any // without those of the process
+}
+
+// Collector takes spans and metrics at URL.
 type Collector struct {
 	URL string
 
 	mu      sync.Mutex // guards all below
 	spans   []Span
-	raw     []byte // of all bodies
+	series  []Histogram // of the last call
+	raw     []byte      // of all bodies
 	header  http.Header
 	path    string
 	errors  []error
@@ -89,6 +100,13 @@ func (c *Collector) Spans() []Span {
 	return slices.Clone(c.spans)
 }
 
+// Histograms returns the series of the last call with metrics.
+func (c *Collector) Histograms() []Histogram {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.series)
+}
+
 // Seen returns all that came, as bytes, the header and the path of the last call, how many calls there were, and the
 // errors in them.
 func (c *Collector) Seen() (raw []byte, header http.Header, path string, calls int, errs []error) {
@@ -118,7 +136,11 @@ func (c *Collector) serve(w http.ResponseWriter, r *http.Request) {
 	defer c.mu.Unlock()
 	c.header, c.path = r.Header.Clone(), r.URL.Path
 	c.raw = append(c.raw, body...)
-	if err == nil {
+	switch {
+	case err != nil:
+	case strings.HasSuffix(c.path, "/v1/metrics"):
+		err = c.measure(body)
+	default:
 		err = c.take(body)
 	}
 	if err != nil {
@@ -151,6 +173,26 @@ func (c *Collector) take(body []byte) error {
 		for _, scope := range process.ScopeSpans {
 			for _, s := range scope.Spans {
 				c.spans = append(c.spans, decoded(s, process.Resource.GetAttributes()))
+			}
+		}
+	}
+	return nil
+}
+
+// measure decodes a call with metrics. The caller holds c.mu.
+func (c *Collector) measure(body []byte) error {
+	var call measured.ExportMetricsServiceRequest
+	if err := proto.Unmarshal(body, &call); err != nil {
+		return err
+	}
+	c.series = nil
+	for _, process := range call.ResourceMetrics {
+		for _, scope := range process.ScopeMetrics {
+			for _, m := range scope.Metrics {
+				for _, p := range m.GetHistogram().GetDataPoints() {
+					c.series = append(c.series, Histogram{Name: m.Name, Unit: m.Unit, Count: int(p.Count), Sum: p.GetSum(),
+						Bounds: p.ExplicitBounds, Attributes: attributes(p.Attributes)})
+				}
 			}
 		}
 	}

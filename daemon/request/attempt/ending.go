@@ -70,7 +70,7 @@ func (b *body) leave(o *judge.Outcome, whole bool, now time.Time) {
 	seen := &b.r.In.Seen
 	seen.Usage = b.a.endTrip(o, route.End{Reply: b.reply, Whole: whole, Status: b.resp.Status, At: now})
 	if span := b.r.In.Trace.Span; span != nil && b.reply != nil {
-		span.Finished(b.reply.FinishReason())
+		span.Finished(b.reply.ID(), b.reply.FinishReason())
 	}
 	// the decoder's answer may have no such count
 	if b.edited != nil && b.edited.counts != nil && seen.Usage.Known {

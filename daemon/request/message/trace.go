@@ -12,13 +12,14 @@ import (
 type Trace struct {
 	Parent string // traceparent for the worker, in place of the client's; "" = the client's fields go on as they are
 	State  string // tracestate for the worker; "" = none
-	Span   Span   // nil = the trace is not sampled
+	Span   Span   // nil = the trace is not sampled, and no metrics are sent
 }
 
 // Span is what a tracer records of a request.
 type Span interface {
-	// Finished records why the engine ended its first output, as prompt.Reply.FinishReason has it, before End.
-	Finished(why string)
+	// Finished records the id of the engine's answer, and why it ended its first output, as prompt.Reply.FinishReason has
+	// it, before End.
+	Finished(id, why string)
 	// End records the end, once, after the last byte of the answer: sent counts the bytes of its body. in is borrowed
 	// for the call.
 	End(in *Inbound, took time.Duration, sent int64)
