@@ -95,6 +95,17 @@ var words = map[string]func(s *scope) bool{
 	"?cpu-kv": func(s *scope) bool {
 		return discovers(s.p) || s.p.anyWorker(func(w *Worker) bool { return w.CPUTokens > 0 })
 	},
+	"?not-v1": func(s *scope) bool { return !strings.HasPrefix(s.v.String()+"/", "/v1/") },
+	"?binds": func(s *scope) bool {
+		return s.anyPool(func(p *Pool) bool { return !p.all("prefixaware", "kvaware", "roundrobin") })
+	},
+	"?not-any-host": func(s *scope) bool {
+		return !strings.Contains(s.v.String(), "//0.0.0.0") && !strings.Contains(s.v.String(), "//[::]")
+	},
+	"?no-endpoint": func(s *scope) bool { return !strings.Contains(pathOf(s.v)+"/", "/v1/") },
+	"?not-a-worker": func(s *scope) bool {
+		return !s.p.anyWorker(func(w *Worker) bool { return strings.HasPrefix(s.v.String()+"/", w.URL+"/") })
+	},
 	"?own-strategy": func(s *scope) bool { return !s.p.all(Builtins...) },
 	"?counts-delay": func(s *scope) bool { return !s.p.all("roundrobin", "session") },
 	"?not-itself": func(s *scope) bool {

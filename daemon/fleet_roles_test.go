@@ -348,8 +348,21 @@ func TestTokenIDsInRoles(t *testing.T) {
 			t.Errorf("%d ids: %d %s", n, s.status, s.body)
 		}
 	}
+	own := fmt.Sprintf(`{"model":"sim","token_ids":[1,2,3,%s],"sampling_params":{"max_tokens":9,"extra_args":{"kv_transfer_params":`+
+		`{"do_remote_prefill":true,"remote_host":"evil"}}}}`, strings.Join(ids, ","))
+	if s := r.do("POST", "/inference/v1/generate", own); s.status != 200 {
+		t.Errorf("a client's own parameters: %d %s", s.status, s.body)
+	}
 	mu.Lock()
 	defer mu.Unlock()
+	for w, all := range seen {
+		if last := all[len(all)-1]; last.IDs[0] == 1 {
+			seen[w] = all[:len(all)-1]
+			if w == "p" || len(last.Params)+len(last.Sampling.Extra.Params) > 0 {
+				t.Errorf("a client's own parameters: %s got %+v", w, last)
+			}
+		}
+	}
 	answers := append(seen["d"], seen["e"]...)
 	if len(seen["p"]) != 3 || len(answers) != 4 || len(seen["d"])*len(seen["e"]) != 0 {
 		t.Errorf("%d prefills, %d and %d answers", len(seen["p"]), len(seen["d"]), len(seen["e"]))

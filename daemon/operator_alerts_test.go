@@ -41,6 +41,7 @@ var brokenDaemons = []broken{
 	{"prefillers that are gone", []string{"WarmpathPrefillsFail main"}, gone},
 	{"a worker that is full", []string{"WarmpathWorkerFull main", "WarmpathShedding main"}, full},
 	{"a key at its limit", []string{"WarmpathKeyAtLimit"}, keyAtLimit},
+	{"a key none of whose workers is up", []string{"WarmpathKeyWithoutWorkers main"}, keyWithoutWorkers},
 	{"a key whose requests wait", []string{"WarmpathKeyWaits main"}, keyWaits},
 	{"a worker that ends again and again", []string{"WarmpathWorkerRestarts main"}, restarts},
 	{"a queue that never empties", []string{"WarmpathQueueFilling main"}, queued},
@@ -131,6 +132,13 @@ func keyAtLimit(t *testing.T) string {
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
 	return r.AdminAddr()
+}
+
+// keyWithoutWorkers has a key with a worker of its own, which is down.
+func keyWithoutWorkers(t *testing.T) string {
+	text := settings("roundrobin", sims(t, 1, vllmsim.Config{}).URLs()[0], "http://"+porttest.Address(t))
+	text = strings.Replace(text, "id = \"w2\"\n", "id = \"w2\"\nlabels = { team = \"a\" }\n", 1)
+	return start(t, limited(t, "team", "workers = \"team=a\"")+text, 1).AdminAddr()
 }
 
 // keyWaits has a key whose requests wait for their limit.

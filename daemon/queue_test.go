@@ -225,6 +225,24 @@ func TestSilentMetricsStallNothing(t *testing.T) {
 	}
 }
 
+// TestAModelThatNobodyListsIsNoDemand: a pool of any model has a worker that was never up, so that it might list any. A name that
+// a client made up gets 503, and asks for no further workers.
+func TestAModelThatNobodyListsIsNoDemand(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n")
+	addPool(&b, "any", "prefixaware", "*", sims(t, 1, vllmsim.Config{}).URLs()[0], "http://127.0.0.1:1")
+	r := start(t, b.String(), 1)
+	for range 5 {
+		if s := r.do("POST", "/v1/completions", strings.Replace(hello, "sim", "made-up", 1)); s.status != 503 || s.header.Get("Retry-After") == "" {
+			t.Fatalf("%d %v %s", s.status, s.header, s.body)
+		}
+	}
+	if got, wanted := r.metric("warmpath_pool_demand_seconds", `pool="any"`), r.metric("warmpath_pool_workers_wanted", `pool="any"`); got != 0 || wanted != 1 {
+		t.Errorf("a demand of %v, %v workers are wanted; want 0 and 1", got, wanted)
+	}
+}
+
 // A configured model whose workers are scaled to zero: requests are held, a scaler is called once, demand says so under
 // the model's name, and the worker that comes up serves them all, the greater priority first.
 func TestFromZeroWorkers(t *testing.T) {

@@ -101,9 +101,9 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 	writeReloads(out, o)
 	for i := range o.Pools {
 		p := &o.Pools[i]
-		fmt.Fprintf(out, "\npool %s  models %s, %s%s on %s, %d of %d up%s, demand %.1f s of prefill%s\n", p.Name,
-			strings.Join(p.Models, " "), p.PoolState.Strategy, canariesOf(p), p.View, p.Up, p.Total, joined(p), p.Demand,
-			wantedBy(p.Up, p.Wanted))
+		fmt.Fprintf(out, "\npool %s  models %s, %s%s on %s, %d of %d up%s%s, demand %.1f s of prefill%s\n", p.Name,
+			strings.Join(p.Models, " "), p.PoolState.Strategy, canariesOf(p), p.View, p.Up, p.Total, onTrial(p), joined(p),
+			p.Demand, wantedBy(p.Up, p.Wanted))
 		if len(p.Aliases) > 0 {
 			fmt.Fprintf(out, "aliases: %s\n", some(p.Aliases))
 		}
@@ -142,6 +142,20 @@ func canariesOf(p *operator.PoolOverview) string {
 		return ""
 	}
 	return ", canary " + strings.Join(p.Canaries, ", canary ")
+}
+
+// onTrial says how many workers have failed, and get a request at a time until one succeeds: they may count as up.
+func onTrial(p *operator.PoolOverview) string {
+	n := 0
+	for i := range p.Workers {
+		if w := &p.Workers[i]; w.State == "ejected" && w.Breaker == "half-open" {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of them on trial after failures", n)
 }
 
 // writeQueue prints how many requests of a pool wait in the router, whose they are and what for.

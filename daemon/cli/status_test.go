@@ -77,6 +77,20 @@ func TestStatusTellsOfReloads(t *testing.T) {
 	f("CONFIGURATION REFUSED 0s ago", "line 3", "last change taken 60s ago", "at the next start only: server.admin")
 }
 
+// TestStatusTellsOfTrials: a worker that was set aside and is tried again counts as up, and its pool says so.
+func TestStatusTellsOfTrials(t *testing.T) {
+	o := &operator.Overview{Ready: true, Pools: []operator.PoolOverview{{PoolState: operator.PoolState{Name: "p", Workers: []operator.WorkerState{
+		{ID: "a", State: "up", Breaker: "closed"}, {ID: "b", State: "ejected", Breaker: "half-open"}, {ID: "c", State: "ejected", Breaker: "open"}}}}}}
+	o.Pools[0].Up, o.Pools[0].Total = 2, 3
+	if text, _ := statusOf(t, o); !strings.Contains(text, "2 of 3 up, 1 of them on trial after failures") {
+		t.Errorf("%s", text)
+	}
+	o.Pools[0].Workers = o.Pools[0].Workers[:1]
+	if text, _ := statusOf(t, o); strings.Contains(text, "trial") {
+		t.Errorf("%s", text)
+	}
+}
+
 // TestWhyOfAWorker: the column WHY lists each trouble once.
 func TestWhyOfAWorker(t *testing.T) {
 	f := func(s operator.WorkerState, want string) {

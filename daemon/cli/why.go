@@ -352,6 +352,9 @@ func prefillOf(d *decisions.Decision) string {
 // promptOf formats how much of the prompt was expected in the cache, and how much was there.
 func promptOf(d *decisions.Decision) string {
 	s := fmt.Sprintf("%d tokens, %d believed cached there", d.PromptTokens, d.Believed)
+	if d.Split != nil && d.Split.Result == "done" { // the decoder is handed all of it, whatever it has
+		s = fmt.Sprintf("%d tokens, handed over by %s", d.PromptTokens, d.Split.Prefiller)
+	}
 	if d.Usage.CachedKnown {
 		s += fmt.Sprintf(", %d of %d by the engine's own count", d.Usage.Cached, d.Usage.Prompt)
 	}

@@ -466,11 +466,11 @@ func (p *Pool) LoseAdapter(w *Worker, name string) bool {
 	return true
 }
 
-// ListedAnywhere reports whether the list of some worker that is up has the model.
-func (p *Pool) ListedAnywhere(model string) bool {
+// ListedAnywhere reports whether the list of some worker that is up has the model; past: or that was up.
+func (p *Pool) ListedAnywhere(model string, past bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.ContainsFunc(p.fleet.endpoints, func(e *endpoint) bool {
-		return e.isUp() && e.listing != nil && e.listing.Has(model)
+		return (past || e.isUp()) && e.listing != nil && e.listing.Has(model)
 	})
 }

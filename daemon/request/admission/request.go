@@ -177,6 +177,10 @@ func (r *Request) AwayModel() message.Fault {
 		f.Message = "no worker that this API key may use (keys.workers) is up for this request; try again shortly"
 		return f
 	}
+	if model := r.Read.Req.Model; !r.Pool.Patterns.Names(model) && !r.Pool.Workers.ListedAnywhere(model, true) &&
+		len(r.Pool.Listed(r.Arrived, 1, r.Epoch.Names.Hides)) > 0 {
+		f.Cause = message.UnknownToAll // more workers would not help
+	}
 	if others := r.theyList(); others != "" && r.Pool.Patterns.Names(r.Read.Req.Model) {
 		f.Message = "no worker that is up lists the model " + strconv.Quote(gate.Cut(r.ClientModel())) +
 			"; try again shortly" + others
@@ -381,7 +385,8 @@ func IsWhole(r *Request) bool { return HasRoles(r) && r.In.Tail == nil && r.In.K
 func HasPair(r *Request) bool {
 	req := r.Read.Req
 	return IsWhole(r) && r.Generates() && req.HasPrompt && r.Read.Clear &&
-		(!req.BypassesCache || !r.Pool.Pairing.Connector.Alone()) && !pair.CutByAnswer(r.In.Body) &&
+		((!req.BypassesCache && !pair.NamesOwn(req.Kind, r.In.Body)) || !r.Pool.Pairing.Connector.Alone()) &&
+		!pair.CutByAnswer(r.In.Body) &&
 		r.Pool.Pairing.Connector.Carries(len(req.Chains), req.N)
 }
 

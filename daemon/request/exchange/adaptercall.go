@@ -188,7 +188,7 @@ func loadAdapter(ctx context.Context, e *Exchange, s *sending, w *worker.Worker)
 		}
 	case errors.Is(err, worker.ErrNoAdapter):
 		workers.RenewLists(time.Now())
-		catalogue.Await(ctx, workers.Renewing, func(time.Time) bool { return workers.ListedAnywhere(model) })
+		catalogue.Await(ctx, workers.Renewing, func(time.Time) bool { return workers.ListedAnywhere(model, false) })
 		if !s.unloaded {
 			f.Fault = e.req.UnlistedModel()
 		}

@@ -32,6 +32,7 @@ type Cause uint8
 const (
 	RouterRefused Cause = iota // the request as it is, or for the router's own load or end
 	NoFreeWorker               // none is up for the request, or each is full
+	UnknownToAll               // none of those that are up lists the model, and nothing shows that another one would
 	WorkerFailed               // the workers that had the request left it without a whole answer
 	ClientLeft                 // before the answer
 )

@@ -16,7 +16,8 @@ const MostRetry = 60
 
 // measures reports whether the pool can estimate when the fault ends: a worker was missing, or has caused it.
 func (f *Fault) measures() bool {
-	return f.Retry > 0 && (f.Cause == NoFreeWorker || f.Cause == WorkerFailed || f.Code == FaultResting.Code)
+	return f.Retry > 0 && (f.Cause == NoFreeWorker || f.Cause == UnknownToAll || f.Cause == WorkerFailed ||
+		f.Code == FaultResting.Code)
 }
 
 // Measured returns the fault with the Retry-After that the pool has measured, or that a worker has asked for, if that

@@ -27,7 +27,8 @@ type spec struct {
 	leaves time.Duration // else it leaves after so long
 	alone  bool          // a worker without roles accepts it
 
-	play  [2][]string // what the calls of each side do; those after them are well
+	sent  atomic.Int64 // when, in ns
+	play  [2][]string  // what the calls of each side do; those after them are well
 	calls [2]atomic.Int32
 }
 

@@ -75,7 +75,7 @@ type stage struct {
 	proc     *rig.Proc
 
 	read, lost, ended, reloads, restarts atomic.Int64
-	loose                                atomic.Int64 // until then, in ns, the pool may have no pairs
+	loose                                atomic.Int64 // of requests that were sent before, in ns, the pool may have no pairs
 	cache                                sync.Map     // prompts that all share (lmcache)
 
 	mu       sync.Mutex // guards all below
@@ -97,7 +97,7 @@ func (st *stage) breach(kind string, n int, format string, a ...any) {
 
 // watchFor records what a client may not bring to a worker.
 func (st *stage) watchFor(r *call) {
-	if time.Now().UnixNano() < st.loose.Load() || !strings.HasPrefix(r.Path, "/v1/") || r.Path == pathCount {
+	if r.s.sent.Load() < st.loose.Load() || !strings.HasPrefix(r.Path, "/v1/") || r.Path == pathCount {
 		return
 	}
 	if bytes.Contains(r.Text, []byte(smuggled)) {
@@ -206,9 +206,20 @@ func (st *stage) configure(n int) {
 		w.role.Store(int32(is))
 	}
 	st.router.Pool = pool
-	if connector != "" && st.loose.Load() > 0 {
-		st.loose.Store(time.Now().Add(4 * time.Second).UnixNano())
+}
+
+// tighten waits until the daemon has a configuration with pairs in force. A request that was sent before is served under
+// the one before, for as long as it waits in the queue and hangs at workers.
+func (st *stage) tighten() {
+	if st.loose.Load() == 0 || !strings.Contains(st.router.Pool, "connector") {
+		return
 	}
+	if !rig.Eventually(10*time.Second, func() bool {
+		return bytes.Contains(wire.GetFrom(st.proc.Admin, "/api/v1/pools").Body, []byte(`"role":"prefill"`))
+	}) {
+		st.breach("trial", -1, "10 s after a reload the pool has no roles")
+	}
+	st.loose.Store(time.Now().UnixNano())
 }
 
 // serve starts the daemon.
@@ -286,11 +297,13 @@ func (st *stage) disturb(n int) {
 			st.breach("trial", -1, "%v", err)
 		}
 		st.proc.Signal(syscall.SIGHUP)
+		st.tighten()
 	}
 }
 
 // send sends one request, and judges what its client gets.
 func (st *stage) send(c *wire.Client, s *spec) {
+	s.sent.Store(time.Now().UnixNano())
 	if !s.stays {
 		st.leave(s)
 		return
@@ -305,7 +318,7 @@ func (st *stage) send(c *wire.Client, s *spec) {
 		return
 	case (a.Status == 400 || a.Status == 422) && s.alone:
 		st.breach("blamed", s.n, "%s: %s", s.path, a)
-	case bytes.Contains(a.Body, []byte("remote_engine_id")) && time.Now().UnixNano() > st.loose.Load():
+	case bytes.Contains(a.Body, []byte("remote_engine_id")) && s.sent.Load() > st.loose.Load():
 		st.breach("leaked", s.n, "%s: %s", s.path, a)
 	case a.Status == 200 && a.Err == nil && !bytes.Contains(a.Body, []byte(mark(s.n))) &&
 		!bytes.Contains(a.Body, []byte(`"error"`)):
