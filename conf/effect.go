@@ -95,7 +95,9 @@ var words = map[string]func(s *scope) bool{
 	"?cpu-kv": func(s *scope) bool {
 		return discovers(s.p) || s.p.anyWorker(func(w *Worker) bool { return w.CPUTokens > 0 })
 	},
-	"?not-v1": func(s *scope) bool { return !strings.HasPrefix(s.v.String()+"/", "/v1/") },
+	"?not-v1": func(s *scope) bool {
+		return !slices.ContainsFunc(s.c.Server.RootPaths, func(p string) bool { return strings.HasPrefix(p+"/", "/v1/") })
+	},
 	"?binds": func(s *scope) bool {
 		return s.anyPool(func(p *Pool) bool { return !p.all("prefixaware", "kvaware", "roundrobin") })
 	},

@@ -34,6 +34,8 @@ func TestWhy(t *testing.T) {
 "attempts":[{"worker":"gpu-9","reason":"client_gone","after_ns":20000000000}]}`)
 		case "/api/v1/decisions/named":
 			io.WriteString(w, strings.Replace(someDecision, `"model":"m"`, `"model":"m","alias":"fast"`, 1))
+		case "/api/v1/decisions/paired":
+			io.WriteString(w, strings.Replace(someDecision, `"model":"m"`, `"model":"m","split":{"prefiller":"gpu-7","result":"done","took_ns":1}`, 1))
 		case "/api/v1/decisions":
 			io.WriteString(w, "["+someDecision+"]")
 		default:
@@ -56,8 +58,9 @@ func TestWhy(t *testing.T) {
 	f("why r1", 0, "gpu-1, by prefixaware: longest prefix", "34 tokens, 32 believed cached there, 16 of 34 by the engine's own count",
 		"tried before  gpu-9: connect", "200 after 1.500s, first output after 0.250s, 7 tokens", "2 of 2", "+2.5 ms", "down: refused",
 		"gpu-4   -        -         -           -            2          -")
-	f("why hung", 0, "nobody answered", "at gpu-7: done after 120ms", "0 tokens, handed over by gpu-7", "tried     gpu-9: client_gone after 20s", "ended: client_gone")
+	f("why hung", 0, "nobody answered", "at gpu-7: done after 120ms", "tried     gpu-9: client_gone after 20s", "ended: client_gone")
 	f("why named", 0, "m, asked for as fast")
+	f("why paired", 0, "34 tokens, handed over by gpu-7, 16 of 34 by the engine's own count")
 	f("why", 2, "give one request: its X-Request-Id, or last")
 	f("why last", 0, "request       r1")
 	f("why r1 --json", 0, `"worker":"gpu-1"`, `"cached_tokens":16`)

@@ -84,8 +84,8 @@ var ofPools = []reading[*Pool]{
 		func(p *Pool) float64 { return bit(p.canServe(time.Now())) }),
 	gauge("pool_rests", "1 while no worker is up, and requests wait for one (wait_empty). The pool is ready.", poolLabels,
 		func(p *Pool) float64 { return bit(p.rests(time.Now())) }),
-	gauge("pool_keys_shut_out", "Keys with workers of their own (keys.workers) none of which is up: their requests get 503. "+
-		"warmpath status names them.", poolLabels,
+	gauge("pool_keys_shut_out", "Keys with workers of their own (keys.workers) none of which is up: their requests get "+
+		"503. warmpath status names them.", poolLabels,
 		func(p *Pool) float64 { return float64(len(p.shutOut(p.Workers.Stats(time.Now())))) }),
 	gauge("queue_limited", "Of the requests that wait in the router, those that wait for a limit of their key.",
 		poolLabels,

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -42,21 +43,16 @@ func newMeter(target string, process *resource.Resource, log *slog.Logger) (*met
 	m := &meter{provider: sdkmetric.NewMeterProvider(sdkmetric.WithResource(process), sdkmetric.WithReader(
 		sdkmetric.NewPeriodicReader(&metricExporter{Exporter: to, log: log.With("endpoint", target)})))}
 	of := m.provider.Meter("github.com/warmpath/warmpath")
-	for _, h := range []struct {
-		of          *metric.Float64Histogram
-		name, about string
-		bounds      []float64
-	}{
-		{&m.took, "request.duration", "Time from a request's header to the last byte of its answer.", tookBounds},
-		{&m.first, "time_to_first_token", "Time to the first output of a streamed answer.", firstBounds},
-		{&m.apiece, "time_per_output_token", "Time per token of a streamed answer after its first one.", apieceBounds},
-	} {
-		if *h.of, err = of.Float64Histogram("gen_ai.server."+h.name, metric.WithDescription(h.about), metric.WithUnit("s"),
-			metric.WithExplicitBucketBoundaries(h.bounds...)); err != nil {
-			return nil, err
-		}
+	histogram := func(name, about string, bounds []float64) metric.Float64Histogram {
+		h, failed := of.Float64Histogram("gen_ai.server."+name, metric.WithDescription(about), metric.WithUnit("s"),
+			metric.WithExplicitBucketBoundaries(bounds...))
+		err = errors.Join(err, failed)
+		return h
 	}
-	return m, nil
+	m.took = histogram("request.duration", "Time from a request's header to the last byte of its answer.", tookBounds)
+	m.first = histogram("time_to_first_token", "Time to the first output of a streamed answer.", firstBounds)
+	m.apiece = histogram("time_per_output_token", "Time per token of a streamed answer after its first one.", apieceBounds)
+	return m, err
 }
 
 // record records a request that has ended, if it is of a kind that the conventions name. A model that nobody serves is

@@ -98,7 +98,8 @@ func (t *Tracer) open(c Config, version string, log *slog.Logger) (*pipe, error)
 	}
 	var m *meter
 	if c.Metrics {
-		if m, err = newMeter(target, process, log); err != nil {
+		m, err = newMeter(target, process, log)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -89,8 +89,8 @@ func CutByAnswer(body []byte) bool {
 	return json.Unmarshal(body, &said) != nil || said.Tokens < 0 || said.Truncation == "auto"
 }
 
-// NamesOwn reports whether the client of token ids names kv_transfer_params itself, which no worker gets. vLLM reads those
-// from sampling_params, among the client's own fields, so that what such a client gets is computed at one worker.
+// NamesOwn reports whether the client of token ids names kv_transfer_params itself, which no worker gets. vLLM reads
+// those from sampling_params, among the client's own fields, so that what such a client gets is computed at one worker.
 func NamesOwn(k prompt.Kind, body []byte) bool {
 	return k == prompt.Tokens && bytes.Contains(body, []byte(keyParams))
 }

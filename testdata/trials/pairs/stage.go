@@ -75,7 +75,7 @@ type stage struct {
 	proc     *rig.Proc
 
 	read, lost, ended, reloads, restarts atomic.Int64
-	loose                                atomic.Int64 // of requests that were sent before, in ns, the pool may have no pairs
+	loose                                atomic.Int64 // in ns: a request that was sent before may find no pairs
 	cache                                sync.Map     // prompts that all share (lmcache)
 
 	mu       sync.Mutex // guards all below
@@ -197,7 +197,7 @@ func (st *stage) configure(n int) {
 	for i, w := range st.workers {
 		pool += fmt.Sprintf("[[pools.workers]]\nid = \"w%d\"\nurl = \"http://%s\"\n", i, w.addr)
 		if connector != "" {
-			pool += fmt.Sprintf("role = %q\n", its[i])
+			pool += fmt.Sprintf("role = %q\nlabels = { conf = \"%d\" }\n", its[i], n)
 		}
 		is := decodes
 		if its[i] == "prefill" {
@@ -208,16 +208,16 @@ func (st *stage) configure(n int) {
 	st.router.Pool = pool
 }
 
-// tighten waits until the daemon has a configuration with pairs in force. A request that was sent before is served under
-// the one before, for as long as it waits in the queue and hangs at workers.
-func (st *stage) tighten() {
+// tighten waits until the daemon has the n-th configuration in force, if it has pairs. A request that was sent before is
+// served under the one before, for as long as it waits in the queue and hangs at workers.
+func (st *stage) tighten(n int) {
 	if st.loose.Load() == 0 || !strings.Contains(st.router.Pool, "connector") {
 		return
 	}
 	if !rig.Eventually(10*time.Second, func() bool {
-		return bytes.Contains(wire.GetFrom(st.proc.Admin, "/api/v1/pools").Body, []byte(`"role":"prefill"`))
+		return bytes.Contains(wire.GetFrom(st.proc.Admin, "/api/v1/pools").Body, fmt.Appendf(nil, `"conf":"%d"`, n))
 	}) {
-		st.breach("trial", -1, "10 s after a reload the pool has no roles")
+		st.breach("trial", -1, "10 s after a reload the configuration before is in force")
 	}
 	st.loose.Store(time.Now().UnixNano())
 }
@@ -297,7 +297,7 @@ func (st *stage) disturb(n int) {
 			st.breach("trial", -1, "%v", err)
 		}
 		st.proc.Signal(syscall.SIGHUP)
-		st.tighten()
+		st.tighten(n)
 	}
 }
 
