@@ -1,4 +1,4 @@
-// Package otlptest is a collector of OTLP over HTTP for tests: it decodes spans and metrics by OpenTelemetry's own types,
+// Package otlptest is a collector of OTLP over HTTP for tests: it decodes spans and metrics by their generated types,
 // and can be made to misbehave.
 package otlptest
 

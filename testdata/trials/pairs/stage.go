@@ -208,8 +208,8 @@ func (st *stage) configure(n int) {
 	st.router.Pool = pool
 }
 
-// tighten waits until the daemon has the n-th configuration in force, if it has pairs. A request that was sent before is
-// served under the one before, for as long as it waits in the queue and hangs at workers.
+// tighten waits until the daemon has the n-th configuration in force, if it has pairs. A request that was sent before
+// is served under the one before, for as long as it waits in the queue and hangs at workers.
 func (st *stage) tighten(n int) {
 	if st.loose.Load() == 0 || !strings.Contains(st.router.Pool, "connector") {
 		return
