@@ -98,10 +98,14 @@ func (a *agent) told(said string, log []request) error {
 	return nil
 }
 
-// sessions returns the requests by session, each in order, and the sessions in the order of their first answers.
+// sessions returns the requests by session, each in order, and the sessions in the order of their first answers. What
+// the router takes for one by its prompts alone is named by nobody.
 func sessions(log []request) (names []string, of map[string][]request) {
 	of = map[string][]request{}
 	for _, r := range log {
+		if r.NamedBy == "lineage" {
+			r.Identity, r.NamedBy, r.Turn = "", "", 0
+		}
 		if of[r.Identity] == nil {
 			names = append(names, r.Identity)
 		}

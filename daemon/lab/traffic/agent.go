@@ -32,6 +32,10 @@ type Agent struct {
 	SubagentTurns float64 `toml:"subagent_turns"` // median
 	SubagentSigma float64 `toml:"subagent_sigma"`
 	Waits         float64 `toml:"waits"` // chance that the session waits for them and reads their last answers
+
+	// Pace over 0 makes turns come at fixed times, as those of a recording do: however long an answer takes, the next turn
+	// comes as if each of its tokens took so many seconds.
+	Pace float64 `toml:"pace"`
 }
 
 // mostResult cuts what a tool returns, as agents do.
@@ -60,7 +64,7 @@ func (a *Agent) check(c *Class) error {
 func (a *Agent) checkChances() error {
 	sigmas := []float64{a.UserSigma, a.OutputSigma, a.TurnsSigma, a.ThinkSigma, a.SubagentSigma}
 	switch {
-	case !sound(sigmas...) || !sound(a.MaxThink, a.SubagentTurns) || slices.Max(sigmas) > 3:
+	case !sound(sigmas...) || !sound(a.MaxThink, a.SubagentTurns, a.Pace) || slices.Max(sigmas) > 3:
 		return fmt.Errorf("its agent has a number below 0 or none, or a sigma over 3")
 	case !(a.Subagents >= 0 && a.Subagents <= 1 && a.Waits >= 0 && a.Waits <= 1):
 		return fmt.Errorf("its agent has chances of %g and %g; give chances from 0 to 1", a.Subagents, a.Waits)
@@ -103,7 +107,22 @@ func (c *Class) session(d *dice, start time.Duration) Chat {
 	if c.NoName {
 		chat.Session = 0
 	}
+	if c.Agent.Pace > 0 {
+		chat.fix(c.Agent.Pace)
+	}
 	return chat
+}
+
+// fix makes the turns come at fixed times, see Agent.Pace.
+func (c *Chat) fix(pace float64) {
+	for i := range c.Turns {
+		t, at := &c.Turns[i], time.Duration(0)
+		for _, k := range t.After {
+			before := &c.Turns[k] // its Gap is that from the start
+			at = max(at, before.Gap+time.Duration(pace*float64(before.Output)*float64(time.Second)))
+		}
+		t.After, t.Gap = nil, at+t.Gap
+	}
 }
 
 // files draws a project. Its files are the same text in each session.

@@ -39,6 +39,8 @@ type Book struct {
 	mu    sync.Mutex // guards all below
 	talks *recent.Map[Key, Talk]
 	kinds map[Kind]habit
+	lines *lines // of conversations that no client names; nil = there was none
+	begun uint64 // how many of these
 }
 
 // NewBook makes an empty book.
@@ -62,14 +64,17 @@ func (b *Book) Of(tenant, session string) (k Key) {
 // Look returns what is known of a conversation, and how many turns one of its kind has on average after any of its
 // turns. It changes nothing.
 func (b *Book) Look(k Key, of Kind) (t Talk, more float64) {
-	if k == (Key{}) {
+	prior := assumed
+	if of.By == Lineage { // many are one request alone: nothing is assumed of them
+		prior.turns = prior.begun
+	} else if k == (Key{}) {
 		return t, 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.kinds[of]
 	t, _ = b.talks.Get(k)
-	return t, (assumed.turns+h.turns)/(assumed.begun+h.begun) - 1
+	return t, (prior.turns+h.turns)/(prior.begun+h.begun) - 1
 }
 
 // assumed is a prior that is added to the observed counts of each kind: agents' sessions are long. Conversations that

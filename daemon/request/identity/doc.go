@@ -6,7 +6,8 @@
 // those of one API key. A longer one than [MaxName] names nothing.
 //
 // [Book] counts the turns of a conversation and its tokens of answer. It drops the least recently used ones, so that
-// clients with random names take bounded memory.
+// clients with random names take bounded memory. lines.go finds the conversations of clients that name none, by the
+// hashes of their prompts' blocks.
 //
 // An identity is a hint: it names the conversation in logs and for strategies. Whether its requests stay at one worker
 // is decided by package route.

@@ -33,10 +33,10 @@ type Choice struct {
 	serving  *host.Current // the pool's own strategy or a canary
 	strategy *host.Strategy
 	size     size
-	holds    int // tokens of KV that it takes, by the last look at the fleet
-	outgrew  int // the request has been refused by a worker of so many tokens; 0 = by none
-	held     int // tokens believed in the cache of the worker that the last trip went to
-	sent     int // trips
+	holds    int   // tokens of KV that it takes, by the last look at the fleet
+	outgrew  int   // the request has been refused by a worker of so many tokens; 0 = by none
+	held     int32 // tokens believed in the cache of the worker that the last trip went to
+	sent     int32 // trips
 }
 
 // decision is what a Choice needs until a worker has answered. A stream would hold it for minutes, and the rows of 256
@@ -132,6 +132,7 @@ func (c *Choice) hashPrompt() {
 		c.prompt.Watch = c.pool.breaks.Watch(c.ask.Caller)
 	}
 	c.prompt.Hash(seed)
+	c.talk.follow(c.pool, &c.ask)
 	if c.ask.Away {
 		c.leaving = c.ask.To
 	} else if c.ask.Leg == Whole && len(c.prompt.Chains) == 1 {

@@ -25,7 +25,7 @@ func (r *Record) Note(c *Choice) {
 	}
 	r.Fuel = c.result.Fuel
 	r.PickTime = c.result.Took
-	r.Believed = c.held
+	r.Believed = int(c.held)
 	if first := c.order.first(); first >= 0 {
 		row := &c.fleet.frame.Rows[first]
 		r.Queue, r.Predicted = time.Duration(row.Wait*float64(time.Second)), int32(row.Predicted)
@@ -38,8 +38,12 @@ func (r *Record) Note(c *Choice) {
 	if c.pair != nil {
 		r.Pair = c.pair.ID()
 	}
-	if r.Named == nil && !c.talk.none() {
+	switch {
+	case r.Named != nil || c.talk.none():
+	case !c.talk.unnamed():
 		r.Named = named(&c.ask.Claim, h.Turn)
+	case h.Turn > 1:
+		r.Named = &Named{Identity: c.talk.fingerprint(), NamedBy: c.talk.of.By, Turn: int(h.Turn)}
 	}
 	r.Tokens = h.Flags&abi.HeaderTokens != 0
 }

@@ -100,3 +100,11 @@ func (f *fleet) row(id string) int {
 	}
 	return -1
 }
+
+// seen returns how many blocks of the prompt some worker has had before, as far as the index knows.
+func (f *fleet) seen() (n int) {
+	for i := range f.frame.Rows {
+		n = max(n, int(f.frame.Rows[i].Predicted))
+	}
+	return n
+}

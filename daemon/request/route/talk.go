@@ -2,6 +2,7 @@ package route
 
 import (
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/breaks"
@@ -10,11 +11,16 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
-// talk is the conversation that a request names, in the pool's book. It is a hint for strategies: no request waits for
-// it or stays at a worker because of it. The zero value is none.
+// talk is the conversation that a request names or continues, in the pool's book. It is a hint for strategies: no
+// request waits for it or stays at a worker because of it. The zero value is none.
+//
+// A request that names none continues the conversation whose last prompt and answer its prompt extends. Where it
+// extends none, it begins one, which is known from its second request on. If two extend the same end, the first
+// continues the conversation, and of the other one nothing is known.
 type talk struct {
 	key identity.Key
 	of  identity.Kind
+	end identity.Mark // that the prompt extends, of a conversation that no client names; then the prompt's own
 }
 
 // conversation returns the name of the conversation that the client says the request belongs to; ID "" = none.
@@ -31,12 +37,32 @@ func (c *Claim) conversation() session.Name {
 // none reports whether the request names no conversation.
 func (t *talk) none() bool { return t.key == identity.Key{} }
 
-// find finds the conversation of a request whose answer is generated.
+// find finds the conversation that a request names whose answer is generated.
 func (t *talk) find(p *Pool, a *Ask) {
 	name := a.Claim.conversation()
 	if name.ID != "" && a.Prompt.Kind.Generates() {
 		*t = talk{key: p.book.Of(name.Tenant, name.ID), of: identity.Kind{Owner: name.Owner, By: a.Claim.By}}
 	}
+}
+
+// follow finds the conversation that a request continues without a name. Its prompt was hashed.
+func (t *talk) follow(p *Pool, a *Ask) {
+	c := &a.Claim
+	if !t.none() || c.Key.ID != "" || c.Opened.ID != "" || c.Stored[0].ID != "" || a.Away || a.Leg == Prefill ||
+		!a.Prompt.Kind.Generates() || a.Prompt.PreviousResponse != "" || len(a.Prompt.Chains) != 1 {
+		return
+	}
+	t.of = identity.Kind{Owner: a.Caller, By: identity.Lineage}
+	t.end, t.key = p.book.Extends(a.Caller, a.Prompt.Chains[0].Hashes, a.At.UnixNano())
+}
+
+// unnamed reports whether the request names no conversation and may continue one.
+func (t *talk) unnamed() bool { return t.of.By == identity.Lineage }
+
+// fingerprint names an unnamed conversation.
+func (t *talk) fingerprint() string {
+	id := identity.Lineage + "\x00" + strconv.FormatUint(t.key[0], 36)
+	return session.Fingerprint(session.Name{Kind: session.Key, ID: id})
 }
 
 // describe writes the conversation into the frame, whose rows are there.
@@ -45,7 +71,7 @@ func (t *talk) describe(p *Pool, a *Ask, f *fleet) {
 	if a.Prompt.Expected > 0 {
 		h.ExpectedOutput = hinted(a.Prompt, h.ExpectedOutput)
 	}
-	if t.none() || h.Session == 0 {
+	if t.unnamed() && t.none() && t.end != 0 || !t.unnamed() && (t.none() || h.Session == 0) {
 		return
 	}
 	known, more := p.book.Look(t.key, t.of)
@@ -109,7 +135,16 @@ func (t *talk) near(p *Pool, a *Ask) (keys [3]uint64) {
 }
 
 // turn counts the request in its conversation, when the first worker gets it.
-func (t *talk) turn(p *Pool, a *Ask, worker uint64, at time.Time) {
+func (t *talk) turn(p *Pool, a *Ask, f *fleet, worker uint64, at time.Time) {
+	if t.unnamed() {
+		before := t.key
+		t.key, t.end = p.book.Continue(t.end, before, at.UnixNano()), 0
+		if hashes := a.Prompt.Chains[0].Hashes; t.key == before || len(hashes) > f.seen() {
+			t.end = p.book.Asked(t.key, t.of.Owner, hashes[len(hashes)-1], at.UnixNano())
+		}
+		p.book.Turn(t.key, t.of, worker, at)
+		return // what it extends is what it began with: there is no break to be noted
+	}
 	if t.none() {
 		return
 	}
@@ -120,5 +155,13 @@ func (t *talk) turn(p *Pool, a *Ask, worker uint64, at time.Time) {
 		p.book.Forget(t.key)
 	} else {
 		p.book.Turn(t.key, t.of, worker, at)
+	}
+}
+
+// answered records where an unnamed conversation ends, whose only prompt has been continued by its answer. A new one of
+// whose prompt all is known has no end: what many prompts begin with is no sign of a conversation.
+func (t *talk) answered(p *Pool, hashes []uint64, at time.Time) {
+	if t.end != 0 {
+		p.book.Ends(t.key, t.of.Owner, t.end, hashes[len(hashes)-1], at.UnixNano())
 	}
 }

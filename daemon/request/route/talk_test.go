@@ -55,7 +55,7 @@ func TestConversation(t *testing.T) {
 		hashIn("\x00", "child") != hashOf("child") {
 		t.Error("two tenants' sessions of one name have one number, or a session of nobody's another than before")
 	}
-	f("no name", Claim{}, 0, 0, "", "", 0)
+	f("no name", Claim{}, 1, 0, "", "", 0)
 	last := claim
 	last.Final = true
 	turn(last, 0)

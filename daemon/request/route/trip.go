@@ -59,9 +59,9 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	}
 	c.sent++
 	if c.sent == 1 {
-		c.talk.turn(c.pool, &c.ask, w.Key(), at)
+		c.talk.turn(c.pool, &c.ask, &c.fleet, w.Key(), at)
 	}
-	c.held = held
+	c.held = int32(held)
 	row := &c.fleet.frame.Rows[to.row]
 	t.matched, t.live = row.Matched(), row.Live()
 	t.describe(c, at)
@@ -174,7 +174,7 @@ func inBlocks(held float64, length, size int) int {
 }
 
 // Believed returns how many of the prompt's tokens the last trip's worker was taken to hold.
-func (c *Choice) Believed() int { return c.held }
+func (c *Choice) Believed() int { return int(c.held) }
 
 // Live reports whether what the worker was taken to hold comes from its own reports.
 func (t *Trip) Live() bool { return t.live }
@@ -344,6 +344,7 @@ func (t *Trip) readReply(o *judge.Outcome, r *prompt.Reply, whole bool, at time.
 			if t.teller != nil {
 				t.teller.Answer(t.told, c.spaceID, chain.Hashes, at)
 			}
+			c.talk.answered(c.pool, chain.Hashes, at)
 		}
 	}
 	return u

@@ -103,7 +103,7 @@ func laneOf(c *Choice) uint64 {
 func Asked(c *Choice) Ask { return c.ask }
 
 // Trips returns how many workers have got the request of a choice.
-func Trips(c *Choice) int { return c.sent }
+func Trips(c *Choice) int { return int(c.sent) }
 
 // Lacks returns the verdict on the workers that have not had the request, whose order has come to its end: Full if one
 // of them is up. Chosen: one takes it now.
