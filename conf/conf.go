@@ -146,6 +146,7 @@ type Pool struct {
 
 	HandOverBytes int `toml:"hand_over_bytes"` // of memory for conversations that a drain can move; 0 = none
 
+	Weights        string `toml:"weights"`         // any | one: does a session keep the version of its workers' weights?
 	WorkerSessions string `toml:"worker_sessions"` // auto | on | off: do the workers keep SageMaker sessions?
 	InvocationPath string `toml:"invocation_path"` // where the workers take what comes in on SageMaker's paths
 	ClientRank     bool   `toml:"client_rank"`     // a client's X-data-parallel-rank holds; else it is dropped
@@ -292,6 +293,7 @@ func DefaultPool() Pool {
 		HeaderTimeout:          10 * time.Minute, // 1 M tokens at 15,000/s take 67 s; the rest is queueing
 		DownGrace:              20 * time.Second, // one that shuts down still answers what it has
 		StreamTimeout:          10 * time.Minute, // parsers of tools hold a long call until it is whole
+		Weights:                "any",
 		WorkerSessions:         "auto",
 		InvocationPath:         "/invocations",
 		PrefillTokensPerSecond: 15000, CPURate: 120_000, SharedRate: 40_000,

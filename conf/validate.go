@@ -60,6 +60,7 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 	}
 	r.between(child(path, "hand_over_bytes"), p.HandOverBytes, 0, 1<<40, "bytes, 0 for none,")
 	checkTimes(r, path, p)
+	r.oneOf(child(path, "weights"), p.Weights, "any", "one")
 	r.oneOf(child(path, "worker_sessions"), p.WorkerSessions, "auto", "on", "off")
 	if !isPath(p.InvocationPath) {
 		r.add(child(path, "invocation_path"), fmt.Sprintf("%.80q is no path", p.InvocationPath), `write as "/invocations"`)

@@ -151,6 +151,7 @@ var unpanelled = map[string]string{
 	"warmpath_module_info":                          "its value is always 1: its labels say what serves",
 	"warmpath_key_limit":                            "Limits of keys shows the share of it that is used",
 	"warmpath_pool_keys_shut_out":                   "an alert fires, and warmpath status names the keys",
+	"warmpath_worker_weights_version":               "of fleets that are trained; /api/v1/pools and the page have it",
 	"warmpath_index_nodes":                          "Prefix index shows its blocks",
 	"warmpath_history_replay_messages":              "of a moment after the start; the log has it",
 	"warmpath_history_replayed_messages":            "likewise",

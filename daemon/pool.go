@@ -94,6 +94,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf, d.storeTokens), Clients: &p.clients,
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
 	p.route.Book.Configure(first.conf.HandOverBytes)
+	p.route.KeepWeights(first.conf.Weights == "one")
 	p.ends = append(p.ends, d.peers.Join(c.Name, p.route),
 		d.memory.Join(c.Name, func() []string { return p.set.Load().conf.Models }, p.route))
 	p.asking = epoch.NewAsking(epoch.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
@@ -239,6 +240,7 @@ func (p *pool) change(c conf.Pool) error {
 	p.waker.Configure(c.Queue.WakeURL)
 	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf, p.daemon.storeTokens))
 	p.route.Book.Configure(next.conf.HandOverBytes)
+	p.route.KeepWeights(next.conf.Weights == "one")
 	p.prober.Configure(adapt.Questions(&next.conf, next.key, next.tls))
 	p.feed.Configure(adapt.Origins(&next.conf), next.tls)
 	if all := worker.Union(adapt.Specs(&c), adapt.Specs(&before.conf)); len(all) > len(c.Workers) {

@@ -62,7 +62,8 @@ type WorkerState struct {
 	Slowness  float64           `json:"slowness"`
 	Models    []string          `json:"models"`
 	Labels    map[string]string `json:"labels,omitempty"`
-	Origin    string            `json:"origin,omitempty"` // the kind of source that gave it
+	Weights   string            `json:"weights,omitempty"` // version of its weights; absent = not known
+	Origin    string            `json:"origin,omitempty"`  // the kind of source that gave it
 	LastError string            `json:"last_error,omitempty"`
 	ErrorAt   time.Time         `json:"last_error_at,omitzero"`
 	Events    *EventsState      `json:"kv_events,omitempty"`       // absent = none are configured
@@ -138,6 +139,7 @@ func describeWorker(w worker.Stats, now time.Time) WorkerState {
 		Slowness:  w.Slow,
 		Models:    w.Models,
 		Labels:    w.Labels,
+		Weights:   w.Weights.String(),
 		LastError: w.LastError,
 		ErrorAt:   w.LastErrorAt,
 		ErrorOver: w.ErrorOver,

@@ -17,6 +17,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
@@ -127,13 +128,14 @@ func (w *WorkerOrdered) ok() bool { return w.Status >= 200 && w.Status < 300 }
 
 // order is one path with its query, body and deadline.
 type order struct {
-	pool   *Pool
-	path   string
-	query  url.Values
-	effect func(q url.Values, answer []byte) effect
-	body   []byte
-	wait   time.Duration
-	down   float64 // the share of workers that have the order at a time; 0 = all
+	pool    *Pool
+	path    string
+	query   url.Values
+	effect  func(q url.Values, answer []byte) effect
+	body    []byte
+	wait    time.Duration
+	weights worker.Weights // that the workers have afterwards; 0 = not said
+	down    float64        // the share of workers that have the order at a time; 0 = all
 }
 
 // addOrders adds the route that sends an order to each worker of a pool. It needs a token, on loopback too: a fleet
@@ -174,6 +176,12 @@ func readOrder(c *fiber.Ctx) (o order, err error) {
 		return o, fmt.Errorf("path must be one of these, with its query: %s",
 			strings.Join(slices.Sorted(maps.Keys(orders)), " "))
 	}
+	o.weights = weightsAfter(path, o.body)
+	if text := c.Get(message.HeaderWeights); text != "" {
+		if o.weights = worker.WeightsNamed(text); o.weights == 0 {
+			return o, errors.New(message.HeaderWeights + " must be a whole number: the version of the weights after the call")
+		}
+	}
 	if q := c.Query("timeout"); q != "" {
 		o.wait, err = time.ParseDuration(q)
 		if err != nil || o.wait <= 0 || o.wait > maxOrderTime {
@@ -187,6 +195,22 @@ func readOrder(c *fiber.Ctx) (o order, err error) {
 		}
 	}
 	return o, nil
+}
+
+// weightsAfter returns the version of the weights that a call of vLLM's names in its body, 0 if it names none.
+func weightsAfter(path string, body []byte) worker.Weights {
+	var call struct {
+		Finished *string `json:"weight_version"`
+		Set      *string `json:"new_version"`
+	}
+	_ = json.Unmarshal(body, &call) // the worker refuses what is wrong
+	switch {
+	case path == "/finish_weight_update" && call.Finished != nil:
+		return worker.WeightsSaid(*call.Finished)
+	case path == "/update_weight_version" && call.Set != nil:
+		return worker.WeightsSaid(*call.Set)
+	}
+	return 0
 }
 
 // send sends the order to each worker, whether it is up or not, and returns all answers.
@@ -242,6 +266,7 @@ func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) 
 	case !w.ok():
 		o.pool.Workers.Woke(to.Endpoint, time.Now())
 	default:
+		o.pool.Workers.Updated(to.Endpoint, o.weights, time.Now())
 		o.note(o.effect(o.query, answer), to.Endpoint, time.Now())
 	}
 	return w

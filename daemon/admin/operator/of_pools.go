@@ -53,6 +53,8 @@ var ofWorkers = []reading[workerCounts]{
 		"to 1 in some minutes without such prompts; and the time per output token beside the pool's median, cached or "+
 		"not, from 3 times that on.",
 		workerLabels, func(w workerCounts) float64 { return w.Slow }),
+	gauge("worker_weights_version", "Version of the worker's weights, -1 where it is not known.", workerLabels,
+		func(w workerCounts) float64 { return float64(w.Weights) - 1 }),
 	gauge("worker_queued_prefill_seconds", "Believed prefill queue.", workerLabels,
 		func(w workerCounts) float64 { return w.Wait }),
 	gauge("index_blocks", "Blocks believed held.", workerLabels,

@@ -30,6 +30,12 @@ func (l *Set) After(workers []map[string]string) *Set {
 	return &Set{Names: names, Epoch: l.Epoch + 1}
 }
 
+// Has reports whether the set has a bit for the label.
+func (l *Set) Has(label string) bool {
+	_, ok := slices.BinarySearch(l.Names, label)
+	return ok
+}
+
 // Bits returns the bits of a worker's labels.
 func (l *Set) Bits(labels map[string]string) (bits uint64) {
 	for name, value := range labels {

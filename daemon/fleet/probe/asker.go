@@ -128,6 +128,20 @@ func (a *asker) paused(ctx context.Context, base string) bool {
 	return err == nil && status == http.StatusOK && json.Unmarshal(b, &answer) == nil && answer.Is
 }
 
+// weights returns the version of its weights that a worker names, 0 if it names none. vLLM has the path in its
+// development mode alone (entrypoints/serve/dev).
+func (a *asker) weights(ctx context.Context, base string) (worker.Weights, error) {
+	q := question{client: a.Client, url: base + "/weight_info", wait: min(countWait, a.HealthTimeout), limit: maxHealth}
+	status, b, err := a.get(ctx, q)
+	var answer struct {
+		Version *string `json:"weight_version"`
+	}
+	if err != nil || status != http.StatusOK || json.Unmarshal(b, &answer) != nil || answer.Version == nil {
+		return 0, err
+	}
+	return worker.WeightsSaid(*answer.Version), nil
+}
+
 // tokenWait is how long a worker that nobody else uses may take for a token.
 const tokenWait = 5 * time.Second
 

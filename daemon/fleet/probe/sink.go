@@ -35,5 +35,7 @@ type Sink interface {
 	Unlisted(id uint64, why string, at time.Time) // the models could not be read
 
 	Scraped(id uint64, p worker.Page, at time.Time)
+	Weights(id uint64, v worker.Weights, at time.Time) // that the worker says it has
+
 	Unscraped(id uint64, why string, at time.Time) // the metrics could not be read
 }

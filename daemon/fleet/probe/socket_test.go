@@ -78,6 +78,7 @@ type caches struct {
 
 func (c caches) Down(uint32)             { c.down <- true }
 func (caches) Restarted(uint32)          {}
+func (caches) Outdated(uint32)           {}
 func (c caches) Resized(_ uint32, n int) { c.capacity <- n }
 
 // followServer ends the server once the pool has read all of it, and returns what the pool knows of the worker then.

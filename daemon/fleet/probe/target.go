@@ -93,10 +93,16 @@ func (t *target) followHealthAlone(ctx context.Context, sink Sink) {
 // followMetrics scrapes at once and then every interval, while the worker is up. The health check of an idle worker
 // has it scraped: both use one connection.
 func (t *target) followMetrics(ctx context.Context, sink Sink) {
+	asksWeights := true // until it has answered that it does not name them
 	for asked := true; ctx.Err() == nil; {
 		a := t.asker.Load()
-		switch phase := sink.Phase(t.id, time.Now()); {
+		phase := sink.Phase(t.id, time.Now())
+		if phase.Up && asksWeights {
+			asksWeights = t.readWeights(ctx, a, sink)
+		}
+		switch {
 		case !phase.Up:
+			asksWeights = true
 			sleep(ctx, min(minGap, a.ScrapeInterval), nil, nil) // soon after it came up
 		case phase.Leaving:
 			t.readMetrics(ctx, a, sink)
@@ -181,6 +187,15 @@ func (t *target) readMetrics(ctx context.Context, a *asker, sink Sink) {
 	default:
 		sink.Scraped(t.id, p, time.Now())
 	}
+}
+
+// readWeights reports the version of its weights that the worker names. It returns false if the worker names none.
+func (t *target) readWeights(ctx context.Context, a *asker, sink Sink) bool {
+	v, err := a.weights(ctx, t.url)
+	if v != 0 && ctx.Err() == nil {
+		sink.Weights(t.id, v, time.Now())
+	}
+	return v != 0 || err != nil
 }
 
 // rest returns the pause before the next question to a worker: every, give or take a tenth, or that of an idle worker

@@ -67,6 +67,7 @@ func (f *fleet) drop(e *endpoint, now time.Duration, why string) {
 	}
 	f.fall(e, judge.Down, now)
 	e.forget()
+	f.unweigh(e)
 	f.noteAll(e.ranks, event{kind: dropped, why: why}, now)
 }
 
@@ -121,6 +122,7 @@ func (f *fleet) mayTake(w *Worker, r *request, e *endpoint, now time.Duration) b
 // restart records that an endpoint has a new process although no health check found it down.
 func (f *fleet) restart(e *endpoint, now time.Duration) {
 	e.forget()
+	f.unweigh(e)
 	e.health.Restart(now)
 	for _, w := range e.ranks {
 		w.totals.restart(now)

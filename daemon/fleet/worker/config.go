@@ -59,6 +59,9 @@ type Caches interface {
 	Down(slot uint32)
 	// Restarted means that the worker runs in a new process, though no health check saw it down.
 	Restarted(slot uint32)
+	// Outdated means that the worker has other weights now. It still has the blocks that it computed by the old ones, and
+	// nobody is to be sent there for them.
+	Outdated(slot uint32)
 	// Resized passes a cache's capacity, when the worker is registered (0 = not known yet) and when it changes.
 	Resized(slot uint32, tokens int)
 }
@@ -87,6 +90,7 @@ func (absent) ScrapeSoon(uint64)            {}
 func (absent) ListSoon(uint64)              {}
 func (absent) Down(uint32)                  {}
 func (absent) Restarted(uint32)             {}
+func (absent) Outdated(uint32)              {}
 func (absent) Resized(uint32, int)          {}
 func (absent) MayHaveCome()                 {}
 

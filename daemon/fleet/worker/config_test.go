@@ -38,7 +38,7 @@ func TestLabelSet(t *testing.T) {
 		for _, m := range labels {
 			specs = append(specs, Spec{Labels: m})
 		}
-		next := l.After(labelsOf(specs))
+		next := l.After(labelsIn(specs))
 		if got := fmt.Sprint(next.Names); got != want || (next == l) != same || (next.Epoch == l.Epoch) != same {
 			t.Errorf("%s, epoch %d after %d; want %s, the same: %v", got, next.Epoch, l.Epoch, want, same)
 		}
@@ -57,10 +57,18 @@ func TestLabelSet(t *testing.T) {
 	for i := range 80 {
 		many[fmt.Sprintf("n%02d", i)] = "v"
 	}
-	l = l.After(labelsOf([]Spec{{Labels: many}}))
+	l = l.After([]map[string]string{many})
 	if got := l.Bits(many); len(l.Names) != labels.Max || got != 1<<63-1 {
 		t.Errorf("%d names, bits %b; want %d, all", len(l.Names), got, labels.Max)
 	}
+}
+
+// labelsIn returns the labels of each spec.
+func labelsIn(specs []Spec) (all []map[string]string) {
+	for i := range specs {
+		all = append(all, specs[i].Labels)
+	}
+	return all
 }
 
 // TestZeroConfig: zero means the default, and a pool without hooks, watcher and timer works.

@@ -3,6 +3,7 @@ package worker
 import (
 	"encoding/json"
 	"slices"
+	"sync/atomic"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/models"
@@ -35,6 +36,10 @@ type endpoint struct {
 	heard   publishedAt
 
 	deniesKey bool // the last reading of its models was refused
+
+	weights  atomic.Uint64     // its Weights; read without the lock
+	said     Weights           // what its engine said last of them; 0 = nothing
+	labelled map[string]string // the spec's labels, and that of its weights; replaced, never changed
 }
 
 // unreadLooks is how many looks in a row at a worker that is up must find no page of metrics before the log says so: a

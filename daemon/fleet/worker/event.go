@@ -53,6 +53,9 @@ const (
 	paused
 	woke
 	emptied
+	weighed
+	reweighed
+	weighedBack
 	unread
 	paired
 	unpaired
@@ -79,6 +82,8 @@ func (a *announcer) announce(events []event) {
 				a.caches.Down(w.slot)
 			case restarted, slept, emptied:
 				a.caches.Restarted(w.slot)
+			case reweighed, weighedBack:
+				a.caches.Outdated(w.slot)
 			case registered, resized:
 				a.caches.Resized(w.slot, e.tokens)
 			}
@@ -136,6 +141,13 @@ func (a *announcer) write(e event) {
 	case unpaired:
 		l.Warn("worker gets no prompts that are computed for, or by, another worker, but for a trial now and then; "+
 			"restart it, and compare its connector with the others'", "why", e.why, "for", e.wait)
+	case weighed:
+		l.Info("worker's weights", "version", e.why)
+	case reweighed:
+		l.Info("worker has new weights: what its cache has of the old ones does not count", "versions", e.why)
+	case weighedBack:
+		l.Warn("worker has older weights than before, and serves with them: if they were not meant to go back, repeat the "+
+			"update; what its cache has of the others does not count", "versions", e.why)
 	case unread:
 		l.Warn("worker's metrics cannot be read: what its engine does, and how large its cache is, are not known; make its "+
 			"metrics_url the page of a vLLM, SGLang or TensorRT-LLM, reachable and shorter than 8 MiB", "why", e.why)

@@ -81,8 +81,7 @@ func (f *fleet) noteAll(ranks []*Worker, e event, now time.Duration) {
 }
 
 // update makes specs the configured endpoints.
-func (f *fleet) update(specs []Spec, set *labels.Set, now time.Duration) {
-	f.labels = set
+func (f *fleet) update(specs []Spec, now time.Duration) {
 	old := make(map[string]*endpoint, len(f.endpoints))
 	for _, e := range f.endpoints {
 		old[e.name] = e
@@ -109,13 +108,19 @@ func (f *fleet) update(specs []Spec, set *labels.Set, now time.Duration) {
 		if e.spec.Drain != specs[i].Drain {
 			turned = append(turned, e)
 		}
+		was := e.spec.Labels[weightsLabel]
 		e.spec = specs[i]
+		if is := e.spec.Labels[weightsLabel]; is != was {
+			f.weigh(e, WeightsNamed(is), false, now)
+		}
+		e.setLabels(e.version())
 		next = append(next, e)
 	}
 	for _, e := range old {
 		f.remove(e, now)
 	}
 	f.endpoints = next
+	f.relabel()
 	for _, e := range fresh {
 		f.add(e)
 	}
@@ -142,7 +147,7 @@ func (f *fleet) add(e *endpoint) {
 // adopt applies the parts of an endpoint's spec that may change while it stays.
 func (f *fleet) adopt(e *endpoint, now time.Duration) {
 	for _, w := range e.ranks {
-		if w.adopt(&e.spec, f.labels) {
+		if w.adopt(f.labels) {
 			f.note(w, event{kind: resized, tokens: w.capacity.inForce}, now)
 		}
 	}
@@ -200,7 +205,7 @@ func (f *fleet) addRank(w *Worker, now time.Duration) {
 		w.slot++
 	}
 	f.taken[w.slot] = w
-	w.adopt(&w.spec, f.labels)
+	w.adopt(f.labels)
 	if w.isUp() {
 		f.up++
 		f.startSlow(w, now)

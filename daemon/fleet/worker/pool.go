@@ -37,7 +37,7 @@ func New(c Config, now time.Time) *Pool {
 		taken: map[uint32]*Worker{}, watched: map[uint64]*endpoint{}}
 	p.fleet.conf = newSettings(c)
 	p.set.Store(p.fleet.conf)
-	p.labels.Store(&labels.Set{})
+	p.fleet.labels = &labels.Set{}
 	p.Update(c.Workers, now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,6 +51,9 @@ func (p *Pool) unlock() {
 	p.fleet.events = nil
 	room := p.fleet.conf.Room
 	seen, publish := p.fleet.sharing.inHurry()
+	if set := p.fleet.labels; set != p.labels.Load() {
+		p.labels.Store(set)
+	}
 	if n := int32(len(p.fleet.workers)); n != p.count.Load() {
 		p.count.Store(n)
 	}
@@ -88,9 +91,7 @@ func (p *Pool) Configure(c Config) {
 func (p *Pool) Update(specs []Spec, now time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
-	set := p.labels.Load().After(labelsOf(specs))
-	p.labels.Store(set)
-	p.fleet.update(specs, set, p.fleet.clock(now))
+	p.fleet.update(specs, p.fleet.clock(now))
 	p.served.Store(models.SameModels(p.fleet.listings()))
 }
 

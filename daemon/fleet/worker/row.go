@@ -46,7 +46,8 @@ type Stats struct {
 	Rank     int               // data-parallel, of Ranks
 	Ranks    int               // behind the address
 	URL      string            // without credentials
-	Labels   map[string]string // of its spec; not to be changed
+	Labels   map[string]string // of its spec, and that of its weights; not to be changed
+	Weights  Weights
 	Slot     uint32
 	State    Standing  // Starting, Ready, Silent, Down, Asleep, Ejected or Draining
 	Since    time.Time // when it entered the state
@@ -106,7 +107,7 @@ type Stats struct {
 func (w *Worker) stats(m *moment, l *limits) Stats {
 	slow := m.slowness * w.speed.Times()
 	s := Stats{
-		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Labels: w.named, Slot: w.slot,
+		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Labels: w.named, Weights: w.Weights(), Slot: w.slot,
 		Since: w.since, Breaker: w.health.Breaker(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
 		Prefills: w.role == abi.RowPrefill, Helps: w.named[roleLabel] == prefillRole,
 		Theirs: w.theirs.n, Limit: l.requests,

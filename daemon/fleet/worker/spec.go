@@ -64,18 +64,19 @@ type marks struct {
 	price  float64 // Spec.Cost
 	labels uint64  // bits of set
 	set    *labels.Set
-	named  map[string]string // Spec.Labels
+	named  map[string]string // Spec.Labels, and that of its weights
 	role   uint32
 }
 
-// marksOf returns the marks of a spec, of which zeros mean the defaults.
-func marksOf(s *Spec, set *labels.Set) marks {
+// marksOf returns the marks of an endpoint, of whose spec zeros mean the defaults.
+func marksOf(e *endpoint, set *labels.Set) marks {
+	s := &e.spec
 	return marks{
 		weight: cmp.Or(s.Weight, 1),
 		price:  cmp.Or(s.Cost, 1),
-		labels: set.Bits(s.Labels),
+		labels: set.Bits(e.labelled),
 		set:    set,
-		named:  s.Labels,
+		named:  e.labelled,
 		role:   roleBits[s.Role],
 	}
 }
@@ -96,13 +97,4 @@ func Union(next, before []Spec) []Spec {
 		}
 	}
 	return next
-}
-
-// labelsOf returns the labels of each spec.
-func labelsOf(specs []Spec) []map[string]string {
-	all := make([]map[string]string, len(specs))
-	for i := range specs {
-		all[i] = specs[i].Labels
-	}
-	return all
 }

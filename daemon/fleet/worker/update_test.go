@@ -81,8 +81,8 @@ func TestUpdateBadSpecs(t *testing.T) {
 
 // hooks are Caches of functions, any of which may be nil.
 type hooks struct {
-	down, restarted func(uint32)
-	resized         func(uint32, int)
+	down, restarted, outdated func(uint32)
+	resized                   func(uint32, int)
 }
 
 func (h hooks) Down(slot uint32) {
@@ -94,6 +94,12 @@ func (h hooks) Down(slot uint32) {
 func (h hooks) Restarted(slot uint32) {
 	if h.restarted != nil {
 		h.restarted(slot)
+	}
+}
+
+func (h hooks) Outdated(slot uint32) {
+	if h.outdated != nil {
+		h.outdated(slot)
 	}
 }
 

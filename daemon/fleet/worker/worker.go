@@ -117,11 +117,11 @@ func (e *endpoint) newRank(r, n int) *Worker {
 		shownAs: Starting}
 }
 
-// adopt applies the parts of a spec that may change while a worker stays, and reports whether the capacity changed.
-func (w *Worker) adopt(s *Spec, set *labels.Set) bool {
-	w.marks = marksOf(s, set)
-	w.capacity.configured = s.KVTokens
-	w.cpu.Store(int64(s.CPUTokens))
+// adopt applies the parts of its endpoint's spec that may change while a worker stays, and reports whether the capacity changed.
+func (w *Worker) adopt(set *labels.Set) bool {
+	w.marks = marksOf(w.endpoint, set)
+	w.capacity.configured = w.spec.KVTokens
+	w.cpu.Store(int64(w.spec.CPUTokens))
 	return w.resize()
 }
 

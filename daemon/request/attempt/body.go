@@ -49,12 +49,12 @@ type body struct {
 	jobs    *jobReader    // reads which jobs the answer names; nil = it names none
 }
 
-// breakage is how an answer broke off. Few do, so that it is apart.
+// breakage is how an answer broke off, or what else follows a stream. Few do, so that it is apart.
 type breakage struct {
 	why  error
 	cut  []byte         // the worker's error event, which the client has not got
 	left *judge.Outcome // of its trip, which has ended before the answer has; nil = it has not
-	tail []byte         // an error event that the client is still to read
+	tail []byte         // an error event, or a comment, that the client is still to read
 }
 
 // says reports whether the answer may say what it has used, or how far a job is. plain: it is not compressed. A sound

@@ -27,6 +27,7 @@ type stream struct {
 	body
 	splitter splitter // of events
 	err      error    // what comes after page and the tail
+	told     string   // versions of the weights in its head
 }
 
 // HandOver has the stream end with ErrBroken where the worker breaks off, or reports that it fails. Then either
@@ -56,6 +57,17 @@ func (a *Attempt) Concluded(o judge.Outcome, used route.Usage, whole bool) {
 		s.r.In.Seen.Usage = used
 	}
 	s.once.Do(func() { s.conclude(o, whole, time.Now()) })
+	if whole {
+		s.err = io.EOF
+		s.tellWeights()
+	}
+}
+
+// TellWeights notes the versions of the weights in the head of the answer, and returns them.
+func (a *Attempt) TellWeights() string {
+	a.answer.told = a.Trip.Weights()
+	a.answer.r.In.Seen.Weights = a.answer.told
+	return a.answer.told
 }
 
 // Stream returns the answer, if it is a stream.
@@ -112,6 +124,7 @@ func (s *stream) ReadRoom(room upstream.Room) (int, error) {
 			s.err = errFailedInside // the door's own form of stream gets the same error
 		}
 		s.finish(io.EOF)
+		s.tellWeights()
 	case err == io.EOF:
 		n = s.holdBack(p[:n], len(p))
 		s.breakOff(io.ErrUnexpectedEOF)
@@ -221,6 +234,16 @@ func (s *stream) warn(err error, number int) {
 		s.broke.tail = append(s.broke.tail, "\n\n"...)
 	}
 	s.broke.tail = append(s.broke.tail, f.Event(s.r.Shape(), number)...)
+}
+
+// tellWeights has a stream of events end with a comment that names the versions of the weights, where its head named
+// another, or went out before any was known.
+func (s *stream) tellWeights() {
+	seen := &s.r.In.Seen
+	if !s.events || !s.ok || s.length() >= 0 || seen.Weights == s.told && seen.Comments == 0 || seen.Weights == "" {
+		return
+	}
+	s.broke = &breakage{tail: []byte(": " + message.HeaderWeights + ": " + seen.Weights + "\n\n")}
 }
 
 // Peer returns where the client's frames go, once the worker has accepted a WebSocket.

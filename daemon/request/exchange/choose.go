@@ -44,6 +44,9 @@ func (e *Exchange) choose(ctx context.Context) *message.Outbound {
 	if f := e.req.Hides(); f != nil {
 		return e.refuse(*f)
 	}
+	if f := e.req.ReadWeights(); f != nil {
+		return e.refuse(*f)
+	}
 	if in.Tail == nil && e.req.Read.Req.Stream && e.req.Generates() { // with a Tail the client may still write
 		in.Comments.Begin()
 	}
@@ -137,7 +140,7 @@ func (e *Exchange) decide(ctx context.Context, ask *route.Ask) *message.Fault {
 		e.noteReason(ctx)
 	}
 	e.req.Journal.Decided(e.req.In, &e.choice, v)
-	if v == route.Fenced && !e.req.Own() && !admission.NeedsWhole(&e.req) {
+	if v == route.Fenced && !e.req.Own() && !admission.NeedsWhole(&e.req) && !e.req.WantsWeights() {
 		e.req.Journal.Fenced(e.req.In, e.req.Pool)
 	}
 	// A prefiller that was named was decided with the answer, and where a filter turns away there is nothing to decide.
@@ -294,6 +297,8 @@ func (e *Exchange) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (r
 		ask.Queue = admission.Queueing(e.req.Pool.Queue, e.req.Place, ask.At)
 		found := e.req.Missing(e.req.Pool.Choose(&e.choice, ask)) // after a fault it is for the record alone
 		switch {
+		case f != nil && v == route.Fenced && f.Code == message.FaultWaited.Code:
+			return v, new(e.faultOf(v))
 		case f != nil:
 			return v, f
 		case !e.req.Patient(found) || e.fallsAtOnce(found):

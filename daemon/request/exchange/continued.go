@@ -100,7 +100,7 @@ func (c *continued) ReadRoom(room upstream.Room) (int, error) {
 		if n > 0 {
 			return n, nil
 		}
-		if c.conclude(err) {
+		if c.conclude(err) && err != io.EOF {
 			return 0, err
 		}
 	}

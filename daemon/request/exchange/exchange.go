@@ -313,6 +313,9 @@ func (e *Exchange) complete(ctx context.Context, a *attempt.Attempt, out *messag
 	e.explain(out)
 	e.req.TellModel(out)
 	e.req.Limits.Tell(out, e.req.Shape())
+	if v := a.TellWeights(); v != "" {
+		out.Set(message.HeaderWeights, v)
+	}
 	e.by = w
 	if e.choice.Answered(w, out.Status < 400 && against != judge.Denied) && e.req.Cookie != "" {
 		c := http.Cookie{Name: e.req.Epoch.Sessions.Cookie, Value: e.req.Cookie, Path: "/", HttpOnly: true,

@@ -118,6 +118,9 @@ func (e *Exchange) faultOf(v route.Verdict) message.Fault {
 	case route.UnknownModel:
 		return e.req.UnlistedModel()
 	case route.Fenced:
+		if e.req.WantsWeights() {
+			return message.FaultWeights
+		}
 		if admission.NeedsWhole(&e.req) {
 			return admission.FaultWhole(&e.req)
 		}

@@ -247,6 +247,9 @@ func appendLine(l *jsonline.Line, in *message.Inbound, e ended) {
 	appendModel(l, seen)
 	l.Text("pool", seen.Pool)
 	l.Text("worker", seen.Worker)
+	if seen.Weights != "" {
+		l.Text("weights", seen.Weights)
+	}
 	l.Text("strategy", seen.Strategy)
 	l.Text("reason", seen.Reason)
 	l.Text("fallback", seen.Fallback)

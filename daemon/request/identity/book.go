@@ -19,10 +19,11 @@ type Key [2]uint64
 
 // Talk is what is known of a conversation.
 type Talk struct {
-	Turns  uint32    // its requests that were sent to a worker
-	Last   time.Time // when the last of them was
-	Worker uint64    // that it was sent to, as the caller counts them
-	Output float64   // mean tokens of its answers, of late; 0 = none has ended
+	Turns   uint32    // its requests that were sent to a worker
+	Last    time.Time // when the last of them was
+	Worker  uint64    // that it was sent to, as the caller counts them
+	Weights uint64    // version of the weights that its last answer had, as the caller counts them; 0 = not known
+	Output  float64   // mean tokens of its answers, of late; 0 = none has ended
 }
 
 // Kind is conversations that are alike: those of one API key's agents of one make.
@@ -107,6 +108,16 @@ func (b *Book) Turn(k Key, of Kind, worker uint64, at time.Time) {
 	t.Turns++
 	t.Last, t.Worker = at, worker
 	b.talks.Put(k, t)
+}
+
+// Weigh records the version of the weights that answers a turn which was counted.
+func (b *Book) Weigh(k Key, version uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t, ok := b.talks.Get(k); ok {
+		t.Weights = version
+		b.talks.Put(k, t)
+	}
 }
 
 // learning is the weight of the newest answer in the mean of a conversation's.

@@ -26,6 +26,13 @@ type Fault struct {
 // people.
 const HeaderDropped = "X-Warmpath-Dropped"
 
+// HeaderWeights has the versions of the weights that made an answer, and HeaderWeightsMin the least one that a client
+// asks for.
+const (
+	HeaderWeights    = "X-Warmpath-Weights"
+	HeaderWeightsMin = "X-Warmpath-Weights-Min"
+)
+
 // Cause is why a request gets no answer of a worker. The counts of requests differ by it.
 type Cause uint8
 
@@ -44,6 +51,11 @@ var (
 		Message: "no worker that is up can serve this request; try again shortly"}
 	FaultFenced = Fault{Status: 503, Kind: "service_unavailable", Code: "no_worker_for_key",
 		Message: "this API key has workers of its own (keys.workers), and none of them is among those of the model"}
+	FaultWeights = Fault{Status: 503, Kind: "service_unavailable", Code: "old_weights", Retry: 2, Cause: NoFreeWorker,
+		Message: "no worker that may serve this request has weights of the version that it asks for (" + HeaderWeightsMin +
+			") or of a later one; try again shortly"}
+	FaultWeightsMin = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_weights_min",
+		Message: HeaderWeightsMin + " must be a whole number: the least version of the weights"}
 	FaultTooLarge = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
 		Message: "the request body is over this router's limit (server.max_body_bytes)"}
 	FaultRejected = Fault{Status: 429, Kind: "rate_limit_error", Code: "rejected_by_strategy", Retry: 1,

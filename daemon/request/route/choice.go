@@ -49,9 +49,10 @@ type decision struct {
 	pair   *worker.Worker // that the strategy has named to compute the prompt; nil = none
 
 	filtered
-	wide    bool   // the strategy is asked once more, with all workers that are up
-	leaving string // id of the worker that leaves, and still has the conversation; "" = none
-	unasked bool   // the session's worker came first without the strategy, which may keep the request from the others
+	wide    bool         // the strategy is asked once more, with all workers that are up
+	leaving string       // id of the worker that leaves, and still has the conversation; "" = none
+	fence   worker.Fence // of the request itself
+	unasked bool         // the session's worker came first without the strategy, which may keep the request from the others
 }
 
 var decisions = sync.Pool{New: func() any { return new(decision) }}
@@ -59,6 +60,7 @@ var decisions = sync.Pool{New: func() any { return new(decision) }}
 // reset makes d that of a request, and keeps the memory.
 func (d *decision) reset(a *Ask) {
 	d.ask = *a
+	d.fence = a.Fence
 	d.fleet.reset()
 	d.order = order{}
 	d.result = host.Result{}
@@ -74,6 +76,7 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 		return v
 	}
 	c.talk.find(p, &c.ask)
+	c.keepWeights()
 	c.hashPrompt()
 	c.findStrategy()
 	if by, r := c.filter(c.strategy); by != nil {
@@ -147,6 +150,19 @@ func (c *Choice) hashPrompt() {
 
 // need returns how many tokens of its model's length the request surely takes.
 func (c *Choice) need() int { return max(needOf(c.prompt, &c.size, len(c.ask.IDs)), c.outgrew) }
+
+// keepWeights keeps the request of a conversation to the workers with the weights of its turn before, while one of them
+// may get it and the pool asks for that. A session that is bound to its worker stays there.
+func (c *Choice) keepWeights() {
+	if !c.pool.one.Load() || c.talk.none() || c.stay.worker() != "" {
+		return
+	}
+	known, _ := c.pool.book.Look(c.talk.key, c.talk.of)
+	v := worker.Weights(known.Weights)
+	if v != 0 && c.pool.Workers.HasWeights(v, c.fence, c.prompt.Model, c.at) {
+		c.ask.Fence = append(slices.Clip(c.fence), v.Only())
+	}
+}
 
 // query describes the request to the fleet.
 func (c *Choice) query() worker.Query {
@@ -419,6 +435,7 @@ func (c *Choice) lookAgain(at time.Time) {
 		askForOthers(c)
 	}
 	c.at = at
+	c.ask.Fence = c.fence
 	if by, _ := c.filter(cmp.Or(c.serving.Strategy(), c.strategy)); by != nil { // there is none while the pool closes
 		c.only = new(worker.Allowed)
 	}

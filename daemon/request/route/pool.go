@@ -39,6 +39,7 @@ type Pool struct {
 	reuse    *prefix.Reuse
 	turns    turns
 	book     *identity.Book
+	one      atomic.Bool // a conversation keeps its weights
 	breaks   *breaks.Book
 	answers  answers
 	scale    scale
@@ -108,6 +109,9 @@ func New(c Config) *Pool {
 	return p
 }
 
+// KeepWeights has each conversation keep to the version of the weights of its turn before, while a worker has that.
+func (p *Pool) KeepWeights(on bool) { p.one.Store(on) }
+
 // Configure makes c the workers' configuration, and t that of the tiers below their GPUs.
 func (p *Pool) Configure(c worker.Config, t Tiers) {
 	p.lower.configure(t)
@@ -122,6 +126,18 @@ func (c caches) Down(slot uint32) { c.forget(slot) }
 
 // Restarted implements worker.Caches.
 func (c caches) Restarted(slot uint32) { c.forget(slot) }
+
+// Outdated implements worker.Caches. The worker's own reports go on: it still has those blocks.
+func (c caches) Outdated(slot uint32) {
+	c.Index.Remove(slot)
+	c.lower.cpu.index.Remove(slot)
+	if c.Held.Worker(slot).Live {
+		c.Held.Writer(slot).Clear()
+	}
+	if w, to := c.Workers.At(slot), c.teller.Load(); w != nil && to != nil {
+		to.Forgotten(w.Key())
+	}
+}
 
 // Resized implements worker.Caches.
 func (c caches) Resized(slot uint32, tokens int) { c.setCapacity(slot, tokens) }

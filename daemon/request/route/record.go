@@ -20,6 +20,7 @@ type Record struct {
 	Model    string `json:"model"`             // that served it, or was to
 	Session  string `json:"session,omitempty"` // the kind of the session that it belongs to
 	Trace    string `json:"trace_id,omitempty"`
+	Weights  string `json:"weights,omitempty"` // versions that the answer was made with, as 12 or 12-13
 
 	PromptTokens  int     `json:"prompt_tokens"`            // of all prompts together, as estimated here
 	LongestPrompt int32   `json:"longest_prompt,omitempty"` // of the longest of several

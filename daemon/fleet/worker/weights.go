@@ -1,0 +1,174 @@
+package worker
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/labels"
+)
+
+// Weights is the version of the weights that a worker computes with: one more than its number, 0 = it is not known.
+// All ranks of an address have one version.
+//
+// A version is also the worker's label "weights", so that strategies see it in their rows and fences select by it. It
+// comes from a label of the configuration or a registration, from the engine itself (vLLM's /weight_info) and from the
+// call that has brought new weights.
+type Weights uint64
+
+// weightsLabel is the name of the label.
+const weightsLabel = "weights"
+
+// WeightsNamed reads a version as clients and labels write it: a whole number. Any other text is none.
+func WeightsNamed(text string) Weights {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0
+	}
+	return Weights(n + 1)
+}
+
+// WeightsSaid reads a version in the words of an engine or a trainer: the number at their end, as in step-42. Words
+// without one are version 0, as vLLM's "default" before the first update.
+func WeightsSaid(words string) Weights {
+	digits := words[len(strings.TrimRight(words, "0123456789")):]
+	if digits == "" {
+		digits = "0"
+	}
+	return WeightsNamed(digits)
+}
+
+// String returns the number, "" if it is not known.
+func (v Weights) String() string {
+	if v == 0 {
+		return ""
+	}
+	return strconv.FormatUint(uint64(v-1), 10)
+}
+
+// Span writes the versions of an answer's beginning and end, as 12 or 12-13.
+func (v Weights) Span(end Weights) string {
+	if end == v || end == 0 {
+		return v.String()
+	}
+	if v == 0 {
+		return end.String()
+	}
+	return v.String() + "-" + end.String()
+}
+
+// Only returns the label, as a Fence has it, of the workers with that version alone.
+func (v Weights) Only() string { return weightsLabel + "=" + v.String() }
+
+// AtLeast returns the label, as a Fence has it, of the workers with that version or a later one.
+func (v Weights) AtLeast() string { return weightsLabel + labels.AtLeast + v.String() }
+
+// Weights returns the version of the worker's weights as of now.
+func (w *Worker) Weights() Weights { return w.version() }
+
+func (e *endpoint) version() Weights { return Weights(e.weights.Load()) }
+
+// Weights is called with each answer of a worker's /weight_info. An engine that says what it said before says nothing
+// new: a trainer may have named a version to the router alone.
+func (p *Pool) Weights(id uint64, v Weights, now time.Time) {
+	p.report(id, func(e *endpoint) {
+		was := e.said
+		e.said = v
+		if v != was && (was != 0 || v > 1 || e.weights.Load() == 0) {
+			p.fleet.weigh(e, v, false, p.fleet.clock(now))
+		}
+	})
+}
+
+// Updated records that the endpoint with that id has new weights, of that version.
+func (p *Pool) Updated(id string, v Weights, now time.Time) {
+	p.mu.Lock()
+	defer p.unlock()
+	if e := p.fleet.at(id); e != nil && v != 0 {
+		p.fleet.weigh(e, v, true, p.fleet.clock(now))
+	}
+}
+
+// HasWeights reports whether a worker inside of the fence has that version and may get requests.
+func (p *Pool) HasWeights(v Weights, fence Fence, model string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	inside, at := p.fleet.labels.Mask(fence), p.fleet.clock(now)
+	for _, w := range p.fleet.workers {
+		if w.Weights() == v && inside.Admit(w.labels) && w.takes(at) && w.listing.Fits(model) {
+			return true
+		}
+	}
+	return false
+}
+
+// weigh makes v the version of an endpoint. What was computed by other weights is of no use then: to the router the KV
+// caches are empty. That holds too where updated says that an unknown version is gone.
+func (f *fleet) weigh(e *endpoint, v Weights, updated bool, now time.Duration) {
+	was := Weights(e.weights.Swap(uint64(v)))
+	if v == was {
+		return
+	}
+	e.setLabels(v)
+	if len(e.ranks) == 0 { // it is new
+		return
+	}
+	if f.labels.Has(v.Only()) {
+		for _, w := range e.ranks {
+			w.label(f.labels)
+		}
+	} else {
+		f.relabel()
+	}
+	kind := weighed
+	switch {
+	case v == 0: // a label was taken away
+		return
+	case v < was:
+		kind = weighedBack
+	case was != 0 || updated:
+		kind = reweighed
+	}
+	f.noteAll(e.ranks, event{kind: kind, why: was.Span(v)}, now)
+}
+
+// unweigh makes the version of an endpoint, whose process has ended, that of its label.
+func (f *fleet) unweigh(e *endpoint) {
+	e.said = 0
+	v := WeightsNamed(e.spec.Labels[weightsLabel])
+	if Weights(e.weights.Swap(uint64(v))) != v {
+		e.setLabels(v)
+		f.relabel()
+	}
+}
+
+// label gives the worker the bits of its labels.
+func (w *Worker) label(set *labels.Set) {
+	w.marks.labels, w.marks.set, w.marks.named = set.Bits(w.labelled), set, w.labelled
+}
+
+// setLabels writes a version into the endpoint's labels.
+func (e *endpoint) setLabels(v Weights) {
+	e.labelled = e.spec.Labels
+	if v == 0 {
+		return
+	}
+	e.labelled = maps.Clone(e.labelled)
+	if e.labelled == nil {
+		e.labelled = map[string]string{}
+	}
+	e.labelled[weightsLabel] = v.String()
+}
+
+// relabel gives the labels of all workers their bits anew.
+func (f *fleet) relabel() {
+	all := make([]map[string]string, len(f.endpoints))
+	for i, e := range f.endpoints {
+		all[i] = e.labelled
+	}
+	f.labels = f.labels.After(all)
+	for _, w := range f.workers {
+		w.label(f.labels)
+	}
+}
