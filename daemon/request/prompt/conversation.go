@@ -25,22 +25,41 @@ type message struct {
 type conversation struct {
 	body       []byte
 	messages   []message
-	unfinished bool // the last item is in progress: the worker goes on with it
+	starts     []int // of a batch: the index in messages at which each conversation begins; empty = it is none
+	unfinished bool  // the last item is in progress: the worker goes on with it
 }
 
 func (t *conversation) reset(body []byte) {
 	t.body = body
-	t.messages = t.messages[:0]
+	t.messages, t.starts = t.messages[:0], t.starts[:0]
 	t.unfinished = false
 }
 
 // role returns a message's role.
 func (t *conversation) role(m *message) []byte { return Inside(m.role.of(t.body)) }
 
-// readMessages scans a list of messages, which replaces an earlier one.
+// readMessages scans a list of messages, or of such lists, which replaces an earlier one.
 func (t *conversation) readMessages(s *scanner) bool {
-	t.messages = t.messages[:0]
-	return s.array(func() bool { return t.readMessage(s) })
+	t.messages, t.starts = t.messages[:0], t.starts[:0]
+	return s.array(func() bool {
+		if s.at() != '[' {
+			return t.readMessage(s)
+		}
+		if len(t.starts) == maxPrompts {
+			return s.value()
+		}
+		t.starts = append(t.starts, len(t.messages))
+		return s.array(func() bool { return t.readMessage(s) })
+	})
+}
+
+// IsBatch reports whether the value of messages is a list of conversations, and not one.
+func IsBatch(messages []byte) (is bool) {
+	Elements(messages, func(m []byte) bool {
+		is = len(m) > 0 && m[0] == '['
+		return false
+	})
+	return is
 }
 
 func (t *conversation) readMessage(s *scanner) bool {
@@ -69,9 +88,9 @@ func (t *conversation) readMessage(s *scanner) bool {
 	return ok
 }
 
-// writeChat appends the messages of a chat.
-func (t *conversation) writeChat(w *writer, c *Chain) {
-	for i := range t.messages {
+// writeChat appends the messages of a chat: those from one index up to another.
+func (t *conversation) writeChat(w *writer, c *Chain, from, to int) {
+	for i := from; i < to; i++ {
 		t.writeMessage(w, c, &t.messages[i])
 	}
 }

@@ -21,14 +21,20 @@ func (r *Request) Hash(seed uint64) {
 		c.fixed = true
 		c.value(r.fields.raw(fieldQuery))
 		c.value(r.fields.raw(fieldDocuments))
-	case len(r.talk.messages) > 0:
+	case r.Kind == Messages && len(r.talk.messages) > 0, r.Kind == CountTokens && len(r.talk.messages) > 0:
 		c := r.addChain(seed, domainChat)
 		r.w.tools(c, r.fields.raw(fieldTools))
-		if r.Kind == Messages || r.Kind == CountTokens {
-			r.talk.writeBlocks(&r.w, c, r.fields.raw(fieldInstructions))
-		} else {
-			r.talk.writeChat(&r.w, c)
+		r.talk.writeBlocks(&r.w, c, r.fields.raw(fieldInstructions))
+	case len(r.talk.starts) > 0:
+		for i, from := range r.talk.starts {
+			to := len(r.talk.messages)
+			if i+1 < len(r.talk.starts) {
+				to = r.talk.starts[i+1]
+			}
+			r.hashChat(seed, from, to)
 		}
+	case len(r.talk.messages) > 0:
+		r.hashChat(seed, 0, len(r.talk.messages))
 	default:
 		r.hashPrompt(seed)
 	}
@@ -50,6 +56,13 @@ func (r *Request) addChain(seed uint64, domain byte) *Chain {
 	c.watch = r.Watch
 	c.fixed = r.fixed || !r.Kind.Generates()
 	return c
+}
+
+// hashChat makes a chain of the messages from one index up to another.
+func (r *Request) hashChat(seed uint64, from, to int) {
+	c := r.addChain(seed, domainChat)
+	r.w.tools(c, r.fields.raw(fieldTools))
+	r.talk.writeChat(&r.w, c, from, to)
 }
 
 // hashResponses writes a Responses input: instructions are a system message, a bare text is the user's.

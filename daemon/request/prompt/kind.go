@@ -22,28 +22,30 @@ const (
 )
 
 // kinds are the paths as vLLM serves them (0.11 to 0.32): what is listed once has no second form there, so that
-// /chat/completions or /v1/tokenize are 404 and Other.
+// /chat/completions or /v1/tokenize are 404 and Other. Behind each
+// is the version with which it came, or the first that is read here.
 var kinds = map[string]Kind{
-	"/v1/chat/completions":      Chat,
-	"/v1/completions":           Completion,
-	"/inference/v1/generate":    Tokens,
-	"/v1/responses":             Responses,
-	"/v1/messages":              Messages,
-	"/v1/messages/count_tokens": CountTokens,
-	"/v1/embeddings":            Embedding,
-	"/pooling":                  Embedding,
-	"/classify":                 Embedding,
-	"/rerank":                   Rerank,
-	"/v1/rerank":                Rerank,
-	"/v2/rerank":                Rerank,
-	"/score":                    Score,
-	"/v1/score":                 Score,
-	"/tokenize":                 Tokenize,
-	"/invocations":              Invocations,
+	"/v1/chat/completions":       Chat,        // 0.11
+	"/v1/chat/completions/batch": Chat,        // 0.19: messages is a list of conversations
+	"/v1/completions":            Completion,  // 0.11
+	"/inference/v1/generate":     Tokens,      // 0.11.1
+	"/v1/responses":              Responses,   // 0.11
+	"/v1/messages":               Messages,    // 0.11
+	"/v1/messages/count_tokens":  CountTokens, // 0.11
+	"/v1/embeddings":             Embedding,   // 0.11
+	"/pooling":                   Embedding,   // 0.11
+	"/classify":                  Embedding,   // 0.11
+	"/rerank":                    Rerank,      // 0.11
+	"/v1/rerank":                 Rerank,      // 0.11
+	"/v2/rerank":                 Rerank,      // 0.11
+	"/score":                     Score,       // 0.11
+	"/v1/score":                  Score,       // 0.11
+	"/tokenize":                  Tokenize,    // 0.11
+	"/invocations":               Invocations, // 0.11
 }
 
 // KindOf returns the shape of a request's body by its method and path (without query). Only a POST has one. With /v1
-// and without: rerank (/v2 too) and score. Only with /v1: chat/completions, completions, responses, messages,
+// and without: rerank (/v2 too) and score. Only with /v1: chat/completions, chat/completions/batch, completions, responses, messages,
 // messages/count_tokens and embeddings. Only without: pooling, classify, tokenize and invocations. All else is Other,
 // the paths below /v1/responses/{id} and the multipart endpoints (see [Multipart]) among them.
 func KindOf(method, path string) Kind {

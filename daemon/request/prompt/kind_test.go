@@ -14,6 +14,8 @@ func TestKindOf(t *testing.T) {
 		}
 	}
 	f("POST", "/v1/chat/completions", Chat)
+	f("POST", "/v1/chat/completions/batch", Chat)
+	f("POST", "/v1/chat/completions/render", Other)
 	f("POST", "/v1/completions", Completion)
 	f("POST", "/inference/v1/generate", Tokens)
 	f("POST", "/v1/responses", Responses)
@@ -50,6 +52,11 @@ func TestRequestsOfKinds(t *testing.T) {
 		func(r *Request) bool {
 			return r.MaxTokens == 7 && r.Name("metadata.user_id") == "u" && len(r.Chains) == 1
 		})
+	f(Chat, `{"messages":[[{"role":"user","content":"a"}],[{"role":"user","content":"b"},{"role":"user","content":"c"}],[]]}`, func(r *Request) bool {
+		a, b := parse(t, Chat, `{"messages":[{"role":"user","content":"a"}]}`).Chains[0], parse(t, Chat, `{"messages":[{"role":"user","content":"b"},{"role":"user","content":"c"}]}`).Chains[0]
+		return prompts(3)(r) && r.Chains[0].sum() == a.sum() && r.Chains[1].sum() == b.sum()
+	})
+	f(Chat, `{"messages":[[{"role":"user","content":"a"}]],"messages":[{"role":"user","content":"a"}]}`, func(r *Request) bool { return prompts(1)(r) && len(r.talk.starts) == 0 })
 	f(Chat, `{"metadata":{"user_id":"u"}}`, func(r *Request) bool { return !r.Named() })
 	f(Embedding, `{"input":"a"}`, prompts(1))
 	f(Embedding, `{"input":["a","b"]}`, prompts(2))

@@ -40,7 +40,7 @@ func (a *asked) read(kind prompt.Kind, body []byte) bool {
 	case prompt.Completion:
 		return whole && ok && (a.isList() || len(prompt.Inside(a.prompt)) > 0)
 	case prompt.Chat, prompt.Messages, prompt.Responses:
-		return whole && ok && given(a.messages) && !endsWithAnswer(a.messages)
+		return whole && ok && given(a.messages) && !endsWithAnswer(a.messages) && !prompt.IsBatch(a.messages)
 	}
 	return false
 }

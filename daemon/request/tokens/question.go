@@ -108,7 +108,7 @@ func (q *Question) Read(kind prompt.Kind, model string, body []byte) {
 	switch {
 	case (kind == prompt.Completion || kind == prompt.Tokens) && text != nil:
 		q.readPrompt(text)
-	case (kind == prompt.Chat || kind == prompt.Messages) && text != nil:
+	case (kind == prompt.Chat || kind == prompt.Messages) && text != nil && !prompt.IsBatch(text):
 		q.readMessages(text)
 	case kind == prompt.Responses && text != nil:
 		q.key = q.context.then(digestOf(text))
