@@ -133,7 +133,7 @@ var arrows = map[string][]string{
 	"daemon/request/resume":   {"daemon/request/prompt", "daemon/request/sse"},
 	"daemon/request/rewrite":  {"daemon/request/sse"},
 	"daemon/request/route": {
-		"cache/holdings", "cache/lmcache", "cache/prefix", "daemon/fleet/judge", "daemon/fleet/worker",
+		"cache/holdings", "cache/lmcache", "cache/parts/recent", "cache/prefix", "daemon/fleet/judge", "daemon/fleet/worker",
 		"daemon/request/breaks",
 		"daemon/request/identity", "daemon/request/prompt", "daemon/request/queue", "daemon/request/relocate",
 		"daemon/request/session", "daemon/transport/jsonline", "daemon/transport/packed", "host", "sdk/abi",

@@ -52,6 +52,7 @@ type decision struct {
 	wide    bool         // the strategy is asked once more, with all workers that are up
 	leaving string       // id of the worker that leaves, and still has the conversation; "" = none
 	fence   worker.Fence // of the request itself
+	leads   bool         // it is the first of its group, and the others wait until it is sent
 	unasked bool         // the session's worker came first without the strategy, which may keep the request from the others
 }
 
@@ -65,11 +66,12 @@ func (d *decision) reset(a *Ask) {
 	d.order = order{}
 	d.result = host.Result{}
 	d.filtered = filtered{}
-	d.pair, d.wide, d.unasked, d.leaving = nil, false, false, ""
+	d.pair, d.wide, d.unasked, d.leaving, d.leads = nil, false, false, "", false
 }
 
 // Choose decides where the request goes. It writes to c and to nothing that another decision reads, except that the
-// index makes room for a model's name that is new to it.
+// index makes room for a model's name that is new to it, and that the first request of a group has the others wait until
+// it is sent.
 func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	c.reset(p, a)
 	if v := c.stay.find(p, &c.ask); v != Chosen {
@@ -78,6 +80,7 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	c.talk.find(p, &c.ask)
 	c.keepWeights()
 	c.hashPrompt()
+	p.groups.await(c)
 	c.findStrategy()
 	if by, r := c.filter(c.strategy); by != nil {
 		if r.Fallback == "closed" && c.serving.Strategy() != c.strategy { // it was replaced meanwhile
@@ -89,8 +92,7 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	if v := c.findWorkers(); v != Chosen {
 		return v
 	}
-	c.fillFrame()
-	if !c.askStrategy() || c.misses() && !c.askWide() {
+	if !c.fillFrame() || !c.askStrategy() || c.misses() && !c.askWide() {
 		return p.Choose(c, a)
 	}
 	return verdictOf(&c.result)
@@ -271,8 +273,9 @@ func (c *Choice) sessionID() string {
 }
 
 // fillFrame fills the frame of the strategy: what the request asks for, which worker holds how much of its prompt, and
-// which has its session.
-func (c *Choice) fillFrame() {
+// which has its session. It returns false if another request of its group is being placed meanwhile.
+func (c *Choice) fillFrame() (ok bool) {
+	shares := false
 	c.fleet.held.wanted = c.strategy.Wants(abi.WantHeld) && c.pool.reported()
 	if len(c.ask.Prefillers) > 0 && c.strategy.Wants(abi.WantPair) {
 		n, _ := c.fleet.add(c.pool.Workers, toPrefill(c.query(), c.ask.Prefillers))
@@ -286,6 +289,9 @@ func (c *Choice) fillFrame() {
 		c.space = p.Index.Space(c.spaceID)
 		c.below = p.lower.spaces(c.spaceID)
 		c.size = c.fleet.match(p, c.space, &c.below, &c.ask)
+		if shares, ok = p.groups.join(c); !ok {
+			return false
+		}
 		fillDelay(frame, &c.ask, c.ask.Leg)
 		addFar(frame.Rows, p.Workers, c.ask.Near, c.ask.Far)
 		c.fleet.known = known{candidates: c.fleet.workers, pool: p.Workers, index: p.Index, space: c.space, reuse: p.reuse,
@@ -295,6 +301,10 @@ func (c *Choice) fillFrame() {
 	c.fleet.dropBacklogged(c.pool.Workers.MaxWait(), c.stay.worker())
 	frame.Header.Bound = int32(c.fleet.row(cmp.Or(c.stay.worker(), c.ask.first(), c.leaving)))
 	c.talk.describe(c.pool, &c.ask, &c.fleet)
+	if shares { // what a session's further turns will wait there does not count: the group is to have one prefill
+		frame.Header.ExpectedTurns = 0
+	}
+	return true
 }
 
 // askStrategy asks the strategy, for which the frame was filled, for the order of the workers. It returns false if

@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/holdings"
 	"github.com/warmpath/warmpath/cache/lmcache"
+	"github.com/warmpath/warmpath/cache/parts/recent"
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/breaks"
@@ -40,6 +41,7 @@ type Pool struct {
 	turns    turns
 	book     *identity.Book
 	one      atomic.Bool // a conversation keeps its weights
+	groups   groups
 	breaks   *breaks.Book
 	answers  answers
 	scale    scale
@@ -99,6 +101,7 @@ func New(c Config) *Pool {
 		lower: newLower(c.Tiers, index), book: identity.NewBook(), breaks: breaks.New(),
 		reuse: prefix.NewReuse(2*unknownTokens/32, c.Clock), caps: newCapacities(), seed: maphash.MakeSeed(),
 		warned: map[uint32]bool{}, clients: c.Clients,
+		groups: groups{of: recent.New[uint64, sharers](maxGroups)},
 	}
 	if c.Secret == (Secret{}) {
 		c.Secret = NewSecret()

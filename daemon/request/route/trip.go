@@ -69,6 +69,9 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	row := &c.fleet.frame.Rows[to.row]
 	t.matched, t.live = row.Matched(), row.Live()
 	t.describe(c, at)
+	if !to.Handed {
+		c.pool.groups.note(c, row, t.ticket.Est()*row.Slow, at)
+	}
 	if c.fleet.held.known {
 		t.forecast = c.pool.Held.Predict(w.Slot(), &c.fleet.held.query)
 	}

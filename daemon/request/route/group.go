@@ -1,0 +1,132 @@
+package route
+
+import (
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/parts/recent"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// The samples of one prompt that a trainer asks for (GRPO) arrive within a moment as so many requests. The first is
+// placed like any request, and the others wait a moment for that. To them the prefill of the first is no wait behind
+// somebody else, but their own: it does not count in the wait of the first one's worker. So they go there until what is
+// queued beside it costs more than a prefill. The prefill at the next worker is then one that the rest can share too.
+
+// HeaderGroup names the group of a request whose prompt is not the same as that of the others.
+const HeaderGroup = "X-Warmpath-Group"
+
+const (
+	maxGroups = 1 << 12
+	placing   = 5 * time.Millisecond // the longest wait for the first request of a group to be sent
+	placeLook = placing / 20
+	nobodyYet = ^uint32(0) // in place of a slot: the first request is being placed
+)
+
+// groups are the prompts that are being computed.
+type groups struct {
+	mu sync.Mutex // guards of
+	of *recent.Map[uint64, sharers]
+}
+
+// sharers are the workers that compute the prompt of a group, the newest first. They fill the 128 bytes that a map has
+// in place.
+type sharers [8]sharer
+
+// sharer is one of them. The zero value is none.
+type sharer struct {
+	slot    uint32
+	seconds float32 // that it takes
+	until   int64   // when it is done, as far as was known when it began: nanoseconds of the Unix epoch
+}
+
+// isPlaced returns false while the first request of a group is being placed. That lasts by the clock of the process,
+// whatever the time of the pool is.
+func (s *sharers) isPlaced() bool { return s[0].slot != nobodyYet || s[0].until <= time.Now().UnixNano() }
+
+// group returns the name of the request's group; 0 = it belongs to none.
+func (c *Choice) group() uint64 {
+	if len(c.prompt.Chains) != 1 || len(c.prompt.Chains[0].Hashes) == 0 || c.prompt.BypassesCache {
+		return 0
+	}
+	if c.ask.Headers != nil {
+		if name, ok := c.ask.Headers.Header(HeaderGroup); ok && name != "" {
+			return hashIn(c.ask.Caller, name) ^ c.spaceID ^ uint64(c.ask.Leg)
+		}
+	}
+	chain := &c.prompt.Chains[0]
+	return chain.Hashes[len(chain.Hashes)-1] ^ c.spaceID ^ uint64(chain.Bytes) ^ uint64(c.ask.Leg)
+}
+
+func (g *groups) get(name uint64) sharers {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s, _ := g.of.Get(name)
+	return s
+}
+
+// await waits until the first request of c's group has been sent.
+func (g *groups) await(c *Choice) {
+	name := c.group()
+	for waited := time.Duration(0); name != 0 && waited < placing; waited += placeLook {
+		if s := g.get(name); s.isPlaced() {
+			return
+		}
+		time.Sleep(placeLook)
+	}
+}
+
+// join takes the prefill of c's group out of the waits of the workers that compute it. shares reports whether there is
+// one. If there is none, and no worker has the prompt, c is the first request of its group, unless ok is false: then
+// another one has become that meanwhile.
+func (g *groups) join(c *Choice) (shares, ok bool) {
+	name, at := c.group(), c.at.UnixNano()
+	if name == 0 || c.ask.By != nil {
+		return false, true
+	}
+	f := &c.fleet.frame
+	s, cold := g.get(name), true
+	for i := range f.Rows {
+		row := &f.Rows[i]
+		if 2*row.Matched() < f.Header.PromptBlocks {
+			continue
+		}
+		cold = false
+		for k := range s {
+			left := min(float64(s[k].seconds), float64(s[k].until-at)*1e-9)
+			if s[k].slot == row.Worker && left > 0 {
+				row.Wait, shares = max(0, row.Wait-left), true
+			}
+		}
+	}
+	if !cold {
+		return shares, true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s, _ = g.of.Get(name); !s.isPlaced() && !c.leads {
+		return false, false
+	}
+	c.leads = true
+	g.of.Put(name, sharers{{slot: nobodyYet, until: time.Now().Add(placing).UnixNano()}})
+	return false, true
+}
+
+// note records that the worker of a row computes c's prompt, if it computes most of it. seconds is what that takes.
+func (g *groups) note(c *Choice, row *abi.Row, seconds float64, at time.Time) {
+	name, now := c.group(), at.UnixNano()
+	if name == 0 || 2*seconds < row.Slow*c.pool.Workers.Estimate(c.size.all, 0) {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	was, _ := g.of.Get(name)
+	all, n := sharers{{row.Worker, float32(seconds), now + int64((row.Wait+seconds)*1e9)}}, 1
+	for _, o := range was {
+		if o.slot != row.Worker && o.slot != nobodyYet && o.until > now && n < len(all) {
+			all[n] = o
+			n++
+		}
+	}
+	g.of.Put(name, all)
+}
