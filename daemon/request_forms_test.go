@@ -48,7 +48,7 @@ func TestEveryFormOfPrompt(t *testing.T) {
 	}
 	a, sent, first := whole()
 	b, _, second := whole()
-	r := start(t, limited(t, "team", "tokens_per_minute = 100000000\ncache_salt = true")+settings("prefixaware", first, second), 2)
+	r := start(t, limited(t, "team", "tokens_per_minute = 100000000\ncache_salt = true\nexplain = true")+settings("prefixaware", first, second), 2)
 	p, _, prefiller := whole()
 	_, _, decoder := whole()
 	split := start(t, strings.Replace(withPool(settings("prefixaware", prefiller, decoder),

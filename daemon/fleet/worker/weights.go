@@ -58,6 +58,17 @@ func (v Weights) Span(end Weights) string {
 	return v.String() + "-" + end.String()
 }
 
+// Low returns the low half of v, and Of the version near v whose low half that is.
+func (v Weights) Low() uint32 { return uint32(v) }
+
+// Of is the reverse of Low.
+func (v Weights) Of(low uint32) Weights {
+	if low == 0 {
+		return 0
+	}
+	return v>>32<<32 | Weights(low)
+}
+
 // Only returns the label, as a Fence has it, of the workers with that version alone.
 func (v Weights) Only() string { return weightsLabel + "=" + v.String() }
 

@@ -19,6 +19,9 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%v: %q; want %q", of, got, want)
 		}
 	}
+	if v := WeightsNamed("1764453600123"); v.Of(v.Low()) != v || v.Of((v-1).Low()) != v-1 || v.Of(0) != 0 {
+		t.Error("a version is not found by its low half")
+	}
 	if got := Weights(2).Span(0); got != "1" {
 		t.Errorf("a worker that was restarted since: %q", got)
 	}

@@ -41,11 +41,10 @@ type Request struct {
 	Pool      *epoch.Pool
 	Limits    allowance // of the caller's key
 	Read      Reading
-	Place     *Place         // in the pool's queue; nil = it was in none
-	Fell      names.Reason   // why another model has not served the request before; 0 = none had it
-	least     worker.Weights // that the client asks for; 0 = any
-	reference string         // the file or job that the body of a new one names; "" = none
-	Cookie    string         // the one to set, if the answer is a success; "" = none
+	Place     *Place       // in the pool's queue; nil = it was in none
+	Fell      names.Reason // why another model has not served the request before; 0 = none had it
+	reference string       // the file or job that the body of a new one names; "" = none
+	Cookie    string       // the one to set, if the answer is a success; "" = none
 }
 
 // Rest is a request for the rest of an answer that a worker broke off.
@@ -312,13 +311,14 @@ func (r *Request) Queues(v route.Verdict) bool {
 
 // Patient reports whether a verdict is one that time may change.
 func (r *Request) Patient(v route.Verdict) bool {
-	return v == route.Full || v == route.Held || v == route.Fenced && r.WantsWeights() || r.LacksWorkers(v) && r.Pool.WaitEmpty
+	return v == route.Full || v == route.Held || v == route.Fenced && r.WantsWeights() ||
+		r.LacksWorkers(v) && r.Pool.WaitEmpty
 }
 
 // LacksWorkers reports whether a verdict is one that another worker may change: none is up, or a pool whose workers
 // come on demand has none for the caller's key.
 func (r *Request) LacksWorkers(v route.Verdict) bool {
-	return v == route.NoWorker || v == route.Fenced && r.Pool.Waker != nil
+	return v == route.NoWorker || v == route.Fenced && r.Pool.Waker != nil && !r.WantsWeights()
 }
 
 // Known returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers are
@@ -339,22 +339,26 @@ func (r *Request) Missing(v route.Verdict) route.Verdict {
 	return v
 }
 
-// ReadWeights reads the least version of the weights that the client asks for.
+// ReadWeights returns the fault of a least version of the weights that is no number.
 func (r *Request) ReadWeights() *message.Fault {
-	text := r.In.Get(message.HeaderWeightsMin)
-	if r.least = worker.WeightsNamed(text); text != "" && r.least == 0 {
+	if r.In.Get(message.HeaderWeightsMin) != "" && !r.WantsWeights() {
 		return &message.FaultWeightsMin
 	}
 	return nil
 }
 
+// least returns the least version of the weights that the client asks for, 0 if it takes any.
+func (r *Request) least() worker.Weights {
+	return worker.WeightsNamed(r.In.Get(message.HeaderWeightsMin))
+}
+
 // WantsWeights reports whether the client asks for a least version of the weights.
-func (r *Request) WantsWeights() bool { return r.least != 0 }
+func (r *Request) WantsWeights() bool { return r.least() != 0 }
 
 // Fence returns the labels of the workers that alone may get the request.
 func (r *Request) Fence() worker.Fence {
-	if r.least != 0 {
-		return append(slices.Clip(r.fence()), r.least.AtLeast())
+	if v := r.least(); v != 0 {
+		return append(slices.Clip(r.fence()), v.AtLeast())
 	}
 	return r.fence()
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
@@ -27,7 +28,6 @@ type stream struct {
 	body
 	splitter splitter // of events
 	err      error    // what comes after page and the tail
-	told     string   // versions of the weights in its head
 }
 
 // HandOver has the stream end with ErrBroken where the worker breaks off, or reports that it fails. Then either
@@ -63,11 +63,10 @@ func (a *Attempt) Concluded(o judge.Outcome, used route.Usage, whole bool) {
 	}
 }
 
-// TellWeights notes the versions of the weights in the head of the answer, and returns them.
+// TellWeights notes the versions of the weights, for the head of the answer, and returns them.
 func (a *Attempt) TellWeights() string {
-	a.answer.told = a.Trip.Weights()
-	a.answer.r.In.Seen.Weights = a.answer.told
-	return a.answer.told
+	a.answer.r.In.Seen.Weights = a.Trip.Weights()
+	return a.answer.r.In.Seen.Weights
 }
 
 // Stream returns the answer, if it is a stream.
@@ -236,11 +235,12 @@ func (s *stream) warn(err error, number int) {
 	s.broke.tail = append(s.broke.tail, f.Event(s.r.Shape(), number)...)
 }
 
-// tellWeights has a stream of events end with a comment that names the versions of the weights, where its head named
-// another, or went out before any was known.
+// tellWeights has a stream of events end with a comment that names the versions of the weights, if there are two, or if
+// its head went out before any was known.
 func (s *stream) tellWeights() {
 	seen := &s.r.In.Seen
-	if !s.events || !s.ok || s.length() >= 0 || seen.Weights == s.told && seen.Comments == 0 || seen.Weights == "" {
+	changed := strings.Contains(seen.Weights, "-")
+	if !s.events || !s.ok || s.length() >= 0 || !changed && (seen.Comments == 0 || seen.Weights == "") {
 		return
 	}
 	s.broke = &breakage{tail: []byte(": " + message.HeaderWeights + ": " + seen.Weights + "\n\n")}

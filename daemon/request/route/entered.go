@@ -8,12 +8,14 @@ import "github.com/warmpath/warmpath/daemon/fleet/worker"
 type entered struct {
 	at               int64     // by the indexes' clock
 	gpu, cpu, shared uint32    // blocks of the first chain that were held before
+	weights          uint32    // the low half of the worker's version then; its own field would make an Exchange larger
 	more             *[]uint32 // the same of the others, in the GPU's index; nil = there are none
 }
 
 // enter enters the choice's prompt at a worker.
 func (e *entered) enter(c *Choice, w *worker.Worker) {
 	slot := w.Slot()
+	e.weights = w.Weights().Low()
 	for i := range c.prompt.Chains {
 		hashes := c.prompt.Chains[i].Hashes
 		held, at := c.space.Enter(slot, hashes)

@@ -18,8 +18,8 @@ const HeaderGroup = "X-Warmpath-Group"
 
 const (
 	maxGroups = 1 << 12
-	placing   = 5 * time.Millisecond // the longest wait for the first request of a group to be sent
-	placeLook = placing / 20
+	placeFor  = 5 * time.Millisecond // the longest wait for the first request of a group to be sent
+	placeLook = placeFor / 20
 	nobodyYet = ^uint32(0) // in place of a slot: the first request is being placed
 )
 
@@ -42,7 +42,9 @@ type sharer struct {
 
 // isPlaced returns false while the first request of a group is being placed. That lasts by the clock of the process,
 // whatever the time of the pool is.
-func (s *sharers) isPlaced() bool { return s[0].slot != nobodyYet || s[0].until <= time.Now().UnixNano() }
+func (s *sharers) isPlaced() bool {
+	return s[0].slot != nobodyYet || s[0].until <= time.Now().UnixNano()
+}
 
 // group returns the name of the request's group; 0 = it belongs to none.
 func (c *Choice) group() uint64 {
@@ -68,7 +70,7 @@ func (g *groups) get(name uint64) sharers {
 // await waits until the first request of c's group has been sent.
 func (g *groups) await(c *Choice) {
 	name := c.group()
-	for waited := time.Duration(0); name != 0 && waited < placing; waited += placeLook {
+	for waited := time.Duration(0); name != 0 && waited < placeFor; waited += placeLook {
 		if s := g.get(name); s.isPlaced() {
 			return
 		}
@@ -108,7 +110,7 @@ func (g *groups) join(c *Choice) (shares, ok bool) {
 		return false, false
 	}
 	c.leads = true
-	g.of.Put(name, sharers{{slot: nobodyYet, until: time.Now().Add(placing).UnixNano()}})
+	g.of.Put(name, sharers{{slot: nobodyYet, until: time.Now().Add(placeFor).UnixNano()}})
 	return false, true
 }
 

@@ -25,7 +25,6 @@ type Trip struct {
 	live     bool            // both come from the worker's own reports
 	given    bool            // a prefiller computed the prompt: what was cached is no sign of the worker's own cache
 	ended    bool            // End was called
-	weights  worker.Weights  // that the worker had when it was sent
 	forecast holdings.Ticket // that the worker will hold the prompt
 	entered  entered         // what Send wrote into the index ahead of the answer
 	teller   Teller          // published the trip; nil = none
@@ -47,7 +46,7 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	if to.Handed {
 		held = max(0, c.size.all-1)
 	}
-	*t = Trip{choice: c, worker: w, believed: int32(held), alone: int32(alone), given: to.Handed, weights: w.Weights()}
+	*t = Trip{choice: c, worker: w, believed: int32(held), alone: int32(alone), given: to.Handed}
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Holds: c.holds, Backlogged: c.fleet.frame.Rows[to.row].Wait > c.pool.Workers.MaxWait(),
 		Beginning: c.fleet.beginning, Output: int(c.fleet.frame.Header.ExpectedOutput),
@@ -191,7 +190,10 @@ func (t *Trip) Worker() *worker.Worker { return t.worker }
 
 // Weights returns the versions of the weights that the worker had when it got the request, and since, as 12 or 12-13;
 // "" if they are not known.
-func (t *Trip) Weights() string { return t.weights.Span(t.worker.Weights()) }
+func (t *Trip) Weights() string {
+	now := t.worker.Weights()
+	return now.Of(t.entered.weights).Span(now)
+}
 
 // Matched returns how many leading blocks of the prompt the worker was believed to hold.
 func (t *Trip) Matched() int { return int(t.matched) }
@@ -342,7 +344,7 @@ func (t *Trip) readReply(o *judge.Outcome, r *prompt.Reply, whole bool, at time.
 			c.pool.caps.correct(slot, u.Cached, int(t.believed), u.Prompt)
 		}
 	}
-	if !whole || !complete || o.Kind != judge.Answered || t.weights != t.worker.Weights() && t.weights != 0 {
+	if !whole || !complete || o.Kind != judge.Answered || t.entered.weights != t.worker.Weights().Low() {
 		return u
 	}
 	if u.Known {
