@@ -129,6 +129,7 @@ func (f *fleet) weigh(e *endpoint, v Weights, updated bool, now time.Duration) {
 		for _, w := range e.ranks {
 			w.label(f.labels)
 		}
+		f.regroup()
 	} else {
 		f.relabel()
 	}
@@ -182,4 +183,5 @@ func (f *fleet) relabel() {
 	for _, w := range f.workers {
 		w.label(f.labels)
 	}
+	f.regroup()
 }
