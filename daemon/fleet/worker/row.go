@@ -107,8 +107,9 @@ type Stats struct {
 func (w *Worker) stats(m *moment, l *limits) Stats {
 	slow := m.slowness * w.speed.Times()
 	s := Stats{
-		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Labels: w.named, Weights: w.Weights(), Slot: w.slot,
-		Since: w.since, Breaker: w.health.Breaker(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
+		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Labels: w.named, Slot: w.slot,
+		Weights: w.Weights(),
+		Since:   w.since, Breaker: w.health.Breaker(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
 		Prefills: w.role == abi.RowPrefill, Helps: w.named[roleLabel] == prefillRole,
 		Theirs: w.theirs.n, Limit: l.requests,
 		Full: w.full(l, m), Sent: w.sent, Pending: w.queue.tokens,

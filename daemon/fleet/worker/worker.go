@@ -117,7 +117,8 @@ func (e *endpoint) newRank(r, n int) *Worker {
 		shownAs: Starting}
 }
 
-// adopt applies the parts of its endpoint's spec that may change while a worker stays, and reports whether the capacity changed.
+// adopt applies the parts of its endpoint's spec that may change while a worker stays, and reports whether the capacity
+// changed.
 func (w *Worker) adopt(set *labels.Set) bool {
 	w.marks = marksOf(w.endpoint, set)
 	w.capacity.configured = w.spec.KVTokens

@@ -45,9 +45,9 @@ var kinds = map[string]Kind{
 }
 
 // KindOf returns the shape of a request's body by its method and path (without query). Only a POST has one. With /v1
-// and without: rerank (/v2 too) and score. Only with /v1: chat/completions, chat/completions/batch, completions, responses, messages,
-// messages/count_tokens and embeddings. Only without: pooling, classify, tokenize and invocations. All else is Other,
-// the paths below /v1/responses/{id} and the multipart endpoints (see [Multipart]) among them.
+// and without: rerank (/v2 too) and score. Only with /v1: chat/completions and its batch, completions, responses,
+// messages, messages/count_tokens and embeddings. Only without: pooling, classify, tokenize and invocations. All else
+// is Other, the paths below /v1/responses/{id} and the multipart endpoints (see [Multipart]) among them.
 func KindOf(method, path string) Kind {
 	if method != "POST" {
 		return Other

@@ -53,7 +53,7 @@ type decision struct {
 	leaving string       // id of the worker that leaves, and still has the conversation; "" = none
 	fence   worker.Fence // of the request itself
 	leads   bool         // it is the first of its group, and the others wait until it is sent
-	unasked bool         // the session's worker came first without the strategy, which may keep the request from the others
+	unasked bool         // the session's worker came first without the strategy, which may keep it from the others
 }
 
 var decisions = sync.Pool{New: func() any { return new(decision) }}
@@ -70,8 +70,8 @@ func (d *decision) reset(a *Ask) {
 }
 
 // Choose decides where the request goes. It writes to c and to nothing that another decision reads, except that the
-// index makes room for a model's name that is new to it, and that the first request of a group has the others wait until
-// it is sent.
+// index makes room for a model's name that is new to it, and that the first request of a group has the others wait
+// until it is sent.
 func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	c.reset(p, a)
 	if v := c.stay.find(p, &c.ask); v != Chosen {
