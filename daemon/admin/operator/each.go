@@ -178,7 +178,8 @@ func readOrder(c *fiber.Ctx) (o order, err error) {
 	}
 	o.weights = weightsAfter(path, o.body)
 	if text := c.Get(message.HeaderWeights); text != "" {
-		if o.weights = worker.WeightsNamed(text); o.weights == 0 {
+		o.weights = worker.WeightsNamed(text)
+		if o.weights == 0 {
 			return o, errors.New(message.HeaderWeights + " must be a whole number: the version of the weights after the call")
 		}
 	}

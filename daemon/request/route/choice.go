@@ -80,7 +80,6 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	c.talk.find(p, &c.ask)
 	c.keepWeights()
 	c.hashPrompt()
-	p.groups.await(c)
 	c.findStrategy()
 	if by, r := c.filter(c.strategy); by != nil {
 		if r.Fallback == "closed" && c.serving.Strategy() != c.strategy { // it was replaced meanwhile
@@ -92,7 +91,10 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	if v := c.findWorkers(); v != Chosen {
 		return v
 	}
-	if !c.fillFrame() || !c.askStrategy() || c.misses() && !c.askWide() {
+	if !c.fillFrame() {
+		return Unheard
+	}
+	if !c.askStrategy() || c.misses() && !c.askWide() {
 		return p.Choose(c, a)
 	}
 	return verdictOf(&c.result)
@@ -289,7 +291,8 @@ func (c *Choice) fillFrame() (ok bool) {
 		c.space = p.Index.Space(c.spaceID)
 		c.below = p.lower.spaces(c.spaceID)
 		c.size = c.fleet.match(p, c.space, &c.below, &c.ask)
-		if shares, ok = p.groups.join(c); !ok {
+		shares, ok = p.groups.join(c)
+		if !ok {
 			return false
 		}
 		fillDelay(frame, &c.ask, c.ask.Leg)

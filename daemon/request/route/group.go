@@ -19,8 +19,7 @@ const HeaderGroup = "X-Warmpath-Group"
 const (
 	maxGroups = 1 << 12
 	placeFor  = 5 * time.Millisecond // the longest wait for the first request of a group to be sent
-	placeLook = placeFor / 20
-	nobodyYet = ^uint32(0) // in place of a slot: the first request is being placed
+	nobodyYet = ^uint32(0)           // in place of a slot: the first request is being placed
 )
 
 // groups are the prompts that are being computed.
@@ -40,11 +39,8 @@ type sharer struct {
 	until   int64   // when it is done, as far as was known when it began: nanoseconds of the Unix epoch
 }
 
-// isPlaced returns false while the first request of a group is being placed. That lasts by the clock of the process,
-// whatever the time of the pool is.
-func (s *sharers) isPlaced() bool {
-	return s[0].slot != nobodyYet || s[0].until <= time.Now().UnixNano()
-}
+// isPlaced returns false while the first request of a group is being placed.
+func (s *sharers) isPlaced(at int64) bool { return s[0].slot != nobodyYet || s[0].until <= at }
 
 // group returns the name of the request's group; 0 = it belongs to none.
 func (c *Choice) group() uint64 {
@@ -65,17 +61,6 @@ func (g *groups) get(name uint64) sharers {
 	defer g.mu.Unlock()
 	s, _ := g.of.Get(name)
 	return s
-}
-
-// await waits until the first request of c's group has been sent.
-func (g *groups) await(c *Choice) {
-	name := c.group()
-	for waited := time.Duration(0); name != 0 && waited < placeFor; waited += placeLook {
-		if s := g.get(name); s.isPlaced() {
-			return
-		}
-		time.Sleep(placeLook)
-	}
 }
 
 // join takes the prefill of c's group out of the waits of the workers that compute it. shares reports whether there is
@@ -106,11 +91,12 @@ func (g *groups) join(c *Choice) (shares, ok bool) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if s, _ = g.of.Get(name); !s.isPlaced() && !c.leads {
+	s, _ = g.of.Get(name)
+	if !s.isPlaced(at) && !c.leads && c.ask.Patient {
 		return false, false
 	}
 	c.leads = true
-	g.of.Put(name, sharers{{slot: nobodyYet, until: time.Now().Add(placeFor).UnixNano()}})
+	g.of.Put(name, sharers{{slot: nobodyYet, until: at + int64(placeFor)}})
 	return false, true
 }
 

@@ -11,7 +11,7 @@ type Verdict uint8
 // The verdicts.
 const (
 	Chosen       Verdict = iota
-	Unheard              // a first health check is still under way: ask again in a moment. Only for Ask.Patient
+	Unheard              // a first health check, or the first of a group, is under way: ask again. Only for Ask.Patient
 	NoWorker             // no worker is up that may have the model
 	UnknownModel         // every worker's models are known, and none lists it
 	Fenced               // no worker of the pool has the labels of its Fence
