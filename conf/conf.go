@@ -143,6 +143,7 @@ type Pool struct {
 	FirstByteRetry time.Duration `toml:"first_byte_retry"` // no first byte by then: try another worker, once; 0 = never
 	StreamTimeout  time.Duration `toml:"stream_timeout"`   // between two chunks of an answer
 	DownGrace      time.Duration `toml:"down_grace"`       // its worker is down and silent for so long: given up
+	PauseMax       time.Duration `toml:"pause_max"`        // a worker is paused for so long: that is reported
 
 	HandOverBytes int `toml:"hand_over_bytes"` // of memory for conversations that a drain can move; 0 = none
 
@@ -292,6 +293,7 @@ func DefaultPool() Pool {
 		ConnectTimeout:         time.Second,
 		HeaderTimeout:          10 * time.Minute, // 1 M tokens at 15,000/s take 67 s; the rest is queueing
 		DownGrace:              20 * time.Second, // one that shuts down still answers what it has
+		PauseMax:               10 * time.Minute, // a sync of weights takes seconds or minutes
 		StreamTimeout:          10 * time.Minute, // parsers of tools hold a long call until it is whole
 		Weights:                "any",
 		WorkerSessions:         "auto",

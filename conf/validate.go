@@ -115,6 +115,7 @@ func checkTimes(r *report, path string, p *Pool) {
 	}
 	r.workerTime(child(path, "stream_timeout"), p.StreamTimeout)
 	r.workerTime(child(path, "down_grace"), p.DownGrace)
+	r.workerTime(child(path, "pause_max"), p.PauseMax)
 }
 
 // checkReachable reports patterns that no request reaches, since an earlier pool serves every name that they fit.

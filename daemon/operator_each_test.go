@@ -115,7 +115,7 @@ func TestOrdersToAllWorkers(t *testing.T) {
 	if len(o.Workers) != 2 || !strings.Contains(fmt.Sprint(o.Workers), "503 the engine is busy") || o.Workers[0].Status != 200 {
 		t.Errorf("one refuses: %+v", o)
 	}
-	for query, status := range map[string]int{"path=/collective_rpc": 400, "path=/v1/completions": 400, "path=": 400,
+	for query, status := range map[string]int{"path=/collective_rpc/x": 400, "path=/pause&parallel=0": 400, "path=/pause&path=/x": 400, "path=/v1/completions": 400, "path=": 400,
 		"path=/pause%0d%0aX:y": 400, "path=/pause/../x": 400, "path=/pause&timeout=1h": 400} {
 		each(status, query, "")
 	}

@@ -168,6 +168,7 @@ func Workers(c *conf.Pool, q *waiting.Queue, l *adapters.Loader) worker.Config {
 		Workers: Specs(c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
 		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
 		PrefillTokensPerSecond: c.PrefillTokensPerSecond, RetryBudget: c.RetryBudget, Panic: c.Panic, DownGrace: c.DownGrace,
+		PauseMax:    c.PauseMax,
 		MaxInFlight: c.MaxInFlight, MaxWait: c.MaxWait, MaxKVUse: c.MaxKVUse, After: later,
 		OwnTrials: true, Holds: c.Queue.WaitEmpty > 0,
 	}

@@ -39,9 +39,10 @@ type WorkerState struct {
 	Endpoint  string            `json:"endpoint,omitempty"`           // of a data-parallel rank: the configured id
 	Rank      *int              `json:"data_parallel_rank,omitempty"` // the same
 	State     string            `json:"state"`
-	Since     time.Time         `json:"since"`             // when it entered the state
-	Why       string            `json:"why,omitempty"`     // why it is ejected or draining, or was drained and is not up
-	Drained   bool              `json:"drained,omitempty"` // an operator drained it, whatever its state
+	Since     time.Time         `json:"since"`               // when it entered the state
+	Why       string            `json:"why,omitempty"`       // why it is ejected or draining, or was drained and is not up
+	Drained   bool              `json:"drained,omitempty"`   // an operator drained it, whatever its state
+	Forgotten bool              `json:"forgotten,omitempty"` // it has been paused for longer than pause_max
 	Breaker   string            `json:"breaker"`
 	Limit     int               `json:"max_in_flight,omitempty"`
 	InFlight  int               `json:"in_flight"`
@@ -120,6 +121,7 @@ func describeWorker(w worker.Stats, now time.Time) WorkerState {
 		Since:     w.Since,
 		Why:       w.Why,
 		Drained:   w.Drained,
+		Forgotten: w.Forgotten,
 		Breaker:   w.Breaker.String(),
 		Limit:     w.Limit,
 		InFlight:  w.InFlight,

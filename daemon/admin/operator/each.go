@@ -2,6 +2,7 @@ package operator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,8 +36,8 @@ const (
 
 // orders are the paths that may be sent to all workers of a pool, with what each does by its query and the worker's
 // answer. They are those of vLLM (entrypoints/serve/dev) for reinforcement learning, sleep and caches.
-// None runs code of the caller's, as /collective_rpc does. New weights empty no cache by themselves: a trainer that
-// wants that pauses with mode abort or wait, or resets the caches.
+// New weights empty no cache by themselves: a trainer that wants that pauses with mode abort or wait, or resets the
+// caches. What /collective_rpc does is the trainer's, and not known here.
 var orders = map[string]func(q url.Values, answer []byte) effect{
 	"/pause":                       pausing,
 	"/resume":                      always(wakes),
@@ -51,6 +52,7 @@ var orders = map[string]func(q url.Values, answer []byte) effect{
 	"/update_weights":              always(nothing),
 	"/finish_weight_update":        always(nothing),
 	"/update_weight_version":       always(nothing),
+	"/collective_rpc":              always(nothing),
 }
 
 func always(e effect) func(url.Values, []byte) effect {
@@ -99,11 +101,12 @@ func isFalse(s string) bool {
 	return slices.Contains([]string{"0", "false", "off", "no", "n", "f"}, strings.ToLower(s))
 }
 
-// The bounds of orders: the longest time for a worker's answer, its time unless the request sets another, the bytes
-// that are read of it, and how many workers are asked at a time.
+// The bounds of orders: the longest time for a worker's answers, their time unless the request sets another, the bytes
+// that are read of one, the orders of a request, and how many workers are asked at a time.
 const (
 	maxOrderTime, orderTime = 10 * time.Minute, time.Minute
 	maxOrderAnswer          = 64 << 10
+	maxOrders               = 8
 	ordersAtOnce            = 64
 )
 
@@ -118,6 +121,7 @@ type Ordered struct {
 // WorkerOrdered is what one worker has answered.
 type WorkerOrdered struct {
 	Worker  string  `json:"worker"`
+	Path    string  `json:"path,omitempty"`   // of the last call that it got, where there are several
 	Status  int     `json:"status,omitempty"` // 0 = it did not answer
 	Answer  string  `json:"answer,omitempty"` // its beginning
 	Error   string  `json:"error,omitempty"`  // why there is no answer
@@ -136,6 +140,7 @@ type order struct {
 	wait    time.Duration
 	weights worker.Weights // that the workers have afterwards; 0 = not said
 	down    float64        // the share of workers that have the order at a time; 0 = all
+	most    int            // and the number
 }
 
 // addOrders adds the route that sends an order to each worker of a pool. It needs a token, on loopback too: a fleet
@@ -146,7 +151,7 @@ func addOrders(app *fiber.App, p Process, token *bearer) {
 			return c.Status(fiber.StatusForbidden).JSON(fiber.Map{"error": "workers are ordered with a token only, on " +
 				"loopback too; write one of 8 characters or more into a file, name it in server.admin_token_file, and restart"})
 		}
-		o, err := readOrder(c)
+		o, err := readOrders(c)
 		if err != nil {
 			return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{"error": err.Error()})
 		}
@@ -156,8 +161,7 @@ func addOrders(app *fiber.App, p Process, token *bearer) {
 			return c.Status(fiber.StatusNotFound).JSON(fiber.Map{
 				"error": "there is no such pool; /api/v1/pools lists them"})
 		}
-		o.pool = p.Pools()[i]
-		answer := o.send()
+		answer := send(p.Pools()[i], o)
 		if !answer.OK {
 			c.Status(fiber.StatusBadGateway)
 		}
@@ -165,9 +169,24 @@ func addOrders(app *fiber.App, p Process, token *bearer) {
 	})
 }
 
-// readOrder reads ?path=/sleep%3Flevel=1&timeout=1m&at_most_down=0.25 and the body.
-func readOrder(c *fiber.Ctx) (o order, err error) {
-	o = order{path: copied(c, "path"), body: bytes.Clone(c.Body()), wait: orderTime}
+// readOrders reads an order for each path, which a worker gets one after the other.
+func readOrders(c *fiber.Ctx) (all []order, err error) {
+	for _, path := range c.Context().QueryArgs().PeekMulti("path") {
+		o, err := readOrder(c, string(path))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, o)
+	}
+	if len(all) == 0 || len(all) > maxOrders {
+		_, err = readOrder(c, "")
+	}
+	return all, err
+}
+
+// readOrder reads ?path=/sleep%3Flevel=1&timeout=1m&at_most_down=0.25&parallel=2 and the body.
+func readOrder(c *fiber.Ctx, to string) (o order, err error) {
+	o = order{path: to, body: bytes.Clone(c.Body()), wait: orderTime}
 	path, query, _ := strings.Cut(o.path, "?")
 	o.query, _ = url.ParseQuery(query) // what it cannot read, the worker cannot either
 	known := false
@@ -195,6 +214,12 @@ func readOrder(c *fiber.Ctx) (o order, err error) {
 			return o, errors.New("at_most_down is a share of the workers above 0, up to 1, as 0.25")
 		}
 	}
+	if q := c.Query("parallel"); q != "" {
+		o.most, err = strconv.Atoi(q)
+		if err != nil || o.most < 1 || o.most > ordersAtOnce {
+			return o, fmt.Errorf("parallel is a number of workers up to %d, as 2", ordersAtOnce)
+		}
+	}
 	return o, nil
 }
 
@@ -214,15 +239,21 @@ func weightsAfter(path string, body []byte) worker.Weights {
 	return 0
 }
 
-// send sends the order to each worker, whether it is up or not, and returns all answers.
-func (o *order) send() Ordered {
+// send sends the orders to each worker, whether it is up or not, and returns all answers. A worker that does not obey
+// one gets no more.
+func send(pool *Pool, all []order) Ordered {
 	var to []worker.Stats // one of each process: ranks share theirs
-	for _, s := range o.pool.Workers.Stats(time.Now()) {
+	o := &all[0]
+	for _, s := range pool.Workers.Stats(time.Now()) {
 		if !slices.ContainsFunc(to, func(t worker.Stats) bool { return t.Endpoint == s.Endpoint }) {
 			to = append(to, s)
 		}
 	}
-	all := Ordered{Pool: o.pool.Name, Path: o.path, OK: len(to) > 0, Workers: make([]WorkerOrdered, len(to))}
+	answer := Ordered{Pool: pool.Name, OK: len(to) > 0, Workers: make([]WorkerOrdered, len(to))}
+	for i := range all {
+		all[i].pool = pool
+		answer.Path = strings.TrimSpace(answer.Path + " " + all[i].path)
+	}
 	ctx, stop := context.WithTimeout(context.Background(), o.wait)
 	defer stop()
 	var running sync.WaitGroup
@@ -230,30 +261,48 @@ func (o *order) send() Ordered {
 	for i := range to {
 		places <- struct{}{}
 		running.Go(func() {
-			all.Workers[i] = o.sendTo(ctx, &to[i])
-			<-places
+			defer func() { <-places }()
+			answer.Workers[i] = sendTo(ctx, all, &to[i])
 		})
 	}
 	running.Wait()
-	for i := range all.Workers {
-		all.OK = all.OK && all.Workers[i].ok()
+	for i := range answer.Workers {
+		answer.OK = answer.OK && answer.Workers[i].ok()
 	}
-	return all
+	return answer
+}
+
+// sendTo sends the orders to one worker, and returns its last answer.
+func sendTo(ctx context.Context, all []order, to *worker.Stats) (w WorkerOrdered) {
+	began := time.Now()
+	for i := range all {
+		w = all[i].sendTo(ctx, to)
+		if len(all) > 1 {
+			w.Path = all[i].path
+		}
+		if !w.ok() {
+			break
+		}
+	}
+	w.Seconds = time.Since(began).Seconds()
+	return w
 }
 
 // atOnce returns how many of n workers have the order at a time. One has it at least.
 func (o *order) atOnce(n int) int {
-	if o.down == 0 {
-		return ordersAtOnce
+	n = min(max(1, int(cmp.Or(o.down, 1)*float64(n))), ordersAtOnce)
+	if o.most > 0 {
+		n = min(n, o.most)
 	}
-	return min(max(1, int(o.down*float64(n))), ordersAtOnce)
+	return n
 }
 
 // sendTo sends the order to one worker. If it obeys, the router knows it at once.
 func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) {
 	began := time.Now()
 	before := o.effect(o.query, nil)
-	if before == holds || before == aborts || before == sleeps {
+	pauses := before == holds || before == aborts || before == sleeps
+	if pauses {
 		o.pool.Workers.Paused(to.Endpoint, began) // from now on: mode wait answers when its requests are through
 	}
 	status, answer, err := o.pool.Asking.Order(ctx, to.URL, o.path, o.body, maxOrderAnswer)
@@ -264,9 +313,9 @@ func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) 
 		w.Error = fmt.Sprintf("no answer within %v", o.wait)
 	case err != nil:
 		w.Error = gate.Cut(err.Error())
-	case !w.ok():
+	case !w.ok() && pauses: // another call that is refused leaves a paused worker as it is
 		o.pool.Workers.Woke(to.Endpoint, time.Now())
-	default:
+	case w.ok():
 		o.pool.Workers.Updated(to.Endpoint, o.weights, time.Now())
 		o.note(o.effect(o.query, answer), to.Endpoint, time.Now())
 	}

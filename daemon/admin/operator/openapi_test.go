@@ -67,8 +67,8 @@ var operations = []operation{
 	{route: "POST /api/v1/pools/:pool/each", says: "Send an order of vLLM's to each worker of a pool, the body with it; 502, " +
 		"with the same answer: some worker did not obey. With a token only", fails: "400 403 404 502", answers: Ordered{},
 		query: "pool: its name; path: /pause, /resume, /sleep, /wake_up, /reset_prefix_cache, /update_weights, and others that " +
-			"a refusal names, with a query of its own; timeout: for the workers to answer, as 90s, up to 10m; at_most_down: the " +
-			"share of the workers that have the order at a time, as 0.25"},
+			"a refusal names, with a query of its own, or several of them, sent one after the other; timeout: for the workers " +
+			"to answer, as 90s, up to 10m; at_most_down: the share of the workers that have the order at a time, as 0.25; parallel: likewise their number"},
 	{route: "POST /api/v1/pools/:pool/workers", says: "Register a worker, or renew its registration, with url and the other keys of " +
 		"[[pools.workers]], and ttl. 409: another worker is in the way, or it is registered otherwise; 507: there are as many as " +
 		"may be. With a token only", takes: map[string]any{}, answers: PoolWorker{}, fails: "400 403 404 409 500 503 507"},

@@ -64,19 +64,20 @@ func (e *evidence) sickWorkers(p *PoolOverview) {
 	}
 }
 
-// pauseMax is how long a pause may take: a sync of weights takes seconds or minutes.
-const pauseMax = 10 * time.Minute
-
 // forgotten names the workers that have been paused for too long: what paused them has ended before it had them go on.
 func (e *evidence) forgotten(p *PoolOverview) {
 	var ids []string
+	var least time.Duration
 	for i := range p.Workers {
-		if w := &p.Workers[i]; w.State == "paused" && e.Now.Sub(w.Since) > pauseMax {
+		if w := &p.Workers[i]; w.Forgotten {
 			ids = append(ids, w.ID)
+			if d := e.Now.Sub(w.Since); least == 0 || d < least {
+				least = d
+			}
 		}
 	}
 	if len(ids) > 0 {
-		e.add(p, fmt.Sprintf("paused for over %.0f min: %s", pauseMax.Minutes(), someIDs(ids)),
+		e.add(p, fmt.Sprintf("paused for %v: %s", least.Round(time.Minute), someIDs(ids)),
 			"what paused them may have ended before it had them go on; their requests wait",
 			e.commands.post("/api/v1/pools/"+url.PathEscape(p.Name)+"/each?path=/resume"))
 	}

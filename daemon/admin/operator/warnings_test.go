@@ -52,11 +52,12 @@ func TestWarnings(t *testing.T) {
 	}
 	const check, probe, status = "warmpath check --config w.toml", "warmpath check --probe --config w.toml", "warmpath status --admin host:1"
 	f("", func(*evidence, *PoolOverview) {})
-	f("warn: paused for over 10 min: b | what paused them may have ended before it had them go on; their requests wait | "+
+	f("warn: paused for 18m0s: b | what paused them may have ended before it had them go on; their requests wait | "+
 		"curl -X POST -gs http://host:1/api/v1/pools/p/each?path=/resume", func(e *evidence, p *PoolOverview) {
 		e.Now = time.Unix(2000, 0)
 		for i := range p.Workers[:2] {
 			p.Workers[i].State, p.Workers[i].Since = "paused", e.Now.Add(-time.Duration(i+1)*9*time.Minute)
+			p.Workers[i].Forgotten = i == 1
 		}
 	})
 	f("bad: pool p cannot serve | no worker is up; a down, b down, c down: connection refused | "+probe, func(_ *evidence, p *PoolOverview) {

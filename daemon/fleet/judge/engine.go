@@ -32,6 +32,7 @@ type Engine struct {
 	asleep bool          // it serves nothing
 	paused bool          // of asleep: it holds its requests, and goes on with them
 	slept  time.Duration // when the engine was last found asleep
+	told   bool          // that it has been paused for too long
 	woke   time.Duration // when it last went on
 }
 
@@ -85,13 +86,25 @@ func (g *Engine) Rest() Rest {
 
 // SetRest records that the engine was paused or put to sleep, or goes on.
 func (g *Engine) SetRest(r Rest, now time.Duration) {
-	g.asleep, g.paused = r != Awake, r == Paused
+	g.asleep, g.paused, g.told = r != Awake, r == Paused, false
 	if g.asleep {
 		g.slept = now
 	} else {
 		g.woke = now
 	}
 }
+
+// IsForgotten reports, once a pause, that the engine has been paused for that long.
+func (g *Engine) IsForgotten(long, now time.Duration) bool {
+	if !g.paused || g.told || now-g.slept < long {
+		return false
+	}
+	g.told = true
+	return true
+}
+
+// WasForgotten reports whether IsForgotten has reported the pause.
+func (g *Engine) WasForgotten() bool { return g.told }
 
 // MayBeTold reports whether an order that succeeded changes what is known: where a page of metrics has come since the
 // engine was put to sleep, the next one tells that it is awake. A paused engine goes on at once.

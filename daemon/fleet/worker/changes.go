@@ -172,6 +172,9 @@ func (f *fleet) read(w *Worker, m Metrics, now time.Duration) {
 	if rest := m.rest(); rest != w.engine.Rest() {
 		f.turnIn(w, rest, rest == judge.Paused && w.streams(), now)
 	}
+	if w.engine.IsForgotten(f.conf.PauseMax, now) {
+		f.note(w, event{kind: forgotten, wait: f.conf.PauseMax}, now)
+	}
 	if w.resize() {
 		f.note(w, event{kind: resized, tokens: w.capacity.inForce}, now)
 	}

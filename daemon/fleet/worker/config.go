@@ -22,6 +22,8 @@ type Config struct {
 	// DownGrace is how long the answers of a worker that went down may pause. After that the pool calls Dispatch.Holder.
 	// Requests without output at a worker that fell silent have three times as long. Default 20 s.
 	DownGrace time.Duration
+	// PauseMax is for how long a worker may be paused before that is logged. Default 10 min.
+	PauseMax time.Duration
 
 	MaxInFlight int        // requests at a time at one worker; 0 = no limit
 	MaxWait     float64    // seconds of prefill believed queued at a worker, above which others come first; 0 = no bound
@@ -99,6 +101,7 @@ func (c Config) withDefaults() Config {
 	c.ScrapeInterval = cmp.Or(c.ScrapeInterval, 5*time.Second)
 	c.SlowStart = cmp.Or(c.SlowStart, 10*time.Second)
 	c.DownGrace = cmp.Or(c.DownGrace, 20*time.Second)
+	c.PauseMax = cmp.Or(c.PauseMax, 10*time.Minute)
 	c.PrefillTokensPerSecond = cmp.Or(c.PrefillTokensPerSecond, abi.PrefillTokensPerSecond)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -51,6 +51,7 @@ const (
 	balanced
 	slept
 	paused
+	forgotten
 	woke
 	emptied
 	weighed
@@ -161,6 +162,9 @@ func (a *announcer) write(e event) {
 		l.Warn("worker gets few requests of one kind: it refuses them, and other workers accept them", "why", e.why)
 	case wentLeaving:
 		l.Warn("worker taken for draining", "why", e.why, "in_flight", e.tokens, "tried_again_in", e.wait)
+	case forgotten:
+		l.Warn("worker is still paused: what paused it may have ended before it had it go on, and its requests wait",
+			"for", e.wait, "run", "curl -X POST "+e.of[0].shown+"/resume")
 	case resized:
 		l.Info("worker capacity", "tokens", e.tokens)
 	case odd:

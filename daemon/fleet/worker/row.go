@@ -101,6 +101,7 @@ type Stats struct {
 	LastErrorAt time.Time // zero = never
 	ErrorOver   bool      // it is up again, or the error's source has succeeded since
 	Unread      bool      // it is up, and no page of its metrics could be read for some looks in a row
+	Forgotten   bool      // it has been paused for longer than PauseMax
 	DeniesKey   bool      // it refused to list its models to this router's key, by the last reading
 }
 
@@ -123,6 +124,7 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Lately: w.totals.lately(m.now),
 		Restarted: m.now - w.totals.lastRestart(),
 		Left:      w.totals.left, Preempts: w.totals.preempts,
+		Forgotten: w.engine.WasForgotten(),
 	}
 	s.LastError, s.LastErrorAt, s.ErrorOver = w.health.LastError()
 	s.DeniesKey = w.deniesKey

@@ -10,6 +10,9 @@ import (
 func (f *fleet) outcome(w *Worker, r *request, now time.Duration, o judge.Outcome) {
 	e := w.endpoint
 	signs := 1
+	if o.Kind == judge.Leaving && w.engine.Rested(r.Sent) { // a pause by mode abort ends what runs: the worker stays
+		o = judge.Outcome{Kind: judge.Canceled}
+	}
 	if o.Kind == judge.Canceled || o.Stalled {
 		wait := judge.Wait{Long: longWait(f, w, r.est), Reading: f.conf.ScrapeInterval}
 		o, signs = w.engine.CountsAs(&e.health, &r.Request, o, wait, now)

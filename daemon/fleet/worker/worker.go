@@ -27,6 +27,7 @@ type Worker struct {
 	draining  bool // Drain was called for it
 	offered   bool // in panic mode: Begin accepts requests to it although it is not up
 	slowStart judge.SlowStart
+	rested    bool // at the last page, a request was there that a pause or sleep has held up
 	engine    judge.Engine
 	queue     queue
 	flight    flight
@@ -280,6 +281,12 @@ func (w *Worker) read(m Metrics, c1 float64, now time.Duration) (requests float6
 		return 0
 	}
 	w.totals.preempts += uint64(max(0, m.Preempts-was.Preempts))
+	rested := w.rested
+	w.rested = w.engine.Rested(was.at) || w.flight.First != nil && w.engine.Rested(w.flight.First.Sent)
+	if rested || w.rested { // the times of what has ended have the pause in them
+		w.ended = ended{}
+		return 0
+	}
 	if n, s := m.TokenTimes-was.TokenTimes, m.TokenTime-was.TokenTime; n > 0 && s > 0 {
 		w.signs.Note(&w.signs.Pages, s/n, now)
 		w.signs.Paged = now
@@ -356,7 +363,7 @@ func (w *Worker) end(r *request, o judge.Outcome, now time.Duration) {
 	if o.Kind != judge.Answered {
 		return
 	}
-	if r.First > 0 && !r.Whole && o.Tokens > 1 {
+	if r.First > 0 && !r.Whole && o.Tokens > 1 && !w.engine.Rested(r.First) {
 		w.signs.NoteStream(max(0, (now-r.First).Seconds())/float64(o.Tokens-1), now)
 	}
 	w.ended.est += r.est

@@ -1,0 +1,104 @@
+package worker
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+)
+
+// TestPausesShowNoSpeed: a stream that a pause has held up, and the worker's own figures of it, teach nothing.
+func TestPausesShowNoSpeed(t *testing.T) {
+	f := func(what string, order func(p *Pool)) {
+		t.Helper()
+		p := upPool(t, 2)
+		m := Metrics{Steps: 1, Prefills: 10, Prefill: 1, Computed: 40_000, SaysComputed: true, TokenTimes: 10, TokenTime: .1}
+		p.scrape(0, m, 1)
+		for at := 2.0; at < 40; at += 2 {
+			p.chat(0, at, .1, .01)
+		}
+		k := p.send(0, Dispatch{PromptTokens: 4000}, 50)
+		k.FirstByte(p.after(51))
+		was := p.Stats(p.after(51))[0]
+		late := p.send(0, Dispatch{PromptTokens: 4000}, 51)
+		order(p)
+		p.Woke("w0", p.after(351))
+		m.Steps = 2
+		p.scrape(0, m, 351.5)
+		late.FirstByte(p.after(352))
+		for _, end := range []*Ticket{k, late} {
+			end.End(p.after(353), judge.Outcome{Kind: judge.Answered, Tokens: 101})
+		}
+		m.Steps, m.Prefills, m.Prefill, m.Computed, m.TokenTimes, m.TokenTime = 3, 12, 301, 48_000, 12, 6
+		p.scrape(0, m, 353.5)
+		is := p.Stats(p.after(354))[0]
+		if was.TTFT != is.TTFT || was.TPOT != is.TPOT || was.Slow != is.Slow {
+			t.Errorf("%s: TTFT %v, TPOT %v and slowness %v became %v, %v and %v", what, was.TTFT, was.TPOT, was.Slow, is.TTFT, is.TPOT,
+				is.Slow)
+		}
+		p.chat(0, 400, .1, .01)
+		m.Steps, m.TokenTimes, m.TokenTime = 4, 13, 6.5
+		p.scrape(0, m, 402)
+		if got := p.Stats(p.after(403))[0].TPOT; got == is.TPOT {
+			t.Errorf("%s: what came after the pause taught nothing either", what)
+		}
+	}
+	f("by an order", func(p *Pool) { p.Paused("w0", p.after(52)) })
+	f("somebody else's", func(p *Pool) {
+		p.scrape(0, Metrics{Steps: 1, Paused: true, Prefills: 10, Prefill: 1, Computed: 40_000, SaysComputed: true, TokenTimes: 10,
+			TokenTime: .1}, 55)
+	})
+}
+
+// TestAPauseThatNobodyEnds: it is logged once, with the command that ends it, and again if it begins again.
+func TestAPauseThatNobodyEnds(t *testing.T) {
+	var log bytes.Buffer
+	p := upPoolOf(Config{Workers: specs(2), PauseMax: time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	f := func(at float64, paused bool, lines int) {
+		t.Helper()
+		p.scrape(0, Metrics{Steps: 1, Paused: paused}, at)
+		const line = `msg="worker is still paused: what paused it may have ended before it had it go on, and its requests wait" ` +
+			`worker=w0 for=1m0s run="curl -X POST http://127.0.0.1:9000/resume"`
+		if got := strings.Count(log.String(), line); got != lines {
+			t.Errorf("after %v s: %d lines; want %d: %s", at, got, lines, log.String())
+		}
+		if got := p.Stats(p.after(at))[0].Forgotten; got != (paused && lines > 0 && at != 200) {
+			t.Errorf("after %v s it is shown as forgotten: %v", at, got)
+		}
+	}
+	f(1, false, 0)
+	f(2, true, 0)
+	f(61, true, 0)
+	f(62, true, 1)
+	f(100, true, 1)
+	f(101, false, 1)
+	f(200, true, 1)
+	f(260, true, 2)
+}
+
+// TestAPauseIsNoLeaving: mode abort ends what runs, and the worker is not taken for one that shuts down.
+func TestAPauseIsNoLeaving(t *testing.T) {
+	f := func(pauses bool, want Standing) {
+		t.Helper()
+		p := upPool(t, 2)
+		var sent []*Ticket
+		for range 9 {
+			sent = append(sent, p.send(0, Dispatch{}, 1))
+		}
+		if pauses {
+			p.Paused("w0", p.after(2))
+		}
+		for _, k := range sent {
+			k.End(p.after(2), judge.Outcome{Kind: judge.Leaving})
+		}
+		p.Woke("w0", p.after(3))
+		if got := p.Stats(p.after(3.5))[0].State; got != want {
+			t.Errorf("paused %v: %v; want %v", pauses, got, want)
+		}
+	}
+	f(true, Ready)
+	f(false, Draining)
+}

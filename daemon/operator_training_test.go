@@ -1,0 +1,164 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+)
+
+// trained is a router before simulated workers that a trainer gives new weights.
+type trained struct {
+	*running
+	fleet vllmsim.Fleet
+}
+
+func newTrained(t *testing.T, workers int) *trained {
+	token := filepath.Join(t.TempDir(), "token")
+	write(t, token, adminToken)
+	fleet := sims(t, workers, vllmsim.Config{DevMode: true})
+	toml := withServer(settings("prefixaware", fleet.URLs()...), fmt.Sprintf("admin_token_file = %q", token))
+	return &trained{start(t, withPool(toml, "slow_start = \"0s\"\ncontinue = 2"), workers), fleet}
+}
+
+// each sends calls to all workers, and fails unless they obey.
+func (r *trained) each(more, body string, paths ...string) (o operator.Ordered) {
+	r.t.Helper()
+	q := url.Values{"path": paths}
+	s := r.admin("POST", "/api/v1/pools/main/each?"+q.Encode()+more, body)
+	if err := json.Unmarshal([]byte(s.body), &o); err != nil || s.status != 200 {
+		r.t.Fatalf("%v: %d %s", paths, s.status, s.body)
+	}
+	return o
+}
+
+func (r *trained) blocks() int { return int(r.shown()[0].Index.Stats().Blocks) }
+
+func (r *trained) states() (list string) {
+	for _, w := range r.describe()[0].Workers {
+		list += w.State + " "
+	}
+	return strings.TrimSpace(list)
+}
+
+var longPrompt = `{"model":"sim","prompt":"` + strings.Repeat("the same text ", 200) + `","max_tokens":%d,"ignore_eos":true,"stream":%v}`
+
+// TestNewWeightsPartByPart: a worker at a time is paused, gets its weights and goes on, while the others serve. Which
+// calls a worker has got is in the answer.
+func TestNewWeightsPartByPart(t *testing.T) {
+	t.Parallel()
+	r := newTrained(t, 4)
+	stop, done := make(chan bool), make(chan int)
+	go func() {
+		most := 0
+		for {
+			select {
+			case <-stop:
+				done <- most
+				return
+			case <-time.After(2 * time.Millisecond):
+				most = max(most, strings.Count(r.states(), "paused"))
+			}
+		}
+	}()
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for range 10 {
+				if s := r.do("POST", "/v1/completions", fmt.Sprintf(longPrompt, 20, true)); s.status != 200 || !strings.Contains(s.body, `"length"`) {
+					t.Errorf("%d %s", s.status, s.body)
+				}
+			}
+		})
+	}
+	o := r.each("&at_most_down=0.25", `{"update_info":{"seconds":2},"weight_version":"7"}`, "/pause?mode=keep", "/update_weights",
+		"/finish_weight_update", "/resume")
+	clients.Wait()
+	close(stop)
+	if most := <-done; most != 1 {
+		t.Errorf("%d workers were paused at a time", most)
+	}
+	for i, w := range o.Workers {
+		if w.Path != "/resume" || w.Seconds < .1 || r.fleet[i].Stats().WeightVersion != "7" {
+			t.Errorf("%+v", w)
+		}
+	}
+	if o.Path != "/pause?mode=keep /update_weights /finish_weight_update /resume" {
+		t.Error(o.Path)
+	}
+	s := r.admin("POST", "/api/v1/pools/main/each?parallel=2&path=/pause&path=/update_weights&path=/resume", `{}`)
+	if json.Unmarshal([]byte(s.body), &o) != nil || s.status != 502 || o.Workers[3].Path != "/update_weights" || o.Workers[3].Status != 400 ||
+		r.states() != "paused paused paused paused" {
+		t.Errorf("a call that is refused: %d %s; %s", s.status, s.body, r.states())
+	}
+}
+
+// TestWhatAPauseHolds: in each mode a stream that is open, and a request that comes meanwhile, end whole at a client, and
+// belief stays where the cache does. It does not matter who sends the calls.
+func TestWhatAPauseHolds(t *testing.T) {
+	t.Parallel()
+	f := func(mode string, keeps, direct bool) {
+		t.Helper()
+		r := newTrained(t, 2)
+		call := func(path string) {
+			t.Helper()
+			if !direct {
+				r.each("", "", path)
+				return
+			}
+			var all sync.WaitGroup
+			for _, u := range r.fleet.URLs() {
+				all.Go(func() {
+					if s := do(t, "POST", u+path, ""); s.status != 200 {
+						t.Errorf("%s: %d %s", path, s.status, s.body)
+					}
+				})
+			}
+			all.Wait()
+		}
+		r.do("POST", "/v1/completions", fmt.Sprintf(longPrompt, 1, false))
+		var clients sync.WaitGroup
+		ask := func(tokens int) {
+			clients.Go(func() {
+				s := r.do("POST", "/v1/completions", fmt.Sprintf(longPrompt, tokens, true))
+				if s.status != 200 || s.err != nil || !strings.Contains(s.body, `"finish_reason":"length"`) {
+					t.Errorf("%s, direct %v: a stream ended with %d %v %s", mode, direct, s.status, s.err, s.body[max(0, len(s.body)-300):])
+				}
+			})
+		}
+		ask(1000)
+		eventually(t, "the stream has begun", func() bool { return r.fleet[0].Stats().Generated+r.fleet[1].Stats().Generated > 2 })
+		call("/pause?mode=" + mode)
+		ask(1)
+		if !direct && r.states() != "paused paused" {
+			t.Errorf("%s: %s", mode, r.states())
+		}
+		if direct {
+			eventually(t, mode+": the pause is seen", func() bool { return strings.Contains(r.states(), "paused") })
+		}
+		time.Sleep(500 * time.Millisecond)
+		if got := r.blocks() > 0; !direct && got != keeps {
+			t.Errorf("%s, direct %v: blocks are believed in: %v", mode, direct, got)
+		}
+		call("/resume")
+		clients.Wait()
+		eventually(t, "all are up", func() bool { return r.states() == "up up" })
+		for _, w := range r.describe()[0].Workers {
+			if w.Breaker != "closed" || w.TPOT > .1 {
+				t.Errorf("%s, direct %v: the pause has taught something: %+v", mode, direct, w)
+			}
+		}
+	}
+	for _, direct := range []bool{false, true} {
+		f("keep", true, direct)
+		f("wait", false, direct)
+		f("abort", false, direct)
+	}
+}
