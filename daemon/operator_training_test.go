@@ -14,22 +14,22 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
-// trained is a router before simulated workers that a trainer gives new weights.
-type trained struct {
+// syncedFleet is a router before simulated workers that a trainer gives new weights.
+type syncedFleet struct {
 	*running
 	fleet vllmsim.Fleet
 }
 
-func newTrained(t *testing.T, workers int) *trained {
+func newSyncedFleet(t *testing.T, workers int) *syncedFleet {
 	token := filepath.Join(t.TempDir(), "token")
 	write(t, token, adminToken)
 	fleet := sims(t, workers, vllmsim.Config{DevMode: true})
 	toml := withServer(settings("prefixaware", fleet.URLs()...), fmt.Sprintf("admin_token_file = %q", token))
-	return &trained{start(t, withPool(toml, "slow_start = \"0s\"\ncontinue = 2"), workers), fleet}
+	return &syncedFleet{start(t, withPool(toml, "slow_start = \"0s\"\ncontinue = 2"), workers), fleet}
 }
 
 // each sends calls to all workers, and fails unless they obey.
-func (r *trained) each(more, body string, paths ...string) (o operator.Ordered) {
+func (r *syncedFleet) each(more, body string, paths ...string) (o operator.Ordered) {
 	r.t.Helper()
 	q := url.Values{"path": paths}
 	s := r.admin("POST", "/api/v1/pools/main/each?"+q.Encode()+more, body)
@@ -39,22 +39,22 @@ func (r *trained) each(more, body string, paths ...string) (o operator.Ordered) 
 	return o
 }
 
-func (r *trained) blocks() int { return int(r.shown()[0].Index.Stats().Blocks) }
+func (r *syncedFleet) blocks() int { return int(r.shown()[0].Index.Stats().Blocks) }
 
-func (r *trained) states() (list string) {
+func (r *syncedFleet) states() (list string) {
 	for _, w := range r.describe()[0].Workers {
 		list += w.State + " "
 	}
 	return strings.TrimSpace(list)
 }
 
-var longPrompt = `{"model":"sim","prompt":"` + strings.Repeat("the same text ", 200) + `","max_tokens":%d,"ignore_eos":true,"stream":%v}`
+var samePrompt = `{"model":"sim","prompt":"` + strings.Repeat("the same text ", 200) + `","max_tokens":%d,"ignore_eos":true,"stream":%v}`
 
 // TestNewWeightsPartByPart: a worker at a time is paused, gets its weights and goes on, while the others serve. Which
 // calls a worker has got is in the answer.
 func TestNewWeightsPartByPart(t *testing.T) {
 	t.Parallel()
-	r := newTrained(t, 4)
+	r := newSyncedFleet(t, 4)
 	stop, done := make(chan bool), make(chan int)
 	go func() {
 		most := 0
@@ -72,7 +72,7 @@ func TestNewWeightsPartByPart(t *testing.T) {
 	for range 4 {
 		clients.Go(func() {
 			for range 10 {
-				if s := r.do("POST", "/v1/completions", fmt.Sprintf(longPrompt, 20, true)); s.status != 200 || !strings.Contains(s.body, `"length"`) {
+				if s := r.do("POST", "/v1/completions", fmt.Sprintf(samePrompt, 20, true)); s.status != 200 || !strings.Contains(s.body, `"length"`) {
 					t.Errorf("%d %s", s.status, s.body)
 				}
 			}
@@ -106,7 +106,7 @@ func TestWhatAPauseHolds(t *testing.T) {
 	t.Parallel()
 	f := func(mode string, keeps, direct bool) {
 		t.Helper()
-		r := newTrained(t, 2)
+		r := newSyncedFleet(t, 2)
 		call := func(path string) {
 			t.Helper()
 			if !direct {
@@ -123,11 +123,11 @@ func TestWhatAPauseHolds(t *testing.T) {
 			}
 			all.Wait()
 		}
-		r.do("POST", "/v1/completions", fmt.Sprintf(longPrompt, 1, false))
+		r.do("POST", "/v1/completions", fmt.Sprintf(samePrompt, 1, false))
 		var clients sync.WaitGroup
 		ask := func(tokens int) {
 			clients.Go(func() {
-				s := r.do("POST", "/v1/completions", fmt.Sprintf(longPrompt, tokens, true))
+				s := r.do("POST", "/v1/completions", fmt.Sprintf(samePrompt, tokens, true))
 				if s.status != 200 || s.err != nil || !strings.Contains(s.body, `"finish_reason":"length"`) {
 					t.Errorf("%s, direct %v: a stream ended with %d %v %s", mode, direct, s.status, s.err, s.body[max(0, len(s.body)-300):])
 				}
