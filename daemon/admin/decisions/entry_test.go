@@ -55,7 +55,7 @@ func TestTheCircle(t *testing.T) {
 	r := new(Ring)
 	for i := range 3000 {
 		if i%700 == 0 {
-			r.Resize([]int{3000, 9000, 2500, 7001, 2200}[i/700])
+			r.Resize([]int{3000, 9000, 2500, 7001, 2300}[i/700])
 		}
 		in := asked("id")
 		in.Seen.Worker = string(make([]byte, i*7%400))

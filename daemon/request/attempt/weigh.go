@@ -250,6 +250,10 @@ func (d draft) weighHidden(text []byte) *Failure {
 	}
 	f := &Failure{Reason: journal.Hidden, Fault: message.FaultHidden}
 	switch {
+	case !d.r.Consumed() && d.aborts() && d.r.Pool.Workers.IsPaused(d.a.Trip.Worker()):
+		// a pause has ended it: it waits, and the same worker may have it again
+		d.h.choice.NotHad()
+		f.Grade, f.paid = route.GradeRefused, true
 	case !d.r.Consumed() && d.h.rule.Further(d.h.choice.Left(), d.h.choice.MayWiden(time.Now())) &&
 		d.r.PayRetry():
 		f.paid = true

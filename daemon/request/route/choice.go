@@ -49,9 +49,9 @@ type decision struct {
 	pair   *worker.Worker // that the strategy has named to compute the prompt; nil = none
 
 	filtered
-	wide    bool         // the strategy is asked once more, with all workers that are up
 	leaving string       // id of the worker that leaves, and still has the conversation; "" = none
 	fence   worker.Fence // of the request itself
+	wide    bool         // the strategy is asked once more, with all workers that are up
 	leads   bool         // it is the first of its group, and the others wait until it is sent
 	unasked bool         // the session's worker came first without the strategy, which may keep it from the others
 }
