@@ -32,7 +32,7 @@ func newSpeaker(t *testing.T, entries ...string) *speaker {
 	s := &speaker{}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case "/health", "/metrics", "/kv_event_sources":
+		case "/health", "/metrics", "/kv_event_sources", "/weight_info":
 			return
 		case "/v1/models":
 			fmt.Fprintf(rw, `{"object":"list","data":[%s]}`, strings.Join(entries, ","))

@@ -45,7 +45,7 @@ func newWitness(t *testing.T) *witness {
 	w := &witness{}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		switch r.RequestURI {
-		case "/health", "/metrics", "/kv_event_sources":
+		case "/health", "/metrics", "/kv_event_sources", "/weight_info":
 			return
 		case "/v1/models":
 			io.WriteString(rw, `{"object":"list","data":[{"id":"sim","object":"model","created":1700000000},{"id":"secret"},{"id":"org/name"}]}`)

@@ -27,6 +27,7 @@ func fakeWorker(t *testing.T, serve http.HandlerFunc) *httptest.Server {
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/metrics", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/kv_event_sources", http.NotFound) // as before vLLM 0.31
+	mux.HandleFunc("/weight_info", http.NotFound)
 	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"object":"list","data":[{"id":"sim","object":"model"}]}`)
 	})

@@ -7,11 +7,11 @@ import (
 )
 
 // maxWords is the most words that a row, or the head, has: a mask has so many bits.
-const maxWords = 32
+const maxWords = 64
 
 var zeros [maxWords]uint64
 
-// AppendTable appends a head, then rows, each as what differs from the row before. Both have whole words, 32 at most;
+// AppendTable appends a head, then rows, each as what differs from the row before. Both have whole words, 64 at most;
 // bytes behind the last whole row are left out.
 func AppendTable(out, table []byte, head, row int) []byte {
 	if len(table) < head {
@@ -38,7 +38,7 @@ func appendWords(out []byte, v, like []uint64) []byte {
 	at := len(out)
 	head := (len(v) + 7) / 8
 	out = slices.Grow(out, head+8*len(v))[:at+head]
-	mask := uint32(0)
+	mask := uint64(0)
 	for i, w := range v {
 		if w != like[i] {
 			mask |= 1 << i
