@@ -97,8 +97,8 @@ func demo(ctx context.Context, out, logs io.Writer, cfg demoSettings) error {
 	return <-ended
 }
 
-// demoConfig writes the configuration of a pool with these workers to dir, and loads it. The daemon watches the file, so
-// a visitor can edit it and see the change.
+// demoConfig writes the configuration of a pool with these workers to dir, and loads it. The daemon watches the file: a
+// visitor can edit it and see the change.
 func demoConfig(cfg demoSettings, dir string, urls []string) (*conf.Config, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[server]\nlisten = %q\nadmin = %q\nlog_level = \"warn\"\nmax_connections = 256\n"+
