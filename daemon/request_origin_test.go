@@ -64,7 +64,8 @@ func TestBrowsersFindOneOrigin(t *testing.T) {
 
 // TestPagesMayReadEveryFieldOfOurs: a field that the daemon sets and gate.Exposed lacks cannot be read by a page.
 func TestPagesMayReadEveryFieldOfOurs(t *testing.T) {
-	ofRequests := []string{"X-Warmpath-Explain", "X-Warmpath-Session-Id", "X-Warmpath-Parent-Session-Id", "X-Warmpath-Priority"}
+	ofRequests := []string{"X-Warmpath-Explain", "X-Warmpath-Session-Id", "X-Warmpath-Parent-Session-Id", "X-Warmpath-Priority",
+		"X-Warmpath-Weights-Min", "X-Warmpath-Group"}
 	field := regexp.MustCompile(`"(X-Warmpath-[A-Za-z-]+)"`)
 	found := 0
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
