@@ -10,7 +10,8 @@ import (
 
 // TestFaultOfVerdict is the table of what a client gets for a verdict that refuses.
 func TestFaultOfVerdict(t *testing.T) {
-	e := Exchange{req: admission.Request{In: inbound("POST", "/v1/chat/completions", `{"model":"m"}`), Epoch: &epoch.Epoch{}}}
+	e := Exchange{req: admission.Request{In: inbound("POST", "/v1/chat/completions", `{"model":"named"}`), Epoch: &epoch.Epoch{}}}
+	e.req.Pool = &epoch.Pool{Patterns: everyModel{}, Pool: &route.Pool{Name: "p"}}
 	e.req.Parse()
 	t.Cleanup(e.req.Release)
 	for v, code := range map[route.Verdict]string{route.NoWorker: "no_worker", route.Unheard: "no_worker", route.UnknownModel: "model_not_found",
