@@ -63,20 +63,14 @@ func compared(t *testing.T, sc *setup.Scenario) (asked, same, rows int) {
 		return s
 	}
 	all := native(func() sdk.Strategy { return everybody{plugins.Native("prefixaware")} })
-	own := native(func() sdk.Strategy { return plugins.Native("prefixaware") })
 	_, err = world.Run(t.Context(), c, func(number int) (world.Router, error) {
-		known := Config{Strategy: own,
+		known := Config{Strategy: native(func() sdk.Strategy { return plugins.Native("prefixaware") }),
 			Block: c.Engine.BlockTokens, Scrape: c.Scrape, Seed: 7, Number: number, Room: Bounds(sc.Room),
 			PrefillTokensPerSecond: sc.Engine.PoolPrefill}
 		var r *Router
-		known.Seen = func(_ *trial.Request, chosen *route.Choice) {
-			var few, whole route.Choice // both on behalf of a strategy: that has no part in the groups of equal prompts
-			ask := route.Asked(chosen)
-			ask.By = own
-			if r.pool.Choose(&few, &ask) != route.Chosen {
-				return
-			}
-			defer few.Release()
+		known.Seen = func(_ *trial.Request, few *route.Choice) {
+			var whole route.Choice
+			ask := route.Asked(few)
 			ask.By = all
 			if r.pool.Choose(&whole, &ask) != route.Chosen {
 				return
