@@ -21,14 +21,16 @@ var galleryWorkers = []string{
 
 // Each strategy of the gallery goes live in a daemon that runs, and decides its requests in the sandbox.
 func TestGallery(t *testing.T) {
-	t.Setenv("WARMPATH_TEST_KEY", "a-long-secret")
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "secret")
+	write(t, secret, "a-long-secret")
 	f := sims(t, len(galleryWorkers), vllmsim.Config{Speed: 100})
 	pool := func(strategy string) string {
 		text := settings(strategy) + "max_wait_seconds = 60.0\n"
 		for i, u := range f.URLs() {
 			text += fmt.Sprintf("[[pools.workers]]\nurl = %q\nid = \"w%d\"\n%s", u, i+1, galleryWorkers[i])
 		}
-		return text + "[[keys]]\nname = \"acme\"\nenv = \"WARMPATH_TEST_KEY\"\nexplain = true\n"
+		return text + fmt.Sprintf("[[keys]]\nname = \"acme\"\nfile = %q\nexplain = true\n", secret)
 	}
 	r := start(t, pool("prefixaware"), len(galleryWorkers))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -112,10 +112,17 @@ func TestClicksOnThePageUnderTraffic(t *testing.T) {
 	click := func(what string, meanwhile func()) {
 		t.Helper()
 		var at []float64
-		place := b.eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center", behavior: "instant"});
-			const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()`, what))
-		if err := json.Unmarshal([]byte(place), &at); err != nil {
-			t.Fatal(err)
+		for before := ""; ; time.Sleep(100 * time.Millisecond) { // a person clicks on what stands still
+			place := b.eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center", behavior: "instant"});
+				const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()`, what))
+			if place != before {
+				before = place
+				continue
+			}
+			if err := json.Unmarshal([]byte(place), &at); err != nil {
+				t.Fatal(err)
+			}
+			break
 		}
 		mouse("mousePressed", at)
 		meanwhile()

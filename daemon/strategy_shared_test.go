@@ -18,6 +18,7 @@ import (
 // TestAPushReachesTheOtherRouters: those that share a history by a secret of the operator's own, also one that starts
 // later. What is not signed by the secret is no module, and a router without the secret takes and gives none.
 func TestAPushReachesTheOtherRouters(t *testing.T) {
+	t.Parallel()
 	redisURL := redistest.Start(t).URL()
 	secret := filepath.Join(t.TempDir(), "secret")
 	write(t, secret, "a-secret-of-all-routers")

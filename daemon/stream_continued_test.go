@@ -180,6 +180,7 @@ func readGotten(url, path, body string, each func(*gotten)) (s gotten, err error
 // TestContinuedStreams: of four workers one dies under 200 streams of each endpoint. Each client gets one whole answer,
 // with the text and the counts of an undisturbed one.
 func TestContinuedStreams(t *testing.T) {
+	t.Parallel()
 	const streams, length = 200, 150
 	sim := vllmsim.Config{ReplyTokens: 4000, Speed: 1000}
 	calm := sims(t, 1, sim)[0].URL()

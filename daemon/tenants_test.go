@@ -221,6 +221,7 @@ func TestIdsOfTenants(t *testing.T) {
 // cache_salt neither cached_tokens nor the engine's work tell which guess was right; without it one guess does. The work
 // makes the time to the answer, and the machine's noise is not in it.
 func TestNothingIsLearntOfAnother(t *testing.T) {
+	t.Parallel()
 	secret := strings.Repeat("the contract of alice says that ", 100)
 	wrong := strings.Repeat("the contract of somebody is that", 100)
 	for _, salted := range []bool{false, true} {

@@ -204,8 +204,8 @@ func explain(out io.Writer, d *decisions.Decision) error {
 		line(tried, "%s: %s after %s", a.Worker, a.Reason, a.After.Round(time.Millisecond))
 	}
 	line("answer", "%s", answerOf(d))
-	if d.Weights != "" {
-		line("weights", "version %s", d.Weights)
+	if weights := d.MadeWith(); weights != "" {
+		line("weights", "version %s", weights)
 	}
 	if err := w.Flush(); err != nil {
 		return err

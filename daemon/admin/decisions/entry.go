@@ -78,7 +78,6 @@ func (e *keptRequest) end(in *message.Inbound, took time.Duration, sent int64) {
 		e.Reason = s.Reason // a constant: it needs no copy
 	}
 	e.Worker, e.Live, e.Matched, e.Believed, e.Usage = s.Worker, s.Live, s.Matched, s.Believed, s.Usage
-	e.Weights = s.Weights
 	e.FirstByte, e.Total, e.Queued, e.Aside, e.Split = s.FirstByte, s.Total, s.Queued, s.Aside, s.Split
 	e.Attempts = slices.Clone(s.Attempts)
 }

@@ -7,16 +7,15 @@ import (
 
 // Request is what counts of one request at a worker, until it ends.
 type Request struct {
-	Number uint64        // among all of the pool; 0 = another router's
-	Class  uint8         // below Classes
-	Whole  bool          // the answer comes in one piece
-	Paired bool          // another worker computes its prompt, or answers what it is the prompt of
-	Sent   time.Duration // to the worker
-
-	First  time.Duration // when the first byte came; 0 = it has not
+	Number uint64 // among all of the pool; 0 = another router's
+	Class  uint8  // below Classes
+	Whole  bool   // the answer comes in one piece
+	Paired bool   // another worker computes its prompt, or answers what it is the prompt of
 	Ended  bool
-	Called bool // the holder was called, or will be
-	Away   bool // another worker computes its prompt now: that it waits shows nothing
+	Called bool          // the holder was called, or will be
+	Away   bool          // another worker computes its prompt now: that it waits shows nothing
+	Sent   time.Duration // to the worker
+	First  time.Duration // when the first byte came; 0 = it has not
 
 	flow atomic.Int64 // when the last byte came; 0 = none has
 }

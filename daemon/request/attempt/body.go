@@ -41,8 +41,8 @@ type body struct {
 	hands   bool               // it ends with ErrBroken where it breaks off
 	excused bool               // another worker failed the request in the same way
 	against judge.Kind         // what it shows against its worker, although the client gets it; Canceled = nothing
-	page    page               // what was read of a stream before its first output
 	once    sync.Once
+	page    page          // what was read of a stream before its first output
 	broke   *breakage     // nil = it has not broken off
 	came    time.Duration // after the arrival all of it had come; 0 for a stream
 	edited  *edited       // reads the answer as the client gets it; nil = as the worker sent it

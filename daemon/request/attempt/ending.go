@@ -92,7 +92,7 @@ func (b *body) conclude(o judge.Outcome, whole bool, now time.Time) {
 	}
 	b.followJob(seen.Usage, whole)
 	b.giveBack()
-	seen.Weights = b.a.Trip.Weights()
+	seen.Made(b.a.Trip.Weights())
 	seen.At, seen.Total = now, now.Sub(b.r.Arrived)
 	b.r.Journal.Meter.Ended(seen, journal.End{Status: b.resp.Status, Outcome: o, Took: seen.Total,
 		Translated: b.r.Entry.Door != nil})

@@ -65,8 +65,9 @@ func (a *Attempt) Concluded(o judge.Outcome, used route.Usage, whole bool) {
 
 // TellWeights notes the versions of the weights, for the head of the answer, and returns them.
 func (a *Attempt) TellWeights() string {
-	a.answer.r.In.Seen.Weights = a.Trip.Weights()
-	return a.answer.r.In.Seen.Weights
+	weights := a.Trip.Weights()
+	a.answer.r.In.Seen.Made(weights)
+	return weights
 }
 
 // Stream returns the answer, if it is a stream.
@@ -239,11 +240,12 @@ func (s *stream) warn(err error, number int) {
 // its head went out before any was known.
 func (s *stream) tellWeights() {
 	seen := &s.r.In.Seen
-	changed := strings.Contains(seen.Weights, "-")
-	if !s.events || !s.ok || s.length() >= 0 || !changed && (seen.Comments == 0 || seen.Weights == "") {
+	weights := seen.MadeWith()
+	changed := strings.Contains(weights, "-")
+	if !s.events || !s.ok || s.length() >= 0 || !changed && (seen.Comments == 0 || weights == "") {
 		return
 	}
-	s.broke = &breakage{tail: []byte(": " + message.HeaderWeights + ": " + seen.Weights + "\n\n")}
+	s.broke = &breakage{tail: []byte(": " + message.HeaderWeights + ": " + weights + "\n\n")}
 }
 
 // Peer returns where the client's frames go, once the worker has accepted a WebSocket.

@@ -247,8 +247,8 @@ func appendLine(l *jsonline.Line, in *message.Inbound, e ended) {
 	appendModel(l, seen)
 	l.Text("pool", seen.Pool)
 	l.Text("worker", seen.Worker)
-	if seen.Weights != "" {
-		l.Text("weights", seen.Weights)
+	if weights := seen.MadeWith(); weights != "" {
+		l.Text("weights", weights)
 	}
 	l.Text("strategy", seen.Strategy)
 	l.Text("reason", seen.Reason)

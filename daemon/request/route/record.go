@@ -20,7 +20,6 @@ type Record struct {
 	Model    string `json:"model"`             // that served it, or was to
 	Session  string `json:"session,omitempty"` // the kind of the session that it belongs to
 	Trace    string `json:"trace_id,omitempty"`
-	Weights  string `json:"weights,omitempty"` // versions that the answer was made with, as 12 or 12-13
 
 	PromptTokens  int     `json:"prompt_tokens"`            // of all prompts together, as estimated here
 	LongestPrompt int32   `json:"longest_prompt,omitempty"` // of the longest of several
@@ -122,6 +121,28 @@ type Offered struct {
 type Aside struct {
 	Pair    string   `json:"pair,omitempty"`    // the worker that the strategy named for the prompt; Worker = no other one
 	Filters []string `json:"filters,omitempty"` // what each filter has left, in words
+	Weights string   `json:"weights,omitempty"` // versions that the answer was made with, as 12 or 12-13
+}
+
+// Made notes the versions of the weights that the answer was made with, "" if they are not known.
+func (r *Record) Made(weights string) {
+	if weights == r.MadeWith() {
+		return
+	}
+	var a Aside
+	if r.Aside != nil {
+		a = *r.Aside
+	}
+	a.Weights = weights
+	r.Aside = &a
+}
+
+// MadeWith returns the versions of the weights, "" if they are not known.
+func (r *Record) MadeWith() string {
+	if r.Aside == nil {
+		return ""
+	}
+	return r.Weights
 }
 
 // PairName returns the worker that the strategy named to compute the prompt, "" if it named none.

@@ -38,12 +38,11 @@ type Binding struct {
 	Kind          Kind      // of the name that it stands under
 	Minted        bool      // the worker named the session and holds its state, which dies with it
 	Heard         bool      // the worker answered the opening, and may hold state for it: it must get the close too
+	state         Status    // Found while it lives, else why it ended
 	WorkerSession string    // what the worker calls it, if the client knows it by another id; "" = the same
 	Owner         string    // of the name that it stands under; "" in a binding of an older router
 	Created       time.Time // to the millisecond
 	Expires       time.Time // to the second; zero for kinds that last from their last use
-
-	state Status // Found while it lives, else why it ended
 }
 
 // Upstream returns the session's id at the worker, for the header of a worker that holds the state itself.
