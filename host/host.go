@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime"
+	"sync"
 	"time"
 )
 
@@ -14,6 +15,56 @@ type Host struct {
 	codes  codes
 	shared shared
 	clock  func() time.Duration // of the picks
+	loaded loaded
+}
+
+// loaded are the strategies that use the engine, those that load or close too. Safe for concurrent use.
+type loaded struct {
+	mu     sync.Mutex
+	of     map[*Strategy]struct{} // nil once the host closes
+	ending sync.WaitGroup         // of all, and of those that load
+}
+
+// begin counts a strategy that is to load, and reports whether the host is open.
+func (l *loaded) begin() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		return false
+	}
+	l.ending.Add(1)
+	return true
+}
+
+// add records a strategy that has loaded, and reports whether the host is open.
+func (l *loaded) add(s *Strategy) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		return false
+	}
+	l.of[s] = struct{}{}
+	return true
+}
+
+// end forgets one that is closed.
+func (l *loaded) end(s *Strategy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.of, s)
+	l.ending.Done()
+}
+
+// closeAll closes all, and waits for those that somebody else closes.
+func (l *loaded) closeAll(ctx context.Context) {
+	l.mu.Lock()
+	of := l.of
+	l.of = nil
+	l.mu.Unlock()
+	for s := range of {
+		s.Close(ctx)
+	}
+	l.ending.Wait()
 }
 
 // New makes a Host. If it cannot write CacheDir, it logs one warning and goes on without.
@@ -52,11 +103,15 @@ func New(ctx context.Context, c Config) (*Host, error) {
 		return nil, err
 	}
 	return &Host{cfg: c, clock: clock, codes: codes{compiler: compiler, of: map[codeKey]*code{}},
-		shared: shared{of: map[instancesKey]*instances{}}}, nil
+		shared: shared{of: map[instancesKey]*instances{}}, loaded: loaded{of: map[*Strategy]struct{}{}}}, nil
 }
 
 // never is more errors in a row than a strategy makes.
 const never = 1 << 40
 
-// Close frees the engine. Every Strategy must have been closed before.
-func (h *Host) Close(ctx context.Context) error { return h.codes.compiler.close(ctx) }
+// Close closes all strategies, and frees the engine once they and what compiles have ended: the memory of an instance
+// that runs would go with it.
+func (h *Host) Close(ctx context.Context) error {
+	h.loaded.closeAll(ctx)
+	return h.codes.compiler.close(ctx)
+}

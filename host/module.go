@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -40,6 +41,25 @@ const pageBytes = 64 << 10
 // configure it and try it on a made-up request. What another strategy has of the same module is used again. A module
 // that fails any of these is refused with the reason and the remedy.
 func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*Strategy, error) {
+	if !h.loaded.begin() {
+		return nil, errClosed
+	}
+	s, err := h.load(ctx, name, wasm, o)
+	if err != nil {
+		h.loaded.ending.Done()
+		return nil, err
+	}
+	if !h.loaded.add(s) {
+		s.Close(ctx)
+		return nil, errClosed
+	}
+	return s, nil
+}
+
+// errClosed is the error of a load when the daemon ends.
+var errClosed = errors.New("host: the sandbox is closed: the daemon ends")
+
+func (h *Host) load(ctx context.Context, name string, wasm []byte, o Options) (*Strategy, error) {
 	p, err := h.newProgram(name, wasm, o)
 	if err != nil {
 		return nil, err

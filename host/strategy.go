@@ -252,6 +252,7 @@ func (s *Strategy) Close(ctx context.Context) {
 	<-s.done
 	s.host.shared.leave(s.instances)
 	s.host.codes.release(ctx, s.code)
+	s.host.loaded.end(s)
 }
 
 // Surface describes the loaded module. It borrows each instance for a moment, so do not call it while requests are

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -116,5 +117,37 @@ func TestAskTellsWhoServesNow(t *testing.T) {
 	now.Close(ctx)
 	if r, next := c.Ask(now, frame(4, 2)); next != nil || r.Fallback != "closed" || r.Row != 2 {
 		t.Errorf("got %+v, %v; want the fallback's row", r, next)
+	}
+}
+
+// TestCloseBesideAReplacement: a daemon that ends while a strategy's instances are being made, or while a replaced one
+// is still being closed, waits for them. Their memory is not Go's: a write to it after it is gone ends the process.
+func TestCloseBesideAReplacement(t *testing.T) {
+	wasm := goGuest(t)
+	for range 3 {
+		h, err := New(ctx, Config{Slots: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := load(t, h, wasm, Options{})
+		old.instances.wanted.Store(8)
+		old.wake.ring()
+		var c Current
+		c.Replace(old)
+		now := load(t, h, wasm, Options{Fuel: 2_000_000})
+		c.Replace(now)
+		if err := h.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		for _, s := range []*Strategy{old, now} {
+			select {
+			case <-s.done:
+			default:
+				t.Error("the host is closed, and a strategy still makes instances")
+			}
+		}
+		if _, err := h.Load(ctx, "late", wasm, Options{}); !errors.Is(err, errClosed) {
+			t.Errorf("a module that comes too late: %v", err)
+		}
 	}
 }
