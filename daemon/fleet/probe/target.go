@@ -176,6 +176,7 @@ func (t *target) listModels(ctx context.Context, a *asker, sink Sink) {
 }
 
 func (t *target) readMetrics(ctx context.Context, a *asker, sink Sink) {
+	asked := time.Now()
 	p, err := a.metrics(ctx, t.metrics, a.ScrapeInterval)
 	if err == nil && sink.Phase(t.id, time.Now()).Still && a.paused(ctx, t.url) {
 		p.Pause()
@@ -185,7 +186,9 @@ func (t *target) readMetrics(ctx context.Context, a *asker, sink Sink) {
 	case err != nil:
 		sink.Unscraped(t.id, err.Error(), time.Now())
 	default:
-		sink.Scraped(t.id, p, time.Now())
+		now := time.Now()
+		p.Took = now.Sub(asked)
+		sink.Scraped(t.id, p, now)
 	}
 }
 

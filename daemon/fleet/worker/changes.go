@@ -152,24 +152,24 @@ func (f *fleet) scraped(e *endpoint, p *Page, now time.Duration) {
 	}
 	switch {
 	case len(e.ranks) == 1:
-		f.read(e.ranks[0], p.Metrics, now)
+		f.read(e.ranks[0], p.Metrics, p.Took, now)
 	case len(p.Engines) == len(e.ranks):
 		e.isOdd(len(p.Engines))
 		for r, w := range e.ranks {
-			f.read(w, p.Engines[r], now)
+			f.read(w, p.Engines[r], p.Took, now)
 		}
 	case !e.learns() && e.isOdd(len(p.Engines)):
 		f.noteAll(e.ranks, event{kind: odd, tokens: len(p.Engines)}, now)
 	}
 }
 
-// read records the metrics of w's engine.
-func (f *fleet) read(w *Worker, m Metrics, now time.Duration) {
+// read records the metrics of w's engine, which took so long to come.
+func (f *fleet) read(w *Worker, m Metrics, took, now time.Duration) {
 	if n := w.read(m, f.conf.c1, now); n > 0 {
 		f.compare(w, n)
 	}
 	f.weighOutput(w, now)
-	if rest := m.rest(); rest != w.engine.Rest() {
+	if rest := m.rest(); rest != w.engine.Rest() && w.engine.MayHaveChanged(now-took) {
 		f.turnIn(w, rest, rest == judge.Paused && w.streams(), now)
 	}
 	if w.engine.IsForgotten(f.conf.PauseMax, now) {

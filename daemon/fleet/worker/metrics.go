@@ -10,8 +10,9 @@ import (
 
 // Page is what is read from a page of vLLM's metrics.
 type Page struct {
-	Metrics           // sums over the worker's data-parallel engines, usage their mean
-	Engines []Metrics // of each engine that the page names, in order of their numbers; none if it names none
+	Metrics               // sums over the worker's data-parallel engines, usage their mean
+	Engines []Metrics     // of each engine that the page names, in order of their numbers; none if it names none
+	Took    time.Duration // since the worker was asked for it
 }
 
 // Metrics holds the metrics of an engine, or of all engines of a worker. A value that the page lacks is 0.

@@ -87,6 +87,26 @@ func TestAPauseThatNobodyEnds(t *testing.T) {
 	f(260, true, 2)
 }
 
+// TestAPageOfBefore: what a worker said of its rest before an order has changed it is not taken for news.
+func TestAPageOfBefore(t *testing.T) {
+	p := upPool(t, 1)
+	f := func(paused bool, asked, came float64, want Standing) {
+		t.Helper()
+		id := p.fleet.workers[0].number
+		p.Scraped(id, Page{Metrics: Metrics{Steps: 1, Paused: paused}, Took: judge.Seconds(came - asked)}, p.after(came))
+		if got := p.Stats(p.after(came))[0].State; got != want {
+			t.Errorf("paused %v, asked at %v s and answered at %v: %v; want %v", paused, asked, came, got, want)
+		}
+	}
+	p.Paused("w0", p.after(10))
+	f(false, 9.9, 10.1, Paused)
+	f(true, 10.2, 10.3, Paused)
+	p.Woke("w0", p.after(11))
+	f(true, 10.9, 11.1, Ready)
+	f(true, 12, 12.1, Paused) // somebody else's
+	f(false, 13, 13.1, Ready)
+}
+
 // TestAPauseIsNoLeaving: mode abort ends what runs, and the worker is not taken for one that shuts down.
 func TestAPauseIsNoLeaving(t *testing.T) {
 	f := func(pauses bool, want Standing) {
