@@ -52,7 +52,7 @@ type decision struct {
 	leaving string       // id of the worker that leaves, and still has the conversation; "" = none
 	fence   worker.Fence // of the request itself
 	wide    bool         // the strategy is asked once more, with all workers that are up
-	leads   bool         // it is the first of its group, and the others wait until it is sent
+	leads   uint64       // the group of which it is the first: the others wait until it is sent; 0 = none
 	unasked bool         // the session's worker came first without the strategy, which may keep it from the others
 }
 
@@ -66,7 +66,7 @@ func (d *decision) reset(a *Ask) {
 	d.order = order{}
 	d.result = host.Result{}
 	d.filtered = filtered{}
-	d.pair, d.wide, d.unasked, d.leaving, d.leads = nil, false, false, "", false
+	d.pair, d.wide, d.unasked, d.leaving, d.leads = nil, false, false, "", 0
 }
 
 // Choose decides where the request goes. It writes to c and to nothing that another decision reads, except that the
@@ -97,7 +97,11 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	if !c.askStrategy() || c.misses() && !c.askWide() {
 		return p.Choose(c, a)
 	}
-	return verdictOf(&c.result)
+	v := verdictOf(&c.result)
+	if v != Chosen {
+		p.groups.pass(c)
+	}
+	return v
 }
 
 // reset drops the previous choice, except the time when it began.
@@ -105,6 +109,8 @@ func (c *Choice) reset(p *Pool, a *Ask) {
 	d, arrived := c.decision, c.arrived
 	if d == nil {
 		d = decisions.Get().(*decision)
+	} else if d.leads != 0 {
+		c.pool.groups.pass(c)
 	}
 	d.reset(a)
 	if arrived.IsZero() {
@@ -121,6 +127,7 @@ func (c *Choice) reset(p *Pool, a *Ask) {
 // Release gives the decision's memory back. Afterwards only Answered, Unbind and the Trips may be used.
 func (c *Choice) Release() {
 	if c.decision != nil {
+		c.pool.groups.pass(c)
 		c.decision.ask = Ask{} // else the pool keeps the request's texts
 		decisions.Put(c.decision)
 		c.decision = nil

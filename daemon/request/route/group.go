@@ -18,8 +18,8 @@ const HeaderGroup = "X-Warmpath-Group"
 
 const (
 	maxGroups = 1 << 12
-	placeFor  = 5 * time.Millisecond // the longest wait for the first request of a group to be sent
-	nobodyYet = ^uint32(0)           // in place of a slot: the first request is being placed
+	placeFor  = 50 * time.Millisecond // the longest wait for the first request of a group to be sent
+	nobodyYet = ^uint32(0)            // in place of a slot: the first request is being placed
 )
 
 // groups are the prompts that are being computed.
@@ -36,7 +36,7 @@ type sharers [8]sharer
 type sharer struct {
 	slot    uint32
 	seconds float32 // that it takes
-	until   int64   // when it is done, as far as was known when it began: nanoseconds of the Unix epoch
+	until   int64   // when it is done, half a prefill later than was known when it began: nanoseconds of the Unix epoch
 }
 
 // isPlaced returns false while the first request of a group is being placed.
@@ -80,9 +80,8 @@ func (g *groups) join(c *Choice) (shares, ok bool) {
 		}
 		cold = false
 		for k := range s {
-			left := min(float64(s[k].seconds), float64(s[k].until-at)*1e-9)
-			if s[k].slot == row.Worker && left > 0 {
-				row.Wait, shares = max(0, row.Wait-left), true
+			if s[k].slot == row.Worker && s[k].until > at {
+				row.Wait, shares = max(0, row.Wait-float64(s[k].seconds)), true
 			}
 		}
 	}
@@ -92,12 +91,25 @@ func (g *groups) join(c *Choice) (shares, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s, _ = g.of.Get(name)
-	if !s.isPlaced(at) && !c.leads && c.ask.Patient {
+	if !s.isPlaced(at) && c.ask.Patient {
 		return false, false
 	}
-	c.leads = true
+	c.leads = name
 	g.of.Put(name, sharers{{slot: nobodyYet, until: at + int64(placeFor)}})
 	return false, true
+}
+
+// pass lets the next request of the group that c leads be the first, if c has not been sent.
+func (g *groups) pass(c *Choice) {
+	if c.leads == 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s, _ := g.of.Get(c.leads); s[0].slot == nobodyYet {
+		g.of.Delete(c.leads)
+	}
+	c.leads = 0
 }
 
 // note records that the worker of a row computes c's prompt, if it computes most of it. seconds is what that takes.
@@ -109,7 +121,7 @@ func (g *groups) note(c *Choice, row *abi.Row, seconds float64, at time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	was, _ := g.of.Get(name)
-	all, n := sharers{{row.Worker, float32(seconds), now + int64((row.Wait+seconds)*1e9)}}, 1
+	all, n := sharers{{row.Worker, float32(seconds), now + int64((row.Wait+1.5*seconds)*1e9)}}, 1
 	for _, o := range was {
 		if o.slot != row.Worker && o.slot != nobodyYet && o.until > now && n < len(all) {
 			all[n] = o
