@@ -42,7 +42,15 @@ var words = map[string]func(s *scope) bool{
 		return s.p.Strategy.Orders() != "kvaware" || s.p.publishes() || s.p.WorkersFile+s.c.Server.KVEventsListen != "" ||
 			s.c.LMCache.On()
 	},
-	"?history":  func(s *scope) bool { return s.c.History.shares(&s.c.Cache) },
+	"?alone":   func(s *scope) bool { return !s.c.History.shares(&s.c.Cache) },
+	"?history": func(s *scope) bool { return s.c.History.shares(&s.c.Cache) },
+	"?not-a-sentinel": func(s *scope) bool {
+		return !strings.Contains(s.v.String(), ":26379") || strings.Contains(s.v.String(), "master_name=")
+	},
+	"?version": func(s *scope) bool {
+		_, err := strconv.ParseUint(cmp.Or(s.v.Interface().(map[string]string)["weights"], "0"), 10, 63)
+		return err == nil
+	},
 	"?not-grpc": func(s *scope) bool { return !strings.Contains(s.v.String(), ":4317") },
 	"?not-of-body": func(s *scope) bool {
 		return !slices.ContainsFunc(Identities, func(of string) bool {
@@ -90,13 +98,13 @@ var words = map[string]func(s *scope) bool{
 	"?https": func(s *scope) bool {
 		return s.p.anyWorker(func(w *Worker) bool { return strings.HasPrefix(w.URL+w.MetricsURL, "https://") })
 	},
-	"?two-workers": func(s *scope) bool { return len(s.p.Workers) > 1 || discovers(s.p) },
+	"?two-workers": func(s *scope) bool { return len(s.p.Workers) != 1 || discovers(s.p) },
 	"?one-serves":  func(s *scope) bool { return discovers(s.p) || s.p.anyWorker((*Worker).takes) },
 	"?cpu-kv": func(s *scope) bool {
 		return discovers(s.p) || s.p.anyWorker(func(w *Worker) bool { return w.CPUTokens > 0 })
 	},
 	"?not-v1": func(s *scope) bool {
-		return !slices.ContainsFunc(s.c.Server.RootPaths, func(p string) bool { return strings.HasPrefix(p+"/", "/v1/") })
+		return !slices.ContainsFunc(s.c.Server.RootPaths, func(p string) bool { return strings.Contains(p+"/", "/v1/") })
 	},
 	"?binds": func(s *scope) bool {
 		return s.anyPool(func(p *Pool) bool { return !p.all("prefixaware", "kvaware", "roundrobin") })

@@ -53,7 +53,7 @@ func checkServer(r *report, s *Server) {
 		r.add("server.root_paths", fmt.Sprintf("there are %d", len(s.RootPaths)), "name at most 100")
 	}
 	for i, root := range s.RootPaths {
-		if root == "/" || !strings.HasPrefix(root, "/") || path.Clean(root) != root || strings.ContainsAny(root, "%;?# ") {
+		if root == "/" || !strings.HasPrefix(root, "/") || path.Clean(root) != root || strings.ContainsAny(root, "%;?# *") {
 			r.add(elem("server.root_paths", i), fmt.Sprintf("%q is no path to cut off", root),
 				`write as "/llm", without a slash at its end`)
 		}
