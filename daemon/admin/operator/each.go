@@ -26,12 +26,13 @@ import (
 type effect uint8
 
 const (
-	nothing effect = iota
-	holds          // the engine holds its requests and keeps its KV cache
-	aborts         // it holds new requests, has ended the others, and its KV cache is invalid
-	sleeps         // it serves nothing, and its KV cache is gone
-	wakes          // it serves requests again
-	empties        // its KV cache is invalid now
+	nothing    effect = iota
+	holds             // the engine holds its requests and keeps its KV cache
+	aborts            // it holds new requests, has ended the others, and its KV cache is invalid
+	sleeps            // it serves nothing, and its KV cache is gone
+	wakes             // it serves requests again
+	empties           // its KV cache is invalid now
+	recomputes        // likewise, and it computes its requests again, which are valid there from then on
 )
 
 // orders are the paths that may be sent to all workers of a pool, with what each does by its query and the worker's
@@ -88,10 +89,13 @@ func waking(q url.Values, _ []byte) effect {
 
 // resetting is the effect of /reset_prefix_cache. From 0.32 on its answer says whether it did: it does not while
 // requests run, unless reset_running_requests is true.
-func resetting(_ url.Values, answer []byte) effect {
+func resetting(q url.Values, answer []byte) effect {
 	var did struct{ Success *bool }
 	if json.Unmarshal(answer, &did) == nil && did.Success != nil && !*did.Success {
 		return nothing
+	}
+	if s := q.Get("reset_running_requests"); s != "" && !isFalse(s) {
+		return recomputes
 	}
 	return empties
 }
@@ -325,13 +329,11 @@ func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) 
 // note has the pool take the effect of the order on a worker.
 func (o *order) note(e effect, id string, now time.Time) {
 	switch workers := o.pool.Workers; e {
-	case aborts:
-		workers.Emptied(id, now)
+	case aborts, empties, recomputes:
+		workers.Emptied(id, e == recomputes, now)
 	case sleeps:
 		workers.Slept(id, now)
 	case wakes:
 		workers.Woke(id, now)
-	case empties:
-		workers.Emptied(id, now)
 	}
 }

@@ -73,6 +73,10 @@ func (f *fleet) noteAll(ranks []*Worker, e event, now time.Duration) {
 	f.events = append(f.events, e)
 	for _, w := range ranks {
 		f.moved(w, now)
+		switch e.kind {
+		case slept, emptied, reweighed, weighedBack:
+			w.emptied.Store(int64(now))
+		}
 		if s, _ := w.condition(); s != w.shownAs || w.since.IsZero() || e.kind == restarted {
 			w.shownAs = s
 			w.since = f.began.Add(now)

@@ -130,3 +130,27 @@ func TestAPauseIsNoLeaving(t *testing.T) {
 	f(true, Ready)
 	f(false, Draining)
 }
+
+// TestWhatStaysInACache: what a request leaves there is gone if the cache was emptied, or got other weights, after it was
+// sent, unless the engine computed it again.
+func TestWhatStaysInACache(t *testing.T) {
+	f := func(what string, stays bool, change func(p *Pool)) {
+		t.Helper()
+		p := upPool(t, 1)
+		p.Updated("w0", WeightsNamed("1"), p.after(0))
+		early := p.send(0, Dispatch{}, 1)
+		change(p)
+		if late := p.send(0, Dispatch{}, 3); early.Stays() != stays || !late.Stays() {
+			t.Errorf("%s: of a request before it %v, and of one behind it %v; want %v and true", what, early.Stays(), late.Stays(), stays)
+		}
+	}
+	f("a pause", true, func(p *Pool) { p.Paused("w0", p.after(2)) })
+	f("an emptied cache", false, func(p *Pool) { p.Emptied("w0", false, p.after(2)) })
+	f("a sleep", false, func(p *Pool) { p.Slept("w0", p.after(2)) })
+	f("other weights", false, func(p *Pool) { p.Updated("w0", WeightsNamed("2"), p.after(2)) })
+	f("older weights", false, func(p *Pool) { p.Updated("w0", WeightsNamed("0"), p.after(2)) })
+	f("a reset behind them that computes all again", true, func(p *Pool) {
+		p.Updated("w0", WeightsNamed("2"), p.after(1.5))
+		p.Emptied("w0", true, p.after(2))
+	})
+}

@@ -370,12 +370,20 @@ func (p *Pool) setRest(id string, rest judge.Rest, now time.Time) {
 	}
 }
 
-// Emptied records that the KV caches of the endpoint with that id were emptied, which no metrics show.
-func (p *Pool) Emptied(id string, now time.Time) {
+// Emptied records that the KV caches of the endpoint with that id were emptied, which no metrics show. recomputed says
+// that it computes the prompts of its requests again.
+func (p *Pool) Emptied(id string, recomputed bool, now time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
-	if e := p.fleet.at(id); e != nil {
-		p.fleet.noteAll(e.ranks, event{kind: emptied}, p.fleet.clock(now))
+	e := p.fleet.at(id)
+	if e == nil {
+		return
+	}
+	p.fleet.noteAll(e.ranks, event{kind: emptied}, p.fleet.clock(now))
+	for _, w := range e.ranks {
+		if recomputed {
+			w.emptied.Store(0)
+		}
 	}
 }
 

@@ -293,6 +293,10 @@ func (p *Pool) Length(w *Worker, model string) int {
 // Est returns the estimated seconds of prefill of the request, on a worker of slowness 1.
 func (t *Ticket) Est() float64 { return t.request.est }
 
+// Stays reports whether the worker's KV cache keeps what the request leaves there: since it was sent, the cache was not
+// emptied, and the worker got no other weights. A stream may end a moment after its worker was emptied.
+func (t *Ticket) Stays() bool { return int64(t.request.Sent) >= t.worker.emptied.Load() }
+
 // Worker returns the worker to which the request was sent.
 func (t *Ticket) Worker() *Worker { return t.worker }
 

@@ -21,6 +21,8 @@ type Worker struct {
 	cpu   atomic.Int64 // tokens of KV that its CPU memory keeps
 	block atomic.Int32 // tokens of a block of its KV cache by its newest metrics; 0 = none yet
 
+	emptied atomic.Int64 // when its KV cache last lost what its requests had left there, on the pool's clock; 0 = never
+
 	// The pool's lock guards all below. The fields of a row are adjacent.
 	marks
 	place     membership

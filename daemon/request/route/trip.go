@@ -344,7 +344,7 @@ func (t *Trip) readReply(o *judge.Outcome, r *prompt.Reply, whole bool, at time.
 			c.pool.caps.correct(slot, u.Cached, int(t.believed), u.Prompt)
 		}
 	}
-	if !whole || !complete || o.Kind != judge.Answered || t.entered.weights != t.worker.Weights().Low() {
+	if !whole || !complete || o.Kind != judge.Answered || !t.ticket.Stays() {
 		return u
 	}
 	if u.Known {

@@ -68,6 +68,28 @@ func TestWhatATripLeavesInTheIndex(t *testing.T) {
 	}
 }
 
+// TestATripThatOutlivesItsCache: a trip whose worker was emptied meanwhile leaves nothing in the index.
+func TestATripThatOutlivesItsCache(t *testing.T) {
+	f := func(recomputed bool, want int) {
+		t.Helper()
+		s := newScene(t, "a")
+		asked, answered := text("q", 4), text("a", 3)
+		_, trip := s.trip(completion(first, asked))
+		trip.FirstByte(s.now)
+		s.now = s.now.Add(time.Second)
+		s.Workers.Emptied("a", recomputed, s.now)
+		if got := s.matched(asked); got != 0 {
+			t.Errorf("%d blocks after it was emptied", got)
+		}
+		trip.End(&judge.Outcome{Kind: judge.Answered}, End{Reply: answer(answered, 1, 0), Whole: true, At: s.now})
+		if got := s.matched(asked + answered); got != want {
+			t.Errorf("recomputed %v: %d blocks; want %d", recomputed, got, want)
+		}
+	}
+	f(false, 0)
+	f(true, 7)
+}
+
 // TestRefusedPromptsAreTakenBack: of a prompt, or of each of a list, goes what was entered for a request that failed;
 // what another request had entered stays.
 func TestRefusedPromptsAreTakenBack(t *testing.T) {
