@@ -41,10 +41,11 @@ type Request struct {
 	Pool      *epoch.Pool
 	Limits    allowance // of the caller's key
 	Read      Reading
-	Place     *Place       // in the pool's queue; nil = it was in none
-	Fell      names.Reason // why another model has not served the request before; 0 = none had it
-	reference string       // the file or job that the body of a new one names; "" = none
-	Cookie    string       // the one to set, if the answer is a success; "" = none
+	Place     *Place         // in the pool's queue; nil = it was in none
+	Fell      names.Reason   // why another model has not served the request before; 0 = none had it
+	least     worker.Weights // that the client asks for; 0 = any
+	reference string         // the file or job that the body of a new one names; "" = none
+	Cookie    string         // the one to set, if the answer is a success; "" = none
 }
 
 // Rest is a request for the rest of an answer that a worker broke off.
@@ -339,26 +340,24 @@ func (r *Request) Missing(v route.Verdict) route.Verdict {
 	return v
 }
 
-// ReadWeights returns the fault of a least version of the weights that is no number.
+// ReadWeights reads the least version of the weights that the client asks for, and returns the fault of one that is no
+// number.
 func (r *Request) ReadWeights() *message.Fault {
-	if r.In.Get(message.HeaderWeightsMin) != "" && !r.WantsWeights() {
+	text := r.In.Get(message.HeaderWeightsMin)
+	r.least = worker.WeightsNamed(text)
+	if text != "" && !r.WantsWeights() {
 		return &message.FaultWeightsMin
 	}
 	return nil
 }
 
-// least returns the least version of the weights that the client asks for, 0 if it takes any.
-func (r *Request) least() worker.Weights {
-	return worker.WeightsNamed(r.In.Get(message.HeaderWeightsMin))
-}
-
 // WantsWeights reports whether the client asks for a least version of the weights.
-func (r *Request) WantsWeights() bool { return r.least() != 0 }
+func (r *Request) WantsWeights() bool { return r.least != 0 }
 
 // Fence returns the labels of the workers that alone may get the request.
 func (r *Request) Fence() worker.Fence {
-	if v := r.least(); v != 0 {
-		return append(slices.Clip(r.fence()), v.AtLeast())
+	if r.WantsWeights() {
+		return append(slices.Clip(r.fence()), r.least.AtLeast())
 	}
 	return r.fence()
 }

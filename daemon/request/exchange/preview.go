@@ -43,6 +43,10 @@ func Foresee(in *message.Inbound, others func(p *epoch.Pool) []*route.Strategy) 
 		return x
 	}
 	r.Pool, x.Pool = pool, pool.Name
+	if f := r.ReadWeights(); f != nil {
+		x.Refused, x.Why = f.Code, f.Message
+		return x
+	}
 	ask := route.Ask{Prompt: r.Read.Req, Salt: r.Read.Req.CacheSalt, Claim: r.Claim(), Caller: in.Caller.Name,
 		Fence: r.Fence(), Leg: r.Leg(), Prefillers: admission.Prefillers(r), Headers: message.Offered{In: in},
 		EndWithWorker: in.Epoch.Sessions.EndWithWorker, Turn: pool.Turn(x.Model, r.Fence()), At: r.Arrived}
