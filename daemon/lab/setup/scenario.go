@@ -42,6 +42,7 @@ type Scenario struct {
 	Classes []traffic.Class `toml:"class"`
 	Surges  []traffic.Surge `toml:"surge"`
 	Fates   []Fate          `toml:"fate"`
+	Sync    Sync            `toml:"sync"`
 	Kinds   []Kind          `toml:"worker"` // of the first workers, in order; the others are as the engine says
 	Trace   Trace           `toml:"trace"`
 
@@ -108,6 +109,12 @@ type Fate struct {
 	Slowness float64 `toml:"slowness"`
 	Within   float64 `toml:"within"` // of leaves: seconds before its process ends, in which the routers know of it
 	Back     float64 `toml:"back"`   // of leaves: seconds after which it comes again; 0 = it does not
+}
+
+// Sync is how often a trainer gives all workers new weights, and empties their caches; see [world.Sync].
+type Sync struct {
+	Every float64 `toml:"every"` // seconds; 0 = never
+	Takes float64 `toml:"takes"` // seconds
 }
 
 // Trace is a recorded load.
@@ -256,7 +263,8 @@ func (s *Scenario) Load(seed uint64) (traffic.Load, error) {
 func (s *Scenario) World(l traffic.Load) (world.Config, error) {
 	c := world.Config{Engine: s.Engine.Config(), Workers: s.Workers, GPUs: max(1, s.Engine.GPUs),
 		Shared: s.Engine.SharedTokens, Load: l, Routers: s.Routers, History: seconds(s.History),
-		Scrape: seconds(s.Engine.ScrapeInterval)}
+		Scrape: seconds(s.Engine.ScrapeInterval),
+		Sync:   world.Sync{Every: seconds(s.Sync.Every), Takes: seconds(s.Sync.Takes)}}
 	if err := s.Engine.check(); err != nil {
 		return c, fmt.Errorf("setup: %s: %w", s.Name, err)
 	}

@@ -12,6 +12,10 @@ import (
 type Class struct {
 	Rate float64 `toml:"rate"` // chats a second and worker that begin
 
+	// Samples over 1 makes so many chats of each, which begin at the same time with the same prompt and go on as they are
+	// answered: the samples of a group, as trainers draw them (GRPO).
+	Samples int `toml:"samples"`
+
 	Groups int     `toml:"groups"` // a chat begins with the shared text of one of so many groups; 0 = with none
 	Shared int     `toml:"shared"` // length of that text
 	Skew   float64 `toml:"skew"`   // group k is chosen in proportion to 1/k^Skew; 0 = all alike
@@ -57,6 +61,7 @@ const (
 	maxChats    = 1_000_000
 	maxRequests = 10 * maxChats
 	maxGroups   = 1_000_000
+	maxSamples  = 1000
 	maxTokens   = 1 << 20
 )
 
@@ -105,6 +110,8 @@ func (c *Class) check() error {
 	switch {
 	case !sound(c.Rate, c.Skew, c.Spread, c.Turns, c.Think) || c.Spread > 1 || c.Branches < 0 || c.MaxTurns < 0:
 		return fmt.Errorf("it has a number below 0 or none, or a spread over 1")
+	case c.Samples < 0 || c.Samples > maxSamples:
+		return fmt.Errorf("it has %d samples; give up to %d", c.Samples, maxSamples)
 	case c.Groups < 0 || c.Groups > maxGroups:
 		return fmt.Errorf("it has %d groups; give up to %d", c.Groups, maxGroups)
 	case c.User < 1 || c.Output < 1 || c.Shared < 0 || c.Document < 0 || longest > maxTokens:
@@ -132,6 +139,7 @@ func (p *Plan) expected() (chats, requests float64) {
 		if p.Requests > 0 && c.Rate > 0 && (p.Seconds == 0 || n > float64(p.Requests)) {
 			n = float64(p.Requests)
 		}
+		n *= float64(max(1, c.Samples))
 		turns := max(1, c.Turns)
 		if c.MaxTurns > 0 {
 			turns = min(turns, float64(c.MaxTurns))
@@ -182,9 +190,31 @@ func (p *Plan) draw(c *Class, d *dice) (chats []Chat) {
 		if c.Agent != nil {
 			draw = c.session
 		}
-		chats = append(chats, draw(d, time.Duration(at*float64(time.Second))))
+		chat := draw(d, time.Duration(at*float64(time.Second)))
+		chats = append(chats, chat)
+		for range c.Samples - 1 {
+			chats = append(chats, draw(d, chat.Start).begunAs(&chat))
+		}
 	}
 	return nil
+}
+
+// begunAs returns the chat with the parts of its first prompt replaced by those of another chat of the class.
+func (c Chat) begunAs(other *Chat) Chat {
+	by := map[Part]Part{}
+	for i, p := range c.Turns[0].Parts {
+		by[p] = other.Turns[0].Parts[i]
+	}
+	for i := range c.Turns {
+		t := &c.Turns[i]
+		t.Parts = slices.Clone(t.Parts)
+		for k, p := range t.Parts {
+			if same, is := by[p]; is {
+				t.Parts[k] = same
+			}
+		}
+	}
+	return c
 }
 
 func (p *Plan) factor(at float64) float64 {

@@ -92,6 +92,31 @@ func TestBranches(t *testing.T) {
 	t.Error("no tree of two turns was drawn")
 }
 
+// The samples of a group have one prompt, and go on as they are answered.
+func TestSamples(t *testing.T) {
+	for what, c := range map[string]Class{"chats": chats, "agents": agents} {
+		c.Samples = 4
+		l := drawn(t, Plan{Classes: []Class{c}, Seconds: 30, Workers: 1}, 1)
+		if len(l.Chats)%4 != 0 {
+			t.Fatalf("%s: %d", what, len(l.Chats))
+		}
+		for i := 0; i < len(l.Chats); i += 4 {
+			first, answers := &l.Chats[i], map[uint64]bool{}
+			for k := range 4 {
+				chat := &l.Chats[i+k]
+				answers[chat.Turns[0].Answer] = true
+				if !slices.Equal(chat.Turns[0].Parts, first.Turns[0].Parts) || chat.Start != first.Start ||
+					len(chat.Turns) > 1 && !slices.Equal(chat.Turns[1].Parts[:1], first.Turns[0].Parts[:1]) {
+					t.Fatalf("%s: sample %d begins with %v; the first with %v", what, k, chat.Turns[0].Parts, first.Turns[0].Parts)
+				}
+			}
+			if len(answers) != 4 || i > 0 && slices.Equal(first.Turns[0].Parts, l.Chats[i-1].Turns[0].Parts) {
+				t.Fatalf("%s: %d answers of 4 samples; the group before has %v", what, len(answers), l.Chats[max(0, i-1)].Turns[0].Parts)
+			}
+		}
+	}
+}
+
 var agents = Class{Rate: 1, User: 900, Output: 260, Turns: 43, MaxTurns: 200, Think: 4, Agent: &Agent{
 	Products: []int{20_000, 14_000}, Shares: []float64{3, 1}, Projects: 5, Least: 3000, Most: 9000, UserSigma: 1.2,
 	OutputSigma: 1, TurnsSigma: .6, ThinkSigma: 1.1, MaxThink: 90, CompactAt: 90_000, Summary: 8000, Subagents: .05,

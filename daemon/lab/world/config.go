@@ -18,12 +18,21 @@ type Config struct {
 	Gaps bool // the times between tokens are measured
 
 	Fates   []Fate
+	Sync    Sync
 	Load    traffic.Load
 	Routers int           // default 1
 	Split   Split         // how requests come to several
 	History time.Duration // on the way from one of several to the others: what it did; 0 = they share nothing
 	Scrape  time.Duration // between two pages of metrics of a worker; default 5 s
 	Seed    uint64        // of the split
+}
+
+// Sync is how a trainer gives the workers new weights: it pauses all of them, replaces the weights, resets the caches,
+// and lets them go on. Requests that run wait meanwhile, and are computed again (vLLM's pause of mode keep, and
+// reset_prefix_cache with reset_running_requests).
+type Sync struct {
+	Every time.Duration // from the beginning of one to that of the next; 0 = there is none
+	Takes time.Duration
 }
 
 // Fate is what befalls a worker.
@@ -78,6 +87,10 @@ func (c Config) complete() (Config, error) {
 			return c, fmt.Errorf("world: %+v; give a worker from 0 to %d, a time, and a slowness over 0 and up to %g", f,
 				c.Workers-1, maxSlow)
 		}
+	}
+	if c.Sync.Every < 0 || c.Sync.Takes < 0 || c.Sync.Every > 0 && c.Sync.Takes >= c.Sync.Every {
+		return c, fmt.Errorf("world: a sync every %v that takes %v; give times from 0 on, the second one shorter",
+			c.Sync.Every, c.Sync.Takes)
 	}
 	full, err := c.Engine.Complete()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/trial"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/engine"
 )
 
 // befall lets a fate happen to its worker.
@@ -104,4 +105,38 @@ func (w *world) tick() {
 	}
 	w.askAll()
 	w.at(w.now+time.Second, w.tick)
+}
+
+// sync plays the sync of that number, and plans the next one.
+func (w *world) sync(number int) {
+	for _, m := range w.machines {
+		if m.engine != nil {
+			m.engine.Pause(engine.Frozen)
+			m.plan()
+		}
+	}
+	for _, r := range w.routers {
+		if r, learns := r.(Trainee); learns {
+			r.Paused(w.now)
+		}
+	}
+	w.at(w.now+w.Sync.Takes, func() { w.goOn(number) })
+	w.at(w.now+w.Sync.Every, func() { w.sync(number + 1) })
+}
+
+func (w *world) goOn(version int) {
+	for _, r := range w.routers {
+		if r, learns := r.(Trainee); learns {
+			r.Updated(w.now, version)
+		}
+	}
+	for _, m := range w.machines {
+		if e := m.engine; e != nil {
+			e.SetWeights(uint32(version))
+			e.ResetCache(true, true)
+			e.Resume(w.now - m.began)
+			w.observe(m)
+		}
+	}
+	w.askAll()
 }

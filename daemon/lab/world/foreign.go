@@ -86,6 +86,8 @@ func (f *Foreign) Changed(now time.Duration, worker int, batches []engine.Batch)
 	for i := range batches {
 		for k := range batches[i].Changes {
 			switch c := &batches[i].Changes[k]; {
+			case c.Kind == engine.Cleared:
+				f.rule.Down(now, worker)
 			case c.Medium != engine.OnGPU:
 			case c.Kind == engine.Stored:
 				f.hearer.Stored(now, worker, c.Hashes)

@@ -59,6 +59,15 @@ type Pairer interface {
 	Prefilled(now time.Duration, q *Request, cached int)
 }
 
+// Trainee is a Router that learns of syncs.
+type Trainee interface {
+	Router
+	// Paused is called when all workers are paused.
+	Paused(now time.Duration)
+	// Updated is called when they go on, with weights of that version and empty caches.
+	Updated(now time.Duration, version int)
+}
+
 // Request is one request on its way.
 type Request struct {
 	trial.Request

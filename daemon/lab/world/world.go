@@ -90,6 +90,9 @@ func (w *world) begin() error {
 	for _, f := range w.Fates {
 		w.at(f.At, func() { w.befall(f) })
 	}
+	if w.Sync.Every > 0 {
+		w.at(w.Sync.Every, func() { w.sync(1) })
+	}
 	w.total = w.Load.Requests()
 	w.left = w.total
 	for i := range w.Load.Chats {

@@ -148,6 +148,24 @@ func TestRouters(t *testing.T) {
 	}
 }
 
+// TestSync: what runs waits for the new weights and is computed again, what comes meanwhile waits too, and no block of the
+// weights before is found.
+func TestSync(t *testing.T) {
+	const s = time.Second
+	run := play(t, Config{Workers: 1, Sync: Sync{Every: 10 * s, Takes: 3 * s}, Load: traffic.Load{Chats: []traffic.Chat{
+		single(1*s, 1, 1600, 2), single(5*s, 1, 1600, 2), single(9500*time.Millisecond, 2, 1600, 100), single(11*s, 3, 1600, 2),
+		single(15*s, 1, 1600, 2), single(16*s, 2, 1600, 2), single(17*s, 3, 1600, 2)}}}, &rule{})
+	for i, want := range []int{0, 1584, 0, 0, 0, 1584, 1584} {
+		o := &run.Outcomes[i]
+		if o.Cached != want || o.Status != trial.Answered {
+			t.Errorf("request %d: %d tokens cached, %v; want %d", i, o.Cached, o.Status, want)
+		}
+	}
+	if o := run.Outcomes; o[2].First > 10*s || o[2].Ended < 13*s || o[2].Ended > 15*s || o[3].First < 13*s {
+		t.Errorf("one that ran: %+v; one that came: %+v; want the end, and the first token, after 13 s", o[2], o[3])
+	}
+}
+
 func TestSlowWorker(t *testing.T) {
 	l := traffic.Load{Chats: []traffic.Chat{single(0, 1, 4000, 2), single(10*time.Second, 2, 4000, 2)}}
 	run := play(t, Config{Workers: 1, Load: l, Fates: []Fate{{At: 5 * time.Second, Kind: Slows, Slowness: 3}}}, &rule{})
@@ -168,6 +186,7 @@ func TestBadConfig(t *testing.T) {
 		}
 	}
 	f("give 1 to 256", func(c *Config) { c.Workers = 0 })
+	f("a sync every", func(c *Config) { c.Sync = Sync{Every: time.Second, Takes: time.Second} })
 	f("give a worker", func(c *Config) { c.Fates = []Fate{{Worker: 1}} })
 	f("a slowness over 0", func(c *Config) { c.Fates = []Fate{{Kind: Slows, Slowness: math.Inf(1)}} })
 	f("engine:", func(c *Config) { c.Engine.KVTokens = -1 })
