@@ -23,14 +23,23 @@ type Set[W any] struct {
 	next  []int // memory of Least
 }
 
-// tally is sums over workers: how many there are, their Wait, Slow, Load, requests in flight, weights, prompt tokens in
-// flight and KV tokens, and how many have another weight than 1 or are in slow start.
-type tally struct{ able, wait, slow, load, flight, weight, tokens, room, uneven float64 }
+// tally is sums over workers: how many there are; of those with prefill queued, how many, and when each will have done
+// it; Slow and Load in the units of Now, requests in flight, weights, prompt tokens in flight and KV tokens; and how
+// many have another weight than 1 or are in slow start.
+type tally struct{ able, waiting, until, slow, load, flight, weight, tokens, room, uneven float64 }
+
+// Now is what changes the rows of all workers alike, while no worker is placed anew. All of it is above 0.
+type Now struct {
+	Time float64 // seconds of the caller's clock
+	Slow float64 // the fleet's slowness, by which Row.Slow is a multiple of a worker's own
+	Back float64 // the same for Row.Load
+}
 
 // add adds what a worker has, or with sign -1 takes it away.
 func (l *tally) add(o *tally, sign float64) {
 	l.able += sign * o.able
-	l.wait += sign * o.wait
+	l.waiting += sign * o.waiting
+	l.until += sign * o.until
 	l.slow += sign * o.slow
 	l.load += sign * o.load
 	l.flight += sign * o.flight
@@ -77,24 +86,24 @@ func (x *Set[W]) Join(w W) *Seat[W] {
 	return s
 }
 
-// Put finds the place of a worker with that row, in seconds of the caller's clock. lately is Row.Lately in a form that
-// fades for all alike: its logarithm, and the time over that in which it fades. A worker that is not able to take
-// requests comes last, and does not count in the means.
-func (s *Seat[W]) Put(r *abi.Row, able bool, now, lately float64) {
+// Put finds the place of a worker with that row. lately is Row.Lately in a form that fades for all alike: its
+// logarithm, and the time over that in which it fades. A worker that is not able to take requests comes last, and does
+// not count in the means.
+func (s *Seat[W]) Put(r *abi.Row, able bool, now Now, lately float64) {
 	weight := max(float64(r.Weight), 1e-9)
-	flight, until := float64(r.InFlight)/weight, 0.
-	if r.Wait > 0 {
-		until = now + r.Wait // which stays as it is while the queue gets shorter
-	}
-	is := tally{able: 1, wait: r.Wait, slow: finite(r.Slow), load: finite(r.Load), flight: float64(r.InFlight),
+	flight := float64(r.InFlight) / weight
+	is := tally{able: 1, slow: finite(r.Slow / now.Slow), load: finite(r.Load / now.Back), flight: float64(r.InFlight),
 		weight: weight, tokens: float64(r.FlightTokens), room: float64(r.KVTokens)}
+	if r.Wait > 0 {
+		is.waiting, is.until = 1, now.Time+r.Wait // which stays as it is while the queue gets shorter
+	}
 	if weight != 1 || r.SlowStart() {
 		is.uneven = 1
 	}
 	if r.SlowStart() {
 		flight = 2*flight + 2
 	}
-	keys := [Measures]float64{ByFlight: flight, ByWait: until, ByRoom: -r.Room()}
+	keys := [Measures]float64{ByFlight: flight, ByWait: is.until, ByRoom: -r.Room()}
 	if !able {
 		is, keys = tally{}, [Measures]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
 	}
@@ -111,6 +120,14 @@ func (s *Seat[W]) Put(r *abi.Row, able bool, now, lately float64) {
 			k.key = keys[i]
 			s.Set.piles[i].Put(k)
 		}
+	}
+}
+
+// Fade has all loads fade by a factor.
+func (x *Set[W]) Fade(keep float64) {
+	x.sum.load *= keep
+	for _, r := range x.piles[ByFlight] {
+		r.part.load *= keep
 	}
 }
 
@@ -157,7 +174,7 @@ func (x *Set[W]) Least(measure int, visit func(W) bool) {
 func (x *Set[W]) Weight() float64 { return max(x.sum.weight, 1e-9) }
 
 // Describe writes the means into the header of a request that so many rows are shown of. A set of nil has none.
-func (x *Set[W]) Describe(h *abi.Header, rows int) {
+func (x *Set[W]) Describe(h *abi.Header, rows int, now Now) {
 	h.LeftOut, h.MeanWait, h.MeanSlow, h.MeanLoad = 0, 0, 0, 0
 	h.MeanFlight, h.MeanPrompt, h.KVInFlight, h.Uneven = 0, 0, 0, 0
 	if x == nil || int(x.sum.able) <= rows {
@@ -165,7 +182,8 @@ func (x *Set[W]) Describe(h *abi.Header, rows int) {
 	}
 	l, mean := &x.sum, func(sum, of float64) float32 { return float32(max(0, sum) / max(of, 1e-9)) }
 	h.LeftOut = uint32(int(l.able) - rows)
-	h.MeanWait, h.MeanSlow, h.MeanLoad = mean(l.wait, l.able), mean(l.slow, l.able), mean(l.load, l.able)
+	h.MeanWait = mean(l.until-now.Time*l.waiting, l.able)
+	h.MeanSlow, h.MeanLoad = mean(l.slow*now.Slow, l.able), mean(l.load*now.Back, l.able)
 	h.MeanFlight, h.KVInFlight = mean(l.flight, l.weight), 1
 	if l.room > 0 {
 		h.KVInFlight = mean(l.tokens, l.room)

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -17,14 +18,15 @@ func TestOrder(t *testing.T) {
 	for i := range n {
 		seats[i] = x.Join(i)
 	}
-	put := func(i int, now float64) {
-		rows[i] = abi.Row{Worker: uint32(i), Weight: 1, Slow: 1, InFlight: r.Uint32N(9), Wait: max(0, r.NormFloat64()),
-			KVTokens: 1000, HeldTokens: r.Uint32N(900), FlightTokens: 100, Sent: r.Uint64N(5)}
+	at := Now{Time: 1, Slow: 2, Back: .5}
+	put := func(i int) {
+		rows[i] = abi.Row{Worker: uint32(i), Weight: 1, Slow: 1 + r.Float64(), Load: r.Float64(), InFlight: r.Uint32N(9),
+			Wait: max(0, r.NormFloat64()), KVTokens: 1000, HeldTokens: r.Uint32N(900), FlightTokens: 100, Sent: r.Uint64N(5)}
 		able[i] = r.IntN(10) > 0
-		seats[i].Put(&rows[i], able[i], now, 0)
+		seats[i].Put(&rows[i], able[i], at, 0)
 	}
 	for i := range n {
-		put(i, 1)
+		put(i)
 	}
 	keys := [Measures]func(i int) float64{
 		func(i int) float64 { return float64(rows[i].InFlight) },
@@ -32,7 +34,7 @@ func TestOrder(t *testing.T) {
 		func(i int) float64 { return -rows[i].Room() },
 	}
 	for range 500 {
-		put(r.IntN(n), 1)
+		put(r.IntN(n))
 		for measure, key := range keys {
 			var all []float64
 			for i := range n {
@@ -51,19 +53,31 @@ func TestOrder(t *testing.T) {
 			}
 		}
 	}
-	count, flight := 0, uint32(0)
+	// Later the fleet is slower, loads have faded, and queues are shorter.
+	x.Fade(.9)
+	later := Now{Time: 1.001, Slow: 3, Back: .25}
+	var want [5]float64
 	for i := range n {
-		if able[i] {
-			count, flight = count+1, flight+rows[i].InFlight
+		if r := &rows[i]; able[i] {
+			for k, v := range []float64{1, float64(r.InFlight), max(0, r.Wait-.001), r.Slow * 3 / 2, r.Load * .9 * .25 / .5} {
+				want[k] += v
+			}
 		}
 	}
 	var h abi.Header
-	x.Describe(&h, 40)
-	if want := float32(flight) / float32(count); int(h.LeftOut) != count-40 || h.MeanFlight-want > 1e-5 || want-h.MeanFlight > 1e-5 ||
-		h.Uneven != 0 {
-		t.Errorf("%d left out, %v in flight, uneven %d; want %d and %v", h.LeftOut, h.MeanFlight, h.Uneven, count-40, want)
+	x.Describe(&h, 40, later)
+	for k, got := range []float32{float32(h.LeftOut) + 40, h.MeanFlight, h.MeanWait, h.MeanSlow, h.MeanLoad} {
+		if k > 0 {
+			want[k] /= want[0]
+		}
+		if math.Abs(float64(got)-want[k]) > 1e-3*want[k] {
+			t.Errorf("mean %d is %v; want %v", k, got, want[k])
+		}
 	}
-	if x.Describe(&h, n); h.LeftOut != 0 || h.MeanFlight != 0 {
+	if h.Uneven != 0 {
+		t.Error("the workers are uneven")
+	}
+	if x.Describe(&h, n, later); h.LeftOut != 0 || h.MeanFlight != 0 {
 		t.Errorf("all have a row, and %+v", h)
 	}
 	visited := 0

@@ -46,6 +46,7 @@ func (s *shot) takeSome() bool {
 		left += n - s.addLeast(measure, n)
 	}
 	if left > 0 { // those that are left may be anywhere
+		s.cohort = nil
 		return false
 	}
 	slices.SortFunc(f.some, func(a, b *Worker) int { return cmp.Compare(a.slot, b.slot) })

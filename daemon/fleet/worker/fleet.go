@@ -356,11 +356,16 @@ func (f *fleet) moved(w *Worker, now time.Duration) {
 func (f *fleet) place(w *Worker, m *moment) {
 	var r abi.Row
 	w.fill(&r, m)
-	now := measure.InSeconds(m.now)
-	lately := math.Log(w.share.Requests/max(w.weight, 1e-9)) + now/measure.Window + math.Log(m.back)
+	now := m.shared()
+	lately := math.Log(w.share.Requests/max(w.weight, 1e-9)) + now.Time/measure.Window + math.Log(m.back)
 	for _, s := range w.seats {
 		s.Put(&r, w.takes(m.now), now, lately)
 	}
+}
+
+// shared returns what changes all rows alike.
+func (m *moment) shared() order.Now {
+	return order.Now{Time: measure.InSeconds(m.now), Slow: m.slowness, Back: m.back}
 }
 
 // round is the time in which each worker of a cohort is looked at, while requests come.
@@ -421,6 +426,9 @@ func (f *fleet) age(now time.Duration) {
 	fade := math.Exp(-dt / measure.Window)
 	for _, w := range f.workers {
 		w.share.Fade(fade)
+	}
+	for _, g := range f.cohorts {
+		g.order.Fade(fade)
 	}
 	f.fadeSpeeds(math.Exp(-dt/measure.DriftTime.Seconds()), now)
 }

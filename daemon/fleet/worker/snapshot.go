@@ -262,7 +262,7 @@ func (s *shot) describe(rows int) {
 	if s.cohort != nil {
 		of = &s.cohort.order
 	}
-	of.Describe(s.Means, rows)
+	of.Describe(s.Means, rows, s.moment.shared())
 }
 
 // outside reports whether the request's fence or a filter keeps it from a worker.
