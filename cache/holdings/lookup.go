@@ -1,9 +1,12 @@
 package holdings
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"sync/atomic"
+	"slices"
+
+	"github.com/warmpath/warmpath/cache/prefix"
 )
 
 // Held is how much of a prompt a worker has, in tokens from its start. Workers may have different block sizes.
@@ -28,36 +31,54 @@ func (x *Index) Match(q *Query, slots []uint32, out []Held) {
 	if len(out) < len(slots) {
 		panic(fmt.Sprintf("BUG: holdings: %d results for %d slots", len(out), len(slots)))
 	}
+	for i, slot := range slots {
+		out[i] = Held{Live: x.IsLive(slot)}
+	}
+	x.walk(q, func(s *scratch, size uint32, tiered bool) {
+		s.raise(size, slots, out)
+		if tiered {
+			s.raiseAll(size, slots, out)
+		}
+	})
+}
+
+// Holders appends the workers that hold a part of the prompt, at most limit of them, those that hold the most first. In
+// each Holder a block is one token.
+func (x *Index) Holders(q *Query, limit int, into []prefix.Holder) []prefix.Holder {
+	from := len(into)
+	x.walk(q, func(s *scratch, size uint32, tiered bool) {
+		for slot := range s.cells {
+			n := s.cells[slot].both
+			if tiered {
+				n = max(n, s.all[slot])
+			}
+			if n > 0 {
+				into = append(into, prefix.Holder{Slot: uint32(slot), Blocks: n * size})
+			}
+		}
+	})
+	slices.SortStableFunc(into[from:], func(a, b prefix.Holder) int { return cmp.Compare(b.Blocks, a.Blocks) })
+	return into[:min(len(into), from+limit)]
+}
+
+// IsLive reports whether the view of a worker is to be believed.
+func (x *Index) IsLive(slot uint32) bool { return int(slot) < len(x.live) && x.live[slot].Load() }
+
+// walk calls visit for each block size, with cells, and all if tiered, that show what each worker holds.
+func (x *Index) walk(q *Query, visit func(s *scratch, size uint32, tiered bool)) {
 	x.predicted.expire(x.now)
 	s, _ := x.scratch.Get().(*scratch)
 	if s == nil {
 		s = new(scratch)
 	}
-	s.cells = zeroed(s.cells, len(*x.workers.Load()))
-	first := true
+	defer x.scratch.Put(s)
+	workers := len(*x.workers.Load())
 	for _, p := range x.dir.planes(q.key) {
-		limit := q.usable(p.size)
-		if limit == 0 {
-			continue
+		if limit := q.usable(p.size); limit > 0 {
+			s.cells = zeroed(s.cells, workers)
+			visit(s, uint32(p.size), s.match(p, q.hashes(x.seed, p.size), limit))
 		}
-		if !first {
-			clear(s.cells)
-		}
-		tiered := s.match(p, q.hashes(x.seed, p.size), limit)
-		if first {
-			s.set(x.live, uint32(p.size), slots, out)
-		} else {
-			s.raise(uint32(p.size), slots, out)
-		}
-		if tiered {
-			s.raiseAll(uint32(p.size), slots, out)
-		}
-		first = false
 	}
-	if first {
-		s.set(x.live, 0, slots, out)
-	}
-	x.scratch.Put(s)
 }
 
 // zeroed returns n zeros, in the memory of old if they fit.
@@ -83,22 +104,8 @@ func (s *scratch) match(p *plane, chain []uint64, limit int) (tiered bool) {
 	return tiered
 }
 
-// set writes the results of the first plane to out, in blocks of size tokens.
-func (s *scratch) set(live []atomic.Bool, size uint32, slots []uint32, out []Held) {
-	out = out[:len(slots)]
-	for i, slot := range slots {
-		if int(slot) >= len(s.cells) {
-			out[i] = Held{}
-			continue
-		}
-		c := s.cells[slot]
-		local := c.both * size
-		out[i] = Held{GPU: c.gpu * size, Local: local, All: local, Live: live[slot].Load()}
-	}
-}
-
-// raise raises the results to those of a further plane. The larger counts: an engine looks up one tier after the other,
-// each from the start of the prompt.
+// raise raises the results to those of a plane, in blocks of size tokens. The larger counts: an engine looks up one
+// tier after the other, each from the start of the prompt.
 func (s *scratch) raise(size uint32, slots []uint32, out []Held) {
 	for i, slot := range slots {
 		if int(slot) < len(s.cells) {

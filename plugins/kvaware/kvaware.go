@@ -38,7 +38,7 @@ func New() sdk.Strategy { return &strategy{rule: score.Rule{ByCost: true}} }
 type strategy struct{ rule score.Rule }
 
 // Wants implements [sdk.Wanter].
-func (*strategy) Wants() sdk.Want { return sdk.WantHeld | sdk.WantCost }
+func (*strategy) Wants() sdk.Want { return sdk.WantHeld | sdk.WantCost | sdk.WantCandidates }
 
 func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	d := s.rule.Route(r, workers)

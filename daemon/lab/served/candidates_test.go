@@ -1,6 +1,7 @@
 package served
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/lab/setup"
@@ -14,33 +15,45 @@ import (
 // everybody is a strategy that has the rows of all workers.
 type everybody struct{ sdk.Strategy }
 
-func (everybody) Wants() sdk.Want { return sdk.WantCost }
+func (e everybody) Wants() sdk.Want {
+	return sdk.Want(sdk.WantsOf(e.Strategy)) &^ sdk.WantCandidates
+}
 
-// TestCandidatesChooseTheSame: in a large pool the built-in rule chooses, among the candidates, the worker that it would
+// TestCandidatesChooseTheSame: in a large pool a built-in rule chooses, among the candidates, the worker that it would
 // choose among all, for 99.9 % of the requests.
 func TestCandidatesChooseTheSame(t *testing.T) {
-	cells := map[string]int{"burst": 1000, "agents": 1500}
-	if testing.Short() {
-		cells = map[string]int{"burst": 1000}
-	}
-	for name, requests := range cells {
-		for _, workers := range []int{64, 256} {
-			sc, err := setup.Read(name)
+	for _, c := range []struct {
+		scenario, strategy string
+		workers, requests  int
+	}{
+		{scenario: "burst", strategy: "prefixaware", workers: 64, requests: 1000},
+		{scenario: "burst", strategy: "prefixaware", workers: 256, requests: 4000},
+		{scenario: "agents", strategy: "prefixaware", workers: 64, requests: 1500},
+		{scenario: "agents", strategy: "prefixaware", workers: 256, requests: 6000},
+		{scenario: "burst", strategy: "kvaware", workers: 64, requests: 1000},
+		{scenario: "agents", strategy: "kvaware", workers: 64, requests: 1500},
+	} {
+		if testing.Short() && c.scenario == "agents" {
+			continue
+		}
+		name := fmt.Sprint(c.scenario, " ", c.strategy, " ", c.workers)
+		t.Run(name, func(t *testing.T) {
+			sc, err := setup.Read(c.scenario)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sc.Workers, sc.Requests = workers, requests*workers/64
-			asked, same, rows := compared(t, sc)
-			t.Logf("%s, %d workers: %d of %d requests, %d rows on the mean", name, workers, same, asked, rows/max(1, asked))
-			if float64(same) < .999*float64(asked) || asked < requests/2 {
-				t.Errorf("%s, %d workers: %d of %d requests go to the same worker; want 99.9 %%", name, workers, same, asked)
+			sc.Workers, sc.Requests = c.workers, c.requests
+			asked, same, rows := compared(t, sc, func() sdk.Strategy { return plugins.Native(c.strategy) })
+			t.Logf("%d of %d requests, %d rows on the mean", same, asked, rows/max(1, asked))
+			if float64(same) < .999*float64(asked) || asked < c.requests/2 {
+				t.Errorf("%d of %d requests go to the same worker; want 99.9 %% of them", same, asked)
 			}
-		}
+		})
 	}
 }
 
 // compared plays a scenario and counts the requests, those for which all workers' rows give the same one, and the rows.
-func compared(t *testing.T, sc *setup.Scenario) (asked, same, rows int) {
+func compared(t *testing.T, sc *setup.Scenario, rule func() sdk.Strategy) (asked, same, rows int) {
 	t.Helper()
 	load, err := sc.Load(7)
 	if err != nil {
@@ -55,15 +68,15 @@ func compared(t *testing.T, sc *setup.Scenario) (asked, same, rows int) {
 		t.Fatal(err)
 	}
 	native := func(f func() sdk.Strategy) *route.Strategy {
-		s, err := new(Loader).Load(t.Context(), &Spec{Name: "prefixaware", Native: f}, 7, nil)
+		s, err := new(Loader).Load(t.Context(), &Spec{Name: "rule", Native: f}, 7, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	all := native(func() sdk.Strategy { return everybody{plugins.Native("prefixaware")} })
+	all := native(func() sdk.Strategy { return everybody{rule()} })
 	_, err = world.Run(t.Context(), c, func(number int) (world.Router, error) {
-		known := Config{Strategy: native(func() sdk.Strategy { return plugins.Native("prefixaware") }),
+		known := Config{Strategy: native(rule),
 			Block: c.Engine.BlockTokens, Scrape: c.Scrape, Seed: 7, Number: number, Room: Bounds(sc.Room),
 			PrefillTokensPerSecond: sc.Engine.PoolPrefill}
 		var r *Router

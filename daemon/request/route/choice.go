@@ -193,8 +193,9 @@ func (c *Choice) query() worker.Query {
 // the request names, are of them. The answers of all workers are compared where prefillers answer too, and a session
 // whose store is silent goes by the names of all.
 func (c *Choice) narrow(q *worker.Query) {
-	q.Few = c.strategy != nil && c.strategy.Wants(abi.WantCandidates) && !c.pool.wide.Load() && !c.stay.silent &&
-		!c.ask.Shared && !c.wide && c.only == nil && c.pool.Workers.IsLarge()
+	p, f := c.pool, &c.fleet
+	q.Few = c.strategy != nil && c.strategy.Wants(abi.WantCandidates) && !p.wide.Load() && !c.stay.silent &&
+		!c.ask.Shared && !c.wide && c.only == nil && p.Workers.IsLarge() && !c.hasMoreHolders()
 	if !q.Few {
 		return
 	}
@@ -203,14 +204,25 @@ func (c *Choice) narrow(q *worker.Query) {
 		q.Near[2] = worker.KeyOf(first)
 	}
 	if c.prompt.HasPrompt && !c.prompt.BypassesCache && len(c.prompt.Chains) > 0 {
-		f := &c.fleet
 		if len(f.holders) == 0 {
-			chain, _ := measure(&c.pool.scale, c.prompt)
-			f.holders = c.pool.Index.Space(c.spaceID).Holders(chain.Hashes, mostHolders, f.holders)
-			f.holders = c.pool.lower.holders(c.spaceID, chain.Hashes, f.holders)
+			chain, z := measure(&p.scale, c.prompt)
+			f.holders = p.Index.Space(c.spaceID).Holders(chain.Hashes, mostHolders, f.holders)
+			f.holders = p.lower.holders(c.spaceID, chain.Hashes, f.holders)
+			f.holders = f.held.holders(p, &c.ask, z.block, f.holders)
+			if f.held.known || p.lower.cpu.on.Load() {
+				slices.SortStableFunc(f.holders, func(a, b prefix.Holder) int { return cmp.Compare(b.Blocks, a.Blocks) })
+			}
 		}
 		q.Holders = f.holders
 	}
+}
+
+// hasMoreHolders reports whether workers may hold the prompt of which narrow does not know: by the reports of LMCache,
+// which are looked up by worker, or by those that only a strategy wants which looks on.
+func (c *Choice) hasMoreHolders() bool {
+	p := c.pool
+	return len(c.ask.IDs) > 0 &&
+		(p.Offload != nil && p.Offload.Live() || p.watches(abi.WantHeld) && !c.strategy.Wants(abi.WantHeld))
 }
 
 // fillFleet gets the rows of the workers that take a request now. The bound worker gets a row even if it is in slow
@@ -271,6 +283,7 @@ func (c *Choice) findStrategy() {
 	if c.strategy == nil {
 		c.strategy = c.serving.Strategy()
 	}
+	c.fleet.held.wanted = c.strategy != nil && c.strategy.Wants(abi.WantHeld) && c.pool.reported()
 }
 
 // sessionID returns the id of the session that the request concerns, "" if it concerns none.
@@ -285,7 +298,6 @@ func (c *Choice) sessionID() string {
 // which has its session. It returns false if another request of its group is being placed meanwhile.
 func (c *Choice) fillFrame() (ok bool) {
 	shares := false
-	c.fleet.held.wanted = c.strategy.Wants(abi.WantHeld) && c.pool.reported()
 	if len(c.ask.Prefillers) > 0 && c.strategy.Wants(abi.WantPair) {
 		n, _ := c.fleet.add(c.pool.Workers, toPrefill(c.query(), c.ask.Prefillers))
 		c.fleet.frame.Header.Prefillers = uint32(n)

@@ -1,8 +1,11 @@
 package route
 
 import (
+	"slices"
+
 	"github.com/warmpath/warmpath/cache/holdings"
 	"github.com/warmpath/warmpath/cache/lmcache"
+	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -16,15 +19,37 @@ type holds struct {
 	known   bool           // the prompt's ids are known, and this is wanted
 }
 
-// look asks what the workers of these slots hold. It returns false if the rows must go by history alone: the ids are
+// ask begins the query for a request's prompt. It returns false if the rows must go by history alone: the ids are
 // missing, or the engine will look for more than these.
+func (h *holds) ask(a *Ask) bool {
+	if !h.known && len(a.IDs) > 0 && len(a.Prompt.Chains) == 1 && !a.Prompt.BypassesCache && h.wanted {
+		h.known = true
+		h.query.Reset(a.Adapter, a.Prompt.CacheSalt, a.IDs)
+	}
+	return h.known
+}
+
+// holders adds the workers that report a part of a prompt to those that hold it by history, in blocks of so many
+// tokens. What a worker reports counts in place of its history, which shows its CPU memory alone.
+func (h *holds) holders(p *Pool, a *Ask, block float64, all []prefix.Holder) []prefix.Holder {
+	if !h.ask(a) {
+		return all
+	}
+	if !p.lower.cpu.on.Load() {
+		all = slices.DeleteFunc(all, func(o prefix.Holder) bool { return p.Held.IsLive(o.Slot) })
+	}
+	for i := range all {
+		all[i].Blocks = uint32(float64(all[i].Blocks) * block)
+	}
+	return p.Held.Holders(&h.query, mostHolders, all)
+}
+
+// look asks what the workers of these slots hold. It returns false as ask does.
 func (h *holds) look(p *Pool, a *Ask, slots []uint32) bool {
-	h.known = len(a.IDs) > 0 && len(a.Prompt.Chains) == 1 && !a.Prompt.BypassesCache && h.wanted
-	if !h.known {
+	if !h.ask(a) {
 		return false
 	}
 	h.got = append(h.got[:0], make([]holdings.Held, len(slots))...)
-	h.query.Reset(a.Adapter, a.Prompt.CacheSalt, a.IDs)
 	p.Held.Match(&h.query, slots, h.got)
 	h.kept = h.kept[:0]
 	if p.Offload != nil && a.Adapter == "" { // LMCache's hashes do not keep adapters apart

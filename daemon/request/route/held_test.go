@@ -1,6 +1,7 @@
 package route
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -170,4 +171,22 @@ func TestADispatchIsPredicted(t *testing.T) {
 	s.reports("a", blocks.GPU, 100, ids(0, 96))
 	now = now.Add(6 * time.Second)
 	held("confirmed in part", 96)
+}
+
+// In a large pool a worker that reports the prompt is a candidate, also where history knows nothing of that.
+func TestWhoReportsThePromptIsACandidate(t *testing.T) {
+	var names []string
+	for i := range 64 {
+		names = append(names, fmt.Sprint("w", i))
+	}
+	s := sceneBy(t, strings.Join(names, " "), worker.Config{}, host.Native("held", abi.WantHeld|abi.WantCandidates,
+		func(*abi.Header, []abi.Row, []uint32) uint64 { return 0 }))
+	s.reports("w50", blocks.GPU, 1, ids(0, 320))
+	a := s.asking(completion(first, text("x", 30)), Claim{})
+	a.IDs = ids(0, 960)
+	c := s.chosen(a)
+	rows, at := c.fleet.frame.Rows, c.fleet.row("w50")
+	if at < 0 || rows[at].GPU != 320 || len(rows) >= 64 {
+		t.Errorf("w50, which holds 320 tokens, is in row %d of %d", at, len(rows))
+	}
 }

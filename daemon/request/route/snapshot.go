@@ -96,7 +96,7 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 // request.
 func (s *Snapshot) takeReports(c *Choice) bool {
 	r := &s.reports
-	r.held.wanted = c.prompt.HasPrompt && c.pool.reported()
+	r.held.wanted, r.held.known = c.prompt.HasPrompt && c.pool.reported(), false
 	if !r.held.look(c.pool, &c.ask, r.slots) {
 		return false
 	}

@@ -2,7 +2,6 @@ package route
 
 import (
 	"cmp"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -98,9 +97,7 @@ func (l *lower) holders(space uint64, chain []uint64, into []prefix.Holder) []pr
 	if !l.cpu.on.Load() {
 		return into
 	}
-	into = l.cpu.index.Space(space).Holders(chain, mostHolders, into)
-	slices.SortStableFunc(into, func(a, b prefix.Holder) int { return cmp.Compare(b.Blocks, a.Blocks) })
-	return into
+	return l.cpu.index.Space(space).Holders(chain, mostHolders, into)
 }
 
 // touch enters a chain that a worker computed or had some time ago.
