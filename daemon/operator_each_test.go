@@ -161,8 +161,8 @@ func TestWhatAnOrderDoesToTheCache(t *testing.T) {
 		}
 		eventually(t, "it is up", func() bool { return state() == "up" })
 	}
-	f("/pause?mode=keep", "/resume", "paused", true)
-	f("/pause?mode=keep&clear_cache=true", "/resume", "paused", true)
+	f("/pause?mode=keep&clear_cache=false", "/resume", "paused", true)
+	f("/pause?mode=keep", "/resume", "paused", false)
 	f("/pause?mode=wait&clear_cache=false", "/resume", "paused", true)
 	f("/pause", "/resume", "paused", false)
 	f("/pause?mode=wait", "/resume", "paused", false)

@@ -174,7 +174,8 @@ func TestWhatAPauseHolds(t *testing.T) {
 		}
 	}
 	for _, direct := range []bool{false, true} {
-		f("keep", true, direct)
+		f("keep&clear_cache=false", true, direct)
+		f("keep", false, direct)
 		f("wait", false, direct)
 		f("abort", false, direct)
 	}

@@ -29,6 +29,7 @@ const (
 	nothing    effect = iota
 	holds             // the engine holds its requests and keeps its KV cache
 	aborts            // it holds new requests, has ended the others, and its KV cache is invalid
+	clears            // it holds them all, its KV cache is invalid, and it computes them again
 	sleeps            // it serves nothing, and its KV cache is gone
 	wakes             // it serves requests again
 	empties           // its KV cache is invalid now
@@ -60,11 +61,15 @@ func always(e effect) func(url.Values, []byte) effect {
 	return func(url.Values, []byte) effect { return e }
 }
 
-// pausing is the effect of /pause. Mode keep freezes the requests, and ignores clear_cache. The others end them, at
-// once or when they are through, and then clear the cache unless clear_cache is false.
+// pausing is the effect of /pause. Each mode clears the cache unless clear_cache is false: keep too, which computes the
+// requests that it holds again, though vLLM's own words are that it ignores clear_cache (v1/engine/core.py,
+// pause_scheduler and _reset_caches, 0.17 to 0.33).
 func pausing(q url.Values, _ []byte) effect {
-	if q.Get("mode") == "keep" || isFalse(q.Get("clear_cache")) {
+	switch {
+	case isFalse(q.Get("clear_cache")):
 		return holds
+	case q.Get("mode") == "keep":
+		return clears
 	}
 	return aborts
 }
@@ -305,7 +310,7 @@ func (o *order) atOnce(n int) int {
 func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) {
 	began := time.Now()
 	before := o.effect(o.query, nil)
-	pauses := before == holds || before == aborts || before == sleeps
+	pauses := before >= holds && before <= sleeps
 	if pauses {
 		o.pool.Workers.Paused(to.Endpoint, began) // from now on: mode wait answers when its requests are through
 	}
@@ -321,16 +326,21 @@ func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) 
 		o.pool.Workers.Woke(to.Endpoint, time.Now())
 	case w.ok():
 		o.pool.Workers.Updated(to.Endpoint, o.weights, time.Now())
-		o.note(o.effect(o.query, answer), to.Endpoint, time.Now())
+		o.note(o.effect(o.query, answer), to.Endpoint, began, time.Now())
 	}
 	return w
 }
 
-// note has the pool take the effect of the order on a worker.
-func (o *order) note(e effect, id string, now time.Time) {
+// note has the pool take the effect of the order on a worker, to which it was sent when it began. A pause holds what has
+// come since, and the engine computes it afterwards.
+func (o *order) note(e effect, id string, began, now time.Time) {
 	switch workers := o.pool.Workers; e {
-	case aborts, empties, recomputes:
-		workers.Emptied(id, e == recomputes, now)
+	case aborts:
+		workers.Emptied(id, began, now)
+	case empties:
+		workers.Emptied(id, now, now)
+	case clears, recomputes:
+		workers.Emptied(id, time.Time{}, now)
 	case sleeps:
 		workers.Slept(id, now)
 	case wakes:

@@ -170,7 +170,7 @@ func (f *fleet) read(w *Worker, m Metrics, took, now time.Duration) {
 	}
 	f.weighOutput(w, now)
 	if rest := m.rest(); rest != w.engine.Rest() && w.engine.MayHaveChanged(now-took) {
-		f.turnIn(w, rest, rest == judge.Paused && w.streams(), now)
+		f.turnIn(w, rest, false, now)
 	}
 	if w.engine.IsForgotten(f.conf.PauseMax, now) {
 		f.note(w, event{kind: forgotten, wait: f.conf.PauseMax}, now)
@@ -246,7 +246,7 @@ func (f *fleet) counted(e *endpoint, n int, now time.Duration) {
 }
 
 // turnIn records that w's engine was paused or put to sleep, or goes on. A sleeping one has lost its KV cache. A paused
-// one has kept it if keeps is true.
+// one has kept it if keeps is true: by default vLLM empties it in each mode.
 func (f *fleet) turnIn(w *Worker, rest judge.Rest, keeps bool, now time.Duration) {
 	was := w.engine.Rest()
 	w.engine.SetRest(rest, now)
@@ -267,17 +267,6 @@ func (f *fleet) turnIn(w *Worker, rest judge.Rest, keeps bool, now time.Duration
 		f.panicked = false
 		f.note(w, event{kind: woke}, now)
 	}
-}
-
-// streams reports whether an answer of w has begun and has not ended. If w is paused then, and does nothing, it was by
-// mode keep: the others end all answers, and empty the cache.
-func (w *Worker) streams() bool {
-	for r := w.flight.First; r != nil; r = r.inFlight.Next {
-		if r.First > 0 && !r.Whole {
-			return true
-		}
-	}
-	return false
 }
 
 // drain takes the worker with that id out of the snapshots, or puts it back. The id of an endpoint means all its ranks,

@@ -14,6 +14,7 @@ type event struct {
 	why    string
 	tokens int // registered, resized: the capacity; removed, drained, wentLeaving, fellSilent: requests in flight
 	wait   time.Duration
+	silent bool // emptied: the engine computes nothing now, and tells of it only with the next block that it stores
 }
 
 // name returns the id of the event's worker, or that of the endpoint if the event concerns all its ranks.
@@ -83,6 +84,9 @@ func (a *announcer) announce(events []event) {
 				a.caches.Down(w.slot)
 			case restarted, slept, emptied:
 				a.caches.Restarted(w.slot)
+				if e.silent || e.kind == slept {
+					a.caches.Outdated(w.slot)
+				}
 			case reweighed, weighedBack:
 				a.caches.Outdated(w.slot)
 			case registered, resized:

@@ -145,12 +145,42 @@ func TestWhatStaysInACache(t *testing.T) {
 		}
 	}
 	f("a pause", true, func(p *Pool) { p.Paused("w0", p.after(2)) })
-	f("an emptied cache", false, func(p *Pool) { p.Emptied("w0", false, p.after(2)) })
+	f("an emptied cache", false, func(p *Pool) { p.Emptied("w0", p.after(2), p.after(2)) })
+	f("a pause behind it that has emptied it", true, func(p *Pool) { p.Emptied("w0", p.after(.5), p.after(2)) })
 	f("a sleep", false, func(p *Pool) { p.Slept("w0", p.after(2)) })
 	f("other weights", false, func(p *Pool) { p.Updated("w0", WeightsNamed("2"), p.after(2)) })
 	f("older weights", false, func(p *Pool) { p.Updated("w0", WeightsNamed("0"), p.after(2)) })
 	f("a reset behind them that computes all again", true, func(p *Pool) {
 		p.Updated("w0", WeightsNamed("2"), p.after(1.5))
-		p.Emptied("w0", true, p.after(2))
+		p.Emptied("w0", time.Time{}, p.after(2))
 	})
+}
+
+// TestEmptiedWithoutAWord: vLLM tells of an emptied cache with the next block that it stores. So where no request runs
+// the reports of the worker are dropped too.
+func TestEmptiedWithoutAWord(t *testing.T) {
+	f := func(name string, runs bool, do func(*Pool), want string) {
+		t.Helper()
+		var got []string
+		hook := func(name string) func(uint32) { return func(uint32) { got = append(got, name) } }
+		p := New(Config{Workers: specs(1), Caches: hooks{restarted: hook("index"), outdated: hook("reports")}}, start)
+		p.heal(0, 1)
+		if runs {
+			p.send(0, Dispatch{}, 1)
+		}
+		do(p)
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%s: %q was dropped; want %q", name, s, want)
+		}
+	}
+	empty := func(p *Pool) { p.Emptied("w0", p.after(2), p.after(2)) }
+	paused := func(p *Pool) {
+		p.Paused("w0", p.after(2))
+		empty(p)
+	}
+	f("idle", false, empty, "index reports")
+	f("running", true, empty, "index")
+	f("paused", true, paused, "index reports")
+	f("asleep", true, func(p *Pool) { p.Slept("w0", p.after(2)) }, "index reports")
+	f("paused by somebody else", false, func(p *Pool) { p.scrape(0, Metrics{Paused: true}, 2) }, "index")
 }

@@ -370,19 +370,22 @@ func (p *Pool) setRest(id string, rest judge.Rest, now time.Time) {
 	}
 }
 
-// Emptied records that the KV caches of the endpoint with that id were emptied, which no metrics show. recomputed says
-// that it computes the prompts of its requests again.
-func (p *Pool) Emptied(id string, recomputed bool, now time.Time) {
+// Emptied records that the KV caches of the endpoint with that id were emptied, which no metrics show: what requests
+// that were sent before gone leave there is gone too. The engine computes the others then, all of them if gone is zero.
+// Engines that run say so themselves in their KV events, at once and in the right order.
+func (p *Pool) Emptied(id string, gone, now time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
 	e := p.fleet.at(id)
 	if e == nil {
 		return
 	}
-	p.fleet.noteAll(e.ranks, event{kind: emptied}, p.fleet.clock(now))
+	runs := slices.ContainsFunc(e.ranks, func(w *Worker) bool { return !w.engine.IsAsleep() && w.flight.First != nil })
+	p.fleet.noteAll(e.ranks, event{kind: emptied, silent: !runs}, p.fleet.clock(now))
 	for _, w := range e.ranks {
-		if recomputed {
-			w.emptied.Store(0)
+		w.emptied.Store(0)
+		if !gone.IsZero() {
+			w.emptied.Store(int64(p.fleet.clock(gone)))
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (r *Router) Updated(now time.Duration, version int) {
 	at := r.at(now)
 	for id := range r.fleet.watched {
 		r.pool.Workers.Updated(id, worker.Weights(version+1), at)
-		r.pool.Workers.Emptied(id, true, at)
+		r.pool.Workers.Emptied(id, time.Time{}, at)
 		r.pool.Workers.Woke(id, at)
 	}
 }

@@ -124,8 +124,8 @@ func (a trainingAPI) pause(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "paused"})
 }
 
-// hold pauses the engines, waits until they rest, and empties the caches on the GPU. Mode keep never does that. It
-// returns false if it has refused the mode or the client has gone.
+// hold pauses the engines, waits until they rest, and empties the caches on the GPU: mode keep computes what it holds
+// again then, as vLLM does. It returns false if it has refused the mode or the client has gone.
 func (a trainingAPI) hold(w http.ResponseWriter, r *http.Request, mode string, clear bool) bool {
 	switch mode {
 	case "", "abort":
@@ -151,7 +151,7 @@ func (a trainingAPI) hold(w http.ResponseWriter, r *http.Request, mode string, c
 			return false
 		}
 	}
-	if clear && mode != "keep" {
+	if clear {
 		a.ranks.resetCache(true, false)
 	}
 	return true

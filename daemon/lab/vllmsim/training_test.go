@@ -88,8 +88,18 @@ func TestModesOfPauses(t *testing.T) {
 	f("?mode=abort&clear_cache=false", "abort", 992)
 	f("?mode=wait", "length", 0)
 	f("?wait_for_inflight_requests=true&clear_cache=false", "length", 992)
-	f("?mode=keep", "length", 992)
-	s := newTiny(t, Config{DevMode: true})
+	f("?mode=keep&clear_cache=false", "length", 992)
+	f("?mode=keep", "length", 992) // of the open answer's prompt, which is computed again
+	s := newTiny(t, Config{Speed: 1000, DevMode: true})
+	body := `{"max_tokens":2,"prompt":"` + engine.TextOfTokens(1, 1000) + `"}`
+	answerOf(t, s, "/v1/completions", body)
+	for query, cached := range map[string]int{"?mode=keep&clear_cache=false": 992, "?mode=keep": 0} {
+		train(t, s, "POST", "/pause"+query, "")
+		train(t, s, "POST", "/resume", "")
+		if got := answerOf(t, s, "/v1/completions", body).Usage.Details.Cached; got != cached {
+			t.Errorf("%s, nothing runs: %d tokens cached; want %d", query, got, cached)
+		}
+	}
 	if w := do(s, "POST", "/pause?mode=freeze", ""); w.Code != 400 || s.Stats().Waiting > 0 {
 		t.Errorf("an unknown mode: %d", w.Code)
 	}

@@ -77,7 +77,11 @@ func TestATripThatOutlivesItsCache(t *testing.T) {
 		_, trip := s.trip(completion(first, asked))
 		trip.FirstByte(s.now)
 		s.now = s.now.Add(time.Second)
-		s.Workers.Emptied("a", recomputed, s.now)
+		gone := s.now
+		if recomputed {
+			gone = time.Time{}
+		}
+		s.Workers.Emptied("a", gone, s.now)
 		if got := s.matched(asked); got != 0 {
 			t.Errorf("%d blocks after it was emptied", got)
 		}

@@ -48,8 +48,8 @@
 // With -syncs a trainer gives eight workers new weights a hundred times, through the router, while agents use them:
 // once for each mode of a pause, and once without updates (still). It prints how many turns failed, how many requests
 // the workers served from blocks of other weights, how many answers had the label of others, and the hit rate. Mode
-// keep serves such blocks by intent; keep-reset resets the caches before it goes on. Of the modes abort and wait the
-// hit rate has no mark: they empty the caches each time.
+// keep, here with clear_cache=false, serves such blocks by intent; keep-reset empties the caches, as vLLM does by
+// default. Of the modes abort and wait the hit rate has no mark: they empty the caches each time.
 //
 //	testdata/run lab/check -syncs still,abort,wait,keep,keep-reset -speed 6
 package main

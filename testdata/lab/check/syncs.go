@@ -147,7 +147,7 @@ func update(ctx context.Context, sc *setup.Scenario, mode string, seed uint64, s
 			line.Stale += w.Stats().StaleRequests
 		}
 		line.Before, err = believed(admin)
-		for _, path := range []string{"/pause?mode=keep", "/resume"} {
+		for _, path := range []string{"/pause?mode=keep&clear_cache=false", "/resume"} {
 			err = errors.Join(err, order(admin, path, ""))
 			time.Sleep(2 * time.Second)
 		}
@@ -159,16 +159,16 @@ func update(ctx context.Context, sc *setup.Scenario, mode string, seed uint64, s
 
 // newWeights plays one update to all workers.
 func newWeights(admin, mode string, version int) error {
-	pause, reset := mode, false
-	if mode == "keep-reset" {
-		pause, reset = "keep", true
+	pause := mode
+	switch mode {
+	case "keep":
+		pause = "keep&clear_cache=false"
+	case "keep-reset":
+		pause = "keep"
 	}
 	steps := [][2]string{{"/pause?mode=" + pause}, {"/start_weight_update"},
 		{"/update_weights", fmt.Sprintf(`{"update_info":{"seconds":%v}}`, syncSeconds)},
 		{"/finish_weight_update", fmt.Sprintf(`{"weight_version":"%d"}`, version)}, {"/resume"}}
-	if reset {
-		steps = append(steps[:4:4], [2]string{"/reset_prefix_cache?reset_running_requests=true"}, steps[4])
-	}
 	for _, s := range steps {
 		if err := order(admin, s[0], s[1]); err != nil {
 			return err
