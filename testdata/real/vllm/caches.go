@@ -27,7 +27,8 @@ type stage struct {
 	ports    []int // two a router
 	traffic  []turn
 	whole    []int
-	routers  int // started so far: names their files
+	routers  int    // started so far: names their files
+	pool     string // lines of their pools
 }
 
 // checkCaches compares what the router believes of the workers' caches with what the engines find in them, and the hit
@@ -61,18 +62,10 @@ func (g *stage) open(ctx context.Context, ports []int) error {
 	s := setup{python: g.python, model: g.model, dir: g.dir, drain: time.Second, blocks: smallBlocks, length: smallLength,
 		events: true}
 	began := time.Now()
-	if err := g.engage(s, ports); err != nil {
+	err := g.start(ctx, ports, s)
+	if err != nil {
 		return err
 	}
-	for _, w := range g.workers {
-		if _, err := w.ready(ctx); err != nil {
-			return err
-		}
-		if err := w.warm(ctx); err != nil {
-			return err
-		}
-	}
-	var err error
 	g.whole, err = g.workers[0].wholeWords(ctx)
 	if err != nil {
 		return err
@@ -85,6 +78,22 @@ func (g *stage) open(ctx context.Context, ports []int) error {
 	fmt.Printf("ok    %-15s two workers of vLLM %s serve after %.0f s, %d blocks of 32 tokens each\n", "start",
 		a.text("version"), time.Since(began).Seconds(), smallBlocks)
 	return g.empty(ctx)
+}
+
+// start starts the workers side by side, and waits for their first answers.
+func (g *stage) start(ctx context.Context, ports []int, s setup) error {
+	if err := g.engage(s, ports); err != nil {
+		return err
+	}
+	for _, w := range g.workers {
+		if _, err := w.ready(ctx); err != nil {
+			return err
+		}
+		if err := w.warm(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // engage starts both workers, or takes those that run already.
@@ -174,7 +183,7 @@ func (g *stage) serve(ctx context.Context, n int, strategy string, kvTokens int)
 	g.routers++
 	r, err := serve(g.binary, g.dir, settings{name: fmt.Sprintf("router%d", g.routers), port: g.ports[2*n],
 		admin: g.ports[2*n+1], strategy: strategy, kvTokens: kvTokens, events: follows(strategy), budget: g.budget,
-		workers: g.workers[:]})
+		workers: g.workers[:], pool: g.pool})
 	if err != nil {
 		return nil, err
 	}

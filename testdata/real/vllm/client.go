@@ -22,16 +22,21 @@ type client struct {
 	http    *http.Client
 	session string // what SageMaker's field names; "" = no such field
 	explain string // how the router is to explain itself; "" = in header fields
+	token   string // of an admin port; "" = none
 }
 
 // in is the client in a session.
 func (c *client) in(session string) *client {
-	return &client{base: c.base, http: c.http, session: session, explain: c.explain}
+	d := *c
+	d.session = session
+	return &d
 }
 
 // asking is the client with another way for the router to explain itself.
 func (c *client) asking(explain string) *client {
-	return &client{base: c.base, http: c.http, session: c.session, explain: explain}
+	d := *c
+	d.explain = explain
+	return &d
 }
 
 func newClient(base string) *client {
@@ -68,6 +73,9 @@ func (c *client) send(ctx context.Context, method, path string, body any, watch 
 	req.Header.Set("X-Warmpath-Explain", cmp.Or(c.explain, "1"))
 	if c.session != "" {
 		req.Header.Set("X-Amzn-SageMaker-Session-Id", c.session)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	req.GetBody = nil // no repeat by net/http itself: the router's answers are what is checked
 	resp, err := c.http.Do(req)

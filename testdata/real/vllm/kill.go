@@ -37,20 +37,16 @@ func checkKill(ctx context.Context, s *scene) (string, error) {
 		}
 		broken++
 	}
-	var unanswered []loaded
+	begun, unanswered, err := brokenBegun(load.end(), killed)
+	if err != nil {
+		return "", err
+	}
+	broken += begun
 	open := 0
-	for _, a := range load.end() {
-		if a.err != nil && a.first.Before(killed.Add(20*time.Millisecond)) && a.events() && !a.first.IsZero() {
-			if err := honest(a.answer); err != nil {
-				return "", err
-			}
-			broken++
-			continue
-		}
+	for _, a := range unanswered {
 		if a.sent.Before(killed) && (a.first.IsZero() || a.first.After(killed)) {
 			open++
 		}
-		unanswered = append(unanswered, a)
 	}
 	figure, err := tally(unanswered)
 	switch {
@@ -66,6 +62,21 @@ func checkKill(ctx context.Context, s *scene) (string, error) {
 	return fmt.Sprintf("%d streams that had begun told of the break; %q after %d ms; %d were open without a byte; %s",
 		broken, state,
 		noticed.Milliseconds(), open, figure), nil
+}
+
+// brokenBegun takes the streams that had begun when a worker was killed, and broke off, out of a load's answers.
+func brokenBegun(answers []loaded, killed time.Time) (begun int, rest []loaded, err error) {
+	for _, a := range answers {
+		if a.err == nil || !a.first.Before(killed.Add(20*time.Millisecond)) || !a.events() || a.first.IsZero() {
+			rest = append(rest, a)
+			continue
+		}
+		if err := honest(a.answer); err != nil {
+			return 0, nil, err
+		}
+		begun++
+	}
+	return begun, rest, nil
 }
 
 // honest says why a stream that broke off does not look so; nil if it does.

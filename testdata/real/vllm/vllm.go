@@ -129,12 +129,12 @@ func tail(file string) string {
 
 // running is what the engine says of requests that it runs or that wait in it.
 func (w *vllm) running(ctx context.Context) (float64, error) {
-	return w.sum(ctx, "vllm:num_requests_running{", "vllm:num_requests_waiting{")
+	return w.client.sum(ctx, "vllm:num_requests_running{", "vllm:num_requests_waiting{")
 }
 
-// sum adds up the samples of the engine's metrics that begin with one of these.
-func (w *vllm) sum(ctx context.Context, of ...string) (float64, error) {
-	a := w.client.send(ctx, "GET", "/metrics", nil, nil)
+// sum adds up the samples on a page of metrics that begin with one of these.
+func (c *client) sum(ctx context.Context, of ...string) (float64, error) {
+	a := c.send(ctx, "GET", "/metrics", nil, nil)
 	if err := a.fault(); err != nil {
 		return 0, err
 	}
