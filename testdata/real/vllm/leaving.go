@@ -103,8 +103,9 @@ func checkContinue(ctx context.Context, s *scene) (string, error) {
 			stayed++
 		}
 	}
-	figure := fmt.Sprintf("%d streams of %d tokens, %d of them at the worker that was killed: %d failed; text as an undisturbed "+
-		"one's in %d of %d, and in %d of %d that nothing has disturbed", streams, tokens, cut, len(wrong), alike, cut, same, stayed)
+	figure := fmt.Sprintf("%d streams of %d tokens, %d of them at the worker that was killed: %d failed; text as an "+
+		"undisturbed one's in %d of %d, and in %d of %d that nothing has disturbed", streams, tokens, cut, len(wrong),
+		alike, cut, same, stayed)
 	if cut == 0 || float64(alike) < alikeEnough*float64(cut) {
 		wrong = append(wrong, errors.New("too few are alike"))
 	}
@@ -199,8 +200,8 @@ func (s *scene) drained(ctx context.Context, binary string, by way) (string, err
 	if len(shares) == 0 {
 		return "", fmt.Errorf("no chat was at %s", id)
 	}
-	figure := fmt.Sprintf("%d chats, %d values in the tier, moved within %.1f s; cached of their next prompts at the other "+
-		"worker: %.3f at least, %.3f at most", there, values, took.Seconds(), slices.Min(shares), slices.Max(shares))
+	figure := fmt.Sprintf("%d chats, %d values in the tier, moved within %.1f s; cached of their next prompts at the "+
+		"other worker: %.3f at least, %.3f at most", there, values, took.Seconds(), slices.Min(shares), slices.Max(shares))
 	if by != byNothing && slices.Min(shares) < .9 || by == byNothing && slices.Max(shares) > 0 {
 		return "", errors.New(figure)
 	}

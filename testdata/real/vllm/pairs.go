@@ -219,8 +219,8 @@ func (x *duo) start(id string) (*vllm, error) {
 	return s.start(id, x.ports[i])
 }
 
-// serveCache starts an LMCache server on a port, and waits until it listens: an engine that finds none ends or waits for
-// long.
+// serveCache starts an LMCache server on a port, and waits until it listens: an engine that finds none ends or waits
+// for long.
 func (s setup) serveCache(ctx context.Context, name string, port int, more ...string) (*exec.Cmd, error) {
 	http, err := freePorts(1)
 	if err != nil {
@@ -231,10 +231,10 @@ func (s setup) serveCache(ctx context.Context, name string, port int, more ...st
 		return nil, err
 	}
 	defer log.Close()
-	server := exec.Command(filepath.Join(filepath.Dir(s.python), "lmcache"), append([]string{"server", "--host", "127.0.0.1",
-		"--port", fmt.Sprint(port), "--http-host", "127.0.0.1", "--http-port", fmt.Sprint(http[0]),
-		"--chunk-size", "32", "--l1-size-gb", "1", "--eviction-policy", "LRU",
-		"--supported-transfer-mode", "auto"}, more...)...) // engines of the CPU bring and fetch by themselves
+	args := []string{"server", "--host", "127.0.0.1", "--port", fmt.Sprint(port), "--http-host", "127.0.0.1",
+		"--http-port", fmt.Sprint(http[0]), "--chunk-size", "32", "--l1-size-gb", "1", "--eviction-policy", "LRU",
+		"--supported-transfer-mode", "auto"} // engines of the CPU bring and fetch by themselves
+	server := exec.Command(filepath.Join(filepath.Dir(s.python), "lmcache"), append(args, more...)...)
 	server.Env = append(os.Environ(), "PYTHONHASHSEED=0", "LMCACHE_TRACK_USAGE=false", "TMPDIR="+s.dir)
 	server.Stdout, server.Stderr = log, log
 	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -339,7 +339,8 @@ func (x *duo) checkLeave(ctx context.Context) (string, error) {
 	limit, cancel := context.WithTimeout(ctx, 20*time.Second) // a lease of NIXL's runs out after 30
 	defer cancel()
 	for {
-		busy, err := x.p.client.sum(ctx, "vllm:kv_cache_usage_perc{", "vllm:num_requests_running{", "vllm:num_requests_waiting{")
+		busy, err := x.p.client.sum(ctx, "vllm:kv_cache_usage_perc{", "vllm:num_requests_running{",
+			"vllm:num_requests_waiting{")
 		if err == nil && busy == 0 {
 			break
 		}

@@ -20,8 +20,8 @@ func checkTier(ctx context.Context, o options, dir string) error {
 	for i := range s.workers { // the router comes first: the servers connect at their start, and not again
 		s.workers[i] = &vllm{id: fmt.Sprintf("w%d", i+1), url: fmt.Sprint("http://127.0.0.1:", ports[i])}
 	}
-	s.router, err = serve(o.binary, dir, settings{name: "warmpath", port: ports[2], admin: ports[3], workers: s.workers[:],
-		more: fmt.Sprintf("\n[kv_cache]\nresp = \"127.0.0.1:%d\"\nmax_bytes = 268435456\n", ports[4])})
+	s.router, err = serve(o.binary, dir, settings{name: "warmpath", port: ports[2], admin: ports[3],
+		workers: s.workers[:], more: fmt.Sprintf("\n[kv_cache]\nresp = \"127.0.0.1:%d\"\nmax_bytes = 268435456\n", ports[4])})
 	s.workers = [2]*vllm{}
 	if err != nil {
 		return err
@@ -37,13 +37,14 @@ func checkTier(ctx context.Context, o options, dir string) error {
 	}()
 	began := time.Now()
 	for i := range s.workers {
-		server, err := s.setup.serveCache(ctx, fmt.Sprintf("lmcache%d", i+1), ports[5+i], "--instance-id", fmt.Sprintf("w%d", i+1),
-			"--l2-adapter", fmt.Sprintf(`{"type":"resp","host":"127.0.0.1","port":%d,"num_workers":2}`, ports[4]))
+		id := fmt.Sprintf("w%d", i+1)
+		server, err := s.setup.serveCache(ctx, "lmcache-"+id, ports[5+i], "--instance-id", id, "--l2-adapter",
+			fmt.Sprintf(`{"type":"resp","host":"127.0.0.1","port":%d,"num_workers":2}`, ports[4]))
 		servers = append(servers, server)
 		if err != nil {
 			return err
 		}
-		s.workers[i], err = s.setup.throughCache(ports[5+i]).start(fmt.Sprintf("w%d", i+1), ports[i])
+		s.workers[i], err = s.setup.throughCache(ports[5+i]).start(id, ports[i])
 		if err != nil {
 			return err
 		}
@@ -59,7 +60,8 @@ func checkTier(ctx context.Context, o options, dir string) error {
 	if err := s.up(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("ok    %-15s two workers and two LMCache servers serve after %.0f s\n", "start", time.Since(began).Seconds())
+	fmt.Printf("ok    %-15s two workers and two LMCache servers serve after %.0f s\n", "start",
+		time.Since(began).Seconds())
 	return s.play(ctx, []check{{"tier", func(ctx context.Context, s *scene) (string, error) {
 		return s.drained(ctx, o.binary, byTier)
 	}, false}})
