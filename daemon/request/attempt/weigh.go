@@ -76,6 +76,11 @@ func (d draft) decide(o judge.Outcome, text []byte) *Failure {
 	if f := d.unfilled(o.Kind); f != nil {
 		return f
 	}
+	if o.Kind == judge.Busy {
+		if f := d.heldBack(text); f != nil {
+			return f
+		}
+	}
 	d.against = o.Kind
 	f := failureOf(&o)
 	if o.Kind == judge.Busy {
@@ -123,6 +128,31 @@ func (d draft) unaskable(text []byte) *Failure {
 	d.r.Pool.Clients.Mute(w.URL())
 	return d.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
 		&Failure{Reason: journal.Usage, Fault: message.FaultUpstream, Grade: route.GradeUnseen})
+}
+
+// pausedWords are those of vLLM 0.33 for what comes in a pause by mode abort or wait: a 503, or an error event
+// (v1/engine/core.py, _reject_add_while_paused). Others before it hold such requests.
+const pausedWords = "Generation is paused. Please retry after it resumes."
+
+// askPaused is after how long a paused worker is asked again, where no other one is left.
+const askPaused = 250 * time.Millisecond
+
+// heldBack ends the attempt of a paused worker that refuses the request, which has it try again until the worker goes
+// on, or header_timeout is over. Nothing speaks against the worker.
+func (d draft) heldBack(text []byte) *Failure {
+	if d.r.Consumed() || !bytes.Contains(text, []byte(pausedWords)) || time.Since(d.r.Arrived) > d.r.Pool.HeaderTimeout {
+		return nil
+	}
+	d.r.Pool.Workers.Paused(d.a.Trip.Worker().Endpoint(), time.Now()) // whoever has sent the call
+	if d.h.choice.Left() == 0 {
+		select {
+		case <-time.After(askPaused):
+		case <-d.a.ctx.Done():
+		}
+	}
+	d.h.choice.NotHad()
+	return d.discard(judge.Outcome{Kind: judge.Canceled},
+		&Failure{Reason: journal.Busy, Fault: message.FaultNoWorker, Grade: route.GradeRefused, paid: true})
 }
 
 // unfilled ends the attempt of a worker that was told where the KV of the prompt is, and fails: by default vLLM does so
@@ -237,6 +267,9 @@ func (d draft) blames(on *worker.Worker) bool {
 // nil if the client gets the answer: another worker has failed the request in the same way, or the worker has said in
 // words what is wrong and nobody else can be asked. text is what came of the answer.
 func (d draft) weighHidden(text []byte) *Failure {
+	if f := d.heldBack(text); f != nil {
+		return f
+	}
 	d.against = judge.Failed
 	if d.aborts() {
 		d.against = judge.Leaving

@@ -13,11 +13,15 @@ import (
 // TestWeigh: which of the workers' own errors reach the client, and after how many workers. Each script is one answer.
 func TestWeigh(t *testing.T) {
 	var before func(s *scene)
+	var scriptsOfOne []string // answers of one worker, one after the other
 	f := func(what string, scripts []string, status int, by, attempts string) {
 		t.Helper()
 		var lists [][]string
 		for _, script := range scripts {
 			lists = append(lists, []string{script})
+		}
+		if scriptsOfOne != nil {
+			lists = [][]string{scriptsOfOne}
 		}
 		s := newScene(t, lists...)
 		if before != nil {
@@ -59,6 +63,15 @@ func TestWeigh(t *testing.T) {
 	dying := whole(500, `{"error":"EngineCore encountered an issue"}`)
 	f("two are busy", []string{full, full, good}, 200, "w2", "w0 worker_busy, w1 worker_busy")
 	f("500, then it dies", []string{fails, dying, good}, 200, "w2", "w0 worker_500, w1 worker_dying")
+
+	before = func(s *scene) { s.pool.HeaderTimeout = time.Minute }
+	words := `{"error":{"message":"Generation is paused. Please retry after it resumes.","code":503}}`
+	refuses, tells := whole(503, words), streamed("data: "+words+"\n\n", done)
+	f("paused, and another is not", []string{refuses, good}, 200, "w1", "w0 worker_busy")
+	f("paused, in a stream", []string{tells, good}, 200, "w1", "w0 worker_busy")
+	scriptsOfOne = []string{refuses, tells, refuses, good}
+	f("all are paused, then it goes on", nil, 200, "w0", "w0 worker_busy, w0 worker_busy, w0 worker_busy")
+	scriptsOfOne = nil
 
 	before = func(s *scene) { s.pool.Key = "secret" } // which the workers refuse
 	f("the router's key", []string{denies, good}, 200, "w1", "w0 worker_key_refused")
