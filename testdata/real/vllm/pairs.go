@@ -122,14 +122,14 @@ func gatherSaid(b *strings.Builder, v any) {
 			gatherSaid(b, e)
 		}
 	case object:
-		for _, key := range []string{"text", "content", "delta", "token", "finish_reason", "stop_reason"} {
+		// a busy engine sends its last tokens together with the reason
+		for _, key := range []string{"text", "content", "delta", "token", "choices", "message", "output", "response",
+			"logprobs", "top_logprobs", "finish_reason", "stop_reason"} {
 			if s, ok := v[key].(string); ok {
 				b.WriteString(s)
+			} else {
+				gatherSaid(b, v[key])
 			}
-		}
-		for _, key := range []string{"choices", "message", "delta", "content", "output", "response", "logprobs",
-			"top_logprobs"} {
-			gatherSaid(b, v[key])
 		}
 	}
 }
