@@ -331,8 +331,8 @@ func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) 
 	return w
 }
 
-// note has the pool take the effect of the order on a worker, to which it was sent when it began. A pause holds what has
-// come since, and the engine computes it afterwards.
+// note has the pool take the effect of the order on a worker, to which it was sent when it began. A pause holds what
+// has come since, and the engine computes it afterwards.
 func (o *order) note(e effect, id string, began, now time.Time) {
 	switch workers := o.pool.Workers; e {
 	case aborts:
