@@ -214,6 +214,8 @@ type event struct {
 		} `json:"prompt_tokens_details"`
 	} `json:"usage"`
 	Fingerprint string `json:"system_fingerprint"`
+
+	weights string // of the comment that ends a stream of several versions; no event then
 }
 
 // patience is how long a client waits for the end of an answer.
@@ -259,15 +261,16 @@ func (c *clients) send(ctx context.Context, t *talk, turn *traffic.Turn) (string
 	var last event
 	end := ""
 	text, err := c.read(resp.Body, t.chat.Key, began, func(e event) {
+		if e.weights != "" {
+			resp.Header.Set("X-Warmpath-Weights", e.weights)
+			return
+		}
 		last = e
 		for _, choice := range e.Choices {
 			end = cmp.Or(choice.End, end)
 		}
 	})
 	if err == nil && c.check != nil {
-		for name, values := range resp.Trailer {
-			resp.Header[name] = values
-		}
 		c.check(resp.Header, last, end, turn.Output*engine.BytesPerToken-len(text))
 	}
 	return text, err
@@ -280,6 +283,9 @@ func (c *clients) read(from io.Reader, key string, began time.Time, each func(ev
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
+		if v, is := strings.CutPrefix(lines.Text(), ": X-Warmpath-Weights: "); is {
+			each(event{weights: v})
+		}
 		data, is := strings.CutPrefix(lines.Text(), "data: ")
 		if !is || data == "[DONE]" {
 			continue
