@@ -123,9 +123,9 @@ func (p *pool) move(ctx context.Context, id string, plan *relocate.Plan) {
 	pieces.Wait()
 	said := plan.End()
 	last, _ := lastError.Load().(string)
-	p.log.Info("conversations have moved", "worker", id, "moved", said.Moved, "failed", said.Failed,
-		"not_tried", plan.All()-said.Moved-said.Failed, "took", time.Since(began).Round(time.Millisecond),
-		"last_error", last)
+	p.log.Info("conversations have moved", "worker", id, "moved", said.Moved, "loaded", said.Loaded,
+		"failed", said.Failed, "not_tried", plan.All()-said.Moved-said.Failed,
+		"took", time.Since(began).Round(time.Millisecond), "last_error", last)
 }
 
 // moveOne has a worker compute a piece of a conversation's last prompt.
@@ -133,8 +133,8 @@ func (p *pool) moveOne(ctx context.Context, plan *relocate.Plan, m *relocate.Mov
 	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
 	at := time.Now()
-	to, err := p.daemon.server.Move(ctx, &p.daemon.epoch().Epoch, p.name, m)
-	if plan.Moved(m, to, at, time.Now()) && err == nil && m.Session.ID != "" {
+	to, cached, err := p.daemon.server.Move(ctx, &p.daemon.epoch().Epoch, p.name, m)
+	if plan.Moved(m, to, cached, at, time.Now()) && err == nil && m.Session.ID != "" {
 		p.route.Sessions.Rebind(m.Session, m.From, to, time.Now())
 	}
 	return err

@@ -138,6 +138,43 @@ func TestHandOverKeepsThemUntilTheyMove(t *testing.T) {
 	}
 }
 
+// TestHandOverThroughATier: the workers share a tier, which has lost all when one of them is drained. It stores its
+// conversations there, and the others load them.
+func TestHandOverThroughATier(t *testing.T) {
+	t.Parallel()
+	c := vllmsim.Config{}
+	c.Shared = vllmsim.NewTier(1_000_000, c)
+	f := sims(t, 3, c)
+	text := strings.Replace(withHandOver("prefixaware", f.URLs()...), "[[pools.workers]]",
+		"shared_kv_tokens = 1_000_000\n[[pools.workers]]", 1)
+	r := start(t, text, 3)
+	at := twoTurns(t, r, 9)
+	const leaves = "w1"
+	if len(at[leaves]) == 0 {
+		t.Fatal("no conversation lives at the worker that leaves")
+	}
+	c.Shared.Clear()
+	drainMoving(t, r, leaves)
+	theirs := 0.
+	for _, w := range f[1:] {
+		theirs += float64(w.Stats().SharedTokens)
+	}
+	loaded := r.metric(`warmpath_conversation_move_tokens_total{pool="main",result="loaded"}`)
+	if moved := r.metric(`warmpath_conversation_move_tokens_total{pool="main",result="moved"}`); loaded < .9*moved || theirs < .8*loaded {
+		t.Errorf("%v of %v tokens count as loaded; the workers loaded %v", loaded, moved, theirs)
+	}
+	for _, way := range []string{"store", "load"} {
+		if r.metric(`warmpath_conversation_move_seconds_total{pool="main",way="`+way+`"}`) == 0 {
+			t.Errorf("no time for %s", way)
+		}
+	}
+	for _, c := range at[leaves] {
+		if w, cached := c.turn(t, r); w == leaves || cached < .6 {
+			t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", c.id, w, cached)
+		}
+	}
+}
+
 // TestHandOverIsOff: a pool that keeps no conversations says so, and drains nothing.
 func TestHandOverIsOff(t *testing.T) {
 	t.Parallel()

@@ -159,6 +159,7 @@ var unpanelled = map[string]string{
 	"warmpath_kv_events_state":                      "KV events shows how many are live; /api/v1 has each state",
 	"warmpath_kv_l2_copied_total":                   "for those who work on the router",
 	"warmpath_conversation_move_tokens_total":       "Sessions shows the conversations",
+	"warmpath_conversation_move_seconds_total":      "likewise",
 	"warmpath_conversation_bytes":                   "hand_over_bytes bounds it",
 	"warmpath_kv_token_bytes":                       "a property of a model",
 	"warmpath_shadow_fuel_total":                    "warmpath shadow compares them over a time of your choice",

@@ -114,12 +114,20 @@ var ofPools = []reading[*Pool]{
 			send(float64(c.Failed), "failed")
 			send(float64(c.Used), "used")
 		}),
-	newReading(metric{name: "conversation_move_tokens_total", help: "Tokens of the prompts that were moved, and " +
-		"of those of which the next turn came.", kind: isCounter, labels: []string{"pool", "result"}},
+	newReading(metric{name: "conversation_move_tokens_total", help: "Tokens of the prompts that were moved, of " +
+		"those of them that came from the tier that the workers share, and of those of which the next turn came.", kind: isCounter, labels: []string{"pool", "result"}},
 		func(p *Pool, send func(float64, ...string)) {
 			c := p.Book.Counts()
 			send(float64(c.TokensMoved), "moved")
+			send(float64(c.TokensLoaded), "loaded")
 			send(float64(c.TokensUsed), "used")
+		}),
+	newReading(metric{name: "conversation_move_seconds_total", help: "Time that the requests of moves took, by way: " +
+		"store (the worker that has a conversation writes it to the tier), load (another one reads it there), compute.",
+		kind: isCounter, labels: []string{"pool", "way"}},
+		func(p *Pool, send func(float64, ...string)) {
+			c := p.Book.Counts()
+			c.EachWay(func(way string, took time.Duration) { send(took.Seconds(), way) })
 		}),
 	gauge("conversation_bytes", "Memory that the last requests of conversations take (hand_over_bytes).", poolLabels,
 		func(p *Pool) float64 { return float64(p.Book.Counts().Bytes) }),

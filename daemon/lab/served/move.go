@@ -87,7 +87,7 @@ func (r *Router) Move(now time.Duration) (*world.Move, int) {
 			if sent, number := r.sendMove(p.Plan, m, at); sent != nil {
 				return sent, number
 			}
-			p.Moved(m, "", at, at)
+			p.Moved(m, "", 0, at, at)
 		}
 	}
 	return nil, 0
@@ -123,10 +123,11 @@ func (r *Router) sendMove(p *relocate.Plan, m *relocate.Move, at time.Time) (*wo
 func (r *Router) Moved(now time.Duration, m *world.Move, ok bool) {
 	own, at := m.Own.(*moving), r.at(now)
 	v := own.visit
-	id := ""
+	id, cached := "", 0
 	if ok {
+		tokens := 0
 		id = v.trip.Worker().ID()
-		tokens, cached := m.Prompt()
+		tokens, cached = m.Prompt()
 		v.trip.FirstByte(at)
 		r.reply.Reset(prompt.Completion, true, 0)
 		r.body = appendAnswer(r.body[:0], tokens, 1, cached, "a")
@@ -140,7 +141,7 @@ func (r *Router) Moved(now time.Duration, m *world.Move, ok bool) {
 	}
 	r.settle()
 	r.leave(v)
-	own.plan.Moved(own.piece, id, own.began, at)
+	own.plan.Moved(own.piece, id, cached, own.began, at)
 }
 
 var _ world.Mover = (*Router)(nil)

@@ -46,14 +46,15 @@ func (e *Exchange) keep(w *worker.Worker) {
 		Ends: ask.Claim.Final}, time.Now())
 }
 
-// Move has another worker than the one that leaves compute a piece of the last prompt of a conversation, and returns
-// which did. It charges no key. Without another worker that takes the prompt now it returns an error.
-func (s *Server) Move(ctx context.Context, in *epoch.Epoch, pool string, r *relocate.Move) (string, error) {
+// Move sends a worker a piece of the last prompt of a conversation, and returns which worker has it now, and how many of
+// its tokens that had cached, 0 if it did not say. It charges no key. Without a worker that takes the prompt now it
+// returns an error.
+func (s *Server) Move(ctx context.Context, in *epoch.Epoch, pool string, r *relocate.Move) (string, int, error) {
 	body := r.Body
 	if !r.Whole {
 		body = relocate.Part(body, r.Share())
 		if body == nil {
-			return "", errors.New("the prompt cannot be cut")
+			return "", 0, errors.New("the prompt cannot be cut")
 		}
 	}
 	endpoint := message.Classify(r.Method, r.Path)
@@ -69,11 +70,11 @@ func (s *Server) Move(ctx context.Context, in *epoch.Epoch, pool string, r *relo
 	_, _, err := out.Whole(1 << 20)
 	switch {
 	case err != nil:
-		return "", err
+		return "", 0, err
 	case e.By() == nil:
-		return "", fmt.Errorf("no worker took it: %s", req.Seen.End)
+		return "", 0, fmt.Errorf("no worker took it: %s", req.Seen.End)
 	case out.Status != http.StatusOK: // its words may repeat the prompt, and errors are logged
-		return "", fmt.Errorf("worker %s answered %d", e.By().ID(), out.Status)
+		return "", 0, fmt.Errorf("worker %s answered %d", e.By().ID(), out.Status)
 	}
-	return e.By().ID(), nil
+	return e.By().ID(), req.Seen.Usage.Cached, nil
 }

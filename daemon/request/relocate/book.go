@@ -51,10 +51,12 @@ func (c *Conversation) size() int { return len(c.Request.Body) + overhead }
 
 // Counts says what has become of conversations. It is a running total.
 type Counts struct {
-	Moved, Failed, Used     int // moves; moves to which nobody answered; moves after which a next turn came
-	TokensMoved, TokensUsed int // of the prompts
-	Kept                    int // conversations in the book now
-	Bytes                   int // that they take
+	Moved, Failed, Used     int                 // moves; moves to which nobody answered; moves after which a next turn came
+	TokensMoved, TokensUsed int                 // of the prompts
+	TokensLoaded            int                 // of TokensMoved: from the tier that all workers share
+	Kept                    int                 // conversations in the book now
+	Bytes                   int                 // that they take
+	Took                    [ways]time.Duration // of the requests that moves have sent
 }
 
 // stays is why the next turn of a conversation goes to its worker, whatever the strategy says.
@@ -69,6 +71,8 @@ const (
 // Book keeps the last requests of conversations. It is safe for concurrent use. The zero value keeps nothing until
 // Configure.
 type Book struct {
+	Tier func() bool // whether the workers share a tier; nil = they do not. It is set before the first plan
+
 	bound atomic.Int64 // bytes; 0 = nothing is kept
 	holds atomic.Int32 // conversations whose next turn goes to their worker
 
@@ -289,7 +293,7 @@ func (b *Book) Next(c *Conversation) (r *Request, at string) {
 // Moved records that another worker holds the prompt of r, which Next returned; "" = the move has failed. It returns
 // false if r is not the conversation's last request any more, and the worker that leaves has answered a later one. then
 // is where the next turn goes.
-func (b *Book) Moved(c *Conversation, r *Request, to string, then stays) bool {
+func (b *Book) Moved(c *Conversation, r *Request, to string, way Way, then stays) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c.stays == held && c.Request != r && to != "" {
@@ -303,6 +307,9 @@ func (b *Book) Moved(c *Conversation, r *Request, to string, then stays) bool {
 	}
 	b.counts.Moved++
 	b.counts.TokensMoved += c.Tokens
+	if way == Load {
+		b.counts.TokensLoaded += c.Tokens
+	}
 	if here {
 		c.Worker, c.moved = to, true
 		b.hold(c, then)
@@ -317,6 +324,13 @@ func (b *Book) Release(all []*Conversation) {
 	for _, c := range all {
 		b.hold(c, free)
 	}
+}
+
+// spent records how long a request of a move took.
+func (b *Book) spent(way Way, took time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counts.Took[way] += took
 }
 
 // Counts returns what has become of conversations.

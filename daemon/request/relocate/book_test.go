@@ -86,7 +86,7 @@ func TestConversations(t *testing.T) {
 	if next(b, all[0]) == nil || all[0].Tokens != 300 || b.Home(grow(1, 4), at) != "a" {
 		t.Errorf("after a turn at the worker that leaves it is not moved any more")
 	}
-	b.Moved(all[0], all[0].Request, "c", free)
+	b.Moved(all[0], all[0].Request, "c", Compute, free)
 	if next(b, all[0]) != nil || b.Home(grow(1, 4), at) != "" {
 		t.Error("it has moved, and is moved again or held back")
 	}
@@ -106,7 +106,7 @@ func TestTurnElsewhere(t *testing.T) {
 	if next(b, all[0]) != nil || b.Home(grow(1, 3), at) != "" {
 		t.Error("it is moved, though it lives elsewhere")
 	}
-	b.Moved(all[0], all[0].Request, "", free)
+	b.Moved(all[0], all[0].Request, "", Compute, free)
 	b.Release(all)
 	if b.holds.Load() != 0 || b.Counts().Failed != 1 {
 		t.Errorf("%d held, %+v", b.holds.Load(), b.Counts())
@@ -151,7 +151,7 @@ func TestBookBeside(t *testing.T) {
 		all := b.Leave("0", at)
 		for i, c := range all {
 			if r, _ := b.Next(c); r != nil {
-				b.Moved(c, r, []string{"", "1"}[i%2], free)
+				b.Moved(c, r, []string{"", "1"}[i%2], Compute, free)
 			}
 		}
 		b.Release(all)

@@ -10,6 +10,8 @@
 // [Book.Join] returns moves to it. The caller sends each conversation's last prompt to the other worker with an answer
 // of one token. So that worker holds it. Until then [Book.Home] has the next turn go where its cache is.
 //
+// Where the workers share a tier of KV, the new worker loads the prompt from there: see [Way].
+//
 // A [Plan] has one move at a time to each worker, and cuts prompts into pieces, each with the pieces before it. An
 // engine computes thousands of tokens in one step, and a client's turn that comes meanwhile would wait for all of them.
 // The worker with the fewest conversations gets the next one. So one that has come in place of another gets what that

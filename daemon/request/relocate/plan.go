@@ -46,11 +46,14 @@ type Plan struct {
 	mean    float64         // conversations of a worker
 	pace    float64         // tokens a second, as measured
 	said    Progress
+
+	loaded, computed int // prompts that the tier was to have
 }
 
 // Progress is what has become of a plan's conversations.
 type Progress struct {
 	Moved, Failed int
+	Loaded        int // of those that moved: from the tier that all workers share
 }
 
 // target is the moves to one worker, one at a time.
@@ -70,6 +73,7 @@ type Move struct {
 	To     string // the worker that had better get it
 	Tokens int    // of the prompt to send
 	Whole  bool   // all of it
+	Way    Way    // how the worker gets it; of Store, To is the worker that has the conversation
 
 	talk   *Conversation
 	done   int  // tokens of the pieces before
@@ -140,7 +144,7 @@ func (p *Plan) Next(now time.Time) (m *Move, wait time.Duration) {
 			continue
 		}
 		if l.move.talk == nil && !l.gone && float64(l.talks) <= most && !l.free.After(now) {
-			l.move = Move{talk: p.take(now), To: l.to, target: l}
+			l.move = Move{talk: p.take(now), To: l.to, target: l, Way: p.via()}
 		}
 		if l.move.talk == nil || l.free.After(now) {
 			continue
@@ -154,11 +158,14 @@ func (p *Plan) Next(now time.Time) (m *Move, wait time.Duration) {
 		l.busy = true
 		l.move.Tokens = l.move.done + max(leastPiece, int(p.pace*pieceTime.Seconds()))
 		all := l.move.Request.tokens
-		l.move.Whole = l.move.uncut || l.move.Tokens+leastPiece > all
+		l.move.Whole = l.move.uncut || l.move.Way != Compute || l.move.Tokens+leastPiece > all
 		if l.move.Whole {
 			l.move.Tokens = all
 		}
 		piece := l.move
+		if piece.Way == Store {
+			piece.To = piece.From
+		}
 		return &piece, 0
 	}
 	if len(p.left) > 0 || slices.ContainsFunc(p.targets, func(l *target) bool { return l.move.talk != nil }) {
@@ -184,13 +191,18 @@ func (p *Plan) take(now time.Time) *Conversation {
 // All returns how many conversations the plan has.
 func (p *Plan) All() int { return len(p.all) }
 
-// Moved records that a worker holds a piece; to = "": nobody has computed it. It reports whether the conversation has
-// moved.
-func (p *Plan) Moved(m *Move, to string, began, now time.Time) bool {
+// Moved records that a worker holds a piece, of which it had so many tokens cached; to = "": nobody has computed it. It
+// reports whether the conversation has moved.
+func (p *Plan) Moved(m *Move, to string, cached int, began, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := m.target
 	took := now.Sub(began)
+	if m.Way == Store && (to == "" || to == m.From) {
+		l.busy, l.move.Way = false, Load // also if the worker has gone: the tier has what it wrote before
+		p.book.spent(Store, took)
+		return false
+	}
 	l.busy, l.free = false, now.Add(time.Duration(rest*min(1, float64(l.talks)/max(1, p.mean))*float64(took)))
 	then := free
 	if p.only != "" {
@@ -203,6 +215,8 @@ func (p *Plan) Moved(m *Move, to string, began, now time.Time) bool {
 	if n := m.Tokens - m.done; to != "" && m.done > 0 && n >= leastPiece && took > 0 {
 		p.pace += (float64(n)/took.Seconds() - p.pace) / 4
 	}
+	way := p.judge(m, cached)
+	p.book.spent(way, took)
 	switch {
 	case !m.Whole && to == "":
 		l.move.uncut = true
@@ -210,13 +224,16 @@ func (p *Plan) Moved(m *Move, to string, began, now time.Time) bool {
 		l.move.done, l.move.To = m.Tokens, to // another one, if that took no request of its kind
 	default:
 		l.move.talk = nil
-		switch done := p.book.Moved(m.talk, m.Request, to, then); {
+		switch done := p.book.Moved(m.talk, m.Request, to, way, then); {
 		case !done: // a turn has come to the worker that leaves meanwhile
 			p.left = append(p.left, m.talk)
 		case to == "":
 			p.said.Failed++
 		default:
 			p.said.Moved++
+			if way == Load {
+				p.said.Loaded++
+			}
 			l.talks++
 			return true
 		}

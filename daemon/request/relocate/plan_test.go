@@ -22,7 +22,7 @@ func steps(p *Plan, until time.Duration, ok func(m *Move) string) (sent []*Move)
 		switch {
 		case m != nil:
 			took := time.Duration(m.Tokens-m.done) * time.Millisecond
-			p.Moved(m, ok(m), now, now.Add(took))
+			p.Moved(m, ok(m), m.done, now, now.Add(took))
 			sent = append(sent, m)
 		case wait == 0:
 			return sent
