@@ -23,6 +23,8 @@ var errKeepsNothing = errors.New("the pool has nothing to move: set hand_over_by
 
 // leaving are the workers of a pool whose conversations are being moved.
 type leaving struct {
+	fulfils atomic.Bool // a wish for a cache is being fulfilled
+
 	mu    sync.Mutex       // guards moves
 	moves map[string]moves // by the worker's id
 
@@ -140,6 +142,32 @@ func (p *pool) moveOne(ctx context.Context, plan *relocate.Plan, m *relocate.Mov
 	return err
 }
 
+// fulfil does what strategies wish for caches, one piece after the other, until nothing is due. It leaves a worker
+// three quarters of its time.
+func (p *pool) fulfil() {
+	defer p.leaving.fulfils.Store(false)
+	book := &p.route.Book
+	for t := book.Due(time.Now()); t != nil; t = book.Due(time.Now()) {
+		for m := book.Piece(t, time.Now()); m != nil; m = book.Piece(t, time.Now()) {
+			if !p.awaitCalm(p.life) {
+				return
+			}
+			ctx, cancel := context.WithTimeout(p.life, moveTimeout)
+			at := time.Now()
+			to, cached, err := p.daemon.server.Move(ctx, &p.daemon.epoch().Epoch, p.name, m)
+			cancel()
+			took := time.Since(at)
+			if err != nil {
+				p.log.Debug("what a strategy asked for a cache has failed", "worker", m.To, "error", err)
+			}
+			book.Did(t, m, to, cached, took, time.Now())
+			if !sleep(p.life, 3*took) {
+				return
+			}
+		}
+	}
+}
+
 const (
 	// leaveTime is how long conversations may move away from a worker that is drained by its pod's end or by the file of
 	// workers. Kubernetes gives a pod 30 s by default.
@@ -154,6 +182,9 @@ const (
 func (p *pool) rebalance(now time.Time) {
 	if p.route.Book.Keeps() == 0 {
 		return
+	}
+	if p.route.Book.Due(now) != nil && !p.leaving.fulfils.Swap(true) {
+		p.running.Go(p.fulfil)
 	}
 	drained := map[string]bool{}
 	for _, s := range adapt.Specs(&p.set.Load().conf) {

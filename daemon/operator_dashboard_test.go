@@ -160,6 +160,7 @@ var unpanelled = map[string]string{
 	"warmpath_kv_l2_copied_total":                   "for those who work on the router",
 	"warmpath_conversation_move_tokens_total":       "Sessions shows the conversations",
 	"warmpath_conversation_move_seconds_total":      "likewise",
+	"warmpath_cache_wishes_total":                   "of few strategies; /api/v1/decisions has each",
 	"warmpath_conversation_bytes":                   "hand_over_bytes bounds it",
 	"warmpath_kv_token_bytes":                       "a property of a model",
 	"warmpath_shadow_fuel_total":                    "warmpath shadow compares them over a time of your choice",

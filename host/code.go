@@ -118,7 +118,7 @@ func verify(name string, cm wazero.CompiledModule) (abi.Layout, error) {
 	at := slices.IndexFunc(abi.Layouts, func(l abi.Layout) bool { return have[l.Marker] != nil })
 	if at < 0 {
 		return abi.Layout{}, fmt.Errorf("host: module %q exports no func[%s], nor that of an older minor version; "+
-			"it is no strategy for this version of warmpath: build it against sdk of ABI 1.2, 1.1 or 1.0", name, abi.Marker)
+			"it is no strategy for this version of warmpath: build it against sdk of ABI 1.3, 1.2, 1.1 or 1.0", name, abi.Marker)
 	}
 	layout := abi.Layouts[at]
 	for _, e := range abi.Exports {

@@ -32,6 +32,10 @@ func TestConformance(t *testing.T) {
 	if r.Fallback != "" || r.Row != 0 || r.Reason != 0 {
 		t.Errorf("got %+v (%s); check %d of conformance.wat is wrong", r, s.Stats().LastError, r.Reason)
 	}
+	want := []Wish{{Amount: 5000}, {What: 1, Session: "key"}, {What: 2, Row: 2, Amount: 1000}, {What: 3, Row: 2, Amount: 2}}
+	if len(r.Wishes) != abi.MaxWishes || !slices.Equal(r.Wishes[:4], want) {
+		t.Errorf("wishes %+v", r.Wishes)
+	}
 	if got, want := s.Stats().Metrics, map[string]float64{"hits": 2.5}; !reflect.DeepEqual(got, want) {
 		t.Errorf("counters %v; want %v", got, want)
 	}

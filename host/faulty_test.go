@@ -94,7 +94,7 @@ func TestRefused(t *testing.T) {
 	f("wants_unknown", "wp_wants asks for 0x100000, which ABI 1.1 does not have", "leave these bits out")
 	f("reasons_cut", `wp_reasons names the code "256" after 0 others`)
 	f("no_pick", "exports no func[wp_pick]; want () -> (i64)")
-	f("no_marker", "func[warmpath_abi_1_2]", "build it against")
+	f("no_marker", "func[warmpath_abi_1_3]", "build it against")
 	f("no_memory", `no memory named "memory"`)
 	f("import_unknown", "wasi_snapshot_preview1.sock_accept", "no strategy may use: sockets do not work here")
 	f("import_signature", "warmpath_v1.prefix_hash as (i64) -> (i64); want (i32) -> (i64)")

@@ -34,12 +34,14 @@ type Frame struct {
 	// OwnGiven leaves Row.Own as the caller has filled it.
 	OwnGiven bool
 
-	seen []bool // scratch of order
+	seen   []bool // scratch of order
+	wishes []Wish // of the pick under way
 }
 
 // Reset empties f and keeps its memory.
 func (f *Frame) Reset() {
 	*f = Frame{Rows: f.Rows[:0], Order: f.Order[:0], WorkerIDs: f.WorkerIDs[:0], Chain: f.Chain[:0], seen: f.seen,
+		wishes: f.wishes[:0],
 		Header: abi.Header{Bound: -1, BestRow: -1, Last: -1, ParentRow: -1}}
 }
 
@@ -57,6 +59,7 @@ func (f *Frame) prepare() {
 	h.Rows, h.OrderLen = uint32(len(f.Rows)), 0
 	h.RejectStatus, h.RetryAfter, h.RejectText, h.RejectLen, h.HoldMillis = 0, 0, 0, 0, 0
 	h.PairRow = -1
+	f.wishes = f.wishes[:0]
 	if h.Random == 0 {
 		h.Random = rand.Uint64()
 	}

@@ -24,7 +24,8 @@ var importFuncs = map[string]importFunc{
 	"kv_get": importKVGet, "kv_get_many": importKVGetMany, "kv_cas": importKVCAS, "kv_incr": importKVIncr,
 	"prefix_best": importPrefixBest, "prefix_worker": importPrefixWorker, "prefix_match_key": importPrefixMatchKey,
 	"cache_tiers": importCacheTiers, "own": importOwn, "own_of": importOwnOf, "zone_offset": importZoneOffset,
-	"log": importLog, "log_level": importLogLevel, "metric": importMetric, "error": importError,
+	"cache": importCache,
+	"log":   importLog, "log_level": importLogLevel, "metric": importMetric, "error": importError,
 }
 
 // instantiateImports puts the import modules into rt, once for all strategies.

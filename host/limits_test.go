@@ -93,6 +93,7 @@ func TestImportsCostFuel(t *testing.T) {
 	f(call+get+4096/16, "kv_get_many", 512, 6, 2048, 8)
 	f(call+100, "own", 1, 2)
 	f(call+100, "own_of", 1)
+	f(call+100, "cache", uint64(abi.CacheKeep), 0, 5000, 0, 0)
 	f(call+30_000, "zone_offset", 0, 3, 0)
 	f(call+put, "kv_cas", 0, 3, 0, 0, 0, 0, 0)
 	f(call+put+32000/16, "kv_cas", 0, 3, 0, 0, 2048, 32000, 0)

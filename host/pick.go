@@ -113,9 +113,10 @@ func (s *Strategy) ask(f *Frame, filters bool) Result {
 	s.give(sl)
 	if why == decline && !filters {
 		fb := s.fallback(f, decline)
-		fb.Fuel, fb.Reason = r.Fuel, r.Reason
+		fb.Fuel, fb.Reason, fb.Wishes = r.Fuel, r.Reason, f.wishes
 		return fb
 	}
+	r.Wishes = f.wishes
 	if r.Reject != nil || r.Hold > 0 || why == decline {
 		r.Row = Fallback(f)
 		f.order(r.Row, nil, false)

@@ -17,6 +17,9 @@ type Result struct {
 	// one is to do it. 0 = the strategy leaves that to the host.
 	Pair int
 
+	// Wishes are what is to be done with the conversation's KV cache. They alias the frame. One that fails has none.
+	Wishes []Wish
+
 	// Reject is set if the strategy wants the client turned away; with Fallback, if the operator does. Row is then the
 	// fallback's, for a caller that serves it all the same.
 	Reject *Rejection

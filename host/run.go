@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// sinceOnly is the version that brought abi.FlagOnly.
+// sinceOnly is the version that brought abi.FlagOnly, Header.HoldMillis and Header.PairRow.
 const sinceOnly = 1<<16 | 2
 
 // enter pushes f, and calls wp_pick or wp_filter. It returns the answer, and the fuel used.
@@ -76,7 +76,7 @@ func (in *instance) run(f *Frame, filters bool) (r Result, why reason, err error
 		if r.Hold > 0 {
 			return r, ok, nil
 		}
-		if l.Version == abi.Version {
+		if l.Version >= sinceOnly {
 			return r, decline, nil
 		}
 	}
@@ -89,7 +89,7 @@ func (in *instance) run(f *Frame, filters bool) (r Result, why reason, err error
 			"or %d (Hold)", in.program.name, row, n, n-1, abi.Decline, abi.Reject, abi.Hold)
 	}
 	area, _ := in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // again: the memory may have moved as it grew
-	if in.program.wants&abi.WantPair != 0 && l.Version == abi.Version {
+	if in.program.wants&abi.WantPair != 0 && l.Version >= sinceOnly {
 		r.Pair = in.readPair(f, r.Row, area)
 	}
 	alternatives := min(uint64(binary.LittleEndian.Uint32(area[offOrderLen:])), uint64(len(f.Rows)))

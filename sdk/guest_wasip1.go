@@ -7,7 +7,7 @@ import "runtime"
 // shared is the one frame of an instance.
 var shared frame
 
-//go:wasmexport warmpath_abi_1_2
+//go:wasmexport warmpath_abi_1_3
 func marker() {}
 
 //go:wasmexport wp_frame

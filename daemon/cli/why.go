@@ -193,6 +193,9 @@ func explain(out io.Writer, d *decisions.Decision) error {
 	if d.PairName() != "" && (d.Split == nil || !d.Split.Named) {
 		line("pair", "the strategy named %s for the prompt", d.Pair)
 	}
+	if said := d.Wishes(); said != "" {
+		line("cache", "the strategy asked: %s", said)
+	}
 	if d.Split != nil {
 		line("prefill", "%s", prefillOf(d))
 	}

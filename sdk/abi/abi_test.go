@@ -46,9 +46,10 @@ func TestLayouts(t *testing.T) {
 		}
 	}
 	f(Layouts[0], 64, HeaderSize+64*RowSize, HeaderSize+64*(RowSize+OrderSize))
-	f(Layouts[1], 64, 192+64*160, 192+64*164)
-	f(Layouts[2], 64, 128+64*128, 128+64*132)
-	f(Layouts[2], 1, 256, 260)
+	f(Layouts[1], 64, HeaderSize+64*RowSize, HeaderSize+64*(RowSize+OrderSize))
+	f(Layouts[2], 64, 192+64*160, 192+64*164)
+	f(Layouts[3], 64, 128+64*128, 128+64*132)
+	f(Layouts[3], 1, 256, 260)
 }
 
 // A cost's bits order as it does, which makes a ranking of 256 rows integer minima.

@@ -43,12 +43,12 @@
 //
 // # Versions
 //
-// A module exports one marker, "warmpath_abi_1_2", which names the minor version it was made for. The host writes it
+// A module exports one marker, "warmpath_abi_1_3", which names the minor version it was made for. The host writes it
 // the layout of that version ([Layouts]), looks at no export of a later one, and gives it whatever it imports. So a
 // module runs unchanged under every later host of the same major version, and an older host refuses it by the name of
 // its marker.
 //
-// The rule for 1.3: no field moves, changes its type or its meaning. A new one takes a bit that is zero today, or is
+// The rule for 1.4: no field moves, changes its type or its meaning. A new one takes a bit that is zero today, or is
 // appended, which makes a layout of its own with a marker of its own. Older layouts are beginnings of newer ones, so
 // that the host has one struct to fill, and copies it whole to a module of its own version and row by row to an older
 // one. New exports are optional, new imports may be missing in an older host. What cannot be done so is 2.0.

@@ -2,7 +2,7 @@ package abi
 
 // Version is major<<16 + minor of this package. A host refuses another major version. What a minor version may change
 // stands in the package's documentation.
-const Version = 1<<16 | 2
+const Version = 1<<16 | 3
 
 // OrderSize is the bytes of an entry of the order area.
 const OrderSize = 4
@@ -20,6 +20,7 @@ type Layout struct {
 // newest.
 var Layouts = []Layout{
 	{Marker: Marker, Version: Version, HeaderBytes: HeaderSize, RowBytes: RowSize},
+	{Marker: "warmpath_abi_1_2", Version: 1<<16 | 2, HeaderBytes: HeaderSize, RowBytes: RowSize},
 	{Marker: "warmpath_abi_1_1", Version: 1<<16 | 1, HeaderBytes: 192, RowBytes: 160},
 	{Marker: "warmpath_abi_1_0", Version: 1 << 16, HeaderBytes: 128, RowBytes: 128},
 }

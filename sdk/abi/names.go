@@ -30,7 +30,7 @@ const Memory = "memory"
 
 // Marker is exported by a module of this minor version: a function () -> () that is never called. Layouts has those of
 // others.
-const Marker = "warmpath_abi_1_2"
+const Marker = "warmpath_abi_1_3"
 
 // Exports lists the functions that a module exports. Those of a later minor version than a module's own are not looked
 // at.
@@ -137,6 +137,12 @@ const MaxReasons = 256
 //	                                           for each an i32 length and the bytes, or an Errno alone
 //	zone_offset(ptr, len, now) -> seconds      east of UTC at that time (Unix nanoseconds), in the time zone of that
 //	                                           name, as Europe/Berlin; NoZone if there is none
+//
+// Since 1.3, in wp_pick:
+//
+//	cache(what, row, amount, ptr, len) -> errno   asks for something to be done with the KV cache of the request's
+//	                                           conversation once it has been answered: Cache* kinds, which say what the
+//	                                           others are; ErrNotFound for no such row, ErrLimit beyond MaxWishes
 var Imports = []Func{
 	{Name: "str", Params: []Type{I32, I32, I32, I32}, Results: []Type{I32}},
 	{Name: "prefix_match", Params: []Type{I32}, Results: []Type{I32}},
@@ -156,7 +162,19 @@ var Imports = []Func{
 	{Name: "own_of", Params: []Type{I64}, Results: []Type{F64}, Minor: 2},
 	{Name: "kv_get_many", Params: []Type{I32, I32, I32, I32}, Results: []Type{I32}, Minor: 2},
 	{Name: "zone_offset", Params: []Type{I32, I32, I64}, Results: []Type{I32}, Minor: 2},
+	{Name: "cache", Params: []Type{I32, I32, I32, I32, I32}, Results: []Type{I32}, Minor: 3},
 }
+
+// Kinds of cache.
+const (
+	CacheKeep     int32 = iota // keep the prompt where it is for amount milliseconds
+	CacheDrop                  // the session of that name, or the request's own if len is 0, has ended
+	CachePrefetch              // have the row's worker hold the prompt amount milliseconds after the answer
+	CacheCopy                  // have the row's worker hold the first amount blocks of the prompt, too
+)
+
+// MaxWishes bounds the calls of cache in one pick.
+const MaxWishes = 8
 
 // MaxMany bounds the keys of one kv_get_many.
 const MaxMany = 4096

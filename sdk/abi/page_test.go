@@ -46,6 +46,7 @@ func TestPage(t *testing.T) {
 		"errno":  s.values(t, "ErrNotFound", []any{ErrNotFound, ErrConflict, ErrInvalid, ErrForbidden, ErrLimit}),
 		"str":    s.values(t, "StrSession", []any{StrSession, StrModel, StrWorker, StrTenant, StrCaller, StrLabel, StrHeader}),
 		"levels": s.values(t, "LevelDebug", []any{LevelDebug, LevelInfo, LevelWarn, LevelError}),
+		"cache":  s.values(t, "CacheKeep", []any{CacheKeep, CacheDrop, CachePrefetch, CacheCopy}),
 		"kinds":  s.values(t, "EventStored", []any{EventStored, EventRemoved, EventCleared}),
 		"tiers":  s.values(t, "TierGPU", []any{TierGPU, TierL1, TierL2}),
 		"sizes": fmt.Sprintf("| what | bytes |\n| --- | --- |\n| a header | %d |\n| a row | %d |\n| an entry of the order area | %d |\n"+

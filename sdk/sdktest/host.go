@@ -29,6 +29,7 @@ type Host struct {
 	Level                  sdk.Level          // lines below it are dropped
 
 	Lines   []Line // what was logged
+	Wishes  []Wish // what was to be done with caches
 	Metrics map[string]float64
 	Errors  []string // the texts reported of failing calls
 }
@@ -37,6 +38,14 @@ type Host struct {
 type Line struct {
 	Level sdk.Level
 	Text  string
+}
+
+// Wish is one call of sdk.KeepCache, DropCache, Prefetch or CopyPrefix.
+type Wish struct {
+	What    int32 // abi.CacheKeep and its like
+	Row     int
+	Amount  int // milliseconds, or blocks
+	Session string
 }
 
 // Use makes h the host until the test ends. Such tests must not run in parallel: a module, too, has one host.
@@ -175,6 +184,14 @@ func (f fake) SetOwn(key uint64, value float64) int32 {
 }
 
 func (f fake) Own(key uint64) float64 { return f.h.Own[key] }
+
+func (f fake) Cache(what, row int32, amount uint32, session string) int32 {
+	if len(f.h.Wishes) == abi.MaxWishes {
+		return abi.ErrLimit
+	}
+	f.h.Wishes = append(f.h.Wishes, Wish{what, int(row), int(amount), session})
+	return 0
+}
 
 func (f fake) KVSwap(key, old, value string, _ int32) int32 {
 	if f.h.Forbidden {

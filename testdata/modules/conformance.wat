@@ -20,6 +20,7 @@
   (import "warmpath_v1" "own_of" (func $own_of (param i64) (result f64)))
   (import "warmpath_v1" "kv_get_many" (func $kv_get_many (param i32 i32 i32 i32) (result i32)))
   (import "warmpath_v1" "zone_offset" (func $zone_offset (param i32 i32 i64) (result i32)))
+  (import "warmpath_v1" "cache" (func $cache (param i32 i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)
   (data (i32.const 0) "keyvalueNEWhitsshe said")
   (data (i32.const 64) "\03\00\00\00\00\00\00\00\04\00\00\00\00\00\00\00")
@@ -168,6 +169,24 @@
     i32.const 86 i32.const 230 i32.const 0 i64.const 0 call $zone_offset i32.const 0x8000_0000 call $is
     i32.const 87 i32.const 230 i32.const 65 i64.const 0 call $zone_offset i32.const 0x8000_0000 call $is
     i32.const 88 i32.const 0xffff_fff0 i32.const 60 i64.const 0 call $zone_offset i32.const 0x8000_0000 call $is
+
+    ;; keep for 5 s, drop the session key, have row 2 hold the prompt, and two blocks of it
+    i32.const 89 i32.const 0 i32.const 0 i32.const 5000 i32.const 0 i32.const 0 call $cache i32.const 0 call $is
+    i32.const 90 i32.const 1 i32.const 0 i32.const 0 i32.const 0 i32.const 3 call $cache i32.const 0 call $is
+    i32.const 91 i32.const 2 i32.const 2 i32.const 1000 i32.const 0 i32.const 0 call $cache i32.const 0 call $is
+    i32.const 92 i32.const 3 i32.const 2 i32.const 2 i32.const 0 i32.const 0 call $cache i32.const 0 call $is
+    ;; no such wish, nor row; a name outside, and one that is too long
+    i32.const 93 i32.const 4 i32.const 0 i32.const 0 i32.const 0 i32.const 0 call $cache i32.const -3 call $is
+    i32.const 94 i32.const 2 i32.const 4 i32.const 0 i32.const 0 i32.const 0 call $cache i32.const -1 call $is
+    i32.const 95 i32.const 3 i32.const -1 i32.const 0 i32.const 0 i32.const 0 call $cache i32.const -1 call $is
+    i32.const 96 i32.const 1 i32.const 0 i32.const 0 i32.const 0xffff_fff0 i32.const 60 call $cache i32.const -3 call $is
+    i32.const 97 i32.const 1 i32.const 0 i32.const 0 i32.const 0 i32.const 257 call $cache i32.const -3 call $is
+    ;; the ninth
+    i32.const 0 i32.const 0 i32.const 1 i32.const 0 i32.const 0 call $cache drop
+    i32.const 0 i32.const 0 i32.const 2 i32.const 0 i32.const 0 call $cache drop
+    i32.const 0 i32.const 0 i32.const 3 i32.const 0 i32.const 0 call $cache drop
+    i32.const 0 i32.const 0 i32.const 4 i32.const 0 i32.const 0 call $cache drop
+    i32.const 98 i32.const 0 i32.const 0 i32.const 5 i32.const 0 i32.const 0 call $cache i32.const -5 call $is
 
     ;; These answer nothing; the log and the module's counters tell. 0x4004... is 2.5, 0x7ff8... no number.
     i32.const 3 i32.const 8 i32.const 3 call $log

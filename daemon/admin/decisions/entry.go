@@ -95,7 +95,7 @@ func (e *keptRequest) size() int {
 		named += int(unsafe.Sizeof(*e.Queued))
 	}
 	if e.Aside != nil {
-		named += int(unsafe.Sizeof(*e.Aside)) + len(e.Filtered()) // without the worker's own id
+		named += int(unsafe.Sizeof(*e.Aside)) + len(e.Filtered()) + len(e.Wishes()) // without the worker's own id
 	}
 	if e.Split != nil {
 		named += int(unsafe.Sizeof(*e.Split))

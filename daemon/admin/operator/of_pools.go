@@ -115,7 +115,8 @@ var ofPools = []reading[*Pool]{
 			send(float64(c.Used), "used")
 		}),
 	newReading(metric{name: "conversation_move_tokens_total", help: "Tokens of the prompts that were moved, of " +
-		"those of them that came from the tier that the workers share, and of those of which the next turn came.", kind: isCounter, labels: []string{"pool", "result"}},
+		"those of them that came from the tier that the workers share, and of those of which the next turn came.",
+		kind: isCounter, labels: []string{"pool", "result"}},
 		func(p *Pool, send func(float64, ...string)) {
 			c := p.Book.Counts()
 			send(float64(c.TokensMoved), "moved")
@@ -128,6 +129,15 @@ var ofPools = []reading[*Pool]{
 		func(p *Pool, send func(float64, ...string)) {
 			c := p.Book.Counts()
 			c.EachWay(func(way string, took time.Duration) { send(took.Seconds(), way) })
+		}),
+	newReading(metric{name: "cache_wishes_total", help: "What strategies asked to be done with KV caches, by result: " +
+		"refused (no such conversation, or too many wait), done, failed.", kind: isCounter,
+		labels: []string{"pool", "result"}},
+		func(p *Pool, send func(float64, ...string)) {
+			c := p.Book.Counts()
+			for i, result := range [...]string{"refused", "done", "failed"} {
+				send(float64(c.Wishes[i]), result)
+			}
 		}),
 	gauge("conversation_bytes", "Memory that the last requests of conversations take (hand_over_bytes).", poolLabels,
 		func(p *Pool) float64 { return float64(p.Book.Counts().Bytes) }),

@@ -20,18 +20,30 @@ import (
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
-// keep has the pool's book keep a request that a worker answers, if the same prompt can be sent to another worker
-// later: all of the body is there, and no state of the worker belongs to it.
+// keep has the pool's book keep a request that a worker answers, and take what the strategy wishes for its cache.
 func (e *Exchange) keep(w *worker.Worker) {
+	turn, book, wishes := e.turn(w), &e.req.Pool.Book, route.Wishes(&e.choice)
+	if turn != nil {
+		turn.Ends = turn.Ends || slices.ContainsFunc(wishes, relocate.Wish.Ends)
+		book.Answered(turn, time.Now())
+	}
+	if len(wishes) > 0 {
+		e.req.In.Seen.Wished(book.Wish(turn, wishes, time.Now()))
+	}
+}
+
+// turn returns a request as the book keeps it, nil if the same prompt cannot be sent to another worker later: some of
+// the body is gone, or a state of the worker belongs to it.
+func (e *Exchange) turn(w *worker.Worker) *relocate.Turn {
 	in, req, book := e.req.In, e.req.Read.Req, &e.req.Pool.Book
 	if most := book.Keeps(); most == 0 || len(in.Body) > most {
-		return
+		return nil
 	}
 	name := e.choice.Session()
 	if in.Tail != nil || in.Kept != nil || in.Method != http.MethodPost || e.req.Entry.Op != message.Use ||
 		e.req.Entry.Door != nil || e.req.Pool.Pairing != nil || !req.Kind.Generates() || len(req.Chains) != 1 ||
 		req.PreviousResponse != "" || name.ID != "" && name.Kind != session.Key {
-		return
+		return nil
 	}
 	r := &relocate.Request{Method: in.Method, Path: strings.Clone(in.Path), Query: strings.Clone(in.Query),
 		Body: slices.Clone(in.Body), Caller: in.Caller, Salt: e.req.Entry.Salt, Model: e.req.Entry.Model}
@@ -42,12 +54,14 @@ func (e *Exchange) keep(w *worker.Worker) {
 		r.Session = name
 	}
 	ask := route.Asked(&e.choice)
-	book.Answered(&relocate.Turn{Worker: w.ID(), Hashes: req.Chains[0].Hashes, Tokens: in.Seen.PromptTokens, Request: r,
-		Ends: ask.Claim.Final}, time.Now())
+	r.Named = ask.Claim.Key
+	r.Named.ID, r.Named.Tenant = strings.Clone(r.Named.ID), strings.Clone(r.Named.Tenant)
+	return &relocate.Turn{Worker: w.ID(), Hashes: req.Chains[0].Hashes, Tokens: in.Seen.PromptTokens, Request: r,
+		Ends: ask.Claim.Final}
 }
 
-// Move sends a worker a piece of the last prompt of a conversation, and returns which worker has it now, and how many of
-// its tokens that had cached, 0 if it did not say. It charges no key. Without a worker that takes the prompt now it
+// Move sends a worker a piece of the last prompt of a conversation, and returns which worker has it now, and how many
+// of its tokens that had cached, 0 if it did not say. It charges no key. Without a worker that takes the prompt now it
 // returns an error.
 func (s *Server) Move(ctx context.Context, in *epoch.Epoch, pool string, r *relocate.Move) (string, int, error) {
 	body := r.Body

@@ -256,6 +256,9 @@ func appendLine(l *jsonline.Line, in *message.Inbound, e ended) {
 	if left := seen.Filtered(); left != "" {
 		l.Text("filters", left)
 	}
+	if said := seen.Wishes(); said != "" {
+		l.Text("cache", said)
+	}
 	l.Text("session", seen.Session)
 	appendIdentity(l, seen)
 	l.Int("matched_blocks", int64(seen.Matched))

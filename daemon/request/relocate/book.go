@@ -22,6 +22,7 @@ type Request struct {
 	Salt                string       // of its entry, beside the one in the body
 	Model               string       // of its entry, in place of the body's
 	Session             session.Name // that the conversation is bound by; ID "" = none
+	Named               session.Name // that the client calls it by; ID "" = none
 
 	tokens int // of its prompt; Answered sets it
 }
@@ -51,12 +52,14 @@ func (c *Conversation) size() int { return len(c.Request.Body) + overhead }
 
 // Counts says what has become of conversations. It is a running total.
 type Counts struct {
-	Moved, Failed, Used     int                 // moves; moves to which nobody answered; moves after which a next turn came
-	TokensMoved, TokensUsed int                 // of the prompts
-	TokensLoaded            int                 // of TokensMoved: from the tier that all workers share
-	Kept                    int                 // conversations in the book now
-	Bytes                   int                 // that they take
-	Took                    [ways]time.Duration // of the requests that moves have sent
+	Moved, Failed, Used     int // moves; moves to which nobody answered; moves after which a next turn came
+	TokensMoved, TokensUsed int // of the prompts
+	TokensLoaded            int // of TokensMoved: from the tier that all workers share
+	Kept                    int // conversations in the book now
+	Bytes                   int // that they take
+
+	Took   [ways]time.Duration // of the requests that moves and wishes have sent
+	Wishes [outcomes]int
 }
 
 // stays is why the next turn of a conversation goes to its worker, whatever the strategy says.
@@ -80,6 +83,7 @@ type Book struct {
 	tips   map[uint64]*Conversation
 	order  linked.List[Conversation] // the one that was answered longest ago first
 	counts Counts
+	tasks  []*Task
 }
 
 // Configure sets how many bytes the book may take.

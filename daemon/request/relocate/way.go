@@ -10,8 +10,8 @@ import "time"
 //	         tokens (--enable-prompt-tokens-details)
 //	Compute  nothing                                                 its answer
 //
-// Store comes before Load: the worker that has the conversation gets the prompt once more. It has it on its GPU, so this
-// costs one step. LMCache then looks up the prompt, and stores each whole chunk that its look-up does not find
+// Store comes before Load: the worker that has the conversation gets the prompt once more. It has it on its GPU, so
+// this costs one step. LMCache then looks up the prompt, and stores each whole chunk that its look-up does not find
 // (lmcache/integration/vllm/vllm_v1_adapter.py: num_saved_tokens begins with the tokens found). What it finds in its
 // own memory it does not store again, even if the tier has lost it.
 type Way uint8

@@ -62,7 +62,7 @@ func TestTheTierHasLost(t *testing.T) {
 		}
 		return m.To, m.done
 	})
-	if said := p.End(); stores != 1 || pieces < 4 || said != (Progress{Moved: 3}) || b.Counts().TokensLoaded != 0 {
+	if said := p.End(); stores != 1 || pieces < 2 || said != (Progress{Moved: 3}) || b.Counts().TokensLoaded != 0 {
 		t.Errorf("%d stores, %d pieces, %+v, %+v", stores, pieces, said, b.Counts())
 	}
 }

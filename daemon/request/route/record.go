@@ -122,6 +122,7 @@ type Aside struct {
 	Pair    string   `json:"pair,omitempty"`    // the worker that the strategy named for the prompt; Worker = no other one
 	Filters []string `json:"filters,omitempty"` // what each filter has left, in words
 	Weights string   `json:"weights,omitempty"` // versions that the answer was made with, as 12 or 12-13
+	Cache   []string `json:"cache,omitempty"`   // what the strategy asked for, and what becomes of it, in words
 }
 
 // Made notes the versions of the weights that the answer was made with, "" if they are not known.
@@ -159,6 +160,24 @@ func (r *Record) Filtered() string {
 		return ""
 	}
 	return strings.Join(r.Filters, "; ")
+}
+
+// Wished notes what becomes of the strategy's wishes for the cache.
+func (r *Record) Wished(said []string) {
+	var a Aside
+	if r.Aside != nil {
+		a = *r.Aside
+	}
+	a.Cache = said
+	r.Aside = &a
+}
+
+// Wishes returns what becomes of the strategy's wishes for the cache, in words, "" without any.
+func (r *Record) Wishes() string {
+	if r.Aside == nil {
+		return ""
+	}
+	return strings.Join(r.Cache, "; ")
 }
 
 // AliasName returns the alias by which the client named the model, "" if it used none.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/relocate"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/score"
@@ -101,6 +102,26 @@ func laneOf(c *Choice) uint64 {
 
 // Asked returns the request of a choice that is not released yet.
 func Asked(c *Choice) Ask { return c.ask }
+
+// Wishes returns what the strategy asks to be done with the cache of the conversation.
+func Wishes(c *Choice) []relocate.Wish {
+	if len(c.result.Wishes) == 0 {
+		return nil
+	}
+	all := make([]relocate.Wish, 0, abi.MaxWishes)
+	for _, w := range c.result.Wishes {
+		one := relocate.Wish{What: relocate.Want(w.What), Session: w.Session,
+			For: time.Duration(w.Amount) * time.Millisecond}
+		if w.What >= abi.CachePrefetch {
+			one.To = c.fleet.workers[w.Row].ID()
+		}
+		if w.What == abi.CacheCopy {
+			one.Share = min(1, float64(w.Amount)/float64(max(1, c.fleet.frame.Header.PromptBlocks)))
+		}
+		all = append(all, one)
+	}
+	return all
+}
 
 // Trips returns how many workers have got the request of a choice.
 func Trips(c *Choice) int { return int(c.sent) }

@@ -22,6 +22,7 @@ type Host interface {
 	KVGetMany(keys, b []byte) int32
 	SetOwn(key uint64, value float64) int32
 	Own(key uint64) float64
+	Cache(what, row int32, amount uint32, session string) int32
 	KVSwap(key, old, value string, ttl int32) int32
 	KVAdd(key string, delta int64, ttl int32) int64
 	Log(level int32, text string)
@@ -70,6 +71,11 @@ func SetOwn(key uint64, value float64) int32 { return Current.SetOwn(key, value)
 // Own returns the strategy's number for a worker, 0 without one.
 func Own(key uint64) float64 { return Current.Own(key) }
 
+// Cache asks for something to be done with a KV cache, and returns an errno.
+func Cache(what, row int32, amount uint32, session string) int32 {
+	return Current.Cache(what, row, amount, session)
+}
+
 // ZoneOffset returns the seconds that a time zone is east of UTC, or abi.NoZone. It is the same for each Host.
 func ZoneOffset(name string, now int64) int32 {
 	zone, err := time.LoadLocation(name)
@@ -111,6 +117,7 @@ func (nobody) KVGet(string, []byte) int32                 { return abi.ErrForbid
 func (nobody) KVGetMany([]byte, []byte) int32             { return abi.ErrForbidden }
 func (nobody) SetOwn(uint64, float64) int32               { return abi.ErrNotFound }
 func (nobody) Own(uint64) float64                         { return 0 }
+func (nobody) Cache(int32, int32, uint32, string) int32   { return abi.ErrNotFound }
 func (nobody) KVSwap(string, string, string, int32) int32 { return abi.ErrForbidden }
 func (nobody) KVAdd(string, int64, int32) int64           { return math.MinInt64 }
 func (nobody) Log(int32, string)                          {}

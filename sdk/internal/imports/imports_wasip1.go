@@ -45,6 +45,9 @@ func ownOf(key uint64) float64
 //go:wasmimport warmpath_v1 zone_offset
 func zoneOffset(name string, now int64) int32
 
+//go:wasmimport warmpath_v1 cache
+func cache(what, row int32, amount uint32, session string) int32
+
 //go:wasmimport warmpath_v1 kv_cas
 func kvCAS(key, old, value string, ttl int32) int32
 
@@ -109,6 +112,11 @@ func SetOwn(key uint64, value float64) int32 { return own(key, value) }
 
 // Own returns the strategy's number for a worker, 0 without one.
 func Own(key uint64) float64 { return ownOf(key) }
+
+// Cache asks for something to be done with a KV cache, and returns an errno.
+func Cache(what, row int32, amount uint32, session string) int32 {
+	return cache(what, row, amount, session)
+}
 
 // ZoneOffset returns the seconds that a time zone is east of UTC, or abi.NoZone.
 func ZoneOffset(name string, now int64) int32 { return zoneOffset(name, now) }

@@ -186,6 +186,7 @@ export async function load(file, n, options = {}) {
     own_of: () => 0,
     kv_get_many: () => 0,
     zone_offset: () => 0,
+    cache: () => 0,
     str: () => -1,
     own: (key, value) => own.set(BigInt.asUintN(64, key), value) && 0,
     own_of: (key) => own.get(BigInt.asUintN(64, key)) ?? 0,
@@ -205,7 +206,7 @@ export async function load(file, n, options = {}) {
   const frame = new Uint8Array(order);
   const header = (values) => put(frame, 0, "Header", values);
   const row = (i, values) => put(frame, rows + i * records.Row.size, "Row", values);
-  header({ version: 65538, header_bytes: records.Header.size, row_bytes: records.Row.size, rows: n, random: 1n });
+  header({ version: 65539, header_bytes: records.Header.size, row_bytes: records.Row.size, rows: n, random: 1n });
   header({ bound: -1, best_row: -1, last: -1, parent_row: -1, pair_row: -1 });
   for (let i = 0; i < n; i++) row(i, { worker: i, key: BigInt(i + 1), slow: 1, weight: 1 });
 

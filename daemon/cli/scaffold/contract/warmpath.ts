@@ -1,9 +1,9 @@
-// What a strategy and its host agree on: warmpath's ABI 1.2, written from warmpath's sdk/abi: constants, records, imports
+// What a strategy and its host agree on: warmpath's ABI 1.3, written from warmpath's sdk/abi: constants, records, imports
 // and exports. Below them is what connects a strategy to it. A later version of warmpath still runs what is built with it.
 
 // Version is major<<16 + minor of this package. A host refuses another major version. What a minor version may change
 // stands in the package's documentation.
-export const VERSION: u32 = 65538;
+export const VERSION: u32 = 65539;
 
 // OrderSize is the bytes of an entry of the order area.
 export const ORDER_SIZE: u32 = 4;
@@ -99,6 +99,15 @@ export const WANT_NOTICES: u32 = 30;
 
 // MaxReasons bounds the reasons that wp_reasons names. A name has at most MaxText bytes.
 export const MAX_REASONS: u32 = 256;
+
+// Kinds of cache.
+export const CACHE_KEEP: i32 = 0; // keep the prompt where it is for amount milliseconds
+export const CACHE_DROP: i32 = 1; // the session of that name, or the request's own if len is 0, has ended
+export const CACHE_PREFETCH: i32 = 2; // have the row's worker hold the prompt amount milliseconds after the answer
+export const CACHE_COPY: i32 = 3; // have the row's worker hold the first amount blocks of the prompt, too
+
+// MaxWishes bounds the calls of cache in one pick.
+export const MAX_WISHES: u32 = 8;
 
 // MaxMany bounds the keys of one kv_get_many.
 export const MAX_MANY: u32 = 4096;
@@ -484,6 +493,12 @@ export class Tier {
 // @ts-ignore: a decorator
 @external("warmpath_v1", "zone_offset") export declare function zone_offset(ptr: usize, len: u32, now: i64): i32;
 
+// asks for something to be done with the KV cache of the request's
+// conversation once it has been answered: Cache* kinds, which say what the
+// others are; ErrNotFound for no such row, ErrLimit beyond MaxWishes
+// @ts-ignore: a decorator
+@external("warmpath_v1", "cache") export declare function cache(what: i32, row: i32, amount: i32, ptr: usize, len: u32): i32;
+
 // What a module exports. wp_pick is the strategy's, and wp_frame is below; write those of the others that you need, as
 //
 //   export function wp_tick(now: i64): void { ... }
@@ -524,7 +539,7 @@ const MAX_WORKERS: u32 = 4096;
 const area: usize = memory.data(<i32>(offsetof<Header>() + MAX_WORKERS * (offsetof<Row>() + 4)), 8);
 let rows: u32 = 0;
 
-export function warmpath_abi_1_2(): void {}
+export function warmpath_abi_1_3(): void {}
 
 export function wp_frame(max: u32): usize {
   if (max > MAX_WORKERS) unreachable();

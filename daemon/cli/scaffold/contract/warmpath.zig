@@ -1,4 +1,4 @@
-//! What a strategy and its host agree on: warmpath's ABI 1.2, written from warmpath's sdk/abi: constants, records,
+//! What a strategy and its host agree on: warmpath's ABI 1.3, written from warmpath's sdk/abi: constants, records,
 //! imports and exports. Below them is what connects a strategy to it. A later version of warmpath still runs what is built
 //! with it.
 const std = @import("std");
@@ -11,7 +11,7 @@ comptime {
 
 // Version is major<<16 + minor of this package. A host refuses another major version. What a minor version may change
 // stands in the package's documentation.
-pub const VERSION: u32 = 65538;
+pub const VERSION: u32 = 65539;
 
 // OrderSize is the bytes of an entry of the order area.
 pub const ORDER_SIZE: u32 = 4;
@@ -107,6 +107,15 @@ pub const WANT_NOTICES: u32 = 30;
 
 // MaxReasons bounds the reasons that wp_reasons names. A name has at most MaxText bytes.
 pub const MAX_REASONS: u32 = 256;
+
+// Kinds of cache.
+pub const CACHE_KEEP: i32 = 0; // keep the prompt where it is for amount milliseconds
+pub const CACHE_DROP: i32 = 1; // the session of that name, or the request's own if len is 0, has ended
+pub const CACHE_PREFETCH: i32 = 2; // have the row's worker hold the prompt amount milliseconds after the answer
+pub const CACHE_COPY: i32 = 3; // have the row's worker hold the first amount blocks of the prompt, too
+
+// MaxWishes bounds the calls of cache in one pick.
+pub const MAX_WISHES: u32 = 8;
 
 // MaxMany bounds the keys of one kv_get_many.
 pub const MAX_MANY: u32 = 4096;
@@ -479,6 +488,10 @@ pub const host = struct {
     /// east of UTC at that time (Unix nanoseconds), in the time zone of that
     /// name, as Europe/Berlin; NoZone if there is none
     pub const @"zone_offset" = imported(fn (ptr: [*]const u8, len: u32, now: i64) callconv(.c) i32, "zone_offset");
+    /// asks for something to be done with the KV cache of the request's
+    /// conversation once it has been answered: Cache* kinds, which say what the
+    /// others are; ErrNotFound for no such row, ErrLimit beyond MaxWishes
+    pub const @"cache" = imported(fn (what: i32, row: i32, amount: i32, ptr: [*]const u8, len: u32) callconv(.c) i32, "cache");
 
     fn imported(comptime F: type, comptime name: []const u8) *const F {
         if (builtin.cpu.arch != .wasm32) return @extern(*const F, .{ .name = "wp_" ++ name });
@@ -917,7 +930,7 @@ pub fn strategy(comptime route: fn (r: *Header, workers: []const Row) u64) void 
             return route(r, area.rows[0..r.rows]);
         }
     };
-    @export(&exports.marker, .{ .name = "warmpath_abi_1_2" });
+    @export(&exports.marker, .{ .name = "warmpath_abi_1_3" });
     @export(&exports.frame, .{ .name = "wp_frame" });
     @export(&exports.pick, .{ .name = "wp_pick" });
 }

@@ -3,7 +3,7 @@ import {
   worker, to, because, bind, only, then, kept, ranking, class_of, hash, place, header, session, model, tenant, caller, worker_id, own, own_of,
   outcomes, events, count, named,
 } from "./warmpath";
-export { warmpath_abi_1_2, wp_frame } from "./warmpath";
+export { warmpath_abi_1_3, wp_frame } from "./warmpath";
 
 let scale: f64 = 2, zone = "b";
 

@@ -1,6 +1,6 @@
 // A strategy that makes garbage in each pick: the text of a header, and a text of its own.
 import { Ranking, REASON_COST, because, header, request, to, worker } from "./warmpath";
-export { warmpath_abi_1_2, wp_frame } from "./warmpath";
+export { warmpath_abi_1_3, wp_frame } from "./warmpath";
 
 export function wp_pick(): u64 {
   const r = request(), k = new Ranking();

@@ -1,6 +1,6 @@
 // Two choices by the time to the first token: of two drawn by chance, the one that answers sooner.
 import { Header, Options, Row, REASON_OWN, named, request, then, to, worker } from "./warmpath";
-export { warmpath_abi_1_2, wp_frame } from "./warmpath";
+export { warmpath_abi_1_3, wp_frame } from "./warmpath";
 
 let each: f64 = 0.01; // seconds that a request in flight counts for
 

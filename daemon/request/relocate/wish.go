@@ -1,0 +1,211 @@
+package relocate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Wish is what a strategy asks to be done with the cache of a conversation. Its zero value is none.
+type Wish struct {
+	What    Want
+	To      string        // of Prefetch and Copy: a worker
+	For     time.Duration // of Keep: for so long; of Prefetch: so long after the answer
+	Share   float64       // of Copy: of the prompt, from its beginning
+	Session string        // of Drop: its name, of the same tenant; "" = the conversation itself
+}
+
+// Want is a kind of wish.
+type Want uint8
+
+// The kinds, as in sdk/abi.
+const (
+	Keep Want = iota
+	Drop
+	Prefetch
+	Copy
+)
+
+// Ends reports whether the conversation itself has ended.
+func (w Wish) Ends() bool { return w.What == Drop && w.Session == "" }
+
+// String describes the wish for an operator.
+func (w Wish) String() string {
+	switch w.What {
+	case Keep:
+		return fmt.Sprintf("keep for %v", w.For)
+	case Drop:
+		if w.Session != "" {
+			return "drop another session"
+		}
+		return "drop"
+	case Prefetch:
+		return fmt.Sprintf("prefetch at %s in %v", w.To, w.For)
+	}
+	return fmt.Sprintf("copy %.0f %% to %s", 100*w.Share, w.To)
+}
+
+const (
+	// mostTasks and mostOfKey bound the tasks that wait, of a pool and of one key in it.
+	mostTasks, mostOfKey = 1024, 32
+
+	// longestKeep bounds for how long one turn has its conversation kept.
+	longestKeep = 10 * time.Minute
+
+	// refresh is how often a kept conversation is sent to its worker.
+	refresh = 15 * time.Second
+)
+
+// Outcome is what has become of a wish.
+type Outcome int
+
+// The outcomes.
+const (
+	Refused Outcome = iota // for want of the conversation, or by a bound
+	Fulfilled
+	Failed // the worker did not take it, or what was to be kept was lost
+	outcomes
+)
+
+// Task is a wish that is to be fulfilled: pieces of the conversation's last prompt, for one worker.
+type Task struct {
+	of        *Conversation
+	request   *Request // a next turn has another one, and ends the task
+	key       string   // of the caller
+	what      Want
+	to        string
+	at, until time.Time
+	tokens    int
+	done      int // tokens of the pieces so far
+	pace      float64
+	over      bool
+}
+
+// Wish takes the wishes for the conversation of a turn that the book keeps; nil = it keeps none of that turn. It
+// returns for each what becomes of it, in words.
+func (b *Book) Wish(t *Turn, wishes []Wish, now time.Time) (said []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range wishes {
+		w := &wishes[i]
+		why := b.take(t, w, now)
+		said = append(said, w.String()+why)
+		if why != "" {
+			b.counts.Wishes[Refused]++
+		}
+	}
+	return said
+}
+
+// take makes a task of a wish. It returns why not, in words. The caller holds b.mu.
+func (b *Book) take(t *Turn, w *Wish, now time.Time) string {
+	if t == nil {
+		return ": not done, the router does not keep this request (hand_over_bytes)"
+	}
+	if w.What == Drop {
+		if w.Session != "" && !b.drop(w.Session, t.Request) {
+			return ": not done, no conversation of that name is kept"
+		}
+		return ""
+	}
+	c := b.find(t.Hashes)
+	if c == nil || c.Request != t.Request {
+		return ": not done, the router does not keep this request (hand_over_bytes)"
+	}
+	task := &Task{of: c, request: c.Request, what: w.What, to: w.To, at: now, tokens: c.Tokens, pace: startPace}
+	if c.Request.Caller != nil {
+		task.key = c.Request.Caller.Name
+	}
+	switch w.What {
+	case Keep:
+		task.to, task.until = c.Worker, now.Add(min(w.For, longestKeep))
+		task.at = now.Add(min(w.For/2, refresh))
+	case Prefetch:
+		task.at = now.Add(min(w.For, longestKeep))
+	case Copy:
+		task.tokens = int(w.Share * float64(c.Tokens))
+	}
+	b.tasks = slices.DeleteFunc(b.tasks, b.isOver)
+	theirs := 0
+	for _, other := range b.tasks {
+		if other.key == task.key {
+			theirs++
+		}
+	}
+	if theirs >= mostOfKey || len(b.tasks) >= mostTasks {
+		return fmt.Sprintf(": not done, %d of the same key wait already", theirs)
+	}
+	b.tasks = append(b.tasks, task)
+	return ""
+}
+
+// drop ends the conversation that a client of the same tenant calls so, and reports whether there is one. The caller
+// holds b.mu.
+func (b *Book) drop(name string, by *Request) bool {
+	sought := by.Named
+	sought.ID = name
+	for c := b.order.First; c != nil; c = c.order.Next {
+		if c.Request.Named == sought {
+			b.remove(c)
+			return true
+		}
+	}
+	return false
+}
+
+// isOver reports whether a task has nothing to do any more. The caller holds b.mu.
+func (b *Book) isOver(t *Task) bool {
+	return t.over || b.tips[t.of.tip] != t.of || t.of.Request != t.request
+}
+
+// Due returns a task whose time has come, nil if there is none.
+func (b *Book) Due(now time.Time) *Task {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tasks = slices.DeleteFunc(b.tasks, b.isOver)
+	i := slices.IndexFunc(b.tasks, func(t *Task) bool { return !t.at.After(now) })
+	if i < 0 {
+		return nil
+	}
+	return b.tasks[i]
+}
+
+// Piece returns the next piece of a task, nil if it has none now.
+func (b *Book) Piece(t *Task, now time.Time) *Move {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isOver(t) || t.at.After(now) {
+		return nil
+	}
+	if t.what == Keep {
+		t.to = t.of.Worker // a hand-over may have moved it
+	}
+	m := &Move{Request: t.request, From: t.of.Worker, To: t.to, Tokens: t.tokens}
+	if t.what != Keep { // what is kept is in the cache
+		m.Tokens = min(t.tokens, t.done+max(leastPiece, int(t.pace*pieceTime.Seconds())))
+	}
+	m.Whole = m.Tokens >= t.request.tokens
+	return m
+}
+
+// Did records that a worker has got a piece, and had so many of its tokens cached; to = "": none has got it.
+func (b *Book) Did(t *Task, m *Move, to string, cached int, took time.Duration, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counts.Took[Compute] += took
+	if n := m.Tokens - t.done; t.done > 0 && took > 0 {
+		t.pace += (float64(n)/took.Seconds() - t.pace) / 4
+	}
+	t.done = m.Tokens
+	switch {
+	case to != t.to, t.what == Keep && cached < m.Tokens/2: // it was lost, and is not computed once more
+		t.over = true
+		b.counts.Wishes[Failed]++
+	case t.done < t.tokens:
+	case t.what == Keep && now.Add(refresh).Before(t.until):
+		t.at, t.done = now.Add(refresh), 0
+	default:
+		t.over = true
+		b.counts.Wishes[Fulfilled]++
+	}
+}

@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
+)
+
+// wishing writes a module that chooses the first worker, and asks for the second one to hold the prompt at once, and
+// for it to be kept for a minute.
+func wishing(t *testing.T) string {
+	t.Helper()
+	wasm, err := wasmtest.Assemble(`(module
+		(import "warmpath_v1" "cache" (func $cache (param i32 i32 i32 i32 i32) (result i32)))
+		(memory (export "memory") 1)
+		(func (export "warmpath_abi_1_3"))
+		(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+		(func (export "wp_pick") (result i64)
+			i32.const 2 i32.const 1 i32.const 0 i32.const 0 i32.const 0 call $cache drop
+			i32.const 0 i32.const 0 i32.const 60000 i32.const 0 i32.const 0 call $cache drop
+			i64.const 0))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "mine.wasm")
+	write(t, file, string(wasm))
+	return fmt.Sprintf("[strategies.mine]\npath = %q\n", file)
+}
+
+// TestAStrategyPrefetches: the worker that it names holds the prompt, though no request of a client went there, and the
+// decision says what was asked.
+func TestAStrategyPrefetches(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{})
+	r := start(t, withHandOver("mine", f.URLs()...)+wishing(t), 2)
+	c := &chatting{}
+	if w, _ := c.turn(t, r, "X-Request-Id", "one"); w != "w1" {
+		t.Fatalf("the turn went to %s", w)
+	}
+	eventually(t, "the second worker has the prompt", func() bool {
+		return r.metric(`warmpath_cache_wishes_total{pool="main",result="done"}`) == 1
+	})
+	var d struct{ Cache []string }
+	body := do(t, "GET", "http://"+r.AdminAddr()+"/api/v1/decisions/one", "").body
+	if err := json.Unmarshal([]byte(body), &d); err != nil || strings.Join(d.Cache, "; ") != "prefetch at w2 in 0s; keep for 1m0s" {
+		t.Errorf("%v, %q", err, d.Cache)
+	}
+	if n := r.metric("warmpath_requests_total"); n != 1 || f[1].Stats().Finished != 1 {
+		t.Errorf("%v requests are counted, the second worker had %d", n, f[1].Stats().Finished)
+	}
+	s := do(t, "POST", "http://"+r.AdminAddr()+"/api/v1/pools/main/workers/w1/drain", "")
+	if s.status != 200 {
+		t.Fatal(s.status, s.body)
+	}
+	if w, cached := c.turn(t, r); w != "w2" || cached < .4 {
+		t.Errorf("the next turn went to %s, which had %.2f of it cached", w, cached)
+	}
+}
+
+// TestAStrategyWishesInVain: the pool keeps no conversations. Requests are served all the same.
+func TestAStrategyWishesInVain(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{})
+	r := start(t, settings("mine", f.URLs()...)+wishing(t), 2)
+	(&chatting{}).turn(t, r, "X-Request-Id", "one")
+	body := do(t, "GET", "http://"+r.AdminAddr()+"/api/v1/decisions/one", "").body
+	if n := strings.Count(body, "hand_over_bytes"); n != 2 || r.metric(`warmpath_cache_wishes_total{pool="main",result="refused"}`) != 2 {
+		t.Errorf("%d refusals in %s", n, body)
+	}
+}
