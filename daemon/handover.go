@@ -160,7 +160,7 @@ func (p *pool) fulfil() {
 			if err != nil {
 				p.log.Debug("what a strategy asked for a cache has failed", "worker", m.To, "error", err)
 			}
-			book.Did(t, m, to, cached, took, time.Now())
+			book.Did(t, m, relocate.Taken{By: to, Cached: cached, Took: took}, time.Now())
 			if !sleep(p.life, 3*took) {
 				return
 			}

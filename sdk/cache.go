@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/internal/imports"
 )
 
-// Why a wish for a cache is not passed on. A wish that is passed on may still come to nothing: warmpath why has what was
-// done.
+// Why a wish for a cache is not passed on. A wish that is passed on may still come to nothing: warmpath why has what
+// was done.
 var (
 	ErrNoRow  = errors.New("sdk: no worker has that row, or nothing is being decided; call it in Route")
 	ErrWishes = errors.New("sdk: one decision may ask for eight things to be done with caches; ask for less")
@@ -22,11 +22,12 @@ func KeepCache(seconds float64) error { return wish(abi.CacheKeep, 0, seconds*10
 // DropCache says that the session of that name, "" for the request's own, has ended: nothing of it is kept or moved.
 func DropCache(session string) error { return wish(abi.CacheDrop, 0, 0, session) }
 
-// Prefetch asks for worker i to hold the prompt so many seconds after the answer. The next turn, which may go anywhere,
-// ends that.
+// Prefetch asks for worker i to hold the prompt so many seconds after the answer. The next turn, which may go
+// anywhere, ends that.
 func Prefetch(i int, seconds float64) error { return wish(abi.CachePrefetch, i, seconds*1000, "") }
 
-// CopyPrefix asks for worker i to hold the first blocks of the prompt too, as a text that many conversations begin with.
+// CopyPrefix asks for worker i to hold the first blocks of the prompt too, as a text that many conversations begin
+// with.
 func CopyPrefix(blocks, i int) error { return wish(abi.CacheCopy, i, float64(blocks), "") }
 
 func wish(what int32, i int, amount float64, session string) error {

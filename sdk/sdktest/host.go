@@ -189,7 +189,7 @@ func (f fake) Cache(what, row int32, amount uint32, session string) int32 {
 	if len(f.h.Wishes) == abi.MaxWishes {
 		return abi.ErrLimit
 	}
-	f.h.Wishes = append(f.h.Wishes, Wish{what, int(row), int(amount), session})
+	f.h.Wishes = append(f.h.Wishes, Wish{What: what, Row: int(row), Amount: int(amount), Session: session})
 	return 0
 }
 

@@ -188,17 +188,24 @@ func (b *Book) Piece(t *Task, now time.Time) *Move {
 	return m
 }
 
-// Did records that a worker has got a piece, and had so many of its tokens cached; to = "": none has got it.
-func (b *Book) Did(t *Task, m *Move, to string, cached int, took time.Duration, now time.Time) {
+// Taken is who has got a piece of a task.
+type Taken struct {
+	By     string // "" = none
+	Cached int    // tokens of it that the worker had
+	Took   time.Duration
+}
+
+// Did records what has become of a piece.
+func (b *Book) Did(t *Task, m *Move, by Taken, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.counts.Took[Compute] += took
-	if n := m.Tokens - t.done; t.done > 0 && took > 0 {
-		t.pace += (float64(n)/took.Seconds() - t.pace) / 4
+	b.counts.Took[Compute] += by.Took
+	if n := m.Tokens - t.done; t.done > 0 && by.Took > 0 {
+		t.pace += (float64(n)/by.Took.Seconds() - t.pace) / 4
 	}
 	t.done = m.Tokens
 	switch {
-	case to != t.to, t.what == Keep && cached < m.Tokens/2: // it was lost, and is not computed once more
+	case by.By != t.to, t.what == Keep && by.Cached < m.Tokens/2: // it was lost, and is not computed once more
 		t.over = true
 		b.counts.Wishes[Failed]++
 	case t.done < t.tokens:

@@ -28,7 +28,7 @@ func (b *Book) play(seconds int, has func(m *Move) (string, int)) string {
 			for m := b.Piece(t, now); m != nil; m = b.Piece(t, now) {
 				sent += fmt.Sprintf("%d:%s%d ", s, m.To, m.Tokens)
 				to, cached := has(m)
-				b.Did(t, m, to, cached, 10*time.Millisecond, now)
+				b.Did(t, m, Taken{By: to, Cached: cached, Took: 10 * time.Millisecond}, now)
 			}
 		}
 	}

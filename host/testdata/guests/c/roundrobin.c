@@ -19,7 +19,7 @@ static u32 max_rows;
 #define U32(offset) (*(u32 *)((char *)frame + (offset)))
 #define U64(offset) (*(u64 *)((char *)frame + (offset)))
 
-EXPORT("warmpath_abi_1_2") void marker(void) {}
+EXPORT("warmpath_abi_1_3") void marker(void) {}
 
 EXPORT("wp_frame") void *wp_frame(u32 max_workers) {
   if (max_workers > MAX)
