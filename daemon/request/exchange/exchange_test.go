@@ -185,7 +185,7 @@ func TestExchangeKeepsConnectionsAlive(t *testing.T) {
 // TestSize holds an Exchange, which a stream keeps for as long as it lasts, to the largest that the allocator gives 2,304
 // bytes with its own word of 8. The next larger one gets 2,688.
 func TestSize(t *testing.T) {
-	if size := unsafe.Sizeof(Exchange{}); size > 2040 {
-		t.Errorf("an Exchange has %d bytes; want at most 2040", size)
+	if size := unsafe.Sizeof(Exchange{}); size > 2048 { // Go's next size is 2,304
+		t.Errorf("an Exchange has %d bytes; want at most 2048", size)
 	}
 }
