@@ -50,3 +50,11 @@ const (
 
 var reasonNames = [reasons]string{"", "trap", "fuel", "time", "decline", "bad_index", "busy", "quarantined",
 	"memory", "closed", "no_rows", "hold"}
+
+// Wish is what a strategy asks to be done with the KV cache of the conversation whose request it decides.
+type Wish struct {
+	What    int32  // abi.CacheKeep, CacheDrop, CachePrefetch or CacheCopy
+	Row     int    // of the last two: the worker that is to hold the prompt
+	Amount  uint32 // milliseconds; of abi.CacheCopy blocks
+	Session string // of abi.CacheDrop: its name; "" = the request's own
+}

@@ -5,14 +5,6 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Wish is what a strategy asks to be done with the KV cache of the conversation whose request it decides.
-type Wish struct {
-	What    int32  // abi.CacheKeep, CacheDrop, CachePrefetch or CacheCopy
-	Row     int    // of the last two: the worker that is to hold the prompt
-	Amount  uint32 // milliseconds; of abi.CacheCopy blocks
-	Session string // of abi.CacheDrop: its name; "" = the request's own
-}
-
 // maxSession bounds the name of a session that a module drops, in bytes.
 const maxSession = 256
 
