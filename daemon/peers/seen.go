@@ -84,7 +84,8 @@ func writeSeen(w *writer, s *worker.Seen) {
 		writeValue(w, reflect.ValueOf(s.Page.Metrics))
 		return
 	}
-	writeValue(w, reflect.ValueOf(*s.Page))
+	writeValue(w, reflect.ValueOf(s.Page.Metrics))
+	writeValue(w, reflect.ValueOf(s.Page.Engines))
 }
 
 // writeValue writes the fields of a struct in their order. A number is the reversed bits of its float64 as a varint: a
@@ -132,7 +133,8 @@ func readSeen(b []byte) (all []worker.Seen, ok bool) {
 			s.Page.Engines = []worker.Metrics{s.Page.Metrics}
 		default:
 			s.Page = new(worker.Page)
-			readValue(r, reflect.ValueOf(s.Page).Elem())
+			readValue(r, reflect.ValueOf(&s.Page.Metrics).Elem())
+			readValue(r, reflect.ValueOf(&s.Page.Engines).Elem())
 		}
 		if s.Page != nil && slices.ContainsFunc(append(s.Page.Engines, s.Page.Metrics), overfull) {
 			return nil, false

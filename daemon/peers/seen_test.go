@@ -15,6 +15,7 @@ import (
 func filled(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
+	case reflect.Int64: // Page.Took is not sent
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int:

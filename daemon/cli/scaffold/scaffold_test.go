@@ -232,7 +232,7 @@ func TestVersionOfAProject(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := "warmpath " + version + " made this project, for version 1.2 of its ABI."; !strings.Contains(read(dir, "README.md"), want) {
+		if want := "warmpath " + version + " made this project, for version 1.3 of its ABI."; !strings.Contains(read(dir, "README.md"), want) {
 			t.Errorf("%s: README.md lacks %q:\n%s", language, want, read(dir, "README.md"))
 		}
 		if module != "" && !strings.Contains(read(dir, "go.mod"), "require github.com/warmpath/warmpath "+module+"\n") {

@@ -12,7 +12,7 @@ import (
 type Page struct {
 	Metrics               // sums over the worker's data-parallel engines, usage their mean
 	Engines []Metrics     // of each engine that the page names, in order of their numbers; none if it names none
-	Took    time.Duration // since the worker was asked for it
+	Took    time.Duration // since the worker was asked for it; another router does not say
 }
 
 // Metrics holds the metrics of an engine, or of all engines of a worker. A value that the page lacks is 0.

@@ -90,6 +90,9 @@ func (p *Pool) Share(self uint64, others []uint64, urgent func([]Seen)) []Seen {
 	return p.fleet.sharing.set(self, others, urgent)
 }
 
+// sharedAge is how old a page may be that another router has seen: it sends it within a second.
+const sharedAge = 2 * time.Second
+
 // Hear takes what another router has seen.
 func (p *Pool) Hear(all []Seen, at time.Time) {
 	p.mu.Lock()
@@ -110,7 +113,9 @@ func (p *Pool) Hear(all []Seen, at time.Time) {
 		}
 		if s.Page != nil {
 			w.heard.page = now
-			p.fleet.scraped(w.endpoint, s.Page, now)
+			page := *s.Page
+			page.Took = sharedAge
+			p.fleet.scraped(w.endpoint, &page, now)
 		}
 	}
 }

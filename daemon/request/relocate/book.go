@@ -321,12 +321,14 @@ func (b *Book) Moved(c *Conversation, r *Request, to string, way Way, then stays
 	return true
 }
 
-// Release lets the next turns of conversations go to any worker, whether they have been moved or not.
+// Release lets the next turns of conversations that have not been moved go to any worker.
 func (b *Book) Release(all []*Conversation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range all {
-		b.hold(c, free)
+		if c.stays == held {
+			b.hold(c, free)
+		}
 	}
 }
 

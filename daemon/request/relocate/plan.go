@@ -241,7 +241,7 @@ func (p *Plan) Moved(m *Move, to string, cached int, began, now time.Time) bool 
 	return false
 }
 
-// End lets the next turns of all conversations go to any worker, and returns what has become of them.
+// End lets the next turns of those that have not moved go to any worker, and returns what has become of all.
 func (p *Plan) End() Progress {
 	p.mu.Lock()
 	defer p.mu.Unlock()

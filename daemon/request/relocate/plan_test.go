@@ -136,11 +136,17 @@ func TestJoin(t *testing.T) {
 	if talks := b.live(at); talks["new"] != 4 || talks["a"] < 4 || talks["b"] < 4 {
 		t.Errorf("the workers have %v", talks)
 	}
-	if b.Home(grow(sent[0].talk.id(), 2), at) != "new" {
-		t.Error("a next turn does not go to the worker that has come")
-	}
-	if said := p.End(); said.Moved != 4 || b.holds.Load() != 0 {
+	if said := p.End(); said.Moved != 4 || b.holds.Load() != 4 {
 		t.Errorf("%+v, %d held", said, b.holds.Load())
+	}
+	for _, m := range sent { // also after the end
+		if to := b.Home(grow(m.talk.id(), 2), at); to != "new" {
+			t.Errorf("a next turn goes to %q; want the worker that has come", to)
+		}
+		b.Answered(&Turn{Worker: "new", Hashes: grow(m.talk.id(), 2), Tokens: 1000, Request: &Request{}}, at)
+	}
+	if b.holds.Load() != 0 {
+		t.Errorf("%d are held after their next turns", b.holds.Load())
 	}
 	if b.Join("new", up("a", "b", "new"), at, at.Add(time.Minute)) != nil {
 		t.Error("it gets more than its share")

@@ -83,6 +83,7 @@ func (b *bench) growRequests(workers []string) error {
 			return err
 		}
 		name := fmt.Sprintf("growth/%d workers, %d pools, %d connections", g.workers, g.pools, g.conns)
+		settle(p)
 		err = b.grown(p, name, g.conns)
 		p.Stop()
 		if err != nil {
@@ -103,6 +104,18 @@ func (b *bench) growRequests(workers []string) error {
 		}
 	}
 	return nil
+}
+
+// settle waits until the daemon has heard all workers, and none of them is in slow start: 12 s at least, a minute at
+// most.
+func settle(p *rig.Proc) {
+	for began := time.Now(); time.Since(began) < time.Minute; {
+		before := p.CPU()
+		time.Sleep(time.Second)
+		if p.CPU()-before < 50*time.Millisecond && time.Since(began) > 12*time.Second {
+			return
+		}
+	}
 }
 
 // seldomAsked has a pool's workers not be probed while something else is measured.
