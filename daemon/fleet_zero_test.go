@@ -145,8 +145,9 @@ func TestFromZeroBehindTheManifests(t *testing.T) {
 	}
 	wrong := p.get("/api/v1/query?query="+url.QueryEscape("count_over_time(ALERTS[10m])"), &stirred)
 	for _, a := range stirred.Result {
-		// It counts to ten minutes, and is over with the first worker.
-		if a.Metric["alertname"] != "WarmpathQueueFilling" || a.Metric["alertstate"] != "pending" {
+		// A pending one has not fired: WarmpathQueueFilling is over with the first worker, and others wait for that one's
+		// first health check.
+		if a.Metric["alertstate"] != "pending" {
 			t.Errorf("an alert: %v", a.Metric)
 		}
 	}
