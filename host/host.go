@@ -47,7 +47,7 @@ func (l *loaded) add(s *Strategy) bool {
 	return true
 }
 
-// end forgets one that is closed.
+// end forgets one that is closed; nil = one that has not loaded.
 func (l *loaded) end(s *Strategy) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -46,7 +46,7 @@ func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*
 	}
 	s, err := h.load(ctx, name, wasm, o)
 	if err != nil {
-		h.loaded.ending.Done()
+		h.loaded.end(nil)
 		return nil, err
 	}
 	if !h.loaded.add(s) {

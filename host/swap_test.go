@@ -136,8 +136,16 @@ func TestCloseBesideAReplacement(t *testing.T) {
 		c.Replace(old)
 		now := load(t, h, wasm, Options{Fuel: 2_000_000})
 		c.Replace(now)
+		beside := make(chan error)
+		go func() {
+			_, err := h.Load(ctx, "beside", wasm, Options{Fuel: 3_000_000})
+			beside <- err
+		}()
 		if err := h.Close(ctx); err != nil {
 			t.Error(err)
+		}
+		if err := <-beside; err != nil && !errors.Is(err, errClosed) {
+			t.Errorf("a module that loads meanwhile: %v", err)
 		}
 		for _, s := range []*Strategy{old, now} {
 			select {

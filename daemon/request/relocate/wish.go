@@ -132,8 +132,11 @@ func (b *Book) take(t *Turn, w *Wish, now time.Time) string {
 			theirs++
 		}
 	}
-	if theirs >= mostOfKey || len(b.tasks) >= mostTasks {
+	switch {
+	case theirs >= mostOfKey:
 		return fmt.Sprintf(": not done, %d of the same key wait already", theirs)
+	case len(b.tasks) >= mostTasks:
+		return fmt.Sprintf(": not done, %d of the pool wait already", len(b.tasks))
 	}
 	b.tasks = append(b.tasks, task)
 	return ""

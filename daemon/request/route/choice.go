@@ -109,7 +109,7 @@ func (c *Choice) reset(p *Pool, a *Ask) {
 	d, arrived := c.decision, c.arrived
 	if d == nil {
 		d = decisions.Get().(*decision)
-	} else if d.leads != 0 {
+	} else {
 		c.pool.groups.pass(c)
 	}
 	d.reset(a)
