@@ -112,8 +112,8 @@ func (g *Engine) MayBeTold(r Rest) bool {
 	return g.Rest() != r && (r != Awake || g.paused || g.read < g.slept)
 }
 
-// MayHaveChanged reports whether an answer of the engine that was asked for at that time may be newer than what is known
-// of its rest. The router knows the effect of an order that it sent, and a page may come later that it asked for before.
+// MayHaveChanged reports whether an answer of the engine that was asked for at that time may be newer than what is
+// known of its rest. The router knows the effect of its own order before an answer comes that it asked for earlier.
 func (g *Engine) MayHaveChanged(asked time.Duration) bool { return asked >= max(g.slept, g.woke) }
 
 // Rested reports whether the engine rests, or has rested since a time: what took long since then shows nothing.
