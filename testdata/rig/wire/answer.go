@@ -61,6 +61,7 @@ func (c *Call) Millis(name string) time.Duration {
 
 // Plain writes an answer of known length.
 func (c *Call) Plain(status int, kind, body string) bool {
+	c.ends()
 	_, err := c.Write(fmt.Appendf(nil, "HTTP/1.1 %d Status\r\nServer: uvicorn\r\nContent-Type: %s\r\nContent-Length: "+
 		"%d\r\n\r\n%s", status, kind, len(body), body))
 	return err == nil
@@ -113,6 +114,13 @@ func (c *Call) Stream(n int, gap time.Duration) bool {
 	if c.Chunk("data: [DONE]\n\n") != nil {
 		return false
 	}
+	c.ends()
 	_, err := c.Write([]byte("0\r\n\r\n"))
 	return err == nil
+}
+
+func (c *Call) ends() {
+	if c.Ending != nil {
+		c.Ending()
+	}
 }

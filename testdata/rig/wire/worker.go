@@ -41,6 +41,7 @@ type Call struct {
 	Query  url.Values // or the field X-Wish
 	Body   int64      // bytes of the body, which was read and thrown away
 	Text   []byte     // the body itself, for a Worker with KeepBody
+	Ending func()     // called once before the last byte of an answer is written; may be nil
 }
 
 // ErrLength is a request that has not exactly one length.

@@ -126,11 +126,15 @@ func (n *node) handle(c *wire.Call) bool {
 	case "/v1/models":
 		return c.Answer()
 	}
+	if c.Method == "GET" {
+		return c.Plain(404, "application/json", `{"detail":"Not Found"}`) // /weight_info, as older engines answer it
+	}
 	n.posts.Add(1)
 	if now := n.open.Add(1); now > n.most.Load() {
 		n.most.Store(now) // may lose against a neighbour by one or two; the limit is judged over thousands
 	}
-	defer n.open.Add(-1)
+	c.Ending = sync.OnceFunc(func() { n.open.Add(-1) }) // the router may send the next request once it has the last byte
+	defer c.Ending()
 	if mark := c.Mark(); mark != "" {
 		n.mu.Lock()
 		n.seen[mark]++
