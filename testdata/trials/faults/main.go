@@ -139,6 +139,11 @@ func judge(l *lab, c check, r *report, beside *sync.WaitGroup) {
 		if trouble := l.settle(); trouble != "" {
 			v.figure, v.ok = v.figure+"; "+trouble, false
 		}
+		if !v.ok {
+			for _, router := range l.routers {
+				fmt.Fprintf(os.Stderr, "faults: %s: the router's log ends %s\n", c.name, router.Log(4000))
+			}
+		}
 		l.close()
 		r.print(line{Fault: l.what, Figure: v.figure, Pass: c.pass, OK: &v.ok, Took: took.String()})
 	})
