@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +52,33 @@ var words = map[string]func(s *scope) bool{
 		_, err := strconv.ParseUint(cmp.Or(s.v.Interface().(map[string]string)["weights"], "0"), 10, 63)
 		return err == nil
 	},
-	"?not-grpc": func(s *scope) bool { return !strings.Contains(s.v.String(), ":4317") },
+	"?takes-otlp": func(s *scope) bool { return !otherPorts.MatchString(s.v.String()) },
+	"?own-redis": func(s *scope) bool {
+		own, _ := parts(s.v.String())
+		state, _ := parts(s.c.Cache.Redis)
+		history, _ := parts(s.c.History.Redis)
+		return own == "" || own != state && own != history
+	},
+	"?all-versions": func(s *scope) bool {
+		n := count(s.p.Workers, func(w *Worker) bool { return w.Labels["weights"] != "" })
+		return n == 0 || n == len(s.p.Workers)
+	},
+	"?labels-used": func(s *scope) bool {
+		labels, d := s.v.Interface().(map[string]string), &s.p.Disaggregation
+		return len(labels) == 0 || labels[RoleLabel]+labels["weights"]+d.Near != "" || len(d.Same) > 0 ||
+			!s.p.all(Builtins...) || count(s.c.Keys, func(k *Key) bool { return k.Workers != "" }) > 0
+	},
+	"?places":          func(s *scope) bool { return s.p.MaxInFlight*len(s.p.Workers) <= s.c.Server.MaxInFlight },
+	"?tokens-for-them": func(s *scope) bool { k := s.key(); return k.Tokens == 0 || k.Tokens/16 >= k.Requests },
+	"?asked-for": func(s *scope) bool {
+		name := s.model().Name
+		asks := func(k *Key) bool {
+			return slices.ContainsFunc(k.Models, func(pattern string) bool { return fits(pattern, name) })
+		}
+		after := func(m *Model) bool { return m.Fallback == name }
+		return len(s.c.Keys) == 0 || count(s.c.Keys, asks)+count(s.c.Models, after) > 0
+	},
+	"?not-a-bucket": func(s *scope) bool { return !bucket.MatchString(s.v.String()) },
 	"?not-of-body": func(s *scope) bool {
 		return !slices.ContainsFunc(Identities, func(of string) bool {
 			return strings.HasPrefix(of, ofBody) && strings.HasSuffix(of, "."+s.v.String())
@@ -188,10 +215,21 @@ func (w *Worker) takes() bool { return !w.Drain }
 
 // pathOf returns the path of a URL without its last slash.
 func pathOf(url reflect.Value) string {
-	_, rest, _ := strings.Cut(url.String(), "://")
-	_, path, _ := strings.Cut(rest, "/")
+	_, path := parts(url.String())
 	return strings.TrimSuffix("/"+path, "/")
 }
+
+// parts returns the HOST:PORT of a URL and what follows it.
+func parts(url string) (host, path string) {
+	_, rest, _ := strings.Cut(url, "://")
+	host, path, _ = strings.Cut(rest, "/")
+	return host[strings.LastIndexByte(host, '@')+1:], path
+}
+
+var (
+	otherPorts = regexp.MustCompile(`:(4317|14250|14268|16686|9411)\b`) // gRPC, Jaeger's and Zipkin's own
+	bucket     = regexp.MustCompile(`^\.|://`)
+)
 
 func (s *scope) anyPool(is func(*Pool) bool) bool {
 	return slices.ContainsFunc(s.c.Pools, func(p Pool) bool { return is(&p) })
