@@ -322,10 +322,12 @@ func (r *Request) LacksWorkers(v route.Verdict) bool {
 	return v == route.NoWorker || v == route.Fenced && r.Pool.Waker != nil && !r.WantsWeights()
 }
 
-// Known returns a verdict as the client gets it. A model that the pool names and no worker has is one whose workers are
-// away, and not a client's mistake; and so is one to which an alias with a fallback leads.
+// Known returns a verdict as the client gets it. A worker without a health check is no worker yet. A model that the
+// pool names and no worker has is one whose workers are away, and not a client's mistake; and so is one to which an
+// alias with a fallback leads.
 func (r *Request) Known(v route.Verdict) route.Verdict {
-	if v == route.UnknownModel && (r.Pool.Patterns.Names(r.Read.Req.Model) || r.Alias.After(names.Down) != nil) {
+	if v == route.Unheard || v == route.UnknownModel &&
+		(r.Pool.Patterns.Names(r.Read.Req.Model) || r.Alias.After(names.Down) != nil) {
 		return route.NoWorker
 	}
 	return v

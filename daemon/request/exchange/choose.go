@@ -174,15 +174,23 @@ func (e *Exchange) loseSession() {
 
 // await calls Choose again until a first health check must have come, or ctx ends.
 func (e *Exchange) await(ctx context.Context, ask *route.Ask) route.Verdict {
+	return poll(ctx, func(at time.Time, more bool) route.Verdict {
+		ask.At, ask.Patient = at, more
+		return e.req.Pool.Choose(&e.choice, ask)
+	})
+}
+
+// poll calls choose every 10 ms until it returns something else than Unheard, which it may while more is true.
+func poll(ctx context.Context, choose func(at time.Time, more bool) route.Verdict) route.Verdict {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(firstCheck); ; {
+	for at, end := time.Now(), time.Now().Add(firstCheck); ; {
 		select {
-		case ask.At = <-tick.C:
+		case at = <-tick.C:
 		case <-ctx.Done():
 		}
-		ask.Patient = ctx.Err() == nil && ask.At.Before(end)
-		if v := e.req.Pool.Choose(&e.choice, ask); v != route.Unheard {
+		more := ctx.Err() == nil && at.Before(end)
+		if v := choose(at, more); v != route.Unheard || !more {
 			return v
 		}
 	}
@@ -312,14 +320,25 @@ func (e *Exchange) wait(ctx context.Context, ask *route.Ask, v route.Verdict) (r
 // unqueued is why a request does not wait for another worker: that would not help it.
 var unqueued message.Fault
 
-// waitAgain has a request wait whose order has come to its end, if the workers that have not had it are full. It
-// returns nil when the choice has a worker again, and else why it got none.
+// waitAgain has a request wait whose order has come to its end, if the workers that have not had it are full, or have
+// just taken the places of those in the order. It returns nil when the choice has a worker again, and else why it got
+// none.
 func (e *Exchange) waitAgain(ctx context.Context) *message.Fault {
+	now := time.Now()
+	v := route.Lacks(&e.choice, now)
+	if v == route.Unheard {
+		v = poll(ctx, func(at time.Time, _ bool) route.Verdict {
+			now = at
+			return route.Anew(&e.choice, at)
+		})
+		if v == route.Chosen {
+			return nil
+		}
+	}
 	if e.req.Pool.Queue == nil {
 		return &unqueued
 	}
-	now := time.Now()
-	v := e.req.Missing(route.Lacks(&e.choice, now))
+	v = e.req.Missing(v)
 	if v != route.Chosen && !e.req.Patient(v) {
 		return &unqueued
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/relocate"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -127,7 +128,7 @@ func Wishes(c *Choice) []relocate.Wish {
 func Trips(c *Choice) int { return int(c.sent) }
 
 // Lacks returns the verdict on the workers that have not had the request, whose order has come to its end: Full if one
-// of them is up. Chosen: one takes it now.
+// of them is up, Unheard if one has just come and had no health check yet. Chosen: one takes it now.
 func Lacks(c *Choice, at time.Time) Verdict {
 	if c.order.pinned {
 		return alone(c.pool.Workers.Standing(c.First().ID(), c.prompt.Model, c.ask.Fence, at))
@@ -138,6 +139,9 @@ func Lacks(c *Choice, at time.Time) Verdict {
 	q := c.query()
 	q.At, q.Again, q.Tried = at, true, c.order.tried
 	_, _, standing := c.pool.Workers.Snapshot(q, nil, nil)
+	if standing == worker.Starting {
+		return Unheard
+	}
 	return nobody(standing)
 }
 
