@@ -133,7 +133,8 @@ attacks: build ## every known way to break a running daemon from outside, a line
 incidents: build ## what an operator reads while something is wrong, a JSON line an incident; INCIDENTS='-run REGEXP' for some
 	@testdata/run trials/incidents -bin bin/warmpath $(INCIDENTS)
 
-signs: build ## what may speak against a worker, played at one of 8, a JSON line a sign and load; SIGNS='-seconds 15 -run REGEXP' for less
+signs: build ## the judge at 10,000 random fleets; what may speak against a worker, played at one of 8, a JSON line a sign and load; SIGNS='-seconds 15 -run REGEXP' for less
+	go test -tags $(TAGS) -timeout 1h -run 'TestJudge$$' ./daemon/request/exchange -fleets 10000
 	@testdata/run trials/signs -bin bin/warmpath $(SIGNS)
 
 pairs: build ## 10,000 random requests to prefillers and decoders of each engine and connector, with failures: a line each; PAIRS='-connector REGEXP' for some

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	fleets   = flag.Int("fleets", 10_000, "random fleets that the judge is held to")
+	fleets   = flag.Int("fleets", 2_000, "random fleets that the judge is held to; make night plays 10000")
 	oneFleet = flag.Uint64("fleet", 0, "the seed of the only fleet to run; 0 = all")
 )
 
@@ -19,7 +19,7 @@ var (
 func TestJudge(t *testing.T) {
 	n := *fleets
 	if testing.Short() || raceEnabled {
-		n /= 20
+		n /= 4
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	if *oneFleet > 0 {
