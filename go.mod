@@ -29,6 +29,7 @@ require (
 	go.opentelemetry.io/otel/trace v1.47.0
 	go.opentelemetry.io/proto/otlp v1.11.0
 	golang.org/x/term v0.47.0
+	golang.org/x/time v0.16.0
 	oras.land/oras-go/v2 v2.7.0
 )
 

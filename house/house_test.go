@@ -63,6 +63,7 @@ var doors = map[string][]string{
 	"oras.land/oras-go/v2":                                  {"daemon/admin/registry"},
 	"github.com/opencontainers":                             {"daemon/admin/registry"},
 	"golang.org/x/term":                                     {"daemon/lab/replay", "daemon/lab", "daemon/cli"},
+	"golang.org/x/time":                                     {"daemon/fleet/probe"},
 	"golang.org/x/sys":                                      {"daemon/transport/listen", "cache/kvstore/arena"},
 }
 

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/warmpath/warmpath/cache/parts/quota"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
@@ -33,13 +35,14 @@ const freeAnswer = 256 << 10
 // asker sends the questions by one Config. It is never changed, only replaced.
 type asker struct {
 	Config
+	pace     *rate.Limiter
 	fresh    *http.Client  // Client, but each request has a connection of its own
 	replaced chan struct{} // closed when another asker takes its place: a loop that sleeps by the old interval wakes up
 }
 
-func newAsker(c Config) *asker {
+func newAsker(c Config, pace *rate.Limiter) *asker {
 	c = c.withDefaults()
-	return &asker{Config: c, fresh: withoutKeepAlive(c.Client), replaced: make(chan struct{})}
+	return &asker{Config: c, pace: pace, fresh: withoutKeepAlive(c.Client), replaced: make(chan struct{})}
 }
 
 // verdict is the result of a health check.
@@ -165,6 +168,9 @@ type question struct {
 
 // get returns the answer's status and body. Its error names no URL: that may hold a password.
 func (a *asker) get(ctx context.Context, q question) (int, []byte, error) {
+	if err := a.pace.Wait(ctx); err != nil {
+		return 0, nil, err
+	}
 	ctx, stop := context.WithTimeout(ctx, q.wait)
 	defer stop()
 	method := http.MethodGet

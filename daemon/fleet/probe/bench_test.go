@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 func BenchmarkParseMetrics(b *testing.B) {
@@ -31,7 +33,7 @@ func BenchmarkHealth(b *testing.B) {
 	roots := x509.NewCertPool()
 	roots.AddCert(secure.Certificate())
 	for name, url := range map[string]string{"http": plain.URL, "https": secure.URL} {
-		a := newAsker(Config{TLS: &tls.Config{RootCAs: roots}})
+		a := newAsker(Config{TLS: &tls.Config{RootCAs: roots}}, rate.NewLimiter(rate.Inf, 0))
 		for how, client := range map[string]*http.Client{"kept": a.Client, "fresh": a.fresh} {
 			q := question{client: client, url: url + "/health", wait: time.Minute, limit: maxHealth}
 			b.Run(name+"/"+how, func(b *testing.B) {

@@ -190,6 +190,47 @@ func TestRunCadence(t *testing.T) {
 	})
 }
 
+// TestManyWorkersTakeTurns: 2,000 workers are asked 1,000 questions a second, be they up or down, and all of them come up.
+func TestManyWorkersTakeTurns(t *testing.T) {
+	const many = 2000
+	play(t, many, func(f *fleet) {
+		questions := func() (n int) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			for _, asked := range f.asked {
+				n += asked
+			}
+			return n
+		}
+		most := func(when string, n int) {
+			t.Helper()
+			if got := questions(); got > n || got < n*9/10 {
+				t.Errorf("%s: %d questions, at most %d expected", when, got, n)
+			}
+		}
+		most("at once", 1000)
+		time.Sleep(4 * time.Second)
+		most("after 4 s", 5000)
+		time.Sleep(26 * time.Second)
+		for _, s := range f.Stats(time.Now()) {
+			if !s.Up {
+				t.Fatalf("%s is %v after 30 s", s.ID, s.State)
+			}
+		}
+		f.mu.Lock()
+		for i := range many {
+			f.health[fmt.Sprintf("w%d", i)] = syscall.ECONNREFUSED
+		}
+		f.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		before := questions()
+		time.Sleep(10 * time.Second)
+		if got := questions() - before; got > 10_001 {
+			t.Errorf("while all are down: %d questions in 10 s", got)
+		}
+	})
+}
+
 // TestIdleWorkersAreVisited: an idle worker of 64 is asked for health and metrics every ten seconds, and as often as
 // any other after its first request.
 func TestIdleWorkersAreVisited(t *testing.T) {

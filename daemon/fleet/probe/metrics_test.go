@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
@@ -50,7 +52,7 @@ func TestPageTooLong(t *testing.T) {
 		want string
 	}{{maxMetrics, ""}, {maxMetrics + 1, "/metrics: the page is longer than 8 MiB"}} {
 		size = c.size
-		p, err := newAsker(Config{}).metrics(t.Context(), s.URL+"/metrics", 5*time.Second)
+		p, err := newAsker(Config{}, rate.NewLimiter(rate.Inf, 0)).metrics(t.Context(), s.URL+"/metrics", 5*time.Second)
 		if got := fmt.Sprint(err); err == nil && (c.want != "" || p.Running != 3) || err != nil && got != c.want {
 			t.Errorf("a page of %d bytes: %+v, %v; want the error %q", c.size, p, err, c.want)
 		}

@@ -84,7 +84,7 @@ func (b *bench) growRequests(workers []string) error {
 		}
 		name := fmt.Sprintf("growth/%d workers, %d pools, %d connections", g.workers, g.pools, g.conns)
 		settle(p)
-		err = b.grown(p, name, g.conns)
+		err = b.grown(p, name, g)
 		p.Stop()
 		if err != nil {
 			return fmt.Errorf("%s: %w; its log ends %q", name, err, p.Log(300))
@@ -223,8 +223,10 @@ func (b *bench) growMetrics(workers []string) error {
 		printFigure("growth/a scrape of /metrics, 1000 workers", "ms", 20, used))
 }
 
-// grown measures five turns. The requests go over the connections in turn.
-func (b *bench) grown(p *rig.Proc, name string, conns int) error {
+// grown measures five turns. The requests go over the connections in turn. Before the first turn each connection has
+// been used, and twice as many requests have gone out as there are workers: the daemon opens its connections then.
+func (b *bench) grown(p *rig.Proc, name string, g growth) error {
+	conns := g.conns
 	drivers := min(busy, conns)
 	clients, next := make([][]*wire.Client, drivers), make([]func() []byte, drivers)
 	request := sized(1<<10, chatPath, false)
@@ -235,9 +237,9 @@ func (b *bench) grown(p *rig.Proc, name string, conns int) error {
 		for n := i; n < conns; n += drivers {
 			clients[i] = append(clients[i], &wire.Client{Addr: p.Addr})
 		}
-		all.Go(func() { // each connection is open before the first turn
-			for _, c := range clients[i] {
-				errs[i] = ask(c, next[i]())
+		all.Go(func() {
+			for n := range max(len(clients[i]), 2*g.workers/drivers) {
+				errs[i] = ask(clients[i][n%len(clients[i])], next[i]())
 				if errs[i] != nil {
 					return
 				}
