@@ -14,7 +14,8 @@
 //   - A router that shares a history asks only its part of the workers, as long as others publish what they saw of the
 //     rest (worker.Phase). A pool gets 500 questions of each kind a second at most. In a process whose timers are late
 //     pauses are up to twice as long, since requests come first. A prober begins 1,000 questions a second at most, by
-//     the limiter of golang.org/x/time/rate: 10,000 workers are up within a minute of a start (TestManyWorkersTakeTurns).
+//     the limiter of golang.org/x/time/rate: 10,000 workers are up within a minute of a start
+//     (TestManyWorkersTakeTurns).
 //   - A worker that is not up is checked twice a second, whatever the interval: it is used again within 2 s of being
 //     able to answer (TestReturnOnSocket).
 //   - A worker that comes up is asked how many engines it has before it is reported healthy, if the sink wants that:

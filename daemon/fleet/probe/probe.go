@@ -20,9 +20,9 @@ type Prober struct {
 	targets map[uint64]*target
 }
 
-// pace bounds how many questions a prober begins in a second. A question costs .5 ms of processor time: without a bound
-// the first health checks of 10,000 workers, and those of workers that are down, take all of it. Their answers come late
-// then, and workers count as down that are not.
+// pace bounds how many questions a prober begins in a second. A question costs .5 ms of processor time. Without a bound
+// the first health checks of 10,000 workers, and those of workers that are down, take all of it. Their answers are late
+// then, and healthy workers count as down.
 const pace = 1000
 
 // New makes a prober. It sends nothing until Run.
