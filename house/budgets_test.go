@@ -22,7 +22,7 @@ var budgets = map[string]size{
 	"daemon":                  {lines: 1350, exported: 40, pairs: 4, spread: 1}, // wires the other packages and decides nothing
 	"daemon/request/attempt":  {lines: 2200, exported: 30, pairs: 6, spread: 4},
 	"daemon/peers":            {lines: 5200, exported: 90, pairs: 6, spread: 4}, // one stream, and the file in its form
-	"daemon/request/exchange": {lines: 2000, exported: 30, pairs: 6, spread: 5},
+	"daemon/request/exchange": {lines: 2100, exported: 30, pairs: 6, spread: 5},
 	"daemon/fleet/judge":      {lines: 4500, exported: 110, pairs: 6, spread: 4},
 	"daemon/fleet/worker":     {lines: 5800, exported: 180, pairs: 9, spread: 4},
 	"daemon/request/route":    {lines: 5800, exported: 200, pairs: 9, spread: 6},
