@@ -67,7 +67,7 @@ func (p *pool) HandOver(id string, within time.Duration) (conversations, request
 	p.leaving.mu.Lock()
 	defer p.leaving.mu.Unlock()
 	p.leaving.end(id)
-	plan := book.Plan(id, p.route.Workers.Takers, time.Now(), time.Now().Add(within))
+	plan := book.Plan(id, time.Now(), time.Now().Add(within))
 	if !p.route.Workers.Drain(id, true, time.Now()) {
 		plan.End()
 		return 0, 0, false, nil
@@ -198,7 +198,7 @@ func (p *pool) rebalance(now time.Time) {
 	}
 	for id := range l.drained {
 		if _, known := drained[id]; !known {
-			if plan := p.route.Book.Plan(id, p.route.Workers.Takers, now, now.Add(leaveTime)); plan.All() > 0 {
+			if plan := p.route.Book.Plan(id, now, now.Add(leaveTime)); plan.All() > 0 {
 				p.begin(id, leaveTime, plan)
 			}
 		}
@@ -213,7 +213,7 @@ func (p *pool) rebalance(now time.Time) {
 			takers = slices.DeleteFunc(takers, func(other string) bool { return other == id })
 			break
 		}
-		if plan := p.route.Book.Join(id, p.route.Workers.Takers, now, now.Add(joinTime)); plan != nil {
+		if plan := p.route.Book.Join(id, now, now.Add(joinTime)); plan != nil {
 			p.begin(id, joinTime, plan)
 		}
 	}

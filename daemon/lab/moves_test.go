@@ -35,12 +35,12 @@ func TestRolling(t *testing.T) {
 		t.Logf("%s: P90 %.2f s, then %.2f s; hit rate %.3f, then %.3f; %d moved, %.2f of their tokens unused", run.Strategy,
 			before.p90, while.p90, before.hits, while.hits, m.Moved, unused)
 		grows[run.Strategy] = while.p90 / before.p90
-		if m.Moved > 0 && (unused > .35 || while.hits < before.hits-.02) || run.Count(trial.Answered) != len(run.Outcomes) {
+		if m.Moved > 0 && (unused > .2 || while.hits < before.hits-.02) || run.Count(trial.Answered) != len(run.Outcomes) {
 			t.Errorf("%s: %.2f of the tokens moved are unused, the hit rate falls from %.3f to %.3f", run.Strategy, unused,
 				before.hits, while.hits)
 		}
 	}
-	if plain, with := grows["native:prefixaware"], grows["native:prefixaware@hand-over"]; with > 1+(plain-1)*.6 {
+	if plain, with := grows["native:prefixaware"], grows["native:prefixaware@hand-over"]; with > 1+(plain-1)*.45 {
 		t.Errorf("P90 grows to %.2f of before with a hand-over, and to %.2f without", with, plain)
 	}
 }

@@ -39,7 +39,7 @@ func (r *Router) Leaves(now time.Duration, number int, within time.Duration) {
 	if r.HandOver {
 		at := r.at(now)
 		r.plans = append(r.plans, plan{until: at.Add(within),
-			Plan: r.pool.Book.Plan(name(number), r.pool.Workers.Takers, at, at.Add(within))})
+			Plan: r.pool.Book.Plan(name(number), at, at.Add(within))})
 	}
 }
 
@@ -65,7 +65,7 @@ func (r *Router) join(at time.Time) {
 	if len(r.plans) > 0 || len(r.joins) == 0 {
 		return
 	}
-	if p := r.pool.Book.Join(r.joins[0], r.pool.Workers.Takers, at, at.Add(joinTime)); p != nil {
+	if p := r.pool.Book.Join(r.joins[0], at, at.Add(joinTime)); p != nil {
 		r.plans = append(r.plans, plan{until: at.Add(joinTime), Plan: p})
 	}
 	r.joins = r.joins[1:]

@@ -66,15 +66,17 @@ type Counts struct {
 type stays uint8
 
 const (
-	free  stays = iota // it does not
-	held               // the conversation is to be moved away, and is still there
-	moves              // it has been moved there from a worker that goes on
+	free    stays = iota // it does not
+	held                 // the conversation is to be moved away, and is still there
+	arrived              // it has been moved there, and no turn has come since
 )
 
 // Book keeps the last requests of conversations. It is safe for concurrent use. The zero value keeps nothing until
 // Configure.
 type Book struct {
-	Tier func() bool // whether the workers share a tier; nil = they do not. It is set before the first plan
+	// Both are set before the first plan.
+	Tier   func() bool                  // whether the workers share a tier; nil = they do not
+	Takers func(now time.Time) []string // the workers that take requests: one that drains does not
 
 	bound atomic.Int64 // bytes; 0 = nothing is kept
 	holds atomic.Int32 // conversations whose next turn goes to their worker
@@ -84,6 +86,8 @@ type Book struct {
 	order  linked.List[Conversation] // the one that was answered longest ago first
 	counts Counts
 	tasks  []*Task
+
+	arrivals []*Conversation // may be arrived, the one that has been moved first is the first
 }
 
 // Configure sets how many bytes the book may take.
@@ -206,10 +210,34 @@ func (b *Book) Home(hashes []uint64, now time.Time) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c := b.find(hashes); c != nil && c.stays != free {
+		if c.stays == arrived && !b.takes(c.Worker, now) { // it drains in its turn, or is down
+			b.hold(c, free)
+			return ""
+		}
 		c.asked = now
 		return c.Worker
 	}
 	return ""
+}
+
+// forget lets the next turns of conversations go to any worker that have been moved and have ended. The caller holds
+// b.mu.
+func (b *Book) forget(now time.Time) {
+	for len(b.arrivals) > 0 {
+		c := b.arrivals[0]
+		if c.stays == arrived && c.GoesOn(now) >= ended {
+			return
+		}
+		if c.stays == arrived {
+			b.hold(c, free)
+		}
+		b.arrivals = b.arrivals[1:]
+	}
+}
+
+// takes reports whether a worker takes requests.
+func (b *Book) takes(worker string, now time.Time) bool {
+	return slices.Contains(b.Takers(now), worker)
 }
 
 // turnTime bounds how long a turn that has come is expected to be kept: after that its answer has failed.
@@ -240,8 +268,8 @@ func (b *Book) Leave(worker string, now time.Time) []*Conversation {
 
 // Gain returns conversations of the other workers to move to one that has come, so that it has its share of them. It
 // holds them as Leave does. It returns none if the worker has half of its share.
-func (b *Book) Gain(worker string, workers []string, now time.Time) (all []*Conversation) {
-	talks := b.live(now)
+func (b *Book) Gain(worker string, now time.Time) (all []*Conversation) {
+	talks, workers := b.live(now), b.Takers(now)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	mean := 0.
@@ -295,9 +323,9 @@ func (b *Book) Next(c *Conversation) (r *Request, at string) {
 }
 
 // Moved records that another worker holds the prompt of r, which Next returned; "" = the move has failed. It returns
-// false if r is not the conversation's last request any more, and the worker that leaves has answered a later one. then
-// is where the next turn goes.
-func (b *Book) Moved(c *Conversation, r *Request, to string, way Way, then stays) bool {
+// false if r is not the conversation's last request any more, and the worker that leaves has answered a later one. The
+// next turn goes where the conversation has moved.
+func (b *Book) Moved(c *Conversation, r *Request, to string, way Way) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c.stays == held && c.Request != r && to != "" {
@@ -316,7 +344,8 @@ func (b *Book) Moved(c *Conversation, r *Request, to string, way Way, then stays
 	}
 	if here {
 		c.Worker, c.moved = to, true
-		b.hold(c, then)
+		b.hold(c, arrived)
+		b.arrivals = append(b.arrivals, c)
 	}
 	return true
 }

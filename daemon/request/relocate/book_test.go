@@ -55,7 +55,7 @@ func grow(id, turns int) (hashes []uint64) {
 }
 
 func newBook(bytes int) *Book {
-	b := &Book{}
+	b := &Book{Takers: up("a", "b", "c")}
 	b.Configure(bytes)
 	return b
 }
@@ -86,14 +86,36 @@ func TestConversations(t *testing.T) {
 	if next(b, all[0]) == nil || all[0].Tokens != 300 || b.Home(grow(1, 4), at) != "a" {
 		t.Errorf("after a turn at the worker that leaves it is not moved any more")
 	}
-	b.Moved(all[0], all[0].Request, "c", Compute, free)
-	if next(b, all[0]) != nil || b.Home(grow(1, 4), at) != "" {
-		t.Error("it has moved, and is moved again or held back")
+	b.Moved(all[0], all[0].Request, "c", Compute)
+	if next(b, all[0]) != nil || b.Home(grow(1, 4), at) != "c" {
+		t.Error("it has moved, and is moved again, or its next turn does not follow")
 	}
 	b.answered("c", 1, 4)
 	b.answered("c", 1, 5)
 	if c := b.Counts(); c.Moved != 1 || c.Used != 1 || c.TokensMoved != 300 || c.TokensUsed != 300 || c.Failed != 0 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestMovedOnly: the next turn does not follow to a worker that drains in its turn, and nothing is remembered of a
+// conversation that has ended.
+func TestMovedOnly(t *testing.T) {
+	b := newBook(1 << 20)
+	b.answered("a", 1, 1)
+	b.answered("a", 2, 1)
+	for _, c := range b.Leave("a", at) {
+		b.Moved(c, c.Request, "c", Compute)
+	}
+	b.Takers = up("d")
+	if to := b.Home(grow(1, 2), at); to != "" {
+		t.Errorf("the next turn goes to %q, which drains", to)
+	}
+	b.Due(at.Add(time.Minute))
+	if n := b.holds.Load(); n != 1 {
+		t.Errorf("%d are held; want the one that may go on", n)
+	}
+	if b.Due(at.Add(time.Hour)); b.holds.Load() != 0 || len(b.arrivals) != 0 {
+		t.Errorf("%d are held after an hour", b.holds.Load())
 	}
 }
 
@@ -106,7 +128,7 @@ func TestTurnElsewhere(t *testing.T) {
 	if next(b, all[0]) != nil || b.Home(grow(1, 3), at) != "" {
 		t.Error("it is moved, though it lives elsewhere")
 	}
-	b.Moved(all[0], all[0].Request, "", Compute, free)
+	b.Moved(all[0], all[0].Request, "", Compute)
 	b.Release(all)
 	if b.holds.Load() != 0 || b.Counts().Failed != 1 {
 		t.Errorf("%d held, %+v", b.holds.Load(), b.Counts())
@@ -151,7 +173,7 @@ func TestBookBeside(t *testing.T) {
 		all := b.Leave("0", at)
 		for i, c := range all {
 			if r, _ := b.Next(c); r != nil {
-				b.Moved(c, r, []string{"", "1"}[i%2], Compute, free)
+				b.Moved(c, r, []string{"", "1"}[i%2], Compute)
 			}
 		}
 		b.Release(all)

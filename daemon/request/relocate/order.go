@@ -19,7 +19,7 @@ const (
 	ends = .1
 
 	// probable is the probability of a next turn from which on a conversation is moved.
-	probable = .75
+	probable = .82
 
 	// ended is the probability below which a conversation is given up. Between that and probable it is not moved, and may
 	// have its next turn where it is.

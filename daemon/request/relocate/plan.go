@@ -34,7 +34,6 @@ const (
 // when. It reads no clock and sends nothing, so that the lab runs it in virtual time. It is safe for concurrent use.
 type Plan struct {
 	book        *Book
-	workers     func(now time.Time) []string // that take requests
 	from, until time.Time
 	all         []*Conversation // that are held
 	only        string          // the worker that all move to; "" = to any but theirs
@@ -84,22 +83,20 @@ type Move struct {
 // Share returns how much of the prompt the piece is, from 0 to 1.
 func (m *Move) Share() float64 { return float64(m.Tokens) / float64(max(1, m.Request.tokens)) }
 
-// Plan returns the moves away from a worker that leaves at an instant. workers returns those that take requests. The
-// conversations are held at the worker until each is moved or the plan ends.
-func (b *Book) Plan(worker string, workers func(now time.Time) []string, now, until time.Time) *Plan {
+// Plan returns the moves away from a worker that leaves at an instant. The conversations are held at the worker until
+// each is moved or the plan ends. The next turn of one that has moved goes to its new worker.
+func (b *Book) Plan(worker string, now, until time.Time) *Plan {
 	all := b.Leave(worker, now)
-	return &Plan{book: b, all: all, left: slices.Clone(all), workers: workers, pace: startPace, from: now, until: until}
+	return &Plan{book: b, all: all, left: slices.Clone(all), pace: startPace, from: now, until: until}
 }
 
-// Join returns the moves to a worker that has come, nil if there are none. The next turn of each conversation that has
-// moved goes there, until the plan ends.
-func (b *Book) Join(worker string, workers func(now time.Time) []string, now, until time.Time) *Plan {
-	all := b.Gain(worker, workers(now), now)
+// Join is Plan for the moves to a worker that has come, nil if there are none.
+func (b *Book) Join(worker string, now, until time.Time) *Plan {
+	all := b.Gain(worker, now)
 	if len(all) == 0 {
 		return nil
 	}
-	return &Plan{book: b, all: all, left: slices.Clone(all), workers: workers, pace: startPace, from: now, until: until,
-		only: worker}
+	return &Plan{book: b, all: all, left: slices.Clone(all), pace: startPace, from: now, until: until, only: worker}
 }
 
 // orderEvery is how often a plan looks at the workers.
@@ -114,7 +111,7 @@ func (p *Plan) order(now time.Time) {
 	for _, l := range p.targets {
 		l.gone = true
 	}
-	talks, workers := p.book.live(now), p.workers(now)
+	talks, workers := p.book.live(now), p.book.Takers(now)
 	p.mean = 0
 	for _, id := range workers {
 		i := slices.IndexFunc(p.targets, func(l *target) bool { return l.to == id })
@@ -139,6 +136,10 @@ func (p *Plan) Next(now time.Time) (m *Move, wait time.Duration) {
 		if l.busy {
 			wait = again
 			continue
+		}
+		if l.gone && l.move.talk != nil { // what it has of the conversation is lost
+			p.left = append(p.left, l.move.talk)
+			l.move.talk = nil
 		}
 		if p.only != "" && l.to != p.only {
 			continue
@@ -204,12 +205,8 @@ func (p *Plan) Moved(m *Move, to string, cached int, began, now time.Time) bool 
 		return false
 	}
 	l.busy, l.free = false, now.Add(time.Duration(rest*min(1, float64(l.talks)/max(1, p.mean))*float64(took)))
-	then := free
-	if p.only != "" {
-		then = moves
-		if to != p.only {
-			to = ""
-		}
+	if p.only != "" && to != p.only {
+		to = ""
 	}
 	// A first piece may have been cached.
 	if n := m.Tokens - m.done; to != "" && m.done > 0 && n >= leastPiece && took > 0 {
@@ -224,7 +221,7 @@ func (p *Plan) Moved(m *Move, to string, cached int, began, now time.Time) bool 
 		l.move.done, l.move.To = m.Tokens, to // another one, if that took no request of its kind
 	default:
 		l.move.talk = nil
-		switch done := p.book.Moved(m.talk, m.Request, to, way, then); {
+		switch done := p.book.Moved(m.talk, m.Request, to, way); {
 		case !done: // a turn has come to the worker that leaves meanwhile
 			p.left = append(p.left, m.talk)
 		case to == "":

@@ -44,7 +44,8 @@ func there(m *Move) string { return m.To }
 func TestPieces(t *testing.T) {
 	b := newBook(1 << 20)
 	b.talks(5000, "abbcccc")
-	p := b.Plan("a", up("b", "c"), at, at.Add(time.Hour))
+	b.Takers = up("b", "c")
+	p := b.Plan("a", at, at.Add(time.Hour))
 	sent := steps(p, time.Minute, there)
 	for i, m := range sent {
 		if m.To != "b" || i > 0 && m.Tokens <= sent[i-1].Tokens || m.Whole != (i == len(sent)-1) {
@@ -63,7 +64,8 @@ func TestPieces(t *testing.T) {
 func TestEvenly(t *testing.T) {
 	b := newBook(8 << 20)
 	b.talks(1000, "aaaaaabbbbbbcccccc")
-	p := b.Plan("a", up("b", "c", "new"), at, at.Add(time.Hour))
+	b.Takers = up("b", "c", "new")
+	p := b.Plan("a", at, at.Add(time.Hour))
 	for _, m := range steps(p, 20*time.Second, there) {
 		if m.To != "new" {
 			t.Errorf("one moves to %s", m.To)
@@ -78,7 +80,8 @@ func TestEvenly(t *testing.T) {
 func TestNoPieces(t *testing.T) {
 	b := newBook(1 << 20)
 	b.talks(5000, "a")
-	p := b.Plan("a", up("b"), at, at.Add(time.Hour))
+	b.Takers = up("b")
+	p := b.Plan("a", at, at.Add(time.Hour))
 	sent := steps(p, time.Minute, func(m *Move) string {
 		if m.Whole {
 			return "b"
@@ -94,7 +97,8 @@ func TestNoPieces(t *testing.T) {
 func TestTurnDuringMove(t *testing.T) {
 	b := newBook(1 << 20)
 	b.talks(1000, "a")
-	p := b.Plan("a", up("b"), at, at.Add(time.Hour))
+	b.Takers = up("b")
+	p := b.Plan("a", at, at.Add(time.Hour))
 	turns := 0
 	steps(p, time.Minute, func(m *Move) string {
 		if turns++; turns == 1 {
@@ -108,8 +112,26 @@ func TestTurnDuringMove(t *testing.T) {
 		}
 		return "b"
 	})
-	if c := b.Counts(); turns < 2 || c.Moved != 1 || c.TokensMoved != 1500 || b.Home(grow(1, 3), at) != "" {
+	if c := b.Counts(); turns < 2 || c.Moved != 1 || c.TokensMoved != 1500 || b.Home(grow(1, 3), at) != "b" {
 		t.Errorf("%d pieces, %+v", turns, c)
+	}
+	p.End()
+}
+
+// TestTargetDrains: a worker that drains during a move gets no further piece, and another one gets the conversation.
+func TestTargetDrains(t *testing.T) {
+	b := newBook(1 << 20)
+	b.talks(3000, "a")
+	b.Takers = up("b")
+	p := b.Plan("a", at, at.Add(time.Hour))
+	to := ""
+	steps(p, time.Minute, func(m *Move) string {
+		to += m.To
+		b.Takers = up("c")
+		return m.To
+	})
+	if strings.Count(to, "b") > 2 || !strings.HasSuffix(to, "ccc") || b.Counts().Moved != 1 {
+		t.Errorf("pieces are sent to %s, %+v", to, b.Counts())
 	}
 	p.End()
 }
@@ -118,7 +140,8 @@ func TestTurnDuringMove(t *testing.T) {
 func TestNobodyToMoveTo(t *testing.T) {
 	b := newBook(1 << 20)
 	b.talks(1000, "aa")
-	p := b.Plan("a", up(), at, at.Add(time.Minute))
+	b.Takers = up()
+	p := b.Plan("a", at, at.Add(time.Minute))
 	if sent := steps(p, 2*time.Second, there); sent != nil || b.Home(grow(1, 2), at) != "a" {
 		t.Errorf("%d pieces are sent to nobody", len(sent))
 	}
@@ -131,7 +154,8 @@ func TestNobodyToMoveTo(t *testing.T) {
 func TestJoin(t *testing.T) {
 	b := newBook(8 << 20)
 	b.talks(1000, "aaaaaabbbbbbbb")
-	p := b.Join("new", up("a", "b", "new"), at, at.Add(time.Minute))
+	b.Takers = up("a", "b", "new")
+	p := b.Join("new", at, at.Add(time.Minute))
 	sent := steps(p, time.Minute, there)
 	if talks := b.live(at); talks["new"] != 4 || talks["a"] < 4 || talks["b"] < 4 {
 		t.Errorf("the workers have %v", talks)
@@ -148,7 +172,7 @@ func TestJoin(t *testing.T) {
 	if b.holds.Load() != 0 {
 		t.Errorf("%d are held after their next turns", b.holds.Load())
 	}
-	if b.Join("new", up("a", "b", "new"), at, at.Add(time.Minute)) != nil {
+	if b.Join("new", at, at.Add(time.Minute)) != nil {
 		t.Error("it gets more than its share")
 	}
 }
@@ -157,7 +181,8 @@ func TestJoin(t *testing.T) {
 func TestJoinElsewhere(t *testing.T) {
 	b := newBook(8 << 20)
 	b.talks(1000, "aaaabbbb")
-	p := b.Join("new", up("a", "b", "new"), at, at.Add(time.Minute))
+	b.Takers = up("a", "b", "new")
+	p := b.Join("new", at, at.Add(time.Minute))
 	steps(p, 5*time.Second, func(*Move) string { return "a" })
 	if said := p.End(); said.Moved != 0 || said.Failed == 0 || b.live(at)["b"] != 4 {
 		t.Errorf("%+v, %v", said, b.live(at))
@@ -172,7 +197,8 @@ func TestSilent(t *testing.T) {
 	b := newBook(1 << 20)
 	b.talks(1000, "a")
 	now := at.Add(50 * time.Second)
-	p := b.Plan("a", up("b"), now, now.Add(time.Minute))
+	b.Takers = up("b")
+	p := b.Plan("a", now, now.Add(time.Minute))
 	if m, wait := p.Next(now); m != nil || wait == 0 {
 		t.Fatalf("%v is moved, wait %v", m, wait)
 	}

@@ -36,7 +36,8 @@ func through(p *Plan, has func(m *Move) (to string, cached int)) (sent string) {
 // TestThroughATier: the worker that leaves stores a prompt, and the new one loads it in one piece.
 func TestThroughATier(t *testing.T) {
 	b := tiered(5000, "a")
-	p := b.Plan("a", up("b"), at, at.Add(time.Hour))
+	b.Takers = up("b")
+	p := b.Plan("a", at, at.Add(time.Hour))
 	sent := through(p, func(m *Move) (string, int) { return m.To, 4900 })
 	if sent != "1a5000 2b5000 " {
 		t.Errorf("sent %q; want a store at a, a load at b", sent)
@@ -52,7 +53,8 @@ func TestThroughATier(t *testing.T) {
 // The others move in pieces.
 func TestTheTierHasLost(t *testing.T) {
 	b := tiered(5000, "aaa")
-	p := b.Plan("a", up("b"), at, at.Add(time.Hour))
+	b.Takers = up("b")
+	p := b.Plan("a", at, at.Add(time.Hour))
 	stores, pieces := 0, 0
 	through(p, func(m *Move) (string, int) {
 		if m.Way == Store {
@@ -70,7 +72,8 @@ func TestTheTierHasLost(t *testing.T) {
 // TestTheWorkerDiesBeforeItStores: what it wrote before is loaded all the same.
 func TestTheWorkerDiesBeforeItStores(t *testing.T) {
 	b := tiered(5000, "a")
-	p := b.Plan("a", up("b"), at, at.Add(time.Hour))
+	b.Takers = up("b")
+	p := b.Plan("a", at, at.Add(time.Hour))
 	through(p, func(m *Move) (string, int) {
 		if m.Way == Store {
 			return "", 0
@@ -85,7 +88,8 @@ func TestTheWorkerDiesBeforeItStores(t *testing.T) {
 // TestNobodyLoads: the new worker takes nothing; the conversation stays where it is, and nothing is left held.
 func TestNobodyLoads(t *testing.T) {
 	b := tiered(5000, "a")
-	p := b.Plan("a", up("b"), at, at.Add(time.Hour))
+	b.Takers = up("b")
+	p := b.Plan("a", at, at.Add(time.Hour))
 	through(p, func(m *Move) (string, int) {
 		if m.Way == Store {
 			return m.To, 5000

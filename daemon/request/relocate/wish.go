@@ -165,6 +165,7 @@ func (b *Book) isOver(t *Task) bool {
 func (b *Book) Due(now time.Time) *Task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.forget(now)
 	b.tasks = slices.DeleteFunc(b.tasks, b.isOver)
 	i := slices.IndexFunc(b.tasks, func(t *Task) bool { return !t.at.After(now) })
 	if i < 0 {

@@ -107,6 +107,7 @@ func New(c Config) *Pool {
 		c.Secret = NewSecret()
 	}
 	p.secret.Store(&c.Secret)
+	p.Book.Takers = func(now time.Time) []string { return p.Workers.Takers(now) }
 	p.Book.Tier = func() bool { return p.SharedTokens() > 0 }
 	c.Workers.Caches = caches{p}
 	p.Workers = worker.New(c.Workers, c.Began)
