@@ -59,6 +59,10 @@ var words = map[string]func(s *scope) bool{
 		history, _ := parts(s.c.History.Redis)
 		return own == "" || own != state && own != history
 	},
+	"?no-database": func(s *scope) bool { return !clusterDB.MatchString(s.v.String()) },
+	"?no-key": func(s *scope) bool {
+		return count(s.c.Keys, func(k *Key) bool { return k.File == s.v.String() }) == 0
+	},
 	"?all-versions": func(s *scope) bool {
 		n := count(s.p.Workers, func(w *Worker) bool { return w.Labels["weights"] != "" })
 		return n == 0 || n == len(s.p.Workers)
@@ -228,6 +232,7 @@ func parts(url string) (host, path string) {
 
 var (
 	otherPorts = regexp.MustCompile(`:(4317|14250|14268|16686|9411)\b`) // gRPC, Jaeger's and Zipkin's own
+	clusterDB  = regexp.MustCompile(`/[1-9]\d*\?.*cluster=true`)
 	bucket     = regexp.MustCompile(`^\.|://`)
 )
 

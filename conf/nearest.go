@@ -11,7 +11,7 @@ var otherNames = map[string]string{"rpm": "requests_per_minute", "tpm": "tokens_
 	"header": "identity", "timeout": "header_timeout", "backends": "workers", "upstreams": "workers", "servers": "workers",
 	"endpoints": "workers", "address": "url", "host": "url", "endpoint": "url", "bind": "listen", "port": "listen",
 	"concurrency": "max_in_flight", "max_concurrency": "max_in_flight", "targets": "to", "api_keys": "keys",
-	"key": "file", "secret": "file", "token": "file", "api_key": "file"}
+	"key": "file", "secret": "file", "token": "file", "api_key": "file", "weights": "labels"}
 
 // remedyFor offers the known key nearest to key, or lists them all if none is near.
 func remedyFor(key string, known []string) string {

@@ -76,46 +76,12 @@ func (r *report) table(path string, v any, t reflect.Type) bool {
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		f, known := field(t, k)
 		if !known {
-			r.add(child(path, k), "unknown key", remedyIn(k, keysOf(t)))
+			r.add(child(path, k), "unknown key", remedyFor(k, keysOf(t)))
 			continue
 		}
 		ok = r.schema(child(path, k), m[k], f.Type) && ok
 	}
 	return ok
-}
-
-// remedyIn is remedyFor, with the tables that have such a key.
-func remedyIn(key string, known []string) string {
-	remedy, tables := remedyFor(key, known), tablesWith(key, reflect.TypeFor[Config](), "")
-	if len(tables) == 0 || len(tables) > 3 || otherNames[key] != "" {
-		return remedy
-	}
-	at := strings.Join(tables, " or ")
-	if near, is := strings.CutSuffix(remedy, "?"); is {
-		return fmt.Sprintf("%s, or %s of %s?", near, key, at)
-	}
-	return "it is a key of " + at
-}
-
-// tablesWith lists the headings of the tables in t, whose name is given, that have a key.
-func tablesWith(key string, t reflect.Type, name string) (all []string) {
-	for f := range t.Fields() {
-		below, in, heading := strings.TrimPrefix(name+"."+f.Tag.Get("toml"), "."), f.Type, "[%s]"
-		switch in.Kind() {
-		case reflect.Slice:
-			in, heading = in.Elem(), "[[%s]]"
-		case reflect.Map:
-			in, below = in.Elem(), below+".NAME"
-		}
-		if in.Kind() != reflect.Struct || f.Tag.Get("toml") == "-" || readsItself(in) {
-			continue
-		}
-		if _, has := field(in, key); has {
-			all = append(all, fmt.Sprintf(heading, below))
-		}
-		all = append(all, tablesWith(key, in, below)...)
-	}
-	return all
 }
 
 // index is the place of an element in a list.
