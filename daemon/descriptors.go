@@ -30,7 +30,8 @@ func (r *descriptorLimit) fit(c *conf.Config, pools []*pool) (clients, admin int
 		k.Workers += len(p.set.Load().conf.Workers)
 	}
 	most, admin := listen.Room(limit, k)
-	if most < clients && int64(most) != r.logged.Swap(int64(most)) {
+	if was := r.logged.Load(); most < clients && (was == 0 || int64(most) < was*9/10) { // a worker more or less is no news
+		r.logged.Store(int64(most))
 		r.log.Warn("max_connections is lowered to what the limit of open files has room for: a stream takes two "+
 			"descriptors; raise the limit (ulimit -n, systemd's LimitNOFILE) or lower server.max_connections",
 			"max_connections", clients, "in_force", most, "open_files", limit, "needed", listen.Needs(clients, k))

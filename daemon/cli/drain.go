@@ -70,6 +70,9 @@ func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
 	if err != nil {
 		return err
 	}
+	if text := warningOf(raw); text != "" {
+		fmt.Fprintln(out, "warning:", text)
+	}
 	if d.method == http.MethodDelete {
 		return d.back(ctx, out, pool, worker)
 	}
@@ -79,9 +82,6 @@ func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
 	if d.handOver && json.Unmarshal(raw, &moves) == nil {
 		fmt.Fprintf(out, "%d conversations and %d requests move to other workers within %s; until then each goes on there\n",
 			moves.Moves, moves.Streams, d.within)
-	}
-	if text := warningOf(raw); text != "" {
-		fmt.Fprintln(out, "warning:", text)
 	}
 	w := drained{admin: &d.admin, wait: d.wait, pool: pool, worker: worker}
 	return w.await(ctx, out)

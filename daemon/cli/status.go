@@ -112,7 +112,11 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 				r.Demand, wantedBy(r.Up, r.Wanted))
 		}
 		if p.Rests != "" {
-			fmt.Fprintf(out, "AT ZERO: no worker is up, and requests wait for one, %s at most\n", p.Rests)
+			state := "AT ZERO"
+			if slices.ContainsFunc(p.Workers, func(w operator.WorkerState) bool { return w.State == "paused" }) {
+				state = "PAUSED"
+			}
+			fmt.Fprintf(out, "%s: no worker is up, and requests wait for one, %s at most\n", state, p.Rests)
 		}
 		writeQueue(out, p)
 		for _, entry := range slices.Sorted(maps.Keys(p.Strategy.Refused)) {

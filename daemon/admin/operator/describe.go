@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -77,11 +78,11 @@ func Describe(pools []*Pool) (all []PoolState) {
 	for _, p := range pools {
 		live := 0
 		stats := p.Workers.Stats(now)
-		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now), Workers: []WorkerState{},
+		s := PoolState{Name: p.Name, View: "routed history", Workers: []WorkerState{},
 			Queue: p.Queue.State(shownFlows), Breaks: p.Breaks()}
 		s.WhyNot, s.Panics = p.verdict(stats)
 		if p.rests(now) {
-			s.Rests = p.Holds.String()
+			s.Rests = cmp.Or(p.Holds, p.Header).String()
 		}
 		s.Canaries, s.Astray = p.CanaryNames(), p.astray(stats)
 		for _, a := range p.Aliases {
@@ -94,6 +95,9 @@ func Describe(pools []*Pool) (all []PoolState) {
 			s.Quarantine = st.Stats().Quarantined
 		}
 		for _, w := range stats {
+			if w.Up {
+				s.Up++
+			}
 			s.Workers = append(s.Workers, describeWorker(w, now))
 			e := describeEvents(p, w.ID)
 			last := &s.Workers[len(s.Workers)-1]

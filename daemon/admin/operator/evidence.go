@@ -65,8 +65,13 @@ func (c commands) check(flags string) string {
 // get asks this process for a page.
 func (c commands) get(path string) string { return "curl -gs " + c.curl + path }
 
-// post has this process do something.
-func (c commands) post(path string) string { return "curl -X POST -gs " + c.curl + path }
+// order has this process order its workers, which it does with a token only; without one it is status.
+func (c commands) order(path string) string {
+	if !strings.Contains(c.curl, "Authorization") {
+		return c.status("status")
+	}
+	return "curl -X POST -gs " + c.curl + path
+}
 
 // anywhere is a file's path for a shell in any folder.
 func anywhere(file string) string {

@@ -71,6 +71,8 @@ func (f *fleet) become(t *testing.T, name, what string) {
 	case "", "starting":
 	case "down":
 		f.Workers.Dead(id, "connection refused", now)
+	case "paused":
+		f.Workers.Paused(name, now)
 	case "draining":
 		f.Workers.Drain(name, true, now)
 	case "back":

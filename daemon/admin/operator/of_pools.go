@@ -84,8 +84,9 @@ var ofPools = []reading[*Pool]{
 		"up, and no request waits for one; or none lists a model that the pool is for, or accepts this router's key.",
 		poolLabels,
 		func(p *Pool) float64 { return bit(p.canServe(time.Now())) }),
-	gauge("pool_rests", "1 while no worker is up, and requests wait for one (wait_empty). The pool is ready.", poolLabels,
-		func(p *Pool) float64 { return bit(p.rests(time.Now())) }),
+	gauge("pool_rests", "1 while no worker is up, and requests wait for one (wait_empty) or at one that is paused, for "+
+		"pause_max at most. The pool is ready.", poolLabels,
+		func(p *Pool) float64 { return bit(p.restsWell(time.Now())) }),
 	gauge("pool_keys_shut_out", "Keys with workers of their own (keys.workers) none of which is up: their requests get "+
 		"503. warmpath status names them.", poolLabels,
 		func(p *Pool) float64 { return float64(len(p.shutOut(p.Workers.Stats(time.Now())))) }),

@@ -43,6 +43,7 @@ type Pool struct {
 	Unwoken  string                         // why the last call of wake_url was not taken; "" = it was, or there was none
 	Leaving  Leaving                        // moves conversations away from workers that leave
 	Holds    time.Duration                  // for so long requests wait while no worker is up; 0 = they do not
+	Header   time.Duration                  // for so long one waits for its answer at a worker, also at a paused one
 }
 
 // Leaving moves conversations away from workers that leave.
@@ -151,15 +152,22 @@ func empty(stats []worker.Stats) bool {
 	return !slices.ContainsFunc(stats, func(s worker.Stats) bool { return s.Up && !s.Prefills })
 }
 
+// paused reports whether a worker is paused that gets the requests which no other one takes.
+func paused(stats []worker.Stats) bool {
+	return slices.ContainsFunc(stats, func(s worker.Stats) bool {
+		return s.Last && s.State == worker.Paused && !s.Prefills
+	})
+}
+
 // verdict returns why a pool cannot serve, "" if it can, and whether it serves all the same, by panic alone. One whose
-// requests wait for a worker can: if a load balancer sent it none, nothing would ask for the worker.
+// requests wait for a worker, or at a paused one, can: if a load balancer sent it none, nothing would ask for it.
 func (p *Pool) verdict(stats []worker.Stats) (why string, panics bool) {
 	switch why = p.whyNot(stats); {
 	case why != WhyEmpty && why != WhyPrefill:
 		return why, false
 	case p.panics(stats):
 		return WhyPanics, true
-	case p.Holds > 0:
+	case p.Holds > 0 || paused(stats):
 		return "", false
 	}
 	return why, false
@@ -170,6 +178,11 @@ func (p *Pool) rests(now time.Time) bool {
 	stats := p.Workers.Stats(now)
 	why, panics := p.verdict(stats)
 	return why == "" && !panics && empty(stats)
+}
+
+// restsWell reports whether rests is as it should be: no worker has been paused for too long.
+func (p *Pool) restsWell(now time.Time) bool {
+	return p.rests(now) && !slices.ContainsFunc(p.Workers.Stats(now), func(s worker.Stats) bool { return s.Forgotten })
 }
 
 // canServe reports whether the pool is ready in the answer of /ready.

@@ -25,7 +25,11 @@ func TestWhetherAPoolCanServe(t *testing.T) {
 		if brief := briefly([]*Pool{p.Pool})[0]; brief.Ready != ready || brief.Workers != len(got.Workers) {
 			t.Errorf("%q, panic %v: ready %v with %d workers; want %v", words, panics, brief.Ready, brief.Workers, ready)
 		}
-		if empty := why == WhyEmpty || why == WhyStarting || why == WhyPanics || why == WhyPrefill; p.Empty(time.Now()) != empty {
+		asleep := strings.HasPrefix(words, "a:paused")
+		if asleep != (got.Rests != "") || bit(asleep) != readings(p)["pool_rests"] {
+			t.Errorf("%q: it rests: %q", words, got.Rests)
+		}
+		if empty := asleep || why == WhyEmpty || why == WhyStarting || why == WhyPanics || why == WhyPrefill; p.Empty(time.Now()) != empty {
 			t.Errorf("%q: empty %v; want %v", words, !empty, empty)
 		}
 		if got := readings(p)["pool_ready"]; got != bit(ready) {
@@ -42,6 +46,11 @@ func TestWhetherAPoolCanServe(t *testing.T) {
 	f("a:down", false, 0, false, WhyEmpty)
 	f("a:down b:starting", false, 0, false, WhyStarting)
 	f("a:draining", false, 0, false, WhyEmpty)
+
+	// What comes waits at a paused worker.
+	f("a:paused", false, 0, true, "")
+	f("a:paused b:down", false, 0, true, "")
+	f("prefiller:paused a:down", false, 0, false, WhyEmpty)
 
 	f("prefiller a:down", false, 1, false, WhyPrefill)
 	f("prefiller a:starting", false, 1, false, WhyStarting)

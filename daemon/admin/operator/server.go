@@ -236,7 +236,7 @@ type drainState struct {
 	Until    string `json:"until,omitempty"`   // what ends it
 	Moves    *int   `json:"moves,omitempty"`   // conversations that are moved to other workers first (?hand_over=)
 	Streams  *int   `json:"streams,omitempty"` // requests at the worker; others go on with those that stream (continue)
-	Warning  string `json:"warning,omitempty"` // set if the pool has no other worker
+	Warning  string `json:"warning,omitempty"` // the pool has no other worker, or other routers hear nothing
 }
 
 // drainWorker takes a worker out of routing, or puts it back: its requests run to their end.
@@ -273,8 +273,14 @@ func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 				"true of the worker in the file lasts"
 		}
 		if on && p.Empty(time.Now()) {
-			answer.Warning = "the pool has no other worker that is up: its requests get 503 until one is, or this one is " +
+			then := "get 503"
+			if p.rests(time.Now()) {
+				then = "wait"
+			}
+			answer.Warning = "the pool has no other worker that is up: its requests " + then + " until one is, or this one is " +
 				"put back"
+		} else if h := s.c.Peers.Stats(); h.On && !h.Connected {
+			answer.Warning = "Redis of [history] is lost: the other routers hear of this when it is back"
 		}
 		return c.JSON(answer)
 	}

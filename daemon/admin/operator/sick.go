@@ -77,9 +77,9 @@ func (e *evidence) forgotten(p *PoolOverview) {
 		}
 	}
 	if len(ids) > 0 {
-		e.add(p, fmt.Sprintf("paused for %v: %s", least.Round(time.Minute), someIDs(ids)),
-			"what paused them may have ended before it had them go on; their requests wait",
-			e.commands.post("/api/v1/pools/"+url.PathEscape(p.Name)+"/each?path=/resume"))
+		e.add(p, fmt.Sprintf("paused for %v: %s", least.Round(time.Second), someIDs(ids)),
+			"what paused them may have ended before it had them go on; their requests wait: POST /resume to each",
+			e.commands.order("/api/v1/pools/"+url.PathEscape(p.Name)+"/each?path=/resume"))
 	}
 }
 
@@ -103,17 +103,22 @@ func (e *evidence) entitle(pool, word, why string, ids []string) (title, text st
 // sick names the workers that are not up, and why the first of them is not.
 func sick(workers []WorkerState) string {
 	var ids []string
-	why := ""
+	who, why := "", ""
 	for i := range workers {
 		if w := &workers[i]; !w.serves() {
 			ids = append(ids, w.ID+" "+w.State)
-			why = cmp.Or(why, w.Why, w.LastError)
+			if why == "" {
+				who, why = w.ID, cmp.Or(w.Why, w.LastError)
+			}
 		}
 	}
-	if why == "" {
+	switch {
+	case why == "":
 		return someIDs(ids)
+	case len(ids) == 1:
+		return ids[0] + ": " + why
 	}
-	return someIDs(ids) + ": " + why
+	return someIDs(ids) + "; " + who + ": " + why
 }
 
 // someIDs lists the first names.

@@ -105,6 +105,11 @@ func (v *Vigil) logEmpty(p *Pool, stats []worker.Stats) {
 				"workers", states(stats))
 			return
 		}
+		if slices.ContainsFunc(stats, func(s worker.Stats) bool { return s.Last }) {
+			v.log.Warn("the pool has no worker that is up: its requests go to those that are paused, silent or set aside",
+				"workers", states(stats))
+			return
+		}
 		v.log.Error("the pool has no worker that is up: its requests get 503", "workers", states(stats))
 	}
 }

@@ -82,7 +82,7 @@ func (e *evidence) dead(p *PoolOverview) {
 		w.Title = "pool " + p.Name + " serves by panic alone"
 	}
 	if len(p.Workers) == 0 {
-		w.Text = p.WhyNot + "; its sources name no worker"
+		w.Text = p.WhyNot + "; its sources name no worker, and no registration is in force"
 	}
 }
 
@@ -261,6 +261,10 @@ func (e *evidence) rests(p *PoolOverview) {
 	}
 	if n > 0 {
 		text := fmt.Sprintf("%d, %s each at most, and no worker is up: see that what scales the pool starts one", n, p.Rests)
+		if slices.ContainsFunc(p.Workers, func(w WorkerState) bool { return w.State == "paused" }) {
+			text = fmt.Sprintf("%d, %s each at most, and %s: see that what paused the workers has them go on", n, p.Rests,
+				sick(p.Workers))
+		}
 		if p.Unwoken != "" {
 			text += "; wake_url does not take the call: " + p.Unwoken
 		}

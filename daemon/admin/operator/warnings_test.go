@@ -52,15 +52,16 @@ func TestWarnings(t *testing.T) {
 	}
 	const check, probe, status = "warmpath check --config w.toml", "warmpath check --probe --config w.toml", "warmpath status --admin host:1"
 	f("", func(*evidence, *PoolOverview) {})
-	f("warn: paused for 18m0s: b | what paused them may have ended before it had them go on; their requests wait | "+
-		"curl -X POST -gs http://host:1/api/v1/pools/p/each?path=/resume", func(e *evidence, p *PoolOverview) {
+	f("warn: paused for 18m0s: b | what paused them may have ended before it had them go on; their requests wait: POST /resume "+
+		"to each | curl -X POST -gs -H \"Authorization: x\" http://host:1/api/v1/pools/p/each?path=/resume", func(e *evidence, p *PoolOverview) {
+		e.commands.curl = "-H \"Authorization: x\" " + e.commands.curl
 		e.Now = time.Unix(2000, 0)
 		for i := range p.Workers[:2] {
 			p.Workers[i].State, p.Workers[i].Since = "paused", e.Now.Add(-time.Duration(i+1)*9*time.Minute)
 			p.Workers[i].Forgotten = i == 1
 		}
 	})
-	f("bad: pool p cannot serve | no worker is up; a down, b down, c down: connection refused | "+probe, func(_ *evidence, p *PoolOverview) {
+	f("bad: pool p cannot serve | no worker is up; a down, b down, c down; a: connection refused | "+probe, func(_ *evidence, p *PoolOverview) {
 		p.WhyNot = WhyEmpty
 		for i := range p.Workers {
 			p.Workers[i].State, p.Workers[i].LastError = "down", "connection refused"
@@ -70,7 +71,7 @@ func TestWarnings(t *testing.T) {
 		p.WhyNot, p.Panics, p.Workers = WhyPanics, true, p.Workers[:1]
 		p.Workers[0].State = "silent"
 	})
-	f("bad: pool p cannot serve | no worker is up; its sources name no worker | "+probe, func(_ *evidence, p *PoolOverview) {
+	f("bad: pool p cannot serve | no worker is up; its sources name no worker, and no registration is in force | "+probe, func(_ *evidence, p *PoolOverview) {
 		p.WhyNot, p.Workers = WhyEmpty, nil
 	})
 	f("bad: pool p cannot serve | "+WhyUnfit+" | "+probe, func(_ *evidence, p *PoolOverview) { p.WhyNot = WhyUnfit })

@@ -131,18 +131,21 @@ func (a *asker) paused(ctx context.Context, base string) bool {
 	return err == nil && status == http.StatusOK && json.Unmarshal(b, &answer) == nil && answer.Is
 }
 
-// weights returns the version of its weights that a worker names, 0 if it names none. vLLM has the path in its
-// development mode alone (entrypoints/serve/dev).
-func (a *asker) weights(ctx context.Context, base string) (worker.Weights, error) {
+// weights returns the version of its weights that a worker names, 0 if it names none, and whether it may name one
+// later: vLLM's is null until a trainer has named the first. vLLM has the path in its development mode alone
+// (entrypoints/serve/dev).
+func (a *asker) weights(ctx context.Context, base string) (v worker.Weights, later bool) {
 	q := question{client: a.Client, url: base + "/weight_info", wait: min(countWait, a.HealthTimeout), limit: maxHealth}
 	status, b, err := a.get(ctx, q)
-	var answer struct {
-		Version *string `json:"weight_version"`
+	var answer map[string]*string
+	if err != nil || status != http.StatusOK || json.Unmarshal(b, &answer) != nil {
+		return 0, err != nil
 	}
-	if err != nil || status != http.StatusOK || json.Unmarshal(b, &answer) != nil || answer.Version == nil {
-		return 0, err
+	said, names := answer["weight_version"]
+	if said == nil {
+		return 0, names
 	}
-	return worker.WeightsSaid(*answer.Version), nil
+	return worker.WeightsSaid(*said), true
 }
 
 // tokenWait is how long a worker that nobody else uses may take for a token.

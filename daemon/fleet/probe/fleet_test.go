@@ -29,6 +29,7 @@ type wire struct {
 	pages   string
 	sources string
 	paused  bool
+	weights string // the answer of /weight_info
 }
 
 func (f *wire) set(host string, v any) {
@@ -70,6 +71,10 @@ func (f *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		body = pages
 	case "/kv_event_sources":
 		body = sources
+	case "/weight_info":
+		f.mu.Lock()
+		body = f.weights
+		f.mu.Unlock()
 	case "/is_paused":
 		body = fmt.Sprintf(`{"is_paused":%v}`, paused)
 	}

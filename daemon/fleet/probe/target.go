@@ -194,11 +194,11 @@ func (t *target) readMetrics(ctx context.Context, a *asker, sink Sink) {
 
 // readWeights reports the version of its weights that the worker names. It returns false if the worker names none.
 func (t *target) readWeights(ctx context.Context, a *asker, sink Sink) bool {
-	v, err := a.weights(ctx, t.url)
+	v, later := a.weights(ctx, t.url)
 	if v != 0 && ctx.Err() == nil {
 		sink.Weights(t.id, v, time.Now())
 	}
-	return v != 0 || err != nil
+	return later
 }
 
 // rest returns the pause before the next question to a worker: every, give or take a tenth, or that of an idle worker

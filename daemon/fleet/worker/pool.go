@@ -310,6 +310,7 @@ func (p *Pool) Stats(now time.Time) []Stats {
 	out := make([]Stats, len(p.fleet.workers))
 	for i, w := range p.fleet.workers {
 		out[i] = w.stats(&m, &p.fleet.conf.limits)
+		out[i].Last = p.fleet.lastResort(w)
 	}
 	return out
 }

@@ -55,6 +55,7 @@ type Stats struct {
 	Drained  bool   // Drain was called for it, whatever else its state is
 	Why      string // why it is ejected or draining, or drained and not up; else ""
 	Up       bool   // gets requests
+	Last     bool   // gets those that no other worker takes: it is silent, set aside or paused
 	Prefills bool   // by its role: it answers no client
 	Helps    bool   // by its role: it computes prompts for others, whether it answers or not
 	InFlight int    // requests of this router

@@ -184,6 +184,8 @@ func (c *continued) conclude(err error) bool {
 	}
 	r.Journal.Meter.Continued(r.Pool.Name, c.result)
 	if c.result != journal.ContinuedWhole && c.result != journal.ContinuedLeft {
+		r.Journal.Of(r.Pool).Info("a stream ends with an error: no other worker goes on with it", "id", r.In.ID,
+			"why", c.result)
 		c.a.BreakOff(c.draft.Next())
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -258,6 +259,9 @@ type request struct {
 	tokens     int           // of the answer; default 4
 	patience   time.Duration // default 20 s
 	path       string        // default /v1/completions
+
+	header string // "NAME: VALUE", beside the usual ones
+	group  bool   // all have one prompt
 }
 
 // ask has n clients send a request each, all at once. The result is called to wait for all of them.
@@ -282,8 +286,12 @@ func (s *scene) send(id string, r request) string {
 		r.patience = 20 * time.Second
 	}
 	var prompt strings.Builder
+	of := id
+	if r.group {
+		of = "group"
+	}
 	for i := range max(10, r.words) {
-		fmt.Fprintf(&prompt, "%s%dq ", id, i*7919%9973)
+		fmt.Fprintf(&prompt, "%s%dq ", of, i*7919%9973)
 	}
 	model := r.model
 	if model == "" {
@@ -309,6 +317,9 @@ func (s *scene) send(id string, r request) string {
 	if r.key != "" {
 		req.Header.Set("X-Api-Key", r.key)
 	}
+	if name, value, is := strings.Cut(r.header, ": "); is {
+		req.Header.Set(name, value)
+	}
 	began := time.Now()
 	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	took := func() string { return fmt.Sprintf("%s %.1fs", id, time.Since(began).Seconds()) }
@@ -332,10 +343,60 @@ func (s *scene) send(id string, r request) string {
 func (s *scene) command(args ...string) string {
 	ctx, stop := context.WithTimeout(s.ctx, 20*time.Second)
 	defer stop()
-	cmd := exec.CommandContext(ctx, s.bin, append(args, "--admin", s.router.Admin)...)
+	args = append(args, "--admin", s.router.Admin)
+	if strings.Contains(s.conf, "admin_token_file") {
+		args = append(args, "--token-file", "admin.token")
+	}
+	cmd := exec.CommandContext(ctx, s.bin, args...)
 	cmd.Dir = s.dir
 	out, err := cmd.CombinedOutput()
 	return string(out) + fmt.Sprintf("exit %d %v\n", cmd.ProcessState.ExitCode(), err)
+}
+
+// killBusy kills the worker that has a request in flight.
+func (s *scene) killBusy() error {
+	var pools []struct {
+		Workers []struct {
+			ID       string
+			InFlight int `json:"in_flight"`
+		}
+	}
+	if err := json.Unmarshal(s.get("/api/v1/pools"), &pools); err != nil {
+		return err
+	}
+	for _, p := range pools {
+		for _, w := range p.Workers {
+			if w.InFlight > 0 {
+				s.procs[w.ID].Stop()
+				return nil
+			}
+		}
+	}
+	return errors.New("no worker has a request")
+}
+
+// does runs a command of the daemon's, whose output counts as an answer.
+func (s *scene) does(args ...string) {
+	said := s.command(args...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers = append(s.answers, strings.Join(args, " ")+": "+said)
+}
+
+// order posts to a worker, or to the daemon's admin port as "admin", a body or {}.
+func (s *scene) order(to, path string, body ...string) error {
+	at := s.addrs[to]
+	a := wire.Once(at, wire.Request("POST", path, append(body, "{}")[0], "Host: "+at, "Content-Type: application/json",
+		bearer))
+	if a.Status != http.StatusOK {
+		return fmt.Errorf("%s of %s: %s", path, to, a.String())
+	}
+	return nil
+}
+
+// get asks the daemon's admin port.
+func (s *scene) get(path string) []byte {
+	return wire.Once(s.router.Admin, wire.Request("GET", path, "", "Host: "+s.router.Admin, bearer)).Body
 }
 
 // read returns all that an operator may look at, by its name, and keeps it in the scene's folder.
@@ -344,7 +405,7 @@ func (s *scene) read() map[string]string {
 	if about == "" {
 		about = "last"
 	}
-	page := wire.GetFrom(s.router.Admin, "/api/v1/overview").Body
+	page := s.get("/api/v1/overview")
 	var o struct {
 		Warnings []struct{ Grade, Title, Text, Command string }
 	}
@@ -359,7 +420,7 @@ func (s *scene) read() map[string]string {
 	s.mu.Unlock()
 	all := map[string]string{"page": text.String(), "status": s.command("status"), "top": s.command("top", "-n", "1"),
 		"why": s.command("why", about), "log": s.router.Log(1 << 20), "client": answers,
-		"metrics": string(wire.GetFrom(s.router.Admin, "/metrics").Body), "alert": s.watch.alerts(s.router.Admin)}
+		"metrics": string(s.get("/metrics")), "alert": s.watch.alerts(s.router.Admin)}
 	for name, text := range all {
 		s.write(name+".txt", text)
 	}

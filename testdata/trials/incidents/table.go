@@ -12,6 +12,9 @@ const (
 	keyA = "aaaaaaaaaaaaaaaaaaaaaaaa"
 	keyB = "bbbbbbbbbbbbbbbbbbbbbbbb"
 
+	adminToken = "tttttttttttttttttttttttt" // of routers that have one
+	bearer     = "Authorization: Bearer " + adminToken
+
 	teams = `
 FILE a.key ` + keyA + `
 FILE b.key ` + keyB + `
@@ -512,6 +515,7 @@ why!    w2
 client  503 .*no worker that this API key may use \(keys.workers\)
 log     worker draining.*worker=w1 why="asked to"
 status! team-b|no worker is up
+alert   WarmpathKeyWithoutWorkers
 alert?  WarmpathErrors
 `},
 	{name: "zero-and-limit", what: "a pool at zero workers, and a key whose requests wait for its limit beside it",
@@ -560,7 +564,7 @@ path = "oci://127.0.0.1:1/acme/nearest@sha256:`+strings.Repeat("0a", 32)+"\"\n")
 			s.wait(5)
 			return nil
 		}, says: `
-status  WARNING file refused: the configuration in force stays: line 8: .*cannot be pulled: the registry does not answer
+status  WARNING file refused: .*stays: line 9: strategies.nearest: .*cannot be pulled: the registry
 status  CONFIGURATION REFUSED \d+s ago
 log     reload refused: the configuration in force stays
 metrics warmpath_config_last_reload_successful 0
@@ -785,5 +789,390 @@ log     worker ejected.*worker=w1
 metrics warmpath_worker_up\{pool="main",worker="w1"\} 0
 client! (?m)^r([9]|1\d|20) ([1-9]|\d\d)\.
 alert   WarmpathWorkerDown
+`},
+	{name: "drain-beside-paused", what: "a worker drains with hand-over, while another one's trainer has paused it",
+		workers: []string{"w1 --dev", "w2 --dev", "w3 --dev"},
+		conf: onePool + `continue = 1
+hand_over_bytes = 67108864
+pause_max = "10s"
+WORKERS w1 w2 w3
+`,
+		play: func(s *scene) error {
+			s.ask(12, request{words: 400})()
+			if err := s.order("w2", "/pause?mode=keep"); err != nil {
+				return err
+			}
+			s.wait(4)
+			done := s.ask(6, request{tokens: 500, patience: 40 * time.Second})
+			s.wait(.5)
+			s.does("drain", "w1", "--hand-over", "--within", "10s")
+			s.ask(4, request{})()
+			done()
+			s.wait(10)
+			return nil
+		}, says: `
+status  (?m)^w1 +draining .*asked to drain
+status  (?m)^w2 +paused
+status  WARNING paused for 1\ds: w2: .*POST /resume to each
+status! WARNING .*w[13]|NOT READY|paused for 0s
+why     decision +w[13]
+log     worker paused: it holds its requests.*worker=w2
+log     conversations have moved.*worker=w1 moved=[1-9]\d* .*failed=0
+log     another worker goes on with a stream.*worker=w1 next=w3
+log     worker is still paused.*worker=w2 for=10s run="curl -X POST http
+log!    its requests get 503
+client  conversations and 2 requests move to other workers within 10s
+client! none|broken|50\d
+metrics warmpath_conversation_moves_total\{pool="main",result="moved"\} [1-9]
+alert?  WarmpathWorkerDown
+alert?  WarmpathRetries
+`},
+	{name: "only-paused-is-left", what: "one of two workers drains with hand-over, and the other one is paused",
+		workers: []string{"w1 --dev", "w2 --dev"},
+		conf: onePool + `hand_over_bytes = 67108864
+continue = 1
+WORKERS w1 w2
+`,
+		play: func(s *scene) error {
+			s.ask(6, request{words: 400})()
+			if err := s.order("w2", "/pause?mode=keep"); err != nil {
+				return err
+			}
+			s.wait(4)
+			s.ask(2, request{tokens: 500, patience: 40 * time.Second})
+			s.wait(.5)
+			s.does("drain", "w1", "--hand-over", "--within", "5s")
+			s.ask(3, request{patience: 40 * time.Second})
+			s.wait(9)
+			return nil
+		}, says: `
+status  (?m)^ready
+status  PAUSED: no worker is up, and requests wait for one, 10m0s at most
+status  pool main .* 0 of 2 up
+status  (?m)^w1 +draining .*asked to drain
+status  (?m)^w2 +paused
+status! cannot serve|NOT READY
+why     decision +w2
+why     answer +under way for
+why     w1 .*draining: asked to drain
+log     the pool has no worker that is up: its requests go to those that are paused
+log!    get 503
+metrics warmpath_pool_ready\{pool="main"\} 1
+metrics warmpath_pool_rests\{pool="main"\} 1
+client! 50\d|none|broken
+alert?  WarmpathSlowFirstToken
+`},
+	{name: "registration-ends", what: "the registration of a pool's only worker ends while it has streams",
+		workers: []string{"w1"},
+		conf: `[server]
+admin_token_file = "admin.token"
+FILE admin.token ` + adminToken + `
+[[pools]]
+name = "main"
+models = ["sim"]
+workers = []
+`,
+		play: func(s *scene) error {
+			s.does("worker", "add", "http://"+s.addrs["w1"], "--id", "w1", "--ttl", "6s")
+			s.wait(3)
+			s.ask(2, request{tokens: 700})
+			s.wait(6)
+			s.ask(2, request{})()
+			s.wait(3)
+			return nil
+		}, says: `
+status  WARNING pool main cannot serve: no worker is up; its sources name no worker, and no registration is in force
+status  (?m)^NOT READY
+why     answer +200
+log     a worker has registered.*worker=w1 ttl=6s
+log     the registration of a worker has ended, since it was not renewed: it gets no new request.*worker=w1
+log     worker removed.*worker=w1
+log!    (?s)max_connections is lowered.*max_connections is lowered
+client  warning: server.state_file is not set
+client  (?m)^r1 .* 200$
+client  (?m)^r2 .* 200$
+client  (?m)^r3 .* 503 .*no_worker
+client! broken|none
+alert   WarmpathPoolEmpty
+alert?  WarmpathErrors
+`},
+	{name: "trainer-dies-in-pause", what: "a trainer pauses all workers, and ends before it has them go on",
+		workers: []string{"w1 --dev", "w2 --dev"},
+		conf: `[server]
+admin_token_file = "admin.token"
+FILE admin.token ` + adminToken + onePool + `pause_max = "10s"
+WORKERS w1 w2
+`,
+		play: func(s *scene) error {
+			s.ask(4, request{})()
+			s.ask(2, request{tokens: 400, patience: time.Minute})
+			s.wait(1)
+			if err := s.order("admin", "/api/v1/pools/main/each?path=/pause%3Fmode=keep"); err != nil {
+				return err
+			}
+			s.ask(3, request{patience: time.Minute})
+			s.wait(13)
+			return nil
+		}, says: `
+status  WARNING paused for 1\ds: w1, w2: what paused them may have ended.*curl .*Authorization.*each\?path=/resume
+status  PAUSED: no worker is up, and requests wait for one
+status  (?m)^w1 +paused
+status! cannot serve|NOT READY|AT ZERO
+page    warn: paused for 1\ds: w1, w2
+why     answer +under way for
+log     worker paused.*worker=w1
+log     worker is still paused.*worker=w2 for=10s
+log!    get 503
+metrics warmpath_pool_ready\{pool="main"\} 1
+metrics warmpath_pool_rests\{pool="main"\} 0
+client! 50\d|none|broken
+alert   WarmpathPoolEmpty
+alert?  WarmpathWorkerDown
+alert?  WarmpathSlowFirstToken
+`},
+	{name: "continued-twice", what: "the worker of a stream dies, and the next one is drained with hand-over",
+		workers: []string{"w1", "w2", "w3"},
+		conf: onePool + `continue = 2
+WORKERS w1 w2 w3
+`,
+		play: func(s *scene) error {
+			done := s.ask(1, request{tokens: 600, patience: 40 * time.Second})
+			s.wait(2)
+			if err := s.killBusy(); err != nil {
+				return err
+			}
+			s.wait(2)
+			for _, w := range []string{"w1", "w2", "w3"} { // the one that has the stream now
+				if strings.Contains(s.command("why", "r1"), "decision      "+w) {
+					s.does("drain", w, "--hand-over", "--within", "5s")
+				}
+			}
+			done()
+			s.wait(1)
+			return nil
+		}, says: `
+status  WARNING w\d down: /health: dial: connect: connection refused
+status  (?m)^w\d +draining .*asked to drain
+why     tried before +w\d: broken after
+why     ended: continued
+log     worker broke off in the middle of an answer.*id=r1
+log     (?s)another worker goes on with a stream.*another worker goes on with a stream
+log!    no other worker goes on
+metrics warmpath_continuations_total\{pool="main",result="done"\} 2
+client  (?m)^r1 .* 200$
+client! broken|50\d
+alert   WarmpathWorkerDown
+`},
+	{name: "continued-too-often", what: "a stream went on at a second worker, which dies too: more than continue allows",
+		workers: []string{"w1", "w2", "w3"},
+		conf: onePool + `continue = 1
+WORKERS w1 w2 w3
+`,
+		play: func(s *scene) error {
+			done := s.ask(1, request{tokens: 600, patience: 40 * time.Second})
+			s.wait(2)
+			for range 2 {
+				if err := s.killBusy(); err != nil {
+					return err
+				}
+				s.wait(2.5)
+			}
+			done()
+			s.wait(1)
+			return nil
+		}, says: `
+status  WARNING 2 workers down: w\d, w\d
+why     tried before +w\d: broken after
+why     ended: broken
+log     another worker goes on with a stream.*id=r1
+log     a stream ends with an error: no other worker goes on with it.*id=r1 why=broken
+metrics warmpath_continuations_total\{pool="main",result="broken"\} 1
+client  (?m)^r1 .* broken .*worker_broke_off
+status! NOT READY|ejected
+alert   WarmpathWorkerDown
+`},
+	{name: "new-weights-at-one", what: "the one worker with the weights that requests ask for is killed",
+		workers: []string{"w1 --dev", "w2 --dev"},
+		conf: onePool + `weights = "one"
+WORKERS w1 w2
+`,
+		play: func(s *scene) error {
+			for name, version := range map[string]string{"w1": "13", "w2": "14"} {
+				if err := s.order(name, "/update_weight_version", `{"new_version":"`+version+`"}`); err != nil {
+					return err
+				}
+			}
+			s.wait(3)
+			if err := s.order("w2", "/update_weight_version", `{"new_version":"12"}`); err != nil {
+				return err
+			}
+			s.wait(3)
+			s.ask(4, request{header: "X-Warmpath-Weights-Min: 13"})()
+			s.procs["w1"].Stop()
+			s.wait(3)
+			s.ask(3, request{header: "X-Warmpath-Weights-Min: 13"})()
+			s.wait(2)
+			return nil
+		}, says: `
+status  WARNING w1 down: /health: dial: connect: connection refused
+status! WARNING .*w2
+why     decision +none: refused with old_weights
+log     worker's weights.*worker=w1 version=13
+log     worker has older weights than before.*worker=w2 versions=.*14.*12
+metrics warmpath_worker_weights_version\{pool="main",worker="w2"\} 12
+client  (?m)^r4 .* 200$
+client  (?m)^r7 .* 503 .*old_weights.*retry-after=
+client! (?m)^r[1-4] .* 503
+alert   WarmpathWorkerDown
+alert?  WarmpathErrors
+alert?  WarmpathRetries
+`},
+	{name: "wishes-without-memory", what: "a strategy asks to keep caches, in a pool that keeps no conversation",
+		workers: []string{"w1", "w2"},
+		conf: `[strategies.keeping]
+path = "DIR/wishes.wasm"
+[[pools]]
+name = "main"
+models = ["sim"]
+strategy = "keeping"
+WORKERS w1 w2
+`,
+		play: func(s *scene) error {
+			s.ask(6, request{words: 300})()
+			s.wait(3)
+			return nil
+		}, says: `
+status  (?m)^ready
+status  keeping on routed history, 2 of 2 up
+why     cache +the strategy asked: keep for 20s: not done, the router does not keep this request \(hand_over_bytes\)
+metrics warmpath_cache_wishes_total\{pool="main",result="refused"\} 6
+client! none|50\d|4\d\d
+status! WARNING
+log!    level=ERROR
+`},
+	{name: "group-in-queue", what: "24 samples of one prompt for two workers that take two each",
+		workers: []string{"w1", "w2"},
+		conf: teams + onePool + `max_in_flight = 2
+[pools.queue]
+wait = "3s"
+WORKERS w1 w2
+`,
+		play: func(s *scene) error {
+			s.ask(24, request{key: keyB, words: 3000, tokens: 200, group: true, header: "X-Warmpath-Group: g1"})
+			s.wait(2)
+			s.about = "r20"
+			s.wait(2)
+			return nil
+		}, says: `
+status  WARNING pool main refuses requests: \d+ so far, as its workers had max_in_flight
+status  (?m)^w1 +full
+status! ejected|NOT READY
+why     waited +3(\.\d+)?s in the router's queue, for a worker with room, behind some \d+ others
+why     decision +none: refused with queue_wait
+log     the pool refuses requests, as its workers are full
+metrics warmpath_queue_dropped_total\{.*reason="wait"\} [1-9]
+client  429 .*queue_wait.*retry-after=
+client! 50\d|none
+alert?  WarmpathShedding
+alert?  WarmpathQueueFilling
+`},
+	{name: "drain-while-redis-hangs", what: "an operator drains a worker while the Redis of two routers does not answer",
+		workers: []string{"w1", "w2"},
+		conf: `[history]
+redis = "redis://@redis/0"
+name = "ra"
+` + onePool + `hand_over_bytes = 67108864
+WORKERS w1 w2
+`,
+		play: func(s *scene) error {
+			if err := s.another("\"ra\"", "\"rb\""); err != nil {
+				return err
+			}
+			s.ask(6, request{words: 300})()
+			s.stopRedis()
+			s.wait(2)
+			s.does("drain", "w1", "--hand-over", "--within", "5s")
+			s.ask(4, request{})()
+			s.wait(6)
+			return nil
+		}, says: `
+status  WARNING Redis of \[history\] lost: the routers hear nothing of one another
+status  (?m)^w1 +draining .*asked to drain
+why     decision +w2
+log     history: Redis is lost
+log     conversations have moved.*worker=w1 moved=[1-9]\d* .*failed=0
+client  3 conversations and 0 requests move to other workers
+client  warning: Redis of \[history\] is lost: the other routers hear of this when it is back
+client! none|50\d
+status! NOT READY
+alert   WarmpathStoreDown
+`},
+	{name: "reload-leaves-out", what: "a reload leaves out a worker that has streams and conversations",
+		workers: []string{"w1", "w2"},
+		conf: onePool + `continue = 1
+hand_over_bytes = 67108864
+WORKERS w1 w2
+`,
+		play: func(s *scene) error {
+			s.ask(8, request{words: 300})()
+			done := s.ask(6, request{tokens: 500, patience: 40 * time.Second})
+			s.wait(1)
+			if err := s.reload("WORKERS w1 w2", "WORKERS w2"); err != nil {
+				return err
+			}
+			done()
+			s.wait(3)
+			s.about = "r9"
+			return nil
+		}, says: `
+status  last change taken \d+s ago: pools.main.workers.w1 \(gone\)
+status  1 of 1 up
+status! WARNING|(?m)^w1 +
+why     answer +200 after
+log     worker draining.*worker=w1 why="no longer configured" in_flight=3
+log     conversations have moved.*worker=w1 moved=[1-9]\d* .*failed=0
+log     worker removed.*worker=w1
+client! none|broken|50\d
+`},
+	{name: "alias-to-paused", what: "an alias leads to a pool whose only worker is paused, and has a fallback",
+		workers: []string{"a1 --dev", "b1 --model small"},
+		conf: `[[models]]
+name = "chat"
+to = [{ model = "sim" }]
+fallback = "small"
+[[pools]]
+name = "a"
+models = ["sim"]
+pause_max = "10s"
+WORKERS a1
+[[pools]]
+name = "b"
+models = ["small"]
+WORKERS b1
+`,
+		play: func(s *scene) error {
+			s.ask(2, request{model: "chat"})()
+			if err := s.order("a1", "/pause?mode=keep"); err != nil {
+				return err
+			}
+			s.wait(4)
+			s.ask(3, request{model: "chat", patience: 40 * time.Second})
+			s.wait(14)
+			return nil
+		}, says: `
+status  (?m)^ready
+status  aliases: chat leads to sim
+status  PAUSED: no worker is up, and requests wait for one, 10m0s at most
+status  WARNING paused for 1\ds: a1: .*their requests wait: POST /resume to each
+status! cannot serve|POOL DOWN|paused for 0s
+why     model +sim, asked for as chat, pool a
+why     answer +under way for
+log     worker is still paused.*worker=a1 for=10s run="curl -X POST http
+log!    get 503
+metrics! warmpath_model_fallbacks_total\{.*\} [1-9]
+client! 50\d|none|broken
+alert   WarmpathPoolEmpty
+alert?  WarmpathWorkerDown
+alert?  WarmpathSlowFirstToken
 `},
 }

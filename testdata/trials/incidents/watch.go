@@ -34,7 +34,8 @@ func startWatch(dir string) (*watch, error) {
 	file := filepath.Join(dir, "prometheus.yml")
 	conf := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\n"+
 		"rule_files: [%s/deploy/prometheus/alerts.yml]\n"+
-		"scrape_configs: [{job_name: warmpath, file_sd_configs: [{files: [%s]}]}]\n", root, w.targets)
+		"scrape_configs: [{job_name: warmpath, authorization: {credentials: %s}, file_sd_configs: [{files: [%s]}]}]\n",
+		root, adminToken, w.targets)
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		return nil, err
 	}
