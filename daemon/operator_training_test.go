@@ -180,3 +180,25 @@ func TestWhatAPauseHolds(t *testing.T) {
 		f("abort", false, direct)
 	}
 }
+
+// TestWhatAPauseHoldsAgain: pauses of mode abort do not use up the times that another worker goes on with a stream.
+func TestWhatAPauseHoldsAgain(t *testing.T) {
+	t.Parallel()
+	r := newSyncedFleet(t, 2) // continue = 2
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		s := r.do("POST", "/v1/completions", fmt.Sprintf(samePrompt, 400, true))
+		if s.status != 200 || s.err != nil || !strings.Contains(s.body, `"finish_reason":"length"`) {
+			t.Errorf("the stream ended with %d %v %s", s.status, s.err, s.body[max(0, len(s.body)-300):])
+		}
+	}()
+	generated := func() int64 { return int64(r.fleet[0].Stats().Generated + r.fleet[1].Stats().Generated) }
+	for range 5 {
+		was := generated()
+		eventually(t, "the stream goes on", func() bool { return generated() > was+2 })
+		r.each("", "", "/pause?mode=abort")
+		r.each("", "", "/resume")
+	}
+	<-done
+}

@@ -27,7 +27,7 @@ func newTrained(t *testing.T, version string) *trained {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case "/health", "/metrics", "/finish_weight_update", "/update_weights":
+		case "/health", "/metrics", "/finish_weight_update", "/update_weights", "/reset_prefix_cache":
 		case "/weight_info":
 			if v := w.version.Load(); v != nil {
 				fmt.Fprintf(out, `{"weight_version":%q}`, *v)
@@ -38,7 +38,11 @@ func newTrained(t *testing.T, version string) *trained {
 			io.WriteString(out, `{"object":"list","data":[{"id":"sim","object":"model"}]}`)
 		case "/v1/completions":
 			out.Header().Set("X-Warmpath-Weights", "99")
-			if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), `"stream":true`) {
+			body, _ := io.ReadAll(r.Body)
+			if strings.Contains(string(body), "held up") {
+				<-w.goOn
+			}
+			if !strings.Contains(string(body), `"stream":true`) {
 				io.WriteString(out, `{"choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`)
 				return
 			}
@@ -119,8 +123,22 @@ func TestWeightVersions(t *testing.T) {
 	eventually(t, "the decision has both versions", func() bool {
 		return strings.Contains(r.admin("GET", "/api/v1/decisions/"+resp.Header.Get("X-Request-Id"), "").body, `"weights":"11-12"`)
 	})
+	kept := func(want string) {
+		t.Helper()
+		if got := r.describe()[0].Workers[0].KVWeights; got != want {
+			t.Errorf("the KV cache is said to have blocks of %q; want %q", got, want)
+		}
+	}
+	if matched("12") == "0" {
+		t.Error("new weights that a call has brought have emptied the cache")
+	}
+	kept("11")
+	if s := r.admin("POST", "/api/v1/pools/main/each?path=/reset_prefix_cache", ""); s.status != 200 {
+		t.Fatalf("the reset: %d %s", s.status, s.body)
+	}
+	kept("")
 	if got := matched("12"); got != "0" {
-		t.Errorf("%s blocks of the old weights count", got)
+		t.Errorf("%s blocks count after a reset", got)
 	}
 	if matched("12") == "0" {
 		t.Error("blocks of the new weights do not count")
@@ -131,12 +149,27 @@ func TestWeightVersions(t *testing.T) {
 		t.Errorf("a stream of one version: %v %s", s.header, s.body)
 	}
 
+	held := make(chan bool)
+	go func() {
+		defer close(held)
+		s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"held up","stream":true}`)
+		if s.header.Get("X-Warmpath-Weights") != "13" || strings.Contains(s.body, "Weights") {
+			t.Errorf("a stream that began after the change: %v %s", s.header, s.body)
+		}
+	}()
+	eventually(t, "it is at the worker", func() bool { return r.describe()[0].Workers[0].InFlight == 1 })
+	if s := r.admin("POST", "/api/v1/pools/main/each?path=/finish_weight_update", `{"weight_version":"step-13"}`); s.status != 200 {
+		t.Fatalf("the update: %d %s", s.status, s.body)
+	}
+	r.awaitWeights("13")
+	a.goOn <- true
+	a.goOn <- true
+	<-held
+
 	if s := r.admin("POST", "/api/v1/pools/main/each?path=/update_weights", "{}", "X-Warmpath-Weights", "7"); s.status != 200 {
 		t.Fatalf("the way back: %d %s", s.status, s.body)
 	}
-	if got := matched("7"); got != "0" {
-		t.Errorf("%s blocks of later weights count", got)
-	}
+	kept("12")
 	if s := r.admin("POST", "/api/v1/pools/main/each?path=/update_weights", "{}", "X-Warmpath-Weights", "seven"); s.status != 400 {
 		t.Errorf("a version that is no number: %d %s", s.status, s.body)
 	}
@@ -146,6 +179,10 @@ func TestWeightVersions(t *testing.T) {
 	next := "step-8"
 	a.version.Store(&next) // it says something new
 	r.awaitWeights("8")
+	if got := matched("8"); got != "0" {
+		t.Errorf("%s blocks count of a worker that somebody else has updated", got)
+	}
+	kept("")
 }
 
 // TestLeastWeights: a request that asks for a version waits for it in the queue, or is refused.

@@ -64,8 +64,9 @@ type WorkerState struct {
 	Slowness  float64           `json:"slowness"`
 	Models    []string          `json:"models"`
 	Labels    map[string]string `json:"labels,omitempty"`
-	Weights   string            `json:"weights,omitempty"` // version of its weights; absent = not known
-	Origin    string            `json:"origin,omitempty"`  // the kind of source that gave it
+	Weights   string            `json:"weights,omitempty"`    // version of its weights; absent = not known
+	KVWeights string            `json:"kv_weights,omitempty"` // an older one: its KV cache has blocks from it on
+	Origin    string            `json:"origin,omitempty"`     // the kind of source that gave it
 	LastError string            `json:"last_error,omitempty"`
 	ErrorAt   time.Time         `json:"last_error_at,omitzero"`
 	Events    *EventsState      `json:"kv_events,omitempty"`       // absent = none are configured
@@ -146,6 +147,7 @@ func describeWorker(w worker.Stats, now time.Time) WorkerState {
 		Models:    w.Models,
 		Labels:    w.Labels,
 		Weights:   w.Weights.String(),
+		KVWeights: w.Oldest.String(),
 		LastError: w.LastError,
 		ErrorAt:   w.LastErrorAt,
 		ErrorOver: w.ErrorOver,

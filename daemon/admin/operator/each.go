@@ -314,6 +314,7 @@ func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) 
 	if pauses {
 		o.pool.Workers.Paused(to.Endpoint, began) // from now on: mode wait answers when its requests are through
 	}
+	o.pool.Workers.Updating(to.Endpoint, o.weights)
 	status, answer, err := o.pool.Asking.Order(ctx, to.URL, o.path, o.body, maxOrderAnswer)
 	w = WorkerOrdered{Worker: to.Endpoint, Status: status, Answer: gate.Cut(string(answer)),
 		Seconds: time.Since(began).Seconds()}

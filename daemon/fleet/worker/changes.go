@@ -265,6 +265,7 @@ func (f *fleet) turnIn(w *Worker, rest judge.Rest, keeps bool, now time.Duration
 			f.startSlow(w, now)
 		}
 		f.panicked = false
+		w.oldest = cmp.Or(w.oldest, w.version())
 		f.note(w, event{kind: woke}, now)
 	}
 }

@@ -38,7 +38,9 @@ type endpoint struct {
 	deniesKey bool // the last reading of its models was refused
 
 	weights  atomic.Uint64     // its Weights; read without the lock
+	oldest   Weights           // the version that has computed since the KV cache was empty; 0 = it is, or none is known
 	said     Weights           // what its engine said last of them; 0 = nothing
+	called   Weights           // that a call of this router's brings, or has brought last; 0 = none
 	labelled map[string]string // the spec's labels, and that of its weights; replaced, never changed
 }
 

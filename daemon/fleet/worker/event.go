@@ -14,6 +14,7 @@ type event struct {
 	why    string
 	tokens int // registered, resized: the capacity; removed, drained, wentLeaving, fellSilent: requests in flight
 	wait   time.Duration
+	keeps  bool // reweighed, weighedBack: the KV cache is what it was
 	silent bool // emptied: the engine computes nothing now, and tells of it only with the next block that it stores
 }
 
@@ -88,7 +89,9 @@ func (a *announcer) announce(events []event) {
 					a.caches.Outdated(w.slot)
 				}
 			case reweighed, weighedBack:
-				a.caches.Outdated(w.slot)
+				if !e.keeps {
+					a.caches.Outdated(w.slot)
+				}
 			case registered, resized:
 				a.caches.Resized(w.slot, e.tokens)
 			}
@@ -149,10 +152,10 @@ func (a *announcer) write(e event) {
 	case weighed:
 		l.Info("worker's weights", "version", e.why)
 	case reweighed:
-		l.Info("worker has new weights: what its cache has of the old ones does not count", "versions", e.why)
+		l.Info("worker has new weights", "versions", e.why, "keeps_cache", e.keeps)
 	case weighedBack:
 		l.Warn("worker has older weights than before, and serves with them: if they were not meant to go back, repeat the "+
-			"update; what its cache has of the others does not count", "versions", e.why)
+			"update", "versions", e.why, "keeps_cache", e.keeps)
 	case unread:
 		l.Warn("worker's metrics cannot be read: what its engine does, and how large its cache is, are not known; make its "+
 			"metrics_url the page of a vLLM, SGLang or TensorRT-LLM, reachable and shorter than 8 MiB", "why", e.why)

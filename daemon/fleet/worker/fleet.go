@@ -74,8 +74,12 @@ func (f *fleet) noteAll(ranks []*Worker, e event, now time.Duration) {
 	for _, w := range ranks {
 		f.moved(w, now)
 		switch e.kind {
-		case slept, emptied, reweighed, weighedBack:
-			w.emptied.Store(int64(now))
+		case reweighed, weighedBack:
+			if !e.keeps {
+				w.empty(now)
+			}
+		case slept, emptied:
+			w.empty(now)
 		}
 		if s, _ := w.condition(); s != w.shownAs || w.since.IsZero() || e.kind == restarted {
 			w.shownAs = s

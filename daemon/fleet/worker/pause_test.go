@@ -131,8 +131,8 @@ func TestAPauseIsNoLeaving(t *testing.T) {
 	f(false, Draining)
 }
 
-// TestWhatStaysInACache: what a request leaves there is gone if the cache was emptied, or got other weights, after it was
-// sent, unless the engine computed it again.
+// TestWhatStaysInACache: what a request leaves there is gone if the cache was emptied after it was sent, or is taken to
+// be as somebody else has brought other weights, unless the engine computed it again.
 func TestWhatStaysInACache(t *testing.T) {
 	f := func(what string, stays bool, change func(p *Pool)) {
 		t.Helper()
@@ -148,8 +148,16 @@ func TestWhatStaysInACache(t *testing.T) {
 	f("an emptied cache", false, func(p *Pool) { p.Emptied("w0", p.after(2), p.after(2)) })
 	f("a pause behind it that has emptied it", true, func(p *Pool) { p.Emptied("w0", p.after(.5), p.after(2)) })
 	f("a sleep", false, func(p *Pool) { p.Slept("w0", p.after(2)) })
-	f("other weights", false, func(p *Pool) { p.Updated("w0", WeightsNamed("2"), p.after(2)) })
-	f("older weights", false, func(p *Pool) { p.Updated("w0", WeightsNamed("0"), p.after(2)) })
+	f("other weights by a call", true, func(p *Pool) { p.Updated("w0", WeightsNamed("2"), p.after(2)) })
+	f("older weights by a call", true, func(p *Pool) { p.Updated("w0", WeightsNamed("0"), p.after(2)) })
+	f("other weights by another hand", false, func(p *Pool) {
+		p.Weights(p.fleet.endpoints[0].number, WeightsNamed("2"), p.after(2))
+	})
+	f("weights of a call, of which the worker says first that it has them", true, func(p *Pool) {
+		p.Updating("w0", WeightsNamed("2"))
+		p.Weights(p.fleet.endpoints[0].number, WeightsNamed("2"), p.after(2))
+		p.Updated("w0", WeightsNamed("2"), p.after(2))
+	})
 	f("a reset behind them that computes all again", true, func(p *Pool) {
 		p.Updated("w0", WeightsNamed("2"), p.after(1.5))
 		p.Emptied("w0", time.Time{}, p.after(2))

@@ -349,13 +349,6 @@ func (p *Pool) Slept(id string, now time.Time) { p.setRest(id, judge.Sleeping, n
 // Paused is Slept for engines that hold their requests. If they have emptied their KV caches, call Emptied too.
 func (p *Pool) Paused(id string, now time.Time) { p.setRest(id, judge.Paused, now) }
 
-// IsPaused reports whether the engine of w is paused, as far as the router knows.
-func (p *Pool) IsPaused(w *Worker) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return w.engine.Rest() == judge.Paused
-}
-
 // Woke records that the engines of the endpoint with that id were woken up or go on, where no page of metrics has
 // come since they were put to sleep: a worker may have none. Where metrics are scraped the next page decides, as an
 // order may wake a part of an engine.

@@ -48,6 +48,7 @@ type Stats struct {
 	URL      string            // without credentials
 	Labels   map[string]string // of its spec, and that of its weights; not to be changed
 	Weights  Weights
+	Oldest   Weights // of older ones, that may have computed blocks of its KV cache; 0 = there are none
 	Slot     uint32
 	State    Standing  // Starting, Ready, Silent, Down, Asleep, Ejected or Draining
 	Since    time.Time // when it entered the state
@@ -129,6 +130,9 @@ func (w *Worker) stats(m *moment, l *limits) Stats {
 	}
 	s.LastError, s.LastErrorAt, s.ErrorOver = w.health.LastError()
 	s.DeniesKey = w.deniesKey
+	if w.oldest != s.Weights {
+		s.Oldest = w.oldest
+	}
 	s.Unread = w.unread >= unreadLooks
 	if age := w.readings.age(m.now); age >= 0 {
 		s.MetricsAge = age

@@ -294,11 +294,18 @@ func (p *Pool) Length(w *Worker, model string) int {
 func (t *Ticket) Est() float64 { return t.request.est }
 
 // Stays reports whether the worker's KV cache keeps what the request leaves there: since it was sent, the cache was not
-// emptied, and the worker got no other weights. A stream may end a moment after its worker was emptied.
+// emptied, nor is taken to be, as somebody else has brought other weights. A stream may end a moment after its worker
+// was emptied.
 func (t *Ticket) Stays() bool { return int64(t.request.Sent) >= t.worker.emptied.Load() }
 
-// Worker returns the worker to which the request was sent.
-func (t *Ticket) Worker() *Worker { return t.worker }
+// Rested reports whether the worker is paused or asleep, or has been since the request was sent.
+func (t *Ticket) Rested() bool {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	return t.worker.engine.Rested(t.request.Sent)
+}
+
+// Worker returns the worker to which the request was sent. *Worker { return t.worker }
 
 // Ahead returns how many seconds of other requests' prefill the worker does at least before it begins with this one. 0:
 // it may be at it, or have done it.

@@ -87,12 +87,22 @@ func (p *Pool) Weights(id uint64, v Weights, now time.Time) {
 		was := e.said
 		e.said = v
 		if v != was && (was != 0 || v > 1 || e.weights.Load() == 0) {
-			p.fleet.weigh(e, v, false, p.fleet.clock(now))
+			p.fleet.weigh(e, v, v == e.called, p.fleet.clock(now))
 		}
 	})
 }
 
-// Updated records that the endpoint with that id has new weights, of that version.
+// Updating records that a call is sent to the endpoint with that id, after which it has that version: it may say so
+// before the call's answer is read.
+func (p *Pool) Updating(id string, v Weights) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.fleet.at(id); e != nil && v != 0 {
+		e.called = v
+	}
+}
+
+// Updated records that a call has given the endpoint with that id new weights, of that version.
 func (p *Pool) Updated(id string, v Weights, now time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
@@ -114,14 +124,18 @@ func (p *Pool) HasWeights(v Weights, fence Fence, model string, now time.Time) b
 	return false
 }
 
-// weigh makes v the version of an endpoint. What was computed by other weights is of no use then: to the router the KV
-// caches are empty. That holds too where updated says that an unknown version is gone.
-func (f *fleet) weigh(e *endpoint, v Weights, updated bool, now time.Duration) {
+// weigh makes v the version of an endpoint. called says that a call of this router's has brought it: the router knows
+// then what the calls have done to the KV caches, and new weights alone empty none. Else somebody else has updated the
+// worker, and as vLLM's pauses do by default, is taken to have emptied its caches.
+func (f *fleet) weigh(e *endpoint, v Weights, called bool, now time.Duration) {
 	was := Weights(e.weights.Swap(uint64(v)))
 	if v == was {
 		return
 	}
 	e.setLabels(v)
+	if was == 0 {
+		e.oldest = v
+	}
 	if len(e.ranks) == 0 { // it is new
 		return
 	}
@@ -139,15 +153,25 @@ func (f *fleet) weigh(e *endpoint, v Weights, updated bool, now time.Duration) {
 		return
 	case v < was:
 		kind = weighedBack
-	case was != 0 || updated:
+	case was != 0 || called:
 		kind = reweighed
 	}
-	f.noteAll(e.ranks, event{kind: kind, why: was.Span(v)}, now)
+	f.noteAll(e.ranks, event{kind: kind, why: was.Span(v), keeps: called}, now)
+}
+
+// empty records that the KV cache of w is empty. A worker that rests fills it with the weights that it has when it goes
+// on.
+func (w *Worker) empty(now time.Duration) {
+	w.emptied.Store(int64(now))
+	w.oldest = 0
+	if !w.engine.IsAsleep() {
+		w.oldest = w.version()
+	}
 }
 
 // unweigh makes the version of an endpoint, whose process has ended, that of its label.
 func (f *fleet) unweigh(e *endpoint) {
-	e.said = 0
+	e.said, e.oldest = 0, 0
 	v := WeightsNamed(e.spec.Labels[weightsLabel])
 	if Weights(e.weights.Swap(uint64(v))) != v {
 		e.setLabels(v)

@@ -53,7 +53,12 @@ type Rest struct {
 	Of   *message.Inbound // the client's request
 	From *worker.Worker   // that broke off
 	Left int8             // how often another worker may go on with this answer
+
+	Pauses int8 // that have ended parts of it: these do not count in Left, up to MaxPauses
 }
+
+// MaxPauses bounds the pauses of workers that one answer outlives.
+const MaxPauses = 64
 
 // OfClient returns the client's request.
 func (r *Request) OfClient() *message.Inbound {

@@ -53,6 +53,7 @@ type body struct {
 type breakage struct {
 	why  error
 	cut  []byte         // the worker's error event, which the client has not got
+	lost []byte         // what came from the event on that reports a failure
 	left *judge.Outcome // of its trip, which has ended before the answer has; nil = it has not
 	tail []byte         // an error event, or a comment, that the client is still to read
 }

@@ -76,6 +76,7 @@ func (b *body) leave(o *judge.Outcome, whole bool, now time.Time) {
 	if b.edited != nil && b.edited.counts != nil && seen.Usage.Known {
 		seen.Usage.Cached, seen.Usage.CachedKnown = b.edited.counts().Cached, true
 	}
+	seen.Made(b.a.Trip.Weights())
 	b.learnHabit(whole)
 	b.resp.Release()
 }
@@ -92,7 +93,6 @@ func (b *body) conclude(o judge.Outcome, whole bool, now time.Time) {
 	}
 	b.followJob(seen.Usage, whole)
 	b.giveBack()
-	seen.Made(b.a.Trip.Weights())
 	seen.At, seen.Total = now, now.Sub(b.r.Arrived)
 	b.r.Journal.Meter.Ended(seen, journal.End{Status: b.resp.Status, Outcome: o, Took: seen.Total,
 		Translated: b.r.Entry.Door != nil})

@@ -70,6 +70,15 @@ func (a *Attempt) TellWeights() string {
 	return weights
 }
 
+// Paused reports whether a pause of the worker has ended a stream that ended with ErrBroken.
+func (a *Attempt) Paused() bool {
+	return a.answer.broke.left.Kind == judge.Leaving && a.Trip.Rested()
+}
+
+// Lost returns what the client has not got of a stream that ended with ErrBroken: the event that reports the failure,
+// and what came with it. Nil = the worker broke off without a word.
+func (a *Attempt) Lost() []byte { return a.answer.broke.lost }
+
 // Stream returns the answer, if it is a stream.
 func (a *Attempt) Stream() *stream { return &a.answer }
 
@@ -113,9 +122,9 @@ func (s *stream) ReadRoom(room upstream.Room) (int, error) {
 	case s.failedInside() && (s.hands || !s.reply.ReportedError()) && !s.excused:
 		all := p[:n]
 		n = s.beforeFailure(all)
-		s.broke = new(breakage)
+		s.broke = &breakage{lost: slices.Clone(all[n:])}
 		if s.reply.ReportedError() {
-			s.broke.cut = slices.Clone(all[n:])
+			s.broke.cut = s.broke.lost
 		}
 		s.breakOff(errFailedInside)
 	case err == io.EOF && !s.unfinished():

@@ -270,6 +270,12 @@ func (d draft) weighHidden(text []byte) *Failure {
 	if f := d.heldBack(text); f != nil {
 		return f
 	}
+	if !d.r.Consumed() && d.aborts() && d.a.Trip.Rested() {
+		// a pause has ended it, which shows nothing: it waits, and the same worker may have it again
+		d.h.choice.NotHad()
+		return d.discard(judge.Outcome{Kind: judge.Canceled},
+			&Failure{Reason: journal.Hidden, Fault: message.FaultHidden, Grade: route.GradeRefused, paid: true})
+	}
 	d.against = judge.Failed
 	if d.aborts() {
 		d.against = judge.Leaving
@@ -283,10 +289,6 @@ func (d draft) weighHidden(text []byte) *Failure {
 	}
 	f := &Failure{Reason: journal.Hidden, Fault: message.FaultHidden}
 	switch {
-	case !d.r.Consumed() && d.aborts() && d.r.Pool.Workers.IsPaused(d.a.Trip.Worker()):
-		// a pause has ended it: it waits, and the same worker may have it again
-		d.h.choice.NotHad()
-		f.Grade, f.paid = route.GradeRefused, true
 	case !d.r.Consumed() && d.h.rule.Further(d.h.choice.Left(), d.h.choice.MayWiden(time.Now())) &&
 		d.r.PayRetry():
 		f.paid = true

@@ -30,6 +30,7 @@ type continued struct {
 	draft *resume.Draft
 	work  account.Work // the body stays until the stream has ended
 	left  int8         // how often
+	held  int8         // pauses that have ended parts of it
 
 	begun  chan struct{} // is closed when next and rest are known; nil = the first worker has the stream
 	exact  bool          // the engine's own counts are known
@@ -42,12 +43,12 @@ type continued struct {
 
 // mayContinue has another worker go on with a stream where it breaks off, if it is one of which that can be done.
 func (e *Exchange) mayContinue(ctx context.Context, a *attempt.Attempt, out *message.Outbound) {
-	r, left := &e.req, int8(0)
+	r, left, held := &e.req, int8(0), int8(0)
 	switch {
 	case r.Entry.Op == message.Use:
 		left = int8(r.Pool.Continue)
 	case r.Rest != nil:
-		left = r.Rest.Left
+		left, held = r.Rest.Left, r.Rest.Pauses
 	}
 	kind := r.Read.Req.Kind
 	if left <= 0 || out.Status != http.StatusOK || a.Against() != judge.Canceled || r.Entry.Door != nil ||
@@ -56,7 +57,7 @@ func (e *Exchange) mayContinue(ctx context.Context, a *attempt.Attempt, out *mes
 		!message.IsEvents(out.Get("Content-Type")) || message.Coded(out.Header) {
 		return
 	}
-	c := &continued{e: e, ctx: ctx, a: a, left: left}
+	c := &continued{e: e, ctx: ctx, a: a, left: left, held: held}
 	c.draft = resume.New(kind, r.In.Body)
 	if c.draft == nil {
 		return
@@ -85,7 +86,10 @@ func (c *continued) ReadRoom(room upstream.Room) (int, error) {
 		if err != attempt.ErrBroken {
 			return n, err
 		}
-		used := &c.e.req.In.Seen.Usage
+		used := c.e.req.In.Seen.Usage
+		if c.draft.Lacks(c.a.Lost()) { // the engine has counted what the client has not got
+			used.Output = 0
+		}
 		c.exact = c.draft.Count(used.Prompt, used.Output)
 		c.begun = make(chan struct{})
 		go c.begin()
@@ -181,6 +185,7 @@ func (c *continued) conclude(err error) bool {
 		c.rest.Stream.Close()
 		seen, then := &r.In.Seen, &c.next.req.In.Seen
 		seen.Worker, seen.Attempts = then.Worker, append(seen.Attempts, then.Attempts...)
+		seen.MadeToo(then.MadeWith())
 	}
 	r.Journal.Meter.Continued(r.Pool.Name, c.result)
 	if c.result != journal.ContinuedWhole && c.result != journal.ContinuedLeft {
@@ -212,10 +217,15 @@ func (c *continued) begin() {
 		Host: r.In.Host, TLS: r.In.TLS, Caller: r.In.Caller, Account: r.In.Account,
 		Comments: r.In.Comments}
 	in.SetHeader(r.In.Header)
+	if c.a.Paused() && c.held < admission.MaxPauses { // the worker has not failed: a trainer has ended what ran there
+		c.held++
+	} else {
+		c.left--
+	}
 	next := new(Exchange)
 	next.req = admission.Request{Journal: r.Journal.Legs, Lethal: r.Lethal, In: in, ID: r.ID, Epoch: r.Epoch,
 		Kept: r.Kept, Alias: r.Alias, Arrived: now, Cookie: r.Cookie,
-		Rest:  &admission.Rest{Of: r.OfClient(), From: c.a.Trip.Worker(), Left: c.left - 1},
+		Rest:  &admission.Rest{Of: r.OfClient(), From: c.a.Trip.Worker(), Left: c.left, Pauses: c.held},
 		Entry: message.Entry{Pool: r.Pool.Name, Op: message.Continuing, Salt: r.Entry.Salt, Model: r.Entry.Model}}
 	if out := next.Choose(c.ctx); out != nil {
 		return

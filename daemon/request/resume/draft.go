@@ -63,6 +63,14 @@ func (d *Draft) Count(promptTokens, output int) (exact bool) {
 	return d.written > 0 || d.byIDs() || len(d.text) == 0
 }
 
+// Lacks reports whether the first of these events, which ends the answer, has text: an engine may send its last tokens
+// with the reason to finish.
+func (d *Draft) Lacks(events []byte) bool {
+	var c chunk
+	data, ok := dataOf(events[:max(0, sse.FirstEnd(events, 0))])
+	return ok && data != nil && c.read(data) && len(prompt.Inside(c.text))+len(prompt.Inside(c.content)) > 0
+}
+
 // Next returns the number of the next event of responses.
 func (d *Draft) Next() int { return d.next }
 

@@ -138,6 +138,18 @@ func (r *Record) Made(weights string) {
 	r.Aside = &a
 }
 
+// MadeToo notes the versions of the weights that the rest of the answer was made with.
+func (r *Record) MadeToo(weights string) {
+	from, _, _ := strings.Cut(r.MadeWith(), "-")
+	to := weights[strings.LastIndexByte(weights, '-')+1:]
+	switch {
+	case from == "":
+		r.Made(weights)
+	case to != "" && to != from:
+		r.Made(from + "-" + to)
+	}
+}
+
 // MadeWith returns the versions of the weights, "" if they are not known.
 func (r *Record) MadeWith() string {
 	if r.Aside == nil {

@@ -188,8 +188,8 @@ func (t *Trip) Live() bool { return t.live }
 // Worker returns where the request was sent.
 func (t *Trip) Worker() *worker.Worker { return t.worker }
 
-// Weights returns the versions of the weights that the worker had when it got the request, and since, as 12 or 12-13;
-// "" if they are not known.
+// Weights returns the versions of the weights that the worker had when it got the request, or at the first output of a
+// stream, and has now, as 12 or 12-13; "" if they are not known.
 func (t *Trip) Weights() string {
 	now := t.worker.Weights()
 	return now.Of(t.entered.weights).Span(now)
@@ -198,8 +198,15 @@ func (t *Trip) Weights() string {
 // Matched returns how many leading blocks of the prompt the worker was believed to hold.
 func (t *Trip) Matched() int { return int(t.matched) }
 
-// FirstByte records the first output of a good answer.
+// Rested reports whether the worker is paused or asleep, or has been since it got the request.
+func (t *Trip) Rested() bool { return t.ticket.Rested() }
+
+// FirstByte records the first output of a good answer. In a stream, weights that the worker had before that, while the
+// request waited there, have made none of it.
 func (t *Trip) FirstByte(at time.Time) {
+	if !t.choice.whole() {
+		t.entered.weights = t.worker.Weights().Low()
+	}
 	t.ticket.FirstByte(at)
 	t.learnTransfer(at)
 	if t.teller != nil {

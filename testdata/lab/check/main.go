@@ -94,9 +94,10 @@ func main() {
 	roll := flag.Bool("rolling", false, "instead, eight workers that are replaced one by one while agents use them")
 	modes := flag.String("syncs", "", "instead, a hundred updates of the weights by each of these modes of a pause: "+
 		"still,abort,wait,keep,keep-reset")
+	between := flag.Duration("between", 20*time.Second, "of -syncs: from one update to the next, in simulated time")
 	flag.Parse()
 	if *modes != "" {
-		if err := checkSyncs(context.Background(), *modes, *first, *speed); err != nil {
+		if err := checkSyncs(context.Background(), *modes, *between, *first, *speed); err != nil {
 			fmt.Fprintln(os.Stderr, "labcheck:", err)
 			os.Exit(1)
 		}

@@ -20,12 +20,12 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
-// Of updates of the weights, in simulated time: from the beginning of one to that of the next, how long the weights
-// take, and how many updates there are.
+// How long the weights of an update take, in simulated time, and how many updates there are.
 const (
-	betweenSyncs = 5 * time.Second
-	syncSeconds  = .5
-	syncs        = 100
+	syncSeconds = .5
+	syncs       = 100
+
+	turnsPerSecond = 1.5 // of all agents, in simulated time
 )
 
 // syncLine is what the clients of one daemon saw while a trainer updated the weights.
@@ -40,20 +40,27 @@ type syncLine struct {
 	side
 	Before float64 `json:"blocks_before"` // of the index, at the end, before and after a pause by mode keep
 	After  float64 `json:"blocks_after"`
+	Told   bool    `json:"told"` // at the end each worker's row said whether its KV cache had blocks of older weights
 	Error  string  `json:"first_error,omitempty"`
 }
 
 // checkSyncs has eight workers get new weights a hundred times while agents use them, with each mode of a pause, and
-// prints a line for each.
-func checkSyncs(ctx context.Context, modes string, seed uint64, speed float64) error {
+// prints a line for each. between is from the beginning of one update to that of the next, in simulated time. By mode
+// abort a step of an engine must not take as long: what is ended before its first token begins anew.
+func checkSyncs(ctx context.Context, modes string, between time.Duration, seed uint64, speed float64) error {
 	sc, err := read("rolling")
 	if err != nil {
 		return err
 	}
+	sc.Requests = int(syncs * between.Seconds() * turnsPerSecond)
+	for i := range sc.Classes { // they come all the time
+		c := &sc.Classes[i]
+		c.Rate = turnsPerSecond / float64(len(sc.Classes)) / float64(sc.Workers) / float64(c.Turns)
+	}
 	ok := true
 	var still *syncLine
 	for _, mode := range strings.Split(modes, ",") {
-		line, err := update(ctx, sc, mode, seed, speed)
+		line, err := update(ctx, sc, mode, between, seed, speed)
 		if err != nil {
 			return fmt.Errorf("%s: %w", mode, err)
 		}
@@ -63,7 +70,9 @@ func checkSyncs(ctx context.Context, modes string, seed uint64, speed float64) e
 		if mode == "still" {
 			still = line
 		}
-		ok = ok && line.Failed+line.Wrong == 0 && line.Before == line.After && (line.Stale == 0 || mode == "keep")
+		// by mode keep the trainer has the engines go on with what the old weights have computed
+		ok = ok && line.Failed+line.Wrong == 0 && line.Before == line.After && (line.Stale == 0 || mode == "keep") &&
+			line.Told
 		if mode == "keep" && still != nil && line.Hits < still.Hits-.01 {
 			ok = false
 		}
@@ -75,7 +84,8 @@ func checkSyncs(ctx context.Context, modes string, seed uint64, speed float64) e
 }
 
 // update plays the load to one daemon.
-func update(ctx context.Context, sc *setup.Scenario, mode string, seed uint64, speed float64) (*syncLine, error) {
+func update(ctx context.Context, sc *setup.Scenario, mode string, between time.Duration, seed uint64, speed float64) (
+	*syncLine, error) {
 	load, err := sc.Load(seed)
 	if err != nil {
 		return nil, err
@@ -95,7 +105,7 @@ func update(ctx context.Context, sc *setup.Scenario, mode string, seed uint64, s
 		sim: vllmsim.Config{Models: []string{"m"}, KVTokens: sc.Engine.KVTokens, Speed: speed, DevMode: true,
 			MaxBatchedTokens: sc.Engine.MaxBatchedTokens, Model: sc.Engine.Config().Model}}
 	return line, served(ctx, at, func(base, admin string, fleet vllmsim.Fleet) error {
-		cl := clients{url: base, began: time.Now().Add(2 * time.Second), speed: speed, until: syncs * betweenSyncs}
+		cl := clients{url: base, began: time.Now().Add(2 * time.Second), speed: speed, until: syncs * between}
 		cl.check = func(h http.Header, last event, end string, lacks int) {
 			label := h.Get("X-Warmpath-Weights")
 			_, truth, _ := strings.Cut(last.Fingerprint, "-weights-")
@@ -121,7 +131,7 @@ func update(ctx context.Context, sc *setup.Scenario, mode string, seed uint64, s
 		if mode != "still" {
 			trainer.Go(func() {
 				for n := range syncs {
-					time.Sleep(time.Until(cl.began.Add(cl.real(time.Duration(n) * betweenSyncs))))
+					time.Sleep(time.Until(cl.began.Add(cl.real(time.Duration(n) * between))))
 					if err := newWeights(admin, mode, n+1); err != nil {
 						cl.mu.Lock()
 						cl.errs = append(cl.errs, err)
@@ -146,6 +156,11 @@ func update(ctx context.Context, sc *setup.Scenario, mode string, seed uint64, s
 		for _, w := range fleet {
 			line.Stale += w.Stats().StaleRequests
 		}
+		rows, err := authorized("GET", admin+"/api/v1/pools", "")
+		if err != nil {
+			return err
+		}
+		line.Told = strings.Contains(rows, `"kv_weights":`) == (mode == "keep")
 		line.Before, err = believed(admin)
 		for _, path := range []string{"/pause?mode=keep&clear_cache=false", "/resume"} {
 			err = errors.Join(err, order(admin, path, ""))
