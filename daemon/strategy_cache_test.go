@@ -11,19 +11,19 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
-// wishing writes a module that chooses the first worker, and asks for the second one to hold the prompt at once, and
-// for it to be kept for a minute.
-func wishing(t *testing.T) string {
+// wishing writes a module that chooses the first worker, and asks for the second one to hold the prompt after some
+// milliseconds, and for it to be kept for a minute.
+func wishing(t *testing.T, after int) string {
 	t.Helper()
-	wasm, err := wasmtest.Assemble(`(module
+	wasm, err := wasmtest.Assemble(fmt.Sprintf(`(module
 		(import "warmpath_v1" "cache" (func $cache (param i32 i32 i32 i32 i32) (result i32)))
 		(memory (export "memory") 1)
 		(func (export "warmpath_abi_1_3"))
 		(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
 		(func (export "wp_pick") (result i64)
-			i32.const 2 i32.const 1 i32.const 0 i32.const 0 i32.const 0 call $cache drop
+			i32.const 2 i32.const 1 i32.const %d i32.const 0 i32.const 0 call $cache drop
 			i32.const 0 i32.const 0 i32.const 60000 i32.const 0 i32.const 0 call $cache drop
-			i64.const 0))`)
+			i64.const 0))`, after))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func wishing(t *testing.T) string {
 func TestAStrategyPrefetches(t *testing.T) {
 	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
-	r := start(t, withHandOver("mine", f.URLs()...)+wishing(t), 2)
+	r := start(t, withHandOver("mine", f.URLs()...)+wishing(t, 0), 2)
 	c := &chatting{}
 	if w, _ := c.turn(t, r, "X-Request-Id", "one"); w != "w1" {
 		t.Fatalf("the turn went to %s", w)
@@ -62,11 +62,44 @@ func TestAStrategyPrefetches(t *testing.T) {
 	}
 }
 
+// TestTheWorkerOfAWishDrains: it gets nothing any more, and the wish counts as failed.
+func TestTheWorkerOfAWishDrains(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{})
+	r := start(t, withHandOver("mine", f.URLs()...)+wishing(t, 3000), 2)
+	(&chatting{}).turn(t, r)
+	if s := do(t, "POST", "http://"+r.AdminAddr()+"/api/v1/pools/main/workers/w2/drain", ""); s.status != 200 {
+		t.Fatal(s.status, s.body)
+	}
+	eventually(t, "the wish has failed", func() bool {
+		return r.metric(`warmpath_cache_wishes_total{pool="main",result="failed"}`) == 1
+	})
+	if n := f[1].Stats().Finished; n != 0 {
+		t.Errorf("the worker that drains had %d requests", n)
+	}
+}
+
+// TestAStrategyWantsAllKept: of 17 conversations with two wishes each, those of one key beyond 32 are refused, and why
+// says so. All requests are served.
+func TestAStrategyWantsAllKept(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{})
+	r := start(t, withHandOver("mine", f.URLs()...)+wishing(t, 300_000), 2)
+	for i := range 17 {
+		(&chatting{id: i}).turn(t, r, "X-Request-Id", fmt.Sprint("r", i))
+	}
+	body := do(t, "GET", "http://"+r.AdminAddr()+"/api/v1/decisions/r16", "").body
+	if n := strings.Count(body, "not done, 32 of the same key wait already"); n != 2 ||
+		r.metric(`warmpath_cache_wishes_total{pool="main",result="refused"}`) != 2 {
+		t.Errorf("%d refusals in %s", n, body)
+	}
+}
+
 // TestAStrategyWishesInVain: the pool keeps no conversations. Requests are served all the same.
 func TestAStrategyWishesInVain(t *testing.T) {
 	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
-	r := start(t, settings("mine", f.URLs()...)+wishing(t), 2)
+	r := start(t, settings("mine", f.URLs()...)+wishing(t, 0), 2)
 	(&chatting{}).turn(t, r, "X-Request-Id", "one")
 	body := do(t, "GET", "http://"+r.AdminAddr()+"/api/v1/decisions/one", "").body
 	if n := strings.Count(body, "hand_over_bytes"); n != 2 || r.metric(`warmpath_cache_wishes_total{pool="main",result="refused"}`) != 2 {

@@ -125,6 +125,9 @@ func (b *Book) take(t *Turn, w *Wish, now time.Time) string {
 	case Copy:
 		task.tokens = int(w.Share * float64(c.Tokens))
 	}
+	if w.To != "" && !b.takes(w.To, now) {
+		return ": not done, the worker takes no requests now"
+	}
 	b.tasks = slices.DeleteFunc(b.tasks, b.isOver)
 	theirs := 0
 	for _, other := range b.tasks {
@@ -174,7 +177,8 @@ func (b *Book) Due(now time.Time) *Task {
 	return b.tasks[i]
 }
 
-// Piece returns the next piece of a task, nil if it has none now.
+// Piece returns the next piece of a task, nil if it has none now. If the worker of a Prefetch or Copy drains, sleeps or
+// has left since the wish, the task has failed.
 func (b *Book) Piece(t *Task, now time.Time) *Move {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,6 +187,15 @@ func (b *Book) Piece(t *Task, now time.Time) *Move {
 	}
 	if t.what == Keep {
 		t.to = t.of.Worker // a hand-over may have moved it
+	}
+	switch takes := b.takes(t.to, now); {
+	case !takes && t.what == Keep: // a hand-over may move it
+		t.at = now.Add(refresh)
+		return nil
+	case !takes:
+		t.over = true
+		b.counts.Wishes[Failed]++
+		return nil
 	}
 	m := &Move{Request: t.request, From: t.of.Worker, To: t.to, Tokens: t.tokens}
 	if t.what != Keep { // what is kept is in the cache

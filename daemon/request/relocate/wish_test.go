@@ -63,6 +63,33 @@ func TestWishes(t *testing.T) {
 	f(Wish{What: Drop}, all, "drop", "", 0, 0)
 }
 
+// TestTheWorkerOfAWishDrains: nothing is sent to a worker that drains, be it before the wish, before its time or between
+// two pieces. What is kept at one waits for the hand-over.
+func TestTheWorkerOfAWishDrains(t *testing.T) {
+	wish := Wish{What: Prefetch, To: "b", For: 5 * time.Second}
+	b := newBook(1 << 20)
+	b.Takers = up("a")
+	if said := b.Wish(b.turnOf(1, 1200, "k"), []Wish{wish}, at); !strings.Contains(said[0], "takes no requests") ||
+		b.Counts().Wishes[Refused] != 1 {
+		t.Errorf("%q, %+v", said, b.Counts())
+	}
+	b = newBook(1 << 20)
+	b.Wish(b.turnOf(1, 1200, "k"), []Wish{wish}, at)
+	b.Wish(b.turnOf(2, 1200, "k"), []Wish{{What: Copy, To: "b", Share: 1}}, at)
+	b.Wish(b.turnOf(3, 1200, "k"), []Wish{{What: Keep, For: time.Minute}}, at)
+	sent := b.play(40, func(m *Move) (string, int) {
+		b.Takers = up("c")
+		return m.To, m.Tokens
+	})
+	if c := b.Counts(); sent != "0:b1000" || c.Wishes != [outcomes]int{0, 0, 2} || len(b.tasks) != 1 {
+		t.Errorf("sent %q, %+v, %d tasks", sent, c, len(b.tasks))
+	}
+	b.Takers = up("a")
+	if sent := b.play(60, all); sent == "" || b.Counts().Wishes[Fulfilled] != 1 {
+		t.Errorf("kept once more: %q, %+v", sent, b.Counts())
+	}
+}
+
 // TestTheNextTurnEndsAWish: and so does the end of the conversation.
 func TestTheNextTurnEndsAWish(t *testing.T) {
 	for _, ends := range []bool{false, true} {
