@@ -61,8 +61,8 @@ type Caches interface {
 	Down(slot uint32)
 	// Restarted means that the worker runs in a new process, though no health check saw it down.
 	Restarted(slot uint32)
-	// Outdated means that the worker has other weights now, or that its cache was emptied and its events do not say so
-	// yet. If it still has the blocks that it computed by the old weights, nobody is to be sent there for them.
+	// Outdated means that the worker's cache was emptied and its events do not say so yet, or that somebody else has
+	// brought it other weights, which is taken for the same.
 	Outdated(slot uint32)
 	// Resized passes a cache's capacity, when the worker is registered (0 = not known yet) and when it changes.
 	Resized(slot uint32, tokens int)
