@@ -25,6 +25,7 @@ type Trip struct {
 	live     bool            // both come from the worker's own reports
 	given    bool            // a prefiller computed the prompt: what was cached is no sign of the worker's own cache
 	ended    bool            // End was called
+	whole    bool            // as Choice.whole, which cannot be asked after Release
 	forecast holdings.Ticket // that the worker will hold the prompt
 	entered  entered         // what Send wrote into the index ahead of the answer
 	teller   Teller          // published the trip; nil = none
@@ -46,13 +47,13 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	if to.Handed {
 		held = max(0, c.size.all-1)
 	}
-	*t = Trip{choice: c, worker: w, believed: int32(held), alone: int32(alone), given: to.Handed}
+	*t = Trip{choice: c, worker: w, believed: int32(held), alone: int32(alone), given: to.Handed, whole: c.whole()}
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Holds: c.holds, Backlogged: c.fleet.frame.Rows[to.row].Wait > c.pool.Workers.MaxWait(),
 		Beginning: c.fleet.beginning, Output: int(c.fleet.frame.Header.ExpectedOutput),
 		Sequences: max(1, c.prompt.N) * max(1, len(c.prompt.Chains)),
 		Est:       c.estimate(to), Model: c.prompt.Model, Fence: c.ask.Fence, Only: c.only, Class: c.ask.Class,
-		Whole: c.whole(), Talks: c.prompt.Kind.Generates(), Bound: w.ID() == cmp.Or(c.stay.worker(), c.leaving),
+		Whole: t.whole, Talks: c.prompt.Kind.Generates(), Bound: w.ID() == cmp.Or(c.stay.worker(), c.leaving),
 		Tried: c.order.triedSlots(), Holder: holder, Paired: to.Handed || c.ask.Leg == Prefill, Coming: to.Coming}, at) {
 		c.NotHad()
 		return false
@@ -204,7 +205,7 @@ func (t *Trip) Rested() bool { return t.ticket.Rested() }
 // FirstByte records the first output of a good answer. In a stream, weights that the worker had before that, while the
 // request waited there, have made none of it.
 func (t *Trip) FirstByte(at time.Time) {
-	if !t.choice.whole() {
+	if !t.whole {
 		t.entered.weights = t.worker.Weights().Low()
 	}
 	t.ticket.FirstByte(at)
@@ -234,7 +235,7 @@ func (t *Trip) Handed(to Target, at time.Time) {
 // learnTransfer takes the time of the first byte of an answer whose prompt was handed over. An answer in one piece
 // shows nothing.
 func (t *Trip) learnTransfer(at time.Time) {
-	if h := t.handed; h != nil && !t.choice.whole() {
+	if h := t.handed; h != nil && !t.whole {
 		t.choice.pool.transfer.learn(at.Sub(h.at).Seconds()-h.own, h.tokens, at)
 	}
 	t.handed = nil
