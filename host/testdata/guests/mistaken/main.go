@@ -76,7 +76,7 @@ var mistakes = map[string]func(*mistaken, *sdk.Request, []sdk.Worker) sdk.Decisi
 		return sdk.To(0)
 	},
 	"leak": func(s *mistaken, _ *sdk.Request, _ []sdk.Worker) sdk.Decision {
-		s.kept = append(s.kept, make([]byte, 4<<10))
+		s.kept = append(s.kept, make([]byte, 32<<10))
 		return sdk.To(0)
 	},
 	"sleep": func(*mistaken, *sdk.Request, []sdk.Worker) sdk.Decision {
