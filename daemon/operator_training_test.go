@@ -153,7 +153,9 @@ func TestWhatAPauseHolds(t *testing.T) {
 			clients.Wait()
 		}
 		time.Sleep(200 * time.Millisecond) // its end may be read after the worker was emptied
-		if got := r.blocks(at) > 0; !direct && got != keeps {
+		// a stream that was ended twice may wait at its first worker, which will have its prompt
+		back := mode == "abort" && r.describe()[0].Workers[at].InFlight > 0
+		if got := r.blocks(at) > 0; !direct && !back && got != keeps {
 			t.Errorf("%s: blocks are believed in: %v", mode, got)
 		}
 		ask(1)

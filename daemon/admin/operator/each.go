@@ -309,6 +309,8 @@ func (o *order) atOnce(n int) int {
 // sendTo sends the order to one worker. If it obeys, the router knows it at once.
 func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) {
 	began := time.Now()
+	ended := o.pool.Workers.Order(to.Endpoint)
+	defer func() { ended(time.Now()) }()
 	before := o.effect(o.query, nil)
 	pauses := before >= holds && before <= sleeps
 	if pauses {

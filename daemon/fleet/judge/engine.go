@@ -34,10 +34,15 @@ type Engine struct {
 	slept  time.Duration // when the engine was last found asleep
 	told   bool          // that it has been paused for too long
 	woke   time.Duration // when it last went on
+
+	orders  int           // of the router's, under way
+	ordered time.Duration // when the last of them ended
 }
 
 // Forget drops what is known of the engine: it is dead or a new one.
-func (g *Engine) Forget() { *g = Engine{slept: g.slept, woke: g.woke} }
+func (g *Engine) Forget() {
+	*g = Engine{slept: g.slept, woke: g.woke, orders: g.orders, ordered: g.ordered}
+}
 
 // Page records a page of metrics. first is true for the first one, with which nothing can be compared. moved is true
 // if the engine has done something since the page before.
@@ -113,8 +118,17 @@ func (g *Engine) MayBeTold(r Rest) bool {
 }
 
 // MayHaveChanged reports whether an answer of the engine that was asked for at that time may be newer than what is
-// known of its rest. The router knows the effect of its own order before an answer comes that it asked for earlier.
-func (g *Engine) MayHaveChanged(asked time.Duration) bool { return asked >= max(g.slept, g.woke) }
+// known of its rest. The router knows the effect of its own order before an answer comes that it asked for earlier, and
+// takes it as known while the order is under way.
+func (g *Engine) MayHaveChanged(asked time.Duration) bool {
+	return g.orders == 0 && asked >= max(g.slept, g.woke, g.ordered)
+}
+
+// Order records that an order of the router's is sent to the engine. Call Ordered when it has ended.
+func (g *Engine) Order() { g.orders++ }
+
+// Ordered records the end of an order: what the engine was asked for before shows nothing of it.
+func (g *Engine) Ordered(now time.Duration) { g.orders, g.ordered = max(0, g.orders-1), now }
 
 // Rested reports whether the engine rests, or has rested since a time: what took long since then shows nothing.
 func (g *Engine) Rested(since time.Duration) bool { return g.asleep || g.woke > since }

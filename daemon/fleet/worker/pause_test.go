@@ -105,6 +105,13 @@ func TestAPageOfBefore(t *testing.T) {
 	f(true, 10.9, 11.1, Ready)
 	f(true, 12, 12.1, Paused) // somebody else's
 	f(false, 13, 13.1, Ready)
+
+	ended := p.Order("w0") // it is under way for a second
+	p.Paused("w0", p.after(20))
+	f(false, 20.1, 20.2, Paused)
+	ended(p.after(21))
+	f(false, 20.3, 21.1, Paused)
+	f(false, 21.2, 21.3, Ready)
 }
 
 // TestAPauseIsNoLeaving: mode abort ends what runs, and the worker is not taken for one that shuts down.

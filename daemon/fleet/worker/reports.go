@@ -354,6 +354,27 @@ func (p *Pool) Paused(id string, now time.Time) { p.setRest(id, judge.Paused, no
 // order may wake a part of an engine.
 func (p *Pool) Woke(id string, now time.Time) { p.setRest(id, judge.Awake, now) }
 
+// Order records that an order of the router's is sent to the endpoint with that id: until the caller calls ended, once,
+// what the engine answers shows nothing of its rest. It may be older than the order.
+func (p *Pool) Order(id string) (ended func(now time.Time)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var engines []*judge.Engine
+	if e := p.fleet.at(id); e != nil {
+		for _, w := range e.ranks {
+			w.engine.Order()
+			engines = append(engines, &w.engine)
+		}
+	}
+	return func(now time.Time) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, e := range engines {
+			e.Ordered(p.fleet.clock(now))
+		}
+	}
+}
+
 func (p *Pool) setRest(id string, rest judge.Rest, now time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
