@@ -57,16 +57,17 @@ func status(code int) func(*wire.Call) bool {
 	return func(c *wire.Call) bool { return engine.Refuse(c, code, "no") }
 }
 
-// refusing sends 200 requests of 8 clients. No client may get the refusal, and few requests may meet it: a quarter is
-// fair, and on a busy machine the case lasts longer.
+// refusing sends 200 requests of 8 clients. No client may get the refusal, and few requests may meet it: five, and one
+// for each second that it takes, as the worker is tried again from time to time. A quarter would be fair.
 func refusing(no func(*wire.Call) bool) func(*lab) (string, bool) {
 	return func(l *lab) (string, bool) {
 		var met atomic.Int64
 		counted := func(c *wire.Call) bool { met.Add(1); return no(c) }
 		r := l.router(append(l.engines(1, counted), l.engines(3, slowly)...)...)
+		began := time.Now()
 		all := clients(8, 25, func(k, i int) wire.Answer { return r.chat(fmt.Sprintf("%d %d question", k, i)) })
 		bad := unlike(all, "hello")
-		return fmt.Sprintf("%d of 200 refused, %d met it", bad, met.Load()), bad == 0 && met.Load() <= 8
+		return fmt.Sprintf("%d of 200 refused, %d met it", bad, met.Load()), bad == 0 && met.Load() <= 5+int64(time.Since(began).Seconds())
 	}
 }
 
