@@ -172,9 +172,7 @@ func TestRolesOfEachForm(t *testing.T) {
 			}
 		}
 	}
-	if n := f.pinned(); n != 0 {
-		t.Errorf("%d blocks are pinned", n)
-	}
+	eventually(t, "no blocks are pinned", func() bool { return f.pinned() == 0 }) // some a moment after the answer
 }
 
 // tellsPrefillers checks that the decisions on the admin port name prefillers.
