@@ -15,8 +15,8 @@ import (
 func TestARefusingRedisIsShown(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range redistest.Refusals(t) {
+		// A parallel subtest would come after all tests that wait, when the LOADING is over.
 		t.Run(refusal.Name, func(t *testing.T) {
-			t.Parallel()
 			r, lines := startLogged(t, "[cache]\nredis = \""+refusal.URL+"\"\n"+
 				settings("session", sims(t, 2, vllmsim.Config{}).URLs()...), 2)
 			ask := func(session string) (worker string) {

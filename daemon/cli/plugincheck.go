@@ -122,8 +122,9 @@ func (r *pluginReport) print(w io.Writer, file string) error {
 const (
 	maxDecisions = 1_000_000
 	maxDeciding  = 3 * time.Second
-	timed        = 301  // decisions whose median is shown
-	judged       = 2000 // decisions of which each is judged; then one in judgedOf
+	checkTime    = time.Second // of one pick: fuel is its bound here, which a busy machine does not change
+	timed        = 301         // decisions whose median is shown
+	judged       = 2000        // decisions of which each is judged; then one in judgedOf
 	judgedOf     = 100
 	mostWorkers  = 1 << 16 // of a made-up fleet
 	exercises    = 20      // of what the module exports beside wp_pick, before the decisions; then one in a thousand
@@ -139,7 +140,8 @@ func checkPlugin(ctx context.Context, file string, wish pluginWish) (pluginRepor
 	if err != nil {
 		return pluginReport{}, err
 	}
-	h, err := host.New(ctx, host.Config{Slots: 1, KV: store.Local(strategies.StoreKeys, strategies.StoreBytes)})
+	h, err := host.New(ctx, host.Config{Slots: 1, PickTime: checkTime,
+		KV: store.Local(strategies.StoreKeys, strategies.StoreBytes)})
 	if err != nil {
 		return pluginReport{}, err
 	}
