@@ -212,14 +212,19 @@ func askForOthers(c *Choice) {
 func lacksOnly(c *Choice, at time.Time) Verdict {
 	found := NoWorker
 	for _, w := range c.order.only {
-		if slices.Contains(c.order.tried, w) {
+		v := alone(c.pool.Workers.Standing(w.ID(), c.prompt.Model, c.ask.Fence, at))
+		if slices.Contains(c.order.tried, w) && (v != Unheard || c.sent > 0) { // Unheard: another has taken its place
 			continue
 		}
-		switch v := alone(c.pool.Workers.Standing(w.ID(), c.prompt.Model, c.ask.Fence, at)); v {
+		switch v {
 		case Chosen:
 			return v
 		case Full:
 			found = v
+		case Unheard:
+			if found != Full {
+				found = v
+			}
 		}
 	}
 	return found

@@ -58,6 +58,8 @@ func alone(s worker.Standing) Verdict {
 		return Chosen
 	case worker.Full:
 		return Full
+	case worker.Starting:
+		return Unheard
 	}
 	return NoWorker
 }
