@@ -251,3 +251,32 @@ func TestMissedIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestAListFromBeforeALoad: a list that the worker was asked for before a load does not remove the adapter, which keeps
+// its slot. One that the worker is asked for later does: somebody else has unloaded the adapter.
+func TestAListFromBeforeALoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &engine{status: 200}
+		s, w := loads(e, 1)
+		id := uint64(1)
+		list := func() {
+			s.workers.Listed(id, []string{"base"}, []json.RawMessage{[]byte(`{"id":"base"}`)})
+		}
+		load := func(name string) {
+			release, err := s.want(t.Context(), w, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			release()
+		}
+		s.workers.Listing(id)
+		load("a")
+		list()
+		load("b")
+		e.wants(t, "after a list from before the load of a", "load a", "unload a", "load b")
+		s.workers.Listing(id)
+		list()
+		load("a")
+		e.wants(t, "after a list without b", "load a")
+	})
+}

@@ -29,6 +29,7 @@ type endpoint struct {
 	entries []json.RawMessage // of listing.ids
 	renewal renewal           // of listing and entries
 	slots   []slot            // of adapters that are being loaded
+	adapted bool              // an adapter was loaded or lost since the worker was last asked for its list
 	suspect *Worker           // for which it was set aside last; nil = it never was
 	census  census
 	unread  int  // looks in a row at its metrics that found no page

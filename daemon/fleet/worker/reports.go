@@ -191,14 +191,21 @@ func (p *Pool) Unchecked(id uint64, why string, now time.Time) {
 // Listing records that a worker is about to be asked for its models. A list that was requested earlier may be older
 // than the change for which ListSoon was called.
 func (p *Pool) Listing(id uint64) {
-	p.report(id, func(e *endpoint) { e.renewal.begun() })
+	p.report(id, func(e *endpoint) {
+		e.renewal.begun()
+		e.adapted = false
+	})
 }
 
 // Listed records the model ids that a worker lists, each once, and the entry of /v1/models of each. Entries are kept
-// for each worker: vLLM writes a new time and a new permission id into each answer.
+// for each worker: vLLM writes a new time and a new permission id into each answer. A list that was requested before an
+// adapter was loaded or lost is dropped.
 func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
 	l := models.Read(ids, entries)
 	p.report(id, func(e *endpoint) {
+		if e.adapted {
+			return // it would undo the change
+		}
 		e.renewal.answered()
 		was := e.listing
 		p.fleet.list(e, l, entries)
@@ -468,6 +475,7 @@ func (p *Pool) FreeAdapterSlot(w *Worker, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.slots = slices.DeleteFunc(w.slots, func(s slot) bool { return s.name == name })
+	w.adapted = true
 	if w.endpoint.place == configured {
 		p.fleet.renew(w.endpoint)
 	}
@@ -500,6 +508,7 @@ func (p *Pool) LoseAdapter(w *Worker, name string) bool {
 		return false
 	}
 	relist(&p.fleet, w.endpoint, name, nil)
+	w.adapted = true
 	return true
 }
 
