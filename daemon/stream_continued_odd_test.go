@@ -332,24 +332,23 @@ func TestLethalStream(t *testing.T) {
 		workers := sims(t, 3, vllmsim.Config{ReplyTokens: 4000, Speed: 1})
 		r := start(t, strings.Replace(settings("roundrobin", workers.URLs()...), "health_interval", often+"health_interval", 1), 3)
 		at := continuable[1]
-		body, killed := at.body("What is the tide?", 150), 0
+		body, killed := at.body("What is the tide?", 150), map[int]bool{}
 		ask := func() error {
 			length := 0
 			_, err := readGotten("http://"+r.Addr(), at.path, body, func(s *gotten) {
-				if len(s.text) < length+50 || killed == 2 {
+				if len(s.text) < length+50 || len(killed) == 2 {
 					return
 				}
-				length = len(s.text) + 50
 				for i, w := range r.describe()[0].Workers {
-					if w.InFlight > 0 {
+					if w.InFlight > 0 && !killed[i] { // none while the stream moves
 						_ = workers[i].Kill()
+						killed[i], length = true, len(s.text)+50
 					}
 				}
-				killed++
 			})
 			return err
 		}
-		for killed < 2 {
+		for len(killed) < 2 {
 			if err := ask(); err == nil {
 				t.Fatalf("%q: a stream survives the end of its worker", often)
 			}
