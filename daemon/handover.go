@@ -142,30 +142,34 @@ func (p *pool) moveOne(ctx context.Context, plan *relocate.Plan, m *relocate.Mov
 	return err
 }
 
-// fulfil does what strategies wish for caches, one piece after the other, until nothing is due. It leaves a worker
-// three quarters of its time.
+// fulfil does what strategies wish for caches, until nothing is due.
 func (p *pool) fulfil() {
 	defer p.leaving.fulfils.Store(false)
-	book := &p.route.Book
-	for t := book.Due(time.Now()); t != nil; t = book.Due(time.Now()) {
-		for m := book.Piece(t, time.Now()); m != nil; m = book.Piece(t, time.Now()) {
-			if !p.awaitCalm(p.life) {
-				return
-			}
-			ctx, cancel := context.WithTimeout(p.life, moveTimeout)
-			at := time.Now()
-			to, cached, err := p.daemon.server.Move(ctx, &p.daemon.epoch().Epoch, p.name, m)
-			cancel()
-			took := time.Since(at)
-			if err != nil {
-				p.log.Debug("what a strategy asked for a cache has failed", "worker", m.To, "error", err)
-			}
-			book.Did(t, m, relocate.Taken{By: to, Cached: cached, Took: took}, time.Now())
-			if !sleep(p.life, 3*took) {
-				return
-			}
+	var pieces sync.WaitGroup
+	defer pieces.Wait()
+	for p.awaitCalm(p.life) {
+		t, m, soon := p.route.Book.Due(time.Now())
+		switch {
+		case m != nil:
+			pieces.Go(func() { p.fulfilOne(t, m) })
+		case !soon:
+			return
+		default:
+			sleep(p.life, 50*time.Millisecond)
 		}
 	}
+}
+
+// fulfilOne sends a piece of a wish.
+func (p *pool) fulfilOne(t *relocate.Task, m *relocate.Move) {
+	ctx, cancel := context.WithTimeout(p.life, moveTimeout)
+	defer cancel()
+	at := time.Now()
+	to, cached, err := p.daemon.server.Move(ctx, &p.daemon.epoch().Epoch, p.name, m)
+	if err != nil {
+		p.log.Debug("what a strategy asked for a cache has failed", "worker", m.To, "error", err)
+	}
+	p.route.Book.Did(t, m, relocate.Taken{By: to, Cached: cached, Took: time.Since(at)}, time.Now())
 }
 
 const (
@@ -183,7 +187,7 @@ func (p *pool) rebalance(now time.Time) {
 	if p.route.Book.Keeps() == 0 {
 		return
 	}
-	if p.route.Book.Due(now) != nil && !p.leaving.fulfils.Swap(true) {
+	if p.route.Book.Wished(now) && !p.leaving.fulfils.Swap(true) {
 		p.running.Go(p.fulfil)
 	}
 	drained := map[string]bool{}

@@ -17,21 +17,41 @@ const bookBytes = 8 << 30
 // moving is a move under way.
 type moving struct {
 	plan  *relocate.Plan
+	task  *relocate.Task // of a strategy's wish, in place of plan
 	piece *relocate.Move
 	visit *visit
 	began time.Time
 }
 
-// keep has the book keep a request that a worker answers.
+// copy copies the body of a request that the book is to keep: of all once the strategy has wished for something.
+func (r *Router) copy(v *visit) {
+	r.wishes = r.wishes || len(route.Wishes(&v.choice)) > 0
+	if !r.HandOver && !r.wishes {
+		return
+	}
+	v.kept = slices.Clone(r.body)
+	if len(v.body) > 0 {
+		v.kept = slices.Clone(v.body)
+	}
+}
+
+// keep has the book keep a request that a worker answers, and take the strategy's wishes.
 func (r *Router) keep(v *visit, at time.Time) {
 	if v.kept == nil {
 		return
 	}
-	q := v.request
-	r.pool.Book.Answered(&relocate.Turn{Worker: v.trip.Worker().ID(), Hashes: v.ask.Prompt.Chains[0].Hashes,
-		Tokens: q.Prompt, Request: &relocate.Request{Body: v.kept, Caller: nil}}, at)
+	t := &relocate.Turn{Worker: v.trip.Worker().ID(), Hashes: v.ask.Prompt.Chains[0].Hashes, Tokens: v.request.Prompt,
+		Request: &relocate.Request{Body: v.kept, Named: v.ask.Claim.Key},
+		Ends:    v.ask.Claim.Final}
+	wishes := route.Wishes(&v.choice)
+	t.Ends = t.Ends || slices.ContainsFunc(wishes, relocate.Wish.Ends)
+	r.pool.Book.Answered(t, at)
+	r.pool.Book.Wish(t, wishes, at)
 	v.kept = nil
 }
+
+// Wished implements [world.Mover].
+func (r *Router) Wished(now time.Duration) bool { return r.pool.Book.Wished(r.at(now)) }
 
 // Leaves implements [world.Mover].
 func (r *Router) Leaves(now time.Duration, number int, within time.Duration) {
@@ -84,17 +104,28 @@ func (r *Router) Move(now time.Duration) (*world.Move, int) {
 	r.join(at)
 	for _, p := range r.plans {
 		for m, _ := p.Next(at); m != nil; m, _ = p.Next(at) {
-			if sent, number := r.sendMove(p.Plan, m, at); sent != nil {
+			if sent, number := r.sendMove(&moving{plan: p.Plan, piece: m}, at); sent != nil {
 				return sent, number
 			}
 			p.Moved(m, "", 0, at, at)
 		}
 	}
+	for !r.Waiting() {
+		t, m, _ := r.pool.Book.Due(at)
+		if m == nil {
+			break
+		}
+		if sent, number := r.sendMove(&moving{task: t, piece: m}, at); sent != nil {
+			return sent, number
+		}
+		r.pool.Book.Did(t, m, relocate.Taken{}, at)
+	}
 	return nil, 0
 }
 
-// sendMove chooses a worker for a piece of a move.
-func (r *Router) sendMove(p *relocate.Plan, m *relocate.Move, at time.Time) (*world.Move, int) {
+// sendMove chooses a worker for a piece of a move, or of a wish.
+func (r *Router) sendMove(own *moving, at time.Time) (*world.Move, int) {
+	m := own.piece
 	body := m.Body
 	if !m.Whole {
 		body = relocate.Part(body, m.Share())
@@ -110,8 +141,8 @@ func (r *Router) sendMove(p *relocate.Plan, m *relocate.Move, at time.Time) (*wo
 	if r.pool.Choose(&v.choice, &v.ask) == route.Chosen {
 		for to, left := v.choice.Next(at); left; to, left = v.choice.Next(at) {
 			if v.choice.Send(&v.trip, to, nil, at) {
-				return &world.Move{Text: textOf(body), Own: &moving{plan: p, piece: m, visit: v, began: at}},
-					r.fleet.numbers[to.Worker.ID()]
+				own.visit, own.began = v, at
+				return &world.Move{Text: textOf(body), Own: own}, r.fleet.numbers[to.Worker.ID()]
 			}
 		}
 	}
@@ -141,6 +172,10 @@ func (r *Router) Moved(now time.Duration, m *world.Move, ok bool) {
 	}
 	r.settle()
 	r.leave(v)
+	if own.task != nil {
+		r.pool.Book.Did(own.task, own.piece, relocate.Taken{By: id, Cached: cached, Took: at.Sub(own.began)}, at)
+		return
+	}
 	own.plan.Moved(own.piece, id, cached, own.began, at)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +72,7 @@ type Router struct {
 	waiting  *waiting      // nil = no request waits
 	plans    []plan        // of moves under way
 	joins    []string      // workers that have come, and may get conversations
+	wishes   bool          // the strategy has wished for something
 	sender   *peers.Sender // this and the next: nil = it shares nothing
 	receiver *peers.Receiver
 }
@@ -119,9 +119,7 @@ func New(ctx context.Context, c Config) *Router {
 		Secret:   route.Secret{1}, // not zero: that is one of the process
 	})
 	r.pool.Strategy.Replace(c.Strategy)
-	if c.HandOver {
-		r.pool.Book.Configure(bookBytes)
-	}
+	r.pool.Book.Configure(bookBytes)
 	if c.Shares {
 		r.share(c.Number)
 	}
@@ -158,9 +156,6 @@ func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (numbe
 		body = &v.body
 	}
 	*body = appendBody((*body)[:0], q, text)
-	if r.HandOver {
-		v.kept = slices.Clone(*body)
-	}
 	parsed, err := v.parser.Parse(prompt.Completion, *body)
 	if err != nil {
 		panic("BUG: served: a body that cannot be read: " + err.Error())
@@ -211,6 +206,7 @@ func (r *Router) follow(v *visit, verdict route.Verdict, at time.Time) (number i
 	if r.Seen != nil {
 		r.Seen(&v.request.Request, &v.choice)
 	}
+	r.copy(v)
 	v.choice.Bind()
 	v.request.Own = v
 	return r.choose(v, at)
@@ -330,7 +326,7 @@ func (r *Router) visit() *visit {
 		v := r.idle[n-1]
 		r.idle = r.idle[:n-1]
 		v.choice, v.trip, v.attempts, v.refused = route.Choice{}, route.Trip{}, route.Attempts{}, false
-		v.prefill, v.kept = nil, nil
+		v.prefill, v.kept, v.body = nil, nil, v.body[:0]
 		v.place = queue.Request{}
 		return v
 	}

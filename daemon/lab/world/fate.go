@@ -42,7 +42,7 @@ func (w *world) raise(m *machine) error {
 	}
 	w.scrape(m)
 	if w.now > 0 {
-		w.askMoves(w.now + joinTime)
+		w.askMoves(w.now+joinTime, moveEvery)
 	}
 	return nil
 }
@@ -100,8 +100,14 @@ func (w *world) scrapeOften(m *machine) {
 
 // tick is the routers' second.
 func (w *world) tick() {
+	wished := false
 	for _, r := range w.routers {
 		r.Tick(w.now)
+		mover, is := r.(Mover)
+		wished = wished || is && mover.Wished(w.now)
+	}
+	if wished {
+		w.askMoves(w.now+time.Second, wishEvery)
 	}
 	w.askAll()
 	w.at(w.now+time.Second, w.tick)

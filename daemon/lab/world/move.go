@@ -17,6 +17,8 @@ type Mover interface {
 	// Move returns a prompt that a worker is to compute now, nil if there is none. Moved is called when it has done so.
 	Move(now time.Duration) (m *Move, worker int)
 	Moved(now time.Duration, m *Move, ok bool)
+	// Wished reports whether a strategy has asked for something to be done with a cache that is not done yet.
+	Wished(now time.Duration) bool
 }
 
 // Move is a prompt that a worker computes for no client.
@@ -34,8 +36,9 @@ func (m *Move) Prompt() (tokens, cached int) { return m.seq.PromptTokens(), m.se
 // joinTime is for how long routers are asked for moves to a worker that has come.
 const joinTime = 90 * time.Second
 
-// moveEvery is how often routers are asked for moves while a worker is about to leave.
-const moveEvery = 10 * time.Millisecond
+// moveEvery is how often routers are asked for moves while a worker is about to leave, wishEvery how often while a
+// strategy's wishes wait, as in the daemon.
+const moveEvery, wishEvery = 10 * time.Millisecond, 50 * time.Millisecond
 
 // leave lets a worker end in an orderly way: its routers know of it for a time, then its last requests end.
 func (w *world) leave(f Fate) {
@@ -44,12 +47,12 @@ func (w *world) leave(f Fate) {
 			r.Leaves(w.now, f.Worker, f.Within)
 		}
 	}
-	w.askMoves(w.now + f.Within)
+	w.askMoves(w.now+f.Within, moveEvery)
 	w.at(w.now+f.Within, func() { w.endIdle(f, w.now) })
 }
 
 // askMoves has the routers move conversations until a time.
-func (w *world) askMoves(until time.Duration) {
+func (w *world) askMoves(until, every time.Duration) {
 	for i, r := range w.routers {
 		mover, is := r.(Mover)
 		for is {
@@ -60,8 +63,8 @@ func (w *world) askMoves(until time.Duration) {
 			w.move(m, i, to)
 		}
 	}
-	if w.now < until {
-		w.at(w.now+moveEvery, func() { w.askMoves(until) })
+	if w.now+every < until {
+		w.at(w.now+every, func() { w.askMoves(until, every) })
 	}
 }
 

@@ -86,6 +86,7 @@ type Book struct {
 	order  linked.List[Conversation] // the one that was answered longest ago first
 	counts Counts
 	tasks  []*Task
+	rests  map[string]time.Time // by worker: until when it gets no piece of a wish
 
 	arrivals []*Conversation // may be arrived, the one that has been moved first is the first
 }
@@ -119,7 +120,7 @@ func (b *Book) Answered(t *Turn, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.tips == nil {
-		b.tips = map[uint64]*Conversation{}
+		b.tips, b.rests = map[uint64]*Conversation{}, map[string]time.Time{}
 	}
 	c, waits := b.find(t.Hashes), false
 	if c == nil {

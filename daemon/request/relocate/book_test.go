@@ -110,11 +110,11 @@ func TestMovedOnly(t *testing.T) {
 	if to := b.Home(grow(1, 2), at); to != "" {
 		t.Errorf("the next turn goes to %q, which drains", to)
 	}
-	b.Due(at.Add(time.Minute))
+	b.Wished(at.Add(time.Minute))
 	if n := b.holds.Load(); n != 1 {
 		t.Errorf("%d are held; want the one that may go on", n)
 	}
-	if b.Due(at.Add(time.Hour)); b.holds.Load() != 0 || len(b.arrivals) != 0 {
+	if b.Wished(at.Add(time.Hour)); b.holds.Load() != 0 || len(b.arrivals) != 0 {
 		t.Errorf("%d are held after an hour", b.holds.Load())
 	}
 }

@@ -2,6 +2,7 @@ package relocate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -54,6 +55,12 @@ const (
 
 	// refresh is how often a kept conversation is sent to its worker.
 	refresh = 15 * time.Second
+
+	// mostOfPiece bounds how long a piece is waited for, if nobody says what has become of it.
+	mostOfPiece = 5 * time.Minute
+
+	// wishRest is the pause of a worker after a piece of a wish, as a multiple of the time that it took.
+	wishRest = 3
 )
 
 // Outcome is what has become of a wish.
@@ -78,6 +85,7 @@ type Task struct {
 	tokens    int
 	done      int // tokens of the pieces so far
 	pace      float64
+	busy      bool // a piece is under way
 	over      bool
 }
 
@@ -164,27 +172,40 @@ func (b *Book) isOver(t *Task) bool {
 	return t.over || b.tips[t.of.tip] != t.of || t.of.Request != t.request
 }
 
-// Due returns a task whose time has come, nil if there is none.
-func (b *Book) Due(now time.Time) *Task {
+// Wished reports whether a task waits. It is called once a second.
+func (b *Book) Wished(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.forget(now)
-	b.tasks = slices.DeleteFunc(b.tasks, b.isOver)
-	i := slices.IndexFunc(b.tasks, func(t *Task) bool { return !t.at.After(now) })
-	if i < 0 {
-		return nil
-	}
-	return b.tasks[i]
+	return len(b.tasks) > 0
 }
 
-// Piece returns the next piece of a task, nil if it has none now. If the worker of a Prefetch or Copy drains, sleeps or
-// has left since the wish, the task has failed.
-func (b *Book) Piece(t *Task, now time.Time) *Move {
+// Due returns the next piece of a wish, and the task that it is of. There is one at a time to each worker, and a pause
+// after it. soon reports whether there may be another one before long.
+func (b *Book) Due(now time.Time) (t *Task, m *Move, soon bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.isOver(t) || t.at.After(now) {
-		return nil
+	b.tasks = slices.DeleteFunc(b.tasks, b.isOver)
+	maps.DeleteFunc(b.rests, func(_ string, until time.Time) bool { return !until.After(now) })
+	for _, t := range b.tasks {
+		if t.busy || t.at.After(now) {
+			soon = soon || t.busy
+			continue
+		}
+		if m := b.piece(t, now); m != nil {
+			if _, rests := b.rests[m.To]; !rests {
+				t.busy, b.rests[m.To] = true, now.Add(mostOfPiece)
+				return t, m, true
+			}
+			soon = true
+		}
 	}
+	return nil, nil, soon
+}
+
+// piece returns the next piece of a task, nil if it has none now. If the worker of a Prefetch or Copy drains, sleeps or
+// has left since the wish, the task has failed. The caller holds b.mu.
+func (b *Book) piece(t *Task, now time.Time) *Move {
 	if t.what == Keep {
 		t.to = t.of.Worker // a hand-over may have moved it
 	}
@@ -216,6 +237,7 @@ type Taken struct {
 func (b *Book) Did(t *Task, m *Move, by Taken, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	t.busy, b.rests[m.To] = false, now.Add(wishRest*by.Took)
 	b.counts.Took[Compute] += by.Took
 	if n := m.Tokens - t.done; t.done > 0 && by.Took > 0 {
 		t.pace += (float64(n)/by.Took.Seconds() - t.pace) / 4

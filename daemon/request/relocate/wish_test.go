@@ -24,12 +24,10 @@ func (b *Book) play(seconds int, has func(m *Move) (string, int)) string {
 	sent := ""
 	for s := range seconds {
 		now := at.Add(time.Duration(s) * time.Second)
-		for t := b.Due(now); t != nil; t = b.Due(now) {
-			for m := b.Piece(t, now); m != nil; m = b.Piece(t, now) {
-				sent += fmt.Sprintf("%d:%s%d ", s, m.To, m.Tokens)
-				to, cached := has(m)
-				b.Did(t, m, Taken{By: to, Cached: cached, Took: 10 * time.Millisecond}, now)
-			}
+		for t, m, _ := b.Due(now); m != nil; t, m, _ = b.Due(now) {
+			sent += fmt.Sprintf("%d:%s%d ", s, m.To, m.Tokens)
+			to, cached := has(m)
+			b.Did(t, m, Taken{By: to, Cached: cached}, now)
 		}
 	}
 	return strings.TrimSpace(sent)
@@ -48,7 +46,7 @@ func TestWishes(t *testing.T) {
 		if got := b.play(60, has); got != want {
 			t.Errorf("%s: sent %q; want %q", said, got, want)
 		}
-		if c := b.Counts(); c.Wishes != [outcomes]int{0, done, failed} || len(b.tasks) > 1 || b.Due(at.Add(time.Hour)) != nil {
+		if c := b.Counts(); c.Wishes != [outcomes]int{0, done, failed} || len(b.tasks) > 1 || b.Wished(at.Add(time.Hour)) {
 			t.Errorf("%s: %+v, %d tasks", said, c, len(b.tasks))
 		}
 	}
