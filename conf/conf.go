@@ -88,6 +88,8 @@ type Key struct {
 	Requests    int    `toml:"requests_per_minute"` // likewise
 	Tokens      int    `toml:"tokens_per_minute"`   // likewise: of prompts and answers
 	Count       string `toml:"count"`               // uncached | all: which tokens of prompts
+
+	WebsocketLife time.Duration `toml:"websocket_life"` // a WebSocket of it ends after that; 0 = no limit
 }
 
 // Model is a name that clients use for other models: an alias, a hidden name, or one with a fallback. It goes before a

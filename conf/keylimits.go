@@ -9,4 +9,7 @@ func checkKeyLimits(r *report, path string, k *Key) {
 	r.between(child(path, "requests_per_minute"), k.Requests, 0, maxPerMinute, "requests, 0 for no limit,")
 	r.between(child(path, "tokens_per_minute"), k.Tokens, 0, maxPerMinute, "tokens, 0 for no limit,")
 	r.oneOf(child(path, "count"), k.Count, "uncached", "all")
+	if k.WebsocketLife != 0 {
+		r.clientTime(child(path, "websocket_life"), k.WebsocketLife)
+	}
 }

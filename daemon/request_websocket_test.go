@@ -378,6 +378,39 @@ func TestWebSocketEnds(t *testing.T) {
 	}
 }
 
+// TestWebSocketLife: a tunnel of a key with websocket_life ends after that, however much goes on in it, and its place is
+// free. Another key's goes on.
+func TestWebSocketLife(t *testing.T) {
+	t.Parallel()
+	w := newWSWorker(t, nil, echoFrames)
+	log := filepath.Join(t.TempDir(), "access.log")
+	r := start(t, withServer(settings("prefixaware", w.URL), fmt.Sprintf("access_log = %q", log))+
+		limited(t, "timed", "websocket_life = \"1s\"\nmax_in_flight = 2", "free", ""), 1)
+	const path = "/v1/realtime?model=sim"
+	free := opened(t, r.Addr(), path, "Authorization", "Bearer free-secret")
+	silent := opened(t, r.Addr(), path, "Authorization", "Bearer timed-secret")
+	began := time.Now()
+	busy := opened(t, r.Addr(), path, "Authorization", "Bearer timed-secret")
+	go func() {
+		for busy.send(1, "more") == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	for name, c := range map[string]*wsConn{"silent": silent, "busy": busy} {
+		if code := c.closes(t); code != 1008 || time.Since(began) < 900*time.Millisecond || time.Since(began) > 10*time.Second {
+			t.Errorf("%s: code %d after %v; want 1008 after 1s", name, code, time.Since(began))
+		}
+	}
+	eventually(t, "the places are free and the log says why", func() bool {
+		lines, _ := os.ReadFile(log)
+		return r.describe()[0].Workers[0].InFlight == 1 && bytes.Count(lines, []byte(`"end":"websocket_life"`)) == 2
+	})
+	free.send(1, "still here")
+	if _, text, err := free.read(); text != "still here" || err != nil {
+		t.Errorf("the other key's: %q, %v", text, err)
+	}
+}
+
 // TestWebSocketPlaces: a tunnel is one of its worker's requests until it ends, and ends at the worker when its client
 // leaves.
 func TestWebSocketPlaces(t *testing.T) {

@@ -31,7 +31,8 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 			return nil, fmt.Errorf("daemon: %w", err)
 		}
 		keys = append(keys, gate.Key{Name: k.Name, Secret: secret, Models: k.Models, Explain: k.Explain,
-			Workers: k.Fence(), Salt: k.CacheSalt.Of(k.Name, secret), Priority: [2]int(k.Priority), Weight: k.Weight})
+			Workers: k.Fence(), Salt: k.CacheSalt.Of(k.Name, secret), Priority: [2]int(k.Priority), Weight: k.Weight,
+			SocketLife: k.WebsocketLife})
 	}
 	aliases := make([]names.Alias, 0, len(c.Models))
 	for _, m := range c.Models {

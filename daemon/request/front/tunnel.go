@@ -29,8 +29,10 @@ type tunnel struct {
 	piece *[]byte  // nil while the worker sends nothing
 	to    frames   // that the client gets
 	idle  time.Duration
+	until time.Time    // the limit of the client's key; zero = none
 	moved atomic.Int64 // when something last went either way, in Unix ns
 	idled atomic.Bool  // for idle nothing did
+	late  atomic.Bool  // until has passed
 
 	mu   sync.Mutex // guards over
 	over bool       // q may belong to another request
@@ -48,6 +50,7 @@ const (
 
 const (
 	goingAway   = 1001 // codes of close frames (RFC 6455, section 7.4.1)
+	violation   = 1008
 	serverError = 1011
 
 	patience    = time.Second      // with a silent client, of a goroutine
@@ -59,6 +62,9 @@ const (
 func startTunnel(q *request, out *message.Outbound) {
 	t := &tunnel{q: q, handler: q.handler, out: out, idle: q.epoch.SocketIdle,
 		up: out.Stream.(interface{ Peer() net.Conn }).Peer()}
+	if life := q.in.Caller.SocketLife; life > 0 {
+		t.until = time.Now().Add(life)
+	}
 	h := answerHead{status: out.Status, at: time.Now()}
 	h.fields[0], h.fields[1] = q.ownFields(out), out.Header
 	head := h.appendTo(nil)
@@ -149,6 +155,9 @@ func (t *tunnel) sayWhy() {
 		return
 	case message.CauseOf(t.q.life) == message.ErrDraining:
 		code, why = goingAway, "the router stops"
+	case t.late.Load():
+		code, why = violation, "websocket_life of the API key"
+		seen.End = "websocket_life"
 	case t.idled.Load():
 		code, why = goingAway, "idle"
 		seen.End = "idle"
@@ -198,6 +207,9 @@ func (t *tunnel) fromClient(wait time.Duration) {
 		if t.idle > 0 {
 			until = time.Unix(0, t.moved.Load()).Add(t.idle)
 		}
+		if !t.until.IsZero() && t.until.Before(until) {
+			until = t.until
+		}
 		t.step.Store(waits)
 		t.conn.AwaitMore(until, wait, func(came bool) {
 			t.came = came
@@ -215,6 +227,8 @@ func (t *tunnel) fromClient(wait time.Duration) {
 // goesOn passes on what has come when a wait is over. It returns false if the tunnel ends.
 func (t *tunnel) goesOn(until time.Time) bool {
 	switch {
+	case !t.until.IsZero() && !time.Now().Before(t.until):
+		t.late.Store(true)
 	case t.came:
 		return t.pass()
 	case time.Now().Before(until): // the client has left, or the wait has ended early: a read shows it

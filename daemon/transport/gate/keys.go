@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"strings"
+	"time"
 )
 
 // Key is one client's key, as the configuration names it.
@@ -18,6 +19,8 @@ type Key struct {
 
 	Priority [2]int  // the least and the greatest of its requests
 	Weight   float64 // its share of a queue beside the others'; 0 = 1
+
+	SocketLife time.Duration // of a WebSocket; 0 = no limit
 }
 
 // Keys finds the caller by the key that a request shows. The nil Keys lets everybody pass. Safe for concurrent use: it
@@ -37,6 +40,8 @@ type Caller struct {
 	Workers  []string // labels, each as name=value, of the workers that alone get its requests; none = any worker
 	Priority [2]int   // the least and the greatest of its requests
 	Weight   float64  // its share of a queue; 0 = 1
+
+	SocketLife time.Duration // of a WebSocket; 0 = no limit
 }
 
 // everybody is the caller where no key is asked for.
@@ -51,7 +56,7 @@ func NewKeys(list []Key) *Keys {
 	for _, key := range list {
 		k.digests = append(k.digests, sha256.Sum256([]byte(key.Secret)))
 		k.callers = append(k.callers, Caller{Name: key.Name, Explain: key.Explain, Salt: key.Salt, models: key.Models,
-			Workers: key.Workers, Priority: key.Priority, Weight: key.Weight})
+			Workers: key.Workers, Priority: key.Priority, Weight: key.Weight, SocketLife: key.SocketLife})
 	}
 	return k
 }
