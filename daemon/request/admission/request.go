@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -46,6 +47,26 @@ type Request struct {
 	least     worker.Weights // that the client asks for; 0 = any
 	reference string         // the file or job that the body of a new one names; "" = none
 	Cookie    string         // the one to set, if the answer is a success; "" = none
+}
+
+// Ask asks the worker at a URL for something beside the request, and reads its JSON into said. If the worker gives no
+// such answer within wait, said stays as it is.
+func (r *Request) Ask(ctx context.Context, wait time.Duration, url string, q upstream.Request, said any) {
+	client := r.Pool.Clients.Get(url)
+	if client == nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	q.Header = message.WorkerHeader(nil, r.In, r.ID, r.Pool, nil)
+	resp, err := client.Do(ctx, &q)
+	if err != nil {
+		return
+	}
+	defer resp.Close()
+	if text, err := epoch.ReadAnswer(resp, 16<<20); err == nil && resp.Status == http.StatusOK {
+		_ = json.Unmarshal(text, said)
+	}
 }
 
 // Rest is a request for the rest of an answer that a worker broke off.

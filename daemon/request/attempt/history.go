@@ -123,8 +123,12 @@ func (h *History) After(f *Failure, consumed bool, left int, pay func() bool) ro
 	if f.Own != nil || f.Reason == journal.Key {
 		h.Own = f.Own
 	}
-	return h.rule.After(route.Failure{Grade: f.Grade, Broke: f.Reason == journal.NoAnswer || f.Reason == journal.Dying,
+	next := h.rule.After(route.Failure{Grade: f.Grade, Broke: f.Reason == journal.NoAnswer || f.Reason == journal.Dying,
 		Late: h.lateness(f), Paid: f.paid, By: f.By}, consumed, left, pay)
+	if next == route.TryNext && left == 0 && f.Reason == journal.Moved && h.req.Entry.Op != message.Prefilling {
+		return route.TryAgain // the worker that it was to move to cannot take it any more: it waits where it was
+	}
+	return next
 }
 
 // A request waits for a connection as long as engines may be busy with anything but their port. Where somebody else can

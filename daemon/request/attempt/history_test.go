@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -67,4 +68,19 @@ func TestLateness(t *testing.T) {
 		f("too long", late, time.Second, route.TooLate)
 		f("another failure then", Failure{}, 0, route.NotLate)
 	})
+}
+
+// TestAMovedRequestGoesBack: a request that leaves a worker for another one, which cannot take it any more, waits where it
+// was. A prefill does not: its decoder computes the prompt.
+func TestAMovedRequestGoesBack(t *testing.T) {
+	for _, c := range []struct {
+		op   message.Op
+		left int
+		want route.Retry
+	}{{message.Use, 0, route.TryAgain}, {message.Use, 1, route.TryNext}, {message.Prefilling, 0, route.TryNext}} {
+		a := History{req: &admission.Request{Entry: message.Entry{Op: c.op}}}
+		if got := a.After(&Failure{Reason: journal.Moved, paid: true}, false, c.left, nil); got != c.want {
+			t.Errorf("%v, %d others: %v; want %v", c.op, c.left, got, c.want)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package attempt
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -71,8 +73,8 @@ func (a *Attempt) TellWeights() string {
 }
 
 // Paused reports whether a pause of the worker has ended a stream that ended with ErrBroken.
-func (a *Attempt) Paused() bool {
-	return a.answer.broke.left.Kind == judge.Leaving && a.Trip.Rested()
+func (a *Attempt) Paused(ctx context.Context, r *admission.Request) bool {
+	return a.answer.broke.left.Kind == judge.Leaving && rested(ctx, r, &a.Trip)
 }
 
 // Lost returns what the client has not got of a stream that ended with ErrBroken: the event that reports the failure,

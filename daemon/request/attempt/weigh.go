@@ -2,16 +2,19 @@ package attempt
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
 // judge returns why an answer that came whole must not reach the client, or nil.
@@ -166,6 +169,22 @@ func (d draft) unfilled(k judge.Kind) *Failure {
 		&Failure{Reason: journal.Unfilled, Fault: message.FaultUpstream, Grade: route.GradeUnseen})
 }
 
+// pausedWait bounds the wait for a worker's word that it is paused, while the client waits.
+const pausedWait = 500 * time.Millisecond
+
+// rested reports whether a worker that has aborted an answer is paused or asleep, or has been since it got the request.
+// The worker is asked, as a trainer may have paused it without the router, or once more.
+func rested(ctx context.Context, r *admission.Request, t *route.Trip) bool {
+	var said struct {
+		Is bool `json:"is_paused"`
+	}
+	r.Ask(ctx, pausedWait, t.Worker().URL(), upstream.Request{Method: http.MethodGet, Path: "/is_paused"}, &said)
+	if said.Is {
+		r.Pool.Workers.Paused(t.Worker().Endpoint(), time.Now())
+	}
+	return said.Is || t.Rested()
+}
+
 // failureOf returns the failure of an attempt that ends for that sign.
 func failureOf(o *judge.Outcome) *Failure {
 	switch {
@@ -270,7 +289,7 @@ func (d draft) weighHidden(text []byte) *Failure {
 	if f := d.heldBack(text); f != nil {
 		return f
 	}
-	if !d.r.Consumed() && d.aborts() && d.a.Trip.Rested() {
+	if !d.r.Consumed() && d.aborts() && rested(d.a.ctx, d.r, &d.a.Trip) {
 		// a pause has ended it, which shows nothing: it waits, and the same worker may have it again
 		d.h.choice.NotHad()
 		return d.discard(judge.Outcome{Kind: judge.Canceled},

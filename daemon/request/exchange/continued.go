@@ -12,7 +12,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/attempt"
-	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -113,25 +112,14 @@ func (c *continued) ReadRoom(room upstream.Room) (int, error) {
 
 // tokenize returns how many tokens the worker that comes first makes of a text, 0 if it does not say.
 func (c *continued) tokenize(text string) int {
+	if text == "" {
+		return 0
+	}
 	r := &c.next.req
-	client := r.Pool.Clients.Get(c.next.Chosen().URL())
-	if client == nil || text == "" {
-		return 0
-	}
 	body, _ := json.Marshal(map[string]any{"model": r.Read.Req.Model, "prompt": text, "add_special_tokens": false})
-	ctx, stop := context.WithTimeout(c.ctx, tokenizeWait)
-	defer stop()
-	resp, err := client.Do(ctx, &upstream.Request{Method: http.MethodPost, Path: "/tokenize",
-		Header: message.WorkerHeader(nil, r.In, r.ID, r.Pool, nil), Body: body})
-	if err != nil {
-		return 0
-	}
-	defer resp.Close()
 	var said struct{ Count int }
-	if text, err := epoch.ReadAnswer(resp, 16<<20); err != nil || resp.Status != http.StatusOK ||
-		json.Unmarshal(text, &said) != nil {
-		return 0
-	}
+	r.Ask(c.ctx, tokenizeWait, c.next.Chosen().URL(),
+		upstream.Request{Method: http.MethodPost, Path: "/tokenize", Body: body}, &said)
 	return said.Count
 }
 
@@ -217,7 +205,7 @@ func (c *continued) begin() {
 		Host: r.In.Host, TLS: r.In.TLS, Caller: r.In.Caller, Account: r.In.Account,
 		Comments: r.In.Comments}
 	in.SetHeader(r.In.Header)
-	if c.a.Paused() && c.held < admission.MaxPauses { // the worker has not failed: a trainer has ended what ran there
+	if c.a.Paused(c.ctx, r) && c.held < admission.MaxPauses { // a trainer ended it: the worker has not failed
 		c.held++
 	} else {
 		c.left--

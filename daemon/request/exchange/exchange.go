@@ -178,7 +178,11 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 		}
 		if next == route.TryAgain || why.AsksAgain() {
 			r.pairing.Stop(why)
-			e.choice.Again(time.Now())
+			if why.Reason == journal.Moved {
+				e.choice.Back()
+			} else {
+				e.choice.Again(time.Now())
+			}
 		}
 	}
 	return e.releasing(e.refuseAs(r.history.Last, r.history.Own))

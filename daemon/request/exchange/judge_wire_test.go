@@ -64,7 +64,11 @@ func (w *wire) Write(p []byte) (int, error) {
 	a := e.asks[string(id)]
 	e.step(a)
 	w.begun = false
-	e.take(w, a)
+	if bytes.HasPrefix(p, []byte("GET ")) { // whether it is paused, beside a request that it has given up
+		w.ask, w.came, w.sick, w.rest = a, e.now(), true, []piece{{time.Millisecond, whole(404, "{}")}}
+	} else {
+		e.take(w, a)
+	}
 	w.used, w.old = w.old, true
 	return len(p), nil
 }

@@ -486,10 +486,13 @@ func (c *Choice) lookAgain(at time.Time) {
 	}
 }
 
-// Again has Next return the last worker once more, unless a second look at the fleet finds another one.
+// Back has Next return the last worker once more.
+func (c *Choice) Back() { c.order.next-- }
+
+// Again is Back, unless a second look at the fleet finds another worker.
 func (c *Choice) Again(at time.Time) {
 	if c.order.left() > 0 || !c.MayWiden(at) {
-		c.order.next--
+		c.Back()
 		return
 	}
 	c.lookAgain(at)
