@@ -70,7 +70,11 @@ func checkWorkerURL(r *report, path, s string) (canonical string, ok bool) {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), port) + u.Path, true
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if host == "localhost" { // the same process as the address
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port) + u.Path, true
 }
 
 // checkMetricsURL checks the full address of a worker's metrics.

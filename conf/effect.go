@@ -137,6 +137,9 @@ var words = map[string]func(s *scope) bool{
 	"?not-v1": func(s *scope) bool {
 		return !slices.ContainsFunc(s.c.Server.RootPaths, func(p string) bool { return strings.Contains(p+"/", "/v1/") })
 	},
+	"?not-in-turn": func(s *scope) bool {
+		return s.anyPool(func(p *Pool) bool { return p.Strategy.Orders() != "roundrobin" })
+	},
 	"?binds": func(s *scope) bool {
 		return s.anyPool(func(p *Pool) bool { return !p.all("prefixaware", "kvaware", "roundrobin") })
 	},

@@ -3,6 +3,7 @@ package conf
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 )
 
@@ -65,6 +66,10 @@ func secret(file, env string, shortest int) (string, *fault) {
 	case len(text) > maxSecret:
 		return "", &fault{fmt.Sprintf("the key in %s is longer than %d bytes", from, maxSecret), "is it the key?"}
 	}
+	if shellLine.MatchString(text) {
+		return "", &fault{"the key in " + from + " stands in quotes or behind NAME=, as in a shell",
+			"put the key alone there"}
+	}
 	for i := range len(text) {
 		if text[i] <= ' ' || text[i] > '~' {
 			return "", &fault{fmt.Sprintf("the key in %s has a space, a line break or no ASCII at byte %d", from, i+1),
@@ -73,6 +78,9 @@ func secret(file, env string, shortest int) (string, *fault) {
 	}
 	return text, nil
 }
+
+// shellLine matches a line that was copied from a shell or an .env file: NAME=KEY or "KEY".
+var shellLine = regexp.MustCompile(`^[A-Z][A-Z0-9_]+=[^=]|^".*"$|^'.*'$`)
 
 // variable reports whether s can name an environment variable in a shell.
 func variable(s string) bool {

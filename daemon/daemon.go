@@ -187,6 +187,7 @@ func (d *Daemon) start(c *conf.Config) error {
 		return err
 	}
 	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, File: c.Path})
+	d.note(c)
 	d.tending.Go(func() { d.tend(d.life) })
 	d.tending.Go(func() { d.memory.Run(d.life) })
 	return nil

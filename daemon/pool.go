@@ -154,7 +154,7 @@ func (p *pool) shown() *operator.Pool {
 	return &operator.Pool{Aliases: leads, Refuses: refuses, Pool: p.route, Models: c.Models, Patterns: c,
 		Leaving: p, Panic: c.Panic, Events: p.feed, Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue,
 		Pairing: adapt.Pairing(&c.Disaggregation), Holds: c.Holds(), Header: c.HeaderTimeout, Fences: fences,
-		Unloaded: p.loader.Refusals(), Unwoken: p.waker.Failed(),
+		Failing: p.found.Failing(), Unloaded: p.loader.Refusals(), Unwoken: p.waker.Failed(),
 		Origin: func(url string) string { return string(p.found.Origin(url)) }}
 }
 

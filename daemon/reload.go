@@ -51,7 +51,16 @@ func (d *Daemon) reloadFile() error {
 	}
 	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, File: c.Path, Changed: changed, Restart: due, Kept: kept})
 	d.log.Info("reloaded", "file", c.Path, "changed", changed)
+	d.note(c)
 	return nil
+}
+
+// note logs what is not wrong in the file, and hardly meant, for who has not run `warmpath check`.
+func (d *Daemon) note(c *conf.Config) {
+	for _, n := range conf.Notes(c) {
+		d.log.Info("the file says what is hardly meant; warmpath check lists it too", "file", n.File, "line", n.Line,
+			"key", n.Key, "what", n.What, "remedy", n.Remedy)
+	}
 }
 
 // collectSoon has the garbage of a reload collected: a file's tree, and the modules as they were read. By itself the

@@ -215,6 +215,9 @@ func TestLeastWeights(t *testing.T) {
 	done := make(chan seen, 1)
 	go func() { done <- r.do("POST", "/v1/completions", hello, "X-Warmpath-Weights-Min", "13") }()
 	eventually(t, "it waits", func() bool { return r.describe()[0].Queue != nil })
+	if s := r.admin("GET", "/api/v1/decisions", ""); !strings.Contains(s.body, `"lacks_weights":true`) {
+		t.Errorf("it waits, and the decisions say not for which weights: %s", s.body)
+	}
 	if s := r.admin("POST", "/api/v1/pools/main/each?path=/update_weights", "{}", "X-Warmpath-Weights", "13"); s.status != 200 {
 		t.Fatalf("%d %s", s.status, s.body)
 	}

@@ -19,20 +19,21 @@ var budget = size{lines: 4500, exported: 90, pairs: 6, spread: 4}
 // budgets lists the packages that need another one. Each has some tenth more than its package had when the row was written,
 // so that a change never has to shave lines.
 var budgets = map[string]size{
-	"daemon":                  {lines: 1350, exported: 40, pairs: 4, spread: 1}, // wires the other packages and decides nothing
-	"daemon/request/attempt":  {lines: 2200, exported: 30, pairs: 6, spread: 4},
-	"daemon/peers":            {lines: 5200, exported: 90, pairs: 6, spread: 4}, // one stream, and the file in its form
-	"daemon/request/exchange": {lines: 2100, exported: 30, pairs: 6, spread: 5},
-	"daemon/fleet/judge":      {lines: 4500, exported: 115, pairs: 6, spread: 4},
-	"daemon/fleet/worker":     {lines: 5800, exported: 180, pairs: 9, spread: 4},
-	"daemon/request/route":    {lines: 5800, exported: 200, pairs: 9, spread: 6},
-	"daemon/request/prompt":   {lines: 5500, exported: 90, pairs: 6, spread: 4},
-	"daemon/admin/operator":   {lines: 7000, exported: 115, pairs: 6, spread: 4},
-	"host":                    {lines: 5000, exported: 90, pairs: 6, spread: 4}, // one sandbox: wazero is imported here alone
-	"daemon/cli":              {lines: 5500, exported: 20, pairs: 6, spread: 2},
-	"daemon/lab/vllmsim":      {lines: 7000, exported: 40, pairs: 6, spread: 2},
-	"sdk":                     {lines: 4500, exported: 100, pairs: 6, spread: 4}, // an interface for each thing that a strategy may do
-	"conf":                    {lines: 5800, exported: 115, pairs: 6, spread: 4},
+	"daemon":                   {lines: 1350, exported: 40, pairs: 4, spread: 1}, // wires the other packages and decides nothing
+	"daemon/request/attempt":   {lines: 2225, exported: 30, pairs: 6, spread: 4},
+	"daemon/request/admission": {lines: 4500, exported: 91, pairs: 6, spread: 4},
+	"daemon/peers":             {lines: 5200, exported: 90, pairs: 6, spread: 4}, // one stream, and the file in its form
+	"daemon/request/exchange":  {lines: 2100, exported: 30, pairs: 6, spread: 5},
+	"daemon/fleet/judge":       {lines: 4500, exported: 115, pairs: 6, spread: 4},
+	"daemon/fleet/worker":      {lines: 5800, exported: 180, pairs: 9, spread: 4},
+	"daemon/request/route":     {lines: 5800, exported: 200, pairs: 9, spread: 6},
+	"daemon/request/prompt":    {lines: 5500, exported: 90, pairs: 6, spread: 4},
+	"daemon/admin/operator":    {lines: 7000, exported: 115, pairs: 6, spread: 4},
+	"host":                     {lines: 5000, exported: 90, pairs: 6, spread: 4}, // one sandbox: wazero is imported here alone
+	"daemon/cli":               {lines: 5500, exported: 20, pairs: 6, spread: 2},
+	"daemon/lab/vllmsim":       {lines: 7000, exported: 40, pairs: 6, spread: 2},
+	"sdk":                      {lines: 4500, exported: 100, pairs: 6, spread: 4}, // an interface for each thing that a strategy may do
+	"conf":                     {lines: 5800, exported: 115, pairs: 6, spread: 4},
 }
 
 // What a file and a function should not exceed. TestBudgets logs those that do, and does not fail.

@@ -28,11 +28,12 @@ type StateFile struct {
 
 	saving sync.Mutex // one write at a time; guards all until mu
 
-	written time.Time // when the newest write began; zero: the next one is of all
-	whole   int64     // bytes of the file, and
-	logged  int64     // of its log
-	fleet   uint32    // a sum of the pools, and their workers, of which the file is
-	link    uint32    // the file's checksum, with which its log begins
+	written time.Time   // when the newest write began; zero: the next one is of all
+	whole   int64       // bytes of the file, and
+	logged  int64       // of its log
+	fleet   uint32      // a sum of the pools, and their workers, of which the file is
+	link    uint32      // the file's checksum, with which its log begins
+	mine    os.FileInfo // the file as this process wrote or read it last; nil = it may be another's
 
 	mu    sync.Mutex // guards all below
 	found *state     // the file's content at the start, until Run; nil = none was accepted
@@ -251,12 +252,18 @@ func (f *StateFile) Save() {
 	if held {
 		return
 	}
+	if is, err := os.Stat(f.path); err == nil && f.mine != nil && !os.SameFile(is, f.mine) {
+		f.log.Warn("state file: another process writes it too, and each removes what the other knows; give each router a " +
+			"server.state_file of its own")
+		f.written = time.Time{}
+	}
 	began := time.Now()
 	write, fleet := f.write, f.sum(began)
 	if !f.written.IsZero() && fleet == f.fleet && f.logged <= f.whole {
 		write = f.append
 	}
 	bytes, err := write()
+	f.mine, _ = os.Stat(f.path)
 	f.report(err)
 	f.written, f.fleet = began, fleet
 	if err != nil {
@@ -286,7 +293,7 @@ func (f *StateFile) hold(on bool) {
 	defer f.saving.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.held = on
+	f.held, f.mine = on, nil
 	f.written = time.Time{} // the other process may write meanwhile
 }
 

@@ -331,6 +331,29 @@ func TestStateFileUnwritable(t *testing.T) {
 	}
 }
 
+// Two processes with one file are told apart from one, and from the two of an upgrade.
+func TestStateFileOfTwo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	one := newLife(t, path, 2, 7, served)
+	one.file.Save()
+	one.file.Save()
+	release := one.file.Hold()
+	two := newLife(t, path, 2, 8, served)
+	two.file.Save()
+	release()
+	one.file.Save()
+	if s := one.log.String() + two.log.String(); strings.Contains(s, "another process") {
+		t.Errorf("of one, and of an upgrade: %s", s)
+	}
+	two.file.Save()
+	one.file.Save()
+	for _, l := range []string{one.log.String(), two.log.String()} {
+		if strings.Count(l, "another process writes it too") != 1 {
+			t.Errorf("of two: %s", l)
+		}
+	}
+}
+
 // No content of a file makes the reader fail, or take more memory than the file has bytes.
 func FuzzStateFile(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "state")

@@ -19,6 +19,7 @@ type PoolState struct {
 	Quarantine bool          `json:"module_quarantined"`
 	View       string        `json:"view"` // where match counts come from
 	Up         int           `json:"up"`
+	Failing    string        `json:"source_error,omitempty"`     // why a source of its workers has no answer now
 	WhyNot     string        `json:"why_not,omitempty"`          // why it cannot serve, or serves by panics alone
 	Panics     bool          `json:"panics,omitempty"`           // requests go to workers that are down (panic = true)
 	Rests      string        `json:"rests,omitempty"`            // no worker is up; so long requests wait for one
@@ -89,7 +90,7 @@ func Describe(pools []*Pool) (all []PoolState) {
 		for _, a := range p.Aliases {
 			s.Aliases = append(s.Aliases, a.String())
 		}
-		s.ShutOut, s.Unloaded, s.Unwoken = p.shutOut(stats), p.Unloaded, p.Unwoken
+		s.ShutOut, s.Unloaded, s.Unwoken, s.Failing = p.shutOut(stats), p.Unloaded, p.Unwoken, p.Failing
 		if st := p.Strategy.Strategy(); st != nil {
 			s.Strategy = st.Name()
 			s.Module = st.SHA256()

@@ -38,6 +38,7 @@ type Pool struct {
 	Aliases  []Alias                        // that lead to its models
 	Refuses  func(url, adapter string) bool // the worker there did not load it; nil = workers load none
 	Origin   func(url string) string        // the kind of source that gave the worker there; nil = it is not known
+	Failing  string                         // why a source of its workers has no answer now; "" = each has one
 	Fences   map[string]worker.Fence        // of keys that may use some workers alone
 	Unloaded []string                       // "ADAPTER by WORKER": adapters that workers have refused, in the last minute
 	Unwoken  string                         // why the last call of wake_url was not taken; "" = it was, or there was none

@@ -24,7 +24,7 @@ func warnings(e *evidence) []Warning {
 	e.refusedFile()
 	e.lostStores()
 	e.certificates()
-	e.eachPool(e.setAside, e.astray, e.canaries, e.sickWorkers, e.lostRoles, e.fenced, e.unloaded,
+	e.eachPool(e.failing, e.setAside, e.astray, e.canaries, e.sickWorkers, e.lostRoles, e.fenced, e.unloaded,
 		e.full, e.rests, e.preempting)
 	e.keysAtLimit()
 	e.losses()
@@ -78,11 +78,21 @@ func (e *evidence) dead(p *PoolOverview) {
 	if who := sick(p.Workers); who != "" {
 		w.Text += "; " + who
 	}
+	if i := slices.IndexFunc(p.Workers, func(s WorkerState) bool { return s.Drained }); i >= 0 {
+		w.Command = e.commands.status("undrain " + quoted(p.Workers[i].ID))
+	}
 	if p.Panics {
 		w.Title = "pool " + p.Name + " serves by panic alone"
 	}
 	if len(p.Workers) == 0 {
 		w.Text = p.WhyNot + "; its sources name no worker, and no registration is in force"
+	}
+}
+
+func (e *evidence) failing(p *PoolOverview) {
+	if p.Failing != "" {
+		e.add(p, "workers of "+p.Name+" are those of before", "a source of them has no answer now: "+p.Failing,
+			e.commands.check(""))
 	}
 }
 

@@ -67,6 +67,10 @@ func TestWarnings(t *testing.T) {
 			p.Workers[i].State, p.Workers[i].LastError = "down", "connection refused"
 		}
 	})
+	f("bad: pool p cannot serve | no worker is up; b draining: asked to drain | warmpath undrain b --admin host:1", func(_ *evidence, p *PoolOverview) {
+		p.WhyNot, p.Workers = WhyEmpty, p.Workers[1:2]
+		p.Workers[0].State, p.Workers[0].Drained, p.Workers[0].Why = "draining", true, "asked to drain"
+	})
 	f("bad: pool p serves by panic alone | "+WhyPanics+"; a silent | "+probe, func(_ *evidence, p *PoolOverview) {
 		p.WhyNot, p.Panics, p.Workers = WhyPanics, true, p.Workers[:1]
 		p.Workers[0].State = "silent"

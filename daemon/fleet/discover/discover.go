@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -119,6 +120,18 @@ func (d *Discovery[W]) Origin(url string) Origin {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.origins[url]
+}
+
+// Failing returns why a source has no answer now, and those it gave before stay; "" if each has one.
+func (d *Discovery[W]) Failing() (why string) {
+	err := d.file.why()
+	for i := range d.groups {
+		err = cmp.Or(err, d.groups[i].name.why())
+	}
+	if err != nil {
+		why = err.Error()
+	}
+	return why
 }
 
 // changed returns the workers if they are not those that were given last.

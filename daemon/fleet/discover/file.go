@@ -2,6 +2,7 @@ package discover
 
 import (
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 )
@@ -18,6 +19,7 @@ type fileSource[W equaler[W]] struct {
 
 	mu      sync.Mutex // guards all below
 	path    string     // "" = no file
+	refused error      // why it was not read the last time
 	workers []W
 }
 
@@ -26,8 +28,7 @@ func (f *fileSource[W]) follow(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if path != f.path {
-		f.path = path
-		f.workers = nil
+		f.path, f.workers, f.refused = path, nil, nil
 	}
 }
 
@@ -47,6 +48,16 @@ func (f *fileSource[W]) last() []W {
 	return f.workers
 }
 
+// why returns why the file gives no workers now: what is wrong with it, or that it is away.
+func (f *fileSource[W]) why() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, err := os.Stat(f.path); f.path != "" && err != nil {
+		return err
+	}
+	return f.refused
+}
+
 // read loads the file. A file that is wrong or away changes nothing.
 func (f *fileSource[W]) read() {
 	f.reading.Lock()
@@ -58,12 +69,13 @@ func (f *fileSource[W]) read() {
 		return
 	}
 	workers, err := f.format.ReadFile(path)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused = err
 	if err != nil {
 		f.log.Error("workers_file refused: the workers it gave before stay", "file", path, "error", err)
 		return
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if path != f.path || slices.EqualFunc(workers, f.workers, W.Equal) {
 		return
 	}

@@ -31,8 +31,8 @@ type nameSource struct {
 	mu         sync.Mutex // guards all below
 	name       string     // host:port; "" = no name
 	addresses  []netip.Addr
-	paired     bool // those of both kinds are the same workers
-	unanswered bool // the name has no answer, and this is logged
+	paired     bool  // those of both kinds are the same workers
+	unanswered error // why the name has no answer, which is logged
 }
 
 // follow replaces the name. It drops the addresses of the previous name.
@@ -43,8 +43,15 @@ func (n *nameSource) follow(name string) {
 		n.name = name
 		n.addresses = nil
 		n.paired = false
-		n.unanswered = false
+		n.unanswered = nil
 	}
+}
+
+// why returns why the name gives no addresses now.
+func (n *nameSource) why() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.unanswered
 }
 
 // urls returns the URLs of the workers at the addresses that the name gave last.
@@ -91,13 +98,13 @@ func (n *nameSource) ask(ctx context.Context) {
 	switch {
 	case name != n.name || ctx.Err() != nil:
 	case err != nil:
-		if !n.unanswered {
+		if n.unanswered == nil {
 			n.log.Warn("workers_dns has no answer: the workers it gave before stay",
 				"name", name, "workers", len(n.addresses), "error", err)
 		}
-		n.unanswered = true
+		n.unanswered = err
 	default:
-		n.unanswered = false
+		n.unanswered = nil
 		was := n.paired
 		if !n.halved {
 			n.paired = paired(addresses, was)

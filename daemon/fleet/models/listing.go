@@ -35,6 +35,11 @@ func (l *Listing) Equal(o *Listing) bool {
 		slices.Equal(l.roots, o.roots)
 }
 
+// Others reports whether both list models, and o none of l's.
+func (l *Listing) Others(o *Listing) bool {
+	return len(l.IDs) > 0 && len(o.IDs) > 0 && !slices.ContainsFunc(l.IDs, o.Has)
+}
+
 // Has reports whether the model is listed.
 func (l *Listing) Has(model string) bool {
 	_, ok := l.set[model]

@@ -60,6 +60,7 @@ const (
 	reweighed
 	weighedBack
 	unread
+	relisted
 	paired
 	unpaired
 )
@@ -159,6 +160,9 @@ func (a *announcer) write(e event) {
 	case unread:
 		l.Warn("worker's metrics cannot be read: what its engine does, and how large its cache is, are not known; make its "+
 			"metrics_url the page of a vLLM, SGLang or TensorRT-LLM, reachable and shorter than 8 MiB", "why", e.why)
+	case relisted:
+		l.Warn("worker lists none of the models that it listed before: if it was not meant to serve others, correct what it "+
+			"was started with", "models", e.why)
 	case fellSilent:
 		l.Warn("worker silent: it keeps its requests, and gets new ones only if no other worker can take them", "why", e.why,
 			"in_flight", e.tokens)

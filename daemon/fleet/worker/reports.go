@@ -2,6 +2,7 @@ package worker
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -213,6 +214,10 @@ func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
 			for _, name := range slot.gone { // the worker was asked before it had unloaded that
 				relist(&p.fleet, e, name, nil)
 			}
+		}
+		if was != nil && was.Others(l) {
+			p.fleet.events = append(p.fleet.events, event{of: e.ranks, kind: relisted, why: fmt.Sprintf("%.200s to %.200s",
+				strings.Join(was.IDs, ", "), strings.Join(ids, ", "))})
 		}
 		if e.listing != was {
 			p.served.Store(models.SameModels(p.fleet.listings()))

@@ -17,6 +17,10 @@ var faultAliasPlace = message.Fault{Status: 400, Kind: "invalid_request_error", 
 	Message: `the body names its model in a way in which this router cannot replace it;` +
 		` send "model" once, as plain text`}
 
+// faultAliasSocket is for a WebSocket, whose query and frames go to the worker as they come.
+var faultAliasSocket = message.Fault{Status: 400, Kind: "invalid_request_error", Code: "ambiguous_model",
+	Message: "an alias serves no WebSocket; give ?model= and the frames a model's own name, as GET /v1/models lists them"}
+
 // Rename replaces an alias with the model that serves the request's session.
 func Rename(r *Request) *message.Fault {
 	req := r.Read.Req
@@ -31,6 +35,9 @@ func Rename(r *Request) *message.Fault {
 		return nil
 	}
 	if len(ModelSpans(r, r.In.Body)) == 0 {
+		if r.In.Socket {
+			return &faultAliasSocket
+		}
 		return &faultAliasPlace
 	}
 	r.Alias = a

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/account"
@@ -38,10 +37,10 @@ func (t *Place) Enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Ti
 	now := time.Now()
 	if was := t.in.Seen.Queued; was == nil {
 		t.in.Seen.Queued = &route.Queued{Priority: w.Class, Cut: w.Cut, Behind: q.Before(w), Limit: w.Limit,
-			Empty: empty}
-	} else if was.Limit != w.Limit || was.Empty != empty {
+			Empty: empty, Stale: w.Stale}
+	} else if was.Limit != w.Limit || was.Empty != empty || was.Stale != w.Stale {
 		now := *was // who has the one before may read it
-		now.Limit, now.Empty = w.Limit, empty
+		now.Limit, now.Empty, now.Stale = w.Limit, empty, w.Stale
 		t.in.Seen.Queued = &now
 	}
 	if !due.IsZero() {
@@ -218,12 +217,8 @@ var sloFields = [...]string{"X-Slo-Ttft-Ms", "X-Llm-D-Slo-Ttft-Ms"}
 // FirstTokenBy returns when the request's first token comes too late; zero if it does not say.
 func FirstTokenBy(in *message.Inbound, arrived time.Time) time.Time {
 	for _, name := range sloFields {
-		given := in.Get(name)
-		if given == "" {
-			continue
-		}
-		if ms, err := strconv.ParseFloat(given, 64); err == nil && ms > 0 && ms < 1e9 {
-			return arrived.Add(message.InSeconds(ms / 1000))
+		if given := in.Get(name); given != "" && milliseconds(given) > 0 {
+			return arrived.Add(message.InSeconds(milliseconds(given) / 1000))
 		}
 	}
 	return in.Deadline(arrived)

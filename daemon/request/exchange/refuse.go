@@ -94,8 +94,8 @@ func (e *Exchange) Release() {
 // explain adds the decision to the answer's head if the client asked for it and the operator allows it to its key: in
 // fields of its own ("1"), or the whole record as JSON ("json"). Workers are named by id, never by URL.
 func (e *Exchange) explain(out *message.Outbound) {
-	how := e.req.In.Get("X-Warmpath-Explain")
-	if how != "1" && how != "json" || !e.req.Epoch.Explain || !e.req.In.Caller.Explain {
+	how := e.req.Explains(out)
+	if how == "" {
 		return
 	}
 	seen := &e.req.In.Seen

@@ -82,12 +82,13 @@ type Named struct {
 // Queued is a request's wait in the router's queue.
 type Queued struct {
 	Priority int           `json:"priority"`
-	Cut      int           `json:"class_cut,omitempty"` // the class that the strategy gave, which the key may not have
-	Behind   int           `json:"waited_behind"`       // so many others, about, when it came; of one that waits, now
-	Waited   time.Duration `json:"waited_ns,omitempty"` // in all, so far; 0 = it was refused at once
-	Waits    bool          `json:"waits,omitempty"`     // still
-	Limit    string        `json:"waits_for,omitempty"` // limit of its key, at its last place; absent = for a worker
-	Empty    bool          `json:"none_up,omitempty"`   // at its last place no worker was up
+	Cut      int           `json:"class_cut,omitempty"`     // the class that the strategy gave, which the key may not have
+	Behind   int           `json:"waited_behind"`           // so many others, about, when it came; of one that waits, now
+	Waited   time.Duration `json:"waited_ns,omitempty"`     // in all, so far; 0 = it was refused at once
+	Waits    bool          `json:"waits,omitempty"`         // still
+	Limit    string        `json:"waits_for,omitempty"`     // limit of its key, at its last place; absent = for a worker
+	Empty    bool          `json:"none_up,omitempty"`       // at its last place no worker was up
+	Stale    bool          `json:"lacks_weights,omitempty"` // no worker has the weights that it asks for
 }
 
 // For says what the request waits for.
@@ -97,6 +98,9 @@ func (q *Queued) For() string {
 	}
 	if q.Empty {
 		return "a worker: none is up"
+	}
+	if q.Stale {
+		return "a worker with the weights that it asks for (X-Warmpath-Weights-Min)"
 	}
 	return "a worker with room"
 }

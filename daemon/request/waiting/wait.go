@@ -24,6 +24,7 @@ const (
 type Wait struct {
 	queue.Request
 	Before time.Duration // it has waited elsewhere, and this time is subtracted
+	Stale  bool          // no worker has the weights that it asks for
 	Cut    int           // the class that the strategy gave, where the key may not have it; 0 = Class is as it was given
 
 	q      *Queue
