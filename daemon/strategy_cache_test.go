@@ -13,7 +13,10 @@ import (
 
 // wishing writes a module that chooses the first worker, and asks for the second one to hold the prompt after some
 // milliseconds, and for it to be kept for a minute.
-func wishing(t *testing.T, after int) string {
+func wishing(t *testing.T, after int) string { return wishingFor(t, after, 60_000) }
+
+// wishingFor is wishing with the milliseconds for which the prompt is kept.
+func wishingFor(t *testing.T, after, keep int) string {
 	t.Helper()
 	wasm, err := wasmtest.Assemble(fmt.Sprintf(`(module
 		(import "warmpath_v1" "cache" (func $cache (param i32 i32 i32 i32 i32) (result i32)))
@@ -22,8 +25,8 @@ func wishing(t *testing.T, after int) string {
 		(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
 		(func (export "wp_pick") (result i64)
 			i32.const 2 i32.const 1 i32.const %d i32.const 0 i32.const 0 call $cache drop
-			i32.const 0 i32.const 0 i32.const 60000 i32.const 0 i32.const 0 call $cache drop
-			i64.const 0))`, after))
+			i32.const 0 i32.const 0 i32.const %d i32.const 0 i32.const 0 call $cache drop
+			i64.const 0))`, after, keep))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +62,20 @@ func TestAStrategyPrefetches(t *testing.T) {
 	}
 	if w, cached := c.turn(t, r); w != "w2" || cached < .4 {
 		t.Errorf("the next turn went to %s, which had %.2f of it cached", w, cached)
+	}
+}
+
+// TestAStrategyKeeps: the worker gets the prompt once more, as it holds it.
+func TestAStrategyKeeps(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 1, vllmsim.Config{})
+	r := start(t, withHandOver("mine", f.URLs()...)+wishingFor(t, 0, 1000), 1)
+	(&chatting{}).turn(t, r)
+	eventually(t, "the prompt has been sent again", func() bool {
+		return r.metric(`warmpath_cache_wishes_total{pool="main",result="done"}`) == 1
+	})
+	if n := f[0].Stats().Finished; n != 2 {
+		t.Errorf("the worker had %d requests; want the client's and one more", n)
 	}
 }
 

@@ -58,15 +58,16 @@ func pausing() (l traffic.Load) {
 
 // TestWishesInTheLab: the lab does what a strategy asks to be done with caches. A conversation that is kept finds its
 // prompt after a pause in which the others would have pushed it out; a worker that has prefetched or copied a prompt has
-// computed it for no client.
+// computed it for no client. What is lost is not computed again for nobody.
 func TestWishesInTheLab(t *testing.T) {
+	kv := 40_000
 	f := func(name string, what, row, amount, cached, moved int) {
 		t.Helper()
 		sc, err := setup.Read("A")
 		if err != nil {
 			t.Fatal(err)
 		}
-		sc.Workers, sc.Engine.KVTokens = 2, 40_000
+		sc.Workers, sc.Engine.KVTokens = 2, kv
 		found, err := Find(wishing(t, what, row, amount))
 		if err != nil {
 			t.Fatal(err)
@@ -110,4 +111,6 @@ func TestWishesInTheLab(t *testing.T) {
 	f("prefetch elsewhere", 2, 1, 5000, 0, 10)
 	f("prefetch where it was", 2, 0, 50_000, 10, 10)
 	f("copy of its half", 3, 1, 160, 0, 5)
+	kv = 20_000
+	f("keep what is lost before it is sent again", 0, 0, 90_000, 0, 0)
 }

@@ -136,7 +136,7 @@ func (r *Router) sendMove(own *moving, at time.Time) (*world.Move, int) {
 		panic("BUG: served: a body that cannot be read: " + err.Error())
 	}
 	parsed.MaxTokens, parsed.Stream = 1, false
-	v.ask = route.Ask{Prompt: parsed, At: at, Away: true, To: m.To, Turn: r.pool.Arrive(model, nil, at),
+	v.ask = route.Ask{Prompt: parsed, At: at, Away: true, To: m.To, Held: m.Held, Turn: r.pool.Arrive(model, nil, at),
 		Random: r.chance.Uint64() | 1}
 	if r.pool.Choose(&v.choice, &v.ask) == route.Chosen {
 		for to, left := v.choice.Next(at); left; to, left = v.choice.Next(at) {

@@ -66,7 +66,7 @@ func (e *Exchange) choose(ctx context.Context) *message.Outbound {
 		Shared: e.req.Shares(), Headers: message.Offered{In: e.req.In},
 		Deadline:      in.Deadline(e.req.Arrived),
 		EndWithWorker: e.req.Epoch.Sessions.EndWithWorker, At: e.req.Arrived, Away: e.req.Entry.Op == message.Moving,
-		To:    e.req.Entry.To,
+		To: e.req.Entry.To, Held: e.req.Entry.Held,
 		Turn:  e.req.Pool.Arrive(e.req.Read.Req.Model, e.req.Fence(), e.req.Arrived),
 		Class: classOf(e.req.Read.Req.Kind, in.Method, in.Path, e.req.Read.Req.Model),
 		Rank:  message.AskedRank(message.ClientRank(in, e.req.Pool))}

@@ -77,7 +77,7 @@ func (s *Server) Move(ctx context.Context, in *epoch.Epoch, pool string, r *relo
 		Body: short.Prefill(body), ID: "move-" + rand.Text(), Caller: r.Caller}
 	req.SetHeader(r.Header)
 	e := s.Begin(req, message.Entry{Pool: pool, Op: message.Moving, Salt: r.Salt, Model: r.Model,
-		To: r.To})
+		To: r.To, Held: r.Held})
 	e.req.Journal = s.journal.Legs
 	e.SendOnce()
 	out := e.Serve(ctx)

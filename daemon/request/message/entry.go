@@ -18,6 +18,7 @@ type Entry struct {
 	Salt    string // keeps an application's prompts apart
 	Model   string // in place of the body's
 	Mate    *Mate  // of Prefilling: the worker that answers
+	Held    bool   // of To: only if it holds half of the prompt at least
 	To      string // of Moving: the worker that has the beginning of the prompt; "" = any may get it
 }
 

@@ -72,6 +72,7 @@ type Move struct {
 	To     string // the worker that had better get it
 	Tokens int    // of the prompt to send
 	Whole  bool   // all of it
+	Held   bool   // only if To still holds it: nothing is to be computed
 	Way    Way    // how the worker gets it; of Store, To is the worker that has the conversation
 
 	talk   *Conversation

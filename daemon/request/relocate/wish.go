@@ -218,7 +218,7 @@ func (b *Book) piece(t *Task, now time.Time) *Move {
 		b.counts.Wishes[Failed]++
 		return nil
 	}
-	m := &Move{Request: t.request, From: t.of.Worker, To: t.to, Tokens: t.tokens}
+	m := &Move{Request: t.request, From: t.of.Worker, To: t.to, Tokens: t.tokens, Held: t.what == Keep}
 	if t.what != Keep { // what is kept is in the cache
 		m.Tokens = min(t.tokens, t.done+max(leastPiece, int(t.pace*pieceTime.Seconds())))
 	}

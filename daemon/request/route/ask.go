@@ -37,6 +37,7 @@ type Ask struct {
 	Rank          int       // 1 + the data-parallel rank that the client asks for; 0 = any
 	Away          bool      // the conversation is moved away from a worker that leaves
 	To            string    // of Away: the worker that has the beginning already, and comes first; "" = any
+	Held          bool      // of To: only if it holds half of the prompt at least
 	Random        uint64    // what a strategy takes for chance; 0 = Choose draws it
 	At            time.Time // now
 	Queue         Queueing  // what a strategy sees of the pool's queue, and whether it may hold the request

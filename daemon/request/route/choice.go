@@ -94,6 +94,9 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	if !c.fillFrame() {
 		return Unheard
 	}
+	if c.ask.Held && !c.heldBy(c.ask.To) {
+		return NoWorker
+	}
 	if !c.askStrategy() || c.misses() && !c.askWide() {
 		return p.Choose(c, a)
 	}
@@ -157,6 +160,12 @@ func (c *Choice) hashPrompt() {
 	if longest != nil {
 		c.fleet.begin(longest, int(partBlocks*z.block))
 	}
+}
+
+// heldBy reports whether a worker is believed to hold half of the prompt.
+func (c *Choice) heldBy(id string) bool {
+	row := c.fleet.row(id)
+	return row >= 0 && 2*c.fleet.frame.Rows[row].Matched() >= c.fleet.frame.Header.PromptBlocks
 }
 
 // need returns how many tokens of its model's length the request surely takes.
