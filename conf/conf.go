@@ -157,6 +157,9 @@ type Pool struct {
 	KVEvents       string `toml:"kv_events"`        // default of its workers' kv_events; see Worker
 	KVEventsReplay string `toml:"kv_events_replay"` // likewise
 
+	KVHints  string `toml:"kv_hints"`  // fetch: workers copy KV of each other | pass: clients may say so | ""
+	KVSource string `toml:"kv_source"` // default of its workers' kv_source
+
 	SharedTokens int     `toml:"shared_kv_tokens"` // tokens in a tier of all workers; 0 = of [kv_cache], -1 = none
 	CPURate      float64 `toml:"cpu_kv_rate"`      // tokens of KV a second that come from a worker's CPU memory
 	SharedRate   float64 `toml:"shared_kv_rate"`   // and from the shared tier
@@ -210,6 +213,7 @@ type Worker struct {
 
 	KVEvents       string `toml:"kv_events"`        // where it publishes KV events: tcp://, ipc://, auto; "" = as the pool
 	KVEventsReplay string `toml:"kv_events_replay"` // where missed ones are asked for; "" = as the pool
+	KVSource       string `toml:"kv_source"`        // where others copy its KV from: tcp://; "" = as the pool
 }
 
 // RoleOf returns the role of a worker: its own, or that of its label.

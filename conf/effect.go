@@ -43,6 +43,9 @@ var words = map[string]func(s *scope) bool{
 		return s.p.Strategy.Orders() != "kvaware" || s.p.publishes() || s.p.WorkersFile+s.c.Server.KVEventsListen != "" ||
 			s.c.LMCache.On()
 	},
+	"?lends": func(s *scope) bool {
+		return s.p.KVSource != "" || s.p.anyWorker(func(w *Worker) bool { return w.KVSource != "" })
+	},
 	"?alone":   func(s *scope) bool { return !s.c.History.shares(&s.c.Cache) },
 	"?history": func(s *scope) bool { return s.c.History.shares(&s.c.Cache) },
 	"?not-a-sentinel": func(s *scope) bool {

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strconv"
@@ -20,6 +21,19 @@ func (p *Pool) Events(w *Worker) (events, replay string) {
 		replay = p.KVEventsReplay
 	}
 	return events, replay
+}
+
+// Source returns where others copy a worker's KV from; "" = nowhere.
+func (p *Pool) Source(w *Worker) string { return cmp.Or(w.KVSource, p.KVSource) }
+
+// checkSource checks where KV is copied from.
+func checkSource(r *report, at, source string) {
+	at = child(at, "kv_source")
+	if source != "" && !strings.HasPrefix(source, "tcp://") {
+		r.add(at, fmt.Sprintf("%q is no address of TCP", source), `write as "tcp://*:25000", where * is the worker's host`)
+		return
+	}
+	checkEventAddress(r, at, source)
 }
 
 // checkEvents checks the addresses of a worker or a pool.

@@ -33,6 +33,7 @@ func validate(r *report, c *Config) {
 		path := elem("pools", i)
 		checkPool(r, path, c, &c.Pools[i])
 		checkEvents(r, path, c.Pools[i].KVEvents, c.Pools[i].KVEventsReplay)
+		checkSource(r, path, c.Pools[i].KVSource)
 		r.unique(names, c.Pools[i].Name, child(path, "name"), "give each pool its own name")
 		checkReachable(r, c, i)
 		checkSources(r, path, &c.Pools[i], c.Server.AdminTokenFile != "")
@@ -61,6 +62,10 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 	r.between(child(path, "hand_over_bytes"), p.HandOverBytes, 0, 1<<40, "bytes, 0 for none,")
 	checkTimes(r, path, p)
 	r.oneOf(child(path, "weights"), p.Weights, "any", "one")
+	r.oneOf(child(path, "kv_hints"), p.KVHints, "", "fetch", "pass")
+	if p.KVHints == "fetch" && p.Disaggregation.On() {
+		r.add(child(path, "kv_hints"), "the pool has prefillers, which hand KV over in their own way", "leave it out")
+	}
 	r.oneOf(child(path, "worker_sessions"), p.WorkerSessions, "auto", "on", "off")
 	if !isPath(p.InvocationPath) {
 		r.add(child(path, "invocation_path"), fmt.Sprintf("%.80q is no path", p.InvocationPath), `write as "/invocations"`)

@@ -133,6 +133,7 @@ func checkWorkers(r *report, path string, workers []Worker, urls map[string]stri
 		checkLabels(r, child(at, "labels"), w.Labels)
 		r.oneOf(child(at, "role"), w.Role, RoleBoth, RolePrefill, RoleDecode)
 		checkEvents(r, at, w.KVEvents, w.KVEventsReplay)
+		checkSource(r, at, w.KVSource)
 	}
 }
 

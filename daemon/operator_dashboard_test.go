@@ -157,6 +157,7 @@ var unpanelled = map[string]string{
 	"warmpath_history_replayed_messages":            "likewise",
 	"warmpath_kv_events_skipped_total":              "what engines send beside what the index needs is no sign of anything",
 	"warmpath_kv_events_state":                      "KV events shows how many are live; /api/v1 has each state",
+	"warmpath_kv_hints_total":                       "of pools with kv_hints alone; the decisions name each hint",
 	"warmpath_kv_l2_copied_total":                   "for those who work on the router",
 	"warmpath_conversation_move_tokens_total":       "Sessions shows the conversations",
 	"warmpath_conversation_move_seconds_total":      "likewise",

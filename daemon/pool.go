@@ -95,6 +95,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
 	p.route.Book.Configure(first.conf.HandOverBytes)
 	p.route.KeepWeights(first.conf.Weights == "one")
+	p.route.Lend(adapt.Lends(&first.conf))
 	p.ends = append(p.ends, d.peers.Join(c.Name, p.route),
 		d.memory.Join(c.Name, func() []string { return p.set.Load().conf.Models }, p.route))
 	p.asking = epoch.NewAsking(epoch.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
@@ -241,6 +242,7 @@ func (p *pool) change(c conf.Pool) error {
 	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf, p.daemon.storeTokens))
 	p.route.Book.Configure(next.conf.HandOverBytes)
 	p.route.KeepWeights(next.conf.Weights == "one")
+	p.route.Lend(adapt.Lends(&next.conf))
 	p.prober.Configure(adapt.Questions(&next.conf, next.key, next.tls))
 	p.feed.Configure(adapt.Origins(&next.conf), next.tls)
 	if all := worker.Union(adapt.Specs(&c), adapt.Specs(&before.conf)); len(all) > len(c.Workers) {

@@ -275,3 +275,40 @@ func TestOracle(t *testing.T) {
 		})
 	}
 }
+
+// TestPath: a worker's own hashes of the leading blocks of a prompt, up to the first that it lacks, also where another
+// worker's chain goes on elsewhere.
+func TestPath(t *testing.T) {
+	x := New(Config{})
+	ids := func(from, to int) (all []uint32) {
+		for i := from; i < to; i++ {
+			all = append(all, uint32(i))
+		}
+		return all
+	}
+	store := func(slot uint32, first, n int, parent uint64, tokens []uint32) {
+		s := blocks.Stored{Tokens: tokens, BlockSize: 4, Parent: parent, HasParent: parent != 0}
+		for i := range n {
+			s.Hashes = append(s.Hashes, uint64(first+i))
+		}
+		x.Writer(slot).Store(&s)
+	}
+	store(1, 101, 4, 0, ids(0, 16))
+	store(2, 201, 2, 0, ids(0, 8))
+	store(2, 250, 2, 202, ids(50, 58)) // another continuation
+	store(1, 150, 1, 104, ids(16, 20))
+	var q Query
+	q.Reset("", "", ids(0, 21))
+	path := func(slot uint32, want ...uint64) {
+		t.Helper()
+		if got, size := x.Path(slot, &q); !slices.Equal(got, want) || size != 4 {
+			t.Errorf("slot %d: %v in blocks of %d; want %v", slot, got, size, want)
+		}
+	}
+	path(1, 101, 102, 103, 104, 150)
+	path(2, 201, 202)
+	x.Writer(1).Remove(GPU, []uint64{103})
+	path(1, 101, 102)
+	q.Reset("", "salt", ids(0, 21))
+	path(1)
+}

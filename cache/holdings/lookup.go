@@ -61,6 +61,44 @@ func (x *Index) Holders(q *Query, limit int, into []prefix.Holder) []prefix.Hold
 	return into[:min(len(into), from+limit)]
 }
 
+// Path returns the hashes by which a worker's engine names the leading blocks of the prompt that it holds on its GPU or
+// in Local, and the tokens in a block. It has those that events have confirmed. The table has hash to place alone, so
+// all of it is read: some 2 ms for a million blocks, which hold up the worker's events meanwhile.
+func (x *Index) Path(slot uint32, q *Query) (hashes []uint64, size int) {
+	w := x.worker(slot)
+	if w == nil || slot == Shared {
+		return nil, 0
+	}
+	size = int(w.size.Load())
+	p := x.dir.find(q.key, size)
+	if p == nil || q.usable(size) <= 0 {
+		return nil, size
+	}
+	hashes = make([]uint64, q.usable(size))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.mu.RLock()
+	way, _ := p.follow(q.hashes(x.seed, size), len(hashes), nil, nil)
+	places := make(map[uint32]stop, len(way))
+	for _, s := range way {
+		if h := s.n.holder(slot); h != nil && h.id != 0 {
+			places[h.id] = s
+		}
+	}
+	p.mu.RUnlock()
+	known := make([]bool, len(hashes))
+	for i := range w.table.buckets {
+		b := &w.table.buckets[i]
+		if s, ok := places[b.id]; ok && b.offset() < s.shared {
+			hashes[s.start+b.offset()], known[s.start+b.offset()] = b.hash, true
+		}
+	}
+	if n := slices.Index(known, false); n >= 0 {
+		hashes = hashes[:n]
+	}
+	return hashes, size
+}
+
 // IsLive reports whether the view of a worker is to be believed.
 func (x *Index) IsLive(slot uint32) bool { return int(slot) < len(x.live) && x.live[slot].Load() }
 

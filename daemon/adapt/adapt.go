@@ -187,7 +187,7 @@ func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { 
 // Served returns a pool's settings for its requests, which wait in q if the pool has a queue.
 func Served(c *conf.Pool, q *waiting.Queue, l *adapters.Loader) *epoch.Pool {
 	p := &epoch.Pool{Patterns: c, InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions,
-		ClientRank: c.ClientRank, Continue: c.Continue,
+		ClientRank: c.ClientRank, Hints: c.KVHints, Continue: c.Continue,
 		FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.Bounded(),
 		OverflowStatus: c.Overflow,
 		WaitEmpty:      c.Queue.WaitEmpty > 0, Pairing: Pairing(&c.Disaggregation)}
@@ -221,6 +221,21 @@ func Origins(c *conf.Pool) map[string]feed.Origin {
 		all[w.ID] = feed.Origin{URL: w.URL, Events: events, Replay: replay}
 	}
 	return all
+}
+
+// Lends returns where others copy the KV of a worker from, nil if none does.
+func Lends(c *conf.Pool) func(*worker.Worker) string {
+	if c.KVHints != "fetch" {
+		return nil
+	}
+	all := make(map[string]string, len(c.Workers))
+	for i := range c.Workers {
+		all[c.Workers[i].ID] = c.Source(&c.Workers[i])
+	}
+	return func(w *worker.Worker) string {
+		at, _ := feed.Address(all[w.Endpoint()], w.URL(), int(w.Rank())) // checked before, but for ranks without a port
+		return at
+	}
 }
 
 // Tiers returns what lies below the GPUs of a pool's workers. store returns how many tokens this daemon's own KV cache

@@ -364,6 +364,9 @@ func promptOf(d *decisions.Decision) string {
 	if d.Usage.CachedKnown {
 		s += fmt.Sprintf(", %d of %d by the engine's own count", d.Usage.Cached, d.Usage.Prompt)
 	}
+	if d.Aside != nil && d.Hint != "" {
+		s += ", told to copy " + d.Hint
+	}
 	return s
 }
 

@@ -96,6 +96,7 @@ func (e *keptRequest) size() int {
 	}
 	if e.Aside != nil {
 		named += int(unsafe.Sizeof(*e.Aside)) + len(e.Filtered()) + len(e.Wishes()) // without the worker's own id
+		named += len(e.Hint)
 	}
 	if e.Split != nil {
 		named += int(unsafe.Sizeof(*e.Split))

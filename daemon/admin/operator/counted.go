@@ -38,6 +38,10 @@ var (
 		"an error: not_eligible, as the answer is none that can be continued; no_worker, as none took it; lethal, as the "+
 		"request has ended two engines; mismatch, as the other worker did not go on with the text; broken, as that one "+
 		"broke off too. client_gone: the client left meanwhile.", "pool", "result")
+	kvHints = newCounter("kv_hints_total", "Answered requests, in pools with kv_hints = \"fetch\", of whose prompt "+
+		"another worker held more, by result. dearer: the worker was not told, as the copy would have taken as long as "+
+		"the prefill. Of all others it was told where to copy from: fetched, as its engine counts most of that as cached; "+
+		"missed, as it does not; unknown, as it names no such count.", "pool", "result")
 	modelFallbacks = newCounter("model_fallbacks_total", "Requests that went from a model to its fallback ([[models]] "+
 		"fallback), by why: down, full, context.", "model", "to", "reason")
 	adapterCalls = newCounter("adapter_calls_total", "Calls to workers to load a LoRA adapter that a request asks for, "+

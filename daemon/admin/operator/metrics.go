@@ -15,6 +15,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // Metrics counts the outcomes of requests. It implements journal.Meter and front.Meter.
@@ -218,6 +219,11 @@ func (m *Metrics) Retried(pool, reason string) { m.series.counter(retries, pool,
 // Continued implements journal.Meter.
 func (m *Metrics) Continued(pool string, result journal.Continuation) {
 	m.series.counter(continuations, pool, string(result)).Inc()
+}
+
+// Hinted implements journal.Meter.
+func (m *Metrics) Hinted(pool string, result route.HintResult) {
+	m.series.counter(kvHints, pool, string(result)).Inc()
 }
 
 // FellBack implements journal.Meter.

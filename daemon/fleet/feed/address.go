@@ -29,16 +29,16 @@ type place struct{ events, replay string }
 
 // placeOf returns where a rank's events are by the configuration.
 func (o *Origin) placeOf(rank int) (place, error) {
-	events, err := address(o.Events, o.URL, rank)
+	events, err := Address(o.Events, o.URL, rank)
 	if err != nil {
 		return place{}, err
 	}
-	replay, err := address(o.Replay, o.URL, rank)
+	replay, err := Address(o.Replay, o.URL, rank)
 	return place{events, replay}, err
 }
 
-// address puts the worker's host in the place of *, and moves the port by the rank.
-func address(at, worker string, rank int) (string, error) {
+// Address puts the worker's host in the place of * in an address of rank 0, and moves the port by the rank.
+func Address(at, worker string, rank int) (string, error) {
 	rest, isTCP := strings.CutPrefix(at, "tcp://")
 	switch {
 	case at == "":
@@ -178,13 +178,13 @@ func placeAmong(ranks map[int]rankSource, o *Origin, rank int) (place, error) {
 	if s.Endpoint == "" {
 		return place{}, fmt.Errorf("the worker names no source of its rank %d", rank)
 	}
-	events, err := address(s.Endpoint, o.URL, shift)
+	events, err := Address(s.Endpoint, o.URL, shift)
 	if err != nil {
 		return place{}, err
 	}
-	replay, err := address(s.Replay, o.URL, shift)
+	replay, err := Address(s.Replay, o.URL, shift)
 	if s.Replay == "" {
-		replay, err = address(o.Replay, o.URL, rank)
+		replay, err = Address(o.Replay, o.URL, rank)
 	}
 	return place{events, replay}, err
 }

@@ -12,7 +12,7 @@ import (
 func TestAddress(t *testing.T) {
 	f := func(at string, rank int, want string) {
 		t.Helper()
-		got, err := address(at, "http://u:p@10.1.2.3:8000", rank)
+		got, err := Address(at, "http://u:p@10.1.2.3:8000", rank)
 		if got != want || (err != nil) != (want == "" && at != "") {
 			t.Errorf("%q rank %d: %q, %v; want %q", at, rank, got, err, want)
 		}

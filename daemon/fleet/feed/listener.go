@@ -203,7 +203,7 @@ func (f *Feed) serve(w *worker.Stats, c *zmtp.Conn, first [][]byte) {
 		f.drop(w.ID, false)
 	}
 	o := f.origins[w.Endpoint]
-	replay, _ := address(o.Replay, o.URL, w.Rank)
+	replay, _ := Address(o.Replay, o.URL, w.Rank)
 	s := f.begin(w, place{replay: replay})
 	frames := slices.Clone(first)
 	for i := range frames {

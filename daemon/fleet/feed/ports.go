@@ -66,7 +66,7 @@ func (p *ports) reach(rank int, now time.Time) {
 		if p.closed || p.listeners[r] != nil || now.Before(p.again) {
 			continue
 		}
-		addr, err := address(p.base, "", r)
+		addr, err := Address(p.base, "", r)
 		if err == nil {
 			_, err = p.listen(addr, r)
 		}
@@ -87,7 +87,7 @@ func (p *ports) reach(rank int, now time.Time) {
 func (p *ports) isAt(addr string, rank int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	own, err := address(p.base, "", rank)
+	own, err := Address(p.base, "", rank)
 	if err != nil {
 		return false
 	}

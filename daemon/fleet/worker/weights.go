@@ -111,6 +111,16 @@ func (p *Pool) Updated(id string, v Weights, now time.Time) {
 	}
 }
 
+// Lends reports whether KV of one worker is right for another one: both have the same model in the same version, as far
+// as is known, and from, which may drain, is up and inside of the fence.
+func (p *Pool) Lends(from, to *Worker, fence Fence, model string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return from != to && from.place == configured && from.isUp() && p.fleet.labels.Mask(fence).Admit(from.labels) &&
+		from.listing != nil && to.listing != nil && from.listing.Has(model) &&
+		from.listing.Root(model) == to.listing.Root(model) && from.Weights() == to.Weights()
+}
+
 // HasWeights reports whether a worker inside of the fence has that version and may get requests.
 func (p *Pool) HasWeights(v Weights, fence Fence, model string, now time.Time) bool {
 	p.mu.Lock()

@@ -51,6 +51,9 @@ type Config struct {
 	// ConnectorNIXL; default none, and then the worker ignores kv_transfer_params. Role is RolePrefill, RoleDecode or
 	// RoleBoth, the default.
 	Role, Connector string
+	// KVHints makes the worker copy the blocks that a request's kv_hints name from another worker. Default it ignores the
+	// field.
+	KVHints bool
 	// LoadFailure is what a decode worker does if the prefill worker has lost the blocks, as --kv-load-failure-policy:
 	// LoadFail, the default, or LoadRecompute.
 	LoadFailure string

@@ -110,6 +110,7 @@ func (p *process) routeRest() {
 		m.on(pulledPath, "POST", p.pins.pulled)
 		m.on(heldPath, "POST", p.pins.held)
 	}
+	m.on(blocksPath, "POST", p.infer.ranks.blocks)
 	m.on("/sim/stats", "GET", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, p.stats()) })
 }
 

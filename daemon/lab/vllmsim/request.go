@@ -36,6 +36,7 @@ type body struct {
 	} `json:"vllm_xargs"`
 	RequestID string          `json:"request_id"`
 	Transfer  *transferParams `json:"kv_transfer_params"`
+	Hints     *kvHints        `json:"kv_hints"`
 	ReturnIDs bool            `json:"return_token_ids"`
 	Continue  bool            `json:"continue_final_message"`
 	Generate  *bool           `json:"add_generation_prompt"`

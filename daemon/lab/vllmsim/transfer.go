@@ -13,6 +13,7 @@ func (c checker) prepareLeg(r *http.Request, j *job, b *body) *apiError {
 	if err := c.prepareJob(r, j, b); err != nil {
 		return err
 	}
+	c.prepareHints(j, b)
 	return c.prepareTransfer(r, j, b)
 }
 

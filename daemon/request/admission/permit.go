@@ -111,6 +111,12 @@ func (r *Reading) addSalt(in *message.Inbound) {
 var faultWide = message.Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
 	Message: "the body is in UTF-16 or UTF-32; JSON is sent in UTF-8"}
 
+// faultHints is for a body with hints on KV: these name the address from which the worker takes what other clients'
+// prompts then use.
+var faultHints = message.Fault{Status: 403, Kind: "invalid_request_error", Code: "kv_hints_not_allowed",
+	Message: `the field "kv_hints" would name an address from which the worker reads its cache; leave it out, or have` +
+		` the operator allow it (kv_hints = "pass" of the pool)`}
+
 // isWide reports whether a body is JSON in UTF-16 or UTF-32, by its first two characters, which are ASCII, or its mark.
 func isWide(body []byte) bool {
 	start := body[:min(len(body), 4)]

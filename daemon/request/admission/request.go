@@ -289,8 +289,11 @@ func (r *Request) MayFall(why names.Reason, b session.Binding) bool {
 
 // Hides returns why the body may name what its client may not have, or nil.
 func (r *Request) Hides() *message.Fault {
-	if r.Pool.Pairing != nil && isWide(r.In.Body) {
+	switch {
+	case r.Pool.Guards() && isWide(r.In.Body):
 		return &faultWide
+	case r.Read.Req.Hints && r.Pool.Pairing == nil && r.Pool.Hints != "pass": // where prompts are split they are taken out
+		return &faultHints
 	}
 	return r.Read.hidesResponse(r.In, r.Target())
 }
@@ -424,10 +427,16 @@ func (r *Request) Leg() route.Leg {
 }
 
 // HasRoles reports whether a request is one with a body, of a pool with roles.
-func HasRoles(r *Request) bool {
+func HasRoles(r *Request) bool { return r.Pool.Pairing != nil && guards(r) }
+
+// guards reports whether a request is one whose body must not name another worker to a worker.
+func guards(r *Request) bool {
 	op := r.Entry.Op
-	return r.Pool.Pairing != nil && (op == message.Use || op == message.Continuing) && r.In.Method == http.MethodPost
+	return r.Pool.Guards() && (op == message.Use || op == message.Continuing) && r.In.Method == http.MethodPost
 }
+
+// GuardsWhole is guards, if memory has all of the body.
+func GuardsWhole(r *Request) bool { return guards(r) && r.In.Tail == nil && r.In.Kept == nil }
 
 // IsWhole reports whether memory has all of the body of such a request, so that another one may take the place of it.
 func IsWhole(r *Request) bool { return HasRoles(r) && r.In.Tail == nil && r.In.Kept == nil }

@@ -90,6 +90,7 @@ func (a *Attempt) Begin(ctx context.Context, h *History, to route.Target, at tim
 	}
 	h.req.In.Account.Take(&a.place, account.Worker, 1)
 	h.req.In.Seen.Believed, h.req.In.Seen.Live = h.choice.Believed(), a.Trip.Live()
+	h.req.In.Seen.NoteHint(a.Trip.Hint())
 	return true
 }
 

@@ -76,6 +76,9 @@ func (b *body) leave(o *judge.Outcome, whole bool, now time.Time) {
 	if b.edited != nil && b.edited.counts != nil && seen.Usage.Known {
 		seen.Usage.Cached, seen.Usage.CachedKnown = b.edited.counts().Cached, true
 	}
+	if result := b.a.Trip.HintResult(&seen.Usage); result != "" {
+		b.r.Journal.Meter.Hinted(b.r.Pool.Name, result)
+	}
 	seen.Made(b.a.Trip.Weights())
 	b.learnHabit(whole)
 	b.resp.Release()

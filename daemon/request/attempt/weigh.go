@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
+	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -121,14 +122,21 @@ func (d draft) decide(o judge.Outcome, text []byte) *Failure {
 	return d.discard(o, f)
 }
 
-// unaskable ends an attempt whose worker refuses to be asked for the usage. It is asked again without, and no more.
+// unaskable ends an attempt whose worker refuses to be asked for the usage, or to be told of other workers' KV. It is
+// asked again without, and no more.
 func (d draft) unaskable(text []byte) *Failure {
-	status, w := d.resp.Status, d.a.Trip.Worker()
-	if !d.r.Read.Asks || status != http.StatusBadRequest && status != http.StatusUnprocessableEntity ||
-		!bytes.Contains(text, []byte("stream_options")) && !bytes.Contains(text, []byte("include_usage")) {
+	status := d.resp.Status
+	has := func(name string) bool { return bytes.Contains(text, []byte(name)) }
+	switch {
+	case status != http.StatusBadRequest && status != http.StatusUnprocessableEntity:
+		return nil
+	case d.a.Trip.Hint() != nil && has(pair.HintField):
+		d.a.Trip.NoteUnhinted()
+	case d.r.Read.Asks && (has("stream_options") || has("include_usage")):
+		d.r.Pool.Clients.Mute(d.a.Trip.Worker().URL())
+	default:
 		return nil
 	}
-	d.r.Pool.Clients.Mute(w.URL())
 	return d.discard(judge.Outcome{Kind: judge.Answered, Rejected: true},
 		&Failure{Reason: journal.Usage, Fault: message.FaultUpstream, Grade: route.GradeUnseen})
 }

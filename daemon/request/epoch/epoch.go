@@ -77,6 +77,7 @@ type Pool struct {
 	InvocationPath string        // where SageMaker's calls go
 	WorkerSessions string        // "auto", "on", "off": workers keep sessions of their own
 	ClientRank     bool          // a client's X-data-parallel-rank chooses the engine of a worker
+	Hints          string        // "fetch": workers are told of each other's KV; "pass": a client may tell them; "": none
 	Continue       int           // how often another worker goes on with a stream that breaks off; 0 = none does
 	FirstByteRetry time.Duration // after how long without a first byte another worker is tried; 0 = never
 	HeaderTimeout  time.Duration
@@ -93,6 +94,9 @@ type Pool struct {
 	Shadows Shadows // nil = none
 	Asking  *Asking // asks the workers beside requests; nil = nothing is asked
 }
+
+// Guards reports whether the router takes out of bodies what names one worker to another.
+func (p *Pool) Guards() bool { return p.Pairing != nil || p.Hints == "fetch" }
 
 // Pairing has the prompts of a pool computed by workers of their own.
 type Pairing struct {

@@ -213,7 +213,7 @@ func (e *Exchange) makeBody(r *sending) {
 	if e.lesson != nil {
 		r.Body = tokens.WithIDs(r.Body)
 	}
-	if admission.IsWhole(&e.req) { // the client names no prefiller to a worker
+	if admission.GuardsWhole(&e.req) { // the client names no other worker to a worker
 		r.Body = pair.Alone(r.Body)
 	}
 	r.keepAlone(&e.req)
@@ -288,7 +288,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*message.Outbou
 		}
 	}
 	e.sending.rewind(e.req.In)
-	out, f := a.Send(ctx, &e.sending.history, client, &e.sending.Request)
+	out, f := a.Send(ctx, &e.sending.history, client, e.sending.hinted(&e.req, a.Trip.Hint()))
 	if f == nil {
 		e.complete(ctx, a, out)
 	}

@@ -36,6 +36,8 @@ func (m *tally) SessionRefused(pool, code string)        { m.note("session ", po
 func (m *tally) Placed(*message.Seen, time.Duration)     { m.note("placed") }
 func (m *tally) Prefilled(_ string, r journal.Prefilled) { m.note("prefill ", string(r)) }
 func (m *tally) Retried(pool, reason string)             { m.note("retried ", pool, " ", reason) }
+func (m *tally) Hinted(string, route.HintResult)         {}
+
 func (m *tally) Continued(pool string, r journal.Continuation) {
 	m.note("continued ", pool, " ", string(r))
 }

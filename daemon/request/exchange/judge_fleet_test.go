@@ -260,6 +260,7 @@ type silentMeter struct{}
 
 func (silentMeter) Prefilled(string, journal.Prefilled)                      {}
 func (silentMeter) Continued(string, journal.Continuation)                   {}
+func (silentMeter) Hinted(string, route.HintResult)                          {}
 func (silentMeter) FellBack(string, string, string)                          {}
 func (silentMeter) Foreign(string, string)                                   {}
 func (silentMeter) Arrived(*message.Seen)                                    {}

@@ -16,6 +16,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -68,6 +69,17 @@ func (s *sending) edit(r *admission.Request) {
 		return
 	}
 	s.Body = bytes.Join(pieces, nil)
+}
+
+// hinted returns the request for a worker that is told of another one's KV: the next worker's is another one.
+func (s *sending) hinted(r *admission.Request, h *route.Hint) *upstream.Request {
+	if h == nil || s.Tail != nil {
+		return &s.Request
+	}
+	told := s.Request
+	told.Body = bytes.Join(prompt.Pieces(s.Body,
+		prompt.SetField(s.Body, pair.HintField, pair.FetchHint(r.ID, h.Source, h.Hashes))), nil)
+	return &told
 }
 
 // askUsage has the body ask for the usage of its stream, if the limits of its key need it and the client does not ask.
@@ -137,7 +149,7 @@ func (s *sending) rewind(in *message.Inbound) {
 // may stand in what is held.
 func (s *sending) keepAlone(r *admission.Request) {
 	in := r.In
-	if r.Pool.Pairing == nil || in.Method != http.MethodPost || in.Tail == nil && in.Kept == nil ||
+	if !r.Pool.Guards() || in.Method != http.MethodPost || in.Tail == nil && in.Kept == nil ||
 		!message.IsJSON(in) {
 		return
 	}

@@ -27,6 +27,8 @@ type Meter interface {
 	Retried(pool, reason string)
 	// Continued counts what became of a stream that its worker broke off, in a pool where another one may go on with it.
 	Continued(pool string, result Continuation)
+	// Hinted counts a request whose worker could copy KV of another one.
+	Hinted(pool string, result route.HintResult)
 	// FellBack counts a request that goes from a model to another one, its fallback.
 	FellBack(model, to, reason string)
 	// Foreign counts an answer of a worker that belongs to another request.

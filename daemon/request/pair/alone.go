@@ -10,7 +10,7 @@ import (
 )
 
 // clientsMayNot are the fields by which a client could make a worker read the memory of another one.
-var clientsMayNot = []string{keyParams, "kv_hints", "bootstrap_host", "bootstrap_port", "bootstrap_room"}
+var clientsMayNot = []string{keyParams, HintField, "bootstrap_host", "bootstrap_port", "bootstrap_room"}
 
 // extras are the fields in which vLLM (0.32) takes kv_transfer_params for a connector's as well, at any depth.
 var extras = []string{"vllm_xargs", "sampling_params"}

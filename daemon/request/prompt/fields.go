@@ -44,6 +44,7 @@ const (
 	fieldProgram      // in its agentic_context
 	fieldProgramOf    // there too: who began the program
 	fieldSalt
+	fieldHints      // kv_hints
 	fieldBackground // Responses'
 
 	fieldUnknown // any other
@@ -92,6 +93,7 @@ var fieldNames = byLength(map[string]bodyField{
 	"nvext":                  fieldExtension,
 	"vllm_xargs":             fieldExtra,
 	"cache_salt":             fieldSalt,
+	"kv_hints":               fieldHints,
 	"background":             fieldBackground,
 })
 

@@ -26,6 +26,7 @@ type Request struct {
 	Priority         int32  // vLLM's: lower goes first. Without one the opposite of nvext.agent_hints.priority
 	Expected         uint32 // tokens of answer that the client expects, by nvext.agent_hints.osl; 0 = it does not say
 	CacheSalt        string
+	Hints            bool    // it has kv_hints, which tell an engine where other KV is
 	PreviousResponse string  // previous_response_id: the conversation before lies in the worker that gave that answer
 	HasPrompt        bool    // there is something to hash
 	BypassesCache    bool    // the worker computes the whole prompt, cached or not: prompt_logprobs, or echo with logprobs
@@ -216,6 +217,7 @@ func (r *Request) resolve() {
 	r.setText(&r.Model, fieldModel)
 	r.AmbiguousModel = r.AmbiguousModel || !utf8.ValidString(r.Model)
 	r.setText(&r.CacheSalt, fieldSalt)
+	r.Hints = f.has(fieldHints)
 	r.setText(&r.PreviousResponse, fieldPrevious)
 	r.Stream = f.flag(fieldStream)
 	r.IncludeUsage = f.flag(fieldIncludeUsage)

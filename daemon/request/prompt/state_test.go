@@ -84,7 +84,7 @@ func TestFieldNames(t *testing.T) {
 			}
 		}
 	}
-	if named != 41 || fieldNamed(nil) != fieldUnknown || fieldNamed([]byte("MODEL")) != fieldUnknown {
+	if named != 42 || fieldNamed(nil) != fieldUnknown || fieldNamed([]byte("MODEL")) != fieldUnknown {
 		t.Errorf("%d names", named)
 	}
 }

@@ -49,6 +49,8 @@ type Pool struct {
 	patience patience
 	caps     *capacities
 	bare     sync.Map // of slots whose worker has answered that it keeps no sessions
+	unhinted sync.Map // of slots whose worker refuses hints
+	lends    atomic.Pointer[func(*worker.Worker) string]
 	lower    *lower
 	reloads  reloads
 	seed     maphash.Seed // of the models' turns: new in each process, so that no tenant can prepare a collision
@@ -249,6 +251,7 @@ func (p *Pool) forget(slot uint32) {
 	p.Index.Remove(slot)
 	p.lower.cpu.index.Remove(slot)
 	p.bare.Delete(slot)
+	p.unhinted.Delete(slot)
 	w := p.Workers.At(slot)
 	if w == nil {
 		return

@@ -127,6 +127,7 @@ type Aside struct {
 	Filters []string `json:"filters,omitempty"` // what each filter has left, in words
 	Weights string   `json:"weights,omitempty"` // versions that the answer was made with, as 12 or 12-13
 	Cache   []string `json:"cache,omitempty"`   // what the strategy asked for, and what becomes of it, in words
+	Hint    string   `json:"kv_hint,omitempty"` // whose KV the worker was told to copy, in words
 }
 
 // Made notes the versions of the weights that the answer was made with, "" if they are not known.

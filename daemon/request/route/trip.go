@@ -47,12 +47,18 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	if to.Handed {
 		held = max(0, c.size.all-1)
 	}
-	*t = Trip{choice: c, worker: w, believed: int32(held), alone: int32(alone), given: to.Handed, whole: c.whole()}
+	est := c.estimate(to)
+	hint, dear := c.hint(to, alone, at)
+	if hint != nil {
+		held, est = hint.own+hint.tokens, hint.seconds(c, c.fleet.frame.Rows[to.row].Slow, at)
+	}
+	*t = Trip{choice: c, worker: w, believed: int32(held), alone: int32(alone), given: to.Handed || hint != nil,
+		whole: c.whole()}
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Holds: c.holds, Backlogged: c.fleet.frame.Rows[to.row].Wait > c.pool.Workers.MaxWait(),
 		Beginning: c.fleet.beginning, Output: int(c.fleet.frame.Header.ExpectedOutput),
 		Sequences: max(1, c.prompt.N) * max(1, len(c.prompt.Chains)),
-		Est:       c.estimate(to), Model: c.prompt.Model, Fence: c.ask.Fence, Only: c.only, Class: c.ask.Class,
+		Est:       est, Model: c.prompt.Model, Fence: c.ask.Fence, Only: c.only, Class: c.ask.Class,
 		Whole: t.whole, Talks: c.prompt.Kind.Generates(), Bound: w.ID() == cmp.Or(c.stay.worker(), c.leaving),
 		Tried: c.order.triedSlots(), Holder: holder, Paired: to.Handed || c.ask.Leg == Prefill, Coming: to.Coming}, at) {
 		c.NotHad()
@@ -71,6 +77,13 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	t.describe(c, at)
 	if !to.Handed {
 		c.pool.groups.note(c, row, t.ticket.Est()*row.Slow, at)
+	}
+	switch {
+	case hint != nil:
+		t.deliver(row, hint.tokens, at)
+		t.handed.hint = hint
+	case dear:
+		t.handed = &dearer
 	}
 	if c.fleet.held.known {
 		t.forecast = c.pool.Held.Predict(w.Slot(), &c.fleet.held.query)
@@ -217,28 +230,69 @@ func (t *Trip) FirstByte(at time.Time) {
 	t.tell((*host.Notices).FirstToken, t.outcome(200, at))
 }
 
-// delivery is a prompt on its way from a prefiller to the worker that answers.
+// delivery is KV on its way from a prefiller, or from where a hint says, to the worker that answers.
 type delivery struct {
 	at     time.Time // when that worker was told
 	own    float64   // seconds of prefill that it does itself, or has queued
 	tokens int       // that it lacks
+	hint   *Hint     // nil = a prefiller has the KV
+	over   bool      // its time was taken
 }
+
+// dearer stands for a hint that was not given as the copy takes too long.
+var dearer = delivery{over: true}
 
 // Handed records that the worker has received the address of the prompt's KV at a prefiller.
 func (t *Trip) Handed(to Target, at time.Time) {
-	c, row := t.choice, &t.choice.fleet.frame.Rows[to.row]
+	c := t.choice
+	t.deliver(&c.fleet.frame.Rows[to.row], max(0, c.size.all-c.believed(to)), at)
+}
+
+// deliver begins to take the time of so many tokens of KV that come from another worker.
+func (t *Trip) deliver(row *abi.Row, tokens int, at time.Time) {
+	c := t.choice
 	queued := max(0, row.Wait-at.Sub(c.at).Seconds()) // it went on while the prefiller was at work
 	own := row.Slow * c.pool.Workers.Estimate(c.size.all, int(t.believed))
-	t.handed = &delivery{at: at, own: queued + own, tokens: max(0, c.size.all-c.believed(to))}
+	t.handed = &delivery{at: at, own: queued + own, tokens: tokens}
+}
+
+// NoteUnhinted records that a worker refuses hints, until it restarts.
+func (t *Trip) NoteUnhinted() { t.choice.pool.unhinted.Store(t.worker.Slot(), struct{}{}) }
+
+// Hint returns what the worker is to be told of another one's KV; nil = nothing.
+func (t *Trip) Hint() *Hint {
+	if t.handed == nil {
+		return nil
+	}
+	return t.handed.hint
+}
+
+// HintResult returns what became of the trip's hint, by the engine's counts; "" = there was none to give.
+func (t *Trip) HintResult(u *Usage) HintResult {
+	switch h := t.Hint(); {
+	case t.handed == &dearer:
+		return HintDear
+	case h == nil:
+		return ""
+	case !u.CachedKnown:
+		return HintUnknown
+	case u.Cached >= h.own+h.tokens/2:
+		return HintFetched
+	}
+	return HintMissed
 }
 
 // learnTransfer takes the time of the first byte of an answer whose prompt was handed over. An answer in one piece
 // shows nothing.
 func (t *Trip) learnTransfer(at time.Time) {
-	if h := t.handed; h != nil && !t.whole {
+	h := t.handed
+	if h == nil || h.over {
+		return
+	}
+	h.over = true
+	if !t.whole {
 		t.choice.pool.transfer.learn(at.Sub(h.at).Seconds()-h.own, h.tokens, at)
 	}
-	t.handed = nil
 }
 
 // tell hands a record to the strategy that serves now and to the filters before it. The reason is the strategy's own.

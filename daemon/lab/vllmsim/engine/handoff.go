@@ -14,6 +14,14 @@ func (e *Engine) Release(q *Sequence) int {
 	return n
 }
 
+// Leading returns how many tokens of the sequence are in the leading blocks that have these hashes.
+func (q *Sequence) Leading(hashes []uint64) (tokens int) {
+	for i := 0; i < min(len(hashes), len(q.hashes)) && hashes[i] == q.hashes[i]; i++ {
+		tokens += q.blockSize
+	}
+	return tokens
+}
+
 // Kept returns the numbers of the blocks that an ended sequence keeps.
 func (e *Engine) Kept(q *Sequence) []int {
 	var list []int
