@@ -26,10 +26,11 @@ func TestExplainIsAskedForAndAllowed(t *testing.T) {
 			t.Errorf("%q, allowed %v:\n%s\nwant:\n%s", how, allowed, got, want)
 		}
 	}
-	f(false, "1", "")
-	f(false, "json", "")
+	const ignored = "X-Warmpath-Ignored: X-Warmpath-Explain: want 1 or json, and a client that may ask for it"
+	f(false, "1", ignored)
+	f(false, "json", ignored)
 	f(true, "", "")
-	f(true, "yes", "")
+	f(true, "yes", ignored)
 	f(true, "1", "X-Warmpath-Retries: 2\nX-Warmpath-Pool: p\n")
 	f(true, "json", `X-Warmpath-Decision: {"id":"",`)
 }

@@ -15,10 +15,10 @@ type Entry struct {
 	Pool    string   // that the path names; "" = the model or the session decides
 	Session string   // the id of an opened session that must live; "" = none
 	Op      Op
+	Held    bool   // of To: only if it holds half of the prompt at least
 	Salt    string // keeps an application's prompts apart
 	Model   string // in place of the body's
 	Mate    *Mate  // of Prefilling: the worker that answers
-	Held    bool   // of To: only if it holds half of the prompt at least
 	To      string // of Moving: the worker that has the beginning of the prompt; "" = any may get it
 }
 

@@ -26,9 +26,9 @@ type Request struct {
 	Priority         int32  // vLLM's: lower goes first. Without one the opposite of nvext.agent_hints.priority
 	Expected         uint32 // tokens of answer that the client expects, by nvext.agent_hints.osl; 0 = it does not say
 	CacheSalt        string
-	Hints            bool    // it has kv_hints, which tell an engine where other KV is
 	PreviousResponse string  // previous_response_id: the conversation before lies in the worker that gave that answer
 	HasPrompt        bool    // there is something to hash
+	Hints            bool    // it has kv_hints, which tell an engine where other KV is
 	BypassesCache    bool    // the worker computes the whole prompt, cached or not: prompt_logprobs, or echo with logprobs
 	Chains           []Chain // one per prompt, filled by Hash
 	Watch            int     // 1 + the index of the block that Hash puts into each chain's Fine; 0 = none. Parse sets 0
