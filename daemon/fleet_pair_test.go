@@ -41,9 +41,10 @@ func TestPairsOfAStrategy(t *testing.T) {
 		for _, w := range f.prefill {
 			legs += int(w.Stats().Finished)
 		}
-		if legs != x.legs || f.pinned() != 0 {
-			t.Errorf("handover %v: %d prompts at prefillers, %d blocks pinned; want %d", x.handover, legs, f.pinned(), x.legs)
+		if legs != x.legs {
+			t.Errorf("handover %v: %d prompts at prefillers; want %d", x.handover, legs, x.legs)
 		}
+		eventually(t, "no blocks are pinned", func() bool { return f.pinned() == 0 })
 		var kept []decisions.Decision
 		f.decided("/api/v1/decisions?limit=20", &kept)
 		for _, d := range kept {

@@ -57,7 +57,7 @@ func newScript(t *testing.T, root string, answer func(path, body string) (status
 		for event := range strings.SplitAfterSeq(text, "\n\n") {
 			io.WriteString(w, event)
 			w.(http.Flusher).Flush()
-			time.Sleep(10 * time.Millisecond) // the router reads each event alone
+			time.Sleep(40 * time.Millisecond) // the router reads each event alone
 		}
 		if !whole {
 			panic(http.ErrAbortHandler)
