@@ -55,7 +55,8 @@ func (d *Daemon) reloadFile() error {
 	return nil
 }
 
-// note logs what is not wrong in the file, and hardly meant, for who has not run `warmpath check`.
+// note logs the notes of `warmpath check` on the file: settings that are valid and probably not meant. Not every
+// operator runs the check.
 func (d *Daemon) note(c *conf.Config) {
 	for _, n := range conf.Notes(c) {
 		d.log.Info("the file says what is hardly meant; warmpath check lists it too", "file", n.File, "line", n.Line,

@@ -52,7 +52,10 @@ func (f *fileSource[W]) last() []W {
 func (f *fileSource[W]) why() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, err := os.Stat(f.path); f.path != "" && err != nil {
+	if f.path == "" {
+		return nil
+	}
+	if _, err := os.Stat(f.path); err != nil {
 		return err
 	}
 	return f.refused

@@ -213,7 +213,7 @@ func (e *Exchange) makeBody(r *sending) {
 	if e.lesson != nil {
 		r.Body = tokens.WithIDs(r.Body)
 	}
-	if admission.GuardsWhole(&e.req) { // the client names no other worker to a worker
+	if admission.GuardsWhole(&e.req) { // a client may not tell a worker of another one
 		r.Body = pair.Alone(r.Body)
 	}
 	r.keepAlone(&e.req)
