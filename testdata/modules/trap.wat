@@ -1,4 +1,4 @@
-;; wp_pick traps.
+;; wp_pick traps if four workers or more can take the request. With fewer it passes the checks at the load.
 (module
   (memory (export "memory") 1)
   (func (export "warmpath_abi_1_0"))

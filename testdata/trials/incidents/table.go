@@ -464,7 +464,7 @@ max_in_flight = 1
 wait = "5s"
 [[pools.canary]]
 strategy = "trapping"
-percent = 50.0
+percent = 100.0
 WORKERS w1 w2 w3 w4
 `,
 		play: func(s *scene) error {
