@@ -37,6 +37,7 @@ type pairOfEngines struct {
 	connector pair.Connector
 	engine    string // "python 0.14" and so on, "rust"
 	boot      *httptest.Server
+	first     string // the prefiller's URL
 
 	mu      sync.Mutex // guards all below
 	kept    map[string]string
@@ -304,6 +305,12 @@ func (e *pairOfEngines) answer(w http.ResponseWriter, r *http.Request, b *body, 
 // startConnector starts a daemon before such a pair, with a key that has a salt and a limit.
 func startConnector(t *testing.T, c pair.Connector, engine string) (*running, *pairOfEngines, string) {
 	t.Helper()
+	return startConnectorWith(t, c, engine, nil)
+}
+
+// startConnectorWith is startConnector with what the prefiller does in place of its work; nil = it does that.
+func startConnectorWith(t *testing.T, c pair.Connector, engine string, instead http.HandlerFunc) (*running, *pairOfEngines, string) {
+	t.Helper()
 	e := &pairOfEngines{t: t, connector: c, engine: engine, kept: map[string]string{}, sent: map[string]chan string{}}
 	serve := func(post http.HandlerFunc) *httptest.Server {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -321,7 +328,11 @@ func startConnector(t *testing.T, c pair.Connector, engine string) (*running, *p
 	}
 	e.boot = serve(nil)
 	at, _ := url.Parse(e.boot.URL)
-	p, d := serve(e.prefill), serve(e.decode)
+	if instead == nil {
+		instead = e.prefill
+	}
+	p, d := serve(instead), serve(e.decode)
+	e.first = p.URL
 	dir := t.TempDir()
 	log := filepath.Join(dir, "access.log")
 	write(t, filepath.Join(dir, "key"), "secret-key-0123456789")

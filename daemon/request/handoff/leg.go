@@ -315,6 +315,13 @@ func (l *leg) silent() bool {
 	return l.inner.By() == nil && n > 0 && l.in.Seen.Attempts[n-1].Reason == string(journal.NoAnswer)
 }
 
+// isUntold reports whether the prefiller never had the prompt, as others took its last place, or was removed before it
+// answered. One that has come under its id may take the prompt.
+func (l *leg) isUntold() bool {
+	return l.by != nil && l.inner.By() == nil &&
+		(route.Trips(l.choice) == 0 || l.req.Pool.Workers.At(l.by.Slot()) != l.by)
+}
+
 // begun returns what the record of the client's request has of a leg that is sent beside it.
 func (l *leg) begun() *route.Split {
 	id := l.inner.Chosen().ID()

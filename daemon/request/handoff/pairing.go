@@ -65,6 +65,7 @@ type Pairing struct {
 
 	failed []*worker.Worker // prefillers that get the prompt no more, for a decoder that serves nothing alone
 	lost   *worker.Worker   // one whose KV such a decoder could not load; nil = none
+	untold int              // how often the chosen one never had the prompt, and it was chosen again
 }
 
 // Of returns the pairing of a request, nil if it has none. Each worker of the choice gets out; begin makes the exchange
@@ -166,7 +167,8 @@ const maxPrefills = 3
 // gets the client's, or nothing if it serves nothing alone: Prefill returns why.
 func (p *Pairing) Prefill(ctx context.Context, a *attempt.Attempt, to route.Target) *attempt.Failure {
 	p.decoder = a.Trip.Worker()
-	if n := len(p.failed); n > 0 && (p.first.refusal != nil || n == maxPrefills || !p.req.PayRetry()) {
+	if n := len(p.failed) + p.untold; n > 0 && !p.Connector.Alone() && (p.first.refusal != nil || n >= maxPrefills ||
+		!p.req.PayRetry()) {
 		return p.unserved()
 	}
 	if p.handed == nil {
@@ -355,9 +357,12 @@ func (p *Pairing) Stop(why *attempt.Failure) {
 		p.keep(p.handed)
 	}
 	p.handed, p.told = nil, nil
-	p.given = p.Connector.Alone()
+	untold := p.first.failed.Load() && p.first.isUntold()
+	p.given = p.Connector.Alone() && (!untold || p.untold == maxPrefills-1)
 	switch {
 	case p.given:
+	case untold:
+		p.untold++
 	case p.first.failed.Load() && (p.lost != nil || !p.first.silent()):
 		p.failed = append(p.failed, p.first.by)
 	default:

@@ -131,8 +131,11 @@ func Trips(c *Choice) int { return int(c.sent) }
 // of them is up, Unheard if one has just come and had no health check yet. Chosen: one takes it now.
 func Lacks(c *Choice, at time.Time) Verdict {
 	if c.order.pinned {
+		if c.ask.Leg == Prefill { // a decoder was told to meet it
+			return NoWorker
+		}
 		v := alone(c.pool.Workers.Standing(c.First().ID(), c.prompt.Model, c.ask.Fence, at))
-		if v == Unheard && (c.sent > 0 || c.ask.Leg == Prefill) { // it had its turn, or a decoder was told to meet it
+		if v == Unheard && c.sent > 0 { // it had its turn
 			return NoWorker
 		}
 		return v
